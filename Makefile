@@ -28,7 +28,7 @@ CFLAGS_ALL   = -std=c11 $(WARN) -fPIC -fvisibility=hidden -fno-math-errno $(CFLA
 LDLIBS_LIB   = -lmsgpackc -lz -lxxhash -llapacke -lopenblas -lm
 LDLIBS_ALL   = -lzmq -lyaml -llmdb $(LDLIBS_LIB) -lpthread
 
-LIB_SRC := $(wildcard $(addprefix src/,$(addsuffix /*.c,base linalg data features model learner solver solver/papers novelty wire formats store))) $(wildcard src/client/outbox*.c)
+LIB_SRC := $(wildcard $(addprefix src/,$(addsuffix /*.c,base linalg data features model prior learner solver solver/papers novelty wire formats store))) $(wildcard src/client/outbox*.c)
 APP_SRC := $(filter-out src/client/outbox%,$(wildcard $(addprefix src/,$(addsuffix /*.c,config stats judges alerts bank refit stages fleet engine state net client server report manual cli))))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 APP_OBJ := $(APP_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/manual/pages.o
@@ -51,6 +51,7 @@ $(BUILD)/obj/src/linalg/kernels_avx2.o:   ISA = -O3 -mavx2 -mfma -ffp-contract=f
 endif
 $(BUILD)/obj/src/linalg/kernels_generic.o: ISA = -O3
 # Loops along the columns of a row.
+$(BUILD)/obj/src/prior/prior_sums.o: ISA = -O3
 $(addprefix $(BUILD)/obj/src/judges/,forecast.o sensors.o deviations.o block_tails.o): ISA = -O3
 
 $(BUILD)/obj/%.o: %.c

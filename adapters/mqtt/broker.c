@@ -128,7 +128,7 @@ static int mqtt_broker_configure(struct broker *b) {
     if (rc == MOSQ_ERR_SUCCESS && o->tls && !o->cafile && !o->capath)
         rc = mosquitto_int_option(b->client, MOSQ_OPT_TLS_USE_OS_CERTS, 1);
     if (rc == MOSQ_ERR_SUCCESS && o->tls)
-        rc = mosquitto_tls_set(b->client, o->cafile, o->capath, o->cert, o->key, NULL);
+        rc = mosquitto_tls_set(b->client, o->cafile, o->capath, o->cert, o->cert_key, NULL);
     if (rc == MOSQ_ERR_SUCCESS && o->tls && o->insecure)
         rc = mosquitto_tls_insecure_set(b->client, true);
     return rc;
@@ -143,7 +143,7 @@ int mqtt_broker_open(struct broker *b, const struct options *o, struct counters 
                          .pause = PAUSE,
                          .reads = true,
                          .again = svi_monotonic()};
-    const char *const files[] = {o->cafile, o->capath, o->cert, o->key};
+    const char *const files[] = {o->cafile, o->capath, o->cert, o->cert_key};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         if (files[i] && access(files[i], R_OK) != 0) {
             mqtt_log("%s cannot be read: %s", files[i], strerror(errno));

@@ -49,24 +49,29 @@ int mqtt_events_items(const struct events *e, zmq_pollitem_t *items) {
     return n;
 }
 
-/* "alert.pump1." as "PREFIX/pump1/alert". False: no topic of svmstream's. */
+/* "alert.pump1." as "PREFIX/pump1/alert", "alert.pump1.mixer%207." as "PREFIX/pump1/alert/mixer%207". False:
+ * no topic of svmstream's. */
 static bool mqtt_events_topic(const struct subscription_event *event, const char *prefix, char *out,
                               size_t size) {
     static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    char decoded[SVS_KEY_MAX + 1];
     if (event->kind == SVI_TOPIC_COUNT)
         return false;
     const char *kind = svi_topic_name(event->kind), *stream = event->topic + strlen(kind) + 1,
-               *end = event->topic + event->topic_length - 1;
-    if (stream >= end || *end != '.')
+               *end = event->topic + event->topic_length, *c = stream;
+    while (c < end && *c && strchr(letters, *c))
+        c++;
+    if (c == stream || c == end || *c != '.')
         return false;
-    for (const char *c = stream; c < end; c++)
-        if (*c == '\0' || !strchr(letters, *c))
-            return false;
-    return snprintf(out, size, "%s/%.*s/%s", prefix, (int)(end - stream), stream, kind) < (int)size;
+    const int length = (int)(c++ - stream), encoded = c < end ? (int)(end - c - 1) : 0;
+    if (c < end && !svi_topic_key(c, (size_t)(end - c), decoded))
+        return false;
+    return snprintf(out, size, "%s/%.*s/%s%s%.*s", prefix, length, stream, kind, encoded ? "/" : "", encoded,
+                    c) < (int)size;
 }
 
 static void mqtt_events_publish(struct events *e, const struct subscription_event *event) {
-    char topic[512];
+    char topic[768];
     if (!mqtt_events_topic(event, e->options->prefix, topic, sizeof topic))
         return;
     if (event->lost > 0 && e->counters->lost == 0)

@@ -1,4 +1,6 @@
-/* events.h: what svmstream publishes, handed on to the broker as JSON on PREFIX/STREAM/KIND.
+/* events.h: what svmstream publishes, handed on to the broker as JSON on PREFIX/STREAM/KIND,
+ * of a key on PREFIX/STREAM/KIND/KEY, where the key is percent-encoded as in svmstream's own topics: nothing
+ * in it is a level or a wildcard to the broker.
  *
  * Scores have a socket of their own: however many there are, they push out no alert. Nothing is read while
  * the broker takes nothing; what does not fit into the queues then is lost at svmstream's side, and counted

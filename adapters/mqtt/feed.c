@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/fail.h"
 #include "data/message.h"
 #include "log.h"
 
@@ -14,14 +15,23 @@
 #define STRANGER  1.0  /* seconds for which a peer that is not svmstream is left alone */
 #define LINGER_MS 1500 /* --no-ack: for what ZeroMQ holds at the end */
 
+/* What a person can do about a refusal, where the reason is not enough. */
+static const char *mqtt_feed_hint(const char *code) {
+    return strcmp(code, svs_code_name(SVS_BAD_KEY)) == 0 ? ": --key needs `svmstream run --key`" : "";
+}
+
 /* What the outbox reports. */
 static void mqtt_feed_hear(void *user, const svs_outbox_event *e) {
     struct feed *f = user;
     f->answered = true;
     if (e->kind == SVS_OUTBOX_REFUSED) {
-        mqtt_log_few(++f->refusals, "svmstream refuses a sample: %s (%s)", e->reason, e->code);
-        if (strstr(e->reason, SVI_NOTHING_TO_CARRY))
-            mqtt_join_leave_out(f->join, e->reason);
+        char key[4 * SVS_KEY_MAX + 1];
+        struct join *j = mqtt_joins_find(f->joins, e->key);
+        mqtt_log_few(++f->refusals, "svmstream refuses a sample%s%s: %s (%s)%s", e->key[0] ? " of key " : "",
+                     svi_escape(key, sizeof key, e->key, strlen(e->key)), e->reason, e->code,
+                     mqtt_feed_hint(e->code));
+        if (j && strstr(e->reason, SVI_NOTHING_TO_CARRY))
+            mqtt_join_leave_out(j, e->reason);
     } else if (e->kind == SVS_OUTBOX_LATER) {
         mqtt_log_few(++f->complaints, "svmstream takes nothing for now: %s (%s)", e->reason, e->code);
     } else if (e->kind == SVS_OUTBOX_RESTARTED) {
@@ -32,10 +42,10 @@ static void mqtt_feed_hear(void *user, const svs_outbox_event *e) {
     }
 }
 
-int mqtt_feed_open(struct feed *f, const struct options *o, struct counters *c, struct join *j) {
+int mqtt_feed_open(struct feed *f, const struct options *o, struct counters *c, struct joins *j) {
     svs_outbox_options box;
     svs_error err;
-    *f = (struct feed){.options = o, .counters = c, .join = j, .heard = svi_monotonic()};
+    *f = (struct feed){.options = o, .counters = c, .joins = j, .heard = svi_monotonic()};
     svs_outbox_defaults(&box);
     box.src = o->client_id;
     box.release = o->no_ack ? SVS_OUTBOX_SENT : SVS_OUTBOX_TAKEN;
@@ -69,7 +79,7 @@ void mqtt_feed_push(void *feed, const struct join *j, double ts, const struct sa
     if (d == 0) /* there has been no value yet */
         return;
     const svs_outbox_sample sample = {
-        .x = x, .d = d, .names = names, .id = id->value, .ts = ts, .has_ts = true};
+        .x = x, .d = d, .names = names, .id = id->value, .ts = ts, .has_ts = true, .key = j->key};
     svs_code code = svs_outbox_pack(f->link.box, &sample, &err);
     if (code == SVS_LIMIT && svs_outbox_drop(f->link.box)) {
         mqtt_log_few(++f->counters->dropped,

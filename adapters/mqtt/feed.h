@@ -8,12 +8,12 @@
 #define MQTT_FEED_H
 
 #include "client/link.h"
-#include "join.h"
+#include "joins.h"
 
 struct feed {
     const struct options *options;
     struct counters *counters;
-    struct join *join;
+    struct joins *joins;
     struct link link;
     svs_outbox_figures figures; /* after the last turn */
     int64_t settled;            /* samples acknowledged, refused or sent on, after the last turn */
@@ -28,7 +28,7 @@ struct feed {
 };
 
 /* 0, or 1 and a line on standard error. link_close in any case. */
-int mqtt_feed_open(struct feed *f, const struct options *o, struct counters *c, struct join *j);
+int mqtt_feed_open(struct feed *f, const struct options *o, struct counters *c, struct joins *j);
 
 /* One more sample, what `j` holds at `ts`: a join_sample, whose context is the struct feed. */
 void mqtt_feed_push(void *feed, const struct join *j, double ts, const struct sample_id *id);

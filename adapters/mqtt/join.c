@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
 
@@ -13,43 +14,77 @@ static struct sensor *mqtt_join_find(const struct join *j, const char *name) {
     return NULL;
 }
 
-static int read_list(struct join *j, const char *list) {
+static int read_list(struct join_plan *p, const char *list) {
+    size_t names = 1;
+    for (const char *at = list; at && *at; at++)
+        names += *at == ',';
+    p->name = mqtt_need(names, sizeof *p->name);
     for (const char *at = list; at;) {
         size_t length = strcspn(at, ",");
-        char name[NAME_BYTES + 1];
-        if (length == 0 || length > NAME_BYTES || j->sensors == FEATURES_MAX) {
+        char *name = p->name[p->listed];
+        if (length == 0 || length > NAME_BYTES || p->listed == FEATURES_MAX) {
             mqtt_log("--features %.100s: up to 1024 names of 1 to 64 bytes are allowed", list);
             return 2;
         }
         memcpy(name, at, length);
         name[length] = '\0';
-        if (mqtt_join_find(j, name)) {
-            mqtt_log("--features: duplicate name %s", name);
-            return 2;
-        }
-        strcpy(j->sensor[j->sensors++].name, name);
+        for (int i = 0; i < p->listed; i++)
+            if (strcmp(p->name[i], name) == 0) {
+                mqtt_log("--features: duplicate name %s", name);
+                return 2;
+            }
+        p->listed++;
         at = at[length] ? at + length + 1 : NULL;
     }
     return 0;
 }
 
-int mqtt_join_open(struct join *j, const struct options *o, struct counters *c, join_sample *sample,
+int mqtt_join_plan(struct join_plan *p, const struct options *o, struct counters *c, join_sample *sample,
                    void *context) {
-    *j = (struct join){.mode = o->join_mode,
-                       .period = o->join_seconds,
-                       .stale = o->stale,
-                       .listed = o->features,
-                       .learning = o->join_mode == JOIN_ALL && !o->features,
-                       .newest = -HUGE_VAL,
-                       .sample = sample,
-                       .context = context,
-                       .counters = c};
-    j->sensor = mqtt_need(FEATURES_MAX, sizeof *j->sensor);
-    return read_list(j, o->features);
+    *p = (struct join_plan){.mode = o->join_mode,
+                            .period = o->join_seconds,
+                            .stale = o->stale,
+                            .sample = sample,
+                            .context = context,
+                            .counters = c};
+    return read_list(p, o->features);
+}
+
+static struct sensor *mqtt_join_add(struct join *j, const char *name) {
+    if (j->sensors == j->room) {
+        const int room = j->room ? 2 * j->room : 4;
+        struct sensor *more = mqtt_need((size_t)room, sizeof *more);
+        if (j->sensors)
+            memcpy(more, j->sensor, (size_t)j->sensors * sizeof *more);
+        svi_free(j->sensor);
+        j->sensor = more;
+        j->room = room;
+    }
+    struct sensor *s = &j->sensor[j->sensors++];
+    strcpy(s->name, name);
+    return s;
+}
+
+struct join *mqtt_join_new(const struct join_plan *plan, const char *key) {
+    struct join *j = mqtt_need(1, sizeof *j);
+    j->plan = plan;
+    j->learning = plan->mode == JOIN_ALL && !plan->listed;
+    j->newest = -HUGE_VAL;
+    strcpy(j->key, key);
+    for (int i = 0; i < plan->listed; i++)
+        mqtt_join_add(j, plan->name[i]);
+    return j;
+}
+
+void mqtt_join_free(struct join **j) {
+    if (*j)
+        svi_free((*j)->sensor);
+    svi_free(*j);
+    *j = NULL;
 }
 
 bool mqtt_join_takes(const struct join *j, const struct sensor *s) {
-    return s->valued || (j->listed && !s->left_out);
+    return s->valued || (j->plan->listed && !s->left_out);
 }
 
 void mqtt_join_leave_out(struct join *j, const char *text) {
@@ -66,11 +101,11 @@ void mqtt_join_leave_out(struct join *j, const char *text) {
 
 bool mqtt_join_current(const struct join *j, const struct sensor *s, double ts, double *value) {
     *value = s->value;
-    return s->seen && !s->missing && (j->stale <= 0 || ts - s->at <= j->stale);
+    return s->seen && !s->missing && (j->plan->stale <= 0 || ts - s->at <= j->plan->stale);
 }
 
 static void mqtt_join_emit(struct join *j) {
-    j->sample(j->context, j, j->newest, &j->id);
+    j->plan->sample(j->plan->context, j, j->newest, &j->id);
     for (int i = 0; i < j->sensors; i++)
         j->sensor[i].fresh = false;
     j->fresh = 0;
@@ -88,35 +123,33 @@ void mqtt_join_begin(struct join *j, double ts, bool has_ts, bool retained, cons
         if (!j->learning)
             mqtt_join_emit(j);
     }
-    if (j->mode != JOIN_PERIOD)
+    if (j->plan->mode != JOIN_PERIOD)
         return;
-    int64_t number = (int64_t)floor(ts / j->period);
+    int64_t number = (int64_t)floor(ts / j->plan->period);
     if (j->fresh > 0 && number > j->number)
         mqtt_join_emit(j);
     if (j->fresh == 0)
         j->number = number;
     /* Times of the sender's own may run at another pace than our clock: then silence ends a period. */
-    double left = (double)(j->number + 1) * j->period - ts;
+    double left = (double)(j->number + 1) * j->plan->period - ts;
     if (has_ts || j->fresh == 0)
-        j->due = svi_monotonic() + (has_ts ? j->period : left);
+        j->due = svi_monotonic() + (has_ts ? j->plan->period : left);
 }
 
 bool mqtt_join_value(struct join *j, const char *name, const struct field *f, double ts, bool retained,
                      const char **reason) {
     struct sensor *s = mqtt_join_find(j, name);
     *reason = NULL;
-    if (!s && j->listed)
+    if (!s && j->plan->listed)
         return false;
     if (!s && j->sensors == FEATURES_MAX) {
         *reason = "there are 1024 features already";
         return false;
     }
-    if (!s) {
-        s = &j->sensor[j->sensors++];
-        strcpy(s->name, name);
-    }
+    if (!s)
+        s = mqtt_join_add(j, name);
     if (!retained) {
-        j->counters->overwritten += s->fresh;
+        j->plan->counters->overwritten += s->fresh;
         j->fresh += !s->fresh;
         s->fresh = true;
         j->newest = fmax(j->newest, ts);
@@ -133,7 +166,7 @@ bool mqtt_join_value(struct join *j, const char *name, const struct field *f, do
 static bool mqtt_join_complete(const struct join *j, double ts) {
     for (int i = 0; i < j->sensors; i++) {
         const struct sensor *s = &j->sensor[i];
-        if (!s->fresh && !(s->seen && j->stale > 0 && ts - s->at > j->stale))
+        if (!s->fresh && !(s->seen && j->plan->stale > 0 && ts - s->at > j->plan->stale))
             return false;
     }
     return true;
@@ -147,22 +180,21 @@ void mqtt_join_end(struct join *j, const struct sample_id *id, double ts, bool r
         if (id->value.kind == SVS_STR)
             j->id.value.as.s = j->id.text;
     }
-    if (j->mode == JOIN_EACH || (j->mode == JOIN_ALL && !j->learning && mqtt_join_complete(j, ts)))
+    if (j->plan->mode == JOIN_EACH ||
+        (j->plan->mode == JOIN_ALL && !j->learning && mqtt_join_complete(j, ts)))
         mqtt_join_emit(j);
 }
 
-double mqtt_join_wait(const struct join *j) {
-    if (j->mode != JOIN_PERIOD || j->fresh == 0)
-        return -1;
-    return fmax(0, j->due - svi_monotonic());
+bool mqtt_join_pending(const struct join *j) {
+    return j->plan->mode == JOIN_PERIOD && j->fresh > 0;
 }
 
-void mqtt_join_clock(struct join *j) {
-    if (mqtt_join_wait(j) == 0)
+void mqtt_join_close(struct join *j) {
+    if (mqtt_join_pending(j))
         mqtt_join_emit(j);
 }
 
 void mqtt_join_flush(struct join *j) {
-    if (j->fresh > 0 && (j->mode == JOIN_PERIOD || j->learning))
+    if (j->fresh > 0 && (j->plan->mode == JOIN_PERIOD || j->learning))
         mqtt_join_emit(j);
 }

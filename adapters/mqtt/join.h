@@ -1,4 +1,4 @@
-/* join.h: values of several sensors become samples.
+/* join.h: values of several sensors become samples; where samples have keys, those of one key.
  *
  * each: every message makes a sample, with the last values of the other sensors.
  * all: a sample when every sensor has a new value. Which sensors there are is known from the list, or from
@@ -27,27 +27,41 @@ struct sensor {
 struct join;
 typedef void join_sample(void *context, const struct join *j, double ts, const struct sample_id *id);
 
-struct join {
+/* How values are joined: the same for all keys. */
+struct join_plan {
     enum join_mode mode;
-    double period, stale; /* seconds */
-    struct sensor *sensor;
-    int sensors;
-    bool listed;   /* no others are taken */
-    bool learning; /* all: the first round, in which sensors become known */
-    int fresh;
-    double newest;       /* time of the newest value since the last sample */
-    int64_t number;      /* of the period that these belong to */
-    double due;          /* svi_monotonic: the period ends, if anything came */
-    struct sample_id id; /* the last one since the last sample */
+    double period, stale;         /* seconds */
+    char (*name)[NAME_BYTES + 1]; /* of listed features, `listed` of them; 0: any are taken */
+    int listed;
     join_sample *sample;
     void *context;
     struct counters *counters;
 };
 
+struct join {
+    const struct join_plan *plan;
+    struct sensor *sensor; /* owned; listed ones first, in their order */
+    int sensors, room;
+    bool learning; /* all: the first round, in which sensors become known */
+    int fresh;
+    double newest;               /* time of the newest value since the last sample */
+    int64_t number;              /* of the period that these belong to */
+    double due;                  /* svi_monotonic: the period ends, if anything came */
+    struct sample_id id;         /* the last one since the last sample */
+    struct join *before, *after; /* for joins.c: in the order of their last use, ... */
+    double used;                 /* ... svi_monotonic */
+    int64_t place;               /* among those whose periods end, from 1; 0: nothing is due */
+    char key[SVS_KEY_MAX + 1];
+};
+
 /* The list (NULL: any) is checked: 2 and a line on standard error when it has a name twice or too long. Owner
- * of `sensor` (svi_free): the caller. */
-int mqtt_join_open(struct join *j, const struct options *o, struct counters *c, join_sample *sample,
+ * of `name` (svi_free): the caller. */
+int mqtt_join_plan(struct join_plan *p, const struct options *o, struct counters *c, join_sample *sample,
                    void *context);
+
+/* Owner: the caller. */
+struct join *mqtt_join_new(const struct join_plan *plan, const char *key);
+void mqtt_join_free(struct join **j);
 
 /* One message: begin gives its time (it may complete what came before), value each of its values, end makes
  * the sample that is due. value: false when the feature is not taken (not listed: reason NULL; or a reason).
@@ -58,9 +72,9 @@ bool mqtt_join_value(struct join *j, const char *name, const struct field *f, do
                      const char **reason);
 void mqtt_join_end(struct join *j, const struct sample_id *id, double ts, bool retained);
 
-/* Seconds until the clock ends a period; negative: nothing to wait for. join_clock ends it if it is over. */
-double mqtt_join_wait(const struct join *j);
-void mqtt_join_clock(struct join *j);
+/* Does the clock end a period, at j->due? Then this does. */
+bool mqtt_join_pending(const struct join *j);
+void mqtt_join_close(struct join *j);
 
 /* At the end: what waits goes out, but for an unfinished round of `all`. */
 void mqtt_join_flush(struct join *j);

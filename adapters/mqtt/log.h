@@ -21,6 +21,7 @@
     X(skipped, "values in JSON objects that are no numbers")                                                 \
     X(missing, "values that are null, nan or out of range: missing in the samples")                          \
     X(overwritten, "values replaced by a newer one before a sample took them up (--join all, SECONDS)")      \
+    X(keys, "keys whose values are held now (--key)")                                                        \
     X(samples, "samples made")                                                                               \
     X(sent, "messages sent to svmstream, repeated ones too")                                                 \
     X(acked, "samples that svmstream acknowledged")                                                          \

@@ -33,7 +33,7 @@ struct adapter {
     struct options options;
     struct counters counters;
     struct naming *naming;
-    struct join join;
+    struct joins joins;
     struct feed feed;
     struct broker broker;
     struct events events;
@@ -108,7 +108,7 @@ static bool name_fields(struct adapter *a, const struct mosquitto_message *m, co
     return true;
 }
 
-static void take_fields(struct adapter *a, const struct mosquitto_message *m) {
+static void take_fields(struct adapter *a, const struct mosquitto_message *m, struct join *j) {
     const struct payload *p = &a->payload;
     const char *names[FEATURES_MAX], *reason;
     double ts = p->has_ts ? p->ts : svi_wall_clock();
@@ -125,9 +125,9 @@ static void take_fields(struct adapter *a, const struct mosquitto_message *m) {
         if (p->field[i].missing)
             mqtt_missing_note(&a->missing, m->topic, &p->field[i]);
     }
-    mqtt_join_begin(&a->join, ts, p->has_ts, m->retain, names, p->fields);
+    mqtt_join_begin(j, ts, p->has_ts, m->retain, names, p->fields);
     for (int i = 0; i < p->fields; i++) {
-        bool good = mqtt_join_value(&a->join, names[i], &p->field[i], ts, m->retain, &reason);
+        bool good = mqtt_join_value(j, names[i], &p->field[i], ts, m->retain, &reason);
         taken += good;
         if (!good && reason)
             mqtt_main_bad(a, m, reason);
@@ -135,20 +135,28 @@ static void take_fields(struct adapter *a, const struct mosquitto_message *m) {
             mqtt_main_unmatched(a, names[i], "is not in --features");
     }
     if (taken > 0)
-        mqtt_join_end(&a->join, &p->id, ts, m->retain);
+        mqtt_join_end(j, &p->id, ts, m->retain);
+    mqtt_joins_note(&a->joins, j);
 }
 
 static void take_message(void *context, const struct mosquitto_message *m) {
     struct adapter *a = context;
     struct topic_tokens tokens;
-    char why[300];
+    char why[300], key[SVS_KEY_MAX + 1];
+    struct join *j;
+    const struct payload_names names = {a->options.ts_key, a->options.id_key, mqtt_naming_members(a->naming)};
     if (!is_wanted(&a->options, m->topic) || !mqtt_naming_match(a->naming, m->topic, &tokens))
         mqtt_main_unmatched(a, m->topic, "fits no --topic, or not the --template");
-    else if (!mqtt_payload_read(&a->payload, m->payload, (size_t)m->payloadlen, a->options.ts_key,
-                                a->options.id_key, why, sizeof why))
+    else if (!mqtt_payload_read(&a->payload, m->payload, (size_t)m->payloadlen, &names, why, sizeof why) ||
+             !mqtt_naming_key(a->naming, &tokens, &a->payload.said, key, why, sizeof why))
         mqtt_main_bad(a, m, why);
-    else if (name_fields(a, m, &tokens))
-        take_fields(a, m);
+    else if (!name_fields(a, m, &tokens))
+        return;
+    else if (!(j = mqtt_joins_use(&a->joins, key, svi_monotonic())))
+        mqtt_main_bad(a, m, "there are as many keys as --keys lets in, and none was silent for an hour");
+    else
+        take_fields(a, m, j);
+    a->counters.keys = a->options.key ? a->joins.count : 0;
 }
 
 static void report_counters(const struct adapter *a) {
@@ -166,7 +174,7 @@ static void publish_counters(struct adapter *a) {
 
 static double longest_wait(const struct adapter *a) {
     double wait = fmin(LONGEST_WAIT, fmin(mqtt_broker_wait(&a->broker), mqtt_feed_wait(&a->feed))),
-           period = mqtt_join_wait(&a->join);
+           period = mqtt_joins_wait(&a->joins);
     if (period >= 0)
         wait = fmin(wait, period);
     if (a->options.stats > 0)
@@ -198,7 +206,7 @@ static bool mqtt_main_turn(struct adapter *a, double wait) {
 /* First the samples, while the broker keeps what it has for us; then what the broker has not confirmed. */
 static void mqtt_main_flush(struct adapter *a) {
     double end = svi_monotonic() + FLUSH_SECONDS, samples = svi_monotonic() + SAMPLES_SECONDS, now;
-    mqtt_join_flush(&a->join);
+    mqtt_joins_flush(&a->joins);
     mqtt_feed_turn(&a->feed);
     a->broker.reads = false;
     while (mqtt_feed_waiting(&a->feed) > 0 && (now = svi_monotonic()) < samples)
@@ -216,16 +224,16 @@ static void mqtt_main_flush(struct adapter *a) {
 
 static int mqtt_main_run(struct adapter *a, void *context) {
     const struct options *o = &a->options;
-    if (mqtt_join_open(&a->join, o, &a->counters, mqtt_feed_push, &a->feed) != 0)
+    if (mqtt_joins_open(&a->joins, o, &a->counters, mqtt_feed_push, &a->feed) != 0)
         return 2;
     if (mqtt_broker_open(&a->broker, o, &a->counters, take_message, a) != 0 ||
-        mqtt_feed_open(&a->feed, o, &a->counters, &a->join) != 0 ||
+        mqtt_feed_open(&a->feed, o, &a->counters, &a->joins) != 0 ||
         mqtt_events_open(&a->events, o, &a->counters, &a->broker, context) != 0 || take_signals() != 0)
         return 1;
     a->stats_due = svi_monotonic() + o->stats;
     for (bool on = true; on && !a->broker.hopeless;) {
         on = mqtt_main_turn(a, longest_wait(a));
-        mqtt_join_clock(&a->join);
+        mqtt_joins_clock(&a->joins);
         if (o->stats > 0 && svi_monotonic() >= a->stats_due) {
             report_counters(a);
             publish_counters(a);
@@ -243,7 +251,7 @@ static int mqtt_main_run(struct adapter *a, void *context) {
 
 static int mqtt_main_start(struct adapter *a) {
     char why[300];
-    a->naming = mqtt_naming_new(a->options.template, a->options.feature, why, sizeof why);
+    a->naming = mqtt_naming_new(a->options.template, a->options.feature, a->options.key, why, sizeof why);
     a->name = mqtt_need(FEATURES_MAX, sizeof *a->name);
     void *context = zmq_ctx_new();
     int code = 1;
@@ -254,7 +262,7 @@ static int mqtt_main_start(struct adapter *a) {
     mqtt_events_close(&a->events);
     link_close(&a->feed.link);
     mosquitto_destroy(a->broker.client);
-    svi_free(a->join.sensor);
+    mqtt_joins_clear(&a->joins);
     while (context && zmq_ctx_term(context) != 0 && errno == EINTR)
         ;
     svi_free(a->name);

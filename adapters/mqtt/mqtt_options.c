@@ -44,8 +44,9 @@ static const struct row rows[] = {
     {"tls", NULL, "encrypt, and trust the certificates that this system trusts", FLAG, AT(tls), 0, 0},
     {"cafile", "FILE", "encrypt, and trust the certificates in FILE", TEXT, AT(cafile), 0, 0},
     {"capath", "FOLDER", "encrypt, and trust the certificates in FOLDER", TEXT, AT(capath), 0, 0},
-    {"cert", "FILE", "own certificate, with --key", TEXT, AT(cert), 0, 0},
-    {"key", "FILE", "own key, without pass phrase", TEXT, AT(key), 0, 0},
+    {"cert", "FILE", "own certificate, with --cert-key", TEXT, AT(cert), 0, 0},
+    {"cert-key", "FILE", "its key, without pass phrase (`--cert FILE --key FILE` is the same)", TEXT,
+     AT(cert_key), 0, 0},
     {"insecure", NULL, "do not check that the certificate names the host", FLAG, AT(insecure), 0, 0},
     GROUP("From topics to samples:"),
     {"topic", "FILTER", "topics to subscribe to, with + and #; may be repeated; QoS 1", TOPIC, 0, 0, 0},
@@ -55,6 +56,13 @@ static const struct row rows[] = {
      "name of the feature: '{machine}.{sensor}'; {key} is the key in a JSON object, {topic} "
      "the topic with dots",
      TEXT, AT(feature), 0, 0},
+    {"key", "PATTERN",
+     "key of the sample, where svmstream runs with --key (a model for each): '{machine}'; tokens of the "
+     "template, "
+     "{topic}, or members of the JSON object (none)",
+     TEXT, AT(key), 0, 0},
+    {"keys", "N", "up to N keys; what comes of further ones is counted and left out (100000)", WHOLE,
+     AT(keys), 1, 1e8},
     {"features", "A,B,...", "the features of every sample, in this order; others are counted and left out",
      TEXT, AT(features), 0, 0},
     {"join", "HOW",
@@ -78,7 +86,9 @@ static const struct row rows[] = {
     {"publish", "KINDS", "events to publish: score, alert, model, bank, stats, error, or none (alert,model)",
      TEXT, AT(publish), 0, 0},
     {"stream", "NAME", "only the events of this stream (all at that address)", TEXT, AT(stream), 0, 0},
-    {"prefix", "TOPIC", "where they are published: PREFIX/STREAM/alert (svmstream)", TEXT, AT(prefix), 0, 0},
+    {"prefix", "TOPIC",
+     "where they are published: PREFIX/STREAM/alert, of a key PREFIX/STREAM/alert/KEY (svmstream)", TEXT,
+     AT(prefix), 0, 0},
     GROUP("Otherwise:"),
     {"stats", "SECONDS",
      "log the counters every SECONDS, here and on PREFIX/adapter; 0: at the end only (60)", REAL, AT(stats),
@@ -98,9 +108,10 @@ static const char *const after =
     "  svmstream-mqtt --topic 'room/+'\n"
     "  svmstream-mqtt --template 'plant/{machine}/{sensor}' --feature '{machine}.{sensor}' --join 1 --stale "
     "60\n"
+    "  svmstream-mqtt --template 'plant/{machine}/{sensor}' --key '{machine}' --join 1 --stale 60\n"
     "  svmstream-mqtt --host broker.example --cafile ca.pem --user meter --password-file secret \\\n"
     "      --topic 'zigbee2mqtt/+' --feature '{topic}.{key}' --ts last_seen --publish alert,score\n"
-    "  mosquitto_sub -t 'svmstream/+/alert'\n\n"
+    "  mosquitto_sub -t 'svmstream/+/alert/#'\n\n"
     "PREFIX/status is \"online\" or \"offline\" (retained, last will). Values that were not seen yet (with "
     "--features) or\n"
     "are stale go out as missing: svmstream's setting `missing` decides. A retained message fills in a "
@@ -233,7 +244,7 @@ static int read_join(struct options *o) {
 /* A template alone says which topics there are. */
 static int read_naming(struct options *o) {
     char why[300];
-    struct naming *n = mqtt_naming_new(o->template, o->feature, why, sizeof why);
+    struct naming *n = mqtt_naming_new(o->template, o->feature, o->key, why, sizeof why);
     if (!n)
         return mqtt_options_wrong("%s", why);
     if (o->topics == 0 && o->template) {
@@ -304,8 +315,17 @@ static int read_names(struct options *o) {
 static int mqtt_options_complete(struct options *o) {
     if (o->password_file && !o->user)
         return mqtt_options_wrong("--password-file needs --user");
-    if (!o->cert != !o->key)
-        return mqtt_options_wrong("--cert and --key must be given together");
+    if (o->cert && !o->cert_key && o->key && !strchr(o->key, '{')) {
+        o->cert_key = o->key;
+        o->key = NULL;
+    }
+    if (o->key && !strchr(o->key, '{'))
+        return mqtt_options_wrong(
+            "--key %s has no token in braces: the key of a sample is made of levels of the "
+            "topic, as in '{machine}' (the key of a certificate is --cert-key)",
+            o->key);
+    if (!o->cert != !o->cert_key)
+        return mqtt_options_wrong("--cert and --cert-key must be given together");
     bool trust = o->cafile || o->capath;
     if ((o->insecure || o->cert) && !trust && !o->tls)
         return mqtt_options_wrong("--insecure and --cert need TLS: --cafile, --capath or --tls");
@@ -329,6 +349,7 @@ int mqtt_options_read(struct options *o, int argc, char *const *argv, enum wish 
                           .out = "tcp://127.0.0.1:5556",
                           .publish = "alert,model",
                           .prefix = "svmstream",
+                          .keys = 100000,
                           .buffer = 10000,
                           .stats = 60};
     *wish = WISH_RUN;

@@ -19,11 +19,13 @@ enum join_mode { JOIN_EACH, JOIN_ALL, JOIN_PERIOD };
 struct options {
     const char *host;
     int64_t port; /* 0: 1883, or 8883 with TLS */
-    const char *client_id, *user, *password_file, *cafile, *capath, *cert, *key;
+    const char *client_id, *user, *password_file, *cafile, *capath, *cert, *cert_key;
     bool tls, insecure;
     const char *topic[TOPICS_MAX];
     int topics;
     const char *template, *feature; /* NULL: the topic itself */
+    const char *key;                /* of samples; NULL: none */
+    int64_t keys;                   /* of which values are held */
     const char *join, *features, *ts_key, *id_key;
     double stale; /* seconds; 0: values never get old */
     const char *in, *out, *curve, *curve_server, *stream, *publish, *prefix;

@@ -1,23 +1,31 @@
-/* Topics to feature names: see naming.h for what templates and patterns mean.
+/* Topics to names of features and keys of samples: see naming.h for what templates and patterns mean.
  *
- * Both are cut once: a template into levels (add_level), each a word, a token, any level or the rest; a
- * pattern into pieces (add_piece), each text, a token by its level, the topic or the key. Then
- * mqtt_naming_match lays a topic over the levels and notes where each begins, and mqtt_naming_feature puts
- * the pieces together. The texts of template and pattern stay where the command line has them. */
+ * All are cut once: a template into levels (add_level), each a word, a token, any level or the rest; a
+ * pattern into pieces (add_piece), each text, a token by its level, the topic, the key of a value or a member
+ * of the payload. Then mqtt_naming_match lays a topic over the levels and notes where each begins, and
+ * mqtt_naming_put puts the pieces of one pattern together. The texts of template and patterns stay where the
+ * command line has them. */
 #include "naming.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/text.h"
 #include "log.h"
 
 /* A piece of a pattern: text as it is, or a token. */
 struct piece {
-    enum { TEXT, TOKEN, TOPIC, KEY } kind;
+    enum { TEXT, TOKEN, TOPIC, KEY, MEMBER } kind;
     const char *text;
     size_t length;
-    int level;
+    int level; /* of a token; of a member: which of them */
+};
+
+struct pattern {
+    const char *option;
+    struct piece piece[2 * LEVELS_MAX + 1];
+    int pieces;
 };
 
 struct naming {
@@ -28,9 +36,8 @@ struct naming {
         size_t length;
     } level[LEVELS_MAX];
     int levels;
-    struct piece piece[2 * LEVELS_MAX + 1];
-    int pieces;
-    bool has_key;
+    struct pattern feature, key; /* a key without pieces: samples have none */
+    struct members members;
 };
 
 static bool mqtt_naming_same(const char *a, size_t n, const char *b) {
@@ -67,68 +74,141 @@ static bool add_level(struct naming *n, const char *text, size_t length, bool la
     return true;
 }
 
-static void add_piece(struct naming *n, struct piece p) {
-    n->piece[n->pieces++] = p;
-    n->has_key = n->has_key || p.kind == KEY;
+static void add_piece(struct pattern *p, struct piece piece) {
+    p->piece[p->pieces++] = piece;
+}
+
+static bool has_piece(const struct pattern *p, int kind, int level) {
+    for (int i = 0; i < p->pieces; i++)
+        if ((int)p->piece[i].kind == kind && (kind != TOKEN || p->piece[i].level == level))
+            return true;
+    return false;
+}
+
+/* A token of the key that is none of the topic: a member of the payload. */
+static bool add_member(struct naming *n, const char *text, size_t length, char *why, size_t size) {
+    const char *letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.";
+    struct members *m = &n->members;
+    if (mqtt_naming_same(text, length, "key"))
+        return mqtt_naming_fail(why, size,
+                                "--key: {key} is the name of a value, of which a payload has many; take a "
+                                "level of the --template, {topic} or a member of the payload",
+                                text);
+    if (length == 0 || length > SVS_NAME_MAX || strspn(text, letters) < length)
+        return mqtt_naming_fail(
+            why, size, "--key: a token is a name of 1 to 64 letters, digits, _, - and . in braces", text - 1);
+    if (m->count == MEMBERS_MAX)
+        return mqtt_naming_fail(why, size, "--key takes up to 4 members of the payload", text - 1);
+    memcpy(m->text[m->count], text, length);
+    add_piece(&n->key, (struct piece){MEMBER, NULL, 0, m->count++});
+    return true;
 }
 
 /* The token between braces. */
-static bool add_token(struct naming *n, const char *text, size_t length, char *why, size_t size) {
+static bool add_token(struct naming *n, struct pattern *p, const char *text, size_t length, char *why,
+                      size_t size) {
     int level = 0;
     while (level < n->levels && !(n->level[level].kind == NAMED && n->level[level].length == length &&
                                   memcmp(n->level[level].text, text, length) == 0))
         level++;
     if (level < n->levels)
-        add_piece(n, (struct piece){TOKEN, NULL, 0, level});
-    else if (mqtt_naming_same(text, length, "topic") || mqtt_naming_same(text, length, "key"))
-        add_piece(n, (struct piece){text[0] == 't' ? TOPIC : KEY, NULL, 0, 0});
+        add_piece(p, (struct piece){TOKEN, NULL, 0, level});
+    else if (mqtt_naming_same(text, length, "topic"))
+        add_piece(p, (struct piece){TOPIC, NULL, 0, 0});
+    else if (p == &n->key)
+        return add_member(n, text, length, why, size);
+    else if (mqtt_naming_same(text, length, "key"))
+        add_piece(p, (struct piece){KEY, NULL, 0, 0});
     else
         return mqtt_naming_fail(
             why, size, "--feature names a token that is neither {key}, {topic} nor in the template", text);
     return true;
 }
 
-static bool read_pattern(struct naming *n, const char *pattern, char *why, size_t size) {
-    for (const char *at = pattern; *at;) {
+static bool read_pattern(struct naming *n, struct pattern *p, const char *text, char *why, size_t size) {
+    char what[60];
+    for (const char *at = text; *at;) {
         size_t plain = strcspn(at, "{"), token = strcspn(at + plain, "}");
-        if (n->pieces + 2 > 2 * LEVELS_MAX)
-            return mqtt_naming_fail(why, size, "--feature has too many tokens", pattern);
+        const bool stray = p == &n->key && memchr(at, '}', plain);
+        snprintf(what, sizeof what, "%s has %s", p->option,
+                 p->pieces + 2 > 2 * LEVELS_MAX ? "too many tokens"
+                 : stray                        ? "a } without {"
+                                                : "a { without }");
+        if (p->pieces + 2 > 2 * LEVELS_MAX || stray)
+            return mqtt_naming_fail(why, size, what, text);
         if (plain)
-            add_piece(n, (struct piece){TEXT, at, plain, 0});
+            add_piece(p, (struct piece){TEXT, at, plain, 0});
         at += plain;
         if (*at && !at[token])
-            return mqtt_naming_fail(why, size, "--feature has a { without }", pattern);
-        if (*at && !add_token(n, at + 1, token - 1, why, size))
+            return mqtt_naming_fail(why, size, what, text);
+        if (*at && !add_token(n, p, at + 1, token - 1, why, size))
             return false;
         at += *at ? token + 1 : 0;
     }
     return true;
 }
 
-struct naming *mqtt_naming_new(const char *template, const char *pattern, char *why, size_t size) {
-    struct naming *n = mqtt_need(1, sizeof *n);
-    bool good = true;
+static bool read_template(struct naming *n, const char *template, char *why, size_t size) {
     n->any = !template;
-    for (const char *at = template; at && good;) {
+    for (const char *at = template; at;) {
         size_t length = strcspn(at, "/");
         bool last = !at[length];
-        good = add_level(n, at, length, last, why, size);
+        if (!add_level(n, at, length, last, why, size))
+            return false;
         at = last ? NULL : at + length + 1;
     }
-    if (!good || (pattern && !read_pattern(n, pattern, why, size))) {
-        svi_free(n);
-        return NULL;
+    return true;
+}
+
+/* What names the key names no feature: each key would have columns of its own. */
+static bool are_apart(const struct naming *n, const char *feature, char *why, size_t size) {
+    const struct pattern *f = &n->feature, *k = &n->key;
+    bool of_topic = has_piece(k, TOPIC, 0);
+    for (int i = 0; i < n->levels; i++) {
+        const bool taken = has_piece(k, TOKEN, i);
+        of_topic = of_topic || taken;
+        if (taken && has_piece(f, TOKEN, i))
+            return mqtt_naming_fail(
+                why, size, "--feature holds what --key takes: the columns of each key would be others",
+                feature);
     }
-    for (int i = 0; !pattern && i < n->levels; i++) { /* all tokens of the template */
-        if (n->level[i].kind != NAMED)
+    if (of_topic && has_piece(f, TOPIC, 0))
+        return mqtt_naming_fail(
+            why, size, "--feature has {topic}, with the --key in it: the columns of each key would be others",
+            feature);
+    return true;
+}
+
+static void take_defaults(struct naming *n) {
+    struct pattern *f = &n->feature;
+    bool of_topic = has_piece(&n->key, TOPIC, 0);
+    for (int i = 0; i < n->levels; i++) { /* all tokens of the template */
+        const bool taken = has_piece(&n->key, TOKEN, i);
+        of_topic = of_topic || taken;
+        if (n->level[i].kind != NAMED || taken)
             continue;
-        if (n->pieces)
-            add_piece(n, (struct piece){TEXT, ".", 1, 0});
-        add_piece(n, (struct piece){TOKEN, NULL, 0, i});
+        if (f->pieces)
+            add_piece(f, (struct piece){TEXT, ".", 1, 0});
+        add_piece(f, (struct piece){TOKEN, NULL, 0, i});
     }
-    if (!pattern && n->pieces == 0)
-        add_piece(n, (struct piece){TOPIC, NULL, 0, 0});
-    return n;
+    if (f->pieces == 0)
+        add_piece(f, (struct piece){of_topic ? KEY : TOPIC, NULL, 0, 0});
+}
+
+struct naming *mqtt_naming_new(const char *template, const char *feature, const char *key, char *why,
+                               size_t size) {
+    struct naming *n = mqtt_need(1, sizeof *n);
+    n->feature.option = "--feature";
+    n->key.option = "--key";
+    bool good =
+        read_template(n, template, why, size) && (!key || read_pattern(n, &n->key, key, why, size)) &&
+        (!feature || (read_pattern(n, &n->feature, feature, why, size) && are_apart(n, feature, why, size)));
+    if (good && !feature)
+        take_defaults(n);
+    if (good)
+        return n;
+    svi_free(n);
+    return NULL;
 }
 
 char *mqtt_naming_filter(const char *template) {
@@ -177,25 +257,33 @@ static void mqtt_naming_append(struct text *t, const char *text, size_t length) 
     t->length += length;
 }
 
+/* The pieces of a pattern one after another. `word`: what {key} is, in a feature; NULL: it is a key. */
+static void mqtt_naming_put(struct text *text, const struct pattern *pattern, const struct topic_tokens *t,
+                            const char *word, const struct members *said) {
+    const char *topic = t->topic + (*t->topic == '/');
+    for (int i = 0; i < pattern->pieces; i++) {
+        const struct piece *p = &pattern->piece[i];
+        size_t at = text->length;
+        if (p->kind == TOPIC) {
+            mqtt_naming_append(text, topic, strlen(topic));
+            for (; word && at < text->length && at < text->size; at++)
+                text->to[at] = text->to[at] == '/' ? '.' : text->to[at];
+        } else if (p->kind == KEY)
+            mqtt_naming_append(text, word, strlen(word));
+        else if (p->kind == MEMBER)
+            mqtt_naming_append(text, said->text[p->level], strlen(said->text[p->level]));
+        else if (p->kind == TOKEN)
+            mqtt_naming_append(text, t->token[p->level].text, t->token[p->level].length);
+        else
+            mqtt_naming_append(text, p->text, p->length);
+    }
+}
+
 size_t mqtt_naming_feature(const struct naming *n, const struct topic_tokens *t, const char *key, char *out,
                            size_t size) {
     struct text text = {out, size, 0};
-    const char *word = key ? key : "value", *topic = t->topic + (*t->topic == '/');
-    for (int i = 0; i < n->pieces; i++) {
-        const struct piece *p = &n->piece[i];
-        size_t at = text.length;
-        if (p->kind == TOPIC) {
-            mqtt_naming_append(&text, topic, strlen(topic));
-            for (; at < text.length && at < size; at++)
-                out[at] = out[at] == '/' ? '.' : out[at];
-        } else if (p->kind == KEY)
-            mqtt_naming_append(&text, word, strlen(word));
-        else if (p->kind == TOKEN)
-            mqtt_naming_append(&text, t->token[p->level].text, t->token[p->level].length);
-        else
-            mqtt_naming_append(&text, p->text, p->length);
-    }
-    if (key && !n->has_key) {
+    mqtt_naming_put(&text, &n->feature, t, key ? key : "value", NULL);
+    if (key && !has_piece(&n->feature, KEY, 0)) {
         mqtt_naming_append(&text, ".", 1);
         mqtt_naming_append(&text, key, strlen(key));
     }
@@ -203,4 +291,36 @@ size_t mqtt_naming_feature(const struct naming *n, const struct topic_tokens *t,
         return 0;
     out[text.length] = '\0';
     return text.length;
+}
+
+const struct members *mqtt_naming_members(const struct naming *n) {
+    return &n->members;
+}
+
+bool mqtt_naming_key(const struct naming *n, const struct topic_tokens *t, const struct members *said,
+                     char *out, char *why, size_t size) {
+    struct text text = {out, SVS_KEY_MAX + 1, 0};
+    out[0] = '\0';
+    for (int i = 0; i < n->members.count; i++)
+        if (!said->text[i][0]) {
+            snprintf(
+                why, size,
+                "it has no key: {%s} of --key is neither a level of --template nor in the payload a whole "
+                "number or a text of up to 64 bytes",
+                n->members.text[i]);
+            return false;
+        }
+    mqtt_naming_put(&text, &n->key, t, NULL, said);
+    const char *wrong = text.length > SVS_KEY_MAX           ? "is longer than 64 bytes"
+                        : !svi_utf8_valid(out, text.length) ? "is not UTF-8"
+                        : n->key.pieces > 0 && !text.length ? "is empty"
+                                                            : NULL;
+    for (int i = 0; i < n->levels && !wrong; i++)
+        if (has_piece(&n->key, TOKEN, i) && t->token[i].length == 0)
+            wrong = "would be made of an empty level of the topic";
+    if (wrong)
+        snprintf(why, size, "its key %s", wrong);
+    else
+        out[text.length] = '\0';
+    return !wrong;
 }

@@ -30,7 +30,7 @@
 
 struct reading {
     struct payload *p;
-    const char *ts_key, *id_key;
+    const struct payload_names *names;
     char key[NAME_BYTES + 1]; /* of the member being read */
     char *why;
     size_t size;
@@ -157,12 +157,34 @@ static bool mqtt_payload_take_id(struct reading *r, const char *value) {
     return true;
 }
 
+/* A member that makes the key of the sample. False: it is none. */
+static bool mqtt_payload_take_text(struct reading *r, const char *value) {
+    bool found = false;
+    double number = NAN;
+    for (int i = 0; i < r->names->members->count; i++) {
+        char *text = r->p->said.text[i];
+        if (strcmp(r->names->members->text[i], r->key) != 0)
+            continue;
+        found = true;
+        if (svi_json_type(value) == SVI_JSON_NUMBER)
+            svi_number(value, &number);
+        if (fabs(number) <= SVI_EXACT_MAX && number == floor(number))
+            snprintf(text, NAME_BYTES + 1, "%.0f", number + 0); /* no -0 */
+        else if (!mqtt_payload_string(value, text, NAME_BYTES + 1))
+            text[0] = '\0';
+    }
+    return found;
+}
+
 static bool mqtt_payload_take_member(struct reading *r, const char *value) {
     struct payload *p = r->p;
-    if (r->ts_key && strcmp(r->ts_key, r->key) == 0)
+    const struct payload_names *names = r->names;
+    if (names->ts && strcmp(names->ts, r->key) == 0)
         return mqtt_payload_take_ts(r, value);
-    if (r->id_key && strcmp(r->id_key, r->key) == 0)
+    if (names->id && strcmp(names->id, r->key) == 0)
         return mqtt_payload_take_id(r, value);
+    if (mqtt_payload_take_text(r, value))
+        return true;
     if (p->fields == FEATURES_MAX)
         return mqtt_payload_fail(r, "more than 1024 values, of which the first one too many is", r->key);
     struct field *f = &p->field[p->fields];
@@ -264,13 +286,15 @@ static bool mqtt_payload_take(struct reading *r, const char *text, size_t length
     return true;
 }
 
-bool mqtt_payload_read(struct payload *p, const void *bytes, size_t length, const char *ts_key,
-                       const char *id_key, char *why, size_t size) {
-    struct reading r = {.p = p, .ts_key = ts_key, .id_key = id_key, .why = why, .size = size};
+bool mqtt_payload_read(struct payload *p, const void *bytes, size_t length, const struct payload_names *names,
+                       char *why, size_t size) {
+    struct reading r = {.p = p, .names = names, .why = why, .size = size};
     p->fields = p->skipped = 0;
     p->object = p->has_ts = false;
     p->id.value = svs_none();
     p->field[0] = (struct field){0};
+    for (int i = 0; i < MEMBERS_MAX; i++)
+        p->said.text[i][0] = '\0';
     if (length == 0)
         return mqtt_payload_fail(&r, "it is empty", "");
     char *text = mqtt_need(length + 1 + SVI_NUMBER_PAD, 1);

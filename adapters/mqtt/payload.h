@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "mqtt_options.h"
+#include "naming.h"
 #include "svmstream/value.h"
 
 /* A value. Plain numbers have no key. */
@@ -29,13 +30,19 @@ struct payload {
     bool has_ts;
     double ts; /* seconds since 1970 */
     struct sample_id id;
+    struct members said;              /* what makes the key of the sample */
     int skipped;                      /* members that are no numbers */
     char skipped_key[NAME_BYTES + 1]; /* the first of them */
 };
 
-/* Reads `length` bytes. ts_key and id_key name members with a meaning of their own (NULL: none). False and
- * the reason in `why`: nothing can be made of it. */
-bool mqtt_payload_read(struct payload *p, const void *bytes, size_t length, const char *ts_key,
-                       const char *id_key, char *why, size_t size);
+/* The members of an object that have a meaning of their own. */
+struct payload_names {
+    const char *ts, *id; /* NULL: none */
+    const struct members *members;
+};
+
+/* Reads `length` bytes. False and the reason in `why`: nothing can be made of it. */
+bool mqtt_payload_read(struct payload *p, const void *bytes, size_t length, const struct payload_names *names,
+                       char *why, size_t size);
 
 #endif

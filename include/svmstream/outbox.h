@@ -73,7 +73,8 @@ typedef enum svs_outbox_release {
                        acknowledges nothing. No hello, no `src` and `n`; counted as acknowledged */
 } svs_outbox_release;
 
-/* Reported while svs_outbox_reply runs, and svs_outbox_frame (a sample that the process says is too large); code and reason are printable and valid until it returns. */
+/* Reported while svs_outbox_reply runs, and svs_outbox_frame (a sample that the process says is too large);
+ * code and reason are printable and valid until it returns. */
 typedef struct svs_outbox_event {
     svs_outbox_kind kind;
     int64_t first, last; /* samples, as svs_outbox_wanted counts them */
@@ -82,6 +83,7 @@ typedef struct svs_outbox_event {
         *code; /* wire name: wrong_dimension, gap, ... (also one that this library does not know); "" */
     const char *reason; /* a sentence for a person; "" */
     double wait;        /* seconds */
+    const char *key;    /* of the sample, where a refusal is of one alone (first == last); else "" */
 } svs_outbox_event;
 
 typedef struct svs_outbox_options {
@@ -140,6 +142,10 @@ typedef struct svs_outbox_sample {
     double ts;     /* seconds since 1970; 0 = none */
     double weight; /* > 0; 0 = none */
     bool has_ts;   /* ts counts even though it is 0 */
+    /* Which model of the stream it is for, where the stream has a model for each key (setting `key`): UTF-8,
+     * up to SVS_KEY_MAX bytes; a whole number is its digits. NULL or "": that of the samples without a key. A
+     * stream without keys refuses it (bad_key). */
+    const char *key;
 } svs_outbox_sample;
 
 /* The defaults; `src` is to be set. */
@@ -167,7 +173,7 @@ SVS_API svs_code svs_outbox_put(svs_outbox *box, const void *bytes, size_t lengt
 SVS_API bool svs_outbox_drop(svs_outbox *box);
 
 /* Packs and takes one sample. Codes as above; SVS_NOT_FINITE (an infinite value), SVS_MISSING_VALUE (NAN in a
- * packed one), SVS_INVALID (no x, d < 1). */
+ * packed one), SVS_BAD_KEY (too long, or not UTF-8), SVS_INVALID (no x, d < 1). */
 SVS_API svs_code svs_outbox_pack(svs_outbox *box, const svs_outbox_sample *sample, svs_error *err);
 
 /* Names what the arrays in `x` hold, in their order: from here on the names go with each message, and the

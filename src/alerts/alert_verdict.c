@@ -8,24 +8,25 @@
 
 #define MOST (INT64_MAX / 4)
 
-svs_code svi_verdicts_reserve(struct svi_verdicts *v, int columns, svs_error *err) {
-    if (v->rows && v->columns == columns)
-        return SVS_OK;
-    const size_t count = (size_t)SVI_VERDICT_EPISODES * SVI_VERDICT_ROWS * (size_t)columns;
-    double *rows = svi_alloc_array(count + 1, sizeof *rows);
-    if (!rows)
-        return svi_fail_memory(err, "the rows of alerts");
-    svi_free(v->rows);
-    v->rows = rows;
+static void verdicts_free_rows(struct svi_verdicts *v) {
+    for (int i = 0; i < SVI_VERDICT_EPISODES; i++) {
+        svi_free(v->rows[i]);
+        v->rows[i] = NULL;
+    }
+}
+
+void svi_verdicts_set_columns(struct svi_verdicts *v, int columns) {
+    if (v->columns == columns)
+        return;
+    verdicts_free_rows(v);
     v->columns = columns;
     for (int i = 0; i < SVI_VERDICT_EPISODES; i++)
         v->of[i].rows = 0;
-    return SVS_OK;
 }
 
 void svi_verdicts_clear(struct svi_verdicts *v) {
     const int64_t said_true = v->said_true, said_false = v->said_false;
-    svi_free(v->rows);
+    verdicts_free_rows(v);
     *v = (struct svi_verdicts){.said_true = said_true, .said_false = said_false};
 }
 
@@ -36,16 +37,22 @@ static struct svi_verdict_episode *verdict_episode(struct svi_verdicts *v, int64
     return e;
 }
 
+/* NULL: there is no memory, and the rows of this episode are not kept. */
 static double *verdict_rows(struct svi_verdicts *v, const struct svi_verdict_episode *e) {
-    return v->rows + (size_t)(e - v->of) * SVI_VERDICT_ROWS * (size_t)v->columns;
+    double **rows = &v->rows[e - v->of];
+    if (!*rows)
+        *rows = svi_alloc_plain_array(SVI_VERDICT_ROWS, (size_t)v->columns * sizeof **rows);
+    return *rows;
 }
 
 void svi_verdicts_row(struct svi_verdicts *v, int64_t tag, const double *row) {
     struct svi_verdict_episode *e = verdict_episode(v, tag);
     const size_t columns = (size_t)v->columns;
-    if (tag < 1 || !v->rows || e->met++ % e->stride != 0)
+    if (tag < 1 || columns < 1 || e->met++ % e->stride != 0)
         return;
     double *rows = verdict_rows(v, e);
+    if (!rows)
+        return;
     if (e->rows == SVI_VERDICT_ROWS) {
         for (int i = 1; i < SVI_VERDICT_ROWS / 2; i++)
             memcpy(rows + (size_t)i * columns, rows + 2 * (size_t)i * columns, columns * sizeof *rows);
@@ -151,8 +158,12 @@ static void verdict_episode_archive(struct svi_archive *a, struct svi_verdicts *
         svi_archive_finite(a, "surprise", &e->peaks[i].surprise, 1);
     }
     svi_archive_int(a, "rows", &e->rows, 0, SVI_VERDICT_ROWS);
-    if (svi_archive_check(a, e->rows == 0 || v->rows, "there is no room for rows") && e->rows > 0)
+    if (!svi_archive_check(a, e->rows == 0 || v->columns > 0, "there is no room for rows") || e->rows == 0)
+        return;
+    if (verdict_rows(v, e))
         svi_archive_known(a, "row", verdict_rows(v, e), (int64_t)e->rows * v->columns);
+    else
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the rows of alerts");
 }
 
 void svi_verdicts_archive(struct svi_archive *a, struct svi_verdicts *v) {

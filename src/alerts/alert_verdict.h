@@ -36,15 +36,14 @@ struct svi_verdict_episode {
 };
 
 struct svi_verdicts {
-    int columns;  /* of a row */
-    double *rows; /* SVI_VERDICT_EPISODES x SVI_VERDICT_ROWS x columns; NULL: there is no room yet */
+    int columns;                        /* of a row */
+    double *rows[SVI_VERDICT_EPISODES]; /* SVI_VERDICT_ROWS x columns each, by tag; made when first needed */
     struct svi_verdict_episode of[SVI_VERDICT_EPISODES]; /* by tag */
     int64_t said_true, said_false;
 };
 
-/* Room for rows of that number of columns; those that were kept are gone, unless they have as many.
- * SVS_NO_MEMORY: nothing has changed. */
-svs_code svi_verdicts_reserve(struct svi_verdicts *v, int columns, svs_error *err);
+/* Rows have that number of columns; those that were kept are gone, unless they have as many. */
+void svi_verdicts_set_columns(struct svi_verdicts *v, int columns);
 void svi_verdicts_clear(struct svi_verdicts *v); /* frees; what was said stays */
 
 /* A row of the open episode `tag`, and what a judge finds at it. */
@@ -70,7 +69,7 @@ double svi_verdicts_precision(const struct svi_verdicts *v);
 
 double svi_verdicts_memory(int columns); /* bytes */
 
-/* Loading goes into one with room for rows of as many columns. */
+/* Loading goes into one whose rows have as many columns. */
 void svi_verdicts_archive(struct svi_archive *a, struct svi_verdicts *v);
 
 #endif

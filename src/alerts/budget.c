@@ -11,19 +11,107 @@
 #include <math.h>
 #include <string.h>
 
-#define EARLIEST  64 /* rows: before that nothing is reported */
-#define DAY       86400.0
-#define MANY_ROWS 1e9 /* a day: where no time has gone by */
-#define EARLY     1024
-#define LEFT_OUT  (-1) /* episode of an excursion that ends after a person called it true */
-#define RANKS     16   /* from which peaks are extrapolated */
-#define MOST      (INT64_MAX / 4)
-#define FARTHEST  2.0 /* extrapolated at most, times the largest seen */
+#include "base/alloc.h"
+#include "base/fail.h"
+
+#define EARLIEST   64 /* rows: before that nothing is reported */
+#define DAY        86400.0
+#define MANY_ROWS  1e9 /* a day: where no time has gone by */
+#define EARLY      1024
+#define LEFT_OUT   (-1) /* episode of an excursion that ends after a person called it true */
+#define FIRST_ROOM 4
+#define RANKS      16 /* from which peaks are extrapolated */
+#define MOST       (INT64_MAX / 4)
+#define FARTHEST   2.0 /* extrapolated at most, times the largest seen */
 
 void svi_budget_init(struct svi_budget *b, double a_day, double interval) {
-    *b = (struct svi_budget){.a_day = a_day, .interval = interval, .last = -DBL_MAX};
+    *b = (struct svi_budget){.a_day = a_day, .interval = interval, .last = -DBL_MAX, .share.factor = 1};
     for (int i = 0; i < SVI_JUDGES; i++)
         b->judge[i].level = INFINITY;
+}
+
+/* ---- several desks */
+
+void svi_budget_share(struct svi_budget *b, double desks, double asked) {
+    b->share.desks = desks;
+    b->share.asked = asked;
+}
+
+/* Of `of_all`, one desk's. */
+static double budget_part(const struct svi_budget *b, double of_all) {
+    return b->share.desks > 1 ? of_all / b->share.desks : of_all;
+}
+
+/* What it would have found alone, at the end of a row. */
+static void budget_find(struct svi_budget *b) {
+    struct svi_budget_share *s = &b->share;
+    if (s->most >= 1) {
+        s->reached = fmax(s->reached, s->most);
+        s->calm = 0;
+    } else if (s->reached > 0 && ++s->calm >= SVI_BUDGET_APART) {
+        s->found = s->reached;
+        s->count++;
+        s->reached = 0;
+        s->calm = 0;
+    }
+}
+
+double svi_budget_memory(void) {
+    return SVI_JUDGES * (SVI_BUDGET_PEAKS / 2 * (double)sizeof(struct svi_budget_peak) +
+                         SVI_BUDGET_WINDOW / 4 * (double)sizeof(struct svi_budget_recent));
+}
+
+void svi_budget_clear(struct svi_budget *b) {
+    for (int i = 0; i < SVI_JUDGES; i++) {
+        svi_free(b->judge[i].peaks);
+        svi_free(b->judge[i].recent);
+    }
+    svi_budget_init(b, b->a_day, b->interval);
+}
+
+/* Room for `count` peaks; false: there is none. */
+static bool budget_peak_room(struct svi_budget_judge *j, int count) {
+    int room = j->peak_room > 0 ? j->peak_room : FIRST_ROOM;
+    while (room < count)
+        room *= 2;
+    if (count <= j->peak_room || j->peak_room == SVI_BUDGET_PEAKS)
+        return true;
+    struct svi_budget_peak *peaks = svi_alloc_plain_array((size_t)room, sizeof *peaks);
+    if (!peaks)
+        return false;
+    if (j->count > 0)
+        memcpy(peaks, j->peaks, (size_t)j->count * sizeof *peaks);
+    svi_free(j->peaks);
+    j->peaks = peaks;
+    j->peak_room = room;
+    return true;
+}
+
+/* The same of surprises: each keeps its place in the ring. */
+static bool budget_recent_room(struct svi_budget_judge *j, int count) {
+    int window = j->window > 0 ? j->window : FIRST_ROOM;
+    while (window < count)
+        window *= 2;
+    if (count <= j->window || j->window == SVI_BUDGET_WINDOW)
+        return true;
+    struct svi_budget_recent *recent = svi_alloc_plain_array((size_t)window, sizeof *recent);
+    if (!recent)
+        return false;
+    for (int k = 0; k < j->held; k++)
+        recent[(j->first + k) % window] = j->recent[(j->first + k) % j->window];
+    svi_free(j->recent);
+    j->recent = recent;
+    j->window = window;
+    return true;
+}
+
+svs_code svi_budget_reserve(struct svi_budget *b, svs_error *err) {
+    for (int i = 0; i < SVI_JUDGES && b->a_day > 0; i++) {
+        struct svi_budget_judge *j = &b->judge[i];
+        if (!budget_peak_room(j, j->count + 1) || !budget_recent_room(j, j->held + 1))
+            return svi_fail_memory(err, "the past of the alerts");
+    }
+    return SVS_OK;
 }
 
 /* ---- time */
@@ -36,8 +124,10 @@ void svi_budget_row(struct svi_budget *b, double time, bool timed) {
     if (b->rows > SVI_BUDGET_GAP && mean > 0)
         seconds = fmin(seconds, SVI_BUDGET_GAP * mean);
     b->last = time;
+    b->share.most = 0;
     b->rows++;
     b->days += b->rows > 1 ? seconds / DAY : 0;
+    b->share.days += b->share.desks > 0 && b->rows > EARLY ? seconds / DAY : 0;
 }
 
 double svi_budget_rows_a_day(const struct svi_budget *b) {
@@ -51,30 +141,37 @@ void svi_budget_move_times(struct svi_budget *b, double from, double step) {
 
 /* ---- the record */
 
-static int budget_place(const struct svi_budget_judge *j, int k) {
-    return (j->first + k) % SVI_BUDGET_WINDOW;
+/* The k-th of those held. */
+static struct svi_budget_recent *budget_recent(const struct svi_budget_judge *j, int k) {
+    return &j->recent[(j->first + k) % j->window];
+}
+
+static void budget_drop_first(struct svi_budget_judge *j) {
+    j->first = (j->first + 1) % SVI_BUDGET_WINDOW;
+    j->held--;
 }
 
 static bool budget_is_record(struct svi_budget_judge *j, int64_t number, double surprise) {
-    while (j->held > 0 && j->recent[budget_place(j, j->held - 1)] <= surprise)
+    while (j->held > 0 && budget_recent(j, j->held - 1)->surprise <= surprise)
         j->held--;
-    while (j->held > 0 && j->number[j->first] <= number - SVI_BUDGET_APART) {
-        j->first = budget_place(j, 1);
-        j->held--;
+    while (j->held > 0 && budget_recent(j, 0)->number <= number - SVI_BUDGET_APART)
+        budget_drop_first(j);
+    if (!budget_recent_room(j, j->held + 1)) { /* svi_budget_reserve was not called */
+        if (j->held == 0)
+            return true;
+        budget_drop_first(j);
     }
-    const int at = budget_place(j, j->held++);
-    j->recent[at] = surprise;
-    j->number[at] = number;
+    *budget_recent(j, j->held++) = (struct svi_budget_recent){surprise, number};
     return j->held == 1;
 }
 
 /* ---- excursions */
 
 static void budget_keep(struct svi_budget_judge *j, struct svi_budget_peak peak) {
-    const bool full = j->count == SVI_BUDGET_PEAKS;
-    if (full && j->peaks[SVI_BUDGET_PEAKS - 1].surprise >= peak.surprise)
+    const bool full = !budget_peak_room(j, j->count + 1) || j->count == SVI_BUDGET_PEAKS;
+    if (full && (j->count == 0 || j->peaks[j->count - 1].surprise >= peak.surprise))
         return;
-    int at = full ? SVI_BUDGET_PEAKS - 1 : j->count++;
+    int at = full ? j->count - 1 : j->count++;
     for (; at > 0 && j->peaks[at - 1].surprise < peak.surprise; at--)
         j->peaks[at] = j->peaks[at - 1];
     j->peaks[at] = peak;
@@ -83,6 +180,7 @@ static void budget_keep(struct svi_budget_judge *j, struct svi_budget_peak peak)
 bool svi_budget_surprise(struct svi_budget *b, enum svi_judge judge, double surprise) {
     struct svi_budget_judge *j = &b->judge[judge];
     const bool runs = j->now.surprise > 0;
+    b->share.most = fmax(b->share.most, surprise / j->level * b->share.factor);
     if (runs ? surprise > j->now.surprise : surprise >= SVI_BUDGET_BASE) {
         j->now.surprise = surprise;
         j->now.at = b->days;
@@ -114,10 +212,19 @@ static void budget_drop(struct svi_budget_judge *j, double before, int64_t episo
 
 /* ---- levels */
 
-static double budget_promise(const struct svi_budget *b) {
-    const double lasting = SVI_BUDGET_PROMISE * b->a_day / svi_budget_rows_a_day(b);
-    const double early = SVI_BUDGET_EARLY / (double)(b->rows + 1);
+/* With the whole budget, or its share. */
+static double budget_promise(const struct svi_budget *b, bool shared) {
+    const double a_day = shared ? budget_part(b, b->a_day) : b->a_day;
+    const double lasting = SVI_BUDGET_PROMISE * a_day / svi_budget_rows_a_day(b);
+    const double few = shared ? budget_part(b, SVI_BUDGET_EARLY) : SVI_BUDGET_EARLY;
+    const double early = few / (double)(b->rows + 1);
     return fmax(SVI_BUDGET_LEAST, -log10(fmin(1, fmax(lasting, early) / SVI_JUDGES)));
+}
+
+static double budget_factor(const struct svi_budget *b, double promise) {
+    if (b->share.asked > 0 && b->rows > EARLY)
+        return fmax(1, b->share.asked);
+    return b->share.desks > 1 ? fmax(1, budget_promise(b, true) / promise) : 1;
 }
 
 /* Alerts that the past may have had. */
@@ -175,12 +282,13 @@ static double budget_share_out(const struct svi_budget *b, double promise, doubl
 
 static void budget_levels(struct svi_budget *b) {
     const double memory = fmin(SVI_BUDGET_MEMORY, SVI_BUDGET_PEAKS / 2 / b->a_day);
-    const double promise = budget_promise(b);
+    const double promise = budget_promise(b, false);
     for (int i = 0; i < SVI_JUDGES; i++)
         budget_drop(&b->judge[i], b->days - memory, 0);
     const double m = fmax(DBL_MIN, budget_share_out(b, promise, budget_total(b, fmin(b->days, memory))));
+    b->share.factor = budget_factor(b, promise);
     for (int i = 0; i < SVI_JUDGES; i++)
-        b->judge[i].level = fmax(promise, budget_past(&b->judge[i], m, promise));
+        b->judge[i].level = b->share.factor * fmax(promise, budget_past(&b->judge[i], m, promise));
 }
 
 void svi_budget_leave_out(struct svi_budget *b, int64_t episode) {
@@ -193,6 +301,8 @@ void svi_budget_leave_out(struct svi_budget *b, int64_t episode) {
 }
 
 void svi_budget_end(struct svi_budget *b) {
+    if (b->share.desks > 0 && b->rows > EARLY)
+        budget_find(b);
     if (b->rows % (b->rows <= EARLY ? 16 : 64) == 0)
         budget_levels(b);
 }
@@ -216,17 +326,35 @@ static void budget_peak_archive(struct svi_archive *a, struct svi_budget_peak *p
 static void budget_judge_archive(struct svi_archive *a, struct svi_budget_judge *j) {
     svi_archive_double(a, "level", &j->level);
     svi_archive_check(a, j->level > 0, "a level is none");
-    svi_archive_int(a, "peaks", &j->count, 0, SVI_BUDGET_PEAKS);
+    int count = j->count, held = j->held;
+    svi_archive_int(a, "peaks", &count, 0, SVI_BUDGET_PEAKS);
+    if (!budget_peak_room(j, count))
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the past of the alerts");
+    j->count = svi_archive_ok(a) ? count : 0;
     for (int i = 0; i < j->count && svi_archive_ok(a); i++)
         budget_peak_archive(a, &j->peaks[i]);
     budget_peak_archive(a, &j->now);
     svi_archive_int(a, "calm", &j->calm, 0, SVI_BUDGET_APART);
     svi_archive_int(a, "first", &j->first, 0, SVI_BUDGET_WINDOW - 1);
-    svi_archive_int(a, "held", &j->held, 0, SVI_BUDGET_APART);
+    svi_archive_int(a, "held", &held, 0, SVI_BUDGET_APART);
+    if (svi_archive_loading(a) && !budget_recent_room(j, held))
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the past of the alerts");
+    j->held = svi_archive_ok(a) ? held : 0;
     for (int k = 0; k < j->held && svi_archive_ok(a); k++) {
-        svi_archive_finite(a, "recent", &j->recent[budget_place(j, k)], 1);
-        svi_archive_int64(a, "number", &j->number[budget_place(j, k)], 0, MOST);
+        svi_archive_finite(a, "recent", &budget_recent(j, k)->surprise, 1);
+        svi_archive_int64(a, "number", &budget_recent(j, k)->number, 0, MOST);
     }
+}
+
+void svi_budget_share_archive(struct svi_archive *a, struct svi_budget *b) {
+    struct svi_budget_share *s = &b->share;
+    svi_archive_finite(a, "factor", &s->factor, 1);
+    svi_archive_check(a, s->factor >= 1, "a factor of levels is below 1");
+    svi_archive_finite(a, "reached", &s->reached, 1);
+    svi_archive_int(a, "calm", &s->calm, 0, SVI_BUDGET_APART);
+    svi_archive_finite(a, "found", &s->found, 1);
+    svi_archive_int64(a, "finds", &s->count, 0, MOST);
+    svi_archive_finite(a, "days", &s->days, 1);
 }
 
 void svi_budget_archive(struct svi_archive *a, struct svi_budget *b) {
@@ -237,6 +365,6 @@ void svi_budget_archive(struct svi_archive *a, struct svi_budget *b) {
         const struct svi_budget_judge *j = &b->judge[i];
         budget_judge_archive(a, &b->judge[i]);
         for (int k = 0; k < j->held && svi_archive_ok(a); k++)
-            svi_archive_check(a, j->number[budget_place(j, k)] <= b->rows, "a surprise is of a row to come");
+            svi_archive_check(a, budget_recent(j, k)->number <= b->rows, "a surprise is of a row to come");
     }
 }

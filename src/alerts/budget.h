@@ -27,8 +27,14 @@
  *
  * Levels are set again at fixed numbers of samples. Days are engine time, of which a gap counts as
  * SVI_BUDGET_GAP mean intervals: while no row comes there is neither a false alert nor a past without one.
- * Rows without a time of their own count as `interval` seconds, if that is not 0. A function of the calls
- * alone. */
+ * Rows without a time of their own count as `interval` seconds, if that is not 0. Where several desks share a
+ * budget, each takes its part of `a_day` and of what young streams may have besides. A function of the calls
+ * alone.
+ *
+ * FLEET. Where several desks share a budget (svi_budget_share), each sets its levels as if it were alone, and
+ * then higher by a factor: the one that the past of all of them asks for (budget_pool.h); before that is
+ * known, and in its first 1024 rows, by as much as the floor of its share is above its own. For that it tells
+ * what it would have found alone: an excursion of any judges, by the largest surprise over level. */
 #ifndef SVI_BUDGET_H
 #define SVI_BUDGET_H
 
@@ -37,6 +43,7 @@
 
 #include "judges/finding.h"
 #include "base/archive.h"
+#include "svmstream/error.h"
 
 /* What may be tuned. */
 #define SVI_BUDGET_PROMISE 1.5 /* times the budget that exchangeable rows would use, without a past */
@@ -60,20 +67,40 @@ struct svi_budget_peak {
     int64_t episode;     /* alert that it was part of, 0: none */
 };
 
-/* One judge's. */
+struct svi_budget_recent {
+    double surprise;
+    int64_t number; /* of the sample */
+};
+
+/* One judge's. Its arrays grow: zero-initialised it has none. */
 struct svi_budget_judge {
-    double level;                                   /* INFINITY before the first one */
-    struct svi_budget_peak peaks[SVI_BUDGET_PEAKS]; /* descending */
-    int count;                                      /* of them */
-    struct svi_budget_peak now;                     /* of the excursion; surprise 0: there is none */
-    int calm;                                       /* samples since it was half as surprising */
-    double recent[SVI_BUDGET_WINDOW];               /* descending: those that may still be the largest ... */
-    int64_t number[SVI_BUDGET_WINDOW];              /* ... of the last SVI_BUDGET_APART, by their numbers */
-    int first, held;                                /* of these, in the ring */
+    double level;                     /* INFINITY before the first one */
+    struct svi_budget_peak *peaks;    /* descending ... */
+    int count, peak_room;             /* ... so many, and room for so many, SVI_BUDGET_PEAKS at most */
+    struct svi_budget_peak now;       /* of the excursion; surprise 0: there is none */
+    int calm;                         /* samples since it was half as surprising */
+    struct svi_budget_recent *recent; /* those that may still be the largest of the last SVI_BUDGET_APART,
+                                         descending: place i of the ring at i % window */
+    int first, held;                  /* of these, in the ring of SVI_BUDGET_WINDOW places */
+    int window;                       /* of which there are so many: a power of 2 */
+};
+
+/* What a desk among several has to do with the others. */
+struct svi_budget_share {
+    double desks;   /* that share the budget; 0: this one has it alone */
+    double asked;   /* what their past asks for; 0: it is not known */
+    double factor;  /* of the levels as they are */
+    double most;    /* of the row in hand: surprise over the level without the factor */
+    double reached; /* the largest of the excursion; 0: there is none */
+    int calm;       /* rows since */
+    double found;   /* the largest of the last excursion that has ended, ... */
+    int64_t count;  /* ... and how many have */
+    double days;    /* in which they did */
 };
 
 struct svi_budget {
-    double a_day;    /* alerts; 0 = there is no budget */
+    double a_day; /* alerts; 0 = there is no budget */
+    struct svi_budget_share share;
     double interval; /* seconds of a row without a time, 0: it has that of its arrival */
     int64_t rows;
     double days; /* so far */
@@ -83,8 +110,17 @@ struct svi_budget {
 
 void svi_budget_init(struct svi_budget *b, double a_day, double interval);
 
+/* Before each row: room for what it may bring. SVS_NO_MEMORY: nothing has changed. */
+svs_code svi_budget_reserve(struct svi_budget *b, svs_error *err);
+double svi_budget_memory(void);              /* bytes besides the struct, of a past of some days */
+void svi_budget_clear(struct svi_budget *b); /* frees; nothing is kept but the budget */
+
 /* Another budget: levels follow at once from the past that there is. */
 void svi_budget_set(struct svi_budget *b, double a_day, double interval);
+
+/* The budget is shared by so many desks, and their past asks for that factor: from the next time on that
+ * levels are set. */
+void svi_budget_share(struct svi_budget *b, double desks, double asked);
 
 /* A row at that engine time in seconds; `timed`: it has a time of its own. */
 void svi_budget_row(struct svi_budget *b, double time, bool timed);
@@ -105,6 +141,9 @@ double svi_budget_rows_a_day(const struct svi_budget *b);
 
 /* The clock that times were read from was moved: those after `from` move by `step`. */
 void svi_budget_move_times(struct svi_budget *b, double from, double step);
+
+/* Of a desk among several, beside the rest; neither the number of them nor what they ask for. */
+void svi_budget_share_archive(struct svi_archive *a, struct svi_budget *b);
 
 /* The budget itself is not part of it. */
 void svi_budget_archive(struct svi_archive *a, struct svi_budget *b);

@@ -9,6 +9,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/fail.h"
+
 #define DAY        86400.0
 #define GREATEST   300.0 /* surprise: beyond any p */
 #define USUAL      0.9   /* of its level, what a person called usual */
@@ -20,8 +23,22 @@ void svi_desk_init(struct svi_desk *d, const struct svi_desk_options *o) {
     svi_budget_init(&d->budget, o->a_day, o->interval);
 }
 
+void svi_desk_clear(struct svi_desk *d) {
+    const struct svi_desk_options o = d->o;
+    svi_budget_clear(&d->budget);
+    svi_free(d->usual);
+    svi_desk_init(d, &o);
+}
+
+svs_code svi_desk_reserve(struct svi_desk *d, bool usual, svs_error *err) {
+    if (usual && !d->usual && !(d->usual = svi_alloc_plain_array(SVI_DESK_USUAL, sizeof *d->usual)))
+        return svi_fail_memory(err, "what was called usual");
+    return svi_budget_reserve(&d->budget, err);
+}
+
 void svi_desk_configure(struct svi_desk *d, const struct svi_desk_options *o) {
     if ((o->a_day > 0) != (d->o.a_day > 0)) {
+        svi_desk_clear(d);
         svi_desk_init(d, o);
         return;
     }
@@ -49,6 +66,9 @@ enum svi_severity svi_desk_severity(double worst, double seconds) {
 
 void svi_desk_call_usual(struct svi_desk *d, enum svi_judge judge, int feature, double surprise) {
     const struct svi_desk_usual u = {(int)judge, feature, surprise, d->budget.days};
+    svs_error err;
+    if (svi_desk_reserve(d, true, &err) != SVS_OK)
+        return;
     if (d->usual_count == SVI_DESK_USUAL)
         memmove(d->usual, d->usual + 1, (size_t)--d->usual_count * sizeof *d->usual);
     d->usual[d->usual_count++] = u;
@@ -233,7 +253,12 @@ enum svi_alert_change svi_desk_step(struct svi_desk *d, struct svi_alert *a,
 void svi_desk_archive(struct svi_archive *a, struct svi_desk *d) {
     int severity = (int)d->severity, judge = (int)d->judge;
     svi_budget_archive(a, &d->budget);
-    svi_archive_int(a, "usual", &d->usual_count, 0, SVI_DESK_USUAL);
+    int usual = d->usual_count;
+    svi_archive_int(a, "usual", &usual, 0, SVI_DESK_USUAL);
+    if (usual > 0 && svi_archive_loading(a) && svi_archive_ok(a) &&
+        svi_desk_reserve(d, true, a->err) != SVS_OK)
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for what was called usual");
+    d->usual_count = svi_archive_ok(a) ? usual : 0;
     for (int i = 0; i < d->usual_count && svi_archive_ok(a); i++) {
         svi_archive_int(a, "usual judge", &d->usual[i].judge, 0, SVI_JUDGES - 1);
         svi_archive_int(a, "usual feature", &d->usual[i].feature, -1, INT32_MAX / 2);

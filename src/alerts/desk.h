@@ -70,7 +70,7 @@ struct svi_desk {
     int most_at;                   /* ... and the place of the next one */
     int quiet[SVI_JUDGES];         /* samples since the judge was above SVI_DESK_CLEAR of its level ... */
     int idle[SVI_JUDGES];          /* ... and since it was above it; at most SVI_DESK_LINGERS + 1 */
-    struct svi_desk_usual usual[SVI_DESK_USUAL];
+    struct svi_desk_usual *usual;  /* SVI_DESK_USUAL; NULL: nothing was called so yet */
     int usual_count;
 
     /* Of the episode that is open. */
@@ -86,6 +86,11 @@ struct svi_desk {
 };
 
 void svi_desk_init(struct svi_desk *d, const struct svi_desk_options *o);
+
+/* Before each row, and before a person calls something usual: room for that. SVS_NO_MEMORY: nothing has
+ * changed. */
+svs_code svi_desk_reserve(struct svi_desk *d, bool usual, svs_error *err);
+void svi_desk_clear(struct svi_desk *d); /* frees; as new */
 
 /* Other options; from no budget to one, or back, the past begins from nothing. */
 void svi_desk_configure(struct svi_desk *d, const struct svi_desk_options *o);

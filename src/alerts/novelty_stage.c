@@ -71,9 +71,38 @@ svs_code svi_novelty_stage_new(struct svi_novelty_stage *s, const struct svi_set
     return svi_novelty_stage_options(settings, 0, &s->options, err);
 }
 
+void svi_novelty_stage_share_rooms(struct svi_novelty_stage *s, struct svi_novelty_rooms *rooms) {
+    s->rooms_of_thread = rooms;
+    s->options.shared = &rooms->detector;
+}
+
+svs_code svi_novelty_stage_use_rooms(struct svi_novelty_stage *s, struct svi_novelty_rooms *rooms,
+                                     svs_error *err) {
+    if (!s->on || !s->rooms_of_thread || s->rooms_of_thread == rooms)
+        return SVS_OK;
+    svs_code code = s->detector ? svi_detector_use_room(s->detector, &rooms->detector, err) : SVS_OK;
+    if (code == SVS_OK && s->sensors)
+        code = svi_sensors_use_room(s->sensors, &rooms->sensors, err);
+    if (code == SVS_OK)
+        svi_novelty_stage_share_rooms(s, rooms);
+    return code;
+}
+
+void svi_novelty_stage_rest(struct svi_novelty_stage *s) {
+    if (s->rooms_of_thread && s->detector)
+        svi_detector_rest(s->detector);
+    if (s->rooms_of_thread && s->sensors)
+        svi_sensors_rest(s->sensors);
+}
+
+void svi_novelty_rooms_clear(struct svi_novelty_rooms *rooms) {
+    svi_shared_room_clear(&rooms->detector);
+    svi_shared_room_clear(&rooms->sensors);
+}
+
 svs_code svi_novelty_stage_make_room(const struct svi_novelty_stage *s, const struct svi_settings *settings,
                                      struct svi_detector_room *room, svs_error *err) {
-    struct svi_detector_options o;
+    struct svi_detector_options o = {0};
     svs_code code = s->detector ? svi_novelty_stage_options(settings, 0, &o, err) : SVS_OK;
     if (!s->detector || code != SVS_OK)
         return code;
@@ -95,6 +124,7 @@ void svi_novelty_stage_configure(struct svi_novelty_stage *s, const struct svi_s
     if (other && settings->alert_fdr > 0)
         svi_discovery_init(&s->alert.discovery, settings->alert_fdr);
     (void)svi_novelty_stage_options(settings, 0, &s->options, NULL); /* which were checked */
+    s->options.shared = s->rooms_of_thread ? &s->rooms_of_thread->detector : NULL;
     if (!s->detector)
         return;
     svi_detector_set_levels(s->detector, settings->alert_p, settings->alert_clear);
@@ -107,12 +137,17 @@ static void drop_rows(struct svi_novelty_stage_rows *r) {
     *r = (struct svi_novelty_stage_rows){0};
 }
 
-void svi_novelty_stage_free(struct svi_novelty_stage *s) {
+static void novelty_stage_turn_off(struct svi_novelty_stage *s) {
     svi_detector_free(&s->detector);
     novelty_stage_drop_judges(s);
     drop_rows(&s->rows);
     svi_verdicts_clear(&s->verdicts);
     s->on = s->judged = false;
+}
+
+void svi_novelty_stage_free(struct svi_novelty_stage *s) {
+    novelty_stage_turn_off(s);
+    svi_desk_clear(&s->desk);
 }
 
 void svi_novelty_stage_reset(struct svi_novelty_stage *s) {
@@ -124,6 +159,7 @@ void svi_novelty_stage_reset(struct svi_novelty_stage *s) {
     s->judged = false;
     svi_verdicts_clear(&s->verdicts);
     svi_alert_init(&s->alert, &before.o);
+    svi_desk_clear(&s->desk);
     svi_desk_init(&s->desk, &options);
     s->alert.opened = before.opened;
     s->alert.suppressed = before.suppressed;
@@ -139,6 +175,8 @@ void svi_novelty_stage_replace(struct svi_novelty_stage *s, const struct svi_set
         fresh.verdicts.said_true = s->verdicts.said_true;
         fresh.verdicts.said_false = s->verdicts.said_false;
     }
+    if (s->rooms_of_thread)
+        svi_novelty_stage_share_rooms(&fresh, s->rooms_of_thread);
     svi_novelty_stage_free(s);
     *s = fresh;
 }
@@ -149,10 +187,8 @@ svs_code svi_novelty_stage_build(struct svi_novelty_stage *s, int d, svs_error *
     struct svi_detector_options o = s->options;
     o.d = (int)columns;
     rows.x = svi_alloc_array((size_t)d + 2 * columns, sizeof *rows.x);
-    svs_code code = svi_verdicts_reserve(&s->verdicts, (int)columns, err);
-    if (code == SVS_OK)
-        code = rows.x ? svi_lags_init(&rows.history, d, s->lags, s->differences, err)
-                      : svi_fail_memory(err, "the novelty of the stream");
+    svs_code code = rows.x ? svi_lags_init(&rows.history, d, s->lags, s->differences, err)
+                           : svi_fail_memory(err, "the novelty of the stream");
     if (code == SVS_OK && s->detector)
         code = svi_detector_widen(&s->detector, s->lags, d, err);
     else if (code == SVS_OK && !(s->detector = svi_detector_new(&o, err)))
@@ -161,6 +197,7 @@ svs_code svi_novelty_stage_build(struct svi_novelty_stage *s, int d, svs_error *
         drop_rows(&rows);
         return code;
     }
+    svi_verdicts_set_columns(&s->verdicts, (int)columns);
     rows.row = rows.x + d;
     rows.adds = rows.row + columns;
     struct svi_lags *to = &rows.history; /* the samples before this one, with 0 in the columns that are new */
@@ -185,17 +222,24 @@ static int room_for(const struct svi_message *m, int most) {
     return room < most ? room : most;
 }
 
+static svi_sensors *novelty_stage_new_sensors(const struct svi_novelty_stage *s, int d, svs_error *err) {
+    return s->rooms_of_thread ? svi_sensors_new_in(&s->rooms_of_thread->sensors, d, s->with_context, err)
+                              : svi_sensors_new(d, s->with_context, err);
+}
+
 /* The judges of the sensors have the columns of the stream and no room for more, so that they say the same in
  * whatever form rows come. Too many columns: there are none. */
 static svs_code novelty_stage_sensors(struct svi_novelty_stage *s, int d, svs_error *err) {
-    if (d < 1 || (s->sensors && svi_sensors_columns(s->sensors) >= d))
+    if (s->sensors && svi_sensors_columns(s->sensors) >= d)
+        return svi_sensors_reserve(s->sensors, err);
+    if (d < 1)
         return SVS_OK;
     if (d > SVI_SENSORS_MAX) {
         svi_sensors_free(&s->sensors);
         return SVS_OK;
     }
     svi_sensors *sensors =
-        s->sensors ? svi_sensors_widened(s->sensors, d, err) : svi_sensors_new(d, s->with_context, err);
+        s->sensors ? svi_sensors_widened(s->sensors, d, err) : novelty_stage_new_sensors(s, d, err);
     if (!sensors)
         return SVS_NO_MEMORY;
     for (int j = 0; !s->sensors && s->detector && j < d && j < s->rows.d; j++)
@@ -223,9 +267,13 @@ svs_code svi_novelty_stage_reserve(struct svi_novelty_stage *s, const struct svi
     if (m->d <= most) { /* rows first: they may be wider than judges, but not the other way round */
         const bool fits = s->detector && m->d <= s->rows.d; /* the first sample may have no feature at all */
         svs_code code = fits ? SVS_OK : svi_novelty_stage_build(s, room_for(m, most), err);
+        if (code == SVS_OK)
+            code = svi_detector_reserve(s->detector, 0, err);
+        if (code == SVS_OK)
+            code = svi_desk_reserve(&s->desk, false, err);
         return code == SVS_OK ? novelty_stage_judges(s, m, err) : code;
     }
-    svi_novelty_stage_free(s);
+    novelty_stage_turn_off(s);
     snprintf(s->reason, sizeof s->reason,
              "novelty is off: %d features times novelty.lags %d are more than %d columns", m->d, s->lags,
              SVI_NOVELTY_STAGE_COLUMNS);
@@ -306,6 +354,10 @@ static void novelty_stage_note(struct svi_novelty_stage *s) {
 
 svs_code svi_novelty_stage_verdict(struct svi_novelty_stage *s, int64_t number, bool is_true,
                                    svs_error *err) {
+    if (svi_novelty_stage_has_desk(s) && s->detector &&
+        (svi_detector_reserve(s->detector, SVI_VERDICT_ROWS, err) != SVS_OK ||
+         svi_desk_reserve(&s->desk, true, err) != SVS_OK))
+        return SVS_NO_MEMORY;
     if (svi_novelty_stage_has_desk(s))
         return svi_verdicts_say(&s->verdicts, &s->desk, s->detector, number, is_true, err);
     return svi_fail(err, SVS_UNAVAILABLE,
@@ -335,8 +387,10 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
                                               double time) {
     struct svi_novelty_stage_rows *r = &s->rows;
     const struct svi_judgement *j = &s->judgement;
+    if (!s->on) /* many may share this one */
+        return SVI_ALERT_NONE;
     s->judged = false;
-    if (!s->on || !s->detector) /* off, or nothing but rows of zeros without a column so far */
+    if (!s->detector) /* nothing but rows of zeros without a column so far */
         return SVI_ALERT_NONE;
     memcpy(r->x, m->x, (size_t)m->d * sizeof *m->x);
     memset(r->x + m->d, 0, (size_t)(r->d - m->d) * sizeof *r->x);
@@ -356,6 +410,15 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
         svi_row_judges_step(&s->row_judges, j->extreme, &rank, novelty_stage_clock(s, m, time), s->findings);
     return novelty_stage_alarm(s, time, !isnan(m->ts));
 }
+
+void svi_novelty_stage_share(struct svi_novelty_stage *s, double desks, double asked) {
+    svi_budget_share(&s->desk.budget, desks, asked);
+}
+
+void svi_novelty_stage_share_archive(struct svi_archive *a, struct svi_novelty_stage *s) {
+    svi_budget_share_archive(a, &s->desk.budget);
+}
+
 struct svi_novelty_said svi_novelty_stage_said(const struct svi_novelty_stage *s) {
     return (struct svi_novelty_said){s->judged, s->judgement.novelty, s->judgement.p, s->alarm, s->surprise};
 }
@@ -426,9 +489,30 @@ void svi_novelty_stage_judges_archive(struct svi_archive *a, struct svi_novelty_
         return;
     }
     if (!s->sensors)
-        s->sensors = svi_sensors_new(columns, s->with_context, a->err);
+        s->sensors = novelty_stage_new_sensors(s, columns, a->err);
     if (s->sensors)
         svi_sensors_archive(a, s->sensors);
+}
+
+svs_code svi_novelty_stage_reserve_context(struct svi_novelty_stage *s, svs_error *err) {
+    return s->sensors ? svi_sensors_reserve(s->sensors, err) : SVS_OK;
+}
+
+double svi_novelty_stage_lean_memory(const struct svi_settings *s, int d, int contexts) {
+    struct svi_detector_options o;
+    struct svi_shared_room room = {0};
+    const double columns = (double)d * (double)s->novelty_lags;
+    if (s->novelty == SVI_NOVELTY_NONE)
+        return 0;
+    if (columns > SVI_NOVELTY_STAGE_COLUMNS || svi_novelty_stage_options(s, (int)columns, &o, NULL) != SVS_OK)
+        return sizeof(struct svi_novelty_stage);
+    o.shared = &room;
+    const bool desk = strcmp(s->alert_budget, "none") != 0;
+    const double sensors =
+        desk && d >= 1 && d <= SVI_SENSORS_MAX ? svi_sensors_lean_memory(d, contexts, s->context[0]) : 0;
+    return sizeof(struct svi_novelty_stage) + svi_detector_memory(&o) + sensors +
+           (desk ? svi_row_judges_memory() + svi_budget_memory() : 0) +
+           sizeof(double) * (2 * columns + d + s->novelty_lags * (double)d);
 }
 
 double svi_novelty_stage_memory(const struct svi_settings *s, int d) {

@@ -37,8 +37,14 @@ struct svi_novelty_said {
     double surprise; /* -log10 p, of the judge that it surprises most */
 };
 
+/* Where those who judge samples work, of one thread: each keeps there what it needs within a sample. */
+struct svi_novelty_rooms {
+    struct svi_shared_room detector, sensors;
+};
+
 struct svi_novelty_stage {
     bool on;
+    struct svi_novelty_rooms *rooms_of_thread; /* NULL: its parts have their own */
     struct svi_detector_options options;
     int lags;
     bool differences;
@@ -67,6 +73,14 @@ svs_code svi_novelty_stage_options(const struct svi_settings *settings, int d, s
 svs_code svi_novelty_stage_new(struct svi_novelty_stage *s, const struct svi_settings *settings,
                                svs_error *err);
 void svi_novelty_stage_free(struct svi_novelty_stage *s);
+
+/* A stage of one of many streams that a thread works on in turns: from the start, or from then on (between
+ * two samples), its parts work in the rooms of that thread. SVS_NO_MEMORY: they stay where they were. */
+void svi_novelty_stage_share_rooms(struct svi_novelty_stage *s, struct svi_novelty_rooms *rooms);
+svs_code svi_novelty_stage_use_rooms(struct svi_novelty_stage *s, struct svi_novelty_rooms *rooms,
+                                     svs_error *err);
+void svi_novelty_stage_rest(struct svi_novelty_stage *s); /* nothing of it is in a room until its next call */
+void svi_novelty_rooms_clear(struct svi_novelty_rooms *rooms);
 
 /* Room for other settings, taken before anything changes (svi_detector_clear_room). SVS_NO_MEMORY. */
 svs_code svi_novelty_stage_make_room(const struct svi_novelty_stage *s, const struct svi_settings *settings,
@@ -125,6 +139,9 @@ bool svi_novelty_stage_knows_category(const struct svi_novelty_stage *s,
  * already, or cannot be. */
 bool svi_novelty_stage_set_context(struct svi_novelty_stage *s, int feature);
 
+/* After that: room for what columns of context bring. SVS_NO_MEMORY. */
+svs_code svi_novelty_stage_reserve_context(struct svi_novelty_stage *s, svs_error *err);
+
 /* A feature changes hands, between two samples: what is held, the last samples included, has 0 there, as if
  * it had never shown anything. */
 void svi_novelty_stage_renew(struct svi_novelty_stage *s, int feature);
@@ -133,11 +150,19 @@ void svi_novelty_stage_renew(struct svi_novelty_stage *s, int feature);
 enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const struct svi_message *m,
                                               double time);
 
+/* The budget is shared with other stages (svi_budget_share). What stands in s->desk.budget.share is kept
+ * beside the desk. */
+void svi_novelty_stage_share(struct svi_novelty_stage *s, double desks, double asked);
+void svi_novelty_stage_share_archive(struct svi_archive *a, struct svi_novelty_stage *s);
+
 /* Of the sample that was judged last. */
 struct svi_novelty_said svi_novelty_stage_said(const struct svi_novelty_stage *s);
 
 /* Lets the sample be learned, after it was judged and reported. */
 void svi_novelty_stage_learn(struct svi_novelty_stage *s, const struct svi_message *m);
+
+/* Of one of the keys of a stream, with its struct: bytes about, once all is full. */
+double svi_novelty_stage_lean_memory(const struct svi_settings *s, int d, int contexts);
 
 /* Bytes at most for d features; where columns may still come, up to twice as many (16 at least) have room. */
 double svi_novelty_stage_memory(const struct svi_settings *s, int d);

@@ -26,10 +26,10 @@
 
 /* ---- memory */
 
-svs_code svi_records_reserve(struct svi_records *r, int from, int to, svs_error *err) {
-    struct svi_records fresh = {0};
+svs_code svi_records_reserve(struct svi_records *r, int from, int to, int width, svs_error *err) {
+    struct svi_records fresh = {.width = width};
     double *block =
-        svi_alloc_array((size_t)to * (SVI_RECORD_PARTS + SVI_RECORDS_BLOCKS), sizeof *fresh.blocks);
+        svi_alloc_plain_array((size_t)to * (size_t)(SVI_RECORD_PARTS + width), sizeof *fresh.blocks);
     if (!block)
         return svi_fail_memory(err, "the rules of the features");
     for (int k = 0; k < SVI_RECORD_PARTS; k++) {
@@ -38,8 +38,13 @@ svs_code svi_records_reserve(struct svi_records *r, int from, int to, svs_error 
             memcpy(fresh.of[k], r->of[k], (size_t)from * sizeof *block);
     }
     fresh.blocks = block + (size_t)SVI_RECORD_PARTS * (size_t)to;
-    if (from > 0)
-        memcpy(fresh.blocks, r->blocks, (size_t)from * SVI_RECORDS_BLOCKS * sizeof *block);
+    for (int j = 0; j < from; j++) {
+        double *blocks = fresh.blocks + (size_t)j * (size_t)width;
+        const int kept = r->width < width ? r->width : width;
+        memcpy(blocks, r->blocks + (size_t)j * (size_t)r->width, (size_t)kept * sizeof *block);
+        for (int b = kept; b < width; b++)
+            blocks[b] = -INFINITY;
+    }
     for (int j = from; j < to; j++)
         svi_records_begin(&fresh, j);
     svi_records_clear(r);
@@ -55,12 +60,12 @@ void svi_records_clear(struct svi_records *r) {
 void svi_records_begin(struct svi_records *r, int series) {
     for (int k = 0; k < SVI_RECORD_PARTS; k++)
         r->of[k][series] = -INFINITY;
-    for (int b = 0; b < SVI_RECORDS_BLOCKS; b++)
-        r->blocks[series * SVI_RECORDS_BLOCKS + b] = -INFINITY;
+    for (int b = 0; b < r->width; b++)
+        r->blocks[series * r->width + b] = -INFINITY;
 }
 
-double svi_records_memory(int series) {
-    return (double)series * (SVI_RECORD_PARTS + SVI_RECORDS_BLOCKS) * sizeof(double);
+double svi_records_memory(int series, int width) {
+    return (double)series * (SVI_RECORD_PARTS + width) * sizeof(double);
 }
 
 /* ---- the tail */
@@ -127,7 +132,7 @@ double svi_records_bound(const struct svi_records *r, const struct svi_records_c
     double largest = 0;
     int m = 0, k = 0;
     for (int b = 0; b < c->blocks; b++) {
-        of[m] = r->blocks[series * SVI_RECORDS_BLOCKS + b];
+        of[m] = r->blocks[series * r->width + b];
         m += of[m] > -INFINITY;
     }
     if (m < SVI_RECORDS_LEAST || all < 1)
@@ -163,7 +168,7 @@ void svi_records_told(struct svi_records *r, int series, double v) {
 }
 
 void svi_records_settle(struct svi_records *r, const struct svi_records_clock *c, int series, double v) {
-    double *block = r->blocks + (size_t)series * SVI_RECORDS_BLOCKS;
+    double *block = r->blocks + (size_t)series * (size_t)r->width;
     for (int b = 0; b < c->blocks; b += 2)
         if (block[b] > -INFINITY && v > block[b])
             block[b] = v;
@@ -176,7 +181,7 @@ void svi_records_end_block(struct svi_records *r, const struct svi_records_clock
     double *most = r->of[SVI_RECORD_MOST], *now = r->of[SVI_RECORD_NOW];
     const bool full = c->blocks + 1 == SVI_RECORDS_BLOCKS, renew = (c->blocks + 1) % RENEW == 0;
     for (int j = 0; j < series; j++) {
-        double *block = r->blocks + (size_t)j * SVI_RECORDS_BLOCKS;
+        double *block = r->blocks + (size_t)j * (size_t)r->width;
         block[c->blocks] = now[j];
         most[j] = now[j] > most[j] ? now[j] : most[j];
         now[j] = -INFINITY;
@@ -201,11 +206,15 @@ void svi_records_clock_turn(struct svi_records_clock *c) {
 
 /* ---- archive */
 
-void svi_records_archive(struct svi_archive *a, const char *name, struct svi_records *r, int series) {
+void svi_records_archive(struct svi_archive *a, const char *name, struct svi_records *r, int series,
+                         int blocks) {
     char key[SVI_KEY_MAX];
     for (int k = 0; k < SVI_RECORD_PARTS; k++)
         svi_archive_doubles(a, svi_archive_key(key, name, k), r->of[k], series);
-    svi_archive_doubles(a, name, r->blocks, (int64_t)series * SVI_RECORDS_BLOCKS);
+    for (int j = 0; blocks < r->width && j < series; j++)
+        svi_archive_doubles(a, name, r->blocks + (size_t)j * (size_t)r->width, blocks);
+    if (blocks == r->width)
+        svi_archive_doubles(a, name, r->blocks, (int64_t)series * blocks);
 }
 
 void svi_records_clock_archive(struct svi_archive *a, struct svi_records_clock *c) {

@@ -48,7 +48,8 @@ enum svi_record_part {
 
 struct svi_records {
     double *of[SVI_RECORD_PARTS];
-    double *blocks; /* SVI_RECORDS_BLOCKS of each series; -INFINITY: it had no value then */
+    double *blocks; /* `width` of each series; -INFINITY: it had no value then */
+    int width;      /* SVI_RECORDS_BLOCKS, or as many as there were so far and some more */
 };
 
 /* Where the block at hand stands, the same for all series. */
@@ -57,12 +58,12 @@ struct svi_records_clock {
     int64_t length, since; /* rows of a block; of the one at hand so far */
 };
 
-/* Room for `to` series, of which the first `from` are as they were; *r stays as it is when it fails.
- * SVS_NO_MEMORY. */
-svs_code svi_records_reserve(struct svi_records *r, int from, int to, svs_error *err);
+/* Room for `to` series, of which the first `from` are as they were, and `width` blocks of each, no fewer than
+ * there are; *r stays as it is when it fails. SVS_NO_MEMORY. */
+svs_code svi_records_reserve(struct svi_records *r, int from, int to, int width, svs_error *err);
 void svi_records_clear(struct svi_records *r);
 void svi_records_begin(struct svi_records *r, int series); /* as one that has shown nothing */
-double svi_records_memory(int series);
+double svi_records_memory(int series, int width);
 
 /* What is reported a series: above this. INFINITY: nothing. all: series that share the false ones. */
 double svi_records_bound(const struct svi_records *r, const struct svi_records_clock *c, int series, int all);
@@ -93,7 +94,9 @@ static inline bool svi_records_clock_row(struct svi_records_clock *c) {
 void svi_records_clock_begin(struct svi_records_clock *c);
 void svi_records_clock_turn(struct svi_records_clock *c);
 
-void svi_records_archive(struct svi_archive *a, const char *name, struct svi_records *r, int series);
+/* blocks: so many of each series. */
+void svi_records_archive(struct svi_archive *a, const char *name, struct svi_records *r, int series,
+                         int blocks);
 void svi_records_clock_archive(struct svi_archive *a, struct svi_records_clock *c);
 
 #endif

@@ -73,24 +73,25 @@ static void report_sensor(const struct svi_rules *r, const struct svi_schema *sc
 }
 
 static void report_text(const struct svi_rules *r, const struct svi_rules_alert *a, enum svi_rule rule,
-                        const char *stream, double ts, const struct svi_rule_sensor *sensors, int count,
+                        const struct svi_rule_about *about, const struct svi_rule_sensor *sensors, int count,
                         char *text) {
     const bool closes = a->change == SVI_ALERT_CLOSE;
     const struct svi_rule_line line = {.rule = rule,
                                        .state = a->change,
                                        .settled = a->settled,
-                                       .stream = stream,
+                                       .stream = about->name,
+                                       .key = about->key,
                                        .top = sensors,
                                        .count = count,
                                        .members = closes ? a->total : a->members,
                                        .sensors = r->judged,
                                        .since = a->since,
-                                       .time = ts};
+                                       .time = about->ts};
     svi_rule_text(text, &line);
 }
 
-bool svi_rule_report(struct svi_rules *r, const struct svi_schema *schema, const char *stream, svs_value id,
-                     double ts, int64_t *count, struct svi_rule_report *out) {
+bool svi_rule_report(struct svi_rules *r, const struct svi_schema *schema, const struct svi_rule_about *about,
+                     int64_t *count, struct svi_rule_report *out) {
     static const char *const states[] = {
         [SVI_ALERT_OPEN] = "open", [SVI_ALERT_UPDATE] = "update", [SVI_ALERT_CLOSE] = "close"};
     const struct svi_rules_member *top[SVI_RULES_TOP];
@@ -107,17 +108,21 @@ bool svi_rule_report(struct svi_rules *r, const struct svi_schema *schema, const
         report_sensor(r, schema, top[i], &sensors[i], &out->top[i]);
     if (closes && a->first >= 0)
         sensors[0] = (struct svi_rule_sensor){.name = svi_schema_name(schema, a->first), .column = a->first};
-    report_text(r, a, rule, stream, ts, sensors, closes ? a->first >= 0 : shown, out->text);
-    out->event = (struct svi_alert_event){.kind = "rule",
-                                          .alert = a->number,
-                                          .state = states[a->change],
-                                          .id = id,
-                                          .rule = svi_rule_name(rule),
-                                          .sensors = closes ? a->total : a->members,
-                                          .since = a->since,
-                                          .top = out->top,
-                                          .count = rule == SVI_RULE_SILENT ? 0 : shown,
-                                          .text = out->text};
+    if (closes && about->ended)
+        snprintf(out->text, sizeof out->text, "%s alert ended: %s", about->name, about->ended);
+    else
+        report_text(r, a, rule, about, sensors, closes ? a->first >= 0 : shown, out->text);
+    out->event = (struct svi_alert_event){
+        .kind = "rule",
+        .alert = a->number,
+        .state = states[a->change],
+        .id = about->id,
+        .rule = svi_rule_name(about->key && rule == SVI_RULE_SILENT ? SVI_RULE_ABSENT : rule),
+        .sensors = closes ? a->total : a->members,
+        .since = a->since,
+        .top = out->top,
+        .count = rule == SVI_RULE_SILENT ? 0 : shown,
+        .text = out->text};
     svi_rules_reported(r, a);
     return true;
 }

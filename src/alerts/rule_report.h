@@ -20,9 +20,18 @@ struct svi_rule_report {
     char text[SVI_ALERT_TEXT];
 };
 
-/* The next change of an alert, to be said with the time `ts` because of the sample `id`. *count: the number
+/* Of whom, because of which sample, and when. */
+struct svi_rule_about {
+    const char *name; /* of the stream, for the line */
+    bool key;         /* it is of one of its keys: that is absent where a stream is silent */
+    svs_value id;
+    double ts;
+    const char *ended; /* why alerts end that would not have; NULL: they do by themselves */
+};
+
+/* The next change of an alert. *count: the number
  * of the last alert of the stream, which goes up when one opens. False: there is none. */
-bool svi_rule_report(struct svi_rules *r, const struct svi_schema *schema, const char *stream, svs_value id,
-                     double ts, int64_t *count, struct svi_rule_report *out);
+bool svi_rule_report(struct svi_rules *r, const struct svi_schema *schema, const struct svi_rule_about *about,
+                     int64_t *count, struct svi_rule_report *out);
 
 #endif

@@ -50,7 +50,7 @@ static void rule_sensor_text(char out[PART], const struct svi_rule_line *l, cons
     else if (l->rule == SVI_RULE_ABSENT)
         snprintf(out, PART, "%s absent%s", name, every);
     else if (l->rule == SVI_RULE_SILENT)
-        snprintf(out, PART, "the stream is silent%s", every);
+        snprintf(out, PART, "%s%s", l->key ? "absent" : "the stream is silent", every);
     else
         rule_value_text(out, l->rule, s, name);
 }
@@ -63,6 +63,10 @@ static void rule_end_text(char out[PART], const struct svi_rule_line *l) {
     char name[NAME] = "the stream", lasted[NUMBER], more[NUMBER] = "";
     if (l->rule != SVI_RULE_SILENT && l->count > 0)
         rule_sensor_name(name, &l->top[0]);
+    if (l->rule == SVI_RULE_SILENT && l->key) {
+        snprintf(out, PART, "back after %s", svi_alert_duration(lasted, l->time - l->since));
+        return;
+    }
     if (l->members > 1)
         snprintf(more, sizeof more, " and %d more", l->members - 1);
     snprintf(out, PART, "%s%s %s after %s", name, more, l->settled ? "taken as usual" : again[l->rule],

@@ -7,6 +7,7 @@
  *     pump1 all 5 sensors absent, since 10:42 UTC
  *     pump1 temp moved by 30 in one row (never by more than 2.1 before), since 10:42 UTC
  *     pump1 the stream is silent (a row usually every 60 s), since 10:42 UTC
+ *     pump1 m7 absent (a row usually every 60 s), since 10:42 UTC
  *     pump1 temp within its limits again after 12 min, since 10:42 UTC */
 #ifndef SVI_RULE_TEXT_H
 #define SVI_RULE_TEXT_H
@@ -26,6 +27,7 @@ struct svi_rule_line {
     enum svi_alert_change state;
     bool settled;
     const char *stream;
+    bool key;                          /* of the stream, which is absent then */
     const struct svi_rule_sensor *top; /* `count`; of an alert that closes the first that it had */
     int count;
     int members, sensors; /* that are reported, or have been; of the stream */

@@ -30,6 +30,7 @@
 #define SILENT_COUNT  30
 #define SETTLED       1000 /* rows beyond what was seen, after which that is usual */
 #define COUNT_MOST    (INT64_MAX / 4)
+#define ALERTS        (SVI_RULES * SVI_RULES_ALERTS)
 
 /* ---- life */
 
@@ -40,7 +41,8 @@ static void rules_forget(struct svi_rules *r) {
     r->first = r->time = r->gap_count = 0;
     r->arrived = r->spent = r->pause = r->silence = 0;
     r->waits = r->left_out = false;
-    memset(r->alerts, 0, sizeof r->alerts);
+    if (r->alerts)
+        memset(r->alerts, 0, ALERTS * sizeof *r->alerts);
 }
 
 void svi_rules_init(struct svi_rules *r) {
@@ -48,10 +50,22 @@ void svi_rules_init(struct svi_rules *r) {
     rules_forget(r);
 }
 
+void svi_rules_init_lean(struct svi_rules *r) {
+    svi_rules_init(r);
+    r->lean = true;
+}
+
+void svi_rules_drop_alerts(struct svi_rules *r) {
+    if (r->alerts)
+        memset(r->alerts, 0, ALERTS * sizeof *r->alerts);
+}
+
 static void rules_free(struct svi_rules *r) {
     svi_free(r->of[0]);
     svi_free(r->kind);
     svi_free(r->open);
+    svi_free(r->alerts);
+    r->alerts = NULL;
     svi_records_clear(&r->up);
     svi_records_clear(&r->down);
     svi_records_clear(&r->steps);
@@ -92,48 +106,98 @@ static void rules_move(struct svi_rules *r, struct svi_rules *fresh, int room) {
         memcpy(fresh->kind, r->kind, (size_t)r->room);
         memcpy(fresh->told, r->told, (size_t)r->room);
     }
-    if (r->open_count > 0)
-        memcpy(fresh->open, r->open, (size_t)r->open_count * sizeof *r->open);
     svi_free(r->of[0]);
     svi_free(r->kind);
-    svi_free(r->open);
     const int before = r->room;
     memcpy(r->of, fresh->of, sizeof r->of);
     r->row = fresh->row;
     r->kind = fresh->kind;
     r->told = fresh->told;
-    r->open = fresh->open;
     r->room = room;
-    r->open_room = room * SVI_RULES + 1;
     for (int j = before; j < room; j++)
         rules_begin_column(r, j);
 }
 
-static int rules_room(int d) {
+static int rules_room(const struct svi_rules *r, int d) {
     int room = 16;
+    if (r->lean)
+        return d;
     while (room < d)
         room *= 2;
     return room < SVI_RULES_FEATURES ? room : SVI_RULES_FEATURES;
 }
 
+/* Room for so many members, and for alerts. */
+static bool rules_open_room(struct svi_rules *r, int count) {
+    if (!r->alerts && !(r->alerts = svi_alloc_plain_array(ALERTS, sizeof *r->alerts)))
+        return false;
+    if (count <= r->open_room)
+        return true;
+    struct svi_rules_member *open = svi_alloc_plain_array((size_t)count, sizeof *open);
+    if (!open)
+        return false;
+    if (r->open_count > 0)
+        memcpy(open, r->open, (size_t)r->open_count * sizeof *open);
+    svi_free(r->open);
+    r->open = open;
+    r->open_room = count;
+    return true;
+}
+
+static bool rules_none_open(const struct svi_rules *r) {
+    bool none = r->open_count == 0;
+    for (int i = 0; none && i < ALERTS; i++)
+        none = !r->alerts[i].open && r->alerts[i].change == SVI_ALERT_NONE;
+    return none;
+}
+
+/* Blocks that records have room for, and are to have. */
+static int rules_width(const struct svi_rules *r) {
+    const int wanted = (r->clock.blocks + 1 + 3) / 4 * 4;
+    if (!r->lean || wanted > SVI_RECORDS_BLOCKS)
+        return SVI_RECORDS_BLOCKS;
+    return wanted > r->up.width ? wanted : r->up.width;
+}
+
 /* The records of the columns that are there already are only moved; those beyond begin. */
-static svs_code rules_reserve_records(struct svi_rules *r, int room, svs_error *err) {
-    svs_code code = svi_records_reserve(&r->up, r->room, room, err);
+static svs_code rules_reserve_records(struct svi_rules *r, int room, int width, svs_error *err) {
+    const bool steps = !r->lean || r->o.on[SVI_RULE_RATE] || r->steps.blocks;
+    svs_code code = svi_records_reserve(&r->up, r->up.blocks ? r->room : 0, room, width, err);
     if (code == SVS_OK)
-        code = svi_records_reserve(&r->down, r->room, room, err);
-    return code == SVS_OK ? svi_records_reserve(&r->steps, r->room, room, err) : code;
+        code = svi_records_reserve(&r->down, r->down.blocks ? r->room : 0, room, width, err);
+    if (code == SVS_OK && steps)
+        code = svi_records_reserve(&r->steps, r->steps.blocks ? r->room : 0, room, width, err);
+    return code;
+}
+
+/* Room for more rows of the columns that there are. */
+static svs_code rules_reserve_rows(struct svi_rules *r, svs_error *err) {
+    if (!r->lean)
+        return SVS_OK;
+    if (r->alerts && rules_none_open(r)) {
+        svi_free(r->alerts);
+        svi_free(r->open);
+        r->alerts = NULL;
+        r->open = NULL;
+        r->open_room = 0;
+    }
+    const int width = rules_width(r);
+    const bool steps = r->steps.blocks ? width <= r->steps.width : !r->o.on[SVI_RULE_RATE];
+    const bool fits = width <= r->up.width && width <= r->down.width && steps;
+    return fits ? SVS_OK : rules_reserve_records(r, r->room, width, err);
 }
 
 svs_code svi_rules_reserve(struct svi_rules *r, int d, svs_error *err) {
     struct svi_rules fresh = {0};
-    const int wanted = d < SVI_RULES_FEATURES ? d : SVI_RULES_FEATURES, room = rules_room(wanted);
-    if (!r->any || (wanted <= r->room && r->room > 0))
+    const int wanted = d < SVI_RULES_FEATURES ? d : SVI_RULES_FEATURES, room = rules_room(r, wanted);
+    if (!r->any || room < 1)
         return SVS_OK;
-    fresh.of[0] = svi_alloc_array((size_t)room * (SVI_RULES_PARTS + 1), sizeof *fresh.row);
-    fresh.kind = svi_alloc(3 * (size_t)room);
-    fresh.open = svi_alloc_array((size_t)room * SVI_RULES + 1, sizeof *fresh.open);
-    svs_code code = fresh.of[0] && fresh.kind && fresh.open
-                        ? rules_reserve_records(r, room, err)
+    if (wanted <= r->room && r->room > 0)
+        return rules_reserve_rows(r, err);
+    fresh.of[0] = svi_alloc_plain_array((size_t)room * (SVI_RULES_PARTS + 1), sizeof *fresh.row);
+    fresh.kind = svi_alloc_plain(3 * (size_t)room);
+    svs_code code = fresh.of[0] && fresh.kind && (r->lean || rules_open_room(r, room * SVI_RULES + 1))
+                        ? rules_reserve_records(r, room, rules_width(r), err)
                         : svi_fail_memory(err, "the rules of the features");
     if (code == SVS_OK) {
         rules_move(r, &fresh, room);
@@ -141,19 +205,26 @@ svs_code svi_rules_reserve(struct svi_rules *r, int d, svs_error *err) {
     }
     svi_free(fresh.of[0]);
     svi_free(fresh.kind);
-    svi_free(fresh.open);
     return code;
 }
 
+double svi_rules_bytes(const struct svi_rules *r) {
+    return (double)r->room * ((SVI_RULES_PARTS + 1) * sizeof(double) + 3) +
+           r->open_room * (double)sizeof(struct svi_rules_member) +
+           (r->alerts ? ALERTS * (double)sizeof *r->alerts : 0) +
+           (2 + (r->steps.blocks != NULL)) * svi_records_memory(r->room, r->up.width);
+}
+
 double svi_rules_memory(const struct svi_settings *s, int d) {
-    struct svi_rules r = {0};
+    struct svi_rules r = {.lean = svi_settings_keyed(s)};
     svi_rules_configure(&r, s);
-    const int room = rules_room(d < SVI_RULES_FEATURES ? d : SVI_RULES_FEATURES);
+    const int room = rules_room(&r, d < SVI_RULES_FEATURES ? d : SVI_RULES_FEATURES);
     if (!r.any)
         return 0;
-    return (double)room *
-               ((SVI_RULES_PARTS + 1) * sizeof(double) + 3 + SVI_RULES * sizeof(struct svi_rules_member)) +
-           3 * svi_records_memory(room);
+    const double open =
+        ALERTS * (double)sizeof *r.alerts + (room * SVI_RULES + 1) * sizeof(struct svi_rules_member);
+    return (double)room * ((SVI_RULES_PARTS + 1) * sizeof(double) + 3) + (r.lean ? 0 : open) +
+           (r.lean && !r.o.on[SVI_RULE_RATE] ? 2 : 3) * svi_records_memory(room, SVI_RECORDS_BLOCKS);
 }
 
 /* ---- columns */
@@ -215,7 +286,8 @@ void svi_rules_renew(struct svi_rules *r, int feature) {
     r->kind[feature] = (uint8_t)kind;
     svi_records_begin(&r->up, feature);
     svi_records_begin(&r->down, feature);
-    svi_records_begin(&r->steps, feature);
+    if (r->steps.blocks)
+        svi_records_begin(&r->steps, feature);
 }
 
 void svi_rules_configure(struct svi_rules *r, const struct svi_settings *s) {
@@ -230,10 +302,10 @@ void svi_rules_configure(struct svi_rules *r, const struct svi_settings *s) {
         if (!r->o.on[r->open[i].rule])
             rules_leave(r, &r->open[i]);
     if (before && !r->any) {
-        struct svi_rules_alert ended[SVI_RULES * SVI_RULES_ALERTS];
-        memcpy(ended, r->alerts, sizeof ended);
+        struct svi_rules_alert *ended = r->alerts; /* they are still to be told */
+        r->alerts = NULL;
         svi_rules_clear(r);
-        memcpy(r->alerts, ended, sizeof ended);
+        r->alerts = ended;
     }
 }
 
@@ -259,11 +331,12 @@ static int rules_alert(struct svi_rules *r, int rule, double time) {
     return empty;
 }
 
-/* A place that waits for its close to be told is not empty, so that there may be none: NULL, and it opens
- * with the next row. */
+/* A place that waits for its close to be told is not empty, so that there may be none, nor may there be
+ * memory: NULL, and it opens with the next row. */
 static struct svi_rules_member *rules_open(struct svi_rules *r, int rule, int feature, double since,
                                            double time) {
-    const int at = rules_alert(r, rule, time);
+    const int room = r->open_count < r->open_room ? r->open_room : 2 * r->open_count + 2;
+    const int at = rules_open_room(r, room) ? rules_alert(r, rule, time) : -1;
     if (at < 0)
         return NULL;
     struct svi_rules_alert *a = &r->alerts[at];
@@ -576,9 +649,11 @@ static void rules_end_block(struct svi_rules *r) {
         svi_records_end_block(&r->steps, &r->clock, r->d);
     for (int j = 0; j < r->d; j++) {
         r->of[SVI_RULES_PATIENT][j] = rules_patience(r, j);
-        if (!(r->kind[j] & SVI_RULES_JUDGED)) /* nothing of it is looked at */
-            r->up.of[SVI_RECORD_CHECK][j] = r->down.of[SVI_RECORD_CHECK][j] =
-                r->steps.of[SVI_RECORD_CHECK][j] = INFINITY;
+        if (r->kind[j] & SVI_RULES_JUDGED)
+            continue;
+        r->up.of[SVI_RECORD_CHECK][j] = r->down.of[SVI_RECORD_CHECK][j] = INFINITY; /* nothing is looked at */
+        if (r->steps.blocks)
+            r->steps.of[SVI_RECORD_CHECK][j] = INFINITY;
     }
     svi_records_clock_turn(&r->clock);
 }
@@ -661,7 +736,7 @@ void svi_rules_row(struct svi_rules *r, const double *x, const uint8_t *gaps, in
 
 /* ---- time passes */
 
-static double rules_quiet(const struct svi_rules *r) {
+double svi_rules_quiet(const struct svi_rules *r) {
     if (r->o.absent > 0)
         return r->o.absent;
     if (r->intervals < SILENT_COUNT)
@@ -674,7 +749,7 @@ double svi_rules_deadline(const struct svi_rules *r) {
     const struct svi_rules_member *m = rules_member(r, SVI_RULE_SILENT, -1);
     if (!r->any || !r->o.on[SVI_RULE_SILENT] || !r->waits || r->room == 0 || (m && m->bad == 0))
         return INFINITY;
-    return r->arrived + rules_quiet(r);
+    return r->arrived + svi_rules_quiet(r);
 }
 
 void svi_rules_pass(struct svi_rules *r, double now) {
@@ -704,7 +779,7 @@ bool svi_rules_pending(const struct svi_rules *r) {
 }
 
 static struct svi_rules_alert *rules_pending(struct svi_rules *r, bool closes, enum svi_rule *rule) {
-    for (int i = 0; i < SVI_RULES * SVI_RULES_ALERTS; i++) {
+    for (int i = 0; r->alerts && i < ALERTS; i++) {
         struct svi_rules_alert *a = &r->alerts[i];
         if (a->change == SVI_ALERT_NONE || (a->change == SVI_ALERT_CLOSE) != closes)
             continue;
@@ -738,7 +813,7 @@ void svi_rules_reported(struct svi_rules *r, struct svi_rules_alert *a) {
 
 int svi_rules_open(const struct svi_rules *r) {
     int open = 0;
-    for (int i = 0; i < SVI_RULES * SVI_RULES_ALERTS; i++)
+    for (int i = 0; r->alerts && i < ALERTS; i++)
         open += r->alerts[i].open;
     return open;
 }
@@ -770,7 +845,7 @@ void svi_rules_move_times(struct svi_rules *r, double from, double step) {
         if (r->open[i].feature >= 0)
             rules_shift(&r->open[i].since, from, step);
     }
-    for (int i = 0; i < SVI_RULE_SILENT * SVI_RULES_ALERTS; i++) {
+    for (int i = 0; r->alerts && i < SVI_RULE_SILENT * SVI_RULES_ALERTS; i++) {
         rules_shift(&r->alerts[i].since, from, step);
         rules_shift(&r->alerts[i].opened, from, step);
     }
@@ -781,7 +856,7 @@ void svi_rules_move_arrival(struct svi_rules *r, double step) {
     for (int i = 0; i < r->open_count; i++)
         if (r->open[i].feature < 0)
             r->open[i].since += step;
-    for (int i = SVI_RULE_SILENT * SVI_RULES_ALERTS; i < SVI_RULES * SVI_RULES_ALERTS; i++) {
+    for (int i = SVI_RULE_SILENT * SVI_RULES_ALERTS; r->alerts && i < ALERTS; i++) {
         r->alerts[i].since += step;
         r->alerts[i].opened += step;
     }
@@ -790,7 +865,7 @@ void svi_rules_move_arrival(struct svi_rules *r, double step) {
 /* ---- archive */
 
 static void rules_archive_member(struct svi_archive *a, struct svi_rules *r, struct svi_rules_member *m) {
-    const int alerts = SVI_RULES * SVI_RULES_ALERTS;
+    const int alerts = ALERTS;
     svi_archive_int(a, "rule", &m->rule, 0, SVI_RULES - 1);
     svi_archive_int(a, "feature", &m->feature, -1, r->d - 1);
     svi_archive_int(a, "place", &m->alert, 0, alerts - 1);
@@ -820,10 +895,22 @@ static void rules_archive_alert(struct svi_archive *a, struct svi_rules *r, stru
 }
 
 static void rules_archive_open(struct svi_archive *a, struct svi_rules *r) {
-    int members = 0, silent = 0, of[SVI_RULES * SVI_RULES_ALERTS] = {0};
-    for (int i = 0; i < SVI_RULES * SVI_RULES_ALERTS && svi_archive_ok(a); i++)
-        rules_archive_alert(a, r, &r->alerts[i]);
-    svi_archive_int(a, "sensors", &r->open_count, 0, r->open_room);
+    int members = 0, silent = 0, of[ALERTS] = {0}, count = r->open_count;
+    static const struct svi_rules_alert none = {0};
+    for (int i = 0; i < ALERTS && svi_archive_ok(a); i++) {
+        struct svi_rules_alert alert = r->alerts ? r->alerts[i] : none;
+        rules_archive_alert(a, r, &alert);
+        if (!svi_archive_loading(a) || !alert.open || !svi_archive_ok(a))
+            continue;
+        if (!rules_open_room(r, r->open_room))
+            svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the alerts of rules");
+        else
+            r->alerts[i] = alert;
+    }
+    svi_archive_int(a, "sensors", &count, 0, r->room * SVI_RULES + 1);
+    if (svi_archive_ok(a) && svi_archive_loading(a) && count > 0 && !rules_open_room(r, count))
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the alerts of rules");
+    r->open_count = svi_archive_ok(a) ? count : 0;
     for (int i = 0; i < r->open_count && svi_archive_ok(a); i++) {
         const struct svi_rules_member *m = &r->open[i];
         rules_archive_member(a, r, &r->open[i]);
@@ -836,8 +923,8 @@ static void rules_archive_open(struct svi_archive *a, struct svi_rules *r) {
     }
     for (int i = 0; i < r->open_count && svi_archive_ok(a); i++)
         of[r->open[i].alert]++;
-    for (int i = 0; i < SVI_RULES * SVI_RULES_ALERTS && svi_archive_ok(a); i++) {
-        svi_archive_check(a, of[i] == (r->alerts[i].open ? r->alerts[i].members : 0),
+    for (int i = 0; i < ALERTS && svi_archive_ok(a); i++) {
+        svi_archive_check(a, of[i] == (r->alerts && r->alerts[i].open ? r->alerts[i].members : 0),
                           "the sensors of an alert are others");
         members += of[i];
     }
@@ -857,7 +944,9 @@ void svi_rules_archive(struct svi_archive *a, struct svi_rules *r) {
     svi_records_clock_archive(a, &r->clock);
     if (!svi_archive_ok(a))
         return;
-    const int64_t values = (int64_t)r->d * (SVI_RULES_PARTS + 3 * SVI_RECORDS_BLOCKS);
+    const int blocks = r->lean ? r->clock.blocks : SVI_RECORDS_BLOCKS;
+    bool steps = r->steps.blocks;
+    const int64_t values = (int64_t)r->d * (SVI_RULES_PARTS + (r->lean ? 2 : 3) * blocks);
     svi_archive_check(a, r->rows > 0 || r->d == 0, "there are columns without a row");
     if (svi_archive_loading(a) && r->rows > 0 &&
         (!svi_archive_check(a, values <= svi_archive_left(a), "the columns are truncated") ||
@@ -866,9 +955,15 @@ void svi_rules_archive(struct svi_archive *a, struct svi_rules *r) {
     for (int k = 0; k < SVI_RULES_PARTS; k++)
         svi_archive_doubles(a, svi_archive_key(key, "part", k), r->of[k], r->d);
     svi_archive_bytes(a, "kinds", r->kind, r->d);
-    svi_records_archive(a, "up", &r->up, r->d);
-    svi_records_archive(a, "down", &r->down, r->d);
-    svi_records_archive(a, "steps", &r->steps, r->d);
+    svi_records_archive(a, "up", &r->up, r->d, blocks);
+    svi_records_archive(a, "down", &r->down, r->d, blocks);
+    if (r->lean)
+        svi_archive_bool(a, "has steps", &steps);
+    if (svi_archive_loading(a) && svi_archive_ok(a) && steps && r->d > 0 && !r->steps.blocks &&
+        svi_records_reserve(&r->steps, 0, r->room, r->up.width, a->err) != SVS_OK)
+        return;
+    if (!r->lean || steps)
+        svi_records_archive(a, "steps", &r->steps, r->d, blocks);
     svi_archive_int(a, "judged", &r->judged, 0, r->d);
     if (svi_archive_ok(a))
         rules_archive_open(a, r);

@@ -91,6 +91,7 @@ struct svi_rules {
     struct svi_rule_settings o;
     double group;
     bool any;    /* a rule is on */
+    bool lean;   /* its arrays have what is needed so far, and grow */
     int d, room; /* columns so far; room for them */
     int judged;  /* series of which `beyond` shares its false alarms */
     double *of[SVI_RULES_PARTS];
@@ -105,8 +106,8 @@ struct svi_rules {
     bool left_out;      /* rows may leave columns out */
     struct svi_rules_member *open;
     int open_count, open_room;
-    bool changed; /* there may be something to report */
-    struct svi_rules_alert alerts[SVI_RULES * SVI_RULES_ALERTS];
+    bool changed;                          /* there may be something to report */
+    struct svi_rules_alert *alerts;        /* SVI_RULES_ALERTS of each rule; NULL: none is open */
     int64_t opened;                        /* so far */
     bool waits;                            /* for rows: the silence counts */
     int64_t intervals;                     /* of arrival, seen */
@@ -114,6 +115,8 @@ struct svi_rules {
 };
 
 void svi_rules_init(struct svi_rules *r);
+void svi_rules_drop_alerts(struct svi_rules *r); /* without a word, when all sensors are well */
+void svi_rules_init_lean(struct svi_rules *r);   /* of one of many streams */
 void svi_rules_clear(struct svi_rules *r); /* frees; as new, but for the options and the number of alerts */
 
 /* Other settings, which were checked. What is no longer on ends (svi_rules_next). */
@@ -136,6 +139,7 @@ void svi_rules_row(struct svi_rules *r, const double *x, const uint8_t *gaps, in
 
 /* When the stream falls silent, on the arrival clock; INFINITY: never. And it has become that late. */
 double svi_rules_deadline(const struct svi_rules *r);
+double svi_rules_quiet(const struct svi_rules *r); /* seconds after its last row */
 void svi_rules_pass(struct svi_rules *r, double now);
 
 /* A process begins; all producers have said good-bye. */
@@ -170,6 +174,8 @@ double svi_rules_usual(const struct svi_rules *r, int feature);
 void svi_rules_move_times(struct svi_rules *r, double from, double step);
 void svi_rules_move_arrival(struct svi_rules *r, double step);
 
+/* Bytes that they take now, without the struct. */
+double svi_rules_bytes(const struct svi_rules *r);
 double svi_rules_memory(const struct svi_settings *s, int d);
 
 /* Between two samples, with nothing to report; loading goes into one from svi_rules_configure. */

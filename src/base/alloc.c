@@ -22,6 +22,10 @@ void *svi_alloc(size_t size) {
     return block;
 }
 
+void *svi_alloc_plain(size_t size) {
+    return size == 0 || size > PTRDIFF_MAX ? NULL : calloc(1, size);
+}
+
 void *svi_realloc(void *block, size_t old_size, size_t size) {
     void *grown = svi_alloc(size);
     if (!grown)

@@ -1,5 +1,5 @@
 /* alloc.h: the one gate through which this project allocates memory, so that tests can make the n-th
- * allocation fail (they wrap svi_alloc and svi_realloc at link time) and nothing escapes them. */
+ * allocation fail (they wrap its functions at link time) and nothing escapes them. */
 #ifndef SVI_ALLOC_H
 #define SVI_ALLOC_H
 
@@ -10,10 +10,17 @@
 /* `size` zeroed bytes aligned to 64 (a cache line, a ZMM register), or NULL; size 0 gives NULL. */
 void *svi_alloc(size_t size);
 
+/* The same, aligned as malloc does, for what no kernel reads: small blocks take half the room. */
+void *svi_alloc_plain(size_t size);
+
 /* Zeroed room for `count` elements; NULL on overflow or when there is none. Inline: the linker's --wrap
  * reaches only calls that cross files, and this call of svi_alloc must fail in tests like all others. */
 static inline void *svi_alloc_array(size_t count, size_t element) {
     return element != 0 && count > SIZE_MAX / element ? NULL : svi_alloc(count * element);
+}
+
+static inline void *svi_alloc_plain_array(size_t count, size_t element) {
+    return element != 0 && count > SIZE_MAX / element ? NULL : svi_alloc_plain(count * element);
 }
 
 /* Grows a block from svi_alloc from `old_size` to `size` bytes: a new block with the content copied and the

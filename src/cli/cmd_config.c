@@ -6,35 +6,12 @@
 #include "cli/command.h"
 #include "state/recovery.h"
 #include "config/settings_record.h"
+#include "report/memory_report.h"
 #include "server/process_memory.h"
 #include "svmstream/svmstream.h"
 
-#define MIB  (1024.0 * 1024.0)
-#define GIB  (1024 * MIB)
+#define GIB  (1024.0 * 1024 * 1024)
 #define MUCH GIB /* what is warned of */
-
-static void config_write_memory_line(const struct svi_settings *s, int d, int classes, FILE *to) {
-    const double process = svi_server_memory(s, d, classes), engine = process - svi_server_process_memory(d);
-    if (s->task == SVS_REGRESS)
-        fprintf(to, "#   %5d features             engine %10.2f MiB, process %10.2f MiB\n", d, engine / MIB,
-                process / MIB);
-    else
-        fprintf(to, "#   %5d features, %4d classes engine %7.2f MiB, process %10.2f MiB\n", d, classes,
-                engine / MIB, process / MIB);
-}
-
-/* For the named features; without names for some usual numbers of features, up to the limit. */
-static void config_write_memory(const struct svi_settings *s, FILE *to) {
-    const int named = svi_settings_feature_count(s), last = named > 0 ? named : (int)s->max_features;
-    fprintf(to,
-            "# Memory at most (the engine, and the process; queues of peers that are ahead come on top):\n");
-    for (const int *usual = (const int[]){10, 54, 100, 0}; *usual && named == 0; usual++)
-        if (*usual < last)
-            config_write_memory_line(s, *usual, 2, to);
-    config_write_memory_line(s, last, 2, to);
-    if (s->task == SVS_CLASSIFY)
-        config_write_memory_line(s, last, (int)s->max_classes, to);
-}
 
 /* The settings that the state in state.dir was created with hold where none is given. */
 static svs_code config_merge_kept(struct svi_settings *s, svs_error *err) {
@@ -62,7 +39,7 @@ static int cmd_config_show(const struct cli_args *a) {
         code = svi_settings_check(&s, &err);
     printf("# svmstream %s: effective settings; this is a file for --config\n", svs_version());
     svi_settings_write(&s, stdout);
-    config_write_memory(&s, stdout);
+    svi_memory_write(&s, stdout);
     if (code != SVS_OK)
         printf("# %s: %s\n",
                code == SVS_SETTING ? "These settings contradict each other"
@@ -84,6 +61,12 @@ static void warn_of_memory(const struct cli_args *a, const struct svi_settings *
         named > 0 ? "features" : "max.features", d, memory / GIB, 8.0 * d * d / GIB);
 }
 
+static void warn_of_keys(const struct cli_args *a, const struct svi_settings *s) {
+    char text[SVS_ERROR_TEXT];
+    if (!a->quiet && svi_memory_keys_warning(s, text, sizeof text))
+        cli_fail(a, "warning: %s", text);
+}
+
 static int cmd_config_check(const struct cli_args *a) {
     struct svi_settings s = a->settings;
     svs_error err;
@@ -91,8 +74,11 @@ static int cmd_config_check(const struct cli_args *a) {
         svi_settings_check_security(&s, &err) != SVS_OK)
         return cli_fail(a, "%s", err.text);
     warn_of_memory(a, &s);
-    if (!a->quiet)
+    warn_of_keys(a, &s);
+    if (!a->quiet) {
+        svi_memory_write_keys(&s, "", stdout);
         puts("ok");
+    }
     return CLI_OK;
 }
 

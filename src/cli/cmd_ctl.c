@@ -23,6 +23,12 @@
 #define STOP_SECONDS   60  /* a last checkpoint may be large */
 #define CONFIG_SECONDS 600 /* a model may be made again from millions of samples */
 
+/* Does the word begin with this key and an equals sign? */
+static bool names_key(const char *word, const char *key) {
+    const size_t n = strlen(key);
+    return strncmp(word, key, n) == 0 && word[n] == '=';
+}
+
 /* 7 is an integer, 0.5 a number, [1, 2] and {"a": 1} are JSON; "7" (with the quotes) and everything else a
  * string. */
 static void pack_word(struct svi_pack *p, const char *word) {
@@ -48,12 +54,12 @@ static void pack_word(struct svi_pack *p, const char *word) {
 
 /* The key of a map that all KEY=VALUE go into; NULL: they are keys of the request itself. */
 static const char *cmd_ctl_inner(const struct cli_args *a) {
-    if (a->positional_count < 2)
-        return NULL;
     if (strcmp(a->positional[0], "config") == 0)
         return "set";
-    return strcmp(a->positional[0], "score") == 0 && strncmp(a->positional[1], "sample=", 7) != 0 ? "sample"
-                                                                                                  : NULL;
+    for (int i = 1; i < a->positional_count; i++)
+        if (names_key(a->positional[i], "sample"))
+            return NULL;
+    return strcmp(a->positional[0], "score") == 0 ? "sample" : NULL;
 }
 
 /* What the switches add to a request. */
@@ -66,24 +72,46 @@ static void cmd_ctl_switches(const struct cli_args *a, struct svi_pack *p) {
         svi_put_text(p, "without", cli_value(a, "without-src"));
 }
 
+/* Keys of the stream, and parts of them, are text whatever they look like: 007 is not 7. */
+static void cmd_ctl_pair(struct svi_pack *p, const char *word) {
+    const char *sign = strchr(word, '=');
+    const bool text = names_key(word, "key") || names_key(word, "like") || names_key(word, "prefix");
+    svi_pack_value(p, (svs_value){.kind = SVS_STR, .length = (uint32_t)(sign - word), .as.s = word});
+    if (text && sign[1] != '"')
+        svi_pack_text(p, sign + 1);
+    else
+        pack_word(p, sign + 1);
+}
+
+/* The pairs that are about the request itself (`outside`: whose key it is about), or all others. */
+static size_t cmd_ctl_pairs(const struct cli_args *a, struct svi_pack *p, bool outside) {
+    size_t count = 0;
+    for (int i = 1; i < a->positional_count; i++) {
+        if (names_key(a->positional[i], "key") != outside)
+            continue;
+        count++;
+        if (p)
+            cmd_ctl_pair(p, a->positional[i]);
+    }
+    return count;
+}
+
 static svs_code cmd_ctl_build(const struct cli_args *a, struct svi_bytes *request) {
     struct svi_pack p;
+    const size_t keys = cmd_ctl_pairs(a, NULL, true), others = cmd_ctl_pairs(a, NULL, false);
     const size_t switches = (size_t)cli_has(a, "yes") + cli_has(a, "relearn") + cli_has(a, "without-src");
-    const char *inner = cmd_ctl_inner(a);
+    const char *inner = others > 0 ? cmd_ctl_inner(a) : NULL;
     svi_pack_begin(&p, request);
-    svi_pack_map(&p, (inner ? 2 : (size_t)a->positional_count) + switches);
+    svi_pack_map(&p, 1 + keys + (inner ? 1 : others) + switches);
     cmd_ctl_switches(a, &p);
     svi_pack_text(&p, "op");
     svi_pack_text(&p, a->positional[0]);
+    cmd_ctl_pairs(a, &p, true);
     if (inner) {
         svi_pack_text(&p, inner);
-        svi_pack_map(&p, (size_t)a->positional_count - 1);
+        svi_pack_map(&p, others);
     }
-    for (int i = 1; i < a->positional_count; i++) {
-        const char *word = a->positional[i], *sign = strchr(word, '=');
-        svi_pack_value(&p, (svs_value){.kind = SVS_STR, .length = (uint32_t)(sign - word), .as.s = word});
-        pack_word(&p, sign + 1);
-    }
+    cmd_ctl_pairs(a, &p, false);
     return svi_pack_end(&p);
 }
 
@@ -124,7 +152,9 @@ static void cmd_ctl_tell_changes(struct cli_object reply) {
     }
     if (map.length == 0)
         fprintf(stderr, "nothing has changed\n");
-    if (samples.at)
+    if (samples.at && cli_item(cli_key(cli_key(reply, "config"), "key")).length > 0)
+        fprintf(stderr, "the model of each key is made again when its next sample comes\n");
+    else if (samples.at)
         fprintf(stderr, "the model was made again from %s samples\n", cli_scalar(samples, to, sizeof to));
 }
 
@@ -208,12 +238,19 @@ const struct cli_command cli_ctl = {
         "  refit                solves the window again in the background\n"
         "  save                 a checkpoint now, with its hash\n"
         "  reset                forgets everything that was learned; of a kept state with --yes\n"
+        "  keys                 the keys of a stream (svmstream keys prints a table); drop key=NAME forgets "
+        "one\n"
         "  prune                drops classes and features that no held sample has\n"
         "  stop                 ends the process\n"
         "  load checkpoint=N    goes back to the state after record N (`state show` lists them)\n"
         "  load FILE            lets the model of a file serve\n"
         "\n"
+        "In a stream with keys key=NAME asks for this key: status, model, columns, score, tune, label, "
+        "forget,\n"
+        "alert, publish, reset, prune, and config to read it. label and forget need it.\n"
+        "\n"
         "  svmstream ctl status\n"
+        "  svmstream ctl status key=press-03\n"
         "  svmstream ctl label id=17 y=spam\n"
         "  svmstream ctl forget id='\"7\"'\n"
         "  svmstream ctl score x='[21.5, 40]'                    # or x='{\"temp\": 21.5}'\n"

@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/look_options.h"
 #include "cli/object.h"
+#include "report/key_quality.h"
 #include "report/quality_report.h"
 #include "report/progress.h"
 #include "report/quality_plot.h"
@@ -34,7 +35,7 @@ struct eval {
     struct svi_settings s;
     svi_engine *engine;
     svi_reader *reader;
-    int64_t row, refused;
+    int64_t row, refused, reasons[SVS_CODE_COUNT];
     bool located; /* the refusal names its line itself */
     struct svi_arrival_clock clock;
     double now;
@@ -52,6 +53,7 @@ struct eval {
 static void cmd_eval_refused(struct eval *e, const struct svi_event *event) {
     const char *bytes;
     size_t length;
+    e->reasons[event->as.error.code]++;
     if (e->refused++ >= REPORTED || e->silent)
         return;
     if (e->located)
@@ -158,10 +160,11 @@ static svs_code take_all(struct eval *e, svs_error *err) {
     }
 }
 
-/* One JSON object. */
-static svs_code print_json(const struct svi_quality_report *r, svs_error *err) {
+/* One JSON object; `keys`: of a stream with keys, else NULL. */
+static svs_code print_json(const struct svi_quality_report *r, const struct svi_key_quality *keys,
+                           svs_error *err) {
     struct svi_bytes map = {0};
-    svs_code code = svi_quality_report_pack(r, &map, err);
+    svs_code code = keys ? svi_key_quality_pack(keys, &map, err) : svi_quality_report_pack(r, &map, err);
     if (code == SVS_OK)
         code = cli_show_json(map.data, map.size, err);
     svi_bytes_clear(&map);
@@ -192,7 +195,7 @@ static svs_code cmd_eval_taken(struct eval *e, svs_error *err) {
     svs_code most;
     if (svi_reader_headers(e->reader) > 0 && !e->args->quiet && !e->silent)
         fprintf(stderr, "%" PRId64 " lines repeat the header: passed over\n", svi_reader_headers(e->reader));
-    svi_code_counts(svi_engine_refusals(e->engine), reasons, sizeof reasons, &most);
+    svi_code_counts(e->reasons, reasons, sizeof reasons, &most);
     if (e->row > 0 && e->refused == e->row)
         return svi_fail(err, most, "all %" PRId64 " rows were refused: %.180s", e->row, reasons);
     if (e->refused > 0 && !e->silent)
@@ -210,14 +213,23 @@ static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
         code = write_model(e, cli_value(e->args, "model-out"), err);
     if (code == SVS_OK && e->plot)
         code = svi_quality_plot_write(e->plot, cli_value(e->args, "plot"), e->engine, err);
+    struct svi_key_quality *keys = NULL;
+    if (code == SVS_OK && svi_settings_keyed(&e->s) && !(keys = svi_key_quality_new(&report, err)))
+        code = err->code;
     if (code == SVS_OK && !e->args->quiet) {
         fflush(stdout);
-        svi_verdict_write(e->engine, e->now, stderr);
+        if (keys)
+            svi_key_quality_verdict(keys, stderr);
+        else
+            svi_verdict_write(e->engine, e->now, stderr);
     }
     if (code == SVS_OK && cli_has(e->args, "json"))
-        return print_json(&report, err);
-    if (code == SVS_OK)
+        code = print_json(&report, keys, err);
+    else if (code == SVS_OK && keys)
+        svi_key_quality_print(keys, cli_integer(e->args, "limit"));
+    else if (code == SVS_OK)
         svi_quality_report_print(&report);
+    svi_key_quality_free(&keys);
     return code;
 }
 
@@ -252,6 +264,7 @@ static svs_code cmd_eval_pass(void *user, const char *budget, struct svi_alert_l
     e->log = log;
     e->silent = budget != NULL;
     e->row = e->refused = 0;
+    memset(e->reasons, 0, sizeof e->reasons);
     e->latest = -INFINITY;
     if (budget)
         snprintf(e->note, sizeof e->note, "budget %s", budget);
@@ -282,6 +295,18 @@ static int cmd_eval_alerts(struct eval *e) {
     return result;
 }
 
+/* What is of one model alone. */
+static int check_keyed(const struct cli_args *a) {
+    static const char *const single[] = {"plot", "model-out"};
+    for (int i = 0; i < 2; i++)
+        if (svi_settings_keyed(&a->settings) && cli_has(a, single[i]))
+            return cli_usage(a, "--%s is about one model, and with --key there is one for each key",
+                             single[i]);
+    if (cli_has(a, "limit") && !svi_settings_keyed(&a->settings))
+        return cli_usage(a, "--limit is about the table of keys: give --key COLUMN too");
+    return CLI_OK;
+}
+
 static int cmd_eval_run(const struct cli_args *a) {
     struct eval e = {.args = a, .s = a->settings};
     const int64_t every = cli_integer(a, "every");
@@ -297,7 +322,7 @@ static int cmd_eval_run(const struct cli_args *a) {
         return cli_usage(a, "--every prints lines of a table: it does nothing with --json");
     if (every > 0 && cli_has(a, "alerts"))
         return cli_usage(a, "--every prints figures of the quality: it does nothing with --alerts");
-    if (cli_look_check(a) != CLI_OK)
+    if (cli_look_check(a) != CLI_OK || check_keyed(a) != CLI_OK)
         return CLI_USAGE;
     if (cli_has(a, "alerts"))
         return cmd_eval_alerts(&e);
@@ -322,6 +347,8 @@ static const struct cli_option options[] = {
     CLI_INTEGER("every", 0, "N", "0", 0, CLI_UNLIMITED,
                 "print a line of figures after every N rows, to standard output"),
     CLI_SWITCH("json", 0, "print the result as one JSON object"),
+    CLI_INTEGER("limit", 'n', "N", SVI_KEY_QUALITY_SHOWN, 0, CLI_UNLIMITED,
+                "with --key: at most N keys in the table"),
     CLI_OPTION("plot", 0, "FILE", NULL,
                "draw quality, novelty and alerts over the rows, or over their times; with --alerts the "
                "features that "
@@ -347,14 +374,18 @@ const struct cli_command cli_eval = {
         "Against marked --incidents it says which are found, how soon, and how many alerts are false, and\n"
         "what other budgets would do.\n"
         "\n"
+        "With --key COLUMN each key has a model of its own, and the table has a line for each, the worst\n"
+        "first, with what \"the same as before\" would have come to.\n"
+        "\n"
         "  svmstream eval --label rain weather.csv.gz\n"
+        "  svmstream eval --key machine plant.csv\n"
         "  svmstream eval --plot quality.svg examples/occupancy.csv.gz\n"
         "  svmstream eval --window 500 --every 5000 --model-out m.msgpack a9a.svm\n"
         "  svmstream eval --alerts --alert.budget 1/week --incidents faults.csv --plot alerts.svg pump.csv",
     .keys = "in.format stream task method C window window.seconds forget scale class.weight decision.cost "
             "interval "
             "features label "
-            "id ts weight "
+            "id ts weight key keys.max keys.memory key.prior "
             "columns no-header categories numbers ignore missing.words unscaled categories.max hash calendar "
             "zone drift. "
             "columns.new missing refit refit. serve novelty novelty. alert. limits context labels. ts.ahead "

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "cli/command.h"
-#include "cli/feed_source.h"
+#include "client/feed_source.h"
 #include "report/progress.h"
 #include "client/delivery.h"
 #include "client/feed_columns.h"
@@ -426,8 +426,10 @@ const struct cli_command cli_feed = {
         "\n"
         "  svmstream feed --label rain weather.csv.gz\n"
         "  svmstream feed --batch 64 --packed --rate 1000 a9a.svm\n"
-        "  svmstream feed --ack --src plant1 log.jsonl",
-    .keys = "in in.mode in.format ctl label id ts weight columns no-header categories numbers ignore "
+        "  svmstream feed --ack --src plant1 log.jsonl\n"
+        "  svmstream feed --key machine plant.csv                # to `svmstream run --key`: a model for "
+        "each",
+    .keys = "in in.mode in.format ctl label id ts weight key columns no-header categories numbers ignore "
             "missing.words "
             "features max.features max.message curve curve.server",
     .options = options,

@@ -1,9 +1,44 @@
-/* keys: CURVE keys, and the allow file. */
+/* keys: the keys of a running stream; and CURVE keys, and the allow file. */
 #include <string.h>
 
 #include "base/fail.h"
 #include "cli/command.h"
+#include "cli/object.h"
+#include "client/request.h"
 #include "net/acl.h"
+#include "report/key_report.h"
+
+/* ---- the keys of a stream */
+
+static int cmd_keys_run(const struct cli_args *a) {
+    struct svi_settings s = a->settings;
+    struct svi_bytes request = {0}, reply = {0};
+    svs_error err = {0};
+    if (cli_has(a, "name") || cli_has(a, "role"))
+        return cli_usage(a, "--name and --role belong to allow");
+    const struct client_keys wanted = {.sort = cli_value(a, "sort"),
+                                       .like = cli_value(a, "like"),
+                                       .prefix = cli_value(a, "prefix"),
+                                       .limit = cli_integer(a, "limit"),
+                                       .silent = cli_has(a, "silent") ? cli_number(a, "silent") : 0,
+                                       .open = cli_has(a, "open")};
+    svs_code code = a->positional_count > 0 ? svi_settings_set(&s, "ctl", a->positional[0], &err) : SVS_OK;
+    if (code == SVS_OK && client_keys_request(&wanted, &request) != SVS_OK)
+        code = svi_fail_memory(&err, "the request");
+    if (code == SVS_OK)
+        code = client_ask(
+            &s, &(struct client_question){&request, cli_number(a, "timeout"), false, cli_waiting, (void *)a},
+            &reply, &err);
+    if (code == SVS_OK)
+        code = svi_key_report(cli_has(a, "json") ? NULL : stdout, reply.data, reply.data + reply.size, &err);
+    if (code == SVS_OK && cli_has(a, "json"))
+        code = cli_show_json(reply.data, reply.size, &err);
+    svi_bytes_clear(&request);
+    svi_bytes_clear(&reply);
+    return cli_end(a, code, &err);
+}
+
+/* ---- CURVE */
 
 /* The file of keys new and keys show: the one that was named, or the settings' key file. */
 static const char *key_file(const struct cli_args *a) {
@@ -84,21 +119,42 @@ static int cmd_keys_list(const struct cli_args *a) {
     return CLI_OK;
 }
 
-static const struct cli_verb verbs[] = {
-    {"new", cmd_keys_make, "[FILE]", ""},      {"show", cmd_keys_show, "[FILE]", ""},
-    {"allow", cmd_keys_allow, "PUBKEY", NULL}, {"revoke", cmd_keys_revoke, "NAME|PUBKEY", ""},
-    {"list", cmd_keys_list, "", ""},           {NULL, NULL, NULL, NULL}};
+static const struct cli_verb verbs[] = {{"new", cmd_keys_make, "[FILE]", ""},
+                                        {"show", cmd_keys_show, "[FILE]", ""},
+                                        {"allow", cmd_keys_allow, "PUBKEY", "name role"},
+                                        {"revoke", cmd_keys_revoke, "NAME|PUBKEY", ""},
+                                        {"list", cmd_keys_list, "", ""},
+                                        {NULL, NULL, NULL, NULL}};
 
 static const struct cli_option options[] = {
+    CLI_OPTION("sort", 0, "quality|age|rows|alerts|name", NULL,
+               "what comes first: the worst quality (as it is without this), the longest silence, the most "
+               "rows, the most open alerts, or the name"),
+    CLI_INTEGER("limit", 'n', "N", "100", 0, 10000, "at most N keys"),
+    CLI_OPTION("like", 0, "TEXT", NULL, "keys with this in their name"),
+    CLI_OPTION("prefix", 0, "TEXT", NULL, "keys whose name begins with this"),
+    CLI_SWITCH("open", 0, "keys with an alert that is open"),
+    CLI_NUMBER("silent", 0, "SECONDS", NULL, 0, 1e9, "keys that had no row for this long"),
+    CLI_SWITCH("json", 0, "the reply as one JSON object"),
+    CLI_NUMBER("timeout", 0, "SECONDS", "10", 0.001, 1e6, "give up when no answer comes for this long"),
     CLI_OPTION("name", 0, "NAME", NULL, "with allow: name of the client (letters, digits, _ and -)"),
     CLI_OPTION("role", 0, "ROLES", NULL, "with allow: " SVI_ROLES_TEXT "; several with commas between them"),
     CLI_END};
 
 const struct cli_command cli_keys = {
     .name = "keys",
-    .text = "make CURVE keys and manage the allow file",
-    .usage = "new [FILE] | show [FILE] | allow PUBKEY | revoke NAME|PUBKEY | list",
+    .text = "list the keys of a running stream; make CURVE keys and manage the allow file",
+    .usage = "[ENDPOINT] | new [FILE] | show [FILE] | allow PUBKEY | revoke NAME|PUBKEY | list",
+    .bare = "[ENDPOINT]",
     .help =
+        "Without an action it lists the keys of a stream that was started with --key, the worst first: "
+        "rows,\n"
+        "how long the last one was ago, quality over the window, and alerts. ENDPOINT is the address `ctl` "
+        "of\n"
+        "the process. More of one key: svmstream ctl status key=NAME, svmstream watch --key NAME.\n"
+        "\n"
+        "The actions are about CURVE keys:\n"
+        "\n"
         "new       creates a pair of keys: FILE (default: svmstream.key in the current directory) with the\n"
         "          secret key, readable by its owner only, and FILE.pub with the public key; prints the "
         "public\n"
@@ -112,10 +168,13 @@ const struct cli_command cli_keys = {
         "With source:NAME (once or more; a * at the end matches anything) the samples of a client must name\n"
         "one of these as src; without it they may name any.\n"
         "\n"
+        "  svmstream keys --open\n"
+        "  svmstream keys tcp://127.0.0.1:5557 --prefix press- --sort age -n 10\n"
         "  svmstream keys new server.key\n"
         "  svmstream keys allow pump1.key.pub --name pump1 --role ingest:pump1,source:pump1-*\n"
         "  svmstream run --in tcp://*:5555 --stream pump1 --curve server.key\n"
         "  svmstream feed --in tcp://server:5555 --curve pump1.key --curve.server server.key.pub log.csv",
-    .keys = "curve curve.allow",
+    .keys = "ctl curve curve.server curve.allow",
     .options = options,
-    .verbs = verbs};
+    .verbs = verbs,
+    .run = cmd_keys_run};

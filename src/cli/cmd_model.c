@@ -25,21 +25,11 @@
 
 enum { FORMAT_JSON, FORMAT_LIBLINEAR, FORMAT_MSGPACK }; /* --format */
 
-/* {op: model, loo: true} */
-static svs_code model_question(struct svi_bytes *request) {
-    struct svi_pack p;
-    svi_pack_begin(&p, request);
-    svi_pack_map(&p, 2);
-    svi_put_text(&p, "op", "model");
-    svi_put_bool(&p, "loo", true);
-    return svi_pack_end(&p);
-}
-
 /* The `model` of the reply {ok, model: {...}}. */
 static svs_code ask_process(const struct cli_args *a, struct svi_bytes *out, svs_error *err) {
     struct svi_bytes request = {0}, reply = {0};
     char text[200];
-    svs_code code = model_question(&request);
+    svs_code code = client_model_request(cli_value(a, "key"), &request);
     if (code == SVS_OK)
         code = client_ask(&a->settings,
                           &(struct client_question){&request, ASK_TIMEOUT, false, cli_waiting, (void *)a},
@@ -137,6 +127,9 @@ static svs_code cmd_model_write(void *user, FILE *to, svs_error *err) {
 /* From the file that is named, else from the process at `ctl`. */
 static svs_code cmd_model_load(struct model_source *s, svs_error *err) {
     const char *path = s->args->positional_count > 1 ? s->args->positional[1] : NULL;
+    if (path && cli_has(s->args, "key"))
+        return svi_fail(err, SVS_SETTING, "--key is for the model of a running process, and %.100s is a file",
+                        path);
     if (path)
         return svi_model_any_read(path, &s->bytes, &s->model, err);
     svs_code code = ask_process(s->args, &s->bytes, err);
@@ -192,16 +185,18 @@ static int cmd_model_diff(const struct cli_args *a) {
     return code != SVS_OK ? CLI_USAGE : same ? CLI_OK : CLI_FAILED;
 }
 
-static const struct cli_verb verbs[] = {{"show", cmd_model_show, "[FILE]", "top"},
-                                        {"export", cmd_model_export, "[FILE]", "format output"},
+static const struct cli_verb verbs[] = {{"show", cmd_model_show, "[FILE]", "top key"},
+                                        {"export", cmd_model_export, "[FILE]", "format output key"},
                                         {"diff", cmd_model_diff, "A B", "top json"},
                                         {NULL, NULL, NULL, NULL}};
 
 static const struct cli_option options[] = {
     CLI_OPTION("format", 0, "json|liblinear|msgpack", "json", "format of the export"),
     CLI_OPTION("output", 'o', "FILE", "-", "export to this file; - is standard output"),
+    CLI_OPTION("key", 0, "KEY", NULL, "of a stream with keys: the model of this key"),
     CLI_INTEGER("top", 0, "N", "10", 0, INT32_MAX, "show the N largest weights of each class, or changes"),
-    CLI_SWITCH("json", 0, "the difference as one line of JSON"), CLI_END};
+    CLI_SWITCH("json", 0, "the difference as one line of JSON"),
+    CLI_END};
 
 const struct cli_command cli_model = {
     .name = "model",
@@ -217,6 +212,7 @@ const struct cli_command cli_model = {
         "when they differ, 2 when they cannot be compared.\n"
         "\n"
         "  svmstream model show\n"
+        "  svmstream model export --key press-03 -o press-03.json\n"
         "  svmstream model diff monday.msgpack today.msgpack\n"
         "  svmstream model export --format liblinear -o rain.model m.msgpack",
     .keys = "ctl curve curve.server",

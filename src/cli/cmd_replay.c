@@ -144,7 +144,7 @@ const struct cli_command cli_replay = {
             "unscaled categories.max hash calendar zone columns.new missing refit refit. "
             "serve drift. novelty novelty. alert. limits context publish. scores labels. ts.ahead "
             "max.features max.classes "
-            "max.sources sources.idle threads seed",
+            "max.sources sources.idle key.prior threads seed",
     .options = options,
     .unchecked = true,
     .run = cmd_replay_run};

@@ -75,6 +75,7 @@ const struct cli_command cli_run = {
         "  svmstream run\n"
         "  svmstream run --in ipc:///run/samples --in.mode router --window 5000 --C 10\n"
         "  svmstream run --in tcp://*:7000 --curve server.key\n"
+        "  svmstream run --in - --key machine < plant.csv        # a model for each machine\n"
         "  svmstream run --in - --label class < examples.csv",
     .options = options,
     .run = cmd_run_run};

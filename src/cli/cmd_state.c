@@ -25,18 +25,19 @@ static int64_t file_size(const struct svi_state_dir *f, const char *prefix, uint
 
 /* When it was written, and after how many samples: to choose one to go back to. */
 static void print_choice(const struct svi_state_dir *f, const struct svi_checkpoint *c) {
-    const struct svi_section *core = svi_checkpoint_find(c, "engine");
-    char name[SVI_FILE_NAME], when[40] = "", seen[40] = "-";
+    char name[SVI_FILE_NAME], when[40] = "";
+    int64_t seen = 0; /* without a key, and with one */
     struct stat st;
     struct tm day;
-    if (core) {
-        const uint8_t *at = c->bodies.data + core->offset;
-        cli_key_text((struct cli_object){at, at + core->size}, "seen", seen, sizeof seen);
+    for (int part = 0; part < 2; part++) {
+        const struct svi_section *s = svi_checkpoint_find(c, part ? "keys" : "engine");
+        const uint8_t *at = s ? c->bodies.data + s->offset : NULL;
+        seen += s ? cli_item(cli_key((struct cli_object){at, at + s->size}, "seen")).i : 0;
     }
     if (fstatat(f->fd, svi_state_dir_name(name, SVI_CHECKPOINT, c->position.number), &st, 0) == 0 &&
         gmtime_r(&st.st_mtime, &day))
         strftime(when, sizeof when, ", %Y-%m-%dT%H:%M:%SZ", &day);
-    printf("%s samples%s, ", seen, when);
+    printf("%" PRId64 " samples%s, ", seen, when);
 }
 
 /* A line for each file; counts the files, and the damaged checkpoints. */

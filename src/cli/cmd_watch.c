@@ -23,13 +23,15 @@
 
 #define QUEUE       100000 /* events that may wait here */
 #define TEXT        120    /* bytes shown of one value */
-#define ARRAY_SHOWN 8      /* elements */
+#define KEY_TEXT    (4 * SVS_KEY_MAX + 4)
+#define ARRAY_SHOWN 8 /* elements */
 
 struct watch {
     const struct cli_args *args;
     struct subscription subscription;
-    bool refused; /* which was reported */
-    bool waiting; /* nobody is there, which was reported */
+    bool refused;    /* which was reported */
+    bool waiting;    /* nobody is there, which was reported; or nothing came of the key */
+    const char *key; /* of --key, NULL = all */
     bool json, bell;
     const char *command; /* of --exec, NULL = none */
     double limit;        /* seconds that it may take */
@@ -113,15 +115,24 @@ static void print_bank(struct cli_object m) {
     svi_bank_report(stdout, m.at, m.end);
 }
 
-/* "score default id=7 yhat=1 y=0 wrong ..." */
+/* The key that the event is of, escaped; "" where it has none. */
+static const char *event_key(struct cli_object payload, char key[KEY_TEXT]) {
+    const struct cli_object o = cli_key(payload, "key");
+    key[0] = '\0';
+    return o.at ? cli_scalar(o, key, KEY_TEXT) : key;
+}
+
+/* "score default key=m1 id=7 yhat=1 y=0 wrong ..." */
 static void print_event(enum svi_topic kind, struct cli_object payload) {
     static void (*const printers[SVI_TOPIC_COUNT])(struct cli_object) = {
         [SVI_TOPIC_MODEL] = print_model, [SVI_TOPIC_SCORE] = print_score, [SVI_TOPIC_ALERT] = print_alert,
         [SVI_TOPIC_STATS] = print_stats, [SVI_TOPIC_ERROR] = print_error, [SVI_TOPIC_BANK] = print_bank};
-    char stream[TEXT];
+    char stream[TEXT], key[KEY_TEXT];
     if (kind == SVI_TOPIC_COUNT)
         return;
     printf("%s %s", svi_topic_name(kind), cli_key_text(payload, "stream", stream, sizeof stream));
+    if (*event_key(payload, key))
+        printf(" key=%s", key);
     printers[kind](payload);
     if (kind != SVI_TOPIC_BANK)
         putchar('\n');
@@ -165,12 +176,15 @@ static void raise_alarm(struct watch *w, const struct subscription_event *e) {
 }
 
 static void cmd_watch_show(struct watch *w, const struct subscription_event *e) {
+    const struct cli_object payload = {e->payload, (const uint8_t *)e->payload + e->size};
+    char key[KEY_TEXT];
     if (e->lost > 0)
-        fprintf(w->json ? stderr : stdout, "lost %" PRId64 " %s event%s\n", e->lost,
-                e->kind < SVI_TOPIC_COUNT ? svi_topic_name(e->kind) : "other", e->lost > 1 ? "s" : "");
+        fprintf(w->json ? stderr : stdout, "lost %" PRId64 " %s event%s%s%s\n", e->lost,
+                e->kind < SVI_TOPIC_COUNT ? svi_topic_name(e->kind) : "other", e->lost > 1 ? "s" : "",
+                *event_key(payload, key) ? " of " : "", key);
     w->events++;
     if (!w->json)
-        print_event(e->kind, (struct cli_object){e->payload, (const uint8_t *)e->payload + e->size});
+        print_event(e->kind, payload);
     else if (write_event_json(&w->line, e) == SVS_OK)
         fwrite(w->line.data, 1, w->line.size, stdout);
     if (e->kind == SVI_TOPIC_ALERT)
@@ -184,28 +198,29 @@ static void cmd_watch_take_events(struct watch *w) {
     fflush(stdout);
 }
 
-/* "model" is the stream's model when one is given; what says more is taken as it is. */
-static const char *watch_topic(const struct cli_args *a, const char *word, char *topic) {
-    for (int t = 0; t < SVI_TOPIC_COUNT && cli_given(a, "stream"); t++)
+/* "model" is the stream's model when one is given, or a key; what says more is taken as it is. */
+static const char *watch_topic(const struct watch *w, const char *word, char *topic) {
+    const struct cli_args *a = w->args;
+    for (int t = 0; t < SVI_TOPIC_COUNT && (w->key || cli_given(a, "stream")); t++)
         if (strcmp(word, svi_topic_name((enum svi_topic)t)) == 0) {
-            svi_topic_write((enum svi_topic)t, a->settings.stream, NULL, topic);
+            svi_topic_write((enum svi_topic)t, a->settings.stream, w->key, topic);
             return topic;
         }
     return word;
 }
 
-/* To the topics that are named, else to all: of one stream when it is given. */
+/* To the topics that are named, else to all: of one stream when it is given, and of one key. */
 static svs_code cmd_watch_subscribe(struct watch *w, svs_error *err) {
     const struct cli_args *a = w->args;
     const int count = a->positional_count;
     char topic[SVI_TOPIC_MAX];
-    if (count == 0 && !cli_given(a, "stream"))
+    if (count == 0 && !w->key && !cli_given(a, "stream"))
         return subscription_add(&w->subscription, "", err);
     svs_code code = SVS_OK;
     for (int i = 0; i < count && code == SVS_OK; i++)
-        code = subscription_add(&w->subscription, watch_topic(a, a->positional[i], topic), err);
+        code = subscription_add(&w->subscription, watch_topic(w, a->positional[i], topic), err);
     for (int t = 0; count == 0 && t < SVI_TOPIC_COUNT && code == SVS_OK; t++) {
-        svi_topic_write((enum svi_topic)t, a->settings.stream, NULL, topic);
+        svi_topic_write((enum svi_topic)t, a->settings.stream, w->key, topic);
         code = subscription_add(&w->subscription, topic, err);
     }
     return code;
@@ -222,15 +237,20 @@ static void cmd_watch_show_refusal(struct watch *w) {
     w->refused = true;
 }
 
-/* Nobody is there: said once. Seconds until it is. */
+/* Nobody is there, or a key has no model there: said once. Seconds until it is. */
 static double cmd_watch_show_waiting(struct watch *w, double start) {
     const double left = start + SVI_WAITING - svi_monotonic();
-    if (w->waiting || w->subscription.met)
+    if (w->waiting || (w->subscription.met && (!w->key || w->events > 0)))
         return 3600;
     if (left > 0)
         return left;
     w->waiting = true;
-    cli_waiting((void *)w->args, w->args->settings.out);
+    if (!w->subscription.met)
+        cli_waiting((void *)w->args, w->args->settings.out);
+    else if (!w->args->quiet)
+        cli_fail(w->args, "nothing yet of the key %.64s in the stream %s (`svmstream keys` lists them%s)",
+                 w->key, w->args->settings.stream,
+                 cli_given(w->args, "stream") ? "" : "; --stream NAME is for another stream");
     return 3600;
 }
 
@@ -286,6 +306,18 @@ static bool is_topic(const char *word) {
     return may;
 }
 
+/* The topics of a key are whole ones. */
+static int check_key(const struct cli_args *a) {
+    const char *key = cli_value(a, "key");
+    if (key && (!*key || strlen(key) > SVS_KEY_MAX))
+        return cli_usage(a, "--key: a key has 1 to %d bytes", SVS_KEY_MAX);
+    for (int i = 0; i < a->positional_count && key; i++)
+        if (strchr(a->positional[i], '.'))
+            return cli_usage(a, "with --key a topic is a word (model, alert, ...), not '%.60s'",
+                             a->positional[i]);
+    return CLI_OK;
+}
+
 static int cmd_watch_run(const struct cli_args *a) {
     const double seconds = cli_number(a, "timeout");
     const int64_t count = cli_integer(a, "count");
@@ -293,8 +325,11 @@ static int cmd_watch_run(const struct cli_args *a) {
         if (!is_topic(a->positional[i]))
             return cli_usage(a, "no topic begins with '%.60s': model, score, stats, error, alert and bank do",
                              a->positional[i]);
+    if (check_key(a) != CLI_OK)
+        return CLI_USAGE;
     struct watch w = {.args = a,
                       .json = cli_has(a, "json"),
+                      .key = cli_value(a, "key"),
                       .limit = cli_number(a, "exec-timeout"),
                       .wanted = count ? count : INT64_MAX};
     w.bell = !w.json && !a->quiet && isatty(STDOUT_FILENO);
@@ -308,6 +343,7 @@ static int cmd_watch_run(const struct cli_args *a) {
 }
 
 static const struct cli_option options[] = {
+    CLI_OPTION("key", 0, "KEY", NULL, "only what is about this key, its current model first"),
     CLI_SWITCH("json", 0, "events as JSON lines, with their topic"),
     CLI_INTEGER("count", 'n', "N", "0", 0, CLI_UNLIMITED, "stop after N events; 0 goes on"),
     CLI_NUMBER(
@@ -335,6 +371,7 @@ const struct cli_command cli_watch = {
         "\n"
         "  svmstream watch model error\n"
         "  svmstream watch --json score | jq .yhat\n"
+        "  svmstream watch --key press-03 model alert            # of a stream with keys\n"
         "  svmstream watch alert --exec 'jq -r .text | mail -s alert me@example.org'",
     .keys = "out stream curve curve.server",
     .options = options,

@@ -39,7 +39,8 @@
 enum cli_exit { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2 };
 
 /* An option of one command only. Settings, --config, --help, --version and --quiet are taken by all and not
- * listed here; a name must not be that of a setting. The frame checks the value that is given. */
+ * listed here; a name must not be that of a setting which the command lists. The frame checks the value that
+ * is given. */
 struct cli_option {
     const char *name;     /* without dashes; NULL ends the array */
     char letter;          /* short form (-n), 0 = none; not f, h or q */
@@ -108,6 +109,7 @@ struct cli_command {
     const char *keys;
     const struct cli_option *options; /* NULL = none */
     const struct cli_verb *verbs;     /* what the first positional may be; NULL = anything */
+    const char *bare;                 /* with verbs: what stands there without one; NULL = one must be */
     bool hidden;                      /* not in the list of commands */
     bool unchecked; /* run even when settings contradict each other, though `keys` lists the learner's */
     int (*run)(const struct cli_args *a); /* returns enum cli_exit; not called when there is a verb */

@@ -4,10 +4,10 @@
 #include <cblas.h>
 
 #include "base/alloc.h"
-#include "cli/address_space.h"
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/options.h"
+#include "server/address_space.h"
 #include "store/state_dir.h"
 #include "svmstream/svmstream.h"
 
@@ -55,7 +55,7 @@ static int run_parsed(struct cli_args *a, const struct cli_command *command, int
         fprintf(stderr,
                 "alert.budget none, since %s is set (with --alert.budget none this line is not said)\n",
                 a->no_budget);
-    if (cli_take_buffers(svi_settings_blas_threads(&a->settings) - 1, &a->settings.threads, &err) != SVS_OK)
+    if (svi_take_buffers(svi_settings_blas_threads(&a->settings) - 1, &a->settings.threads, &err) != SVS_OK)
         return cli_fail(a, "%s", err.text);
     openblas_set_num_threads(svi_settings_blas_threads(&a->settings));
     return a->verb ? a->verb->run(a) : command->run(a);

@@ -28,6 +28,7 @@ struct command_line {
     struct cli_args *a;
     int left;
     char *const *at;
+    const char *key_word; /* the word after --key, which was taken as its value; NULL: none was */
     const char *common[COMMON_COUNT], *setting[SVI_SETTING_MAX]; /* values by row; NULL = not given */
 };
 
@@ -104,6 +105,7 @@ static svs_code take_value(struct command_line *l, const char *flag, const char 
                         : kind == FLAG_KEY    ? setting_key
                                               : "";
     *value = kind == FLAG_0_1 && strcmp(given, "0") == 0 ? NULL : given;
+    l->key_word = follows && kind == FLAG_KEY ? next : l->key_word;
     l->at += follows;
     l->left -= follows;
     return SVS_OK;
@@ -215,7 +217,7 @@ static svs_code check_option_values(const struct cli_args *a, svs_error *err) {
 /* The first positional must be one of the verbs. */
 static svs_code check_verb(struct cli_args *a, svs_error *err) {
     const char *names[CLI_OPTION_MAX + 1];
-    char shown[64];
+    char shown[64], listed[SVI_LIST_PAIR] = "";
     int count = 0;
     for (const struct cli_verb *v = a->command->verbs; v->name; v++) {
         names[count++] = v->name;
@@ -225,6 +227,10 @@ static svs_code check_verb(struct cli_args *a, svs_error *err) {
     names[count] = NULL;
     const char *nearest = a->verb ? NULL : svi_nearest(a->positional[0], names);
     svi_escape(shown, sizeof shown, a->positional[0], strlen(a->positional[0]));
+    for (int i = 0; i < count && a->command->bare && !a->verb; i++)
+        svi_list_add(listed, sizeof listed, names[i], strlen(names[i]));
+    if (!a->verb && a->command->bare)
+        return svi_fail(err, SVS_SETTING, "unknown action '%s': %s, or an address", shown, listed);
     if (!a->verb)
         return svi_fail(err, SVS_SETTING, "unknown action '%s', the nearest known one is '%s'", shown,
                         nearest ? nearest : names[0]);
@@ -240,10 +246,11 @@ static svs_code check_positionals(struct cli_args *a, svs_error *err) {
     const struct cli_command *c = a->command;
     char shown[64];
     int room = 0;
-    if (c->verbs && a->positional_count > 0 && check_verb(a, err) != SVS_OK)
+    const bool bare = c->bare && (a->positional_count == 0 || strpbrk(a->positional[0], ":/"));
+    if (c->verbs && a->positional_count > 0 && !bare && check_verb(a, err) != SVS_OK)
         return err->code;
     const int first = a->verb ? 1 : 0, given = a->positional_count - first;
-    const char *usage = a->verb ? a->verb->usage : c->usage;
+    const char *usage = a->verb ? a->verb->usage : bare ? c->bare : c->usage;
     for (const char *word = usage; *word && room <= given; room++) {
         const size_t length = strcspn(word, " ");
         if (word[0] != '[' && room == given)
@@ -262,6 +269,12 @@ static svs_code check_positionals(struct cli_args *a, svs_error *err) {
                     svi_escape(shown, sizeof shown, extra, strlen(extra)));
 }
 
+/* `--key FILE`: the file that is missed. */
+static svs_code tell_key_word(const char *word, svs_error *err) {
+    const svs_error before = *err;
+    return svi_fail(err, before.code, "%.200s; --key took %.60s as the name of a column", before.text, word);
+}
+
 svs_code cli_parse(struct cli_args *a, const struct cli_command *command,
                    const struct cli_command *const *all, int count, char *const *argv,
                    const char **positional, bool *in_file, svs_error *err) {
@@ -276,6 +289,8 @@ svs_code cli_parse(struct cli_args *a, const struct cli_command *command,
     if (code != SVS_OK || a->help || a->version)
         return code;
     code = check_positionals(a, err);
+    if (code != SVS_OK && l.key_word && a->positional_count == 0)
+        code = tell_key_word(l.key_word, err);
     if (code == SVS_OK)
         code = check_option_values(a, err);
     if (code == SVS_OK && a->config) {

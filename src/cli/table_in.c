@@ -13,9 +13,11 @@ static void table_in_progress(void *user, int64_t rows, int64_t position, int64_
 
 struct svi_table_options cli_table_options(const struct cli_args *a, struct svi_schema_options *schema,
                                            struct svi_progress *progress) {
+    struct svi_reader_options reader = svi_ingest_stdin_options(&a->settings);
     svi_settings_schema(&a->settings, schema);
+    reader.key_spare = true;
     return (struct svi_table_options){
-        .reader = svi_ingest_stdin_options(&a->settings),
+        .reader = reader,
         .schema = schema,
         .max_features = cli_given(a, "max.features") ? (int)a->settings.max_features : 1000000,
         .progress = table_in_progress,
@@ -25,7 +27,7 @@ struct svi_table_options cli_table_options(const struct cli_args *a, struct svi_
 void cli_look_at_table(struct cli_args *a, const char *path) {
     struct svi_reader_options o = svi_ingest_stdin_options(&a->settings);
     svs_error err;
-    o.task_follows = o.label_needed = true;
+    o.task_follows = o.label_needed = o.key_spare = true;
     struct stat file;
     const bool again = stat(path, &file) == 0 && S_ISREG(file.st_mode); /* it is read twice */
     svi_reader *r = again ? svi_reader_open(path, &o, NULL, &err) : NULL;

@@ -52,12 +52,15 @@ svs_code feed_columns_tell(svs_outbox *box, const struct svi_message *row, struc
     return code;
 }
 
-/* Would a sample of these columns be scored? */
+/* Would a sample of these columns be scored, and one of a key? */
 static svs_code feed_columns_request(const struct svi_message *row, struct svi_bytes *request) {
+    const bool keyed = row->key.kind != SVS_NONE;
     struct svi_pack p;
     svi_pack_begin(&p, request);
-    svi_pack_map(&p, 2);
+    svi_pack_map(&p, keyed ? 3 : 2);
     svi_put_text(&p, "op", "score");
+    if (keyed)
+        svi_put_text(&p, "key", "");
     svi_pack_key(&p, "sample");
     svi_pack_map(&p, 3);
     svi_put_text(&p, "missing", "zero");
@@ -75,6 +78,7 @@ static svs_code feed_columns_request(const struct svi_message *row, struct svi_b
 }
 
 svs_code feed_columns_ask(const struct svi_settings *s, const struct svi_message *row, svs_error *err) {
+    static const svs_code refusals[] = {SVS_OTHER_COLUMNS, SVS_BAD_KEY};
     struct svi_bytes request = {0}, reply = {0};
     struct svi_answer answer;
     svs_code code = SVS_OK;
@@ -84,9 +88,10 @@ svs_code feed_columns_ask(const struct svi_settings *s, const struct svi_message
         code = svi_fail_memory(err, "the columns");
     else if (client_ask(s, &(struct client_question){.request = &request, .timeout = ASK_SECONDS}, &reply,
                         NULL) == SVS_OK &&
-             svi_answer_read(&answer, reply.data, reply.size, NULL) == SVS_OK &&
-             strcmp(answer.code, svs_code_name(SVS_OTHER_COLUMNS)) == 0)
-        code = svi_fail(err, SVS_OTHER_COLUMNS, "%s", answer.reason);
+             svi_answer_read(&answer, reply.data, reply.size, NULL) == SVS_OK)
+        for (size_t i = 0; i < sizeof refusals / sizeof *refusals && code == SVS_OK; i++)
+            if (strcmp(answer.code, svs_code_name(refusals[i])) == 0)
+                code = svi_fail(err, refusals[i], "%s", answer.reason);
     svi_bytes_clear(&request);
     svi_bytes_clear(&reply);
     return code;

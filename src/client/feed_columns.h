@@ -13,7 +13,8 @@ svs_code feed_columns_tell(svs_outbox *box, const struct svi_message *row, struc
                            svs_error *err);
 
 /* A process that acknowledges nothing cannot refuse them: it is asked at `ctl`, if that is given or `in` is
- * not, so that both are of one process. SVS_OTHER_COLUMNS: with both lists. Without an answer SVS_OK. */
+ * not, so that both are of one process. SVS_OTHER_COLUMNS: with both lists; SVS_BAD_KEY: the row has
+ * a key, and the process one model. Without an answer SVS_OK. */
 svs_code feed_columns_ask(const struct svi_settings *s, const struct svi_message *row, svs_error *err);
 
 #endif

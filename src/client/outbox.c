@@ -160,11 +160,14 @@ svs_code svs_outbox_pack(svs_outbox *b, const svs_outbox_sample *s, svs_error *e
     } rows[] = {{"id", s->id},
                 {"y", s->y},
                 {"ts", s->has_ts || s->ts != 0 ? svs_real(s->ts) : svs_none()},
-                {"w", s->weight != 0 ? svs_real(s->weight) : svs_none()}};
+                {"w", s->weight != 0 ? svs_real(s->weight) : svs_none()},
+                {"key", s->key && s->key[0] ? svs_str(s->key) : svs_none()}};
     struct svi_pack p;
     uint32_t pairs = 1;
     if (!s->x || s->d < 1)
         return svi_fail(err, SVS_INVALID, "a sample needs x, and d from 1");
+    if (s->key && (strlen(s->key) > SVS_KEY_MAX || !svi_utf8_valid(s->key, strlen(s->key))))
+        return svi_fail(err, SVS_BAD_KEY, "the key of a sample is not UTF-8 of up to %d bytes", SVS_KEY_MAX);
     for (int j = 0; j < s->d; j++)
         if (isinf(s->x[j]))
             return svi_fail(err, SVS_NOT_FINITE, "x[%d] is infinite", j);
@@ -173,7 +176,7 @@ svs_code svs_outbox_pack(svs_outbox *b, const svs_outbox_sample *s, svs_error *e
     b->scratch.size = 0;
     svi_pack_begin(&p, &b->scratch);
     pack_x(&p, s);
-    for (int i = 0; i < 4; i++)
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (rows[i].value.kind != SVS_NONE) {
             svi_pack_text(&p, rows[i].key);
             svi_pack_value(&p, rows[i].value);
@@ -333,11 +336,29 @@ static void pack_samples(svs_outbox *b, struct svi_pack *p) {
     }
 }
 
+const char *svi_outbox_key(const svs_outbox *b, int64_t place, char *out) {
+    const struct svi_kept *k = svi_store_at(&b->store, place);
+    const uint8_t *at = b->store.block + k->at, *end = at + k->size;
+    struct svi_item name, value;
+    out[0] = '\0';
+    for (uint32_t i = 0; i < k->pairs; i++) {
+        svi_item_read(at, &name);
+        svi_walk(&at, end, SVI_DEPTH_MAX);
+        svi_item_read(at, &value);
+        svi_walk(&at, end, SVI_DEPTH_MAX);
+        if (svi_item_is(&name, "key") && svi_item_key(&value, out, NULL) != SVS_OK)
+            out[0] = '\0';
+    }
+    return out;
+}
+
 void svi_outbox_give_up(svs_outbox *b, int64_t place, const char *code, const char *reason) {
     struct svi_kept *k = svi_store_at(&b->store, place);
     const int64_t at = b->first + place;
+    char key[SVS_KEY_MAX + 1];
     if (!k->stub && b->o.tell)
-        b->o.tell(b->o.user, &(svs_outbox_event){SVS_OUTBOX_REFUSED, at, at, 1, code, reason, 0});
+        b->o.tell(b->o.user, &(svs_outbox_event){SVS_OUTBOX_REFUSED, at, at, 1, code, reason, 0,
+                                                 svi_outbox_key(b, place, key)});
     k->stub = true;
 }
 

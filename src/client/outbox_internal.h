@@ -107,6 +107,9 @@ struct svs_outbox {
  * without features, which the process refuses for good. */
 void svi_outbox_give_up(svs_outbox *box, int64_t place, const char *code, const char *reason);
 
+/* The key of a kept sample, by its place, in `out` (SVS_KEY_MAX + 1 bytes), which is returned; "": none. */
+const char *svi_outbox_key(const svs_outbox *box, int64_t place, char *out);
+
 /* Hello is said next. */
 void svi_outbox_greet(svs_outbox *box);
 

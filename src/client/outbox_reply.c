@@ -121,7 +121,8 @@ static void outbox_answer_release(svs_outbox *b) {
         return;
     for (int64_t i = 0; i < count; i++)
         refused += svi_store_at(&b->store, i)->refused || svi_store_at(&b->store, i)->stub;
-    const svs_outbox_event e = {SVS_OUTBOX_ACKED, b->first, b->first + count - 1, count - refused, "", "", 0};
+    const svs_outbox_event e = {
+        SVS_OUTBOX_ACKED, b->first, b->first + count - 1, count - refused, "", "", 0, ""};
     outbox_answer_pop(b, count);
     b->f.acked += count - refused;
     b->f.refused += refused;
@@ -134,7 +135,8 @@ static void outbox_answer_release(svs_outbox *b) {
  * up. */
 static void outbox_answer_settle(svs_outbox *b, int64_t at, int64_t refused, const struct svi_answer *a) {
     const int64_t from = b->taken, to = at - b->first, whole = to - from - outbox_answer_stubs(b, from, to);
-    svs_outbox_event e = {SVS_OUTBOX_REFUSED, b->first + from, at - 1, 0, a->code, a->reason, 0};
+    char key[SVS_KEY_MAX + 1];
+    svs_outbox_event e = {SVS_OUTBOX_REFUSED, b->first + from, at - 1, 0, a->code, a->reason, 0, ""};
     e.count = refused < whole ? refused : whole;
     for (int64_t i = to - 1, left = e.count; left > 0; i--) {
         struct svi_kept *k = svi_store_at(&b->store, i);
@@ -145,6 +147,7 @@ static void outbox_answer_settle(svs_outbox *b, int64_t at, int64_t refused, con
     outbox_answer_progress(b);
     if (e.count > 0 && at > b->reported) {
         b->reported = at;
+        e.key = to == from + 1 ? svi_outbox_key(b, from, key) : "";
         outbox_answer_tell(b, &e);
     }
     outbox_answer_release(b);
@@ -206,7 +209,7 @@ static void take_refusal(svs_outbox *b, const struct svi_answer *a) {
 static void outbox_answer_later(svs_outbox *b, const char *code, const char *reason, double now) {
     const int64_t at = b->first + b->taken;
     double wait = svi_outbox_pause(b, now);
-    outbox_answer_tell(b, &(svs_outbox_event){SVS_OUTBOX_LATER, at, at, 0, code, reason, wait});
+    outbox_answer_tell(b, &(svs_outbox_event){SVS_OUTBOX_LATER, at, at, 0, code, reason, wait, ""});
 }
 
 /* A message that the process cannot read: its reply has no number. Replies come in order, so it is the
@@ -269,7 +272,7 @@ static void tell_lack(svs_outbox *b, bool other, int64_t first, int64_t count) {
                                               count == 0 ? ""
                                               : other    ? "no_state"
                                                          : "power_cut",
-                                              count ? why[other] : "", 0});
+                                              count ? why[other] : "", 0, ""});
 }
 
 static void outbox_answer_resume(svs_outbox *b, const struct svi_answer *a, double now) {
@@ -291,8 +294,8 @@ static void outbox_answer_resume(svs_outbox *b, const struct svi_answer *a, doub
                  "this name?",
                  b->src);
         if (at > b->reached && !b->o.replay)
-            outbox_answer_tell(b,
-                               &(svs_outbox_event){SVS_OUTBOX_LATER, from, from, 0, "no_source", reason, 0});
+            outbox_answer_tell(
+                b, &(svs_outbox_event){SVS_OUTBOX_LATER, from, from, 0, "no_source", reason, 0, ""});
         forgotten = outbox_answer_adopt(b, a->next);
     }
     if (a->max_message >= MESSAGE_LEAST || other)

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "client/outbox_internal.h"
 #include "net/transport.h"
 #include "wire/pack.h"
 
@@ -61,6 +62,12 @@ static void await_gone(void *events, double end) {
             return;
 }
 
+/* Who refused to end does not go. */
+static bool is_granted(const struct svi_bytes *reply) {
+    struct svi_answer answer;
+    return svi_answer_read(&answer, reply->data, reply->size, NULL) == SVS_OK && answer.ok;
+}
+
 svs_code client_ask(const struct svi_settings *s, const struct client_question *q, struct svi_bytes *reply,
                     svs_error *err) {
     const struct svi_socket_plan plan = {"ctl", ZMQ_REQ, false, 10, LINGER_MS, -1, 0};
@@ -82,7 +89,7 @@ svs_code client_ask(const struct svi_settings *s, const struct client_question *
     code = monitor ? svi_socket_connect(socket, &plan, &id, s->ctl, err) : err->code;
     if (code == SVS_OK)
         code = request_converse(socket, monitor, id.on, s->ctl, q, reply, err);
-    if (code == SVS_OK && q->until_gone)
+    if (code == SVS_OK && q->until_gone && is_granted(reply))
         await_gone(monitor, end);
     svi_monitor_free(&monitor, socket);
     svi_socket_close(&socket);
@@ -92,12 +99,33 @@ svs_code client_ask(const struct svi_settings *s, const struct client_question *
     return code;
 }
 
-svs_code client_operation(const char *name, struct svi_bytes *request) {
+svs_code client_model_request(const char *key, struct svi_bytes *request) {
     struct svi_pack p;
     request->size = 0;
     svi_pack_begin(&p, request);
-    svi_pack_map(&p, 1);
-    svi_pack_text(&p, "op");
-    svi_pack_text(&p, name);
+    svi_pack_map(&p, key ? 3 : 2);
+    svi_put_text(&p, "op", "model");
+    svi_put_bool(&p, "loo", true);
+    if (key)
+        svi_put_text(&p, "key", key);
+    return svi_pack_end(&p);
+}
+
+svs_code client_keys_request(const struct client_keys *k, struct svi_bytes *request) {
+    const char *const texts[][2] = {{"sort", k->sort}, {"like", k->like}, {"prefix", k->prefix}};
+    struct svi_pack p;
+    size_t count = 4;
+    for (int i = 0; i < 3; i++)
+        count += texts[i][1] != NULL;
+    request->size = 0;
+    svi_pack_begin(&p, request);
+    svi_pack_map(&p, count);
+    svi_put_text(&p, "op", "keys");
+    svi_put_int(&p, "limit", k->limit);
+    svi_put_real(&p, "silent", k->silent);
+    svi_put_bool(&p, "open", k->open);
+    for (int i = 0; i < 3; i++)
+        if (texts[i][1])
+            svi_put_text(&p, texts[i][0], texts[i][1]);
     return svi_pack_end(&p);
 }

@@ -21,7 +21,19 @@ struct client_question {
 svs_code client_ask(const struct svi_settings *s, const struct client_question *q, struct svi_bytes *reply,
                     svs_error *err);
 
-/* {op: NAME} into `request` (replaced). */
-svs_code client_operation(const char *name, struct svi_bytes *request);
+/* Which keys of a stream are asked for. */
+struct client_keys {
+    const char *sort, *like, *prefix; /* NULL: as the process has it; all */
+    int64_t limit;
+    double silent; /* seconds; 0: all */
+    bool open;     /* with an open alert */
+};
+
+/* The request for their list into `request` (replaced). */
+svs_code client_keys_request(const struct client_keys *k, struct svi_bytes *request);
+
+/* The request for the current model, of a key unless it is NULL, with what leaving samples out says of it
+ * (replaced). */
+svs_code client_model_request(const char *key, struct svi_bytes *request);
 
 #endif

@@ -1,6 +1,7 @@
 #include "client/subscription.h"
 
 #include <errno.h>
+#include <search.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -9,22 +10,27 @@
 #include "wire/decode.h"
 #include "wire/fields.h"
 
-#define TOPICS 256 /* that are followed; events of further ones are all taken as new */
+#define TOPICS (1 << 20) /* that are followed; events of further ones are all taken as new */
 
 struct followed {
-    char topic[SVI_TOPIC_MAX];
-    size_t length;
     uint64_t epoch, seq; /* of the last event */
+    size_t length;
+    const char *topic; /* its own bytes, behind this structure; of one that is sought, any */
 };
+
+static int subscription_order(const void *a, const void *b) {
+    const struct followed *x = a, *y = b;
+    if (x->length != y->length)
+        return x->length < y->length ? -1 : 1;
+    return memcmp(x->topic, y->topic, x->length);
+}
 
 svs_code subscription_open(struct subscription *s, void *context, const char *address,
                            const struct svi_identity *identity, int queue, svs_error *err) {
     const struct svi_socket_plan plan = {"out", ZMQ_SUB, false, queue, 0, -1, 0};
-    *s = (struct subscription){.followed = svi_alloc_array(TOPICS, sizeof *s->followed)};
+    *s = (struct subscription){.open = true};
     zmq_msg_init(&s->topic);
     zmq_msg_init(&s->payload);
-    if (!s->followed)
-        return svi_fail_memory(err, "a subscription");
     if (!(s->socket = svi_socket_new(context, &plan, err)))
         return err->code;
     s->keyed = identity->on;
@@ -33,14 +39,15 @@ svs_code subscription_open(struct subscription *s, void *context, const char *ad
 }
 
 void subscription_close(struct subscription *s) {
-    if (!s->followed)
+    if (!s->open)
         return;
     zmq_msg_close(&s->topic);
     zmq_msg_close(&s->payload);
     svi_monitor_free(&s->monitor, s->socket);
     svi_socket_close(&s->socket);
-    svi_free(s->followed);
+    tdestroy(s->followed, svi_free);
     s->followed = NULL;
+    s->open = false;
 }
 
 svs_code subscription_add(struct subscription *s, const char *prefix, svs_error *err) {
@@ -59,19 +66,24 @@ static enum svi_topic subscription_kind(const char *topic, size_t length) {
     return SVI_TOPIC_COUNT;
 }
 
-/* NULL: too many topics, or one that is too long. */
+/* NULL: it is not known, and there is no room for it. */
 static struct followed *subscription_find(struct subscription *s, const char *topic, size_t length,
                                           bool *known) {
-    for (int i = 0; i < s->topics; i++)
-        if (s->followed[i].length == length && memcmp(s->followed[i].topic, topic, length) == 0) {
-            *known = true;
-            return &s->followed[i];
-        }
-    if (s->topics == TOPICS || length > SVI_TOPIC_MAX)
+    const struct followed sought = {.topic = topic, .length = length};
+    struct followed **found = tfind(&sought, &s->followed, subscription_order);
+    *known = found != NULL;
+    if (found)
+        return *found;
+    struct followed *f = s->topics < TOPICS && length <= SVI_TOPIC_MAX ? svi_alloc(sizeof *f + length) : NULL;
+    if (!f)
         return NULL;
-    struct followed *f = &s->followed[s->topics++];
-    memcpy(f->topic, topic, length);
+    f->topic = memcpy(f + 1, topic, length);
     f->length = length;
+    if (!tsearch(f, &s->followed, subscription_order)) {
+        svi_free(f);
+        return NULL;
+    }
+    s->topics++;
     return f;
 }
 

@@ -9,14 +9,15 @@
 #include "wire/event.h"
 
 struct subscription {
+    bool open;
     void *socket;
     void *monitor; /* readable when a connection is made or refused */
     bool keyed;    /* with CURVE */
     bool met;      /* the process was there once */
     bool refused;  /* it has refused our key since that was asked last */
     zmq_msg_t topic, payload;
-    struct followed *followed; /* topics whose sequence numbers are followed */
-    int topics;
+    void *followed; /* a tree of the topics whose sequence numbers are followed; with keys there are many */
+    int64_t topics;
 };
 
 /* One event: views that are valid until the next call. */
@@ -29,7 +30,7 @@ struct subscription_event {
     int64_t lost; /* events of this topic that came between the one before and this one */
 };
 
-/* Connects to `address`, still without any topic. `queue`: events that may wait here. SVS_IO, SVS_NO_MEMORY.
+/* Connects to `address`, still without any topic. `queue`: events that may wait here. SVS_IO.
  * subscription_close in any case. */
 svs_code subscription_open(struct subscription *s, void *context, const char *address,
                            const struct svi_identity *identity, int queue, svs_error *err);

@@ -104,6 +104,21 @@ static const char *settings_chosen_of_alsvm(const struct svi_settings *s) {
     return refit && svi_settings_chosen(s, "serve") ? "serve" : NULL;
 }
 
+/* What there is no model of all keys with (key.prior): its sums are of windows of samples that count alike.
+ * NULL: nothing. */
+static const char *settings_without_prior(const struct svi_settings *s) {
+    struct svi_class_weights w;
+    if (s->method != SVI_METHOD_ALSVM && s->method != SVI_METHOD_FALSVM)
+        return "method";
+    if (s->window == 0)
+        return "window";
+    if (s->forget < 1)
+        return "forget";
+    return svi_class_weights_read(s->class_weight, &w, NULL) == SVS_OK && w.rule != SVS_CLASSES_ALIKE
+               ? "class.weight"
+               : NULL;
+}
+
 /* What each of many models is by default: small. */
 static void settings_settle_keys(struct svi_settings *s) {
     if (!svi_settings_given(s, svi_settings_row("method")))
@@ -116,6 +131,15 @@ static void settings_settle_keys(struct svi_settings *s) {
         s->max_features = 64;
     if (!svi_settings_given(s, svi_settings_row("drift.rate")))
         s->drift_rate = 0;
+    if (!svi_settings_given(s, svi_settings_row("key.prior")) && settings_without_prior(s))
+        s->key_prior = 0;
+    if (!svi_settings_given(s, svi_settings_row("novelty.max")))
+        s->novelty_max = 24;
+    const bool by_p = strcmp(s->alert_budget, "none") == 0 ||
+                      svi_settings_given(s, svi_settings_row("alert.p")) ||
+                      svi_settings_given(s, svi_settings_row("alert.fdr"));
+    if (!by_p && !svi_settings_given(s, svi_settings_row("novelty.calibration")))
+        s->novelty_calibration = 200; /* as many as the fit to the highest ones needs */
 }
 
 const char *svi_settings_settle_method(struct svi_settings *s) {
@@ -171,6 +195,14 @@ static svs_code settings_check_keys(const struct svi_settings *s, svs_error *err
         return svi_fail(err, SVS_SETTING,
                         "refit is not for a stream with keys, whose models are exact at any time: set refit "
                         "none, or leave out key");
+    const char *without = s->key_prior > 0 ? settings_without_prior(s) : NULL;
+    if (without)
+        return svi_fail(
+            err, SVS_SETTING,
+            "key.prior adds up windows of samples that count alike, which %s %s does not leave: set "
+            "key.prior 0, or leave out %s",
+            without, strcmp(without, "method") == 0 ? svi_settings_word("method", s->method) : "as it is",
+            without);
     if (s->keys_quota > s->keys_max)
         return svi_fail(err, SVS_SETTING, "keys.quota is %lld, but keys.max is %lld: it cannot be reached",
                         (long long)s->keys_quota, (long long)s->keys_max);

@@ -150,6 +150,19 @@ svs_code svi_cell_id(struct svi_span s, const char *missing, svs_value *id, svs_
     return cell_plain(s, missing, id) ? SVS_OK : cell_text(s, "id", SVS_BAD_ID, SVS_BAD_ID, id, err);
 }
 
+svs_code svi_cell_key(struct svi_span s, const char *missing, svs_value *key, svs_error *err) {
+    const size_t length = (size_t)(s.end - s.at);
+    *key = svs_none();
+    if (svi_cell_missing(s, missing))
+        return SVS_OK;
+    if (length > SVS_KEY_MAX)
+        return svi_fail(err, SVS_BAD_KEY, "the key has %zu bytes: at most %d are taken", length, SVS_KEY_MAX);
+    if (memchr(s.at, 0, length) || !svi_utf8_valid(s.at, length))
+        return svi_fail(err, SVS_BAD_KEY, "the key is not valid UTF-8 text");
+    *key = (svs_value){.kind = SVS_STR, .length = (uint32_t)length, .as.s = s.at};
+    return SVS_OK;
+}
+
 svs_code svi_check_weight(double w, svs_error *err) {
     if (w > 0 && isfinite(w))
         return SVS_OK;

@@ -47,6 +47,10 @@ svs_code svi_cell_label(struct svi_span s, const char *missing, svs_value *y, sv
 /* One of the words `missing`: SVS_NONE; integer text: SVS_INT; else SVS_STR, a view. SVS_BAD_ID. */
 svs_code svi_cell_id(struct svi_span s, const char *missing, svs_value *id, svs_error *err);
 
+/* The key of a row: one of the words `missing`: SVS_NONE; else its text as it stands, a view: 007 is not 7.
+ * SVS_BAD_KEY (over SVS_KEY_MAX bytes, not UTF-8). */
+svs_code svi_cell_key(struct svi_span s, const char *missing, svs_value *key, svs_error *err);
+
 /* A weight, finite and above 0. SVS_BAD_WEIGHT. */
 svs_code svi_check_weight(double w, svs_error *err);
 

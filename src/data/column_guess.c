@@ -362,8 +362,9 @@ enum svi_use svi_use_of(const struct svi_reader_options *o, struct svi_span name
     } all[] = {{o->label ? o->label : "label", SVI_USE_LABEL},
                {o->id, SVI_USE_ID},
                {o->ts, SVI_USE_TIME},
-               {o->weight, SVI_USE_WEIGHT}};
-    for (int k = 0; k < 4; k++)
+               {o->weight, SVI_USE_WEIGHT},
+               {o->key, SVI_USE_KEY}};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         if (all[k].name && *all[k].name && svi_span_is(name, all[k].name))
             return all[k].use;
     if (svi_span_listed(name, o->ignore))
@@ -394,8 +395,9 @@ static svs_code apply_settings(svi_guess *g, svs_error *err) {
     } all[] = {{o->label_required ? o->label : NULL, "label", SVI_USE_LABEL, true},
                {o->id, "id", SVI_USE_ID, true},
                {o->ts, "ts", SVI_USE_TIME, true},
-               {o->weight, "weight", SVI_USE_WEIGHT, true}};
-    for (int k = 0; k < 4; k++) {
+               {o->weight, "weight", SVI_USE_WEIGHT, true},
+               {o->key, "key", SVI_USE_KEY, !o->key_spare}};
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
         svs_code code = guess_assign(g, all[k].name, all[k].what, all[k].use, all[k].required, err);
         if (code != SVS_OK)
             return code;
@@ -760,15 +762,17 @@ static void note_special(svi_guess *g) {
     static const struct {
         enum svi_use use;
         const char *word;
-    } all[] = {{SVI_USE_TIME, "time"}, {SVI_USE_ID, "id"}, {SVI_USE_WEIGHT, "weight"}};
+    } all[] = {{SVI_USE_TIME, "time"}, {SVI_USE_ID, "id"}, {SVI_USE_WEIGHT, "weight"}, {SVI_USE_KEY, "key"}};
     char name[NAME_TEXT];
-    for (int k = 0; k < 3; k++)
+    for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         for (int i = 0; i < g->count; i++) {
             const struct guessed *c = &g->columns[i];
             if (c->is.use != all[k].use)
                 continue;
             note_part(g);
             note_add(g, "%s %s", all[k].word, shown_name(c, name));
+            if (c->is.use == SVI_USE_KEY)
+                note_add(g, " (%d)", c->different);
             if (c->is.use == SVI_USE_TIME && (holds_times(c) || c->is.unit != SVI_TIME_UNKNOWN))
                 note_add(g, " (%s%s)", holds_times(c) ? "ISO 8601" : svi_time_unit_name(c->is.unit),
                          holds_times(c) ? "" : " since 1970");

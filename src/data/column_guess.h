@@ -31,6 +31,7 @@ enum svi_use {
     SVI_USE_ID,
     SVI_USE_TIME,
     SVI_USE_WEIGHT,
+    SVI_USE_KEY,
     SVI_USE_NONE
 };
 

@@ -1,8 +1,8 @@
 /* CSV: a line of names, or none, then one cell a column.
  *
  * What each column is (`columns`) is known when the first rows have been looked at (column_guess.h): a
- * feature, which has a place in `cells`, or the label, id, time, weight, or nothing. Whether the first line
- * is a header may take these rows, too: it is none when it is numbers, when it has numbers above numbers
+ * feature, which has a place in `cells`, or the label, id, time, weight, key, or nothing. Whether the first
+ * line is a header may take these rows, too: it is none when it is numbers, when it has numbers above numbers
  * and words that come again below, or when nearly all its words come again. A line that repeats the header is
  * passed over.
  *
@@ -482,6 +482,8 @@ static svs_code csv_take_cell(const struct csv_row *r, int column, struct svi_sp
         return csv_take_label(r, column, cell);
     if (use == SVI_USE_ID)
         return svi_cell_id(cell, r->h->o->missing, &m->id, r->err);
+    if (use == SVI_USE_KEY)
+        return svi_cell_key(cell, r->h->o->missing, &m->key, r->err);
     const bool missing = svi_cell_missing(cell, r->h->o->missing);
     if (use <= SVI_USE_WORD)
         return csv_take_feature(r, column, cell, missing);

@@ -70,8 +70,8 @@ static svs_code feature_names_make_room(svs_features *f, svs_error *err) {
     if (f->count < f->room)
         return SVS_OK;
     int room = f->room ? f->room * 2 : FIRST_ROOM;
-    struct entry *entries = svi_alloc_array((size_t)room, sizeof *entries);
-    int32_t *slots = svi_alloc_array((size_t)room * 2, sizeof *slots);
+    struct entry *entries = svi_alloc_plain_array((size_t)room, sizeof *entries);
+    int32_t *slots = svi_alloc_plain_array((size_t)room * 2, sizeof *slots);
     if (!entries || !slots) {
         svi_free(entries);
         svi_free(slots);
@@ -97,14 +97,12 @@ svs_features *svs_features_new(int max, svs_error *err) {
         svi_fail(err, SVS_INVALID, "a registry holds 1 to %d feature names, not %d", FEATURES_MAX, max);
         return NULL;
     }
-    svs_features *f = svi_alloc(sizeof *f);
+    svs_features *f = svi_alloc_plain(sizeof *f);
     if (!f) {
         svi_fail_memory(err, "feature names");
         return NULL;
     }
     f->max = max;
-    if (feature_names_make_room(f, err) != SVS_OK)
-        svs_features_free(&f);
     return f;
 }
 
@@ -123,7 +121,7 @@ int svs_features_count(const svs_features *f) {
 }
 
 int svs_features_find(const svs_features *f, const char *name, size_t length) {
-    return f->slots[slot_of(f, feature_names_hash_of(name, length), name, length)] - 1;
+    return f->count > 0 ? f->slots[slot_of(f, feature_names_hash_of(name, length), name, length)] - 1 : -1;
 }
 
 bool svi_features_is(const svs_features *f, int column, const char *name, size_t length) {
@@ -159,7 +157,7 @@ int svs_features_add(svs_features *f, const char *name, size_t length, svs_error
         return column;
     if (check_name(f, name, length, err) != SVS_OK)
         return -1;
-    char *copy = svi_alloc(length + 1);
+    char *copy = svi_alloc_plain(length + 1);
     if (!copy || feature_names_make_room(f, err) != SVS_OK) {
         svi_free(copy);
         svi_fail_memory(err, "a feature name");
@@ -198,7 +196,7 @@ char *svi_features_new_name(const svs_features *f, const char *name, size_t leng
     }
     if (check_name_text(name, length, err) != SVS_OK)
         return NULL;
-    char *copy = svi_alloc(length + 1);
+    char *copy = svi_alloc_plain(length + 1);
     if (copy)
         memcpy(copy, name, length);
     else

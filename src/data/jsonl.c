@@ -1,5 +1,5 @@
-/* JSON lines: samples as on the wire ({"x": ..., "y": ...}), or flat maps with columns for label, id, ts and
- * weight.
+/* JSON lines: samples as on the wire ({"x": ..., "y": ...}), or flat maps with columns for label, id, ts,
+ * weight and key.
  *
  * json_in.h checks the line once; after that values are walked where they stand, and nothing here looks at a
  * length. A line with an x or an op is a sample, any other a flat map; both are one walk over the keys of an
@@ -31,7 +31,7 @@
 #define NESTED_ROOM                                                                                          \
     32 /* a key of 5 bytes may become a name of SVS_NAME_MAX bytes, twice where it has escapes */
 
-enum { ROOM_ID, ROOM_Y, ROOM_STREAM, ROOM_SRC, ROOM_COUNT };
+enum { ROOM_ID, ROOM_Y, ROOM_STREAM, ROOM_SRC, ROOM_KEY, ROOM_COUNT };
 
 struct jsonl {
     const struct svi_reader_options *options;
@@ -150,6 +150,28 @@ static svs_code jsonl_take_id(struct jsonl_row *r, const char *value) {
         return jsonl_refuse(r, SVS_BAD_ID, "is %s: an id is an integer (below 2^63) or a string",
                             svi_json_type_name(type));
     r->m->id = svs_int(i);
+    return SVS_OK;
+}
+
+/* The key of the sample: a string, or the digits of an integer; an empty one is none. */
+static svs_code jsonl_take_key_of(struct jsonl_row *r, const char *value) {
+    const enum svi_json_type type = svi_json_type(value);
+    struct svi_span raw;
+    int64_t i = 0;
+    if (type == SVI_JSON_STRING) {
+        svi_json_string_at(value, &raw);
+        if (jsonl_is_missing_word(r, value))
+            return SVS_OK;
+        if (raw.at == raw.end) /* which says so */
+            return r->m->key = svs_str(""), SVS_OK;
+        return jsonl_take_string(r, value, ROOM_KEY, &r->m->key, SVS_BAD_KEY, SVS_BAD_KEY);
+    }
+    if (type != SVI_JSON_NUMBER || !jsonl_is_integer(value, &i))
+        return jsonl_refuse(r, SVS_BAD_KEY, "is %s: a key is an integer (below 2^63) or a string",
+                            svi_json_type_name(type));
+    char *digits = r->state->rooms[ROOM_KEY];
+    const int length = snprintf(digits, SVS_NAME_MAX, "%lld", (long long)i);
+    r->m->key = (svs_value){.kind = SVS_STR, .length = (uint32_t)length, .as.s = digits};
     return SVS_OK;
 }
 
@@ -400,7 +422,8 @@ static svs_code jsonl_take_key(struct jsonl_row *r, const char *value) {
         svs_code (*take)(struct jsonl_row *, const char *value);
     } keys[] = {{"x", jsonl_take_x},         {"y", jsonl_take_y},      {"id", jsonl_take_id},
                 {"ts", jsonl_take_ts},       {"w", jsonl_take_w},      {"op", jsonl_take_op},
-                {"stream", jsonl_take_name}, {"src", jsonl_take_name}, {"n", jsonl_take_n}};
+                {"stream", jsonl_take_name}, {"src", jsonl_take_name}, {"n", jsonl_take_n},
+                {"key", jsonl_take_key_of}};
     for (int k = 0; k < (int)(sizeof keys / sizeof keys[0]); k++)
         if (svi_span_is(r->key, keys[k].name))
             return jsonl_take_once(r, k, value, keys[k].take);
@@ -471,13 +494,11 @@ static svs_code jsonl_take_object(struct jsonl_row *r, const char *object) {
     return code;
 }
 
-/* A flat map: label, id, time and weight, all others are features. */
+/* A flat map: label, id, time, weight and key, all others are features. */
 static svs_code jsonl_take_column(struct jsonl_row *r, const char *value) {
     static svs_code (*const take[])(struct jsonl_row *, const char *) = {
-        [SVI_USE_LABEL] = jsonl_take_y,
-        [SVI_USE_ID] = jsonl_take_id,
-        [SVI_USE_TIME] = jsonl_take_ts,
-        [SVI_USE_WEIGHT] = jsonl_take_w,
+        [SVI_USE_LABEL] = jsonl_take_y,  [SVI_USE_ID] = jsonl_take_id,      [SVI_USE_TIME] = jsonl_take_ts,
+        [SVI_USE_WEIGHT] = jsonl_take_w, [SVI_USE_KEY] = jsonl_take_key_of,
     };
     const enum svi_use use = jsonl_use(r);
     if ((use == SVI_USE_OPEN || use == SVI_USE_NONE) && svi_json_type(value) == SVI_JSON_OBJECT)

@@ -219,6 +219,18 @@ static const char *json_on_many_lines(struct svi_span line) {
     return *line.at == '[' && (alone || *rest.at == '{') ? "'.[]'" : *line.at == '{' && alone ? "." : NULL;
 }
 
+/* Only text whose columns are the same in all rows has one for the key. */
+static svs_code refuse_keys(const struct svi_reader *r, svs_error *err) {
+    const char *key = r->options.key;
+    char shown[80];
+    if (!key || !*key || r->options.key_spare || r->format == &svi_csv || r->format == &svi_jsonl)
+        return SVS_OK;
+    return svi_fail(err, SVS_SETTING,
+                    "%s has no column for the key (key is \"%s\"): rows with keys are CSV or JSON lines",
+                    r->format == &svi_vw ? "VW text" : "LIBSVM",
+                    svi_escape(shown, sizeof shown, key, strlen(key)));
+}
+
 /* The present line begins the format, which may want to see it and further ones before it is a row. */
 static svs_code reader_begin(svi_reader *r, svs_error *err) {
     const struct svi_span text = svi_trim(r->line);
@@ -236,6 +248,8 @@ static svs_code reader_begin(svi_reader *r, svs_error *err) {
                     : svi_libsvm_looks(r->line) ? &svi_libsvm
                     : svi_vw_looks(r->line)     ? &svi_vw
                                                 : &svi_csv;
+    if (refuse_keys(r, err) != SVS_OK)
+        return err->code;
     r->state = r->format->begin(&r->options, r->guess, r->line, err);
     r->sampling = r->state && r->format->sample;
     return r->state ? SVS_OK : err->code;
@@ -285,7 +299,7 @@ static enum svi_read reader_read_line(svi_reader *r, struct svi_message *m, svs_
     *m =
         (struct svi_message){.x = r->shape->row, .ts = NAN, .weight = 1, .n = -1, .absent = SVI_MISSING_AUTO};
     svs_code code = r->format->row(r->state, r->shape, r->line, m, &why);
-    if (code == SVS_OK && !m->cells)
+    if (code == SVS_OK && !m->cells && !(r->options.key && *r->options.key)) /* of its key it may fit */
         code = svi_shape_fits(r->shape, m, &why);
     if (code == SVS_OK)
         return SVI_READ_ROW;

@@ -1,3 +1,10 @@
+/* The form of a stream's samples. Names are a registry (feature_names.c), of which those from names_kept on
+ * are of the row in hand and go when it is refused.
+ *
+ * The row that decoders write into, and the marks of the columns that it has, are the shape's own or in a
+ * room that shapes share which one thread works on in turns. Marks are never cleared: each row has another
+ * round, which a shared room counts, so that what another shape's row has left there is none of this one's.
+ * Begin with svi_shape_begin_row. */
 #include "data/shape.h"
 
 #include <ctype.h>
@@ -28,11 +35,45 @@ static svs_code shape_add_fixed(struct svi_shape *s, const char *from, const cha
     return SVS_OK;
 }
 
-static svs_code shape_fill(struct svi_shape *s, const char *fixed, svs_error *err) {
+svs_code svi_shape_room_init(struct svi_shape_room *r, int columns, svs_error *err) {
+    *r = (struct svi_shape_room){.columns = columns};
+    r->row = svi_alloc_array((size_t)columns, sizeof *r->row);
+    r->marks = svi_alloc_array((size_t)columns, sizeof *r->marks);
+    if (r->row && r->marks)
+        return SVS_OK;
+    svi_shape_room_clear(r);
+    return svi_fail_memory(err, "the row of a sample");
+}
+
+void svi_shape_room_clear(struct svi_shape_room *r) {
+    svi_free(r->row);
+    svi_free(r->marks);
+    *r = (struct svi_shape_room){0};
+}
+
+void svi_shape_use_room(struct svi_shape *s, struct svi_shape_room *room) {
+    s->room = room;
+    s->row = room->row;
+    s->marks = room->marks;
+    s->round = room->round;
+}
+
+static svs_code shape_take_room(struct svi_shape *s, struct svi_shape_room *room, svs_error *err) {
+    struct svi_shape_room own;
+    if (room) {
+        svi_shape_use_room(s, room);
+        return SVS_OK;
+    }
+    svs_code code = svi_shape_room_init(&own, s->max_features, err);
+    s->row = own.row;
+    s->marks = own.marks;
+    return code;
+}
+
+static svs_code shape_fill(struct svi_shape *s, const char *fixed, struct svi_shape_room *room,
+                           svs_error *err) {
     s->names = svs_features_new(s->max_features, err);
-    s->row = svi_alloc_array((size_t)s->max_features, sizeof *s->row);
-    s->marks = svi_alloc_array((size_t)s->max_features, sizeof *s->marks);
-    if (!s->names || !s->row || !s->marks)
+    if (shape_take_room(s, room, err) != SVS_OK || !s->names)
         return svi_fail_memory(err, "the row of a sample");
     if (!fixed || !*fixed)
         return SVS_OK;
@@ -46,29 +87,45 @@ static svs_code shape_fill(struct svi_shape *s, const char *fixed, svs_error *er
     return code;
 }
 
-svs_code svi_shape_init(struct svi_shape *s, int max_features, const char *fixed, svs_error *err) {
+static svs_code shape_init_in(struct svi_shape *s, int max_features, const char *fixed,
+                              struct svi_shape_room *room, svs_error *err) {
     *s = (struct svi_shape){.max_features = max_features};
     if (max_features < 1 || max_features > FEATURES_MAX)
         return svi_fail(err, SVS_SETTING, "max.features is 1 to %d, not %d", FEATURES_MAX, max_features);
-    svs_code code = shape_fill(s, fixed, err);
+    svs_code code = shape_fill(s, fixed, room, err);
     if (code != SVS_OK)
         svi_shape_clear(s);
     return code;
 }
 
+svs_code svi_shape_init(struct svi_shape *s, int max_features, const char *fixed, svs_error *err) {
+    return shape_init_in(s, max_features, fixed, NULL, err);
+}
+
+svs_code svi_shape_init_in(struct svi_shape_room *room, struct svi_shape *s, const char *fixed,
+                           svs_error *err) {
+    return shape_init_in(s, room->columns, fixed, room, err);
+}
+
 void svi_shape_clear(struct svi_shape *s) {
     svs_features_free(&s->names);
-    svi_free(s->row);
-    svi_free(s->marks);
+    if (!s->room) {
+        svi_free(s->row);
+        svi_free(s->marks);
+    }
     *s = (struct svi_shape){0};
 }
 
 void svi_shape_begin_row(struct svi_shape *s) {
-    if (++s->round != 0)
-        return;
-    memset(s->marks, 0,
-           (size_t)s->max_features * sizeof *s->marks); /* the count wrapped: old marks would match */
-    s->round = 1;
+    const int columns = s->room ? s->room->columns : s->max_features;
+    if (s->room)
+        s->round = s->room->round;
+    if (++s->round == 0) { /* the count wrapped: old marks would match */
+        memset(s->marks, 0, (size_t)columns * sizeof *s->marks);
+        s->round = 1;
+    }
+    if (s->room)
+        s->room->round = s->round;
 }
 
 void svi_shape_restore(struct svi_shape *s) {

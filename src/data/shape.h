@@ -13,6 +13,19 @@
 
 enum svi_kind { SVI_UNSET = 0, SVI_DENSE, SVI_SPARSE, SVI_NAMED };
 
+/* The row in hand: nothing of it is needed between two rows, so that the shapes of streams which a thread
+ * works on in turns can share it. */
+struct svi_shape_room {
+    double *row;     /* `columns` values */
+    uint32_t *marks; /* likewise; marks[j] == round: column j was met in this row */
+    uint32_t round;
+    int columns;
+};
+
+/* SVS_NO_MEMORY. */
+svs_code svi_shape_room_init(struct svi_shape_room *r, int columns, svs_error *err);
+void svi_shape_room_clear(struct svi_shape_room *r);
+
 struct svi_shape {
     enum svi_kind kind;
     int d;            /* columns so far */
@@ -25,16 +38,25 @@ struct svi_shape {
     svs_features *names; /* named streams and CSV headers; owned */
     int names_kept;  /* names that stay at svi_shape_restore: the fixed ones, a header's, those of accepted
                         samples */
-    double *row;     /* max_features values; owned */
-    uint32_t *marks; /* max_features; marks[j] == round: column j was met in this row; owned */
+    double *row;     /* max_features values */
+    uint32_t *marks; /* max_features; marks[j] == round: column j was met in this row */
     uint32_t round;
+    struct svi_shape_room *room; /* of others too, where row and marks are; NULL: they are owned */
 };
+
+/* Of a shape in a room of others: it is in this one from now on, which has max_features columns and outlives
+ * it. Between two rows. */
+void svi_shape_use_room(struct svi_shape *s, struct svi_shape_room *room);
 
 /* Names and row of a shape; `fixed` (may be NULL or ""): comma-separated names of the setting `features`, in
  * column order; blanks around a name are dropped. With names the shape starts with d = their number, its kind
  * still open. SVS_SETTING (max_features outside 1 to 1,000,000, an empty or repeated name, too many),
  * SVS_NO_MEMORY: *s is cleared. */
 svs_code svi_shape_init(struct svi_shape *s, int max_features, const char *fixed, svs_error *err);
+
+/* Likewise, in a room of others. */
+svs_code svi_shape_init_in(struct svi_shape_room *room, struct svi_shape *s, const char *fixed,
+                           svs_error *err);
 void svi_shape_clear(struct svi_shape *s);
 
 /* Before the first column of a row whose columns may come in any order (maps): forgets all marks. */

@@ -11,8 +11,9 @@ struct svi_reader_options {
     const char *label; /* column of y; default "label" */
     bool label_required; /* a CSV without that column is refused (SVS_SETTING) with the columns listed; no
                             other one is guessed */
-    const char *id, *ts, *weight;              /* columns */
+    const char *id, *ts, *weight, *key;        /* columns */
     const char *ignore, *categories, *numbers; /* columns */
+    bool key_spare;                            /* a text without that column is fine: no model is by key */
     const char *features;                      /* no other columns are features */
     const char *columns;                       /* names of a CSV without a header line */
     bool no_header;                            /* the first line of a CSV is a row */

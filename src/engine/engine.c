@@ -26,6 +26,7 @@
 #include "config/settings_record.h"
 #include "engine/engine_internal.h"
 #include "learner/learner_held.h"
+#include "learner/learner_prior.h"
 #include "learner/scratch.h"
 #include "wire/decode.h"
 
@@ -52,18 +53,23 @@ void svi_held_settings_leave(struct svi_settings **s) {
     *s = NULL;
 }
 
-struct svi_engine_scratch *svi_engine_scratch_new(bool keyed, svs_error *err) {
-    struct svi_engine_scratch *s = svi_alloc(sizeof *s);
-    if (!s)
+struct svi_engine_scratch *svi_engine_scratch_new(const struct svi_settings *s, svs_error *err) {
+    struct svi_engine_scratch *scratch = svi_alloc(sizeof *scratch);
+    if (!scratch)
         svi_fail_memory(err, "the room of a thread");
-    else if (keyed && !(s->learner = svi_learner_scratch_new(err)))
-        svi_engine_scratch_free(&s);
-    return s;
+    else if (svi_settings_keyed(s) &&
+             (!(scratch->learner = svi_learner_scratch_new(err)) ||
+              svi_shape_room_init(&scratch->row, (int)s->max_features, err) != SVS_OK))
+        svi_engine_scratch_free(&scratch);
+    return scratch;
 }
 
 void svi_engine_scratch_free(struct svi_engine_scratch **s) {
-    if (*s)
+    if (*s) {
         svi_learner_scratch_free(&(*s)->learner);
+        svi_shape_room_clear(&(*s)->row);
+        svi_novelty_rooms_clear(&(*s)->novelty);
+    }
     svi_free(*s);
     *s = NULL;
 }
@@ -73,12 +79,17 @@ svs_code svi_engine_use_scratch(struct svi_engine *e, struct svi_engine_scratch 
         return SVS_OK;
     svs_code code = svi_learner_use_scratch(e->learner, s->learner, err);
     if (code == SVS_OK)
-        e->scratch = s;
-    return code;
+        code = svi_novelty_stage_use_rooms(e->novelty, &s->novelty, err);
+    if (code != SVS_OK)
+        return code;
+    e->scratch = s;
+    svi_shape_use_room(&e->schema.shape, &s->row);
+    return SVS_OK;
 }
 
 void svi_engine_rest(struct svi_engine *e) {
     svi_learner_rest(e->learner);
+    svi_novelty_stage_rest(e->novelty);
 }
 
 static void stream_free(struct svi_stream **of) {
@@ -89,6 +100,13 @@ static void stream_free(struct svi_stream **of) {
     svi_engine_scratch_free(&(*of)->scratch);
     svi_free(*of);
     *of = NULL;
+}
+
+static void engine_free_refit(struct svi_engine *e) {
+    if (!e->refit || e->refit == &e->of->no_refit)
+        return;
+    svi_refit_policy_free(e->refit);
+    svi_free(e->refit);
 }
 
 void svi_engine_free(svi_engine **e) {
@@ -102,7 +120,7 @@ void svi_engine_free(svi_engine **e) {
     svi_novelty_queue_free(&(*e)->queue); /* first: it may be at work */
     svs_learner_free(&(*e)->learner);
     svi_metrics_free(&(*e)->metrics);
-    svi_refit_policy_free(&(*e)->refit);
+    engine_free_refit(*e);
     svi_engine_free_novelty(*e);
     svi_quality_stage_free(&(*e)->quality_stage);
     svi_engine_free_rules(*e);
@@ -138,24 +156,40 @@ svs_code svi_engine_new_novelty(const struct svi_engine *e, const struct svi_set
         *made = &e->of->no_novelty;
         return SVS_OK;
     }
-    *made = svi_alloc(sizeof **made);
-    return *made ? svi_novelty_stage_new(*made, s, err) : svi_fail_memory(err, "the novelty of a stream");
+    *made = svi_alloc_plain(sizeof **made);
+    if (!*made)
+        return svi_fail_memory(err, "the novelty of a stream");
+    svs_code code = svi_novelty_stage_new(*made, s, err);
+    if (svi_settings_keyed(s))
+        svi_novelty_stage_share_rooms(*made, &e->scratch->novelty);
+    return code;
 }
 
 svs_code svi_engine_new_rules(const struct svi_engine *e, const struct svi_settings *s,
                               struct svi_rules **made, svs_error *err) {
     struct svi_rules none;
-    svi_rules_init(&none);
+    if (svi_settings_keyed(s))
+        svi_rules_init_lean(&none);
+    else
+        svi_rules_init(&none);
     svi_rules_configure(&none, s);
     if (e->of->root && !none.any) {
         *made = &e->of->no_rules;
         return SVS_OK;
     }
-    *made = svi_alloc(sizeof **made);
+    *made = svi_alloc_plain(sizeof **made);
     if (!*made)
         return svi_fail_memory(err, "the rules of a stream");
     **made = none;
     return SVS_OK;
+}
+
+/* The models of keys are exact at any time. */
+static svs_code engine_new_refit(struct svi_engine *e, svs_error *err) {
+    e->refit = e->of->root ? &e->of->no_refit : svi_alloc(sizeof *e->refit);
+    if (!e->refit)
+        return svi_fail_memory(err, "the refit");
+    return e->of->root ? SVS_OK : svi_refit_policy_new(e->refit, e->s, err);
 }
 
 void svi_engine_free_novelty(struct svi_engine *e) {
@@ -191,6 +225,11 @@ svi_metrics *svi_engine_new_metrics(const struct svi_settings *s, svs_error *err
         (svs_task)s->task, svi_quality_window(s), (int)s->max_classes, err);
 }
 
+/* A key will probably have the columns of the one that began before it. */
+static int engine_columns_of_others(const struct svi_engine *e) {
+    return e->of->columns > e->schema.shape.d ? e->of->columns : e->schema.shape.d;
+}
+
 static bool engine_new_parts(struct svi_engine *e, svs_error *err) {
     svs_options o;
     struct svi_class_weights weights;
@@ -198,17 +237,18 @@ static bool engine_new_parts(struct svi_engine *e, svs_error *err) {
         return false;
     struct svi_schema_options schema;
     svi_settings_schema(e->s, &schema);
+    schema.room = svi_settings_keyed(e->s) ? &e->scratch->row : NULL;
     svi_columns_init(&e->columns, (int)e->s->max_features);
     return svi_schema_init(&e->schema, &schema, err) == SVS_OK &&
            (e->s->missing != SVI_MISSING_CARRY ||
             svi_engine_new_carried(&e->carried, (int)e->s->max_features, err) == SVS_OK) &&
-           svi_publish_reserve(e, e->schema.shape.d, err) == SVS_OK &&
-           svi_refit_policy_new(&e->refit, e->s, err) == SVS_OK &&
+           svi_publish_reserve(e, e->schema.shape.d, err) == SVS_OK && engine_new_refit(e, err) == SVS_OK &&
            svi_engine_new_novelty(e, e->s, &e->novelty, err) == SVS_OK &&
            svi_engine_new_rules(e, e->s, &e->rules, err) == SVS_OK &&
            svi_quality_stage_new(&e->quality_stage, e->s, err) == SVS_OK &&
-           (e->learner =
-                svi_learner_new(&o, e->schema.shape.d, e->of->root ? e->scratch->learner : NULL, err)) &&
+           (e->learner = e->of->root ? svi_learner_new_for(&o, e->schema.shape.d, engine_columns_of_others(e),
+                                                           e->scratch->learner, err)
+                                     : svi_learner_new(&o, e->schema.shape.d, NULL, err)) &&
            (e->s->method != SVI_METHOD_AUTO || engine_new_bank(e, &o, err)) &&
            (e->metrics = svi_engine_new_metrics(e->s, err));
 }
@@ -216,7 +256,7 @@ static bool engine_new_parts(struct svi_engine *e, svs_error *err) {
 /* `held` is a user's of his own, and is left when it fails. */
 static struct svi_engine *engine_make(struct svi_settings *held, struct svi_stream *of, const char *key,
                                       svs_error *err) {
-    struct svi_engine *e = svi_alloc(sizeof *e);
+    struct svi_engine *e = svi_alloc_plain(sizeof *e);
     if (!e) {
         svi_fail_memory(err, "the engine");
         svi_held_settings_leave(&held);
@@ -229,7 +269,6 @@ static struct svi_engine *engine_make(struct svi_settings *held, struct svi_stre
     e->scratch = of->scratch;
     e->key = key;
     e->time = -DBL_MAX;
-    e->counters.of[SVI_COUNTER_RATE].number = NAN;
     e->next_publish = held->publish_every > 0 ? held->publish_every : -1;
     e->next_score = held->scores > 0 ? held->scores : -1;
     if (engine_new_parts(e, err)) {
@@ -246,7 +285,10 @@ static struct svi_engine *engine_make(struct svi_settings *held, struct svi_stre
 
 struct svi_engine *svi_engine_new_key(struct svi_engine *root, struct svi_settings *s, const char *key,
                                       svs_error *err) {
-    return engine_make(svi_held_settings_use(s), root->of, key, err);
+    struct svi_engine *e = engine_make(svi_held_settings_use(s), root->of, key, err);
+    if (e && svi_fleet_prior_join(e, err) != SVS_OK)
+        svi_engine_free(&e);
+    return e;
 }
 
 static struct svi_stream *stream_new(const struct svi_settings *s, svs_error *err) {
@@ -256,10 +298,10 @@ static struct svi_stream *stream_new(const struct svi_settings *s, svs_error *er
         return NULL;
     }
     of->name_length = strlen(s->stream);
-    of->started = of->rate_since = NAN;
+    of->started = of->rate_since = of->rate = NAN;
     of->encoded = ~0u;
     svi_rules_init(&of->no_rules);
-    if (!(of->scratch = svi_engine_scratch_new(svi_settings_keyed(s), err)) ||
+    if (!(of->scratch = svi_engine_scratch_new(s, err)) ||
         !(of->sources = svi_sources_new(s->max_sources, err)))
         stream_free(&of);
     return of;
@@ -299,8 +341,32 @@ double svi_engine_state_memory(const struct svi_settings *s, int d, int classes)
            svs_learner_memory(&o, d, classes) + svi_engine_bank_memory(s, &o, d, classes) +
            svi_metrics_memory(o.task, svi_quality_window(s), o.max_classes, svi_settings_keyed(s)) +
            svi_sources_memory(s->max_sources) + svi_novelty_stage_memory(s, d) +
-           svi_quality_stage_memory(s, d) + svi_rules_memory(s, d) + (double)s->max_features * column +
-           d * name;
+           svi_quality_stage_memory(s, d, classes) + svi_rules_memory(s, d) +
+           (double)s->max_features * column + d * name;
+}
+
+#define BLOCK_HEAD 16 /* bytes that the heap adds to a block, about */
+
+double svi_engine_key_memory(const struct svi_settings *s, int d, int contexts, int classes) {
+    svs_options o;
+    struct svi_class_weights weights;
+    struct svi_rules rules;
+    int blocks = 20;
+    svi_settings_learning(s, &weights, &o, NULL);
+    svi_rules_init_lean(&rules);
+    svi_rules_configure(&rules, s);
+    const bool novelty = s->novelty != SVI_NOVELTY_NONE, desk = strcmp(s->alert_budget, "none") != 0;
+    svs_options few = o; /* of a bank, too, what is of classes comes with them */
+    few.max_classes = classes;
+    blocks += (novelty ? 26 : 0) + (novelty && desk ? 16 : 0) + (rules.any ? 6 : 0);
+    return sizeof(struct svi_engine) + sizeof(struct svi_key_entry) + SVS_KEY_MAX / 4 +
+           svi_learner_lean_memory(&o, d, classes) - (classes + 1.0) * SVS_NAME_MAX +
+           svi_engine_bank_memory(s, &few, d, classes) +
+           svi_metrics_memory(o.task, svi_quality_window(s), o.max_classes, true) +
+           svi_quality_stage_memory(s, d, classes) - sizeof(struct svi_quality_stage) + d * sizeof(char *) +
+           svi_novelty_stage_lean_memory(s, d, contexts) +
+           (rules.any ? sizeof rules + svi_rules_memory(s, d) : 0) + blocks * BLOCK_HEAD +
+           (s->missing == SVI_MISSING_CARRY ? (double)s->max_features * sizeof(double) : 0);
 }
 
 double svi_engine_memory(const struct svi_settings *s, int d, int classes) {
@@ -360,6 +426,16 @@ static svs_code check_before_growth(const struct svi_engine *e, const struct svi
     return SVS_OK;
 }
 
+/* A class that is new finds room, and those that come with the prior. */
+static svs_code engine_make_class_room(struct svi_engine *e, svs_value y, svs_error *err) {
+    const int coming = svi_learner_classes_coming(e->learner);
+    const bool fresh = y.kind != SVS_NONE && !class_is_known(e, y);
+    const int classes = svs_learner_class_count(e->learner) + coming + fresh;
+    if (e->s->task != SVS_CLASSIFY || classes < 3 || (!fresh && coming == 0))
+        return SVS_OK;
+    return svi_quality_stage_reserve(&e->quality_stage, classes, err);
+}
+
 /* The learner's columns come last: once it has them, the schema has to follow. */
 static svs_code engine_make_room(struct svi_engine *e, const struct svi_message *m, bool changes,
                                  svs_error *err) {
@@ -374,12 +450,15 @@ static svs_code engine_make_room(struct svi_engine *e, const struct svi_message 
     if (code == SVS_OK)
         code = svi_rules_reserve(e->rules, m->d, err);
     if (code == SVS_OK)
+        code = engine_make_class_room(e, m->y, err);
+    if (code == SVS_OK)
         code = svi_publish_reserve(e, m->d, err);
     if (code == SVS_OK && changes)
         code = svi_engine_grow(e, m, err);
     if (code == SVS_OK) {
         svi_engine_tell_categories(e);
         svi_engine_tell_context(e, m->d);
+        code = svi_novelty_stage_reserve_context(e->novelty, err);
     }
     return code;
 }
@@ -403,9 +482,8 @@ static enum svi_alert_change engine_judge(struct svi_engine *e, const svs_step *
                           step->class_count);
     }
     svi_quality_stage_judge(&e->quality_stage, step, refit);
-    e->counters.of[SVI_COUNTER_LABELLED].count++;
-    return svi_drift_stage_judge(&e->quality_stage.drift, error, x, d, e->event_ts,
-                                 e->counters.of[SVI_COUNTER_SEEN].count);
+    e->kept[SVI_KEPT_LABELLED]++;
+    return svi_drift_stage_judge(&e->quality_stage.drift, error, x, d, e->event_ts, e->kept[SVI_KEPT_SEEN]);
 }
 
 /* The quality alert changed: that is published, and on a rise what `drift.action` says is done. The step is
@@ -414,9 +492,11 @@ static void engine_alarm(struct svi_engine *e, enum svi_alert_change change, svs
     const struct svi_drift_stage *s = &e->quality_stage.drift;
     const int64_t some = 2 * ((int64_t)svs_learner_dimension(e->learner) + 1);
     struct svi_alert_report report;
+    char subject[SVI_SUBJECT];
     svs_error err;
     svi_engine_settle(e); /* alerts are numbered as they come */
-    svi_drift_stage_report(s, id, &e->schema.shape, e->s->stream, e->event_ts, change, &report);
+    svi_drift_stage_report(s, id, &e->schema.shape, svi_engine_subject(e, subject), e->event_ts, change,
+                           &report);
     svi_publish_alert(e, &report, e->event_ts);
     if (change == SVI_ALERT_CLOSE)
         return;
@@ -434,6 +514,7 @@ static void engine_tell(struct svi_engine *e, const struct svi_message *m, const
     const bool due = seen == e->next_score, scored = due || e->of->scores_all;
     struct svi_score score;
     struct svi_alert_report report;
+    char subject[SVI_SUBJECT];
     if (due)
         e->next_score += e->s->scores;
     if (scored)
@@ -443,29 +524,31 @@ static void engine_tell(struct svi_engine *e, const struct svi_message *m, const
     if (lasts && svi_engine_queue(e, m, scored ? &score : NULL))
         return;
     svi_engine_settle(e);
+    svi_fleet_share(e);
     const enum svi_alert_change change = svi_novelty_stage_judge(e->novelty, m, e->time);
     const struct svi_novelty_said said = svi_novelty_stage_said(e->novelty);
     if (scored)
         svi_publish_score(e, &score, &said);
-    if (svi_novelty_report(e->novelty, m, &e->schema, e->s->stream, e->event_ts, change, &report))
+    if (svi_novelty_report(e->novelty, m, &e->schema, svi_engine_subject(e, subject), e->event_ts, change,
+                           &report))
         svi_publish_alert(e, &report, e->event_ts);
     svi_novelty_stage_learn(e->novelty, m);
 }
 
 static void engine_accept(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
                           double now) {
-    int64_t seen = ++e->counters.of[SVI_COUNTER_SEEN].count;
+    int64_t seen = ++e->kept[SVI_KEPT_SEEN];
     e->event_ts = isnan(m->ts) ? now : m->ts;
     if (seen == 1)
         e->published_time = e->time;
     if (e->carried)
         memcpy(e->carried, m->x, (size_t)m->d * sizeof *m->x);
-    const enum svi_alert_change quality = engine_judge(e, step, e->refit.serves, m->x, m->d);
+    const enum svi_alert_change quality = engine_judge(e, step, e->refit->serves, m->x, m->d);
     engine_tell(e, m, step, seen);
     svi_engine_rules_row(e, m, now);
     if (quality != SVI_ALERT_NONE)
         engine_alarm(e, quality, m->id);
-    if (svi_refit_policy_step(&e->refit, e->learner, seen, e->time))
+    if (svi_refit_policy_step(e->refit, e->learner, seen, e->time))
         svi_engine_publish_model(e, true);
     const bool due = e->of->by_engine_time && e->s->publish_seconds > 0 &&
                      e->time - e->published_time >= e->s->publish_seconds;
@@ -479,7 +562,7 @@ static void engine_accept(struct svi_engine *e, const struct svi_message *m, con
 /* Probabilities first, then what the label says of the scores that each model gave. */
 static void engine_calibrate(struct svi_engine *e, const svs_step *online, svs_step *served) {
     struct svi_quality_stage *q = &e->quality_stage;
-    const struct svi_refit_policy *r = &e->refit;
+    const struct svi_refit_policy *r = e->refit;
     svi_quality_stage_score(q, e->learner, served, r->serves);
     svi_quality_stage_calibrate(q, false, online->scores, online->rows, online->class_count, online->label);
     if (r->have)
@@ -497,7 +580,7 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
     if (code == SVS_OK)
         code = svi_shape_fits(&e->schema.shape, m, err);
     if (code == SVS_OK && m->missing > 0 && svi_schema_policy(&e->schema, m) == SVI_MISSING_DROP) {
-        e->counters.of[SVI_COUNTER_DROPPED_MISSING].count++;
+        e->kept[SVI_KEPT_DROPPED_MISSING]++;
         svi_schema_restore(&e->schema);
         svi_engine_settle(e);
         svi_novelty_stage_gap(e->novelty);
@@ -508,7 +591,8 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
         code = svi_engine_fill_missing(e, m, err);
     if (code == SVS_OK)
         code = engine_check_label(e, m->y, err);
-    const bool changes = m->d > svs_learner_dimension(e->learner) || e->schema.renewed_count > 0;
+    const bool changes = m->d > svs_learner_dimension(e->learner) || e->schema.renewed_count > 0 ||
+                         e->unplaced;
     if (code == SVS_OK)
         code = engine_make_room(e, m, changes, err);
     if (code != SVS_OK)
@@ -534,7 +618,7 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
     if (e->bank)
         svi_engine_bank_step(e, &sample, time, &step);
     const svs_step online = step;
-    svi_refit_policy_score(&e->refit, m, &step);
+    svi_refit_policy_score(e->refit, m, &step);
     if (svi_quality_stage_needs_leverage(&e->quality_stage, &step))
         step.leverage = svi_learner_leverage(e->learner, m->x);
     engine_calibrate(e, &online, &step);
@@ -560,6 +644,8 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
         code = engine_check_label(e, y, err);
     if (code == SVS_OK)
         code = svi_drift_stage_reserve(&e->quality_stage.drift, svs_learner_dimension(e->learner), err);
+    if (code == SVS_OK)
+        code = engine_make_class_room(e, y, err);
     if (code == SVS_OK) {
         svi_engine_bank_before_label(e, id);
         code = svs_learner_label(e->learner, id, y, e->time, &step, err);
@@ -574,10 +660,10 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
     svi_quality_stage_score(&e->quality_stage, e->learner, &step, false);
     svi_quality_stage_calibrate(&e->quality_stage, false, step.scores, step.rows, step.class_count,
                                 step.label);
-    const double *scores = row ? svi_refit_policy_peek(&e->refit, row, &step) : NULL;
+    const double *scores = row ? svi_refit_policy_peek(e->refit, row, &step) : NULL;
     if (scores) /* a sample that waited is none that the refit was made of */
-        svi_quality_stage_calibrate(&e->quality_stage, true, scores, e->refit.model.rows,
-                                    e->refit.model.class_count, step.label);
+        svi_quality_stage_calibrate(&e->quality_stage, true, scores, e->refit->model.rows,
+                                    e->refit->model.class_count, step.label);
     /* the scores of its arrival, by the online model */
     const enum svi_alert_change quality =
         engine_judge(e, &step, false, row, svs_learner_dimension(e->learner));
@@ -612,10 +698,15 @@ static void engine_undo(struct svi_engine *e, svs_code code, const svs_error *er
     svi_publish_error(e, code, err->text, bytes, length, now);
 }
 
+static svs_code engine_fail_keyless(svs_error *err) {
+    return svi_fail(err, SVS_BAD_KEY, "this stream has one model and no keys: start it with --key");
+}
+
 svs_code svi_engine_row(struct svi_engine *e, struct svi_message *m, const void *bytes, size_t length,
                         double now, svs_error *err) {
     svi_engine_note_held(e); /* a sample may have been forgotten */
-    svs_code code = engine_take(e, m, now, err);
+    svs_code code =
+        m->key.kind != SVS_NONE && !e->of->fleet ? engine_fail_keyless(err) : engine_take(e, m, now, err);
     if (code != SVS_OK)
         engine_undo(e, code, err, bytes, length, now);
     return code;
@@ -666,7 +757,7 @@ static svs_code engine_refuse_key(const struct svi_engine *e, const struct svi_e
     svi_item_read(el->value[SVI_KEY_KEY], &key);
     if (key.type == SVI_NIL || svi_settings_keyless(e->s))
         return SVS_OK;
-    return svi_fail(err, SVS_BAD_KEY, "the stream has no keys: start it with --key");
+    return engine_fail_keyless(err);
 }
 
 svs_code svi_engine_take_element(struct svi_engine *e, struct svi_envelope *env, double now, svs_error *err) {
@@ -690,7 +781,7 @@ void svi_engine_refuse_element(struct svi_engine *e, const struct svi_envelope *
 /* It was taken before: it is only passed over. */
 static void engine_pass_element(struct svi_engine *e, struct svi_envelope *env, struct svi_receipt *r) {
     svi_envelope_pass(env);
-    e->counters.of[SVI_COUNTER_DUPLICATES].count++;
+    e->kept[SVI_KEPT_DUPLICATES]++;
     r->duplicates++;
 }
 
@@ -763,7 +854,7 @@ static svs_code engine_greet(struct svi_engine *e, const struct svi_envelope *en
     if (env->bye && source)
         svi_sources_remove(e->of->sources, source);
     if (env->bye && svi_sources_count(e->of->sources) == 0)
-        svi_rules_rest(e->rules);
+        svi_fleet_rest(e);
     if (env->bye || source)
         return SVS_OK;
     if (env->n < 1 || env->n > SVI_NEXT_MAX / 2)
@@ -882,23 +973,25 @@ svs_code svi_engine_label(svi_engine *e, svs_value id, svs_value y, double now, 
 
 void svi_engine_reset(svi_engine *e) {
     struct svi_alert_report report;
+    char subject[SVI_SUBJECT];
     svi_engine_settle(e);
     svs_learner_reset(e->learner);
     if (e->bank)
         svi_bank_reset(e->bank);
     svi_metrics_reset(e->metrics);
-    if (svi_drift_stage_end(&e->quality_stage.drift, e->s->stream, "the stream was reset", &report))
+    if (svi_drift_stage_end(&e->quality_stage.drift, svi_engine_subject(e, subject), "the stream was reset",
+                            &report))
         svi_publish_alert(e, &report, e->event_ts);
     svi_quality_stage_reset(&e->quality_stage);
-    svi_refit_policy_reset(&e->refit);
-    if (svi_novelty_report_end(e->novelty, e->s->stream, "the stream was reset", &report))
+    svi_refit_policy_reset(e->refit);
+    if (svi_novelty_report_end(e->novelty, svi_engine_subject(e, subject), "the stream was reset", &report))
         svi_publish_alert(e, &report, e->event_ts);
     svi_novelty_stage_reset(e->novelty);
     svi_engine_rules_forget(e);
 }
 
 svs_code svi_engine_refit(svi_engine *e, svs_error *err) {
-    return svi_refit_policy_start_now(&e->refit, e->learner, e->counters.of[SVI_COUNTER_SEEN].count, err);
+    return svi_refit_policy_start_now(e->refit, e->learner, e->kept[SVI_KEPT_SEEN], err);
 }
 
 /* A command about one sample. */
@@ -919,6 +1012,7 @@ static svs_code engine_command_alert(svi_engine *e, const struct svi_command *c,
     bool is_true;
     svs_code code = svi_command_verdict(c, &number, &is_true, err);
     svi_engine_settle(e);
+    svi_fleet_share(e);
     return code == SVS_OK ? svi_novelty_stage_verdict(e->novelty, number, is_true, err) : code;
 }
 
@@ -978,9 +1072,7 @@ static svs_code command_key(const svi_engine *e, const struct svi_command *c, ch
     const bool about = c->op == SVI_COMMAND_LABEL || c->op == SVI_COMMAND_FORGET;
     key[0] = '\0';
     if (named && !e->of->fleet)
-        return svi_settings_keyless(e->s)
-                   ? SVS_OK
-                   : svi_fail(err, SVS_BAD_KEY, "the stream has no keys: start it with --key");
+        return svi_settings_keyless(e->s) ? SVS_OK : engine_fail_keyless(err);
     if (!named && e->of->fleet && about)
         return svi_fail(err, SVS_MISSING_KEY, "%s needs the key of its sample: '' where it has none",
                         svi_command_name(c->op));
@@ -1025,17 +1117,17 @@ svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct s
 /* ---- refits */
 
 struct svi_refit *svi_engine_refit_take(svi_engine *e) {
-    return svi_refit_policy_take(&e->refit);
+    return svi_refit_policy_take(e->refit);
 }
 
 bool svi_engine_refit_left(svi_engine *e, const struct svi_refit *job) {
-    return svi_refit_policy_left(&e->refit, job);
+    return svi_refit_policy_left(e->refit, job);
 }
 
 void svi_engine_refit_give(svi_engine *e) {
-    const int64_t seen = e->counters.of[SVI_COUNTER_SEEN].count;
+    const int64_t seen = e->kept[SVI_KEPT_SEEN];
     const enum svi_refit_outcome outcome =
-        svi_refit_policy_give(&e->refit, e->learner, e->schema.shape.d, seen);
+        svi_refit_policy_give(e->refit, e->learner, e->schema.shape.d, seen);
     if (outcome == SVI_REFIT_ADOPTED)
         svi_publish_refit(e);
     e->out_of_memory = e->out_of_memory || outcome == SVI_REFIT_OUT_OF_MEMORY;

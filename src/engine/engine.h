@@ -132,6 +132,7 @@ struct svi_key_entry;
 int svi_engine_keys(svi_engine *e, const struct svi_key_query *q, const struct svi_key_entry **entries,
                     int64_t *matching);
 int64_t svi_engine_key_count(const svi_engine *e);
+int64_t svi_engine_unkeyed(const svi_engine *e); /* samples that had no key */
 
 /* The arrival clock was moved by `step` seconds and shows `now`. Engine time that was read from it moves
  * along, and with it the times of all that is held (window, waiting samples, alerts, the next refit), so that
@@ -331,6 +332,9 @@ int64_t svi_engine_source_durable(const svi_engine *e, const char *src);
 void svi_engine_set_gauge(svi_engine *e, const char *name, double value);
 
 /* Bytes that an engine will hold at most; and of these its state, without a refit. */
+/* Of one key with so many features, columns of context among them, and classes, in a stream with keys: what
+ * it takes in the heap once all is full, about (to a tenth). */
+double svi_engine_key_memory(const struct svi_settings *s, int d, int contexts, int classes);
 double svi_engine_memory(const struct svi_settings *s, int d, int classes);
 double svi_engine_state_memory(const struct svi_settings *s, int d, int classes);
 

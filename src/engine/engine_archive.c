@@ -20,6 +20,7 @@
 #include "engine/engine_internal.h"
 #include "config/settings_record.h"
 #include "learner/learner_archive.h"
+#include "learner/learner_prior.h"
 #include "store/checkpoint_file.h"
 #include "linalg/kernels.h"
 #include "svmstream/svmstream.h"
@@ -46,8 +47,8 @@ static void archive_published(struct svi_archive *a, struct svi_engine *e, bool 
 static void archive_core(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_double(a, "time", &e->time);
     svi_archive_double(a, "event time", &e->event_ts);
-    svi_archive_int64(a, "seen", &e->counters.of[SVI_COUNTER_SEEN].count, 0, MOST);
-    svi_archive_int64(a, "labelled", &e->counters.of[SVI_COUNTER_LABELLED].count, 0, MOST);
+    svi_archive_int64(a, "seen", &e->kept[SVI_KEPT_SEEN], 0, MOST);
+    svi_archive_int64(a, "labelled", &e->kept[SVI_KEPT_LABELLED], 0, MOST);
     svi_archive_int64(a, "next publish", &e->next_publish, -1, MOST);
     svi_archive_int64(a, "next score", &e->next_score, -1, MOST);
     archive_published(a, e, e->s->publish_seconds > 0 && !e->of->by_engine_time);
@@ -78,7 +79,7 @@ static bool has_schema(const struct svi_engine *e) {
 
 /* Not hashed: what was refused before may be repeated, and counts again. */
 static void archive_filled(struct svi_archive *a, struct svi_engine *e) {
-    svi_archive_int64(a, "filled", &e->counters.of[SVI_COUNTER_FILLED_MISSING].count, 0, MOST);
+    svi_archive_int64(a, "filled", &e->kept[SVI_KEPT_FILLED_MISSING], 0, MOST);
     svi_schema_missing_archive(a, &e->schema);
 }
 
@@ -105,7 +106,7 @@ static void archive_metrics(struct svi_archive *a, struct svi_engine *e) {
 }
 
 static void archive_refit(struct svi_archive *a, struct svi_engine *e) {
-    svi_refit_policy_archive(a, &e->refit);
+    svi_refit_policy_archive(a, e->refit);
 }
 
 static void archive_novelty(struct svi_archive *a, struct svi_engine *e) {
@@ -163,15 +164,21 @@ static void archive_source_times(struct svi_archive *a, struct svi_engine *e) {
 }
 
 /* Counted here rather than found in the parts when figures are asked for. */
-static const int counted[] = {SVI_COUNTER_REFUSED,          SVI_COUNTER_DUPLICATES,
-                              SVI_COUNTER_DROPPED_MISSING,  SVI_COUNTER_CARRIED_MISSING,
-                              SVI_COUNTER_PUBLISHED_MODELS, SVI_COUNTER_PUBLISHED_SCORES};
+static const struct {
+    int name;
+    enum svi_kept_counter kept;
+} counted[] = {{SVI_COUNTER_REFUSED, SVI_KEPT_REFUSED},
+               {SVI_COUNTER_DUPLICATES, SVI_KEPT_DUPLICATES},
+               {SVI_COUNTER_DROPPED_MISSING, SVI_KEPT_DROPPED_MISSING},
+               {SVI_COUNTER_CARRIED_MISSING, SVI_KEPT_CARRIED_MISSING},
+               {SVI_COUNTER_PUBLISHED_MODELS, SVI_KEPT_PUBLISHED_MODELS},
+               {SVI_COUNTER_PUBLISHED_SCORES, SVI_KEPT_PUBLISHED_SCORES}};
 
 static void archive_refused(struct svi_archive *a, struct svi_engine *e, int from, int to) {
     char name[64];
     for (int code = from; code <= to; code++) {
         snprintf(name, sizeof name, "refused.%s", svs_code_name((svs_code)code));
-        svi_archive_int64(a, name, &e->counters.refused[code], 0, MOST);
+        svi_archive_int64(a, name, &e->refused[code], 0, MOST);
     }
 }
 
@@ -179,9 +186,9 @@ static void archive_tallies(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_uint64(a, "stats events", &e->seq[SVI_TOPIC_STATS]);
     svi_archive_uint64(a, "error events", &e->seq[SVI_TOPIC_ERROR]);
     for (size_t i = 0; i < sizeof counted / sizeof counted[0]; i++)
-        svi_archive_int64(a, svi_counter_table[counted[i]].name, &e->counters.of[counted[i]].count, 0, MOST);
+        svi_archive_int64(a, svi_counter_table[counted[i].name].name, &e->kept[counted[i].kept], 0, MOST);
     archive_refused(a, e, 1, SVS_NUMERIC); /* the codes that checkpoints have held from the first on */
-    svi_refit_policy_tallies_archive(a, &e->refit);
+    svi_refit_policy_tallies_archive(a, e->refit);
 }
 
 static void archive_later_tallies(struct svi_archive *a, struct svi_engine *e) {
@@ -246,6 +253,22 @@ static void archive_keys(struct svi_archive *a, struct svi_engine *e) {
     svi_fleet_archive(a, e);
 }
 
+static bool has_key_prior(const struct svi_engine *e) {
+    return has_keys(e) && e->of->fleet->prior;
+}
+
+static void archive_prior(struct svi_archive *a, struct svi_engine *e) {
+    svi_learner_prior_archive(a, e->learner);
+}
+
+static bool has_prior(const struct svi_engine *e) {
+    return svi_learner_has_prior(e->learner);
+}
+
+static void archive_groups(struct svi_archive *a, struct svi_engine *e) {
+    svi_alert_groups_archive(a, e->of->fleet->groups);
+}
+
 static void archive_key_states(struct svi_archive *a, struct svi_engine *e) {
     svi_fleet_states_archive(a, e);
 }
@@ -268,6 +291,14 @@ static void archive_key_totals(struct svi_archive *a, struct svi_engine *e) {
 
 static void archive_key_sum(struct svi_archive *a, struct svi_engine *e) {
     svi_fleet_sum_archive(a, e);
+}
+
+static bool has_shared_desk(const struct svi_engine *e) {
+    return e->of->fleet && has_desk(e);
+}
+
+static void archive_shared_desk(struct svi_archive *a, struct svi_engine *e) {
+    svi_novelty_stage_share_archive(a, e->novelty);
 }
 
 /* States of keys name a section by its place here: new ones come at the end. */
@@ -301,7 +332,11 @@ static const struct {
     {"novelty range", false, archive_range, rebuild_range, NULL, false},
     {"silence", false, archive_silence, leave_empty, has_rules, false},
     {"filled", false, archive_filled, leave_empty, has_filled, false},
+    {"shared desk", true, archive_shared_desk, leave_empty, has_shared_desk, false},
+    {"alert groups", true, archive_groups, leave_empty, has_keys, false},
     {"keys", true, archive_keys, leave_empty, has_keys, false},
+    {"key prior", true, svi_fleet_prior_archive, leave_empty, has_key_prior, false},
+    {"prior", true, archive_prior, leave_empty, has_prior, false},
     {"key totals", false, archive_key_totals, leave_empty, has_keys, false},
     {"key states", false, archive_key_states, leave_empty, has_key_states, true},
     {SVI_KEY_FILES, false, archive_key_files, leave_empty, has_key_files, true},
@@ -361,12 +396,12 @@ svs_code svi_engine_save(svi_engine *e, struct svi_checkpoint *c, svs_error *err
 /* Do the parts fit each other? */
 static svs_code engine_check_loaded(struct svi_engine *e, svs_error *err) {
     svi_engine_note_held(e);
-    e->out_of_memory_before = e->counters.refused[SVS_NO_MEMORY];
+    e->out_of_memory_before = e->refused[SVS_NO_MEMORY];
     if (svs_learner_dimension(e->learner) > e->schema.shape.d)
         return svi_fail(err, SVS_DAMAGED, "the learner has more features than the stream");
-    if (e->refit.have && e->refit.model.d > e->schema.shape.d)
+    if (e->refit->have && e->refit->model.d > e->schema.shape.d)
         return svi_fail(err, SVS_DAMAGED, "the refit has more features than the stream");
-    return SVS_OK;
+    return svi_quality_stage_reserve(&e->quality_stage, svs_learner_class_count(e->learner), err);
 }
 
 /* Of each: its place in the table, the size of its body (4 bytes, little-endian), its body. */

@@ -15,7 +15,7 @@ void svi_engine_move_times(struct svi_engine *e, double from, double step) {
     svi_learner_move_times(e->learner, from, step);
     if (e->bank)
         svi_bank_move_times(e->bank, from, step);
-    svi_refit_policy_move_times(&e->refit, from, step);
+    svi_refit_policy_move_times(e->refit, from, step);
     svi_alert_move_times(&e->novelty->alert, from, step);
     svi_budget_move_times(&e->novelty->desk.budget, from, step);
     svi_drift_stage_move_times(&e->quality_stage.drift, from, step);
@@ -48,12 +48,14 @@ void svi_engine_move_clock(svi_engine *e, double step, double now) {
     svi_sources_move_times(e->of->sources, -INFINITY, step); /* arrival times, whatever the engine's are */
     svi_engine_move_own_clock(e, step, now);
     svi_fleet_note(e, SVI_NOTE_CLOCK, step, now);
+    if (e->of->fleet)
+        svi_fleet_groups_move(e->of->fleet, step);
     e->of->started += step;
     e->of->rate_since += step;
     if (step != 0)
         snprintf(reason, sizeof reason,
                  "the clock of this machine was moved by %+.3f s after sample %" PRId64
                  ": arrival times go on from there, and the times that are held have moved along",
-                 step, e->counters.of[SVI_COUNTER_SEEN].count);
+                 step, e->kept[SVI_KEPT_SEEN]);
     svi_publish_error(e, SVS_CLOCK_MOVED, reason, NULL, 0, now);
 }

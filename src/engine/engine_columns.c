@@ -53,10 +53,10 @@ svs_code svi_engine_fill_missing(struct svi_engine *e, struct svi_message *m, sv
 }
 
 void svi_engine_count_missing(struct svi_engine *e, const struct svi_message *m) {
-    static const int counters[] = {[SVI_MISSING_CARRY] = SVI_COUNTER_CARRIED_MISSING,
-                                   [SVI_MISSING_MEAN] = SVI_COUNTER_FILLED_MISSING,
-                                   [SVI_MISSING_ZERO] = SVI_COUNTER_FILLED_MISSING};
-    e->counters.of[counters[svi_schema_policy(&e->schema, m)]].count += m->missing;
+    static const int counters[] = {[SVI_MISSING_CARRY] = SVI_KEPT_CARRIED_MISSING,
+                                   [SVI_MISSING_MEAN] = SVI_KEPT_FILLED_MISSING,
+                                   [SVI_MISSING_ZERO] = SVI_KEPT_FILLED_MISSING};
+    e->kept[counters[svi_schema_policy(&e->schema, m)]] += m->missing;
 }
 
 void svi_engine_leave_unscaled(struct svi_engine *e, int feature) {
@@ -90,15 +90,18 @@ svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_
     svs_code code = m->d > before ? engine_widen(e, m->d, err) : SVS_OK;
     if (code != SVS_OK)
         engine_scale_from(e, before);
+    if (code == SVS_OK)
+        code = svi_engine_place(e, m->d, err);
     for (int i = 0; i < e->schema.renewed_count && code == SVS_OK; i++) {
         const int j = e->schema.renewed[i].feature;
         if (j >= before)
             continue;
         svi_learner_renew(e->learner, j);
+        code = svi_engine_place_again(e, j, err);
         if (e->bank)
             svi_bank_renew(e->bank, j);
         svi_engine_leave_unscaled(e, j);
-        svi_refit_policy_renew(&e->refit, e->learner, j);
+        svi_refit_policy_renew(e->refit, e->learner, j);
         svi_novelty_stage_renew(e->novelty, j);
         svi_drift_stage_renew(&e->quality_stage.drift, j);
         svi_engine_rules_renew(e, j);

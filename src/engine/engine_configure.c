@@ -149,6 +149,7 @@ static void configure_renumber(struct svi_engine *e) {
 
 static void configure_novelty(struct svi_engine *e, struct svi_engine_change *c) {
     struct svi_alert_report report;
+    char subject[SVI_SUBJECT];
     if (c->own_novelty)
         e->novelty = c->own_novelty;
     const bool fresh = c->own_novelty;
@@ -156,10 +157,12 @@ static void configure_novelty(struct svi_engine *e, struct svi_engine_change *c)
     if (fresh || e->novelty == &e->of->no_novelty)
         return;
     if (!c->renew) {
+        svi_fleet_share(e);
         svi_novelty_stage_configure(e->novelty, c->to, &c->room);
         return;
     }
-    if (svi_novelty_report_end(e->novelty, e->s->stream, "the settings of novelty have changed", &report))
+    if (svi_novelty_report_end(e->novelty, svi_engine_subject(e, subject),
+                               "the settings of novelty have changed", &report))
         svi_publish_alert(e, &report, e->event_ts);
     svi_novelty_stage_replace(e->novelty, c->to);
 }
@@ -192,9 +195,10 @@ static void configure_bank(struct svi_engine *e, struct svi_engine_change *c) {
 
 /* Nothing here can fail. */
 static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
-    const int64_t seen = e->counters.of[SVI_COUNTER_SEEN].count;
+    const int64_t seen = e->kept[SVI_KEPT_SEEN];
     const bool again = c->learner != NULL; /* it was not the sums alone */
     struct svi_alert_report report;
+    char subject[SVI_SUBJECT];
     if (c->to->publish_every != e->s->publish_every)
         e->next_publish = next_due(seen, c->to->publish_every);
     if (c->to->scores != e->s->scores)
@@ -205,10 +209,10 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
     }
     configure_novelty(e, c);
     configure_schema(e, c);
-    if (c->refits)
-        svi_refit_policy_replace(&e->refit, &c->refit, e->learner, seen, e->time);
+    if (c->refits && e->refit != &e->of->no_refit)
+        svi_refit_policy_replace(e->refit, &c->refit, e->learner, seen, e->time);
     else
-        svi_refit_policy_configure(&e->refit, c->to, seen, e->time);
+        svi_refit_policy_configure(e->refit, c->to, seen, e->time);
     if (c->metrics) {
         svi_metrics_take_over(c->metrics, e->metrics);
         svi_metrics_free(&e->metrics);
@@ -222,7 +226,8 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
     e->s = svi_held_settings_use(c->to);
     svi_engine_repeat_old(e);
     if (!(e->s->drift_rate > 0) &&
-        svi_drift_stage_end(&e->quality_stage.drift, e->s->stream, "drift.rate is 0", &report))
+        svi_drift_stage_end(&e->quality_stage.drift, svi_engine_subject(e, subject), "drift.rate is 0",
+                            &report))
         svi_publish_alert(e, &report, e->event_ts);
     if (c->prices)
         e->quality_stage.prices = c->prices;

@@ -20,8 +20,15 @@
 #define SAMPLE_BYTES 64  /* of a refused element are shown */
 #define RATE_SMOOTH  0.5 /* weight of the newest stretch */
 
+/* Alerts of a stream with keys are numbered as they go out, and may become others there. */
+static bool events_settle_later(const struct svi_stream *of, enum svi_topic topic) {
+    return topic == SVI_TOPIC_ALERT && of->fleet;
+}
+
 /* Without their payload alerts and errors are still something to look at. */
 static bool events_wanted(const struct svi_stream *of, enum svi_topic topic) {
+    if (of->muted)
+        return events_settle_later(of, topic);
     return of->encoded >> topic & 1 || topic == SVI_TOPIC_ALERT || topic == SVI_TOPIC_ERROR;
 }
 
@@ -31,19 +38,23 @@ void svi_publish(struct svi_engine *e, struct svi_event *event) {
     event->stream = e->s->stream;
     event->key = e->key;
     event->epoch = e->of->epoch;
-    event->seq = e->seq[event->topic]++;
+    const bool later = events_settle_later(e->of, event->topic);
+    event->seq = later ? 0 : e->seq[event->topic]++;
     if (e->keeps_model && event->topic == SVI_TOPIC_MODEL &&
         svi_event_encode(event, &e->last_model) != SVS_OK)
         e->last_model.size = 0; /* late subscribers wait for the next */
     if (!e->recorded)
         svi_send(e, event);
-    else if (!e->of->muted && events_wanted(e->of, event->topic) &&
-             svi_event_record(event, e->of->encoded >> event->topic & 1, e->room, e->recorded) != SVS_OK)
+    else if (events_wanted(e->of, event->topic) &&
+             svi_event_record(event, !later && e->of->encoded >> event->topic & 1, e->room, e->recorded) !=
+                 SVS_OK)
         e->out_of_memory = true; /* lost, as `seq` shows */
 }
 
 void svi_send(struct svi_engine *e, const struct svi_event *event) {
-    if (!e->of->muted)
+    if (events_settle_later(e->of, event->topic))
+        svi_fleet_tell_alert(e, event);
+    else if (!e->of->muted)
         e->of->sink(e->of->user, event);
 }
 
@@ -64,7 +75,7 @@ void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs
                                                           : 2; /* a refit that serves may know fewer */
     event->as.score.version = step->version;
     event->as.score.bank = e->bank && e->s->serve != SVI_SERVE_LINEAR;
-    event->as.score.members = svi_engine_bank_said(e, &e->said) ? &e->said : NULL;
+    event->as.score.members = svi_engine_bank_said(e, &e->scratch->said) ? &e->scratch->said : NULL;
     if (e->quality_stage.ranged) {
         svi_interval_around(e->quality_stage.ends, step->scores[0], step->leverage, score->interval);
         event->as.score.interval = score->interval;
@@ -89,7 +100,7 @@ void svi_publish_score(struct svi_engine *e, struct svi_score *score, const stru
         event->as.score.yhat = svs_real(event->as.score.scores[0]);
     else
         event->as.score.yhat = svs_learner_class(e->learner, score->predicted);
-    e->counters.of[SVI_COUNTER_PUBLISHED_SCORES].count++;
+    e->kept[SVI_KEPT_PUBLISHED_SCORES]++;
     svi_publish(e, event);
 }
 
@@ -116,10 +127,10 @@ void svi_publish_alert(struct svi_engine *e, const struct svi_alert_report *r, d
 void svi_publish_error(struct svi_engine *e, svs_code code, const char *reason, const void *bytes,
                        size_t length, double now) {
     struct svi_event event = {.topic = SVI_TOPIC_ERROR, .ts = now};
-    e->counters.of[SVI_COUNTER_REFUSED].count++;
+    e->kept[SVI_KEPT_REFUSED]++;
     event.as.error.code = code;
     event.as.error.reason = reason;
-    event.as.error.count = ++e->counters.refused[code];
+    event.as.error.count = ++e->refused[code];
     event.as.error.sample = bytes;
     event.as.error.sample_size = length < SAMPLE_BYTES ? length : SAMPLE_BYTES;
     svi_publish(e, &event);
@@ -136,10 +147,12 @@ svs_code svi_publish_reserve(struct svi_engine *e, int d, svs_error *err) {
     if (d <= e->name_room)
         return SVS_OK;
     int room = 2 * e->name_room > d ? 2 * e->name_room : d;
-    const char **names =
-        svi_realloc(e->names, (size_t)e->name_room * sizeof *names, (size_t)room * sizeof *names);
+    const char **names = svi_alloc_plain_array((size_t)room, sizeof *names);
     if (!names)
         return svi_fail_memory(err, "the names of more features");
+    if (e->names)
+        memcpy(names, e->names, (size_t)e->name_count * sizeof *names);
+    svi_free(e->names);
     e->names = names;
     e->name_room = room;
     return SVS_OK;
@@ -159,7 +172,7 @@ static const char *const *names_of(struct svi_engine *e, int d) {
  * where one is put in the place of missing values, or would be for some of the forms in which rows come. */
 static svs_code engine_describe(struct svi_engine *e, svs_model *m, svs_error *err) {
     const struct svi_schema *s = &e->schema;
-    const bool filled = e->counters.of[SVI_COUNTER_FILLED_MISSING].count > 0;
+    const bool filled = e->kept[SVI_KEPT_FILLED_MISSING] > 0;
     const bool means = s->o.missing == SVI_MISSING_MEAN || s->o.missing == SVI_MISSING_AUTO;
     if (!m->features || !svi_schema_matters(s, filled))
         return SVS_OK;
@@ -180,10 +193,10 @@ static svs_code engine_describe(struct svi_engine *e, svs_model *m, svs_error *e
 static void take_refit(const struct svi_engine *e, svs_model *m) {
     const svs_value *classes = m->classes;
     const int64_t learned = m->learned;
-    *m = e->refit.model;
+    *m = e->refit->model;
     m->classes = classes;
     m->learned = learned;
-    m->serves = e->refit.serves;
+    m->serves = e->refit->serves;
     m->elsewhere = false;
 }
 
@@ -191,9 +204,9 @@ svs_code svi_engine_weights(svi_engine *e, svs_model *m, svs_error *err) {
     svs_code code = e->bank ? svi_engine_bank_model(e, m, err) : svs_learner_model(e->learner, m, err);
     if (code != SVS_OK)
         return code;
-    if (e->refit.serves)
+    if (e->refit->serves)
         take_refit(e, m);
-    m->seen = e->counters.of[SVI_COUNTER_SEEN].count;
+    m->seen = e->kept[SVI_KEPT_SEEN];
     m->calibration = svi_quality_stage_law(&e->quality_stage, m);
     return SVS_OK;
 }
@@ -240,7 +253,7 @@ void svi_engine_publish_model(svi_engine *e, bool force) {
     svs_error err;
     struct svi_event event;
     svi_engine_settle(e);
-    uint64_t version = e->refit.serves ? e->refit.model.version : svs_learner_version(e->learner);
+    uint64_t version = e->refit->serves ? e->refit->model.version : svs_learner_version(e->learner);
     if (version == e->published_version && !force)
         return;
     svs_code code = svi_engine_model_event(e, &m, &event, &err);
@@ -250,7 +263,7 @@ void svi_engine_publish_model(svi_engine *e, bool force) {
     }
     e->published_version = version;
     e->published_time = e->time;
-    e->counters.of[SVI_COUNTER_PUBLISHED_MODELS].count++;
+    e->kept[SVI_KEPT_PUBLISHED_MODELS]++;
     svi_publish(e, &event);
     if (e->bank)
         publish_bank(e);
@@ -261,14 +274,14 @@ void svi_publish_refit(struct svi_engine *e) {
     struct svi_event event;
     svs_error err;
     svi_engine_settle(e);
-    if (!e->refit.serves && svi_engine_model_event(e, &m, &event, &err) == SVS_OK) {
+    if (!e->refit->serves && svi_engine_model_event(e, &m, &event, &err) == SVS_OK) {
         take_refit(e, &m);
-        m.seen = e->counters.of[SVI_COUNTER_SEEN].count;
+        m.seen = e->kept[SVI_KEPT_SEEN];
         m.calibration = svi_quality_stage_law(&e->quality_stage, &m);
         m.features = names_of(e, m.d);
         if (engine_describe(e, &m, &err) != SVS_OK)
             m.schema = NULL;
-        e->counters.of[SVI_COUNTER_PUBLISHED_MODELS].count++;
+        e->kept[SVI_KEPT_PUBLISHED_MODELS]++;
         svi_publish(e, &event);
     }
     svi_engine_publish_model(e, true);
@@ -284,10 +297,27 @@ void svi_engine_set_gauge(svi_engine *e, const char *name, double value) {
     e->of->gauges[i] = (struct svi_figure){.name = name, .type = SVI_NUMBER, .as.number = value};
 }
 
+static void take_kept(struct svi_engine *e) {
+    static const int places[SVI_KEPT_COUNT] = {[SVI_KEPT_SEEN] = SVI_COUNTER_SEEN,
+                                               [SVI_KEPT_LABELLED] = SVI_COUNTER_LABELLED,
+                                               [SVI_KEPT_REFUSED] = SVI_COUNTER_REFUSED,
+                                               [SVI_KEPT_DUPLICATES] = SVI_COUNTER_DUPLICATES,
+                                               [SVI_KEPT_DROPPED_MISSING] = SVI_COUNTER_DROPPED_MISSING,
+                                               [SVI_KEPT_CARRIED_MISSING] = SVI_COUNTER_CARRIED_MISSING,
+                                               [SVI_KEPT_FILLED_MISSING] = SVI_COUNTER_FILLED_MISSING,
+                                               [SVI_KEPT_PUBLISHED_MODELS] = SVI_COUNTER_PUBLISHED_MODELS,
+                                               [SVI_KEPT_PUBLISHED_SCORES] = SVI_COUNTER_PUBLISHED_SCORES};
+    struct svi_counters *all = &e->of->counters;
+    for (int i = 0; i < SVI_KEPT_COUNT; i++)
+        all->of[places[i]].count = e->kept[i];
+    memcpy(all->refused, e->refused, sizeof all->refused);
+    all->of[SVI_COUNTER_RATE].number = svi_engine_is_root(e) ? e->of->rate : NAN;
+}
+
 /* What the learner counts itself. */
 static void take_health(struct svi_engine *e) {
     svs_health h;
-    union svi_amount *of = e->counters.of;
+    union svi_amount *of = e->of->counters.of;
     svs_learner_health(e->learner, &h);
     of[SVI_COUNTER_LEARNED].count = h.learned;
     of[SVI_COUNTER_HELD].count = h.held;
@@ -306,8 +336,8 @@ static void take_health(struct svi_engine *e) {
 }
 
 static void take_refits(struct svi_engine *e) {
-    const struct svi_refit_policy *b = &e->refit;
-    union svi_amount *of = e->counters.of;
+    const struct svi_refit_policy *b = e->refit;
+    union svi_amount *of = e->of->counters.of;
     of[SVI_COUNTER_REFITS].count = b->done;
     of[SVI_COUNTER_REFITS_FAILED].count = b->failed;
     of[SVI_COUNTER_REFITS_SKIPPED].count = b->skipped;
@@ -323,7 +353,7 @@ static void take_refits(struct svi_engine *e) {
 
 static void take_novelty(struct svi_engine *e) {
     const struct svi_novelty_stage *s = e->novelty;
-    union svi_amount *of = e->counters.of;
+    union svi_amount *of = e->of->counters.of;
     struct svi_detector_health h = {0};
     if (s->detector)
         svi_detector_health(s->detector, &h);
@@ -351,7 +381,7 @@ static void take_novelty(struct svi_engine *e) {
 
 /* Words among the figures: who serves, why the last refit failed, why there is no novelty. */
 static int put_words(const struct svi_engine *e, struct svi_figure *out) {
-    const struct svi_refit_policy *b = &e->refit;
+    const struct svi_refit_policy *b = e->refit;
     const char *const online = !e->bank ? "online" : e->s->serve == SVI_SERVE_LINEAR ? "linear" : "bank";
     const char *const words[][2] = {{"serving", !b->serves  ? online
                                                 : b->loaded ? "loaded"
@@ -376,9 +406,10 @@ void svi_engine_set_kept_memory(svi_engine *e, double share, double fixed) {
 }
 
 int svi_engine_figures(svi_engine *e, double now, const struct svi_figure **figures) {
-    union svi_amount *of = e->counters.of;
+    union svi_amount *of = e->of->counters.of;
     svi_engine_settle(e);
     e->of->started = isnan(e->of->started) ? now : e->of->started;
+    take_kept(e);
     take_health(e);
     take_refits(e);
     take_novelty(e);
@@ -388,7 +419,7 @@ int svi_engine_figures(svi_engine *e, double now, const struct svi_figure **figu
     of[SVI_COUNTER_MEMORY_PREDICTED].number =
         svi_engine_memory(e->s, d, classes) +
         (e->of->kept_fixed + e->of->kept_share * svi_engine_state_memory(e->s, d, classes));
-    int filled = svi_counters_figures(&e->counters, e->of->figures);
+    int filled = svi_counters_figures(&e->of->counters, e->of->figures);
     filled += svi_fleet_sum_up(e, e->of->figures, e->of->figures + filled);
     filled += engine_quality(e, e->of->figures + filled);
     if (e->quality_stage.on)
@@ -404,7 +435,7 @@ int svi_engine_figures(svi_engine *e, double now, const struct svi_figure **figu
 
 void svi_engine_progress(svi_engine *e, struct svi_engine_progress *out) {
     svi_engine_settle(e);
-    *out = (struct svi_engine_progress){.seen = e->counters.of[SVI_COUNTER_SEEN].count,
+    *out = (struct svi_engine_progress){.seen = e->kept[SVI_KEPT_SEEN],
                                         .alerts = e->novelty->alert.opened,
                                         .sums = svi_metrics_sums(e->metrics),
                                         .quality = e->scratch->quality,
@@ -415,8 +446,7 @@ void svi_engine_progress(svi_engine *e, struct svi_engine_progress *out) {
 /* Samples of the stream per second since the stats before, smoothed. */
 static void take_rate(struct svi_engine *e, double now) {
     int64_t seen = svi_engine_seen(e);
-    double *rate = &e->counters.of[SVI_COUNTER_RATE].number,
-           since = isnan(e->of->rate_since) ? e->of->started : e->of->rate_since;
+    double *rate = &e->of->rate, since = isnan(e->of->rate_since) ? e->of->started : e->of->rate_since;
     if (!(now > since) || !svi_engine_is_root(e))
         return;
     double newest = (double)(seen - e->of->rate_seen) / (now - since);
@@ -456,7 +486,7 @@ uint64_t svi_engine_epoch(const svi_engine *e) {
 
 int64_t svi_engine_seen(const svi_engine *e) {
     const struct svi_fleet *fleet = svi_engine_is_root(e) ? e->of->fleet : NULL;
-    return e->counters.of[SVI_COUNTER_SEEN].count + (fleet ? fleet->seen : 0);
+    return e->kept[SVI_KEPT_SEEN] + (fleet ? fleet->seen : 0);
 }
 
 uint64_t svi_engine_version(const svi_engine *e) {
@@ -465,9 +495,9 @@ uint64_t svi_engine_version(const svi_engine *e) {
 
 int64_t svi_engine_errors(const svi_engine *e) {
     const struct svi_fleet *fleet = svi_engine_is_root(e) ? e->of->fleet : NULL;
-    return e->counters.of[SVI_COUNTER_REFUSED].count + (fleet ? fleet->total.refused : 0);
+    return e->kept[SVI_KEPT_REFUSED] + (fleet ? fleet->total.refused : 0);
 }
 
 const int64_t *svi_engine_refusals(const svi_engine *e) {
-    return e->counters.refused;
+    return e->refused;
 }

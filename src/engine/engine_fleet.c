@@ -24,10 +24,12 @@ svs_code svi_fleet_new(struct svi_engine *root, svs_error *err) {
         return svi_fail_memory(err, "the keys");
     root->of->fleet = f;
     svi_large_pages_begin(&f->pages);
-    svs_code code = (f->table = svi_key_table_new(err)) ? svi_fleet_reserve_note(root, err) : SVS_NO_MEMORY;
+    svs_code code = (f->table = svi_key_table_new(err)) && (f->groups = svi_alert_groups_new(err))
+                        ? svi_fleet_reserve_note(root, err)
+                        : SVS_NO_MEMORY;
     if (code == SVS_OK)
         svi_fleet_note(root, SVI_NOTE_CONFIG, 0, 0);
-    return code;
+    return code == SVS_OK ? svi_fleet_prior_new(root, err) : code;
 }
 
 void svi_fleet_free(struct svi_stream *of) {
@@ -39,10 +41,13 @@ void svi_fleet_free(struct svi_stream *of) {
     svi_key_table_free(&f->table);
     svi_fleet_notes_clear(f);
     svi_key_cache_free(&f->cache);
+    svi_key_queue_clear(&f->queue);
+    svi_alert_groups_free(&f->groups);
     svi_bytes_clear(&f->raw);
     svi_bytes_clear(&f->state);
     svi_bytes_clear(&f->packed);
     svi_fleet_kept_clear(f);
+    svi_fleet_prior_free(f);
     svi_free(f->folder);
     svi_free(f);
     of->fleet = NULL;
@@ -78,6 +83,8 @@ static struct svi_key_entry *fleet_begin(struct svi_engine *root, const char *ke
         return NULL;
     }
     svi_crew_settle(root);
+    if (svi_key_queue_reserve(&f->queue, svi_key_table_count(f->table) + 1, err) != SVS_OK)
+        return NULL;
     struct svi_key_entry *entry = svi_key_table_add(f->table, key, strlen(key), owner, err);
     if (!entry)
         return NULL;
@@ -92,6 +99,7 @@ static struct svi_key_entry *fleet_begin(struct svi_engine *root, const char *ke
         return NULL;
     }
     entry->number = f->begun++;
+    entry->rests = (uint32_t)f->rests;
     svi_fleet_join(f, entry);
     return entry;
 }
@@ -113,7 +121,7 @@ struct svi_engine *svi_fleet_find(struct svi_engine *root, const char *key, bool
 }
 
 /* It was not read back for what it is to take: that must be taken by a restart. */
-static void fleet_lose(struct svi_engine *root, const struct svi_key_entry *entry, const svs_error *err) {
+void svi_fleet_lose(struct svi_engine *root, const struct svi_key_entry *entry, const svs_error *err) {
     svs_error *lost = &root->of->fleet->lost;
     if (entry && !entry->engine && lost->code == SVS_OK && err->code != SVS_NO_MEMORY)
         svi_fail(lost, err->code, "key %s: %.180s", entry->name, err->text);
@@ -122,7 +130,9 @@ static void fleet_lose(struct svi_engine *root, const struct svi_key_entry *entr
 static void fleet_remove(struct svi_engine *root, struct svi_key_entry *entry) {
     struct svi_fleet *f = root->of->fleet;
     f->total.open -= entry->last.open;
+    svi_fleet_groups_drop(root, entry);
     svi_engine_free(&entry->engine);
+    svi_key_queue_leave(&f->queue, entry);
     svi_fleet_leave(f, entry);
     svi_fleet_uncache(f, entry);
     svi_key_table_remove(f->table, entry);
@@ -131,9 +141,9 @@ static void fleet_remove(struct svi_engine *root, struct svi_key_entry *entry) {
 void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figures) {
     const struct svi_metrics_sums sums = svi_metrics_sums(e->metrics);
     const struct svi_drift_stage *drift = &e->quality_stage.drift;
-    figures->rows = e->counters.of[SVI_COUNTER_SEEN].count;
-    figures->labelled = e->counters.of[SVI_COUNTER_LABELLED].count;
-    figures->refused = e->counters.of[SVI_COUNTER_REFUSED].count;
+    figures->rows = e->kept[SVI_KEPT_SEEN];
+    figures->labelled = e->kept[SVI_KEPT_LABELLED];
+    figures->refused = e->kept[SVI_KEPT_REFUSED];
     figures->judged = sums.judged;
     figures->right = sums.right;
     figures->squares = sums.squares;
@@ -141,6 +151,8 @@ void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figur
     figures->alerts = (int32_t)(e->novelty->alert.opened + drift->opened + e->rules->opened);
     figures->open = (int32_t)e->novelty->alert.open + (int32_t)drift->open + svi_rules_open(e->rules);
     figures->deadline = svi_engine_deadline(e);
+    figures->quiet = isinf(figures->deadline) ? 0 : svi_rules_quiet(e->rules);
+    svi_fleet_finds(e, &figures->finds);
     figures->out_of_memory = svi_engine_out_of_memory(e);
 }
 
@@ -212,14 +224,25 @@ int64_t svi_engine_key_count(const svi_engine *e) {
     return e->of->fleet ? svi_key_table_count(e->of->fleet->table) : 0;
 }
 
+int64_t svi_engine_unkeyed(const svi_engine *e) {
+    return e->kept[SVI_KEPT_SEEN];
+}
+
 void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry,
                     const struct svi_key_figures *figures, bool sample, double now) {
-    if (!entry)
+    if (!entry) {
+        struct svi_key_finds own;
+        svi_fleet_finds(root, &own);
+        svi_fleet_find_alike(root, &root->of->fleet->found, &own);
+        root->of->fleet->found = own;
         return;
+    }
     root->of->fleet->seen += figures->rows - entry->last.rows;
+    svi_fleet_find_alike(root, &entry->last.finds, &figures->finds);
     fleet_add(&root->of->fleet->total, &entry->last, figures);
     root->out_of_memory = root->out_of_memory || figures->out_of_memory;
     entry->last = *figures;
+    svi_fleet_queue(root->of->fleet, entry);
     if (sample) {
         entry->heard = now;
         svi_key_table_hear(root->of->fleet->table, entry);
@@ -246,11 +269,17 @@ void svi_fleet_done_here(struct svi_engine *root, struct svi_key_entry *entry, b
     struct svi_key_figures figures;
     if (!entry)
         return;
+    root->of->columns = svi_engine_features(entry->engine);
     svi_fleet_figures(entry->engine, &figures);
     svi_fleet_done(root, entry, &figures, sample, now);
 }
 
 /* ---- what comes in */
+
+static svs_code fleet_fail_missing(bool labels, svs_error *err) {
+    return svi_fail(err, SVS_MISSING_KEY, "%s needs the key of its sample: '' where it has none",
+                    labels ? "label" : "forget");
+}
 
 /* Of which key is it, and is it about a sample that came before? */
 static svs_code fleet_read(const struct svi_envelope *env, char *key, bool *about, svs_error *err) {
@@ -258,10 +287,8 @@ static svs_code fleet_read(const struct svi_envelope *env, char *key, bool *abou
     const bool labels = svi_element_is(el, SVI_KEY_OP, "label");
     svs_code code = svi_element_key(el, key, err);
     *about = labels || svi_element_is(el, SVI_KEY_OP, "forget");
-    if (code == SVS_OK && *about && !svi_element_has(el, SVI_KEY_KEY))
-        return svi_fail(err, SVS_MISSING_KEY, "%s needs the key of its sample: '' where it has none",
-                        labels ? "label" : "forget");
-    return code;
+    return code == SVS_OK && *about && !svi_element_has(el, SVI_KEY_KEY) ? fleet_fail_missing(labels, err)
+                                                                         : code;
 }
 
 /* The threads, where there are to be any; they begin when they are first needed. */
@@ -269,7 +296,8 @@ static struct svi_crew *fleet_crew(struct svi_engine *root) {
     if (!root->open || !svi_engine_has_crew(root))
         return NULL;
     if (!root->of->crew) {
-        root->of->crew = svi_crew_new((int)root->s->threads);
+        root->of->crew =
+            svi_crew_new(root->s, root->s->threads < SVI_CREW_MOST ? (int)root->s->threads : SVI_CREW_MOST);
         root->of->later = root->of->crew != NULL;
     }
     return root->of->crew;
@@ -329,7 +357,8 @@ static void fleet_forget_idle(struct svi_engine *root, const char *key, double n
 }
 
 void svi_fleet_couple(struct svi_engine *root) {
-    (void)root;
+    svi_fleet_prior_couple(root);
+    svi_fleet_share_out(root);
 }
 
 static void fleet_take(struct svi_engine *root, struct svi_envelope *env, double now, struct svi_receipt *r) {
@@ -345,7 +374,7 @@ static void fleet_take(struct svi_engine *root, struct svi_envelope *env, double
     fleet_forget_idle(root, code == SVS_OK ? key : "", now);
     if (code == SVS_OK && !(e = svi_fleet_find(root, key, !about, owner, &entry, &err))) {
         code = err.code;
-        fleet_lose(root, entry, &err);
+        svi_fleet_lose(root, entry, &err);
         entry = NULL;
     }
     if (code == SVS_OK && entry && (code = svi_fleet_touch(root, entry, &err)) == SVS_OK)
@@ -354,6 +383,7 @@ static void fleet_take(struct svi_engine *root, struct svi_envelope *env, double
         svi_crew_hand(root, entry, env, now))
         return;
     svi_crew_settle(root);
+    root->of->fleet->arrival = now;
     if (code != SVS_OK) {
         svi_envelope_pass(env);
         e = root;
@@ -381,7 +411,10 @@ static svs_code fleet_move_row(const struct svi_engine *e, struct svi_message *m
         return SVS_OK;
     if (m->kind == SVI_NAMED)
         return svi_fail(err, SVS_NOT_SUPPORTED, "rows of this format cannot have keys: use CSV or JSON");
-    memcpy(row, m->x, (size_t)m->d * sizeof *row);
+    if (svi_shape_fits(&e->schema.shape, m, err) != SVS_OK)
+        return err->code;
+    if (m->x != row)
+        memcpy(row, m->x, (size_t)m->d * sizeof *row);
     m->x = row;
     for (; m->kind == SVI_SPARSE && m->d < e->schema.shape.d; m->d++)
         row[m->d] = 0;
@@ -395,20 +428,23 @@ svs_code svi_fleet_take_row(struct svi_engine *root, struct svi_message *m, cons
     struct svi_engine *e = NULL;
     svs_code code = SVS_OK;
     svi_crew_settle(root);
+    root->of->fleet->arrival = now;
     if (m->key.kind == SVS_STR && m->key.length > SVS_KEY_MAX)
         code = svi_fail(err, SVS_BAD_KEY, "the key has %u bytes: at most %d are taken", m->key.length,
                         SVS_KEY_MAX);
+    else if (m->key.kind == SVS_NONE && m->op != SVI_LEARN)
+        code = fleet_fail_missing(m->op == SVI_LABEL, err);
     else if (m->key.kind == SVS_STR)
         snprintf(key, sizeof key, "%.*s", (int)m->key.length, m->key.as.s);
     fleet_forget_idle(root, key, now);
-    if (code == SVS_OK && !(e = svi_fleet_find(root, key, true, 0, &entry, err))) {
+    if (code == SVS_OK && !(e = svi_fleet_find(root, key, m->op == SVI_LEARN, 0, &entry, err))) {
         code = err->code;
-        fleet_lose(root, entry, err);
+        svi_fleet_lose(root, entry, err);
         entry = NULL;
     }
     if (code == SVS_OK && entry && (code = svi_fleet_touch(root, entry, err)) == SVS_OK)
         e = entry->engine;
-    if (code == SVS_OK && e != root)
+    if (code == SVS_OK)
         code = fleet_move_row(e, m, err);
     if (code == SVS_OK)
         code = svi_engine_row(e, m, bytes, length, now, err);

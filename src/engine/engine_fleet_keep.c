@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "engine/engine_internal.h"
+#include "learner/learner_prior.h"
 #include "store/key_record.h"
 
 #define BATCH      16                    /* keys of one write */
@@ -160,12 +161,17 @@ svs_code svi_fleet_change(struct svi_engine *root, struct svi_key_entry *n, svs_
 }
 
 svs_code svi_fleet_end(struct svi_engine *root, struct svi_key_entry *n, svs_error *err) {
-    struct svi_fleet_kept *k = &root->of->fleet->kept;
+    struct svi_fleet *f = root->of->fleet;
+    struct svi_fleet_kept *k = &f->kept;
     struct svi_key_record r = {.number = n->number, .gone = true};
+    if (svi_fleet_prior_end(root, n, err) != SVS_OK)
+        return err->code;
     if (k->saving && k->failed == SVS_OK && key_pending(k, n)) {
         svi_crew_settle(root); /* its thread may be at work where it does */
         keep_image(root, n);
     }
+    if (svi_fleet_end_alerts(root, n, err) != SVS_OK)
+        return err->code;
     if (k->files && n->place.file > 0) {
         memcpy(r.name, n->name, n->length + 1u);
         if (svi_key_record_append(&k->gone.records, &r, 0, err) != SVS_OK)
@@ -174,6 +180,8 @@ svs_code svi_fleet_end(struct svi_engine *root, struct svi_key_entry *n, svs_err
         k->alive -= n->place.size;
     }
     list_leave(k, n);
+    if (f->prior)
+        svi_learner_count_held(n->engine->learner, -1);
     return SVS_OK;
 }
 
@@ -415,5 +423,7 @@ void svi_fleet_files_archive(struct svi_archive *a, struct svi_engine *root) {
         code = svi_key_table_sort(f->table, a->err);
     for (struct svi_key_entry *n = svi_key_table_first(f->table); n && code == SVS_OK; n = n->after)
         code = svi_fleet_join_entered(f, n, a->err);
+    if (code == SVS_OK)
+        (void)svi_fleet_queue_all(f, a->err);
     f->sum = k->sum;
 }

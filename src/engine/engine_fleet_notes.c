@@ -141,6 +141,11 @@ svs_code svi_fleet_touch(struct svi_engine *root, struct svi_key_entry *entry, s
     const struct svi_note *config = NULL;
     if (svi_fleet_change(root, entry, err) != SVS_OK)
         return err->code;
+    if (entry->rests != (uint32_t)f->rests && entry->engine->rules != &root->of->no_rules) {
+        svi_crew_settle(root); /* rows of before may be on their way */
+        svi_rules_rest(entry->engine->rules);
+    }
+    entry->rests = (uint32_t)f->rests;
     if (entry->note == f->noted)
         return SVS_OK;
     svi_crew_settle(root); /* what it has to say comes after what was before */

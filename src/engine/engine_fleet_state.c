@@ -44,6 +44,8 @@ static void key_hash(const struct svi_key_entry *n, const uint8_t *hashed, size_
     hash_number(&state, n->owner);
     hash_number(&state, (uint64_t)n->begun);
     hash_number(&state, n->note);
+    hash_number(&state, n->rests);
+    hash_number(&state, n->told);
     XXH3_128bits_update(&state, hashed, size);
     XXH128_canonicalFromHash(&hash, XXH3_128bits_digest(&state));
     memcpy(out, hash.digest, sizeof hash.digest);
@@ -220,8 +222,10 @@ svs_code svi_fleet_record(struct svi_engine *root, struct svi_key_entry *n, stru
     struct svi_key_record r = {.number = n->number,
                                .owner = n->owner,
                                .note = n->note,
+                               .rests = n->rests,
                                .begun = n->begun,
                                .heard = n->heard,
+                               .told = n->told,
                                .turn = n->turn,
                                .last = n->last};
     memcpy(r.name, n->name, n->length + 1u);
@@ -251,6 +255,8 @@ svs_code svi_fleet_add_up(struct svi_engine *root, svs_error *err) {
 void svi_fleet_enter(struct svi_key_entry *n, const struct svi_key_record *r) {
     n->number = r->number;
     n->note = r->note;
+    n->told = r->told;
+    n->rests = r->rests;
     n->begun = r->begun;
     n->last = r->last;
     n->heard = r->heard;
@@ -318,6 +324,8 @@ void svi_fleet_archive(struct svi_archive *a, struct svi_engine *root) {
     svi_archive_int64(a, "seen", &f->seen, 0, INT64_MAX / 4);
     svi_archive_int64(a, "taken", &f->taken, 0, INT64_MAX / 4);
     svi_archive_uint64(a, "begun", &f->begun);
+    svi_fleet_pool_archive(a, f);
+    svi_archive_uint64(a, "rests", &f->rests);
     svi_fleet_notes_archive(a, root);
 }
 
@@ -342,8 +350,8 @@ void svi_fleet_states_archive(struct svi_archive *a, struct svi_engine *root) {
         fleet_archive_one(a, root, svi_archive_loading(a) ? NULL : n);
         n = n ? n->after : NULL;
     }
-    if (svi_archive_loading(a) && svi_archive_ok(a))
-        svi_key_table_sort(f->table, a->err);
+    if (svi_archive_loading(a) && svi_archive_ok(a) && svi_key_table_sort(f->table, a->err) == SVS_OK)
+        (void)svi_fleet_queue_all(f, a->err);
 }
 
 void svi_fleet_sum_archive(struct svi_archive *a, struct svi_engine *root) {

@@ -124,14 +124,14 @@ void svi_crew_free(struct svi_crew **crew) {
     *crew = NULL;
 }
 
-struct svi_crew *svi_crew_new(int hands) {
+struct svi_crew *svi_crew_new(const struct svi_settings *s, int hands) {
     svs_error err;
     struct svi_crew *c = svi_alloc(sizeof *c + (size_t)hands * sizeof c->hand[0]);
     bool good = c && (c->task = svi_alloc_array(CREW_TASKS, sizeof *c->task));
     for (int i = 0; good && i < hands; i++) {
         c->hands++;
         c->hand[i].crew = c;
-        good = (c->hand[i].scratch = svi_engine_scratch_new(true, &err)) &&
+        good = (c->hand[i].scratch = svi_engine_scratch_new(s, &err)) &&
                (c->hand[i].task = svi_alloc_array(CREW_TASKS, sizeof(uint32_t))) &&
                (c->hand[i].follower = svi_follower_new("the keys", crew_piece, &c->hand[i], &err));
     }
@@ -146,6 +146,7 @@ struct svi_crew *svi_crew_new(int hands) {
 static void crew_close(struct svi_engine *root, struct crew_task *t) {
     struct svi_recorded r;
     size_t at = 0;
+    root->of->fleet->arrival = t->now;
     while (svi_event_recorded(&t->events, &at, &r))
         svi_send(t->engine, &r.event);
     if (t->receipt && t->code == SVS_OK) {
@@ -229,7 +230,7 @@ bool svi_crew_hand(struct svi_engine *root, struct svi_key_entry *entry, struct 
     t->engine = entry->engine;
     t->now = now;
     t->receipt = root->of->receipt;
-    t->hand = (int)(entry->hash % (uint64_t)c->hands);
+    t->hand = svi_fleet_part(entry->hash) % c->hands;
     struct crew_hand *h = &c->hand[t->hand];
     h->task[h->given++ % CREW_TASKS] = (uint32_t)(c->given++ % CREW_TASKS);
     if (h->given - h->offered >= CREW_LOT)

@@ -29,9 +29,11 @@ static void follow_alert(struct svi_engine *e, uint64_t n) {
     const enum svi_alert_change change = (enum svi_alert_change)svi_novelty_queue_row(e->queue, n)->change;
     struct svi_message m = svi_novelty_queue_message(e->queue, n);
     struct svi_alert_report report;
+    char subject[SVI_SUBJECT];
     m.id = p->id;
     follow_publish(e, n);
-    if (svi_novelty_report(e->novelty, &m, &e->schema, e->s->stream, p->ts, change, &report))
+    if (svi_novelty_report(e->novelty, &m, &e->schema, svi_engine_subject(e, subject), p->ts, change,
+                           &report))
         svi_publish_alert(e, &report, p->ts);
     svi_novelty_stage_learn(e->novelty, &m);
 }

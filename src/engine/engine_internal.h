@@ -2,6 +2,7 @@
 #ifndef SVI_ENGINE_INTERNAL_H
 #define SVI_ENGINE_INTERNAL_H
 
+#include "alerts/budget_pool.h"
 #include "alerts/rules.h"
 #include "base/archive.h"
 #include "bank/bank.h"
@@ -9,7 +10,9 @@
 #include "refit/refit_policy.h"
 #include "stats/counters.h"
 #include "engine/engine.h"
+#include "fleet/alert_groups.h"
 #include "fleet/key_cache.h"
+#include "fleet/key_queue.h"
 #include "fleet/key_table.h"
 #include "store/key_files.h"
 #include "stats/metrics.h"
@@ -36,10 +39,13 @@ struct svi_held_settings {
 struct svi_engine_scratch {
     struct svi_learner_scratch *learner; /* NULL: those who use it have their own */
     struct svi_figure quality[SVI_METRICS_FIGURES + SVI_PROBABILITY_FIGURES];
+    struct svi_members_said said; /* by the members, of the sample at hand */
+    struct svi_novelty_rooms novelty;
+    struct svi_shape_room row; /* of the sample at hand; empty: those who use it have their own */
 };
 
-/* `keyed`: for engines of keys. NULL: SVS_NO_MEMORY. */
-struct svi_engine_scratch *svi_engine_scratch_new(bool keyed, svs_error *err);
+/* For engines with these settings, of keys or not. NULL: SVS_NO_MEMORY. */
+struct svi_engine_scratch *svi_engine_scratch_new(const struct svi_settings *s, svs_error *err);
 void svi_engine_scratch_free(struct svi_engine_scratch **s);
 
 /* The engine of a key, which nobody is calling, goes on with this one: nobody may be using the one that it
@@ -72,12 +78,30 @@ struct svi_stream {
     double started;                /* arrival clock at the first call, NAN before */
     double rate_since;             /* arrival clock at the last stats */
     int64_t rate_seen;
+    double rate;                  /* samples a second, smoothed; NAN: not known yet */
+    struct svi_counters counters; /* of the engine whose figures were asked for last */
     struct svi_figure gauges[SVI_GAUGES_MAX];
     int gauge_count;
     struct svi_figure figures[SVI_FIGURES_MAX];
+    int columns;                         /* of the key that was the last to begin; 0: none has */
     struct svi_engine_scratch *scratch;  /* of its own thread */
     struct svi_novelty_stage no_novelty; /* of each key where it is off: nothing changes them */
     struct svi_rules no_rules;
+    struct svi_refit_policy no_refit; /* likewise */
+};
+
+/* What an engine counts itself; the other counters are found in its parts when figures are asked for. */
+enum svi_kept_counter {
+    SVI_KEPT_SEEN,
+    SVI_KEPT_LABELLED,
+    SVI_KEPT_REFUSED,
+    SVI_KEPT_DUPLICATES,
+    SVI_KEPT_DROPPED_MISSING,
+    SVI_KEPT_CARRIED_MISSING,
+    SVI_KEPT_FILLED_MISSING,
+    SVI_KEPT_PUBLISHED_MODELS,
+    SVI_KEPT_PUBLISHED_SCORES,
+    SVI_KEPT_COUNT
 };
 
 struct svi_engine {
@@ -90,17 +114,17 @@ struct svi_engine {
     svs_learner *learner;
     svi_bank *bank;                       /* method auto; else NULL */
     double *host_scores;                  /* room for the scores of the host, where there is a bank */
-    struct svi_members_said said;         /* by the members, of the sample at hand */
     struct svi_bank_weights bank_weights; /* of what is published of it */
     int linear; /* the member of it whose linear model was the best before the sample at hand */
     svi_metrics *metrics;
-    struct svi_refit_policy refit;     /* in the background */
+    struct svi_refit_policy *refit;    /* in the background */
     struct svi_novelty_stage *novelty; /* and alerts */
     struct svi_novelty_queue *queue;   /* to the thread that judges it; NULL = there is none (yet) */
     bool two_threads;                  /* there is to be one, when novelty is first judged */
     bool open;                         /* svi_engine_leave_open */
     struct svi_quality_stage quality_stage;
     struct svi_rules *rules;
+    bool unplaced;     /* svi_engine_place failed */
     bool rules_follow; /* they are of the columns as they are, as far as their number tells, and */
     int rules_names;   /* with that number of names */
     int rules_d;
@@ -124,7 +148,8 @@ struct svi_engine {
     bool keeps_model;            /* the bytes of the last model event, numbered as it went out: */
     struct svi_bytes last_model; /* empty: none did */
 
-    struct svi_counters counters;
+    int64_t kept[SVI_KEPT_COUNT];
+    int64_t refused[SVS_CODE_COUNT];
     int64_t out_of_memory_before; /* refusals for want of memory when it was unmuted, and those of others */
     bool out_of_memory;           /* a refit was not taken over for want of memory */
 };
@@ -281,16 +306,25 @@ struct svi_fleet {
     svi_key_table *table;
     int64_t seen; /* samples of all keys but "" */
     struct svi_fleet_total total;
-    int64_t taken;                       /* elements and rows that came, of all keys, refused ones too */
-    uint64_t begun;                      /* keys so far */
-    struct svi_note *notes;              /* those that some key does not know of, and the newest */
-    uint64_t noted, dropped;             /* so far; of these before the first of `notes` */
-    size_t note_room;                    /* places in `notes` */
-    svi_key_cache *cache;                /* of those out of memory; made when it is first needed */
-    char *folder;                        /* for it; NULL: that of temporary files */
+    int64_t taken;               /* elements and rows that came, of all keys, refused ones too */
+    uint64_t begun;              /* keys so far */
+    uint64_t rests;              /* times that all sources had gone */
+    struct svi_key_queue queue;  /* of those that time alone will make something of */
+    int64_t desks;               /* that share alert.budget, and ... */
+    double asked;                /* ... the factor of their levels: as of the last coupling; 0: none yet */
+    struct svi_budget_pool pool; /* of them */
+    svi_alert_groups *groups;    /* alerts of one cause */
+    double arrival;              /* of the input in hand */
+    struct svi_key_finds found;  /* of the root, as of its last sample */
+    struct svi_note *notes;      /* those that some key does not know of, and the newest */
+    uint64_t noted, dropped;     /* so far; of these before the first of `notes` */
+    size_t note_room;            /* places in `notes` */
+    svi_key_cache *cache;        /* of those out of memory; made when it is first needed */
+    char *folder;                /* for it; NULL: that of temporary files */
     struct svi_bytes raw, state, packed; /* room */
     struct svi_key_sum sum;              /* of those that were archived last */
     struct svi_fleet_kept kept;
+    struct svi_fleet_prior *prior;      /* NULL: it is off */
     struct svi_key_entry *silent;       /* the one that was silent the longest when it was looked at last, */
     uint64_t silent_turn, silent_noted; /* and whether that is so still; */
     double silent_since;                /* svi_fleet_heard of it */
@@ -309,6 +343,9 @@ static inline bool svi_engine_is_root(const struct svi_engine *e) {
  * svi_engine_new. */
 struct svi_engine *svi_engine_new_key(struct svi_engine *root, struct svi_settings *s, const char *key,
                                       svs_error *err);
+
+/* A key could not be brought back for what it was to take (svs_code of *err): a restart repeats that. */
+void svi_fleet_lose(struct svi_engine *root, const struct svi_key_entry *entry, const svs_error *err);
 
 /* The table of keys; frees them all. */
 svs_code svi_fleet_new(struct svi_engine *root, svs_error *err);
@@ -352,6 +389,51 @@ void svi_fleet_fetch(const struct svi_engine *const *engine, int count); /* NULL
 
 /* What all keys come to takes effect in each of them: nobody is at work. */
 void svi_fleet_couple(struct svi_engine *root);
+
+/* ---- engine_fleet_time.c: what time brings about in keys */
+
+/* When the first of them falls due, INFINITY: none will; those that are due hear of it, in order, some at a
+ * time: the others are due still. */
+double svi_fleet_deadline(const struct svi_engine *root);
+void svi_fleet_pass(struct svi_engine *root, double now);
+
+/* All sources have gone. */
+void svi_fleet_rest(struct svi_engine *root);
+
+/* Its figures are others; all of them are there: SVS_NO_MEMORY. */
+void svi_fleet_queue(struct svi_fleet *f, struct svi_key_entry *entry);
+svs_code svi_fleet_queue_all(struct svi_fleet *f, svs_error *err);
+
+/* ---- engine_fleet_alerts.c: alerts of all keys together */
+
+/* Before anything that sets the level of an alert: the engine's share of alert.budget is that of now. */
+void svi_fleet_share(struct svi_engine *e);
+
+/* What an engine's desk has found since it was asked last goes to all of them. */
+void svi_fleet_find_alike(struct svi_engine *root, const struct svi_key_finds *before,
+                          const struct svi_key_finds *now);
+void svi_fleet_finds(const struct svi_engine *e, struct svi_key_finds *out);
+void svi_fleet_pool_archive(struct svi_archive *a, struct svi_fleet *f);
+
+/* Those that there are share it from here on. */
+void svi_fleet_share_out(struct svi_engine *root);
+
+/* ---- engine_fleet_groups.c: alerts of one cause in many keys */
+
+/* An alert event of an engine goes out, or becomes part of one of another key. */
+void svi_fleet_tell_alert(struct svi_engine *e, const struct svi_event *event);
+
+/* When a group is to be told of again, INFINITY: none is; those that are due are; the arrival clock was
+ * moved; a key is going to be no more. */
+double svi_fleet_groups_due(const struct svi_fleet *f);
+void svi_fleet_groups_pass(struct svi_engine *root, double now);
+void svi_fleet_groups_move(struct svi_fleet *f, double step);
+void svi_fleet_groups_drop(struct svi_engine *root, struct svi_key_entry *entry);
+
+/* Its alerts end before that; it may have to come back for it. Codes of svi_fleet_return. */
+svs_code svi_fleet_end_alerts(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err);
+
+/* ---- engine_fleet.c again */
 
 /* A key goes, with its engine. SVS_UNKNOWN_KEY. */
 svs_code svi_fleet_drop(struct svi_engine *root, const char *key, svs_error *err);
@@ -416,13 +498,42 @@ void svi_fleet_totals_archive(struct svi_archive *a, struct svi_engine *root);
 void svi_fleet_states_archive(struct svi_archive *a, struct svi_engine *root);
 void svi_fleet_sum_archive(struct svi_archive *a, struct svi_engine *root);
 
+/* ---- engine_fleet_prior.c: what all keys hold, as a prior of each */
+
+#define SVI_FLEET_PARTS 32 /* of the keys, by their hash */
+struct svi_fleet_prior;
+
+static inline int svi_fleet_part(uint64_t hash) {
+    return (int)(hash % SVI_FLEET_PARTS);
+}
+
+/* Off (f->prior NULL) if the setting key.prior is 0. SVS_NO_MEMORY. */
+svs_code svi_fleet_prior_new(struct svi_engine *root, svs_error *err);
+void svi_fleet_prior_free(struct svi_fleet *f);
+
+/* A new engine of a key takes part. SVS_NO_MEMORY. */
+svs_code svi_fleet_prior_join(struct svi_engine *e, svs_error *err);
+
+/* The d features that the learner has by now are known to it; and one that has become another. SVS_NO_MEMORY.
+ */
+svs_code svi_engine_place(struct svi_engine *e, int d, svs_error *err);
+svs_code svi_engine_place_again(struct svi_engine *e, int feature, svs_error *err);
+
+/* A key that is going to be no more is in memory after it, and nobody is at work. Codes of svi_fleet_return.
+ */
+svs_code svi_fleet_prior_end(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err);
+
+/* Of what all keys hold now a new prior is made; nobody is at work. */
+void svi_fleet_prior_couple(struct svi_engine *root);
+void svi_fleet_prior_archive(struct svi_archive *a, struct svi_engine *root);
+
 /* ---- engine_fleet_threads.c: the keys on several threads */
 
-#define SVI_CREW_MOST 64 /* threads */
+#define SVI_CREW_MOST SVI_FLEET_PARTS /* threads */
 struct svi_crew;
 
 /* NULL: no memory, or no thread. */
-struct svi_crew *svi_crew_new(int hands);
+struct svi_crew *svi_crew_new(const struct svi_settings *s, int hands);
 void svi_crew_stop(
     struct svi_crew *crew); /* nobody works any more; what was not taken up is lost. NULL is fine */
 void svi_crew_free(struct svi_crew **crew); /* after the engines that it worked with */
@@ -482,6 +593,16 @@ void svi_engine_rules_configure(struct svi_engine *e);
 
 /* All that they know goes; alerts end. */
 void svi_engine_rules_forget(struct svi_engine *e);
+
+/* All open alerts end, of whatever kind, and say why. */
+void svi_engine_end_alerts(struct svi_engine *e, const char *why);
+
+/* Time passes for this engine alone. */
+void svi_engine_rules_pass(struct svi_engine *e, double now);
+
+/* What lines for people begin with: the stream, and its key. */
+#define SVI_SUBJECT (SVI_STREAM_MAX + SVS_KEY_MAX + 2)
+const char *svi_engine_subject(const struct svi_engine *e, char out[SVI_SUBJECT]);
 
 /* What follows from svi_settings_old. */
 void svi_engine_repeat_old(struct svi_engine *e);

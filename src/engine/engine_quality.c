@@ -8,7 +8,7 @@ void svi_engine_class_table(svi_engine *e, bool matrices, struct svi_class_table
 }
 
 void svi_engine_standing(svi_engine *e, struct svi_engine_standing *out) {
-    const struct svi_refit_policy *p = &e->refit;
+    const struct svi_refit_policy *p = e->refit;
     int64_t won = 0, lost = 0;
     *out = (struct svi_engine_standing){.baseline.commonest_class = -1};
     if (!e->quality_stage.on)

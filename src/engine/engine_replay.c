@@ -20,15 +20,15 @@ void svi_engine_mute(svi_engine *e, bool muted) {
     e->of->muted = muted;
     if (muted)
         return;
-    e->of->started = e->of->rate_since = e->counters.of[SVI_COUNTER_RATE].number = NAN;
-    e->of->rate_seen = e->counters.of[SVI_COUNTER_SEEN].count;
-    e->out_of_memory_before = e->counters.refused[SVS_NO_MEMORY];
+    e->of->started = e->of->rate_since = e->of->rate = NAN;
+    e->of->rate_seen = e->kept[SVI_KEPT_SEEN];
+    e->out_of_memory_before = e->refused[SVS_NO_MEMORY];
 }
 
 bool svi_engine_out_of_memory(const svi_engine *e) {
     const struct svi_fleet *f = svi_engine_is_root(e) ? e->of->fleet : NULL;
     return e->out_of_memory || (f && f->lost.code != SVS_OK) ||
-           e->counters.refused[SVS_NO_MEMORY] > e->out_of_memory_before;
+           e->refused[SVS_NO_MEMORY] > e->out_of_memory_before;
 }
 
 svs_code svi_engine_lost_key(const svi_engine *e, svs_error *err) {
@@ -59,12 +59,12 @@ void svi_engine_set_fsync_generation(svi_engine *e, uint64_t fsync_generation, u
 }
 
 svs_code svi_engine_refit_repeat(svi_engine *e, const void *record, size_t size, svs_error *err) {
-    svs_code code = svi_refit_policy_repeat(&e->refit, e->learner, record, size, err);
+    svs_code code = svi_refit_policy_repeat(e->refit, e->learner, record, size, err);
     if (code == SVS_OK)
         svi_engine_refit_give(e);
     return code;
 }
 
 void svi_engine_refit_restart(svi_engine *e) {
-    svi_refit_policy_restart(&e->refit, e->learner, e->counters.of[SVI_COUNTER_SEEN].count);
+    svi_refit_policy_restart(e->refit, e->learner, e->kept[SVI_KEPT_SEEN]);
 }

@@ -32,12 +32,12 @@ static void exchange_bytes(void *one, void *other, size_t size) {
 }
 
 static svs_code check_then(const struct svi_engine *e, const struct svi_engine *then, svs_error *err) {
-    if ((e->refit.state == SVI_REFIT_OFF) != (then->refit.state == SVI_REFIT_OFF))
+    if ((e->refit->state == SVI_REFIT_OFF) != (then->refit->state == SVI_REFIT_OFF))
         return svi_fail(err, SVS_UNAVAILABLE,
                         "refits were %s then and are %s now (settings refit and window): to go back, first "
                         "`svmstream ctl config` with refit as it was then",
-                        then->refit.state == SVI_REFIT_OFF ? "off" : "on",
-                        then->refit.state == SVI_REFIT_OFF ? "on" : "off");
+                        then->refit->state == SVI_REFIT_OFF ? "off" : "on",
+                        then->refit->state == SVI_REFIT_OFF ? "on" : "off");
     return SVS_OK;
 }
 
@@ -85,7 +85,7 @@ static void end_alerts(struct svi_engine *e, struct svi_engine *then) {
         svi_publish_alert(e, &report, e->event_ts);
     svi_engine_rules_forget(e);
     svi_rules_end(then->rules);
-    memset(then->rules->alerts, 0, sizeof then->rules->alerts);
+    svi_rules_drop_alerts(then->rules);
     then->rules->opened = e->rules->opened;
     then->rules->arrived = e->rules->arrived;
     drift->open = false;
@@ -101,16 +101,20 @@ static void end_alerts(struct svi_engine *e, struct svi_engine *then) {
 
 void svi_engine_go_back(svi_engine *e, svi_engine **then, const char *reason, double now) {
     struct svi_engine *t = *then;
-    const int64_t seen = e->counters.of[SVI_COUNTER_SEEN].count;
+    const int64_t seen = e->kept[SVI_KEPT_SEEN];
     svi_engine_settle(e);
     svi_engine_settle(t);
     if (t->time > e->time) /* the clock was moved back since */
         svi_engine_move_times(t, -INFINITY, e->time - t->time);
     end_alerts(e, t);
     svi_learner_pass_version(t->learner, svs_learner_version(e->learner));
-    svi_refit_policy_go_back(&e->refit, e->learner, &t->refit, t->learner, seen, e->time);
+    svi_refit_policy_go_back(e->refit, e->learner, t->refit, t->learner, seen, e->time);
     for (size_t i = 0; i < sizeof goes_back / sizeof *goes_back; i++)
         exchange_bytes((char *)e + goes_back[i].offset, (char *)t + goes_back[i].offset, goes_back[i].size);
+    if (e->scratch->row.row) {
+        svi_shape_use_room(&e->schema.shape, &e->scratch->row);
+        svi_shape_use_room(&t->schema.shape, &t->scratch->row);
+    }
     svi_quality_stage_moved(&e->quality_stage);
     if (e->queue)
         e->queue->stage = e->novelty;

@@ -2,20 +2,49 @@
  * thread judges novelty.
  */
 #include <math.h>
+#include <string.h>
 
 #include "alerts/rule_report.h"
 #include "engine/engine_internal.h"
 
-static void rules_tell(struct svi_engine *e, svs_value id, double ts) {
+const char *svi_engine_subject(const struct svi_engine *e, char out[SVI_SUBJECT]) {
+    if (!e->key || !e->key[0])
+        return e->s->stream;
+    char *end = stpcpy(out, e->s->stream);
+    *end = ' ';
+    strcpy(end + 1, e->key);
+    return out;
+}
+
+/* `ended`: as in svi_rule_about. */
+static void rules_tell_all(struct svi_engine *e, svs_value id, double ts, const char *ended) {
     struct svi_rule_report report;
+    char subject[SVI_SUBJECT];
     struct svi_event event = {.topic = SVI_TOPIC_ALERT, .ts = ts};
     if (svi_rules_pending(e->rules))
         svi_engine_settle(e); /* alerts are numbered as they come */
-    while (svi_rule_report(e->rules, &e->schema, e->s->stream, id, ts, &e->quality_stage.drift.episodes.count,
-                           &report)) {
+    const struct svi_rule_about about = {svi_engine_subject(e, subject), e->key && e->key[0], id, ts, ended};
+    while (svi_rule_report(e->rules, &e->schema, &about, &e->quality_stage.drift.episodes.count, &report)) {
         event.as.alert = report.event;
         svi_publish(e, &event);
     }
+}
+
+static void rules_tell(struct svi_engine *e, svs_value id, double ts) {
+    rules_tell_all(e, id, ts, NULL);
+}
+
+void svi_engine_end_alerts(struct svi_engine *e, const char *why) {
+    struct svi_alert_report report;
+    char subject[SVI_SUBJECT];
+    if (svi_drift_stage_end(&e->quality_stage.drift, svi_engine_subject(e, subject), why, &report))
+        svi_publish_alert(e, &report, e->event_ts);
+    if (svi_novelty_report_end(e->novelty, svi_engine_subject(e, subject), why, &report))
+        svi_publish_alert(e, &report, e->event_ts);
+    if (e->rules == &e->of->no_rules)
+        return;
+    svi_rules_end(e->rules);
+    rules_tell_all(e, svs_none(), e->event_ts, why);
 }
 
 /* Where the row in hand has no value: what took its place is none, and what a map leaves out neither. */
@@ -70,13 +99,21 @@ void svi_engine_rules_forget(struct svi_engine *e) {
     e->rules_follow = false;
 }
 
+void svi_engine_rules_pass(struct svi_engine *e, double now) {
+    svi_rules_pass(e->rules, now);
+    rules_tell(e, svs_none(), now);
+}
+
 double svi_engine_deadline(const svi_engine *e) {
-    return svi_rules_deadline(e->rules);
+    return fmin(svi_rules_deadline(e->rules), svi_fleet_deadline(e));
 }
 
 void svi_engine_pass(svi_engine *e, double now) {
-    svi_rules_pass(e->rules, now);
-    rules_tell(e, svs_none(), now);
+    svi_engine_settle(e);
+    if (e->of->fleet)
+        e->of->fleet->arrival = now;
+    svi_engine_rules_pass(e, now);
+    svi_fleet_pass(e, now);
 }
 
 void svi_engine_begin(svi_engine *e, double now) {

@@ -7,6 +7,7 @@
 #include "base/fail.h"
 #include "engine/engine_internal.h"
 #include "learner/learner_held.h"
+#include "learner/learner_prior.h"
 #include "learner/leave_one_out.h"
 #include "wire/decode.h"
 
@@ -99,6 +100,8 @@ svs_code svi_engine_tune(svi_engine *e, double most, svs_tuning *out, svs_error 
     if (e->bank)
         return svi_fail(err, SVS_UNAVAILABLE,
                         "the members of method auto keep C at 1: it can be chosen with method alsvm");
+    if (svi_learner_has_prior(e->learner))
+        return svi_fail(err, SVS_UNAVAILABLE, "with key.prior there is no C to choose: set key.prior 0");
     const double cost = svi_leave_one_out_cost(e->learner);
     if (cost > most)
         return svi_fail(err, SVS_LIMIT,

@@ -108,8 +108,7 @@ static svs_code take_over(struct svi_engine *e, const svs_model *m, svs_error *e
         fit.d = d;
         fit.W = W;
         fit.b = b;
-        code =
-            svi_refit_policy_load(&e->refit, e->learner, &fit, e->counters.of[SVI_COUNTER_SEEN].count, err);
+        code = svi_refit_policy_load(e->refit, e->learner, &fit, e->kept[SVI_KEPT_SEEN], err);
     }
     svi_free(map);
     svi_free(W);
@@ -124,15 +123,14 @@ svs_code svi_engine_take_model(svi_engine *e, const void *bytes, size_t size, st
     svs_model *m = svs_model_decode(bytes, size, err);
     if (!m)
         return err->code;
-    const int before = e->refit.serve;
-    e->refit.serve = SVI_SERVE_REFIT;
+    const int before = e->refit->serve;
+    e->refit->serve = SVI_SERVE_REFIT;
     svs_code code = take_over(e, m, err);
     if (code != SVS_OK)
-        e->refit.serve = before;
+        e->refit->serve = before;
     snprintf(reason, sizeof reason,
              "a model that was loaded (version %" PRIu64 ", %s) serves after sample %" PRId64, m->version,
-             svi_escape(method, sizeof method, m->method, strlen(m->method)),
-             e->counters.of[SVI_COUNTER_SEEN].count);
+             svi_escape(method, sizeof method, m->method, strlen(m->method)), e->kept[SVI_KEPT_SEEN]);
     svs_model_free(&m);
     if (code != SVS_OK)
         return code;

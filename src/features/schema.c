@@ -59,7 +59,8 @@ static bool schema_listed(const svs_features *list, const char *name, size_t len
 
 svs_code svi_schema_init(struct svi_schema *s, const struct svi_schema_options *o, svs_error *err) {
     *s = (struct svi_schema){.o = *o, .calendar = -1, .calendar_kept = -1};
-    svs_code code = svi_shape_init(&s->shape, o->max_features, o->features, err);
+    svs_code code = o->room ? svi_shape_init_in(o->room, &s->shape, o->features, err)
+                            : svi_shape_init(&s->shape, o->max_features, o->features, err);
     if (code == SVS_OK)
         code = schema_list(&s->categories, "categories", o->categories, err);
     if (code == SVS_OK)

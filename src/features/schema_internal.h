@@ -15,6 +15,7 @@ struct svi_schema_options {
     const char *zone;                          /* NULL: UTC; see calendar.h */
     bool refuse_new;                           /* once a row was taken, no further columns */
     enum svi_missing missing;                  /* the setting */
+    struct svi_shape_room *room; /* of max_features columns, for the row in hand; NULL: one of its own */
     int64_t held_rows; /* a feature changes hands after at least this number of rows without its value */
 };
 

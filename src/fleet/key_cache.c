@@ -40,6 +40,7 @@ struct svi_key_cache {
 static svs_code fail_cache(svs_error *err, const svi_key_cache *c, const char *what, int error) {
     const svs_code code = error == ENOMEM                                        ? SVS_NO_MEMORY
                           : error == ENOSPC || error == EDQUOT || error == EFBIG ? SVS_DISK_FULL
+                          : error == MDB_PAGE_NOTFOUND || error == MDB_CORRUPTED ? SVS_DAMAGED
                                                                                  : SVS_IO;
     return svi_fail(err, code, "the keys that are out of memory cannot be %s in %.150s: %s", what, c->path,
                     mdb_strerror(error));

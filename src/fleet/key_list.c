@@ -19,6 +19,10 @@ static int compare_doubles(double a, double b) {
     return (a > b) - (a < b);
 }
 
+static int compare_alerts(const struct svi_key_entry *a, const struct svi_key_entry *b) {
+    return b->last.open != a->last.open ? b->last.open - a->last.open : b->last.alerts - a->last.alerts;
+}
+
 /* < 0: a is shown before b. */
 static int compare_keys(const struct svi_key_query *q, const struct svi_key_entry *a,
                         const struct svi_key_entry *b) {
@@ -26,7 +30,9 @@ static int compare_keys(const struct svi_key_query *q, const struct svi_key_entr
     switch (q->order) {
     case SVI_KEYS_BY_QUALITY:
         c = (int)isnan(a->last.quality) - (int)isnan(b->last.quality);
-        if (c == 0)
+        if (c == 0 && isnan(a->last.quality))
+            c = compare_alerts(a, b);
+        else if (c == 0)
             c = q->larger_is_better ? compare_doubles(a->last.quality, b->last.quality)
                                     : compare_doubles(b->last.quality, a->last.quality);
         break;
@@ -37,7 +43,7 @@ static int compare_keys(const struct svi_key_query *q, const struct svi_key_entr
         c = (b->last.rows > a->last.rows) - (b->last.rows < a->last.rows);
         break;
     case SVI_KEYS_BY_ALERTS:
-        c = b->last.open != a->last.open ? b->last.open - a->last.open : b->last.alerts - a->last.alerts;
+        c = compare_alerts(a, b);
         break;
     default:
         break;
@@ -49,7 +55,9 @@ static int compare_keys(const struct svi_key_query *q, const struct svi_key_entr
 
 static bool key_matches(const struct svi_key_query *q, const struct svi_key_entry *k) {
     return (q->like_length == 0 || memmem(k->name, k->length, q->like, q->like_length)) &&
-           (q->silent <= 0 || q->now - k->heard >= q->silent);
+           q->prefix_length <= k->length &&
+           memcmp(k->name, q->prefix ? q->prefix : "", q->prefix_length) == 0 &&
+           (!q->open || k->last.open > 0) && (q->silent <= 0 || q->now - k->heard >= q->silent);
 }
 
 /* The place i of a heap with the last of those shown at its top gets a key that may be shown earlier. */

@@ -271,7 +271,7 @@ struct svi_key_entry *svi_key_table_add(svi_key_table *t, const char *name, size
     const uint64_t hash = svi_key_hash(name, length);
     struct table_part *part = &t->part[hash >> PART_SHIFT];
     struct svi_key_entry *k =
-        places_reserve(t, part) && owners_reserve(t) ? svi_alloc(entry_size(length)) : NULL;
+        places_reserve(t, part) && owners_reserve(t) ? svi_alloc_plain(entry_size(length)) : NULL;
     if (!k) {
         svi_fail_memory(err, "one more key");
         return NULL;

@@ -30,9 +30,12 @@ struct svi_key_entry {
     uint64_t note;                        /* of what reaches all keys: those that it knows of */
     int64_t begun;                        /* sample of the stream, from 0, that began it */
     double heard;                         /* arrival clock of the last one */
+    uint64_t told;                        /* alert events that went out in its name */
     struct svi_key_figures last;
     struct svi_key_place place; /* of its last record in the files of the state */
     uint8_t kept_hash[16];      /* of what it holds there */
+    uint32_t rests;             /* times that all sources had gone, of those that it knows of */
+    uint32_t queued;            /* place among those that fall due (key_queue.h), from 1; 0: it does not */
     uint32_t slot, generation;  /* in the list of those that have changed since, from 1; 0: it has not */
     bool listed;                /* it is in the order of last use, */
     bool used;                  /* and was used since it got its place there */

@@ -16,6 +16,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/wide.h"
+#include "judges/floats_move.h"
 
 #define LEAST  4 /* blocks before anything is beyond them */
 #define SHAPES SVI_BLOCK_SHAPES
@@ -48,29 +49,91 @@ static struct svi_block_shape tails_shape_of(const struct svi_block_tails *t, in
     return shape;
 }
 
-svs_code svi_block_tails_init(struct svi_block_tails *t, int series, double least, svs_error *err) {
+size_t svi_block_tails_room(int series) {
+    return (size_t)(SVI_BLOCKS + ROWS) * (size_t)series;
+}
+
+void svi_block_tails_place(struct svi_block_tails *t, float *block) {
+    t->maxima = block;
+    t->now = t->maxima + (size_t)SVI_BLOCKS * (size_t)t->series;
+    t->above = t->now + t->series;
+    t->excess = t->above + t->series;
+    t->most = t->excess + t->series;
+    t->telling = t->most + t->series;
+    t->last = t->telling + t->series;
+}
+
+void svi_block_tails_begin(struct svi_block_tails *t, int series, double least, float *block) {
     *t = (struct svi_block_tails){
         .series = series, .least = least, .longest = SVI_BLOCK_LEAST, .done = series};
     t->shape = t->before = tails_shape_of(t, 0, SVI_BLOCK_LEAST);
-    t->maxima = svi_alloc_array((size_t)(SVI_BLOCKS + ROWS), (size_t)series * sizeof *t->maxima);
-    if (!t->maxima)
+    if (!block)
+        return;
+    svi_block_tails_place(t, block);
+    for (int j = 0; j < series; j++) {
+        t->now[j] = t->last[j] = -INFINITY;
+        t->above[j] = t->most[j] = t->telling[j] = INFINITY;
+    }
+}
+
+svs_code svi_block_tails_init(struct svi_block_tails *t, int series, double least, svs_error *err) {
+    float *block = svi_alloc_array(svi_block_tails_room(series), sizeof *block);
+    svi_block_tails_begin(t, series, least, block);
+    if (!block)
         return svi_fail_memory(err, "the tails of the sensors");
-    t->now = t->maxima + (size_t)SVI_BLOCKS * (size_t)series;
-    t->above = t->now + series;
-    t->excess = t->above + series;
-    t->most = t->excess + series;
-    t->telling = t->most + series;
-    t->last = t->telling + series;
     t->mixtures = svi_alloc_array((size_t)series, sizeof *t->mixtures);
     if (!t->mixtures) {
         svi_block_tails_clear(t);
         return svi_fail_memory(err, "the tails of the sensors");
     }
-    for (int j = 0; j < series; j++) {
-        t->now[j] = t->last[j] = -INFINITY;
-        t->above[j] = t->most[j] = t->telling[j] = INFINITY;
-    }
     return SVS_OK;
+}
+
+int svi_block_tails_blocks(const struct svi_block_tails *t) {
+    return t->before.count > t->shape.count ? t->before.count : t->shape.count;
+}
+
+/* Blocks of a series: one that waits for its turn has those of before. */
+static int tails_count(const struct svi_block_tails *t, int series) {
+    return (series < t->done ? &t->shape : &t->before)->count;
+}
+
+/* A series that never had a value. */
+static void tails_empty(struct svi_block_tails *t, int j) {
+    for (int i = 0; i < tails_count(t, j); i++)
+        t->maxima[(size_t)j * SVI_BLOCKS + (size_t)i] = -INFINITY;
+    t->now[j] = t->last[j] = -INFINITY;
+    t->above[j] = t->most[j] = t->telling[j] = INFINITY;
+    t->excess[j] = 0;
+}
+
+bool svi_block_tails_empty(const struct svi_block_tails *t, int series) {
+    bool empty = t->now[series] == -INFINITY && t->last[series] == -INFINITY &&
+                 t->above[series] == INFINITY && t->most[series] == INFINITY &&
+                 t->telling[series] == INFINITY && t->excess[series] == 0;
+    for (int i = 0; i < tails_count(t, series); i++)
+        empty = empty && t->maxima[(size_t)series * SVI_BLOCKS + (size_t)i] == -INFINITY;
+    return empty;
+}
+
+void svi_block_tails_move(struct svi_block_tails *t, const uint8_t *skip, char **at, bool out) {
+    for (int j = 0; j < t->series; j++)
+        if (!skip || !skip[j])
+            svi_floats_move(t->maxima + (size_t)j * SVI_BLOCKS, tails_count(t, j), NULL, at, out);
+        else if (!out)
+            tails_empty(t, j);
+    for (int i = 0; i < ROWS; i++)
+        svi_floats_move(t->now + (size_t)i * (size_t)t->series, t->series, skip, at, out);
+}
+
+size_t svi_block_tails_packed(int series, int blocks) {
+    return (size_t)series * (size_t)(blocks + ROWS) * sizeof(float);
+}
+
+void svi_block_tails_tidy(struct svi_block_tails *t) {
+    for (int j = 0; j < t->series; j++)
+        memset(t->maxima + (size_t)j * SVI_BLOCKS + tails_count(t, j), 0,
+               (size_t)(SVI_BLOCKS - tails_count(t, j)) * sizeof *t->maxima);
 }
 
 void svi_block_tails_clear(struct svi_block_tails *t) {
@@ -86,7 +149,7 @@ static struct svi_block_shape *tails_shape(struct svi_block_tails *t, int series
 
 int svi_block_tails_held(const struct svi_block_tails *t, int series) {
     const float *v = t->maxima + (size_t)series * SVI_BLOCKS;
-    const int count = (series < t->done ? &t->shape : &t->before)->count;
+    const int count = tails_count(t, series);
     int held = 0;
     for (int i = 0; i < count; i++)
         held += v[i] != -INFINITY;
@@ -132,7 +195,8 @@ static void tails_fit(struct svi_block_tails *t, int series) {
     const int k = own.count >= LEAST ? tails_top(own.count) : 0;
     const float least =
         k > 0 ? tails_largest_but(t->maxima + (size_t)series * SVI_BLOCKS, n, k, over) : -INFINITY;
-    t->mixtures[series].known = false;
+    if (t->mixtures)
+        t->mixtures[series].known = false;
     t->excess[series] = 0;
     t->above[series] = t->telling[series] = t->most[series] = INFINITY;
     if (least == -INFINITY) /* too few are known */
@@ -168,8 +232,7 @@ static void tails_logs(double *restrict x) {
 }
 
 /* The shapes xi of a series, see novelty/calibration.h: slope, total and weight. */
-static void tails_mix(struct svi_block_tails *t, int series, int k) {
-    struct svi_block_mixture *m = &t->mixtures[series];
+static void tails_mix(struct svi_block_tails *t, int series, int k, struct svi_block_mixture *m) {
     const double mean = t->excess[series];
     float y[SVI_BLOCKS];
     double weight[SHAPES], most = -INFINITY, all = 0;
@@ -228,10 +291,12 @@ double svi_block_tails_surprise(struct svi_block_tails *t, int series, float v, 
     }
     if (excess <= mean * shape->far) /* not even by the lightest shape */
         return 0;
-    if (!t->mixtures[series].known)
-        tails_mix(t, series, k);
+    struct svi_block_mixture own_mixture = {.known = false},
+                             *mixture = t->mixtures ? &t->mixtures[series] : &own_mixture;
+    if (!mixture->known)
+        tails_mix(t, series, k, mixture);
     const double even = 1 - excess / (2 * mean); /* a law that ends says less of what lies at the beginning */
-    const double block = (double)k / n * fmax(exp(tails_mixture(&t->mixtures[series], k, excess)), even);
+    const double block = (double)k / n * fmax(exp(tails_mixture(mixture, k, excess)), even);
     return -log10(-log1p(-block) / (double)own.length);
 }
 

@@ -72,6 +72,20 @@ struct svi_block_tails {
 };
 
 svs_code svi_block_tails_init(struct svi_block_tails *t, int series, double least, svs_error *err);
+
+/* Likewise, in a block of svi_block_tails_room floats: as new, or for what is moved there. There is no room
+ * for mixtures then: they are worked out each time. */
+size_t svi_block_tails_room(int series);
+void svi_block_tails_begin(struct svi_block_tails *t, int series, double least, float *block);
+void svi_block_tails_place(struct svi_block_tails *t, float *block);
+
+/* What is held, packed as in forecast.h: of each series the blocks that there are; without the series that
+ * `skip` flags (NULL: none): those never had a value. */
+void svi_block_tails_move(struct svi_block_tails *t, const uint8_t *skip, char **at, bool out);
+bool svi_block_tails_empty(const struct svi_block_tails *t, int series); /* it never had one */
+int svi_block_tails_blocks(const struct svi_block_tails *t);
+size_t svi_block_tails_packed(int series, int blocks);
+void svi_block_tails_tidy(struct svi_block_tails *t);  /* what is not held is 0 */
 void svi_block_tails_clear(struct svi_block_tails *t); /* frees */
 
 /* -log10 p of value v of a series; 0 where it cannot be above `over`, or v is not above its `telling`. */

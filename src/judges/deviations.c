@@ -7,20 +7,51 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/wide.h"
+#include "judges/floats_move.h"
 
 #define HALF   (SVI_CONTEXT_BINS / 2)
 #define VISITS 90          /* rows that a bin remembers */
 #define MOST   25          /* squared deviations that one residual counts as, but for ... */
 #define EARLY  (1.0f / 64) /* ... as long as its share is above this */
 
+size_t svi_deviations_room(int series) {
+    return (size_t)(SVI_CONTEXT_BINS + 2) * (size_t)series;
+}
+
+void svi_deviations_place(struct svi_deviations *v, float *block) {
+    v->square = block;
+    v->overall = v->square + (size_t)SVI_CONTEXT_BINS * (size_t)v->series;
+    v->now = v->overall + v->series;
+}
+
 svs_code svi_deviations_init(struct svi_deviations *v, int series, svs_error *err) {
     *v = (struct svi_deviations){.series = series, .bin = -1};
     v->square = svi_alloc_array(SVI_CONTEXT_BINS + 2, (size_t)series * sizeof *v->square);
     if (!v->square)
         return svi_fail_memory(err, "the deviations of the sensors");
-    v->overall = v->square + (size_t)SVI_CONTEXT_BINS * (size_t)series;
-    v->now = v->overall + series;
+    svi_deviations_place(v, v->square);
     return SVS_OK;
+}
+
+void svi_deviations_move(struct svi_deviations *v, const uint8_t *skip, char **at, bool out) {
+    for (int b = 0; b < SVI_CONTEXT_BINS; b++)
+        if (v->visits[b] > 0)
+            svi_floats_move(v->square + (size_t)b * (size_t)v->series, v->series, skip, at, out);
+    svi_floats_move(v->overall, v->series, skip, at, out);
+    svi_floats_move(v->now, v->series, skip, at, out);
+    for (int j = 0; !out && skip && v->bin >= 0 && j < v->series; j++)
+        v->now[j] = skip[j] ? 1 : v->now[j];
+}
+
+int svi_deviations_bins(const struct svi_deviations *v) {
+    int bins = 0;
+    for (int b = 0; b < SVI_CONTEXT_BINS; b++)
+        bins += v->visits[b] > 0;
+    return bins;
+}
+
+size_t svi_deviations_packed(int series, int bins) {
+    return (size_t)(bins + 2) * (size_t)series * sizeof(float);
 }
 
 void svi_deviations_clear(struct svi_deviations *v) {

@@ -28,6 +28,16 @@ struct svi_deviations {
 };
 
 svs_code svi_deviations_init(struct svi_deviations *v, int series, svs_error *err);
+
+/* Likewise, in a block of svi_deviations_room floats, of zeros: as new, or moved there. */
+size_t svi_deviations_room(int series);
+void svi_deviations_place(struct svi_deviations *v, float *block);
+
+/* What is held, packed as in forecast.h: of the bins that had a row, without the series that `skip` flags
+ * (NULL: none): those never had a residual. */
+void svi_deviations_move(struct svi_deviations *v, const uint8_t *skip, char **at, bool out);
+int svi_deviations_bins(const struct svi_deviations *v); /* that had a row */
+size_t svi_deviations_packed(int series, int bins);
 void svi_deviations_clear(struct svi_deviations *v); /* frees */
 
 /* The present bin's deviations are worked out: when the bin changes, and now and then. */

@@ -28,17 +28,33 @@ static size_t forecast_side(int k, int d) {
     return (size_t)k + (d > 1 && d <= SVI_FORECAST_OTHERS ? (size_t)d : 0);
 }
 
-static size_t forecast_room(int k, int d) {
+size_t svi_forecast_side(const struct svi_forecast *f) {
+    return forecast_side(f->k, f->d);
+}
+
+size_t svi_forecast_room(int k, int d) {
     const size_t n = forecast_side(k, d);
     return 7 * (size_t)d + 3 * n * n + 2 * (size_t)k * (size_t)d + 2 * (size_t)(k + d);
 }
 
+void svi_forecast_begin(struct svi_forecast *f, int k, int d, double memory) {
+    const bool others = forecast_side(k, d) > (size_t)k;
+    *f = (struct svi_forecast){.k = k, .d = d, .others = others, .memory = memory, .next = FIRST};
+}
+
 svs_code svi_forecast_init(struct svi_forecast *f, int k, int d, double memory, svs_error *err) {
-    const size_t n = forecast_side(k, d), cross = (size_t)k * (size_t)d;
-    *f = (struct svi_forecast){.k = k, .d = d, .others = n > (size_t)k, .memory = memory, .next = FIRST};
-    f->level = svi_alloc_array(forecast_room(k, d), sizeof *f->level);
-    if (!f->level)
+    double *block = svi_alloc_array(svi_forecast_room(k, d), sizeof *block);
+    svi_forecast_begin(f, k, d, memory);
+    if (!block)
         return svi_fail_memory(err, "the forecasts of the sensors");
+    svi_forecast_place(f, block);
+    return SVS_OK;
+}
+
+void svi_forecast_place(struct svi_forecast *f, double *block) {
+    const int k = f->k, d = f->d;
+    const size_t n = forecast_side(k, d), cross = (size_t)k * (size_t)d;
+    f->level = block;
     f->scale = f->level + d;
     f->known = f->scale + d;
     f->mean = f->known + d;
@@ -51,7 +67,6 @@ svs_code svi_forecast_init(struct svi_forecast *f, int k, int d, double memory, 
     f->inverse = f->coefficients + cross;
     f->z = f->inverse + n * n;
     f->work = f->z + k + d;
-    return SVS_OK;
 }
 
 void svi_forecast_clear(struct svi_forecast *f) {
@@ -330,6 +345,49 @@ void svi_forecast_archive(struct svi_archive *a, struct svi_forecast *f) {
                       "the forecasts contradict themselves");
 }
 
+/* ---- packed */
+
+static void forecast_part(char **at, double *array, size_t count, bool out) {
+    memcpy(out ? (void *)*at : (void *)array, out ? (void *)array : (void *)*at, count * sizeof *array);
+    *at += count * sizeof *array;
+}
+
+/* P is symmetric; of a regressor that never was anything but 0 it holds the ridge alone. */
+static void forecast_whole(struct svi_forecast *f, size_t used) {
+    const size_t n = forecast_side(f->k, f->d);
+    for (size_t i = 0; i < n; i++)
+        for (size_t l = 0; l < i; l++)
+            f->inverse[l * n + i] = f->inverse[i * n + l];
+    for (size_t i = used; i < (size_t)f->k; i++)
+        f->inverse[i * n + i] = 1 / RIDGE;
+}
+
+void svi_forecast_move(struct svi_forecast *f, int used, char **at, bool out) {
+    const size_t k = (size_t)f->k, d = (size_t)f->d, n = forecast_side(f->k, f->d), u = (size_t)used;
+    forecast_part(at, f->level, 5 * d, out);
+    forecast_part(at, f->cross, u * d, out);
+    forecast_part(at, f->coefficients, u * d, out);
+    for (size_t i = 0; i < u; i++)
+        forecast_part(at, f->moments + i * n, i + 1, out);
+    for (size_t i = k; i < n; i++)
+        forecast_part(at, f->moments + i * n + k, i - k + 1, out);
+    if (!f->solved)
+        return;
+    for (size_t i = 0; i < u; i++)
+        forecast_part(at, f->inverse + i * n, i + 1, out);
+    for (size_t i = k; i < n; i++) {
+        forecast_part(at, f->inverse + i * n, u, out);
+        forecast_part(at, f->inverse + i * n + k, i - k + 1, out);
+    }
+    if (!out)
+        forecast_whole(f, u);
+}
+
+size_t svi_forecast_packed(int k, int d, int used) {
+    const size_t u = (size_t)used, s = forecast_side(k, d) - (size_t)k;
+    return (5 * (size_t)d + 2 * u * (size_t)d + u * (u + 1) + s * (s + 1) + s * u) * sizeof(double);
+}
+
 double svi_forecast_memory(int k, int d) {
-    return (double)forecast_room(k, d) * sizeof(double);
+    return (double)svi_forecast_room(k, d) * sizeof(double);
 }

@@ -45,6 +45,19 @@ struct svi_forecast {
 };
 
 svs_code svi_forecast_init(struct svi_forecast *f, int k, int d, double memory, svs_error *err);
+
+/* Likewise, in a block of svi_forecast_room doubles, of zeros. Where that is another one later, what it holds
+ * was moved. */
+size_t svi_forecast_room(int k, int d);
+void svi_forecast_begin(struct svi_forecast *f, int k, int d, double memory);
+void svi_forecast_place(struct svi_forecast *f, double *block);
+size_t svi_forecast_side(const struct svi_forecast *f); /* n */
+
+/* Of the regressors only the first `used` were ever other than 0. What is held, packed at *at, from there on
+ * or to there; *at is behind it then. A forecast that takes it is of zeros. At most svi_forecast_packed(k, d,
+ * used) bytes. */
+void svi_forecast_move(struct svi_forecast *f, int used, char **at, bool out);
+size_t svi_forecast_packed(int k, int d, int used);
 void svi_forecast_clear(struct svi_forecast *f); /* frees */
 
 /* c: k regressors, x: d values, NaN where missing. Residuals, d each, in units of the scale; NaN: there is no

@@ -21,6 +21,10 @@ svs_code svi_row_judges_init(struct svi_row_judges *j, svs_error *err) {
     return SVS_NO_MEMORY;
 }
 
+double svi_row_judges_memory(void) {
+    return svi_deviations_memory(SERIES) + svi_block_tails_memory(SERIES);
+}
+
 void svi_row_judges_clear(struct svi_row_judges *j) {
     svi_deviations_clear(&j->deviations);
     svi_block_tails_clear(&j->tails);

@@ -23,6 +23,7 @@ struct svi_row_judges {
 };
 
 svs_code svi_row_judges_init(struct svi_row_judges *j, svs_error *err);
+double svi_row_judges_memory(void);                  /* bytes besides the struct */
 void svi_row_judges_clear(struct svi_row_judges *j); /* frees; a cleared or zeroed one is fine */
 
 /* A row's p (with a tail beyond the ranks) and its place among the calibration scores, judged and learned.

@@ -15,23 +15,25 @@
 #include "judges/block_tails.h"
 #include "judges/context.h"
 #include "judges/deviations.h"
+#include "judges/floats_move.h"
 #include "judges/forecast.h"
 #include "judges/pace.h"
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/wide.h"
 
-#define MEANS   180   /* rows of the longest mean */
-#define ENOUGH  10    /* times as many rows as a mean has, before it counts */
-#define LARGEST 1e4f  /* deviations that a residual counts as at most */
-#define ODD     5.0   /* surprise of one series from which on a sensor is not learned */
-#define WARM    64    /* rows before residuals count */
-#define REFRESH 64    /* rows after which the deviations of a bin are worked out again */
-#define FADES   0.999 /* of the moments of successive residuals */
-#define FAR     1e3   /* scales that a column of context counts as at most */
-#define FEW     1.5   /* a judge of one series tells no surprise below it */
-#define NONE    (-1)  /* a place of context whose column has changed hands */
-#define TELLING 1.645 /* deviations: 5 % of a normal law lie above */
+#define MEANS      180   /* rows of the longest mean */
+#define STEP_MEANS 30    /* rows of the longest one of BY_STEP */
+#define ENOUGH     10    /* times as many rows as a mean has, before it counts */
+#define LARGEST    1e4f  /* deviations that a residual counts as at most */
+#define ODD        5.0   /* surprise of one series from which on a sensor is not learned */
+#define WARM       64    /* rows before residuals count */
+#define REFRESH    64    /* rows after which the deviations of a bin are worked out again */
+#define FADES      0.999 /* of the moments of successive residuals */
+#define FAR        1e3   /* scales that a column of context counts as at most */
+#define FEW        1.5   /* a judge of one series tells no surprise below it */
+#define NONE       (-1)  /* a place of context whose column has changed hands */
+#define TELLING    1.645 /* deviations: 5 % of a normal law lie above */
 
 enum { BY_CONTEXT, BY_STEP, BY_OTHERS, RESIDUALS, VALUE = RESIDUALS };
 
@@ -39,10 +41,10 @@ static const struct {
     enum svi_judge judge;
     int residual; /* or VALUE */
     int over;     /* rows */
-} signals[] = {{SVI_JUDGE_VALUE, VALUE, 1},       {SVI_JUDGE_LEVEL, BY_CONTEXT, 1},
-               {SVI_JUDGE_LEVEL, BY_CONTEXT, 30}, {SVI_JUDGE_LEVEL, BY_CONTEXT, MEANS},
-               {SVI_JUDGE_STEP, BY_STEP, 30},     {SVI_JUDGE_OTHERS, BY_OTHERS, 1},
-               {SVI_JUDGE_OTHERS, BY_OTHERS, 30}, {SVI_JUDGE_OTHERS, BY_OTHERS, MEANS}};
+} signals[] = {{SVI_JUDGE_VALUE, VALUE, 1},           {SVI_JUDGE_LEVEL, BY_CONTEXT, 1},
+               {SVI_JUDGE_LEVEL, BY_CONTEXT, 30},     {SVI_JUDGE_LEVEL, BY_CONTEXT, MEANS},
+               {SVI_JUDGE_STEP, BY_STEP, STEP_MEANS}, {SVI_JUDGE_OTHERS, BY_OTHERS, 1},
+               {SVI_JUDGE_OTHERS, BY_OTHERS, 30},     {SVI_JUDGE_OTHERS, BY_OTHERS, MEANS}};
 #define SIGNALS     ((int)(sizeof signals / sizeof *signals))
 #define LEVEL_MEANS 3 /* the longest mean of LEVEL */
 
@@ -68,6 +70,12 @@ struct svi_sensors {
     float *fresh;                        /* RESIDUALS x d: what goes into the ring */
     float *gate;                         /* 2 x d: -INFINITY where there is no residual, else 0 */
     uint8_t *odd, *category, *unlearned; /* d flags */
+
+    struct svi_shared_room *shared; /* where all of these are, while it is in; NULL: they are its own */
+    bool in;
+    char *packed;           /* what it holds while it is not in, with room for ... */
+    int blocks, bins, used; /* ... so many blocks, bins and columns of context, of which ... */
+    int idle_at[SVI_CONTEXT_COLUMNS], idle; /* ... these columns never had anything to be judged */
 };
 
 /* ---- set-up */
@@ -130,12 +138,229 @@ void svi_sensors_free(svi_sensors **sensors) {
     struct svi_sensors *s = *sensors;
     if (!s)
         return;
+    *sensors = NULL;
+    if (s->shared) {
+        if (s->in)
+            svi_shared_room_leave(s->shared, s);
+        svi_free(s->packed);
+        svi_free(s);
+        return;
+    }
     svi_forecast_clear(&s->forecast);
     svi_deviations_clear(&s->deviations);
     svi_block_tails_clear(&s->tails);
     svi_free(s->x);
     svi_free(s);
-    *sensors = NULL;
+}
+
+/* ---- in a shared room */
+
+static size_t sensors_part_size(size_t bytes) {
+    return (bytes + 63) / 64 * 8; /* doubles */
+}
+
+static size_t sensors_block(const struct svi_sensors *s) {
+    return sensors_part_size(sensors_bytes(s->d)) +
+           sensors_part_size(svi_forecast_room(s->forecast.k, s->d) * sizeof(double)) +
+           sensors_part_size(svi_deviations_room(RESIDUALS * s->d) * sizeof(float)) +
+           sensors_part_size(svi_block_tails_room(SIGNALS * 2 * s->d) * sizeof(float));
+}
+
+/* Where everything lies, all of it 0. */
+static void sensors_place_all(struct svi_sensors *s) {
+    double *at = s->shared->at;
+    memset(at, 0, sensors_block(s) * sizeof *at);
+    s->x = at;
+    sensors_place(s);
+    at += sensors_part_size(sensors_bytes(s->d));
+    svi_forecast_place(&s->forecast, at);
+    at += sensors_part_size(svi_forecast_room(s->forecast.k, s->d) * sizeof(double));
+    svi_deviations_place(&s->deviations, (float *)at);
+    at += sensors_part_size(svi_deviations_room(RESIDUALS * s->d) * sizeof(float));
+    svi_block_tails_place(&s->tails, (float *)at);
+}
+
+/* Regressors that were ever other than 0. */
+static int sensors_used(const struct svi_sensors *s, int contexts) {
+    return SVI_CONTEXT_TIME + (s->with_context ? contexts : 0);
+}
+
+static void sensors_part(char **at, void *array, size_t size, bool out) {
+    memcpy(out ? (void *)*at : array, out ? array : (void *)*at, size);
+    *at += size;
+}
+
+/* Rows of the ring that a residual is still needed of: `over`, up to the last one. */
+static void sensors_move_ring(struct svi_sensors *s, int residual, int over, const uint8_t *skip, char **at,
+                              bool out) {
+    const int64_t rows = s->pace.rows < over ? s->pace.rows : over;
+    for (int64_t i = s->pace.rows - rows; i < s->pace.rows; i++)
+        svi_floats_move(s->ring + ((size_t)(i % MEANS) * RESIDUALS + (size_t)residual) * (size_t)s->d, s->d,
+                        skip, at, out);
+}
+
+/* Flags of the series of idle columns; NULL: there are none. */
+static const uint8_t *sensors_skip(const struct svi_sensors *s, uint8_t *flags) {
+    memset(flags, 0, (size_t)(2 * SIGNALS) * (size_t)s->d);
+    for (int i = 0; i < s->idle; i++)
+        for (int part = 0; part < 2 * SIGNALS; part++)
+            flags[part * s->d + s->idle_at[i]] = 1;
+    return s->idle > 0 ? flags : NULL;
+}
+
+/* Into `packed`, or from there into arrays of zeros. */
+static void sensors_move(struct svi_sensors *s, char *at, bool out) {
+    const size_t d = (size_t)s->d;
+    uint8_t flags[2 * SIGNALS * SVI_SENSORS_MAX];
+    const uint8_t *skip = sensors_skip(s, flags);
+    sensors_part(&at, s->origin, (5 + SIGNALS) * d * sizeof *s->origin, out);
+    sensors_part(&at, s->category, d, out);
+    sensors_move_ring(s, BY_CONTEXT, MEANS, skip, &at, out);
+    sensors_move_ring(s, BY_STEP, STEP_MEANS, skip, &at, out);
+    sensors_move_ring(s, BY_OTHERS, MEANS, skip, &at, out);
+    svi_forecast_move(&s->forecast, sensors_used(s, s->used), &at, out);
+    svi_deviations_move(&s->deviations, skip, &at, out);
+    svi_block_tails_move(&s->tails, skip, &at, out);
+}
+
+static size_t sensors_packed(const struct svi_sensors *s, int blocks, int bins, int contexts, int idle) {
+    const int judged = s->d - idle;
+    return ((5 + SIGNALS) * sizeof(double) + 1) * (size_t)s->d +
+           (2 * MEANS + STEP_MEANS) * sizeof(float) * (size_t)judged +
+           svi_forecast_packed(s->forecast.k, s->d, sensors_used(s, contexts)) +
+           svi_deviations_packed(RESIDUALS * judged, bins) +
+           svi_block_tails_packed(SIGNALS * 2 * judged, blocks);
+}
+
+/* Has the column, of context, never had anything to be judged? Then it never will. */
+static bool sensors_is_idle(const struct svi_sensors *s, int column) {
+    bool idle = column != NONE;
+    for (int j = column; idle && j < s->tails.series; j += s->d)
+        idle = svi_block_tails_empty(&s->tails, j);
+    for (int j = column; idle && j < s->deviations.series; j += s->d)
+        idle = s->deviations.overall[j] == 0;
+    for (size_t i = 0; idle && i < (size_t)MEANS * RESIDUALS; i++)
+        idle = s->ring[i * (size_t)s->d + (size_t)column] == 0;
+    return idle;
+}
+
+/* Are those still of context? One that has changed hands is empty, but not for long. */
+static bool sensors_stay_idle(const struct svi_sensors *s) {
+    bool idle = true;
+    for (int i = 0; i < s->idle; i++)
+        idle = idle && svi_sensors_is_context(s, s->idle_at[i]);
+    return idle;
+}
+
+static void sensors_put_out(void *sensors) {
+    struct svi_sensors *s = sensors;
+    s->in = false;
+    sensors_move(s, s->packed, true);
+}
+
+static void sensors_enter(struct svi_sensors *s) {
+    if (!s->shared || s->in)
+        return;
+    (void)svi_shared_room_enter(s->shared, s, sensors_put_out);
+    s->in = true;
+    sensors_place_all(s);
+    sensors_move(s, s->packed, false);
+}
+
+svs_code svi_sensors_reserve(svi_sensors *s, svs_error *err) {
+    const int blocks = svi_block_tails_blocks(&s->tails) + 1, bins = svi_deviations_bins(&s->deviations) + 1;
+    if (!s->shared || (s->packed && blocks <= s->blocks && bins <= s->bins && s->contexts <= s->used &&
+                       sensors_stay_idle(s)))
+        return SVS_OK;
+    int more = (blocks + 1) / 2 * 2, wider = (bins + 1) / 2 * 2;
+    more = more < SVI_BLOCKS ? more : SVI_BLOCKS;
+    wider = wider < SVI_CONTEXT_BINS ? wider : SVI_CONTEXT_BINS;
+    sensors_enter(s); /* what is packed is not needed then */
+    int idle_at[SVI_CONTEXT_COLUMNS], idle = 0;
+    for (int i = 0; i < s->contexts; i++)
+        if (sensors_is_idle(s, s->context[i]))
+            idle_at[idle++] = s->context[i];
+    char *packed = svi_alloc_plain(sensors_packed(s, more, wider, s->contexts, idle));
+    if (!packed)
+        return svi_fail_memory(err, "the judges of the sensors");
+    memcpy(s->idle_at, idle_at, sizeof idle_at);
+    s->idle = idle;
+    svi_free(s->packed);
+    s->packed = packed;
+    s->blocks = more;
+    s->bins = wider;
+    s->used = s->contexts;
+    return SVS_OK;
+}
+
+svi_sensors *svi_sensors_new_in(struct svi_shared_room *room, int d, bool context, svs_error *err) {
+    struct svi_sensors *s = svi_alloc_plain(sizeof *s);
+    if (!s) {
+        svi_fail_memory(err, "the judges of the sensors");
+        return NULL;
+    }
+    *s = (struct svi_sensors){.d = d, .with_context = context, .shared = room};
+    svi_forecast_begin(&s->forecast, sensors_regressors(context), d, SVI_PACE_LEAST);
+    s->deviations.series = RESIDUALS * d;
+    s->deviations.bin = -1;
+    svi_block_tails_begin(&s->tails, SIGNALS * 2 * d, log10(2.0 * d) + FEW, NULL);
+    svi_pace_init(&s->pace);
+    if (svi_shared_room_reserve(room, sensors_block(s), err) == SVS_OK) {
+        (void)svi_shared_room_enter(room, s, sensors_put_out);
+        s->in = true;
+        sensors_place_all(s);
+        svi_block_tails_begin(&s->tails, SIGNALS * 2 * d, log10(2.0 * d) + FEW, s->tails.maxima);
+        if (svi_sensors_reserve(s, err) == SVS_OK)
+            return s;
+    }
+    svi_sensors_free(&s);
+    return NULL;
+}
+
+void svi_sensors_rest(svi_sensors *s) {
+    if (s->in)
+        svi_shared_room_rest(s->shared);
+}
+
+svs_code svi_sensors_use_room(svi_sensors *s, struct svi_shared_room *room, svs_error *err) {
+    if (!s->shared || s->shared == room)
+        return SVS_OK;
+    if (svi_shared_room_reserve(room, sensors_block(s), err) != SVS_OK)
+        return SVS_NO_MEMORY;
+    svi_sensors_rest(s);
+    s->shared = room;
+    return SVS_OK;
+}
+
+double svi_sensors_bytes(const svi_sensors *s) {
+    return s->shared ? (double)(sizeof *s + sensors_packed(s, s->blocks, s->bins, s->used, s->idle))
+                     : svi_sensors_memory(s->d, s->with_context);
+}
+
+double svi_sensors_lean_memory(int d, int contexts, bool context) {
+    struct svi_sensors s = {.d = d, .with_context = context};
+    svi_forecast_begin(&s.forecast, sensors_regressors(context), d, 0);
+    return (double)(sizeof s + sensors_packed(&s, SVI_BLOCKS, SVI_CONTEXT_BINS, contexts, contexts));
+}
+
+/* One with arrays of its own that holds the same; NULL: no memory. */
+static svi_sensors *sensors_copy(const struct svi_sensors *s, svs_error *err) {
+    svi_sensors *copy = svi_sensors_new(s->d, s->with_context, err);
+    if (!copy)
+        return NULL;
+    struct svi_sensors arrays = *copy;
+    *copy = *s;
+    copy->shared = NULL;
+    copy->in = false;
+    copy->packed = NULL;
+    copy->x = arrays.x;
+    sensors_place(copy);
+    svi_forecast_place(&copy->forecast, arrays.forecast.level);
+    svi_deviations_place(&copy->deviations, arrays.deviations.square);
+    svi_block_tails_place(&copy->tails, arrays.tails.maxima);
+    copy->tails.mixtures = arrays.tails.mixtures;
+    sensors_move(copy, s->packed, false);
+    return copy;
 }
 
 double svi_sensors_memory(int d, bool context) {
@@ -146,9 +371,11 @@ double svi_sensors_memory(int d, bool context) {
 
 /* ---- columns */
 
-svi_sensors *svi_sensors_widened(const svi_sensors *s, int d, svs_error *err) {
+static svi_sensors *sensors_widened(const svi_sensors *s, int d, struct svi_shared_room *room,
+                                    svs_error *err) {
     const size_t narrow = (size_t)s->d, wide = (size_t)d;
-    struct svi_sensors *w = svi_sensors_new(d, s->with_context, err);
+    struct svi_sensors *w =
+        room ? svi_sensors_new_in(room, d, s->with_context, err) : svi_sensors_new(d, s->with_context, err);
     if (!w)
         return NULL;
     memcpy(w->context, s->context, sizeof w->context);
@@ -163,7 +390,18 @@ svi_sensors *svi_sensors_widened(const svi_sensors *s, int d, svs_error *err) {
         memcpy(w->residual + i * wide, s->residual + i * narrow, narrow * sizeof *w->residual);
     memcpy(w->category, s->category, narrow);
     memcpy(w->unlearned, s->unlearned, narrow);
+    if (svi_sensors_reserve(w, err) != SVS_OK)
+        svi_sensors_free(&w);
     return w;
+}
+
+svi_sensors *svi_sensors_widened(const svi_sensors *s, int d, svs_error *err) {
+    if (!s->shared)
+        return sensors_widened(s, d, NULL, err);
+    svi_shared_room_rest(s->shared); /* s, or another one */
+    svi_sensors *copy = sensors_copy(s, err), *wide = copy ? sensors_widened(copy, d, s->shared, err) : NULL;
+    svi_sensors_free(&copy);
+    return wide;
 }
 
 int svi_sensors_columns(const svi_sensors *s) {
@@ -185,10 +423,12 @@ bool svi_sensors_set_context(svi_sensors *s, int column) {
 }
 
 void svi_sensors_set_category(svi_sensors *s, int column) {
+    sensors_enter(s);
     s->category[column] = 1;
 }
 
 void svi_sensors_forget(svi_sensors *s, int column) {
+    sensors_enter(s);
     for (int i = 0; i < s->contexts; i++) /* its place is not given to another: forecasts know it */
         s->context[i] = s->context[i] == column ? NONE : s->context[i];
     svi_forecast_forget(&s->forecast, column);
@@ -449,6 +689,7 @@ static void sensors_learn_steps(struct svi_sensors *s) {
 void svi_sensors_step(svi_sensors *s, const double *x, double time, struct svi_finding *findings) {
     double c[SVI_CONTEXT_MAX] = {0};
     struct svi_moment m;
+    sensors_enter(s);
     svi_context_moment(time, &m);
     memcpy(c, m.values, sizeof m.values);
     sensors_regress(s, x, c);
@@ -472,9 +713,24 @@ void svi_sensors_step(svi_sensors *s, const double *x, double time, struct svi_f
 
 /* ---- archive */
 
+/* Nothing but what would be packed: so it does not show when it was. */
+static void sensors_tidy(struct svi_sensors *s) {
+    const size_t row = (size_t)RESIDUALS * (size_t)s->d;
+    for (int64_t i = 0; i < MEANS; i++) {
+        const int64_t ago = (s->pace.rows - 1 - i + MEANS * (MEANS + 1)) % MEANS; /* of place i */
+        float *step = s->ring + (size_t)i * row + (size_t)BY_STEP * (size_t)s->d;
+        if (ago >= STEP_MEANS)
+            memset(step, 0, (size_t)s->d * sizeof *step);
+    }
+    svi_block_tails_tidy(&s->tails);
+}
+
 void svi_sensors_archive(struct svi_archive *a, svi_sensors *s) {
     const int64_t d = s->d;
     int32_t context[SVI_CONTEXT_COLUMNS];
+    sensors_enter(s);
+    if (s->shared && !svi_archive_loading(a))
+        sensors_tidy(s);
     for (int i = 0; i < SVI_CONTEXT_COLUMNS; i++)
         context[i] = s->context[i];
     svi_pace_archive(a, &s->pace);
@@ -493,4 +749,6 @@ void svi_sensors_archive(struct svi_archive *a, svi_sensors *s) {
     svi_archive_finite(a, "sums", s->sum, SIGNALS * d);
     svi_archive_floats(a, "ring", s->ring, (int64_t)MEANS * RESIDUALS * d);
     svi_archive_bytes(a, "categories", s->category, d);
+    if (svi_archive_loading(a) && svi_archive_ok(a) && svi_sensors_reserve(s, a->err) != SVS_OK)
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the judges of the sensors");
 }

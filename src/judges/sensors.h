@@ -24,6 +24,7 @@
 
 #include "judges/finding.h"
 #include "base/archive.h"
+#include "base/shared_room.h"
 #include "svmstream/error.h"
 
 #define SVI_SENSORS_MAX 512 /* columns; a stream of more is not judged so */
@@ -32,6 +33,17 @@ typedef struct svi_sensors svi_sensors;
 
 /* d columns, 1 to SVI_SENSORS_MAX; context: some may be. SVS_NO_MEMORY: NULL. */
 svi_sensors *svi_sensors_new(int d, bool context, svs_error *err);
+
+/* Likewise, of a stream whose thread works on many in turns: in between what it holds is packed, in room that
+ * svi_sensors_reserve makes before each row. */
+svi_sensors *svi_sensors_new_in(struct svi_shared_room *room, int d, bool context, svs_error *err);
+svs_code svi_sensors_reserve(svi_sensors *s, svs_error *err);
+svs_code svi_sensors_use_room(svi_sensors *s, struct svi_shared_room *room, svs_error *err);
+void svi_sensors_rest(svi_sensors *s);          /* it is in no room until its next call */
+double svi_sensors_bytes(const svi_sensors *s); /* that it takes now, without the room */
+
+/* Bytes with so many columns of context; once all is full. */
+double svi_sensors_lean_memory(int d, int contexts, bool context);
 void svi_sensors_free(svi_sensors **s);
 
 int svi_sensors_columns(const svi_sensors *s);

@@ -16,6 +16,7 @@
 #include "base/fail.h"
 #include "learner/learner_archive.h"
 #include "learner/learner_internal.h"
+#include "learner/learner_prior.h"
 #include "model/owned_model.h"
 
 #define WINDOW_MAX 1000000000 /* slots are numbered by 32 bits */
@@ -85,7 +86,12 @@ static svs_code learner_build(svs_learner *l, int d, svs_error *err) {
 }
 
 svs_learner *svi_learner_new(const svs_options *o, int d, struct svi_learner_scratch *s, svs_error *err) {
-    const int features = d < 1 ? 1 : d;
+    return svi_learner_new_for(o, d, d, s, err);
+}
+
+svs_learner *svi_learner_new_for(const svs_options *o, int d, int room, struct svi_learner_scratch *s,
+                                 svs_error *err) {
+    const int features = room < 1 ? 1 : room;
     if (svi_learner_check_options(o, d, err) != SVS_OK)
         return NULL;
     svs_learner *l = svi_store_learner(o, features, s);
@@ -122,6 +128,7 @@ void svs_learner_free(svs_learner **pl) {
     for (int k = 0; k < l->class_count; k++)
         svi_class_forget(&l->classes[k]);
     svi_kept_clear(l);
+    svi_prior_free(l);
     svi_store_free(l);
     svi_free(l->given);
     svi_free(l->next_name);
@@ -139,6 +146,8 @@ void svs_learner_reset(svs_learner *l) {
     svi_claim(l);
     if (l->snapshot)
         svi_snapshot_drop(l->snapshot, l);
+    svi_learner_count_held(l, -1);
+    svi_prior_drop(l);
     svi_kept_clear(l);
     svi_ring_empty(&l->window);
     svi_ring_empty(&l->waiting);
@@ -268,13 +277,13 @@ static svs_code learner_wait_for_label(svs_learner *l, const svs_sample *s, doub
     if (l->waiting.max == 0 || s->id.kind == SVS_NONE)
         return SVS_OK;
     struct svi_slot own = {.time = time,
-                                 .weight = s->weight,
-                                 .factor = 1,
-                                 .label = -1,
-                                 .version = out->version,
-                                 .predicted = out->predicted,
-                                 .class_count = out->class_count,
-                                 .id = s->id};
+                           .weight = s->weight,
+                           .factor = 1,
+                           .label = -1,
+                           .version = out->version,
+                           .predicted = out->predicted,
+                           .class_count = out->class_count,
+                           .id = s->id};
     svs_code code = svi_ring_reserve(&l->waiting, &own, err);
     if (code != SVS_OK)
         return code;
@@ -285,6 +294,22 @@ static svs_code learner_wait_for_label(svs_learner *l, const svs_sample *s, doub
     memset(row + l->d, 0, (size_t)(l->feature_room - l->d) * sizeof *row);
     memcpy(row + l->feature_room, out->scores, (size_t)out->rows * sizeof *row);
     out->waiting = true;
+    return SVS_OK;
+}
+
+/* The first sample is here, and all is well with it: what is held by others is known before it is scored. The
+ * classes that come so may have its label among them. */
+static svs_code learner_take_prior(svs_learner *l, const svs_sample *s, bool labelled, bool *fresh,
+                                   struct svi_weight weight, svs_step *out, svs_error *err) {
+    svs_code code = svi_prior_begin(l, *fresh, err);
+    if (code == SVS_OK && labelled)
+        code = learner_resolve(l, s->y, out, fresh, err);
+    if (code == SVS_OK && labelled && l->o.window)
+        code = learner_reserve(l, s->id, out, weight, err);
+    if (code != SVS_OK)
+        return code;
+    svi_prior_solve(l, s->x);
+    svi_enter(l, 0, s->x);
     return SVS_OK;
 }
 
@@ -310,6 +335,8 @@ svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_
     if (code == SVS_OK && l->d < l->declared)
         code = learner_wake(l, s, fresh, err);
     if (code != SVS_OK)
+        return code;
+    if (svi_prior_waits(l) && (code = learner_take_prior(l, s, labelled, &fresh, weight, out, err)) != SVS_OK)
         return code;
     learner_make_scores(l, out);
     if (labelled)

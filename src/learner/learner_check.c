@@ -66,6 +66,15 @@ static void check_sums(svs_learner *l, long double *g, long double *r, long doub
                 r[k * n + a] += weight * l->target[0][k] * z[a];
         }
     }
+    for (int a = 0; l->prior && a < n; a++)
+        for (int b = 0; b <= a; b++)
+            g[a * n + b] += svi_prior_entry(l, a, b);
+    for (int k = 0; l->prior && k < rows; k++) {
+        memset(l->scratch[0], 0, (size_t)n * sizeof(double));
+        svi_prior_right(l, k, l->scratch[0]);
+        for (int a = 0; a < n; a++)
+            r[k * n + a] += l->scratch[0][a];
+    }
 }
 
 /* One more row of weight `ridge` and target 0 along scratch[0], given y = G^-1 of it: x -= y v'x / (1/ridge +

@@ -46,6 +46,8 @@ svs_code svi_class_reserve(svs_learner *l, svs_value y, svs_error *err) {
                         svs_value_text(y, text, sizeof text), count, l->o.max_classes);
     }
     svs_code code = svi_class_table(l, y, err);
+    if (code == SVS_OK)
+        code = svi_prior_reserve(l, y, err);
     return code == SVS_OK ? svi_class_room(l, count, err) : code;
 }
 
@@ -100,6 +102,7 @@ int svi_class_add(svs_learner *l, svs_value y) {
         classes_all_others(l, l->scratch[0]);
         svs_alsvm_add_row(l->m, l->scratch[0], NULL); /* reserved: cannot fail */
     }
+    svi_prior_follow(l); /* it may have samples of that class */
     return k;
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/fail.h"
 #include "learner/learner_internal.h"
+#include "learner/learner_prior.h"
 
 static bool configure_same_weights(const svs_options *a, const svs_options *b) {
     bool same = a->class_rule == b->class_rule;
@@ -114,7 +115,8 @@ static svs_code configure_keep_waiting(svs_learner *fresh, const svs_learner *l,
         double *copy = svi_ring_row(&fresh->waiting, slot);
         memset(copy, 0, (size_t)fresh->waiting.stride * sizeof *copy);
         memcpy(copy, row, (size_t)l->d * sizeof *copy);
-        memcpy(copy + fresh->feature_room, row + l->feature_room, (size_t)svi_rows_of(from.class_count) * sizeof *copy);
+        memcpy(copy + fresh->feature_room, row + l->feature_room,
+               (size_t)svi_rows_of(from.class_count) * sizeof *copy);
         svi_ring_set_number(&fresh->waiting, slot, number);
     }
     fresh->waiting.pushed = l->waiting.pushed;
@@ -159,6 +161,8 @@ svs_code svi_learner_prepare(const svs_learner *l, const svs_options *o, svi_lea
         return err->code;
     code = svi_store_apart(*fresh, err);
     if (code == SVS_OK)
+        code = svi_prior_lend(*fresh, l, err);
+    if (code == SVS_OK)
         code = configure_announce(*fresh, l, err);
     if (code == SVS_OK)
         code = configure_relearn(*fresh, l, watch, user, err);
@@ -177,11 +181,14 @@ void svi_learner_take(svs_learner *l, const svs_options *o, svs_learner **fresh)
     if (l->snapshot) /* of the window of before: whole, as its owner began it */
         svi_snapshot_copy(l->snapshot, l, INT64_MAX);
     configure_count(*fresh, l);
+    svi_learner_count_held(l, -1);
     svi_learner_rest(l);
     svi_learner_rest(*fresh);
     const svs_learner old = *l;
     *l = **fresh;
     **fresh = old;
+    svi_prior_return(l, &old);
+    svi_learner_count_held(l, 1);
     if (!l->shared) /* each in its own */
         l->work->owner = l;
     if (!(*fresh)->shared)

@@ -75,7 +75,10 @@ svs_code svi_features_wake(svs_learner *l, const double *x, bool *widened, svs_e
     while (d > l->d && x[d - 1] == 0)
         d--;
     *widened = d > l->d;
-    return svi_features_widen(l, d, err);
+    const svs_code code = svi_features_widen(l, d, err);
+    if (code == SVS_OK && *widened)
+        svi_prior_follow(l);
+    return code;
 }
 
 /* ---- which are unscaled */
@@ -98,6 +101,7 @@ static void features_make_sums_plain(svs_learner *l, int feature) {
 void svi_features_wait(svs_learner *l) {
     if (l->window.rows) /* rows of slots that are not in use have to be 0 beyond the features */
         memset(l->window.rows, 0, (size_t)l->window.capacity * (size_t)l->window.stride * sizeof(double));
+    svi_prior_drop(l);
     svi_gram_zero(l->gram);
     l->gram->n = 1;
     svi_alsvm_shrink(l->m, 1, l->nu);

@@ -7,7 +7,8 @@
 #include "learner/learner_internal.h"
 #include "linalg/sparse_rows.h"
 
-#define KEPT_FROM 1024 /* rows: with fewer a sum is made again in the time of a sample, and is as large as 49 */
+#define KEPT_FROM                                                                                            \
+    1024 /* rows: with fewer a sum is made again in the time of a sample, and is as large as 49 */
 
 void svi_learner_span(const svs_learner *l, struct svi_learner_span *out) {
     *out = (struct svi_learner_span){.window = l->window.pushed,
@@ -143,7 +144,8 @@ static struct svi_exact_sum *held_keep(svs_learner *l, int feature) {
     }
     if (feature >= k->places) {
         const int places = l->feature_room;
-        int32_t *more = svi_realloc(k->place, (size_t)k->places * sizeof *more, (size_t)places * sizeof *more);
+        int32_t *more =
+            svi_realloc(k->place, (size_t)k->places * sizeof *more, (size_t)places * sizeof *more);
         if (!more)
             return NULL;
         k->place = more;

@@ -14,6 +14,7 @@
  *  - learner_weights.c: the factors by which the samples of a class count
  *  - learner_check.c: w and P against a fresh solve
  *  - learner_archive.c: the state as bytes, and back
+ *  - learner_prior.c: the samples of others as a part of the ridge
  *  - leave_one_out.c: how each sample held would be scored without it, for a grid of C
  *
  * Weights "in hats": with forgetting, a sample learned when `order` samples had been learned before weighs
@@ -28,6 +29,7 @@
 #include "learner/scaler.h"
 #include "learner/scratch.h"
 #include "learner/snapshot.h"
+#include "prior/prior.h"
 #include "svmstream/learner.h"
 
 /* Sums of single features over the window, for their means; only of those that were asked for. */
@@ -59,6 +61,20 @@ struct svi_learner_scratch {
     struct svi_gram gram;
 };
 
+/* See learner_prior.h. */
+struct svi_learner_prior {
+    struct svi_prior_sums *sums;     /* NULL: lent, it is not counted */
+    struct svi_prior *const *newest; /* *newest NULL: there is none yet */
+    struct svi_prior *in;            /* what P holds; NULL: none */
+    double worth;
+    int placed, room;       /* features known, of which there is room */
+    bool centered;          /* `center` is that of the samples */
+    double mean_of;         /* samples whose mean is counted; 0: it is not */
+    uint64_t *identity;     /* of each, in one block with */
+    double *center, *mean;  /* where it lies; the mean that is counted */
+    uint16_t *place, *from; /* its coordinate in sums, and its place in `in` */
+};
+
 struct svs_learner {
     svs_options o;
     const struct svi_kernels *kernels;
@@ -82,6 +98,7 @@ struct svs_learner {
                   */
     int64_t bucket_from;
     struct svi_kept_sums *kept; /* NULL until one is asked for */
+    struct svi_learner_prior *prior; /* NULL: it is alone */
     bool relaxed; /* svi_learner_relax */
     bool drifts;  /* a removal has cost P digits since the last rebuild: w is refined after each change */
 
@@ -256,6 +273,8 @@ void svi_heal(svs_learner *l);
 void svi_solve_sums(svs_learner *l);
 /* The bucket, where its samples were not gathered one by one. */
 void svi_bucket_gather(svs_learner *l);
+/* Nothing is in: P and w from the ridge, in the coordinates of now. */
+void svi_solve_empty(svs_learner *l);
 /* The epoch before the first sample: centred there. */
 void svi_first_epoch(svs_learner *l, const double *x);
 /* After the l->arrivals-th labelled arrival: planned work at fixed sample numbers. */
@@ -277,6 +296,38 @@ bool svi_ridge_refresh(svs_learner *l);
 double svi_ridge_begin_alone(svs_learner *l, int j);
 /* After growth from `old` features: that of the new coordinates, and a new period for all if D wants one. */
 void svi_ridge_grow(svs_learner *l, int old);
+
+/* ---- learner_prior.c */
+/* Entry i, j (0 the bias) of the prior's matrix in the present coordinates, 0 without a prior; out += this
+ * matrix x u; r += its right-hand side of row k of W. */
+double svi_prior_entry(const svs_learner *l, int i, int j);
+void svi_prior_apply(const svs_learner *l, const double *u, double *out);
+void svi_prior_right(const svs_learner *l, int k, double *r);
+/* There is one to begin with, and the first sample is here: its classes, with a place left where the sample's
+ * is new (SVS_NO_MEMORY: again later); then the epoch of n = 0, for row x. */
+bool svi_prior_waits(const svs_learner *l);
+svs_code svi_prior_begin(svs_learner *l, bool fresh, svs_error *err);
+void svi_prior_solve(svs_learner *l, const double *x);
+/* Before a rebuild: the newest, and where the samples held lie by it. */
+void svi_prior_renew(svs_learner *l);
+/* P holds none any more. */
+void svi_prior_drop(svs_learner *l);
+/* More features or classes are in: P and w again. */
+void svi_prior_follow(svs_learner *l);
+/* Room to count samples of that label. SVS_NO_MEMORY. */
+svs_code svi_prior_reserve(svs_learner *l, svs_value y, svs_error *err);
+/* The first sample is going to be learned, without a prior so far. */
+void svi_prior_first(svs_learner *l, const double *x);
+/* A sample was learned; a slot leaves. */
+void svi_prior_came(svs_learner *l, const double *x, double weight, const svs_step *out);
+void svi_prior_left(svs_learner *l, int32_t slot);
+/* A learner that is to take its place goes by the prior that is in now, and is not counted; then it has taken
+ * the place of `old`. SVS_NO_MEMORY. */
+svs_code svi_prior_lend(svs_learner *fresh, const svs_learner *l, svs_error *err);
+void svi_prior_return(svs_learner *l, const svs_learner *old);
+/* Only the features that are flagged stay. */
+void svi_prior_prune(svs_learner *l, const bool *features);
+void svi_prior_free(svs_learner *l);
 
 /* ---- learner_refine.c */
 /* After a change of the model: where w may be off, w += P (b - G w), with the residual of the rows held.

@@ -5,6 +5,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "learner/learner_internal.h"
+#include "learner/learner_prior.h"
 
 /* ---- what is held */
 
@@ -145,6 +146,7 @@ svs_code svi_learner_prune(svs_learner *l, const bool *features, const bool *cla
     if (!place)
         return svi_fail_memory(err, "a model of fewer features");
     svi_claim(l);
+    svi_learner_count_held(l, -1);
     if (l->snapshot)
         svi_snapshot_drop(l->snapshot, l);
     svi_kept_clear(l);
@@ -160,10 +162,12 @@ svs_code svi_learner_prune(svs_learner *l, const bool *features, const bool *cla
     prune_vectors(l, features);
     l->d = d;
     l->declared = declared;
+    svi_prior_prune(l, features);
     svi_ridge_reset(l); /* its rule depends on d */
     l->bucket = false;
     if (l->arrivals > 0)
         svi_rebuild(l, false);
+    svi_learner_count_held(l, 1);
     l->version++;
     return SVS_OK;
 }

@@ -104,6 +104,7 @@ static void rebuild_residuals(svs_learner *l, double *residual) {
         svi_ridge_apply(l, w + (size_t)k * padded, residual + (size_t)k * n);
         for (int j = 0; j < n; j++)
             residual[(size_t)k * n + j] *= -1;
+        svi_prior_right(l, k, residual + (size_t)k * n);
     }
     for (int32_t i = 0; svi_next_row(l, &i, &row);) {
         svi_targets(l, row.label, row.target, l->target[0]);
@@ -142,6 +143,9 @@ static double rebuild_fill_copy(svs_learner *l, double jitter) {
     const bool raw = l->o.scale == SVS_SCALE_NONE;
     double trace = 0;
     memcpy(l->gram_copy, l->gram->g, (size_t)n * (size_t)n * sizeof(double));
+    for (int i = 0; l->prior && i < n; i++)
+        for (int j = 0; j <= i; j++)
+            l->gram_copy[(size_t)i * n + j] += svi_prior_entry(l, i, j);
     for (int j = 0; j < n; j++) {
         double *entry = l->gram_copy + (size_t)j * n + j, v = raw && j > 0 ? l->scaler.inverse[j - 1] : 1;
         if (j > 0 || !raw)
@@ -184,7 +188,9 @@ static void rebuild_solve(svs_learner *l) {
     bool raw = l->o.scale == SVS_SCALE_NONE;
     double jitter = 0, mean = 0;
     svi_right_hand_sides(l, l->W);
-    if (raw && !(l->gram->g[0] > 0)) {
+    for (int k = 0; k < svi_rows(l); k++)
+        svi_prior_right(l, k, l->W + (size_t)k * (l->d + 1));
+    if (raw && !(l->gram->g[0] + svi_prior_entry(l, 0, 0) > 0)) {
         rebuild_solve_empty(l);
         return;
     }
@@ -238,6 +244,7 @@ double svi_learner_residual(svs_learner *l) {
             for (int j = 0; j < n; j++)
                 b[j] += row.s * l->target[0][k] * row.z[j];
         }
+        svi_prior_right(l, k, b);
         const double *residual = l->W + (size_t)k * n, off = svi_dot(residual, residual, n),
                      size = svi_dot(b, b, n);
         worst = fmax(worst, size > 0 ? sqrt(off / size) : sqrt(off));
@@ -289,8 +296,8 @@ void svi_bucket_gather(svs_learner *l) {
         if (!svi_ring_in(r, slot) || svi_ring_number(r, slot) < l->bucket_from)
             continue;
         svi_scaler_apply(&l->scaler, svi_ring_row(r, slot), l->scratch[1]);
-        svi_gram_add(l->gram, l->m->kernels, l->scratch[1], svi_ring_weight(r, slot),
-                     svi_ring_label(r, slot), svi_ring_target(r, slot));
+        svi_gram_add(l->gram, l->m->kernels, l->scratch[1], svi_ring_weight(r, slot), svi_ring_label(r, slot),
+                     svi_ring_target(r, slot));
     }
 }
 
@@ -304,6 +311,7 @@ void svi_rebuild(svs_learner *l, bool planned) {
         svs_alsvm_apply(l->m, l->scratch[0], l->scratch[2]);
         l->health.residual = rebuild_lost(l); /* of the recursion */
         svi_class_weigh_again(l);
+        svi_prior_renew(l);
     }
     /* The sums in the coordinates of the new epoch: the bucket's if it holds exactly what the window holds,
      * else from the rows. */
@@ -319,11 +327,15 @@ void svi_rebuild(svs_learner *l, bool planned) {
     l->health.rebuilds++;
 }
 
-void svi_first_epoch(svs_learner *l, const double *x) {
-    svi_scaler_center(&l->scaler, x);
+void svi_solve_empty(svs_learner *l) {
     svi_gram_zero(l->gram);
     rebuild_solve(l);
     rebuild_measure_energy(l);
+}
+
+void svi_first_epoch(svs_learner *l, const double *x) {
+    svi_scaler_center(&l->scaler, x);
+    svi_solve_empty(l);
 }
 
 /* The arrival of the planned rebuild that follows `arrival`. */

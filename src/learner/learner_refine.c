@@ -34,6 +34,7 @@ static const double *refine_residual(svs_learner *l, int k) {
     svi_ridge_apply(l, w, residual);
     for (int j = 0; j < n; j++)
         residual[j] = -residual[j];
+    svi_prior_right(l, k, residual);
     for (int32_t i = 0, s; (s = svi_next_learned(l, &i)) >= 0;) {
         const double *x = svi_ring_row(&l->window, s);
         kernels->standardise(z, x, l->scaler.mean, l->scaler.inverse, l->d);

@@ -37,8 +37,10 @@ void svi_ridge_apply(const svs_learner *l, const double *u, double *out) {
     int n = l->d + 1;
     for (int j = 0; j < n; j++)
         out[j] = svi_ridge_weight(l, j) * u[j];
-    if (l->o.scale == SVS_SCALE_STANDARD)
+    if (l->o.scale == SVS_SCALE_STANDARD) {
+        svi_prior_apply(l, u, out);
         return;
+    }
     const double *mean = l->scaler.mean, *inverse = l->scaler.inverse;
     double first = u[0];
     for (int j = 1; j < n; j++) {
@@ -48,6 +50,7 @@ void svi_ridge_apply(const svs_learner *l, const double *u, double *out) {
     out[0] = first *= svi_ridge_weight(l, 0);
     for (int j = 1; j < n; j++)
         out[j] -= mean[j - 1] * inverse[j - 1] * first;
+    svi_prior_apply(l, u, out);
 }
 
 /* ---- turns */

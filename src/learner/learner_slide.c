@@ -61,9 +61,8 @@ double svi_enter(svs_learner *l, int i, const double *x) {
 /* What a sample weighs where the one learned at `newest` counts fully: the unit of the energies. */
 static double slide_age_weight(const svs_learner *l, int32_t slot, int64_t newest) {
     const double weight = svi_ring_weight(&l->window, slot);
-    return l->o.forget == 1
-               ? weight
-               : weight * pow(l->o.forget, (double)(newest - svi_ring_order(&l->window, slot)));
+    return l->o.forget == 1 ? weight
+                            : weight * pow(l->o.forget, (double)(newest - svi_ring_order(&l->window, slot)));
 }
 
 /* What the target of a regression adds to the sum of squares, before it fades. */
@@ -90,8 +89,8 @@ static inline double slide_prepare_removal(svs_learner *l, int i, int32_t slot, 
     const struct svi_ring *r = &l->window;
     double energy = svi_enter(l, i, svi_ring_row(r, slot));
     svi_targets(l, svi_ring_label(r, slot), svi_ring_target(r, slot), l->target[i]);
-    *change = (struct svi_change){
-        l->target[i], -1 / svi_hat(l, svi_ring_weight(r, slot), svi_ring_order(r, slot)), 0};
+    *change = (struct svi_change){l->target[i],
+                                  -1 / svi_hat(l, svi_ring_weight(r, slot), svi_ring_order(r, slot)), 0};
     return energy;
 }
 
@@ -197,8 +196,7 @@ static bool slide_add_and_remove(svs_learner *l, int32_t leaving, double weight,
     out->leverage = change[0].leverage * svi_hat(l, 1, l->order);
     l->m->kernels->energy_add(l->energy, l->m->r.x[0], weight, l->o.forget, l->m->r.padded);
     if (leaving >= 0) {
-        good &=
-            !slide_removal_alarms(l, &change[1], 1, energy, slide_age_weight(l, leaving, l->order));
+        good &= !slide_removal_alarms(l, &change[1], 1, energy, slide_age_weight(l, leaving, l->order));
         good &= !slide_dwarfs_rest(l, leaving, weight, out->target);
     }
     l->drifts |= l->o.window && change[0].leverage > LEVERAGE_DRIFT * change[0].inverse_weight;
@@ -233,6 +231,7 @@ static bool slide_release(svs_learner *l, int32_t slot) {
     if (l->kept && live)
         svi_kept_add(l->kept, svi_ring_row(r, slot), -1);
     l->held_learned -= svi_ring_in(r, slot);
+    svi_prior_left(l, slot);
     if (live)
         svi_class_left(l, svi_ring_label(r, slot));
     return slide_leaves_trace(l, slot);
@@ -271,7 +270,9 @@ static bool slide_falsvm_skips(svs_learner *l, int label) {
 void svi_slide(svs_learner *l, const double *x, svs_value id, struct svi_weight weight, double time,
                svs_step *out) {
     int64_t rebuilds = l->health.rebuilds;
-    if (l->arrivals == 0) {
+    if (l->arrivals == 0)
+        svi_prior_first(l, x);
+    if (l->arrivals == 0 && !(l->prior && l->prior->in)) {
         svi_first_epoch(l, x);
         svi_enter(l, 0, x);
     }
@@ -289,6 +290,7 @@ void svi_slide(svs_learner *l, const double *x, svs_value id, struct svi_weight 
         slide_remember(l, x, id, weight, time, out);
     svi_class_came(l, out);
     if (out->learned) {
+        svi_prior_came(l, x, weight.own, out);
         slide_learned(l);
         good &= svi_ridge_refresh(l);
     }

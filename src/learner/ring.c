@@ -29,12 +29,12 @@
 #define WIDTHS         4 /* of names: 8, 16, 32, 64 */
 
 static const uint8_t sizes[SVI_RING_COLUMNS] = {
-    [SVI_RING_TIME] = 8,    [SVI_RING_WEIGHT] = 8,
-    [SVI_RING_FACTOR] = 8,  [SVI_RING_TARGET] = 8,
-    [SVI_RING_ORDER] = 8,   [SVI_RING_NUMBER] = 8,
-    [SVI_RING_ID] = 8,      [SVI_RING_SCORED] = sizeof(struct svi_ring_scores),
-    [SVI_RING_LABEL] = 4,   [SVI_RING_CHAIN] = sizeof(struct svi_chain),
-    [SVI_RING_KIND] = 1,    [SVI_RING_STATE] = 1,
+    [SVI_RING_TIME] = 8,   [SVI_RING_WEIGHT] = 8,
+    [SVI_RING_FACTOR] = 8, [SVI_RING_TARGET] = 8,
+    [SVI_RING_ORDER] = 8,  [SVI_RING_NUMBER] = 8,
+    [SVI_RING_ID] = 8,     [SVI_RING_SCORED] = sizeof(struct svi_ring_scores),
+    [SVI_RING_LABEL] = 4,  [SVI_RING_CHAIN] = sizeof(struct svi_chain),
+    [SVI_RING_KIND] = 1,   [SVI_RING_STATE] = 1,
 };
 
 /* ---- ids */
@@ -214,8 +214,7 @@ static void ring_put_double(struct svi_ring *r, enum svi_ring_column column, int
 /* Everything of s into the columns that there are. */
 static inline void ring_put(struct svi_ring *r, int32_t slot, const struct svi_slot *s) {
     *svi_ring_time(r, slot) = s->time;
-    *svi_ring_state(r, slot) =
-        (uint8_t)((s->live ? SVI_SLOT_LIVE : 0) | (s->learned ? SVI_SLOT_LEARNED : 0));
+    *svi_ring_state(r, slot) = (uint8_t)((s->live ? SVI_SLOT_LIVE : 0) | (s->learned ? SVI_SLOT_LEARNED : 0));
     svi_ring_set_label(r, slot, s->label);
     if (r->has == SVI_RING_WINDOW)
         return;

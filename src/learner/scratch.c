@@ -263,10 +263,9 @@ double svi_learner_bytes(const svs_learner *l) {
 
 double svi_learner_lean_memory(const svs_options *o, int d, int classes) {
     const int features = d < 1 ? 1 : d;
-    double bytes = (double)sizeof(svs_learner) +
-                   svi_ring_memory((double)o->window, features, svi_learner_columns(o)) +
-                   svi_store_memory(o, features, classes) + (classes + 1.0) * SVS_NAME_MAX +
-                   svi_class_weights_memory(o);
+    double bytes =
+        (double)sizeof(svs_learner) + svi_ring_memory((double)o->window, features, svi_learner_columns(o)) +
+        svi_store_memory(o, features, classes) + (classes + 1.0) * SVS_NAME_MAX + svi_class_weights_memory(o);
     if (svi_gram_lasts(o))
         bytes += (double)sizeof(struct svi_gram) + svi_gram_memory(features + 1, classes);
     return bytes;

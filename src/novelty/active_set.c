@@ -82,16 +82,81 @@ svs_code svi_active_set_reserve(struct svi_active_set *h, int room, svs_error *e
     return SVS_OK;
 }
 
-void svi_active_set_empty(struct svi_active_set *h) {
-    h->count = h->support = 0;
-}
-
 static double *active_set_column(const struct svi_active_set *h, int c) {
     return h->factor + (size_t)c * (size_t)h->room;
 }
 
 static double *active_set_row(const struct svi_active_set *h, int i) {
     return h->k + (size_t)i * (size_t)h->room;
+}
+
+/* The place of each point in the support; false when a point has two. */
+static bool active_set_find_places(struct svi_active_set *h) {
+    for (int i = 0; i < h->count; i++)
+        h->place[i] = -1;
+    for (int s = 0; s < h->support; s++) {
+        if (h->place[h->point[s]] >= 0)
+            return false;
+        h->place[h->point[s]] = s;
+    }
+    return true;
+}
+
+/* ---- in a block of others */
+
+size_t svi_active_set_block(int room) {
+    const size_t n = (size_t)room;
+    return 2 * n * n + 4 * n + (2 * n * sizeof(int) + n) / sizeof(double) + 1;
+}
+
+void svi_active_set_place(struct svi_active_set *h, int room, double *block) {
+    const size_t n = (size_t)room;
+    h->room = room;
+    h->k = block;
+    h->factor = h->k + n * n;
+    h->z = h->factor + n * n;
+    h->u = h->z + n;
+    h->ones = h->u + n;
+    h->trial = h->ones + n;
+    h->place = (int *)(h->trial + n);
+    h->point = h->place + n;
+    h->dependent = (bool *)(h->point + n);
+}
+
+size_t svi_active_set_packed(int count) {
+    const size_t n = (size_t)count;
+    return n * (n + 1) + 2 * n + (n * sizeof(int) + sizeof(double) - 1) / sizeof(double);
+}
+
+void svi_active_set_pack(const struct svi_active_set *h, double *to) {
+    const size_t n = (size_t)h->count, s = (size_t)h->support;
+    for (size_t i = 0; i < n; i++, to += i)
+        memcpy(to, active_set_row(h, (int)i), (i + 1) * sizeof *to);
+    for (size_t c = 0; c < s; to += s - c++)
+        memcpy(to, active_set_column(h, (int)c) + c, (s - c) * sizeof *to);
+    memcpy(to, h->z, n * sizeof *to);
+    memcpy(to + n, h->ones, s * sizeof *to);
+    memcpy(to + n + s, h->point, s * sizeof *h->point);
+}
+
+void svi_active_set_unpack(struct svi_active_set *h, const double *from) {
+    const size_t n = (size_t)h->count, s = (size_t)h->support;
+    for (size_t i = 0; i < n; i++, from += i) {
+        memcpy(active_set_row(h, (int)i), from, (i + 1) * sizeof *from);
+        for (size_t j = 0; j < i; j++)
+            active_set_row(h, (int)j)[i] = from[j];
+    }
+    for (size_t c = 0; c < s; from += s - c++)
+        memcpy(active_set_column(h, (int)c) + c, from, (s - c) * sizeof *from);
+    memcpy(h->z, from, n * sizeof *from);
+    memcpy(h->ones, from + n, s * sizeof *from);
+    memcpy(h->point, from + n + s, s * sizeof *h->point);
+    (void)active_set_find_places(h);
+    memset(h->dependent, 0, n * sizeof *h->dependent);
+}
+
+void svi_active_set_empty(struct svi_active_set *h) {
+    h->count = h->support = 0;
 }
 
 void svi_active_set_add(struct svi_active_set *h, const double *row) {
@@ -348,18 +413,6 @@ static void active_set_archive_kernel(struct svi_archive *a, struct svi_active_s
     active_set_move_triangle(a, v, h->k, h->count, h->room, 1);
     active_set_move_triangle(a, v, h->k, h->count, 1, h->room); /* the upper one */
     svi_archive_check(a, active_set_is_kernel(h), "a matrix is not that of a kernel");
-}
-
-/* The place of each point in the support; false when a point has two. */
-static bool active_set_find_places(struct svi_active_set *h) {
-    for (int i = 0; i < h->count; i++)
-        h->place[i] = -1;
-    for (int s = 0; s < h->support; s++) {
-        if (h->place[h->point[s]] >= 0)
-            return false;
-        h->place[h->point[s]] = s;
-    }
-    return true;
 }
 
 /* L L' = K of the support, L ones = 1, and nothing has a weight outside of it? v holds L. */

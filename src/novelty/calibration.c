@@ -69,15 +69,38 @@ static double tail_p(const struct svi_tail *t, double score) {
 
 /* ---- the scores */
 
-svs_code svi_calibration_init(struct svi_calibration *c, int room, svs_error *err) {
+void svi_calibration_init_lean(struct svi_calibration *c, int room) {
     assert(room >= 1);
     *c = (struct svi_calibration){.room = room, .stale = -1};
-    c->scores = svi_alloc_array((size_t)room, sizeof *c->scores);
-    c->sorted = svi_alloc_array((size_t)room, sizeof *c->sorted);
-    if (c->scores && c->sorted)
+}
+
+svs_code svi_calibration_reserve(struct svi_calibration *c, int count, svs_error *err) {
+    const int more = count < c->room ? count : c->room;
+    const size_t n = (size_t)more, held = (size_t)(c->count < c->capacity ? c->count : c->capacity);
+    if (more <= c->capacity)
         return SVS_OK;
-    svi_calibration_clear(c);
-    return svi_fail_memory(err, "the calibration scores");
+    double *scores = svi_alloc_plain_array(n, sizeof *scores),
+           *sorted = svi_alloc_plain_array(n, sizeof *sorted);
+    if (!scores || !sorted) {
+        svi_free(scores);
+        svi_free(sorted);
+        return svi_fail_memory(err, "the calibration scores");
+    }
+    if (held > 0) {
+        memcpy(scores, c->scores, held * sizeof *scores);
+        memcpy(sorted, c->sorted, held * sizeof *sorted);
+    }
+    svi_free(c->scores);
+    svi_free(c->sorted);
+    c->scores = scores;
+    c->sorted = sorted;
+    c->capacity = more;
+    return SVS_OK;
+}
+
+svs_code svi_calibration_init(struct svi_calibration *c, int room, svs_error *err) {
+    svi_calibration_init_lean(c, room);
+    return svi_calibration_reserve(c, room, err);
 }
 
 void svi_calibration_clear(struct svi_calibration *c) {
@@ -158,10 +181,12 @@ void svi_calibration_replace(struct svi_calibration *c, const double *scores) {
     const size_t n = (size_t)c->count;
     for (size_t i = 0; i < n; i++)
         assert(!isnan(scores[i]));
+    c->stale = -1;
+    if (n == 0)
+        return;
     memcpy(c->scores, scores, n * sizeof *scores);
     memcpy(c->sorted, scores, n * sizeof *scores);
     qsort(c->sorted, n, sizeof *c->sorted, calibration_ascending);
-    c->stale = -1;
 }
 
 /* The sorted scores between the place that becomes free and the one that is needed move by one. */
@@ -212,6 +237,8 @@ void svi_calibration_archive(struct svi_archive *a, struct svi_calibration *c) {
     svi_archive_int(a, "calibration count", &c->count, 0, c->room);
     svi_archive_int(a, "calibration next", &c->at, 0, c->room - 1);
     svi_archive_check(a, c->count == c->room || c->at == c->count, "a ring has a hole");
+    if (svi_archive_loading(a) && svi_archive_ok(a) && svi_calibration_reserve(c, c->count, a->err) != SVS_OK)
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the calibration scores");
     svi_archive_doubles(a, "scores", c->scores, svi_archive_ok(a) ? c->count : 0);
     for (int i = 0; svi_archive_ok(a) && i < c->count; i++)
         svi_archive_check(a, !isnan(c->scores[i]), "a score is not a number");
@@ -221,6 +248,8 @@ void svi_calibration_archive(struct svi_archive *a, struct svi_calibration *c) {
     if (c->stale >= 0)
         tail_archive(a, &c->tail);
     if (!svi_archive_loading(a))
+        return;
+    if (c->count == 0)
         return;
     memcpy(c->sorted, c->scores, (size_t)c->count * sizeof *c->sorted);
     qsort(c->sorted, (size_t)c->count, sizeof *c->sorted, calibration_ascending);

@@ -67,12 +67,17 @@ struct svi_calibration {
     double *scores; /* ring of `room` */
     double *sorted; /* the same `count` scores, ascending */
     int room, count, at;
+    int capacity; /* scores that the arrays hold, room at most */
     struct svi_tail tail;
     int stale; /* scores that came since the tail was fitted; -1: never was */
 };
 
 /* room >= 1. SVS_NO_MEMORY. */
 svs_code svi_calibration_init(struct svi_calibration *c, int room, svs_error *err);
+/* Likewise, with arrays that grow: before svi_calibration_add, svi_calibration_reserve makes them hold
+ * `count`, or all of the room if that is less. SVS_NO_MEMORY: nothing has changed. */
+void svi_calibration_init_lean(struct svi_calibration *c, int room);
+svs_code svi_calibration_reserve(struct svi_calibration *c, int count, svs_error *err);
 void svi_calibration_clear(struct svi_calibration *c); /* frees */
 void svi_calibration_empty(struct svi_calibration *c); /* forgets the scores, keeps the room */
 

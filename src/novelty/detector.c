@@ -90,14 +90,22 @@ static int64_t detector_slices(int members, int points, int64_t rows) {
     return sum;
 }
 
+static bool detector_renewing(const struct svi_detector *d) {
+    return d->renewal && d->renewal->on;
+}
+
 static void detector_clear_renewal(struct svi_detector *d) {
-    struct svi_renewal *r = &d->renewal;
+    struct svi_renewal *r = d->renewal;
+    if (!r)
+        return;
     svi_coordinates_clear(&r->next.coordinates);
     for (int g = 0; g < d->members; g++)
         svi_active_set_clear(&r->next.set[g]);
     void *const blocks[] = {r->next.at, r->next.norm2, r->surprise, r->place, r->old};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         svi_free(blocks[i]);
+    svi_free(r);
+    d->renewal = NULL;
 }
 
 void svi_detector_free(svi_detector **detector) {
@@ -107,13 +115,18 @@ void svi_detector_free(svi_detector **detector) {
     svi_coordinates_clear(&d->coordinates);
     svi_calibration_clear(&d->calibration);
     svi_range_clear(&d->range);
-    for (int g = 0; g < d->members; g++)
-        svi_active_set_clear(&d->set[g]);
     detector_clear_renewal(d);
-    void *const blocks[] = {d->raw,    d->at,   d->norm2, d->born,      d->rows, d->x,    d->u,       d->gap,
-                            d->kernel, d->work, d->novel, d->candidate, d->held, d->used, d->category};
+    void *const blocks[] = {d->raw,  d->born, d->rows,     d->novel, d->candidate,
+                            d->held, d->used, d->category, d->packed};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
         svi_free(blocks[i]);
+    void *const own[] = {d->at, d->norm2, d->x, d->u, d->gap, d->kernel, d->work};
+    for (size_t i = 0; i < sizeof own / sizeof *own && !d->o.shared; i++)
+        svi_free(own[i]);
+    for (int g = 0; g < d->members && !d->o.shared; g++)
+        svi_active_set_clear(&d->set[g]);
+    if (d->in)
+        svi_shared_room_leave(d->o.shared, d);
     svi_free(d);
     *detector = NULL;
 }
@@ -125,24 +138,26 @@ static int64_t detector_novel_room(const struct svi_detector_options *o) {
 
 static bool detector_take_room(struct svi_detector *d) {
     const size_t most = (size_t)d->o.model.max, features = (size_t)d->o.d, stride = (size_t)d->stride;
+    d->held = svi_alloc_array((size_t)d->o.confirm, features * sizeof(double));
+    d->candidate = svi_alloc_plain_array(features, sizeof(double));
+    d->category = svi_alloc_plain_array(features, sizeof *d->category);
+    d->novel_room = detector_novel_room(&d->o);
+    d->novel = svi_alloc_plain_array((size_t)d->novel_room + 1, sizeof *d->novel);
+    if (!d->category || !d->held || !d->candidate || !d->novel || d->o.shared)
+        return d->category && d->held && d->candidate && d->novel;
     d->raw = svi_alloc_array(most, features * sizeof(double));
     d->at = svi_alloc_array(most, stride * sizeof(double));
     d->norm2 = svi_alloc_array(most, sizeof(double));
     d->born = svi_alloc_array(most, sizeof *d->born);
     d->used = svi_alloc_array(most, sizeof *d->used);
     d->rows = svi_alloc_array((size_t)d->o.calibration, features * sizeof(double));
-    d->held = svi_alloc_array((size_t)d->o.confirm, features * sizeof(double));
     d->x = svi_alloc_array(features, sizeof(double));
-    d->candidate = svi_alloc_array(features, sizeof(double));
     d->u = svi_alloc_array(stride, sizeof(double));
     d->gap = svi_alloc_array(most + 1, sizeof(double));
     d->kernel = svi_alloc_array(most + 1, sizeof(double));
     d->work = svi_alloc_array(detector_work(&d->o, d->stride), sizeof(double));
-    d->category = svi_alloc_array(features, sizeof *d->category);
-    d->novel_room = detector_novel_room(&d->o);
-    d->novel = svi_alloc_array((size_t)d->novel_room + 1, sizeof *d->novel);
-    return d->category && d->held && d->used && d->raw && d->at && d->norm2 && d->born && d->rows && d->x &&
-           d->candidate && d->u && d->gap && d->kernel && d->work && d->novel;
+    return d->used && d->raw && d->at && d->norm2 && d->born && d->rows && d->x && d->u && d->gap &&
+           d->kernel && d->work;
 }
 
 /* Calibration rows that may change while a refresh goes on: every second sample's, and those of a run that
@@ -155,7 +170,11 @@ static int detector_changes(const struct svi_detector_options *o, int members) {
 
 static svs_code detector_take_renewal(struct svi_detector *d, svs_error *err) {
     const size_t most = (size_t)d->o.model.max, rows = (size_t)d->o.calibration;
-    struct svi_renewal *r = &d->renewal;
+    if (d->o.shared)
+        return SVS_OK;
+    struct svi_renewal *r = d->renewal = svi_alloc(sizeof *r);
+    if (!r)
+        return svi_fail_memory(err, "the novelty detector");
     if (d->o.rules < 2)
         return SVS_OK;
     svs_code code = svi_coordinates_init(&r->next.coordinates, d->o.d, d->o.model.scale, err);
@@ -172,6 +191,158 @@ static svs_code detector_take_renewal(struct svi_detector *d, svs_error *err) {
     return r->next.at && r->next.norm2 && r->surprise && r->place && r->old
                ? SVS_OK
                : svi_fail_memory(err, "the novelty detector");
+}
+
+/* ---- in a shared room */
+
+/* Rounded up, so that what comes next is aligned. */
+static size_t detector_part(size_t doubles) {
+    return (doubles + 7) / 8 * 8;
+}
+
+/* Doubles that it needs in the room. */
+static size_t detector_block(const struct svi_detector *d) {
+    const size_t most = (size_t)d->o.model.max, stride = (size_t)d->stride;
+    return detector_part(most * stride) + 3 * detector_part(most + 1) + 2 * detector_part(stride) +
+           detector_part(detector_work(&d->o, d->stride)) +
+           (size_t)d->members * detector_part(svi_active_set_block(d->o.model.max));
+}
+
+/* Where everything lies. */
+static void detector_point(struct svi_detector *d) {
+    const size_t most = (size_t)d->o.model.max, stride = (size_t)d->stride;
+    d->at = d->o.shared->at;
+    d->norm2 = d->at + detector_part(most * stride);
+    d->gap = d->norm2 + detector_part(most + 1);
+    d->kernel = d->gap + detector_part(most + 1);
+    d->u = d->kernel + detector_part(most + 1);
+    d->x = d->u + detector_part(stride);
+    d->work = d->x + detector_part(stride);
+    double *next = d->work + detector_part(detector_work(&d->o, d->stride));
+    for (int g = 0; g < d->members; g++) {
+        svi_active_set_place(&d->set[g], d->o.model.max, next);
+        next += detector_part(svi_active_set_block(d->o.model.max));
+        d->view.member[g].support = d->at;
+        d->view.member[g].norm2 = d->norm2;
+        d->view.member[g].z = d->set[g].z;
+    }
+}
+
+/* For each member its set, then the squared lengths. */
+static size_t detector_packed(int members, int points) {
+    return (size_t)members * svi_active_set_packed(points) + (size_t)points;
+}
+
+static void detector_put_out(void *detector) {
+    struct svi_detector *d = detector;
+    double *to = d->packed;
+    d->in = false;
+    if (!d->ready)
+        return;
+    for (int g = 0; g < d->members; g++, to += svi_active_set_packed(d->now.points))
+        svi_active_set_pack(&d->set[g], to);
+    memcpy(to, d->norm2, (size_t)d->now.points * sizeof *to);
+}
+
+void svi_detector_enter(svi_detector *d) {
+    const double *from = d->packed;
+    if (!d->o.shared || d->in)
+        return;
+    (void)svi_shared_room_enter(d->o.shared, d, detector_put_out);
+    d->in = true;
+    detector_point(d);
+    if (!d->ready)
+        return;
+    for (int g = 0; g < d->members; g++, from += svi_active_set_packed(d->now.points))
+        svi_active_set_unpack(&d->set[g], from);
+    for (int i = 0; i < d->now.points; i++)
+        svi_coordinates_apply(&d->coordinates, d->raw + (size_t)i * (size_t)d->o.d,
+                              d->at + (size_t)i * (size_t)d->stride);
+    memcpy(d->norm2, from, (size_t)d->now.points * sizeof *from);
+}
+
+/* A larger array with what there is of `old` entries; NULL: no memory. */
+static void *detector_larger(const void *array, size_t old, size_t count, size_t entry) {
+    void *more = svi_alloc_plain_array(count, entry);
+    if (more && old > 0)
+        memcpy(more, array, old * entry);
+    return more;
+}
+
+static svs_code detector_reserve_points(struct svi_detector *d, int wanted, svs_error *err) {
+    const int most = d->o.model.max, room = wanted < most ? (wanted + 7) / 8 * 8 : most;
+    const size_t n = (size_t)(room < most ? room : most), old = (size_t)d->point_room,
+                 row = (size_t)d->o.d * sizeof(double);
+    if (wanted <= d->point_room || d->point_room == most)
+        return SVS_OK;
+    double *raw = detector_larger(d->raw, old, n, row),
+           *packed = detector_larger(d->packed, old > 0 ? detector_packed(d->members, (int)old) : 0,
+                                     detector_packed(d->members, (int)n), sizeof(double));
+    int64_t *born = detector_larger(d->born, old, n, sizeof *born),
+            *used = detector_larger(d->used, old, n, sizeof *used);
+    if (!raw || !packed || !born || !used) {
+        void *const made[] = {raw, packed, born, used};
+        for (size_t i = 0; i < sizeof made / sizeof *made; i++)
+            svi_free(made[i]);
+        return svi_fail_memory(err, "the novelty detector");
+    }
+    void *const before[] = {d->raw, d->packed, d->born, d->used};
+    for (size_t i = 0; i < sizeof before / sizeof *before; i++)
+        svi_free(before[i]);
+    d->raw = raw;
+    d->packed = packed;
+    d->born = born;
+    d->used = used;
+    d->point_room = (int)n;
+    return SVS_OK;
+}
+
+static svs_code detector_reserve_rows(struct svi_detector *d, int wanted, svs_error *err) {
+    const int most = d->o.calibration, grown = d->row_room + d->row_room / 4 + 8;
+    const int room = wanted > grown ? wanted : grown, n = room < most ? room : most;
+    if (wanted > d->row_room && d->row_room < most) {
+        double *rows =
+            detector_larger(d->rows, (size_t)d->row_room, (size_t)n, (size_t)d->o.d * sizeof(double));
+        if (!rows)
+            return svi_fail_memory(err, "the novelty detector");
+        svi_free(d->rows);
+        d->rows = rows;
+        d->row_room = n;
+    }
+    return svi_calibration_reserve(&d->calibration, d->row_room, err);
+}
+
+svs_code svi_detector_reserve(svi_detector *d, int more, svs_error *err) {
+    if (!d->o.shared)
+        return SVS_OK;
+    svs_code code = detector_reserve_points(d, d->now.points + more + 1, err);
+    if (code == SVS_OK)
+        code = detector_reserve_rows(d, d->calibration.count + d->now.held_count + more + 1, err);
+    return code;
+}
+
+void svi_detector_rest(svi_detector *d) {
+    if (d->in)
+        svi_shared_room_rest(d->o.shared);
+}
+
+svs_code svi_detector_use_room(svi_detector *d, struct svi_shared_room *room, svs_error *err) {
+    if (!d->o.shared || d->o.shared == room)
+        return SVS_OK;
+    svs_code code = room ? svi_shared_room_reserve(room, detector_block(d), err) : SVS_OK;
+    if (code != SVS_OK)
+        return code;
+    svi_detector_rest(d);
+    d->o.shared = room;
+    return SVS_OK;
+}
+
+double svi_detector_bytes(const svi_detector *d) {
+    const double row = d->o.d * (double)sizeof(double);
+    return sizeof *d + d->point_room * (row + 2 * sizeof(int64_t)) +
+           (double)detector_packed(d->members, d->point_room) * sizeof(double) +
+           d->row_room * (row + 2 * sizeof(double)) + d->o.confirm * row + 3 * row + d->o.d +
+           (double)d->novel_room + 1 + svi_range_memory(d->o.d, d->o.calibration);
 }
 
 /* Samples that a range goes back at least: those of which `window` are learned, and all that calibrate. */
@@ -199,16 +370,22 @@ svi_detector *svi_detector_new(const struct svi_detector_options *o, svs_error *
     d->stride = svi_round_up(o->d, 8);
     svs_code code = svi_coordinates_init(&d->coordinates, o->d, o->model.scale, err);
     d->coordinates.fill = o->model.kernel == SVS_NOVELTY_POLYNOMIAL;
-    if (code == SVS_OK)
+    if (o->shared)
+        svi_calibration_init_lean(&d->calibration, o->calibration);
+    else if (code == SVS_OK)
         code = svi_calibration_init(&d->calibration, o->calibration, err);
     if (code == SVS_OK)
         code = svi_range_init(&d->range, o->d, o->calibration, detector_span(o), err);
-    for (int g = 0; g < d->members && code == SVS_OK; g++)
+    for (int g = 0; g < d->members && code == SVS_OK && !o->shared; g++)
         code = svi_active_set_init(&d->set[g], o->model.max, err);
     if (code == SVS_OK)
         code = detector_take_renewal(d, err);
     if (code == SVS_OK && !detector_take_room(d))
         code = svi_fail_memory(err, "the novelty detector");
+    if (code == SVS_OK && o->shared)
+        code = svi_shared_room_reserve(o->shared, detector_block(d), err);
+    if (code == SVS_OK)
+        code = svi_detector_reserve(d, 0, err);
     if (code != SVS_OK)
         svi_detector_free(&d);
     else
@@ -217,6 +394,7 @@ svi_detector *svi_detector_new(const struct svi_detector_options *o, svs_error *
 }
 
 void svi_detector_reset(svi_detector *d) {
+    svi_detector_enter(d);
     svi_calibration_empty(&d->calibration);
     svi_range_empty(&d->range);
     for (int g = 0; g < d->members; g++)
@@ -224,7 +402,8 @@ void svi_detector_reset(svi_detector *d) {
     memset(d->category, 0, (size_t)d->o.d * sizeof *d->category);
     d->coordinates.category = NULL;
     d->ready = false;
-    d->renewal.on = false;
+    if (d->renewal)
+        d->renewal->on = false;
     d->lacking = 0;
     d->now = (struct svi_detector_state){.last_join = INT64_MIN / 2,
                                          .next_refresh = FIRST_REFRESH,
@@ -233,12 +412,22 @@ void svi_detector_reset(svi_detector *d) {
     d->judgement = (struct svi_judgement){.membership = 1, .p = 1, .tail = 1, .extreme = 1};
 }
 
+static double detector_lean_memory(const struct svi_detector_options *o, int members) {
+    const double row = o->d * (double)sizeof(double);
+    return sizeof(struct svi_detector) + o->model.max * (row + 2 * sizeof(int64_t)) +
+           (double)detector_packed(members, o->model.max) * sizeof(double) +
+           o->calibration * (row + 2 * sizeof(double)) + o->confirm * row + 3 * row + o->d +
+           (double)detector_novel_room(o) + 1 + svi_range_memory(o->d, o->calibration);
+}
+
 double svi_detector_memory(const struct svi_detector_options *o) {
     double multiples[SVS_MEMBERS_MAX];
     const double most = o->model.max, d = o->d, stride = svi_round_up(o->d, 8),
                  rows = o->calibration + o->confirm;
     const double set = 2 * most * most + 6 * most;
     const int members = svi_gamma_multiples(&o->model, multiples);
+    if (o->shared)
+        return detector_lean_memory(o, members);
     const double renewal = most * (stride + 1) + set * members + (double)members * o->calibration +
                            (d + 0.5) * detector_changes(o, members) + 2 * d;
     return (o->rules < 2 ? 0 : renewal * sizeof(double)) + sizeof(struct svi_detector) +
@@ -301,6 +490,7 @@ void svi_detector_set_columns(svi_detector *d, int columns) {
 
 void svi_detector_judge(svi_detector *d, const double *x, struct svi_judgement *out) {
     struct svi_judgement *j = &d->judgement;
+    svi_detector_enter(d);
     memcpy(d->x, x, (size_t)d->o.d * sizeof *x);
     d->unknown = detector_knows_nothing(d, x);
     *j = (struct svi_judgement){.membership = 1,
@@ -329,6 +519,7 @@ void svi_detector_judge(svi_detector *d, const double *x, struct svi_judgement *
 bool svi_detector_peek(svi_detector *d, const double *x, double *novelty, double *p) {
     if (!d->ready)
         return false;
+    svi_detector_enter(d);
     *novelty = 0;
     *p = 1;
     if (detector_knows_nothing(d, x))
@@ -526,7 +717,7 @@ static void detector_set_model(struct svi_detector *d, const struct svi_detector
 
 /* The detector has the next model, and the calibration rows of when the refresh began; and back. */
 static void renewal_swap(struct svi_detector *d) {
-    struct svi_renewal *r = &d->renewal;
+    struct svi_renewal *r = d->renewal;
     const struct svi_detector_model model = detector_get_model(d);
     const int count = d->calibration.count;
     detector_set_model(d, &r->next);
@@ -556,7 +747,7 @@ static void renewal_solve(struct svi_detector *d, int g, int k) {
 }
 
 static void renewal_do(struct svi_detector *d, enum slice_kind kind, int k) {
-    struct svi_renewal *r = &d->renewal;
+    struct svi_renewal *r = d->renewal;
     const int rows = d->calibration.count, points = d->now.points;
     const int features = (d->o.d + FEATURE_SLICES - 1) / FEATURE_SLICES;
     const int from = k * (kind == SLICE_FEATURES ? features
@@ -591,7 +782,7 @@ static void renewal_do(struct svi_detector *d, enum slice_kind kind, int k) {
 
 /* The next model is that of the stream from now on; rows that changed meanwhile are scored by it. */
 static void renewal_take(struct svi_detector *d) {
-    struct svi_renewal *r = &d->renewal;
+    struct svi_renewal *r = d->renewal;
     double *scores = d->work, each[SVS_MEMBERS_MAX]; /* of the rows of then, from the slice before */
     const struct svi_detector_model before = detector_get_model(d);
     detector_set_model(d, &r->next);
@@ -605,7 +796,7 @@ static void renewal_take(struct svi_detector *d) {
 
 /* Does what is due. */
 static void renewal_go_on(struct svi_detector *d) {
-    struct svi_renewal *r = &d->renewal;
+    struct svi_renewal *r = d->renewal;
     if (r->done == r->due)
         return;
     if (r->done == 0) {
@@ -634,17 +825,17 @@ static void renewal_go_on(struct svi_detector *d) {
 }
 
 void svi_detector_finish_renewal(struct svi_detector *d) {
-    if (!d->renewal.on)
+    if (!detector_renewing(d))
         return;
-    d->renewal.due = d->renewal.slices;
+    d->renewal->due = d->renewal->slices;
     renewal_go_on(d);
 }
 
 /* At once while that is little work; and under policies that learn what has changed, whose points must not
  * wait. */
 static void renewal_begin(struct svi_detector *d) {
-    struct svi_renewal *r = &d->renewal;
-    const bool waits = d->o.rules >= 2 && d->o.learn == SVI_LEARN_NORMAL;
+    struct svi_renewal *r = d->renewal;
+    const bool waits = r && d->o.rules >= 2 && d->o.learn == SVI_LEARN_NORMAL;
     if (!waits || !d->ready || !detector_may_refresh(d) || d->calibration.count <= AT_ONCE) {
         detector_refresh(d);
         return;
@@ -659,7 +850,7 @@ static void renewal_begin(struct svi_detector *d) {
 
 /* The calibration row at this place is about to change. */
 static void renewal_keep_row(struct svi_detector *d, int place) {
-    struct svi_renewal *r = &d->renewal;
+    struct svi_renewal *r = d->renewal;
     for (int i = 0; i < r->changed; i++)
         if (r->place[i] == place)
             return;
@@ -723,7 +914,7 @@ static void detector_wait(struct svi_detector *d, const double *raw) {
  * window; the oldest point makes room. */
 static enum svi_learn_result detector_admit(struct svi_detector *d, const double *raw) {
     const bool worst = d->o.rules >= 2 && d->o.model.fosvm == 1 && d->o.learn == SVI_LEARN_NORMAL;
-    if (d->renewal.on) {
+    if (detector_renewing(d)) {
         if (worst)
             detector_wait(d, raw);
         return SVI_LEARN_RESULT_WAITS;
@@ -782,7 +973,7 @@ static int detector_nearest(const struct svi_detector *d) {
  * without them: the sample is looked at again. */
 static void detector_age(struct svi_detector *d) {
     const int before = d->now.points;
-    for (int i = d->now.points - 1; i >= 0 && d->o.window > 0 && !d->renewal.on; i--)
+    for (int i = d->now.points - 1; i >= 0 && d->o.window > 0 && !detector_renewing(d); i--)
         if (d->now.learned - d->used[i] >= d->o.window)
             detector_leave(d, i);
     if (d->now.points == before || !d->ready)
@@ -834,7 +1025,7 @@ static bool detector_may_learn(struct svi_detector *d, bool labelled) {
 }
 
 static void detector_add_score(struct svi_detector *d, double surprise, const double *raw) {
-    if (d->renewal.on)
+    if (detector_renewing(d))
         renewal_keep_row(d, d->calibration.at);
     const int place = svi_calibration_add(&d->calibration, surprise);
     memcpy(d->rows + (size_t)place * (size_t)d->o.d, raw, (size_t)d->o.d * sizeof *raw);
@@ -895,8 +1086,8 @@ static void detector_refresh_when_due(struct svi_detector *d) {
         d->now.next_refresh += d->ready || d->now.points >= 2 ? d->now.next_refresh : FIRST_REFRESH;
     if (look)
         d->now.next_check += d->o.calibration;
-    if (d->renewal.on) {
-        d->renewal.due++;
+    if (detector_renewing(d)) {
+        d->renewal->due++;
         renewal_go_on(d);
     } else if (due || (look && detector_outgrown(d))) {
         renewal_begin(d);
@@ -906,6 +1097,7 @@ static void detector_refresh_when_due(struct svi_detector *d) {
 }
 
 enum svi_learn_result svi_detector_learn(svi_detector *d, bool labelled) {
+    svi_detector_enter(d);
     if (d->unknown) { /* neither a usual sample nor an odd one: a run goes on after it */
         d->now.seen++;
         detector_refresh_when_due(d);
@@ -927,6 +1119,7 @@ enum svi_learn_result svi_detector_learn(svi_detector *d, bool labelled) {
 /* ---- what others ask */
 
 void svi_detector_explain(svi_detector *d, double *adds) {
+    svi_detector_enter(d);
     if (d->ready)
         svi_explain(&d->view, d->x, d->work, NULL, adds);
     else
@@ -938,6 +1131,7 @@ double svi_detector_level(const svi_detector *d) {
 }
 
 void svi_detector_health(svi_detector *d, struct svi_detector_health *out) {
+    svi_detector_enter(d);
     *out = (struct svi_detector_health){.seen = d->now.seen,
                                         .joined = d->now.joined,
                                         .left = d->now.left,
@@ -987,6 +1181,7 @@ static void detector_move_flags(struct svi_detector *d, uint8_t *novel, int64_t 
 
 void svi_detector_configure(svi_detector *d, const struct svi_detector_options *o,
                             struct svi_detector_room *room) {
+    svi_detector_enter(d);
     d->o.learn = o->learn;
     d->o.model.trim = o->model.trim;
     if (o->persist != d->o.persist) {
@@ -1015,6 +1210,7 @@ void svi_detector_configure(svi_detector *d, const struct svi_detector_options *
 }
 
 void svi_detector_usual(svi_detector *d, int feature, double *low, double *high) {
+    svi_detector_enter(d);
     svi_range_usual(d->rows, d->o.d, d->calibration.count, feature, d->work, low, high);
 }
 
@@ -1032,6 +1228,11 @@ svs_code svi_detector_widen(svi_detector **detector, int lags, int features, svs
     struct svi_detector *w = svi_detector_new(&o, err);
     if (!w)
         return SVS_NO_MEMORY;
+    if (o.shared && (detector_reserve_points(w, d->now.points + 1, err) != SVS_OK ||
+                     detector_reserve_rows(w, d->calibration.count + d->now.held_count + 1, err) != SVS_OK)) {
+        svi_detector_free(&w);
+        return SVS_NO_MEMORY;
+    }
     svi_detector_finish_renewal(d);
     const struct svi_calibration empty = w->calibration;
     w->calibration = d->calibration;
@@ -1048,6 +1249,7 @@ svs_code svi_detector_widen(svi_detector **detector, int lags, int features, svs
     for (int j = 0; j < narrow; j++)
         if (d->category[j])
             svi_detector_category(w, lags, j);
+    svi_detector_enter(w);
     if (d->ready)
         detector_refresh(w);
     if (!w->ready) { /* too few points for a model: nothing is suspicious then */
@@ -1139,6 +1341,7 @@ bool svi_detector_knows_category(const svi_detector *d, int lags, int feature) {
 
 void svi_detector_renew(svi_detector *d, int lags, int feature) {
     const int features = d->o.d / lags;
+    svi_detector_enter(d);
     svi_detector_finish_renewal(d);
     svi_lags_renew(d->raw, features, (int64_t)lags * d->now.points, feature);
     svi_lags_renew(d->rows, features, (int64_t)lags * d->calibration.count, feature);
@@ -1174,12 +1377,24 @@ static void detector_archive_counts(struct svi_archive *a, struct svi_detector *
                       "a refresh is overdue");
 }
 
+/* Loading: room for what comes. */
+static bool detector_archive_room(struct svi_archive *a, struct svi_detector *d, int rows) {
+    if (!svi_archive_loading(a) || !svi_archive_ok(a) || !d->o.shared)
+        return svi_archive_ok(a);
+    if (detector_reserve_points(d, d->now.points, a->err) != SVS_OK ||
+        detector_reserve_rows(d, rows, a->err) != SVS_OK)
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the novelty detector");
+    return svi_archive_ok(a);
+}
+
 static void detector_archive_samples(struct svi_archive *a, struct svi_detector *d) {
+    if (!detector_archive_room(a, d, 1))
+        return;
     svi_archive_known(a, "raw", d->raw, (int64_t)d->now.points * d->o.d);
     svi_archive_int64s(a, "born", d->born, d->now.points, 0, d->now.learned);
     svi_archive_int64s(a, "used", d->used, d->now.points, 0, d->now.learned);
     svi_calibration_archive(a, &d->calibration);
-    if (svi_archive_ok(a))
+    if (detector_archive_room(a, d, d->calibration.count))
         svi_archive_known(a, "rows", d->rows, (int64_t)d->calibration.count * d->o.d);
 }
 
@@ -1250,11 +1465,12 @@ static void detector_archive_model(struct svi_archive *a, struct svi_detector *d
 
 /* What the refresh goes by that is not elsewhere; its slices are done again (struct svi_renewal). */
 static void detector_archive_renewal(struct svi_archive *a, struct svi_detector *d) {
-    struct svi_renewal *r = &d->renewal;
+    struct svi_renewal *r = d->renewal;
+    bool off = false;
     if (d->o.rules < 2)
         return;
-    svi_archive_bool(a, "refreshing", &r->on);
-    if (!svi_archive_ok(a) || !r->on)
+    svi_archive_bool(a, "refreshing", r ? &r->on : &off);
+    if (!svi_archive_check(a, r || !off, "a refresh in parts, where it is done at once") || !r || !r->on)
         return;
     svi_archive_check(a, d->ready && detector_may_refresh(d), "a refresh without a model");
     svi_archive_int(a, "refresh due", &r->due, 0, INT32_MAX);
@@ -1278,6 +1494,7 @@ void svi_detector_archive(struct svi_archive *a, svi_detector *d) {
         detector_archive_counts,    detector_archive_samples, detector_archive_run,
         detector_archive_candidate, detector_archive_change,  detector_archive_model,
         detector_archive_renewal};
+    svi_detector_enter(d);
     for (size_t i = 0; i < sizeof parts / sizeof *parts && svi_archive_ok(a); i++)
         parts[i](a, d);
 }
@@ -1291,6 +1508,7 @@ void svi_detector_range_archive(struct svi_archive *a, svi_detector *d) {
 }
 
 void svi_detector_range_rebuild(svi_detector *d) {
+    svi_detector_enter(d);
     for (int i = 0; i < d->calibration.count; i++)
         svi_range_add(&d->range, detector_calibration_row(d, i));
     svi_range_renew(&d->range, d->rows, d->calibration.count, d->work);

@@ -42,6 +42,7 @@
 #include <stdint.h>
 
 #include "base/random.h"
+#include "base/shared_room.h"
 #include "novelty/active_set.h"
 #include "novelty/calibration.h"
 #include "novelty/coordinates.h"
@@ -62,8 +63,10 @@ struct svi_detector_options {
     int confirm;     /* ... of this many samples is a disturbance; >= 1 */
     int64_t persist; /* `persistent`: a change is learned once `persist` of the last 5/4 persist samples were
                         novel */
-    int rules;       /* 2; 1: as kept streams of before go on (RULES) */
-    int d;           /* features, lags included */
+    struct svi_shared_room *shared; /* NULL: it has arrays of its own for all that it may come to hold. Else
+                                       it works there, refreshes at once, and its arrays grow */
+    int rules;                      /* 2; 1: as kept streams of before go on (RULES) */
+    int d;                          /* features, lags included */
 };
 
 typedef struct svi_detector svi_detector;
@@ -99,6 +102,22 @@ enum svi_learn_result {
 svi_detector *svi_detector_new(const struct svi_detector_options *o, svs_error *err);
 void svi_detector_free(svi_detector **d);
 void svi_detector_reset(svi_detector *d); /* as new */
+
+/* In a shared room: before each sample room for what it may bring, and so many more points and calibration
+ * rows. SVS_NO_MEMORY: nothing has changed. */
+svs_code svi_detector_reserve(svi_detector *d, int more, svs_error *err);
+
+/* It goes on in that room, with another thread: between two samples. One that rests does not look at the room
+ * that it leaves. SVS_NO_MEMORY: it stays. */
+svs_code svi_detector_use_room(svi_detector *d, struct svi_shared_room *room, svs_error *err);
+
+void svi_detector_rest(svi_detector *d); /* it is in no room until its next call */
+
+/* What it holds is where it works, for the functions that want it so. */
+void svi_detector_enter(svi_detector *d);
+
+/* Bytes that it takes now, without the room. */
+double svi_detector_bytes(const svi_detector *d);
 
 /* More features: each of the `lags` parts of a row gets `features` columns, the new ones 0 in all that is
  * held. SVS_NO_MEMORY: *d is unchanged. */
@@ -244,7 +263,7 @@ struct svi_renewal {
 struct svi_detector {
     struct svi_detector_options o;
     int stride, members;
-    struct svi_renewal renewal;
+    struct svi_renewal *renewal; /* NULL: refreshes are done at once */
     struct svi_similarity similarity;
     struct svi_coordinates coordinates;
     uint8_t *category; /* o.d flags: columns of categories; the coordinates know of them once there is one */
@@ -252,6 +271,9 @@ struct svi_detector {
     bool ready;             /* a refresh has made a model */
     svs_novelty_model view; /* the model as others see it; points into what follows */
 
+    bool in;                  /* the shared room; so that one that is not in need not look there */
+    int point_room, row_room; /* in a shared room: points and calibration rows that there is room for ... */
+    double *packed;           /* ... and what of the points lies in the room, while it is not in */
     double *raw, *at, *norm2; /* o.model.max points: raw values (d), coordinates (stride), squared lengths:
                                  NaN where a coordinate is missing ... */
     int lacking;              /* ... the number of such points */

@@ -29,6 +29,7 @@ void svi_detector_withdraw(svi_detector *d, const double *x) {
     const double *middle = NULL;
     double score = 0;
     bool any = false;
+    svi_detector_enter(d);
     svi_detector_finish_renewal(d); /* which goes by the rows of now */
     for (int i = 0; i < c->count && !middle; i++)
         if (c->scores[i] == c->sorted[c->count / 2]) {

@@ -46,9 +46,9 @@ svs_code svi_refit_policy_new(struct svi_refit_policy *p, const struct svi_setti
 void svi_refit_policy_configure(struct svi_refit_policy *p, const struct svi_settings *s, int64_t seen,
                                 double time) {
     const int64_t every = s->refit_every > 0 ? s->refit_every : s->window;
-    p->serve = s->serve;
     if (p->state == SVI_REFIT_OFF)
         return;
+    p->serve = s->serve;
     if (every != p->every)
         p->next = (seen / every + 1) * every;
     if (s->refit_seconds != p->seconds)
@@ -260,6 +260,8 @@ bool svi_refit_policy_step(struct svi_refit_policy *p, svs_learner *learner, int
 }
 
 void svi_refit_policy_reset(struct svi_refit_policy *p) {
+    if (p->state == SVI_REFIT_OFF)
+        return;
     p->stale = p->state > SVI_REFIT_IDLE;
     if (p->stale)
         atomic_store(&p->job->cancel, true);

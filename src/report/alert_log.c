@@ -1,6 +1,10 @@
-/* Events become lines and counts. An alert is known by its number from its open to its close, which is how
- * its duration is found and which incident it was reported before; a close without an open is of an alert
- * that was open when the log began. */
+/* Events become lines and counts.
+ *
+ * An alert is known by its key and its number from its open to its close, which is how its duration is found
+ * and which incident it was reported before; a close without an open is of an alert that was open when the
+ * log began. One that names many keys is that of the key in whose name it goes out.
+ *
+ * Read svi_alert_log_take first. */
 #include "report/alert_log.h"
 
 #include <inttypes.h>
@@ -9,6 +13,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "fleet/key_table.h"
 #include "report/moment.h"
 
 #define EVENT_KEYS 8
@@ -36,14 +41,41 @@ static void alert_log_count(struct svi_alert_kind *kinds, const char *kind) {
     }
 }
 
-static struct svi_alert_episode *alert_log_find(struct svi_alert_log *l, int64_t alert) {
+static void alert_log_count_key(struct svi_alert_log *l, const struct svi_event *event) {
+    const uint64_t hash = svi_key_hash(event->key, strlen(event->key));
+    int64_t i = 0;
+    while (i < l->key_count && !(l->keys[i].hash == hash && strcmp(l->keys[i].name, event->key) == 0))
+        i++;
+    if (i == SVI_ALERT_LOG_KEYS) {
+        l->keys_left_out++;
+        return;
+    }
+    if (i == l->key_room) {
+        const int64_t room = l->key_room > 0 ? 2 * l->key_room : 16;
+        struct svi_alert_key *more =
+            svi_realloc(l->keys, (size_t)l->key_room * sizeof *more, (size_t)room * sizeof *more);
+        l->failed = l->failed || !more;
+        if (!more)
+            return;
+        l->keys = more;
+        l->key_room = room;
+    }
+    if (i == l->key_count) {
+        l->keys[l->key_count++] = (struct svi_alert_key){.hash = hash};
+        snprintf(l->keys[i].name, sizeof l->keys[i].name, "%s", event->key);
+    }
+    l->keys[i].count++;
+}
+
+static struct svi_alert_episode *alert_log_find(struct svi_alert_log *l, const char *key, int64_t alert) {
     for (int64_t i = 0; i < l->open_count; i++)
-        if (l->open[i].alert == alert)
+        if (l->open[i].alert == alert && strcmp(l->open[i].key, key ? key : "") == 0)
             return &l->open[i];
     return NULL;
 }
 
-static struct svi_alert_episode *alert_log_open(struct svi_alert_log *l, int64_t alert, double at) {
+static struct svi_alert_episode *alert_log_open(struct svi_alert_log *l, const char *key, int64_t alert,
+                                                double at) {
     if (l->open_count == l->open_room) {
         const int64_t room = l->open_room > 0 ? 2 * l->open_room : 16;
         struct svi_alert_episode *more =
@@ -54,15 +86,39 @@ static struct svi_alert_episode *alert_log_open(struct svi_alert_log *l, int64_t
         l->open = more;
         l->open_room = room;
     }
-    l->open[l->open_count] = (struct svi_alert_episode){alert, at, -1};
+    l->open[l->open_count] =
+        (struct svi_alert_episode){.alert = alert, .opened = at, .before = -1, .keyed = key};
+    snprintf(l->open[l->open_count].key, sizeof l->open->key, "%s", key ? key : "");
     return &l->open[l->open_count++];
 }
 
+/* An update names keys: one that was false, as far as its first key goes, may be of an incident of another.
+ */
+static void alert_log_named(struct svi_alert_log *l, const struct svi_alert_event *a,
+                            struct svi_alert_episode *episode, double at) {
+    bool belongs = false;
+    for (int i = 1; i < a->named_count; i++) {
+        int64_t before;
+        belongs = svi_incidents_report(l->incidents, a->named[i], at, false, &before) || belongs;
+        if (before >= 0) /* only the first one is followed to its end */
+            svi_incidents_close(l->incidents, before, -INFINITY);
+    }
+    if (!belongs || !episode || !episode->outside)
+        return;
+    episode->outside = false;
+    l->outside--;
+}
+
 /* Opened or updated. */
-static void alert_log_report(struct svi_alert_log *l, const struct svi_alert_event *a,
+static void alert_log_report(struct svi_alert_log *l, const struct svi_event *event,
                              struct svi_alert_episode *episode, double at, bool opened) {
+    const struct svi_alert_event *a = &event->as.alert;
     int64_t before = -1;
-    const bool belongs = l->incidents && svi_incidents_report(l->incidents, at, opened, &before);
+    const bool belongs = l->incidents && svi_incidents_report(l->incidents, event->key, at, opened, &before);
+    if (l->incidents && l->incidents->keyed && !opened)
+        alert_log_named(l, a, episode, at);
+    if (episode && opened)
+        episode->outside = l->incidents && !belongs;
     l->outside += opened && l->incidents && !belongs;
     l->alerts += opened;
     l->updates += !opened;
@@ -80,7 +136,7 @@ static void alert_log_report(struct svi_alert_log *l, const struct svi_alert_eve
 
 static void alert_log_end(const struct svi_alert_log *l, const struct svi_alert_episode *episode, double at) {
     svi_incidents_close(l->incidents, episode->before, at);
-    svi_incidents_during(l->incidents, episode->opened, at);
+    svi_incidents_during(l->incidents, episode->keyed ? episode->key : NULL, episode->opened, at);
 }
 
 static void alert_log_close(struct svi_alert_log *l, struct svi_alert_episode *episode, double at) {
@@ -116,14 +172,19 @@ static void alert_log_print(struct svi_alert_log *l, const struct svi_alert_even
     fprintf(l->lines, "%-19s  #%" PRId64 " %s: %s\n", when, a->alert, state, a->text ? a->text : "");
 }
 
-static void alert_log_keep(struct svi_alert_log *l, const struct svi_alert_event *a, double at) {
+static void alert_log_keep(struct svi_alert_log *l, const struct svi_event *event, double at) {
+    const struct svi_alert_event *a = &event->as.alert;
     struct svi_pack p;
     if (l->event_count == SVI_ALERT_LOG_EVENTS) {
         l->events_left_out++;
         return;
     }
     svi_pack_begin(&p, &l->events);
-    svi_pack_map(&p, EVENT_KEYS);
+    svi_pack_map(&p, EVENT_KEYS + (event->key != NULL) + (a->keys > 0));
+    if (event->key)
+        svi_put_text(&p, "key", event->key);
+    if (a->keys > 0)
+        svi_put_int(&p, "keys_count", a->keys);
     svi_put_int(&p, "alert", a->alert);
     svi_put_text(&p, "kind", alert_log_kind(a));
     svi_pack_key(&p, "judge");
@@ -144,17 +205,20 @@ static void alert_log_alert(struct svi_alert_log *l, const struct svi_event *eve
     const struct svi_alert_event *a = &event->as.alert;
     const double at = l->by_rows ? (double)l->rows : event->ts;
     const bool opens = strcmp(a->state, "open") == 0, closes = strcmp(a->state, "close") == 0;
-    struct svi_alert_episode *episode = opens ? alert_log_open(l, a->alert, at) : alert_log_find(l, a->alert);
+    struct svi_alert_episode *episode =
+        opens ? alert_log_open(l, event->key, a->alert, at) : alert_log_find(l, event->key, a->alert);
+    if (opens && event->key)
+        alert_log_count_key(l, event);
     if (l->lines)
         alert_log_print(l, a, at, closes && episode ? at - episode->opened : NAN);
     if (l->keeps)
-        alert_log_keep(l, a, at);
+        alert_log_keep(l, event, at);
     if (l->plot && opens)
         svi_alert_plot_mark(l->plot, a);
     if (closes)
         alert_log_close(l, episode, at);
     else
-        alert_log_report(l, a, episode, at, opens);
+        alert_log_report(l, event, episode, at, opens);
 }
 
 void svi_alert_log_take(struct svi_alert_log *l, const struct svi_event *event) {
@@ -172,7 +236,8 @@ void svi_alert_log_take(struct svi_alert_log *l, const struct svi_event *event) 
 
 void svi_alert_log_end(struct svi_alert_log *l) {
     for (int64_t i = 0; i < l->open_count && l->incidents; i++)
-        svi_incidents_during(l->incidents, l->open[i].opened, l->last);
+        svi_incidents_during(l->incidents, l->open[i].keyed ? l->open[i].key : NULL, l->open[i].opened,
+                             l->last);
 }
 
 void svi_alert_log_reset(struct svi_alert_log *l) {
@@ -184,6 +249,8 @@ void svi_alert_log_reset(struct svi_alert_log *l) {
                                   .by_rows = l->by_rows,
                                   .open = l->open,
                                   .open_room = l->open_room,
+                                  .keys = l->keys,
+                                  .key_room = l->key_room,
                                   .events = l->events};
     empty.events.size = 0;
     *l = empty;
@@ -195,6 +262,7 @@ void svi_alert_log_reset(struct svi_alert_log *l) {
 
 void svi_alert_log_clear(struct svi_alert_log *l) {
     svi_free(l->open);
+    svi_free(l->keys);
     svi_bytes_clear(&l->events);
     *l = (struct svi_alert_log){0};
 }

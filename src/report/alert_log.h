@@ -18,18 +18,29 @@
 #include "wire/pack.h"
 
 #define SVI_ALERT_LOG_EVENTS 100000
-#define SVI_ALERT_LOG_KINDS  16 /* kinds, and judges or rules, that are counted on their own */
+#define SVI_ALERT_LOG_KINDS  16   /* kinds, and judges or rules, that are counted on their own */
+#define SVI_ALERT_LOG_KEYS   4096 /* likewise keys */
 
 /* An alert that is open. */
 struct svi_alert_episode {
-    int64_t alert;  /* its number */
+    int64_t alert;  /* its number, of its key */
     double opened;  /* where */
     int64_t before; /* incidents.h */
+    bool outside;   /* it belongs to no incident so far */
+    bool keyed;     /* the stream has keys: */
+    char key[SVS_KEY_MAX + 1];
 };
 
 struct svi_alert_kind {
     char name[24];
     int64_t count;
+};
+
+/* Alerts that opened in the name of a key. */
+struct svi_alert_key {
+    uint64_t hash;
+    int64_t count;
+    char name[SVS_KEY_MAX + 1];
 };
 
 /* Zero-initialised is empty; the first part is the owner's to fill. */
@@ -47,6 +58,9 @@ struct svi_alert_log {
     int64_t outside;        /* alerts that belong to no incident */
     double longest, lasted; /* of those that closed; all together */
     struct svi_alert_kind kinds[SVI_ALERT_LOG_KINDS], judges[SVI_ALERT_LOG_KINDS];
+    struct svi_alert_key *keys; /* in the order in which they were first told of */
+    int64_t key_count, key_room;
+    int64_t keys_left_out;          /* alerts of others */
     struct svi_alert_episode *open; /* those that are */
     int64_t open_count, open_room;
     struct svi_bytes events; /* a map each */

@@ -22,7 +22,7 @@
 #include "data/time_text.h"
 #include "formats/file_io.h"
 
-enum { START, END, NAME, COLUMNS };
+enum { START, END, NAME, KEY, COLUMNS };
 #define CELLS_MAX 64 /* columns of the file */
 
 struct incidents_file {
@@ -69,7 +69,7 @@ static int incidents_split(const struct incidents_file *f, const char *at, const
 
 static svs_code incidents_read_header(struct incidents_file *f, const char *at, const char *end,
                                       svs_error *err) {
-    static const char *const names[] = {"start", "end", "name"};
+    static const char *const names[] = {"start", "end", "name", "key"};
     struct incident_cell cells[CELLS_MAX];
     bool have[COLUMNS] = {false};
     const size_t length = (size_t)(end - at);
@@ -85,11 +85,13 @@ static svs_code incidents_read_header(struct incidents_file *f, const char *at, 
                 break;
             }
     }
+    f->in->keyed = have[KEY];
     if (have[START] && have[END])
         return SVS_OK;
     return svi_fail(err, SVS_SETTING,
-                    "%.150s, line %" PRId64
-                    ": there is no column %s: the first line names the columns, start,end or start,end,name",
+                    "%.150s, line %" PRId64 ": there is no column %s: the first line names the columns, "
+                                            "start,end or start,end,name (and key, in a "
+                    "stream with keys)",
                     f->path, f->line, have[START] ? "end" : "start");
 }
 
@@ -125,13 +127,17 @@ static svs_code incidents_read_time(struct incidents_file *f, struct incident_ce
 
 static svs_code incidents_read_row(struct incidents_file *f, const char *at, const char *end,
                                    struct svi_incident *one, svs_error *err) {
-    struct incident_cell cells[CELLS_MAX], of[COLUMNS] = {{"", 0}, {"", 0}, {"", 0}};
+    struct incident_cell cells[CELLS_MAX], of[COLUMNS] = {{"", 0}, {"", 0}, {"", 0}, {"", 0}};
     const int count = incidents_split(f, at, end, cells);
     for (int j = 0; j < count && j < f->columns; j++)
         if (f->column[j] < COLUMNS)
             of[f->column[j]] = cells[j];
     *one = (struct svi_incident){.end = NAN, .line = f->line};
     svi_escape(one->name, sizeof one->name, of[NAME].at, of[NAME].length);
+    if (of[KEY].length > SVS_KEY_MAX)
+        return svi_fail(err, SVS_INVALID, "%.150s, line %" PRId64 ": a key has at most %d bytes", f->path,
+                        f->line, SVS_KEY_MAX);
+    snprintf(one->key, sizeof one->key, "%.*s", (int)of[KEY].length, of[KEY].at);
     if (of[START].length == 0)
         return svi_fail(err, SVS_INVALID,
                         "%.150s, line %" PRId64 ": the start is empty: an incident needs one", f->path,
@@ -187,8 +193,10 @@ static svs_code incidents_read_lines(struct incidents_file *f, const char *at, c
 
 static int incidents_compare(const void *a, const void *b) {
     const struct svi_incident *x = a, *y = b;
-    return x->start != y->start ? (x->start > y->start) - (x->start < y->start)
-                                : (x->line > y->line) - (x->line < y->line);
+    const int keys = strcmp(x->key, y->key);
+    return keys != 0              ? keys
+           : x->start != y->start ? (x->start > y->start) - (x->start < y->start)
+                                  : (x->line > y->line) - (x->line < y->line);
 }
 
 static double incident_end(const struct svi_incident *i) {
@@ -202,7 +210,8 @@ static svs_code incidents_settle(struct svi_incidents *in, const char *path, dou
         return svi_fail(err, SVS_EMPTY, "%.150s has no incidents: a line each after start,end,name", path);
     qsort(in->of, (size_t)in->count, sizeof *in->of, incidents_compare);
     for (int64_t i = 1; i < in->count; i++)
-        if (in->of[i].start < incident_end(&in->of[i - 1]) || in->of[i].start == in->of[i - 1].start)
+        if (strcmp(in->of[i].key, in->of[i - 1].key) == 0 &&
+            (in->of[i].start < incident_end(&in->of[i - 1]) || in->of[i].start == in->of[i - 1].start))
             return svi_fail(err, SVS_INVALID,
                             "%.150s: the incidents of lines %" PRId64 " and %" PRId64
                             " overlap, and an alert would belong to both: make one of them",
@@ -253,9 +262,29 @@ void svi_incidents_reset(struct svi_incidents *in) {
     }
 }
 
-/* How many begin at this time or before it. */
-static int64_t incidents_begun(const struct svi_incidents *in, double at) {
+/* The first one that is of a later key (`later`), or of this one too. */
+static int64_t incidents_bound(const struct svi_incidents *in, const char *key, bool later) {
     int64_t low = 0, high = in->count;
+    while (low < high) {
+        const int64_t middle = low + (high - low) / 2;
+        const int order = strcmp(in->of[middle].key, key);
+        if (later ? order <= 0 : order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Those that an alert of this key may belong to: from *first to before *end. */
+static void incidents_of(const struct svi_incidents *in, const char *key, int64_t *first, int64_t *end) {
+    *first = in->keyed ? incidents_bound(in, key ? key : "", false) : 0;
+    *end = in->keyed ? incidents_bound(in, key ? key : "", true) : in->count;
+}
+
+/* The first of these that begins after this time. */
+static int64_t incidents_begun(const struct svi_incidents *in, int64_t first, int64_t end, double at) {
+    int64_t low = first, high = end;
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
         if (in->of[middle].start <= at)
@@ -268,16 +297,19 @@ static int64_t incidents_begun(const struct svi_incidents *in, double at) {
 
 /* The last one that has begun, where it is not over for longer than the tolerance; else the next one. Where
  * an alert is after the one and before the other, it belongs to the one whose fault may have caused it. */
-bool svi_incidents_report(struct svi_incidents *in, double at, bool opened, int64_t *before) {
-    const int64_t begun = incidents_begun(in, at);
+bool svi_incidents_report(struct svi_incidents *in, const char *key, double at, bool opened,
+                          int64_t *before) {
+    int64_t first, end;
+    incidents_of(in, key, &first, &end);
+    const int64_t begun = incidents_begun(in, first, end, at);
     *before = -1;
-    if (begun > 0 && at <= incident_end(&in->of[begun - 1]) + in->tolerance) {
+    if (begun > first && at <= incident_end(&in->of[begun - 1]) + in->tolerance) {
         struct svi_incident *i = &in->of[begun - 1];
         i->first = fmin(i->first, at);
         i->alerts += opened;
         return true;
     }
-    if (begun == in->count || at < in->of[begun].start - in->tolerance)
+    if (begun == end || at < in->of[begun].start - in->tolerance)
         return false;
     in->of[begun].alerts += opened;
     in->of[begun].early++;
@@ -294,8 +326,10 @@ void svi_incidents_close(struct svi_incidents *in, int64_t place, double at) {
         i->first = i->start;
 }
 
-void svi_incidents_during(struct svi_incidents *in, double opened, double closed) {
-    for (int64_t i = incidents_begun(in, opened); i < in->count && in->of[i].start <= closed; i++)
+void svi_incidents_during(struct svi_incidents *in, const char *key, double opened, double closed) {
+    int64_t first, end;
+    incidents_of(in, key, &first, &end);
+    for (int64_t i = incidents_begun(in, first, end, opened); i < end && in->of[i].start <= closed; i++)
         in->of[i].during = true;
 }
 
@@ -336,6 +370,9 @@ svs_code svi_incidents_figures(const struct svi_incidents *in, double first, dou
 }
 
 bool svi_incidents_cover(const struct svi_incidents *in, double from, double to) {
-    const int64_t begun = incidents_begun(in, to);
+    for (int64_t i = 0; i < in->count && in->keyed; i++) /* those of different keys may overlap */
+        if (in->of[i].start <= to && incident_end(&in->of[i]) >= from)
+            return true;
+    const int64_t begun = in->keyed ? 0 : incidents_begun(in, 0, in->count, to);
     return begun > 0 && incident_end(&in->of[begun - 1]) >= from;
 }

@@ -1,10 +1,11 @@
 /* incidents.h: faults that somebody marked in a log, and what alerts made of them: found or missed, how soon,
  * and how many alerts belong to none.
  *
- * The file is a CSV whose first line names its columns: start, end and, if wanted, name, in any order. Times
- * are those of a ts column: ISO 8601 text, or seconds, milliseconds, microseconds or nanoseconds since 1970
- * by their size; of a log without times they are numbers of its rows, from 1. An empty end: only the start is
- * known.
+ * The file is a CSV whose first line names its columns: start, end and, if wanted, name and key, in any
+ * order. Times are those of a ts column: ISO 8601 text, or seconds, milliseconds, microseconds or nanoseconds
+ * since 1970 by their size; of a log without times they are numbers of its rows, from 1. An empty end: only
+ * the start is known. Where there is a column key, an incident is one of that key of the stream, and alerts
+ * of others have nothing to do with it.
  *
  * With the tolerance T, an alert belongs to an incident when it is opened, or updated, from T before its
  * start to T after its end. An incident is found by the first report (an alert that opens or is updated) from
@@ -17,6 +18,7 @@
 #include <stdint.h>
 
 #include "svmstream/error.h"
+#include "svmstream/value.h"
 
 #define SVI_INCIDENTS_MAX 100000
 #define SVI_INCIDENT_NAME 64
@@ -24,6 +26,7 @@
 struct svi_incident {
     double start, end;            /* seconds since 1970, or rows; end NAN: only the start is known */
     char name[SVI_INCIDENT_NAME]; /* printable */
+    char key[SVS_KEY_MAX + 1];    /* that it is of, where they have keys */
     int64_t line;                 /* of the file, from 1 */
     double first;                 /* report from the start on, NAN = none came */
     int64_t alerts;               /* opened where they belong to it */
@@ -32,9 +35,10 @@ struct svi_incident {
 };
 
 struct svi_incidents {
-    struct svi_incident *of; /* by their starts; no two overlap */
+    struct svi_incident *of; /* by their keys, then by their starts; no two of a key overlap */
     int64_t count;
     bool text;        /* their times are ISO 8601 text */
+    bool keyed;       /* there is a column key */
     double tolerance; /* seconds or rows */
 };
 
@@ -46,14 +50,14 @@ void svi_incidents_clear(struct svi_incidents *in);
 /* Nothing was reported yet. */
 void svi_incidents_reset(struct svi_incidents *in);
 
-/* An alert is reported: opened, or else updated. Returns whether it belongs to an incident. *before: the
- * incident before whose start that is, by its place; -1 = none. A place is to be given to svi_incidents_close
- * when that alert closes. */
-bool svi_incidents_report(struct svi_incidents *in, double at, bool opened, int64_t *before);
+/* An alert of that key (NULL: the stream has none) is reported: opened, or else updated. Returns whether it
+ * belongs to an incident. *before: the incident before whose start that is, by its place; -1 = none. A place
+ * is to be given to svi_incidents_close when that alert closes. */
+bool svi_incidents_report(struct svi_incidents *in, const char *key, double at, bool opened, int64_t *before);
 void svi_incidents_close(struct svi_incidents *in, int64_t place, double at);
 
 /* An alert was open from `opened` to `closed`. */
-void svi_incidents_during(struct svi_incidents *in, double opened, double closed);
+void svi_incidents_during(struct svi_incidents *in, const char *key, double opened, double closed);
 
 /* Against rows from `first` to `last`, in the unit of the incidents. */
 struct svi_incident_figures {

@@ -18,6 +18,7 @@
 
 #define DAY          86400.0
 #define RATE_ROWS    1000.0
+#define KEYS_SHOWN   10 /* in a line */
 #define EACH_SHOWN   50 /* incidents in the table for people */
 #define RESULT_KEYS  4  /* of a pass in the map for programs */
 #define AGAINST_KEYS 8  /* and of it against incidents */
@@ -202,6 +203,31 @@ static void look_print_kinds(const char *title, const struct svi_alert_kind *kin
         putchar('\n');
 }
 
+/* The most first; of equals the one that came first. */
+static const struct svi_alert_key *look_next_key(const struct svi_alert_log *log,
+                                                 const struct svi_alert_key *before) {
+    const struct svi_alert_key *best = NULL;
+    for (const struct svi_alert_key *k = log->keys; k < log->keys + log->key_count; k++)
+        if ((!before || k->count < before->count || (k->count == before->count && k > before)) &&
+            (!best || k->count > best->count))
+            best = k;
+    return best;
+}
+
+static void look_print_keys(const struct svi_alert_log *log) {
+    char shown[2 * SVS_KEY_MAX];
+    const struct svi_alert_key *k = NULL;
+    if (log->key_count == 0)
+        return;
+    printf("  %-16s ", "by key");
+    for (int i = 0; i < KEYS_SHOWN && (k = look_next_key(log, k)); i++)
+        printf("%s%s %" PRId64, i > 0 ? ", " : "",
+               k->name[0] ? svi_escape(shown, sizeof shown, k->name, strlen(k->name)) : "''", k->count);
+    if (log->key_count > KEYS_SHOWN)
+        printf(" and %" PRId64 " keys more", log->key_count - KEYS_SHOWN);
+    putchar('\n');
+}
+
 static void look_print_alerts(const struct svi_look *l) {
     const struct svi_alert_log *log = &l->log;
     char a[SVI_MOMENT], b[SVI_MOMENT], rate[2 * SVI_MOMENT];
@@ -216,6 +242,7 @@ static void look_print_alerts(const struct svi_look *l) {
     printf("%-18s %" PRId64 "  (%s)\n", "alerts", log->alerts, look_rate_text(l, rate, l->result[0].rate));
     look_print_kinds("by kind", log->kinds);
     look_print_kinds("by judge, rule", log->judges);
+    look_print_keys(log);
     if (log->updates > 0)
         printf("%-18s %" PRId64 "\n", "updates", log->updates);
     if (log->open_count > 0)
@@ -244,14 +271,17 @@ static void look_print_incidents(const struct svi_look *l) {
 static void look_print_each(const struct svi_look *l) {
     char a[SVI_MOMENT], b[SVI_MOMENT];
     int64_t shown = 0;
-    printf("\n%-20s %-23s %-14s %s\n", "incident", "start", "found after", "alerts");
+    printf("\n%s%-20s %-23s %-14s %s\n", l->incidents.keyed ? "key          " : "", "incident", "start",
+           "found after", "alerts");
     for (int64_t i = 0; i < l->incidents.count && shown < EACH_SHOWN; i++) {
         const struct svi_incident *one = &l->incidents.of[i];
         const double delay = svi_incident_delay(one, l->log.first);
         if (!svi_incident_inside(one, l->log.first, l->log.last))
             continue;
-        char place[SVI_MOMENT];
+        char place[SVI_MOMENT], key[2 * SVS_KEY_MAX];
         snprintf(place, sizeof place, "line %" PRId64, one->line);
+        if (l->incidents.keyed)
+            printf("%-12s ", one->key[0] ? svi_escape(key, sizeof key, one->key, strlen(one->key)) : "''");
         printf("%-20s %-23s %-14s %" PRId64 "\n", one->name[0] ? one->name : place,
                look_moment(l, a, one->start),
                !isnan(delay) ? look_span(l, b, delay)
@@ -321,7 +351,9 @@ static void look_put_each(const struct svi_look *l, struct svi_pack *p) {
         if (!svi_incident_inside(one, l->log.first, l->log.last))
             continue;
         const double delay = svi_incident_delay(one, l->log.first);
-        svi_pack_map(p, 7);
+        svi_pack_map(p, 7 + l->incidents.keyed);
+        if (l->incidents.keyed)
+            svi_put_text(p, "key", one->key);
         svi_put_text(p, "name", one->name);
         svi_put_real(p, "start", one->start);
         svi_put_real(p, "end", one->end);
@@ -343,13 +375,23 @@ static void look_put_kinds(struct svi_pack *p, const struct svi_alert_kind *kind
     }
 }
 
+static void look_put_keys(struct svi_pack *p, const struct svi_alert_log *log) {
+    svi_pack_key(p, "keys");
+    svi_pack_map(p, (size_t)log->key_count);
+    for (int64_t i = 0; i < log->key_count; i++) {
+        svi_pack_text(p, log->keys[i].name);
+        svi_pack_int(p, log->keys[i].count);
+    }
+}
+
 /* The map of the first pass but for its head, which says how many keys there are: that is known at the end.
  */
 static svs_code look_pack(struct svi_look *l, svs_error *err) {
     const struct svi_alert_log *log = &l->log;
     struct svi_pack p;
     svi_pack_begin(&p, &l->json);
-    svi_pack_map(&p, (size_t)look_result_keys(l) + 14 + (l->o.incidents ? 3 : 0) + (l->budget_count > 0));
+    svi_pack_map(&p, (size_t)look_result_keys(l) + 14 + (l->o.incidents ? 3 : 0) + (log->key_count > 0) +
+                         (l->budget_count > 0));
     svi_put_int(&p, "rows", log->rows);
     svi_put_text(&p, "unit", log->by_rows ? "rows" : "seconds");
     svi_put_real(&p, "first", log->first);
@@ -365,6 +407,8 @@ static svs_code look_pack(struct svi_look *l, svs_error *err) {
     look_put_kinds(&p, log->kinds);
     svi_pack_key(&p, "judges");
     look_put_kinds(&p, log->judges);
+    if (log->key_count > 0)
+        look_put_keys(&p, log);
     svi_pack_key(&p, "events");
     svi_pack_array(&p, (size_t)log->event_count);
     svi_pack_raw(&p, log->events.data, log->events.size);

@@ -8,9 +8,10 @@
 #include "base/fail.h"
 
 static void replay_report_figures(svi_engine *e) {
-    static const char *const shown[] = {"learned", "held",   "model_version", "accuracy",
-                                        "kappa",   "auc",    "rmse",          "mae",
-                                        "r2",      "refits", "alerts",        "refused"};
+    static const char *const shown[] = {"learned", "held",        "model_version", "accuracy",
+                                        "kappa",   "auc",         "rmse",          "mae",
+                                        "r2",      "refits",      "alerts",        "refused",
+                                        "keys",    "keys_alerts", "keys_accuracy", "keys_rmse"};
     const struct svi_figure *all;
     const int count = svi_engine_figures(e, 0, &all);
     for (size_t k = 0; k < sizeof shown / sizeof shown[0]; k++) {

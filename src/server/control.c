@@ -360,15 +360,29 @@ static svs_code op_load(struct request *r) {
 
 /* ---- the keys of the stream */
 
+/* A part of a name, which may be digits, or none. */
+static bool is_name_part(const struct svi_item *item) {
+    return item->type == SVI_ITEM_TYPE_COUNT || item->type == SVI_STRING || item->type == SVI_INT;
+}
+
+/* Its text, which may be in `digits`. Returns the length. */
+static size_t name_part(const struct svi_item *item, char digits[32], const char **text) {
+    *text = item->type == SVI_STRING ? (const char *)item->body : digits;
+    if (item->type == SVI_STRING)
+        return item->length;
+    return item->type == SVI_INT ? (size_t)snprintf(digits, 32, "%lld", (long long)item->i) : 0;
+}
+
 static svs_code key_query_of(const struct request *r, struct svi_key_query *q) {
     const struct svi_command *c = &r->command;
     const svs_value silent = svi_item_value(&c->silent);
     *q = (struct svi_key_query){
         .larger_is_better = r->control->settings->task == SVS_CLASSIFY, .now = r->now, .limit = KEYS_SHOWN};
     if (!svi_settings_keyed(svi_engine_settings(r->control->engine)))
-        return svi_fail(r->err, SVS_BAD_KEY, "the stream has no keys: start it with --key");
-    if (c->like.type != SVI_ITEM_TYPE_COUNT && c->like.type != SVI_STRING && c->like.type != SVI_INT)
-        return svi_fail(r->err, SVS_WRONG_TYPE, "like is a part of the names that are wanted, a string");
+        return svi_fail(r->err, SVS_BAD_KEY, "this stream has one model and no keys: start it with --key");
+    if (!is_name_part(&c->like) || !is_name_part(&c->prefix))
+        return svi_fail(r->err, SVS_WRONG_TYPE, "%s of the names that are wanted, a string",
+                        is_name_part(&c->like) ? "prefix is the begin" : "like is a part");
     if (c->limit.type != SVI_ITEM_TYPE_COUNT &&
         (c->limit.type != SVI_INT || c->limit.i < 0 || c->limit.i > SVI_KEY_LIST_MOST))
         return svi_fail(r->err, SVS_WRONG_TYPE, "limit is a whole number from 0 to %d", SVI_KEY_LIST_MOST);
@@ -382,6 +396,7 @@ static svs_code key_query_of(const struct request *r, struct svi_key_query *q) {
         return svi_fail(r->err, SVS_WRONG_TYPE, "sort is one of quality, age, rows, alerts, name");
     if (c->limit.type == SVI_INT)
         q->limit = (int)c->limit.i;
+    q->open = c->open;
     q->silent = silent.kind == SVS_INT ? (double)silent.as.i : silent.kind == SVS_REAL ? silent.as.r : 0;
     return SVS_OK;
 }
@@ -398,24 +413,21 @@ static void reply_key(const struct request *r, const struct svi_key_entry *k) {
 
 static svs_code op_keys(struct request *r) {
     struct svi_key_query q;
-    char number[32];
+    char like[32], prefix[32];
     int64_t matching;
     svs_code code = key_query_of(r, &q);
     if (code != SVS_OK)
         return code;
-    q.like = (const char *)r->command.like.body;
-    q.like_length = r->command.like.type == SVI_STRING ? r->command.like.length : 0;
-    if (r->command.like.type == SVI_INT) {
-        q.like_length = (size_t)snprintf(number, sizeof number, "%lld", (long long)r->command.like.i);
-        q.like = number;
-    }
+    q.like_length = name_part(&r->command.like, like, &q.like);
+    q.prefix_length = name_part(&r->command.prefix, prefix, &q.prefix);
     const struct svi_key_entry **shown = svi_alloc_array((size_t)q.limit + 1, sizeof *shown);
     if (!shown)
         return svi_fail_memory(r->err, "the list of keys");
     const int count = svi_engine_keys(r->control->engine, &q, shown, &matching);
-    reply_ok(r, 4);
+    reply_ok(r, 5);
     svi_put_int(r->reply, "count", svi_engine_key_count(r->control->engine));
     svi_put_int(r->reply, "matching", matching);
+    svi_put_int(r->reply, "unkeyed", svi_engine_unkeyed(r->control->engine));
     svi_put_text(r->reply, "measure", q.larger_is_better ? "accuracy.w" : "rmse.w");
     svi_pack_key(r->reply, "keys");
     svi_pack_array(r->reply, (size_t)count);
@@ -442,9 +454,11 @@ static svs_code find_engine(struct request *r) {
         [SVI_COMMAND_CONFIG] = true, [SVI_COMMAND_REFIT] = true, [SVI_COMMAND_LOAD] = true,
         [SVI_COMMAND_SAVE] = true,   [SVI_COMMAND_STOP] = true,  [SVI_COMMAND_KEYS] = true};
     r->engine = svi_engine_of_key(r->control->engine, &r->command, r->err);
-    if (r->engine && r->engine != r->control->engine && whole[r->command.op])
-        return svi_fail(r->err, SVS_NOT_SUPPORTED, "%s is for the stream as a whole: leave out key",
-                        svi_command_name(r->command.op));
+    const bool reads = r->command.op == SVI_COMMAND_CONFIG && !r->command.has_set; /* they are the same */
+    if (r->engine && r->engine != r->control->engine && whole[r->command.op] && !reads)
+        return svi_fail(r->err, SVS_NOT_SUPPORTED, "%s is for the stream as a whole%s: leave out key",
+                        svi_command_name(r->command.op),
+                        r->command.op == SVI_COMMAND_CONFIG ? ", all its keys have the same settings" : "");
     return r->engine ? SVS_OK : r->err->code;
 }
 

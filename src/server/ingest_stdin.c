@@ -18,6 +18,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "features/cells.h"
+#include "fleet/key_list.h"
 #include "wire/columns.h"
 #include "wire/cursor.h"
 
@@ -28,7 +29,8 @@ struct svi_ingest_stdin {
     svi_write_ahead *write_ahead; /* NULL = the state is not kept */
     struct svi_bytes sample;      /* a row as a message */
     const struct svi_settings *settings;
-    svi_reader *reader; /* NULL: msgpack */
+    svi_reader *reader;        /* NULL: msgpack */
+    char key[SVS_KEY_MAX + 1]; /* of the keys there were at the start the one with the most rows; "" = none */
     struct svi_reader_options options;
     struct svi_cells cells;
     int64_t row;
@@ -53,6 +55,7 @@ struct svi_reader_options svi_ingest_stdin_options(const struct svi_settings *s)
         .id = s->id,
         .ts = s->ts,
         .weight = s->weight,
+        .key = s->key,
         .ignore = s->ignore,
         .categories = s->categories,
         .numbers = s->numbers,
@@ -64,6 +67,24 @@ struct svi_reader_options svi_ingest_stdin_options(const struct svi_settings *s)
         .unlabelled = none || s->method == SVI_METHOD_NONE,
         .task_given = svi_settings_chosen(s, "task"),
     };
+}
+
+/* What a stream with keys knows of its columns: that of one key is taken for all. */
+static enum svi_cell_kind ingest_stdin_known(const void *user, const char *name, size_t length) {
+    const svi_ingest_stdin *in = user;
+    svs_error err;
+    const enum svi_cell_kind own = svi_cells_known(svi_engine_schema(in->engine), name, length);
+    svi_engine *e =
+        own == SVI_CELL_MISSING && in->key[0] ? svi_engine_named(in->engine, in->key, &err) : NULL;
+    return e ? svi_cells_known(svi_engine_schema(e), name, length) : own;
+}
+
+static void ingest_stdin_choose_key(svi_ingest_stdin *in) {
+    const struct svi_key_query most = {.order = SVI_KEYS_BY_ROWS, .limit = 1};
+    const struct svi_key_entry *entry;
+    int64_t matching;
+    if (svi_engine_keys(in->engine, &most, &entry, &matching) > 0)
+        snprintf(in->key, sizeof in->key, "%s", entry->name);
 }
 
 svi_ingest_stdin *svi_ingest_stdin_new(const struct svi_settings *s, svi_engine *e, svi_write_ahead *w,
@@ -79,8 +100,9 @@ svi_ingest_stdin *svi_ingest_stdin_new(const struct svi_settings *s, svi_engine 
     in->settings = s;
     in->capacity = (size_t)s->max_message + CHUNK;
     in->options = svi_ingest_stdin_options(s);
-    in->options.known = svi_cells_known;
-    in->options.stream = svi_engine_schema(e);
+    in->options.known = ingest_stdin_known;
+    in->options.stream = in;
+    ingest_stdin_choose_key(in);
     if (!msgpack)
         in->reader = svi_reader_open("-", &in->options, &svi_engine_schema(e)->shape, err);
     else if (!(in->buffer = svi_alloc(in->capacity)))
@@ -194,6 +216,10 @@ static svs_code ingest_stdin_order(svi_ingest_stdin *in, struct svi_message *m, 
     struct svi_schema *s = svi_engine_schema(in->engine);
     bool gaps;
     svs_code code = svi_cells_choose(&in->cells, &s->shape, m, err);
+    if (svi_settings_keyed(in->settings)) { /* each key has an order of its own */
+        m->listed = false;
+        return code;
+    }
     if (code == SVS_OK && m->listed && m->cell_count > 0 && svi_schema_columns(s) == 0)
         code = ingest_stdin_tell_names(in, m, now, err);
     if (code == SVS_OK && m->listed)

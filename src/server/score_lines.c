@@ -45,13 +45,15 @@ static void put_scores_by_class(struct svi_pack *p, const struct svi_event *e) {
 
 svs_code svi_score_lines_score(struct svi_score_lines *l, const struct svi_event *e, int64_t row) {
     const size_t before = l->text.size;
-    const bool named = e->as.score.id.kind != SVS_NONE;
+    const bool named = e->as.score.id.kind != SVS_NONE, keyed = e->key != NULL;
     struct svi_pack p;
     if (l->fd < 0 || l->closed)
         return SVS_OK;
     l->event.size = 0;
     svi_pack_begin(&p, &l->event);
-    svi_pack_map(&p, (size_t)svi_score_keys(e) + named + 1);
+    svi_pack_map(&p, (size_t)svi_score_keys(e) + named + keyed + 1);
+    if (keyed)
+        svi_put_text(&p, "key", e->key);
     if (named)
         svi_put_value(&p, "id", e->as.score.id);
     svi_put_score(&p, e, e->as.score.learner ? put_scores_by_class : NULL);

@@ -249,7 +249,9 @@ static svs_code server_take_rows(struct server *p, bool fill, svs_error *err) {
     double start = svi_monotonic();
     int64_t before = svi_ingest_stdin_row(p->rows);
     bool ended = false;
-    svi_engine_leave_open(p->engine, true);
+    /* Of a key's score a line needs the names of classes, which its engine has as long as the row is in hand.
+     */
+    svi_engine_leave_open(p->engine, !svi_settings_keyed(&p->settings));
     svs_code code = svi_ingest_stdin_turn(p->rows, fill, server_now(p), &ended, err);
     svi_engine_leave_open(p->engine, false);
     svi_latency_add(&p->latency, svi_monotonic() - start, svi_ingest_stdin_row(p->rows) - before);
@@ -679,6 +681,27 @@ static void server_dismantle(struct server *p, svs_code code, const svs_error *e
     svi_bytes_clear(&p->lines.event);
 }
 
+/* What was refused, by code; a key counts its own. */
+static void summary_of_refusals(const struct server *p, char *reasons, size_t size) {
+    const int64_t *refused = svi_engine_refusals(p->engine);
+    int64_t others = svi_engine_errors(p->engine);
+    svi_code_counts(refused, reasons, size, NULL);
+    for (int code = 0; code < SVS_CODE_COUNT; code++)
+        others -= refused[code];
+    const size_t at = strlen(reasons);
+    if (others > 0)
+        snprintf(reasons + at, size - at, "%s%" PRId64 " of keys", at > 0 ? ", " : "", others);
+}
+
+static void summary_of_keys(const struct svi_settings *s, const struct svi_figure *f, int count, FILE *to) {
+    const bool regress = s->task == SVS_REGRESS;
+    const double quality = svi_figure_value(f, count, regress ? "keys_rmse" : "keys_accuracy");
+    fprintf(to, "keys %.0f\nalerts %.0f\n", svi_figure_value(f, count, "keys"),
+            svi_figure_value(f, count, "keys_alerts"));
+    if (!isnan(quality))
+        fprintf(to, "%s %.3f\n", regress ? "rmse" : "accuracy", quality);
+}
+
 /* What the run came to, for people: the last lines of the log. */
 static void write_summary(const struct server *p) {
     const struct svi_settings *s = &p->settings;
@@ -691,9 +714,14 @@ static void write_summary(const struct server *p) {
     const int count = svi_engine_figures(p->engine, server_now(p), &f);
     const double quality = svi_figure_value(f, count, name),
                  suppressed = svi_figure_value(f, count, "alerts_suppressed");
-    svi_code_counts(svi_engine_refusals(p->engine), reasons, sizeof reasons, NULL);
+    summary_of_refusals(p, reasons, sizeof reasons);
     fprintf(to, "seen %" PRId64 "\nrefused %" PRId64 "%s%s%s\n", svi_engine_seen(p->engine),
             svi_engine_errors(p->engine), reasons[0] ? " (" : "", reasons, reasons[0] ? ")" : "");
+    if (svi_settings_keyed(s)) {
+        summary_of_keys(s, f, count, to);
+        fflush(to);
+        return;
+    }
     if (s->novelty != SVI_NOVELTY_NONE)
         fprintf(to, "alerts %.0f\n", svi_figure_value(f, count, "alerts"));
     if (svi_figure_value(f, count, "quality_alerts") > 0)

@@ -44,12 +44,16 @@ void svi_drift_stage_new(struct svi_drift_stage *s, const struct svi_settings *s
 void svi_drift_stage_free(struct svi_drift_stage *s) {
     svi_drift_moments_free(&s->moments);
     svi_free(s->errors);
+    svi_free(s->top);
     s->errors = NULL;
+    s->top = NULL;
     s->on = false;
 }
 
 svs_code svi_drift_stage_make(struct svi_drift_stage *s, svs_error *err) {
-    if (!(s->errors = svi_alloc(sizeof *s->errors)))
+    if (!s->top)
+        s->top = svi_alloc_plain_array(SVI_ALERT_TOP_MAX, sizeof *s->top);
+    if (!s->top || !(s->errors = svi_alloc(sizeof *s->errors)))
         return svi_fail_memory(err, "the quality alarm");
     svi_drift_init(s->errors, s->regress, s->rate);
     return SVS_OK;

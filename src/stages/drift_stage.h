@@ -33,7 +33,7 @@ struct svi_drift_stage {
     double since;                /* time of the first sample after the change */
     int64_t number;              /* of the last one before it */
     int64_t span;                /* judged samples from the change to the one that showed it */
-    struct svi_drift_shift top[SVI_ALERT_TOP_MAX]; /* of the last rise */
+    struct svi_drift_shift *top; /* of the last rise; made with `errors` */
     int count;
 };
 

@@ -55,28 +55,43 @@ svs_code svi_prices_new(struct svi_prices **p, const struct svi_settings *s, svs
     return code;
 }
 
+/* A key has no refits; its second calibrator is for the best linear member of a bank. */
+static bool quality_has_second(const struct svi_settings *s) {
+    return !svi_settings_keyed(s) || s->method == SVI_METHOD_AUTO;
+}
+
 static svs_code quality_new_probabilities(struct svi_quality_stage *q, const struct svi_settings *s,
                                           svs_error *err) {
     const int classes = (int)s->max_classes;
-    const bool got =
-        (q->calibrator[0] = svi_calibrator_new(classes, err)) &&
-        (svi_settings_keyed(s) || (q->calibrator[1] = svi_calibrator_new(classes, err))) &&
-        (svi_settings_keyed(s) || (q->reliability = svi_reliability_new(svi_quality_window(s), err))) &&
-        svi_prices_new(&q->prices, s, err) == SVS_OK;
+    const bool lean = svi_settings_keyed(s);
+    svi_calibrator *(*const make)(int, svs_error *) = lean ? svi_calibrator_new_lean : svi_calibrator_new;
+    const bool got = (q->calibrator[0] = make(classes, err)) &&
+                     (!quality_has_second(s) || (q->calibrator[1] = make(classes, err))) &&
+                     (lean || (q->reliability = svi_reliability_new(svi_quality_window(s), err))) &&
+                     svi_prices_new(&q->prices, s, err) == SVS_OK;
     if (!got)
         return SVS_NO_MEMORY;
-    q->proba = svi_alloc_array((size_t)classes, sizeof *q->proba);
+    q->proba = svi_alloc_plain_array((size_t)classes, sizeof *q->proba);
     return q->proba ? SVS_OK : svi_fail_memory(err, "the probabilities of a sample");
 }
 
 svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_settings *s, svs_error *err) {
     q->task = (svs_task)s->task;
+    q->classes = (int)s->max_classes;
     svi_drift_stage_new(&q->drift, s);
     q->figures = quality_new_figures(s, err);
     if (!q->figures)
         return SVS_NO_MEMORY;
     svs_code code = quality_has_classes(s) ? quality_new_probabilities(q, s, err) : SVS_OK;
     svi_quality_stage_configure(q, s);
+    return code;
+}
+
+svs_code svi_quality_stage_reserve(struct svi_quality_stage *q, int classes, svs_error *err) {
+    svs_code code = svi_quality_figures_reserve(q->figures, classes, err);
+    for (int i = 0; i < 2 && code == SVS_OK; i++)
+        if (q->calibrator[i])
+            code = svi_calibrator_reserve(q->calibrator[i], classes, err);
     return code;
 }
 
@@ -166,7 +181,7 @@ static int quality_decide(struct svi_quality_stage *q, const svs_learner *learne
                           const double *scores, int rows, int class_count, int usual, double *proba,
                           int *count) {
     *count = 0;
-    if (!q->on || !q->proba || class_count < 2)
+    if (!q->on || !q->proba || class_count < 2 || !q->calibrator[refit])
         return usual;
     const svs_calibration law = svi_calibrator_law(q->calibrator[refit], class_count);
     svi_probabilities(&law, scores, rows, proba);
@@ -193,17 +208,25 @@ int svi_quality_stage_peek(struct svi_quality_stage *q, const svs_learner *learn
                           proba, count);
 }
 
+/* Without memory its scores have no probabilities for the time being. */
+static bool quality_has_calibrator(struct svi_quality_stage *q, bool refit) {
+    svs_error err;
+    if (!q->calibrator[refit])
+        q->calibrator[refit] = svi_calibrator_new(q->classes, &err);
+    return q->calibrator[refit];
+}
+
 void svi_quality_stage_calibrate(struct svi_quality_stage *q, bool refit, const double *scores, int rows,
                                  int class_count, int label) {
-    if (q->on && q->proba && label >= 0)
+    if (q->on && q->proba && label >= 0 && quality_has_calibrator(q, refit))
         svi_calibrator_learn(q->calibrator[refit], scores, rows, class_count, label,
                              scores == q->scored && class_count == q->proba_count ? q->proba : NULL);
 }
 
 svs_calibration svi_quality_stage_law(const struct svi_quality_stage *q, const svs_model *m) {
-    return q->on && q->proba && m->class_count > 1
-               ? svi_calibrator_law(q->calibrator[m->refit || m->elsewhere], m->class_count)
-               : (svs_calibration){0};
+    const svi_calibrator *c = q->calibrator[m->refit || m->elsewhere];
+    return q->on && q->proba && c && m->class_count > 1 ? svi_calibrator_law(c, m->class_count)
+                                                        : (svs_calibration){0};
 }
 
 void svi_quality_stage_judge(struct svi_quality_stage *q, const svs_step *served, bool refit) {
@@ -240,18 +263,28 @@ void svi_quality_stage_archive(struct svi_archive *a, struct svi_quality_stage *
         !classes)
         return;
     svi_calibrator_archive(a, q->calibrator[0]);
-    if (q->calibrator[1])
+    bool second = q->calibrator[1] != NULL;
+    if (!q->reliability) /* with keys */
+        svi_archive_bool(a, "second", &second);
+    if (svi_archive_ok(a) && second && !quality_has_calibrator(q, true))
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the probabilities of a refit");
+    if (svi_archive_ok(a) && second)
         svi_calibrator_archive(a, q->calibrator[1]);
     if (q->reliability)
         svi_reliability_archive(a, q->reliability);
 }
 
-double svi_quality_stage_memory(const struct svi_settings *s, int d) {
-    const int classes = (int)s->max_classes;
-    const double figures = sizeof(struct svi_quality_stage) + svi_drift_stage_memory(s, d) +
-                           svi_quality_figures_memory((svs_task)s->task, svi_quality_window(s), classes);
+double svi_quality_stage_memory(const struct svi_settings *s, int d, int classes) {
+    const int most = (int)s->max_classes;
+    const bool lean = svi_settings_keyed(s);
+    const double figures =
+        sizeof(struct svi_quality_stage) + svi_drift_stage_memory(s, d) +
+        svi_quality_figures_memory((svs_task)s->task, svi_quality_window(s), most, lean, classes);
     if (!quality_has_classes(s))
         return figures;
-    return figures + 2 * svi_calibrator_memory(classes) + svi_reliability_memory(svi_quality_window(s)) +
-           svi_decision_memory(classes) + (double)classes * sizeof(double);
+    const bool prices = !lean || strcmp(s->decision_cost, "none") != 0;
+    return figures + svi_calibrator_memory(most, lean ? classes : most) +
+           (prices ? svi_decision_memory(most) : 0) + (double)most * sizeof(double) +
+           (quality_has_second(s) ? svi_calibrator_memory(most, lean ? classes : most) : 0) +
+           (lean ? 0 : svi_reliability_memory(svi_quality_window(s)));
 }

@@ -41,7 +41,9 @@ struct svi_quality_stage {
     double ends[2];
 
     /* Probabilities: NULL for a regression, and where nothing is learned. */
-    svi_calibrator *calibrator[2]; /* of the online model, of the refit */
+    svi_calibrator *calibrator[2]; /* of the online model, of the refit or the bank; with keys the second is
+                                      NULL until there is one */
+    int classes;                   /* at most */
     svi_reliability *reliability;
     struct svi_prices *prices; /* NULL: there are none (of a stream with keys) */
     double *proba;             /* of the sample in hand, by class */
@@ -56,6 +58,8 @@ static inline int64_t svi_quality_window(const struct svi_settings *s) {
 }
 
 svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_settings *s, svs_error *err);
+/* Before there are more than two classes: room for so many. SVS_NO_MEMORY. */
+svs_code svi_quality_stage_reserve(struct svi_quality_stage *q, int classes, svs_error *err);
 void svi_quality_stage_free(struct svi_quality_stage *q);
 void svi_quality_stage_reset(struct svi_quality_stage *q); /* as new */
 
@@ -124,6 +128,6 @@ void svi_quality_stage_judge(struct svi_quality_stage *q, const svs_step *served
 /* Between two samples; loading goes into one from svi_quality_stage_new. */
 void svi_quality_stage_archive(struct svi_archive *a, struct svi_quality_stage *q);
 
-double svi_quality_stage_memory(const struct svi_settings *s, int d); /* bytes at most */
+double svi_quality_stage_memory(const struct svi_settings *s, int d, int classes); /* bytes at most */
 
 #endif

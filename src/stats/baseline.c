@@ -37,7 +37,7 @@ struct svi_baseline {
 };
 
 svi_baseline *svi_baseline_new(svs_task task, int64_t window, svs_error *err) {
-    svi_baseline *b = svi_alloc(sizeof *b);
+    svi_baseline *b = svi_alloc_plain(sizeof *b);
     if (b && task == SVS_REGRESS && !(b->ring = svi_alloc_array((size_t)window, sizeof *b->ring)))
         svi_baseline_free(&b);
     if (!b) {

@@ -58,10 +58,11 @@ struct svi_calibrator {
     int64_t *seen;            /* by class */
     double pair[5];           /* two classes: a, b; curvature aa, ab, bb */
     double recent[PAIR_SUMS];
-    double slope[2];                  /* more classes: a and its curvature */
-    struct calibrator_curve curve[2]; /* of two, of more */
+    double slope[2];               /* more classes: a and its curvature */
+    struct calibrator_curve two;   /* the curve of two classes */
+    struct calibrator_curve *more; /* of more; NULL: there is no room for them, nor for what follows */
     double *offset, *offset_bend;
-    double *logit, *proba; /* scratch */
+    double *logit, *proba; /* scratch; all four in one block */
 };
 
 void svi_calibrator_free(svi_calibrator **pc) {
@@ -69,6 +70,7 @@ void svi_calibrator_free(svi_calibrator **pc) {
     if (!c)
         return;
     svi_free(c->seen);
+    svi_free(c->more);
     svi_free(c->offset);
     svi_free(c);
     *pc = NULL;
@@ -79,22 +81,50 @@ void svi_calibrator_fetch(const svi_calibrator *c) {
         svi_fetch(c, sizeof *c);
 }
 
+static void calibrator_begin_curve(struct calibrator_curve *c) {
+    *c = (struct calibrator_curve){0};
+    memcpy(c->value, svi_logit_knots, sizeof c->value);
+}
+
+svs_code svi_calibrator_reserve(svi_calibrator *c, int classes, svs_error *err) {
+    if (classes < 3 || c->more)
+        return SVS_OK;
+    const size_t n = (size_t)c->max_classes;
+    struct calibrator_curve *more = svi_alloc_plain(sizeof *more);
+    double *offset = svi_alloc_plain_array(4 * n, sizeof *offset);
+    if (!more || !offset) {
+        svi_free(more);
+        svi_free(offset);
+        return svi_fail_memory(err, "the calibration of scores");
+    }
+    calibrator_begin_curve(more);
+    c->more = more;
+    c->offset = offset;
+    c->offset_bend = offset + n;
+    c->logit = offset + 2 * n;
+    c->proba = offset + 3 * n;
+    return SVS_OK;
+}
+
 svi_calibrator *svi_calibrator_new(int max_classes, svs_error *err) {
-    svi_calibrator *c = svi_alloc(sizeof *c);
+    svi_calibrator *c = svi_calibrator_new_lean(max_classes, err);
+    if (c && svi_calibrator_reserve(c, max_classes, err) != SVS_OK)
+        svi_calibrator_free(&c);
+    return c;
+}
+
+svi_calibrator *svi_calibrator_new_lean(int max_classes, svs_error *err) {
+    svi_calibrator *c = svi_alloc_plain(sizeof *c);
     const size_t n = (size_t)max_classes;
     if (c) {
         c->max_classes = max_classes;
-        c->seen = svi_alloc_array(n, sizeof *c->seen);
-        c->offset = svi_alloc_array(4 * n, sizeof *c->offset);
+        c->seen = svi_alloc_plain_array(n, sizeof *c->seen);
     }
-    if (!c || !c->seen || !c->offset) {
+    if (!c || !c->seen) {
         svi_calibrator_free(&c);
         svi_fail_memory(err, "the calibration of scores");
         return NULL;
     }
-    c->offset_bend = c->offset + n;
-    c->logit = c->offset_bend + n;
-    c->proba = c->logit + n;
     svi_calibrator_reset(c);
     return c;
 }
@@ -104,19 +134,21 @@ void svi_calibrator_reset(svi_calibrator *c) {
     c->count = c->rarest = c->held[0] = c->held[1] = 0;
     c->classes = 0;
     memset(c->seen, 0, n * sizeof *c->seen);
-    memset(c->offset, 0, 4 * n * sizeof *c->offset);
     memcpy(c->pair, (const double[]){PAIR_SLOPE, 0, 1, 0, 1}, sizeof c->pair);
     memset(c->recent, 0, sizeof c->recent);
-    memset(c->curve, 0, sizeof c->curve);
-    for (int i = 0; i < 2; i++)
-        memcpy(c->curve[i].value, svi_logit_knots, sizeof c->curve[i].value);
+    calibrator_begin_curve(&c->two);
+    if (c->more) {
+        calibrator_begin_curve(c->more);
+        memset(c->offset, 0, 4 * n * sizeof *c->offset);
+    }
     c->slope[0] = MORE_SLOPE;
     c->slope[1] = 1;
 }
 
 svs_calibration svi_calibrator_law(const svi_calibrator *c, int class_count) {
-    return class_count == 2 ? (svs_calibration){c->pair[0], &c->pair[1], c->curve[0].value}
-                            : (svs_calibration){c->slope[0], c->offset, c->curve[1].value};
+    return class_count == 2
+               ? (svs_calibration){c->pair[0], &c->pair[1], c->two.value}
+               : (svs_calibration){c->slope[0], c->offset, c->more ? c->more->value : svi_logit_knots};
 }
 
 /* ---- the memory */
@@ -229,12 +261,12 @@ static void calibrator_step_pair(svi_calibrator *c, double fade, double samples)
 static void calibrator_learn_pair(svi_calibrator *c, double score, int truth, const double *proba) {
     const bool due = calibrator_count(c, truth, &c->held[0]);
     const double z = svi_bounded(c->pair[0] * score + c->pair[1], SVI_LOGIT_MAX);
-    calibrator_see_curve(&c->curve[0], &z, &proba[1], 1, 1 - truth); /* one logit, of the second class */
+    calibrator_see_curve(&c->two, &z, &proba[1], 1, 1 - truth); /* one logit, of the second class */
     calibrator_see_pair(c, score, truth);
     if (!due)
         return;
     const double memory = calibrator_memory_of(c, c->rarest);
-    calibrator_step_curve(&c->curve[0], calibrator_fade(c, CURVE_LONGER * memory, c->held[0]));
+    calibrator_step_curve(&c->two, calibrator_fade(c, CURVE_LONGER * memory, c->held[0]));
     calibrator_step_pair(c, calibrator_fade(c, memory, c->held[0]), (double)c->held[0]);
     c->held[0] = 0;
 }
@@ -289,13 +321,13 @@ static void calibrator_learn_more(svi_calibrator *c, const double *scores, int r
         return; /* it had no score */
     for (int k = 0; k < rows; k++)
         c->logit[k] = svi_bounded(law.a * svi_bounded(scores[k], 1e100) + law.b[k], SVI_LOGIT_MAX);
-    calibrator_see_curve(&c->curve[1], c->logit, proba, rows, truth);
+    calibrator_see_curve(c->more, c->logit, proba, rows, truth);
     svi_probabilities(&straight, scores, rows, c->proba);
     calibrator_step_slope(c, scores, rows, truth, calibrator_fade(c, memory, 1));
     calibrator_step_offsets(c, rows, truth);
     if (!due)
         return;
-    calibrator_step_curve(&c->curve[1], calibrator_fade(c, CURVE_LONGER * memory, c->held[1]));
+    calibrator_step_curve(c->more, calibrator_fade(c, CURVE_LONGER * memory, c->held[1]));
     c->held[1] = 0;
 }
 
@@ -303,14 +335,17 @@ void svi_calibrator_learn(svi_calibrator *c, const double *scores, int rows, int
                           const double *proba) {
     if (truth < 0 || truth >= c->max_classes || class_count < 2 || rows > c->max_classes)
         return;
+    if ((rows > 1 || truth > 1) && !c->more)
+        return;                   /* svi_calibrator_reserve was not called */
     if (rows == 1 && truth > 1) { /* it had no score */
         calibrator_see(c, truth);
         return;
     }
+    double pair[2];
     if (!proba) {
         const svs_calibration law = svi_calibrator_law(c, class_count);
-        svi_probabilities(&law, scores, rows, c->proba);
-        proba = c->proba;
+        svi_probabilities(&law, scores, rows, rows > 1 ? c->proba : pair);
+        proba = rows > 1 ? c->proba : pair;
     }
     if (rows > 1)
         calibrator_learn_more(c, scores, rows, truth, proba);
@@ -326,9 +361,48 @@ static bool calibrator_is_slope(double a) {
     return a >= SLOPE_LEAST && a <= SLOPE_MOST;
 }
 
+static bool calibrator_load_room(struct svi_archive *a, svi_calibrator *c, int classes) {
+    if (svi_archive_ok(a) && svi_calibrator_reserve(c, classes, a->err) != SVS_OK)
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the calibration of scores");
+    return svi_archive_ok(a);
+}
+
+/* The curve of more classes takes no memory where it is as it begins. */
+static void calibrator_archive_more(struct svi_archive *a, svi_calibrator *c) {
+    struct calibrator_curve curve, begin;
+    calibrator_begin_curve(&begin);
+    curve = c->more ? *c->more : begin;
+    svi_archive_finite(a, "curve of more", curve.value, 4 * SVS_CURVE);
+    if (svi_archive_loading(a) && svi_archive_ok(a) && memcmp(&curve, &begin, sizeof curve) != 0 &&
+        calibrator_load_room(a, c, 3))
+        *c->more = curve;
+}
+
+/* So do the offsets of classes. */
+static void calibrator_archive_offsets(struct svi_archive *a, svi_calibrator *c, int n) {
+    double none[2][2] = {{0}};
+    if (svi_archive_loading(a) && !calibrator_load_room(a, c, n))
+        return;
+    double *offset = c->more ? c->offset : none[0], *bend = c->more ? c->offset_bend : none[1];
+    n = c->more || n < 2 ? n : 2;
+    svi_archive_finite(a, "offset", offset, n);
+    svi_archive_finite(a, "offset bend", bend, n);
+    for (int k = 0; k < n && svi_archive_ok(a); k++)
+        svi_archive_check(a, fabs(offset[k]) <= OFFSET_MOST && bend[k] >= 0, "an offset is out of range");
+}
+
+static void calibrator_check_curve(struct svi_archive *a, const struct calibrator_curve *c) {
+    for (int j = 0; j < SVS_CURVE && svi_archive_ok(a); j++)
+        svi_archive_check(a, c->bend[j] >= 0 && c->more_bend[j] >= 0,
+                          "the curvature of probabilities is negative");
+    for (int j = 1; j < SVS_CURVE && svi_archive_ok(a); j++)
+        svi_archive_check(a, c->value[j] > c->value[j - 1], "the curve of probabilities falls");
+}
+
 void svi_calibrator_archive(struct svi_archive *a, svi_calibrator *c) {
     int n = c->max_classes;
-    while (n > 0 && c->seen[n - 1] == 0 && c->offset[n - 1] == 0 && c->offset_bend[n - 1] == 0)
+    while (n > 0 && c->seen[n - 1] == 0 &&
+           (!c->more || (c->offset[n - 1] == 0 && c->offset_bend[n - 1] == 0)))
         n--; /* the others take no room */
     if (svi_archive_loading(a))
         svi_calibrator_reset(c);
@@ -342,30 +416,22 @@ void svi_calibrator_archive(struct svi_archive *a, svi_calibrator *c) {
     svi_archive_finite(a, "slope", c->slope, 2);
     svi_archive_int64s(a, "held", c->held, 2, 0, HELD_MAX);
     svi_archive_finite(a, "recent", c->recent, PAIR_SUMS);
-    svi_archive_finite(a, "curve", c->curve[0].value, 4 * SVS_CURVE);
-    svi_archive_finite(a, "curve of more", c->curve[1].value, 4 * SVS_CURVE);
-    svi_archive_finite(a, "offset", c->offset, n);
-    svi_archive_finite(a, "offset bend", c->offset_bend, n);
-    for (int k = 0; k < n && svi_archive_ok(a); k++) {
+    svi_archive_finite(a, "curve", c->two.value, 4 * SVS_CURVE);
+    calibrator_archive_more(a, c);
+    calibrator_archive_offsets(a, c, n);
+    for (int k = 0; k < n && svi_archive_ok(a); k++)
         c->classes = c->seen[k] > 0 ? k + 1 : c->classes;
-        svi_archive_check(a, fabs(c->offset[k]) <= OFFSET_MOST && c->offset_bend[k] >= 0,
-                          "an offset is out of range");
-    }
     svi_archive_check(a,
                       calibrator_is_slope(c->pair[0]) && calibrator_is_slope(c->slope[0]) &&
                           fabs(c->pair[1]) <= OFFSET_MOST && c->pair[2] >= 0 && c->pair[4] >= 0 &&
                           c->slope[1] >= 0,
                       "a slope is out of range");
-    for (int j = 0; j < SVS_CURVE && svi_archive_ok(a); j++)
-        for (int i = 0; i < 2; i++)
-            svi_archive_check(a, c->curve[i].bend[j] >= 0 && c->curve[i].more_bend[j] >= 0,
-                              "the curvature of probabilities is negative");
-    for (int j = 1; j < SVS_CURVE && svi_archive_ok(a); j++)
-        for (int i = 0; i < 2; i++)
-            svi_archive_check(a, c->curve[i].value[j] > c->curve[i].value[j - 1],
-                              "the curve of probabilities falls");
+    calibrator_check_curve(a, &c->two);
+    if (c->more)
+        calibrator_check_curve(a, c->more);
 }
 
-double svi_calibrator_memory(int max_classes) {
-    return sizeof(svi_calibrator) + (double)max_classes * (sizeof(int64_t) + 4 * sizeof(double));
+double svi_calibrator_memory(int max_classes, int classes) {
+    const double more = sizeof(struct calibrator_curve) + (double)max_classes * 4 * sizeof(double);
+    return sizeof(svi_calibrator) + (double)max_classes * sizeof(int64_t) + (classes > 2 ? more : 0);
 }

@@ -12,7 +12,8 @@
  * ranking. The curve remembers 3 m.
  *
  * Two classes and more classes have states of their own: a stream begins with two. Deterministic; nothing is
- * allocated after _new. Scores of any size, NaN too, are taken. One object, one thread at a time. */
+ * allocated after _new, or _reserve. Scores of any size, NaN too, are taken. One object, one thread at a
+ * time. */
 #ifndef SVI_CALIBRATOR_H
 #define SVI_CALIBRATOR_H
 
@@ -25,6 +26,11 @@ typedef struct svi_calibrator svi_calibrator;
 
 /* max_classes >= 2. NULL: SVS_NO_MEMORY. Owner: the caller. */
 svi_calibrator *svi_calibrator_new(int max_classes, svs_error *err);
+
+/* Likewise, but with room for two classes alone: before more come, svi_calibrator_reserve makes it.
+ * SVS_NO_MEMORY. */
+svi_calibrator *svi_calibrator_new_lean(int max_classes, svs_error *err);
+svs_code svi_calibrator_reserve(svi_calibrator *c, int classes, svs_error *err);
 void svi_calibrator_free(svi_calibrator **c);
 void svi_calibrator_fetch(
     const svi_calibrator *c);                 /* it is going to be used soon (base/fetch.h); NULL is fine */
@@ -42,6 +48,6 @@ void svi_calibrator_learn(svi_calibrator *c, const double *scores, int rows, int
 /* The whole state, bit for bit; loads into one from svi_calibrator_new with the same max_classes. */
 void svi_calibrator_archive(struct svi_archive *a, svi_calibrator *c);
 
-double svi_calibrator_memory(int max_classes); /* bytes */
+double svi_calibrator_memory(int max_classes, int classes); /* bytes, with so many classes */
 
 #endif

@@ -9,7 +9,8 @@
 #define COUNT_MAX (INT64_MAX / 8)
 
 struct svi_confusion {
-    int room;    /* classes: the stride of a row */
+    int most;    /* classes that are told apart */
+    int room;    /* classes that there is room for: the stride of a row */
     int classes; /* seen so far */
     bool over;   /* more than there is room for were seen */
     int64_t *count;
@@ -25,16 +26,38 @@ static int confusion_room(int max_classes) {
 }
 
 svi_confusion *svi_confusion_new(int max_classes, svs_error *err) {
-    const size_t room = (size_t)confusion_room(max_classes);
-    svi_confusion *c = svi_alloc(sizeof *c);
-    if (c && !(c->count = svi_alloc_array(room * room, sizeof *c->count)))
+    svi_confusion *c = svi_confusion_new_lean(max_classes, err);
+    if (c && svi_confusion_reserve(c, max_classes, err) != SVS_OK)
         svi_confusion_free(&c);
+    return c;
+}
+
+svi_confusion *svi_confusion_new_lean(int max_classes, svs_error *err) {
+    svi_confusion *c = svi_alloc_plain(sizeof *c);
     if (!c) {
         svi_fail_memory(err, "the confusion matrix");
         return NULL;
     }
-    c->room = (int)room;
+    c->most = confusion_room(max_classes);
+    if (svi_confusion_reserve(c, 2, err) != SVS_OK)
+        svi_confusion_free(&c);
     return c;
+}
+
+svs_code svi_confusion_reserve(svi_confusion *c, int classes, svs_error *err) {
+    const int room = classes < c->most ? classes : c->most;
+    if (room <= c->room)
+        return SVS_OK;
+    int64_t *count = svi_alloc_plain_array((size_t)room * (size_t)room, sizeof *count);
+    if (!count)
+        return svi_fail_memory(err, "the confusion matrix");
+    for (int i = 0; i < c->classes; i++)
+        memcpy(count + (size_t)i * (size_t)room, c->count + (size_t)i * (size_t)c->room,
+               (size_t)c->classes * sizeof *count);
+    svi_free(c->count);
+    c->count = count;
+    c->room = room;
+    return SVS_OK;
 }
 
 void svi_confusion_free(svi_confusion **c) {
@@ -44,8 +67,8 @@ void svi_confusion_free(svi_confusion **c) {
     *c = NULL;
 }
 
-double svi_confusion_memory(int max_classes) {
-    const double room = confusion_room(max_classes);
+double svi_confusion_memory(int classes) {
+    const double room = confusion_room(classes);
     return sizeof(struct svi_confusion) + room * room * (double)sizeof(int64_t);
 }
 
@@ -79,7 +102,11 @@ void svi_confusion_archive(struct svi_archive *a, svi_confusion *c) {
     if (svi_archive_loading(a))
         svi_confusion_reset(c);
     svi_archive_bool(a, "too many classes", &c->over);
-    svi_archive_int(a, "confused classes", &c->classes, 0, c->room);
+    int classes = c->classes;
+    svi_archive_int(a, "confused classes", &classes, 0, c->most);
+    if (svi_archive_ok(a) && svi_confusion_reserve(c, classes, a->err) != SVS_OK)
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the confusion matrix");
+    c->classes = svi_archive_ok(a) ? classes : 0;
     for (int i = 0; i < c->classes && svi_archive_ok(a); i++) {
         char name[SVI_KEY_MAX];
         svi_archive_int64s(a, svi_archive_key(name, "confusion", i), c->count + (size_t)i * (size_t)c->room,

@@ -10,6 +10,10 @@ typedef struct svi_confusion svi_confusion;
 
 /* For up to max_classes classes, 8 min(max_classes, 256)^2 bytes. NULL: SVS_NO_MEMORY. Owner: the caller. */
 svi_confusion *svi_confusion_new(int max_classes, svs_error *err);
+
+/* Likewise, with room for two classes: before more come, svi_confusion_reserve makes it. SVS_NO_MEMORY. */
+svi_confusion *svi_confusion_new_lean(int max_classes, svs_error *err);
+svs_code svi_confusion_reserve(svi_confusion *c, int classes, svs_error *err);
 void svi_confusion_free(svi_confusion **c);
 void svi_confusion_fetch(const svi_confusion *c); /* it is going to count soon (base/fetch.h) */
 void svi_confusion_reset(svi_confusion *c);
@@ -23,6 +27,6 @@ bool svi_confusion_matrix(const svi_confusion *c, int classes, int64_t *out);
 
 void svi_confusion_archive(struct svi_archive *a, svi_confusion *c);
 
-double svi_confusion_memory(int max_classes); /* bytes */
+double svi_confusion_memory(int classes); /* bytes, with room for so many */
 
 #endif

@@ -108,9 +108,9 @@ static svs_code metrics_new_parts(svi_metrics *m, bool lean, svs_error *err) {
         m->errors = svi_alloc_array(window, sizeof *m->errors);
         return m->errors ? SVS_OK : svi_fail_memory(err, "the window of errors");
     }
-    m->judged = svi_alloc_array(window, sizeof *m->judged);
-    m->all.of = svi_alloc_array(classes, sizeof *m->all.of);
-    m->recent.of = svi_alloc_array(classes, sizeof *m->recent.of);
+    m->judged = svi_alloc_plain_array(window, sizeof *m->judged);
+    m->all.of = svi_alloc_plain_array(classes, sizeof *m->all.of);
+    m->recent.of = svi_alloc_plain_array(classes, sizeof *m->recent.of);
     m->lossless = lean;
     if (!lean) {
         m->losses = svi_alloc_array(window, sizeof *m->losses);
@@ -129,7 +129,7 @@ static svi_metrics *metrics_make(svs_task task, int64_t window, int max_classes,
                  (long long)window, max_classes);
         return NULL;
     }
-    svi_metrics *m = svi_alloc(sizeof *m);
+    svi_metrics *m = svi_alloc_plain(sizeof *m);
     if (!m) {
         svi_fail_memory(err, "the prequential quality");
         return NULL;

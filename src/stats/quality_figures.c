@@ -66,12 +66,12 @@ static bool quality_figures_parts(svi_quality_figures *f, int64_t window, bool l
         return (f->interval = svi_interval_new(window, err));
     if (!lean && !quality_room(f))
         return svi_fail_memory(err, "the figures of classes") == SVS_OK;
-    return (f->confusion = svi_confusion_new(f->max_classes, err));
+    return (f->confusion = (lean ? svi_confusion_new_lean : svi_confusion_new)(f->max_classes, err));
 }
 
 static svi_quality_figures *quality_figures_make(svs_task task, int64_t window, int max_classes, bool lean,
                                                  svs_error *err) {
-    svi_quality_figures *f = svi_alloc(sizeof *f);
+    svi_quality_figures *f = svi_alloc_plain(sizeof *f);
     if (!f) {
         svi_fail_memory(err, "the figures of quality");
         return NULL;
@@ -92,6 +92,10 @@ svi_quality_figures *svi_quality_figures_new_lean(svs_task task, int64_t window,
     return quality_figures_make(task, window, max_classes, true, err);
 }
 
+svs_code svi_quality_figures_reserve(svi_quality_figures *f, int classes, svs_error *err) {
+    return f->confusion ? svi_confusion_reserve(f->confusion, classes, err) : SVS_OK;
+}
+
 void svi_quality_figures_free(svi_quality_figures **pf) {
     svi_quality_figures *f = *pf;
     if (!f)
@@ -105,10 +109,12 @@ void svi_quality_figures_free(svi_quality_figures **pf) {
     *pf = NULL;
 }
 
-double svi_quality_figures_memory(svs_task task, int64_t window, int max_classes) {
+double svi_quality_figures_memory(svs_task task, int64_t window, int max_classes, bool lean, int classes) {
     const double base = sizeof(struct svi_quality_figures) + svi_baseline_memory(task, window);
     if (task == SVS_REGRESS)
         return base + svi_interval_memory(window);
+    if (lean)
+        return base + svi_confusion_memory(classes < 2 ? 2 : classes);
     return base + max_classes * (double)(sizeof(svs_value) + 2 * sizeof(struct svi_class_count)) +
            2 * (double)quality_matrix_size(max_classes) * (double)sizeof(int64_t) +
            svi_confusion_memory(max_classes);

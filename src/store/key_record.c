@@ -23,6 +23,10 @@ static void record_archive_figures(struct svi_archive *a, struct svi_key_figures
     svi_archive_int(a, "alerts", &alerts, 0, INT32_MAX);
     svi_archive_int(a, "open", &open, 0, INT32_MAX);
     svi_archive_double(a, "deadline", &f->deadline);
+    svi_archive_double(a, "quiet", &f->quiet);
+    svi_archive_double(a, "found", &f->finds.found);
+    svi_archive_double(a, "found in days", &f->finds.days);
+    svi_archive_int64(a, "finds", &f->finds.count, 0, INT64_MAX / 4);
     f->alerts = alerts;
     f->open = open;
 }
@@ -33,7 +37,11 @@ static void record_archive(struct svi_archive *a, struct svi_key_record *r) {
     svi_archive_uint64(a, "owner", &r->owner);
     svi_archive_int64(a, "begun", &r->begun, 0, INT64_MAX / 4);
     svi_archive_uint64(a, "note", &r->note);
+    int64_t rests = r->rests;
+    svi_archive_int64(a, "rests", &rests, 0, UINT32_MAX);
+    r->rests = (uint32_t)rests;
     svi_archive_double(a, "heard", &r->heard);
+    svi_archive_uint64(a, "reported", &r->told);
     svi_archive_uint64(a, "turn", &r->turn);
     record_archive_figures(a, &r->last);
     svi_archive_bytes(a, "hash", r->hash, sizeof r->hash);

@@ -1,7 +1,7 @@
 /* key_record.h: the state of one key as a record of bytes.
  *
  *   length   4 bytes, little-endian: of the whole record
- *   head     as wire/archive_packed.h packs it: name, number, owner, begun, note, heard, turn, figures,
+ *   head     as wire/archive_packed.h packs it: name, number, owner, begun, note, heard, reported, turn, figures,
  *            hash, gone
  *   state    what is left: the key's own bytes (engine/engine_fleet_state.c); none of a key that is gone
  *   check    8 bytes, little-endian: XXH3 (64 bits) of all before it, seeded with `seed` */
@@ -16,6 +16,12 @@
 #define SVI_KEY_RECORD_MOST ((uint32_t)1 << 31) /* bytes */
 #define SVI_KEY_NAME        72                  /* room for a name: SVS_KEY_MAX bytes and NUL */
 
+/* What a key's desk found, as if it were alone (alerts/budget.h). */
+struct svi_key_finds {
+    double found, days; /* the last one; days that it has been looking */
+    int64_t count;
+};
+
 /* What the engine of a key says of it after each of its elements, for those who do not ask it: it may be at
  * work on the next one. */
 struct svi_key_figures {
@@ -24,8 +30,9 @@ struct svi_key_figures {
     double squares;                  /* of errors, in a regression */
     double quality;                  /* accuracy or, of a regression, rmse over the window; NAN: none yet */
     int32_t alerts, open;            /* of all kinds: opened so far, open now */
-    double deadline;                 /* svi_engine_deadline */
-    bool out_of_memory;              /* svi_engine_out_of_memory */
+    double deadline, quiet;          /* svi_engine_deadline; seconds after its last row */
+    struct svi_key_finds finds;
+    bool out_of_memory; /* svi_engine_out_of_memory */
 };
 
 struct svi_key_record {
@@ -33,8 +40,10 @@ struct svi_key_record {
     uint64_t number; /* of keys that began before it */
     uint64_t owner;  /* hash of the source that began it */
     uint64_t note;   /* of what reaches all keys: those that it knows of */
+    uint32_t rests;  /* times that all sources had gone, likewise */
     int64_t begun;   /* sample of the stream that began it */
     double heard;    /* arrival clock of the last one */
+    uint64_t told;   /* alert events that went out in its name */
     uint64_t turn;   /* of what was heard of all keys, the last of this one */
     struct svi_key_figures last;
     uint8_t hash[16];

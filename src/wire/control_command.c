@@ -1,3 +1,9 @@
+/* Control requests, parsed once: one pass over the map notes where the values of the known keys stand.
+ *
+ * What a request may have is in two tables, items and flags: a new one is a row there and a member of the
+ * structure. Nothing is judged here but the form, that the op is one of the table `commands`, and, where they
+ * are asked for, the values that several operations share (id, label, verdict); all else is for the operation
+ * to refuse. Of a key that is there twice the first one holds. */
 #include "wire/control_command.h"
 
 #include <math.h>
@@ -85,6 +91,7 @@ static const struct command_part {
              {"checkpoint", offsetof(struct svi_command, checkpoint)},
              {"without", offsetof(struct svi_command, without)},
              {"like", offsetof(struct svi_command, like)},
+             {"prefix", offsetof(struct svi_command, prefix)},
              {"limit", offsetof(struct svi_command, limit)},
              {"sort", offsetof(struct svi_command, sort)},
              {"silent", offsetof(struct svi_command, silent)},
@@ -92,6 +99,7 @@ static const struct command_part {
   flags[] = {{"relearn", offsetof(struct svi_command, relearn)},
              {"loo", offsetof(struct svi_command, loo)},
              {"yes", offsetof(struct svi_command, yes)},
+             {"open", offsetof(struct svi_command, open)},
              {NULL, 0}};
 
 static void *command_part(struct svi_command *c, const struct command_part *parts,

@@ -34,13 +34,14 @@ struct svi_command {
     enum svi_command_op op;
     const uint8_t *bytes;
     size_t size;
-    struct svi_item id, y, key;                /* SVI_ITEM_TYPE_COUNT: not there; so of all items */
-    struct svi_item alert, verdict;            /* of alert */
-    struct svi_item like, limit, sort, silent; /* of keys */
-    bool yes;                                  /* of reset: true was given */
-    struct svi_item checkpoint, without;       /* of load: which, and the source that is left out */
-    bool relearn;                              /* of load: true was given */
-    bool loo;                                  /* of model: likewise */
+    struct svi_item id, y, key;                        /* SVI_ITEM_TYPE_COUNT: not there; so of all items */
+    struct svi_item alert, verdict;                    /* of alert */
+    struct svi_item like, prefix, limit, sort, silent; /* of keys */
+    bool open;                                         /* of keys: true was given */
+    bool yes;                                          /* of reset: true was given */
+    struct svi_item checkpoint, without;               /* of load: which, and the source that is left out */
+    bool relearn;                                      /* of load: true was given */
+    bool loo;                                          /* of model: likewise */
     bool has_set;
     struct svi_item set;   /* of config: its value, whatever it is */
     bool before;           /* of config: recorded when fewer settings could change; not in the bytes */

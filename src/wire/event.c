@@ -193,9 +193,26 @@ static void put_judge(struct svi_pack *p, const struct svi_alert_event *a) {
     svi_put_int(p, "over", a->over);
 }
 
+static void put_keys(struct svi_pack *p, const struct svi_alert_event *a) {
+    svi_put_int(p, "keys_count", a->keys);
+    svi_pack_key(p, "keys");
+    svi_pack_array(p, (size_t)a->named_count);
+    for (int i = 0; i < a->named_count; i++)
+        svi_pack_text(p, a->named[i]);
+    svi_pack_key(p, "key_alerts");
+    svi_pack_array(p, (size_t)a->named_count);
+    for (int i = 0; i < a->named_count; i++)
+        svi_pack_int(p, a->alerts[i]);
+}
+
 static void put_alert_event(struct svi_pack *p, const struct svi_event *e) {
     const struct svi_alert_event *a = &e->as.alert;
-    put_common(p, e, 5 + (a->kind ? 2 : 0) + (a->judge ? 5 : 0) + (a->rule ? 2 : a->measure ? 3 : 4));
+    put_common(p, e,
+               5 + (a->kind ? 2 : 0) + (a->judge ? 5 : 0) +
+                   (a->rule      ? 2
+                    : a->measure ? 3
+                                 : 4) +
+                   (a->keys > 0 ? 3 : 0));
     if (a->kind) {
         svi_put_text(p, "kind", a->kind);
         svi_put_int(p, "alert", a->alert);
@@ -223,6 +240,8 @@ static void put_alert_event(struct svi_pack *p, const struct svi_event *e) {
     for (int i = 0; i < a->count; i++)
         put_contribution(p, &a->top[i]);
     svi_put_text(p, "text", a->text);
+    if (a->keys > 0)
+        put_keys(p, a);
 }
 
 static void put_stats_event(struct svi_pack *p, const struct svi_event *e) {

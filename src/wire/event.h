@@ -77,6 +77,11 @@ struct svi_alert_event {
     const struct svi_contribution *top; /* most telling first */
     int count;
     const char *text;
+    /* Of one cause in several keys. */
+    int64_t keys;             /* so many; 0: without these pairs */
+    const char *const *named; /* the first of them, and the numbers of their alerts */
+    const int64_t *alerts;
+    int named_count;
 };
 
 struct svi_event {

@@ -343,12 +343,14 @@ static void convert_noted(struct conversion *c, const struct flat_row *row) {
     static const enum svi_key keys[] = {[SVI_USE_LABEL] = SVI_KEY_Y,
                                         [SVI_USE_ID] = SVI_KEY_ID,
                                         [SVI_USE_TIME] = SVI_KEY_TS,
-                                        [SVI_USE_WEIGHT] = SVI_KEY_W};
+                                        [SVI_USE_WEIGHT] = SVI_KEY_W,
+                                        [SVI_USE_KEY] = SVI_KEY_KEY};
     for (int i = 0; i < row->count; i++) {
         const enum svi_use use = row->noted[i].use;
         const char *value = row->noted[i].value;
         svi_pack_text(&c->pack, svi_key_name(keys[use]));
-        if ((use == SVI_USE_LABEL || use == SVI_USE_TIME) && is_missing_word(c, value, true))
+        if ((use == SVI_USE_LABEL || use == SVI_USE_TIME || use == SVI_USE_KEY) &&
+            is_missing_word(c, value, true))
             svi_pack_nil(&c->pack);
         else if (use == SVI_USE_TIME)
             convert_time(c, value);

@@ -27,8 +27,8 @@
 
 /* What the columns of flat rows are, and what is used again. Zero-initialised: label is the label. */
 struct svi_json_input {
-    struct svi_reader_options columns; /* what the settings say: label, id, ts, weight, ignore, categories,
-                                          numbers, features, missing */
+    struct svi_reader_options columns; /* what the settings say: label, id, ts, weight, key, ignore,
+                                          categories, numbers, features, missing */
     char label[SVS_NAME_MAX + 1];      /* the column that is the label by its name; "" = none */
     bool looked;                       /* for it, in the first flat row */
     char time[SVS_NAME_MAX + 1];       /* the column that was found to be the time; "" = none yet */

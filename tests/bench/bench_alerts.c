@@ -56,7 +56,7 @@ static void played_event(void *user, const struct svi_event *event) {
 
 /* What each judge said of the row, next to the level that opens an alert. */
 static void played_judges(struct played *p) {
-    const struct svi_novelty_stage *s = &p->engine->novelty;
+    const struct svi_novelty_stage *s = p->engine->novelty;
     printf("J %" PRId64, p->row);
     for (int i = 0; i < SVI_JUDGES; i++)
         printf(" %.3g/%.3g", s->findings[i].surprise, s->desk.budget.judge[i].level);

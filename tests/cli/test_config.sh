@@ -80,6 +80,9 @@ expect 0 out '^# Memory' 'config show predicts memory' -- config show
 expect 0 out '^# *3 features' 'for the features that are named' -- config show --features a,b,c
 expect 0 out '^# These settings contradict' 'config show tells contradictions' -- config show --method falsvm --task regress
 expect 0 out '^ok$' 'config check' -- config check
+expect 0 out '^each key with 3 features .* keys.memory 1000, ' 'config check: what keys take' -- config check --key k --features a,b,c --keys.memory 1000
+expect 0 err 'warning: keys.memory 1000000000 keeps' 'more keys than the machine has memory for' -- config check --key k --keys.memory 1000000000 --keys.max 1000000000
+expect 0 out '^# *each key with 10 features' 'config show: what a key takes' -- config show --key k
 expect 0 out '' 'config check -q' -- config check -q
 expect 1 err 'method falsvm learns classes only' 'config check: falsvm and regress' -- config check --method falsvm --task regress
 expect 1 err 'window.seconds' 'config check: window.seconds without window' -- config check --window 0 --window.seconds 5

@@ -87,6 +87,28 @@ if command -v mosquitto_pub >/dev/null && PATH=$PATH:/usr/sbin command -v mosqui
     status "the sensor feed by MQTT ends well" $? "$folder/mqtt"
     expect "what is new at three in the morning is told in one line" "$folder/mqtt" '^alert: room .*co2 .*, one in .*, since 03:.* UTC$'
     expect "every message was taken" "$folder/mqtt" 'received 4889, bad 0, .* acked 4889, refused 0, dropped 0,'
+
+    # A fleet: what goes wrong with a press is told of this press, and of the others nothing.
+    "$examples/fleet.sh" >"$folder/fleet" 2>&1 </dev/null
+    status "the fleet ends well" $? "$folder/fleet"
+    expect "a jam: a current that never was" "$folder/fleet" '^plant press-03 current 37\.4 above all it ever showed .*, since 09:40 UTC$'
+    expect "a bearing: vibration that the current does not explain" "$folder/fleet" '^plant press-07 (notice|warning|serious).*vibration .*, since 10:5[0-9] UTC$'
+    expect "a sensor that hangs" "$folder/fleet" '^plant press-11 temp stuck at .*, since 08:2[0-9] UTC$'
+    expect "a leak: pressure that falls" "$folder/fleet" '^plant press-14 (notice|warning|serious).*pressure .*, since 09:[0-9]* UTC$'
+    expect "a sensor torn off" "$folder/fleet" '^plant press-05 vibration absent .*, since 13:1[0-9] UTC$'
+    expect "what concerns all of them is one line" "$folder/fleet" '^plant (16|17|18|19|20) keys: press-01, .* and [0-9]* more: pressure .* below all it ever showed .*, since 19:1[0-9] UTC$'
+    expect "the presses with open alerts are listed" "$folder/fleet" '^press-11  .* open$'
+    expect "so is the one that was unplugged" "$folder/fleet" '^press-17  *2160 '
+    expect "every reading was taken" "$folder/fleet" 'received 45936, bad 0, .* acked 45936, refused 0, dropped 0,.* lost 0,'
+    grep -vE '^plant press-(03|05|07|11|14|17) |, since 19:1[0-9] UTC$' "$folder/fleet" >"$folder/others"
+    n=$((n + 1))
+    if ! grep -q '^plant press-' "$folder/others"; then
+        echo "ok $n - nothing is told of presses that are well"
+    else
+        echo "not ok $n - nothing is told of presses that are well"
+        sed 's/^/#   /' "$folder/fleet"
+        failed=1
+    fi
 else
     n=$((n + 1))
     echo "ok $n - the sensor feed by MQTT # SKIP not installed: mosquitto, mosquitto-clients"

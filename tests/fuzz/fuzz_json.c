@@ -10,7 +10,13 @@
 
 static const struct svi_json_input inputs[] = {
     {0},
-    {.columns = {.label = "y", .id = "id", .ts = "ts", .weight = "w", .ignore = "a,b", .categories = "c"}},
+    {.columns = {.label = "y",
+                 .id = "id",
+                 .ts = "ts",
+                 .weight = "w",
+                 .key = "k",
+                 .ignore = "a,b",
+                 .categories = "c"}},
     {.columns =
          {.label = "x", .id = "x", .ignore = ",", .categories = ", a", .numbers = "b", .missing = "mill"}},
 };

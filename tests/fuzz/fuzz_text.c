@@ -53,11 +53,13 @@ static void check_row(const struct svi_shape *s, const struct svi_message *m) {
     check_text(m->id);
     check_text(m->stream);
     check_text(m->src);
+    require(m->key.kind == SVS_NONE || (m->key.kind == SVS_STR && m->key.length <= SVS_KEY_MAX &&
+                                        svi_utf8_valid(m->key.as.s, m->key.length)));
 }
 
 /* Every call takes at least a byte or ends: the number of rows is bounded by the text, which gzip may have
  * made longer. */
-static void read_all(svi_reader *r, struct svi_shape *s) {
+static void read_all(svi_reader *r, struct svi_shape *s, bool keyed) {
     for (int64_t rows = 0;; rows++) {
         struct svi_message m;
         svs_error err = {0};
@@ -67,7 +69,7 @@ static void read_all(svi_reader *r, struct svi_shape *s) {
             return;
         if (what == SVI_READ_ROW) {
             check_row(s, &m);
-            if (!m.cells)
+            if (!m.cells && !keyed) /* rows of keys fit what their key has */
                 svi_shape_commit(s, &m);
         } else {
             require(err.code != SVS_OK && err.text[0]);
@@ -85,6 +87,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         o.id = "id", o.ts = "ts", o.weight = "w";
     if (data[0] & 32)
         o.numbers = "a", o.categories = "b,c", o.ignore = "d";
+    if ((data[0] & 48) == 48)
+        o.key = "k";
     o.no_header = data[0] & 64;
     o.columns = data[0] & 128 ? "a,b,c" : NULL;
     char path[64];
@@ -95,7 +99,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     require(svi_shape_init(&s, FEATURES, data[0] & 8 ? "a,b" : NULL, NULL) == SVS_OK);
     svi_reader *r = svi_reader_open(path, &o, &s, NULL);
     require(r != NULL);
-    read_all(r, &s);
+    read_all(r, &s, o.key);
     const char *note = svi_reader_note(r);
     require(!note || svi_utf8_valid(note, strlen(note)));
     svi_reader_close(&r);

@@ -62,6 +62,7 @@ static struct outcome live(enum law law, int judges, double a_day, double interv
             f[i] = (struct svi_finding){.surprise = surprise(&source[i], &seed), .feature = i};
         opened[t * interval >= 3 * DAY] += svi_desk_step(d, &a, f, t * interval, true) == SVI_ALERT_OPEN;
     }
+    svi_desk_clear(d);
     free(d);
     return (struct outcome){opened[0] / 3, opened[1] / (days - 3)};
 }
@@ -128,6 +129,7 @@ static void no_judge_masks_another(void **state) {
                 t >= 14 * 1440 && t < 14 * 1440 + 5 && c != SVI_ALERT_NONE && d->judge == SVI_JUDGE_LEVEL;
         }
         assert_true(found > 0);
+        svi_desk_clear(d);
     }
     free(d);
 }
@@ -188,7 +190,7 @@ static void walks_follow_the_rules(void **state) {
             bool reached = false;
             if (test_random(&seed) % 100 == 0) {
                 assert_int_equal(archived_save(desk_archive, e, &kept, &err), SVS_OK);
-                svi_desk_init(e, &o);
+                svi_desk_clear(e);
                 assert_int_equal(archived_load(desk_archive, e, kept.data, kept.size, &err), SVS_OK);
             }
             walk_step(&w, f, &seed);
@@ -214,6 +216,8 @@ static void walks_follow_the_rules(void **state) {
             closed += c == SVI_ALERT_CLOSE;
         }
         svi_bytes_clear(&kept);
+        svi_desk_clear(d);
+        svi_desk_clear(e);
     }
     print_message("%d opened, %d updates, %d closed\n", opened, updates, closed);
     assert_true(opened > 100 && updates > 100 && closed > 100);
@@ -240,6 +244,7 @@ static void what_flickers_is_one(void **state) {
         }
         assert_int_equal(opened, 1);
         assert_false(a.open);
+        svi_desk_clear(d);
         free(d);
     }
 }

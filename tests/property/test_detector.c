@@ -416,8 +416,8 @@ static void renews_when_due(void **state) {
             feed(d, x, false, NULL);
             const bool due = t >= 32 && (t & (t - 1)) == 0;
             renewals += due;
-            assert_int_equal(health(d).refreshes + d->renewal.on, renewals);
-            assert_true(!d->renewal.on || (rules == 2 && d->renewal.slices < 100));
+            assert_int_equal(health(d).refreshes + d->renewal->on, renewals);
+            assert_true(!d->renewal->on || (rules == 2 && d->renewal->slices < 100));
         }
         for (int t = 0; t < often(5000, 2500); t++) { /* far out of its coordinates */
             const double x[] = {1e4 + test_normal(&seed), 1e3 * test_normal(&seed)};
@@ -444,13 +444,13 @@ static void slices_come_to_the_model_at_once(void **state) {
         feed(d, x, false, NULL);
         feed(e, x, false, NULL);
     }
-    assert_true(d->renewal.on && e->renewal.on && d->renewal.due == 0);
+    assert_true(d->renewal->on && e->renewal->on && d->renewal->due == 0);
     svi_detector_category(e, 1, 0); /* ends it */
     e->category[0] = 0;
     e->coordinates.category = NULL;
-    assert_true(!e->renewal.on && e->now.refreshes == d->now.refreshes + 1);
+    assert_true(!e->renewal->on && e->now.refreshes == d->now.refreshes + 1);
     const struct svi_detector_health before = health(d);
-    for (int t = 0; d->renewal.on; t++) {
+    for (int t = 0; d->renewal->on; t++) {
         assert_true(t < 100);
         for (int j = 0; j < D; j++)
             x[j] = test_normal(&seed);

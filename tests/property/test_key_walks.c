@@ -198,13 +198,21 @@ static void resume(struct walk *w) {
     w->open = 0;
 }
 
-static void walk(const char *threads, const char *novelty, const char *memory, const char *idle,
+/* watched: with rules and a column of context. */
+static void walk(const char *threads, const char *novelty, const char *memory, bool watched, const char *idle,
                  uint64_t seed) {
     struct walk w = {.random = {seed}, .now = NOW, .idle = atof(idle)};
-    const char *const settings[] = {
-        "novelty",     novelty, "window",    "40", "publish.every",   "25", "alert.budget", "none",
-        "alert.rules", "none",  "key.prior", "0",  "publish.seconds", "0",  "ts.ahead",     "1e9",
-        NULL};
+    const char *const settings[] = {"novelty",         novelty,
+                                    "window",          "40",
+                                    "publish.every",   "25",
+                                    "alert.budget",    "none",
+                                    "alert.rules",     watched ? "beyond,stuck,rate" : "none",
+                                    "context",         watched ? "2" : "",
+                                    "key.prior",       "0",
+                                    "publish.seconds", "0",
+                                    "ts.ahead",        "1e9",
+                                    "alert.group",     "0",
+                                    NULL};
     svs_error err = {0};
     svi_settings_default(&w.without);
     for (int i = 0; settings[i]; i += 2)
@@ -252,27 +260,28 @@ static void walk(const char *threads, const char *novelty, const char *memory, c
 
 static void test_one_thread(void **state) {
     (void)state;
-    walk("1", "none", "100", "0", 1);
-    walk("1", "fosvm1", "100", "0", 2);
+    walk("1", "none", "100", false, "0", 1);
+    walk("1", "fosvm1", "100", false, "0", 2);
+    walk("1", "fosvm1", "100", true, "0", 8);
 }
 
 static void test_threads(void **state) {
     (void)state;
-    walk("2", "none", "100", "0", 3);
-    walk("3", "fosvm1", "100", "0", 4);
+    walk("2", "none", "100", false, "0", 3);
+    walk("3", "fosvm1", "100", true, "0", 4);
 }
 
 static void test_out_of_memory(void **state) {
     (void)state;
-    walk("1", "none", "1", "0", 5);
-    walk("1", "fosvm1", "3", "0", 6);
-    walk("2", "fosvm1", "4", "0", 7);
+    walk("1", "none", "1", false, "0", 5);
+    walk("1", "fosvm1", "3", true, "0", 6);
+    walk("2", "fosvm1", "4", true, "0", 7);
 }
 
 static void test_forgotten(void **state) {
     (void)state;
-    walk("1", "none", "3", "4", 8);
-    walk("2", "none", "4", "4", 9);
+    walk("1", "none", "3", false, "4", 8);
+    walk("2", "none", "4", false, "4", 9);
 }
 
 int main(void) {

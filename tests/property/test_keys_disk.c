@@ -42,7 +42,7 @@ static void sink(void *user, const struct svi_event *event) {
 static void set_all(struct svi_settings *s, const char *const *settings, const char *memory,
                     const char *path) {
     const char *const always[] = {"key",          "key",  "keys.memory",        memory, "refit",     "none",
-                                  "alert.rules",  "none", "checkpoint.seconds", "0.01", "key.prior", "0",
+                                  "alert.rules",  "none", "checkpoint.seconds", "0.01",
                                   "alert.budget", "none", "publish.seconds",    "0",    NULL};
     svs_error err = {0};
     svi_settings_default(s);

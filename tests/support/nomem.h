@@ -1,5 +1,5 @@
 /* nomem.h: makes the n-th allocation fail. For programs with _nomem in their name, which are linked with
- * --wrap for svi_alloc and svi_realloc. */
+ * --wrap for svi_alloc, svi_alloc_plain and svi_realloc. */
 #ifndef TEST_SUPPORT_NOMEM_H
 #define TEST_SUPPORT_NOMEM_H
 
@@ -10,8 +10,10 @@ static long left = -1;                           /* allocations until one fails;
 static double taken __attribute__((unused)) = 0; /* bytes asked for so far, less those given up to grow */
 
 void *__real_svi_alloc(size_t size);
+void *__real_svi_alloc_plain(size_t size);
 void *__real_svi_realloc(void *block, size_t old_size, size_t size);
 void *__wrap_svi_alloc(size_t size);
+void *__wrap_svi_alloc_plain(size_t size);
 void *__wrap_svi_realloc(void *block, size_t old_size, size_t size);
 
 static bool from_then_on __attribute__((unused)) = false; /* all behind it fail too */
@@ -25,6 +27,11 @@ static bool fails(void) {
 void *__wrap_svi_alloc(size_t size) {
     taken += (double)size;
     return fails() ? NULL : __real_svi_alloc(size);
+}
+
+void *__wrap_svi_alloc_plain(size_t size) {
+    taken += (double)size;
+    return fails() ? NULL : __real_svi_alloc_plain(size);
 }
 
 void *__wrap_svi_realloc(void *block, size_t old_size, size_t size) {

@@ -18,6 +18,7 @@ struct bench {
     int told[SVS_OUTBOX_RESTARTED + 1];
     int64_t counted[SVS_OUTBOX_RESTARTED + 1];
     char code[64], reason[256]; /* of the last refusal, passing or not */
+    char key[SVS_KEY_MAX + 1];  /* of the last refusal for good */
 };
 
 static inline void hark(void *user, const svs_outbox_event *e) {
@@ -32,6 +33,9 @@ static inline void hark(void *user, const svs_outbox_event *e) {
     assert_true(e->count >= 0 && (e->count == 0 || e->last >= e->first));
     assert_non_null(e->code);
     assert_non_null(e->reason);
+    assert_non_null(e->key);
+    if (e->kind == SVS_OUTBOX_REFUSED)
+        snprintf(b->key, sizeof b->key, "%s", e->key);
     if (e->kind == SVS_OUTBOX_ACKED) {
         assert_true(e->first >= b->acked_to || b->box->o.replay);
         b->acked_to = e->last + 1;

@@ -373,7 +373,8 @@ static void test_malformed_requests(void **unused) {
 /* key k of `keys` has k + 1 samples, of which the first k / 10 of each ten are labelled wrongly: 1 a second.
  */
 static void open_fleet(struct speaker *f, int keys) {
-    const char *settings[] = {"key", "key", "method", "alsvm", "window", "100", "novelty", "none", NULL};
+    const char *settings[] = {"key",     "key",  "method",    "alsvm", "window", "100",
+                              "novelty", "none", "key.prior", "0",     NULL};
     speaker_open(f, settings);
     for (int k = 0; k < keys; k++)
         for (int i = 0; i <= 10 * k; i++, f->now++)
@@ -463,8 +464,12 @@ static void test_wrong_keys(void **unused) {
         refused(&f, request, SVS_UNKNOWN_KEY, "nobody");
         refused(&plain, request, SVS_BAD_KEY, "--key");
     }
-    const char *whole[] = {"config", "refit", "load", "save", "stop", "keys"};
-    for (int i = 0; i < 6; i++) {
+    refused(&f, "{'op': 'config', 'key': 'k1', 'set': {'C': 2}}", SVS_NOT_SUPPORTED, "leave out key");
+    json_t *read = ask(&f, "{'op': 'config', 'key': 'k1'}");
+    assert_true(ok(read) && json_object_get(json_object_get(read, "config"), "C"));
+    json_decref(read);
+    const char *whole[] = {"refit", "load", "save", "stop", "keys"};
+    for (int i = 0; i < 5; i++) {
         snprintf(request, sizeof request, "{'op': '%s', 'key': 'k1'}", whole[i]);
         refused(&f, request, SVS_NOT_SUPPORTED, "leave out key");
     }
@@ -525,6 +530,10 @@ static void test_keys_are_listed(void **unused) {
                    {"'sort': 'name', 'like': 'k3'", "k3", "k3", 1},
                    {"'sort': 'name', 'like': 4", "k4", "k4", 1},
                    {"'sort': 'name', 'like': ''", "k0", "k7", KEYS},
+                   {"'sort': 'name', 'prefix': 'k'", "k0", "k7", KEYS},
+                   {"'sort': 'name', 'prefix': 'k6'", "k6", "k6", 1},
+                   {"'sort': 'name', 'prefix': 'k', 'like': 6", "k6", "k6", 1},
+                   {"'sort': 'name', 'open': false", "k0", "k7", KEYS},
                    {"'sort': 'name', 'silent': 100.5", "k0", "k5", 6},
                    {"'sort': 'name', 'silent': 0", "k0", "k7", KEYS}};
     for (size_t i = 0; i < sizeof queries / sizeof *queries; i++) {
@@ -535,8 +544,18 @@ static void test_keys_are_listed(void **unused) {
         assert_string_equal(key_at(some, (size_t)queries[i].count - 1), queries[i].last);
         json_decref(some);
     }
-    const char *bad[] = {"'sort': 'size'", "'sort': 1",   "'limit': -1",      "'limit': 10001",
-                         "'limit': 'a'",   "'like': [1]", "'silent': 'long'", "'silent': -1"};
+    json_t *none = ask(&f, "{'op': 'keys', 'prefix': '7'}"), *open = ask(&f, "{'op': 'keys', 'open': true}");
+    assert_int_equal(number(none, "matching"), 0);
+    assert_int_equal(number(open, "matching"), 0);
+    json_decref(none);
+    json_decref(open);
+    say(&f, "{'x': [1, 2], 'y': 1}");
+    none = ask(&f, "{'op': 'keys', 'limit': 0}");
+    assert_int_equal(number(none, "unkeyed"), 1);
+    json_decref(none);
+    const char *bad[] = {"'sort': 'size'", "'sort': 1",        "'limit': -1",
+                         "'limit': 10001", "'prefix': 1.5",    "'limit': 'a'",
+                         "'like': [1]",    "'silent': 'long'", "'silent': -1"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char request[100];
         snprintf(request, sizeof request, "{'op': 'keys', %s}", bad[i]);

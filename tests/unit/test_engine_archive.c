@@ -306,7 +306,7 @@ static void next_samples(struct stream *s, int count, int classes) {
 /* Replaces what is kept of refits by what is loaded of it. */
 static void take_up(struct stream *s) {
     struct svi_bytes kept = {0}, tallies = {0};
-    struct svi_refit_policy *b = &s->f.e->refit;
+    struct svi_refit_policy *b = s->f.e->refit;
     if (b->job && b->job->snapshot.active)
         svi_snapshot_drop(&b->job->snapshot, s->f.e->learner);
     save(archive_beside, b, &kept);
@@ -341,20 +341,20 @@ static void refits_go_on(void **state) {
         next_samples(&b, 1, classes);
         const bool ran = run_job(&a);
         assert_int_equal(run_job(&b), ran);
-        const struct svi_refit_policy *of = &b.f.e->refit;
+        const struct svi_refit_policy *of = b.f.e->refit;
         served += of->serves;
         lost += of->overtaken > 0;
         if (t % 13 == 0 && of->state == SVI_REFIT_IDLE)
             take_up(&b);
         if (t % 100 == 99) { /* the next one starts cold in both */
-            svi_refit_forget(a.f.e->refit.job);
-            svi_refit_forget(b.f.e->refit.job);
+            svi_refit_forget(a.f.e->refit->job);
+            svi_refit_forget(b.f.e->refit->job);
         }
-        assert_same(archive_beside, &a.f.e->refit, &b.f.e->refit);
+        assert_same(archive_beside, a.f.e->refit, b.f.e->refit);
     }
-    assert_true(a.f.e->refit.done > 5 && served > 0 && lost > 0);
+    assert_true(a.f.e->refit->done > 5 && served > 0 && lost > 0);
     assert_int_equal(a.f.count[SVI_TOPIC_MODEL], b.f.count[SVI_TOPIC_MODEL]);
-    assert_true(b.f.e->refit.model.milliseconds > 0);
+    assert_true(b.f.e->refit->model.milliseconds > 0);
     speaker_close(&a.f);
     speaker_close(&b.f);
 }
@@ -365,7 +365,7 @@ static void a_lost_refit(void **state) {
     for (int how = 0; how < 5; how++) {
         struct stream s = {.random = 4};
         speaker_open(&s.f, refits);
-        struct svi_refit_policy *b = &s.f.e->refit;
+        struct svi_refit_policy *b = s.f.e->refit;
         svs_error err;
         next_samples(&s, 150, 2);
         assert_true(b->state == SVI_REFIT_COPYING || b->state == SVI_REFIT_READY);
@@ -425,7 +425,7 @@ static void reset_while_it_runs(void **state) {
         struct stream s = {.random = 4};
         struct svi_refit *job = NULL;
         speaker_open(&s.f, refits);
-        struct svi_refit_policy *b = &s.f.e->refit;
+        struct svi_refit_policy *b = s.f.e->refit;
         next_samples(&s, 152, 2);
         if (k == 0) {
             assert_int_equal(b->state, SVI_REFIT_READY);
@@ -464,7 +464,7 @@ static void damaged_refits(void **state) {
     next_samples(&s, 152, 2);
     assert_true(run_job(&s));
     next_samples(&s, 60, 2);
-    save(archive_beside, &s.f.e->refit, &kept);
+    save(archive_beside, s.f.e->refit, &kept);
     for (int k = 0; k < often(2000, 400); k++) {
         struct svi_refit_policy b;
         svs_error err;
@@ -513,22 +513,22 @@ static void a_record_repeats_the_refit(void **state) {
         assert_int_equal(svi_refit_pack(job, &record), SVS_OK);
         svi_engine_refit_give(a.f.e);
         assert_int_equal(svi_engine_refit_repeat(b.f.e, record.data, record.size, &err), SVS_OK);
-        assert_int_equal(svi_refit_pack(b.f.e->refit.job, &again), SVS_OK);
+        assert_int_equal(svi_refit_pack(b.f.e->refit->job, &again), SVS_OK);
         assert_true(archived_same(&record, &again));
-        assert_false(b.f.e->refit.job->have);
+        assert_false(b.f.e->refit->job->have);
         next_samples(&a, 40, classes);
         next_samples(&b, 40, classes);
-        assert_same(archive_beside, &a.f.e->refit, &b.f.e->refit);
+        assert_same(archive_beside, a.f.e->refit, b.f.e->refit);
         assert_true(a.f.deeds.size > 0);
         const size_t written = record.size;
         for (size_t size = 0; size < written; size++)
-            assert_int_equal(svi_refit_unpack(b.f.e->refit.job, record.data, size, 9, 9, &err), SVS_DAMAGED);
-        assert_int_equal(svi_refit_unpack(b.f.e->refit.job, record.data, written, 1, 9, &err), SVS_DAMAGED);
+            assert_int_equal(svi_refit_unpack(b.f.e->refit->job, record.data, size, 9, 9, &err), SVS_DAMAGED);
+        assert_int_equal(svi_refit_unpack(b.f.e->refit->job, record.data, written, 1, 9, &err), SVS_DAMAGED);
         if (classes > 2)
-            assert_int_equal(svi_refit_unpack(b.f.e->refit.job, record.data, written, 9, 2, NULL),
+            assert_int_equal(svi_refit_unpack(b.f.e->refit->job, record.data, written, 9, 2, NULL),
                              SVS_DAMAGED);
         svi_bytes_clear(&again);
-        assert_int_equal(svi_refit_pack(b.f.e->refit.job, &again), SVS_OK); /* unchanged by all that */
+        assert_int_equal(svi_refit_pack(b.f.e->refit->job, &again), SVS_OK); /* unchanged by all that */
         assert_true(archived_same(&record, &again));
         svi_bytes_clear(&record);
         svi_bytes_clear(&again);
@@ -546,13 +546,13 @@ static void a_failure_is_recorded(void **state) {
     next_samples(&s, 152, 2);
     assert_true(run_job(&s));
     struct svi_refit failed = {.error = {.code = SVS_NOT_CONVERGED, .text = "it did not end"}};
-    struct svi_refit *job = s.f.e->refit.job;
+    struct svi_refit *job = s.f.e->refit->job;
     assert_int_equal(svi_refit_pack(&failed, &record), SVS_OK);
     assert_int_equal(svi_engine_refit_repeat(s.f.e, record.data, record.size, &err), SVS_OK);
     assert_string_equal(job->error.text, "it did not end");
-    assert_int_equal(s.f.e->refit.failed, 1);
-    assert_string_equal(s.f.e->refit.reason, "it did not end");
-    assert_true(s.f.e->refit.have);
+    assert_int_equal(s.f.e->refit->failed, 1);
+    assert_string_equal(s.f.e->refit->reason, "it did not end");
+    assert_true(s.f.e->refit->have);
     svi_bytes_clear(&record);
     speaker_close(&s.f);
 }

@@ -228,13 +228,13 @@ static void test_refits(void **unused) {
                                            "serve", "refit", NULL});
     feed(&f, &random, 0, 60, false);
     svi_engine_refit_here(f.e);
-    assert_true(f.e->refit.serves);
+    assert_true(f.e->refit->serves);
     feed(&f, &random, 60, 45, false);
     struct svi_refit *job = svi_engine_refit_take(f.e);
     assert_non_null(job);
     char before[SVI_HASH_TEXT], after[SVI_HASH_TEXT];
     set(&f, "{'C': 20, 'refit.tol': 0.0001}");
-    assert_false(f.e->refit.serves);
+    assert_false(f.e->refit->serves);
     hash_of(&f, before);
     svi_refit_run(job); /* by the worker that has it */
     assert_true(svi_engine_refit_left(f.e, job));
@@ -246,25 +246,25 @@ static void test_refits(void **unused) {
     assert_false(svi_engine_refit_left(f.e, job));
     svi_refit_run(job);
     svi_engine_refit_give(f.e);
-    assert_true(f.e->refit.serves && f.e->refit.model.C == 20);
+    assert_true(f.e->refit->serves && f.e->refit->model.C == 20);
     set(&f, "{'refit': 'dcd'}"); /* for the next one: what serves goes on */
-    assert_true(f.e->refit.serves);
+    assert_true(f.e->refit->serves);
     feed(&f, &random, 105, 60, false);
     svi_engine_refit_here(f.e);
-    assert_string_equal(f.e->refit.model.method, "dcd");
+    assert_string_equal(f.e->refit->model.method, "dcd");
     json_t *reply = ask(&f, "{'op': 'refit'}");
     assert_true(ok(reply));
     json_decref(reply);
     assert_non_null(job = svi_engine_refit_take(f.e));
     set(&f, "{'refit': 'none'}");
-    assert_false(f.e->refit.serves);
-    assert_int_equal(f.e->refit.state, SVI_REFIT_OFF);
+    assert_false(f.e->refit->serves);
+    assert_int_equal(f.e->refit->state, SVI_REFIT_OFF);
     set(&f, "{'refit': 'auto'}");
     svi_refit_run(job);
     assert_true(svi_engine_refit_left(f.e, job));
     feed(&f, &random, 165, 60, false);
     svi_engine_refit_here(f.e);
-    assert_true(f.e->refit.serves);
+    assert_true(f.e->refit->serves);
     speaker_close(&f);
 }
 

@@ -44,9 +44,9 @@ static void test_incidents(void **unused) {
     left = -1;
     assert_int_equal(in.count, COUNT);
     assert_string_equal(in.of[0].name, "fault 0");
-    assert_true(svi_incidents_report(&in, 1700000010, true, &before));
-    assert_false(svi_incidents_report(&in, 1700000060, true, &before));
-    assert_true(svi_incidents_report(&in, 1700000150, true, &before)); /* its last moment */
+    assert_true(svi_incidents_report(&in, NULL, 1700000010, true, &before));
+    assert_false(svi_incidents_report(&in, NULL, 1700000060, true, &before));
+    assert_true(svi_incidents_report(&in, NULL, 1700000150, true, &before)); /* its last moment */
     left = 0;
     assert_int_equal(svi_incidents_figures(&in, 1700000000, 1700000999, &f, &err), SVS_NO_MEMORY);
     left = -1;

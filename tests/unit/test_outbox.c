@@ -954,9 +954,19 @@ static void test_pack(void **unused) {
     expect_packed(&(svs_outbox_sample){.x = x, .d = 3, .names = names, .ts = 12, .weight = 2},
                   "{\"x\":{\"a\":1,\"b\":2.5,\"c\":null},\"ts\":12,\"w\":2,\"src\":"
                   "\"plant\",\"n\":0}");
+    expect_packed(&(svs_outbox_sample){.x = x, .d = 1, .key = "press 3/a"},
+                  "{\"x\":[1],\"key\":\"press 3/a\",\"src\":\"plant\",\"n\":0}");
+    expect_packed(&(svs_outbox_sample){.x = x, .d = 1, .key = ""}, "{\"x\":[1],\"src\":\"plant\",\"n\":0}");
     struct bench b;
     svs_error err;
+    char longest[SVS_KEY_MAX + 2];
     begin(&b, defaults());
+    memset(longest, 'k', sizeof longest);
+    longest[SVS_KEY_MAX + 1] = '\0';
+    assert_int_equal(svs_outbox_pack(b.box, &(svs_outbox_sample){.x = x, .d = 1, .key = longest}, &err),
+                     SVS_BAD_KEY);
+    assert_int_equal(svs_outbox_pack(b.box, &(svs_outbox_sample){.x = x, .d = 1, .key = "\xff"}, &err),
+                     SVS_BAD_KEY);
     assert_int_equal(svs_outbox_pack(b.box, &(svs_outbox_sample){.d = 1}, &err), SVS_INVALID);
     assert_int_equal(svs_outbox_pack(b.box, &(svs_outbox_sample){.x = x}, &err), SVS_INVALID);
     assert_int_equal(svs_outbox_pack(b.box, &(svs_outbox_sample){.x = wild, .d = 2}, &err), SVS_NOT_FINITE);
@@ -1021,6 +1031,54 @@ static void test_real_replies(void **unused) {
 }
 
 /* The checker sees what is broken. */
+/* Keys go with their samples, to a process that is started again too; of one that is refused the key is told.
+ */
+static void test_keys(void **unused) {
+    (void)unused;
+    const char *settings[] = {"key", "key", "keys.max", "3", "method", "alsvm", NULL};
+    const char *names[] = {"a", "7", "b c/+#", ""};
+    struct bench b;
+    struct speaker s;
+    double x[] = {1, 2, 3};
+    begin(&b, defaults());
+    speaker_open(&s, settings);
+    for (int i = 0; i < 40; i++)
+        assert_int_equal(
+            svs_outbox_pack(
+                b.box, &(svs_outbox_sample){.x = x, .d = 2, .y = svs_int(i / 4 % 2), .key = names[i % 4]},
+                NULL),
+            SVS_OK);
+    converse(&b, &s);
+    assert_true(status(&b).acked == 40 && svi_engine_key_count(s.e) == 3);
+    assert_int_equal(svs_outbox_pack(b.box, &(svs_outbox_sample){.x = x, .d = 3, .key = "7"}, NULL), SVS_OK);
+    converse(&b, &s);
+    assert_string_equal(b.code, "wrong_dimension");
+    assert_string_equal(b.key, "7");
+    /* a map that a producer made: the key may be a number there */
+    static const uint8_t made[] = "\x82\xa3key\xcd\x30\x39\xa1x\x91\x01";
+    assert_int_equal(svs_outbox_put(b.box, made, sizeof made - 1, NULL), SVS_OK);
+    converse(&b, &s);
+    assert_string_equal(b.code, "limit");
+    assert_string_equal(b.key, "12345");
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(svs_outbox_pack(b.box, &(svs_outbox_sample){.x = x, .d = 2, .key = names[i]}, NULL),
+                         SVS_OK);
+    assert_int_equal(post(&b), 3); /* lost on the way */
+    speaker_close(&s);
+    speaker_open(&s, settings); /* another process: they go to it, with their keys */
+    s.control.run++;
+    s.now = b.now;
+    svs_outbox_broken(b.box, b.now);
+    converse(&b, &s);
+    assert_true(status(&b).acked == 43 && svi_engine_key_count(s.e) == 3 && svi_engine_seen(s.e) == 3);
+    for (int i = 0; i < 3; i++) {
+        const svi_engine *key = svi_engine_named(s.e, names[i], NULL);
+        assert_true(key && svi_engine_seen(key) == 1);
+    }
+    speaker_close(&s);
+    end(&b);
+}
+
 static void test_checker(void **unused) {
     (void)unused;
     struct bench b;
@@ -1081,6 +1139,7 @@ int main(void) {
         cmocka_unit_test(test_junk_replies),
         cmocka_unit_test(test_pack),
         cmocka_unit_test(test_real_replies),
+        cmocka_unit_test(test_keys),
         cmocka_unit_test(test_checker),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -196,7 +196,7 @@ static void what_is_kept_goes_on(void **unused) {
         tell(&f, &seed, i, 10000);
         svi_engine_refit_here(f.e);
     }
-    assert_true(f.e->refit.serves);
+    assert_true(f.e->refit->serves);
     assert_int_equal(svi_engine_save(f.e, &c, &err), SVS_OK);
     assert_non_null(svi_checkpoint_find(&c, "quality"));
     speaker_open(&g, settings);
@@ -234,7 +234,7 @@ static void a_refit_has_its_own(void **unused) {
     }
     const svs_calibration online = svi_calibrator_law(f.e->quality_stage.calibrator[0], 2),
                           refit = svi_calibrator_law(f.e->quality_stage.calibrator[1], 2);
-    assert_true(f.e->refit.serves && fabs(online.a - refit.a) > 0.01);
+    assert_true(f.e->refit->serves && fabs(online.a - refit.a) > 0.01);
     assert_true(stat(&f, "ece") < 0.05);
     speaker_close(&f);
 }

@@ -12,8 +12,10 @@
 #define AT_ONCE 400000 /* bytes; a state is gathered in pieces of less, and is a multiple of it */
 
 void *__real_svi_alloc(size_t size);
+void *__real_svi_alloc_plain(size_t size);
 void *__real_svi_realloc(void *block, size_t old_size, size_t size);
 void *__wrap_svi_alloc(size_t size);
+void *__wrap_svi_alloc_plain(size_t size);
 void *__wrap_svi_realloc(void *block, size_t old_size, size_t size);
 
 static pthread_t owner;
@@ -29,6 +31,10 @@ static bool fails(size_t size) {
 
 void *__wrap_svi_alloc(size_t size) {
     return fails(size) ? NULL : __real_svi_alloc(size);
+}
+
+void *__wrap_svi_alloc_plain(size_t size) {
+    return fails(size) ? NULL : __real_svi_alloc_plain(size);
 }
 
 void *__wrap_svi_realloc(void *block, size_t old_size, size_t size) {

@@ -13,6 +13,6 @@
 /* Takes the buffers of the threads that will compute: the main one, the refit's, novelty's unless *second is
  * 1 (which it becomes where there is no room for that one alone), and `threads` of OpenBLAS. Nothing to do
  * where there is no limit. SVS_NO_MEMORY: with the limit and what to do. */
-svs_code cli_take_buffers(int threads, int64_t *second, svs_error *err);
+svs_code svi_take_buffers(int threads, int64_t *second, svs_error *err);
 
 #endif

@@ -1,4 +1,4 @@
-#include "cli/address_space.h"
+#include "server/address_space.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -72,7 +72,7 @@ static bool address_space_holds(int callers, int threads) {
     return room != MAP_FAILED;
 }
 
-svs_code cli_take_buffers(int threads, int64_t *second, svs_error *err) {
+svs_code svi_take_buffers(int threads, int64_t *second, svs_error *err) {
     struct rlimit limit;
     void *taken[CALLERS + 1];
     int callers = CALLERS;

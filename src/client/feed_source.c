@@ -1,4 +1,4 @@
-#include "cli/feed_source.h"
+#include "client/feed_source.h"
 #include "base/fnv.h"
 
 #include <inttypes.h>

@@ -1,0 +1,351 @@
+/* Alerts of one cause in many keys are one alert that names them.
+ *
+ * All alert events of a stream with keys pass here on their way out, in the order of the elements, whatever
+ * thread they come from; here they get their numbers. The first alert of a cause goes out as it is. One that
+ * opens in another key within `alert.group` seconds of it, or of the last that joined, is part of it: in its
+ * place the first is updated, when twice as many keys are concerned as were told of, or GROUP_WAIT seconds
+ * after one that was not. It closes when the last of them does.
+ *
+ * A CAUSE is the kind of the alert, its rule, and the feature that tells most. Keys that fall silent do so as
+ * late as they are slow: the window is an eighth of their silence at least, which is longer than their usual
+ * interval (alerts/rules.h).
+ *
+ * A group speaks in the name of the key that was first. Where that is dropped, the next one takes its place,
+ * with an event that opens its own alert. What is said is numbered by the key (entry->told) and is part of
+ * the state, as the groups are. Read svi_fleet_tell_alert first. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "alerts/desk.h"
+#include "base/fail.h"
+#include "engine/engine_internal.h"
+
+#define GROUP_WAIT   5.0 /* seconds of arrival */
+#define GROUP_SILENT 8   /* part of a silence that keys may fall silent apart */
+#define GROUP_LISTED 3   /* keys in a line */
+#define GROUP_NAME   48  /* bytes of a name in a line */
+#define GROUP_LINE   (SVI_ALERT_TEXT + 4 * GROUP_NAME + 80)
+
+static uint64_t group_key(const struct svi_key_entry *entry) {
+    return entry ? entry->number : UINT64_MAX; /* the samples without one */
+}
+
+/* ---- what an event is about */
+
+static bool group_is(const struct svi_event *event, const char *state) {
+    return strcmp(event->as.alert.state, state) == 0;
+}
+
+/* No row came at all. */
+static bool group_is_silence(const struct svi_alert_event *a) {
+    return a->rule && a->count == 0 &&
+           (strcmp(a->rule, svi_rule_name(SVI_RULE_SILENT)) == 0 ||
+            strcmp(a->rule, svi_rule_name(SVI_RULE_ABSENT)) == 0);
+}
+
+static uint64_t group_cause(const struct svi_alert_event *a) {
+    char cause[3 * SVI_GROUP_WORD + SVS_NAME_MAX];
+    const struct svi_contribution *top = a->measure || a->count == 0 ? NULL : &a->top[0];
+    const char *rule = group_is_silence(a) ? svi_rule_name(SVI_RULE_SILENT) : a->rule;
+    int length = snprintf(cause, sizeof cause, "%s/%s/", a->kind ? a->kind : "", rule ? rule : "");
+    if (top && top->feature)
+        length += snprintf(cause + length, sizeof cause - (size_t)length, "%s", top->feature);
+    else if (top)
+        length += snprintf(cause + length, sizeof cause - (size_t)length, "/%d", top->column);
+    return XXH3_64bits(cause, (size_t)length < sizeof cause ? (size_t)length : sizeof cause - 1);
+}
+
+static double group_window(const struct svi_engine *root, const struct svi_event *event) {
+    const double window = root->s->alert_group;
+    if (!(window > 0) || !group_is_silence(&event->as.alert))
+        return window;
+    return fmax(window, (event->ts - event->as.alert.since) / GROUP_SILENT);
+}
+
+static int group_severity(const struct svi_alert_event *a) {
+    int s = SVI_SEVERITY_SERIOUS;
+    while (s > 0 && !(a->severity && strcmp(a->severity, svi_severity_name((enum svi_severity)s)) == 0))
+        s--;
+    return s;
+}
+
+/* A line without what it begins with. */
+static const char *group_rest(const struct svi_engine *root, const char *key, const char *text) {
+    char subject[SVI_SUBJECT], shown[GROUP_NAME];
+    const struct svi_engine named = {.s = root->s, .key = key};
+    svi_engine_subject(&named, subject);
+    svi_escape(shown, sizeof shown, key[0] ? subject : root->s->stream,
+               strlen(key[0] ? subject : root->s->stream));
+    const size_t length = strlen(shown);
+    return strncmp(text, shown, length) == 0 && text[length] == ' ' ? text + length + 1 : text;
+}
+
+static void group_keep(struct svi_group_first *f, const char *rest, const struct svi_alert_event *a) {
+    snprintf(f->kind, sizeof f->kind, "%s", a->kind ? a->kind : "");
+    snprintf(f->rule, sizeof f->rule, "%s", a->rule ? a->rule : "");
+    snprintf(f->measure, sizeof f->measure, "%s", a->measure ? a->measure : "");
+    snprintf(f->judge, sizeof f->judge, "%s", a->judge ? a->judge : "");
+    snprintf(f->text, sizeof f->text, "%s", rest);
+    f->novelty = a->novelty;
+    f->membership = a->membership;
+    f->p = a->p;
+    f->grade = a->grade;
+    f->surprise = a->surprise;
+    f->expected = a->expected;
+    f->before = a->before;
+    f->after = a->after;
+    f->since = a->since;
+    f->over = a->over;
+    f->sensors = a->sensors;
+}
+
+/* ---- what goes out */
+
+/* "plant 12 keys: m01, m02, m03 and 9 more: absent (...), since 10:42 UTC" */
+static void group_line(const struct svi_engine *root, const struct svi_alert_group *g, const char *rest,
+                       char *out) {
+    char name[GROUP_NAME];
+    svi_escape(name, sizeof name, root->s->stream, strlen(root->s->stream));
+    if (g->keys == 1) { /* the others are no more */
+        const int begin = snprintf(out, GROUP_LINE, "%s", name);
+        svi_escape(name, sizeof name, g->name[0], strlen(g->name[0]));
+        snprintf(out + begin, GROUP_LINE - (size_t)begin, "%s%s %s", name[0] ? " " : "", name, rest);
+        return;
+    }
+    int at = snprintf(out, GROUP_LINE, "%s %lld keys: ", name, (long long)g->keys);
+    int listed = 0;
+    for (; listed < g->named && listed < GROUP_LISTED; listed++) {
+        svi_escape(name, sizeof name, g->name[listed], strlen(g->name[listed]));
+        at += snprintf(out + at, GROUP_LINE - (size_t)at, "%s%s", listed ? ", " : "", name[0] ? name : "''");
+    }
+    if (g->keys > listed)
+        at += snprintf(out + at, GROUP_LINE - (size_t)at, " and %lld more", (long long)g->keys - listed);
+    snprintf(out + at, GROUP_LINE - (size_t)at, ": %s", rest);
+}
+
+/* Numbered, in the name of a key (NULL: of the samples without one). */
+static void group_send(struct svi_engine *root, struct svi_key_entry *entry, struct svi_event *event) {
+    event->seq = entry ? entry->told++ : root->seq[SVI_TOPIC_ALERT]++;
+    if (!root->of->muted)
+        root->of->sink(root->of->user, event);
+}
+
+/* With the keys that it is of. */
+static void group_send_named(struct svi_engine *root, struct svi_alert_group *g, struct svi_key_entry *entry,
+                             struct svi_event *event, const char *rest) {
+    const char *named[SVI_GROUP_NAMES];
+    char line[GROUP_LINE];
+    for (int i = 0; i < g->named; i++)
+        named[i] = g->name[i];
+    group_line(root, g, rest, line);
+    event->as.alert.text = line;
+    event->as.alert.keys = g->keys > 1 ? g->keys : 0;
+    event->as.alert.named = named;
+    event->as.alert.alerts = g->alerts;
+    event->as.alert.named_count = g->named;
+    g->told = g->keys;
+    g->severity_told = g->severity;
+    g->due = INFINITY;
+    group_send(root, entry, event);
+}
+
+/* The key that a group speaks for, which is going to change. False: it cannot be brought back. */
+static bool group_speaker(struct svi_engine *root, const struct svi_alert_group *g,
+                          struct svi_key_entry **entry) {
+    svs_error err;
+    *entry = NULL;
+    if (g->leader == UINT64_MAX)
+        return true;
+    if (svi_fleet_find(root, g->name[0], false, 0, entry, &err) &&
+        svi_fleet_change(root, *entry, &err) == SVS_OK)
+        return true;
+    root->out_of_memory = root->out_of_memory || err.code == SVS_NO_MEMORY;
+    svi_fleet_lose(root, *entry, &err);
+    return false;
+}
+
+/* What the group has to say by itself. */
+static void group_tell(struct svi_engine *root, struct svi_alert_group *g, const char *state, double ts) {
+    const struct svi_group_first *f = &g->first;
+    const char *rest = f->text;
+    char lasted[SVI_ALERT_NUMBER], moment[SVI_ALERT_NUMBER], end[3 * SVI_ALERT_NUMBER];
+    const bool closes = strcmp(state, "close") == 0;
+    struct svi_key_entry *entry;
+    if (!group_speaker(root, g, &entry))
+        return;
+    if (closes) {
+        snprintf(end, sizeof end, "over after %s, since %s", svi_alert_duration(lasted, ts - f->since),
+                 svi_alert_moment(moment, f->since, ts));
+        rest = end;
+    }
+    struct svi_event event = {.topic = SVI_TOPIC_ALERT,
+                              .stream = root->s->stream,
+                              .epoch = root->of->epoch,
+                              .key = entry ? entry->name : "",
+                              .ts = ts};
+    event.as.alert = (struct svi_alert_event){.kind = f->kind[0] ? f->kind : NULL,
+                                              .alert = g->alert,
+                                              .state = state,
+                                              .id = svs_none(),
+                                              .novelty = f->novelty,
+                                              .membership = f->membership,
+                                              .p = f->p,
+                                              .grade = f->grade,
+                                              .judge = f->judge[0] ? f->judge : NULL,
+                                              .severity = svi_severity_name((enum svi_severity)g->severity),
+                                              .surprise = f->surprise,
+                                              .expected = f->expected,
+                                              .over = f->over,
+                                              .since = f->since,
+                                              .measure = f->measure[0] ? f->measure : NULL,
+                                              .before = f->before,
+                                              .after = f->after,
+                                              .rule = f->rule[0] ? f->rule : NULL,
+                                              .sensors = f->sensors};
+    group_send_named(root, g, entry, &event, rest);
+}
+
+/* ---- what comes */
+
+/* An alert opens. False: it goes out as it is. */
+static bool group_open(struct svi_engine *root, struct svi_key_entry *entry, const struct svi_event *event) {
+    struct svi_fleet *f = root->of->fleet;
+    const struct svi_alert_event *a = &event->as.alert;
+    const double window = group_window(root, event);
+    const struct svi_group_alert one = {.key = group_key(entry),
+                                        .name = event->key,
+                                        .alert = a->alert,
+                                        .cause = group_cause(a),
+                                        .time = event->ts};
+    struct svi_alert_group *g = window > 0 ? svi_alert_groups_open(f->groups, &one, window) : NULL;
+    if (!g)
+        return false;
+    const int severity = group_severity(a);
+    g->severity = severity > g->severity ? severity : g->severity;
+    if (g->told == 0) {
+        group_keep(&g->first, group_rest(root, event->key, a->text), a);
+        g->told = 1;
+        g->severity_told = g->severity;
+        return false;
+    }
+    if (g->keys >= 2 * g->told || g->severity > g->severity_told)
+        group_tell(root, g, "update", event->ts);
+    else if (g->keys > g->told)
+        g->due = fmin(g->due, f->arrival + GROUP_WAIT);
+    return true;
+}
+
+static bool group_update(struct svi_engine *root, struct svi_key_entry *entry, struct svi_event *event) {
+    const struct svi_alert_event *a = &event->as.alert;
+    struct svi_alert_group *g = svi_alert_groups_of(root->of->fleet->groups, group_key(entry), a->alert);
+    if (!g || g->keys == 1)
+        return false;
+    const int severity = group_severity(a);
+    const bool leads = g->leader == group_key(entry) && g->alert == a->alert;
+    g->severity = severity > g->severity ? severity : g->severity;
+    if (leads)
+        group_send_named(root, g, entry, event, group_rest(root, event->key, a->text));
+    else if (g->severity > g->severity_told)
+        group_tell(root, g, "update", event->ts);
+    return true;
+}
+
+static bool group_close(struct svi_engine *root, struct svi_key_entry *entry, const struct svi_event *event) {
+    svi_alert_groups *groups = root->of->fleet->groups;
+    const int64_t alert = event->as.alert.alert;
+    struct svi_alert_group *g = svi_alert_groups_of(groups, group_key(entry), alert);
+    if (!g)
+        return false;
+    const bool alone = g->keys == 1;
+    svi_alert_groups_close(groups, g, group_key(entry), alert);
+    if (g->open > 0)
+        return true;
+    if (!alone)
+        group_tell(root, g, "close", event->ts);
+    svi_alert_groups_end(groups, g);
+    return !alone;
+}
+
+void svi_fleet_tell_alert(struct svi_engine *e, const struct svi_event *event) {
+    struct svi_engine *root = e->of->root;
+    struct svi_event own = *event;
+    struct svi_key_entry *entry =
+        event->key[0] ? svi_key_table_find(root->of->fleet->table, event->key, strlen(event->key)) : NULL;
+    const bool taken = group_is(event, "open")     ? group_open(root, entry, event)
+                       : group_is(event, "update") ? group_update(root, entry, &own)
+                                                   : group_close(root, entry, event);
+    if (!taken)
+        group_send(root, entry, &own);
+}
+
+/* ---- by itself */
+
+double svi_fleet_groups_due(const struct svi_fleet *f) {
+    double due = INFINITY;
+    for (int i = 0; i < svi_alert_groups_count(f->groups); i++)
+        due = fmin(due, svi_alert_groups_at(f->groups, i)->due);
+    return due;
+}
+
+void svi_fleet_groups_pass(struct svi_engine *root, double now) {
+    svi_alert_groups *groups = root->of->fleet->groups;
+    for (int i = 0; i < svi_alert_groups_count(groups); i++) {
+        struct svi_alert_group *g = svi_alert_groups_at(groups, i);
+        if (g->due <= now) {
+            g->due = INFINITY;
+            group_tell(root, g, "update", g->last);
+        }
+    }
+}
+
+void svi_fleet_groups_move(struct svi_fleet *f, double step) {
+    for (int i = 0; i < svi_alert_groups_count(f->groups); i++)
+        svi_alert_groups_at(f->groups, i)->due += step;
+}
+
+/* The next one speaks for it. */
+static void group_hand_over(struct svi_engine *root, struct svi_alert_group *g) {
+    struct svi_group_alert next = {.name = ""};
+    const struct svi_key_entry *entry = svi_key_table_first(root->of->fleet->table);
+    svi_alert_groups_oldest(root->of->fleet->groups, g, &next.key, &next.alert);
+    while (entry && entry->number != next.key)
+        entry = entry->after;
+    if (entry)
+        next.name = entry->name;
+    svi_alert_groups_lead(g, &next);
+    group_tell(root, g, "open", g->last);
+}
+
+void svi_fleet_groups_drop(struct svi_engine *root, struct svi_key_entry *entry) {
+    svi_alert_groups *groups = root->of->fleet->groups;
+    for (struct svi_alert_group *g; (g = svi_alert_groups_drop(groups, entry->number));) {
+        const bool withheld = g->keys > 1 && g->leader != entry->number;
+        svi_alert_groups_forget(g, entry->name);
+        if (g->open == 0 && withheld)
+            group_tell(root, g, "close", g->last);
+        if (g->open == 0)
+            svi_alert_groups_end(groups, g);
+        else if (g->leader == entry->number)
+            group_hand_over(root, g);
+    }
+    for (int i = 0; i < svi_alert_groups_count(groups); i++) { /* whose own alert had closed */
+        struct svi_alert_group *g = svi_alert_groups_at(groups, i);
+        if (g->leader != entry->number)
+            continue;
+        svi_alert_groups_forget(g, entry->name);
+        group_hand_over(root, g);
+    }
+}
+
+svs_code svi_fleet_end_alerts(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err) {
+    struct svi_key_entry *found;
+    if (entry->last.open == 0)
+        return SVS_OK;
+    if (!svi_fleet_find(root, entry->name, false, 0, &found, err))
+        return err->code;
+    svi_engine_end_alerts(entry->engine, "the key is no more");
+    return SVS_OK;
+}

@@ -1,0 +1,119 @@
+/* What all keys hold, as a prior of each (prior/prior.h; learner/learner_prior.h).
+ *
+ * Keys are dealt out to parts by their hash, and each thread has whole parts: what its keys learn and let go
+ * is added up in the part, in the order of the elements, whatever other threads do. Where keys are coupled
+ * (svi_fleet_couple) the parts are moved into the sums of all, one after the other, and a new prior is made
+ * of them; so neither the sums nor what a key takes depend on the number of threads.
+ *
+ * A key that goes takes with it what it holds, which is read from the disk for it if need be. */
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "engine/engine_internal.h"
+#include "learner/learner_prior.h"
+
+struct svi_fleet_prior {
+    struct svi_prior_sums part[SVI_FLEET_PARTS], all;
+    struct svi_prior *newest; /* NULL: nothing is held */
+};
+
+svs_code svi_fleet_prior_new(struct svi_engine *root, svs_error *err) {
+    struct svi_fleet *f = root->of->fleet;
+    const bool regress = root->s->task == SVS_REGRESS;
+    svs_code code = SVS_OK;
+    if (!(root->s->key_prior > 0))
+        return SVS_OK;
+    if (!(f->prior = svi_alloc(sizeof *f->prior)))
+        return svi_fail_memory(err, "the model of all keys");
+    svi_prior_sums_init(&f->prior->all, regress);
+    for (int i = 0; i < SVI_FLEET_PARTS && code == SVS_OK; i++) {
+        svi_prior_sums_init(&f->prior->part[i], regress);
+        code = svi_prior_sums_ready(&f->prior->part[i], err);
+    }
+    return code;
+}
+
+void svi_fleet_prior_free(struct svi_fleet *f) {
+    if (!f->prior)
+        return;
+    svi_prior_leave(&f->prior->newest);
+    svi_prior_sums_clear(&f->prior->all);
+    for (int i = 0; i < SVI_FLEET_PARTS; i++)
+        svi_prior_sums_clear(&f->prior->part[i]);
+    svi_free(f->prior);
+    f->prior = NULL;
+}
+
+svs_code svi_fleet_prior_join(struct svi_engine *e, svs_error *err) {
+    struct svi_fleet *f = e->of->fleet;
+    if (!f || !f->prior)
+        return SVS_OK;
+    const int part = svi_fleet_part(svi_key_hash(e->key, strlen(e->key)));
+    return svi_learner_set_prior(e->learner, e->s->key_prior, &f->prior->part[part], &f->prior->newest, err);
+}
+
+static svs_code prior_place_one(struct svi_engine *e, int feature, svs_error *err) {
+    const char *name = svs_features_name(e->schema.shape.names, feature);
+    return svi_learner_place(e->learner, feature, svi_prior_identity(name, feature), err);
+}
+
+svs_code svi_engine_place(struct svi_engine *e, int d, svs_error *err) {
+    svs_code code = SVS_OK;
+    for (int j = svi_learner_placed(e->learner); j < d && code == SVS_OK; j++)
+        code = prior_place_one(e, j, err);
+    e->unplaced = code != SVS_OK;
+    return code;
+}
+
+svs_code svi_engine_place_again(struct svi_engine *e, int feature, svs_error *err) {
+    return feature < svi_learner_placed(e->learner) ? prior_place_one(e, feature, err) : SVS_OK;
+}
+
+svs_code svi_fleet_prior_end(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err) {
+    if (!root->of->fleet->prior)
+        return SVS_OK;
+    svi_crew_settle(root);
+    return entry->engine ? SVS_OK : svi_fleet_return(root, entry, err);
+}
+
+/* Each prior that some key goes by takes memory: the more keys there are, the fewer are made, after numbers
+ * of elements that are powers of 2, and multiples of the one that is 16 a key or more. */
+static bool prior_is_due(const struct svi_fleet *f) {
+    int64_t every = SVI_FLEET_COUPLE;
+    while (every < 16 * svi_key_table_count(f->table))
+        every *= 2;
+    return (f->taken & (f->taken - 1)) == 0 || f->taken % every == 0;
+}
+
+void svi_fleet_prior_couple(struct svi_engine *root) {
+    const struct svi_fleet *f = root->of->fleet;
+    struct svi_fleet_prior *p = f->prior;
+    struct svi_prior *made = NULL;
+    bool touched = false;
+    svs_code code = SVS_OK;
+    if (!p || !prior_is_due(f))
+        return;
+    for (int i = 0; i < SVI_FLEET_PARTS && code == SVS_OK; i++) {
+        touched = touched || p->part[i].touched;
+        code = svi_prior_sums_move(&p->all, &p->part[i], NULL);
+    }
+    if (touched && code == SVS_OK)
+        code = svi_prior_make(&p->all, (uint64_t)f->taken, &made, NULL);
+    root->out_of_memory = root->out_of_memory || code != SVS_OK;
+    if (!touched || code != SVS_OK)
+        return;
+    svi_prior_leave(&p->newest);
+    p->newest = made;
+}
+
+void svi_fleet_prior_archive(struct svi_archive *a, struct svi_engine *root) {
+    struct svi_fleet_prior *p = root->of->fleet->prior;
+    uint64_t number = p->newest ? p->newest->number : 0;
+    svi_archive_uint64(a, "number", &number);
+    svi_prior_sums_archive(a, &p->all);
+    for (int i = 0; i < SVI_FLEET_PARTS && svi_archive_ok(a); i++)
+        svi_prior_sums_archive(a, &p->part[i]);
+    if (svi_archive_loading(a) && svi_archive_ok(a))
+        svi_prior_make(&p->all, number, &p->newest, a->err);
+}

@@ -1,0 +1,215 @@
+/* Sums of all samples, as a prior (prior.h): centred at the means in twice the precision, so that what it
+ * holds is as exact as the spread of the features, wherever they lie. One block holds it all. */
+#include "prior/prior.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "linalg/double_double.h"
+
+#define NAME_ROOM ((SVS_NAME_MAX + 7) / 8 * 8)
+
+static size_t prior_triangle(int n) {
+    return (size_t)n * ((size_t)n + 1) / 2;
+}
+
+static size_t prior_doubles(int d, int labels) {
+    return (size_t)d * (5 + (size_t)labels) + prior_triangle(d) + (size_t)labels;
+}
+
+double svi_prior_memory(int d, int labels) {
+    return (double)(sizeof(struct svi_prior) + prior_doubles(d, labels) * sizeof(double) +
+                    (size_t)labels * (sizeof(svs_value) + NAME_ROOM));
+}
+
+static struct svi_prior *prior_new(bool regress, int d, int labels, svs_error *err) {
+    struct svi_prior *p = svi_alloc((size_t)svi_prior_memory(d, labels));
+    if (!p) {
+        svi_fail_memory(err, "the model of all keys");
+        return NULL;
+    }
+    atomic_init(&p->users, 1);
+    p->regress = regress;
+    p->d = d;
+    p->labels = labels;
+    p->identity = (uint64_t *)(void *)(p + 1);
+    p->mean = (double *)(void *)(p->identity + d);
+    p->level = p->mean + d;
+    p->between = p->level + d;
+    p->off = p->between + d;
+    p->spread = p->off + d;
+    p->weight = p->spread + prior_triangle(d);
+    p->sum = p->weight + labels;
+    p->label = (svs_value *)(void *)(p->sum + (size_t)labels * (size_t)d);
+    return p;
+}
+
+struct svi_prior *svi_prior_use(struct svi_prior *p) {
+    if (p)
+        atomic_fetch_add_explicit(&p->users, 1, memory_order_relaxed);
+    return p;
+}
+
+void svi_prior_leave(struct svi_prior **p) {
+    if (*p && atomic_fetch_sub_explicit(&(*p)->users, 1, memory_order_acq_rel) == 1)
+        svi_free(*p);
+    *p = NULL;
+}
+
+static void prior_set_label(struct svi_prior *p, int k, svs_value label) {
+    char *name = (char *)(p->label + p->labels) + (size_t)k * NAME_ROOM;
+    p->label[k] = label;
+    if (label.kind == SVS_STR)
+        p->label[k].as.s = memcpy(name, label.as.s, label.length);
+}
+
+uint16_t svi_prior_feature(const struct svi_prior *p, uint64_t identity, int guess) {
+    if (guess < p->d && p->identity[guess] == identity)
+        return (uint16_t)guess;
+    for (int j = 0; j < p->d; j++)
+        if (p->identity[j] == identity)
+            return (uint16_t)j;
+    return SVI_PRIOR_NONE;
+}
+
+int svi_prior_label(const struct svi_prior *p, svs_value label, int guess) {
+    if (guess < p->labels && svs_value_equal(p->label[guess], label))
+        return guess;
+    for (int k = 0; k < p->labels; k++)
+        if (svs_value_equal(p->label[k], label))
+            return k;
+    return -1;
+}
+
+/* ---- from sums */
+
+static struct svi_dd prior_at(const double *high, const double *low, size_t at) {
+    return svi_two_sum(high[at], low[at]);
+}
+
+/* sum s (x_j - m_j), given sum s x_j and sum s. */
+static struct svi_dd prior_center(struct svi_dd sum, struct svi_dd weight, double mean) {
+    return svi_dd_add(sum, svi_dd_minus(svi_dd_times(weight, mean)));
+}
+
+/* The variance of a feature within keys. */
+static double prior_within(const struct svi_prior *p, size_t j) {
+    return fmax(0, p->spread[prior_triangle((int)j) + j] / p->total);
+}
+
+static double prior_of_keys(const struct svi_prior_sums *s, int row, int j, struct svi_dd *whole) {
+    *whole = prior_at(s->by_key, s->by_key_low, (size_t)row * (size_t)s->room + (size_t)j);
+    return whole->high;
+}
+
+static void prior_fill_levels(struct svi_prior *p, const struct svi_prior_sums *s) {
+    for (int j = 0; j < p->d; j++) {
+        struct svi_dd whole, sum;
+        const double keys = prior_of_keys(s, SVI_PRIOR_KEYS, j + 1, &whole),
+                     inverse = prior_of_keys(s, SVI_PRIOR_INVERSE, j + 1, &whole),
+                     level = keys > 0 ? prior_of_keys(s, SVI_PRIOR_MEAN, j + 1, &sum) / keys : 0;
+        p->level[j] = level;
+        p->between[j] = INFINITY;
+        if (keys < 2)
+            continue;
+        prior_of_keys(s, SVI_PRIOR_SQUARE, j + 1, &whole);
+        const double square = svi_dd_add(whole, svi_dd_minus(svi_dd_times(sum, level))).high;
+        const double within = prior_within(p, (size_t)j);
+        p->between[j] = fmax(0, square / (keys - 1) - within * inverse / keys);
+    }
+}
+
+static void prior_fill(struct svi_prior *p, const struct svi_prior_sums *s) {
+    const struct svi_dd total = prior_at(s->high, s->low, 0);
+    p->total = total.high;
+    for (int i = 0; i < p->d; i++) {
+        const size_t row = prior_triangle(i + 1);
+        const struct svi_dd sum = prior_at(s->high, s->low, row);
+        p->identity[i] = s->identity[i + 1];
+        p->mean[i] = sum.high / total.high;
+        const struct svi_dd off = prior_center(sum, total, p->mean[i]);
+        p->off[i] = off.high;
+        for (int j = 0; j <= i; j++) { /* sum s x_i (x_j - m_j), less m_i times sum s (x_j - m_j) */
+            const struct svi_dd other = prior_at(s->high, s->low, prior_triangle(j + 1)),
+                                off_j = prior_center(other, total, p->mean[j]),
+                                half = prior_center(prior_at(s->high, s->low, row + (size_t)j + 1), sum,
+                                                    p->mean[j]);
+            p->spread[prior_triangle(i) + (size_t)j] = prior_center(half, off_j, p->mean[i]).high;
+        }
+    }
+    for (int k = 0; k < p->labels; k++) {
+        const double *high = s->by_label + (size_t)k * (size_t)s->room,
+                     *low = s->by_low + (size_t)k * (size_t)s->room;
+        const struct svi_dd weight = prior_at(high, low, 0);
+        p->weight[k] = weight.high;
+        for (int j = 0; j < p->d; j++)
+            p->sum[(size_t)k * (size_t)p->d + (size_t)j] =
+                prior_center(prior_at(high, low, (size_t)j + 1), weight, p->mean[j]).high;
+        prior_set_label(p, k, s->label[k]);
+    }
+    prior_fill_levels(p, s);
+}
+
+double svi_prior_center(const struct svi_prior *p, uint16_t feature, double mean, double n) {
+    const size_t j = feature;
+    const double between = p->between[j], chance = prior_within(p, j) / n;
+    if (!(between < INFINITY) || !(chance > 0))
+        return mean;
+    return p->level[j] + between / (between + chance) * (mean - p->level[j]);
+}
+
+svs_code svi_prior_make(const struct svi_prior_sums *s, uint64_t number, struct svi_prior **made,
+                        svs_error *err) {
+    *made = NULL;
+    if (!s->touched || !(s->high[0] > 0))
+        return SVS_OK;
+    if (!(*made = prior_new(s->regress, s->n - 1, s->labels, err)))
+        return SVS_NO_MEMORY;
+    (*made)->number = number;
+    prior_fill(*made, s);
+    return SVS_OK;
+}
+
+/* ---- the archive */
+
+void svi_prior_archive(struct svi_archive *a, struct svi_prior **p, struct svi_prior *newest) {
+    bool any = *p != NULL, regress = any && (*p)->regress;
+    uint64_t number = any ? (*p)->number : 0;
+    int d = any ? (*p)->d : 0, labels = any ? (*p)->labels : 0;
+    char room[SVS_NAME_MAX];
+    svi_archive_bool(a, "any", &any);
+    if (!svi_archive_ok(a) || !any)
+        return;
+    svi_archive_uint64(a, "number", &number);
+    svi_archive_bool(a, "regress", &regress);
+    svi_archive_int(a, "features", &d, 0, SVI_PRIOR_FEATURES);
+    svi_archive_int(a, "labels", &labels, 0, SVI_PRIOR_LABELS);
+    const bool fits = (int64_t)prior_doubles(d, labels) - d <= svi_archive_left(a) / 8;
+    if (!svi_archive_check(a, fits, "the model of all keys is truncated") ||
+        (svi_archive_loading(a) && !(*p = prior_new(regress, d, labels, a->err))))
+        return;
+    struct svi_prior *of = *p;
+    bool good = true;
+    of->number = number;
+    svi_archive_double(a, "total", &of->total);
+    svi_archive_check(a, of->total > 0, "the model of all keys is of no samples");
+    for (int j = 0; j < d; j++)
+        svi_archive_uint64(a, "identity", &of->identity[j]);
+    for (int k = 0; k < labels && !regress; k++) {
+        svs_value label = svi_archive_loading(a) ? svs_none() : of->label[k];
+        svi_archive_value(a, "label", &label, room);
+        if (svi_archive_loading(a) && svi_archive_ok(a))
+            prior_set_label(of, k, label);
+    }
+    const int64_t count = (int64_t)prior_doubles(d, labels) - d;
+    svi_archive_doubles(a, "sums", of->mean, count);
+    for (int64_t i = 0; i < count && svi_archive_ok(a); i++)
+        good &= !isnan(of->mean[i]);
+    if (!svi_archive_check(a, good, "the model of all keys has no numbers") || !svi_archive_loading(a) ||
+        !newest || newest->number != number)
+        return;
+    svi_prior_leave(p); /* one for all that go by it */
+    *p = svi_prior_use(newest);
+}

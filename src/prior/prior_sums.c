@@ -1,0 +1,337 @@
+/* Sums of samples in twice the precision (prior_sums.h).
+ *
+ * A sample touches the whole triangle of its coordinates, as a step of the recursion does; the loops are
+ * plain, over arrays that lie side by side, for the compiler to make vectors of. The lower halves are added
+ * up as they come, and are put in order when they are moved or read: what they lose lies 30 digits below the
+ * sum.
+ *
+ * All arrays are one block. A label's name is a block of its own.
+ *
+ * Read svi_prior_sums_add first. */
+#include "prior/prior_sums.h"
+
+#include <math.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "linalg/double_double.h"
+
+#define ROOM_FIRST  12
+#define LABEL_FIRST 2
+#define SQUARES_MAX 1e250
+
+static size_t sums_triangle(int n) {
+    return (size_t)n * ((size_t)n + 1) / 2;
+}
+
+uint64_t svi_prior_identity(const char *name, int number) {
+    const uint64_t named = (uint64_t)1 << 63;
+    return name ? XXH3_64bits(name, strlen(name)) | named : (uint64_t)number;
+}
+
+void svi_prior_sums_init(struct svi_prior_sums *s, bool regress) {
+    *s = (struct svi_prior_sums){.regress = regress, .n = 1, .labels = regress};
+}
+
+void svi_prior_sums_clear(struct svi_prior_sums *s) {
+    for (int k = 0; s->memory && k < s->labels; k++)
+        if (s->label[k].kind == SVS_STR)
+            svi_free((void *)(uintptr_t)s->label[k].as.s);
+    svi_free(s->memory);
+    svi_prior_sums_init(s, s->regress);
+}
+
+/* ---- room */
+
+static double *sums_take(double **at, size_t count) {
+    double *const taken = *at;
+    *at += count;
+    return taken;
+}
+
+static size_t sums_bytes(const struct svi_prior_sums *s) {
+    const size_t room = (size_t)s->room, labels = (size_t)s->label_room;
+    return (2 * (sums_triangle(s->room) + (labels + SVI_PRIOR_OF_KEYS) * room) + 3 * room) * sizeof(double) +
+           labels * sizeof *s->label;
+}
+
+/* The arrays in a block of zeros. */
+static void sums_lay_out(struct svi_prior_sums *s, void *memory) {
+    const size_t triangle = sums_triangle(s->room), room = (size_t)s->room,
+                 labels = (size_t)s->label_room * room;
+    double *at = memory;
+    s->memory = memory;
+    s->high = sums_take(&at, triangle);
+    s->low = sums_take(&at, triangle);
+    s->by_label = sums_take(&at, labels);
+    s->by_low = sums_take(&at, labels);
+    s->by_key = sums_take(&at, SVI_PRIOR_OF_KEYS * room);
+    s->by_key_low = sums_take(&at, SVI_PRIOR_OF_KEYS * room);
+    s->x = sums_take(&at, room);
+    s->x_upper = sums_take(&at, room);
+    s->identity = (uint64_t *)(void *)sums_take(&at, room);
+    s->label = (svs_value *)(void *)at;
+}
+
+static void sums_copy_rows(const struct svi_prior_sums *to, const struct svi_prior_sums *from, double *into,
+                           const double *rows, int count) {
+    for (int k = 0; k < count; k++)
+        memcpy(into + (size_t)k * (size_t)to->room, rows + (size_t)k * (size_t)from->room,
+               (size_t)from->n * sizeof *into);
+}
+
+static void sums_copy(struct svi_prior_sums *to, const struct svi_prior_sums *from) {
+    const size_t triangle = sums_triangle(from->n) * sizeof(double);
+    memcpy(to->high, from->high, triangle);
+    memcpy(to->low, from->low, triangle);
+    memcpy(to->identity, from->identity, (size_t)from->n * sizeof *to->identity);
+    memcpy(to->label, from->label, (size_t)from->labels * sizeof *to->label);
+    sums_copy_rows(to, from, to->by_label, from->by_label, from->labels);
+    sums_copy_rows(to, from, to->by_low, from->by_low, from->labels);
+    sums_copy_rows(to, from, to->by_key, from->by_key, SVI_PRIOR_OF_KEYS);
+    sums_copy_rows(to, from, to->by_key_low, from->by_key_low, SVI_PRIOR_OF_KEYS);
+}
+
+static int sums_room(int needed, int now, int first) {
+    if (needed <= now)
+        return now;
+    return needed < first ? first : needed > 2 * now ? needed : 2 * now;
+}
+
+static svs_code sums_reserve(struct svi_prior_sums *s, int n, int labels, svs_error *err) {
+    struct svi_prior_sums more = *s;
+    more.room = sums_room(n, s->room, ROOM_FIRST);
+    more.label_room = sums_room(labels, s->label_room, LABEL_FIRST);
+    if (more.room == s->room && more.label_room == s->label_room)
+        return SVS_OK;
+    void *memory = svi_alloc(sums_bytes(&more));
+    if (!memory)
+        return svi_fail_memory(err, "the sums of all keys");
+    sums_lay_out(&more, memory);
+    if (s->memory)
+        sums_copy(&more, s);
+    svi_free(s->memory);
+    *s = more;
+    return SVS_OK;
+}
+
+svs_code svi_prior_sums_ready(struct svi_prior_sums *s, svs_error *err) {
+    return sums_reserve(s, s->n, s->labels, err);
+}
+
+/* ---- features and labels */
+
+svs_code svi_prior_sums_feature(struct svi_prior_sums *s, uint64_t identity, int guess, uint16_t *place,
+                                svs_error *err) {
+    *place = SVI_PRIOR_NONE;
+    if (guess >= 1 && guess < s->n && s->identity[guess] == identity) {
+        *place = (uint16_t)guess;
+        return SVS_OK;
+    }
+    for (int j = 1; j < s->n; j++)
+        if (s->identity[j] == identity) {
+            *place = (uint16_t)j;
+            return SVS_OK;
+        }
+    if (s->n > SVI_PRIOR_FEATURES)
+        return SVS_OK;
+    if (sums_reserve(s, s->n + 1, s->labels, err) != SVS_OK)
+        return SVS_NO_MEMORY;
+    s->identity[s->n] = identity;
+    *place = (uint16_t)s->n++;
+    return SVS_OK;
+}
+
+uint16_t svi_prior_sums_find(const struct svi_prior_sums *s, svs_value label, int guess) {
+    if (s->regress)
+        return 0;
+    if (guess >= 0 && guess < s->labels && svs_value_equal(s->label[guess], label))
+        return (uint16_t)guess;
+    for (int k = 0; k < s->labels; k++)
+        if (svs_value_equal(s->label[k], label))
+            return (uint16_t)k;
+    return SVI_PRIOR_NONE;
+}
+
+svs_code svi_prior_sums_label(struct svi_prior_sums *s, svs_value label, int guess, uint16_t *place,
+                              svs_error *err) {
+    *place = svi_prior_sums_find(s, label, guess);
+    if (*place != SVI_PRIOR_NONE || s->labels == SVI_PRIOR_LABELS)
+        return SVS_OK;
+    if (sums_reserve(s, s->n, s->labels + 1, err) != SVS_OK)
+        return SVS_NO_MEMORY;
+    if (label.kind == SVS_STR) {
+        char *name = svi_alloc(label.length + 1u);
+        if (!name)
+            return svi_fail_memory(err, "the name of a class");
+        label.as.s = memcpy(name, label.as.s, label.length);
+    }
+    s->label[s->labels] = label;
+    *place = (uint16_t)s->labels++;
+    return SVS_OK;
+}
+
+/* ---- samples */
+
+/* high + low += a x, of `count` values. */
+static void sums_add_row(double *restrict high, double *restrict low, const double *restrict x,
+                         const double *restrict upper, struct svi_dd a, int count) {
+    const double a_upper = svi_upper_half(a.high);
+    for (int j = 0; j < count; j++) {
+        const struct svi_dd p = svi_two_product_of(a.high, a_upper, x[j], upper[j]),
+                            sum = svi_two_sum(high[j], p.high);
+        high[j] = sum.high;
+        low[j] += sum.low + (p.low + a.low * x[j]);
+    }
+}
+
+/* Into s->x; false: it is left out. */
+static bool sums_enter(struct svi_prior_sums *s, const uint16_t *place, const double *center, int d,
+                       const double *x, double weight, double target) {
+    double squares = s->regress ? 1 + target * target : 1;
+    memset(s->x, 0, (size_t)s->n * sizeof *s->x);
+    s->x[0] = 1;
+    for (int j = 0; j < d; j++)
+        if (place[j] < s->n) {
+            const double y = s->x[place[j]] = x[j] - center[j];
+            squares += y * y;
+        }
+    for (int j = 0; j < s->n; j++)
+        s->x_upper[j] = svi_upper_half(s->x[j]);
+    return fabs(weight) * squares < SQUARES_MAX;
+}
+
+void svi_prior_sums_add(struct svi_prior_sums *s, const uint16_t *place, const double *center, int d,
+                        const double *x, double weight, uint16_t label, double target) {
+    if (!sums_enter(s, place, center, d, x, weight, target))
+        return;
+    s->touched = true;
+    for (int i = 0; i < s->n; i++)
+        if (s->x[i] != 0) {
+            const size_t row = sums_triangle(i);
+            sums_add_row(s->high + row, s->low + row, s->x, s->x_upper, svi_two_product(weight, s->x[i]),
+                         i + 1);
+        }
+    if (label == SVI_PRIOR_NONE)
+        return;
+    const struct svi_dd a = s->regress ? svi_two_product(weight, target) : (struct svi_dd){weight, 0};
+    sums_add_row(s->by_label + (size_t)label * (size_t)s->room, s->by_low + (size_t)label * (size_t)s->room,
+                 s->x, s->x_upper, a, s->n);
+}
+
+static void sums_add_one(struct svi_prior_sums *s, int row, uint16_t place, struct svi_dd v, int sign) {
+    const size_t at = (size_t)row * (size_t)s->room + place;
+    const struct svi_dd sum = svi_two_sum(s->by_key[at], sign * v.high);
+    s->by_key[at] = sum.high;
+    s->by_key_low[at] += sum.low + sign * v.low;
+}
+
+void svi_prior_sums_key(struct svi_prior_sums *s, const uint16_t *place, const double *mean, int d, double n,
+                        int sign) {
+    s->touched = true;
+    for (int j = 0; j < d; j++) {
+        if (place[j] >= s->n || !(fabs(mean[j]) <= 1e100))
+            continue;
+        sums_add_one(s, SVI_PRIOR_KEYS, place[j], (struct svi_dd){1, 0}, sign);
+        sums_add_one(s, SVI_PRIOR_INVERSE, place[j], (struct svi_dd){1 / n, 0}, sign);
+        sums_add_one(s, SVI_PRIOR_MEAN, place[j], (struct svi_dd){mean[j], 0}, sign);
+        sums_add_one(s, SVI_PRIOR_SQUARE, place[j], svi_two_product(mean[j], mean[j]), sign);
+    }
+}
+
+/* ---- from one to another */
+
+static void sums_move_one(double *to, double *to_low, double *from, double *from_low) {
+    const struct svi_dd sum = svi_dd_add(svi_two_sum(*to, *to_low), svi_two_sum(*from, *from_low));
+    *to = sum.high;
+    *to_low = sum.low;
+    *from = *from_low = 0;
+}
+
+svs_code svi_prior_sums_move(struct svi_prior_sums *to, struct svi_prior_sums *from, svs_error *err) {
+    uint16_t place[SVI_PRIOR_FEATURES + 1] = {0}, label[SVI_PRIOR_LABELS];
+    svs_code code = SVS_OK;
+    if (!from->touched)
+        return SVS_OK;
+    for (int j = 1; j < from->n && code == SVS_OK; j++)
+        code = svi_prior_sums_feature(to, from->identity[j], j, &place[j], err);
+    for (int k = 0; k < from->labels && code == SVS_OK; k++)
+        code = svi_prior_sums_label(to, from->label[k], k, &label[k], err);
+    if (code == SVS_OK)
+        code = sums_reserve(to, to->n, to->labels, err);
+    if (code != SVS_OK)
+        return code;
+    for (int i = 0; i < from->n; i++)
+        for (int j = 0; j <= i; j++) {
+            const size_t at = sums_triangle(i) + (size_t)j;
+            const int a = place[i] > place[j] ? place[i] : place[j], b = place[i] + place[j] - a;
+            if (place[i] != SVI_PRIOR_NONE && place[j] != SVI_PRIOR_NONE)
+                sums_move_one(to->high + sums_triangle(a) + b, to->low + sums_triangle(a) + b,
+                              from->high + at, from->low + at);
+        }
+    for (int k = 0; k < from->labels; k++)
+        for (int j = 0; j < from->n && label[k] != SVI_PRIOR_NONE; j++) {
+            const size_t at = (size_t)k * (size_t)from->room + (size_t)j,
+                         into = (size_t)label[k] * (size_t)to->room + place[j];
+            if (place[j] != SVI_PRIOR_NONE)
+                sums_move_one(to->by_label + into, to->by_low + into, from->by_label + at, from->by_low + at);
+        }
+    for (int k = 0; k < SVI_PRIOR_OF_KEYS; k++)
+        for (int j = 1; j < from->n; j++) {
+            const size_t at = (size_t)k * (size_t)from->room + (size_t)j,
+                         into = (size_t)k * (size_t)to->room + place[j];
+            if (place[j] != SVI_PRIOR_NONE)
+                sums_move_one(to->by_key + into, to->by_key_low + into, from->by_key + at,
+                              from->by_key_low + at);
+        }
+    to->touched = true;
+    from->touched = false;
+    return SVS_OK;
+}
+
+/* ---- the archive */
+
+static void archive_label(struct svi_archive *a, struct svi_prior_sums *s, int k) {
+    char room[SVS_NAME_MAX];
+    svs_value label = svi_archive_loading(a) ? svs_none() : s->label[k];
+    uint16_t place = 0;
+    svi_archive_value(a, "label", &label, room);
+    if (!svi_archive_loading(a) || !svi_archive_ok(a) ||
+        !svi_archive_check(a, label.kind == SVS_INT || label.kind == SVS_STR, "a label is none"))
+        return;
+    if (svi_prior_sums_label(s, label, -1, &place, a->err) == SVS_OK)
+        svi_archive_check(a, place == k, "two labels are the same");
+}
+
+void svi_prior_sums_archive(struct svi_archive *a, struct svi_prior_sums *s) {
+    int n = s->n, labels = s->labels;
+    svi_archive_int(a, "coordinates", &n, 1, SVI_PRIOR_FEATURES + 1);
+    svi_archive_int(a, "labels", &labels, s->regress, s->regress ? 1 : SVI_PRIOR_LABELS);
+    svi_archive_bool(a, "touched", &s->touched);
+    const int64_t values = (int64_t)sums_triangle(n) + (int64_t)n * labels;
+    if (!svi_archive_check(a, values <= svi_archive_left(a) / 16 || !s->touched, "sums are truncated") ||
+        (svi_archive_loading(a) && sums_reserve(s, n, labels, a->err) != SVS_OK))
+        return;
+    s->n = n;
+    if (!s->memory)
+        return;
+    for (int j = 1; j < n; j++)
+        svi_archive_uint64(a, "identity", &s->identity[j]);
+    for (int k = 0; k < labels && !s->regress; k++)
+        archive_label(a, s, k);
+    if (!s->touched || !svi_archive_ok(a))
+        return;
+    svi_archive_doubles(a, "products", s->high, (int64_t)sums_triangle(n));
+    svi_archive_doubles(a, "their rest", s->low, (int64_t)sums_triangle(n));
+    for (int k = 0; k < labels; k++) {
+        svi_archive_doubles(a, "of a label", s->by_label + (size_t)k * (size_t)s->room, n);
+        svi_archive_doubles(a, "its rest", s->by_low + (size_t)k * (size_t)s->room, n);
+    }
+    for (int k = 0; k < SVI_PRIOR_OF_KEYS; k++) {
+        svi_archive_doubles(a, "of keys", s->by_key + (size_t)k * (size_t)s->room, n);
+        svi_archive_doubles(a, "their own rest", s->by_key_low + (size_t)k * (size_t)s->room, n);
+    }
+}

@@ -1,0 +1,81 @@
+/* prior_sums.h: what the samples that many models hold add up to, so exactly that a sample that is taken out
+ * leaves nothing behind.
+ *
+ * With x = (1, features): sum s x x', and for each label sum s x over its samples (regression: sum s t x).
+ * Each number is a sum of two doubles, and products enter whole (Dekker 1971, "A floating-point technique for
+ * extending the available precision"; Knuth, TAOCP 2, 4.2.2), so that about 30 digits are right, however far
+ * from 0 the features lie.
+ *
+ * Features and labels are known by what they are, not by a number that a model gave them: features by 64
+ * bits (svi_prior_identity), labels by their value. What one thread adds is in sums of its own; these are
+ * moved into the sums of all in a fixed order (svi_prior_sums_move). */
+#ifndef SVI_PRIOR_SUMS_H
+#define SVI_PRIOR_SUMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/archive.h"
+#include "svmstream/error.h"
+#include "svmstream/value.h"
+
+#define SVI_PRIOR_FEATURES 512 /* at most; further ones are not counted */
+#define SVI_PRIOR_LABELS   64
+#define SVI_PRIOR_NONE     UINT16_MAX /* a place that there is not */
+
+/* Of each feature over the keys that have a mean: how many these are; the sums of 1 / n, of means and of
+ * their squares. */
+enum { SVI_PRIOR_KEYS, SVI_PRIOR_INVERSE, SVI_PRIOR_MEAN, SVI_PRIOR_SQUARE, SVI_PRIOR_OF_KEYS };
+
+struct svi_prior_sums {
+    bool regress;
+    bool touched;                /* there is something in them */
+    int n, room;                 /* coordinates: 1, then the features; of which there is room */
+    int labels, label_room;      /* regression: one, of no label */
+    void *memory;                /* of all that follows: */
+    uint64_t *identity;          /* of coordinate j, from 1 */
+    svs_value *label;            /* owned */
+    double *high, *low;          /* sum s x_i x_j, j <= i, row by row */
+    double *by_label, *by_low;   /* label_room x room */
+    double *by_key, *by_key_low; /* SVI_PRIOR_OF_KEYS x room */
+    double *x, *x_upper;         /* of the sample at hand; its upper halves */
+};
+
+/* Of a feature with that name, or of the one with that number where it has none (NULL). */
+uint64_t svi_prior_identity(const char *name, int number);
+
+/* All zero. Nothing is allocated yet. */
+void svi_prior_sums_init(struct svi_prior_sums *s, bool regress);
+void svi_prior_sums_clear(struct svi_prior_sums *s); /* frees */
+
+/* Room for what there is; before a sample of no features. SVS_NO_MEMORY. */
+svs_code svi_prior_sums_ready(struct svi_prior_sums *s, svs_error *err);
+
+/* The coordinate of a feature, the place of a label: found, or made. `guess`: where it probably is.
+ * SVI_PRIOR_NONE: there are too many. SVS_NO_MEMORY. */
+svs_code svi_prior_sums_feature(struct svi_prior_sums *s, uint64_t identity, int guess, uint16_t *place,
+                                svs_error *err);
+svs_code svi_prior_sums_label(struct svi_prior_sums *s, svs_value label, int guess, uint16_t *place,
+                              svs_error *err);
+
+/* The place of a label, or SVI_PRIOR_NONE. */
+uint16_t svi_prior_sums_find(const struct svi_prior_sums *s, svs_value label, int guess);
+
+/* A sample of d features comes in, or goes (weight < 0) as it came: feature j is coordinate place[j], and
+ * counts from center[j]; `label`: its place; target: of a regression. A sample whose weighted squares are
+ * beyond 1e250 is left out. */
+void svi_prior_sums_add(struct svi_prior_sums *s, const uint16_t *place, const double *center, int d,
+                        const double *x, double weight, uint16_t label, double target);
+
+/* The mean of the n samples of a key comes in (sign 1), or goes as it came (-1). Means beyond 1e100 are left
+ * out.
+ */
+void svi_prior_sums_key(struct svi_prior_sums *s, const uint16_t *place, const double *mean, int d, double n,
+                        int sign);
+
+/* What is in `from` goes into `to`, and `from` has nothing then. SVS_NO_MEMORY: nothing was moved. */
+svs_code svi_prior_sums_move(struct svi_prior_sums *to, struct svi_prior_sums *from, svs_error *err);
+
+void svi_prior_sums_archive(struct svi_archive *a, struct svi_prior_sums *s);
+
+#endif

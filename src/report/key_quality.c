@@ -1,0 +1,219 @@
+/* The keys of an engine as a table of quality.
+ *
+ * Each key's engine is asked for its figures once, in the order of their names; then the lines are put in
+ * order: by accuracy or rmse, the worst first, last those that have none (no labels, or too few), of which
+ * those with the most alerts come first. Samples without a key have a line as well, with the name ''.
+ *
+ * "The same as before" is compared over the same samples: of all keys it is what their own come to, added
+ * up, not that of the labels in the order of the file, which change with the key. */
+#include "report/key_quality.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "base/text.h"
+#include "fleet/key_list.h"
+#include "report/key_report.h"
+#include "server/verdict.h"
+#include "wire/pack.h"
+
+struct key_line {
+    const char *name; /* the engine's */
+    int64_t rows, alerts, open;
+    double quality, same; /* NAN: not known */
+    int64_t compared;     /* samples that `same` is of */
+    bool better;          /* than that, or too few to say */
+};
+
+struct svi_key_quality {
+    struct svi_quality_report report;
+    bool regress;
+    int64_t count;
+    double same; /* of all keys */
+    struct key_line *lines;
+};
+
+/* ---- asking */
+
+/* What a key's engine, or the stream's for '', has to say. */
+static void key_line_fill(const struct svi_key_quality *k, svi_engine *e, struct key_line *l) {
+    const struct svi_figure *f;
+    struct svi_engine_standing standing;
+    svi_engine_standing(e, &standing);
+    const struct svi_advantage same = standing.baseline.same;
+    const int count = svi_engine_figures(e, k->report.now, &f);
+    l->quality = svi_figure_value(f, count, k->regress ? "rmse" : "accuracy");
+    l->same = svi_figure_value(f, count, k->regress ? "rmse_same" : "accuracy_same");
+    l->compared = same.n;
+    l->better = same.by > 0 || same.n < SVI_VERDICT_ROWS;
+}
+
+static void key_line_fill_unkeyed(const struct svi_key_quality *k, struct key_line *l) {
+    static const char *const alerts[] = {"alerts", "quality_alerts", "rule_alerts"};
+    const struct svi_figure *f;
+    *l = (struct key_line){.name = "", .rows = svi_engine_unkeyed(k->report.engine)};
+    key_line_fill(k, k->report.engine, l);
+    const int count = svi_engine_figures(k->report.engine, k->report.now, &f);
+    for (int i = 0; i < 3; i++)
+        l->alerts += (int64_t)fmax(0, svi_figure_value(f, count, alerts[i]));
+}
+
+static int compare_lines(const void *x, const void *y, void *regress) {
+    const struct key_line *a = x, *b = y;
+    const bool larger = *(const bool *)regress;
+    const int unknown = isnan(a->quality) - isnan(b->quality);
+    if (unknown != 0)
+        return unknown;
+    if (a->quality != b->quality && !isnan(a->quality))
+        return (a->quality < b->quality) == larger ? 1 : -1;
+    if (a->alerts != b->alerts)
+        return a->alerts < b->alerts ? 1 : -1;
+    return strcmp(a->name, b->name);
+}
+
+/* Of all keys: as one stream would have it, were each compared with what came before it of its own. */
+static double key_lines_same(const struct svi_key_quality *k) {
+    double sum = 0, n = 0;
+    for (int64_t i = 0; i < k->count; i++) {
+        const struct key_line *l = &k->lines[i];
+        if (isnan(l->same))
+            continue;
+        sum += (double)l->compared * (k->regress ? l->same * l->same : l->same);
+        n += (double)l->compared;
+    }
+    return k->regress ? sqrt(sum / n) : sum / n; /* 0 / 0: not known */
+}
+
+static svs_code key_lines_ask(struct svi_key_quality *k, const struct svi_key_entry **entries, int count,
+                              svs_error *err) {
+    for (int i = 0; i < count; i++) {
+        svi_engine *e = svi_engine_named(k->report.engine, entries[i]->name, err);
+        if (!e)
+            return err->code;
+        struct key_line *l = &k->lines[k->count++];
+        *l = (struct key_line){.name = entries[i]->name,
+                               .rows = entries[i]->last.rows,
+                               .alerts = entries[i]->last.alerts,
+                               .open = entries[i]->last.open};
+        key_line_fill(k, e, l);
+    }
+    if (svi_engine_unkeyed(k->report.engine) > 0)
+        key_line_fill_unkeyed(k, &k->lines[k->count++]);
+    qsort_r(k->lines, (size_t)k->count, sizeof *k->lines, compare_lines, &k->regress);
+    k->same = key_lines_same(k);
+    return SVS_OK;
+}
+
+struct svi_key_quality *svi_key_quality_new(const struct svi_quality_report *r, svs_error *err) {
+    struct svi_key_quality *k = svi_alloc(sizeof *k);
+    const struct svi_key_query all = {.order = SVI_KEYS_BY_NAME,
+                                      .limit = (int)svi_engine_key_count(r->engine)};
+    const struct svi_key_entry **entries = svi_alloc_array((size_t)all.limit + 1, sizeof *entries);
+    int64_t matching;
+    if (k) {
+        k->report = *r;
+        k->regress = svi_engine_settings(r->engine)->task == SVS_REGRESS;
+        k->lines = svi_alloc_array((size_t)all.limit + 1, sizeof *k->lines);
+    }
+    svs_code code = k && k->lines && entries ? SVS_OK : svi_fail_memory(err, "the table of keys");
+    if (code == SVS_OK)
+        code = key_lines_ask(k, entries, svi_engine_keys(r->engine, &all, entries, &matching), err);
+    svi_free(entries);
+    if (code != SVS_OK)
+        svi_key_quality_free(&k);
+    return k;
+}
+
+void svi_key_quality_free(struct svi_key_quality **k) {
+    if (*k)
+        svi_free((*k)->lines);
+    svi_free(*k);
+    *k = NULL;
+}
+
+/* ---- telling */
+
+static void key_quality_number(const struct svi_key_quality *k, double value) {
+    char text[32] = "-";
+    if (!isnan(value))
+        snprintf(text, sizeof text, k->regress ? "%.4g" : "%.4f", value);
+    printf(" %10s", text);
+}
+
+static void key_quality_line(const struct svi_key_quality *k, const struct key_line *l) {
+    char name[4 * SVS_KEY_MAX + 4];
+    svi_escape(name, sizeof name, l->name, strlen(l->name));
+    printf("%-*s %10" PRId64, svi_key_width(name), name[0] ? name : "''", l->rows);
+    key_quality_number(k, l->quality);
+    key_quality_number(k, l->same);
+    printf(" %8" PRId64, l->alerts);
+    if (l->open > 0)
+        printf(", %" PRId64 " open", l->open);
+    puts(l->better ? "" : "   no better");
+}
+
+void svi_key_quality_print(const struct svi_key_quality *k, int64_t limit) {
+    const struct svi_quality_report *r = &k->report;
+    const char *name = k->regress ? "rmse" : "accuracy";
+    const struct svi_figure *f;
+    printf("%-18s %" PRId64 "\n%-18s %" PRId64 "\n%-18s %.3f\n%-18s %.0f\n%-18s %" PRId64 "\n", "rows",
+           r->rows, "refused", svi_engine_errors(r->engine), "seconds", r->seconds, "rows/s",
+           r->seconds > 0 ? (double)r->rows / r->seconds : 0, "keys", svi_engine_key_count(r->engine));
+    if (k->count > 0 && limit > 0)
+        printf("%-*s %10s %10s %10s %8s\n", svi_key_width("key"), "key", "rows", name, "same", "alerts");
+    for (int64_t i = 0; i < k->count && i < limit; i++)
+        key_quality_line(k, &k->lines[i]);
+    if (k->count > limit)
+        printf("and %" PRId64 " more: --limit shows more\n", k->count - limit);
+    const int count = svi_engine_figures(r->engine, r->now, &f);
+    const double quality = svi_figure_value(f, count, k->regress ? "keys_rmse" : "keys_accuracy");
+    printf("%-18s %.0f\n", "alerts", svi_figure_value(f, count, "keys_alerts"));
+    if (!isnan(k->same))
+        printf("%s_same%*s %.4f\n", name, 18 - (int)strlen(name) - 5, "", k->same);
+    if (!isnan(quality))
+        printf("%s %.3f\n", name, quality);
+}
+
+void svi_key_quality_verdict(const struct svi_key_quality *k, FILE *to) {
+    int64_t compared = 0, bare = 0;
+    for (int64_t i = 0; i < k->count; i++) {
+        compared += k->lines[i].compared >= SVI_VERDICT_ROWS;
+        bare += !k->lines[i].better;
+    }
+    if (bare > 0)
+        fprintf(to, "%" PRId64 " of %" PRId64 " keys are no better than \"the same as before\"\n", bare,
+                compared);
+}
+
+static void key_quality_put(struct svi_pack *p, const struct svi_key_quality *k, const struct key_line *l) {
+    svi_pack_map(p, 6);
+    svi_put_text(p, "key", l->name);
+    svi_put_int(p, "rows", l->rows);
+    svi_put_real(p, k->regress ? "rmse" : "accuracy", l->quality);
+    svi_put_real(p, k->regress ? "rmse_same" : "accuracy_same", l->same);
+    svi_put_int(p, "alerts", l->alerts);
+    svi_put_int(p, "open", l->open);
+}
+
+svs_code svi_key_quality_pack(const struct svi_key_quality *k, struct svi_bytes *out, svs_error *err) {
+    const struct svi_figure *f;
+    const int count = svi_engine_figures(k->report.engine, k->report.now, &f);
+    struct svi_pack p;
+    svi_pack_begin(&p, out);
+    svi_pack_map(&p, (size_t)count + 4);
+    svi_put_int(&p, "rows", k->report.rows);
+    svi_put_real(&p, "seconds", round(k->report.seconds * 1e6) / 1e6);
+    for (int i = 0; i < count; i++)
+        svi_put_figure(&p, &f[i]);
+    svi_put_real(&p, k->regress ? "keys_rmse_same" : "keys_accuracy_same", k->same);
+    svi_pack_key(&p, "by_key");
+    svi_pack_array(&p, (size_t)k->count);
+    for (int64_t i = 0; i < k->count; i++)
+        key_quality_put(&p, k, &k->lines[i]);
+    return svi_pack_end(&p) == SVS_OK ? SVS_OK : svi_fail_memory(err, "the result");
+}

@@ -1,0 +1,215 @@
+/* What one key takes, and that its bits do not depend on where it was when: counted at the gate of
+ * allocations, when it is in full use, against what is promised and against what svi_engine_key_memory says
+ * beforehand. What a thread has for all its keys is taken by the first of them. */
+#include <malloc.h>
+
+#include "support/engine.h"
+
+#include "base/random.h"
+#include "engine/engine_internal.h"
+
+#define D    10
+#define KEYS 4 /* that are counted */
+
+static double held; /* bytes of all blocks */
+
+void *__real_svi_alloc(size_t size);
+void *__real_svi_alloc_plain(size_t size);
+void *__real_svi_realloc(void *block, size_t old_size, size_t size);
+void __real_svi_free(void *block);
+void *__wrap_svi_alloc(size_t size);
+void *__wrap_svi_alloc_plain(size_t size);
+void *__wrap_svi_realloc(void *block, size_t old_size, size_t size);
+void __wrap_svi_free(void *block);
+
+/* With what the heap has before it. */
+static double bytes_of(void *block) {
+    return block ? (double)malloc_usable_size(block) + (double)sizeof(size_t) : 0;
+}
+
+void *__wrap_svi_alloc(size_t size) {
+    void *block = __real_svi_alloc(size);
+    held += bytes_of(block);
+    return block;
+}
+
+void *__wrap_svi_alloc_plain(size_t size) {
+    void *block = __real_svi_alloc_plain(size);
+    held += bytes_of(block);
+    return block;
+}
+
+void *__wrap_svi_realloc(void *block, size_t old_size, size_t size) {
+    const double before = bytes_of(block);
+    void *more = __real_svi_realloc(block, old_size, size);
+    held += more ? bytes_of(more) - before : 0;
+    return more;
+}
+
+void __wrap_svi_free(void *block) {
+    held -= bytes_of(block);
+    __real_svi_free(block);
+}
+
+static void say_nothing(void *user, const struct svi_event *event) {
+    (void)user;
+    (void)event;
+}
+
+static svi_engine *begin(const char *const *given) {
+    struct svi_settings s;
+    svs_error err = {0};
+    svi_settings_default(&s);
+    svi_settings_set(&s, "key", "key", &err);
+    for (int i = 0; given[i]; i += 2)
+        assert_int_equal(svi_settings_set(&s, given[i], given[i + 1], &err), SVS_OK);
+    svi_settings_settle_method(&s);
+    if (svi_settings_check(&s, &err) != SVS_OK)
+        fail_msg("%s", err.text);
+    svi_engine *e = svi_engine_new(&s, 1, say_nothing, NULL, &err);
+    assert_non_null(e);
+    return e;
+}
+
+static void learn(svi_engine *e, int key, double now, struct svi_random *random, struct svi_bytes *frame) {
+    double x[D], sum = 0;
+    char name[16];
+    snprintf(name, sizeof name, "k%d", key);
+    for (int j = 0; j < D; j++) {
+        x[j] = 0;
+        for (int i = 0; i < 6; i++)
+            x[j] += svi_random_below(random, 20001) / 10000.0 - 1;
+        sum += j < D / 2 ? x[j] : 0;
+    }
+    const struct svi_message m = {.has_x = true,
+                                  .kind = SVI_DENSE,
+                                  .d = D,
+                                  .x = x,
+                                  .y = svs_int(sum > 0),
+                                  .ts = NAN,
+                                  .weight = 1,
+                                  .n = -1,
+                                  .key = svs_str(name)};
+    struct svi_envelope env;
+    struct svi_receipt receipt;
+    frame->size = 0;
+    assert_int_equal(svi_message_encode(&m, NULL, false, frame), SVS_OK);
+    assert_int_equal(svi_envelope_read(&env, frame->data, frame->size), SVS_OK);
+    svi_engine_apply(e, &env, now, false, &receipt);
+    assert_int_equal(receipt.accepted, 1);
+}
+
+/* Bytes of a key after so many rows, `step` seconds apart. */
+static double measure(const char *const *given, int rows, double step, int contexts, double *told) {
+    svi_engine *e = begin(given);
+    struct svi_random random = {7};
+    struct svi_bytes frame = {0};
+    double now = NOW, first = 0;
+    for (int key = 0; key <= KEYS; key++) {
+        for (int i = 0; i < rows; i++)
+            learn(e, key, now += step, &random, &frame);
+        first = key == 0 ? held - bytes_of(frame.data) : first;
+    }
+    const double each = (held - bytes_of(frame.data) - first) / KEYS;
+    *told = svi_engine_key_memory(svi_engine_settings(e), D, contexts, 2);
+    svi_bytes_clear(&frame);
+    svi_engine_free(&e);
+    assert_true(held == 0);
+    print_message("# %d rows: %.0f bytes a key, told %.0f\n", rows, each, *told);
+    return each;
+}
+
+static void assert_told(double each, double told) {
+    assert_true(fabs(each / told - 1) <= 0.1);
+}
+
+static void a_learner_is_small(void **state) {
+    (void)state;
+    double told;
+    const char *const given[] = {"window", "100", "novelty", "none", "alert.rules", "none", NULL};
+    const double each = measure(given, 300, 1, 0, &told);
+    assert_true(each <= 16000);
+    assert_told(each, told);
+}
+
+static void with_novelty_context_and_rules(void **state) {
+    (void)state;
+    double told, each;
+    const char *const given[] = {"window", "100", "context", "0,1", NULL};
+    assert_true(measure(given, 300, 1, 2, &told) <= 110000);
+    each = measure(given, 1500, 1800, 2, &told); /* half an hour apart: a month, all times of day */
+    assert_told(each, told);
+}
+
+static void without_what_is_off(void **state) {
+    (void)state;
+    double told, each;
+    const char *const rules[] = {"window", "100", "novelty", "none", NULL};
+    each = measure(rules, 1500, 1800, 0, &told);
+    assert_told(each, told);
+    const char *const novelty[] = {"window", "100",         "alert.rules", "none", "alert.budget",
+                                   "none",   "novelty.max", "10",          NULL};
+    each = measure(novelty, 4200, 1, 0, &told);
+    assert_told(each, told);
+}
+
+static void a_bank_is_told(void **state) {
+    (void)state;
+    double told, each;
+    const char *const given[] = {"method", "auto", "novelty", "none", "alert.rules", "none", NULL};
+    each = measure(given, 5200, 1, 0, &told);
+    assert_true(each <= told); /* at most: with ids, weights and labels to come */
+}
+
+/* Each key has its own rows, which come at the same times. */
+static void feed(svi_engine *e, int key, int row, struct svi_random *random, struct svi_bytes *frame) {
+    learn(e, key, NOW + row * 600.0, &random[key], frame);
+}
+
+static void pack(svi_engine *e, int key, struct svi_bytes *out) {
+    char name[16];
+    size_t hashed;
+    svs_error err;
+    snprintf(name, sizeof name, "k%d", key);
+    svi_engine *of = svi_engine_named(e, name, &err);
+    assert_non_null(of);
+    assert_int_equal(svi_engine_pack(of, out, &hashed, &err), SVS_OK);
+}
+
+/* Whoever works where, and however often it is put out: for so long that blocks of rows have become longer.
+ */
+static void turns_change_nothing(void **state) {
+    (void)state;
+    const char *const given[] = {"window",     "60",          "context", "3,1", "alert.rules",
+                                 "stuck,rate", "novelty.max", "12",      NULL};
+    struct svi_random one[3] = {{1}, {2}, {3}}, other[3] = {{1}, {2}, {3}};
+    struct svi_bytes frame = {0}, a = {0}, b = {0};
+    svi_engine *turns = begin(given), *alone = begin(given);
+    for (int i = 0; i < 2300; i++)
+        for (int key = 0; key < 3; key++)
+            feed(turns, key, i, one, &frame);
+    for (int key = 0; key < 3; key++)
+        for (int i = 0; i < 2300; i++)
+            feed(alone, key, i, other, &frame);
+    for (int key = 0; key < 3; key++) {
+        a.size = b.size = 0;
+        pack(turns, key, &a);
+        pack(alone, key, &b);
+        assert_int_equal(a.size, b.size);
+        assert_memory_equal(a.data, b.data, a.size);
+    }
+    svi_bytes_clear(&frame);
+    svi_bytes_clear(&a);
+    svi_bytes_clear(&b);
+    svi_engine_free(&turns);
+    svi_engine_free(&alone);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_learner_is_small),   cmocka_unit_test(with_novelty_context_and_rules),
+        cmocka_unit_test(without_what_is_off),  cmocka_unit_test(a_bank_is_told),
+        cmocka_unit_test(turns_change_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
