@@ -15,7 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "learner/learner_alsvm.h"
+#include "window/recursion.h"
 
 #define ROWS_FIRST    256 /* room at the start; rooms are this times a power of two */
 #define SOLVE_WINDOWS 4   /* samples between fresh solves, in windows */

@@ -592,8 +592,8 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
         code = svi_engine_fill_missing(e, m, err);
     if (code == SVS_OK)
         code = engine_check_label(e, m->y, err);
-    const bool changes = m->d > svs_learner_dimension(e->learner) || e->schema.renewed_count > 0 ||
-                         e->unplaced;
+    const bool changes =
+        m->d > svs_learner_dimension(e->learner) || e->schema.renewed_count > 0 || e->unplaced;
     if (code == SVS_OK)
         code = engine_make_room(e, m, changes, err);
     if (code != SVS_OK)
@@ -754,11 +754,8 @@ static svs_code engine_order(struct svi_engine *e, const struct svi_envelope *en
 
 /* Of a stream without keys. */
 static svs_code engine_refuse_key(const struct svi_engine *e, const struct svi_element *el, svs_error *err) {
-    struct svi_item key;
-    svi_item_read(el->value[SVI_KEY_KEY], &key);
-    if (key.type == SVI_NIL || svi_settings_keyless(e->s))
-        return SVS_OK;
-    return engine_fail_keyless(err);
+    return svi_element_tells(el, SVI_KEY_KEY) && !svi_settings_keyless(e->s) ? engine_fail_keyless(err)
+                                                                             : SVS_OK;
 }
 
 svs_code svi_engine_take_element(struct svi_engine *e, struct svi_envelope *env, double now, svs_error *err) {

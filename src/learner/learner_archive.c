@@ -1,6 +1,6 @@
 /* A learner field by field (learner_archive.h), in this order: features and classes, which say how much room
  * there must be; counters; scaler, energies and ridge; P and W; both rings; the sums where they are more than
- * scratch. The parts archive themselves (ring.c, gram.c, scaler.c, learner_alsvm.c).
+ * scratch. The parts archive themselves (ring.c, gram.c, scaler.c, recursion.c).
  *
  * Loading trusts nothing: room is taken only for what the bytes that are left can fill, and after each part
  * invariants that span several fields are checked. */

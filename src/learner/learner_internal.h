@@ -23,14 +23,14 @@
 #define SVI_LEARNER_INTERNAL_H
 
 #include "base/exact_sum.h"
-#include "learner/learner_alsvm.h"
-#include "learner/gram.h"
-#include "learner/ring.h"
-#include "learner/scaler.h"
 #include "learner/scratch.h"
 #include "learner/snapshot.h"
 #include "prior/prior.h"
 #include "svmstream/learner.h"
+#include "window/gram.h"
+#include "window/recursion.h"
+#include "window/ring.h"
+#include "window/scaler.h"
 
 /* Sums of single features over the window, for their means; only of those that were asked for. */
 struct svi_kept_sums {
@@ -93,18 +93,19 @@ struct svs_learner {
     struct svi_ring window, waiting;
     bool labelled_wait;            /* svi_learner_repeat_old */
     struct svi_snapshot *snapshot; /* of the window, being copied; NULL = none */
-    struct svi_gram *own_gram; /* NULL: that of the scratch will do */
-    bool bucket; /* the gram holds every sample learned since arrival `bucket_from`, or would (svi_bucket_gather)
+    struct svi_gram *own_gram;     /* NULL: that of the scratch will do */
+    bool bucket; /* the gram holds every sample learned since arrival `bucket_from`, or would
+                  * (svi_bucket_gather)
                   */
     int64_t bucket_from;
-    struct svi_kept_sums *kept; /* NULL until one is asked for */
+    struct svi_kept_sums *kept;      /* NULL until one is asked for */
     struct svi_learner_prior *prior; /* NULL: it is alone */
-    bool relaxed; /* svi_learner_relax */
-    bool drifts;  /* a removal has cost P digits since the last rebuild: w is refined after each change */
+    bool relaxed;                    /* svi_learner_relax */
+    bool drifts; /* a removal has cost P digits since the last rebuild: w is refined after each change */
 
     svs_value *classes; /* in store */
-    char *next_name; /* room for that of a class that is to come, or NULL; the others have theirs */
-    int class_room;  /* of classes and class_held */
+    char *next_name;    /* room for that of a class that is to come, or NULL; the others have theirs */
+    int class_room;     /* of classes and class_held */
     int class_count, last_class;
     svs_class_weight *given; /* what o.class_weight points to, the names behind it; NULL = none */
     double *class_held;      /* balanced: samples of each class that are held; without a window, that came, as
@@ -240,8 +241,8 @@ static inline struct svi_slot svi_slot_of(const svs_learner *l, svs_value id, co
                              .factor = weight.factor,
                              .target = out->target,
                              .order = l->order,
-                             .label = l->o.task == SVS_REGRESS || out->label >= 0 ? out->label
-                                                                                  : l->class_count,
+                             .label =
+                                 l->o.task == SVS_REGRESS || out->label >= 0 ? out->label : l->class_count,
                              .id = id};
 }
 /* Removes what is older than window_seconds. */

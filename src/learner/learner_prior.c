@@ -1,22 +1,16 @@
 /* The prior of a learner: samples of others that it goes by as if they were a few of its own (prior/prior.h
- * states the problem).
- *
- * In the coordinates of the epoch, z_j = (x_j - mean_j) inverse_j, the prior's matrix is T A T': with delta_j
- * = m_j - mean_j, m the prior's means, its entries follow from what the prior holds around m without the
- * cancellation that sums around 0 would bring. It is a part of the ridge: what reads the ridge (refining,
- * checks, rebuilds) reads it here.
+ * states the problem; read svi_prior_entry and svi_prior_begin first). In the coordinates of the epoch, z_j =
+ * (x_j - mean_j) inverse_j, the prior's matrix is T A T': its entries follow from what the prior holds around
+ * its own means m, with delta_j = m_j - mean_j, without the cancellation that sums around 0 would bring. It
+ * is a part of the ridge: what reads the ridge (refining, checks, rebuilds) reads it here.
  *
  * A learner takes the newest prior when its first sample comes and with each planned rebuild, which solves
- * from sums anyway; between them the prior stays, however many newer ones are made. A feature that the prior
- * does not know takes no part in it, as if it had been at its mean.
- *
- * Keys may lie at different levels: each has a center, between the mean of what it holds and the level of
- * all, and the samples of others count for it as if they had been moved to it. It is set anew with the prior.
+ * from sums anyway; between them the prior stays. A feature that the prior does not know takes no part in it,
+ * as if it had been at its mean. Keys may lie at different levels: each has a center, between the mean of
+ * what it holds and the level of all, and the samples of others count for it as if they had been moved there.
  *
  * Likewise what it holds is counted in sums that it shares with others: each sample as it is learned, and
- * again, taken out, as it leaves.
- *
- * Read svi_prior_entry and svi_prior_begin first. */
+ * again, taken out, as it leaves. */
 #include <math.h>
 #include <string.h>
 

@@ -1,3 +1,10 @@
+/* The XPUB socket, and what is known of its subscribers (publisher.h).
+ *
+ * Subscriptions come as messages of the socket and are taken in turns of TURN, so that a client that sends
+ * many of them does not hold up the loop. Each is added to the bits of the topics that it begins, or, where
+ * it goes on beyond the topic of the stream, to the prefixes of that topic. What is retained is sent after
+ * the turn, once for all that asked for it; the present state of keys is shown SHOWN at a time. An event that
+ * nobody subscribes to is not encoded, unless it is to be retained. */
 #include "net/publisher.h"
 
 #include <string.h>

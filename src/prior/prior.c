@@ -1,5 +1,8 @@
-/* Sums of all samples, as a prior (prior.h): centred at the means in twice the precision, so that what it
- * holds is as exact as the spread of the features, wherever they lie. One block holds it all. */
+/* Sums of all samples, as a prior (prior.h).
+ *
+ * They are centred at the means in twice the precision, so that what it holds is as exact as the spread of
+ * the features, wherever they lie. One block holds it all: the means, the centred products and sums of each
+ * label, and the names of features and labels by which a learner finds its own. */
 #include "prior/prior.h"
 
 #include <math.h>

@@ -297,6 +297,14 @@ bool svi_element_is(const struct svi_element *el, enum svi_key key, const char *
     return svi_item_is(&item, text);
 }
 
+bool svi_element_tells(const struct svi_element *el, enum svi_key key) {
+    struct svi_item item;
+    if (!svi_element_has(el, key))
+        return false;
+    svi_item_read(el->value[key], &item);
+    return item.type != SVI_NIL;
+}
+
 svs_code svi_element_key(const struct svi_element *el, char *out, svs_error *err) {
     struct svi_item item = {.type = SVI_NIL};
     if (el->seen >> SVI_KEY_KEY & 1)

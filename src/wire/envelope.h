@@ -108,6 +108,9 @@ static inline bool svi_element_has(const struct svi_element *el, enum svi_key ke
 }
 bool svi_element_is(const struct svi_element *el, enum svi_key key, const char *text);
 
+/* Is the key there, with a value that is not nil? */
+bool svi_element_tells(const struct svi_element *el, enum svi_key key);
+
 /* Reads the keys of the next element into e->first (e->left > 0), which svi_envelope_next decodes. */
 void svi_envelope_peek(struct svi_envelope *e);
 

@@ -1,4 +1,4 @@
-#include "learner/scaler.h"
+#include "window/scaler.h"
 
 #include <math.h>
 #include <string.h>

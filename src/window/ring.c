@@ -11,7 +11,7 @@
  * where a ring begins does not show and the room to gather them in stays small. A piece is a handful of
  * columns, the same whatever columns the ring has. A dead slot is all zero there: a sample that was taken out
  * is not kept. */
-#include "learner/ring.h"
+#include "window/ring.h"
 
 #include <math.h>
 #include <stdio.h>

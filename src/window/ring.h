@@ -78,8 +78,8 @@ struct svi_ring {
     char *columns;    /* capacity x width bytes */
     int32_t *buckets; /* newest slot of each, -1 = none; NULL: no index */
     uint32_t bucket_mask;
-    uint16_t has;                  /* bits: columns that there are */
-    uint8_t at[SVI_RING_COLUMNS];  /* bytes of a slot before this column */
+    uint16_t has;                 /* bits: columns that there are */
+    uint8_t at[SVI_RING_COLUMNS]; /* bytes of a slot before this column */
     uint8_t name_width;
     int32_t capacity, max;
     int32_t first, count; /* the oldest slot; slots in use, dead ones too */

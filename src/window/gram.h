@@ -14,11 +14,11 @@
 
 struct svi_gram {
     struct svi_pool pool;
-    int n, groups; /* dimension; sums besides the total */
+    int n, groups;        /* dimension; sums besides the total */
     int room, group_room; /* the largest n and groups */
-    double *g;     /* n x n, row-major, lower triangle */
-    double *sums;  /* (1 + group_room) x n */
-    double *block; /* SVI_GRAM_BLOCK x n */
+    double *g;            /* n x n, row-major, lower triangle */
+    double *sums;         /* (1 + group_room) x n */
+    double *block;        /* SVI_GRAM_BLOCK x n */
     double weight[SVI_GRAM_BLOCK];
     int filled;
 };
@@ -28,7 +28,8 @@ void svi_gram_clear(struct svi_gram *g); /* frees */
 void svi_gram_zero(struct svi_gram *g);
 
 /* As svi_gram_init, with no less room than `of` has: for what is to take its place. */
-svs_code svi_gram_init_wider(struct svi_gram *g, int n, int groups, const struct svi_gram *of, svs_error *err);
+svs_code svi_gram_init_wider(struct svi_gram *g, int n, int groups, const struct svi_gram *of,
+                             svs_error *err);
 
 /* More groups (empty so far). */
 svs_code svi_gram_grow(struct svi_gram *g, int groups, svs_error *err);

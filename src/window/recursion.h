@@ -1,7 +1,7 @@
-/* learner_alsvm.h: the inside of an svs_alsvm, for the learner, which writes its standardised samples
+/* recursion.h: the inside of an svs_alsvm, for the learner, which writes its standardised samples
  * straight into the buffers of the recursion. */
-#ifndef SVI_LEARNER_ALSVM_H
-#define SVI_LEARNER_ALSVM_H
+#ifndef SVI_RECURSION_H
+#define SVI_RECURSION_H
 
 #include "base/archive.h"
 #include "linalg/kernels.h"
@@ -22,7 +22,8 @@ svs_code svi_alsvm_step(svs_alsvm *m, struct svi_change *change, int count, svs_
 svs_code svi_alsvm_reserve_rows(svs_alsvm *m, int rows, svs_error *err);
 
 /* Room for a model of this size, whatever the present one is, which stays as it is. */
-svs_code svi_alsvm_reserve(svs_alsvm *m, const struct svi_kernels *kernels, int dim, int rows, svs_error *err);
+svs_code svi_alsvm_reserve(svs_alsvm *m, const struct svi_kernels *kernels, int dim, int rows,
+                           svs_error *err);
 
 /* Another model takes its place (there is room for it): with vectors of zeros from `dim` on, and else what
  * svi_alsvm_unpack or svi_alsvm_reset puts there. */

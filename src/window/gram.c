@@ -1,4 +1,4 @@
-#include "learner/gram.h"
+#include "window/gram.h"
 
 #include <cblas.h>
 #include <math.h>

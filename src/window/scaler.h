@@ -8,7 +8,7 @@
 #ifndef SVI_SCALER_H
 #define SVI_SCALER_H
 
-#include "learner/ring.h"
+#include "window/ring.h"
 
 struct svi_scaler {
     double *mean, *inverse; /* capacity values, the owner's: mean and 1/deviation of each feature */

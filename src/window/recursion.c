@@ -16,7 +16,7 @@
  * and U_i is the innovation t_i - w'x_i that a one-by-one recursion would have seen, so the score before each
  * sample comes for free, and FALSVM can decide while eliminating. It is the portable reference of the sweeps,
  * and faster than them only without vector instructions at large D. */
-#include "learner/learner_alsvm.h"
+#include "window/recursion.h"
 
 #include <cblas.h>
 #include <math.h>
