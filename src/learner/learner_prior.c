@@ -203,7 +203,7 @@ static void prior_scale(svs_learner *l) {
 }
 
 bool svi_prior_waits(const svs_learner *l) {
-    return l->prior && !l->prior->in && l->arrivals == 0 && *l->prior->newest;
+    return l->arrivals == 0 && l->prior && !l->prior->in && *l->prior->newest;
 }
 
 int svi_learner_classes_coming(const svs_learner *l) {
@@ -295,8 +295,8 @@ static void prior_count(svs_learner *l, const double *x, int label, double targe
     struct svi_learner_prior *p = l->prior;
     const uint16_t place =
         l->o.task == SVS_REGRESS ? 0 : svi_prior_sums_find(p->sums, l->classes[label], label);
-    svi_prior_sums_add(p->sums, p->place, p->center, p->placed < l->d ? p->placed : l->d, x, weight, place,
-                       target);
+    svi_prior_sums_add(p->sums, l->kernels, p->place, p->center, p->placed < l->d ? p->placed : l->d, x,
+                       weight, place, target);
 }
 
 svs_code svi_prior_reserve(svs_learner *l, svs_value y, svs_error *err) {

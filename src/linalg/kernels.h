@@ -106,6 +106,9 @@ struct svi_kernels {
     void (*squash)(const double *x, const double *center, const double *inverse, int d, double *to);
     /* to_j += scale sign(u_j - x_j); all aligned and padded to a multiple of 8. */
     void (*signs_add)(const double *u, const double *x, double scale, int padded, double *to);
+    /* high_j + low_j += a x_j, j < padded, where the products and what is added to high_j enter whole
+     * (double_double.h); aligned, padded to a multiple of 8. The same bits for all instruction sets. */
+    void (*exact_add)(double *high, double *low, const double *x, double a, int padded);
 };
 
 /* The kernels for an instruction set (SVS_ISA_BEST: the environment's or the machine's best), or NULL when

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "linalg/double_double.h"
 #include "linalg/kernels.h"
 
 typedef double vec __attribute__((vector_size(8 * VW)));
@@ -301,6 +302,20 @@ static double standardise(double *z, const double *x, const double *mean, const 
     return square;
 }
 
+static void exact_add(double *restrict high, double *restrict low, const double *restrict x, double a, int n) {
+    for (int j = 0; j < n; j++) {
+#ifdef __FMA__
+        const double p = a * x[j], rest = __builtin_fma(a, x[j], -p);
+#else
+        const struct svi_dd product = svi_two_product(a, x[j]);
+        const double p = product.high, rest = product.low;
+#endif
+        const struct svi_dd sum = svi_two_sum(high[j], p);
+        high[j] = sum.high;
+        low[j] += sum.low + rest;
+    }
+}
+
 static void energy_add(struct svi_energy *e, const double *z, double s, double keep, int n) {
     vec weight = splat(s), fade = splat(keep), inverse = splat(1 / (keep * e->energy[0] + s));
     for (int j = 0; j < n; j += VW) {
@@ -422,4 +437,5 @@ static void lanes_dot(const double *value, const int32_t *column, int64_t count,
 const struct svi_kernels KERNELS = {
     ISA_NAME,      ISA,     STRIP_FOR,      sweep,          step,     standardise, energy_add,
     energy_remove, dot,     gram,           rows_dot,       rows_add, rbf,         lanes_dot,
-    rows_l1,       rows_l2, rows_l1_shared, rows_l2_shared, decay,    squash,      signs_add};
+    rows_l1,       rows_l2, rows_l1_shared, rows_l2_shared, decay,    squash,      signs_add,
+    exact_add};

@@ -125,20 +125,18 @@ static void prior_fill_levels(struct svi_prior *p, const struct svi_prior_sums *
 }
 
 static void prior_fill(struct svi_prior *p, const struct svi_prior_sums *s) {
-    const struct svi_dd total = prior_at(s->high, s->low, 0);
+    const struct svi_dd total = svi_prior_sums_at(s, 0, 0);
     p->total = total.high;
     for (int i = 0; i < p->d; i++) {
-        const size_t row = prior_triangle(i + 1);
-        const struct svi_dd sum = prior_at(s->high, s->low, row);
+        const struct svi_dd sum = svi_prior_sums_at(s, i + 1, 0);
         p->identity[i] = s->identity[i + 1];
         p->mean[i] = sum.high / total.high;
         const struct svi_dd off = prior_center(sum, total, p->mean[i]);
         p->off[i] = off.high;
         for (int j = 0; j <= i; j++) { /* sum s x_i (x_j - m_j), less m_i times sum s (x_j - m_j) */
-            const struct svi_dd other = prior_at(s->high, s->low, prior_triangle(j + 1)),
+            const struct svi_dd other = svi_prior_sums_at(s, j + 1, 0),
                                 off_j = prior_center(other, total, p->mean[j]),
-                                half = prior_center(prior_at(s->high, s->low, row + (size_t)j + 1), sum,
-                                                    p->mean[j]);
+                                half = prior_center(svi_prior_sums_at(s, i + 1, j + 1), sum, p->mean[j]);
             p->spread[prior_triangle(i) + (size_t)j] = prior_center(half, off_j, p->mean[i]).high;
         }
     }

@@ -1,7 +1,7 @@
 /* Sums of samples in twice the precision (prior_sums.h).
  *
- * A sample touches the whole triangle of its coordinates, as a step of the recursion does; the loops are
- * plain, over arrays that lie side by side, for the compiler to make vectors of. The lower halves are added
+ * A sample touches the whole triangle of its coordinates, as a step of the recursion does; so its rows are
+ * padded, with values that mean nothing, and the kernels know no ends of loops. The lower halves are added
  * up as they come, and are put in order when they are moved or read: what they lose lies 30 digits below the
  * sum.
  *
@@ -19,12 +19,13 @@
 #include "base/fail.h"
 #include "linalg/double_double.h"
 
-#define ROOM_FIRST  12
 #define LABEL_FIRST 2
 #define SQUARES_MAX 1e250
 
-static size_t sums_triangle(int n) {
-    return (size_t)n * ((size_t)n + 1) / 2;
+/* Where row i begins: rows of i + 1 values are padded to whole cache lines. */
+static size_t sums_row(int i) {
+    const size_t lines = (size_t)i / 8, rest = (size_t)i % 8;
+    return 32 * lines * (lines + 1) + 8 * rest * (lines + 1);
 }
 
 uint64_t svi_prior_identity(const char *name, int number) {
@@ -54,14 +55,13 @@ static double *sums_take(double **at, size_t count) {
 
 static size_t sums_bytes(const struct svi_prior_sums *s) {
     const size_t room = (size_t)s->room, labels = (size_t)s->label_room;
-    return (2 * (sums_triangle(s->room) + (labels + SVI_PRIOR_OF_KEYS) * room) + 3 * room) * sizeof(double) +
+    return (2 * (sums_row(s->room) + (labels + SVI_PRIOR_OF_KEYS) * room) + 2 * room) * sizeof(double) +
            labels * sizeof *s->label;
 }
 
 /* The arrays in a block of zeros. */
 static void sums_lay_out(struct svi_prior_sums *s, void *memory) {
-    const size_t triangle = sums_triangle(s->room), room = (size_t)s->room,
-                 labels = (size_t)s->label_room * room;
+    const size_t triangle = sums_row(s->room), room = (size_t)s->room, labels = (size_t)s->label_room * room;
     double *at = memory;
     s->memory = memory;
     s->high = sums_take(&at, triangle);
@@ -71,7 +71,6 @@ static void sums_lay_out(struct svi_prior_sums *s, void *memory) {
     s->by_key = sums_take(&at, SVI_PRIOR_OF_KEYS * room);
     s->by_key_low = sums_take(&at, SVI_PRIOR_OF_KEYS * room);
     s->x = sums_take(&at, room);
-    s->x_upper = sums_take(&at, room);
     s->identity = (uint64_t *)(void *)sums_take(&at, room);
     s->label = (svs_value *)(void *)at;
 }
@@ -84,7 +83,7 @@ static void sums_copy_rows(const struct svi_prior_sums *to, const struct svi_pri
 }
 
 static void sums_copy(struct svi_prior_sums *to, const struct svi_prior_sums *from) {
-    const size_t triangle = sums_triangle(from->n) * sizeof(double);
+    const size_t triangle = sums_row(from->n) * sizeof(double);
     memcpy(to->high, from->high, triangle);
     memcpy(to->low, from->low, triangle);
     memcpy(to->identity, from->identity, (size_t)from->n * sizeof *to->identity);
@@ -95,15 +94,14 @@ static void sums_copy(struct svi_prior_sums *to, const struct svi_prior_sums *fr
     sums_copy_rows(to, from, to->by_key_low, from->by_key_low, SVI_PRIOR_OF_KEYS);
 }
 
-static int sums_room(int needed, int now, int first) {
-    if (needed <= now)
-        return now;
-    return needed < first ? first : needed > 2 * now ? needed : 2 * now;
+static int sums_room(int needed, int now, int unit) {
+    const int units = (needed + unit - 1) / unit * unit;
+    return needed <= now ? now : units > 2 * now ? units : 2 * now;
 }
 
 static svs_code sums_reserve(struct svi_prior_sums *s, int n, int labels, svs_error *err) {
     struct svi_prior_sums more = *s;
-    more.room = sums_room(n, s->room, ROOM_FIRST);
+    more.room = sums_room(n, s->room, 8);
     more.label_room = sums_room(labels, s->label_room, LABEL_FIRST);
     if (more.room == s->room && more.label_room == s->label_room)
         return SVS_OK;
@@ -174,19 +172,12 @@ svs_code svi_prior_sums_label(struct svi_prior_sums *s, svs_value label, int gue
     return SVS_OK;
 }
 
-/* ---- samples */
-
-/* high + low += a x, of `count` values. */
-static void sums_add_row(double *restrict high, double *restrict low, const double *restrict x,
-                         const double *restrict upper, struct svi_dd a, int count) {
-    const double a_upper = svi_upper_half(a.high);
-    for (int j = 0; j < count; j++) {
-        const struct svi_dd p = svi_two_product_of(a.high, a_upper, x[j], upper[j]),
-                            sum = svi_two_sum(high[j], p.high);
-        high[j] = sum.high;
-        low[j] += sum.low + (p.low + a.low * x[j]);
-    }
+struct svi_dd svi_prior_sums_at(const struct svi_prior_sums *s, int i, int j) {
+    const size_t at = sums_row(i) + (size_t)j;
+    return svi_two_sum(s->high[at], s->low[at]);
 }
+
+/* ---- samples */
 
 /* Into s->x; false: it is left out. */
 static bool sums_enter(struct svi_prior_sums *s, const uint16_t *place, const double *center, int d,
@@ -199,27 +190,33 @@ static bool sums_enter(struct svi_prior_sums *s, const uint16_t *place, const do
             const double y = s->x[place[j]] = x[j] - center[j];
             squares += y * y;
         }
-    for (int j = 0; j < s->n; j++)
-        s->x_upper[j] = svi_upper_half(s->x[j]);
     return fabs(weight) * squares < SQUARES_MAX;
 }
 
-void svi_prior_sums_add(struct svi_prior_sums *s, const uint16_t *place, const double *center, int d,
-                        const double *x, double weight, uint16_t label, double target) {
+/* high + low += a x, of `count` values or some more. */
+static void sums_add_row(const struct svi_kernels *k, double *high, double *low, const double *x,
+                         struct svi_dd a, int count) {
+    const int padded = svi_round_up(count, 8);
+    k->exact_add(high, low, x, a.high, padded);
+    if (a.low != 0)
+        k->exact_add(high, low, x, a.low, padded);
+}
+
+void svi_prior_sums_add(struct svi_prior_sums *s, const struct svi_kernels *k, const uint16_t *place,
+                        const double *center, int d, const double *x, double weight, uint16_t label,
+                        double target) {
     if (!sums_enter(s, place, center, d, x, weight, target))
         return;
     s->touched = true;
     for (int i = 0; i < s->n; i++)
-        if (s->x[i] != 0) {
-            const size_t row = sums_triangle(i);
-            sums_add_row(s->high + row, s->low + row, s->x, s->x_upper, svi_two_product(weight, s->x[i]),
-                         i + 1);
-        }
+        if (s->x[i] != 0)
+            sums_add_row(k, s->high + sums_row(i), s->low + sums_row(i), s->x,
+                         svi_two_product(weight, s->x[i]), i + 1);
     if (label == SVI_PRIOR_NONE)
         return;
     const struct svi_dd a = s->regress ? svi_two_product(weight, target) : (struct svi_dd){weight, 0};
-    sums_add_row(s->by_label + (size_t)label * (size_t)s->room, s->by_low + (size_t)label * (size_t)s->room,
-                 s->x, s->x_upper, a, s->n);
+    sums_add_row(k, s->by_label + (size_t)label * (size_t)s->room,
+                 s->by_low + (size_t)label * (size_t)s->room, s->x, a, s->n);
 }
 
 static void sums_add_one(struct svi_prior_sums *s, int row, uint16_t place, struct svi_dd v, int sign) {
@@ -266,11 +263,11 @@ svs_code svi_prior_sums_move(struct svi_prior_sums *to, struct svi_prior_sums *f
         return code;
     for (int i = 0; i < from->n; i++)
         for (int j = 0; j <= i; j++) {
-            const size_t at = sums_triangle(i) + (size_t)j;
+            const size_t at = sums_row(i) + (size_t)j;
             const int a = place[i] > place[j] ? place[i] : place[j], b = place[i] + place[j] - a;
             if (place[i] != SVI_PRIOR_NONE && place[j] != SVI_PRIOR_NONE)
-                sums_move_one(to->high + sums_triangle(a) + b, to->low + sums_triangle(a) + b,
-                              from->high + at, from->low + at);
+                sums_move_one(to->high + sums_row(a) + b, to->low + sums_row(a) + b, from->high + at,
+                              from->low + at);
         }
     for (int k = 0; k < from->labels; k++)
         for (int j = 0; j < from->n && label[k] != SVI_PRIOR_NONE; j++) {
@@ -311,7 +308,7 @@ void svi_prior_sums_archive(struct svi_archive *a, struct svi_prior_sums *s) {
     svi_archive_int(a, "coordinates", &n, 1, SVI_PRIOR_FEATURES + 1);
     svi_archive_int(a, "labels", &labels, s->regress, s->regress ? 1 : SVI_PRIOR_LABELS);
     svi_archive_bool(a, "touched", &s->touched);
-    const int64_t values = (int64_t)sums_triangle(n) + (int64_t)n * labels;
+    const int64_t values = (int64_t)sums_row(n) + (int64_t)n * labels;
     if (!svi_archive_check(a, values <= svi_archive_left(a) / 16 || !s->touched, "sums are truncated") ||
         (svi_archive_loading(a) && sums_reserve(s, n, labels, a->err) != SVS_OK))
         return;
@@ -324,8 +321,8 @@ void svi_prior_sums_archive(struct svi_archive *a, struct svi_prior_sums *s) {
         archive_label(a, s, k);
     if (!s->touched || !svi_archive_ok(a))
         return;
-    svi_archive_doubles(a, "products", s->high, (int64_t)sums_triangle(n));
-    svi_archive_doubles(a, "their rest", s->low, (int64_t)sums_triangle(n));
+    svi_archive_doubles(a, "products", s->high, (int64_t)sums_row(n));
+    svi_archive_doubles(a, "their rest", s->low, (int64_t)sums_row(n));
     for (int k = 0; k < labels; k++) {
         svi_archive_doubles(a, "of a label", s->by_label + (size_t)k * (size_t)s->room, n);
         svi_archive_doubles(a, "its rest", s->by_low + (size_t)k * (size_t)s->room, n);

@@ -16,6 +16,8 @@
 #include <stdint.h>
 
 #include "base/archive.h"
+#include "linalg/double_double.h"
+#include "linalg/kernels.h"
 #include "svmstream/error.h"
 #include "svmstream/value.h"
 
@@ -38,7 +40,7 @@ struct svi_prior_sums {
     double *high, *low;          /* sum s x_i x_j, j <= i, row by row */
     double *by_label, *by_low;   /* label_room x room */
     double *by_key, *by_key_low; /* SVI_PRIOR_OF_KEYS x room */
-    double *x, *x_upper;         /* of the sample at hand; its upper halves */
+    double *x;                   /* of the sample at hand */
 };
 
 /* Of a feature with that name, or of the one with that number where it has none (NULL). */
@@ -64,8 +66,12 @@ uint16_t svi_prior_sums_find(const struct svi_prior_sums *s, svs_value label, in
 /* A sample of d features comes in, or goes (weight < 0) as it came: feature j is coordinate place[j], and
  * counts from center[j]; `label`: its place; target: of a regression. A sample whose weighted squares are
  * beyond 1e250 is left out. */
-void svi_prior_sums_add(struct svi_prior_sums *s, const uint16_t *place, const double *center, int d,
-                        const double *x, double weight, uint16_t label, double target);
+void svi_prior_sums_add(struct svi_prior_sums *s, const struct svi_kernels *k, const uint16_t *place,
+                        const double *center, int d, const double *x, double weight, uint16_t label,
+                        double target);
+
+/* sum s x_i x_j, j <= i. */
+struct svi_dd svi_prior_sums_at(const struct svi_prior_sums *s, int i, int j);
 
 /* The mean of the n samples of a key comes in (sign 1), or goes as it came (-1). Means beyond 1e100 are left
  * out.
