@@ -5,7 +5,7 @@
  * they came; the factor and the number of desks change where keys are coupled. A desk sets its levels at
  * numbers of its own samples, by what holds then: so nothing has to be visited, and no result depends on
  * which keys are in memory or on threads. */
-#include "engine/engine_internal.h"
+#include "keyed/keyed_internal.h"
 
 /* The numbers change where nobody is at work: threads of keys only read them. */
 void svi_fleet_share(struct svi_engine *e) {

@@ -2,7 +2,7 @@
  *
  * Each key's rules know until when they wait, and say so with their figures after each element; the keys
  * stand in a queue by that (fleet/key_queue.h), those out of memory too, which come back when they are due.
- * What has reached all keys and not yet this one (engine_fleet_notes.c) changes its time: that is reckoned
+ * What has reached all keys and not yet this one (keyed_notes.c) changes its time: that is reckoned
  * here, so that the begin of a process, after which each waits anew, touches none of them.
  *
  * Passing time is an input that a journal repeats (SVI_RECORD_TIME): which keys are due, and in which order,
@@ -10,7 +10,7 @@
 #include <math.h>
 
 #include "base/fail.h"
-#include "engine/engine_internal.h"
+#include "keyed/keyed_internal.h"
 
 #define PASS_MOST 64 /* keys at once: each may have to come back from the disk */
 
@@ -92,7 +92,5 @@ void svi_fleet_pass(struct svi_engine *root, double now) {
 }
 
 void svi_fleet_rest(struct svi_engine *root) {
-    svi_rules_rest(root->rules);
-    if (root->of->fleet)
-        root->of->fleet->rests++;
+    root->of->fleet->rests++;
 }

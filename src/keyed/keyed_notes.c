@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "config/settings_record.h"
-#include "engine/engine_internal.h"
+#include "keyed/keyed_internal.h"
 #include "learner/learner_archive.h"
 
 #define NOTES_FIRST 16 /* places */
@@ -52,6 +52,8 @@ void svi_fleet_note(struct svi_engine *e, enum svi_note_kind kind, double step, 
     struct svi_fleet *f = svi_engine_is_root(e) ? e->of->fleet : NULL;
     if (!f)
         return;
+    if (kind == SVI_NOTE_CLOCK)
+        svi_fleet_groups_move(f, step);
     if (svi_fleet_reserve_note(e, NULL) != SVS_OK) {
         e->out_of_memory = true;
         return;
@@ -110,7 +112,7 @@ static svs_code touch_widen(struct svi_engine *root, struct svi_key_entry *entry
     if (!limits)
         return SVS_NO_MEMORY;
     svi_settings_adopt(limits, entry->engine->s);
-    struct svi_engine *wider = svi_engine_new_key(root, limits, entry->name, err);
+    struct svi_engine *wider = svi_fleet_make(root, limits, entry->name, err);
     svs_code code = wider ? SVS_OK : err->code;
     f->raw.size = 0;
     if (wider)

@@ -16,7 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "engine/engine_internal.h"
+#include "keyed/keyed_internal.h"
 #include "store/key_record.h"
 #include "wire/archive_packed.h"
 
@@ -95,7 +95,7 @@ static svs_code key_unpack(struct svi_engine *root, struct svi_key_entry *n, con
     svs_code code = key_open(f, bytes, size, &hashed, err);
     if (code != SVS_OK)
         return code;
-    struct svi_engine *e = svi_engine_new_key(root, svi_fleet_settings(f, n), n->name, err);
+    struct svi_engine *e = svi_fleet_make(root, svi_fleet_settings(f, n), n->name, err);
     code = e ? svi_engine_unpack(e, f->raw.data, f->raw.size, err) : err->code;
     if (code != SVS_OK)
         svi_engine_free(&e);
