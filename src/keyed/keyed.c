@@ -179,9 +179,7 @@ static void fleet_add(struct svi_fleet_total *t, const struct svi_key_figures *b
 }
 
 int svi_fleet_sum_up(const struct svi_engine *root, struct svi_figure *counted, struct svi_figure *further) {
-    const struct svi_fleet *f = svi_engine_is_root(root) ? root->of->fleet : NULL;
-    if (!f)
-        return 0;
+    const struct svi_fleet *f = root->of->fleet;
     const struct svi_fleet_total *t = &f->total;
     const struct svi_metrics_sums own = svi_metrics_sums(root->metrics);
     const double judged = (double)(t->judged + own.judged);
@@ -205,9 +203,7 @@ int svi_fleet_sum_up(const struct svi_engine *root, struct svi_figure *counted, 
 }
 
 void svi_fleet_progress(const struct svi_engine *root, struct svi_engine_progress *p) {
-    const struct svi_fleet *f = svi_engine_is_root(root) ? root->of->fleet : NULL;
-    if (!f)
-        return;
+    const struct svi_fleet *f = root->of->fleet;
     p->seen += f->seen;
     p->alerts += f->total.alerts;
     p->sums.judged += f->total.judged;

@@ -10,7 +10,7 @@
 /* The numbers change where nobody is at work: threads of keys only read them. */
 void svi_fleet_share(struct svi_engine *e) {
     const struct svi_fleet *f = e->of->fleet;
-    if (f && e->novelty != &e->of->no_novelty)
+    if (e->novelty != &e->of->no_novelty)
         svi_novelty_stage_split(e->novelty, f->desks > 0 ? (double)f->desks : 1, f->asked);
 }
 

@@ -25,7 +25,7 @@ static struct svi_note *note_at(const struct svi_fleet *f, uint64_t number) {
 
 svs_code svi_fleet_reserve_note(struct svi_engine *root, svs_error *err) {
     struct svi_fleet *f = root->of->fleet;
-    if (!f || f->noted - f->dropped < f->note_room)
+    if (f->noted - f->dropped < f->note_room)
         return SVS_OK;
     const size_t room = f->note_room ? 2 * f->note_room : NOTES_FIRST;
     struct svi_note *more = svi_realloc(f->notes, f->note_room * sizeof *more, room * sizeof *more);
@@ -49,9 +49,7 @@ static void notes_tidy(struct svi_fleet *f) {
 }
 
 void svi_fleet_note(struct svi_engine *e, enum svi_note_kind kind, double step, double now) {
-    struct svi_fleet *f = svi_engine_is_root(e) ? e->of->fleet : NULL;
-    if (!f)
-        return;
+    struct svi_fleet *f = e->of->fleet;
     if (kind == SVI_NOTE_CLOCK)
         svi_fleet_groups_move(f, step);
     if (svi_fleet_reserve_note(e, NULL) != SVS_OK) {

@@ -47,7 +47,7 @@ void svi_fleet_prior_free(struct svi_fleet *f) {
 
 svs_code svi_fleet_prior_join(struct svi_engine *e, svs_error *err) {
     struct svi_fleet *f = e->of->fleet;
-    if (!f || !f->prior)
+    if (!f->prior)
         return SVS_OK;
     const int part = svi_fleet_part(svi_key_hash(e->key, strlen(e->key)));
     return svi_learner_set_prior(e->learner, e->s->key_prior, &f->prior->part[part], &f->prior->newest, err);

@@ -157,7 +157,7 @@ void svi_fleet_evict(struct svi_engine *root) {
     const int64_t most = root->s->keys_memory;
     const int64_t some = most / 16 < EVICT_MORE ? most / 16 : EVICT_MORE; /* not one by one */
     svs_error err = {0};
-    if (!f || svi_key_table_in_memory(f->table) <= most || (f->patience > 0 && --f->patience > 0))
+    if (svi_key_table_in_memory(f->table) <= most || (f->patience > 0 && --f->patience > 0))
         return;
     svi_crew_settle(root);
     while (svi_key_table_in_memory(f->table) > most) {
@@ -237,8 +237,6 @@ svs_code svi_fleet_record(struct svi_engine *root, struct svi_key_entry *n, stru
 svs_code svi_fleet_add_up(struct svi_engine *root, svs_error *err) {
     struct svi_fleet *f = root->of->fleet;
     svs_code code = SVS_OK;
-    if (!f)
-        return SVS_OK;
     f->sum = (struct svi_key_sum){0};
     for (struct svi_key_entry *n = svi_key_table_first(f->table); n && code == SVS_OK; n = n->after) {
         struct svi_key_record r;

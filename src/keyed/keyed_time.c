@@ -55,11 +55,10 @@ static struct svi_key_entry *time_first(struct svi_fleet *f, double *due) {
     return NULL;
 }
 
-double svi_fleet_deadline(const struct svi_engine *e) {
-    double due = INFINITY;
-    if (svi_engine_is_root(e) && e->of->fleet)
-        (void)time_first(e->of->fleet, &due);
-    return svi_engine_is_root(e) && e->of->fleet ? fmin(due, svi_fleet_groups_due(e->of->fleet)) : due;
+double svi_fleet_deadline(const struct svi_engine *root) {
+    double due;
+    (void)time_first(root->of->fleet, &due);
+    return fmin(due, svi_fleet_groups_due(root->of->fleet));
 }
 
 static svs_code time_pass_key(struct svi_engine *root, struct svi_key_entry *n, double now, svs_error *err) {
@@ -75,8 +74,6 @@ void svi_fleet_pass(struct svi_engine *root, double now) {
     struct svi_fleet *f = root->of->fleet;
     double due = INFINITY;
     svs_error err;
-    if (!f)
-        return;
     svi_fleet_groups_pass(root, now);
     for (int i = 0; i < PASS_MOST; i++) {
         struct svi_key_entry *n = time_first(f, &due);
