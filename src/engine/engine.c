@@ -355,10 +355,11 @@ double svi_engine_key_memory(const struct svi_settings *s, int d, int contexts, 
     const bool novelty = s->novelty != SVI_NOVELTY_NONE, desk = strcmp(s->alert_budget, "none") != 0;
     svs_options few = o; /* of a bank, too, what is of classes comes with them */
     few.max_classes = classes;
+    blocks += s->key_prior > 0 ? 2 : 0;
     blocks += (novelty ? 26 : 0) + (novelty && desk ? 16 : 0) + (rules.any ? 6 : 0);
     return sizeof(struct svi_engine) + sizeof(struct svi_key_entry) + SVS_KEY_MAX / 4 +
            svi_learner_lean_memory(&o, d, classes) - (classes + 1.0) * SVS_NAME_MAX +
-           svi_engine_bank_memory(s, &few, d, classes) +
+           svi_engine_bank_memory(s, &few, d, classes) + (s->key_prior > 0 ? svi_learner_prior_memory(d) : 0) +
            svi_metrics_memory(o.task, svi_quality_window(s), o.max_classes, true) +
            svi_quality_stage_memory(s, d, classes) - sizeof(struct svi_quality_stage) + d * sizeof(char *) +
            svi_novelty_stage_lean_memory(s, d, contexts) +

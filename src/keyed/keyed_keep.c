@@ -24,7 +24,7 @@
 
 #define BATCH      16                    /* keys of one write */
 #define FILE_LEAST ((uint64_t)1 << 20)   /* bytes */
-#define FILE_SHARE 8                     /* files for what is alive */
+#define FILE_SHARE 16                    /* files for what is alive */
 #define TIDY_PIECE ((uint64_t)128 << 10) /* bytes that are looked at at once */
 
 static void list_free(struct svi_key_list *l) {

@@ -31,7 +31,7 @@ bool svi_learner_has_prior(const svs_learner *l) {
 
 svs_code svi_learner_set_prior(svs_learner *l, double worth, struct svi_prior_sums *sums,
                                struct svi_prior *const *newest, svs_error *err) {
-    if (!l->prior && !(l->prior = svi_alloc(sizeof *l->prior)))
+    if (!l->prior && !(l->prior = svi_alloc_plain(sizeof *l->prior)))
         return svi_fail_memory(err, "the model of all keys");
     l->prior->worth = worth;
     l->prior->sums = sums;
@@ -266,7 +266,7 @@ svs_code svi_learner_place(svs_learner *l, int feature, uint64_t identity, svs_e
     if (!p || !p->sums)
         return SVS_OK;
     svi_claim(l);
-    const int room = feature + 1 > 2 * p->room ? (feature + 4) / 4 * 4 : 2 * p->room;
+    const int room = feature < l->declared ? l->declared : feature + 1;
     if (feature >= p->room && prior_room(p, p, room, err) != SVS_OK)
         return SVS_NO_MEMORY;
     if (svi_prior_sums_feature(p->sums, identity, feature + 1, &place, err) != SVS_OK)
@@ -380,11 +380,8 @@ void svi_prior_prune(svs_learner *l, const bool *features) {
 
 /* ---- in the state */
 
-double svi_learner_prior_bytes(const svs_learner *l) {
-    const struct svi_learner_prior *p = l->prior;
-    return !p ? 0
-              : (double)(sizeof *p + (size_t)p->room * FEATURE_BYTES) +
-                    (p->in ? svi_prior_memory(p->in->d, p->in->labels) : 0);
+double svi_learner_prior_memory(int d) {
+    return (double)(sizeof(struct svi_learner_prior) + (size_t)d * FEATURE_BYTES);
 }
 
 void svi_learner_prior_archive(struct svi_archive *a, svs_learner *l) {

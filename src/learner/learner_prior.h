@@ -31,7 +31,7 @@ void svi_learner_count_held(svs_learner *l, int sign);
 /* A part of the state, after svi_learner_archive, into a learner with svi_learner_set_prior. */
 void svi_learner_prior_archive(struct svi_archive *a, svs_learner *l);
 
-/* With the prior that it goes by, which it may share. */
-double svi_learner_prior_bytes(const svs_learner *l);
+/* Bytes of what a learner of d features keeps for it; the prior itself is shared by many. */
+double svi_learner_prior_memory(int d);
 
 #endif

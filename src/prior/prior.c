@@ -22,13 +22,13 @@ static size_t prior_doubles(int d, int labels) {
     return (size_t)d * (5 + (size_t)labels) + prior_triangle(d) + (size_t)labels;
 }
 
-double svi_prior_memory(int d, int labels) {
-    return (double)(sizeof(struct svi_prior) + prior_doubles(d, labels) * sizeof(double) +
-                    (size_t)labels * (sizeof(svs_value) + NAME_ROOM));
+static size_t prior_bytes(int d, int labels) {
+    return sizeof(struct svi_prior) + prior_doubles(d, labels) * sizeof(double) +
+           (size_t)labels * (sizeof(svs_value) + NAME_ROOM);
 }
 
 static struct svi_prior *prior_new(bool regress, int d, int labels, svs_error *err) {
-    struct svi_prior *p = svi_alloc((size_t)svi_prior_memory(d, labels));
+    struct svi_prior *p = svi_alloc_plain(prior_bytes(d, labels));
     if (!p) {
         svi_fail_memory(err, "the model of all keys");
         return NULL;

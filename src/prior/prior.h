@@ -54,9 +54,6 @@ void svi_prior_leave(struct svi_prior **p);
 uint16_t svi_prior_feature(const struct svi_prior *p, uint64_t identity, int guess);
 int svi_prior_label(const struct svi_prior *p, svs_value label, int guess);
 
-/* Bytes of one of d features and so many labels. */
-double svi_prior_memory(int d, int labels);
-
 /* *p, or none (NULL); loading: a new one, or `newest`, if it is that (NULL is fine). */
 void svi_prior_archive(struct svi_archive *a, struct svi_prior **p, struct svi_prior *newest);
 

@@ -119,7 +119,7 @@ static svs_code sums_reserve(struct svi_prior_sums *s, int n, int labels, svs_er
 }
 
 svs_code svi_prior_sums_ready(struct svi_prior_sums *s, svs_error *err) {
-    return sums_reserve(s, s->n, s->labels, err);
+    return sums_reserve(s, s->n, LABEL_FIRST, err);
 }
 
 /* ---- features and labels */

@@ -344,6 +344,10 @@ static svs_code op_load(struct request *r) {
         return svi_fail(r->err, SVS_INVALID, "load takes a model or a checkpoint, not both");
     if (r->command.model)
         return load_model(r);
+    if (svi_settings_keyed(r->control->settings))
+        return svi_fail(r->err, SVS_NOT_SUPPORTED,
+                        "a stream with keys does not go back to a checkpoint while it runs: drop or reset the keys "
+                        "that have learned what they should not");
     svs_code code = load_options_of(r, &o);
     if (code == SVS_OK)
         code =

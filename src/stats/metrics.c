@@ -348,7 +348,7 @@ static void metrics_class_figures(const svi_metrics *m, const struct counts *c, 
     value[KAPPA_T] = c->n > 0 ? metrics_beyond_chance((double)c->hits / n, (double)c->same / n) : NAN;
     value[F1] = metrics_macro_f1(c, classes);
     value[AUC] = metrics_area(m, c, svi_auc_area);
-    value[LOGLOSS] = loss / n;
+    value[LOGLOSS] = m->lossless ? NAN : loss / n;
 }
 
 static void metrics_value_figures(double absolute, double square, const struct svi_moments *truth,
