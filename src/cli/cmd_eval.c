@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/look_options.h"
 #include "cli/object.h"
+#include "keyed/keyed.h"
 #include "report/key_quality.h"
 #include "report/quality_report.h"
 #include "report/progress.h"

@@ -25,6 +25,7 @@
 #include "config/settings_change.h"
 #include "config/settings_record.h"
 #include "engine/engine_internal.h"
+#include "fleet/key_table.h"
 #include "learner/learner_held.h"
 #include "learner/learner_prior.h"
 #include "learner/scratch.h"
@@ -96,7 +97,6 @@ static void stream_free(struct svi_stream **of) {
     if (!*of)
         return;
     svi_sources_free(&(*of)->sources);
-    svi_crew_free(&(*of)->crew);
     svi_engine_scratch_free(&(*of)->scratch);
     svi_free(*of);
     *of = NULL;
@@ -113,10 +113,8 @@ void svi_engine_free(svi_engine **e) {
     if (!*e)
         return;
     struct svi_stream *of = svi_engine_is_root(*e) || !(*e)->of->root ? (*e)->of : NULL;
-    if (of)
-        svi_crew_stop(of->crew);
-    if (of)
-        svi_fleet_free(of);
+    if (of && of->fleet)
+        of->keyed->end(of);
     svi_novelty_queue_free(&(*e)->queue); /* first: it may be at work */
     svs_learner_free(&(*e)->learner);
     svi_metrics_free(&(*e)->metrics);
@@ -285,10 +283,7 @@ static struct svi_engine *engine_make(struct svi_settings *held, struct svi_stre
 
 struct svi_engine *svi_engine_new_key(struct svi_engine *root, struct svi_settings *s, const char *key,
                                       svs_error *err) {
-    struct svi_engine *e = engine_make(svi_held_settings_use(s), root->of, key, err);
-    if (e && svi_fleet_prior_join(e, err) != SVS_OK)
-        svi_engine_free(&e);
-    return e;
+    return engine_make(svi_held_settings_use(s), root->of, key, err);
 }
 
 static struct svi_stream *stream_new(const struct svi_settings *s, svs_error *err) {
@@ -307,8 +302,9 @@ static struct svi_stream *stream_new(const struct svi_settings *s, svs_error *er
     return of;
 }
 
-svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sink *sink, void *user,
-                           svs_error *err) {
+svi_engine *svi_engine_new_with(const struct svi_settings *s, const struct svi_keyed_calls *keyed,
+                                uint64_t epoch, svi_sink *sink, void *user, svs_error *err) {
+    const bool has_keys = keyed && svi_settings_keyed(s);
     struct svi_settings *held = svi_held_settings_new(s, err);
     struct svi_stream *of = held ? stream_new(s, err) : NULL;
     openblas_set_num_threads(svi_settings_blas_threads(s)); /* another number gives other bits */
@@ -319,11 +315,12 @@ svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sin
     of->epoch = epoch;
     of->sink = sink;
     of->user = user;
-    struct svi_engine *e = engine_make(held, of, svi_settings_keyed(s) ? "" : NULL, err);
+    of->keyed = keyed;
+    struct svi_engine *e = engine_make(held, of, has_keys ? "" : NULL, err);
     if (!e)
         return NULL;
     of->root = e;
-    if (svi_settings_keyed(s) && svi_fleet_new(e, err) != SVS_OK)
+    if (has_keys && keyed->begin(e, err) != SVS_OK)
         svi_engine_free(&e);
     return e;
 }
@@ -525,7 +522,7 @@ static void engine_tell(struct svi_engine *e, const struct svi_message *m, const
     if (lasts && svi_engine_queue(e, m, scored ? &score : NULL))
         return;
     svi_engine_settle(e);
-    svi_fleet_share(e);
+    svi_engine_share(e);
     const enum svi_alert_change change = svi_novelty_stage_judge(e->novelty, m, e->time);
     const struct svi_novelty_said said = svi_novelty_stage_said(e->novelty);
     if (scored)
@@ -717,7 +714,7 @@ svs_code svi_engine_message(svi_engine *e, struct svi_message *m, const void *by
                             double now, svs_error *err) {
     svs_error local;
     err = err ? err : &local;
-    const svs_code code = e->of->fleet ? svi_fleet_take_row(e, m, bytes, length, now, err)
+    const svs_code code = e->of->fleet ? e->of->keyed->take_row(e, m, bytes, length, now, err)
                                        : svi_engine_row(e, m, bytes, length, now, err);
     svi_engine_end_message(e);
     return code;
@@ -842,6 +839,13 @@ static svs_code engine_enter(struct svi_engine *e, const struct svi_envelope *en
     return SVS_OK;
 }
 
+/* All sources have gone. */
+static void engine_hear_none(struct svi_engine *e) {
+    svi_rules_rest(e->rules);
+    if (e->of->fleet)
+        e->of->keyed->rest(e);
+}
+
 /* The end of a source, or the return of one that was forgotten: neither is a sample. */
 static svs_code engine_greet(struct svi_engine *e, const struct svi_envelope *env, double now,
                              svs_error *err) {
@@ -852,7 +856,7 @@ static svs_code engine_greet(struct svi_engine *e, const struct svi_envelope *en
     if (env->bye && source)
         svi_sources_remove(e->of->sources, source);
     if (env->bye && svi_sources_count(e->of->sources) == 0)
-        svi_fleet_rest(e);
+        engine_hear_none(e);
     if (env->bye || source)
         return SVS_OK;
     if (env->n < 1 || env->n > SVI_NEXT_MAX / 2)
@@ -877,7 +881,7 @@ svs_code svi_engine_apply(svi_engine *e, struct svi_envelope *env, double now, b
                           struct svi_receipt *r) {
     struct svi_receipt scratch;
     const svs_code code = svi_engine_apply_later(e, env, now, sourced, r ? r : &scratch);
-    svi_crew_settle(e);
+    svi_engine_settle_keys(e);
     return code;
 }
 
@@ -907,11 +911,11 @@ svs_code svi_engine_apply_later(svi_engine *e, struct svi_envelope *env, double 
     const int64_t count = code == SVS_OK && !greets ? env->left : 0;
     for (int64_t i = 0; i < count; i++) {
         if (e->of->fleet && i % SVI_FLEET_AHEAD == 0 && i + 1 < count)
-            svi_fleet_look_ahead(e, env);
+            e->of->keyed->look_ahead(e, env);
         if (i < skip)
             engine_pass_element(e, env, r);
         else if (e->of->fleet)
-            svi_fleet_take_element(e, env, now, r);
+            e->of->keyed->take_element(e, env, now, r);
         else
             engine_next_element(e, env, now, r);
     }
@@ -922,7 +926,8 @@ svs_code svi_engine_apply_later(svi_engine *e, struct svi_envelope *env, double 
     r->n = source ? source->next - 1 : r->n;
     r->seq = svi_engine_seen(e) - 1;
     svi_engine_end_message(e);
-    svi_fleet_evict(e);
+    if (e->of->fleet)
+        e->of->keyed->evict(e);
     return code;
 }
 
@@ -1010,7 +1015,7 @@ static svs_code engine_command_alert(svi_engine *e, const struct svi_command *c,
     bool is_true;
     svs_code code = svi_command_verdict(c, &number, &is_true, err);
     svi_engine_settle(e);
-    svi_fleet_share(e);
+    svi_engine_share(e);
     return code == SVS_OK ? svi_novelty_stage_verdict(e->novelty, number, is_true, err) : code;
 }
 
@@ -1083,10 +1088,7 @@ svi_engine *svi_engine_of_key(svi_engine *e, const struct svi_command *c, svs_er
 }
 
 svi_engine *svi_engine_named(svi_engine *e, const char *key, svs_error *err) {
-    struct svi_key_entry *entry;
-    svi_crew_settle(e);
-    svi_fleet_evict(e);
-    return key[0] ? svi_fleet_find(e, key, false, 0, &entry, err) : e;
+    return e->of->fleet ? e->of->keyed->named(e, key, err) : e;
 }
 
 svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct svi_settings *s, double now,
@@ -1094,21 +1096,22 @@ svs_code svi_engine_command(svi_engine *e, const struct svi_command *c, struct s
     char key[SVS_KEY_MAX + 1];
     struct svi_key_entry *entry = NULL;
     svs_code code = command_key(e, c, key, err);
-    svi_crew_settle(e);
+    svi_engine_settle_keys(e);
     if (code != SVS_OK)
         return code;
     if (c->op == SVI_COMMAND_DROP)
-        return e->of->fleet ? svi_fleet_drop(e, key, err)
+        return e->of->fleet ? e->of->keyed->drop(e, key, err)
                             : svi_fail(err, SVS_BAD_KEY, "the stream has no keys: there is none to drop");
     if (!key[0])
         return engine_command(e, c, s, now, count, err);
     if (c->op == SVI_COMMAND_CONFIG || c->op == SVI_COMMAND_LOAD || c->op == SVI_COMMAND_REFIT)
         return svi_fail(err, SVS_NOT_SUPPORTED, "%s is for the stream as a whole: leave out key",
                         svi_command_name(c->op));
-    if (!svi_fleet_find(e, key, false, 0, &entry, err) || svi_fleet_touch(e, entry, err) != SVS_OK)
+    struct svi_engine *of_key = e->of->keyed->reach(e, key, &entry, err);
+    if (!of_key)
         return err->code;
-    code = engine_command(entry->engine, c, s, now, count, err);
-    svi_fleet_done_here(e, entry, false, now);
+    code = engine_command(of_key, c, s, now, count, err);
+    e->of->keyed->done(e, entry, false, now);
     return code;
 }
 

@@ -26,9 +26,11 @@ typedef struct svi_engine svi_engine;
 /* Called for each event, in order; everything in it is valid during the call only. */
 typedef void svi_sink(void *user, const struct svi_event *event);
 
-/* settings are copied. NULL on failure. Owner: the caller. */
-svi_engine *svi_engine_new(const struct svi_settings *s, uint64_t epoch, svi_sink *sink, void *user,
-                           svs_error *err);
+/* settings are copied. With `keyed` the stream has keys where the settings have `key`: then it is
+ * svi_engine_new (keyed/keyed.h), which is for all others to call. NULL on failure. Owner: the caller. */
+struct svi_keyed_calls;
+svi_engine *svi_engine_new_with(const struct svi_settings *s, const struct svi_keyed_calls *keyed,
+                                uint64_t epoch, svi_sink *sink, void *user, svs_error *err);
 void svi_engine_free(svi_engine **e);
 
 /* Novelty is judged on a thread of its own from here on, while the learner goes on with what comes after:
@@ -124,14 +126,6 @@ svi_engine *svi_engine_of_key(svi_engine *e, const struct svi_command *c, svs_er
 /* Likewise of that name. */
 svi_engine *svi_engine_named(svi_engine *e, const char *key, svs_error *err);
 
-/* The keys of the stream that are wanted, the first ones in that order, q->limit at most: entries is room for
- * as many. Returns how many; *matching: of how many. 0 where the stream has no keys. What they hold may be
- * out of memory: svi_key_entry's `last` says what is to be known. */
-struct svi_key_query;
-struct svi_key_entry;
-int svi_engine_keys(svi_engine *e, const struct svi_key_query *q, const struct svi_key_entry **entries,
-                    int64_t *matching);
-int64_t svi_engine_key_count(const svi_engine *e);
 int64_t svi_engine_unkeyed(const svi_engine *e); /* samples that had no key */
 
 /* The arrival clock was moved by `step` seconds and shows `now`. Engine time that was read from it moves
@@ -297,8 +291,9 @@ svs_code svi_engine_configurable(const svi_engine *e, const struct svi_settings 
  * and uptime again. */
 void svi_engine_mute(svi_engine *e, bool muted);
 
-/* Was something refused because memory ran out, or because a key could not be read back? Then a repetition may
- * come to another state. The second says why if it was a key: SVS_IO, SVS_DAMAGED; SVS_OK: it was none. */
+/* Was something refused because memory ran out, or because a key could not be read back? Then a repetition
+ * may come to another state. The second says why if it was a key: SVS_IO, SVS_DAMAGED; SVS_OK: it was none.
+ */
 bool svi_engine_out_of_memory(const svi_engine *e);
 svs_code svi_engine_lost_key(const svi_engine *e, svs_error *err);
 
@@ -354,21 +349,6 @@ struct svi_checkpoint;
 
 /* Fills everything but `position` of *c, whose buffers keep their room; the engine does not change. */
 svs_code svi_engine_save(svi_engine *e, struct svi_checkpoint *c, svs_error *err);
-
-/* The same in pieces, for a stream with keys whose states are kept in files of this directory from here on
- * (svi_engine_keep_keys): what has changed of them since the last one is written bit by bit, between other
- * calls, and *c is the state at svi_engine_save_begin. Codes of svi_key_files_append: it is given up. Without
- * keys the first call does all. sync, which another thread may call between the end and the next begin, makes
- * durable what *c needs. */
-struct svi_state_dir;
-svs_code svi_engine_keep_keys(svi_engine *e, const struct svi_state_dir *dir, svs_error *err);
-svs_code svi_engine_save_begin(svi_engine *e, struct svi_checkpoint *c, svs_error *err);
-svs_code svi_engine_save_on(svi_engine *e, double seconds, bool *done, svs_error *err);
-svs_code svi_engine_save_end(svi_engine *e, struct svi_checkpoint *c, svs_error *err);
-svs_code svi_engine_sync_keys(svi_engine *e, svs_error *err);
-
-/* Before one begins: files of which much is dead are written again, for about so long; *done: it is. */
-svs_code svi_engine_tidy_keys(svi_engine *e, double seconds, bool *done, svs_error *err);
 
 /* Bytes that the sections take now. */
 size_t svi_engine_size(svi_engine *e);

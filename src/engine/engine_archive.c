@@ -18,6 +18,7 @@
 #include "base/fail.h"
 #include "data/shape.h"
 #include "engine/engine_internal.h"
+#include "store/key_files.h"
 #include "config/settings_record.h"
 #include "learner/learner_archive.h"
 #include "learner/learner_prior.h"
@@ -250,11 +251,15 @@ static bool has_keys(const struct svi_engine *e) {
 }
 
 static void archive_keys(struct svi_archive *a, struct svi_engine *e) {
-    svi_fleet_archive(a, e);
+    e->of->keyed->archive(a, e, SVI_KEYED_ONCE);
 }
 
 static bool has_key_prior(const struct svi_engine *e) {
-    return has_keys(e) && e->of->fleet->prior;
+    return has_keys(e) && e->of->keyed->has(e, SVI_KEYED_PRIOR);
+}
+
+static void archive_key_prior(struct svi_archive *a, struct svi_engine *e) {
+    e->of->keyed->archive(a, e, SVI_KEYED_PRIOR);
 }
 
 static void archive_prior(struct svi_archive *a, struct svi_engine *e) {
@@ -266,31 +271,31 @@ static bool has_prior(const struct svi_engine *e) {
 }
 
 static void archive_groups(struct svi_archive *a, struct svi_engine *e) {
-    svi_alert_groups_archive(a, e->of->fleet->groups);
+    e->of->keyed->archive(a, e, SVI_KEYED_GROUPS);
 }
 
 static void archive_key_states(struct svi_archive *a, struct svi_engine *e) {
-    svi_fleet_states_archive(a, e);
+    e->of->keyed->archive(a, e, SVI_KEYED_STATES);
 }
 
 static void archive_key_files(struct svi_archive *a, struct svi_engine *e) {
-    svi_fleet_files_archive(a, e);
+    e->of->keyed->archive(a, e, SVI_KEYED_FILES);
 }
 
 static bool has_key_states(const struct svi_engine *e) {
-    return has_keys(e) && !e->of->fleet->kept.apart;
+    return has_keys(e) && e->of->keyed->has(e, SVI_KEYED_STATES);
 }
 
 static bool has_key_files(const struct svi_engine *e) {
-    return has_keys(e) && e->of->fleet->kept.apart;
+    return has_keys(e) && e->of->keyed->has(e, SVI_KEYED_FILES);
 }
 
 static void archive_key_totals(struct svi_archive *a, struct svi_engine *e) {
-    svi_fleet_totals_archive(a, e);
+    e->of->keyed->archive(a, e, SVI_KEYED_TOTALS);
 }
 
 static void archive_key_sum(struct svi_archive *a, struct svi_engine *e) {
-    svi_fleet_sum_archive(a, e);
+    e->of->keyed->archive(a, e, SVI_KEYED_SUM);
 }
 
 static bool has_shared_desk(const struct svi_engine *e) {
@@ -335,7 +340,7 @@ static const struct {
     {"shared desk", true, archive_shared_desk, leave_empty, has_shared_desk, false},
     {"alert groups", true, archive_groups, leave_empty, has_keys, false},
     {"keys", true, archive_keys, leave_empty, has_keys, false},
-    {"key prior", true, svi_fleet_prior_archive, leave_empty, has_key_prior, false},
+    {"key prior", true, archive_key_prior, leave_empty, has_key_prior, false},
     {"prior", true, archive_prior, leave_empty, has_prior, false},
     {"key totals", false, archive_key_totals, leave_empty, has_keys, false},
     {"key states", false, archive_key_states, leave_empty, has_key_states, true},
@@ -474,7 +479,7 @@ svs_code svi_engine_unpack(struct svi_engine *e, const uint8_t *bytes, size_t si
 size_t svi_engine_size(svi_engine *e) {
     size_t size = 0;
     svs_error err;
-    const bool apart = has_keys(e) && e->of->fleet->kept.on;
+    const bool apart = has_keys(e) && e->of->keyed->in_files(e);
     svi_engine_settle(e);
     for (int i = 0; i < SECTIONS; i++) {
         struct svi_archive_out out;
@@ -493,7 +498,7 @@ svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_erro
     svs_error local;
     err = err ? err : &local;
     if (has_keys(e))
-        e->of->fleet->kept.from = c->dir;
+        e->of->keyed->load_from(e, c->dir);
     for (int i = 0; i < SECTIONS && code == SVS_OK; i++) {
         struct svi_archive_in in;
         const struct svi_section *s = svi_checkpoint_find(c, sections[i].name);
@@ -518,8 +523,9 @@ svs_code svi_engine_widen(svi_engine **e, const struct svi_settings *s, svs_erro
     *limits = *s;
     svi_settings_adopt(limits, (*e)->s); /* what else changes is the business of svi_engine_configure */
     svs_code code = svi_engine_save(*e, &c, err);
-    svi_engine *wider =
-        code == SVS_OK ? svi_engine_new(limits, (*e)->of->epoch, (*e)->of->sink, (*e)->of->user, err) : NULL;
+    svi_engine *wider = code == SVS_OK ? svi_engine_new_with(limits, (*e)->of->keyed, (*e)->of->epoch,
+                                                             (*e)->of->sink, (*e)->of->user, err)
+                                       : NULL;
     svi_free(limits);
     if (wider)
         code = svi_engine_load(wider, &c, err);
@@ -552,7 +558,7 @@ double svi_engine_residual(svi_engine *e) {
 
 void svi_engine_rebuild(svi_engine *e) {
     svi_learner_rebuild(e->learner);
-    svi_fleet_note(e, SVI_NOTE_REBUILD, 0, 0);
+    svi_engine_note(e, SVI_NOTE_REBUILD, 0, 0);
 }
 
 /* As that of svi_engine_save, without the states of keys, of which only the sum of their hashes counts. */
@@ -562,7 +568,7 @@ svs_code svi_engine_hash(svi_engine *e, char *hash, svs_error *err) {
     err = err ? err : &local;
     svs_code code = svi_engine_save_early(e, &c, err);
     if (code == SVS_OK && has_keys(e))
-        code = svi_fleet_add_up(e, err);
+        code = e->of->keyed->add_up(e, err);
     if (code == SVS_OK && has_keys(e))
         code = save_section(e, SECTIONS - 1, &c, err);
     if (code == SVS_OK) {

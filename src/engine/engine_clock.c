@@ -47,9 +47,7 @@ void svi_engine_move_clock(svi_engine *e, double step, double now) {
     svi_engine_settle(e);
     svi_sources_move_times(e->of->sources, -INFINITY, step); /* arrival times, whatever the engine's are */
     svi_engine_move_own_clock(e, step, now);
-    svi_fleet_note(e, SVI_NOTE_CLOCK, step, now);
-    if (e->of->fleet)
-        svi_fleet_groups_move(e->of->fleet, step);
+    svi_engine_note(e, SVI_NOTE_CLOCK, step, now);
     e->of->started += step;
     e->of->rate_since += step;
     if (step != 0)

@@ -9,6 +9,7 @@
 #include "data/cell.h"
 #include "engine/engine_internal.h"
 #include "learner/learner_held.h"
+#include "learner/learner_prior.h"
 #include "learner/learner_renew.h"
 
 static svs_code engine_refuse_missing(const struct svi_engine *e, int column, svs_error *err) {
@@ -80,6 +81,25 @@ static void engine_scale_from(struct svi_engine *e, int first) {
         svi_bank_scale_from(e->bank, first);
 }
 
+/* The samples of other keys count as a prior by what each feature is (learner/learner_prior.h). */
+static svs_code columns_place_one(struct svi_engine *e, int feature, svs_error *err) {
+    const char *name = svs_features_name(e->schema.shape.names, feature);
+    return svi_learner_place(e->learner, feature, svi_prior_identity(name, feature), err);
+}
+
+/* The d features that the learner has by now are known to it; and one that has become another. */
+static svs_code columns_place(struct svi_engine *e, int d, svs_error *err) {
+    svs_code code = SVS_OK;
+    for (int j = svi_learner_placed(e->learner); j < d && code == SVS_OK; j++)
+        code = columns_place_one(e, j, err);
+    e->unplaced = code != SVS_OK;
+    return code;
+}
+
+static svs_code columns_place_again(struct svi_engine *e, int feature, svs_error *err) {
+    return feature < svi_learner_placed(e->learner) ? columns_place_one(e, feature, err) : SVS_OK;
+}
+
 /* The learner gets to know of new columns: which of them are never scaled, and which were another
  * value's before. Nothing of this changes what is known so far. */
 svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_error *err) {
@@ -91,13 +111,13 @@ svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_
     if (code != SVS_OK)
         engine_scale_from(e, before);
     if (code == SVS_OK)
-        code = svi_engine_place(e, m->d, err);
+        code = columns_place(e, m->d, err);
     for (int i = 0; i < e->schema.renewed_count && code == SVS_OK; i++) {
         const int j = e->schema.renewed[i].feature;
         if (j >= before)
             continue;
         svi_learner_renew(e->learner, j);
-        code = svi_engine_place_again(e, j, err);
+        code = columns_place_again(e, j, err);
         if (e->bank)
             svi_bank_renew(e->bank, j);
         svi_engine_leave_unscaled(e, j);

@@ -157,7 +157,7 @@ static void configure_novelty(struct svi_engine *e, struct svi_engine_change *c)
     if (fresh || e->novelty == &e->of->no_novelty)
         return;
     if (!c->renew) {
-        svi_fleet_share(e);
+        svi_engine_share(e);
         svi_novelty_stage_configure(e->novelty, c->to, &c->room);
         return;
     }
@@ -282,8 +282,8 @@ svs_code svi_engine_prepare(const svi_engine *e, const struct svi_settings *s,
         code = svi_settings_change_allowed(e->s, c->to, err);
     if (code == SVS_OK)
         code = configuring_make(c, e, err);
-    if (code == SVS_OK && svi_engine_is_root(e))
-        code = svi_fleet_reserve_note(e->of->root, err);
+    if (code == SVS_OK && svi_engine_keyed(e))
+        code = e->of->keyed->reserve_note(e->of->root, err);
     if (code != SVS_OK)
         svi_engine_change_free(change);
     return code;
@@ -309,7 +309,7 @@ void svi_engine_take(svi_engine *e, struct svi_engine_change **change, double no
     done->samples = c->relearn ? h.held : -1;
     if (differences[0])
         configure_tell(e, c, differences, done, now);
-    svi_fleet_note(e, SVI_NOTE_CONFIG, 0, now);
+    svi_engine_note(e, SVI_NOTE_CONFIG, 0, now);
     svi_engine_change_free(change);
 }
 

@@ -53,7 +53,7 @@ void svi_publish(struct svi_engine *e, struct svi_event *event) {
 
 void svi_send(struct svi_engine *e, const struct svi_event *event) {
     if (events_settle_later(e->of, event->topic))
-        svi_fleet_tell_alert(e, event);
+        e->of->keyed->tell_alert(e, event);
     else if (!e->of->muted)
         e->of->sink(e->of->user, event);
 }
@@ -420,7 +420,8 @@ int svi_engine_figures(svi_engine *e, double now, const struct svi_figure **figu
         svi_engine_memory(e->s, d, classes) +
         (e->of->kept_fixed + e->of->kept_share * svi_engine_state_memory(e->s, d, classes));
     int filled = svi_counters_figures(&e->of->counters, e->of->figures);
-    filled += svi_fleet_sum_up(e, e->of->figures, e->of->figures + filled);
+    if (svi_engine_keyed(e))
+        filled += e->of->keyed->sum_up(e, e->of->figures, e->of->figures + filled);
     filled += engine_quality(e, e->of->figures + filled);
     if (e->quality_stage.on)
         filled +=
@@ -440,7 +441,8 @@ void svi_engine_progress(svi_engine *e, struct svi_engine_progress *out) {
                                         .sums = svi_metrics_sums(e->metrics),
                                         .quality = e->scratch->quality,
                                         .quality_count = engine_quality(e, e->scratch->quality)};
-    svi_fleet_progress(e, out);
+    if (svi_engine_keyed(e))
+        e->of->keyed->progress(e, out);
 }
 
 /* Samples of the stream per second since the stats before, smoothed. */
@@ -485,8 +487,11 @@ uint64_t svi_engine_epoch(const svi_engine *e) {
 }
 
 int64_t svi_engine_seen(const svi_engine *e) {
-    const struct svi_fleet *fleet = svi_engine_is_root(e) ? e->of->fleet : NULL;
-    return e->kept[SVI_KEPT_SEEN] + (fleet ? fleet->seen : 0);
+    return e->kept[SVI_KEPT_SEEN] + (svi_engine_keyed(e) ? e->of->keyed->seen(e) : 0);
+}
+
+int64_t svi_engine_unkeyed(const svi_engine *e) {
+    return e->kept[SVI_KEPT_SEEN];
 }
 
 uint64_t svi_engine_version(const svi_engine *e) {
@@ -494,8 +499,7 @@ uint64_t svi_engine_version(const svi_engine *e) {
 }
 
 int64_t svi_engine_errors(const svi_engine *e) {
-    const struct svi_fleet *fleet = svi_engine_is_root(e) ? e->of->fleet : NULL;
-    return e->kept[SVI_KEPT_REFUSED] + (fleet ? fleet->total.refused : 0);
+    return e->kept[SVI_KEPT_REFUSED] + (svi_engine_keyed(e) ? e->of->keyed->refused(e) : 0);
 }
 
 const int64_t *svi_engine_refusals(const svi_engine *e) {

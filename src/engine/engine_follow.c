@@ -54,8 +54,8 @@ static void follow_tell(struct svi_engine *e, struct svi_follower_state state) {
 /* Nobody waits after it: what the other thread has not begun is done here. */
 void svi_engine_settle(svi_engine *e) {
     struct svi_novelty_queue *q = e->queue;
-    if (e->of->crew && svi_engine_is_root(e))
-        svi_crew_settle(e);
+    if (svi_engine_is_root(e))
+        svi_engine_settle_keys(e);
     if (!svi_novelty_queue_waits(q) || q->telling)
         return;
     struct svi_follower_state state;

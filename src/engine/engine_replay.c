@@ -26,14 +26,13 @@ void svi_engine_mute(svi_engine *e, bool muted) {
 }
 
 bool svi_engine_out_of_memory(const svi_engine *e) {
-    const struct svi_fleet *f = svi_engine_is_root(e) ? e->of->fleet : NULL;
-    return e->out_of_memory || (f && f->lost.code != SVS_OK) ||
+    return e->out_of_memory || (svi_engine_keyed(e) && e->of->keyed->lost(e)->code != SVS_OK) ||
            e->refused[SVS_NO_MEMORY] > e->out_of_memory_before;
 }
 
 svs_code svi_engine_lost_key(const svi_engine *e, svs_error *err) {
-    const struct svi_fleet *f = e->of->fleet;
-    return f && f->lost.code != SVS_OK ? svi_fail(err, f->lost.code, "%s", f->lost.text) : SVS_OK;
+    const svs_error *lost = e->of->fleet ? e->of->keyed->lost(e) : NULL;
+    return lost && lost->code != SVS_OK ? svi_fail(err, lost->code, "%s", lost->text) : SVS_OK;
 }
 
 void svi_engine_keep_model(svi_engine *e) {

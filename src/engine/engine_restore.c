@@ -46,7 +46,8 @@ static svs_code load_then(const struct svi_engine *e, const struct svi_checkpoin
     svs_code code = svi_settings_unpack(s, "the settings of then", c->settings.data, c->settings.size, err);
     if (code == SVS_OK)
         svi_settings_keep_limits(s, e->s);
-    if (code == SVS_OK && !(*then = svi_engine_new(s, e->of->epoch, e->of->sink, e->of->user, err)))
+    if (code == SVS_OK &&
+        !(*then = svi_engine_new_with(s, e->of->keyed, e->of->epoch, e->of->sink, e->of->user, err)))
         return err->code;
     if (code != SVS_OK)
         return code;

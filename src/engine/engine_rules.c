@@ -105,18 +105,19 @@ void svi_engine_rules_pass(struct svi_engine *e, double now) {
 }
 
 double svi_engine_deadline(const svi_engine *e) {
-    return fmin(svi_rules_deadline(e->rules), svi_fleet_deadline(e));
+    return fmin(svi_rules_deadline(e->rules), svi_engine_keyed(e) ? e->of->keyed->deadline(e) : INFINITY);
 }
 
 void svi_engine_pass(svi_engine *e, double now) {
     svi_engine_settle(e);
     if (e->of->fleet)
-        e->of->fleet->arrival = now;
+        e->of->keyed->arrive(e, now);
     svi_engine_rules_pass(e, now);
-    svi_fleet_pass(e, now);
+    if (e->of->fleet)
+        e->of->keyed->pass(e, now);
 }
 
 void svi_engine_begin(svi_engine *e, double now) {
     svi_rules_begin(e->rules, now);
-    svi_fleet_note(e, SVI_NOTE_BEGIN, 0, now);
+    svi_engine_note(e, SVI_NOTE_BEGIN, 0, now);
 }

@@ -18,6 +18,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "fleet/key_list.h"
+#include "keyed/keyed.h"
 #include "report/key_report.h"
 #include "server/verdict.h"
 #include "wire/pack.h"

@@ -16,6 +16,7 @@
 #include "config/settings_change.h"
 #include "config/settings_record.h"
 #include "fleet/key_list.h"
+#include "keyed/keyed.h"
 #include "state/write_ahead.h"
 #include "store/checkpoint_file.h"
 #include "svmstream/svmstream.h"

@@ -19,6 +19,7 @@
 #include "base/fail.h"
 #include "features/cells.h"
 #include "fleet/key_list.h"
+#include "keyed/keyed.h"
 #include "wire/columns.h"
 #include "wire/cursor.h"
 

@@ -20,6 +20,7 @@
 #include "base/arrival_clock.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "keyed/keyed.h"
 #include "server/control.h"
 #include "server/event_log.h"
 #include "server/live_figures.h"

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "config/settings_record.h"
+#include "keyed/keyed.h"
 #include "linalg/kernels.h"
 #include "svmstream/svmstream.h"
 

@@ -19,6 +19,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
+#include "keyed/keyed.h"
 #include "state/recovery.h"
 #include "store/key_files.h"
 #include "config/settings_record.h"

@@ -12,6 +12,7 @@
 #include "bench/bench.h"
 
 #include "engine/engine_internal.h"
+#include "keyed/keyed.h"
 #include "data/reader.h"
 #include "server/ingest_stdin.h"
 #include "wire/json.h"

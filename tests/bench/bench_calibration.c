@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "engine/engine.h"
+#include "keyed/keyed.h"
 #include "reference.h"
 #include "stats/calibrator.h"
 

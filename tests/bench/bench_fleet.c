@@ -5,7 +5,7 @@
 #include <malloc.h>
 
 #include "bench/bench.h"
-#include "engine/engine.h"
+#include "keyed/keyed.h"
 #include "wire/event.h"
 
 #define D       10

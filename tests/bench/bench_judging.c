@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "engine/engine.h"
+#include "keyed/keyed.h"
 #include "reference.h"
 
 enum { D = 8, SAMPLES = 4096, ROUND = 20000, ROUNDS = 60, WAYS = 3 };

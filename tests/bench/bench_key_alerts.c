@@ -3,7 +3,7 @@
  *
  *   bench_key_alerts [KEYS [DAYS [BUDGET [FAULT]]]]   50, 7, 1/day, 8; a row a minute of each key */
 #include "bench/bench.h"
-#include "engine/engine.h"
+#include "keyed/keyed.h"
 #include "wire/event.h"
 #include "wire/pack.h"
 

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
-#include "engine/engine_internal.h"
+#include "keyed/keyed_internal.h"
 #include "state/write_ahead.h"
 #include "store/key_files.h"
 #include "support/folder.h"

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "bench_acked.h"
 #include "config/settings.h"
-#include "engine/engine.h"
+#include "keyed/keyed.h"
 #include "store/checkpoint_file.h"
 #include "wire/envelope.h"
 

@@ -5,7 +5,7 @@
  *
  *   bench_prior [WORTH ...]   10 */
 #include "bench/bench.h"
-#include "engine/engine.h"
+#include "keyed/keyed.h"
 #include "wire/event.h"
 
 #define D_MAX 16

@@ -1,7 +1,7 @@
 /* Refits of a sliding window: warm against cold after a part of it has changed, and what a running refit
  * costs the learning. */
 #include "bench/sets.h"
-#include "engine/engine.h"
+#include "keyed/keyed.h"
 #include "base/worker.h"
 
 #define WINDOW 20000

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "keyed/keyed.h"
 #include "server/control.h"
 #include "wire/cursor.h"
 #include "wire/pack.h"

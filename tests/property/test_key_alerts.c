@@ -6,7 +6,7 @@
 #include "support/quick.h"
 
 #include "base/random.h"
-#include "engine/engine_internal.h"
+#include "keyed/keyed_internal.h"
 
 #define KEYS  14
 #define EVERY 5.0 /* seconds, from row to row of a key */

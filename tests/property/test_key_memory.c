@@ -7,6 +7,7 @@
 
 #include "base/random.h"
 #include "engine/engine_internal.h"
+#include "keyed/keyed.h"
 
 #define D    10
 #define KEYS 4 /* that are counted */

@@ -5,7 +5,7 @@
 #include "support/engine.h"
 
 #include "base/random.h"
-#include "engine/engine_internal.h"
+#include "keyed/keyed_internal.h"
 
 #define KEYS    7
 #define D       3

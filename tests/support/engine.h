@@ -14,6 +14,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
+#include "keyed/keyed.h"
 #include "server/control.h"
 #include "wire/json.h"
 #include "wire/pack.h"

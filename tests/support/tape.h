@@ -6,7 +6,7 @@
 #include "support/problem.h"
 
 #include "base/alloc.h"
-#include "engine/engine.h"
+#include "keyed/keyed.h"
 #include "alerts/alert_text.h"
 #include "wire/pack.h"
 #include "support/apply.h"

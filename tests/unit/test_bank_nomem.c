@@ -8,6 +8,7 @@
 #include "bank/stack.h"
 #include "base/random.h"
 #include "engine/engine_internal.h"
+#include "keyed/keyed.h"
 #include "store/checkpoint_file.h"
 #include "support/apply.h"
 

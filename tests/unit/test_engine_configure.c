@@ -4,6 +4,7 @@
 #include "support/problem.h"
 
 #include "engine/engine_internal.h"
+#include "keyed/keyed.h"
 #include "learner/learner_held.h"
 #include "config/settings_record.h"
 #include "state/record.h"

@@ -6,6 +6,7 @@
 #include "support/apply.h"
 
 #include "engine/engine_internal.h"
+#include "keyed/keyed.h"
 #include "learner/learner_internal.h"
 
 static const char *const settings[] = {

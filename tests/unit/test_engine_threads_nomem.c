@@ -4,6 +4,7 @@
 
 #include "base/fnv.h"
 #include "engine/engine_internal.h"
+#include "keyed/keyed.h"
 
 #define SAMPLES  300
 #define ATTEMPTS 7 /* the queue, its places (two), the thread; rows, gaps, scores */

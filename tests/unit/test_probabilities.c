@@ -7,6 +7,7 @@
 
 #include "config/settings_record.h"
 #include "engine/engine_internal.h"
+#include "keyed/keyed.h"
 
 static const char *const plain[] = {"window", "200",           "novelty", "none", "refit",
                                     "none",   "publish.every", "0",       NULL};

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "keyed/keyed.h"
 #include "server/control.h"
 #include "store/checkpoint_file.h"
 #include "store/journal_internal.h"

@@ -2,7 +2,7 @@
  *
  * Each key's rules know until when they wait, and say so with their figures after each element; the keys
  * stand in a queue by that (fleet/key_queue.h), those out of memory too, which come back when they are due.
- * What has reached all keys and not yet this one (engine_fleet_notes.c) changes its time: that is reckoned
+ * What has reached all keys and not yet this one (keyed_notes.c) changes its time: that is reckoned
  * here, so that the begin of a process, after which each waits anew, touches none of them.
  *
  * Passing time is an input that a journal repeats (SVI_RECORD_TIME): which keys are due, and in which order,
@@ -10,7 +10,7 @@
 #include <math.h>
 
 #include "base/fail.h"
-#include "engine/engine_internal.h"
+#include "keyed/keyed_internal.h"
 
 #define PASS_MOST 64 /* keys at once: each may have to come back from the disk */
 
@@ -55,11 +55,10 @@ static struct svi_key_entry *time_first(struct svi_fleet *f, double *due) {
     return NULL;
 }
 
-double svi_fleet_deadline(const struct svi_engine *e) {
-    double due = INFINITY;
-    if (svi_engine_is_root(e) && e->of->fleet)
-        (void)time_first(e->of->fleet, &due);
-    return svi_engine_is_root(e) && e->of->fleet ? fmin(due, svi_fleet_groups_due(e->of->fleet)) : due;
+double svi_fleet_deadline(const struct svi_engine *root) {
+    double due;
+    (void)time_first(root->of->fleet, &due);
+    return fmin(due, svi_fleet_groups_due(root->of->fleet));
 }
 
 static svs_code time_pass_key(struct svi_engine *root, struct svi_key_entry *n, double now, svs_error *err) {
@@ -75,8 +74,6 @@ void svi_fleet_pass(struct svi_engine *root, double now) {
     struct svi_fleet *f = root->of->fleet;
     double due = INFINITY;
     svs_error err;
-    if (!f)
-        return;
     svi_fleet_groups_pass(root, now);
     for (int i = 0; i < PASS_MOST; i++) {
         struct svi_key_entry *n = time_first(f, &due);
@@ -92,7 +89,5 @@ void svi_fleet_pass(struct svi_engine *root, double now) {
 }
 
 void svi_fleet_rest(struct svi_engine *root) {
-    svi_rules_rest(root->rules);
-    if (root->of->fleet)
-        root->of->fleet->rests++;
+    root->of->fleet->rests++;
 }

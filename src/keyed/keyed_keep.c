@@ -18,7 +18,7 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
-#include "engine/engine_internal.h"
+#include "keyed/keyed_internal.h"
 #include "learner/learner_prior.h"
 #include "store/key_record.h"
 

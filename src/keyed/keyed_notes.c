@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "config/settings_record.h"
-#include "engine/engine_internal.h"
+#include "keyed/keyed_internal.h"
 #include "learner/learner_archive.h"
 
 #define NOTES_FIRST 16 /* places */
@@ -25,7 +25,7 @@ static struct svi_note *note_at(const struct svi_fleet *f, uint64_t number) {
 
 svs_code svi_fleet_reserve_note(struct svi_engine *root, svs_error *err) {
     struct svi_fleet *f = root->of->fleet;
-    if (!f || f->noted - f->dropped < f->note_room)
+    if (f->noted - f->dropped < f->note_room)
         return SVS_OK;
     const size_t room = f->note_room ? 2 * f->note_room : NOTES_FIRST;
     struct svi_note *more = svi_realloc(f->notes, f->note_room * sizeof *more, room * sizeof *more);
@@ -49,9 +49,9 @@ static void notes_tidy(struct svi_fleet *f) {
 }
 
 void svi_fleet_note(struct svi_engine *e, enum svi_note_kind kind, double step, double now) {
-    struct svi_fleet *f = svi_engine_is_root(e) ? e->of->fleet : NULL;
-    if (!f)
-        return;
+    struct svi_fleet *f = e->of->fleet;
+    if (kind == SVI_NOTE_CLOCK)
+        svi_fleet_groups_move(f, step);
     if (svi_fleet_reserve_note(e, NULL) != SVS_OK) {
         e->out_of_memory = true;
         return;
@@ -110,7 +110,7 @@ static svs_code touch_widen(struct svi_engine *root, struct svi_key_entry *entry
     if (!limits)
         return SVS_NO_MEMORY;
     svi_settings_adopt(limits, entry->engine->s);
-    struct svi_engine *wider = svi_engine_new_key(root, limits, entry->name, err);
+    struct svi_engine *wider = svi_fleet_make(root, limits, entry->name, err);
     svs_code code = wider ? SVS_OK : err->code;
     f->raw.size = 0;
     if (wider)

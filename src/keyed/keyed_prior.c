@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "engine/engine_internal.h"
+#include "keyed/keyed_internal.h"
 #include "learner/learner_prior.h"
 
 struct svi_fleet_prior {
@@ -47,27 +47,10 @@ void svi_fleet_prior_free(struct svi_fleet *f) {
 
 svs_code svi_fleet_prior_join(struct svi_engine *e, svs_error *err) {
     struct svi_fleet *f = e->of->fleet;
-    if (!f || !f->prior)
+    if (!f->prior)
         return SVS_OK;
     const int part = svi_fleet_part(svi_key_hash(e->key, strlen(e->key)));
     return svi_learner_set_prior(e->learner, e->s->key_prior, &f->prior->part[part], &f->prior->newest, err);
-}
-
-static svs_code prior_place_one(struct svi_engine *e, int feature, svs_error *err) {
-    const char *name = svs_features_name(e->schema.shape.names, feature);
-    return svi_learner_place(e->learner, feature, svi_prior_identity(name, feature), err);
-}
-
-svs_code svi_engine_place(struct svi_engine *e, int d, svs_error *err) {
-    svs_code code = SVS_OK;
-    for (int j = svi_learner_placed(e->learner); j < d && code == SVS_OK; j++)
-        code = prior_place_one(e, j, err);
-    e->unplaced = code != SVS_OK;
-    return code;
-}
-
-svs_code svi_engine_place_again(struct svi_engine *e, int feature, svs_error *err) {
-    return feature < svi_learner_placed(e->learner) ? prior_place_one(e, feature, err) : SVS_OK;
 }
 
 svs_code svi_fleet_prior_end(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err) {

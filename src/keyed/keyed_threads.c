@@ -15,7 +15,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/follower.h"
-#include "engine/engine_internal.h"
+#include "keyed/keyed_internal.h"
 #include "wire/event_record.h"
 
 #define CREW_TASKS 4096      /* elements on their way; a power of 2 */

@@ -16,7 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "engine/engine_internal.h"
+#include "keyed/keyed_internal.h"
 #include "store/key_record.h"
 #include "wire/archive_packed.h"
 
@@ -95,7 +95,7 @@ static svs_code key_unpack(struct svi_engine *root, struct svi_key_entry *n, con
     svs_code code = key_open(f, bytes, size, &hashed, err);
     if (code != SVS_OK)
         return code;
-    struct svi_engine *e = svi_engine_new_key(root, svi_fleet_settings(f, n), n->name, err);
+    struct svi_engine *e = svi_fleet_make(root, svi_fleet_settings(f, n), n->name, err);
     code = e ? svi_engine_unpack(e, f->raw.data, f->raw.size, err) : err->code;
     if (code != SVS_OK)
         svi_engine_free(&e);
@@ -157,7 +157,7 @@ void svi_fleet_evict(struct svi_engine *root) {
     const int64_t most = root->s->keys_memory;
     const int64_t some = most / 16 < EVICT_MORE ? most / 16 : EVICT_MORE; /* not one by one */
     svs_error err = {0};
-    if (!f || svi_key_table_in_memory(f->table) <= most || (f->patience > 0 && --f->patience > 0))
+    if (svi_key_table_in_memory(f->table) <= most || (f->patience > 0 && --f->patience > 0))
         return;
     svi_crew_settle(root);
     while (svi_key_table_in_memory(f->table) > most) {
@@ -237,8 +237,6 @@ svs_code svi_fleet_record(struct svi_engine *root, struct svi_key_entry *n, stru
 svs_code svi_fleet_add_up(struct svi_engine *root, svs_error *err) {
     struct svi_fleet *f = root->of->fleet;
     svs_code code = SVS_OK;
-    if (!f)
-        return SVS_OK;
     f->sum = (struct svi_key_sum){0};
     for (struct svi_key_entry *n = svi_key_table_first(f->table); n && code == SVS_OK; n = n->after) {
         struct svi_key_record r;

@@ -21,7 +21,7 @@
 
 #include "alerts/desk.h"
 #include "base/fail.h"
-#include "engine/engine_internal.h"
+#include "keyed/keyed_internal.h"
 
 #define GROUP_WAIT   5.0 /* seconds of arrival */
 #define GROUP_SILENT 8   /* part of a silence that keys may fall silent apart */

@@ -12,8 +12,8 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "engine/engine_internal.h"
 #include "fleet/key_list.h"
+#include "keyed/keyed_internal.h"
 #include "wire/fields.h"
 
 #define FORGET_MOST 16 /* keys that are forgotten before an element */
@@ -34,8 +34,7 @@ svs_code svi_fleet_new(struct svi_engine *root, svs_error *err) {
 
 void svi_fleet_free(struct svi_stream *of) {
     struct svi_fleet *f = of->fleet;
-    if (!f)
-        return;
+    svi_crew_stop(of->crew);
     for (struct svi_key_entry *n = f->table ? svi_key_table_first(f->table) : NULL; n; n = n->after)
         svi_engine_free(&n->engine);
     svi_key_table_free(&f->table);
@@ -51,6 +50,15 @@ void svi_fleet_free(struct svi_stream *of) {
     svi_free(f->folder);
     svi_free(f);
     of->fleet = NULL;
+    svi_crew_free(&of->crew);
+}
+
+struct svi_engine *svi_fleet_make(struct svi_engine *root, struct svi_settings *s, const char *key,
+                                  svs_error *err) {
+    struct svi_engine *e = svi_engine_new_key(root, s, key, err);
+    if (e && svi_fleet_prior_join(e, err) != SVS_OK)
+        svi_engine_free(&e);
+    return e;
 }
 
 /* ---- which engine */
@@ -89,7 +97,7 @@ static struct svi_key_entry *fleet_begin(struct svi_engine *root, const char *ke
     if (!entry)
         return NULL;
     entry->begun = svi_engine_seen(root);
-    if (!(entry->engine = svi_engine_new_key(root, root->s, entry->name, err))) {
+    if (!(entry->engine = svi_fleet_make(root, root->s, entry->name, err))) {
         svi_key_table_remove(f->table, entry);
         return NULL;
     }
@@ -171,9 +179,7 @@ static void fleet_add(struct svi_fleet_total *t, const struct svi_key_figures *b
 }
 
 int svi_fleet_sum_up(const struct svi_engine *root, struct svi_figure *counted, struct svi_figure *further) {
-    const struct svi_fleet *f = svi_engine_is_root(root) ? root->of->fleet : NULL;
-    if (!f)
-        return 0;
+    const struct svi_fleet *f = root->of->fleet;
     const struct svi_fleet_total *t = &f->total;
     const struct svi_metrics_sums own = svi_metrics_sums(root->metrics);
     const double judged = (double)(t->judged + own.judged);
@@ -197,9 +203,7 @@ int svi_fleet_sum_up(const struct svi_engine *root, struct svi_figure *counted, 
 }
 
 void svi_fleet_progress(const struct svi_engine *root, struct svi_engine_progress *p) {
-    const struct svi_fleet *f = svi_engine_is_root(root) ? root->of->fleet : NULL;
-    if (!f)
-        return;
+    const struct svi_fleet *f = root->of->fleet;
     p->seen += f->seen;
     p->alerts += f->total.alerts;
     p->sums.judged += f->total.judged;
@@ -222,10 +226,6 @@ int svi_engine_keys(svi_engine *e, const struct svi_key_query *q, const struct s
 
 int64_t svi_engine_key_count(const svi_engine *e) {
     return e->of->fleet ? svi_key_table_count(e->of->fleet->table) : 0;
-}
-
-int64_t svi_engine_unkeyed(const svi_engine *e) {
-    return e->kept[SVI_KEPT_SEEN];
 }
 
 void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry,

@@ -5,10 +5,10 @@
  * together: for a lot of elements of a message first the places of their keys are fetched, then the entries,
  * then the engines and what these point to, step by step for all of the lot, before the first of them is
  * learned. Nothing is changed by it. */
-#include "base/fetch.h"
 #include <string.h>
 
-#include "engine/engine_internal.h"
+#include "base/fetch.h"
+#include "keyed/keyed_internal.h"
 #include "learner/learner_fetch.h"
 
 struct ahead {

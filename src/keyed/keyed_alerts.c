@@ -5,12 +5,12 @@
  * they came; the factor and the number of desks change where keys are coupled. A desk sets its levels at
  * numbers of its own samples, by what holds then: so nothing has to be visited, and no result depends on
  * which keys are in memory or on threads. */
-#include "engine/engine_internal.h"
+#include "keyed/keyed_internal.h"
 
 /* The numbers change where nobody is at work: threads of keys only read them. */
 void svi_fleet_share(struct svi_engine *e) {
     const struct svi_fleet *f = e->of->fleet;
-    if (f && e->novelty != &e->of->no_novelty)
+    if (e->novelty != &e->of->no_novelty)
         svi_novelty_stage_split(e->novelty, f->desks > 0 ? (double)f->desks : 1, f->asked);
 }
 
