@@ -19,6 +19,7 @@
 #include "base/fail.h"
 #include "linalg/double_double.h"
 
+#define ROOM_FIRST  16
 #define LABEL_FIRST 2
 #define SQUARES_MAX 1e250
 
@@ -117,7 +118,7 @@ static svs_code sums_reserve(struct svi_prior_sums *s, int n, int labels, svs_er
 }
 
 svs_code svi_prior_sums_ready(struct svi_prior_sums *s, svs_error *err) {
-    return sums_reserve(s, s->n, LABEL_FIRST, err);
+    return sums_reserve(s, s->n > ROOM_FIRST ? s->n : ROOM_FIRST, LABEL_FIRST, err);
 }
 
 /* ---- features and labels */
