@@ -379,8 +379,8 @@ svs_code svi_engine_hash(svi_engine *e, char *hash, svs_error *err);
 /* How far the model is from solving the system of its window (svi_learner_residual). */
 double svi_engine_residual(svi_engine *e);
 
-/* The model against one rebuilt from the window: the largest relative difference of the weights. Changes
- * nothing. */
+/* The model against one rebuilt from the window, and that of each key: the largest relative difference of the
+ * weights. Changes nothing. */
 svs_code svi_engine_verify(svi_engine *e, double *difference, svs_error *err);
 
 /* Rebuilds the model from the window: its bits were made by another program or instruction set. */

@@ -549,7 +549,8 @@ svs_code svi_engine_widen(svi_engine **e, const struct svi_settings *s, svs_erro
 }
 
 svs_code svi_engine_verify(svi_engine *e, double *difference, svs_error *err) {
-    return svi_learner_verify(e->learner, difference, err);
+    const svs_code code = svi_learner_verify(e->learner, difference, err);
+    return code == SVS_OK && e->of->fleet ? e->of->keyed->verify(e, difference, err) : code;
 }
 
 double svi_engine_residual(svi_engine *e) {

@@ -66,6 +66,8 @@ struct svi_keyed_calls {
     struct svi_engine *(*reach)(struct svi_engine *root, const char *key, struct svi_key_entry **entry,
                                 svs_error *err);
     void (*done)(struct svi_engine *root, struct svi_key_entry *entry, bool sample, double now);
+    /* svi_learner_verify of each key: *difference becomes the largest, if it was smaller. */
+    svs_code (*verify)(struct svi_engine *root, double *difference, svs_error *err);
     /* A key goes, with its engine: SVS_MISSING_KEY, SVS_UNKNOWN_KEY and others. */
     svs_code (*drop)(struct svi_engine *root, const char *key, svs_error *err);
     /* One element of a message, and one row of text: of whichever key. */

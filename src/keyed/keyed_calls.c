@@ -1,7 +1,10 @@
 /* The engine of a stream that may have keys, and the table by which it comes to them
  * (engine/engine_parts.h). */
+#include <math.h>
+
 #include "base/fail.h"
 #include "keyed/keyed_internal.h"
+#include "learner/learner_archive.h"
 
 /* ---- commands */
 
@@ -17,6 +20,20 @@ static struct svi_engine *keyed_reach(struct svi_engine *root, const char *key, 
     if (!svi_fleet_find(root, key, false, 0, entry, err) || svi_fleet_touch(root, *entry, err) != SVS_OK)
         return NULL;
     return (*entry)->engine;
+}
+
+static svs_code keyed_verify(struct svi_engine *root, double *difference, svs_error *err) {
+    svs_code code = SVS_OK;
+    svi_crew_settle(root);
+    for (struct svi_key_entry *n = svi_key_table_first(root->of->fleet->table), *entry; n && code == SVS_OK;
+         n = n->after) {
+        double one = 0;
+        struct svi_engine *e = svi_fleet_find(root, n->name, false, 0, &entry, err);
+        code = e ? svi_learner_verify(e->learner, &one, err) : err->code;
+        *difference = one > *difference || isnan(one) ? one : *difference;
+        svi_fleet_evict(root);
+    }
+    return code;
 }
 
 /* ---- figures */
@@ -95,6 +112,7 @@ static const struct svi_keyed_calls keyed_calls = {.begin = svi_fleet_new,
                                                    .named = keyed_named,
                                                    .reach = keyed_reach,
                                                    .done = svi_fleet_done_here,
+                                                   .verify = keyed_verify,
                                                    .drop = svi_fleet_drop,
                                                    .take_element = svi_fleet_take_element,
                                                    .take_row = svi_fleet_take_row,
