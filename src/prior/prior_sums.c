@@ -262,6 +262,11 @@ svs_code svi_prior_sums_move(struct svi_prior_sums *to, struct svi_prior_sums *f
         code = sums_reserve(to, to->n, to->labels, err);
     if (code != SVS_OK)
         return code;
+    for (int i = 0; i < from->n; i++) {
+        const size_t end = sums_row(i) + (size_t)i + 1, padding = sums_row(i + 1) - end;
+        memset(from->high + end, 0, padding * sizeof(double)); /* a state has none of it while it is empty */
+        memset(from->low + end, 0, padding * sizeof(double));
+    }
     for (int i = 0; i < from->n; i++)
         for (int j = 0; j <= i; j++) {
             const size_t at = sums_row(i) + (size_t)j;
