@@ -93,7 +93,7 @@ static bool add_member(struct naming *n, const char *text, size_t length, char *
         return mqtt_naming_fail(why, size,
                                 "--key: {key} is the name of a value, of which a payload has many; take a "
                                 "level of the --template, {topic} or a member of the payload",
-                                text);
+                                text - 1);
     if (length == 0 || length > SVS_NAME_MAX || strspn(text, letters) < length)
         return mqtt_naming_fail(
             why, size, "--key: a token is a name of 1 to 64 letters, digits, _, - and . in braces", text - 1);

@@ -179,11 +179,12 @@ static bool mqtt_payload_take_text(struct reading *r, const char *value) {
 static bool mqtt_payload_take_member(struct reading *r, const char *value) {
     struct payload *p = r->p;
     const struct payload_names *names = r->names;
+    const bool named = mqtt_payload_take_text(r, value); /* it may be the time or the id, too */
     if (names->ts && strcmp(names->ts, r->key) == 0)
         return mqtt_payload_take_ts(r, value);
     if (names->id && strcmp(names->id, r->key) == 0)
         return mqtt_payload_take_id(r, value);
-    if (mqtt_payload_take_text(r, value))
+    if (named)
         return true;
     if (p->fields == FEATURES_MAX)
         return mqtt_payload_fail(r, "more than 1024 values, of which the first one too many is", r->key);

@@ -138,7 +138,7 @@ static void feature_text(char out[PART], const struct svi_alert_feature *f, cons
 }
 
 size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *l) {
-    char name[NAME], part[PART], end[END], a[NUMBER], b[NUMBER], since[NUMBER];
+    char name[SVI_ALERT_SUBJECT], part[PART], end[END], a[NUMBER], b[NUMBER], since[NUMBER];
     const char *before = l->state == SVI_ALERT_UPDATE ? " worse: " : " ";
     const int count = l->state == SVI_ALERT_CLOSE ? 0 : l->count < SVI_ALERT_TOP ? l->count : SVI_ALERT_TOP;
     alert_text_moment(since, l->since, l->time);
@@ -275,7 +275,7 @@ size_t svi_episode_text(char out[SVI_ALERT_TEXT], const struct svi_episode_line 
                                        [SVI_DESK_JOINED] = ", now also: ",
                                        [SVI_DESK_AGAIN] = ", again: ",
                                        [SVI_DESK_LASTS] = ", lasts: "};
-    char name[NAME], end[END], rarity[NUMBER], span[NUMBER], since[SVI_CALENDAR_MOMENT];
+    char name[SVI_ALERT_SUBJECT], end[END], rarity[NUMBER], span[NUMBER], since[SVI_CALENDAR_MOMENT];
     const bool closes = l->state == SVI_ALERT_CLOSE;
     episode_since(since, l->since, l->time);
     episode_rarity(rarity, l->surprise);
@@ -327,7 +327,7 @@ static void quality_end_text(char part[PART], const struct svi_quality_line *l, 
 }
 
 size_t svi_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line *l) {
-    char name[NAME], part[PART], before[NUMBER], after[NUMBER], since[NUMBER], count[NUMBER];
+    char name[SVI_ALERT_SUBJECT], part[PART], before[NUMBER], after[NUMBER], since[NUMBER], count[NUMBER];
     const char *figure = l->regress ? "rmse" : "errors";
     svi_escape(name, sizeof name, l->stream, strlen(l->stream));
     size_t at = svi_alert_append(out, 0, name, 0);

@@ -17,8 +17,9 @@
 #include "alerts/desk.h"
 #include "judges/finding.h"
 
-#define SVI_ALERT_TEXT 400 /* bytes, the NUL included */
-#define SVI_ALERT_TOP  3   /* features named in a line */
+#define SVI_ALERT_TEXT    400 /* bytes, the NUL included */
+#define SVI_ALERT_SUBJECT 136 /* of the stream and a key, as a line begins with them, the NUL included */
+#define SVI_ALERT_TOP     3   /* features named in a line */
 
 struct svi_alert_feature {
     const char *name; /* any bytes, escaped and cut at 47; NULL = "feature 3" */

@@ -288,7 +288,8 @@ int svi_novelty_stage_columns(const struct svi_novelty_stage *s) {
 }
 
 void svi_novelty_stage_gap(struct svi_novelty_stage *s) {
-    svi_lags_empty(&s->rows.history);
+    if (s->on)
+        svi_lags_empty(&s->rows.history);
 }
 
 void svi_novelty_stage_category(struct svi_novelty_stage *s, int feature) {

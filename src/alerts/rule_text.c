@@ -74,7 +74,7 @@ static void rule_end_text(char out[PART], const struct svi_rule_line *l) {
 }
 
 size_t svi_rule_text(char out[SVI_ALERT_TEXT], const struct svi_rule_line *l) {
-    char name[NAME], part[PART], more[NUMBER], end[2 * NUMBER], moment[NUMBER];
+    char name[SVI_ALERT_SUBJECT], part[PART], more[NUMBER], end[2 * NUMBER], moment[NUMBER];
     const bool all = l->members > 1 && l->members >= l->sensors &&
                      (l->rule == SVI_RULE_ABSENT || l->rule == SVI_RULE_STUCK);
     snprintf(end, sizeof end, ", since %s", svi_alert_moment(moment, l->since, l->time));

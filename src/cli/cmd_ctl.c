@@ -77,8 +77,11 @@ static void cmd_ctl_pair(struct svi_pack *p, const char *word) {
     const char *sign = strchr(word, '=');
     const bool text = names_key(word, "key") || names_key(word, "like") || names_key(word, "prefix");
     svi_pack_value(p, (svs_value){.kind = SVS_STR, .length = (uint32_t)(sign - word), .as.s = word});
+    const bool flag = names_key(word, "open") || names_key(word, "yes") || names_key(word, "loo");
     if (text && sign[1] != '"')
         svi_pack_text(p, sign + 1);
+    else if (flag && (strcmp(sign, "=true") == 0 || strcmp(sign, "=false") == 0))
+        svi_pack_bool(p, sign[1] == 't');
     else
         pack_word(p, sign + 1);
 }

@@ -189,6 +189,11 @@ static svs_code settings_check_auto(const struct svi_settings *s, svs_error *err
 }
 
 static svs_code settings_check_keys(const struct svi_settings *s, svs_error *err) {
+    static const char *const of_keys[] = {"keys.max", "keys.memory", "keys.idle", "keys.quota", "key.prior"};
+    for (size_t i = 0; !svi_settings_keyed(s) && i < sizeof of_keys / sizeof of_keys[0]; i++)
+        if (svi_settings_chosen(s, of_keys[i]) && !svi_settings_is_default(s, svi_settings_row(of_keys[i])))
+            return svi_fail(err, SVS_SETTING, "%s is about keys: give --key COLUMN too, or leave it out",
+                            of_keys[i]);
     if (!svi_settings_keyed(s))
         return SVS_OK;
     if (s->refit != SVI_REFIT_NONE)
@@ -197,12 +202,10 @@ static svs_code settings_check_keys(const struct svi_settings *s, svs_error *err
                         "none, or leave out key");
     const char *without = s->key_prior > 0 ? settings_without_prior(s) : NULL;
     if (without)
-        return svi_fail(
-            err, SVS_SETTING,
-            "key.prior adds up windows of samples that count alike, which %s %s does not leave: set "
-            "key.prior 0, or leave out %s",
-            without, strcmp(without, "method") == 0 ? svi_settings_word("method", s->method) : "as it is",
-            without);
+        return svi_fail(err, SVS_SETTING,
+                        "key.prior needs method alsvm or falsvm, a window, forget 1 and no class.weight: set "
+                        "key.prior 0, or leave out %s",
+                        without);
     if (s->keys_quota > s->keys_max)
         return svi_fail(err, SVS_SETTING, "keys.quota is %lld, but keys.max is %lld: it cannot be reached",
                         (long long)s->keys_quota, (long long)s->keys_max);

@@ -37,7 +37,7 @@ void svi_publish(struct svi_engine *e, struct svi_event *event) {
     svi_engine_settle(e);
     event->stream = e->s->stream;
     event->key = e->key;
-    event->epoch = e->of->epoch;
+    event->epoch = e->of->epoch + e->again;
     const bool later = events_settle_later(e->of, event->topic);
     event->seq = later ? 0 : e->seq[event->topic]++;
     if (e->keeps_model && event->topic == SVI_TOPIC_MODEL &&
@@ -231,7 +231,7 @@ svs_code svi_engine_model_event(svi_engine *e, svs_model *m, struct svi_event *e
     *event = (struct svi_event){.topic = SVI_TOPIC_MODEL,
                                 .stream = e->s->stream,
                                 .key = e->key,
-                                .epoch = e->of->epoch,
+                                .epoch = e->of->epoch + e->again,
                                 .seq = sent > 0 ? sent - 1 : 0,
                                 .ts = e->event_ts};
     event->as.model.model = m;

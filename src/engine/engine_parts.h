@@ -208,6 +208,7 @@ struct svi_engine {
     bool open;                         /* svi_engine_leave_open */
     struct svi_quality_stage quality_stage;
     struct svi_rules *rules;
+    uint64_t again;    /* added to the epoch of its events: of a key (fleet/key_table.h) */
     bool unplaced;     /* its place in the prior of all keys is not known */
     bool rules_follow; /* they are of the columns as they are, as far as their number tells, and */
     int rules_names;   /* with that number of names */

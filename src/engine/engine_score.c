@@ -101,7 +101,8 @@ svs_code svi_engine_tune(svi_engine *e, double most, svs_tuning *out, svs_error 
         return svi_fail(err, SVS_UNAVAILABLE,
                         "the members of method auto keep C at 1: it can be chosen with method alsvm");
     if (svi_learner_has_prior(e->learner))
-        return svi_fail(err, SVS_UNAVAILABLE, "with key.prior there is no C to choose: set key.prior 0");
+        return svi_fail(err, SVS_UNAVAILABLE,
+                        "with key.prior there is no C to choose: a stream with --key.prior 0 has one");
     const double cost = svi_leave_one_out_cost(e->learner);
     if (cost > most)
         return svi_fail(err, SVS_LIMIT,

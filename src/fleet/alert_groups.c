@@ -150,9 +150,12 @@ void svi_alert_groups_end(svi_alert_groups *g, struct svi_alert_group *group) {
     svi_free(group);
 }
 
-static void groups_tidy(svi_alert_groups *g, double time, double window) {
+/* Other causes have other windows: their groups end with their own, or where there is no room. */
+static void groups_tidy(svi_alert_groups *g, uint64_t cause, double time, double window) {
+    const bool full = g->count == SVI_GROUPS;
     for (int i = g->count; i-- > 0;)
-        if (g->at[i]->keys == 1 && !(fabs(time - g->at[i]->last) <= window))
+        if ((full || g->at[i]->cause == cause) && g->at[i]->keys == 1 &&
+            !(fabs(time - g->at[i]->last) <= window))
             svi_alert_groups_end(g, g->at[i]);
 }
 
@@ -200,15 +203,30 @@ static struct svi_alert_group *groups_match(const svi_alert_groups *g, const str
     return NULL;
 }
 
+/* The place of an alert of this key that has ended. */
+static bool member_again(svi_alert_groups *g, struct svi_alert_group *group,
+                         const struct svi_group_alert *a) {
+    for (uint32_t i = *group_bucket(g, a->key); i; i = g->member[i].alike) {
+        struct group_member *m = &g->member[i];
+        if (m->key != a->key || m->group != group || m->open)
+            continue;
+        m->alert = a->alert;
+        m->open = true;
+        group->open++;
+        return true;
+    }
+    return false;
+}
+
 struct svi_alert_group *svi_alert_groups_open(svi_alert_groups *g, const struct svi_group_alert *a,
                                               double window) {
     bool knows;
-    groups_tidy(g, a->time, window);
+    groups_tidy(g, a->cause, a->time, window);
     struct svi_alert_group *group = groups_match(g, a, window, &knows);
     const bool joins = group;
     if (!joins && !(group = groups_add(g)))
         return NULL;
-    if (!member_add(g, group, a->key, a->alert, true)) {
+    if (!(knows && member_again(g, group, a)) && !member_add(g, group, a->key, a->alert, true)) {
         if (!joins)
             svi_alert_groups_end(g, group);
         return NULL;
@@ -316,6 +334,8 @@ static void group_archive(struct svi_archive *a, struct svi_alert_group *group) 
         svi_archive_int64(a, "its alert", &group->alerts[i], 0, MOST);
     }
     group_archive_first(a, &group->first);
+    svi_archive_check(a, group->leader == UINT64_MAX || (group->named > 0 && group->name[0][0]),
+                      "a group is led by nobody");
 }
 
 static void group_archive_members(struct svi_archive *a, svi_alert_groups *g, struct svi_alert_group *group) {

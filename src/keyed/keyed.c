@@ -53,12 +53,23 @@ void svi_fleet_free(struct svi_stream *of) {
     svi_crew_free(&of->crew);
 }
 
-struct svi_engine *svi_fleet_make(struct svi_engine *root, struct svi_settings *s, const char *key,
-                                  svs_error *err) {
-    struct svi_engine *e = svi_engine_new_key(root, s, key, err);
+struct svi_engine *svi_fleet_make(struct svi_engine *root, struct svi_settings *s,
+                                  const struct svi_key_entry *entry, svs_error *err) {
+    struct svi_engine *e = svi_engine_new_key(root, s, entry->name, err);
     if (e && svi_fleet_prior_join(e, err) != SVS_OK)
         svi_engine_free(&e);
+    if (!e)
+        return NULL;
+    e->again = entry->again;
+    e->unplaced = svi_engine_features(e) > 0; /* by the setting features */
     return e;
+}
+
+/* A name as a text may show it: it came from outside. */
+#define KEY_SHOWN 100
+static const char *key_shown(char shown[KEY_SHOWN], const char *key) {
+    svi_escape(shown, KEY_SHOWN, key, strlen(key));
+    return shown;
 }
 
 /* ---- which engine */
@@ -76,18 +87,33 @@ static bool fleet_may_begin(const struct svi_engine *root, uint64_t owner) {
     return owned < part || svi_key_table_beyond(table, part) < s->keys_max - tenth;
 }
 
+static void fleet_refuse_more(const struct svi_engine *root, const char *shown, uint64_t owner,
+                              svs_error *err) {
+    const char *who = owner ? "this source" : "messages without src";
+    const long long begun = svi_key_table_owned(root->of->fleet->table, owner);
+    if (root->s->keys_quota > 0)
+        svi_fail(err, SVS_LIMIT,
+                 "key %s is one more than keys.quota (%lld) lets %s begin, which began %lld: raise it", shown,
+                 (long long)root->s->keys_quota, who, begun);
+    else
+        svi_fail(
+            err, SVS_LIMIT,
+            "key %s is one more than the share that %s may begin of keys.max (%lld), which began %lld: raise "
+            "keys.max, or set keys.quota",
+            shown, who, (long long)root->s->keys_max, begun);
+}
+
 static struct svi_key_entry *fleet_begin(struct svi_engine *root, const char *key, uint64_t owner,
                                          svs_error *err) {
     struct svi_fleet *f = root->of->fleet;
+    char shown[KEY_SHOWN];
     if (svi_key_table_count(f->table) >= root->s->keys_max) {
         svi_fail(err, SVS_LIMIT, "key %s is one more than keys.max (%lld): drop keys, or start with more",
-                 key, (long long)root->s->keys_max);
+                 key_shown(shown, key), (long long)root->s->keys_max);
         return NULL;
     }
     if (!fleet_may_begin(root, owner)) {
-        svi_fail(err, SVS_LIMIT, "key %s is one more than keys.quota lets %s begin, which began %lld", key,
-                 owner ? "this source" : "messages without src",
-                 (long long)svi_key_table_owned(f->table, owner));
+        fleet_refuse_more(root, key_shown(shown, key), owner, err);
         return NULL;
     }
     svi_crew_settle(root);
@@ -97,7 +123,8 @@ static struct svi_key_entry *fleet_begin(struct svi_engine *root, const char *ke
     if (!entry)
         return NULL;
     entry->begun = svi_engine_seen(root);
-    if (!(entry->engine = svi_fleet_make(root, root->s, entry->name, err))) {
+    entry->again = f->gone;
+    if (!(entry->engine = svi_fleet_make(root, root->s, entry, err))) {
         svi_key_table_remove(f->table, entry);
         return NULL;
     }
@@ -114,6 +141,7 @@ static struct svi_key_entry *fleet_begin(struct svi_engine *root, const char *ke
 
 struct svi_engine *svi_fleet_find(struct svi_engine *root, const char *key, bool make, uint64_t owner,
                                   struct svi_key_entry **entry, svs_error *err) {
+    char shown[KEY_SHOWN];
     *entry = NULL;
     if (!key[0])
         return root;
@@ -121,7 +149,7 @@ struct svi_engine *svi_fleet_find(struct svi_engine *root, const char *key, bool
     if (!*entry && make)
         *entry = fleet_begin(root, key, owner, err);
     else if (!*entry)
-        svi_fail(err, SVS_UNKNOWN_KEY, "there is no key %s", key);
+        svi_fail(err, SVS_UNKNOWN_KEY, "there is no key %s", key_shown(shown, key));
     if (!*entry || (!(*entry)->engine && svi_fleet_return(root, *entry, err) != SVS_OK))
         return NULL;
     svi_key_table_use(root->of->fleet->table, *entry);
@@ -131,8 +159,9 @@ struct svi_engine *svi_fleet_find(struct svi_engine *root, const char *key, bool
 /* It was not read back for what it is to take: that must be taken by a restart. */
 void svi_fleet_lose(struct svi_engine *root, const struct svi_key_entry *entry, const svs_error *err) {
     svs_error *lost = &root->of->fleet->lost;
+    char shown[KEY_SHOWN];
     if (entry && !entry->engine && lost->code == SVS_OK && err->code != SVS_NO_MEMORY)
-        svi_fail(lost, err->code, "key %s: %.180s", entry->name, err->text);
+        svi_fail(lost, err->code, "key %s: %.150s", key_shown(shown, entry->name), err->text);
 }
 
 static void fleet_remove(struct svi_engine *root, struct svi_key_entry *entry) {
@@ -144,6 +173,12 @@ static void fleet_remove(struct svi_engine *root, struct svi_key_entry *entry) {
     svi_fleet_leave(f, entry);
     svi_fleet_uncache(f, entry);
     svi_key_table_remove(f->table, entry);
+}
+
+/* One that has been heard of: if it comes again, its events are others. */
+static void fleet_go(struct svi_engine *root, struct svi_key_entry *entry) {
+    root->of->fleet->gone++;
+    fleet_remove(root, entry);
 }
 
 void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figures) {
@@ -255,20 +290,23 @@ void svi_fleet_done(struct svi_engine *root, struct svi_key_entry *entry,
 
 svs_code svi_fleet_drop(struct svi_engine *root, const char *key, svs_error *err) {
     struct svi_key_entry *entry = svi_key_table_find(root->of->fleet->table, key, strlen(key));
+    char shown[KEY_SHOWN];
     if (!key[0])
         return svi_fail(err, SVS_MISSING_KEY, "drop needs a key: reset is for the samples without one");
     if (!entry)
-        return svi_fail(err, SVS_UNKNOWN_KEY, "there is no key %s", key);
+        return svi_fail(err, SVS_UNKNOWN_KEY, "there is no key %s", key_shown(shown, key));
     if (svi_fleet_end(root, entry, err) != SVS_OK)
         return err->code;
-    fleet_remove(root, entry);
+    fleet_go(root, entry);
     return SVS_OK;
 }
 
 void svi_fleet_done_here(struct svi_engine *root, struct svi_key_entry *entry, bool sample, double now) {
     struct svi_key_figures figures;
-    if (!entry)
+    if (!entry) {
+        svi_fleet_done(root, NULL, NULL, sample, now);
         return;
+    }
     root->of->columns = svi_engine_features(entry->engine);
     svi_fleet_figures(entry->engine, &figures);
     svi_fleet_done(root, entry, &figures, sample, now);
@@ -319,12 +357,16 @@ static void fleet_count(struct svi_engine *root) {
 
 /* ---- keys.idle */
 
-static void fleet_forget(struct svi_engine *root, struct svi_key_entry *entry) {
+static bool fleet_forget(struct svi_engine *root, struct svi_key_entry *entry) {
     svs_error err;
-    if (svi_fleet_end(root, entry, &err) == SVS_OK)
-        fleet_remove(root, entry);
-    else
+    const svs_code code = svi_fleet_end(root, entry, &err);
+    if (code == SVS_OK)
+        fleet_go(root, entry);
+    else if (code == SVS_NO_MEMORY)
         root->out_of_memory = true;
+    else
+        svi_fleet_lose(root, entry, &err);
+    return code == SVS_OK;
 }
 
 /* Since when there is no key that is silent for longer. */
@@ -351,9 +393,10 @@ static void fleet_forget_idle(struct svi_engine *root, const char *key, double n
     svi_crew_settle(root);
     struct svi_key_entry *entry = key[0] ? svi_key_table_find(f->table, key, strlen(key)) : NULL;
     if (entry && now - svi_fleet_heard(f, entry) > idle)
-        fleet_forget(root, entry);
-    for (int i = 0; i < FORGET_MOST && now - fleet_silent(f) > idle && !root->out_of_memory; i++)
-        fleet_forget(root, svi_key_table_silent(f->table));
+        (void)fleet_forget(root, entry);
+    bool good = true;
+    for (int i = 0; i < FORGET_MOST && now - fleet_silent(f) > idle && good; i++)
+        good = fleet_forget(root, svi_key_table_silent(f->table));
 }
 
 void svi_fleet_couple(struct svi_engine *root) {

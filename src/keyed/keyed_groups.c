@@ -26,7 +26,7 @@
 #define GROUP_WAIT   5.0 /* seconds of arrival */
 #define GROUP_SILENT 8   /* part of a silence that keys may fall silent apart */
 #define GROUP_LISTED 3   /* keys in a line */
-#define GROUP_NAME   48  /* bytes of a name in a line */
+#define GROUP_NAME   SVI_ALERT_SUBJECT
 #define GROUP_LINE   (SVI_ALERT_TEXT + 4 * GROUP_NAME + 80)
 
 static uint64_t group_key(const struct svi_key_entry *entry) {
@@ -159,7 +159,7 @@ static bool group_speaker(struct svi_engine *root, const struct svi_alert_group 
     *entry = NULL;
     if (g->leader == UINT64_MAX)
         return true;
-    if (svi_fleet_find(root, g->name[0], false, 0, entry, &err) &&
+    if (svi_fleet_find(root, g->name[0], false, 0, entry, &err) && *entry &&
         svi_fleet_change(root, *entry, &err) == SVS_OK)
         return true;
     root->out_of_memory = root->out_of_memory || err.code == SVS_NO_MEMORY;
@@ -183,7 +183,7 @@ static void group_tell(struct svi_engine *root, struct svi_alert_group *g, const
     }
     struct svi_event event = {.topic = SVI_TOPIC_ALERT,
                               .stream = root->s->stream,
-                              .epoch = root->of->epoch,
+                              .epoch = root->of->epoch + (entry ? entry->again : 0),
                               .key = entry ? entry->name : "",
                               .ts = ts};
     event.as.alert = (struct svi_alert_event){.kind = f->kind[0] ? f->kind : NULL,

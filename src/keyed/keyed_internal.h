@@ -70,6 +70,7 @@ struct svi_fleet {
     struct svi_fleet_total total;
     int64_t taken;               /* elements and rows that came, of all keys, refused ones too */
     uint64_t begun;              /* keys so far */
+    uint64_t gone;               /* of these, those that went after their first sample */
     uint64_t rests;              /* times that all sources had gone */
     struct svi_key_queue queue;  /* of those that time alone will make something of */
     int64_t desks;               /* that share alert.budget, and ... */
@@ -99,8 +100,8 @@ struct svi_fleet {
 
 /* The engine of a key, with settings of a struct svi_held_settings; with key.prior it takes part in that.
  * NULL: codes of svi_engine_new. */
-struct svi_engine *svi_fleet_make(struct svi_engine *root, struct svi_settings *s, const char *key,
-                                  svs_error *err);
+struct svi_engine *svi_fleet_make(struct svi_engine *root, struct svi_settings *s,
+                                  const struct svi_key_entry *entry, svs_error *err);
 
 /* A key could not be brought back for what it was to take (svs_code of *err): a restart repeats that. */
 void svi_fleet_lose(struct svi_engine *root, const struct svi_key_entry *entry, const svs_error *err);

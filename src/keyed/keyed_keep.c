@@ -41,6 +41,19 @@ void svi_fleet_kept_clear(struct svi_fleet *f) {
     svi_bytes_clear(&k->going.records);
 }
 
+/* Room for so many more. */
+static svs_code list_reserve(struct svi_key_list *l, size_t more, svs_error *err) {
+    const size_t room = l->count + more;
+    if (room <= l->room)
+        return SVS_OK;
+    struct svi_key_entry **at = svi_realloc(l->at, l->room * sizeof(void *), room * sizeof(void *));
+    if (!at)
+        return svi_fail_memory(err, "the list of keys that have changed");
+    l->at = at;
+    l->room = room;
+    return SVS_OK;
+}
+
 static svs_code list_add(struct svi_key_list *l, struct svi_key_entry *n, uint32_t generation,
                          svs_error *err) {
     if (l->count == l->room) {
@@ -214,6 +227,9 @@ static svs_code keep_mark(struct svi_fleet_kept *k, svs_error *err) {
     bool left = k->going.records.size > 0;
     for (size_t i = k->next; i < spare.count && !left; i++)
         left = spare.at[i] != NULL;
+    if (left && (list_reserve(&k->pending, k->changed.count, err) != SVS_OK ||
+                 svi_bytes_reserve(&k->going.records, k->gone.records.size) != SVS_OK))
+        return svi_fail_memory(err, "the keys of two checkpoints");
     k->generation++; /* those changed are pending from here on */
     if (!left) {
         k->pending = k->changed;
@@ -223,11 +239,10 @@ static svs_code keep_mark(struct svi_fleet_kept *k, svs_error *err) {
         k->gone.records.size = 0;
     } else {
         for (size_t i = 0; i < k->changed.count; i++)
-            if (k->changed.at[i] && list_add(&k->pending, k->changed.at[i], k->generation - 1, err) != SVS_OK)
-                return err->code;
+            if (k->changed.at[i])
+                (void)list_add(&k->pending, k->changed.at[i], k->generation - 1, err); /* reserved */
         k->changed.count = 0;
-        if (svi_bytes_append(&k->going.records, k->gone.records.data, k->gone.records.size) != SVS_OK)
-            return svi_fail_memory(err, "the keys that are no more");
+        (void)svi_bytes_append(&k->going.records, k->gone.records.data, k->gone.records.size);
         const uint64_t low = k->going.sum.low + k->gone.sum.low;
         k->going.sum.high += k->gone.sum.high + (low < k->gone.sum.low);
         k->going.sum.low = low;
@@ -366,9 +381,11 @@ svs_code svi_engine_tidy_keys(svi_engine *root, double seconds, bool *done, svs_
         if (*done)
             break;
         batch_begin(f, &t.b);
-        code = svi_key_files_visit_oldest(k->files, &k->tidied, TIDY_PIECE, tidy_one, &t, err);
+        uint64_t visited = k->tidied; /* what could not be written is visited again */
+        code = svi_key_files_visit_oldest(k->files, &visited, TIDY_PIECE, tidy_one, &t, err);
         if (code == SVS_OK)
             code = batch_write(f, &t.b, err);
+        k->tidied = code == SVS_OK ? visited : k->tidied;
         if (code == SVS_OK && k->tidied >= length) {
             svi_key_files_leave_oldest(k->files);
             k->tidied = 0;

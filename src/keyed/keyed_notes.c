@@ -7,6 +7,7 @@
  * under them. Notes that have reached all keys are dropped from the front of the list.
  *
  * Read svi_fleet_touch first. */
+#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -110,7 +111,7 @@ static svs_code touch_widen(struct svi_engine *root, struct svi_key_entry *entry
     if (!limits)
         return SVS_NO_MEMORY;
     svi_settings_adopt(limits, entry->engine->s);
-    struct svi_engine *wider = svi_fleet_make(root, limits, entry->name, err);
+    struct svi_engine *wider = svi_fleet_make(root, limits, entry, err);
     svs_code code = wider ? SVS_OK : err->code;
     f->raw.size = 0;
     if (wider)
@@ -202,6 +203,7 @@ static void note_archive(struct svi_archive *a, struct svi_engine *root, uint64_
     svi_archive_int(a, "note", &kind, SVI_NOTE_CONFIG, SVI_NOTE_REBUILD);
     svi_archive_double(a, "step", &n->step);
     svi_archive_double(a, "now", &n->now);
+    svi_archive_check(a, !isnan(n->step) && !isnan(n->now), "a time is none");
     svi_archive_bool(a, "has settings", &has);
     n->kind = (enum svi_note_kind)kind;
     if (!svi_archive_ok(a))

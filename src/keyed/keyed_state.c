@@ -45,6 +45,7 @@ static void key_hash(const struct svi_key_entry *n, const uint8_t *hashed, size_
     hash_number(&state, (uint64_t)n->begun);
     hash_number(&state, n->note);
     hash_number(&state, n->rests);
+    hash_number(&state, n->again);
     hash_number(&state, n->told);
     XXH3_128bits_update(&state, hashed, size);
     XXH128_canonicalFromHash(&hash, XXH3_128bits_digest(&state));
@@ -95,7 +96,7 @@ static svs_code key_unpack(struct svi_engine *root, struct svi_key_entry *n, con
     svs_code code = key_open(f, bytes, size, &hashed, err);
     if (code != SVS_OK)
         return code;
-    struct svi_engine *e = svi_fleet_make(root, svi_fleet_settings(f, n), n->name, err);
+    struct svi_engine *e = svi_fleet_make(root, svi_fleet_settings(f, n), n, err);
     code = e ? svi_engine_unpack(e, f->raw.data, f->raw.size, err) : err->code;
     if (code != SVS_OK)
         svi_engine_free(&e);
@@ -223,6 +224,7 @@ svs_code svi_fleet_record(struct svi_engine *root, struct svi_key_entry *n, stru
                                .owner = n->owner,
                                .note = n->note,
                                .rests = n->rests,
+                               .again = n->again,
                                .begun = n->begun,
                                .heard = n->heard,
                                .told = n->told,
@@ -255,6 +257,7 @@ void svi_fleet_enter(struct svi_key_entry *n, const struct svi_key_record *r) {
     n->note = r->note;
     n->told = r->told;
     n->rests = r->rests;
+    n->again = r->again;
     n->begun = r->begun;
     n->last = r->last;
     n->heard = r->heard;
@@ -324,6 +327,7 @@ void svi_fleet_archive(struct svi_archive *a, struct svi_engine *root) {
     svi_archive_uint64(a, "begun", &f->begun);
     svi_fleet_pool_archive(a, f);
     svi_archive_uint64(a, "rests", &f->rests);
+    svi_archive_uint64(a, "gone", &f->gone);
     svi_fleet_notes_archive(a, root);
 }
 

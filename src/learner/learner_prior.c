@@ -273,10 +273,14 @@ svs_code svi_learner_place(svs_learner *l, int feature, uint64_t identity, svs_e
         return SVS_NO_MEMORY;
     const bool known = feature < p->placed;
     p->placed = known ? p->placed : feature + 1;
+    if (known && p->mean_of > 0)
+        svi_prior_sums_key(p->sums, &p->place[feature], &p->mean[feature], 1, p->mean_of, -1);
     p->identity[feature] = identity;
     p->place[feature] = place;
     p->center[feature] = known ? p->center[feature] : 0;
-    p->mean[feature] = known ? p->mean[feature] : 0;
+    p->mean[feature] = 0; /* all that is held has 0 there */
+    if (p->mean_of > 0)
+        svi_prior_sums_key(p->sums, &p->place[feature], &p->mean[feature], 1, p->mean_of, 1);
     p->from[feature] = p->in ? svi_prior_feature(p->in, identity, feature) : SVI_PRIOR_NONE;
     if (p->in && feature < l->d && (known || p->from[feature] != SVI_PRIOR_NONE)) {
         svi_prior_follow(l);

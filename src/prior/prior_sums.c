@@ -242,11 +242,23 @@ void svi_prior_sums_key(struct svi_prior_sums *s, const uint16_t *place, const d
 
 /* ---- from one to another */
 
-static void sums_move_one(double *to, double *to_low, double *from, double *from_low) {
+static void sums_move_one(double *to, double *to_low, const double *from, const double *from_low) {
     const struct svi_dd sum = svi_dd_add(svi_two_sum(*to, *to_low), svi_two_sum(*from, *from_low));
     *to = sum.high;
     *to_low = sum.low;
-    *from = *from_low = 0;
+}
+
+/* All of it, what pads rows and what found no place too: a state has nothing of sums that are empty. */
+static void sums_empty(struct svi_prior_sums *s) {
+    const size_t labels = (size_t)s->labels * (size_t)s->room,
+                 keys = (size_t)SVI_PRIOR_OF_KEYS * (size_t)s->room;
+    memset(s->high, 0, sums_row(s->n) * sizeof(double));
+    memset(s->low, 0, sums_row(s->n) * sizeof(double));
+    memset(s->by_label, 0, labels * sizeof(double));
+    memset(s->by_low, 0, labels * sizeof(double));
+    memset(s->by_key, 0, keys * sizeof(double));
+    memset(s->by_key_low, 0, keys * sizeof(double));
+    s->touched = false;
 }
 
 svs_code svi_prior_sums_move(struct svi_prior_sums *to, struct svi_prior_sums *from, svs_error *err) {
@@ -262,11 +274,6 @@ svs_code svi_prior_sums_move(struct svi_prior_sums *to, struct svi_prior_sums *f
         code = sums_reserve(to, to->n, to->labels, err);
     if (code != SVS_OK)
         return code;
-    for (int i = 0; i < from->n; i++) {
-        const size_t end = sums_row(i) + (size_t)i + 1, padding = sums_row(i + 1) - end;
-        memset(from->high + end, 0, padding * sizeof(double)); /* a state has none of it while it is empty */
-        memset(from->low + end, 0, padding * sizeof(double));
-    }
     for (int i = 0; i < from->n; i++)
         for (int j = 0; j <= i; j++) {
             const size_t at = sums_row(i) + (size_t)j;
@@ -290,8 +297,8 @@ svs_code svi_prior_sums_move(struct svi_prior_sums *to, struct svi_prior_sums *f
                 sums_move_one(to->by_key + into, to->by_key_low + into, from->by_key + at,
                               from->by_key_low + at);
         }
+    sums_empty(from);
     to->touched = true;
-    from->touched = false;
     return SVS_OK;
 }
 

@@ -345,9 +345,10 @@ static svs_code op_load(struct request *r) {
     if (r->command.model)
         return load_model(r);
     if (svi_settings_keyed(r->control->settings))
-        return svi_fail(r->err, SVS_NOT_SUPPORTED,
-                        "a stream with keys does not go back to a checkpoint while it runs: drop or reset the keys "
-                        "that have learned what they should not");
+        return svi_fail(
+            r->err, SVS_NOT_SUPPORTED,
+            "a stream with keys does not go back to a checkpoint while it runs: drop or reset the keys "
+            "that have learned what they should not");
     svs_code code = load_options_of(r, &o);
     if (code == SVS_OK)
         code =
@@ -458,12 +459,13 @@ static svs_code find_engine(struct request *r) {
     static const bool whole[SVI_COMMAND_COUNT] = {
         [SVI_COMMAND_CONFIG] = true, [SVI_COMMAND_REFIT] = true, [SVI_COMMAND_LOAD] = true,
         [SVI_COMMAND_SAVE] = true,   [SVI_COMMAND_STOP] = true,  [SVI_COMMAND_KEYS] = true};
-    r->engine = svi_engine_of_key(r->control->engine, &r->command, r->err);
     const bool reads = r->command.op == SVI_COMMAND_CONFIG && !r->command.has_set; /* they are the same */
-    if (r->engine && r->engine != r->control->engine && whole[r->command.op] && !reads)
+    const bool keyed = r->command.key.length > 0 && svi_settings_keyed(r->control->settings);
+    if (keyed && whole[r->command.op] && !reads)
         return svi_fail(r->err, SVS_NOT_SUPPORTED, "%s is for the stream as a whole%s: leave out key",
                         svi_command_name(r->command.op),
                         r->command.op == SVI_COMMAND_CONFIG ? ", all its keys have the same settings" : "");
+    r->engine = svi_engine_of_key(r->control->engine, &r->command, r->err);
     return r->engine ? SVS_OK : r->err->code;
 }
 

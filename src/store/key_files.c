@@ -230,7 +230,8 @@ svs_code svi_key_files_visit(svi_key_files *f, svi_key_visitor *visit, void *use
         svi_bytes_reserve(&room, PIECE) == SVS_OK ? SVS_OK : svi_fail_memory(err, "the records of keys");
     for (int i = 0; i < f->count && code == SVS_OK; i++) {
         uint64_t offset = 0;
-        code = visit_file(f, &f->file[i], &room, &offset, UINT64_MAX, visit, user, err);
+        const struct key_file k = f->file[i];
+        code = visit_file(f, &k, &room, &offset, UINT64_MAX, visit, user, err);
     }
     svi_bytes_clear(&room);
     return code;
@@ -239,7 +240,8 @@ svs_code svi_key_files_visit(svi_key_files *f, svi_key_visitor *visit, void *use
 svs_code svi_key_files_visit_oldest(svi_key_files *f, uint64_t *offset, uint64_t budget,
                                     svi_key_visitor *visit, void *user, svs_error *err) {
     struct svi_bytes room = {0};
-    svs_code code = visit_file(f, &f->file[0], &room, offset, budget, visit, user, err);
+    const struct key_file k = f->file[0]; /* who visits may begin other files */
+    svs_code code = visit_file(f, &k, &room, offset, budget, visit, user, err);
     svi_bytes_clear(&room);
     return code;
 }

@@ -1,5 +1,6 @@
 #include "store/key_record.h"
 
+#include <math.h>
 #include <endian.h>
 #include <string.h>
 
@@ -24,6 +25,7 @@ static void record_archive_figures(struct svi_archive *a, struct svi_key_figures
     svi_archive_int(a, "open", &open, 0, INT32_MAX);
     svi_archive_double(a, "deadline", &f->deadline);
     svi_archive_double(a, "quiet", &f->quiet);
+    svi_archive_check(a, !isnan(f->deadline) && !isnan(f->quiet), "a time is none");
     svi_archive_double(a, "found", &f->finds.found);
     svi_archive_double(a, "found in days", &f->finds.days);
     svi_archive_int64(a, "finds", &f->finds.count, 0, INT64_MAX / 4);
@@ -40,6 +42,7 @@ static void record_archive(struct svi_archive *a, struct svi_key_record *r) {
     int64_t rests = r->rests;
     svi_archive_int64(a, "rests", &rests, 0, UINT32_MAX);
     r->rests = (uint32_t)rests;
+    svi_archive_uint64(a, "again", &r->again);
     svi_archive_double(a, "heard", &r->heard);
     svi_archive_uint64(a, "reported", &r->told);
     svi_archive_uint64(a, "turn", &r->turn);

@@ -1,10 +1,9 @@
 /* key_record.h: the state of one key as a record of bytes.
  *
  *   length   4 bytes, little-endian: of the whole record
- *   head     as wire/archive_packed.h packs it: name, number, owner, begun, note, heard, reported, turn, figures,
- *            hash, gone
- *   state    what is left: the key's own bytes (keyed/keyed_state.c); none of a key that is gone
- *   check    8 bytes, little-endian: XXH3 (64 bits) of all before it, seeded with `seed` */
+ *   head     as wire/archive_packed.h packs it: name, number, owner, begun, note, again, heard, reported,
+ * turn, figures, hash, gone state    what is left: the key's own bytes (keyed/keyed_state.c); none of a key
+ * that is gone check    8 bytes, little-endian: XXH3 (64 bits) of all before it, seeded with `seed` */
 #ifndef SVI_KEY_RECORD_H
 #define SVI_KEY_RECORD_H
 
@@ -40,6 +39,7 @@ struct svi_key_record {
     uint64_t number; /* of keys that began before it */
     uint64_t owner;  /* hash of the source that began it */
     uint64_t note;   /* of what reaches all keys: those that it knows of */
+    uint64_t again;  /* keys that had gone when it began */
     uint32_t rests;  /* times that all sources had gone, likewise */
     int64_t begun;   /* sample of the stream that began it */
     double heard;    /* arrival clock of the last one */

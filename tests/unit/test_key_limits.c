@@ -125,7 +125,7 @@ static void test_too_many(void **unused) {
     assert_in_range((int)stat(&f, "keys"), 890, 902);
     json_t *reply = route(&f, "{'key': 'more', 'x': [1], 'src': 'bad', 'n': %d}", (int)n);
     assert_string_equal(text_of(reply, "code"), "limit");
-    assert_non_null(strstr(text_of(reply, "error"), "keys.quota lets this source begin"));
+    assert_non_null(strstr(text_of(reply, "error"), "the share that this source may begin of keys.max"));
     json_decref(reply);
     for (int source = 0; source < 50; source++)
         for (int i = 0; i < 60; i++)
