@@ -268,9 +268,10 @@ static void sensors_enter(struct svi_sensors *s) {
 }
 
 svs_code svi_sensors_reserve(svi_sensors *s, svs_error *err) {
+    if (!s->shared) /* nothing is packed; and another thread may judge */
+        return SVS_OK;
     const int blocks = svi_block_tails_blocks(&s->tails) + 1, bins = svi_deviations_bins(&s->deviations) + 1;
-    if (!s->shared || (s->packed && blocks <= s->blocks && bins <= s->bins && s->contexts <= s->used &&
-                       sensors_stay_idle(s)))
+    if (s->packed && blocks <= s->blocks && bins <= s->bins && s->contexts <= s->used && sensors_stay_idle(s))
         return SVS_OK;
     int more = (blocks + 1) / 2 * 2, wider = (bins + 1) / 2 * 2;
     more = more < SVI_BLOCKS ? more : SVI_BLOCKS;
