@@ -198,7 +198,8 @@ static svs_code visit_file(svi_key_files *f, const struct key_file *k, struct sv
         if (room->size - at < sizeof need || room->size - at < need) { /* the rest of it, and some more */
             const size_t kept = room->size - at, wanted = (need > piece ? need : piece) - kept;
             const size_t size = left - kept < wanted ? (size_t)(left - kept) : wanted;
-            memmove(room->data, room->data + at, kept);
+            if (kept > 0) /* it may have no block yet */
+                memmove(room->data, room->data + at, kept);
             start += at;
             at = 0;
             room->size = kept;
