@@ -6,21 +6,9 @@
 #   examples/fleet.sh
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-svmstream=${SVMSTREAM:-$here/../build/svmstream}
-adapter=${SVMSTREAM_MQTT:-$(dirname "$svmstream")/svmstream-mqtt}
-PATH=$PATH:/usr/sbin
+. "$here/mqtt_setup.sh"
 days=8 step=300
 start=1772323200 # Sunday, 1 March 2026, 0:00 UTC
-
-folder=$(mktemp -d) || exit 1
-children=()
-finish() {
-    [ ${#children[@]} -gt 0 ] && kill "${children[@]}" 2>/dev/null
-    wait
-    rm -rf "$folder"
-}
-trap finish EXIT
-trap 'exit 1' INT TERM
 
 # The presses. Load follows the shifts (6 to 22 h), heat follows load, current and vibration follow load, pressure gives way to
 # it; the hall is warmer in the afternoon. Each press has its own size, and noise.
@@ -87,30 +75,7 @@ gateway() {
 gateway >"$folder/readings"
 total=$(wc -l <"$folder/readings")
 
-# wait_for PATTERN FD TEXT: reads lines until one matches
-wait_for() {
-    local end=$((SECONDS + 60))
-    while [ $SECONDS -lt $end ] && IFS= read -r -t 60 line <&"$2"; do
-        [[ $line =~ $1 ]] && return 0
-    done
-    echo "$3" >&2
-    exit 1
-}
-
-# The broker, on a free port: most plants have one already.
-for ((tried = 0; tried < 20; tried++)); do
-    port=$((20000 + RANDOM))
-    printf 'listener %d 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\n' "$port" >"$folder/broker.conf"
-    exec 3< <(exec mosquitto -c "$folder/broker.conf" 2>&1)
-    broker=$!
-    while IFS= read -r -t 60 line <&3 && [[ ! $line =~ ' running' ]]; do :; done
-    [[ ${line:-} =~ ' running' ]] && break
-done
-[[ ${line:-} =~ ' running' ]] || {
-    echo "mosquitto does not start" >&2
-    exit 1
-}
-children+=("$broker")
+start_broker
 
 # One process for all of them: a model for each key, no classifier, novelty alone.
 exec 4< <(exec "$svmstream" run --key --in 'tcp://127.0.0.1:*' --out 'tcp://127.0.0.1:*' --ctl 'tcp://127.0.0.1:*' \

@@ -6,47 +6,11 @@
 #   examples/mqtt_alert.sh
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-svmstream=${SVMSTREAM:-$here/../build/svmstream}
-adapter=${SVMSTREAM_MQTT:-$(dirname "$svmstream")/svmstream-mqtt}
-PATH=$PATH:/usr/sbin
+. "$here/mqtt_setup.sh"
 first=2665 minutes=4869 # rows of the data: 4 February 2015, 17:51, to 8 February, 2:59
 start=1423072260        # the time of the first
 
-folder=$(mktemp -d) || exit 1
-children=()
-finish() {
-    [ ${#children[@]} -gt 0 ] && kill "${children[@]}" 2>/dev/null
-    wait
-    rm -rf "$folder"
-}
-trap finish EXIT
-trap 'exit 1' INT TERM
-
-# wait_for PATTERN FD TEXT: reads lines until one matches
-wait_for() {
-    local line
-    local end=$((SECONDS + 60))
-    while [ $SECONDS -lt $end ] && IFS= read -r -t 60 line <&"$2"; do
-        [[ $line =~ $1 ]] && return 0
-    done
-    echo "$3" >&2
-    exit 1
-}
-
-# The broker, on a free port: most houses have one already.
-for ((tried = 0; tried < 20; tried++)); do
-    port=$((20000 + RANDOM))
-    printf 'listener %d 127.0.0.1\nallow_anonymous true\nmax_queued_messages 0\n' "$port" >"$folder/broker.conf"
-    exec 3< <(exec mosquitto -c "$folder/broker.conf" 2>&1)
-    broker=$!
-    while IFS= read -r -t 60 line <&3 && [[ ! $line =~ ' running' ]]; do :; done
-    [[ $line =~ ' running' ]] && break
-done
-[[ ${line:-} =~ ' running' ]] || {
-    echo "mosquitto does not start" >&2
-    exit 1
-}
-children+=("$broker")
+start_broker
 
 # svmstream: no classifier, novelty alone.
 exec 4< <(exec "$svmstream" run --in 'tcp://127.0.0.1:*' --out 'tcp://127.0.0.1:*' --ctl 'tcp://127.0.0.1:*' \

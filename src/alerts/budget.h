@@ -76,13 +76,13 @@ struct svi_budget_recent {
 struct svi_budget_judge {
     double level;                     /* INFINITY before the first one */
     struct svi_budget_peak *peaks;    /* descending ... */
-    int count, peak_room;             /* ... so many, and room for so many, SVI_BUDGET_PEAKS at most */
+    int count, peak_room;             /* ... that many, and room for that many, SVI_BUDGET_PEAKS at most */
     struct svi_budget_peak now;       /* of the excursion; surprise 0: there is none */
     int calm;                         /* samples since it was half as surprising */
     struct svi_budget_recent *recent; /* those that may still be the largest of the last SVI_BUDGET_APART,
                                          descending: place i of the ring at i % window */
     int first, held;                  /* of these, in the ring of SVI_BUDGET_WINDOW places */
-    int window;                       /* of which there are so many: a power of 2 */
+    int window;                       /* of which there are that many: a power of 2 */
 };
 
 /* What a desk among several has to do with the others. */
@@ -118,7 +118,7 @@ void svi_budget_clear(struct svi_budget *b); /* frees; nothing is kept but the b
 /* Another budget: levels follow at once from the past that there is. */
 void svi_budget_set(struct svi_budget *b, double a_day, double interval);
 
-/* The budget is shared by so many desks, and their past asks for that factor: from the next time on that
+/* The budget is shared by that many desks, and their past asks for that factor: from the next time on that
  * levels are set. */
 void svi_budget_share(struct svi_budget *b, double desks, double asked);
 

@@ -1,7 +1,7 @@
 /* budget_pool.h: what the desks that share a budget have found so far, all together, and by which factor
  * their levels have to be higher for that.
  *
- * Each desk alone would find `a_day` alerts a day, so many of them find as many times more than their budget.
+ * Each desk alone would find `a_day` alerts a day, several together a multiple of their budget.
  * In T days of past SVI_BUDGET_SPENT x a_day x T findings of all of them may have been alerts: m. The factor
  * lies above the finding of rank m, rounded down, by surprise over the level that the desk would have alone;
  * while m < SVI_BUDGET_FEW it is extrapolated besides, as levels are (budget.h). So it is set by what the
@@ -26,7 +26,7 @@ struct svi_budget_pool {
     double since; /* the day of the first of them */
 };
 
-/* One of `desks` has gone through so many days more; it has found this. */
+/* One of `desks` has gone through that many days more; it has found this. */
 void svi_budget_pool_pass(struct svi_budget_pool *p, double days, double desks);
 void svi_budget_pool_find(struct svi_budget_pool *p, double found, double a_day);
 

@@ -94,7 +94,7 @@ static inline bool svi_records_clock_row(struct svi_records_clock *c) {
 void svi_records_clock_begin(struct svi_records_clock *c);
 void svi_records_clock_turn(struct svi_records_clock *c);
 
-/* blocks: so many of each series. */
+/* blocks: that many of each series. */
 void svi_records_archive(struct svi_archive *a, const char *name, struct svi_records *r, int series,
                          int blocks);
 void svi_records_clock_archive(struct svi_archive *a, struct svi_records_clock *c);

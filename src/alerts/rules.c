@@ -127,7 +127,7 @@ static int rules_room(const struct svi_rules *r, int d) {
     return room < SVI_RULES_FEATURES ? room : SVI_RULES_FEATURES;
 }
 
-/* Room for so many members, and for alerts. */
+/* Room for that many members, and for alerts. */
 static bool rules_open_room(struct svi_rules *r, int count) {
     if (!r->alerts && !(r->alerts = svi_alloc_plain_array(ALERTS, sizeof *r->alerts)))
         return false;
@@ -302,7 +302,7 @@ void svi_rules_configure(struct svi_rules *r, const struct svi_settings *s) {
         if (!r->o.on[r->open[i].rule])
             rules_leave(r, &r->open[i]);
     if (before && !r->any) {
-        struct svi_rules_alert *ended = r->alerts; /* they are still to be told */
+        struct svi_rules_alert *ended = r->alerts; /* they have not been reported yet */
         r->alerts = NULL;
         svi_rules_clear(r);
         r->alerts = ended;
@@ -331,7 +331,7 @@ static int rules_alert(struct svi_rules *r, int rule, double time) {
     return empty;
 }
 
-/* A place that waits for its close to be told is not empty, so that there may be none, nor may there be
+/* A place whose close has not been reported is not empty, so that there may be none, nor may there be
  * memory: NULL, and it opens with the next row. */
 static struct svi_rules_member *rules_open(struct svi_rules *r, int rule, int feature, double since,
                                            double time) {

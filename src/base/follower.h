@@ -23,8 +23,8 @@ struct svi_follower_state {
 /* `name`: for error texts. The first piece is number 0. NULL: SVS_NO_MEMORY, SVS_IO (no thread). */
 svi_follower *svi_follower_new(const char *name, svi_follower_piece *piece, void *user, svs_error *err);
 
-/* From now on, while nothing is offered: is told in its thread which pieces, from..to - 1, it is going to do
- * next. */
+/* From now on, while nothing is offered: called in its thread with the pieces, from..to - 1, that it is going
+ * to do next. */
 typedef void svi_follower_look(void *user, uint64_t from, uint64_t to);
 void svi_follower_look_ahead(svi_follower *f, svi_follower_look *look);
 

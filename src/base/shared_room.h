@@ -29,7 +29,7 @@ void svi_shared_room_rest(struct svi_shared_room *r);
 /* False: `owner` is in already. Else it is now, and finds there what others have left. */
 bool svi_shared_room_enter(struct svi_shared_room *r, void *owner, void (*put_out)(void *owner));
 
-/* The owner is no more: nobody is told. */
+/* The owner is no more: it gets no report. */
 void svi_shared_room_leave(struct svi_shared_room *r, const void *owner);
 
 #endif

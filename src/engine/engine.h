@@ -327,7 +327,7 @@ int64_t svi_engine_source_durable(const svi_engine *e, const char *src);
 void svi_engine_set_gauge(svi_engine *e, const char *name, double value);
 
 /* Bytes that an engine will hold at most; and of these its state, without a refit. */
-/* Of one key with so many features, columns of context among them, and classes, in a stream with keys: what
+/* Of one key with that many features, columns of context among them, and classes, in a stream with keys: what
  * it takes in the heap once all is full, about (to a tenth). */
 double svi_engine_key_memory(const struct svi_settings *s, int d, int contexts, int classes);
 double svi_engine_memory(const struct svi_settings *s, int d, int classes);

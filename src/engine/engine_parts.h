@@ -167,9 +167,10 @@ struct svi_stream {
     struct svi_figure gauges[SVI_GAUGES_MAX];
     int gauge_count;
     struct svi_figure figures[SVI_FIGURES_MAX];
-    int columns;                         /* of the key that was the last to begin; 0: none has */
-    struct svi_engine_scratch *scratch;  /* of its own thread */
-    struct svi_novelty_stage no_novelty; /* of each key where it is off: nothing changes them */
+    int columns;                        /* of the key that was the last to begin; 0: none has */
+    struct svi_engine_scratch *scratch; /* of its own thread */
+    struct svi_novelty_stage
+        no_novelty; /* of each key where it is off: what is written there counts for nothing */
     struct svi_rules no_rules;
     struct svi_refit_policy no_refit; /* likewise */
 };

@@ -3,8 +3,8 @@
  *
  * An alert that opens begins a group of its own, or joins one that is open, of the same cause, whose last
  * alert opened within `window` seconds of it. A group ends when the last of its alerts has closed. One of a
- * single alert is forgotten as soon as no other can join it. Of each group the first keys are named, the
- * others counted.
+ * single key is forgotten when the next alert of its cause cannot join it, or for want of room. Of each group
+ * the first keys are named, the others counted.
  *
  * Times are those of the events. Nothing depends on anything but the calls in their order. */
 #ifndef SVI_ALERT_GROUPS_H
@@ -36,12 +36,12 @@ struct svi_alert_group {
     uint64_t number; /* of groups before it */
     uint64_t cause;
     double last;       /* time of the last alert that opened */
-    uint64_t leader;   /* the key (its number) in whose name it is told, ... */
+    uint64_t leader;   /* the key (its number) in whose name it is reported, ... */
     int64_t alert;     /* ... and its alert */
     int64_t open;      /* alerts */
     int64_t keys;      /* that it is or was of */
-    int64_t told;      /* of them when it was told last */
-    double due;        /* arrival clock: when it is to be told again; INFINITY: it has been */
+    int64_t told;      /* of them when it was reported last */
+    double due;        /* arrival clock: when it is due to be reported again; INFINITY: it is not */
     int severity;      /* the highest; 0: lowest, or none */
     int severity_told; /* likewise */
     int named;

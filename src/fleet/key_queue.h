@@ -21,7 +21,7 @@ struct svi_key_queue {
 
 void svi_key_queue_clear(struct svi_key_queue *q);
 
-/* Room for so many keys. SVS_NO_MEMORY. */
+/* Room for that many keys. SVS_NO_MEMORY. */
 svs_code svi_key_queue_reserve(struct svi_key_queue *q, int64_t keys, svs_error *err);
 
 /* It is due then: INFINITY: never. There is room. */

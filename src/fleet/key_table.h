@@ -35,7 +35,7 @@ struct svi_key_entry {
     struct svi_key_place place; /* of its last record in the files of the state */
     uint8_t kept_hash[16];      /* of what it holds there */
     uint64_t again;             /* keys that had gone when it began: its events count from 0 again, under an
-                                   epoch that is larger by so many */
+                                   epoch that is larger by that many */
     uint32_t rests;             /* times that all sources had gone, of those that it knows of */
     uint32_t queued;            /* place among those that fall due (key_queue.h), from 1; 0: it does not */
     uint32_t slot, generation;  /* in the list of those that have changed since, from 1; 0: it has not */

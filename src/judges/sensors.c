@@ -74,7 +74,7 @@ struct svi_sensors {
     struct svi_shared_room *shared; /* where all of these are, while it is in; NULL: they are its own */
     bool in;
     char *packed;           /* what it holds while it is not in, with room for ... */
-    int blocks, bins, used; /* ... so many blocks, bins and columns of context, of which ... */
+    int blocks, bins, used; /* ... that many blocks, bins and columns of context, of which ... */
     int idle_at[SVI_CONTEXT_COLUMNS], idle; /* ... these columns never had anything to be judged */
 };
 

@@ -42,7 +42,7 @@ svs_code svi_sensors_use_room(svi_sensors *s, struct svi_shared_room *room, svs_
 void svi_sensors_rest(svi_sensors *s);          /* it is in no room until its next call */
 double svi_sensors_bytes(const svi_sensors *s); /* that it takes now, without the room */
 
-/* Bytes with so many columns of context; once all is full. */
+/* Bytes with that many columns of context; once all is full. */
 double svi_sensors_lean_memory(int d, int contexts, bool context);
 void svi_sensors_free(svi_sensors **s);
 

@@ -76,7 +76,8 @@ static const char *key_shown(char shown[KEY_SHOWN], const char *key) {
 
 /* May this source begin one more key? Without keys.quota nine tenths of keys.max are for all, and
  * each source that there may be has its part of the last tenth to itself, one key at least: so a client that
- * begins keys without end, under as many names as it may have, takes nothing from others. */
+ * begins keys without end, under as many names as it may have at a time, leaves others their part. One that
+ * says bye and takes another name has a new part. */
 static bool fleet_may_begin(const struct svi_engine *root, uint64_t owner) {
     const struct svi_settings *s = root->s;
     svi_key_table *table = root->of->fleet->table;

@@ -3,7 +3,7 @@
  * All alert events of a stream with keys pass here on their way out, in the order of the elements, whatever
  * thread they come from; here they get their numbers. The first alert of a cause goes out as it is. One that
  * opens in another key within `alert.group` seconds of it, or of the last that joined, is part of it: in its
- * place the first is updated, when twice as many keys are concerned as were told of, or GROUP_WAIT seconds
+ * place the first is updated, when twice as many keys are concerned as were reported, or GROUP_WAIT seconds
  * after one that was not. It closes when the last of them does.
  *
  * A CAUSE is the kind of the alert, its rule, and the feature that tells most. Keys that fall silent do so as

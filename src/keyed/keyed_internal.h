@@ -181,7 +181,7 @@ void svi_fleet_share_out(struct svi_engine *root);
 /* An alert event of an engine goes out, or becomes part of one of another key. */
 void svi_fleet_tell_alert(struct svi_engine *e, const struct svi_event *event);
 
-/* When a group is to be told of again, INFINITY: none is; those that are due are; the arrival clock was
+/* When a group is due to be reported again, INFINITY: none is; those that are due are; the arrival clock was
  * moved; a key is going to be no more. */
 double svi_fleet_groups_due(const struct svi_fleet *f);
 void svi_fleet_groups_pass(struct svi_engine *root, double now);
@@ -202,7 +202,7 @@ svs_code svi_fleet_drop(struct svi_engine *root, const char *key, svs_error *err
 svs_code svi_fleet_reserve_note(struct svi_engine *root, svs_error *err);
 void svi_fleet_note(struct svi_engine *root, enum svi_note_kind kind, double step, double now);
 
-/* A key knows of all, or of so many; the key goes. */
+/* A key knows of all, or of that many; the key goes. */
 void svi_fleet_join(struct svi_fleet *f, struct svi_key_entry *entry);
 void svi_fleet_join_at(struct svi_fleet *f, struct svi_key_entry *entry, uint64_t note);
 void svi_fleet_leave(struct svi_fleet *f, struct svi_key_entry *entry);

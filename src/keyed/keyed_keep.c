@@ -41,7 +41,7 @@ void svi_fleet_kept_clear(struct svi_fleet *f) {
     svi_bytes_clear(&k->going.records);
 }
 
-/* Room for so many more. */
+/* Room for that many more. */
 static svs_code list_reserve(struct svi_key_list *l, size_t more, svs_error *err) {
     const size_t room = l->count + more;
     if (room <= l->room)

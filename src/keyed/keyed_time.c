@@ -3,7 +3,7 @@
  * Each key's rules know until when they wait, and say so with their figures after each element; the keys
  * stand in a queue by that (fleet/key_queue.h), those out of memory too, which come back when they are due.
  * What has reached all keys and not yet this one (keyed_notes.c) changes its time: that is reckoned
- * here, so that the begin of a process, after which each waits anew, touches none of them.
+ * here, so that the begin of a process, after which each waits from the start, touches none of them.
  *
  * Passing time is an input that a journal repeats (SVI_RECORD_TIME): which keys are due, and in which order,
  * follows from what came before. */

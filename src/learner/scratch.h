@@ -23,7 +23,8 @@ void svi_learner_scratch_free(struct svi_learner_scratch **s);
 /* svs_learner_new in a scratch of others; NULL: in one of its own. */
 svs_learner *svi_learner_new(const svs_options *o, int d, struct svi_learner_scratch *s, svs_error *err);
 
-/* Likewise, with room for so many features, d at least: the one block of a learner is what it needs then. */
+/* Likewise, with room for that many features, d at least: the one block of a learner is what it needs then.
+ */
 svs_learner *svi_learner_new_for(const svs_options *o, int d, int room, struct svi_learner_scratch *s,
                                  svs_error *err);
 

@@ -103,7 +103,7 @@ svi_detector *svi_detector_new(const struct svi_detector_options *o, svs_error *
 void svi_detector_free(svi_detector **d);
 void svi_detector_reset(svi_detector *d); /* as new */
 
-/* In a shared room: before each sample room for what it may bring, and so many more points and calibration
+/* In a shared room: before each sample room for what it may bring, and that many more points and calibration
  * rows. SVS_NO_MEMORY: nothing has changed. */
 svs_code svi_detector_reserve(svi_detector *d, int more, svs_error *err);
 

@@ -58,7 +58,7 @@ struct svi_alert_log {
     int64_t outside;        /* alerts that belong to no incident */
     double longest, lasted; /* of those that closed; all together */
     struct svi_alert_kind kinds[SVI_ALERT_LOG_KINDS], judges[SVI_ALERT_LOG_KINDS];
-    struct svi_alert_key *keys; /* in the order in which they were first told of */
+    struct svi_alert_key *keys; /* in the order of their first report */
     int64_t key_count, key_room;
     int64_t keys_left_out;          /* alerts of others */
     struct svi_alert_episode *open; /* those that are */

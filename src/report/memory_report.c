@@ -18,7 +18,7 @@ static void memory_write_line(const struct svi_settings *s, int d, int classes, 
                 engine / MIB, process / MIB);
 }
 
-/* Of one key with so many features, and of all that keys.memory keeps. */
+/* Of one key with that many features, and of all that keys.memory keeps. */
 static double memory_of_keys(const struct svi_settings *s, int d, double *each) {
     int contexts = s->context[0] != '\0';
     for (const char *c = s->context; *c; c++)

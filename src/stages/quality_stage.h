@@ -58,7 +58,7 @@ static inline int64_t svi_quality_window(const struct svi_settings *s) {
 }
 
 svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_settings *s, svs_error *err);
-/* Before there are more than two classes: room for so many. SVS_NO_MEMORY. */
+/* Before there are more than two classes: room for that many. SVS_NO_MEMORY. */
 svs_code svi_quality_stage_reserve(struct svi_quality_stage *q, int classes, svs_error *err);
 void svi_quality_stage_free(struct svi_quality_stage *q);
 void svi_quality_stage_reset(struct svi_quality_stage *q); /* as new */

@@ -48,6 +48,6 @@ void svi_calibrator_learn(svi_calibrator *c, const double *scores, int rows, int
 /* The whole state, bit for bit; loads into one from svi_calibrator_new with the same max_classes. */
 void svi_calibrator_archive(struct svi_archive *a, svi_calibrator *c);
 
-double svi_calibrator_memory(int max_classes, int classes); /* bytes, with so many classes */
+double svi_calibrator_memory(int max_classes, int classes); /* bytes, with that many classes */
 
 #endif

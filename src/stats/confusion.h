@@ -27,6 +27,6 @@ bool svi_confusion_matrix(const svi_confusion *c, int classes, int64_t *out);
 
 void svi_confusion_archive(struct svi_archive *a, svi_confusion *c);
 
-double svi_confusion_memory(int classes); /* bytes, with room for so many */
+double svi_confusion_memory(int classes); /* bytes, with room for that many */
 
 #endif

@@ -31,7 +31,7 @@ void svi_quality_figures_fetch(const svi_quality_figures *f);
 void svi_quality_figures_fetch_parts(const svi_quality_figures *f);
 void svi_quality_figures_reset(svi_quality_figures *f); /* as new, but for the level */
 
-/* Before a lean one has more than two classes: room for so many. SVS_NO_MEMORY. */
+/* Before a lean one has more than two classes: room for that many. SVS_NO_MEMORY. */
 svs_code svi_quality_figures_reserve(svi_quality_figures *f, int classes, svs_error *err);
 
 /* What `of` counts over all goes on in *f, a new one with another window, whose figures begin again. `of` is
@@ -67,7 +67,7 @@ struct svi_standing svi_quality_figures_standing(svi_quality_figures *f, const s
 
 void svi_quality_figures_archive(struct svi_archive *a, svi_quality_figures *f);
 
-/* Bytes; lean: with so many classes. */
+/* Bytes; lean: with that many classes. */
 double svi_quality_figures_memory(svs_task task, int64_t window, int max_classes, bool lean, int classes);
 
 #endif

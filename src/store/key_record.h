@@ -1,9 +1,11 @@
 /* key_record.h: the state of one key as a record of bytes.
  *
  *   length   4 bytes, little-endian: of the whole record
- *   head     as wire/archive_packed.h packs it: name, number, owner, begun, note, again, heard, reported,
- * turn, figures, hash, gone state    what is left: the key's own bytes (keyed/keyed_state.c); none of a key
- * that is gone check    8 bytes, little-endian: XXH3 (64 bits) of all before it, seeded with `seed` */
+ *   head     as wire/archive_packed.h packs it: name, number, owner, begun, note,
+ *            rests, again, heard, reported, turn, figures, hash, gone
+ *   state    what is left: the key's own bytes (keyed/keyed_state.c);
+ *            none of a key that is gone
+ *   check    8 bytes, little-endian: XXH3 (64 bits) of all before it, with `seed` */
 #ifndef SVI_KEY_RECORD_H
 #define SVI_KEY_RECORD_H
 

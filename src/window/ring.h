@@ -183,7 +183,7 @@ static inline double svi_slot_weight(const struct svi_slot *s) {
     return s->weight * s->factor;
 }
 
-/* Rows of W, and so scores, of so many classes. */
+/* Rows of W, and so scores, of that many classes. */
 static inline int svi_rows_of(int classes) {
     return classes < 3 ? 1 : classes;
 }

@@ -78,7 +78,7 @@ struct svi_alert_event {
     int count;
     const char *text;
     /* Of one cause in several keys. */
-    int64_t keys;             /* so many; 0: without these pairs */
+    int64_t keys;             /* that many; 0: without these pairs */
     const char *const *named; /* the first of them, and the numbers of their alerts */
     const int64_t *alerts;
     int named_count;

@@ -1,5 +1,5 @@
 /* Alerts of a fleet in which nothing is wrong but in one of its keys: false ones a day of all keys together
- * against alert.budget, and how soon the fault is told.
+ * against alert.budget, and how soon the fault is reported.
  *
  *   bench_key_alerts [KEYS [DAYS [BUDGET [FAULT]]]]   50, 7, 1/day, 8; a row a minute of each key */
 #include "bench/bench.h"
@@ -11,7 +11,7 @@
 #define MINUTE 60.0
 #define DAY    1440 /* minutes */
 #define FAULTY 7    /* the key that has a fault, of FAULT deviations of one sensor ... */
-#define LASTS  120  /* ... for so many minutes, 12 hours before the end */
+#define LASTS  120  /* ... for that many minutes, 12 hours before the end */
 
 struct fleet {
     svi_engine *e;
@@ -104,9 +104,9 @@ int main(int argc, char **argv) {
     }
     printf("%d keys, %d days, %s: %lld false alerts, %.2f a day; %lld of rules; the fault %s", keys, days,
            budget, (long long)f.opened, (double)f.opened / days, (long long)f.rules,
-           f.found ? "" : "was not told\n");
+           f.found ? "" : "was not reported\n");
     if (f.found)
-        printf("was told after %.0f minutes, in %lld alerts\n", f.delay / MINUTE, (long long)f.found);
+        printf("was reported after %.0f minutes, in %lld alerts\n", f.delay / MINUTE, (long long)f.found);
     svi_engine_free(&f.e);
     svi_bytes_clear(&frame);
     return 0;

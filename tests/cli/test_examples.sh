@@ -88,7 +88,7 @@ if command -v mosquitto_pub >/dev/null && PATH=$PATH:/usr/sbin command -v mosqui
     expect "what is new at three in the morning is told in one line" "$folder/mqtt" '^alert: room .*co2 .*, one in .*, since 03:.* UTC$'
     expect "every message was taken" "$folder/mqtt" 'received 4889, bad 0, .* acked 4889, refused 0, dropped 0,'
 
-    # A fleet: what goes wrong with a press is told of this press, and of the others nothing.
+    # A fleet: what goes wrong with a press is reported for this press alone.
     "$examples/fleet.sh" >"$folder/fleet" 2>&1 </dev/null
     status "the fleet ends well" $? "$folder/fleet"
     expect "a jam: a current that never was" "$folder/fleet" '^plant press-03 current 37\.4 above all it ever showed .*, since 09:40 UTC$'
@@ -103,9 +103,9 @@ if command -v mosquitto_pub >/dev/null && PATH=$PATH:/usr/sbin command -v mosqui
     grep -vE '^plant press-(03|05|07|11|14|17) |, since 19:1[0-9] UTC$' "$folder/fleet" >"$folder/others"
     n=$((n + 1))
     if ! grep -q '^plant press-' "$folder/others"; then
-        echo "ok $n - nothing is told of presses that are well"
+        echo "ok $n - nothing is reported of presses that are well"
     else
-        echo "not ok $n - nothing is told of presses that are well"
+        echo "not ok $n - nothing is reported of presses that are well"
         sed 's/^/#   /' "$folder/fleet"
         failed=1
     fi

@@ -136,7 +136,7 @@ static void play_drop(struct play *p, int k) {
     assert_int_equal(svi_pack_end(&pack), SVS_OK);
     assert_int_equal(svi_command_read(&c, frame.data, frame.size, &err), SVS_OK);
     if (svi_engine_command(p->e, &c, &p->s, p->now, NULL, &err) == SVS_OK) {
-        p->seq[k] = 0; /* it begins anew */
+        p->seq[k] = 0; /* it begins from 0 */
         for (int i = 0; i < p->count; i++)
             if (strcmp(p->told[i].key, key) == 0) { /* another speaks for a group of it */
                 assert_true(p->told[i].closed == 1 || p->told[i].keys > 1);
@@ -204,7 +204,7 @@ static void play_turn(struct play *p) {
 
 struct course {
     const char *threads, *memory, *group, *novelty;
-    int resumes, drops; /* once in so many turns; 0: never */
+    int resumes, drops; /* once in that many turns; 0: never */
 };
 
 static void play_all(struct play *p, const struct course *c, uint64_t seed, int turns) {

@@ -101,7 +101,7 @@ static void learn(svi_engine *e, int key, double now, struct svi_random *random,
     assert_int_equal(receipt.accepted, 1);
 }
 
-/* Bytes after so many rows of each of `keys` keys, which come in turns, `step` seconds apart. */
+/* Bytes after that many rows of each of `keys` keys, which come in turns, `step` seconds apart. */
 static double bytes_after(const char *const *given, int keys, int rows, double step, int contexts,
                           double *told) {
     svi_engine *e = begin(given);

@@ -27,7 +27,7 @@ struct mirror {
     long double all[D + 1][D + 1], right[CLASSES + 1][D + 1];
     double level[D], between[D], within[D]; /* of what it took */
     double center[D], mean[D];              /* where it lies; the mean that is counted */
-    double mean_of;                         /* of so many samples; 0: it is not */
+    double mean_of;                         /* of that many samples; 0: it is not */
     bool took, centered;
     int sent;
 };

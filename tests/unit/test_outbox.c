@@ -1031,7 +1031,8 @@ static void test_real_replies(void **unused) {
 }
 
 /* The checker sees what is broken. */
-/* Keys go with their samples, to a process that is started again too; of one that is refused the key is told.
+/* Keys go with their samples, to a process that is started again too; of one that is refused the key is
+ * reported.
  */
 static void test_keys(void **unused) {
     (void)unused;
