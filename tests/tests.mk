@@ -94,8 +94,13 @@ fuzz-afl: deps ## the same targets with AFL++, FUZZ_SECONDS for each
 coverage: deps ## branches that the tests take: at least 90 % of wire and store
 	@DATA=$(DATA) tests/coverage
 
+ORACLE_FLAGS ?=
+oracle: all ## this build against another one, ORACLE_BASE=/path/to/svmstream: the same scenes, the same bytes (some 4 minutes; ORACLE_FLAGS=--quick: 1)
+	$(if $(ORACLE_BASE),,$(error give the program that is right: make oracle ORACLE_BASE=/path/to/svmstream))
+	@DATA=$(DATA) $(PYTHON) tests/oracle $(ORACLE_BASE) $(BUILD)/svmstream $(ORACLE_FLAGS)
+
 metrics: ## figures of the source: function lengths, nesting, layers, exports
 	$(SUBMAKE) all libs
 	@$(PYTHON) tests/metrics $(BUILD)
 
-.PHONY: tests warned warnings test-run test asan tsan fuzz-targets fuzz fuzz-afl coverage metrics
+.PHONY: tests warned warnings test-run test asan tsan fuzz-targets fuzz fuzz-afl coverage oracle metrics

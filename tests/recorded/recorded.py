@@ -8,6 +8,7 @@ in $SVMSTREAM, through its command line and its sockets alone, and returns the s
 Bits depend on the instruction set, so every scene is played with the plain kernels of svmstream, OpenBLAS and libm (`PLAIN`), which every
 x86-64 machine has. Texts for people may be improved: of them the numbers, fingerprints and file names are compared, of an error its code.
 """
+import functools
 import gzip
 import hashlib
 import json
@@ -47,7 +48,6 @@ EXEMPT = {
     "journal_age", "journal_bytes", "journal_records", "journal_undurable", "checkpoint_age", "checkpoints", "latency_p50", "latency_p99", "turn_mean", "turn_max",
     "in", "out", "ctl", "state.dir", "error", "reason", "refit_error", "novelty_error", "connections",
 }
-MASK = re.compile(r'"(%s)": ?("(?:[^"\\]|\\.)*"|[^][{},"]+)|"(version)": ?"[^"]*"' % "|".join(map(re.escape, sorted(EXEMPT))))
 # Results that go on from a checkpoint: another version of the program makes the model from its samples again, in other coordinates.
 CHECKPOINT = "from a checkpoint: "
 # The other kernels fuse operations as the compiler likes.
@@ -109,9 +109,14 @@ def tokens(text):
     return TOKEN.findall("\n".join(l for l in text.splitlines() if "/s" not in l))
 
 
-def masked(text):
+@functools.lru_cache
+def mask(exempt):
+    return re.compile(r'"(%s)": ?("(?:[^"\\]|\\.)*"|[^][{},"]+)|"(version)": ?"[^"]*"' % "|".join(map(re.escape, sorted(exempt))))
+
+
+def masked(text, exempt=frozenset(EXEMPT)):
     """JSON without the values of what is exempt, else as it was printed."""
-    return MASK.sub(lambda m: '"%s":null' % (m.group(1) or m.group(3)), text)
+    return mask(exempt).sub(lambda m: '"%s":null' % (m.group(1) or m.group(3)), text)
 
 
 def fields(content, exempt=EXEMPT):
@@ -132,12 +137,12 @@ def fields(content, exempt=EXEMPT):
     return pairs
 
 
-def reply_fields(content):
+def reply_fields(content, exempt=EXEMPT):
     """Of `config` and `model` the map inside is looked at as well."""
-    pairs = fields(content)
+    pairs = fields(content, exempt)
     for pair in pairs if isinstance(pairs, list) else []:
         if pair[0] in ("config", "model") and pair[1] and pair[1][:1] in ("8", "d"):
-            pair[1] = fields(bytes.fromhex(pair[1]))
+            pair[1] = fields(bytes.fromhex(pair[1]), exempt)
     found = dict((p[0], p[1]) for p in pairs)
     if found.get("version") and "uptime" in found:  # of the program, not of a model
         pairs[[p[0] for p in pairs].index("version")][1] = None
