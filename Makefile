@@ -29,7 +29,7 @@ LDLIBS_LIB   = -lmsgpackc -lz -lxxhash -llapacke -lopenblas -lm
 LDLIBS_ALL   = -lzmq -lyaml -llmdb $(LDLIBS_LIB) -lpthread
 
 LIB_SRC := $(wildcard $(addprefix src/,$(addsuffix /*.c,base linalg data features model prior window learner solver solver/papers novelty wire formats store))) $(wildcard src/client/outbox*.c)
-APP_SRC := $(filter-out src/client/outbox%,$(wildcard $(addprefix src/,$(addsuffix /*.c,config stats judges alerts bank refit stages fleet engine keyed state net client server report manual cli))))
+APP_SRC := $(filter-out src/client/outbox%,$(wildcard $(addprefix src/,$(addsuffix /*.c,config stats judges alerts bank refit stages engine fleet state net client server report manual cli))))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 APP_OBJ := $(APP_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/manual/pages.o
 MQTT_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard adapters/mqtt/*.c))

@@ -28,7 +28,6 @@ svs_code svi_novelty_stage_options(const struct svi_settings *s, int d, struct s
         .clear = s->alert_clear,
         .confirm = (int)(s->novelty_confirm + s->novelty_lags - 1), /* one odd value lasts that long */
         .persist = s->novelty_persist,
-        .rules = s->novelty_rules,
         .d = d};
     return svi_settings_novelty(s, &o->model, err);
 }
@@ -81,8 +80,6 @@ svs_code svi_novelty_stage_use_rooms(struct svi_novelty_stage *s, struct svi_nov
     if (!s->on || !s->rooms_of_thread || s->rooms_of_thread == rooms)
         return SVS_OK;
     svs_code code = s->detector ? svi_detector_use_room(s->detector, &rooms->detector, err) : SVS_OK;
-    if (code == SVS_OK && s->sensors)
-        code = svi_sensors_use_room(s->sensors, &rooms->sensors, err);
     if (code == SVS_OK)
         svi_novelty_stage_share_rooms(s, rooms);
     return code;
@@ -91,13 +88,10 @@ svs_code svi_novelty_stage_use_rooms(struct svi_novelty_stage *s, struct svi_nov
 void svi_novelty_stage_rest(struct svi_novelty_stage *s) {
     if (s->rooms_of_thread && s->detector)
         svi_detector_rest(s->detector);
-    if (s->rooms_of_thread && s->sensors)
-        svi_sensors_rest(s->sensors);
 }
 
 void svi_novelty_rooms_clear(struct svi_novelty_rooms *rooms) {
     svi_shared_room_clear(&rooms->detector);
-    svi_shared_room_clear(&rooms->sensors);
 }
 
 svs_code svi_novelty_stage_make_room(const struct svi_novelty_stage *s, const struct svi_settings *settings,
@@ -222,11 +216,6 @@ static int room_for(const struct svi_message *m, int most) {
     return room < most ? room : most;
 }
 
-static svi_sensors *novelty_stage_new_sensors(const struct svi_novelty_stage *s, int d, svs_error *err) {
-    return s->rooms_of_thread ? svi_sensors_new_in(&s->rooms_of_thread->sensors, d, s->with_context, err)
-                              : svi_sensors_new(d, s->with_context, err);
-}
-
 /* The judges of the sensors have the columns of the stream and no room for more, so that they say the same in
  * whatever form rows come. Too many columns: there are none. */
 static svs_code novelty_stage_sensors(struct svi_novelty_stage *s, int d, svs_error *err) {
@@ -239,7 +228,8 @@ static svs_code novelty_stage_sensors(struct svi_novelty_stage *s, int d, svs_er
         return SVS_OK;
     }
     svi_sensors *sensors =
-        s->sensors ? svi_sensors_widened(s->sensors, d, err) : novelty_stage_new_sensors(s, d, err);
+        s->sensors ? svi_sensors_widened(s->sensors, d, err)
+                   : svi_sensors_new(d, s->with_context, s->rooms_of_thread, err);
     if (!sensors)
         return SVS_NO_MEMORY;
     for (int j = 0; !s->sensors && s->detector && j < d && j < s->rows.d; j++)
@@ -452,16 +442,6 @@ void svi_novelty_stage_archive(struct svi_archive *a, struct svi_novelty_stage *
     svi_detector_archive(a, s->detector);
 }
 
-void svi_novelty_stage_range_archive(struct svi_archive *a, struct svi_novelty_stage *s) {
-    if (s->on && s->detector)
-        svi_detector_range_archive(a, s->detector);
-}
-
-void svi_novelty_stage_range_rebuild(struct svi_novelty_stage *s) {
-    if (s->on && s->detector)
-        svi_detector_range_rebuild(s->detector);
-}
-
 bool svi_novelty_stage_has_desk(const struct svi_novelty_stage *s) {
     return s->lags > 0 && svi_desk_works(&s->desk);
 }
@@ -490,13 +470,13 @@ void svi_novelty_stage_judges_archive(struct svi_archive *a, struct svi_novelty_
         return;
     }
     if (!s->sensors)
-        s->sensors = novelty_stage_new_sensors(s, columns, a->err);
+        s->sensors = svi_sensors_new(columns, s->with_context, s->rooms_of_thread, a->err);
     if (s->sensors)
         svi_sensors_archive(a, s->sensors);
 }
 
 svs_code svi_novelty_stage_reserve_context(struct svi_novelty_stage *s, svs_error *err) {
-    return s->sensors ? svi_sensors_reserve(s->sensors, err) : SVS_OK;
+    return s->sensors ? svi_sensors_reserve_context(s->sensors, err) : SVS_OK;
 }
 
 double svi_novelty_stage_lean_memory(const struct svi_settings *s, int d, int contexts) {
@@ -510,7 +490,7 @@ double svi_novelty_stage_lean_memory(const struct svi_settings *s, int d, int co
     o.shared = &room;
     const bool desk = strcmp(s->alert_budget, "none") != 0;
     const double sensors =
-        desk && d >= 1 && d <= SVI_SENSORS_MAX ? svi_sensors_lean_memory(d, contexts, s->context[0]) : 0;
+        desk && d >= 1 && d <= SVI_SENSORS_MAX ? svi_sensors_memory(d, contexts, true) : 0;
     return sizeof(struct svi_novelty_stage) + svi_detector_memory(&o) + sensors +
            (desk ? svi_row_judges_memory() + svi_budget_memory() : 0) +
            sizeof(double) * (2 * columns + d + s->novelty_lags * (double)d);
@@ -523,7 +503,7 @@ double svi_novelty_stage_memory(const struct svi_settings *s, int d) {
         svi_novelty_stage_options(s, (int)columns, &o, NULL) != SVS_OK)
         return 0;
     const double sensors = strcmp(s->alert_budget, "none") != 0 && d >= 1 && d <= SVI_SENSORS_MAX
-                               ? svi_sensors_memory(d, s->context[0])
+                               ? svi_sensors_memory(d, s->context[0] ? SVI_CONTEXT_COLUMNS : 0, false)
                                : 0;
     return svi_detector_memory(&o) + svi_verdicts_memory((int)columns) + sensors +
            sizeof(double) * (3 * columns + d);

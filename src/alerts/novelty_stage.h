@@ -39,7 +39,7 @@ struct svi_novelty_said {
 
 /* Where those who judge samples work, of one thread: each keeps there what it needs within a sample. */
 struct svi_novelty_rooms {
-    struct svi_shared_room detector, sensors;
+    struct svi_shared_room detector;
 };
 
 struct svi_novelty_stage {
@@ -117,11 +117,6 @@ svs_code svi_novelty_stage_verdict(struct svi_novelty_stage *s, int64_t number, 
 /* What the desk holds: only where there is a budget. */
 bool svi_novelty_stage_has_desk(const struct svi_novelty_stage *s);
 void svi_novelty_stage_desk_archive(struct svi_archive *a, struct svi_novelty_stage *s);
-
-/* What features have shown at all: after the rest, and absent from what was kept before there was such a
- * thing. */
-void svi_novelty_stage_range_archive(struct svi_archive *a, struct svi_novelty_stage *s);
-void svi_novelty_stage_range_rebuild(struct svi_novelty_stage *s);
 
 /* With a desk: the judges beside the detector. */
 void svi_novelty_stage_judges_archive(struct svi_archive *a, struct svi_novelty_stage *s);

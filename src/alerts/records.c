@@ -3,16 +3,12 @@
  * what is above it is held against the tail of the upper half of these numbers (records_fit, records_excess),
  * which is fitted only then.
  *
- * Memory, the tail, what counts as seen, blocks, the archive: in this order.
+ * The tail, what counts as seen, blocks: in this order.
  */
 #include "alerts/records.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/alloc.h"
-#include "base/fail.h"
 #include "base/statistics.h"
 
 #define FIRST_LENGTH 8 /* rows of the first blocks */
@@ -23,50 +19,6 @@
 #define DOUBLINGS    24 /* of the largest excess, within which a bound lies */
 #define TOGETHER     32
 #define HALVINGS     12
-
-/* ---- memory */
-
-svs_code svi_records_reserve(struct svi_records *r, int from, int to, int width, svs_error *err) {
-    struct svi_records fresh = {.width = width};
-    double *block =
-        svi_alloc_plain_array((size_t)to * (size_t)(SVI_RECORD_PARTS + width), sizeof *fresh.blocks);
-    if (!block)
-        return svi_fail_memory(err, "the rules of the features");
-    for (int k = 0; k < SVI_RECORD_PARTS; k++) {
-        fresh.of[k] = block + (size_t)k * (size_t)to;
-        if (from > 0)
-            memcpy(fresh.of[k], r->of[k], (size_t)from * sizeof *block);
-    }
-    fresh.blocks = block + (size_t)SVI_RECORD_PARTS * (size_t)to;
-    for (int j = 0; j < from; j++) {
-        double *blocks = fresh.blocks + (size_t)j * (size_t)width;
-        const int kept = r->width < width ? r->width : width;
-        memcpy(blocks, r->blocks + (size_t)j * (size_t)r->width, (size_t)kept * sizeof *block);
-        for (int b = kept; b < width; b++)
-            blocks[b] = -INFINITY;
-    }
-    for (int j = from; j < to; j++)
-        svi_records_begin(&fresh, j);
-    svi_records_clear(r);
-    *r = fresh;
-    return SVS_OK;
-}
-
-void svi_records_clear(struct svi_records *r) {
-    svi_free(r->of[0]);
-    *r = (struct svi_records){0};
-}
-
-void svi_records_begin(struct svi_records *r, int series) {
-    for (int k = 0; k < SVI_RECORD_PARTS; k++)
-        r->of[k][series] = -INFINITY;
-    for (int b = 0; b < r->width; b++)
-        r->blocks[series * r->width + b] = -INFINITY;
-}
-
-double svi_records_memory(int series, int width) {
-    return (double)series * (SVI_RECORD_PARTS + width) * sizeof(double);
-}
 
 /* ---- the tail */
 
@@ -125,6 +77,10 @@ static double records_excess(const struct records_tail *t, double largest, doubl
     return largest * exp2(high);
 }
 
+static double *records_blocks(const struct svi_records *r, int series) {
+    return r->blocks + (size_t)series * (size_t)r->width;
+}
+
 double svi_records_bound(const struct svi_records *r, const struct svi_records_clock *c, int series,
                          int all) {
     double of[SVI_RECORDS_BLOCKS];
@@ -132,7 +88,7 @@ double svi_records_bound(const struct svi_records *r, const struct svi_records_c
     double largest = 0;
     int m = 0, k = 0;
     for (int b = 0; b < c->blocks; b++) {
-        of[m] = r->blocks[series * r->width + b];
+        of[m] = records_blocks(r, series)[b];
         m += of[m] > -INFINITY;
     }
     if (m < SVI_RECORDS_LEAST || all < 1)
@@ -154,13 +110,13 @@ double svi_records_bound(const struct svi_records *r, const struct svi_records_c
 }
 
 void svi_records_take(struct svi_records *r, int series, double v) {
-    if (v > r->of[SVI_RECORD_NOW][series])
-        r->of[SVI_RECORD_NOW][series] = v;
-    r->of[SVI_RECORD_CHECK][series] = svi_records_most(r, series);
+    if (v > r->now[series])
+        r->now[series] = v;
+    r->check[series] = svi_records_most(r, series);
 }
 
 void svi_records_told(struct svi_records *r, int series, double v) {
-    double *suspect = &r->of[SVI_RECORD_SUSPECT][series];
+    double *suspect = &r->suspect[series];
     const double twice = v < *suspect ? v : *suspect;
     *suspect = v > *suspect ? v : *suspect;
     if (twice > svi_records_most(r, series))
@@ -168,7 +124,7 @@ void svi_records_told(struct svi_records *r, int series, double v) {
 }
 
 void svi_records_settle(struct svi_records *r, const struct svi_records_clock *c, int series, double v) {
-    double *block = r->blocks + (size_t)series * (size_t)r->width;
+    double *block = records_blocks(r, series);
     for (int b = 0; b < c->blocks; b += 2)
         if (block[b] > -INFINITY && v > block[b])
             block[b] = v;
@@ -177,16 +133,15 @@ void svi_records_settle(struct svi_records *r, const struct svi_records_clock *c
 
 /* ---- blocks */
 
-void svi_records_end_block(struct svi_records *r, const struct svi_records_clock *c, int series) {
-    double *most = r->of[SVI_RECORD_MOST], *now = r->of[SVI_RECORD_NOW];
+void svi_records_end_block(struct svi_records *r, const struct svi_records_clock *c, int first, int count) {
     const bool full = c->blocks + 1 == SVI_RECORDS_BLOCKS, renew = (c->blocks + 1) % RENEW == 0;
-    for (int j = 0; j < series; j++) {
-        double *block = r->blocks + (size_t)j * (size_t)r->width;
-        block[c->blocks] = now[j];
-        most[j] = now[j] > most[j] ? now[j] : most[j];
-        now[j] = -INFINITY;
+    for (int j = first; j < first + count; j++) {
+        double *block = records_blocks(r, j), *most = &r->most[j], *now = &r->now[j];
+        block[c->blocks] = *now;
+        *most = *now > *most ? *now : *most;
+        *now = -INFINITY;
         if (renew)
-            r->of[SVI_RECORD_CHECK][j] = most[j];
+            r->check[j] = *most;
         for (int b = 0; full && b < SVI_RECORDS_BLOCKS / 2; b++)
             block[b] = block[2 * b] > block[2 * b + 1] ? block[2 * b] : block[2 * b + 1];
     }
@@ -205,17 +160,6 @@ void svi_records_clock_turn(struct svi_records_clock *c) {
 }
 
 /* ---- archive */
-
-void svi_records_archive(struct svi_archive *a, const char *name, struct svi_records *r, int series,
-                         int blocks) {
-    char key[SVI_KEY_MAX];
-    for (int k = 0; k < SVI_RECORD_PARTS; k++)
-        svi_archive_doubles(a, svi_archive_key(key, name, k), r->of[k], series);
-    for (int j = 0; blocks < r->width && j < series; j++)
-        svi_archive_doubles(a, name, r->blocks + (size_t)j * (size_t)r->width, blocks);
-    if (blocks == r->width)
-        svi_archive_doubles(a, name, r->blocks, (int64_t)series * blocks);
-}
 
 void svi_records_clock_archive(struct svi_archive *a, struct svi_records_clock *c) {
     svi_archive_int(a, "blocks", &c->blocks, 0, SVI_RECORDS_BLOCKS - 1);

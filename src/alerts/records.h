@@ -37,19 +37,14 @@
 #define SVI_RECORDS_LEAST  64
 #define SVI_RECORDS_SHARE  0.1
 
-/* The parts of one series, `room` values each. */
-enum svi_record_part {
-    SVI_RECORD_MOST,    /* the highest in complete blocks, or taken as seen; -INFINITY: none */
-    SVI_RECORD_NOW,     /* the highest in the block at hand */
-    SVI_RECORD_CHECK,   /* what is above it is to be looked at */
-    SVI_RECORD_SUSPECT, /* the highest that was told and is not taken as seen */
-    SVI_RECORD_PARTS
-};
-
+/* Arrays of series, which their owner holds in a table of his own; all begin with -INFINITY. */
 struct svi_records {
-    double *of[SVI_RECORD_PARTS];
-    double *blocks; /* `width` of each series; -INFINITY: it had no value then */
-    int width;      /* SVI_RECORDS_BLOCKS, or as many as there were so far and some more */
+    double *most;    /* the highest in complete blocks, or taken as seen; -INFINITY: none */
+    double *now;     /* the highest in the block at hand */
+    double *check;   /* what is above it is to be looked at */
+    double *suspect; /* the highest that was told and is not taken as seen */
+    double *blocks;  /* `width` of each series; -INFINITY: it had no value then */
+    int width;       /* room for the blocks that there are and the one at hand; SVI_RECORDS_BLOCKS at most */
 };
 
 /* Where the block at hand stands, the same for all series. */
@@ -58,19 +53,12 @@ struct svi_records_clock {
     int64_t length, since; /* rows of a block; of the one at hand so far */
 };
 
-/* Room for `to` series, of which the first `from` are as they were, and `width` blocks of each, no fewer than
- * there are; *r stays as it is when it fails. SVS_NO_MEMORY. */
-svs_code svi_records_reserve(struct svi_records *r, int from, int to, int width, svs_error *err);
-void svi_records_clear(struct svi_records *r);
-void svi_records_begin(struct svi_records *r, int series); /* as one that has shown nothing */
-double svi_records_memory(int series, int width);
-
 /* What is reported a series: above this. INFINITY: nothing. all: series that share the false ones. */
 double svi_records_bound(const struct svi_records *r, const struct svi_records_clock *c, int series, int all);
 
 /* The record so far; -INFINITY: none. */
 static inline double svi_records_most(const struct svi_records *r, int series) {
-    const double most = r->of[SVI_RECORD_MOST][series], now = r->of[SVI_RECORD_NOW][series];
+    const double most = r->most[series], now = r->now[series];
     return now > most ? now : most;
 }
 
@@ -83,8 +71,8 @@ void svi_records_settle(struct svi_records *r, const struct svi_records_clock *c
 /* What was told has ended: what came twice so high counts as seen. */
 void svi_records_told(struct svi_records *r, int series, double v);
 
-/* The row was the last of a block: `series` of them begin the next one; the clock has not moved yet. */
-void svi_records_end_block(struct svi_records *r, const struct svi_records_clock *c, int series);
+/* The row was the last of a block: `count` series begin the next one; the clock has not moved yet. */
+void svi_records_end_block(struct svi_records *r, const struct svi_records_clock *c, int first, int count);
 
 /* One row more. True: it is the last of its block: svi_records_end_block for all, then
  * svi_records_clock_turn. */
@@ -94,9 +82,6 @@ static inline bool svi_records_clock_row(struct svi_records_clock *c) {
 void svi_records_clock_begin(struct svi_records_clock *c);
 void svi_records_clock_turn(struct svi_records_clock *c);
 
-/* blocks: that many of each series. */
-void svi_records_archive(struct svi_archive *a, const char *name, struct svi_records *r, int series,
-                         int blocks);
 void svi_records_clock_archive(struct svi_archive *a, struct svi_records_clock *c);
 
 #endif

@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/arrays.h"
 #include "base/fail.h"
 
 #define STUCK_ROWS    16
@@ -32,7 +33,83 @@
 #define COUNT_MOST    (INT64_MAX / 4)
 #define ALERTS        (SVI_RULES * SVI_RULES_ALERTS)
 
+/* ---- what they consist of */
+
+enum side { UP, DOWN, STEP, SIDES }; /* of the records; STEP: there only for the rule `rate` */
+enum { COLUMNS, BLOCKS, PARTS, DIMS };
+
+#define ROW(member, called, unused, ...)                                                                     \
+    SVI_ARRAY_WITH(struct svi_rules, member, called, SVI_ARRAY_ANY, unused, __VA_ARGS__)
+#define A_COLUMN SVI_AXIS(COLUMNS)
+#define A_SIDE   SVI_AXIS(PARTS), SVI_AXIS(COLUMNS)
+
+static const struct svi_array arrays[] = {
+    ROW(low, "low", -INFINITY, A_COLUMN),
+    ROW(high, "high", INFINITY, A_COLUMN),
+    ROW(last, "last", NAN, A_COLUMN),
+    ROW(changed_at, "changed at", 0, A_COLUMN),
+    ROW(run, "run", 0, A_COLUMN),
+    ROW(longest, "longest", 0, A_COLUMN),
+    ROW(patient, "patient", INFINITY, A_COLUMN),
+    ROW(runs, "runs", 0, A_COLUMN),
+    ROW(reported_run, "reported run", 0, A_COLUMN),
+    ROW(values, "values", 0, A_COLUMN),
+    ROW(born, "born", 0, A_COLUMN),
+    ROW(gap, "gap", 0, A_COLUMN),
+    ROW(longest_gap, "longest gap", 0, A_COLUMN),
+    ROW(reported_gap, "reported gap", 0, A_COLUMN),
+    ROW(gone, "gone", 0, A_COLUMN),
+    ROW(records.most, "most", -INFINITY, A_SIDE),
+    ROW(records.now, "now", -INFINITY, A_SIDE),
+    ROW(records.check, "check", -INFINITY, A_SIDE),
+    ROW(records.suspect, "suspect", -INFINITY, A_SIDE),
+    ROW(records.blocks, "blocks", -INFINITY, A_SIDE, SVI_AXIS(BLOCKS)),
+    ROW(row, NULL, 0, A_COLUMN),
+    ROW(kind, "kinds", 0, A_COLUMN),
+    ROW(told, NULL, 0, A_COLUMN),
+    ROW(gaps, NULL, 0, A_COLUMN),
+};
+static const struct svi_arrays rules_arrays = SVI_ARRAYS(arrays, "the rules of the features");
+
+struct rules_dims {
+    int32_t of[DIMS];
+};
+
+static struct rules_dims rules_dims(const struct svi_rules *r) {
+    return (struct rules_dims){{r->room, r->records.width, r->sides}};
+}
+
+/* Of `room` columns or a few more. Rules that grow have blocks for the next rows and the sides that are
+ * needed, the others all that there may be. */
+static struct rules_dims rules_dims_for(const struct svi_rules *r, int room, int sides) {
+    int columns = 16;
+    if (r->grows)
+        return (struct rules_dims){{room, r->clock.blocks / 4 * 4 + 4, sides}};
+    while (columns < room)
+        columns *= 2;
+    return (struct rules_dims){
+        {columns < SVI_RULES_FEATURES ? columns : SVI_RULES_FEATURES, SVI_RECORDS_BLOCKS, SIDES}};
+}
+
+static svs_code rules_resize(struct svi_rules *r, struct rules_dims to, svs_error *err) {
+    const struct rules_dims from = rules_dims(r);
+    if (memcmp(&from, &to, sizeof to) == 0)
+        return SVS_OK;
+    const svs_code code = svi_arrays_resize(&rules_arrays, r, from.of, to.of, err);
+    if (code == SVS_OK) {
+        r->room = to.of[COLUMNS];
+        r->records.width = to.of[BLOCKS];
+        r->sides = to.of[PARTS];
+    }
+    return code;
+}
+
 /* ---- life */
+
+void svi_rules_drop_alerts(struct svi_rules *r) {
+    if (r->alerts)
+        memset(r->alerts, 0, ALERTS * sizeof *r->alerts);
+}
 
 static void rules_forget(struct svi_rules *r) {
     svi_records_clock_begin(&r->clock);
@@ -41,90 +118,27 @@ static void rules_forget(struct svi_rules *r) {
     r->first = r->time = r->gap_count = 0;
     r->arrived = r->spent = r->pause = r->silence = 0;
     r->waits = r->left_out = false;
-    if (r->alerts)
-        memset(r->alerts, 0, ALERTS * sizeof *r->alerts);
+    svi_rules_drop_alerts(r);
 }
 
-void svi_rules_init(struct svi_rules *r) {
-    *r = (struct svi_rules){0};
+void svi_rules_init(struct svi_rules *r, bool grows) {
+    *r = (struct svi_rules){.grows = grows};
     rules_forget(r);
 }
 
-void svi_rules_init_lean(struct svi_rules *r) {
-    svi_rules_init(r);
-    r->lean = true;
-}
-
-void svi_rules_drop_alerts(struct svi_rules *r) {
-    if (r->alerts)
-        memset(r->alerts, 0, ALERTS * sizeof *r->alerts);
-}
-
-static void rules_free(struct svi_rules *r) {
-    svi_free(r->of[0]);
-    svi_free(r->kind);
+static void rules_free_open(struct svi_rules *r) {
     svi_free(r->open);
     svi_free(r->alerts);
-    r->alerts = NULL;
-    svi_records_clear(&r->up);
-    svi_records_clear(&r->down);
-    svi_records_clear(&r->steps);
-    memset(r->of, 0, sizeof r->of);
-    r->row = NULL;
-    r->kind = r->told = r->gaps = NULL;
     r->open = NULL;
-    r->room = r->open_room = 0;
+    r->alerts = NULL;
+    r->open_room = 0;
 }
 
 void svi_rules_clear(struct svi_rules *r) {
-    rules_free(r);
+    svi_arrays_free(&rules_arrays, r);
+    rules_free_open(r);
+    r->room = r->records.width = r->sides = 0;
     rules_forget(r);
-}
-
-static void rules_begin_column(struct svi_rules *r, int j) {
-    for (int k = 0; k < SVI_RULES_PARTS; k++)
-        r->of[k][j] = 0;
-    r->of[SVI_RULES_LAST][j] = NAN;
-    r->of[SVI_RULES_LOW][j] = -INFINITY;
-    r->of[SVI_RULES_HIGH][j] = r->of[SVI_RULES_PATIENT][j] = INFINITY;
-    r->of[SVI_RULES_BORN][j] = (double)r->rows;
-    r->kind[j] = r->told[j] = 0;
-}
-
-/* Into *fresh, which has room for it. */
-static void rules_move(struct svi_rules *r, struct svi_rules *fresh, int room) {
-    double *const block = fresh->of[0];
-    for (int k = 0; k < SVI_RULES_PARTS; k++) {
-        fresh->of[k] = block + (size_t)k * (size_t)room;
-        if (r->room > 0)
-            memcpy(fresh->of[k], r->of[k], (size_t)r->room * sizeof *block);
-    }
-    fresh->row = block + (size_t)SVI_RULES_PARTS * (size_t)room;
-    fresh->told = fresh->kind + room;
-    r->gaps = fresh->told + room;
-    if (r->room > 0) {
-        memcpy(fresh->kind, r->kind, (size_t)r->room);
-        memcpy(fresh->told, r->told, (size_t)r->room);
-    }
-    svi_free(r->of[0]);
-    svi_free(r->kind);
-    const int before = r->room;
-    memcpy(r->of, fresh->of, sizeof r->of);
-    r->row = fresh->row;
-    r->kind = fresh->kind;
-    r->told = fresh->told;
-    r->room = room;
-    for (int j = before; j < room; j++)
-        rules_begin_column(r, j);
-}
-
-static int rules_room(const struct svi_rules *r, int d) {
-    int room = 16;
-    if (r->lean)
-        return d;
-    while (room < d)
-        room *= 2;
-    return room < SVI_RULES_FEATURES ? room : SVI_RULES_FEATURES;
 }
 
 /* Room for that many members, and for alerts. */
@@ -151,94 +165,56 @@ static bool rules_none_open(const struct svi_rules *r) {
     return none;
 }
 
-/* Blocks that records have room for, and are to have. */
-static int rules_width(const struct svi_rules *r) {
-    const int wanted = (r->clock.blocks + 1 + 3) / 4 * 4;
-    if (!r->lean || wanted > SVI_RECORDS_BLOCKS)
-        return SVI_RECORDS_BLOCKS;
-    return wanted > r->up.width ? wanted : r->up.width;
-}
-
-/* The records of the columns that are there already are only moved; those beyond begin. */
-static svs_code rules_reserve_records(struct svi_rules *r, int room, int width, svs_error *err) {
-    const bool steps = !r->lean || r->o.on[SVI_RULE_RATE] || r->steps.blocks;
-    svs_code code = svi_records_reserve(&r->up, r->up.blocks ? r->room : 0, room, width, err);
-    if (code == SVS_OK)
-        code = svi_records_reserve(&r->down, r->down.blocks ? r->room : 0, room, width, err);
-    if (code == SVS_OK && steps)
-        code = svi_records_reserve(&r->steps, r->steps.blocks ? r->room : 0, room, width, err);
-    return code;
-}
-
-/* Room for more rows of the columns that there are. */
-static svs_code rules_reserve_rows(struct svi_rules *r, svs_error *err) {
-    if (!r->lean)
-        return SVS_OK;
-    if (r->alerts && rules_none_open(r)) {
-        svi_free(r->alerts);
-        svi_free(r->open);
-        r->alerts = NULL;
-        r->open = NULL;
-        r->open_room = 0;
-    }
-    const int width = rules_width(r);
-    const bool steps = r->steps.blocks ? width <= r->steps.width : !r->o.on[SVI_RULE_RATE];
-    const bool fits = width <= r->up.width && width <= r->down.width && steps;
-    return fits ? SVS_OK : rules_reserve_records(r, r->room, width, err);
+/* Of all rules of so many columns, and of the stream. */
+static int rules_most_members(int columns) {
+    return columns * SVI_RULES + 1;
 }
 
 svs_code svi_rules_reserve(struct svi_rules *r, int d, svs_error *err) {
-    struct svi_rules fresh = {0};
-    const int wanted = d < SVI_RULES_FEATURES ? d : SVI_RULES_FEATURES, room = rules_room(r, wanted);
-    if (!r->any || room < 1)
+    const int wanted = d < SVI_RULES_FEATURES ? d : SVI_RULES_FEATURES;
+    const int sides = r->o.on[SVI_RULE_RATE] || r->sides == SIDES ? SIDES : STEP;
+    const struct rules_dims to = rules_dims_for(r, wanted > r->room ? wanted : r->room, sides);
+    if (!r->any || to.of[COLUMNS] < 1)
         return SVS_OK;
-    if (wanted <= r->room && r->room > 0)
-        return rules_reserve_rows(r, err);
-    fresh.of[0] = svi_alloc_plain_array((size_t)room * (SVI_RULES_PARTS + 1), sizeof *fresh.row);
-    fresh.kind = svi_alloc_plain(3 * (size_t)room);
-    svs_code code = fresh.of[0] && fresh.kind && (r->lean || rules_open_room(r, room * SVI_RULES + 1))
-                        ? rules_reserve_records(r, room, rules_width(r), err)
-                        : svi_fail_memory(err, "the rules of the features");
-    if (code == SVS_OK) {
-        rules_move(r, &fresh, room);
-        return SVS_OK;
-    }
-    svi_free(fresh.of[0]);
-    svi_free(fresh.kind);
-    return code;
+    if (r->grows && r->alerts && rules_none_open(r))
+        rules_free_open(r);
+    if (!r->grows && !rules_open_room(r, rules_most_members(to.of[COLUMNS])))
+        return svi_fail_memory(err, rules_arrays.what);
+    return rules_resize(r, to, err);
+}
+
+static double rules_bytes(struct rules_dims dims, int members, bool alerts) {
+    return (double)svi_arrays_bytes(&rules_arrays, dims.of) +
+           members * (double)sizeof(struct svi_rules_member) +
+           (alerts ? ALERTS * (double)sizeof(struct svi_rules_alert) : 0);
 }
 
 double svi_rules_bytes(const struct svi_rules *r) {
-    return (double)r->room * ((SVI_RULES_PARTS + 1) * sizeof(double) + 3) +
-           r->open_room * (double)sizeof(struct svi_rules_member) +
-           (r->alerts ? ALERTS * (double)sizeof *r->alerts : 0) +
-           (2 + (r->steps.blocks != NULL)) * svi_records_memory(r->room, r->up.width);
+    return rules_bytes(rules_dims(r), r->open_room, r->alerts);
 }
 
 double svi_rules_memory(const struct svi_settings *s, int d) {
-    struct svi_rules r = {.lean = svi_settings_keyed(s)};
+    struct svi_rules r;
+    svi_rules_init(&r, svi_settings_keyed(s));
     svi_rules_configure(&r, s);
-    const int room = rules_room(&r, d < SVI_RULES_FEATURES ? d : SVI_RULES_FEATURES);
-    if (!r.any)
-        return 0;
-    const double open =
-        ALERTS * (double)sizeof *r.alerts + (room * SVI_RULES + 1) * sizeof(struct svi_rules_member);
-    return (double)room * ((SVI_RULES_PARTS + 1) * sizeof(double) + 3) + (r.lean ? 0 : open) +
-           (r.lean && !r.o.on[SVI_RULE_RATE] ? 2 : 3) * svi_records_memory(room, SVI_RECORDS_BLOCKS);
+    r.clock.blocks = SVI_RECORDS_BLOCKS - 1;
+    const int sides = r.o.on[SVI_RULE_RATE] ? SIDES : STEP;
+    const struct rules_dims most = rules_dims_for(&r, d < SVI_RULES_FEATURES ? d : SVI_RULES_FEATURES, sides);
+    return r.any ? rules_bytes(most, r.grows ? 0 : rules_most_members(most.of[COLUMNS]), !r.grows) : 0;
 }
 
 /* ---- columns */
 
 void svi_rules_bind(struct svi_rules *r, int feature, int kind, double low, double high) {
     r->kind[feature] = (uint8_t)kind;
-    r->of[SVI_RULES_LOW][feature] = kind & SVI_RULES_LIMITED ? low : -INFINITY;
-    r->of[SVI_RULES_HIGH][feature] = kind & SVI_RULES_LIMITED ? high : INFINITY;
+    r->low[feature] = kind & SVI_RULES_LIMITED ? low : -INFINITY;
+    r->high[feature] = kind & SVI_RULES_LIMITED ? high : INFINITY;
 }
 
 void svi_rules_bound(struct svi_rules *r, int d) {
     d = d < SVI_RULES_FEATURES ? d : SVI_RULES_FEATURES;
     for (int j = r->d; j < d; j++)
-        r->of[SVI_RULES_BORN][j] = (double)r->rows;
+        r->born[j] = (double)r->rows;
     r->d = d;
     r->judged = 0;
     for (int j = 0; j < r->d; j++)
@@ -250,6 +226,20 @@ static struct svi_rules_member *rules_member(const struct svi_rules *r, int rule
         if (r->open[i].rule == rule && r->open[i].feature == feature)
             return &r->open[i];
     return NULL;
+}
+
+/* The series of a column on a side. */
+static int rules_at(const struct svi_rules *r, enum side side, int j) {
+    return (int)side * r->room + j;
+}
+
+static double rules_most(const struct svi_rules *r, enum side side, int j) {
+    return svi_records_most(&r->records, rules_at(r, side, j));
+}
+
+/* Whether steps are looked at; room for them comes with a row. */
+static bool rules_has_steps(const struct svi_rules *r) {
+    return r->o.on[SVI_RULE_RATE] && r->sides == SIDES;
 }
 
 static bool rules_told(const struct svi_rules *r, int rule, int feature) {
@@ -281,13 +271,10 @@ void svi_rules_renew(struct svi_rules *r, int feature) {
         if (m)
             rules_leave(r, m);
     }
-    const int kind = r->kind[feature];
-    rules_begin_column(r, feature);
-    r->kind[feature] = (uint8_t)kind;
-    svi_records_begin(&r->up, feature);
-    svi_records_begin(&r->down, feature);
-    if (r->steps.blocks)
-        svi_records_begin(&r->steps, feature);
+    const uint8_t kind = r->kind[feature];
+    svi_arrays_forget(&rules_arrays, r, rules_dims(r).of, COLUMNS, feature);
+    r->born[feature] = (double)r->rows;
+    r->kind[feature] = kind;
 }
 
 void svi_rules_configure(struct svi_rules *r, const struct svi_settings *s) {
@@ -380,8 +367,8 @@ static bool rules_is_well(struct svi_rules_member *m, double time) {
 /* ---- stuck and absent: how long is longer than ever */
 
 static double rules_patience(const struct svi_rules *r, int j) {
-    const double runs = r->of[SVI_RULES_RUNS][j], longest = r->of[SVI_RULES_LONGEST][j];
-    const double values = r->of[SVI_RULES_VALUES][j];
+    const double runs = r->runs[j], longest = r->longest[j];
+    const double values = r->values[j];
     if (runs < STUCK_RUNS || !r->o.on[SVI_RULE_STUCK] || !(r->kind[j] & SVI_RULES_JUDGED))
         return INFINITY;
     return fmax(STUCK_ROWS, (2 * runs >= values ? STUCK_TIMES : STUCK_RESTING) * longest);
@@ -395,28 +382,28 @@ static void rules_seen(double *longest, double *told, double n) {
 }
 
 static void rules_unstick(struct svi_rules *r, int j) {
-    rules_seen(&r->of[SVI_RULES_LONGEST][j], &r->of[SVI_RULES_RESTED][j], r->of[SVI_RULES_RUN][j]);
-    r->of[SVI_RULES_RUN][j] = 0;
+    rules_seen(&r->longest[j], &r->reported_run[j], r->run[j]);
+    r->run[j] = 0;
 }
 
 /* The value of a column is missing, or there. */
 static void rules_gap(struct svi_rules *r, int j, bool missing, double time) {
-    double *gap = &r->of[SVI_RULES_GAP][j], *longest = &r->of[SVI_RULES_GAPS][j];
-    const double values = r->of[SVI_RULES_VALUES][j];
+    double *gap = &r->gap[j], *longest = &r->longest_gap[j];
+    const double values = r->values[j];
     if (!missing) {
         if (*gap > 0 && rules_told(r, SVI_RULE_ABSENT, j))
-            rules_seen(longest, &r->of[SVI_RULES_MISSING][j], *gap);
+            rules_seen(longest, &r->reported_gap[j], *gap);
         else
             *longest = fmax(*longest, *gap);
         *gap = 0;
         return;
     }
     if (*gap == 0)
-        r->of[SVI_RULES_GONE][j] = r->time;
+        r->gone[j] = r->time;
     *gap += 1;
     if (!r->o.on[SVI_RULE_ABSENT] || !(r->kind[j] & SVI_RULES_MISSED) || rules_told(r, SVI_RULE_ABSENT, j))
         return;
-    const double gone = r->of[SVI_RULES_GONE][j], rows = (double)r->rows - r->of[SVI_RULES_BORN][j];
+    const double gone = r->gone[j], rows = (double)r->rows - r->born[j];
     const bool late = values >= GAP_VALUES && *gap > fmax(GAP_ROWS, GAP_TIMES * *longest) &&
                       (!r->left_out || 2 * values >= rows - *gap);
     if (!(r->o.absent > 0 ? values >= 1 && time - gone > r->o.absent : late))
@@ -430,24 +417,25 @@ static void rules_gap(struct svi_rules *r, int j, bool missing, double time) {
 
 /* Is anything of it to be looked at? */
 static bool rules_stirs(const struct svi_rules *r, const double *x, int d) {
-    const double *up = r->up.of[SVI_RECORD_CHECK], *down = r->down.of[SVI_RECORD_CHECK];
-    const double *low = r->of[SVI_RULES_LOW], *high = r->of[SVI_RULES_HIGH];
-    const double *last = r->of[SVI_RULES_LAST], *run = r->of[SVI_RULES_RUN];
-    const double *patient = r->of[SVI_RULES_PATIENT], *steps = r->steps.of[SVI_RECORD_CHECK];
+    const double *up = r->records.check, *down = r->records.check + rules_at(r, DOWN, 0);
+    const double *low = r->low, *high = r->high;
+    const double *last = r->last, *run = r->run;
+    const double *patient = r->patient, *steps = r->records.check + rules_at(r, STEP, 0);
     int any = 0;
+    const bool has_steps = rules_has_steps(r);
     for (int j = 0; j < d; j++) {
         const double v = x[j];
         any |= (v > up[j]) | (-v > down[j]) | (v < low[j]) | (v > high[j]);
         any |= (v == last[j]) & (run[j] >= patient[j]);
     }
-    for (int j = 0; r->o.on[SVI_RULE_RATE] && j < d; j++)
+    for (int j = 0; has_steps && j < d; j++)
         any |= fabs(x[j] - last[j]) > steps[j];
     return any;
 }
 
 /* The row counts as seen; NAN does not. */
 static void rules_learn(struct svi_rules *r, const double *restrict x, int d) {
-    double *restrict up = r->up.of[SVI_RECORD_NOW], *restrict down = r->down.of[SVI_RECORD_NOW];
+    double *restrict up = r->records.now, *restrict down = r->records.now + rules_at(r, DOWN, 0);
     for (int j = 0; j < d; j++) {
         const double v = x[j];
         up[j] = v > up[j] ? v : up[j];
@@ -456,8 +444,8 @@ static void rules_learn(struct svi_rules *r, const double *restrict x, int d) {
 }
 
 static void rules_learn_steps(struct svi_rules *r, const double *restrict x, int d) {
-    double *restrict now = r->steps.of[SVI_RECORD_NOW];
-    const double *restrict last = r->of[SVI_RULES_LAST];
+    double *restrict now = r->records.now + rules_at(r, STEP, 0);
+    const double *restrict last = r->last;
     for (int j = 0; j < d; j++) {
         const double step = fabs(x[j] - last[j]);
         now[j] = step > now[j] ? step : now[j];
@@ -466,9 +454,9 @@ static void rules_learn_steps(struct svi_rules *r, const double *restrict x, int
 
 /* Runs of the same value. */
 static void rules_learn_runs(struct svi_rules *r, const double *restrict x, int d, double time) {
-    double *restrict last = r->of[SVI_RULES_LAST], *restrict run = r->of[SVI_RULES_RUN];
-    double *restrict changed = r->of[SVI_RULES_CHANGED], *restrict longest = r->of[SVI_RULES_LONGEST];
-    double *restrict runs = r->of[SVI_RULES_RUNS], *restrict values = r->of[SVI_RULES_VALUES];
+    double *restrict last = r->last, *restrict run = r->run;
+    double *restrict changed = r->changed_at, *restrict longest = r->longest;
+    double *restrict runs = r->runs, *restrict values = r->values;
     for (int j = 0; j < d; j++) {
         const double v = x[j], known = v == v ? 1.0 : 0.0, other = v == v && v != last[j] ? 1.0 : 0.0;
         const double ended = other * run[j];
@@ -482,99 +470,96 @@ static void rules_learn_runs(struct svi_rules *r, const double *restrict x, int 
 }
 
 /* Above what was seen; `shown`: the value that v stands for. Returns whether v must not count as seen. */
-static bool rules_look_beyond(struct svi_rules *r, struct svi_records *of, int rule, int j, double v,
-                              double shown, double time) {
-    const double most = svi_records_most(of, j);
+static bool rules_look_beyond(struct svi_rules *r, enum side side, int j, double v, double shown,
+                              double time) {
+    const bool steps = side == STEP;
+    const int rule = steps ? SVI_RULE_RATE : SVI_RULE_BEYOND, series = rules_at(r, side, j);
+    const double most = rules_most(r, side, j);
     if (!(v > most) || !r->o.on[rule] || rules_told(r, rule, j))
         return false;
-    const double bound =
-        svi_records_bound(of, &r->clock, j, rule == SVI_RULE_RATE ? r->judged : 2 * r->judged);
-    of->of[SVI_RECORD_CHECK][j] = bound;
+    const double bound = svi_records_bound(&r->records, &r->clock, series, steps ? r->judged : 2 * r->judged);
+    r->records.check[series] = bound;
     if (!(v > bound))
         return false;
     struct svi_rules_member *m = rules_open(r, rule, j, time, time);
     if (!m)
         return true;
-    m->low = rule == SVI_RULE_RATE ? 0 : -svi_records_most(&r->down, j);
-    m->high = svi_records_most(rule == SVI_RULE_RATE ? of : &r->up, j);
+    m->low = steps ? 0 : -rules_most(r, DOWN, j);
+    m->high = rules_most(r, steps ? STEP : UP, j);
     rules_bad(r, m, shown, v - most);
     return true;
 }
 
 static double rules_outside(const struct svi_rules *r, int j, double v) {
-    return fmax(v - r->of[SVI_RULES_HIGH][j], r->of[SVI_RULES_LOW][j] - v);
+    return fmax(v - r->high[j], r->low[j] - v);
 }
 
 static void rules_open_limits(struct svi_rules *r, int j, double v, double time) {
     struct svi_rules_member *m = rules_open(r, SVI_RULE_LIMITS, j, time, time);
     if (!m)
         return;
-    m->low = r->of[SVI_RULES_LOW][j];
-    m->high = r->of[SVI_RULES_HIGH][j];
+    m->low = r->low[j];
+    m->high = r->high[j];
     rules_bad(r, m, v, rules_outside(r, j, v));
 }
 
 static void rules_open_stuck(struct svi_rules *r, int j, double v, double time) {
-    r->of[SVI_RULES_PATIENT][j] = rules_patience(r, j);
-    if (!(r->of[SVI_RULES_RUN][j] >= r->of[SVI_RULES_PATIENT][j]))
+    r->patient[j] = rules_patience(r, j);
+    if (!(r->run[j] >= r->patient[j]))
         return;
-    struct svi_rules_member *m = rules_open(r, SVI_RULE_STUCK, j, r->of[SVI_RULES_CHANGED][j], time);
+    struct svi_rules_member *m = rules_open(r, SVI_RULE_STUCK, j, r->changed_at[j], time);
     if (!m)
         return;
-    m->high = r->of[SVI_RULES_LONGEST][j];
-    m->rows = r->of[SVI_RULES_RUN][j] + 1;
+    m->high = r->longest[j];
+    m->rows = r->run[j] + 1;
     m->value = v;
 }
 
 /* One column of a row that stirs. Returns its value where it counts as seen, else NAN. */
 static double rules_look(struct svi_rules *r, int j, double v, double time) {
-    const double last = r->of[SVI_RULES_LAST][j];
+    const double last = r->last[j];
     bool out = false;
     if (rules_outside(r, j, v) > 0 && !rules_told(r, SVI_RULE_LIMITS, j))
         rules_open_limits(r, j, v, time);
     if (!(r->kind[j] & SVI_RULES_JUDGED))
         return v;
-    if (v == last && r->of[SVI_RULES_RUN][j] >= r->of[SVI_RULES_PATIENT][j] &&
-        !rules_told(r, SVI_RULE_STUCK, j))
+    if (v == last && r->run[j] >= r->patient[j] && !rules_told(r, SVI_RULE_STUCK, j))
         rules_open_stuck(r, j, v, time);
-    out = rules_look_beyond(r, &r->up, SVI_RULE_BEYOND, j, v, v, time);
-    out = rules_look_beyond(r, &r->down, SVI_RULE_BEYOND, j, -v, v, time) || out;
+    out = rules_look_beyond(r, UP, j, v, v, time);
+    out = rules_look_beyond(r, DOWN, j, -v, v, time) || out;
     if (rules_told(r, SVI_RULE_BEYOND, j))
-        out = v > svi_records_most(&r->up, j) || -v > svi_records_most(&r->down, j);
+        out = v > rules_most(r, UP, j) || -v > rules_most(r, DOWN, j);
     return out ? NAN : v;
 }
 
 /* The same of its step. Returns whether the step must not count as seen. */
 static bool rules_look_step(struct svi_rules *r, int j, double v, double time) {
-    const double step = fabs(v - r->of[SVI_RULES_LAST][j]);
-    if (!(r->kind[j] & SVI_RULES_JUDGED) || !r->o.on[SVI_RULE_RATE])
+    const double step = fabs(v - r->last[j]);
+    if (!(r->kind[j] & SVI_RULES_JUDGED) || !rules_has_steps(r))
         return false;
-    const bool out = rules_look_beyond(r, &r->steps, SVI_RULE_RATE, j, step, step, time);
-    return out || (rules_told(r, SVI_RULE_RATE, j) && step > svi_records_most(&r->steps, j));
+    const bool out = rules_look_beyond(r, STEP, j, step, step, time);
+    return out || (rules_told(r, SVI_RULE_RATE, j) && step > rules_most(r, STEP, j));
 }
 
 /* ---- those that are reported */
 
+/* The value that a member of beyond or rate has at its worst is of this side. */
+static enum side rules_side(const struct svi_rules_member *m) {
+    return m->rule == SVI_RULE_RATE ? STEP : m->value > m->high ? UP : DOWN;
+}
+
 static void rules_settle(struct svi_rules *r, struct svi_rules_member *m) {
-    const int j = m->feature;
-    if (m->rule == SVI_RULE_RATE)
-        svi_records_settle(&r->steps, &r->clock, j, m->value);
-    else if (m->value > m->high)
-        svi_records_settle(&r->up, &r->clock, j, m->value);
-    else
-        svi_records_settle(&r->down, &r->clock, j, -m->value);
+    const enum side side = rules_side(m);
+    svi_records_settle(&r->records, &r->clock, rules_at(r, side, m->feature),
+                       side == DOWN ? -m->value : m->value);
     r->alerts[m->alert].settled = true;
     rules_leave(r, m);
 }
 
 static void rules_recover(struct svi_rules *r, struct svi_rules_member *m) {
-    const int j = m->feature;
-    if (m->rule == SVI_RULE_BEYOND && m->value > m->high)
-        svi_records_told(&r->up, j, m->value);
-    else if (m->rule == SVI_RULE_BEYOND)
-        svi_records_told(&r->down, j, -m->value);
-    else if (m->rule == SVI_RULE_RATE)
-        svi_records_told(&r->steps, j, m->value);
+    const enum side side = rules_side(m);
+    if (m->rule == SVI_RULE_BEYOND || m->rule == SVI_RULE_RATE)
+        svi_records_told(&r->records, rules_at(r, side, m->feature), side == DOWN ? -m->value : m->value);
     rules_leave(r, m);
 }
 
@@ -588,13 +573,12 @@ static double rules_badness(const struct svi_rules *r, const struct svi_rules_me
     case SVI_RULE_LIMITS:
         return isnan(v) ? v : fmax(0, rules_outside(r, j, v));
     case SVI_RULE_BEYOND:
-        return isnan(v) ? v
-                        : fmax(0, fmax(v - svi_records_most(&r->up, j), -v - svi_records_most(&r->down, j)));
+        return isnan(v) ? v : fmax(0, fmax(v - rules_most(r, UP, j), -v - rules_most(r, DOWN, j)));
     case SVI_RULE_STUCK:
         return isnan(v) ? v : v == m->value ? DBL_MIN : 0;
     case SVI_RULE_RATE:
-        *value = fabs(v - r->of[SVI_RULES_LAST][j]);
-        return isnan(*value) ? *value : fmax(0, *value - svi_records_most(&r->steps, j));
+        *value = fabs(v - r->last[j]);
+        return isnan(*value) ? *value : fmax(0, *value - rules_most(r, STEP, j));
     case SVI_RULE_ABSENT:
         *value = 0;
         return isnan(v) ? DBL_MIN : 0;
@@ -634,26 +618,21 @@ static void rules_look_all(struct svi_rules *r, const double *x, int d, double t
     for (int j = 0; j < d; j++) {
         const bool step = rules_look_step(r, j, x[j], time);
         seen[j] = isnan(x[j]) ? NAN : rules_look(r, j, x[j], time);
-        if (r->o.on[SVI_RULE_RATE] && !step) {
-            const double size = fabs(x[j] - r->of[SVI_RULES_LAST][j]);
-            double *now = &r->steps.of[SVI_RECORD_NOW][j];
+        if (rules_has_steps(r) && !step) {
+            const double size = fabs(x[j] - r->last[j]);
+            double *now = &r->records.now[rules_at(r, STEP, j)];
             *now = size > *now ? size : *now;
         }
     }
 }
 
 static void rules_end_block(struct svi_rules *r) {
-    svi_records_end_block(&r->up, &r->clock, r->d);
-    svi_records_end_block(&r->down, &r->clock, r->d);
-    if (r->o.on[SVI_RULE_RATE])
-        svi_records_end_block(&r->steps, &r->clock, r->d);
+    for (int side = UP; side < (rules_has_steps(r) ? SIDES : STEP); side++)
+        svi_records_end_block(&r->records, &r->clock, rules_at(r, side, 0), r->d);
     for (int j = 0; j < r->d; j++) {
-        r->of[SVI_RULES_PATIENT][j] = rules_patience(r, j);
-        if (r->kind[j] & SVI_RULES_JUDGED)
-            continue;
-        r->up.of[SVI_RECORD_CHECK][j] = r->down.of[SVI_RECORD_CHECK][j] = INFINITY; /* nothing is looked at */
-        if (r->steps.blocks)
-            r->steps.of[SVI_RECORD_CHECK][j] = INFINITY;
+        r->patient[j] = rules_patience(r, j);
+        for (int side = UP; !(r->kind[j] & SVI_RULES_JUDGED) && side < r->sides; side++)
+            r->records.check[rules_at(r, side, j)] = INFINITY; /* nothing is looked at */
     }
     svi_records_clock_turn(&r->clock);
 }
@@ -725,7 +704,7 @@ void svi_rules_row(struct svi_rules *r, const double *x, const uint8_t *gaps, in
         rules_learn_runs(r, x, d, time);
     } else {
         rules_learn(r, x, d);
-        if (r->o.on[SVI_RULE_RATE])
+        if (rules_has_steps(r))
             rules_learn_steps(r, x, d);
         rules_learn_runs(r, x, d, time);
     }
@@ -821,8 +800,8 @@ int svi_rules_open(const struct svi_rules *r) {
 double svi_rules_usual(const struct svi_rules *r, int feature) {
     if (feature < 0)
         return r->intervals > 0 ? r->spent / (double)r->intervals : NAN;
-    const double values = r->of[SVI_RULES_VALUES][feature];
-    const double rows = (double)r->rows - r->of[SVI_RULES_BORN][feature] - r->of[SVI_RULES_GAP][feature];
+    const double values = r->values[feature];
+    const double rows = (double)r->rows - r->born[feature] - r->gap[feature];
     return r->rows > 1 && values > 0 ? (r->time - r->first) / (double)(r->rows - 1) * rows / values : NAN;
 }
 
@@ -837,8 +816,8 @@ void svi_rules_move_times(struct svi_rules *r, double from, double step) {
     rules_shift(&r->first, from, step);
     rules_shift(&r->time, from, step);
     for (int j = 0; j < r->d; j++) {
-        rules_shift(&r->of[SVI_RULES_CHANGED][j], from, step);
-        rules_shift(&r->of[SVI_RULES_GONE][j], from, step);
+        rules_shift(&r->changed_at[j], from, step);
+        rules_shift(&r->gone[j], from, step);
     }
     for (int i = 0; i < r->open_count; i++) {
         rules_shift(&r->open[i].well_since, from, step);
@@ -880,6 +859,7 @@ static void rules_archive_member(struct svi_archive *a, struct svi_rules *r, str
     svi_archive_double(a, "shown", &m->shown);
     svi_archive_double(a, "lasted", &m->rows);
     svi_archive_check(a, (m->feature < 0) == (m->rule == SVI_RULE_SILENT), "a rule is of something else");
+    svi_archive_check(a, m->rule != SVI_RULE_RATE || r->sides == SIDES, "a step is of no record");
 }
 
 static void rules_archive_alert(struct svi_archive *a, struct svi_rules *r, struct svi_rules_alert *alert) {
@@ -907,7 +887,7 @@ static void rules_archive_open(struct svi_archive *a, struct svi_rules *r) {
         else
             r->alerts[i] = alert;
     }
-    svi_archive_int(a, "sensors", &count, 0, r->room * SVI_RULES + 1);
+    svi_archive_int(a, "sensors", &count, 0, rules_most_members(r->room));
     if (svi_archive_ok(a) && svi_archive_loading(a) && count > 0 && !rules_open_room(r, count))
         svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the alerts of rules");
     r->open_count = svi_archive_ok(a) ? count : 0;
@@ -932,9 +912,25 @@ static void rules_archive_open(struct svi_archive *a, struct svi_rules *r) {
         svi_archive_check(a, members == r->open_count, "a rule is of no alert");
 }
 
+/* Room for what is archived: no more sides than those, so that it is archived again as it was. */
+static bool rules_archive_room(struct svi_archive *a, struct svi_rules *r, struct rules_dims used) {
+    const int64_t values = (int64_t)(svi_arrays_bytes(&rules_arrays, used.of) / sizeof(double));
+    if (!svi_archive_check(a, used.of[PARTS] >= STEP || r->d == 0, "the columns have no records") ||
+        !svi_archive_check(a, r->rows > 0 || r->d == 0, "there are columns without a row") ||
+        !svi_archive_check(a, values <= svi_archive_left(a), "the columns are truncated"))
+        return false;
+    const struct rules_dims to = rules_dims_for(r, r->d, used.of[PARTS]);
+    if (r->rows == 0 || to.of[COLUMNS] < 1)
+        return true;
+    if (!r->grows && !rules_open_room(r, rules_most_members(to.of[COLUMNS])))
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the alerts of rules");
+    return svi_archive_ok(a) && rules_resize(r, to, a->err) == SVS_OK;
+}
+
 void svi_rules_archive(struct svi_archive *a, struct svi_rules *r) {
-    char key[SVI_KEY_MAX];
+    int sides = r->sides;
     svi_archive_int(a, "columns", &r->d, 0, SVI_RULES_FEATURES);
+    svi_archive_int(a, "sides", &sides, 0, SIDES);
     svi_archive_int64(a, "opened", &r->opened, 0, COUNT_MOST);
     svi_archive_int64(a, "rows", &r->rows, 0, COUNT_MOST);
     svi_archive_double(a, "first", &r->first);
@@ -944,26 +940,10 @@ void svi_rules_archive(struct svi_archive *a, struct svi_rules *r) {
     svi_records_clock_archive(a, &r->clock);
     if (!svi_archive_ok(a))
         return;
-    const int blocks = r->lean ? r->clock.blocks : SVI_RECORDS_BLOCKS;
-    bool steps = r->steps.blocks;
-    const int64_t values = (int64_t)r->d * (SVI_RULES_PARTS + (r->lean ? 2 : 3) * blocks);
-    svi_archive_check(a, r->rows > 0 || r->d == 0, "there are columns without a row");
-    if (svi_archive_loading(a) && r->rows > 0 &&
-        (!svi_archive_check(a, values <= svi_archive_left(a), "the columns are truncated") ||
-         svi_rules_reserve(r, r->d, a->err) != SVS_OK))
+    const struct rules_dims used = {{r->d, r->clock.blocks, sides}};
+    if (svi_archive_loading(a) && !rules_archive_room(a, r, used))
         return;
-    for (int k = 0; k < SVI_RULES_PARTS; k++)
-        svi_archive_doubles(a, svi_archive_key(key, "part", k), r->of[k], r->d);
-    svi_archive_bytes(a, "kinds", r->kind, r->d);
-    svi_records_archive(a, "up", &r->up, r->d, blocks);
-    svi_records_archive(a, "down", &r->down, r->d, blocks);
-    if (r->lean)
-        svi_archive_bool(a, "has steps", &steps);
-    if (svi_archive_loading(a) && svi_archive_ok(a) && steps && r->d > 0 && !r->steps.blocks &&
-        svi_records_reserve(&r->steps, 0, r->room, r->up.width, a->err) != SVS_OK)
-        return;
-    if (!r->lean || steps)
-        svi_records_archive(a, "steps", &r->steps, r->d, blocks);
+    svi_arrays_archive(a, &rules_arrays, r, rules_dims(r).of, used.of);
     svi_archive_int(a, "judged", &r->judged, 0, r->d);
     if (svi_archive_ok(a))
         rules_archive_open(a, r);

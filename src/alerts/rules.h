@@ -44,26 +44,6 @@
 /* What rules a column has (bits). */
 enum { SVI_RULES_LIMITED = 1, SVI_RULES_JUDGED = 2, SVI_RULES_MISSED = 4 };
 
-/* What is held of each column; one block with the flags behind. */
-enum svi_rules_part {
-    SVI_RULES_LOW, /* limits */
-    SVI_RULES_HIGH,
-    SVI_RULES_LAST,    /* value */
-    SVI_RULES_CHANGED, /* when it came first */
-    SVI_RULES_RUN,     /* values that it has been there for */
-    SVI_RULES_LONGEST, /* of these so far */
-    SVI_RULES_PATIENT, /* longer than this is stuck; INFINITY: not known */
-    SVI_RULES_RUNS,    /* changes */
-    SVI_RULES_RESTED,  /* the longest that was told and does not count as seen */
-    SVI_RULES_VALUES,  /* that it had */
-    SVI_RULES_BORN,    /* rows before the first */
-    SVI_RULES_GAP,     /* rows since the last value */
-    SVI_RULES_GAPS,    /* the longest of these so far */
-    SVI_RULES_MISSING, /* the longest that was told and does not count as seen */
-    SVI_RULES_GONE,    /* time of the last value before the gap */
-    SVI_RULES_PARTS
-};
-
 /* A sensor, or the stream, that is reported now. */
 struct svi_rules_member {
     int rule, feature; /* -1: the stream */
@@ -91,14 +71,27 @@ struct svi_rules {
     struct svi_rule_settings o;
     double group;
     bool any;    /* a rule is on */
-    bool lean;   /* its arrays have what is needed so far, and grow */
+    bool grows;  /* its arrays have what is needed so far */
     int d, room; /* columns so far; room for them */
+    int sides;   /* of the records: up, down, steps */
     int judged;  /* series of which `beyond` shares its false alarms */
-    double *of[SVI_RULES_PARTS];
-    double *row;          /* scratch */
-    uint8_t *kind, *told; /* bits: what it has; which rules are open */
-    uint8_t *gaps;        /* scratch */
-    struct svi_records up, down, steps;
+
+    /* Of each column. */
+    double *low, *high;         /* limits */
+    double *last, *changed_at;  /* value; when it came first */
+    double *run, *longest;      /* values that it has been there for; the most of these so far */
+    double *patient;            /* longer than this is stuck; INFINITY: not known */
+    double *runs;               /* changes */
+    double *reported_run;       /* the longest that was reported and does not count as seen */
+    double *values, *born;      /* that it had; rows before the first */
+    double *gap, *longest_gap;  /* rows since the last value; the most of these so far */
+    double *reported_gap;       /* as reported_run */
+    double *gone;               /* time of the last value before the gap */
+    struct svi_records records; /* sides x columns */
+    double *row;                /* scratch */
+    uint8_t *kind, *told;       /* bits: what it has; which rules are open */
+    uint8_t *gaps;              /* scratch */
+
     struct svi_records_clock clock;
     int64_t rows;
     double first, time; /* engine time of the first and the last row */
@@ -114,15 +107,15 @@ struct svi_rules {
     double arrived, spent, pause, silence; /* last arrival; sum, longest; longest that was told */
 };
 
-void svi_rules_init(struct svi_rules *r);
+/* grows: room comes with the rows, as one of many streams has it; else all at once for the columns. */
+void svi_rules_init(struct svi_rules *r, bool grows);
 void svi_rules_drop_alerts(struct svi_rules *r); /* without a word, when all sensors are well */
-void svi_rules_init_lean(struct svi_rules *r);   /* of one of many streams */
 void svi_rules_clear(struct svi_rules *r); /* frees; as new, but for the options and the number of alerts */
 
 /* Other settings, which were checked. What is no longer on ends (svi_rules_next). */
 void svi_rules_configure(struct svi_rules *r, const struct svi_settings *s);
 
-/* Room for d columns. SVS_NO_MEMORY: nothing has changed. */
+/* Before each row: room for d columns, and for what it may end. SVS_NO_MEMORY: nothing has changed. */
 svs_code svi_rules_reserve(struct svi_rules *r, int d, svs_error *err);
 
 /* A column, for which there is room, has these rules and limits from here on. */

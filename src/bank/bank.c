@@ -13,6 +13,7 @@
 
 #include "bank/bank_internal.h"
 #include "base/alloc.h"
+#include "base/arrays.h"
 #include "base/fail.h"
 
 #define VOTE_ETA      0.3
@@ -66,16 +67,18 @@ static uint32_t bank_windows_on(const svi_bank *b) {
     return b->on >> SVI_MEMBER_WINDOW_50;
 }
 
-static const struct svi_block_options *bank_block_options(const svi_bank *b, int i) {
-    return b->regress ? &svi_bank_blocks[i].regress : &svi_bank_blocks[i].classify;
+static struct svi_block_options bank_block_options(const struct svi_bank_options *o, int i) {
+    const struct svi_bank_block *k = &svi_bank_blocks[i];
+    struct svi_block_options own = o->host.task == SVS_REGRESS ? k->regress : k->classify;
+    own.task = o->host.task;
+    own.seed = o->seed;
+    own.isa = o->host.isa;
+    return own;
 }
 
 static bool bank_new_blocks(svi_bank *b, svs_error *err) {
     for (int i = 0; i < BLOCKS; i++) {
-        struct svi_block_options o = *bank_block_options(b, i);
-        o.task = b->o.host.task;
-        o.seed = b->o.seed;
-        o.isa = b->o.host.isa;
+        const struct svi_block_options o = bank_block_options(&b->o, i);
         if (!svi_bank_runs(b, svi_bank_blocks[i].member))
             continue;
         if (svi_block_init(&b->block[i], &o, err) != SVS_OK ||
@@ -83,14 +86,6 @@ static bool bank_new_blocks(svi_bank *b, svs_error *err) {
             return false;
     }
     return true;
-}
-
-static bool bank_new_exact(svi_bank *b, int d, svs_error *err) {
-    b->phi = svi_alloc_array((size_t)EXACT_FEATURES + (size_t)b->o.host.max_features, sizeof *b->phi);
-    if (!b->phi)
-        svi_fail_memory(err, "Fourier features");
-    return b->phi && svi_fourier_ridge_init(&b->exact, b->o.host.task, EXACT_FEATURES + d,
-                                            b->o.host.max_classes, b->o.host.isa, err) == SVS_OK;
 }
 
 /* All parts but the windows have d features. The standardiser comes last: rows have zeros where parts that
@@ -137,29 +132,47 @@ bool svi_bank_build_members(svi_bank *b, int d, svs_error *err) {
            bank_new_blocks(b, err) &&
            (!svi_bank_runs(b, SVI_MEMBER_NEAREST) ||
             svi_neighbours_init(&b->near, NEAR_ROWS, d, b->o.host.isa, err) == SVS_OK) &&
-           (!svi_bank_runs(b, SVI_MEMBER_FOURIER_EXACT) || bank_new_exact(b, d, err)) &&
+           (!svi_bank_runs(b, SVI_MEMBER_FOURIER_EXACT) ||
+            svi_fourier_ridge_init(&b->exact, b->o.host.task, EXACT_FEATURES + d, b->o.host.max_classes,
+                                   b->o.host.isa, err) == SVS_OK) &&
            bank_widen(b, d, err) == SVS_OK;
+}
+
+enum { ROWS, FEATURES, PADDED, PHI, HELD, DIMS };
+static const struct svi_array bank_table[] = {
+#define ARRAY(member, ...) SVI_ARRAY(svi_bank, member, NULL, __VA_ARGS__)
+    ARRAY(scores, SVI_AXIS_LENGTH(SVI_MEMBERS), SVI_AXIS(ROWS)),
+    ARRAY(inputs, SVI_AXIS(ROWS), SVI_AXIS_LENGTH(SVI_MEMBERS)),
+    ARRAY(said, SVI_AXIS_LENGTH(EXPERTS), SVI_AXIS(ROWS)),
+    ARRAY(proba, SVI_AXIS_LENGTH(EXPERTS), SVI_AXIS(ROWS)),
+    ARRAY(final, SVI_AXIS(ROWS)),
+    ARRAY(mixed, SVI_AXIS(ROWS)),
+    ARRAY(turn, SVI_AXIS(ROWS)),
+    ARRAY(z, SVI_AXIS(PADDED)),
+    ARRAY(phi, SVI_AXIS(PHI)),
+    ARRAY(plain, SVI_AXIS(FEATURES)),
+    ARRAY(took, SVI_AXIS(HELD)),
+#undef ARRAY
+};
+static const struct svi_arrays bank_arrays = SVI_ARRAYS_ALIGNED(bank_table, "a bank of learners");
+
+static void bank_dims(const svs_options *host, int32_t *dims) {
+    dims[ROWS] = host->task == SVS_REGRESS ? 1 : host->max_classes;
+    dims[FEATURES] = host->max_features;
+    dims[PADDED] = (int32_t)svi_bank_padded(host->max_features);
+    dims[PHI] = EXACT_FEATURES + host->max_features;
+    dims[HELD] = (int32_t)svi_bank_held(host);
 }
 
 static bool bank_build(svi_bank *b, int d, svs_error *err) {
     const struct svi_stacks_options stacks = bank_stacks(&b->o);
-    const size_t n = (size_t)b->stride;
-    double **const each[] = {&b->scores, &b->inputs, &b->said, &b->proba, &b->final, &b->mixed, &b->turn};
-    const size_t sizes[] = {SVI_MEMBERS * n, SVI_MEMBERS * n, EXPERTS * n, EXPERTS * n, n, n, n};
-    for (size_t i = 0; i < sizeof each / sizeof each[0]; i++)
-        if (!(*each[i] = svi_alloc_array(sizes[i], sizeof(double)))) {
-            svi_fail_memory(err, "a bank of learners");
-            return false;
-        }
-    b->plain = svi_alloc_array((size_t)b->o.host.max_features, sizeof *b->plain);
-    b->z = svi_alloc_array(svi_bank_padded(b->o.host.max_features), sizeof *b->z);
-    b->took = svi_alloc_array((size_t)svi_bank_held(b), sizeof *b->took);
-    if (!b->plain || !b->z || !b->took) {
-        svi_fail_memory(err, "a bank of learners");
+    int32_t dims[DIMS];
+    bank_dims(&b->o.host, dims);
+    if (svi_arrays_alloc(&bank_arrays, b, dims, err) != SVS_OK)
         return false;
-    }
+    b->stride = dims[ROWS];
     for (int i = 0; i < EXPERTS && !b->regress; i++)
-        if (!(b->calibrator[i] = svi_calibrator_new(b->o.host.max_classes, err)))
+        if (!(b->calibrator[i] = svi_calibrator_new(b->o.host.max_classes, false, err)))
             return false;
     return svi_standardiser_init(&b->standard, b->o.host.isa, err) == SVS_OK &&
            svi_bank_build_members(b, d, err) && (b->stacks = svi_stacks_new(&stacks, err));
@@ -196,7 +209,6 @@ svi_bank *svi_bank_new(const struct svi_bank_options *o, int d, svs_error *err) 
     b->o.host.class_weight = NULL;
     b->regress = o->host.task == SVS_REGRESS;
     b->d = d;
-    b->stride = b->regress ? 1 : o->host.max_classes;
     b->on = svi_members_choose(o->host.task, d, 0, o->budget);
     if (!bank_copy_weights(b, &o->host, err) || !bank_build(b, d, err)) {
         svi_bank_free(&b);
@@ -210,23 +222,17 @@ void svi_bank_free(svi_bank **pb) {
     svi_bank *b = *pb;
     if (!b)
         return;
-    void *const parts[] = {b->scores, b->inputs, b->said, b->proba, b->final, b->mixed, b->turn};
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        svi_free(parts[i]);
+    svi_arrays_free(&bank_arrays, b);
     svi_windows_clear(&b->windows);
     svi_standardiser_clear(&b->standard);
     svi_neighbours_clear(&b->near);
     svi_fourier_ridge_clear(&b->exact);
-    svi_free(b->phi);
     for (int i = 0; i < BLOCKS; i++)
         svi_block_clear(&b->block[i]);
     svi_stacks_free(&b->stacks);
     for (int i = 0; i < EXPERTS; i++)
         svi_calibrator_free(&b->calibrator[i]);
     svi_free(b->given);
-    svi_free(b->plain);
-    svi_free(b->took);
-    svi_free(b->z);
     svi_free(b);
     *pb = NULL;
 }
@@ -366,26 +372,20 @@ void svi_bank_parts(const svi_bank *b, struct svi_bank_parts *p) {
     memcpy(p->stack_windows, stacks.windows, sizeof p->stack_windows);
 }
 
-/* Of the first-order members: weights and sums of as many classes as there may be, and what a row becomes. */
-static double bank_blocks_memory(const struct svi_bank_options *o, int d, int classes) {
-    const double products = d > SVI_PRODUCTS_MAX ? 0 : d * (d + 3.0) / 2;
-    const double lengths[] = {d, products, SVI_FOURIER_COUNT};
-    double floats = (double)d * (SVI_FOURIER_COUNT + SVI_FOURIER_ROWS) + 2 * products;
-    for (int i = 0; i < BLOCKS; i++) {
-        const struct svi_block_options *k =
-            o->host.task == SVS_REGRESS ? &svi_bank_blocks[i].regress : &svi_bank_blocks[i].classify;
-        floats += (lengths[i] + 2 * SVI_FLOATS_PAD) * (2 + 2.0 * k->head_count * classes);
-    }
-    return 1.5 * sizeof(float) * floats; /* room grows by half */
-}
-
 double svi_bank_memory(const struct svi_bank_options *o, int d, int classes) {
     const struct svi_stacks_options stacks = bank_stacks(o);
-    const bool regress = o->host.task == SVS_REGRESS;
-    const double n = regress ? 1 : o->host.max_classes;
-    return svi_windows_memory(&o->host, bank_windows, bank_window_count(o), ~0U, d, classes) +
-           svi_stacks_memory(&stacks) + svi_neighbours_memory(NEAR_ROWS, d) +
-           svi_fourier_ridge_memory(EXACT_FEATURES + d, (int)n) + bank_blocks_memory(o, d, (int)n) +
-           8 * n * (2 * SVI_MEMBERS + 2 * EXPERTS + 3) + 32.0 * o->host.max_features +
-           (double)o->host.window + (double)sizeof(svi_bank);
+    const int most = o->host.max_classes;
+    int32_t dims[DIMS];
+    bank_dims(&o->host, dims);
+    double bytes = (double)sizeof(svi_bank) + (double)svi_arrays_bytes(&bank_arrays, dims) +
+                   svi_windows_memory(&o->host, bank_windows, bank_window_count(o), ~0U, d, classes) +
+                   svi_standardiser_memory(d) + svi_stacks_memory(&stacks) +
+                   svi_neighbours_memory(NEAR_ROWS, d) +
+                   svi_fourier_ridge_memory(o->host.task, EXACT_FEATURES + d, most);
+    for (int i = 0; i < BLOCKS; i++) {
+        const struct svi_block_options own = bank_block_options(o, i);
+        if (own.kind != SVI_BLOCK_PRODUCTS || d <= SVI_PRODUCTS_MAX)
+            bytes += svi_block_memory(&own, d, most);
+    }
+    return bytes;
 }

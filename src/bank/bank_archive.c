@@ -2,7 +2,6 @@
 #include <math.h>
 
 #include "bank/bank_internal.h"
-#include "base/alloc.h"
 
 /* As many features and classes as the bank, in all that counts them by itself. */
 static const char *bank_shape_wrong(const svi_bank *b) {
@@ -84,8 +83,6 @@ static void bank_archive_members(struct svi_archive *a, svi_bank *b, int begun) 
     }
     b->on = 0;
     svi_bank_clear_others(b);
-    svi_free(b->phi);
-    b->phi = NULL;
     b->on = (uint32_t)on;
     if (!svi_bank_build_members(b, begun, a->err) && svi_archive_ok(a))
         svi_archive_fail(a, SVS_NO_MEMORY, "no memory for a bank of learners");
@@ -109,7 +106,7 @@ void svi_bank_archive(struct svi_archive *a, svi_bank *b) {
         if (svi_bank_runs(b, svi_bank_blocks[i].member))
             svi_block_archive(a, &b->block[i], b->o.host.max_features, b->o.host.max_classes);
     svi_stacks_archive(a, b->stacks);
-    svi_archive_bytes(a, "took", b->took, svi_bank_held(b));
+    svi_archive_bytes(a, "took", b->took, svi_bank_held(&b->o.host));
     if (b->regress)
         bank_archive_targets(a, b);
     svi_archive_int64(a, "judged", &b->judged, 0, INT64_MAX / 2);

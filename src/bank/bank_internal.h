@@ -53,8 +53,7 @@ struct svi_bank {
     struct svi_neighbours near;
     int64_t near_from; /* a row's number with the host, less that among the neighbours */
     struct svi_fourier_ridge exact;
-    float *phi;    /* of the row at hand, for it */
-    bool expanded; /* there is one */
+    bool expanded; /* phi is that of the row at hand */
     svi_stacks *stacks;
     struct svi_share votes, experts;
     struct svi_slope slope[EXPERTS];     /* of two classes */
@@ -68,6 +67,7 @@ struct svi_bank {
     /* of the row at hand */
     int rows, class_count;
     float *z;                     /* standardised */
+    float *phi;                   /* for `exact` */
     double *scores;               /* SVI_MEMBERS x stride */
     double *inputs;               /* stride x SVI_MEMBERS: clipped */
     double *said;                 /* EXPERTS x stride */
@@ -76,8 +76,8 @@ struct svi_bank {
 };
 
 /* Samples that the host holds at most. */
-static inline int64_t svi_bank_held(const svi_bank *b) {
-    return b->o.host.window > 0 ? b->o.host.window : 1;
+static inline int64_t svi_bank_held(const svs_options *host) {
+    return host->window > 0 ? host->window : 1;
 }
 
 static inline bool svi_bank_runs(const svi_bank *b, int member) {

@@ -119,7 +119,7 @@ static svs_code bank_learn_neighbour(svi_bank *b, const struct svi_held_sample *
 static void bank_note_took(svi_bank *b, int64_t number) {
     const bool all = b->windows.of[WINDOW_ALL] && b->windows.step[WINDOW_ALL].learned;
     const bool exact = svi_bank_runs(b, SVI_MEMBER_FOURIER_EXACT) && b->expanded;
-    b->took[number % svi_bank_held(b)] = (uint8_t)((all ? TOOK_ALL : 0) | (exact ? TOOK_EXACT : 0));
+    b->took[number % svi_bank_held(&b->o.host)] = (uint8_t)((all ? TOOK_ALL : 0) | (exact ? TOOK_EXACT : 0));
 }
 
 svs_code svi_bank_learn(svi_bank *b, const svs_learner *host, const svs_sample *s,
@@ -160,7 +160,7 @@ static void bank_forget_exact(svi_bank *b, const struct svi_held_sample *s) {
 static void bank_forget_one(void *user, const struct svi_held_sample *s) {
     svi_bank *b = user;
     const uint8_t took =
-        b->o.host.class_rule != SVS_CLASSES_BALANCED ? b->took[s->number % svi_bank_held(b)] : 0;
+        b->o.host.class_rule != SVS_CLASSES_BALANCED ? b->took[s->number % svi_bank_held(&b->o.host)] : 0;
     svi_stacks_forget(b->stacks, s->number);
     if (took & TOOK_EXACT && svi_bank_runs(b, SVI_MEMBER_FOURIER_EXACT))
         bank_forget_exact(b, s);

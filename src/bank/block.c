@@ -1,7 +1,6 @@
-/* A block's memory, growth and scores.
+/* A block's arrays, growth and scores.
  *
- * Everything lies in one piece of memory, so that growth either happens or leaves the block as it was:
- * `layout_of` says where, `svi_block_reserve` copies what there is. f begins with a whole vector (1, 0, ...)
+ * f begins with a whole vector (1, 0, ...)
  * and the features follow in an order in which new ones come last: of products, feature j brings z_j (1, z_0,
  * ..., z_j). So nothing moves when d grows, and sums by lanes keep their bits. Padding has f = 0, so its
  * weights stay 0. */
@@ -9,7 +8,6 @@
 #include <string.h>
 
 #include "bank/block_internal.h"
-#include "base/alloc.h"
 #include "base/fail.h"
 
 #define PAD SVI_FLOATS_PAD
@@ -20,88 +18,74 @@ int svi_block_length(enum svi_block_kind kind, int d) {
     return PAD + svi_block_padded(kind == SVI_BLOCK_PRODUCTS ? d * (d + 3) / 2 : d);
 }
 
-static size_t layout_take(struct svi_block_layout *l, size_t floats) {
-    const size_t at = l->size;
-    l->size += (floats + PAD - 1) / PAD * PAD;
-    return at;
+static const struct svi_array block_table[] = {
+#define ARRAY(member, name, ...) SVI_ARRAY(struct svi_block, member, name, __VA_ARGS__)
+    ARRAY(f, NULL, SVI_AXIS(BLOCK_LENGTH)),
+    ARRAY(made, NULL, SVI_AXIS_PLUS(BLOCK_MOMENTS, 2 * PAD)),
+    ARRAY(scratch, NULL, SVI_AXIS_PLUS(BLOCK_MOMENTS, 2 * PAD)),
+    ARRAY(mean, "block mean", SVI_AXIS(BLOCK_MOMENTS)),
+    ARRAY(variance, "block variance", SVI_AXIS(BLOCK_MOMENTS)),
+    ARRAY(waves, NULL, SVI_AXIS(BLOCK_PADDED), SVI_AXIS(BLOCK_COSINES)),
+    ARRAY(shift, NULL, SVI_AXIS(BLOCK_COSINES)),
+    ARRAY(kept, "block rows", SVI_AXIS(BLOCK_KEPT), SVI_AXIS(BLOCK_PADDED)),
+    ARRAY(scores, NULL, SVI_AXIS(BLOCK_HEADS), SVI_AXIS(BLOCK_PADDED_ROWS)),
+    ARRAY(chance, NULL, SVI_AXIS(BLOCK_PADDED_ROWS)),
+    ARRAY(weights, "block weights", SVI_AXIS(BLOCK_HEADS), SVI_AXIS(BLOCK_ROWS), SVI_AXIS(BLOCK_LENGTH)),
+    ARRAY(sums, "block sums", SVI_AXIS(BLOCK_ADAGRADS), SVI_AXIS(BLOCK_ROWS), SVI_AXIS(BLOCK_LENGTH)),
+#undef ARRAY
+};
+const struct svi_arrays svi_block_arrays = SVI_ARRAYS_ALIGNED(block_table, "a block of first-order members");
+
+void svi_block_dims(const struct svi_block_options *o, int d, int rows, int32_t *dims) {
+    const bool fourier = o->kind == SVI_BLOCK_FOURIER;
+    dims[BLOCK_LENGTH] = svi_block_length(o->kind, d);
+    dims[BLOCK_HEADS] = o->head_count;
+    dims[BLOCK_ADAGRADS] = svi_block_adagrads(o, o->head_count);
+    dims[BLOCK_ROWS] = rows;
+    dims[BLOCK_PADDED_ROWS] = svi_block_padded(rows);
+    dims[BLOCK_MOMENTS] = o->kind == SVI_BLOCK_PRODUCTS ? dims[BLOCK_LENGTH] : 0;
+    dims[BLOCK_COSINES] = fourier ? SVI_FOURIER_COUNT : 0;
+    dims[BLOCK_KEPT] = fourier ? SVI_FOURIER_ROWS : 0;
+    dims[BLOCK_PADDED] = fourier ? svi_block_padded(d) : 0;
 }
 
-static struct svi_block_layout layout_of(const struct svi_block_options *o, int d, int rows) {
-    struct svi_block_layout l = {.d = d, .rows = rows, .length = svi_block_length(o->kind, d)};
-    const size_t length = (size_t)l.length, models = (size_t)rows, heads = (size_t)o->head_count;
-    l.features = layout_take(&l, length);
-    if (o->kind == SVI_BLOCK_PRODUCTS) {
-        l.products = layout_take(&l, length + PAD);
-        l.scratch = layout_take(&l, (size_t)svi_block_padded(d) + 2 * PAD);
-        l.mean = layout_take(&l, length);
-        l.variance = layout_take(&l, length);
-    }
-    if (o->kind == SVI_BLOCK_FOURIER) {
-        l.waves = layout_take(&l, (size_t)d * SVI_FOURIER_COUNT);
-        l.shift = layout_take(&l, SVI_FOURIER_COUNT);
-        l.kept = layout_take(&l, (size_t)svi_block_padded(d) * SVI_FOURIER_ROWS);
-    }
-    l.scores = layout_take(&l, heads * (size_t)svi_block_padded(rows));
-    l.chance = layout_take(&l, (size_t)svi_block_padded(rows));
-    for (size_t h = 0; h < heads; h++) {
-        l.weights[h] = layout_take(&l, models * length);
-        l.sums[h] = o->head[h].step == SVI_STEP_ADAGRAD ? layout_take(&l, models * length) : 0;
-    }
-    return l;
+/* Models a head. */
+static int block_models(const struct svi_block_options *o, int classes) {
+    return classes <= 2 || o->task == SVS_REGRESS ? 1 : classes;
 }
 
-static void floats_copy(struct svi_block *to, size_t to_at, const struct svi_block *from, size_t from_at,
-                        int n) {
-    memcpy(to->memory + to_at, from->memory + from_at, (size_t)n * sizeof(float));
+/* The capacity that is made where so many features, or models a head, do not fit. */
+static int block_more_features(const struct svi_block_options *o, int d) {
+    const int more = d + d / 4;
+    return o->kind == SVI_BLOCK_PRODUCTS && more > SVI_PRODUCTS_MAX ? SVI_PRODUCTS_MAX : more;
 }
 
-static void block_move_heads(struct svi_block *to, const struct svi_block *from) {
-    const int rows = svi_block_rows(from);
-    for (int h = 0; h < from->o.head_count; h++) {
-        memcpy(svi_block_scores(to, h), svi_block_scores(from, h), (size_t)rows * sizeof(float));
-        for (int r = 0; r < rows; r++) {
-            const size_t new = (size_t)r *(size_t)to->at.length, old = (size_t)r *(size_t)from->at.length;
-            floats_copy(to, to->at.weights[h] + new, from, from->at.weights[h] + old, from->length);
-            if (from->o.head[h].step == SVI_STEP_ADAGRAD)
-                floats_copy(to, to->at.sums[h] + new, from, from->at.sums[h] + old, from->length);
-        }
-    }
-}
-
-static void block_move(struct svi_block *to, const struct svi_block *from) {
-    floats_copy(to, to->at.features, from, from->at.features, from->length);
-    if (from->o.kind == SVI_BLOCK_PRODUCTS) {
-        floats_copy(to, to->at.products, from, from->at.products, from->length);
-        floats_copy(to, to->at.mean, from, from->at.mean, from->length);
-        floats_copy(to, to->at.variance, from, from->at.variance, from->length);
-    }
-    if (from->o.kind == SVI_BLOCK_FOURIER) {
-        for (int i = 0; i < SVI_FOURIER_ROWS; i++)
-            memcpy(svi_block_kept(to, i), svi_block_kept(from, i), (size_t)from->d * sizeof(float));
-        floats_copy(to, to->at.shift, from, from->at.shift, SVI_FOURIER_COUNT);
-        floats_copy(to, to->at.waves, from, from->at.waves, from->d * SVI_FOURIER_COUNT);
-    }
-    block_move_heads(to, from);
+static int block_more_rows(int rows) {
+    return rows > 1 ? rows + rows / 4 : 1;
 }
 
 svs_code svi_block_reserve(struct svi_block *b, int d, int rows, svs_error *err) {
-    struct svi_block more = *b;
-    if (b->memory && d <= b->at.d && rows <= b->at.rows)
+    int32_t from[BLOCK_DIMS] = {0}, to[BLOCK_DIMS];
+    if (d <= b->capacity && rows <= b->row_capacity)
         return SVS_OK;
-    d = d > b->at.d ? d + d / 4 : b->at.d;
-    rows = rows > b->at.rows ? (rows > 1 ? rows + rows / 4 : 1) : b->at.rows;
-    if (b->o.kind == SVI_BLOCK_PRODUCTS && d > SVI_PRODUCTS_MAX)
-        d = SVI_PRODUCTS_MAX;
-    more.at = layout_of(&b->o, d, rows);
-    more.memory = svi_alloc_array(more.at.size, sizeof *more.memory);
-    if (!more.memory)
-        return svi_fail_memory(err, "a block of first-order members");
-    more.memory[more.at.features] = 1;
-    if (b->memory)
-        block_move(&more, b);
-    svi_free(b->memory);
-    *b = more;
+    d = d > b->capacity ? block_more_features(&b->o, d) : b->capacity;
+    rows = rows > b->row_capacity ? block_more_rows(rows) : b->row_capacity;
+    if (b->f)
+        svi_block_dims(&b->o, b->capacity, b->row_capacity, from);
+    svi_block_dims(&b->o, d, rows, to);
+    if (svi_arrays_resize(&svi_block_arrays, b, from, to, err) != SVS_OK)
+        return SVS_NO_MEMORY;
+    b->f[0] = 1;
+    b->capacity = d;
+    b->row_capacity = rows;
+    b->stride = to[BLOCK_LENGTH];
     return SVS_OK;
+}
+
+double svi_block_memory(const struct svi_block_options *o, int d, int classes) {
+    int32_t dims[BLOCK_DIMS];
+    svi_block_dims(o, block_more_features(o, d), block_more_rows(block_models(o, classes)), dims);
+    return (double)svi_arrays_bytes(&svi_block_arrays, dims);
 }
 
 static bool head_fits(const struct svi_block_options *o, const struct svi_head *h) {
@@ -133,18 +117,20 @@ svs_code svi_block_init(struct svi_block *b, const struct svi_block_options *o, 
 }
 
 void svi_block_clear(struct svi_block *b) {
-    svi_free(b->memory);
+    svi_arrays_free(&svi_block_arrays, b);
     *b = (struct svi_block){0};
 }
 
 void svi_block_empty(struct svi_block *b) {
-    b->classes = b->kept = 0;
+    int32_t dims[BLOCK_DIMS];
+    b->classes = b->kept_rows = 0;
     b->learned = 0;
     b->spread = 0;
     b->target = (struct svi_moments){0};
     b->scale = 1;
-    memset(b->memory, 0, b->at.size * sizeof *b->memory);
-    b->memory[b->at.features] = 1;
+    svi_block_dims(&b->o, b->capacity, b->row_capacity, dims);
+    memset(b->f, 0, svi_arrays_bytes(&svi_block_arrays, dims)); /* the first of them */
+    b->f[0] = 1;
 }
 
 svs_code svi_block_grow(struct svi_block *b, int d, svs_error *err) {
@@ -153,7 +139,7 @@ svs_code svi_block_grow(struct svi_block *b, int d, svs_error *err) {
     if (b->o.kind == SVI_BLOCK_PRODUCTS && d > SVI_PRODUCTS_MAX)
         return svi_fail(err, SVS_LIMIT, "products are made of at most %d features, not of %d",
                         SVI_PRODUCTS_MAX, d);
-    if (svi_block_reserve(b, d, b->at.rows, err) != SVS_OK)
+    if (svi_block_reserve(b, d, b->row_capacity, err) != SVS_OK)
         return SVS_NO_MEMORY;
     const int from = b->d;
     b->d = d;
@@ -164,20 +150,19 @@ svs_code svi_block_grow(struct svi_block *b, int d, svs_error *err) {
 }
 
 svs_code svi_block_reserve_classes(struct svi_block *b, int classes, svs_error *err) {
-    return svi_block_reserve(b, b->d, classes <= 2 || b->o.task == SVS_REGRESS ? 1 : classes, err);
+    return svi_block_reserve(b, b->d, block_models(&b->o, classes), err);
 }
 
 /* The one model speaks for the second class, its mirror image for the first. */
 static void block_split(struct svi_block *b) {
     for (int h = 0; h < b->o.head_count; h++) {
         float *score = svi_block_scores(b, h);
-        float *first = svi_block_row(b, b->at.weights[h], 0), *second = svi_block_row(b, b->at.weights[h], 1);
+        float *first = svi_block_row(b, h, 0), *second = svi_block_row(b, h, 1);
         memcpy(second, first, (size_t)b->length * sizeof *first);
         for (int i = 0; i < b->length; i++)
             first[i] = 0 - first[i]; /* 0 stays +0, which is what features that come later begin with */
         if (b->o.head[h].step == SVI_STEP_ADAGRAD)
-            memcpy(svi_block_row(b, b->at.sums[h], 1), svi_block_row(b, b->at.sums[h], 0),
-                   (size_t)b->length * sizeof *first);
+            memcpy(svi_block_sum(b, h, 1), svi_block_sum(b, h, 0), (size_t)b->length * sizeof *first);
         score[1] = score[0];
         score[0] = -score[0];
     }
@@ -197,13 +182,13 @@ void svi_block_add_classes(struct svi_block *b, int classes) {
 static void weights_forget(struct svi_block *b, int at) {
     for (int h = 0; h < b->o.head_count; h++)
         for (int r = 0; r < svi_block_rows(b); r++) {
-            svi_block_row(b, b->at.weights[h], r)[at] = 0;
+            svi_block_row(b, h, r)[at] = 0;
             if (b->o.head[h].step == SVI_STEP_ADAGRAD)
-                svi_block_row(b, b->at.sums[h], r)[at] = 0;
+                svi_block_sum(b, h, r)[at] = 0;
         }
     if (b->o.kind == SVI_BLOCK_PRODUCTS) {
-        svi_block_at(b, b->at.mean)[at] = 0;
-        svi_block_at(b, b->at.variance)[at] = 1;
+        b->mean[at] = 0;
+        b->variance[at] = 1;
     }
 }
 
@@ -219,19 +204,17 @@ void svi_block_renew(struct svi_block *b, int j) {
 }
 
 static void block_features(struct svi_block *b, const float *z) {
-    float *f = svi_block_at(b, b->at.features) + PAD;
+    float *f = b->f + PAD;
     const int n = b->length - PAD, padded = svi_block_padded(b->d);
     if (b->o.kind == SVI_BLOCK_RAW) {
         memcpy(f, z, (size_t)padded * sizeof *f);
     } else if (b->o.kind == SVI_BLOCK_PRODUCTS) {
-        float *p = svi_block_at(b, b->at.products);
-        b->kernels->products(z, b->d, n, p, svi_block_at(b, b->at.scratch));
-        b->kernels->normalise(p, svi_block_at(b, b->at.mean) + PAD, svi_block_at(b, b->at.variance) + PAD,
-                              SVI_PRODUCTS_CLIP, n, f);
+        b->kernels->products(z, b->d, n, b->made, b->scratch);
+        b->kernels->normalise(b->made, b->mean + PAD, b->variance + PAD, SVI_PRODUCTS_CLIP, n, f);
     } else if (b->spread > 0) {
-        b->kernels->cosines(svi_block_at(b, b->at.waves), svi_block_at(b, b->at.shift), z, b->d, n, f);
+        b->kernels->cosines(b->waves, b->shift, z, b->d, n, f);
     } else {
-        memcpy(svi_block_kept(b, b->kept), z, (size_t)padded * sizeof *f);
+        memcpy(svi_block_kept(b, b->kept_rows), z, (size_t)padded * sizeof *f);
     }
 }
 
@@ -240,8 +223,7 @@ void svi_block_score(struct svi_block *b, const float *z, double *scores) {
     block_features(b, z);
     for (int h = 0; h < b->o.head_count; h++) {
         float *s = svi_block_scores(b, h);
-        b->kernels->dots(svi_block_at(b, b->at.features), svi_block_row(b, b->at.weights[h], 0),
-                         (size_t)b->at.length, rows, svi_block_reach(b, h), s);
+        b->kernels->dots(b->f, svi_block_row(b, h, 0), (size_t)b->stride, rows, svi_block_reach(b, h), s);
         for (int r = 0; r < rows; r++)
             scores[h * rows + r] =
                 b->o.task == SVS_REGRESS ? b->target.mean + b->scale * (double)s[r] : (double)s[r];
@@ -253,12 +235,12 @@ const float *svi_block_features(const struct svi_block *b, int *count) {
              : b->o.kind == SVI_BLOCK_PRODUCTS ? b->d * (b->d + 3) / 2
              : b->spread > 0                   ? SVI_FOURIER_COUNT
                                                : 0;
-    return svi_block_at(b, b->at.features) + PAD;
+    return b->f + PAD;
 }
 
 double svi_block_weights(const struct svi_block *b, int head, int row, const struct svi_standardiser *s,
                          double *w) {
-    const float *weight = svi_block_row(b, b->at.weights[head], row);
+    const float *weight = svi_block_row(b, head, row);
     const double scale = b->o.task == SVS_REGRESS ? b->scale : 1;
     double bias = scale * (double)weight[0] + (b->o.task == SVS_REGRESS ? b->target.mean : 0);
     for (int j = 0; j < b->d; j++) {
@@ -266,8 +248,4 @@ double svi_block_weights(const struct svi_block *b, int head, int row, const str
         bias -= w[j] * s->moments.mean[j];
     }
     return bias;
-}
-
-size_t svi_block_memory(const struct svi_block *b) {
-    return b->at.size * sizeof *b->memory;
 }

@@ -69,26 +69,25 @@ struct svi_block_options {
     svs_isa isa;
 };
 
-/* Where everything lies in the block's one piece of memory; offsets in floats. */
-struct svi_block_layout {
-    int d, rows, length; /* room: features of a row, models a head, length of f */
-    size_t features, products, scratch, mean, variance, waves, shift, kept, scores, chance;
-    size_t weights[SVI_HEADS_MAX], sums[SVI_HEADS_MAX];
-    size_t size;
-};
-
 struct svi_block {
     struct svi_block_options o;
     const struct svi_floats *kernels;
     int d, classes;
-    int length; /* of f, padded; [0] is 1, the features begin at [SVI_FLOATS_PAD] */
-    float *memory;
-    struct svi_block_layout at;
-    int64_t learned;           /* rows in the products' moments */
-    int kept;                  /* rows kept for m */
-    double spread;             /* m; 0 = not drawn yet */
-    struct svi_moments target; /* of the targets so far */
-    double scale;              /* a power of two */
+    int length;                         /* of f, padded; [0] is 1, the features begin at [SVI_FLOATS_PAD] */
+    int capacity, row_capacity, stride; /* features, models a head, and values of f that fit */
+    int64_t learned;                    /* rows in the products' moments */
+    int kept_rows;                      /* rows kept for m */
+    double spread;                      /* m; 0 = not drawn yet */
+    struct svi_moments target;          /* of the targets so far */
+    double scale;                       /* a power of two */
+
+    float *f;               /* of the row scored last */
+    float *made, *scratch;  /* the products of that row as they are, and what makes them */
+    float *mean, *variance; /* of the products */
+    float *waves, *shift;   /* frequencies and phases of the Fourier features */
+    float *kept;            /* rows until the Fourier features can be drawn */
+    float *scores, *chance; /* of the row scored last, by head and model; of one head */
+    float *weights, *sums;  /* by head and model, the sums by head that is AdaGrad */
 };
 
 /* No features and no classes yet. SVS_INVALID: heads that do not fit; SVS_UNAVAILABLE: the machine lacks the
@@ -140,7 +139,7 @@ double svi_block_weights(const struct svi_block *b, int head, int row, const str
  * bytes. */
 void svi_block_archive(struct svi_archive *a, struct svi_block *b, int features_max, int classes_max);
 
-/* Bytes taken besides the struct. */
-size_t svi_block_memory(const struct svi_block *b);
+/* Bytes at most, besides the struct, of a block of d features and this number of classes. */
+double svi_block_memory(const struct svi_block_options *o, int d, int classes);
 
 #endif

@@ -7,54 +7,59 @@
 #define WEIGHT_MOST 1e20F
 #define SUM_MOST    1e25F
 
-static void archive_vector(struct svi_archive *a, struct svi_block *b, const char *name, float *v,
-                           float least, float most) {
-    const int features = b->o.kind == SVI_BLOCK_RAW        ? b->d
-                         : b->o.kind == SVI_BLOCK_PRODUCTS ? b->d * (b->d + 3) / 2
-                                                           : SVI_FOURIER_COUNT;
-    bool within = true;
-    svi_archive_floats(a, name, v, SVI_FLOATS_PAD + features);
-    if (!svi_archive_loading(a) || !svi_archive_ok(a))
-        return;
-    for (int i = 0; i < SVI_FLOATS_PAD + features; i++)
-        within = within && v[i] >= least && v[i] <= most && (i == 0 || i >= SVI_FLOATS_PAD || v[i] == 0);
-    svi_archive_check(a, within, "a weight or a sum of a block is out of range");
+/* Values of f without padding. */
+static int archive_length(const struct svi_block *b) {
+    return SVI_FLOATS_PAD + (b->o.kind == SVI_BLOCK_RAW        ? b->d
+                             : b->o.kind == SVI_BLOCK_PRODUCTS ? b->d * (b->d + 3) / 2
+                                                               : SVI_FOURIER_COUNT);
 }
 
-static void archive_heads(struct svi_archive *a, struct svi_block *b) {
-    char key[SVI_KEY_MAX];
-    const int rows = svi_block_rows(b);
-    for (int k = 0; k < b->o.head_count * rows; k++) {
-        const int h = k / rows;
-        svi_archive_key(key, "block weights", k);
-        archive_vector(a, b, key, svi_block_row(b, b->at.weights[h], k % rows), -WEIGHT_MOST, WEIGHT_MOST);
-        svi_archive_key(key, "block sums", k);
-        if (b->o.head[h].step == SVI_STEP_ADAGRAD)
-            archive_vector(a, b, key, svi_block_row(b, b->at.sums[h], k % rows), 0, SUM_MOST);
-    }
+static bool vector_sound(const struct svi_block *b, const float *v, float least, float most) {
+    bool within = true;
+    for (int i = 0; i < archive_length(b); i++)
+        within = within && v[i] >= least && v[i] <= most && (i == 0 || i >= SVI_FLOATS_PAD || v[i] == 0);
+    return within;
+}
+
+static bool heads_sound(const struct svi_block *b) {
+    bool sound = true;
+    for (int h = 0; h < b->o.head_count; h++)
+        for (int r = 0; r < svi_block_rows(b); r++) {
+            sound = sound && vector_sound(b, svi_block_row(b, h, r), -WEIGHT_MOST, WEIGHT_MOST);
+            if (b->o.head[h].step == SVI_STEP_ADAGRAD)
+                sound = sound && vector_sound(b, svi_block_sum(b, h, r), 0, SUM_MOST);
+        }
+    if (b->o.kind == SVI_BLOCK_PRODUCTS)
+        sound = sound && vector_sound(b, b->mean, -200, 200) && vector_sound(b, b->variance, 0, 1e5F);
+    for (int i = 0; i < b->kept_rows; i++)
+        for (int j = 0; j < b->d; j++)
+            sound = sound && fabsf(svi_block_kept(b, i)[j]) <= SVI_FLOATS_CLIP;
+    return sound;
+}
+
+static void archive_arrays(struct svi_archive *a, struct svi_block *b) {
+    int32_t dims[BLOCK_DIMS], used[BLOCK_DIMS];
+    svi_block_dims(&b->o, b->capacity, b->row_capacity, dims);
+    svi_block_dims(&b->o, b->d, svi_block_rows(b), used);
+    used[BLOCK_LENGTH] = archive_length(b);
+    used[BLOCK_MOMENTS] = b->o.kind == SVI_BLOCK_PRODUCTS ? archive_length(b) : 0;
+    used[BLOCK_KEPT] = b->kept_rows;
+    used[BLOCK_PADDED] = b->d;
+    svi_arrays_archive(a, &svi_block_arrays, b, dims, used);
+    if (svi_archive_loading(a) && svi_archive_ok(a))
+        svi_archive_check(a, heads_sound(b), "a weight, a sum or a row of a block is out of range");
 }
 
 static void archive_phi(struct svi_archive *a, struct svi_block *b) {
-    if (b->o.kind == SVI_BLOCK_PRODUCTS) {
+    if (b->o.kind == SVI_BLOCK_PRODUCTS)
         svi_archive_int64(a, "block learned", &b->learned, 0, BLOCK_FADE);
-        archive_vector(a, b, "block mean", svi_block_at(b, b->at.mean), -200, 200);
-        archive_vector(a, b, "block variance", svi_block_at(b, b->at.variance), 0, 1e5F);
-    }
     if (b->o.kind != SVI_BLOCK_FOURIER)
         return;
     svi_archive_double(a, "block spread", &b->spread);
-    svi_archive_int(a, "block kept", &b->kept, 0, SVI_FOURIER_ROWS - 1);
-    if (!svi_archive_check(a, b->spread == 0 || (b->spread >= 1e-4 && b->spread <= 1e6 && b->kept == 0),
-                           "the spread of a block is out of range"))
-        return;
-    for (int i = 0; i < b->kept && svi_archive_ok(a); i++) {
-        char key[SVI_KEY_MAX];
-        svi_archive_floats(a, svi_archive_key(key, "block row", i), svi_block_kept(b, i), b->d);
-        for (int j = 0; svi_archive_loading(a) && svi_archive_ok(a) && j < b->d; j++)
-            svi_archive_check(a, fabsf(svi_block_kept(b, i)[j]) <= SVI_FLOATS_CLIP,
-                              "a row of a block is not clipped");
-    }
-    if (svi_archive_loading(a) && svi_archive_ok(a) && b->spread > 0)
+    svi_archive_int(a, "block kept", &b->kept_rows, 0, SVI_FOURIER_ROWS - 1);
+    if (svi_archive_check(a, b->spread == 0 || (b->spread >= 1e-4 && b->spread <= 1e6 && b->kept_rows == 0),
+                          "the spread of a block is out of range") &&
+        svi_archive_loading(a) && b->spread > 0)
         svi_block_draw(b, 0);
 }
 
@@ -99,5 +104,5 @@ void svi_block_archive(struct svi_archive *a, struct svi_block *b, int features_
     archive_phi(a, b);
     if (b->o.task == SVS_REGRESS)
         archive_targets(a, b);
-    archive_heads(a, b);
+    archive_arrays(a, b);
 }

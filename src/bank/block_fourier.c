@@ -28,19 +28,18 @@ static void column_draw(struct svi_block *b, int j) {
         const double radius = sqrt(-2 * log(column_uniform(&random)));
         const double normal = radius * cos(2 * PI * column_uniform(&random));
         const size_t block = (size_t)(i / SVI_COSINE_BLOCK) * (size_t)b->d + (size_t)j;
-        svi_block_at(b, b->at.waves)[block * SVI_COSINE_BLOCK + (size_t)(i % SVI_COSINE_BLOCK)] =
-            (float)(turns * normal);
+        b->waves[block * SVI_COSINE_BLOCK + (size_t)(i % SVI_COSINE_BLOCK)] = (float)(turns * normal);
     }
 }
 
 void svi_block_draw(struct svi_block *b, int from) {
-    float *waves = svi_block_at(b, b->at.waves);
+    float *waves = b->waves;
     struct svi_random random = column_random(b->o.seed, -1);
     const size_t old = (size_t)from * SVI_COSINE_BLOCK, new = (size_t)b->d *SVI_COSINE_BLOCK;
     for (size_t k = SVI_FOURIER_COUNT / SVI_COSINE_BLOCK; k-- > 0;)
         memmove(waves + k * new, waves + k * old, old * sizeof *waves);
     for (int i = 0; i < SVI_FOURIER_COUNT; i++)
-        svi_block_at(b, b->at.shift)[i] = (float)column_uniform(&random);
+        b->shift[i] = (float)column_uniform(&random);
     for (int j = from; j < b->d; j++)
         column_draw(b, j);
 }
@@ -48,7 +47,7 @@ void svi_block_draw(struct svi_block *b, int from) {
 double svi_block_spread(const struct svi_block *b) {
     double distance[SVI_FOURIER_ROWS * (SVI_FOURIER_ROWS - 1) / 2];
     int64_t count = 0, same = 0;
-    for (int i = 0; i < b->kept; i++)
+    for (int i = 0; i < b->kept_rows; i++)
         for (int k = 0; k < i; k++) {
             const float *u = svi_block_kept(b, i), *v = svi_block_kept(b, k);
             double sum = 0;

@@ -9,7 +9,7 @@
 
 /* |f|^2 of what a head uses; `known` keeps it for the next one. */
 static double block_norm(const struct svi_block *b, int n, double known[2]) {
-    const float *f = svi_block_at(b, b->at.features);
+    const float *f = b->f;
     if (known[0] != n) {
         float sum;
         b->kernels->dots(f, f, 0, 1, n, &sum);
@@ -26,7 +26,7 @@ static double passive_aggressive_step(const struct svi_block *b, int h, double w
 
 static void learn_passive_aggressive(struct svi_block *b, int h, int label, double weight, double known[2]) {
     const int n = svi_block_reach(b, h), rows = svi_block_rows(b);
-    const float *s = svi_block_scores(b, h), *f = svi_block_at(b, b->at.features);
+    const float *s = svi_block_scores(b, h), *f = b->f;
     int other = label == 0; /* the strongest wrong class */
     for (int r = 0; r < rows; r++)
         other = r != label && s[r] > s[other] ? r : other;
@@ -37,25 +37,25 @@ static void learn_passive_aggressive(struct svi_block *b, int h, int label, doub
     const double norm = block_norm(b, n, known) * (rows == 1 ? 1 : 2);
     const double step = passive_aggressive_step(b, h, weight, loss / norm);
     if (rows == 1) {
-        b->kernels->add(svi_block_row(b, b->at.weights[h], 0), f, (float)(y * step), n);
+        b->kernels->add(svi_block_row(b, h, 0), f, (float)(y * step), n);
     } else {
-        b->kernels->add(svi_block_row(b, b->at.weights[h], label), f, (float)step, n);
-        b->kernels->add(svi_block_row(b, b->at.weights[h], other), f, (float)-step, n);
+        b->kernels->add(svi_block_row(b, h, label), f, (float)step, n);
+        b->kernels->add(svi_block_row(b, h, other), f, (float)-step, n);
     }
 }
 
 static void learn_adagrad(struct svi_block *b, int h, int label, double weight) {
     const int n = svi_block_reach(b, h), rows = svi_block_rows(b), padded = svi_block_padded(rows);
     const float *s = svi_block_scores(b, h);
-    const float *p = svi_block_at(b, b->at.chance), c = (float)fmin(weight, WEIGHT_MAX);
+    const float *p = b->chance, c = (float)fmin(weight, WEIGHT_MAX);
     const float keep = b->o.head[h].keep > 0 ? b->o.head[h].keep : 1;
-    b->kernels->logistic(s, padded, svi_block_at(b, b->at.chance));
+    b->kernels->logistic(s, padded, b->chance);
     for (int r = 0; r < rows; r++) {
         const float slope = p[r] - (label == (rows == 1 ? 1 : r) ? 1.0F : 0.0F);
         if (fabsf(slope) < CERTAIN)
             continue;
-        b->kernels->adagrad(svi_block_row(b, b->at.weights[h], r), svi_block_row(b, b->at.sums[h], r),
-                            svi_block_at(b, b->at.features), c * slope, b->o.head[h].rate, keep, n);
+        b->kernels->adagrad(svi_block_row(b, h, r), svi_block_sum(b, h, r), b->f, c * slope,
+                            b->o.head[h].rate, keep, n);
     }
 }
 
@@ -64,15 +64,15 @@ static bool learn_features(struct svi_block *b) {
     if (b->o.kind == SVI_BLOCK_PRODUCTS) {
         const int pad = SVI_FLOATS_PAD;
         b->learned += b->learned < BLOCK_FADE;
-        b->kernels->average(svi_block_at(b, b->at.products), (float)(1 / (double)b->learned), b->length - pad,
-                            svi_block_at(b, b->at.mean) + pad, svi_block_at(b, b->at.variance) + pad);
+        b->kernels->average(b->made, (float)(1 / (double)b->learned), b->length - pad, b->mean + pad,
+                            b->variance + pad);
     }
     if (b->o.kind != SVI_BLOCK_FOURIER || b->spread > 0)
         return false;
-    if (++b->kept == SVI_FOURIER_ROWS) {
+    if (++b->kept_rows == SVI_FOURIER_ROWS) {
         b->spread = svi_block_spread(b);
         svi_block_draw(b, 0);
-        b->kept = 0;
+        b->kept_rows = 0;
     }
     return true;
 }
@@ -100,7 +100,7 @@ static void block_rescale(struct svi_block *b, double target) {
     const float change = (float)fmin(b->scale / scale, 1e30); /* from 1 at first, when weights are 0 */
     b->scale = scale;
     for (int h = 0; h < b->o.head_count; h++) {
-        float *w = svi_block_row(b, b->at.weights[h], 0);
+        float *w = svi_block_row(b, h, 0);
         svi_block_scores(b, h)[0] *= change;
         for (int i = 0; i < b->length; i++)
             w[i] *= change;
@@ -117,7 +117,7 @@ void svi_block_learn_target(struct svi_block *b, double target, double weight) {
         const double score = (double)svi_block_scores(b, h)[0];
         const double error = (target - b->target.mean) / b->scale - score;
         const double mu = fmin((double)b->o.head[h].rate * weight, fmax(1, (double)b->o.head[h].rate));
-        b->kernels->add(svi_block_row(b, b->at.weights[h], 0), svi_block_at(b, b->at.features),
+        b->kernels->add(svi_block_row(b, h, 0), b->f,
                         (float)(mu * fmax(-ERROR_MAX, fmin(ERROR_MAX, error)) / block_norm(b, n, known)), n);
     }
 }

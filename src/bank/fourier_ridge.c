@@ -6,14 +6,12 @@
  * are so many that they go in. So an archive holds how far it was and the right-hand sides; rows of L follow
  * from G, by the same steps, to the last bit.
  *
- * Read in order: room, solving (ridge_step), features and classes, samples, the archive. */
+ * Read in order: arrays, solving (ridge_step), features and classes, samples, the archive. */
 #include "bank/fourier_ridge.h"
 
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/fail.h"
-#include "base/limits.h"
+#include "base/arrays.h"
 #include "linalg/cholesky.h"
 
 #define NU          0.5
@@ -24,42 +22,51 @@
 #define WEIGHT_MOST                                                                                          \
     1e6 /* a sample counts as one of this weight at most: sums stay where G is positive definite */
 
+enum { ROWS, DIM, NEXT };
+static const struct svi_array ridge_table[] = {
+#define ARRAY(member, name, ...) SVI_ARRAY(struct svi_fourier_ridge, member, name, __VA_ARGS__)
+    ARRAY(w, "w", SVI_AXIS(ROWS), SVI_AXIS(DIM)),
+    ARRAY(next, "next", SVI_AXIS(NEXT), SVI_AXIS(DIM)),
+    ARRAY(factor, NULL, SVI_AXIS(DIM), SVI_AXIS(DIM)),
+    ARRAY(triangle, NULL, SVI_AXIS_TRIANGLE(DIM)),
+    ARRAY(f, NULL, SVI_AXIS(DIM)),
+#undef ARRAY
+};
+static const struct svi_arrays ridge_arrays =
+    SVI_ARRAYS_ALIGNED(ridge_table, "least squares on Fourier features");
+
+static int ridge_rows_of(svs_task task, int classes) {
+    return task == SVS_REGRESS || classes < 3 ? 1 : classes;
+}
+
 static int ridge_rows(const struct svi_fourier_ridge *r) {
-    return r->task == SVS_REGRESS || r->classes < 3 ? 1 : r->classes;
+    return ridge_rows_of(r->task, r->classes);
 }
 
 svs_code svi_fourier_ridge_init(struct svi_fourier_ridge *r, svs_task task, int features, int classes,
                                 svs_isa isa, svs_error *err) {
-    const size_t n = (size_t)features + 1;
     *r = (struct svi_fourier_ridge){.task = task,
                                     .kernels = svi_kernels_get(isa),
                                     .dim = features + 1,
-                                    .rows_room = task == SVS_REGRESS || classes < 3 ? 1 : classes};
+                                    .row_capacity = ridge_rows_of(task, classes)};
+    const int32_t dims[] = {r->row_capacity, r->dim, r->row_capacity};
     svs_code code = svi_gram_init(&r->gram, r->dim, task == SVS_REGRESS ? 1 : classes, err);
-    r->w = svi_alloc_array((size_t)r->rows_room * n, sizeof(double));
-    r->next = svi_alloc_array((size_t)r->rows_room * n, sizeof(double));
-    r->factor = svi_alloc_array(n * n, sizeof(double));
-    r->room = svi_alloc_array((size_t)svi_triangle(r->dim), sizeof(double));
-    r->f = svi_alloc_array(n, sizeof(double));
-    if (code == SVS_OK && r->w && r->next && r->factor && r->room && r->f)
-        return SVS_OK;
-    svi_fourier_ridge_clear(r);
-    return svi_fail_memory(err, "least squares on Fourier features");
+    if (code == SVS_OK)
+        code = svi_arrays_alloc(&ridge_arrays, r, dims, err);
+    if (code != SVS_OK)
+        svi_fourier_ridge_clear(r);
+    return code;
 }
 
 void svi_fourier_ridge_clear(struct svi_fourier_ridge *r) {
     svi_gram_clear(&r->gram);
-    svi_free(r->w);
-    svi_free(r->next);
-    svi_free(r->factor);
-    svi_free(r->room);
-    svi_free(r->f);
+    svi_arrays_free(&ridge_arrays, r);
     *r = (struct svi_fourier_ridge){0};
 }
 
 void svi_fourier_ridge_empty(struct svi_fourier_ridge *r) {
     svi_gram_zero(&r->gram);
-    memset(r->w, 0, (size_t)r->rows_room * (size_t)r->dim * sizeof *r->w);
+    memset(r->w, 0, (size_t)r->row_capacity * (size_t)r->dim * sizeof *r->w);
     r->learned = r->solved = 0;
     r->solving = false;
 }
@@ -123,25 +130,22 @@ static void ridge_finish(struct svi_fourier_ridge *r) {
 /* ---- features and classes */
 
 svs_code svi_fourier_ridge_grow(struct svi_fourier_ridge *r, int features, svs_error *err) {
-    struct svi_fourier_ridge wider;
+    struct svi_gram wider;
+    const int32_t from[] = {r->row_capacity, r->dim, r->row_capacity},
+                  to[] = {r->row_capacity, features + 1, r->row_capacity};
     if (features + 1 <= r->dim)
         return SVS_OK;
-    const int classes = r->gram.groups;
     ridge_finish(r);
-    svs_code code = svi_fourier_ridge_init(&wider, r->task, features, classes, r->kernels->isa, err);
+    svs_code code = svi_gram_init_wider(&wider, features + 1, r->gram.groups, &r->gram, err);
     if (code != SVS_OK)
         return code;
-    for (int k = 0; k < ridge_rows(r); k++)
-        memcpy(wider.w + (size_t)k * (size_t)wider.dim, r->w + (size_t)k * (size_t)r->dim,
-               (size_t)r->dim * sizeof *r->w);
-    svi_gram_adopt(&r->gram, &wider.gram);
-    wider.gram = r->gram;
-    r->gram = (struct svi_gram){0};
-    wider.classes = r->classes;
-    wider.learned = r->learned;
-    wider.solved = r->solved;
-    svi_fourier_ridge_clear(r);
-    *r = wider;
+    code = svi_arrays_resize(&ridge_arrays, r, from, to, err);
+    if (code != SVS_OK) {
+        svi_gram_clear(&wider);
+        return code;
+    }
+    svi_gram_adopt(&r->gram, &wider);
+    r->dim = features + 1;
     return SVS_OK;
 }
 
@@ -213,19 +217,7 @@ void svi_fourier_ridge_take_back(struct svi_fourier_ridge *r, const float *phi, 
 /* ---- the archive */
 
 /* The factor follows from G. */
-static void ridge_archive_solving(struct svi_archive *a, struct svi_fourier_ridge *r) {
-    bool solving = r->solving;
-    svi_archive_bool(a, "solving", &solving);
-    if (!svi_archive_ok(a) || !solving)
-        return;
-    int progress = r->progress;
-    svi_archive_int64(a, "begun", &r->begun, 0, r->learned);
-    svi_archive_int(a, "progress", &progress, 0, r->dim + ridge_rows(r) - 1);
-    if (!svi_archive_ok(a))
-        return;
-    svi_archive_finite(a, "next", r->next, (int64_t)ridge_rows(r) * r->dim);
-    if (!svi_archive_loading(a) || !svi_archive_ok(a))
-        return;
+static void ridge_resume(struct svi_archive *a, struct svi_fourier_ridge *r, int progress) {
     const int known = progress < r->dim ? progress : r->dim;
     bool good = r->learned - r->begun < SVI_GRAM_BLOCK;
     r->progress = 0;
@@ -238,18 +230,30 @@ static void ridge_archive_solving(struct svi_archive *a, struct svi_fourier_ridg
 }
 
 void svi_fourier_ridge_archive(struct svi_archive *a, struct svi_fourier_ridge *r) {
+    bool solving = r->solving;
+    int progress = r->progress;
     svi_archive_int(a, "classes", &r->classes, 0, r->task == SVS_REGRESS ? 0 : r->gram.groups);
     svi_archive_int64(a, "learned", &r->learned, 0, INT64_MAX / 2);
     svi_archive_int64(a, "solved", &r->solved, 0, INT64_MAX / 2);
     svi_archive_check(a, r->solved <= r->learned, "more samples are solved for than learned");
+    svi_archive_bool(a, "solving", &solving);
     if (!svi_archive_ok(a))
         return;
-    svi_archive_finite(a, "w", r->w, (int64_t)ridge_rows(r) * r->dim);
-    svi_gram_archive(a, &r->gram, r->task == SVS_REGRESS ? 1 : r->classes, r->room);
-    ridge_archive_solving(a, r);
+    if (solving) {
+        svi_archive_int64(a, "begun", &r->begun, 0, r->learned);
+        svi_archive_int(a, "progress", &progress, 0, r->dim + ridge_rows(r) - 1);
+    }
+    const int32_t dims[] = {r->row_capacity, r->dim, r->row_capacity},
+                  used[] = {ridge_rows(r), r->dim, solving ? ridge_rows(r) : 0};
+    svi_arrays_archive(a, &ridge_arrays, r, dims, used);
+    svi_gram_archive(a, &r->gram, r->task == SVS_REGRESS ? 1 : r->classes, r->triangle);
+    if (solving && svi_archive_loading(a) && svi_archive_ok(a))
+        ridge_resume(a, r, progress);
 }
 
-double svi_fourier_ridge_memory(int features, int classes) {
-    const double n = features + 1;
-    return svi_gram_memory(features + 1, classes) + 8 * (n * n + n * (n + 1) / 2 + n + 2 * n * classes);
+double svi_fourier_ridge_memory(svs_task task, int features, int classes) {
+    const int rows = ridge_rows_of(task, classes);
+    const int32_t dims[] = {rows, features + 1, rows};
+    return svi_gram_memory(features + 1, task == SVS_REGRESS ? 1 : classes) +
+           (double)svi_arrays_bytes(&ridge_arrays, dims);
 }

@@ -26,19 +26,19 @@ struct svi_fourier_ridge {
     svs_task task;
     const struct svi_kernels *kernels;
     struct svi_gram gram;
-    int dim, rows_room; /* 1 + phi; of w */
+    int dim, row_capacity; /* 1 + phi; of w */
     int classes;
     int64_t learned, solved; /* samples in the sums; of these in w */
-    double *w;               /* rows_room x dim */
+    double *w;               /* row_capacity x dim */
     double *f;               /* dim: of the row at hand */
-    double *room;            /* svi_triangle(dim), for the archive */
+    double *triangle;        /* svi_triangle(dim), for the archive */
 
     /* being solved: G stays as it is meanwhile, for what is learned is gathered beside it */
     bool solving;
     int64_t begun;  /* samples in it */
     int progress;   /* rows of the factor that are there, and after dim of these rows of `next` that are w */
     double *factor; /* dim x dim */
-    double *next;   /* rows_room x dim: right-hand sides, then w */
+    double *next;   /* row_capacity x dim: right-hand sides, then w */
 };
 
 /* phi of `features` values; room for `classes` classes. SVS_NO_MEMORY. */
@@ -70,6 +70,6 @@ void svi_fourier_ridge_take_back(struct svi_fourier_ridge *r, const float *phi, 
 /* Loading goes into one that was initialised for as many features and classes. */
 void svi_fourier_ridge_archive(struct svi_archive *a, struct svi_fourier_ridge *r);
 
-double svi_fourier_ridge_memory(int features, int classes);
+double svi_fourier_ridge_memory(svs_task task, int features, int classes);
 
 #endif

@@ -1,7 +1,8 @@
 /* The nearest of the last rows (neighbours.h).
  *
- * A row with number i lies in block (i / 64) mod blocks at place i mod 64, so that a block holds an aligned
- * run of 64 numbers and nothing moves when the ring turns. There is one block more than the rows need: the
+ * A row with number i lies in block ((i - base) / 64) mod blocks at place i mod 64, so that a block holds an
+ * aligned run of 64 numbers and nothing moves when the ring turns. It does not turn before it has its full
+ * capacity, so that rows keep their places while it grows. There is one block more than the rows need: the
  * oldest rows are out of sight before their block is written again. In `rows` and `sketch` everything from
  * value d on is zero, always: more values are more columns in use.
  *
@@ -16,7 +17,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "base/arrays.h"
 #include "base/fail.h"
 #include "base/limits.h"
 #include "linalg/kernels.h"
@@ -38,88 +39,69 @@ static const struct svi_nearest_kernels *neighbours_kernels(svs_isa isa) {
     return k ? &svi_nearest_generic : NULL;
 }
 
+enum { BLOCKS, STRIDE, SKETCH, QUERY, CHUNKS, DIMS };
+static const struct svi_array neighbours_table[] = {
+#define ARRAY(member, ...) SVI_ARRAY(struct svi_neighbours, member, NULL, __VA_ARGS__)
+    ARRAY(z, SVI_AXIS(STRIDE)),
+    ARRAY(bytes, SVI_AXIS(STRIDE)),
+    ARRAY(query, SVI_AXIS(QUERY)),
+    ARRAY(norm, SVI_AXIS(CHUNKS)),
+    ARRAY(rows, SVI_AXIS(BLOCKS), SVI_AXIS_LENGTH(ROWS), SVI_AXIS(STRIDE)),
+    ARRAY(sketch, SVI_AXIS(BLOCKS), SVI_AXIS(SKETCH)),
+    ARRAY(live, SVI_AXIS(BLOCKS)),
+    ARRAY(targets, SVI_AXIS(BLOCKS), SVI_AXIS_LENGTH(ROWS)),
+    ARRAY(labels, SVI_AXIS(BLOCKS), SVI_AXIS_LENGTH(ROWS)),
+    ARRAY(sums, SVI_AXIS(BLOCKS), SVI_AXIS_LENGTH(ROWS)),
+#undef ARRAY
+};
+static const struct svi_arrays neighbours_arrays =
+    SVI_ARRAYS_ALIGNED(neighbours_table, "the nearest neighbours");
+
+/* Where a run of 64 numbers lies. */
+static int neighbours_place(const struct svi_neighbours *n, int64_t run) {
+    return (int)((run - n->base / ROWS) % n->blocks);
+}
+
 static int neighbours_block(const struct svi_neighbours *n, int64_t number) {
-    return (int)(number / ROWS % n->blocks);
+    return neighbours_place(n, number / ROWS);
 }
 
 static size_t neighbours_slot(const struct svi_neighbours *n, int64_t number) {
     return (size_t)neighbours_block(n, number) * ROWS + (size_t)(number % ROWS);
 }
 
+static size_t neighbours_sketch_bytes(int stride) {
+    return svi_nearest_pair_at(stride / 2 - 1) * SVI_NEAREST_PAIR + SVI_NEAREST_PAIR;
+}
+
 static size_t neighbours_sketch_block(const struct svi_neighbours *n) {
-    return svi_nearest_pair_at(n->stride / 2 - 1) * SVI_NEAREST_PAIR + SVI_NEAREST_PAIR;
+    return neighbours_sketch_bytes(n->stride);
 }
 
-/* ---- room */
+/* ---- capacity */
 
-static void neighbours_free_rows(struct svi_neighbours *n) {
-    void *const all[] = {n->rows, n->sketch, n->live, n->targets, n->labels, n->sums};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        svi_free(all[i]);
+static int neighbours_stride(int d) {
+    return svi_round_up(d > 0 ? d : 1, 16);
 }
 
-static void neighbours_free_scratch(struct svi_neighbours *n) {
-    svi_free(n->z);
-    svi_free(n->bytes);
-    svi_free(n->query);
-    svi_free(n->norm);
-    n->z = NULL;
-    n->bytes = NULL;
-    n->query = NULL;
-    n->norm = NULL;
+static void neighbours_dims(int have, int stride, int32_t *dims) {
+    dims[BLOCKS] = have ? (have + ROWS - 1) / ROWS + 1 : 0;
+    dims[STRIDE] = stride;
+    dims[SKETCH] = (int32_t)neighbours_sketch_bytes(stride);
+    dims[QUERY] = stride / 2;
+    dims[CHUNKS] = stride / 32 + 1;
 }
 
-/* Allocates for what n says: have and stride. */
-static bool neighbours_allocate(struct svi_neighbours *n) {
-    n->blocks = n->have ? (n->have + ROWS - 1) / ROWS + 1 : 0;
-    const size_t blocks = (size_t)n->blocks, stride = (size_t)n->stride;
-    n->rows = NULL;
-    n->sketch = NULL;
-    n->live = NULL;
-    n->targets = NULL;
-    n->labels = NULL;
-    n->sums = NULL;
-    if (!blocks)
-        return true;
-    n->rows = svi_alloc_array(blocks * ROWS, stride * sizeof *n->rows);
-    n->sketch = svi_alloc_array(blocks, neighbours_sketch_block(n));
-    n->live = svi_alloc_array(blocks, sizeof *n->live);
-    n->targets = svi_alloc_array(blocks * ROWS, sizeof *n->targets);
-    n->labels = svi_alloc_array(blocks * ROWS, sizeof *n->labels);
-    n->sums = svi_alloc_array(blocks * ROWS, sizeof *n->sums);
-    if (n->sums && n->rows && n->sketch && n->live && n->targets && n->labels)
-        return true;
-    neighbours_free_rows(n);
-    return false;
-}
-
-static bool neighbours_allocate_scratch(struct svi_neighbours *n) {
-    const size_t stride = (size_t)n->stride;
-    n->z = svi_alloc_array(stride, sizeof *n->z);
-    n->bytes = svi_alloc_array(stride, sizeof *n->bytes);
-    n->query = svi_alloc_array(stride / 2, sizeof *n->query);
-    n->norm = svi_alloc_array(stride / 32 + 1, sizeof *n->norm);
-    if (n->z && n->bytes && n->query && n->norm)
-        return true;
-    neighbours_free_scratch(n);
-    return false;
-}
-
-/* The blocks that are held go from one room to another that is no smaller. */
-static void neighbours_move(const struct svi_neighbours *from, struct svi_neighbours *to) {
-    const int64_t oldest = from->oldest < from->pushed ? from->oldest : from->pushed + ROWS;
-    for (int64_t i = oldest / ROWS * ROWS; i < from->pushed; i += ROWS) {
-        const int a = neighbours_block(from, i), b = neighbours_block(to, i);
-        const size_t old = (size_t)a * ROWS, now = (size_t)b * ROWS;
-        to->live[b] = from->live[a];
-        memcpy(to->targets + now, from->targets + old, ROWS * sizeof *to->targets);
-        memcpy(to->labels + now, from->labels + old, ROWS * sizeof *to->labels);
-        memcpy(to->sketch + (size_t)b * neighbours_sketch_block(to),
-               from->sketch + (size_t)a * neighbours_sketch_block(from), neighbours_sketch_block(from));
-        for (size_t r = 0; r < ROWS; r++)
-            memcpy(to->rows + (now + r) * (size_t)to->stride, from->rows + (old + r) * (size_t)from->stride,
-                   (size_t)from->stride * sizeof *to->rows);
-    }
+static svs_code neighbours_resize(struct svi_neighbours *n, int have, int stride, svs_error *err) {
+    int32_t from[DIMS], to[DIMS];
+    neighbours_dims(n->have, n->stride, from);
+    neighbours_dims(have, stride, to);
+    if (svi_arrays_resize(&neighbours_arrays, n, from, to, err) != SVS_OK)
+        return SVS_NO_MEMORY;
+    n->have = have;
+    n->blocks = to[BLOCKS];
+    n->stride = stride;
+    return SVS_OK;
 }
 
 svs_code svi_neighbours_init(struct svi_neighbours *n, int capacity, int d, svs_isa isa, svs_error *err) {
@@ -130,68 +112,48 @@ svs_code svi_neighbours_init(struct svi_neighbours *n, int capacity, int d, svs_
     if (!n->kernels)
         return svi_fail(err, SVS_NOT_SUPPORTED,
                         "neighbours: this machine lacks the instruction set asked for");
-    n->stride = svi_round_up(d > 0 ? d : 1, 16);
-    if (neighbours_allocate_scratch(n))
-        return SVS_OK;
-    *n = (struct svi_neighbours){0}; /* what there was is freed */
-    return svi_fail_memory(err, "the nearest neighbours");
+    int32_t dims[DIMS];
+    n->stride = neighbours_stride(d);
+    neighbours_dims(0, n->stride, dims);
+    return svi_arrays_alloc(&neighbours_arrays, n, dims, err);
 }
 
 void svi_neighbours_clear(struct svi_neighbours *n) {
-    neighbours_free_rows(n);
-    neighbours_free_scratch(n);
+    svi_arrays_free(&neighbours_arrays, n);
     *n = (struct svi_neighbours){0};
 }
 
 void svi_neighbours_empty(struct svi_neighbours *n) {
     n->oldest = n->pushed;
     n->error = 0;
+    n->base = n->pushed / ROWS * ROWS;
     if (n->blocks)
-        n->live[neighbours_block(n, n->pushed)] = 0;
+        n->live[0] = 0;
 }
 
 svs_code svi_neighbours_grow(struct svi_neighbours *n, int d, svs_error *err) {
-    struct svi_neighbours now = *n;
     if (d > SVI_NEIGHBOURS_D)
         return svi_fail(err, SVS_LIMIT, "neighbours: %d features are more than %d", d, SVI_NEIGHBOURS_D);
     if (d > n->stride) {
         const int more = n->stride + n->stride / 2 < SVI_NEIGHBOURS_D ? n->stride + n->stride / 2 : d;
-        now.stride = svi_round_up(d > more ? d : more, 16);
-        if (!neighbours_allocate_scratch(&now))
-            return svi_fail_memory(err, "the nearest neighbours' features");
-        if (!neighbours_allocate(&now)) {
-            neighbours_free_scratch(&now);
-            return svi_fail_memory(err, "the nearest neighbours' features");
-        }
-        neighbours_move(n, &now);
-        neighbours_free_rows(n);
-        neighbours_free_scratch(n);
-        *n = now;
+        if (neighbours_resize(n, n->have, neighbours_stride(d > more ? d : more), err) != SVS_OK)
+            return SVS_NO_MEMORY;
     }
     n->d = d > n->d ? d : n->d;
     return SVS_OK;
 }
 
 svs_code svi_neighbours_reserve(struct svi_neighbours *n, svs_error *err) {
-    struct svi_neighbours now = *n;
     if (n->pushed - n->oldest < n->have || n->have == n->capacity)
         return SVS_OK;
-    now.have = n->have == 0 ? FIRST_ROWS : 2 * n->have;
-    now.have = now.have < n->capacity ? now.have : n->capacity;
-    if (!neighbours_allocate(&now))
-        return svi_fail_memory(err, "the rows of the nearest neighbours");
-    neighbours_move(n, &now);
-    neighbours_free_rows(n);
-    *n = now;
-    return SVS_OK;
+    const int have = n->have == 0 ? FIRST_ROWS : 2 * n->have;
+    return neighbours_resize(n, have < n->capacity ? have : n->capacity, n->stride, err);
 }
 
-double svi_neighbours_memory(double capacity, int d) {
-    const double stride = svi_round_up(d > 0 ? d : 1, 16);
-    const double rows = (ceil(capacity / ROWS) + 1) * ROWS;
-    return rows * (5 * stride + 2 * ceil(stride / 32) + sizeof(double) + sizeof(int32_t) + sizeof(uint16_t) +
-                   1.0 / 8) +
-           7 * stride;
+double svi_neighbours_memory(int capacity, int d) {
+    int32_t dims[DIMS];
+    neighbours_dims(capacity, neighbours_stride(d), dims);
+    return (double)svi_arrays_bytes(&neighbours_arrays, dims);
 }
 
 /* ---- rows */
@@ -346,7 +308,7 @@ static void neighbours_sweep(const struct svi_neighbours *n, const struct svi_ne
                              bool sinking) {
     double bound = best->bound;
     for (int64_t block = (high - 1) / ROWS; block >= low / ROWS;) {
-        const int from = (int)(block % n->blocks);
+        const int from = neighbours_place(n, block);
         const int64_t left = block - low / ROWS;
         uint64_t mask;
         const int found = n->kernels->scan(scan, from, left < from ? from - (int)left : 0, bound, &mask);
@@ -368,7 +330,7 @@ static double neighbours_start(const struct svi_neighbours *n, const struct svi_
                                int64_t low, int64_t high) {
     const int64_t oldest = low == n->oldest ? low / ROWS : (low + ROWS - 1) / ROWS,
                   newest = (high - 1) / ROWS;
-    const int from = (int)(oldest % n->blocks), to = (int)(newest % n->blocks);
+    const int from = neighbours_place(n, oldest), to = neighbours_place(n, newest);
     if (oldest > newest)
         return HUGE_VAL;
     if (from <= to)
@@ -399,12 +361,12 @@ static void neighbours_search(const struct svi_neighbours *n, const struct svi_n
 /* The first sums of all rows that are held; rows that are not found get the largest. */
 static void neighbours_begin(const struct svi_neighbours *n, const struct svi_nearest_scan *scan) {
     const int64_t oldest = n->oldest / ROWS, newest = (n->pushed - 1) / ROWS;
-    const int from = (int)(oldest % n->blocks), to = (int)(newest % n->blocks);
+    const int from = neighbours_place(n, oldest), to = neighbours_place(n, newest);
     n->kernels->begin(scan, from <= to ? from : 0, to);
     if (from > to)
         n->kernels->begin(scan, from, n->blocks - 1);
     for (int64_t block = oldest; block <= newest; block++) {
-        const int b = (int)(block % n->blocks);
+        const int b = neighbours_place(n, block);
         uint64_t away = ~(n->live[b] & neighbours_within(block * ROWS, n->oldest, n->pushed));
         for (; away; away &= away - 1)
             n->sums[(size_t)b * ROWS + (size_t)__builtin_ctzll(away)] = 65535;
@@ -490,25 +452,22 @@ int svi_neighbours_find_both(struct svi_neighbours *n, const float *z, int recen
 /* ---- the archive: rows in pieces, the oldest first; those that are not found any more are zero there */
 
 struct neighbours_piece {
-    int number, most, count, d; /* most: rows of a whole piece */
+    int count, d; /* rows, values of one */
     int classes;
-    float *rows; /* the first of one block of memory */
     double *targets;
+    float *rows;
     int32_t *labels;
     uint8_t *live;
 };
 
-static bool neighbours_piece_new(struct neighbours_piece *p, int d, int classes) {
-    *p = (struct neighbours_piece){.d = d, .classes = classes, .most = PIECE_FLOATS / (d + 8) + 1};
-    const size_t most = (size_t)p->most;
-    p->targets = svi_alloc_array(most, sizeof(double) + (size_t)d * sizeof(float) + sizeof(int32_t) + 1);
-    if (!p->targets)
-        return false;
-    p->rows = (float *)(p->targets + most);
-    p->labels = (int32_t *)(p->rows + most * (size_t)d);
-    p->live = (uint8_t *)(p->labels + most);
-    return true;
-}
+enum { PIECE_ROWS, PIECE_VALUES };
+static const struct svi_array piece_table[] = {
+    SVI_ARRAY_WITH(struct neighbours_piece, targets, "targets", SVI_ARRAY_ANY, 0, SVI_AXIS(PIECE_ROWS)),
+    SVI_ARRAY(struct neighbours_piece, rows, "rows", SVI_AXIS(PIECE_ROWS), SVI_AXIS(PIECE_VALUES)),
+    SVI_ARRAY(struct neighbours_piece, labels, "labels", SVI_AXIS(PIECE_ROWS)),
+    SVI_ARRAY(struct neighbours_piece, live, "live", SVI_AXIS(PIECE_ROWS)),
+};
+static const struct svi_arrays piece_arrays = SVI_ARRAYS(piece_table, "a piece of the nearest neighbours");
 
 static void neighbours_gather(const struct svi_neighbours *n, struct neighbours_piece *p, int64_t first) {
     for (int i = 0; i < p->count; i++) {
@@ -524,19 +483,6 @@ static void neighbours_gather(const struct svi_neighbours *n, struct neighbours_
     }
 }
 
-static const char *neighbours_key(const struct neighbours_piece *p, const char *field, char *text) {
-    return svi_archive_key(text, field, p->number);
-}
-
-static void neighbours_archive_piece(struct svi_archive *a, struct neighbours_piece *p) {
-    char text[SVI_KEY_MAX];
-    svi_archive_bytes(a, neighbours_key(p, "live", text), p->live, p->count);
-    svi_archive_doubles(a, neighbours_key(p, "targets", text), p->targets, p->count);
-    svi_archive_ints(a, neighbours_key(p, "labels", text), p->labels, p->count, -1,
-                     p->classes ? p->classes - 1 : INT32_MAX);
-    svi_archive_floats(a, neighbours_key(p, "rows", text), p->rows, (int64_t)p->count * p->d);
-}
-
 static void neighbours_scatter(struct svi_archive *a, struct svi_neighbours *n,
                                const struct neighbours_piece *p) {
     bool good = true;
@@ -549,6 +495,7 @@ static void neighbours_scatter(struct svi_archive *a, struct svi_neighbours *n,
         const int64_t number =
             svi_neighbours_push(n, p->rows + (size_t)i * (size_t)p->d, p->labels[i], p->targets[i]);
         const size_t slot = neighbours_slot(n, number);
+        good &= p->labels[i] >= -1 && (!p->classes || p->labels[i] < p->classes);
         good &= p->live[i] <= 1 && (!live || (n->live[slot / ROWS] >> slot % ROWS & 1));
         good &= !live || (p->classes ? p->labels[i] >= 0 : fabs(p->targets[i]) <= SVI_VALUE_MAX);
         if (!live)
@@ -558,21 +505,22 @@ static void neighbours_scatter(struct svi_archive *a, struct svi_neighbours *n,
 }
 
 static void neighbours_archive_rows(struct svi_archive *a, struct svi_neighbours *n, int count, int classes) {
-    struct neighbours_piece p;
+    struct neighbours_piece p = {.d = n->d, .classes = classes};
+    const int most = PIECE_FLOATS / (p.d + 8) + 1;
+    const int32_t dims[] = {most, p.d};
     const int64_t first = n->oldest;
-    if (!neighbours_piece_new(&p, n->d, classes)) {
-        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for a piece of the nearest neighbours");
+    if (svi_arrays_alloc(&piece_arrays, &p, dims, a->err) != SVS_OK)
         return;
-    }
-    for (int from = 0; from < count && svi_archive_ok(a); from += p.count, p.number++) {
-        p.count = count - from < p.most ? count - from : p.most;
+    for (int from = 0; from < count && svi_archive_ok(a); from += p.count) {
+        p.count = count - from < most ? count - from : most;
+        const int32_t used[] = {p.count, p.d};
         if (!a->loading)
             neighbours_gather(n, &p, first + from);
-        neighbours_archive_piece(a, &p);
+        svi_arrays_archive(a, &piece_arrays, &p, dims, used);
         if (a->loading && svi_archive_ok(a))
             neighbours_scatter(a, n, &p);
     }
-    svi_free(p.targets);
+    svi_arrays_free(&piece_arrays, &p);
 }
 
 void svi_neighbours_archive(struct svi_archive *a, struct svi_neighbours *n, int classes) {

@@ -32,10 +32,11 @@ struct svi_neighbour {
 struct svi_neighbours {
     const struct svi_nearest_kernels *kernels;
     int capacity;  /* rows at most */
-    int have;      /* rows that there is room for: 0, then doubling up to capacity */
+    int have;      /* rows that fit: 0, then doubling up to capacity */
     int blocks;    /* of SVI_NEAREST_ROWS rows: one more than `have` needs, so that none has both ends */
-    int d, stride; /* values of a row; room for a row, a multiple of 16, zero from d on */
+    int d, stride; /* values of a row; that fit in one, a multiple of 16, zero from d on */
     int64_t pushed, oldest; /* the next number; the oldest that is held */
+    int64_t base;           /* the number at the beginning of block 0, a multiple of SVI_NEAREST_ROWS */
     float error;            /* the largest e(x) since the ring was empty */
     float *rows;            /* blocks x SVI_NEAREST_ROWS x stride */
     int8_t *sketch;         /* blocks, as nearest.h has them */
@@ -53,7 +54,7 @@ struct svi_neighbours {
  * lacks the instruction set. */
 svs_code svi_neighbours_init(struct svi_neighbours *n, int capacity, int d, svs_isa isa, svs_error *err);
 void svi_neighbours_clear(struct svi_neighbours *n); /* frees */
-void svi_neighbours_empty(struct svi_neighbours *n); /* forgets all rows; numbers go on, the room stays */
+void svi_neighbours_empty(struct svi_neighbours *n); /* forgets all rows; numbers go on, the capacity stays */
 
 /* More values in a row: 0 in all that are held. Room grows by half at least. Failing changes nothing. */
 svs_code svi_neighbours_grow(struct svi_neighbours *n, int d, svs_error *err);
@@ -90,6 +91,6 @@ int svi_neighbours_find_both(struct svi_neighbours *n, const float *z, int recen
 void svi_neighbours_archive(struct svi_archive *a, struct svi_neighbours *n, int classes);
 
 /* Bytes of a full ring. */
-double svi_neighbours_memory(double capacity, int d);
+double svi_neighbours_memory(int capacity, int d);
 
 #endif

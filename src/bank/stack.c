@@ -14,86 +14,85 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/arrays.h"
 #include "base/fail.h"
 #include "window/recursion.h"
 
-#define ROWS_FIRST    256 /* room at the start; rooms are this times a power of two */
+#define ROWS_FIRST    256 /* capacity at the start; it is this times a power of two */
 #define SOLVE_WINDOWS 4   /* samples between fresh solves, in windows */
 #define SOLVE_ALL     4096
 #define WEIGHT_MOST   1e3 /* P cannot take weights of any size: those of samples count within these bounds */
 #define WEIGHT_LEAST  1e-3
 
-/* Of rows, `room` each. */
+/* Of rows. */
 struct stack_rows {
-    float *x; /* members each */
-    double *weight;
     int64_t *number; /* of its sample */
+    double *weight;
+    float *x; /* members each */
     float *target;
     uint8_t *live;
 };
+
+enum { ROWS, MEMBERS, ROW_DIMS };
+static const struct svi_array row_table[] = {
+    SVI_ARRAY_WITH(struct stack_rows, number, "numbers", SVI_ARRAY_COUNT, 0, SVI_AXIS(ROWS)),
+    SVI_ARRAY(struct stack_rows, weight, "weights", SVI_AXIS(ROWS)),
+    SVI_ARRAY(struct stack_rows, x, "scores", SVI_AXIS(ROWS), SVI_AXIS(MEMBERS)),
+    SVI_ARRAY(struct stack_rows, target, "targets", SVI_AXIS(ROWS)),
+    SVI_ARRAY(struct stack_rows, live, "live", SVI_AXIS(ROWS)),
+};
+static const struct svi_arrays row_arrays = SVI_ARRAYS_ALIGNED(row_table, "the rows of a stack");
+
+/* Sums over rows, x with its constant. */
+struct stack_sums {
+    double *gram;  /* dim x dim: sum c x x' (lower) */
+    double *right; /* dim: sum c t x */
+};
+
+static const struct svi_array sums_table[] = {
+    SVI_ARRAY(struct stack_sums, gram, "gram", SVI_AXIS(0), SVI_AXIS(0)),
+    SVI_ARRAY(struct stack_sums, right, "sums", SVI_AXIS(0)),
+};
+static const struct svi_arrays sums_arrays = SVI_ARRAYS_ALIGNED(sums_table, "the stacks of a bank");
 
 struct stack {
     int64_t window, first; /* samples; the first row that is in */
     int64_t next_solve;    /* number of a sample */
     svs_alsvm *m;
-    double *gram, *sums; /* window 0: sum c x x' (lower) and sum c t x; else NULL */
+    struct stack_sums all; /* window 0: over all rows; else NULL */
 };
 
 struct svi_stacks {
     struct svi_stacks_options o;
-    int dim;            /* members + 1 */
+    int32_t dim;        /* members + 1 */
     int64_t head, tail; /* rows */
     int64_t newest;     /* number of the last sample, -1 = none yet */
-    int64_t room;       /* rows */
+    int64_t capacity;   /* rows */
     struct stack_rows rows;
     struct stack of[SVI_STACKS_MAX];
-    double *solve, *right; /* dim x dim and dim: scratch */
+    struct stack_sums solve; /* scratch */
 };
 
 static inline int64_t stack_at(const svi_stacks *s, int64_t row) {
-    return row % s->room;
+    return row % s->capacity;
 }
 
 /* ---- construction */
 
-static void stack_rows_clear(struct stack_rows *r) {
-    void *const all[] = {r->x, r->weight, r->number, r->target, r->live};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        svi_free(all[i]);
-    *r = (struct stack_rows){0};
-}
-
-/* False: no memory, and nothing was taken. */
-static bool stack_rows_new(struct stack_rows *r, int64_t room, int members) {
-    const size_t n = (size_t)room;
-    *r = (struct stack_rows){.x = svi_alloc_array(n * (size_t)members, sizeof *r->x),
-                             .weight = svi_alloc_array(n, sizeof *r->weight),
-                             .number = svi_alloc_array(n, sizeof *r->number),
-                             .target = svi_alloc_array(n, sizeof *r->target),
-                             .live = svi_alloc_array(n, sizeof *r->live)};
-    if (r->x && r->weight && r->number && r->target && r->live)
-        return true;
-    stack_rows_clear(r);
-    return false;
-}
-
-static bool stacks_build(svi_stacks *s, svs_error *err) {
-    const size_t n = (size_t)s->dim;
-    s->solve = svi_alloc_array(n * n, sizeof(double));
-    s->right = svi_alloc_array(n, sizeof(double));
-    bool good = stack_rows_new(&s->rows, s->room, s->o.members) && s->solve && s->right;
-    for (int i = 0; i < s->o.count && good; i++) {
+static svs_code stacks_build(svi_stacks *s, svs_error *err) {
+    const int32_t rows[] = {(int32_t)s->capacity, s->o.members};
+    svs_code code = svi_arrays_alloc(&row_arrays, &s->rows, rows, err);
+    if (code == SVS_OK)
+        code = svi_arrays_alloc(&sums_arrays, &s->solve, &s->dim, err);
+    for (int i = 0; i < s->o.count && code == SVS_OK; i++) {
         struct stack *k = &s->of[i];
         k->window = s->o.windows[i];
         k->m = svs_alsvm_new(s->dim, 1, s->o.ridge, s->o.isa, err);
-        good = k->m;
-        if (good && k->window == 0) {
-            k->gram = svi_alloc_array(n * n, sizeof(double));
-            k->sums = svi_alloc_array(n, sizeof(double));
-            good = k->gram && k->sums;
-        }
+        code = k->m ? SVS_OK : SVS_NO_MEMORY;
+        if (k->m && k->window == 0)
+            code = svi_arrays_alloc(&sums_arrays, &k->all, &s->dim, err);
     }
-    return good;
+    return code;
 }
 
 svi_stacks *svi_stacks_new(const struct svi_stacks_options *o, svs_error *err) {
@@ -101,8 +100,8 @@ svi_stacks *svi_stacks_new(const struct svi_stacks_options *o, svs_error *err) {
     if (s) {
         s->o = *o;
         s->dim = o->members + 1;
-        s->room = ROWS_FIRST;
-        if (!stacks_build(s, err))
+        s->capacity = ROWS_FIRST;
+        if (stacks_build(s, err) != SVS_OK)
             svi_stacks_free(&s);
     }
     if (!s) {
@@ -120,12 +119,10 @@ void svi_stacks_free(svi_stacks **ps) {
         return;
     for (int i = 0; i < SVI_STACKS_MAX; i++) {
         svs_alsvm_free(&s->of[i].m);
-        svi_free(s->of[i].gram);
-        svi_free(s->of[i].sums);
+        svi_arrays_free(&sums_arrays, &s->of[i].all);
     }
-    stack_rows_clear(&s->rows);
-    svi_free(s->solve);
-    svi_free(s->right);
+    svi_arrays_free(&row_arrays, &s->rows);
+    svi_arrays_free(&sums_arrays, &s->solve);
     svi_free(s);
     *ps = NULL;
 }
@@ -134,54 +131,55 @@ static void stack_plan(svi_stacks *s, struct stack *k) {
     k->next_solve = s->newest + (k->window ? SOLVE_WINDOWS * k->window : SOLVE_ALL);
 }
 
-void svi_stacks_reset(svi_stacks *s) {
+static void sums_zero(const svi_stacks *s, struct stack_sums *k) {
     const size_t n = (size_t)s->dim;
+    memset(k->gram, 0, n * n * sizeof *k->gram);
+    memset(k->right, 0, n * sizeof *k->right);
+}
+
+void svi_stacks_reset(svi_stacks *s) {
     s->head = s->tail;
     for (int i = 0; i < s->o.count; i++) {
         struct stack *k = &s->of[i];
         k->first = s->tail;
         svi_alsvm_reset(k->m, 1, s->o.ridge);
         stack_plan(s, k);
-        if (k->gram) {
-            memset(k->gram, 0, n * n * sizeof(double));
-            memset(k->sums, 0, n * sizeof(double));
-        }
+        if (k->all.gram)
+            sums_zero(s, &k->all);
     }
 }
 
 /* ---- fresh solves */
 
-/* gram and sums += c (x x', t x), x with its constant. */
-static void stack_gather(const svi_stacks *s, int64_t row, double sign, double *gram, double *sums) {
+/* Sums += c (x x', t x), x with its constant. */
+static void stack_gather(const svi_stacks *s, int64_t row, double sign, struct stack_sums *sums) {
     const int64_t at = stack_at(s, row);
     const float *x = s->rows.x + at * s->o.members;
     const int m = s->o.members;
     const double c = sign * s->rows.weight[at];
     for (int i = 0; i <= m; i++) {
         const double cx = c * (i < m ? (double)x[i] : 1);
-        double *g = gram + (size_t)i * (size_t)s->dim;
+        double *g = sums->gram + (size_t)i * (size_t)s->dim;
         for (int j = 0; j <= i; j++)
             g[j] += cx * (j < m ? (double)x[j] : 1);
-        sums[i] += cx * (double)s->rows.target[at];
+        sums->right[i] += cx * (double)s->rows.target[at];
     }
 }
 
 /* P and w of a stack from what is in. */
 static void stack_solve(svi_stacks *s, struct stack *k) {
     const size_t n = (size_t)s->dim;
-    if (k->gram) {
-        memcpy(s->solve, k->gram, n * n * sizeof(double));
-        memcpy(s->right, k->sums, n * sizeof(double));
-    } else {
-        memset(s->solve, 0, n * n * sizeof(double));
-        memset(s->right, 0, n * sizeof(double));
-        for (int64_t row = k->first; row < s->tail; row++)
-            if (s->rows.live[stack_at(s, row)])
-                stack_gather(s, row, 1, s->solve, s->right);
-    }
+    if (k->all.gram)
+        svi_arrays_copy(&sums_arrays, &s->solve, &s->dim, &k->all, &s->dim);
+    else
+        sums_zero(s, &s->solve);
+    for (int64_t row = k->first; row < s->tail && !k->all.gram; row++)
+        if (s->rows.live[stack_at(s, row)])
+            stack_gather(s, row, 1, &s->solve);
     for (size_t i = 0; i < n; i++)
-        s->solve[i * n + i] += s->o.ridge;
-    if (svs_alsvm_set(k->m, s->solve, s->right, NULL) != SVS_OK) /* not with weights within their bounds */
+        s->solve.gram[i * n + i] += s->o.ridge;
+    if (svs_alsvm_set(k->m, s->solve.gram, s->solve.right, NULL) !=
+        SVS_OK) /* not with weights within their bounds */
         svi_alsvm_reset(k->m, 1, s->o.ridge);
     stack_plan(s, k);
 }
@@ -226,26 +224,30 @@ static void stack_slide(svi_stacks *s, struct stack *k, int64_t coming, int64_t 
     }
 }
 
-/* Twice the room, the rows in their places. */
+/* The end of the run of rows from this one on that lie in a row in a ring of any capacity. */
+static int64_t stacks_run(const svi_stacks *s, int64_t row) {
+    const int64_t end = (row / ROWS_FIRST + 1) * ROWS_FIRST;
+    return end < s->tail ? end : s->tail;
+}
+
+/* Twice the capacity, the rows in their places. */
 static svs_code stacks_widen(svi_stacks *s, int64_t least, svs_error *err) {
-    int64_t room = s->room;
-    while (room < least)
-        room *= 2;
-    const size_t m = (size_t)s->o.members;
-    struct stack_rows rows;
-    if (!stack_rows_new(&rows, room, s->o.members))
-        return svi_fail_memory(err, "the rows of a stack");
-    for (int64_t row = s->head; row < s->tail; row++) {
-        const int64_t from = stack_at(s, row), to = row % room;
-        memcpy(rows.x + (size_t)to * m, s->rows.x + (size_t)from * m, m * sizeof *rows.x);
-        rows.weight[to] = s->rows.weight[from];
-        rows.number[to] = s->rows.number[from];
-        rows.target[to] = s->rows.target[from];
-        rows.live[to] = s->rows.live[from];
+    int64_t capacity = s->capacity;
+    while (capacity < least)
+        capacity *= 2;
+    struct stack_rows rows, from, to;
+    int32_t dims[] = {(int32_t)capacity, s->o.members};
+    if (svi_arrays_alloc(&row_arrays, &rows, dims, err) != SVS_OK)
+        return SVS_NO_MEMORY;
+    for (int64_t row = s->head; row < s->tail; row += dims[ROWS]) {
+        svi_arrays_view(&row_arrays, &from, &s->rows, dims, stack_at(s, row));
+        svi_arrays_view(&row_arrays, &to, &rows, dims, row % capacity);
+        dims[ROWS] = (int32_t)(stacks_run(s, row) - row);
+        svi_arrays_copy(&row_arrays, &to, dims, &from, dims);
     }
-    stack_rows_clear(&s->rows);
+    svi_arrays_free(&row_arrays, &s->rows);
     s->rows = rows;
-    s->room = room;
+    s->capacity = capacity;
     return SVS_OK;
 }
 
@@ -285,7 +287,7 @@ svs_code svi_stacks_learn(svi_stacks *s, const double *x, const double *t, int r
     if (rows > s->o.rows_max)
         rows = s->o.rows_max;
     stacks_make_place(s, rows);
-    if (s->tail - s->head + rows > s->room && stacks_widen(s, s->tail - s->head + rows, err) != SVS_OK)
+    if (s->tail - s->head + rows > s->capacity && stacks_widen(s, s->tail - s->head + rows, err) != SVS_OK)
         return SVS_NO_MEMORY;
     const int64_t coming = s->tail;
     for (int r = 0; r < rows; r++) {
@@ -299,8 +301,8 @@ svs_code svi_stacks_learn(svi_stacks *s, const double *x, const double *t, int r
     }
     for (int i = 0; i < s->o.count; i++) {
         struct stack *k = &s->of[i];
-        for (int64_t row = coming; k->gram && row < s->tail; row++)
-            stack_gather(s, row, 1, k->gram, k->sums);
+        for (int64_t row = coming; k->all.gram && row < s->tail; row++)
+            stack_gather(s, row, 1, &k->all);
         if (k->window)
             stack_slide(s, k, coming, stack_until(s, k));
         else
@@ -344,8 +346,8 @@ static int64_t stacks_find(const svi_stacks *s, int64_t number) {
 
 static void stack_remove(svi_stacks *s, struct stack *k, int64_t row) {
     double t;
-    if (k->gram)
-        stack_gather(s, row, -1, k->gram, k->sums);
+    if (k->all.gram)
+        stack_gather(s, row, -1, &k->all);
     struct svi_change change = stack_enter(s, k, 0, row, &t);
     change.inverse_weight = -change.inverse_weight;
     s->rows.live[stack_at(s, row)] = 0; /* for a fresh solve it has left */
@@ -373,14 +375,12 @@ double svi_stacks_check(const svi_stacks *s, int i) {
     const size_t n = (size_t)s->dim;
     double most = 0, worst = 0;
     svi_stacks copy = *s;
-    const struct stack *k = &s->of[i];
     double *own = svi_alloc_array(n, sizeof *own);
     if (!own)
         return NAN;
     memcpy(own, svi_stacks_weights(s, i), n * sizeof *own);
     copy.of[i].m = svs_alsvm_new(s->dim, 1, s->o.ridge, s->o.isa, NULL);
     if (copy.of[i].m) {
-        copy.of[i].gram = k->gram;
         stack_solve(&copy, &copy.of[i]);
         const double *fresh = svs_alsvm_weights(copy.of[i].m, 0);
         for (size_t j = 0; j < n; j++) {
@@ -401,42 +401,32 @@ static bool stack_rows_sound(const svi_stacks *s, int64_t first, int64_t last) {
     for (int64_t row = first; row < last; row++) {
         const int64_t at = stack_at(s, row);
         const int64_t before = row > s->head ? s->rows.number[stack_at(s, row - 1)] : 0;
-        sound &= s->rows.number[at] >= before && s->rows.live[at] <= 1 &&
+        sound &= s->rows.number[at] >= before && s->rows.number[at] <= s->newest && s->rows.live[at] <= 1 &&
                  s->rows.weight[at] >= WEIGHT_LEAST && s->rows.weight[at] <= WEIGHT_MOST;
     }
     return sound;
 }
 
-/* One field of each kind for an aligned run of rows, so that the bytes do not depend on the room. */
-static void stacks_archive_run(struct svi_archive *a, svi_stacks *s, int64_t first, int64_t last) {
-    const int64_t at = stack_at(s, first), count = last - first;
-    svi_archive_int64s(a, "numbers", s->rows.number + at, count, 0, s->newest);
-    svi_archive_finite(a, "weights", s->rows.weight + at, count);
-    svi_archive_floats(a, "targets", s->rows.target + at, count);
-    svi_archive_bytes(a, "live", s->rows.live + at, count);
-    svi_archive_floats(a, "scores", s->rows.x + at * s->o.members, count * s->o.members);
-    if (a->loading && svi_archive_ok(a))
-        svi_archive_check(a, stack_rows_sound(s, first, last), "a row of a stack is out of range");
-}
-
+/* Run by run, so that the bytes do not depend on the capacity. */
 static void stacks_archive_rows(struct svi_archive *a, svi_stacks *s) {
-    int64_t last;
-    for (int64_t row = s->head; row < s->tail && svi_archive_ok(a); row = last) {
-        last = (row / ROWS_FIRST + 1) * ROWS_FIRST;
-        last = last < s->tail ? last : s->tail;
-        stacks_archive_run(a, s, row, last);
+    int32_t dims[] = {0, s->o.members};
+    for (int64_t row = s->head; row < s->tail && svi_archive_ok(a); row += dims[ROWS]) {
+        struct stack_rows run;
+        svi_arrays_view(&row_arrays, &run, &s->rows, dims, stack_at(s, row));
+        dims[ROWS] = (int32_t)(stacks_run(s, row) - row);
+        svi_arrays_archive(a, &row_arrays, &run, dims, dims);
+        if (a->loading && svi_archive_ok(a))
+            svi_archive_check(a, stack_rows_sound(s, row, row + dims[ROWS]),
+                              "a row of a stack is out of range");
     }
 }
 
 static void stack_archive(struct svi_archive *a, svi_stacks *s, struct stack *k) {
-    const int64_t n = s->dim;
     svi_archive_int64(a, "first", &k->first, k->window ? s->head : 0, s->tail);
     svi_archive_int64(a, "next solve", &k->next_solve, 0, INT64_MAX);
-    svi_alsvm_archive(a, k->m, s->solve);
-    if (k->gram) {
-        svi_archive_finite(a, "gram", k->gram, n * n);
-        svi_archive_finite(a, "sums", k->sums, n);
-    }
+    svi_alsvm_archive(a, k->m, s->solve.gram);
+    if (k->all.gram)
+        svi_arrays_archive(a, &sums_arrays, &k->all, &s->dim, &s->dim);
 }
 
 void svi_stacks_archive(struct svi_archive *a, svi_stacks *s) {
@@ -450,7 +440,7 @@ void svi_stacks_archive(struct svi_archive *a, svi_stacks *s) {
         return;
     if (a->loading) {
         s->head = s->tail = 0;
-        if (tail - head > s->room && stacks_widen(s, tail - head, a->err) != SVS_OK)
+        if (tail - head > s->capacity && stacks_widen(s, tail - head, a->err) != SVS_OK)
             return;
         s->head = head;
         s->tail = tail;
@@ -461,11 +451,11 @@ void svi_stacks_archive(struct svi_archive *a, svi_stacks *s) {
 }
 
 double svi_stacks_memory(const struct svi_stacks_options *o) {
-    const double n = o->members + 1;
-    double windows = 0;
+    const int32_t n = o->members + 1, rows[] = {2 * o->rows_max, o->members};
+    double bytes = (double)sizeof(svi_stacks) + (double)svi_arrays_bytes(&row_arrays, rows) +
+                   (double)svi_arrays_bytes(&sums_arrays, &n);
     for (int i = 0; i < o->count; i++)
-        windows += svi_alsvm_memory(o->members + 1, 1, o->isa) + (o->windows[i] ? 0 : 8 * (n * n + n));
-    return 2.0 * o->rows_max *
-               ((double)o->members * sizeof(float) + sizeof(double) + sizeof(int64_t) + sizeof(float) + 1) +
-           8 * (n * n + n) + windows + (double)sizeof(svi_stacks);
+        bytes +=
+            svi_alsvm_memory(n, 1, o->isa) + (o->windows[i] ? 0 : (double)svi_arrays_bytes(&sums_arrays, &n));
+    return bytes;
 }

@@ -3,10 +3,19 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
+#include "base/arrays.h"
 #include "base/fail.h"
 
-#define ARRAYS 4 /* of doubles */
+static const struct svi_array standard_table[] = {
+#define ARRAY(member, name)                                                                                  \
+    SVI_ARRAY_WITH(struct svi_standardiser, member, name, SVI_ARRAY_ANY, 0, SVI_AXIS(0))
+    ARRAY(moments.count, "standard count"),     ARRAY(moments.mean, "standard mean"),
+    ARRAY(moments.squares, "standard squares"), ARRAY(moments.inverse, "standard inverse"),
+    ARRAY(unscaled, "standard unscaled"),
+#undef ARRAY
+};
+static const struct svi_arrays standard_arrays =
+    SVI_ARRAYS_ALIGNED(standard_table, "mean and deviation of the features");
 
 svs_code svi_standardiser_init(struct svi_standardiser *s, svs_isa isa, svs_error *err) {
     *s = (struct svi_standardiser){.kernels = svi_floats_get(isa)};
@@ -16,14 +25,8 @@ svs_code svi_standardiser_init(struct svi_standardiser *s, svs_isa isa, svs_erro
 }
 
 void svi_standardiser_clear(struct svi_standardiser *s) {
-    svi_free(s->moments.count);
-    svi_free(s->unscaled);
+    svi_arrays_free(&standard_arrays, s);
     *s = (struct svi_standardiser){0};
-}
-
-static void standard_point(struct svi_float_moments *m, double *block, int room) {
-    const size_t n = (size_t)room;
-    *m = (struct svi_float_moments){block, block + n, block + 2 * n, block + 3 * n};
 }
 
 static void standard_begin(struct svi_standardiser *s, int j, double count) {
@@ -39,32 +42,18 @@ void svi_standardiser_empty(struct svi_standardiser *s) {
         standard_begin(s, j, 0);
 }
 
+/* The capacity that is made where d features do not fit. */
+static int32_t standard_capacity(int d) {
+    return d + d / 4;
+}
+
 static svs_code standard_reserve(struct svi_standardiser *s, int d, svs_error *err) {
-    const int room = d + d / 4;
-    if (d <= s->room)
+    const int32_t capacity = standard_capacity(d);
+    if (d <= s->capacity)
         return SVS_OK;
-    double *block = svi_alloc_array((size_t)room * ARRAYS, sizeof *block);
-    uint8_t *unscaled = svi_alloc((size_t)room);
-    if (!block || !unscaled) {
-        svi_free(block);
-        svi_free(unscaled);
-        return svi_fail_memory(err, "mean and deviation of the features");
-    }
-    struct svi_float_moments to;
-    standard_point(&to, block, room);
-    if (s->d > 0) {
-        const size_t size = (size_t)s->d * sizeof *block;
-        memcpy(to.count, s->moments.count, size);
-        memcpy(to.mean, s->moments.mean, size);
-        memcpy(to.squares, s->moments.squares, size);
-        memcpy(to.inverse, s->moments.inverse, size);
-        memcpy(unscaled, s->unscaled, (size_t)s->d);
-    }
-    svi_free(s->moments.count);
-    svi_free(s->unscaled);
-    s->moments = to;
-    s->unscaled = unscaled;
-    s->room = room;
+    if (svi_arrays_resize(&standard_arrays, s, &s->capacity, &capacity, err) != SVS_OK)
+        return SVS_NO_MEMORY;
+    s->capacity = capacity;
     return SVS_OK;
 }
 
@@ -119,7 +108,7 @@ void svi_standardiser_archive(struct svi_archive *a, struct svi_standardiser *s,
     int d = s->d;
     svi_archive_int(a, "standard features", &d, 0, features_max);
     svi_archive_int64(a, "standard rows", &s->rows, 0, INT64_MAX);
-    if (!svi_archive_check(a, svi_archive_left(a) / (ARRAYS * (int64_t)sizeof(double)) >= d,
+    if (!svi_archive_check(a, svi_archive_left(a) / (4 * (int64_t)sizeof(double)) >= d,
                            "more features than bytes"))
         return;
     if (svi_archive_loading(a)) {
@@ -128,11 +117,7 @@ void svi_standardiser_archive(struct svi_archive *a, struct svi_standardiser *s,
             return;
         s->d = d;
     }
-    svi_archive_doubles(a, "standard count", s->moments.count, d);
-    svi_archive_doubles(a, "standard mean", s->moments.mean, d);
-    svi_archive_doubles(a, "standard squares", s->moments.squares, d);
-    svi_archive_doubles(a, "standard inverse", s->moments.inverse, d);
-    svi_archive_bytes(a, "standard unscaled", s->unscaled, d);
+    svi_arrays_archive(a, &standard_arrays, s, &s->capacity, &d);
     if (!svi_archive_ok(a) || !svi_archive_check(a, standard_sound(s), "a mean or deviation is out of range"))
         return;
     s->unscaled_count = 0;
@@ -140,6 +125,7 @@ void svi_standardiser_archive(struct svi_archive *a, struct svi_standardiser *s,
         s->unscaled_count += s->unscaled[j];
 }
 
-size_t svi_standardiser_memory(const struct svi_standardiser *s) {
-    return (size_t)s->room * (ARRAYS * sizeof(double) + 1);
+double svi_standardiser_memory(int d) {
+    const int32_t capacity = standard_capacity(d);
+    return (double)svi_arrays_bytes(&standard_arrays, &capacity);
 }

@@ -21,11 +21,11 @@
 
 struct svi_standardiser {
     const struct svi_floats *kernels;
-    int d, room;
+    int d, capacity;
     int unscaled_count;
     int64_t rows;                     /* taken in */
-    struct svi_float_moments moments; /* room values each */
-    uint8_t *unscaled;                /* room flags */
+    struct svi_float_moments moments; /* capacity values each */
+    uint8_t *unscaled;                /* capacity flags */
 };
 
 /* No features yet. SVS_UNAVAILABLE: the machine lacks the instruction set. */
@@ -54,7 +54,7 @@ void svi_standardiser_take(struct svi_standardiser *s, const double *x);
 /* Loading: `s` is initialised; d may be at most features_max. */
 void svi_standardiser_archive(struct svi_archive *a, struct svi_standardiser *s, int features_max);
 
-/* Bytes taken besides the struct. */
-size_t svi_standardiser_memory(const struct svi_standardiser *s);
+/* Bytes at most, besides the struct, of d features. */
+double svi_standardiser_memory(int d);
 
 #endif

@@ -141,12 +141,9 @@ void svi_windows_forget(struct svi_windows *w, svs_value id, double time) {
 }
 
 void svi_windows_archive(struct svi_archive *a, struct svi_windows *w) {
-    const bool before = a->followed;
-    a->followed = true;
     for (int i = 0; i < w->count && svi_archive_ok(a); i++)
         if (w->of[i])
             svi_learner_archive(a, w->of[i]);
-    a->followed = before;
 }
 
 /* The next older row that is held, from the i-th oldest on. */

@@ -49,7 +49,6 @@ struct svi_archive {
     bool loading;
     const char *section; /* "learner": for error texts */
     svs_error *err;      /* never NULL; code SVS_OK until something fails */
-    bool followed; /* more comes behind the object, so that the end of the section does not tell its parts */
 };
 
 static inline bool svi_archive_loading(const struct svi_archive *a) {

@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "state/recovery.h"
+#include "store/layout.h"
 #include "config/settings_record.h"
 #include "report/memory_report.h"
 #include "server/process_memory.h"
@@ -19,13 +20,13 @@ static svs_code config_merge_kept(struct svi_settings *s, svs_error *err) {
     struct svi_state_dir f;
     if (!s->state_dir[0] || access(s->state_dir, F_OK) != 0)
         return SVS_OK;
-    svs_code code = svi_state_dir_open(&f, s->state_dir, false, err);
+    svs_code code = svi_layout_open(&f, s->state_dir, false, err);
     if (code != SVS_OK)
         return code;
     struct svi_recovery *r = svi_recovery_new(&f, &o, err);
     code = r ? svi_settings_merge(s, &r->settings, err) : err->code == SVS_EMPTY ? SVS_OK : err->code;
     if (r && code == SVS_OK)
-        code = svi_engine_configurable(r->engine, s, err);
+        code = svi_engine_configurable(svi_stream_root(r->stream), s, err);
     svi_recovery_free(&r);
     svi_state_dir_close(&f);
     return code;

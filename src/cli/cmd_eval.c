@@ -16,7 +16,7 @@
 #include "cli/command.h"
 #include "cli/look_options.h"
 #include "cli/object.h"
-#include "keyed/keyed.h"
+#include "fleet/fleet.h"
 #include "report/key_quality.h"
 #include "report/quality_report.h"
 #include "report/progress.h"
@@ -34,7 +34,7 @@
 struct eval {
     const struct cli_args *args;
     struct svi_settings s;
-    svi_engine *engine;
+    svi_stream *stream;
     svi_reader *reader;
     int64_t row, refused, reasons[SVS_CODE_COUNT];
     bool located; /* the refusal names its line itself */
@@ -121,21 +121,22 @@ static void cmd_eval_take(struct eval *e, enum svi_read what, struct svi_message
     e->accepted = false;
     e->located = what == SVI_READ_BAD;
     if (what == SVI_READ_BAD)
-        svi_engine_refuse(e->engine, why->code, why->text, bytes, length, now);
+        svi_stream_refuse(e->stream, why->code, why->text, bytes, length, now);
     else if (e->args->settings.calendar[0] && isnan(m->ts)) /* the time of today says nothing about the row */
-        svi_engine_refuse(e->engine, SVS_SETTING,
+        svi_stream_refuse(e->stream, SVS_SETTING,
                           "the setting calendar needs the row's time: name its column by --ts", bytes, length,
                           now);
     else
-        svi_engine_message(e->engine, m, bytes, length, now, NULL);
-    svi_engine_refit_here(e->engine); /* between two rows: the result depends on the file alone */
+        svi_stream_message(e->stream, m, bytes, length, now, NULL);
+    svi_engine_refit_here(
+        svi_stream_root(e->stream)); /* between two rows: the result depends on the file alone */
     e->row++;
     if (e->plot)
-        svi_engine_settle(e->engine);
+        svi_stream_settle(e->stream);
     if (e->plot && e->accepted) {
         e->last.row = (double)e->row;
         e->last.time = m->ts;
-        svi_quality_plot_add(e->plot, &e->last, e->engine);
+        svi_quality_plot_add(e->plot, &e->last, e->stream);
     }
     if (svi_live_figures_due(&e->live, e->row))
         cmd_eval_show_figures(e);
@@ -178,9 +179,9 @@ static svs_code write_model(struct eval *e, const char *path, svs_error *err) {
     const struct svi_figure *quality;
     int count;
     struct svi_bytes bytes = {0};
-    svs_code code = svi_cells_note_unused(svi_engine_schema(e->engine), e->reader, err);
+    svs_code code = svi_cells_note_unused(svi_engine_schema(svi_stream_root(e->stream)), e->reader, err);
     if (code == SVS_OK)
-        code = svi_engine_model(e->engine, &m, &quality, &count, err);
+        code = svi_engine_model(svi_stream_root(e->stream), &m, &quality, &count, err);
     if (code == SVS_OK && (code = svi_model_encode(&m, quality, count, &bytes)) != SVS_OK)
         svi_fail_memory(err, "the model");
     if (code == SVS_OK)
@@ -206,14 +207,14 @@ static svs_code cmd_eval_taken(struct eval *e, svs_error *err) {
 
 static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
     svs_code code = take_all(e, err);
-    svi_engine_settle(e->engine);
-    const struct svi_quality_report report = {e->engine, e->row, svi_progress_end(&e->progress), e->now};
+    svi_stream_settle(e->stream);
+    const struct svi_quality_report report = {e->stream, e->row, svi_progress_end(&e->progress), e->now};
     if (code == SVS_OK)
         code = cmd_eval_taken(e, err);
     if (code == SVS_OK && cli_has(e->args, "model-out"))
         code = write_model(e, cli_value(e->args, "model-out"), err);
     if (code == SVS_OK && e->plot)
-        code = svi_quality_plot_write(e->plot, cli_value(e->args, "plot"), e->engine, err);
+        code = svi_quality_plot_write(e->plot, cli_value(e->args, "plot"), e->stream, err);
     struct svi_key_quality *keys = NULL;
     if (code == SVS_OK && svi_settings_keyed(&e->s) && !(keys = svi_key_quality_new(&report, err)))
         code = err->code;
@@ -222,7 +223,7 @@ static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
         if (keys)
             svi_key_quality_verdict(keys, stderr);
         else
-            svi_verdict_write(e->engine, e->now, stderr);
+            svi_verdict_write(e->stream, e->now, stderr);
     }
     if (code == SVS_OK && cli_has(e->args, "json"))
         code = print_json(&report, keys, err);
@@ -245,14 +246,14 @@ static svs_code cmd_eval_open(struct eval *e, struct svi_settings *s, svs_error 
         s->task = (int)svi_reader_task(e->reader);
     if (svi_reader_note(e->reader) && !e->args->quiet && !e->silent)
         fprintf(stderr, "%s\n", svi_reader_note(e->reader));
-    e->engine = svi_engine_new(s, 0, cmd_eval_sink, e, err);
-    if (!e->engine)
+    e->stream = svi_stream_new(s, 0, cmd_eval_sink, e, err);
+    if (!e->stream)
         return err->code;
-    svi_reader_shape(e->reader, &svi_engine_schema(e->engine)->shape);
+    svi_reader_shape(e->reader, &svi_engine_schema(svi_stream_root(e->stream))->shape);
     if (svi_settings_two_threads(s))
-        svi_engine_second_thread(e->engine);
-    svi_engine_leave_open(e->engine, true);
-    svi_engine_score_all(e->engine, e->log != NULL);
+        svi_stream_use_threads(e->stream);
+    svi_stream_leave_open(e->stream, true);
+    svi_stream_score_all(e->stream, e->log != NULL);
     return SVS_OK;
 }
 
@@ -275,16 +276,16 @@ static svs_code cmd_eval_pass(void *user, const char *budget, struct svi_alert_l
         code = cmd_eval_open(e, &s, err);
     if (code == SVS_OK)
         code = take_all(e, err);
-    if (e->engine)
-        svi_engine_settle(e->engine);
+    if (e->stream)
+        svi_stream_settle(e->stream);
     if (code == SVS_OK)
-        svi_look_end_pass(log, e->engine);
+        svi_look_end_pass(log, e->stream);
     if (code == SVS_OK)
         code = cmd_eval_taken(e, err);
     if (code == SVS_OK && !budget && cli_has(e->args, "model-out"))
         code = write_model(e, cli_value(e->args, "model-out"), err);
     svi_reader_close(&e->reader);
-    svi_engine_free(&e->engine);
+    svi_stream_free(&e->stream);
     return code;
 }
 
@@ -336,10 +337,10 @@ static int cmd_eval_run(const struct cli_args *a) {
                                every > 0                        ? stdout
                                : a->quiet || cli_has(a, "json") ? NULL
                                                                 : stderr,
-                               e.engine, every);
+                               e.stream, every);
     code = code == SVS_OK ? cmd_eval_finish(&e, &err) : code;
     svi_reader_close(&e.reader);
-    svi_engine_free(&e.engine);
+    svi_stream_free(&e.stream);
     svi_free(e.plot);
     return cli_end(a, code, &err);
 }

@@ -9,6 +9,7 @@
 #include "report/replay_look.h"
 #include "report/replay_report.h"
 #include "state/recovery.h"
+#include "store/layout.h"
 #include "config/settings_record.h"
 
 /* Was a setting given that shapes what the engine does? */
@@ -45,7 +46,7 @@ static svs_code cmd_replay_recover(const struct cli_args *a, uint64_t until, str
                                      .one_thread = a->settings.threads == 1,
                                      .with = what_if ? &with : NULL,
                                      .log = a->quiet ? NULL : stderr};
-    if (svi_state_dir_open(&f, a->positional[0], false, err) != SVS_OK)
+    if (svi_layout_open(&f, a->positional[0], false, err) != SVS_OK)
         return err->code;
     svs_code code = what_if ? cmd_replay_overlay(a, &f, NULL, &with, err) : SVS_OK;
     if (code == SVS_OK && !(*r = svi_recovery_new(&f, &o, err)))

@@ -16,6 +16,7 @@
 #include "cli/command.h"
 #include "cli/object.h"
 #include "state/recovery.h"
+#include "store/layout.h"
 
 static int64_t file_size(const struct svi_state_dir *f, const char *prefix, uint64_t number) {
     char name[SVI_FILE_NAME];
@@ -93,7 +94,7 @@ static svs_code cmd_state_compare(const struct svi_state_dir *f, const struct sv
         return err->code == SVS_EMPTY ? SVS_OK : err->code;
     svs_code code = SVS_OK;
     if (old->checkpoint < newest->checkpoint && !old->rebuilt && !newest->rebuilt) {
-        code = svi_engine_hash(old->engine, hash, err);
+        code = svi_stream_hash(old->stream, hash, err);
         if (code == SVS_OK && strcmp(hash, svi_hash_text(newest->hash, expected)) != 0)
             code = svi_fail(err, SVS_DAMAGED,
                             "the journal from record %" PRIu64 " to %" PRIu64
@@ -161,7 +162,7 @@ static svs_code cmd_state_verify(const struct cli_args *a, const struct svi_stat
         return err->code;
     svs_code code = r->checkpointed ? cmd_state_compare(f, r, err) : SVS_OK;
     if (code == SVS_OK)
-        code = svi_engine_verify(r->engine, &difference, err);
+        code = svi_stream_verify(r->stream, &difference, err);
     if (code == SVS_OK && cmd_state_read_journal(f, &records, &why) != SVS_OK) {
         printf("%-16s DAMAGED: %s\n%-16s a start does not need that part, replay --from-start does\n",
                "journal", why.text, "");
@@ -189,7 +190,7 @@ static int cmd_state_run(const struct cli_args *a) {
     struct svi_state_dir f;
     svs_error err;
     int damaged = 0;
-    if (svi_state_dir_open(&f, a->positional[1], false, &err) != SVS_OK)
+    if (svi_layout_open(&f, a->positional[1], false, &err) != SVS_OK)
         return cli_error(a, &err);
     svs_code code = verify ? cmd_state_verify(a, &f, &damaged, &err) : cmd_state_show(a, &f, &damaged, &err);
     svi_state_dir_close(&f);

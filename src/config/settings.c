@@ -244,9 +244,6 @@ const struct svi_setting svi_settings_table[] = {
             "N consecutive samples with p up to alert.clear are a disturbance, which does not calibrate"),
     INTEGER("novelty.warmup", novelty_warmup, "100", ONWARD, 0, 1e9, "samples",
             "samples before the first alert"),
-    WORD("novelty.rules", novelty_rules, "present", RENEW, WORDS({"before", 1}, {"present", 2}),
-         "how the novelty model is kept: present, or before, as states of before there was this setting go "
-         "on"),
     NUMBER("alert.p", alert_p, "0.001", LIVE, 1e-6, 0.999, "",
            "without alert.budget an alert opens at p-values up to this: the fraction of false alarms among "
            "normal "

@@ -66,9 +66,9 @@ struct svi_settings {
     int scale;                        /* svs_scale */
     char class_weight[SVI_TEXT_MAX];  /* none, balanced, or CLASS=WEIGHT,... */
     char decision_cost[SVI_TEXT_MAX]; /* none, or CLASS=PRICE and TRUTH>DECISION=PRICE,... */
-    double interval;   /* share of the targets inside; 0 = off, below 0: svi_settings_uncalibrated */
-    double drift_rate; /* false alarms per labelled sample; 0 = off */
-    int drift_action;  /* enum svi_drift_action */
+    double interval;                  /* share of the targets inside; 0 = off */
+    double drift_rate;                /* false alarms per labelled sample; 0 = off */
+    int drift_action;                 /* enum svi_drift_action */
     char features[SVI_FEATURES_MAX];
     char label[SVI_TEXT_MAX], id[SVI_TEXT_MAX], ts[SVI_TEXT_MAX], weight[SVI_TEXT_MAX]; /* columns */
     char columns[SVI_FEATURES_MAX]; /* names of the columns of a text without a header */
@@ -94,7 +94,6 @@ struct svi_settings {
     double novelty_trim;
     int novelty_learn; /* enum svi_novelty_learn */
     int64_t novelty_persist, novelty_calibration, novelty_confirm, novelty_warmup;
-    int novelty_rules; /* 2; 1 where none is recorded: see novelty/detector.h */
     double alert_p, alert_clear, alert_cooldown, alert_fdr;
     char alert_budget[SVI_TEXT_MAX]; /* none, or N/hour, N/day, N/week */
     double alert_interval;           /* seconds; 0 = by arrival */
@@ -112,7 +111,7 @@ struct svi_settings {
     double ts_ahead;
     int64_t max_message; /* bytes */
     int64_t max_features, max_classes, max_sources, max_connections;
-    double sources_idle; /* seconds; below 0: svi_settings_old */
+    double sources_idle; /* seconds */
     int64_t sources_quota;
     char key[SVI_TEXT_MAX]; /* see svi_settings_keyed */
     int64_t keys_max, keys_memory, keys_quota;
@@ -134,34 +133,11 @@ struct svi_settings {
 /* Where a value comes from. A file that states a default, as `config default` writes it, wishes for nothing.
  */
 enum svi_given { SVI_NOT_GIVEN, SVI_GIVEN_AS_DEFAULT, SVI_GIVEN };
-/* Are these the settings of a record of before there was sources.idle? What is repeated under them is done as
- * it was done then: no source gives way, an empty first sample makes the stream a sparse one, and samples
- * that have their label count in labels.max. */
-static inline bool svi_settings_old(const struct svi_settings *s) {
-    return s->sources_idle < 0;
-}
-
-/* Are they those of a record of before columns could hold words? What is repeated under them is refused as it
- * was then. */
-static inline bool svi_settings_without_words(const struct svi_settings *s) {
-    return s->categories_max < 1;
-}
-
-/* Are they those of a record of before scores had probabilities? What is repeated under them has no
- * probabilities, intervals and quality alarms. */
-static inline bool svi_settings_uncalibrated(const struct svi_settings *s) {
-    return s->interval < 0;
-}
 
 /* Has the stream keys, with a model for each? `key` is the column of text rows that holds them; a message has
  * them as `key`. */
 static inline bool svi_settings_keyed(const struct svi_settings *s) {
     return s->key[0] != '\0';
-}
-
-/* Are they those of a record of before there were keys? What is repeated under them passes over `key`. */
-static inline bool svi_settings_keyless(const struct svi_settings *s) {
-    return s->keys_max < 1;
 }
 
 enum svi_setting_type {
@@ -185,8 +161,7 @@ enum svi_change_class {
     SVI_CHANGE_RENEW    /* at any time; novelty begins from nothing */
 };
 
-/* The last three could not change before there was SVI_RECORD_CONFIG (state/record.h): what was recorded then
- * is refused again when it is repeated. */
+/* At any time, not at a start alone? */
 static inline bool svi_change_any_time(enum svi_change_class c) {
     return c == SVI_CHANGE_LIVE || c >= SVI_CHANGE_ONWARD;
 }

@@ -25,7 +25,7 @@ static const char *setting_text(const struct svi_item *item, char *out, size_t s
 }
 
 static svs_code change_one(struct svi_settings *s, const struct svi_item *name, const struct svi_item *value,
-                           bool before, svs_error *err) {
+                           svs_error *err) {
     char key[64], text[SVI_TEXT_MAX];
     if (name->type != SVI_STRING)
         return svi_fail(err, SVS_WRONG_TYPE, "set is a map of settings: its keys are strings");
@@ -33,7 +33,7 @@ static svs_code change_one(struct svi_settings *s, const struct svi_item *name, 
     const struct svi_setting *row = svi_settings_row(key);
     if (!row)
         return svi_settings_unknown(key, err);
-    if (row->change == SVI_CHANGE_MODEL || (before && row->change >= SVI_CHANGE_ONWARD))
+    if (row->change == SVI_CHANGE_MODEL)
         return svi_fail(
             err, SVS_SETTING,
             "%s cannot be changed while the model lives: start a new one with it (in another state.dir)",
@@ -42,10 +42,10 @@ static svs_code change_one(struct svi_settings *s, const struct svi_item *name, 
         return svi_fail(err, SVS_SETTING, "%s can only be set at a start: end the process and give --%s", key,
                         key);
     const svs_value v = svi_item_value(value);
-    if (!before && v.kind == SVS_NONE)
+    if (v.kind == SVS_NONE)
         return svi_fail(err, SVS_WRONG_TYPE, "%s is %s: its value is a string, a number or a bool", key,
                         svi_item_name(value));
-    if (!before && v.kind == SVS_STR && v.length >= sizeof text)
+    if (v.kind == SVS_STR && v.length >= sizeof text)
         return svi_fail(err, SVS_SETTING, "%s has %u bytes: at most %zu can be set while the stream runs",
                         key, v.length, sizeof text - 1);
     return svi_settings_set(s, key, setting_text(value, text, sizeof text), err);
@@ -90,7 +90,7 @@ svs_code svi_settings_change_allowed(const struct svi_settings *s, const struct 
 }
 
 svs_code svi_settings_change(struct svi_settings *s, const struct svi_item *set, const uint8_t *end,
-                             bool before, svs_error *err) {
+                             svs_error *err) {
     struct svi_item name, value;
     if (set->type != SVI_MAP)
         return svi_fail(err, SVS_WRONG_TYPE, "set is a map of settings and their values");
@@ -104,7 +104,7 @@ svs_code svi_settings_change(struct svi_settings *s, const struct svi_item *set,
         svi_walk(&at, end, SVI_WALK_MAX);
         svi_item_read(at, &value);
         svi_walk(&at, end, SVI_WALK_MAX);
-        code = change_one(changed, &name, &value, before, err);
+        code = change_one(changed, &name, &value, err);
     }
     if (code == SVS_OK)
         code = svi_settings_change_allowed(s, changed, err);

@@ -5,11 +5,10 @@
 #include "config/settings.h"
 #include "wire/cursor.h"
 
-/* Takes over the settings of the map `set` (an item of checked bytes), all of them or none. `before`: it was
- * recorded when only those of SVI_CHANGE_LIVE could change. SVS_SETTING: one is unknown, is not allowed to
- * change now, or does not go with the others. SVS_WRONG_TYPE, SVS_NO_MEMORY. */
+/* Takes over the settings of the map `set` (an item of checked bytes), all of them or none. SVS_SETTING: one
+ * is unknown, is not allowed to change now, or does not go with the others. SVS_WRONG_TYPE, SVS_NO_MEMORY. */
 svs_code svi_settings_change(struct svi_settings *s, const struct svi_item *set, const uint8_t *end,
-                             bool before, svs_error *err);
+                             svs_error *err);
 
 /* May a process with the settings *s go on with *changed? SVS_SETTING. */
 svs_code svi_settings_change_allowed(const struct svi_settings *s, const struct svi_settings *changed,

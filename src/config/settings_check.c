@@ -421,8 +421,7 @@ void svi_settings_schema(const struct svi_settings *s, struct svi_schema_options
                                      .numbers = s->numbers,
                                      .ignore = s->ignore,
                                      .unscaled = s->unscaled,
-                                     .categories_max =
-                                         svi_settings_without_words(s) ? 1 : (int)s->categories_max,
+                                     .categories_max = (int)s->categories_max,
                                      .hash = (int)s->hash,
                                      .calendar = s->calendar,
                                      .zone = s->zone,

@@ -6,9 +6,7 @@
 
 #include "base/fail.h"
 
-#define NOT_RECORDED (-1) /* see svi_settings_old, ..._without_words, ..._uncalibrated, ..._keyless */
-
-/* The value as a kept state knows it: of threads what decides about bits, as it always was. */
+/* The value as a kept state knows it: of threads what decides about bits. */
 static char *settings_record_value(const struct svi_settings *s, const struct svi_setting *row, char *out,
                                    size_t size) {
     svi_settings_value(s, row, out, size);
@@ -35,15 +33,6 @@ svs_code svi_settings_pack(const struct svi_settings *s, struct svi_bytes *out, 
 svs_code svi_settings_unpack(struct svi_settings *s, const char *from, const void *bytes, size_t size,
                              svs_error *err) {
     svi_settings_default(s);
-    s->sources_idle = NOT_RECORDED;
-    s->categories_max = NOT_RECORDED;
-    s->interval = NOT_RECORDED;
-    s->keys_max = NOT_RECORDED;
-    /* What was the default before there was a bank, a desk, rules; later records name it. */
-    s->method = SVI_METHOD_ALSVM;
-    snprintf(s->alert_budget, sizeof s->alert_budget, "none");
-    snprintf(s->alert_rules, sizeof s->alert_rules, "none");
-    s->novelty_rules = 1;
     svs_code code = svi_settings_read(s, from, bytes, size, err);
     s->threads = s->threads == 1 ? 0 : s->threads; /* of a second thread nothing is recorded */
     memset(s->given, 0, sizeof s->given);
@@ -114,23 +103,14 @@ static bool settings_record_lower(const struct svi_settings *a, const struct svi
     return *(const int64_t *)svi_settings_field(a, row) < *(const int64_t *)svi_settings_field(b, row);
 }
 
-/* Was the setting there when the state was kept? */
-static bool settings_record_has(const struct svi_settings *kept, const struct svi_setting *row) {
-    return !(strcmp(row->key, "sources.idle") == 0 && svi_settings_old(kept)) &&
-           !(strcmp(row->key, "categories.max") == 0 && svi_settings_without_words(kept)) &&
-           !(strcmp(row->key, "interval") == 0 && svi_settings_uncalibrated(kept)) &&
-           !(strcmp(row->key, "keys.max") == 0 && svi_settings_keyless(kept));
-}
-
 svs_code svi_settings_merge(struct svi_settings *s, const struct svi_settings *kept, svs_error *err) {
     for (const struct svi_setting *row = svi_settings_table; row->key; row++) {
         const bool given = svi_settings_given(s, row);
-        const bool recorded = settings_record_has(kept, row);
-        if (row->change == SVI_CHANGE_MODEL && given && recorded && svi_settings_differ(s, kept, row))
+        if (row->change == SVI_CHANGE_MODEL && given && svi_settings_differ(s, kept, row))
             return settings_record_refuse(s, kept, row, "", err);
         if (row->change == SVI_CHANGE_LIMIT && given && settings_record_lower(s, kept, row))
             return settings_record_refuse(s, kept, row, " and can only be raised", err);
-        if (row->change != SVI_CHANGE_START && !given && recorded && svi_settings_differ(s, kept, row))
+        if (row->change != SVI_CHANGE_START && !given && svi_settings_differ(s, kept, row))
             memcpy(svi_settings_field(s, row), svi_settings_field(kept, row), row->size);
     }
     return SVS_OK;

@@ -11,8 +11,8 @@
 /* Appends them as YAML text. SVS_NO_MEMORY. */
 svs_code svi_settings_pack(const struct svi_settings *s, struct svi_bytes *out, svs_error *err);
 
-/* The rows of such a text, and defaults for the others (but sources.idle, see settings.h); none counts as
- * given. `from` names it in error texts. SVS_SETTING, SVS_NO_MEMORY. */
+/* The rows of such a text, and defaults for the others; none counts as given. `from` names it in error texts.
+ * SVS_SETTING, SVS_NO_MEMORY. */
 svs_code svi_settings_unpack(struct svi_settings *s, const char *from, const void *bytes, size_t size,
                              svs_error *err);
 

@@ -16,8 +16,7 @@ svs_code svi_shape_fits(const struct svi_shape *s, const struct svi_message *m, 
                                         "sparse (a map of columns)", "named (a map of names)"};
     if (!m->has_x)
         return SVS_OK;
-    const bool named =
-        m->kind == SVI_NAMED && s->kind == SVI_DENSE && s->names_kept >= s->d && !s->without_words;
+    const bool named = m->kind == SVI_NAMED && s->kind == SVI_DENSE && s->names_kept >= s->d;
     if (s->kind != SVI_UNSET && m->kind != s->kind && !named)
         return svi_fail(err, SVS_WRONG_KIND,
                         "x is %s, but the stream's first sample was %s: send all in that form",

@@ -33,8 +33,6 @@ struct svi_shape {
     bool fixed_names; /* the setting `features`: no further names may appear */
     bool mixed; /* features are not one a column (features/schema.h): more may come, whatever names are fixed
                  */
-    bool without_words;  /* rows hold numbers, or are refused: in old journals */
-    bool empty_fixes;    /* an empty map as the first sample makes the stream a sparse one: in old journals */
     svs_features *names; /* named streams and CSV headers; owned */
     int names_kept;  /* names that stay at svi_shape_restore: the fixed ones, a header's, those of accepted
                         samples */

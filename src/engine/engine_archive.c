@@ -3,12 +3,10 @@
  * One function a section both saves and loads (base/archive.h), so the two cannot drift apart; the table
  * `sections` is the list. Sections marked `hashed` make the fingerprint of the state: what a journal, applied
  * again, comes to. The section `tallies` holds what differs between two runs over the same input for reasons
- * of time alone, `clock` what publish.seconds brought about, `source times` when each source was heard, and
- * `last model` the event that late subscribers get; none of them is hashed. Nor are `novelty range` and
- * `lasting`, or the fingerprints in older checkpoints would be those of no state: what they do shows in
- * p-values.
+ * of time alone, `clock` what publish.seconds brought about, `source times` and `silence` when what was
+ * heard, and `last model` the event that late subscribers get; none of them is hashed.
  *
- * The names of sections and fields are in the checkpoints of users: they never change. */
+ * Another section, another field or another order of them is another layout (store/state_dir.h). */
 #include <endian.h>
 #include <math.h>
 #include <stdio.h>
@@ -33,14 +31,11 @@
 /* Which model events there were. Where publish.seconds counts, two runs over the same input differ in that:
  * zeros stand for it then in what is hashed, and section `clock` has it. */
 static void archive_published(struct svi_archive *a, struct svi_engine *e, bool hidden) {
-    double time = hidden ? 0 : e->published_time;
     uint64_t version = hidden ? 0 : e->published_version, events = hidden ? 0 : e->seq[SVI_TOPIC_MODEL];
-    svi_archive_double(a, "published time", &time);
     svi_archive_uint64(a, "published version", &version);
     svi_archive_uint64(a, "model events", &events);
     if (!svi_archive_loading(a) || !svi_archive_ok(a))
         return;
-    e->published_time = time;
     e->published_version = version;
     e->seq[SVI_TOPIC_MODEL] = events;
 }
@@ -52,7 +47,7 @@ static void archive_core(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_int64(a, "labelled", &e->kept[SVI_KEPT_LABELLED], 0, MOST);
     svi_archive_int64(a, "next publish", &e->next_publish, -1, MOST);
     svi_archive_int64(a, "next score", &e->next_score, -1, MOST);
-    archive_published(a, e, e->s->publish_seconds > 0 && !e->of->by_engine_time);
+    archive_published(a, e, e->s->publish_seconds > 0);
     svi_archive_uint64(a, "score events", &e->seq[SVI_TOPIC_SCORE]);
     svi_archive_uint64(a, "alert events", &e->seq[SVI_TOPIC_ALERT]);
     svi_archive_check(a, !isnan(e->time), "the time is none");
@@ -114,14 +109,6 @@ static void archive_novelty(struct svi_archive *a, struct svi_engine *e) {
     svi_novelty_stage_archive(a, e->novelty);
 }
 
-static void archive_range(struct svi_archive *a, struct svi_engine *e) {
-    svi_novelty_stage_range_archive(a, e->novelty);
-}
-
-static void rebuild_range(struct svi_engine *e) {
-    svi_novelty_stage_range_rebuild(e->novelty);
-}
-
 static void archive_desk(struct svi_archive *a, struct svi_engine *e) {
     svi_novelty_stage_desk_archive(a, e->novelty);
 }
@@ -138,30 +125,17 @@ static void archive_quality(struct svi_archive *a, struct svi_engine *e) {
     svi_quality_stage_archive(a, &e->quality_stage);
 }
 
-static bool has_quality(const struct svi_engine *e) {
-    return e->quality_stage.on;
-}
-
 static void archive_rules(struct svi_archive *a, struct svi_engine *e) {
     svi_rules_archive(a, e->rules);
 }
 
-/* Not hashed: two runs over the same samples differ in when they came. */
+/* Nor is this. */
 static void archive_silence(struct svi_archive *a, struct svi_engine *e) {
     svi_rules_silence_archive(a, e->rules);
 }
 
 static bool has_rules(const struct svi_engine *e) {
     return e->rules->any;
-}
-
-static void archive_sources(struct svi_archive *a, struct svi_engine *e) {
-    svi_sources_archive(a, e->of->sources);
-}
-
-/* Not hashed, so that a state of before there were these has the fingerprint that it had. */
-static void archive_source_times(struct svi_archive *a, struct svi_engine *e) {
-    svi_sources_times_archive(a, e->of->sources);
 }
 
 /* Counted here rather than found in the parts when figures are asked for. */
@@ -175,9 +149,9 @@ static const struct {
                {SVI_COUNTER_PUBLISHED_MODELS, SVI_KEPT_PUBLISHED_MODELS},
                {SVI_COUNTER_PUBLISHED_SCORES, SVI_KEPT_PUBLISHED_SCORES}};
 
-static void archive_refused(struct svi_archive *a, struct svi_engine *e, int from, int to) {
+static void archive_refused(struct svi_archive *a, struct svi_engine *e) {
     char name[64];
-    for (int code = from; code <= to; code++) {
+    for (int code = SVS_OK + 1; code < SVS_CODE_COUNT; code++) {
         snprintf(name, sizeof name, "refused.%s", svs_code_name((svs_code)code));
         svi_archive_int64(a, name, &e->refused[code], 0, MOST);
     }
@@ -188,14 +162,8 @@ static void archive_tallies(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_uint64(a, "error events", &e->seq[SVI_TOPIC_ERROR]);
     for (size_t i = 0; i < sizeof counted / sizeof counted[0]; i++)
         svi_archive_int64(a, svi_counter_table[counted[i].name].name, &e->kept[counted[i].kept], 0, MOST);
-    archive_refused(a, e, 1, SVS_NUMERIC); /* the codes that checkpoints have held from the first on */
+    archive_refused(a, e);
     svi_refit_policy_tallies_archive(a, e->refit);
-}
-
-static void archive_later_tallies(struct svi_archive *a, struct svi_engine *e) {
-    int last = SVS_CODE_COUNT - 1;
-    svi_archive_int(a, "last code", &last, SVS_NUMERIC, SVS_CODE_COUNT - 1);
-    archive_refused(a, e, SVS_NUMERIC + 1, last);
 }
 
 /* Not rebuilt from the state, which samples have moved on since it was published. */
@@ -219,47 +187,7 @@ static void archive_last_model(struct svi_archive *a, struct svi_engine *e) {
  * published. */
 static void archive_clock(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_bool(a, "by arrival", &e->by_arrival);
-    bool by_engine_time = e->of->by_engine_time;
-    svi_archive_bool(a, "by engine time", &by_engine_time);
-    if (svi_engine_is_root(e))
-        e->of->by_engine_time = by_engine_time;
     archive_published(a, e, false);
-}
-
-/* As the program published that wrote no such section. */
-static void begin_by_engine_time(struct svi_engine *e) {
-    if (svi_engine_is_root(e))
-        svi_engine_publish_by_engine_time(e, true);
-}
-
-/* Each alert so far was one of novelty. */
-static void begin_episodes(struct svi_engine *e) {
-    struct svi_episodes *n = &e->quality_stage.drift.episodes;
-    n->count = n->novelty = e->novelty->alert.opened;
-}
-
-static void leave_empty(struct svi_engine *e) {
-    (void)e;
-}
-
-static bool is_root(const struct svi_engine *e) {
-    return svi_engine_is_root(e);
-}
-
-static bool has_keys(const struct svi_engine *e) {
-    return is_root(e) && e->of->fleet;
-}
-
-static void archive_keys(struct svi_archive *a, struct svi_engine *e) {
-    e->of->keyed->archive(a, e, SVI_KEYED_ONCE);
-}
-
-static bool has_key_prior(const struct svi_engine *e) {
-    return has_keys(e) && e->of->keyed->has(e, SVI_KEYED_PRIOR);
-}
-
-static void archive_key_prior(struct svi_archive *a, struct svi_engine *e) {
-    e->of->keyed->archive(a, e, SVI_KEYED_PRIOR);
 }
 
 static void archive_prior(struct svi_archive *a, struct svi_engine *e) {
@@ -270,87 +198,51 @@ static bool has_prior(const struct svi_engine *e) {
     return svi_learner_has_prior(e->learner);
 }
 
-static void archive_groups(struct svi_archive *a, struct svi_engine *e) {
-    e->of->keyed->archive(a, e, SVI_KEYED_GROUPS);
-}
-
-static void archive_key_states(struct svi_archive *a, struct svi_engine *e) {
-    e->of->keyed->archive(a, e, SVI_KEYED_STATES);
-}
-
-static void archive_key_files(struct svi_archive *a, struct svi_engine *e) {
-    e->of->keyed->archive(a, e, SVI_KEYED_FILES);
-}
-
-static bool has_key_states(const struct svi_engine *e) {
-    return has_keys(e) && e->of->keyed->has(e, SVI_KEYED_STATES);
-}
-
-static bool has_key_files(const struct svi_engine *e) {
-    return has_keys(e) && e->of->keyed->has(e, SVI_KEYED_FILES);
-}
-
-static void archive_key_totals(struct svi_archive *a, struct svi_engine *e) {
-    e->of->keyed->archive(a, e, SVI_KEYED_TOTALS);
-}
-
-static void archive_key_sum(struct svi_archive *a, struct svi_engine *e) {
-    e->of->keyed->archive(a, e, SVI_KEYED_SUM);
-}
-
 static bool has_shared_desk(const struct svi_engine *e) {
-    return e->of->fleet && has_desk(e);
+    return e->off && has_desk(e);
 }
 
 static void archive_shared_desk(struct svi_archive *a, struct svi_engine *e) {
     svi_novelty_stage_split_archive(a, e->novelty);
 }
 
-/* States of keys name a section by its place here: new ones come at the end. */
+/* States of keys name a section by its place here. */
 static const struct {
     const char *name;
     bool hashed;
     void (*archive)(struct svi_archive *, struct svi_engine *);
-    /* Instead, for a checkpoint of before there was one; NULL: refused. */
-    void (*absent)(struct svi_engine *);
     bool (*present)(const struct svi_engine *); /* NULL: always; else only then it is written */
-    bool late;                                  /* svi_engine_save_late */
+    bool grows; /* what it holds comes with the stream: without the section there is none of it yet */
 } sections[] = {
-    {"engine", true, archive_core, NULL, NULL, false},
-    {"shape", true, archive_shape, NULL, NULL, false},
-    {"schema", true, archive_schema, leave_empty, has_schema, false},
-    {"learner", true, archive_learner, NULL, NULL, false},
-    {"bank", true, archive_bank, leave_empty, has_bank, false},
-    {"metrics", true, archive_metrics, NULL, NULL, false},
-    {"refit", true, archive_refit, NULL, NULL, false},
-    {"novelty", true, archive_novelty, NULL, NULL, false},
-    {"desk", true, archive_desk, leave_empty, has_desk, false},
-    {"judges", true, archive_judges, leave_empty, has_desk, false},
-    {"quality", true, archive_quality, begin_episodes, has_quality, false},
-    {"rules", true, archive_rules, leave_empty, has_rules, false},
-    {"sources", true, archive_sources, leave_empty, is_root, false},
-    {"source times", false, archive_source_times, leave_empty, is_root, false},
-    {"tallies", false, archive_tallies, NULL, NULL, false},
-    {"later tallies", false, archive_later_tallies, leave_empty, NULL, false},
-    {"last model", false, archive_last_model, leave_empty, NULL, false},
-    {"clock", false, archive_clock, begin_by_engine_time, NULL, false},
-    {"novelty range", false, archive_range, rebuild_range, NULL, false},
-    {"silence", false, archive_silence, leave_empty, has_rules, false},
-    {"filled", false, archive_filled, leave_empty, has_filled, false},
-    {"shared desk", true, archive_shared_desk, leave_empty, has_shared_desk, false},
-    {"alert groups", true, archive_groups, leave_empty, has_keys, false},
-    {"keys", true, archive_keys, leave_empty, has_keys, false},
-    {"key prior", true, archive_key_prior, leave_empty, has_key_prior, false},
-    {"prior", true, archive_prior, leave_empty, has_prior, false},
-    {"key totals", false, archive_key_totals, leave_empty, has_keys, false},
-    {"key states", false, archive_key_states, leave_empty, has_key_states, true},
-    {SVI_KEY_FILES, false, archive_key_files, leave_empty, has_key_files, true},
-    {"key sum", true, archive_key_sum, leave_empty, has_keys, true},
+    {"engine", true, archive_core, NULL, false},
+    {"shape", true, archive_shape, NULL, false},
+    {"schema", true, archive_schema, has_schema, true},
+    {"learner", true, archive_learner, NULL, false},
+    {"bank", true, archive_bank, has_bank, false},
+    {"metrics", true, archive_metrics, NULL, false},
+    {"refit", true, archive_refit, NULL, false},
+    {"novelty", true, archive_novelty, NULL, false},
+    {"desk", true, archive_desk, has_desk, false},
+    {"judges", true, archive_judges, has_desk, false},
+    {"quality", true, archive_quality, NULL, false},
+    {"rules", true, archive_rules, has_rules, false},
+    {"tallies", false, archive_tallies, NULL, false},
+    {"last model", false, archive_last_model, NULL, false},
+    {"clock", false, archive_clock, NULL, false},
+    {"silence", false, archive_silence, has_rules, false},
+    {"filled", false, archive_filled, has_filled, true},
+    {"shared desk", true, archive_shared_desk, has_shared_desk, false},
+    {"prior", true, archive_prior, has_prior, true},
 };
 
 #define PACKED_HEAD 5 /* bytes */
 #define SECTIONS    ((int)(sizeof sections / sizeof sections[0]))
 _Static_assert(sizeof sections / sizeof sections[0] <= SVI_SECTIONS_MAX, "a checkpoint has room for all");
+
+/* Loading: must it be there? */
+static bool section_needed(const struct svi_engine *e, int i) {
+    return !sections[i].grows && (!sections[i].present || sections[i].present(e));
+}
 
 static svs_code save_section(struct svi_engine *e, int i, struct svi_checkpoint *c, svs_error *err) {
     struct svi_archive_out out;
@@ -368,34 +260,12 @@ static svs_code save_section(struct svi_engine *e, int i, struct svi_checkpoint 
     return code;
 }
 
-svs_code svi_engine_save_early(struct svi_engine *e, struct svi_checkpoint *c, svs_error *err) {
+svs_code svi_engine_save(struct svi_engine *e, struct svi_checkpoint *c, svs_error *err) {
     svs_code code = SVS_OK;
     svi_engine_settle(e);
-    snprintf(c->program, sizeof c->program, "%s", svs_version());
-    snprintf(c->isa, sizeof c->isa, "%s", svi_kernels_get(SVS_ISA_BEST)->name);
-    snprintf(c->stream, sizeof c->stream, "%s", e->s->stream);
-    c->epoch = e->of->epoch;
-    c->bodies.size = c->settings.size = 0;
-    c->sections = 0;
     for (int i = 0; i < SECTIONS && code == SVS_OK; i++)
-        if (!sections[i].late)
-            code = save_section(e, i, c, err);
-    return code == SVS_OK ? svi_settings_pack(e->s, &c->settings, err) : code;
-}
-
-svs_code svi_engine_save_late(struct svi_engine *e, struct svi_checkpoint *c, svs_error *err) {
-    svs_code code = SVS_OK;
-    for (int i = 0; i < SECTIONS && code == SVS_OK; i++)
-        if (sections[i].late)
-            code = save_section(e, i, c, err);
+        code = save_section(e, i, c, err);
     return code;
-}
-
-svs_code svi_engine_save(svi_engine *e, struct svi_checkpoint *c, svs_error *err) {
-    svs_error local;
-    err = err ? err : &local;
-    const svs_code code = svi_engine_save_early(e, c, err);
-    return code == SVS_OK ? svi_engine_save_late(e, c, err) : code;
 }
 
 /* Do the parts fit each other? */
@@ -406,7 +276,9 @@ static svs_code engine_check_loaded(struct svi_engine *e, svs_error *err) {
         return svi_fail(err, SVS_DAMAGED, "the learner has more features than the stream");
     if (e->refit->have && e->refit->model.d > e->schema.shape.d)
         return svi_fail(err, SVS_DAMAGED, "the refit has more features than the stream");
-    return svi_quality_stage_reserve(&e->quality_stage, svs_learner_class_count(e->learner), err);
+    const int classes = svs_learner_class_count(e->learner);
+    const svs_code code = svi_metrics_reserve(e->metrics, classes, err);
+    return code == SVS_OK ? svi_quality_stage_reserve(&e->quality_stage, classes, err) : code;
 }
 
 /* Of each: its place in the table, the size of its body (4 bytes, little-endian), its body. */
@@ -463,12 +335,10 @@ svs_code svi_engine_unpack(struct svi_engine *e, const uint8_t *bytes, size_t si
         struct svi_packed_in in;
         size_t body_size;
         const uint8_t *body = packed_find(bytes, bytes + size, i, &body_size);
-        if (!body && !sections[i].absent)
+        if (!body && section_needed(e, i))
             return svi_fail(err, SVS_DAMAGED, "a key has no section %s", sections[i].name);
-        if (!body) {
-            sections[i].absent(e);
+        if (!body)
             continue;
-        }
         svi_packed_in_begin(&in, body, body_size, sections[i].name, err);
         sections[i].archive(&in.archive, e);
         code = svi_packed_in_end(&in);
@@ -476,15 +346,12 @@ svs_code svi_engine_unpack(struct svi_engine *e, const uint8_t *bytes, size_t si
     return code == SVS_OK ? engine_check_loaded(e, err) : code;
 }
 
-size_t svi_engine_size(svi_engine *e) {
+size_t svi_engine_size(struct svi_engine *e) {
     size_t size = 0;
     svs_error err;
-    const bool apart = has_keys(e) && e->of->keyed->in_files(e);
     svi_engine_settle(e);
     for (int i = 0; i < SECTIONS; i++) {
         struct svi_archive_out out;
-        if (apart && sections[i].late)
-            continue;
         svi_archive_out_begin(&out, NULL, sections[i].name, &err);
         if (!sections[i].present || sections[i].present(e))
             sections[i].archive(&out.archive, e);
@@ -493,21 +360,15 @@ size_t svi_engine_size(svi_engine *e) {
     return size;
 }
 
-svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_error *err) {
+svs_code svi_engine_load(struct svi_engine *e, const struct svi_checkpoint *c, svs_error *err) {
     svs_code code = SVS_OK;
-    svs_error local;
-    err = err ? err : &local;
-    if (has_keys(e))
-        e->of->keyed->load_from(e, c->dir);
     for (int i = 0; i < SECTIONS && code == SVS_OK; i++) {
         struct svi_archive_in in;
         const struct svi_section *s = svi_checkpoint_find(c, sections[i].name);
-        if (!s && !sections[i].absent)
+        if (!s && section_needed(e, i))
             return svi_fail(err, SVS_DAMAGED, "there is no section %s", sections[i].name);
-        if (!s) {
-            sections[i].absent(e);
+        if (!s)
             continue;
-        }
         svi_archive_in_begin(&in, c->bodies.data + s->offset, s->size, sections[i].name, err);
         sections[i].archive(&in.archive, e);
         code = svi_archive_in_end(&in);
@@ -515,42 +376,8 @@ svs_code svi_engine_load(svi_engine *e, const struct svi_checkpoint *c, svs_erro
     return code == SVS_OK ? engine_check_loaded(e, err) : code;
 }
 
-svs_code svi_engine_widen(svi_engine **e, const struct svi_settings *s, svs_error *err) {
-    struct svi_checkpoint c = {0};
-    struct svi_settings *limits = svi_alloc(sizeof *limits);
-    if (!limits)
-        return svi_fail_memory(err, "the settings");
-    *limits = *s;
-    svi_settings_adopt(limits, (*e)->s); /* what else changes is the business of svi_engine_configure */
-    svs_code code = svi_engine_save(*e, &c, err);
-    svi_engine *wider = code == SVS_OK ? svi_engine_new_with(limits, (*e)->of->keyed, (*e)->of->epoch,
-                                                             (*e)->of->sink, (*e)->of->user, err)
-                                       : NULL;
-    svi_free(limits);
-    if (wider)
-        code = svi_engine_load(wider, &c, err);
-    else if (code == SVS_OK)
-        code = err->code;
-    svi_checkpoint_clear(&c);
-    if (code != SVS_OK) {
-        svi_engine_free(&wider);
-        return code;
-    }
-    wider->two_threads = (*e)->two_threads;
-    wider->open = (*e)->open;
-    wider->of->muted = (*e)->of->muted;
-    wider->of->scores_all = (*e)->of->scores_all;
-    wider->keeps_model = (*e)->keeps_model;
-    wider->of->gaps_allowed = (*e)->of->gaps_allowed;
-    wider->of->losses = (*e)->of->losses;
-    svi_engine_free(e);
-    *e = wider;
-    return SVS_OK;
-}
-
 svs_code svi_engine_verify(svi_engine *e, double *difference, svs_error *err) {
-    const svs_code code = svi_learner_verify(e->learner, difference, err);
-    return code == SVS_OK && e->of->fleet ? e->of->keyed->verify(e, difference, err) : code;
+    return svi_learner_verify(e->learner, difference, err);
 }
 
 double svi_engine_residual(svi_engine *e) {
@@ -559,23 +386,4 @@ double svi_engine_residual(svi_engine *e) {
 
 void svi_engine_rebuild(svi_engine *e) {
     svi_learner_rebuild(e->learner);
-    svi_engine_note(e, SVI_NOTE_REBUILD, 0, 0);
-}
-
-/* As that of svi_engine_save, without the states of keys, of which only the sum of their hashes counts. */
-svs_code svi_engine_hash(svi_engine *e, char *hash, svs_error *err) {
-    struct svi_checkpoint c = {0};
-    svs_error local;
-    err = err ? err : &local;
-    svs_code code = svi_engine_save_early(e, &c, err);
-    if (code == SVS_OK && has_keys(e))
-        code = e->of->keyed->add_up(e, err);
-    if (code == SVS_OK && has_keys(e))
-        code = save_section(e, SECTIONS - 1, &c, err);
-    if (code == SVS_OK) {
-        svi_checkpoint_hash(&c);
-        svi_hash_text(c.hash, hash);
-    }
-    svi_checkpoint_clear(&c);
-    return code;
 }

@@ -235,8 +235,7 @@ svs_code svi_engine_bank_event(svi_engine *e, struct svi_bank_told *told, struct
                         svi_settings_word("method", e->s->method));
     *event = (struct svi_event){.topic = SVI_TOPIC_BANK,
                                 .stream = e->s->stream,
-                                .key = e->key,
-                                .epoch = e->of->epoch,
+                                .epoch = e->epoch,
                                 .seq = models > 0 ? models - 1 : 0,
                                 .ts = e->event_ts,
                                 .as.bank = told};

@@ -1,7 +1,5 @@
 /* The arrival clock is moved while times are held that were read from it. */
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "base/arrival_clock.h"
 #include "engine/engine_internal.h"
@@ -10,8 +8,6 @@
 void svi_engine_move_times(struct svi_engine *e, double from, double step) {
     if (e->time > from)
         e->time += step;
-    if (e->published_time > from)
-        e->published_time += step;
     svi_learner_move_times(e->learner, from, step);
     if (e->bank)
         svi_bank_move_times(e->bank, from, step);
@@ -28,7 +24,7 @@ bool svi_engine_ahead(const svi_engine *e, double now, double *step) {
     return ahead > (e->by_arrival ? SVI_CLOCK_TOLERANCE : e->s->ts_ahead);
 }
 
-void svi_engine_move_own_clock(struct svi_engine *e, double step, double now) {
+void svi_engine_move_clock(struct svi_engine *e, double step, double now) {
     svi_rules_move_arrival(e->rules, step);
     if (e->by_arrival) {
         if (e->event_ts == e->time)
@@ -38,22 +34,4 @@ void svi_engine_move_own_clock(struct svi_engine *e, double step, double now) {
     /* Time stamps of producers are true whatever the clock here says, unless it says that they cannot be. */
     if (e->time > now + e->s->ts_ahead)
         svi_engine_move_times(e, now, now - e->time);
-}
-
-void svi_engine_move_clock(svi_engine *e, double step, double now) {
-    char reason[SVS_ERROR_TEXT] =
-        "the state that was kept is of a later time than the clock of this machine shows: "
-        "its times were brought back";
-    svi_engine_settle(e);
-    svi_sources_move_times(e->of->sources, -INFINITY, step); /* arrival times, whatever the engine's are */
-    svi_engine_move_own_clock(e, step, now);
-    svi_engine_note(e, SVI_NOTE_CLOCK, step, now);
-    e->of->started += step;
-    e->of->rate_since += step;
-    if (step != 0)
-        snprintf(reason, sizeof reason,
-                 "the clock of this machine was moved by %+.3f s after sample %" PRId64
-                 ": arrival times go on from there, and the times that are held have moved along",
-                 step, e->kept[SVI_KEPT_SEEN]);
-    svi_publish_error(e, SVS_CLOCK_MOVED, reason, NULL, 0, now);
 }

@@ -92,7 +92,6 @@ static svs_code columns_place(struct svi_engine *e, int d, svs_error *err) {
     svs_code code = SVS_OK;
     for (int j = svi_learner_placed(e->learner); j < d && code == SVS_OK; j++)
         code = columns_place_one(e, j, err);
-    e->unplaced = code != SVS_OK;
     return code;
 }
 

@@ -24,7 +24,8 @@
 
 /* What a change takes, and what was made for it. */
 struct svi_engine_change {
-    struct svi_settings *to;
+    struct svi_shared_settings *shared;
+    struct svi_settings *to; /* of these */
     svs_learner *learner;
     svi_bank *bank; /* for method auto */
     double *host_scores;
@@ -60,20 +61,17 @@ static void configuring_end(struct svi_engine_change *c) {
     svi_refit_policy_free(&c->refit);
     svi_detector_clear_room(&c->room);
     svi_free(c->carried);
-    svi_held_settings_leave(&c->to);
+    svi_shared_settings_leave(&c->shared);
 }
 
 /* The settings to go on with. */
 static svs_code configuring_begin(struct svi_engine_change *c, const struct svi_engine *e,
                                   const struct svi_settings *s, svs_error *err) {
-    *c = (struct svi_engine_change){.to = svi_held_settings_new(e->s, err)};
-    if (!c->to)
+    *c = (struct svi_engine_change){.shared = svi_shared_settings_new(e->s, err)};
+    if (!c->shared)
         return SVS_NO_MEMORY;
+    c->to = &c->shared->s;
     svi_settings_adopt(c->to, s);
-    if (svi_settings_without_words(c->to)) /* what was recorded is repeated: words come from here on */
-        c->to->categories_max = s->categories_max;
-    if (svi_settings_uncalibrated(c->to)) /* so do probabilities */
-        c->to->interval = s->interval;
     c->relearn = svi_settings_differ_in(e->s, c->to, SVI_CHANGE_RELEARN);
     c->renew = svi_settings_differ_in(e->s, c->to, SVI_CHANGE_RENEW);
     c->refits = c->relearn || (e->s->refit == SVI_REFIT_NONE) != (c->to->refit == SVI_REFIT_NONE);
@@ -91,18 +89,18 @@ static void configuring_calibrate(void *user, const svs_learner *fresh, const sv
         svi_calibrator_learn(c->calibrator, step->scores, step->rows, step->class_count, step->label, NULL);
 }
 
-/* A key has no novelty, or rules, of its own while they are off. */
+/* One of many has no novelty, or rules, of its own while they are off. */
 static svs_code configuring_make_own(struct svi_engine_change *c, const struct svi_engine *e,
                                      svs_error *err) {
     svs_code code = SVS_OK;
     struct svi_novelty_stage *novelty = NULL;
     struct svi_rules *rules = NULL;
-    if (e->novelty == &e->of->no_novelty)
+    if (!svi_engine_has_novelty(e))
         code = svi_engine_new_novelty(e, c->to, &novelty, err);
-    c->own_novelty = novelty == &e->of->no_novelty ? NULL : novelty;
-    if (code == SVS_OK && e->rules == &e->of->no_rules)
+    c->own_novelty = e->off && novelty == &e->off->novelty ? NULL : novelty;
+    if (code == SVS_OK && !svi_engine_has_rules(e))
         code = svi_engine_new_rules(e, c->to, &rules, err);
-    c->own_rules = rules == &e->of->no_rules ? NULL : rules;
+    c->own_rules = e->off && rules == &e->off->rules ? NULL : rules;
     if (code == SVS_OK && !e->quality_stage.prices)
         code = svi_prices_new(&c->prices, c->to, err);
     return code;
@@ -112,8 +110,10 @@ static svs_code configuring_make(struct svi_engine_change *c, const struct svi_e
     svs_code code = configuring_make_own(c, e, err);
     if (code == SVS_OK && !c->renew)
         code = svi_novelty_stage_make_room(e->novelty, c->to, &c->room, err);
-    if (code == SVS_OK && c->window && !(c->metrics = svi_engine_new_metrics(c->to, err)))
-        code = SVS_NO_MEMORY;
+    if (code == SVS_OK && c->window)
+        code = (c->metrics = svi_engine_new_metrics(c->to, err))
+                   ? svi_metrics_reserve(c->metrics, svs_learner_class_count(e->learner), err)
+                   : SVS_NO_MEMORY;
     if (code == SVS_OK && c->window)
         code = svi_quality_window_make(&c->figures, c->to, err);
     if (code == SVS_OK && c->refits)
@@ -123,7 +123,7 @@ static svs_code configuring_make(struct svi_engine_change *c, const struct svi_e
     if (code == SVS_OK)
         code = svi_settings_learning(c->to, &c->weights, &c->options, err);
     if (code == SVS_OK && c->relearn && e->quality_stage.proba &&
-        !(c->calibrator = svi_calibrator_new((int)c->to->max_classes, err)))
+        !(c->calibrator = svi_calibrator_new((int)c->to->max_classes, false, err)))
         code = SVS_NO_MEMORY;
     if (code != SVS_OK || !c->relearn)
         return code;
@@ -154,7 +154,7 @@ static void configure_novelty(struct svi_engine *e, struct svi_engine_change *c)
         e->novelty = c->own_novelty;
     const bool fresh = c->own_novelty;
     c->own_novelty = NULL;
-    if (fresh || e->novelty == &e->of->no_novelty)
+    if (fresh || !svi_engine_has_novelty(e))
         return;
     if (!c->renew) {
         svi_engine_share(e);
@@ -173,8 +173,6 @@ static void configure_schema(struct svi_engine *e, struct svi_engine_change *c) 
     e->schema.o.missing = o.missing;
     e->schema.o.refuse_new = o.refuse_new;
     e->schema.o.held_rows = o.held_rows;
-    if (!svi_settings_without_words(c->to))
-        e->schema.o.categories_max = (int)c->to->categories_max;
     if (c->carries == (e->carried != NULL))
         return;
     svi_free(e->carried);
@@ -209,7 +207,7 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
     }
     configure_novelty(e, c);
     configure_schema(e, c);
-    if (c->refits && e->refit != &e->of->no_refit)
+    if (c->refits && !e->off)
         svi_refit_policy_replace(e->refit, &c->refit, e->learner, seen, e->time);
     else
         svi_refit_policy_configure(e->refit, c->to, seen, e->time);
@@ -222,9 +220,7 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
     }
     if ((e->s->serve == SVI_SERVE_LINEAR) != (c->to->serve == SVI_SERVE_LINEAR)) /* scores of another scale */
         svi_quality_stage_forget_online(&e->quality_stage);
-    svi_held_settings_leave(&e->s);
-    e->s = svi_held_settings_use(c->to);
-    svi_engine_repeat_old(e);
+    svi_engine_share_settings(e, c->shared);
     if (!(e->s->drift_rate > 0) &&
         svi_drift_stage_end(&e->quality_stage.drift, svi_engine_subject(e, subject), "drift.rate is 0",
                             &report))
@@ -236,9 +232,8 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
     if (c->own_rules)
         e->rules = c->own_rules;
     c->own_rules = NULL;
-    if (e->rules != &e->of->no_rules)
+    if (svi_engine_has_rules(e))
         svi_engine_rules_configure(e);
-    svi_metrics_leave_loss(e->metrics, e->quality_stage.on);
     if (c->relearn)
         configure_renumber(e);
     if (again)
@@ -282,8 +277,6 @@ svs_code svi_engine_prepare(const svi_engine *e, const struct svi_settings *s,
         code = svi_settings_change_allowed(e->s, c->to, err);
     if (code == SVS_OK)
         code = configuring_make(c, e, err);
-    if (code == SVS_OK && svi_engine_keyed(e))
-        code = e->of->keyed->reserve_note(e->of->root, err);
     if (code != SVS_OK)
         svi_engine_change_free(change);
     return code;
@@ -309,19 +302,5 @@ void svi_engine_take(svi_engine *e, struct svi_engine_change **change, double no
     done->samples = c->relearn ? h.held : -1;
     if (differences[0])
         configure_tell(e, c, differences, done, now);
-    svi_engine_note(e, SVI_NOTE_CONFIG, 0, now);
     svi_engine_change_free(change);
-}
-
-svs_code svi_engine_configure(svi_engine *e, const struct svi_settings *s, double now,
-                              struct svi_configured *done, svs_error *err) {
-    struct svi_engine_change *change;
-    struct svi_configured unread;
-    svs_error local;
-    done = done ? done : &unread;
-    done->samples = -1;
-    svs_code code = svi_engine_prepare(e, s, &change, err ? err : &local);
-    if (code == SVS_OK)
-        svi_engine_take(e, &change, now, done);
-    return code;
 }

@@ -1,12 +1,11 @@
 /* What goes out of the engine: events, figures and the present model. Nothing else publishes.
  *
- * Every event passes svi_publish, which numbers it by topic; a muted engine numbers its events and sends
- * none, so that a recovery ends with the numbers at which its predecessor stopped. A model event is the
+ * Every event passes svi_publish, which numbers it by topic, whether somebody gets it or not: a recovery ends
+ * with the numbers at which its predecessor stopped. A model event is the
  * online model or, where the refit serves, the refit's, with what only the learner knows (classes, samples
  * learned).
  *
- * Figures come from three places: counters kept here, health asked from the parts when stats are due, and
- * gauges that the surroundings set by name (svi_engine_set_gauge). */
+ * Figures come from two places: counters kept here, and health asked from the parts when stats are due. */
 #include <math.h>
 #include <string.h>
 
@@ -14,48 +13,21 @@
 #include "base/fail.h"
 #include "engine/engine_internal.h"
 #include "learner/learner_held.h"
-#include "wire/event_record.h"
 #include "wire/schema_map.h"
 
-#define SAMPLE_BYTES 64  /* of a refused element are shown */
-#define RATE_SMOOTH  0.5 /* weight of the newest stretch */
-
-/* Alerts of a stream with keys are numbered as they go out, and may become others there. */
-static bool events_settle_later(const struct svi_stream *of, enum svi_topic topic) {
-    return topic == SVI_TOPIC_ALERT && of->fleet;
-}
-
-/* Without their payload alerts and errors are still something to look at. */
-static bool events_wanted(const struct svi_stream *of, enum svi_topic topic) {
-    if (of->muted)
-        return events_settle_later(of, topic);
-    return of->encoded >> topic & 1 || topic == SVI_TOPIC_ALERT || topic == SVI_TOPIC_ERROR;
-}
+#define SAMPLE_BYTES 64 /* of a refused element are shown */
 
 /* What waits for novelty goes out before it. */
 void svi_publish(struct svi_engine *e, struct svi_event *event) {
     svi_engine_settle(e);
     event->stream = e->s->stream;
-    event->key = e->key;
-    event->epoch = e->of->epoch + e->again;
-    const bool later = events_settle_later(e->of, event->topic);
-    event->seq = later ? 0 : e->seq[event->topic]++;
+    event->epoch = e->epoch;
+    event->seq =
+        e->common->sink_numbers_alerts && event->topic == SVI_TOPIC_ALERT ? 0 : e->seq[event->topic]++;
     if (e->keeps_model && event->topic == SVI_TOPIC_MODEL &&
         svi_event_encode(event, &e->last_model) != SVS_OK)
         e->last_model.size = 0; /* late subscribers wait for the next */
-    if (!e->recorded)
-        svi_send(e, event);
-    else if (events_wanted(e->of, event->topic) &&
-             svi_event_record(event, !later && e->of->encoded >> event->topic & 1, e->room, e->recorded) !=
-                 SVS_OK)
-        e->out_of_memory = true; /* lost, as `seq` shows */
-}
-
-void svi_send(struct svi_engine *e, const struct svi_event *event) {
-    if (events_settle_later(e->of, event->topic))
-        e->of->keyed->tell_alert(e, event);
-    else if (!e->of->muted)
-        e->of->sink(e->of->user, event);
+    e->sink(e->user, event);
 }
 
 void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
@@ -80,7 +52,7 @@ void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs
         svi_interval_around(e->quality_stage.ends, step->scores[0], step->leverage, score->interval);
         event->as.score.interval = score->interval;
     }
-    event->as.score.mark = e->of->mark;
+    event->as.score.mark = e->common->mark;
     event->as.score.x = m->x;
     event->as.score.d = m->d;
     score->predicted = step->predicted;
@@ -104,7 +76,7 @@ void svi_publish_score(struct svi_engine *e, struct svi_score *score, const stru
     svi_publish(e, event);
 }
 
-/* Which episode it is of. A novelty alert of before episodes were counted is published as it was. */
+/* Which episode it is of. */
 static void alert_number(struct svi_engine *e, struct svi_alert_event *a) {
     struct svi_episodes *n = &e->quality_stage.drift.episodes;
     int64_t *own = a->measure ? &n->quality : &n->novelty;
@@ -114,7 +86,7 @@ static void alert_number(struct svi_engine *e, struct svi_alert_event *a) {
         svi_verdicts_number(&e->novelty->verdicts, e->novelty->alert.opened, *own);
     a->alert = *own;
     if (!a->measure)
-        a->kind = e->quality_stage.on ? "novelty" : NULL;
+        a->kind = "novelty";
 }
 
 void svi_publish_alert(struct svi_engine *e, const struct svi_alert_report *r, double ts) {
@@ -215,14 +187,18 @@ static int engine_quality(const struct svi_engine *e, struct svi_figure *out) {
     return svi_quality_stage_figures(&e->quality_stage, out, svi_metrics_figures(e->metrics, out));
 }
 
+int svi_engine_quality(struct svi_engine *e, const struct svi_figure **figures) {
+    *figures = e->scratch->quality;
+    return engine_quality(e, e->scratch->quality);
+}
+
 svs_code svi_engine_model(svi_engine *e, svs_model *m, const struct svi_figure **quality, int *quality_count,
                           svs_error *err) {
     svs_code code = svi_engine_weights(e, m, err);
     if (code != SVS_OK)
         return code;
     m->features = names_of(e, m->d);
-    *quality = e->scratch->quality;
-    *quality_count = engine_quality(e, e->scratch->quality);
+    *quality_count = svi_engine_quality(e, quality);
     return engine_describe(e, m, err);
 }
 
@@ -230,8 +206,7 @@ svs_code svi_engine_model_event(svi_engine *e, svs_model *m, struct svi_event *e
     uint64_t sent = e->seq[SVI_TOPIC_MODEL];
     *event = (struct svi_event){.topic = SVI_TOPIC_MODEL,
                                 .stream = e->s->stream,
-                                .key = e->key,
-                                .epoch = e->of->epoch + e->again,
+                                .epoch = e->epoch,
                                 .seq = sent > 0 ? sent - 1 : 0,
                                 .ts = e->event_ts};
     event->as.model.model = m;
@@ -242,7 +217,7 @@ svs_code svi_engine_model_event(svi_engine *e, svs_model *m, struct svi_event *e
 static void publish_bank(struct svi_engine *e) {
     struct svi_bank_told told;
     struct svi_event event;
-    if (!e->of->muted && svi_engine_bank_event(e, &told, &event, NULL) == SVS_OK) {
+    if (!e->common->muted && svi_engine_bank_event(e, &told, &event, NULL) == SVS_OK) {
         e->seq[SVI_TOPIC_BANK] = event.seq;
         svi_publish(e, &event);
     }
@@ -262,7 +237,6 @@ void svi_engine_publish_model(svi_engine *e, bool force) {
         return;
     }
     e->published_version = version;
-    e->published_time = e->time;
     e->kept[SVI_KEPT_PUBLISHED_MODELS]++;
     svi_publish(e, &event);
     if (e->bank)
@@ -287,17 +261,7 @@ void svi_publish_refit(struct svi_engine *e) {
     svi_engine_publish_model(e, true);
 }
 
-void svi_engine_set_gauge(svi_engine *e, const char *name, double value) {
-    int i = 0;
-    while (i < e->of->gauge_count && strcmp(e->of->gauges[i].name, name) != 0)
-        i++;
-    if (i == SVI_GAUGES_MAX)
-        return;
-    e->of->gauge_count += i == e->of->gauge_count;
-    e->of->gauges[i] = (struct svi_figure){.name = name, .type = SVI_NUMBER, .as.number = value};
-}
-
-static void take_kept(struct svi_engine *e) {
+static void take_kept(const struct svi_engine *e, struct svi_counters *all) {
     static const int places[SVI_KEPT_COUNT] = {[SVI_KEPT_SEEN] = SVI_COUNTER_SEEN,
                                                [SVI_KEPT_LABELLED] = SVI_COUNTER_LABELLED,
                                                [SVI_KEPT_REFUSED] = SVI_COUNTER_REFUSED,
@@ -307,17 +271,14 @@ static void take_kept(struct svi_engine *e) {
                                                [SVI_KEPT_FILLED_MISSING] = SVI_COUNTER_FILLED_MISSING,
                                                [SVI_KEPT_PUBLISHED_MODELS] = SVI_COUNTER_PUBLISHED_MODELS,
                                                [SVI_KEPT_PUBLISHED_SCORES] = SVI_COUNTER_PUBLISHED_SCORES};
-    struct svi_counters *all = &e->of->counters;
     for (int i = 0; i < SVI_KEPT_COUNT; i++)
         all->of[places[i]].count = e->kept[i];
     memcpy(all->refused, e->refused, sizeof all->refused);
-    all->of[SVI_COUNTER_RATE].number = svi_engine_is_root(e) ? e->of->rate : NAN;
 }
 
 /* What the learner counts itself. */
-static void take_health(struct svi_engine *e) {
+static void take_health(const struct svi_engine *e, union svi_amount *of) {
     svs_health h;
-    union svi_amount *of = e->of->counters.of;
     svs_learner_health(e->learner, &h);
     of[SVI_COUNTER_LEARNED].count = h.learned;
     of[SVI_COUNTER_HELD].count = h.held;
@@ -335,9 +296,8 @@ static void take_health(struct svi_engine *e) {
     of[SVI_COUNTER_MODEL_VERSION].count = (int64_t)svs_learner_version(e->learner);
 }
 
-static void take_refits(struct svi_engine *e) {
+static void take_refits(const struct svi_engine *e, union svi_amount *of) {
     const struct svi_refit_policy *b = e->refit;
-    union svi_amount *of = e->of->counters.of;
     of[SVI_COUNTER_REFITS].count = b->done;
     of[SVI_COUNTER_REFITS_FAILED].count = b->failed;
     of[SVI_COUNTER_REFITS_SKIPPED].count = b->skipped;
@@ -351,9 +311,8 @@ static void take_refits(struct svi_engine *e) {
                              &of[SVI_COUNTER_ACCURACY_REFIT].number);
 }
 
-static void take_novelty(struct svi_engine *e) {
+static void take_novelty(const struct svi_engine *e, union svi_amount *of) {
     const struct svi_novelty_stage *s = e->novelty;
-    union svi_amount *of = e->of->counters.of;
     struct svi_detector_health h = {0};
     if (s->detector)
         svi_detector_health(s->detector, &h);
@@ -400,97 +359,32 @@ int svi_engine_features(const svi_engine *e) {
     return e->schema.shape.d;
 }
 
-void svi_engine_set_kept_memory(svi_engine *e, double share, double fixed) {
-    e->of->kept_share = share;
-    e->of->kept_fixed = fixed;
-}
-
-int svi_engine_figures(svi_engine *e, double now, const struct svi_figure **figures) {
-    union svi_amount *of = e->of->counters.of;
+void svi_engine_count(struct svi_engine *e, struct svi_counters *c) {
     svi_engine_settle(e);
-    e->of->started = isnan(e->of->started) ? now : e->of->started;
-    take_kept(e);
-    take_health(e);
-    take_refits(e);
-    take_novelty(e);
-    of[SVI_COUNTER_SOURCES].count = svi_sources_count(e->of->sources);
-    of[SVI_COUNTER_UPTIME].number = now - e->of->started;
-    const int d = (int)of[SVI_COUNTER_D].count, classes = (int)of[SVI_COUNTER_CLASSES].count;
-    of[SVI_COUNTER_MEMORY_PREDICTED].number =
-        svi_engine_memory(e->s, d, classes) +
-        (e->of->kept_fixed + e->of->kept_share * svi_engine_state_memory(e->s, d, classes));
-    int filled = svi_counters_figures(&e->of->counters, e->of->figures);
-    if (svi_engine_keyed(e))
-        filled += e->of->keyed->sum_up(e, e->of->figures, e->of->figures + filled);
-    filled += engine_quality(e, e->of->figures + filled);
-    if (e->quality_stage.on)
-        filled +=
-            svi_quality_figures_list(e->quality_stage.figures, e->metrics, classes, e->of->figures + filled);
-    filled += put_words(e, e->of->figures + filled);
-    *figures = e->of->figures;
-    if (!svi_engine_is_root(e)) /* gauges are of the stream */
-        return filled;
-    memcpy(e->of->figures + filled, e->of->gauges, (size_t)e->of->gauge_count * sizeof *e->of->gauges);
-    return filled + e->of->gauge_count;
+    take_kept(e, c);
+    take_health(e, c->of);
+    take_refits(e, c->of);
+    take_novelty(e, c->of);
 }
 
-void svi_engine_progress(svi_engine *e, struct svi_engine_progress *out) {
-    svi_engine_settle(e);
-    *out = (struct svi_engine_progress){.seen = e->kept[SVI_KEPT_SEEN],
-                                        .alerts = e->novelty->alert.opened,
-                                        .sums = svi_metrics_sums(e->metrics),
-                                        .quality = e->scratch->quality,
-                                        .quality_count = engine_quality(e, e->scratch->quality)};
-    if (svi_engine_keyed(e))
-        e->of->keyed->progress(e, out);
+int svi_engine_further_figures(struct svi_engine *e, struct svi_figure *out) {
+    int filled = engine_quality(e, out);
+    filled += svi_quality_figures_list(e->quality_stage.figures, e->metrics,
+                                       svs_learner_class_count(e->learner), out + filled);
+    return filled + put_words(e, out + filled);
 }
 
-/* Samples of the stream per second since the stats before, smoothed. */
-static void take_rate(struct svi_engine *e, double now) {
-    int64_t seen = svi_engine_seen(e);
-    double *rate = &e->of->rate, since = isnan(e->of->rate_since) ? e->of->started : e->of->rate_since;
-    if (!(now > since) || !svi_engine_is_root(e))
-        return;
-    double newest = (double)(seen - e->of->rate_seen) / (now - since);
-    *rate = isnan(*rate) ? newest : *rate + RATE_SMOOTH * (newest - *rate);
-    e->of->rate_since = now;
-    e->of->rate_seen = seen;
-}
-
-void svi_engine_publish_stats(svi_engine *e, double now) {
+void svi_engine_publish_stats(struct svi_engine *e, const struct svi_figure *figures, int count, double now) {
     struct svi_event event = {.topic = SVI_TOPIC_STATS, .ts = now};
-    svi_engine_settle(e);
-    e->of->started = isnan(e->of->started) ? now : e->of->started;
-    take_rate(e, now);
-    event.as.stats.count = svi_engine_figures(e, now, &event.as.stats.figures);
+    event.as.stats.figures = figures;
+    event.as.stats.count = count;
     svi_engine_class_table(e, false, &event.as.stats.classes);
     if (event.as.stats.classes.count > SVI_STATS_CLASSES)
         event.as.stats.classes.count = 0;
     svi_publish(e, &event);
 }
 
-void svi_engine_publish_due(svi_engine *e, double now) {
-    svi_engine_publish_model(e, false);
-    svi_engine_publish_stats(e, now);
-}
-
-void svi_engine_mark(svi_engine *e, int64_t mark) {
-    e->of->mark = mark;
-}
-
-void svi_engine_score_all(svi_engine *e, bool all) {
-    e->of->scores_all = all;
-}
-
-uint64_t svi_engine_epoch(const svi_engine *e) {
-    return e->of->epoch;
-}
-
 int64_t svi_engine_seen(const svi_engine *e) {
-    return e->kept[SVI_KEPT_SEEN] + (svi_engine_keyed(e) ? e->of->keyed->seen(e) : 0);
-}
-
-int64_t svi_engine_unkeyed(const svi_engine *e) {
     return e->kept[SVI_KEPT_SEEN];
 }
 
@@ -499,7 +393,7 @@ uint64_t svi_engine_version(const svi_engine *e) {
 }
 
 int64_t svi_engine_errors(const svi_engine *e) {
-    return e->kept[SVI_KEPT_REFUSED] + (svi_engine_keyed(e) ? e->of->keyed->refused(e) : 0);
+    return e->kept[SVI_KEPT_REFUSED];
 }
 
 const int64_t *svi_engine_refusals(const svi_engine *e) {

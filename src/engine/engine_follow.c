@@ -54,8 +54,6 @@ static void follow_tell(struct svi_engine *e, struct svi_follower_state state) {
 /* Nobody waits after it: what the other thread has not begun is done here. */
 void svi_engine_settle(svi_engine *e) {
     struct svi_novelty_queue *q = e->queue;
-    if (svi_engine_is_root(e))
-        svi_engine_settle_keys(e);
     if (!svi_novelty_queue_waits(q) || q->telling)
         return;
     struct svi_follower_state state;
@@ -120,27 +118,7 @@ bool svi_engine_queue(struct svi_engine *e, const struct svi_message *m, const s
 /* ---- what callers say */
 
 void svi_engine_second_thread(svi_engine *e) {
-    e->two_threads = !e->of->fleet;
-    e->of->later = e->of->fleet;
-}
-
-bool svi_engine_has_crew(const svi_engine *e) {
-    return e->of->later && e->s->threads > 1;
-}
-
-void svi_engine_encode(svi_engine *e, unsigned topics) {
-    e->of->encoded = topics;
-}
-
-void svi_engine_leave_open(svi_engine *e, bool open) {
-    if (!open)
-        svi_engine_settle(e);
-    e->open = open;
-}
-
-void svi_engine_end_message(struct svi_engine *e) {
-    if (!e->open)
-        svi_engine_settle(e);
+    e->two_threads = true;
 }
 
 uint64_t svi_engine_taken(const svi_engine *e) {

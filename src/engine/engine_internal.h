@@ -5,26 +5,19 @@
 
 #include "engine/engine_parts.h"
 
-/* Of the root of a stream with keys: what it does with them; else NULL. */
-static inline const struct svi_keyed_calls *svi_engine_keyed(const struct svi_engine *e) {
-    return svi_engine_is_root(e) && e->of->fleet ? e->of->keyed : NULL;
+/* Has it a novelty stage, and rules, of its own? */
+static inline bool svi_engine_has_novelty(const struct svi_engine *e) {
+    return !e->off || e->novelty != &e->off->novelty;
+}
+static inline bool svi_engine_has_rules(const struct svi_engine *e) {
+    return !e->off || e->rules != &e->off->rules;
 }
 
-/* Nobody is at work for a key after it. */
-static inline void svi_engine_settle_keys(struct svi_engine *e) {
-    if (e->of->crew)
-        e->of->keyed->settle(e);
-}
-
-/* Where there are keys: each is to hear of it, if the engine is that of the stream; alert.budget is shared.
- */
-static inline void svi_engine_note(struct svi_engine *e, enum svi_note_kind kind, double step, double now) {
-    if (svi_engine_keyed(e))
-        e->of->keyed->note(e, kind, step, now);
-}
+/* Before anything that sets the level of an alert: its share of alert.budget is that of now. */
 static inline void svi_engine_share(struct svi_engine *e) {
-    if (e->of->fleet)
-        e->of->keyed->share(e);
+    const struct svi_engine_common *c = e->common;
+    if (c->desks > 0 && svi_engine_has_novelty(e))
+        svi_novelty_stage_split(e->novelty, c->desks, c->asked);
 }
 
 /* Puts something in the place of missing values, as the setting or the message says. SVS_MISSING_VALUE,
@@ -43,8 +36,8 @@ void svi_engine_tell_categories(struct svi_engine *e);
 /* The columns of the setting `context` are that to novelty; names may come after their columns. */
 void svi_engine_tell_context(struct svi_engine *e, int d);
 
-/* A novelty stage and rules of its own, unless they are off by *s; *made: not to be freed twice. A key has
- * those of its stream then. SVS_NO_MEMORY. */
+/* A novelty stage and rules of its own, unless they are off by *s; *made: not to be freed twice. One of many
+ * has those of all then. SVS_NO_MEMORY. */
 svs_code svi_engine_new_novelty(const struct svi_engine *e, const struct svi_settings *s,
                                 struct svi_novelty_stage **made, svs_error *err);
 svs_code svi_engine_new_rules(const struct svi_engine *e, const struct svi_settings *s,
@@ -120,9 +113,6 @@ void svi_engine_rules_configure(struct svi_engine *e);
 /* All that they know goes; alerts end. */
 void svi_engine_rules_forget(struct svi_engine *e);
 
-/* What follows from svi_settings_old. */
-void svi_engine_repeat_old(struct svi_engine *e);
-
 /* The engine's times after `from` move by `step`, and those of all that it holds. */
 void svi_engine_move_times(struct svi_engine *e, double from, double step);
 
@@ -139,9 +129,6 @@ void svi_publish_score(struct svi_engine *e, struct svi_score *score, const stru
  * alert are published when that is done, before any other event. False: there is no such thread, or no room.
  */
 bool svi_engine_queue(struct svi_engine *e, const struct svi_message *m, const struct svi_score *score);
-
-/* The end of a message: nobody waits, unless svi_engine_leave_open says so. */
-void svi_engine_end_message(struct svi_engine *e);
 
 /* The refit that just took effect; and, if it does not serve, the online model after it, so that the
  * retained one is the one that serves. */

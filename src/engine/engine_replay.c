@@ -3,36 +3,9 @@
 
 #include "base/fail.h"
 #include "engine/engine_internal.h"
-#include "learner/learner_archive.h"
-
-const struct svi_settings *svi_engine_settings(const svi_engine *e) {
-    return e->s;
-}
-
-void svi_engine_repeat_old(struct svi_engine *e) {
-    e->schema.shape.empty_fixes = svi_settings_old(e->s);
-    e->schema.shape.without_words = svi_settings_without_words(e->s);
-    svi_learner_repeat_old(e->learner, svi_settings_old(e->s));
-}
-
-void svi_engine_mute(svi_engine *e, bool muted) {
-    svi_engine_settle(e);
-    e->of->muted = muted;
-    if (muted)
-        return;
-    e->of->started = e->of->rate_since = e->of->rate = NAN;
-    e->of->rate_seen = e->kept[SVI_KEPT_SEEN];
-    e->out_of_memory_before = e->refused[SVS_NO_MEMORY];
-}
 
 bool svi_engine_out_of_memory(const svi_engine *e) {
-    return e->out_of_memory || (svi_engine_keyed(e) && e->of->keyed->lost(e)->code != SVS_OK) ||
-           e->refused[SVS_NO_MEMORY] > e->out_of_memory_before;
-}
-
-svs_code svi_engine_lost_key(const svi_engine *e, svs_error *err) {
-    const svs_error *lost = e->of->fleet ? e->of->keyed->lost(e) : NULL;
-    return lost && lost->code != SVS_OK ? svi_fail(err, lost->code, "%s", lost->text) : SVS_OK;
+    return e->out_of_memory || e->refused[SVS_NO_MEMORY] > e->out_of_memory_before;
 }
 
 void svi_engine_keep_model(svi_engine *e) {
@@ -41,20 +14,6 @@ void svi_engine_keep_model(svi_engine *e) {
 
 const struct svi_bytes *svi_engine_last_model(const svi_engine *e) {
     return &e->last_model;
-}
-
-void svi_engine_allow_gaps(svi_engine *e, bool allowed) {
-    e->of->gaps_allowed = allowed;
-    e->of->losses += allowed;
-}
-
-void svi_engine_publish_by_engine_time(svi_engine *e, bool on) {
-    e->of->by_engine_time = on;
-}
-
-void svi_engine_set_fsync_generation(svi_engine *e, uint64_t fsync_generation, uint64_t kept) {
-    e->of->fsync_generation = fsync_generation;
-    e->of->fsync_generation_durable = kept;
 }
 
 svs_code svi_engine_refit_repeat(svi_engine *e, const void *record, size_t size, svs_error *err) {

@@ -3,12 +3,10 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/fail.h"
 #include "config/settings_record.h"
 #include "engine/engine_internal.h"
 #include "learner/snapshot.h"
-#include "store/checkpoint_file.h"
 
 /* What goes back; all else of an engine goes on. */
 #define MEMBER(name)                                                                                         \
@@ -31,7 +29,7 @@ static void exchange_bytes(void *one, void *other, size_t size) {
     }
 }
 
-static svs_code check_then(const struct svi_engine *e, const struct svi_engine *then, svs_error *err) {
+svs_code svi_engine_check_back(const svi_engine *e, const svi_engine *then, svs_error *err) {
     if ((e->refit->state == SVI_REFIT_OFF) != (then->refit->state == SVI_REFIT_OFF))
         return svi_fail(err, SVS_UNAVAILABLE,
                         "refits were %s then and are %s now (settings refit and window): to go back, first "
@@ -39,39 +37,6 @@ static svs_code check_then(const struct svi_engine *e, const struct svi_engine *
                         then->refit->state == SVI_REFIT_OFF ? "off" : "on",
                         then->refit->state == SVI_REFIT_OFF ? "on" : "off");
     return SVS_OK;
-}
-
-static svs_code load_then(const struct svi_engine *e, const struct svi_checkpoint *c, struct svi_settings *s,
-                          svi_engine **then, svs_error *err) {
-    svs_code code = svi_settings_unpack(s, "the settings of then", c->settings.data, c->settings.size, err);
-    if (code == SVS_OK)
-        svi_settings_keep_limits(s, e->s);
-    if (code == SVS_OK &&
-        !(*then = svi_engine_new_with(s, e->of->keyed, e->of->epoch, e->of->sink, e->of->user, err)))
-        return err->code;
-    if (code != SVS_OK)
-        return code;
-    svi_engine_mute(*then, true);
-    code = svi_engine_load(*then, c, err);
-    if (code == SVS_OK)
-        code = check_then(e, *then, err);
-    svi_engine_publish_by_engine_time(*then, false);
-    svi_settings_adopt_live(s, e->s);
-    return code == SVS_OK ? svi_engine_configure(*then, s, e->time, NULL, err) : code;
-}
-
-svi_engine *svi_engine_then(const svi_engine *e, const struct svi_checkpoint *c, svs_error *err) {
-    svi_engine *then = NULL;
-    if (c->epoch != e->of->epoch || strcmp(c->stream, e->s->stream) != 0) {
-        svi_fail(err, SVS_UNAVAILABLE, "it is a state of another stream, or of another epoch of this one");
-        return NULL;
-    }
-    struct svi_settings *s = svi_alloc(sizeof *s);
-    svs_code code = s ? load_then(e, c, s, &then, err) : svi_fail_memory(err, "the settings");
-    svi_free(s);
-    if (code != SVS_OK)
-        svi_engine_free(&then);
-    return then;
 }
 
 /* No alert is open after it: those of then have ended since, or end now. What is counted goes on. */
@@ -100,8 +65,7 @@ static void end_alerts(struct svi_engine *e, struct svi_engine *then) {
     then->novelty->judged = false;
 }
 
-void svi_engine_go_back(svi_engine *e, svi_engine **then, const char *reason, double now) {
-    struct svi_engine *t = *then;
+void svi_engine_go_back(svi_engine *e, svi_engine *t, const char *reason, double now) {
     const int64_t seen = e->kept[SVI_KEPT_SEEN];
     svi_engine_settle(e);
     svi_engine_settle(t);
@@ -123,5 +87,4 @@ void svi_engine_go_back(svi_engine *e, svi_engine **then, const char *reason, do
     e->published_version = 0;
     svi_publish_error(e, SVS_STATE_LOADED, reason, NULL, 0, now);
     svi_engine_publish_model(e, true);
-    svi_engine_free(then);
 }

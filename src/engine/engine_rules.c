@@ -7,13 +7,17 @@
 #include "alerts/rule_report.h"
 #include "engine/engine_internal.h"
 
-const char *svi_engine_subject(const struct svi_engine *e, char out[SVI_SUBJECT]) {
-    if (!e->key || !e->key[0])
-        return e->s->stream;
-    char *end = stpcpy(out, e->s->stream);
+const char *svi_subject(const char *stream, const char *label, char out[SVI_SUBJECT]) {
+    if (!label || !label[0])
+        return stream;
+    char *end = stpcpy(out, stream);
     *end = ' ';
-    strcpy(end + 1, e->key);
+    strcpy(end + 1, label);
     return out;
+}
+
+const char *svi_engine_subject(const struct svi_engine *e, char out[SVI_SUBJECT]) {
+    return svi_subject(e->s->stream, e->label, out);
 }
 
 /* `ended`: as in svi_rule_about. */
@@ -23,7 +27,8 @@ static void rules_tell_all(struct svi_engine *e, svs_value id, double ts, const 
     struct svi_event event = {.topic = SVI_TOPIC_ALERT, .ts = ts};
     if (svi_rules_pending(e->rules))
         svi_engine_settle(e); /* alerts are numbered as they come */
-    const struct svi_rule_about about = {svi_engine_subject(e, subject), e->key && e->key[0], id, ts, ended};
+    const struct svi_rule_about about = {svi_engine_subject(e, subject), e->label && e->label[0], id, ts,
+                                         ended};
     while (svi_rule_report(e->rules, &e->schema, &about, &e->quality_stage.drift.episodes.count, &report)) {
         event.as.alert = report.event;
         svi_publish(e, &event);
@@ -41,7 +46,7 @@ void svi_engine_end_alerts(struct svi_engine *e, const char *why) {
         svi_publish_alert(e, &report, e->event_ts);
     if (svi_novelty_report_end(e->novelty, svi_engine_subject(e, subject), why, &report))
         svi_publish_alert(e, &report, e->event_ts);
-    if (e->rules == &e->of->no_rules)
+    if (!svi_engine_has_rules(e))
         return;
     svi_rules_end(e->rules);
     rules_tell_all(e, svs_none(), e->event_ts, why);
@@ -99,25 +104,16 @@ void svi_engine_rules_forget(struct svi_engine *e) {
     e->rules_follow = false;
 }
 
-void svi_engine_rules_pass(struct svi_engine *e, double now) {
-    svi_rules_pass(e->rules, now);
-    rules_tell(e, svs_none(), now);
-}
-
 double svi_engine_deadline(const svi_engine *e) {
-    return fmin(svi_rules_deadline(e->rules), svi_engine_keyed(e) ? e->of->keyed->deadline(e) : INFINITY);
+    return svi_rules_deadline(e->rules);
 }
 
 void svi_engine_pass(svi_engine *e, double now) {
     svi_engine_settle(e);
-    if (e->of->fleet)
-        e->of->keyed->arrive(e, now);
-    svi_engine_rules_pass(e, now);
-    if (e->of->fleet)
-        e->of->keyed->pass(e, now);
+    svi_rules_pass(e->rules, now);
+    rules_tell(e, svs_none(), now);
 }
 
 void svi_engine_begin(svi_engine *e, double now) {
     svi_rules_begin(e->rules, now);
-    svi_engine_note(e, SVI_NOTE_BEGIN, 0, now);
 }

@@ -392,8 +392,6 @@ static svs_code schema_refuse_word(const struct svi_schema *s, int column, const
 svs_code svi_schema_word(struct svi_schema *s, struct svi_message *m, int column, const char *word,
                          size_t length, svs_error *err) {
     const char *name = svi_schema_column_name(s, column);
-    if (s->shape.without_words)
-        return schema_refuse_word(s, column, word, length, err);
     svs_code code = schema_mix(s, m, err); /* before its mark, which says that it has a number */
     if (code == SVS_OK)
         code = schema_mark(s, column, err);
@@ -452,7 +450,7 @@ enum svi_missing svi_schema_policy(const struct svi_schema *s, const struct svi_
 svs_code svi_schema_begin_row(struct svi_schema *s, struct svi_message *m, svs_error *err) {
     m->has_x = true;
     const bool arrays = s->shape.kind == SVI_DENSE && s->shape.names_kept >= s->shape.d && !s->columns;
-    m->kind = arrays && !s->shape.without_words ? SVI_DENSE : SVI_NAMED;
+    m->kind = arrays ? SVI_DENSE : SVI_NAMED;
     m->d = s->shape.d;
     m->x = s->shape.row;
     s->hot_count = s->absent_count = 0;

@@ -353,11 +353,6 @@ struct svi_key_entry *svi_key_table_first(const svi_key_table *t) {
     return t->first;
 }
 
-double svi_key_table_memory(const svi_key_table *t) {
-    return (double)sizeof *t + (double)t->places * (double)sizeof(struct key_spot) +
-           (double)t->owner_places * (double)sizeof *t->owners + t->bytes;
-}
-
 /* ---- last use */
 
 void svi_key_table_leave(svi_key_table *t, struct svi_key_entry *k) {

@@ -16,6 +16,7 @@
 #include "svmstream/error.h"
 
 struct svi_engine;
+struct svi_fleet;
 
 /* One key. Read by its user; written by the table but for the members from `engine` on. */
 struct svi_key_entry {
@@ -26,6 +27,7 @@ struct svi_key_entry {
     uint64_t turn;                        /* of what was heard of all keys, the last of this one */
     uint64_t owner;                       /* hash of the source that began it; 0: of messages without src */
     struct svi_engine *engine;            /* NULL: it is out of memory */
+    struct svi_fleet *fleet;              /* that the engine is of */
     uint64_t number;                      /* of keys that began before it */
     uint64_t note;                        /* of what reaches all keys: those that it knows of */
     int64_t begun;                        /* sample of the stream, from 0, that began it */
@@ -90,8 +92,5 @@ struct svi_key_entry *svi_key_table_silent(svi_key_table *t);
 void svi_key_table_use(svi_key_table *t, struct svi_key_entry *k);
 void svi_key_table_leave(svi_key_table *t, struct svi_key_entry *k);
 struct svi_key_entry *svi_key_table_oldest(svi_key_table *t);
-
-/* Bytes of the table and its entries, without what they hold. */
-double svi_key_table_memory(const svi_key_table *t);
 
 #endif

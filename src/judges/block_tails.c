@@ -9,18 +9,16 @@
  */
 #include "judges/block_tails.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/arrays.h"
 #include "base/fail.h"
 #include "base/wide.h"
-#include "judges/floats_move.h"
 
 #define LEAST  4 /* blocks before anything is beyond them */
 #define SHAPES SVI_BLOCK_SHAPES
-#define ROWS   6 /* of series, beside the maxima */
 /* Series that take over their maxima in a row, or more: all have before the block ends. */
 #define AT_ONCE 32
 
@@ -49,48 +47,76 @@ static struct svi_block_shape tails_shape_of(const struct svi_block_tails *t, in
     return shape;
 }
 
-size_t svi_block_tails_room(int series) {
-    return (size_t)(SVI_BLOCKS + ROWS) * (size_t)series;
+/* ---- what it consists of */
+
+enum { PARTS, COLUMNS, BLOCKS, DIMS };
+
+#define A_SERIES SVI_AXIS(PARTS), SVI_AXIS(COLUMNS)
+
+static const struct svi_array arrays[] = {
+    SVI_ARRAY_WITH(struct svi_block_tails, maxima, "maxima", SVI_ARRAY_LOWEST, 0, A_SERIES, SVI_AXIS(BLOCKS)),
+    SVI_ARRAY_WITH(struct svi_block_tails, now, "now", SVI_ARRAY_LOWEST, -INFINITY, A_SERIES),
+    SVI_ARRAY_WITH(struct svi_block_tails, last, "last", SVI_ARRAY_LOWEST, -INFINITY, A_SERIES),
+    SVI_ARRAY_WITH(struct svi_block_tails, above, NULL, SVI_ARRAY_ANY, INFINITY, A_SERIES),
+    SVI_ARRAY_WITH(struct svi_block_tails, most, NULL, SVI_ARRAY_ANY, INFINITY, A_SERIES),
+    SVI_ARRAY_WITH(struct svi_block_tails, telling, NULL, SVI_ARRAY_ANY, INFINITY, A_SERIES),
+    SVI_ARRAY(struct svi_block_tails, excess, NULL, A_SERIES),
+};
+static const struct svi_arrays tails_arrays = SVI_ARRAYS(arrays, "the tails of the sensors");
+
+struct tails_dims {
+    int32_t of[DIMS];
+};
+
+static struct tails_dims tails_dims(const struct svi_block_tails *t, int room) {
+    return (struct tails_dims){{t->parts, t->columns, room}};
 }
 
-void svi_block_tails_place(struct svi_block_tails *t, float *block) {
-    t->maxima = block;
-    t->now = t->maxima + (size_t)SVI_BLOCKS * (size_t)t->series;
-    t->above = t->now + t->series;
-    t->excess = t->above + t->series;
-    t->most = t->excess + t->series;
-    t->telling = t->most + t->series;
-    t->last = t->telling + t->series;
-}
-
-void svi_block_tails_begin(struct svi_block_tails *t, int series, double least, float *block) {
-    *t = (struct svi_block_tails){
-        .series = series, .least = least, .longest = SVI_BLOCK_LEAST, .done = series};
+svs_code svi_block_tails_init(struct svi_block_tails *t, int parts, int columns, bool grows, double least,
+                              svs_error *err) {
+    *t = (struct svi_block_tails){.parts = parts,
+                                  .columns = columns,
+                                  .series = parts * columns,
+                                  .room = grows ? 0 : SVI_BLOCKS,
+                                  .least = least,
+                                  .longest = SVI_BLOCK_LEAST,
+                                  .done = parts * columns};
+    const struct tails_dims dims = tails_dims(t, t->room);
     t->shape = t->before = tails_shape_of(t, 0, SVI_BLOCK_LEAST);
-    if (!block)
-        return;
-    svi_block_tails_place(t, block);
-    for (int j = 0; j < series; j++) {
-        t->now[j] = t->last[j] = -INFINITY;
-        t->above[j] = t->most[j] = t->telling[j] = INFINITY;
-    }
-}
-
-svs_code svi_block_tails_init(struct svi_block_tails *t, int series, double least, svs_error *err) {
-    float *block = svi_alloc_array(svi_block_tails_room(series), sizeof *block);
-    svi_block_tails_begin(t, series, least, block);
-    if (!block)
-        return svi_fail_memory(err, "the tails of the sensors");
-    t->mixtures = svi_alloc_array((size_t)series, sizeof *t->mixtures);
-    if (!t->mixtures) {
+    svs_code code = svi_arrays_alloc(&tails_arrays, t, dims.of, err);
+    if (code == SVS_OK && !grows && !(t->mixtures = svi_alloc_array((size_t)t->series, sizeof *t->mixtures)))
+        code = svi_fail_memory(err, "the tails of the sensors");
+    if (code != SVS_OK)
         svi_block_tails_clear(t);
-        return svi_fail_memory(err, "the tails of the sensors");
-    }
-    return SVS_OK;
+    return code;
 }
 
-int svi_block_tails_blocks(const struct svi_block_tails *t) {
-    return t->before.count > t->shape.count ? t->before.count : t->shape.count;
+void svi_block_tails_clear(struct svi_block_tails *t) {
+    svi_arrays_free(&tails_arrays, t);
+    svi_free(t->mixtures);
+    *t = (struct svi_block_tails){0};
+}
+
+static bool tails_merge(const struct svi_block_tails *t) {
+    return t->shape.length != t->before.length;
+}
+
+/* Places in use: while pairs become one, all. */
+static int tails_blocks(const struct svi_block_tails *t) {
+    const int most = t->before.count > t->shape.count ? t->before.count : t->shape.count;
+    return tails_merge(t) ? SVI_BLOCKS : most;
+}
+
+static svs_code tails_resize(struct svi_block_tails *t, int room, svs_error *err) {
+    const struct tails_dims from = tails_dims(t, t->room), to = tails_dims(t, room);
+    const svs_code code = svi_arrays_resize(&tails_arrays, t, from.of, to.of, err);
+    t->room = code == SVS_OK ? room : t->room;
+    return code;
+}
+
+svs_code svi_block_tails_reserve(struct svi_block_tails *t, svs_error *err) {
+    const int room = (tails_blocks(t) + 2) / 2 * 2;
+    return tails_blocks(t) < t->room || t->room == SVI_BLOCKS ? SVS_OK : tails_resize(t, room, err);
 }
 
 /* Blocks of a series: one that waits for its turn has those of before. */
@@ -98,48 +124,8 @@ static int tails_count(const struct svi_block_tails *t, int series) {
     return (series < t->done ? &t->shape : &t->before)->count;
 }
 
-/* A series that never had a value. */
-static void tails_empty(struct svi_block_tails *t, int j) {
-    for (int i = 0; i < tails_count(t, j); i++)
-        t->maxima[(size_t)j * SVI_BLOCKS + (size_t)i] = -INFINITY;
-    t->now[j] = t->last[j] = -INFINITY;
-    t->above[j] = t->most[j] = t->telling[j] = INFINITY;
-    t->excess[j] = 0;
-}
-
-bool svi_block_tails_empty(const struct svi_block_tails *t, int series) {
-    bool empty = t->now[series] == -INFINITY && t->last[series] == -INFINITY &&
-                 t->above[series] == INFINITY && t->most[series] == INFINITY &&
-                 t->telling[series] == INFINITY && t->excess[series] == 0;
-    for (int i = 0; i < tails_count(t, series); i++)
-        empty = empty && t->maxima[(size_t)series * SVI_BLOCKS + (size_t)i] == -INFINITY;
-    return empty;
-}
-
-void svi_block_tails_move(struct svi_block_tails *t, const uint8_t *skip, char **at, bool out) {
-    for (int j = 0; j < t->series; j++)
-        if (!skip || !skip[j])
-            svi_floats_move(t->maxima + (size_t)j * SVI_BLOCKS, tails_count(t, j), NULL, at, out);
-        else if (!out)
-            tails_empty(t, j);
-    for (int i = 0; i < ROWS; i++)
-        svi_floats_move(t->now + (size_t)i * (size_t)t->series, t->series, skip, at, out);
-}
-
-size_t svi_block_tails_packed(int series, int blocks) {
-    return (size_t)series * (size_t)(blocks + ROWS) * sizeof(float);
-}
-
-void svi_block_tails_tidy(struct svi_block_tails *t) {
-    for (int j = 0; j < t->series; j++)
-        memset(t->maxima + (size_t)j * SVI_BLOCKS + tails_count(t, j), 0,
-               (size_t)(SVI_BLOCKS - tails_count(t, j)) * sizeof *t->maxima);
-}
-
-void svi_block_tails_clear(struct svi_block_tails *t) {
-    svi_free(t->maxima);
-    svi_free(t->mixtures);
-    *t = (struct svi_block_tails){0};
+static float *tails_maxima(const struct svi_block_tails *t, int series) {
+    return t->maxima + (size_t)series * (size_t)t->room;
 }
 
 /* The blocks that a series has: one that waits for its turn has those of before. */
@@ -148,7 +134,7 @@ static struct svi_block_shape *tails_shape(struct svi_block_tails *t, int series
 }
 
 int svi_block_tails_held(const struct svi_block_tails *t, int series) {
-    const float *v = t->maxima + (size_t)series * SVI_BLOCKS;
+    const float *v = tails_maxima(t, series);
     const int count = tails_count(t, series);
     int held = 0;
     for (int i = 0; i < count; i++)
@@ -193,8 +179,7 @@ static void tails_fit(struct svi_block_tails *t, int series) {
     const int n = tails_shape(t, series)->count;
     const struct svi_block_shape own = tails_own_shape(t, series);
     const int k = own.count >= LEAST ? tails_top(own.count) : 0;
-    const float least =
-        k > 0 ? tails_largest_but(t->maxima + (size_t)series * SVI_BLOCKS, n, k, over) : -INFINITY;
+    const float least = k > 0 ? tails_largest_but(tails_maxima(t, series), n, k, over) : -INFINITY;
     if (t->mixtures)
         t->mixtures[series].known = false;
     t->excess[series] = 0;
@@ -238,7 +223,7 @@ static void tails_mix(struct svi_block_tails *t, int series, int k, struct svi_b
     double weight[SHAPES], most = -INFINITY, all = 0;
     const int n = tails_shape(t, series)->count;
     int held = 0;
-    (void)tails_largest_but(t->maxima + (size_t)series * SVI_BLOCKS, n, k, y);
+    (void)tails_largest_but(tails_maxima(t, series), n, k, y);
     for (int i = 0; i < n; i++)
         if (y[i] > 0)
             y[held++] = y[i];
@@ -300,13 +285,9 @@ double svi_block_tails_surprise(struct svi_block_tails *t, int series, float v, 
     return -log10(-log1p(-block) / (double)own.length);
 }
 
-static bool tails_merge(const struct svi_block_tails *t) {
-    return t->shape.length != t->before.length;
-}
-
 /* A series takes over its maximum of the block that is over. */
 static void tails_place(struct svi_block_tails *t, int j) {
-    float *m = t->maxima + (size_t)j * SVI_BLOCKS;
+    float *m = tails_maxima(t, j);
     m[t->place] = t->last[j];
     for (int i = 0; i < SVI_BLOCKS / 2 && tails_merge(t); i++)
         m[i] = m[2 * i] > m[2 * i + 1] ? m[2 * i] : m[2 * i + 1];
@@ -315,7 +296,7 @@ static void tails_place(struct svi_block_tails *t, int j) {
 /* And so does this one, which keeps its fit if its upper maxima stay what they are, and as many. */
 static void tails_take(struct svi_block_tails *t, int j) {
     const bool full = t->before.count == SVI_BLOCKS;
-    const float old = t->maxima[(size_t)j * SVI_BLOCKS + (size_t)t->place];
+    const float old = tails_maxima(t, j)[t->place];
     const bool above = t->last[j] > t->above[j] || (full && old >= t->above[j]);
     const int had = svi_block_tails_held(t, j);
     tails_place(t, j);
@@ -372,44 +353,41 @@ void svi_block_tails_add(struct svi_block_tails *t, const float *v) {
         tails_go_on(t);
 }
 
+/* ---- columns and archive */
+
 void svi_block_tails_forget(struct svi_block_tails *t, int series) {
-    for (int i = 0; i < SVI_BLOCKS; i++)
-        t->maxima[(size_t)series * SVI_BLOCKS + (size_t)i] = -INFINITY;
+    for (int i = 0; i < t->room; i++)
+        tails_maxima(t, series)[i] = -INFINITY;
     t->now[series] = t->last[series] = -INFINITY;
     tails_fit(t, series);
 }
 
-void svi_block_tails_widen(struct svi_block_tails *to, const struct svi_block_tails *from, int parts) {
-    const size_t narrow = (size_t)(from->series / parts), wide = (size_t)(to->series / parts);
+svs_code svi_block_tails_widen(struct svi_block_tails *to, const struct svi_block_tails *from,
+                               svs_error *err) {
+    if (to->room < from->room && tails_resize(to, from->room, err) != SVS_OK)
+        return SVS_NO_MEMORY;
+    const struct tails_dims wide = tails_dims(to, to->room), narrow = tails_dims(from, from->room);
     to->longest = from->longest;
     to->row = from->row;
     to->at = from->at;
     to->place = from->place;
     to->shape = from->shape;
     to->before = from->before;
-    for (size_t i = 0; i < (size_t)SVI_BLOCKS * (size_t)to->series; i++)
+    for (size_t i = 0; i < (size_t)to->room * (size_t)to->series; i++)
         to->maxima[i] = -INFINITY;
-    for (size_t i = 0; i < (size_t)parts; i++) {
-        memcpy(to->maxima + i * wide * SVI_BLOCKS, from->maxima + i * narrow * SVI_BLOCKS,
-               narrow * SVI_BLOCKS * sizeof *to->maxima);
-        memcpy(to->now + i * wide, from->now + i * narrow, narrow * sizeof *to->now);
-        memcpy(to->last + i * wide, from->last + i * narrow, narrow * sizeof *to->last);
-        for (size_t j = 0; j < narrow; j++) /* those that wait do not any longer */
-            if ((int)(i * narrow + j) >= from->done)
-                tails_place(to, (int)(i * wide + j));
-    }
-    to->done = to->series;
+    svi_arrays_copy(&tails_arrays, to, wide.of, from, narrow.of);
+    for (int j = from->done; j < from->series; j++) /* those that wait do not any longer */
+        tails_place(to, j / from->columns * to->columns + j % from->columns);
     for (int j = 0; j < to->series; j++)
         tails_fit(to, j);
+    return SVS_OK;
 }
 
-/* The floats of an archive are finite: -INFINITY is stored as the lowest of them. */
-static void tails_swap(struct svi_block_tails *t, float from, float to) {
-    float *const rows[] = {t->maxima, t->now, t->last};
-    const size_t count[] = {SVI_BLOCKS * (size_t)t->series, (size_t)t->series, (size_t)t->series};
-    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
-        for (size_t i = 0; i < count[r]; i++)
-            rows[r][i] = rows[r][i] == from ? to : rows[r][i];
+/* What a series does not have is 0, whatever stood there before pairs of blocks became one. */
+static void tails_tidy(struct svi_block_tails *t) {
+    for (int j = 0; j < t->series; j++)
+        for (int i = tails_count(t, j); i < t->room; i++)
+            tails_maxima(t, j)[i] = 0;
 }
 
 static void tails_archive_shape(struct svi_archive *a, const struct svi_block_tails *t,
@@ -420,6 +398,11 @@ static void tails_archive_shape(struct svi_archive *a, const struct svi_block_ta
         *shape = tails_shape_of(t, shape->count, shape->length);
 }
 
+/* Places are those of blocks that there are, or the next one. */
+static bool tails_are_placed(const struct svi_block_tails *t) {
+    return t->at <= t->shape.count && (t->done == t->series || t->place < tails_blocks(t));
+}
+
 void svi_block_tails_archive(struct svi_archive *a, struct svi_block_tails *t) {
     svi_archive_int64(a, "longest", &t->longest, SVI_BLOCK_LEAST, INT64_MAX / 256);
     tails_archive_shape(a, t, &t->shape);
@@ -428,18 +411,22 @@ void svi_block_tails_archive(struct svi_archive *a, struct svi_block_tails *t) {
     svi_archive_int(a, "at", &t->at, 0, SVI_BLOCKS - 1);
     svi_archive_int(a, "place", &t->place, 0, SVI_BLOCKS - 1);
     svi_archive_int(a, "done", &t->done, 0, t->series);
-    if (!svi_archive_check(a, t->row < t->shape.length, "a block of rows is overdue"))
+    if (!svi_archive_check(a, t->row < t->shape.length, "a block of rows is overdue") ||
+        !svi_archive_check(a, tails_are_placed(t), "blocks of rows contradict themselves") ||
+        (tails_blocks(t) > t->room && tails_resize(t, tails_blocks(t), a->err) != SVS_OK))
         return;
-    tails_swap(t, -INFINITY, -FLT_MAX);
-    svi_archive_floats(a, "maxima", t->maxima, (int64_t)SVI_BLOCKS * t->series);
-    svi_archive_floats(a, "now", t->now, t->series);
-    svi_archive_floats(a, "last", t->last, t->series);
-    tails_swap(t, -FLT_MAX, -INFINITY);
+    const struct tails_dims dims = tails_dims(t, t->room), used = tails_dims(t, tails_blocks(t));
+    if (!svi_archive_loading(a))
+        tails_tidy(t);
+    svi_arrays_archive(a, &tails_arrays, t, dims.of, used.of);
     if (svi_archive_loading(a) && svi_archive_ok(a))
         for (int j = 0; j < t->series; j++)
             tails_fit(t, j);
 }
 
-double svi_block_tails_memory(int series) {
-    return (double)series * ((SVI_BLOCKS + ROWS) * sizeof(float) + sizeof(struct svi_block_mixture));
+double svi_block_tails_memory(int parts, int columns, bool grows) {
+    const struct svi_block_tails t = {.parts = parts, .columns = columns};
+    const struct tails_dims dims = tails_dims(&t, SVI_BLOCKS);
+    const double mixtures = (double)parts * columns * sizeof(struct svi_block_mixture);
+    return (double)svi_arrays_bytes(&tails_arrays, dims.of) + (grows ? 0 : mixtures);
 }

@@ -54,39 +54,33 @@ struct svi_block_mixture {
 };
 
 struct svi_block_tails {
-    int series;      /* values a row */
-    double least;    /* a smaller surprise is not told */
-    int64_t longest; /* rows of a block at most; a power of 2, the caller's to raise */
-    int64_t row;     /* of the present block */
-    int at;          /* the place of the next block */
-    int place, done; /* the place of the last one; series that have it: the others follow soon ... */
+    int parts, columns; /* of the series: parts x columns */
+    int series;         /* their number: values a row */
+    int room;           /* blocks that there is room for */
+    double least;       /* a smaller surprise is not told */
+    int64_t longest;    /* rows of a block at most; a power of 2, the caller's to raise */
+    int64_t row;        /* of the present block */
+    int at;             /* the place of the next block */
+    int place, done;    /* the place of the last one; series that have it: the others follow soon ... */
     struct svi_block_shape shape, before; /* ... of those that have it; of the others */
-    float *maxima;                        /* series x SVI_BLOCKS, by the place of the block */
+    float *maxima;                        /* series x room, by the place of the block */
     float *now;                           /* series: the largest of the present block */
     float *above;                         /* series: u; infinite while there are too few blocks */
     float *excess;                        /* series: mean excess over it */
     float *telling; /* series: a value has to be above this to surprise by `least` or more */
     float *most;    /* series: what a value counts as at most in a maximum */
     float *last;    /* series: the largest of the last block */
-    struct svi_block_mixture *mixtures; /* series */
+    struct svi_block_mixture *mixtures; /* series; NULL: they are worked out each time */
 };
 
-svs_code svi_block_tails_init(struct svi_block_tails *t, int series, double least, svs_error *err);
-
-/* Likewise, in a block of svi_block_tails_room floats: as new, or for what is moved there. There is no room
- * for mixtures then: they are worked out each time. */
-size_t svi_block_tails_room(int series);
-void svi_block_tails_begin(struct svi_block_tails *t, int series, double least, float *block);
-void svi_block_tails_place(struct svi_block_tails *t, float *block);
-
-/* What is held, packed as in forecast.h: of each series the blocks that there are; without the series that
- * `skip` flags (NULL: none): those never had a value. */
-void svi_block_tails_move(struct svi_block_tails *t, const uint8_t *skip, char **at, bool out);
-bool svi_block_tails_empty(const struct svi_block_tails *t, int series); /* it never had one */
-int svi_block_tails_blocks(const struct svi_block_tails *t);
-size_t svi_block_tails_packed(int series, int blocks);
-void svi_block_tails_tidy(struct svi_block_tails *t);  /* what is not held is 0 */
+/* grows: room for blocks comes with svi_block_tails_reserve, and nothing is kept that can be worked out
+ * again; else all room is there at once. SVS_NO_MEMORY: it may be cleared. */
+svs_code svi_block_tails_init(struct svi_block_tails *t, int parts, int columns, bool grows, double least,
+                              svs_error *err);
 void svi_block_tails_clear(struct svi_block_tails *t); /* frees */
+
+/* Room for what the next row may bring. SVS_NO_MEMORY: nothing has changed. */
+svs_code svi_block_tails_reserve(struct svi_block_tails *t, svs_error *err);
 
 /* -log10 p of value v of a series; 0 where it cannot be above `over`, or v is not above its `telling`. */
 double svi_block_tails_surprise(struct svi_block_tails *t, int series, float v, double over);
@@ -100,10 +94,13 @@ void svi_block_tails_add(struct svi_block_tails *t, const float *v);
 /* A series starts again. */
 void svi_block_tails_forget(struct svi_block_tails *t, int series);
 
-/* All of `from` in the first columns of each of `parts` parts of `to`, which has wider ones. */
-void svi_block_tails_widen(struct svi_block_tails *to, const struct svi_block_tails *from, int parts);
+/* All of `from` in the first columns of each part of `to`, which is new and has wider ones. SVS_NO_MEMORY: it
+ * may be cleared. */
+svs_code svi_block_tails_widen(struct svi_block_tails *to, const struct svi_block_tails *from,
+                               svs_error *err);
 
+/* Loading: room is made for the blocks that there are. */
 void svi_block_tails_archive(struct svi_archive *a, struct svi_block_tails *t);
-double svi_block_tails_memory(int series); /* bytes */
+double svi_block_tails_memory(int parts, int columns, bool grows); /* bytes, once all is full */
 
 #endif

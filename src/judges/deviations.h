@@ -19,26 +19,23 @@
 #define SVI_DEVIATION_LEAST  1e-5 /* of the unit that residuals are measured in */
 
 struct svi_deviations {
-    int series;
-    float *square;                  /* bins x series: sums of squared residuals ... */
-    float visits[SVI_CONTEXT_BINS]; /* ... of that number of rows */
-    float *overall;                 /* series: their mean over all times, which fades */
-    float *now;                     /* series: the deviation of the present bin */
-    int bin;                        /* -1: none yet */
+    int parts, columns;             /* of the series: parts x columns */
+    int series;                     /* their number */
+    int bins, room;                 /* that had a row; for which there is room */
+    float *square;                  /* (1 + room) x series: sums of squared residuals, by place; 0 at first */
+    float visits[SVI_CONTEXT_BINS]; /* by bin: rows that these are of */
+    uint8_t place[SVI_CONTEXT_BINS]; /* by bin; 0: it had no row */
+    float *overall;                  /* series: their mean over all times, which fades */
+    float *now;                      /* series: the deviation of the present bin */
+    int bin;                         /* -1: none yet */
 };
 
-svs_code svi_deviations_init(struct svi_deviations *v, int series, svs_error *err);
-
-/* Likewise, in a block of svi_deviations_room floats, of zeros: as new, or moved there. */
-size_t svi_deviations_room(int series);
-void svi_deviations_place(struct svi_deviations *v, float *block);
-
-/* What is held, packed as in forecast.h: of the bins that had a row, without the series that `skip` flags
- * (NULL: none): those never had a residual. */
-void svi_deviations_move(struct svi_deviations *v, const uint8_t *skip, char **at, bool out);
-int svi_deviations_bins(const struct svi_deviations *v); /* that had a row */
-size_t svi_deviations_packed(int series, int bins);
+/* Room for `room` bins that have rows, SVI_CONTEXT_BINS at most. SVS_NO_MEMORY: it may be cleared. */
+svs_code svi_deviations_init(struct svi_deviations *v, int parts, int columns, int room, svs_error *err);
 void svi_deviations_clear(struct svi_deviations *v); /* frees */
+
+/* Room for one more bin. SVS_NO_MEMORY: nothing has changed. */
+svs_code svi_deviations_reserve(struct svi_deviations *v, svs_error *err);
 
 /* The present bin's deviations are worked out: when the bin changes, and now and then. */
 void svi_deviations_turn_to(struct svi_deviations *v, int bin);
@@ -46,13 +43,15 @@ void svi_deviations_turn_to(struct svi_deviations *v, int bin);
 /* A row's residuals, 0 for none, are learned for that bin; share: of them in `overall`, 1 at first. */
 void svi_deviations_learn(struct svi_deviations *v, int bin, const float *residual, float share);
 
-/* The column of that number of each of `parts` parts of the series starts again. */
-void svi_deviations_forget(struct svi_deviations *v, int parts, int column);
+/* The column of that number of each part starts again. */
+void svi_deviations_forget(struct svi_deviations *v, int column);
 
-/* All of `from` in the first columns of each part of `to`, which has wider ones. */
-void svi_deviations_widen(struct svi_deviations *to, const struct svi_deviations *from, int parts);
+/* All of `from` in the first columns of each part of `to`, which is new and has wider ones. SVS_NO_MEMORY: it
+ * may be cleared. */
+svs_code svi_deviations_widen(struct svi_deviations *to, const struct svi_deviations *from, svs_error *err);
 
+/* Loading: room is made for the bins that there are. */
 void svi_deviations_archive(struct svi_archive *a, struct svi_deviations *v);
-double svi_deviations_memory(int series); /* bytes */
+double svi_deviations_memory(int parts, int columns, int room); /* bytes */
 
 #endif

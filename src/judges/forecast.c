@@ -10,9 +10,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/fail.h"
+#include "base/arrays.h"
 #include "base/wide.h"
+#include "judges/context.h"
 
 #define FIRST      32    /* rows before the first solution */
 #define SELDOM     256   /* rows between two solutions at most, for each SELDOM of unknowns or part of it */
@@ -24,54 +24,53 @@
 
 #define MOST_ROWS (INT64_MAX / 4)
 
-static size_t forecast_side(int k, int d) {
-    return (size_t)k + (d > 1 && d <= SVI_FORECAST_OTHERS ? (size_t)d : 0);
-}
+#define SIDE_MAX (SVI_CONTEXT_MAX + SVI_FORECAST_OTHERS) /* unknowns that are solved for at once */
 
-size_t svi_forecast_side(const struct svi_forecast *f) {
-    return forecast_side(f->k, f->d);
-}
+/* ---- what it consists of */
 
-size_t svi_forecast_room(int k, int d) {
-    const size_t n = forecast_side(k, d);
-    return 7 * (size_t)d + 3 * n * n + 2 * (size_t)k * (size_t)d + 2 * (size_t)(k + d);
-}
+enum { REGRESSORS, SENSORS, OTHERS, DIMS }; /* OTHERS: sensors that are forecast from each other */
 
-void svi_forecast_begin(struct svi_forecast *f, int k, int d, double memory) {
-    const bool others = forecast_side(k, d) > (size_t)k;
-    *f = (struct svi_forecast){.k = k, .d = d, .others = others, .memory = memory, .next = FIRST};
+static const struct svi_array arrays[] = {
+    SVI_ARRAY(struct svi_forecast, level, "level", SVI_AXIS(SENSORS)),
+    SVI_ARRAY(struct svi_forecast, scale, "scale", SVI_AXIS(SENSORS)),
+    SVI_ARRAY(struct svi_forecast, known, "known", SVI_AXIS(SENSORS)),
+    SVI_ARRAY(struct svi_forecast, mean, "mean", SVI_AXIS(SENSORS)),
+    SVI_ARRAY(struct svi_forecast, square, "square", SVI_AXIS(SENSORS)),
+    SVI_ARRAY(struct svi_forecast, regressors, "among regressors", SVI_AXIS_TRIANGLE(REGRESSORS)),
+    SVI_ARRAY(struct svi_forecast, sensors, "among sensors", SVI_AXIS_TRIANGLE(OTHERS)),
+    SVI_ARRAY(struct svi_forecast, cross, "cross", SVI_AXIS(REGRESSORS), SVI_AXIS(SENSORS)),
+    SVI_ARRAY(struct svi_forecast, coefficients, "coefficients", SVI_AXIS(REGRESSORS), SVI_AXIS(SENSORS)),
+    SVI_ARRAY(struct svi_forecast, inverse, "inverse", SVI_AXIS_SUM(REGRESSORS, OTHERS), SVI_AXIS(OTHERS)),
+    SVI_ARRAY(struct svi_forecast, z, NULL, SVI_AXIS_SUM(REGRESSORS, SENSORS)),
+    SVI_ARRAY(struct svi_forecast, out, NULL, SVI_AXIS(SENSORS)),
+    SVI_ARRAY(struct svi_forecast, expected, NULL, SVI_AXIS(SENSORS)),
+};
+static const struct svi_arrays forecast_arrays = SVI_ARRAYS(arrays, "the forecasts of the sensors");
+
+struct forecast_dims {
+    int32_t of[DIMS];
+};
+
+static struct forecast_dims forecast_dims(int k, int d) {
+    return (struct forecast_dims){{k, d, d > 1 && d <= SVI_FORECAST_OTHERS ? d : 0}};
 }
 
 svs_code svi_forecast_init(struct svi_forecast *f, int k, int d, double memory, svs_error *err) {
-    double *block = svi_alloc_array(svi_forecast_room(k, d), sizeof *block);
-    svi_forecast_begin(f, k, d, memory);
-    if (!block)
-        return svi_fail_memory(err, "the forecasts of the sensors");
-    svi_forecast_place(f, block);
-    return SVS_OK;
+    const struct forecast_dims dims = forecast_dims(k, d);
+    *f =
+        (struct svi_forecast){.k = k, .d = d, .others = dims.of[OTHERS] > 0, .memory = memory, .next = FIRST};
+    return svi_arrays_alloc(&forecast_arrays, f, dims.of, err);
 }
 
-void svi_forecast_place(struct svi_forecast *f, double *block) {
-    const int k = f->k, d = f->d;
-    const size_t n = forecast_side(k, d), cross = (size_t)k * (size_t)d;
-    f->level = block;
-    f->scale = f->level + d;
-    f->known = f->scale + d;
-    f->mean = f->known + d;
-    f->square = f->mean + d;
-    f->out = f->square + d;
-    f->expected = f->out + d;
-    f->moments = f->expected + d;
-    f->cross = f->moments + n * n;
-    f->coefficients = f->cross + cross;
-    f->inverse = f->coefficients + cross;
-    f->z = f->inverse + n * n;
-    f->work = f->z + k + d;
+svs_code svi_forecast_grow(struct svi_forecast *f, int k, svs_error *err) {
+    const struct forecast_dims from = forecast_dims(f->k, f->d), to = forecast_dims(k, f->d);
+    const svs_code code = svi_arrays_resize(&forecast_arrays, f, from.of, to.of, err);
+    f->k = code == SVS_OK ? k : f->k;
+    return code;
 }
 
 void svi_forecast_clear(struct svi_forecast *f) {
-    svi_free(f->level);
-    *f = (struct svi_forecast){0};
+    svi_arrays_free(&forecast_arrays, f);
 }
 
 /* ---- residuals */
@@ -96,13 +95,12 @@ static void forecast_add_rows(double *restrict out, const double *restrict row, 
 SVI_WIDE
 static void forecast_by_others(struct svi_forecast *f, const double *restrict by_context,
                                double *restrict by_others) {
-    const int k = f->k, d = f->d, n = k + d;
-    const size_t side = (size_t)n, first = side * (size_t)k + (size_t)k;
-    const double *restrict out = f->out, *restrict diagonal = f->inverse + first;
-    forecast_add_rows(f->out, f->inverse + k, side, f->z, n, d); /* P is symmetric */
-    for (size_t j = 0; j < (size_t)d; j++) {
+    const size_t k = (size_t)f->k, d = (size_t)f->d;
+    const double *restrict out = f->out, *restrict diagonal = f->inverse + k * d;
+    forecast_add_rows(f->out, f->inverse, d, f->z, (int)(k + d), (int)d); /* P is symmetric */
+    for (size_t j = 0; j < d; j++) {
         const double left = by_context[j] - by_others[j]; /* what z does not have of it */
-        by_others[j] = out[j] / diagonal[j * (side + 1)] + left;
+        by_others[j] = out[j] / diagonal[j * (d + 1)] + left;
     }
 }
 
@@ -140,15 +138,14 @@ void svi_forecast_residuals(struct svi_forecast *f, const double *c, const doubl
 }
 
 int svi_forecast_owes(const struct svi_forecast *f, int j) {
-    const int k = f->k, n = k + f->d;
     int most = -1;
     double size = 0;
     if (!f->solved)
         return -1;
-    const double *row = f->inverse + (size_t)(k + j) * (size_t)n;
+    const double *row = f->inverse + (size_t)(f->k + j) * (size_t)f->d, *z = f->z + f->k;
     for (int i = 0; i < f->d; i++)
-        if (i != j && fabs(row[k + i] * f->z[k + i]) > size) {
-            size = fabs(row[k + i] * f->z[k + i]);
+        if (i != j && fabs(row[i] * z[i]) > size) {
+            size = fabs(row[i] * z[i]);
             most = i;
         }
     return most;
@@ -206,13 +203,18 @@ static bool forecast_invert(double *restrict a, size_t n) {
     return true;
 }
 
-/* S_cc and its ridge, whole, into a: k x k. */
+/* Row i of a lower triangle. */
+static double *triangle_row(double *triangle, size_t i) {
+    return triangle + i * (i + 1) / 2;
+}
+
+/* S_cc and its ridge are solved whole. */
 static void forecast_solve_context(struct svi_forecast *f) {
-    const size_t k = (size_t)f->k, d = (size_t)f->d, n = forecast_side(f->k, f->d);
-    double *a = f->work;
+    const size_t k = (size_t)f->k, d = (size_t)f->d;
+    double a[SVI_CONTEXT_MAX * SVI_CONTEXT_MAX];
     for (size_t i = 0; i < k; i++) {
         for (size_t l = 0; l <= i; l++)
-            a[i * k + l] = a[l * k + i] = f->moments[i * n + l];
+            a[i * k + l] = a[l * k + i] = triangle_row(f->regressors, i)[l];
         a[i * k + i] += i == 0 ? TINY * a[0] : RIDGE;
     }
     if (!forecast_invert(a, k))
@@ -221,20 +223,28 @@ static void forecast_solve_context(struct svi_forecast *f) {
         forecast_add_rows(f->coefficients + i * d, f->cross, d, a + i * k, (int)k, (int)d);
 }
 
+/* Entry (i, l), l <= i, of S over regressors and sensors. */
+static double forecast_moment(const struct svi_forecast *f, size_t i, size_t l) {
+    const size_t k = (size_t)f->k;
+    if (i < k)
+        return triangle_row(f->regressors, i)[l];
+    return l < k ? f->cross[l * (size_t)f->d + i - k] : triangle_row(f->sensors, i - k)[l - k];
+}
+
 static void forecast_solve_others(struct svi_forecast *f) {
     const size_t k = (size_t)f->k, d = (size_t)f->d, n = k + d;
-    double *a = f->work;
+    double a[SIDE_MAX * SIDE_MAX];
     for (size_t i = 0; i < n; i++)
-        for (size_t l = 0; l <= i; l++) /* S_xc is kept across */
-            a[i * n + l] = a[l * n + i] = i >= k && l < k ? f->cross[l * d + i - k] : f->moments[i * n + l];
+        for (size_t l = 0; l <= i; l++)
+            a[i * n + l] = a[l * n + i] = forecast_moment(f, i, l);
     const double rows = a[0];
     for (size_t i = 0; i < n; i++)
         a[i * n + i] += i == 0 ? TINY * rows : i < k ? RIDGE : SHARE * (a[i * n + i] / rows) + TINY * rows;
     if (!forecast_invert(a, n))
         return;
-    for (size_t i = 0; i < n; i++)
-        for (size_t l = 0; l <= i; l++)
-            f->inverse[i * n + l] = f->inverse[l * n + i] = a[i * n + l];
+    for (size_t i = 0; i < n; i++) /* the lower half of it, whose bits may differ from the upper one's */
+        for (size_t j = 0; j < d; j++)
+            f->inverse[i * d + j] = i < k + j ? a[(k + j) * n + i] : a[i * n + k + j];
     f->solved = true;
 }
 
@@ -246,14 +256,14 @@ static void forecast_fade(double *restrict row, double keep, double v, const dou
 }
 
 static void forecast_sum(struct svi_forecast *f) {
-    const size_t k = (size_t)f->k, d = (size_t)f->d, n = forecast_side(f->k, f->d);
+    const size_t k = (size_t)f->k, d = (size_t)f->d;
     const double keep = 1 - 1 / f->memory, *z = f->z;
     for (size_t i = 0; i < k; i++) {
-        forecast_fade(f->moments + i * n, keep, z[i], z, i + 1);
+        forecast_fade(triangle_row(f->regressors, i), keep, z[i], z, i + 1);
         forecast_fade(f->cross + i * d, keep, z[i], z + k, d);
     }
-    for (size_t i = k; i < n; i++)
-        forecast_fade(f->moments + i * n + k, keep, z[i], z + k, i - k + 1);
+    for (size_t i = 0; i < d && f->others; i++)
+        forecast_fade(triangle_row(f->sensors, i), keep, z[k + i], z + k, i + 1);
 }
 
 /* What is not to be learned counts as its forecast. */
@@ -285,109 +295,46 @@ void svi_forecast_learn(struct svi_forecast *f, const double *x, const double *b
 /* ---- sensors that come and change hands */
 
 void svi_forecast_forget(struct svi_forecast *f, int sensor) {
-    const size_t k = (size_t)f->k, d = (size_t)f->d, n = forecast_side(f->k, f->d), j = (size_t)sensor;
-    f->level[j] = f->scale[j] = f->known[j] = f->mean[j] = f->square[j] = 0;
-    for (size_t i = 0; i < k; i++)
-        f->cross[i * d + j] = f->coefficients[i * d + j] = 0;
-    if (!f->others)
-        return;
-    for (size_t i = k; i < n; i++) {
-        f->moments[(k + j) * n + i] = f->moments[i * n + k + j] = 0;
-        f->inverse[(k + j) * n + i] = f->inverse[i * n + k + j] = 0;
-    }
-    for (size_t i = 0; i < k; i++)
-        f->inverse[(k + j) * n + i] = f->inverse[i * n + k + j] = 0;
-    f->inverse[(k + j) * n + k + j] = 1;
+    const struct forecast_dims dims = forecast_dims(f->k, f->d);
+    svi_arrays_forget(&forecast_arrays, f, dims.of, SENSORS, sensor);
+    svi_arrays_forget(&forecast_arrays, f, dims.of, OTHERS, sensor);
+    if (f->others)
+        f->inverse[(size_t)(f->k + sensor) * (size_t)f->d + (size_t)sensor] = 1;
 }
 
 void svi_forecast_widen(struct svi_forecast *to, const struct svi_forecast *from) {
-    const size_t k = (size_t)from->k, d = (size_t)from->d, wide = (size_t)to->d;
-    const size_t n = forecast_side(from->k, from->d), m = forecast_side(to->k, to->d);
-    const double *const v[] = {from->level, from->scale, from->known, from->mean, from->square};
-    double *const w[] = {to->level, to->scale, to->known, to->mean, to->square};
-    for (size_t i = 0; i < sizeof v / sizeof *v; i++)
-        memcpy(w[i], v[i], d * sizeof **w);
-    for (size_t i = 0; i < n && i < m; i++)
-        memcpy(to->moments + i * m, from->moments + i * n, (n < m ? n : m) * sizeof *to->moments);
-    for (size_t i = 0; i < k; i++) {
-        memcpy(to->cross + i * wide, from->cross + i * d, d * sizeof *to->cross);
-        memcpy(to->coefficients + i * wide, from->coefficients + i * d, d * sizeof *to->coefficients);
-    }
+    const struct forecast_dims wide = forecast_dims(to->k, to->d), narrow = forecast_dims(from->k, from->d);
+    svi_arrays_copy(&forecast_arrays, to, wide.of, from, narrow.of);
     to->memory = from->memory;
     to->rows = from->rows;
     to->next = from->next;
     if (to->others &&
         !from->others) { /* one sensor's squares were not kept: all starts again but the forecasts */
-        memset(to->moments, 0, m * m * sizeof *to->moments);
-        memset(to->cross, 0, k * wide * sizeof *to->cross);
+        memset(to->regressors, 0, (size_t)to->k * (size_t)(to->k + 1) / 2 * sizeof *to->regressors);
+        memset(to->cross, 0, (size_t)to->k * (size_t)to->d * sizeof *to->cross);
         to->rows = 0;
         to->next = FIRST;
-    } else if (from->rows >= FIRST && to->others)
+    } else if (from->rows >= FIRST && to->others) {
         forecast_solve_others(to);
+    }
 }
 
 void svi_forecast_archive(struct svi_archive *a, struct svi_forecast *f) {
-    const int64_t d = f->d, n = (int64_t)forecast_side(f->k, f->d), cross = (int64_t)f->k * d;
+    int k = f->k;
+    svi_archive_int(a, "regressors", &k, f->k, SVI_CONTEXT_MAX);
+    if (!svi_archive_ok(a) || (k > f->k && svi_forecast_grow(f, k, a->err) != SVS_OK))
+        return;
+    const struct forecast_dims dims = forecast_dims(f->k, f->d);
     svi_archive_finite(a, "memory", &f->memory, 1);
     svi_archive_int64(a, "rows", &f->rows, 0, MOST_ROWS);
     svi_archive_int64(a, "next", &f->next, 1, 2 * MOST_ROWS);
     svi_archive_bool(a, "solved", &f->solved);
-    svi_archive_finite(a, "level", f->level, d);
-    svi_archive_finite(a, "scale", f->scale, d);
-    svi_archive_finite(a, "known", f->known, d);
-    svi_archive_finite(a, "mean", f->mean, d);
-    svi_archive_finite(a, "square", f->square, d);
-    svi_archive_finite(a, "moments", f->moments, n * n);
-    svi_archive_finite(a, "cross", f->cross, cross);
-    svi_archive_finite(a, "coefficients", f->coefficients, cross);
-    svi_archive_finite(a, "inverse", f->inverse, f->others ? n * n : 0);
+    svi_arrays_archive(a, &forecast_arrays, f, dims.of, dims.of);
     svi_archive_check(a, f->memory >= 1 && f->next > f->rows && (f->others || !f->solved),
                       "the forecasts contradict themselves");
 }
 
-/* ---- packed */
-
-static void forecast_part(char **at, double *array, size_t count, bool out) {
-    memcpy(out ? (void *)*at : (void *)array, out ? (void *)array : (void *)*at, count * sizeof *array);
-    *at += count * sizeof *array;
-}
-
-/* P is symmetric; of a regressor that never was anything but 0 it holds the ridge alone. */
-static void forecast_whole(struct svi_forecast *f, size_t used) {
-    const size_t n = forecast_side(f->k, f->d);
-    for (size_t i = 0; i < n; i++)
-        for (size_t l = 0; l < i; l++)
-            f->inverse[l * n + i] = f->inverse[i * n + l];
-    for (size_t i = used; i < (size_t)f->k; i++)
-        f->inverse[i * n + i] = 1 / RIDGE;
-}
-
-void svi_forecast_move(struct svi_forecast *f, int used, char **at, bool out) {
-    const size_t k = (size_t)f->k, d = (size_t)f->d, n = forecast_side(f->k, f->d), u = (size_t)used;
-    forecast_part(at, f->level, 5 * d, out);
-    forecast_part(at, f->cross, u * d, out);
-    forecast_part(at, f->coefficients, u * d, out);
-    for (size_t i = 0; i < u; i++)
-        forecast_part(at, f->moments + i * n, i + 1, out);
-    for (size_t i = k; i < n; i++)
-        forecast_part(at, f->moments + i * n + k, i - k + 1, out);
-    if (!f->solved)
-        return;
-    for (size_t i = 0; i < u; i++)
-        forecast_part(at, f->inverse + i * n, i + 1, out);
-    for (size_t i = k; i < n; i++) {
-        forecast_part(at, f->inverse + i * n, u, out);
-        forecast_part(at, f->inverse + i * n + k, i - k + 1, out);
-    }
-    if (!out)
-        forecast_whole(f, u);
-}
-
-size_t svi_forecast_packed(int k, int d, int used) {
-    const size_t u = (size_t)used, s = forecast_side(k, d) - (size_t)k;
-    return (5 * (size_t)d + 2 * u * (size_t)d + u * (u + 1) + s * (s + 1) + s * u) * sizeof(double);
-}
-
 double svi_forecast_memory(int k, int d) {
-    return (double)svi_forecast_room(k, d) * sizeof(double);
+    const struct forecast_dims dims = forecast_dims(k, d);
+    return (double)svi_arrays_bytes(&forecast_arrays, dims.of);
 }

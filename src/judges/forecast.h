@@ -26,7 +26,7 @@
 #define SVI_FORECAST_MOST   1e9 /* scales: a value counts as so far from its level at most */
 
 struct svi_forecast {
-    int k, d;              /* regressors, the first of which is 1; sensors */
+    int k, d;              /* regressors that may be other than 0, the first of which is 1; sensors */
     bool others;           /* sensors are forecast from each other */
     bool solved;           /* that was possible at least once */
     double memory;         /* rows */
@@ -34,31 +34,22 @@ struct svi_forecast {
     double *level, *scale; /* d: of the sensors; scale 0: not known yet, the sensor is not forecast */
     double *known, *mean;  /* d: values of each since it moved, their mean ... */
     double *square;        /* ... and squared deviations, until it has a scale */
-    double *moments;       /* S_cc and S_xx: n x n, lower half, n = k + d with `others`, else k ... */
+    double *regressors;    /* S_cc: k x k, lower triangle ... */
+    double *sensors;       /* ... S_xx: d x d, lower triangle, with `others` ... */
     double *cross;         /* ... and S_cx: k x d */
     double *coefficients;  /* T: k x d */
-    double *inverse;       /* P: n x n, with `others` */
+    double *inverse;       /* the last d columns of P: (k + d) x d, with `others` */
     double *z;             /* k + d: the row at hand */
     double *out;           /* d */
     double *expected;      /* d: of the row at hand, by context */
-    double *work;          /* n x n, and k + d */
 };
 
+/* SVS_NO_MEMORY: it may be cleared. */
 svs_code svi_forecast_init(struct svi_forecast *f, int k, int d, double memory, svs_error *err);
-
-/* Likewise, in a block of svi_forecast_room doubles, of zeros. Where that is another one later, what it holds
- * was moved. */
-size_t svi_forecast_room(int k, int d);
-void svi_forecast_begin(struct svi_forecast *f, int k, int d, double memory);
-void svi_forecast_place(struct svi_forecast *f, double *block);
-size_t svi_forecast_side(const struct svi_forecast *f); /* n */
-
-/* Of the regressors only the first `used` were ever other than 0. What is held, packed at *at, from there on
- * or to there; *at is behind it then. A forecast that takes it is of zeros. At most svi_forecast_packed(k, d,
- * used) bytes. */
-void svi_forecast_move(struct svi_forecast *f, int used, char **at, bool out);
-size_t svi_forecast_packed(int k, int d, int used);
 void svi_forecast_clear(struct svi_forecast *f); /* frees */
+
+/* More regressors, all of which were 0 so far. SVS_NO_MEMORY: nothing has changed. */
+svs_code svi_forecast_grow(struct svi_forecast *f, int k, svs_error *err);
 
 /* c: k regressors, x: d values, NaN where missing. Residuals, d each, in units of the scale; NaN: there is no
  * forecast. deviation: how far residuals by context usually lie from 0, d of them, NULL while not known: what
@@ -80,6 +71,7 @@ void svi_forecast_forget(struct svi_forecast *f, int sensor);
 /* All of `from` in one of more sensors that is as new. */
 void svi_forecast_widen(struct svi_forecast *to, const struct svi_forecast *from);
 
+/* Loading: room is made for the regressors that there are. */
 void svi_forecast_archive(struct svi_archive *a, struct svi_forecast *f);
 double svi_forecast_memory(int k, int d); /* bytes */
 

@@ -14,15 +14,15 @@ svs_code svi_row_judges_init(struct svi_row_judges *j, svs_error *err) {
     *j = (struct svi_row_judges){0}; /* to be cleared, whichever part finds no room */
     svi_lasting_init(&j->lasting);
     svi_pace_init(&j->pace);
-    if (svi_deviations_init(&j->deviations, SERIES, err) == SVS_OK &&
-        svi_block_tails_init(&j->tails, SERIES, FEW, err) == SVS_OK)
+    if (svi_deviations_init(&j->deviations, SERIES, 1, SVI_CONTEXT_BINS, err) == SVS_OK &&
+        svi_block_tails_init(&j->tails, SERIES, 1, false, FEW, err) == SVS_OK)
         return SVS_OK;
     svi_row_judges_clear(j);
     return SVS_NO_MEMORY;
 }
 
 double svi_row_judges_memory(void) {
-    return svi_deviations_memory(SERIES) + svi_block_tails_memory(SERIES);
+    return svi_deviations_memory(SERIES, 1, SVI_CONTEXT_BINS) + svi_block_tails_memory(SERIES, 1, false);
 }
 
 void svi_row_judges_clear(struct svi_row_judges *j) {

@@ -24,27 +24,20 @@
 
 #include "judges/finding.h"
 #include "base/archive.h"
-#include "base/shared_room.h"
 #include "svmstream/error.h"
 
 #define SVI_SENSORS_MAX 512 /* columns; a stream of more is not judged so */
 
 typedef struct svi_sensors svi_sensors;
 
-/* d columns, 1 to SVI_SENSORS_MAX; context: some may be. SVS_NO_MEMORY: NULL. */
-svi_sensors *svi_sensors_new(int d, bool context, svs_error *err);
-
-/* Likewise, of a stream whose thread works on many in turns: in between what it holds is packed, in room that
- * svi_sensors_reserve makes before each row. */
-svi_sensors *svi_sensors_new_in(struct svi_shared_room *room, int d, bool context, svs_error *err);
-svs_code svi_sensors_reserve(svi_sensors *s, svs_error *err);
-svs_code svi_sensors_use_room(svi_sensors *s, struct svi_shared_room *room, svs_error *err);
-void svi_sensors_rest(svi_sensors *s);          /* it is in no room until its next call */
-double svi_sensors_bytes(const svi_sensors *s); /* that it takes now, without the room */
-
-/* Bytes with that many columns of context; once all is full. */
-double svi_sensors_lean_memory(int d, int contexts, bool context);
+/* d columns, 1 to SVI_SENSORS_MAX; context: some may be. grows: room for blocks of rows, times of day and
+ * columns of context comes with svi_sensors_reserve, as they are needed; else all room is there at once, and
+ * a row never needs memory. SVS_NO_MEMORY: NULL. */
+svi_sensors *svi_sensors_new(int d, bool context, bool grows, svs_error *err);
 void svi_sensors_free(svi_sensors **s);
+
+/* Before each row, if it grows: room for what the row may bring. SVS_NO_MEMORY: nothing has changed. */
+svs_code svi_sensors_reserve(svi_sensors *s, svs_error *err);
 
 int svi_sensors_columns(const svi_sensors *s);
 
@@ -55,6 +48,10 @@ svi_sensors *svi_sensors_widened(const svi_sensors *s, int d, svs_error *err);
  * it (SVI_CONTEXT_COLUMNS), or none was to be. */
 bool svi_sensors_set_context(svi_sensors *s, int column);
 bool svi_sensors_is_context(const svi_sensors *s, int column);
+
+/* After that, before the next row: room for what columns of context bring. SVS_NO_MEMORY: nothing has
+ * changed, and no row may be judged until it is called again. */
+svs_code svi_sensors_reserve_context(svi_sensors *s, svs_error *err);
 
 /* A column belongs to a value of a category: it is not judged. */
 void svi_sensors_set_category(svi_sensors *s, int column);
@@ -70,6 +67,7 @@ void svi_sensors_step(svi_sensors *s, const double *x, double time, struct svi_f
 /* Between two rows; loading goes into new ones of the same columns. */
 void svi_sensors_archive(struct svi_archive *a, svi_sensors *s);
 
-double svi_sensors_memory(int d, bool context); /* bytes */
+/* Bytes at most, with that many columns of context. */
+double svi_sensors_memory(int d, int contexts, bool grows);
 
 #endif

@@ -156,7 +156,7 @@ void svs_learner_reset(svs_learner *l) {
     svi_alsvm_reset(l->m, svi_rows(l), l->nu);
     double *const sums[] = {l->energy->energy, l->energy->sum, l->energy->peak};
     for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
-        memset(sums[i], 0, l->work->vectors * sizeof(double));
+        memset(sums[i], 0, (size_t)l->work->capacity[0] * sizeof(double));
     l->bucket = l->drifts = false;
     l->held_learned = 0;
     l->arrivals = l->next_rebuild = l->order = l->base = 0;
@@ -260,16 +260,12 @@ static void learner_make_place(svs_learner *l) {
     struct svi_ring *r = &l->waiting;
     while (r->count > 0 && !svi_ring_live(r, r->first))
         svi_ring_pop(r);
-    if ((l->labelled_wait ? r->count : r->live) == l->o.labels_max) {
+    if (r->live == l->o.labels_max) {
         l->health.labels_evicted++;
         svi_ring_pop(r);
     }
     if (svi_ring_full(r))
         svi_ring_squeeze(r);
-}
-
-void svi_learner_repeat_old(svs_learner *l, bool old) {
-    l->labelled_wait = old;
 }
 
 static svs_code learner_wait_for_label(svs_learner *l, const svs_sample *s, double time, svs_step *out,

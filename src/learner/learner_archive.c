@@ -187,16 +187,6 @@ static void archive_sums(struct svi_archive *a, svs_learner *l) {
         svi_gram_archive(a, l->gram, l->class_count < 2 ? 2 : l->class_count, l->gram_copy);
 }
 
-/* Is there more? What only some have comes last, and a part that is there has all before it. The end of the
- * section tells, but for a learner that is one of several in it: there each part is announced. */
-static bool archive_goes_on(struct svi_archive *a, bool any) {
-    if (a->followed)
-        svi_archive_bool(a, "more", &any);
-    else if (a->loading)
-        any = svi_archive_left(a) > 0;
-    return svi_archive_ok(a) && any;
-}
-
 /* Features that have had no value yet. */
 static void archive_declared(struct svi_archive *a, svs_learner *l) {
     svs_error err = {0};
@@ -218,21 +208,20 @@ static void archive_class_weights(struct svi_archive *a, svs_learner *l) {
     svi_archive_check(a, good, "a class has fewer than no samples");
 }
 
-/* At the end, and there only while it is so: others are kept as they always were. */
+/* What only some learners have: each part is announced. */
 static void archive_rare(struct svi_archive *a, svs_learner *l) {
-    const bool unscaled = l->scaler.unscaled_count > 0 || l->d < l->declared;
-    const bool numbers = unscaled && svi_ring_squeezed(&l->waiting); /* by which it is known what is held */
-    const bool weighed = l->o.class_rule != SVS_CLASSES_ALIKE;
-    if (archive_goes_on(a, l->drifts || unscaled || weighed))
-        svi_archive_bool(a, "drifts", &l->drifts);
-    if (archive_goes_on(a, unscaled || weighed)) {
+    bool unscaled = l->scaler.unscaled_count > 0 || l->d < l->declared;
+    bool numbers = unscaled && svi_ring_squeezed(&l->waiting); /* by which it is known what is held */
+    svi_archive_bool(a, "drifts", &l->drifts);
+    svi_archive_bool(a, "plain features", &unscaled);
+    if (unscaled) {
         svi_scaler_archive_unscaled(a, &l->scaler);
         archive_declared(a, l);
     }
-    if (archive_goes_on(a, numbers || weighed))
+    svi_archive_bool(a, "own numbers", &numbers);
+    if (numbers)
         svi_ring_archive_numbers(a, &l->waiting, "waiting numbers");
-    if (archive_goes_on(a, weighed) &&
-        svi_archive_check(a, weighed, "class weights that these options do not have"))
+    if (l->o.class_rule != SVS_CLASSES_ALIKE)
         archive_class_weights(a, l);
 }
 

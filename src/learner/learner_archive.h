@@ -26,10 +26,6 @@ svs_code svi_learner_verify(svs_learner *l, double *error, svs_error *err);
  * sample. */
 double svi_learner_residual(svs_learner *l);
 
-/* What an older version recorded is repeated: there a sample that got its label kept its place in labels_max
- * until all that had come before it were gone. */
-void svi_learner_repeat_old(svs_learner *l, bool old);
-
 /* Rebuilds P and w from the rows held (window 0: from the sums), now. For a state whose last bits are of
  * other kernels or of another version of the program. */
 void svi_learner_rebuild(svs_learner *l);

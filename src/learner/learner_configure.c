@@ -66,7 +66,6 @@ static svs_code configure_announce(svs_learner *fresh, const svs_learner *l, svs
             svi_class_add(fresh, l->classes[k]);
     }
     svs_learner_reset(fresh);
-    fresh->labelled_wait = l->labelled_wait;
     fresh->window.pushed = l->window.pushed;
     fresh->waiting.pushed = l->waiting.pushed;
     return code;

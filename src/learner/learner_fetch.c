@@ -10,8 +10,8 @@ void svi_learner_fetch(const svs_learner *l) {
 /* The row that leaves and the one that is written, with their columns; means, scales, the packed model. */
 void svi_learner_fetch_parts(const svs_learner *l) {
     const struct svi_ring *r = &l->window;
-    if (l->store)
-        svi_fetch(l->store, (size_t)svi_store_bytes(l));
+    if (l->classes)
+        svi_fetch(l->classes, (size_t)svi_store_bytes(l));
     if (!r->rows || r->capacity == 0)
         return;
     const int32_t next = (r->first + r->count) % r->capacity;

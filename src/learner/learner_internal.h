@@ -52,12 +52,11 @@ struct svi_learner_scratch {
     svs_learner *owner; /* the learner that is in; NULL: none */
     svs_alsvm *m;       /* its P and W; NULL: no room was taken so far */
     struct svi_energy energy;
+    int32_t capacity[3];            /* of vectors and energies, of rows of W, of features + 1 */
+    size_t used;                    /* entries of vectors and energies that may not be 0 */
     double *vector[4];              /* padded */
-    size_t vectors, used;           /* entries of each, and of the energies; those that may not be 0 */
-    double *target[2], *scores, *b; /* `rows` values each */
-    size_t rows;
-    double *W, *gram_copy; /* rows x (features + 1), (features + 1)^2 of the largest that came */
-    size_t W_room, copy_room;
+    double *target[2], *scores, *b; /* a value for each row of W */
+    double *W, *gram_copy;          /* rows x (features + 1), (features + 1)^2 */
     struct svi_gram gram;
 };
 
@@ -82,8 +81,7 @@ struct svs_learner {
     bool shared, in;        /* others use it too; it is its owner */
     struct svi_packed form; /* while it is not in: its state, in `packed` */
     int packed_rows;        /* of W, that there is room for */
-    double *store;          /* the block of what is below from here on with "in store" */
-    bool store_inside;      /* it is behind a learner, in its block */
+    bool store_inside;      /* what is below with "in store" is behind the learner, in its block */
     double *packed;         /* in store: energies, then svi_alsvm_pack; NULL if it never shared */
     double nu;
     int d;            /* features that are in; the recursion has d + 1 */
@@ -91,7 +89,6 @@ struct svs_learner {
     int feature_room; /* features that rows, scaler and buffers have room for */
     struct svi_scaler scaler;
     struct svi_ring window, waiting;
-    bool labelled_wait;            /* svi_learner_repeat_old */
     struct svi_snapshot *snapshot; /* of the window, being copied; NULL = none */
     struct svi_gram *own_gram;     /* NULL: that of the scratch will do */
     bool bucket; /* the gram holds every sample learned since arrival `bucket_from`, or would

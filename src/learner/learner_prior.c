@@ -15,11 +15,20 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/arrays.h"
 #include "base/fail.h"
 #include "learner/learner_internal.h"
 #include "learner/learner_prior.h"
 
 #define MEAN_FROM 8 /* samples from which a key's mean counts for the level of all */
+
+static const struct svi_array placed_table[] = {
+#define ARRAY(member, name) SVI_ARRAY(struct svi_learner_prior, member, name, SVI_AXIS(0))
+    ARRAY(identity, "identity"), ARRAY(center, "center"), ARRAY(mean, "mean"),
+    ARRAY(place, NULL),          ARRAY(from, NULL),
+#undef ARRAY
+};
+static const struct svi_arrays placed_arrays = SVI_ARRAYS(placed_table, "the features of all keys");
 
 static const struct svi_prior *prior_in(const svs_learner *l) {
     return l->prior ? l->prior->in : NULL;
@@ -43,7 +52,7 @@ void svi_prior_free(svs_learner *l) {
     if (!l->prior)
         return;
     svi_prior_leave(&l->prior->in);
-    svi_free(l->prior->identity);
+    svi_arrays_free(&placed_arrays, l->prior);
     svi_free(l->prior);
     l->prior = NULL;
 }
@@ -231,33 +240,11 @@ void svi_prior_follow(svs_learner *l) {
 
 /* ---- features */
 
-#define FEATURE_BYTES (sizeof(uint64_t) + 2 * sizeof(double) + 2 * sizeof(uint16_t))
-
-/* The features of `of` with room for more, which may be its own. */
-static svs_code prior_room(struct svi_learner_prior *p, const struct svi_learner_prior *of, int room,
-                           svs_error *err) {
-    const size_t placed = (size_t)of->placed;
-    uint64_t *identity = svi_alloc_plain_array((size_t)room, FEATURE_BYTES);
-    if (!identity)
-        return svi_fail_memory(err, "the features of all keys");
-    double *center = (double *)(void *)(identity + room), *mean = center + room;
-    uint16_t *place = (uint16_t *)(void *)(mean + room), *from = place + room;
-    if (placed > 0) {
-        memcpy(identity, of->identity, placed * sizeof *identity);
-        memcpy(center, of->center, placed * sizeof *center);
-        memcpy(mean, of->mean, placed * sizeof *mean);
-        memcpy(place, of->place, placed * sizeof *place);
-        memcpy(from, of->from, placed * sizeof *from);
-    }
-    svi_free(p->identity);
-    p->identity = identity;
-    p->center = center;
-    p->mean = mean;
-    p->place = place;
-    p->from = from;
-    p->room = room;
-    p->placed = of->placed;
-    return SVS_OK;
+static svs_code prior_reserve(struct svi_learner_prior *p, int room, svs_error *err) {
+    const int32_t from = p->room, to = room;
+    svs_code code = svi_arrays_resize(&placed_arrays, p, &from, &to, err);
+    p->room = code == SVS_OK ? room : p->room;
+    return code;
 }
 
 svs_code svi_learner_place(svs_learner *l, int feature, uint64_t identity, svs_error *err) {
@@ -267,7 +254,7 @@ svs_code svi_learner_place(svs_learner *l, int feature, uint64_t identity, svs_e
         return SVS_OK;
     svi_claim(l);
     const int room = feature < l->declared ? l->declared : feature + 1;
-    if (feature >= p->room && prior_room(p, p, room, err) != SVS_OK)
+    if (feature >= p->room && prior_reserve(p, room, err) != SVS_OK)
         return SVS_NO_MEMORY;
     if (svi_prior_sums_feature(p->sums, identity, feature + 1, &place, err) != SVS_OK)
         return SVS_NO_MEMORY;
@@ -355,8 +342,14 @@ svs_code svi_prior_lend(svs_learner *fresh, const svs_learner *l, svs_error *err
     const struct svi_learner_prior *from = l->prior;
     if (!from)
         return SVS_OK;
-    const svs_code code = svi_learner_set_prior(fresh, from->worth, NULL, &from->in, err);
-    return code == SVS_OK && from->room > 0 ? prior_room(fresh->prior, from, from->room, err) : code;
+    svs_code code = svi_learner_set_prior(fresh, from->worth, NULL, &from->in, err);
+    if (code == SVS_OK)
+        code = prior_reserve(fresh->prior, from->room, err);
+    if (code != SVS_OK)
+        return code;
+    fresh->prior->placed = from->placed;
+    svi_arrays_copy(&placed_arrays, fresh->prior, &from->room, from, &from->room);
+    return SVS_OK;
 }
 
 void svi_prior_return(svs_learner *l, const svs_learner *old) {
@@ -385,7 +378,8 @@ void svi_prior_prune(svs_learner *l, const bool *features) {
 /* ---- in the state */
 
 double svi_learner_prior_memory(int d) {
-    return (double)(sizeof(struct svi_learner_prior) + (size_t)d * FEATURE_BYTES);
+    const int32_t room = d;
+    return (double)(sizeof(struct svi_learner_prior) + svi_arrays_bytes(&placed_arrays, &room));
 }
 
 void svi_learner_prior_archive(struct svi_archive *a, svs_learner *l) {
@@ -395,14 +389,12 @@ void svi_learner_prior_archive(struct svi_archive *a, svs_learner *l) {
     svi_archive_double(a, "mean of", &p->mean_of);
     svi_archive_int(a, "features", &placed, 0, l->declared);
     if (!svi_archive_ok(a) ||
-        (svi_archive_loading(a) && placed > 0 && prior_room(p, p, placed, a->err) != SVS_OK))
+        (svi_archive_loading(a) && placed > p->room && prior_reserve(p, placed, a->err) != SVS_OK))
         return;
     p->placed = placed;
     svi_archive_bytes(a, "places", p->place, placed * (int64_t)sizeof *p->place);
-    for (int j = 0; j < placed; j++)
-        svi_archive_uint64(a, "identity", &p->identity[j]);
-    svi_archive_finite(a, "center", p->center, placed);
-    svi_archive_finite(a, "mean", p->mean, placed);
+    const int32_t room = p->room, used = placed;
+    svi_arrays_archive(a, &placed_arrays, p, &room, &used);
     svi_archive_check(a, p->mean_of >= 0, "a mean is of fewer than no samples");
     svi_prior_archive(a, &p->in, *p->newest);
     if (!svi_archive_loading(a) || !svi_archive_ok(a))

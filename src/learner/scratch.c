@@ -17,12 +17,34 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/arrays.h"
 #include "base/fail.h"
 #include "learner/learner_internal.h"
 
-#define VECTORS 4
+#define VECTORS 7 /* energies, and vectors: one behind the other */
 
-/* ---- room */
+enum { VECTOR, ROWS, N, DIMS };
+static const struct svi_array scratch_table[] = {
+#define ARRAY(member, ...) SVI_ARRAY(struct svi_learner_scratch, member, NULL, __VA_ARGS__)
+    ARRAY(energy.energy, SVI_AXIS(VECTOR)),
+    ARRAY(energy.sum, SVI_AXIS(VECTOR)),
+    ARRAY(energy.peak, SVI_AXIS(VECTOR)),
+    ARRAY(vector[0], SVI_AXIS(VECTOR)),
+    ARRAY(vector[1], SVI_AXIS(VECTOR)),
+    ARRAY(vector[2], SVI_AXIS(VECTOR)),
+    ARRAY(vector[3], SVI_AXIS(VECTOR)),
+    ARRAY(target[0], SVI_AXIS(ROWS)),
+    ARRAY(target[1], SVI_AXIS(ROWS)),
+    ARRAY(scores, SVI_AXIS(ROWS)),
+    ARRAY(b, SVI_AXIS(ROWS)),
+    ARRAY(W, SVI_AXIS(ROWS), SVI_AXIS(N)),
+    ARRAY(gram_copy, SVI_AXIS(N), SVI_AXIS(N)),
+#undef ARRAY
+};
+static const struct svi_arrays scratch_arrays =
+    SVI_ARRAYS_ALIGNED(scratch_table, "what a learner works with");
+
+/* ---- capacity */
 
 static void scratch_put_out(struct svi_learner_scratch *s) {
     svs_learner *l = s->owner;
@@ -39,35 +61,6 @@ static void scratch_put_out(struct svi_learner_scratch *s) {
     s->owner = NULL;
 }
 
-/* Room for `count` doubles, of which `old` stay. */
-static bool scratch_grow(double **array, size_t *old, size_t count) {
-    if (count <= *old)
-        return true;
-    if (!svi_grow_doubles(array, *old, count))
-        return false;
-    *old = count;
-    return true;
-}
-
-static bool scratch_vectors(struct svi_learner_scratch *s, size_t count) {
-    double **all[] = {&s->energy.energy, &s->energy.sum, &s->energy.peak, &s->vector[0],
-                      &s->vector[1],     &s->vector[2],  &s->vector[3]};
-    for (size_t i = 0; count > s->vectors && i < sizeof all / sizeof *all; i++)
-        if (!svi_grow_doubles(all[i], s->vectors, count))
-            return false;
-    s->vectors = count > s->vectors ? count : s->vectors;
-    return true;
-}
-
-static bool scratch_rows(struct svi_learner_scratch *s, size_t rows) {
-    double **all[] = {&s->target[0], &s->target[1], &s->scores, &s->b};
-    for (size_t i = 0; rows > s->rows && i < sizeof all / sizeof *all; i++)
-        if (!svi_grow_doubles(all[i], s->rows, rows))
-            return false;
-    s->rows = rows > s->rows ? rows : s->rows;
-    return true;
-}
-
 /* If l is in, it stays as it is; another one goes out. */
 static svs_code scratch_reserve(struct svi_learner_scratch *s, const svs_learner *l, int features, int rows,
                                 int groups, svs_error *err) {
@@ -76,10 +69,12 @@ static svs_code scratch_reserve(struct svi_learner_scratch *s, const svs_learner
         scratch_put_out(s);
     if (!s->m && !(s->m = svs_alsvm_new(1, 1, 1, l->o.isa, err)))
         return SVS_NO_MEMORY;
-    if (!scratch_vectors(s, svi_features_vector_room(features)) || !scratch_rows(s, (size_t)rows) ||
-        !scratch_grow(&s->W, &s->W_room, (size_t)rows * n) ||
-        !scratch_grow(&s->gram_copy, &s->copy_room, n * n))
-        return svi_fail_memory(err, "what a learner works with");
+    int32_t to[DIMS] = {(int32_t)svi_features_vector_room(features), rows, (int32_t)n};
+    for (int i = 0; i < DIMS; i++)
+        to[i] = to[i] > s->capacity[i] ? to[i] : s->capacity[i];
+    if (svi_arrays_resize(&scratch_arrays, s, s->capacity, to, err) != SVS_OK)
+        return SVS_NO_MEMORY;
+    memcpy(s->capacity, to, sizeof to);
     if (!l->own_gram && ((int)n > s->gram.room || groups > s->gram.group_room)) {
         struct svi_gram wider;
         svs_code code = svi_gram_init_wider(&wider, (int)n, groups, &s->gram, err);
@@ -121,10 +116,9 @@ svs_code svi_learner_reserve(svs_learner *l, int features, int rows, int groups,
 
 /* Energies and vectors are zero from here on. */
 static void scratch_clean(struct svi_learner_scratch *s, size_t from) {
-    double *const all[] = {s->energy.energy, s->energy.sum, s->energy.peak, s->vector[0],
-                           s->vector[1],     s->vector[2],  s->vector[3]};
-    for (size_t i = 0; from < s->used && i < sizeof all / sizeof *all; i++)
-        memset(all[i] + from, 0, (s->used - from) * sizeof(double));
+    double *v = s->energy.energy; /* the first of them */
+    for (int i = 0; from < s->used && i < VECTORS; i++, v += s->capacity[VECTOR])
+        memset(v + from, 0, (s->used - from) * sizeof *v);
     s->used = from;
 }
 
@@ -180,12 +174,7 @@ void svi_learner_scratch_free(struct svi_learner_scratch **ps) {
     struct svi_learner_scratch *s = *ps;
     if (!s)
         return;
-    double *const parts[] = {s->energy.energy, s->energy.sum, s->energy.peak, s->vector[0],
-                             s->vector[1],     s->vector[2],  s->vector[3],   s->target[0],
-                             s->target[1],     s->scores,     s->b,           s->W,
-                             s->gram_copy};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        svi_free(parts[i]);
+    svi_arrays_free(&scratch_arrays, s);
     svi_gram_clear(&s->gram);
     svs_alsvm_free(&s->m);
     svi_free(s);
@@ -237,16 +226,15 @@ svs_code svi_learner_use_scratch(svs_learner *l, struct svi_learner_scratch *s, 
 /* ---- bytes */
 
 double svi_learner_scratch_bytes(const struct svi_learner_scratch *s) {
-    return (double)sizeof *s +
-           8.0 * (double)((3 + VECTORS) * s->vectors + 4 * s->rows + s->W_room + s->copy_room) +
+    return (double)sizeof *s + (double)svi_arrays_bytes(&scratch_arrays, s->capacity) +
            svi_gram_bytes(&s->gram) + (s->m ? svi_alsvm_bytes(s->m) : 0);
 }
 
 double svi_learner_scratch_memory(const svs_options *o, int d, int classes) {
-    const double n = (d < 1 ? 1 : d) + 1, rows = svi_rows_of(classes);
-    return (double)sizeof(struct svi_learner_scratch) +
-           8 * ((3 + VECTORS) * (double)svi_features_vector_room((int)n - 1) + 4 * rows + rows * n + n * n) +
-           svi_gram_memory((int)n, classes) + svi_alsvm_memory((int)n, (int)rows, o->isa);
+    const int features = d < 1 ? 1 : d, n = features + 1, rows = svi_rows_of(classes);
+    const int32_t dims[] = {(int32_t)svi_features_vector_room(features), rows, n};
+    return (double)sizeof(struct svi_learner_scratch) + (double)svi_arrays_bytes(&scratch_arrays, dims) +
+           svi_gram_memory(n, classes) + svi_alsvm_memory(n, rows, o->isa);
 }
 
 double svi_learner_bytes(const svs_learner *l) {

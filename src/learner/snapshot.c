@@ -3,25 +3,40 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/arrays.h"
 #include "learner/learner_internal.h"
 
-/* The content is of no use any more: the old room goes before the new one is taken. */
-static svs_code snapshot_make_room(struct svi_snapshot *s, int64_t n, int d, svs_error *err) {
+enum { ROWS, STRIDE, FEATURES };
+static const struct svi_array snapshot_table[] = {
+#define ARRAY(member, ...) SVI_ARRAY(struct svi_snapshot, member, NULL, __VA_ARGS__)
+    ARRAY(rows, SVI_AXIS(ROWS), SVI_AXIS(STRIDE)),
+    ARRAY(label, SVI_AXIS(ROWS)),
+    ARRAY(weight, SVI_AXIS(ROWS)),
+    ARRAY(number, SVI_AXIS(ROWS)),
+    ARRAY(mean, SVI_AXIS(FEATURES)),
+    ARRAY(inverse, SVI_AXIS(FEATURES)),
+#undef ARRAY
+};
+static const struct svi_arrays snapshot_arrays =
+    SVI_ARRAYS_ALIGNED(snapshot_table, "a snapshot of the window");
+
+static void snapshot_dims(int64_t n, int d, int32_t *dims) {
+    dims[ROWS] = (int32_t)n;
+    dims[STRIDE] = svi_round_up(d, 8);
+    dims[FEATURES] = d;
+}
+
+/* The old arrays go before the new ones are taken. */
+svs_code svi_snapshot_reserve(struct svi_snapshot *s, int64_t n, int d, svs_error *err) {
     const int stride = svi_round_up(d, 8);
-    if (n * stride > s->room * s->stride || n > s->room || d > s->width) {
+    const int64_t values = (int64_t)s->capacity[ROWS] * s->capacity[STRIDE];
+    if (n * stride > values || n > s->capacity[ROWS] || d > s->capacity[FEATURES]) {
         svi_snapshot_clear(s);
-        s->rows = svi_pool_take(&s->pool, (size_t)n, (size_t)stride * sizeof *s->rows);
-        s->label = svi_pool_take(&s->pool, (size_t)n, sizeof *s->label);
-        s->weight = svi_pool_doubles(&s->pool, (size_t)n);
-        s->number = svi_pool_take(&s->pool, (size_t)n, sizeof *s->number);
-        SVI_POOL_DOUBLES(&s->pool, (size_t)d, &s->mean, &s->inverse);
-        svs_code code = svi_pool_code(&s->pool, "a snapshot of the window", err);
-        if (code != SVS_OK) {
-            svi_snapshot_clear(s);
-            return code;
-        }
-        s->room = n;
-        s->width = d;
+        int32_t dims[sizeof s->capacity / sizeof *s->capacity];
+        snapshot_dims(n, d, dims);
+        if (svi_arrays_alloc(&snapshot_arrays, s, dims, err) != SVS_OK)
+            return SVS_NO_MEMORY;
+        memcpy(s->capacity, dims, sizeof dims);
     }
     s->stride = stride;
     s->d = d;
@@ -29,7 +44,7 @@ static svs_code snapshot_make_room(struct svi_snapshot *s, int64_t n, int d, svs
 }
 
 svs_code svi_snapshot_begin(struct svi_snapshot *s, svs_learner *l, svs_error *err) {
-    svs_code code = snapshot_make_room(s, l->window.live, l->d, err);
+    svs_code code = svi_snapshot_reserve(s, l->window.live, l->d, err);
     if (code != SVS_OK)
         return code;
     const bool scaled = l->o.scale == SVS_SCALE_STANDARD;
@@ -79,12 +94,14 @@ void svi_snapshot_drop(struct svi_snapshot *s, svs_learner *l) {
 }
 
 void svi_snapshot_clear(struct svi_snapshot *s) {
-    svi_pool_free(&s->pool);
+    svi_arrays_free(&snapshot_arrays, s);
     *s = (struct svi_snapshot){0};
 }
 
-double svi_snapshot_memory(double n, int d) {
-    return n * (8.0 * svi_round_up(d, 8) + 8 + 8 + 4) + 16.0 * d;
+double svi_snapshot_memory(int64_t n, int d) {
+    int32_t dims[3];
+    snapshot_dims(n, d, dims);
+    return (double)svi_arrays_bytes(&snapshot_arrays, dims);
 }
 
 uint64_t svi_learner_take_version(svs_learner *l) {

@@ -7,26 +7,27 @@
 #ifndef SVI_SNAPSHOT_H
 #define SVI_SNAPSHOT_H
 
-#include "base/pool.h"
 #include "svmstream/learner.h"
 
 #define SVI_SNAPSHOT_ROWS 64 /* copied in one step */
 
 struct svi_snapshot {
-    struct svi_pool pool;
     bool active;   /* rows are still to be copied */
     int d, stride; /* stride: d rounded up to 8; zero from d on */
     int class_count;
     int64_t next, end; /* numbers of the ring: those from next to end - 1 are not copied yet */
     int64_t order;     /* learned samples at that moment */
-    int64_t count, room;
+    int64_t count;
+    int32_t capacity[3];    /* rows, stride, features */
     double *rows;           /* count x stride, aligned, in order of arrival */
     int32_t *label;         /* class index */
     double *weight;         /* with the factor of its class, as it had decayed */
     int64_t *number;        /* ascending; names a sample for as long as it is held, and no other ever */
     double *mean, *inverse; /* d: of the scaler; 0 and 1 when nothing is scaled */
-    int width;              /* room of mean and inverse */
 };
+
+/* Capacity for n rows of d features; what it held is of no use any more. SVS_NO_MEMORY: it is empty. */
+svs_code svi_snapshot_reserve(struct svi_snapshot *s, int64_t n, int d, svs_error *err);
 
 /* Begins with what `l` holds now; the learner keeps a pointer to *s until it is whole or dropped. Room is
  * taken here. SVS_NO_MEMORY: nothing was begun. */
@@ -44,7 +45,7 @@ void svi_snapshot_clear(struct svi_snapshot *s); /* frees */
 void svi_learner_pass_version(svs_learner *l, uint64_t version);
 
 /* Bytes for n rows of d features. */
-double svi_snapshot_memory(double n, int d);
+double svi_snapshot_memory(int64_t n, int d);
 
 /* A version number that no model of the learner has or will have. */
 uint64_t svi_learner_take_version(svs_learner *l);

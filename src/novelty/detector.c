@@ -175,8 +175,6 @@ static svs_code detector_take_renewal(struct svi_detector *d, svs_error *err) {
     struct svi_renewal *r = d->renewal = svi_alloc(sizeof *r);
     if (!r)
         return svi_fail_memory(err, "the novelty detector");
-    if (d->o.rules < 2)
-        return SVS_OK;
     svs_code code = svi_coordinates_init(&r->next.coordinates, d->o.d, d->o.model.scale, err);
     for (int g = 0; g < d->members && code == SVS_OK; g++)
         code = svi_active_set_init(&r->next.set[g], d->o.model.max, err);
@@ -430,8 +428,7 @@ double svi_detector_memory(const struct svi_detector_options *o) {
         return detector_lean_memory(o, members);
     const double renewal = most * (stride + 1) + set * members + (double)members * o->calibration +
                            (d + 0.5) * detector_changes(o, members) + 2 * d;
-    return (o->rules < 2 ? 0 : renewal * sizeof(double)) + sizeof(struct svi_detector) +
-           svi_range_memory(o->d, o->calibration) +
+    return renewal * sizeof(double) + sizeof(struct svi_detector) + svi_range_memory(o->d, o->calibration) +
            sizeof(double) * (most * (d + stride + 5) + rows * (d + 2) + set * members +
                              (double)detector_work(o, (int)stride) + 5 * stride) +
            1.25 * (double)o->persist + d;
@@ -685,7 +682,7 @@ static bool detector_may_refresh(const struct svi_detector *d) {
 static void detector_refresh(struct svi_detector *d) {
     if (!detector_may_refresh(d))
         return;
-    d->coordinates.shrink = d->ready && d->o.rules >= 2 ? SHRINK : 0;
+    d->coordinates.shrink = d->ready ? SHRINK : 0;
     svi_coordinates_fit(&d->coordinates, d->rows, d->o.d, d->calibration.count, d->work);
     detector_begin_model(d);
     for (int i = 0; i < d->now.points; i++)
@@ -835,7 +832,7 @@ void svi_detector_finish_renewal(struct svi_detector *d) {
  * wait. */
 static void renewal_begin(struct svi_detector *d) {
     struct svi_renewal *r = d->renewal;
-    const bool waits = r && d->o.rules >= 2 && d->o.learn == SVI_LEARN_NORMAL;
+    const bool waits = r && d->o.learn == SVI_LEARN_NORMAL;
     if (!waits || !d->ready || !detector_may_refresh(d) || d->calibration.count <= AT_ONCE) {
         detector_refresh(d);
         return;
@@ -913,7 +910,7 @@ static void detector_wait(struct svi_detector *d, const double *raw) {
 /* Into a full pool at most one sample joins for each window / max learned ones, such that points live one
  * window; the oldest point makes room. */
 static enum svi_learn_result detector_admit(struct svi_detector *d, const double *raw) {
-    const bool worst = d->o.rules >= 2 && d->o.model.fosvm == 1 && d->o.learn == SVI_LEARN_NORMAL;
+    const bool worst = d->o.model.fosvm == 1 && d->o.learn == SVI_LEARN_NORMAL;
     if (detector_renewing(d)) {
         if (worst)
             detector_wait(d, raw);
@@ -1017,7 +1014,7 @@ static bool detector_change_lasts(struct svi_detector *d) {
 
 static bool detector_may_learn(struct svi_detector *d, bool labelled) {
     const struct svi_judgement *j = &d->judgement;
-    const bool few = d->o.rules >= 2 && d->now.learned < d->o.model.max / 2;
+    const bool few = d->now.learned < d->o.model.max / 2;
     const bool normal = j->p > (few ? d->o.p : fmax(d->o.p, d->o.model.trim)) || !d->ready;
     if (d->o.learn == SVI_LEARN_ALL || d->o.learn == SVI_LEARN_LABELLED)
         return labelled || d->o.learn == SVI_LEARN_ALL;
@@ -1467,8 +1464,6 @@ static void detector_archive_model(struct svi_archive *a, struct svi_detector *d
 static void detector_archive_renewal(struct svi_archive *a, struct svi_detector *d) {
     struct svi_renewal *r = d->renewal;
     bool off = false;
-    if (d->o.rules < 2)
-        return;
     svi_archive_bool(a, "refreshing", r ? &r->on : &off);
     if (!svi_archive_check(a, r || !off, "a refresh in parts, where it is done at once") || !r || !r->on)
         return;
@@ -1489,27 +1484,23 @@ static void detector_archive_renewal(struct svi_archive *a, struct svi_detector 
     svi_archive_check(a, r->due < r->slices, "a refresh is overdue");
 }
 
-void svi_detector_archive(struct svi_archive *a, svi_detector *d) {
-    static void (*const parts[])(struct svi_archive *, struct svi_detector *) = {
-        detector_archive_counts,    detector_archive_samples, detector_archive_run,
-        detector_archive_candidate, detector_archive_change,  detector_archive_model,
-        detector_archive_renewal};
-    svi_detector_enter(d);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts && svi_archive_ok(a); i++)
-        parts[i](a, d);
-}
-
-void svi_detector_range_archive(struct svi_archive *a, svi_detector *d) {
+/* The ranges, and which columns are of categories where some are. */
+static void detector_archive_range(struct svi_archive *a, struct svi_detector *d) {
+    bool categories = d->coordinates.category;
     svi_range_archive(a, &d->range, d->rows, d->calibration.count);
-    if (!svi_archive_ok(a) || (svi_archive_loading(a) ? svi_archive_left(a) == 0 : !d->coordinates.category))
+    svi_archive_bool(a, "has categories", &categories);
+    if (!svi_archive_ok(a) || !categories)
         return;
     svi_archive_bytes(a, "categories", d->category, d->o.d);
     d->coordinates.category = d->category;
 }
 
-void svi_detector_range_rebuild(svi_detector *d) {
+void svi_detector_archive(struct svi_archive *a, svi_detector *d) {
+    static void (*const parts[])(struct svi_archive *, struct svi_detector *) = {
+        detector_archive_counts,    detector_archive_samples, detector_archive_run,
+        detector_archive_candidate, detector_archive_change,  detector_archive_model,
+        detector_archive_renewal,   detector_archive_range};
     svi_detector_enter(d);
-    for (int i = 0; i < d->calibration.count; i++)
-        svi_range_add(&d->range, detector_calibration_row(d, i));
-    svi_range_renew(&d->range, d->rows, d->calibration.count, d->work);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && svi_archive_ok(a); i++)
+        parts[i](a, d);
 }

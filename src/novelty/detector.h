@@ -23,7 +23,7 @@
  * every problem is solved and every calibration row scored again. Everything is a function of the calls
  * alone.
  *
- * RULES that were not always so, each for a reason that was measured on streams beside their offline model:
+ * RULES beyond FOSVM, each for a reason that was measured on streams beside their offline model:
  * - the pool has room for few, and takes one now and then once it is full: of those that waited the one that
  *   surprised most, not the one that came just then (FOSVM adds the worst); under `normal` alone, as the
  * others are to learn what has changed;
@@ -65,7 +65,6 @@ struct svi_detector_options {
                         novel */
     struct svi_shared_room *shared; /* NULL: it has arrays of its own for all that it may come to hold. Else
                                        it works there, refreshes at once, and its arrays grow */
-    int rules;                      /* 2; 1: as kept streams of before go on (RULES) */
     int d;                          /* features, lags included */
 };
 
@@ -207,11 +206,6 @@ void svi_detector_configure(svi_detector *d, const struct svi_detector_options *
  * else. Bytes about, for n points of which s are in the support of each of m members, and c calibration rows
  * of d values: 8 (c (d + 1) + n d + m (n^2 + s^2) / 2). Loading costs m s^3 / 6 products. */
 void svi_detector_archive(struct svi_archive *a, svi_detector *d);
-
-/* The ranges, after the rest, and which columns are of categories where some are. Where an archive has none,
- * of before there were any, they are those of the calibration rows. */
-void svi_detector_range_archive(struct svi_archive *a, svi_detector *d);
-void svi_detector_range_rebuild(svi_detector *d);
 
 /* A refresh that goes on in slices is brought to its end. */
 void svi_detector_finish_renewal(svi_detector *d);

@@ -1,51 +1,55 @@
 /* Sums of all samples, as a prior (prior.h).
  *
  * They are centred at the means in twice the precision, so that what it holds is as exact as the spread of
- * the features, wherever they lie. One block holds it all: the means, the centred products and sums of each
- * label, and the names of features and labels by which a learner finds its own. */
+ * the features, wherever they lie. Its arrays hold the means, the centred products and sums of each label,
+ * and what features and labels are called, by which a learner finds its own. A prior is made whole and not
+ * changed again: all that follow it share one. */
 #include "prior/prior.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/arrays.h"
 #include "base/fail.h"
 #include "linalg/double_double.h"
 
-#define NAME_ROOM ((SVS_NAME_MAX + 7) / 8 * 8)
+enum { FEATURES, LABELS };
+static const struct svi_array prior_table[] = {
+#define ARRAY(member, name, ...) SVI_ARRAY_WITH(struct svi_prior, member, name, SVI_ARRAY_ANY, 0, __VA_ARGS__)
+    ARRAY(mean, "mean", SVI_AXIS(FEATURES)),
+    ARRAY(level, "level", SVI_AXIS(FEATURES)),
+    ARRAY(between, "between", SVI_AXIS(FEATURES)),
+    ARRAY(off, "off", SVI_AXIS(FEATURES)),
+    ARRAY(spread, "spread", SVI_AXIS_TRIANGLE(FEATURES)),
+    ARRAY(weight, "weight", SVI_AXIS(LABELS)),
+    ARRAY(sum, "sum", SVI_AXIS(LABELS), SVI_AXIS(FEATURES)),
+    ARRAY(identity, "identity", SVI_AXIS(FEATURES)),
+    ARRAY(label, NULL, SVI_AXIS(LABELS)),
+    ARRAY(name, NULL, SVI_AXIS(LABELS), SVI_AXIS_LENGTH(SVS_NAME_MAX)),
+#undef ARRAY
+};
+static const struct svi_arrays prior_arrays = SVI_ARRAYS(prior_table, "the model of all keys");
 
 static size_t prior_triangle(int n) {
     return (size_t)n * ((size_t)n + 1) / 2;
 }
 
-static size_t prior_doubles(int d, int labels) {
-    return (size_t)d * (5 + (size_t)labels) + prior_triangle(d) + (size_t)labels;
-}
-
-static size_t prior_bytes(int d, int labels) {
-    return sizeof(struct svi_prior) + prior_doubles(d, labels) * sizeof(double) +
-           (size_t)labels * (sizeof(svs_value) + NAME_ROOM);
-}
-
 static struct svi_prior *prior_new(bool regress, int d, int labels, svs_error *err) {
-    struct svi_prior *p = svi_alloc_plain(prior_bytes(d, labels));
+    const int32_t dims[] = {d, labels};
+    struct svi_prior *p = svi_alloc_plain(sizeof *p);
     if (!p) {
-        svi_fail_memory(err, "the model of all keys");
+        svi_fail_memory(err, prior_arrays.what);
+        return NULL;
+    }
+    if (svi_arrays_alloc(&prior_arrays, p, dims, err) != SVS_OK) {
+        svi_free(p);
         return NULL;
     }
     atomic_init(&p->users, 1);
     p->regress = regress;
     p->d = d;
     p->labels = labels;
-    p->identity = (uint64_t *)(void *)(p + 1);
-    p->mean = (double *)(void *)(p->identity + d);
-    p->level = p->mean + d;
-    p->between = p->level + d;
-    p->off = p->between + d;
-    p->spread = p->off + d;
-    p->weight = p->spread + prior_triangle(d);
-    p->sum = p->weight + labels;
-    p->label = (svs_value *)(void *)(p->sum + (size_t)labels * (size_t)d);
     return p;
 }
 
@@ -56,16 +60,17 @@ struct svi_prior *svi_prior_use(struct svi_prior *p) {
 }
 
 void svi_prior_leave(struct svi_prior **p) {
-    if (*p && atomic_fetch_sub_explicit(&(*p)->users, 1, memory_order_acq_rel) == 1)
+    if (*p && atomic_fetch_sub_explicit(&(*p)->users, 1, memory_order_acq_rel) == 1) {
+        svi_arrays_free(&prior_arrays, *p);
         svi_free(*p);
+    }
     *p = NULL;
 }
 
 static void prior_set_label(struct svi_prior *p, int k, svs_value label) {
-    char *name = (char *)(p->label + p->labels) + (size_t)k * NAME_ROOM;
     p->label[k] = label;
     if (label.kind == SVS_STR)
-        p->label[k].as.s = memcpy(name, label.as.s, label.length);
+        p->label[k].as.s = memcpy(p->name + (size_t)k * SVS_NAME_MAX, label.as.s, label.length);
 }
 
 uint16_t svi_prior_feature(const struct svi_prior *p, uint64_t identity, int guess) {
@@ -187,7 +192,9 @@ void svi_prior_archive(struct svi_archive *a, struct svi_prior **p, struct svi_p
     svi_archive_bool(a, "regress", &regress);
     svi_archive_int(a, "features", &d, 0, SVI_PRIOR_FEATURES);
     svi_archive_int(a, "labels", &labels, 0, SVI_PRIOR_LABELS);
-    const bool fits = (int64_t)prior_doubles(d, labels) - d <= svi_archive_left(a) / 8;
+    const int32_t dims[] = {d, labels};
+    const int64_t count = 4 * (int64_t)d + (int64_t)prior_triangle(d) + labels * (1 + (int64_t)d);
+    const bool fits = count <= svi_archive_left(a) / 8;
     if (!svi_archive_check(a, fits, "the model of all keys is truncated") ||
         (svi_archive_loading(a) && !(*p = prior_new(regress, d, labels, a->err))))
         return;
@@ -196,17 +203,14 @@ void svi_prior_archive(struct svi_archive *a, struct svi_prior **p, struct svi_p
     of->number = number;
     svi_archive_double(a, "total", &of->total);
     svi_archive_check(a, of->total > 0, "the model of all keys is of no samples");
-    for (int j = 0; j < d; j++)
-        svi_archive_uint64(a, "identity", &of->identity[j]);
     for (int k = 0; k < labels && !regress; k++) {
         svs_value label = svi_archive_loading(a) ? svs_none() : of->label[k];
         svi_archive_value(a, "label", &label, room);
         if (svi_archive_loading(a) && svi_archive_ok(a))
             prior_set_label(of, k, label);
     }
-    const int64_t count = (int64_t)prior_doubles(d, labels) - d;
-    svi_archive_doubles(a, "sums", of->mean, count);
-    for (int64_t i = 0; i < count && svi_archive_ok(a); i++)
+    svi_arrays_archive(a, &prior_arrays, of, dims, dims);
+    for (int64_t i = 0; i < count && svi_archive_ok(a); i++) /* the doubles, one array behind the other */
         good &= !isnan(of->mean[i]);
     if (!svi_archive_check(a, good, "the model of all keys has no numbers") || !svi_archive_loading(a) ||
         !newest || newest->number != number)

@@ -26,15 +26,16 @@ struct svi_prior {
     int d, labels;      /* features; regression: labels 1 */
     double total;       /* N > 0 */
     uint64_t *identity; /* of each feature */
-    svs_value *label;   /* names behind them */
-    double *mean;       /* of each feature, m: from the center of its key */
-    double *level;      /* the mean over keys of their means */
-    double *between;    /* the variance of keys around it, less what chance brings about; INFINITY: of fewer
-                           than two keys */
-    double *off;        /* sum s (x - m): what rounding of the mean leaves */
-    double *spread;     /* sum s (x_i - m_i) (x_j - m_j), j <= i, row by row */
-    double *weight;     /* of each label: sum s; regression: sum s t */
-    double *sum;        /* labels x d: sum s (x - m); regression: sum s t (x - m) */
+    svs_value *label;
+    uint8_t *name;   /* SVS_NAME_MAX bytes for that of each label */
+    double *mean;    /* of each feature, m: from the center of its key */
+    double *level;   /* the mean over keys of their means */
+    double *between; /* the variance of keys around it, less what chance brings about; INFINITY: of fewer
+                        than two keys */
+    double *off;     /* sum s (x - m): what rounding of the mean leaves */
+    double *spread;  /* sum s (x_i - m_i) (x_j - m_j), j <= i, row by row */
+    double *weight;  /* of each label: sum s; regression: sum s t */
+    double *sum;     /* labels x d: sum s (x - m); regression: sum s t (x - m) */
 };
 
 /* Where a key lies whose n samples have the mean `mean`: between that and the level of all, by what is known

@@ -5,7 +5,7 @@
  * up as they come, and are put in order when they are moved or read: what they lose lies 30 digits below the
  * sum.
  *
- * All arrays are one block. A label's name is a block of its own.
+ * A label's name is a block of its own.
  *
  * Read svi_prior_sums_add first. */
 #include "prior/prior_sums.h"
@@ -16,6 +16,7 @@
 #include <xxhash.h>
 
 #include "base/alloc.h"
+#include "base/arrays.h"
 #include "base/fail.h"
 #include "linalg/double_double.h"
 
@@ -29,6 +30,32 @@ static size_t sums_row(int i) {
     return 32 * lines * (lines + 1) + 8 * rest * (lines + 1);
 }
 
+enum { TRIANGLE, ROOM, NAMES, LABELS, SUMS, OF_KEYS, DIMS };
+static const struct svi_array sums_table[] = {
+#define ARRAY(member, name, ...)                                                                             \
+    SVI_ARRAY_WITH(struct svi_prior_sums, member, name, SVI_ARRAY_ANY, 0, __VA_ARGS__)
+    ARRAY(high, "products", SVI_AXIS(TRIANGLE)),
+    ARRAY(low, "their rest", SVI_AXIS(TRIANGLE)),
+    ARRAY(by_label, "of labels", SVI_AXIS(SUMS), SVI_AXIS(ROOM)),
+    ARRAY(by_low, "their rest", SVI_AXIS(SUMS), SVI_AXIS(ROOM)),
+    ARRAY(by_key, "of keys", SVI_AXIS(OF_KEYS), SVI_AXIS(ROOM)),
+    ARRAY(by_key_low, "their rest", SVI_AXIS(OF_KEYS), SVI_AXIS(ROOM)),
+    ARRAY(x, NULL, SVI_AXIS(ROOM)),
+    ARRAY(identity, "identity", SVI_AXIS(NAMES)),
+    ARRAY(label, NULL, SVI_AXIS(LABELS)),
+#undef ARRAY
+};
+static const struct svi_arrays sums_arrays = SVI_ARRAYS_ALIGNED(sums_table, "the sums of all keys");
+
+/* Of n coordinates; where the sums are empty the names alone. */
+static void sums_dims(int n, int labels, bool touched, int32_t *dims) {
+    dims[TRIANGLE] = touched ? (int32_t)sums_row(n) : 0;
+    dims[ROOM] = dims[NAMES] = n;
+    dims[LABELS] = labels;
+    dims[SUMS] = touched ? labels : 0;
+    dims[OF_KEYS] = touched ? SVI_PRIOR_OF_KEYS : 0;
+}
+
 uint64_t svi_prior_identity(const char *name, int number) {
     const uint64_t named = (uint64_t)1 << 63;
     return name ? XXH3_64bits(name, strlen(name)) | named : (uint64_t)number;
@@ -39,61 +66,14 @@ void svi_prior_sums_init(struct svi_prior_sums *s, bool regress) {
 }
 
 void svi_prior_sums_clear(struct svi_prior_sums *s) {
-    for (int k = 0; s->memory && k < s->labels; k++)
+    for (int k = 0; s->high && k < s->labels; k++)
         if (s->label[k].kind == SVS_STR)
             svi_free((void *)(uintptr_t)s->label[k].as.s);
-    svi_free(s->memory);
+    svi_arrays_free(&sums_arrays, s);
     svi_prior_sums_init(s, s->regress);
 }
 
 /* ---- room */
-
-static double *sums_take(double **at, size_t count) {
-    double *const taken = *at;
-    *at += count;
-    return taken;
-}
-
-static size_t sums_bytes(const struct svi_prior_sums *s) {
-    const size_t room = (size_t)s->room, labels = (size_t)s->label_room;
-    return (2 * (sums_row(s->room) + (labels + SVI_PRIOR_OF_KEYS) * room) + 2 * room) * sizeof(double) +
-           labels * sizeof *s->label;
-}
-
-/* The arrays in a block of zeros. */
-static void sums_lay_out(struct svi_prior_sums *s, void *memory) {
-    const size_t triangle = sums_row(s->room), room = (size_t)s->room, labels = (size_t)s->label_room * room;
-    double *at = memory;
-    s->memory = memory;
-    s->high = sums_take(&at, triangle);
-    s->low = sums_take(&at, triangle);
-    s->by_label = sums_take(&at, labels);
-    s->by_low = sums_take(&at, labels);
-    s->by_key = sums_take(&at, SVI_PRIOR_OF_KEYS * room);
-    s->by_key_low = sums_take(&at, SVI_PRIOR_OF_KEYS * room);
-    s->x = sums_take(&at, room);
-    s->identity = (uint64_t *)(void *)sums_take(&at, room);
-    s->label = (svs_value *)(void *)at;
-}
-
-static void sums_copy_rows(const struct svi_prior_sums *to, const struct svi_prior_sums *from, double *into,
-                           const double *rows, int count) {
-    for (int k = 0; k < count; k++)
-        memcpy(into + (size_t)k * (size_t)to->room, rows + (size_t)k * (size_t)from->room,
-               (size_t)from->n * sizeof *into);
-}
-
-static void sums_copy(struct svi_prior_sums *to, const struct svi_prior_sums *from) {
-    const size_t triangle = sums_row(from->n) * sizeof(double);
-    memcpy(to->high, from->high, triangle);
-    memcpy(to->low, from->low, triangle);
-    memcpy(to->identity, from->identity, (size_t)from->n * sizeof *to->identity);
-    memcpy(to->label, from->label, (size_t)from->labels * sizeof *to->label);
-    sums_copy_rows(to, from, to->by_label, from->by_label, from->labels);
-    sums_copy_rows(to, from, to->by_low, from->by_low, from->labels);
-    sums_copy_rows(to, from, to->by_key, from->by_key, SVI_PRIOR_OF_KEYS);
-    sums_copy_rows(to, from, to->by_key_low, from->by_key_low, SVI_PRIOR_OF_KEYS);
-}
 
 static int sums_room(int needed, int now, int unit) {
     const int units = (needed + unit - 1) / unit * unit;
@@ -101,19 +81,14 @@ static int sums_room(int needed, int now, int unit) {
 }
 
 static svs_code sums_reserve(struct svi_prior_sums *s, int n, int labels, svs_error *err) {
-    struct svi_prior_sums more = *s;
-    more.room = sums_room(n, s->room, 8);
-    more.label_room = sums_room(labels, s->label_room, LABEL_FIRST);
-    if (more.room == s->room && more.label_room == s->label_room)
-        return SVS_OK;
-    void *memory = svi_alloc(sums_bytes(&more));
-    if (!memory)
-        return svi_fail_memory(err, "the sums of all keys");
-    sums_lay_out(&more, memory);
-    if (s->memory)
-        sums_copy(&more, s);
-    svi_free(s->memory);
-    *s = more;
+    const int room = sums_room(n, s->room, 8), label_room = sums_room(labels, s->label_room, LABEL_FIRST);
+    int32_t from[DIMS], to[DIMS];
+    sums_dims(s->room, s->label_room, true, from);
+    sums_dims(room, label_room, true, to);
+    if (svi_arrays_resize(&sums_arrays, s, from, to, err) != SVS_OK)
+        return SVS_NO_MEMORY;
+    s->room = room;
+    s->label_room = label_room;
     return SVS_OK;
 }
 
@@ -326,22 +301,11 @@ void svi_prior_sums_archive(struct svi_archive *a, struct svi_prior_sums *s) {
         (svi_archive_loading(a) && sums_reserve(s, n, labels, a->err) != SVS_OK))
         return;
     s->n = n;
-    if (!s->memory)
-        return;
-    for (int j = 1; j < n; j++)
-        svi_archive_uint64(a, "identity", &s->identity[j]);
     for (int k = 0; k < labels && !s->regress; k++)
         archive_label(a, s, k);
-    if (!s->touched || !svi_archive_ok(a))
-        return;
-    svi_archive_doubles(a, "products", s->high, (int64_t)sums_row(n));
-    svi_archive_doubles(a, "their rest", s->low, (int64_t)sums_row(n));
-    for (int k = 0; k < labels; k++) {
-        svi_archive_doubles(a, "of a label", s->by_label + (size_t)k * (size_t)s->room, n);
-        svi_archive_doubles(a, "its rest", s->by_low + (size_t)k * (size_t)s->room, n);
-    }
-    for (int k = 0; k < SVI_PRIOR_OF_KEYS; k++) {
-        svi_archive_doubles(a, "of keys", s->by_key + (size_t)k * (size_t)s->room, n);
-        svi_archive_doubles(a, "their own rest", s->by_key_low + (size_t)k * (size_t)s->room, n);
-    }
+    int32_t dims[DIMS], used[DIMS];
+    sums_dims(s->room, s->label_room, true, dims);
+    sums_dims(n, labels, s->touched, used);
+    if (s->touched || n > 1) /* else there may be no arrays yet */
+        svi_arrays_archive(a, &sums_arrays, s, dims, used);
 }

@@ -34,10 +34,9 @@ struct svi_prior_sums {
     bool touched;                /* there is something in them */
     int n, room;                 /* coordinates: 1, then the features; of which there is room */
     int labels, label_room;      /* regression: one, of no label */
-    void *memory;                /* of all that follows: */
     uint64_t *identity;          /* of coordinate j, from 1 */
     svs_value *label;            /* owned */
-    double *high, *low;          /* sum s x_i x_j, j <= i, row by row */
+    double *high, *low;          /* sum s x_i x_j, j <= i, row by row (NULL: no room yet) */
     double *by_label, *by_low;   /* label_room x room */
     double *by_key, *by_key_low; /* SVI_PRIOR_OF_KEYS x room */
     double *x;                   /* of the sample at hand */

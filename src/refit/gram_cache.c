@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/arrays.h"
 #include "base/clock.h"
 #include "base/fail.h"
 #include "linalg/sparse_rows.h"
@@ -13,17 +14,29 @@ struct svi_gram_cache {
     double *gram;
     double *rows, *mean, *inverse; /* of the samples that are in */
     int64_t *number, *index;
-    int64_t count, room;
+    int64_t count, capacity;
     int d, stride, updates;
 };
+
+enum { ROWS, STRIDE, N };
+static const struct svi_array cache_table[] = {
+#define ARRAY(member, ...) SVI_ARRAY(struct svi_gram_cache, member, NULL, __VA_ARGS__)
+    ARRAY(gram, SVI_AXIS(N), SVI_AXIS(N)),
+    ARRAY(rows, SVI_AXIS(ROWS), SVI_AXIS(STRIDE)),
+    ARRAY(mean, SVI_AXIS(N)),
+    ARRAY(inverse, SVI_AXIS(N)),
+    ARRAY(number, SVI_AXIS(ROWS)),
+    ARRAY(index, SVI_AXIS(ROWS)),
+#undef ARRAY
+};
+static const struct svi_arrays cache_arrays =
+    SVI_ARRAYS_ALIGNED(cache_table, "the Gram matrix of the window");
 
 void svi_gram_cache_free(struct svi_gram_cache **pc) {
     struct svi_gram_cache *c = *pc;
     if (!c)
         return;
-    void *const all[] = {c->gram, c->rows, c->mean, c->inverse, c->number, c->index};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        svi_free(all[i]);
+    svi_arrays_free(&cache_arrays, c);
     svi_free(c);
     *pc = NULL;
 }
@@ -32,25 +45,22 @@ const double *svi_gram_cache_gram(const struct svi_gram_cache *c) {
     return c ? c->gram : NULL;
 }
 
-double svi_gram_cache_memory(double n, int d) {
-    return 8.0 * (d + 1) * (d + 1) + n * (8.0 * (d + 7) + 16) + 16.0 * d;
+double svi_gram_cache_memory(int64_t n, int d) {
+    const int32_t dims[] = {(int32_t)n, svi_round_up(d, 8), d + 1};
+    return (double)svi_arrays_bytes(&cache_arrays, dims);
 }
 
-static struct svi_gram_cache *gram_cache_make(int64_t room, const struct svi_snapshot *s) {
+static struct svi_gram_cache *gram_cache_make(const struct svi_snapshot *s, svs_error *err) {
+    const int32_t dims[] = {(int32_t)s->count, s->stride, s->d + 1};
     struct svi_gram_cache *c = svi_alloc(sizeof *c);
-    const size_t n = (size_t)s->d + 1;
-    if (!c)
+    if (!c) {
+        svi_fail_memory(err, cache_arrays.what);
         return NULL;
-    c->gram = svi_alloc_array(n * n, sizeof *c->gram);
-    c->rows = svi_alloc_array((size_t)room, (size_t)s->stride * sizeof *c->rows);
-    c->mean = svi_alloc_array(n, sizeof *c->mean);
-    c->inverse = svi_alloc_array(n, sizeof *c->inverse);
-    c->number = svi_alloc_array((size_t)room, sizeof *c->number);
-    c->index = svi_alloc_array((size_t)room, sizeof *c->index);
-    c->room = room;
+    }
+    c->capacity = s->count;
     c->d = s->d;
     c->stride = s->stride;
-    if (!c->gram || !c->rows || !c->mean || !c->inverse || !c->number || !c->index)
+    if (svi_arrays_alloc(&cache_arrays, c, dims, err) != SVS_OK)
         svi_gram_cache_free(&c);
     return c;
 }
@@ -109,12 +119,12 @@ svs_code svi_gram_cache_update(struct svi_gram_cache **pc, const struct svi_snap
     const double start = svi_monotonic();
     struct svi_gram_cache *c = *pc;
     svs_code code;
-    if (c && (c->room < s->count || !same_coordinates(c, s) || c->updates >= REBUILD_EVERY))
+    if (c && (c->capacity < s->count || !same_coordinates(c, s) || c->updates >= REBUILD_EVERY))
         svi_gram_cache_free(pc);
     if (!*pc) {
-        c = *pc = gram_cache_make(s->count, s);
+        c = *pc = gram_cache_make(s, err);
         if (!c)
-            return svi_fail_memory(err, "the Gram matrix of the window");
+            return SVS_NO_MEMORY;
         code = gram_cache_add(c, s->rows, NULL, s->count, 1, err);
     } else {
         const int64_t left = gram_cache_difference(c->number, c->count, s->number, s->count, c->index);

@@ -21,6 +21,6 @@ void svi_gram_cache_free(struct svi_gram_cache **c);
 /* sum z z', z = (x, 1), lower triangle; NULL when there is none. */
 const double *svi_gram_cache_gram(const struct svi_gram_cache *c);
 
-double svi_gram_cache_memory(double n, int d); /* bytes */
+double svi_gram_cache_memory(int64_t n, int d); /* bytes */
 
 #endif

@@ -7,6 +7,7 @@
 #ifndef SVI_KEPT_CURVATURE_H
 #define SVI_KEPT_CURVATURE_H
 
+#include "base/pool.h"
 #include "learner/snapshot.h"
 #include "solver/curvature.h"
 

@@ -538,9 +538,6 @@ void svi_refit_policy_archive(struct svi_archive *a, struct svi_refit_policy *p)
     svi_archive_bool(a, "serves", &p->serves);
     if (svi_archive_check(a, p->have || !p->serves, "a refit serves, but there is none") && p->have)
         archive_refit_model(a, p);
-    /* Last, and there only while it is so: others are kept as they always were. */
-    if (!svi_archive_ok(a) || !(svi_archive_loading(a) ? svi_archive_left(a) > 0 : p->loaded))
-        return;
     svi_archive_bool(a, LOADED, &p->loaded);
     svi_archive_check(a, p->have || !p->loaded, "a model was given, but there is none");
     if (svi_archive_loading(a) && svi_archive_ok(a) && p->loaded) {

@@ -18,10 +18,6 @@
 
 #define EVENT_KEYS 8
 
-static const char *alert_log_kind(const struct svi_alert_event *a) {
-    return a->kind ? a->kind : a->measure ? "quality" : "novelty";
-}
-
 /* Which judge, or which rule; NULL: the alert names none. */
 static const char *alert_log_judge(const struct svi_alert_event *a) {
     return a->judge ? a->judge : a->rule;
@@ -123,7 +119,7 @@ static void alert_log_report(struct svi_alert_log *l, const struct svi_event *ev
     l->alerts += opened;
     l->updates += !opened;
     if (opened)
-        alert_log_count(l->kinds, alert_log_kind(a));
+        alert_log_count(l->kinds, a->kind);
     if (opened && alert_log_judge(a))
         alert_log_count(l->judges, alert_log_judge(a));
     if (before < 0)
@@ -186,7 +182,7 @@ static void alert_log_keep(struct svi_alert_log *l, const struct svi_event *even
     if (a->keys > 0)
         svi_put_int(&p, "keys_count", a->keys);
     svi_put_int(&p, "alert", a->alert);
-    svi_put_text(&p, "kind", alert_log_kind(a));
+    svi_put_text(&p, "kind", a->kind);
     svi_pack_key(&p, "judge");
     if (alert_log_judge(a))
         svi_pack_text(&p, alert_log_judge(a));

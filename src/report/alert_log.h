@@ -4,7 +4,7 @@
  *     2015-02-04 17:51:00  #3 open               pump1 vibration 4.1 (usual 0.9 to 1.3), novelty 0.82, ...
  *     2015-02-04 18:03:00  #3 closed after 12 min  pump1 back to normal after 12 min, ...
  *
- * It needs a score event of every sample (svi_engine_score_all), for that is what counts rows and their time.
+ * It needs a score event of every sample (svi_stream_score_all), for that is what counts rows and their time.
  * Its memory does not grow with the rows; of events for programs at most SVI_ALERT_LOG_EVENTS are kept. */
 #ifndef SVI_ALERT_LOG_H
 #define SVI_ALERT_LOG_H

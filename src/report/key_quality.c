@@ -18,7 +18,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "fleet/key_list.h"
-#include "keyed/keyed.h"
+#include "fleet/fleet.h"
 #include "report/key_report.h"
 #include "server/verdict.h"
 #include "wire/pack.h"
@@ -47,7 +47,7 @@ static void key_line_fill(const struct svi_key_quality *k, svi_engine *e, struct
     struct svi_engine_standing standing;
     svi_engine_standing(e, &standing);
     const struct svi_advantage same = standing.baseline.same;
-    const int count = svi_engine_figures(e, k->report.now, &f);
+    const int count = svi_stream_figures(k->report.stream, e, k->report.now, &f);
     l->quality = svi_figure_value(f, count, k->regress ? "rmse" : "accuracy");
     l->same = svi_figure_value(f, count, k->regress ? "rmse_same" : "accuracy_same");
     l->compared = same.n;
@@ -57,9 +57,9 @@ static void key_line_fill(const struct svi_key_quality *k, svi_engine *e, struct
 static void key_line_fill_unkeyed(const struct svi_key_quality *k, struct key_line *l) {
     static const char *const alerts[] = {"alerts", "quality_alerts", "rule_alerts"};
     const struct svi_figure *f;
-    *l = (struct key_line){.name = "", .rows = svi_engine_unkeyed(k->report.engine)};
-    key_line_fill(k, k->report.engine, l);
-    const int count = svi_engine_figures(k->report.engine, k->report.now, &f);
+    *l = (struct key_line){.name = "", .rows = svi_stream_unkeyed(k->report.stream)};
+    key_line_fill(k, svi_stream_root(k->report.stream), l);
+    const int count = svi_stream_figures(k->report.stream, NULL, k->report.now, &f);
     for (int i = 0; i < 3; i++)
         l->alerts += (int64_t)fmax(0, svi_figure_value(f, count, alerts[i]));
 }
@@ -93,7 +93,7 @@ static double key_lines_same(const struct svi_key_quality *k) {
 static svs_code key_lines_ask(struct svi_key_quality *k, const struct svi_key_entry **entries, int count,
                               svs_error *err) {
     for (int i = 0; i < count; i++) {
-        svi_engine *e = svi_engine_named(k->report.engine, entries[i]->name, err);
+        svi_engine *e = svi_stream_engine(k->report.stream, entries[i]->name, err);
         if (!e)
             return err->code;
         struct key_line *l = &k->lines[k->count++];
@@ -103,7 +103,7 @@ static svs_code key_lines_ask(struct svi_key_quality *k, const struct svi_key_en
                                .open = entries[i]->last.open};
         key_line_fill(k, e, l);
     }
-    if (svi_engine_unkeyed(k->report.engine) > 0)
+    if (svi_stream_unkeyed(k->report.stream) > 0)
         key_line_fill_unkeyed(k, &k->lines[k->count++]);
     qsort_r(k->lines, (size_t)k->count, sizeof *k->lines, compare_lines, &k->regress);
     k->same = key_lines_same(k);
@@ -113,17 +113,17 @@ static svs_code key_lines_ask(struct svi_key_quality *k, const struct svi_key_en
 struct svi_key_quality *svi_key_quality_new(const struct svi_quality_report *r, svs_error *err) {
     struct svi_key_quality *k = svi_alloc(sizeof *k);
     const struct svi_key_query all = {.order = SVI_KEYS_BY_NAME,
-                                      .limit = (int)svi_engine_key_count(r->engine)};
+                                      .limit = (int)svi_stream_key_count(r->stream)};
     const struct svi_key_entry **entries = svi_alloc_array((size_t)all.limit + 1, sizeof *entries);
     int64_t matching;
     if (k) {
         k->report = *r;
-        k->regress = svi_engine_settings(r->engine)->task == SVS_REGRESS;
+        k->regress = svi_stream_settings(r->stream)->task == SVS_REGRESS;
         k->lines = svi_alloc_array((size_t)all.limit + 1, sizeof *k->lines);
     }
     svs_code code = k && k->lines && entries ? SVS_OK : svi_fail_memory(err, "the table of keys");
     if (code == SVS_OK)
-        code = key_lines_ask(k, entries, svi_engine_keys(r->engine, &all, entries, &matching), err);
+        code = key_lines_ask(k, entries, svi_stream_keys(r->stream, &all, entries, &matching), err);
     svi_free(entries);
     if (code != SVS_OK)
         svi_key_quality_free(&k);
@@ -163,15 +163,15 @@ void svi_key_quality_print(const struct svi_key_quality *k, int64_t limit) {
     const char *name = k->regress ? "rmse" : "accuracy";
     const struct svi_figure *f;
     printf("%-18s %" PRId64 "\n%-18s %" PRId64 "\n%-18s %.3f\n%-18s %.0f\n%-18s %" PRId64 "\n", "rows",
-           r->rows, "refused", svi_engine_errors(r->engine), "seconds", r->seconds, "rows/s",
-           r->seconds > 0 ? (double)r->rows / r->seconds : 0, "keys", svi_engine_key_count(r->engine));
+           r->rows, "refused", svi_stream_errors(r->stream), "seconds", r->seconds, "rows/s",
+           r->seconds > 0 ? (double)r->rows / r->seconds : 0, "keys", svi_stream_key_count(r->stream));
     if (k->count > 0 && limit > 0)
         printf("%-*s %10s %10s %10s %8s\n", svi_key_width("key"), "key", "rows", name, "same", "alerts");
     for (int64_t i = 0; i < k->count && i < limit; i++)
         key_quality_line(k, &k->lines[i]);
     if (k->count > limit)
         printf("and %" PRId64 " more: --limit shows more\n", k->count - limit);
-    const int count = svi_engine_figures(r->engine, r->now, &f);
+    const int count = svi_stream_figures(r->stream, NULL, r->now, &f);
     const double quality = svi_figure_value(f, count, k->regress ? "keys_rmse" : "keys_accuracy");
     printf("%-18s %.0f\n", "alerts", svi_figure_value(f, count, "keys_alerts"));
     if (!isnan(k->same))
@@ -203,7 +203,7 @@ static void key_quality_put(struct svi_pack *p, const struct svi_key_quality *k,
 
 svs_code svi_key_quality_pack(const struct svi_key_quality *k, struct svi_bytes *out, svs_error *err) {
     const struct svi_figure *f;
-    const int count = svi_engine_figures(k->report.engine, k->report.now, &f);
+    const int count = svi_stream_figures(k->report.stream, NULL, k->report.now, &f);
     struct svi_pack p;
     svi_pack_begin(&p, out);
     svi_pack_map(&p, (size_t)count + 4);

@@ -108,14 +108,14 @@ svs_code svi_look_without_times(struct svi_alert_log *log, svs_error *err) {
     return SVS_OK;
 }
 
-void svi_look_end_pass(struct svi_alert_log *log, svi_engine *e) {
+void svi_look_end_pass(struct svi_alert_log *log, svi_stream *e) {
     snprintf(log->budget, sizeof log->budget, "%.*s", (int)sizeof log->budget - 1,
-             svi_engine_settings(e)->alert_budget);
+             svi_stream_settings(e)->alert_budget);
     svi_alert_log_end(log);
     if (log->progress)
         svi_progress_clear(log->progress);
     if (log->plot)
-        svi_alert_plot_names(log->plot, &svi_engine_schema(e)->shape);
+        svi_alert_plot_names(log->plot, &svi_engine_schema(svi_stream_root(e))->shape);
 }
 
 /* ---- figures */

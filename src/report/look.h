@@ -7,7 +7,7 @@
 #define SVI_LOOK_H
 
 #include "config/settings.h"
-#include "engine/engine.h"
+#include "fleet/stream.h"
 #include "report/alert_log.h"
 
 #define SVI_LOOK_BUDGETS     "1/week,3/week,1/day,3/day" /* of the table, where none are named */
@@ -64,6 +64,6 @@ void svi_look_clear(struct svi_look *l);
 
 /* For passes. SVS_SETTING: the incidents have times. */
 svs_code svi_look_without_times(struct svi_alert_log *log, svs_error *err);
-void svi_look_end_pass(struct svi_alert_log *log, svi_engine *e);
+void svi_look_end_pass(struct svi_alert_log *log, svi_stream *e);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include "fleet/fleet.h"
 #include "server/process_memory.h"
 
 #define KIB 1024.0
@@ -23,7 +24,7 @@ static double memory_of_keys(const struct svi_settings *s, int d, double *each) 
     int contexts = s->context[0] != '\0';
     for (const char *c = s->context; *c; c++)
         contexts += *c == ',';
-    *each = svi_engine_key_memory(s, d, contexts < d ? contexts : d, 2);
+    *each = svi_key_memory(s, d, contexts < d ? contexts : d, 2);
     return *each * (double)(s->keys_memory < s->keys_max ? s->keys_memory : s->keys_max);
 }
 

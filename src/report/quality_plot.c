@@ -13,16 +13,16 @@ enum { QUALITY, NOVELTY = QUALITY + QUALITY_LINES, ALERT, COLUMNS }; /* of a poi
 static const char *const classify[] = {"accuracy.w", "kappa.w"};
 static const char *const regress[] = {"rmse.w"};
 
-static bool quality_plot_regresses(const svi_engine *e) {
-    return svi_engine_settings(e)->task == SVS_REGRESS;
+static bool quality_plot_regresses(const svi_stream *e) {
+    return svi_stream_settings(e)->task == SVS_REGRESS;
 }
 
 /* ---- keeping */
 
-static void quality_plot_take_figures(struct svi_quality_stretch *s, svi_engine *engine) {
-    struct svi_engine_progress now;
-    const bool value = quality_plot_regresses(engine);
-    svi_engine_progress(engine, &now);
+static void quality_plot_take_figures(struct svi_quality_stretch *s, svi_stream *stream) {
+    struct svi_stream_progress now;
+    const bool value = quality_plot_regresses(stream);
+    svi_stream_progress(stream, &now);
     for (int i = 0; i < QUALITY_LINES; i++)
         s->quality[i] = value && i > 0 ? NAN
                                        : svi_figure_value(now.quality, now.quality_count,
@@ -49,7 +49,7 @@ static void quality_plot_halve(struct svi_quality_plot *p) {
     p->open = p->per;
 }
 
-void svi_quality_plot_add(struct svi_quality_plot *p, const struct svi_quality_row *row, svi_engine *engine) {
+void svi_quality_plot_add(struct svi_quality_plot *p, const struct svi_quality_row *row, svi_stream *stream) {
     struct svi_quality_stretch one = {*row, *row, *row, row->novelty, row->novelty, {NAN, NAN}};
     p->timeless = p->timeless || isnan(row->time);
     p->time = p->count == 0 ? row->time : fmax(p->time, row->time);
@@ -63,7 +63,7 @@ void svi_quality_plot_add(struct svi_quality_plot *p, const struct svi_quality_r
     } else
         p->of[p->count - 1] = quality_plot_join(&p->of[p->count - 1], &one);
     if (++p->open == p->per)
-        quality_plot_take_figures(&p->of[p->count - 1], engine);
+        quality_plot_take_figures(&p->of[p->count - 1], stream);
 }
 
 /* ---- drawing */
@@ -112,9 +112,9 @@ static bool quality_plot_judged(const struct svi_quality_plot *p) {
     return false;
 }
 
-svs_code svi_quality_plot_write(struct svi_quality_plot *p, const char *path, svi_engine *engine,
+svs_code svi_quality_plot_write(struct svi_quality_plot *p, const char *path, svi_stream *stream,
                                 svs_error *err) {
-    const bool value = quality_plot_regresses(engine);
+    const bool value = quality_plot_regresses(stream);
     const struct svi_plot_series lines[] = {{SVI_PLOT_LINE, QUALITY, 0, value ? "rmse" : "accuracy"},
                                             {SVI_PLOT_MARKS, QUALITY, 0, NULL},
                                             {SVI_PLOT_LINE, QUALITY + 1, 0, "kappa"}},
@@ -124,11 +124,11 @@ svs_code svi_quality_plot_write(struct svi_quality_plot *p, const char *path, sv
     int count = 0;
     double low, high;
     if (p->count > 0 && p->open < p->per)
-        quality_plot_take_figures(&p->of[p->count - 1], engine);
+        quality_plot_take_figures(&p->of[p->count - 1], stream);
     if (quality_plot_range(p, value, &low, &high))
         panels[count++] = (struct svi_plot_panel){value ? "rmse over the window" : "quality over the window",
                                                   low, high, lines, value ? 2 : 3};
-    if (svi_engine_settings(engine)->novelty != SVI_NOVELTY_NONE && quality_plot_judged(p))
+    if (svi_stream_settings(stream)->novelty != SVI_NOVELTY_NONE && quality_plot_judged(p))
         panels[count++] = (struct svi_plot_panel){"novelty", 0, 1.05, novelty, 2};
     if (count == 0)
         return svi_fail(

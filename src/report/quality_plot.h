@@ -7,7 +7,7 @@
 #ifndef SVI_QUALITY_PLOT_H
 #define SVI_QUALITY_PLOT_H
 
-#include "engine/engine.h"
+#include "fleet/stream.h"
 
 #define QUALITY_POINTS 1024
 #define QUALITY_LINES  2 /* accuracy and kappa; rmse */
@@ -36,11 +36,11 @@ struct svi_quality_plot {
 };
 
 /* The row was handed to the engine and accepted. */
-void svi_quality_plot_add(struct svi_quality_plot *p, const struct svi_quality_row *row, svi_engine *engine);
+void svi_quality_plot_add(struct svi_quality_plot *p, const struct svi_quality_row *row, svi_stream *stream);
 
 /* Draws what was added into a file whose name svi_plot_takes. SVS_INVALID: there is nothing to draw; codes of
  * svi_plot_write. */
-svs_code svi_quality_plot_write(struct svi_quality_plot *p, const char *path, svi_engine *engine,
+svs_code svi_quality_plot_write(struct svi_quality_plot *p, const char *path, svi_stream *stream,
                                 svs_error *err);
 
 #endif

@@ -22,14 +22,14 @@ static const char *const regress[] = {"rmse", "rmse_same", "rmse_mean",      "ma
  * engine, and the second ends the first. */
 void svi_quality_report_print(const struct svi_quality_report *r) {
     const struct svi_figure *f;
-    const char *const *names = svi_engine_settings(r->engine)->task == SVS_REGRESS ? regress : classify;
+    const char *const *names = svi_stream_settings(r->stream)->task == SVS_REGRESS ? regress : classify;
     struct svi_class_table classes;
     printf("%-18s %" PRId64 "\n%-18s %" PRId64 "\n%-18s %.3f\n%-18s %.0f\n", "rows", r->rows, "refused",
-           svi_engine_errors(r->engine), "seconds", r->seconds, "rows/s",
+           svi_stream_errors(r->stream), "seconds", r->seconds, "rows/s",
            r->seconds > 0 ? (double)r->rows / r->seconds : 0);
-    svi_engine_class_table(r->engine, false, &classes);
+    svi_engine_class_table(svi_stream_root(r->stream), false, &classes);
     svi_class_report_write(stdout, &classes, classes.count == 2 ? 1 : -1);
-    const int count = svi_engine_figures(r->engine, r->now, &f);
+    const int count = svi_stream_figures(r->stream, NULL, r->now, &f);
     const double alarms = svi_figure_value(f, count, "quality_alerts");
     if (alarms > 0)
         printf("%-18s %.0f\n", "quality_alerts", alarms);
@@ -42,10 +42,10 @@ void svi_quality_report_print(const struct svi_quality_report *r) {
 
 svs_code svi_quality_report_pack(const struct svi_quality_report *r, struct svi_bytes *out, svs_error *err) {
     const struct svi_figure *f;
-    const int count = svi_engine_figures(r->engine, r->now, &f);
+    const int count = svi_stream_figures(r->stream, NULL, r->now, &f);
     struct svi_class_table classes;
     struct svi_pack p;
-    svi_engine_class_table(r->engine, true, &classes);
+    svi_engine_class_table(svi_stream_root(r->stream), true, &classes);
     svi_pack_begin(&p, out);
     svi_pack_map(&p, (size_t)(count + svi_class_table_keys(&classes)) + 2);
     svi_put_int(&p, "rows", r->rows);

@@ -3,10 +3,10 @@
 #ifndef SVI_QUALITY_REPORT_H
 #define SVI_QUALITY_REPORT_H
 
-#include "engine/engine.h"
+#include "fleet/stream.h"
 
 struct svi_quality_report {
-    svi_engine *engine;
+    svi_stream *stream;
     int64_t rows;
     double seconds; /* that it took */
     double now;     /* arrival clock */

@@ -1,6 +1,7 @@
 #include "report/replay_look.h"
 
 #include "base/fail.h"
+#include "store/layout.h"
 
 static void replay_look_sink(void *user, const struct svi_event *event) {
     svi_alert_log_take(((struct svi_replay_look *)user)->log, event);
@@ -31,7 +32,7 @@ static svs_code replay_look_allowed(const struct svi_replay_look *l, svs_error *
 }
 
 svs_code svi_replay_look_open(struct svi_replay_look *l, const char *path, svs_error *err) {
-    svs_code code = svi_state_dir_open(&l->dir, path, false, err);
+    svs_code code = svi_layout_open(&l->dir, path, false, err);
     if (code != SVS_OK)
         return code;
     code = svi_recovery_whole(&l->dir, &l->whole, err);
@@ -68,12 +69,12 @@ svs_code svi_replay_look_pass(void *user, const char *budget, struct svi_alert_l
     svs_code code = others ? l->with(l, budget, &with, err) : SVS_OK;
     if (code == SVS_OK)
         code = svi_recover(&l->dir, &o, replay_look_sink, l, &r, err);
-    if (code == SVS_OK && !r.engine)
+    if (code == SVS_OK && !r.stream)
         code = svi_fail(err, SVS_EMPTY, "no state is kept in %.150s", l->dir.path);
     if (code == SVS_OK) {
-        svi_engine_settle(r.engine);
-        svi_look_end_pass(log, r.engine);
+        svi_stream_settle(r.stream);
+        svi_look_end_pass(log, r.stream);
     }
-    svi_engine_free(&r.engine);
+    svi_stream_free(&r.stream);
     return code;
 }

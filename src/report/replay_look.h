@@ -25,7 +25,7 @@ struct svi_replay_look {
     const char *budget; /* of this pass */
 };
 
-/* SVS_SETTING: a setting was given that cannot be tried from a checkpoint; codes of svi_state_dir_open. */
+/* SVS_SETTING: a setting was given that cannot be tried from a checkpoint; codes of svi_layout_open. */
 svs_code svi_replay_look_open(struct svi_replay_look *l, const char *path, svs_error *err);
 void svi_replay_look_close(struct svi_replay_look *l);
 

@@ -7,13 +7,13 @@
 
 #include "base/fail.h"
 
-static void replay_report_figures(svi_engine *e) {
+static void replay_report_figures(svi_stream *e) {
     static const char *const shown[] = {"learned", "held",        "model_version", "accuracy",
                                         "kappa",   "auc",         "rmse",          "mae",
                                         "r2",      "refits",      "alerts",        "refused",
                                         "keys",    "keys_alerts", "keys_accuracy", "keys_rmse"};
     const struct svi_figure *all;
-    const int count = svi_engine_figures(e, 0, &all);
+    const int count = svi_stream_figures(e, NULL, 0, &all);
     for (size_t k = 0; k < sizeof shown / sizeof shown[0]; k++) {
         const struct svi_figure *f = svi_figure_find(all, count, shown[k]);
         if (f && f->type == SVI_COUNT)
@@ -24,12 +24,12 @@ static void replay_report_figures(svi_engine *e) {
 }
 
 /* XXH3 of the model's weights and classes as they are published. */
-static svs_code replay_report_hash(svi_engine *e, char *hash, svs_error *err) {
+static svs_code replay_report_hash(svi_stream *e, char *hash, svs_error *err) {
     svs_model m;
     const struct svi_figure *quality;
     int count;
     struct svi_checkpoint c = {.sections = 1, .section = {{.name = "model", .hashed = true}}};
-    svs_code code = svi_engine_model(e, &m, &quality, &count, err);
+    svs_code code = svi_engine_model(svi_stream_root(e), &m, &quality, &count, err);
     if (code == SVS_OK)
         code = svi_model_encode(&m, NULL, 0, &c.bodies);
     c.section[0].size = c.bodies.size;
@@ -43,19 +43,19 @@ static svs_code replay_report_hash(svi_engine *e, char *hash, svs_error *err) {
 
 svs_code svi_replay_report(const struct svi_recovery *r, svs_error *err) {
     char hash[SVI_HASH_TEXT];
-    const char *stream = svi_engine_settings(r->engine)->stream;
+    const char *stream = svi_stream_settings(r->stream)->stream;
     char shown[4 * SVS_NAME_MAX + 8];
     printf("%-16s %s\n", "stream", svi_escape(shown, sizeof shown, stream, strlen(stream)));
     printf("%-16s %" PRIu64 "\n", "epoch", r->epoch);
     printf("%-16s %" PRIu64 "\n", "from record", r->first);
     printf("%-16s %" PRIu64 "\n", "repeated", r->found.records);
-    printf("%-16s %" PRId64 "\n", "seen", svi_engine_seen(r->engine));
-    replay_report_figures(r->engine);
-    svs_code code = replay_report_hash(r->engine, hash, err);
+    printf("%-16s %" PRId64 "\n", "seen", svi_stream_seen(r->stream));
+    replay_report_figures(r->stream);
+    svs_code code = replay_report_hash(r->stream, hash, err);
     if (code == SVS_OK)
         printf("%-16s %s\n", "model", hash);
     if (code == SVS_OK)
-        code = svi_engine_hash(r->engine, hash, err);
+        code = svi_stream_hash(r->stream, hash, err);
     if (code == SVS_OK)
         printf("%-16s %s\n", "state", hash);
     return code;

@@ -1,8 +1,8 @@
 /* Control requests: the table `operations` has one row an operation.
  *
  * A request is parsed once (wire/control_command.h). One that changes the state is written ahead, then
- * applied by svi_engine_command, the same call that a recovery makes for its record; the others only ask. Of
- * `config` the part that can fail, and may take long, is done before it is written (svi_engine_prepare).
+ * applied by svi_stream_command, the same call that a recovery makes for its record; the others only ask. Of
+ * `config` the part that can fail, and may take long, is done before it is written (svi_stream_prepare).
  * Each operation writes a complete map into the reply or fails before it writes anything, so that an error
  * map can take its place. One that names a key is about that key's engine (find_engine). A new operation is a
  * row here, one in control_command.c, and a case of the engine if it changes the state. */
@@ -16,7 +16,7 @@
 #include "config/settings_change.h"
 #include "config/settings_record.h"
 #include "fleet/key_list.h"
-#include "keyed/keyed.h"
+#include "fleet/fleet.h"
 #include "state/write_ahead.h"
 #include "store/checkpoint_file.h"
 #include "svmstream/svmstream.h"
@@ -33,7 +33,8 @@
 /* One request on its way to its reply. */
 struct request {
     struct svi_control *control;
-    svi_engine *engine; /* of the key that it names */
+    svi_engine *engine;        /* of the key that it names */
+    char key[SVS_KEY_MAX + 1]; /* that key; "": none */
     struct svi_command command;
     struct svi_engine_change *change; /* of config with set: made, not yet taken */
     struct svi_settings *before;      /* room for settings */
@@ -51,21 +52,20 @@ static void reply_ok(const struct request *r, size_t further) {
 
 static svs_code op_status(struct request *r) {
     const struct svi_figure *f;
-    svi_engine *e = r->engine;
-    int count = svi_engine_figures(e, r->now, &f), own = 0;
+    svi_stream *s = r->control->stream;
+    int count = svi_stream_figures(s, r->engine, r->now, &f), own = 0;
     for (int i = 0; i < count; i++)
         own += strcmp(f[i].name, "uptime") == 0;
     struct svi_class_table classes;
-    char key[SVS_KEY_MAX + 1];
-    const bool keyed = e != r->control->engine && svi_item_key(&r->command.key, key, r->err) == SVS_OK;
-    svi_engine_class_table(e, true, &classes);
+    const bool keyed = r->key[0];
+    svi_engine_class_table(r->engine, true, &classes);
     reply_ok(r, (size_t)(count - own + svi_class_table_keys(&classes)) + 5 + keyed);
     if (keyed)
-        svi_put_text(r->reply, "key", key);
+        svi_put_text(r->reply, "key", r->key);
     svi_put_text(r->reply, "version", svs_version());
     svi_put_text(r->reply, "stream", r->control->settings->stream);
-    svi_put_uint(r->reply, "epoch", svi_engine_epoch(e));
-    svi_put_int(r->reply, "errors", svi_engine_errors(e));
+    svi_put_uint(r->reply, "epoch", svi_stream_epoch(s));
+    svi_put_int(r->reply, "errors", keyed ? svi_engine_errors(r->engine) : svi_stream_errors(s));
     svi_put_real(r->reply, "uptime", r->now - r->control->started);
     for (int i = 0; i < count; i++)
         if (strcmp(f[i].name, "uptime") != 0)
@@ -93,7 +93,7 @@ static void reply_setting(const struct request *r, const struct svi_settings *s,
 
 /* A command that changes the state, as the engine does it. */
 static svs_code apply_to_engine(struct request *r, int *count) {
-    return svi_engine_command(r->control->engine, &r->command, r->control->settings, r->now, count, r->err);
+    return svi_stream_command(r->control->stream, &r->command, r->control->settings, r->now, count, r->err);
 }
 
 static svs_code op_apply(struct request *r) {
@@ -182,8 +182,8 @@ static svs_code op_config(struct request *r) {
     }
     struct svi_settings *before = r->before;
     *before = *r->control->settings;
-    svi_engine_take(r->control->engine, &r->change, r->now, &done);
-    svi_settings_adopt(r->control->settings, svi_engine_settings(r->control->engine));
+    svi_stream_take(r->control->stream, &r->change, r->now, &done);
+    svi_settings_adopt(r->control->settings, svi_stream_settings(r->control->stream));
     reply_config(r, before, (int)done.samples);
     return SVS_OK;
 }
@@ -197,9 +197,8 @@ static svs_code prepare_config(struct request *r) {
     if (!s)
         return svi_fail_memory(r->err, "the settings");
     *s = *r->control->settings;
-    svs_code code =
-        svi_settings_change(s, &r->command.set, r->command.bytes + r->command.size, false, r->err);
-    return code == SVS_OK ? svi_engine_prepare(r->control->engine, s, &r->change, r->err) : code;
+    svs_code code = svi_settings_change(s, &r->command.set, r->command.bytes + r->command.size, r->err);
+    return code == SVS_OK ? svi_stream_prepare(r->control->stream, s, &r->change, r->err) : code;
 }
 
 /* Is it the one that `tune` leaves samples out of? Of a bank only the member that holds the samples is. */
@@ -227,7 +226,7 @@ static svs_code op_model(struct request *r) {
     svs_model m;
     struct svi_event event;
     svs_tuning tuning;
-    svs_code code = svi_engine_model_event(r->engine, &m, &event, r->err);
+    svs_code code = svi_stream_model_event(r->control->stream, r->key, &m, &event, r->err);
     if (code == SVS_OK && r->command.loo && is_tuned(r, &m) &&
         svi_engine_tune(r->engine, LOO_MOST, &tuning, NULL) == SVS_OK)
         event.as.model.tuning = &tuning;
@@ -237,7 +236,7 @@ static svs_code op_model(struct request *r) {
 static svs_code op_bank(struct request *r) {
     struct svi_bank_told told;
     struct svi_event event;
-    svs_code code = svi_engine_bank_event(r->engine, &told, &event, r->err);
+    svs_code code = svi_stream_bank_event(r->control->stream, r->key, &told, &event, r->err);
     return code == SVS_OK ? reply_event(r, "bank", &event) : code;
 }
 
@@ -332,8 +331,8 @@ static svs_code load_model(struct request *r) {
     if (code != SVS_OK)
         return code;
     reply_ok(r, 2);
-    svi_put_int(r->reply, "seen", svi_engine_seen(r->control->engine));
-    svi_put_uint(r->reply, "version", svi_engine_version(r->control->engine));
+    svi_put_int(r->reply, "seen", svi_stream_seen(r->control->stream));
+    svi_put_uint(r->reply, "version", svi_engine_version(svi_stream_root(r->control->stream)));
     return SVS_OK;
 }
 
@@ -359,8 +358,8 @@ static svs_code op_load(struct request *r) {
     svi_put_int(r->reply, "checkpoint", (int64_t)o.checkpoint);
     svi_put_int(r->reply, "record", (int64_t)loaded.record);
     svi_put_int(r->reply, "relearned", loaded.relearned);
-    svi_put_int(r->reply, "seen", svi_engine_seen(r->control->engine));
-    svi_put_uint(r->reply, "version", svi_engine_version(r->control->engine));
+    svi_put_int(r->reply, "seen", svi_stream_seen(r->control->stream));
+    svi_put_uint(r->reply, "version", svi_engine_version(svi_stream_root(r->control->stream)));
     return SVS_OK;
 }
 
@@ -384,7 +383,7 @@ static svs_code key_query_of(const struct request *r, struct svi_key_query *q) {
     const svs_value silent = svi_item_value(&c->silent);
     *q = (struct svi_key_query){
         .larger_is_better = r->control->settings->task == SVS_CLASSIFY, .now = r->now, .limit = KEYS_SHOWN};
-    if (!svi_settings_keyed(svi_engine_settings(r->control->engine)))
+    if (!svi_settings_keyed(svi_stream_settings(r->control->stream)))
         return svi_fail(r->err, SVS_BAD_KEY, "this stream has one model and no keys: start it with --key");
     if (!is_name_part(&c->like) || !is_name_part(&c->prefix))
         return svi_fail(r->err, SVS_WRONG_TYPE, "%s of the names that are wanted, a string",
@@ -429,11 +428,11 @@ static svs_code op_keys(struct request *r) {
     const struct svi_key_entry **shown = svi_alloc_array((size_t)q.limit + 1, sizeof *shown);
     if (!shown)
         return svi_fail_memory(r->err, "the list of keys");
-    const int count = svi_engine_keys(r->control->engine, &q, shown, &matching);
+    const int count = svi_stream_keys(r->control->stream, &q, shown, &matching);
     reply_ok(r, 5);
-    svi_put_int(r->reply, "count", svi_engine_key_count(r->control->engine));
+    svi_put_int(r->reply, "count", svi_stream_key_count(r->control->stream));
     svi_put_int(r->reply, "matching", matching);
-    svi_put_int(r->reply, "unkeyed", svi_engine_unkeyed(r->control->engine));
+    svi_put_int(r->reply, "unkeyed", svi_stream_unkeyed(r->control->stream));
     svi_put_text(r->reply, "measure", q.larger_is_better ? "accuracy.w" : "rmse.w");
     svi_pack_key(r->reply, "keys");
     svi_pack_array(r->reply, (size_t)count);
@@ -465,12 +464,12 @@ static svs_code find_engine(struct request *r) {
         return svi_fail(r->err, SVS_NOT_SUPPORTED, "%s is for the stream as a whole%s: leave out key",
                         svi_command_name(r->command.op),
                         r->command.op == SVI_COMMAND_CONFIG ? ", all its keys have the same settings" : "");
-    r->engine = svi_engine_of_key(r->control->engine, &r->command, r->err);
+    r->engine = svi_stream_engine_of(r->control->stream, &r->command, r->key, r->err);
     return r->engine ? SVS_OK : r->err->code;
 }
 
-/* A slip of the fingers is not to drop what a directory was made to keep. Asked here and not where it takes
- * effect: the journals of earlier versions have resets without it. */
+/* A slip of the fingers is not to drop what a directory was made to keep. Asked here, before it is written:
+ * what takes effect needs no consent. */
 static svs_code require_consent(const struct request *r) {
     if (r->command.op != SVI_COMMAND_RESET || !r->control->write_ahead || r->command.yes)
         return SVS_OK;

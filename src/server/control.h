@@ -3,13 +3,13 @@
 #ifndef SVI_CONTROL_H
 #define SVI_CONTROL_H
 
-#include "engine/engine.h"
+#include "fleet/stream.h"
 #include "wire/json_message.h"
 
 struct svi_write_ahead;
 
 struct svi_control {
-    svi_engine *engine;
+    svi_stream *stream;
     struct svi_settings *settings; /* `config` may change them */
     double started;                /* arrival clock at start; moves with the clock */
     uint64_t run; /* changes with every start: within one nothing is lost that was acknowledged */

@@ -19,14 +19,14 @@
 #include "base/fail.h"
 #include "features/cells.h"
 #include "fleet/key_list.h"
-#include "keyed/keyed.h"
+#include "fleet/fleet.h"
 #include "wire/columns.h"
 #include "wire/cursor.h"
 
 #define CHUNK 65536 /* bytes of one read(2) of msgpack */
 
 struct svi_ingest_stdin {
-    svi_engine *engine;
+    svi_stream *stream;
     svi_write_ahead *write_ahead; /* NULL = the state is not kept */
     struct svi_bytes sample;      /* a row as a message */
     const struct svi_settings *settings;
@@ -74,9 +74,10 @@ struct svi_reader_options svi_ingest_stdin_options(const struct svi_settings *s)
 static enum svi_cell_kind ingest_stdin_known(const void *user, const char *name, size_t length) {
     const svi_ingest_stdin *in = user;
     svs_error err;
-    const enum svi_cell_kind own = svi_cells_known(svi_engine_schema(in->engine), name, length);
+    const enum svi_cell_kind own =
+        svi_cells_known(svi_engine_schema(svi_stream_root(in->stream)), name, length);
     svi_engine *e =
-        own == SVI_CELL_MISSING && in->key[0] ? svi_engine_named(in->engine, in->key, &err) : NULL;
+        own == SVI_CELL_MISSING && in->key[0] ? svi_stream_engine(in->stream, in->key, &err) : NULL;
     return e ? svi_cells_known(svi_engine_schema(e), name, length) : own;
 }
 
@@ -84,11 +85,11 @@ static void ingest_stdin_choose_key(svi_ingest_stdin *in) {
     const struct svi_key_query most = {.order = SVI_KEYS_BY_ROWS, .limit = 1};
     const struct svi_key_entry *entry;
     int64_t matching;
-    if (svi_engine_keys(in->engine, &most, &entry, &matching) > 0)
+    if (svi_stream_keys(in->stream, &most, &entry, &matching) > 0)
         snprintf(in->key, sizeof in->key, "%s", entry->name);
 }
 
-svi_ingest_stdin *svi_ingest_stdin_new(const struct svi_settings *s, svi_engine *e, svi_write_ahead *w,
+svi_ingest_stdin *svi_ingest_stdin_new(const struct svi_settings *s, svi_stream *e, svi_write_ahead *w,
                                        svs_error *err) {
     svi_ingest_stdin *in = svi_alloc(sizeof *in);
     bool msgpack = strcmp(s->in_format, "msgpack") == 0;
@@ -96,7 +97,7 @@ svi_ingest_stdin *svi_ingest_stdin_new(const struct svi_settings *s, svi_engine 
         svi_fail_memory(err, "the standard input");
         return NULL;
     }
-    in->engine = e;
+    in->stream = e;
     in->write_ahead = w;
     in->settings = s;
     in->capacity = (size_t)s->max_message + CHUNK;
@@ -105,7 +106,7 @@ svi_ingest_stdin *svi_ingest_stdin_new(const struct svi_settings *s, svi_engine 
     in->options.stream = in;
     ingest_stdin_choose_key(in);
     if (!msgpack)
-        in->reader = svi_reader_open("-", &in->options, &svi_engine_schema(e)->shape, err);
+        in->reader = svi_reader_open("-", &in->options, &svi_engine_schema(svi_stream_root(e))->shape, err);
     else if (!(in->buffer = svi_alloc(in->capacity)))
         svi_fail_memory(err, "the standard input's buffer");
     if (!in->reader && !in->buffer)
@@ -177,8 +178,8 @@ static svs_code ingest_stdin_take_message(svi_ingest_stdin *in, const void *byte
     svi_envelope_read(&env, bytes, size);
     env.shown = shown;
     env.shown_size = shown_size;
-    svi_engine_mark(in->engine, in->row);
-    svi_engine_apply(in->engine, &env, now, false, NULL); /* a refusal becomes an event */
+    svi_stream_mark(in->stream, in->row);
+    svi_stream_apply(in->stream, &env, now, false, NULL); /* a refusal becomes an event */
     return SVS_OK;
 }
 
@@ -214,7 +215,7 @@ static bool ingest_stdin_needs_names(const struct svi_schema *s, const struct sv
 
 /* The columns of a list in the order of the stream, which has their names from the first row on. */
 static svs_code ingest_stdin_order(svi_ingest_stdin *in, struct svi_message *m, double now, svs_error *err) {
-    struct svi_schema *s = svi_engine_schema(in->engine);
+    struct svi_schema *s = svi_engine_schema(svi_stream_root(in->stream));
     bool gaps;
     svs_code code = svi_cells_choose(&in->cells, &s->shape, m, err);
     if (svi_settings_keyed(in->settings)) { /* each key has an order of its own */
@@ -236,7 +237,7 @@ static svs_code ingest_stdin_order(svi_ingest_stdin *in, struct svi_message *m, 
 /* A row is taken as the message that a producer would send. */
 static svs_code ingest_stdin_take_row(svi_ingest_stdin *in, struct svi_message *m, const char *line,
                                       size_t length, double now, svs_error *err) {
-    struct svi_schema *schema = svi_engine_schema(in->engine);
+    struct svi_schema *schema = svi_engine_schema(svi_stream_root(in->stream));
     svs_code code = m->cells ? ingest_stdin_order(in, m, now, err) : SVS_OK;
     if (code != SVS_OK)
         return code;
@@ -267,7 +268,7 @@ static svs_code text_turn(svi_ingest_stdin *in, bool fill, double now, svs_error
         if (what == SVI_READ_ROW && ingest_stdin_take_row(in, &m, line, length, now, &why) != SVS_OK)
             break;
         if (in->located)
-            svi_write_ahead_refuse(in->write_ahead, in->engine, why.code, why.text, line, length, now);
+            svi_write_ahead_refuse(in->write_ahead, in->stream, why.code, why.text, line, length, now);
         in->located = false;
         ingest_stdin_end_row(in);
     }
@@ -303,7 +304,7 @@ static svs_code take_objects(svi_ingest_stdin *in, double now, svs_error *err) {
     }
     if (code != SVS_OK) {
         in->row++;
-        svi_write_ahead_refuse(in->write_ahead, in->engine, code, svs_code_text(code), in->buffer + from,
+        svi_write_ahead_refuse(in->write_ahead, in->stream, code, svs_code_text(code), in->buffer + from,
                                in->size - from, now);
     }
     memmove(in->buffer, in->buffer + from, in->size - from);

@@ -18,7 +18,7 @@ struct svi_reader_options svi_ingest_stdin_options(const struct svi_settings *s)
 
 /* Settings must outlive it. With a write-ahead (NULL: none) every row is written first. NULL on failure:
  * SVS_IO, SVS_SETTING, SVS_NO_MEMORY. Owner: the caller. */
-svi_ingest_stdin *svi_ingest_stdin_new(const struct svi_settings *s, svi_engine *e, svi_write_ahead *w,
+svi_ingest_stdin *svi_ingest_stdin_new(const struct svi_settings *s, svi_stream *e, svi_write_ahead *w,
                                        svs_error *err);
 void svi_ingest_stdin_watch(svi_ingest_stdin *in, svi_ingest_stdin_taken *taken, void *user);
 void svi_ingest_stdin_free(svi_ingest_stdin **in);

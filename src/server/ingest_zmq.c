@@ -36,7 +36,7 @@
 #define FIRST_COST    1e-7 /* seconds a byte, before anything was measured */
 #define OVERHEAD      256  /* bytes of a message besides its own, in a queue or a journal */
 #define PIECE         8    /* messages between two looks at the socket */
-#define PIECE_OF_CREW 128  /* with keys on several threads, which wait for each other then */
+#define PIECE_OF_KEYS 128  /* with keys on several threads, which wait for each other then */
 #define RETRY_SECONDS 0.25 /* with a full disk */
 #define AHEAD         1.25 /* times as long as a recent sync, it is begun before it is waited for */
 
@@ -116,7 +116,7 @@ static uint64_t owner_of(struct svi_request *r) {
 
 /* The place for the owner of a source that has none yet, or NULL. */
 static uint64_t *missing_owner(const struct svi_ingest_zmq *in, const struct svi_envelope *env) {
-    uint64_t *kept = svi_engine_source_owner(in->control->engine, env->src, env->src_length);
+    uint64_t *kept = svi_entry_owner(svi_stream_entry(in->control->stream), env->src, env->src_length);
     return kept && *kept == 0 ? kept : NULL;
 }
 
@@ -124,7 +124,7 @@ static uint64_t *missing_owner(const struct svi_ingest_zmq *in, const struct svi
  * that comes here brings one back. */
 static bool makes_source(const struct svi_ingest_zmq *in, const struct svi_envelope *env) {
     return env->src_good && (env->n == 0 || env->hello) &&
-           !svi_engine_source_owner(in->control->engine, env->src, env->src_length);
+           !svi_entry_owner(svi_stream_entry(in->control->stream), env->src, env->src_length);
 }
 
 static int64_t sources_to_come(const struct svi_batch *b, uint64_t owner) {
@@ -138,8 +138,9 @@ static bool is_over_quota(const struct svi_ingest_zmq *in, uint64_t owner, doubl
     const struct svi_settings *s = in->settings;
     const int64_t quota = s->sources_quota > 0 ? s->sources_quota : (s->max_sources + 1) / 2;
     const int64_t coming = sources_to_come(in->first, owner) + sources_to_come(in->second, owner);
-    return svi_engine_sources(in->control->engine) + coming >= quota &&
-           svi_engine_sources_owned(in->control->engine, owner, now) + coming >= quota;
+    const svi_sources *sources = svi_stream_entry(in->control->stream)->sources;
+    return svi_sources_count(sources) + coming >= quota &&
+           svi_sources_owned(sources, owner, now, s->sources_idle) + coming >= quota;
 }
 
 /* Of a message whose sender may send: what it does to the table of sources. */
@@ -148,7 +149,8 @@ static enum verdict verdict_on_source(const struct svi_ingest_zmq *in, struct sv
     if (env->hello && !svi_router_changes(in->control, env))
         return ANSWER;
     if (env->bye) {
-        const uint64_t *kept = svi_engine_source_owner(in->control->engine, env->src, env->src_length);
+        const uint64_t *kept =
+            svi_entry_owner(svi_stream_entry(in->control->stream), env->src, env->src_length);
         return kept && svi_owner_is_key(*kept) && *kept != owner_of(r) ? NOT_ITS_OWN : APPLY;
     }
     if (!makes_source(in, env)) {
@@ -278,7 +280,7 @@ static const svs_error *reason_of(const struct svi_envelope *env, enum verdict v
 
 static void ingest_zmq_refuse(const struct svi_ingest_zmq *in, const struct svi_envelope *env,
                               const svs_error *why, double now) {
-    svi_engine_refuse(in->control->engine, why->code, why->text, env->shown ? env->shown : env->bytes,
+    svi_stream_refuse(in->control->stream, why->code, why->text, env->shown ? env->shown : env->bytes,
                       env->shown ? env->shown_size : env->size, now);
 }
 
@@ -327,7 +329,7 @@ bool svi_ingest_zmq_reply(struct svi_ingest_zmq *in, void *socket, struct svi_re
 
 /* Who has the reply finds the events of his samples on their way: where these wait, it does. */
 static void ingest_zmq_send_held(struct svi_ingest_zmq *in, const struct svi_batch *b) {
-    const uint64_t told = svi_engine_told(in->control->engine);
+    const uint64_t told = svi_stream_published(in->control->stream);
     while (in->replies_first < in->replies_count && in->replies[in->replies_first].after <= told) {
         const struct svi_held_reply *h = &in->replies[in->replies_first++];
         ingest_zmq_send(in, in->socket, &b->queue[h->message], in->replies_held.data + h->at, h->size,
@@ -338,12 +340,12 @@ static void ingest_zmq_send_held(struct svi_ingest_zmq *in, const struct svi_bat
 }
 
 static void ingest_zmq_answer(struct svi_ingest_zmq *in, const struct svi_batch *b, int i, svs_code code) {
-    const uint64_t taken = svi_engine_taken(in->control->engine);
+    const uint64_t taken = svi_stream_taken(in->control->stream);
     ingest_zmq_send_held(in, b);
     const size_t at = in->replies_held.size;
-    if (code != SVS_OK || svi_engine_told(in->control->engine) == taken ||
+    if (code != SVS_OK || svi_stream_published(in->control->stream) == taken ||
         svi_bytes_append(&in->replies_held, in->reply.data, in->reply.size) != SVS_OK) {
-        svi_engine_settle(in->control->engine);
+        svi_stream_settle(in->control->stream);
         ingest_zmq_send_held(in, b);
         svi_ingest_zmq_reply(in, in->socket, &b->queue[i], code);
         return;
@@ -353,7 +355,7 @@ static void ingest_zmq_answer(struct svi_ingest_zmq *in, const struct svi_batch 
 
 /* What was written down and not taken for want of memory would be taken by a restart: no answer goes out. */
 static bool out_of_memory(const struct svi_ingest_zmq *in) {
-    return in->control->write_ahead && svi_engine_out_of_memory(in->control->engine);
+    return in->control->write_ahead && svi_stream_out_of_memory(in->control->stream);
 }
 
 static void ingest_zmq_settle(struct svi_ingest_zmq *in, struct svi_batch *b, int i) {
@@ -379,14 +381,14 @@ static void ingest_zmq_settle(struct svi_ingest_zmq *in, struct svi_batch *b, in
 static void ingest_zmq_apply(struct svi_ingest_zmq *in, const struct svi_batch *b, int i) {
     struct svi_envelope *env = &b->envelope[i];
     if (b->verdict[i] == APPLY)
-        svi_engine_apply_later(in->control->engine, env, b->now, false, NULL);
+        svi_stream_apply_later(in->control->stream, env, b->now, false, NULL);
     else if (b->verdict[i] == UNREADABLE)
         ingest_zmq_refuse(in, env, &env->form, b->now);
 }
 
 /* The replies to those that were at work on other threads. */
 static void ingest_zmq_answer_later(struct svi_ingest_zmq *in, struct svi_batch *b) {
-    svi_engine_settle(in->control->engine);
+    svi_stream_settle(in->control->stream);
     for (int k = 0; k < in->later_count && !out_of_memory(in); k++) {
         const int i = in->later[k].message;
         const struct svi_envelope *env = &b->envelope[i];
@@ -403,18 +405,18 @@ static void ingest_zmq_answer_later(struct svi_ingest_zmq *in, struct svi_batch 
  * another kind. */
 static bool ingest_zmq_hand_out(struct svi_ingest_zmq *in, struct svi_batch *b, int i) {
     struct svi_envelope *env = &b->envelope[i];
-    if (!svi_engine_has_crew(in->control->engine) || b->verdict[i] != APPLY || b->full || env->hello ||
+    if (!svi_stream_has_threads(in->control->stream) || b->verdict[i] != APPLY || b->full || env->hello ||
         env->bye)
         return false;
     struct svi_later_reply *later = &in->later[in->later_count++];
     later->message = i;
-    svi_engine_apply_later(in->control->engine, env, b->now, true, &later->receipt);
+    svi_stream_apply_later(in->control->stream, env, b->now, true, &later->receipt);
     return true;
 }
 
 /* `most` more of the batch; true: all of it is done. */
 static bool settle_some(struct svi_ingest_zmq *in, struct svi_batch *b, int most) {
-    svi_engine_leave_open(in->control->engine, true);
+    svi_stream_leave_open(in->control->stream, true);
     for (; b->done < b->count && most > 0 && !out_of_memory(in); b->done++, most--) {
         if (ingest_zmq_answers(in) && ingest_zmq_hand_out(in, b, b->done))
             continue;
@@ -427,7 +429,7 @@ static bool settle_some(struct svi_ingest_zmq *in, struct svi_batch *b, int most
     }
     if (in->later_count > 0)
         ingest_zmq_answer_later(in, b);
-    svi_engine_leave_open(in->control->engine, false);
+    svi_stream_leave_open(in->control->stream, false);
     ingest_zmq_send_held(in, b);
     if (b->done < b->count)
         return false;
@@ -451,11 +453,11 @@ static void look_at_room(struct svi_ingest_zmq *in, const struct svi_batch *b) {
         fflush(in->log);
     }
     if (b->full)
-        svi_engine_refuse(in->control->engine, in->why.code, in->why.text, NULL, 0, b->now);
+        svi_stream_refuse(in->control->stream, in->why.code, in->why.text, NULL, 0, b->now);
 }
 
 static int piece_of(const struct svi_ingest_zmq *in) {
-    return svi_engine_has_crew(in->control->engine) ? PIECE_OF_CREW : PIECE;
+    return svi_stream_has_threads(in->control->stream) ? PIECE_OF_KEYS : PIECE;
 }
 
 /* Is it time to write the second batch down? Too early, and it is small and the disk has to sync more often;
@@ -525,7 +527,7 @@ svs_code svi_ingest_zmq_turn(struct svi_ingest_zmq *in, double now, bool *took, 
     else
         settle_some(in, in->first, TURN_MESSAGES);
     if (code == SVS_OK && out_of_memory(in) &&
-        (code = svi_engine_lost_key(in->control->engine, err)) == SVS_OK)
+        (code = svi_stream_lost_key(in->control->stream, err)) == SVS_OK)
         code = svi_fail(err, SVS_NO_MEMORY,
                         "memory ran out for a sample that was written down already: a restart takes it");
     if (bytes > 0 && !full)
@@ -560,8 +562,8 @@ double svi_ingest_zmq_converted(const struct svi_ingest_zmq *in) {
 }
 
 void svi_ingest_zmq_figures(const struct svi_ingest_zmq *in) {
-    svi_engine_set_gauge(in->control->engine, "replies_lost", (double)in->replies_lost);
-    svi_engine_set_gauge(in->control->engine, "declined", (double)in->declined);
+    svi_stream_set_gauge(in->control->stream, "replies_lost", (double)in->replies_lost);
+    svi_stream_set_gauge(in->control->stream, "declined", (double)in->declined);
     if (in->control->write_ahead)
         svi_write_ahead_figures(in->control->write_ahead);
 }

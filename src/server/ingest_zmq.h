@@ -26,7 +26,7 @@ struct svi_batch {
 struct svi_held_reply {
     int message; /* in its batch */
     size_t at, size;
-    uint64_t after; /* svi_engine_told */
+    uint64_t after; /* svi_stream_published */
 };
 
 /* A message whose samples are at work on other threads. */

@@ -10,16 +10,16 @@
 #define LINE_ROOM 160
 #define INTERVAL  1.0 /* seconds between two lines on a terminal */
 
-void svi_live_figures_begin(struct svi_live_figures *l, FILE *to, svi_engine *engine, int64_t every) {
+void svi_live_figures_begin(struct svi_live_figures *l, FILE *to, svi_stream *stream, int64_t every) {
     *l = (struct svi_live_figures){.to = to,
-                                   .engine = engine,
+                                   .stream = stream,
                                    .every = every,
                                    .next = !to         ? -1
                                            : every > 0 ? every
                                                        : 1,
                                    .shown_at = svi_monotonic(),
                                    .seconds = to && every == 0 && isatty(fileno(to))};
-    svi_engine_progress(engine, &l->before);
+    svi_stream_progress(stream, &l->before);
 }
 
 double svi_live_figures_wait(const struct svi_live_figures *l) {
@@ -48,7 +48,7 @@ static void live_figures_add(char *line, const char *format, double value) {
 }
 
 /* The first figure over the rows since the line before. */
-static double live_figures_since(const struct svi_live_figures *l, const struct svi_engine_progress *now,
+static double live_figures_since(const struct svi_live_figures *l, const struct svi_stream_progress *now,
                                  bool regress) {
     static const struct svi_metrics_sums none;
     const struct svi_metrics_sums *a = &l->before.sums, *b = &now->sums;
@@ -72,9 +72,9 @@ static void live_figures_put_header(const struct svi_settings *s, FILE *to) {
     fprintf(to, "%s %10s %10s\n", line, "rows/s", "memory");
 }
 
-static void live_figures_put_row(const struct svi_live_figures *l, const struct svi_engine_progress *now,
+static void live_figures_put_row(const struct svi_live_figures *l, const struct svi_stream_progress *now,
                                  double seconds) {
-    const struct svi_settings *s = svi_engine_settings(l->engine);
+    const struct svi_settings *s = svi_stream_settings(l->stream);
     const bool regress = s->task == SVS_REGRESS;
     char line[LINE_ROOM];
     snprintf(line, sizeof line, "%10" PRId64, l->row);
@@ -95,14 +95,14 @@ static void live_figures_put_row(const struct svi_live_figures *l, const struct 
 }
 
 void svi_live_figures_show(struct svi_live_figures *l) {
-    struct svi_engine_progress now;
+    struct svi_stream_progress now;
     const double time = svi_monotonic();
     if (l->row >= l->next)
         l->next = l->every > 0 ? l->next + l->every : 2 * l->next;
-    svi_engine_progress(l->engine, &now);
+    svi_stream_progress(l->stream, &now);
     if (now.seen > 0) {
         if (!l->headed)
-            live_figures_put_header(svi_engine_settings(l->engine), l->to);
+            live_figures_put_header(svi_stream_settings(l->stream), l->to);
         l->headed = true;
         live_figures_put_row(l, &now, time - l->shown_at);
     }

@@ -11,11 +11,11 @@
 
 #include <stdio.h>
 
-#include "engine/engine.h"
+#include "fleet/stream.h"
 
 struct svi_live_figures {
     FILE *to; /* NULL = nowhere */
-    svi_engine *engine;
+    svi_stream *stream;
     int64_t every;   /* 0: the powers of two */
     int64_t row;     /* the last one that was taken */
     int64_t next;    /* the row whose line is due, -1 = never */
@@ -23,11 +23,11 @@ struct svi_live_figures {
     double shown_at; /* svi_monotonic */
     bool seconds;    /* a line a second, too */
     bool headed;
-    struct svi_engine_progress before; /* at the last line */
+    struct svi_stream_progress before; /* at the last line */
 };
 
 /* Before the first row. */
-void svi_live_figures_begin(struct svi_live_figures *l, FILE *to, svi_engine *engine, int64_t every);
+void svi_live_figures_begin(struct svi_live_figures *l, FILE *to, svi_stream *stream, int64_t every);
 
 /* Row number `row` was taken, accepted or not: is its line due? Costs a comparison. */
 static inline bool svi_live_figures_due(struct svi_live_figures *l, int64_t row) {

@@ -25,10 +25,10 @@ static void reply_hello(struct svi_pack *p, const struct svi_control *c, const s
     name[env->src_length] = '\0';
     svi_pack_map(p, 8);
     svi_put_bool(p, "ok", true);
-    svi_put_int(p, "next", svi_engine_source_next(c->engine, name));
+    svi_put_int(p, "next", svi_entry_next(svi_stream_entry(c->stream), name));
     svi_put_int(p, "durable", router_durable(c, name));
     svi_put_int(p, "credit", CREDIT);
-    svi_put_uint(p, "epoch", svi_engine_epoch(c->engine));
+    svi_put_uint(p, "epoch", svi_stream_epoch(c->stream));
     svi_put_uint(p, "run", c->run);
     /* before anything is on disk `durable` cannot tell whether it will be */
     svi_put_text(p, "delivery", svi_settings_word("delivery", (int)svi_settings_delivery(c->settings)));
@@ -83,7 +83,7 @@ static bool is_of_this_run(const struct svi_control *c, const struct svi_envelop
 
 bool svi_router_changes(const struct svi_control *c, const struct svi_envelope *env) {
     return !env->hello || (env->src_good && env->n > 0 && is_of_this_run(c, env) &&
-                           !svi_engine_source_owner(c->engine, env->src, env->src_length));
+                           !svi_entry_owner(svi_stream_entry(c->stream), env->src, env->src_length));
 }
 
 svs_code svi_router_answer(struct svi_control *c, const struct svi_envelope *env, struct svi_bytes *out) {
@@ -115,7 +115,7 @@ svs_code svi_router_handle(struct svi_control *c, struct svi_envelope *env, doub
     struct svi_receipt r;
     if (!svi_router_changes(c, env))
         return svi_router_answer(c, env, out);
-    svi_engine_apply(c->engine, env, now, true, &r);
+    svi_stream_apply(c->stream, env, now, true, &r);
     return svi_router_reply(c, env, &r, out);
 }
 
@@ -126,7 +126,7 @@ svs_code svi_router_decline(struct svi_control *c, const struct svi_envelope *en
     if (env && env->src_good && env->n >= 0 && !env->hello) {
         r.first = env->n;
         memcpy(r.src, env->src, env->src_length);
-        r.n = svi_engine_source_next(c->engine, r.src) - 1;
+        r.n = svi_entry_next(svi_stream_entry(c->stream), r.src) - 1;
     }
     /* A full disk passes: a producer that sends again what was accepted long ago must not believe that it was
      * refused. One that may not use the name learns nothing about it. */

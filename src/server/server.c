@@ -20,7 +20,7 @@
 #include "base/arrival_clock.h"
 #include "base/clock.h"
 #include "base/fail.h"
-#include "keyed/keyed.h"
+#include "fleet/fleet.h"
 #include "server/control.h"
 #include "server/event_log.h"
 #include "server/live_figures.h"
@@ -53,7 +53,7 @@
 struct server {
     struct svi_settings settings; /* `in`, `out`, `ctl` become the real addresses */
     const struct svi_server_hooks *hooks;
-    svi_engine *engine;
+    svi_stream *stream;
     svi_write_ahead *write_ahead; /* of the engine's state; NULL = it is not kept */
     struct svi_control control;
     struct svi_ingest_zmq messages;
@@ -97,7 +97,7 @@ static svs_code move_times_held(struct server *p, double step, double now, svs_e
         code =
             svi_write_ahead_write(p->write_ahead, SVI_RECORD_CLOCK, now, p->record.data, p->record.size, err);
     if (code == SVS_OK)
-        svi_engine_move_clock(p->engine, step, now);
+        svi_stream_move_clock(p->stream, step, now);
     return code;
 }
 
@@ -118,7 +118,8 @@ static svs_code follow_clock(struct server *p, svs_error *err) {
 static svs_code begin_clock(struct server *p, svs_error *err) {
     const double now = server_now(p);
     double step;
-    return svi_engine_ahead(p->engine, now, &step) ? move_times_held(p, step, now, err) : SVS_OK;
+    return svi_engine_ahead(svi_stream_root(p->stream), now, &step) ? move_times_held(p, step, now, err)
+                                                                    : SVS_OK;
 }
 
 /* What it has with the queues of producers that are ahead, as large as messages have been. */
@@ -126,7 +127,7 @@ static void predict_memory(struct server *p) {
     const int64_t peers = svi_access_fd(&p->access) < 0 ? 1 : svi_access_connections(&p->access);
     const double each = (double)svi_ingest_zmq_queue(&p->settings) * (double)(p->messages.largest + QUEUED);
     const double queues = p->in ? (double)(peers > 1 ? peers : 1) * each : 0;
-    svi_server_predict_memory(&p->settings, p->engine, queues + svi_ingest_zmq_converted(&p->messages));
+    svi_server_predict_memory(&p->settings, p->stream, queues + svi_ingest_zmq_converted(&p->messages));
 }
 
 /* ---- events ---- */
@@ -160,9 +161,9 @@ static void report_access(struct server *p, double time) {
     if (svi_access_fd(&p->access) < 0)
         return;
     while (svi_access_next_report(&p->access, time, &report))
-        svi_write_ahead_refuse(p->write_ahead, p->engine, report.code, report.text, NULL, 0, time);
-    svi_engine_set_gauge(p->engine, "handshakes_refused", (double)svi_access_handshakes_refused(&p->access));
-    svi_engine_set_gauge(p->engine, "connections", (double)svi_access_connections(&p->access));
+        svi_write_ahead_refuse(p->write_ahead, p->stream, report.code, report.text, NULL, 0, time);
+    svi_stream_set_gauge(p->stream, "handshakes_refused", (double)svi_access_handshakes_refused(&p->access));
+    svi_stream_set_gauge(p->stream, "connections", (double)svi_access_connections(&p->access));
 }
 
 /* Stats, and with `due` (publish.seconds are over) the model before them. A full disk does not keep stats
@@ -175,10 +176,10 @@ static void publish_stats(struct server *p, bool due) {
     report_access(p, time);
     if (!p->out)
         return;
-    svi_engine_set_gauge(p->engine, "latency_p50", svi_latency_quantile(l, 0.5));
-    svi_engine_set_gauge(p->engine, "latency_p99", svi_latency_quantile(l, 0.99));
-    svi_engine_set_gauge(p->engine, "turn_mean", l->turns ? (double)l->messages / (double)l->turns : NAN);
-    svi_engine_set_gauge(p->engine, "turn_max", (double)l->largest);
+    svi_stream_set_gauge(p->stream, "latency_p50", svi_latency_quantile(l, 0.5));
+    svi_stream_set_gauge(p->stream, "latency_p99", svi_latency_quantile(l, 0.99));
+    svi_stream_set_gauge(p->stream, "turn_mean", l->turns ? (double)l->messages / (double)l->turns : NAN);
+    svi_stream_set_gauge(p->stream, "turn_max", (double)l->largest);
     svi_ingest_zmq_figures(&p->messages);
     predict_memory(p);
     p->latency = (struct svi_latency){0};
@@ -186,9 +187,9 @@ static void publish_stats(struct server *p, bool due) {
         written = svi_write_ahead_write(p->write_ahead, due ? SVI_RECORD_PUBLISH : SVI_RECORD_STATS, time,
                                         NULL, 0, NULL);
     if (due && written == SVS_OK)
-        svi_engine_publish_due(p->engine, time);
+        svi_stream_publish_due(p->stream, time);
     else
-        svi_engine_publish_stats(p->engine, time);
+        svi_stream_publish_stats(p->stream, NULL, time);
 }
 
 /* ---- input ---- */
@@ -252,9 +253,9 @@ static svs_code server_take_rows(struct server *p, bool fill, svs_error *err) {
     bool ended = false;
     /* Of a key's score a line needs the names of classes, which its engine has as long as the row is in hand.
      */
-    svi_engine_leave_open(p->engine, !svi_settings_keyed(&p->settings));
+    svi_stream_leave_open(p->stream, !svi_settings_keyed(&p->settings));
     svs_code code = svi_ingest_stdin_turn(p->rows, fill, server_now(p), &ended, err);
-    svi_engine_leave_open(p->engine, false);
+    svi_stream_leave_open(p->stream, false);
     svi_latency_add(&p->latency, svi_monotonic() - start, svi_ingest_stdin_row(p->rows) - before);
     server_log_note(p);
     p->stop = p->stop || ended;
@@ -310,18 +311,18 @@ static double stats_wait(const struct server *p) {
 static svs_code server_pass(struct server *p, svs_error *err) {
     const double now = server_now(p);
     svs_code code = SVS_OK;
-    if (now < svi_engine_deadline(p->engine) || svi_monotonic() < p->pass_at)
+    if (now < svi_stream_deadline(p->stream) || svi_monotonic() < p->pass_at)
         return SVS_OK;
     if (p->write_ahead)
         code = svi_write_ahead_write(p->write_ahead, SVI_RECORD_TIME, now, NULL, 0, err);
     if (code == SVS_OK)
-        svi_engine_pass(p->engine, now);
+        svi_stream_pass(p->stream, now);
     p->pass_at = code == SVS_OK ? 0 : svi_monotonic() + PASS_AGAIN;
     return code == SVS_DISK_FULL || code == SVS_NO_MEMORY ? SVS_OK : code;
 }
 
 static double pass_wait(const struct server *p) {
-    return fmax(svi_engine_deadline(p->engine) - server_now(p), p->pass_at - svi_monotonic());
+    return fmax(svi_stream_deadline(p->stream) - server_now(p), p->pass_at - svi_monotonic());
 }
 
 static long server_wait_ms(const struct server *p) {
@@ -343,7 +344,7 @@ static void encode_wanted(const struct server *p) {
     unsigned wanted = 0;
     for (int t = 0; p->out && t < SVI_TOPIC_COUNT; t++)
         wanted |= (unsigned)svi_publisher_wanted(p->out, (enum svi_topic)t) << t;
-    svi_engine_encode(p->engine, wanted);
+    svi_stream_encode(p->stream, wanted);
 }
 
 static void server_serve(struct server *p, const zmq_pollitem_t *items) {
@@ -364,7 +365,7 @@ static void server_serve(struct server *p, const zmq_pollitem_t *items) {
 /* It takes effect when it is written down; with a full disk it waits. */
 static svs_code give_refit(struct server *p, svs_error *err) {
     svs_code code = SVS_OK;
-    if (svi_engine_refit_left(p->engine, p->finished)) {
+    if (svi_engine_refit_left(svi_stream_root(p->stream), p->finished)) {
         p->finished = NULL;
         return SVS_OK;
     }
@@ -375,7 +376,7 @@ static svs_code give_refit(struct server *p, svs_error *err) {
     if (code == SVS_DISK_FULL || code == SVS_NO_MEMORY)
         return SVS_OK;
     if (code == SVS_OK) {
-        svi_engine_refit_give(p->engine);
+        svi_engine_refit_give(svi_stream_root(p->stream));
         p->finished = NULL;
     }
     return code;
@@ -393,7 +394,7 @@ static svs_code exchange_refits(struct server *p, svs_error *err) {
     if (p->finished)
         code = give_refit(p, err);
     struct svi_refit *job =
-        svi_worker_busy(p->worker) || p->finished ? NULL : svi_engine_refit_take(p->engine);
+        svi_worker_busy(p->worker) || p->finished ? NULL : svi_engine_refit_take(svi_stream_root(p->stream));
     if (job)
         svi_worker_submit(p->worker, job);
     return code;
@@ -404,9 +405,9 @@ static svs_code server_keep(struct server *p, svs_error *err) {
         return svi_fail(err, p->control.failure.code, "%s", p->control.failure.text);
     if (!p->write_ahead)
         return SVS_OK;
-    if (svi_engine_lost_key(p->engine, err) != SVS_OK)
+    if (svi_stream_lost_key(p->stream, err) != SVS_OK)
         return err->code;
-    if (svi_engine_out_of_memory(p->engine))
+    if (svi_stream_out_of_memory(p->stream))
         return svi_fail(err, SVS_NO_MEMORY,
                         "memory ran out for what was written down already: a restart takes it");
     const double before = p->worked;
@@ -472,7 +473,7 @@ static svs_code server_finish(struct server *p, svs_error *err) {
     if (p->write_ahead)
         code = svi_write_ahead_write(p->write_ahead, SVI_RECORD_STOP, server_now(p), NULL, 0, err);
     if (code == SVS_OK)
-        svi_engine_publish_model(p->engine, true);
+        svi_engine_publish_model(svi_stream_root(p->stream), true);
     publish_stats(p, false);
     if (code == SVS_OK && p->write_ahead)
         code = svi_write_ahead_save(p->write_ahead, NULL, NULL, err);
@@ -544,7 +545,7 @@ static void retain_bank(struct server *p) {
     struct svi_bank_told told;
     struct svi_event event;
     struct svi_bytes bytes = {0};
-    if (svi_engine_bank_event(p->engine, &told, &event, NULL) == SVS_OK &&
+    if (svi_stream_bank_event(p->stream, "", &told, &event, NULL) == SVS_OK &&
         svi_event_encode(&event, &bytes) == SVS_OK)
         (void)svi_publisher_retain(p->out, SVI_TOPIC_BANK, bytes.data, bytes.size);
     svi_bytes_clear(&bytes);
@@ -559,18 +560,17 @@ static svs_code server_present(void *user, enum svi_topic topic, const char *key
     } told;
     struct svi_event event;
     svs_error err;
-    svi_engine *e = svi_engine_named(p->engine, key, &err);
     svs_code code = SVS_UNAVAILABLE;
-    if (e && topic == SVI_TOPIC_MODEL)
-        code = svi_engine_model_event(e, &told.model, &event, &err);
-    else if (e && topic == SVI_TOPIC_BANK)
-        code = svi_engine_bank_event(e, &told.bank, &event, &err);
+    if (topic == SVI_TOPIC_MODEL)
+        code = svi_stream_model_event(p->stream, key, &told.model, &event, &err);
+    else if (topic == SVI_TOPIC_BANK)
+        code = svi_stream_bank_event(p->stream, key, &told.bank, &event, &err);
     return code == SVS_OK ? svi_event_encode(&event, out) : code;
 }
 
 static svs_code open_output(struct server *p, svs_error *err) {
     struct svi_settings *s = &p->settings;
-    const struct svi_bytes *last = svi_engine_last_model(p->engine);
+    const struct svi_bytes *last = svi_engine_last_model(svi_stream_root(p->stream));
     if (!(p->out = svi_publisher_new(&p->access, s->out, s->stream, s->out, err)))
         return err->code;
     if (svi_settings_keyed(s))
@@ -599,28 +599,28 @@ static svs_code open_sockets(struct server *p, svs_error *err) {
         return open_input(p, err); /* last: a producer that sees it may send at once */
     if (p->hooks->scores && !out)
         p->lines.fd = fileno(p->hooks->scores);
-    p->rows = svi_ingest_stdin_new(s, p->engine, p->write_ahead, err);
+    p->rows = svi_ingest_stdin_new(s, p->stream, p->write_ahead, err);
     if (!p->rows)
         return err->code;
-    svi_live_figures_begin(&p->live, p->hooks->log, p->engine, p->hooks->every);
+    svi_live_figures_begin(&p->live, p->hooks->log, p->stream, p->hooks->every);
     svi_ingest_stdin_watch(p->rows, server_row_taken, p);
     return SVS_OK;
 }
 
 static svs_code server_build(struct server *p, svs_error *err) {
     if (p->settings.state_dir[0])
-        p->write_ahead = svi_write_ahead_open(&p->settings, server_sink, p, p->hooks->log, &p->engine, err);
+        p->write_ahead = svi_write_ahead_open(&p->settings, server_sink, p, p->hooks->log, &p->stream, err);
     else
-        p->engine = svi_engine_new(&p->settings, (uint64_t)(1e6 * svi_wall_clock()), server_sink, p, err);
-    if (!p->engine)
+        p->stream = svi_stream_new(&p->settings, (uint64_t)(1e6 * svi_wall_clock()), server_sink, p, err);
+    if (!p->stream)
         return err->code;
     if (svi_settings_two_threads(&p->settings))
-        svi_engine_second_thread(p->engine);
+        svi_stream_use_threads(p->stream);
     svi_arrival_clock_start(&p->clock);
     if (begin_clock(p, err) != SVS_OK)
         return err->code;
-    svi_server_predict_memory(&p->settings, p->engine, 0);
-    p->control = (struct svi_control){.engine = p->engine,
+    svi_server_predict_memory(&p->settings, p->stream, 0);
+    p->control = (struct svi_control){.stream = p->stream,
                                       .settings = &p->settings,
                                       .started = server_now(p),
                                       .run = (uint64_t)(1e6 * svi_wall_clock()),
@@ -675,7 +675,7 @@ static void server_dismantle(struct server *p, svs_code code, const svs_error *e
     if (p->context)
         while (zmq_ctx_term(p->context) != 0 && zmq_errno() == EINTR)
             ; /* waits for what is on its way out, as long as the sockets linger */
-    svi_engine_free(&p->engine);
+    svi_stream_free(&p->stream);
     svi_control_clear(&p->control);
     svi_bytes_clear(&p->record);
     svi_bytes_clear(&p->lines.text);
@@ -684,8 +684,8 @@ static void server_dismantle(struct server *p, svs_code code, const svs_error *e
 
 /* What was refused, by code; a key counts its own. */
 static void summary_of_refusals(const struct server *p, char *reasons, size_t size) {
-    const int64_t *refused = svi_engine_refusals(p->engine);
-    int64_t others = svi_engine_errors(p->engine);
+    const int64_t *refused = svi_engine_refusals(svi_stream_root(p->stream));
+    int64_t others = svi_stream_errors(p->stream);
     svi_code_counts(refused, reasons, size, NULL);
     for (int code = 0; code < SVS_CODE_COUNT; code++)
         others -= refused[code];
@@ -712,12 +712,12 @@ static void write_summary(const struct server *p) {
     FILE *to = p->hooks->log;
     if (!to)
         return;
-    const int count = svi_engine_figures(p->engine, server_now(p), &f);
+    const int count = svi_stream_figures(p->stream, NULL, server_now(p), &f);
     const double quality = svi_figure_value(f, count, name),
                  suppressed = svi_figure_value(f, count, "alerts_suppressed");
     summary_of_refusals(p, reasons, sizeof reasons);
-    fprintf(to, "seen %" PRId64 "\nrefused %" PRId64 "%s%s%s\n", svi_engine_seen(p->engine),
-            svi_engine_errors(p->engine), reasons[0] ? " (" : "", reasons, reasons[0] ? ")" : "");
+    fprintf(to, "seen %" PRId64 "\nrefused %" PRId64 "%s%s%s\n", svi_stream_seen(p->stream),
+            svi_stream_errors(p->stream), reasons[0] ? " (" : "", reasons, reasons[0] ? ")" : "");
     if (svi_settings_keyed(s)) {
         summary_of_keys(s, f, count, to);
         fflush(to);
@@ -735,7 +735,7 @@ static void write_summary(const struct server *p) {
             "%.0f more were suppressed by alert.cooldown, which uses the clock when there is no column of "
             "times: name it with --ts\n",
             suppressed);
-    svi_verdict_write(p->engine, server_now(p), to);
+    svi_verdict_write(p->stream, server_now(p), to);
     if (!isnan(quality))
         fprintf(to, "%s %.3f\n", name, quality);
     fflush(to);
@@ -746,9 +746,9 @@ static svs_code check_rows(const struct server *p, svs_error *err) {
     char reasons[SVS_ERROR_TEXT];
     svs_code most;
     const int64_t rows = p->rows ? svi_ingest_stdin_row(p->rows) : 0;
-    if (rows == 0 || svi_engine_seen(p->engine) > p->seen || svi_engine_errors(p->engine) - p->errors < rows)
+    if (rows == 0 || svi_stream_seen(p->stream) > p->seen || svi_stream_errors(p->stream) - p->errors < rows)
         return SVS_OK;
-    svi_code_counts(svi_engine_refusals(p->engine), reasons, sizeof reasons, &most);
+    svi_code_counts(svi_engine_refusals(svi_stream_root(p->stream)), reasons, sizeof reasons, &most);
     return svi_fail(err, most, "all %" PRId64 " rows were refused: %.180s", rows, reasons);
 }
 
@@ -771,8 +771,8 @@ svs_code svi_server_run(const struct svi_settings *s, const struct svi_server_ho
                         : svi_fail(err, SVS_IO, "signals cannot be waited for: %s", strerror(errno));
     if (code == SVS_OK) {
         p->log.to = p->rows ? NULL : hooks->log; /* rows are reported one by one */
-        p->seen = svi_engine_seen(p->engine);
-        p->errors = svi_engine_errors(p->engine);
+        p->seen = svi_stream_seen(p->stream);
+        p->errors = svi_stream_errors(p->stream);
         code = server_loop(p, err);
         svi_event_log_turn(&p->log, true);
         write_summary(p);

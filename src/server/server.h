@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "engine/engine.h"
+#include "fleet/stream.h"
 
 struct svi_server_hooks {
     FILE *scores; /* `in` is "-" and no `out` was given: scores go here as JSON lines, to its descriptor; NULL

@@ -15,12 +15,12 @@
 
 #include <stdio.h>
 
-#include "engine/engine.h"
+#include "fleet/stream.h"
 
 #define SVI_VERDICT_ROWS    10 /* labelled samples before anything is said, and of a class that is missed */
 #define SVI_VERDICT_CLASSES 3  /* that are named as missed; the others are counted */
 
-/* Nothing when all is well. `now`: as svi_engine_figures. */
-void svi_verdict_write(svi_engine *e, double now, FILE *to);
+/* Nothing when all is well. `now`: as svi_stream_figures. */
+void svi_verdict_write(svi_stream *e, double now, FILE *to);
 
 #endif

@@ -24,8 +24,7 @@
 
 void svi_drift_stage_configure(struct svi_drift_stage *s, const struct svi_settings *settings) {
     const bool was = s->on;
-    s->on = !svi_settings_uncalibrated(settings) && settings->drift_rate > 0 &&
-            settings->method != SVI_METHOD_NONE;
+    s->on = settings->drift_rate > 0 && settings->method != SVI_METHOD_NONE;
     s->rate = settings->drift_rate;
     if (s->errors)
         svi_drift_set_rate(s->errors, s->rate);
@@ -251,8 +250,7 @@ void svi_drift_stage_archive(struct svi_archive *a, struct svi_drift_stage *s) {
 }
 
 double svi_drift_stage_memory(const struct svi_settings *settings, int d) {
-    if (svi_settings_uncalibrated(settings) || !(settings->drift_rate > 0) ||
-        settings->method == SVI_METHOD_NONE)
+    if (!(settings->drift_rate > 0) || settings->method == SVI_METHOD_NONE)
         return 0;
     return (double)sizeof(struct svi_drift) + svi_drift_moments_memory(d);
 }

@@ -21,9 +21,8 @@ static bool quality_has_classes(const struct svi_settings *s) {
 }
 
 void svi_quality_stage_configure(struct svi_quality_stage *q, const struct svi_settings *s) {
-    q->on = !svi_settings_uncalibrated(s);
     svi_drift_stage_configure(&q->drift, s);
-    svi_quality_figures_level(q->figures, q->on ? s->interval : 0);
+    svi_quality_figures_level(q->figures, s->interval);
     if (!q->prices || strcmp(q->prices->cost, s->decision_cost) == 0)
         return;
     memcpy(q->prices->cost, s->decision_cost, sizeof q->prices->cost);
@@ -31,9 +30,8 @@ void svi_quality_stage_configure(struct svi_quality_stage *q, const struct svi_s
 }
 
 static svi_quality_figures *quality_new_figures(const struct svi_settings *s, svs_error *err) {
-    const bool lean = svi_settings_keyed(s);
-    return (lean ? svi_quality_figures_new_lean : svi_quality_figures_new)(
-        (svs_task)s->task, svi_quality_window(s), (int)s->max_classes, err);
+    return svi_quality_figures_new((svs_task)s->task, svi_quality_window(s), (int)s->max_classes,
+                                   svi_settings_keyed(s), err);
 }
 
 void svi_prices_free(struct svi_prices **p) {
@@ -43,9 +41,14 @@ void svi_prices_free(struct svi_prices **p) {
     *p = NULL;
 }
 
+/* Keys have them only where there are some. */
+static bool quality_has_prices(const struct svi_settings *s) {
+    return quality_has_classes(s) && !(svi_settings_keyed(s) && strcmp(s->decision_cost, "none") == 0);
+}
+
 svs_code svi_prices_new(struct svi_prices **p, const struct svi_settings *s, svs_error *err) {
     *p = NULL;
-    if (!quality_has_classes(s) || (svi_settings_keyed(s) && strcmp(s->decision_cost, "none") == 0))
+    if (!quality_has_prices(s))
         return SVS_OK;
     *p = svi_alloc(sizeof **p);
     svs_code code = *p ? svi_decision_new(&(*p)->decision, (int)s->max_classes, err)
@@ -60,16 +63,21 @@ static bool quality_has_second(const struct svi_settings *s) {
     return !svi_settings_keyed(s) || s->method == SVI_METHOD_AUTO;
 }
 
+/* Nor is it measured how good the probabilities of a key are. */
+static bool quality_has_reliability(const struct svi_settings *s) {
+    return quality_has_classes(s) && !svi_settings_keyed(s);
+}
+
 static svs_code quality_new_probabilities(struct svi_quality_stage *q, const struct svi_settings *s,
                                           svs_error *err) {
     const int classes = (int)s->max_classes;
-    const bool lean = svi_settings_keyed(s);
-    svi_calibrator *(*const make)(int, svs_error *) = lean ? svi_calibrator_new_lean : svi_calibrator_new;
-    const bool got = (q->calibrator[0] = make(classes, err)) &&
-                     (!quality_has_second(s) || (q->calibrator[1] = make(classes, err))) &&
-                     (lean || (q->reliability = svi_reliability_new(svi_quality_window(s), err))) &&
-                     svi_prices_new(&q->prices, s, err) == SVS_OK;
-    if (!got)
+    const bool grows = svi_settings_keyed(s);
+    for (int i = 0; i <= quality_has_second(s); i++)
+        if (!(q->calibrator[i] = svi_calibrator_new(classes, grows, err)))
+            return SVS_NO_MEMORY;
+    if (quality_has_reliability(s) && !(q->reliability = svi_reliability_new(svi_quality_window(s), err)))
+        return SVS_NO_MEMORY;
+    if (svi_prices_new(&q->prices, s, err) != SVS_OK)
         return SVS_NO_MEMORY;
     q->proba = svi_alloc_plain_array((size_t)classes, sizeof *q->proba);
     return q->proba ? SVS_OK : svi_fail_memory(err, "the probabilities of a sample");
@@ -120,12 +128,11 @@ void svi_quality_stage_take_calibrator(struct svi_quality_stage *q, svi_calibrat
 }
 
 svs_code svi_quality_window_make(struct svi_quality_window *w, const struct svi_settings *s, svs_error *err) {
-    const int64_t window = svi_quality_window(s);
-    w->figures = quality_new_figures(s, err);
-    const bool needed = quality_has_classes(s) && !svi_settings_keyed(s);
-    if (w->figures && needed)
-        w->reliability = svi_reliability_new(window, err);
-    return w->figures && (w->reliability || !needed) ? SVS_OK : SVS_NO_MEMORY;
+    if (!(w->figures = quality_new_figures(s, err)))
+        return SVS_NO_MEMORY;
+    if (quality_has_reliability(s) && !(w->reliability = svi_reliability_new(svi_quality_window(s), err)))
+        return SVS_NO_MEMORY;
+    return SVS_OK;
 }
 
 void svi_quality_window_clear(struct svi_quality_window *w) {
@@ -153,7 +160,6 @@ void svi_quality_stage_free(struct svi_quality_stage *q) {
     svi_prices_free(&q->prices);
     svi_free(q->proba);
     q->proba = NULL;
-    q->on = false;
 }
 
 void svi_quality_stage_reset(struct svi_quality_stage *q) {
@@ -171,7 +177,7 @@ void svi_quality_stage_reset(struct svi_quality_stage *q) {
 }
 
 bool svi_quality_stage_ends(const struct svi_quality_stage *q, double *ends) {
-    return q->on && svi_quality_figures_ends(q->figures, ends);
+    return svi_quality_figures_ends(q->figures, ends);
 }
 
 /* ---- probabilities */
@@ -181,7 +187,7 @@ static int quality_decide(struct svi_quality_stage *q, const svs_learner *learne
                           const double *scores, int rows, int class_count, int usual, double *proba,
                           int *count) {
     *count = 0;
-    if (!q->on || !q->proba || class_count < 2 || !q->calibrator[refit])
+    if (!q->proba || class_count < 2 || !q->calibrator[refit])
         return usual;
     const svs_calibration law = svi_calibrator_law(q->calibrator[refit], class_count);
     svi_probabilities(&law, scores, rows, proba);
@@ -212,35 +218,33 @@ int svi_quality_stage_peek(struct svi_quality_stage *q, const svs_learner *learn
 static bool quality_has_calibrator(struct svi_quality_stage *q, bool refit) {
     svs_error err;
     if (!q->calibrator[refit])
-        q->calibrator[refit] = svi_calibrator_new(q->classes, &err);
+        q->calibrator[refit] = svi_calibrator_new(q->classes, false, &err);
     return q->calibrator[refit];
 }
 
 void svi_quality_stage_calibrate(struct svi_quality_stage *q, bool refit, const double *scores, int rows,
                                  int class_count, int label) {
-    if (q->on && q->proba && label >= 0 && quality_has_calibrator(q, refit))
+    if (q->proba && label >= 0 && quality_has_calibrator(q, refit))
         svi_calibrator_learn(q->calibrator[refit], scores, rows, class_count, label,
                              scores == q->scored && class_count == q->proba_count ? q->proba : NULL);
 }
 
 svs_calibration svi_quality_stage_law(const struct svi_quality_stage *q, const svs_model *m) {
     const svi_calibrator *c = q->calibrator[m->refit || m->elsewhere];
-    return q->on && q->proba && c && m->class_count > 1 ? svi_calibrator_law(c, m->class_count)
-                                                        : (svs_calibration){0};
+    return q->proba && c && m->class_count > 1 ? svi_calibrator_law(c, m->class_count) : (svs_calibration){0};
 }
 
 void svi_quality_stage_judge(struct svi_quality_stage *q, const svs_step *served, bool refit) {
     (void)refit;
-    if (q->on)
-        svi_quality_figures_judge(q->figures, served);
-    if (q->on && q->reliability && q->proba_count > 0 && served->label >= 0)
+    svi_quality_figures_judge(q->figures, served);
+    if (q->reliability && q->proba_count > 0 && served->label >= 0)
         svi_reliability_add(q->reliability, q->proba, q->proba_count, served->label);
 }
 
 int svi_quality_stage_figures(const struct svi_quality_stage *q, struct svi_figure *figures, int count) {
     struct svi_figure mine[SVI_RELIABILITY_FIGURES];
     const int before = count;
-    if (!q->on || !q->reliability)
+    if (!q->reliability)
         return count;
     svi_reliability_figures(q->reliability, mine);
     for (int i = 0; i < SVI_RELIABILITY_FIGURES; i++) {
@@ -276,15 +280,13 @@ void svi_quality_stage_archive(struct svi_archive *a, struct svi_quality_stage *
 
 double svi_quality_stage_memory(const struct svi_settings *s, int d, int classes) {
     const int most = (int)s->max_classes;
-    const bool lean = svi_settings_keyed(s);
+    const bool grows = svi_settings_keyed(s);
     const double figures =
         sizeof(struct svi_quality_stage) + svi_drift_stage_memory(s, d) +
-        svi_quality_figures_memory((svs_task)s->task, svi_quality_window(s), most, lean, classes);
+        svi_quality_figures_memory((svs_task)s->task, svi_quality_window(s), most, grows, classes);
     if (!quality_has_classes(s))
         return figures;
-    const bool prices = !lean || strcmp(s->decision_cost, "none") != 0;
-    return figures + svi_calibrator_memory(most, lean ? classes : most) +
-           (prices ? svi_decision_memory(most) : 0) + (double)most * sizeof(double) +
-           (quality_has_second(s) ? svi_calibrator_memory(most, lean ? classes : most) : 0) +
-           (lean ? 0 : svi_reliability_memory(svi_quality_window(s)));
+    return figures + (1 + quality_has_second(s)) * svi_calibrator_memory(most, grows ? classes : most) +
+           (quality_has_prices(s) ? svi_decision_memory(most) : 0) + (double)most * sizeof(double) +
+           (quality_has_reliability(s) ? svi_reliability_memory(svi_quality_window(s)) : 0);
 }

@@ -1,7 +1,6 @@
 /* quality_stage.h: what the engine knows of how good its scores are, and what follows from it: probabilities
  * and decisions (classify), intervals (regress), figures of classes, the quality alarm. All of it is a
- * function of the samples alone; a state that was recorded before there was such a stage goes on without it
- * until it is started again (svi_settings_uncalibrated).
+ * function of the samples alone.
  *
  * A sample passes it twice: svi_quality_stage_score when it has its scores, svi_quality_stage_judge when its
  * label is known, at once or late. The judgement is of what was scored, so nothing is held out. */
@@ -33,7 +32,6 @@ svs_code svi_prices_new(struct svi_prices **p, const struct svi_settings *s, svs
 void svi_prices_free(struct svi_prices **p);
 
 struct svi_quality_stage {
-    bool on;
     svs_task task;
     struct svi_drift_stage drift; /* the quality alarm, and the numbers of alerts */
     svi_quality_figures *figures;

@@ -46,17 +46,17 @@ static svs_code load_failure(svs_code code, svs_error *err) {
     return err->code = code == SVS_IO ? SVS_DAMAGED : code;
 }
 
-static svs_code load_checkpoint(struct svi_load *l, const struct svi_state_dir *dir, const svi_engine *e,
+static svs_code load_checkpoint(struct svi_load *l, const struct svi_state_dir *dir, const svi_stream *e,
                                 uint64_t number, struct svi_checkpoint *c, svs_error *err) {
     svs_code code = load_find(dir, number, err);
     if (code == SVS_OK)
         code = svi_checkpoint_read(dir, number, c, err);
     if (code != SVS_OK)
         return load_failure(code, err);
-    if (!(l->then = svi_engine_then(e, c, err)))
+    if (!(l->then = svi_stream_then(e, c, err)))
         return err->code;
     if (strcmp(c->program, svs_version()) != 0 || strcmp(c->isa, svi_kernels_get(SVS_ISA_BEST)->name) != 0)
-        svi_engine_rebuild(l->then);
+        svi_stream_rebuild(l->then);
     return SVS_OK;
 }
 
@@ -109,7 +109,7 @@ static svs_code load_relearn(struct svi_load *l, const struct svi_state_dir *dir
                              const struct svi_load_options *o, const struct svi_checkpoint *c, uint64_t end,
                              svs_error *err) {
     const struct svi_journal_reader_options how = {.epoch = c->epoch, .largest = SVI_RECORD_LARGEST};
-    const int64_t before = svi_engine_seen(l->then);
+    const int64_t before = svi_stream_seen(l->then);
     enum svi_journal_read what = SVI_JOURNAL_END;
     struct svi_record r;
     svs_code code = load_check_journal(dir, c->position.number, end, err);
@@ -123,26 +123,26 @@ static svs_code load_relearn(struct svi_load *l, const struct svi_state_dir *dir
     if (what == SVI_JOURNAL_FAIL)
         code = load_failure(err->code, err);
     svi_journal_reader_free(&reader);
-    if (code == SVS_OK && svi_engine_out_of_memory(l->then))
+    if (code == SVS_OK && svi_stream_out_of_memory(l->then))
         code = svi_fail(err, SVS_NO_MEMORY, "memory ran out for the samples that are learned again");
-    l->relearned = svi_engine_seen(l->then) - before;
+    l->relearned = svi_stream_seen(l->then) - before;
     return code;
 }
 
-svs_code svi_load_prepare(struct svi_load *l, const struct svi_state_dir *dir, const svi_engine *e,
+svs_code svi_load_prepare(struct svi_load *l, const struct svi_state_dir *dir, const svi_stream *e,
                           const struct svi_load_options *o, uint64_t end, svs_error *err) {
     struct svi_checkpoint c = {0};
     svs_error local;
     err = err ? err : &local;
     svs_code code = load_checkpoint(l, dir, e, o->checkpoint, &c, err);
-    const int64_t seen = code == SVS_OK ? svi_engine_seen(l->then) : 0;
+    const int64_t seen = code == SVS_OK ? svi_stream_seen(l->then) : 0;
     if (code == SVS_OK && o->relearn)
         code = load_relearn(l, dir, o, &c, end, err);
     svi_checkpoint_clear(&c);
     const size_t size = (size_t)snprintf(l->reason, sizeof l->reason,
                                          "the stream went back after sample %" PRId64
                                          " to the state after record %" PRIu64 " (sample %" PRId64 ")",
-                                         svi_engine_seen(e), o->checkpoint, seen);
+                                         svi_stream_seen(e), o->checkpoint, seen);
     if (o->relearn)
         snprintf(l->reason + size, sizeof l->reason - size,
                  "; %" PRId64 " samples after it were learned again", l->relearned);

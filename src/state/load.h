@@ -17,7 +17,7 @@ struct svi_load_options {
 /* Makes it; `e` does not change. `end`: number of the record that comes next. SVS_UNAVAILABLE: no such
  * checkpoint (the text has those that there are), or records that are to be learned again are gone;
  * SVS_DAMAGED, SVS_NO_MEMORY, SVS_SETTING. */
-svs_code svi_load_prepare(struct svi_load *l, const struct svi_state_dir *dir, const svi_engine *e,
+svs_code svi_load_prepare(struct svi_load *l, const struct svi_state_dir *dir, const svi_stream *e,
                           const struct svi_load_options *o, uint64_t end, svs_error *err);
 
 #endif

@@ -10,7 +10,7 @@
 #define LARGEST ((size_t)1 << 30) /* bytes of a state that a record can hold */
 
 void svi_load_clear(struct svi_load *l) {
-    svi_engine_free(&l->then);
+    svi_stream_free(&l->then);
 }
 
 static void load_archive_bytes(struct svi_archive *a, const char *name, struct svi_bytes *b) {
@@ -60,13 +60,13 @@ static void load_archive(struct svi_archive *a, struct svi_load *l, struct svi_c
 svs_code svi_load_pack(struct svi_load *l, struct svi_bytes *out, svs_error *err) {
     struct svi_archive_out to;
     struct svi_checkpoint c = {0};
-    const size_t size = svi_engine_size(l->then);
+    const size_t size = svi_stream_size(l->then);
     if (size > LARGEST)
         return svi_fail(err, SVS_TOO_LARGE,
                         "that state has %zu bytes, and a record of the journal at most %zu: a smaller window "
                         "or fewer features make a smaller one",
                         size, LARGEST);
-    svs_code code = svi_engine_save(l->then, &c, err);
+    svs_code code = svi_stream_save(l->then, &c, err);
     if (code == SVS_OK) {
         svi_archive_out_begin(&to, out, "load", err);
         load_archive(&to.archive, l, &c);
@@ -76,21 +76,21 @@ svs_code svi_load_pack(struct svi_load *l, struct svi_bytes *out, svs_error *err
     return code;
 }
 
-svs_code svi_load_unpack(struct svi_load *l, const svi_engine *e, const void *bytes, size_t size,
+svs_code svi_load_unpack(struct svi_load *l, const svi_stream *e, const void *bytes, size_t size,
                          svs_error *err) {
     struct svi_archive_in from;
     struct svi_checkpoint c = {0};
     svi_archive_in_begin(&from, bytes, size, "load", err);
-    snprintf(c.stream, sizeof c.stream, "%s", svi_engine_settings(e)->stream);
+    snprintf(c.stream, sizeof c.stream, "%s", svi_stream_settings(e)->stream);
     load_archive(&from.archive, l, &c);
     svs_code code = svi_archive_in_end(&from);
-    if (code == SVS_OK && !(l->then = svi_engine_then(e, &c, err)))
+    if (code == SVS_OK && !(l->then = svi_stream_then(e, &c, err)))
         code = err->code;
     svi_checkpoint_clear(&c);
     return code;
 }
 
-void svi_load_apply(struct svi_load *l, svi_engine *e, struct svi_settings *s, double now) {
-    svi_engine_go_back(e, &l->then, l->reason, now);
-    svi_settings_go_back(s, svi_engine_settings(e));
+void svi_load_apply(struct svi_load *l, svi_stream *e, struct svi_settings *s, double now) {
+    svi_stream_go_back(e, &l->then, l->reason, now);
+    svi_settings_go_back(s, svi_stream_settings(e));
 }

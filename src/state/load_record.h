@@ -3,11 +3,11 @@
 #ifndef SVI_LOAD_RECORD_H
 #define SVI_LOAD_RECORD_H
 
-#include "engine/engine.h"
+#include "fleet/stream.h"
 
 /* What it goes back to. Zero-initialised is empty. */
 struct svi_load {
-    svi_engine *then;
+    svi_stream *then;
     int64_t relearned;           /* samples */
     char reason[SVS_ERROR_TEXT]; /* as it is published */
 };
@@ -17,10 +17,10 @@ void svi_load_clear(struct svi_load *l);
 svs_code svi_load_pack(struct svi_load *l, struct svi_bytes *out, svs_error *err);
 
 /* From such a payload. SVS_DAMAGED, SVS_NO_MEMORY, SVS_SETTING, SVS_UNAVAILABLE. */
-svs_code svi_load_unpack(struct svi_load *l, const svi_engine *e, const void *bytes, size_t size,
+svs_code svi_load_unpack(struct svi_load *l, const svi_stream *e, const void *bytes, size_t size,
                          svs_error *err);
 
 /* `e` goes back; *s: the settings of the process. */
-void svi_load_apply(struct svi_load *l, svi_engine *e, struct svi_settings *s, double now);
+void svi_load_apply(struct svi_load *l, svi_stream *e, struct svi_settings *s, double now);
 
 #endif

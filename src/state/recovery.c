@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "config/settings_record.h"
-#include "keyed/keyed.h"
+#include "fleet/fleet.h"
 #include "linalg/kernels.h"
 #include "svmstream/svmstream.h"
 
@@ -40,14 +40,14 @@ static svs_code make_engine(struct recovering *w, svs_error *err) {
     struct svi_recovery *r = w->r;
     if (w->o->otherwise) /* not recorded: of this start */
         r->settings.keys_memory = w->o->otherwise->keys_memory;
-    r->engine = svi_engine_new(&r->settings, r->epoch, w->sink, w->user, err);
-    if (!r->engine)
+    r->stream = svi_stream_new(&r->settings, r->epoch, w->sink, w->user, err);
+    if (!r->stream)
         return err->code;
     if (!w->o->one_thread)
-        svi_engine_second_thread(r->engine);
-    svi_engine_mute(r->engine, w->o->silent);
-    svi_engine_score_all(r->engine, w->o->score_all);
-    svi_engine_keep_model(r->engine);
+        svi_stream_use_threads(r->stream);
+    svi_stream_mute(r->stream, w->o->silent);
+    svi_stream_score_all(r->stream, w->o->score_all);
+    svi_engine_keep_model(svi_stream_root(r->stream));
     return SVS_OK;
 }
 
@@ -56,10 +56,10 @@ static void look_over(struct recovering *w) {
     const struct svi_checkpoint *c = &w->checkpoint;
     struct svi_recovery *r = w->r;
     const char *isa = svi_kernels_get(SVS_ISA_BEST)->name;
-    r->residual = svi_engine_residual(r->engine);
+    r->residual = svi_engine_residual(svi_stream_root(r->stream));
     r->rebuilt = strcmp(c->program, svs_version()) != 0 || strcmp(c->isa, isa) != 0;
     if (r->rebuilt)
-        svi_engine_rebuild(r->engine);
+        svi_stream_rebuild(r->stream);
     if (r->rebuilt && w->o->log)
         fprintf(w->o->log,
                 "state: the checkpoint is of svmstream %s on %s, this is %s on %s: the model is rebuilt "
@@ -74,10 +74,10 @@ static void look_over(struct recovering *w) {
 /* Other settings, as `ctl config` would change them there; what they say now is of no time, and not sent. */
 static svs_code recovery_try(const struct recovering *w, svs_error *err) {
     struct svi_recovery *r = w->r;
-    svi_engine_mute(r->engine, true);
-    svs_code code = svi_engine_configure(r->engine, w->o->with, 0, NULL, err);
-    svi_engine_mute(r->engine, w->o->silent);
-    r->settings = *svi_engine_settings(r->engine);
+    svi_stream_mute(r->stream, true);
+    svs_code code = svi_stream_configure(r->stream, w->o->with, 0, NULL, err);
+    svi_stream_mute(r->stream, w->o->silent);
+    r->settings = *svi_stream_settings(r->stream);
     return code;
 }
 
@@ -92,11 +92,11 @@ static svs_code recovery_load(struct recovering *w, uint64_t number, svs_error *
     if (code == SVS_OK)
         code = make_engine(w, err);
     if (code == SVS_OK)
-        code = svi_engine_load(r->engine, c, err);
+        code = svi_stream_load(r->stream, c, err);
     if (code == SVS_OK && w->o->with)
         code = recovery_try(w, err);
     if (code != SVS_OK) {
-        svi_engine_free(&r->engine);
+        svi_stream_free(&r->stream);
         return code;
     }
     look_over(w);
@@ -130,7 +130,7 @@ static svs_code load_sound(struct recovering *w, svs_error *err) {
 /* ---- the journal */
 
 static bool record_starts(const struct svi_record *r) {
-    return r->kind == SVI_RECORD_START || r->kind == SVI_RECORD_BEGIN;
+    return r->kind == SVI_RECORD_START;
 }
 
 /* Without a checkpoint the settings are those of the first record. */
@@ -153,7 +153,7 @@ static svs_code recovery_begin(struct recovering *w, const struct svi_record *fi
     r->epoch = found.epoch;
     svs_code code = make_engine(w, err);
     if (code == SVS_OK && first->number > 0)
-        svi_engine_allow_gaps(r->engine, true);
+        svi_entry_allow_gaps(svi_stream_entry(r->stream), true);
     return code;
 }
 
@@ -176,13 +176,11 @@ static void report_jump(struct recovering *w, const struct svi_receipt *receipt)
 static svs_code recovery_apply(struct recovering *w, const struct svi_record *record, svs_error *err) {
     struct svi_journal_found found;
     struct svi_receipt receipt = {.jumped_from = -1};
-    svs_code code = w->r->engine ? SVS_OK : recovery_begin(w, record, err);
+    svs_code code = w->r->stream ? SVS_OK : recovery_begin(w, record, err);
     const bool theirs = record_starts(record) || record->kind == SVI_RECORD_REFIT ||
-                        record->kind == SVI_RECORD_CONFIG;       /* not those of what is tried instead */
-    if (code == SVS_OK && w->o->with && record_starts(record)) { /* other settings, and published as then */
-        svi_engine_publish_by_engine_time(w->r->engine, record->kind == SVI_RECORD_START);
-        svi_engine_begin(w->r->engine, record->now);
-    }
+                        record->kind == SVI_RECORD_CONFIG; /* not those of what is tried instead */
+    if (code == SVS_OK && w->o->with && record_starts(record))
+        svi_stream_begin(w->r->stream, record->now);
     if (code != SVS_OK || (w->o->with && theirs))
         return code;
     if (w->o->with && record->kind == SVI_RECORD_LOAD)
@@ -193,20 +191,20 @@ static svs_code recovery_apply(struct recovering *w, const struct svi_record *re
                         record->number, record->number);
     svi_journal_reader_found(w->reader, &found);
     if (found.lost)
-        svi_engine_allow_gaps(w->r->engine, true);
-    svi_engine_leave_open(w->r->engine, true);
-    code = svi_record_apply(&w->r->engine, &w->r->settings, record, &receipt,
+        svi_entry_allow_gaps(svi_stream_entry(w->r->stream), true);
+    svi_stream_leave_open(w->r->stream, true);
+    code = svi_record_apply(&w->r->stream, &w->r->settings, record, &receipt,
                             err); /* a start may raise a limit */
     if (code == SVS_OK)
-        code = svi_engine_lost_key(w->r->engine, err);
-    if (code == SVS_OK && svi_engine_out_of_memory(w->r->engine))
+        code = svi_stream_lost_key(w->r->stream, err);
+    if (code == SVS_OK && svi_stream_out_of_memory(w->r->stream))
         code = svi_fail(err, SVS_NO_MEMORY, "memory ran out for record %" PRIu64 " of the journal",
                         record->number);
     report_jump(w, &receipt);
     if (w->o->turn)
         w->o->turn(w->user);
     if (w->o->with) /* with other settings the refits are others too */
-        svi_engine_refit_here(w->r->engine);
+        svi_engine_refit_here(svi_stream_root(w->r->stream));
     return code;
 }
 
@@ -252,10 +250,10 @@ static svs_code recovery_read_journal(struct recovering *w, svs_error *err) {
         w->r->found.damages++;
         w->r->found.lost_records += start.number;
     }
-    if (w->r->engine)
-        svi_engine_allow_gaps(w->r->engine, false);
-    if (w->r->engine)
-        svi_engine_leave_open(w->r->engine, false);
+    if (w->r->stream)
+        svi_entry_allow_gaps(svi_stream_entry(w->r->stream), false);
+    if (w->r->stream)
+        svi_stream_leave_open(w->r->stream, false);
     return code;
 }
 
@@ -264,11 +262,11 @@ static void recovery_tell(const struct recovering *w) {
     FILE *log = w->o->log;
     if (!log)
         return;
-    if (r->engine)
-        fprintf(log, "state: %" PRId64 " samples", svi_engine_seen(r->engine));
-    if (r->engine && r->checkpointed)
+    if (r->stream)
+        fprintf(log, "state: %" PRId64 " samples", svi_stream_seen(r->stream));
+    if (r->stream && r->checkpointed)
         fprintf(log, ", checkpoint after record %" PRIu64, r->checkpoint);
-    if (r->engine)
+    if (r->stream)
         fprintf(log, ", %" PRIu64 " records applied in %.2f s\n", r->found.records, r->seconds);
     if (r->found.torn > 0)
         fprintf(log,
@@ -300,7 +298,7 @@ static svs_code recovery_recover(const struct svi_state_dir *f, const struct svi
     if (code == SVS_OK)
         recovery_tell(&w);
     else
-        svi_engine_free(&r->engine);
+        svi_stream_free(&r->stream);
     svi_journal_reader_free(&w.reader);
     svi_checkpoint_clear(&w.checkpoint);
     return code;
@@ -352,7 +350,7 @@ struct svi_recovery *svi_recovery_new(const struct svi_state_dir *f, const struc
     silent.silent = true;
     svs_code code =
         r ? svi_recover(f, &silent, NULL, NULL, r, err) : svi_fail_memory(err, "the recovered state");
-    if (code == SVS_OK && !r->engine)
+    if (code == SVS_OK && !r->stream)
         code = svi_fail(err, SVS_EMPTY, "no state is kept in %.150s", f->path);
     if (code != SVS_OK)
         svi_recovery_free(&r);
@@ -361,7 +359,7 @@ struct svi_recovery *svi_recovery_new(const struct svi_state_dir *f, const struc
 
 void svi_recovery_free(struct svi_recovery **r) {
     if (*r)
-        svi_engine_free(&(*r)->engine);
+        svi_stream_free(&(*r)->stream);
     svi_free(*r);
     *r = NULL;
 }

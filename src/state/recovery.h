@@ -29,14 +29,14 @@ struct svi_recovery_options {
     const struct svi_settings *otherwise; /* where the kept ones are lost (NULL: the defaults) */
     bool one_thread;                      /* the engine has no second one */
     bool silent;                          /* the engine sends no events while it repeats */
-    bool score_all;                       /* every sample has a score event (svi_engine_score_all) */
+    bool score_all;                       /* every sample has a score event (svi_stream_score_all) */
     void (*again)(void *user); /* the events so far are void: it begins again (NULL: nobody minds) */
     void (*turn)(void *user);  /* after each record, NULL = nothing */
     FILE *log;                 /* NULL = quiet */
 };
 
 struct svi_recovery {
-    svi_engine *engine; /* the caller's to free; NULL: there is no state in the folder */
+    svi_stream *stream; /* the caller's to free; NULL: there is no state in the folder */
     struct svi_settings settings;
     uint64_t epoch;
     bool checkpointed;   /* it began with a checkpoint: the next four */

@@ -19,9 +19,10 @@
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
-#include "keyed/keyed.h"
+#include "fleet/fleet.h"
 #include "state/recovery.h"
 #include "store/key_files.h"
+#include "store/layout.h"
 #include "config/settings_record.h"
 #include "base/worker.h"
 
@@ -48,7 +49,7 @@ enum write_ahead_phase {
 struct svi_write_ahead {
     struct svi_state_dir dir;
     svi_journal *journal;
-    svi_engine *engine;
+    svi_stream *stream;
     bool keep_all;
     int64_t keep; /* checkpoints */
     bool keyed;   /* states of keys are in files beside them */
@@ -171,7 +172,7 @@ static void write_down(void *job) {
         make_way(w);
         return;
     }
-    w->result.code = svi_engine_sync_keys(w->engine, &w->result);
+    w->result.code = svi_stream_sync_keys(w->stream, &w->result);
     if (w->result.code == SVS_OK)
         w->result.code = svi_checkpoint_write(&w->dir, &w->checkpoint, &w->size, &w->result);
     if (w->result.code == SVS_OK)
@@ -185,7 +186,8 @@ static const struct svi_worker_task fsync_task = {"syncs", svi_journal_sync_run,
 static svs_code begin_sync(svi_write_ahead *w, svs_error *err) {
     svs_code code = svi_journal_sync_begin(w->journal, &w->sync, err);
     w->fsync_generation_pending = w->fsync_generation++;
-    svi_engine_set_fsync_generation(w->engine, w->fsync_generation, w->fsync_generation_durable);
+    svi_entry_set_fsync_generation(svi_stream_entry(w->stream), w->fsync_generation,
+                                   w->fsync_generation_durable);
     if (code == SVS_OK)
         svi_worker_submit(w->fsync_thread, &w->sync);
     w->due = 0;
@@ -196,7 +198,8 @@ static svs_code end_sync(svi_write_ahead *w, svs_error *err) {
     svs_code code = svi_journal_sync_end(w->journal, &w->sync, err);
     if (code == SVS_OK && w->fsync_generation_pending > w->fsync_generation_durable)
         w->fsync_generation_durable = w->fsync_generation_pending;
-    svi_engine_set_fsync_generation(w->engine, w->fsync_generation, w->fsync_generation_durable);
+    svi_entry_set_fsync_generation(svi_stream_entry(w->stream), w->fsync_generation,
+                                   w->fsync_generation_durable);
     return code;
 }
 
@@ -214,9 +217,9 @@ static svs_code write_ahead_hand_over(svi_write_ahead *w, svs_error *err) {
 static svs_code go_on_saving(svi_write_ahead *w, double seconds, svs_error *err) {
     const double began = svi_monotonic();
     bool done = false;
-    svs_code code = svi_engine_save_on(w->engine, seconds, &done, err);
+    svs_code code = svi_stream_save_on(w->stream, seconds, &done, err);
     if (code == SVS_OK && done)
-        code = svi_engine_save_end(w->engine, &w->checkpoint, err);
+        code = svi_stream_save_end(w->stream, &w->checkpoint, err);
     if (code != SVS_OK || done)
         w->phase = CHECKPOINT_NONE;
     w->failed += code != SVS_OK;
@@ -238,7 +241,7 @@ static svs_code begin_checkpoint(svi_write_ahead *w, double seconds, svs_error *
     if (w->any && at.number == w->newest)
         return SVS_OK;
     w->size_before = w->checkpoint.bodies.size;
-    svs_code code = svi_engine_save_begin(w->engine, &w->checkpoint, err);
+    svs_code code = svi_stream_save_begin(w->stream, &w->checkpoint, err);
     w->failed += code != SVS_OK;
     w->phase = code == SVS_OK ? CHECKPOINT_SAVES : CHECKPOINT_NONE;
     w->checkpoint.position = at;
@@ -255,7 +258,7 @@ static svs_code begin_tidying(svi_write_ahead *w) {
 static void prepare_checkpoint(svi_write_ahead *w) {
     const struct svi_bytes *b = &w->checkpoint.bodies;
     const bool steady = b->size > 0 && b->size == w->size_before; /* as with a full window */
-    const size_t size = steady ? b->size : svi_engine_size(w->engine);
+    const size_t size = steady ? b->size : svi_stream_size(w->stream);
     const bool enough = size + SLACK <= b->capacity;
     if (enough && !w->keyed) {
         begin_tidying(w);
@@ -272,7 +275,7 @@ static svs_code advance_checkpoint(svi_write_ahead *w, double work, svs_error *e
     bool done = false;
     if (w->phase == CHECKPOINT_SAVES)
         return go_on_saving(w, seconds, err);
-    svs_code code = svi_engine_tidy_keys(w->engine, seconds, &done, err);
+    svs_code code = svi_stream_tidy_keys(w->stream, seconds, &done, err);
     if (code != SVS_OK)
         w->phase = CHECKPOINT_NONE;
     return code == SVS_OK && done ? begin_checkpoint(w, seconds, err) : code;
@@ -304,7 +307,8 @@ static svs_code unless_full(svs_code code) {
 /* All that took effect so far is on disk. */
 static void end_generation(svi_write_ahead *w) {
     w->fsync_generation_durable = w->fsync_generation++;
-    svi_engine_set_fsync_generation(w->engine, w->fsync_generation, w->fsync_generation_durable);
+    svi_entry_set_fsync_generation(svi_stream_entry(w->stream), w->fsync_generation,
+                                   w->fsync_generation_durable);
 }
 
 /* What runs in the background has ended. */
@@ -347,7 +351,7 @@ svs_code svi_write_ahead_load(svi_write_ahead *w, const struct svi_load_options 
     *out = (struct svi_loaded){.record = svi_journal_position(w->journal).number};
     svs_code code = write_ahead_settled(w, err);
     if (code == SVS_OK)
-        code = svi_load_prepare(&l, &w->dir, w->engine, o, out->record, err);
+        code = svi_load_prepare(&l, &w->dir, w->stream, o, out->record, err);
     if (code == SVS_OK)
         code = svi_load_pack(&l, &payload, err);
     if (code == SVS_OK)
@@ -359,7 +363,7 @@ svs_code svi_write_ahead_load(svi_write_ahead *w, const struct svi_load_options 
         end_generation(w);
     if (code == SVS_OK) {
         out->relearned = l.relearned;
-        svi_load_apply(&l, w->engine, s, now);
+        svi_load_apply(&l, w->stream, s, now);
     }
     svi_load_clear(&l);
     return code;
@@ -449,17 +453,17 @@ svs_code svi_write_ahead_append_refusal(svi_write_ahead *w, svs_code code, const
     return svi_write_ahead_append(w, SVI_RECORD_REFUSAL, now, record, (size_t)size, err);
 }
 
-void svi_write_ahead_refuse(svi_write_ahead *w, svi_engine *e, svs_code code, const char *reason,
+void svi_write_ahead_refuse(svi_write_ahead *w, svi_stream *e, svs_code code, const char *reason,
                             const void *bytes, size_t length, double now) {
     if (w && svi_write_ahead_append_refusal(w, code, reason, now, NULL) == SVS_OK)
         (void)svi_write_ahead_commit(w, NULL);
-    svi_engine_refuse(e, code, reason, bytes, length, now);
+    svi_stream_refuse(e, code, reason, bytes, length, now);
 }
 
 int64_t svi_write_ahead_durable(const svi_write_ahead *w, const char *src) {
     const bool all = svi_journal_durable(w->journal) == svi_journal_position(w->journal).number;
-    return all || w->always ? svi_engine_source_next(w->engine, src) - 1
-                            : svi_engine_source_durable(w->engine, src);
+    return all || w->always ? svi_entry_next(svi_stream_entry(w->stream), src) - 1
+                            : svi_entry_durable(svi_stream_entry(w->stream), src);
 }
 
 /* Has there been work enough for another checkpoint? One that held the stream up for long comes later, such
@@ -506,14 +510,14 @@ void svi_write_ahead_memory(double turn, double *share, double *fixed) {
 void svi_write_ahead_figures(const svi_write_ahead *w) {
     const uint64_t number = svi_journal_position(w->journal).number,
                    durable = svi_journal_durable(w->journal);
-    svi_engine_set_gauge(w->engine, "journal_records", (double)number);
-    svi_engine_set_gauge(w->engine, "journal_bytes", (double)svi_journal_bytes(w->journal));
-    svi_engine_set_gauge(w->engine, "journal_undurable", (double)(number - durable));
-    svi_engine_set_gauge(w->engine, "journal_age", w->since > 0 ? svi_monotonic() - w->since : 0);
-    svi_engine_set_gauge(w->engine, "checkpoints", (double)w->written);
-    svi_engine_set_gauge(w->engine, "checkpoints_failed", (double)w->failed);
-    svi_engine_set_gauge(w->engine, "checkpoint_age", (double)(number - w->newest));
-    svi_engine_set_gauge(w->engine, "checkpoint_milliseconds", 1000 * w->stall);
+    svi_stream_set_gauge(w->stream, "journal_records", (double)number);
+    svi_stream_set_gauge(w->stream, "journal_bytes", (double)svi_journal_bytes(w->journal));
+    svi_stream_set_gauge(w->stream, "journal_undurable", (double)(number - durable));
+    svi_stream_set_gauge(w->stream, "journal_age", w->since > 0 ? svi_monotonic() - w->since : 0);
+    svi_stream_set_gauge(w->stream, "checkpoints", (double)w->written);
+    svi_stream_set_gauge(w->stream, "checkpoints_failed", (double)w->failed);
+    svi_stream_set_gauge(w->stream, "checkpoint_age", (double)(number - w->newest));
+    svi_stream_set_gauge(w->stream, "checkpoint_milliseconds", 1000 * w->stall);
 }
 
 /* ---- start and end */
@@ -535,7 +539,7 @@ static svs_code note_start(svi_write_ahead *w, const struct svi_settings *s, dou
     struct svi_bytes text = {0};
     svs_code code = svi_settings_pack(s, &text, err);
     if (code == SVS_OK)
-        code = svi_write_ahead_write(w, SVI_RECORD_BEGIN, now, text.data, text.size, err);
+        code = svi_write_ahead_write(w, SVI_RECORD_START, now, text.data, text.size, err);
     if (code == SVS_OK)
         code = svi_journal_sync(w->journal, err);
     svi_bytes_clear(&text);
@@ -544,23 +548,23 @@ static svs_code note_start(svi_write_ahead *w, const struct svi_settings *s, dou
 
 /* What to go on with, and the engine for it. */
 static svs_code write_ahead_settle(struct svi_recovery *r, struct svi_settings *s, svi_sink *sink, void *user,
-                                   svi_engine **engine, svs_error *err) {
-    svs_code code = r->engine ? svi_settings_merge(s, &r->settings, err) : SVS_OK;
-    *engine = r->engine;
+                                   svi_stream **stream, svs_error *err) {
+    svs_code code = r->stream ? svi_settings_merge(s, &r->settings, err) : SVS_OK;
+    *stream = r->stream;
     if (code == SVS_OK)
         code = svi_settings_check(s, err);
     if (code != SVS_OK)
         return code;
-    if (r->engine && (code = svi_engine_configurable(*engine, s, err)) != SVS_OK)
+    if (r->stream && (code = svi_engine_configurable(svi_stream_root(*stream), s, err)) != SVS_OK)
         return code;
-    if (r->engine)
-        return svi_settings_raised(s, &r->settings) ? svi_engine_widen(engine, s, err) : SVS_OK;
+    if (r->stream)
+        return svi_settings_raised(s, &r->settings) ? svi_stream_widen(stream, s, err) : SVS_OK;
     /* A crash may have left a segment without a record: what follows in it is of its epoch. */
     r->epoch = r->found.epoch ? r->found.epoch : (uint64_t)(1e6 * svi_wall_clock());
-    *engine = svi_engine_new(s, r->epoch, sink, user, err);
-    if (*engine)
-        svi_engine_keep_model(*engine);
-    return *engine ? SVS_OK : err->code;
+    *stream = svi_stream_new(s, r->epoch, sink, user, err);
+    if (*stream)
+        svi_engine_keep_model(svi_stream_root(*stream));
+    return *stream ? SVS_OK : err->code;
 }
 
 /* Other flags than those that the state was kept with are the same as `ctl config`: what can fail comes
@@ -571,17 +575,16 @@ static svs_code write_ahead_start(svi_write_ahead *w, const struct svi_settings 
     struct svi_configured done;
     struct svi_engine_change *change;
     const double now = svi_wall_clock();
-    svs_code code = svi_engine_prepare(w->engine, s, &change, err);
+    svs_code code = svi_stream_prepare(w->stream, s, &change, err);
     if (code != SVS_OK)
         return code;
-    svi_settings_differences(svi_engine_settings(w->engine), s, differences, sizeof differences);
+    svi_settings_differences(svi_stream_settings(w->stream), s, differences, sizeof differences);
     if ((code = note_start(w, s, now, err)) != SVS_OK) {
         svi_engine_change_free(&change);
         return code;
     }
-    svi_engine_publish_by_engine_time(w->engine, false);
-    svi_engine_take(w->engine, &change, now, &done);
-    svi_engine_begin(w->engine, now);
+    svi_stream_take(w->stream, &change, now, &done);
+    svi_stream_begin(w->stream, now);
     if (!log || !differences[0])
         return SVS_OK;
     fprintf(log, "state: %s", differences);
@@ -592,7 +595,7 @@ static svs_code write_ahead_start(svi_write_ahead *w, const struct svi_settings 
 }
 
 static svs_code take_up(svi_write_ahead *w, struct svi_settings *s, svi_sink *sink, void *user, FILE *log,
-                        svi_engine **engine, svs_error *err) {
+                        svi_stream **stream, svs_error *err) {
     struct svi_recovery r = {0};
     const struct svi_recovery_options o = {.accept_loss = s->accept_loss,
                                            .until = UINT64_MAX,
@@ -604,9 +607,9 @@ static svs_code take_up(svi_write_ahead *w, struct svi_settings *s, svi_sink *si
     if ((code = svi_journal_forget(&w->dir, err)) != SVS_OK ||
         (code = svi_recover(&w->dir, &o, sink, user, &r, err)) != SVS_OK)
         return code;
-    if (!r.engine && log)
+    if (!r.stream && log)
         fprintf(log, "state: nothing in %s yet; starting a new state\n", s->state_dir);
-    if ((code = write_ahead_settle(&r, s, sink, user, engine, err)) != SVS_OK ||
+    if ((code = write_ahead_settle(&r, s, sink, user, stream, err)) != SVS_OK ||
         (code = set_aside(w, &r, err)) != SVS_OK)
         return code;
     w->always = svi_settings_fsync(s) == SVI_FSYNC_ALWAYS;
@@ -614,27 +617,28 @@ static svs_code take_up(svi_write_ahead *w, struct svi_settings *s, svi_sink *si
                                           s->journal_interval};
     if (!(w->journal = svi_journal_new(&w->dir, &j, &r.found.end, err)))
         return err->code;
-    w->engine = *engine;
-    if ((code = svi_engine_keep_keys(w->engine, &w->dir, err)) != SVS_OK)
+    w->stream = *stream;
+    if ((code = svi_stream_keep_keys(w->stream, &w->dir, err)) != SVS_OK)
         return code;
     w->keyed = svi_settings_keyed(s);
     if (w->keyed) /* those that a restart needs: going back is not for keys */
         w->keep = NEEDED;
-    svi_engine_set_fsync_generation(w->engine, w->fsync_generation, w->fsync_generation_durable);
+    svi_entry_set_fsync_generation(svi_stream_entry(w->stream), w->fsync_generation,
+                                   w->fsync_generation_durable);
     w->any = r.checkpointed;
     w->newest = r.checkpoint;
     w->work = r.seconds; /* what was repeated would be repeated again */
     if ((code = write_ahead_start(w, s, log, err)) != SVS_OK)
         return code;
-    svi_engine_mute(w->engine, false);
-    svi_engine_refit_restart(w->engine);
+    svi_stream_mute(w->stream, false);
+    svi_engine_refit_restart(svi_stream_root(w->stream));
     return r.found.damages > 0 || r.rebuilt ? svi_write_ahead_save(w, NULL, NULL, err) : SVS_OK;
 }
 
 svi_write_ahead *svi_write_ahead_open(struct svi_settings *s, svi_sink *sink, void *user, FILE *log,
-                                      svi_engine **engine, svs_error *err) {
+                                      svi_stream **stream, svs_error *err) {
     svi_write_ahead *w = svi_alloc(sizeof *w);
-    *engine = NULL;
+    *stream = NULL;
     if (!w) {
         svi_fail_memory(err, "the write-ahead");
         return NULL;
@@ -644,15 +648,15 @@ svi_write_ahead *svi_write_ahead_open(struct svi_settings *s, svi_sink *sink, vo
     w->keep_all = s->journal_keep == SVI_JOURNAL_KEEP_ALL;
     w->every = s->checkpoint_seconds;
     w->keep = s->checkpoint_keep;
-    svs_code code = svi_state_dir_open(&w->dir, s->state_dir, true, err);
+    svs_code code = svi_layout_open(&w->dir, s->state_dir, true, err);
     if (code == SVS_OK && (!(w->checkpoint_thread = svi_worker_new(&checkpoint_task, err)) ||
                            !(w->fsync_thread = svi_worker_new(&fsync_task, err))))
         code = err->code;
     if (code == SVS_OK)
-        code = take_up(w, s, sink, user, log, engine, err);
+        code = take_up(w, s, sink, user, log, stream, err);
     if (code != SVS_OK) {
         svi_write_ahead_free(&w);
-        svi_engine_free(engine);
+        svi_stream_free(stream);
     }
     return w;
 }

@@ -21,7 +21,7 @@ typedef struct svi_write_ahead svi_write_ahead;
  * write-ahead). *s becomes what to go on with (svi_settings_merge). What was found is logged to `log` (may be
  * NULL). NULL: SVS_IO, SVS_DAMAGED, SVS_SETTING, SVS_NO_MEMORY; *engine is NULL then. */
 svi_write_ahead *svi_write_ahead_open(struct svi_settings *s, svi_sink *sink, void *user, FILE *log,
-                                      svi_engine **engine, svs_error *err);
+                                      svi_stream **stream, svs_error *err);
 
 /* Waits for a checkpoint that is being written; writes nothing more. */
 void svi_write_ahead_free(svi_write_ahead **w);
@@ -50,13 +50,13 @@ void svi_write_ahead_abort(
 svs_code svi_write_ahead_write(svi_write_ahead *w, enum svi_record_kind kind, double now, const void *payload,
                                size_t size, svs_error *err);
 
-/* Appends a refusal from outside the stream; svi_engine_refuse then publishes it. */
+/* Appends a refusal from outside the stream; svi_stream_refuse then publishes it. */
 svs_code svi_write_ahead_append_refusal(svi_write_ahead *w, svs_code code, const char *reason, double now,
                                         svs_error *err);
 
 /* Writes and publishes one (w may be NULL); `bytes`: what was refused. That it could not be written shows at
  * svi_write_ahead_turn; on a full disk it is published all the same. */
-void svi_write_ahead_refuse(svi_write_ahead *w, svi_engine *e, svs_code code, const char *reason,
+void svi_write_ahead_refuse(svi_write_ahead *w, svi_stream *e, svs_code code, const char *reason,
                             const void *bytes, size_t length, double now);
 
 /* The last number of a source that is on disk, -1 = none. */
@@ -88,7 +88,7 @@ svs_code svi_write_ahead_load(svi_write_ahead *w, const struct svi_load_options 
  * that are written together. */
 void svi_write_ahead_memory(double turn, double *share, double *fixed);
 
-/* Gauges for the stats, by svi_engine_set_gauge. */
+/* Gauges for the stats, by svi_stream_set_gauge. */
 void svi_write_ahead_figures(const svi_write_ahead *w);
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "stats/stat_ring.h"
 
 #define COUNT_MAX (INT64_MAX / 8)
 
@@ -32,7 +33,7 @@ struct svi_baseline {
     double mean; /* of the targets so far */
     struct gain gain_same, gain_mean;
     struct squares all, fresh; /* fresh: of the slots before `slot` */
-    int64_t window, slot, filled;
+    struct svi_stat_ring places;
     struct squares *ring;
 };
 
@@ -45,7 +46,7 @@ svi_baseline *svi_baseline_new(svs_task task, int64_t window, svs_error *err) {
         return NULL;
     }
     b->task = task;
-    b->window = window;
+    b->places.window = window;
     b->last = -1;
     return b;
 }
@@ -63,15 +64,15 @@ double svi_baseline_memory(svs_task task, int64_t window) {
 }
 
 void svi_baseline_reset(svi_baseline *b) {
-    *b = (struct svi_baseline){.task = b->task, .window = b->window, .ring = b->ring, .last = -1};
+    *b = (struct svi_baseline){
+        .task = b->task, .places.window = b->places.window, .ring = b->ring, .last = -1};
 }
 
 void svi_baseline_take_over(svi_baseline *b, const svi_baseline *of) {
     const svi_baseline made = *b;
     *b = *of;
-    b->window = made.window;
+    b->places = made.places;
     b->ring = made.ring;
-    b->slot = b->filled = 0;
     b->fresh = (struct squares){0};
 }
 
@@ -85,9 +86,8 @@ void svi_baseline_class(svi_baseline *b, int truth, int predicted) {
 }
 
 static void baseline_wrap(svi_baseline *b) {
-    b->slot = 0;
     b->fresh = (struct squares){0};
-    for (int64_t i = b->window - 1; i-- > 0;) {
+    for (int64_t i = b->places.window - 1; i-- > 0;) {
         b->ring[i].same += b->ring[i + 1].same;
         b->ring[i].mean += b->ring[i + 1].mean;
     }
@@ -111,9 +111,8 @@ void svi_baseline_value(svi_baseline *b, double truth, double predicted) {
         b->fresh.mean += s.mean;
         baseline_gain_add(&b->gain_same, s.same - own);
         baseline_gain_add(&b->gain_mean, s.mean - own);
-        b->ring[b->slot] = s;
-        b->filled += b->filled < b->window;
-        if (++b->slot == b->window)
+        b->ring[b->places.slot] = s;
+        if (svi_stat_ring_advance(&b->places))
             baseline_wrap(b);
     }
     b->target = truth;
@@ -121,8 +120,8 @@ void svi_baseline_value(svi_baseline *b, double truth, double predicted) {
 }
 
 struct svi_baseline_errors svi_baseline_errors(const svi_baseline *b) {
-    const double n = (double)b->n, m = (double)b->filled; /* 0: NAN */
-    const struct squares none = {0}, *old = b->filled == b->window ? &b->ring[b->slot] : &none;
+    const double n = (double)b->n, m = (double)b->places.filled; /* 0: NAN */
+    const struct squares none = {0}, *old = svi_stat_ring_full(&b->places) ? &b->ring[b->places.slot] : &none;
     return (struct svi_baseline_errors){.same = sqrt(b->all.same / n),
                                         .mean = sqrt(b->all.mean / n),
                                         .same_window = sqrt((b->fresh.same + old->same) / m),
@@ -163,11 +162,8 @@ static void baseline_archive_values(struct svi_archive *a, svi_baseline *b) {
     svi_archive_doubles(a, "gain on mean", (double *)&b->gain_mean, 2);
     svi_archive_doubles(a, "squares", (double *)&b->all, 2);
     svi_archive_doubles(a, "fresh squares", (double *)&b->fresh, 2);
-    svi_archive_int64(a, "filled", &b->filled, 0, b->window);
-    svi_archive_int64(a, "slot", &b->slot, 0, b->window - 1);
-    svi_archive_check(a, b->filled == b->window || b->slot == b->filled, "a ring has a hole");
-    if (svi_archive_ok(a))
-        svi_archive_doubles(a, "window of squares", (double *)b->ring, 2 * b->filled);
+    if (svi_stat_ring_archive(a, &b->places))
+        svi_archive_doubles(a, "window of squares", (double *)b->ring, 2 * b->places.filled);
 }
 
 void svi_baseline_archive(struct svi_archive *a, svi_baseline *b) {

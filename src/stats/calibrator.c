@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/arrays.h"
 #include "base/fail.h"
 #include "base/fetch.h"
 #include "model/probability.h"
@@ -60,20 +61,30 @@ struct svi_calibrator {
     double recent[PAIR_SUMS];
     double slope[2];               /* more classes: a and its curvature */
     struct calibrator_curve two;   /* the curve of two classes */
-    struct calibrator_curve *more; /* of more; NULL: there is no room for them, nor for what follows */
+    struct calibrator_curve *more; /* of more; NULL: there is no capacity for them, as for what follows */
     double *offset, *offset_bend;
-    double *logit, *proba; /* scratch; all four in one block */
+    double *logit, *proba; /* scratch */
 };
 
-void svi_calibrator_free(svi_calibrator **pc) {
-    svi_calibrator *c = *pc;
-    if (!c)
-        return;
-    svi_free(c->seen);
-    svi_free(c->more);
-    svi_free(c->offset);
-    svi_free(c);
-    *pc = NULL;
+enum { CLASSES, MORE, DIMS };
+
+#define OF_MORE SVI_AXIS(MORE), SVI_AXIS(CLASSES)
+
+static const struct svi_array arrays[] = {
+    SVI_ARRAY_WITH(struct svi_calibrator, seen, "seen", SVI_ARRAY_COUNT, 0, SVI_AXIS(CLASSES)),
+    SVI_ARRAY_STRUCTS(struct svi_calibrator, more, double, "curve of more", SVI_ARRAY_FINITE, SVI_AXIS(MORE)),
+    SVI_ARRAY(struct svi_calibrator, offset, "offset", OF_MORE),
+    SVI_ARRAY(struct svi_calibrator, offset_bend, "offset bend", OF_MORE),
+    SVI_ARRAY(struct svi_calibrator, logit, NULL, OF_MORE),
+    SVI_ARRAY(struct svi_calibrator, proba, NULL, OF_MORE),
+};
+static const struct svi_arrays calibrator_arrays = SVI_ARRAYS(arrays, "the calibration of scores");
+
+void svi_calibrator_free(svi_calibrator **c) {
+    if (*c)
+        svi_arrays_free(&calibrator_arrays, *c);
+    svi_free(*c);
+    *c = NULL;
 }
 
 static void calibrator_begin_curve(struct calibrator_curve *c) {
@@ -82,23 +93,13 @@ static void calibrator_begin_curve(struct calibrator_curve *c) {
 }
 
 svs_code svi_calibrator_reserve(svi_calibrator *c, int classes, svs_error *err) {
+    const int32_t two[DIMS] = {c->max_classes, 0}, more[DIMS] = {c->max_classes, 1};
     if (classes < 3 || c->more)
         return SVS_OK;
-    const size_t n = (size_t)c->max_classes;
-    struct calibrator_curve *more = svi_alloc_plain(sizeof *more);
-    double *offset = svi_alloc_plain_array(4 * n, sizeof *offset);
-    if (!more || !offset) {
-        svi_free(more);
-        svi_free(offset);
-        return svi_fail_memory(err, "the calibration of scores");
-    }
-    calibrator_begin_curve(more);
-    c->more = more;
-    c->offset = offset;
-    c->offset_bend = offset + n;
-    c->logit = offset + 2 * n;
-    c->proba = offset + 3 * n;
-    return SVS_OK;
+    const svs_code code = svi_arrays_resize(&calibrator_arrays, c, two, more, err);
+    if (code == SVS_OK)
+        calibrator_begin_curve(c->more);
+    return code;
 }
 
 void svi_calibrator_fetch(const svi_calibrator *c) {
@@ -106,26 +107,18 @@ void svi_calibrator_fetch(const svi_calibrator *c) {
         svi_fetch(c, sizeof *c);
 }
 
-svi_calibrator *svi_calibrator_new(int max_classes, svs_error *err) {
-    svi_calibrator *c = svi_calibrator_new_lean(max_classes, err);
-    if (c && svi_calibrator_reserve(c, max_classes, err) != SVS_OK)
-        svi_calibrator_free(&c);
-    return c;
-}
-
-svi_calibrator *svi_calibrator_new_lean(int max_classes, svs_error *err) {
+svi_calibrator *svi_calibrator_new(int max_classes, bool grows, svs_error *err) {
+    const int32_t dims[DIMS] = {max_classes, !grows && max_classes > 2};
     svi_calibrator *c = svi_alloc_plain(sizeof *c);
-    const size_t n = (size_t)max_classes;
-    if (c) {
-        c->max_classes = max_classes;
-        c->seen = svi_alloc_plain_array(n, sizeof *c->seen);
-    }
-    if (!c || !c->seen) {
-        svi_calibrator_free(&c);
-        svi_fail_memory(err, "the calibration of scores");
+    if (!c) {
+        svi_fail_memory(err, calibrator_arrays.what);
         return NULL;
     }
-    svi_calibrator_reset(c);
+    c->max_classes = max_classes;
+    if (svi_arrays_alloc(&calibrator_arrays, c, dims, err) == SVS_OK)
+        svi_calibrator_reset(c);
+    else
+        svi_calibrator_free(&c);
     return c;
 }
 
@@ -139,7 +132,8 @@ void svi_calibrator_reset(svi_calibrator *c) {
     calibrator_begin_curve(&c->two);
     if (c->more) {
         calibrator_begin_curve(c->more);
-        memset(c->offset, 0, 4 * n * sizeof *c->offset);
+        memset(c->offset, 0, n * sizeof *c->offset);
+        memset(c->offset_bend, 0, n * sizeof *c->offset_bend);
     }
     c->slope[0] = MORE_SLOPE;
     c->slope[1] = 1;
@@ -361,34 +355,29 @@ static bool calibrator_is_slope(double a) {
     return a >= SLOPE_LEAST && a <= SLOPE_MOST;
 }
 
-static bool calibrator_load_room(struct svi_archive *a, svi_calibrator *c, int classes) {
-    if (svi_archive_ok(a) && svi_calibrator_reserve(c, classes, a->err) != SVS_OK)
-        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the calibration of scores");
-    return svi_archive_ok(a);
-}
-
-/* The curve of more classes takes no memory where it is as it begins. */
-static void calibrator_archive_more(struct svi_archive *a, svi_calibrator *c) {
-    struct calibrator_curve curve, begin;
+/* Has anything of more than two classes been learned? Where not, it takes no memory in an archive. */
+static bool calibrator_uses_more(const svi_calibrator *c) {
+    struct calibrator_curve begin;
     calibrator_begin_curve(&begin);
-    curve = c->more ? *c->more : begin;
-    svi_archive_finite(a, "curve of more", curve.value, 4 * SVS_CURVE);
-    if (svi_archive_loading(a) && svi_archive_ok(a) && memcmp(&curve, &begin, sizeof curve) != 0 &&
-        calibrator_load_room(a, c, 3))
-        *c->more = curve;
+    bool uses = c->more && memcmp(c->more, &begin, sizeof begin) != 0;
+    for (int k = 0; c->more && k < c->max_classes && !uses; k++)
+        uses = c->offset[k] != 0 || c->offset_bend[k] != 0;
+    return uses;
 }
 
-/* So do the offsets of classes. */
-static void calibrator_archive_offsets(struct svi_archive *a, svi_calibrator *c, int n) {
-    double none[2][2] = {{0}};
-    if (svi_archive_loading(a) && !calibrator_load_room(a, c, n))
-        return;
-    double *offset = c->more ? c->offset : none[0], *bend = c->more ? c->offset_bend : none[1];
-    n = c->more || n < 2 ? n : 2;
-    svi_archive_finite(a, "offset", offset, n);
-    svi_archive_finite(a, "offset bend", bend, n);
-    for (int k = 0; k < n && svi_archive_ok(a); k++)
-        svi_archive_check(a, fabs(offset[k]) <= OFFSET_MOST && bend[k] >= 0, "an offset is out of range");
+/* Classes up to the last one that there is anything of. */
+static int calibrator_used_classes(const svi_calibrator *c) {
+    int n = c->max_classes;
+    while (n > 0 && c->seen[n - 1] == 0 &&
+           (!c->more || (c->offset[n - 1] == 0 && c->offset_bend[n - 1] == 0)))
+        n--;
+    return n;
+}
+
+static void calibrator_check_offsets(struct svi_archive *a, const svi_calibrator *c) {
+    for (int k = 0; k < c->max_classes && svi_archive_ok(a); k++)
+        svi_archive_check(a, fabs(c->offset[k]) <= OFFSET_MOST && c->offset_bend[k] >= 0,
+                          "an offset is out of range");
 }
 
 static void calibrator_check_curve(struct svi_archive *a, const struct calibrator_curve *c) {
@@ -400,26 +389,24 @@ static void calibrator_check_curve(struct svi_archive *a, const struct calibrato
 }
 
 void svi_calibrator_archive(struct svi_archive *a, svi_calibrator *c) {
-    int n = c->max_classes;
-    while (n > 0 && c->seen[n - 1] == 0 &&
-           (!c->more || (c->offset[n - 1] == 0 && c->offset_bend[n - 1] == 0)))
-        n--; /* the others take no room */
+    int used = calibrator_used_classes(c);
+    bool more = calibrator_uses_more(c);
     if (svi_archive_loading(a))
         svi_calibrator_reset(c);
     svi_archive_int64(a, "calibrated", &c->count, 0, COUNT_MAX);
     svi_archive_int64(a, "rarest", &c->rarest, 0, COUNT_MAX);
-    svi_archive_int(a, "calibrated classes", &n, 0, c->max_classes);
-    if (!svi_archive_ok(a))
+    svi_archive_int(a, "calibrated classes", &used, 0, c->max_classes);
+    svi_archive_bool(a, "more than two", &more);
+    if (!svi_archive_ok(a) || svi_calibrator_reserve(c, more ? 3 : 2, a->err) != SVS_OK)
         return;
-    svi_archive_int64s(a, "seen", c->seen, n, 0, COUNT_MAX);
+    const int32_t dims[DIMS] = {c->max_classes, c->more != NULL}, in_use[DIMS] = {used, more};
     svi_archive_finite(a, "pair", c->pair, 5);
     svi_archive_finite(a, "slope", c->slope, 2);
     svi_archive_int64s(a, "held", c->held, 2, 0, HELD_MAX);
     svi_archive_finite(a, "recent", c->recent, PAIR_SUMS);
     svi_archive_finite(a, "curve", c->two.value, 4 * SVS_CURVE);
-    calibrator_archive_more(a, c);
-    calibrator_archive_offsets(a, c, n);
-    for (int k = 0; k < n && svi_archive_ok(a); k++)
+    svi_arrays_archive(a, &calibrator_arrays, c, dims, in_use);
+    for (int k = 0; k < used && svi_archive_ok(a); k++)
         c->classes = c->seen[k] > 0 ? k + 1 : c->classes;
     svi_archive_check(a,
                       calibrator_is_slope(c->pair[0]) && calibrator_is_slope(c->slope[0]) &&
@@ -427,11 +414,13 @@ void svi_calibrator_archive(struct svi_archive *a, svi_calibrator *c) {
                           c->slope[1] >= 0,
                       "a slope is out of range");
     calibrator_check_curve(a, &c->two);
-    if (c->more)
+    if (c->more) {
+        calibrator_check_offsets(a, c);
         calibrator_check_curve(a, c->more);
+    }
 }
 
 double svi_calibrator_memory(int max_classes, int classes) {
-    const double more = sizeof(struct calibrator_curve) + (double)max_classes * 4 * sizeof(double);
-    return sizeof(svi_calibrator) + (double)max_classes * sizeof(int64_t) + (classes > 2 ? more : 0);
+    const int32_t dims[DIMS] = {max_classes, classes > 2};
+    return (double)sizeof(svi_calibrator) + (double)svi_arrays_bytes(&calibrator_arrays, dims);
 }

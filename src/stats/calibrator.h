@@ -24,13 +24,10 @@
 
 typedef struct svi_calibrator svi_calibrator;
 
-/* max_classes >= 2. NULL: SVS_NO_MEMORY. Owner: the caller. */
-svi_calibrator *svi_calibrator_new(int max_classes, svs_error *err);
-
-/* Likewise, but with room for two classes alone: before more come, svi_calibrator_reserve makes it.
- * SVS_NO_MEMORY. */
-svi_calibrator *svi_calibrator_new_lean(int max_classes, svs_error *err);
-svs_code svi_calibrator_reserve(svi_calibrator *c, int classes, svs_error *err);
+/* max_classes >= 2; one that grows begins with capacity for two and gets that for more by
+ * svi_calibrator_reserve, before they come. NULL: SVS_NO_MEMORY. Owner: the caller. */
+svi_calibrator *svi_calibrator_new(int max_classes, bool grows, svs_error *err);
+svs_code svi_calibrator_reserve(svi_calibrator *c, int classes, svs_error *err); /* SVS_NO_MEMORY */
 void svi_calibrator_free(svi_calibrator **c);
 void svi_calibrator_fetch(
     const svi_calibrator *c);                 /* it is going to be used soon (base/fetch.h); NULL is fine */

@@ -8,12 +8,10 @@
 
 typedef struct svi_confusion svi_confusion;
 
-/* For up to max_classes classes, 8 min(max_classes, 256)^2 bytes. NULL: SVS_NO_MEMORY. Owner: the caller. */
-svi_confusion *svi_confusion_new(int max_classes, svs_error *err);
-
-/* Likewise, with room for two classes: before more come, svi_confusion_reserve makes it. SVS_NO_MEMORY. */
-svi_confusion *svi_confusion_new_lean(int max_classes, svs_error *err);
-svs_code svi_confusion_reserve(svi_confusion *c, int classes, svs_error *err);
+/* For up to max_classes classes, 8 min(max_classes, 256)^2 bytes; one that grows begins with capacity for two
+ * and gets more by svi_confusion_reserve, before they come. NULL: SVS_NO_MEMORY. Owner: the caller. */
+svi_confusion *svi_confusion_new(int max_classes, bool grows, svs_error *err);
+svs_code svi_confusion_reserve(svi_confusion *c, int classes, svs_error *err); /* SVS_NO_MEMORY */
 void svi_confusion_free(svi_confusion **c);
 void svi_confusion_fetch(const svi_confusion *c); /* it is going to count soon (base/fetch.h) */
 void svi_confusion_reset(svi_confusion *c);
@@ -27,6 +25,6 @@ bool svi_confusion_matrix(const svi_confusion *c, int classes, int64_t *out);
 
 void svi_confusion_archive(struct svi_archive *a, svi_confusion *c);
 
-double svi_confusion_memory(int classes); /* bytes, with room for that many */
+double svi_confusion_memory(int classes); /* bytes, with capacity for that many */
 
 #endif

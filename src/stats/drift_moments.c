@@ -10,12 +10,20 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/fail.h"
+#include "base/arrays.h"
 #include "base/statistics.h"
 
 #define TOGETHER        8    /* columns; room is a multiple of it */
 #define LEAST_DEVIATION 1e-9 /* of the mean's size: below it is rounding */
+
+enum { FEATURES };
+
+static const struct svi_array arrays[] = {
+    SVI_ARRAY(struct svi_drift_moments, bucket, NULL, SVI_AXIS_LENGTH(2 * SVI_DRIFT_BUCKETS),
+              SVI_AXIS(FEATURES)),
+    SVI_ARRAY(struct svi_drift_moments, recent, NULL, SVI_AXIS_LENGTH(SVI_DRIFT_RECENT), SVI_AXIS(FEATURES)),
+};
+static const struct svi_arrays moments_arrays = SVI_ARRAYS(arrays, "the moments of the features");
 
 static double *moments_of(const struct svi_drift_moments *m, int slot) {
     return m->bucket + (size_t)slot * 2 * (size_t)m->room;
@@ -26,12 +34,11 @@ static double *moments_row(const struct svi_drift_moments *m, int64_t place) {
 }
 
 void svi_drift_moments_free(struct svi_drift_moments *m) {
-    svi_free(m->bucket);
-    svi_free(m->recent);
+    svi_arrays_free(&moments_arrays, m);
     *m = (struct svi_drift_moments){0};
 }
 
-static int moments_room(int d) {
+static int32_t moments_room(int d) {
     int room = TOGETHER;
     while (room < d)
         room *= 2;
@@ -39,7 +46,7 @@ static int moments_room(int d) {
 }
 
 svs_code svi_drift_moments_reserve(struct svi_drift_moments *m, int d, svs_error *err) {
-    struct svi_drift_moments wider = {.d = m->d, .room = moments_room(d)};
+    const int32_t room = moments_room(d);
     if (d <= m->room || m->off)
         return SVS_OK;
     if (d > SVI_DRIFT_FEATURES) {
@@ -47,20 +54,9 @@ svs_code svi_drift_moments_reserve(struct svi_drift_moments *m, int d, svs_error
         m->off = true;
         return SVS_OK;
     }
-    const size_t room = (size_t)wider.room, size = (size_t)m->d * sizeof(double);
-    wider.bucket = svi_alloc_array(2 * SVI_DRIFT_BUCKETS * room, sizeof *wider.bucket);
-    wider.recent = svi_alloc_array(SVI_DRIFT_RECENT * room, sizeof *wider.recent);
-    if (!wider.bucket || !wider.recent) {
-        svi_drift_moments_free(&wider);
-        return svi_fail_memory(err, "the moments of the features");
-    }
-    for (int i = 0; size && i < 2 * SVI_DRIFT_BUCKETS; i++)
-        memcpy(wider.bucket + (size_t)i * room, m->bucket + (size_t)i * (size_t)m->room, size);
-    for (int i = 0; size && i < SVI_DRIFT_RECENT; i++)
-        memcpy(wider.recent + (size_t)i * room, m->recent + (size_t)i * (size_t)m->room, size);
-    svi_drift_moments_free(m);
-    *m = wider;
-    return SVS_OK;
+    const svs_code code = svi_arrays_resize(&moments_arrays, m, &m->room, &room, err);
+    m->room = code == SVS_OK ? room : m->room;
+    return code;
 }
 
 /* The block of rows that begins at `place` into a slot: as distances from its first row, a few columns at a
@@ -121,10 +117,8 @@ void svi_drift_moments_step(struct svi_drift_moments *m, const struct svi_drift 
 }
 
 void svi_drift_moments_clear(struct svi_drift_moments *m, int feature) {
-    for (int i = 0; feature < m->d && i < SVI_DRIFT_BUCKETS; i++)
-        moments_of(m, i)[feature] = moments_of(m, i)[m->room + feature] = 0;
-    for (int i = 0; feature < m->d && i < SVI_DRIFT_RECENT; i++)
-        moments_row(m, i)[feature] = 0;
+    if (feature < m->d)
+        svi_arrays_forget(&moments_arrays, m, &m->room, FEATURES, feature);
 }
 
 /* ---- what moved */
@@ -206,6 +200,6 @@ void svi_drift_moments_archive(struct svi_archive *a, struct svi_drift_moments *
 }
 
 double svi_drift_moments_memory(int d) {
-    const double columns = d > SVI_DRIFT_FEATURES ? 0 : moments_room(d);
-    return columns * sizeof(double) * (2 * SVI_DRIFT_BUCKETS + SVI_DRIFT_RECENT);
+    const int32_t room = moments_room(d);
+    return d > SVI_DRIFT_FEATURES ? 0 : (double)svi_arrays_bytes(&moments_arrays, &room);
 }

@@ -11,7 +11,8 @@
 /* Zero-initialised is empty. */
 struct svi_drift_moments {
     bool off;       /* there were too many features */
-    int d, room;    /* features so far; for which there is room */
+    int d;          /* features so far */
+    int32_t room;   /* features that there is capacity for */
     double *bucket; /* SVI_DRIFT_BUCKETS x 2 x room: means, then sums of squared deviations, by slot */
     double *recent; /* SVI_DRIFT_RECENT x room: raw rows, by their place in svi_drift's `last` */
 };

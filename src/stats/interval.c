@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/statistics.h"
+#include "stats/stat_ring.h"
 
 #define ROOM      SVI_INTERVAL_MOST
 #define USUAL     0.998 /* level that SVI_INTERVAL_RESIDUALS are enough for */
@@ -37,8 +38,9 @@ struct svi_interval {
     double ends[2];   /* while there are ranks */
     int64_t judged, inside;
     double width; /* sum */
-    int64_t window, slot, filled, judged_window, inside_window;
-    uint8_t *covered; /* ring */
+    int64_t judged_window, inside_window;
+    struct svi_stat_ring places;
+    uint8_t *covered; /* ring of the window */
     double ring[ROOM], scratch[ROOM];
     struct tail low, high; /* `high`: of -r */
 };
@@ -150,7 +152,7 @@ svi_interval *svi_interval_new(int64_t window, svs_error *err) {
         svi_fail_memory(err, "the residuals of intervals");
         return NULL;
     }
-    v->window = window;
+    v->places.window = window;
     return v;
 }
 
@@ -167,21 +169,21 @@ double svi_interval_memory(int64_t window) {
 
 void svi_interval_reset(svi_interval *v) {
     const double level = v->level;
-    const int64_t window = v->window;
+    const int64_t window = v->places.window;
     uint8_t *const covered = v->covered;
     memset(v, 0, sizeof *v);
     v->level = level;
-    v->window = window;
+    v->places.window = window;
     v->covered = covered;
 }
 
 void svi_interval_take_over(svi_interval *v, const svi_interval *of) {
-    const int64_t window = v->window;
+    const struct svi_stat_ring places = v->places;
     uint8_t *const covered = v->covered;
     *v = *of;
-    v->window = window;
+    v->places = places;
     v->covered = covered;
-    v->slot = v->filled = v->judged_window = v->inside_window = 0;
+    v->judged_window = v->inside_window = 0;
 }
 
 /* Those that are too many now leave, the oldest first; ranks and tails are those of now. */
@@ -210,14 +212,13 @@ bool svi_interval_ends(const svi_interval *v, double *ends) {
 
 static void interval_count(svi_interval *v, bool known, bool inside, double width) {
     const uint8_t now = (uint8_t)(!known ? UNKNOWN : inside ? INSIDE : OUTSIDE);
-    if (v->filled == v->window) {
-        v->judged_window -= v->covered[v->slot] != UNKNOWN;
-        v->inside_window -= v->covered[v->slot] == INSIDE;
-    } else {
-        v->filled++;
+    uint8_t *covered = &v->covered[v->places.slot];
+    if (svi_stat_ring_full(&v->places)) {
+        v->judged_window -= *covered != UNKNOWN;
+        v->inside_window -= *covered == INSIDE;
     }
-    v->covered[v->slot] = now;
-    v->slot = v->slot + 1 == v->window ? 0 : v->slot + 1;
+    *covered = now;
+    svi_stat_ring_advance(&v->places);
     v->judged += known;
     v->inside += now == INSIDE;
     v->width += known ? width : 0;
@@ -268,7 +269,7 @@ struct svi_interval_quality svi_interval_quality(const svi_interval *v) {
 
 static void interval_recount(struct svi_archive *a, svi_interval *v) {
     v->judged_window = v->inside_window = 0;
-    for (int64_t i = 0; i < v->filled; i++) {
+    for (int64_t i = 0; i < v->places.filled; i++) {
         svi_archive_check(a, v->covered[i] <= UNKNOWN, "a sample is neither inside its interval nor outside");
         v->judged_window += v->covered[i] != UNKNOWN;
         v->inside_window += v->covered[i] == INSIDE;
@@ -300,12 +301,9 @@ void svi_interval_archive(struct svi_archive *a, svi_interval *v) {
     svi_archive_int64(a, "judged", &v->judged, 0, COUNT_MAX);
     svi_archive_int64(a, "inside", &v->inside, 0, v->judged);
     svi_archive_double(a, "width", &v->width);
-    svi_archive_int64(a, "filled", &v->filled, 0, v->window);
-    svi_archive_int64(a, "slot", &v->slot, 0, v->window - 1);
-    svi_archive_check(a, v->filled == v->window || v->slot == v->filled, "a ring has a hole");
-    if (!svi_archive_ok(a))
+    if (!svi_stat_ring_archive(a, &v->places))
         return;
-    svi_archive_bytes(a, "covered", v->covered, v->filled);
+    svi_archive_bytes(a, "covered", v->covered, v->places.filled);
     if (svi_archive_loading(a) && svi_archive_ok(a))
         interval_recount(a, v);
 }

@@ -16,12 +16,13 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/arrays.h"
 #include "base/fail.h"
 #include "base/fetch.h"
 #include "base/statistics.h"
 #include "stats/auc.h"
+#include "stats/stat_ring.h"
 
-#define LOSS_MAX  34.538776394910684 /* -log(1e-15) */
 #define CLASS_MAX (UINT16_MAX - 1)
 #define NO_BIN    UINT16_MAX      /* the score of this sample has no rank */
 #define COUNT_MAX (INT64_MAX / 8) /* of an archived count */
@@ -42,11 +43,11 @@ static inline void metrics_sum_add(struct sum *s, double value) {
 /* Exact counts of one stretch of the stream: all of it, or the window. */
 struct counts {
     int64_t n, hits, same;      /* same: the label was that of the sample before */
-    struct svi_class_count *of; /* max_classes, and one more for "nothing was predicted" */
-    struct svi_auc *ranks;
+    struct svi_class_count *of; /* the first for "nothing was predicted", then classes */
+    struct svi_auc *ranks;      /* NULL: they are not kept */
 };
 
-/* What is needed to take a sample out of the counts of the window. */
+/* What is needed to take a sample out of the counts of the window. Classes count from 1, 0 is none. */
 struct judged {
     uint16_t truth, predicted, bin, same;
 };
@@ -59,18 +60,12 @@ struct errors {
 
 struct svi_metrics {
     svs_task task;
-    bool lossless; /* logloss is left out */
-    int max_classes;
-    int classes;    /* seen so far */
-    int last;       /* label of the sample before, -1 at first */
-    int64_t window; /* samples in the ring at most */
-    int64_t slot;   /* of the ring that is written next */
-    int64_t filled; /* slots in use */
+    int max_classes, capacity; /* classes; for how many of them there are counts */
+    int classes;               /* seen so far */
+    int last;                  /* label of the sample before, -1 at first */
+    struct svi_stat_ring ring;
     struct counts all, recent;
-    struct sum loss;       /* all */
-    double fresh_loss;     /* of the slots before `slot` */
     struct judged *judged; /* ring */
-    double *losses;        /* ring; from `slot` on suffix sums, see above */
     struct sum absolute, square;
     struct svi_moments truth;
     struct errors fresh;
@@ -88,75 +83,91 @@ static inline void metrics_count(struct counts *c, struct judged j, int directio
     c->of[j.truth].hits += hit;
     c->of[j.predicted].predicted += direction;
     if (j.bin != NO_BIN && c->ranks)
-        c->ranks->count[j.bin][j.truth] += direction;
+        c->ranks->count[j.bin][j.truth - 1] += direction;
 }
 
-void svi_metrics_free(svi_metrics **pm) {
-    svi_metrics *m = *pm;
-    if (!m)
-        return;
-    void *const all[] = {m->all.of, m->all.ranks, m->recent.of, m->recent.ranks,
-                         m->judged, m->losses,    m->errors,    m};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        svi_free(all[i]);
-    *pm = NULL;
+/* ---- arrays */
+
+enum { JUDGED, ERRORS, CLASSES, RANKS, DIMS };
+
+#define STRUCTS(...) SVI_ARRAY_STRUCTS(struct svi_metrics, __VA_ARGS__)
+
+static const struct svi_array arrays[] = {
+    STRUCTS(all.of, int64_t, "counts", SVI_ARRAY_COUNT, SVI_AXIS(CLASSES)),
+    STRUCTS(recent.of, int64_t, NULL, SVI_ARRAY_COUNT, SVI_AXIS(CLASSES)),
+    STRUCTS(all.ranks, int64_t, NULL, SVI_ARRAY_COUNT, SVI_AXIS(RANKS)),
+    STRUCTS(recent.ranks, int64_t, NULL, SVI_ARRAY_COUNT, SVI_AXIS(RANKS)),
+    STRUCTS(errors, double, "errors", SVI_ARRAY_ANY, SVI_AXIS(ERRORS)),
+    STRUCTS(judged, uint8_t, "judged", SVI_ARRAY_ANY, SVI_AXIS(JUDGED)),
+};
+static const struct svi_arrays metrics_arrays = SVI_ARRAYS(arrays, "the prequential quality");
+
+struct metrics_dims {
+    int32_t of[DIMS];
+};
+
+static struct metrics_dims metrics_dims(const struct svi_metrics_options *o, int capacity) {
+    const int32_t window = (int32_t)o->window;
+    return o->task == SVS_REGRESS
+               ? (struct metrics_dims){{[ERRORS] = window}}
+               : (struct metrics_dims){{[JUDGED] = window, [CLASSES] = capacity + 1, [RANKS] = o->ranks}};
 }
 
-static svs_code metrics_new_parts(svi_metrics *m, bool lean, svs_error *err) {
-    const size_t window = (size_t)m->window, classes = (size_t)m->max_classes + 1;
-    if (m->task == SVS_REGRESS) {
-        m->errors = svi_alloc_array(window, sizeof *m->errors);
-        return m->errors ? SVS_OK : svi_fail_memory(err, "the window of errors");
-    }
-    m->judged = svi_alloc_plain_array(window, sizeof *m->judged);
-    m->all.of = svi_alloc_plain_array(classes, sizeof *m->all.of);
-    m->recent.of = svi_alloc_plain_array(classes, sizeof *m->recent.of);
-    m->lossless = lean;
-    if (!lean) {
-        m->losses = svi_alloc_array(window, sizeof *m->losses);
-        m->all.ranks = svi_alloc(sizeof *m->all.ranks);
-        m->recent.ranks = svi_alloc(sizeof *m->recent.ranks);
-    }
-    const bool more = lean || (m->all.ranks && m->recent.ranks && m->losses);
-    return m->judged && m->all.of && m->recent.of && more ? SVS_OK
-                                                          : svi_fail_memory(err, "the prequential counts");
+static struct svi_metrics_options metrics_options(const svi_metrics *m) {
+    return (struct svi_metrics_options){
+        .task = m->task, .window = m->ring.window, .max_classes = m->max_classes, .ranks = m->all.ranks};
 }
 
-static svi_metrics *metrics_make(svs_task task, int64_t window, int max_classes, bool lean, svs_error *err) {
-    if (window < 1 || max_classes < 1 || max_classes > CLASS_MAX) {
+static int metrics_capacity(const struct svi_metrics_options *o, int classes) {
+    return classes < 2 && o->max_classes > 2 ? 2 : classes < o->max_classes ? classes : o->max_classes;
+}
+
+svi_metrics *svi_metrics_new(const struct svi_metrics_options *o, svs_error *err) {
+    if (o->window < 1 || o->window > INT32_MAX || o->max_classes < 1 || o->max_classes > CLASS_MAX) {
         svi_fail(err, SVS_INVALID,
                  "quality needs a window of 1 sample or more and 1 to %d classes, not %lld and %d", CLASS_MAX,
-                 (long long)window, max_classes);
+                 (long long)o->window, o->max_classes);
         return NULL;
     }
+    const int capacity = metrics_capacity(o, o->grows ? 2 : o->max_classes);
+    const struct metrics_dims dims = metrics_dims(o, capacity);
     svi_metrics *m = svi_alloc_plain(sizeof *m);
     if (!m) {
-        svi_fail_memory(err, "the prequential quality");
+        svi_fail_memory(err, metrics_arrays.what);
         return NULL;
     }
-    m->task = task;
-    m->window = window;
-    m->max_classes = max_classes;
+    m->task = o->task;
+    m->ring.window = o->window;
+    m->max_classes = o->max_classes;
+    m->capacity = capacity;
     m->last = -1;
-    if (metrics_new_parts(m, lean, err) != SVS_OK)
+    if (svi_arrays_alloc(&metrics_arrays, m, dims.of, err) != SVS_OK)
         svi_metrics_free(&m);
     return m;
 }
 
-svi_metrics *svi_metrics_new(svs_task task, int64_t window, int max_classes, svs_error *err) {
-    return metrics_make(task, window, max_classes, false, err);
+void svi_metrics_free(svi_metrics **m) {
+    if (*m)
+        svi_arrays_free(&metrics_arrays, *m);
+    svi_free(*m);
+    *m = NULL;
 }
 
-svi_metrics *svi_metrics_new_lean(svs_task task, int64_t window, int max_classes, svs_error *err) {
-    return metrics_make(task, window, max_classes, true, err);
+svs_code svi_metrics_reserve(svi_metrics *m, int classes, svs_error *err) {
+    const struct svi_metrics_options o = metrics_options(m);
+    const int capacity = metrics_capacity(&o, classes);
+    if (capacity <= m->capacity)
+        return SVS_OK;
+    const struct metrics_dims from = metrics_dims(&o, m->capacity), to = metrics_dims(&o, capacity);
+    const svs_code code = svi_arrays_resize(&metrics_arrays, m, from.of, to.of, err);
+    m->capacity = code == SVS_OK ? capacity : m->capacity;
+    return code;
 }
 
-static void metrics_clear_counts(struct counts *c, int max_classes) {
-    if (c->of)
-        memset(c->of, 0, ((size_t)max_classes + 1) * sizeof *c->of);
-    if (c->ranks)
-        memset(c->ranks, 0, sizeof *c->ranks);
-    c->n = c->hits = c->same = 0;
+double svi_metrics_memory(const struct svi_metrics_options *o, int classes) {
+    const struct metrics_dims dims =
+        metrics_dims(o, metrics_capacity(o, o->grows ? classes : o->max_classes));
+    return (double)sizeof(svi_metrics) + (double)svi_arrays_bytes(&metrics_arrays, dims.of);
 }
 
 void svi_metrics_fetch(const svi_metrics *m) {
@@ -164,44 +175,52 @@ void svi_metrics_fetch(const svi_metrics *m) {
 }
 
 void svi_metrics_fetch_parts(const svi_metrics *m) {
-    const size_t classes = (size_t)(m->classes < m->max_classes ? m->classes + 1 : m->max_classes);
-    if (m->all.of)
-        svi_fetch(m->all.of, classes * sizeof *m->all.of);
-    if (m->recent.of)
-        svi_fetch(m->recent.of, classes * sizeof *m->recent.of);
-    if (m->judged)
-        svi_fetch(m->judged + m->slot, sizeof *m->judged);
+    const size_t counted = (size_t)(m->classes < m->capacity ? m->classes + 2 : m->capacity + 1);
+    if (!m->judged)
+        return;
+    svi_fetch(m->all.of, counted * sizeof *m->all.of);
+    svi_fetch(m->recent.of, counted * sizeof *m->recent.of);
+    svi_fetch(m->judged + m->ring.slot, sizeof *m->judged);
+}
+
+static void metrics_clear_counts(struct counts *c, int capacity) {
+    if (c->of)
+        memset(c->of, 0, ((size_t)capacity + 1) * sizeof *c->of);
+    if (c->ranks)
+        memset(c->ranks, 0, sizeof *c->ranks);
+    c->n = c->hits = c->same = 0;
 }
 
 void svi_metrics_reset(svi_metrics *m) {
-    metrics_clear_counts(&m->all, m->max_classes);
-    metrics_clear_counts(&m->recent, m->max_classes);
+    metrics_clear_counts(&m->all, m->capacity);
+    metrics_clear_counts(&m->recent, m->capacity);
     m->classes = 0;
     m->last = -1;
-    m->slot = m->filled = 0;
-    m->loss = m->absolute = m->square = (struct sum){0};
-    m->fresh_loss = 0;
+    svi_stat_ring_reset(&m->ring);
+    m->absolute = m->square = (struct sum){0};
     m->truth = (struct svi_moments){0};
     m->fresh = (struct errors){0};
     m->began++;
 }
 
-void svi_metrics_take_over(svi_metrics *m, svi_metrics *of) {
-    const struct counts empty = m->all;
-    m->all = of->all;
-    of->all = empty;
+static void metrics_copy_counts(struct counts *c, const struct counts *of, int capacity) {
+    if (c->of)
+        memcpy(c->of, of->of, ((size_t)capacity + 1) * sizeof *c->of);
+    if (c->ranks)
+        *c->ranks = *of->ranks;
+    c->n = of->n;
+    c->hits = of->hits;
+    c->same = of->same;
+}
+
+void svi_metrics_take_over(svi_metrics *m, const svi_metrics *of) {
+    metrics_copy_counts(&m->all, &of->all, m->capacity < of->capacity ? m->capacity : of->capacity);
     m->classes = of->classes;
     m->last = of->last;
-    m->loss = of->loss;
     m->absolute = of->absolute;
     m->square = of->square;
     m->truth = of->truth;
     m->began = of->began;
-    svi_metrics_reset(of);
-}
-
-void svi_metrics_leave_loss(svi_metrics *m, bool left_out) {
-    m->lossless = left_out;
 }
 
 static void metrics_merge_errors(struct errors *a, const struct errors *b) {
@@ -212,66 +231,34 @@ static void metrics_merge_errors(struct errors *a, const struct errors *b) {
 
 /* All slots of a round are filled: what they hold becomes suffix sums, see above. */
 static void metrics_wrap(svi_metrics *m) {
-    m->slot = 0;
-    m->fresh_loss = 0;
     m->fresh = (struct errors){0};
-    for (int64_t i = m->window - 1; m->losses && i-- > 0;)
-        m->losses[i] += m->losses[i + 1];
-    for (int64_t i = m->window - 1; m->errors && i-- > 0;)
+    for (int64_t i = m->ring.window - 1; m->errors && i-- > 0;)
         metrics_merge_errors(&m->errors[i], &m->errors[i + 1]);
 }
 
 static inline void metrics_advance(svi_metrics *m) {
-    m->filled += m->filled < m->window;
-    if (++m->slot == m->window)
+    if (svi_stat_ring_advance(&m->ring))
         metrics_wrap(m);
 }
 
-/* -log p(truth) for p proportional to exp(score). */
-static double metrics_softmax_loss(int truth, const double *scores, int rows) {
-    double top = scores[0], sum = 0;
-    for (int k = 1; k < rows; k++)
-        top = scores[k] > top ? scores[k] : top;
-    for (int k = 0; k < rows; k++)
-        sum += exp(scores[k] - top);
-    return log(sum) + top - scores[truth];
-}
-
-/* One row separates class 1 from class 0, whether or not both were known already; a class without a row had
- * no probability. */
-static double metrics_loss(int truth, const double *scores, int rows, int class_count) {
-    double loss = LOSS_MAX;
-    if (rows == 1 && truth <= 1)
-        loss = log(1 + exp((2 - 4 * truth) * scores[0]));
-    else if (rows > 1 && truth < class_count && truth < rows)
-        loss = metrics_softmax_loss(truth, scores, rows);
-    return loss < LOSS_MAX ? loss : LOSS_MAX; /* NaN too becomes the worst */
-}
-
-void svi_metrics_class(svi_metrics *m, int truth, int predicted, const double *scores, int rows,
-                       int class_count) {
-    if (truth < 0 || truth >= m->max_classes || m->task != SVS_CLASSIFY)
+void svi_metrics_class(svi_metrics *m, int truth, int predicted, const double *scores, int rows) {
+    if (truth < 0 || truth >= m->capacity || m->task != SVS_CLASSIFY)
         return;
-    int none = m->max_classes;
+    const bool none = predicted < 0 || predicted >= m->capacity;
     bool ranks = rows == 1 && truth <= 1;
-    struct judged j = {.truth = (uint16_t)truth,
-                       .predicted = (uint16_t)(predicted < 0 || predicted > none ? none : predicted),
+    struct judged j = {.truth = (uint16_t)(truth + 1),
+                       .predicted = (uint16_t)(none ? 0 : predicted + 1),
                        .bin = ranks ? (uint16_t)svi_auc_bin(scores[0]) : NO_BIN,
                        .same = truth == m->last};
-    const double loss = m->lossless ? 0 : metrics_loss(truth, scores, rows, class_count);
     m->last = truth;
     m->classes = truth >= m->classes ? truth + 1 : m->classes;
-    if (m->filled == m->window)
-        metrics_count(&m->recent, m->judged[m->slot], -1);
+    if (svi_stat_ring_full(&m->ring))
+        metrics_count(&m->recent, m->judged[m->ring.slot], -1);
     if (ranks && m->all.ranks)
         m->all.ranks->touched[j.bin / SVI_AUC_BLOCK] = m->recent.ranks->touched[j.bin / SVI_AUC_BLOCK] = 1;
     metrics_count(&m->all, j, 1);
     metrics_count(&m->recent, j, 1);
-    metrics_sum_add(&m->loss, loss);
-    m->fresh_loss += loss;
-    m->judged[m->slot] = j;
-    if (m->losses)
-        m->losses[m->slot] = loss;
+    m->judged[m->ring.slot] = j;
     metrics_advance(m);
 }
 
@@ -284,7 +271,7 @@ void svi_metrics_value(svi_metrics *m, double truth, double predicted) {
     metrics_sum_add(&m->square, e.square);
     svi_moments_merge(&m->truth, e.truth);
     metrics_merge_errors(&m->fresh, &e);
-    m->errors[m->slot] = e;
+    m->errors[m->ring.slot] = e;
     metrics_advance(m);
 }
 
@@ -295,7 +282,7 @@ static double metrics_beyond_chance(double observed, double chance) {
 
 static double metrics_kappa(const struct counts *c, int classes) {
     double agreement = 0, n = (double)c->n;
-    for (int k = 0; k < classes; k++)
+    for (int k = 1; k <= classes; k++)
         agreement += (double)c->of[k].support / n * ((double)c->of[k].predicted / n);
     return metrics_beyond_chance((double)c->hits / n, agreement);
 }
@@ -303,7 +290,7 @@ static double metrics_kappa(const struct counts *c, int classes) {
 static double metrics_macro_f1(const struct counts *c, int classes) {
     double sum = 0;
     int met = 0;
-    for (int k = 0; k < classes; k++) {
+    for (int k = 1; k <= classes; k++) {
         int64_t both = c->of[k].support + c->of[k].predicted;
         met += both > 0;
         sum += both > 0 ? 2.0 * (double)c->of[k].hits / (double)both : 0;
@@ -320,7 +307,8 @@ static const char *const class_names[][CLASS_FIGURES] = {
 enum { MAE, RMSE, R2, VALUE_FIGURES };
 static const char *const value_names[][VALUE_FIGURES] = {{"mae", "rmse", "r2"}, {"mae.w", "rmse.w", "r2.w"}};
 
-/* An area by the ranks of all or of the window. Lean metrics have those of the window alone, in its ring. */
+/* An area by the ranks of all or of the window. Where ranks are not kept, those of the window are
+ * counted from its ring. */
 static double metrics_area(const svi_metrics *m, const struct counts *c,
                            double (*area)(const struct svi_auc *)) {
     if (m->classes > 2 || (!c->ranks && c == &m->all))
@@ -328,11 +316,11 @@ static double metrics_area(const svi_metrics *m, const struct counts *c,
     if (c->ranks)
         return area(c->ranks);
     struct svi_auc *ranks = svi_alloc(sizeof *ranks);
-    for (int64_t i = 0; ranks && i < m->filled; i++) {
+    for (int64_t i = 0; ranks && i < m->ring.filled; i++) {
         const struct judged j = m->judged[i];
         if (j.bin == NO_BIN)
             continue;
-        ranks->count[j.bin][j.truth]++;
+        ranks->count[j.bin][j.truth - 1]++;
         ranks->touched[j.bin / SVI_AUC_BLOCK] = 1;
     }
     const double found = ranks ? area(ranks) : NAN;
@@ -340,7 +328,7 @@ static double metrics_area(const svi_metrics *m, const struct counts *c,
     return found;
 }
 
-static void metrics_class_figures(const svi_metrics *m, const struct counts *c, double loss, double *value) {
+static void metrics_class_figures(const svi_metrics *m, const struct counts *c, double *value) {
     const int classes = m->classes;
     double n = (double)c->n; /* 0: every figure comes out as NAN */
     value[ACCURACY] = (double)c->hits / n;
@@ -348,7 +336,7 @@ static void metrics_class_figures(const svi_metrics *m, const struct counts *c, 
     value[KAPPA_T] = c->n > 0 ? metrics_beyond_chance((double)c->hits / n, (double)c->same / n) : NAN;
     value[F1] = metrics_macro_f1(c, classes);
     value[AUC] = metrics_area(m, c, svi_auc_area);
-    value[LOGLOSS] = m->lossless ? NAN : loss / n;
+    value[LOGLOSS] = NAN; /* svi_quality_stage_figures puts it here */
 }
 
 static void metrics_value_figures(double absolute, double square, const struct svi_moments *truth,
@@ -361,8 +349,8 @@ static void metrics_value_figures(double absolute, double square, const struct s
 /* The errors of the window of a regression. */
 static struct errors metrics_recent_errors(const svi_metrics *m) {
     struct errors recent = m->fresh;
-    if (m->filled == m->window)
-        metrics_merge_errors(&recent, &m->errors[m->slot]);
+    if (svi_stat_ring_full(&m->ring))
+        metrics_merge_errors(&recent, &m->errors[m->ring.slot]);
     return recent;
 }
 
@@ -382,9 +370,8 @@ int svi_metrics_figures(const svi_metrics *m, struct svi_figure *out) {
         metrics_value_figures(m->absolute.sum, m->square.sum, &m->truth, value[0]);
         metrics_value_figures(recent.absolute, recent.square, &recent.truth, value[1]);
     } else {
-        double recent = m->fresh_loss + (m->losses && m->filled == m->window ? m->losses[m->slot] : 0);
-        metrics_class_figures(m, &m->all, m->loss.sum, value[0]);
-        metrics_class_figures(m, &m->recent, recent, value[1]);
+        metrics_class_figures(m, &m->all, value[0]);
+        metrics_class_figures(m, &m->recent, value[1]);
     }
     for (int w = 0; w < 2; w++)
         for (int i = 0; i < each; i++)
@@ -404,19 +391,19 @@ struct svi_metrics_sums svi_metrics_sums(const svi_metrics *m) {
 
 void svi_metrics_class_counts(const svi_metrics *m, int classes, struct svi_class_count *all,
                               struct svi_class_count *window) {
-    const size_t size = (size_t)(classes < m->max_classes ? classes : m->max_classes) * sizeof *all;
-    if (m->task != SVS_CLASSIFY)
-        return;
-    memcpy(all, m->all.of, size);
-    memcpy(window, m->recent.of, size);
+    const struct svi_class_count none = {0};
+    for (int k = 0; k < classes && m->task == SVS_CLASSIFY; k++) {
+        all[k] = k < m->capacity ? m->all.of[k + 1] : none;
+        window[k] = k < m->capacity ? m->recent.of[k + 1] : none;
+    }
 }
 
 void svi_metrics_confusion(const svi_metrics *m, int classes, int64_t *out) {
     memset(out, 0, (size_t)classes * (size_t)classes * sizeof *out);
-    for (int64_t i = 0; m->judged && i < m->filled; i++) {
+    for (int64_t i = 0; m->judged && i < m->ring.filled; i++) {
         const struct judged j = m->judged[i];
-        if (j.truth < classes && j.predicted < classes)
-            out[(size_t)j.truth * (size_t)classes + j.predicted]++;
+        if (j.truth <= classes && j.predicted >= 1 && j.predicted <= classes)
+            out[(size_t)(j.truth - 1) * (size_t)classes + j.predicted - 1]++;
     }
 }
 
@@ -426,15 +413,6 @@ struct svi_metrics_more svi_metrics_more(const svi_metrics *m, bool window) {
         return (struct svi_metrics_more){NAN, NAN};
     return (struct svi_metrics_more){.same = (double)c->same / (double)c->n,
                                      .ap = metrics_area(m, c, svi_auc_precision)};
-}
-
-double svi_metrics_memory(svs_task task, int64_t window, int max_classes, bool lean) {
-    double bytes = sizeof(svi_metrics);
-    if (task == SVS_REGRESS)
-        return bytes + (double)window * sizeof(struct errors);
-    bytes += (double)window * (sizeof(struct judged) + (lean ? 0 : sizeof(double)));
-    return bytes +
-           2 * ((max_classes + 1.0) * sizeof(struct svi_class_count) + (lean ? 0 : sizeof(struct svi_auc)));
 }
 
 /* ---- archive */
@@ -448,22 +426,12 @@ _Static_assert(sizeof(struct svi_moments) == 3 * sizeof(double), "moments are do
 _Static_assert(sizeof(struct svi_class_count) == 3 * sizeof(int64_t),
                "the counts of a class are whole numbers");
 
-/* The classes that were counted: the others take no room. */
-static int metrics_classes_counted(const struct counts *c, int max_classes) {
-    int n = max_classes;
-    while (n > 0 && c->of[n - 1].support == 0 && c->of[n - 1].predicted == 0)
+/* "Nothing" and the classes that were counted: the others take no room. */
+static int metrics_counted(const svi_metrics *m) {
+    int n = m->capacity;
+    while (n > 0 && m->all.of[n].support == 0 && m->all.of[n].predicted == 0)
         n--;
-    return n;
-}
-
-static void metrics_archive_counts(struct svi_archive *a, struct counts *c, int max_classes) {
-    int n = metrics_classes_counted(c, max_classes);
-    svi_archive_int(a, "counted classes", &n, 0, max_classes);
-    for (int k = 0; k < n && svi_archive_ok(a); k++) {
-        char name[SVI_KEY_MAX];
-        svi_archive_int64s(a, svi_archive_key(name, "class", k), (int64_t *)&c->of[k], 3, 0, COUNT_MAX);
-    }
-    svi_archive_int64(a, "nothing predicted", &c->of[max_classes].predicted, 0, COUNT_MAX);
+    return n + 1;
 }
 
 /* At most `n` samples have a rank. */
@@ -484,17 +452,17 @@ static void metrics_archive_rank(struct svi_archive *a, struct svi_auc *r, int64
     }
 }
 
-static bool metrics_plausible(const struct judged *j, int max_classes) {
-    const bool ranks = j->bin < SVI_AUC_BINS && j->truth <= 1;
-    return j->truth < max_classes && j->predicted <= max_classes && j->same <= 1 &&
+static bool metrics_plausible(const struct judged *j, int capacity) {
+    const bool ranks = j->bin < SVI_AUC_BINS && j->truth <= 2;
+    return j->truth >= 1 && j->truth <= capacity && j->predicted <= capacity && j->same <= 1 &&
            (j->bin == NO_BIN || ranks);
 }
 
 /* The counts of the window, from its samples. */
 static void metrics_recount(struct svi_archive *a, svi_metrics *m) {
-    for (int64_t i = 0; i < m->filled; i++) {
+    for (int64_t i = 0; i < m->ring.filled; i++) {
         const struct judged j = m->judged[i];
-        if (!svi_archive_check(a, metrics_plausible(&j, m->max_classes),
+        if (!svi_archive_check(a, metrics_plausible(&j, m->capacity),
                                "a sample has a class beyond the last one"))
             return;
         metrics_count(&m->recent, j, 1);
@@ -509,39 +477,34 @@ static void metrics_archive_classes(struct svi_archive *a, svi_metrics *m) {
     svi_archive_int64(a, "samples", &m->all.n, 0, COUNT_MAX);
     svi_archive_int64(a, "hits", &m->all.hits, 0, COUNT_MAX);
     svi_archive_int64(a, "same as before", &m->all.same, 0, COUNT_MAX);
-    metrics_archive_counts(a, &m->all, m->max_classes);
     if (m->all.ranks)
         metrics_archive_rank(a, m->all.ranks, m->all.n);
-    svi_archive_doubles(a, "loss", (double *)&m->loss, 2);
-    svi_archive_double(a, "fresh loss", &m->fresh_loss);
-    svi_archive_bytes(a, "judged", m->judged, m->filled * (int64_t)sizeof *m->judged);
-    if (m->losses)
-        svi_archive_doubles(a, "losses", m->losses, m->filled);
-    if (svi_archive_loading(a) && svi_archive_ok(a))
-        metrics_recount(a, m);
 }
 
 static void metrics_archive_values(struct svi_archive *a, svi_metrics *m) {
     svi_archive_doubles(a, "absolute", (double *)&m->absolute, 2);
     svi_archive_doubles(a, "square", (double *)&m->square, 2);
     svi_archive_doubles(a, "truth", (double *)&m->truth, 3);
-    svi_archive_double(a, "fresh absolute", &m->fresh.absolute);
-    svi_archive_double(a, "fresh square", &m->fresh.square);
-    svi_archive_doubles(a, "fresh truth", (double *)&m->fresh.truth, 3);
-    svi_archive_doubles(a, "errors", (double *)m->errors, 5 * m->filled);
+    svi_archive_doubles(a, "fresh errors", (double *)&m->fresh, 5);
 }
 
 void svi_metrics_archive(struct svi_archive *a, svi_metrics *m) {
     if (svi_archive_loading(a))
         svi_metrics_reset(m);
-    /* The ring as it is stored: where a round ends decides which sums are made when. */
-    svi_archive_int64(a, "filled", &m->filled, 0, m->window);
-    svi_archive_int64(a, "slot", &m->slot, 0, m->window - 1);
-    svi_archive_check(a, m->filled == m->window || m->slot == m->filled, "a ring has a hole");
-    if (!svi_archive_ok(a))
+    if (!svi_stat_ring_archive(a, &m->ring))
         return;
-    if (m->task == SVS_REGRESS)
-        metrics_archive_values(a, m);
-    else
-        metrics_archive_classes(a, m);
+    const int32_t filled = (int32_t)m->ring.filled;
+    int counted = m->task == SVS_REGRESS ? 0 : metrics_counted(m);
+    (m->task == SVS_REGRESS ? metrics_archive_values : metrics_archive_classes)(a, m);
+    svi_archive_int(a, "counted", &counted, m->judged ? 1 : 0, m->judged ? m->max_classes + 1 : 0);
+    if (!svi_archive_check(a, m->classes < counted || !m->judged, "a class was not counted") ||
+        (m->judged && svi_metrics_reserve(m, counted - 1, a->err) != SVS_OK))
+        return;
+    const struct svi_metrics_options made = metrics_options(m);
+    const struct metrics_dims dims = metrics_dims(&made, m->capacity);
+    const struct metrics_dims used = {
+        {[JUDGED] = m->judged ? filled : 0, [ERRORS] = m->errors ? filled : 0, [CLASSES] = counted}};
+    svi_arrays_archive(a, &metrics_arrays, m, dims.of, used.of);
+    if (svi_archive_loading(a) && svi_archive_ok(a) && m->judged)
+        metrics_recount(a, m);
 }

@@ -2,10 +2,10 @@
  *
  * classify: accuracy; kappa (chance: the product of marginals); kappa_t (chance: "same label as before"); f1
  * (macro over the classes that were labels or predictions); auc (while there are two classes; the
- * score's rank, from a fixed fine histogram: error below 0.002); logloss (natural log; two classes: sigmoid
- * of twice the score, else softmax of them; a class without a score has no probability; clipped at 1e-15).
+ * score's rank, from a fixed fine histogram: error below 0.002); logloss is not known here: reliability.h
+ * has it, and its place is among these.
  * regress: mae, rmse, r2. Windowed figures carry the suffix ".w". Cost per sample: O(rows), 35 ns for two
- * classes; figures: about 10 us. Nothing is allocated after _new. Windowed sums never drift. */
+ * classes; figures: about 10 us. Nothing is allocated after _new, or _reserve. Windowed sums never drift. */
 #ifndef SVI_METRICS_H
 #define SVI_METRICS_H
 
@@ -18,30 +18,34 @@
 
 typedef struct svi_metrics svi_metrics;
 
-/* window, max_classes >= 1. NULL: SVS_INVALID, SVS_NO_MEMORY. Owner: the caller. */
-svi_metrics *svi_metrics_new(svs_task task, int64_t window, int max_classes, svs_error *err);
+struct svi_metrics_options {
+    svs_task task;
+    int64_t window;  /* samples of the windowed figures, >= 1 */
+    int max_classes; /* >= 1 */
+    bool ranks;      /* classify: without them auc and ap of all that was judged are not known, and those of
+                        the window cost a pass over it; 224 kB each of all and of the window */
+    bool grows;      /* classify: capacity for more than two classes comes by svi_metrics_reserve */
+};
 
-/* The same without the ranks of all scores: auc and ap of all that was judged are not known, those of the
- * window are. */
-svi_metrics *svi_metrics_new_lean(svs_task task, int64_t window, int max_classes, svs_error *err);
+/* NULL: SVS_INVALID, SVS_NO_MEMORY. Owner: the caller. */
+svi_metrics *svi_metrics_new(const struct svi_metrics_options *o, svs_error *err);
 void svi_metrics_free(svi_metrics **m);
+
+/* Before there are more than two classes: capacity for that many. SVS_NO_MEMORY: nothing has changed. */
+svs_code svi_metrics_reserve(svi_metrics *m, int classes, svs_error *err);
 
 /* It is going to judge a sample soon (base/fetch.h): first itself, then what it points to. */
 void svi_metrics_fetch(const svi_metrics *m);
 void svi_metrics_fetch_parts(const svi_metrics *m);
 void svi_metrics_reset(svi_metrics *m);
 
-/* Is logloss of no use, because another one is reported (reliability.h)? It takes more time than the rest. */
-void svi_metrics_leave_loss(svi_metrics *m, bool left_out);
-
-/* What was counted over all goes on in *m, a new one with another window (the same task and classes), of
- * which the windowed figures begin with the next sample. *of is left as a new one. */
-void svi_metrics_take_over(svi_metrics *m, svi_metrics *of);
+/* What `of` counts over all goes on in *m, a new one with another window and the same options and capacity
+ * else, of which the windowed figures begin with the next sample. */
+void svi_metrics_take_over(svi_metrics *m, const svi_metrics *of);
 
 /* truth: class index; predicted: class index or -1 (counts as wrong); scores: `rows` of them, rows as in
- * svs_model; class_count: known when the scores were made. */
-void svi_metrics_class(svi_metrics *m, int truth, int predicted, const double *scores, int rows,
-                       int class_count);
+ * svs_model. */
+void svi_metrics_class(svi_metrics *m, int truth, int predicted, const double *scores, int rows);
 void svi_metrics_value(svi_metrics *m, double truth, double predicted);
 
 /* Fills at most SVI_METRICS_FIGURES figures; NAN = not known yet. Returns how many. */
@@ -73,10 +77,10 @@ struct svi_metrics_more {
 };
 struct svi_metrics_more svi_metrics_more(const svi_metrics *m, bool window);
 
-/* The whole state, bit for bit; loads into an object made with the same task, window and classes. About 16
+/* The whole state, bit for bit; loads into an object made with the same options. About 16
  * bytes a sample of the window, 40 for a regression. */
 void svi_metrics_archive(struct svi_archive *a, svi_metrics *m);
 
-double svi_metrics_memory(svs_task task, int64_t window, int max_classes, bool lean); /* bytes */
+double svi_metrics_memory(const struct svi_metrics_options *o, int classes); /* bytes, with that many */
 
 #endif

@@ -3,14 +3,14 @@
  * counted when it is asked for), the baselines, and a regression's residuals; these are archived. The other
  * arrays are room for what is reported, filled each time.
  *
- * A state that was kept before there were these figures begins with empty ones, so what compares a learner
- * with a baseline sample by sample counts its own samples (baseline.h) and is not taken from metrics.c. */
+ * What compares a learner with a baseline sample by sample counts its own samples (baseline.h). */
 #include "stats/quality_figures.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/arrays.h"
 #include "base/fail.h"
 #include "base/fetch.h"
 #include "stats/class_figures.h"
@@ -22,14 +22,32 @@ struct svi_quality_figures {
     svi_baseline *baseline;
     svi_interval *interval;   /* regress */
     svi_confusion *confusion; /* classify, as the rest */
-    svs_value *classes;
+    svs_value *classes;       /* of a report; NULL: none was asked for yet */
     struct svi_class_count *all, *window;
     int64_t *matrix[2];
 };
 
-static size_t quality_matrix_size(int max_classes) {
-    const size_t n = (size_t)(max_classes < SVI_CONFUSION_MAX ? max_classes : SVI_CONFUSION_MAX);
-    return n * n;
+enum { CLASSES, CONFUSED, DIMS };
+
+#define STRUCTS(member, axis)                                                                                \
+    SVI_ARRAY_STRUCTS(struct svi_quality_figures, member, int64_t, NULL, SVI_ARRAY_ANY, axis)
+
+static const struct svi_array arrays[] = {
+    STRUCTS(classes, SVI_AXIS(CLASSES)),
+    STRUCTS(all, SVI_AXIS(CLASSES)),
+    STRUCTS(window, SVI_AXIS(CLASSES)),
+    SVI_ARRAY(struct svi_quality_figures, matrix[0], NULL, SVI_AXIS(CONFUSED), SVI_AXIS(CONFUSED)),
+    SVI_ARRAY(struct svi_quality_figures, matrix[1], NULL, SVI_AXIS(CONFUSED), SVI_AXIS(CONFUSED)),
+};
+static const struct svi_arrays report_arrays = SVI_ARRAYS(arrays, "the figures of classes");
+
+struct report_dims {
+    int32_t of[DIMS];
+};
+
+static struct report_dims report_dims(int max_classes) {
+    return (struct report_dims){
+        {max_classes, max_classes < SVI_CONFUSION_MAX ? max_classes : SVI_CONFUSION_MAX}};
 }
 
 void svi_quality_figures_fetch(const svi_quality_figures *f) {
@@ -44,33 +62,22 @@ void svi_quality_figures_fetch_parts(const svi_quality_figures *f) {
         svi_confusion_fetch(f->confusion);
 }
 
-/* Room for what is reported. False: no memory. */
-static bool quality_room(svi_quality_figures *f) {
-    const size_t n = (size_t)f->max_classes, entries = quality_matrix_size(f->max_classes);
-    if (!f->classes)
-        f->classes = svi_alloc_array(n, sizeof *f->classes);
-    if (!f->all)
-        f->all = svi_alloc_array(n, sizeof *f->all);
-    if (!f->window)
-        f->window = svi_alloc_array(n, sizeof *f->window);
-    for (int i = 0; i < 2; i++)
-        if (!f->matrix[i])
-            f->matrix[i] = svi_alloc_array(entries, sizeof *f->matrix[i]);
-    return f->classes && f->all && f->window && f->matrix[0] && f->matrix[1];
+static svs_code quality_reserve_report(svi_quality_figures *f, svs_error *err) {
+    const struct report_dims dims = report_dims(f->max_classes);
+    return f->all ? SVS_OK : svi_arrays_alloc(&report_arrays, f, dims.of, err);
 }
 
-static bool quality_figures_parts(svi_quality_figures *f, int64_t window, bool lean, svs_error *err) {
+static bool quality_new_parts(svi_quality_figures *f, int64_t window, bool grows, svs_error *err) {
     if (!(f->baseline = svi_baseline_new(f->task, window, err)))
         return false;
     if (f->task == SVS_REGRESS)
         return (f->interval = svi_interval_new(window, err));
-    if (!lean && !quality_room(f))
-        return svi_fail_memory(err, "the figures of classes") == SVS_OK;
-    return (f->confusion = (lean ? svi_confusion_new_lean : svi_confusion_new)(f->max_classes, err));
+    return (grows || quality_reserve_report(f, err) == SVS_OK) &&
+           (f->confusion = svi_confusion_new(f->max_classes, grows, err));
 }
 
-static svi_quality_figures *quality_figures_make(svs_task task, int64_t window, int max_classes, bool lean,
-                                                 svs_error *err) {
+svi_quality_figures *svi_quality_figures_new(svs_task task, int64_t window, int max_classes, bool grows,
+                                             svs_error *err) {
     svi_quality_figures *f = svi_alloc_plain(sizeof *f);
     if (!f) {
         svi_fail_memory(err, "the figures of quality");
@@ -78,18 +85,9 @@ static svi_quality_figures *quality_figures_make(svs_task task, int64_t window, 
     }
     f->task = task;
     f->max_classes = max_classes;
-    if (!quality_figures_parts(f, window, lean, err))
+    if (!quality_new_parts(f, window, grows, err))
         svi_quality_figures_free(&f);
     return f;
-}
-
-svi_quality_figures *svi_quality_figures_new(svs_task task, int64_t window, int max_classes, svs_error *err) {
-    return quality_figures_make(task, window, max_classes, false, err);
-}
-
-svi_quality_figures *svi_quality_figures_new_lean(svs_task task, int64_t window, int max_classes,
-                                                  svs_error *err) {
-    return quality_figures_make(task, window, max_classes, true, err);
 }
 
 svs_code svi_quality_figures_reserve(svi_quality_figures *f, int classes, svs_error *err) {
@@ -103,21 +101,20 @@ void svi_quality_figures_free(svi_quality_figures **pf) {
     svi_baseline_free(&f->baseline);
     svi_interval_free(&f->interval);
     svi_confusion_free(&f->confusion);
-    void *const all[] = {f->classes, f->all, f->window, f->matrix[0], f->matrix[1], f};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        svi_free(all[i]);
+    svi_arrays_free(&report_arrays, f);
+    svi_free(f);
     *pf = NULL;
 }
 
-double svi_quality_figures_memory(svs_task task, int64_t window, int max_classes, bool lean, int classes) {
+double svi_quality_figures_memory(svs_task task, int64_t window, int max_classes, bool grows, int classes) {
+    const struct report_dims dims = report_dims(max_classes);
     const double base = sizeof(struct svi_quality_figures) + svi_baseline_memory(task, window);
     if (task == SVS_REGRESS)
         return base + svi_interval_memory(window);
-    if (lean)
-        return base + svi_confusion_memory(classes < 2 ? 2 : classes);
-    return base + max_classes * (double)(sizeof(svs_value) + 2 * sizeof(struct svi_class_count)) +
-           2 * (double)quality_matrix_size(max_classes) * (double)sizeof(int64_t) +
-           svi_confusion_memory(max_classes);
+    return base + (grows ? 0 : (double)svi_arrays_bytes(&report_arrays, dims.of)) +
+           svi_confusion_memory(!grows        ? max_classes
+                                : classes < 2 ? 2
+                                              : classes);
 }
 
 void svi_quality_figures_reset(svi_quality_figures *f) {
@@ -206,7 +203,7 @@ int svi_quality_figures_list(svi_quality_figures *f, const svi_metrics *metrics,
     struct svi_figure *const first = out;
     if (f->task == SVS_REGRESS)
         return quality_value_figures(f, out);
-    if (!quality_room(f))
+    if (quality_reserve_report(f, NULL) != SVS_OK)
         return 0;
     svi_metrics_class_counts(metrics, classes, f->all, f->window);
     for (int window = 0; window < 2; window++) {
@@ -220,7 +217,7 @@ int svi_quality_figures_list(svi_quality_figures *f, const svi_metrics *metrics,
 void svi_quality_figures_table(svi_quality_figures *f, const svi_metrics *metrics, const svs_learner *learner,
                                bool matrices, struct svi_class_table *out) {
     *out = (struct svi_class_table){0};
-    if (f->task == SVS_REGRESS || !quality_room(f))
+    if (f->task == SVS_REGRESS || quality_reserve_report(f, NULL) != SVS_OK)
         return;
     const int n = svs_learner_class_count(learner);
     svi_metrics_class_counts(metrics, n, f->all, f->window);
@@ -241,7 +238,7 @@ struct svi_standing svi_quality_figures_standing(svi_quality_figures *f, const s
         s.mean = svi_baseline_mean(f->baseline);
         return s;
     }
-    if (!quality_room(f))
+    if (quality_reserve_report(f, NULL) != SVS_OK)
         return s;
     svi_metrics_class_counts(metrics, classes, f->all, f->window);
     const struct svi_class_averages a = svi_class_averages(f->all, classes);

@@ -4,7 +4,7 @@
  *
  * classify: accuracy_commonest, accuracy_same, precision_macro, recall_macro, precision_weighted,
  * f1_weighted, balanced_accuracy, gmean, ap. regress: rmse_same, rmse_mean, coverage; and interval_width over
- * all. Nothing is allocated after _new. */
+ * all. Nothing is allocated after _new, but by those that grow. */
 #ifndef SVI_QUALITY_FIGURES_H
 #define SVI_QUALITY_FIGURES_H
 
@@ -17,13 +17,11 @@
 
 typedef struct svi_quality_figures svi_quality_figures;
 
-/* As svi_metrics_new. NULL: SVS_NO_MEMORY. Owner: the caller. */
-svi_quality_figures *svi_quality_figures_new(svs_task task, int64_t window, int max_classes, svs_error *err);
-
-/* The same, with room for reports made when the first one is asked for; without memory then it has no figures
- * of classes. */
-svi_quality_figures *svi_quality_figures_new_lean(svs_task task, int64_t window, int max_classes,
-                                                  svs_error *err);
+/* As svi_metrics_new. Those that grow get capacity for more than two classes by svi_quality_figures_reserve,
+ * and the arrays of a report when the first one is asked for: without memory then they have no figures of
+ * classes. NULL: SVS_NO_MEMORY. Owner: the caller. */
+svi_quality_figures *svi_quality_figures_new(svs_task task, int64_t window, int max_classes, bool grows,
+                                             svs_error *err);
 void svi_quality_figures_free(svi_quality_figures **f);
 
 /* It is going to judge a sample soon (base/fetch.h): first what it points to, then what these do. */
@@ -31,7 +29,7 @@ void svi_quality_figures_fetch(const svi_quality_figures *f);
 void svi_quality_figures_fetch_parts(const svi_quality_figures *f);
 void svi_quality_figures_reset(svi_quality_figures *f); /* as new, but for the level */
 
-/* Before a lean one has more than two classes: room for that many. SVS_NO_MEMORY. */
+/* Before there are more than two classes: capacity for that many. SVS_NO_MEMORY. */
 svs_code svi_quality_figures_reserve(svi_quality_figures *f, int classes, svs_error *err);
 
 /* What `of` counts over all goes on in *f, a new one with another window, whose figures begin again. `of` is
@@ -67,7 +65,7 @@ struct svi_standing svi_quality_figures_standing(svi_quality_figures *f, const s
 
 void svi_quality_figures_archive(struct svi_archive *a, svi_quality_figures *f);
 
-/* Bytes; lean: with that many classes. */
-double svi_quality_figures_memory(svs_task task, int64_t window, int max_classes, bool lean, int classes);
+/* Bytes; of those that grow with that many classes. */
+double svi_quality_figures_memory(svs_task task, int64_t window, int max_classes, bool grows, int classes);
 
 #endif

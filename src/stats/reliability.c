@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "stats/stat_ring.h"
 
 #define BINS       SVI_RELIABILITY_BINS
 #define LOSS_MAX   34.538776394910684 /* -log(1e-15) */
@@ -25,7 +26,7 @@ struct totals {
 };
 
 struct svi_reliability {
-    int64_t window, slot, filled;
+    struct svi_stat_ring places;
     struct totals recent;
     double n, loss, brier, bin[BINS][3]; /* all: samples; sums. By bin: samples, came, sum of p */
     struct judged *ring;
@@ -40,7 +41,7 @@ svi_reliability *svi_reliability_new(int64_t window, svs_error *err) {
         svi_fail_memory(err, "the figures of probabilities");
         return NULL;
     }
-    r->window = window;
+    r->places.window = window;
     return r;
 }
 
@@ -52,16 +53,14 @@ void svi_reliability_free(svi_reliability **r) {
 }
 
 void svi_reliability_reset(svi_reliability *r) {
-    struct judged *ring = r->ring;
-    *r = (svi_reliability){.window = r->window, .ring = ring};
+    *r = (svi_reliability){.places.window = r->places.window, .ring = r->ring};
 }
 
 void svi_reliability_take_over(svi_reliability *r, const svi_reliability *of) {
     const svi_reliability made = *r;
     *r = *of;
-    r->window = made.window;
+    r->places = made.places;
     r->ring = made.ring;
-    r->slot = r->filled = 0;
     r->recent = (struct totals){0};
 }
 
@@ -100,11 +99,10 @@ void svi_reliability_add(svi_reliability *r, const double *proba, int class_coun
     const struct judged j = reliability_judge(proba, class_count, truth);
     const double p = (j.p & ~CAME) / P_UNIT;
     double *bin = r->bin[reliability_bin(p)];
-    if (r->filled == r->window)
-        reliability_count(&r->recent, r->ring[r->slot], -1);
-    r->filled += r->filled < r->window;
-    r->ring[r->slot] = j;
-    r->slot = r->slot + 1 == r->window ? 0 : r->slot + 1;
+    if (svi_stat_ring_full(&r->places))
+        reliability_count(&r->recent, r->ring[r->places.slot], -1);
+    r->ring[r->places.slot] = j;
+    svi_stat_ring_advance(&r->places);
     reliability_count(&r->recent, j, 1);
     r->n++;
     r->loss += j.loss / LOSS_UNIT; /* terms of at least 2^-26: no sum of less than 2^53 of them rounds */
@@ -144,17 +142,14 @@ _Static_assert(sizeof(struct judged) == 12, "a ring of them is bytes without gap
 void svi_reliability_archive(struct svi_archive *a, svi_reliability *r) {
     if (svi_archive_loading(a))
         svi_reliability_reset(r);
-    svi_archive_int64(a, "probabilities held", &r->filled, 0, r->window);
-    svi_archive_int64(a, "probabilities slot", &r->slot, 0, r->window - 1);
-    svi_archive_check(a, r->filled == r->window || r->slot == r->filled, "a ring has a hole");
-    if (!svi_archive_ok(a))
+    if (!svi_stat_ring_archive(a, &r->places))
         return;
     svi_archive_finite(a, "judged", &r->n, 1);
     svi_archive_finite(a, "loss", &r->loss, 1);
     svi_archive_finite(a, "brier", &r->brier, 1);
     svi_archive_finite(a, "bins", r->bin[0], 3 * BINS);
-    svi_archive_bytes(a, "probabilities", r->ring, r->filled * (int64_t)sizeof *r->ring);
-    for (int64_t i = 0; i < r->filled && svi_archive_loading(a) && svi_archive_ok(a); i++)
+    svi_archive_bytes(a, "probabilities", r->ring, r->places.filled * (int64_t)sizeof *r->ring);
+    for (int64_t i = 0; i < r->places.filled && svi_archive_loading(a) && svi_archive_ok(a); i++)
         if (svi_archive_check(a, (r->ring[i].p & ~CAME) <= (uint32_t)P_UNIT, "a probability is above 1"))
             reliability_count(&r->recent, r->ring[i], 1);
 }

@@ -114,7 +114,7 @@ static svs_code write_header(struct writer *w, const struct svi_checkpoint *c) {
     svi_pack_begin(&p, &w->head);
     svi_pack_map(&p, HEADER_PAIRS);
     svi_put_text(&p, "format", FORMAT);
-    svi_put_uint(&p, "v", SVI_CHECKPOINT_VERSION);
+    svi_put_uint(&p, "v", SVI_STATE_LAYOUT);
     svi_put_text(&p, "program", c->program);
     svi_put_text(&p, "isa", c->isa);
     svi_put_text(&p, "stream", c->stream);
@@ -289,9 +289,9 @@ static svs_code parse_header(struct parser *p, struct svi_checkpoint *c) {
     struct svi_item settings;
     if (!svi_header_open(&h, p->at, (size_t)(p->end - p->at), SVI_FIELDS(fields), c))
         return fail_damaged(p, "there is no header");
-    enum svi_header_state state = svi_header_check(&h, FORMAT, SVI_CHECKPOINT_VERSION, 0, &p->check);
-    if (state == SVI_HEADER_VERSION)
-        return svi_fail_version(p->err, p->dir, p->name);
+    enum svi_header_state state = svi_header_check(&h, FORMAT, 0, &p->check);
+    if (state == SVI_HEADER_LAYOUT)
+        return svi_fail_layout(p->err, p->dir, p->name, h.v);
     if (state == SVI_HEADER_BAD)
         return fail_damaged(p, "the check of the header is wrong");
     if (state != SVI_HEADER_SOUND ||
@@ -307,6 +307,15 @@ static svs_code parse_header(struct parser *p, struct svi_checkpoint *c) {
     c->settings.size--; /* a NUL stands after it */
     p->at += h.size;
     return SVS_OK;
+}
+
+uint64_t svi_checkpoint_layout(const uint8_t *bytes, size_t size) {
+    struct svi_header h;
+    uint64_t check;
+    return svi_header_open(&h, bytes, size, NULL, 0, NULL) &&
+                   svi_header_check(&h, FORMAT, 0, &check) == SVI_HEADER_LAYOUT
+               ? h.v
+               : SVI_STATE_LAYOUT;
 }
 
 /* Reads an array of items, the last of which is its check. */

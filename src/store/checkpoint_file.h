@@ -3,8 +3,8 @@
  *
  * A file is msgpack objects one after another:
  *
- *   header   {format: "svmstream-checkpoint", v: 2, program, isa, stream, epoch, number, segment, offset,
- *             chain, secret, settings (text), sections: count of these objects, check}
+ *   header   {format: "svmstream-checkpoint", v: layout, program, isa, stream, epoch, number, segment,
+ *             offset, chain, secret, settings (text), sections: count of these objects, check}
  *   section  [name, hashed, body (bin), check] body: one msgpack map (wire/archive_file.h); one of more than
  *            2 GiB is in several such, one after another, each with a piece of it
  *   end      ["end", hash (bin, 16), check]
@@ -18,11 +18,10 @@
 #include "base/bytes.h"
 #include "store/journal.h"
 
-#define SVI_CHECKPOINT_VERSION 2
-#define SVI_SECTIONS_MAX       32
-#define SVI_OBJECTS_MAX        1024                  /* pieces of sections */
-#define SVI_CHECKPOINT_MAX     ((uint64_t)256 << 30) /* bytes; more is not written, and not believed */
-#define SVI_HASH_TEXT          33                    /* 32 hex digits and NUL */
+#define SVI_SECTIONS_MAX   32
+#define SVI_OBJECTS_MAX    1024                  /* pieces of sections */
+#define SVI_CHECKPOINT_MAX ((uint64_t)256 << 30) /* bytes; more is not written, and not believed */
+#define SVI_HASH_TEXT      33                    /* 32 hex digits and NUL */
 
 struct svi_section {
     char name[16];
@@ -33,7 +32,7 @@ struct svi_section {
 /* A checkpoint in memory. Zero-initialised is empty. */
 struct svi_checkpoint {
     const struct svi_state_dir *dir; /* from which it was read, where the files are that it names; or NULL */
-    char program[16], isa[16]; /* version of the program, instruction set of its kernels */
+    char program[16], isa[16];       /* version of the program, instruction set of its kernels */
     char stream[65];
     uint64_t epoch;
     struct svi_position position; /* after which record; all before it is on disk when this is written */
@@ -58,12 +57,15 @@ svs_code svi_checkpoint_write(const struct svi_state_dir *dir, struct svi_checkp
 svs_code svi_checkpoint_write_pieces(const struct svi_state_dir *dir, struct svi_checkpoint *c, size_t piece,
                                      int64_t *size, svs_error *err);
 
-/* Reads and checks one. SVS_DAMAGED with file and place; SVS_IO; SVS_UNAVAILABLE: of another version. */
+/* Reads and checks one. SVS_DAMAGED with file and place; SVS_IO; SVS_UNAVAILABLE: of another layout. */
 svs_code svi_checkpoint_read(const struct svi_state_dir *dir, uint64_t number, struct svi_checkpoint *c,
                              svs_error *err);
 /* The same from memory (`dir`, a path or NULL, and `name` for error texts). */
 svs_code svi_checkpoint_parse(const uint8_t *bytes, size_t size, const char *dir, const char *name,
                               struct svi_checkpoint *c, svs_error *err);
+
+/* The layout of the checkpoint that begins with these bytes; SVI_STATE_LAYOUT where they do not tell. */
+uint64_t svi_checkpoint_layout(const uint8_t *bytes, size_t size);
 
 /* XXH3-128 of the hashed sections, as svi_checkpoint_write stores it. */
 void svi_checkpoint_hash(struct svi_checkpoint *c);

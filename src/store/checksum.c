@@ -1,6 +1,12 @@
 #include "store/checksum.h"
 
+#include <inttypes.h>
+#include <string.h>
+
 #include <xxhash.h>
+
+#include "store/io.h"
+#include "store/state_dir.h"
 
 uint64_t svi_check_append(struct svi_pack *p, size_t start, uint64_t seed) {
     uint8_t item[SVI_CHECK_SIZE];
@@ -35,13 +41,21 @@ bool svi_header_open(struct svi_header *h, const uint8_t *bytes, size_t size, co
     return true;
 }
 
-enum svi_header_state svi_header_check(const struct svi_header *h, const char *format, uint64_t version,
-                                       uint64_t seed, uint64_t *check) {
+enum svi_header_state svi_header_check(const struct svi_header *h, const char *format, uint64_t seed,
+                                       uint64_t *check) {
     const size_t size = h->size - SVI_CHECK_SIZE;
     *check = XXH3_64bits_withSeed(h->bytes, size, seed);
     if (strcmp(h->format, format) != 0 || !svi_check_is(h->bytes + size, *check))
         return SVI_HEADER_BAD;
-    if (h->v != version)
-        return SVI_HEADER_VERSION;
+    if (h->v != SVI_STATE_LAYOUT)
+        return SVI_HEADER_LAYOUT;
     return h->complete ? SVI_HEADER_SOUND : SVI_HEADER_INCOMPLETE;
+}
+
+svs_code svi_fail_layout(svs_error *err, const char *dir, const char *name, uint64_t layout) {
+    return svi_fail_file(err, SVS_UNAVAILABLE, dir, name,
+                         "has layout %" PRIu64
+                         "; this program reads layout %d: start with an empty state.dir, "
+                         "or use the program that wrote it",
+                         layout, SVI_STATE_LAYOUT);
 }

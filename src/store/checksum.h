@@ -27,7 +27,7 @@ void svi_put_word(struct svi_pack *p, const char *key, uint64_t bits);
 enum svi_header_state {
     SVI_HEADER_SOUND,
     SVI_HEADER_BAD,        /* of another format, or its check is wrong */
-    SVI_HEADER_VERSION,    /* of another version */
+    SVI_HEADER_LAYOUT,     /* of another layout (state_dir.h) */
     SVI_HEADER_INCOMPLETE, /* a field is missing, or not what it must be */
 };
 
@@ -44,8 +44,11 @@ struct svi_header {
 bool svi_header_open(struct svi_header *h, const uint8_t *bytes, size_t size, const struct svi_field *fields,
                      size_t count, void *to);
 
-/* What it is worth; *check: what its check must be. Only a right check makes it one of another version. */
-enum svi_header_state svi_header_check(const struct svi_header *h, const char *format, uint64_t version,
-                                       uint64_t seed, uint64_t *check);
+/* What it is worth; *check: what its check must be. Only a right check makes it one of another layout. */
+enum svi_header_state svi_header_check(const struct svi_header *h, const char *format, uint64_t seed,
+                                       uint64_t *check);
+
+/* SVS_UNAVAILABLE: the file has this layout, and not SVI_STATE_LAYOUT. */
+svs_code svi_fail_layout(svs_error *err, const char *dir, const char *name, uint64_t layout);
 
 #endif

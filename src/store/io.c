@@ -120,11 +120,6 @@ svs_code svi_fail_io(svs_error *err, const char *dir, const char *name, const ch
     return svi_fail_file(err, SVS_IO, dir, name, "cannot be %s: %s", what, svi_errno_text(error));
 }
 
-svs_code svi_fail_version(svs_error *err, const char *dir, const char *name) {
-    return svi_fail_file(err, SVS_UNAVAILABLE, dir, name,
-                         "has another format version: use the version of this program that wrote it");
-}
-
 int64_t svi_free_bytes(const char *dir) {
     struct statvfs s;
     if (!dir || statvfs(dir, &s) != 0)

@@ -32,9 +32,6 @@ svs_code svi_fail_file(svs_error *err, svs_code code, const char *dir, const cha
 /* SVS_IO: "DIRECTORY/NAME cannot be `what`: reason". */
 svs_code svi_fail_io(svs_error *err, const char *dir, const char *name, const char *what, int error);
 
-/* SVS_UNAVAILABLE: it was written by a program whose format has another version. */
-svs_code svi_fail_version(svs_error *err, const char *dir, const char *name);
-
 /* Bytes free for this process on the file system of a directory; -1 = not known. */
 int64_t svi_free_bytes(const char *dir);
 

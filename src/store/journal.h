@@ -4,9 +4,9 @@
  * A journal is a row of segments `journal-<first record>`. A segment is nothing but msgpack objects one after
  * another, so that any msgpack library reads it:
  *
- *   header  {format: "svmstream-journal", v: 2, secret, program, stream, epoch, first: number of its first
- *            record, chain: check of the last record before, again: secret, check}
- *   record  [number, kind, now, durable, payload (bin), check]
+ *   header  {format: "svmstream-journal", v: layout, secret, program, stream, epoch, first: number of its
+ * first record, chain: check of the last record before, again: secret, check} record  [number, kind, now,
+ * durable, payload (bin), check]
  *
  * number counts from 0 without gaps over all segments; now is the arrival clock; durable: how many records
  * (numbers below it) were known to be on disk when this one was written; check is the last item: XXH3 (64
@@ -23,7 +23,7 @@
  *
  * That the newest segment is gone altogether shows by the name of an empty file, begun-<its first record>,
  * which is made durable after the segment is and before a record of it is acknowledged. A directory without
- * that file (of an earlier version) is read as it is. */
+ * that file is read as it is: a crash may have come before it. */
 #ifndef SVI_JOURNAL_H
 #define SVI_JOURNAL_H
 
@@ -67,10 +67,13 @@ svi_journal_reader *svi_journal_reader_new(const struct svi_state_dir *dir, cons
                                            const struct svi_journal_reader_options *o, svs_error *err);
 void svi_journal_reader_free(svi_journal_reader **r);
 
+/* The layout of the segment that begins with these bytes; SVI_STATE_LAYOUT where they do not tell. */
+uint64_t svi_segment_layout(const uint8_t *bytes, size_t size);
+
 enum svi_journal_read { SVI_JOURNAL_RECORD, SVI_JOURNAL_END, SVI_JOURNAL_FAIL };
 
 /* The next record, valid until the next call. FAIL, for good: SVS_DAMAGED with file, byte and what to do
- * (--accept-loss); SVS_TOO_LARGE: a sound record above `largest`; SVS_UNAVAILABLE: of another version;
+ * (--accept-loss); SVS_TOO_LARGE: a sound record above `largest`; SVS_UNAVAILABLE: of another layout;
  * SVS_IO, SVS_NO_MEMORY. */
 enum svi_journal_read svi_journal_read(svi_journal_reader *r, struct svi_record *record, svs_error *err);
 

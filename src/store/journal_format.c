@@ -16,7 +16,7 @@ svs_code svi_segment_header_write(struct svi_segment_header *h, struct svi_bytes
     svi_pack_begin(&p, out);
     svi_pack_map(&p, HEAD_PAIRS);
     svi_put_text(&p, "format", FORMAT);
-    svi_put_uint(&p, "v", SVI_JOURNAL_VERSION);
+    svi_put_uint(&p, "v", SVI_STATE_LAYOUT);
     svi_put_word(&p, SECRET, h->secret);
     svi_put_text(&p, "program", h->program);
     svi_put_text(&p, "stream", h->stream);
@@ -57,10 +57,19 @@ enum svi_header_state svi_segment_header_read(struct svi_segment_header *h, cons
     if (!svi_header_open(&map, bytes, size, SVI_FIELDS(fields), h))
         return SVI_HEADER_BAD;
     h->size = map.size;
-    enum svi_header_state state = svi_header_check(&map, FORMAT, SVI_JOURNAL_VERSION, h->chain, &h->check);
+    h->layout = map.v;
+    enum svi_header_state state = svi_header_check(&map, FORMAT, h->chain, &h->check);
     if (state != SVI_HEADER_SOUND)
         h->secret = first_copy;
     return state;
+}
+
+uint64_t svi_segment_layout(const uint8_t *bytes, size_t size) {
+    struct svi_segment_header h;
+    return svi_segment_header_read(&h, bytes, size < SVI_HEADER_MAX ? size : SVI_HEADER_MAX) ==
+                   SVI_HEADER_LAYOUT
+               ? h.layout
+               : SVI_STATE_LAYOUT;
 }
 
 void svi_record_write(uint8_t *to, const struct svi_record *record, uint64_t secret, uint64_t *chain) {

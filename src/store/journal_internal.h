@@ -6,8 +6,7 @@
 #include "store/checksum.h"
 #include "store/journal.h"
 
-#define SVI_JOURNAL_VERSION 2
-#define SVI_HEADER_MAX      512 /* bytes of a segment's header */
+#define SVI_HEADER_MAX 512 /* bytes of a segment's header */
 
 struct svi_segment_header {
     char program[16], stream[65];
@@ -15,6 +14,7 @@ struct svi_segment_header {
     uint64_t secret; /* of its records' checks */
     uint64_t again;  /* out, of a bad header: its second copy; one of the two may be right */
     uint64_t check;  /* out; of a bad header: what it must be */
+    uint64_t layout; /* out */
     size_t size;     /* out: bytes; of a bad header 0 = not known */
 };
 

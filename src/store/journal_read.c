@@ -354,8 +354,8 @@ static bool read_header(svi_journal_reader *r, struct svi_segment_header *h, enu
     *h = (struct svi_segment_header){0};
     if (n && reader_bytes(r, 0, n, &at))
         *state = svi_segment_header_read(h, at, n);
-    if (*state == SVI_HEADER_VERSION) {
-        svi_fail_version(&r->error, r->path, r->buffer.name);
+    if (*state == SVI_HEADER_LAYOUT) {
+        svi_fail_layout(&r->error, r->path, r->buffer.name, h->layout);
         r->state = READER_FAILED;
     }
     return r->state == READER_READING;

@@ -3,7 +3,7 @@
  *   length   4 bytes, little-endian: of the whole record
  *   head     as wire/archive_packed.h packs it: name, number, owner, begun, note,
  *            rests, again, heard, reported, turn, figures, hash, gone
- *   state    what is left: the key's own bytes (keyed/keyed_state.c);
+ *   state    what is left: the key's own bytes (fleet/fleet_state.c);
  *            none of a key that is gone
  *   check    8 bytes, little-endian: XXH3 (64 bits) of all before it, with `seed` */
 #ifndef SVI_KEY_RECORD_H

@@ -158,8 +158,8 @@ static svs_code fail_open(struct svi_state_dir *dir, const char *name, const cha
                          advice);
 }
 
-/* Two locks: the file's, which other versions take too, and the directory's own, which nobody can remove.
- * Some network file systems have none for directories. */
+/* Two locks: the file's, and the directory's own, which nobody can remove. Some network file systems have
+ * none for directories. */
 static svs_code take_lock(struct svi_state_dir *dir, svs_error *err) {
     char id[24];
     if (flock(dir->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)

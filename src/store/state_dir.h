@@ -21,6 +21,14 @@
 #define SVI_BEGUN      "begun"
 #define SVI_KEYS       "keys"
 
+/* The layout of all that these files hold: what stands in a header, the sections of a checkpoint and the
+ * fields of each, kinds and payloads of the journal's records, records of keys, the settings that are
+ * recorded. It is `v` in the header of every checkpoint and segment. Raised by one with whatever changes any
+ * of that: a program refuses a state of another layout, older or newer, and leaves it untouched (layout.h).
+ * Until 0.1.0 no reader of a former layout is needed; from then on states stay readable. A header keeps its
+ * keys format, v and check for ever. */
+#define SVI_STATE_LAYOUT 4
+
 struct svi_state_dir {
     int fd;                            /* of the directory, -1 = not open */
     int lock;                          /* of the lock file, -1 = opened for reading alone */

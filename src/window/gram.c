@@ -4,28 +4,35 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/arrays.h"
+
 #define BLAS_FROM 96 /* below, our own rank-4 loops are as fast as dsyrk */
 
-#define POOL_HEADERS (3 * 64.0)
+enum { GRAM_N, GRAM_SUMS, GRAM_GATHERED };
+static const struct svi_array gram_table[] = {
+    SVI_ARRAY(struct svi_gram, g, NULL, SVI_AXIS(GRAM_N), SVI_AXIS(GRAM_N)),
+    SVI_ARRAY(struct svi_gram, sums, "sums", SVI_AXIS(GRAM_SUMS), SVI_AXIS(GRAM_N)),
+    SVI_ARRAY(struct svi_gram, block, "gathered rows", SVI_AXIS(GRAM_GATHERED), SVI_AXIS(GRAM_N)),
+};
+static const struct svi_arrays gram_arrays = SVI_ARRAYS_ALIGNED(gram_table, "the Gram matrix");
 
 static int gram_group_room(int groups) {
     return groups < 4 ? 4 : 2 * groups;
 }
 
 double svi_gram_memory(int n, int groups) {
-    return 8.0 * n * (n + 1.0 + gram_group_room(groups) + SVI_GRAM_BLOCK) + POOL_HEADERS;
+    const int32_t dims[] = {n, 1 + gram_group_room(groups), SVI_GRAM_BLOCK};
+    return (double)svi_arrays_bytes(&gram_arrays, dims);
 }
 
 double svi_gram_bytes(const struct svi_gram *g) {
-    return g->g ? 8.0 * g->room * (g->room + 1.0 + g->group_room + SVI_GRAM_BLOCK) + POOL_HEADERS : 0;
+    const int32_t dims[] = {g->room, 1 + g->group_room, SVI_GRAM_BLOCK};
+    return g->g ? (double)svi_arrays_bytes(&gram_arrays, dims) : 0;
 }
 
 static svs_code gram_allocate(struct svi_gram *g, svs_error *err) {
-    const size_t room = (size_t)g->room;
-    g->g = svi_pool_doubles(&g->pool, room * room);
-    g->sums = svi_pool_doubles(&g->pool, room * (size_t)(1 + g->group_room));
-    g->block = svi_pool_doubles(&g->pool, room * SVI_GRAM_BLOCK);
-    svs_code code = svi_pool_code(&g->pool, "the Gram matrix", err);
+    const int32_t dims[] = {g->room, 1 + g->group_room, SVI_GRAM_BLOCK};
+    svs_code code = svi_arrays_alloc(&gram_arrays, g, dims, err);
     if (code != SVS_OK)
         svi_gram_clear(g);
     return code;
@@ -47,7 +54,7 @@ svs_code svi_gram_init_wider(struct svi_gram *g, int n, int groups, const struct
 }
 
 void svi_gram_clear(struct svi_gram *g) {
-    svi_pool_free(&g->pool);
+    svi_arrays_free(&gram_arrays, g);
     *g = (struct svi_gram){0};
 }
 
@@ -57,16 +64,10 @@ void svi_gram_zero(struct svi_gram *g) {
     g->filled = 0;
 }
 
-/* `rows` rows of n values into the longer ones of `to`. */
-static void gram_copy_rows(double *to, int wider, const double *from, int n, int rows) {
-    for (int i = 0; i < rows; i++)
-        memcpy(to + (size_t)i * wider, from + (size_t)i * n, (size_t)n * sizeof *to);
-}
-
 void svi_gram_adopt(struct svi_gram *g, struct svi_gram *wider) {
-    gram_copy_rows(wider->g, wider->n, g->g, g->n, g->n);
-    gram_copy_rows(wider->sums, wider->n, g->sums, g->n, 1 + g->groups);
-    gram_copy_rows(wider->block, wider->n, g->block, g->n, g->filled);
+    const int32_t from[] = {g->n, 1 + g->groups, g->filled},
+                  to[] = {wider->n, 1 + wider->groups, SVI_GRAM_BLOCK};
+    svi_arrays_copy(&gram_arrays, wider, to, g, from);
     memcpy(wider->weight, g->weight, sizeof g->weight);
     wider->filled = g->filled;
     svi_gram_clear(g);
@@ -179,12 +180,12 @@ void svi_gram_archive(struct svi_archive *a, struct svi_gram *g, int groups, dou
     svi_archive_finite(a, "gram", room, svi_triangle(g->n));
     if (a->loading && svi_archive_ok(a))
         gram_move_triangle(g, room, false);
-    svi_archive_finite(a, "sums", g->sums, (int64_t)(1 + groups) * g->n);
     svi_archive_int(a, "gathered", &filled, 0, SVI_GRAM_BLOCK - 1);
     if (!svi_archive_ok(a))
         return;
+    const int32_t dims[] = {g->n, 1 + g->group_room, SVI_GRAM_BLOCK}, used[] = {g->n, 1 + groups, filled};
     svi_archive_finite(a, "gathered weights", g->weight, filled);
-    svi_archive_finite(a, "gathered rows", g->block, (int64_t)filled * g->n);
+    svi_arrays_archive(a, &gram_arrays, g, dims, used);
     for (int i = 0; i < filled; i++)
         positive &= g->weight[i] >= 0; /* 0: faded away */
     svi_archive_check(a, positive, "a weight of the sums is negative");

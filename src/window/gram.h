@@ -7,13 +7,11 @@
 #define SVI_GRAM_H
 
 #include "base/archive.h"
-#include "base/pool.h"
 #include "linalg/kernels.h"
 
 #define SVI_GRAM_BLOCK 64
 
 struct svi_gram {
-    struct svi_pool pool;
     int n, groups;        /* dimension; sums besides the total */
     int room, group_room; /* the largest n and groups */
     double *g;            /* n x n, row-major, lower triangle */

@@ -86,7 +86,7 @@ void svi_archive_out_begin(struct svi_archive_out *o, struct svi_bytes *bytes, c
     err->code = SVS_OK;
     err->text[0] = '\0';
     *o = (struct svi_archive_out){
-        {&out_form, false, section, err, false}, bytes, bytes ? bytes->size : 0, 0, 0, SVI_ARCHIVE_PIECE};
+        {&out_form, false, section, err}, bytes, bytes ? bytes->size : 0, 0, 0, SVI_ARCHIVE_PIECE};
     archive_append(&o->archive, head, sizeof head);
 }
 
@@ -181,8 +181,7 @@ void svi_archive_in_begin(struct svi_archive_in *i, const void *bytes, size_t si
     const uint8_t *at = bytes;
     err->code = SVS_OK;
     err->text[0] = '\0';
-    *i = (struct svi_archive_in){
-        {&in_form, true, section, err, false}, bytes, (const uint8_t *)bytes + size, 0};
+    *i = (struct svi_archive_in){{&in_form, true, section, err}, bytes, (const uint8_t *)bytes + size, 0};
     if (svi_walk(&at, i->end, 2) != SVS_OK || at != i->end) {
         svi_archive_fail(&i->archive, SVS_DAMAGED, "its bytes are not one msgpack map");
         return;

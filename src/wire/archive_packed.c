@@ -49,7 +49,7 @@ void svi_packed_out_begin(struct svi_packed_out *o, struct svi_bytes *bytes, con
                           svs_error *err) {
     err->code = SVS_OK;
     err->text[0] = '\0';
-    *o = (struct svi_packed_out){{&packed_out_form, false, section, err, false}, bytes};
+    *o = (struct svi_packed_out){{&packed_out_form, false, section, err}, bytes};
 }
 
 /* ---- reading */
@@ -103,8 +103,7 @@ void svi_packed_in_begin(struct svi_packed_in *i, const void *bytes, size_t size
                          svs_error *err) {
     err->code = SVS_OK;
     err->text[0] = '\0';
-    *i = (struct svi_packed_in){
-        {&packed_in_form, true, section, err, false}, bytes, (const uint8_t *)bytes + size};
+    *i = (struct svi_packed_in){{&packed_in_form, true, section, err}, bytes, (const uint8_t *)bytes + size};
 }
 
 svs_code svi_packed_in_end(struct svi_packed_in *i) {
@@ -125,7 +124,8 @@ static size_t zeros_at(const uint8_t *at, const uint8_t *end) {
 static size_t literals_at(const uint8_t *at, const uint8_t *end) {
     const size_t most = end - at < RUN ? (size_t)(end - at) : RUN;
     size_t n = 0;
-    while (n < most && !(at[n] == 0 && end - at - (ptrdiff_t)n >= RUN_LEAST && at[n + 1] == 0 && at[n + 2] == 0))
+    while (n < most &&
+           !(at[n] == 0 && end - at - (ptrdiff_t)n >= RUN_LEAST && at[n + 1] == 0 && at[n + 2] == 0))
         n++;
     return n;
 }

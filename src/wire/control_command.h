@@ -44,13 +44,11 @@ struct svi_command {
     bool loo;                                          /* of model: likewise */
     bool has_set;
     struct svi_item set;   /* of config: its value, whatever it is */
-    bool before;           /* of config: recorded when fewer settings could change; not in the bytes */
     const uint8_t *sample; /* of score: the bytes of its value; NULL: not there */
     size_t sample_size;
     const uint8_t *model; /* of load: likewise */
     size_t model_size;
-    bool keeps_shape; /* of reset: features and classes stay, as in old journals and where rows of text come
-                         in; not in the bytes */
+    bool keeps_shape; /* of reset: features and classes stay, where rows of text come in; not in the bytes */
 };
 
 /* Codes of svi_msgpack_check; SVS_WRONG_TYPE; SVS_UNKNOWN_OP with one that resembles it, or all. */

@@ -179,14 +179,14 @@ static svs_code decode_take_listed(struct reading *r, const struct svi_item *arr
 /* Does this value make a row of names of an array? A column of which nothing is known but that a value is
  * missing may be one of words. */
 static bool decode_asks_for_names(const struct reading *r, const struct svi_item *item) {
-    return r->names_come && r->env->order && !r->shape->without_words &&
+    return r->names_come && r->env->order &&
            (item->type == SVI_STRING ||
             (item->type == SVI_NIL && r->m->absent != SVI_MISSING_AUTO && r->shape->kind == SVI_UNSET));
 }
 
 /* Is the array one of names from the start? */
 static bool decode_is_listed(const struct reading *r, uint32_t count) {
-    const bool fewer = !r->shape->without_words && count < (uint32_t)svi_schema_columns(r->schema) &&
+    const bool fewer = count < (uint32_t)svi_schema_columns(r->schema) &&
                        svi_schema_policy(r->schema, r->m) != SVI_MISSING_REFUSE;
     return r->names_come && r->env->order && (r->schema->columns || fewer);
 }
@@ -358,10 +358,6 @@ static svs_code decode_take_pairs(struct reading *r, uint32_t pairs, enum svi_ki
     return code;
 }
 
-static enum svi_kind empty_kind(const struct svi_shape *s) {
-    return s->fixed_names ? SVI_NAMED : SVI_SPARSE;
-}
-
 static svs_code decode_take_map(struct reading *r, const struct svi_item *map) {
     const struct svi_shape *s = r->shape;
     struct svi_item key;
@@ -370,7 +366,7 @@ static svs_code decode_take_map(struct reading *r, const struct svi_item *map) {
         s->kind != SVI_SPARSE && svi_schema_columns(r->schema) > 0)
         return decode_take_names(r, 0);
     if (map->length == 0) /* a row of zeros of whatever kind the stream has, or will have */
-        return decode_begin_map(r, s->kind == SVI_UNSET && s->empty_fixes ? empty_kind(s) : s->kind);
+        return decode_begin_map(r, s->kind);
     svi_item_read(map->body, &key);
     if (key.type == SVI_STRING)
         return decode_take_names(r, map->length);
@@ -544,8 +540,6 @@ static svs_code decode_take_missing(struct reading *r, const struct svi_item *it
                  {"drop", SVI_MISSING_DROP},
                  {"mean", SVI_MISSING_MEAN},
                  {"zero", SVI_MISSING_ZERO}};
-    if (r->shape->without_words)
-        return SVS_OK; /* a key that was not known */
     if (item->type == SVI_STRING)
         for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
             if (svi_item_is(item, words[i].word)) {

@@ -207,16 +207,9 @@ static void put_keys(struct svi_pack *p, const struct svi_alert_event *a) {
 
 static void put_alert_event(struct svi_pack *p, const struct svi_event *e) {
     const struct svi_alert_event *a = &e->as.alert;
-    put_common(p, e,
-               5 + (a->kind ? 2 : 0) + (a->judge ? 5 : 0) +
-                   (a->rule      ? 2
-                    : a->measure ? 3
-                                 : 4) +
-                   (a->keys > 0 ? 3 : 0));
-    if (a->kind) {
-        svi_put_text(p, "kind", a->kind);
-        svi_put_int(p, "alert", a->alert);
-    }
+    put_common(p, e, 7 + (a->judge ? 5 : 0) + (a->rule ? 2 : a->measure ? 3 : 4) + (a->keys > 0 ? 3 : 0));
+    svi_put_text(p, "kind", a->kind);
+    svi_put_int(p, "alert", a->alert);
     svi_put_text(p, "state", a->state);
     svi_put_value(p, "id", a->id);
     if (a->rule) {

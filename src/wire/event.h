@@ -58,7 +58,7 @@ struct svi_contribution {
 };
 
 struct svi_alert_event {
-    const char *kind; /* novelty, quality, rule; NULL: without kind and number, a novelty's */
+    const char *kind; /* novelty, quality, rule */
     int64_t alert; /* number of the episode, from 1 in an epoch: its open, updates and close have the same */
     const char *state;                    /* open, update, close */
     svs_value id;                         /* of the sample that changed it; SVS_NONE: none did, sent as nil */

@@ -12,14 +12,14 @@
 #include "bench/bench.h"
 
 #include "engine/engine_internal.h"
-#include "keyed/keyed.h"
+#include "fleet/fleet.h"
 #include "data/reader.h"
 #include "server/ingest_stdin.h"
 #include "wire/json.h"
 #include "wire/pack.h"
 
 struct played {
-    svi_engine *engine;
+    svi_stream *stream;
     svi_reader *reader;
     struct svi_bytes map, text;
     bool scores, judges;
@@ -57,7 +57,7 @@ static void played_event(void *user, const struct svi_event *event) {
 
 /* What each judge said of the row, next to the level that opens an alert. */
 static void played_judges(struct played *p) {
-    const struct svi_novelty_stage *s = p->engine->novelty;
+    const struct svi_novelty_stage *s = svi_stream_root(p->stream)->novelty;
     printf("J %" PRId64, p->row);
     for (int i = 0; i < SVI_JUDGES; i++)
         printf(" %.3g/%.3g", s->findings[i].surprise, s->desk.budget.judge[i].level);
@@ -89,17 +89,17 @@ static void played_open(struct played *p, const char *file, char **settings) {
     p->reader = svi_reader_open(file, &o, NULL, &err);
     if (!p->reader || svi_reader_settle(p->reader, &err) != SVS_OK)
         bench_die(err.text);
-    p->engine = svi_engine_new(&s, 0, played_event, p, &err);
-    if (!p->engine)
+    p->stream = svi_stream_new(&s, 0, played_event, p, &err);
+    if (!p->stream)
         bench_die(err.text);
-    svi_reader_shape(p->reader, &svi_engine_schema(p->engine)->shape);
+    svi_reader_shape(p->reader, &svi_engine_schema(svi_stream_root(p->stream))->shape);
 }
 
 /* Until the next row comes: what passing time brings about falls due. */
 static void played_until(struct played *p, double now) {
-    for (double due = svi_engine_deadline(p->engine); due < now;) {
-        svi_engine_pass(p->engine, due);
-        const double next = svi_engine_deadline(p->engine);
+    for (double due = svi_stream_deadline(p->stream); due < now;) {
+        svi_stream_pass(p->stream, due);
+        const double next = svi_stream_deadline(p->stream);
         due = next > due ? next : INFINITY;
     }
     p->now = now;
@@ -119,10 +119,10 @@ static void played_rows(struct played *p) {
         p->row++;
         const double now = isnan(m.ts) ? p->now + 1 : m.ts;
         if (p->row == 1)
-            svi_engine_begin(p->engine, now);
+            svi_stream_begin(p->stream, now);
         played_until(p, now);
         svi_reader_line(p->reader, &bytes, &length);
-        svi_engine_message(p->engine, &m, bytes, length, now, &why);
+        svi_stream_message(p->stream, &m, bytes, length, now, &why);
         if (p->judges)
             played_judges(p);
     }
@@ -136,7 +136,7 @@ int main(int argc, char **argv) {
     p.judges = strcmp(argv[2], "judges") == 0;
     played_open(&p, argv[1], argv + 3);
     played_rows(&p);
-    svi_engine_free(&p.engine);
+    svi_stream_free(&p.stream);
     svi_reader_close(&p.reader);
     svi_bytes_clear(&p.map);
     svi_bytes_clear(&p.text);

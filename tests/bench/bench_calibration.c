@@ -1,16 +1,16 @@
-/* What probabilities and their figures cost: the same stream through two engines, one with the quality stage
- * and one whose settings were recorded before there was one, in turns in one run, one thread (its own time),
- * best of many rounds; beside it the learner alone. Prints; judges nothing. */
+/* What the engine costs beyond the learner, most of it probabilities and figures: the same stream through an
+ * engine and through a learner alone, in turns in one run, one thread (its own time), best of many rounds.
+ * Prints; judges nothing. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-#include "keyed/keyed.h"
+#include "fleet/fleet.h"
 #include "reference.h"
 #include "stats/calibrator.h"
 
-enum { SAMPLES = 4096, BATCH = 2000, ROUNDS = 300, PATHS = 3 };
+enum { SAMPLES = 4096, BATCH = 2000, ROUNDS = 300, PATHS = 2 };
 
 static double bench_now(void) {
     struct timespec t;
@@ -26,12 +26,12 @@ struct bench {
     int d;
     double *x;
     int y[SAMPLES];
-    svi_engine *engine[2]; /* without, with */
+    svi_stream *stream;
     svs_learner *learner;
     int64_t at[PATHS];
 };
 
-static svi_engine *bench_engine(int d, int with) {
+static svi_stream *bench_engine(void) {
     struct svi_settings s;
     svi_settings_default(&s);
     s.method = SVI_METHOD_ALSVM;
@@ -39,15 +39,13 @@ static svi_engine *bench_engine(int d, int with) {
     s.refit = SVI_REFIT_NONE;
     s.publish_every = 0;
     s.scores = 0;
-    s.interval = with ? s.interval : -1;
-    (void)d;
-    return svi_engine_new(&s, 1, no_sink, NULL, NULL);
+    return svi_stream_new(&s, 1, no_sink, NULL, NULL);
 }
 
 static void bench_path(struct bench *b, int which) {
     const int64_t i = b->at[which]++ % SAMPLES;
     double *x = b->x + i * b->d;
-    if (which == 2) {
+    if (which == 0) {
         svs_step step;
         const svs_sample s = {x, b->d, svs_none(), svs_int(b->y[i]), 1};
         svs_learner_step(b->learner, &s, 0, &step, NULL);
@@ -62,12 +60,12 @@ static void bench_path(struct bench *b, int which) {
                             .ts = NAN,
                             .weight = 1,
                             .n = -1};
-    svi_engine_message(b->engine[which], &m, "", 0, 1, NULL);
+    svi_stream_message(b->stream, &m, "", 0, 1, NULL);
 }
 
 static void bench_measure(int d) {
     static struct bench b;
-    double best[PATHS] = {1, 1, 1};
+    double best[PATHS] = {1, 1};
     uint64_t seed = 1;
     svs_options o;
     b = (struct bench){.d = d, .x = malloc(sizeof(double) * SAMPLES * (size_t)d)};
@@ -78,8 +76,7 @@ static void bench_measure(int d) {
     }
     svs_options_default(&o);
     b.learner = svs_learner_new(&o, d, NULL);
-    b.engine[0] = bench_engine(d, 0);
-    b.engine[1] = bench_engine(d, 1);
+    b.stream = bench_engine();
     for (int round = 0; round < ROUNDS; round++)
         for (int which = 0; which < PATHS; which++) {
             const double start = bench_now();
@@ -88,10 +85,9 @@ static void bench_measure(int d) {
             const double each = (bench_now() - start) / BATCH;
             best[which] = each < best[which] ? each : best[which];
         }
-    printf("%4d %10.1f %10.1f %10.1f %10.1f %9.1f%%\n", d, best[2] * 1e9, best[0] * 1e9, best[1] * 1e9,
-           (best[1] - best[0]) * 1e9, 100 * (best[1] - best[0]) / best[2]);
-    svi_engine_free(&b.engine[0]);
-    svi_engine_free(&b.engine[1]);
+    printf("%4d %10.1f %10.1f %10.1f %9.1f%%\n", d, best[0] * 1e9, best[1] * 1e9, (best[1] - best[0]) * 1e9,
+           100 * (best[1] - best[0]) / best[0]);
+    svi_stream_free(&b.stream);
     svs_learner_free(&b.learner);
     free(b.x);
 }
@@ -99,7 +95,7 @@ static void bench_measure(int d) {
 int main(void) {
     static const int dims[] = {8, 20, 50};
     printf("nanoseconds a sample, window 1000, two classes\n");
-    printf("   d    learner     engine  with them      costs  of learner\n");
+    printf("   d    learner     engine      costs  of learner\n");
     for (size_t i = 0; i < sizeof dims / sizeof *dims; i++)
         bench_measure(dims[i]);
     return 0;

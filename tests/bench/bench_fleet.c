@@ -5,7 +5,7 @@
 #include <malloc.h>
 
 #include "bench/bench.h"
-#include "keyed/keyed.h"
+#include "fleet/fleet.h"
 #include "wire/event.h"
 
 #define D       10
@@ -55,41 +55,55 @@ static struct messages make_messages(int keys, int count) {
     return all;
 }
 
-static svi_engine *make_engine(const char *threads, const char *novelty, int64_t *events) {
+static svi_stream *make_engine(const char *threads, const char *novelty, int64_t *events) {
     struct svi_settings s;
     svs_error err = {0};
-    const char *const given[] = {
-        "key",         "key",  "threads", threads, "novelty",         novelty, "window", "100",
-        "alert.rules", "none", "refit",   "none",  "publish.seconds", "0", "key.prior", getenv("PRIOR") ? getenv("PRIOR") : "10", NULL};
+    const char *const given[] = {"key",
+                                 "key",
+                                 "threads",
+                                 threads,
+                                 "novelty",
+                                 novelty,
+                                 "window",
+                                 "100",
+                                 "alert.rules",
+                                 "none",
+                                 "refit",
+                                 "none",
+                                 "publish.seconds",
+                                 "0",
+                                 "key.prior",
+                                 getenv("PRIOR") ? getenv("PRIOR") : "10",
+                                 NULL};
     svi_settings_default(&s);
     for (int i = 0; given[i]; i += 2)
         if (svi_settings_set(&s, given[i], given[i + 1], &err) != SVS_OK)
             bench_die(err.text);
     svi_settings_settle_method(&s);
-    svi_engine *e = svi_engine_new(&s, 1, sink, events, &err);
+    svi_stream *e = svi_stream_new(&s, 1, sink, events, &err);
     if (!e)
         bench_die(err.text);
-    svi_engine_second_thread(e);
-    svi_engine_encode(e, 0);
+    svi_stream_use_threads(e);
+    svi_stream_encode(e, 0);
     return e;
 }
 
 /* Samples a second. */
-static double run(svi_engine *e, const struct messages *all, int *at, double seconds, int64_t most) {
+static double run(svi_stream *e, const struct messages *all, int *at, double seconds, int64_t most) {
     const double begin = bench_now();
     double took = 0;
     int64_t samples = 0;
-    svi_engine_leave_open(e, true);
+    svi_stream_leave_open(e, true);
     while (took < seconds && samples < most) {
         for (int i = 0; i < 64; i++, *at = (*at + 1) % all->count) {
             struct svi_envelope env;
             svi_envelope_read(&env, all->message[*at].data, all->message[*at].size);
-            svi_engine_apply_later(e, &env, 1e6, false, NULL);
+            svi_stream_apply_later(e, &env, 1e6, false, NULL);
             samples += BATCH;
         }
         took = bench_now() - begin;
     }
-    svi_engine_leave_open(e, false);
+    svi_stream_leave_open(e, false);
     return (double)samples / (bench_now() - begin);
 }
 
@@ -104,7 +118,7 @@ int main(int argc, char **argv) {
     int64_t events = 0;
     int at[3] = {0};
     const size_t before = mallinfo2().uordblks + mallinfo2().hblkhd;
-    svi_engine *e[3] = {make_engine("1", novelty, &events), NULL, NULL};
+    svi_stream *e[3] = {make_engine("1", novelty, &events), NULL, NULL};
     run(e[0], &many, &at[0], 600, (int64_t)keys * 150);
     const size_t bytes = mallinfo2().uordblks + mallinfo2().hblkhd - before;
     e[1] = make_engine("2", novelty, &events);
@@ -124,6 +138,6 @@ int main(int argc, char **argv) {
     printf("  one key       %8.0f samples/s, of which many at random reach %.2f\n", median(rate[2]),
            median(share));
     for (int k = 0; k < 3; k++)
-        svi_engine_free(&e[k]);
+        svi_stream_free(&e[k]);
     return 0;
 }

@@ -3,7 +3,7 @@
  *
  *   bench_key_alerts [KEYS [DAYS [BUDGET [FAULT]]]]   50, 7, 1/day, 8; a row a minute of each key */
 #include "bench/bench.h"
-#include "keyed/keyed.h"
+#include "fleet/fleet.h"
 #include "wire/event.h"
 #include "wire/pack.h"
 
@@ -14,7 +14,7 @@
 #define LASTS  120  /* ... for that many minutes, 12 hours before the end */
 
 struct fleet {
-    svi_engine *e;
+    svi_stream *e;
     double now, fault;
     int64_t opened, rules, grouped,
         found; /* false ones of novelty, of rules; keys that were named with others */
@@ -48,11 +48,11 @@ static void fleet_begin(struct fleet *f, const char *budget) {
     for (int i = 0; given[i]; i += 2)
         if (svi_settings_set(&s, given[i], given[i + 1], &err) != SVS_OK)
             bench_die(err.text);
-    f->e = svi_engine_new(&s, 1, fleet_event, f, &err);
+    f->e = svi_stream_new(&s, 1, fleet_event, f, &err);
     if (!f->e)
         bench_die(err.text);
-    svi_engine_second_thread(f->e);
-    svi_engine_leave_open(f->e, true);
+    svi_stream_use_threads(f->e);
+    svi_stream_leave_open(f->e, true);
 }
 
 /* A row of each key. */
@@ -84,8 +84,8 @@ static void fleet_minute(struct fleet *f, int keys, uint64_t *seed, struct svi_b
     }
     if (svi_envelope_read(&env, frame->data, frame->size) != SVS_OK)
         bench_die("a message is none");
-    svi_engine_apply_later(f->e, &env, f->now, false, NULL);
-    svi_engine_settle(f->e);
+    svi_stream_apply_later(f->e, &env, f->now, false, NULL);
+    svi_stream_settle(f->e);
 }
 
 int main(int argc, char **argv) {
@@ -107,7 +107,7 @@ int main(int argc, char **argv) {
            f.found ? "" : "was not reported\n");
     if (f.found)
         printf("was reported after %.0f minutes, in %lld alerts\n", f.delay / MINUTE, (long long)f.found);
-    svi_engine_free(&f.e);
+    svi_stream_free(&f.e);
     svi_bytes_clear(&frame);
     return 0;
 }

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
-#include "keyed/keyed_internal.h"
+#include "fleet/fleet_internal.h"
 #include "state/write_ahead.h"
 #include "store/key_files.h"
 #include "support/folder.h"
@@ -28,7 +28,7 @@ struct fleet_run {
     char window[16], memory[16], path[200];
     struct svi_settings s;
     svi_write_ahead *keeper;
-    svi_engine *e;
+    svi_stream *e;
     struct svi_bytes frame;
     uint64_t seed;
     int64_t n, done;
@@ -73,7 +73,7 @@ static double on_disk(const char *path, const char *kind) {
 /* Bytes with files that a checkpoint still needs, for each that counts. */
 static double disk_share(const struct fleet_run *r) {
     return (on_disk(r->path, "keys-") + on_disk(r->path, "checkpoint-")) /
-           ((double)r->e->of->fleet->kept.alive / 1048576);
+           ((double)svi_fleet_of(r->e)->kept.alive / 1048576);
 }
 
 /* MiB of memory that no file has. */
@@ -148,7 +148,7 @@ static void one_message(struct fleet_run *r) {
         bench_die(err.text);
     const double written = bench_now();
     svi_envelope_read(&env, r->frame.data, r->frame.size);
-    svi_engine_apply(r->e, &env, now, false, &receipt);
+    svi_stream_apply(r->e, &env, now, false, &receipt);
     r->done += receipt.accepted;
     const double applied = bench_now();
     if (svi_write_ahead_turn(r->keeper, worked() - before, &err) != SVS_OK)
@@ -180,7 +180,7 @@ static void feed(struct fleet_run *r, int64_t until, const char *what) {
 }
 
 static void tell_disk(struct fleet_run *r) {
-    const struct svi_fleet *f = r->e->of->fleet;
+    const struct svi_fleet *f = svi_fleet_of(r->e);
     const double alive = (double)f->kept.alive / 1048576, keys = on_disk(r->path, "keys-"),
                  checkpoints = on_disk(r->path, "checkpoint-");
     printf("  on disk: packed state %.0f MiB (%.0f bytes a key), files of keys %.0f and checkpoints %.1f: "
@@ -193,7 +193,7 @@ static void tell_disk(struct fleet_run *r) {
 /* As a kill does: nothing more is written. */
 static void end(struct fleet_run *r) {
     svi_write_ahead_free(&r->keeper);
-    svi_engine_free(&r->e);
+    svi_stream_free(&r->e);
 }
 
 static void by_socket(struct fleet_run *r) {

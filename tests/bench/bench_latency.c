@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "bench_acked.h"
 #include "config/settings.h"
-#include "keyed/keyed.h"
+#include "fleet/fleet.h"
 #include "store/checkpoint_file.h"
 #include "wire/envelope.h"
 
@@ -243,21 +243,21 @@ static void stalls(int d, const char *method) {
     if (svi_settings_set(&s, "method", method, NULL) != SVS_OK || svi_settings_check(&s, NULL) != SVS_OK)
         bench_die("method");
     svi_settings_settle_method(&s);
-    svi_engine *e = svi_engine_new(&s, 1, ignore_event, NULL, NULL);
+    svi_stream *e = svi_stream_new(&s, 1, ignore_event, NULL, NULL);
     for (int i = 0; e && i < COUNT; i++) {
         struct svi_envelope env;
         const double before = svi_clock_seconds(CLOCK_THREAD_CPUTIME_ID);
         uint64_t word = htobe64((uint64_t)i);
         memcpy(stream.frame[i % DIFFERENT].bytes + stream.n_at, &word, sizeof word);
         svi_envelope_read(&env, stream.frame[i % DIFFERENT].bytes, stream.frame[i % DIFFERENT].size);
-        svi_engine_apply(e, &env, 1e9 + 1e-4 * i, true, NULL);
+        svi_stream_apply(e, &env, 1e9 + 1e-4 * i, true, NULL);
         took[i] = svi_clock_seconds(CLOCK_THREAD_CPUTIME_ID) - before;
         worst = took[i] > took[worst] ? i : worst;
         for (int k = 0; k < STEPS; k++)
             over[k] += took[i] > steps[k];
         if ((i + 1) % EVERY == 0) {
             const double begun = svi_clock_seconds(CLOCK_THREAD_CPUTIME_ID);
-            svi_engine_save(e, &c, NULL);
+            svi_stream_save(e, &c, NULL);
             saved[i / EVERY] = svi_clock_seconds(CLOCK_THREAD_CPUTIME_ID) - begun;
         }
     }
@@ -268,7 +268,7 @@ static void stalls(int d, const char *method) {
            1e3 * saved[COUNT / EVERY - 1], (double)c.bodies.size / 1024);
     printf("  %6.1f %6.1f\n", 1e6 * bench_quantile(took, COUNT, 0.5), 1e6 * took[(int)(0.99 * COUNT)]);
     svi_checkpoint_clear(&c);
-    svi_engine_free(&e);
+    svi_stream_free(&e);
     acked_stream_free(&stream);
     free(took);
 }

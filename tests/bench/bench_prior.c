@@ -5,7 +5,7 @@
  *
  *   bench_prior [WORTH ...]   10 */
 #include "bench/bench.h"
-#include "keyed/keyed.h"
+#include "fleet/fleet.h"
 #include "wire/event.h"
 
 #define D_MAX 16
@@ -95,7 +95,7 @@ static struct set make_fleet(const char *name, int keys, int a_key, double shift
 
 /* ---- the runs */
 
-static svi_engine *make_engine(const char *key, const char *worth, const char *window) {
+static svi_stream *make_engine(const char *key, const char *worth, const char *window) {
     struct svi_settings s;
     svs_error err = {0};
     const char *const given[] = {"key",   key,      "novelty",         "none",        "window",
@@ -109,7 +109,7 @@ static svi_engine *make_engine(const char *key, const char *worth, const char *w
     if (key[0] && svi_settings_set(&s, "key.prior", worth, &err) != SVS_OK)
         bench_die(err.text);
     svi_settings_settle_method(&s);
-    svi_engine *e = svi_engine_new(&s, 1, sink, NULL, &err);
+    svi_stream *e = svi_stream_new(&s, 1, sink, NULL, &err);
     if (!e)
         bench_die(err.text);
     return e;
@@ -117,13 +117,13 @@ static svi_engine *make_engine(const char *key, const char *worth, const char *w
 
 /* Share of the first samples of each key that are scored wrongly, or not at all. */
 static double run(const struct set *s, const char *key, const char *worth, const char *window) {
-    svi_engine *e = make_engine(key, worth, window);
+    svi_stream *e = make_engine(key, worth, window);
     int *seen = calloc((size_t)s->keys, sizeof *seen);
     int64_t right = 0, first = 0;
     struct svi_bytes frame = {0};
     for (int i = 0; i < s->count; i++) {
         const struct sample *one = &s->of[i];
-        struct svi_engine_progress before, after;
+        struct svi_stream_progress before, after;
         struct svi_envelope env;
         char name[16];
         snprintf(name, sizeof name, "k%d", one->key);
@@ -139,16 +139,16 @@ static double run(const struct set *s, const char *key, const char *worth, const
         frame.size = 0;
         svi_message_encode(&m, NULL, false, &frame);
         svi_envelope_read(&env, frame.data, frame.size);
-        svi_engine_progress(e, &before);
-        svi_engine_apply(e, &env, 1e6 + i, false, NULL);
-        svi_engine_progress(e, &after);
+        svi_stream_progress(e, &before);
+        svi_stream_apply(e, &env, 1e6 + i, false, NULL);
+        svi_stream_progress(e, &after);
         if (seen[one->key]++ < FIRST) {
             first++;
             right += after.sums.right - before.sums.right;
         }
     }
     svi_bytes_clear(&frame);
-    svi_engine_free(&e);
+    svi_stream_free(&e);
     free(seen);
     return 1 - (double)right / (double)first;
 }

@@ -1,7 +1,7 @@
 /* Refits of a sliding window: warm against cold after a part of it has changed, and what a running refit
  * costs the learning. */
 #include "bench/sets.h"
-#include "keyed/keyed.h"
+#include "fleet/fleet.h"
 #include "base/worker.h"
 
 #define WINDOW 20000
@@ -28,17 +28,17 @@ static struct svi_settings set_up(int window, const char *refit, const char *los
     return s;
 }
 
-static svi_engine *open_engine(int window, const char *refit, const char *loss, const char *every) {
+static svi_stream *open_engine(int window, const char *refit, const char *loss, const char *every) {
     const struct svi_settings s = set_up(window, refit, loss, every);
     svs_error err = {0};
-    svi_engine *e = svi_engine_new(&s, 1, nobody, NULL, &err);
+    svi_stream *e = svi_stream_new(&s, 1, nobody, NULL, &err);
     if (!e)
         bench_die(err.text);
     return e;
 }
 
-static void give(svi_engine *e, const struct bench_set *set, int64_t i) {
-    struct svi_shape *shape = &svi_engine_schema(e)->shape;
+static void give(svi_stream *e, const struct bench_set *set, int64_t i) {
+    struct svi_shape *shape = &svi_engine_schema(svi_stream_root(e))->shape;
     const svs_rows *r = &set->table.examples.rows;
     svs_rows_copy(r, i % r->n, shape->row);
     struct svi_message m = {.has_x = true,
@@ -52,7 +52,7 @@ static void give(svi_engine *e, const struct bench_set *set, int64_t i) {
                             .stream = svs_none(),
                             .src = svs_none(),
                             .n = -1};
-    svi_engine_message(e, &m, NULL, 0, 1, NULL);
+    svi_stream_message(e, &m, NULL, 0, 1, NULL);
 }
 
 struct part {
@@ -90,13 +90,13 @@ static void copy_snapshot(struct svi_snapshot *to, const struct svi_snapshot *fr
     to->width = from->d;
 }
 
-static void take_snapshot(svi_engine *e, struct svi_snapshot *to) {
-    svi_engine_refit(e, NULL);
-    struct svi_refit *job = svi_engine_refit_take(e);
+static void take_snapshot(svi_stream *e, struct svi_snapshot *to) {
+    svi_engine_refit(svi_stream_root(e), NULL);
+    struct svi_refit *job = svi_engine_refit_take(svi_stream_root(e));
     copy_snapshot(to, &job->snapshot);
     job->snapshot.count = 0; /* nothing to do: it fails */
     svi_refit_run(job);
-    svi_engine_refit_give(e);
+    svi_engine_refit_give(svi_stream_root(e));
 }
 
 static void run(struct svi_refit *job, const struct svi_snapshot *of, struct took *took, int round) {
@@ -141,7 +141,7 @@ static void slide(const char *name, const struct bench_set *set, int window, int
     static const char *const ways[][2] = {
         {"auto", "l2"}, {"auto", "l1"}, {"alm", "l2"}, {"alm", "l1"}, {"dcd", "l1"}};
     struct svi_snapshot at[2] = {0};
-    svi_engine *e = open_engine(window, "auto", "l2", "1000000");
+    svi_stream *e = open_engine(window, "auto", "l2", "1000000");
     int64_t i = 0;
     for (int k = 0; k < 2; k++) {
         for (; i < window + k * came; i++)
@@ -153,12 +153,12 @@ static void slide(const char *name, const struct bench_set *set, int window, int
         warm_and_cold(name, at, &(struct part){window, came, w < 2 ? ROUNDS : 5, ways[w][0], ways[w][1]});
     for (int k = 0; k < 2; k++)
         svi_snapshot_clear(&at[k]);
-    svi_engine_free(&e);
+    svi_stream_free(&e);
 }
 
 static double throughput(const struct bench_set *set, const char *refit, const char *every, int64_t *refits) {
     svs_error err = {0};
-    svi_engine *e = open_engine(WINDOW, refit, "l2", every);
+    svi_stream *e = open_engine(WINDOW, refit, "l2", every);
     svi_worker *w = svi_worker_new(&svi_refit_task, &err);
     if (!w)
         bench_die(err.text);
@@ -171,16 +171,16 @@ static double throughput(const struct bench_set *set, const char *refit, const c
         if (i % 64 != 0)
             continue;
         if (svi_worker_busy(w) && svi_worker_collect(w)) {
-            svi_engine_refit_give(e);
+            svi_engine_refit_give(svi_stream_root(e));
             ++*refits;
         }
-        struct svi_refit *job = svi_worker_busy(w) ? NULL : svi_engine_refit_take(e);
+        struct svi_refit *job = svi_worker_busy(w) ? NULL : svi_engine_refit_take(svi_stream_root(e));
         if (job)
             svi_worker_submit(w, job);
     }
     double rate = (double)(i - WINDOW) / (bench_now() - start);
     svi_worker_free(&w);
-    svi_engine_free(&e);
+    svi_stream_free(&e);
     return rate;
 }
 

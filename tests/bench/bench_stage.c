@@ -64,7 +64,7 @@ static void run_stream(const struct nov_set *set, float *us) {
     struct svi_novelty_stage stage;
     struct svi_rules rules;
     svi_settings_default(&settings);
-    svi_rules_init(&rules);
+    svi_rules_init(&rules, false);
     svi_rules_configure(&rules, &settings);
     struct svi_message m = {.op = SVI_LEARN, .kind = SVI_DENSE, .has_x = true, .d = set->d, .ts = NAN};
     if (svi_novelty_stage_new(&stage, &settings, NULL) != SVS_OK ||

@@ -97,11 +97,11 @@ static void pack_sample(struct svi_bytes *b, int i) {
     assert_int_equal(svi_pack_end(&p), SVS_OK);
 }
 
-static void hash_of(svi_engine *e, char *hash) {
-    assert_int_equal(svi_engine_hash(e, hash, NULL), SVS_OK);
+static void hash_of(svi_stream *e, char *hash) {
+    assert_int_equal(svi_stream_hash(e, hash, NULL), SVS_OK);
 }
 
-static void step(svi_write_ahead *k, svi_engine *e, int i) {
+static void step(svi_write_ahead *k, svi_stream *e, int i) {
     struct svi_bytes b = {0};
     struct svi_receipt r;
     pack_sample(&b, i);
@@ -118,7 +118,7 @@ static void sink(void *user, const struct svi_event *event) {
 
 /* Two checkpoints, and samples before, between and behind them. */
 static void make_state(struct kept *k) {
-    svi_engine *e;
+    svi_stream *e;
     svs_error err;
     svi_write_ahead *keeper = svi_write_ahead_open(&k->settings, sink, NULL, NULL, &e, &err);
     if (!keeper)
@@ -131,7 +131,7 @@ static void make_state(struct kept *k) {
             assert_int_equal(svi_write_ahead_save(keeper, NULL, NULL, &err), SVS_OK);
     }
     svi_write_ahead_free(&keeper);
-    svi_engine_free(&e);
+    svi_stream_free(&e);
 }
 
 /* ---- its files */
@@ -232,14 +232,14 @@ static enum outcome judge(const struct kept *k, const struct svi_state_dir *f, b
     svs_error err = {SVS_OK, ""};
     const struct svi_recovery_options o = {.accept_loss = accept_loss, .until = UINT64_MAX, .silent = true};
     if (svi_recover(f, &o, sink, NULL, &r, &err) != SVS_OK) {
-        if (!err.text[0] || r.engine)
+        if (!err.text[0] || r.stream)
             fail_msg("%s: refused without a text", where);
         return REFUSED;
     }
-    if (!r.engine)
+    if (!r.stream)
         fail_msg("%s: all is gone", where);
-    hash_of(r.engine, hash);
-    svi_engine_free(&r.engine);
+    hash_of(r.stream, hash);
+    svi_stream_free(&r.stream);
     if (strcmp(hash, k->state[k->states - 1]) == 0)
         return SAME;
     if (!told(&r))
@@ -332,7 +332,7 @@ static void test_flips_with_accept_loss(void **state) {
 /* Takes up a damaged copy, goes on, and takes that up again. */
 static void go_on(const struct kept *k, const char *folder, const char *where) {
     struct svi_settings s;
-    svi_engine *e;
+    svi_stream *e;
     svs_error err = {SVS_OK, ""};
     char before[SVI_HASH_TEXT], after[SVI_HASH_TEXT];
     struct svi_receipt r;
@@ -351,7 +351,7 @@ static void go_on(const struct kept *k, const char *folder, const char *where) {
     svi_bytes_clear(&b);
     hash_of(e, before);
     svi_write_ahead_free(&keeper);
-    svi_engine_free(&e);
+    svi_stream_free(&e);
     small_settings(&s, folder); /* what was lost is reported once: the second start is an ordinary one */
     keeper = svi_write_ahead_open(&s, sink, NULL, NULL, &e, &err);
     if (!keeper)
@@ -360,7 +360,7 @@ static void go_on(const struct kept *k, const char *folder, const char *where) {
     if (strcmp(before, after) != 0)
         fail_msg("%s: the second start has another state", where);
     svi_write_ahead_free(&keeper);
-    svi_engine_free(&e);
+    svi_stream_free(&e);
     (void)k;
 }
 

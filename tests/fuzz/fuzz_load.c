@@ -138,7 +138,7 @@ static void make_sound(unsigned kind) {
     struct fuzz_engine f;
     fuzz_engine_open(&f, kind);
     fuzz_go_on(&f, 0, BEFORE);
-    must(svi_engine_save(f.engine, &sound[f.kind], NULL) == SVS_OK);
+    must(svi_stream_save(f.stream, &sound[f.kind], NULL) == SVS_OK);
     fuzz_engine_close(&f);
 }
 
@@ -199,11 +199,11 @@ static bool same(const struct svi_checkpoint *a, const struct svi_checkpoint *b,
 static void check_saved_alike(struct fuzz_engine *f, const struct svi_checkpoint *c) {
     struct svi_checkpoint once = {0}, twice = {0};
     struct fuzz_engine other;
-    must(svi_engine_save(f->engine, &once, NULL) == SVS_OK);
+    must(svi_stream_save(f->stream, &once, NULL) == SVS_OK);
     if (!same(c, &once, false)) {
         fuzz_engine_open(&other, f->kind);
-        must(svi_engine_load(other.engine, &once, NULL) == SVS_OK);
-        must(svi_engine_save(other.engine, &twice, NULL) == SVS_OK);
+        must(svi_stream_load(other.stream, &once, NULL) == SVS_OK);
+        must(svi_stream_save(other.stream, &twice, NULL) == SVS_OK);
         must(same(&once, &twice, true));
         fuzz_engine_close(&other);
     }
@@ -222,16 +222,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
         make_sound(kind);
     make_changed(&sound[kind], in, &changed);
     fuzz_engine_open(&f, kind);
-    svs_code code = svi_engine_load(f.engine, &changed, &err);
+    svs_code code = svi_stream_load(f.stream, &changed, &err);
     must(code == SVS_OK ? input_left(&in) > 0 || !err.text[0] : code == SVS_DAMAGED && err.text[0]);
     must(code == SVS_OK || input_left(&in) > 0);
     if (code == SVS_OK) {
         check_saved_alike(&f, &changed);
-        must(svi_engine_verify(f.engine, &difference, &err) == SVS_OK);
+        must(svi_stream_verify(f.stream, &difference, &err) == SVS_OK);
         check_saved_alike(&f, &changed);
-        svi_engine_refit_restart(f.engine);
+        svi_engine_refit_restart(svi_stream_root(f.stream));
         fuzz_go_on(&f, BEFORE, BEFORE + AFTER);
-        svi_engine_rebuild(f.engine);
+        svi_stream_rebuild(f.stream);
         fuzz_go_on(&f, BEFORE + AFTER, BEFORE + AFTER + 10);
     }
     fuzz_engine_close(&f);

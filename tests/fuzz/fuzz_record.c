@@ -20,7 +20,7 @@ static void load_image(struct fuzz_engine *f, const struct svi_record *r, struct
     struct svi_load l = {.reason = "back"};
     svs_error err;
     struct input in = {r->payload, r->payload + r->size};
-    must(svi_engine_save(f->engine, &c, &err) == SVS_OK && (l.then = svi_engine_then(f->engine, &c, &err)));
+    must(svi_stream_save(f->stream, &c, &err) == SVS_OK && (l.then = svi_stream_then(f->stream, &c, &err)));
     must(svi_load_pack(&l, out, &err) == SVS_OK);
     while (input_left(&in) > 2) {
         const size_t at = (size_t)input_take(&in, 2) * 7;
@@ -32,7 +32,7 @@ static void load_image(struct fuzz_engine *f, const struct svi_record *r, struct
 
 /* A record: kind, what of the clock, two bytes of length, payload. */
 static void repeat_all(struct fuzz_engine *f, struct input in, char *hash) {
-    svi_engine_mute(f->engine, true);
+    svi_stream_mute(f->stream, true);
     fuzz_go_on(f, 0, 16);
     for (uint64_t number = 0; number < 24 && input_left(&in) > 0; number++) {
         svs_error err = {SVS_OK, ""};
@@ -50,16 +50,16 @@ static void repeat_all(struct fuzz_engine *f, struct input in, char *hash) {
                 .number = number, .kind = r.kind, .now = r.now, .payload = image.data, .size = image.size};
         }
         svs_code code =
-            svi_record_apply(&f->engine, f->control.settings, &r, NULL, &err); /* a start may raise a limit */
-        f->control.engine = f->engine;
+            svi_record_apply(&f->stream, f->control.settings, &r, NULL, &err); /* a start may raise a limit */
+        f->control.stream = f->stream;
         must(code == SVS_OK || (err.text[0] && strlen(err.text) < sizeof err.text && err.code == code));
         in.at += image.data ? 0 : r.size;
         svi_bytes_clear(&image);
     }
-    svi_engine_mute(f->engine, false);
-    svi_engine_refit_restart(f->engine);
+    svi_stream_mute(f->stream, false);
+    svi_engine_refit_restart(svi_stream_root(f->stream));
     fuzz_go_on(f, 16, 32);
-    must(svi_engine_hash(f->engine, hash, NULL) == SVS_OK);
+    must(svi_stream_hash(f->stream, hash, NULL) == SVS_OK);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {

@@ -7,7 +7,7 @@
 #include "support/apply.h"
 
 static void fingerprint(struct fuzz_engine *f, char *hash) {
-    must(svi_engine_hash(f->engine, hash, NULL) == SVS_OK);
+    must(svi_stream_hash(f->stream, hash, NULL) == SVS_OK);
 }
 
 static void one(struct fuzz_engine *f, const uint8_t *bytes, size_t length) {

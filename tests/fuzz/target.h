@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "keyed/keyed.h"
+#include "fleet/fleet.h"
 #include "server/control.h"
 #include "wire/cursor.h"
 #include "wire/pack.h"
@@ -111,7 +111,7 @@ static const char *const fuzz_settings[][64] = {
 
 struct fuzz_engine {
     struct svi_settings settings;
-    svi_engine *engine;
+    svi_stream *stream;
     struct svi_control control;
     struct svi_bytes frame, event, reply;
     unsigned kind;
@@ -141,14 +141,14 @@ static inline void fuzz_engine_open(struct fuzz_engine *f, unsigned kind) {
     svs_error err;
     *f = (struct fuzz_engine){.kind = kind % FUZZ_ENGINES};
     fuzz_engine_settings(&f->settings, kind);
-    f->engine = svi_engine_new(&f->settings, 77, fuzz_sink, f, &err);
-    must(f->engine != NULL);
+    f->stream = svi_stream_new(&f->settings, 77, fuzz_sink, f, &err);
+    must(f->stream != NULL);
     f->control =
-        (struct svi_control){.engine = f->engine, .settings = &f->settings, .started = FUZZ_NOW, .run = 1};
+        (struct svi_control){.stream = f->stream, .settings = &f->settings, .started = FUZZ_NOW, .run = 1};
 }
 
 static inline void fuzz_engine_close(struct fuzz_engine *f) {
-    svi_engine_free(&f->engine);
+    svi_stream_free(&f->stream);
     svi_control_clear(&f->control);
     svi_bytes_clear(&f->frame);
     svi_bytes_clear(&f->event);
@@ -157,11 +157,11 @@ static inline void fuzz_engine_close(struct fuzz_engine *f) {
 
 /* What a thread of its own would do. */
 static inline void fuzz_refit(struct fuzz_engine *f) {
-    struct svi_refit *job = svi_engine_refit_take(f->engine);
+    struct svi_refit *job = svi_engine_refit_take(svi_stream_root(f->stream));
     if (!job)
         return;
     svi_refit_run(job);
-    svi_engine_refit_give(f->engine);
+    svi_engine_refit_give(svi_stream_root(f->stream));
 }
 
 /* Sample i of a stream that has everything: labels now and later, ids, weights, gaps, new classes, outliers.
@@ -201,7 +201,7 @@ static inline void fuzz_sample(struct fuzz_engine *f, int i) {
             svi_pack_text(&p, i % 3 && f->kind != 4 ? "yes" : i % 13 == 12 ? "perhaps" : "no");
     }
     must(svi_pack_end(&p) == SVS_OK);
-    (void)apply_bytes(f->engine, f->frame.data, f->frame.size, FUZZ_NOW + i * 0.5, true, NULL);
+    (void)apply_bytes(f->stream, f->frame.data, f->frame.size, FUZZ_NOW + i * 0.5, true, NULL);
     fuzz_refit(f);
 }
 
@@ -211,12 +211,12 @@ static inline void fuzz_go_on(struct fuzz_engine *f, int from, int to) {
     for (int i = from; i < to; i++) {
         fuzz_sample(f, i);
         if (i % 10 == 9)
-            (void)svi_engine_label(f->engine, svs_int(i - 5),
+            (void)svi_engine_label(svi_stream_root(f->stream), svs_int(i - 5),
                                    f->settings.task ? svs_real(0.5) : svs_str("yes"), now, NULL);
     }
-    (void)svi_engine_forget(f->engine, svs_int(to - 3), now, NULL, NULL);
-    svi_engine_publish_model(f->engine, true);
-    svi_engine_publish_stats(f->engine, now);
+    (void)svi_engine_forget(svi_stream_root(f->stream), svs_int(to - 3), now, NULL, NULL);
+    svi_engine_publish_model(svi_stream_root(f->stream), true);
+    svi_stream_publish_stats(f->stream, NULL, now);
 }
 
 #endif

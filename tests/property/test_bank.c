@@ -160,16 +160,16 @@ static void widen(struct walk *w) {
     for (int i = 0; i < 2; i++) {
         each[i]->s.max_features += 1;
         each[i]->s.max_classes += 1;
-        if (svi_engine_widen(&each[i]->e, &each[i]->s, &err) != SVS_OK)
+        if (svi_stream_widen(&each[i]->e, &each[i]->s, &err) != SVS_OK)
             fail_msg("%s", err.text);
-        each[i]->control.engine = each[i]->e;
+        each[i]->control.stream = each[i]->e;
     }
 }
 
 static void move_clock(struct walk *w) {
     flush(w);
-    svi_engine_move_times(w->live.e, NOW + 5, -3);
-    svi_engine_move_times(w->copy.e, NOW + 5, -3);
+    svi_engine_move_times(svi_stream_root(w->live.e), NOW + 5, -3);
+    svi_engine_move_times(svi_stream_root(w->copy.e), NOW + 5, -3);
 }
 
 static void go_back(struct walk *w, const struct svi_checkpoint *c) {
@@ -177,11 +177,11 @@ static void go_back(struct walk *w, const struct svi_checkpoint *c) {
     svs_error err = {0};
     flush(w);
     for (int i = 0; i < 2; i++) {
-        svi_engine *then = svi_engine_then(each[i]->e, c, &err);
+        svi_stream *then = svi_stream_then(each[i]->e, c, &err);
         if (!then)
             fail_msg("%s", err.text);
-        svi_engine_go_back(each[i]->e, &then, "test", NOW);
-        each[i]->s = *each[i]->e->s;
+        svi_stream_go_back(each[i]->e, &then, "test", NOW);
+        each[i]->s = *svi_stream_root(each[i]->e)->s;
     }
 }
 
@@ -190,8 +190,8 @@ static void go_back(struct walk *w, const struct svi_checkpoint *c) {
 /* Names the section that differs, if one does. */
 static void check_same(struct walk *w) {
     struct svi_checkpoint one = {.sections = 0}, other = {.sections = 0};
-    assert_int_equal(svi_engine_save(w->live.e, &one, NULL), SVS_OK);
-    assert_int_equal(svi_engine_save(w->copy.e, &other, NULL), SVS_OK);
+    assert_int_equal(svi_stream_save(w->live.e, &one, NULL), SVS_OK);
+    assert_int_equal(svi_stream_save(w->copy.e, &other, NULL), SVS_OK);
     assert_int_equal(one.sections, other.sections);
     for (int i = 0; i < one.sections; i++) {
         const struct svi_section *s = &one.section[i], *t = &other.section[i];
@@ -209,12 +209,13 @@ static void check_same(struct walk *w) {
 static void check(struct walk *w) {
     flush(w);
     check_same(w);
-    const char *wrong = w->live.e->bank
-                            ? svi_bank_check(w->live.e->bank, w->live.e->learner, w->wild ? INFINITY : CLOSE)
+    const char *wrong = svi_stream_root(w->live.e)->bank
+                            ? svi_bank_check(svi_stream_root(w->live.e)->bank,
+                                             svi_stream_root(w->live.e)->learner, w->wild ? INFINITY : CLOSE)
                             : NULL;
     if (wrong)
         fail_msg("after %d rows: %s", w->rows, wrong);
-    assert_false(svi_engine_out_of_memory(w->live.e));
+    assert_false(svi_stream_out_of_memory(w->live.e));
     w->checks++;
 }
 
@@ -254,7 +255,7 @@ static void walk(const char *const *settings, struct walk with, int steps, uint6
         if (i % 37 == 36)
             check(&w);
         if (i == steps / 3 && w.at_once)
-            assert_int_equal(svi_engine_save(w.live.e, &kept, NULL), SVS_OK);
+            assert_int_equal(svi_stream_save(w.live.e, &kept, NULL), SVS_OK);
         if (i == steps / 2)
             w.classes += with.classes > 2;
     }

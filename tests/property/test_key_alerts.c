@@ -6,7 +6,7 @@
 #include "support/quick.h"
 
 #include "base/random.h"
-#include "keyed/keyed_internal.h"
+#include "fleet/fleet_internal.h"
 
 #define KEYS  14
 #define EVERY 5.0 /* seconds, from row to row of a key */
@@ -22,7 +22,7 @@ struct told {
 
 struct play {
     struct svi_settings s;
-    svi_engine *e;
+    svi_stream *e;
     struct svi_random random;
     struct svi_bytes bytes, event, batch;
     struct told *told;
@@ -99,25 +99,25 @@ static void play_set(struct svi_settings *s, const char *const *more) {
 
 static void play_begin(struct play *p) {
     svs_error err = {0};
-    p->e = svi_engine_new(&p->s, 77, play_sink, p, &err);
+    p->e = svi_stream_new(&p->s, 77, play_sink, p, &err);
     if (!p->e)
         fail_msg("%s", err.text);
-    svi_engine_second_thread(p->e);
-    svi_engine_leave_open(p->e, true);
-    svi_engine_encode(p->e, 0);
+    svi_stream_use_threads(p->e);
+    svi_stream_leave_open(p->e, true);
+    svi_stream_encode(p->e, 0);
 }
 
 static void play_resume(struct play *p) {
     struct svi_checkpoint c = {0};
     char before[SVI_HASH_TEXT], after[SVI_HASH_TEXT];
     svs_error err = {0};
-    assert_int_equal(svi_engine_hash(p->e, before, &err), SVS_OK);
-    assert_int_equal(svi_engine_save(p->e, &c, &err), SVS_OK);
-    svi_engine_free(&p->e);
+    assert_int_equal(svi_stream_hash(p->e, before, &err), SVS_OK);
+    assert_int_equal(svi_stream_save(p->e, &c, &err), SVS_OK);
+    svi_stream_free(&p->e);
     play_begin(p);
-    if (svi_engine_load(p->e, &c, &err) != SVS_OK)
+    if (svi_stream_load(p->e, &c, &err) != SVS_OK)
         fail_msg("%s", err.text);
-    assert_int_equal(svi_engine_hash(p->e, after, &err), SVS_OK);
+    assert_int_equal(svi_stream_hash(p->e, after, &err), SVS_OK);
     assert_string_equal(before, after);
     svi_checkpoint_clear(&c);
 }
@@ -135,7 +135,7 @@ static void play_drop(struct play *p, int k) {
     svi_put_text(&pack, "key", key);
     assert_int_equal(svi_pack_end(&pack), SVS_OK);
     assert_int_equal(svi_command_read(&c, frame.data, frame.size, &err), SVS_OK);
-    if (svi_engine_command(p->e, &c, &p->s, p->now, NULL, &err) == SVS_OK) {
+    if (svi_stream_command(p->e, &c, &p->s, p->now, NULL, &err) == SVS_OK) {
         p->seq[k] = 0; /* it begins from 0 */
         for (int i = 0; i < p->count; i++)
             if (strcmp(p->told[i].key, key) == 0) { /* another speaks for a group of it */
@@ -171,7 +171,7 @@ static void play_send(struct play *p) {
     assert_int_equal(svi_pack_end(&pack), SVS_OK);
     assert_int_equal(svi_bytes_append(&whole, p->batch.data, p->batch.size), SVS_OK);
     assert_int_equal(svi_envelope_read(&env, whole.data, whole.size), SVS_OK);
-    svi_engine_apply_later(p->e, &env, p->now, false, NULL);
+    svi_stream_apply_later(p->e, &env, p->now, false, NULL);
     svi_bytes_clear(&whole);
     p->batch.size = 0;
     p->batched = 0;
@@ -217,12 +217,12 @@ static void play_all(struct play *p, const struct course *c, uint64_t seed, int 
     play_begin(p);
     for (int i = 0; i < turns; i++) {
         p->now += EVERY;
-        for (double due = svi_engine_deadline(p->e); due <= p->now; due = svi_engine_deadline(p->e))
-            svi_engine_pass(p->e, due);
+        for (double due = svi_stream_deadline(p->e); due <= p->now; due = svi_stream_deadline(p->e))
+            svi_stream_pass(p->e, due);
         play_turn(p);
         if (p->batched > 0)
             play_send(p);
-        svi_engine_settle(p->e);
+        svi_stream_settle(p->e);
         if (c->resumes && svi_random_below(&other, (uint32_t)c->resumes) == 0)
             play_resume(p);
         if (c->drops && i % c->drops == c->drops - 1)
@@ -231,7 +231,7 @@ static void play_all(struct play *p, const struct course *c, uint64_t seed, int 
 }
 
 static void play_end(struct play *p) {
-    svi_engine_free(&p->e);
+    svi_stream_free(&p->e);
     svi_bytes_clear(&p->bytes);
     svi_bytes_clear(&p->event);
     svi_bytes_clear(&p->batch);
@@ -250,7 +250,7 @@ static void same_bytes(const char *novelty, uint64_t seed) {
     play_all(&first, &courses[0], seed, turns);
     assert_true(first.opens > turns / 60 && first.updates > turns / 60);
     if (budget && !quick()) /* what they ask of each other matters */
-        assert_true(first.e->of->fleet->asked > 1);
+        assert_true(svi_fleet_of(first.e)->asked > 1);
     for (int i = 1; i < (budget ? 3 : 5);
          i++) { /* those out of memory most of the time take long with judges */
         struct play p;
@@ -308,7 +308,7 @@ static void test_each_once(void **state) {
 #define FAULTY 7 /* for an hour, from 12 hours before the end on */
 
 struct fleet {
-    svi_engine *e;
+    svi_stream *e;
     double now, fault;
     int falsely, found;
     double delay;
@@ -353,8 +353,8 @@ static void fleet_minute(struct fleet *f, struct svi_random *r, struct svi_bytes
         assert_int_equal(svi_message_encode(&m, NULL, false, frame), SVS_OK);
     }
     assert_int_equal(svi_envelope_read(&env, frame->data, frame->size), SVS_OK);
-    svi_engine_apply_later(f->e, &env, f->now, false, NULL);
-    svi_engine_settle(f->e);
+    svi_stream_apply_later(f->e, &env, f->now, false, NULL);
+    svi_stream_settle(f->e);
 }
 
 /* With nothing wrong, all keys together have no more alerts than the budget gives, and a fault in one of them
@@ -372,17 +372,17 @@ static void test_budget(void **state) {
     const int days = often(DAYS, 1);
     f.fault = f.now + (days - 0.5) * 1440 * MINUTE;
     play_set(&s, more);
-    f.e = svi_engine_new(&s, 77, fleet_sink, &f, &err);
+    f.e = svi_stream_new(&s, 77, fleet_sink, &f, &err);
     if (!f.e)
         fail_msg("%s", err.text);
-    svi_engine_second_thread(f.e);
-    svi_engine_leave_open(f.e, true);
+    svi_stream_use_threads(f.e);
+    svi_stream_leave_open(f.e, true);
     for (int i = 0; i < days * 1440; i++, f.now += MINUTE)
         fleet_minute(&f, &r, &frame);
     assert_in_range(f.falsely, 0, days);
     assert_true(f.found > 0);
     assert_true(f.delay <= 10 * MINUTE);
-    svi_engine_free(&f.e);
+    svi_stream_free(&f.e);
     svi_bytes_clear(&frame);
 }
 

@@ -5,7 +5,7 @@
 #include "support/engine.h"
 
 #include "base/random.h"
-#include "keyed/keyed_internal.h"
+#include "fleet/fleet_internal.h"
 
 #define KEYS    7
 #define D       3
@@ -35,7 +35,7 @@ struct mirror {
 struct walk {
     struct svi_random random;
     struct svi_settings s;
-    svi_engine *fleet;
+    svi_stream *fleet;
     bool regress;
     struct mirror key[KEYS];
     long double all[D + 1][D + 1], right[CLASSES + 1][D + 1]; /* right: by class, the last of all or of t */
@@ -60,10 +60,10 @@ static void silent(void *user, const struct svi_event *event) {
 
 static void begin(struct walk *w) {
     svs_error err = {0};
-    w->fleet = svi_engine_new(&w->s, 5, silent, NULL, &err);
+    w->fleet = svi_stream_new(&w->s, 5, silent, NULL, &err);
     if (!w->fleet)
         fail_msg("%s", err.text);
-    svi_engine_leave_open(w->fleet, true);
+    svi_stream_leave_open(w->fleet, true);
 }
 
 /* ---- the mirror */
@@ -243,10 +243,9 @@ static void compare(struct walk *w, int k) {
     svs_model m;
     svs_error err = {0};
     struct svi_command c = {0};
-    svi_engine_settle(w->fleet);
-    struct svi_key_entry *entry;
+    svi_stream_settle(w->fleet);
     (void)c;
-    svi_engine *e = svi_fleet_find(w->fleet, name_of(k), false, 0, &entry, &err);
+    svi_engine *e = svi_stream_engine(w->fleet, name_of(k), &err);
     if (!e)
         return;
     assert_int_equal(svs_learner_model(e->learner, &m, &err), SVS_OK);
@@ -266,7 +265,7 @@ static void give(struct walk *w, struct svi_message *m, int k) {
     w->frame.size = 0;
     assert_int_equal(svi_message_encode(m, NULL, false, &w->frame), SVS_OK);
     assert_int_equal(svi_envelope_read(&env, w->frame.data, w->frame.size), SVS_OK);
-    svi_engine_apply_later(w->fleet, &env, w->now, false, NULL);
+    svi_stream_apply_later(w->fleet, &env, w->now, false, NULL);
 }
 
 static void learn(struct walk *w, int k) {
@@ -300,8 +299,8 @@ static void forget(struct walk *w, int k) {
 
 static void drop(struct walk *w, int k) {
     svs_error err;
-    svi_engine_settle(w->fleet);
-    if (svi_fleet_drop(w->fleet, name_of(k), &err) == SVS_OK)
+    svi_stream_settle(w->fleet);
+    if (svi_fleet_drop(svi_fleet_of(w->fleet), name_of(k), &err) == SVS_OK)
         w->key[k] = (struct mirror){0};
 }
 
@@ -309,14 +308,14 @@ static void resume(struct walk *w) {
     struct svi_checkpoint c = {0};
     char before[SVI_HASH_TEXT], after[SVI_HASH_TEXT];
     svs_error err = {0};
-    svi_engine_settle(w->fleet);
-    assert_int_equal(svi_engine_hash(w->fleet, before, &err), SVS_OK);
-    assert_int_equal(svi_engine_save(w->fleet, &c, &err), SVS_OK);
-    svi_engine_free(&w->fleet);
+    svi_stream_settle(w->fleet);
+    assert_int_equal(svi_stream_hash(w->fleet, before, &err), SVS_OK);
+    assert_int_equal(svi_stream_save(w->fleet, &c, &err), SVS_OK);
+    svi_stream_free(&w->fleet);
     begin(w);
-    if (svi_engine_load(w->fleet, &c, &err) != SVS_OK)
+    if (svi_stream_load(w->fleet, &c, &err) != SVS_OK)
         fail_msg("%s", err.text);
-    assert_int_equal(svi_engine_hash(w->fleet, after, &err), SVS_OK);
+    assert_int_equal(svi_stream_hash(w->fleet, after, &err), SVS_OK);
     assert_string_equal(before, after);
     svi_checkpoint_clear(&c);
 }
@@ -347,11 +346,11 @@ static void walk(const char *threads, const char *memory, const char *task, bool
         if (looks && i % 5 == 0)
             compare(&w, k);
     }
-    svi_engine_settle(w.fleet);
-    assert_int_equal(svi_engine_hash(w.fleet, hash, &err), SVS_OK);
+    svi_stream_settle(w.fleet);
+    assert_int_equal(svi_stream_hash(w.fleet, hash, &err), SVS_OK);
     if (looks)
         assert_true(w.compared > 900);
-    svi_engine_free(&w.fleet);
+    svi_stream_free(&w.fleet);
     svi_bytes_clear(&w.frame);
 }
 

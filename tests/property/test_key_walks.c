@@ -21,7 +21,7 @@ struct told {
 
 struct walk {
     struct svi_random random;
-    svi_engine *fleet, *alone[KEYS];
+    svi_stream *fleet, *alone[KEYS];
     struct svi_settings with, without;
     struct told of_fleet[KEYS], of_alone[KEYS];
     struct svi_bytes event, frame, batch;
@@ -88,21 +88,21 @@ static void lone_sink(void *user, const struct svi_event *event) {
 static void begin_alone(struct walk *w, int k) {
     svs_error err = {0};
     lone[k] = (struct lone){w, k};
-    w->alone[k] = svi_engine_new(&w->without, EPOCH, lone_sink, &lone[k], &err);
+    w->alone[k] = svi_stream_new(&w->without, EPOCH, lone_sink, &lone[k], &err);
     assert_non_null(w->alone[k]);
 }
 
 static void begin_fleet(struct walk *w) {
     svs_error err = {0};
-    w->fleet = svi_engine_new(&w->with, EPOCH, fleet_sink, w, &err);
+    w->fleet = svi_stream_new(&w->with, EPOCH, fleet_sink, w, &err);
     if (!w->fleet)
         fail_msg("%s", err.text);
-    svi_engine_second_thread(w->fleet);
-    svi_engine_leave_open(w->fleet, true);
+    svi_stream_use_threads(w->fleet);
+    svi_stream_leave_open(w->fleet, true);
 }
 
 static void settle(struct walk *w) {
-    svi_engine_settle(w->fleet);
+    svi_stream_settle(w->fleet);
     w->open = 0;
 }
 
@@ -118,7 +118,7 @@ static void send_batch(struct walk *w) {
     assert_int_equal(svi_pack_end(&p), SVS_OK);
     assert_int_equal(svi_bytes_append(&whole, w->batch.data, w->batch.size), SVS_OK);
     assert_int_equal(svi_envelope_read(&env, whole.data, whole.size), SVS_OK);
-    svi_engine_apply_later(w->fleet, &env, w->now, false, &w->receipt[w->open++]);
+    svi_stream_apply_later(w->fleet, &env, w->now, false, &w->receipt[w->open++]);
     svi_bytes_clear(&whole); /* nothing looks at it any more */
     w->elements = 0;
     w->batch.size = 0;
@@ -136,7 +136,7 @@ static void give(struct walk *w, struct svi_message *m, int k) {
     assert_int_equal(svi_envelope_read(&env, w->frame.data, w->frame.size), SVS_OK);
     if (!w->alone[k])
         begin_alone(w, k);
-    svi_engine_apply(w->alone[k], &env, w->now, false, &receipt);
+    svi_stream_apply(w->alone[k], &env, w->now, false, &receipt);
     w->heard[k] = receipt.accepted > 0 ? w->now : w->heard[k];
     m->key = svs_str(names[k]);
     assert_int_equal(svi_message_encode(m, NULL, false, &w->batch), SVS_OK);
@@ -179,16 +179,16 @@ static void drop(struct walk *w, int k) {
     svi_put_text(&p, "key", names[k]);
     assert_int_equal(svi_pack_end(&p), SVS_OK);
     assert_int_equal(svi_command_read(&c, w->frame.data, w->frame.size, &err), SVS_OK);
-    const svs_code code = svi_engine_command(w->fleet, &c, &w->with, w->now, NULL, &err);
+    const svs_code code = svi_stream_command(w->fleet, &c, &w->with, w->now, NULL, &err);
     assert_int_equal(code, w->alone[k] ? SVS_OK : SVS_UNKNOWN_KEY);
-    svi_engine_free(&w->alone[k]);
+    svi_stream_free(&w->alone[k]);
     w->sent[k] = 0;
 }
 
 static void forget_idle(struct walk *w) {
     for (int k = 1; k < KEYS && w->idle > 0; k++)
         if (w->alone[k] && w->now - w->heard[k] > w->idle) {
-            svi_engine_free(&w->alone[k]);
+            svi_stream_free(&w->alone[k]);
             w->sent[k] = 0;
             w->forgotten++;
         }
@@ -199,13 +199,13 @@ static void resume(struct walk *w) {
     char before[SVI_HASH_TEXT], after[SVI_HASH_TEXT];
     svs_error err = {0};
     send_batch(w);
-    assert_int_equal(svi_engine_hash(w->fleet, before, &err), SVS_OK);
-    assert_int_equal(svi_engine_save(w->fleet, &c, &err), SVS_OK);
-    svi_engine_free(&w->fleet);
+    assert_int_equal(svi_stream_hash(w->fleet, before, &err), SVS_OK);
+    assert_int_equal(svi_stream_save(w->fleet, &c, &err), SVS_OK);
+    svi_stream_free(&w->fleet);
     begin_fleet(w);
-    if (svi_engine_load(w->fleet, &c, &err) != SVS_OK)
+    if (svi_stream_load(w->fleet, &c, &err) != SVS_OK)
         fail_msg("%s", err.text);
-    assert_int_equal(svi_engine_hash(w->fleet, after, &err), SVS_OK);
+    assert_int_equal(svi_stream_hash(w->fleet, after, &err), SVS_OK);
     assert_string_equal(before, after);
     svi_checkpoint_clear(&c);
     w->open = 0;
@@ -272,10 +272,10 @@ static void walk(const char *threads, const char *novelty, const char *memory, b
         assert_memory_equal(w.of_fleet[k].all.data, w.of_alone[k].all.data, w.of_alone[k].all.size);
         svi_bytes_clear(&w.of_fleet[k].all);
         svi_bytes_clear(&w.of_alone[k].all);
-        svi_engine_free(&w.alone[k]);
+        svi_stream_free(&w.alone[k]);
     }
     assert_true(w.idle == 0 || w.forgotten > 50);
-    svi_engine_free(&w.fleet);
+    svi_stream_free(&w.fleet);
     svi_bytes_clear(&w.event);
     svi_bytes_clear(&w.frame);
     svi_bytes_clear(&w.batch);

@@ -41,9 +41,21 @@ static void sink(void *user, const struct svi_event *event) {
 
 static void set_all(struct svi_settings *s, const char *const *settings, const char *memory,
                     const char *path) {
-    const char *const always[] = {"key",          "key",  "keys.memory",        memory, "refit",     "none",
-                                  "alert.rules",  "none", "checkpoint.seconds", "0.01",
-                                  "alert.budget", "none", "publish.seconds",    "0",    NULL};
+    const char *const always[] = {"key",
+                                  "key",
+                                  "keys.memory",
+                                  memory,
+                                  "refit",
+                                  "none",
+                                  "alert.rules",
+                                  "none",
+                                  "checkpoint.seconds",
+                                  "0.01",
+                                  "alert.budget",
+                                  "none",
+                                  "publish.seconds",
+                                  "0",
+                                  NULL};
     svs_error err = {0};
     svi_settings_default(s);
     for (int i = 0; always[i]; i += 2)
@@ -66,13 +78,13 @@ static void begin(struct run *r, const char *const *settings, const char *memory
     r->keeper = svi_write_ahead_open(&r->f.s, sink, r, NULL, &r->f.e, &err);
     if (!r->keeper)
         fail_msg("%s", err.text);
-    r->f.control = (struct svi_control){.engine = r->f.e, .settings = &r->f.s, .write_ahead = r->keeper};
+    r->f.control = (struct svi_control){.stream = r->f.e, .settings = &r->f.s, .write_ahead = r->keeper};
 }
 
 /* As a kill does: nothing more is written. */
 static void end(struct run *r) {
     svi_write_ahead_free(&r->keeper);
-    svi_engine_free(&r->f.e);
+    svi_stream_free(&r->f.e);
 }
 
 static void clear(struct run *r) {
@@ -135,8 +147,8 @@ static void both_clock(struct walk *w) {
     if (svi_write_ahead_write(w->kept.keeper, SVI_RECORD_CLOCK, w->now, payload.data, payload.size, &err) !=
         SVS_OK)
         fail_msg("%s", err.text);
-    svi_engine_move_clock(w->kept.f.e, step, w->now);
-    svi_engine_move_clock(w->whole.f.e, step, w->now);
+    svi_stream_move_clock(w->kept.f.e, step, w->now);
+    svi_stream_move_clock(w->whole.f.e, step, w->now);
     svi_bytes_clear(&payload);
 }
 
@@ -153,20 +165,21 @@ static void restart(struct walk *w, const char *const *settings, const char *mem
     svs_error err = {0};
     end(&w->kept);
     begin(&w->kept, settings, memory, true);
-    assert_int_equal(svi_engine_source_next(w->kept.f.e, "a"), svi_engine_source_next(w->whole.f.e, "a"));
+    assert_int_equal(svi_entry_next(svi_stream_entry(w->kept.f.e), "a"),
+                     svi_entry_next(svi_stream_entry(w->whole.f.e), "a"));
     /* What a start does to the one that goes on. */
-    assert_int_equal(svi_engine_configure(w->whole.f.e, &w->whole.f.s, w->now, NULL, &err), SVS_OK);
-    svi_engine_begin(w->whole.f.e, w->now);
+    assert_int_equal(svi_stream_configure(w->whole.f.e, &w->whole.f.s, w->now, NULL, &err), SVS_OK);
+    svi_stream_begin(w->whole.f.e, w->now);
 }
 
 /* ---- what it comes to */
 
 /* All that is hashed but the list of what reaches all keys, which has the time at which a process began. */
-static void assert_same_state(svi_engine *a, svi_engine *b) {
+static void assert_same_state(svi_stream *a, svi_stream *b) {
     struct svi_checkpoint one = {.sections = 0}, other = {.sections = 0};
     svs_error err = {0};
-    assert_int_equal(svi_engine_save(a, &one, &err), SVS_OK);
-    assert_int_equal(svi_engine_save(b, &other, &err), SVS_OK);
+    assert_int_equal(svi_stream_save(a, &one, &err), SVS_OK);
+    assert_int_equal(svi_stream_save(b, &other, &err), SVS_OK);
     assert_int_equal(one.sections, other.sections);
     for (int i = 0; i < one.sections; i++) {
         const struct svi_section *s = &one.section[i], *t = &other.section[i];
@@ -190,7 +203,7 @@ static void assert_kept_hash(struct walk *w, const char *const *settings, const 
     char saved[SVI_HASH_TEXT], now[SVI_HASH_TEXT];
     uint64_t record;
     svs_error err = {0};
-    assert_int_equal(svi_engine_hash(w->kept.f.e, now, &err), SVS_OK);
+    assert_int_equal(svi_stream_hash(w->kept.f.e, now, &err), SVS_OK);
     if (svi_write_ahead_save(w->kept.keeper, &record, saved, &err) != SVS_OK)
         fail_msg("%s", err.text);
     assert_string_equal(now, saved);
@@ -204,7 +217,7 @@ static void assert_kept_hash(struct walk *w, const char *const *settings, const 
     if (!r)
         fail_msg("%s", err.text);
     assert_int_equal(r->damaged, 0);
-    assert_int_equal(svi_engine_hash(r->engine, now, &err), SVS_OK);
+    assert_int_equal(svi_stream_hash(r->stream, now, &err), SVS_OK);
     assert_string_equal(now, saved);
     svi_recovery_free(&r);
     svi_state_dir_close(&dir);
@@ -244,11 +257,11 @@ static void walk(const char *const *settings, const char *memory, uint64_t seed)
     assert_non_null(test_folder(w.kept.path));
     begin(&w.kept, settings, memory, false);
     set_all(&w.whole.f.s, settings, "1000", w.kept.path); /* which is not used */
-    w.whole.f.e = svi_engine_new(&w.whole.f.s, svi_engine_epoch(w.kept.f.e), sink, &w.whole, &err);
-    w.whole.f.control = (struct svi_control){.engine = w.whole.f.e, .settings = &w.whole.f.s};
-    if (svi_engine_configure(w.whole.f.e, &w.whole.f.s, w.now, NULL, &err) != SVS_OK)
+    w.whole.f.e = svi_stream_new(&w.whole.f.s, svi_stream_epoch(w.kept.f.e), sink, &w.whole, &err);
+    w.whole.f.control = (struct svi_control){.stream = w.whole.f.e, .settings = &w.whole.f.s};
+    if (svi_stream_configure(w.whole.f.e, &w.whole.f.s, w.now, NULL, &err) != SVS_OK)
         fail_msg("%s", err.text);
-    svi_engine_begin(w.whole.f.e, w.now);
+    svi_stream_begin(w.whole.f.e, w.now);
     for (int i = 0; i < often(ACTIONS, 300); i++) {
         act(&w, settings, memory);
         assert_same_told(&w);

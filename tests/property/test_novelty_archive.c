@@ -19,8 +19,6 @@ static void archive(struct svi_archive *a, void *sentry) {
         svi_novelty_stage_desk_archive(a, sentry);
     if (svi_archive_ok(a) && svi_novelty_stage_has_desk(sentry))
         svi_novelty_stage_judges_archive(a, sentry);
-    if (svi_archive_ok(a))
-        svi_novelty_stage_range_archive(a, sentry);
 }
 
 /* ---- streams */
@@ -71,7 +69,6 @@ static struct svi_settings any_settings(uint64_t *seed) {
     s.novelty_confirm = 1 + (int)(test_random(seed) % 20);
     s.novelty_persist = (int64_t)(test_random(seed) % 40);
     s.novelty_warmup = (int64_t)(test_random(seed) % 100);
-    s.novelty_rules = s.novelty_persist % 4 == 0 ? 1 : 2;
     s.alert_p = 0.001 + 0.1 * test_uniform(seed);
     s.alert_clear = s.alert_p + 0.2 * test_uniform(seed);
     s.alert_cooldown = (double)(test_random(seed) % 20);

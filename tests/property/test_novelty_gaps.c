@@ -207,8 +207,6 @@ static void bounded_on_any_walk_with_gaps(void **state) {
 
 static void archive(struct svi_archive *a, void *stage) {
     svi_novelty_stage_archive(a, stage);
-    if (svi_archive_ok(a))
-        svi_novelty_stage_range_archive(a, stage);
 }
 
 static void open_stage(struct svi_novelty_stage *s, int lags, int kernel) {

@@ -49,13 +49,13 @@ static void begin(struct run *r, const char *const *settings) {
     r->keeper = svi_write_ahead_open(&r->f.s, sink, r, NULL, &r->f.e, &err);
     if (!r->keeper)
         fail_msg("%s", err.text);
-    r->f.control = (struct svi_control){.engine = r->f.e, .settings = &r->f.s, .write_ahead = r->keeper};
+    r->f.control = (struct svi_control){.stream = r->f.e, .settings = &r->f.s, .write_ahead = r->keeper};
 }
 
 /* As a kill does: nothing more is written. */
 static void end(struct run *r) {
     svi_write_ahead_free(&r->keeper);
-    svi_engine_free(&r->f.e);
+    svi_stream_free(&r->f.e);
 }
 
 static void drop(struct run *r) {
@@ -144,11 +144,11 @@ static bool kept_action(struct run *r, int i, int cut) {
 }
 
 /* Names the section that differs, if one does. */
-static void assert_same_state(svi_engine *a, svi_engine *b) {
+static void assert_same_state(svi_stream *a, svi_stream *b) {
     struct svi_checkpoint one = {.sections = 0}, other = {.sections = 0};
     svs_error err = {0};
-    assert_int_equal(svi_engine_save(a, &one, &err), SVS_OK);
-    assert_int_equal(svi_engine_save(b, &other, &err), SVS_OK);
+    assert_int_equal(svi_stream_save(a, &one, &err), SVS_OK);
+    assert_int_equal(svi_stream_save(b, &other, &err), SVS_OK);
     assert_int_equal(one.sections, other.sections);
     for (int i = 0; i < one.sections; i++) {
         const struct svi_section *s = &one.section[i], *t = &other.section[i];
@@ -167,8 +167,8 @@ static void random_crashes(const char *const *settings, uint64_t seed) {
     assert_non_null(test_folder(kept.path));
     begin(&kept, settings);
     set_all(&whole.f.s, settings, kept.path); /* not used: journal.* would contradict without */
-    whole.f.e = svi_engine_new(&whole.f.s, svi_engine_epoch(kept.f.e), sink, &whole, &err);
-    whole.f.control = (struct svi_control){.engine = whole.f.e, .settings = &whole.f.s};
+    whole.f.e = svi_stream_new(&whole.f.s, svi_stream_epoch(kept.f.e), sink, &whole, &err);
+    whole.f.control = (struct svi_control){.stream = whole.f.e, .settings = &whole.f.s};
     struct svi_random random = {seed};
     for (int i = 0; i < ACTIONS;) {
         const double chance = uniform(&random);
@@ -187,7 +187,8 @@ static void random_crashes(const char *const *settings, uint64_t seed) {
                 assert_int_equal(svi_bytes_append(&kept.told, whole.told.data + kept.told.size, lost),
                                  SVS_OK);
             begin(&kept, settings);
-            assert_int_equal(svi_engine_source_next(kept.f.e, "a"), svi_engine_source_next(whole.f.e, "a"));
+            assert_int_equal(svi_entry_next(svi_stream_entry(kept.f.e), "a"),
+                             svi_entry_next(svi_stream_entry(whole.f.e), "a"));
         }
     }
     assert_same_state(kept.f.e, whole.f.e);
@@ -295,11 +296,11 @@ static void test_raised_limits(void **unused) {
             SVS_OK);
         assert_int_equal(apply_bytes(r.f.e, r.f.frame.data, r.f.frame.size, NOW, false, NULL), SVS_OK);
     }
-    assert_int_equal(svi_engine_schema(r.f.e)->shape.d, 3);
-    assert_int_equal(svi_engine_hash(r.f.e, before, &err), SVS_OK);
+    assert_int_equal(svi_engine_schema(svi_stream_root(r.f.e))->shape.d, 3);
+    assert_int_equal(svi_stream_hash(r.f.e, before, &err), SVS_OK);
     end(&r);
     begin(&r, wide);
-    assert_int_equal(svi_engine_hash(r.f.e, after, &err), SVS_OK);
+    assert_int_equal(svi_stream_hash(r.f.e, after, &err), SVS_OK);
     assert_string_equal(before, after);
     assert_int_equal(r.f.s.max_features, 5);
     drop(&r);

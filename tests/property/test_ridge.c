@@ -213,7 +213,7 @@ static void without_a_window(void **state) {
     }
 }
 
-/* A state that an earlier version kept has a ridge of other values: each coordinate's next turn ends that. */
+/* Whatever values the ridge has, each coordinate's next turn makes them the stated ones. */
 static void another_ridge_fades(void **state) {
     (void)state;
     struct stream s = stream_of(0.98, 1, 30, 10, 0);

@@ -62,7 +62,7 @@ static void rules_open(struct svi_rules *r, const char *rules, const char *absen
     svi_settings_default(&s);
     assert_int_equal(svi_settings_set(&s, "alert.rules", rules, NULL), SVS_OK);
     assert_int_equal(svi_settings_set(&s, "alert.absent", absent, NULL), SVS_OK);
-    svi_rules_init(r);
+    svi_rules_init(r, false);
     svi_rules_configure(r, &s);
     assert_int_equal(svi_rules_reserve(r, d, NULL), SVS_OK);
     for (int j = 0; j < d; j++)

@@ -83,7 +83,7 @@ static void both(struct walk *w, const char *text) {
 static void learn(struct walk *w) {
     char row[400], text[600], label[30] = "";
     struct sent s = random_row(w);
-    const bool named = svi_schema_columns(svi_engine_schema(w->live.e)) == COLUMNS;
+    const bool named = svi_schema_columns(svi_engine_schema(svi_stream_root(w->live.e))) == COLUMNS;
     put_row(w, row, sizeof row, &s, named && walk_pick(w, 2) ? 1 : 0);
     if (walk_pick(w, 5))
         snprintf(label, sizeof label, ",'y':%d",
@@ -170,7 +170,7 @@ static void check_schema(const struct svi_schema *s) {
 
 /* Of each sample held: each word is one feature, of that word or of several; each number is its column's. */
 static void check_row(const struct walk *w, const double *x, int id) {
-    const struct svi_schema *s = svi_engine_schema(w->live.e);
+    const struct svi_schema *s = svi_engine_schema(svi_stream_root(w->live.e));
     for (int c = 0; c < COLUMNS; c++) {
         const struct sent *sent = &w->sent[id];
         const int column = svi_schema_find(s, names[c], strlen(names[c]), c);
@@ -195,7 +195,7 @@ static void check_row(const struct walk *w, const double *x, int id) {
 }
 
 static void check_numbers(const struct walk *w, const double *x, int id) {
-    const struct svi_schema *s = svi_engine_schema(w->live.e);
+    const struct svi_schema *s = svi_engine_schema(svi_stream_root(w->live.e));
     for (int c = 0; c < COLUMNS; c++) {
         const int column = svi_schema_find(s, names[c], strlen(names[c]), c);
         if (is_word[c] || isnan(w->sent[id].number[c]))
@@ -207,7 +207,7 @@ static void check_numbers(const struct walk *w, const double *x, int id) {
 }
 
 static void check_held(const struct walk *w) {
-    const svs_learner *l = w->live.e->learner;
+    const svs_learner *l = svi_stream_root(w->live.e)->learner;
     const struct svi_ring *const rings[] = {&l->window, &l->waiting};
     for (int r = 0; r < 2; r++)
         for (int32_t i = 0; i < rings[r]->count; i++) {
@@ -222,8 +222,8 @@ static void check_held(const struct walk *w) {
 
 static void check_same(struct walk *w) {
     char one[SVI_HASH_TEXT], other[SVI_HASH_TEXT];
-    svi_engine_hash(w->live.e, one, NULL);
-    svi_engine_hash(w->copy.e, other, NULL);
+    svi_stream_hash(w->live.e, one, NULL);
+    svi_stream_hash(w->copy.e, other, NULL);
     assert_string_equal(one, other);
 }
 
@@ -234,9 +234,9 @@ static void take_up_again(struct walk *w) {
 static void widen(struct walk *w) {
     svs_error err = {0};
     struct speaker *f = &w->copy;
-    if (svi_engine_widen(&f->e, &f->s, &err) != SVS_OK)
+    if (svi_stream_widen(&f->e, &f->s, &err) != SVS_OK)
         fail_msg("%s", err.text);
-    f->control.engine = f->e;
+    f->control.stream = f->e;
 }
 
 static void walk(const char *const *settings, uint64_t seed) {
@@ -264,7 +264,7 @@ static void walk(const char *const *settings, uint64_t seed) {
             take_up_again(&w);
         else if (what < 98)
             widen(&w);
-        check_schema(svi_engine_schema(w.live.e));
+        check_schema(svi_engine_schema(svi_stream_root(w.live.e)));
         if (i % 8)
             continue;
         check_same(&w);
@@ -273,7 +273,7 @@ static void walk(const char *const *settings, uint64_t seed) {
     }
     double difference;
     if (holds && w.live.s.window > 0 && w.live.s.method == SVI_METHOD_ALSVM) {
-        assert_int_equal(svi_engine_verify(w.live.e, &difference, NULL), SVS_OK);
+        assert_int_equal(svi_stream_verify(w.live.e, &difference, NULL), SVS_OK);
         assert_true(difference < 1e-9);
     }
     speaker_close(&w.live);

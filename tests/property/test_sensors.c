@@ -17,7 +17,7 @@ static const enum svi_judge judges[] = {SVI_JUDGE_VALUE, SVI_JUDGE_LEVEL, SVI_JU
 
 static svi_sensors *begin(int d, bool context) {
     svs_error err = {0};
-    svi_sensors *s = svi_sensors_new(d, context, &err);
+    svi_sensors *s = svi_sensors_new(d, context, false, &err);
     if (!s)
         fail_msg("%s", err.text);
     return s;
@@ -124,7 +124,7 @@ static double surprise_of_wrong_flow(bool context, struct svi_finding *finding) 
         const double load = wrong ? -1.5 : fmax(-2, fmin(test_normal(&seed), 2));
         const double x[2] = {load, 2 * load + (wrong ? 2.5 : 0) + 0.1 * test_normal(&seed)};
         if (i == 33 && context) /* as soon as anybody says so */
-            assert_true(svi_sensors_set_context(s, 0));
+            assert_true(svi_sensors_set_context(s, 0) && svi_sensors_reserve_context(s, NULL) == SVS_OK);
         step(s, x, MONDAY + MINUTE * i, f);
         for (int j = 0; j < SVI_JUDGES && wrong; j++)
             if (f[j].surprise > most && j != SVI_JUDGE_OTHERS) {
@@ -268,7 +268,9 @@ static void kept_judges_go_on_bit_for_bit(void **state) {
         struct svi_finding f[SVI_JUDGES], g[SVI_JUDGES];
         odd_row(i, D, &seed, x);
         if (i == 200)
-            assert_true(svi_sensors_set_context(a, 4) && svi_sensors_set_context(b, 4));
+            assert_true(svi_sensors_set_context(a, 4) && svi_sensors_set_context(b, 4) &&
+                        svi_sensors_reserve_context(a, NULL) == SVS_OK &&
+                        svi_sensors_reserve_context(b, NULL) == SVS_OK);
         if (i == 400) {
             svi_sensors_set_category(a, 2);
             svi_sensors_set_category(b, 2);
@@ -374,7 +376,8 @@ static void wild_values_and_times_break_nothing(void **state) {
             if (walk % 2)
                 x[5] = NAN;
             if (i == 20)
-                svi_sensors_set_context(s, walk % D);
+                if (svi_sensors_set_context(s, walk % D))
+                    assert_int_equal(svi_sensors_reserve_context(s, NULL), SVS_OK);
             if (i % 400 == 399)
                 svi_sensors_forget(s, walk % D);
             step(s, x, walk % 4 == 3 ? wild_time(i, &seed) : walk % 4 == 2 ? MONDAY : MONDAY + i, f);

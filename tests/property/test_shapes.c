@@ -225,23 +225,23 @@ static void run_shape(const struct shape *shape, struct heard *h) {
     double now = 1.7e9;
     *h = (struct heard){.shape = shape};
     shape_settings(&s, shape);
-    svi_engine *e = svi_engine_new(&s, 77, heard_sink, h, &err);
+    svi_stream *e = svi_stream_new(&s, 77, heard_sink, h, &err);
     if (!e)
         fail_msg("%s: %s", shape->name, err.text);
     const int rows = often(shape->rows, shape->rows < 300 ? shape->rows : 300);
-    svi_engine_begin(e, now);
+    svi_stream_begin(e, now);
     for (r.i = 0; r.i < rows; r.i++) {
         h->row = r.i;
         r.ts += shape->step;
         shape->fill(&r);
         now = shape->step > 0 ? fmax(now, r.ts) : now + 1;
-        for (double due = svi_engine_deadline(e); due <= now; due = svi_engine_deadline(e))
-            svi_engine_pass(e, due);
+        for (double due = svi_stream_deadline(e); due <= now; due = svi_stream_deadline(e))
+            svi_stream_pass(e, due);
         row_frame(&frame, &r, shape->step > 0);
         (void)apply_bytes(e, frame.data, frame.size, now, false, NULL);
     }
-    svi_engine_settle(e);
-    svi_engine_free(&e);
+    svi_stream_settle(e);
+    svi_stream_free(&e);
     svi_bytes_clear(&frame);
     svi_bytes_clear(&h->bytes);
 }
@@ -332,7 +332,7 @@ static void run_fault(int seed, int sensor, struct fault_heard *h) {
     *h = (struct fault_heard){.found = -1};
     svi_settings_default(&s);
     assert_int_equal(svi_settings_set(&s, "method", "none", &h->err), SVS_OK);
-    svi_engine *e = svi_engine_new(&s, 77, fault_sink, h, &h->err);
+    svi_stream *e = svi_stream_new(&s, 77, fault_sink, h, &h->err);
     assert_non_null(e);
     for (h->row = 0; h->row < CALM + FAULT; h->row++) {
         r.ts = 1.7e9 + 60.0 * h->row;
@@ -342,7 +342,7 @@ static void run_fault(int seed, int sensor, struct fault_heard *h) {
         row_frame(&frame, &r, true);
         (void)apply_bytes(e, frame.data, frame.size, r.ts, false, NULL);
     }
-    svi_engine_free(&e);
+    svi_stream_free(&e);
     svi_bytes_clear(&frame);
 }
 

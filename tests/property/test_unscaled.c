@@ -148,7 +148,7 @@ static void test_the_optimum_in_stated_coordinates(void **unused) {
     }
 }
 
-/* A learner that has no unscaled feature is kept in the bytes of before; and with `scale none` nothing
+/* A learner that has no unscaled feature keeps nothing of them; and with `scale none` nothing
  * changes.
  */
 static void test_what_stays(void **unused) {

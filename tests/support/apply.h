@@ -3,14 +3,14 @@
 #ifndef SVT_APPLY_H
 #define SVT_APPLY_H
 
-#include "engine/engine.h"
+#include "fleet/stream.h"
 #include "server/router.h"
 
-static inline svs_code apply_bytes(svi_engine *e, const void *bytes, size_t size, double now, bool sourced,
+static inline svs_code apply_bytes(svi_stream *e, const void *bytes, size_t size, double now, bool sourced,
                                    struct svi_receipt *r) {
     struct svi_envelope env;
     svi_envelope_read(&env, bytes, size);
-    return svi_engine_apply(e, &env, now, sourced, r);
+    return svi_stream_apply(e, &env, now, sourced, r);
 }
 
 static inline svs_code route_bytes(struct svi_control *c, const void *bytes, size_t size, double now,

@@ -14,7 +14,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "keyed/keyed.h"
+#include "fleet/fleet.h"
 #include "server/control.h"
 #include "wire/json.h"
 #include "wire/pack.h"
@@ -25,7 +25,7 @@
 
 struct speaker {
     struct svi_settings s;
-    svi_engine *e;
+    svi_stream *e;
     struct svi_control control;
     double now;
     struct svi_bytes deeds; /* every model and score event's bytes, in order */
@@ -67,28 +67,28 @@ static inline void speaker_open(struct speaker *f, const char *const *settings) 
             fail_msg("%s", err.text);
     svi_settings_settle_method(&f->s);
     f->now = NOW;
-    f->e = svi_engine_new(&f->s, 77, speaker_sink, f, &err);
+    f->e = svi_stream_new(&f->s, 77, speaker_sink, f, &err);
     if (!f->e)
         fail_msg("%s", err.text);
-    f->control = (struct svi_control){.engine = f->e, .settings = &f->s, .started = NOW, .run = 1};
+    f->control = (struct svi_control){.stream = f->e, .settings = &f->s, .started = NOW, .run = 1};
 }
 
 /* The engine saved, and a new one loaded from that in its place. */
 static inline void speaker_take_up_again(struct speaker *f) {
     struct svi_checkpoint c = {0};
     svs_error err = {0};
-    assert_int_equal(svi_engine_save(f->e, &c, &err), SVS_OK);
-    svi_engine *again = svi_engine_new(&f->s, 77, speaker_sink, f, &err);
+    assert_int_equal(svi_stream_save(f->e, &c, &err), SVS_OK);
+    svi_stream *again = svi_stream_new(&f->s, 77, speaker_sink, f, &err);
     assert_non_null(again);
-    if (svi_engine_load(again, &c, &err) != SVS_OK)
+    if (svi_stream_load(again, &c, &err) != SVS_OK)
         fail_msg("%s", err.text);
-    svi_engine_free(&f->e);
-    f->e = f->control.engine = again;
+    svi_stream_free(&f->e);
+    f->e = f->control.stream = again;
     svi_checkpoint_clear(&c);
 }
 
 static inline void speaker_close(struct speaker *f) {
-    svi_engine_free(&f->e);
+    svi_stream_free(&f->e);
     assert_null(f->e);
     svi_bytes_clear(&f->deeds);
     svi_bytes_clear(&f->event);
@@ -214,7 +214,7 @@ static inline const char *text_of(const json_t *map, const char *key) {
 /* A figure of the stats topic now. */
 static inline double stat(struct speaker *f, const char *name) {
     const struct svi_figure *figures;
-    int count = svi_engine_figures(f->e, f->now, &figures);
+    int count = svi_stream_figures(f->e, NULL, f->now, &figures);
     for (int i = 0; i < count; i++)
         if (strcmp(figures[i].name, name) == 0)
             return figures[i].type == SVI_COUNT ? (double)figures[i].as.count : figures[i].as.number;

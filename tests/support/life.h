@@ -15,7 +15,7 @@ struct life {
     const char *const *more; /* settings, as speaker_open takes them */
     struct svi_settings s;
     svi_write_ahead *keeper;
-    svi_engine *engine;
+    svi_stream *stream;
     svs_error error;
     struct speaker speaker; /* its frames alone */
     struct svi_bytes model; /* the last model event */
@@ -65,7 +65,7 @@ static inline svs_code begin(struct life *l, bool accept_loss) {
         set(l, more[0], more[1]);
     svi_settings_settle_method(&l->s);
     l->s.accept_loss = accept_loss;
-    l->keeper = svi_write_ahead_open(&l->s, life_sink, l, log, &l->engine, &l->error);
+    l->keeper = svi_write_ahead_open(&l->s, life_sink, l, log, &l->stream, &l->error);
     fclose(log);
     return l->keeper ? SVS_OK : l->error.code;
 }
@@ -77,19 +77,19 @@ static inline void assert_begins(struct life *l, bool accept_loss) {
 
 static inline void end(struct life *l) {
     svi_write_ahead_free(&l->keeper);
-    svi_engine_free(&l->engine);
+    svi_stream_free(&l->stream);
 }
 
 static inline void feed(struct life *l, int count) {
     struct svi_receipt r;
     for (int i = 0; i < count; i++) {
-        const int n = (int)svi_engine_source_next(l->engine, "a");
+        const int n = (int)svi_entry_next(svi_stream_entry(l->stream), "a");
         speaker_build(&l->speaker, "{'x': [%d, %d], 'y': %d, 'src': 'a', 'n': %d, 'ts': %d}", n % 5, n % 3,
                       n % 2, n, n + 1);
         const struct svi_bytes *f = &l->speaker.frame;
         assert_int_equal(svi_write_ahead_write(l->keeper, SVI_RECORD_SOURCED, NOW, f->data, f->size, NULL),
                          SVS_OK);
-        apply_bytes(l->engine, f->data, f->size, NOW, true, &r);
+        apply_bytes(l->stream, f->data, f->size, NOW, true, &r);
         assert_int_equal(r.n, n);
     }
 }
@@ -100,7 +100,7 @@ static inline void save(struct life *l) {
 }
 
 static inline int64_t seen(const struct life *l) {
-    return svi_engine_seen(l->engine);
+    return svi_stream_seen(l->stream);
 }
 
 static inline void path_of(const struct life *l, const char *prefix, uint64_t number, char out[300]) {

@@ -6,7 +6,7 @@
 #include "support/problem.h"
 
 #include "base/alloc.h"
-#include "keyed/keyed.h"
+#include "fleet/fleet.h"
 #include "alerts/alert_text.h"
 #include "wire/pack.h"
 #include "support/apply.h"
@@ -46,7 +46,7 @@ struct told {
 
 struct tape {
     struct svi_settings s;
-    svi_engine *e;
+    svi_stream *e;
     struct svi_bytes deeds, models; /* every score and alert; every model */
     struct svi_bytes event, frame;
     double *p, *novelty; /* of each score event; NAN = not told */
@@ -123,13 +123,13 @@ static inline void tape_open(struct tape *t, const char *const *settings, const 
     t->version = calloc(SAMPLES_MAX, sizeof *t->version);
     t->told = calloc(ALERTS_MAX, sizeof *t->told);
     assert_true(t->p && t->novelty && t->version && t->told);
-    t->e = svi_engine_new(&t->s, 77, tape_sink, t, &err);
+    t->e = svi_stream_new(&t->s, 77, tape_sink, t, &err);
     if (!t->e)
         fail_msg("%s", err.text);
 }
 
 static inline void tape_close(struct tape *t) {
-    svi_engine_free(&t->e);
+    svi_stream_free(&t->e);
     svi_bytes_clear(&t->deeds);
     svi_bytes_clear(&t->models);
     svi_bytes_clear(&t->event);
@@ -206,7 +206,7 @@ static inline void tape_say(struct tape *t, const struct row *r) {
 
 static inline const struct svi_figure *tape_figure(struct tape *t, const char *name) {
     const struct svi_figure *figures;
-    const int count = svi_engine_figures(t->e, CLOCK, &figures);
+    const int count = svi_stream_figures(t->e, NULL, CLOCK, &figures);
     for (int i = 0; i < count; i++)
         if (strcmp(figures[i].name, name) == 0)
             return &figures[i];

@@ -369,7 +369,7 @@ static void test_sizes(void **state) {
         char row[4000] = "";
         size_t n = 0;
         if (i < 3 || i > 398) {
-            assert_int_equal(svi_engine_bank_event(f.e, &told, &event, NULL), SVS_OK);
+            assert_int_equal(svi_engine_bank_event(svi_stream_root(f.e), &told, &event, NULL), SVS_OK);
             assert_int_equal(svi_event_encode(&event, &bytes), SVS_OK);
         }
         for (int j = 0; j < 54; j++)
@@ -393,16 +393,16 @@ static void test_muted(void **state) {
     struct speaker f;
     double x[FEATURES];
     speaker_auto(&f, "classify", "online");
-    svi_engine_mute(f.e, true);
+    svi_stream_mute(f.e, true);
     for (int i = 0; i < 40; i++)
         say_row(&f, i, 2, x);
     assert_int_equal(f.count[SVI_TOPIC_BANK], 0);
-    svi_engine_mute(f.e, false);
+    svi_stream_mute(f.e, false);
     svs_model m;
     struct svi_bank_told told;
     struct svi_event model, bank;
-    assert_int_equal(svi_engine_model_event(f.e, &m, &model, NULL), SVS_OK);
-    assert_int_equal(svi_engine_bank_event(f.e, &told, &bank, NULL), SVS_OK);
+    assert_int_equal(svi_engine_model_event(svi_stream_root(f.e), &m, &model, NULL), SVS_OK);
+    assert_int_equal(svi_engine_bank_event(svi_stream_root(f.e), &told, &bank, NULL), SVS_OK);
     assert_true(model.seq > 30 && model.seq == bank.seq);
     for (int t = 0; t < SVI_TOPIC_COUNT; t++)
         f.count[t] = -1;

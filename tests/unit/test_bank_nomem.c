@@ -8,7 +8,7 @@
 #include "bank/stack.h"
 #include "base/random.h"
 #include "engine/engine_internal.h"
-#include "keyed/keyed.h"
+#include "fleet/fleet.h"
 #include "store/checkpoint_file.h"
 #include "support/apply.h"
 
@@ -20,10 +20,10 @@ static void quiet_sink(void *user, const struct svi_event *event) {
 static void open_quiet(struct speaker *f, const char *const *settings) {
     svs_error err = {0};
     speaker_open(f, settings);
-    svi_engine_free(&f->e);
-    f->e = svi_engine_new(&f->s, 77, quiet_sink, NULL, &err);
+    svi_stream_free(&f->e);
+    f->e = svi_stream_new(&f->s, 77, quiet_sink, NULL, &err);
     assert_non_null(f->e);
-    f->control.engine = f->e;
+    f->control.stream = f->e;
 }
 
 static void build_row(struct speaker *f, struct svi_random *random, int i) {
@@ -44,7 +44,7 @@ static void build_row(struct speaker *f, struct svi_random *random, int i) {
 static void assert_told_weights_have_scales(struct speaker *f, struct svi_bank_weights *w, int *scaleless) {
     struct svi_bank_told t;
     svs_error err;
-    if (svi_bank_describe(f->e->bank, f->e->learner, w, &t, &err) != SVS_OK)
+    if (svi_bank_describe(svi_stream_root(f->e)->bank, svi_stream_root(f->e)->learner, w, &t, &err) != SVS_OK)
         return;
     *scaleless += !t.scale;
     for (int i = 0; i < t.count; i++) /* members with a window have models in raw units of their own */
@@ -100,10 +100,10 @@ static int learn_without_memory(const char *const *settings, uint64_t seed) {
         failed += fails && left < 0;
         left = -1;
     }
-    const char *wrong = svi_bank_check(f.e->bank, f.e->learner, 1e-8);
+    const char *wrong = svi_bank_check(svi_stream_root(f.e)->bank, svi_stream_root(f.e)->learner, 1e-8);
     if (wrong)
         fail_msg("%s", wrong);
-    assert_true(svi_engine_out_of_memory(f.e) == (failed > 0));
+    assert_true(svi_stream_out_of_memory(f.e) == (failed > 0));
     speaker_close(&f);
     return failed;
 }
@@ -134,15 +134,15 @@ static void commands_are_all_or_nothing(void **unused) {
         apply_bytes(f.e, f.frame.data, f.frame.size, NOW, false, NULL);
     }
     struct svi_checkpoint c = {0};
-    assert_int_equal(svi_engine_save(f.e, &c, &err), SVS_OK);
+    assert_int_equal(svi_stream_save(f.e, &c, &err), SVS_OK);
     bool done = false;
     for (int n = 0; !done; n += every(3)) {
-        svi_engine *again = svi_engine_new(&f.s, 77, quiet_sink, NULL, &err);
+        svi_stream *again = svi_stream_new(&f.s, 77, quiet_sink, NULL, &err);
         left = n;
-        done = svi_engine_load(again, &c, &err) == SVS_OK;
+        done = svi_stream_load(again, &c, &err) == SVS_OK;
         left = -1;
         assert_true(done || err.code == SVS_NO_MEMORY);
-        svi_engine_free(&again);
+        svi_stream_free(&again);
     }
     speaker_build(&f, "{'op':'forget','id':%d}", 3);
     apply_bytes(f.e, f.frame.data, f.frame.size, NOW, false, NULL);
@@ -150,15 +150,15 @@ static void commands_are_all_or_nothing(void **unused) {
     *s = f.s;
     assert_int_equal(svi_settings_set(s, "class.weight", "balanced", &err), SVS_OK);
     svs_code code = SVS_NO_MEMORY;
-    for (int n = 0; code != SVS_OK && !svi_engine_out_of_memory(f.e); n += every(5)) {
-        svi_engine_hash(f.e, before, NULL);
+    for (int n = 0; code != SVS_OK && !svi_stream_out_of_memory(f.e); n += every(5)) {
+        svi_stream_hash(f.e, before, NULL);
         left = n;
-        code = svi_engine_configure(f.e, s, NOW, NULL, &err);
+        code = svi_stream_configure(f.e, s, NOW, NULL, &err);
         left = -1;
-        svi_engine_hash(f.e, after, NULL);
+        svi_stream_hash(f.e, after, NULL);
         assert_true(code == SVS_OK || (code == SVS_NO_MEMORY && strcmp(before, after) == 0));
     }
-    assert_null(svi_bank_check(f.e->bank, f.e->learner, 1e-8));
+    assert_null(svi_bank_check(svi_stream_root(f.e)->bank, svi_stream_root(f.e)->learner, 1e-8));
     for (int n = 0;; n += every(3)) {
         for (int i = 0; i < 20; i++) {
             speaker_build(&f, "{'op':'forget','id':%d}", i);
@@ -167,13 +167,14 @@ static void commands_are_all_or_nothing(void **unused) {
             apply_bytes(f.e, f.frame.data, f.frame.size, NOW, false, NULL);
         }
         left = n;
-        code = svi_engine_prune(f.e, &err);
+        code = svi_engine_prune(svi_stream_root(f.e), &err);
         const bool failed = left < 0;
         left = -1;
         assert_true(code == SVS_OK || code == SVS_NO_MEMORY);
         speaker_build(&f, "{'x':{'f0':2,'f1':3},'y':0}");
         apply_bytes(f.e, f.frame.data, f.frame.size, NOW, false, NULL);
-        const char *wrong = svi_bank_check(f.e->bank, f.e->learner, INFINITY);
+        const char *wrong =
+            svi_bank_check(svi_stream_root(f.e)->bank, svi_stream_root(f.e)->learner, INFINITY);
         if (wrong)
             fail_msg("allocation %d of prune: %s", n, wrong);
         if (!failed)

@@ -182,7 +182,7 @@ static void growth_is_as_if_it_had_been_zero(void **unused) {
                 svi_block_learn(&b, label, 1);
             }
         }
-        assert_true(svi_block_memory(&b) > 0);
+        assert_true(svi_block_memory(&b.o, b.d, b.classes) > 0);
         svi_block_clear(&a);
         svi_block_clear(&b);
     }

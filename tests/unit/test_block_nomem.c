@@ -86,18 +86,16 @@ static void standardised_rows_without_memory(void **unused) {
     assert_int_equal(svi_standardiser_grow(&s, 3, &err), SVS_OK);
     svi_standardiser_take(&s, x);
     archived_save(standard_archive, &s, &before, &err);
-    for (int n = 0; n < 2; n++) {
-        left = n;
-        assert_int_equal(svi_standardiser_grow(&s, 40, &err), SVS_NO_MEMORY);
-        left = -1;
-        archived_save(standard_archive, &s, &after, &err);
-        assert_true(archived_same(&before, &after));
-        assert_int_equal(svi_standardiser_init(&t, SVS_ISA_BEST, &err), SVS_OK);
-        left = n;
-        assert_int_equal(archived_load(standard_archive, &t, before.data, before.size, &err), SVS_NO_MEMORY);
-        left = -1;
-        svi_standardiser_clear(&t);
-    }
+    left = 0;
+    assert_int_equal(svi_standardiser_grow(&s, 40, &err), SVS_NO_MEMORY);
+    left = -1;
+    archived_save(standard_archive, &s, &after, &err);
+    assert_true(archived_same(&before, &after));
+    assert_int_equal(svi_standardiser_init(&t, SVS_ISA_BEST, &err), SVS_OK);
+    left = 0;
+    assert_int_equal(archived_load(standard_archive, &t, before.data, before.size, &err), SVS_NO_MEMORY);
+    left = -1;
+    svi_standardiser_clear(&t);
     svi_standardiser_clear(&s);
     svi_bytes_clear(&before);
     svi_bytes_clear(&after);

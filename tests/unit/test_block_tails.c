@@ -11,7 +11,9 @@
 
 static struct svi_block_tails begin(int series, double least, int64_t longest) {
     struct svi_block_tails t;
-    assert_int_equal(svi_block_tails_init(&t, series, least, NULL), SVS_OK);
+    assert_int_equal(
+        svi_block_tails_init(&t, series % 2 ? 1 : 2, series % 2 ? series : series / 2, false, least, NULL),
+        SVS_OK);
     t.longest = longest;
     return t;
 }
@@ -323,7 +325,7 @@ static void wider_tails_keep_all(void **state) {
         svi_block_tails_add(&t, v);
         svi_block_tails_add(&all, w);
     }
-    svi_block_tails_widen(&wide, &t, 2);
+    assert_int_equal(svi_block_tails_widen(&wide, &t, NULL), SVS_OK);
     same_tails(&wide, &all);
     assert_true(wide.shape.length == all.shape.length && wide.shape.count == all.shape.count);
     assert_true(wide.at == all.at && wide.done == all.done);
@@ -352,12 +354,12 @@ static void widening_ends_the_wait(void **state) {
         struct svi_block_tails soon = begin(WIDE, 1, 16), later = begin(WIDE, 1, 16);
         waited++;
         merged += t.shape.length != t.before.length;
-        svi_block_tails_widen(&soon, &t, 2);
+        assert_int_equal(svi_block_tails_widen(&soon, &t, NULL), SVS_OK);
         while (t.done < MANY) { /* rows without values */
             svi_block_tails_add(&t, none);
             svi_block_tails_add(&soon, none);
         }
-        svi_block_tails_widen(&later, &t, 2);
+        assert_int_equal(svi_block_tails_widen(&later, &t, NULL), SVS_OK);
         same_tails(&soon, &later);
         svi_block_tails_clear(&soon);
         svi_block_tails_clear(&later);

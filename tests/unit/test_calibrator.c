@@ -70,7 +70,7 @@ static void any_stream(void **unused) {
         uint64_t seed = 40 + (uint64_t)k;
         double scores[CLASSES];
         int count = 2;
-        svi_calibrator *c = svi_calibrator_new(CLASSES, NULL);
+        svi_calibrator *c = svi_calibrator_new(CLASSES, false, NULL);
         for (int t = 0; t < 1500; t++) {
             if (k % 3 == 2 && t % 100 == 99 && count < CLASSES)
                 count++;
@@ -97,7 +97,7 @@ struct result {
 
 /* p of the second class is law(s), s normal with mean `mean`. After `from` samples, by bins of width 1/15. */
 static struct result follow(double (*law)(double), double mean, int n, int from, uint64_t seed) {
-    svi_calibrator *c = svi_calibrator_new(2, NULL);
+    svi_calibrator *c = svi_calibrator_new(2, false, NULL);
     double bins[15][2] = {{0}}, p[2];
     struct result r = {0};
     for (int i = 0; i < n; i++) {
@@ -160,7 +160,7 @@ static void laws_are_found(void **unused) {
 static void laws_of_more_classes_are_found(void **unused) {
     (void)unused;
     enum { K = 4, N = 20000, FROM = 2000 };
-    svi_calibrator *c = svi_calibrator_new(K, NULL);
+    svi_calibrator *c = svi_calibrator_new(K, false, NULL);
     uint64_t seed = 3;
     double loss = 0, best = 0, bonus[K] = {1}, s[K], p[K], q[K];
     for (int i = 0; i < N; i++) {
@@ -190,7 +190,7 @@ static void rare_classes_keep_their_rank(void **unused) {
         static double count[2][BINS][2];
         uint64_t seed = 70 + trial;
         double area[2] = {0};
-        svi_calibrator *c = svi_calibrator_new(2, NULL);
+        svi_calibrator *c = svi_calibrator_new(2, false, NULL);
         memset(count, 0, sizeof count);
         for (int i = 0; i < N; i++) {
             const int y = test_uniform(&seed) < 0.01;
@@ -226,12 +226,13 @@ static void archive_calibrator(struct svi_archive *a, void *c) {
     svi_calibrator_archive(a, c);
 }
 
+/* One of capacity for all classes, and one that is now of it and now grows: the archive is the same. */
 static void goes_on(void **unused) {
     (void)unused;
     uint64_t seed = 9;
     svs_error err;
     struct svi_bytes one = {0}, other = {0};
-    svi_calibrator *a = svi_calibrator_new(5, NULL), *b = svi_calibrator_new(5, NULL);
+    svi_calibrator *a = svi_calibrator_new(5, false, NULL), *b = svi_calibrator_new(5, true, NULL);
     for (int t = 0; t < 900; t++) {
         const int count = t < 300 ? 2 : t < 500 ? 3 : 5, rows = count < 3 ? 1 : count;
         double scores[5];
@@ -241,9 +242,10 @@ static void goes_on(void **unused) {
         if (test_random(&seed) % 11 == 0) {
             assert_int_equal(archived_save(archive_calibrator, b, &one, &err), SVS_OK);
             svi_calibrator_free(&b);
-            b = svi_calibrator_new(5, NULL);
+            b = svi_calibrator_new(5, test_random(&seed) % 2, NULL);
             assert_int_equal(archived_load(archive_calibrator, b, one.data, one.size, &err), SVS_OK);
         }
+        assert_int_equal(svi_calibrator_reserve(b, count, &err), SVS_OK); /* of no use to a whole one */
         svi_calibrator_learn(a, scores, rows, count, truth, NULL);
         svi_calibrator_learn(b, scores, rows, count, truth, NULL);
     }
@@ -255,14 +257,14 @@ static void goes_on(void **unused) {
         for (int i = 0; i < 3; i++)
             bad[test_random(&seed) % one.size] ^= (uint8_t)(1u << test_random(&seed) % 8);
         svi_calibrator_free(&b);
-        b = svi_calibrator_new(5, NULL);
+        b = svi_calibrator_new(5, false, NULL);
         const svs_code code = archived_load(archive_calibrator, b, bad, one.size, &err);
         assert_true(code == SVS_OK || code == SVS_DAMAGED);
         free(bad);
     }
     svi_calibrator_reset(a);
     svi_calibrator_free(&b);
-    b = svi_calibrator_new(5, NULL);
+    b = svi_calibrator_new(5, false, NULL);
     archived_save(archive_calibrator, a, &one, &err);
     archived_save(archive_calibrator, b, &other, &err);
     assert_true(archived_same(&one, &other));

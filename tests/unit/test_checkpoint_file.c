@@ -264,7 +264,7 @@ struct forgery {
     uint64_t check;
 };
 
-static void forge_header(struct forgery *f, int version, int sections, const char *stream,
+static void forge_header(struct forgery *f, int layout, int sections, const char *stream,
                          const char *without) {
     struct svi_pack p;
     svi_pack_begin(&p, &f->bytes);
@@ -279,7 +279,7 @@ static void forge_header(struct forgery *f, int version, int sections, const cha
         svi_pack_int(&p, 0);
     }
     svi_pack_text(&p, "v");
-    svi_pack_int(&p, version);
+    svi_pack_int(&p, layout);
     svi_pack_text(&p, "sections");
     svi_pack_int(&p, sections);
     static const char *const texts[] = {"program", "isa", "stream"};
@@ -347,23 +347,25 @@ static void assert_forgery(struct forgery *f, svs_code expected, const char *tex
 static void test_forged_headers(void **state) {
     struct forgery f = {0};
     (void)state;
-    forge_header(&f, 2, 0, "", NULL);
+    forge_header(&f, SVI_STATE_LAYOUT, 0, "", NULL);
     forge_end(&f, "end", 16, true);
     assert_forgery(&f, SVS_OK, NULL);
-    forge_header(&f, 2, 0, "", "secret");
+    forge_header(&f, SVI_STATE_LAYOUT, 0, "", "secret");
     assert_forgery(&f, SVS_DAMAGED, "header is incomplete");
-    forge_header(&f, 1, 0, "", "secret"); /* which was never released */
-    assert_forgery(&f, SVS_UNAVAILABLE, "another format version");
-    forge_header(&f, 3, 0, "", NULL);
-    assert_forgery(&f, SVS_UNAVAILABLE, "another format version");
-    forge_header(&f, 2, -1, "", NULL);
+    for (int layout = 1; layout < 6; layout++) { /* older or newer, whatever else its header has */
+        if (layout == SVI_STATE_LAYOUT)
+            continue;
+        forge_header(&f, layout, 0, "", layout < SVI_STATE_LAYOUT ? "secret" : NULL);
+        assert_forgery(&f, SVS_UNAVAILABLE, "; this program reads layout ");
+    }
+    forge_header(&f, SVI_STATE_LAYOUT, -1, "", NULL);
     assert_forgery(&f, SVS_DAMAGED, "header is incomplete");
-    forge_header(&f, 2, SVI_OBJECTS_MAX + 1, "", NULL);
+    forge_header(&f, SVI_STATE_LAYOUT, SVI_OBJECTS_MAX + 1, "", NULL);
     assert_forgery(&f, SVS_DAMAGED, "header is incomplete");
-    forge_header(&f, 2, 0, "", "settings");
+    forge_header(&f, SVI_STATE_LAYOUT, 0, "", "settings");
     assert_forgery(&f, SVS_DAMAGED, "header is incomplete");
-    forge_header(&f, 2, 0, "a name that is longer than any stream's name could ever become, even today",
-                 NULL);
+    forge_header(&f, SVI_STATE_LAYOUT, 0,
+                 "a name that is longer than any stream's name could ever become, even today", NULL);
     assert_forgery(&f, SVS_DAMAGED, "header is incomplete");
     svi_bytes_append(&f.bytes, "\xc0", 1);
     assert_forgery(&f, SVS_DAMAGED, "no header");
@@ -373,40 +375,40 @@ static void test_forged_sections(void **state) {
     struct forgery f = {0};
     (void)state;
     for (enum form form = UNNAMED; form <= MAP; form++) {
-        forge_header(&f, 2, 1, "", NULL);
+        forge_header(&f, SVI_STATE_LAYOUT, 1, "", NULL);
         forge_section(&f, "one", form);
         forge_end(&f, "end", 16, true);
         assert_forgery(&f, SVS_DAMAGED, "section");
     }
-    forge_header(&f, 2, 1, "", NULL);
+    forge_header(&f, SVI_STATE_LAYOUT, 1, "", NULL);
     forge_section(&f, "one", RIGHT);
     forge_end(&f, "end", 16, true);
     assert_forgery(&f, SVS_OK, NULL);
-    forge_header(&f, 2, 2, "", NULL);
+    forge_header(&f, SVI_STATE_LAYOUT, 2, "", NULL);
     forge_section(&f, "one", RIGHT);
     forge_section(&f, "one", RIGHT); /* its second piece */
     forge_end(&f, "end", 16, true);
     assert_forgery(&f, SVS_OK, NULL);
-    forge_header(&f, 2, 3, "", NULL);
+    forge_header(&f, SVI_STATE_LAYOUT, 3, "", NULL);
     forge_section(&f, "one", RIGHT);
     forge_section(&f, "two", RIGHT);
     forge_section(&f, "one", RIGHT);
     forge_end(&f, "end", 16, true);
     assert_forgery(&f, SVS_DAMAGED, "duplicate");
-    forge_header(&f, 2, SVI_SECTIONS_MAX + 1, "", NULL);
+    forge_header(&f, SVI_STATE_LAYOUT, SVI_SECTIONS_MAX + 1, "", NULL);
     for (int i = 0; i <= SVI_SECTIONS_MAX; i++)
         forge_section(&f, (char[]){(char)('a' + i), 0}, RIGHT);
     forge_end(&f, "end", 16, true);
     assert_forgery(&f, SVS_DAMAGED, "too many");
-    forge_header(&f, 2, 1, "", NULL);
+    forge_header(&f, SVI_STATE_LAYOUT, 1, "", NULL);
     assert_forgery(&f, SVS_DAMAGED, "too early");
-    forge_header(&f, 2, 0, "", NULL);
+    forge_header(&f, SVI_STATE_LAYOUT, 0, "", NULL);
     forge_end(&f, "ends", 16, true);
     assert_forgery(&f, SVS_DAMAGED, "the end has another form");
-    forge_header(&f, 2, 0, "", NULL);
+    forge_header(&f, SVI_STATE_LAYOUT, 0, "", NULL);
     forge_end(&f, "end", 15, true);
     assert_forgery(&f, SVS_DAMAGED, "the end has another form");
-    forge_header(&f, 2, 0, "", NULL);
+    forge_header(&f, SVI_STATE_LAYOUT, 0, "", NULL);
     forge_end(&f, "end", 16, false);
     assert_forgery(&f, SVS_DAMAGED, "another hash");
 }

@@ -30,7 +30,7 @@ static const char *state_after(const char *const *settings, const char *const *m
     speaker_open(&f, settings);
     for (; *messages; messages++)
         takes(&f, *messages);
-    assert_int_equal(svi_engine_hash(f.e, hash, NULL), SVS_OK);
+    assert_int_equal(svi_stream_hash(f.e, hash, NULL), SVS_OK);
     speaker_close(&f);
     return hash;
 }
@@ -64,7 +64,7 @@ static void test_begun_otherwise(void **state) {
     takes(&f, "{'x':[1,2,3],'y':1}");
     refuses(&f, "{'columns':['a','b'],'x':[1,2]}", "other_columns", "a, b", "3 without names");
     takes(&f, "{" NAMES ",'x':[3,4,5],'y':0}");
-    svi_engine_publish_model(f.e, true);
+    svi_engine_publish_model(svi_stream_root(f.e), true);
     assert_int_equal(json_array_size(json_object_get(f.last[SVI_TOPIC_MODEL], "features")), 3);
     speaker_close(&f);
     speaker_open(&f, NULL);
@@ -163,10 +163,10 @@ static void test_outbox(void **state) {
             svs_outbox_sent(box, turn);
             assert_int_equal(svs_outbox_reply(box, out.data, out.size, turn, NULL), SVS_OK);
         }
-        assert_int_equal(svi_engine_seen(f.e), 7 * (turn + 1));
+        assert_int_equal(svi_stream_seen(f.e), 7 * (turn + 1));
         assert_int_equal(svs_outbox_columns(box, others, 2, NULL), SVS_OK);
     }
-    svi_engine_publish_model(f.e, true);
+    svi_engine_publish_model(svi_stream_root(f.e), true);
     assert_string_equal(
         json_string_value(json_array_get(json_object_get(f.last[SVI_TOPIC_MODEL], "features"), 1)), "b");
     svi_bytes_clear(&out);

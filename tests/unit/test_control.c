@@ -78,7 +78,7 @@ static void test_model(void **unused) {
     struct svi_bytes out = {0};
     speaker_open(&f, NULL);
     learn_some(&f, 30);
-    svi_engine_publish_model(f.e, true);
+    svi_engine_publish_model(svi_stream_root(f.e), true);
     struct svi_bytes sent = {0};
     svi_bytes_append(&sent, f.event.data, f.event.size);
     assert_int_equal(svi_control_handle(&f.control, "\x81\xa2op\xa5model", 10, NOW, &out), SVS_OK);
@@ -125,7 +125,7 @@ static void test_forget_and_label(void **unused) {
     assert_int_equal(f.count[SVI_TOPIC_ERROR], 3);
     assert_int_equal(stat(&f, "labels_joined"), 1);
     assert_int_equal(stat(&f, "held"), 10);
-    assert_int_equal(svi_engine_seen(f.e), 12);
+    assert_int_equal(svi_stream_seen(f.e), 12);
     speaker_close(&f);
 }
 
@@ -198,9 +198,9 @@ static void test_score(void **unused) {
     speaker_open(&f, NULL);
     learn_some(&f, 200);
     const int events = f.count[SVI_TOPIC_SCORE];
-    assert_int_equal(svi_engine_hash(f.e, before, &err), SVS_OK);
+    assert_int_equal(svi_stream_hash(f.e, before, &err), SVS_OK);
     json_t *reply = ask(&f, "{'op': 'score', 'sample': {'x': {'temp': 2.5, 'wind': 1, 'new': 7}}}");
-    assert_int_equal(svi_engine_hash(f.e, after, &err), SVS_OK);
+    assert_int_equal(svi_stream_hash(f.e, after, &err), SVS_OK);
     assert_string_equal(before, after);
     assert_int_equal(f.count[SVI_TOPIC_SCORE], events);
     assert_true(ok(reply));
@@ -234,7 +234,7 @@ static void test_tune(void **unused) {
     speaker_open(&f, NULL);
     refused(&f, "{'op': 'tune'}", SVS_UNAVAILABLE, "nothing is learned");
     learn_some(&f, 60);
-    assert_int_equal(svi_engine_hash(f.e, before, &err), SVS_OK);
+    assert_int_equal(svi_stream_hash(f.e, before, &err), SVS_OK);
     json_t *reply = ask(&f, "{'op': 'tune'}"), *table = json_object_get(reply, "table");
     assert_true(ok(reply));
     assert_int_equal(json_object_size(reply), 1 + SVI_TUNING_KEYS);
@@ -250,10 +250,10 @@ static void test_tune(void **unused) {
         assert_null(json_object_get(row, "rmse"));
     }
     json_decref(reply);
-    assert_int_equal(svi_engine_hash(f.e, after, &err), SVS_OK);
+    assert_int_equal(svi_stream_hash(f.e, after, &err), SVS_OK);
     assert_string_equal(before, after);
     svs_tuning t;
-    assert_int_equal(svi_engine_tune(f.e, 1000, &t, &err), SVS_LIMIT);
+    assert_int_equal(svi_engine_tune(svi_stream_root(f.e), 1000, &t, &err), SVS_LIMIT);
     assert_non_null(strstr(err.text, "smaller window"));
     speaker_close(&f);
 
@@ -311,7 +311,7 @@ static void test_config_is_set(void **unused) {
     assert_true(ok(reply));
     assert_int_equal(number(json_object_get(reply, "config"), "publish.every"), 3);
     json_decref(reply);
-    assert_true(svi_engine_settings(f.e)->alert_p == 0.01);
+    assert_true(svi_stream_settings(f.e)->alert_p == 0.01);
     const int models = f.count[SVI_TOPIC_MODEL], scores = f.count[SVI_TOPIC_SCORE];
     learn_some(&f, 30);
     assert_int_equal(f.count[SVI_TOPIC_MODEL], models + 10);
@@ -323,7 +323,7 @@ static void test_config_is_set(void **unused) {
     refused(&f, "{'op': 'config', 'set': {'alert.pp': 0.5}}", SVS_SETTING, "alert.p");
     refused(&f, "{'op': 'config', 'set': {'scores': [1]}}", SVS_WRONG_TYPE, "scores");
     refused(&f, "{'op': 'config', 'set': 5}", SVS_WRONG_TYPE, "map");
-    assert_int_equal(svi_engine_settings(f.e)->publish_every, 3);
+    assert_int_equal(svi_stream_settings(f.e)->publish_every, 3);
     speaker_close(&f);
 }
 
@@ -479,11 +479,11 @@ static void test_wrong_keys(void **unused) {
     refused(&f, "{'op': 'drop'}", SVS_MISSING_KEY, "key");
     refused(&plain, "{'op': 'keys'}", SVS_BAD_KEY, "--key");
     say(&plain, "{'x': [1], 'key': null}");
-    assert_int_equal(svi_engine_seen(plain.e), 1);
+    assert_int_equal(svi_stream_seen(plain.e), 1);
     say(&plain, "{'x': [1], 'key': 'a'}");
     assert_int_equal(plain.error, SVS_BAD_KEY);
     say(&plain, "[{'x': [1]}, {'x': [1], 'key': 7}, {'x': [1]}]");
-    assert_int_equal(svi_engine_seen(plain.e), 3);
+    assert_int_equal(svi_stream_seen(plain.e), 3);
     assert_int_equal(stat(&plain, "refused.bad_key"), 2);
     speaker_close(&f);
     speaker_close(&plain);

@@ -93,11 +93,11 @@ static void off_is_off(void **state) {
     assert_int_equal(t.count[SVI_TOPIC_ALERT], 0);
     struct svi_settings live = t.s;
     live.drift_rate = 1e-4;
-    assert_int_equal(svi_engine_configure(t.e, &live, 0, NULL, NULL), SVS_OK);
+    assert_int_equal(svi_stream_configure(t.e, &live, 0, NULL, NULL), SVS_OK);
     tape_feed(&t, swapped, 0, TURN + 100, 16); /* back to the first concept, and again */
     assert_true(t.count[SVI_TOPIC_ALERT] >= 1 && tape_stat(&t, "quality_alert_open") == 1);
     live.drift_rate = 0;
-    assert_int_equal(svi_engine_configure(t.e, &live, 0, NULL, NULL), SVS_OK);
+    assert_int_equal(svi_stream_configure(t.e, &live, 0, NULL, NULL), SVS_OK);
     const struct told *last = &t.told[t.count[SVI_TOPIC_ALERT] - 1];
     assert_string_equal(last->state, "close");
     assert_string_equal(last->text, "pump1 quality alert ended: drift.rate is 0");
@@ -111,7 +111,7 @@ static void reset_closes(void **state) {
     tape_open(&t, settings, NULL);
     tape_feed(&t, swapped, 0, TURN + 30, 10);
     assert_int_equal(t.count[SVI_TOPIC_ALERT], 1);
-    svi_engine_reset(t.e);
+    svi_engine_reset(svi_stream_root(t.e));
     assert_int_equal(t.count[SVI_TOPIC_ALERT], 2);
     assert_string_equal(t.told[1].state, "close");
     assert_string_equal(t.told[1].text, "pump1 quality alert ended: the stream was reset");
@@ -175,7 +175,7 @@ static void shrink_is_exact(void **state) {
     tape_open(&t, settings, (const char *const[]){"drift.action", "shrink", NULL});
     tape_feed(&t, swapped, 0, TURN + 100, 10);
     assert_in_range((int)tape_stat(&t, "held"), 100, 140);
-    assert_int_equal(svi_engine_verify(t.e, &difference, NULL), SVS_OK);
+    assert_int_equal(svi_stream_verify(t.e, &difference, NULL), SVS_OK);
     assert_true(difference < 1e-9);
     tape_close(&t);
 }
@@ -187,10 +187,10 @@ static void refit_begins_one(void **state) {
         &t, settings,
         (const char *const[]){"drift.action", "refit", "refit", "auto", "refit.every", "1000000", NULL});
     tape_feed(&t, swapped, 0, TURN, 10);
-    svi_engine_refit_here(t.e);
+    svi_engine_refit_here(svi_stream_root(t.e));
     assert_true(tape_stat(&t, "refits") == 0);
     tape_feed(&t, swapped, TURN, TURN + 100, 10);
-    svi_engine_refit_here(t.e);
+    svi_engine_refit_here(svi_stream_root(t.e));
     assert_true(tape_stat(&t, "refits") == 1);
     tape_close(&t);
 }
@@ -244,9 +244,9 @@ static void goes_on_from_a_checkpoint(void **state) {
         svs_error err;
         open_all(&a);
         tape_feed(&a, swapped, 0, stops[k], 10);
-        assert_int_equal(svi_engine_save(a.e, &c, &err), SVS_OK);
+        assert_int_equal(svi_stream_save(a.e, &c, &err), SVS_OK);
         open_all(&b);
-        assert_int_equal(svi_engine_load(b.e, &c, &err), SVS_OK);
+        assert_int_equal(svi_stream_load(b.e, &c, &err), SVS_OK);
         for (int topic = 0; topic < SVI_TOPIC_COUNT; topic++)
             b.count[topic] = a.count[topic];
         const size_t said = a.deeds.size;
@@ -254,53 +254,13 @@ static void goes_on_from_a_checkpoint(void **state) {
         tape_feed(&b, swapped, stops[k], TURN + 600, 10);
         assert_int_equal(a.deeds.size - said, b.deeds.size);
         assert_memory_equal(a.deeds.data + said, b.deeds.data, b.deeds.size);
-        assert_int_equal(svi_engine_hash(a.e, whole, &err), SVS_OK);
-        assert_int_equal(svi_engine_hash(b.e, part, &err), SVS_OK);
+        assert_int_equal(svi_stream_hash(a.e, whole, &err), SVS_OK);
+        assert_int_equal(svi_stream_hash(b.e, part, &err), SVS_OK);
         assert_string_equal(whole, part);
         svi_checkpoint_clear(&c);
         tape_close(&a);
         tape_close(&b);
     }
-}
-
-/* What was recorded before there were quality alarms: none, and alerts of novelty without kind and number. */
-static void old_records_have_none(void **state) {
-    (void)state;
-    struct tape t;
-    tape_open(&t, settings,
-              (const char *const[]){"novelty", "fosvm1", "novelty.calibration", "200", "novelty.warmup",
-                                    "200", "alert.cooldown", "0", "alert.p", "0.01", NULL});
-    struct svi_settings s = t.s;
-    svs_error err;
-    svi_engine_free(&t.e);
-    s.interval = -1;
-    assert_non_null(t.e = svi_engine_new(&s, 77, tape_sink, &t, &err));
-    tape_feed(&t, swapped, 0, TURN + 300, 16);
-    assert_true(t.count[SVI_TOPIC_ALERT] > 0);
-    int opened = 0;
-    for (int i = 0; i < t.count[SVI_TOPIC_ALERT]; i++) {
-        assert_null(t.told[i].kind);
-        opened += strcmp(t.told[i].state, "open") == 0;
-    }
-    struct svi_checkpoint c = {0};
-    assert_int_equal(svi_engine_save(t.e, &c, &err), SVS_OK);
-    assert_null(svi_checkpoint_find(&c, "quality"));
-    const int before = t.count[SVI_TOPIC_ALERT];
-    svi_engine *later = svi_engine_new(&s, 77, tape_sink, &t, &err);
-    assert_int_equal(svi_engine_load(later, &c, &err), SVS_OK);
-    svi_engine_free(&t.e);
-    t.e = later;
-    s.interval = 0.9;
-    assert_int_equal(svi_engine_configure(t.e, &s, 0, NULL, NULL), SVS_OK); /* started again */
-    tape_feed(&t, swapped, 0, TURN + 300, 16);
-    assert_true(t.count[SVI_TOPIC_ALERT] > before);
-    for (int i = before; i < t.count[SVI_TOPIC_ALERT]; i++) {
-        assert_non_null(t.told[i].kind);
-        if (strcmp(t.told[i].state, "open") == 0)
-            assert_int_equal(t.told[i].alert, ++opened);
-    }
-    svi_checkpoint_clear(&c);
-    tape_close(&t);
 }
 
 int main(void) {
@@ -315,7 +275,6 @@ int main(void) {
         cmocka_unit_test(refit_begins_one),
         cmocka_unit_test(frames_change_no_byte),
         cmocka_unit_test(goes_on_from_a_checkpoint),
-        cmocka_unit_test(old_records_have_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

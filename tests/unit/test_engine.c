@@ -33,7 +33,7 @@ static void test_score_comes_before_learning(void **unused) {
     assert_string_equal(text_of(s, "id"), "seven");
     assert_true(number(s, "ts") == NOW);
     assert_true(number(s, "model") > before);
-    assert_int_equal(svi_engine_seen(f.e), 2);
+    assert_int_equal(svi_stream_seen(f.e), 2);
     assert_true(stat(&f, "accuracy") == 0);
     assert_int_equal(stat(&f, "labelled"), 2);
     speaker_close(&f);
@@ -57,59 +57,44 @@ static void test_empty_rows_fix_no_kind(void **unused) {
             for (int k = 0; k < 3; k++)
                 say(&f, "{'x': {}, 'y': %d}", k % 2);
             say(&f, "%s", cases[i].good);
-            assert_int_equal(svi_engine_seen(f.e), 4);
+            assert_int_equal(svi_stream_seen(f.e), 4);
             say(&f, "%s", cases[i].bad);
             say(&f, "{'x': {}, 'y': 0}");
-            assert_int_equal(svi_engine_seen(f.e), 5);
+            assert_int_equal(svi_stream_seen(f.e), 5);
             assert_int_equal(stat(&f, "d"), cases[i].d);
             speaker_close(&f);
         }
-    struct speaker f;
-    speaker_open(&f, NULL);
-    f.s.sources_idle = -1;
-    assert_int_equal(svi_engine_configure(f.e, &f.s, NOW, NULL, NULL), SVS_OK);
-    say(&f, "{'x': {}, 'y': 1}");
-    say(&f, "%s", cases[0].good);
-    assert_int_equal(f.error, SVS_WRONG_KIND);
-    speaker_close(&f);
 }
 
-/* Only samples that wait take places of labels.max, however many between them have their labels; but where an
- * older program's record is repeated. */
+/* Only samples that wait take places of labels.max, however many between them have their labels. */
 static void test_places_of_labels(void **unused) {
     (void)unused;
-    for (int old = 0; old < 2; old++) {
-        struct speaker f;
-        const char *settings[] = {"labels.max", "10", NULL};
-        speaker_open(&f, settings);
-        if (old) {
-            f.s.sources_idle = -1;
-            assert_int_equal(svi_engine_configure(f.e, &f.s, NOW, NULL, NULL), SVS_OK);
-        }
-        for (int i = 0; i < 5; i++)
-            say(&f, "{'x': [%d], 'id': 'first %d'}", i, i);
-        for (int i = 0; i < 1000; i++) { /* never more than five and four wait */
-            say(&f, "{'x': [%d], 'id': %d}", i % 7, i);
-            if (i >= 4)
-                say(&f, "{'op': 'label', 'id': %d, 'y': %d}", i - 4, i % 2);
-        }
-        assert_int_equal(stat(&f, "labels_joined"), 996);
-        assert_int_equal(stat(&f, "labels_evicted"), old ? 5 : 0);
-        assert_int_equal(stat(&f, "waiting"), old ? 4 : 9);
-        for (int i = 0; i < 5 && !old; i++)
-            say(&f, "{'op': 'label', 'id': 'first %d', 'y': 1}", i);
-        assert_int_equal(stat(&f, "labels_joined"), old ? 996 : 1001);
-        for (int i = 0; i < 20; i++)
-            say(&f, "{'x': [%d], 'id': 'last %d'}", i, i);
-        assert_int_equal(stat(&f, "waiting"), 10); /* it is full now */
-        assert_int_equal(stat(&f, "labels_evicted"), old ? 19 : 14);
-        say(&f, "{'op': 'label', 'id': 'last 9', 'y': 1}");
-        assert_int_equal(f.error, SVS_UNKNOWN_ID);
-        say(&f, "{'op': 'label', 'id': 'last 10', 'y': 1}");
-        assert_int_equal(stat(&f, "labels_joined"), old ? 997 : 1002);
-        assert_int_equal(f.count[SVI_TOPIC_ERROR], 1);
-        speaker_close(&f);
+    struct speaker f;
+    const char *settings[] = {"labels.max", "10", NULL};
+    speaker_open(&f, settings);
+    for (int i = 0; i < 5; i++)
+        say(&f, "{'x': [%d], 'id': 'first %d'}", i, i);
+    for (int i = 0; i < 1000; i++) { /* never more than five and four wait */
+        say(&f, "{'x': [%d], 'id': %d}", i % 7, i);
+        if (i >= 4)
+            say(&f, "{'op': 'label', 'id': %d, 'y': %d}", i - 4, i % 2);
     }
+    assert_int_equal(stat(&f, "labels_joined"), 996);
+    assert_int_equal(stat(&f, "labels_evicted"), 0);
+    assert_int_equal(stat(&f, "waiting"), 9);
+    for (int i = 0; i < 5; i++)
+        say(&f, "{'op': 'label', 'id': 'first %d', 'y': 1}", i);
+    assert_int_equal(stat(&f, "labels_joined"), 1001);
+    for (int i = 0; i < 20; i++)
+        say(&f, "{'x': [%d], 'id': 'last %d'}", i, i);
+    assert_int_equal(stat(&f, "waiting"), 10); /* it is full now */
+    assert_int_equal(stat(&f, "labels_evicted"), 14);
+    say(&f, "{'op': 'label', 'id': 'last 9', 'y': 1}");
+    assert_int_equal(f.error, SVS_UNKNOWN_ID);
+    say(&f, "{'op': 'label', 'id': 'last 10', 'y': 1}");
+    assert_int_equal(stat(&f, "labels_joined"), 1002);
+    assert_int_equal(f.count[SVI_TOPIC_ERROR], 1);
+    speaker_close(&f);
 }
 
 static void test_which_scores_are_published(void **unused) {
@@ -171,30 +156,12 @@ static void test_model_every_n_samples_if_it_changed(void **unused) {
     for (int i = 0; i < 10; i++)
         say(&f, "{'op': 'label', 'id': %d, 'y': 1}", i); /* a label is no sample */
     assert_int_equal(f.count[SVI_TOPIC_MODEL], 1);
-    svi_engine_publish_model(f.e, false);
+    svi_engine_publish_model(svi_stream_root(f.e), false);
     assert_int_equal(f.count[SVI_TOPIC_MODEL], 2);
-    svi_engine_publish_model(f.e, false);
+    svi_engine_publish_model(svi_stream_root(f.e), false);
     assert_int_equal(f.count[SVI_TOPIC_MODEL], 2);
-    svi_engine_publish_model(f.e, true);
+    svi_engine_publish_model(svi_stream_root(f.e), true);
     assert_int_equal(f.count[SVI_TOPIC_MODEL], 3);
-    speaker_close(&f);
-}
-
-/* As a journal has it that was written when models went out by engine time. */
-static void test_model_every_t_seconds_of_engine_time(void **unused) {
-    (void)unused;
-    struct speaker f;
-    const char *settings[] = {"publish.every", "0", "publish.seconds", "10", NULL};
-    const double ts[] = {100, 105, 109.9, 110, 111, 90, 119.9, 120, 500};
-    const int expected[] = {0, 0, 0, 1, 1, 1, 1, 2, 3};
-    speaker_open(&f, settings);
-    svi_engine_publish_by_engine_time(f.e, true);
-    for (int i = 0; i < 9; i++) {
-        f.now = NOW + 1000 * i; /* the clock has no say when samples have a time */
-        say(&f, "{'x': [%d], 'y': %d, 'ts': %.17g}", i, i % 2, ts[i]);
-        assert_int_equal(f.count[SVI_TOPIC_MODEL], expected[i]);
-    }
-    assert_true(number(f.last[SVI_TOPIC_MODEL], "ts") == 500);
     speaker_close(&f);
 }
 
@@ -206,24 +173,24 @@ static void test_model_when_it_is_due(void **unused) {
     char one[SVI_HASH_TEXT], other[SVI_HASH_TEXT];
     speaker_open(&often, settings);
     speaker_open(&seldom, settings);
-    svi_engine_publish_due(often.e, NOW);
+    svi_stream_publish_due(often.e, NOW);
     assert_int_equal(often.count[SVI_TOPIC_MODEL], 0); /* nothing was learned */
     for (int i = 0; i < 20; i++) {
         say(&often, "{'x': [%d], 'y': %d, 'ts': %d}", i, i % 2, 17 * i);
         say(&seldom, "{'x': [%d], 'y': %d, 'ts': %d}", i, i % 2, 17 * i);
         assert_int_equal(often.count[SVI_TOPIC_MODEL], i);
-        svi_engine_publish_due(often.e, NOW + i);
-        svi_engine_publish_due(often.e, NOW + i); /* it has not changed */
+        svi_stream_publish_due(often.e, NOW + i);
+        svi_stream_publish_due(often.e, NOW + i); /* it has not changed */
     }
-    svi_engine_publish_due(seldom.e, NOW + 20);
+    svi_stream_publish_due(seldom.e, NOW + 20);
     assert_int_equal(often.count[SVI_TOPIC_MODEL], 20);
     assert_int_equal(seldom.count[SVI_TOPIC_MODEL], 1);
     assert_int_equal(often.count[SVI_TOPIC_STATS], 41);
     json_object_del(often.last[SVI_TOPIC_MODEL], "seq");
     json_object_del(seldom.last[SVI_TOPIC_MODEL], "seq");
     assert_true(json_equal(often.last[SVI_TOPIC_MODEL], seldom.last[SVI_TOPIC_MODEL]));
-    assert_int_equal(svi_engine_hash(often.e, one, NULL), SVS_OK);
-    assert_int_equal(svi_engine_hash(seldom.e, other, NULL), SVS_OK);
+    assert_int_equal(svi_stream_hash(often.e, one, NULL), SVS_OK);
+    assert_int_equal(svi_stream_hash(seldom.e, other, NULL), SVS_OK);
     assert_string_equal(one, other);
     speaker_close(&often);
     speaker_close(&seldom);
@@ -300,7 +267,7 @@ static void check_refusal(const struct refusal *c) {
     if (c->before)
         say(&f, "%s", c->before);
     assert_int_equal(f.count[SVI_TOPIC_ERROR], 0);
-    int64_t seen = svi_engine_seen(f.e);
+    int64_t seen = svi_stream_seen(f.e);
     double learned = stat(&f, "learned"), d = stat(&f, "d"), version = stat(&f, "model_version");
     for (int round = 1; round <= 2; round++) {
         say(&f, "%s", c->message);
@@ -314,8 +281,8 @@ static void check_refusal(const struct refusal *c) {
     snprintf(name, sizeof name, "refused.%s", svs_code_name(c->code));
     assert_int_equal(stat(&f, name), 2);
     assert_int_equal(stat(&f, "refused"), 2);
-    assert_int_equal(svi_engine_errors(f.e), 2);
-    assert_int_equal(svi_engine_seen(f.e), seen);
+    assert_int_equal(svi_stream_errors(f.e), 2);
+    assert_int_equal(svi_stream_seen(f.e), seen);
     assert_true(stat(&f, "learned") == learned && stat(&f, "d") == d && stat(&f, "model_version") == version);
     say(&f, "%s", c->good);
     assert_int_equal(f.count[SVI_TOPIC_ERROR], 2);
@@ -365,7 +332,7 @@ static void test_elements_are_judged_alone(void **unused) {
     say(&f,
         "[{'x': [1, 2], 'y': 1}, {'x': [1], 'y': 1}, 5, {'x': [3, 4], 'y': 0}, {'op': 'forget', 'id': 1}]");
     assert_int_equal(f.count[SVI_TOPIC_ERROR], 3);
-    assert_int_equal(svi_engine_seen(f.e), 2);
+    assert_int_equal(svi_stream_seen(f.e), 2);
     apply_bytes(f.e, f.frame.data, f.frame.size, NOW, false, &r);
     assert_int_equal(r.accepted, 2);
     assert_int_equal(r.refused, 3);
@@ -388,10 +355,10 @@ static void test_sample_bytes_are_cut(void **unused) {
     for (size_t i = 0; i < json_string_length(sample); i++)
         shown += (json_string_value(sample)[i] & 0xc0) != 0x80;
     assert_int_equal(shown, 64);
-    svi_engine_refuse(f.e, SVS_PEER_CUT, "too long", NULL, 0, 5);
+    svi_stream_refuse(f.e, SVS_PEER_CUT, "too long", NULL, 0, 5);
     assert_string_equal(text_of(f.last[SVI_TOPIC_ERROR], "code"), "peer_cut");
     assert_true(number(f.last[SVI_TOPIC_ERROR], "ts") == 5);
-    svi_engine_refuse(f.e, (svs_code)999, "nonsense", NULL, 0, 5);
+    svi_stream_refuse(f.e, (svs_code)999, "nonsense", NULL, 0, 5);
     assert_string_equal(text_of(f.last[SVI_TOPIC_ERROR], "code"), "invalid");
     speaker_close(&f);
 }
@@ -453,7 +420,7 @@ static void test_late_label(void **unused) {
     assert_int_equal(stat(&f, "labels_joined"), 1);
     assert_int_equal(stat(&f, "learned"), 81);
     assert_int_equal(stat(&f, "labelled"), 81);
-    assert_int_equal(svi_engine_seen(f.e), 81); /* 30 + 1 + 50: the label is no sample */
+    assert_int_equal(svi_stream_seen(f.e), 81); /* 30 + 1 + 50: the label is no sample */
     assert_int_equal(f.count[SVI_TOPIC_SCORE], scores);
     say(&f, "{'op': 'label', 'id': 'late', 'y': 1}");
     assert_int_equal(f.error, SVS_UNKNOWN_ID);
@@ -467,15 +434,19 @@ static void test_late_label_by_call(void **unused) {
     int count = 0;
     speaker_open(&f, regress);
     say(&f, "{'x': [1], 'id': 3}");
-    assert_int_equal(svi_engine_label(f.e, svs_int(3), svs_str("a"), NOW, &err), SVS_BAD_LABEL);
-    assert_int_equal(svi_engine_label(f.e, svs_int(3), svs_real(2.5), NOW, NULL), SVS_OK);
+    assert_int_equal(svi_engine_label(svi_stream_root(f.e), svs_int(3), svs_str("a"), NOW, &err),
+                     SVS_BAD_LABEL);
+    assert_int_equal(svi_engine_label(svi_stream_root(f.e), svs_int(3), svs_real(2.5), NOW, NULL), SVS_OK);
     assert_true(stat(&f, "mae") == 2.5);
-    assert_int_equal(svi_engine_label(f.e, svs_int(3), svs_real(2.5), NOW, &err), SVS_UNKNOWN_ID);
-    assert_int_equal(svi_engine_label(f.e, svs_none(), svs_real(2.5), NOW, &err), SVS_BAD_ID);
-    assert_int_equal(svi_engine_label(f.e, svs_int(3), svs_none(), NOW, &err), SVS_BAD_LABEL);
-    assert_int_equal(svi_engine_forget(f.e, svs_int(3), NOW, &count, &err), SVS_OK);
+    assert_int_equal(svi_engine_label(svi_stream_root(f.e), svs_int(3), svs_real(2.5), NOW, &err),
+                     SVS_UNKNOWN_ID);
+    assert_int_equal(svi_engine_label(svi_stream_root(f.e), svs_none(), svs_real(2.5), NOW, &err),
+                     SVS_BAD_ID);
+    assert_int_equal(svi_engine_label(svi_stream_root(f.e), svs_int(3), svs_none(), NOW, &err),
+                     SVS_BAD_LABEL);
+    assert_int_equal(svi_engine_forget(svi_stream_root(f.e), svs_int(3), NOW, &count, &err), SVS_OK);
     assert_int_equal(count, 1);
-    assert_int_equal(svi_engine_forget(f.e, svs_int(3), NOW, NULL, NULL), SVS_UNKNOWN_ID);
+    assert_int_equal(svi_engine_forget(svi_stream_root(f.e), svs_int(3), NOW, NULL, NULL), SVS_UNKNOWN_ID);
     assert_int_equal(f.count[SVI_TOPIC_ERROR], 5);
     speaker_close(&f);
 }
@@ -530,10 +501,10 @@ static void test_reset(void **unused) {
     speaker_open(&f, NULL);
     learn_some(&f, 20);
     double version = stat(&f, "model_version");
-    svi_engine_reset(f.e);
+    svi_engine_reset(svi_stream_root(f.e));
     assert_int_equal(stat(&f, "held"), 0);
     assert_int_equal(stat(&f, "learned"), 20);
-    assert_int_equal(svi_engine_seen(f.e), 20);
+    assert_int_equal(svi_stream_seen(f.e), 20);
     assert_true(stat(&f, "model_version") > version);
     assert_true(isnan(stat(&f, "accuracy")));
     learn_some(&f, 20);
@@ -564,7 +535,7 @@ static void test_messages_of_a_reader(void **unused) {
     struct speaker f;
     svs_error err;
     speaker_open(&f, NULL);
-    struct svi_shape *shape = &svi_engine_schema(f.e)->shape;
+    struct svi_shape *shape = &svi_engine_schema(svi_stream_root(f.e))->shape;
     struct svi_message m = {.op = SVI_LEARN,
                             .has_x = true,
                             .kind = SVI_DENSE,
@@ -575,12 +546,12 @@ static void test_messages_of_a_reader(void **unused) {
                             .weight = 1,
                             .n = -1};
     shape->row[0] = 1;
-    assert_int_equal(svi_engine_message(f.e, &m, "1,0", 3, NOW, &err), SVS_OK);
+    assert_int_equal(svi_stream_message(f.e, &m, "1,0", 3, NOW, &err), SVS_OK);
     m.y = svs_real(1.5);
-    assert_int_equal(svi_engine_message(f.e, &m, "1.5,0", 5, NOW, NULL), SVS_BAD_LABEL);
+    assert_int_equal(svi_stream_message(f.e, &m, "1.5,0", 5, NOW, NULL), SVS_BAD_LABEL);
     assert_string_equal(text_of(f.last[SVI_TOPIC_ERROR], "sample"), "1.5,0");
     m.has_x = false;
-    assert_int_equal(svi_engine_message(f.e, &m, "x", 1, NOW, &err), SVS_MISSING_X);
+    assert_int_equal(svi_stream_message(f.e, &m, "x", 1, NOW, &err), SVS_MISSING_X);
     assert_int_equal(err.code, SVS_MISSING_X);
     assert_int_equal(stat(&f, "learned"), 1);
     speaker_close(&f);
@@ -692,12 +663,12 @@ static void test_stats(void **unused) {
     struct speaker f;
     const struct svi_figure *figures;
     speaker_open(&f, NULL);
-    svi_engine_publish_stats(f.e, NOW);
+    svi_stream_publish_stats(f.e, NULL, NOW);
     learn_some(&f, 100);
-    svi_engine_set_gauge(f.e, "queue", 3);
-    svi_engine_set_gauge(f.e, "queue", 4);
-    svi_engine_set_gauge(f.e, "lost", 5);
-    svi_engine_publish_stats(f.e, NOW + 2);
+    svi_stream_set_gauge(f.e, "queue", 3);
+    svi_stream_set_gauge(f.e, "queue", 4);
+    svi_stream_set_gauge(f.e, "lost", 5);
+    svi_stream_publish_stats(f.e, NULL, NOW + 2);
     json_t *stats = f.last[SVI_TOPIC_STATS];
     assert_int_equal(f.count[SVI_TOPIC_STATS], 2);
     assert_true(number(stats, "ts") == NOW + 2);
@@ -708,9 +679,9 @@ static void test_stats(void **unused) {
     assert_int_equal(number(stats, "seen"), 100);
     assert_int_equal(number(stats, "held"), 100);
     assert_true(number(stats, "memory_predicted") > 10000);
-    svi_engine_publish_stats(f.e, NOW + 4);
+    svi_stream_publish_stats(f.e, NULL, NOW + 4);
     assert_true(number(f.last[SVI_TOPIC_STATS], "rate") == 25); /* halfway from 50 to 0 */
-    int count = svi_engine_figures(f.e, NOW, &figures);
+    int count = svi_stream_figures(f.e, NULL, NOW, &figures);
     for (int i = 0; i < SVI_COUNTER_COUNT; i++) {
         assert_string_equal(figures[i].name, svi_counter_table[i].name); /* the order is the list's */
         assert_true(strlen(svi_counter_table[i].text) > 5);
@@ -721,9 +692,9 @@ static void test_stats(void **unused) {
     static char names[30][16];
     for (int i = 0; i < 30; i++) {
         snprintf(names[i], sizeof names[i], "n%d", i);
-        svi_engine_set_gauge(f.e, names[i], i);
+        svi_stream_set_gauge(f.e, names[i], i);
     }
-    assert_int_equal(svi_engine_figures(f.e, NOW, &figures), count + 22); /* 24 notes at most */
+    assert_int_equal(svi_stream_figures(f.e, NULL, NOW, &figures), count + 22); /* 24 notes at most */
     speaker_close(&f);
 }
 
@@ -749,15 +720,15 @@ static void test_bad_settings(void **unused) {
     svs_error err = {0};
     svi_settings_default(&s);
     strcpy(s.features, "a,b,a");
-    assert_null(svi_engine_new(&s, 1, speaker_sink, NULL, &err));
+    assert_null(svi_stream_new(&s, 1, speaker_sink, NULL, &err));
     assert_int_equal(err.code, SVS_SETTING);
     s.features[0] = '\0';
     s.method = SVI_METHOD_ALSVM;
     s.C = -1;
-    assert_null(svi_engine_new(&s, 1, speaker_sink, NULL, &err));
+    assert_null(svi_stream_new(&s, 1, speaker_sink, NULL, &err));
     assert_int_equal(err.code, SVS_SETTING);
-    svi_engine *none = NULL;
-    svi_engine_free(&none);
+    svi_stream *none = NULL;
+    svi_stream_free(&none);
 }
 
 static void test_fixed_names(void **unused) {
@@ -782,7 +753,6 @@ int main(void) {
         cmocka_unit_test(test_which_scores_are_published),
         cmocka_unit_test(test_model_reproduces_scores),
         cmocka_unit_test(test_model_every_n_samples_if_it_changed),
-        cmocka_unit_test(test_model_every_t_seconds_of_engine_time),
         cmocka_unit_test(test_model_when_it_is_due),
         cmocka_unit_test(test_every_refusal),
         cmocka_unit_test(test_whole_frames_are_refused),

@@ -2,6 +2,7 @@
  * states are equal bytes, and what cannot be is refused. */
 #include "support/engine.h"
 #include "support/archived.h"
+#include "support/metrics.h"
 #include "support/problem.h"
 #include "support/quick.h"
 
@@ -53,7 +54,7 @@ static void feed(svi_metrics *m, svs_task task, uint64_t *seed, int classes) {
     if (task == SVS_REGRESS)
         svi_metrics_value(m, 1e3 * scores[0], scores[1]);
     else
-        svi_metrics_class(m, truth, predicted, scores, rows, classes);
+        svi_metrics_class(m, truth, predicted, scores, rows);
 }
 
 static void assert_same_figures(const svi_metrics *a, const svi_metrics *b) {
@@ -64,7 +65,14 @@ static void assert_same_figures(const svi_metrics *a, const svi_metrics *b) {
         assert_memory_equal(&one[i].as.number, &other[i].as.number, sizeof(double));
 }
 
-/* A second one is replaced by what is loaded of it, now and then: at every phase of the ring. */
+/* With capacity for two classes at first. */
+static svi_metrics *growing(svs_task task, int64_t window) {
+    struct svi_metrics_options o = metrics_whole(task, window, 6);
+    o.grows = true;
+    return svi_metrics_new(&o, NULL);
+}
+
+/* A second one, which grows, is replaced by what is loaded of it, now and then: at every phase of the ring. */
 static void quality_goes_on(void **state) {
     (void)state;
     for (int k = 0; k < often(12, 6); k++) {
@@ -72,17 +80,18 @@ static void quality_goes_on(void **state) {
         const int64_t window = k % 3 ? 1 + 37 * k : 1;
         uint64_t seed = 10 + (uint64_t)k;
         struct svi_bytes kept = {0};
-        svi_metrics *a = svi_metrics_new(task, window, 6, NULL), *b = svi_metrics_new(task, window, 6, NULL);
+        svi_metrics *a = metrics_open(task, window, 6, NULL), *b = growing(task, window);
         for (int t = 0; t < often(900, 450); t++) {
             const int classes = t < often(300, 150) ? 2 : 2 + t / often(300, 150) + k % 2;
             if (t == 0 || test_random(&seed) % 23 == 0) {
                 save(archive_metrics, b, &kept);
                 svi_metrics_free(&b);
-                b = svi_metrics_new(task, window, 6, NULL);
+                b = growing(task, window);
                 load(archive_metrics, b, &kept);
                 assert_same(archive_metrics, a, b);
             }
             uint64_t again = seed;
+            assert_int_equal(svi_metrics_reserve(b, classes, NULL), SVS_OK);
             feed(a, task, &seed, classes);
             feed(b, task, &again, classes);
             assert_same_figures(a, b);
@@ -90,7 +99,7 @@ static void quality_goes_on(void **state) {
         assert_same(archive_metrics, a, b);
         svi_metrics_reset(a);
         svi_metrics_free(&b);
-        b = svi_metrics_new(task, window, 6, NULL);
+        b = metrics_open(task, window, 6, NULL);
         assert_same(archive_metrics, a, b); /* what was forgotten leaves no trace */
         svi_metrics_free(&a);
         svi_metrics_free(&b);
@@ -107,12 +116,12 @@ static void damaged_quality(void **state) {
         struct svi_figure figures[SVI_METRICS_FIGURES];
         struct svi_bytes kept = {0};
         svs_error err;
-        svi_metrics *m = svi_metrics_new(task, 20, 6, NULL);
+        svi_metrics *m = metrics_open(task, 20, 6, NULL);
         for (int t = 0; t < 10 + k % 50; t++)
             feed(m, task, &seed, 2 + k % 3);
         save(archive_metrics, m, &kept);
         svi_metrics_free(&m);
-        m = svi_metrics_new(task, 20, 6, NULL);
+        m = k % 2 ? growing(task, 20) : metrics_open(task, 20, 6, NULL);
         uint8_t *bad = damaged(&kept, &seed);
         const svs_code code = archived_load(archive_metrics, m, bad, kept.size, &err);
         assert_true(code == SVS_OK || (code == SVS_DAMAGED && strlen(err.text) > 10));
@@ -306,9 +315,9 @@ static void next_samples(struct stream *s, int count, int classes) {
 /* Replaces what is kept of refits by what is loaded of it. */
 static void take_up(struct stream *s) {
     struct svi_bytes kept = {0}, tallies = {0};
-    struct svi_refit_policy *b = s->f.e->refit;
+    struct svi_refit_policy *b = svi_stream_root(s->f.e)->refit;
     if (b->job && b->job->snapshot.active)
-        svi_snapshot_drop(&b->job->snapshot, s->f.e->learner);
+        svi_snapshot_drop(&b->job->snapshot, svi_stream_root(s->f.e)->learner);
     save(archive_beside, b, &kept);
     save(archive_tallies, b, &tallies);
     svi_refit_policy_free(b);
@@ -320,11 +329,11 @@ static void take_up(struct stream *s) {
 }
 
 static bool run_job(struct stream *s) {
-    struct svi_refit *job = svi_engine_refit_take(s->f.e);
+    struct svi_refit *job = svi_engine_refit_take(svi_stream_root(s->f.e));
     if (!job)
         return false;
     svi_refit_run(job);
-    svi_engine_refit_give(s->f.e);
+    svi_engine_refit_give(svi_stream_root(s->f.e));
     return true;
 }
 
@@ -341,20 +350,20 @@ static void refits_go_on(void **state) {
         next_samples(&b, 1, classes);
         const bool ran = run_job(&a);
         assert_int_equal(run_job(&b), ran);
-        const struct svi_refit_policy *of = b.f.e->refit;
+        const struct svi_refit_policy *of = svi_stream_root(b.f.e)->refit;
         served += of->serves;
         lost += of->overtaken > 0;
         if (t % 13 == 0 && of->state == SVI_REFIT_IDLE)
             take_up(&b);
         if (t % 100 == 99) { /* the next one starts cold in both */
-            svi_refit_forget(a.f.e->refit->job);
-            svi_refit_forget(b.f.e->refit->job);
+            svi_refit_forget(svi_stream_root(a.f.e)->refit->job);
+            svi_refit_forget(svi_stream_root(b.f.e)->refit->job);
         }
-        assert_same(archive_beside, a.f.e->refit, b.f.e->refit);
+        assert_same(archive_beside, svi_stream_root(a.f.e)->refit, svi_stream_root(b.f.e)->refit);
     }
-    assert_true(a.f.e->refit->done > 5 && served > 0 && lost > 0);
+    assert_true(svi_stream_root(a.f.e)->refit->done > 5 && served > 0 && lost > 0);
     assert_int_equal(a.f.count[SVI_TOPIC_MODEL], b.f.count[SVI_TOPIC_MODEL]);
-    assert_true(b.f.e->refit->model.milliseconds > 0);
+    assert_true(svi_stream_root(b.f.e)->refit->model.milliseconds > 0);
     speaker_close(&a.f);
     speaker_close(&b.f);
 }
@@ -365,29 +374,29 @@ static void a_lost_refit(void **state) {
     for (int how = 0; how < 5; how++) {
         struct stream s = {.random = 4};
         speaker_open(&s.f, refits);
-        struct svi_refit_policy *b = s.f.e->refit;
+        struct svi_refit_policy *b = svi_stream_root(s.f.e)->refit;
         svs_error err;
         next_samples(&s, 150, 2);
         assert_true(b->state == SVI_REFIT_COPYING || b->state == SVI_REFIT_READY);
         take_up(&s);
         assert_int_equal(b->state, SVI_REFIT_LOST);
         assert_int_equal(b->job->begun, 150);
-        assert_null(svi_engine_refit_take(s.f.e));
-        assert_int_equal(svi_engine_refit(s.f.e, &err), SVS_UNAVAILABLE);
+        assert_null(svi_engine_refit_take(svi_stream_root(s.f.e)));
+        assert_int_equal(svi_engine_refit(svi_stream_root(s.f.e), &err), SVS_UNAVAILABLE);
         assert_non_null(strstr(err.text, "running already"));
         next_samples(&s, 160, 2); /* one was due */
         assert_int_equal(b->skipped, 1);
         take_up(&s);
         assert_int_equal(b->state, SVI_REFIT_LOST);
         if (how == 1)
-            svi_engine_reset(s.f.e);
+            svi_engine_reset(svi_stream_root(s.f.e));
         if (how == 2) {
-            svi_engine_reset(s.f.e);
+            svi_engine_reset(svi_stream_root(s.f.e));
             take_up(&s);
             assert_true(b->stale);
         }
         if (how < 3) {
-            svi_engine_refit_restart(s.f.e);
+            svi_engine_refit_restart(svi_stream_root(s.f.e));
             assert_true(b->state == SVI_REFIT_READY || b->state == SVI_REFIT_COPYING);
             next_samples(&s, 5, 2);
             assert_true(run_job(&s));
@@ -396,13 +405,13 @@ static void a_lost_refit(void **state) {
             if (how == 0)
                 assert_int_equal(b->model.at, 315);
         } else if (how == 3) { /* there is nothing to refit any more */
-            svs_learner_reset(s.f.e->learner);
-            svi_engine_refit_restart(s.f.e);
+            svs_learner_reset(svi_stream_root(s.f.e)->learner);
+            svi_engine_refit_restart(svi_stream_root(s.f.e));
             assert_true(run_job(&s));
             assert_true(b->done == 0 && b->failed == 0 && b->skipped == 2);
         } else {
-            svi_engine_refit_restart(s.f.e);
-            svi_engine_refit_restart(s.f.e); /* it runs: nothing to do */
+            svi_engine_refit_restart(svi_stream_root(s.f.e));
+            svi_engine_refit_restart(svi_stream_root(s.f.e)); /* it runs: nothing to do */
             next_samples(&s, 5, 2);
             assert_true(run_job(&s));
             assert_int_equal(b->done, 1);
@@ -425,21 +434,21 @@ static void reset_while_it_runs(void **state) {
         struct stream s = {.random = 4};
         struct svi_refit *job = NULL;
         speaker_open(&s.f, refits);
-        struct svi_refit_policy *b = s.f.e->refit;
+        struct svi_refit_policy *b = svi_stream_root(s.f.e)->refit;
         next_samples(&s, 152, 2);
         if (k == 0) {
             assert_int_equal(b->state, SVI_REFIT_READY);
             b->state = SVI_REFIT_COPYING;
         } else if (k == 2) {
-            job = svi_engine_refit_take(s.f.e);
+            job = svi_engine_refit_take(svi_stream_root(s.f.e));
         }
-        svi_engine_reset(s.f.e);
+        svi_engine_reset(svi_stream_root(s.f.e));
         next_samples(&s, 20, 2);
-        job = job ? job : svi_engine_refit_take(s.f.e);
+        job = job ? job : svi_engine_refit_take(svi_stream_root(s.f.e));
         assert_non_null(job);
         save(archive_beside, b, &before[k]);
         svi_refit_run(job);
-        svi_engine_refit_give(s.f.e);
+        svi_engine_refit_give(svi_stream_root(s.f.e));
         assert_true(b->overtaken == 1 && b->failed == 0);
         save(archive_beside, b, &after[k]);
         assert_true(archived_same(&before[0], &before[k]) && archived_same(&after[0], &after[k]));
@@ -464,7 +473,7 @@ static void damaged_refits(void **state) {
     next_samples(&s, 152, 2);
     assert_true(run_job(&s));
     next_samples(&s, 60, 2);
-    save(archive_beside, s.f.e->refit, &kept);
+    save(archive_beside, svi_stream_root(s.f.e)->refit, &kept);
     for (int k = 0; k < often(2000, 400); k++) {
         struct svi_refit_policy b;
         svs_error err;
@@ -507,28 +516,35 @@ static void a_record_repeats_the_refit(void **state) {
         speaker_open(&b.f, refits);
         next_samples(&a, 152, classes);
         next_samples(&b, 152, classes);
-        struct svi_refit *job = svi_engine_refit_take(a.f.e);
+        struct svi_refit *job = svi_engine_refit_take(svi_stream_root(a.f.e));
         svi_refit_run(job);
         assert_int_equal(job->error.code, SVS_OK);
         assert_int_equal(svi_refit_pack(job, &record), SVS_OK);
-        svi_engine_refit_give(a.f.e);
-        assert_int_equal(svi_engine_refit_repeat(b.f.e, record.data, record.size, &err), SVS_OK);
-        assert_int_equal(svi_refit_pack(b.f.e->refit->job, &again), SVS_OK);
+        svi_engine_refit_give(svi_stream_root(a.f.e));
+        assert_int_equal(svi_engine_refit_repeat(svi_stream_root(b.f.e), record.data, record.size, &err),
+                         SVS_OK);
+        assert_int_equal(svi_refit_pack(svi_stream_root(b.f.e)->refit->job, &again), SVS_OK);
         assert_true(archived_same(&record, &again));
-        assert_false(b.f.e->refit->job->have);
+        assert_false(svi_stream_root(b.f.e)->refit->job->have);
         next_samples(&a, 40, classes);
         next_samples(&b, 40, classes);
-        assert_same(archive_beside, a.f.e->refit, b.f.e->refit);
+        assert_same(archive_beside, svi_stream_root(a.f.e)->refit, svi_stream_root(b.f.e)->refit);
         assert_true(a.f.deeds.size > 0);
         const size_t written = record.size;
         for (size_t size = 0; size < written; size++)
-            assert_int_equal(svi_refit_unpack(b.f.e->refit->job, record.data, size, 9, 9, &err), SVS_DAMAGED);
-        assert_int_equal(svi_refit_unpack(b.f.e->refit->job, record.data, written, 1, 9, &err), SVS_DAMAGED);
+            assert_int_equal(
+                svi_refit_unpack(svi_stream_root(b.f.e)->refit->job, record.data, size, 9, 9, &err),
+                SVS_DAMAGED);
+        assert_int_equal(
+            svi_refit_unpack(svi_stream_root(b.f.e)->refit->job, record.data, written, 1, 9, &err),
+            SVS_DAMAGED);
         if (classes > 2)
-            assert_int_equal(svi_refit_unpack(b.f.e->refit->job, record.data, written, 9, 2, NULL),
-                             SVS_DAMAGED);
+            assert_int_equal(
+                svi_refit_unpack(svi_stream_root(b.f.e)->refit->job, record.data, written, 9, 2, NULL),
+                SVS_DAMAGED);
         svi_bytes_clear(&again);
-        assert_int_equal(svi_refit_pack(b.f.e->refit->job, &again), SVS_OK); /* unchanged by all that */
+        assert_int_equal(svi_refit_pack(svi_stream_root(b.f.e)->refit->job, &again),
+                         SVS_OK); /* unchanged by all that */
         assert_true(archived_same(&record, &again));
         svi_bytes_clear(&record);
         svi_bytes_clear(&again);
@@ -546,13 +562,13 @@ static void a_failure_is_recorded(void **state) {
     next_samples(&s, 152, 2);
     assert_true(run_job(&s));
     struct svi_refit failed = {.error = {.code = SVS_NOT_CONVERGED, .text = "it did not end"}};
-    struct svi_refit *job = s.f.e->refit->job;
+    struct svi_refit *job = svi_stream_root(s.f.e)->refit->job;
     assert_int_equal(svi_refit_pack(&failed, &record), SVS_OK);
-    assert_int_equal(svi_engine_refit_repeat(s.f.e, record.data, record.size, &err), SVS_OK);
+    assert_int_equal(svi_engine_refit_repeat(svi_stream_root(s.f.e), record.data, record.size, &err), SVS_OK);
     assert_string_equal(job->error.text, "it did not end");
-    assert_int_equal(s.f.e->refit->failed, 1);
-    assert_string_equal(s.f.e->refit->reason, "it did not end");
-    assert_true(s.f.e->refit->have);
+    assert_int_equal(svi_stream_root(s.f.e)->refit->failed, 1);
+    assert_string_equal(svi_stream_root(s.f.e)->refit->reason, "it did not end");
+    assert_true(svi_stream_root(s.f.e)->refit->have);
     svi_bytes_clear(&record);
     speaker_close(&s.f);
 }

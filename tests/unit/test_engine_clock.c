@@ -30,7 +30,7 @@ static void learn_for(struct speaker *f, int seconds, int *at, double *counts) {
 static void move(struct speaker *f, double step) {
     const int before = f->count[SVI_TOPIC_ERROR];
     f->now += step;
-    svi_engine_move_clock(f->e, step, f->now);
+    svi_stream_move_clock(f->e, step, f->now);
     assert_int_equal(f->count[SVI_TOPIC_ERROR], before + 1);
     assert_int_equal(f->error, SVS_CLOCK_MOVED);
     assert_true(number(f->last[SVI_TOPIC_ERROR], "ts") == f->now);
@@ -54,7 +54,7 @@ static void test_arrivals_keep_their_age(void **unused) {
     for (int i = 0; i < at; i++)
         assert_true(moved[i] == still[i]);
     assert_true(still[at - 1] < 11 * 1000); /* something has left */
-    svi_engine_publish_stats(f.e, f.now);
+    svi_stream_publish_stats(f.e, NULL, f.now);
     assert_in_range(number(f.last[SVI_TOPIC_STATS], "uptime"), at - 2, at);
     speaker_close(&f);
     speaker_close(&g);
@@ -71,16 +71,16 @@ static void test_a_state_taken_up_moves_alike(void **unused) {
     speaker_open(&g, settings);
     learn_for(&f, 20, &at, counts);
     there = at;
-    assert_int_equal(svi_engine_save(f.e, &c, NULL), SVS_OK);
-    assert_int_equal(svi_engine_load(g.e, &c, NULL), SVS_OK);
+    assert_int_equal(svi_stream_save(f.e, &c, NULL), SVS_OK);
+    assert_int_equal(svi_stream_load(g.e, &c, NULL), SVS_OK);
     g.now = f.now;
     memcpy(g.count, f.count, sizeof g.count);
     move(&f, -DAY);
     move(&g, -DAY);
     learn_for(&f, 20, &at, counts);
     learn_for(&g, 20, &there, counts);
-    assert_int_equal(svi_engine_hash(f.e, one, NULL), SVS_OK);
-    assert_int_equal(svi_engine_hash(g.e, other, NULL), SVS_OK);
+    assert_int_equal(svi_stream_hash(f.e, one, NULL), SVS_OK);
+    assert_int_equal(svi_stream_hash(g.e, other, NULL), SVS_OK);
     assert_string_equal(one, other);
     svi_checkpoint_clear(&c);
     speaker_close(&f);
@@ -123,15 +123,15 @@ static void test_a_state_of_the_future(void **unused) {
     double counts[100], step, ts;
     int at = 0;
     speaker_open(&f, settings);
-    assert_false(svi_engine_ahead(f.e, NOW, &step)); /* nothing came */
+    assert_false(svi_engine_ahead(svi_stream_root(f.e), NOW, &step)); /* nothing came */
     learn_for(&f, 20, &at, counts);
-    assert_false(svi_engine_ahead(f.e, f.now, &step));
-    assert_true(svi_engine_ahead(f.e, f.now - DAY, &step) &&
+    assert_false(svi_engine_ahead(svi_stream_root(f.e), f.now, &step));
+    assert_true(svi_engine_ahead(svi_stream_root(f.e), f.now - DAY, &step) &&
                 step == 1 - DAY); /* the last came a second ago */
     ts = f.now + 50;
     learn_stamped(&f, 1, &ts, -51);
-    assert_false(svi_engine_ahead(f.e, f.now, &step)); /* ts.ahead allows that */
-    assert_true(svi_engine_ahead(f.e, f.now - DAY, &step) && step == 0);
+    assert_false(svi_engine_ahead(svi_stream_root(f.e), f.now, &step)); /* ts.ahead allows that */
+    assert_true(svi_engine_ahead(svi_stream_root(f.e), f.now - DAY, &step) && step == 0);
     f.now -= DAY;
     move(&f, 0);
     assert_non_null(strstr(text_of(f.last[SVI_TOPIC_ERROR], "reason"), "brought back"));

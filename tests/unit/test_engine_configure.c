@@ -4,7 +4,7 @@
 #include "support/problem.h"
 
 #include "engine/engine_internal.h"
-#include "keyed/keyed.h"
+#include "fleet/fleet.h"
 #include "learner/learner_held.h"
 #include "config/settings_record.h"
 #include "state/record.h"
@@ -36,7 +36,7 @@ static void set(struct speaker *f, const char *what) {
 }
 
 static void hash_of(struct speaker *f, char *hash) {
-    assert_int_equal(svi_engine_hash(f->e, hash, NULL), SVS_OK);
+    assert_int_equal(svi_stream_hash(f->e, hash, NULL), SVS_OK);
 }
 
 /* Nothing is changed by it, and nobody is reported but who asked. */
@@ -59,14 +59,14 @@ static void load(struct speaker *to, struct speaker *from) {
     struct svi_settings s;
     svs_error err;
     char one[SVI_HASH_TEXT], other[SVI_HASH_TEXT];
-    assert_int_equal(svi_engine_save(from->e, &c, &err), SVS_OK);
+    assert_int_equal(svi_stream_save(from->e, &c, &err), SVS_OK);
     assert_int_equal(svi_settings_unpack(&s, "test", c.settings.data, c.settings.size, &err), SVS_OK);
     speaker_open(to, NULL);
-    svi_engine_free(&to->e);
+    svi_stream_free(&to->e);
     to->s = s;
-    assert_non_null(to->e = svi_engine_new(&to->s, 77, speaker_sink, to, &err));
-    to->control.engine = to->e;
-    if (svi_engine_load(to->e, &c, &err) != SVS_OK)
+    assert_non_null(to->e = svi_stream_new(&to->s, 77, speaker_sink, to, &err));
+    to->control.stream = to->e;
+    if (svi_stream_load(to->e, &c, &err) != SVS_OK)
         fail_msg("%s", err.text);
     memcpy(to->count, from->count, sizeof to->count);
     svi_checkpoint_clear(&c);
@@ -129,14 +129,14 @@ static void test_made_again(void **unused) {
     speaker_open(&g, other);
     feed(&g, &held, 300, 100, false);
     svs_model one, two;
-    assert_int_equal(svs_learner_model(f.e->learner, &one, NULL), SVS_OK);
-    assert_int_equal(svs_learner_model(g.e->learner, &two, NULL), SVS_OK);
+    assert_int_equal(svs_learner_model(svi_stream_root(f.e)->learner, &one, NULL), SVS_OK);
+    assert_int_equal(svs_learner_model(svi_stream_root(g.e)->learner, &two, NULL), SVS_OK);
     assert_memory_equal(one.W, two.W, 2 * sizeof(double));
     held = random;
     feed(&f, &random, 400, 200, false);
     feed(&g, &held, 400, 200, false);
-    assert_int_equal(svs_learner_model(f.e->learner, &one, NULL), SVS_OK);
-    assert_int_equal(svs_learner_model(g.e->learner, &two, NULL), SVS_OK);
+    assert_int_equal(svs_learner_model(svi_stream_root(f.e)->learner, &one, NULL), SVS_OK);
+    assert_int_equal(svs_learner_model(svi_stream_root(g.e)->learner, &two, NULL), SVS_OK);
     assert_memory_equal(one.W, two.W, 2 * sizeof(double));
     assert_int_equal(stat(&f, "held"), 300);
     speaker_close(&f);
@@ -200,13 +200,13 @@ static void test_refusals(void **unused) {
     refused(&f, "{'refit.loss': 'l3'}", SVS_SETTING, "refit.loss");
     refused(&f, "{'novelty.gamma': 'wide'}", SVS_SETTING, "novelty.gamma");
     refused(&f, "{'novelty.calibration': 10}", SVS_SETTING, "novelty.calibration");
-    assert_true(svi_engine_settings(f.e)->C == 3);
+    assert_true(svi_stream_settings(f.e)->C == 3);
     set(&f, "{'window': 0}");
     assert_int_equal(stat(&f, "held"), 0);
     refused(&f, "{'window': 100}", SVS_UNAVAILABLE, "reset");
     refused(&f, "{'forget': 0.9}", SVS_UNAVAILABLE, "reset");
     set(&f, "{'C': 30, 'scale': 'none'}");
-    svi_engine_reset(f.e);
+    svi_engine_reset(svi_stream_root(f.e));
     set(&f, "{'window': 100}");
     feed(&f, &random, 150, 150, true);
     assert_int_equal(stat(&f, "held"), 100);
@@ -228,44 +228,44 @@ static void test_refits(void **unused) {
     speaker_open(&f, (const char *const[]){"window", "100", "refit.every", "50", "publish.seconds", "0",
                                            "serve", "refit", NULL});
     feed(&f, &random, 0, 60, false);
-    svi_engine_refit_here(f.e);
-    assert_true(f.e->refit->serves);
+    svi_engine_refit_here(svi_stream_root(f.e));
+    assert_true(svi_stream_root(f.e)->refit->serves);
     feed(&f, &random, 60, 45, false);
-    struct svi_refit *job = svi_engine_refit_take(f.e);
+    struct svi_refit *job = svi_engine_refit_take(svi_stream_root(f.e));
     assert_non_null(job);
     char before[SVI_HASH_TEXT], after[SVI_HASH_TEXT];
     set(&f, "{'C': 20, 'refit.tol': 0.0001}");
-    assert_false(f.e->refit->serves);
+    assert_false(svi_stream_root(f.e)->refit->serves);
     hash_of(&f, before);
     svi_refit_run(job); /* by the worker that has it */
-    assert_true(svi_engine_refit_left(f.e, job));
+    assert_true(svi_engine_refit_left(svi_stream_root(f.e), job));
     hash_of(&f, after);
     assert_string_equal(before, after);
-    assert_non_null(job = svi_engine_refit_take(f.e));
+    assert_non_null(job = svi_engine_refit_take(svi_stream_root(f.e)));
     assert_true(job->C == 20 && job->how.tol == 0.0001);
     assert_int_equal(job->snapshot.count, 100);
-    assert_false(svi_engine_refit_left(f.e, job));
+    assert_false(svi_engine_refit_left(svi_stream_root(f.e), job));
     svi_refit_run(job);
-    svi_engine_refit_give(f.e);
-    assert_true(f.e->refit->serves && f.e->refit->model.C == 20);
+    svi_engine_refit_give(svi_stream_root(f.e));
+    assert_true(svi_stream_root(f.e)->refit->serves && svi_stream_root(f.e)->refit->model.C == 20);
     set(&f, "{'refit': 'dcd'}"); /* for the next one: what serves goes on */
-    assert_true(f.e->refit->serves);
+    assert_true(svi_stream_root(f.e)->refit->serves);
     feed(&f, &random, 105, 60, false);
-    svi_engine_refit_here(f.e);
-    assert_string_equal(f.e->refit->model.method, "dcd");
+    svi_engine_refit_here(svi_stream_root(f.e));
+    assert_string_equal(svi_stream_root(f.e)->refit->model.method, "dcd");
     json_t *reply = ask(&f, "{'op': 'refit'}");
     assert_true(ok(reply));
     json_decref(reply);
-    assert_non_null(job = svi_engine_refit_take(f.e));
+    assert_non_null(job = svi_engine_refit_take(svi_stream_root(f.e)));
     set(&f, "{'refit': 'none'}");
-    assert_false(f.e->refit->serves);
-    assert_int_equal(f.e->refit->state, SVI_REFIT_OFF);
+    assert_false(svi_stream_root(f.e)->refit->serves);
+    assert_int_equal(svi_stream_root(f.e)->refit->state, SVI_REFIT_OFF);
     set(&f, "{'refit': 'auto'}");
     svi_refit_run(job);
-    assert_true(svi_engine_refit_left(f.e, job));
+    assert_true(svi_engine_refit_left(svi_stream_root(f.e), job));
     feed(&f, &random, 165, 60, false);
-    svi_engine_refit_here(f.e);
-    assert_true(f.e->refit->serves);
+    svi_engine_refit_here(svi_stream_root(f.e));
+    assert_true(svi_stream_root(f.e)->refit->serves);
     speaker_close(&f);
 }
 
@@ -279,14 +279,14 @@ static void test_refits_leave_no_trace(void **unused) {
         speaker_open(
             &f[i], (const char *const[]){"window", "100", "refit.every", "50", "publish.seconds", "0", NULL});
         feed(&f[i], &random, 0, 60, false);
-        struct svi_refit *job = i ? svi_engine_refit_take(f[i].e) : NULL;
+        struct svi_refit *job = i ? svi_engine_refit_take(svi_stream_root(f[i].e)) : NULL;
         set(&f[i], "{'C': 20}");
         set(&f[i], "{'window': 40}");
         set(&f[i], "{'refit': 'none'}");
         set(&f[i], "{'refit': 'auto'}");
         hash_of(&f[i], hash[i]);
         if (job)
-            assert_true(svi_engine_refit_left(f[i].e, job));
+            assert_true(svi_engine_refit_left(svi_stream_root(f[i].e), job));
     }
     assert_string_equal(hash[0], hash[1]);
     speaker_close(&f[0]);
@@ -302,18 +302,18 @@ static void test_novelty(void **unused) {
     set(&f, "{'novelty.warmup': 50, 'alert.p': 0.002}");
     feed(&f, &random, 0, 2500, false);
     say(&f, "{'x': [1e6, -1e6]}");
-    assert_true(f.e->novelty->alert.open);
-    svi_detector *detector = f.e->novelty->detector;
+    assert_true(svi_stream_root(f.e)->novelty->alert.open);
+    svi_detector *detector = svi_stream_root(f.e)->novelty->detector;
     set(&f, "{'novelty.trim': 0.3, 'novelty.persist': 7, 'novelty.learn': 'all'}");
-    assert_ptr_equal(detector, f.e->novelty->detector);
-    assert_true(f.e->novelty->alert.open);
+    assert_ptr_equal(detector, svi_stream_root(f.e)->novelty->detector);
+    assert_true(svi_stream_root(f.e)->novelty->alert.open);
     const double alerts = stat(&f, "alerts");
     set(&f, "{'novelty.max': 50}");
-    assert_null(f.e->novelty->detector);
+    assert_null(svi_stream_root(f.e)->novelty->detector);
     assert_string_equal(text_of(f.last[SVI_TOPIC_ALERT], "state"), "close");
     assert_true(stat(&f, "alerts") == alerts);
     feed(&f, &random, 2500, 100, false);
-    assert_int_equal(f.e->novelty->detector->o.model.max, 50);
+    assert_int_equal(svi_stream_root(f.e)->novelty->detector->o.model.max, 50);
     speaker_close(&f);
 }
 
@@ -365,21 +365,21 @@ static void test_categories(void **unused) {
             : i < 10 ? "Bonn"
                      : "Oslo",
             i % 3, i % 2);
-    const int d = svs_learner_dimension(f.e->learner);
+    const int d = svs_learner_dimension(svi_stream_root(f.e)->learner);
     set(&f, "{'C': 8}");
     say(&f, "{'x': {'city': 'Lima', 't': 1}, 'y': 1}"); /* all three are held: it has none of its own */
     int64_t number;
     const double *row;
-    assert_true(svi_learner_held_row(f.e->learner, 0, &row, &number));
-    assert_int_equal(svi_schema_columns(&f.e->schema), 2);
-    const int shared = svs_learner_dimension(f.e->learner);
+    assert_true(svi_learner_held_row(svi_stream_root(f.e)->learner, 0, &row, &number));
+    assert_int_equal(svi_schema_columns(&svi_stream_root(f.e)->schema), 2);
+    const int shared = svs_learner_dimension(svi_stream_root(f.e)->learner);
     assert_true(shared == d + 1); /* the column that further values share */
-    assert_true(svs_learner_check(f.e->learner) < 1e-9);
+    assert_true(svs_learner_check(svi_stream_root(f.e)->learner) < 1e-9);
     set(&f, "{'window': 8}"); /* Rom has left */
     say(&f, "{'x': {'city': 'Kiew', 't': 1}, 'y': 1}");
-    assert_int_equal(svs_learner_dimension(f.e->learner), shared);
-    assert_true(svs_learner_check(f.e->learner) < 1e-9);
-    const struct svi_schema *s = &f.e->schema;
+    assert_int_equal(svs_learner_dimension(svi_stream_root(f.e)->learner), shared);
+    assert_true(svs_learner_check(svi_stream_root(f.e)->learner) < 1e-9);
+    const struct svi_schema *s = &svi_stream_root(f.e)->schema;
     bool kiew = false, rom = false;
     for (int j = 0; j < s->shape.d; j++) {
         kiew |= strcmp(svs_features_name(s->shape.names, j), "city=Kiew") == 0;
@@ -389,7 +389,7 @@ static void test_categories(void **unused) {
     speaker_close(&f);
 }
 
-/* What was recorded as a control request was refused then. */
+/* What the journal has of it: a request, and the settings of a start. */
 static void test_records(void **unused) {
     (void)unused;
     struct speaker f;
@@ -399,20 +399,17 @@ static void test_records(void **unused) {
     feed(&f, &random, 0, 50, false);
     speaker_build(&f, "{'op': 'config', 'set': {'C': 9}}");
     struct svi_record r = {
-        .kind = SVI_RECORD_CONTROL, .now = f.now, .payload = f.frame.data, .size = f.frame.size};
+        .kind = SVI_RECORD_CONFIG, .now = f.now, .payload = f.frame.data, .size = f.frame.size};
     assert_int_equal(svi_record_apply(&f.e, &f.s, &r, NULL, &err), SVS_OK);
-    assert_true(f.s.C == 1 && svi_engine_settings(f.e)->C == 1);
-    r.kind = SVI_RECORD_CONFIG;
-    assert_int_equal(svi_record_apply(&f.e, &f.s, &r, NULL, &err), SVS_OK);
-    assert_true(f.s.C == 9 && svi_engine_settings(f.e)->C == 9);
+    assert_true(f.s.C == 9 && svi_stream_settings(f.e)->C == 9);
     struct svi_settings other = f.s;
     struct svi_bytes text = {0};
     other.C = 2;
     other.window = 20;
     assert_int_equal(svi_settings_pack(&other, &text, &err), SVS_OK);
-    r = (struct svi_record){.kind = SVI_RECORD_BEGIN, .now = f.now, .payload = text.data, .size = text.size};
+    r = (struct svi_record){.kind = SVI_RECORD_START, .now = f.now, .payload = text.data, .size = text.size};
     assert_int_equal(svi_record_apply(&f.e, &f.s, &r, NULL, &err), SVS_OK);
-    assert_true(svi_engine_settings(f.e)->C == 2);
+    assert_true(svi_stream_settings(f.e)->C == 2);
     assert_int_equal(stat(&f, "held"), 20);
     svi_bytes_clear(&text);
     speaker_close(&f);

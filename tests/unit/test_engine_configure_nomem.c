@@ -8,7 +8,7 @@
 #include "store/checkpoint_file.h"
 
 static void hash_of(struct speaker *f, char *hash) {
-    assert_int_equal(svi_engine_hash(f->e, hash, NULL), SVS_OK);
+    assert_int_equal(svi_stream_hash(f->e, hash, NULL), SVS_OK);
 }
 
 static void change_fails(const char *const *settings) {
@@ -27,10 +27,10 @@ static void change_fails(const char *const *settings) {
         assert_int_equal(svi_settings_set(&to, settings[0], settings[1], &err), SVS_OK);
     long n = 0;
     hash_of(&f, before);
-    svi_engine_mute(f.e, true); /* who listens takes memory, too */
+    svi_stream_mute(f.e, true); /* who listens takes memory, too */
     for (bool whole = false; !whole; n++) {
         left = n;
-        const svs_code code = svi_engine_configure(f.e, &to, NOW, NULL, &err);
+        const svs_code code = svi_stream_configure(f.e, &to, NOW, NULL, &err);
         whole = left >= 0;
         left = -1;
         hash_of(&f, after);

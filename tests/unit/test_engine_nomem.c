@@ -6,7 +6,7 @@
 #include "support/apply.h"
 
 #include "engine/engine_internal.h"
-#include "keyed/keyed.h"
+#include "fleet/fleet.h"
 #include "learner/learner_internal.h"
 
 static const char *const settings[] = {
@@ -34,7 +34,7 @@ static void test_new(void **unused) {
     for (bool failed = true; failed; n++) {
         svs_error err = {0};
         left = n;
-        svi_engine *e = svi_engine_new(&s, 1, quiet_sink, NULL, &err);
+        svi_stream *e = svi_stream_new(&s, 1, quiet_sink, NULL, &err);
         failed = left < 0;
         left = -1;
         if (failed) {
@@ -44,7 +44,7 @@ static void test_new(void **unused) {
         } else {
             assert_non_null(e);
         }
-        svi_engine_free(&e);
+        svi_stream_free(&e);
     }
     assert_true(n > 10);
 }
@@ -54,7 +54,7 @@ static void take_at_last(struct speaker *f, bool sourced, const char *text) {
     struct svi_receipt r;
     speaker_build(f, "%s", text);
     for (int n = 0;; n++) {
-        int64_t seen = svi_engine_seen(f->e);
+        int64_t seen = svi_stream_seen(f->e);
         double learned = stat(f, "learned"), held = stat(f, "held"), waiting = stat(f, "waiting");
         errors = 0;
         left = n;
@@ -70,7 +70,7 @@ static void take_at_last(struct speaker *f, bool sourced, const char *text) {
         assert_true(used);
         assert_int_equal(last, SVS_NO_MEMORY);
         assert_int_equal(r.error.code, SVS_NO_MEMORY);
-        assert_int_equal(svi_engine_seen(f->e), seen);
+        assert_int_equal(svi_stream_seen(f->e), seen);
         assert_true(stat(f, "learned") == learned && stat(f, "held") == held &&
                     stat(f, "waiting") == waiting);
         assert_true(n < 200);
@@ -79,9 +79,9 @@ static void take_at_last(struct speaker *f, bool sourced, const char *text) {
 
 static void open_quietly_with(struct speaker *f, const char *const *with) {
     speaker_open(f, with);
-    svi_engine_free(&f->e);
-    f->e = svi_engine_new(&f->s, 1, quiet_sink, NULL, NULL);
-    f->control.engine = f->e;
+    svi_stream_free(&f->e);
+    f->e = svi_stream_new(&f->s, 1, quiet_sink, NULL, NULL);
+    f->control.stream = f->e;
     assert_non_null(f->e);
 }
 
@@ -117,7 +117,7 @@ static void test_samples(void **unused) {
         take_at_last(&f, false, text[i]);
     assert_int_equal(stat(&f, "d"), 34);
     assert_int_equal(stat(&f, "classes"), 4);
-    svi_engine_publish_model(f.e, true);
+    svi_engine_publish_model(svi_stream_root(f.e), true);
     assert_int_equal(stat(&f, "published_models"), 1);
     speaker_close(&f);
 }
@@ -131,7 +131,7 @@ static bool bank_fails(char text[MESSAGES][2000], int which, int n) {
     for (int i = 0; i < which; i++)
         assert_int_equal(say(&f, "%s", text[i]), SVS_OK);
     speaker_build(&f, "%s", text[which]);
-    const int64_t seen = svi_engine_seen(f.e);
+    const int64_t seen = svi_stream_seen(f.e);
     errors = 0;
     left = n;
     apply_bytes(f.e, f.frame.data, f.frame.size, NOW, false, &r);
@@ -139,12 +139,12 @@ static bool bank_fails(char text[MESSAGES][2000], int which, int n) {
     left = -1;
     assert_int_equal(errors, r.refused);
     if (r.refused) {
-        assert_true(used && last == SVS_NO_MEMORY && !f.e->out_of_memory);
-        assert_int_equal(svi_engine_seen(f.e), seen);
+        assert_true(used && last == SVS_NO_MEMORY && !svi_stream_root(f.e)->out_of_memory);
+        assert_int_equal(svi_stream_seen(f.e), seen);
         apply_bytes(f.e, f.frame.data, f.frame.size, NOW, false, &r);
-        assert_false(f.e->out_of_memory);
+        assert_false(svi_stream_root(f.e)->out_of_memory);
     } else {
-        assert_int_equal(used, f.e->out_of_memory);
+        assert_int_equal(used, svi_stream_root(f.e)->out_of_memory);
     }
     assert_int_equal(r.accepted, 1);
     speaker_close(&f);
@@ -176,10 +176,10 @@ static void test_sources(void **unused) {
     left = -1;
     assert_int_equal(code, SVS_NO_MEMORY);
     assert_int_equal(r.n, -1);
-    assert_int_equal(svi_engine_source_next(f.e, "a"), 0);
+    assert_int_equal(svi_entry_next(svi_stream_entry(f.e), "a"), 0);
     assert_int_equal(apply_bytes(f.e, f.frame.data, f.frame.size, NOW, true, &r), SVS_OK);
     assert_int_equal(r.n, 0);
-    assert_int_equal(svi_engine_seen(f.e), 3);
+    assert_int_equal(svi_stream_seen(f.e), 3);
     speaker_close(&f);
 }
 
@@ -220,15 +220,15 @@ static void test_a_refit(void **unused) {
         open_quietly_with(&f, refits);
         for (int i = 0; i < 25; i++)
             assert_int_equal(say(&f, "{'x': [%d, %d], 'y': %d}", i % 7, i % 3, i % 2), SVS_OK);
-        struct svi_refit *job = svi_engine_refit_take(f.e);
+        struct svi_refit *job = svi_engine_refit_take(svi_stream_root(f.e));
         assert_non_null(job);
         svi_refit_run(job);
         assert_int_equal(job->error.code, SVS_OK);
         left = n;
-        svi_engine_refit_give(f.e);
+        svi_engine_refit_give(svi_stream_root(f.e));
         left = -1;
         adopted = stat(&f, "refits") == 1;
-        assert_true(adopted != svi_engine_out_of_memory(f.e));
+        assert_true(adopted != svi_stream_out_of_memory(f.e));
         assert_true(n < 50);
         speaker_close(&f);
     }
@@ -242,7 +242,7 @@ static void test_values_leave_nothing(void **unused) {
     for (int n = 0; failed; n++) {
         struct speaker f;
         speaker_open(&f, settings);
-        f.e->of->sink = quiet_sink;
+        svi_engine_send_to(svi_stream_root(f.e), quiet_sink, &f);
         say(&f, "{'x':{'a':1},'y':1}");
         speaker_build(&f, "{'x':{'k':'one','a':2,'j':'two','i':'three','h':'four','g':'five','e':'six','f':'"
                           "seven'},'y':0}");
@@ -253,8 +253,9 @@ static void test_values_leave_nothing(void **unused) {
         last = SVS_OK;
         say(&f, "{'x':{'b':5,'a':2,'c':1},'y':1}");
         assert_int_equal(last, SVS_OK);
-        for (int j = 0; j < f.e->schema.shape.d; j++)
-            assert_int_equal(svi_scaler_unscaled(&f.e->learner->scaler, j), svi_schema_unscaled(&f.e->schema, j));
+        for (int j = 0; j < svi_stream_root(f.e)->schema.shape.d; j++)
+            assert_int_equal(svi_scaler_unscaled(&svi_stream_root(f.e)->learner->scaler, j),
+                             svi_schema_unscaled(&svi_stream_root(f.e)->schema, j));
         speaker_close(&f);
     }
 }

@@ -1,6 +1,5 @@
 /* What the engine tells of its quality: classes and matrices in stats and status, intervals in scores,
- * replies and lines, how it stands against what needs no learner; and that a state of before has none of it.
- */
+ * replies and lines, how it stands against what needs no learner. */
 #include "support/engine.h"
 
 #include "server/score_lines.h"
@@ -20,7 +19,7 @@ static double uniform(void) {
 }
 
 static json_t *stats_of(struct speaker *f) {
-    svi_engine_publish_stats(f->e, f->now);
+    svi_stream_publish_stats(f->e, NULL, f->now);
     return f->last[SVI_TOPIC_STATS];
 }
 
@@ -63,7 +62,7 @@ static void test_classes_are_told(void **unused) {
     assert_true(support == 300 && fabs(hits / 300 - stat(&f, "accuracy")) < 1e-12);
     assert_true(json_equal(confusion, recent));
     json_decref(reply);
-    svi_engine_reset(f.e); /* the classes stay, what was counted goes */
+    svi_engine_reset(svi_stream_root(f.e)); /* the classes stay, what was counted goes */
     reply = ask(&f, "{'op': 'status'}");
     told = json_array_get(json_object_get(reply, "by_class"), 1);
     assert_true(number(told, "support") == 0 && isnan(number(told, "recall")));
@@ -89,35 +88,6 @@ static void test_many_classes(void **unused) {
         json_decref(reply);
         speaker_close(&f);
     }
-}
-
-/* What an older program recorded is repeated without all this, and goes on with it from the restart on. */
-static void test_none_of_it_before(void **unused) {
-    (void)unused;
-    struct speaker f;
-    speaker_open(&f, plain);
-    f.s.interval = -1;
-    assert_int_equal(svi_engine_configure(f.e, &f.s, 0, NULL, NULL), SVS_OK);
-    for (int i = 0; i < 50; i++)
-        say(&f, "{'x': [%d], 'y': %d}", i % 5, i % 2);
-    json_t *reply = ask(&f, "{'op': 'status'}");
-    assert_null(json_object_get(reply, "by_class"));
-    assert_null(json_object_get(reply, "gmean"));
-    json_decref(reply);
-    struct svi_checkpoint c = {0};
-    assert_int_equal(svi_engine_save(f.e, &c, NULL), SVS_OK);
-    assert_null(svi_checkpoint_find(&c, "quality"));
-    f.s.interval = 0.9;
-    assert_int_equal(svi_engine_configure(f.e, &f.s, 0, NULL, NULL), SVS_OK);
-    say(&f, "{'x': [1], 'y': 1}");
-    reply = ask(&f, "{'op': 'status'}");
-    assert_true(number(json_array_get(json_object_get(reply, "by_class"), 0), "support") == 25);
-    assert_int_equal(json_array_size(json_object_get(reply, "confusion")), 2);
-    assert_int_equal(svi_engine_save(f.e, &c, NULL), SVS_OK);
-    assert_non_null(svi_checkpoint_find(&c, "quality"));
-    json_decref(reply);
-    svi_checkpoint_clear(&c);
-    speaker_close(&f);
 }
 
 /* ---- intervals */
@@ -194,7 +164,7 @@ static void test_interval_of_replies(void **unused) {
     say(&f, "{'x': [3, 1], 'y': 4}"); /* with one, it is that of before it is learned */
     const double low = end_of(f.last[SVI_TOPIC_SCORE], 0);
     f.s.interval = 0;
-    assert_int_equal(svi_engine_configure(f.e, &f.s, 0, NULL, NULL), SVS_OK);
+    assert_int_equal(svi_stream_configure(f.e, &f.s, 0, NULL, NULL), SVS_OK);
     say(&f, "{'x': [3, 1]}");
     assert_null(json_object_get(f.last[SVI_TOPIC_SCORE], "interval"));
     assert_false(isnan(low));
@@ -210,8 +180,8 @@ static void test_intervals_are_kept(void **unused) {
     speaker_open(&g, values);
     for (int i = 0; i < 2400; i++) {
         if (i == 1500) {
-            assert_int_equal(svi_engine_save(f.e, &c, NULL), SVS_OK);
-            assert_int_equal(svi_engine_load(g.e, &c, NULL), SVS_OK);
+            assert_int_equal(svi_stream_save(f.e, &c, NULL), SVS_OK);
+            assert_int_equal(svi_stream_load(g.e, &c, NULL), SVS_OK);
             memcpy(g.count, f.count, sizeof g.count);
         }
         const double a = uniform(), b = uniform();
@@ -243,8 +213,8 @@ static void test_errors_of_any_size(void **unused) {
         say(&f, "{'x': [%.17g], 'y': %.17g}", 1e-60 * uniform(), 1e99 * uniform());
     say(&f, "{'x': [1e5], 'y': 1}");
     assert_true(fabs(json_number_value(json_object_get(f.last[SVI_TOPIC_SCORE], "yhat"))) > 1e155);
-    assert_int_equal(svi_engine_save(f.e, &c, NULL), SVS_OK);
-    if (svi_engine_load(g.e, &c, &err) != SVS_OK)
+    assert_int_equal(svi_stream_save(f.e, &c, NULL), SVS_OK);
+    if (svi_stream_load(g.e, &c, &err) != SVS_OK)
         fail_msg("%s", err.text);
     svi_checkpoint_clear(&c);
     speaker_close(&f);
@@ -319,7 +289,7 @@ static void test_refit_ahead(void **unused) {
         const int k = (int)(10 * uniform());
         say(&f, "{'x': [%.17g, %.17g], 'y': %d}", centre[k][0] + uniform() - uniform(),
             centre[k][1] + uniform() - uniform(), k);
-        svi_engine_refit_here(f.e);
+        svi_engine_refit_here(svi_stream_root(f.e));
     }
     const double ahead = stat(&f, "accuracy_refit") - stat(&f, "accuracy_online");
     char expected[80];
@@ -331,10 +301,13 @@ static void test_refit_ahead(void **unused) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_classes_are_told),    cmocka_unit_test(test_many_classes),
-        cmocka_unit_test(test_none_of_it_before),   cmocka_unit_test(test_intervals_of_scores),
-        cmocka_unit_test(test_interval_of_replies), cmocka_unit_test(test_intervals_are_kept),
-        cmocka_unit_test(test_errors_of_any_size),  cmocka_unit_test(test_verdicts),
+        cmocka_unit_test(test_classes_are_told),
+        cmocka_unit_test(test_many_classes),
+        cmocka_unit_test(test_intervals_of_scores),
+        cmocka_unit_test(test_interval_of_replies),
+        cmocka_unit_test(test_intervals_are_kept),
+        cmocka_unit_test(test_errors_of_any_size),
+        cmocka_unit_test(test_verdicts),
         cmocka_unit_test(test_refit_ahead),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

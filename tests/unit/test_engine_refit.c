@@ -33,16 +33,16 @@ static void next_samples(struct stream *s, int count) {
 
 /* The job that is due; some further samples may have to come until its snapshot is whole. */
 static void run_job(struct stream *s) {
-    struct svi_refit *job = svi_engine_refit_take(s->f.e);
+    struct svi_refit *job = svi_engine_refit_take(svi_stream_root(s->f.e));
     for (int i = 0; i < 20 && !job; i++) {
         next_sample(s);
-        job = svi_engine_refit_take(s->f.e);
+        job = svi_engine_refit_take(svi_stream_root(s->f.e));
     }
     assert_non_null(job);
     svi_refit_run(job);
     if (job->error.code != SVS_OK)
         fail_msg("%s", job->error.text);
-    svi_engine_refit_give(s->f.e);
+    svi_engine_refit_give(svi_stream_root(s->f.e));
 }
 
 static const char *const small[] = {"window",          "100", "refit.every", "50", "publish.every", "0",
@@ -53,18 +53,18 @@ static void test_due(void **unused) {
     struct stream s;
     open_stream(&s, small);
     next_samples(&s, 49);
-    assert_null(svi_engine_refit_take(s.f.e));
+    assert_null(svi_engine_refit_take(svi_stream_root(s.f.e)));
     next_samples(&s, 2); /* due at 50, and the snapshot is whole one step later at the latest */
-    struct svi_refit *job = svi_engine_refit_take(s.f.e);
+    struct svi_refit *job = svi_engine_refit_take(svi_stream_root(s.f.e));
     assert_non_null(job);
     assert_int_equal(job->begun, 50);
     assert_int_equal(job->snapshot.count, 50);
-    assert_null(svi_engine_refit_take(s.f.e));
+    assert_null(svi_engine_refit_take(svi_stream_root(s.f.e)));
     next_samples(&s, 100); /* two more were due while it was away */
     assert_int_equal(stat(&s.f, "refits_skipped"), 2);
     int before = s.f.count[SVI_TOPIC_MODEL];
     svi_refit_run(job);
-    svi_engine_refit_give(s.f.e);
+    svi_engine_refit_give(svi_stream_root(s.f.e));
     assert_int_equal(stat(&s.f, "refits"), 1);
     assert_int_equal(stat(&s.f, "refit_at"), 151);
     assert_true(stat(&s.f, "refit_gap") <= 1e-3 * stat(&s.f, "refit_objective"));
@@ -97,7 +97,7 @@ static void test_serve_refit(void **unused) {
         svs_model now;
         const struct svi_figure *quality;
         int count;
-        assert_int_equal(svi_engine_model(s.f.e, &now, &quality, &count, NULL), SVS_OK);
+        assert_int_equal(svi_engine_model(svi_stream_root(s.f.e), &now, &quality, &count, NULL), SVS_OK);
         assert_true(now.refit && now.serves && (double)now.version == number(m, "version"));
         double expected;
         svs_model_scores(&now, s.x, &expected);
@@ -191,18 +191,18 @@ static void test_overtaken(void **unused) {
     struct stream s;
     open_stream(&s, small);
     next_samples(&s, 51);
-    struct svi_refit *job = svi_engine_refit_take(s.f.e);
+    struct svi_refit *job = svi_engine_refit_take(svi_stream_root(s.f.e));
     svi_refit_run(job);
     say(&s.f, "{'x': [1, 1], 'y': 7}"); /* a third class: other rows of W */
-    svi_engine_refit_give(s.f.e);
+    svi_engine_refit_give(svi_stream_root(s.f.e));
     assert_int_equal(stat(&s.f, "refits_overtaken"), 1);
     assert_int_equal(stat(&s.f, "refits"), 0);
     next_samples(&s, 51);
-    job = svi_engine_refit_take(s.f.e);
+    job = svi_engine_refit_take(svi_stream_root(s.f.e));
     assert_non_null(job);
     svi_refit_run(job);
     json_decref(ask(&s.f, "{'op': 'reset'}"));
-    svi_engine_refit_give(s.f.e);
+    svi_engine_refit_give(svi_stream_root(s.f.e));
     assert_int_equal(stat(&s.f, "refits_overtaken"), 2);
     next_samples(&s, 120);
     run_job(&s);
@@ -218,14 +218,14 @@ static void test_failure_is_told(void **unused) {
     open_stream(&s, settings);
     for (int i = 0; i < 51; i++)
         say(&s.f, "{'x': [%d, %.3f], 'y': %d}", 10000 * (i % 7), 0.001 * (i % 3), (i / 2) % 2);
-    struct svi_refit *job = svi_engine_refit_take(s.f.e);
+    struct svi_refit *job = svi_engine_refit_take(svi_stream_root(s.f.e));
     svi_refit_run(job);
     assert_int_equal(job->error.code, SVS_NOT_CONVERGED);
-    svi_engine_refit_give(s.f.e);
+    svi_engine_refit_give(svi_stream_root(s.f.e));
     assert_int_equal(stat(&s.f, "refits_failed"), 1);
     assert_int_equal(stat(&s.f, "refits"), 0);
     const struct svi_figure *figures;
-    int count = svi_engine_figures(s.f.e, NOW, &figures), told = 0;
+    int count = svi_stream_figures(s.f.e, NULL, NOW, &figures), told = 0;
     for (int i = 0; i < count; i++)
         told += strcmp(figures[i].name, "refit_error") == 0 && strstr(figures[i].as.text, "gap") != NULL;
     assert_int_equal(told, 1);
@@ -310,22 +310,23 @@ static void test_features_that_are_lost(void **unused) {
         say(&wide.f, "{'x': {'a': %d, 'b': 1, 'c': %d}, 'y': %d}", i % 7, i % 3, i % 2);
         say(&narrow.f, "{'x': {'a': %d}, 'y': %d}", i % 7, i % 2);
     }
-    struct svi_refit *job = svi_engine_refit_take(wide.f.e);
+    struct svi_refit *job = svi_engine_refit_take(svi_stream_root(wide.f.e));
     assert_non_null(job);
     svi_refit_run(job);
     assert_int_equal(job->error.code, SVS_OK);
     assert_int_equal(job->result.d, 3);
     assert_int_equal(svi_refit_pack(job, &record), SVS_OK);
-    svi_engine_refit_give(wide.f.e);
-    assert_int_equal(svi_engine_refit_repeat(narrow.f.e, record.data, record.size, &err), SVS_OK);
+    svi_engine_refit_give(svi_stream_root(wide.f.e));
+    assert_int_equal(svi_engine_refit_repeat(svi_stream_root(narrow.f.e), record.data, record.size, &err),
+                     SVS_OK);
     assert_int_equal(stat(&narrow.f, "refits"), 0);
     assert_int_equal(stat(&narrow.f, "refits_overtaken"), 1);
     assert_int_equal(say(&narrow.f, "{'x': {'a': 1}, 'y': 1}"), SVS_OK);
-    assert_int_equal(svi_engine_save(narrow.f.e, &c, &err), SVS_OK);
-    svi_engine *again = svi_engine_new(&narrow.f.s, 77, speaker_sink, &narrow.f, &err);
-    if (svi_engine_load(again, &c, &err) != SVS_OK)
+    assert_int_equal(svi_stream_save(narrow.f.e, &c, &err), SVS_OK);
+    svi_stream *again = svi_stream_new(&narrow.f.s, 77, speaker_sink, &narrow.f, &err);
+    if (svi_stream_load(again, &c, &err) != SVS_OK)
         fail_msg("%s", err.text);
-    svi_engine_free(&again);
+    svi_stream_free(&again);
     svi_checkpoint_clear(&c);
     svi_bytes_clear(&record);
     speaker_close(&wide.f);

@@ -65,7 +65,7 @@ static void events_say_what_happened(void **state) {
     assert_true(a && a->at < GONE + 10 && a->since == START + 60 * (GONE - 1) && isnan(a->top[0].value));
     assert_non_null(find_rule(&t, "close", "pump1 flow back after "));
     assert_true(tape_stat(&t, "rule_alerts_open") == 0 && tape_stat(&t, "rule_alerts") >= 3);
-    svi_engine_reset(t.e);
+    svi_engine_reset(svi_stream_root(t.e));
     tape_close(&t);
 }
 
@@ -81,9 +81,9 @@ static void what_is_open_ends(void **state) {
         strcpy(live.alert_rules, "none");
         live.limits[0] = '\0';
         if (how == 0)
-            svi_engine_reset(t.e);
+            svi_engine_reset(svi_stream_root(t.e));
         else
-            assert_int_equal(svi_engine_configure(t.e, &live, 0, NULL, NULL), SVS_OK);
+            assert_int_equal(svi_stream_configure(t.e, &live, 0, NULL, NULL), SVS_OK);
         assert_true(tape_stat(&t, "rule_alerts_open") == 0);
         const int said = count_rules(&t);
         tape_feed(&t, faulty, STUCK + 100, STUCK + 250, 16);
@@ -101,10 +101,10 @@ static void frames_and_threads_change_no_byte(void **state) {
     for (int batch = 7; batch < 400; batch *= 19) {
         tape_open(&t, settings, NULL);
         if (batch > 7)
-            svi_engine_second_thread(t.e);
-        svi_engine_leave_open(t.e, batch > 7);
+            svi_stream_use_threads(t.e);
+        svi_stream_leave_open(t.e, batch > 7);
         tape_feed(&t, faulty, 0, ENDS, batch);
-        svi_engine_settle(t.e);
+        svi_stream_settle(t.e);
         assert_int_equal(t.deeds.size, one.deeds.size);
         assert_memory_equal(t.deeds.data, one.deeds.data, one.deeds.size);
         tape_close(&t);
@@ -119,19 +119,19 @@ static void check_checkpoints(const char *const *more) {
     struct tape a;
     tape_open(&a, settings, more);
     tape_feed(&a, faulty, 0, ENDS, 16);
-    assert_int_equal(svi_engine_hash(a.e, whole, NULL), SVS_OK);
+    assert_int_equal(svi_stream_hash(a.e, whole, NULL), SVS_OK);
     for (size_t k = 0; k < sizeof stops / sizeof *stops; k++) {
         struct tape b, c;
         struct svi_checkpoint kept = {.sections = 0};
         tape_open(&b, settings, more);
         tape_feed(&b, faulty, 0, stops[k], 16);
-        assert_int_equal(svi_engine_save(b.e, &kept, NULL), SVS_OK);
+        assert_int_equal(svi_stream_save(b.e, &kept, NULL), SVS_OK);
         tape_open(&c, settings, more);
-        assert_int_equal(svi_engine_load(c.e, &kept, NULL), SVS_OK);
+        assert_int_equal(svi_stream_load(c.e, &kept, NULL), SVS_OK);
         memcpy(c.count, b.count, sizeof c.count);
         const size_t before = b.deeds.size;
         tape_feed(&c, faulty, stops[k], ENDS, 16);
-        assert_int_equal(svi_engine_hash(c.e, part, NULL), SVS_OK);
+        assert_int_equal(svi_stream_hash(c.e, part, NULL), SVS_OK);
         assert_string_equal(whole, part);
         assert_int_equal(before + c.deeds.size, a.deeds.size);
         assert_memory_equal((const char *)a.deeds.data + before, c.deeds.data, c.deeds.size);
@@ -169,16 +169,6 @@ static void columns_come_and_are_left_out(void **state) {
     tape_close(&t);
 }
 
-/* Settings of before there were rules have none. */
-static void old_settings_have_none(void **state) {
-    (void)state;
-    struct svi_settings s;
-    assert_int_equal(svi_settings_unpack(&s, "old", "", 0, NULL), SVS_OK);
-    assert_string_equal(s.alert_rules, "none");
-    assert_string_equal(s.limits, "");
-    assert_true(svi_rules_memory(&s, 100) == 0);
-}
-
 static void refuse(const char *key, const char *value, const char *text) {
     struct svi_settings s;
     svs_error err;
@@ -212,8 +202,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(events_say_what_happened),          cmocka_unit_test(what_is_open_ends),
         cmocka_unit_test(frames_and_threads_change_no_byte), cmocka_unit_test(goes_on_from_any_checkpoint),
-        cmocka_unit_test(columns_come_and_are_left_out),     cmocka_unit_test(old_settings_have_none),
-        cmocka_unit_test(wrong_texts_are_refused),
+        cmocka_unit_test(columns_come_and_are_left_out),     cmocka_unit_test(wrong_texts_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

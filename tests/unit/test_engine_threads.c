@@ -38,10 +38,10 @@ static void pair_sink(void *user, const struct svi_event *event) {
 static void speaker_begin(struct speaker *f, const char *const *settings) {
     svs_error err = {0};
     speaker_open(f, settings);
-    svi_engine_free(&f->e);
-    f->e = svi_engine_new(&f->s, 77, pair_sink, f, &err);
+    svi_stream_free(&f->e);
+    f->e = svi_stream_new(&f->s, 77, pair_sink, f, &err);
     assert_non_null(f->e);
-    f->control.engine = f->e;
+    f->control.stream = f->e;
 }
 
 static double pair_random(struct pair *p) {
@@ -103,8 +103,8 @@ static void both_ask(struct pair *p, const char *text) {
 static void compare_states(struct pair *p) {
     struct svi_checkpoint a = {0}, b = {0};
     svs_error err;
-    assert_int_equal(svi_engine_save(p->one.e, &a, &err), SVS_OK);
-    assert_int_equal(svi_engine_save(p->two.e, &b, &err), SVS_OK);
+    assert_int_equal(svi_stream_save(p->one.e, &a, &err), SVS_OK);
+    assert_int_equal(svi_stream_save(p->two.e, &b, &err), SVS_OK);
     assert_int_equal(a.bodies.size, b.bodies.size);
     assert_memory_equal(a.bodies.data, b.bodies.data, a.bodies.size);
     assert_int_equal(a.settings.size, b.settings.size);
@@ -115,8 +115,8 @@ static void compare_states(struct pair *p) {
 
 /* All that was said since the last time. */
 static void compare_events(struct pair *p) {
-    svi_engine_settle(p->two.e);
-    assert_true(svi_engine_taken(p->two.e) == svi_engine_told(p->two.e));
+    svi_stream_settle(p->two.e);
+    assert_true(svi_stream_taken(p->two.e) == svi_stream_published(p->two.e));
     assert_int_equal(p->told[0].size, p->told[1].size);
     if (p->told[0].size > 0)
         assert_memory_equal(p->told[0].data, p->told[1].data, p->told[0].size);
@@ -127,22 +127,22 @@ static void both_widen(struct pair *p) {
     svs_error err;
     p->one.s.max_features++;
     p->two.s.max_features++;
-    assert_int_equal(svi_engine_widen(&p->one.e, &p->one.s, &err), SVS_OK);
-    assert_int_equal(svi_engine_widen(&p->two.e, &p->two.s, &err), SVS_OK);
-    p->one.control.engine = p->one.e;
-    p->two.control.engine = p->two.e;
+    assert_int_equal(svi_stream_widen(&p->one.e, &p->one.s, &err), SVS_OK);
+    assert_int_equal(svi_stream_widen(&p->two.e, &p->two.s, &err), SVS_OK);
+    p->one.control.stream = p->one.e;
+    p->two.control.stream = p->two.e;
 }
 
 static void both_go_back(struct pair *p) {
     struct svi_checkpoint c = {0};
     svs_error err;
-    svi_engine *engines[2] = {p->one.e, p->two.e};
-    assert_int_equal(svi_engine_save(p->one.e, &c, &err), SVS_OK);
+    svi_stream *engines[2] = {p->one.e, p->two.e};
+    assert_int_equal(svi_stream_save(p->one.e, &c, &err), SVS_OK);
     pair_batch(p);
     for (int i = 0; i < 2; i++) {
-        svi_engine *then = svi_engine_then(engines[i], &c, &err);
+        svi_stream *then = svi_stream_then(engines[i], &c, &err);
         assert_non_null(then);
-        svi_engine_go_back(engines[i], &then, "back", NOW);
+        svi_stream_go_back(engines[i], &then, "back", NOW);
     }
     svi_checkpoint_clear(&c);
 }
@@ -166,27 +166,28 @@ static void pair_act(struct pair *p) {
     else if (what < 15)
         compare_states(p);
     else if (what < 25)
-        svi_engine_leave_open(p->two.e, what < 22);
+        svi_stream_leave_open(p->two.e, what < 22);
     if (what == 15) {
-        svi_engine_move_clock(p->one.e, 0.5, NOW);
-        svi_engine_move_clock(p->two.e, 0.5, NOW);
+        svi_stream_move_clock(p->one.e, 0.5, NOW);
+        svi_stream_move_clock(p->two.e, 0.5, NOW);
     } else if (what == 16) {
-        svi_engine_publish_stats(p->one.e, NOW);
-        svi_engine_publish_stats(p->two.e, NOW);
+        svi_stream_publish_stats(p->one.e, NULL, NOW);
+        svi_stream_publish_stats(p->two.e, NULL, NOW);
     }
 }
 
 /* How long it took is reported, too: that is the same. */
 static void both_refit(struct pair *p) {
-    struct svi_refit *a = svi_engine_refit_take(p->one.e), *b = svi_engine_refit_take(p->two.e);
+    struct svi_refit *a = svi_engine_refit_take(svi_stream_root(p->one.e)),
+                     *b = svi_engine_refit_take(svi_stream_root(p->two.e));
     assert_true((a == NULL) == (b == NULL));
     if (!a)
         return;
     svi_refit_run(a);
     svi_refit_run(b);
     a->result.milliseconds = b->result.milliseconds = 1;
-    svi_engine_refit_give(p->one.e);
-    svi_engine_refit_give(p->two.e);
+    svi_engine_refit_give(svi_stream_root(p->one.e));
+    svi_engine_refit_give(svi_stream_root(p->two.e));
 }
 
 static void pair_end(struct pair *p) {
@@ -201,8 +202,8 @@ static int walk(const char *const *settings, bool words, uint64_t seed) {
     now_at = &p;
     speaker_begin(&p.one, settings);
     speaker_begin(&p.two, settings);
-    svi_engine_second_thread(p.two.e);
-    svi_engine_leave_open(p.two.e, true);
+    svi_stream_use_threads(p.two.e);
+    svi_stream_leave_open(p.two.e, true);
     for (int i = 0; i < ROUNDS; i++) {
         pair_batch(&p);
         both_refit(&p);
@@ -251,8 +252,8 @@ static int hurry(uint64_t seed, const char *const *settings) {
     now_at = &p;
     speaker_begin(&p.one, settings);
     speaker_begin(&p.two, settings);
-    svi_engine_second_thread(p.two.e);
-    svi_engine_leave_open(p.two.e, true);
+    svi_stream_use_threads(p.two.e);
+    svi_stream_leave_open(p.two.e, true);
     for (int round = 0; round < 15; round++) {
         for (int i = 0; i < BURST; i++) {
             const double far = below(&p, 25) == 0 ? 5 : 0;
@@ -267,7 +268,7 @@ static int hurry(uint64_t seed, const char *const *settings) {
         for (int i = 0; i < BURST; i++) {
             apply_bytes(p.two.e, frames[i].data, frames[i].size, NOW, false, NULL);
             if (i % stop == stop - 1)
-                svi_engine_settle(p.two.e);
+                svi_stream_settle(p.two.e);
         }
         compare_events(&p);
     }

@@ -4,7 +4,7 @@
 
 #include "base/fnv.h"
 #include "engine/engine_internal.h"
-#include "keyed/keyed.h"
+#include "fleet/fleet.h"
 
 #define SAMPLES  300
 #define ATTEMPTS 7 /* the queue, its places (two), the thread; rows, gaps, scores */
@@ -28,8 +28,8 @@ static void listener_open(struct listener *l) {
     svs_error err;
     memset(l, 0, sizeof *l);
     speaker_open(&l->f, settings);
-    svi_engine_free(&l->f.e);
-    l->f.e = svi_engine_new(&l->f.s, 77, listen_sink, l, &err);
+    svi_stream_free(&l->f.e);
+    l->f.e = svi_stream_new(&l->f.s, 77, listen_sink, l, &err);
     assert_non_null(l->f.e);
     l->told = SVI_FNV_SEED;
 }
@@ -40,12 +40,12 @@ static void listener_feed(struct listener *l, long n) {
         speaker_build(&l->f, "{'x': [%d, %d, %d], 'y': %d}", i * 37 % 101, i * 91 % 103, i * 53 % 107, i % 2);
         left = i == 20 ? n : -1;
         if (i == 20 && n >= 0)
-            svi_engine_second_thread(l->f.e);
+            svi_stream_use_threads(l->f.e);
         apply_bytes(l->f.e, l->f.frame.data, l->f.frame.size, NOW, false, NULL);
         assert_true(i != 20 || n < 0 || n >= ATTEMPTS || left == -1); /* it was asked for */
         left = -1;
     }
-    svi_engine_settle(l->f.e);
+    svi_stream_settle(l->f.e);
 }
 
 static void test_events_are_the_same(void **state) {
@@ -56,10 +56,10 @@ static void test_events_are_the_same(void **state) {
     listener_feed(&one, -1);
     for (long n = 0; n <= ATTEMPTS; n++) {
         listener_open(&two);
-        svi_engine_leave_open(two.f.e, true);
+        svi_stream_leave_open(two.f.e, true);
         listener_feed(&two, n);
-        assert_true(one.told == two.told && two.f.e->seq[SVI_TOPIC_ERROR] == 0);
-        threads += two.f.e->queue != NULL;
+        assert_true(one.told == two.told && svi_stream_root(two.f.e)->seq[SVI_TOPIC_ERROR] == 0);
+        threads += svi_stream_root(two.f.e)->queue != NULL;
         speaker_close(&two.f);
     }
     speaker_close(&one.f);

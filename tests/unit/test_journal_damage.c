@@ -248,7 +248,7 @@ static void test_the_newest_is_missing(void **state) {
         assert_int_equal(all.how, SVI_JOURNAL_END);
         assert_prefix(&all, small.first[s]);
         assert_true(all.found.lost && all.found.damages == 1);
-        assert_int_equal(rename(mark, other), 0); /* a process of an earlier version wrote the newer one */
+        assert_int_equal(rename(mark, other), 0); /* the newer one had just begun */
         if (s == SEGMENTS - 1) {
             everything_read(&all, &k, NULL, false, NULL);
             assert_int_equal(all.how, SVI_JOURNAL_END);

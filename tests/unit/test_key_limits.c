@@ -62,7 +62,7 @@ static void test_clock_moved(void **unused) {
     speaker_open(&f, small_settings);
     learn_one(&f, "a");
     f.now += 500;
-    svi_engine_move_clock(f.e, 500, f.now);
+    svi_stream_move_clock(f.e, 500, f.now);
     learn_one(&f, "b");
     assert_true(has_key(&f, "a"));
     speaker_take_up_again(&f);

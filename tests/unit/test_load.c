@@ -33,7 +33,7 @@ static void choose(struct life *l, size_t k, const char *keep) {
 static json_t *request(struct life *l, const char *format, ...) {
     struct svi_bytes out = {0};
     struct svi_control control = {
-        .engine = l->engine, .settings = &l->s, .started = NOW, .run = 1, .write_ahead = l->keeper};
+        .stream = l->stream, .settings = &l->s, .started = NOW, .run = 1, .write_ahead = l->keeper};
     va_list arguments;
     va_start(arguments, format);
     speaker_frame(&l->speaker, format, arguments);
@@ -50,7 +50,7 @@ static json_t *request_model(struct life *l, const svs_model *m) {
     struct svi_bytes request = {0}, model = {0}, out = {0};
     struct svi_pack p;
     struct svi_control control = {
-        .engine = l->engine, .settings = &l->s, .started = NOW, .run = 1, .write_ahead = l->keeper};
+        .stream = l->stream, .settings = &l->s, .started = NOW, .run = 1, .write_ahead = l->keeper};
     assert_int_equal(svi_model_encode(m, NULL, 0, &model), SVS_OK);
     svi_pack_begin(&p, &request);
     svi_pack_map(&p, 2);
@@ -70,7 +70,7 @@ static json_t *request_turned(struct life *l) {
     svs_model m, t;
     const struct svi_figure *figures;
     int count;
-    assert_int_equal(svi_engine_model(l->engine, &m, &figures, &count, NULL), SVS_OK);
+    assert_int_equal(svi_engine_model(svi_stream_root(l->stream), &m, &figures, &count, NULL), SVS_OK);
     t = m;
     double *W = calloc((size_t)m.rows * (size_t)m.d + 1, sizeof *W), b[8];
     const char **names = calloc((size_t)m.d + 1, sizeof *names);
@@ -107,7 +107,7 @@ static int64_t whole(const json_t *map, const char *key) {
 static void send_one(struct life *l, const char *src, int i) {
     struct svi_receipt r;
     const bool regress = l->s.task == SVS_REGRESS;
-    const int n = (int)svi_engine_source_next(l->engine, src);
+    const int n = (int)svi_entry_next(svi_stream_entry(l->stream), src);
     uint64_t seed = 1000 + (uint64_t)i;
     const double a = test_normal(&seed), b = test_normal(&seed) + i % 3;
     char y[40], x[200];
@@ -126,7 +126,7 @@ static void send_one(struct life *l, const char *src, int i) {
     const struct svi_bytes *f = &l->speaker.frame;
     assert_int_equal(svi_write_ahead_write(l->keeper, SVI_RECORD_SOURCED, NOW + i, f->data, f->size, NULL),
                      SVS_OK);
-    apply_bytes(l->engine, f->data, f->size, NOW + i, true, &r);
+    apply_bytes(l->stream, f->data, f->size, NOW + i, true, &r);
     assert_int_equal(r.n, n);
 }
 
@@ -135,9 +135,9 @@ static void send_some(struct life *l, const char *src, int from, int to) {
         send_one(l, src, i);
 }
 
-static void assert_hash(svi_engine *e, const char *expected) {
+static void assert_hash(svi_stream *e, const char *expected) {
     char hash[SVI_HASH_TEXT];
-    assert_int_equal(svi_engine_hash(e, hash, NULL), SVS_OK);
+    assert_int_equal(svi_stream_hash(e, hash, NULL), SVS_OK);
     assert_string_equal(hash, expected);
 }
 
@@ -160,24 +160,25 @@ static void weights_are_the_same(void **state) {
         double novelty[2] = {0};
         for (int round = 0; round < 2; round++) {
             send_some(l, "a", 100, 160);
-            novelty[round] = l->engine->novelty->judgement.novelty;
-            assert_int_equal(svi_engine_model(l->engine, &m, &figures, &count, NULL), SVS_OK);
+            novelty[round] = svi_stream_root(l->stream)->novelty->judgement.novelty;
+            assert_int_equal(svi_engine_model(svi_stream_root(l->stream), &m, &figures, &count, NULL),
+                             SVS_OK);
             const size_t size = (size_t)m.rows * (size_t)m.d * sizeof(double);
             if (round == 0) {
                 assert_int_equal(svi_bytes_append(&kept, m.W, size), SVS_OK);
                 send_some(l, "a", 300, 370);
-                const int64_t next = svi_engine_source_next(l->engine, "a");
+                const int64_t next = svi_entry_next(svi_stream_entry(l->stream), "a");
                 json_decref(request(l, "{'op': 'reset', 'yes': true}"));
                 send_some(l, "a", 400, 420);
-                const uint64_t version = svi_engine_version(l->engine);
+                const uint64_t version = svi_engine_version(svi_stream_root(l->stream));
                 const int64_t samples = seen(l);
                 reply = request(l, "{'op': 'load', 'checkpoint': %d}", (int)record);
                 assert_true(json_is_true(json_object_get(reply, "ok")));
                 assert_true((uint64_t)whole(reply, "version") > version);
                 json_decref(reply);
-                assert_int_equal(svi_engine_source_next(l->engine, "a"), next + 20);
+                assert_int_equal(svi_entry_next(svi_stream_entry(l->stream), "a"), next + 20);
                 assert_int_equal(seen(l), samples);
-                assert_int_equal(svi_engine_refusals(l->engine)[SVS_STATE_LOADED], 1);
+                assert_int_equal(svi_engine_refusals(svi_stream_root(l->stream))[SVS_STATE_LOADED], 1);
             } else {
                 assert_int_equal(kept.size, size);
                 assert_memory_equal(kept.data, m.W, size);
@@ -199,7 +200,7 @@ static void assert_repeats(struct life *l, const char *hash) {
         struct svi_recovery *r = svi_recovery_new(&f, &o, &l->error);
         if (!r)
             fail_msg("%s", l->error.text);
-        assert_hash(r->engine, hash);
+        assert_hash(r->stream, hash);
         svi_recovery_free(&r);
     }
     svi_state_dir_close(&f);
@@ -214,7 +215,7 @@ static int64_t any_checkpoint(struct life *l, uint64_t *seed) {
 }
 
 static void finish_refit(struct life *l) {
-    struct svi_refit *job = svi_engine_refit_take(l->engine);
+    struct svi_refit *job = svi_engine_refit_take(svi_stream_root(l->stream));
     struct svi_bytes record = {0};
     if (!job)
         return;
@@ -222,7 +223,7 @@ static void finish_refit(struct life *l) {
     assert_int_equal(svi_refit_pack(job, &record), SVS_OK);
     assert_int_equal(svi_write_ahead_write(l->keeper, SVI_RECORD_REFIT, NOW, record.data, record.size, NULL),
                      SVS_OK);
-    svi_engine_refit_give(l->engine);
+    svi_engine_refit_give(svi_stream_root(l->stream));
     svi_bytes_clear(&record);
 }
 
@@ -285,7 +286,7 @@ static void random_walks(void **state) {
             assert_begins(l, false);
             for (int step = 0; step < 12; step++)
                 loads += walk_one(l, &seed, &i);
-            assert_int_equal(svi_engine_hash(l->engine, hash, NULL), SVS_OK);
+            assert_int_equal(svi_stream_hash(l->stream, hash, NULL), SVS_OK);
             end(l); /* as if it had been killed: nothing is written at the end */
             assert_repeats(l, hash);
         }
@@ -323,10 +324,11 @@ static void learned_again(void **state) {
                             : request(l, "{'op': 'load', 'checkpoint': %d, 'relearn': true}", (int)record);
                 assert_true(whole(reply, "relearned") > 50);
                 json_decref(reply);
-                assert_int_equal(svi_engine_source_next(l->engine, "b"), without ? 50 : 0);
+                assert_int_equal(svi_entry_next(svi_stream_entry(l->stream), "b"), without ? 50 : 0);
             }
             send_some(l, "a", 130, 150);
-            assert_int_equal(svi_engine_model(l->engine, &m, &figures, &count, NULL), SVS_OK);
+            assert_int_equal(svi_engine_model(svi_stream_root(l->stream), &m, &figures, &count, NULL),
+                             SVS_OK);
             const size_t size = (size_t)m.rows * (size_t)m.d * sizeof(double);
             if (slip) {
                 assert_int_equal(kept.size, size);
@@ -343,13 +345,13 @@ static void learned_again(void **state) {
 
 static void assert_refused(struct life *l, const char *code, const char *says, const char *ask) {
     char hash[SVI_HASH_TEXT];
-    assert_int_equal(svi_engine_hash(l->engine, hash, NULL), SVS_OK);
+    assert_int_equal(svi_stream_hash(l->stream, hash, NULL), SVS_OK);
     json_t *reply = request(l, "%s", ask);
     assert_string_equal(text_of(reply, "code"), code);
     if (!strstr(text_of(reply, "error"), says))
         fail_msg("%s: %s", ask, text_of(reply, "error"));
     json_decref(reply);
-    assert_hash(l->engine, hash);
+    assert_hash(l->stream, hash);
 }
 
 static void refusals(void **state) {
@@ -407,7 +409,8 @@ static void scores_of(struct life *l, double out[4]) {
     struct svi_scored scored;
     speaker_build(&l->speaker, "{'x': {'a': 0.3, 'b': -1.7, 'd1': 1}}");
     const struct svi_bytes *f = &l->speaker.frame;
-    assert_int_equal(svi_engine_score(l->engine, f->data, f->size, &scored, &l->error), SVS_OK);
+    assert_int_equal(svi_engine_score(svi_stream_root(l->stream), f->data, f->size, &scored, &l->error),
+                     SVS_OK);
     assert_in_range(scored.rows, 1, 4);
     memcpy(out, scored.scores, (size_t)scored.rows * sizeof *out);
     svi_free(scored.scores);
@@ -415,7 +418,7 @@ static void scores_of(struct life *l, double out[4]) {
 
 static const char *serving(struct life *l) {
     const struct svi_figure *f;
-    const int count = svi_engine_figures(l->engine, NOW, &f);
+    const int count = svi_stream_figures(l->stream, NULL, NOW, &f);
     return svi_figure_find(f, count, "serving")->as.text;
 }
 
@@ -446,15 +449,15 @@ static void a_model_serves(void **state) {
             const struct svi_bytes *f = &l->speaker.frame;
             assert_int_equal(
                 svi_write_ahead_write(l->keeper, SVI_RECORD_SOURCED, NOW, f->data, f->size, NULL), SVS_OK);
-            apply_bytes(l->engine, f->data, f->size, NOW, true, &r);
+            apply_bytes(l->stream, f->data, f->size, NOW, true, &r);
             if (i >= 100)
-                assert_null(svi_engine_refit_take(l->engine));
+                assert_null(svi_engine_refit_take(svi_stream_root(l->stream)));
             finish_refit(l);
         }
         scores_of(l, after);
         assert_memory_equal(before, after, (classes < 3 ? 1 : 3) * sizeof(double));
         assert_int_equal(l->s.serve, SVI_SERVE_REFIT);
-        assert_int_equal(svi_engine_hash(l->engine, hash, NULL), SVS_OK);
+        assert_int_equal(svi_stream_hash(l->stream, hash, NULL), SVS_OK);
         end(l);
         assert_repeats(l, hash);
         assert_begins(l, false);
@@ -480,25 +483,25 @@ static void a_model_serves(void **state) {
 
 static void assert_model_refused(struct life *l, const svs_model *m, const char *code, const char *says) {
     char hash[SVI_HASH_TEXT];
-    assert_int_equal(svi_engine_hash(l->engine, hash, NULL), SVS_OK);
+    assert_int_equal(svi_stream_hash(l->stream, hash, NULL), SVS_OK);
     json_t *reply = request_model(l, m);
     assert_string_equal(text_of(reply, "code"), code);
     if (!strstr(text_of(reply, "error"), says))
         fail_msg("%s", text_of(reply, "error"));
     json_decref(reply);
-    assert_hash(l->engine, hash);
+    assert_hash(l->stream, hash);
 }
 
 static void send_words(struct life *l, int from, int to) {
     struct svi_receipt r;
     for (int i = from; i < to; i++) {
-        const int n = (int)svi_engine_source_next(l->engine, "a");
+        const int n = (int)svi_entry_next(svi_stream_entry(l->stream), "a");
         speaker_build(&l->speaker, "{'x': [%d, %d], 'y': '%s', 'src': 'a', 'n': %d}", i % 7, i % 5,
                       i % 3 ? "ok" : "fail", n);
         const struct svi_bytes *f = &l->speaker.frame;
         assert_int_equal(svi_write_ahead_write(l->keeper, SVI_RECORD_SOURCED, NOW, f->data, f->size, NULL),
                          SVS_OK);
-        apply_bytes(l->engine, f->data, f->size, NOW, true, &r);
+        apply_bytes(l->stream, f->data, f->size, NOW, true, &r);
         assert_int_equal(r.accepted, 1);
     }
 }
@@ -517,7 +520,7 @@ static void prices_and_a_refit_that_is_away(void **state) {
     json_decref(reply);
     send_words(l, 60, 80);
     json_decref(request(l, "{'op': 'refit'}"));
-    struct svi_refit *job = svi_engine_refit_take(l->engine);
+    struct svi_refit *job = svi_engine_refit_take(svi_stream_root(l->stream));
     assert_non_null(job);
     json_decref(request(l, "{'op': 'config', 'set': {'C': 5}}"));
     reply = request(l, "{'op': 'load', 'checkpoint': %d}", (int)record);
@@ -525,11 +528,11 @@ static void prices_and_a_refit_that_is_away(void **state) {
         fail_msg("%s", text_of(reply, "error"));
     json_decref(reply);
     send_words(l, 80, 90); /* by prices, and a class of its own for each is asked for again */
-    assert_int_equal(l->engine->quality_stage.prices->decision.known, 2);
+    assert_int_equal(svi_stream_root(l->stream)->quality_stage.prices->decision.known, 2);
     svi_refit_run(job);
-    assert_true(svi_engine_refit_left(l->engine, job));
+    assert_true(svi_engine_refit_left(svi_stream_root(l->stream), job));
     send_words(l, 90, 100);
-    assert_int_equal(svi_engine_hash(l->engine, hash, NULL), SVS_OK);
+    assert_int_equal(svi_stream_hash(l->stream, hash, NULL), SVS_OK);
     end(l);
     assert_repeats(l, hash);
 }
@@ -550,7 +553,7 @@ static void models_that_do_not_fit(void **state) {
         const struct svi_bytes *f = &l->speaker.frame;
         assert_int_equal(svi_write_ahead_write(l->keeper, SVI_RECORD_FRAME, NOW, f->data, f->size, NULL),
                          SVS_OK);
-        apply_bytes(l->engine, f->data, f->size, NOW, false, NULL);
+        apply_bytes(l->stream, f->data, f->size, NOW, false, NULL);
     }
     m.features = names;
     assert_model_refused(l, &m, "other_columns", "the feature zz");
@@ -583,7 +586,7 @@ static void records_of_a_later_version(void **state) {
     struct life *l = *state;
     assert_begins(l, false);
     const struct svi_record r = {.number = 1, .kind = SVI_RECORD_KINDS, .payload = (const uint8_t *)""};
-    assert_int_equal(svi_record_apply(&l->engine, &l->s, &r, NULL, &l->error), SVS_UNAVAILABLE);
+    assert_int_equal(svi_record_apply(&l->stream, &l->s, &r, NULL, &l->error), SVS_UNAVAILABLE);
     assert_non_null(strstr(l->error.text, "a later one wrote it"));
     end(l);
 }

@@ -11,10 +11,10 @@
 static const char *const settings_of[] = {"window", "12",           "novelty", "fosvm1", "refit",
                                           "dcd",    "journal.keep", "all",     NULL};
 
-static void hash_of(svi_engine *e, char *hash) {
+static void hash_of(svi_stream *e, char *hash) {
     const long kept = left;
     left = -1;
-    assert_int_equal(svi_engine_hash(e, hash, NULL), SVS_OK);
+    assert_int_equal(svi_stream_hash(e, hash, NULL), SVS_OK);
     left = kept;
 }
 
@@ -25,7 +25,7 @@ static void model_request(struct life *l, struct svi_bytes *request) {
     svs_model m;
     const struct svi_figure *figures;
     int count;
-    assert_int_equal(svi_engine_model(l->engine, &m, &figures, &count, NULL), SVS_OK);
+    assert_int_equal(svi_engine_model(svi_stream_root(l->stream), &m, &figures, &count, NULL), SVS_OK);
     assert_int_equal(svi_model_encode(&m, NULL, 0, &model), SVS_OK);
     request->size = 0;
     svi_pack_begin(&p, request);
@@ -40,17 +40,17 @@ static void model_request(struct life *l, struct svi_bytes *request) {
 /* One allocation fails; false: there were fewer. */
 static bool fail_at(struct life *l, const struct svi_bytes *request, long nth) {
     struct svi_control control = {
-        .engine = l->engine, .settings = &l->s, .started = NOW, .run = 1, .write_ahead = l->keeper};
+        .stream = l->stream, .settings = &l->s, .started = NOW, .run = 1, .write_ahead = l->keeper};
     char before[SVI_HASH_TEXT], after[SVI_HASH_TEXT];
     svs_error err;
-    hash_of(l->engine, before);
+    hash_of(l->stream, before);
     const int64_t samples = seen(l);
     left = nth;
     const svs_code code = svi_control_do(&control, request->data, request->size, NOW, &err);
     const bool failed = left < 0;
     left = -1;
     assert_int_equal(seen(l), samples);
-    const bool ends = control.failed || svi_engine_out_of_memory(l->engine);
+    const bool ends = control.failed || svi_stream_out_of_memory(l->stream);
     svi_control_clear(&control);
     if (ends) { /* what was written down is there after a restart */
         end(l);
@@ -58,7 +58,7 @@ static bool fail_at(struct life *l, const struct svi_bytes *request, long nth) {
         assert_int_equal(seen(l), samples);
     } else if (code != SVS_OK) {
         assert_int_equal(code, SVS_NO_MEMORY);
-        hash_of(l->engine, after);
+        hash_of(l->stream, after);
         assert_string_equal(before, after);
     }
     assert_true(failed || code == SVS_OK);

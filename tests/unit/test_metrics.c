@@ -8,15 +8,15 @@
 
 #include <cmocka.h>
 
-#include "stats/metrics.h"
 #include "stats/auc.h"
+#include "support/metrics.h"
 #include "support/problem.h"
 
 #define STREAM   700
 #define ROWS_MAX 12
 
 struct sample {
-    int truth, predicted, rows, class_count;
+    int truth, predicted, rows;
     double scores[ROWS_MAX];
     double y, yhat;
 };
@@ -105,24 +105,6 @@ static double defined_auc(const struct sample *s, int from, int to) {
     return pairs > 0 ? right / pairs : NAN;
 }
 
-static double probability(const struct sample *s) {
-    if (s->rows == 1)
-        return s->truth > 1 ? 0 : 1 / (1 + exp(s->truth == 1 ? -2 * s->scores[0] : 2 * s->scores[0]));
-    if (s->truth >= s->class_count)
-        return 0;
-    double sum = 0;
-    for (int k = 0; k < s->rows; k++)
-        sum += exp(s->scores[k]);
-    return exp(s->scores[s->truth]) / sum;
-}
-
-static double defined_logloss(const struct sample *s, int from, int to) {
-    double sum = 0;
-    for (int i = from; i < to; i++)
-        sum -= log(fmax(probability(&s[i]), 1e-15));
-    return sum / (to - from);
-}
-
 typedef double definition(const struct sample *s, int from, int to);
 
 static const struct {
@@ -132,7 +114,7 @@ static const struct {
 } definitions[] = {
     {"accuracy", defined_accuracy, 1e-12}, {"kappa", defined_kappa, 1e-9},
     {"kappa_t", defined_kappa_t, 1e-9},    {"f1", defined_f1, 1e-12},
-    {"auc", defined_auc, 0.002},           {"logloss", defined_logloss, 1e-9},
+    {"auc", defined_auc, 0.002},
 };
 
 static void check_stretch(const svi_metrics *m, const struct sample *s, int from, int to, const char *suffix,
@@ -148,11 +130,11 @@ static void check_stretch(const svi_metrics *m, const struct sample *s, int from
 
 /* Feeds the stream; compares at every `step`-th sample. */
 static void check_classes(const struct sample *s, int n, int window, int step) {
-    svi_metrics *m = svi_metrics_new(SVS_CLASSIFY, window, ROWS_MAX, NULL);
+    svi_metrics *m = metrics_open(SVS_CLASSIFY, window, ROWS_MAX, NULL);
     bool two = true;
     assert_non_null(m);
     for (int i = 0; i < n; i++) {
-        svi_metrics_class(m, s[i].truth, s[i].predicted, s[i].scores, s[i].rows, s[i].class_count);
+        svi_metrics_class(m, s[i].truth, s[i].predicted, s[i].scores, s[i].rows);
         two = two && s[i].truth < 2;
         if (i % step != 0 && i != n - 1)
             continue;
@@ -165,13 +147,11 @@ static void check_classes(const struct sample *s, int n, int window, int step) {
 
 static void two_classes(struct sample *s, double spread, double shift) {
     for (int i = 0; i < STREAM; i++) {
-        s[i] =
-            (struct sample){.truth = uniform() < 0.3 + 0.4 * (i > STREAM / 2), .rows = 1, .class_count = 2};
+        s[i] = (struct sample){.truth = uniform() < 0.3 + 0.4 * (i > STREAM / 2), .rows = 1};
         s[i].scores[0] = shift + spread * ((s[i].truth ? 0.6 : -0.6) + normal());
         s[i].predicted = s[i].scores[0] > 0;
     }
     s[0].predicted = s[1].predicted = -1;
-    s[0].class_count = 0;
     s[0].scores[0] = 0;
 }
 
@@ -212,8 +192,7 @@ static void test_classes_that_come_late(void **unused) {
     for (int i = 0; i < STREAM; i++) {
         int classes = 1 + i / 50 < ROWS_MAX ? 1 + i / 50 : ROWS_MAX;
         s[i] = (struct sample){.truth = i % 50 == 0 ? classes - 1 : (int)(uniform() * classes),
-                               .rows = known > 2 ? known : 1,
-                               .class_count = known};
+                               .rows = known > 2 ? known : 1};
         for (int k = 0; k < s[i].rows; k++)
             s[i].scores[k] = normal() + (k == s[i].truth);
         s[i].predicted = known == 0 ? -1 : (int)(uniform() * known);
@@ -240,7 +219,7 @@ static double defined_r2(const struct sample *s, int from, int to) {
 }
 
 static void check_values(const struct sample *s, int n, int window, double tolerance) {
-    svi_metrics *m = svi_metrics_new(SVS_REGRESS, window, 1, NULL);
+    svi_metrics *m = metrics_open(SVS_REGRESS, window, 1, NULL);
     assert_non_null(m);
     for (int i = 0; i < n; i++) {
         svi_metrics_value(m, s[i].y, s[i].yhat);
@@ -274,7 +253,7 @@ static void test_outlier_leaves_no_trace(void **unused) {
     for (int i = 0; i < STREAM; i++)
         s[i].yhat = (s[i].y = normal()) + normal();
     s[100].y = 1e12;
-    svi_metrics *m = svi_metrics_new(SVS_REGRESS, 50, 1, NULL);
+    svi_metrics *m = metrics_open(SVS_REGRESS, 50, 1, NULL);
     for (int i = 0; i < STREAM; i++) {
         svi_metrics_value(m, s[i].y, s[i].yhat);
         if (i < 150)
@@ -290,7 +269,7 @@ static void test_nothing_known_yet(void **unused) {
     const svs_task tasks[] = {SVS_CLASSIFY, SVS_REGRESS};
     for (int t = 0; t < 2; t++) {
         struct svi_figure f[SVI_METRICS_FIGURES];
-        svi_metrics *m = svi_metrics_new(tasks[t], 10, 4, NULL);
+        svi_metrics *m = metrics_open(tasks[t], 10, 4, NULL);
         int count = svi_metrics_figures(m, f);
         assert_int_equal(count, t == 0 ? 12 : 6);
         for (int i = 0; i < count; i++)
@@ -304,10 +283,10 @@ static void test_reset_starts_over(void **unused) {
     static struct sample s[STREAM];
     struct svi_figure once[SVI_METRICS_FIGURES], again[SVI_METRICS_FIGURES];
     two_classes(s, 0.5, 0);
-    svi_metrics *m = svi_metrics_new(SVS_CLASSIFY, 100, 4, NULL);
+    svi_metrics *m = metrics_open(SVS_CLASSIFY, 100, 4, NULL);
     for (int round = 0; round < 2; round++) {
         for (int i = 0; i < 333; i++)
-            svi_metrics_class(m, s[i].truth, s[i].predicted, s[i].scores, 1, 2);
+            svi_metrics_class(m, s[i].truth, s[i].predicted, s[i].scores, 1);
         svi_metrics_figures(m, round ? again : once);
         svi_metrics_reset(m);
     }
@@ -324,17 +303,15 @@ static void test_bad_arguments(void **unused) {
     const int window[] = {0, 10, 10}, classes[] = {4, 0, 70000};
     for (int i = 0; i < 3; i++) {
         err.code = SVS_OK;
-        assert_null(svi_metrics_new(SVS_CLASSIFY, window[i], classes[i], &err));
+        assert_null(metrics_open(SVS_CLASSIFY, window[i], classes[i], &err));
         assert_int_equal(err.code, SVS_INVALID);
     }
-    svi_metrics *m = svi_metrics_new(SVS_CLASSIFY, 10, 4, NULL);
+    svi_metrics *m = metrics_open(SVS_CLASSIFY, 10, 4, NULL);
     double score = NAN;
-    svi_metrics_class(m, 4, 0, &score, 1, 2); /* a class too many and a value do nothing */
-    svi_metrics_class(m, -1, 0, &score, 1, 2);
+    svi_metrics_class(m, 4, 0, &score, 1); /* a class too many and a value do nothing */
+    svi_metrics_class(m, -1, 0, &score, 1);
     svi_metrics_value(m, 1, 1);
     assert_true(isnan(figure(m, "accuracy")));
-    svi_metrics_class(m, 1, 0, &score, 1, 2); /* NaN scores are as bad as scores can be */
-    assert_float_equal(figure(m, "logloss"), -log(1e-15), 1e-9);
     svi_metrics_free(&m);
     svi_metrics_free(&m);
 }
@@ -370,19 +347,23 @@ static void test_area_of_endless_streams(void **unused) {
     assert_float_equal(svi_auc_area(&many), svi_auc_area(&few), 1e-12);
 }
 
+static double memory_of(svs_task task, int64_t window, int max_classes) {
+    const struct svi_metrics_options o = metrics_whole(task, window, max_classes);
+    return svi_metrics_memory(&o, 2);
+}
+
 static void test_memory_grows_with_what_is_held(void **unused) {
     (void)unused;
-    double small = svi_metrics_memory(SVS_CLASSIFY, 1000, 2, false),
-           more = svi_metrics_memory(SVS_CLASSIFY, 2000, 2, false);
+    const double small = memory_of(SVS_CLASSIFY, 1000, 2), more = memory_of(SVS_CLASSIFY, 2000, 2);
     assert_true(more - small >= 1000 * 8 && more - small <= 1000 * 64);
-    assert_true(svi_metrics_memory(SVS_CLASSIFY, 1000, 100, false) > small);
-    assert_true(svi_metrics_memory(SVS_REGRESS, 1000, 2, false) < svi_metrics_memory(SVS_REGRESS, 2000, 2, false));
+    assert_true(memory_of(SVS_CLASSIFY, 1000, 100) > small);
+    assert_true(memory_of(SVS_REGRESS, 1000, 2) < memory_of(SVS_REGRESS, 2000, 2));
 }
 
 /* The quality of a stretch is the difference of two sums, whatever the window is. */
 static void test_sums_of_a_stretch(void **unused) {
     (void)unused;
-    svi_metrics *m = svi_metrics_new(SVS_CLASSIFY, 3, 2, NULL), *v = svi_metrics_new(SVS_REGRESS, 3, 1, NULL);
+    svi_metrics *m = metrics_open(SVS_CLASSIFY, 3, 2, NULL), *v = metrics_open(SVS_REGRESS, 3, 1, NULL);
     const double score = 1;
     struct svi_metrics_sums a, b;
     for (int i = 0; i < 10; i++) {
@@ -390,7 +371,7 @@ static void test_sums_of_a_stretch(void **unused) {
             a = svi_metrics_sums(m);
             b = svi_metrics_sums(v);
         }
-        svi_metrics_class(m, i % 2, i < 7, &score, 1, 2);
+        svi_metrics_class(m, i % 2, i < 7, &score, 1);
         svi_metrics_value(v, i, 0);
     }
     const struct svi_metrics_sums c = svi_metrics_sums(m), d = svi_metrics_sums(v);

@@ -72,7 +72,7 @@ static const double *raw_apply(svs_schema *s, const struct raw *r, int *d) {
 
 static svs_model *last_model(struct speaker *f) {
     svs_error err = {0};
-    const struct svi_bytes *bytes = svi_engine_last_model(f->e);
+    const struct svi_bytes *bytes = svi_engine_last_model(svi_stream_root(f->e));
     svs_model *m = svs_model_decode(bytes->data, bytes->size, &err);
     if (!m)
         fail_msg("%s", err.text);
@@ -123,7 +123,7 @@ static void the_engines_scores(void **state) {
         uint64_t seed = 5;
         int compared = 0;
         speaker_open(&f, settings);
-        svi_engine_keep_model(f.e);
+        svi_engine_keep_model(svi_stream_root(f.e));
         f.now = 1e7;
         for (int i = 0; i < 300; i++) {
             const struct raw r = raw_draw(&seed, i);

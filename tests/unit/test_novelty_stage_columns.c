@@ -134,7 +134,7 @@ static void test_too_many(void **unused) {
     assert_int_equal(tape_stat(&t, "novelty_calibration"), 0);
     assert_int_equal(t.models.size, without.models.size);
     assert_memory_equal(t.models.data, without.models.data, t.models.size);
-    svi_engine_reset(t.e); /* the features stay, so it stays off */
+    svi_engine_reset(svi_stream_root(t.e)); /* the features stay, so it stays off */
     tape_feed(&t, too_wide, 1200, 1300, 16);
     assert_true(isnan(t.p[1299]) && tape_figure(&t, "novelty_error"));
     tape_close(&t);

@@ -51,9 +51,9 @@ static void quiet_sink(void *user, const struct svi_event *event) {
 
 static void open_quietly(struct tape *t, const char *const *settings, const char *const *more) {
     tape_open(t, settings, more);
-    svi_engine_free(&t->e);
+    svi_stream_free(&t->e);
     scores = alerts = 0;
-    t->e = svi_engine_new(&t->s, 1, quiet_sink, NULL, NULL);
+    t->e = svi_stream_new(&t->s, 1, quiet_sink, NULL, NULL);
     assert_non_null(t->e);
 }
 
@@ -80,7 +80,7 @@ static int take_at_last(struct tape *t, int i) {
         if (!used)
             return n;
         assert_int_equal(last, SVS_NO_MEMORY);
-        assert_int_equal(svi_engine_seen(t->e), i);
+        assert_int_equal(svi_stream_seen(t->e), i);
         assert_true(n < 300);
     }
 }
@@ -162,7 +162,7 @@ static void test_others_go_on(void **unused) {
 
 #define WIDEST 100
 
-static void fill(svi_engine *e, int d, int rows) {
+static void fill(svi_stream *e, int d, int rows) {
     struct svi_bytes frame = {0};
     for (int i = 0; i < rows; i++) {
         struct svi_pack p;
@@ -194,11 +194,11 @@ static double use(const char *const *more, int d, const char *novelty, double *p
         assert_int_equal(svi_settings_set(&s, "novelty", novelty, NULL), SVS_OK);
     taken = 0;
     scores = 0;
-    svi_engine *e = svi_engine_new(&s, 1, quiet_sink, NULL, NULL);
+    svi_stream *e = svi_stream_new(&s, 1, quiet_sink, NULL, NULL);
     assert_non_null(e);
-    svi_engine_second_thread(e);
+    svi_stream_use_threads(e);
     fill(e, d, 700);
-    svi_engine_free(&e);
+    svi_stream_free(&e);
     *predicted = svi_engine_memory(&s, d, 0);
     return taken;
 }

@@ -1013,7 +1013,7 @@ static void test_real_replies(void **unused) {
         svs_outbox_figures f = status(&b);
         assert_true(f.acked == 90 && f.refused == 10 && f.kept == 0 && f.applied == 100 && f.durable == -1);
         assert_int_equal(b.counted[SVS_OUTBOX_REFUSED], 10);
-        assert_int_equal(svi_engine_seen(s.e), 90);
+        assert_int_equal(svi_stream_seen(s.e), 90);
         assert_int_equal(s.count[SVI_TOPIC_ERROR], 10);
         speaker_close(&s);
         speaker_open(&s, NULL); /* another process */
@@ -1024,7 +1024,7 @@ static void test_real_replies(void **unused) {
         converse(&b, &s);
         assert_int_equal(status(&b).acked, 91);
         assert_int_equal(status(&b).forgotten, 100);
-        assert_int_equal(svi_engine_seen(s.e), 1);
+        assert_int_equal(svi_stream_seen(s.e), 1);
         speaker_close(&s);
         end(&b);
     }
@@ -1050,7 +1050,7 @@ static void test_keys(void **unused) {
                 NULL),
             SVS_OK);
     converse(&b, &s);
-    assert_true(status(&b).acked == 40 && svi_engine_key_count(s.e) == 3);
+    assert_true(status(&b).acked == 40 && svi_stream_key_count(s.e) == 3);
     assert_int_equal(svs_outbox_pack(b.box, &(svs_outbox_sample){.x = x, .d = 3, .key = "7"}, NULL), SVS_OK);
     converse(&b, &s);
     assert_string_equal(b.code, "wrong_dimension");
@@ -1071,9 +1071,9 @@ static void test_keys(void **unused) {
     s.now = b.now;
     svs_outbox_broken(b.box, b.now);
     converse(&b, &s);
-    assert_true(status(&b).acked == 43 && svi_engine_key_count(s.e) == 3 && svi_engine_seen(s.e) == 3);
+    assert_true(status(&b).acked == 43 && svi_stream_key_count(s.e) == 3 && svi_stream_seen(s.e) == 3);
     for (int i = 0; i < 3; i++) {
-        const svi_engine *key = svi_engine_named(s.e, names[i], NULL);
+        const svi_engine *key = svi_stream_engine(s.e, names[i], NULL);
         assert_true(key && svi_engine_seen(key) == 1);
     }
     speaker_close(&s);

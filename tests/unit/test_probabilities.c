@@ -1,13 +1,13 @@
 /* Probabilities in the engine: what score events, models, replies and figures say of them, when labels come
  * late, when classes come later, when decisions have prices, when a refit serves; that cutting messages
- * changes nothing, that what is kept goes on, and that what was recorded before there were any has none. */
+ * changes nothing, and that what is kept goes on. */
 #include "support/engine.h"
 #include "support/problem.h"
 #include "store/checkpoint_file.h"
 
 #include "config/settings_record.h"
 #include "engine/engine_internal.h"
-#include "keyed/keyed.h"
+#include "fleet/fleet.h"
 
 static const char *const plain[] = {"window", "200",           "novelty", "none", "refit",
                                     "none",   "publish.every", "0",       NULL};
@@ -83,7 +83,7 @@ static void models_carry_the_calibration(void **unused) {
             double scores[3], p[3], x[2];
             svs_error err = {0};
             if (i % 97 == 96) {
-                svi_engine_publish_model(f.e, true);
+                svi_engine_publish_model(svi_stream_root(f.e), true);
                 m = svs_model_decode(f.event.data, f.event.size, &err);
                 if (!m)
                     fail_msg("%s", err.text);
@@ -170,7 +170,7 @@ static void pieces_change_nothing(void **unused) {
     struct speaker f[2];
     for (int w = 0; w < 2; w++) {
         run_in_pieces(&f[w], plain, w ? 17 : 1, 600);
-        assert_int_equal(svi_engine_hash(f[w].e, hash[w], NULL), SVS_OK);
+        assert_int_equal(svi_stream_hash(f[w].e, hash[w], NULL), SVS_OK);
     }
     assert_string_equal(hash[0], hash[1]);
     assert_int_equal(f[0].deeds.size, f[1].deeds.size);
@@ -195,13 +195,13 @@ static void what_is_kept_goes_on(void **unused) {
     speaker_open(&f, settings);
     for (int i = 0; i < 331; i++) {
         tell(&f, &seed, i, 10000);
-        svi_engine_refit_here(f.e);
+        svi_engine_refit_here(svi_stream_root(f.e));
     }
-    assert_true(f.e->refit->serves);
-    assert_int_equal(svi_engine_save(f.e, &c, &err), SVS_OK);
+    assert_true(svi_stream_root(f.e)->refit->serves);
+    assert_int_equal(svi_stream_save(f.e, &c, &err), SVS_OK);
     assert_non_null(svi_checkpoint_find(&c, "quality"));
     speaker_open(&g, settings);
-    if (svi_engine_load(g.e, &c, &err) != SVS_OK)
+    if (svi_stream_load(g.e, &c, &err) != SVS_OK)
         fail_msg("%s", err.text);
     memcpy(g.count, f.count, sizeof g.count);
     f.deeds.size = 0;
@@ -209,11 +209,11 @@ static void what_is_kept_goes_on(void **unused) {
         uint64_t again = seed;
         tell(&f, &seed, i, 550);
         tell(&g, &again, i, 550);
-        svi_engine_refit_here(f.e);
-        svi_engine_refit_here(g.e);
+        svi_engine_refit_here(svi_stream_root(f.e));
+        svi_engine_refit_here(svi_stream_root(g.e));
     }
-    svi_engine_hash(f.e, one, NULL);
-    svi_engine_hash(g.e, other, NULL);
+    svi_stream_hash(f.e, one, NULL);
+    svi_stream_hash(g.e, other, NULL);
     assert_string_equal(one, other);
     svi_checkpoint_clear(&c);
     speaker_close(&f);
@@ -231,40 +231,12 @@ static void a_refit_has_its_own(void **unused) {
     speaker_open(&f, settings);
     for (int i = 0; i < 3000; i++) {
         tell(&f, &seed, i, 10000);
-        svi_engine_refit_here(f.e);
+        svi_engine_refit_here(svi_stream_root(f.e));
     }
-    const svs_calibration online = svi_calibrator_law(f.e->quality_stage.calibrator[0], 2),
-                          refit = svi_calibrator_law(f.e->quality_stage.calibrator[1], 2);
-    assert_true(f.e->refit->serves && fabs(online.a - refit.a) > 0.01);
+    const svs_calibration online = svi_calibrator_law(svi_stream_root(f.e)->quality_stage.calibrator[0], 2),
+                          refit = svi_calibrator_law(svi_stream_root(f.e)->quality_stage.calibrator[1], 2);
+    assert_true(svi_stream_root(f.e)->refit->serves && fabs(online.a - refit.a) > 0.01);
     assert_true(stat(&f, "ece") < 0.05);
-    speaker_close(&f);
-}
-
-/* Settings of before: no key, no section, the figures of before. */
-static void what_is_recorded_has_none(void **unused) {
-    (void)unused;
-    struct speaker f;
-    struct svi_checkpoint c = {0};
-    uint64_t seed = 7;
-    speaker_open(&f, plain);
-    struct svi_settings old = f.s;
-    old.interval = -1;
-    assert_true(svi_settings_uncalibrated(&old));
-    svi_engine_free(&f.e);
-    f.e = svi_engine_new(&old, 77, speaker_sink, &f, NULL);
-    f.control.engine = f.e;
-    for (int i = 0; i < 300; i++)
-        tell(&f, &seed, i, 10000);
-    svi_engine_publish_model(f.e, true);
-    assert_null(proba_of(&f));
-    assert_null(json_object_get(f.last[SVI_TOPIC_MODEL], "calibration"));
-    assert_true(isnan(stat(&f, "brier")) && stat(&f, "logloss") > 0);
-    svi_engine_save(f.e, &c, NULL);
-    assert_null(svi_checkpoint_find(&c, "quality"));
-    svi_checkpoint_clear(&c);
-    assert_int_equal(svi_engine_configure(f.e, &f.s, 0, NULL, NULL), SVS_OK); /* a restart */
-    tell(&f, &seed, 300, 10000);
-    assert_int_equal(json_array_size(proba_of(&f)), 2);
     speaker_close(&f);
 }
 
@@ -288,7 +260,7 @@ int main(void) {
         cmocka_unit_test(events_have_probabilities), cmocka_unit_test(models_carry_the_calibration),
         cmocka_unit_test(decisions_follow_prices),   cmocka_unit_test(pieces_change_nothing),
         cmocka_unit_test(what_is_kept_goes_on),      cmocka_unit_test(a_refit_has_its_own),
-        cmocka_unit_test(what_is_recorded_has_none), cmocka_unit_test(where_there_are_none),
+        cmocka_unit_test(where_there_are_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -160,9 +160,9 @@ static void refused(struct speaker *f, const char *message, svs_code code) {
 }
 
 static void taken(struct speaker *f, const char *message) {
-    const int64_t seen = svi_engine_seen(f->e);
+    const int64_t seen = svi_stream_seen(f->e);
     say(f, "%s", message);
-    assert_int_equal(svi_engine_seen(f->e), seen + 1);
+    assert_int_equal(svi_stream_seen(f->e), seen + 1);
 }
 
 static void dropped(struct speaker *f, int features, int classes) {
@@ -205,9 +205,9 @@ static void test_room_for_others(void **unused) {
     assert_string_equal(text, "[\"l\",\"m\"]");
     free(text);
     json_decref(reply);
-    assert_int_equal(svi_engine_save(f.e, &c, &err), SVS_OK);
+    assert_int_equal(svi_stream_save(f.e, &c, &err), SVS_OK);
     speaker_open(&g, narrow);
-    assert_int_equal(svi_engine_load(g.e, &c, &err), SVS_OK);
+    assert_int_equal(svi_stream_load(g.e, &c, &err), SVS_OK);
     memcpy(g.count, f.count, sizeof g.count);
     f.deeds.size = 0;
     struct speaker *both[] = {&f, &g};
@@ -222,8 +222,8 @@ static void test_room_for_others(void **unused) {
     }
     assert_int_equal(stat(&f, "labels_joined"), 1);
     assert_true(f.deeds.size == g.deeds.size && memcmp(f.deeds.data, g.deeds.data, f.deeds.size) == 0);
-    assert_int_equal(svi_engine_hash(f.e, one, &err), SVS_OK);
-    assert_int_equal(svi_engine_hash(g.e, other, &err), SVS_OK);
+    assert_int_equal(svi_stream_hash(f.e, one, &err), SVS_OK);
+    assert_int_equal(svi_stream_hash(g.e, other, &err), SVS_OK);
     assert_string_equal(one, other);
     svi_checkpoint_clear(&c);
     speaker_close(&f);
@@ -254,8 +254,8 @@ static void test_reset_leaves_no_values(void **unused) {
     json_decref(ask(&f, "{'op': 'reset'}"));
     taken(&f, "{'x': {'p': 1}, 'y': 'n'}");
     taken(&f, "{'x': {'q': 1}, 'y': 'o'}");
-    const struct svi_ring *window = &f.e->learner->window;
-    assert_true(svs_learner_dimension(f.e->learner) == 2 && window->count == 2);
+    const struct svi_ring *window = &svi_stream_root(f.e)->learner->window;
+    assert_true(svs_learner_dimension(svi_stream_root(f.e)->learner) == 2 && window->count == 2);
     assert_true(svi_ring_row(window, svi_ring_at(window, 0))[1] == 0);
     speaker_close(&f);
 }
@@ -278,11 +278,11 @@ static void test_names_alone(void **unused) {
     json_decref(ask(&f, "{'op': 'reset'}"));
     assert_true(stat(&f, "d") == 0);
     taken(&f, "{'x': {'b': 1}, 'y': 'n'}");
-    assert_string_equal(svi_shape_name(&f.e->schema.shape, 0), "b");
+    assert_string_equal(svi_shape_name(&svi_stream_root(f.e)->schema.shape, 0), "b");
     speaker_close(&f);
 }
 
-/* As it was, where rows of text come in and in old journals. */
+/* Where rows of text come in. */
 static void test_reset_that_keeps_the_shape(void **unused) {
     (void)unused;
     struct speaker f;

@@ -14,6 +14,7 @@
 #include "stats/confusion.h"
 #include "stats/quality_figures.h"
 #include "support/archived.h"
+#include "support/metrics.h"
 #include "support/quick.h"
 #include "support/problem.h"
 
@@ -50,8 +51,8 @@ static void walk_begin(struct walk *w, svs_task task, int64_t window, int max_cl
     w->task = task;
     w->window = window;
     w->max_classes = max_classes;
-    w->metrics = svi_metrics_new(task, window, max_classes, NULL);
-    w->figures = svi_quality_figures_new(task, window, max_classes, NULL);
+    w->metrics = metrics_open(task, window, max_classes, NULL);
+    w->figures = svi_quality_figures_new(task, window, max_classes, false, NULL);
     assert_non_null(w->metrics);
     assert_non_null(w->figures);
     svi_quality_figures_level(w->figures, 0.9);
@@ -80,8 +81,8 @@ static void archive_metrics(struct svi_archive *a, void *m) {
 static void walk_archive(struct walk *w) {
     struct svi_bytes bytes = {0}, again = {0};
     svs_error err = {0};
-    svi_quality_figures *f = svi_quality_figures_new(w->task, w->window, w->max_classes, NULL);
-    svi_metrics *m = svi_metrics_new(w->task, w->window, w->max_classes, NULL);
+    svi_quality_figures *f = svi_quality_figures_new(w->task, w->window, w->max_classes, false, NULL);
+    svi_metrics *m = metrics_open(w->task, w->window, w->max_classes, NULL);
     svi_quality_figures_level(f, 0.9);
     assert_int_equal(archived_save(archive_figures, w->figures, &bytes, &err), SVS_OK);
     for (size_t size = 0; size < bytes.size; size += 37)
@@ -217,7 +218,7 @@ static void class_step(struct walk *w) {
                            .label = w->truth[i],
                            .predicted = w->predicted[i],
                            .target = NAN};
-    svi_metrics_class(w->metrics, step.label, step.predicted, scores, CLASSES, w->known);
+    svi_metrics_class(w->metrics, step.label, step.predicted, scores, CLASSES);
     svi_quality_figures_judge(w->figures, &step);
 }
 
@@ -259,8 +260,10 @@ static void test_confusion(void **unused) {
     int64_t expected[5][5] = {{0}};
     struct svi_bytes bytes = {0};
     svs_error err = {0};
-    svi_confusion *c = svi_confusion_new(300, &err), *d = svi_confusion_new(300, &err);
-    assert_non_null(c);
+    svi_confusion *c = svi_confusion_new(300, false, &err), *d = svi_confusion_new(300, true, &err);
+    assert_true(c && d);
+    svi_confusion_add(d, 2, 0); /* beyond its capacity so far */
+    assert_false(svi_confusion_matrix(d, 2, got));
     for (int i = 0; i < 500; i++) {
         const int truth = (int)(5 * uniform()), predicted = (int)(6 * uniform()) - 1;
         svi_confusion_add(c, truth, predicted);

@@ -18,20 +18,10 @@ struct window {
 };
 
 static int64_t fill(struct svi_snapshot *s, const struct window *of) {
-    const size_t n = (size_t)(of->last - of->first);
     svi_snapshot_clear(s);
-    s->d = D;
-    s->stride = STRIDE;
-    s->class_count = of->classes;
-    s->rows = svi_pool_doubles(&s->pool, n * STRIDE);
-    s->label = svi_pool_take(&s->pool, n, sizeof *s->label);
-    s->weight = svi_pool_doubles(&s->pool, n);
-    s->number = svi_pool_take(&s->pool, n, sizeof *s->number);
-    SVI_POOL_DOUBLES(&s->pool, D, &s->mean, &s->inverse);
-    if (s->pool.failed)
+    if (svi_snapshot_reserve(s, of->last - of->first, D, NULL) != SVS_OK)
         return -1;
-    s->room = (int64_t)n;
-    s->width = D;
+    s->class_count = of->classes;
     for (int64_t i = of->first; i < of->last; i++) {
         uint64_t random = 88172645463325252ull + 7919 * (uint64_t)i;
         double *x = s->rows + s->count * STRIDE, f = 0.2 * (double)i / 1000;

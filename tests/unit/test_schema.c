@@ -20,19 +20,19 @@ static void says(struct speaker *f, const char *text) {
 /* Refused with this code and part of a reason, and nothing stays of it. */
 static void refuses(struct speaker *f, const char *text, svs_code code, const char *part) {
     char before[SVI_HASH_TEXT], after[SVI_HASH_TEXT];
-    assert_int_equal(svi_engine_hash(f->e, before, NULL), SVS_OK);
+    assert_int_equal(svi_stream_hash(f->e, before, NULL), SVS_OK);
     f->error = SVS_OK;
     say(f, "%s", text);
     if (f->error != code || !strstr(text_of(f->last[SVI_TOPIC_ERROR], "reason"), part))
         fail_msg("%s: %s (%s)", text, text_of(f->last[SVI_TOPIC_ERROR], "reason"), svs_code_name(f->error));
-    assert_int_equal(svi_engine_hash(f->e, after, NULL), SVS_OK);
+    assert_int_equal(svi_stream_hash(f->e, after, NULL), SVS_OK);
     assert_string_equal(before, after);
 }
 
 static void model_of(struct speaker *f, svs_model *m) {
     const struct svi_figure *quality;
     int count;
-    assert_int_equal(svi_engine_model(f->e, m, &quality, &count, NULL), SVS_OK);
+    assert_int_equal(svi_engine_model(svi_stream_root(f->e), m, &quality, &count, NULL), SVS_OK);
 }
 
 static double weight_of(const svs_model *m, const char *name) {
@@ -43,7 +43,7 @@ static double weight_of(const svs_model *m, const char *name) {
 }
 
 static int feature_of(struct speaker *f, const char *name) {
-    const svs_features *names = svi_engine_schema(f->e)->shape.names;
+    const svs_features *names = svi_engine_schema(svi_stream_root(f->e))->shape.names;
     return svs_features_find(names, name, strlen(name));
 }
 
@@ -131,7 +131,7 @@ static void test_words_are_columns_of_0_and_1(void **state) {
         says(&turned, text);
     }
     for (int i = 0; i < ROWS; i++) {
-        as_one_hot(text, sizeof text, &rows[i], svi_engine_schema(map.e)->shape.names);
+        as_one_hot(text, sizeof text, &rows[i], svi_engine_schema(svi_stream_root(map.e))->shape.names);
         says(&hand, text);
     }
     same_models(&map, &array, 0);
@@ -142,8 +142,8 @@ static void test_words_are_columns_of_0_and_1(void **state) {
         assert_true(fabs(a.W[j] - weight_of(&b, a.features[j])) < 1e-12);
     same_models(&map, &hand, 0);
     char one[SVI_HASH_TEXT], other[SVI_HASH_TEXT];
-    svi_engine_hash(map.e, one, NULL);
-    svi_engine_hash(array.e, other, NULL);
+    svi_stream_hash(map.e, one, NULL);
+    svi_stream_hash(array.e, other, NULL);
     assert_string_equal(one, other);
     speaker_close(&map);
     speaker_close(&array);
@@ -201,7 +201,7 @@ static void test_values_beyond_the_most_share_one(void **state) {
         snprintf(text, sizeof text, "{'x':{'k':'v%d'},'y':%d}", i, i % 2);
         says(&f, text);
     }
-    assert_int_equal(svi_engine_schema(f.e)->shape.d, 3);
+    assert_int_equal(svi_engine_schema(svi_stream_root(f.e))->shape.d, 3);
     assert_true(feature_of(&f, "k=(other)") == 2);
     speaker_close(&f);
     speaker_open(&f, hashed);
@@ -209,7 +209,7 @@ static void test_values_beyond_the_most_share_one(void **state) {
         snprintf(text, sizeof text, "{'x':{'k':'v%d'},'y':%d}", i, i % 2);
         says(&f, text);
     }
-    assert_int_equal(svi_engine_schema(f.e)->shape.d, 6);
+    assert_int_equal(svi_engine_schema(svi_stream_root(f.e))->shape.d, 6);
     assert_true(feature_of(&f, "k=#3") >= 2);
     speaker_close(&f);
 }
@@ -226,7 +226,7 @@ static void test_long_values_are_told_apart(void **state) {
         snprintf(text, sizeof text, "{'x':{'k':'%s'},'y':%d}", word, i % 2);
         says(&f, text);
     }
-    assert_int_equal(svi_engine_schema(f.e)->shape.d, 3);
+    assert_int_equal(svi_engine_schema(svi_stream_root(f.e))->shape.d, 3);
     speaker_close(&f);
 }
 
@@ -260,7 +260,7 @@ static void test_refused_rows_leave_nothing(void **state) {
     says(&f, "{'x':{'a':1,'k':'one'},'y':1}");
     says(&f, "{'x':{'a':1,'k':'two'},'y':0}");
     refuses(&f, "{'x':{'a':1,'c':3},'y':1}", SVS_BAD_COLUMN, "features");
-    assert_int_equal(svi_engine_schema(f.e)->shape.d, 3);
+    assert_int_equal(svi_engine_schema(svi_stream_root(f.e))->shape.d, 3);
     speaker_close(&f);
 }
 
@@ -272,7 +272,7 @@ static void test_settings_of_columns(void **state) {
     speaker_open(&f, settings);
     says(&f, "{'x':{'row':1,'zip':8001,'n':2,'site':'here'},'y':1}");
     says(&f, "{'x':{'row':2,'zip':8002.5,'n':3,'site':'there'},'y':0}");
-    assert_int_equal(svi_engine_schema(f.e)->shape.d, 3);
+    assert_int_equal(svi_engine_schema(svi_stream_root(f.e))->shape.d, 3);
     assert_int_equal(feature_of(&f, "zip=8001"), 0);
     assert_int_equal(feature_of(&f, "n"), 1);
     assert_int_equal(feature_of(&f, "zip=8002.5"), 2);
@@ -386,7 +386,7 @@ static void test_calendar(void **state) {
     speaker_open(&f, settings);
     f.now = 1800000000;
     says(&f, "{'x':{'a':1},'y':1,'ts':1763850600}"); /* 2025-11-22 22:30 UTC, a Sunday 00:30 there */
-    const struct svi_schema *s = svi_engine_schema(f.e);
+    const struct svi_schema *s = svi_engine_schema(svi_stream_root(f.e));
     assert_int_equal(s->shape.d, 6);
     assert_int_equal(feature_of(&f, "weekend"), 5);
     says(&f, "{'x':{'a':2},'y':0,'ts':1763872200}"); /* six hours later */
@@ -404,16 +404,16 @@ static void reopen(struct speaker *f) {
     struct svi_checkpoint c = {0};
     svs_error err = {0};
     char one[SVI_HASH_TEXT], other[SVI_HASH_TEXT];
-    assert_int_equal(svi_engine_save(f->e, &c, &err), SVS_OK);
-    svi_engine *again = svi_engine_new(&f->s, 77, speaker_sink, f, &err);
+    assert_int_equal(svi_stream_save(f->e, &c, &err), SVS_OK);
+    svi_stream *again = svi_stream_new(&f->s, 77, speaker_sink, f, &err);
     assert_non_null(again);
-    if (svi_engine_load(again, &c, &err) != SVS_OK)
+    if (svi_stream_load(again, &c, &err) != SVS_OK)
         fail_msg("%s", err.text);
-    svi_engine_hash(f->e, one, NULL);
-    svi_engine_hash(again, other, NULL);
+    svi_stream_hash(f->e, one, NULL);
+    svi_stream_hash(again, other, NULL);
     assert_string_equal(one, other);
-    svi_engine_free(&f->e);
-    f->e = f->control.engine = again;
+    svi_stream_free(&f->e);
+    f->e = f->control.stream = again;
     svi_checkpoint_clear(&c);
 }
 
@@ -447,8 +447,8 @@ static void test_kept_as_it_was(void **state) {
         if (i % 100 != 57)
             continue;
         reopen(&half);
-        svi_engine_hash(whole.e, one, NULL);
-        svi_engine_hash(half.e, other, NULL);
+        svi_stream_hash(whole.e, one, NULL);
+        svi_stream_hash(half.e, other, NULL);
         assert_string_equal(one, other);
     }
     same_models(&whole, &half, 0);
@@ -474,7 +474,7 @@ static void test_kept_with_fixed_columns(void **state) {
             reopen(&f);
     }
     assert_int_equal(feature_of(&f, "k=v0"), 0);
-    assert_int_equal(svi_engine_schema(f.e)->shape.d, 1 + 2 + 5 + 3);
+    assert_int_equal(svi_engine_schema(svi_stream_root(f.e))->shape.d, 1 + 2 + 5 + 3);
     speaker_close(&f);
 }
 
@@ -617,7 +617,7 @@ static void test_refused_words_make_no_columns(void **state) {
     refuses(&f, "{'columns':['p','q'],'x':['v',1],'y':1.5}", SVS_BAD_LABEL, "1.5");
     says(&f, "{'x':{'q':1,'p':'v'},'y':1}");
     says(&f, "{'columns':['p','q'],'x':['v',2],'y':0}");
-    assert_int_equal(svi_engine_schema(f.e)->shape.d, 2);
+    assert_int_equal(svi_engine_schema(svi_stream_root(f.e))->shape.d, 2);
     speaker_close(&f);
 }
 
@@ -701,7 +701,7 @@ static void test_long_columns_are_told_apart(void **state) {
     speaker_open(&f, plain);
     snprintf(text, sizeof text, "{'x':{'%s':'yes','%.63sd':'yes'},'y':1}", column, column);
     says(&f, text);
-    assert_int_equal(svi_engine_schema(f.e)->shape.d, 2);
+    assert_int_equal(svi_engine_schema(svi_stream_root(f.e))->shape.d, 2);
     speaker_close(&f);
 }
 
@@ -747,35 +747,13 @@ static void test_forgotten_values_are_free(void **state) {
             if (how == 0)
                 says(&f, "{'op':'forget','id':1}");
             else
-                svi_engine_reset(f.e);
+                svi_engine_reset(svi_stream_root(f.e));
             if (kept)
                 reopen(&f);
             says(&f, "{'x':{'k':'new','a':1},'y':1}");
             assert_int_equal(feature_of(&f, "k=new"), 0);
             speaker_close(&f);
         }
-}
-
-/* What was refused before columns could hold words is refused again when its journal is repeated. */
-static void test_records_of_before(void **state) {
-    (void)state;
-    struct speaker f;
-    struct svi_settings old, now;
-    speaker_open(&f, plain);
-    old = now = f.s;
-    old.categories_max = -1;
-    svi_engine_free(&f.e);
-    f.e = f.control.engine = svi_engine_new(&old, 77, speaker_sink, &f, NULL);
-    assert_non_null(f.e);
-    says(&f, "{'columns':['a','b'],'x':[1,2],'y':1}");
-    refuses(&f, "{'x':{'a':1,'k':'one'},'y':1}", SVS_WRONG_KIND, "named");
-    refuses(&f, "{'columns':['a','b'],'x':[1,'two'],'y':1}", SVS_WRONG_TYPE, "b");
-    refuses(&f, "{'columns':['b'],'x':[1],'y':1,'missing':'mean'}", SVS_OTHER_COLUMNS, "a, b");
-    refuses(&f, "{'x':[1,null],'y':1,'missing':'mean'}", SVS_MISSING_VALUE, "b");
-    assert_int_equal(svi_engine_configure(f.e, &now, NOW, NULL, NULL), SVS_OK);
-    says(&f, "{'x':{'a':1,'k':'one'},'y':1}");
-    says(&f, "{'columns':['b'],'x':[1],'y':1,'missing':'mean'}");
-    speaker_close(&f);
 }
 
 int main(void) {
@@ -797,7 +775,6 @@ int main(void) {
         cmocka_unit_test(test_kept_before_all_have_a_value),
         cmocka_unit_test(test_scores_keep_no_names),
         cmocka_unit_test(test_prune),
-        cmocka_unit_test(test_records_of_before),
         cmocka_unit_test(test_numbers_before_the_first_word),
         cmocka_unit_test(test_refused_values_change_no_hands),
         cmocka_unit_test(test_refused_words_make_no_columns),

@@ -3,6 +3,8 @@
 #include "support/archived.h"
 #include "support/problem.h"
 
+#include "judges/context.h"
+#include "judges/forecast.h"
 #include "judges/row_judges.h"
 #include "judges/sensors.h"
 #include "support/nomem.h"
@@ -31,7 +33,7 @@ static void a_refusal_changes_nothing(void **state) {
     int refused = 0;
     for (; !s; refused++) {
         left = refused;
-        s = svi_sensors_new(3, true, &err);
+        s = svi_sensors_new(3, true, false, &err);
         left = -1;
         assert_true(s || strstr(err.text, "sensors"));
     }
@@ -72,13 +74,21 @@ static void memory_is_as_stated(void **state) {
     for (size_t i = 0; i < sizeof widths / sizeof *widths; i++)
         for (int context = 0; context < 2; context++) {
             uint64_t seed = 1;
+            int contexts = 0;
             taken = 0;
-            svi_sensors *s = svi_sensors_new(widths[i], context, NULL);
+            svi_sensors *s = svi_sensors_new(widths[i], context, false, NULL);
             assert_non_null(s);
-            assert_true(taken == svi_sensors_memory(widths[i], context));
+            assert_true(taken == svi_sensors_memory(widths[i], 0, false));
+            while (svi_sensors_set_context(s, contexts))
+                contexts += contexts + 1 < widths[i];
+            contexts = context ? (widths[i] < SVI_CONTEXT_COLUMNS ? widths[i] : SVI_CONTEXT_COLUMNS) : 0;
+            assert_int_equal(svi_sensors_reserve_context(s, NULL), SVS_OK);
+            if (contexts > 0) /* the block that it left */
+                taken -= svi_forecast_memory(SVI_CONTEXT_TIME, widths[i]);
+            assert_true(taken == svi_sensors_memory(widths[i], contexts, false));
             if (widths[i] <= 64)
                 feed(s, widths[i], 200, &seed);
-            assert_true(taken == svi_sensors_memory(widths[i], context));
+            assert_true(taken == svi_sensors_memory(widths[i], contexts, false));
             svi_sensors_free(&s);
         }
 }

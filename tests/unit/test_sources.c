@@ -54,8 +54,8 @@ static void test_numbers_in_order(void **unused) {
     assert_int_equal(hello(&f, "a"), 5);
     assert_int_equal(hello(&f, "b"), 1);
     assert_int_equal(hello(&f, "c"), 0);
-    assert_int_equal(svi_engine_source_next(f.e, "a"), 5);
-    assert_int_equal(svi_engine_seen(f.e), 6);
+    assert_int_equal(svi_entry_next(svi_stream_entry(f.e), "a"), 5);
+    assert_int_equal(svi_stream_seen(f.e), 6);
     assert_int_equal(stat(&f, "sources"), 2); /* hello alone takes no place */
     speaker_close(&f);
 }
@@ -67,11 +67,11 @@ static void test_duplicates_are_acknowledged_not_applied(void **unused) {
     taken(&f, 1, "[{'x': {'a': 1}, 'y': 1, 'src': 'a', 'n': 0}, {'x': {'a': 1}}]");
     taken(&f, 1, "{'x': {'a': 1}, 'y': 1, 'src': 'a', 'n': 0}");
     taken(&f, 1, "[{'x': {'a': 1, 'new': 3}, 'y': 1, 'src': 'a', 'n': 0}, {'x': 'bad'}]");
-    assert_int_equal(svi_engine_seen(f.e), 2);
+    assert_int_equal(svi_stream_seen(f.e), 2);
     assert_int_equal(stat(&f, "duplicates"), 3);
     taken(&f, 3,
           "[{'x': {'a': 1}, 'src': 'a', 'n': 1}, {'x': {'a': 1}}, {'x': {'a': 1}}]"); /* one old, two new */
-    assert_int_equal(svi_engine_seen(f.e), 4);
+    assert_int_equal(svi_stream_seen(f.e), 4);
     assert_int_equal(stat(&f, "duplicates"), 4);
     assert_int_equal(stat(&f, "d"), 1);
     assert_int_equal(f.count[SVI_TOPIC_ERROR], 0);
@@ -86,7 +86,7 @@ static void test_gaps_apply_nothing(void **unused) {
     assert_int_equal(stat(&f, "sources"), 0);
     taken(&f, 0, "{'x': [1], 'y': 1, 'src': 'a', 'n': 0}");
     refused(&f, "[{'x': [1], 'y': 1, 'src': 'a', 'n': 7}, {'x': [1]}]", "gap", 7, 1, false);
-    assert_int_equal(svi_engine_seen(f.e), 1);
+    assert_int_equal(svi_stream_seen(f.e), 1);
     assert_int_equal(f.count[SVI_TOPIC_ERROR], 2);
     assert_int_equal(stat(&f, "refused.gap"), 1);
     assert_int_equal(stat(&f, "refused.source_forgotten"), 1);
@@ -100,11 +100,11 @@ static void test_allowed_gaps(void **unused) {
     struct speaker f;
     struct svi_receipt r;
     speaker_open(&f, NULL);
-    svi_engine_allow_gaps(f.e, true);
+    svi_entry_allow_gaps(svi_stream_entry(f.e), true);
     taken(&f, 7, "{'x': [1], 'y': 1, 'src': 'a', 'n': 7}");
     speaker_build(&f, "[{'x': [1], 'src': 'a', 'n': 9223372036854775807}, {'x': [1]}, {'x': [1]}]");
     assert_int_equal(apply_bytes(f.e, f.frame.data, f.frame.size, NOW, true, &r), SVS_GAP);
-    assert_int_equal(svi_engine_source_next(f.e, "a"), 8);
+    assert_int_equal(svi_entry_next(svi_stream_entry(f.e), "a"), 8);
     taken(&f, 8, "{'x': [1], 'y': 1, 'src': 'a', 'n': 8}");
     speaker_close(&f);
 }
@@ -125,7 +125,7 @@ static void test_refused_elements_use_their_number_up(void **unused) {
     refused(&f, "{'op': 'forget', 'id': 1, 'n': 8, 'src': 'a'}", "unknown_id", 8, 9, true);
     taken(&f, 8, "{'x': 'no', 'y': 1, 'src': 'a', 'n': 0}"); /* again: already answered for good */
     taken(&f, 9, "{'x': [3], 'src': 'a', 'n': 9}");
-    assert_int_equal(svi_engine_seen(f.e), 2);
+    assert_int_equal(svi_stream_seen(f.e), 2);
     speaker_close(&f);
 }
 
@@ -150,7 +150,7 @@ static void test_src_and_n_belong_together(void **unused) {
                          "{'x': [1], 'src': 'a\\u0000b', 'n': 0}"};
     for (int i = 0; i < 8; i++)
         plainly_refused(&f, bad[i], "no_source");
-    assert_int_equal(svi_engine_seen(f.e), 0);
+    assert_int_equal(svi_stream_seen(f.e), 0);
     assert_int_equal(f.count[SVI_TOPIC_ERROR], 8);
     assert_int_equal(stat(&f, "sources"), 0);
     speaker_close(&f);
@@ -206,7 +206,7 @@ static void test_too_many_sources(void **unused) {
     taken(&f, 0, "{'x': [1], 'src': 'b', 'n': 0}");
     refused(&f, "{'x': [1], 'src': 'c', 'n': 0}", "limit", 0, 0, false);
     taken(&f, 1, "{'x': [1], 'src': 'a', 'n': 1}");
-    assert_int_equal(svi_engine_seen(f.e), 3);
+    assert_int_equal(svi_stream_seen(f.e), 3);
     speaker_close(&f);
 }
 
@@ -228,9 +228,9 @@ static void test_the_silent_give_way(void **unused) {
     f.now = NOW + 110;                              /* b for exactly 100 s */
     refused(&f, "{'x': [1], 'src': 'd', 'n': 0}", "limit", 0, 0, false);
     f.now = NOW + 119;
-    assert_int_equal(svi_engine_save(f.e, &c, &err), SVS_OK);
+    assert_int_equal(svi_stream_save(f.e, &c, &err), SVS_OK);
     speaker_open(&g, settings);
-    assert_int_equal(svi_engine_load(g.e, &c, &err), SVS_OK);
+    assert_int_equal(svi_stream_load(g.e, &c, &err), SVS_OK);
     g.now = NOW + 119;
     memcpy(g.count, f.count, sizeof g.count);
     struct speaker *both[] = {&f, &g};
@@ -278,7 +278,7 @@ static void test_bye(void **unused) {
         }
         assert_int_equal(stat(&f, "sources"), 0);
     }
-    assert_int_equal(svi_engine_seen(f.e), 3);
+    assert_int_equal(svi_stream_seen(f.e), 3);
     assert_int_equal(f.count[SVI_TOPIC_ERROR], 0);
     plainly_refused(&f, "{'op': 'bye'}", "no_source");
     plainly_refused(&f, "[{'op': 'bye', 'src': 's'}]",
@@ -314,7 +314,7 @@ static void test_the_forgotten_return(void **unused) {
         json_decref(reply);
     }
     taken(&f, 2, "{'x': [1], 'src': 'a', 'n': 2}");
-    assert_int_equal(svi_engine_seen(f.e), 3);
+    assert_int_equal(svi_stream_seen(f.e), 3);
     speaker_close(&f);
 }
 

@@ -52,7 +52,7 @@ static void plant_refused(struct plant *p, int64_t number, const char *verdict, 
 
 static double plant_figure(struct plant *p, const char *name) {
     const struct svi_figure *f;
-    const int count = svi_engine_figures(p->f.e, NOW, &f);
+    const int count = svi_stream_figures(p->f.e, NULL, NOW, &f);
     return svi_figure_value(f, count, name);
 }
 

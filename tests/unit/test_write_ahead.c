@@ -22,17 +22,17 @@ static void test_ended_before_its_first_record(void **state) {
         assert_int_equal(truncate(path, (off_t)h.size + (torn ? 20 : 0)), 0);
 
         assert_begins(l, false);
-        assert_int_equal(svi_engine_epoch(l->engine), h.epoch);
+        assert_int_equal(svi_stream_epoch(l->stream), h.epoch);
         feed(l, 5);
         end(l);
         assert_begins(l, false);
-        assert_int_equal(svi_engine_epoch(l->engine), h.epoch);
+        assert_int_equal(svi_stream_epoch(l->stream), h.epoch);
         assert_int_equal(seen(l), 5);
         feed(l, 5);
         save(l);
         end(l);
         assert_begins(l, false); /* from the checkpoint */
-        assert_int_equal(svi_engine_epoch(l->engine), h.epoch);
+        assert_int_equal(svi_stream_epoch(l->stream), h.epoch);
         assert_int_equal(seen(l), 10);
         end(l);
         test_folder_empty(l->path);
@@ -165,7 +165,7 @@ static void test_a_foreign_segment(void **state) {
 }
 
 static void assert_last_model(const struct life *l) {
-    const struct svi_bytes *last = svi_engine_last_model(l->engine);
+    const struct svi_bytes *last = svi_engine_last_model(svi_stream_root(l->stream));
     assert_int_equal(last->size, l->model.size);
     assert_true(last->size == 0 || memcmp(last->data, l->model.data, last->size) == 0);
 }
@@ -176,11 +176,11 @@ static void test_the_last_model_is_told_as_it_was(void **state) {
     const char *const models[] = {"publish.every", "10", "publish.seconds", "0", NULL};
     l->more = models;
     assert_begins(l, false);
-    assert_int_equal(svi_engine_last_model(l->engine)->size, 0);
+    assert_int_equal(svi_engine_last_model(svi_stream_root(l->stream))->size, 0);
     feed(l, 7);
     end(l);
     assert_begins(l, false); /* none was published yet */
-    assert_int_equal(svi_engine_last_model(l->engine)->size, 0);
+    assert_int_equal(svi_engine_last_model(svi_stream_root(l->stream))->size, 0);
     feed(l, 5);
     assert_true(l->model.size > 0);
     end(l);
@@ -198,7 +198,7 @@ static void test_the_last_model_is_told_as_it_was(void **state) {
     l->more = wider;
     assert_begins(l, false); /* and in an engine with other limits */
     assert_last_model(l);
-    svi_engine_publish_model(l->engine, true);
+    svi_engine_publish_model(svi_stream_root(l->stream), true);
     assert_last_model(l);
     end(l);
 }

@@ -13,7 +13,7 @@ static svs_code put(struct life *l, const char *src, int n) {
     const struct svi_bytes *f = &l->speaker.frame;
     assert_int_equal(svi_write_ahead_write(l->keeper, SVI_RECORD_SOURCED, NOW, f->data, f->size, NULL),
                      SVS_OK);
-    return apply_bytes(l->engine, f->data, f->size, NOW, true, &r);
+    return apply_bytes(l->stream, f->data, f->size, NOW, true, &r);
 }
 
 static void put_all(struct life *l, const char *src, int from, int to) {
@@ -22,7 +22,7 @@ static void put_all(struct life *l, const char *src, int from, int to) {
 }
 
 static int64_t next(const struct life *l, const char *src) {
-    return svi_engine_source_next(l->engine, src);
+    return svi_entry_next(svi_stream_entry(l->stream), src);
 }
 
 /* Takes the last segment but `back` away. */

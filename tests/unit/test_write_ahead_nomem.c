@@ -17,7 +17,7 @@ struct life {
     char path[200];
     struct svi_settings s;
     svi_write_ahead *keeper;
-    svi_engine *engine;
+    svi_stream *stream;
     int64_t acked; /* samples */
 };
 
@@ -27,14 +27,14 @@ static void sink(void *user, const struct svi_event *event) {
 }
 
 static svs_code begin(struct life *l, svs_error *err) {
-    l->keeper = svi_write_ahead_open(&l->s, sink, NULL, NULL, &l->engine, err);
-    assert_true((l->keeper == NULL) == (l->engine == NULL));
+    l->keeper = svi_write_ahead_open(&l->s, sink, NULL, NULL, &l->stream, err);
+    assert_true((l->keeper == NULL) == (l->stream == NULL));
     return l->keeper ? SVS_OK : err->code;
 }
 
 static void end(struct life *l) {
     svi_write_ahead_free(&l->keeper);
-    svi_engine_free(&l->engine);
+    svi_stream_free(&l->stream);
 }
 
 /* As the inlet does: nothing counts that is not written down, nothing is acknowledged that was not taken. */
@@ -47,8 +47,8 @@ static svs_code take(struct life *l, int n, const struct svi_bytes *frame, svs_e
     }
     if ((code = svi_write_ahead_commit(l->keeper, err)) != SVS_OK)
         return code;
-    apply_bytes(l->engine, frame->data, frame->size, NOW, true, &r);
-    if (svi_engine_out_of_memory(l->engine))
+    apply_bytes(l->stream, frame->data, frame->size, NOW, true, &r);
+    if (svi_stream_out_of_memory(l->stream))
         return svi_fail(err, SVS_NO_MEMORY, "starved");
     assert_int_equal(r.n, n);
     l->acked = n + 1;
@@ -59,7 +59,7 @@ static svs_code take(struct life *l, int n, const struct svi_bytes *frame, svs_e
 static svs_code live(struct life *l, svs_error *err) {
     struct speaker f = {.now = NOW}; /* its frames alone */
     svs_code code = begin(l, err);
-    const int64_t next = code == SVS_OK ? svi_engine_source_next(l->engine, "a") : l->acked;
+    const int64_t next = code == SVS_OK ? svi_entry_next(svi_stream_entry(l->stream), "a") : l->acked;
     assert_true(next >= l->acked);
     for (int n = (int)next; n < SAMPLES && code == SVS_OK; n++) {
         const long kept = left;
@@ -129,12 +129,12 @@ static const char *const changes[] = {"{'op': 'config', 'set': {'publish.every':
 static void keep(struct life *l, struct speaker *f, enum svi_record_kind kind) {
     svs_error err;
     struct svi_bytes out = {0};
-    struct svi_control c = {.engine = l->engine, .settings = &l->s};
+    struct svi_control c = {.stream = l->stream, .settings = &l->s};
     assert_int_equal(svi_write_ahead_write(l->keeper, kind, NOW, f->frame.data, f->frame.size, &err), SVS_OK);
     if (kind == SVI_RECORD_CONTROL)
         assert_int_equal(svi_control_handle(&c, f->frame.data, f->frame.size, NOW, &out), SVS_OK);
     else
-        apply_bytes(l->engine, f->frame.data, f->frame.size, NOW, true, NULL);
+        apply_bytes(l->stream, f->frame.data, f->frame.size, NOW, true, NULL);
     svi_bytes_clear(&out);
 }
 
@@ -185,7 +185,7 @@ static void test_a_restart(void **unused) {
         failed = n < 4 || left < 0;
         left = -1;
         if (code == SVS_OK) {
-            assert_int_equal(svi_engine_hash(r.engine, hash, &err), SVS_OK);
+            assert_int_equal(svi_stream_hash(r.stream, hash, &err), SVS_OK);
             if (n < 0)
                 strcpy(expected, hash);
             if (strcmp(hash, expected) != 0)
@@ -194,7 +194,7 @@ static void test_a_restart(void **unused) {
             failures++;
             assert_int_equal(code, SVS_NO_MEMORY);
         }
-        svi_engine_free(&r.engine);
+        svi_stream_free(&r.stream);
     }
     assert_true(failures > 40);
     svi_state_dir_close(&folder);

@@ -57,7 +57,7 @@ static void wide_samples(struct life *l, int count) {
         assert_int_equal(svi_pack_end(&p), SVS_OK);
         assert_int_equal(svi_write_ahead_append(l->keeper, SVI_RECORD_FRAME, NOW, f->data, f->size, NULL),
                          SVS_OK);
-        apply_bytes(l->engine, f->data, f->size, NOW, false, NULL);
+        apply_bytes(l->stream, f->data, f->size, NOW, false, NULL);
     }
     assert_int_equal(svi_write_ahead_commit(l->keeper, NULL), SVS_OK);
 }
@@ -72,7 +72,7 @@ static void turn(struct life *l, double work) {
 static double figure(struct life *l, const char *name) {
     const struct svi_figure *f;
     svi_write_ahead_figures(l->keeper);
-    const int count = svi_engine_figures(l->engine, NOW, &f);
+    const int count = svi_stream_figures(l->stream, NULL, NOW, &f);
     for (int i = 0; i < count; i++)
         if (strcmp(f[i].name, name) == 0)
             return f[i].as.number;
@@ -124,7 +124,7 @@ static void test_its_memory_is_predicted(void **state) {
     for (int i = 1; i <= 12; i++)
         wide_samples(l, 600);
     await(l, "checkpoints", 1);
-    svi_server_predict_memory(&l->s, l->engine, 0);
+    svi_server_predict_memory(&l->s, l->stream, 0);
     const double used = in_use() - before, predicted = svi_server_memory(&l->s, 50, 2);
     if (used > predicted || figure(l, "memory_predicted") != predicted)
         fail_msg("%.0f bytes in use, %.0f predicted", used, predicted);

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "keyed/keyed.h"
+#include "fleet/fleet.h"
 #include "server/control.h"
 #include "store/checkpoint_file.h"
 #include "store/journal_internal.h"
@@ -156,7 +156,7 @@ static void test_no_reader_takes_one(void **state) {
 
 /* ---- a checkpoint with sound checks whose numbers claim much */
 
-static void small_engine(struct svi_settings *s, svi_engine **e) {
+static void small_engine(struct svi_settings *s, svi_stream **e) {
     static const char *const pairs[] = {
         "window",      "20", "max.features",        "64",   "max.sources", "8", "labels.max", "8",
         "novelty.max", "6",  "novelty.calibration", "1000", NULL};
@@ -164,12 +164,12 @@ static void small_engine(struct svi_settings *s, svi_engine **e) {
     svi_settings_default(s);
     for (const char *const *p = pairs; *p; p += 2)
         assert_int_equal(svi_settings_set(s, p[0], p[1], &err), SVS_OK);
-    *e = svi_engine_new(s, 7, NULL, NULL, &err);
+    *e = svi_stream_new(s, 7, NULL, NULL, &err);
     assert_non_null(*e);
-    svi_engine_mute(*e, true);
+    svi_stream_mute(*e, true);
 }
 
-static void learn(svi_engine *e, int count) {
+static void learn(svi_stream *e, int count) {
     struct svi_bytes b = {0};
     struct svi_pack p;
     for (int i = 0; i < count; i++) {
@@ -192,17 +192,17 @@ static void learn(svi_engine *e, int count) {
 
 /* Loads the checkpoint with an integer at `at` replaced; it is put back. */
 static void claim(struct svi_settings *s, struct svi_checkpoint *c, size_t at, int64_t value) {
-    svi_engine *e = svi_engine_new(s, 7, NULL, NULL, NULL);
+    svi_stream *e = svi_stream_new(s, 7, NULL, NULL, NULL);
     uint8_t was[8];
     const uint64_t big = htobe64((uint64_t)value);
     svs_error err = {SVS_OK, ""};
     assert_non_null(e);
     memcpy(was, c->bodies.data + at, sizeof was);
     memcpy(c->bodies.data + at, &big, sizeof big);
-    if (svi_engine_load(e, c, &err) != SVS_OK)
+    if (svi_stream_load(e, c, &err) != SVS_OK)
         assert_true(err.text[0] != '\0');
     memcpy(c->bodies.data + at, was, sizeof was);
-    svi_engine_free(&e);
+    svi_stream_free(&e);
 }
 
 static void claim_all(struct svi_settings *s, struct svi_checkpoint *c, const struct svi_section *section) {
@@ -223,12 +223,12 @@ static void claim_all(struct svi_settings *s, struct svi_checkpoint *c, const st
 static void test_no_checkpoint_claims_memory(void **state) {
     struct svi_settings s;
     struct svi_checkpoint c = {0};
-    svi_engine *e;
+    svi_stream *e;
     (void)state;
     small_engine(&s, &e);
     learn(e, 60);
-    assert_int_equal(svi_engine_save(e, &c, NULL), SVS_OK);
-    svi_engine_free(&e);
+    assert_int_equal(svi_stream_save(e, &c, NULL), SVS_OK);
+    svi_stream_free(&e);
     const long before = resident();
     for (int i = 0; i < c.sections; i++)
         claim_all(&s, &c, &c.section[i]);
@@ -245,7 +245,7 @@ static void test_requests(void **state) {
     struct svi_bytes reply = {0};
     uint8_t *bytes = malloc(LARGEST);
     (void)state;
-    small_engine(&s, &c.engine);
+    small_engine(&s, &c.stream);
     c.settings = &s;
     const long before = resident();
     for (int i = 0; i < BOMBS; i++) {
@@ -254,10 +254,10 @@ static void test_requests(void **state) {
         assert_int_equal(route_bytes(&c, bytes, size, 1, &reply), SVS_OK);
         assert_true(reply.size > 0 && reply.size < 1024);
     }
-    assert_int_equal(svi_engine_seen(c.engine), 0);
+    assert_int_equal(svi_stream_seen(c.stream), 0);
     if (!sanitized())
         assert_true(resident() - before < 48 * MIB);
-    svi_engine_free(&c.engine);
+    svi_stream_free(&c.stream);
     svi_bytes_clear(&reply);
     free(bytes);
 }

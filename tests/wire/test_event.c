@@ -202,8 +202,11 @@ static void test_alert(void **state) {
     e.as.alert.top = top;
     e.as.alert.count = 2;
     e.as.alert.text = "pump1 vibration 4.1";
+    e.as.alert.kind = "novelty";
+    e.as.alert.alert = 12;
     const msgpack_object *map = encode(&e, &b, &u);
-    assert_keys(map, "v stream epoch seq ts state id novelty membership p grade since top text");
+    assert_keys(map, "v stream epoch seq ts kind alert state id novelty membership p grade since top text");
+    assert_int_equal(oracle_get(map, "alert")->via.i64, 12);
     assert_null(oracle_get(map, "ts"));
     assert_true(oracle_get(map, "novelty")->via.f64 == 0.82 && oracle_get(map, "since")->via.f64 == 350);
     const msgpack_object *list = oracle_get(map, "top");
@@ -215,12 +218,6 @@ static void test_alert(void **state) {
     assert_int_equal(oracle_get(second, "feature")->via.i64, 3);
     assert_int_equal(oracle_get(second, "usual")->via.array.ptr[0].type, MSGPACK_OBJECT_NIL);
     assert_true(oracle_get(second, "adds")->via.f64 == -0.25);
-    msgpack_unpacked_destroy(&u);
-    e.as.alert.kind = "novelty";
-    e.as.alert.alert = 12;
-    map = encode(&e, &b, &u);
-    assert_keys(map, "v stream epoch seq ts kind alert state id novelty membership p grade since top text");
-    assert_int_equal(oracle_get(map, "alert")->via.i64, 12);
     msgpack_unpacked_destroy(&u);
     e.as.alert.kind = "quality";
     e.as.alert.measure = "rmse";

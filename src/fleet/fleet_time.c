@@ -2,7 +2,7 @@
  *
  * Each key's rules know until when they wait, and say so with their figures after each element; the keys
  * stand in a queue by that (fleet/key_queue.h), those out of memory too, which come back when they are due.
- * What has reached all keys and not yet this one (keyed_notes.c) changes its time: that is reckoned
+ * What has reached all keys and not yet this one (fleet_notes.c) changes its time: that is reckoned
  * here, so that the begin of a process, after which each waits from the start, touches none of them.
  *
  * Passing time is an input that a journal repeats (SVI_RECORD_TIME): which keys are due, and in which order,
@@ -10,7 +10,7 @@
 #include <math.h>
 
 #include "base/fail.h"
-#include "keyed/keyed_internal.h"
+#include "fleet/fleet_internal.h"
 
 #define PASS_MOST 64 /* keys at once: each may have to come back from the disk */
 
@@ -55,39 +55,36 @@ static struct svi_key_entry *time_first(struct svi_fleet *f, double *due) {
     return NULL;
 }
 
-double svi_fleet_deadline(const struct svi_engine *root) {
+double svi_fleet_deadline(const svi_stream *s) {
+    struct svi_fleet *f = svi_fleet_of((svi_stream *)s);
     double due;
-    (void)time_first(root->of->fleet, &due);
-    return fmin(due, svi_fleet_groups_due(root->of->fleet));
+    (void)time_first(f, &due);
+    return fmin(due, svi_fleet_groups_due(f));
 }
 
-static svs_code time_pass_key(struct svi_engine *root, struct svi_key_entry *n, double now, svs_error *err) {
+static svs_code time_pass_key(struct svi_fleet *f, struct svi_key_entry *n, double now, svs_error *err) {
     struct svi_key_entry *entry;
-    if (!svi_fleet_find(root, n->name, false, 0, &entry, err) || svi_fleet_touch(root, entry, err) != SVS_OK)
+    if (!svi_fleet_find(f, n->name, false, 0, &entry, err) || svi_fleet_touch(f, entry, err) != SVS_OK)
         return err->code;
-    svi_engine_rules_pass(entry->engine, now);
-    svi_fleet_done_here(root, entry, false, now);
+    svi_engine_pass(entry->engine, now);
+    svi_fleet_done_here(f, entry, false, now);
     return SVS_OK;
 }
 
-void svi_fleet_pass(struct svi_engine *root, double now) {
-    struct svi_fleet *f = root->of->fleet;
+void svi_fleet_pass(svi_stream *s, double now) {
+    struct svi_fleet *f = svi_fleet_of(s);
     double due = INFINITY;
     svs_error err;
-    svi_fleet_groups_pass(root, now);
+    svi_fleet_groups_pass(f, now);
     for (int i = 0; i < PASS_MOST; i++) {
         struct svi_key_entry *n = time_first(f, &due);
         if (!n || due > now)
             break;
         svi_key_queue_leave(&f->queue, n); /* what it has to say then puts it in again */
-        if (time_pass_key(root, n, now, &err) == SVS_OK)
+        if (time_pass_key(f, n, now, &err) == SVS_OK)
             continue;
-        root->out_of_memory = root->out_of_memory || err.code == SVS_NO_MEMORY;
-        svi_fleet_lose(root, n, &err);
+        f->stream.root->out_of_memory = f->stream.root->out_of_memory || err.code == SVS_NO_MEMORY;
+        svi_fleet_lose(f, n, &err);
     }
-    svi_fleet_evict(root);
-}
-
-void svi_fleet_rest(struct svi_engine *root) {
-    root->of->fleet->rests++;
+    svi_fleet_evict(f);
 }

@@ -12,13 +12,13 @@
  *
  * Where a write fails the checkpoint is given up, what is pending stays so, and the next mark adds to it.
  *
- * Read svi_engine_save_begin, svi_engine_save_on and svi_fleet_change first. */
+ * Read svi_stream_save_begin, svi_stream_save_on and svi_fleet_change first. */
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
-#include "keyed/keyed_internal.h"
+#include "fleet/fleet_internal.h"
 #include "learner/learner_prior.h"
 #include "store/key_record.h"
 
@@ -92,11 +92,10 @@ struct keep_batch {
     int count;
 };
 
-static svs_code batch_add(struct svi_engine *root, struct keep_batch *b, struct svi_key_entry *n,
+static svs_code batch_add(struct svi_fleet *f, struct keep_batch *b, struct svi_key_entry *n,
                           svs_error *err) {
-    struct svi_fleet *f = root->of->fleet;
     const size_t before = f->packed.size;
-    svs_code code = svi_fleet_record(root, n, &f->packed, b->hash[b->count], err);
+    svs_code code = svi_fleet_record(f, n, &f->packed, b->hash[b->count], err);
     if (code != SVS_OK)
         return code;
     b->key[b->count] = n;
@@ -144,12 +143,11 @@ static svs_code batch_write(struct svi_fleet *f, struct keep_batch *b, svs_error
 /* ---- changes */
 
 /* The checkpoint needs it as it is. */
-static void keep_image(struct svi_engine *root, struct svi_key_entry *n) {
-    struct svi_fleet *f = root->of->fleet;
+static void keep_image(struct svi_fleet *f, struct svi_key_entry *n) {
     struct keep_batch b;
     svs_error err = {0};
     batch_begin(f, &b);
-    svs_code code = batch_add(root, &b, n, &err);
+    svs_code code = batch_add(f, &b, n, &err);
     if (code == SVS_OK)
         code = batch_write(f, &b, &err);
     if (code == SVS_OK)
@@ -158,11 +156,11 @@ static void keep_image(struct svi_engine *root, struct svi_key_entry *n) {
         f->kept.failed = code;
 }
 
-svs_code svi_fleet_change(struct svi_engine *root, struct svi_key_entry *n, svs_error *err) {
-    struct svi_fleet_kept *k = &root->of->fleet->kept;
+svs_code svi_fleet_change(struct svi_fleet *f, struct svi_key_entry *n, svs_error *err) {
+    struct svi_fleet_kept *k = &f->kept;
     if (k->saving && k->failed == SVS_OK && key_pending(k, n)) {
-        svi_crew_settle(root); /* its thread may be at work where it does */
-        keep_image(root, n);
+        svi_workers_settle(f); /* its thread may be at work where it does */
+        keep_image(f, n);
     }
     if (k->files && n->slot == 0) {
         if (list_add(&k->changed, n, k->generation, err) != SVS_OK)
@@ -173,17 +171,16 @@ svs_code svi_fleet_change(struct svi_engine *root, struct svi_key_entry *n, svs_
     return SVS_OK;
 }
 
-svs_code svi_fleet_end(struct svi_engine *root, struct svi_key_entry *n, svs_error *err) {
-    struct svi_fleet *f = root->of->fleet;
+svs_code svi_fleet_end(struct svi_fleet *f, struct svi_key_entry *n, svs_error *err) {
     struct svi_fleet_kept *k = &f->kept;
     struct svi_key_record r = {.number = n->number, .gone = true};
-    if (svi_fleet_prior_end(root, n, err) != SVS_OK)
+    if (svi_fleet_prior_end(f, n, err) != SVS_OK)
         return err->code;
     if (k->saving && k->failed == SVS_OK && key_pending(k, n)) {
-        svi_crew_settle(root); /* its thread may be at work where it does */
-        keep_image(root, n);
+        svi_workers_settle(f); /* its thread may be at work where it does */
+        keep_image(f, n);
     }
-    if (svi_fleet_end_alerts(root, n, err) != SVS_OK)
+    if (svi_fleet_end_alerts(f, n, err) != SVS_OK)
         return err->code;
     if (k->files && n->place.file > 0) {
         memcpy(r.name, n->name, n->length + 1u);
@@ -200,8 +197,8 @@ svs_code svi_fleet_end(struct svi_engine *root, struct svi_key_entry *n, svs_err
 
 /* ---- a checkpoint */
 
-svs_code svi_engine_keep_keys(svi_engine *root, const struct svi_state_dir *dir, svs_error *err) {
-    struct svi_fleet *f = root->of->fleet;
+svs_code svi_stream_keep_keys(svi_stream *s, const struct svi_state_dir *dir, svs_error *err) {
+    struct svi_fleet *f = svi_fleet_of(s);
     const size_t length = strlen(dir->path) + 1;
     if (!f)
         return SVS_OK;
@@ -212,7 +209,7 @@ svs_code svi_engine_keep_keys(svi_engine *root, const struct svi_state_dir *dir,
         return svi_fail_memory(err, "the folder of keys");
     if (!k->files && !(k->files = svi_key_files_new(dir, err)))
         return err->code;
-    k->on = true;
+    s->in_files = true;
     svs_code code = SVS_OK;
     for (struct svi_key_entry *n = svi_key_table_first(f->table); n && code == SVS_OK; n = n->after)
         if (n->slot == 0 && n->place.file == 0)
@@ -255,12 +252,11 @@ static svs_code keep_mark(struct svi_fleet_kept *k, svs_error *err) {
     return SVS_OK;
 }
 
-svs_code svi_engine_save_begin(svi_engine *root, struct svi_checkpoint *c, svs_error *err) {
-    struct svi_fleet *f = root->of->fleet;
-    if (!f || !f->kept.on)
-        return svi_engine_save(root, c, err);
-    svi_engine_settle(root);
-    svs_code code = svi_engine_save_early(root, c, err);
+svs_code svi_stream_save_begin(svi_stream *s, struct svi_checkpoint *c, svs_error *err) {
+    struct svi_fleet *f = svi_fleet_of(s);
+    if (!f || !f->stream.in_files)
+        return svi_stream_save(s, c, err);
+    svs_code code = svi_stream_save_early(s, c, err);
     return code == SVS_OK ? keep_mark(&f->kept, err) : code;
 }
 
@@ -278,8 +274,7 @@ static svs_code keep_gone(struct svi_fleet *f, svs_error *err) {
     return SVS_OK;
 }
 
-static svs_code keep_some(struct svi_engine *root, double until, svs_error *err) {
-    struct svi_fleet *f = root->of->fleet;
+static svs_code keep_some(struct svi_fleet *f, double until, svs_error *err) {
     struct svi_fleet_kept *k = &f->kept;
     struct keep_batch b;
     svs_code code = SVS_OK;
@@ -287,7 +282,7 @@ static svs_code keep_some(struct svi_engine *root, double until, svs_error *err)
     batch_begin(f, &b);
     for (; code == SVS_OK && at < k->pending.count && b.count < BATCH && svi_monotonic() < until; at++)
         if (k->pending.at[at])
-            code = batch_add(root, &b, k->pending.at[at], err);
+            code = batch_add(f, &b, k->pending.at[at], err);
     if (code == SVS_OK)
         code = batch_write(f, &b, err);
     for (int i = 0; i < b.count && code == SVS_OK; i++)
@@ -296,39 +291,39 @@ static svs_code keep_some(struct svi_engine *root, double until, svs_error *err)
     return code;
 }
 
-svs_code svi_engine_save_on(svi_engine *root, double seconds, bool *done, svs_error *err) {
-    struct svi_fleet *f = root->of->fleet;
+svs_code svi_stream_save_on(svi_stream *s, double seconds, bool *done, svs_error *err) {
+    struct svi_fleet *f = svi_fleet_of(s);
     const double until = svi_monotonic() + seconds;
     *done = !f || !f->kept.saving;
     if (*done)
         return SVS_OK;
     struct svi_fleet_kept *k = &f->kept;
-    svi_engine_settle(root);
+    svi_workers_settle(f);
     svs_code code =
         k->failed == SVS_OK ? keep_gone(f, err) : svi_fail(err, k->failed, "a key could not be written");
     while (code == SVS_OK && k->next < k->pending.count && svi_monotonic() < until)
-        code = keep_some(root, until, err);
+        code = keep_some(f, until, err);
     *done = code == SVS_OK && k->next == k->pending.count;
     k->saving = code == SVS_OK;
     return code;
 }
 
-svs_code svi_engine_save_end(svi_engine *root, struct svi_checkpoint *c, svs_error *err) {
-    struct svi_fleet *f = root->of->fleet;
-    if (!f || !f->kept.on)
+svs_code svi_stream_save_end(svi_stream *s, struct svi_checkpoint *c, svs_error *err) {
+    struct svi_fleet *f = svi_fleet_of(s);
+    if (!f || !f->stream.in_files)
         return SVS_OK;
     struct svi_fleet_kept *k = &f->kept;
     k->saving = false;
     k->pending.count = k->next = 0;
     f->sum = k->sum;
     k->apart = true;
-    const svs_code code = svi_engine_save_late(root, c, err);
+    const svs_code code = svi_stream_save_late(s, c, err);
     k->apart = false;
     return code;
 }
 
-svs_code svi_engine_sync_keys(svi_engine *root, svs_error *err) {
-    struct svi_fleet *f = root->of->fleet;
+svs_code svi_stream_sync_keys(svi_stream *s, svs_error *err) {
+    struct svi_fleet *f = svi_fleet_of(s);
     return f && f->kept.files ? svi_key_files_sync(f->kept.files, err) : SVS_OK;
 }
 
@@ -342,14 +337,14 @@ static uint64_t keep_most(const struct svi_fleet_kept *k) {
 }
 
 struct tidying {
-    struct svi_engine *root;
+    struct svi_fleet *f;
     struct keep_batch b;
 };
 
 static svs_code tidy_one(void *user, const struct svi_key_record *r, const struct svi_key_place *at,
                          svs_error *err) {
     struct tidying *t = user;
-    struct svi_fleet *f = t->root->of->fleet;
+    struct svi_fleet *f = t->f;
     struct svi_key_entry *n = r->gone ? NULL : svi_key_table_find(f->table, r->name, strlen(r->name));
     if (!n || n->slot > 0 || n->place.file != at->file || n->place.offset != at->offset)
         return SVS_OK;
@@ -367,15 +362,15 @@ static svs_code tidy_one(void *user, const struct svi_key_record *r, const struc
     return SVS_OK;
 }
 
-svs_code svi_engine_tidy_keys(svi_engine *root, double seconds, bool *done, svs_error *err) {
-    struct svi_fleet *f = root->of->fleet;
+svs_code svi_stream_tidy_keys(svi_stream *s, double seconds, bool *done, svs_error *err) {
+    struct svi_fleet *f = svi_fleet_of(s);
     const double until = svi_monotonic() + seconds;
     svs_code code = SVS_OK;
     uint64_t length = 0;
-    *done = !f || !f->kept.on;
+    *done = !f || !f->stream.in_files;
     while (!*done && code == SVS_OK && svi_monotonic() < until) {
         struct svi_fleet_kept *k = &f->kept;
-        struct tidying t = {.root = root};
+        struct tidying t = {.f = f};
         const bool much = svi_key_files_bytes(k->files) > keep_most(k);
         *done = svi_key_files_oldest(k->files, &length) == 0 || (k->tidied == 0 && !much);
         if (*done)
@@ -398,8 +393,7 @@ svs_code svi_engine_tidy_keys(svi_engine *root, double seconds, bool *done, svs_
 
 static svs_code keep_enter(void *user, const struct svi_key_record *r, const struct svi_key_place *at,
                            svs_error *err) {
-    struct svi_engine *root = user;
-    struct svi_fleet *f = root->of->fleet;
+    struct svi_fleet *f = user;
     const size_t length = strlen(r->name);
     struct svi_key_entry *n = svi_key_table_find(f->table, r->name, length);
     if (n && n->number > r->number)
@@ -423,19 +417,19 @@ static svs_code keep_enter(void *user, const struct svi_key_record *r, const str
     return SVS_OK;
 }
 
-void svi_fleet_files_archive(struct svi_archive *a, struct svi_engine *root) {
-    struct svi_fleet *f = root->of->fleet;
+void svi_fleet_files_archive(struct svi_archive *a, svi_stream *s) {
+    struct svi_fleet *f = svi_fleet_of(s);
     struct svi_fleet_kept *k = &f->kept;
-    if (svi_archive_loading(a) && !k->from) {
+    if (svi_archive_loading(a) && !s->from) {
         svi_archive_fail(a, SVS_UNAVAILABLE, "the states of keys are in files, and this is none");
         return;
     }
-    if (svi_archive_loading(a) && !(k->files = svi_key_files_new(k->from, a->err)))
+    if (svi_archive_loading(a) && !(k->files = svi_key_files_new(s->from, a->err)))
         return;
     svi_key_files_archive(a, k->files);
     if (!svi_archive_loading(a) || !svi_archive_ok(a))
         return;
-    svs_code code = svi_key_files_visit(k->files, keep_enter, root, a->err);
+    svs_code code = svi_key_files_visit(k->files, keep_enter, f, a->err);
     if (code == SVS_OK)
         code = svi_key_table_sort(f->table, a->err);
     for (struct svi_key_entry *n = svi_key_table_first(f->table); n && code == SVS_OK; n = n->after)

@@ -13,7 +13,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "config/settings_record.h"
-#include "keyed/keyed_internal.h"
+#include "fleet/fleet_internal.h"
 #include "learner/learner_archive.h"
 
 #define NOTES_FIRST 16 /* places */
@@ -24,8 +24,8 @@ static struct svi_note *note_at(const struct svi_fleet *f, uint64_t number) {
     return &f->notes[number - f->dropped];
 }
 
-svs_code svi_fleet_reserve_note(struct svi_engine *root, svs_error *err) {
-    struct svi_fleet *f = root->of->fleet;
+svs_code svi_fleet_reserve_note(svi_stream *s, svs_error *err) {
+    struct svi_fleet *f = svi_fleet_of(s);
     if (f->noted - f->dropped < f->note_room)
         return SVS_OK;
     const size_t room = f->note_room ? 2 * f->note_room : NOTES_FIRST;
@@ -42,32 +42,36 @@ static void notes_tidy(struct svi_fleet *f) {
     uint64_t gone = 0;
     const uint64_t count = f->noted - f->dropped;
     while (gone + 1 < count && f->notes[gone].keys == 0)
-        svi_held_settings_leave(&f->notes[gone++].s);
+        svi_shared_settings_leave(&f->notes[gone++].s);
     if (gone == 0)
         return;
     memmove(f->notes, f->notes + gone, (size_t)(count - gone) * sizeof *f->notes);
     f->dropped += gone;
 }
 
-void svi_fleet_note(struct svi_engine *e, enum svi_note_kind kind, double step, double now) {
-    struct svi_fleet *f = e->of->fleet;
+void svi_fleet_note(svi_stream *s, enum svi_note_kind kind, double step, double now) {
+    struct svi_fleet *f = svi_fleet_of(s);
+    if (kind == SVI_NOTE_QUIET) {
+        f->rests++;
+        return;
+    }
     if (kind == SVI_NOTE_CLOCK)
         svi_fleet_groups_move(f, step);
-    if (svi_fleet_reserve_note(e, NULL) != SVS_OK) {
-        e->out_of_memory = true;
+    if (svi_fleet_reserve_note(s, NULL) != SVS_OK) {
+        f->stream.root->out_of_memory = true;
         return;
     }
     if (f->noted > f->dropped && note_at(f, f->noted - 1)->keys == 0)
-        svi_held_settings_leave(&note_at(f, f->noted - 1)->s);
-    *note_at(f, f->noted++) =
-        (struct svi_note){.kind = kind, .step = step, .now = now, .s = svi_held_settings_use(e->s)};
+        svi_shared_settings_leave(&note_at(f, f->noted - 1)->s);
+    *note_at(f, f->noted++) = (struct svi_note){
+        .kind = kind, .step = step, .now = now, .s = svi_shared_settings_use(f->stream.root->shared)};
     notes_tidy(f);
-    (void)svi_fleet_reserve_note(e, NULL);
+    (void)svi_fleet_reserve_note(s, NULL);
 }
 
 void svi_fleet_notes_clear(struct svi_fleet *f) {
     for (uint64_t i = f->dropped; i < f->noted; i++)
-        svi_held_settings_leave(&note_at(f, i)->s);
+        svi_shared_settings_leave(&note_at(f, i)->s);
     svi_free(f->notes);
     f->notes = NULL;
     f->noted = f->dropped = f->note_room = 0;
@@ -86,7 +90,7 @@ void svi_fleet_leave(struct svi_fleet *f, struct svi_key_entry *entry) {
     struct svi_note *last = note_at(f, entry->note - 1);
     if (--last->keys > 0 || entry->note == f->noted)
         return;
-    svi_held_settings_leave(&last->s);
+    svi_shared_settings_leave(&last->s);
     notes_tidy(f);
 }
 
@@ -97,72 +101,73 @@ double svi_fleet_heard(const struct svi_fleet *f, const struct svi_key_entry *en
     return heard;
 }
 
-struct svi_settings *svi_fleet_settings(const struct svi_fleet *f, const struct svi_key_entry *entry) {
+struct svi_shared_settings *svi_fleet_settings(const struct svi_fleet *f, const struct svi_key_entry *entry) {
     return note_at(f, entry->note - 1)->s;
 }
 
 /* ---- a key hears of it */
 
 /* The same with higher limits: another engine takes its place. */
-static svs_code touch_widen(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err) {
-    struct svi_fleet *f = root->of->fleet;
-    struct svi_settings *limits = svi_held_settings_new(root->s, err);
+static svs_code touch_widen(struct svi_fleet *f, struct svi_key_entry *entry, svs_error *err) {
+    struct svi_shared_settings *limits = svi_shared_settings_new(f->stream.root->s, err);
     size_t hashed;
     if (!limits)
         return SVS_NO_MEMORY;
-    svi_settings_adopt(limits, entry->engine->s);
-    struct svi_engine *wider = svi_fleet_make(root, limits, entry, err);
+    svi_settings_adopt(&limits->s, entry->engine->s);
+    struct svi_engine *wider = svi_fleet_make(f, limits, entry, err);
     svs_code code = wider ? SVS_OK : err->code;
     f->raw.size = 0;
     if (wider)
         code = svi_engine_pack(entry->engine, &f->raw, &hashed, err);
     if (code == SVS_OK)
         code = svi_engine_unpack(wider, f->raw.data, f->raw.size, err);
-    svi_held_settings_leave(&limits);
+    svi_shared_settings_leave(&limits);
     svi_engine_free(code == SVS_OK ? &entry->engine : &wider);
     if (code == SVS_OK)
         entry->engine = wider;
     return code;
 }
 
-static svs_code touch_configure(struct svi_engine *root, struct svi_key_entry *entry, double now,
+static svs_code touch_configure(struct svi_fleet *f, struct svi_key_entry *entry, double now,
                                 svs_error *err) {
-    svs_code code = svi_settings_raised(root->s, entry->engine->s) ? touch_widen(root, entry, err) : SVS_OK;
+    const struct svi_engine *root = f->stream.root;
+    struct svi_engine_change *change;
+    struct svi_configured done;
+    svs_code code = svi_settings_raised(root->s, entry->engine->s) ? touch_widen(f, entry, err) : SVS_OK;
     if (code == SVS_OK)
-        code = svi_engine_configure(entry->engine, root->s, now, NULL, err);
+        code = svi_engine_prepare(entry->engine, root->s, &change, err);
     if (code != SVS_OK)
         return code;
-    svi_held_settings_leave(&entry->engine->s); /* one copy for all */
-    entry->engine->s = svi_held_settings_use(root->s);
+    svi_engine_take(entry->engine, &change, now, &done);
+    svi_engine_share_settings(entry->engine, root->shared); /* one copy for all */
     return SVS_OK;
 }
 
-svs_code svi_fleet_touch(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err) {
-    struct svi_fleet *f = root->of->fleet;
+svs_code svi_fleet_touch(struct svi_fleet *f, struct svi_key_entry *entry, svs_error *err) {
     const struct svi_note *config = NULL;
-    if (svi_fleet_change(root, entry, err) != SVS_OK)
+    if (svi_fleet_change(f, entry, err) != SVS_OK)
         return err->code;
-    if (entry->rests != (uint32_t)f->rests && entry->engine->rules != &root->of->no_rules) {
-        svi_crew_settle(root); /* rows of before may be on their way */
+    if (entry->rests != (uint32_t)f->rests && entry->engine->rules != &f->off.rules) {
+        svi_workers_settle(f); /* rows of before may be on their way */
         svi_rules_rest(entry->engine->rules);
     }
     entry->rests = (uint32_t)f->rests;
     if (entry->note == f->noted)
         return SVS_OK;
-    svi_crew_settle(root); /* what it has to say comes after what was before */
+    svi_workers_settle(f); /* what it has to say comes after what was before */
     for (uint64_t i = entry->note; i < f->noted; i++)
         config = note_at(f, i)->kind == SVI_NOTE_CONFIG ? note_at(f, i) : config;
-    if (config && touch_configure(root, entry, config->now, err) != SVS_OK)
+    if (config && touch_configure(f, entry, config->now, err) != SVS_OK)
         return err->code;
     for (uint64_t i = entry->note; i < f->noted; i++) {
         const struct svi_note *n = note_at(f, i);
         if (n->kind == SVI_NOTE_CLOCK) {
-            svi_engine_move_own_clock(entry->engine, n->step, n->now);
+            svi_engine_move_clock(entry->engine, n->step, n->now);
             entry->heard += n->step;
         } else if (n->kind == SVI_NOTE_BEGIN)
-            svi_rules_begin(entry->engine->rules, n->now);
+            svi_engine_begin(entry->engine, n->now);
         else if (n->kind == SVI_NOTE_REBUILD)
-            svi_learner_rebuild(entry->engine->learner);
+            svi_engine_rebuild(entry->engine);
     }
     svi_fleet_leave(f, entry);
     svi_fleet_join(f, entry);
@@ -175,7 +180,7 @@ static void note_archive_settings(struct svi_archive *a, struct svi_note *n) {
     struct svi_bytes text = {0};
     struct svi_settings *read = NULL;
     if (!svi_archive_loading(a))
-        svi_settings_pack(n->s, &text, a->err);
+        svi_settings_pack(&n->s->s, &text, a->err);
     int64_t size = (int64_t)text.size;
     svi_archive_int64(a, "settings size", &size, 0, TEXT_MOST);
     if (svi_archive_loading(a) && svi_archive_ok(a) &&
@@ -188,14 +193,13 @@ static void note_archive_settings(struct svi_archive *a, struct svi_note *n) {
     if (svi_archive_loading(a) && svi_archive_ok(a)) {
         text.data[size] = '\0';
         if (svi_settings_unpack(read, "the settings of keys", text.data, (size_t)size, a->err) == SVS_OK)
-            n->s = svi_held_settings_new(read, a->err);
+            n->s = svi_shared_settings_new(read, a->err);
     }
     svi_free(read);
     svi_bytes_clear(&text);
 }
 
-static void note_archive(struct svi_archive *a, struct svi_engine *root, uint64_t number) {
-    struct svi_fleet *f = root->of->fleet;
+static void note_archive(struct svi_archive *a, struct svi_fleet *f, uint64_t number) {
     struct svi_note *n = note_at(f, number);
     const bool newest = number + 1 == f->noted;
     bool has = n->s && !newest;
@@ -211,11 +215,10 @@ static void note_archive(struct svi_archive *a, struct svi_engine *root, uint64_
     if (has)
         note_archive_settings(a, n);
     else if (newest && svi_archive_loading(a))
-        n->s = svi_held_settings_use(root->s);
+        n->s = svi_shared_settings_use(f->stream.root->shared);
 }
 
-void svi_fleet_notes_archive(struct svi_archive *a, struct svi_engine *root) {
-    struct svi_fleet *f = root->of->fleet;
+void svi_fleet_notes_archive(struct svi_archive *a, struct svi_fleet *f) {
     uint64_t noted = f->noted, dropped = f->dropped;
     svi_archive_uint64(a, "noted", &noted);
     svi_archive_uint64(a, "dropped", &dropped);
@@ -233,5 +236,5 @@ void svi_fleet_notes_archive(struct svi_archive *a, struct svi_engine *root) {
         }
     }
     for (uint64_t i = dropped; i < noted && svi_archive_ok(a); i++)
-        note_archive(a, root, i);
+        note_archive(a, f, i);
 }

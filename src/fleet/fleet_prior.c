@@ -10,7 +10,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "keyed/keyed_internal.h"
+#include "fleet/fleet_internal.h"
 #include "learner/learner_prior.h"
 
 struct svi_fleet_prior {
@@ -18,11 +18,10 @@ struct svi_fleet_prior {
     struct svi_prior *newest; /* NULL: nothing is held */
 };
 
-svs_code svi_fleet_prior_new(struct svi_engine *root, svs_error *err) {
-    struct svi_fleet *f = root->of->fleet;
-    const bool regress = root->s->task == SVS_REGRESS;
+svs_code svi_fleet_prior_new(struct svi_fleet *f, svs_error *err) {
+    const bool regress = f->stream.root->s->task == SVS_REGRESS;
     svs_code code = SVS_OK;
-    if (!(root->s->key_prior > 0))
+    if (!(f->stream.root->s->key_prior > 0))
         return SVS_OK;
     if (!(f->prior = svi_alloc(sizeof *f->prior)))
         return svi_fail_memory(err, "the model of all keys");
@@ -45,19 +44,19 @@ void svi_fleet_prior_free(struct svi_fleet *f) {
     f->prior = NULL;
 }
 
-svs_code svi_fleet_prior_join(struct svi_engine *e, svs_error *err) {
-    struct svi_fleet *f = e->of->fleet;
+svs_code svi_fleet_prior_join(struct svi_fleet *f, struct svi_key_entry *entry, struct svi_engine *e,
+                              svs_error *err) {
     if (!f->prior)
         return SVS_OK;
-    const int part = svi_fleet_part(svi_key_hash(e->key, strlen(e->key)));
-    return svi_learner_set_prior(e->learner, e->s->key_prior, &f->prior->part[part], &f->prior->newest, err);
+    struct svi_prior_sums *part = &f->prior->part[svi_fleet_part(entry->hash)];
+    return svi_learner_set_prior(e->learner, e->s->key_prior, part, &f->prior->newest, err);
 }
 
-svs_code svi_fleet_prior_end(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err) {
-    if (!root->of->fleet->prior)
+svs_code svi_fleet_prior_end(struct svi_fleet *f, struct svi_key_entry *entry, svs_error *err) {
+    if (!f->prior)
         return SVS_OK;
-    svi_crew_settle(root);
-    return entry->engine ? SVS_OK : svi_fleet_return(root, entry, err);
+    svi_workers_settle(f);
+    return entry->engine ? SVS_OK : svi_fleet_return(f, entry, err);
 }
 
 /* Each prior that some key goes by takes memory: the more keys there are, the fewer are made, after numbers
@@ -69,8 +68,7 @@ static bool prior_is_due(const struct svi_fleet *f) {
     return (f->taken & (f->taken - 1)) == 0 || f->taken % every == 0;
 }
 
-void svi_fleet_prior_couple(struct svi_engine *root) {
-    const struct svi_fleet *f = root->of->fleet;
+void svi_fleet_prior_couple(struct svi_fleet *f) {
     struct svi_fleet_prior *p = f->prior;
     struct svi_prior *made = NULL;
     bool touched = false;
@@ -83,15 +81,16 @@ void svi_fleet_prior_couple(struct svi_engine *root) {
     }
     if (touched && code == SVS_OK)
         code = svi_prior_make(&p->all, (uint64_t)f->taken, &made, NULL);
-    root->out_of_memory = root->out_of_memory || code != SVS_OK;
+    f->stream.root->out_of_memory = f->stream.root->out_of_memory || code != SVS_OK;
     if (!touched || code != SVS_OK)
         return;
     svi_prior_leave(&p->newest);
     p->newest = made;
 }
 
-void svi_fleet_prior_archive(struct svi_archive *a, struct svi_engine *root) {
-    struct svi_fleet_prior *p = root->of->fleet->prior;
+void svi_fleet_prior_archive(struct svi_archive *a, svi_stream *s) {
+    struct svi_fleet *f = svi_fleet_of(s);
+    struct svi_fleet_prior *p = f->prior;
     uint64_t number = p->newest ? p->newest->number : 0;
     svi_archive_uint64(a, "number", &number);
     svi_prior_sums_archive(a, &p->all);

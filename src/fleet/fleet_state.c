@@ -16,7 +16,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "keyed/keyed_internal.h"
+#include "fleet/fleet_internal.h"
 #include "store/key_record.h"
 #include "wire/archive_packed.h"
 
@@ -89,14 +89,13 @@ static svs_code key_open(struct svi_fleet *f, const uint8_t *bytes, size_t size,
     return SVS_OK;
 }
 
-static svs_code key_unpack(struct svi_engine *root, struct svi_key_entry *n, const uint8_t *bytes,
-                           size_t size, svs_error *err) {
-    struct svi_fleet *f = root->of->fleet;
+static svs_code key_unpack(struct svi_fleet *f, struct svi_key_entry *n, const uint8_t *bytes, size_t size,
+                           svs_error *err) {
     size_t hashed;
     svs_code code = key_open(f, bytes, size, &hashed, err);
     if (code != SVS_OK)
         return code;
-    struct svi_engine *e = svi_fleet_make(root, svi_fleet_settings(f, n), n, err);
+    struct svi_engine *e = svi_fleet_make(f, svi_fleet_settings(f, n), n, err);
     code = e ? svi_engine_unpack(e, f->raw.data, f->raw.size, err) : err->code;
     if (code != SVS_OK)
         svi_engine_free(&e);
@@ -106,8 +105,7 @@ static svs_code key_unpack(struct svi_engine *root, struct svi_key_entry *n, con
 
 /* ---- out of memory and back */
 
-svs_code svi_fleet_return(struct svi_engine *root, struct svi_key_entry *n, svs_error *err) {
-    struct svi_fleet *f = root->of->fleet;
+svs_code svi_fleet_return(struct svi_fleet *f, struct svi_key_entry *n, svs_error *err) {
     struct svi_key_record r;
     if (svi_fleet_written(n)) {
         if (svi_key_files_read(f->kept.files, &n->place, &f->packed, &r, err) != SVS_OK)
@@ -115,7 +113,7 @@ svs_code svi_fleet_return(struct svi_engine *root, struct svi_key_entry *n, svs_
     } else if (svi_key_cache_get(f->cache, n->number, &r.state, &r.size, err) != SVS_OK) {
         return err->code;
     }
-    return key_unpack(root, n, r.state, r.size, err);
+    return key_unpack(f, n, r.state, r.size, err);
 }
 
 void svi_fleet_uncache(struct svi_fleet *f, struct svi_key_entry *n) {
@@ -153,14 +151,13 @@ static svs_code evict_some(struct svi_fleet *f, int count, svs_error *err) {
     return code;
 }
 
-void svi_fleet_evict(struct svi_engine *root) {
-    struct svi_fleet *f = root->of->fleet;
-    const int64_t most = root->s->keys_memory;
+void svi_fleet_evict(struct svi_fleet *f) {
+    const int64_t most = f->stream.root->s->keys_memory;
     const int64_t some = most / 16 < EVICT_MORE ? most / 16 : EVICT_MORE; /* not one by one */
     svs_error err = {0};
     if (svi_key_table_in_memory(f->table) <= most || (f->patience > 0 && --f->patience > 0))
         return;
-    svi_crew_settle(root);
+    svi_workers_settle(f);
     while (svi_key_table_in_memory(f->table) > most) {
         const int64_t beyond = svi_key_table_in_memory(f->table) - most + some;
         if (evict_some(f, beyond < EVICT_MOST ? (int)beyond : EVICT_MOST, &err) == SVS_OK) {
@@ -168,7 +165,7 @@ void svi_fleet_evict(struct svi_engine *root) {
             continue;
         }
         if (!f->told)
-            svi_publish_error(root, err.code, err.text, NULL, 0, f->now);
+            svi_publish_error(f->stream.root, err.code, err.text, NULL, 0, f->now);
         f->told = true;
         f->patience = PATIENCE;
         return;
@@ -192,9 +189,8 @@ void svi_key_sum_take(struct svi_key_sum *sum, const uint8_t hash[16]) {
 }
 
 /* Its state as it is, and the hash of that: *r points to it. */
-static svs_code key_state(struct svi_engine *root, struct svi_key_entry *n, struct svi_key_record *r,
+static svs_code key_state(struct svi_fleet *f, struct svi_key_entry *n, struct svi_key_record *r,
                           svs_error *err) {
-    struct svi_fleet *f = root->of->fleet;
     size_t hashed;
     svs_code code = SVS_OK;
     if (n->engine) {
@@ -218,7 +214,7 @@ static svs_code key_state(struct svi_engine *root, struct svi_key_entry *n, stru
     return code;
 }
 
-svs_code svi_fleet_record(struct svi_engine *root, struct svi_key_entry *n, struct svi_bytes *out,
+svs_code svi_fleet_record(struct svi_fleet *f, struct svi_key_entry *n, struct svi_bytes *out,
                           uint8_t hash[16], svs_error *err) {
     struct svi_key_record r = {.number = n->number,
                                .owner = n->owner,
@@ -231,13 +227,13 @@ svs_code svi_fleet_record(struct svi_engine *root, struct svi_key_entry *n, stru
                                .turn = n->turn,
                                .last = n->last};
     memcpy(r.name, n->name, n->length + 1u);
-    svs_code code = key_state(root, n, &r, err);
+    svs_code code = key_state(f, n, &r, err);
     memcpy(hash, r.hash, sizeof r.hash);
     return code == SVS_OK ? svi_key_record_append(out, &r, 0, err) : code;
 }
 
-svs_code svi_fleet_add_up(struct svi_engine *root, svs_error *err) {
-    struct svi_fleet *f = root->of->fleet;
+svs_code svi_fleet_add_up(svi_stream *s, svs_error *err) {
+    struct svi_fleet *f = svi_fleet_of(s);
     svs_code code = SVS_OK;
     f->sum = (struct svi_key_sum){0};
     for (struct svi_key_entry *n = svi_key_table_first(f->table); n && code == SVS_OK; n = n->after) {
@@ -245,7 +241,7 @@ svs_code svi_fleet_add_up(struct svi_engine *root, svs_error *err) {
         if (svi_fleet_written(n))
             memcpy(r.hash, n->kept_hash, sizeof r.hash);
         else
-            code = key_state(root, n, &r, err);
+            code = key_state(f, n, &r, err);
         if (code == SVS_OK)
             svi_key_sum_add(&f->sum, r.hash);
     }
@@ -274,8 +270,7 @@ svs_code svi_fleet_join_entered(struct svi_fleet *f, struct svi_key_entry *n, sv
 }
 
 /* A key of a state that has all in it: in memory, then out of it again where there are too many. */
-static svs_code fleet_load_record(struct svi_engine *root, const struct svi_key_record *r, svs_error *err) {
-    struct svi_fleet *f = root->of->fleet;
+static svs_code fleet_load_record(struct svi_fleet *f, const struct svi_key_record *r, svs_error *err) {
     uint8_t hash[16];
     const size_t length = strlen(r->name);
     size_t hashed;
@@ -287,7 +282,7 @@ static svs_code fleet_load_record(struct svi_engine *root, const struct svi_key_
     svi_fleet_enter(n, r);
     svs_code code = svi_fleet_join_entered(f, n, err);
     if (code == SVS_OK)
-        code = key_unpack(root, n, r->state, r->size, err);
+        code = key_unpack(f, n, r->state, r->size, err);
     if (code != SVS_OK)
         return code;
     svi_key_table_use(f->table, n);
@@ -297,17 +292,17 @@ static svs_code fleet_load_record(struct svi_engine *root, const struct svi_key_
     if (memcmp(hash, r->hash, sizeof hash) != 0)
         return svi_fail(err, SVS_DAMAGED, "key %s has another hash", r->name);
     svi_key_sum_add(&f->sum, hash);
-    svi_fleet_evict(root);
+    svi_fleet_evict(f);
     return SVS_OK;
 }
 
-static void fleet_archive_one(struct svi_archive *a, struct svi_engine *root, struct svi_key_entry *n) {
+static void fleet_archive_one(struct svi_archive *a, struct svi_fleet *f, struct svi_key_entry *n) {
     struct svi_bytes record = {0};
     struct svi_key_record r;
     uint8_t hash[16];
     size_t length;
-    if (n && svi_fleet_record(root, n, &record, hash, a->err) == SVS_OK)
-        svi_key_sum_add(&root->of->fleet->sum, hash);
+    if (n && svi_fleet_record(f, n, &record, hash, a->err) == SVS_OK)
+        svi_key_sum_add(&f->sum, hash);
     int64_t size = (int64_t)record.size;
     svi_archive_int64(a, "size", &size, 0, SVI_KEY_RECORD_MOST);
     if (!n && svi_archive_ok(a) && svi_archive_check(a, size <= svi_archive_left(a), "a key is truncated") &&
@@ -316,23 +311,24 @@ static void fleet_archive_one(struct svi_archive *a, struct svi_engine *root, st
     svi_archive_bytes(a, "key", record.data, size);
     if (!n && svi_archive_ok(a) &&
         svi_key_record_read(record.data, (size_t)size, 0, &r, &length, a->err) == SVS_OK)
-        fleet_load_record(root, &r, a->err);
+        fleet_load_record(f, &r, a->err);
     svi_bytes_clear(&record);
 }
 
-void svi_fleet_archive(struct svi_archive *a, struct svi_engine *root) {
-    struct svi_fleet *f = root->of->fleet;
-    svi_archive_int64(a, "seen", &f->seen, 0, INT64_MAX / 4);
+void svi_fleet_archive(struct svi_archive *a, svi_stream *s) {
+    struct svi_fleet *f = svi_fleet_of(s);
+    svi_archive_int64(a, "seen", &f->stream.others.seen, 0, INT64_MAX / 4);
     svi_archive_int64(a, "taken", &f->taken, 0, INT64_MAX / 4);
     svi_archive_uint64(a, "begun", &f->begun);
     svi_fleet_pool_archive(a, f);
     svi_archive_uint64(a, "rests", &f->rests);
     svi_archive_uint64(a, "gone", &f->gone);
-    svi_fleet_notes_archive(a, root);
+    svi_fleet_notes_archive(a, f);
 }
 
-void svi_fleet_totals_archive(struct svi_archive *a, struct svi_engine *root) {
-    struct svi_fleet_total *t = &root->of->fleet->total;
+void svi_fleet_totals_archive(struct svi_archive *a, svi_stream *s) {
+    struct svi_fleet *f = svi_fleet_of(s);
+    struct svi_stream_total *t = &f->stream.others;
     svi_archive_int64(a, "labelled", &t->labelled, 0, INT64_MAX / 4);
     svi_archive_int64(a, "refused", &t->refused, 0, INT64_MAX / 4);
     svi_archive_int64(a, "judged", &t->judged, 0, INT64_MAX / 4);
@@ -342,23 +338,24 @@ void svi_fleet_totals_archive(struct svi_archive *a, struct svi_engine *root) {
     svi_archive_double(a, "squares", &t->squares);
 }
 
-void svi_fleet_states_archive(struct svi_archive *a, struct svi_engine *root) {
-    struct svi_fleet *f = root->of->fleet;
+void svi_fleet_states_archive(struct svi_archive *a, svi_stream *s) {
+    struct svi_fleet *f = svi_fleet_of(s);
     struct svi_key_entry *n = svi_key_table_first(f->table);
     int64_t count = svi_key_table_count(f->table);
     svi_archive_int64(a, "keys", &count, 0, INT64_MAX);
     f->sum = (struct svi_key_sum){0};
     for (int64_t i = 0; i < count && svi_archive_ok(a); i++) {
-        fleet_archive_one(a, root, svi_archive_loading(a) ? NULL : n);
+        fleet_archive_one(a, f, svi_archive_loading(a) ? NULL : n);
         n = n ? n->after : NULL;
     }
     if (svi_archive_loading(a) && svi_archive_ok(a) && svi_key_table_sort(f->table, a->err) == SVS_OK)
         (void)svi_fleet_queue_all(f, a->err);
 }
 
-void svi_fleet_sum_archive(struct svi_archive *a, struct svi_engine *root) {
-    struct svi_key_sum sum = root->of->fleet->sum;
+void svi_fleet_sum_archive(struct svi_archive *a, svi_stream *s) {
+    struct svi_fleet *f = svi_fleet_of(s);
+    struct svi_key_sum sum = f->sum;
     svi_archive_uint64(a, "low", &sum.low);
     svi_archive_uint64(a, "high", &sum.high);
-    svi_archive_check(a, memcmp(&sum, &root->of->fleet->sum, sizeof sum) == 0, "keys are missing");
+    svi_archive_check(a, memcmp(&sum, &f->sum, sizeof sum) == 0, "keys are missing");
 }

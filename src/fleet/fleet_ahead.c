@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/fetch.h"
-#include "keyed/keyed_internal.h"
+#include "fleet/fleet_internal.h"
 #include "learner/learner_fetch.h"
 
 struct ahead {
@@ -40,13 +40,13 @@ static void ahead_find(struct ahead *a, const svi_key_table *t, bool engines) {
         a->engine[i] = engines && entry[i] && entry[i]->hash == a->hash[i] ? entry[i]->engine : NULL;
 }
 
-void svi_fleet_look_ahead(struct svi_engine *root, const struct svi_envelope *env) {
-    const svi_key_table *t = root->of->fleet->table;
+void svi_fleet_look_ahead(struct svi_fleet *f, const struct svi_envelope *env) {
+    const svi_key_table *t = f->table;
     struct ahead a = {.count = 0};
     if (svi_key_table_count(t) < SVI_FLEET_MANY)
         return;
     ahead_read(&a, t, env);
-    ahead_find(&a, t, !root->of->crew); /* its threads fetch the engines where they are used */
+    ahead_find(&a, t, !f->workers); /* its threads fetch the engines where they are used */
     svi_fleet_fetch(a.engine, a.count);
 }
 

@@ -21,7 +21,7 @@
 
 #include "alerts/desk.h"
 #include "base/fail.h"
-#include "keyed/keyed_internal.h"
+#include "fleet/fleet_internal.h"
 
 #define GROUP_WAIT   5.0 /* seconds of arrival */
 #define GROUP_SILENT 8   /* part of a silence that keys may fall silent apart */
@@ -50,7 +50,7 @@ static uint64_t group_cause(const struct svi_alert_event *a) {
     char cause[3 * SVI_GROUP_WORD + SVS_NAME_MAX];
     const struct svi_contribution *top = a->measure || a->count == 0 ? NULL : &a->top[0];
     const char *rule = group_is_silence(a) ? svi_rule_name(SVI_RULE_SILENT) : a->rule;
-    int length = snprintf(cause, sizeof cause, "%s/%s/", a->kind ? a->kind : "", rule ? rule : "");
+    int length = snprintf(cause, sizeof cause, "%s/%s/", a->kind, rule ? rule : "");
     if (top && top->feature)
         length += snprintf(cause + length, sizeof cause - (size_t)length, "%s", top->feature);
     else if (top)
@@ -58,8 +58,8 @@ static uint64_t group_cause(const struct svi_alert_event *a) {
     return XXH3_64bits(cause, (size_t)length < sizeof cause ? (size_t)length : sizeof cause - 1);
 }
 
-static double group_window(const struct svi_engine *root, const struct svi_event *event) {
-    const double window = root->s->alert_group;
+static double group_window(const struct svi_fleet *f, const struct svi_event *event) {
+    const double window = f->stream.root->s->alert_group;
     if (!(window > 0) || !group_is_silence(&event->as.alert))
         return window;
     return fmax(window, (event->ts - event->as.alert.since) / GROUP_SILENT);
@@ -73,18 +73,16 @@ static int group_severity(const struct svi_alert_event *a) {
 }
 
 /* A line without what it begins with. */
-static const char *group_rest(const struct svi_engine *root, const char *key, const char *text) {
+static const char *group_rest(const struct svi_fleet *f, const char *key, const char *text) {
     char subject[SVI_SUBJECT], shown[GROUP_NAME];
-    const struct svi_engine named = {.s = root->s, .key = key};
-    svi_engine_subject(&named, subject);
-    svi_escape(shown, sizeof shown, key[0] ? subject : root->s->stream,
-               strlen(key[0] ? subject : root->s->stream));
+    const char *of = svi_subject(f->stream.root->s->stream, key, subject);
+    svi_escape(shown, sizeof shown, of, strlen(of));
     const size_t length = strlen(shown);
     return strncmp(text, shown, length) == 0 && text[length] == ' ' ? text + length + 1 : text;
 }
 
 static void group_keep(struct svi_group_first *f, const char *rest, const struct svi_alert_event *a) {
-    snprintf(f->kind, sizeof f->kind, "%s", a->kind ? a->kind : "");
+    snprintf(f->kind, sizeof f->kind, "%s", a->kind);
     snprintf(f->rule, sizeof f->rule, "%s", a->rule ? a->rule : "");
     snprintf(f->measure, sizeof f->measure, "%s", a->measure ? a->measure : "");
     snprintf(f->judge, sizeof f->judge, "%s", a->judge ? a->judge : "");
@@ -105,10 +103,10 @@ static void group_keep(struct svi_group_first *f, const char *rest, const struct
 /* ---- what goes out */
 
 /* "plant 12 keys: m01, m02, m03 and 9 more: absent (...), since 10:42 UTC" */
-static void group_line(const struct svi_engine *root, const struct svi_alert_group *g, const char *rest,
+static void group_line(const struct svi_fleet *f, const struct svi_alert_group *g, const char *rest,
                        char *out) {
     char name[GROUP_NAME];
-    svi_escape(name, sizeof name, root->s->stream, strlen(root->s->stream));
+    svi_escape(name, sizeof name, f->stream.root->s->stream, strlen(f->stream.root->s->stream));
     if (g->keys == 1) { /* the others are no more */
         const int begin = snprintf(out, GROUP_LINE, "%s", name);
         svi_escape(name, sizeof name, g->name[0], strlen(g->name[0]));
@@ -127,20 +125,19 @@ static void group_line(const struct svi_engine *root, const struct svi_alert_gro
 }
 
 /* Numbered, in the name of a key (NULL: of the samples without one). */
-static void group_send(struct svi_engine *root, struct svi_key_entry *entry, struct svi_event *event) {
-    event->seq = entry ? entry->told++ : root->seq[SVI_TOPIC_ALERT]++;
-    if (!root->of->muted)
-        root->of->sink(root->of->user, event);
+static void group_send(struct svi_fleet *f, struct svi_key_entry *entry, struct svi_event *event) {
+    event->seq = entry ? entry->told++ : f->stream.root->seq[SVI_TOPIC_ALERT]++;
+    svi_stream_send(&f->stream, event);
 }
 
 /* With the keys that it is of. */
-static void group_send_named(struct svi_engine *root, struct svi_alert_group *g, struct svi_key_entry *entry,
+static void group_send_named(struct svi_fleet *f, struct svi_alert_group *g, struct svi_key_entry *entry,
                              struct svi_event *event, const char *rest) {
     const char *named[SVI_GROUP_NAMES];
     char line[GROUP_LINE];
     for (int i = 0; i < g->named; i++)
         named[i] = g->name[i];
-    group_line(root, g, rest, line);
+    group_line(f, g, rest, line);
     event->as.alert.text = line;
     event->as.alert.keys = g->keys > 1 ? g->keys : 0;
     event->as.alert.named = named;
@@ -149,72 +146,71 @@ static void group_send_named(struct svi_engine *root, struct svi_alert_group *g,
     g->told = g->keys;
     g->severity_told = g->severity;
     g->due = INFINITY;
-    group_send(root, entry, event);
+    group_send(f, entry, event);
 }
 
 /* The key that a group speaks for, which is going to change. False: it cannot be brought back. */
-static bool group_speaker(struct svi_engine *root, const struct svi_alert_group *g,
+static bool group_speaker(struct svi_fleet *f, const struct svi_alert_group *g,
                           struct svi_key_entry **entry) {
     svs_error err;
     *entry = NULL;
     if (g->leader == UINT64_MAX)
         return true;
-    if (svi_fleet_find(root, g->name[0], false, 0, entry, &err) && *entry &&
-        svi_fleet_change(root, *entry, &err) == SVS_OK)
+    if (svi_fleet_find(f, g->name[0], false, 0, entry, &err) && *entry &&
+        svi_fleet_change(f, *entry, &err) == SVS_OK)
         return true;
-    root->out_of_memory = root->out_of_memory || err.code == SVS_NO_MEMORY;
-    svi_fleet_lose(root, *entry, &err);
+    f->stream.root->out_of_memory = f->stream.root->out_of_memory || err.code == SVS_NO_MEMORY;
+    svi_fleet_lose(f, *entry, &err);
     return false;
 }
 
 /* What the group has to say by itself. */
-static void group_tell(struct svi_engine *root, struct svi_alert_group *g, const char *state, double ts) {
-    const struct svi_group_first *f = &g->first;
-    const char *rest = f->text;
+static void group_tell(struct svi_fleet *f, struct svi_alert_group *g, const char *state, double ts) {
+    const struct svi_group_first *first = &g->first;
+    const char *rest = first->text;
     char lasted[SVI_ALERT_NUMBER], moment[SVI_ALERT_NUMBER], end[3 * SVI_ALERT_NUMBER];
     const bool closes = strcmp(state, "close") == 0;
     struct svi_key_entry *entry;
-    if (!group_speaker(root, g, &entry))
+    if (!group_speaker(f, g, &entry))
         return;
     if (closes) {
-        snprintf(end, sizeof end, "over after %s, since %s", svi_alert_duration(lasted, ts - f->since),
-                 svi_alert_moment(moment, f->since, ts));
+        snprintf(end, sizeof end, "over after %s, since %s", svi_alert_duration(lasted, ts - first->since),
+                 svi_alert_moment(moment, first->since, ts));
         rest = end;
     }
     struct svi_event event = {.topic = SVI_TOPIC_ALERT,
-                              .stream = root->s->stream,
-                              .epoch = root->of->epoch + (entry ? entry->again : 0),
+                              .stream = f->stream.root->s->stream,
+                              .epoch = f->stream.epoch + (entry ? entry->again : 0),
                               .key = entry ? entry->name : "",
                               .ts = ts};
-    event.as.alert = (struct svi_alert_event){.kind = f->kind[0] ? f->kind : NULL,
+    event.as.alert = (struct svi_alert_event){.kind = first->kind,
                                               .alert = g->alert,
                                               .state = state,
                                               .id = svs_none(),
-                                              .novelty = f->novelty,
-                                              .membership = f->membership,
-                                              .p = f->p,
-                                              .grade = f->grade,
-                                              .judge = f->judge[0] ? f->judge : NULL,
+                                              .novelty = first->novelty,
+                                              .membership = first->membership,
+                                              .p = first->p,
+                                              .grade = first->grade,
+                                              .judge = first->judge[0] ? first->judge : NULL,
                                               .severity = svi_severity_name((enum svi_severity)g->severity),
-                                              .surprise = f->surprise,
-                                              .expected = f->expected,
-                                              .over = f->over,
-                                              .since = f->since,
-                                              .measure = f->measure[0] ? f->measure : NULL,
-                                              .before = f->before,
-                                              .after = f->after,
-                                              .rule = f->rule[0] ? f->rule : NULL,
-                                              .sensors = f->sensors};
-    group_send_named(root, g, entry, &event, rest);
+                                              .surprise = first->surprise,
+                                              .expected = first->expected,
+                                              .over = first->over,
+                                              .since = first->since,
+                                              .measure = first->measure[0] ? first->measure : NULL,
+                                              .before = first->before,
+                                              .after = first->after,
+                                              .rule = first->rule[0] ? first->rule : NULL,
+                                              .sensors = first->sensors};
+    group_send_named(f, g, entry, &event, rest);
 }
 
 /* ---- what comes */
 
 /* An alert opens. False: it goes out as it is. */
-static bool group_open(struct svi_engine *root, struct svi_key_entry *entry, const struct svi_event *event) {
-    struct svi_fleet *f = root->of->fleet;
+static bool group_open(struct svi_fleet *f, struct svi_key_entry *entry, const struct svi_event *event) {
     const struct svi_alert_event *a = &event->as.alert;
-    const double window = group_window(root, event);
+    const double window = group_window(f, event);
     const struct svi_group_alert one = {.key = group_key(entry),
                                         .name = event->key,
                                         .alert = a->alert,
@@ -226,35 +222,35 @@ static bool group_open(struct svi_engine *root, struct svi_key_entry *entry, con
     const int severity = group_severity(a);
     g->severity = severity > g->severity ? severity : g->severity;
     if (g->told == 0) {
-        group_keep(&g->first, group_rest(root, event->key, a->text), a);
+        group_keep(&g->first, group_rest(f, event->key, a->text), a);
         g->told = 1;
         g->severity_told = g->severity;
         return false;
     }
     if (g->keys >= 2 * g->told || g->severity > g->severity_told)
-        group_tell(root, g, "update", event->ts);
+        group_tell(f, g, "update", event->ts);
     else if (g->keys > g->told)
-        g->due = fmin(g->due, f->arrival + GROUP_WAIT);
+        g->due = fmin(g->due, f->stream.arrival + GROUP_WAIT);
     return true;
 }
 
-static bool group_update(struct svi_engine *root, struct svi_key_entry *entry, struct svi_event *event) {
+static bool group_update(struct svi_fleet *f, struct svi_key_entry *entry, struct svi_event *event) {
     const struct svi_alert_event *a = &event->as.alert;
-    struct svi_alert_group *g = svi_alert_groups_of(root->of->fleet->groups, group_key(entry), a->alert);
+    struct svi_alert_group *g = svi_alert_groups_of(f->groups, group_key(entry), a->alert);
     if (!g || g->keys == 1)
         return false;
     const int severity = group_severity(a);
     const bool leads = g->leader == group_key(entry) && g->alert == a->alert;
     g->severity = severity > g->severity ? severity : g->severity;
     if (leads)
-        group_send_named(root, g, entry, event, group_rest(root, event->key, a->text));
+        group_send_named(f, g, entry, event, group_rest(f, event->key, a->text));
     else if (g->severity > g->severity_told)
-        group_tell(root, g, "update", event->ts);
+        group_tell(f, g, "update", event->ts);
     return true;
 }
 
-static bool group_close(struct svi_engine *root, struct svi_key_entry *entry, const struct svi_event *event) {
-    svi_alert_groups *groups = root->of->fleet->groups;
+static bool group_close(struct svi_fleet *f, struct svi_key_entry *entry, const struct svi_event *event) {
+    svi_alert_groups *groups = f->groups;
     const int64_t alert = event->as.alert.alert;
     struct svi_alert_group *g = svi_alert_groups_of(groups, group_key(entry), alert);
     if (!g)
@@ -264,21 +260,20 @@ static bool group_close(struct svi_engine *root, struct svi_key_entry *entry, co
     if (g->open > 0)
         return true;
     if (!alone)
-        group_tell(root, g, "close", event->ts);
+        group_tell(f, g, "close", event->ts);
     svi_alert_groups_end(groups, g);
     return !alone;
 }
 
-void svi_fleet_tell_alert(struct svi_engine *e, const struct svi_event *event) {
-    struct svi_engine *root = e->of->root;
+void svi_fleet_tell_alert(struct svi_fleet *f, const struct svi_event *event) {
     struct svi_event own = *event;
     struct svi_key_entry *entry =
-        event->key[0] ? svi_key_table_find(root->of->fleet->table, event->key, strlen(event->key)) : NULL;
-    const bool taken = group_is(event, "open")     ? group_open(root, entry, event)
-                       : group_is(event, "update") ? group_update(root, entry, &own)
-                                                   : group_close(root, entry, event);
+        event->key[0] ? svi_key_table_find(f->table, event->key, strlen(event->key)) : NULL;
+    const bool taken = group_is(event, "open")     ? group_open(f, entry, event)
+                       : group_is(event, "update") ? group_update(f, entry, &own)
+                                                   : group_close(f, entry, event);
     if (!taken)
-        group_send(root, entry, &own);
+        group_send(f, entry, &own);
 }
 
 /* ---- by itself */
@@ -290,13 +285,13 @@ double svi_fleet_groups_due(const struct svi_fleet *f) {
     return due;
 }
 
-void svi_fleet_groups_pass(struct svi_engine *root, double now) {
-    svi_alert_groups *groups = root->of->fleet->groups;
+void svi_fleet_groups_pass(struct svi_fleet *f, double now) {
+    svi_alert_groups *groups = f->groups;
     for (int i = 0; i < svi_alert_groups_count(groups); i++) {
         struct svi_alert_group *g = svi_alert_groups_at(groups, i);
         if (g->due <= now) {
             g->due = INFINITY;
-            group_tell(root, g, "update", g->last);
+            group_tell(f, g, "update", g->last);
         }
     }
 }
@@ -307,44 +302,44 @@ void svi_fleet_groups_move(struct svi_fleet *f, double step) {
 }
 
 /* The next one speaks for it. */
-static void group_hand_over(struct svi_engine *root, struct svi_alert_group *g) {
+static void group_hand_over(struct svi_fleet *f, struct svi_alert_group *g) {
     struct svi_group_alert next = {.name = ""};
-    const struct svi_key_entry *entry = svi_key_table_first(root->of->fleet->table);
-    svi_alert_groups_oldest(root->of->fleet->groups, g, &next.key, &next.alert);
+    const struct svi_key_entry *entry = svi_key_table_first(f->table);
+    svi_alert_groups_oldest(f->groups, g, &next.key, &next.alert);
     while (entry && entry->number != next.key)
         entry = entry->after;
     if (entry)
         next.name = entry->name;
     svi_alert_groups_lead(g, &next);
-    group_tell(root, g, "open", g->last);
+    group_tell(f, g, "open", g->last);
 }
 
-void svi_fleet_groups_drop(struct svi_engine *root, struct svi_key_entry *entry) {
-    svi_alert_groups *groups = root->of->fleet->groups;
+void svi_fleet_groups_drop(struct svi_fleet *f, struct svi_key_entry *entry) {
+    svi_alert_groups *groups = f->groups;
     for (struct svi_alert_group *g; (g = svi_alert_groups_drop(groups, entry->number));) {
         const bool withheld = g->keys > 1 && g->leader != entry->number;
         svi_alert_groups_forget(g, entry->name);
         if (g->open == 0 && withheld)
-            group_tell(root, g, "close", g->last);
+            group_tell(f, g, "close", g->last);
         if (g->open == 0)
             svi_alert_groups_end(groups, g);
         else if (g->leader == entry->number)
-            group_hand_over(root, g);
+            group_hand_over(f, g);
     }
     for (int i = 0; i < svi_alert_groups_count(groups); i++) { /* whose own alert had closed */
         struct svi_alert_group *g = svi_alert_groups_at(groups, i);
         if (g->leader != entry->number)
             continue;
         svi_alert_groups_forget(g, entry->name);
-        group_hand_over(root, g);
+        group_hand_over(f, g);
     }
 }
 
-svs_code svi_fleet_end_alerts(struct svi_engine *root, struct svi_key_entry *entry, svs_error *err) {
+svs_code svi_fleet_end_alerts(struct svi_fleet *f, struct svi_key_entry *entry, svs_error *err) {
     struct svi_key_entry *found;
     if (entry->last.open == 0)
         return SVS_OK;
-    if (!svi_fleet_find(root, entry->name, false, 0, &found, err))
+    if (!svi_fleet_find(f, entry->name, false, 0, &found, err))
         return err->code;
     svi_engine_end_alerts(entry->engine, "the key is no more");
     return SVS_OK;

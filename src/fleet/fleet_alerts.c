@@ -5,35 +5,33 @@
  * they came; the factor and the number of desks change where keys are coupled. A desk sets its levels at
  * numbers of its own samples, by what holds then: so nothing has to be visited, and no result depends on
  * which keys are in memory or on threads. */
-#include "keyed/keyed_internal.h"
-
-/* The numbers change where nobody is at work: threads of keys only read them. */
-void svi_fleet_share(struct svi_engine *e) {
-    const struct svi_fleet *f = e->of->fleet;
-    if (e->novelty != &e->of->no_novelty)
-        svi_novelty_stage_split(e->novelty, f->desks > 0 ? (double)f->desks : 1, f->asked);
-}
+#include "fleet/fleet_internal.h"
 
 void svi_fleet_finds(const struct svi_engine *e, struct svi_key_finds *out) {
     const struct svi_budget_share *s = &e->novelty->desk.budget.share;
     *out = (struct svi_key_finds){.found = s->found, .days = s->days, .count = s->count};
 }
 
-void svi_fleet_find_alike(struct svi_engine *root, const struct svi_key_finds *before,
+void svi_fleet_find_alike(struct svi_fleet *f, const struct svi_key_finds *before,
                           const struct svi_key_finds *now) {
-    struct svi_fleet *f = root->of->fleet;
-    const double a_day = root->novelty->desk.o.a_day;
+    const double a_day = f->stream.root->novelty->desk.o.a_day;
     if (now->days > before->days) /* less after a reset */
         svi_budget_pool_pass(&f->pool, now->days - before->days, (double)f->desks);
     if (now->count > before->count && a_day > 0)
         svi_budget_pool_find(&f->pool, now->found, a_day);
 }
 
-void svi_fleet_share_out(struct svi_engine *root) {
-    struct svi_fleet *f = root->of->fleet;
-    const double a_day = root->novelty->desk.o.a_day;
-    f->desks = svi_key_table_count(f->table) + (root->kept[SVI_KEPT_SEEN] > 0);
+/* Before the first coupling each has the budget to itself. */
+void svi_fleet_share(struct svi_fleet *f) {
+    f->stream.common.desks = f->desks > 0 ? (double)f->desks : 1;
+    f->stream.common.asked = f->asked;
+}
+
+void svi_fleet_share_out(struct svi_fleet *f) {
+    const double a_day = f->stream.root->novelty->desk.o.a_day;
+    f->desks = svi_key_table_count(f->table) + (f->stream.root->kept[SVI_KEPT_SEEN] > 0);
     f->asked = a_day > 0 ? svi_budget_pool_factor(&f->pool, a_day) : 0;
+    svi_fleet_share(f);
 }
 
 void svi_fleet_pool_archive(struct svi_archive *a, struct svi_fleet *f) {
@@ -43,4 +41,5 @@ void svi_fleet_pool_archive(struct svi_archive *a, struct svi_fleet *f) {
     svi_archive_finite(a, "found in days", &f->found.days, 1);
     svi_archive_int64(a, "finds", &f->found.count, 0, INT64_MAX / 4);
     svi_budget_pool_archive(a, &f->pool);
+    svi_fleet_share(f);
 }

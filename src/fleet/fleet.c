@@ -1,0 +1,635 @@
+/* A stream with keys: an engine for each, and the root for the samples without one.
+ *
+ * The fleet has what there is once (the table of keys, what couples them). An element of a message goes to
+ * the engine of its key, which is begun by the first sample of it; from there on it goes the way of every
+ * sample (engine.c). What the key's engine has to say passes the sink here, which adds the name; alerts get
+ * their numbers, and may become part of one of another key. So a key comes to the same bits as an engine that
+ * has had its samples alone.
+ *
+ * Read svi_fleet_take_element first. */
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "fleet/key_list.h"
+#include "fleet/fleet_internal.h"
+#include "wire/fields.h"
+
+#define FORGET_MOST 16 /* keys that are forgotten before an element */
+
+static void fleet_root_sink(void *user, const struct svi_event *event) {
+    svi_fleet_send(user, NULL, event);
+}
+
+void svi_fleet_key_sink(void *user, const struct svi_event *event) {
+    const struct svi_key_entry *entry = user;
+    svi_fleet_send(entry->fleet, entry, event);
+}
+
+void svi_fleet_send(struct svi_fleet *f, const struct svi_key_entry *entry, const struct svi_event *event) {
+    struct svi_event named = *event;
+    named.key = entry ? entry->name : "";
+    if (event->topic == SVI_TOPIC_ALERT)
+        svi_fleet_tell_alert(f, &named);
+    else
+        svi_stream_send(&f->stream, &named);
+}
+
+struct svi_engine *svi_fleet_make(struct svi_fleet *f, struct svi_shared_settings *s,
+                                  struct svi_key_entry *entry, svs_error *err) {
+    const struct svi_engine_setup setup = {.common = &f->stream.common,
+                                           .scratch = f->stream.scratch,
+                                           .off = &f->off,
+                                           .label = entry->name,
+                                           .columns = f->columns};
+    entry->fleet = f;
+    struct svi_engine *e =
+        svi_engine_new(s, &setup, f->stream.epoch + entry->again, svi_fleet_key_sink, entry, err);
+    if (e && svi_fleet_prior_join(f, entry, e, err) != SVS_OK)
+        svi_engine_free(&e);
+    return e;
+}
+
+double svi_key_memory(const struct svi_settings *s, int d, int contexts, int classes) {
+    return svi_engine_key_memory(s, d, contexts, classes) + sizeof(struct svi_key_entry) + SVS_KEY_MAX / 4;
+}
+
+/* A name as a text may show it: it came from outside. */
+#define KEY_SHOWN 100
+static const char *key_shown(char shown[KEY_SHOWN], const char *key) {
+    svi_escape(shown, KEY_SHOWN, key, strlen(key));
+    return shown;
+}
+
+/* ---- which engine */
+
+/* May this source begin one more key? Without keys.quota nine tenths of keys.max are for all, and
+ * each source that there may be has its part of the last tenth to itself, one key at least: so a client that
+ * begins keys without end, under as many names as it may have at a time, leaves others their part. One that
+ * says bye and takes another name has a new part. */
+static bool fleet_may_begin(const struct svi_fleet *f, uint64_t owner) {
+    const struct svi_settings *s = f->stream.root->s;
+    svi_key_table *table = f->table;
+    const int64_t tenth = s->keys_max / 10, part = tenth / s->max_sources > 1 ? tenth / s->max_sources : 1;
+    const int64_t owned = svi_key_table_owned(table, owner);
+    if (s->keys_quota > 0)
+        return owned < s->keys_quota;
+    return owned < part || svi_key_table_beyond(table, part) < s->keys_max - tenth;
+}
+
+static void fleet_refuse_more(const struct svi_fleet *f, const char *shown, uint64_t owner, svs_error *err) {
+    const char *who = owner ? "this source" : "messages without src";
+    const long long begun = svi_key_table_owned(f->table, owner);
+    if (f->stream.root->s->keys_quota > 0)
+        svi_fail(err, SVS_LIMIT,
+                 "key %s is one more than keys.quota (%lld) lets %s begin, which began %lld: raise it", shown,
+                 (long long)f->stream.root->s->keys_quota, who, begun);
+    else
+        svi_fail(
+            err, SVS_LIMIT,
+            "key %s is one more than the share that %s may begin of keys.max (%lld), which began %lld: raise "
+            "keys.max, or set keys.quota",
+            shown, who, (long long)f->stream.root->s->keys_max, begun);
+}
+
+static struct svi_key_entry *fleet_begin(struct svi_fleet *f, const char *key, uint64_t owner,
+                                         svs_error *err) {
+    char shown[KEY_SHOWN];
+    if (svi_key_table_count(f->table) >= f->stream.root->s->keys_max) {
+        svi_fail(err, SVS_LIMIT, "key %s is one more than keys.max (%lld): drop keys, or start with more",
+                 key_shown(shown, key), (long long)f->stream.root->s->keys_max);
+        return NULL;
+    }
+    if (!fleet_may_begin(f, owner)) {
+        fleet_refuse_more(f, key_shown(shown, key), owner, err);
+        return NULL;
+    }
+    svi_workers_settle(f);
+    if (svi_key_queue_reserve(&f->queue, svi_key_table_count(f->table) + 1, err) != SVS_OK)
+        return NULL;
+    struct svi_key_entry *entry = svi_key_table_add(f->table, key, strlen(key), owner, err);
+    if (!entry)
+        return NULL;
+    entry->begun = svi_stream_seen(&f->stream);
+    entry->again = f->gone;
+    if (!(entry->engine = svi_fleet_make(f, f->stream.root->shared, entry, err))) {
+        svi_key_table_remove(f->table, entry);
+        return NULL;
+    }
+    if (svi_fleet_change(f, entry, err) != SVS_OK) {
+        svi_engine_free(&entry->engine);
+        svi_key_table_remove(f->table, entry);
+        return NULL;
+    }
+    entry->number = f->begun++;
+    entry->rests = (uint32_t)f->rests;
+    svi_fleet_join(f, entry);
+    return entry;
+}
+
+struct svi_engine *svi_fleet_find(struct svi_fleet *f, const char *key, bool make, uint64_t owner,
+                                  struct svi_key_entry **entry, svs_error *err) {
+    char shown[KEY_SHOWN];
+    *entry = NULL;
+    if (!key[0])
+        return f->stream.root;
+    *entry = svi_key_table_find(f->table, key, strlen(key));
+    if (!*entry && make)
+        *entry = fleet_begin(f, key, owner, err);
+    else if (!*entry)
+        svi_fail(err, SVS_UNKNOWN_KEY, "there is no key %s", key_shown(shown, key));
+    if (!*entry || (!(*entry)->engine && svi_fleet_return(f, *entry, err) != SVS_OK))
+        return NULL;
+    svi_key_table_use(f->table, *entry);
+    return (*entry)->engine;
+}
+
+/* It was not read back for what it is to take: that must be taken by a restart. */
+void svi_fleet_lose(struct svi_fleet *f, const struct svi_key_entry *entry, const svs_error *err) {
+    svs_error *lost = &f->stream.lost;
+    char shown[KEY_SHOWN];
+    if (entry && !entry->engine && lost->code == SVS_OK && err->code != SVS_NO_MEMORY)
+        svi_fail(lost, err->code, "key %s: %.150s", key_shown(shown, entry->name), err->text);
+}
+
+static void fleet_remove(struct svi_fleet *f, struct svi_key_entry *entry) {
+    f->stream.others.open -= entry->last.open;
+    svi_fleet_groups_drop(f, entry);
+    svi_engine_free(&entry->engine);
+    svi_key_queue_leave(&f->queue, entry);
+    svi_fleet_leave(f, entry);
+    svi_fleet_uncache(f, entry);
+    svi_key_table_remove(f->table, entry);
+}
+
+/* One that has been heard of: if it comes again, its events are others. */
+static void fleet_go(struct svi_fleet *f, struct svi_key_entry *entry) {
+    f->gone++;
+    fleet_remove(f, entry);
+}
+
+void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figures) {
+    const struct svi_metrics_sums sums = svi_metrics_sums(e->metrics);
+    const struct svi_drift_stage *drift = &e->quality_stage.drift;
+    figures->rows = e->kept[SVI_KEPT_SEEN];
+    figures->labelled = e->kept[SVI_KEPT_LABELLED];
+    figures->refused = e->kept[SVI_KEPT_REFUSED];
+    figures->judged = sums.judged;
+    figures->right = sums.right;
+    figures->squares = sums.squares;
+    figures->quality = svi_metrics_windowed(e->metrics);
+    figures->alerts = (int32_t)(e->novelty->alert.opened + drift->opened + e->rules->opened);
+    figures->open = (int32_t)e->novelty->alert.open + (int32_t)drift->open + svi_rules_open(e->rules);
+    figures->deadline = svi_engine_deadline(e);
+    figures->quiet = isinf(figures->deadline) ? 0 : svi_rules_quiet(e->rules);
+    svi_fleet_finds(e, &figures->finds);
+    figures->out_of_memory = svi_engine_out_of_memory(e);
+}
+
+/* What has come to it since `before`. After a reset what was judged is counted from 0. */
+static void fleet_add(struct svi_stream_total *t, const struct svi_key_figures *before,
+                      const struct svi_key_figures *now) {
+    static const struct svi_key_figures none;
+    const struct svi_key_figures *judged = now->judged < before->judged ? &none : before;
+    t->labelled += now->labelled - before->labelled;
+    t->refused += now->refused - before->refused;
+    t->alerts += now->alerts - before->alerts;
+    t->open += now->open - before->open;
+    t->judged += now->judged - judged->judged;
+    t->right += now->right - judged->right;
+    t->squares += now->squares - judged->squares;
+}
+
+int svi_stream_keys(svi_stream *s, const struct svi_key_query *q, const struct svi_key_entry **entries,
+                    int64_t *matching) {
+    *matching = 0;
+    svi_stream_settle(s);
+    const struct svi_fleet *f = svi_fleet_of(s);
+    return f ? svi_key_list(f->table, q, entries, matching) : 0;
+}
+
+int64_t svi_stream_key_count(const svi_stream *s) {
+    const struct svi_fleet *f = svi_fleet_of((svi_stream *)s);
+    return f ? svi_key_table_count(f->table) : 0;
+}
+
+void svi_fleet_done(struct svi_fleet *f, struct svi_key_entry *entry, const struct svi_key_figures *figures,
+                    bool sample, double now) {
+    if (!entry) {
+        struct svi_key_finds own;
+        svi_fleet_finds(f->stream.root, &own);
+        svi_fleet_find_alike(f, &f->found, &own);
+        f->found = own;
+        return;
+    }
+    f->stream.others.seen += figures->rows - entry->last.rows;
+    svi_fleet_find_alike(f, &entry->last.finds, &figures->finds);
+    fleet_add(&f->stream.others, &entry->last, figures);
+    f->stream.root->out_of_memory = f->stream.root->out_of_memory || figures->out_of_memory;
+    entry->last = *figures;
+    svi_fleet_queue(f, entry);
+    if (sample) {
+        entry->heard = now;
+        svi_key_table_hear(f->table, entry);
+    } else if (figures->rows == 0 && entry->heard == 0) {
+        f->begun -= entry->number + 1 == f->begun;
+        (void)svi_fleet_end(f, entry, NULL); /* no record is of it, so it takes no memory */
+        fleet_remove(f, entry);
+    }
+}
+
+svs_code svi_fleet_drop(struct svi_fleet *f, const char *key, svs_error *err) {
+    struct svi_key_entry *entry = svi_key_table_find(f->table, key, strlen(key));
+    char shown[KEY_SHOWN];
+    if (!key[0])
+        return svi_fail(err, SVS_MISSING_KEY, "drop needs a key: reset is for the samples without one");
+    if (!entry)
+        return svi_fail(err, SVS_UNKNOWN_KEY, "there is no key %s", key_shown(shown, key));
+    if (svi_fleet_end(f, entry, err) != SVS_OK)
+        return err->code;
+    fleet_go(f, entry);
+    return SVS_OK;
+}
+
+void svi_fleet_done_here(struct svi_fleet *f, struct svi_key_entry *entry, bool sample, double now) {
+    struct svi_key_figures figures;
+    if (!entry) {
+        svi_fleet_done(f, NULL, NULL, sample, now);
+        return;
+    }
+    f->columns = svi_engine_features(entry->engine);
+    svi_fleet_figures(entry->engine, &figures);
+    svi_fleet_done(f, entry, &figures, sample, now);
+}
+
+/* ---- what comes in */
+
+static svs_code fleet_fail_missing(bool labels, svs_error *err) {
+    return svi_fail(err, SVS_MISSING_KEY, "%s needs the key of its sample: '' where it has none",
+                    labels ? "label" : "forget");
+}
+
+/* Of which key is it, and is it about a sample that came before? */
+static svs_code fleet_read(const struct svi_envelope *env, char *key, bool *about, svs_error *err) {
+    const struct svi_element *el = &env->first;
+    const bool labels = svi_element_is(el, SVI_KEY_OP, "label");
+    svs_code code = svi_element_key(el, key, err);
+    *about = labels || svi_element_is(el, SVI_KEY_OP, "forget");
+    return code == SVS_OK && *about && !svi_element_has(el, SVI_KEY_KEY) ? fleet_fail_missing(labels, err)
+                                                                         : code;
+}
+
+/* The threads, where there are to be any; they begin when they are first needed. */
+static struct svi_workers *fleet_workers(struct svi_fleet *f) {
+    const int64_t threads = f->stream.root->s->threads;
+    if (!f->stream.open || !svi_stream_has_threads(&f->stream))
+        return NULL;
+    if (!f->workers) {
+        f->workers = svi_workers_new(f, threads < SVI_WORKERS_MOST ? (int)threads : SVI_WORKERS_MOST);
+        f->stream.later = f->workers != NULL;
+    }
+    return f->workers;
+}
+
+/* What couples the keys takes effect at these numbers of what came, whatever became of it. */
+static bool is_coupled(int64_t taken) {
+    const bool early = taken < SVI_FLEET_COUPLE && taken >= SVI_FLEET_COUPLE / 16;
+    return taken % SVI_FLEET_COUPLE == 0 || (early && (taken & (taken - 1)) == 0);
+}
+
+static void fleet_count(struct svi_fleet *f) {
+    if (!is_coupled(++f->taken))
+        return;
+    svi_workers_settle(f);
+    svi_fleet_couple(f);
+    svi_fleet_evict(f);
+}
+
+/* ---- keys.idle */
+
+static bool fleet_forget(struct svi_fleet *f, struct svi_key_entry *entry) {
+    svs_error err;
+    const svs_code code = svi_fleet_end(f, entry, &err);
+    if (code == SVS_OK)
+        fleet_go(f, entry);
+    else if (code == SVS_NO_MEMORY)
+        f->stream.root->out_of_memory = true;
+    else
+        svi_fleet_lose(f, entry, &err);
+    return code == SVS_OK;
+}
+
+/* Since when there is no key that is silent for longer. */
+static double fleet_silent(struct svi_fleet *f) {
+    struct svi_key_entry *silent = svi_key_table_silent(f->table);
+    if (silent && (silent != f->silent || silent->turn != f->silent_turn || f->noted != f->silent_noted))
+        f->silent_since = svi_fleet_heard(f, silent);
+    f->silent = silent;
+    f->silent_turn = silent ? silent->turn : 0;
+    f->silent_noted = f->noted;
+    return silent ? f->silent_since : INFINITY;
+}
+
+/* Before an element: keys that are silent for too long go, the one that it is of in any case, and of the
+ * others so few that it does not wait for them. All threads come to the same, for what is on its way counts.
+ */
+static void fleet_forget_idle(struct svi_fleet *f, const char *key, double now) {
+    f->now = now;
+    svi_large_pages_go_on(&f->pages);
+    const double idle = f->stream.root->s->keys_idle;
+    if (idle <= 0 || !(now - fleet_silent(f) > idle))
+        return;
+    svi_workers_settle(f);
+    struct svi_key_entry *entry = key[0] ? svi_key_table_find(f->table, key, strlen(key)) : NULL;
+    if (entry && now - svi_fleet_heard(f, entry) > idle)
+        (void)fleet_forget(f, entry);
+    bool good = true;
+    for (int i = 0; i < FORGET_MOST && now - fleet_silent(f) > idle && good; i++)
+        good = fleet_forget(f, svi_key_table_silent(f->table));
+}
+
+void svi_fleet_couple(struct svi_fleet *f) {
+    svi_fleet_prior_couple(f);
+    svi_fleet_share_out(f);
+}
+
+/* The key is ready to take something; *entry: NULL for "", or if it cannot be brought back. */
+static svs_code fleet_prepare(struct svi_fleet *f, const char *key, bool make, uint64_t owner,
+                              struct svi_key_entry **entry, svs_error *err) {
+    if (svi_fleet_find(f, key, make, owner, entry, err))
+        return *entry ? svi_fleet_touch(f, *entry, err) : SVS_OK;
+    svi_fleet_lose(f, *entry, err);
+    *entry = NULL;
+    return err->code;
+}
+
+static void fleet_take(struct svi_fleet *f, struct svi_envelope *env, double now, struct svi_receipt *r) {
+    char key[SVS_KEY_MAX + 1] = "";
+    struct svi_key_entry *entry = NULL;
+    struct svi_engine *e = f->stream.root;
+    bool about = false;
+    svs_error err;
+    err.text[0] = '\0';
+    svi_envelope_peek(env);
+    const uint64_t owner = env->has_src ? svi_key_hash(env->src, env->src_length) : 0;
+    svs_code code = env->first.is_map ? fleet_read(env, key, &about, &err) : SVS_OK;
+    fleet_forget_idle(f, code == SVS_OK ? key : "", now);
+    if (code == SVS_OK && (code = fleet_prepare(f, key, !about, owner, &entry, &err)) == SVS_OK && entry)
+        e = entry->engine;
+    if (code == SVS_OK && entry && entry->last.rows > 0 && fleet_workers(f) &&
+        svi_workers_give(f, entry, env, now))
+        return;
+    svi_workers_settle(f);
+    f->stream.arrival = now;
+    if (code != SVS_OK) {
+        svi_envelope_pass(env);
+        e = f->stream.root;
+    } else {
+        code = svi_engine_take_element(e, env, now, &err);
+    }
+    if (code == SVS_OK)
+        r->accepted++;
+    else /* one that would begin a key has none to say so */
+        svi_engine_refuse_element(entry && entry->last.rows == 0 && entry->heard == 0 ? f->stream.root : e,
+                                  env, code, &err, now, r);
+    svi_fleet_done_here(f, entry, code == SVS_OK, now);
+}
+
+/* What a row in the root's shape needs to be one of this engine's. */
+static svs_code fleet_move_row(const struct svi_engine *e, struct svi_message *m, svs_error *err) {
+    double *row = e->schema.shape.row;
+    if (!m->has_x || m->cells)
+        return SVS_OK;
+    if (m->kind == SVI_NAMED)
+        return svi_fail(err, SVS_NOT_SUPPORTED, "rows of this format cannot have keys: use CSV or JSON");
+    if (svi_shape_fits(&e->schema.shape, m, err) != SVS_OK)
+        return err->code;
+    if (m->x != row)
+        memcpy(row, m->x, (size_t)m->d * sizeof *row);
+    m->x = row;
+    for (; m->kind == SVI_SPARSE && m->d < e->schema.shape.d; m->d++)
+        row[m->d] = 0;
+    return SVS_OK;
+}
+
+static svs_code fleet_take_row(svi_stream *s, struct svi_message *m, const void *bytes, size_t length,
+                               double now, svs_error *err) {
+    struct svi_fleet *f = svi_fleet_of(s);
+    char key[SVS_KEY_MAX + 1] = "";
+    struct svi_key_entry *entry = NULL;
+    svs_code code = SVS_OK;
+    svi_workers_settle(f);
+    f->stream.arrival = now;
+    if (m->key.kind == SVS_STR && m->key.length > SVS_KEY_MAX)
+        code = svi_fail(err, SVS_BAD_KEY, "the key has %u bytes: at most %d are taken", m->key.length,
+                        SVS_KEY_MAX);
+    else if (m->key.kind == SVS_NONE && m->op != SVI_LEARN)
+        code = fleet_fail_missing(m->op == SVI_LABEL, err);
+    else if (m->key.kind == SVS_STR)
+        snprintf(key, sizeof key, "%.*s", (int)m->key.length, m->key.as.s);
+    fleet_forget_idle(f, key, now);
+    if (code == SVS_OK)
+        code = fleet_prepare(f, key, m->op == SVI_LEARN, 0, &entry, err);
+    struct svi_engine *e = entry ? entry->engine : f->stream.root;
+    if (code == SVS_OK)
+        code = fleet_move_row(e, m, err);
+    if (code == SVS_OK)
+        code = svi_engine_row(e, m, bytes, length, now, err);
+    else
+        svi_publish_error(f->stream.root, code, err->text, bytes, length, now);
+    svi_fleet_done_here(f, entry, code == SVS_OK, now);
+    fleet_count(f);
+    return code;
+}
+
+static svs_code fleet_take_message(svi_stream *s, struct svi_envelope *env, const struct svi_arrival *a,
+                                   struct svi_receipt *r, svs_error *err) {
+    struct svi_fleet *f = svi_fleet_of(s);
+    (void)err;
+    for (int64_t i = 0; i < a->count; i++) {
+        if (i % SVI_FLEET_AHEAD == 0 && i + 1 < a->count)
+            svi_fleet_look_ahead(f, env);
+        if (i < a->skip) {
+            svi_engine_pass_element(s->root, env, r);
+            continue;
+        }
+        fleet_take(f, env, a->now, r);
+        fleet_count(f);
+    }
+    return SVS_OK;
+}
+
+static void fleet_settle(svi_stream *s) {
+    svi_workers_settle(svi_fleet_of(s));
+}
+
+static void fleet_end(svi_stream *s) {
+    svi_fleet_evict(svi_fleet_of(s));
+}
+
+/* ---- commands */
+
+static svi_engine *fleet_engine(svi_stream *s, const char *key, svs_error *err) {
+    struct svi_key_entry *entry;
+    struct svi_fleet *f = svi_fleet_of(s);
+    svi_workers_settle(f);
+    svi_fleet_evict(f);
+    return svi_fleet_find(f, key, false, 0, &entry, err);
+}
+
+static svs_code fleet_command(svi_stream *s, const char *key, const struct svi_command *c, double now,
+                              int *count, svs_error *err) {
+    struct svi_fleet *f = svi_fleet_of(s);
+    struct svi_key_entry *entry;
+    if (c->op == SVI_COMMAND_DROP)
+        return svi_fleet_drop(f, key, err);
+    if (!svi_fleet_find(f, key, false, 0, &entry, err) || svi_fleet_touch(f, entry, err) != SVS_OK)
+        return err->code;
+    const svs_code code = svi_stream_command_engine(s, entry->engine, c, NULL, now, count, err);
+    svi_fleet_done_here(f, entry, false, now);
+    return code;
+}
+
+static int fleet_figures(const svi_stream *s, struct svi_figure *counted, struct svi_figure *further) {
+    const struct svi_fleet *f = svi_fleet_of((svi_stream *)s);
+    const struct svi_stream_total *t = &s->others;
+    const struct svi_metrics_sums own = svi_metrics_sums(s->root->metrics);
+    const double judged = (double)(t->judged + own.judged);
+    struct svi_key_figures last;
+    svi_fleet_figures(s->root, &last);
+    counted[SVI_COUNTER_SEEN].as.count += t->seen;
+    counted[SVI_COUNTER_LABELLED].as.count += t->labelled;
+    counted[SVI_COUNTER_REFUSED].as.count += t->refused;
+    const struct svi_figure all[SVI_FLEET_FIGURES] = {
+        {"keys", SVI_COUNT, .as.count = svi_key_table_count(f->table)},
+        {"keys_in_memory", SVI_COUNT, .as.count = svi_key_table_in_memory(f->table)},
+        {"keys_alerts", SVI_COUNT, .as.count = t->alerts + last.alerts},
+        {"keys_alerts_open", SVI_COUNT, .as.count = t->open + last.open},
+        s->root->s->task == SVS_REGRESS
+            ? (struct svi_figure){"keys_rmse", SVI_NUMBER,
+                                  .as.number = sqrt((t->squares + own.squares) / judged)}
+            : (struct svi_figure){"keys_accuracy", SVI_NUMBER,
+                                  .as.number = (double)(t->right + own.right) / judged}};
+    memcpy(further, all, sizeof all);
+    return SVI_FLEET_FIGURES;
+}
+
+static svs_code fleet_verify(svi_stream *s, double *difference, svs_error *err) {
+    svs_code code = SVS_OK;
+    struct svi_fleet *f = svi_fleet_of(s);
+    svi_workers_settle(f);
+    for (struct svi_key_entry *n = svi_key_table_first(f->table), *entry; n && code == SVS_OK; n = n->after) {
+        double one = 0;
+        struct svi_engine *e = svi_fleet_find(f, n->name, false, 0, &entry, err);
+        code = e ? svi_engine_verify(e, &one, err) : err->code;
+        *difference = one > *difference || isnan(one) ? one : *difference;
+        svi_fleet_evict(f);
+    }
+    return code;
+}
+
+/* ---- a stream with keys */
+
+static bool fleet_shares_budget(const svi_stream *s) {
+    return svi_novelty_stage_has_desk(s->root->novelty);
+}
+
+static void fleet_archive_share(struct svi_archive *a, svi_stream *s) {
+    svi_novelty_stage_split_archive(a, s->root->novelty);
+}
+
+static void fleet_archive_groups(struct svi_archive *a, svi_stream *s) {
+    svi_alert_groups_archive(a, svi_fleet_of(s)->groups);
+}
+
+static bool fleet_has_prior(const svi_stream *s) {
+    return svi_fleet_of((svi_stream *)s)->prior;
+}
+
+static bool fleet_is_whole(const svi_stream *s) {
+    return !svi_fleet_of((svi_stream *)s)->kept.apart;
+}
+
+static bool fleet_is_apart(const svi_stream *s) {
+    return !fleet_is_whole(s);
+}
+
+static const struct svi_stream_section fleet_sections[] = {
+    SVI_STREAM_SECTIONS,
+    {"shared desk", true, false, fleet_archive_share, fleet_shares_budget},
+    {"alert groups", true, false, fleet_archive_groups, NULL},
+    {"keys", true, false, svi_fleet_archive, NULL},
+    {"key prior", true, false, svi_fleet_prior_archive, fleet_has_prior},
+    {"key totals", false, false, svi_fleet_totals_archive, NULL},
+    {"key states", false, true, svi_fleet_states_archive, fleet_is_whole},
+    {SVI_KEY_FILES, false, true, svi_fleet_files_archive, fleet_is_apart},
+    {"key sum", true, true, svi_fleet_sum_archive, NULL},
+};
+
+static void fleet_clear(svi_stream *s) {
+    struct svi_fleet *f = svi_fleet_of(s);
+    svi_workers_stop(f->workers);
+    for (struct svi_key_entry *n = f->table ? svi_key_table_first(f->table) : NULL; n; n = n->after)
+        svi_engine_free(&n->engine);
+    svi_key_table_free(&f->table);
+    svi_fleet_notes_clear(f);
+    svi_key_cache_free(&f->cache);
+    svi_key_queue_clear(&f->queue);
+    svi_alert_groups_free(&f->groups);
+    svi_bytes_clear(&f->raw);
+    svi_bytes_clear(&f->state);
+    svi_bytes_clear(&f->packed);
+    svi_fleet_kept_clear(f);
+    svi_fleet_prior_free(f);
+    svi_free(f->folder);
+    svi_workers_free(&f->workers);
+}
+
+static const struct svi_stream_verbs fleet_verbs = {.take = fleet_take_message,
+                                                    .take_row = fleet_take_row,
+                                                    .end = fleet_end,
+                                                    .deadline = svi_fleet_deadline,
+                                                    .pass = svi_fleet_pass,
+                                                    .engine = fleet_engine,
+                                                    .command = fleet_command,
+                                                    .reserve = svi_fleet_reserve_note,
+                                                    .reach = svi_fleet_note,
+                                                    .settle = fleet_settle,
+                                                    .sections = fleet_sections,
+                                                    .section_count =
+                                                        sizeof fleet_sections / sizeof fleet_sections[0],
+                                                    .add_up = svi_fleet_add_up,
+                                                    .verify = fleet_verify,
+                                                    .figures = fleet_figures,
+                                                    .clear = fleet_clear};
+
+struct svi_fleet *svi_fleet_of(svi_stream *s) {
+    return s->verbs == &fleet_verbs ? (struct svi_fleet *)s : NULL;
+}
+
+svi_stream *svi_fleet_new(svs_error *err) {
+    struct svi_fleet *f = svi_alloc(sizeof *f);
+    if (!f) {
+        svi_fail_memory(err, "the keys");
+        return NULL;
+    }
+    f->stream.verbs = &fleet_verbs;
+    svi_rules_init(&f->off.rules, true);
+    return &f->stream;
+}
+
+svs_code svi_fleet_begin(svi_stream *s, struct svi_shared_settings *shared,
+                         const struct svi_engine_setup *setup, svs_error *err) {
+    struct svi_fleet *f = svi_fleet_of(s);
+    svi_fleet_share(f);
+    if (!(s->root = svi_engine_new(shared, setup, s->epoch, fleet_root_sink, f, err)))
+        return err->code;
+    svi_large_pages_begin(&f->pages);
+    svs_code code = (f->table = svi_key_table_new(err)) && (f->groups = svi_alert_groups_new(err))
+                        ? svi_fleet_reserve_note(s, err)
+                        : SVS_NO_MEMORY;
+    if (code == SVS_OK)
+        svi_fleet_note(s, SVI_NOTE_CONFIG, 0, 0);
+    return code == SVS_OK ? svi_fleet_prior_new(f, err) : code;
+}

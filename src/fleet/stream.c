@@ -1,0 +1,403 @@
+/* A stream, of which kind it may be: what there is once, however many engines it has, and one engine as the
+ * simpler kind. The other one, a fleet, is in fleet.c; the state is in stream_save.c, figures are in
+ * stream_figures.c.
+ *
+ * What is asked or changed from outside goes to the root, the engine of the samples without a key, when all
+ * threads are done (svi_stream_settle), and then reaches the others by the verbs of the kind. Events come
+ * back by the sink of the stream, which sends them unless it is muted.
+ *
+ * Read svi_stream_apply_later first. */
+#include "fleet/stream.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include <cblas.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "config/settings_change.h"
+#include "config/settings_record.h"
+#include "fleet/fleet_internal.h"
+
+/* ---- one engine */
+
+static svs_code one_take(svi_stream *s, struct svi_envelope *env, const struct svi_arrival *a,
+                         struct svi_receipt *r, svs_error *err) {
+    svs_code code = a->skip < a->count ? svi_engine_match_columns(s->root, env, err) : SVS_OK;
+    for (int64_t i = 0; i < a->count && code == SVS_OK; i++) {
+        svs_error why;
+        why.text[0] = '\0';
+        if (i < a->skip) {
+            svi_engine_pass_element(s->root, env, r);
+            continue;
+        }
+        const svs_code one = svi_engine_take_element(s->root, env, a->now, &why);
+        r->accepted += one == SVS_OK;
+        if (one != SVS_OK)
+            svi_engine_refuse_element(s->root, env, one, &why, a->now, r);
+    }
+    return code;
+}
+
+static const struct svi_stream_section one_sections[] = {SVI_STREAM_SECTIONS};
+
+static const struct svi_stream_verbs one_verbs = {.take = one_take,
+                                                  .sections = one_sections,
+                                                  .section_count =
+                                                      sizeof one_sections / sizeof one_sections[0]};
+
+static void one_sink(void *user, const struct svi_event *event) {
+    svi_stream_send(user, event);
+}
+
+/* ---- of either kind */
+
+void svi_stream_send(svi_stream *s, const struct svi_event *event) {
+    if (!s->common.muted)
+        s->sink(s->user, event);
+}
+
+static svi_stream *stream_one(svs_error *err) {
+    svi_stream *s = svi_alloc(sizeof *s);
+    if (s)
+        s->verbs = &one_verbs;
+    else
+        svi_fail_memory(err, "the stream");
+    return s;
+}
+
+static svs_code stream_begin(svi_stream *s, struct svi_shared_settings *shared, svs_error *err) {
+    const struct svi_engine_setup setup = {.common = &s->common, .scratch = s->scratch};
+    if (s->keyed)
+        return svi_fleet_begin(s, shared, &setup, err);
+    s->root = svi_engine_new(shared, &setup, s->epoch, one_sink, s, err);
+    return s->root ? SVS_OK : err->code;
+}
+
+svi_stream *svi_stream_new(const struct svi_settings *settings, uint64_t epoch, svi_sink *sink, void *user,
+                           svs_error *err) {
+    const bool keyed = svi_settings_keyed(settings);
+    openblas_set_num_threads(svi_settings_blas_threads(settings)); /* another number gives other bits */
+    svi_stream *s = keyed ? svi_fleet_new(err) : stream_one(err);
+    struct svi_shared_settings *shared = s ? svi_shared_settings_new(settings, err) : NULL;
+    if (!shared) {
+        svi_stream_free(&s);
+        return NULL;
+    }
+    s->keyed = s->common.keys_allowed = s->common.sink_numbers_alerts = keyed;
+    s->epoch = epoch;
+    s->sink = sink;
+    s->user = user;
+    s->encoded = ~0u;
+    s->figures.started = s->figures.rate_since = s->figures.rate = NAN;
+    svs_code code = svi_entry_init(&s->entry, settings->max_sources, err);
+    if (code == SVS_OK && !(s->scratch = svi_engine_scratch_new(settings, err)))
+        code = err->code;
+    if (code == SVS_OK)
+        code = stream_begin(s, shared, err);
+    svi_shared_settings_leave(&shared);
+    if (code != SVS_OK)
+        svi_stream_free(&s);
+    return s;
+}
+
+void svi_stream_free(svi_stream **s) {
+    if (!*s)
+        return;
+    if ((*s)->verbs->clear)
+        (*s)->verbs->clear(*s);
+    svi_engine_free(&(*s)->root);
+    svi_entry_clear(&(*s)->entry);
+    svi_engine_scratch_free(&(*s)->scratch);
+    svi_free(*s);
+    *s = NULL;
+}
+
+void svi_stream_use_threads(svi_stream *s) {
+    s->later = s->keyed;
+    if (!s->later)
+        svi_engine_second_thread(s->root);
+}
+
+bool svi_stream_has_threads(const svi_stream *s) {
+    return s->later && s->root->s->threads > 1;
+}
+
+void svi_stream_encode(svi_stream *s, unsigned topics) {
+    s->encoded = topics;
+}
+
+void svi_stream_mute(svi_stream *s, bool muted) {
+    struct svi_engine *root = svi_stream_settle(s);
+    s->common.muted = muted;
+    if (muted)
+        return;
+    s->figures.started = s->figures.rate_since = s->figures.rate = NAN;
+    s->figures.rate_seen = root->kept[SVI_KEPT_SEEN];
+    root->out_of_memory_before = root->refused[SVS_NO_MEMORY];
+}
+
+void svi_stream_score_all(svi_stream *s, bool all) {
+    s->common.score_all = all;
+}
+
+void svi_stream_mark(svi_stream *s, int64_t mark) {
+    s->common.mark = mark;
+}
+
+/* ---- what it consists of */
+
+const struct svi_settings *svi_stream_settings(const svi_stream *s) {
+    return s->root->s;
+}
+
+uint64_t svi_stream_epoch(const svi_stream *s) {
+    return s->epoch;
+}
+
+struct svi_entry *svi_stream_entry(svi_stream *s) {
+    return &s->entry;
+}
+
+svi_engine *svi_stream_root(svi_stream *s) {
+    return s->keyed ? svi_stream_settle(s) : s->root; /* alone it settles by itself */
+}
+
+svi_engine *svi_stream_engine(svi_stream *s, const char *key, svs_error *err) {
+    return s->verbs->engine ? s->verbs->engine(s, key, err) : s->root;
+}
+
+/* Of which key a command speaks; where it names none, the stream. */
+static svs_code command_key(const svi_stream *s, const struct svi_command *c, char *key, svs_error *err) {
+    const bool named = c->key.type != SVI_ITEM_TYPE_COUNT;
+    const bool about = c->op == SVI_COMMAND_LABEL || c->op == SVI_COMMAND_FORGET;
+    key[0] = '\0';
+    if (named && !s->keyed)
+        return svi_engine_fail_keyless(err);
+    if (!named && s->keyed && about)
+        return svi_fail(err, SVS_MISSING_KEY, "%s needs the key of its sample: '' where it has none",
+                        svi_command_name(c->op));
+    return named ? svi_item_key(&c->key, key, err) : SVS_OK;
+}
+
+svi_engine *svi_stream_engine_of(svi_stream *s, const struct svi_command *c, char *key, svs_error *err) {
+    return command_key(s, c, key, err) == SVS_OK ? svi_stream_engine(s, key, err) : NULL;
+}
+
+svs_code svi_stream_model_event(svi_stream *s, const char *key, svs_model *m, struct svi_event *event,
+                                svs_error *err) {
+    svi_engine *e = svi_stream_engine(s, key, err);
+    svs_code code = e ? svi_engine_model_event(e, m, event, err) : err->code;
+    event->key = s->keyed ? key : NULL;
+    return code;
+}
+
+svs_code svi_stream_bank_event(svi_stream *s, const char *key, struct svi_bank_told *told,
+                               struct svi_event *event, svs_error *err) {
+    svi_engine *e = svi_stream_engine(s, key, err);
+    svs_code code = e ? svi_engine_bank_event(e, told, event, err) : err->code;
+    event->key = s->keyed ? key : NULL;
+    event->epoch = s->epoch; /* asked for, it has that of the stream; published, that of the key */
+    return code;
+}
+
+/* ---- apply */
+
+static void stream_reach(svi_stream *s, enum svi_note_kind kind, double step, double now) {
+    if (s->verbs->reach)
+        s->verbs->reach(s, kind, step, now);
+}
+
+static void stream_end(svi_stream *s) {
+    if (!s->open)
+        svi_stream_settle(s);
+    if (s->verbs->end)
+        s->verbs->end(s);
+}
+
+svs_code svi_stream_apply(svi_stream *s, struct svi_envelope *env, double now, bool sourced,
+                          struct svi_receipt *r) {
+    struct svi_receipt scratch;
+    const svs_code code = svi_stream_apply_later(s, env, now, sourced, r ? r : &scratch);
+    if (s->keyed)
+        svi_stream_settle(s);
+    return code;
+}
+
+svs_code svi_stream_apply_later(svi_stream *s, struct svi_envelope *env, double now, bool sourced,
+                                struct svi_receipt *r) {
+    struct svi_receipt scratch;
+    struct svi_arrival a = {.now = now, .idle = s->root->s->sources_idle, .sourced = sourced};
+    svs_error err;
+    s->receipt = r;
+    r = r ? r : &scratch;
+    svs_code code = svi_entry_begin(&s->entry, env, &a, r, &err);
+    if (a.last_left) {
+        svi_rules_rest(s->root->rules);
+        stream_reach(s, SVI_NOTE_QUIET, 0, now);
+    }
+    if (code == SVS_OK)
+        code = s->verbs->take(s, env, &a, r, &err);
+    if (code != SVS_OK)
+        svi_engine_refuse_message(svi_stream_root(s), env, code, &err, now, r);
+    svi_entry_end(&s->entry, &a, code, r);
+    r->seq = svi_stream_seen(s) - 1;
+    stream_end(s);
+    return code;
+}
+
+svs_code svi_stream_message(svi_stream *s, struct svi_message *m, const void *bytes, size_t length,
+                            double now, svs_error *err) {
+    svs_error local;
+    err = err ? err : &local;
+    const svs_code code = s->verbs->take_row ? s->verbs->take_row(s, m, bytes, length, now, err)
+                                             : svi_engine_row(s->root, m, bytes, length, now, err);
+    stream_end(s);
+    return code;
+}
+
+void svi_stream_refuse(svi_stream *s, svs_code code, const char *reason, const void *bytes, size_t length,
+                       double now) {
+    svi_engine_refuse(svi_stream_settle(s), code, reason, bytes, length, now);
+}
+
+double svi_stream_deadline(const svi_stream *s) {
+    return fmin(svi_engine_deadline(s->root), s->verbs->deadline ? s->verbs->deadline(s) : INFINITY);
+}
+
+void svi_stream_pass(svi_stream *s, double now) {
+    svi_stream_settle(s);
+    s->arrival = now;
+    svi_engine_pass(s->root, now);
+    if (s->verbs->pass)
+        s->verbs->pass(s, now);
+}
+
+void svi_stream_begin(svi_stream *s, double now) {
+    svi_engine_begin(s->root, now);
+    stream_reach(s, SVI_NOTE_BEGIN, 0, now);
+}
+
+void svi_stream_move_clock(svi_stream *s, double step, double now) {
+    char reason[SVS_ERROR_TEXT] =
+        "the state that was kept is of a later time than the clock of this machine shows: "
+        "its times were brought back";
+    struct svi_engine *root = svi_stream_settle(s);
+    svi_sources_move_times(s->entry.sources, -INFINITY, step); /* arrival times, whatever the engine's are */
+    svi_engine_move_clock(root, step, now);
+    stream_reach(s, SVI_NOTE_CLOCK, step, now);
+    s->figures.started += step;
+    s->figures.rate_since += step;
+    if (step != 0)
+        snprintf(reason, sizeof reason,
+                 "the clock of this machine was moved by %+.3f s after sample %" PRId64
+                 ": arrival times go on from there, and the times that are held have moved along",
+                 step, root->kept[SVI_KEPT_SEEN]);
+    svi_publish_error(root, SVS_CLOCK_MOVED, reason, NULL, 0, now);
+}
+
+/* ---- command */
+
+svs_code svi_stream_prepare(svi_stream *s, const struct svi_settings *settings,
+                            struct svi_engine_change **change, svs_error *err) {
+    svs_code code = svi_engine_prepare(s->root, settings, change, err);
+    if (code == SVS_OK && s->verbs->reserve && (code = s->verbs->reserve(s, err)) != SVS_OK)
+        svi_engine_change_free(change);
+    return code;
+}
+
+void svi_stream_take(svi_stream *s, struct svi_engine_change **change, double now,
+                     struct svi_configured *done) {
+    svi_engine_take(svi_stream_settle(s), change, now, done);
+    stream_reach(s, SVI_NOTE_CONFIG, 0, now);
+}
+
+svs_code svi_stream_configure(svi_stream *s, const struct svi_settings *settings, double now,
+                              struct svi_configured *done, svs_error *err) {
+    struct svi_engine_change *change;
+    struct svi_configured unread;
+    svs_error local;
+    done = done ? done : &unread;
+    done->samples = -1;
+    svs_code code = svi_stream_prepare(s, settings, &change, err ? err : &local);
+    if (code == SVS_OK)
+        svi_stream_take(s, &change, now, done);
+    return code;
+}
+
+/* All or nothing: the process's settings follow the stream's. */
+static svs_code command_config(svi_stream *s, const struct svi_command *c, struct svi_settings *settings,
+                               double now, int *count, svs_error *err) {
+    struct svi_configured done = {.samples = -1};
+    struct svi_settings *changed = svi_alloc(sizeof *changed);
+    if (!changed)
+        return svi_fail_memory(err, "the settings");
+    *changed = *settings;
+    svs_code code = svi_settings_change(changed, &c->set, c->bytes + c->size, err);
+    if (code == SVS_OK)
+        code = svi_stream_configure(s, changed, now, &done, err);
+    if (code == SVS_OK)
+        svi_settings_adopt(settings, changed);
+    if (count)
+        *count = (int)done.samples;
+    svi_free(changed);
+    return code;
+}
+
+svs_code svi_stream_command_engine(svi_stream *s, svi_engine *e, const struct svi_command *c,
+                                   struct svi_settings *settings, double now, int *count, svs_error *err) {
+    if (c->op == SVI_COMMAND_CONFIG)
+        return command_config(s, c, settings, now, count, err);
+    if (c->op != SVI_COMMAND_PUBLISH)
+        return svi_engine_command(e, c, settings, now, count, err);
+    svi_engine_publish_model(e, true);
+    svi_stream_publish_stats(s, e, now);
+    return SVS_OK;
+}
+
+svs_code svi_stream_command(svi_stream *s, const struct svi_command *c, struct svi_settings *settings,
+                            double now, int *count, svs_error *err) {
+    char key[SVS_KEY_MAX + 1];
+    svs_code code = command_key(s, c, key, err);
+    svi_stream_root(s);
+    if (code != SVS_OK)
+        return code;
+    if (c->op == SVI_COMMAND_DROP && !s->verbs->command)
+        return svi_fail(err, SVS_BAD_KEY, "the stream has no keys: there is none to drop");
+    if (!key[0] && c->op != SVI_COMMAND_DROP)
+        return svi_stream_command_engine(s, s->root, c, settings, now, count, err);
+    if (c->op == SVI_COMMAND_CONFIG || c->op == SVI_COMMAND_LOAD || c->op == SVI_COMMAND_REFIT)
+        return svi_fail(err, SVS_NOT_SUPPORTED, "%s is for the stream as a whole: leave out key",
+                        svi_command_name(c->op));
+    return s->verbs->command(s, key, c, now, count, err);
+}
+
+void svi_stream_publish_due(svi_stream *s, double now) {
+    svi_engine_publish_model(svi_stream_root(s), false);
+    svi_stream_publish_stats(s, NULL, now);
+}
+
+/* ---- settle */
+
+svi_engine *svi_stream_settle(svi_stream *s) {
+    if (s->verbs->settle)
+        s->verbs->settle(s);
+    svi_engine_settle(s->root);
+    return s->root;
+}
+
+void svi_stream_leave_open(svi_stream *s, bool open) {
+    if (!open)
+        svi_stream_settle(s);
+    s->open = open;
+}
+
+uint64_t svi_stream_taken(const svi_stream *s) {
+    return svi_engine_taken(s->root);
+}
+
+uint64_t svi_stream_published(const svi_stream *s) {
+    return svi_engine_told(s->root);
+}

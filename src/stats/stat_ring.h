@@ -1,0 +1,37 @@
+/* stat_ring.h: the places in a ring of the last `window` samples: how many are in use, and which one is
+ * written next. What stands in them is the owner's.
+ *
+ * The ring is filled from the front again and again, and archived as it lies: where a round ends decides
+ * which sums are made when. */
+#ifndef SVI_STAT_RING_H
+#define SVI_STAT_RING_H
+
+#include "base/archive.h"
+
+struct svi_stat_ring {
+    int64_t window, slot, filled; /* places; the next one; those in use */
+};
+
+static inline bool svi_stat_ring_full(const struct svi_stat_ring *r) {
+    return r->filled == r->window;
+}
+
+/* The slot has been written. True: it was the last place of a round. */
+static inline bool svi_stat_ring_advance(struct svi_stat_ring *r) {
+    r->filled += r->filled < r->window;
+    r->slot = r->slot + 1 < r->window ? r->slot + 1 : 0;
+    return r->slot == 0;
+}
+
+static inline void svi_stat_ring_reset(struct svi_stat_ring *r) {
+    r->slot = r->filled = 0;
+}
+
+/* All but the window. Returns svi_archive_ok: the places in use can be archived then. */
+static inline bool svi_stat_ring_archive(struct svi_archive *a, struct svi_stat_ring *r) {
+    svi_archive_int64(a, "filled", &r->filled, 0, r->window);
+    svi_archive_int64(a, "slot", &r->slot, 0, r->window - 1);
+    return svi_archive_check(a, r->filled == r->window || r->slot == r->filled, "a ring has a hole");
+}
+
+#endif
