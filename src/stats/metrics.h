@@ -4,7 +4,7 @@
  * (macro over the classes that were labels or predictions); auc (while there are two classes; the
  * score's rank, from a fixed fine histogram: error below 0.002); logloss is not known here: reliability.h
  * has it, and its place is among these.
- * regress: mae, rmse, r2. Windowed figures carry the suffix ".w". Cost per sample: O(rows), 35 ns for two
+ * regress: mae, rmse, r2. Windowed figures carry the suffix ".w". Cost per sample: O(1), 35 ns for two
  * classes; figures: about 10 us. Nothing is allocated after _new, or _reserve. Windowed sums never drift. */
 #ifndef SVI_METRICS_H
 #define SVI_METRICS_H
@@ -77,7 +77,7 @@ struct svi_metrics_more {
 };
 struct svi_metrics_more svi_metrics_more(const svi_metrics *m, bool window);
 
-/* The whole state, bit for bit; loads into an object made with the same options. About 16
+/* The whole state, bit for bit; loads into an object made with the same options. About 8
  * bytes a sample of the window, 40 for a regression. */
 void svi_metrics_archive(struct svi_archive *a, svi_metrics *m);
 

@@ -4,9 +4,9 @@
  * A journal is a row of segments `journal-<first record>`. A segment is nothing but msgpack objects one after
  * another, so that any msgpack library reads it:
  *
- *   header  {format: "svmstream-journal", v: layout, secret, program, stream, epoch, first: number of its
- * first record, chain: check of the last record before, again: secret, check} record  [number, kind, now,
- * durable, payload (bin), check]
+ *   header  {format: "svmstream-journal", v: layout, secret, program, stream, epoch,
+ *            first: number of its first record, chain: check of the last record before, again: secret, check}
+ *   record  [number, kind, now, durable, payload (bin), check]
  *
  * number counts from 0 without gaps over all segments; now is the arrival clock; durable: how many records
  * (numbers below it) were known to be on disk when this one was written; check is the last item: XXH3 (64

@@ -25,8 +25,9 @@
  * fields of each, kinds and payloads of the journal's records, records of keys, the settings that are
  * recorded. It is `v` in the header of every checkpoint and segment. Raised by one with whatever changes any
  * of that: a program refuses a state of another layout, older or newer, and leaves it untouched (layout.h).
- * Until 0.1.0 no reader of a former layout is needed; from then on states stay readable. A header keeps its
- * keys format, v and check for ever. */
+ * Until 0.1.0 no reader of a former layout is needed; from then on states stay readable. The header
+ * of a file keeps for ever what tells its layout: at most 512 bytes (of a segment), the keys format, v, check
+ * and (of a segment) chain, which seeds its check. */
 #define SVI_STATE_LAYOUT 4
 
 struct svi_state_dir {
