@@ -242,13 +242,22 @@ static void floats_replace(float *v, int64_t count, float from, float to) {
         v[i] = v[i] == from ? to : v[i];
 }
 
+static void numbers_archive(struct svi_archive *a, const char *name, double *v, int64_t count) {
+    bool good = true;
+    svi_archive_doubles(a, name, v, count);
+    for (int64_t i = 0; i < count && svi_archive_ok(a); i++)
+        good &= !isnan(v[i]);
+    svi_archive_check(a, good, "a number is none");
+}
+
 static void array_archive(struct svi_archive *a, const struct svi_array *r, void *v, int64_t count) {
     const bool lowest = r->check == SVI_ARRAY_LOWEST;
     switch ((enum svi_archive_type)r->type) {
     case SVI_ARCHIVE_DOUBLES:
-        (r->check == SVI_ARRAY_FINITE  ? svi_archive_finite
-         : r->check == SVI_ARRAY_KNOWN ? svi_archive_known
-                                       : svi_archive_doubles)(a, r->name, v, count);
+        (r->check == SVI_ARRAY_FINITE   ? svi_archive_finite
+         : r->check == SVI_ARRAY_KNOWN  ? svi_archive_known
+         : r->check == SVI_ARRAY_NUMBER ? numbers_archive
+                                        : svi_archive_doubles)(a, r->name, v, count);
         break;
     case SVI_ARCHIVE_FLOATS:
         if (lowest)

@@ -47,11 +47,11 @@ struct svi_axis {
 #define SVI_AXIS(i)                                                                                          \
     { SVI_DIM(i), 0, false }
 #define SVI_AXIS_LENGTH(n)                                                                                   \
-    { (int16_t)(n), 0, false }
+    { (n), 0, false }
 #define SVI_AXIS_SUM(i, j)                                                                                   \
     { SVI_DIM(i), SVI_DIM(j), false }
 #define SVI_AXIS_PLUS(i, n)                                                                                  \
-    { SVI_DIM(i), (int16_t)(n), false }
+    { SVI_DIM(i), (n), false }
 #define SVI_AXIS_TRIANGLE(i)                                                                                 \
     { SVI_DIM(i), 0, true }
 
@@ -59,6 +59,7 @@ struct svi_axis {
 enum svi_array_check {
     SVI_ARRAY_FINITE = 0, /* doubles and floats: neither NaN nor infinite; integers and bytes: any */
     SVI_ARRAY_KNOWN,      /* doubles: may be NaN, where something is missing */
+    SVI_ARRAY_NUMBER,     /* doubles: may be infinite, but not NaN */
     SVI_ARRAY_ANY,        /* doubles: any bits */
     SVI_ARRAY_LOWEST,     /* floats: may be -INFINITY, for nothing */
     SVI_ARRAY_COUNT       /* integers: >= 0, and far enough from the largest to count on */

@@ -16,7 +16,8 @@
 
 enum { FEATURES, LABELS };
 static const struct svi_array prior_table[] = {
-#define ARRAY(member, name, ...) SVI_ARRAY_WITH(struct svi_prior, member, name, SVI_ARRAY_ANY, 0, __VA_ARGS__)
+#define ARRAY(member, name, ...)                                                                             \
+    SVI_ARRAY_WITH(struct svi_prior, member, name, SVI_ARRAY_NUMBER, 0, __VA_ARGS__)
     ARRAY(mean, "mean", SVI_AXIS(FEATURES)),
     ARRAY(level, "level", SVI_AXIS(FEATURES)),
     ARRAY(between, "between", SVI_AXIS(FEATURES)),
@@ -199,7 +200,6 @@ void svi_prior_archive(struct svi_archive *a, struct svi_prior **p, struct svi_p
         (svi_archive_loading(a) && !(*p = prior_new(regress, d, labels, a->err))))
         return;
     struct svi_prior *of = *p;
-    bool good = true;
     of->number = number;
     svi_archive_double(a, "total", &of->total);
     svi_archive_check(a, of->total > 0, "the model of all keys is of no samples");
@@ -210,10 +210,7 @@ void svi_prior_archive(struct svi_archive *a, struct svi_prior **p, struct svi_p
             prior_set_label(of, k, label);
     }
     svi_arrays_archive(a, &prior_arrays, of, dims, dims);
-    for (int64_t i = 0; i < count && svi_archive_ok(a); i++) /* the doubles, one array behind the other */
-        good &= !isnan(of->mean[i]);
-    if (!svi_archive_check(a, good, "the model of all keys has no numbers") || !svi_archive_loading(a) ||
-        !newest || newest->number != number)
+    if (!svi_archive_ok(a) || !svi_archive_loading(a) || !newest || newest->number != number)
         return;
     svi_prior_leave(p); /* one for all that go by it */
     *p = svi_prior_use(newest);
