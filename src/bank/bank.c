@@ -54,7 +54,7 @@ static int bank_window_count(const struct svi_bank_options *o) {
     return o->host.task == SVS_REGRESS ? 5 : 6; /* FALSVM has classes only */
 }
 
-static struct svi_stacks_options bank_stacks(const struct svi_bank_options *o) {
+struct svi_stacks_options svi_bank_stacks(const struct svi_bank_options *o) {
     return (struct svi_stacks_options){.members = SVI_MEMBERS,
                                        .count = STACKS,
                                        .windows = {0, 1000, 200},
@@ -159,13 +159,13 @@ static const struct svi_arrays bank_arrays = SVI_ARRAYS_ALIGNED(bank_table, "a b
 static void bank_dims(const svs_options *host, int32_t *dims) {
     dims[ROWS] = host->task == SVS_REGRESS ? 1 : host->max_classes;
     dims[FEATURES] = host->max_features;
-    dims[PADDED] = (int32_t)svi_bank_padded(host->max_features);
+    dims[PADDED] = svi_round_up(host->max_features, SVI_FLOATS_PAD);
     dims[PHI] = EXACT_FEATURES + host->max_features;
     dims[HELD] = (int32_t)svi_bank_held(host);
 }
 
 static bool bank_build(svi_bank *b, int d, svs_error *err) {
-    const struct svi_stacks_options stacks = bank_stacks(&b->o);
+    const struct svi_stacks_options stacks = svi_bank_stacks(&b->o);
     int32_t dims[DIMS];
     bank_dims(&b->o.host, dims);
     if (svi_arrays_alloc(&bank_arrays, b, dims, err) != SVS_OK)
@@ -223,7 +223,7 @@ void svi_bank_free(svi_bank **pb) {
     if (!b)
         return;
     svi_arrays_free(&bank_arrays, b);
-    svi_windows_clear(&b->windows);
+    svi_windows_keep(&b->windows, 0);
     svi_standardiser_clear(&b->standard);
     svi_neighbours_clear(&b->near);
     svi_fourier_ridge_clear(&b->exact);
@@ -345,35 +345,11 @@ const double *svi_bank_member_scores(const svi_bank *b, int member, int *rows, i
         *rows = b->rows;
     if (class_count)
         *class_count = b->class_count;
-    return b->on >> member & 1 ? svi_bank_of(b, member) : NULL;
-}
-
-double svi_bank_recent(const svi_bank *b, int member) {
-    return b->recent[member];
-}
-
-void svi_bank_parts(const svi_bank *b, struct svi_bank_parts *p) {
-    const struct svi_stacks_options stacks = bank_stacks(&b->o);
-    *p = (struct svi_bank_parts){
-        .task = b->o.host.task,
-        .on = b->on,
-        .windows = &b->windows,
-        .raw = svi_bank_runs(b, svi_bank_blocks[0].member) ? &b->block[0] : NULL,
-        .fourier = svi_bank_runs(b, svi_bank_blocks[FOURIER].member) ? &b->block[FOURIER] : NULL,
-        .standard = &b->standard,
-        .stacks = b->stacks,
-        .votes = &b->votes,
-        .experts = &b->experts,
-        .slope = b->slope,
-        .calibrator = b->calibrator,
-        .clip = b->regress ? INPUT_MOST : CLIP,
-        .center = b->center,
-        .unit = b->unit};
-    memcpy(p->stack_windows, stacks.windows, sizeof p->stack_windows);
+    return svi_bank_runs(b, member) ? svi_bank_of(b, member) : NULL;
 }
 
 double svi_bank_memory(const struct svi_bank_options *o, int d, int classes) {
-    const struct svi_stacks_options stacks = bank_stacks(o);
+    const struct svi_stacks_options stacks = svi_bank_stacks(o);
     const int most = o->host.max_classes;
     int32_t dims[DIMS];
     bank_dims(&o->host, dims);

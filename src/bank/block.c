@@ -15,7 +15,7 @@
 int svi_block_length(enum svi_block_kind kind, int d) {
     if (kind == SVI_BLOCK_FOURIER)
         return PAD + SVI_FOURIER_COUNT;
-    return PAD + svi_block_padded(kind == SVI_BLOCK_PRODUCTS ? d * (d + 3) / 2 : d);
+    return PAD + svi_round_up(kind == SVI_BLOCK_PRODUCTS ? d * (d + 3) / 2 : d, SVI_FLOATS_PAD);
 }
 
 static const struct svi_array block_table[] = {
@@ -42,11 +42,11 @@ void svi_block_dims(const struct svi_block_options *o, int d, int rows, int32_t 
     dims[BLOCK_HEADS] = o->head_count;
     dims[BLOCK_ADAGRADS] = svi_block_adagrads(o, o->head_count);
     dims[BLOCK_ROWS] = rows;
-    dims[BLOCK_PADDED_ROWS] = svi_block_padded(rows);
+    dims[BLOCK_PADDED_ROWS] = svi_round_up(rows, SVI_FLOATS_PAD);
     dims[BLOCK_MOMENTS] = o->kind == SVI_BLOCK_PRODUCTS ? dims[BLOCK_LENGTH] : 0;
     dims[BLOCK_COSINES] = fourier ? SVI_FOURIER_COUNT : 0;
     dims[BLOCK_KEPT] = fourier ? SVI_FOURIER_ROWS : 0;
-    dims[BLOCK_PADDED] = fourier ? svi_block_padded(d) : 0;
+    dims[BLOCK_PADDED] = fourier ? svi_round_up(d, SVI_FLOATS_PAD) : 0;
 }
 
 /* Models a head. */
@@ -205,7 +205,7 @@ void svi_block_renew(struct svi_block *b, int j) {
 
 static void block_features(struct svi_block *b, const float *z) {
     float *f = b->f + PAD;
-    const int n = b->length - PAD, padded = svi_block_padded(b->d);
+    const int n = b->length - PAD, padded = svi_round_up(b->d, SVI_FLOATS_PAD);
     if (b->o.kind == SVI_BLOCK_RAW) {
         memcpy(f, z, (size_t)padded * sizeof *f);
     } else if (b->o.kind == SVI_BLOCK_PRODUCTS) {

@@ -45,7 +45,8 @@ static void learn_passive_aggressive(struct svi_block *b, int h, int label, doub
 }
 
 static void learn_adagrad(struct svi_block *b, int h, int label, double weight) {
-    const int n = svi_block_reach(b, h), rows = svi_block_rows(b), padded = svi_block_padded(rows);
+    const int n = svi_block_reach(b, h), rows = svi_block_rows(b),
+              padded = svi_round_up(rows, SVI_FLOATS_PAD);
     const float *s = svi_block_scores(b, h);
     const float *p = b->chance, c = (float)fmin(weight, WEIGHT_MAX);
     const float keep = b->o.head[h].keep > 0 ? b->o.head[h].keep : 1;

@@ -429,15 +429,6 @@ static int neighbours_best_of(const struct svi_neighbours *n, const struct svi_n
     return neighbours_tell(n, &best, out);
 }
 
-int svi_neighbours_find(struct svi_neighbours *n, const float *z, int recent, int k,
-                        struct svi_neighbour *out) {
-    struct svi_nearest_scan scan;
-    float error;
-    return neighbours_query(n, z, &scan, &error)
-               ? neighbours_best_of(n, &scan, error, neighbours_low(n, recent), k, out)
-               : 0;
-}
-
 int svi_neighbours_find_both(struct svi_neighbours *n, const float *z, int recent, struct svi_neighbour *near,
                              int k, struct svi_neighbour *out) {
     struct svi_nearest_scan scan;

@@ -37,12 +37,6 @@ svs_code svi_windows_init(struct svi_windows *w, const svs_options *host, const 
     return SVS_OK;
 }
 
-void svi_windows_clear(struct svi_windows *w) {
-    for (int i = 0; i < w->count; i++)
-        svs_learner_free(&w->of[i]);
-    w->count = 0;
-}
-
 void svi_windows_keep(struct svi_windows *w, uint32_t on) {
     for (int i = 0; i < w->count; i++)
         if (!(on >> i & 1))

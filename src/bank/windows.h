@@ -25,8 +25,7 @@ struct svi_windows {
 /* `host`: the options of the host; kinds: `count` of them, made where its bit is in `on`. SVS_NO_MEMORY. */
 svs_code svi_windows_init(struct svi_windows *w, const svs_options *host, const struct svi_window_kind *kinds,
                           int count, uint32_t on, int d, svs_error *err);
-void svi_windows_clear(struct svi_windows *w);             /* frees */
-void svi_windows_keep(struct svi_windows *w, uint32_t on); /* those without a bit go */
+void svi_windows_keep(struct svi_windows *w, uint32_t on); /* those without a bit are freed */
 void svi_windows_reset(struct svi_windows *w);
 
 /* What the host gets to know, all do. */
