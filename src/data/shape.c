@@ -87,8 +87,8 @@ static svs_code shape_fill(struct svi_shape *s, const char *fixed, struct svi_sh
     return code;
 }
 
-static svs_code shape_init_in(struct svi_shape *s, int max_features, const char *fixed,
-                              struct svi_shape_room *room, svs_error *err) {
+svs_code svi_shape_init_in(struct svi_shape *s, int max_features, const char *fixed,
+                           struct svi_shape_room *room, svs_error *err) {
     *s = (struct svi_shape){.max_features = max_features};
     if (max_features < 1 || max_features > FEATURES_MAX)
         return svi_fail(err, SVS_SETTING, "max.features is 1 to %d, not %d", FEATURES_MAX, max_features);
@@ -99,12 +99,7 @@ static svs_code shape_init_in(struct svi_shape *s, int max_features, const char 
 }
 
 svs_code svi_shape_init(struct svi_shape *s, int max_features, const char *fixed, svs_error *err) {
-    return shape_init_in(s, max_features, fixed, NULL, err);
-}
-
-svs_code svi_shape_init_in(struct svi_shape_room *room, struct svi_shape *s, const char *fixed,
-                           svs_error *err) {
-    return shape_init_in(s, room->columns, fixed, room, err);
+    return svi_shape_init_in(s, max_features, fixed, NULL, err);
 }
 
 void svi_shape_clear(struct svi_shape *s) {
