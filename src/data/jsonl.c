@@ -309,13 +309,8 @@ static svs_code jsonl_add_cell(struct jsonl_row *r, struct svi_cell **cell) {
 }
 
 static svs_code jsonl_put_word(struct jsonl_row *r, struct svi_cell *cell, struct svi_span word) {
-    const size_t length = (size_t)(word.end - word.at);
-    if (!svi_utf8_valid(word.at, length))
-        return jsonl_refuse(r, SVS_WRONG_TYPE, "is a string that is not valid UTF-8");
-    cell->kind = SVI_CELL_WORD;
-    cell->word = word.at;
-    cell->length = (uint32_t)length;
-    return SVS_OK;
+    return svi_cell_word(cell, word) ? SVS_OK
+                                     : jsonl_refuse(r, SVS_WRONG_TYPE, "is a string that is not valid UTF-8");
 }
 
 /* A string: a word, or missing, or a number where the column has numbers. */

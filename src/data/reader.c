@@ -405,11 +405,10 @@ enum svi_read svi_reader_row(svi_reader *r, struct svi_message *m, svs_error *er
 bool svi_row_room(void **block, size_t *room, size_t count, size_t element) {
     if (count <= *room)
         return true;
-    size_t more = *room ? *room : 64;
+    size_t more = *room ? *room : 16;
     while (more < count)
         more *= 2;
-    void *grown =
-        *block ? svi_realloc(*block, *room * element, more * element) : svi_alloc_array(more, element);
+    void *grown = svi_realloc(*block, *room * element, more * element);
     if (!grown)
         return false;
     *block = grown;
