@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/arrays.h"
 #include "base/fail.h"
+#include "learner/learner_renew.h"
 
 #define VOTE_ETA      0.3
 #define VOTE_ALPHA    0.001
@@ -292,7 +293,9 @@ bool svi_bank_follows(const svi_bank *b, const svs_learner *host) {
 }
 
 void svi_bank_unscaled(svi_bank *b, int feature) {
-    svi_windows_unscaled(&b->windows, feature);
+    svs_learner *l;
+    for (int i = 0; (l = svi_windows_next(&b->windows, &i));)
+        svs_learner_unscaled(l, feature);
     if (feature >= b->o.host.max_features)
         return;
     b->plain[feature] = true;
@@ -301,9 +304,11 @@ void svi_bank_unscaled(svi_bank *b, int feature) {
 }
 
 void svi_bank_renew(svi_bank *b, int feature) {
+    svs_learner *l;
     if (feature >= b->d) /* there was no memory for it yet */
         return;
-    svi_windows_renew(&b->windows, feature);
+    for (int i = 0; (l = svi_windows_next(&b->windows, &i));)
+        svi_learner_renew(l, feature);
     svi_standardiser_renew(&b->standard, feature);
     if (b->plain[feature])
         svi_standardiser_unscale(&b->standard, feature);
@@ -317,13 +322,18 @@ void svi_bank_renew(svi_bank *b, int feature) {
 }
 
 void svi_bank_scale_from(svi_bank *b, int first) {
-    svi_windows_scale_from(&b->windows, first);
+    svs_learner *l;
+    for (int i = 0; (l = svi_windows_next(&b->windows, &i));)
+        svi_learner_scale_from(l, first);
     for (int j = first; j < b->o.host.max_features; j++)
         b->plain[j] = false;
 }
 
 svs_code svi_bank_meet_class(svi_bank *b, svs_value y, svs_error *err) {
-    svs_code code = svi_windows_meet_class(&b->windows, y, err);
+    svs_code code = SVS_OK;
+    svs_learner *l;
+    for (int i = 0; code == SVS_OK && (l = svi_windows_next(&b->windows, &i));)
+        code = svi_learner_meet_class(l, y, err);
     if (code == SVS_OK)
         svi_bank_know_classes(b, b->classes + 1);
     return code;

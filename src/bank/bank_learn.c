@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bank/bank_internal.h"
+#include "learner/learner_times.h"
 #include "model/owned_model.h"
 
 #define MSE_KEEP  0.999
@@ -173,5 +174,7 @@ void svi_bank_forget(svi_bank *b, const svs_learner *host, svs_value id, double 
 }
 
 void svi_bank_move_times(svi_bank *b, double from, double step) {
-    svi_windows_move_times(&b->windows, from, step);
+    svs_learner *l;
+    for (int i = 0; (l = svi_windows_next(&b->windows, &i));)
+        svi_learner_move_times(l, from, step);
 }

@@ -19,11 +19,6 @@ static double block_norm(const struct svi_block *b, int n, double known[2]) {
     return known[1];
 }
 
-/* min(c min(C, t), t), t the step after which the loss is none. */
-static double passive_aggressive_step(const struct svi_block *b, int h, double weight, double t) {
-    return fmin(t, weight * fmin((double)b->o.head[h].rate, t));
-}
-
 static void learn_passive_aggressive(struct svi_block *b, int h, int label, double weight, double known[2]) {
     const int n = svi_block_reach(b, h), rows = svi_block_rows(b);
     const float *s = svi_block_scores(b, h), *f = b->f;
@@ -35,7 +30,8 @@ static void learn_passive_aggressive(struct svi_block *b, int h, int label, doub
     if (!(loss > 0))
         return;
     const double norm = block_norm(b, n, known) * (rows == 1 ? 1 : 2);
-    const double step = passive_aggressive_step(b, h, weight, loss / norm);
+    const double t = loss / norm; /* the step after which the loss is none */
+    const double step = fmin(t, weight * fmin((double)b->o.head[h].rate, t));
     if (rows == 1) {
         b->kernels->add(svi_block_row(b, h, 0), f, (float)(y * step), n);
     } else {
