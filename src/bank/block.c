@@ -89,14 +89,9 @@ double svi_block_memory(const struct svi_block_options *o, int d, int classes) {
 }
 
 static bool head_fits(const struct svi_block_options *o, const struct svi_head *h) {
-    const bool part = h->features != 0;
-    if (!(h->keep >= 0 && h->keep <= 1))
-        return false;
-    if (!(h->rate > 0 && h->rate <= (h->step == SVI_STEP_NLMS ? 1 : 1e6F)) ||
-        (h->step == SVI_STEP_NLMS) != (o->task == SVS_REGRESS))
-        return false;
-    return !part || (o->kind == SVI_BLOCK_FOURIER && h->features > 0 && h->features <= SVI_FOURIER_COUNT &&
-                     h->features % PAD == 0);
+    const bool nlms = h->step == SVI_STEP_NLMS;
+    return h->keep >= 0 && h->keep <= 1 && h->rate > 0 && h->rate <= (nlms ? 1 : 1e6F) &&
+           nlms == (o->task == SVS_REGRESS);
 }
 
 svs_code svi_block_init(struct svi_block *b, const struct svi_block_options *o, svs_error *err) {
@@ -108,9 +103,8 @@ svs_code svi_block_init(struct svi_block *b, const struct svi_block_options *o, 
     for (int h = 0; h < o->head_count; h++)
         if (!head_fits(o, &o->head[h]))
             return svi_fail(err, SVS_INVALID,
-                            "head %d of the block: its step does not fit the task, its rate is not in (0, "
-                            "1e6], of NLMS in (0, 1], "
-                            "or it takes a part of features that are not Fourier's",
+                            "head %d of the block: its step does not fit the task, or its rate is not in "
+                            "(0, 1e6], of NLMS in (0, 1]",
                             h);
     b->length = svi_block_length(o->kind, 0);
     return svi_block_reserve(b, 0, 1, err);
@@ -223,7 +217,7 @@ void svi_block_score(struct svi_block *b, const float *z, double *scores) {
     block_features(b, z);
     for (int h = 0; h < b->o.head_count; h++) {
         float *s = svi_block_scores(b, h);
-        b->kernels->dots(b->f, svi_block_row(b, h, 0), (size_t)b->stride, rows, svi_block_reach(b, h), s);
+        b->kernels->dots(b->f, svi_block_row(b, h, 0), (size_t)b->stride, rows, b->length, s);
         for (int r = 0; r < rows; r++)
             scores[h * rows + r] =
                 b->o.task == SVS_REGRESS ? b->target.mean + b->scale * (double)s[r] : (double)s[r];

@@ -11,12 +11,6 @@
 /* Length of f for d features, with the 1 and padding. */
 int svi_block_length(enum svi_block_kind kind, int d);
 
-/* How much of f a head uses. */
-static inline int svi_block_reach(const struct svi_block *b, int head) {
-    const int features = b->o.head[head].features;
-    return features > 0 ? SVI_FLOATS_PAD + features : b->length;
-}
-
 /* The weights of a head's model. */
 static inline float *svi_block_row(const struct svi_block *b, int head, int row) {
     return b->weights + (size_t)(head * b->row_capacity + row) * (size_t)b->stride;

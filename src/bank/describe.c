@@ -60,7 +60,6 @@ static void describe_member(const svi_bank *b, svs_learner *host, int member, st
     const struct svi_member_kind *kind = &svi_member_table[member];
     const int head = member - RAW_FIRST, window = member - SVI_MEMBER_WINDOW_50,
               fourier = member - FOURIER_FIRST;
-    const struct svi_block_options *options = &b->block[FOURIER].o;
     struct svi_member_told *m = &t->member[t->count++];
     *m = (struct svi_member_told){.name = kind->name,
                                   .kind = kind->kind[t->task],
@@ -78,9 +77,8 @@ static void describe_member(const svi_bank *b, svs_learner *host, int member, st
         describe_window(b->windows.of[window], t, m);
     else if (head >= 0 && head < b->block[RAW].o.head_count)
         describe_head(b, head, w, t, m);
-    else if (fourier >= 0 && fourier < options->head_count)
-        m->fourier =
-            options->head[fourier].features > 0 ? options->head[fourier].features : SVI_FOURIER_COUNT;
+    else if (fourier >= 0 && fourier < b->block[FOURIER].o.head_count)
+        m->fourier = SVI_FOURIER_COUNT;
 }
 
 static void describe_experts(const svi_bank *b, struct svi_bank_told *t) {
