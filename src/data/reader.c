@@ -85,8 +85,7 @@ svi_reader *svi_reader_open(const char *path, const struct svi_reader_options *o
         code = svi_fail(err, SVS_SETTING,
                         "unknown format \"%.60s\": it must be auto, csv, libsvm, jsonl or vw", wanted);
     if (code != SVS_OK || svi_input_open(&r->source, path, LONGEST_LINE + 1, err) != SVS_OK) {
-        svi_guess_free(&r->guess);
-        svi_free(r);
+        svi_reader_close(&r);
         return NULL;
     }
     reader_format_by_name(r, path);

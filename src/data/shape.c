@@ -174,12 +174,11 @@ static bool shape_take_value(struct svi_archive *a, struct svi_shape *s, int col
 
 /* A name goes where it was, or is there already: the fixed ones. */
 static void shape_archive_name(struct svi_archive *a, struct svi_shape *s, int column) {
-    char key[32], name[SVS_NAME_MAX + 1] = "";
+    char key[SVI_KEY_MAX], name[SVS_NAME_MAX + 1] = "";
     svs_error err = {0};
     if (!svi_archive_loading(a))
         snprintf(name, sizeof name, "%s", svs_features_name(s->names, column));
-    snprintf(key, sizeof key, "name %d", column);
-    svi_archive_text(a, key, name, sizeof name);
+    svi_archive_text(a, svi_archive_key(key, "name", column), name, sizeof name);
     if (!svi_archive_loading(a) || !svi_archive_ok(a))
         return;
     if (column < s->names_kept && !shape_take_value(a, s, column, name))
