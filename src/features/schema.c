@@ -249,9 +249,7 @@ static int schema_add_column(struct svi_schema *s, const char *name, size_t leng
 
 int svi_schema_column(struct svi_schema *s, const struct svi_message *m, const char *name, size_t length,
                       int guess, svs_error *err) {
-    if (svi_features_is(schema_names(s), guess, name, length))
-        return guess;
-    const int column = svs_features_find(schema_names(s), name, length);
+    const int column = svi_schema_find(s, name, length, guess);
     if (column >= 0)
         return column;
     if (schema_refuse_new(s, name, length, err) != SVS_OK)
