@@ -15,6 +15,7 @@
 #include "base/alloc.h"
 #include "base/arrays.h"
 #include "base/fail.h"
+#include "learner/learner_renew.h"
 
 #define VOTE_ETA      0.3
 #define VOTE_ALPHA    0.001
@@ -34,27 +35,25 @@ const struct svi_bank_block svi_bank_blocks[BLOCKS] = {
     {SVI_MEMBER_PA,
      {.kind = SVI_BLOCK_RAW,
       .head_count = 3,
-      .head = {{SVI_STEP_PA, 1, 0, 0}, {SVI_STEP_PA, 0.01F, 0, 0}, {SVI_STEP_ADAGRAD, 0.3F, 0, 0.999F}}},
-     {.kind = SVI_BLOCK_RAW,
-      .head_count = 2,
-      .head = {{SVI_STEP_NLMS, 1, 0, 0}, {SVI_STEP_NLMS, 0.1F, 0, 0}}}},
+      .head = {{SVI_STEP_PA, 1, 0}, {SVI_STEP_PA, 0.01F, 0}, {SVI_STEP_ADAGRAD, 0.3F, 0.999F}}},
+     {.kind = SVI_BLOCK_RAW, .head_count = 2, .head = {{SVI_STEP_NLMS, 1, 0}, {SVI_STEP_NLMS, 0.1F, 0}}}},
     {SVI_MEMBER_PRODUCTS,
      {.kind = SVI_BLOCK_PRODUCTS,
       .head_count = 2,
-      .head = {{SVI_STEP_ADAGRAD, 0.3F, 0, 0}, {SVI_STEP_ADAGRAD, 0.03F, 0, 0}}},
-     {.kind = SVI_BLOCK_PRODUCTS, .head_count = 1, .head = {{SVI_STEP_NLMS, 0.1F, 0, 0}}}},
+      .head = {{SVI_STEP_ADAGRAD, 0.3F, 0}, {SVI_STEP_ADAGRAD, 0.03F, 0}}},
+     {.kind = SVI_BLOCK_PRODUCTS, .head_count = 1, .head = {{SVI_STEP_NLMS, 0.1F, 0}}}},
     {SVI_MEMBER_FOURIER_ADAGRAD,
      {.kind = SVI_BLOCK_FOURIER,
       .head_count = 3,
-      .head = {{SVI_STEP_ADAGRAD, 0.3F, 0, 0}, {SVI_STEP_PA, 0.01F, 0, 0}, {SVI_STEP_PA, 0.001F, 0, 0}}},
-     {.kind = SVI_BLOCK_FOURIER, .head_count = 1, .head = {{SVI_STEP_NLMS, 0.1F, 0, 0}}}},
+      .head = {{SVI_STEP_ADAGRAD, 0.3F, 0}, {SVI_STEP_PA, 0.01F, 0}, {SVI_STEP_PA, 0.001F, 0}}},
+     {.kind = SVI_BLOCK_FOURIER, .head_count = 1, .head = {{SVI_STEP_NLMS, 0.1F, 0}}}},
 };
 
 static int bank_window_count(const struct svi_bank_options *o) {
     return o->host.task == SVS_REGRESS ? 5 : 6; /* FALSVM has classes only */
 }
 
-static struct svi_stacks_options bank_stacks(const struct svi_bank_options *o) {
+struct svi_stacks_options svi_bank_stacks(const struct svi_bank_options *o) {
     return (struct svi_stacks_options){.members = SVI_MEMBERS,
                                        .count = STACKS,
                                        .windows = {0, 1000, 200},
@@ -159,13 +158,13 @@ static const struct svi_arrays bank_arrays = SVI_ARRAYS_ALIGNED(bank_table, "a b
 static void bank_dims(const svs_options *host, int32_t *dims) {
     dims[ROWS] = host->task == SVS_REGRESS ? 1 : host->max_classes;
     dims[FEATURES] = host->max_features;
-    dims[PADDED] = (int32_t)svi_bank_padded(host->max_features);
+    dims[PADDED] = svi_round_up(host->max_features, SVI_FLOATS_PAD);
     dims[PHI] = EXACT_FEATURES + host->max_features;
     dims[HELD] = (int32_t)svi_bank_held(host);
 }
 
 static bool bank_build(svi_bank *b, int d, svs_error *err) {
-    const struct svi_stacks_options stacks = bank_stacks(&b->o);
+    const struct svi_stacks_options stacks = svi_bank_stacks(&b->o);
     int32_t dims[DIMS];
     bank_dims(&b->o.host, dims);
     if (svi_arrays_alloc(&bank_arrays, b, dims, err) != SVS_OK)
@@ -223,7 +222,7 @@ void svi_bank_free(svi_bank **pb) {
     if (!b)
         return;
     svi_arrays_free(&bank_arrays, b);
-    svi_windows_clear(&b->windows);
+    svi_windows_keep(&b->windows, 0);
     svi_standardiser_clear(&b->standard);
     svi_neighbours_clear(&b->near);
     svi_fourier_ridge_clear(&b->exact);
@@ -292,7 +291,9 @@ bool svi_bank_follows(const svi_bank *b, const svs_learner *host) {
 }
 
 void svi_bank_unscaled(svi_bank *b, int feature) {
-    svi_windows_unscaled(&b->windows, feature);
+    svs_learner *l;
+    for (int i = 0; (l = svi_windows_next(&b->windows, &i));)
+        svs_learner_unscaled(l, feature);
     if (feature >= b->o.host.max_features)
         return;
     b->plain[feature] = true;
@@ -301,9 +302,11 @@ void svi_bank_unscaled(svi_bank *b, int feature) {
 }
 
 void svi_bank_renew(svi_bank *b, int feature) {
+    svs_learner *l;
     if (feature >= b->d) /* there was no memory for it yet */
         return;
-    svi_windows_renew(&b->windows, feature);
+    for (int i = 0; (l = svi_windows_next(&b->windows, &i));)
+        svi_learner_renew(l, feature);
     svi_standardiser_renew(&b->standard, feature);
     if (b->plain[feature])
         svi_standardiser_unscale(&b->standard, feature);
@@ -317,13 +320,18 @@ void svi_bank_renew(svi_bank *b, int feature) {
 }
 
 void svi_bank_scale_from(svi_bank *b, int first) {
-    svi_windows_scale_from(&b->windows, first);
+    svs_learner *l;
+    for (int i = 0; (l = svi_windows_next(&b->windows, &i));)
+        svi_learner_scale_from(l, first);
     for (int j = first; j < b->o.host.max_features; j++)
         b->plain[j] = false;
 }
 
 svs_code svi_bank_meet_class(svi_bank *b, svs_value y, svs_error *err) {
-    svs_code code = svi_windows_meet_class(&b->windows, y, err);
+    svs_code code = SVS_OK;
+    svs_learner *l;
+    for (int i = 0; code == SVS_OK && (l = svi_windows_next(&b->windows, &i));)
+        code = svi_learner_meet_class(l, y, err);
     if (code == SVS_OK)
         svi_bank_know_classes(b, b->classes + 1);
     return code;
@@ -345,35 +353,11 @@ const double *svi_bank_member_scores(const svi_bank *b, int member, int *rows, i
         *rows = b->rows;
     if (class_count)
         *class_count = b->class_count;
-    return b->on >> member & 1 ? svi_bank_of(b, member) : NULL;
-}
-
-double svi_bank_recent(const svi_bank *b, int member) {
-    return b->recent[member];
-}
-
-void svi_bank_parts(const svi_bank *b, struct svi_bank_parts *p) {
-    const struct svi_stacks_options stacks = bank_stacks(&b->o);
-    *p = (struct svi_bank_parts){
-        .task = b->o.host.task,
-        .on = b->on,
-        .windows = &b->windows,
-        .raw = svi_bank_runs(b, svi_bank_blocks[0].member) ? &b->block[0] : NULL,
-        .fourier = svi_bank_runs(b, svi_bank_blocks[FOURIER].member) ? &b->block[FOURIER] : NULL,
-        .standard = &b->standard,
-        .stacks = b->stacks,
-        .votes = &b->votes,
-        .experts = &b->experts,
-        .slope = b->slope,
-        .calibrator = b->calibrator,
-        .clip = b->regress ? INPUT_MOST : CLIP,
-        .center = b->center,
-        .unit = b->unit};
-    memcpy(p->stack_windows, stacks.windows, sizeof p->stack_windows);
+    return svi_bank_runs(b, member) ? svi_bank_of(b, member) : NULL;
 }
 
 double svi_bank_memory(const struct svi_bank_options *o, int d, int classes) {
-    const struct svi_stacks_options stacks = bank_stacks(o);
+    const struct svi_stacks_options stacks = svi_bank_stacks(o);
     const int most = o->host.max_classes;
     int32_t dims[DIMS];
     bank_dims(&o->host, dims);

@@ -89,31 +89,10 @@ svs_learner *svi_bank_best_linear(svi_bank *b, svs_learner *host, int *member);
  * does not run. */
 const double *svi_bank_member_scores(const svi_bank *b, int member, int *rows, int *class_count);
 
-/* The loss of a member recently: the share of mistakes; of a regression the squared error in units of the
- * variance of the targets. */
-double svi_bank_recent(const svi_bank *b, int member);
-
 /* For tests: NULL when each part has the features and classes of the host, holds nothing that the host has
  * let go, and is to `error` what follows from what it holds (INFINITY: that is not asked); else what is
  * wrong. */
 const char *svi_bank_check(svi_bank *b, const svs_learner *host, double error);
-
-/* What it consists of, for describe.h; all of it is the bank's. */
-struct svi_bank_parts {
-    svs_task task;
-    uint32_t on; /* members that run, as bits */
-    const struct svi_windows *windows;
-    const struct svi_block *raw, *fourier; /* the first-order models of the row, and of Fourier features */
-    const struct svi_standardiser *standard;
-    const struct svi_stacks *stacks;
-    int64_t stack_windows[3]; /* samples, 0 = all */
-    const struct svi_share *votes, *experts;
-    const struct svi_slope *slope;            /* of each expert, for two classes */
-    struct svi_calibrator *const *calibrator; /* for more; of a regression none */
-    double clip, center, unit;                /* of the inputs of a stack */
-};
-
-void svi_bank_parts(const svi_bank *b, struct svi_bank_parts *p);
 
 /* The state. Loading goes into one from svi_bank_new with the same options, after that of the host. */
 void svi_bank_archive(struct svi_archive *a, svi_bank *b);

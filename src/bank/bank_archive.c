@@ -61,11 +61,6 @@ static void bank_archive_targets(struct svi_archive *a, svi_bank *b) {
                       "what is known of the targets is out of range");
 }
 
-static void bank_archive_exact(struct svi_archive *a, svi_bank *b) {
-    if (!a->loading || svi_fourier_ridge_grow(&b->exact, EXACT_FEATURES + b->d, a->err) == SVS_OK)
-        svi_fourier_ridge_archive(a, &b->exact);
-}
-
 /* Which members run: those that have not gone since the bank was made, whatever would be chosen for the
  * features and classes of now. Loading: into a new bank of `begun` features, whose choice may be another. */
 static void bank_archive_members(struct svi_archive *a, svi_bank *b, int begun) {
@@ -100,8 +95,9 @@ void svi_bank_archive(struct svi_archive *a, svi_bank *b) {
     svi_archive_int64(a, "neighbours from", &b->near_from, INT64_MIN / 2, INT64_MAX / 2);
     if (svi_bank_runs(b, SVI_MEMBER_NEAREST))
         svi_neighbours_archive(a, &b->near, b->regress ? 0 : b->o.host.max_classes);
-    if (svi_bank_runs(b, SVI_MEMBER_FOURIER_EXACT) && svi_archive_ok(a))
-        bank_archive_exact(a, b);
+    if (svi_bank_runs(b, SVI_MEMBER_FOURIER_EXACT) && svi_archive_ok(a) &&
+        (!a->loading || svi_fourier_ridge_grow(&b->exact, EXACT_FEATURES + b->d, a->err) == SVS_OK))
+        svi_fourier_ridge_archive(a, &b->exact);
     for (int i = 0; i < BLOCKS && svi_archive_ok(a); i++)
         if (svi_bank_runs(b, svi_bank_blocks[i].member))
             svi_block_archive(a, &b->block[i], b->o.host.max_features, b->o.host.max_classes);

@@ -24,7 +24,8 @@
 #define CLIP           2.0 /* of a member's score in a stack */
 #define TARGETS_FEW    16  /* of a regression: the stacks begin after them */
 #define ERROR_MOST     1e6 /* of a squared error, in units of the targets spread */
-#define FOURIER        2   /* of the blocks */
+#define RAW            0   /* of the blocks: the one of the row, the one of Fourier features */
+#define FOURIER        2
 #define EXACT_FEATURES 208
 #define WINDOW_ALL     3   /* of the windows: ALSVM over all */
 #define TOOK_ALL       1   /* ALSVM over all has learned a sample that the host holds */
@@ -58,7 +59,8 @@ struct svi_bank {
     struct svi_share votes, experts;
     struct svi_slope slope[EXPERTS];     /* of two classes */
     svi_calibrator *calibrator[EXPERTS]; /* of more; NULL for a regression */
-    double recent[SVI_MEMBERS];          /* recent losses */
+    double recent[SVI_MEMBERS];          /* recent losses: the share of mistakes; of a regression the squared
+                                            error in units of the variance of the targets */
     int64_t judged;                      /* samples that are in these */
     uint32_t on;                         /* members that run, as bits */
     int64_t targets;                     /* of a regression: how many, and what is known of them */
@@ -100,12 +102,9 @@ static inline double *svi_bank_expert_proba(const svi_bank *b, int expert) {
     return b->proba + (size_t)expert * (size_t)b->stride;
 }
 
-/* Floats of a standardised row. */
-static inline size_t svi_bank_padded(int d) {
-    return ((size_t)d + SVI_FLOATS_PAD - 1) / SVI_FLOATS_PAD * SVI_FLOATS_PAD;
-}
-
 /* ---- bank.c */
+struct svi_stacks_options svi_bank_stacks(const struct svi_bank_options *o);
+
 /* Those that run, for d features, with nothing learned. False: no memory. */
 bool svi_bank_build_members(svi_bank *b, int d, svs_error *err);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bank/bank_internal.h"
+#include "learner/learner_times.h"
 #include "model/owned_model.h"
 
 #define MSE_KEEP  0.999
@@ -80,16 +81,15 @@ static svs_code bank_learn_class(svi_bank *b, const struct svi_held_sample *held
     return svi_stacks_learn(b->stacks, b->inputs, b->turn, b->rows, held->weight, held->number, err);
 }
 
-static void bank_learn_block(svi_bank *b, struct svi_block *k, const struct svi_held_sample *held) {
-    if (b->regress)
-        svi_block_learn_target(k, held->target, held->weight);
-    else
-        svi_block_learn(k, held->label, held->weight);
-}
-
-static void bank_learn_exact(svi_bank *b, const struct svi_held_sample *held) {
-    if (b->expanded)
-        svi_fourier_ridge_learn(&b->exact, b->phi, held->label, held->target, held->weight);
+static void bank_learn_blocks(svi_bank *b, const struct svi_held_sample *held) {
+    for (int i = 0; i < BLOCKS; i++) {
+        if (!svi_bank_runs(b, svi_bank_blocks[i].member))
+            continue;
+        if (b->regress)
+            svi_block_learn_target(&b->block[i], held->target, held->weight);
+        else
+            svi_block_learn(&b->block[i], held->label, held->weight);
+    }
 }
 
 /* Numbers of the host that no row came with, as those of samples that it had let go before the bank was made
@@ -130,11 +130,9 @@ svs_code svi_bank_learn(svi_bank *b, const svs_learner *host, const svs_sample *
     else if (b->class_count > 1 && held->label < b->class_count)
         code = bank_learn_class(b, held, err);
     svi_bank_know_classes(b, svs_learner_class_count(host));
-    if (svi_bank_runs(b, SVI_MEMBER_FOURIER_EXACT))
-        bank_learn_exact(b, held);
-    for (int i = 0; i < BLOCKS; i++)
-        if (svi_bank_runs(b, svi_bank_blocks[i].member))
-            bank_learn_block(b, &b->block[i], held);
+    if (svi_bank_runs(b, SVI_MEMBER_FOURIER_EXACT) && b->expanded)
+        svi_fourier_ridge_learn(&b->exact, b->phi, held->label, held->target, held->weight);
+    bank_learn_blocks(b, held);
     if (svi_bank_runs(b, SVI_MEMBER_NEAREST))
         code = bank_learn_neighbour(b, held, code, err);
     svi_standardiser_take(&b->standard, s->x);
@@ -150,7 +148,7 @@ static void bank_forget_exact(svi_bank *b, const struct svi_held_sample *s) {
     const float *z = svi_neighbours_row(&b->near, s->number - b->near_from);
     if (!z)
         return;
-    memcpy(b->z, z, svi_bank_padded(b->near.d) * sizeof *b->z);
+    memcpy(b->z, z, (size_t)svi_round_up(b->near.d, SVI_FLOATS_PAD) * sizeof *b->z);
     svi_block_score(&b->block[FOURIER], b->z, b->said);
     if (svi_bank_phi(b, b->z))
         svi_fourier_ridge_take_back(&b->exact, b->phi, s->label, s->target, s->weight);
@@ -176,5 +174,7 @@ void svi_bank_forget(svi_bank *b, const svs_learner *host, svs_value id, double 
 }
 
 void svi_bank_move_times(svi_bank *b, double from, double step) {
-    svi_windows_move_times(&b->windows, from, step);
+    svs_learner *l;
+    for (int i = 0; (l = svi_windows_next(&b->windows, &i));)
+        svi_learner_move_times(l, from, step);
 }

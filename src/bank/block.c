@@ -15,7 +15,7 @@
 int svi_block_length(enum svi_block_kind kind, int d) {
     if (kind == SVI_BLOCK_FOURIER)
         return PAD + SVI_FOURIER_COUNT;
-    return PAD + svi_block_padded(kind == SVI_BLOCK_PRODUCTS ? d * (d + 3) / 2 : d);
+    return PAD + svi_round_up(kind == SVI_BLOCK_PRODUCTS ? d * (d + 3) / 2 : d, SVI_FLOATS_PAD);
 }
 
 static const struct svi_array block_table[] = {
@@ -42,11 +42,11 @@ void svi_block_dims(const struct svi_block_options *o, int d, int rows, int32_t 
     dims[BLOCK_HEADS] = o->head_count;
     dims[BLOCK_ADAGRADS] = svi_block_adagrads(o, o->head_count);
     dims[BLOCK_ROWS] = rows;
-    dims[BLOCK_PADDED_ROWS] = svi_block_padded(rows);
+    dims[BLOCK_PADDED_ROWS] = svi_round_up(rows, SVI_FLOATS_PAD);
     dims[BLOCK_MOMENTS] = o->kind == SVI_BLOCK_PRODUCTS ? dims[BLOCK_LENGTH] : 0;
     dims[BLOCK_COSINES] = fourier ? SVI_FOURIER_COUNT : 0;
     dims[BLOCK_KEPT] = fourier ? SVI_FOURIER_ROWS : 0;
-    dims[BLOCK_PADDED] = fourier ? svi_block_padded(d) : 0;
+    dims[BLOCK_PADDED] = fourier ? svi_round_up(d, SVI_FLOATS_PAD) : 0;
 }
 
 /* Models a head. */
@@ -89,14 +89,9 @@ double svi_block_memory(const struct svi_block_options *o, int d, int classes) {
 }
 
 static bool head_fits(const struct svi_block_options *o, const struct svi_head *h) {
-    const bool part = h->features != 0;
-    if (!(h->keep >= 0 && h->keep <= 1))
-        return false;
-    if (!(h->rate > 0 && h->rate <= (h->step == SVI_STEP_NLMS ? 1 : 1e6F)) ||
-        (h->step == SVI_STEP_NLMS) != (o->task == SVS_REGRESS))
-        return false;
-    return !part || (o->kind == SVI_BLOCK_FOURIER && h->features > 0 && h->features <= SVI_FOURIER_COUNT &&
-                     h->features % PAD == 0);
+    const bool nlms = h->step == SVI_STEP_NLMS;
+    return h->keep >= 0 && h->keep <= 1 && h->rate > 0 && h->rate <= (nlms ? 1 : 1e6F) &&
+           nlms == (o->task == SVS_REGRESS);
 }
 
 svs_code svi_block_init(struct svi_block *b, const struct svi_block_options *o, svs_error *err) {
@@ -108,9 +103,8 @@ svs_code svi_block_init(struct svi_block *b, const struct svi_block_options *o, 
     for (int h = 0; h < o->head_count; h++)
         if (!head_fits(o, &o->head[h]))
             return svi_fail(err, SVS_INVALID,
-                            "head %d of the block: its step does not fit the task, its rate is not in (0, "
-                            "1e6], of NLMS in (0, 1], "
-                            "or it takes a part of features that are not Fourier's",
+                            "head %d of the block: its step does not fit the task, or its rate is not in "
+                            "(0, 1e6], of NLMS in (0, 1]",
                             h);
     b->length = svi_block_length(o->kind, 0);
     return svi_block_reserve(b, 0, 1, err);
@@ -205,7 +199,7 @@ void svi_block_renew(struct svi_block *b, int j) {
 
 static void block_features(struct svi_block *b, const float *z) {
     float *f = b->f + PAD;
-    const int n = b->length - PAD, padded = svi_block_padded(b->d);
+    const int n = b->length - PAD, padded = svi_round_up(b->d, SVI_FLOATS_PAD);
     if (b->o.kind == SVI_BLOCK_RAW) {
         memcpy(f, z, (size_t)padded * sizeof *f);
     } else if (b->o.kind == SVI_BLOCK_PRODUCTS) {
@@ -223,7 +217,7 @@ void svi_block_score(struct svi_block *b, const float *z, double *scores) {
     block_features(b, z);
     for (int h = 0; h < b->o.head_count; h++) {
         float *s = svi_block_scores(b, h);
-        b->kernels->dots(b->f, svi_block_row(b, h, 0), (size_t)b->stride, rows, svi_block_reach(b, h), s);
+        b->kernels->dots(b->f, svi_block_row(b, h, 0), (size_t)b->stride, rows, b->length, s);
         for (int r = 0; r < rows; r++)
             scores[h * rows + r] =
                 b->o.task == SVS_REGRESS ? b->target.mean + b->scale * (double)s[r] : (double)s[r];

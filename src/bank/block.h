@@ -55,9 +55,8 @@ enum svi_head_step { SVI_STEP_PA = 0, SVI_STEP_ADAGRAD, SVI_STEP_NLMS };
 
 struct svi_head {
     enum svi_head_step step;
-    float rate;   /* C, eta or mu; > 0 */
-    int features; /* number of features, the first ones that it uses, a multiple of SVI_FLOATS_PAD; 0 = all */
-    float keep;   /* AdaGrad: what its sums keep at a step, in (0, 1]; 0 = 1 */
+    float rate; /* C, eta or mu; > 0 */
+    float keep; /* AdaGrad: what its sums keep at a step, in (0, 1]; 0 = 1 */
 };
 
 struct svi_block_options {

@@ -4,21 +4,12 @@
 
 #include "bank/block.h"
 #include "base/arrays.h"
+#include "linalg/kernels.h"
 
 #define BLOCK_FADE (1 << 20) /* rows after which the products' moments fade */
 
-static inline int svi_block_padded(int n) {
-    return (n + SVI_FLOATS_PAD - 1) / SVI_FLOATS_PAD * SVI_FLOATS_PAD;
-}
-
 /* Length of f for d features, with the 1 and padding. */
 int svi_block_length(enum svi_block_kind kind, int d);
-
-/* How much of f a head uses. */
-static inline int svi_block_reach(const struct svi_block *b, int head) {
-    const int features = b->o.head[head].features;
-    return features > 0 ? SVI_FLOATS_PAD + features : b->length;
-}
 
 /* The weights of a head's model. */
 static inline float *svi_block_row(const struct svi_block *b, int head, int row) {
@@ -61,12 +52,12 @@ void svi_block_dims(const struct svi_block_options *o, int d, int rows, int32_t 
 
 /* Row i of those kept until the Fourier features can be drawn. */
 static inline float *svi_block_kept(const struct svi_block *b, int i) {
-    return b->kept + (size_t)i * (size_t)svi_block_padded(b->capacity);
+    return b->kept + (size_t)i * (size_t)svi_round_up(b->capacity, SVI_FLOATS_PAD);
 }
 
 /* Where a head's scores of the last row are. */
 static inline float *svi_block_scores(const struct svi_block *b, int head) {
-    return b->scores + (size_t)head * (size_t)svi_block_padded(b->row_capacity);
+    return b->scores + (size_t)head * (size_t)svi_round_up(b->row_capacity, SVI_FLOATS_PAD);
 }
 
 /* The cosines' frequencies for the d of now and the spread found; those of columns below `from` are there,

@@ -7,25 +7,17 @@
 #define ERROR_MAX  1e6   /* of a target, in its scale */
 #define CERTAIN    1e-3F /* a chance that is this near to its aim is left there */
 
-/* |f|^2 of what a head uses; `known` keeps it for the next one. */
-static double block_norm(const struct svi_block *b, int n, double known[2]) {
-    const float *f = b->f;
-    if (known[0] != n) {
-        float sum;
-        b->kernels->dots(f, f, 0, 1, n, &sum);
-        known[0] = n;
-        known[1] = (double)sum;
-    }
-    return known[1];
+/* |f|^2, 1 at least, which is made when the first head asks for it; 0: it is not known yet. */
+static double block_norm(const struct svi_block *b, double *known) {
+    float sum;
+    if (*known > 0)
+        return *known;
+    b->kernels->dots(b->f, b->f, 0, 1, b->length, &sum);
+    return *known = (double)sum;
 }
 
-/* min(c min(C, t), t), t the step after which the loss is none. */
-static double passive_aggressive_step(const struct svi_block *b, int h, double weight, double t) {
-    return fmin(t, weight * fmin((double)b->o.head[h].rate, t));
-}
-
-static void learn_passive_aggressive(struct svi_block *b, int h, int label, double weight, double known[2]) {
-    const int n = svi_block_reach(b, h), rows = svi_block_rows(b);
+static void learn_passive_aggressive(struct svi_block *b, int h, int label, double weight, double *norm) {
+    const int n = b->length, rows = svi_block_rows(b);
     const float *s = svi_block_scores(b, h), *f = b->f;
     int other = label == 0; /* the strongest wrong class */
     for (int r = 0; r < rows; r++)
@@ -34,8 +26,9 @@ static void learn_passive_aggressive(struct svi_block *b, int h, int label, doub
     const double loss = 1 - (rows == 1 ? y * (double)s[0] : (double)s[label] - (double)s[other]);
     if (!(loss > 0))
         return;
-    const double norm = block_norm(b, n, known) * (rows == 1 ? 1 : 2);
-    const double step = passive_aggressive_step(b, h, weight, loss / norm);
+    const double squares = block_norm(b, norm) * (rows == 1 ? 1 : 2);
+    const double t = loss / squares; /* the step after which the loss is none */
+    const double step = fmin(t, weight * fmin((double)b->o.head[h].rate, t));
     if (rows == 1) {
         b->kernels->add(svi_block_row(b, h, 0), f, (float)(y * step), n);
     } else {
@@ -45,7 +38,7 @@ static void learn_passive_aggressive(struct svi_block *b, int h, int label, doub
 }
 
 static void learn_adagrad(struct svi_block *b, int h, int label, double weight) {
-    const int n = svi_block_reach(b, h), rows = svi_block_rows(b), padded = svi_block_padded(rows);
+    const int n = b->length, rows = svi_block_rows(b), padded = svi_round_up(rows, SVI_FLOATS_PAD);
     const float *s = svi_block_scores(b, h);
     const float *p = b->chance, c = (float)fmin(weight, WEIGHT_MAX);
     const float keep = b->o.head[h].keep > 0 ? b->o.head[h].keep : 1;
@@ -78,13 +71,13 @@ static bool learn_features(struct svi_block *b) {
 }
 
 void svi_block_learn(struct svi_block *b, int label, double weight) {
-    double known[2] = {0, 0};
+    double norm = 0;
     svi_block_add_classes(b, label + 1);
     if (learn_features(b) || !(weight > 0))
         return;
     for (int h = 0; h < b->o.head_count; h++)
         if (b->o.head[h].step == SVI_STEP_PA)
-            learn_passive_aggressive(b, h, label, weight, known);
+            learn_passive_aggressive(b, h, label, weight, &norm);
         else
             learn_adagrad(b, h, label, weight);
 }
@@ -108,16 +101,16 @@ static void block_rescale(struct svi_block *b, double target) {
 }
 
 void svi_block_learn_target(struct svi_block *b, double target, double weight) {
-    double known[2] = {0, 0};
+    double norm = 0;
     block_rescale(b, target);
     if (learn_features(b) || !(weight > 0))
         return;
     for (int h = 0; h < b->o.head_count; h++) {
-        const int n = svi_block_reach(b, h);
         const double score = (double)svi_block_scores(b, h)[0];
         const double error = (target - b->target.mean) / b->scale - score;
         const double mu = fmin((double)b->o.head[h].rate * weight, fmax(1, (double)b->o.head[h].rate));
         b->kernels->add(svi_block_row(b, h, 0), b->f,
-                        (float)(mu * fmax(-ERROR_MAX, fmin(ERROR_MAX, error)) / block_norm(b, n, known)), n);
+                        (float)(mu * fmax(-ERROR_MAX, fmin(ERROR_MAX, error)) / block_norm(b, &norm)),
+                        b->length);
     }
 }

@@ -10,46 +10,14 @@
 #include <math.h>
 #include <string.h>
 
-#include "bank/block.h"
-#include "bank/share.h"
-#include "bank/stack.h"
-#include "bank/windows.h"
+#include "bank/bank_internal.h"
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "bank/slope.h"
-#include "stats/calibrator.h"
 
 #define RAW_FIRST     SVI_MEMBER_PA
 #define FOURIER_FIRST SVI_MEMBER_FOURIER_ADAGRAD
 
 _Static_assert(SVI_MEMBERS <= SVI_BANK_MEMBERS, "there is room for every member");
-
-static const char *member_kind(svs_task task, int member) {
-    const bool regress = task == SVS_REGRESS;
-    switch (member) {
-    case SVI_MEMBER_FALSVM:
-        return "falsvm";
-    case SVI_MEMBER_PA:
-    case SVI_MEMBER_PA_SLOW:
-        return regress ? "nlms" : "pa";
-    case SVI_MEMBER_ADAGRAD:
-        return "adagrad";
-    case SVI_MEMBER_PRODUCTS:
-        return "products";
-    case SVI_MEMBER_NEAREST:
-    case SVI_MEMBER_NEAREST_5:
-        return "nearest";
-    case SVI_MEMBER_FOURIER_ADAGRAD:
-    case SVI_MEMBER_FOURIER_PA_SLOW:
-    case SVI_MEMBER_FOURIER_PA:
-    case SVI_MEMBER_FOURIER_EXACT:
-        return "fourier";
-    case SVI_MEMBER_LAST:
-        return "last";
-    default:
-        return "alsvm";
-    }
-}
 
 static bool weights_reserve(struct svi_bank_weights *w, size_t count) {
     if (count > w->room) {
@@ -65,15 +33,16 @@ static bool weights_reserve(struct svi_bank_weights *w, size_t count) {
 /* Those of a first-order model of the row, if all parts have all of it: where memory was refused while
  * features were added, a block may have features that the standardiser has not, and raw units are its to
  * know. */
-static void describe_head(const struct svi_bank_parts *p, int head, struct svi_bank_weights *w,
+static void describe_head(const svi_bank *b, int head, struct svi_bank_weights *w,
                           const struct svi_bank_told *t, struct svi_member_told *m) {
+    const struct svi_block *raw = &b->block[RAW];
     const size_t rows = (size_t)t->rows, d = (size_t)t->d;
     double *own = w->of + (size_t)head * rows * (d + 1);
-    if (svi_block_rows(p->raw) != t->rows || p->raw->d != t->d || /* no sample of the newest class yet */
-        p->standard->d < t->d)
+    if (svi_block_rows(raw) != t->rows || raw->d != t->d || /* no sample of the newest class yet */
+        b->standard.d < t->d)
         return;
     for (int r = 0; r < t->rows; r++)
-        own[rows * d + (size_t)r] = svi_block_weights(p->raw, head, r, p->standard, own + (size_t)r * d);
+        own[rows * d + (size_t)r] = svi_block_weights(raw, head, r, &b->standard, own + (size_t)r * d);
     m->W = own;
     m->b = own + rows * d;
 }
@@ -86,80 +55,80 @@ static void describe_window(svs_learner *l, const struct svi_bank_told *t, struc
     }
 }
 
-static void describe_member(const svi_bank *b, svs_learner *host, const struct svi_bank_parts *p, int member,
-                            struct svi_bank_weights *w, struct svi_bank_told *t) {
+static void describe_member(const svi_bank *b, svs_learner *host, int member, struct svi_bank_weights *w,
+                            struct svi_bank_told *t) {
     const struct svi_member_kind *kind = &svi_member_table[member];
     const int head = member - RAW_FIRST, window = member - SVI_MEMBER_WINDOW_50,
               fourier = member - FOURIER_FIRST;
     struct svi_member_told *m = &t->member[t->count++];
     *m = (struct svi_member_told){.name = kind->name,
-                                  .kind = member_kind(t->task, member),
+                                  .kind = kind->kind[t->task],
                                   /* of a regression it is three of the last 5000 too */
                                   .window = t->task == SVS_REGRESS && member == SVI_MEMBER_NEAREST
                                                 ? svi_member_table[SVI_MEMBER_NEAREST_5].window
                                                 : kind->window,
-                                  .recent = svi_bank_recent(b, member),
-                                  .vote = t->task == SVS_REGRESS ? NAN : p->votes->w[member]};
+                                  .recent = b->recent[member],
+                                  .vote = t->task == SVS_REGRESS ? NAN : b->votes.w[member]};
     for (int i = 0; i < SVI_BANK_STACKS; i++)
-        m->stack[i] = svi_stacks_weights(p->stacks, i)[member];
+        m->stack[i] = svi_stacks_weights(b->stacks, i)[member];
     if (member == SVI_MEMBER_HOST)
         describe_window(host, t, m);
-    else if (window >= 0 && window < p->windows->count)
-        describe_window(p->windows->of[window], t, m);
-    else if (p->raw && head >= 0 && head < p->raw->o.head_count)
-        describe_head(p, head, w, t, m);
-    else if (p->fourier && fourier >= 0 && fourier < p->fourier->o.head_count)
-        m->fourier = p->fourier->o.head[fourier].features > 0 ? p->fourier->o.head[fourier].features
-                                                              : SVI_FOURIER_COUNT;
+    else if (window >= 0 && window < b->windows.count)
+        describe_window(b->windows.of[window], t, m);
+    else if (head >= 0 && head < b->block[RAW].o.head_count)
+        describe_head(b, head, w, t, m);
+    else if (fourier >= 0 && fourier < b->block[FOURIER].o.head_count)
+        m->fourier = SVI_FOURIER_COUNT;
 }
 
-static void describe_experts(const struct svi_bank_parts *p, struct svi_bank_told *t) {
+static void describe_experts(const svi_bank *b, struct svi_bank_told *t) {
+    const struct svi_stacks_options stacks = svi_bank_stacks(&b->o);
     for (int i = 0; i < SVI_BANK_EXPERTS; i++) {
         struct svi_expert_told *e = &t->expert[i];
         *e = (struct svi_expert_told){.name = i > 0                    ? "stack"
                                               : t->task == SVS_REGRESS ? "best"
                                                                        : "votes",
-                                      .window = i > 0 ? p->stack_windows[i - 1] : -1,
-                                      .share = p->experts->w[i],
+                                      .window = i > 0 ? stacks.windows[i - 1] : -1,
+                                      .share = b->experts.w[i],
                                       .constant =
-                                          i > 0 ? svi_stacks_weights(p->stacks, i - 1)[SVI_MEMBERS] : 0};
+                                          i > 0 ? svi_stacks_weights(b->stacks, i - 1)[SVI_MEMBERS] : 0};
         if (t->task == SVS_CLASSIFY && t->class_count == 2)
-            e->slope = p->slope[i].a;
+            e->slope = b->slope[i].a;
         else if (t->task == SVS_CLASSIFY && t->class_count > 2)
-            e->law = svi_calibrator_law(p->calibrator[i], t->class_count);
+            e->law = svi_calibrator_law(b->calibrator[i], t->class_count);
     }
 }
 
 svs_code svi_bank_describe(const svi_bank *b, svs_learner *host, struct svi_bank_weights *w,
                            struct svi_bank_told *t, svs_error *err) {
-    struct svi_bank_parts p;
+    const struct svi_block *raw = &b->block[RAW], *fourier = &b->block[FOURIER];
     svs_model model;
-    svi_bank_parts(b, &p);
     svs_code code = svs_learner_model(host, &model, err);
     if (code != SVS_OK)
         return code;
     const size_t rows = (size_t)model.rows, d = (size_t)model.d;
-    if (p.raw && !weights_reserve(w, (size_t)p.raw->o.head_count * rows * (d + 1)))
+    const bool known = b->standard.d >= model.d;
+    if (!weights_reserve(w, (size_t)raw->o.head_count * rows * (d + 1)))
         return svi_fail_memory(err, "the weights of a bank");
-    *t = (struct svi_bank_told){.task = p.task,
+    *t = (struct svi_bank_told){.task = b->o.host.task,
                                 .d = model.d,
                                 .rows = model.rows,
                                 .class_count = model.class_count,
                                 .classes = model.classes,
-                                .clip = p.clip,
-                                .center = p.center,
-                                .unit = p.unit,
-                                .mean = p.standard->d < model.d ? NULL : p.standard->moments.mean,
-                                .scale = p.standard->d < model.d ? NULL : p.standard->moments.inverse};
-    if (p.fourier && p.fourier->spread > 0) {
+                                .clip = b->regress ? INPUT_MOST : CLIP,
+                                .center = b->center,
+                                .unit = b->unit,
+                                .mean = known ? b->standard.moments.mean : NULL,
+                                .scale = known ? b->standard.moments.inverse : NULL};
+    if (fourier->spread > 0) {
         t->fourier = SVI_FOURIER_COUNT;
-        t->seed = p.fourier->o.seed;
-        t->spread = p.fourier->spread;
+        t->seed = fourier->o.seed;
+        t->spread = fourier->spread;
     }
     for (int m = 0; m < SVI_MEMBERS; m++)
-        if (p.on >> m & 1)
-            describe_member(b, host, &p, m, w, t);
-    describe_experts(&p, t);
+        if (svi_bank_runs(b, m))
+            describe_member(b, host, m, w, t);
+    describe_experts(b, t);
     return SVS_OK;
 }
 

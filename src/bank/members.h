@@ -33,9 +33,10 @@ enum svi_member {
 #define SVI_MEMBER_BIT(m) (1u << (m))
 
 struct svi_member_kind {
-    const char *name; /* as it is published */
-    int64_t window;   /* samples that it holds; 0 = all, -1 = it holds none */
-    bool linear;      /* has weights in raw units */
+    const char *name;    /* as it is published */
+    const char *kind[2]; /* by task */
+    int64_t window;      /* samples that it holds; 0 = all, -1 = it holds none */
+    bool linear;         /* has weights in raw units */
 };
 
 extern const struct svi_member_kind svi_member_table[SVI_MEMBERS];

@@ -415,10 +415,6 @@ static bool neighbours_query(struct svi_neighbours *n, const float *z, struct sv
     return true;
 }
 
-static int64_t neighbours_low(const struct svi_neighbours *n, int recent) {
-    return n->pushed - n->oldest > recent ? n->pushed - (recent > 0 ? recent : 0) : n->oldest;
-}
-
 static int neighbours_best_of(const struct svi_neighbours *n, const struct svi_nearest_scan *scan,
                               float error, int64_t low, int k, struct svi_neighbour *out) {
     struct neighbours_best best = {.k = k < SVI_NEIGHBOURS_K ? k : SVI_NEIGHBOURS_K,
@@ -429,15 +425,6 @@ static int neighbours_best_of(const struct svi_neighbours *n, const struct svi_n
     return neighbours_tell(n, &best, out);
 }
 
-int svi_neighbours_find(struct svi_neighbours *n, const float *z, int recent, int k,
-                        struct svi_neighbour *out) {
-    struct svi_nearest_scan scan;
-    float error;
-    return neighbours_query(n, z, &scan, &error)
-               ? neighbours_best_of(n, &scan, error, neighbours_low(n, recent), k, out)
-               : 0;
-}
-
 int svi_neighbours_find_both(struct svi_neighbours *n, const float *z, int recent, struct svi_neighbour *near,
                              int k, struct svi_neighbour *out) {
     struct svi_nearest_scan scan;
@@ -445,7 +432,8 @@ int svi_neighbours_find_both(struct svi_neighbours *n, const float *z, int recen
     *near = (struct svi_neighbour){.number = -1, .label = -1, .target = NAN};
     if (!neighbours_query(n, z, &scan, &error))
         return 0;
-    neighbours_best_of(n, &scan, error, neighbours_low(n, recent), 1, near);
+    const int64_t last = n->pushed - (recent > 0 ? recent : 0);
+    neighbours_best_of(n, &scan, error, n->pushed - n->oldest > recent ? last : n->oldest, 1, near);
     return neighbours_best_of(n, &scan, error, n->oldest, k, out);
 }
 

@@ -76,13 +76,9 @@ void svi_neighbours_remove(struct svi_neighbours *n, int64_t number);
  * next call that changes the ring. */
 const float *svi_neighbours_row(const struct svi_neighbours *n, int64_t number);
 
-/* The k (at most SVI_NEIGHBOURS_K) nearest to z among the last `recent` numbers, the nearest first. Returns
- * how many there are; 0 when z has a value as above. */
-int svi_neighbours_find(struct svi_neighbours *n, const float *z, int recent, int k,
-                        struct svi_neighbour *out);
-
-/* The same for all rows, and on the way the nearest of the last `recent`: *near, whose number is -1 when
- * there is none. */
+/* The k (at most SVI_NEIGHBOURS_K) nearest to z, the nearest first, and on the way the nearest of the last
+ * `recent` numbers: *near, whose number is -1 when there is none. Returns how many there are; 0 when z has a
+ * value as above. */
 int svi_neighbours_find_both(struct svi_neighbours *n, const float *z, int recent, struct svi_neighbour *near,
                              int k, struct svi_neighbour *out);
 

@@ -12,8 +12,6 @@
 
 #include "learner/learner_archive.h"
 #include "learner/learner_held.h"
-#include "learner/learner_renew.h"
-#include "learner/learner_times.h"
 
 static svs_options windows_options(const svs_options *host, const struct svi_window_kind *kind) {
     svs_options o = *host;
@@ -37,12 +35,6 @@ svs_code svi_windows_init(struct svi_windows *w, const svs_options *host, const 
     return SVS_OK;
 }
 
-void svi_windows_clear(struct svi_windows *w) {
-    for (int i = 0; i < w->count; i++)
-        svs_learner_free(&w->of[i]);
-    w->count = 0;
-}
-
 void svi_windows_keep(struct svi_windows *w, uint32_t on) {
     for (int i = 0; i < w->count; i++)
         if (!(on >> i & 1))
@@ -60,31 +52,6 @@ svs_code svi_windows_grow(struct svi_windows *w, int d, svs_error *err) {
     for (int i = 0; i < w->count && code == SVS_OK; i++)
         if (w->of[i] && d > svs_learner_dimension(w->of[i]))
             code = svs_learner_grow(w->of[i], d, err);
-    return code;
-}
-
-void svi_windows_unscaled(struct svi_windows *w, int feature) {
-    for (int i = 0; i < w->count; i++)
-        if (w->of[i])
-            svs_learner_unscaled(w->of[i], feature);
-}
-
-void svi_windows_renew(struct svi_windows *w, int feature) {
-    for (int i = 0; i < w->count; i++)
-        if (w->of[i])
-            svi_learner_renew(w->of[i], feature);
-}
-
-void svi_windows_scale_from(struct svi_windows *w, int first) {
-    for (int i = 0; i < w->count; i++)
-        if (w->of[i])
-            svi_learner_scale_from(w->of[i], first);
-}
-
-svs_code svi_windows_meet_class(struct svi_windows *w, svs_value y, svs_error *err) {
-    svs_code code = SVS_OK;
-    for (int i = 0; i < w->count && code == SVS_OK; i++)
-        code = w->of[i] ? svi_learner_meet_class(w->of[i], y, err) : SVS_OK;
     return code;
 }
 
@@ -126,12 +93,6 @@ svs_code svi_windows_learn(struct svi_windows *w, const svs_learner *host, const
         if (w->of[i] && windows_learn_one(w->of[i], host, s, time, &w->step[i], err) != SVS_OK)
             worst = SVS_NO_MEMORY;
     return worst;
-}
-
-void svi_windows_move_times(struct svi_windows *w, double from, double step) {
-    for (int i = 0; i < w->count; i++)
-        if (w->of[i])
-            svi_learner_move_times(w->of[i], from, step);
 }
 
 void svi_windows_forget(struct svi_windows *w, svs_value id, double time) {

@@ -25,17 +25,17 @@ struct svi_windows {
 /* `host`: the options of the host; kinds: `count` of them, made where its bit is in `on`. SVS_NO_MEMORY. */
 svs_code svi_windows_init(struct svi_windows *w, const svs_options *host, const struct svi_window_kind *kinds,
                           int count, uint32_t on, int d, svs_error *err);
-void svi_windows_clear(struct svi_windows *w);             /* frees */
-void svi_windows_keep(struct svi_windows *w, uint32_t on); /* those without a bit go */
+void svi_windows_keep(struct svi_windows *w, uint32_t on); /* those without a bit are freed */
 void svi_windows_reset(struct svi_windows *w);
 
-/* What the host gets to know, all do. */
+/* The next member that there is, from number *i on; NULL: no more. What the host gets to know of features,
+ * classes and the clock, all do. */
+static inline svs_learner *svi_windows_next(const struct svi_windows *w, int *i) {
+    while (*i < w->count && !w->of[*i])
+        ++*i;
+    return *i < w->count ? w->of[(*i)++] : NULL;
+}
 svs_code svi_windows_grow(struct svi_windows *w, int d, svs_error *err);
-void svi_windows_unscaled(struct svi_windows *w, int feature);
-void svi_windows_renew(struct svi_windows *w, int feature);
-void svi_windows_scale_from(struct svi_windows *w, int first);
-
-svs_code svi_windows_meet_class(struct svi_windows *w, svs_value y, svs_error *err);
 
 /* The scores of a raw row, `rows` of them each: those of member i begin at scores + i * stride. A member that
  * lacked the memory for the newest classes says 0 of all. */
@@ -46,9 +46,6 @@ void svi_windows_score(struct svi_windows *w, const double *x, double *scores, i
  * features they are given before the next one. */
 svs_code svi_windows_learn(struct svi_windows *w, const svs_learner *host, const svs_sample *s, double time,
                            svs_error *err);
-
-/* The clock was moved (learner/learner_times.h). */
-void svi_windows_move_times(struct svi_windows *w, double from, double step);
 
 /* Takes held samples of that id out of those that hold them. */
 void svi_windows_forget(struct svi_windows *w, svs_value id, double time);

@@ -8,17 +8,14 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "data/number.h"
+#include "data/time_text.h"
 
 #define AMOUNT_TEXT 48 /* bytes of the longest amount */
 
-static bool is_blank(char c) {
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
 struct svi_span svi_trim(struct svi_span s) {
-    while (s.at < s.end && is_blank(*s.at))
+    while (s.at < s.end && svi_is_blank(*s.at))
         s.at++;
-    while (s.end > s.at && is_blank(s.end[-1]))
+    while (s.end > s.at && svi_is_blank(s.end[-1]))
         s.end--;
     return s;
 }
@@ -58,6 +55,21 @@ bool svi_cell_infinite(struct svi_span s) {
 
 bool svi_cell_number(struct svi_span s, double *value) {
     return s.at < s.end && svi_number(s.at, value) == s.end;
+}
+
+bool svi_cell_measures(struct svi_span s) {
+    double v;
+    return svi_cell_number(s, &v) || svi_time_of_text(s.at, (size_t)(s.end - s.at), 0, &v);
+}
+
+bool svi_cell_word(struct svi_cell *cell, struct svi_span word) {
+    const size_t length = (size_t)(word.end - word.at);
+    if (!svi_utf8_valid(word.at, length))
+        return false;
+    cell->kind = SVI_CELL_WORD;
+    cell->word = word.at;
+    cell->length = (uint32_t)length;
+    return true;
 }
 
 /* Takes the sign of money, or of a percentage, that the text ends or begins with. */

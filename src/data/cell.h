@@ -6,11 +6,16 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "data/message.h"
 #include "data/span.h"
 #include "svmstream/error.h"
 #include "svmstream/value.h"
 
-/* Without the blanks (space, tab, CR) around it. */
+static inline bool svi_is_blank(char c) {
+    return c == ' ' || c == '\t' || c == '\r';
+}
+
+/* Without the blanks around it. */
 struct svi_span svi_trim(struct svi_span s);
 
 /* Is it this name? */
@@ -28,6 +33,12 @@ bool svi_cell_missing(struct svi_span s, const char *words);
 
 /* [+-] inf or infinity, in any case. */
 bool svi_cell_infinite(struct svi_span s);
+
+/* Is it a number or a time? */
+bool svi_cell_measures(struct svi_span s);
+
+/* The cell is this word. False: it is not UTF-8. */
+bool svi_cell_word(struct svi_cell *cell, struct svi_span word);
 
 /* A whole cell as a number (which may be infinite when it overflows). */
 bool svi_cell_number(struct svi_span s, double *value);

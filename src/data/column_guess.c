@@ -25,6 +25,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "data/cell.h"
+#include "data/reader_internal.h"
 
 #define EXAMPLES      4    /* values of the label that are shown */
 #define EXAMPLE_TEXT  24   /* bytes of one */
@@ -46,7 +47,8 @@ struct guessed {
     double last, low;
     size_t length;    /* of all words */
     uint64_t *hashes; /* of the values seen */
-    int room, different;
+    size_t room;
+    int different;
     char examples[EXAMPLES][EXAMPLE_TEXT];
     int example_count;
     bool plus, nested;
@@ -55,7 +57,8 @@ struct guessed {
 struct svi_guess {
     const struct svi_reader_options *o;
     struct guessed *columns;
-    int count, room, rows;
+    size_t room;
+    int count, rows;
     bool closed, commas, nameless, whole, decided, regress;
     bool begun;    /* the stream has columns of this file already */
     bool by_place; /* that is how the label was found */
@@ -92,16 +95,8 @@ void svi_guess_nameless(svi_guess *g) {
 }
 
 svs_code svi_guess_column(svi_guess *g, struct svi_span name, svs_error *err) {
-    if (g->count == g->room) {
-        const int room = g->room ? 2 * g->room : 16;
-        struct guessed *more =
-            g->columns ? svi_realloc(g->columns, (size_t)g->room * sizeof *more, (size_t)room * sizeof *more)
-                       : svi_alloc_array((size_t)room, sizeof *more);
-        if (!more)
-            return svi_fail_memory(err, "the columns of a file");
-        g->columns = more;
-        g->room = room;
-    }
+    if (!svi_row_room((void **)&g->columns, &g->room, (size_t)g->count + 1, sizeof *g->columns))
+        return svi_fail_memory(err, "the columns of a file");
     svi_guess_rename(g, g->count++, name);
     return SVS_OK;
 }
@@ -204,16 +199,8 @@ svs_code svi_guess_value(svi_guess *g, int column, struct svi_span value, svs_er
     double v;
     if (svi_cell_missing(value, g->o->missing) && !(c->plus && svi_span_is(value, "-")))
         return SVS_OK;
-    if (c->seen == c->room) {
-        const int room = c->room ? 2 * c->room : 32;
-        uint64_t *more =
-            c->hashes ? svi_realloc(c->hashes, (size_t)c->room * sizeof *more, (size_t)room * sizeof *more)
-                      : svi_alloc_array((size_t)room, sizeof *more);
-        if (!more)
-            return svi_fail_memory(err, "the first rows of a file");
-        c->hashes = more;
-        c->room = room;
-    }
+    if (!svi_row_room((void **)&c->hashes, &c->room, (size_t)c->seen + 1, sizeof *c->hashes))
+        return svi_fail_memory(err, "the first rows of a file");
     c->hashes[c->seen++] = guess_hash(value);
     if (svi_cell_number(value, &v))
         guess_number(c, value, v);
@@ -265,20 +252,14 @@ static bool holds_amounts(const svi_guess *g, const struct guessed *c) {
            are_most(c, c->percents > 0 ? c->percents : c->numbers + c->amounts);
 }
 
-static bool is_of_column(const struct guessed *c, struct svi_span text, bool *known) {
-    double v;
-    *known = holds_numbers(c) || holds_times(c);
-    return svi_cell_number(text, &v) || svi_time_of_text(text.at, (size_t)(text.end - text.at), 0, &v);
-}
-
 bool svi_guess_continues(const svi_guess *g, int column, struct svi_span text) {
-    bool known;
-    return is_of_column(&g->columns[column], text, &known) && known;
+    const struct guessed *c = &g->columns[column];
+    return (holds_numbers(c) || holds_times(c)) && svi_cell_measures(text);
 }
 
 bool svi_guess_differs(const svi_guess *g, int column, struct svi_span text) {
-    bool known;
-    return !is_of_column(&g->columns[column], text, &known) && known &&
+    const struct guessed *c = &g->columns[column];
+    return (holds_numbers(c) || holds_times(c)) && !svi_cell_measures(text) &&
            !svi_cell_missing(text, g->o->missing);
 }
 
@@ -328,6 +309,20 @@ static int name_says_one(const char *name, const char *const *words) {
 
 static bool is_free(const struct guessed *c) {
     return c->is.use == SVI_USE_OPEN;
+}
+
+/* The first column of that use; NULL: there is none. */
+static const struct guessed *guess_find(const svi_guess *g, enum svi_use use) {
+    for (int i = 0; i < g->count; i++)
+        if (g->columns[i].is.use == use)
+            return &g->columns[i];
+    return NULL;
+}
+
+/* The column is not used. */
+static void guess_drop(struct guessed *c, const char *reason) {
+    c->is.use = SVI_USE_NONE;
+    c->reason = reason;
 }
 
 /* ---- the settings */
@@ -504,16 +499,15 @@ static bool may_be_time(const struct guessed *c) {
 }
 
 static void decide_time(svi_guess *g) {
-    bool found = false;
-    for (int i = 0; i < g->count; i++)
-        found = found || g->columns[i].is.use == SVI_USE_TIME;
+    bool found = guess_find(g, SVI_USE_TIME);
     for (int i = 0; i < g->count; i++) {
         struct guessed *c = &g->columns[i];
         if (!is_free(c) || (!may_be_time(c) && !holds_times(c)))
             continue;
-        c->is.use = !found && may_be_time(c) ? SVI_USE_TIME : SVI_USE_NONE;
-        if (c->is.use == SVI_USE_NONE)
-            c->reason = found ? "another time" : "times that do not rise";
+        if (found || !may_be_time(c))
+            guess_drop(c, found ? "another time" : "times that do not rise");
+        else
+            c->is.use = SVI_USE_TIME;
         found = found || c->is.use == SVI_USE_TIME;
     }
 }
@@ -534,9 +528,7 @@ static bool named_like_id(const char *name, bool *plain) {
 }
 
 static void decide_id(svi_guess *g) {
-    bool found = false, plain;
-    for (int i = 0; i < g->count; i++)
-        found = found || g->columns[i].is.use == SVI_USE_ID;
+    bool found = guess_find(g, SVI_USE_ID), plain;
     for (int i = 0; i < g->count; i++) {
         struct guessed *c = &g->columns[i];
         const bool named = named_like_id(c->name, &plain), fraction = c->integers < c->numbers;
@@ -552,8 +544,7 @@ static void decide_id(svi_guess *g) {
             c->is.use = SVI_USE_ID;
             found = true;
         } else if (c->seen >= FEW_ROWS && c->different > WORDS_MANY * c->seen) {
-            c->is.use = SVI_USE_NONE;
-            c->reason = "ids";
+            guess_drop(c, "ids");
         } else if (c->seen >= FEW_ROWS && c->different * 2 <= c->seen) {
             c->is.use = SVI_USE_WORD; /* its numbers name things */
         }
@@ -587,11 +578,9 @@ static bool has_two_values(const svi_guess *g, const struct guessed *c) {
 
 /* Data to learn from without names have their classes in the last column. A log has a time. */
 static bool has_classes(const svi_guess *g, const struct guessed *c) {
-    for (int i = 0; i < g->count; i++)
-        if (g->columns[i].is.use == SVI_USE_TIME)
-            return false;
-    return g->nameless && is_free(c) && g->rows >= FEW_ROWS && c->numbers == 0 && c->different > 2 &&
-           c->different <= INTEGERS_MANY && c->different * 5 <= c->seen;
+    return !guess_find(g, SVI_USE_TIME) && g->nameless && is_free(c) && g->rows >= FEW_ROWS &&
+           c->numbers == 0 && c->different > 2 && c->different <= INTEGERS_MANY &&
+           c->different * 5 <= c->seen;
 }
 
 /* Is there anything but column i to learn it from? */
@@ -634,37 +623,29 @@ static void decide_words(const svi_guess *g, struct guessed *c) {
     c->is.use = SVI_USE_WORD;
     if (g->o->hash || c->seen < FEW_ROWS || c->different < FEW_ROWS)
         return;
-    if (are_most(c, c->dates) || named_like_time(c->name)) {
-        c->is.use = SVI_USE_NONE;
-        c->reason = "times that are not ISO 8601 as 2026-11-22 10:00:00";
-    } else if (c->different > WORDS_MANY * c->seen) {
-        c->is.use = SVI_USE_NONE;
-        c->reason = c->length > 24 * (size_t)c->seen ? "text, --categories or --hash takes it"
-                                                     : "nearly all values differ, --categories or --hash "
-                                                       "takes it";
-    }
+    if (are_most(c, c->dates) || named_like_time(c->name))
+        guess_drop(c, "times that are not ISO 8601 as 2026-11-22 10:00:00");
+    else if (c->different > WORDS_MANY * c->seen)
+        guess_drop(c, c->length > 24 * (size_t)c->seen
+                          ? "text, --categories or --hash takes it"
+                          : "nearly all values differ, --categories or --hash takes it");
 }
 
 static void decide_feature(const svi_guess *g, struct guessed *c, bool constants) {
-    if (c->nested && c->seen == 0) {
-        c->is.use = SVI_USE_NONE;
-        c->reason = "no single values";
-    } else if (c->seen == 0) {
-        if (g->rows >= (g->whole ? FEW_ROWS : 5 * FEW_ROWS)) {
-            c->is.use = SVI_USE_NONE;
-            c->reason = "empty";
-        }
-    } else if (counts_rows(c, g->rows)) {
-        c->is.use = SVI_USE_NONE;
-        c->reason = "row numbers";
-    } else if (!constants && c->different == 1 && g->whole && c->seen >= FEW_ROWS) {
-        c->is.use = SVI_USE_NONE;
-        c->reason = "constant";
-    } else if ((holds_numbers(c) && c->zeros == 0) || c->is.comma || c->is.amount) {
+    if (c->nested && c->seen == 0)
+        guess_drop(c, "no single values");
+    else if (c->seen == 0 && g->rows >= (g->whole ? FEW_ROWS : 5 * FEW_ROWS))
+        guess_drop(c, "empty");
+    else if (c->seen == 0)
+        return; /* what comes first tells */
+    else if (counts_rows(c, g->rows))
+        guess_drop(c, "row numbers");
+    else if (!constants && c->different == 1 && g->whole && c->seen >= FEW_ROWS)
+        guess_drop(c, "constant");
+    else if ((holds_numbers(c) && c->zeros == 0) || c->is.comma || c->is.amount)
         c->is.use = SVI_USE_NUMBER;
-    } else {
+    else
         decide_words(g, c);
-    }
 }
 
 /* Columns of one value are better than none. */
@@ -698,6 +679,19 @@ __attribute__((format(printf, 2, 3))) static void note_add(svi_guess *g, const c
 static void note_part(svi_guess *g) {
     if (g->note[0])
         note_add(g, " · ");
+}
+
+/* The next of a list; the first one begins it with its title. */
+static void note_item(svi_guess *g, bool first, const char *title, const char *item) {
+    if (first)
+        note_part(g);
+    note_add(g, "%s %s", first ? title : ",", item);
+}
+
+/* Of a list, of which SHOWN are named. */
+static void note_rest(svi_guess *g, int count) {
+    if (count > SHOWN)
+        note_add(g, " and %d more", count - SHOWN);
 }
 
 static const char *shown_name(const struct guessed *c, char text[NAME_TEXT]) {
@@ -805,8 +799,7 @@ static void note_features(svi_guess *g) {
         if (g->columns[i].is.use == SVI_USE_WORD && shown++ < SHOWN)
             note_add(g, "%s %s %d", shown > 1 ? "," : "", shown_name(&g->columns[i], name),
                      g->columns[i].different);
-    if (shown > SHOWN)
-        note_add(g, " and %d more", shown - SHOWN);
+    note_rest(g, shown);
 }
 
 static void note_others(svi_guess *g) {
@@ -816,24 +809,18 @@ static void note_others(svi_guess *g) {
         const struct guessed *c = &g->columns[i];
         if (c->is.use != SVI_USE_NONE || shown++ >= SHOWN)
             continue;
-        if (shown == 1)
-            note_part(g);
-        note_add(g, "%s %s", shown == 1 ? "ignored:" : ",", shown_name(c, name));
+        note_item(g, shown == 1, "ignored:", shown_name(c, name));
         if (c->reason)
             note_add(g, " (%s)", c->reason);
     }
-    if (shown > SHOWN)
-        note_add(g, " and %d more", shown - SHOWN);
+    note_rest(g, shown);
     for (int i = 0; i < g->count && g->rows >= FEW_ROWS; i++) {
         const struct guessed *c = &g->columns[i];
         if (c->is.use > SVI_USE_WORD || c->different > 1 || constant++ >= SHOWN)
             continue;
-        if (constant == 1)
-            note_part(g);
-        note_add(g, "%s %s", constant == 1 ? "constant so far:" : ",", shown_name(c, name));
+        note_item(g, constant == 1, "constant so far:", shown_name(c, name));
     }
-    if (constant > SHOWN)
-        note_add(g, " and %d more", constant - SHOWN);
+    note_rest(g, constant);
 }
 
 /* Names of the settings that no column has: the columns of a CSV are all there. */
@@ -848,20 +835,14 @@ static void note_strangers(svi_guess *g) {
             bool there = name.at == name.end;
             for (int i = 0; i < g->count && !there; i++)
                 there = svi_span_is(name, g->columns[i].name);
-            if (!there && shown == 0)
-                note_part(g);
             if (!there)
-                note_add(g, "%s %s",
-                         shown++ ? "," : "no such column:", svi_span_text(name, text, sizeof text));
+                note_item(g, shown++ == 0, "no such column:", svi_span_text(name, text, sizeof text));
             p = *end ? end + 1 : end;
         }
 }
 
 static void write_note(svi_guess *g, const char *about) {
-    const struct guessed *label = NULL;
-    for (int i = 0; i < g->count; i++)
-        if (g->columns[i].is.use == SVI_USE_LABEL)
-            label = &g->columns[i];
+    const struct guessed *label = guess_find(g, SVI_USE_LABEL);
     if (about)
         note_add(g, "%s", about);
     if (label)

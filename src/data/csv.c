@@ -132,18 +132,13 @@ static svs_code csv_cut_first(struct csv *h, char *p, char *end, svs_error *err)
     return SVS_OK;
 }
 
-static bool csv_is_value(struct svi_span cell) {
-    double v;
-    return svi_cell_number(cell, &v) || svi_time_of_text(cell.at, (size_t)(cell.end - cell.at), 0, &v);
-}
-
 /* What can be said of the first line alone. */
 static enum csv_header csv_look_at_first(const struct csv *h) {
     int values = 0, empty = 0;
     if (h->o->no_header || (h->o->columns && *h->o->columns))
         return CSV_NO_HEADER;
     for (int i = 0; i < h->count; i++) {
-        values += csv_is_value(h->names[i]);
+        values += svi_cell_measures(h->names[i]);
         empty += svi_cell_missing(h->names[i], h->o->missing);
     }
     return values + empty == h->count ? CSV_NO_HEADER : CSV_MAYBE_HEADER;
@@ -157,7 +152,7 @@ static enum csv_header csv_look_below(const struct csv *h) {
         if (svi_guess_differs(h->guess, i, h->names[i]))
             return CSV_HEADER;
         continues += svi_guess_continues(h->guess, i, h->names[i]);
-        words += !csv_is_value(h->names[i]) && !svi_cell_missing(h->names[i], h->o->missing);
+        words += !svi_cell_measures(h->names[i]) && !svi_cell_missing(h->names[i], h->o->missing);
         repeats += svi_guess_repeats(h->guess, i, h->names[i]);
     }
     const bool again = continues > 0 ? words == 0 || repeats > 0 : repeats >= 2 && repeats * 3 >= words * 2;
@@ -435,16 +430,6 @@ static svs_code csv_plain_text(const struct csv_row *r, struct svi_span *cell) {
     return SVS_OK;
 }
 
-static svs_code csv_take_word(const struct csv_row *r, int column, struct svi_span word) {
-    struct svi_cell *c = r->h->columns[column].cell;
-    if (!svi_utf8_valid(word.at, (size_t)(word.end - word.at)))
-        return csv_refuse_cell(r, column, word, "valid UTF-8: convert the file with iconv");
-    c->kind = SVI_CELL_WORD;
-    c->word = word.at;
-    c->length = (uint32_t)(word.end - word.at);
-    return SVS_OK;
-}
-
 static svs_code csv_take_feature(const struct csv_row *r, int column, struct svi_span cell, bool missing) {
     struct csv_column *c = &r->h->columns[column];
     double v;
@@ -454,7 +439,9 @@ static svs_code csv_take_feature(const struct csv_row *r, int column, struct svi
     if (c->is.use == SVI_USE_OPEN)
         c->is.use = svi_cell_number(cell, &v) ? SVI_USE_NUMBER : SVI_USE_WORD;
     if (c->is.use == SVI_USE_WORD)
-        return csv_take_word(r, column, cell);
+        return svi_cell_word(c->cell, cell)
+                   ? SVS_OK
+                   : csv_refuse_cell(r, column, cell, "valid UTF-8: convert the file with iconv");
     svs_code code = csv_take_number(r, column, cell, &c->cell->number, "a number");
     c->cell->kind = code == SVS_OK ? SVI_CELL_NUMBER : SVI_CELL_MISSING;
     return code;

@@ -61,6 +61,8 @@ struct jsonl_row {
     unsigned seen; /* bits of the keys that were met */
 };
 
+typedef svs_code jsonl_taker(struct jsonl_row *r, const char *value);
+
 __attribute__((format(printf, 3, 4))) static svs_code jsonl_refuse(const struct jsonl_row *r, svs_code code,
                                                                    const char *format, ...) {
     char name[80], what[120];
@@ -309,13 +311,8 @@ static svs_code jsonl_add_cell(struct jsonl_row *r, struct svi_cell **cell) {
 }
 
 static svs_code jsonl_put_word(struct jsonl_row *r, struct svi_cell *cell, struct svi_span word) {
-    const size_t length = (size_t)(word.end - word.at);
-    if (!svi_utf8_valid(word.at, length))
-        return jsonl_refuse(r, SVS_WRONG_TYPE, "is a string that is not valid UTF-8");
-    cell->kind = SVI_CELL_WORD;
-    cell->word = word.at;
-    cell->length = (uint32_t)length;
-    return SVS_OK;
+    return svi_cell_word(cell, word) ? SVS_OK
+                                     : jsonl_refuse(r, SVS_WRONG_TYPE, "is a string that is not valid UTF-8");
 }
 
 /* A string: a word, or missing, or a number where the column has numbers. */
@@ -362,8 +359,7 @@ static svs_code jsonl_put_cell(struct jsonl_row *r, const char *value, enum svi_
 }
 
 /* `take` gets the value of each key of the object, r->key being the key. */
-static svs_code jsonl_each(struct jsonl_row *r, const char *object,
-                           svs_code (*take)(struct jsonl_row *r, const char *value)) {
+static svs_code jsonl_each(struct jsonl_row *r, const char *object, jsonl_taker *take) {
     svs_code code = SVS_OK;
     for (const char *p = svi_json_first(object); p && code == SVS_OK;) {
         const char *value = svi_json_key(p, &r->key);
@@ -378,8 +374,7 @@ static svs_code jsonl_take_cell(struct jsonl_row *r, const char *value) {
 }
 
 /* A map of cells. */
-static svs_code jsonl_take_map(struct jsonl_row *r, const char *map,
-                               svs_code (*take)(struct jsonl_row *r, const char *value)) {
+static svs_code jsonl_take_map(struct jsonl_row *r, const char *map, jsonl_taker *take) {
     struct jsonl *j = r->state;
     r->m->has_x = true;
     r->m->kind = SVI_NAMED;
@@ -408,8 +403,7 @@ static svs_code jsonl_take_x(struct jsonl_row *r, const char *value) {
 }
 
 /* A key that has a meaning, number k of its kind: null is as if it were not there. */
-static svs_code jsonl_take_once(struct jsonl_row *r, int k, const char *value,
-                                svs_code (*take)(struct jsonl_row *, const char *value)) {
+static svs_code jsonl_take_once(struct jsonl_row *r, int k, const char *value, jsonl_taker *take) {
     if (r->seen & 1u << k)
         return jsonl_refuse(r, SVS_DUPLICATE_KEY, "is a duplicate");
     r->seen |= 1u << k;
@@ -419,7 +413,7 @@ static svs_code jsonl_take_once(struct jsonl_row *r, int k, const char *value,
 static svs_code jsonl_take_key(struct jsonl_row *r, const char *value) {
     static const struct {
         const char *name;
-        svs_code (*take)(struct jsonl_row *, const char *value);
+        jsonl_taker *take;
     } keys[] = {{"x", jsonl_take_x},         {"y", jsonl_take_y},      {"id", jsonl_take_id},
                 {"ts", jsonl_take_ts},       {"w", jsonl_take_w},      {"op", jsonl_take_op},
                 {"stream", jsonl_take_name}, {"src", jsonl_take_name}, {"n", jsonl_take_n},
@@ -496,7 +490,7 @@ static svs_code jsonl_take_object(struct jsonl_row *r, const char *object) {
 
 /* A flat map: label, id, time, weight and key, all others are features. */
 static svs_code jsonl_take_column(struct jsonl_row *r, const char *value) {
-    static svs_code (*const take[])(struct jsonl_row *, const char *) = {
+    static jsonl_taker *const take[] = {
         [SVI_USE_LABEL] = jsonl_take_y,  [SVI_USE_ID] = jsonl_take_id,      [SVI_USE_TIME] = jsonl_take_ts,
         [SVI_USE_WEIGHT] = jsonl_take_w, [SVI_USE_KEY] = jsonl_take_key_of,
     };

@@ -8,13 +8,13 @@
 #include "data/number.h"
 
 static const char *libsvm_skip_blanks(const char *p, const char *end) {
-    while (p < end && (*p == ' ' || *p == '\t' || *p == '\r'))
+    while (p < end && svi_is_blank(*p))
         p++;
     return p;
 }
 
 static bool libsvm_ends_token(const char *p, const char *end) {
-    return p == end || *p == ' ' || *p == '\t' || *p == '\r' || *p == '#';
+    return p == end || svi_is_blank(*p) || *p == '#';
 }
 
 static struct svi_span libsvm_token_at(const char *p, const char *end) {

@@ -85,8 +85,7 @@ svi_reader *svi_reader_open(const char *path, const struct svi_reader_options *o
         code = svi_fail(err, SVS_SETTING,
                         "unknown format \"%.60s\": it must be auto, csv, libsvm, jsonl or vw", wanted);
     if (code != SVS_OK || svi_input_open(&r->source, path, LONGEST_LINE + 1, err) != SVS_OK) {
-        svi_guess_free(&r->guess);
-        svi_free(r);
+        svi_reader_close(&r);
         return NULL;
     }
     reader_format_by_name(r, path);
@@ -405,11 +404,10 @@ enum svi_read svi_reader_row(svi_reader *r, struct svi_message *m, svs_error *er
 bool svi_row_room(void **block, size_t *room, size_t count, size_t element) {
     if (count <= *room)
         return true;
-    size_t more = *room ? *room : 64;
+    size_t more = *room ? *room : 16;
     while (more < count)
         more *= 2;
-    void *grown =
-        *block ? svi_realloc(*block, *room * element, more * element) : svi_alloc_array(more, element);
+    void *grown = svi_realloc(*block, *room * element, more * element);
     if (!grown)
         return false;
     *block = grown;

@@ -41,8 +41,8 @@ bool svi_libsvm_looks(struct svi_span line);
 /* Does a line look like `label |ns a:1 ...`, the label being a number or absent? */
 bool svi_vw_looks(struct svi_span line);
 
-/* Room for the cells of a row, or for the bytes of what is unescaped, grown to `count` of the elements and
- * kept; false: no memory, it is as it was. */
+/* Room for the cells of a row, the bytes of what is unescaped, or what is gathered for the guess, grown to
+ * `count` of the elements and kept; false: no memory, it is as it was. */
 bool svi_row_room(void **block, size_t *room, size_t count, size_t element);
 
 #endif

@@ -87,8 +87,8 @@ static svs_code shape_fill(struct svi_shape *s, const char *fixed, struct svi_sh
     return code;
 }
 
-static svs_code shape_init_in(struct svi_shape *s, int max_features, const char *fixed,
-                              struct svi_shape_room *room, svs_error *err) {
+svs_code svi_shape_init_in(struct svi_shape *s, int max_features, const char *fixed,
+                           struct svi_shape_room *room, svs_error *err) {
     *s = (struct svi_shape){.max_features = max_features};
     if (max_features < 1 || max_features > FEATURES_MAX)
         return svi_fail(err, SVS_SETTING, "max.features is 1 to %d, not %d", FEATURES_MAX, max_features);
@@ -99,12 +99,7 @@ static svs_code shape_init_in(struct svi_shape *s, int max_features, const char 
 }
 
 svs_code svi_shape_init(struct svi_shape *s, int max_features, const char *fixed, svs_error *err) {
-    return shape_init_in(s, max_features, fixed, NULL, err);
-}
-
-svs_code svi_shape_init_in(struct svi_shape_room *room, struct svi_shape *s, const char *fixed,
-                           svs_error *err) {
-    return shape_init_in(s, room->columns, fixed, room, err);
+    return svi_shape_init_in(s, max_features, fixed, NULL, err);
 }
 
 void svi_shape_clear(struct svi_shape *s) {
@@ -179,12 +174,11 @@ static bool shape_take_value(struct svi_archive *a, struct svi_shape *s, int col
 
 /* A name goes where it was, or is there already: the fixed ones. */
 static void shape_archive_name(struct svi_archive *a, struct svi_shape *s, int column) {
-    char key[32], name[SVS_NAME_MAX + 1] = "";
+    char key[SVI_KEY_MAX], name[SVS_NAME_MAX + 1] = "";
     svs_error err = {0};
     if (!svi_archive_loading(a))
         snprintf(name, sizeof name, "%s", svs_features_name(s->names, column));
-    snprintf(key, sizeof key, "name %d", column);
-    svi_archive_text(a, key, name, sizeof name);
+    svi_archive_text(a, svi_archive_key(key, "name", column), name, sizeof name);
     if (!svi_archive_loading(a) || !svi_archive_ok(a))
         return;
     if (column < s->names_kept && !shape_take_value(a, s, column, name))

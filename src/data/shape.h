@@ -52,9 +52,9 @@ void svi_shape_use_room(struct svi_shape *s, struct svi_shape_room *room);
  * SVS_NO_MEMORY: *s is cleared. */
 svs_code svi_shape_init(struct svi_shape *s, int max_features, const char *fixed, svs_error *err);
 
-/* Likewise, in a room of others. */
-svs_code svi_shape_init_in(struct svi_shape_room *room, struct svi_shape *s, const char *fixed,
-                           svs_error *err);
+/* Likewise, in a room of others, of max_features columns; NULL: in one of its own. */
+svs_code svi_shape_init_in(struct svi_shape *s, int max_features, const char *fixed,
+                           struct svi_shape_room *room, svs_error *err);
 void svi_shape_clear(struct svi_shape *s);
 
 /* Before the first column of a row whose columns may come in any order (maps): forgets all marks. */

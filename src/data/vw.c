@@ -37,16 +37,12 @@ struct vw_row {
     size_t used; /* bytes of names */
 };
 
-static bool vw_is_blank(char c) {
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
 /* The next word before `end`, which a bar ends, too; *p moves past it. Empty: there is none. */
 static struct svi_span vw_next(const char **p, const char *end) {
-    while (*p < end && vw_is_blank(**p))
+    while (*p < end && svi_is_blank(**p))
         (*p)++;
     struct svi_span word = {*p, *p};
-    while (word.end < end && !vw_is_blank(*word.end) && *word.end != '|')
+    while (word.end < end && !svi_is_blank(*word.end) && *word.end != '|')
         word.end++;
     *p = word.end;
     return word;
@@ -120,7 +116,7 @@ static svs_code vw_take_fronts(struct vw_row *r, const char **p, const char *bar
 static svs_code vw_take_space(struct vw_row *r, const char **p, const char *end) {
     r->space = (struct svi_span){*p, *p};
     r->factor = 1;
-    if (*p == end || vw_is_blank(**p))
+    if (*p == end || svi_is_blank(**p))
         return SVS_OK;
     const struct svi_span word = vw_next(p, end);
     const char *colon = vw_find(word, ':');
@@ -187,12 +183,8 @@ static svs_code vw_take_feature(struct vw_row *r, struct svi_span word) {
     const struct svi_span value = {equals + 1, word.end};
     if (svi_cell_missing(value, r->state->options->missing))
         return SVS_OK;
-    if (!svi_utf8_valid(value.at, (size_t)(value.end - value.at)))
-        return vw_refuse(r, SVS_WRONG_TYPE, word, "the word is not valid UTF-8");
-    cell->kind = SVI_CELL_WORD;
-    cell->word = value.at;
-    cell->length = (uint32_t)(value.end - value.at);
-    return SVS_OK;
+    return svi_cell_word(cell, value) ? SVS_OK
+                                      : vw_refuse(r, SVS_WRONG_TYPE, word, "the word is not valid UTF-8");
 }
 
 static void vw_place_names(const struct vw_row *r) {
@@ -259,7 +251,7 @@ bool svi_vw_looks(struct svi_span line) {
     const char *p = line.at, *bar = vw_find(line, '|');
     double v;
     if (bar == line.end ||
-        (bar > line.at && !vw_is_blank(bar[-1]) && !memchr(line.at, '\'', (size_t)(bar - line.at))))
+        (bar > line.at && !svi_is_blank(bar[-1]) && !memchr(line.at, '\'', (size_t)(bar - line.at))))
         return false;
     const struct svi_span word = vw_next(&p, bar);
     return word.at == word.end || *word.at == '\'' || svi_cell_number(word, &v);

@@ -96,12 +96,10 @@ static svs_code category_room(struct svi_schema *s, svs_error *err) {
     if (s->renewed_count < s->renewed_room)
         return SVS_OK;
     const int room = s->renewed_room ? 2 * s->renewed_room : 16;
-    struct svi_handover *more = svi_alloc_array((size_t)room, sizeof *more);
+    struct svi_handover *more =
+        svi_realloc(s->renewed, (size_t)s->renewed_room * sizeof *more, (size_t)room * sizeof *more);
     if (!more)
         return svi_fail_memory(err, "features that change hands");
-    if (s->renewed_count > 0)
-        memcpy(more, s->renewed, (size_t)s->renewed_count * sizeof *more);
-    svi_free(s->renewed);
     s->renewed = more;
     s->renewed_room = room;
     return SVS_OK;
@@ -202,12 +200,9 @@ svs_code svi_category_reserve(struct svi_column *c, int count, svs_error *err) {
     if (count <= c->room)
         return SVS_OK;
     const int room = count > 2 * c->room ? count : 2 * c->room;
-    int32_t *value = svi_alloc_array((size_t)room, sizeof *value);
+    int32_t *value = svi_realloc(c->value, (size_t)c->room * sizeof *value, (size_t)room * sizeof *value);
     if (!value)
         return svi_fail_memory(err, "the values of a category");
-    if (c->room > 0)
-        memcpy(value, c->value, (size_t)c->room * sizeof *value);
-    svi_free(c->value);
     c->value = value;
     c->room = room;
     return SVS_OK;

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/arrays.h"
 #include "base/fail.h"
 #include "base/text.h"
 #include "data/feature_names.h"
@@ -59,8 +60,7 @@ static bool schema_listed(const svs_features *list, const char *name, size_t len
 
 svs_code svi_schema_init(struct svi_schema *s, const struct svi_schema_options *o, svs_error *err) {
     *s = (struct svi_schema){.o = *o, .calendar = -1, .calendar_kept = -1};
-    svs_code code = o->room ? svi_shape_init_in(o->room, &s->shape, o->features, err)
-                            : svi_shape_init(&s->shape, o->max_features, o->features, err);
+    svs_code code = svi_shape_init_in(&s->shape, o->max_features, o->features, o->room, err);
     if (code == SVS_OK)
         code = schema_list(&s->categories, "categories", o->categories, err);
     if (code == SVS_OK)
@@ -81,21 +81,30 @@ svs_code svi_schema_init(struct svi_schema *s, const struct svi_schema_options *
     return code;
 }
 
+/* What is kept beside the shape, of a mixed stream; all but `seen` by features is for columns too. */
+static const struct svi_array schema_table[] = {
+#define ARRAY(member) SVI_ARRAY(struct svi_schema, member, NULL, SVI_AXIS(0))
+    ARRAY(column), ARRAY(seen[0]), ARRAY(seen[1]), ARRAY(seen[2]),
+    ARRAY(owner),  ARRAY(hot),     ARRAY(absent),  ARRAY(one_hot),
+#undef ARRAY
+};
+static const struct svi_arrays schema_arrays = SVI_ARRAYS(schema_table, "the columns of the stream");
+
+/* The names that are not in use any more. */
+static void schema_end_renewed(struct svi_schema *s) {
+    for (int i = 0; i < s->renewed_count; i++)
+        svi_free(s->renewed[i].before);
+    s->renewed_count = 0;
+}
+
 static void schema_clear_columns(struct svi_schema *s) {
     const int count = s->columns ? svs_features_count(s->columns) : 0;
     for (int c = 0; s->column && c < count; c++)
         svi_free(s->column[c].value);
     svs_features_free(&s->columns);
-    svi_free(s->column);
-    svi_free(s->owner);
-    svi_free(s->one_hot);
-    svi_free(s->hot);
-    svi_free(s->absent);
-    for (int i = 0; i < s->renewed_count; i++)
-        svi_free(s->renewed[i].before);
+    svi_arrays_free(&schema_arrays, s);
+    schema_end_renewed(s);
     svi_free(s->renewed);
-    for (int k = 0; k < 3; k++)
-        svi_free(s->seen[k]);
 }
 
 void svi_schema_clear(struct svi_schema *s) {
@@ -111,40 +120,24 @@ void svi_schema_clear(struct svi_schema *s) {
 }
 
 double svi_schema_memory(const struct svi_schema_options *o, int d) {
-    const double column = sizeof(struct svi_column) + sizeof(int64_t), feature = 4 * sizeof(int32_t) + 25;
-    return sizeof(struct svi_schema) + o->max_features * (column + feature) +
+    const int32_t most = o->max_features;
+    const double besides = sizeof(int64_t) + sizeof(int32_t); /* missing, list_column */
+    return sizeof(struct svi_schema) + (double)svi_arrays_bytes(&schema_arrays, &most) + most * besides +
            d * (double)(sizeof(struct svi_handover) + sizeof(int32_t) + 2 * sizeof(char *) + SVS_NAME_MAX);
 }
 
 static bool schema_take_room(struct svi_schema *s, svs_error *err) {
-    const size_t n = (size_t)s->shape.max_features;
-    s->columns = svs_features_new(s->shape.max_features, err);
-    s->column = svi_alloc_array(n, sizeof *s->column);
-    s->owner = svi_alloc_array(n, sizeof *s->owner);
-    s->one_hot = svi_alloc(n);
-    s->hot = svi_alloc_array(n, sizeof *s->hot);
-    s->absent = svi_alloc_array(n, sizeof *s->absent);
-    for (int k = 0; k < 3; k++)
-        s->seen[k] = svi_alloc_array(n, sizeof *s->seen[k]);
-    return s->columns && s->column && s->owner && s->one_hot && s->hot && s->absent && s->seen[0] &&
-           s->seen[1] && s->seen[2];
+    const int32_t most = s->shape.max_features;
+    s->columns = svs_features_new(most, err);
+    return svi_arrays_alloc(&schema_arrays, s, &most, err) == SVS_OK && s->columns;
 }
 
 static void schema_forget_columns(struct svi_schema *s) {
     if (s->columns)
         s->changes_before += svi_features_changes(s->columns) + 1;
     schema_clear_columns(s);
-    s->columns = NULL;
-    s->column = NULL;
-    s->owner = NULL;
-    s->one_hot = NULL;
-    s->hot = NULL;
-    s->absent = NULL;
-    s->absent_count = 0;
     s->renewed = NULL;
-    s->renewed_room = s->renewed_count = s->hot_count = 0;
-    memset(s->seen, 0, sizeof s->seen);
-    s->columns_kept = 0;
+    s->renewed_room = s->hot_count = s->absent_count = s->columns_kept = 0;
     s->shape.mixed = s->dirty = s->mixed_now = false;
 }
 
@@ -174,7 +167,7 @@ static svs_code schema_mix(struct svi_schema *s, const struct svi_message *m, sv
     }
     if (!good) {
         schema_forget_columns(s);
-        return svi_fail_memory(err, "the columns of the stream");
+        return svi_fail_memory(err, schema_arrays.what);
     }
     s->columns_kept = s->shape.names_kept;
     s->shape.mixed = s->dirty = s->mixed_now = true;
@@ -219,10 +212,6 @@ int svi_schema_find(const struct svi_schema *s, const char *name, size_t length,
                : svs_features_find(schema_names(s), name, length);
 }
 
-bool svi_schema_passes_over(const struct svi_schema *s, const char *name, size_t length) {
-    return s->shape.fixed_names && svs_features_find(schema_names(s), name, length) < 0;
-}
-
 /* Is a column of that name something else than one number from the start? */
 static bool schema_is_special(const struct svi_schema *s, const char *name, size_t length) {
     return schema_listed(s->categories, name, length) || schema_listed(s->ignored, name, length);
@@ -260,9 +249,7 @@ static int schema_add_column(struct svi_schema *s, const char *name, size_t leng
 
 int svi_schema_column(struct svi_schema *s, const struct svi_message *m, const char *name, size_t length,
                       int guess, svs_error *err) {
-    if (svi_features_is(schema_names(s), guess, name, length))
-        return guess;
-    const int column = svs_features_find(schema_names(s), name, length);
+    const int column = svi_schema_find(s, name, length, guess);
     if (column >= 0)
         return column;
     if (schema_refuse_new(s, name, length, err) != SVS_OK)
@@ -477,8 +464,8 @@ void svi_schema_end_row(struct svi_schema *s, struct svi_message *m) {
     }
 }
 
-static svs_code schema_cell(struct svi_schema *s, struct svi_message *m, const struct svi_cell *cell,
-                            int column, svs_error *err) {
+svs_code svi_schema_cell(struct svi_schema *s, struct svi_message *m, const struct svi_cell *cell, int column,
+                         svs_error *err) {
     switch (cell->kind) {
     case SVI_CELL_NUMBER:
         return svi_schema_number(s, m, column, cell->number, err);
@@ -505,12 +492,12 @@ svs_code svi_schema_refuse_columns(const struct svi_schema *s, const struct svi_
                     sent, have);
 }
 
-/* The column of a cell; -1 with SVS_OK: it is passed over. */
+/* The column of a cell; -1 with SVS_OK: it is passed over, because the setting features does not name it. */
 static svs_code schema_column_of(struct svi_schema *s, const struct svi_message *m, int guess, int *column,
                                  svs_error *err) {
     const struct svi_cell *cell = &m->cells[guess];
     *column = -1;
-    if (svi_schema_passes_over(s, cell->name, cell->name_length))
+    if (s->shape.fixed_names && svs_features_find(schema_names(s), cell->name, cell->name_length) < 0)
         return SVS_OK;
     *column = svi_schema_column(s, m, cell->name, cell->name_length, guess, err);
     return *column >= 0 ? SVS_OK : err->code;
@@ -560,7 +547,7 @@ svs_code svi_schema_row(struct svi_schema *s, struct svi_message *m, svs_error *
         if (!known)
             code = schema_column_of(s, m, i, &column, err);
         if (code == SVS_OK && column >= 0)
-            code = schema_cell(s, m, &m->cells[i], column, err);
+            code = svi_schema_cell(s, m, &m->cells[i], column, err);
     }
     if (code == SVS_OTHER_COLUMNS)
         code = svi_schema_refuse_columns(s, m, true, err);
@@ -609,13 +596,6 @@ svs_code svi_schema_calendar(struct svi_schema *s, struct svi_message *m, double
 }
 
 /* ---- what is kept of a row */
-
-/* The names that are not in use any more. */
-static void schema_end_renewed(struct svi_schema *s) {
-    for (int i = 0; i < s->renewed_count; i++)
-        svi_free(s->renewed[i].before);
-    s->renewed_count = 0;
-}
 
 void svi_schema_commit(struct svi_schema *s, const struct svi_message *m) {
     svi_shape_commit(&s->shape, m);

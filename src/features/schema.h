@@ -60,9 +60,6 @@ svs_code svi_schema_refuse_columns(const struct svi_schema *s, const struct svi_
  * SVS_LIMIT. */
 svs_code svi_schema_ignore(struct svi_schema *s, const char *name, svs_error *err);
 
-/* Is that column to be left out of text, because the setting features does not name it? */
-bool svi_schema_passes_over(const struct svi_schema *s, const char *name, size_t length);
-
 /* ---- one row */
 
 /* Begins a row of names: m->kind, d and x are set, all is 0. SVS_WRONG_KIND and others of svi_shape_fits. */
@@ -74,6 +71,9 @@ svs_code svi_schema_number(struct svi_schema *s, struct svi_message *m, int colu
 svs_code svi_schema_word(struct svi_schema *s, struct svi_message *m, int column, const char *word,
                          size_t length, svs_error *err);
 svs_code svi_schema_missing(struct svi_schema *s, struct svi_message *m, int column, svs_error *err);
+
+svs_code svi_schema_cell(struct svi_schema *s, struct svi_message *m, const struct svi_cell *cell, int column,
+                         svs_error *err); /* which of them it is, the cell says */
 
 /* All columns are in: what a row that asks for it did not name is missing. */
 void svi_schema_end_row(struct svi_schema *s, struct svi_message *m);

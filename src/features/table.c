@@ -61,8 +61,7 @@ struct table_rows {
 /* ---- room */
 
 static bool table_grow(void **block, size_t element, int64_t old, int64_t room) {
-    void *more = *block ? svi_realloc(*block, (size_t)old * element, (size_t)room * element)
-                        : svi_alloc_array((size_t)room, element);
+    void *more = svi_realloc(*block, (size_t)old * element, (size_t)room * element);
     if (more)
         *block = more;
     return more != NULL;

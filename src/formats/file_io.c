@@ -28,23 +28,20 @@ static bool is_plain_file(const char *path) {
     return stat(path, &about) != 0 || S_ISREG(about.st_mode);
 }
 
-static svs_code write_body(FILE *to, const char *path, svs_code (*body)(void *user, FILE *to, svs_error *err),
-                           void *user, svs_error *err) {
+static svs_code write_body(FILE *to, const char *path, svi_file_body *body, void *user, svs_error *err) {
     svs_code code = body(user, to, err);
     if (code == SVS_OK && ferror(to))
         return svi_fail(err, SVS_IO, "%.150s cannot be written: is the disk full?", path);
     return code;
 }
 
-static svs_code write_stdout(svs_code (*body)(void *user, FILE *to, svs_error *err), void *user,
-                             svs_error *err) {
+static svs_code write_stdout(svi_file_body *body, void *user, svs_error *err) {
     svs_code code = write_body(stdout, "standard output", body, user, err);
     return code != SVS_OK || fflush(stdout) == 0 ? code : file_io_fail("standard output", err);
 }
 
 /* Writes all of the file that is open, if it is; `sync`: it is on disk when this returns. */
-static svs_code write_file(FILE *to, const char *path, bool sync,
-                           svs_code (*body)(void *user, FILE *to, svs_error *err), void *user,
+static svs_code write_file(FILE *to, const char *path, bool sync, svi_file_body *body, void *user,
                            svs_error *err) {
     if (!to)
         return file_io_fail(path, err);
@@ -72,8 +69,7 @@ static FILE *open_unfinished(const char *path, char *name, size_t size) {
     return to;
 }
 
-svs_code svi_file_write(const char *path, svs_code (*body)(void *user, FILE *to, svs_error *err), void *user,
-                        svs_error *err) {
+svs_code svi_file_write(const char *path, svi_file_body *body, void *user, svs_error *err) {
     char unfinished[4096];
     if (strcmp(path, "-") == 0)
         return write_stdout(body, user, err);

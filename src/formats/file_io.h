@@ -6,10 +6,11 @@
 
 #include "base/bytes.h"
 
+typedef svs_code svi_file_body(void *user, FILE *to, svs_error *err);
+
 /* Lets `body` write a file next to PATH, syncs it and renames it to PATH; on failure PATH stays as it was. A
  * pipe or a device is written to directly. "-" = standard output. SVS_IO and what `body` returns. */
-svs_code svi_file_write(const char *path, svs_code (*body)(void *user, FILE *to, svs_error *err), void *user,
-                        svs_error *err);
+svs_code svi_file_write(const char *path, svi_file_body *body, void *user, svs_error *err);
 
 /* The same for bytes that are ready. */
 svs_code svi_file_write_bytes(const char *path, const struct svi_bytes *bytes, svs_error *err);

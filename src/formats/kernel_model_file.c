@@ -9,11 +9,11 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "formats/schema_text.h"
 #include "solver/kernel_model.h"
 #include "svmstream/solver.h"
 #include "wire/fields.h"
 #include "wire/pack.h"
-#include "wire/schema_map.h"
 
 #define WHAT        "kernel model"
 #define CLASSES_MAX 100000
@@ -172,24 +172,18 @@ static svs_code kernel_names(const struct kernel_parts *p, struct svi_owned_kern
     return svi_pool_code(&o->pool, "the names of a model", err);
 }
 
-/* Kept as it came; that it is one is seen by reading it. */
 static svs_code kernel_schema(const struct kernel_parts *p, const uint8_t *end, struct svi_owned_kernel *o,
                               svs_error *err) {
-    struct svi_model_schema schema;
-    const uint8_t *after = p->schema;
+    svs_kernel_model *m = &o->model;
     svs_code code = p->features ? kernel_names(p, o, err) : SVS_OK;
+    if (code == SVS_OK && p->schema)
+        code = svi_schema_measure(m->features, m->support.d, p->schema, end, &m->schema_size, err);
     if (code != SVS_OK || !p->schema)
         return code;
-    svi_walk(&after, end, SVI_DEPTH_MAX);
-    code = svi_schema_decode(&schema, o->model.features, o->model.support.d, p->schema, after, err);
-    svi_model_schema_clear(&schema);
-    if (code != SVS_OK)
-        return code;
-    o->model.schema_size = (size_t)(after - p->schema);
-    void *copy = svi_pool_take(&o->pool, o->model.schema_size, 1);
-    o->model.schema = copy;
+    void *copy = svi_pool_take(&o->pool, m->schema_size, 1);
+    m->schema = copy;
     if (copy)
-        memcpy(copy, p->schema, o->model.schema_size);
+        memcpy(copy, p->schema, m->schema_size);
     return svi_pool_code(&o->pool, "the schema of a model", err);
 }
 

@@ -20,10 +20,10 @@
 #include "formats/file_io.h"
 #include "formats/kernel_model_file.h"
 #include "formats/model_file_internal.h"
+#include "formats/schema_text.h"
 #include "model/owned_model.h"
 #include "wire/decode.h"
 #include "wire/event.h"
-#include "wire/schema_map.h"
 
 #define FORMAT       "svmstream-model"
 #define VERSION      1
@@ -178,19 +178,6 @@ static svs_code check_model(const svs_model *m, int64_t weights, svs_error *err)
     return SVS_OK;
 }
 
-/* Kept as it came; that it is one is seen by reading it. */
-static svs_code take_schema(struct svi_owned_model *o, const uint8_t *at, const uint8_t *end,
-                            svs_error *err) {
-    struct svi_model_schema schema;
-    const uint8_t *after = at;
-    svi_walk(&after, end, SVI_DEPTH_MAX);
-    svs_code code = svi_schema_decode(&schema, o->features, o->model.d, at, after, err);
-    svi_model_schema_clear(&schema);
-    o->model.schema = at;
-    o->model.schema_size = (size_t)(after - at);
-    return code;
-}
-
 static svs_code take_curve(const struct svi_doubles *packed, double *curve, svs_error *err) {
     if (packed->count != SVS_CURVE)
         return svi_fail(err, SVS_WRONG_TYPE, "the curve of the model's calibration has %lld values, not %d",
@@ -269,7 +256,10 @@ static svs_code take_model(struct svi_owned_model *o, size_t length, svs_error *
         return svi_fail(err, SVS_WRONG_TYPE, "the model's method is not valid text");
     code = p.calibration ? take_calibration(o, p.calibration, map + length, err) : SVS_OK;
     code = code == SVS_OK ? take_features(o, p.features, err) : code;
-    return code == SVS_OK && p.schema ? take_schema(o, p.schema, map + length, err) : code;
+    m->schema = p.schema;
+    return code == SVS_OK && p.schema
+               ? svi_schema_measure(o->features, m->d, p.schema, map + length, &m->schema_size, err)
+               : code;
 }
 
 svs_model *svs_model_decode(const void *payload, size_t length, svs_error *err) {
@@ -317,10 +307,6 @@ static svs_code write_own(const struct svi_machine *m, const char *path, svs_err
     return code;
 }
 
-static svs_code write_libsvm(void *user, FILE *to, svs_error *err) {
-    return svi_libsvm_write(user, to, err);
-}
-
 static svs_code write_liblinear(void *user, FILE *to, svs_error *err) {
     return svs_model_write_liblinear(((const struct svi_machine *)user)->linear, to, err);
 }
@@ -332,7 +318,8 @@ svs_code svi_machine_write(const struct svi_machine *m, const char *path, enum s
     if (format == SVI_FORMAT_LIBLINEAR && m->kernel)
         return svi_fail(err, SVS_UNAVAILABLE,
                         "LIBLINEAR's format holds linear models only: use the format libsvm or own");
-    return svi_file_write(path, format == SVI_FORMAT_LIBSVM ? write_libsvm : write_liblinear, (void *)m, err);
+    return svi_file_write(path, format == SVI_FORMAT_LIBSVM ? svi_libsvm_write : write_liblinear, (void *)m,
+                          err);
 }
 
 /* ---- reading files */

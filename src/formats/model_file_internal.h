@@ -10,7 +10,7 @@
 svs_code svi_liblinear_read(struct svi_machine *m, const char *text, svs_error *err);
 svs_code svi_libsvm_read(struct svi_machine *m, const char *text, svs_error *err);
 
-/* Two-class models only: SVS_UNAVAILABLE otherwise. */
-svs_code svi_libsvm_write(const struct svi_machine *m, FILE *to, svs_error *err);
+/* A struct svi_machine; two-class models only: SVS_UNAVAILABLE otherwise. */
+svs_code svi_libsvm_write(void *machine, FILE *to, svs_error *err);
 
 #endif

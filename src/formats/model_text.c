@@ -94,6 +94,14 @@ static void model_json_reals(struct model_json *j, const double *v, int count) {
     fputs(count > 0 ? "]" : "[]", j->to);
 }
 
+/* A number for one row, else a list. */
+static void model_json_rows(struct model_json *j, const double *v, int rows) {
+    if (rows == 1)
+        model_json_real(j, v[0]);
+    else
+        model_json_reals(j, v, rows);
+}
+
 static void model_json_names(struct model_json *j, const svs_model *m) {
     for (int k = 0; k < m->d && m->features; k++) {
         fputs(k > 0 ? "," : "[", j->to);
@@ -120,10 +128,7 @@ static void model_json_calibration(struct model_json *j, const svs_model *m) {
     fputs(",\"calibration\":{\"a\":", j->to);
     model_json_real(j, c->a);
     fputs(",\"b\":", j->to);
-    if (m->rows == 1)
-        model_json_real(j, c->b[0]);
-    else
-        model_json_reals(j, c->b, m->rows);
+    model_json_rows(j, c->b, m->rows);
     if (c->curve) {
         fputs(",\"curve\":", j->to);
         model_json_reals(j, c->curve, SVS_CURVE);
@@ -150,10 +155,7 @@ static svs_code write_json(const struct svi_machine *machine, FILE *to) {
         model_json_reals(j, m->W + (size_t)k * (size_t)m->d, m->d);
     }
     fputs("],\"b\":", j->to);
-    if (m->rows == 1)
-        model_json_real(j, m->b[0]);
-    else
-        model_json_reals(j, m->b, m->rows);
+    model_json_rows(j, m->b, m->rows);
     fputs(",\"C\":", j->to);
     model_json_real(j, m->C);
     fprintf(j->to, ",\"window\":%" PRId64 ",\"seen\":%" PRId64 ",\"learned\":%" PRId64, m->window, m->seen,
@@ -613,7 +615,8 @@ static svs_code write_libsvm_text(const struct svi_machine *m, FILE *to) {
     return SVS_OK;
 }
 
-svs_code svi_libsvm_write(const struct svi_machine *m, FILE *to, svs_error *err) {
+svs_code svi_libsvm_write(void *machine, FILE *to, svs_error *err) {
+    const struct svi_machine *m = machine;
     const int count = m->kernel ? m->kernel->class_count : m->linear->class_count;
     const svs_value *classes = m->kernel ? m->kernel->classes : m->linear->classes;
     if (count != 2)

@@ -15,11 +15,11 @@
 #include "base/text.h"
 #include "formats/checked_file.h"
 #include "formats/file_io.h"
+#include "formats/schema_text.h"
 #include "linalg/kernels.h"
 #include "novelty/lags.h"
 #include "novelty/novelty_model.h"
 #include "wire/decode.h"
-#include "wire/schema_map.h"
 
 #define FORMAT       "svmstream-novelty"
 #define VERSION      1
@@ -281,17 +281,14 @@ static svs_novelty_model *new_model(const struct novelty_parts *p, svs_error *er
     return m;
 }
 
-/* Kept as it came; that it is one, of the features of one sample, is seen by reading it. */
+/* The columns are of one sample, whatever the lags. */
 static svs_code take_columns(const struct novelty_parts *p, const uint8_t *end, svs_novelty_model *m,
                              svs_error *err) {
-    struct svi_model_schema schema;
-    const uint8_t *after = p->schema;
+    size_t size;
     if (!p->schema)
         return SVS_OK;
-    svi_walk(&after, end, SVI_DEPTH_MAX);
-    svs_code code = svi_schema_decode(&schema, p->name, m->d / m->lags, p->schema, after, err);
-    svi_model_schema_clear(&schema);
-    return code == SVS_OK ? svi_novelty_model_describe(m, p->schema, (size_t)(after - p->schema), err) : code;
+    svs_code code = svi_schema_measure(p->name, m->d / m->lags, p->schema, end, &size, err);
+    return code == SVS_OK ? svi_novelty_model_describe(m, p->schema, size, err) : code;
 }
 
 svs_novelty_model *svi_novelty_decode(const void *bytes, size_t size, svs_error *err) {

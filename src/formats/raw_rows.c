@@ -97,15 +97,6 @@ svs_code svs_schema_begin(svs_schema *s, svs_error *err) {
     return code;
 }
 
-/* The column of that name; -1: the row is void. */
-static int raw_rows_column(svs_schema *s, const char *name, svs_error *err) {
-    if (!s->begun) {
-        svi_fail(err, SVS_INVALID, "no row is begun: call svs_schema_begin first, and again after a failure");
-        return -1;
-    }
-    return svi_schema_column(&s->of.schema, &s->row, name, strlen(name), -1, err);
-}
-
 static svs_code raw_rows_taken(svs_schema *s, svs_code code) {
     if (code != SVS_OK) {
         svi_schema_restore(&s->of.schema);
@@ -114,33 +105,33 @@ static svs_code raw_rows_taken(svs_schema *s, svs_code code) {
     return code;
 }
 
-svs_code svs_schema_number(svs_schema *s, const char *name, double value, svs_error *err) {
+/* The value of the column of that name, finite where it is a number. */
+static svs_code raw_rows_put(svs_schema *s, const char *name, struct svi_cell cell, svs_error *err) {
     svs_error mine = {0};
     err = err ? err : &mine;
-    const int column = raw_rows_column(s, name, err);
+    if (!s->begun)
+        return raw_rows_taken(
+            s, svi_fail(err, SVS_INVALID,
+                        "no row is begun: call svs_schema_begin first, and again after a failure"));
+    const int column = svi_schema_column(&s->of.schema, &s->row, name, strlen(name), -1, err);
     if (column < 0)
         return raw_rows_taken(s, err->code);
-    if (!isfinite(value))
+    if (!isfinite(cell.number))
         return raw_rows_taken(s, svi_fail(err, SVS_NOT_FINITE, "x[\"%.80s\"] is not finite", name));
-    return raw_rows_taken(s, svi_schema_number(&s->of.schema, &s->row, column, value, err));
+    return raw_rows_taken(s, svi_schema_cell(&s->of.schema, &s->row, &cell, column, err));
+}
+
+svs_code svs_schema_number(svs_schema *s, const char *name, double value, svs_error *err) {
+    return raw_rows_put(s, name, (struct svi_cell){.kind = SVI_CELL_NUMBER, .number = value}, err);
 }
 
 svs_code svs_schema_word(svs_schema *s, const char *name, const char *word, svs_error *err) {
-    svs_error mine = {0};
-    err = err ? err : &mine;
-    const int column = raw_rows_column(s, name, err);
-    if (column < 0)
-        return raw_rows_taken(s, err->code);
-    return raw_rows_taken(s, svi_schema_word(&s->of.schema, &s->row, column, word, strlen(word), err));
+    const struct svi_cell cell = {.kind = SVI_CELL_WORD, .word = word, .length = (uint32_t)strlen(word)};
+    return raw_rows_put(s, name, cell, err);
 }
 
 svs_code svs_schema_missing(svs_schema *s, const char *name, svs_error *err) {
-    svs_error mine = {0};
-    err = err ? err : &mine;
-    const int column = raw_rows_column(s, name, err);
-    if (column < 0)
-        return raw_rows_taken(s, err->code);
-    return raw_rows_taken(s, svi_schema_missing(&s->of.schema, &s->row, column, err));
+    return raw_rows_put(s, name, (struct svi_cell){.kind = SVI_CELL_MISSING}, err);
 }
 
 void svs_schema_time(svs_schema *s, double seconds) {

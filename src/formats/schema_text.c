@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "wire/decode.h"
 #include "wire/schema_map.h"
 
 #define NAME_ROOM   (4 * SVS_NAME_MAX + 8)
@@ -63,4 +64,15 @@ svs_code svi_schema_print(const svs_model *m, FILE *to, svs_error *err) {
                 s->calendar_day && s->calendar_week ? "," : "", s->calendar_week ? "week" : "");
     svi_model_schema_clear(&schema);
     return SVS_OK;
+}
+
+svs_code svi_schema_measure(const char *const *features, int d, const uint8_t *at, const uint8_t *end,
+                            size_t *size, svs_error *err) {
+    struct svi_model_schema schema;
+    const uint8_t *after = at;
+    svi_walk(&after, end, SVI_DEPTH_MAX);
+    *size = (size_t)(after - at);
+    svs_code code = svi_schema_decode(&schema, features, d, at, after, err);
+    svi_model_schema_clear(&schema);
+    return code;
 }

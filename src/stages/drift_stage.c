@@ -28,11 +28,8 @@ void svi_drift_stage_configure(struct svi_drift_stage *s, const struct svi_setti
     s->rate = settings->drift_rate;
     if (s->errors)
         svi_drift_set_rate(s->errors, s->rate);
-    if (was && !s->on) {
-        if (s->errors)
-            svi_drift_renew(s->errors);
-        svi_drift_moments_free(&s->moments);
-    }
+    if (was && !s->on)
+        svi_drift_stage_prune(s);
 }
 
 void svi_drift_stage_new(struct svi_drift_stage *s, const struct svi_settings *settings) {

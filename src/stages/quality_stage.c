@@ -29,11 +29,6 @@ void svi_quality_stage_configure(struct svi_quality_stage *q, const struct svi_s
     svi_decision_set(&q->prices->decision, q->prices->cost);
 }
 
-static svi_quality_figures *quality_new_figures(const struct svi_settings *s, svs_error *err) {
-    return svi_quality_figures_new((svs_task)s->task, svi_quality_window(s), (int)s->max_classes,
-                                   svi_settings_keyed(s), err);
-}
-
 void svi_prices_free(struct svi_prices **p) {
     if (*p)
         svi_decision_free(&(*p)->decision);
@@ -75,8 +70,6 @@ static svs_code quality_new_probabilities(struct svi_quality_stage *q, const str
     for (int i = 0; i <= quality_has_second(s); i++)
         if (!(q->calibrator[i] = svi_calibrator_new(classes, grows, err)))
             return SVS_NO_MEMORY;
-    if (quality_has_reliability(s) && !(q->reliability = svi_reliability_new(svi_quality_window(s), err)))
-        return SVS_NO_MEMORY;
     if (svi_prices_new(&q->prices, s, err) != SVS_OK)
         return SVS_NO_MEMORY;
     q->proba = svi_alloc_plain_array((size_t)classes, sizeof *q->proba);
@@ -87,10 +80,14 @@ svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_set
     q->task = (svs_task)s->task;
     q->classes = (int)s->max_classes;
     svi_drift_stage_new(&q->drift, s);
-    q->figures = quality_new_figures(s, err);
+    struct svi_quality_window w = {0};
+    svs_code code = svi_quality_window_make(&w, s, err);
+    q->figures = w.figures;
+    q->reliability = w.reliability;
     if (!q->figures)
         return SVS_NO_MEMORY;
-    svs_code code = quality_has_classes(s) ? quality_new_probabilities(q, s, err) : SVS_OK;
+    if (code == SVS_OK && quality_has_classes(s))
+        code = quality_new_probabilities(q, s, err);
     svi_quality_stage_configure(q, s);
     return code;
 }
@@ -128,7 +125,9 @@ void svi_quality_stage_take_calibrator(struct svi_quality_stage *q, svi_calibrat
 }
 
 svs_code svi_quality_window_make(struct svi_quality_window *w, const struct svi_settings *s, svs_error *err) {
-    if (!(w->figures = quality_new_figures(s, err)))
+    w->figures = svi_quality_figures_new((svs_task)s->task, svi_quality_window(s), (int)s->max_classes,
+                                         svi_settings_keyed(s), err);
+    if (!w->figures)
         return SVS_NO_MEMORY;
     if (quality_has_reliability(s) && !(w->reliability = svi_reliability_new(svi_quality_window(s), err)))
         return SVS_NO_MEMORY;

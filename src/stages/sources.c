@@ -6,9 +6,7 @@
  * lower bound of the times at which they were heard, so what is found does not depend on it. */
 #include "stages/sources.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -189,14 +187,13 @@ void svi_sources_archive(struct svi_archive *a, svi_sources *p) {
     int64_t count = p->count;
     svi_archive_int64(a, "count", &count, 0, p->max);
     for (int64_t i = 0; i < count && svi_archive_ok(a); i++) {
-        char key[32];
-        snprintf(key, sizeof key, "source %lld", (long long)i);
+        char key[SVI_KEY_MAX];
+        svi_archive_key(key, "source", (int)i);
         struct svi_source *of = svi_archive_loading(a) ? load_name(a, p, key) : &p->of[i];
         if (!svi_archive_loading(a))
             svi_archive_text(a, key, of->name, sizeof of->name);
-        snprintf(key, sizeof key, "next %lld", (long long)i);
         if (of)
-            svi_archive_int64(a, key, &of->next, 0, SVI_NEXT_MAX);
+            svi_archive_int64(a, svi_archive_key(key, "next", (int)i), &of->next, 0, SVI_NEXT_MAX);
         if (of && svi_archive_loading(a))
             of->safe = of->safer = of->next;
     }
@@ -204,13 +201,11 @@ void svi_sources_archive(struct svi_archive *a, svi_sources *p) {
 
 void svi_sources_times_archive(struct svi_archive *a, svi_sources *p) {
     for (int64_t i = 0; i < p->count && svi_archive_ok(a); i++) {
-        char key[32];
+        char key[SVI_KEY_MAX];
         struct svi_source *of = &p->of[i];
         uint64_t owner = svi_owner_is_key(of->owner) ? of->owner : 0;
-        snprintf(key, sizeof key, "heard %" PRId64, i);
-        svi_archive_double(a, key, &of->heard);
-        snprintf(key, sizeof key, "owner %" PRId64, i);
-        svi_archive_uint64(a, key, &owner);
+        svi_archive_double(a, svi_archive_key(key, "heard", (int)i), &of->heard);
+        svi_archive_uint64(a, svi_archive_key(key, "owner", (int)i), &owner);
         if (svi_archive_loading(a))
             of->owner = owner;
     }

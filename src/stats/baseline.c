@@ -34,13 +34,15 @@ struct svi_baseline {
     struct gain gain_same, gain_mean;
     struct squares all, fresh; /* fresh: of the slots before `slot` */
     struct svi_stat_ring places;
-    struct squares *ring;
+    struct squares ring[]; /* of the window */
 };
 
+static size_t baseline_bytes(svs_task task, int64_t window) {
+    return sizeof(struct svi_baseline) + (task == SVS_REGRESS ? (size_t)window * sizeof(struct squares) : 0);
+}
+
 svi_baseline *svi_baseline_new(svs_task task, int64_t window, svs_error *err) {
-    svi_baseline *b = svi_alloc_plain(sizeof *b);
-    if (b && task == SVS_REGRESS && !(b->ring = svi_alloc_array((size_t)window, sizeof *b->ring)))
-        svi_baseline_free(&b);
+    svi_baseline *b = svi_alloc_plain(baseline_bytes(task, window));
     if (!b) {
         svi_fail_memory(err, "the baselines of quality");
         return NULL;
@@ -52,27 +54,22 @@ svi_baseline *svi_baseline_new(svs_task task, int64_t window, svs_error *err) {
 }
 
 void svi_baseline_free(svi_baseline **b) {
-    if (*b)
-        svi_free((*b)->ring);
     svi_free(*b);
     *b = NULL;
 }
 
 double svi_baseline_memory(svs_task task, int64_t window) {
-    return sizeof(struct svi_baseline) +
-           (task == SVS_REGRESS ? (double)window * (double)sizeof(struct squares) : 0);
+    return (double)baseline_bytes(task, window);
 }
 
 void svi_baseline_reset(svi_baseline *b) {
-    *b = (struct svi_baseline){
-        .task = b->task, .places.window = b->places.window, .ring = b->ring, .last = -1};
+    *b = (struct svi_baseline){.task = b->task, .places.window = b->places.window, .last = -1};
 }
 
 void svi_baseline_take_over(svi_baseline *b, const svi_baseline *of) {
-    const svi_baseline made = *b;
+    const struct svi_stat_ring places = b->places;
     *b = *of;
-    b->places = made.places;
-    b->ring = made.ring;
+    b->places = places;
     b->fresh = (struct squares){0};
 }
 

@@ -316,14 +316,6 @@ void svi_drift_cut(struct svi_drift *d, const struct svi_drift_found *f) {
     d->recent_wrong = __builtin_popcountll(d->bits);
 }
 
-void svi_drift_last(const struct svi_drift *d, int64_t n, struct svi_drift_found *out) {
-    int64_t after = d->recent;
-    int bucket = d->buckets;
-    while (bucket > 0 && after + d->bucket[bucket - 1].of.n <= n)
-        after += d->bucket[--bucket].of.n;
-    drift_describe(d, bucket, bucket < d->buckets || d->recent <= n ? d->recent : (int)n, out);
-}
-
 /* ---- one sample */
 
 /* Is the error of a regression a large one? False in *known while that is not known. */

@@ -112,9 +112,6 @@ void svi_drift_renew(struct svi_drift *d);
 enum svi_drift_change svi_drift_step(struct svi_drift *d, const struct svi_drift_sample *s);
 void svi_drift_cut(struct svi_drift *d, const struct svi_drift_found *found);
 
-/* The samples up to the last `n` at most, at bucket ends, and the rest. */
-void svi_drift_last(const struct svi_drift *d, int64_t n, struct svi_drift_found *out);
-
 /* Share of wrong ones; NAN when empty. */
 double svi_drift_share(const struct svi_drift_stretch *s);
 

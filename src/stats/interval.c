@@ -40,9 +40,9 @@ struct svi_interval {
     double width; /* sum */
     int64_t judged_window, inside_window;
     struct svi_stat_ring places;
-    uint8_t *covered; /* ring of the window */
     double ring[ROOM], scratch[ROOM];
     struct tail low, high; /* `high`: of -r */
+    uint8_t covered[];     /* ring of the window */
 };
 
 /* ---- tails */
@@ -145,9 +145,7 @@ static void interval_rank(svi_interval *v) {
 /* ---- the object */
 
 svi_interval *svi_interval_new(int64_t window, svs_error *err) {
-    svi_interval *v = svi_alloc(sizeof *v);
-    if (v && !(v->covered = svi_alloc_array((size_t)window, 1)))
-        svi_interval_free(&v);
+    svi_interval *v = svi_alloc(sizeof *v + (size_t)window);
     if (!v) {
         svi_fail_memory(err, "the residuals of intervals");
         return NULL;
@@ -157,8 +155,6 @@ svi_interval *svi_interval_new(int64_t window, svs_error *err) {
 }
 
 void svi_interval_free(svi_interval **v) {
-    if (*v)
-        svi_free((*v)->covered);
     svi_free(*v);
     *v = NULL;
 }
@@ -170,19 +166,15 @@ double svi_interval_memory(int64_t window) {
 void svi_interval_reset(svi_interval *v) {
     const double level = v->level;
     const int64_t window = v->places.window;
-    uint8_t *const covered = v->covered;
     memset(v, 0, sizeof *v);
     v->level = level;
     v->places.window = window;
-    v->covered = covered;
 }
 
 void svi_interval_take_over(svi_interval *v, const svi_interval *of) {
     const struct svi_stat_ring places = v->places;
-    uint8_t *const covered = v->covered;
     *v = *of;
     v->places = places;
-    v->covered = covered;
     v->judged_window = v->inside_window = 0;
 }
 

@@ -236,11 +236,6 @@ static void metrics_wrap(svi_metrics *m) {
         metrics_merge_errors(&m->errors[i], &m->errors[i + 1]);
 }
 
-static inline void metrics_advance(svi_metrics *m) {
-    if (svi_stat_ring_advance(&m->ring))
-        metrics_wrap(m);
-}
-
 void svi_metrics_class(svi_metrics *m, int truth, int predicted, const double *scores, int rows) {
     if (truth < 0 || truth >= m->capacity || m->task != SVS_CLASSIFY)
         return;
@@ -259,7 +254,8 @@ void svi_metrics_class(svi_metrics *m, int truth, int predicted, const double *s
     metrics_count(&m->all, j, 1);
     metrics_count(&m->recent, j, 1);
     m->judged[m->ring.slot] = j;
-    metrics_advance(m);
+    if (svi_stat_ring_advance(&m->ring))
+        metrics_wrap(m);
 }
 
 void svi_metrics_value(svi_metrics *m, double truth, double predicted) {
@@ -272,7 +268,8 @@ void svi_metrics_value(svi_metrics *m, double truth, double predicted) {
     svi_moments_merge(&m->truth, e.truth);
     metrics_merge_errors(&m->fresh, &e);
     m->errors[m->ring.slot] = e;
-    metrics_advance(m);
+    if (svi_stat_ring_advance(&m->ring))
+        metrics_wrap(m);
 }
 
 /* (observed - by chance) / (1 - by chance) */

@@ -29,15 +29,16 @@ struct svi_reliability {
     struct svi_stat_ring places;
     struct totals recent;
     double n, loss, brier, bin[BINS][3]; /* all: samples; sums. By bin: samples, came, sum of p */
-    struct judged *ring;
+    struct judged ring[];                /* of the window */
 };
 
+static size_t reliability_bytes(int64_t window) {
+    return sizeof(svi_reliability) + (size_t)window * sizeof(struct judged);
+}
+
 svi_reliability *svi_reliability_new(int64_t window, svs_error *err) {
-    svi_reliability *r = svi_alloc(sizeof *r);
-    if (r)
-        r->ring = svi_alloc_array((size_t)window, sizeof *r->ring);
-    if (!r || !r->ring) {
-        svi_free(r);
+    svi_reliability *r = svi_alloc(reliability_bytes(window));
+    if (!r) {
         svi_fail_memory(err, "the figures of probabilities");
         return NULL;
     }
@@ -46,21 +47,18 @@ svi_reliability *svi_reliability_new(int64_t window, svs_error *err) {
 }
 
 void svi_reliability_free(svi_reliability **r) {
-    if (*r)
-        svi_free((*r)->ring);
     svi_free(*r);
     *r = NULL;
 }
 
 void svi_reliability_reset(svi_reliability *r) {
-    *r = (svi_reliability){.places.window = r->places.window, .ring = r->ring};
+    *r = (svi_reliability){.places.window = r->places.window};
 }
 
 void svi_reliability_take_over(svi_reliability *r, const svi_reliability *of) {
-    const svi_reliability made = *r;
+    const struct svi_stat_ring places = r->places;
     *r = *of;
-    r->places = made.places;
-    r->ring = made.ring;
+    r->places = places;
     r->recent = (struct totals){0};
 }
 
@@ -132,7 +130,7 @@ void svi_reliability_figures(const svi_reliability *r, struct svi_figure *out) {
 }
 
 double svi_reliability_memory(int64_t window) {
-    return sizeof(svi_reliability) + (double)window * sizeof(struct judged);
+    return (double)reliability_bytes(window);
 }
 
 /* ---- archive */

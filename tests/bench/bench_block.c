@@ -86,21 +86,19 @@ int main(void) {
     static const struct svi_block_options blocks[] = {
         {.kind = SVI_BLOCK_RAW,
          .head_count = 3,
-         .head = {{SVI_STEP_PA, 1, 0, 0}, {SVI_STEP_PA, 0.01F, 0, 0}, {SVI_STEP_ADAGRAD, 0.3F, 0, 0.999F}},
+         .head = {{SVI_STEP_PA, 1, 0}, {SVI_STEP_PA, 0.01F, 0}, {SVI_STEP_ADAGRAD, 0.3F, 0.999F}},
          .isa = SVS_ISA_BEST},
         {.kind = SVI_BLOCK_PRODUCTS,
          .head_count = 1,
-         .head = {{SVI_STEP_ADAGRAD, 0.3F, 0, 0}},
+         .head = {{SVI_STEP_ADAGRAD, 0.3F, 0}},
          .isa = SVS_ISA_BEST},
         {.kind = SVI_BLOCK_PRODUCTS,
          .head_count = 2,
-         .head = {{SVI_STEP_ADAGRAD, 0.3F, 0, 0}, {SVI_STEP_ADAGRAD, 0.03F, 0, 0}},
+         .head = {{SVI_STEP_ADAGRAD, 0.3F, 0}, {SVI_STEP_ADAGRAD, 0.03F, 0}},
          .isa = SVS_ISA_BEST},
         {.kind = SVI_BLOCK_FOURIER,
          .head_count = 3,
-         .head = {{SVI_STEP_ADAGRAD, 0.3F, 0, 0},
-                  {SVI_STEP_ADAGRAD, 0.05F, 0, 0},
-                  {SVI_STEP_PA, 0.001F, 0, 0}},
+         .head = {{SVI_STEP_ADAGRAD, 0.3F, 0}, {SVI_STEP_ADAGRAD, 0.05F, 0}, {SVI_STEP_PA, 0.001F, 0}},
          .isa = SVS_ISA_BEST}};
     static const int shapes[][2] = {{8, 2}, {54, 2}, {27, 10}, {8, 10}};
     printf("us a row           standardise       raw (3)  products (1)  products (2)   Fourier (3)\n");

@@ -23,12 +23,10 @@ static inline struct svi_block_options block_options(int kind, svs_task task) {
                                   .seed = 7,
                                   .isa = SVS_ISA_BEST};
     static const struct svi_head classes[] = {
-        {SVI_STEP_PA, 1, 0, 0}, {SVI_STEP_PA, 0.01F, 0, 0}, {SVI_STEP_ADAGRAD, 0.3F, 0, 0.999F}};
-    static const struct svi_head targets[] = {{SVI_STEP_NLMS, 1, 0, 0}, {SVI_STEP_NLMS, 0.1F, 0, 0}};
+        {SVI_STEP_PA, 1, 0}, {SVI_STEP_PA, 0.01F, 0}, {SVI_STEP_ADAGRAD, 0.3F, 0.999F}};
+    static const struct svi_head targets[] = {{SVI_STEP_NLMS, 1, 0}, {SVI_STEP_NLMS, 0.1F, 0}};
     memcpy(o.head, task == SVS_REGRESS ? targets : classes,
            task == SVS_REGRESS ? sizeof targets : sizeof classes);
-    if (kind == SVI_BLOCK_FOURIER)
-        o.head[1].features = 208;
     return o;
 }
 

@@ -72,7 +72,7 @@ static void windows_are_learners(svs_class_rule rule, uint64_t seed) {
             assert_int_equal(archived_save(windows_archive, &w, &bytes, &err), SVS_OK);
             if (archived_load(windows_archive, &again, bytes.data, bytes.size, &err) != SVS_OK)
                 fail_msg("%s", err.text);
-            svi_windows_clear(&w);
+            svi_windows_keep(&w, 0);
             w = again;
             svi_bytes_clear(&bytes);
         }
@@ -100,7 +100,7 @@ static void windows_are_learners(svs_class_rule rule, uint64_t seed) {
             fail_msg("%s", wrong);
     }
     assert_int_equal(classes, 5);
-    svi_windows_clear(&w);
+    svi_windows_keep(&w, 0);
     svs_learner_free(&host);
     for (int i = 0; i < 4; i++)
         svs_learner_free(&own[i]);

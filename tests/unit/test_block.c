@@ -112,8 +112,8 @@ static double walk_apart(int kind, svs_task task, svs_isa isa, int d, int classe
         assert_int_equal(rows, svi_block_rows(&b));
         for (int h = 0; h < o.head_count; h++)
             for (int r = 0; r < rows; r++) {
-                const int reach = 1 + (o.head[h].features ? o.head[h].features * (count > 0) : count);
-                worst = fmax(worst, fabs(p->mean + plain_score(p, h, r, f, reach) - scores[h * rows + r]));
+                const double plain = p->mean + plain_score(p, h, r, f, 1 + count);
+                worst = fmax(worst, fabs(plain - scores[h * rows + r]));
             }
         if (task == SVS_CLASSIFY) {
             assert_int_equal(svi_block_reserve_classes(&b, label + 1, NULL), SVS_OK);
@@ -124,8 +124,7 @@ static double walk_apart(int kind, svs_task task, svs_isa isa, int d, int classe
             p->mean += (target - p->mean) / ++p->n;
         }
         for (int h = 0; count > 0 && h < o.head_count; h++)
-            plain_head(p, h, label, target - p->mean, weight, f,
-                       1 + (o.head[h].features ? o.head[h].features : count));
+            plain_head(p, h, label, target - p->mean, weight, f, 1 + count);
     }
     svi_block_clear(&b);
     free(p);
@@ -457,8 +456,6 @@ static void what_does_not_fit_is_refused(void **unused) {
     assert_int_equal(svi_block_grow(&b, SVI_PRODUCTS_MAX + 1, &err), SVS_LIMIT);
     assert_int_equal(b.d, SVI_PRODUCTS_MAX);
     svi_block_clear(&b);
-    o.head[1].features = 16;
-    assert_int_equal(svi_block_init(&b, &o, &err), SVS_INVALID);
     o = block_options(SVI_BLOCK_RAW, SVS_REGRESS);
     o.task = SVS_CLASSIFY;
     assert_int_equal(svi_block_init(&b, &o, &err), SVS_INVALID);

@@ -102,7 +102,6 @@ static void ask(void) {
     struct svi_neighbour near, out[SVI_NEIGHBOURS_K];
     const int recent = (int)svi_random_below(&t.random, 400), k = 1 + (int)svi_random_below(&t.random, 8);
     some_row(z, t.n.d);
-    expect(z, recent, k, out, svi_neighbours_find(&t.n, z, recent, k, out));
     const int count = svi_neighbours_find_both(&t.n, z, recent, &near, k, out);
     expect(z, INT32_MAX, k, out, count);
     expect(z, recent, 1, &near, near.number >= 0);
@@ -183,7 +182,7 @@ static void a_query_that_is_not_finite_finds_nothing(void **unused) {
     struct svi_neighbour near, out[5];
     t = (struct truth){.grid = 1};
     assert_int_equal(svi_neighbours_init(&t.n, 100, 3, SVS_ISA_BEST, NULL), SVS_OK);
-    assert_int_equal(svi_neighbours_find(&t.n, z, 10, 5, out), 0);
+    assert_int_equal(svi_neighbours_find_both(&t.n, z, 10, &near, 5, out), 0);
     push(z);
     z[2] = NAN;
     assert_int_equal(svi_neighbours_find_both(&t.n, z, 10, &near, 5, out), 0);
