@@ -16,8 +16,6 @@
 #include "fleet/key_table.h"
 #include "report/moment.h"
 
-#define EVENT_KEYS 8
-
 /* Which judge, or which rule; NULL: the alert names none. */
 static const char *alert_log_judge(const struct svi_alert_event *a) {
     return a->judge ? a->judge : a->rule;
@@ -176,23 +174,20 @@ static void alert_log_keep(struct svi_alert_log *l, const struct svi_event *even
         return;
     }
     svi_pack_begin(&p, &l->events);
-    svi_pack_map(&p, EVENT_KEYS + (event->key != NULL) + (a->keys > 0));
+    const struct svi_open_map map = svi_pack_open(&p);
     if (event->key)
         svi_put_text(&p, "key", event->key);
     if (a->keys > 0)
         svi_put_int(&p, "keys_count", a->keys);
     svi_put_int(&p, "alert", a->alert);
     svi_put_text(&p, "kind", a->kind);
-    svi_pack_key(&p, "judge");
-    if (alert_log_judge(a))
-        svi_pack_text(&p, alert_log_judge(a));
-    else
-        svi_pack_nil(&p);
+    svi_put_value(&p, "judge", alert_log_judge(a) ? svs_str(alert_log_judge(a)) : svs_none());
     svi_put_text(&p, "state", a->state);
     svi_put_real(&p, l->by_rows ? "row" : "ts", at);
     svi_put_real(&p, "since", a->since);
     svi_put_value(&p, "id", a->id);
     svi_put_text(&p, "text", a->text ? a->text : "");
+    svi_pack_close(&p, map);
     l->failed = svi_pack_end(&p) != SVS_OK || l->failed;
     l->event_count++;
 }
