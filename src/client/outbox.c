@@ -63,11 +63,9 @@ static svs_code outbox_check_options(const svs_outbox_options *o, svs_error *err
 svs_outbox *svs_outbox_new(const svs_outbox_options *o, svs_error *err) {
     if (outbox_check_options(o, err) != SVS_OK)
         return NULL;
-    svs_outbox *b = svi_alloc(sizeof *b);
-    if (!b) {
-        svi_fail_memory(err, "an outbox");
+    svs_outbox *b = svi_new(sizeof *b, "an outbox", err);
+    if (!b)
         return NULL;
-    }
     b->o = *o;
     strcpy(b->src, o->src);
     b->o.src = b->src;

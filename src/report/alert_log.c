@@ -44,15 +44,9 @@ static void alert_log_count_key(struct svi_alert_log *l, const struct svi_event 
         l->keys_left_out++;
         return;
     }
-    if (i == l->key_room) {
-        const int64_t room = l->key_room > 0 ? 2 * l->key_room : 16;
-        struct svi_alert_key *more =
-            svi_realloc(l->keys, (size_t)l->key_room * sizeof *more, (size_t)room * sizeof *more);
-        l->failed = l->failed || !more;
-        if (!more)
-            return;
-        l->keys = more;
-        l->key_room = room;
+    if (!svi_grow(&l->keys, i, &l->key_room, 16, sizeof *l->keys)) {
+        l->failed = true;
+        return;
     }
     if (i == l->key_count) {
         l->keys[l->key_count++] = (struct svi_alert_key){.hash = hash};
@@ -70,15 +64,9 @@ static struct svi_alert_episode *alert_log_find(struct svi_alert_log *l, const c
 
 static struct svi_alert_episode *alert_log_open(struct svi_alert_log *l, const char *key, int64_t alert,
                                                 double at) {
-    if (l->open_count == l->open_room) {
-        const int64_t room = l->open_room > 0 ? 2 * l->open_room : 16;
-        struct svi_alert_episode *more =
-            svi_realloc(l->open, (size_t)l->open_room * sizeof *more, (size_t)room * sizeof *more);
-        l->failed = l->failed || !more;
-        if (!more)
-            return NULL;
-        l->open = more;
-        l->open_room = room;
+    if (!svi_grow(&l->open, l->open_count, &l->open_room, 16, sizeof *l->open)) {
+        l->failed = true;
+        return NULL;
     }
     l->open[l->open_count] =
         (struct svi_alert_episode){.alert = alert, .opened = at, .before = -1, .keyed = key};
@@ -128,9 +116,8 @@ static void alert_log_report(struct svi_alert_log *l, const struct svi_event *ev
         svi_incidents_close(l->incidents, before, -INFINITY);
 }
 
-static void alert_log_end(const struct svi_alert_log *l, const struct svi_alert_episode *episode, double at) {
-    svi_incidents_close(l->incidents, episode->before, at);
-    svi_incidents_during(l->incidents, episode->keyed ? episode->key : NULL, episode->opened, at);
+static void alert_log_during(const struct svi_alert_log *l, const struct svi_alert_episode *e, double at) {
+    svi_incidents_during(l->incidents, e->keyed ? e->key : NULL, e->opened, at);
 }
 
 static void alert_log_close(struct svi_alert_log *l, struct svi_alert_episode *episode, double at) {
@@ -139,8 +126,10 @@ static void alert_log_close(struct svi_alert_log *l, struct svi_alert_episode *e
         return;
     l->lasted += at - episode->opened;
     l->longest = fmax(l->longest, at - episode->opened);
-    if (l->incidents)
-        alert_log_end(l, episode, at);
+    if (l->incidents) {
+        svi_incidents_close(l->incidents, episode->before, at);
+        alert_log_during(l, episode, at);
+    }
     *episode = l->open[--l->open_count];
 }
 
@@ -148,22 +137,14 @@ static void alert_log_close(struct svi_alert_log *l, struct svi_alert_episode *e
 
 static void alert_log_print(struct svi_alert_log *l, const struct svi_alert_event *a, double at,
                             double lasted) {
-    char when[SVI_MOMENT], span[SVI_MOMENT], state[2 * SVI_MOMENT];
+    char when[SVI_MOMENT], span[SVI_MOMENT] = "";
+    const bool closes = strcmp(a->state, "close") == 0, known = closes && !isnan(lasted);
     if (l->progress)
         svi_progress_clear(l->progress);
-    if (l->by_rows)
-        snprintf(when, sizeof when, "row %.0f", at);
-    else
-        svi_moment_text(when, at);
-    if (strcmp(a->state, "close") != 0)
-        snprintf(state, sizeof state, "%s", a->state);
-    else if (isnan(lasted))
-        snprintf(state, sizeof state, "closed");
-    else if (l->by_rows)
-        snprintf(state, sizeof state, "closed after %.0f row%s", lasted, lasted == 1 ? "" : "s");
-    else
-        snprintf(state, sizeof state, "closed after %s", svi_duration_text(span, lasted));
-    fprintf(l->lines, "%-19s  #%" PRId64 " %s: %s\n", when, a->alert, state, a->text ? a->text : "");
+    if (known)
+        svi_span_of(span, l->by_rows, lasted);
+    fprintf(l->lines, "%-19s  #%" PRId64 " %s%s%s: %s\n", svi_moment_of(when, l->by_rows, at), a->alert,
+            closes ? "closed" : a->state, known ? " after " : "", span, a->text ? a->text : "");
 }
 
 static void alert_log_keep(struct svi_alert_log *l, const struct svi_event *event, double at) {
@@ -227,8 +208,7 @@ void svi_alert_log_take(struct svi_alert_log *l, const struct svi_event *event) 
 
 void svi_alert_log_end(struct svi_alert_log *l) {
     for (int64_t i = 0; i < l->open_count && l->incidents; i++)
-        svi_incidents_during(l->incidents, l->open[i].keyed ? l->open[i].key : NULL, l->open[i].opened,
-                             l->last);
+        alert_log_during(l, &l->open[i], l->last);
 }
 
 void svi_alert_log_reset(struct svi_alert_log *l) {
@@ -248,7 +228,7 @@ void svi_alert_log_reset(struct svi_alert_log *l) {
     if (l->incidents)
         svi_incidents_reset(l->incidents);
     if (l->plot)
-        svi_alert_plot_reset(l->plot);
+        memset(l->plot, 0, sizeof *l->plot);
 }
 
 void svi_alert_log_clear(struct svi_alert_log *l) {

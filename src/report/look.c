@@ -176,18 +176,11 @@ static const char *look_rate_text(const struct svi_look *l, char out[2 * SVI_MOM
 
 /* A delay or a duration: seconds, or rows. */
 static const char *look_span(const struct svi_look *l, char out[SVI_MOMENT], double span) {
-    if (!l->log.by_rows || isnan(span))
-        return svi_duration_text(out, span);
-    snprintf(out, SVI_MOMENT, "%.0f row%s", span, span == 1 ? "" : "s");
-    return out;
+    return svi_span_of(out, l->log.by_rows, span);
 }
 
 static const char *look_moment(const struct svi_look *l, char out[SVI_MOMENT], double at) {
-    if (l->log.by_rows)
-        snprintf(out, SVI_MOMENT, "row %.0f", at);
-    else
-        svi_moment_text(out, at);
-    return out;
+    return svi_moment_of(out, l->log.by_rows, at);
 }
 
 /* "novelty 9, quality 2". */

@@ -91,12 +91,10 @@ static void ingest_stdin_choose_key(svi_ingest_stdin *in) {
 
 svi_ingest_stdin *svi_ingest_stdin_new(const struct svi_settings *s, svi_stream *e, svi_write_ahead *w,
                                        svs_error *err) {
-    svi_ingest_stdin *in = svi_alloc(sizeof *in);
+    svi_ingest_stdin *in = svi_new(sizeof *in, "the standard input", err);
     bool msgpack = strcmp(s->in_format, "msgpack") == 0;
-    if (!in) {
-        svi_fail_memory(err, "the standard input");
+    if (!in)
         return NULL;
-    }
     in->stream = e;
     in->write_ahead = w;
     in->settings = s;

@@ -124,7 +124,7 @@ static svs_code begin_clock(struct server *p, svs_error *err) {
 
 /* What it has with the queues of producers that are ahead, as large as messages have been. */
 static void predict_memory(struct server *p) {
-    const int64_t peers = svi_access_fd(&p->access) < 0 ? 1 : svi_access_connections(&p->access);
+    const int64_t peers = svi_access_fd(&p->access) < 0 ? 1 : svi_peer_watch_connected(p->access.peers);
     const double each = (double)svi_ingest_zmq_queue(&p->settings) * (double)(p->messages.largest + QUEUED);
     const double queues = p->in ? (double)(peers > 1 ? peers : 1) * each : 0;
     svi_server_predict_memory(&p->settings, p->stream, queues + svi_ingest_zmq_converted(&p->messages));
@@ -162,8 +162,8 @@ static void report_access(struct server *p, double time) {
         return;
     while (svi_access_next_report(&p->access, time, &report))
         svi_write_ahead_refuse(p->write_ahead, p->stream, report.code, report.text, NULL, 0, time);
-    svi_stream_set_gauge(p->stream, "handshakes_refused", (double)svi_access_handshakes_refused(&p->access));
-    svi_stream_set_gauge(p->stream, "connections", (double)svi_access_connections(&p->access));
+    svi_stream_set_gauge(p->stream, "handshakes_refused", (double)svi_peer_watch_refused(p->access.peers));
+    svi_stream_set_gauge(p->stream, "connections", (double)svi_peer_watch_connected(p->access.peers));
 }
 
 /* Stats, and with `due` (publish.seconds are over) the model before them. A full disk does not keep stats
