@@ -130,8 +130,7 @@ static svs_code limit_check(const char *limits, const char *features, const char
     if (wrong)
         return svi_fail(
             err, SVS_SETTING,
-            "limits: '%s' %s: write COLUMN:LOW..HIGH, COLUMN:LOW.. or COLUMN:..HIGH, separated by "
-            "commas",
+            "limits: '%s' %s: write COLUMN:LOW..HIGH, COLUMN:LOW.. or COLUMN:..HIGH, separated by commas",
             shown, wrong);
     if (features && features[0] && !rule_listed(features, limit.column, limit.length))
         return svi_fail(err, SVS_SETTING, "limits: '%s' names none of the columns of features (%s)", shown,

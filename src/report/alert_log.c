@@ -40,10 +40,8 @@ static void alert_log_count_key(struct svi_alert_log *l, const struct svi_event 
     int64_t i = 0;
     while (i < l->key_count && !(l->keys[i].hash == hash && strcmp(l->keys[i].name, event->key) == 0))
         i++;
-    if (i == SVI_ALERT_LOG_KEYS) {
-        l->keys_left_out++;
+    if (i == SVI_ALERT_LOG_KEYS)
         return;
-    }
     if (!svi_grow(&l->keys, i, &l->key_room, 16, sizeof *l->keys)) {
         l->failed = true;
         return;

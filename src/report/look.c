@@ -126,11 +126,13 @@ static double look_days(const struct svi_look *l) {
     return isnan(l->o.row_seconds) || log->rows == 0 ? NAN : (double)log->rows * l->o.row_seconds / DAY;
 }
 
+static double look_row_rate(const struct svi_look *l, int64_t count) {
+    return l->log.rows > 0 ? (double)count * RATE_ROWS / (double)l->log.rows : NAN;
+}
+
 static double look_rate(const struct svi_look *l, int64_t count) {
-    const double days = look_days(l), rows = (double)l->log.rows;
-    if (!isnan(days))
-        return (double)count / days;
-    return rows > 0 ? (double)count * RATE_ROWS / rows : NAN;
+    const double days = look_days(l);
+    return isnan(days) ? look_row_rate(l, count) : (double)count / days;
 }
 
 static const char *look_rate_unit(const struct svi_look *l) {
@@ -314,8 +316,7 @@ static void look_put_result(const struct svi_look *l, struct svi_pack *p, const 
     const bool days = !isnan(look_days(l));
     svi_put_int(p, "alerts", r->alerts);
     svi_put_real(p, "alerts_a_day", days ? r->rate : NAN);
-    svi_put_real(p, "alerts_per_1000_rows",
-                 l->log.rows > 0 ? (double)r->alerts * RATE_ROWS / (double)l->log.rows : NAN);
+    svi_put_real(p, "alerts_per_1000_rows", look_row_rate(l, r->alerts));
     svi_put_text(p, "budget", r->budget);
     if (!l->o.incidents)
         return;
@@ -325,8 +326,7 @@ static void look_put_result(const struct svi_look *l, struct svi_pack *p, const 
     svi_put_real(p, "median_delay", r->incidents.median_delay);
     svi_put_int(p, "false_alerts", r->outside);
     svi_put_real(p, "false_a_day", days ? r->false_rate : NAN);
-    svi_put_real(p, "false_per_1000_rows",
-                 l->log.rows > 0 ? (double)r->outside * RATE_ROWS / (double)l->log.rows : NAN);
+    svi_put_real(p, "false_per_1000_rows", look_row_rate(l, r->outside));
     svi_put_real(p, "precision", r->precision);
 }
 

@@ -70,17 +70,12 @@ static void reply_setting(const struct request *r, const struct svi_settings *s,
                           const struct svi_setting *row, const char *key) {
     char text[SVI_TEXT_MAX * 16];
     const void *field = svi_settings_field(s, row);
-    int64_t whole;
-    double number;
-    if ((row->type == SVI_SET_INTEGER && !row->words) || row->type == SVI_SET_BYTES) {
-        memcpy(&whole, field, sizeof whole);
-        svi_put_int(r->reply, key, whole);
-    } else if (row->type == SVI_SET_NUMBER) {
-        memcpy(&number, field, sizeof number);
-        svi_put_real(r->reply, key, number);
-    } else {
+    if ((row->type == SVI_SET_INTEGER && !row->words) || row->type == SVI_SET_BYTES)
+        svi_put_int(r->reply, key, *(const int64_t *)field);
+    else if (row->type == SVI_SET_NUMBER)
+        svi_put_real(r->reply, key, *(const double *)field);
+    else
         svi_put_text(r->reply, key, svi_settings_value(s, row, text, sizeof text));
-    }
 }
 
 /* A command that changes the state, as the engine does it. */
@@ -287,8 +282,7 @@ static svs_code load_options_of(const struct request *r, struct svi_load_options
     if (c->checkpoint.type != SVI_INT || c->checkpoint.i < 0)
         return svi_fail(
             r->err, SVS_WRONG_TYPE,
-            "load needs model, or checkpoint, the number of records in it (svmstream state show lists "
-            "them)");
+            "load needs model, or checkpoint, the number of records in it (svmstream state show lists them)");
     if (c->without.type != SVI_ITEM_TYPE_COUNT && (c->without.type != SVI_STRING || !c->relearn))
         return svi_fail(r->err, SVS_WRONG_TYPE,
                         "without is the name of a source, whose samples are not learned again: it goes with "

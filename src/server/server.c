@@ -707,6 +707,8 @@ static void summary_of_keys(const struct svi_settings *s, const struct svi_figur
 static void write_summary(const struct server *p) {
     const struct svi_settings *s = &p->settings;
     const struct svi_figure *f;
+    static const char *const kinds[][2] = {{"quality_alerts", "quality alerts"},
+                                           {"rule_alerts", "rule alerts"}};
     const char *name = s->task == SVS_REGRESS ? "rmse" : "accuracy";
     char reasons[SVS_ERROR_TEXT];
     FILE *to = p->hooks->log;
@@ -725,10 +727,9 @@ static void write_summary(const struct server *p) {
     }
     if (s->novelty != SVI_NOVELTY_NONE)
         fprintf(to, "alerts %.0f\n", svi_figure_value(f, count, "alerts"));
-    if (svi_figure_value(f, count, "quality_alerts") > 0)
-        fprintf(to, "quality alerts %.0f\n", svi_figure_value(f, count, "quality_alerts"));
-    if (svi_figure_value(f, count, "rule_alerts") > 0)
-        fprintf(to, "rule alerts %.0f\n", svi_figure_value(f, count, "rule_alerts"));
+    for (int i = 0; i < 2; i++)
+        if (svi_figure_value(f, count, kinds[i][0]) > 0)
+            fprintf(to, "%s %.0f\n", kinds[i][1], svi_figure_value(f, count, kinds[i][0]));
     if (suppressed > 0 && p->rows && !s->ts[0]) /* the whole file takes less than the cooldown */
         fprintf(
             to,

@@ -17,31 +17,20 @@
 #include "wire/envelope.h"
 #include "wire/fields.h"
 
-enum changes { NEVER, ALWAYS, WITH_SET, WITH_MODEL };
+enum changes {
+    NEVER,
+    ALWAYS,
+    WITH_SET,
+    WITH_MODEL /* not with a checkpoint, which has a record of its own */
+};
 
 static const struct {
     const char *name;
     enum changes changes;
 } commands[SVI_COMMAND_COUNT] = {
-    [SVI_COMMAND_STATUS] = {"status", NEVER},
-    [SVI_COMMAND_CONFIG] = {"config", WITH_SET},
-    [SVI_COMMAND_MODEL] = {"model", NEVER},
-    [SVI_COMMAND_PUBLISH] = {"publish", ALWAYS},
-    [SVI_COMMAND_FORGET] = {"forget", ALWAYS},
-    [SVI_COMMAND_LABEL] = {"label", ALWAYS},
-    [SVI_COMMAND_RESET] = {"reset", ALWAYS},
-    [SVI_COMMAND_STOP] = {"stop", NEVER},
-    [SVI_COMMAND_REFIT] = {"refit", ALWAYS},
-    [SVI_COMMAND_SAVE] = {"save", NEVER},
-    [SVI_COMMAND_SCORE] = {"score", NEVER},
-    [SVI_COMMAND_LOAD] = {"load", WITH_MODEL}, /* of a checkpoint: a record of its own */
-    [SVI_COMMAND_PRUNE] = {"prune", ALWAYS},
-    [SVI_COMMAND_COLUMNS] = {"columns", NEVER},
-    [SVI_COMMAND_TUNE] = {"tune", NEVER},
-    [SVI_COMMAND_BANK] = {"bank", NEVER},
-    [SVI_COMMAND_ALERT] = {"alert", ALWAYS},
-    [SVI_COMMAND_DROP] = {"drop", ALWAYS},
-    [SVI_COMMAND_KEYS] = {"keys", NEVER},
+#define X(constant, name, changes) {#name, changes},
+    SVI_COMMANDS(X)
+#undef X
 };
 
 const char *svi_command_name(enum svi_command_op op) {
