@@ -51,15 +51,8 @@ int mqtt_join_plan(struct join_plan *p, const struct options *o, struct counters
 }
 
 static struct sensor *mqtt_join_add(struct join *j, const char *name) {
-    if (j->sensors == j->room) {
-        const int room = j->room ? 2 * j->room : 4;
-        struct sensor *more = mqtt_need((size_t)room, sizeof *more);
-        if (j->sensors)
-            memcpy(more, j->sensor, (size_t)j->sensors * sizeof *more);
-        svi_free(j->sensor);
-        j->sensor = more;
-        j->room = room;
-    }
+    if (!svi_grow(&j->sensor, j->sensors, &j->room, 4, sizeof *j->sensor))
+        mqtt_no_memory(sizeof *j->sensor);
     struct sensor *s = &j->sensor[j->sensors++];
     strcpy(s->name, name);
     return s;

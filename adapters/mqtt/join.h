@@ -41,7 +41,8 @@ struct join_plan {
 struct join {
     const struct join_plan *plan;
     struct sensor *sensor; /* owned; listed ones first, in their order */
-    int sensors, room;
+    int sensors;
+    int64_t room;
     bool learning; /* all: the first round, in which sensors become known */
     int fresh;
     double newest;               /* time of the newest value since the last sample */

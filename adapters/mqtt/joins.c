@@ -104,20 +104,10 @@ static void mqtt_joins_sift(struct joins *all, int64_t at) {
     mqtt_joins_place(all, at, j);
 }
 
-static void mqtt_joins_grow(struct joins *all) {
-    const int64_t room = all->room ? 2 * all->room : 16;
-    struct join **due = mqtt_need((size_t)room, sizeof *due);
-    if (all->pending)
-        memcpy(due, all->due, (size_t)all->pending * sizeof *due);
-    svi_free(all->due);
-    all->due = due;
-    all->room = room;
-}
-
 void mqtt_joins_note(struct joins *all, struct join *j) {
     if (mqtt_join_pending(j)) {
-        if (!j->place && all->pending == all->room)
-            mqtt_joins_grow(all);
+        if (!j->place && !svi_grow(&all->due, all->pending, &all->room, 16, sizeof *all->due))
+            mqtt_no_memory(sizeof *all->due);
         if (!j->place)
             mqtt_joins_place(all, all->pending++, j);
         mqtt_joins_sift(all, j->place - 1);

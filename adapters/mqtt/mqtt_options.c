@@ -58,8 +58,7 @@ static const struct row rows[] = {
      TEXT, AT(feature), 0, 0},
     {"key", "PATTERN",
      "key of the sample, where svmstream runs with --key (a model for each): '{machine}'; tokens of the "
-     "template, "
-     "{topic}, or members of the JSON object (none)",
+     "template, {topic}, or members of the JSON object (none)",
      TEXT, AT(key), 0, 0},
     {"keys", "N", "up to N keys; what comes of further ones is counted and left out (100000)", WHOLE,
      AT(keys), 1, 1e8},

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* `size` zeroed bytes aligned to 64 (a cache line, a ZMM register), or NULL; size 0 gives NULL. */
 void *svi_alloc(size_t size);
@@ -34,6 +35,21 @@ void svi_free(void *block);
  * that is to lie there, with the same *until. */
 void svi_large_pages_begin(uintptr_t *until);
 void svi_large_pages_go_on(uintptr_t *until);
+
+/* Room for one more than `count` elements in a block of *room of them, whose address `block` is: twice as
+ * many, `least` at first. False: left as it was. */
+static inline bool svi_grow(void *block, int64_t count, int64_t *room, int64_t least, size_t element) {
+    const int64_t wider = *room > 0 ? 2 * *room : least;
+    void *old, *more;
+    if (count < *room)
+        return true;
+    memcpy(&old, block, sizeof old);
+    if (!(more = svi_realloc(old, (size_t)*room * element, (size_t)wider * element)))
+        return false;
+    memcpy(block, &more, sizeof more);
+    *room = wider;
+    return true;
+}
 
 /* Room for `count` doubles instead of `old`, as svi_realloc; false: left as it was. */
 static inline bool svi_grow_doubles(double **array, size_t old, size_t count) {

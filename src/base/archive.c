@@ -6,6 +6,12 @@
 
 #include "base/fail.h"
 
+const uint8_t svi_archive_size[] = {[SVI_ARCHIVE_BYTES] = 1,
+                                    [SVI_ARCHIVE_DOUBLES] = sizeof(double),
+                                    [SVI_ARCHIVE_INT32] = sizeof(int32_t),
+                                    [SVI_ARCHIVE_INT64] = sizeof(int64_t),
+                                    [SVI_ARCHIVE_FLOATS] = sizeof(float)};
+
 svs_code svi_archive_fail(struct svi_archive *a, svs_code code, const char *text) {
     if (svi_archive_ok(a))
         svi_fail(a->err, code, "section %s: %s", a->section, text);

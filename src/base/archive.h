@@ -35,6 +35,8 @@ enum svi_archive_type {
     SVI_ARCHIVE_FLOATS
 };
 
+extern const uint8_t svi_archive_size[];
+
 struct svi_archive_form {
     /* Each reads into or writes from *v, or fails by svi_archive_fail. */
     void (*integer)(struct svi_archive *a, const char *name, int64_t *v);

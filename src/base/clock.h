@@ -2,6 +2,7 @@
 #ifndef SVI_CLOCK_H
 #define SVI_CLOCK_H
 
+#include <stdint.h>
 #include <time.h>
 
 static inline double svi_clock_seconds(clockid_t id) {
@@ -13,6 +14,10 @@ static inline double svi_clock_seconds(clockid_t id) {
 /* Never goes back: for durations. */
 static inline double svi_monotonic(void) {
     return svi_clock_seconds(CLOCK_MONOTONIC);
+}
+
+static inline int64_t svi_monotonic_ms(void) {
+    return (int64_t)(1000 * svi_monotonic());
 }
 
 /* Since 1970, and may be set at any moment: when something came is read from an arrival clock

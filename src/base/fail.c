@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/text.h"
 
 static const struct {
@@ -48,6 +49,13 @@ svs_code svi_fail(svs_error *err, svs_code code, const char *format, ...) {
 
 svs_code svi_fail_memory(svs_error *err, const char *what) {
     return svi_fail(err, SVS_NO_MEMORY, "no memory for %s", what);
+}
+
+void *svi_new(size_t size, const char *what, svs_error *err) {
+    void *object = svi_alloc(size);
+    if (!object)
+        svi_fail_memory(err, what);
+    return object;
 }
 
 /* The next piece of output for the bytes at `in`: one whole character, or \xNN for one byte. */

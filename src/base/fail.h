@@ -16,6 +16,9 @@ svs_code svi_fail(svs_error *err, svs_code code, const char *format, ...)
 /* SVS_NO_MEMORY, naming what was to be allocated. */
 svs_code svi_fail_memory(svs_error *err, const char *what);
 
+/* A zeroed object (svi_alloc), or NULL with SVS_NO_MEMORY, naming it. */
+void *svi_new(size_t size, const char *what, svs_error *err);
+
 /* The code that svs_code_name calls so; SVS_INVALID for any other name. */
 svs_code svi_code_by_name(const char *name);
 

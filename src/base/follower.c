@@ -58,11 +58,9 @@ static void *follower_run(void *argument) {
 }
 
 svi_follower *svi_follower_new(const char *name, svi_follower_piece *piece, void *user, svs_error *err) {
-    svi_follower *f = svi_alloc(sizeof *f);
-    if (!f) {
-        svi_fail_memory(err, name);
+    svi_follower *f = svi_new(sizeof *f, name, err);
+    if (!f)
         return NULL;
-    }
     f->piece = piece;
     f->user = user;
     pthread_mutex_init(&f->lock, NULL);
@@ -100,9 +98,11 @@ void svi_follower_free(svi_follower **pf) {
     *pf = NULL;
 }
 
-/* The lock is held. */
-static struct svi_follower_state follower_state(const svi_follower *f) {
-    return (struct svi_follower_state){f->done, f->stopped};
+/* Gives back the lock, which is held. */
+static struct svi_follower_state follower_leave(svi_follower *f) {
+    const struct svi_follower_state state = {f->done, f->stopped};
+    pthread_mutex_unlock(&f->lock);
+    return state;
 }
 
 /* The lock is held. */
@@ -118,26 +118,20 @@ struct svi_follower_state svi_follower_offer(svi_follower *f, uint64_t end) {
     f->offered = end;
     if (f->sleeps && !f->stopped)
         pthread_cond_signal(&f->work);
-    const struct svi_follower_state state = follower_state(f);
-    pthread_mutex_unlock(&f->lock);
-    return state;
+    return follower_leave(f);
 }
 
 struct svi_follower_state svi_follower_wait(svi_follower *f, uint64_t until) {
     pthread_mutex_lock(&f->lock);
     follower_await(f, until);
-    const struct svi_follower_state state = follower_state(f);
-    pthread_mutex_unlock(&f->lock);
-    return state;
+    return follower_leave(f);
 }
 
 struct svi_follower_state svi_follower_halt(svi_follower *f) {
     pthread_mutex_lock(&f->lock);
     f->offered = f->begun > f->done ? f->begun : f->done;
     follower_await(f, f->offered);
-    const struct svi_follower_state state = follower_state(f);
-    pthread_mutex_unlock(&f->lock);
-    return state;
+    return follower_leave(f);
 }
 
 void svi_follower_resume(svi_follower *f, uint64_t done) {

@@ -55,11 +55,9 @@ static void *worker_run(void *argument) {
 }
 
 svi_worker *svi_worker_new(const struct svi_worker_task *task, svs_error *err) {
-    svi_worker *w = svi_alloc(sizeof *w);
-    if (!w) {
-        svi_fail_memory(err, "the worker");
+    svi_worker *w = svi_new(sizeof *w, "the worker", err);
+    if (!w)
         return NULL;
-    }
     w->task = task;
     pthread_mutex_init(&w->lock, NULL);
     pthread_cond_init(&w->work, NULL);

@@ -47,19 +47,21 @@ static void pack_word(struct svi_pack *p, const char *word) {
     if (n > 0 && *end == 0 && isfinite(r))
         svi_pack_real(p, r);
     else
-        svi_pack_value(p, (svs_value){.kind = SVS_STR,
-                                      .length = (uint32_t)(quoted ? n - 2 : n),
-                                      .as.s = quoted ? word + 1 : word});
+        svi_pack_string(p, word + quoted, quoted ? n - 2 : n);
 }
 
-/* The key of a map that all KEY=VALUE go into; NULL: they are keys of the request itself. */
+/* The key of a map that all KEY=VALUE but that of the request go into; NULL: they are its keys, too. */
 static const char *cmd_ctl_inner(const struct cli_args *a) {
-    if (strcmp(a->positional[0], "config") == 0)
-        return "set";
-    for (int i = 1; i < a->positional_count; i++)
-        if (names_key(a->positional[i], "sample"))
+    int others = 0;
+    for (int i = 1; i < a->positional_count; i++) {
+        others += !names_key(a->positional[i], "key");
+        if (names_key(a->positional[i], "sample") && strcmp(a->positional[0], "config") != 0)
             return NULL;
-    return strcmp(a->positional[0], "score") == 0 ? "sample" : NULL;
+    }
+    return others == 0                               ? NULL
+           : strcmp(a->positional[0], "config") == 0 ? "set"
+           : strcmp(a->positional[0], "score") == 0  ? "sample"
+                                                     : NULL;
 }
 
 /* What the switches add to a request. */
@@ -76,7 +78,7 @@ static void cmd_ctl_switches(const struct cli_args *a, struct svi_pack *p) {
 static void cmd_ctl_pair(struct svi_pack *p, const char *word) {
     const char *sign = strchr(word, '=');
     const bool text = names_key(word, "key") || names_key(word, "like") || names_key(word, "prefix");
-    svi_pack_value(p, (svs_value){.kind = SVS_STR, .length = (uint32_t)(sign - word), .as.s = word});
+    svi_pack_name(p, word, (size_t)(sign - word));
     const bool flag = names_key(word, "open") || names_key(word, "yes") || names_key(word, "loo");
     if (text && sign[1] != '"')
         svi_pack_text(p, sign + 1);
@@ -87,34 +89,29 @@ static void cmd_ctl_pair(struct svi_pack *p, const char *word) {
 }
 
 /* The pairs that are about the request itself (`outside`: whose key it is about), or all others. */
-static size_t cmd_ctl_pairs(const struct cli_args *a, struct svi_pack *p, bool outside) {
-    size_t count = 0;
-    for (int i = 1; i < a->positional_count; i++) {
-        if (names_key(a->positional[i], "key") != outside)
-            continue;
-        count++;
-        if (p)
+static void cmd_ctl_pairs(const struct cli_args *a, struct svi_pack *p, bool outside) {
+    for (int i = 1; i < a->positional_count; i++)
+        if (names_key(a->positional[i], "key") == outside)
             cmd_ctl_pair(p, a->positional[i]);
-    }
-    return count;
 }
 
 static svs_code cmd_ctl_build(const struct cli_args *a, struct svi_bytes *request) {
     struct svi_pack p;
-    const size_t keys = cmd_ctl_pairs(a, NULL, true), others = cmd_ctl_pairs(a, NULL, false);
-    const size_t switches = (size_t)cli_has(a, "yes") + cli_has(a, "relearn") + cli_has(a, "without-src");
-    const char *inner = others > 0 ? cmd_ctl_inner(a) : NULL;
+    const char *inner = cmd_ctl_inner(a);
     svi_pack_begin(&p, request);
-    svi_pack_map(&p, 1 + keys + (inner ? 1 : others) + switches);
+    const struct svi_open_map map = svi_pack_open(&p);
     cmd_ctl_switches(a, &p);
-    svi_pack_text(&p, "op");
-    svi_pack_text(&p, a->positional[0]);
+    svi_put_text(&p, "op", a->positional[0]);
     cmd_ctl_pairs(a, &p, true);
     if (inner) {
-        svi_pack_text(&p, inner);
-        svi_pack_map(&p, others);
+        svi_pack_key(&p, inner);
+        const struct svi_open_map within = svi_pack_open(&p);
+        cmd_ctl_pairs(a, &p, false);
+        svi_pack_close(&p, within);
+    } else {
+        cmd_ctl_pairs(a, &p, false);
     }
-    cmd_ctl_pairs(a, &p, false);
+    svi_pack_close(&p, map);
     return svi_pack_end(&p);
 }
 

@@ -353,8 +353,7 @@ static const struct cli_option options[] = {
                 "with --key: at most N keys in the table"),
     CLI_OPTION("plot", 0, "FILE", NULL,
                "draw quality, novelty and alerts over the rows, or over their times; with --alerts the "
-               "features that "
-               "alerts name, and the incidents (.svg or .png; needs gnuplot)"),
+               "features that alerts name, and the incidents (.svg or .png; needs gnuplot)"),
     CLI_OPTION("model-out", 0, "FILE", NULL, "write the last model here, for `svmstream model`"),
     CLI_LOOK_OPTIONS,
     CLI_END};
@@ -385,14 +384,9 @@ const struct cli_command cli_eval = {
         "  svmstream eval --window 500 --every 5000 --model-out m.msgpack a9a.svm\n"
         "  svmstream eval --alerts --alert.budget 1/week --incidents faults.csv --plot alerts.svg pump.csv",
     .keys = "in.format stream task method C window window.seconds forget scale class.weight decision.cost "
-            "interval "
-            "features label "
-            "id ts weight key keys.max keys.memory key.prior "
-            "columns no-header categories numbers ignore missing.words unscaled categories.max hash calendar "
-            "zone drift. "
+            "interval features label id ts weight key keys.max keys.memory key.prior columns no-header "
+            "categories numbers ignore missing.words unscaled categories.max hash calendar zone drift. "
             "columns.new missing refit refit. serve novelty novelty. alert. limits context labels. ts.ahead "
-            "max.features "
-            "max.classes "
-            "threads seed",
+            "max.features max.classes threads seed",
     .options = options,
     .run = cmd_eval_run};

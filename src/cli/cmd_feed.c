@@ -430,7 +430,6 @@ const struct cli_command cli_feed = {
         "  svmstream feed --key machine plant.csv                # to `svmstream run --key`: a model for "
         "each",
     .keys = "in in.mode in.format ctl label id ts weight key columns no-header categories numbers ignore "
-            "missing.words "
-            "features max.features max.message curve curve.server",
+            "missing.words features max.features max.message curve curve.server",
     .options = options,
     .run = cmd_feed_run};

@@ -179,7 +179,6 @@ static int novelty_train_run(const struct cli_args *a) {
     t.options.user = &t;
     svi_progress_begin(&t.progress, a->quiet);
     svs_code code = novelty_train_work(&t, &err);
-    svi_progress_end(&t.progress);
     svs_novelty_free(&t.model);
     cli_novelty_clear(&t.rows);
     return cli_end(a, code, &err);
@@ -422,7 +421,6 @@ static int novelty_score_run(const struct cli_args *a) {
         return usage;
     svi_progress_begin(&s.progress, a->quiet);
     svs_code code = novelty_score_work(&s, &err);
-    svi_progress_end(&s.progress);
     svi_pool_free(&s.pool);
     svi_bytes_clear(&s.text);
     svs_novelty_free(&s.model);
@@ -492,9 +490,8 @@ const struct cli_command cli_novelty = {
         "  svmstream novelty show machine.novelty",
     .keys =
         "novelty novelty.kernel novelty.gamma novelty.theta novelty.epsilon novelty.m novelty.max "
-        "novelty.lags novelty.differences "
-        "novelty.trim label ts id columns no-header categories numbers ignore missing.words categories.max "
-        "hash calendar zone features scale in.format max.features seed",
+        "novelty.lags novelty.differences novelty.trim label ts id columns no-header categories numbers "
+        "ignore missing.words categories.max hash calendar zone features scale in.format max.features seed",
     .options = options,
     .verbs = verbs,
     .unchecked = true};

@@ -291,7 +291,6 @@ static int cmd_predict_run(const struct cli_args *a) {
     svs_error err = {0};
     svi_progress_begin(&p.progress, a->quiet);
     svs_code code = cmd_predict_work(&p, &err);
-    svi_progress_end(&p.progress);
     svi_predictor_clear(&p.predictor);
     svi_decision_free(&p.decision);
     svi_free(p.proba);

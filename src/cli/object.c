@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "wire/fields.h"
 #include "wire/json.h"
 
 struct svi_item cli_item(struct cli_object o) {
@@ -24,7 +25,7 @@ struct cli_object cli_key(struct cli_object map, const char *key) {
         svi_walk(&value.at, map.end, SVI_WALK_MAX);
         value.end = value.at;
         svi_walk(&value.end, map.end, SVI_WALK_MAX);
-        if (name.type == SVI_STRING && name.length == strlen(key) && memcmp(name.body, key, name.length) == 0)
+        if (svi_item_is(&name, key))
             return value;
         at = value.end;
     }

@@ -61,17 +61,10 @@ static svs_code feed_columns_request(const struct svi_message *row, struct svi_b
     svi_put_text(&p, "op", "score");
     if (keyed)
         svi_put_text(&p, "key", "");
-    svi_pack_key(&p, "sample");
-    svi_pack_map(&p, 3);
+    svi_put_map(&p, "sample", 3);
     svi_put_text(&p, "missing", "zero");
-    svi_pack_key(&p, "columns");
-    svi_pack_array(&p, (size_t)row->cell_count);
-    for (int i = 0; i < row->cell_count; i++)
-        svi_pack_value(
-            &p,
-            (svs_value){.kind = SVS_STR, .length = row->cells[i].name_length, .as.s = row->cells[i].name});
-    svi_pack_key(&p, "x");
-    svi_pack_array(&p, (size_t)row->cell_count);
+    svi_columns_pack_cells(&p, row);
+    svi_put_array(&p, "x", (size_t)row->cell_count);
     for (int i = 0; i < row->cell_count; i++)
         svi_pack_nil(&p);
     return svi_pack_end(&p);

@@ -63,11 +63,9 @@ static svs_code outbox_check_options(const svs_outbox_options *o, svs_error *err
 svs_outbox *svs_outbox_new(const svs_outbox_options *o, svs_error *err) {
     if (outbox_check_options(o, err) != SVS_OK)
         return NULL;
-    svs_outbox *b = svi_alloc(sizeof *b);
-    if (!b) {
-        svi_fail_memory(err, "an outbox");
+    svs_outbox *b = svi_new(sizeof *b, "an outbox", err);
+    if (!b)
         return NULL;
-    }
     b->o = *o;
     strcpy(b->src, o->src);
     b->o.src = b->src;
@@ -178,8 +176,7 @@ svs_code svs_outbox_pack(svs_outbox *b, const svs_outbox_sample *s, svs_error *e
     pack_x(&p, s);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (rows[i].value.kind != SVS_NONE) {
-            svi_pack_text(&p, rows[i].key);
-            svi_pack_value(&p, rows[i].value);
+            svi_put_value(&p, rows[i].key, rows[i].value);
             pairs++;
         }
     if (svi_pack_end(&p) != SVS_OK)
@@ -329,10 +326,8 @@ static void pack_samples(svs_outbox *b, struct svi_pack *p) {
             svi_pack_raw(p, b->store.block + k->at, k->size);
         if (!numbered)
             continue;
-        svi_pack_key(p, "src");
-        svi_pack_text(p, b->src);
-        svi_pack_key(p, "n");
-        svi_pack_int(p, b->first + b->sent - b->shift);
+        svi_put_text(p, "src", b->src);
+        svi_put_int(p, "n", b->first + b->sent - b->shift);
     }
 }
 
@@ -389,15 +384,11 @@ static void frame_greeting(svs_outbox *b, const char *op) {
     b->frame.size = 0;
     svi_pack_begin(&p, &b->frame);
     svi_pack_map(&p, returns ? 4 : 2);
-    svi_pack_key(&p, "op");
-    svi_pack_text(&p, op);
-    svi_pack_key(&p, "src");
-    svi_pack_text(&p, b->src);
+    svi_put_text(&p, "op", op);
+    svi_put_text(&p, "src", b->src);
     if (returns) {
-        svi_pack_key(&p, "n");
-        svi_pack_int(&p, b->first + b->taken - b->shift);
-        svi_pack_key(&p, "run");
-        svi_pack_uint(&p, b->run);
+        svi_put_int(&p, "n", b->first + b->taken - b->shift);
+        svi_put_uint(&p, "run", b->run);
     }
     b->out_of_memory = svi_pack_end(&p) != SVS_OK;
 }

@@ -26,6 +26,8 @@
     { .name = #field, .type = SVI_FIELD_INTEGER, .to = AT(a.field), .high = NUMBER_MAX, .optional = true }
 #define OTHER(field)                                                                                         \
     { .name = #field, .to = AT(field), .optional = true }
+#define BITS(field)                                                                                          \
+    { .name = #field, .type = SVI_FIELD_UINT, .to = AT(a.field), .optional = true }
 
 /* A reply as it comes; texts and truth values still as msgpack. */
 struct reply_fields {
@@ -45,20 +47,9 @@ static int outbox_reply_item(const uint8_t *at, char *out, size_t size) {
 
 svs_code svi_answer_read(struct svi_answer *a, const void *bytes, size_t length, svs_error *err) {
     static const struct svi_field fields[] = {
-        NUMBER(n),
-        NUMBER(next),
-        NUMBER(credit),
-        NUMBER(durable),
-        NUMBER(applied),
-        NUMBER(refused),
-        NUMBER(max_message),
-        OTHER(ok),
-        OTHER(final),
-        OTHER(delivery),
-        OTHER(code),
-        OTHER(error),
-        {.name = "epoch", .type = SVI_FIELD_UINT, .to = AT(a.epoch), .optional = true},
-        {.name = "run", .type = SVI_FIELD_UINT, .to = AT(a.run), .optional = true}};
+        NUMBER(n),       NUMBER(next),        NUMBER(credit), NUMBER(durable), NUMBER(applied),
+        NUMBER(refused), NUMBER(max_message), OTHER(ok),      OTHER(final),    OTHER(delivery),
+        OTHER(code),     OTHER(error),        BITS(epoch),    BITS(run)};
     struct reply_fields r = {
         .a = {.n = -1, .next = -1, .credit = -1, .durable = -1, .applied = -1, .max_message = -1}};
     svs_code code = svi_msgpack_check(bytes, length, SVI_DEPTH_MAX, err);

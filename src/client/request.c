@@ -114,12 +114,9 @@ svs_code client_model_request(const char *key, struct svi_bytes *request) {
 svs_code client_keys_request(const struct client_keys *k, struct svi_bytes *request) {
     const char *const texts[][2] = {{"sort", k->sort}, {"like", k->like}, {"prefix", k->prefix}};
     struct svi_pack p;
-    size_t count = 4;
-    for (int i = 0; i < 3; i++)
-        count += texts[i][1] != NULL;
     request->size = 0;
     svi_pack_begin(&p, request);
-    svi_pack_map(&p, count);
+    const struct svi_open_map map = svi_pack_open(&p);
     svi_put_text(&p, "op", "keys");
     svi_put_int(&p, "limit", k->limit);
     svi_put_real(&p, "silent", k->silent);
@@ -127,5 +124,6 @@ svs_code client_keys_request(const struct client_keys *k, struct svi_bytes *requ
     for (int i = 0; i < 3; i++)
         if (texts[i][1])
             svi_put_text(&p, texts[i][0], texts[i][1]);
+    svi_pack_close(&p, map);
     return svi_pack_end(&p);
 }

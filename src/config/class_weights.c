@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "config/rule_settings.h"
 #include "base/limits.h"
 
 #define SHOWN 84 /* bytes of an entry in an error text */
@@ -39,26 +40,20 @@ static svs_code weights_add(struct svi_class_weights *out, svs_value label, doub
 /* LABEL=WEIGHT, `length` bytes. */
 static svs_code weights_entry(const char *entry, size_t length, struct svi_class_weights *out,
                               svs_error *err) {
-    char shown[SHOWN], number[40], *end = number;
+    char shown[SHOWN];
     size_t name = length;
     int64_t integer;
     svi_escape(shown, sizeof shown, entry, length);
     while (name > 0 && entry[name - 1] != '=')
         name--;
-    const size_t digits = length - name;
     if (name < 2 || name - 1 > SVS_NAME_MAX)
         return svi_fail(
             err, SVS_SETTING,
             "class.weight: '%s' is not an allowed value (none, balanced, or CLASS=WEIGHT,... with "
             "classes of 1 to %d bytes)",
             shown, SVS_NAME_MAX);
-    double weight = NAN;
-    if (digits > 0 && digits < sizeof number && strspn(entry + name, "0123456789+-.eE") >= digits) {
-        memcpy(number, entry + name, digits);
-        number[digits] = '\0';
-        weight = strtod(number, &end);
-    }
-    if (end == number || *end != '\0' || !(weight > 0 && weight <= SVI_VALUE_MAX))
+    double weight;
+    if (!svi_setting_number(entry + name, length - name, &weight) || !(weight > 0))
         return svi_fail(err, SVS_SETTING,
                         "class.weight: the weight of '%s' must be a number above 0 and at most 1e100", shown);
     svs_value label = {.kind = SVS_STR, .length = (uint32_t)name - 1, .as.s = entry};

@@ -18,8 +18,7 @@ const char *svi_rule_name(enum svi_rule rule) {
     return names[rule];
 }
 
-/* A decimal number that is all of `length` bytes. */
-static bool rule_number(const char *text, size_t length, double *value) {
+bool svi_setting_number(const char *text, size_t length, double *value) {
     char copy[NUMBER], *end;
     if (length == 0 || length >= sizeof copy || strspn(text, "0123456789+-.eE") < length)
         return false;
@@ -66,7 +65,7 @@ svs_code svi_rule_settings_read(const char *rules, const char *absent, const cha
     if (strcmp(absent, "none") == 0)
         out->on[SVI_RULE_ABSENT] = false;
     else if (strcmp(absent, "auto") != 0 &&
-             (!rule_number(absent, length, &out->absent) || !(out->absent > 0)))
+             (!svi_setting_number(absent, length, &out->absent) || !(out->absent > 0)))
         return svi_fail(err, SVS_SETTING,
                         "alert.absent: '%s' is no time (none, auto, or seconds above 0 and at most 1e100)",
                         svi_escape(shown, sizeof shown, absent, length));
@@ -92,8 +91,8 @@ static const char *limit_read(const char *entry, size_t length, struct svi_limit
     *out = (struct svi_limit){.column = entry, .length = name - 1, .low = -INFINITY, .high = INFINITY};
     if (low == dots && high == end)
         return "has no limit on either side of '..'";
-    if ((low < dots && !rule_number(low, (size_t)(dots - low), &out->low)) ||
-        (high < end && !rule_number(high, (size_t)(end - high), &out->high)))
+    if ((low < dots && !svi_setting_number(low, (size_t)(dots - low), &out->low)) ||
+        (high < end && !svi_setting_number(high, (size_t)(end - high), &out->high)))
         return "has a limit that is no number of at most 1e100";
     return out->low <= out->high ? NULL : "has a lower limit above its upper one";
 }
@@ -131,8 +130,7 @@ static svs_code limit_check(const char *limits, const char *features, const char
     if (wrong)
         return svi_fail(
             err, SVS_SETTING,
-            "limits: '%s' %s: write COLUMN:LOW..HIGH, COLUMN:LOW.. or COLUMN:..HIGH, separated by "
-            "commas",
+            "limits: '%s' %s: write COLUMN:LOW..HIGH, COLUMN:LOW.. or COLUMN:..HIGH, separated by commas",
             shown, wrong);
     if (features && features[0] && !rule_listed(features, limit.column, limit.length))
         return svi_fail(err, SVS_SETTING, "limits: '%s' names none of the columns of features (%s)", shown,

@@ -20,6 +20,9 @@ enum svi_rule {
 
 const char *svi_rule_name(enum svi_rule rule); /* "limits" */
 
+/* A decimal number of at most 1e100 in size, which is all of `length` bytes? */
+bool svi_setting_number(const char *text, size_t length, double *value);
+
 struct svi_rule_settings {
     bool on[SVI_RULES];
     double absent; /* seconds; 0 = auto */

@@ -112,8 +112,7 @@ const struct svi_setting svi_settings_table[] = {
          "labelled sample, falsvm only those that it gets wrong; none has no classifier: novelty alone"),
     NUMBER("auto.budget", auto_budget, "0", RELEARN, 0, 1e6, "microseconds",
            "what a sample may cost by the table of costs of method auto, which picks its members; 0 is 10 up "
-           "to 10 "
-           "features, 25 with 54, times half the number of classes from three on"),
+           "to 10 features, 25 with 54, times half the number of classes from three on"),
     NUMBER("C", C, "1", RELEARN, 1e-9, 1e12, "", "penalty of the squared errors; larger fits closer"),
     INTEGER("window", window, "1000", RELEARN, 0, 1e8, "samples",
             "labelled samples that the model is computed from; older ones are removed exactly; 0 has no "
@@ -129,8 +128,7 @@ const struct svi_setting svi_settings_table[] = {
          "units"),
     TEXT("class.weight", class_weight, "none", RELEARN,
          "how much samples of a class count: none (all the same), balanced (the rarer in the window, the "
-         "more), "
-         "or CLASS=WEIGHT for some, separated by commas"),
+         "more), or CLASS=WEIGHT for some, separated by commas"),
     TEXT(
         "decision.cost", decision_cost, "none", LIVE,
         "prices of wrong decisions, by which the probabilities decide: CLASS=PRICE of missing that class, or "
@@ -143,8 +141,7 @@ const struct svi_setting svi_settings_table[] = {
     WORD("drift.action", drift_action, "none", LIVE,
          WORDS({"none", SVI_DRIFT_NONE}, {"shrink", SVI_DRIFT_SHRINK}, {"refit", SVI_DRIFT_REFIT}),
          "what a quality alarm does besides: nothing, remove the samples of before the change from the "
-         "window, "
-         "or begin a refit"),
+         "window, or begin a refit"),
     TEXT("features", features, "", MODEL,
          "names of the features in column order, separated by commas; others are then refused"),
     TEXT("label", label, "label", START,
@@ -154,8 +151,7 @@ const struct svi_setting svi_settings_table[] = {
          "column of the id; empty is guessed: one named like an id whose values all differ"),
     TEXT("ts", ts, "", START,
          "column of the time stamp: ISO 8601, or seconds, milliseconds, microseconds or nanoseconds since "
-         "1970 by "
-         "their size; empty is guessed"),
+         "1970 by their size; empty is guessed"),
     TEXT("weight", weight, "", START, "column of the sample weight; empty is none"),
     TEXT("columns", columns, "", START,
          "names of the columns of a CSV without a header line, separated by commas"),
@@ -246,8 +242,7 @@ const struct svi_setting svi_settings_table[] = {
             "samples before the first alert"),
     NUMBER("alert.p", alert_p, "0.001", LIVE, 1e-6, 0.999, "",
            "without alert.budget an alert opens at p-values up to this: the fraction of false alarms among "
-           "normal "
-           "samples; choosing it turns the budget off"),
+           "normal samples; choosing it turns the budget off"),
     NUMBER("alert.clear", alert_clear, "0.05", LIVE, 1e-6, 0.999, "",
            "an alert closes at p-values above this; under alert.budget such p-values keep none open"),
     NUMBER("alert.cooldown", alert_cooldown, "60", LIVE, 0, FOREVER, "seconds",
@@ -325,9 +320,8 @@ const struct svi_setting svi_settings_table[] = {
            "own; 0 begins from nothing"),
     INTEGER("threads", threads, "0", MODEL, 0, 64, "threads",
             "0 judges novelty on a second thread, with the same results; 1 does everything on one thread (0 "
-            "and 1 may be "
-            "changed at any start); from 2 on a computation has this many threads too, and its sums differ "
-            "in their last bits"),
+            "and 1 may be changed at any start); from 2 on a computation has this many threads too, and its "
+            "sums differ in their last bits"),
     INTEGER("seed", seed, "1", MODEL, 0, SVI_EXACT_MAX, "", "seed of the random numbers"),
     {.key = NULL},
 };

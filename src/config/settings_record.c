@@ -123,28 +123,23 @@ bool svi_settings_raised(const struct svi_settings *s, const struct svi_settings
     return false;
 }
 
-static void settings_record_copy(struct svi_settings *to, const struct svi_settings *from,
-                                 const struct svi_setting *row) {
-    memcpy(svi_settings_field(to, row), svi_settings_field(from, row), row->size);
+/* The rows of some change classes, a bit each. */
+static void settings_record_copy(struct svi_settings *to, const struct svi_settings *from, unsigned classes) {
+    for (const struct svi_setting *row = svi_settings_table; row->key; row++)
+        if (classes >> row->change & 1)
+            memcpy(svi_settings_field(to, row), svi_settings_field(from, row), row->size);
 }
 
 void svi_settings_keep_limits(struct svi_settings *then, const struct svi_settings *now) {
-    for (const struct svi_setting *row = svi_settings_table; row->key; row++)
-        if (row->change == SVI_CHANGE_LIMIT)
-            settings_record_copy(then, now, row);
+    settings_record_copy(then, now, 1u << SVI_CHANGE_LIMIT);
 }
 
 void svi_settings_go_back(struct svi_settings *s, const struct svi_settings *then) {
-    for (const struct svi_setting *row = svi_settings_table; row->key; row++)
-        if (row->change != SVI_CHANGE_START && row->change != SVI_CHANGE_LIVE &&
-            row->change != SVI_CHANGE_LIMIT)
-            settings_record_copy(s, then, row);
+    settings_record_copy(s, then, ~(1u << SVI_CHANGE_START | 1u << SVI_CHANGE_LIVE | 1u << SVI_CHANGE_LIMIT));
 }
 
 void svi_settings_adopt_live(struct svi_settings *s, const struct svi_settings *from) {
-    for (const struct svi_setting *row = svi_settings_table; row->key; row++)
-        if (row->change == SVI_CHANGE_LIVE)
-            settings_record_copy(s, from, row);
+    settings_record_copy(s, from, 1u << SVI_CHANGE_LIVE);
 }
 
 bool svi_settings_adopt(struct svi_settings *s, const struct svi_settings *from) {

@@ -8,7 +8,7 @@
 #include "wire/event.h"
 
 #define SUBSCRIPTION_MAX SVI_TOPIC_MAX /* bytes */
-#define REPORT_SECONDS   1.0 /* between two reports of refused messages */
+#define REPORT_SECONDS   1.0           /* between two reports of refused messages */
 
 svs_code svi_access_open(struct svi_access *a, const struct svi_settings *s, void *context, svs_error *err) {
     *a = (struct svi_access){.context = context, .connects = !svi_input_mode(s)->bind};
@@ -155,12 +155,4 @@ static bool report_refused_messages(struct svi_access *a, double now, svs_error 
 bool svi_access_next_report(struct svi_access *a, double now, svs_error *report) {
     return a->peers && (report_cut_peer(a, report) || svi_peer_watch_next_notice(a->peers, report) ||
                         report_refused_messages(a, now, report));
-}
-
-int64_t svi_access_handshakes_refused(const struct svi_access *a) {
-    return svi_peer_watch_refused(a->peers);
-}
-
-int64_t svi_access_connections(const struct svi_access *a) {
-    return svi_peer_watch_connected(a->peers);
 }

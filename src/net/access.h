@@ -2,8 +2,8 @@
  * to the keys that the allow file lists when CURVE is on. Opened before the first socket, closed after the
  * last one.
  *
- * It publishes nothing: what was refused or cut is fetched by svi_access_next_report, figures by the two
- * functions after it. One thread uses it, the one that owns the sockets. */
+ * It publishes nothing: what was refused or cut is fetched by svi_access_next_report, figures are those of
+ * its peers (peer_watch.h). One thread uses it, the one that owns the sockets. */
 #ifndef SVI_ACCESS_H
 #define SVI_ACCESS_H
 
@@ -56,8 +56,5 @@ int svi_access_fd(const struct svi_access *a);
 /* Takes the next report: a peer that was cut, peers or messages that were refused, an allow file that is
  * wrong. False: there is no more for now. Refusals are summed up, at most one report a second. */
 bool svi_access_next_report(struct svi_access *a, double now, svs_error *report);
-
-int64_t svi_access_handshakes_refused(const struct svi_access *a); /* so far */
-int64_t svi_access_connections(const struct svi_access *a);        /* now */
 
 #endif

@@ -51,11 +51,9 @@ static bool any_bound(const struct svi_acl *acl) {
 }
 
 svi_authenticator *svi_authenticator_new(const struct svi_settings *s, svs_error *err) {
-    svi_authenticator *a = svi_alloc(sizeof *a);
-    if (!a) {
-        svi_fail_memory(err, "the authenticator");
+    svi_authenticator *a = svi_new(sizeof *a, "the authenticator", err);
+    if (!a)
         return NULL;
-    }
     memcpy(a->path, s->curve_allow, sizeof a->path);
     memcpy(a->stream, s->stream, sizeof a->stream);
     pthread_mutex_init(&a->lock, NULL);

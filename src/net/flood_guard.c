@@ -149,10 +149,6 @@ static struct entry *entry_followed(int fd) {
     return e;
 }
 
-static int64_t guard_clock_ms(void) {
-    return (int64_t)(1000 * svi_monotonic());
-}
-
 static void entry_begin(int fd) {
     struct entry *e = entry_of(fd);
     if (!e)
@@ -160,7 +156,7 @@ static void entry_begin(int fd) {
     atomic_store(&e->socket, UNASSIGNED);
     atomic_store(&e->waiting, 0);
     atomic_store(&e->spoken, false);
-    atomic_store(&e->moved, guard_clock_ms());
+    atomic_store(&e->moved, svi_monotonic_ms());
     atomic_store(&e->phase, BEGUN);
 }
 
@@ -221,7 +217,7 @@ static size_t entry_received(struct entry *e, int fd, const uint8_t *bytes, size
     struct frame f;
     enum svi_flood why;
     size_t at = 0;
-    atomic_store(&e->moved, guard_clock_ms());
+    atomic_store(&e->moved, svi_monotonic_ms());
     while (framing_next(&e->in, bytes, n, &at, &f)) {
         const size_t header = f.flags & LONG ? HEADER : 2;
         const int before = e->handshake;
@@ -289,7 +285,7 @@ ssize_t svi_front_send(int fd, const void *buffer, size_t size, int flags) {
     struct entry *e = entry_followed(fd);
     ssize_t n = syscall(SYS_sendto, fd, buffer, size, flags, NULL, 0);
     if (e && n > 0)
-        atomic_store(&e->moved, guard_clock_ms());
+        atomic_store(&e->moved, svi_monotonic_ms());
     while (e && n > 0 && framing_next(&e->out, buffer, (size_t)n, &at, &f))
         if (f.size == PONG && guard.limits[atomic_load(&e->socket)].curve)
             deduct_waiting(e, PING);

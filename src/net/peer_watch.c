@@ -56,10 +56,6 @@ struct svi_peer_watch {
     svs_error reason;                         /* why the last peer was refused */
 };
 
-static int64_t watch_clock_ms(void) {
-    return (int64_t)(1000 * svi_monotonic());
-}
-
 static void ring_eventfd(int fd) {
     const uint64_t one = 1;
     ssize_t rung = write(fd, &one, sizeof one);
@@ -83,7 +79,7 @@ static void name_peer(int fd, char *out) {
 
 static void connection_opened(svi_peer_watch *w, int socket, int fd, bool accepted) {
     svi_flood_guard_assign(fd, socket);
-    svi_connections_open(&w->connections, fd, socket, accepted, watch_clock_ms());
+    svi_connections_open(&w->connections, fd, socket, accepted, svi_monotonic_ms());
 }
 
 /* The events of two sockets may come in another order than they happened. */
@@ -229,7 +225,7 @@ static void *watch_run(void *argument) {
         take_events(w);
         if (n > 0 && (items[0].revents & ZMQ_POLLIN))
             answer_zap(w);
-        int64_t now = watch_clock_ms();
+        int64_t now = svi_monotonic_ms();
         if (now - w->ticked_at >= TICK_MS)
             watch_tick(w, now);
     }
@@ -260,11 +256,9 @@ static bool watch_start(svi_peer_watch *w, void *context) {
 }
 
 svi_peer_watch *svi_peer_watch_new(void *context, svi_authenticator *auth, int limit, svs_error *err) {
-    svi_peer_watch *w = svi_alloc(sizeof *w);
-    if (!w) {
-        svi_fail_memory(err, "the peer watch");
+    svi_peer_watch *w = svi_new(sizeof *w, "the peer watch", err);
+    if (!w)
         return NULL;
-    }
     w->ready = w->wake = -1;
     w->auth = auth;
     pthread_mutex_init(&w->lock, NULL);

@@ -57,11 +57,9 @@ static void name_topics(svi_publisher *p, const char *stream) {
 
 svi_publisher *svi_publisher_new(struct svi_access *access, const char *address, const char *stream,
                                  char *actual, svs_error *err) {
-    svi_publisher *p = svi_alloc(sizeof *p);
-    if (!p) {
-        svi_fail_memory(err, "the publisher");
+    svi_publisher *p = svi_new(sizeof *p, "the publisher", err);
+    if (!p)
         return NULL;
-    }
     p->queue = SVI_PUBLISH_QUEUE;
     name_topics(p, stream);
     const struct svi_socket_plan plan = {
@@ -223,7 +221,7 @@ static svs_code publisher_encode(const struct svi_event *e, struct svi_bytes *pa
 /* Of a key other than "": nothing of it is retained. */
 static svs_code publish_of_key(svi_publisher *p, const struct topic *t, const struct svi_event *e) {
     char name[SVI_TOPIC_MAX];
-    if (t->prefixes == 0 && t->keys.count == 0 && !t->keys.full)
+    if (!svi_publisher_wanted(p, e->topic))
         return SVS_OK;
     const size_t length = svi_topic_write(e->topic, e->stream, e->key, name);
     if (t->prefixes == 0 && !svi_prefixes_match(&t->keys, name, length))

@@ -16,8 +16,6 @@
 #include "fleet/key_table.h"
 #include "report/moment.h"
 
-#define EVENT_KEYS 8
-
 /* Which judge, or which rule; NULL: the alert names none. */
 static const char *alert_log_judge(const struct svi_alert_event *a) {
     return a->judge ? a->judge : a->rule;
@@ -42,19 +40,11 @@ static void alert_log_count_key(struct svi_alert_log *l, const struct svi_event 
     int64_t i = 0;
     while (i < l->key_count && !(l->keys[i].hash == hash && strcmp(l->keys[i].name, event->key) == 0))
         i++;
-    if (i == SVI_ALERT_LOG_KEYS) {
-        l->keys_left_out++;
+    if (i == SVI_ALERT_LOG_KEYS)
         return;
-    }
-    if (i == l->key_room) {
-        const int64_t room = l->key_room > 0 ? 2 * l->key_room : 16;
-        struct svi_alert_key *more =
-            svi_realloc(l->keys, (size_t)l->key_room * sizeof *more, (size_t)room * sizeof *more);
-        l->failed = l->failed || !more;
-        if (!more)
-            return;
-        l->keys = more;
-        l->key_room = room;
+    if (!svi_grow(&l->keys, i, &l->key_room, 16, sizeof *l->keys)) {
+        l->failed = true;
+        return;
     }
     if (i == l->key_count) {
         l->keys[l->key_count++] = (struct svi_alert_key){.hash = hash};
@@ -72,15 +62,9 @@ static struct svi_alert_episode *alert_log_find(struct svi_alert_log *l, const c
 
 static struct svi_alert_episode *alert_log_open(struct svi_alert_log *l, const char *key, int64_t alert,
                                                 double at) {
-    if (l->open_count == l->open_room) {
-        const int64_t room = l->open_room > 0 ? 2 * l->open_room : 16;
-        struct svi_alert_episode *more =
-            svi_realloc(l->open, (size_t)l->open_room * sizeof *more, (size_t)room * sizeof *more);
-        l->failed = l->failed || !more;
-        if (!more)
-            return NULL;
-        l->open = more;
-        l->open_room = room;
+    if (!svi_grow(&l->open, l->open_count, &l->open_room, 16, sizeof *l->open)) {
+        l->failed = true;
+        return NULL;
     }
     l->open[l->open_count] =
         (struct svi_alert_episode){.alert = alert, .opened = at, .before = -1, .keyed = key};
@@ -130,9 +114,8 @@ static void alert_log_report(struct svi_alert_log *l, const struct svi_event *ev
         svi_incidents_close(l->incidents, before, -INFINITY);
 }
 
-static void alert_log_end(const struct svi_alert_log *l, const struct svi_alert_episode *episode, double at) {
-    svi_incidents_close(l->incidents, episode->before, at);
-    svi_incidents_during(l->incidents, episode->keyed ? episode->key : NULL, episode->opened, at);
+static void alert_log_during(const struct svi_alert_log *l, const struct svi_alert_episode *e, double at) {
+    svi_incidents_during(l->incidents, e->keyed ? e->key : NULL, e->opened, at);
 }
 
 static void alert_log_close(struct svi_alert_log *l, struct svi_alert_episode *episode, double at) {
@@ -141,8 +124,10 @@ static void alert_log_close(struct svi_alert_log *l, struct svi_alert_episode *e
         return;
     l->lasted += at - episode->opened;
     l->longest = fmax(l->longest, at - episode->opened);
-    if (l->incidents)
-        alert_log_end(l, episode, at);
+    if (l->incidents) {
+        svi_incidents_close(l->incidents, episode->before, at);
+        alert_log_during(l, episode, at);
+    }
     *episode = l->open[--l->open_count];
 }
 
@@ -150,22 +135,14 @@ static void alert_log_close(struct svi_alert_log *l, struct svi_alert_episode *e
 
 static void alert_log_print(struct svi_alert_log *l, const struct svi_alert_event *a, double at,
                             double lasted) {
-    char when[SVI_MOMENT], span[SVI_MOMENT], state[2 * SVI_MOMENT];
+    char when[SVI_MOMENT], span[SVI_MOMENT] = "";
+    const bool closes = strcmp(a->state, "close") == 0, known = closes && !isnan(lasted);
     if (l->progress)
         svi_progress_clear(l->progress);
-    if (l->by_rows)
-        snprintf(when, sizeof when, "row %.0f", at);
-    else
-        svi_moment_text(when, at);
-    if (strcmp(a->state, "close") != 0)
-        snprintf(state, sizeof state, "%s", a->state);
-    else if (isnan(lasted))
-        snprintf(state, sizeof state, "closed");
-    else if (l->by_rows)
-        snprintf(state, sizeof state, "closed after %.0f row%s", lasted, lasted == 1 ? "" : "s");
-    else
-        snprintf(state, sizeof state, "closed after %s", svi_duration_text(span, lasted));
-    fprintf(l->lines, "%-19s  #%" PRId64 " %s: %s\n", when, a->alert, state, a->text ? a->text : "");
+    if (known)
+        svi_span_of(span, l->by_rows, lasted);
+    fprintf(l->lines, "%-19s  #%" PRId64 " %s%s%s: %s\n", svi_moment_of(when, l->by_rows, at), a->alert,
+            closes ? "closed" : a->state, known ? " after " : "", span, a->text ? a->text : "");
 }
 
 static void alert_log_keep(struct svi_alert_log *l, const struct svi_event *event, double at) {
@@ -176,23 +153,20 @@ static void alert_log_keep(struct svi_alert_log *l, const struct svi_event *even
         return;
     }
     svi_pack_begin(&p, &l->events);
-    svi_pack_map(&p, EVENT_KEYS + (event->key != NULL) + (a->keys > 0));
+    const struct svi_open_map map = svi_pack_open(&p);
     if (event->key)
         svi_put_text(&p, "key", event->key);
     if (a->keys > 0)
         svi_put_int(&p, "keys_count", a->keys);
     svi_put_int(&p, "alert", a->alert);
     svi_put_text(&p, "kind", a->kind);
-    svi_pack_key(&p, "judge");
-    if (alert_log_judge(a))
-        svi_pack_text(&p, alert_log_judge(a));
-    else
-        svi_pack_nil(&p);
+    svi_put_value(&p, "judge", alert_log_judge(a) ? svs_str(alert_log_judge(a)) : svs_none());
     svi_put_text(&p, "state", a->state);
     svi_put_real(&p, l->by_rows ? "row" : "ts", at);
     svi_put_real(&p, "since", a->since);
     svi_put_value(&p, "id", a->id);
     svi_put_text(&p, "text", a->text ? a->text : "");
+    svi_pack_close(&p, map);
     l->failed = svi_pack_end(&p) != SVS_OK || l->failed;
     l->event_count++;
 }
@@ -232,8 +206,7 @@ void svi_alert_log_take(struct svi_alert_log *l, const struct svi_event *event) 
 
 void svi_alert_log_end(struct svi_alert_log *l) {
     for (int64_t i = 0; i < l->open_count && l->incidents; i++)
-        svi_incidents_during(l->incidents, l->open[i].keyed ? l->open[i].key : NULL, l->open[i].opened,
-                             l->last);
+        alert_log_during(l, &l->open[i], l->last);
 }
 
 void svi_alert_log_reset(struct svi_alert_log *l) {
@@ -253,7 +226,7 @@ void svi_alert_log_reset(struct svi_alert_log *l) {
     if (l->incidents)
         svi_incidents_reset(l->incidents);
     if (l->plot)
-        svi_alert_plot_reset(l->plot);
+        memset(l->plot, 0, sizeof *l->plot);
 }
 
 void svi_alert_log_clear(struct svi_alert_log *l) {

@@ -60,7 +60,6 @@ struct svi_alert_log {
     struct svi_alert_kind kinds[SVI_ALERT_LOG_KINDS], judges[SVI_ALERT_LOG_KINDS];
     struct svi_alert_key *keys; /* in the order of their first report */
     int64_t key_count, key_room;
-    int64_t keys_left_out;          /* alerts of others */
     struct svi_alert_episode *open; /* those that are */
     int64_t open_count, open_room;
     struct svi_bytes events; /* a map each */

@@ -16,10 +16,6 @@ enum { INCIDENT, ALERT, VALUE, COLUMNS = VALUE + 2 * PANELS_MAX }; /* a panel ha
 
 /* ---- keeping */
 
-void svi_alert_plot_reset(struct svi_alert_plot *p) {
-    memset(p, 0, sizeof *p);
-}
-
 static void alert_plot_halve(struct svi_alert_plot *p) {
     for (int i = 0; i < SVI_ALERT_PLOT_POINTS / 2; i++) {
         const struct svi_alert_stretch *a = &p->of[2 * i], *b = &p->of[2 * i + 1];

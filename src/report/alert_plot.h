@@ -38,8 +38,6 @@ struct svi_alert_plot {
     struct svi_alert_stretch of[SVI_ALERT_PLOT_POINTS];
 };
 
-void svi_alert_plot_reset(struct svi_alert_plot *p);
-
 /* A row of d features; and an alert that it opened. */
 void svi_alert_plot_add(struct svi_alert_plot *p, double at, const double *x, int d);
 void svi_alert_plot_mark(struct svi_alert_plot *p, const struct svi_alert_event *a);

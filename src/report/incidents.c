@@ -90,7 +90,7 @@ static svs_code incidents_read_header(struct incidents_file *f, const char *at, 
         return SVS_OK;
     return svi_fail(err, SVS_SETTING,
                     "%.150s, line %" PRId64 ": there is no column %s: the first line names the columns, "
-                                            "start,end or start,end,name (and key, in a "
+                    "start,end or start,end,name (and key, in a "
                     "stream with keys)",
                     f->path, f->line, have[START] ? "end" : "start");
 }
@@ -157,15 +157,8 @@ static svs_code incidents_add(struct incidents_file *f, const struct svi_inciden
     if (in->count == SVI_INCIDENTS_MAX)
         return svi_fail(err, SVS_TOO_LARGE, "%.150s has more than %d incidents: split it", f->path,
                         SVI_INCIDENTS_MAX);
-    if (in->count == f->room) {
-        const int64_t more = f->room > 0 ? 2 * f->room : 64;
-        struct svi_incident *of =
-            svi_realloc(in->of, (size_t)f->room * sizeof *of, (size_t)more * sizeof *of);
-        if (!of)
-            return svi_fail_memory(err, "the incidents");
-        in->of = of;
-        f->room = more;
-    }
+    if (!svi_grow(&in->of, in->count, &f->room, 64, sizeof *in->of))
+        return svi_fail_memory(err, "the incidents");
     in->of[in->count++] = *one;
     return SVS_OK;
 }
@@ -262,13 +255,15 @@ void svi_incidents_reset(struct svi_incidents *in) {
     }
 }
 
-/* The first one that is of a later key (`later`), or of this one too. */
-static int64_t incidents_bound(const struct svi_incidents *in, const char *key, bool later) {
-    int64_t low = 0, high = in->count;
+/* Of those from `low` to before `high`, the first one that begins after this time and, unless `key` is NULL,
+ * is of this key or a later one. Before all times: the first of the key; after them: the first of a later
+ * one. */
+static int64_t incidents_after(const struct svi_incidents *in, int64_t low, int64_t high, const char *key,
+                               double at) {
     while (low < high) {
         const int64_t middle = low + (high - low) / 2;
-        const int order = strcmp(in->of[middle].key, key);
-        if (later ? order <= 0 : order < 0)
+        const int order = key ? strcmp(in->of[middle].key, key) : 0;
+        if (order < 0 || (order == 0 && in->of[middle].start <= at))
             low = middle + 1;
         else
             high = middle;
@@ -278,21 +273,8 @@ static int64_t incidents_bound(const struct svi_incidents *in, const char *key, 
 
 /* Those that an alert of this key may belong to: from *first to before *end. */
 static void incidents_of(const struct svi_incidents *in, const char *key, int64_t *first, int64_t *end) {
-    *first = in->keyed ? incidents_bound(in, key ? key : "", false) : 0;
-    *end = in->keyed ? incidents_bound(in, key ? key : "", true) : in->count;
-}
-
-/* The first of these that begins after this time. */
-static int64_t incidents_begun(const struct svi_incidents *in, int64_t first, int64_t end, double at) {
-    int64_t low = first, high = end;
-    while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        if (in->of[middle].start <= at)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
+    *first = in->keyed ? incidents_after(in, 0, in->count, key ? key : "", -INFINITY) : 0;
+    *end = in->keyed ? incidents_after(in, 0, in->count, key ? key : "", INFINITY) : in->count;
 }
 
 /* The last one that has begun, where it is not over for longer than the tolerance; else the next one. Where
@@ -301,7 +283,7 @@ bool svi_incidents_report(struct svi_incidents *in, const char *key, double at, 
                           int64_t *before) {
     int64_t first, end;
     incidents_of(in, key, &first, &end);
-    const int64_t begun = incidents_begun(in, first, end, at);
+    const int64_t begun = incidents_after(in, first, end, NULL, at);
     *before = -1;
     if (begun > first && at <= incident_end(&in->of[begun - 1]) + in->tolerance) {
         struct svi_incident *i = &in->of[begun - 1];
@@ -329,7 +311,7 @@ void svi_incidents_close(struct svi_incidents *in, int64_t place, double at) {
 void svi_incidents_during(struct svi_incidents *in, const char *key, double opened, double closed) {
     int64_t first, end;
     incidents_of(in, key, &first, &end);
-    for (int64_t i = incidents_begun(in, first, end, opened); i < end && in->of[i].start <= closed; i++)
+    for (int64_t i = incidents_after(in, first, end, NULL, opened); i < end && in->of[i].start <= closed; i++)
         in->of[i].during = true;
 }
 
@@ -373,6 +355,6 @@ bool svi_incidents_cover(const struct svi_incidents *in, double from, double to)
     for (int64_t i = 0; i < in->count && in->keyed; i++) /* those of different keys may overlap */
         if (in->of[i].start <= to && incident_end(&in->of[i]) >= from)
             return true;
-    const int64_t begun = in->keyed ? 0 : incidents_begun(in, 0, in->count, to);
+    const int64_t begun = in->keyed ? 0 : incidents_after(in, 0, in->count, NULL, to);
     return begun > 0 && incident_end(&in->of[begun - 1]) >= from;
 }

@@ -212,8 +212,7 @@ svs_code svi_key_quality_pack(const struct svi_key_quality *k, struct svi_bytes 
     for (int i = 0; i < count; i++)
         svi_put_figure(&p, &f[i]);
     svi_put_real(&p, k->regress ? "keys_rmse_same" : "keys_accuracy_same", k->same);
-    svi_pack_key(&p, "by_key");
-    svi_pack_array(&p, (size_t)k->count);
+    svi_put_array(&p, "by_key", (size_t)k->count);
     for (int64_t i = 0; i < k->count; i++)
         key_quality_put(&p, k, &k->lines[i]);
     return svi_pack_end(&p) == SVS_OK ? SVS_OK : svi_fail_memory(err, "the result");

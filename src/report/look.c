@@ -16,12 +16,10 @@
 #include "base/fail.h"
 #include "report/moment.h"
 
-#define DAY          86400.0
-#define RATE_ROWS    1000.0
-#define KEYS_SHOWN   10 /* in a line */
-#define EACH_SHOWN   50 /* incidents in the table for people */
-#define RESULT_KEYS  4  /* of a pass in the map for programs */
-#define AGAINST_KEYS 8  /* and of it against incidents */
+#define DAY        86400.0
+#define RATE_ROWS  1000.0
+#define KEYS_SHOWN 10 /* in a line */
+#define EACH_SHOWN 50 /* incidents in the table for people */
 
 /* ---- beginning */
 
@@ -128,11 +126,13 @@ static double look_days(const struct svi_look *l) {
     return isnan(l->o.row_seconds) || log->rows == 0 ? NAN : (double)log->rows * l->o.row_seconds / DAY;
 }
 
+static double look_row_rate(const struct svi_look *l, int64_t count) {
+    return l->log.rows > 0 ? (double)count * RATE_ROWS / (double)l->log.rows : NAN;
+}
+
 static double look_rate(const struct svi_look *l, int64_t count) {
-    const double days = look_days(l), rows = (double)l->log.rows;
-    if (!isnan(days))
-        return (double)count / days;
-    return rows > 0 ? (double)count * RATE_ROWS / rows : NAN;
+    const double days = look_days(l);
+    return isnan(days) ? look_row_rate(l, count) : (double)count / days;
 }
 
 static const char *look_rate_unit(const struct svi_look *l) {
@@ -178,18 +178,11 @@ static const char *look_rate_text(const struct svi_look *l, char out[2 * SVI_MOM
 
 /* A delay or a duration: seconds, or rows. */
 static const char *look_span(const struct svi_look *l, char out[SVI_MOMENT], double span) {
-    if (!l->log.by_rows || isnan(span))
-        return svi_duration_text(out, span);
-    snprintf(out, SVI_MOMENT, "%.0f row%s", span, span == 1 ? "" : "s");
-    return out;
+    return svi_span_of(out, l->log.by_rows, span);
 }
 
 static const char *look_moment(const struct svi_look *l, char out[SVI_MOMENT], double at) {
-    if (l->log.by_rows)
-        snprintf(out, SVI_MOMENT, "row %.0f", at);
-    else
-        svi_moment_text(out, at);
-    return out;
+    return svi_moment_of(out, l->log.by_rows, at);
 }
 
 /* "novelty 9, quality 2". */
@@ -318,17 +311,12 @@ static void look_print_budgets(const struct svi_look *l) {
 
 /* ---- for programs */
 
-static int look_result_keys(const struct svi_look *l) {
-    return RESULT_KEYS + (l->o.incidents ? AGAINST_KEYS : 0);
-}
-
 /* Rates are of days, or per 1,000 rows: the other one is nil. */
 static void look_put_result(const struct svi_look *l, struct svi_pack *p, const struct svi_look_result *r) {
     const bool days = !isnan(look_days(l));
     svi_put_int(p, "alerts", r->alerts);
     svi_put_real(p, "alerts_a_day", days ? r->rate : NAN);
-    svi_put_real(p, "alerts_per_1000_rows",
-                 l->log.rows > 0 ? (double)r->alerts * RATE_ROWS / (double)l->log.rows : NAN);
+    svi_put_real(p, "alerts_per_1000_rows", look_row_rate(l, r->alerts));
     svi_put_text(p, "budget", r->budget);
     if (!l->o.incidents)
         return;
@@ -338,14 +326,12 @@ static void look_put_result(const struct svi_look *l, struct svi_pack *p, const 
     svi_put_real(p, "median_delay", r->incidents.median_delay);
     svi_put_int(p, "false_alerts", r->outside);
     svi_put_real(p, "false_a_day", days ? r->false_rate : NAN);
-    svi_put_real(p, "false_per_1000_rows",
-                 l->log.rows > 0 ? (double)r->outside * RATE_ROWS / (double)l->log.rows : NAN);
+    svi_put_real(p, "false_per_1000_rows", look_row_rate(l, r->outside));
     svi_put_real(p, "precision", r->precision);
 }
 
 static void look_put_each(const struct svi_look *l, struct svi_pack *p) {
-    svi_pack_key(p, "each");
-    svi_pack_array(p, (size_t)l->result[0].incidents.count);
+    svi_put_array(p, "each", (size_t)l->result[0].incidents.count);
     for (int64_t i = 0; i < l->incidents.count; i++) {
         const struct svi_incident *one = &l->incidents.of[i];
         if (!svi_incident_inside(one, l->log.first, l->log.last))
@@ -364,34 +350,29 @@ static void look_put_each(const struct svi_look *l, struct svi_pack *p) {
     }
 }
 
-static void look_put_kinds(struct svi_pack *p, const struct svi_alert_kind *kinds) {
-    int count = 0;
-    while (count < SVI_ALERT_LOG_KINDS && kinds[count].count)
-        count++;
-    svi_pack_map(p, (size_t)count);
-    for (int i = 0; i < count; i++) {
-        svi_pack_text(p, kinds[i].name);
-        svi_pack_int(p, kinds[i].count);
-    }
+static void look_put_kinds(struct svi_pack *p, const char *key, const struct svi_alert_kind *kinds) {
+    svi_pack_key(p, key);
+    const struct svi_open_map map = svi_pack_open(p);
+    for (int i = 0; i < SVI_ALERT_LOG_KINDS && kinds[i].count; i++)
+        svi_put_int(p, kinds[i].name, kinds[i].count);
+    svi_pack_close(p, map);
 }
 
 static void look_put_keys(struct svi_pack *p, const struct svi_alert_log *log) {
-    svi_pack_key(p, "keys");
-    svi_pack_map(p, (size_t)log->key_count);
+    svi_put_map(p, "keys", (size_t)log->key_count);
     for (int64_t i = 0; i < log->key_count; i++) {
-        svi_pack_text(p, log->keys[i].name);
+        svi_pack_name(p, log->keys[i].name, strlen(log->keys[i].name));
         svi_pack_int(p, log->keys[i].count);
     }
 }
 
-/* The map of the first pass but for its head, which says how many keys there are: that is known at the end.
+/* The map of the first pass; where there is a table over budgets, look_pack_budgets adds that pair behind it.
  */
 static svs_code look_pack(struct svi_look *l, svs_error *err) {
     const struct svi_alert_log *log = &l->log;
     struct svi_pack p;
     svi_pack_begin(&p, &l->json);
-    svi_pack_map(&p, (size_t)look_result_keys(l) + 14 + (l->o.incidents ? 3 : 0) + (log->key_count > 0) +
-                         (l->budget_count > 0));
+    const struct svi_open_map map = svi_pack_open(&p);
     svi_put_int(&p, "rows", log->rows);
     svi_put_text(&p, "unit", log->by_rows ? "rows" : "seconds");
     svi_put_real(&p, "first", log->first);
@@ -403,14 +384,11 @@ static svs_code look_pack(struct svi_look *l, svs_error *err) {
     svi_put_int(&p, "open", log->open_count);
     svi_put_real(&p, "mean_lasted", log->closed > 0 ? log->lasted / (double)log->closed : NAN);
     svi_put_real(&p, "longest", log->closed > 0 ? log->longest : NAN);
-    svi_pack_key(&p, "kinds");
-    look_put_kinds(&p, log->kinds);
-    svi_pack_key(&p, "judges");
-    look_put_kinds(&p, log->judges);
+    look_put_kinds(&p, "kinds", log->kinds);
+    look_put_kinds(&p, "judges", log->judges);
     if (log->key_count > 0)
         look_put_keys(&p, log);
-    svi_pack_key(&p, "events");
-    svi_pack_array(&p, (size_t)log->event_count);
+    svi_put_array(&p, "events", (size_t)log->event_count);
     svi_pack_raw(&p, log->events.data, log->events.size);
     svi_put_int(&p, "events_left_out", log->events_left_out);
     if (l->o.incidents) {
@@ -418,17 +396,19 @@ static svs_code look_pack(struct svi_look *l, svs_error *err) {
         svi_put_real(&p, "tolerance", l->incidents.tolerance);
         look_put_each(l, &p);
     }
+    p.keys += l->budget_count > 0;
+    svi_pack_close(&p, map);
     return svi_pack_end(&p) == SVS_OK ? SVS_OK : svi_fail_memory(err, "the result");
 }
 
 static svs_code look_pack_budgets(struct svi_look *l, svs_error *err) {
     struct svi_pack p;
     svi_pack_begin(&p, &l->json);
-    svi_pack_key(&p, "budgets");
-    svi_pack_array(&p, (size_t)l->budget_count);
+    svi_put_array(&p, "budgets", (size_t)l->budget_count);
     for (int i = 0; i < l->budget_count; i++) {
-        svi_pack_map(&p, (size_t)look_result_keys(l));
+        const struct svi_open_map map = svi_pack_open(&p);
         look_put_result(l, &p, &l->result[1 + i]);
+        svi_pack_close(&p, map);
     }
     return svi_pack_end(&p) == SVS_OK ? SVS_OK : svi_fail_memory(err, "the result");
 }

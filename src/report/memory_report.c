@@ -66,8 +66,7 @@ bool svi_memory_keys_warning(const struct svi_settings *s, char *text, size_t si
         return false;
     snprintf(text, size,
              "keys.memory %lld keeps %.1f GiB of keys in memory, and this machine has %.1f GiB: at most %.0f "
-             "keys fit, "
-             "the others can be on disk",
+             "keys fit, the others can be on disk",
              (long long)s->keys_memory, all / GIB, machine / GIB, machine / each);
     return true;
 }

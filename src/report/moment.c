@@ -39,3 +39,17 @@ char *svi_duration_text(char out[SVI_MOMENT], double seconds) {
         snprintf(out, SVI_MOMENT, "%.0f d %.0f h", floor(hours / 24), fmod(hours, 24));
     return out;
 }
+
+char *svi_moment_of(char out[SVI_MOMENT], bool by_rows, double at) {
+    if (!by_rows)
+        return svi_moment_text(out, at);
+    snprintf(out, SVI_MOMENT, "row %.0f", at);
+    return out;
+}
+
+char *svi_span_of(char out[SVI_MOMENT], bool by_rows, double span) {
+    if (!by_rows || isnan(span))
+        return svi_duration_text(out, span);
+    snprintf(out, SVI_MOMENT, "%.0f row%s", span, span == 1 ? "" : "s");
+    return out;
+}

@@ -47,11 +47,12 @@ svs_code svi_quality_report_pack(const struct svi_quality_report *r, struct svi_
     struct svi_pack p;
     svi_engine_class_table(svi_stream_root(r->stream), true, &classes);
     svi_pack_begin(&p, out);
-    svi_pack_map(&p, (size_t)(count + svi_class_table_keys(&classes)) + 2);
+    const struct svi_open_map map = svi_pack_open(&p);
     svi_put_int(&p, "rows", r->rows);
     svi_put_real(&p, "seconds", round(r->seconds * 1e6) / 1e6);
     for (int i = 0; i < count; i++)
         svi_put_figure(&p, &f[i]);
     svi_put_class_table(&p, &classes);
+    svi_pack_close(&p, map);
     return svi_pack_end(&p) == SVS_OK ? SVS_OK : svi_fail_memory(err, "the result");
 }

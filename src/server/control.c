@@ -3,8 +3,8 @@
  * A request is parsed once (wire/control_command.h). One that changes the state is written ahead, then
  * applied by svi_stream_command, the same call that a recovery makes for its record; the others only ask. Of
  * `config` the part that can fail, and may take long, is done before it is written (svi_stream_prepare).
- * Each operation writes a complete map into the reply or fails before it writes anything, so that an error
- * map can take its place. One that names a key is about that key's engine (find_engine). A new operation is a
+ * Each operation puts its pairs into the map of the reply, which an error map takes the place of when it
+ * fails. One that names a key is about that key's engine (find_engine). A new operation is a
  * row here, one in control_command.c, and a case of the engine if it changes the state. */
 #include "server/control.h"
 
@@ -43,23 +43,15 @@ struct request {
     svs_error *err;
 };
 
-/* ---- the operations: each writes a complete map, or fails before it writes anything */
-
-static void reply_ok(const struct request *r, size_t further) {
-    svi_pack_map(r->reply, 1 + further);
-    svi_put_bool(r->reply, "ok", true);
-}
+/* ---- the operations: each puts its pairs into the reply after `ok`, or fails */
 
 static svs_code op_status(struct request *r) {
     const struct svi_figure *f;
     svi_stream *s = r->control->stream;
-    int count = svi_stream_figures(s, r->engine, r->now, &f), own = 0;
-    for (int i = 0; i < count; i++)
-        own += strcmp(f[i].name, "uptime") == 0;
+    const int count = svi_stream_figures(s, r->engine, r->now, &f);
     struct svi_class_table classes;
     const bool keyed = r->key[0];
     svi_engine_class_table(r->engine, true, &classes);
-    reply_ok(r, (size_t)(count - own + svi_class_table_keys(&classes)) + 5 + keyed);
     if (keyed)
         svi_put_text(r->reply, "key", r->key);
     svi_put_text(r->reply, "version", svs_version());
@@ -78,17 +70,12 @@ static void reply_setting(const struct request *r, const struct svi_settings *s,
                           const struct svi_setting *row, const char *key) {
     char text[SVI_TEXT_MAX * 16];
     const void *field = svi_settings_field(s, row);
-    int64_t whole;
-    double number;
-    if ((row->type == SVI_SET_INTEGER && !row->words) || row->type == SVI_SET_BYTES) {
-        memcpy(&whole, field, sizeof whole);
-        svi_put_int(r->reply, key, whole);
-    } else if (row->type == SVI_SET_NUMBER) {
-        memcpy(&number, field, sizeof number);
-        svi_put_real(r->reply, key, number);
-    } else {
+    if ((row->type == SVI_SET_INTEGER && !row->words) || row->type == SVI_SET_BYTES)
+        svi_put_int(r->reply, key, *(const int64_t *)field);
+    else if (row->type == SVI_SET_NUMBER)
+        svi_put_real(r->reply, key, *(const double *)field);
+    else
         svi_put_text(r->reply, key, svi_settings_value(s, row, text, sizeof text));
-    }
 }
 
 /* A command that changes the state, as the engine does it. */
@@ -97,15 +84,11 @@ static svs_code apply_to_engine(struct request *r, int *count) {
 }
 
 static svs_code op_apply(struct request *r) {
-    const bool counted = r->command.op == SVI_COMMAND_FORGET;
     int count = 0;
     svs_code code = apply_to_engine(r, &count);
-    if (code != SVS_OK)
-        return code;
-    reply_ok(r, counted);
-    if (counted)
+    if (code == SVS_OK && r->command.op == SVI_COMMAND_FORGET)
         svi_put_int(r->reply, "count", count);
-    return SVS_OK;
+    return code;
 }
 
 static svs_code op_prune(struct request *r) {
@@ -114,7 +97,6 @@ static svs_code op_prune(struct request *r) {
     svs_code code = apply_to_engine(r, NULL);
     if (code != SVS_OK)
         return code;
-    reply_ok(r, 2);
     svi_put_int(r->reply, "features", features - svi_engine_schema(e)->shape.d);
     svi_put_int(r->reply, "classes", classes - svi_engine_classes(e));
     return SVS_OK;
@@ -126,50 +108,44 @@ static void reply_column(const struct request *r, const struct svi_schema *s, in
                                         [SVI_COLUMN_CATEGORY] = "category",
                                         [SVI_COLUMN_IGNORED] = "ignored"};
     const enum svi_column_kind kind = svi_schema_kind(s, column);
-    svi_pack_map(r->reply, kind == SVI_COLUMN_CATEGORY ? 4 : 3);
+    const struct svi_open_map map = svi_pack_open(r->reply);
     svi_put_text(r->reply, "name", svi_schema_column_name(s, column));
     svi_put_text(r->reply, "kind", kinds[kind]);
     svi_put_int(r->reply, "missing", svi_schema_missed(s, column));
     if (kind == SVI_COLUMN_CATEGORY)
         svi_put_int(r->reply, "values", s->column[column].now.values);
+    svi_pack_close(r->reply, map);
 }
 
 static svs_code op_columns(struct request *r) {
     const struct svi_schema *s = svi_engine_schema(r->engine);
     const int count = svi_schema_columns(s);
-    reply_ok(r, 1);
-    svi_pack_key(r->reply, "columns");
-    svi_pack_array(r->reply, (size_t)count);
+    svi_put_array(r->reply, "columns", (size_t)count);
     for (int c = 0; c < count; c++)
         reply_column(r, s, c);
     return SVS_OK;
 }
 
 /* What was another value before. */
-static void reply_changes(const struct request *r, const struct svi_settings *before, int count) {
+static void reply_changes(const struct request *r, const struct svi_settings *before) {
     svi_pack_key(r->reply, "changed");
-    svi_pack_map(r->reply, (size_t)count);
+    const struct svi_open_map map = svi_pack_open(r->reply);
     for (const struct svi_setting *row = svi_settings_table; row->key; row++) {
         if (!svi_settings_differ(before, r->control->settings, row))
             continue;
-        svi_pack_key(r->reply, row->key);
-        svi_pack_map(r->reply, 2);
+        svi_put_map(r->reply, row->key, 2);
         reply_setting(r, before, row, "from");
         reply_setting(r, r->control->settings, row, "to");
     }
+    svi_pack_close(r->reply, map);
 }
 
 static void reply_config(const struct request *r, const struct svi_settings *before, int samples) {
-    int changed = 0;
-    for (const struct svi_setting *row = svi_settings_table; row->key && before; row++)
-        changed += svi_settings_differ(before, r->control->settings, row);
-    reply_ok(r, 1 + (before != NULL) + (samples >= 0));
     if (before)
-        reply_changes(r, before, changed);
+        reply_changes(r, before);
     if (samples >= 0)
         svi_put_int(r->reply, "relearned", samples);
-    svi_pack_key(r->reply, "config");
-    svi_pack_map(r->reply, (size_t)svi_settings_count);
+    svi_put_map(r->reply, "config", (size_t)svi_settings_count);
     for (const struct svi_setting *row = svi_settings_table; row->key; row++)
         reply_setting(r, r->control->settings, row, row->key);
 }
@@ -212,7 +188,6 @@ static svs_code reply_event(struct request *r, const char *key, const struct svi
     struct svi_bytes bytes = {0};
     svs_code code = svi_event_encode(event, &bytes);
     if (code == SVS_OK) {
-        reply_ok(r, 1);
         svi_pack_key(r->reply, key);
         svi_pack_raw(r->reply, bytes.data, bytes.size);
     } else {
@@ -243,15 +218,12 @@ static svs_code op_bank(struct request *r) {
 static svs_code op_tune(struct request *r) {
     svs_tuning tuning;
     svs_code code = svi_engine_tune(r->engine, TUNE_MOST, &tuning, r->err);
-    if (code != SVS_OK)
-        return code;
-    reply_ok(r, SVI_TUNING_KEYS);
-    svi_put_tuning(r->reply, &tuning);
-    return SVS_OK;
+    if (code == SVS_OK)
+        svi_put_tuning(r->reply, &tuning);
+    return code;
 }
 
 static void reply_scored(const struct request *r, const struct svi_scored *s) {
-    reply_ok(r, 3 + 2 * (size_t)s->judged + (s->proba_count > 0) + (size_t)s->ranged + (size_t)s->bank);
     svi_put_value(r->reply, "yhat", s->yhat);
     svi_put_reals(r->reply, "scores", s->scores, s->rows);
     if (s->proba_count > 0)
@@ -281,7 +253,6 @@ static svs_code op_score(struct request *r) {
 
 static svs_code op_stop(struct request *r) {
     r->control->stop = true;
-    reply_ok(r, 0);
     return SVS_OK;
 }
 
@@ -294,7 +265,6 @@ static svs_code op_save(struct request *r) {
     svs_code code = svi_write_ahead_save(r->control->write_ahead, &record, hash, r->err);
     if (code != SVS_OK)
         return code;
-    reply_ok(r, 2);
     svi_put_int(r->reply, "record", (int64_t)record);
     svi_put_text(r->reply, "hash", hash);
     return SVS_OK;
@@ -312,8 +282,7 @@ static svs_code load_options_of(const struct request *r, struct svi_load_options
     if (c->checkpoint.type != SVI_INT || c->checkpoint.i < 0)
         return svi_fail(
             r->err, SVS_WRONG_TYPE,
-            "load needs model, or checkpoint, the number of records in it (svmstream state show lists "
-            "them)");
+            "load needs model, or checkpoint, the number of records in it (svmstream state show lists them)");
     if (c->without.type != SVI_ITEM_TYPE_COUNT && (c->without.type != SVI_STRING || !c->relearn))
         return svi_fail(r->err, SVS_WRONG_TYPE,
                         "without is the name of a source, whose samples are not learned again: it goes with "
@@ -326,14 +295,10 @@ static svs_code load_options_of(const struct request *r, struct svi_load_options
     return SVS_OK;
 }
 
-static svs_code load_model(struct request *r) {
-    svs_code code = apply_to_engine(r, NULL);
-    if (code != SVS_OK)
-        return code;
-    reply_ok(r, 2);
+/* How the stream stands now. */
+static void reply_loaded(const struct request *r) {
     svi_put_int(r->reply, "seen", svi_stream_seen(r->control->stream));
     svi_put_uint(r->reply, "version", svi_engine_version(svi_stream_root(r->control->stream)));
-    return SVS_OK;
 }
 
 static svs_code op_load(struct request *r) {
@@ -341,8 +306,11 @@ static svs_code op_load(struct request *r) {
     struct svi_loaded loaded;
     if (r->command.model && r->command.checkpoint.type == SVI_INT)
         return svi_fail(r->err, SVS_INVALID, "load takes a model or a checkpoint, not both");
-    if (r->command.model)
-        return load_model(r);
+    if (r->command.model) {
+        svs_code code = apply_to_engine(r, NULL);
+        reply_loaded(r);
+        return code;
+    }
     if (svi_settings_keyed(r->control->settings))
         return svi_fail(
             r->err, SVS_NOT_SUPPORTED,
@@ -354,12 +322,10 @@ static svs_code op_load(struct request *r) {
             svi_write_ahead_load(r->control->write_ahead, &o, r->control->settings, r->now, &loaded, r->err);
     if (code != SVS_OK)
         return code;
-    reply_ok(r, 5);
     svi_put_int(r->reply, "checkpoint", (int64_t)o.checkpoint);
     svi_put_int(r->reply, "record", (int64_t)loaded.record);
     svi_put_int(r->reply, "relearned", loaded.relearned);
-    svi_put_int(r->reply, "seen", svi_stream_seen(r->control->stream));
-    svi_put_uint(r->reply, "version", svi_engine_version(svi_stream_root(r->control->stream)));
+    reply_loaded(r);
     return SVS_OK;
 }
 
@@ -429,13 +395,11 @@ static svs_code op_keys(struct request *r) {
     if (!shown)
         return svi_fail_memory(r->err, "the list of keys");
     const int count = svi_stream_keys(r->control->stream, &q, shown, &matching);
-    reply_ok(r, 5);
     svi_put_int(r->reply, "count", svi_stream_key_count(r->control->stream));
     svi_put_int(r->reply, "matching", matching);
     svi_put_int(r->reply, "unkeyed", svi_stream_unkeyed(r->control->stream));
     svi_put_text(r->reply, "measure", q.larger_is_better ? "accuracy.w" : "rmse.w");
-    svi_pack_key(r->reply, "keys");
-    svi_pack_array(r->reply, (size_t)count);
+    svi_put_array(r->reply, "keys", (size_t)count);
     for (int i = 0; i < count; i++)
         reply_key(r, shown[i]);
     svi_free(shown);
@@ -553,8 +517,13 @@ svs_code svi_control_handle(struct svi_control *c, const void *request, size_t l
     svs_error err;
     out->size = 0;
     svi_pack_begin(&reply, out);
+    const struct svi_open_map map = svi_pack_open(&reply);
+    svi_put_bool(&reply, "ok", true);
     err.code = control_take(c, request, length, now, &reply, &err);
-    if (err.code != SVS_OK) {
+    if (err.code == SVS_OK) {
+        svi_pack_close(&reply, map);
+    } else {
+        out->size = 0;
         svi_pack_map(&reply, 2);
         svi_put_error(&reply, &err);
     }

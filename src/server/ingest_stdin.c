@@ -91,12 +91,10 @@ static void ingest_stdin_choose_key(svi_ingest_stdin *in) {
 
 svi_ingest_stdin *svi_ingest_stdin_new(const struct svi_settings *s, svi_stream *e, svi_write_ahead *w,
                                        svs_error *err) {
-    svi_ingest_stdin *in = svi_alloc(sizeof *in);
+    svi_ingest_stdin *in = svi_new(sizeof *in, "the standard input", err);
     bool msgpack = strcmp(s->in_format, "msgpack") == 0;
-    if (!in) {
-        svi_fail_memory(err, "the standard input");
+    if (!in)
         return NULL;
-    }
     in->stream = e;
     in->write_ahead = w;
     in->settings = s;
@@ -186,16 +184,11 @@ static svs_code ingest_stdin_take_message(svi_ingest_stdin *in, const void *byte
 /* Names of columns as a message of their own. */
 static svs_code ingest_stdin_tell_names(svi_ingest_stdin *in, const struct svi_message *m, double now,
                                         svs_error *err) {
-    const int count = m->cell_count;
     struct svi_pack p;
     in->sample.size = 0;
     svi_pack_begin(&p, &in->sample);
     svi_pack_map(&p, 1);
-    svi_pack_key(&p, "columns");
-    svi_pack_array(&p, (size_t)count);
-    for (int i = 0; i < count; i++)
-        svi_pack_value(
-            &p, (svs_value){.kind = SVS_STR, .length = m->cells[i].name_length, .as.s = m->cells[i].name});
+    svi_columns_pack_cells(&p, m);
     if (svi_pack_end(&p) != SVS_OK)
         return svi_fail_memory(err, "the names of the columns");
     return ingest_stdin_take_message(in, in->sample.data, in->sample.size, NULL, 0, now, err);

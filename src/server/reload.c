@@ -44,7 +44,7 @@ static void reload_complain(const struct svi_reload *r, const char *what, const 
 }
 
 /* {op: config, set: {...}} of the rows that may change and do. */
-static svs_code pack_changes(const struct svi_reload *r, const struct svi_settings *fresh, int count,
+static svs_code pack_changes(const struct svi_reload *r, const struct svi_settings *fresh,
                              struct svi_bytes *request) {
     char text[SVI_FEATURES_MAX];
     struct svi_pack p;
@@ -52,10 +52,11 @@ static svs_code pack_changes(const struct svi_reload *r, const struct svi_settin
     svi_pack_map(&p, 2);
     svi_put_text(&p, "op", "config");
     svi_pack_key(&p, "set");
-    svi_pack_map(&p, (size_t)count);
+    const struct svi_open_map set = svi_pack_open(&p);
     for (const struct svi_setting *row = svi_settings_table; row->key; row++)
         if (svi_change_any_time(row->change) && svi_settings_differ(&r->given, fresh, row))
             svi_put_text(&p, row->key, svi_settings_value(fresh, row, text, sizeof text));
+    svi_pack_close(&p, set);
     return svi_pack_end(&p);
 }
 
@@ -65,7 +66,7 @@ static svs_code change_settings(struct svi_reload *r, const struct svi_settings 
     struct svi_bytes request = {0};
     if (changed->count == 0)
         return SVS_OK;
-    svs_code code = pack_changes(r, fresh, changed->count, &request) == SVS_OK
+    svs_code code = pack_changes(r, fresh, &request) == SVS_OK
                         ? svi_control_do(c, request.data, request.size, now, err)
                         : svi_fail_memory(err, "the changed settings");
     svi_bytes_clear(&request);

@@ -17,13 +17,11 @@ static void reply_hello(struct svi_pack *p, const struct svi_control *c, const s
     char name[SVS_NAME_MAX + 1];
     if (env->src_length < 1 || env->src_length > SVS_NAME_MAX || memchr(env->src, 0, env->src_length)) {
         const svs_error err = {SVS_NO_SOURCE, "hello needs src, a name of 1 to 64 bytes"};
-        svi_pack_map(p, 2);
         svi_put_error(p, &err);
         return;
     }
     memcpy(name, env->src, env->src_length);
     name[env->src_length] = '\0';
-    svi_pack_map(p, 8);
     svi_put_bool(p, "ok", true);
     svi_put_int(p, "next", svi_entry_next(svi_stream_entry(c->stream), name));
     svi_put_int(p, "durable", router_durable(c, name));
@@ -35,18 +33,10 @@ static void reply_hello(struct svi_pack *p, const struct svi_control *c, const s
     svi_put_int(p, "max_message", c->settings->max_message);
 }
 
-static void reply_bye(struct svi_pack *p) {
-    svi_pack_map(p, 2);
-    svi_put_bool(p, "ok", true);
-    svi_put_bool(p, "bye", true);
-}
-
 /* `final`: the message's number is used up, sending it again would not help. */
 static void reply_refusal(struct svi_pack *p, const struct svi_receipt *r, bool tells_next, bool final) {
-    bool sourced = r->src[0] != '\0';
-    svi_pack_map(p, sourced ? 4 + (size_t)tells_next : 2);
     svi_put_error(p, &r->error);
-    if (!sourced)
+    if (r->src[0] == '\0')
         return;
     svi_put_int(p, "n", r->first);
     if (tells_next)
@@ -56,10 +46,8 @@ static void reply_refusal(struct svi_pack *p, const struct svi_receipt *r, bool 
 
 /* Of a batch some may have been refused: how many, and why the last one was. */
 static void reply_taken(struct svi_pack *p, const struct svi_control *c, const struct svi_receipt *r) {
-    bool sourced = r->src[0] != '\0', some = r->refused > 0;
-    svi_pack_map(p, (sourced ? 5u : 2u) + (some ? 3u : 0u));
     svi_put_bool(p, "ok", true);
-    if (sourced) {
+    if (r->src[0] != '\0') {
         svi_put_int(p, "n", r->n);
         svi_put_int(p, "durable", router_durable(c, r->src));
         svi_put_int(p, "applied", r->n);
@@ -67,7 +55,7 @@ static void reply_taken(struct svi_pack *p, const struct svi_control *c, const s
     } else {
         svi_put_int(p, "seq", r->seq);
     }
-    if (some) {
+    if (r->refused > 0) {
         svi_put_int(p, "refused", r->refused);
         svi_put_error(p, &r->error);
     }
@@ -86,28 +74,39 @@ bool svi_router_changes(const struct svi_control *c, const struct svi_envelope *
                            !svi_entry_owner(svi_stream_entry(c->stream), env->src, env->src_length));
 }
 
+static struct svi_open_map router_begin(struct svi_pack *p, struct svi_bytes *out) {
+    out->size = 0;
+    svi_pack_begin(p, out);
+    return svi_pack_open(p);
+}
+
+static svs_code router_end(struct svi_pack *p, struct svi_open_map map) {
+    svi_pack_close(p, map);
+    return svi_pack_end(p);
+}
+
 svs_code svi_router_answer(struct svi_control *c, const struct svi_envelope *env, struct svi_bytes *out) {
     struct svi_pack p;
-    out->size = 0;
-    svi_pack_begin(&p, out);
+    const struct svi_open_map map = router_begin(&p, out);
     reply_hello(&p, c, env);
-    return svi_pack_end(&p);
+    return router_end(&p, map);
 }
 
 svs_code svi_router_reply(const struct svi_control *c, const struct svi_envelope *env,
                           const struct svi_receipt *r, struct svi_bytes *out) {
     struct svi_pack p;
-    out->size = 0;
-    svi_pack_begin(&p, out);
-    if (env->hello && r->refused == 0)
+    const struct svi_open_map map = router_begin(&p, out);
+    if (env->hello && r->refused == 0) {
         reply_hello(&p, c, env);
-    else if (env->bye && r->refused == 0)
-        reply_bye(&p);
-    else if (r->refused > 0 && r->accepted == 0 && r->duplicates == 0)
+    } else if (env->bye && r->refused == 0) {
+        svi_put_bool(&p, "ok", true);
+        svi_put_bool(&p, "bye", true);
+    } else if (r->refused > 0 && r->accepted == 0 && r->duplicates == 0) {
         reply_refusal(&p, r, true, r->first <= r->n);
-    else
+    } else {
         reply_taken(&p, c, r);
-    return svi_pack_end(&p);
+    }
+    return router_end(&p, map);
 }
 
 svs_code svi_router_handle(struct svi_control *c, struct svi_envelope *env, double now,
@@ -132,8 +131,7 @@ svs_code svi_router_decline(struct svi_control *c, const struct svi_envelope *en
      * refused. One that may not use the name learns nothing about it. */
     const bool passes = why->code == SVS_DISK_FULL || why->code == SVS_NO_MEMORY,
                strange = why->code == SVS_NOT_ALLOWED;
-    out->size = 0;
-    svi_pack_begin(&p, out);
+    const struct svi_open_map map = router_begin(&p, out);
     reply_refusal(&p, &r, !strange, !passes && !strange && r.first <= r.n);
-    return svi_pack_end(&p);
+    return router_end(&p, map);
 }

@@ -16,17 +16,14 @@ static void put_class_name(struct svi_pack *p, const struct svi_event *e, int k)
     const svs_value class = svs_learner_class(e->as.score.learner, k);
     const int length =
         class.kind == SVS_STR ? (int)class.length : snprintf(name, sizeof name, "%" PRId64, class.as.i);
-    svi_pack_value(p, (svs_value){.kind = SVS_STR,
-                                  .length = (uint32_t)length,
-                                  .as.s = class.kind == SVS_STR ? class.as.s : name});
+    svi_pack_name(p, class.kind == SVS_STR ? class.as.s : name, (size_t)length);
 }
 
 /* A score for each class by its name, so that it means the same whichever class came first. A single row is
  * positive for the second class, and the other way round for the first. */
 static void put_scores_by_class(struct svi_pack *p, const struct svi_event *e) {
     const int count = e->as.score.class_count;
-    svi_pack_key(p, "scores");
-    svi_pack_map(p, (size_t)count);
+    svi_put_map(p, "scores", (size_t)count);
     for (int k = 0; k < count; k++) {
         put_class_name(p, e, k);
         svi_pack_real(p, e->as.score.rows > 1 ? e->as.score.scores[k]
@@ -35,8 +32,7 @@ static void put_scores_by_class(struct svi_pack *p, const struct svi_event *e) {
     }
     if (e->as.score.proba_count == 0)
         return;
-    svi_pack_key(p, "proba");
-    svi_pack_map(p, (size_t)e->as.score.proba_count);
+    svi_put_map(p, "proba", (size_t)e->as.score.proba_count);
     for (int k = 0; k < e->as.score.proba_count; k++) {
         put_class_name(p, e, k);
         svi_pack_real(p, e->as.score.proba[k]);
@@ -45,19 +41,19 @@ static void put_scores_by_class(struct svi_pack *p, const struct svi_event *e) {
 
 svs_code svi_score_lines_score(struct svi_score_lines *l, const struct svi_event *e, int64_t row) {
     const size_t before = l->text.size;
-    const bool named = e->as.score.id.kind != SVS_NONE, keyed = e->key != NULL;
     struct svi_pack p;
     if (l->fd < 0 || l->closed)
         return SVS_OK;
     l->event.size = 0;
     svi_pack_begin(&p, &l->event);
-    svi_pack_map(&p, (size_t)svi_score_keys(e) + named + keyed + 1);
-    if (keyed)
+    const struct svi_open_map map = svi_pack_open(&p);
+    if (e->key)
         svi_put_text(&p, "key", e->key);
-    if (named)
+    if (e->as.score.id.kind != SVS_NONE)
         svi_put_value(&p, "id", e->as.score.id);
     svi_put_score(&p, e, e->as.score.learner ? put_scores_by_class : NULL);
     svi_put_int(&p, "row", row);
+    svi_pack_close(&p, map);
     svs_code code = svi_pack_end(&p);
     if (code == SVS_OK)
         code = svi_json_msgpack(&l->text, l->event.data, l->event.size, NULL);

@@ -124,7 +124,7 @@ static svs_code begin_clock(struct server *p, svs_error *err) {
 
 /* What it has with the queues of producers that are ahead, as large as messages have been. */
 static void predict_memory(struct server *p) {
-    const int64_t peers = svi_access_fd(&p->access) < 0 ? 1 : svi_access_connections(&p->access);
+    const int64_t peers = svi_access_fd(&p->access) < 0 ? 1 : svi_peer_watch_connected(p->access.peers);
     const double each = (double)svi_ingest_zmq_queue(&p->settings) * (double)(p->messages.largest + QUEUED);
     const double queues = p->in ? (double)(peers > 1 ? peers : 1) * each : 0;
     svi_server_predict_memory(&p->settings, p->stream, queues + svi_ingest_zmq_converted(&p->messages));
@@ -162,8 +162,8 @@ static void report_access(struct server *p, double time) {
         return;
     while (svi_access_next_report(&p->access, time, &report))
         svi_write_ahead_refuse(p->write_ahead, p->stream, report.code, report.text, NULL, 0, time);
-    svi_stream_set_gauge(p->stream, "handshakes_refused", (double)svi_access_handshakes_refused(&p->access));
-    svi_stream_set_gauge(p->stream, "connections", (double)svi_access_connections(&p->access));
+    svi_stream_set_gauge(p->stream, "handshakes_refused", (double)svi_peer_watch_refused(p->access.peers));
+    svi_stream_set_gauge(p->stream, "connections", (double)svi_peer_watch_connected(p->access.peers));
 }
 
 /* Stats, and with `due` (publish.seconds are over) the model before them. A full disk does not keep stats
@@ -707,6 +707,8 @@ static void summary_of_keys(const struct svi_settings *s, const struct svi_figur
 static void write_summary(const struct server *p) {
     const struct svi_settings *s = &p->settings;
     const struct svi_figure *f;
+    static const char *const kinds[][2] = {{"quality_alerts", "quality alerts"},
+                                           {"rule_alerts", "rule alerts"}};
     const char *name = s->task == SVS_REGRESS ? "rmse" : "accuracy";
     char reasons[SVS_ERROR_TEXT];
     FILE *to = p->hooks->log;
@@ -725,10 +727,9 @@ static void write_summary(const struct server *p) {
     }
     if (s->novelty != SVI_NOVELTY_NONE)
         fprintf(to, "alerts %.0f\n", svi_figure_value(f, count, "alerts"));
-    if (svi_figure_value(f, count, "quality_alerts") > 0)
-        fprintf(to, "quality alerts %.0f\n", svi_figure_value(f, count, "quality_alerts"));
-    if (svi_figure_value(f, count, "rule_alerts") > 0)
-        fprintf(to, "rule alerts %.0f\n", svi_figure_value(f, count, "rule_alerts"));
+    for (int i = 0; i < 2; i++)
+        if (svi_figure_value(f, count, kinds[i][0]) > 0)
+            fprintf(to, "%s %.0f\n", kinds[i][1], svi_figure_value(f, count, kinds[i][0]));
     if (suppressed > 0 && p->rows && !s->ts[0]) /* the whole file takes less than the cooldown */
         fprintf(
             to,

@@ -15,13 +15,8 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "blocks are copied as 
 #define BIN32   0xc6
 #define EXT32   0xc9
 
-static const struct {
-    uint8_t ext, size; /* ext 0: bin */
-} blocks[] = {[SVI_ARCHIVE_BYTES] = {0, 1},
-              [SVI_ARCHIVE_DOUBLES] = {2, sizeof(double)},
-              [SVI_ARCHIVE_INT32] = {3, sizeof(int32_t)},
-              [SVI_ARCHIVE_INT64] = {4, sizeof(int64_t)},
-              [SVI_ARCHIVE_FLOATS] = {5, sizeof(float)}};
+/* Of blocks, by their type; 0: bin. */
+static const uint8_t exts[] = {0, 2, 3, 4, 5};
 
 static void archive_append(struct svi_archive *a, const void *bytes, size_t size) {
     struct svi_archive_out *o = (struct svi_archive_out *)a;
@@ -58,20 +53,21 @@ static void archive_put_real(struct svi_archive *a, const char *name, double *v)
 static void archive_put_piece(struct svi_archive *a, const char *name, enum svi_archive_type type,
                               const void *v, size_t size) {
     uint32_t length = htobe32((uint32_t)size);
-    uint8_t head[6] = {blocks[type].ext ? EXT32 : BIN32};
+    uint8_t head[6] = {exts[type] ? EXT32 : BIN32};
     memcpy(head + 1, &length, sizeof length);
-    head[5] = blocks[type].ext;
+    head[5] = exts[type];
     append_key(a, name);
-    archive_append(a, head, blocks[type].ext ? 6 : 5);
+    archive_append(a, head, exts[type] ? 6 : 5);
     if (size > 0)
         archive_append(a, v, size);
 }
 
 static void archive_put_block(struct svi_archive *a, const char *name, enum svi_archive_type type, void *v,
                               int64_t count) {
-    const int64_t piece = ((struct svi_archive_out *)a)->piece / blocks[type].size * blocks[type].size;
+    const int64_t piece =
+        ((struct svi_archive_out *)a)->piece / svi_archive_size[type] * svi_archive_size[type];
     const uint8_t *from = v;
-    int64_t size = count * blocks[type].size;
+    int64_t size = count * svi_archive_size[type];
     for (; size > piece; from += piece, size -= piece)
         archive_put_piece(a, name, type, from, (size_t)piece);
     archive_put_piece(a, name, type, from, (size_t)size);
@@ -150,8 +146,8 @@ static void archive_get_real(struct svi_archive *a, const char *name, double *v)
 static void archive_get_block(struct svi_archive *a, const char *name, enum svi_archive_type type, void *v,
                               int64_t count) {
     struct svi_item item;
-    const uint8_t ext = blocks[type].ext;
-    uint64_t left = (uint64_t)count * blocks[type].size, done = 0;
+    const uint8_t ext = exts[type];
+    uint64_t left = (uint64_t)count * svi_archive_size[type], done = 0;
     do {
         if (!archive_next(a, name, &item))
             return;

@@ -8,12 +8,6 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "elements are copied a
 #define RUN         128 /* literal bytes, and zeros, of one token at most */
 #define RUN_LEAST   3   /* zeros that are worth a token */
 
-static const uint8_t element[] = {[SVI_ARCHIVE_BYTES] = 1,
-                                  [SVI_ARCHIVE_DOUBLES] = sizeof(double),
-                                  [SVI_ARCHIVE_INT32] = sizeof(int32_t),
-                                  [SVI_ARCHIVE_INT64] = sizeof(int64_t),
-                                  [SVI_ARCHIVE_FLOATS] = sizeof(float)};
-
 static void packed_append(struct svi_archive *a, const void *bytes, size_t size) {
     struct svi_packed_out *o = (struct svi_packed_out *)a;
     if (size > 0 && svi_bytes_append(o->bytes, bytes, size) != SVS_OK)
@@ -39,7 +33,7 @@ static void packed_put_real(struct svi_archive *a, const char *name, double *v) 
 static void packed_put_block(struct svi_archive *a, const char *name, enum svi_archive_type type, void *v,
                              int64_t count) {
     (void)name;
-    packed_append(a, v, (size_t)count * element[type]);
+    packed_append(a, v, (size_t)count * svi_archive_size[type]);
 }
 
 static const struct svi_archive_form packed_out_form = {packed_put_integer, packed_put_real, packed_put_block,
@@ -87,8 +81,9 @@ static void packed_get_block(struct svi_archive *a, const char *name, enum svi_a
                              int64_t count) {
     const struct svi_packed_in *in = (const struct svi_packed_in *)a;
     (void)name;
-    if (svi_archive_check(a, count >= 0 && count <= (in->end - in->at) / element[type], "it is truncated"))
-        packed_take(a, v, (uint64_t)count * element[type]);
+    if (svi_archive_check(a, count >= 0 && count <= (in->end - in->at) / svi_archive_size[type],
+                          "it is truncated"))
+        packed_take(a, v, (uint64_t)count * svi_archive_size[type]);
 }
 
 static int64_t packed_left(const struct svi_archive *a) {

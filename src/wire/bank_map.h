@@ -48,8 +48,7 @@ struct svi_bank_told {
     double spread; /* of rows, by which frequencies are chosen */
 };
 
-/* The svi_bank_keys pairs of a bank. */
-size_t svi_bank_keys(const struct svi_bank_told *t);
+/* The pairs of a bank, into an open map. */
 void svi_put_bank(struct svi_pack *p, const struct svi_bank_told *t);
 
 /* What members said of a sample: `rows` scores each. */

@@ -1,13 +1,16 @@
 #include "wire/calibration_map.h"
 
-void svi_put_calibration(struct svi_pack *p, const svs_calibration *c, int rows) {
-    svi_pack_key(p, "calibration");
-    svi_pack_map(p, 2 + (c->curve != NULL));
-    svi_put_real(p, "a", c->a);
+void svi_put_rows(struct svi_pack *p, const char *key, const double *v, int rows) {
     if (rows == 1)
-        svi_put_real(p, "b", c->b[0]);
+        svi_put_real(p, key, v[0]);
     else
-        svi_put_doubles(p, "b", c->b, (size_t)rows);
+        svi_put_doubles(p, key, v, (size_t)rows);
+}
+
+void svi_put_calibration(struct svi_pack *p, const svs_calibration *c, int rows) {
+    svi_put_map(p, "calibration", 2 + (c->curve != NULL));
+    svi_put_real(p, "a", c->a);
+    svi_put_rows(p, "b", c->b, rows);
     if (c->curve)
         svi_put_doubles(p, "curve", c->curve, SVS_CURVE);
 }

@@ -38,10 +38,9 @@ struct svi_class_table {
     const int64_t *confusion, *confusion_window;
 };
 
-/* The pairs that it puts: `by_class`, and `confusion` and `confusion.w` where they are known; with count 0
- * none. */
+/* Puts the pairs `by_class`, and `confusion` and `confusion.w` where they are known, into an open map; with
+ * count 0 none. */
 struct svi_pack;
-int svi_class_table_keys(const struct svi_class_table *t);
 void svi_put_class_table(struct svi_pack *p, const struct svi_class_table *t);
 
 #endif

@@ -175,3 +175,9 @@ void svi_columns_pack(struct svi_pack *p, const char *const *names, int count) {
     svi_pack_key(p, "columns");
     svi_pack_names(p, names, count);
 }
+
+void svi_columns_pack_cells(struct svi_pack *p, const struct svi_message *m) {
+    svi_put_array(p, "columns", (size_t)m->cell_count);
+    for (int i = 0; i < m->cell_count; i++)
+        svi_pack_string(p, m->cells[i].name, m->cells[i].name_length);
+}

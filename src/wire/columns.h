@@ -41,7 +41,8 @@ svs_code svi_columns_match(struct svi_columns *c, struct svi_schema *s, const st
 svs_code svi_columns_order(struct svi_columns *c, struct svi_schema *s, const struct svi_envelope *env,
                            struct svi_message *m, svs_error *err);
 
-/* The pair of a map, key and list. */
+/* The pair of a map, key and list; and of the names of a row's cells. */
 void svi_columns_pack(struct svi_pack *p, const char *const *names, int count);
+void svi_columns_pack_cells(struct svi_pack *p, const struct svi_message *m);
 
 #endif

@@ -17,31 +17,20 @@
 #include "wire/envelope.h"
 #include "wire/fields.h"
 
-enum changes { NEVER, ALWAYS, WITH_SET, WITH_MODEL };
+enum changes {
+    NEVER,
+    ALWAYS,
+    WITH_SET,
+    WITH_MODEL /* not with a checkpoint, which has a record of its own */
+};
 
 static const struct {
     const char *name;
     enum changes changes;
 } commands[SVI_COMMAND_COUNT] = {
-    [SVI_COMMAND_STATUS] = {"status", NEVER},
-    [SVI_COMMAND_CONFIG] = {"config", WITH_SET},
-    [SVI_COMMAND_MODEL] = {"model", NEVER},
-    [SVI_COMMAND_PUBLISH] = {"publish", ALWAYS},
-    [SVI_COMMAND_FORGET] = {"forget", ALWAYS},
-    [SVI_COMMAND_LABEL] = {"label", ALWAYS},
-    [SVI_COMMAND_RESET] = {"reset", ALWAYS},
-    [SVI_COMMAND_STOP] = {"stop", NEVER},
-    [SVI_COMMAND_REFIT] = {"refit", ALWAYS},
-    [SVI_COMMAND_SAVE] = {"save", NEVER},
-    [SVI_COMMAND_SCORE] = {"score", NEVER},
-    [SVI_COMMAND_LOAD] = {"load", WITH_MODEL}, /* of a checkpoint: a record of its own */
-    [SVI_COMMAND_PRUNE] = {"prune", ALWAYS},
-    [SVI_COMMAND_COLUMNS] = {"columns", NEVER},
-    [SVI_COMMAND_TUNE] = {"tune", NEVER},
-    [SVI_COMMAND_BANK] = {"bank", NEVER},
-    [SVI_COMMAND_ALERT] = {"alert", ALWAYS},
-    [SVI_COMMAND_DROP] = {"drop", ALWAYS},
-    [SVI_COMMAND_KEYS] = {"keys", NEVER},
+#define X(constant, name, changes) {#name, changes},
+    SVI_COMMANDS(X)
+#undef X
 };
 
 const char *svi_command_name(enum svi_command_op op) {
@@ -79,28 +68,26 @@ static svs_code unknown_command(const char *name, svs_error *err) {
                     similar ? similar : all);
 }
 
+#define AT(member) offsetof(struct svi_command, member)
+
 /* What a request may have as it stands, and what it may ask for with true. */
 static const struct command_part {
     const char *name;
     size_t to; /* in struct svi_command */
-} items[] = {{"id", offsetof(struct svi_command, id)},
-             {"key", offsetof(struct svi_command, key)},
-             {"y", offsetof(struct svi_command, y)},
-             {"alert", offsetof(struct svi_command, alert)},
-             {"verdict", offsetof(struct svi_command, verdict)},
-             {"checkpoint", offsetof(struct svi_command, checkpoint)},
-             {"without", offsetof(struct svi_command, without)},
-             {"like", offsetof(struct svi_command, like)},
-             {"prefix", offsetof(struct svi_command, prefix)},
-             {"limit", offsetof(struct svi_command, limit)},
-             {"sort", offsetof(struct svi_command, sort)},
-             {"silent", offsetof(struct svi_command, silent)},
+} items[] = {{"id", AT(id)},
+             {"key", AT(key)},
+             {"y", AT(y)},
+             {"alert", AT(alert)},
+             {"verdict", AT(verdict)},
+             {"checkpoint", AT(checkpoint)},
+             {"without", AT(without)},
+             {"like", AT(like)},
+             {"prefix", AT(prefix)},
+             {"limit", AT(limit)},
+             {"sort", AT(sort)},
+             {"silent", AT(silent)},
              {NULL, 0}},
-  flags[] = {{"relearn", offsetof(struct svi_command, relearn)},
-             {"loo", offsetof(struct svi_command, loo)},
-             {"yes", offsetof(struct svi_command, yes)},
-             {"open", offsetof(struct svi_command, open)},
-             {NULL, 0}};
+  flags[] = {{"relearn", AT(relearn)}, {"loo", AT(loo)}, {"yes", AT(yes)}, {"open", AT(open)}, {NULL, 0}};
 
 static void *command_part(struct svi_command *c, const struct command_part *parts,
                           const struct svi_item *key) {

@@ -7,27 +7,33 @@
 #include "svmstream/value.h"
 #include "wire/cursor.h"
 
+/* Every operation. X(CONSTANT, name, whether it changes the state (control_command.c)) */
+#define SVI_COMMANDS(X)                                                                                      \
+    X(STATUS, status, NEVER)                                                                                 \
+    X(CONFIG, config, WITH_SET)                                                                              \
+    X(MODEL, model, NEVER)                                                                                   \
+    X(PUBLISH, publish, ALWAYS)                                                                              \
+    X(FORGET, forget, ALWAYS)                                                                                \
+    X(LABEL, label, ALWAYS)                                                                                  \
+    X(RESET, reset, ALWAYS)                                                                                  \
+    X(STOP, stop, NEVER)                                                                                     \
+    X(REFIT, refit, ALWAYS)                                                                                  \
+    X(SAVE, save, NEVER)                                                                                     \
+    X(SCORE, score, NEVER)                                                                                   \
+    X(LOAD, load, WITH_MODEL)                                                                                \
+    X(PRUNE, prune, ALWAYS)                                                                                  \
+    X(COLUMNS, columns, NEVER)                                                                               \
+    X(TUNE, tune, NEVER)                                                                                     \
+    X(BANK, bank, NEVER)                                                                                     \
+    X(ALERT, alert, ALWAYS)                                                                                  \
+    X(DROP, drop, ALWAYS)                                                                                    \
+    X(KEYS, keys, NEVER)
+
 enum svi_command_op {
-    SVI_COMMAND_STATUS = 0,
-    SVI_COMMAND_CONFIG,
-    SVI_COMMAND_MODEL,
-    SVI_COMMAND_PUBLISH,
-    SVI_COMMAND_FORGET,
-    SVI_COMMAND_LABEL,
-    SVI_COMMAND_RESET,
-    SVI_COMMAND_STOP,
-    SVI_COMMAND_REFIT,
-    SVI_COMMAND_SAVE,
-    SVI_COMMAND_SCORE,
-    SVI_COMMAND_LOAD,
-    SVI_COMMAND_PRUNE,
-    SVI_COMMAND_COLUMNS,
-    SVI_COMMAND_TUNE,
-    SVI_COMMAND_BANK,
-    SVI_COMMAND_ALERT,
-    SVI_COMMAND_DROP,
-    SVI_COMMAND_KEYS,
-    SVI_COMMAND_COUNT
+#define X(constant, name, changes) SVI_COMMAND_##constant,
+    SVI_COMMANDS(X)
+#undef X
+        SVI_COMMAND_COUNT
 };
 
 struct svi_command {

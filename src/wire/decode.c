@@ -161,14 +161,32 @@ static svs_code decode_begin_listed(struct reading *r, uint32_t count) {
     return code == SVS_OK ? svi_schema_begin_row(r->schema, r->m, r->err) : code;
 }
 
-/* An array as a row of named values: where it holds words, or leaves columns out. */
-static svs_code decode_take_listed(struct reading *r, const struct svi_item *array) {
+static double packed_float(const uint8_t *p) {
+    uint32_t bits;
+    float v;
+    memcpy(&bits, p, sizeof bits);
+    bits = le32toh(bits);
+    memcpy(&v, &bits, sizeof v);
+    return v;
+}
+
+static inline double decode_packed_at(const struct svi_item *ext, int i) {
+    return ext->ext == SVI_EXT_FLOAT64 ? svi_load_double(ext->body + (size_t)i * 8)
+                                       : packed_float(ext->body + (size_t)i * 4);
+}
+
+/* An array as a row of named values: where it holds words, or leaves columns out; or `count` packed numbers.
+ */
+static svs_code decode_take_listed(struct reading *r, const struct svi_item *x, uint32_t count) {
     const struct svi_columns *c = r->env->order;
-    svs_code code = decode_begin_listed(r, array->length);
-    r->at = array->body;
+    svs_code code = decode_begin_listed(r, count);
+    r->at = x->body;
     for (int i = 0; code == SVS_OK && i < c->count; i++) {
-        struct svi_item item;
-        r->at = svi_item_read(r->at, &item);
+        struct svi_item item = {.type = SVI_REAL};
+        if (x->type == SVI_EXT)
+            item.r = decode_packed_at(x, i);
+        else
+            r->at = svi_item_read(r->at, &item);
         code = decode_put_named(r, c->place[i], &item);
     }
     if (code == SVS_OK)
@@ -193,7 +211,7 @@ static bool decode_is_listed(const struct reading *r, uint32_t count) {
 
 static svs_code decode_take_array(struct reading *r, const struct svi_item *array) {
     if (decode_is_listed(r, array->length))
-        return decode_take_listed(r, array);
+        return decode_take_listed(r, array, array->length);
     svs_code code = begin_dense(r, array->length);
     const uint8_t *p = array->body;
     bool bad = false;
@@ -204,39 +222,12 @@ static svs_code decode_take_array(struct reading *r, const struct svi_item *arra
         struct svi_item item;
         p = svi_item_read(p, &item);
         if (decode_asks_for_names(r, &item))
-            return decode_take_listed(r, array);
+            return decode_take_listed(r, array, array->length);
         code = decode_put_value(r, i++, &item);
     }
     if (code == SVS_OK && bad)
         return blame_element(r, array->body);
     r->at = p;
-    return code;
-}
-
-static double packed_float(const uint8_t *p) {
-    uint32_t bits;
-    float v;
-    memcpy(&bits, p, sizeof bits);
-    bits = le32toh(bits);
-    memcpy(&v, &bits, sizeof v);
-    return v;
-}
-
-static inline double decode_packed_at(const struct svi_item *ext, int i) {
-    return ext->ext == SVI_EXT_FLOAT64 ? svi_load_double(ext->body + (size_t)i * 8)
-                                       : packed_float(ext->body + (size_t)i * 4);
-}
-
-/* Packed numbers as a row of named values. */
-static svs_code decode_take_packed_listed(struct reading *r, const struct svi_item *ext, uint32_t count) {
-    const struct svi_columns *c = r->env->order;
-    svs_code code = decode_begin_listed(r, count);
-    for (int i = 0; code == SVS_OK && i < c->count; i++) {
-        const struct svi_item number = {.type = SVI_REAL, .r = decode_packed_at(ext, i)};
-        code = decode_put_named(r, c->place[i], &number);
-    }
-    if (code == SVS_OK)
-        svi_schema_end_row(r->schema, r->m);
     return code;
 }
 
@@ -249,7 +240,7 @@ static svs_code take_packed(struct reading *r, const struct svi_item *ext) {
         return svi_fail(r->err, SVS_WRONG_TYPE, "packed x has %u bytes, not a multiple of %u", ext->length,
                         size);
     if (decode_is_listed(r, ext->length / size))
-        return decode_take_packed_listed(r, ext, ext->length / size);
+        return decode_take_listed(r, ext, ext->length / size);
     svs_code code = begin_dense(r, ext->length / size);
     if (code != SVS_OK)
         return code;

@@ -289,25 +289,24 @@ svs_code svi_item_key(const struct svi_item *item, char *out, svs_error *err) {
     }
 }
 
+/* nil: it has none. */
+static struct svi_item element_item(const struct svi_element *el, enum svi_key key) {
+    struct svi_item item = {.type = SVI_NIL};
+    if (svi_element_has(el, key))
+        svi_item_read(el->value[key], &item);
+    return item;
+}
+
 bool svi_element_is(const struct svi_element *el, enum svi_key key, const char *text) {
-    struct svi_item item;
-    if (!svi_element_has(el, key))
-        return false;
-    svi_item_read(el->value[key], &item);
+    const struct svi_item item = element_item(el, key);
     return svi_item_is(&item, text);
 }
 
 bool svi_element_tells(const struct svi_element *el, enum svi_key key) {
-    struct svi_item item;
-    if (!svi_element_has(el, key))
-        return false;
-    svi_item_read(el->value[key], &item);
-    return item.type != SVI_NIL;
+    return element_item(el, key).type != SVI_NIL;
 }
 
 svs_code svi_element_key(const struct svi_element *el, char *out, svs_error *err) {
-    struct svi_item item = {.type = SVI_NIL};
-    if (el->seen >> SVI_KEY_KEY & 1)
-        svi_item_read(el->value[SVI_KEY_KEY], &item);
+    const struct svi_item item = element_item(el, SVI_KEY_KEY);
     return svi_item_key(&item, out, err);
 }

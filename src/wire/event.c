@@ -1,8 +1,8 @@
 /* What the engine reports, as msgpack: one function a topic puts the keys of its event, in the order in which
  * the manual's protocol page lists them, after the keys that all events have. The table of topics
- * (SVI_TOPICS) names the function of each: a new topic is a row there and a function here. The map's size
- * goes first, so each function counts its keys; the tests hold every event against msgpack-c. Models have the
- * same keys alone (replies, files). At the end: samples, as producers send them. */
+ * (SVI_TOPICS) names the function of each: a new topic is a row there and a function here. The tests hold
+ * every event against msgpack-c. Models have the same keys alone (replies, files). At the end: samples, as
+ * producers send them. */
 #include "wire/event.h"
 
 #include <math.h>
@@ -13,11 +13,10 @@
 #include "wire/pack.h"
 #include "wire/tuning.h"
 
-#define PROTOCOL    1 /* key `v` */
-#define COMMON_KEYS 5 /* v, stream, epoch, seq, ts; and key, where the stream has keys */
+#define PROTOCOL 1 /* key `v` */
 
 void svi_put_figure(struct svi_pack *p, const struct svi_figure *f) {
-    svi_pack_text(p, f->name);
+    svi_pack_name(p, f->name, strlen(f->name));
     if (f->type == SVI_COUNT)
         svi_pack_int(p, f->as.count);
     else if (f->type == SVI_NUMBER)
@@ -49,14 +48,7 @@ double svi_figure_value(const struct svi_figure *f, int count, const char *name)
 
 /* ---- models */
 
-#define MODEL_KEYS 14
-#define REFIT_KEYS 5 /* what a refit reports besides */
-
-static int model_keys(const svs_model *m) {
-    return MODEL_KEYS + (m->refit ? REFIT_KEYS : 0) + (m->schema != NULL) + (m->calibration.a > 0);
-}
-
-/* The model_keys() pairs of a model. */
+/* The pairs of a model. */
 static void put_model(struct svi_pack *p, const svs_model *m, const struct svi_figure *quality,
                       int quality_count) {
     svi_put_uint(p, "version", m->version);
@@ -68,10 +60,7 @@ static void put_model(struct svi_pack *p, const svs_model *m, const struct svi_f
     svi_pack_key(p, "classes");
     svi_pack_values(p, m->classes, m->class_count);
     svi_put_doubles(p, "W", m->W, (size_t)m->rows * (size_t)m->d);
-    if (m->rows == 1)
-        svi_put_real(p, "b", m->b[0]);
-    else
-        svi_put_doubles(p, "b", m->b, (size_t)m->rows);
+    svi_put_rows(p, "b", m->b, m->rows);
     svi_put_real(p, "C", m->C);
     svi_put_int(p, "window", m->window);
     svi_put_int(p, "seen", m->seen);
@@ -90,8 +79,7 @@ static void put_model(struct svi_pack *p, const svs_model *m, const struct svi_f
     }
     if (m->calibration.a > 0)
         svi_put_calibration(p, &m->calibration, m->rows);
-    svi_pack_key(p, "quality");
-    svi_pack_map(p, (size_t)quality_count);
+    svi_put_map(p, "quality", (size_t)quality_count);
     put_figures(p, quality, quality_count);
 }
 
@@ -104,17 +92,17 @@ svs_code svi_model_encode(const svs_model *m, const struct svi_figure *quality, 
                           struct svi_bytes *out) {
     struct svi_pack p;
     svi_pack_begin(&p, out);
-    svi_pack_map(&p, (size_t)model_keys(m) + (quality != NULL));
+    const struct svi_open_map map = svi_pack_open(&p);
     put_model(&p, m, quality, quality_count);
     if (quality)
         put_reproduces(&p, m);
+    svi_pack_close(&p, map);
     return svi_pack_end(&p);
 }
 
 /* ---- events: one function a topic, after the keys that all have */
 
-static void put_common(struct svi_pack *p, const struct svi_event *e, int further) {
-    svi_pack_map(p, COMMON_KEYS + (e->key != NULL) + (size_t)further);
+static void put_common(struct svi_pack *p, const struct svi_event *e) {
     svi_put_int(p, "v", PROTOCOL);
     svi_put_text(p, "stream", e->stream);
     if (e->key)
@@ -126,19 +114,12 @@ static void put_common(struct svi_pack *p, const struct svi_event *e, int furthe
 
 static void put_model_event(struct svi_pack *p, const struct svi_event *e) {
     const svs_tuning *tuning = e->as.model.tuning;
-    put_common(p, e, 1 + model_keys(e->as.model.model) + (tuning != NULL));
     put_model(p, e->as.model.model, e->as.model.quality, e->as.model.quality_count);
     put_reproduces(p, e->as.model.model);
     if (!tuning)
         return;
-    svi_pack_key(p, "loo");
-    svi_pack_map(p, SVI_TUNING_KEYS);
+    svi_put_map(p, "loo", SVI_TUNING_KEYS);
     svi_put_tuning(p, tuning);
-}
-
-int svi_score_keys(const struct svi_event *e) {
-    return 3 + e->as.score.bank + (e->as.score.members != NULL) + (e->as.score.y.kind != SVS_NONE) +
-           4 * e->as.score.judged + (e->as.score.proba_count > 0) + (e->as.score.interval != NULL);
 }
 
 void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores *scores) {
@@ -169,7 +150,6 @@ void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores
 }
 
 static void put_score_event(struct svi_pack *p, const struct svi_event *e) {
-    put_common(p, e, 1 + svi_score_keys(e));
     svi_put_value(p, "id", e->as.score.id);
     svi_put_score(p, e, NULL);
 }
@@ -195,19 +175,16 @@ static void put_judge(struct svi_pack *p, const struct svi_alert_event *a) {
 
 static void put_keys(struct svi_pack *p, const struct svi_alert_event *a) {
     svi_put_int(p, "keys_count", a->keys);
-    svi_pack_key(p, "keys");
-    svi_pack_array(p, (size_t)a->named_count);
+    svi_put_array(p, "keys", (size_t)a->named_count);
     for (int i = 0; i < a->named_count; i++)
         svi_pack_text(p, a->named[i]);
-    svi_pack_key(p, "key_alerts");
-    svi_pack_array(p, (size_t)a->named_count);
+    svi_put_array(p, "key_alerts", (size_t)a->named_count);
     for (int i = 0; i < a->named_count; i++)
         svi_pack_int(p, a->alerts[i]);
 }
 
 static void put_alert_event(struct svi_pack *p, const struct svi_event *e) {
     const struct svi_alert_event *a = &e->as.alert;
-    put_common(p, e, 7 + (a->judge ? 5 : 0) + (a->rule ? 2 : a->measure ? 3 : 4) + (a->keys > 0 ? 3 : 0));
     svi_put_text(p, "kind", a->kind);
     svi_put_int(p, "alert", a->alert);
     svi_put_text(p, "state", a->state);
@@ -228,8 +205,7 @@ static void put_alert_event(struct svi_pack *p, const struct svi_event *e) {
             put_judge(p, a);
     }
     svi_put_real(p, "since", a->since);
-    svi_pack_key(p, "top");
-    svi_pack_array(p, (size_t)a->count);
+    svi_put_array(p, "top", (size_t)a->count);
     for (int i = 0; i < a->count; i++)
         put_contribution(p, &a->top[i]);
     svi_put_text(p, "text", a->text);
@@ -238,13 +214,11 @@ static void put_alert_event(struct svi_pack *p, const struct svi_event *e) {
 }
 
 static void put_stats_event(struct svi_pack *p, const struct svi_event *e) {
-    put_common(p, e, e->as.stats.count + svi_class_table_keys(&e->as.stats.classes));
     put_figures(p, e->as.stats.figures, e->as.stats.count);
     svi_put_class_table(p, &e->as.stats.classes);
 }
 
 static void put_error_event(struct svi_pack *p, const struct svi_event *e) {
-    put_common(p, e, 4);
     svi_put_text(p, "code", svs_code_name(e->as.error.code));
     svi_put_text(p, "reason", e->as.error.reason);
     svi_put_int(p, "count", e->as.error.count);
@@ -253,7 +227,6 @@ static void put_error_event(struct svi_pack *p, const struct svi_event *e) {
 }
 
 static void put_bank_event(struct svi_pack *p, const struct svi_event *e) {
-    put_common(p, e, (int)svi_bank_keys(e->as.bank));
     svi_put_bank(p, e->as.bank);
 }
 
@@ -321,7 +294,10 @@ svs_code svi_event_encode(const struct svi_event *e, struct svi_bytes *out) {
     struct svi_pack p;
     out->size = 0;
     svi_pack_begin(&p, out);
+    const struct svi_open_map map = svi_pack_open(&p);
+    put_common(&p, e);
     topics[e->topic].put(&p, e);
+    svi_pack_close(&p, map);
     return svi_pack_end(&p);
 }
 
@@ -338,7 +314,7 @@ static void put_message_cell(struct svi_pack *p, const struct svi_cell *c) {
     if (c->kind == SVI_CELL_NUMBER)
         svi_pack_real(p, c->number);
     else if (c->kind == SVI_CELL_WORD)
-        svi_pack_value(p, (svs_value){.kind = SVS_STR, .length = c->length, .as.s = c->word});
+        svi_pack_string(p, c->word, c->length);
     else
         svi_pack_nil(p);
 }
@@ -368,7 +344,7 @@ static void put_message_cells(struct svi_pack *p, const struct svi_message *m, b
     for (int i = 0; i < m->cell_count; i++) {
         const struct svi_cell *c = &m->cells[i];
         if (!m->listed)
-            svi_pack_value(p, (svs_value){.kind = SVS_STR, .length = c->name_length, .as.s = c->name});
+            svi_pack_name(p, c->name, c->name_length);
         put_message_cell(p, c);
     }
 }
@@ -382,7 +358,7 @@ static const char *message_absent(const struct svi_message *m) {
 
 static void put_message_x(struct svi_pack *p, const struct svi_message *m, const svs_features *names,
                           bool packed) {
-    int pairs = 0;
+    size_t pairs = 0;
     if (m->cells) {
         put_message_cells(p, m, packed);
         return;
@@ -396,18 +372,18 @@ static void put_message_x(struct svi_pack *p, const struct svi_message *m, const
         return;
     }
     svi_pack_key(p, "x");
-    for (int j = 0; j < m->d; j++)
-        pairs += column_is_sent(m, j);
-    svi_pack_map(p, (size_t)pairs);
+    const size_t hole = svi_pack_hole(p);
     for (int j = 0; j < m->d; j++) {
         if (!column_is_sent(m, j))
             continue;
+        pairs++;
         if (m->kind == SVI_NAMED)
             svi_pack_text(p, svs_features_name(names, j));
         else
             svi_pack_int(p, j);
         svi_pack_real(p, m->x[j]);
     }
+    svi_pack_fill(p, hole, pairs, true);
 }
 
 svs_code svi_message_encode(const struct svi_message *m, const svs_features *names, bool packed,
@@ -426,26 +402,18 @@ svs_code svi_message_encode(const struct svi_message *m, const svs_features *nam
                  {"n", m->n < 0 ? svs_none() : svs_int(m->n)},
                  {"missing", message_absent(m) ? svs_str(message_absent(m)) : svs_none()}};
     const size_t most = sizeof pairs / sizeof *pairs;
-    const bool in_order = m->cells && m->in_order;
-    size_t count = (size_t)m->has_x + in_order;
     struct svi_pack p;
     if (packed && m->has_x && m->kind == SVI_DENSE && m->missing > 0)
         return SVS_MISSING_VALUE;
-    for (size_t i = 0; i < most; i++)
-        count += pairs[i].value.kind != SVS_NONE;
     svi_pack_begin(&p, out);
-    svi_pack_map(&p, count);
+    const struct svi_open_map map = svi_pack_open(&p);
     if (m->has_x)
         put_message_x(&p, m, names, packed);
-    if (in_order) {
-        svi_pack_key(&p, "columns");
-        svi_pack_bool(&p, true);
-    }
-    for (size_t i = 0; i < most; i++) {
-        if (pairs[i].value.kind == SVS_NONE)
-            continue;
-        svi_pack_text(&p, pairs[i].name);
-        svi_pack_value(&p, pairs[i].value);
-    }
+    if (m->cells && m->in_order)
+        svi_put_bool(&p, "columns", true);
+    for (size_t i = 0; i < most; i++)
+        if (pairs[i].value.kind != SVS_NONE)
+            svi_put_value(&p, pairs[i].name, pairs[i].value);
+    svi_pack_close(&p, map);
     return svi_pack_end(&p);
 }

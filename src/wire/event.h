@@ -142,10 +142,9 @@ struct svi_event {
 struct svi_pack;
 void svi_put_figure(struct svi_pack *p, const struct svi_figure *f);
 
-/* The svi_score_keys pairs of a score event from yhat on. `scores` puts the pair of that name in another form
- * than the rows of the model; NULL: so. */
+/* The pairs of a score event from yhat on, into an open map. `scores` puts the pair of that name in another
+ * form than the rows of the model; NULL: so. */
 typedef void svi_put_scores(struct svi_pack *p, const struct svi_event *e); /* and proba */
-int svi_score_keys(const struct svi_event *e);
 void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores *scores);
 
 const char *svi_topic_name(enum svi_topic topic); /* "model" */

@@ -17,13 +17,9 @@ struct record_head {
 /* Strings of an alert, one after another with their NULs; an empty one stands for NULL. */
 #define ALERT_TEXTS 7
 static void record_texts(struct svi_alert_event *a, const char **text[ALERT_TEXTS]) {
-    text[0] = &a->kind;
-    text[1] = &a->state;
-    text[2] = &a->judge;
-    text[3] = &a->severity;
-    text[4] = &a->measure;
-    text[5] = &a->rule;
-    text[6] = &a->text;
+    const char **const all[ALERT_TEXTS] = {&a->kind,    &a->state, &a->judge, &a->severity,
+                                           &a->measure, &a->rule,  &a->text};
+    memcpy(text, all, sizeof all);
 }
 
 static svs_code record_text(struct svi_bytes *out, const char *text) {

@@ -2,8 +2,7 @@
  *
  * data/json_in.h checks the whole text first, so nothing here looks at a length, and what is refused is
  * refused before a byte is written. Values are written in the order of the text. The head of a container
- * needs the number of its elements, which is known at its end: one byte is left for it, and what has more
- * than 15 elements moves up by two bytes or four.
+ * needs the number of its elements, which is known at its end (svi_pack_fill).
  *
  * A flat row becomes two maps: its features are written into x as they come; the few columns that have a
  * meaning of their own are noted (struct flat_row) and written after x.
@@ -47,31 +46,6 @@ static const char *past_blanks(const char *p) {
     while (*p == ' ' || *p == '\t' || *p == '\r' || *p == '\n')
         p++;
     return p;
-}
-
-/* ---- containers */
-
-static size_t container_open(struct conversion *c) {
-    const size_t at = c->pack.out->size;
-    svi_pack_raw(&c->pack, "", 1);
-    return at;
-}
-
-static void container_close(struct conversion *c, size_t at, uint32_t count, bool map) {
-    struct svi_bytes *out = c->pack.out;
-    const size_t more = count < 16 ? 0 : count < 65536 ? 2 : 4;
-    svi_pack_raw(&c->pack, "\0\0\0", more);
-    if (c->pack.failed)
-        return;
-    uint8_t *head = out->data + at;
-    if (more == 0) {
-        *head = (uint8_t)((map ? 0x80 : 0x90) | count);
-        return;
-    }
-    memmove(head + 1 + more, head + 1, out->size - at - 1 - more);
-    *head = (uint8_t)((map ? 0xde : 0xdc) + (more == 4));
-    for (size_t i = more; i > 0; i--, count >>= 8)
-        head[i] = (uint8_t)count;
 }
 
 /* ---- values */
@@ -190,7 +164,7 @@ static const char *convert_feature(struct conversion *c, const char *value, enum
 
 static const char *convert_container(struct conversion *c, const char *value, bool feature) {
     const bool object = *value == '{';
-    const size_t at = container_open(c);
+    const size_t at = svi_pack_hole(&c->pack);
     uint32_t count = 0;
     for (const char *p = svi_json_first(value); p; p = svi_json_next(value)) {
         struct svi_span key;
@@ -201,7 +175,7 @@ static const char *convert_container(struct conversion *c, const char *value, bo
         value = feature && object ? convert_feature(c, p, SVI_USE_OPEN, false) : convert_value(c, p, feature);
         count++;
     }
-    container_close(c, at, count, object);
+    svi_pack_fill(&c->pack, at, count, object);
     return past_blanks(count > 0 ? value : past_blanks(value + 1)) + 1;
 }
 
@@ -243,7 +217,7 @@ static const char *convert_pair(struct conversion *c, struct svi_span key, const
 
 /* As on the wire. */
 static const char *convert_sample(struct conversion *c, const char *object) {
-    const size_t at = container_open(c);
+    const size_t at = svi_pack_hole(&c->pack);
     bool has_x = false, has_missing = false;
     uint32_t count = 0;
     const char *value = object;
@@ -257,7 +231,7 @@ static const char *convert_sample(struct conversion *c, const char *object) {
     }
     if (has_x && !has_missing)
         convert_missing(c);
-    container_close(c, at, count + (has_x && !has_missing), true);
+    svi_pack_fill(&c->pack, at, count + (has_x && !has_missing), true);
     return past_blanks(value) + 1;
 }
 
@@ -362,11 +336,11 @@ static void convert_noted(struct conversion *c, const struct flat_row *row) {
 static const char *convert_flat(struct conversion *c, const char *object) {
     struct flat_row row = {.count = 0};
     uint32_t features = 0;
-    const size_t at = container_open(c);
+    const size_t at = svi_pack_hole(&c->pack);
     if (!c->in->looked && !c->in->columns.label_required && !c->in->columns.unlabelled)
         flat_find_label(c, object);
     svi_pack_key(&c->pack, "x");
-    const size_t x = container_open(c);
+    const size_t x = svi_pack_hole(&c->pack);
     const char *value = past_blanks(object + 1);
     for (const char *p = svi_json_first(object); p; p = svi_json_next(value)) {
         struct svi_span key;
@@ -384,10 +358,10 @@ static const char *convert_flat(struct conversion *c, const char *object) {
             row.noted[row.count++].value = p;
         }
     }
-    container_close(c, x, features, true);
+    svi_pack_fill(&c->pack, x, features, true);
     convert_noted(c, &row);
     convert_missing(c);
-    container_close(c, at, (uint32_t)row.count + 2, true);
+    svi_pack_fill(&c->pack, at, (uint32_t)row.count + 2, true);
     return past_blanks(value) + 1;
 }
 
@@ -411,12 +385,12 @@ static const char *convert_row(struct conversion *c, const char *object) {
 /* ---- the message */
 
 static void convert_batch(struct conversion *c, const char *array) {
-    const size_t at = container_open(c);
+    const size_t at = svi_pack_hole(&c->pack);
     uint32_t count = 0;
     for (const char *p = svi_json_first(array); p && count <= SVI_BATCH_MAX; count++)
         p = svi_json_next(*p == '{' ? convert_row(c, p) : convert_value(c, p, false));
     c->too_many = count > SVI_BATCH_MAX;
-    container_close(c, at, count, false);
+    svi_pack_fill(&c->pack, at, count, false);
 }
 
 static bool is_ascii(const char *text, size_t size) {

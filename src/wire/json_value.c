@@ -10,8 +10,7 @@
 static void json_value_string(struct svi_pack *p, struct svi_span raw, char *room, size_t size) {
     struct svi_span text;
     svi_json_unescape(raw, room, size, &text); /* what a string means is no longer than how it is written */
-    svi_pack_value(p,
-                   (svs_value){.kind = SVS_STR, .length = (uint32_t)(text.end - text.at), .as.s = text.at});
+    svi_pack_string(p, text.at, (size_t)(text.end - text.at));
 }
 
 static void json_value_number(struct svi_pack *p, const char *at) {
@@ -40,16 +39,15 @@ static void json_value_pack(struct svi_pack *p, const char *at, char *room, size
     } else if (type < SVI_JSON_ARRAY) {
         svi_pack_nil(p);
     } else {
-        for (const char *e = svi_json_first(at); e; count++)
-            e = svi_json_next(svi_json_skip(object ? svi_json_key(e, &raw) : e));
-        object ? svi_pack_map(p, count) : svi_pack_array(p, count);
-        for (const char *e = svi_json_first(at); e; e = svi_json_next(svi_json_skip(e))) {
+        const size_t hole = svi_pack_hole(p);
+        for (const char *e = svi_json_first(at); e; e = svi_json_next(svi_json_skip(e)), count++) {
             if (object) {
                 e = svi_json_key(e, &raw);
                 json_value_string(p, raw, room, size);
             }
             json_value_pack(p, e, room, size);
         }
+        svi_pack_fill(p, hole, count, object);
     }
 }
 

@@ -29,8 +29,44 @@ svs_code svi_pack_end(struct svi_pack *p) {
     return SVS_NO_MEMORY;
 }
 
+/* The keys that are to come are not of the open map around it. */
 void svi_pack_map(struct svi_pack *p, size_t pairs) {
+    p->keys -= pairs;
     msgpack_pack_map(&p->packer, pairs);
+}
+
+struct svi_open_map svi_pack_open(struct svi_pack *p) {
+    const struct svi_open_map m = {svi_pack_hole(p), p->keys};
+    p->keys = 0;
+    return m;
+}
+
+void svi_pack_close(struct svi_pack *p, struct svi_open_map m) {
+    svi_pack_fill(p, m.at, p->keys, true);
+    p->keys = m.around;
+}
+
+size_t svi_pack_hole(struct svi_pack *p) {
+    const size_t at = p->out->size;
+    svi_pack_raw(p, "", 1);
+    return at;
+}
+
+/* One byte is left for the head; what has more than 15 elements moves up by two bytes or four. */
+void svi_pack_fill(struct svi_pack *p, size_t hole, size_t count, bool map) {
+    const size_t more = count < 16 ? 0 : count < 65536 ? 2 : 4;
+    svi_pack_raw(p, "\0\0\0", more);
+    if (p->failed)
+        return;
+    uint8_t *head = p->out->data + hole;
+    if (more == 0) {
+        *head = (uint8_t)((map ? 0x80 : 0x90) | count);
+        return;
+    }
+    memmove(head + 1 + more, head + 1, p->out->size - hole - 1 - more);
+    *head = (uint8_t)((map ? 0xde : 0xdc) + (more == 4));
+    for (size_t i = more; i > 0; i--, count >>= 8)
+        head[i] = (uint8_t)count;
 }
 
 void svi_pack_array(struct svi_pack *p, size_t elements) {
@@ -64,7 +100,16 @@ void svi_pack_real(struct svi_pack *p, double r) {
 }
 
 void svi_pack_text(struct svi_pack *p, const char *text) {
-    msgpack_pack_str_with_body(&p->packer, text, strlen(text));
+    svi_pack_string(p, text, strlen(text));
+}
+
+void svi_pack_string(struct svi_pack *p, const void *bytes, size_t length) {
+    msgpack_pack_str_with_body(&p->packer, bytes, length);
+}
+
+void svi_pack_name(struct svi_pack *p, const void *bytes, size_t length) {
+    p->keys++;
+    svi_pack_string(p, bytes, length);
 }
 
 void svi_pack_value(struct svi_pack *p, svs_value v) {
@@ -73,7 +118,7 @@ void svi_pack_value(struct svi_pack *p, svs_value v) {
     else if (v.kind == SVS_REAL)
         svi_pack_real(p, v.as.r);
     else if (v.kind == SVS_STR)
-        msgpack_pack_str_with_body(&p->packer, v.as.s, v.length);
+        svi_pack_string(p, v.as.s, v.length);
     else
         svi_pack_nil(p);
 }

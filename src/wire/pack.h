@@ -19,6 +19,7 @@ struct svi_pack {
     msgpack_packer packer;
     struct svi_bytes *out;
     size_t start; /* size of out at the beginning: where svi_pack_end goes back to on failure */
+    size_t keys;  /* of the open map in hand, so far */
     bool failed;
 };
 
@@ -29,12 +30,29 @@ svs_code svi_pack_end(struct svi_pack *p);
 
 void svi_pack_map(struct svi_pack *p, size_t pairs);
 void svi_pack_array(struct svi_pack *p, size_t elements);
+
+/* A map that says how many pairs it has when it is closed: they are counted as they are put, each with a key
+ * by svi_pack_key or svi_pack_name. Its values may be maps of either kind. The bytes are those of
+ * svi_pack_map. */
+struct svi_open_map {
+    size_t at;     /* of its head, in out */
+    size_t around; /* pairs so far of the map that it is in */
+};
+struct svi_open_map svi_pack_open(struct svi_pack *p);
+void svi_pack_close(struct svi_pack *p, struct svi_open_map m);
+
+/* The same by hand: a place for the head of a container, and what goes there at the end. */
+size_t svi_pack_hole(struct svi_pack *p);
+void svi_pack_fill(struct svi_pack *p, size_t hole, size_t count, bool map);
+
 void svi_pack_nil(struct svi_pack *p);
 void svi_pack_bool(struct svi_pack *p, bool b);
 void svi_pack_int(struct svi_pack *p, int64_t i);
 void svi_pack_uint(struct svi_pack *p, uint64_t u);
 void svi_pack_real(struct svi_pack *p, double r); /* NAN is nil */
 void svi_pack_text(struct svi_pack *p, const char *text);
+void svi_pack_string(struct svi_pack *p, const void *bytes, size_t length);
+void svi_pack_name(struct svi_pack *p, const void *bytes, size_t length); /* a key, of any length */
 void svi_pack_value(struct svi_pack *p, svs_value v);
 void svi_pack_bin(struct svi_pack *p, const void *bytes, size_t size);
 void svi_pack_doubles(struct svi_pack *p, const double *v,
@@ -59,6 +77,7 @@ static inline void svi_pack_key(struct svi_pack *p, const char *key) {
     char piece[32];
     struct svi_bytes *out = p->out;
     size_t n = strlen(key);
+    p->keys++;
     piece[0] = (char)(0xa0 | n);
     memcpy(piece + 1, key, n);
     if (out->capacity - out->size <= n) {
@@ -101,10 +120,20 @@ static inline void svi_put_value(struct svi_pack *p, const char *key, svs_value 
     svi_pack_value(p, v);
 }
 
+/* The head of an array, or of a map that is not open. */
+static inline void svi_put_array(struct svi_pack *p, const char *key, size_t elements) {
+    svi_pack_key(p, key);
+    svi_pack_array(p, elements);
+}
+
+static inline void svi_put_map(struct svi_pack *p, const char *key, size_t pairs) {
+    svi_pack_key(p, key);
+    svi_pack_map(p, pairs);
+}
+
 /* An array of numbers. */
 static inline void svi_put_reals(struct svi_pack *p, const char *key, const double *v, int count) {
-    svi_pack_key(p, key);
-    svi_pack_array(p, (size_t)count);
+    svi_put_array(p, key, (size_t)count);
     for (int i = 0; i < count; i++)
         svi_pack_real(p, v[i]);
 }

@@ -52,18 +52,18 @@ static void chain_features(const struct svi_schema *s, int d, int32_t *first, in
 static void put_category(struct svi_pack *p, const struct svi_schema *s, int d, int column,
                          const int32_t *first, const int32_t *next) {
     const int other = s->o.hash > 0 ? -1 : svi_category_shared(s, column, "", 0);
+    const struct svi_open_map map = svi_pack_open(p);
     size_t count = 0;
-    for (int j = first[column]; j >= 0; j = next[j])
-        count++;
-    svi_pack_map(p, other >= 0 && other < d ? 4 : 3);
     svi_put_text(p, "name", svi_schema_column_name(s, column));
     svi_put_text(p, "kind", column_kinds[SVI_COLUMN_CATEGORY]);
     svi_pack_key(p, "features");
-    svi_pack_array(p, count);
-    for (int j = first[column]; j >= 0; j = next[j])
+    const size_t hole = svi_pack_hole(p);
+    for (int j = first[column]; j >= 0; j = next[j], count++)
         svi_pack_int(p, j);
+    svi_pack_fill(p, hole, count, false);
     if (other >= 0 && other < d)
         svi_put_int(p, "other", other);
+    svi_pack_close(p, map);
 }
 
 static void put_schema_column(struct svi_pack *p, const struct svi_schema *s, int d, int column,
@@ -71,18 +71,18 @@ static void put_schema_column(struct svi_pack *p, const struct svi_schema *s, in
     const enum svi_column_kind kind = svi_schema_kind(s, column);
     const int own = s->columns ? s->column[column].now.feature : column;
     const bool has = kind == SVI_COLUMN_NUMBER && own >= 0 && own < d;
-    svi_pack_map(p, 2 + (size_t)has + (size_t)(has && mean));
+    const struct svi_open_map map = svi_pack_open(p);
     svi_put_text(p, "name", svi_schema_column_name(s, column));
     svi_put_text(p, "kind", column_kinds[kind]);
     if (has)
         svi_put_int(p, "feature", own);
     if (has && mean)
         svi_put_real(p, "mean", mean[own]);
+    svi_pack_close(p, map);
 }
 
 static void put_calendar(struct svi_pack *p, const struct svi_schema *s, const char *zone) {
-    svi_pack_key(p, "calendar");
-    svi_pack_map(p, 3);
+    svi_put_map(p, "calendar", 3);
     svi_put_text(p, "parts",
                  s->calendar_day && s->calendar_week ? "day,week"
                  : s->calendar_day                   ? "day"
@@ -95,16 +95,14 @@ svs_code svi_schema_encode(const struct svi_schema *s, int d, const double *mean
                            struct svi_bytes *out) {
     struct svi_pack p;
     const int columns = svi_schema_columns(s);
-    const bool calendar = s->calendar >= 0 && s->calendar < d;
     int32_t *first = svi_alloc_array((size_t)columns + 1, sizeof *first),
             *next = svi_alloc_array((size_t)d + 1, sizeof *next);
     svi_pack_begin(&p, out);
-    svi_pack_map(&p, 2 + (size_t)(s->o.hash > 0) + (size_t)calendar);
+    const struct svi_open_map map = svi_pack_open(&p);
     svi_put_text(&p, "missing", policies[s->o.missing]);
     if (s->o.hash > 0)
         svi_put_int(&p, "hash", s->o.hash);
-    svi_pack_key(&p, "columns");
-    svi_pack_array(&p, (size_t)columns);
+    svi_put_array(&p, "columns", (size_t)columns);
     if (first && next && s->columns)
         chain_features(s, d, first, next);
     for (int c = 0; first && next && c < columns; c++)
@@ -112,8 +110,9 @@ svs_code svi_schema_encode(const struct svi_schema *s, int d, const double *mean
             put_category(&p, s, d, c, first, next);
         else
             put_schema_column(&p, s, d, c, mean);
-    if (calendar)
+    if (s->calendar >= 0 && s->calendar < d)
         put_calendar(&p, s, zone);
+    svi_pack_close(&p, map);
     p.failed = p.failed || !first || !next;
     svi_free(first);
     svi_free(next);

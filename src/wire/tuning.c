@@ -25,8 +25,7 @@ void svi_put_tuning(struct svi_pack *p, const svs_tuning *t) {
     svi_put_bool(p, "better", t->better);
     svi_put_int(p, "samples", t->samples);
     svi_put_int(p, "alone", t->alone);
-    svi_pack_key(p, "table");
-    svi_pack_array(p, (size_t)t->count);
+    svi_put_array(p, "table", (size_t)t->count);
     for (int g = 0; g < t->count; g++)
         put_tuning_row(p, &t->row[g]);
 }

@@ -47,8 +47,9 @@ static void played_event(void *user, const struct svi_event *event) {
     if (event->topic == SVI_TOPIC_SCORE && p->scores) {
         struct svi_pack pack;
         svi_pack_begin(&pack, &p->map);
-        svi_pack_map(&pack, (size_t)svi_score_keys(event));
+        const struct svi_open_map map = svi_pack_open(&pack);
         svi_put_score(&pack, event, NULL);
+        svi_pack_close(&pack, map);
         if (svi_pack_end(&pack) != SVS_OK)
             bench_die("out of memory");
         say(p, 'S');
