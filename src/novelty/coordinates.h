@@ -39,6 +39,7 @@ struct svi_coordinates {
 /* scale false: x itself. SVS_NO_MEMORY. */
 svs_code svi_coordinates_init(struct svi_coordinates *c, int d, bool scale, svs_error *err);
 void svi_coordinates_clear(struct svi_coordinates *c);
+double svi_coordinates_memory(int d); /* bytes besides the struct, of scaled ones */
 
 /* Center and scale of `count` rows of raw values, `stride` apart. A feature without spread between the
  * quantiles takes its standard deviation, and 1 if that is 0 too. Missing values count for nothing; of a

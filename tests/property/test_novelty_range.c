@@ -168,7 +168,7 @@ static void count_small(uint64_t seed, int64_t span, double *small, double *rows
     static double rows[SMALL * WIDE], column[SMALL];
     struct svi_calibration c;
     struct svi_range r;
-    assert_int_equal(svi_calibration_init(&c, SMALL, NULL), SVS_OK);
+    assert_int_equal(svi_calibration_init(&c, SMALL, SMALL, NULL), SVS_OK);
     assert_int_equal(svi_range_init(&r, WIDE, SMALL, span, NULL), SVS_OK);
     for (int t = 0; t < LONG; t++) {
         double x[WIDE];
@@ -308,7 +308,7 @@ static void rows_and_x_alike(void **state) {
     struct svi_range r = range_of(0);
     struct svi_calibration c;
     const double far = 1000, surprise = 3;
-    assert_int_equal(svi_calibration_init(&c, 1, NULL), SVS_OK);
+    assert_int_equal(svi_calibration_init(&c, 1, 1, NULL), SVS_OK);
     svi_calibration_add(&c, 1);
     const double row[] = {far};
     svi_range_add(&r, row);
