@@ -169,16 +169,20 @@ static int calibration_ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-void svi_calibration_replace(struct svi_calibration *c, const double *scores) {
-    const size_t n = (size_t)c->count;
-    for (size_t i = 0; i < n; i++)
-        assert(!isnan(scores[i]));
-    c->stale = -1;
-    if (n == 0)
+static void calibration_sort(struct svi_calibration *c) {
+    if (c->count == 0)
         return;
-    memcpy(c->scores, scores, n * sizeof *scores);
-    memcpy(c->sorted, scores, n * sizeof *scores);
-    qsort(c->sorted, n, sizeof *c->sorted, calibration_ascending);
+    memcpy(c->sorted, c->scores, (size_t)c->count * sizeof *c->sorted);
+    qsort(c->sorted, (size_t)c->count, sizeof *c->sorted, calibration_ascending);
+}
+
+void svi_calibration_replace(struct svi_calibration *c, const double *scores) {
+    for (int i = 0; i < c->count; i++) {
+        assert(!isnan(scores[i]));
+        c->scores[i] = scores[i];
+    }
+    c->stale = -1;
+    calibration_sort(c);
 }
 
 /* The sorted scores between the place that becomes free and the one that is needed move by one. */
@@ -239,10 +243,6 @@ void svi_calibration_archive(struct svi_archive *a, struct svi_calibration *c) {
         return;
     if (c->stale >= 0)
         tail_archive(a, &c->tail);
-    if (!svi_archive_loading(a))
-        return;
-    if (c->count == 0)
-        return;
-    memcpy(c->sorted, c->scores, (size_t)c->count * sizeof *c->sorted);
-    qsort(c->sorted, (size_t)c->count, sizeof *c->sorted, calibration_ascending);
+    if (svi_archive_loading(a))
+        calibration_sort(c);
 }

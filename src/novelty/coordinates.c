@@ -45,8 +45,8 @@ static double coordinates_of_category(const double *v, int64_t n) {
     return rarer > 0 ? 1 / fmin(1, STEP * sqrt(fmax(1, LOW / rarer))) : 0;
 }
 
-void svi_coordinates_fit_some(struct svi_coordinates *c, const double *rows, int64_t stride, int64_t count,
-                              double *column, int first, int end) {
+void svi_coordinates_fit(struct svi_coordinates *c, const double *rows, int64_t stride, int64_t count,
+                         double *column, int first, int end) {
     for (int j = first; c->center && j < end; j++) {
         int64_t known = 0;
         const double least = c->shrink > 0 && c->inverse[j] != 1 ? c->shrink / c->inverse[j] : 0;
@@ -67,11 +67,6 @@ void svi_coordinates_fit_some(struct svi_coordinates *c, const double *rows, int
         c->center[j] = svi_quantile(column, known, 0.5);
         c->inverse[j] = spread > 1e-12 * fabs(c->center[j]) && isfinite(1 / spread) ? 1 / spread : 1;
     }
-}
-
-void svi_coordinates_fit(struct svi_coordinates *c, const double *rows, int64_t stride, int64_t count,
-                         double *column) {
-    svi_coordinates_fit_some(c, rows, stride, count, column, 0, c->d);
 }
 
 /* A row with gaps: stretches of values between them. */

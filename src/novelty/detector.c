@@ -671,7 +671,7 @@ static void detector_refresh(struct svi_detector *d) {
     if (!detector_may_refresh(d))
         return;
     d->m.coordinates.shrink = d->ready ? SHRINK : 0;
-    svi_coordinates_fit(&d->m.coordinates, d->rows, d->o.d, d->calibration.count, d->work);
+    svi_coordinates_fit(&d->m.coordinates, d->rows, d->o.d, d->calibration.count, d->work, 0, d->o.d);
     detector_begin_model(d);
     for (int i = 0; i < d->now.points; i++)
         detector_insert(d, i);
@@ -724,8 +724,8 @@ static void renewal_do(struct svi_detector *d, enum slice_kind kind, int k) {
     switch (kind) {
     case SLICE_FEATURES:
         if (from < d->o.d)
-            svi_coordinates_fit_some(&d->m.coordinates, d->rows, d->o.d, rows, d->work, from,
-                                     from + features < d->o.d ? from + features : d->o.d);
+            svi_coordinates_fit(&d->m.coordinates, d->rows, d->o.d, rows, d->work, from,
+                                from + features < d->o.d ? from + features : d->o.d);
         break;
     case SLICE_GAMMA:
         d->now.random = r->random;

@@ -390,7 +390,7 @@ static svs_code training_place(struct training *t, const svs_rows *rows, svs_err
         return svi_fail_memory(err, "the rows to train on");
     for (int64_t i = 0; i < count; i++)
         svs_rows_copy(rows, training_sample_row(t, i), t->sample + i * d);
-    svi_coordinates_fit(&t->coordinates, t->sample, d, count, t->sample + count * d);
+    svi_coordinates_fit(&t->coordinates, t->sample, d, count, t->sample + count * d, 0, (int)d);
     double *raw = t->sample + count * d + count;
     svs_code code = SVS_OK;
     for (int64_t i = 0; i < t->n && code == SVS_OK; i++) {
