@@ -156,10 +156,9 @@ struct svi_novelty_said svi_novelty_stage_said(const struct svi_novelty_stage *s
 /* Lets the sample be learned, after it was judged and reported. */
 void svi_novelty_stage_learn(struct svi_novelty_stage *s, const struct svi_message *m);
 
-/* Of one of the keys of a stream, with its struct: bytes about, once all is full. */
-double svi_novelty_stage_lean_memory(const struct svi_settings *s, int d, int contexts);
-
-/* Bytes at most for d features; where columns may still come, up to twice as many (16 at least) have room. */
-double svi_novelty_stage_memory(const struct svi_settings *s, int d);
+/* Bytes at most for d features; where columns may still come, up to twice as many (16 at least) have room.
+ * contexts: columns of context. shared: of one of the keys of a stream, with its struct: bytes about, once
+ * all is full. */
+double svi_novelty_stage_memory(const struct svi_settings *s, int d, int contexts, bool shared);
 
 #endif

@@ -183,16 +183,6 @@ svs_code svi_rules_reserve(struct svi_rules *r, int d, svs_error *err) {
     return rules_resize(r, to, err);
 }
 
-static double rules_bytes(struct rules_dims dims, int members, bool alerts) {
-    return (double)svi_arrays_bytes(&rules_arrays, dims.of) +
-           members * (double)sizeof(struct svi_rules_member) +
-           (alerts ? ALERTS * (double)sizeof(struct svi_rules_alert) : 0);
-}
-
-double svi_rules_bytes(const struct svi_rules *r) {
-    return rules_bytes(rules_dims(r), r->open_room, r->alerts);
-}
-
 double svi_rules_memory(const struct svi_settings *s, int d) {
     struct svi_rules r;
     svi_rules_init(&r, svi_settings_keyed(s));
@@ -200,7 +190,10 @@ double svi_rules_memory(const struct svi_settings *s, int d) {
     r.clock.blocks = SVI_RECORDS_BLOCKS - 1;
     const int sides = r.o.on[SVI_RULE_RATE] ? SIDES : STEP;
     const struct rules_dims most = rules_dims_for(&r, d < SVI_RULES_FEATURES ? d : SVI_RULES_FEATURES, sides);
-    return r.any ? rules_bytes(most, r.grows ? 0 : rules_most_members(most.of[COLUMNS]), !r.grows) : 0;
+    const double open = r.grows ? 0
+                                : rules_most_members(most.of[COLUMNS]) * (double)sizeof *r.open +
+                                      ALERTS * (double)sizeof *r.alerts;
+    return r.any ? (double)svi_arrays_bytes(&rules_arrays, most.of) + open : 0;
 }
 
 /* ---- columns */

@@ -167,8 +167,7 @@ double svi_rules_usual(const struct svi_rules *r, int feature);
 void svi_rules_move_times(struct svi_rules *r, double from, double step);
 void svi_rules_move_arrival(struct svi_rules *r, double step);
 
-/* Bytes that they take now, without the struct. */
-double svi_rules_bytes(const struct svi_rules *r);
+/* Bytes without the struct, for d columns. */
 double svi_rules_memory(const struct svi_settings *s, int d);
 
 /* Between two samples, with nothing to report; loading goes into one from svi_rules_configure. */
