@@ -124,6 +124,12 @@ const char *svi_alert_name(char out[NAME], const char *name, int column) {
     return out;
 }
 
+size_t svi_alert_begin(char *out, const char *stream) {
+    char name[SVI_ALERT_SUBJECT];
+    svi_escape(name, sizeof name, stream, strlen(stream));
+    return svi_alert_append(out, 0, name, 0);
+}
+
 static void feature_text(char out[PART], const struct svi_alert_feature *f, const char *before) {
     char name[NAME], value[NUMBER], low[NUMBER], high[NUMBER], range[2 * NUMBER + 20] = "";
     const double width = f->high - f->low;
@@ -141,7 +147,7 @@ static void feature_text(char out[PART], const struct svi_alert_feature *f, cons
 }
 
 size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *l) {
-    char name[SVI_ALERT_SUBJECT], part[PART], end[END], a[NUMBER], b[NUMBER], since[NUMBER];
+    char part[PART], end[END], a[NUMBER], b[NUMBER], since[NUMBER];
     const char *before = l->state == SVI_ALERT_UPDATE ? " worse: " : " ";
     const int count = l->state == SVI_ALERT_CLOSE ? 0 : l->count < SVI_ALERT_TOP ? l->count : SVI_ALERT_TOP;
     svi_alert_moment(since, l->since, l->time);
@@ -151,8 +157,7 @@ size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *l) 
     else
         snprintf(end, END, "%snovelty %s, p %s, since %s", count > 0 ? ", " : before,
                  svi_alert_number(a, l->novelty, 0, 2), svi_alert_number(b, l->p, 0, 2), since);
-    svi_escape(name, sizeof name, l->stream, strlen(l->stream));
-    size_t at = svi_alert_append(out, 0, name, 0);
+    size_t at = svi_alert_begin(out, l->stream);
     for (int i = 0; i < count; i++) {
         feature_text(part, &l->top[i], i > 0 ? ", " : before);
         at = svi_alert_append(out, at, part, strlen(end));
@@ -270,7 +275,7 @@ size_t svi_episode_text(char out[SVI_ALERT_TEXT], const struct svi_episode_line 
                                        [SVI_DESK_JOINED] = ", now also: ",
                                        [SVI_DESK_AGAIN] = ", again: ",
                                        [SVI_DESK_LASTS] = ", lasts: "};
-    char name[SVI_ALERT_SUBJECT], end[END], rarity[NUMBER], span[NUMBER], since[SVI_CALENDAR_MOMENT];
+    char end[END], rarity[NUMBER], span[NUMBER], since[SVI_CALENDAR_MOMENT];
     const bool closes = l->state == SVI_ALERT_CLOSE;
     episode_since(since, l->since, l->time);
     episode_rarity(rarity, l->surprise);
@@ -279,8 +284,7 @@ size_t svi_episode_text(char out[SVI_ALERT_TEXT], const struct svi_episode_line 
                  svi_alert_duration(span, l->lasted), svi_severity_name(l->severity), rarity, since);
     else
         snprintf(end, END, ", %s, since %s", rarity, since);
-    svi_escape(name, sizeof name, l->stream, strlen(l->stream));
-    size_t at = svi_alert_append(out, 0, name, 0);
+    size_t at = svi_alert_begin(out, l->stream);
     at = svi_alert_append(out, at, " ", 0);
     if (!closes) {
         at = svi_alert_append(out, at, svi_severity_name(l->severity), 0);
@@ -319,10 +323,9 @@ static void quality_end_text(char part[PART], const struct svi_quality_line *l, 
 }
 
 size_t svi_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line *l) {
-    char name[SVI_ALERT_SUBJECT], part[PART], before[NUMBER], after[NUMBER], since[NUMBER], count[NUMBER];
+    char part[PART], before[NUMBER], after[NUMBER], since[NUMBER], count[NUMBER];
     const char *figure = l->regress ? "rmse" : "errors";
-    svi_escape(name, sizeof name, l->stream, strlen(l->stream));
-    size_t at = svi_alert_append(out, 0, name, 0);
+    size_t at = svi_alert_begin(out, l->stream);
     at = svi_alert_append(out, at, " quality", 0);
     if (l->state == SVI_ALERT_CLOSE) {
         quality_end_text(part, l, figure);

@@ -124,6 +124,9 @@ const char *svi_alert_duration(char out[SVI_ALERT_NUMBER], double seconds);
 const char *svi_alert_moment(char out[SVI_ALERT_NUMBER], double since, double now);
 const char *svi_alert_name(char out[SVI_ALERT_NAME], const char *name, int column);
 
+/* The stream, escaped, with which a line begins. Returns the length. */
+size_t svi_alert_begin(char *out, const char *stream);
+
 /* Appends a text whole, if `reserved` bytes of SVI_ALERT_TEXT stay free behind it. Returns the length. */
 size_t svi_alert_append(char *out, size_t at, const char *text, size_t reserved);
 

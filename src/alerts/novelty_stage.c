@@ -70,28 +70,22 @@ svs_code svi_novelty_stage_new(struct svi_novelty_stage *s, const struct svi_set
     return svi_novelty_stage_options(settings, 0, &s->options, err);
 }
 
-void svi_novelty_stage_share_rooms(struct svi_novelty_stage *s, struct svi_novelty_rooms *rooms) {
-    s->rooms_of_thread = rooms;
-    s->options.shared = &rooms->detector;
+void svi_novelty_stage_share_room(struct svi_novelty_stage *s, struct svi_shared_room *room) {
+    s->options.shared = room;
 }
 
-svs_code svi_novelty_stage_use_rooms(struct svi_novelty_stage *s, struct svi_novelty_rooms *rooms,
-                                     svs_error *err) {
-    if (!s->on || !s->rooms_of_thread || s->rooms_of_thread == rooms)
+svs_code svi_novelty_stage_use_room(struct svi_novelty_stage *s, struct svi_shared_room *room,
+                                    svs_error *err) {
+    if (!s->on || !s->options.shared)
         return SVS_OK;
-    svs_code code = s->detector ? svi_detector_use_room(s->detector, &rooms->detector, err) : SVS_OK;
-    if (code == SVS_OK)
-        svi_novelty_stage_share_rooms(s, rooms);
+    svs_code code = s->detector ? svi_detector_use_room(s->detector, room, err) : SVS_OK;
+    s->options.shared = code == SVS_OK ? room : s->options.shared;
     return code;
 }
 
 void svi_novelty_stage_rest(struct svi_novelty_stage *s) {
-    if (s->rooms_of_thread && s->detector)
+    if (s->detector)
         svi_detector_rest(s->detector);
-}
-
-void svi_novelty_rooms_clear(struct svi_novelty_rooms *rooms) {
-    svi_shared_room_clear(&rooms->detector);
 }
 
 svs_code svi_novelty_stage_make_room(const struct svi_novelty_stage *s, const struct svi_settings *settings,
@@ -117,8 +111,9 @@ void svi_novelty_stage_configure(struct svi_novelty_stage *s, const struct svi_s
         novelty_stage_drop_judges(s);
     if (other && settings->alert_fdr > 0)
         svi_discovery_init(&s->alert.discovery, settings->alert_fdr);
+    struct svi_shared_room *shared = s->options.shared;
     (void)svi_novelty_stage_options(settings, 0, &s->options, NULL); /* which were checked */
-    s->options.shared = s->rooms_of_thread ? &s->rooms_of_thread->detector : NULL;
+    s->options.shared = shared;
     if (!s->detector)
         return;
     svi_detector_set_levels(s->detector, settings->alert_p, settings->alert_clear);
@@ -165,8 +160,7 @@ void svi_novelty_stage_replace(struct svi_novelty_stage *s, const struct svi_set
         fresh.verdicts.said_true = s->verdicts.said_true;
         fresh.verdicts.said_false = s->verdicts.said_false;
     }
-    if (s->rooms_of_thread)
-        svi_novelty_stage_share_rooms(&fresh, s->rooms_of_thread);
+    fresh.options.shared = s->options.shared;
     svi_novelty_stage_free(s);
     *s = fresh;
 }
@@ -222,7 +216,7 @@ static svs_code novelty_stage_sensors(struct svi_novelty_stage *s, int d, svs_er
         return SVS_OK;
     }
     svi_sensors *sensors = s->sensors ? svi_sensors_widened(s->sensors, d, err)
-                                      : svi_sensors_new(d, s->with_context, s->rooms_of_thread, err);
+                                      : svi_sensors_new(d, s->with_context, s->options.shared, err);
     if (!sensors)
         return SVS_NO_MEMORY;
     for (int j = 0; !s->sensors && s->detector && j < d && j < s->rows.d; j++)
@@ -463,7 +457,7 @@ void svi_novelty_stage_judges_archive(struct svi_archive *a, struct svi_novelty_
         return;
     }
     if (!s->sensors)
-        s->sensors = svi_sensors_new(columns, s->with_context, s->rooms_of_thread, a->err);
+        s->sensors = svi_sensors_new(columns, s->with_context, s->options.shared, a->err);
     if (s->sensors)
         svi_sensors_archive(a, s->sensors);
 }

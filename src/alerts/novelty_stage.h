@@ -37,15 +37,9 @@ struct svi_novelty_said {
     double surprise; /* -log10 p, of the judge that it surprises most */
 };
 
-/* Where those who judge samples work, of one thread: each keeps there what it needs within a sample. */
-struct svi_novelty_rooms {
-    struct svi_shared_room detector;
-};
-
 struct svi_novelty_stage {
     bool on;
-    struct svi_novelty_rooms *rooms_of_thread; /* NULL: its parts have their own */
-    struct svi_detector_options options;
+    struct svi_detector_options options; /* shared: the room of the thread; NULL: its parts have their own */
     int lags;
     bool differences;
     svi_detector *detector; /* NULL before the first sample */
@@ -75,12 +69,11 @@ svs_code svi_novelty_stage_new(struct svi_novelty_stage *s, const struct svi_set
 void svi_novelty_stage_free(struct svi_novelty_stage *s);
 
 /* A stage of one of many streams that a thread works on in turns: from the start, or from then on (between
- * two samples), its parts work in the rooms of that thread. SVS_NO_MEMORY: they stay where they were. */
-void svi_novelty_stage_share_rooms(struct svi_novelty_stage *s, struct svi_novelty_rooms *rooms);
-svs_code svi_novelty_stage_use_rooms(struct svi_novelty_stage *s, struct svi_novelty_rooms *rooms,
-                                     svs_error *err);
+ * two samples), its parts work in the room of that thread. SVS_NO_MEMORY: they stay where they were. */
+void svi_novelty_stage_share_room(struct svi_novelty_stage *s, struct svi_shared_room *room);
+svs_code svi_novelty_stage_use_room(struct svi_novelty_stage *s, struct svi_shared_room *room,
+                                    svs_error *err);
 void svi_novelty_stage_rest(struct svi_novelty_stage *s); /* nothing of it is in a room until its next call */
-void svi_novelty_rooms_clear(struct svi_novelty_rooms *rooms);
 
 /* Room for other settings, taken before anything changes (svi_detector_clear_room). SVS_NO_MEMORY. */
 svs_code svi_novelty_stage_make_room(const struct svi_novelty_stage *s, const struct svi_settings *settings,

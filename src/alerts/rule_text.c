@@ -66,12 +66,11 @@ static void rule_end_text(char out[PART], const struct svi_rule_line *l) {
 }
 
 size_t svi_rule_text(char out[SVI_ALERT_TEXT], const struct svi_rule_line *l) {
-    char name[SVI_ALERT_SUBJECT], part[PART], more[NUMBER], end[2 * NUMBER], moment[NUMBER];
+    char part[PART], more[NUMBER], end[2 * NUMBER], moment[NUMBER];
     const bool all = l->members > 1 && l->members >= l->sensors &&
                      (l->rule == SVI_RULE_ABSENT || l->rule == SVI_RULE_STUCK);
     snprintf(end, sizeof end, ", since %s", svi_alert_moment(moment, l->since, l->time));
-    svi_escape(name, sizeof name, l->stream, strlen(l->stream));
-    size_t at = svi_alert_append(out, 0, name, 0);
+    size_t at = svi_alert_begin(out, l->stream);
     at = svi_alert_append(out, at, " ", 0);
     if (l->state == SVI_ALERT_CLOSE) {
         rule_end_text(part, l);

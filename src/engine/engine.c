@@ -76,7 +76,7 @@ void svi_engine_scratch_free(struct svi_engine_scratch **s) {
     if (*s) {
         svi_learner_scratch_free(&(*s)->learner);
         svi_shape_room_clear(&(*s)->row);
-        svi_novelty_rooms_clear(&(*s)->novelty);
+        svi_shared_room_clear(&(*s)->novelty);
     }
     svi_free(*s);
     *s = NULL;
@@ -87,7 +87,7 @@ svs_code svi_engine_use_scratch(struct svi_engine *e, struct svi_engine_scratch 
         return SVS_OK;
     svs_code code = svi_learner_use_scratch(e->learner, s->learner, err);
     if (code == SVS_OK)
-        code = svi_novelty_stage_use_rooms(e->novelty, &s->novelty, err);
+        code = svi_novelty_stage_use_room(e->novelty, &s->novelty, err);
     if (code != SVS_OK)
         return code;
     e->scratch = s;
@@ -153,7 +153,7 @@ svs_code svi_engine_new_novelty(const struct svi_engine *e, const struct svi_set
         return svi_fail_memory(err, "the novelty of a stream");
     svs_code code = svi_novelty_stage_new(*made, s, err);
     if (svi_settings_keyed(s))
-        svi_novelty_stage_share_rooms(*made, &e->scratch->novelty);
+        svi_novelty_stage_share_room(*made, &e->scratch->novelty);
     return code;
 }
 

@@ -341,18 +341,27 @@ static const char *active_set_key(char key[64], const char *name, const char *fi
     return key;
 }
 
-/* Between v, a lower triangle row by row, and a matrix whose rows are `across` and whose columns are `down`
- * apart. */
-static void active_set_move_triangle(const struct svi_archive *a, double *v, double *matrix, int n,
-                                     int across, int down) {
+/* From v, a lower triangle row by row, into a matrix whose rows are `across` and whose columns are `down`
+ * apart; or back. */
+static void active_set_move_triangle(bool in, double *v, double *matrix, int n, int across, int down) {
     for (int row = 0; row < n; row++)
         for (int c = 0; c <= row; c++, v++) {
             double *entry = matrix + (size_t)row * (size_t)across + (size_t)c * (size_t)down;
-            if (svi_archive_loading(a))
-                *entry = *v;
-            else
-                *v = *entry;
+            *(in ? entry : v) = *(in ? v : entry);
         }
+}
+
+/* Such a triangle by way of v. True: it was loaded. */
+static bool active_set_archive_triangle(struct svi_archive *a, const char *key, double *v, double *matrix,
+                                        int n, int across, int down) {
+    const bool in = svi_archive_loading(a);
+    if (!in)
+        active_set_move_triangle(false, v, matrix, n, across, down);
+    svi_archive_finite(a, key, v, active_set_triangle(n));
+    if (!in || !svi_archive_ok(a))
+        return false;
+    active_set_move_triangle(true, v, matrix, n, across, down);
+    return true;
 }
 
 /* Is it the matrix of a kernel? |K_ij| is at most the root of K_ii K_jj. */
@@ -371,13 +380,9 @@ static bool active_set_is_kernel(const struct svi_active_set *h) {
 static void active_set_archive_kernel(struct svi_archive *a, struct svi_active_set *h, const char *name,
                                       double *v) {
     char key[64];
-    if (!svi_archive_loading(a))
-        active_set_move_triangle(a, v, h->k, h->count, h->room, 1);
-    svi_archive_finite(a, active_set_key(key, name, "kernel"), v, active_set_triangle(h->count));
-    if (!svi_archive_loading(a) || !svi_archive_ok(a))
+    if (!active_set_archive_triangle(a, active_set_key(key, name, "kernel"), v, h->k, h->count, h->room, 1))
         return;
-    active_set_move_triangle(a, v, h->k, h->count, h->room, 1);
-    active_set_move_triangle(a, v, h->k, h->count, 1, h->room); /* the upper one */
+    active_set_move_triangle(true, v, h->k, h->count, 1, h->room); /* the upper one */
     svi_archive_check(a, active_set_is_kernel(h), "a matrix is not that of a kernel");
 }
 
@@ -410,14 +415,11 @@ static void active_set_archive_support(struct svi_archive *a, struct svi_active_
     if (!svi_archive_ok(a))
         return;
     svi_archive_ints(a, active_set_key(key, name, "point"), h->point, h->support, 0, h->count - 1);
-    if (!svi_archive_loading(a))
-        active_set_move_triangle(a, v, h->factor, h->support, 1, h->room);
-    svi_archive_finite(a, active_set_key(key, name, "factor"), v, active_set_triangle(h->support));
+    const bool loaded = active_set_archive_triangle(a, active_set_key(key, name, "factor"), v, h->factor,
+                                                    h->support, 1, h->room);
     svi_archive_finite(a, active_set_key(key, name, "ones"), h->ones, h->support);
-    if (!svi_archive_loading(a) || !svi_archive_ok(a))
-        return;
-    active_set_move_triangle(a, v, h->factor, h->support, 1, h->room);
-    if (svi_archive_check(a, active_set_find_places(h), "a point is in a support twice"))
+    if (loaded && svi_archive_ok(a) &&
+        svi_archive_check(a, active_set_find_places(h), "a point is in a support twice"))
         svi_archive_check(a, active_set_is_factor(h, v), "a factor is not that of its kernel matrix");
 }
 

@@ -507,7 +507,8 @@ bool svi_detector_peek(svi_detector *d, const double *x, double *novelty, double
         return true;
     const double surprise = detector_score(d, x, d->member_surprise);
     *novelty = -expm1(-surprise);
-    *p = svi_range_p(&d->range, &d->calibration, d->rows, x, surprise, svi_range_excess(&d->range, x, NULL));
+    *p = svi_range_place(&d->range, &d->calibration, d->rows, x, surprise,
+                         svi_range_excess(&d->range, x, NULL), NULL);
     return true;
 }
 

@@ -43,11 +43,11 @@ struct fit_block {
 };
 
 void svi_member_fit_clear(struct svi_member_fit *f) {
+    void *const grown[] = {f->active, f->support, f->support_norm2, f->kernel, f->row};
     svi_active_set_clear(&f->set);
-    void *const all[] = {f->active, f->support, f->support_norm2, f->kernel, f->member_of,
-                         f->row,    f->picked,  f->picked_norm2,  f->picks,  f->stuck};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        svi_free(all[i]);
+    for (size_t i = 0; i < sizeof grown / sizeof *grown; i++)
+        svi_free(grown[i]);
+    svi_pool_free(&f->pool);
 }
 
 static int64_t fit_draw_size(const struct svi_member_fit *f) {
@@ -70,14 +70,13 @@ static svs_code fit_reserve(struct svi_member_fit *f, int room, svs_error *err) 
 
 static svs_code fit_prepare(struct svi_member_fit *f, svs_error *err) {
     const size_t draw = (size_t)fit_draw_size(f);
-    f->member_of = svi_alloc_array(BLOCK, sizeof *f->member_of);
-    f->picked = svi_alloc_array(draw * (size_t)f->rows.stride, sizeof *f->picked);
-    f->picked_norm2 = svi_alloc_array(draw, sizeof *f->picked_norm2);
-    f->picks = svi_alloc_array(draw, sizeof *f->picks);
-    f->stuck = svi_alloc_array(BLOCK, sizeof *f->stuck);
-    if (!f->stuck || !f->member_of || !f->picked || !f->picked_norm2 || !f->picks)
-        return svi_fail_memory(err, "the work space of the one-class model");
-    return fit_reserve(f, FIRST_ROOM, err);
+    f->member_of = svi_pool_doubles(&f->pool, BLOCK);
+    f->picked = svi_pool_doubles(&f->pool, draw * (size_t)f->rows.stride);
+    f->picked_norm2 = svi_pool_doubles(&f->pool, draw);
+    f->picks = svi_pool_take(&f->pool, draw, sizeof *f->picks);
+    f->stuck = svi_pool_take(&f->pool, BLOCK, sizeof *f->stuck);
+    svs_code code = svi_pool_code(&f->pool, "the work space of the one-class model", err);
+    return code == SVS_OK ? fit_reserve(f, FIRST_ROOM, err) : code;
 }
 
 /* ---- points of the active set */
@@ -324,6 +323,7 @@ struct training {
     struct svi_coordinates coordinates;
     struct svi_similarity similarity;
     int64_t n, kept;
+    struct svi_pool pool;
     double *points;   /* n x stride, in coordinates; the kept ones first */
     double *norm2;    /* polynomial */
     double *sample;   /* SAMPLE raw rows, then scratch of as many values */
@@ -382,17 +382,17 @@ static svs_code training_place(struct training *t, const svs_rows *rows, svs_err
     const int64_t count = training_sample_size(t), d = rows->d;
     const size_t stride = (size_t)t->coordinates.stride;
     const bool polynomial = t->o.kernel == SVS_NOVELTY_POLYNOMIAL;
-    t->sample = svi_alloc_array((size_t)(count * d + count + d), sizeof *t->sample);
-    t->surprise = svi_alloc_array((size_t)count, sizeof *t->surprise);
-    t->points = svi_alloc_array((size_t)t->n * stride, sizeof *t->points);
-    t->norm2 = polynomial ? svi_alloc_array((size_t)t->n, sizeof *t->norm2) : NULL;
-    if (!t->sample || !t->surprise || !t->points || (polynomial && !t->norm2))
-        return svi_fail_memory(err, "the rows to train on");
+    t->sample = svi_pool_doubles(&t->pool, (size_t)(count * d + count + d));
+    t->surprise = svi_pool_doubles(&t->pool, (size_t)count);
+    t->points = svi_pool_doubles(&t->pool, (size_t)t->n * stride);
+    t->norm2 = polynomial ? svi_pool_doubles(&t->pool, (size_t)t->n) : NULL;
+    svs_code code = svi_pool_code(&t->pool, "the rows to train on", err);
+    if (code != SVS_OK)
+        return code;
     for (int64_t i = 0; i < count; i++)
         svs_rows_copy(rows, training_sample_row(t, i), t->sample + i * d);
     svi_coordinates_fit(&t->coordinates, t->sample, d, count, t->sample + count * d, 0, (int)d);
     double *raw = t->sample + count * d + count;
-    svs_code code = SVS_OK;
     for (int64_t i = 0; i < t->n && code == SVS_OK; i++) {
         double *to = t->points + (size_t)i * stride;
         svs_rows_copy(rows, i, raw);
@@ -603,10 +603,7 @@ svs_code svs_novelty_train(const svs_rows *rows, const char *const *names, const
         t.model = NULL;
     }
     svi_coordinates_clear(&t.coordinates);
-    svi_free(t.points);
-    svi_free(t.norm2);
-    svi_free(t.sample);
-    svi_free(t.surprise);
+    svi_pool_free(&t.pool);
     svs_novelty_free(&t.model);
     return code;
 }

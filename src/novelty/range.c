@@ -282,14 +282,9 @@ double svi_range_place(const struct svi_range *r, const struct svi_calibration *
         not_before += excess > 0 ? own >= excess : own > 0 && score < surprise;
         behind += excess > 0 ? own > excess : own > 0 && score <= surprise;
     }
-    *above = behind / all;
+    if (above)
+        *above = behind / all;
     return r->far_count == 0 && !(excess > 0) ? p : not_before / all;
-}
-
-double svi_range_p(const struct svi_range *r, const struct svi_calibration *c, const double *rows,
-                   const double *x, double surprise, double excess) {
-    double above;
-    return svi_range_place(r, c, rows, x, surprise, excess, &above);
 }
 
 /* ---- other features, and the range as it is kept */

@@ -100,12 +100,9 @@ void svi_range_renew(struct svi_range *r, const double *rows, int count, double 
 /* Forgets what is older than the span; renews when it did. */
 void svi_range_forget(struct svi_range *r, const double *rows, int count, double *column);
 
-/* The p-value of x from its surprise and its excess. With no excess anywhere it is svi_calibration_p. */
-double svi_range_p(const struct svi_range *r, const struct svi_calibration *c, const double *rows,
-                   const double *x, double surprise, double excess);
-
-/* The same, and *above without x and the rows that are its equals in the order, the share of those behind it:
- * below the p-value, and a place drawn evenly between the two is uniform on exchangeable samples. */
+/* The p-value of x from its surprise and its excess. With no excess anywhere it is svi_calibration_p. *above
+ * (may be NULL): without x and the rows that are its equals in the order, the share of those behind it: below
+ * the p-value, and a place drawn evenly between the two is uniform on exchangeable samples. */
 double svi_range_place(const struct svi_range *r, const struct svi_calibration *c, const double *rows,
                        const double *x, double surprise, double excess, double *above);
 
