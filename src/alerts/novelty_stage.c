@@ -116,7 +116,6 @@ void svi_novelty_stage_configure(struct svi_novelty_stage *s, const struct svi_s
     s->options.shared = shared;
     if (!s->detector)
         return;
-    svi_detector_set_levels(s->detector, settings->alert_p, settings->alert_clear);
     svi_detector_configure(s->detector, &s->options, room);
 }
 
@@ -387,14 +386,6 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
     if (s->row_judges.tails.series > 0)
         svi_row_judges_step(&s->row_judges, j->extreme, &rank, novelty_stage_clock(s, m, time), s->findings);
     return novelty_stage_alarm(s, time, !isnan(m->ts));
-}
-
-void svi_novelty_stage_split(struct svi_novelty_stage *s, double desks, double asked) {
-    svi_budget_share(&s->desk.budget, desks, asked);
-}
-
-void svi_novelty_stage_split_archive(struct svi_archive *a, struct svi_novelty_stage *s) {
-    svi_budget_share_archive(a, &s->desk.budget);
 }
 
 struct svi_novelty_said svi_novelty_stage_said(const struct svi_novelty_stage *s) {

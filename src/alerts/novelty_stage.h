@@ -138,11 +138,6 @@ void svi_novelty_stage_renew(struct svi_novelty_stage *s, int feature);
 enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const struct svi_message *m,
                                               double time);
 
-/* The budget is shared with other stages (svi_budget_share). What stands in s->desk.budget.share is kept
- * beside the desk. */
-void svi_novelty_stage_split(struct svi_novelty_stage *s, double desks, double asked);
-void svi_novelty_stage_split_archive(struct svi_archive *a, struct svi_novelty_stage *s);
-
 /* Of the sample that was judged last. */
 struct svi_novelty_said svi_novelty_stage_said(const struct svi_novelty_stage *s);
 

@@ -110,6 +110,8 @@ static const struct svi_array of_points[] = {
     SVI_ARRAY(struct svi_detector, packed, NULL, SVI_AXIS(PACKED)),
     SVI_ARRAY(struct svi_detector, born, NULL, SVI_AXIS(POINTS)),
     SVI_ARRAY(struct svi_detector, used, NULL, SVI_AXIS(POINTS)),
+    SVI_ARRAY(struct svi_detector, candidate, NULL, A_ROW),
+    SVI_ARRAY(struct svi_detector, category, NULL, A_ROW),
 };
 static const struct svi_array of_rows[] = {
     SVI_ARRAY(struct svi_detector, rows, NULL, SVI_AXIS(ROWS), A_ROW),
@@ -117,10 +119,6 @@ static const struct svi_array of_rows[] = {
 static const struct svi_array of_run[] = {
     SVI_ARRAY(struct svi_detector_room, held, NULL, SVI_AXIS(CONFIRM), A_ROW),
     SVI_ARRAY(struct svi_detector_room, novel, NULL, SVI_AXIS(FLAGS)),
-};
-static const struct svi_array of_columns[] = {
-    SVI_ARRAY(struct svi_detector, candidate, NULL, A_ROW),
-    SVI_ARRAY(struct svi_detector, category, NULL, A_ROW),
 };
 static const struct svi_array of_model[] = {
     SVI_ARRAY(struct svi_detector_model, at, NULL, SVI_AXIS(FULL), SVI_AXIS(STRIDE)),
@@ -141,7 +139,6 @@ static const struct svi_array of_renewal[] = {
 static const struct svi_arrays points_arrays = SVI_ARRAYS(of_points, "the novelty detector"),
                                rows_arrays = SVI_ARRAYS(of_rows, "the novelty detector"),
                                run_arrays = SVI_ARRAYS(of_run, "the novelty detector"),
-                               columns_arrays = SVI_ARRAYS(of_columns, "the novelty detector"),
                                model_arrays = SVI_ARRAYS_ALIGNED(of_model, "the novelty detector"),
                                sample_arrays = SVI_ARRAYS_ALIGNED(of_sample, "the novelty detector"),
                                renewal_arrays = SVI_ARRAYS_ALIGNED(of_renewal, "the novelty detector");
@@ -290,7 +287,6 @@ void svi_detector_free(svi_detector **detector) {
     svi_arrays_free(&points_arrays, d);
     svi_arrays_free(&rows_arrays, d);
     svi_arrays_free(&run_arrays, &d->room);
-    svi_arrays_free(&columns_arrays, d);
     if (d->renewal)
         svi_coordinates_clear(&d->renewal->next.coordinates);
     svi_free(d->renewal);
@@ -316,6 +312,7 @@ static svs_code detector_reserve(struct svi_detector *d, int points, int rows, s
     if (code != SVS_OK)
         return code;
     d->point_room = points;
+    d->m.coordinates.category = d->m.coordinates.category ? d->category : NULL; /* which has moved */
     code = svi_calibration_reserve(&d->calibration, rows, err);
     if (code == SVS_OK)
         code = svi_range_reserve(&d->range, rows, err);
@@ -363,26 +360,20 @@ svi_detector *svi_detector_new(const struct svi_detector_options *o, svs_error *
                                               .d = o->d,
                                               .columns = o->d};
     d->stride = svi_round_up(o->d, 8);
-    const bool all = !o->shared; /* else its arrays grow */
     const struct detector_dims dims = detector_dims(o, 0, 0, 1);
-    svs_code code = svi_coordinates_init(&d->m.coordinates, o->d, o->model.scale, err);
-    d->m.coordinates.fill = o->model.kernel == SVS_NOVELTY_POLYNOMIAL;
-    if (code == SVS_OK)
-        code = svi_calibration_init(&d->calibration, o->calibration, 0, err);
-    if (code == SVS_OK)
-        code = svi_arrays_alloc(&columns_arrays, d, dims.of, err);
-    if (code == SVS_OK)
-        code = svi_arrays_alloc(&run_arrays, &d->room, dims.of, err);
-    if (code == SVS_OK)
-        code = svi_range_init(&d->range, o->d, 1, detector_span(o), err);
-    if (code == SVS_OK)
-        code = detector_reserve(d, all ? o->model.max : 1, all ? o->calibration : 1, err);
-    if (code == SVS_OK)
-        code = all ? detector_take_own(d, err) : svi_shared_room_reserve(o->shared, detector_block(o), err);
-    if (code != SVS_OK)
+    const int points = o->shared ? 1 : o->model.max, rows = o->shared ? 1 : o->calibration;
+    if (svi_coordinates_init(&d->m.coordinates, o->d, o->model.scale, err) != SVS_OK ||
+        svi_arrays_alloc(&run_arrays, &d->room, dims.of, err) != SVS_OK ||
+        svi_calibration_init(&d->calibration, o->calibration, 0, err) != SVS_OK ||
+        svi_range_init(&d->range, o->d, 1, detector_span(o), err) != SVS_OK ||
+        detector_reserve(d, points, rows, err) != SVS_OK ||
+        (o->shared ? svi_shared_room_reserve(o->shared, detector_block(o), err)
+                   : detector_take_own(d, err)) != SVS_OK) {
         svi_detector_free(&d);
-    else
-        svi_detector_reset(d);
+        return NULL;
+    }
+    d->m.coordinates.fill = o->model.kernel == SVS_NOVELTY_POLYNOMIAL;
+    svi_detector_reset(d);
     return d;
 }
 
@@ -406,14 +397,13 @@ void svi_detector_reset(svi_detector *d) {
 }
 
 double svi_detector_memory(const struct svi_detector_options *o) {
-    static const struct svi_arrays *const kept[] = {&points_arrays, &rows_arrays, &run_arrays,
-                                                    &columns_arrays};
     const struct detector_dims dims = detector_dims(o, o->model.max, o->calibration, 1);
     const double coordinates = svi_coordinates_memory(o->d);
-    double bytes = sizeof(struct svi_detector) + coordinates + svi_calibration_memory(o->calibration) +
-                   svi_range_memory(o->d, o->calibration);
-    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
-        bytes += (double)svi_arrays_bytes(kept[i], dims.of);
+    const double bytes =
+        sizeof(struct svi_detector) + coordinates + svi_calibration_memory(o->calibration) +
+        svi_range_memory(o->d, o->calibration) +
+        (double)(svi_arrays_bytes(&points_arrays, dims.of) + svi_arrays_bytes(&rows_arrays, dims.of) +
+                 svi_arrays_bytes(&run_arrays, dims.of));
     return o->shared ? bytes
                      : bytes + sizeof(struct svi_renewal) + coordinates +
                            (double)detector_block(o) * sizeof(double);
@@ -1120,11 +1110,6 @@ void svi_detector_health(svi_detector *d, struct svi_detector_health *out) {
         out->violation = fmax(out->violation, svi_active_set_violation(&d->m.set[g]));
 }
 
-void svi_detector_set_levels(svi_detector *d, double p, double clear) {
-    d->o.p = p;
-    d->o.clear = clear;
-}
-
 /* ---- other options */
 
 void svi_detector_clear_room(struct svi_detector_room *room) {
@@ -1155,6 +1140,8 @@ void svi_detector_configure(svi_detector *d, const struct svi_detector_options *
                             struct svi_detector_room *room) {
     const bool other = o->confirm != d->o.confirm;
     svi_detector_enter(d);
+    d->o.p = o->p;
+    d->o.clear = o->clear;
     d->o.learn = o->learn;
     d->o.model.trim = o->model.trim;
     if (room->held) {
@@ -1202,7 +1189,6 @@ svs_code svi_detector_widen(svi_detector **detector, int lags, int features, svs
     svi_arrays_copy(&points_arrays, w, wide.of, d, narrow.of);
     svi_arrays_copy(&rows_arrays, w, wide.of, d, narrow.of);
     svi_arrays_copy(&run_arrays, &w->room, wide.of, &d->room, narrow.of);
-    svi_arrays_copy(&columns_arrays, w, wide.of, d, narrow.of);
     w->m.coordinates.category = d->m.coordinates.category ? w->category : NULL;
     w->now = d->now;
     svi_range_widen(&w->range, &d->range, lags);

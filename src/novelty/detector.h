@@ -178,9 +178,6 @@ void svi_detector_teach(svi_detector *d, const double *x, bool calibrates);
 /* Likewise: x is not usual. Where it calibrates, a row of median score takes its place. */
 void svi_detector_withdraw(svi_detector *d, const double *x);
 
-/* Other values of p and clear, as in the options. */
-void svi_detector_set_levels(svi_detector *d, double p, double clear);
-
 /* What goes by confirm and persist; room for other values of them is taken before anything changes. */
 struct svi_detector_room {
     double *held;   /* `confirm` rows, raw */
@@ -192,9 +189,9 @@ svs_code svi_detector_make_room(const svi_detector *d, const struct svi_detector
                                 struct svi_detector_room *room, svs_error *err);
 void svi_detector_clear_room(struct svi_detector_room *room);
 
-/* Other values of learn, confirm, persist and model.trim, between two samples; the room is used up. A run
- * that is under way is one of the new `confirm`; of the flags of `persistent` the last stay that there is
- * room for. */
+/* Other values of p, clear, learn, confirm, persist and model.trim, between two samples; the room is used up.
+ * A run that is under way is one of the new `confirm`; of the flags of `persistent` the last stay that there
+ * is room for. */
 void svi_detector_configure(svi_detector *d, const struct svi_detector_options *o,
                             struct svi_detector_room *room);
 
