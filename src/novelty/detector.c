@@ -354,11 +354,7 @@ svi_detector *svi_detector_new(const struct svi_detector_options *o, svs_error *
     if (d->o.model.m == 0)
         d->o.model.m = (int64_t)ceil(log(20) / d->o.model.epsilon);
     d->members = svi_gamma_multiples(&o->model, multiples);
-    d->m.similarity = (struct svi_similarity){.kernel = o->model.kernel,
-                                              .degree = o->model.degree,
-                                              .pass = svi_kernels_get(SVS_ISA_BEST),
-                                              .d = o->d,
-                                              .columns = o->d};
+    d->m.similarity = svi_similarity_of(o->model.kernel, o->model.degree, o->d);
     d->stride = svi_round_up(o->d, 8);
     const struct detector_dims dims = detector_dims(o, 0, 0, 1);
     const int points = o->shared ? 1 : o->model.max, rows = o->shared ? 1 : o->calibration;
@@ -943,8 +939,6 @@ static void detector_age(struct svi_detector *d) {
 
 static enum svi_learn_result detector_fit_sample(struct svi_detector *d) {
     double most = 0;
-    if (d->judgement.unknown)
-        return SVI_LEARN_RESULT_INSIDE;
     d->now.learned++;
     detector_age(d);
     enum svi_learn_result result = SVI_LEARN_RESULT_INSIDE;
@@ -1023,8 +1017,6 @@ static void detector_follow_run(struct svi_detector *d) {
 }
 
 static enum svi_learn_result detector_calibrate(struct svi_detector *d) {
-    if (d->judgement.unknown)
-        return SVI_LEARN_RESULT_HELD_OUT;
     if (detector_in_disturbance(d)) {
         d->now.held_out++;
         return SVI_LEARN_RESULT_HELD_OUT;

@@ -337,20 +337,22 @@ static svs_code training_check(const svs_rows *rows, const svs_novelty_options *
     if (rows->n < 2)
         return svi_fail(err, SVS_INVALID, "a one-class model needs two rows at least, there are %lld",
                         (long long)rows->n);
-    if (o->fosvm != 1 && o->fosvm != 2)
-        return svi_fail(err, SVS_INVALID, "fosvm must be 1 or 2");
-    if (!(o->theta > 0 && o->theta < 1))
-        return svi_fail(err, SVS_INVALID, "theta must lie between 0 and 1");
-    if (o->fosvm == 2 && !(o->epsilon > 0 && o->epsilon < 1))
-        return svi_fail(err, SVS_INVALID, "epsilon must lie between 0 and 1");
-    if (o->gamma_rule == SVS_GAMMA_GIVEN && !(o->gamma > 0 && isfinite(o->gamma)))
-        return svi_fail(err, SVS_INVALID, "gamma must be a positive number");
-    if (o->kernel == SVS_NOVELTY_POLYNOMIAL && (o->degree < 1 || o->degree > 20))
-        return svi_fail(err, SVS_INVALID, "degree must be 1 to 20");
-    if (!(o->trim >= 0 && o->trim <= 0.5))
-        return svi_fail(err, SVS_INVALID, "trim must lie between 0 and 0.5");
-    if (o->m < 0 || o->max < 0 || o->max == 1)
-        return svi_fail(err, SVS_INVALID, "m must not be negative, max must be 0 or at least 2");
+    const struct {
+        bool wrong;
+        const char *text;
+    } rules[] = {
+        {o->fosvm != 1 && o->fosvm != 2, "fosvm must be 1 or 2"},
+        {!(o->theta > 0 && o->theta < 1), "theta must lie between 0 and 1"},
+        {o->fosvm == 2 && !(o->epsilon > 0 && o->epsilon < 1), "epsilon must lie between 0 and 1"},
+        {o->gamma_rule == SVS_GAMMA_GIVEN && !(o->gamma > 0 && isfinite(o->gamma)),
+         "gamma must be a positive number"},
+        {o->kernel == SVS_NOVELTY_POLYNOMIAL && (o->degree < 1 || o->degree > 20), "degree must be 1 to 20"},
+        {!(o->trim >= 0 && o->trim <= 0.5), "trim must lie between 0 and 0.5"},
+        {o->m < 0 || o->max < 0 || o->max == 1, "m must not be negative, max must be 0 or at least 2"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].wrong)
+            return svi_fail(err, SVS_INVALID, "%s", rules[i].text);
     return svi_rows_check_known(rows, err);
 }
 
@@ -584,11 +586,7 @@ svs_code svs_novelty_train(const svs_rows *rows, const char *const *names, const
         return code;
     if (o->fosvm == 2 && o->m == 0)
         t.o.m = (int64_t)ceil(log(20) / o->epsilon);
-    t.similarity = (struct svi_similarity){.kernel = o->kernel,
-                                           .degree = o->degree,
-                                           .pass = svi_kernels_get(SVS_ISA_BEST),
-                                           .d = rows->d,
-                                           .columns = rows->d};
+    t.similarity = svi_similarity_of(o->kernel, o->degree, rows->d);
     t.model = svi_novelty_model_new(rows->d, o->scale, names, err);
     code = t.model ? training_run(&t, rows, err) : SVS_NO_MEMORY;
     if (code == SVS_OK) {

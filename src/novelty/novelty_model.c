@@ -139,13 +139,10 @@ static struct svi_coordinates novelty_model_coordinates(const svs_novelty_model 
 }
 
 static struct svi_similarity novelty_model_similarity(const svs_novelty_model *m) {
-    return (struct svi_similarity){
-        .kernel = m->kernel,
-        .degree = m->degree,
-        .pass = svi_kernels_get(SVS_ISA_BEST),
-        .d = m->d,
-        .columns = m->d,
-        .nothing = m->members > 0 ? svi_gap_of_nothing(m->kernel, m->members, m->member[0].gamma) : 0};
+    struct svi_similarity similarity = svi_similarity_of(m->kernel, m->degree, m->d);
+    if (m->members > 0)
+        similarity.nothing = svi_gap_of_nothing(m->kernel, m->members, m->member[0].gamma);
+    return similarity;
 }
 
 static struct svi_points novelty_model_support(const svs_novelty_model *m, const svs_novelty_member *e) {
