@@ -121,6 +121,6 @@ bool svi_rule_report(struct svi_rules *r, const struct svi_schema *schema, const
         .top = out->top,
         .count = rule == SVI_RULE_SILENT ? 0 : shown,
         .text = out->text};
-    svi_rules_reported(r, a);
+    svi_rules_reported(a);
     return true;
 }

@@ -776,8 +776,7 @@ struct svi_rules_alert *svi_rules_next(struct svi_rules *r, enum svi_rule *rule,
     return a;
 }
 
-void svi_rules_reported(struct svi_rules *r, struct svi_rules_alert *a) {
-    (void)r;
+void svi_rules_reported(struct svi_rules_alert *a) {
     if (a->change == SVI_ALERT_CLOSE)
         *a = (struct svi_rules_alert){0};
     a->change = SVI_ALERT_NONE;

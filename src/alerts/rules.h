@@ -154,7 +154,7 @@ bool svi_rules_pending(const struct svi_rules *r); /* is there something to repo
  * sensors, the first ones at most; returned in *count. */
 struct svi_rules_alert *svi_rules_next(struct svi_rules *r, enum svi_rule *rule,
                                        const struct svi_rules_member *top[SVI_RULES_TOP], int *count);
-void svi_rules_reported(struct svi_rules *r, struct svi_rules_alert *a);
+void svi_rules_reported(struct svi_rules_alert *a);
 
 /* All alerts end; they are then to be reported. */
 void svi_rules_end(struct svi_rules *r);

@@ -53,11 +53,6 @@ svs_code svi_active_set_reserve(struct svi_active_set *h, int room, svs_error *e
     return code;
 }
 
-svs_code svi_active_set_init(struct svi_active_set *h, int room, svs_error *err) {
-    *h = (struct svi_active_set){0};
-    return svi_active_set_reserve(h, room, err);
-}
-
 static double *active_set_column(const struct svi_active_set *h, int c) {
     return h->factor + (size_t)c * (size_t)h->room;
 }

@@ -32,8 +32,7 @@ struct svi_active_set {
                         solution */
 };
 
-/* Room for `room` points; svi_active_set_reserve makes it more. SVS_NO_MEMORY. */
-svs_code svi_active_set_init(struct svi_active_set *h, int room, svs_error *err);
+/* Room for `room` points; a zeroed set has none. SVS_NO_MEMORY: nothing has changed. */
 svs_code svi_active_set_reserve(struct svi_active_set *h, int room, svs_error *err);
 void svi_active_set_clear(struct svi_active_set *h); /* frees */
 void svi_active_set_empty(struct svi_active_set *h); /* forgets the points, keeps the room */

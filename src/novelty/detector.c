@@ -3,18 +3,13 @@
  * p-value; learn counts it, then lets it join the pool, calibrate, or neither.
  *
  * Invariants: point i is the same in every member's problem; row i of `rows` is the sample whose score has
- * place i in the calibration's ring; `view` is a model in the sense of novelty_model.h whose pointers lead
- * into the detector, so that explanations need no copy. While there is no model (`ready` is false) points
- * join the pool without coordinates, nothing is suspicious, and every p is 1.
+ * place i in the calibration's ring; `view` is a model (novelty_model.h) whose pointers lead into the
+ * detector. While there is no model (`ready` is false) nothing is suspicious, and every p is 1.
  *
- * What is frozen between refreshes: coordinates, gammas, shares, and the scores of the calibration. A refresh
- * rebuilds all of it from the calibration rows. Nothing reads a clock, so a recorded stream gives the same
- * bits again; archives (base/archive.h) keep kernel matrices and factors as they are, because their last bits
- * depend on the order in which points came.
- *
- * What is kept between samples has arrays by tables, which svi_detector_reserve makes larger before a sample;
- * within one nothing takes memory. What a sample is worked on with, the model among it, lies in one block:
- * its own, or a shared room's, from where it is packed when another one comes in.
+ * Coordinates, gammas, shares and scores are frozen until a refresh, which makes them of the calibration
+ * rows. Nothing reads a clock, and within a sample nothing takes memory: svi_detector_reserve does, before
+ * it. What a sample is worked on with lies in one block, its own or a shared room's. Archives keep matrices
+ * and factors as they are, because their last bits depend on the order in which points came.
  *
  * Order: room, judging, points, refreshes, learning, questions, more and renewed features, archive. */
 #include "novelty/detector.h"
@@ -521,14 +516,13 @@ static void detector_insert(struct svi_detector *d, int i) {
     }
 }
 
-/* Points the view of a member to what it shows, with what its solution says. */
+/* Points the view of a member to what it shows. */
 static void detector_show_member(struct svi_detector *d, int g) {
     svs_novelty_member *m = &d->m.view.member[g];
     m->count = d->now.points;
     m->support = d->m.at;
     m->norm2 = d->m.norm2;
     m->z = d->m.set[g].z;
-    m->rho = svi_active_set_rho(&d->m.set[g]);
 }
 
 /* Solves every member's small problem. */
@@ -549,8 +543,6 @@ static void detector_show_model(struct svi_detector *d) {
     v->inverse = d->m.coordinates.inverse;
     v->kernel = d->o.model.kernel;
     v->degree = d->o.model.degree;
-    v->fosvm = d->o.model.fosvm;
-    v->theta = d->o.model.theta;
     v->members = d->members;
     for (int g = 0; g < d->members; g++)
         detector_show_member(d, g);

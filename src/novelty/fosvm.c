@@ -34,16 +34,14 @@
 #define PAIRS      4000 /* of rows, for the median distance */
 #define KERNELS    256  /* rows whose kernels make up the density that trimming goes by */
 
-/* Some rows that lie together, and which ones they are. */
+/* Some rows that lie together. */
 struct fit_block {
     struct svi_points points;
     const double *norm2;
-    int64_t first;        /* row of the first ... */
-    const int64_t *index; /* ... or the row of each */
 };
 
 void svi_member_fit_clear(struct svi_member_fit *f) {
-    void *const grown[] = {f->active, f->support, f->support_norm2, f->kernel, f->row};
+    void *const grown[] = {f->support, f->support_norm2, f->kernel, f->row};
     svi_active_set_clear(&f->set);
     for (size_t i = 0; i < sizeof grown / sizeof *grown; i++)
         svi_free(grown[i]);
@@ -56,16 +54,12 @@ static int64_t fit_draw_size(const struct svi_member_fit *f) {
 }
 
 static svs_code fit_reserve(struct svi_member_fit *f, int room, svs_error *err) {
-    const size_t old = f->active ? (size_t)f->set.room : 0, stride = (size_t)f->rows.stride;
-    const size_t n = (size_t)room;
-    int64_t *active = svi_realloc(f->active, old * sizeof *active, n * sizeof *active);
-    if (active)
-        f->active = active;
-    if (!active || !svi_grow_doubles(&f->support, old * stride, n * stride) ||
+    const size_t old = (size_t)f->set.room, n = (size_t)room, stride = (size_t)f->rows.stride;
+    if (!svi_grow_doubles(&f->support, old * stride, n * stride) ||
         !svi_grow_doubles(&f->support_norm2, old, n) || !svi_grow_doubles(&f->row, old, n + 1) ||
         !svi_grow_doubles(&f->kernel, old * BLOCK, n * BLOCK))
         return svi_fail_memory(err, "the active set of the one-class model");
-    return f->set.room ? svi_active_set_reserve(&f->set, room, err) : svi_active_set_init(&f->set, room, err);
+    return svi_active_set_reserve(&f->set, room, err);
 }
 
 static svs_code fit_prepare(struct svi_member_fit *f, svs_error *err) {
@@ -73,7 +67,6 @@ static svs_code fit_prepare(struct svi_member_fit *f, svs_error *err) {
     f->member_of = svi_pool_doubles(&f->pool, BLOCK);
     f->picked = svi_pool_doubles(&f->pool, draw * (size_t)f->rows.stride);
     f->picked_norm2 = svi_pool_doubles(&f->pool, draw);
-    f->picks = svi_pool_take(&f->pool, draw, sizeof *f->picks);
     f->stuck = svi_pool_take(&f->pool, BLOCK, sizeof *f->stuck);
     svs_code code = svi_pool_code(&f->pool, "the work space of the one-class model", err);
     return code == SVS_OK ? fit_reserve(f, FIRST_ROOM, err) : code;
@@ -98,7 +91,6 @@ static void fit_forget_idle(struct svi_member_fit *f) {
         svi_active_set_remove(&f->set, i);
         if (i == last)
             continue;
-        f->active[i] = f->active[last];
         f->support_norm2[i] = f->support_norm2[last];
         memcpy(f->support + (size_t)i * stride, f->support + (size_t)last * stride,
                stride * sizeof *f->support);
@@ -120,7 +112,6 @@ static svs_code fit_join(struct svi_member_fit *f, const struct fit_block *b, in
     for (int a = 0; a < n; a++)
         f->row[a] = f->kernel[(size_t)a * BLOCK + (size_t)i];
     f->row[n] = 1;
-    f->active[n] = b->index ? b->index[i] : b->first + i;
     f->support_norm2[n] = b->norm2 ? b->norm2[i] : 0;
     memcpy(f->support + (size_t)n * stride, b->points.x + i * b->points.stride, stride * sizeof *f->support);
     svi_active_set_add(&f->set, f->row);
@@ -187,7 +178,7 @@ static svs_code fit_take_block(struct svi_member_fit *f, const struct fit_block 
 
 static struct fit_block fit_rows_block(const struct svi_member_fit *f, int64_t first) {
     const int64_t left = f->rows.count - first;
-    struct fit_block b = {.points = f->rows, .first = first};
+    struct fit_block b = {.points = f->rows};
     b.points.x += first * b.points.stride;
     b.points.count = left < BLOCK ? left : BLOCK;
     b.norm2 = f->norm2 ? f->norm2 + first : NULL;
@@ -206,7 +197,6 @@ static svs_code fit_take_drawn(struct svi_member_fit *f, int64_t joins, int64_t 
     svs_code code = SVS_OK;
     for (int64_t i = 0; i < count; i++) {
         const int64_t row = (int64_t)(svi_random_next(&f->random) % (uint64_t)f->rows.count);
-        f->picks[i] = row;
         memcpy(f->picked + i * stride, f->rows.x + row * stride, (size_t)stride * sizeof *f->picked);
         f->picked_norm2[i] = f->norm2 ? f->norm2[row] : 0;
     }
@@ -216,8 +206,7 @@ static svs_code fit_take_drawn(struct svi_member_fit *f, int64_t joins, int64_t 
         const int64_t left = count - first < BLOCK ? count - first : BLOCK;
         const struct fit_block b = {
             .points = {f->picked + first * stride, f->rows.stride, left, f->rows.gaps},
-            .norm2 = f->norm2 ? f->picked_norm2 + first : NULL,
-            .index = f->picks + first};
+            .norm2 = f->norm2 ? f->picked_norm2 + first : NULL};
         code = fit_take_block(f, &b, joins, joined, err);
     }
     return code;
