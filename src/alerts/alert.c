@@ -14,6 +14,12 @@ void svi_alert_init(struct svi_alert *a, const struct svi_alert_options *o) {
         svi_discovery_init(&a->discovery, o->fdr);
 }
 
+const char *svi_alert_change_name(enum svi_alert_change change) {
+    static const char *const names[] = {
+        [SVI_ALERT_OPEN] = "open", [SVI_ALERT_UPDATE] = "update", [SVI_ALERT_CLOSE] = "close"};
+    return names[change];
+}
+
 static enum svi_alert_change alert_go_on(struct svi_alert *a, double p, double grade, double time) {
     if (p > a->o.clear) {
         a->open = false;

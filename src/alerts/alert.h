@@ -21,6 +21,9 @@
 
 enum svi_alert_change { SVI_ALERT_NONE = 0, SVI_ALERT_OPEN, SVI_ALERT_UPDATE, SVI_ALERT_CLOSE };
 
+/* "open", "update", "close"; NULL for none. */
+const char *svi_alert_change_name(enum svi_alert_change change);
+
 struct svi_alert_options {
     double p;        /* opens at p <= this, in (0, 1) */
     double clear;    /* closes at p > this, p <= clear < 1 */

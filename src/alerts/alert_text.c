@@ -16,7 +16,7 @@
 #include "base/statistics.h"
 #include "features/calendar.h"
 
-#define NAME   48
+#define NAME   SVI_ALERT_NAME
 #define NUMBER SVI_ALERT_NUMBER
 #define PART   (NAME + 5 * NUMBER + 40)
 #define END    (3 * NUMBER + 80)
@@ -53,9 +53,7 @@ static void shorten_exponent(char *text) {
     memmove(to, from, strlen(from) + 1);
 }
 
-/* v with at least `digits` digits, as a person writes it, and with as many as show differences of `spread`
- * (0 = unknown) in two digits, at most 9. Whole numbers are not rounded. */
-static const char *alert_text_number(char out[NUMBER], double v, double spread, int digits) {
+const char *svi_alert_number(char out[NUMBER], double v, double spread, int digits) {
     if (!isfinite(v) || v == 0) {
         snprintf(out, NUMBER, "%s", v == 0 ? "0" : isnan(v) ? "unknown" : v > 0 ? "infinite" : "-infinite");
         return out;
@@ -75,7 +73,7 @@ static const char *alert_text_number(char out[NUMBER], double v, double spread, 
 
 /* ---- times */
 
-static const char *alert_text_duration(char out[NUMBER], double seconds) {
+const char *svi_alert_duration(char out[NUMBER], double seconds) {
     const double minutes = floor(seconds / 60 + 0.5), hours = floor(seconds / 3600 + 0.5);
     if (!(seconds > 0))
         snprintf(out, NUMBER, "0 s");
@@ -94,10 +92,10 @@ static const char *alert_text_duration(char out[NUMBER], double seconds) {
     return out;
 }
 
-static const char *alert_text_moment(char out[NUMBER], double since, double now) {
+const char *svi_alert_moment(char out[NUMBER], double since, double now) {
     if (!(since >= EPOCH_LEAST && since < EPOCH_MOST)) {
         char text[NUMBER];
-        snprintf(out, NUMBER, "%.30s s", alert_text_number(text, since, 0, 3));
+        snprintf(out, NUMBER, "%.30s s", svi_alert_number(text, since, 0, 3));
         return out;
     }
     const time_t t = (time_t)since;
@@ -118,38 +116,48 @@ size_t svi_alert_append(char *out, size_t at, const char *text, size_t reserved)
     return at + length;
 }
 
+const char *svi_alert_name(char out[NAME], const char *name, int column) {
+    if (name)
+        svi_escape(out, NAME, name, strlen(name));
+    else
+        snprintf(out, NAME, "feature %d", column);
+    return out;
+}
+
+size_t svi_alert_begin(char *out, const char *stream) {
+    char name[SVI_ALERT_SUBJECT];
+    svi_escape(name, sizeof name, stream, strlen(stream));
+    return svi_alert_append(out, 0, name, 0);
+}
+
 static void feature_text(char out[PART], const struct svi_alert_feature *f, const char *before) {
     char name[NAME], value[NUMBER], low[NUMBER], high[NUMBER], range[2 * NUMBER + 20] = "";
     const double width = f->high - f->low;
     const double outside = fmax(f->value - f->high, f->low - f->value);
-    if (f->name)
-        svi_escape(name, sizeof name, f->name, strlen(f->name));
-    else
-        snprintf(name, sizeof name, "feature %d", f->column);
+    svi_alert_name(name, f->name, f->column);
     if (f->beyond)
-        snprintf(range, sizeof range, ", earlier %s to %s", alert_text_number(low, f->earlier_low, width, 3),
-                 alert_text_number(high, f->earlier_high, width, 3));
+        snprintf(range, sizeof range, ", earlier %s to %s", svi_alert_number(low, f->earlier_low, width, 3),
+                 svi_alert_number(high, f->earlier_high, width, 3));
     if (isfinite(width))
         snprintf(out, PART, "%s%s %s (usual %s to %s%s)", before, name,
-                 alert_text_number(value, f->value, fmax(width, outside), 3),
-                 alert_text_number(low, f->low, width, 3), alert_text_number(high, f->high, width, 3), range);
+                 svi_alert_number(value, f->value, fmax(width, outside), 3),
+                 svi_alert_number(low, f->low, width, 3), svi_alert_number(high, f->high, width, 3), range);
     else
-        snprintf(out, PART, "%s%s %s", before, name, alert_text_number(value, f->value, 0, 3));
+        snprintf(out, PART, "%s%s %s", before, name, svi_alert_number(value, f->value, 0, 3));
 }
 
 size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *l) {
-    char name[SVI_ALERT_SUBJECT], part[PART], end[END], a[NUMBER], b[NUMBER], since[NUMBER];
+    char part[PART], end[END], a[NUMBER], b[NUMBER], since[NUMBER];
     const char *before = l->state == SVI_ALERT_UPDATE ? " worse: " : " ";
     const int count = l->state == SVI_ALERT_CLOSE ? 0 : l->count < SVI_ALERT_TOP ? l->count : SVI_ALERT_TOP;
-    alert_text_moment(since, l->since, l->time);
+    svi_alert_moment(since, l->since, l->time);
     if (l->state == SVI_ALERT_CLOSE)
         snprintf(end, END, " back to normal after %s, worst grade %s, since %s",
-                 alert_text_duration(a, l->time - l->since), alert_text_number(b, l->grade, 0, 2), since);
+                 svi_alert_duration(a, l->time - l->since), svi_alert_number(b, l->grade, 0, 2), since);
     else
         snprintf(end, END, "%snovelty %s, p %s, since %s", count > 0 ? ", " : before,
-                 alert_text_number(a, l->novelty, 0, 2), alert_text_number(b, l->p, 0, 2), since);
-    svi_escape(name, sizeof name, l->stream, strlen(l->stream));
-    size_t at = svi_alert_append(out, 0, name, 0);
+                 svi_alert_number(a, l->novelty, 0, 2), svi_alert_number(b, l->p, 0, 2), since);
+    size_t at = svi_alert_begin(out, l->stream);
     for (int i = 0; i < count; i++) {
         feature_text(part, &l->top[i], i > 0 ? ", " : before);
         at = svi_alert_append(out, at, part, strlen(end));
@@ -189,15 +197,7 @@ static const char *episode_since(char out[SVI_CALENDAR_MOMENT], double since, do
     if (since >= EPOCH_LEAST && since < EPOCH_MOST)
         svi_calendar_moment(out, since, now);
     else
-        snprintf(out, SVI_CALENDAR_MOMENT, "%.30s s", alert_text_number(text, since, 0, 3));
-    return out;
-}
-
-static const char *episode_name(char out[NAME], const char *name, int column) {
-    if (name)
-        svi_escape(out, NAME, name, strlen(name));
-    else
-        snprintf(out, NAME, "feature %d", column);
+        snprintf(out, SVI_CALENDAR_MOMENT, "%.30s s", svi_alert_number(text, since, 0, 3));
     return out;
 }
 
@@ -207,8 +207,8 @@ static const char *episode_range(char out[2 * NUMBER + 8], const struct svi_aler
     const double width = f->high - f->low;
     out[0] = '\0';
     if (isfinite(width))
-        snprintf(out, 2 * NUMBER + 8, "%s to %s", alert_text_number(low, f->low, width, 2),
-                 alert_text_number(high, f->high, width, 2));
+        snprintf(out, 2 * NUMBER + 8, "%s to %s", svi_alert_number(low, f->low, width, 2),
+                 svi_alert_number(high, f->high, width, 2));
     return out;
 }
 
@@ -225,7 +225,7 @@ static void episode_expected(char *out, size_t size, const struct svi_alert_fact
     episode_range(range, f);
     out[0] = '\0';
     if (forecast && isfinite(f->expected)) {
-        alert_text_number(expected, f->expected, f->high - f->low, 2);
+        svi_alert_number(expected, f->expected, f->high - f->low, 2);
         snprintf(out, size, ", %s expected%s%s%s%s", expected, when, range[0] ? " (" : "", range,
                  range[0] ? ")" : "");
     } else if (range[0] && f->judge == SVI_JUDGE_OTHERS) {
@@ -240,14 +240,14 @@ static void episode_fact(char out[2 * PART], const struct svi_alert_fact *f, boo
     char expected[4 * NUMBER + 60] = "", other[NAME], number[NUMBER];
     const double outside = fmax(f->value - f->high, f->low - f->value);
     if (f->seconds > 0 && !bare)
-        snprintf(lasted, sizeof lasted, " for %.36s", alert_text_duration(span, f->seconds));
+        snprintf(lasted, sizeof lasted, " for %.36s", svi_alert_duration(span, f->seconds));
     if (f->with >= 0 && !bare)
-        snprintf(with, sizeof with, " while %s is %s", episode_name(other, f->with_name, f->with),
-                 alert_text_number(number, f->with_value, 0, 2));
+        snprintf(with, sizeof with, " while %s is %s", svi_alert_name(other, f->with_name, f->with),
+                 svi_alert_number(number, f->with_value, 0, 2));
     if (!bare)
         episode_expected(expected, sizeof expected, f, dated);
-    snprintf(out, 2 * PART, "%s %s%s%s%s", episode_name(name, f->name, f->column),
-             alert_text_number(value, f->value, fmax(f->high - f->low, outside), 2), lasted, with, expected);
+    snprintf(out, 2 * PART, "%s %s%s%s%s", svi_alert_name(name, f->name, f->column),
+             svi_alert_number(value, f->value, fmax(f->high - f->low, outside), 2), lasted, with, expected);
 }
 
 static size_t episode_facts(char *out, size_t at, const struct svi_episode_line *l, size_t reserved) {
@@ -275,17 +275,16 @@ size_t svi_episode_text(char out[SVI_ALERT_TEXT], const struct svi_episode_line 
                                        [SVI_DESK_JOINED] = ", now also: ",
                                        [SVI_DESK_AGAIN] = ", again: ",
                                        [SVI_DESK_LASTS] = ", lasts: "};
-    char name[SVI_ALERT_SUBJECT], end[END], rarity[NUMBER], span[NUMBER], since[SVI_CALENDAR_MOMENT];
+    char end[END], rarity[NUMBER], span[NUMBER], since[SVI_CALENDAR_MOMENT];
     const bool closes = l->state == SVI_ALERT_CLOSE;
     episode_since(since, l->since, l->time);
     episode_rarity(rarity, l->surprise);
     if (closes)
         snprintf(end, END, "back to normal after %s (%s, %s at worst), since %s",
-                 alert_text_duration(span, l->lasted), svi_severity_name(l->severity), rarity, since);
+                 svi_alert_duration(span, l->lasted), svi_severity_name(l->severity), rarity, since);
     else
         snprintf(end, END, ", %s, since %s", rarity, since);
-    svi_escape(name, sizeof name, l->stream, strlen(l->stream));
-    size_t at = svi_alert_append(out, 0, name, 0);
+    size_t at = svi_alert_begin(out, l->stream);
     at = svi_alert_append(out, at, " ", 0);
     if (!closes) {
         at = svi_alert_append(out, at, svi_severity_name(l->severity), 0);
@@ -301,36 +300,32 @@ size_t svi_episode_text(char out[SVI_ALERT_TEXT], const struct svi_episode_line 
 static const char *quality_level_text(char out[NUMBER], double v, bool regress) {
     char number[NUMBER];
     if (regress)
-        return alert_text_number(out, v, 0, 2);
-    snprintf(out, NUMBER, "%.30s %%", alert_text_number(number, 100 * v, 0, 2));
+        return svi_alert_number(out, v, 0, 2);
+    snprintf(out, NUMBER, "%.30s %%", svi_alert_number(number, 100 * v, 0, 2));
     return out;
 }
 
 static void quality_feature_text(char out[PART], const struct svi_quality_feature *f, const char *before) {
     char name[NAME], from[NUMBER], to[NUMBER];
     const double spread = fmax(f->deviation, fabs(f->after - f->before));
-    if (f->name)
-        svi_escape(name, sizeof name, f->name, strlen(f->name));
-    else
-        snprintf(name, sizeof name, "feature %d", f->column);
-    snprintf(out, PART, "%s%s %s -> %s", before, name, alert_text_number(from, f->before, spread, 2),
-             alert_text_number(to, f->after, spread, 2));
+    svi_alert_name(name, f->name, f->column);
+    snprintf(out, PART, "%s%s %s -> %s", before, name, svi_alert_number(from, f->before, spread, 2),
+             svi_alert_number(to, f->after, spread, 2));
 }
 
 static void quality_end_text(char part[PART], const struct svi_quality_line *l, const char *figure) {
     char lasted[NUMBER], now[NUMBER], before[NUMBER], worst[NUMBER], since[NUMBER];
     snprintf(part, PART, "%s after %s: %s %s, before %s, worst %s, since %s",
-             l->adapted ? "stays as it is" : "back to normal",
-             alert_text_duration(lasted, l->time - l->since), figure,
-             quality_level_text(now, l->after, l->regress), quality_level_text(before, l->before, l->regress),
-             quality_level_text(worst, l->worst, l->regress), alert_text_moment(since, l->since, l->time));
+             l->adapted ? "stays as it is" : "back to normal", svi_alert_duration(lasted, l->time - l->since),
+             figure, quality_level_text(now, l->after, l->regress),
+             quality_level_text(before, l->before, l->regress),
+             quality_level_text(worst, l->worst, l->regress), svi_alert_moment(since, l->since, l->time));
 }
 
 size_t svi_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line *l) {
-    char name[SVI_ALERT_SUBJECT], part[PART], before[NUMBER], after[NUMBER], since[NUMBER], count[NUMBER];
+    char part[PART], before[NUMBER], after[NUMBER], since[NUMBER], count[NUMBER];
     const char *figure = l->regress ? "rmse" : "errors";
-    svi_escape(name, sizeof name, l->stream, strlen(l->stream));
-    size_t at = svi_alert_append(out, 0, name, 0);
+    size_t at = svi_alert_begin(out, l->stream);
     at = svi_alert_append(out, at, " quality", 0);
     if (l->state == SVI_ALERT_CLOSE) {
         quality_end_text(part, l, figure);
@@ -340,7 +335,7 @@ size_t svi_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line 
     snprintf(part, PART, "%s: %s %s -> %s since %s (after sample %s)",
              l->state == SVI_ALERT_UPDATE ? " worse" : "", figure,
              quality_level_text(before, l->before, l->regress),
-             quality_level_text(after, l->after, l->regress), alert_text_moment(since, l->since, l->time),
+             quality_level_text(after, l->after, l->regress), svi_alert_moment(since, l->since, l->time),
              alert_text_count(count, l->number));
     at = svi_alert_append(out, at, part, 0);
     for (int i = 0; i < l->count && i < SVI_ALERT_TOP; i++) {
@@ -348,18 +343,4 @@ size_t svi_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line 
         at = svi_alert_append(out, at, part, 0);
     }
     return at;
-}
-
-/* ---- for other lines */
-
-const char *svi_alert_number(char out[SVI_ALERT_NUMBER], double v, double spread) {
-    return alert_text_number(out, v, spread, 3);
-}
-
-const char *svi_alert_duration(char out[SVI_ALERT_NUMBER], double seconds) {
-    return alert_text_duration(out, seconds);
-}
-
-const char *svi_alert_moment(char out[SVI_ALERT_NUMBER], double since, double now) {
-    return alert_text_moment(out, since, now);
 }

@@ -114,12 +114,18 @@ struct svi_quality_line {
 
 size_t svi_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line *line);
 
-/* Parts of lines: a number, with more digits where it varies by `spread` only (0: not known); how long; and
- * since when. Return `out`. */
+/* Parts of lines. A number as a person writes it, with at least `digits` digits, and with as many as show
+ * differences of `spread` (0: not known) in two digits, at most 9; whole numbers are not rounded. How long;
+ * and when, where it is `now`. A feature's name, as in svi_alert_feature. */
 #define SVI_ALERT_NUMBER 40
-const char *svi_alert_number(char out[SVI_ALERT_NUMBER], double v, double spread);
+#define SVI_ALERT_NAME   48
+const char *svi_alert_number(char out[SVI_ALERT_NUMBER], double v, double spread, int digits);
 const char *svi_alert_duration(char out[SVI_ALERT_NUMBER], double seconds);
 const char *svi_alert_moment(char out[SVI_ALERT_NUMBER], double since, double now);
+const char *svi_alert_name(char out[SVI_ALERT_NAME], const char *name, int column);
+
+/* The stream, escaped, with which a line begins. Returns the length. */
+size_t svi_alert_begin(char *out, const char *stream);
 
 /* Appends a text whole, if `reserved` bytes of SVI_ALERT_TEXT stay free behind it. Returns the length. */
 size_t svi_alert_append(char *out, size_t at, const char *text, size_t reserved);

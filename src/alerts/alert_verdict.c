@@ -19,9 +19,8 @@ void svi_verdicts_set_columns(struct svi_verdicts *v, int columns) {
     if (v->columns == columns)
         return;
     verdicts_free_rows(v);
+    svi_verdicts_renew(v);
     v->columns = columns;
-    for (int i = 0; i < SVI_VERDICT_EPISODES; i++)
-        v->of[i].rows = 0;
 }
 
 void svi_verdicts_clear(struct svi_verdicts *v) {

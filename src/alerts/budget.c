@@ -69,18 +69,24 @@ void svi_budget_clear(struct svi_budget *b) {
     svi_budget_init(b, b->a_day, b->interval);
 }
 
-/* Room for `count` peaks; false: there is none. */
-static bool budget_peak_room(struct svi_budget_judge *j, int count) {
-    int room = j->peak_room > 0 ? j->peak_room : FIRST_ROOM;
+/* Places for `count` where there are `room`: twice as many, until they do. */
+static int budget_places(int room, int count) {
+    room = room > 0 ? room : FIRST_ROOM;
     while (room < count)
         room *= 2;
+    return room;
+}
+
+/* Room for `count` peaks; false: there is none. */
+static bool budget_peak_room(struct svi_budget_judge *j, int count) {
+    const int room = budget_places(j->peak_room, count);
     if (count <= j->peak_room || j->peak_room == SVI_BUDGET_PEAKS)
         return true;
     struct svi_budget_peak *peaks = svi_alloc_plain_array((size_t)room, sizeof *peaks);
+    for (int i = 0; peaks && i < j->count; i++)
+        peaks[i] = j->peaks[i];
     if (!peaks)
         return false;
-    if (j->count > 0)
-        memcpy(peaks, j->peaks, (size_t)j->count * sizeof *peaks);
     svi_free(j->peaks);
     j->peaks = peaks;
     j->peak_room = room;
@@ -89,16 +95,14 @@ static bool budget_peak_room(struct svi_budget_judge *j, int count) {
 
 /* The same of surprises: each keeps its place in the ring. */
 static bool budget_recent_room(struct svi_budget_judge *j, int count) {
-    int window = j->window > 0 ? j->window : FIRST_ROOM;
-    while (window < count)
-        window *= 2;
+    const int window = budget_places(j->window, count);
     if (count <= j->window || j->window == SVI_BUDGET_WINDOW)
         return true;
     struct svi_budget_recent *recent = svi_alloc_plain_array((size_t)window, sizeof *recent);
+    for (int k = 0; recent && k < j->held; k++)
+        recent[(j->first + k) % window] = j->recent[(j->first + k) % j->window];
     if (!recent)
         return false;
-    for (int k = 0; k < j->held; k++)
-        recent[(j->first + k) % window] = j->recent[(j->first + k) % j->window];
     svi_free(j->recent);
     j->recent = recent;
     j->window = window;
@@ -167,14 +171,14 @@ static bool budget_is_record(struct svi_budget_judge *j, int64_t number, double 
 
 /* ---- excursions */
 
-static void budget_keep(struct svi_budget_judge *j, struct svi_budget_peak peak) {
-    const bool full = !budget_peak_room(j, j->count + 1) || j->count == SVI_BUDGET_PEAKS;
-    if (full && (j->count == 0 || j->peaks[j->count - 1].surprise >= peak.surprise))
+void svi_budget_peak_keep(struct svi_budget_peak *peaks, int *count, int room, struct svi_budget_peak peak) {
+    const bool full = *count == room;
+    if (full && (room == 0 || peaks[room - 1].surprise >= peak.surprise))
         return;
-    int at = full ? j->count - 1 : j->count++;
-    for (; at > 0 && j->peaks[at - 1].surprise < peak.surprise; at--)
-        j->peaks[at] = j->peaks[at - 1];
-    j->peaks[at] = peak;
+    int at = full ? room - 1 : (*count)++;
+    for (; at > 0 && peaks[at - 1].surprise < peak.surprise; at--)
+        peaks[at] = peaks[at - 1];
+    peaks[at] = peak;
 }
 
 bool svi_budget_surprise(struct svi_budget *b, enum svi_judge judge, double surprise) {
@@ -188,8 +192,10 @@ bool svi_budget_surprise(struct svi_budget *b, enum svi_judge judge, double surp
     } else if (runs && 2 * surprise >= j->now.surprise) {
         j->calm = 0;
     } else if (runs && ++j->calm >= SVI_BUDGET_APART) {
-        if (j->now.episode != LEFT_OUT)
-            budget_keep(j, j->now);
+        if (j->now.episode != LEFT_OUT) {
+            (void)budget_peak_room(j, j->count + 1); /* without memory the least makes room */
+            svi_budget_peak_keep(j->peaks, &j->count, j->peak_room, j->now);
+        }
         j->now = (struct svi_budget_peak){0};
         j->calm = 0;
     }
@@ -202,12 +208,16 @@ void svi_budget_mark(struct svi_budget *b, int64_t episode) {
             b->judge[i].now.episode = episode;
 }
 
-static void budget_drop(struct svi_budget_judge *j, double before, int64_t episode) {
+int svi_budget_peak_drop(struct svi_budget_peak *peaks, int count, double before, int64_t episode) {
     int kept = 0;
-    for (int i = 0; i < j->count; i++)
-        if (j->peaks[i].at >= before && (episode == 0 || j->peaks[i].episode != episode))
-            j->peaks[kept++] = j->peaks[i];
-    j->count = kept;
+    for (int i = 0; i < count; i++)
+        if (peaks[i].at >= before && (episode == 0 || peaks[i].episode != episode))
+            peaks[kept++] = peaks[i];
+    return kept;
+}
+
+static void budget_drop(struct svi_budget_judge *j, double before, int64_t episode) {
+    j->count = svi_budget_peak_drop(j->peaks, j->count, before, episode);
 }
 
 /* ---- levels */
@@ -232,12 +242,11 @@ static double budget_total(const struct svi_budget *b, double days) {
     return SVI_BUDGET_SPENT * (b->a_day * days + SVI_BUDGET_EARLY * log1p((double)b->rows / EARLIEST));
 }
 
-/* Where excursions come `m` times in the days of the past, by those of the ranks h to k. */
-static double budget_extrapolate(const struct svi_budget_judge *j, double m) {
-    const int k = j->count < RANKS ? j->count : RANKS, h = k / 4;
+double svi_budget_peak_extrapolate(const struct svi_budget_peak *peaks, int count, double m) {
+    const int k = count < RANKS ? count : RANKS, h = k / 4;
     if (h < 1)
         return 0;
-    const double high = j->peaks[h - 1].surprise, low = j->peaks[k - 1].surprise;
+    const double high = peaks[h - 1].surprise, low = peaks[k - 1].surprise;
     return high + (high - low) / log((double)k / h) * log(h / m);
 }
 
@@ -247,7 +256,8 @@ static double budget_past(const struct svi_budget_judge *j, double m, double pro
     const double order = rank <= j->count ? j->peaks[rank - 1].surprise + SVI_BUDGET_ABOVE : 0;
     if (!(m < SVI_BUDGET_FEW))
         return order;
-    return fmax(order, fmin(budget_extrapolate(j, m), FARTHEST * fmax(most, promise)));
+    return fmax(order,
+                fmin(svi_budget_peak_extrapolate(j->peaks, j->count, m), FARTHEST * fmax(most, promise)));
 }
 
 /* Peaks at the level that the p-values promise, or above. */

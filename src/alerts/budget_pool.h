@@ -19,8 +19,8 @@
 #define SVI_BUDGET_POOL 128 /* findings kept, the largest */
 
 struct svi_budget_pool {
-    double days;                                        /* so far, a desk */
-    double found[SVI_BUDGET_POOL], at[SVI_BUDGET_POOL]; /* descending; on which day */
+    double days; /* so far, a desk */
+    struct svi_budget_peak peaks[SVI_BUDGET_POOL];
     int count;
     double now;   /* the largest of those that count as one, not in the list yet; 0: none */
     double since; /* the day of the first of them */

@@ -236,14 +236,12 @@ static void add_judge(const struct svi_novelty_stage *s, enum svi_alert_change c
 bool svi_novelty_report(struct svi_novelty_stage *s, const struct svi_message *m,
                         const struct svi_schema *schema, const char *stream, double ts,
                         enum svi_alert_change change, struct svi_alert_report *out) {
-    static const char *const states[] = {
-        [SVI_ALERT_OPEN] = "open", [SVI_ALERT_UPDATE] = "update", [SVI_ALERT_CLOSE] = "close"};
     if (!s->on)
         return svi_novelty_report_end(s, stream, s->reason, out);
     if (change == SVI_ALERT_NONE)
         return false;
     const bool closes = change == SVI_ALERT_CLOSE; /* what is usual again has no reason */
-    out->event = (struct svi_alert_event){.state = states[change],
+    out->event = (struct svi_alert_event){.state = svi_alert_change_name(change),
                                           .id = m->id,
                                           .novelty = s->judgement.novelty,
                                           .membership = s->judgement.membership,

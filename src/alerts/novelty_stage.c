@@ -70,28 +70,22 @@ svs_code svi_novelty_stage_new(struct svi_novelty_stage *s, const struct svi_set
     return svi_novelty_stage_options(settings, 0, &s->options, err);
 }
 
-void svi_novelty_stage_share_rooms(struct svi_novelty_stage *s, struct svi_novelty_rooms *rooms) {
-    s->rooms_of_thread = rooms;
-    s->options.shared = &rooms->detector;
+void svi_novelty_stage_share_room(struct svi_novelty_stage *s, struct svi_shared_room *room) {
+    s->options.shared = room;
 }
 
-svs_code svi_novelty_stage_use_rooms(struct svi_novelty_stage *s, struct svi_novelty_rooms *rooms,
-                                     svs_error *err) {
-    if (!s->on || !s->rooms_of_thread || s->rooms_of_thread == rooms)
+svs_code svi_novelty_stage_use_room(struct svi_novelty_stage *s, struct svi_shared_room *room,
+                                    svs_error *err) {
+    if (!s->on || !s->options.shared)
         return SVS_OK;
-    svs_code code = s->detector ? svi_detector_use_room(s->detector, &rooms->detector, err) : SVS_OK;
-    if (code == SVS_OK)
-        svi_novelty_stage_share_rooms(s, rooms);
+    svs_code code = s->detector ? svi_detector_use_room(s->detector, room, err) : SVS_OK;
+    s->options.shared = code == SVS_OK ? room : s->options.shared;
     return code;
 }
 
 void svi_novelty_stage_rest(struct svi_novelty_stage *s) {
-    if (s->rooms_of_thread && s->detector)
+    if (s->detector)
         svi_detector_rest(s->detector);
-}
-
-void svi_novelty_rooms_clear(struct svi_novelty_rooms *rooms) {
-    svi_shared_room_clear(&rooms->detector);
 }
 
 svs_code svi_novelty_stage_make_room(const struct svi_novelty_stage *s, const struct svi_settings *settings,
@@ -117,11 +111,11 @@ void svi_novelty_stage_configure(struct svi_novelty_stage *s, const struct svi_s
         novelty_stage_drop_judges(s);
     if (other && settings->alert_fdr > 0)
         svi_discovery_init(&s->alert.discovery, settings->alert_fdr);
+    struct svi_shared_room *shared = s->options.shared;
     (void)svi_novelty_stage_options(settings, 0, &s->options, NULL); /* which were checked */
-    s->options.shared = s->rooms_of_thread ? &s->rooms_of_thread->detector : NULL;
+    s->options.shared = shared;
     if (!s->detector)
         return;
-    svi_detector_set_levels(s->detector, settings->alert_p, settings->alert_clear);
     svi_detector_configure(s->detector, &s->options, room);
 }
 
@@ -146,15 +140,11 @@ void svi_novelty_stage_free(struct svi_novelty_stage *s) {
 
 void svi_novelty_stage_reset(struct svi_novelty_stage *s) {
     const struct svi_alert before = s->alert;
-    const struct svi_desk_options options = s->desk.o;
-    svi_detector_free(&s->detector);
-    novelty_stage_drop_judges(s);
-    drop_rows(&s->rows);
-    s->judged = false;
-    svi_verdicts_clear(&s->verdicts);
+    const bool on = s->on;
+    novelty_stage_turn_off(s);
+    s->on = on;
     svi_alert_init(&s->alert, &before.o);
     svi_desk_clear(&s->desk);
-    svi_desk_init(&s->desk, &options);
     s->alert.opened = before.opened;
     s->alert.suppressed = before.suppressed;
 }
@@ -169,8 +159,7 @@ void svi_novelty_stage_replace(struct svi_novelty_stage *s, const struct svi_set
         fresh.verdicts.said_true = s->verdicts.said_true;
         fresh.verdicts.said_false = s->verdicts.said_false;
     }
-    if (s->rooms_of_thread)
-        svi_novelty_stage_share_rooms(&fresh, s->rooms_of_thread);
+    fresh.options.shared = s->options.shared;
     svi_novelty_stage_free(s);
     *s = fresh;
 }
@@ -198,9 +187,7 @@ svs_code svi_novelty_stage_build(struct svi_novelty_stage *s, int d, svs_error *
     const struct svi_lags *from = &s->rows.history;
     to->held = from->held;
     to->newest = from->newest;
-    for (int l = 0; l < from->lags; l++)
-        memcpy(to->ring + (size_t)l * (size_t)to->d, from->ring + (size_t)l * (size_t)from->d,
-               (size_t)from->d * sizeof *to->ring);
+    svi_lags_widen(to->ring, to->d, from->ring, from->d, from->lags);
     drop_rows(&s->rows);
     s->rows = rows;
     return SVS_OK;
@@ -227,9 +214,8 @@ static svs_code novelty_stage_sensors(struct svi_novelty_stage *s, int d, svs_er
         svi_sensors_free(&s->sensors);
         return SVS_OK;
     }
-    svi_sensors *sensors =
-        s->sensors ? svi_sensors_widened(s->sensors, d, err)
-                   : svi_sensors_new(d, s->with_context, s->rooms_of_thread, err);
+    svi_sensors *sensors = s->sensors ? svi_sensors_widened(s->sensors, d, err)
+                                      : svi_sensors_new(d, s->with_context, s->options.shared, err);
     if (!sensors)
         return SVS_NO_MEMORY;
     for (int j = 0; !s->sensors && s->detector && j < d && j < s->rows.d; j++)
@@ -402,14 +388,6 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
     return novelty_stage_alarm(s, time, !isnan(m->ts));
 }
 
-void svi_novelty_stage_split(struct svi_novelty_stage *s, double desks, double asked) {
-    svi_budget_share(&s->desk.budget, desks, asked);
-}
-
-void svi_novelty_stage_split_archive(struct svi_archive *a, struct svi_novelty_stage *s) {
-    svi_budget_share_archive(a, &s->desk.budget);
-}
-
 struct svi_novelty_said svi_novelty_stage_said(const struct svi_novelty_stage *s) {
     return (struct svi_novelty_said){s->judged, s->judgement.novelty, s->judgement.p, s->alarm, s->surprise};
 }
@@ -470,7 +448,7 @@ void svi_novelty_stage_judges_archive(struct svi_archive *a, struct svi_novelty_
         return;
     }
     if (!s->sensors)
-        s->sensors = svi_sensors_new(columns, s->with_context, s->rooms_of_thread, a->err);
+        s->sensors = svi_sensors_new(columns, s->with_context, s->options.shared, a->err);
     if (s->sensors)
         svi_sensors_archive(a, s->sensors);
 }
@@ -479,32 +457,20 @@ svs_code svi_novelty_stage_reserve_context(struct svi_novelty_stage *s, svs_erro
     return s->sensors ? svi_sensors_reserve_context(s->sensors, err) : SVS_OK;
 }
 
-double svi_novelty_stage_lean_memory(const struct svi_settings *s, int d, int contexts) {
+double svi_novelty_stage_memory(const struct svi_settings *s, int d, int contexts, bool shared) {
     struct svi_detector_options o;
     struct svi_shared_room room = {0};
+    const double own = shared ? sizeof(struct svi_novelty_stage) : 0;
     const double columns = (double)d * (double)s->novelty_lags;
     if (s->novelty == SVI_NOVELTY_NONE)
         return 0;
     if (columns > SVI_NOVELTY_STAGE_COLUMNS || svi_novelty_stage_options(s, (int)columns, &o, NULL) != SVS_OK)
-        return sizeof(struct svi_novelty_stage);
-    o.shared = &room;
+        return own;
+    o.shared = shared ? &room : NULL;
     const bool desk = strcmp(s->alert_budget, "none") != 0;
     const double sensors =
-        desk && d >= 1 && d <= SVI_SENSORS_MAX ? svi_sensors_memory(d, contexts, true) : 0;
-    return sizeof(struct svi_novelty_stage) + svi_detector_memory(&o) + sensors +
-           (desk ? svi_row_judges_memory() + svi_budget_memory() : 0) +
-           sizeof(double) * (2 * columns + d + s->novelty_lags * (double)d);
-}
-
-double svi_novelty_stage_memory(const struct svi_settings *s, int d) {
-    struct svi_detector_options o;
-    const double columns = (double)d * (double)s->novelty_lags;
-    if (s->novelty == SVI_NOVELTY_NONE || columns > SVI_NOVELTY_STAGE_COLUMNS ||
-        svi_novelty_stage_options(s, (int)columns, &o, NULL) != SVS_OK)
-        return 0;
-    const double sensors = strcmp(s->alert_budget, "none") != 0 && d >= 1 && d <= SVI_SENSORS_MAX
-                               ? svi_sensors_memory(d, s->context[0] ? SVI_CONTEXT_COLUMNS : 0, false)
-                               : 0;
-    return svi_detector_memory(&o) + svi_verdicts_memory((int)columns) + sensors +
-           sizeof(double) * (3 * columns + d);
+        desk && d >= 1 && d <= SVI_SENSORS_MAX ? svi_sensors_memory(d, contexts, shared) : 0;
+    const double judges = desk && shared ? svi_row_judges_memory() + svi_budget_memory() : 0;
+    return own + svi_detector_memory(&o) + (shared ? 0 : svi_verdicts_memory((int)columns)) + sensors +
+           judges + sizeof(double) * (3 * columns + d);
 }

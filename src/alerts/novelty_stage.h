@@ -37,15 +37,9 @@ struct svi_novelty_said {
     double surprise; /* -log10 p, of the judge that it surprises most */
 };
 
-/* Where those who judge samples work, of one thread: each keeps there what it needs within a sample. */
-struct svi_novelty_rooms {
-    struct svi_shared_room detector;
-};
-
 struct svi_novelty_stage {
     bool on;
-    struct svi_novelty_rooms *rooms_of_thread; /* NULL: its parts have their own */
-    struct svi_detector_options options;
+    struct svi_detector_options options; /* shared: the room of the thread; NULL: its parts have their own */
     int lags;
     bool differences;
     svi_detector *detector; /* NULL before the first sample */
@@ -75,12 +69,11 @@ svs_code svi_novelty_stage_new(struct svi_novelty_stage *s, const struct svi_set
 void svi_novelty_stage_free(struct svi_novelty_stage *s);
 
 /* A stage of one of many streams that a thread works on in turns: from the start, or from then on (between
- * two samples), its parts work in the rooms of that thread. SVS_NO_MEMORY: they stay where they were. */
-void svi_novelty_stage_share_rooms(struct svi_novelty_stage *s, struct svi_novelty_rooms *rooms);
-svs_code svi_novelty_stage_use_rooms(struct svi_novelty_stage *s, struct svi_novelty_rooms *rooms,
-                                     svs_error *err);
+ * two samples), its parts work in the room of that thread. SVS_NO_MEMORY: they stay where they were. */
+void svi_novelty_stage_share_room(struct svi_novelty_stage *s, struct svi_shared_room *room);
+svs_code svi_novelty_stage_use_room(struct svi_novelty_stage *s, struct svi_shared_room *room,
+                                    svs_error *err);
 void svi_novelty_stage_rest(struct svi_novelty_stage *s); /* nothing of it is in a room until its next call */
-void svi_novelty_rooms_clear(struct svi_novelty_rooms *rooms);
 
 /* Room for other settings, taken before anything changes (svi_detector_clear_room). SVS_NO_MEMORY. */
 svs_code svi_novelty_stage_make_room(const struct svi_novelty_stage *s, const struct svi_settings *settings,
@@ -145,21 +138,15 @@ void svi_novelty_stage_renew(struct svi_novelty_stage *s, int feature);
 enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const struct svi_message *m,
                                               double time);
 
-/* The budget is shared with other stages (svi_budget_share). What stands in s->desk.budget.share is kept
- * beside the desk. */
-void svi_novelty_stage_split(struct svi_novelty_stage *s, double desks, double asked);
-void svi_novelty_stage_split_archive(struct svi_archive *a, struct svi_novelty_stage *s);
-
 /* Of the sample that was judged last. */
 struct svi_novelty_said svi_novelty_stage_said(const struct svi_novelty_stage *s);
 
 /* Lets the sample be learned, after it was judged and reported. */
 void svi_novelty_stage_learn(struct svi_novelty_stage *s, const struct svi_message *m);
 
-/* Of one of the keys of a stream, with its struct: bytes about, once all is full. */
-double svi_novelty_stage_lean_memory(const struct svi_settings *s, int d, int contexts);
-
-/* Bytes at most for d features; where columns may still come, up to twice as many (16 at least) have room. */
-double svi_novelty_stage_memory(const struct svi_settings *s, int d);
+/* Bytes at most for d features; where columns may still come, up to twice as many (16 at least) have room.
+ * contexts: columns of context. shared: of one of the keys of a stream, with its struct: bytes about, once
+ * all is full. */
+double svi_novelty_stage_memory(const struct svi_settings *s, int d, int contexts, bool shared);
 
 #endif

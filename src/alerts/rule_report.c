@@ -92,8 +92,6 @@ static void report_text(const struct svi_rules *r, const struct svi_rules_alert 
 
 bool svi_rule_report(struct svi_rules *r, const struct svi_schema *schema, const struct svi_rule_about *about,
                      int64_t *count, struct svi_rule_report *out) {
-    static const char *const states[] = {
-        [SVI_ALERT_OPEN] = "open", [SVI_ALERT_UPDATE] = "update", [SVI_ALERT_CLOSE] = "close"};
     const struct svi_rules_member *top[SVI_RULES_TOP];
     struct svi_rule_sensor sensors[SVI_RULES_TOP] = {0};
     enum svi_rule rule;
@@ -115,7 +113,7 @@ bool svi_rule_report(struct svi_rules *r, const struct svi_schema *schema, const
     out->event = (struct svi_alert_event){
         .kind = "rule",
         .alert = a->number,
-        .state = states[a->change],
+        .state = svi_alert_change_name(a->change),
         .id = about->id,
         .rule = svi_rule_name(about->key && rule == SVI_RULE_SILENT ? SVI_RULE_ABSENT : rule),
         .sensors = closes ? a->total : a->members,
@@ -123,6 +121,6 @@ bool svi_rule_report(struct svi_rules *r, const struct svi_schema *schema, const
         .top = out->top,
         .count = rule == SVI_RULE_SILENT ? 0 : shown,
         .text = out->text};
-    svi_rules_reported(r, a);
+    svi_rules_reported(a);
     return true;
 }

@@ -6,46 +6,38 @@
 
 #include "base/fail.h"
 
-#define NAME   48
+#define NAME   SVI_ALERT_NAME
 #define NUMBER SVI_ALERT_NUMBER
 #define PART   (NAME + 4 * NUMBER + 60)
 #define SHOWN  3 /* sensors in a line */
-
-static const char *rule_sensor_name(char out[NAME], const struct svi_rule_sensor *s) {
-    if (s->name)
-        svi_escape(out, NAME, s->name, strlen(s->name));
-    else
-        snprintf(out, NAME, "feature %d", s->column);
-    return out;
-}
 
 static void rule_value_text(char out[PART], enum svi_rule rule, const struct svi_rule_sensor *s,
                             const char *name) {
     char v[NUMBER], low[NUMBER], high[NUMBER];
     const bool above = s->value > s->high;
     const double bound = above ? s->high : s->low;
-    svi_alert_number(v, s->value, s->value - bound);
+    svi_alert_number(v, s->value, s->value - bound, 3);
     if (rule == SVI_RULE_LIMITS)
         snprintf(out, PART, "%s %s %s its limit %s", name, v, above ? "above" : "below",
-                 svi_alert_number(low, bound, 0));
+                 svi_alert_number(low, bound, 0, 3));
     else if (rule == SVI_RULE_RATE)
         snprintf(out, PART, "%s moved by %s in one row (never by more than %s before)", name, v,
-                 svi_alert_number(high, s->high, 0));
+                 svi_alert_number(high, s->high, 0, 3));
     else
         snprintf(out, PART, "%s %s %s all it ever showed (%s to %s)", name, v, above ? "above" : "below",
-                 svi_alert_number(low, s->low, s->high - s->low),
-                 svi_alert_number(high, s->high, s->high - s->low));
+                 svi_alert_number(low, s->low, s->high - s->low, 3),
+                 svi_alert_number(high, s->high, s->high - s->low, 3));
 }
 
 static void rule_sensor_text(char out[PART], const struct svi_rule_line *l, const struct svi_rule_sensor *s) {
     char name[NAME], v[NUMBER], lasts[NUMBER], every[NUMBER + 32] = "";
-    rule_sensor_name(name, s);
+    svi_alert_name(name, s->name, s->column);
     if (isfinite(s->usual))
         snprintf(every, sizeof every, " (a %s usually every %s)",
                  l->rule == SVI_RULE_SILENT ? "row" : "value", svi_alert_duration(v, s->usual));
     if (l->rule == SVI_RULE_STUCK)
         snprintf(out, PART, "%s stuck at %s for %s (%.0f rows, never more than %.0f before)", name,
-                 svi_alert_number(v, s->value, 0), svi_alert_duration(lasts, l->time - s->since), s->rows,
+                 svi_alert_number(v, s->value, 0, 3), svi_alert_duration(lasts, l->time - s->since), s->rows,
                  s->high);
     else if (l->rule == SVI_RULE_ABSENT)
         snprintf(out, PART, "%s absent%s", name, every);
@@ -62,7 +54,7 @@ static void rule_end_text(char out[PART], const struct svi_rule_line *l) {
         [SVI_RULE_RATE] = "moving as before again", [SVI_RULE_SILENT] = "back"};
     char name[NAME] = "the stream", lasted[NUMBER], more[NUMBER] = "";
     if (l->rule != SVI_RULE_SILENT && l->count > 0)
-        rule_sensor_name(name, &l->top[0]);
+        svi_alert_name(name, l->top[0].name, l->top[0].column);
     if (l->rule == SVI_RULE_SILENT && l->key) {
         snprintf(out, PART, "back after %s", svi_alert_duration(lasted, l->time - l->since));
         return;
@@ -74,12 +66,11 @@ static void rule_end_text(char out[PART], const struct svi_rule_line *l) {
 }
 
 size_t svi_rule_text(char out[SVI_ALERT_TEXT], const struct svi_rule_line *l) {
-    char name[SVI_ALERT_SUBJECT], part[PART], more[NUMBER], end[2 * NUMBER], moment[NUMBER];
+    char part[PART], more[NUMBER], end[2 * NUMBER], moment[NUMBER];
     const bool all = l->members > 1 && l->members >= l->sensors &&
                      (l->rule == SVI_RULE_ABSENT || l->rule == SVI_RULE_STUCK);
     snprintf(end, sizeof end, ", since %s", svi_alert_moment(moment, l->since, l->time));
-    svi_escape(name, sizeof name, l->stream, strlen(l->stream));
-    size_t at = svi_alert_append(out, 0, name, 0);
+    size_t at = svi_alert_begin(out, l->stream);
     at = svi_alert_append(out, at, " ", 0);
     if (l->state == SVI_ALERT_CLOSE) {
         rule_end_text(part, l);

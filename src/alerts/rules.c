@@ -183,16 +183,6 @@ svs_code svi_rules_reserve(struct svi_rules *r, int d, svs_error *err) {
     return rules_resize(r, to, err);
 }
 
-static double rules_bytes(struct rules_dims dims, int members, bool alerts) {
-    return (double)svi_arrays_bytes(&rules_arrays, dims.of) +
-           members * (double)sizeof(struct svi_rules_member) +
-           (alerts ? ALERTS * (double)sizeof(struct svi_rules_alert) : 0);
-}
-
-double svi_rules_bytes(const struct svi_rules *r) {
-    return rules_bytes(rules_dims(r), r->open_room, r->alerts);
-}
-
 double svi_rules_memory(const struct svi_settings *s, int d) {
     struct svi_rules r;
     svi_rules_init(&r, svi_settings_keyed(s));
@@ -200,7 +190,10 @@ double svi_rules_memory(const struct svi_settings *s, int d) {
     r.clock.blocks = SVI_RECORDS_BLOCKS - 1;
     const int sides = r.o.on[SVI_RULE_RATE] ? SIDES : STEP;
     const struct rules_dims most = rules_dims_for(&r, d < SVI_RULES_FEATURES ? d : SVI_RULES_FEATURES, sides);
-    return r.any ? rules_bytes(most, r.grows ? 0 : rules_most_members(most.of[COLUMNS]), !r.grows) : 0;
+    const double open = r.grows ? 0
+                                : rules_most_members(most.of[COLUMNS]) * (double)sizeof *r.open +
+                                      ALERTS * (double)sizeof *r.alerts;
+    return r.any ? (double)svi_arrays_bytes(&rules_arrays, most.of) + open : 0;
 }
 
 /* ---- columns */
@@ -783,8 +776,7 @@ struct svi_rules_alert *svi_rules_next(struct svi_rules *r, enum svi_rule *rule,
     return a;
 }
 
-void svi_rules_reported(struct svi_rules *r, struct svi_rules_alert *a) {
-    (void)r;
+void svi_rules_reported(struct svi_rules_alert *a) {
     if (a->change == SVI_ALERT_CLOSE)
         *a = (struct svi_rules_alert){0};
     a->change = SVI_ALERT_NONE;
@@ -812,6 +804,18 @@ static void rules_shift(double *time, double from, double step) {
         *time += step;
 }
 
+/* Alerts of silence have times of arrival, all others those of the stream. */
+static void rules_move_alerts(struct svi_rules *r, bool silent, double from, double step) {
+    for (int i = 0; i < r->open_count; i++)
+        if ((r->open[i].feature < 0) == silent)
+            rules_shift(&r->open[i].since, from, step);
+    for (int i = 0; r->alerts && i < ALERTS; i++)
+        if ((i / SVI_RULES_ALERTS == SVI_RULE_SILENT) == silent) {
+            rules_shift(&r->alerts[i].since, from, step);
+            rules_shift(&r->alerts[i].opened, from, step);
+        }
+}
+
 void svi_rules_move_times(struct svi_rules *r, double from, double step) {
     rules_shift(&r->first, from, step);
     rules_shift(&r->time, from, step);
@@ -819,35 +823,22 @@ void svi_rules_move_times(struct svi_rules *r, double from, double step) {
         rules_shift(&r->changed_at[j], from, step);
         rules_shift(&r->gone[j], from, step);
     }
-    for (int i = 0; i < r->open_count; i++) {
+    for (int i = 0; i < r->open_count; i++)
         rules_shift(&r->open[i].well_since, from, step);
-        if (r->open[i].feature >= 0)
-            rules_shift(&r->open[i].since, from, step);
-    }
-    for (int i = 0; r->alerts && i < SVI_RULE_SILENT * SVI_RULES_ALERTS; i++) {
-        rules_shift(&r->alerts[i].since, from, step);
-        rules_shift(&r->alerts[i].opened, from, step);
-    }
+    rules_move_alerts(r, false, from, step);
 }
 
 void svi_rules_move_arrival(struct svi_rules *r, double step) {
     r->arrived += step;
-    for (int i = 0; i < r->open_count; i++)
-        if (r->open[i].feature < 0)
-            r->open[i].since += step;
-    for (int i = SVI_RULE_SILENT * SVI_RULES_ALERTS; r->alerts && i < ALERTS; i++) {
-        r->alerts[i].since += step;
-        r->alerts[i].opened += step;
-    }
+    rules_move_alerts(r, true, -INFINITY, step);
 }
 
 /* ---- archive */
 
 static void rules_archive_member(struct svi_archive *a, struct svi_rules *r, struct svi_rules_member *m) {
-    const int alerts = ALERTS;
     svi_archive_int(a, "rule", &m->rule, 0, SVI_RULES - 1);
     svi_archive_int(a, "feature", &m->feature, -1, r->d - 1);
-    svi_archive_int(a, "place", &m->alert, 0, alerts - 1);
+    svi_archive_int(a, "place", &m->alert, 0, ALERTS - 1);
     svi_archive_int64(a, "bad", &m->bad, 0, COUNT_MOST);
     svi_archive_int64(a, "well", &m->well, 0, COUNT_MOST);
     svi_archive_double(a, "well since", &m->well_since);
@@ -874,6 +865,12 @@ static void rules_archive_alert(struct svi_archive *a, struct svi_rules *r, stru
     svi_archive_int(a, "first", &alert->first, -1, r->d - 1);
 }
 
+static bool rules_archive_open_room(struct svi_archive *a, struct svi_rules *r, int count) {
+    if (!rules_open_room(r, count))
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the alerts of rules");
+    return svi_archive_ok(a);
+}
+
 static void rules_archive_open(struct svi_archive *a, struct svi_rules *r) {
     int members = 0, silent = 0, of[ALERTS] = {0}, count = r->open_count;
     static const struct svi_rules_alert none = {0};
@@ -882,14 +879,12 @@ static void rules_archive_open(struct svi_archive *a, struct svi_rules *r) {
         rules_archive_alert(a, r, &alert);
         if (!svi_archive_loading(a) || !alert.open || !svi_archive_ok(a))
             continue;
-        if (!rules_open_room(r, r->open_room))
-            svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the alerts of rules");
-        else
+        if (rules_archive_open_room(a, r, r->open_room))
             r->alerts[i] = alert;
     }
     svi_archive_int(a, "sensors", &count, 0, rules_most_members(r->room));
-    if (svi_archive_ok(a) && svi_archive_loading(a) && count > 0 && !rules_open_room(r, count))
-        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the alerts of rules");
+    if (svi_archive_ok(a) && svi_archive_loading(a) && count > 0)
+        (void)rules_archive_open_room(a, r, count);
     r->open_count = svi_archive_ok(a) ? count : 0;
     for (int i = 0; i < r->open_count && svi_archive_ok(a); i++) {
         const struct svi_rules_member *m = &r->open[i];
@@ -922,9 +917,8 @@ static bool rules_archive_room(struct svi_archive *a, struct svi_rules *r, struc
     const struct rules_dims to = rules_dims_for(r, r->d, used.of[PARTS]);
     if (r->rows == 0 || to.of[COLUMNS] < 1)
         return true;
-    if (!r->grows && !rules_open_room(r, rules_most_members(to.of[COLUMNS])))
-        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the alerts of rules");
-    return svi_archive_ok(a) && rules_resize(r, to, a->err) == SVS_OK;
+    return (r->grows || rules_archive_open_room(a, r, rules_most_members(to.of[COLUMNS]))) &&
+           rules_resize(r, to, a->err) == SVS_OK;
 }
 
 void svi_rules_archive(struct svi_archive *a, struct svi_rules *r) {

@@ -154,7 +154,7 @@ bool svi_rules_pending(const struct svi_rules *r); /* is there something to repo
  * sensors, the first ones at most; returned in *count. */
 struct svi_rules_alert *svi_rules_next(struct svi_rules *r, enum svi_rule *rule,
                                        const struct svi_rules_member *top[SVI_RULES_TOP], int *count);
-void svi_rules_reported(struct svi_rules *r, struct svi_rules_alert *a);
+void svi_rules_reported(struct svi_rules_alert *a);
 
 /* All alerts end; they are then to be reported. */
 void svi_rules_end(struct svi_rules *r);
@@ -167,8 +167,7 @@ double svi_rules_usual(const struct svi_rules *r, int feature);
 void svi_rules_move_times(struct svi_rules *r, double from, double step);
 void svi_rules_move_arrival(struct svi_rules *r, double step);
 
-/* Bytes that they take now, without the struct. */
-double svi_rules_bytes(const struct svi_rules *r);
+/* Bytes without the struct, for d columns. */
 double svi_rules_memory(const struct svi_settings *s, int d);
 
 /* Between two samples, with nothing to report; loading goes into one from svi_rules_configure. */

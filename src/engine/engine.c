@@ -76,7 +76,7 @@ void svi_engine_scratch_free(struct svi_engine_scratch **s) {
     if (*s) {
         svi_learner_scratch_free(&(*s)->learner);
         svi_shape_room_clear(&(*s)->row);
-        svi_novelty_rooms_clear(&(*s)->novelty);
+        svi_shared_room_clear(&(*s)->novelty);
     }
     svi_free(*s);
     *s = NULL;
@@ -87,7 +87,7 @@ svs_code svi_engine_use_scratch(struct svi_engine *e, struct svi_engine_scratch 
         return SVS_OK;
     svs_code code = svi_learner_use_scratch(e->learner, s->learner, err);
     if (code == SVS_OK)
-        code = svi_novelty_stage_use_rooms(e->novelty, &s->novelty, err);
+        code = svi_novelty_stage_use_room(e->novelty, &s->novelty, err);
     if (code != SVS_OK)
         return code;
     e->scratch = s;
@@ -153,7 +153,7 @@ svs_code svi_engine_new_novelty(const struct svi_engine *e, const struct svi_set
         return svi_fail_memory(err, "the novelty of a stream");
     svs_code code = svi_novelty_stage_new(*made, s, err);
     if (svi_settings_keyed(s))
-        svi_novelty_stage_share_rooms(*made, &e->scratch->novelty);
+        svi_novelty_stage_share_room(*made, &e->scratch->novelty);
     return code;
 }
 
@@ -289,7 +289,8 @@ double svi_engine_state_memory(const struct svi_settings *s, int d, int classes)
     return sizeof(struct svi_engine) + sizeof(struct svi_shared_settings) + svi_schema_memory(&schema, d) +
            svs_learner_memory(&o, d, classes) + svi_engine_bank_memory(s, &o, d, classes) +
            svi_metrics_memory(&metrics, classes) + svi_sources_memory(s->max_sources) +
-           svi_novelty_stage_memory(s, d) + svi_quality_stage_memory(s, d, classes) + svi_rules_memory(s, d) +
+           svi_novelty_stage_memory(s, d, s->context[0] ? SVI_CONTEXT_COLUMNS : 0, false) +
+           svi_quality_stage_memory(s, d, classes) + svi_rules_memory(s, d) +
            (double)s->max_features * column + d * name;
 }
 
@@ -313,7 +314,7 @@ double svi_engine_key_memory(const struct svi_settings *s, int d, int contexts, 
            (classes + 1.0) * SVS_NAME_MAX + svi_engine_bank_memory(s, &few, d, classes) +
            (s->key_prior > 0 ? svi_learner_prior_memory(d) : 0) + svi_metrics_memory(&metrics, classes) +
            svi_quality_stage_memory(s, d, classes) - sizeof(struct svi_quality_stage) + d * sizeof(char *) +
-           svi_novelty_stage_lean_memory(s, d, contexts) +
+           svi_novelty_stage_memory(s, d, contexts, true) +
            (rules.any ? sizeof rules + svi_rules_memory(s, d) : 0) + blocks * BLOCK_HEAD +
            (s->missing == SVI_MISSING_CARRY ? (double)s->max_features * sizeof(double) : 0);
 }

@@ -203,7 +203,7 @@ static bool has_shared_desk(const struct svi_engine *e) {
 }
 
 static void archive_shared_desk(struct svi_archive *a, struct svi_engine *e) {
-    svi_novelty_stage_split_archive(a, e->novelty);
+    svi_budget_share_archive(a, &e->novelty->desk.budget);
 }
 
 /* States of keys name a section by its place here. */

@@ -17,7 +17,7 @@ static inline bool svi_engine_has_rules(const struct svi_engine *e) {
 static inline void svi_engine_share(struct svi_engine *e) {
     const struct svi_engine_common *c = e->common;
     if (c->desks > 0 && svi_engine_has_novelty(e))
-        svi_novelty_stage_split(e->novelty, c->desks, c->asked);
+        svi_budget_share(&e->novelty->desk.budget, c->desks, c->asked);
 }
 
 /* Puts something in the place of missing values, as the setting or the message says. SVS_MISSING_VALUE,

@@ -46,7 +46,7 @@ struct svi_engine_scratch {
     struct svi_learner_scratch *learner; /* NULL: those who use it have their own */
     struct svi_figure quality[SVI_METRICS_FIGURES + SVI_PROBABILITY_FIGURES];
     struct svi_members_said said; /* by the members, of the sample at hand */
-    struct svi_novelty_rooms novelty;
+    struct svi_shared_room novelty;
     struct svi_shape_room row; /* of the sample at hand; empty: those who use it have their own */
 };
 

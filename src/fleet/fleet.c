@@ -536,7 +536,7 @@ static bool fleet_shares_budget(const svi_stream *s) {
 }
 
 static void fleet_archive_share(struct svi_archive *a, svi_stream *s) {
-    svi_novelty_stage_split_archive(a, s->root->novelty);
+    svi_budget_share_archive(a, &s->root->novelty->desk.budget);
 }
 
 static void fleet_archive_groups(struct svi_archive *a, svi_stream *s) {

@@ -19,7 +19,7 @@
 #include <cblas.h>
 
 #include "base/alloc.h"
-#include "base/fail.h"
+#include "base/arrays.h"
 
 #define FEASIBLE 1e-12 /* (Kz)_i >= 1 - this counts as satisfied */
 #define PIVOT    1e-13 /* squared pivot over K_ii below which a point depends on the support */
@@ -28,58 +28,29 @@
  * far less than what damage does. */
 #define AGREE 1e-4
 
+enum { POINTS, DIMS };
+
+#define ROW(member, ...) SVI_ARRAY(struct svi_active_set, member, NULL, __VA_ARGS__)
+#define A_POINT          SVI_AXIS(POINTS)
+
+static const struct svi_array arrays[] = {
+    ROW(k, A_POINT, A_POINT), ROW(factor, A_POINT, A_POINT), ROW(z, A_POINT),     ROW(u, A_POINT),
+    ROW(ones, A_POINT),       ROW(trial, A_POINT),           ROW(place, A_POINT), ROW(point, A_POINT),
+    ROW(dependent, A_POINT),
+};
+static const struct svi_arrays active_set_arrays =
+    SVI_ARRAYS_ALIGNED(arrays, "the active set of the one-class model");
+
 void svi_active_set_clear(struct svi_active_set *h) {
-    void *const all[] = {h->k, h->factor, h->z, h->u, h->ones, h->trial, h->place, h->point, h->dependent};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        svi_free(all[i]);
+    svi_arrays_free(&active_set_arrays, h);
     *h = (struct svi_active_set){0};
 }
 
-svs_code svi_active_set_init(struct svi_active_set *h, int room, svs_error *err) {
-    const size_t n = (size_t)(room < 1 ? 1 : room);
-    *h = (struct svi_active_set){.room = (int)n};
-    h->k = svi_alloc_array(n * n, sizeof *h->k);
-    h->factor = svi_alloc_array(n * n, sizeof *h->factor);
-    h->z = svi_alloc_array(n, sizeof *h->z);
-    h->u = svi_alloc_array(n, sizeof *h->u);
-    h->ones = svi_alloc_array(n, sizeof *h->ones);
-    h->trial = svi_alloc_array(n, sizeof *h->trial);
-    h->place = svi_alloc_array(n, sizeof *h->place);
-    h->point = svi_alloc_array(n, sizeof *h->point);
-    h->dependent = svi_alloc_array(n, sizeof *h->dependent);
-    if (h->k && h->factor && h->z && h->u && h->ones && h->trial && h->place && h->point && h->dependent)
-        return SVS_OK;
-    svi_active_set_clear(h);
-    return svi_fail_memory(err, "the active set of the one-class model");
-}
-
-static void active_set_copy_square(double *to, int to_stride, const double *from, int from_stride, int n) {
-    for (int i = 0; i < n; i++)
-        memcpy(to + (size_t)i * (size_t)to_stride, from + (size_t)i * (size_t)from_stride,
-               (size_t)n * sizeof *to);
-}
-
 svs_code svi_active_set_reserve(struct svi_active_set *h, int room, svs_error *err) {
-    struct svi_active_set wide;
-    if (room <= h->room)
-        return SVS_OK;
-    svs_code code = svi_active_set_init(&wide, room, err);
-    if (code != SVS_OK)
-        return code;
-    const size_t n = (size_t)h->count;
-    wide.count = h->count;
-    wide.support = h->support;
-    active_set_copy_square(wide.k, wide.room, h->k, h->room, h->count);
-    active_set_copy_square(wide.factor, wide.room, h->factor, h->room, h->support);
-    memcpy(wide.z, h->z, n * sizeof *h->z);
-    memcpy(wide.u, h->u, n * sizeof *h->u);
-    memcpy(wide.ones, h->ones, (size_t)h->support * sizeof *h->ones);
-    memcpy(wide.place, h->place, n * sizeof *h->place);
-    memcpy(wide.point, h->point, (size_t)h->support * sizeof *h->point);
-    memcpy(wide.dependent, h->dependent, n * sizeof *h->dependent);
-    svi_active_set_clear(h);
-    *h = wide;
-    return SVS_OK;
+    const int32_t from[DIMS] = {h->room}, to[DIMS] = {room};
+    svs_code code = room > h->room ? svi_arrays_resize(&active_set_arrays, h, from, to, err) : SVS_OK;
+    h->room = code == SVS_OK && room > h->room ? room : h->room;
+    return code;
 }
 
 static double *active_set_column(const struct svi_active_set *h, int c) {
@@ -105,22 +76,14 @@ static bool active_set_find_places(struct svi_active_set *h) {
 /* ---- in a block of others */
 
 size_t svi_active_set_block(int room) {
-    const size_t n = (size_t)room;
-    return 2 * n * n + 4 * n + (2 * n * sizeof(int) + n) / sizeof(double) + 1;
+    const int32_t dims[DIMS] = {room};
+    return (svi_arrays_bytes(&active_set_arrays, dims) + 63) / 64 * 8; /* so that what follows is aligned */
 }
 
 void svi_active_set_place(struct svi_active_set *h, int room, double *block) {
-    const size_t n = (size_t)room;
+    const int32_t dims[DIMS] = {room};
     h->room = room;
-    h->k = block;
-    h->factor = h->k + n * n;
-    h->z = h->factor + n * n;
-    h->u = h->z + n;
-    h->ones = h->u + n;
-    h->trial = h->ones + n;
-    h->place = (int *)(h->trial + n);
-    h->point = h->place + n;
-    h->dependent = (bool *)(h->point + n);
+    svi_arrays_place(&active_set_arrays, h, block, dims);
 }
 
 size_t svi_active_set_packed(int count) {
@@ -128,31 +91,29 @@ size_t svi_active_set_packed(int count) {
     return n * (n + 1) + 2 * n + (n * sizeof(int) + sizeof(double) - 1) / sizeof(double);
 }
 
-void svi_active_set_pack(const struct svi_active_set *h, double *to) {
-    const size_t n = (size_t)h->count, s = (size_t)h->support;
-    for (size_t i = 0; i < n; i++, to += i)
-        memcpy(to, active_set_row(h, (int)i), (i + 1) * sizeof *to);
-    for (size_t c = 0; c < s; to += s - c++)
-        memcpy(to, active_set_column(h, (int)c) + c, (s - c) * sizeof *to);
-    memcpy(to, h->z, n * sizeof *to);
-    memcpy(to + n, h->ones, s * sizeof *to);
-    memcpy(to + n + s, h->point, s * sizeof *h->point);
+/* Between a part of the set and where it is packed; returns where the next part is. */
+static double *active_set_carry(void *part, double *packed, int count, size_t entry, bool in) {
+    const size_t bytes = (size_t)count * entry;
+    memcpy(in ? part : packed, in ? packed : part, bytes);
+    return packed + bytes / sizeof *packed;
 }
 
-void svi_active_set_unpack(struct svi_active_set *h, const double *from) {
-    const size_t n = (size_t)h->count, s = (size_t)h->support;
-    for (size_t i = 0; i < n; i++, from += i) {
-        memcpy(active_set_row(h, (int)i), from, (i + 1) * sizeof *from);
-        for (size_t j = 0; j < i; j++)
-            active_set_row(h, (int)j)[i] = from[j];
-    }
-    for (size_t c = 0; c < s; from += s - c++)
-        memcpy(active_set_column(h, (int)c) + c, from, (s - c) * sizeof *from);
-    memcpy(h->z, from, n * sizeof *from);
-    memcpy(h->ones, from + n, s * sizeof *from);
-    memcpy(h->point, from + n + s, s * sizeof *h->point);
+void svi_active_set_pack(struct svi_active_set *h, double *packed, bool in) {
+    const int n = h->count, s = h->support;
+    for (int i = 0; i < n; i++)
+        packed = active_set_carry(active_set_row(h, i), packed, i + 1, sizeof *h->k, in);
+    for (int c = 0; c < s; c++)
+        packed = active_set_carry(active_set_column(h, c) + c, packed, s - c, sizeof *h->factor, in);
+    packed = active_set_carry(h->z, packed, n, sizeof *h->z, in);
+    packed = active_set_carry(h->ones, packed, s, sizeof *h->ones, in);
+    (void)active_set_carry(h->point, packed, s, sizeof *h->point, in);
+    if (!in)
+        return;
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < i; j++)
+            active_set_row(h, j)[i] = active_set_row(h, i)[j];
     (void)active_set_find_places(h);
-    memset(h->dependent, 0, n * sizeof *h->dependent);
+    memset(h->dependent, 0, (size_t)n * sizeof *h->dependent);
 }
 
 void svi_active_set_empty(struct svi_active_set *h) {
@@ -375,18 +336,27 @@ static const char *active_set_key(char key[64], const char *name, const char *fi
     return key;
 }
 
-/* Between v, a lower triangle row by row, and a matrix whose rows are `across` and whose columns are `down`
- * apart. */
-static void active_set_move_triangle(const struct svi_archive *a, double *v, double *matrix, int n,
-                                     int across, int down) {
+/* From v, a lower triangle row by row, into a matrix whose rows are `across` and whose columns are `down`
+ * apart; or back. */
+static void active_set_move_triangle(bool in, double *v, double *matrix, int n, int across, int down) {
     for (int row = 0; row < n; row++)
         for (int c = 0; c <= row; c++, v++) {
             double *entry = matrix + (size_t)row * (size_t)across + (size_t)c * (size_t)down;
-            if (svi_archive_loading(a))
-                *entry = *v;
-            else
-                *v = *entry;
+            *(in ? entry : v) = *(in ? v : entry);
         }
+}
+
+/* Such a triangle by way of v. True: it was loaded. */
+static bool active_set_archive_triangle(struct svi_archive *a, const char *key, double *v, double *matrix,
+                                        int n, int across, int down) {
+    const bool in = svi_archive_loading(a);
+    if (!in)
+        active_set_move_triangle(false, v, matrix, n, across, down);
+    svi_archive_finite(a, key, v, active_set_triangle(n));
+    if (!in || !svi_archive_ok(a))
+        return false;
+    active_set_move_triangle(true, v, matrix, n, across, down);
+    return true;
 }
 
 /* Is it the matrix of a kernel? |K_ij| is at most the root of K_ii K_jj. */
@@ -405,13 +375,9 @@ static bool active_set_is_kernel(const struct svi_active_set *h) {
 static void active_set_archive_kernel(struct svi_archive *a, struct svi_active_set *h, const char *name,
                                       double *v) {
     char key[64];
-    if (!svi_archive_loading(a))
-        active_set_move_triangle(a, v, h->k, h->count, h->room, 1);
-    svi_archive_finite(a, active_set_key(key, name, "kernel"), v, active_set_triangle(h->count));
-    if (!svi_archive_loading(a) || !svi_archive_ok(a))
+    if (!active_set_archive_triangle(a, active_set_key(key, name, "kernel"), v, h->k, h->count, h->room, 1))
         return;
-    active_set_move_triangle(a, v, h->k, h->count, h->room, 1);
-    active_set_move_triangle(a, v, h->k, h->count, 1, h->room); /* the upper one */
+    active_set_move_triangle(true, v, h->k, h->count, 1, h->room); /* the upper one */
     svi_archive_check(a, active_set_is_kernel(h), "a matrix is not that of a kernel");
 }
 
@@ -444,14 +410,11 @@ static void active_set_archive_support(struct svi_archive *a, struct svi_active_
     if (!svi_archive_ok(a))
         return;
     svi_archive_ints(a, active_set_key(key, name, "point"), h->point, h->support, 0, h->count - 1);
-    if (!svi_archive_loading(a))
-        active_set_move_triangle(a, v, h->factor, h->support, 1, h->room);
-    svi_archive_finite(a, active_set_key(key, name, "factor"), v, active_set_triangle(h->support));
+    const bool loaded = active_set_archive_triangle(a, active_set_key(key, name, "factor"), v, h->factor,
+                                                    h->support, 1, h->room);
     svi_archive_finite(a, active_set_key(key, name, "ones"), h->ones, h->support);
-    if (!svi_archive_loading(a) || !svi_archive_ok(a))
-        return;
-    active_set_move_triangle(a, v, h->factor, h->support, 1, h->room);
-    if (svi_archive_check(a, active_set_find_places(h), "a point is in a support twice"))
+    if (loaded && svi_archive_ok(a) &&
+        svi_archive_check(a, active_set_find_places(h), "a point is in a support twice"))
         svi_archive_check(a, active_set_is_factor(h, v), "a factor is not that of its kernel matrix");
 }
 

@@ -32,19 +32,18 @@ struct svi_active_set {
                         solution */
 };
 
-/* Room for `room` points; svi_active_set_reserve makes it more. SVS_NO_MEMORY. */
-svs_code svi_active_set_init(struct svi_active_set *h, int room, svs_error *err);
+/* Room for `room` points; a zeroed set has none. SVS_NO_MEMORY: nothing has changed. */
 svs_code svi_active_set_reserve(struct svi_active_set *h, int room, svs_error *err);
 void svi_active_set_clear(struct svi_active_set *h); /* frees */
 void svi_active_set_empty(struct svi_active_set *h); /* forgets the points, keeps the room */
 
 /* A set whose arrays lie in a block of others while it is worked on, of svi_active_set_block(room) doubles,
- * and packed in between: svi_active_set_packed(count) doubles. Where it is in, all but `u` is as it was. */
+ * and packed in between (`in`: back from there): svi_active_set_packed(count) doubles. Where it is in, all
+ * but `u` is as it was. */
 size_t svi_active_set_block(int room);
 size_t svi_active_set_packed(int count);
 void svi_active_set_place(struct svi_active_set *h, int room, double *block);
-void svi_active_set_pack(const struct svi_active_set *h, double *to);
-void svi_active_set_unpack(struct svi_active_set *h, const double *from);
+void svi_active_set_pack(struct svi_active_set *h, double *packed, bool in);
 
 /* Appends a point (count < room), idle. `row`: its kernel values with the points there are, then with itself:
  * count + 1 values. */

@@ -11,8 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/fail.h"
+#include "base/arrays.h"
 
 #define REFIT  20   /* the tail is fitted again when one in REFIT of the scores is new */
 #define SHARE  10   /* one score in SHARE is above the threshold */
@@ -69,43 +68,36 @@ static double tail_p(const struct svi_tail *t, double score) {
 
 /* ---- the scores */
 
-void svi_calibration_init_lean(struct svi_calibration *c, int room) {
-    assert(room >= 1);
-    *c = (struct svi_calibration){.room = room, .stale = -1};
-}
+enum { SCORES, DIMS };
+
+static const struct svi_array arrays[] = {
+    SVI_ARRAY(struct svi_calibration, scores, NULL, SVI_AXIS(SCORES)),
+    SVI_ARRAY(struct svi_calibration, sorted, NULL, SVI_AXIS(SCORES)),
+};
+static const struct svi_arrays calibration_arrays = SVI_ARRAYS(arrays, "the calibration scores");
 
 svs_code svi_calibration_reserve(struct svi_calibration *c, int count, svs_error *err) {
-    const int more = count < c->room ? count : c->room;
-    const size_t n = (size_t)more, held = (size_t)(c->count < c->capacity ? c->count : c->capacity);
-    if (more <= c->capacity)
+    const int32_t from[DIMS] = {c->capacity}, to[DIMS] = {count < c->room ? count : c->room};
+    if (to[SCORES] <= c->capacity)
         return SVS_OK;
-    double *scores = svi_alloc_plain_array(n, sizeof *scores),
-           *sorted = svi_alloc_plain_array(n, sizeof *sorted);
-    if (!scores || !sorted) {
-        svi_free(scores);
-        svi_free(sorted);
-        return svi_fail_memory(err, "the calibration scores");
-    }
-    if (held > 0) {
-        memcpy(scores, c->scores, held * sizeof *scores);
-        memcpy(sorted, c->sorted, held * sizeof *sorted);
-    }
-    svi_free(c->scores);
-    svi_free(c->sorted);
-    c->scores = scores;
-    c->sorted = sorted;
-    c->capacity = more;
-    return SVS_OK;
+    svs_code code = svi_arrays_resize(&calibration_arrays, c, from, to, err);
+    c->capacity = code == SVS_OK ? to[SCORES] : c->capacity;
+    return code;
 }
 
-svs_code svi_calibration_init(struct svi_calibration *c, int room, svs_error *err) {
-    svi_calibration_init_lean(c, room);
-    return svi_calibration_reserve(c, room, err);
+svs_code svi_calibration_init(struct svi_calibration *c, int room, int count, svs_error *err) {
+    assert(room >= 1);
+    *c = (struct svi_calibration){.room = room, .stale = -1};
+    return svi_calibration_reserve(c, count, err);
+}
+
+double svi_calibration_memory(int room) {
+    const int32_t dims[DIMS] = {room};
+    return (double)svi_arrays_bytes(&calibration_arrays, dims);
 }
 
 void svi_calibration_clear(struct svi_calibration *c) {
-    svi_free(c->scores);
-    svi_free(c->sorted);
+    svi_arrays_free(&calibration_arrays, c);
     *c = (struct svi_calibration){0};
 }
 
@@ -177,16 +169,20 @@ static int calibration_ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-void svi_calibration_replace(struct svi_calibration *c, const double *scores) {
-    const size_t n = (size_t)c->count;
-    for (size_t i = 0; i < n; i++)
-        assert(!isnan(scores[i]));
-    c->stale = -1;
-    if (n == 0)
+static void calibration_sort(struct svi_calibration *c) {
+    if (c->count == 0)
         return;
-    memcpy(c->scores, scores, n * sizeof *scores);
-    memcpy(c->sorted, scores, n * sizeof *scores);
-    qsort(c->sorted, n, sizeof *c->sorted, calibration_ascending);
+    memcpy(c->sorted, c->scores, (size_t)c->count * sizeof *c->sorted);
+    qsort(c->sorted, (size_t)c->count, sizeof *c->sorted, calibration_ascending);
+}
+
+void svi_calibration_replace(struct svi_calibration *c, const double *scores) {
+    for (int i = 0; i < c->count; i++) {
+        assert(!isnan(scores[i]));
+        c->scores[i] = scores[i];
+    }
+    c->stale = -1;
+    calibration_sort(c);
 }
 
 /* The sorted scores between the place that becomes free and the one that is needed move by one. */
@@ -247,10 +243,6 @@ void svi_calibration_archive(struct svi_archive *a, struct svi_calibration *c) {
         return;
     if (c->stale >= 0)
         tail_archive(a, &c->tail);
-    if (!svi_archive_loading(a))
-        return;
-    if (c->count == 0)
-        return;
-    memcpy(c->sorted, c->scores, (size_t)c->count * sizeof *c->sorted);
-    qsort(c->sorted, (size_t)c->count, sizeof *c->sorted, calibration_ascending);
+    if (svi_archive_loading(a))
+        calibration_sort(c);
 }

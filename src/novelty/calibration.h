@@ -72,12 +72,11 @@ struct svi_calibration {
     int stale; /* scores that came since the tail was fitted; -1: never was */
 };
 
-/* room >= 1. SVS_NO_MEMORY. */
-svs_code svi_calibration_init(struct svi_calibration *c, int room, svs_error *err);
-/* Likewise, with arrays that grow: before svi_calibration_add, svi_calibration_reserve makes them hold
- * `count`, or all of the room if that is less. SVS_NO_MEMORY: nothing has changed. */
-void svi_calibration_init_lean(struct svi_calibration *c, int room);
+/* room >= 1. The arrays hold `count` scores; before svi_calibration_add, svi_calibration_reserve makes them
+ * hold that many, or all of the room if that is less. SVS_NO_MEMORY: nothing has changed. */
+svs_code svi_calibration_init(struct svi_calibration *c, int room, int count, svs_error *err);
 svs_code svi_calibration_reserve(struct svi_calibration *c, int count, svs_error *err);
+double svi_calibration_memory(int room);               /* bytes besides the struct */
 void svi_calibration_clear(struct svi_calibration *c); /* frees */
 void svi_calibration_empty(struct svi_calibration *c); /* forgets the scores, keeps the room */
 

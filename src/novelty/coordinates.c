@@ -3,8 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/fail.h"
+#include "base/arrays.h"
 #include "base/statistics.h"
 #include "novelty/similarity.h"
 
@@ -12,23 +11,28 @@
 #define DEVIATION 3.2897072539029435 /* deviations of a normal distribution between these quantiles */
 #define STEP      0.25               /* deviations from 0 to 1 in a column of a category */
 
+enum { FEATURES, DIMS };
+
+static const struct svi_array arrays[] = {
+    SVI_ARRAY(struct svi_coordinates, center, NULL, SVI_AXIS(FEATURES)),
+    SVI_ARRAY(struct svi_coordinates, inverse, NULL, SVI_AXIS(FEATURES)),
+};
+static const struct svi_arrays coordinates_arrays = SVI_ARRAYS_ALIGNED(arrays, "the scales of the features");
+
 svs_code svi_coordinates_init(struct svi_coordinates *c, int d, bool scale, svs_error *err) {
+    const int32_t dims[DIMS] = {scale ? d : 0};
     *c =
         (struct svi_coordinates){.d = d, .stride = svi_round_up(d, 8), .pass = svi_kernels_get(SVS_ISA_BEST)};
-    if (!scale)
-        return SVS_OK;
-    c->center = svi_alloc_array((size_t)d, sizeof *c->center);
-    c->inverse = svi_alloc_array((size_t)d, sizeof *c->inverse);
-    if (c->center && c->inverse)
-        return SVS_OK;
-    svi_coordinates_clear(c);
-    return svi_fail_memory(err, "the scales of the features");
+    return svi_arrays_alloc(&coordinates_arrays, c, dims, err);
 }
 
 void svi_coordinates_clear(struct svi_coordinates *c) {
-    svi_free(c->center);
-    svi_free(c->inverse);
-    c->center = c->inverse = NULL;
+    svi_arrays_free(&coordinates_arrays, c);
+}
+
+double svi_coordinates_memory(int d) {
+    const int32_t dims[DIMS] = {d};
+    return (double)svi_arrays_bytes(&coordinates_arrays, dims);
 }
 
 /* What counts as one deviation of a column of a category (coordinates.h); 0 while all values are 0, or none
@@ -41,8 +45,8 @@ static double coordinates_of_category(const double *v, int64_t n) {
     return rarer > 0 ? 1 / fmin(1, STEP * sqrt(fmax(1, LOW / rarer))) : 0;
 }
 
-void svi_coordinates_fit_some(struct svi_coordinates *c, const double *rows, int64_t stride, int64_t count,
-                              double *column, int first, int end) {
+void svi_coordinates_fit(struct svi_coordinates *c, const double *rows, int64_t stride, int64_t count,
+                         double *column, int first, int end) {
     for (int j = first; c->center && j < end; j++) {
         int64_t known = 0;
         const double least = c->shrink > 0 && c->inverse[j] != 1 ? c->shrink / c->inverse[j] : 0;
@@ -63,11 +67,6 @@ void svi_coordinates_fit_some(struct svi_coordinates *c, const double *rows, int
         c->center[j] = svi_quantile(column, known, 0.5);
         c->inverse[j] = spread > 1e-12 * fabs(c->center[j]) && isfinite(1 / spread) ? 1 / spread : 1;
     }
-}
-
-void svi_coordinates_fit(struct svi_coordinates *c, const double *rows, int64_t stride, int64_t count,
-                         double *column) {
-    svi_coordinates_fit_some(c, rows, stride, count, column, 0, c->d);
 }
 
 /* A row with gaps: stretches of values between them. */

@@ -39,16 +39,14 @@ struct svi_coordinates {
 /* scale false: x itself. SVS_NO_MEMORY. */
 svs_code svi_coordinates_init(struct svi_coordinates *c, int d, bool scale, svs_error *err);
 void svi_coordinates_clear(struct svi_coordinates *c);
+double svi_coordinates_memory(int d); /* bytes besides the struct, of scaled ones */
 
-/* Center and scale of `count` rows of raw values, `stride` apart. A feature without spread between the
- * quantiles takes its standard deviation, and 1 if that is 0 too. Missing values count for nothing; of a
- * feature that has none but such the center is 0. column: room for count values. */
+/* Center and scale of `count` rows of raw values, `stride` apart, for the features from `first` to before
+ * `end`. A feature without spread between the quantiles takes its standard deviation, and 1 if that is 0 too.
+ * Missing values count for nothing; of a feature that has none but such the center is 0. column: room for
+ * count values. */
 void svi_coordinates_fit(struct svi_coordinates *c, const double *rows, int64_t stride, int64_t count,
-                         double *column);
-
-/* The same for the features from `first` to before `end`. */
-void svi_coordinates_fit_some(struct svi_coordinates *c, const double *rows, int64_t stride, int64_t count,
-                              double *column, int first, int end);
+                         double *column, int first, int end);
 
 /* `to`: c->stride values, zero from d on; may be x. */
 void svi_coordinates_apply(const struct svi_coordinates *c, const double *x, double *to);

@@ -3,14 +3,13 @@
  * p-value; learn counts it, then lets it join the pool, calibrate, or neither.
  *
  * Invariants: point i is the same in every member's problem; row i of `rows` is the sample whose score has
- * place i in the calibration's ring; `view` is a model in the sense of novelty_model.h whose pointers lead
- * into the detector, so that explanations need no copy. While there is no model (`ready` is false) points
- * join the pool without coordinates, nothing is suspicious, and every p is 1.
+ * place i in the calibration's ring; `view` is a model (novelty_model.h) whose pointers lead into the
+ * detector. While there is no model (`ready` is false) nothing is suspicious, and every p is 1.
  *
- * What is frozen between refreshes: coordinates, gammas, shares, and the scores of the calibration. A refresh
- * rebuilds all of it from the calibration rows. Nothing reads a clock or takes memory after detector_new, so
- * a recorded stream gives the same bits again; archives (base/archive.h) keep kernel matrices and factors as
- * they are, because their last bits depend on the order in which points came.
+ * Coordinates, gammas, shares and scores are frozen until a refresh, which makes them of the calibration
+ * rows. Nothing reads a clock, and within a sample nothing takes memory: svi_detector_reserve does, before
+ * it. What a sample is worked on with lies in one block, its own or a shared room's. Archives keep matrices
+ * and factors as they are, because their last bits depend on the order in which points came.
  *
  * Order: room, judging, points, refreshes, learning, questions, more and renewed features, archive. */
 #include "novelty/detector.h"
@@ -22,6 +21,7 @@
 #include <cblas.h>
 
 #include "base/alloc.h"
+#include "base/arrays.h"
 #include "base/fail.h"
 #include "base/statistics.h"
 #include "novelty/lags.h"
@@ -35,14 +35,6 @@
 #define SHRINK        0.8             /* of a feature's scale a refresh leaves this at least */
 #define MANY          4               /* at most one point in MANY */
 #define MOST          (INT64_MAX / 8) /* of what is counted */
-
-/* Doubles of `work`: for an explanation, or for a refresh. */
-static size_t detector_work(const struct svi_detector_options *o, int stride) {
-    const size_t rows = (size_t)o->calibration > PAIRS ? (size_t)o->calibration : PAIRS;
-    const size_t explain = 3 * (size_t)stride + (size_t)o->model.max + 8;
-    const size_t renew = rows * (SVS_MEMBERS_MAX + 2) + 2 * (size_t)stride;
-    return explain > renew ? explain : renew;
-}
 
 /* ---- slices of a refresh: how many of which kind */
 
@@ -94,72 +86,6 @@ static bool detector_renewing(const struct svi_detector *d) {
     return d->renewal && d->renewal->on;
 }
 
-static void detector_clear_renewal(struct svi_detector *d) {
-    struct svi_renewal *r = d->renewal;
-    if (!r)
-        return;
-    svi_coordinates_clear(&r->next.coordinates);
-    for (int g = 0; g < d->members; g++)
-        svi_active_set_clear(&r->next.set[g]);
-    void *const blocks[] = {r->next.at, r->next.norm2, r->surprise, r->place, r->old};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
-        svi_free(blocks[i]);
-    svi_free(r);
-    d->renewal = NULL;
-}
-
-void svi_detector_free(svi_detector **detector) {
-    struct svi_detector *d = *detector;
-    if (!d)
-        return;
-    svi_coordinates_clear(&d->coordinates);
-    svi_calibration_clear(&d->calibration);
-    svi_range_clear(&d->range);
-    detector_clear_renewal(d);
-    void *const blocks[] = {d->raw,  d->born, d->rows,     d->novel, d->candidate,
-                            d->held, d->used, d->category, d->packed};
-    for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++)
-        svi_free(blocks[i]);
-    void *const own[] = {d->at, d->norm2, d->x, d->u, d->gap, d->kernel, d->work};
-    for (size_t i = 0; i < sizeof own / sizeof *own && !d->o.shared; i++)
-        svi_free(own[i]);
-    for (int g = 0; g < d->members && !d->o.shared; g++)
-        svi_active_set_clear(&d->set[g]);
-    if (d->in)
-        svi_shared_room_leave(d->o.shared, d);
-    svi_free(d);
-    *detector = NULL;
-}
-
-/* Flags of `persistent`. */
-static int64_t detector_novel_room(const struct svi_detector_options *o) {
-    return o->persist + o->persist / 4;
-}
-
-static bool detector_take_room(struct svi_detector *d) {
-    const size_t most = (size_t)d->o.model.max, features = (size_t)d->o.d, stride = (size_t)d->stride;
-    d->held = svi_alloc_array((size_t)d->o.confirm, features * sizeof(double));
-    d->candidate = svi_alloc_plain_array(features, sizeof(double));
-    d->category = svi_alloc_plain_array(features, sizeof *d->category);
-    d->novel_room = detector_novel_room(&d->o);
-    d->novel = svi_alloc_plain_array((size_t)d->novel_room + 1, sizeof *d->novel);
-    if (!d->category || !d->held || !d->candidate || !d->novel || d->o.shared)
-        return d->category && d->held && d->candidate && d->novel;
-    d->raw = svi_alloc_array(most, features * sizeof(double));
-    d->at = svi_alloc_array(most, stride * sizeof(double));
-    d->norm2 = svi_alloc_array(most, sizeof(double));
-    d->born = svi_alloc_array(most, sizeof *d->born);
-    d->used = svi_alloc_array(most, sizeof *d->used);
-    d->rows = svi_alloc_array((size_t)d->o.calibration, features * sizeof(double));
-    d->x = svi_alloc_array(features, sizeof(double));
-    d->u = svi_alloc_array(stride, sizeof(double));
-    d->gap = svi_alloc_array(most + 1, sizeof(double));
-    d->kernel = svi_alloc_array(most + 1, sizeof(double));
-    d->work = svi_alloc_array(detector_work(&d->o, d->stride), sizeof(double));
-    return d->used && d->raw && d->at && d->norm2 && d->born && d->rows && d->x && d->u && d->gap &&
-           d->kernel && d->work;
-}
-
 /* Calibration rows that may change while a refresh goes on: every second sample's, and those of a run that
  * were held back. */
 static int detector_changes(const struct svi_detector_options *o, int members) {
@@ -168,67 +94,128 @@ static int detector_changes(const struct svi_detector_options *o, int members) {
     return (int)(most < o->calibration ? most : o->calibration);
 }
 
-static svs_code detector_take_renewal(struct svi_detector *d, svs_error *err) {
-    const size_t most = (size_t)d->o.model.max, rows = (size_t)d->o.calibration;
-    if (d->o.shared)
-        return SVS_OK;
-    struct svi_renewal *r = d->renewal = svi_alloc(sizeof *r);
-    if (!r)
-        return svi_fail_memory(err, "the novelty detector");
-    svs_code code = svi_coordinates_init(&r->next.coordinates, d->o.d, d->o.model.scale, err);
-    for (int g = 0; g < d->members && code == SVS_OK; g++)
-        code = svi_active_set_init(&r->next.set[g], d->o.model.max, err);
-    if (code != SVS_OK)
-        return code;
-    r->room = detector_changes(&d->o, d->members);
-    r->next.at = svi_alloc_array(most, (size_t)d->stride * sizeof(double));
-    r->next.norm2 = svi_alloc_array(most, sizeof(double));
-    r->surprise = svi_alloc_array(rows, (size_t)d->members * sizeof(double));
-    r->place = svi_alloc_array((size_t)r->room, sizeof *r->place);
-    r->old = svi_alloc_array((size_t)r->room, (size_t)d->o.d * sizeof(double));
-    return r->next.at && r->next.norm2 && r->surprise && r->place && r->old
-               ? SVS_OK
-               : svi_fail_memory(err, "the novelty detector");
+/* ---- what it consists of */
+
+enum { POINTS, ROWS, LAGS, FEATURES, STRIDE, FULL, CONFIRM, FLAGS, PACKED, WORK, MEMBERS, CHANGES, DIMS };
+
+#define A_ROW SVI_AXIS(LAGS), SVI_AXIS(FEATURES)
+
+static const struct svi_array of_points[] = {
+    SVI_ARRAY(struct svi_detector, raw, NULL, SVI_AXIS(POINTS), A_ROW),
+    SVI_ARRAY(struct svi_detector, packed, NULL, SVI_AXIS(PACKED)),
+    SVI_ARRAY(struct svi_detector, born, NULL, SVI_AXIS(POINTS)),
+    SVI_ARRAY(struct svi_detector, used, NULL, SVI_AXIS(POINTS)),
+    SVI_ARRAY(struct svi_detector, candidate, NULL, A_ROW),
+    SVI_ARRAY(struct svi_detector, category, NULL, A_ROW),
+};
+static const struct svi_array of_rows[] = {
+    SVI_ARRAY(struct svi_detector, rows, NULL, SVI_AXIS(ROWS), A_ROW),
+};
+static const struct svi_array of_run[] = {
+    SVI_ARRAY(struct svi_detector_room, held, NULL, SVI_AXIS(CONFIRM), A_ROW),
+    SVI_ARRAY(struct svi_detector_room, novel, NULL, SVI_AXIS(FLAGS)),
+};
+static const struct svi_array of_model[] = {
+    SVI_ARRAY(struct svi_detector_model, at, NULL, SVI_AXIS(FULL), SVI_AXIS(STRIDE)),
+    SVI_ARRAY(struct svi_detector_model, norm2, NULL, SVI_AXIS(FULL)),
+};
+static const struct svi_array of_sample[] = {
+    SVI_ARRAY(struct svi_detector, gap, NULL, SVI_AXIS_PLUS(FULL, 1)),
+    SVI_ARRAY(struct svi_detector, kernel, NULL, SVI_AXIS_PLUS(FULL, 1)),
+    SVI_ARRAY(struct svi_detector, u, NULL, SVI_AXIS(STRIDE)),
+    SVI_ARRAY(struct svi_detector, x, NULL, A_ROW),
+    SVI_ARRAY(struct svi_detector, work, NULL, SVI_AXIS(WORK)),
+};
+static const struct svi_array of_renewal[] = {
+    SVI_ARRAY(struct svi_renewal, surprise, NULL, SVI_AXIS(MEMBERS), SVI_AXIS(ROWS)),
+    SVI_ARRAY(struct svi_renewal, old, NULL, SVI_AXIS(CHANGES), A_ROW),
+    SVI_ARRAY(struct svi_renewal, place, NULL, SVI_AXIS(CHANGES)),
+};
+static const struct svi_arrays points_arrays = SVI_ARRAYS(of_points, "the novelty detector"),
+                               rows_arrays = SVI_ARRAYS(of_rows, "the novelty detector"),
+                               run_arrays = SVI_ARRAYS(of_run, "the novelty detector"),
+                               model_arrays = SVI_ARRAYS_ALIGNED(of_model, "the novelty detector"),
+                               sample_arrays = SVI_ARRAYS_ALIGNED(of_sample, "the novelty detector"),
+                               renewal_arrays = SVI_ARRAYS_ALIGNED(of_renewal, "the novelty detector");
+
+struct detector_dims {
+    int32_t of[DIMS];
+};
+
+/* Doubles of `work`: for an explanation, or for a refresh. */
+static int detector_work(const struct svi_detector_options *o, int stride) {
+    const int rows = o->calibration > PAIRS ? o->calibration : PAIRS;
+    const int explain = 3 * stride + o->model.max + 8;
+    const int renew = rows * (SVS_MEMBERS_MAX + 2) + 2 * stride;
+    return explain > renew ? explain : renew;
 }
 
-/* ---- in a shared room */
+/* Flags of `persistent`. */
+static int64_t detector_novel_room(const struct svi_detector_options *o) {
+    return o->persist + o->persist / 4;
+}
 
-/* Rounded up, so that what comes next is aligned. */
-static size_t detector_part(size_t doubles) {
-    return (doubles + 7) / 8 * 8;
+/* Doubles: for each member its set, then the squared lengths. */
+static int detector_packed(int members, int points) {
+    return members * (int)svi_active_set_packed(points) + points;
+}
+
+static struct detector_dims detector_dims(const struct svi_detector_options *o, int points, int rows,
+                                          int lags) {
+    double multiples[SVS_MEMBERS_MAX];
+    const int members = svi_gamma_multiples(&o->model, multiples), stride = svi_round_up(o->d, 8);
+    return (struct detector_dims){{[POINTS] = points,
+                                   [ROWS] = rows,
+                                   [LAGS] = lags,
+                                   [FEATURES] = o->d / lags,
+                                   [STRIDE] = stride,
+                                   [FULL] = o->model.max,
+                                   [CONFIRM] = o->confirm,
+                                   [FLAGS] = (int32_t)detector_novel_room(o) + 1,
+                                   [PACKED] = o->shared ? detector_packed(members, points) : 0,
+                                   [WORK] = detector_work(o, stride),
+                                   [MEMBERS] = members,
+                                   [CHANGES] = detector_changes(o, members)}};
+}
+
+/* ---- where it works: in a block of its own, or in a shared room */
+
+/* Doubles of so many bytes; what comes next is aligned. */
+static size_t detector_part(const struct svi_arrays *a, const struct detector_dims *dims) {
+    return (svi_arrays_bytes(a, dims->of) + 63) / 64 * 8;
+}
+
+static size_t detector_model_part(const struct detector_dims *dims) {
+    return detector_part(&model_arrays, dims) +
+           (size_t)dims->of[MEMBERS] * svi_active_set_block(dims->of[FULL]);
 }
 
 /* Doubles that it needs in the room. */
-static size_t detector_block(const struct svi_detector *d) {
-    const size_t most = (size_t)d->o.model.max, stride = (size_t)d->stride;
-    return detector_part(most * stride) + 3 * detector_part(most + 1) + 2 * detector_part(stride) +
-           detector_part(detector_work(&d->o, d->stride)) +
-           (size_t)d->members * detector_part(svi_active_set_block(d->o.model.max));
+static size_t detector_block(const struct svi_detector_options *o) {
+    const struct detector_dims dims = detector_dims(o, o->model.max, o->calibration, 1);
+    const size_t sample = detector_model_part(&dims) + detector_part(&sample_arrays, &dims);
+    return o->shared ? sample : sample + detector_model_part(&dims) + detector_part(&renewal_arrays, &dims);
+}
+
+/* Returns what follows it. */
+static double *detector_place_model(struct svi_detector_model *m, const struct detector_dims *dims,
+                                    double *block) {
+    svi_arrays_place(&model_arrays, m, block, dims->of);
+    block += detector_part(&model_arrays, dims);
+    for (int g = 0; g < dims->of[MEMBERS]; g++, block += svi_active_set_block(dims->of[FULL]))
+        svi_active_set_place(&m->set[g], dims->of[FULL], block);
+    return block;
 }
 
 /* Where everything lies. */
-static void detector_point(struct svi_detector *d) {
-    const size_t most = (size_t)d->o.model.max, stride = (size_t)d->stride;
-    d->at = d->o.shared->at;
-    d->norm2 = d->at + detector_part(most * stride);
-    d->gap = d->norm2 + detector_part(most + 1);
-    d->kernel = d->gap + detector_part(most + 1);
-    d->u = d->kernel + detector_part(most + 1);
-    d->x = d->u + detector_part(stride);
-    d->work = d->x + detector_part(stride);
-    double *next = d->work + detector_part(detector_work(&d->o, d->stride));
-    for (int g = 0; g < d->members; g++) {
-        svi_active_set_place(&d->set[g], d->o.model.max, next);
-        next += detector_part(svi_active_set_block(d->o.model.max));
-        d->view.member[g].support = d->at;
-        d->view.member[g].norm2 = d->norm2;
-        d->view.member[g].z = d->set[g].z;
-    }
-}
-
-/* For each member its set, then the squared lengths. */
-static size_t detector_packed(int members, int points) {
-    return (size_t)members * svi_active_set_packed(points) + (size_t)points;
+static void detector_point(struct svi_detector *d, double *block) {
+    const struct detector_dims dims = detector_dims(&d->o, d->o.model.max, d->o.calibration, 1);
+    block = detector_place_model(&d->m, &dims, block);
+    svi_arrays_place(&sample_arrays, d, block, dims.of);
+    if (!d->renewal)
+        return;
+    block = detector_place_model(&d->renewal->next, &dims, block + detector_part(&sample_arrays, &dims));
+    svi_arrays_place(&renewal_arrays, d->renewal, block, dims.of);
 }
 
 static void detector_put_out(void *detector) {
@@ -238,96 +225,44 @@ static void detector_put_out(void *detector) {
     if (!d->ready)
         return;
     for (int g = 0; g < d->members; g++, to += svi_active_set_packed(d->now.points))
-        svi_active_set_pack(&d->set[g], to);
-    memcpy(to, d->norm2, (size_t)d->now.points * sizeof *to);
+        svi_active_set_pack(&d->m.set[g], to, false);
+    memcpy(to, d->m.norm2, (size_t)d->now.points * sizeof *to);
 }
 
+static void detector_show_model(struct svi_detector *d);
+
 void svi_detector_enter(svi_detector *d) {
-    const double *from = d->packed;
-    if (!d->o.shared || d->in)
+    double *from = d->packed;
+    if (d->in)
         return;
-    (void)svi_shared_room_enter(d->o.shared, d, detector_put_out);
+    if (!d->own)
+        (void)svi_shared_room_enter(d->o.shared, d, detector_put_out);
     d->in = true;
-    detector_point(d);
+    double *block = d->own ? d->own : d->o.shared->at;
+    const bool elsewhere = d->m.at != block;
+    if (elsewhere)
+        detector_point(d, block);
     if (!d->ready)
         return;
     for (int g = 0; g < d->members; g++, from += svi_active_set_packed(d->now.points))
-        svi_active_set_unpack(&d->set[g], from);
+        svi_active_set_pack(&d->m.set[g], from, true);
     for (int i = 0; i < d->now.points; i++)
-        svi_coordinates_apply(&d->coordinates, d->raw + (size_t)i * (size_t)d->o.d,
-                              d->at + (size_t)i * (size_t)d->stride);
-    memcpy(d->norm2, from, (size_t)d->now.points * sizeof *from);
-}
-
-/* A larger array with what there is of `old` entries; NULL: no memory. */
-static void *detector_larger(const void *array, size_t old, size_t count, size_t entry) {
-    void *more = svi_alloc_plain_array(count, entry);
-    if (more && old > 0)
-        memcpy(more, array, old * entry);
-    return more;
-}
-
-static svs_code detector_reserve_points(struct svi_detector *d, int wanted, svs_error *err) {
-    const int most = d->o.model.max, room = wanted < most ? (wanted + 7) / 8 * 8 : most;
-    const size_t n = (size_t)(room < most ? room : most), old = (size_t)d->point_room,
-                 row = (size_t)d->o.d * sizeof(double);
-    if (wanted <= d->point_room || d->point_room == most)
-        return SVS_OK;
-    double *raw = detector_larger(d->raw, old, n, row),
-           *packed = detector_larger(d->packed, old > 0 ? detector_packed(d->members, (int)old) : 0,
-                                     detector_packed(d->members, (int)n), sizeof(double));
-    int64_t *born = detector_larger(d->born, old, n, sizeof *born),
-            *used = detector_larger(d->used, old, n, sizeof *used);
-    if (!raw || !packed || !born || !used) {
-        void *const made[] = {raw, packed, born, used};
-        for (size_t i = 0; i < sizeof made / sizeof *made; i++)
-            svi_free(made[i]);
-        return svi_fail_memory(err, "the novelty detector");
-    }
-    void *const before[] = {d->raw, d->packed, d->born, d->used};
-    for (size_t i = 0; i < sizeof before / sizeof *before; i++)
-        svi_free(before[i]);
-    d->raw = raw;
-    d->packed = packed;
-    d->born = born;
-    d->used = used;
-    d->point_room = (int)n;
-    return SVS_OK;
-}
-
-static svs_code detector_reserve_rows(struct svi_detector *d, int wanted, svs_error *err) {
-    const int most = d->o.calibration, grown = d->row_room + d->row_room / 4 + 8;
-    const int room = wanted > grown ? wanted : grown, n = room < most ? room : most;
-    if (wanted > d->row_room && d->row_room < most) {
-        double *rows =
-            detector_larger(d->rows, (size_t)d->row_room, (size_t)n, (size_t)d->o.d * sizeof(double));
-        if (!rows)
-            return svi_fail_memory(err, "the novelty detector");
-        svi_free(d->rows);
-        d->rows = rows;
-        d->row_room = n;
-    }
-    return svi_calibration_reserve(&d->calibration, d->row_room, err);
-}
-
-svs_code svi_detector_reserve(svi_detector *d, int more, svs_error *err) {
-    if (!d->o.shared)
-        return SVS_OK;
-    svs_code code = detector_reserve_points(d, d->now.points + more + 1, err);
-    if (code == SVS_OK)
-        code = detector_reserve_rows(d, d->calibration.count + d->now.held_count + more + 1, err);
-    return code;
+        svi_coordinates_apply(&d->m.coordinates, d->raw + (size_t)i * (size_t)d->o.d,
+                              d->m.at + (size_t)i * (size_t)d->stride);
+    memcpy(d->m.norm2, from, (size_t)d->now.points * sizeof *from);
+    if (elsewhere)
+        detector_show_model(d);
 }
 
 void svi_detector_rest(svi_detector *d) {
-    if (d->in)
+    if (d->in && !d->own)
         svi_shared_room_rest(d->o.shared);
 }
 
 svs_code svi_detector_use_room(svi_detector *d, struct svi_shared_room *room, svs_error *err) {
-    if (!d->o.shared || d->o.shared == room)
+    if (d->own || d->o.shared == room)
         return SVS_OK;
-    svs_code code = room ? svi_shared_room_reserve(room, detector_block(d), err) : SVS_OK;
+    svs_code code = svi_shared_room_reserve(room, detector_block(&d->o), err);
     if (code != SVS_OK)
         return code;
     svi_detector_rest(d);
@@ -335,12 +270,66 @@ svs_code svi_detector_use_room(svi_detector *d, struct svi_shared_room *room, sv
     return SVS_OK;
 }
 
-double svi_detector_bytes(const svi_detector *d) {
-    const double row = d->o.d * (double)sizeof(double);
-    return sizeof *d + d->point_room * (row + 2 * sizeof(int64_t)) +
-           (double)detector_packed(d->members, d->point_room) * sizeof(double) +
-           d->row_room * (row + 2 * sizeof(double)) + d->o.confirm * row + 3 * row + d->o.d +
-           (double)d->novel_room + 1 + svi_range_memory(d->o.d, d->o.calibration);
+/* ---- life */
+
+void svi_detector_free(svi_detector **detector) {
+    struct svi_detector *d = *detector;
+    if (!d)
+        return;
+    svi_coordinates_clear(&d->m.coordinates);
+    svi_calibration_clear(&d->calibration);
+    svi_range_clear(&d->range);
+    svi_arrays_free(&points_arrays, d);
+    svi_arrays_free(&rows_arrays, d);
+    svi_arrays_free(&run_arrays, &d->room);
+    if (d->renewal)
+        svi_coordinates_clear(&d->renewal->next.coordinates);
+    svi_free(d->renewal);
+    if (d->in && !d->own)
+        svi_shared_room_leave(d->o.shared, d);
+    svi_free(d->own);
+    svi_free(d);
+    *detector = NULL;
+}
+
+/* Room for so many points and calibration rows, or for all that there may be. */
+static svs_code detector_reserve(struct svi_detector *d, int points, int rows, svs_error *err) {
+    const int grown = d->row_room + d->row_room / 4 + 8, rounded = (points + 7) / 8 * 8;
+    points = rounded < d->o.model.max ? rounded : d->o.model.max;
+    points = points > d->point_room ? points : d->point_room;
+    rows = rows <= d->row_room ? d->row_room : rows > grown ? rows : grown;
+    rows = rows < d->o.calibration ? rows : d->o.calibration;
+    if (points == d->point_room && rows == d->row_room)
+        return SVS_OK;
+    const struct detector_dims from = detector_dims(&d->o, d->point_room, d->row_room, 1),
+                               to = detector_dims(&d->o, points, rows, 1);
+    svs_code code = svi_arrays_resize(&points_arrays, d, from.of, to.of, err);
+    if (code != SVS_OK)
+        return code;
+    d->point_room = points;
+    d->m.coordinates.category = d->m.coordinates.category ? d->category : NULL; /* which has moved */
+    code = svi_calibration_reserve(&d->calibration, rows, err);
+    if (code == SVS_OK)
+        code = svi_range_reserve(&d->range, rows, err);
+    if (code == SVS_OK)
+        code = svi_arrays_resize(&rows_arrays, d, from.of, to.of, err);
+    d->row_room = code == SVS_OK ? rows : d->row_room;
+    return code;
+}
+
+svs_code svi_detector_reserve(svi_detector *d, int more, svs_error *err) {
+    return detector_reserve(d, d->now.points + more + 1, d->calibration.count + d->now.held_count + more + 1,
+                            err);
+}
+
+/* A room of its own, and all that a refresh in slices needs. */
+static svs_code detector_take_own(struct svi_detector *d, svs_error *err) {
+    d->own = svi_alloc_array(detector_block(&d->o), sizeof *d->own);
+    d->renewal = svi_alloc(sizeof *d->renewal);
+    if (!d->own || !d->renewal)
+        return svi_fail_memory(err, "the novelty detector");
+    d->renewal->room = detector_changes(&d->o, d->members);
+    return svi_coordinates_init(&d->renewal->next.coordinates, d->o.d, d->o.model.scale, err);
 }
 
 /* Samples that a range goes back at least: those of which `window` are learned, and all that calibrate. */
@@ -360,34 +349,22 @@ svi_detector *svi_detector_new(const struct svi_detector_options *o, svs_error *
     if (d->o.model.m == 0)
         d->o.model.m = (int64_t)ceil(log(20) / d->o.model.epsilon);
     d->members = svi_gamma_multiples(&o->model, multiples);
-    d->similarity = (struct svi_similarity){.kernel = o->model.kernel,
-                                            .degree = o->model.degree,
-                                            .pass = svi_kernels_get(SVS_ISA_BEST),
-                                            .d = o->d,
-                                            .columns = o->d};
+    d->m.similarity = svi_similarity_of(o->model.kernel, o->model.degree, o->d);
     d->stride = svi_round_up(o->d, 8);
-    svs_code code = svi_coordinates_init(&d->coordinates, o->d, o->model.scale, err);
-    d->coordinates.fill = o->model.kernel == SVS_NOVELTY_POLYNOMIAL;
-    if (o->shared)
-        svi_calibration_init_lean(&d->calibration, o->calibration);
-    else if (code == SVS_OK)
-        code = svi_calibration_init(&d->calibration, o->calibration, err);
-    if (code == SVS_OK)
-        code = svi_range_init(&d->range, o->d, o->calibration, detector_span(o), err);
-    for (int g = 0; g < d->members && code == SVS_OK && !o->shared; g++)
-        code = svi_active_set_init(&d->set[g], o->model.max, err);
-    if (code == SVS_OK)
-        code = detector_take_renewal(d, err);
-    if (code == SVS_OK && !detector_take_room(d))
-        code = svi_fail_memory(err, "the novelty detector");
-    if (code == SVS_OK && o->shared)
-        code = svi_shared_room_reserve(o->shared, detector_block(d), err);
-    if (code == SVS_OK)
-        code = svi_detector_reserve(d, 0, err);
-    if (code != SVS_OK)
+    const struct detector_dims dims = detector_dims(o, 0, 0, 1);
+    const int points = o->shared ? 1 : o->model.max, rows = o->shared ? 1 : o->calibration;
+    if (svi_coordinates_init(&d->m.coordinates, o->d, o->model.scale, err) != SVS_OK ||
+        svi_arrays_alloc(&run_arrays, &d->room, dims.of, err) != SVS_OK ||
+        svi_calibration_init(&d->calibration, o->calibration, 0, err) != SVS_OK ||
+        svi_range_init(&d->range, o->d, 1, detector_span(o), err) != SVS_OK ||
+        detector_reserve(d, points, rows, err) != SVS_OK ||
+        (o->shared ? svi_shared_room_reserve(o->shared, detector_block(o), err)
+                   : detector_take_own(d, err)) != SVS_OK) {
         svi_detector_free(&d);
-    else
-        svi_detector_reset(d);
+        return NULL;
+    }
+    d->m.coordinates.fill = o->model.kernel == SVS_NOVELTY_POLYNOMIAL;
+    svi_detector_reset(d);
     return d;
 }
 
@@ -396,13 +373,13 @@ void svi_detector_reset(svi_detector *d) {
     svi_calibration_empty(&d->calibration);
     svi_range_empty(&d->range);
     for (int g = 0; g < d->members; g++)
-        svi_active_set_empty(&d->set[g]);
+        svi_active_set_empty(&d->m.set[g]);
     memset(d->category, 0, (size_t)d->o.d * sizeof *d->category);
-    d->coordinates.category = NULL;
+    d->m.coordinates.category = NULL;
     d->ready = false;
     if (d->renewal)
         d->renewal->on = false;
-    d->lacking = 0;
+    d->m.lacking = 0;
     d->now = (struct svi_detector_state){.last_join = INT64_MIN / 2,
                                          .next_refresh = FIRST_REFRESH,
                                          .next_check = d->o.calibration,
@@ -410,28 +387,17 @@ void svi_detector_reset(svi_detector *d) {
     d->judgement = (struct svi_judgement){.membership = 1, .p = 1, .tail = 1, .extreme = 1};
 }
 
-static double detector_lean_memory(const struct svi_detector_options *o, int members) {
-    const double row = o->d * (double)sizeof(double);
-    return sizeof(struct svi_detector) + o->model.max * (row + 2 * sizeof(int64_t)) +
-           (double)detector_packed(members, o->model.max) * sizeof(double) +
-           o->calibration * (row + 2 * sizeof(double)) + o->confirm * row + 3 * row + o->d +
-           (double)detector_novel_room(o) + 1 + svi_range_memory(o->d, o->calibration);
-}
-
 double svi_detector_memory(const struct svi_detector_options *o) {
-    double multiples[SVS_MEMBERS_MAX];
-    const double most = o->model.max, d = o->d, stride = svi_round_up(o->d, 8),
-                 rows = o->calibration + o->confirm;
-    const double set = 2 * most * most + 6 * most;
-    const int members = svi_gamma_multiples(&o->model, multiples);
-    if (o->shared)
-        return detector_lean_memory(o, members);
-    const double renewal = most * (stride + 1) + set * members + (double)members * o->calibration +
-                           (d + 0.5) * detector_changes(o, members) + 2 * d;
-    return renewal * sizeof(double) + sizeof(struct svi_detector) + svi_range_memory(o->d, o->calibration) +
-           sizeof(double) * (most * (d + stride + 5) + rows * (d + 2) + set * members +
-                             (double)detector_work(o, (int)stride) + 5 * stride) +
-           1.25 * (double)o->persist + d;
+    const struct detector_dims dims = detector_dims(o, o->model.max, o->calibration, 1);
+    const double coordinates = svi_coordinates_memory(o->d);
+    const double bytes =
+        sizeof(struct svi_detector) + coordinates + svi_calibration_memory(o->calibration) +
+        svi_range_memory(o->d, o->calibration) +
+        (double)(svi_arrays_bytes(&points_arrays, dims.of) + svi_arrays_bytes(&rows_arrays, dims.of) +
+                 svi_arrays_bytes(&run_arrays, dims.of));
+    return o->shared ? bytes
+                     : bytes + sizeof(struct svi_renewal) + coordinates +
+                           (double)detector_block(o) * sizeof(double);
 }
 
 /* ---- judging */
@@ -450,11 +416,11 @@ static double detector_round(double surprise) {
 }
 
 static double detector_member_score(struct svi_detector *d, int g, const double *u) {
-    const struct svi_active_set *h = &d->set[g];
-    const double gamma = d->view.member[g].gamma;
-    const bool polynomial = d->similarity.kernel == SVS_NOVELTY_POLYNOMIAL;
-    const double own = polynomial ? d->similarity.pass->dot(u, u, d->stride) : 0;
-    svi_similarity_of_gap(&d->similarity, gamma, d->gap, d->norm2, own, d->now.points, d->kernel);
+    const struct svi_active_set *h = &d->m.set[g];
+    const double gamma = d->m.view.member[g].gamma;
+    const bool polynomial = d->m.similarity.kernel == SVS_NOVELTY_POLYNOMIAL;
+    const double own = polynomial ? d->m.similarity.pass->dot(u, u, d->stride) : 0;
+    svi_similarity_of_gap(&d->m.similarity, gamma, d->gap, d->m.norm2, own, d->now.points, d->kernel);
     const double membership = d->now.points > 0 ? cblas_ddot(d->now.points, h->z, 1, d->kernel, 1) : 0;
     if (membership > SVI_FAINT || polynomial)
         return -log(fmax(membership, SVI_FAINT));
@@ -464,13 +430,13 @@ static double detector_member_score(struct svi_detector *d, int g, const double 
 /* Surprises of the members for a sample of raw values; also into d->u its coordinates and into d->kernel the
  * last member's kernel values. Returns their weighted mean, rounded. */
 static double detector_score(struct svi_detector *d, const double *raw, double *member_surprise) {
-    const struct svi_points points = {d->at, d->stride, d->now.points, d->lacking > 0};
+    const struct svi_points points = {d->m.at, d->stride, d->now.points, d->m.lacking > 0};
     double surprise = 0;
-    svi_coordinates_apply(&d->coordinates, raw, d->u);
-    svi_similarity_gap(&d->similarity, &points, 0, d->now.points, d->u, d->gap);
+    svi_coordinates_apply(&d->m.coordinates, raw, d->u);
+    svi_similarity_gap(&d->m.similarity, &points, 0, d->now.points, d->u, d->gap);
     for (int g = 0; g < d->members; g++) {
         member_surprise[g] = detector_member_score(d, g, d->u);
-        surprise += d->view.member[g].share * member_surprise[g];
+        surprise += d->m.view.member[g].share * member_surprise[g];
     }
     return detector_round(surprise);
 }
@@ -478,25 +444,24 @@ static double detector_score(struct svi_detector *d, const double *raw, double *
 /* Of a sample all of whose values are missing. */
 static bool detector_knows_nothing(const struct svi_detector *d, const double *x) {
     const int missing = svi_count_missing(x, d->o.d);
-    return missing > 0 && missing == d->similarity.columns;
+    return missing > 0 && missing == d->m.similarity.columns;
 }
 
 void svi_detector_set_columns(svi_detector *d, int columns) {
-    d->similarity.columns = columns;
+    d->m.similarity.columns = columns;
 }
 
 void svi_detector_judge(svi_detector *d, const double *x, struct svi_judgement *out) {
     struct svi_judgement *j = &d->judgement;
     svi_detector_enter(d);
     memcpy(d->x, x, (size_t)d->o.d * sizeof *x);
-    d->unknown = detector_knows_nothing(d, x);
     *j = (struct svi_judgement){.membership = 1,
                                 .p = 1,
                                 .tail = 1,
                                 .extreme = 1,
-                                .unknown = d->unknown,
+                                .unknown = detector_knows_nothing(d, x),
                                 .calibrates = d->now.seen % 2 == 1};
-    if (d->ready && !d->unknown) {
+    if (d->ready && !j->unknown) {
         j->surprise = detector_score(d, d->x, d->member_surprise);
         j->membership = exp(-j->surprise);
         j->novelty = -expm1(-j->surprise);
@@ -523,62 +488,64 @@ bool svi_detector_peek(svi_detector *d, const double *x, double *novelty, double
         return true;
     const double surprise = detector_score(d, x, d->member_surprise);
     *novelty = -expm1(-surprise);
-    *p = svi_range_p(&d->range, &d->calibration, d->rows, x, surprise, svi_range_excess(&d->range, x, NULL));
+    *p = svi_range_place(&d->range, &d->calibration, d->rows, x, surprise,
+                         svi_range_excess(&d->range, x, NULL), NULL);
     return true;
 }
 
 /* ---- the points and the model that they make */
 
 static void detector_place_point(struct svi_detector *d, int i) {
-    double *at = d->at + (size_t)i * (size_t)d->stride;
-    svi_coordinates_apply(&d->coordinates, d->raw + (size_t)i * (size_t)d->o.d, at);
-    d->norm2[i] = d->similarity.pass->dot(at, at, d->stride);
-    d->lacking += isnan(d->norm2[i]) != 0;
+    double *at = d->m.at + (size_t)i * (size_t)d->stride;
+    svi_coordinates_apply(&d->m.coordinates, d->raw + (size_t)i * (size_t)d->o.d, at);
+    d->m.norm2[i] = d->m.similarity.pass->dot(at, at, d->stride);
+    d->m.lacking += isnan(d->m.norm2[i]) != 0;
 }
 
 /* Point i joins every member's small problem, of which the points before it are part; idle until it is
  * solved. */
 static void detector_insert(struct svi_detector *d, int i) {
     detector_place_point(d, i);
-    const struct svi_points before = {d->at, d->stride, i, d->lacking > 0};
-    svi_similarity_gap(&d->similarity, &before, 0, i, d->at + (size_t)i * (size_t)d->stride, d->gap);
+    const struct svi_points before = {d->m.at, d->stride, i, d->m.lacking > 0};
+    svi_similarity_gap(&d->m.similarity, &before, 0, i, d->m.at + (size_t)i * (size_t)d->stride, d->gap);
     for (int g = 0; g < d->members; g++) {
-        svi_similarity_of_gap(&d->similarity, d->view.member[g].gamma, d->gap, d->norm2, d->norm2[i], i,
-                              d->kernel);
+        svi_similarity_of_gap(&d->m.similarity, d->m.view.member[g].gamma, d->gap, d->m.norm2, d->m.norm2[i],
+                              i, d->kernel);
         d->kernel[i] = 1;
-        svi_active_set_add(&d->set[g], d->kernel);
+        svi_active_set_add(&d->m.set[g], d->kernel);
     }
+}
+
+/* Points the view of a member to what it shows. */
+static void detector_show_member(struct svi_detector *d, int g) {
+    svs_novelty_member *m = &d->m.view.member[g];
+    m->count = d->now.points;
+    m->support = d->m.at;
+    m->norm2 = d->m.norm2;
+    m->z = d->m.set[g].z;
 }
 
 /* Solves every member's small problem. */
 static void detector_solve(struct svi_detector *d) {
     for (int g = 0; g < d->members; g++) {
-        svi_active_set_solve(&d->set[g]);
-        d->view.member[g].count = d->now.points;
-        d->view.member[g].rho = svi_active_set_rho(&d->set[g]);
+        svi_active_set_solve(&d->m.set[g]);
+        detector_show_member(d, g);
     }
 }
 
-/* Points the view to what it shows. */
+/* The same of the view. */
 static void detector_show_model(struct svi_detector *d) {
-    svs_novelty_model *v = &d->view;
-    d->similarity.nothing = svi_gap_of_nothing(d->o.model.kernel, d->members, v->member[0].gamma);
+    svs_novelty_model *v = &d->m.view;
+    d->m.similarity.nothing = svi_gap_of_nothing(d->o.model.kernel, d->members, v->member[0].gamma);
     v->d = d->o.d;
     v->stride = d->stride;
-    v->center = d->coordinates.center;
-    v->inverse = d->coordinates.inverse;
+    v->center = d->m.coordinates.center;
+    v->inverse = d->m.coordinates.inverse;
     v->kernel = d->o.model.kernel;
     v->degree = d->o.model.degree;
-    v->fosvm = d->o.model.fosvm;
-    v->theta = d->o.model.theta;
     v->members = d->members;
-    for (int g = 0; g < d->members; g++) {
-        v->member[g].count = d->now.points;
-        v->member[g].support = d->at;
-        v->member[g].norm2 = d->norm2;
-        v->member[g].z = d->set[g].z;
-        v->member[g].rho = svi_active_set_rho(&d->set[g]);
-    }
+    for (int g = 0; g < d->members; g++)
+        detector_show_member(d, g);
 }
 
 /* ---- refreshes: what is frozen between them is rebuilt from the calibration rows */
@@ -592,14 +559,14 @@ static double detector_median_gamma(struct svi_detector *d) {
     const uint32_t count = (uint32_t)d->calibration.count;
     double *a = d->work, *b = a + d->stride, *gaps = b + d->stride;
     int found = 0;
-    d->similarity.nothing = 0; /* pairs that share no coordinate are passed over, too */
+    d->m.similarity.nothing = 0; /* pairs that share no coordinate are passed over, too */
     for (int i = 0; i < PAIRS; i++) {
-        svi_coordinates_apply(&d->coordinates,
+        svi_coordinates_apply(&d->m.coordinates,
                               detector_calibration_row(d, (int)svi_random_below(&d->now.random, count)), a);
-        svi_coordinates_apply(&d->coordinates,
+        svi_coordinates_apply(&d->m.coordinates,
                               detector_calibration_row(d, (int)svi_random_below(&d->now.random, count)), b);
         const struct svi_points p = {a, d->stride, 1, svi_count_missing(a, d->o.d) > 0};
-        svi_similarity_gap(&d->similarity, &p, 0, 1, b, &gaps[found]);
+        svi_similarity_gap(&d->m.similarity, &p, 0, 1, b, &gaps[found]);
         found += gaps[found] > 0;
     }
     return svi_gamma_of_gaps(gaps, found);
@@ -614,7 +581,7 @@ static double detector_base_gamma(struct svi_detector *d) {
     if (o->gamma_rule != SVS_GAMMA_SCALE && o->kernel != SVS_NOVELTY_POLYNOMIAL)
         return detector_median_gamma(d);
     for (int i = 0; i < d->calibration.count && i < PAIRS; i++) {
-        svi_coordinates_apply(&d->coordinates, detector_calibration_row(d, i), u);
+        svi_coordinates_apply(&d->m.coordinates, detector_calibration_row(d, i), u);
         for (int j = 0; j < d->o.d; j++)
             if (!isnan(u[j]))
                 svi_moments_add(&m, u[j]);
@@ -640,14 +607,14 @@ static void detector_share(struct svi_detector *d, const double *surprise, int c
     for (int g = 0; g < d->members; g++) {
         memcpy(scores, surprise + (size_t)g * (size_t)count, (size_t)count * sizeof *scores);
         svi_select_rank(scores, count, kept - 1);
-        sum += d->view.member[g].share = 1 / fmax(svi_deviation(scores, kept), 1e-6);
+        sum += d->m.view.member[g].share = 1 / fmax(svi_deviation(scores, kept), 1e-6);
     }
     for (int g = 0; g < d->members; g++)
-        d->view.member[g].share /= sum;
+        d->m.view.member[g].share /= sum;
     for (int i = 0; i < count; i++) {
         scores[i] = 0;
         for (int g = 0; g < d->members; g++)
-            scores[i] += d->view.member[g].share * surprise[(size_t)g * (size_t)count + (size_t)i];
+            scores[i] += d->m.view.member[g].share * surprise[(size_t)g * (size_t)count + (size_t)i];
         scores[i] = detector_round(scores[i]);
     }
 }
@@ -667,12 +634,12 @@ static void detector_begin_model(struct svi_detector *d) {
     const double gamma = detector_base_gamma(d);
     svi_gamma_multiples(&d->o.model, multiples);
     for (int g = 0; g < d->members; g++) {
-        d->view.member[g].gamma = gamma * multiples[g];
-        d->view.member[g].share = 1.0 / d->members;
-        svi_active_set_empty(&d->set[g]);
+        d->m.view.member[g].gamma = gamma * multiples[g];
+        d->m.view.member[g].share = 1.0 / d->members;
+        svi_active_set_empty(&d->m.set[g]);
     }
     detector_show_model(d);
-    d->lacking = 0;
+    d->m.lacking = 0;
 }
 
 static bool detector_may_refresh(const struct svi_detector *d) {
@@ -682,8 +649,8 @@ static bool detector_may_refresh(const struct svi_detector *d) {
 static void detector_refresh(struct svi_detector *d) {
     if (!detector_may_refresh(d))
         return;
-    d->coordinates.shrink = d->ready ? SHRINK : 0;
-    svi_coordinates_fit(&d->coordinates, d->rows, d->o.d, d->calibration.count, d->work);
+    d->m.coordinates.shrink = d->ready ? SHRINK : 0;
+    svi_coordinates_fit(&d->m.coordinates, d->rows, d->o.d, d->calibration.count, d->work, 0, d->o.d);
     detector_begin_model(d);
     for (int i = 0; i < d->now.points; i++)
         detector_insert(d, i);
@@ -695,29 +662,12 @@ static void detector_refresh(struct svi_detector *d) {
 
 /* ---- a refresh in slices (struct svi_renewal) */
 
-static struct svi_detector_model detector_get_model(const struct svi_detector *d) {
-    struct svi_detector_model m = {d->similarity, d->coordinates, d->view, d->at,
-                                   d->norm2,      d->lacking,     {{0}}};
-    memcpy(m.set, d->set, sizeof m.set);
-    return m;
-}
-
-static void detector_set_model(struct svi_detector *d, const struct svi_detector_model *m) {
-    d->similarity = m->similarity;
-    d->coordinates = m->coordinates;
-    d->view = m->view;
-    d->at = m->at;
-    d->norm2 = m->norm2;
-    d->lacking = m->lacking;
-    memcpy(d->set, m->set, sizeof d->set);
-}
-
 /* The detector has the next model, and the calibration rows of when the refresh began; and back. */
 static void renewal_swap(struct svi_detector *d) {
     struct svi_renewal *r = d->renewal;
-    const struct svi_detector_model model = detector_get_model(d);
+    const struct svi_detector_model model = d->m;
     const int count = d->calibration.count;
-    detector_set_model(d, &r->next);
+    d->m = r->next;
     r->next = model;
     d->calibration.count = r->count;
     r->count = count;
@@ -734,13 +684,12 @@ static void renewal_swap(struct svi_detector *d) {
 
 /* Member g's small problem, slice k of it. */
 static void renewal_solve(struct svi_detector *d, int g, int k) {
-    struct svi_active_set *h = &d->set[g];
+    struct svi_active_set *h = &d->m.set[g];
     const int last = detector_solve_slices(d->now.points) - 1;
     if (k == 0)
         svi_active_set_begin(h);
     svi_active_set_go_on(h, k < last ? STEPS_A_SLICE : svi_active_set_most_steps(h));
-    d->view.member[g].count = d->now.points;
-    d->view.member[g].rho = svi_active_set_rho(h);
+    detector_show_member(d, g);
 }
 
 static void renewal_do(struct svi_detector *d, enum slice_kind kind, int k) {
@@ -754,8 +703,8 @@ static void renewal_do(struct svi_detector *d, enum slice_kind kind, int k) {
     switch (kind) {
     case SLICE_FEATURES:
         if (from < d->o.d)
-            svi_coordinates_fit_some(&d->coordinates, d->rows, d->o.d, rows, d->work, from,
-                                     from + features < d->o.d ? from + features : d->o.d);
+            svi_coordinates_fit(&d->m.coordinates, d->rows, d->o.d, rows, d->work, from,
+                                from + features < d->o.d ? from + features : d->o.d);
         break;
     case SLICE_GAMMA:
         d->now.random = r->random;
@@ -781,8 +730,8 @@ static void renewal_do(struct svi_detector *d, enum slice_kind kind, int k) {
 static void renewal_take(struct svi_detector *d) {
     struct svi_renewal *r = d->renewal;
     double *scores = d->work, each[SVS_MEMBERS_MAX]; /* of the rows of then, from the slice before */
-    const struct svi_detector_model before = detector_get_model(d);
-    detector_set_model(d, &r->next);
+    const struct svi_detector_model before = d->m;
+    d->m = r->next;
     r->next = before;
     for (int i = 0; i < r->changed; i++)
         scores[r->place[i]] = detector_score(d, detector_calibration_row(d, r->place[i]), each);
@@ -797,16 +746,16 @@ static void renewal_go_on(struct svi_detector *d) {
     if (r->done == r->due)
         return;
     if (r->done == 0) {
-        r->next.similarity = d->similarity;
+        r->next.similarity = d->m.similarity;
         r->next.similarity.columns = r->columns;
-        if (d->coordinates.center) {
-            memcpy(r->next.coordinates.center, d->coordinates.center, (size_t)d->o.d * sizeof(double));
-            memcpy(r->next.coordinates.inverse, d->coordinates.inverse, (size_t)d->o.d * sizeof(double));
+        if (d->m.coordinates.center) {
+            memcpy(r->next.coordinates.center, d->m.coordinates.center, (size_t)d->o.d * sizeof(double));
+            memcpy(r->next.coordinates.inverse, d->m.coordinates.inverse, (size_t)d->o.d * sizeof(double));
         }
-        r->next.coordinates.category = d->coordinates.category;
-        r->next.coordinates.fill = d->coordinates.fill;
+        r->next.coordinates.category = d->m.coordinates.category;
+        r->next.coordinates.fill = d->m.coordinates.fill;
         r->next.coordinates.shrink = SHRINK;
-        r->next.view = d->view;
+        r->next.view = d->m.view;
     }
     renewal_swap(d);
     for (; r->done < r->due; r->done++) {
@@ -840,7 +789,7 @@ static void renewal_begin(struct svi_detector *d) {
     r->on = true;
     r->due = r->done = r->changed = 0;
     r->count = d->calibration.count;
-    r->columns = d->similarity.columns;
+    r->columns = d->m.similarity.columns;
     r->random = d->now.random;
     r->slices = (int)detector_slices(d->members, d->now.points, r->count);
 }
@@ -862,7 +811,7 @@ static void renewal_keep_row(struct svi_detector *d, int place) {
 
 /* Have the features moved out of their coordinates? */
 static bool detector_outgrown(struct svi_detector *d) {
-    const struct svi_coordinates *c = &d->coordinates;
+    const struct svi_coordinates *c = &d->m.coordinates;
     if (!d->ready || !c->center || d->calibration.count < LOOK)
         return false;
     for (int j = 0; j < d->o.d; j++) {
@@ -885,14 +834,14 @@ static void detector_leave(struct svi_detector *d, int i) {
     const int last = --d->now.points;
     const size_t features = (size_t)d->o.d, stride = (size_t)d->stride;
     for (int g = 0; g < d->members && d->ready; g++)
-        svi_active_set_remove(&d->set[g], i);
+        svi_active_set_remove(&d->m.set[g], i);
     d->now.left++;
-    d->lacking -= d->ready && isnan(d->norm2[i]);
+    d->m.lacking -= d->ready && isnan(d->m.norm2[i]);
     if (i == last)
         return;
     memcpy(d->raw + (size_t)i * features, d->raw + (size_t)last * features, features * sizeof *d->raw);
-    memcpy(d->at + (size_t)i * stride, d->at + (size_t)last * stride, stride * sizeof *d->at);
-    d->norm2[i] = d->norm2[last];
+    memcpy(d->m.at + (size_t)i * stride, d->m.at + (size_t)last * stride, stride * sizeof *d->m.at);
+    d->m.norm2[i] = d->m.norm2[last];
     d->born[i] = d->born[last];
     d->used[i] = d->used[last];
 }
@@ -958,7 +907,8 @@ static enum svi_learn_result detector_admit_drawn(struct svi_detector *d, double
 
 /* Polynomial kernels are compared themselves: their gaps are products, which favour long vectors. */
 static int detector_nearest(const struct svi_detector *d) {
-    const bool polynomial = d->similarity.kernel == SVS_NOVELTY_POLYNOMIAL; /* one member: `kernel` is its */
+    const bool polynomial =
+        d->m.similarity.kernel == SVS_NOVELTY_POLYNOMIAL; /* one member: `kernel` is its */
     int nearest = 0;
     for (int i = 1; i < d->now.points; i++)
         if (polynomial ? d->kernel[i] > d->kernel[nearest] : d->gap[i] < d->gap[nearest])
@@ -981,8 +931,6 @@ static void detector_age(struct svi_detector *d) {
 
 static enum svi_learn_result detector_fit_sample(struct svi_detector *d) {
     double most = 0;
-    if (d->unknown)
-        return SVI_LEARN_RESULT_INSIDE;
     d->now.learned++;
     detector_age(d);
     enum svi_learn_result result = SVI_LEARN_RESULT_INSIDE;
@@ -1004,10 +952,11 @@ static enum svi_learn_result detector_fit_sample(struct svi_detector *d) {
 
 /* The share of novel ones among the last; counts the present one. */
 static bool detector_change_lasts(struct svi_detector *d) {
-    if (d->novel_room == 0)
+    const int64_t room = detector_novel_room(&d->o);
+    if (room == 0)
         return false;
-    uint8_t *flag = &d->novel[d->now.novel_count++ % d->novel_room];
-    d->now.novel_sum += d->judgement.novel - (d->now.novel_count > d->novel_room ? *flag : 0);
+    uint8_t *flag = &d->room.novel[d->now.novel_count++ % room];
+    d->now.novel_sum += d->judgement.novel - (d->now.novel_count > room ? *flag : 0);
     *flag = d->judgement.novel;
     return d->now.novel_sum >= d->o.persist;
 }
@@ -1033,36 +982,40 @@ static void detector_add_score(struct svi_detector *d, double surprise, const do
 static void detector_release(struct svi_detector *d) {
     double each[SVS_MEMBERS_MAX];
     for (int i = 0; i < d->now.held_count; i++) {
-        const double *raw = d->held + (size_t)i * (size_t)d->o.d;
+        const double *raw = d->room.held + (size_t)i * (size_t)d->o.d;
         detector_add_score(d, detector_score(d, raw, each), raw);
     }
     d->now.held_count = 0;
     svi_range_release(&d->range);
 }
 
-/* Follows the run of suspicious samples; those held back count when it was none, or are dropped. */
-static void detector_follow_run(struct svi_detector *d) {
-    const bool suspicious = d->ready && d->judgement.p <= d->o.clear;
-    d->now.run = suspicious ? d->now.run + 1 : 0;
-    d->now.run_novel = suspicious && (d->now.run_novel || d->judgement.novel);
+/* Those held back are dropped in a disturbance; else they count when they wait no longer. */
+static void detector_settle_held(struct svi_detector *d, bool wait) {
     if (detector_in_disturbance(d)) {
         d->now.held_out += d->now.held_count;
         d->now.held_count = 0;
         svi_range_drop(&d->range);
-    } else if (!suspicious || d->now.held_count == d->o.confirm) {
+    } else if (!wait) {
         detector_release(d);
     }
 }
 
+/* Follows the run of suspicious samples. */
+static void detector_follow_run(struct svi_detector *d) {
+    const bool suspicious = d->ready && d->judgement.p <= d->o.clear;
+    d->now.run = suspicious ? d->now.run + 1 : 0;
+    d->now.run_novel = suspicious && (d->now.run_novel || d->judgement.novel);
+    detector_settle_held(d, suspicious && d->now.held_count < d->o.confirm);
+}
+
 static enum svi_learn_result detector_calibrate(struct svi_detector *d) {
-    if (d->unknown)
-        return SVI_LEARN_RESULT_HELD_OUT;
     if (detector_in_disturbance(d)) {
         d->now.held_out++;
         return SVI_LEARN_RESULT_HELD_OUT;
     }
     if (d->now.run > 0)
-        memcpy(d->held + (size_t)d->now.held_count++ * (size_t)d->o.d, d->x, (size_t)d->o.d * sizeof *d->x);
+        memcpy(d->room.held + (size_t)d->now.held_count++ * (size_t)d->o.d, d->x,
+               (size_t)d->o.d * sizeof *d->x);
     else
         detector_add_score(d, d->judgement.surprise, d->x);
     return SVI_LEARN_RESULT_CALIBRATED;
@@ -1095,7 +1048,7 @@ static void detector_refresh_when_due(struct svi_detector *d) {
 
 enum svi_learn_result svi_detector_learn(svi_detector *d, bool labelled) {
     svi_detector_enter(d);
-    if (d->unknown) { /* neither a usual sample nor an odd one: a run goes on after it */
+    if (d->judgement.unknown) { /* neither a usual sample nor an odd one: a run goes on after it */
         d->now.seen++;
         detector_refresh_when_due(d);
         return d->judgement.calibrates ? SVI_LEARN_RESULT_HELD_OUT : SVI_LEARN_RESULT_REFUSED;
@@ -1118,7 +1071,7 @@ enum svi_learn_result svi_detector_learn(svi_detector *d, bool labelled) {
 void svi_detector_explain(svi_detector *d, double *adds) {
     svi_detector_enter(d);
     if (d->ready)
-        svi_explain(&d->view, d->x, d->work, NULL, adds);
+        svi_explain(&d->m.view, d->x, d->work, NULL, adds);
     else
         memset(adds, 0, (size_t)d->o.d * sizeof *adds);
 }
@@ -1138,71 +1091,54 @@ void svi_detector_health(svi_detector *d, struct svi_detector_health *out) {
                                         .calibration = d->calibration.count,
                                         .members = d->members};
     for (int g = 0; g < d->members && d->ready; g++)
-        out->violation = fmax(out->violation, svi_active_set_violation(&d->set[g]));
-}
-
-void svi_detector_set_levels(svi_detector *d, double p, double clear) {
-    d->o.p = p;
-    d->o.clear = clear;
+        out->violation = fmax(out->violation, svi_active_set_violation(&d->m.set[g]));
 }
 
 /* ---- other options */
 
 void svi_detector_clear_room(struct svi_detector_room *room) {
-    svi_free(room->held);
-    svi_free(room->novel);
-    *room = (struct svi_detector_room){0};
+    svi_arrays_free(&run_arrays, room);
 }
 
 svs_code svi_detector_make_room(const svi_detector *d, const struct svi_detector_options *o,
                                 struct svi_detector_room *room, svs_error *err) {
-    const int confirm = o->confirm > d->now.held_count ? o->confirm : d->now.held_count;
-    room->held = svi_alloc_array((size_t)confirm, (size_t)d->o.d * sizeof(double));
-    room->novel = svi_alloc_array((size_t)detector_novel_room(o) + 1, sizeof *room->novel);
-    if (room->held && room->novel)
-        return SVS_OK;
-    svi_detector_clear_room(room);
-    return svi_fail_memory(err, "the novelty detector");
+    struct svi_detector_options wide = *o;
+    wide.d = d->o.d;
+    wide.confirm = o->confirm > d->now.held_count ? o->confirm : d->now.held_count;
+    return svi_arrays_alloc(&run_arrays, room, detector_dims(&wide, 0, 0, 1).of, err);
 }
 
 /* The last flags, at the places that their numbers have in the new ring. */
 static void detector_move_flags(struct svi_detector *d, uint8_t *novel, int64_t room) {
-    int64_t last = d->now.novel_count < d->novel_room ? d->now.novel_count : d->novel_room;
+    const int64_t before = detector_novel_room(&d->o);
+    int64_t last = d->now.novel_count < before ? d->now.novel_count : before;
     last = last < room ? last : room;
     d->now.novel_sum = 0;
     for (int64_t i = d->now.novel_count - last; i < d->now.novel_count; i++) {
-        novel[i % room] = d->novel[i % d->novel_room];
+        novel[i % room] = d->room.novel[i % before];
         d->now.novel_sum += novel[i % room];
     }
 }
 
 void svi_detector_configure(svi_detector *d, const struct svi_detector_options *o,
                             struct svi_detector_room *room) {
+    const bool other = o->confirm != d->o.confirm;
     svi_detector_enter(d);
+    d->o.p = o->p;
+    d->o.clear = o->clear;
     d->o.learn = o->learn;
     d->o.model.trim = o->model.trim;
-    if (o->persist != d->o.persist) {
+    if (room->held) {
+        const struct svi_detector_room before = d->room;
         detector_move_flags(d, room->novel, detector_novel_room(o));
-        svi_free(d->novel);
-        d->novel = room->novel;
-        room->novel = NULL;
-        d->novel_room = detector_novel_room(o);
+        memcpy(room->held, before.held, (size_t)d->now.held_count * (size_t)d->o.d * sizeof *before.held);
+        d->room = *room;
+        *room = before;
         d->o.persist = o->persist;
-    }
-    if (o->confirm != d->o.confirm) {
-        memcpy(room->held, d->held, (size_t)d->now.held_count * (size_t)d->o.d * sizeof *d->held);
-        svi_free(d->held);
-        d->held = room->held;
-        room->held = NULL;
         d->o.confirm = o->confirm;
-        if (detector_in_disturbance(d)) {
-            d->now.held_out += d->now.held_count;
-            d->now.held_count = 0;
-            svi_range_drop(&d->range);
-        } else if (d->now.held_count >= d->o.confirm) {
-            detector_release(d);
-        }
     }
+    if (other)
+        detector_settle_held(d, d->now.held_count < d->o.confirm);
     svi_detector_clear_room(room);
 }
 
@@ -1220,13 +1156,11 @@ bool svi_detector_range(const svi_detector *d, int feature, double *low, double 
 svs_code svi_detector_widen(svi_detector **detector, int lags, int features, svs_error *err) {
     struct svi_detector *d = *detector;
     struct svi_detector_options o = d->o;
-    const int narrow = d->o.d / lags;
     o.d = lags * features;
     struct svi_detector *w = svi_detector_new(&o, err);
-    if (!w)
-        return SVS_NO_MEMORY;
-    if (o.shared && (detector_reserve_points(w, d->now.points + 1, err) != SVS_OK ||
-                     detector_reserve_rows(w, d->calibration.count + d->now.held_count + 1, err) != SVS_OK)) {
+    if (!w ||
+        detector_reserve(w, d->now.points + 1, d->calibration.count + d->now.held_count + 1, err) != SVS_OK ||
+        svi_calibration_reserve(&d->calibration, w->row_room, err) != SVS_OK) {
         svi_detector_free(&w);
         return SVS_NO_MEMORY;
     }
@@ -1234,19 +1168,14 @@ svs_code svi_detector_widen(svi_detector **detector, int lags, int features, svs
     const struct svi_calibration empty = w->calibration;
     w->calibration = d->calibration;
     d->calibration = empty;
-    svi_lags_widen(w->rows, features, d->rows, narrow, (int64_t)lags * w->calibration.count);
-    svi_lags_widen(w->raw, features, d->raw, narrow, (int64_t)lags * d->now.points);
-    svi_lags_widen(w->held, features, d->held, narrow, (int64_t)lags * d->now.held_count);
-    svi_lags_widen(w->candidate, features, d->candidate, narrow, lags);
-    memcpy(w->born, d->born, (size_t)d->now.points * sizeof *w->born);
-    memcpy(w->used, d->used, (size_t)d->now.points * sizeof *w->used);
-    memcpy(w->novel, d->novel, (size_t)d->novel_room);
+    const struct detector_dims narrow = detector_dims(&d->o, d->point_room, d->row_room, lags),
+                               wide = detector_dims(&o, w->point_room, w->row_room, lags);
+    svi_arrays_copy(&points_arrays, w, wide.of, d, narrow.of);
+    svi_arrays_copy(&rows_arrays, w, wide.of, d, narrow.of);
+    svi_arrays_copy(&run_arrays, &w->room, wide.of, &d->room, narrow.of);
+    w->m.coordinates.category = d->m.coordinates.category ? w->category : NULL;
     w->now = d->now;
     svi_range_widen(&w->range, &d->range, lags);
-    for (int j = 0; j < narrow; j++)
-        if (d->category[j])
-            svi_detector_category(w, lags, j);
-    svi_detector_enter(w);
     if (d->ready)
         detector_refresh(w);
     if (!w->ready) { /* too few points for a model: nothing is suspicious then */
@@ -1266,8 +1195,8 @@ svs_code svi_detector_widen(svi_detector **detector, int lags, int features, svs
 static double detector_common(const struct svi_detector *d, int column) {
     double common = 0;
     int votes = 0;
-    for (int i = 0; i < d->now.points && d->similarity.kernel != SVS_NOVELTY_POLYNOMIAL; i++) {
-        const double u = d->at[(size_t)i * (size_t)d->stride + (size_t)column];
+    for (int i = 0; i < d->now.points && d->m.similarity.kernel != SVS_NOVELTY_POLYNOMIAL; i++) {
+        const double u = d->m.at[(size_t)i * (size_t)d->stride + (size_t)column];
         if (isnan(u))
             continue;
         if (votes == 0)
@@ -1285,16 +1214,16 @@ static int detector_level_points(struct svi_detector *d, int lags, int feature, 
     for (int column = feature; column < d->o.d; column += d->o.d / lags) {
         const double common = detector_common(d, column);
         for (int i = 0; i < d->now.points; i++) {
-            const double *u = &d->at[(size_t)i * (size_t)d->stride + (size_t)column];
+            const double *u = &d->m.at[(size_t)i * (size_t)d->stride + (size_t)column];
             if (isnan(*u) || *u == common || differs[i] != 0)
                 continue;
             differs[i] = 1;
             count++;
         }
-        svi_lags_renew(d->at, d->stride, d->now.points, column);
-        if (d->coordinates.center) {
-            d->coordinates.center[column] = 0;
-            d->coordinates.inverse[column] = 1;
+        svi_lags_renew(d->m.at, d->stride, d->now.points, column);
+        if (d->m.coordinates.center) {
+            d->m.coordinates.center[column] = 0;
+            d->m.coordinates.inverse[column] = 1;
         }
     }
     return count;
@@ -1309,8 +1238,8 @@ static void detector_renew_points(struct svi_detector *d, int lags, int feature)
         return;
     if (count > points / MANY) {
         for (int g = 0; g < d->members; g++)
-            svi_active_set_empty(&d->set[g]);
-        d->lacking = 0;
+            svi_active_set_empty(&d->m.set[g]);
+        d->m.lacking = 0;
         for (int i = 0; i < points; i++)
             detector_insert(d, i);
     } else {
@@ -1326,7 +1255,7 @@ void svi_detector_category(svi_detector *d, int lags, int feature) {
         svi_detector_finish_renewal(d);
     for (int column = feature; column < d->o.d; column += d->o.d / lags)
         d->category[column] = 1;
-    d->coordinates.category = d->category;
+    d->m.coordinates.category = d->category;
 }
 
 bool svi_detector_knows_category(const svi_detector *d, int lags, int feature) {
@@ -1342,7 +1271,7 @@ void svi_detector_renew(svi_detector *d, int lags, int feature) {
     svi_detector_finish_renewal(d);
     svi_lags_renew(d->raw, features, (int64_t)lags * d->now.points, feature);
     svi_lags_renew(d->rows, features, (int64_t)lags * d->calibration.count, feature);
-    svi_lags_renew(d->held, features, (int64_t)lags * d->now.held_count, feature);
+    svi_lags_renew(d->room.held, features, (int64_t)lags * d->now.held_count, feature);
     svi_lags_renew(d->candidate, features, lags, feature);
     svi_range_renew_feature(&d->range, lags, feature, d->rows);
     if (d->ready)
@@ -1376,10 +1305,8 @@ static void detector_archive_counts(struct svi_archive *a, struct svi_detector *
 
 /* Loading: room for what comes. */
 static bool detector_archive_room(struct svi_archive *a, struct svi_detector *d, int rows) {
-    if (!svi_archive_loading(a) || !svi_archive_ok(a) || !d->o.shared)
-        return svi_archive_ok(a);
-    if (detector_reserve_points(d, d->now.points, a->err) != SVS_OK ||
-        detector_reserve_rows(d, rows, a->err) != SVS_OK)
+    if (svi_archive_loading(a) && svi_archive_ok(a) &&
+        detector_reserve(d, d->now.points, rows, a->err) != SVS_OK)
         svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the novelty detector");
     return svi_archive_ok(a);
 }
@@ -1402,7 +1329,7 @@ static void detector_archive_run(struct svi_archive *a, struct svi_detector *d) 
     svi_archive_int(a, "held count", &d->now.held_count, 0, d->o.confirm);
     if (svi_archive_check(a, d->ready || (d->now.run == 0 && !d->now.run_novel && d->now.held_count == 0),
                           "there is a run without a model"))
-        svi_archive_known(a, "held", d->held, (int64_t)d->now.held_count * d->o.d);
+        svi_archive_known(a, "held", d->room.held, (int64_t)d->now.held_count * d->o.d);
 }
 
 static void detector_archive_candidate(struct svi_archive *a, struct svi_detector *d) {
@@ -1416,20 +1343,22 @@ static void detector_archive_candidate(struct svi_archive *a, struct svi_detecto
 
 /* The flags' places follow from how many there were. */
 static void detector_archive_change(struct svi_archive *a, struct svi_detector *d) {
-    svi_archive_int64(a, "novel count", &d->now.novel_count, 0, d->novel_room > 0 ? MOST : 0);
+    const int64_t room = detector_novel_room(&d->o);
+    svi_archive_int64(a, "novel count", &d->now.novel_count, 0, room > 0 ? MOST : 0);
     if (!svi_archive_ok(a))
         return;
-    const int64_t filled = d->now.novel_count < d->novel_room ? d->now.novel_count : d->novel_room;
-    svi_archive_bytes(a, "novel", d->novel, filled);
+    const int64_t filled =
+        d->now.novel_count < detector_novel_room(&d->o) ? d->now.novel_count : detector_novel_room(&d->o);
+    svi_archive_bytes(a, "novel", d->room.novel, filled);
     d->now.novel_sum = 0;
     for (int64_t i = 0; i < filled; i++) {
-        svi_archive_check(a, d->novel[i] <= 1, "a flag is neither 0 nor 1");
-        d->now.novel_sum += d->novel[i];
+        svi_archive_check(a, d->room.novel[i] <= 1, "a flag is neither 0 nor 1");
+        d->now.novel_sum += d->room.novel[i];
     }
 }
 
 static void detector_archive_member(struct svi_archive *a, struct svi_detector *d, int g) {
-    svs_novelty_member *m = &d->view.member[g];
+    svs_novelty_member *m = &d->m.view.member[g];
     char name[SVI_KEY_MAX], key[64];
     svi_archive_key(name, "member", g + 1);
     snprintf(key, sizeof key, "%s gamma", name);
@@ -1437,11 +1366,11 @@ static void detector_archive_member(struct svi_archive *a, struct svi_detector *
     snprintf(key, sizeof key, "%s share", name);
     svi_archive_double(a, key, &m->share);
     svi_archive_check(a, m->gamma >= 0 && m->share >= 0 && m->share <= 2, "a member is out of range");
-    svi_active_set_archive(a, &d->set[g], name, d->now.points);
+    svi_active_set_archive(a, &d->m.set[g], name, d->now.points);
 }
 
 static void detector_archive_model(struct svi_archive *a, struct svi_detector *d) {
-    const struct svi_coordinates *c = &d->coordinates;
+    const struct svi_coordinates *c = &d->m.coordinates;
     if (!d->ready)
         return;
     if (c->center) {
@@ -1454,7 +1383,7 @@ static void detector_archive_model(struct svi_archive *a, struct svi_detector *d
         detector_archive_member(a, d, g);
     if (!svi_archive_loading(a) || !svi_archive_ok(a))
         return;
-    d->lacking = 0;
+    d->m.lacking = 0;
     for (int i = 0; i < d->now.points; i++)
         detector_place_point(d, i);
     detector_show_model(d);
@@ -1486,13 +1415,13 @@ static void detector_archive_renewal(struct svi_archive *a, struct svi_detector 
 
 /* The ranges, and which columns are of categories where some are. */
 static void detector_archive_range(struct svi_archive *a, struct svi_detector *d) {
-    bool categories = d->coordinates.category;
+    bool categories = d->m.coordinates.category;
     svi_range_archive(a, &d->range, d->rows, d->calibration.count);
     svi_archive_bool(a, "has categories", &categories);
     if (!svi_archive_ok(a) || !categories)
         return;
     svi_archive_bytes(a, "categories", d->category, d->o.d);
-    d->coordinates.category = d->category;
+    d->m.coordinates.category = d->category;
 }
 
 void svi_detector_archive(struct svi_archive *a, svi_detector *d) {

@@ -115,9 +115,6 @@ void svi_detector_rest(svi_detector *d); /* it is in no room until its next call
 /* What it holds is where it works, for the functions that want it so. */
 void svi_detector_enter(svi_detector *d);
 
-/* Bytes that it takes now, without the room. */
-double svi_detector_bytes(const svi_detector *d);
-
 /* More features: each of the `lags` parts of a row gets `features` columns, the new ones 0 in all that is
  * held. SVS_NO_MEMORY: *d is unchanged. */
 svs_code svi_detector_widen(svi_detector **d, int lags, int features, svs_error *err);
@@ -181,13 +178,10 @@ void svi_detector_teach(svi_detector *d, const double *x, bool calibrates);
 /* Likewise: x is not usual. Where it calibrates, a row of median score takes its place. */
 void svi_detector_withdraw(svi_detector *d, const double *x);
 
-/* Other values of p and clear, as in the options. */
-void svi_detector_set_levels(svi_detector *d, double p, double clear);
-
-/* Room for other values of confirm and persist, taken before anything changes: held has `confirm` rows. */
+/* What goes by confirm and persist; room for other values of them is taken before anything changes. */
 struct svi_detector_room {
-    double *held;
-    uint8_t *novel;
+    double *held;   /* `confirm` rows, raw */
+    uint8_t *novel; /* a ring of flags: 5/4 of `persist`, and one */
 };
 
 /* SVS_NO_MEMORY: there is none. `clear` frees what was not used. */
@@ -195,9 +189,9 @@ svs_code svi_detector_make_room(const svi_detector *d, const struct svi_detector
                                 struct svi_detector_room *room, svs_error *err);
 void svi_detector_clear_room(struct svi_detector_room *room);
 
-/* Other values of learn, confirm, persist and model.trim, between two samples; the room is used up. A run
- * that is under way is one of the new `confirm`; of the flags of `persistent` the last stay that there is
- * room for. */
+/* Other values of p, clear, learn, confirm, persist and model.trim, between two samples; the room is used up.
+ * A run that is under way is one of the new `confirm`; of the flags of `persistent` the last stay that there
+ * is room for. */
 void svi_detector_configure(svi_detector *d, const struct svi_detector_options *o,
                             struct svi_detector_room *room);
 
@@ -258,39 +252,30 @@ struct svi_detector {
     struct svi_detector_options o;
     int stride, members;
     struct svi_renewal *renewal; /* NULL: refreshes are done at once */
-    struct svi_similarity similarity;
-    struct svi_coordinates coordinates;
+    struct svi_detector_model m; /* of now; similarity and coordinates are there before a model is */
     uint8_t *category; /* o.d flags: columns of categories; the coordinates know of them once there is one */
     struct svi_detector_state now;
-    bool ready;             /* a refresh has made a model */
-    svs_novelty_model view; /* the model as others see it; points into what follows */
+    bool ready; /* a refresh has made a model */
 
-    bool in;                  /* the shared room; so that one that is not in need not look there */
-    int point_room, row_room; /* in a shared room: points and calibration rows that there is room for ... */
-    double *packed;           /* ... and what of the points lies in the room, while it is not in */
-    double *raw, *at, *norm2; /* o.model.max points: raw values (d), coordinates (stride), squared lengths:
-                                 NaN where a coordinate is missing ... */
-    int lacking;              /* ... the number of such points */
+    double *own; /* NULL: in a shared room. Where the model, what a refresh makes and what follows lie ... */
+    bool in;     /* ... or the room is its; so that one that is not in need not look there */
+    double *x, *u;            /* the sample judged last: raw, in coordinates */
+    double *gap, *kernel;     /* max values each */
+    double *work;             /* scratch of explanations and refreshes */
+    int point_room, row_room; /* points and calibration rows that there is room for */
+    double *packed;           /* of one in a shared room: what of the points lies there, while it is not in */
+    double *raw;              /* raw values of the points */
     int64_t *born,
         *used; /* learned samples before it joined, and before it was last the nearest to one inside */
-    struct svi_active_set set[SVS_MEMBERS_MAX];
 
     struct svi_calibration calibration;
     double *rows; /* raw values of the calibration samples, by their place in its ring */
     struct svi_range range;
 
-    double *held; /* confirm rows at most: calibration samples of the present run, raw */
-
-    double *x, *u;        /* the sample judged last: raw, in coordinates */
-    bool unknown;         /* all its values are missing */
-    double *candidate;    /* fosvm 2: the worst sample of the present m; fosvm 1: of those that wait; raw */
-    double *gap, *kernel; /* max values each */
-    double *work;         /* scratch of explanations and refreshes */
+    struct svi_detector_room room; /* calibration samples of the present run; flags, for `persistent` */
+    double *candidate; /* fosvm 2: the worst sample of the present m; fosvm 1: of those that wait; raw */
     double member_surprise[SVS_MEMBERS_MAX];
     struct svi_judgement judgement;
-
-    uint8_t *novel; /* ring of the last flags, for `persistent` */
-    int64_t novel_room;
 };
 
 #endif

@@ -9,7 +9,7 @@ void svi_detector_teach(svi_detector *d, const double *x, bool calibrates) {
     const struct svi_detector_state before = d->now;
     const enum svi_novelty_learn learn = d->o.learn;
     svi_detector_judge(d, x, &j);
-    if (d->unknown)
+    if (j.unknown)
         return;
     d->o.learn = SVI_LEARN_ALL;
     d->judgement.p = 1;

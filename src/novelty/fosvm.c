@@ -34,20 +34,18 @@
 #define PAIRS      4000 /* of rows, for the median distance */
 #define KERNELS    256  /* rows whose kernels make up the density that trimming goes by */
 
-/* Some rows that lie together, and which ones they are. */
+/* Some rows that lie together. */
 struct fit_block {
     struct svi_points points;
     const double *norm2;
-    int64_t first;        /* row of the first ... */
-    const int64_t *index; /* ... or the row of each */
 };
 
 void svi_member_fit_clear(struct svi_member_fit *f) {
+    void *const grown[] = {f->support, f->support_norm2, f->kernel, f->row};
     svi_active_set_clear(&f->set);
-    void *const all[] = {f->active, f->support, f->support_norm2, f->kernel, f->member_of,
-                         f->row,    f->picked,  f->picked_norm2,  f->picks,  f->stuck};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        svi_free(all[i]);
+    for (size_t i = 0; i < sizeof grown / sizeof *grown; i++)
+        svi_free(grown[i]);
+    svi_pool_free(&f->pool);
 }
 
 static int64_t fit_draw_size(const struct svi_member_fit *f) {
@@ -56,28 +54,22 @@ static int64_t fit_draw_size(const struct svi_member_fit *f) {
 }
 
 static svs_code fit_reserve(struct svi_member_fit *f, int room, svs_error *err) {
-    const size_t old = f->active ? (size_t)f->set.room : 0, stride = (size_t)f->rows.stride;
-    const size_t n = (size_t)room;
-    int64_t *active = svi_realloc(f->active, old * sizeof *active, n * sizeof *active);
-    if (active)
-        f->active = active;
-    if (!active || !svi_grow_doubles(&f->support, old * stride, n * stride) ||
+    const size_t old = (size_t)f->set.room, n = (size_t)room, stride = (size_t)f->rows.stride;
+    if (!svi_grow_doubles(&f->support, old * stride, n * stride) ||
         !svi_grow_doubles(&f->support_norm2, old, n) || !svi_grow_doubles(&f->row, old, n + 1) ||
         !svi_grow_doubles(&f->kernel, old * BLOCK, n * BLOCK))
         return svi_fail_memory(err, "the active set of the one-class model");
-    return f->set.room ? svi_active_set_reserve(&f->set, room, err) : svi_active_set_init(&f->set, room, err);
+    return svi_active_set_reserve(&f->set, room, err);
 }
 
 static svs_code fit_prepare(struct svi_member_fit *f, svs_error *err) {
     const size_t draw = (size_t)fit_draw_size(f);
-    f->member_of = svi_alloc_array(BLOCK, sizeof *f->member_of);
-    f->picked = svi_alloc_array(draw * (size_t)f->rows.stride, sizeof *f->picked);
-    f->picked_norm2 = svi_alloc_array(draw, sizeof *f->picked_norm2);
-    f->picks = svi_alloc_array(draw, sizeof *f->picks);
-    f->stuck = svi_alloc_array(BLOCK, sizeof *f->stuck);
-    if (!f->stuck || !f->member_of || !f->picked || !f->picked_norm2 || !f->picks)
-        return svi_fail_memory(err, "the work space of the one-class model");
-    return fit_reserve(f, FIRST_ROOM, err);
+    f->member_of = svi_pool_doubles(&f->pool, BLOCK);
+    f->picked = svi_pool_doubles(&f->pool, draw * (size_t)f->rows.stride);
+    f->picked_norm2 = svi_pool_doubles(&f->pool, draw);
+    f->stuck = svi_pool_take(&f->pool, BLOCK, sizeof *f->stuck);
+    svs_code code = svi_pool_code(&f->pool, "the work space of the one-class model", err);
+    return code == SVS_OK ? fit_reserve(f, FIRST_ROOM, err) : code;
 }
 
 /* ---- points of the active set */
@@ -99,7 +91,6 @@ static void fit_forget_idle(struct svi_member_fit *f) {
         svi_active_set_remove(&f->set, i);
         if (i == last)
             continue;
-        f->active[i] = f->active[last];
         f->support_norm2[i] = f->support_norm2[last];
         memcpy(f->support + (size_t)i * stride, f->support + (size_t)last * stride,
                stride * sizeof *f->support);
@@ -121,7 +112,6 @@ static svs_code fit_join(struct svi_member_fit *f, const struct fit_block *b, in
     for (int a = 0; a < n; a++)
         f->row[a] = f->kernel[(size_t)a * BLOCK + (size_t)i];
     f->row[n] = 1;
-    f->active[n] = b->index ? b->index[i] : b->first + i;
     f->support_norm2[n] = b->norm2 ? b->norm2[i] : 0;
     memcpy(f->support + (size_t)n * stride, b->points.x + i * b->points.stride, stride * sizeof *f->support);
     svi_active_set_add(&f->set, f->row);
@@ -188,7 +178,7 @@ static svs_code fit_take_block(struct svi_member_fit *f, const struct fit_block 
 
 static struct fit_block fit_rows_block(const struct svi_member_fit *f, int64_t first) {
     const int64_t left = f->rows.count - first;
-    struct fit_block b = {.points = f->rows, .first = first};
+    struct fit_block b = {.points = f->rows};
     b.points.x += first * b.points.stride;
     b.points.count = left < BLOCK ? left : BLOCK;
     b.norm2 = f->norm2 ? f->norm2 + first : NULL;
@@ -207,7 +197,6 @@ static svs_code fit_take_drawn(struct svi_member_fit *f, int64_t joins, int64_t 
     svs_code code = SVS_OK;
     for (int64_t i = 0; i < count; i++) {
         const int64_t row = (int64_t)(svi_random_next(&f->random) % (uint64_t)f->rows.count);
-        f->picks[i] = row;
         memcpy(f->picked + i * stride, f->rows.x + row * stride, (size_t)stride * sizeof *f->picked);
         f->picked_norm2[i] = f->norm2 ? f->norm2[row] : 0;
     }
@@ -217,8 +206,7 @@ static svs_code fit_take_drawn(struct svi_member_fit *f, int64_t joins, int64_t 
         const int64_t left = count - first < BLOCK ? count - first : BLOCK;
         const struct fit_block b = {
             .points = {f->picked + first * stride, f->rows.stride, left, f->rows.gaps},
-            .norm2 = f->norm2 ? f->picked_norm2 + first : NULL,
-            .index = f->picks + first};
+            .norm2 = f->norm2 ? f->picked_norm2 + first : NULL};
         code = fit_take_block(f, &b, joins, joined, err);
     }
     return code;
@@ -324,6 +312,7 @@ struct training {
     struct svi_coordinates coordinates;
     struct svi_similarity similarity;
     int64_t n, kept;
+    struct svi_pool pool;
     double *points;   /* n x stride, in coordinates; the kept ones first */
     double *norm2;    /* polynomial */
     double *sample;   /* SAMPLE raw rows, then scratch of as many values */
@@ -337,20 +326,22 @@ static svs_code training_check(const svs_rows *rows, const svs_novelty_options *
     if (rows->n < 2)
         return svi_fail(err, SVS_INVALID, "a one-class model needs two rows at least, there are %lld",
                         (long long)rows->n);
-    if (o->fosvm != 1 && o->fosvm != 2)
-        return svi_fail(err, SVS_INVALID, "fosvm must be 1 or 2");
-    if (!(o->theta > 0 && o->theta < 1))
-        return svi_fail(err, SVS_INVALID, "theta must lie between 0 and 1");
-    if (o->fosvm == 2 && !(o->epsilon > 0 && o->epsilon < 1))
-        return svi_fail(err, SVS_INVALID, "epsilon must lie between 0 and 1");
-    if (o->gamma_rule == SVS_GAMMA_GIVEN && !(o->gamma > 0 && isfinite(o->gamma)))
-        return svi_fail(err, SVS_INVALID, "gamma must be a positive number");
-    if (o->kernel == SVS_NOVELTY_POLYNOMIAL && (o->degree < 1 || o->degree > 20))
-        return svi_fail(err, SVS_INVALID, "degree must be 1 to 20");
-    if (!(o->trim >= 0 && o->trim <= 0.5))
-        return svi_fail(err, SVS_INVALID, "trim must lie between 0 and 0.5");
-    if (o->m < 0 || o->max < 0 || o->max == 1)
-        return svi_fail(err, SVS_INVALID, "m must not be negative, max must be 0 or at least 2");
+    const struct {
+        bool wrong;
+        const char *text;
+    } rules[] = {
+        {o->fosvm != 1 && o->fosvm != 2, "fosvm must be 1 or 2"},
+        {!(o->theta > 0 && o->theta < 1), "theta must lie between 0 and 1"},
+        {o->fosvm == 2 && !(o->epsilon > 0 && o->epsilon < 1), "epsilon must lie between 0 and 1"},
+        {o->gamma_rule == SVS_GAMMA_GIVEN && !(o->gamma > 0 && isfinite(o->gamma)),
+         "gamma must be a positive number"},
+        {o->kernel == SVS_NOVELTY_POLYNOMIAL && (o->degree < 1 || o->degree > 20), "degree must be 1 to 20"},
+        {!(o->trim >= 0 && o->trim <= 0.5), "trim must lie between 0 and 0.5"},
+        {o->m < 0 || o->max < 0 || o->max == 1, "m must not be negative, max must be 0 or at least 2"},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
+        if (rules[i].wrong)
+            return svi_fail(err, SVS_INVALID, "%s", rules[i].text);
     return svi_rows_check_known(rows, err);
 }
 
@@ -382,17 +373,17 @@ static svs_code training_place(struct training *t, const svs_rows *rows, svs_err
     const int64_t count = training_sample_size(t), d = rows->d;
     const size_t stride = (size_t)t->coordinates.stride;
     const bool polynomial = t->o.kernel == SVS_NOVELTY_POLYNOMIAL;
-    t->sample = svi_alloc_array((size_t)(count * d + count + d), sizeof *t->sample);
-    t->surprise = svi_alloc_array((size_t)count, sizeof *t->surprise);
-    t->points = svi_alloc_array((size_t)t->n * stride, sizeof *t->points);
-    t->norm2 = polynomial ? svi_alloc_array((size_t)t->n, sizeof *t->norm2) : NULL;
-    if (!t->sample || !t->surprise || !t->points || (polynomial && !t->norm2))
-        return svi_fail_memory(err, "the rows to train on");
+    t->sample = svi_pool_doubles(&t->pool, (size_t)(count * d + count + d));
+    t->surprise = svi_pool_doubles(&t->pool, (size_t)count);
+    t->points = svi_pool_doubles(&t->pool, (size_t)t->n * stride);
+    t->norm2 = polynomial ? svi_pool_doubles(&t->pool, (size_t)t->n) : NULL;
+    svs_code code = svi_pool_code(&t->pool, "the rows to train on", err);
+    if (code != SVS_OK)
+        return code;
     for (int64_t i = 0; i < count; i++)
         svs_rows_copy(rows, training_sample_row(t, i), t->sample + i * d);
-    svi_coordinates_fit(&t->coordinates, t->sample, d, count, t->sample + count * d);
+    svi_coordinates_fit(&t->coordinates, t->sample, d, count, t->sample + count * d, 0, (int)d);
     double *raw = t->sample + count * d + count;
-    svs_code code = SVS_OK;
     for (int64_t i = 0; i < t->n && code == SVS_OK; i++) {
         double *to = t->points + (size_t)i * stride;
         svs_rows_copy(rows, i, raw);
@@ -584,11 +575,7 @@ svs_code svs_novelty_train(const svs_rows *rows, const char *const *names, const
         return code;
     if (o->fosvm == 2 && o->m == 0)
         t.o.m = (int64_t)ceil(log(20) / o->epsilon);
-    t.similarity = (struct svi_similarity){.kernel = o->kernel,
-                                           .degree = o->degree,
-                                           .pass = svi_kernels_get(SVS_ISA_BEST),
-                                           .d = rows->d,
-                                           .columns = rows->d};
+    t.similarity = svi_similarity_of(o->kernel, o->degree, rows->d);
     t.model = svi_novelty_model_new(rows->d, o->scale, names, err);
     code = t.model ? training_run(&t, rows, err) : SVS_NO_MEMORY;
     if (code == SVS_OK) {
@@ -603,10 +590,7 @@ svs_code svs_novelty_train(const svs_rows *rows, const char *const *names, const
         t.model = NULL;
     }
     svi_coordinates_clear(&t.coordinates);
-    svi_free(t.points);
-    svi_free(t.norm2);
-    svi_free(t.sample);
-    svi_free(t.surprise);
+    svi_pool_free(&t.pool);
     svs_novelty_free(&t.model);
     return code;
 }

@@ -3,6 +3,7 @@
 #ifndef SVI_FOSVM_H
 #define SVI_FOSVM_H
 
+#include "base/pool.h"
 #include "base/random.h"
 #include "novelty/active_set.h"
 #include "novelty/similarity.h"
@@ -17,18 +18,17 @@ struct svi_member_fit {
     int member, members; /* for progress */
 
     struct svi_active_set set; /* out */
-    int64_t *active;           /* out: row of each point of the set; room of the set */
-    double *support;           /* out: those rows, rows.stride apart */
+    double *support;           /* out: the row of each point of the set, rows.stride apart */
     double *support_norm2;
     double worst; /* out: see svs_novelty_member */
     int64_t rounds, outside;
 
-    double *kernel;    /* scratch: points x block */
-    double *member_of; /* scratch: block */
-    double *row;       /* scratch: room of the set + 1 */
-    double *picked;    /* scratch: copies of rows drawn at random */
+    struct svi_pool pool; /* of the scratch that does not grow */
+    double *kernel;       /* scratch: points x block */
+    double *member_of;    /* scratch: block */
+    double *row;          /* scratch: room of the set + 1 */
+    double *picked;       /* scratch: copies of rows drawn at random */
     double *picked_norm2;
-    int64_t *picks;
     bool *stuck; /* scratch: block: rows with gaps that stay outside although they joined */
 };
 

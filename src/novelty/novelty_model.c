@@ -139,13 +139,10 @@ static struct svi_coordinates novelty_model_coordinates(const svs_novelty_model 
 }
 
 static struct svi_similarity novelty_model_similarity(const svs_novelty_model *m) {
-    return (struct svi_similarity){
-        .kernel = m->kernel,
-        .degree = m->degree,
-        .pass = svi_kernels_get(SVS_ISA_BEST),
-        .d = m->d,
-        .columns = m->d,
-        .nothing = m->members > 0 ? svi_gap_of_nothing(m->kernel, m->members, m->member[0].gamma) : 0};
+    struct svi_similarity similarity = svi_similarity_of(m->kernel, m->degree, m->d);
+    if (m->members > 0)
+        similarity.nothing = svi_gap_of_nothing(m->kernel, m->members, m->member[0].gamma);
+    return similarity;
 }
 
 static struct svi_points novelty_model_support(const svs_novelty_model *m, const svs_novelty_member *e) {
@@ -178,12 +175,6 @@ static double *scratch_new(const svs_novelty_model *m, struct score_scratch *s, 
     return all;
 }
 
-static double novelty_model_far_surprise(const struct svi_similarity *similarity, const svs_novelty_member *e,
-                                         const struct svi_points *support, const double *point, double *gap) {
-    svi_similarity_gap(similarity, support, 0, e->count, point, gap);
-    return svi_similarity_surprise(e->gamma, gap, e->z, e->count);
-}
-
 static void novelty_model_surprise(const svs_novelty_model *m, const svs_novelty_member *e,
                                    const double *points, int count, const struct score_scratch *s,
                                    double *surprise) {
@@ -206,9 +197,11 @@ static void novelty_model_surprise(const svs_novelty_model *m, const svs_novelty
         surprise[i] = -log(fmax(s->membership[i], SVI_FAINT));
         if (rows.gaps && svi_count_missing(points + (size_t)i * (size_t)m->stride, m->d) == m->d)
             surprise[i] = 0; /* nothing is known of it */
-        else if (!(s->membership[i] > SVI_FAINT || polynomial))
-            surprise[i] = novelty_model_far_surprise(&similarity, e, &support,
-                                                     points + (size_t)i * (size_t)m->stride, s->gap);
+        else if (!(s->membership[i] > SVI_FAINT || polynomial)) {
+            svi_similarity_gap(&similarity, &support, 0, e->count, points + (size_t)i * (size_t)m->stride,
+                               s->gap);
+            surprise[i] = svi_similarity_surprise(e->gamma, s->gap, e->z, e->count);
+        }
     }
 }
 

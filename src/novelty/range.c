@@ -11,21 +11,13 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/fail.h"
+#include "base/arrays.h"
 #include "base/statistics.h"
 #include "novelty/lags.h"
 
 #define MOST (INT64_MAX / 8) /* of what is counted */
 
 /* ---- extremes */
-
-static bool extremes_init(struct svi_extremes *e, int d) {
-    e->value[0] = svi_alloc_array(SVI_EXTREMES * (size_t)d, sizeof *e->value[0]);
-    for (int k = 1; k < SVI_EXTREMES && e->value[0]; k++)
-        e->value[k] = e->value[0] + (size_t)k * (size_t)d;
-    return e->value[0];
-}
 
 static void extremes_empty(struct svi_extremes *e, int d) {
     static const bool highest[SVI_EXTREMES] = {
@@ -84,25 +76,43 @@ static void extremes_merge(struct svi_extremes *to, const struct svi_extremes *f
 
 /* ---- the range */
 
-svs_code svi_range_init(struct svi_range *r, int d, int room, int64_t span, svs_error *err) {
-    *r = (struct svi_range){.d = d, .span = span};
-    bool got = (r->width = svi_alloc_array((size_t)d, sizeof *r->width)) != NULL;
-    got = got && (r->far = svi_alloc_array((size_t)room, sizeof *r->far)) != NULL;
-    for (int i = 0; i < SVI_RANGE_PARTS && got; i++)
-        got = extremes_init(&r->of[i], d);
-    if (!got) {
-        svi_range_clear(r);
-        return svi_fail_memory(err, "the ranges of the features");
-    }
-    svi_range_empty(r);
+enum { FEATURES, ROWS, DIMS };
+
+#define A_PART(part)                                                                                         \
+    SVI_ARRAY(struct svi_range, of[part].value[0], NULL, SVI_AXIS_LENGTH(SVI_EXTREMES), SVI_AXIS(FEATURES))
+
+static const struct svi_array arrays[] = {
+    A_PART(SVI_RANGE_NOW),
+    A_PART(SVI_RANGE_BEFORE),
+    A_PART(SVI_RANGE_RUN),
+    A_PART(SVI_RANGE_ALL),
+    SVI_ARRAY(struct svi_range, width, NULL, SVI_AXIS(FEATURES)),
+    SVI_ARRAY(struct svi_range, far, NULL, SVI_AXIS(ROWS)),
+};
+static const struct svi_arrays range_arrays = SVI_ARRAYS(arrays, "the ranges of the features");
+
+svs_code svi_range_reserve(struct svi_range *r, int rows, svs_error *err) {
+    const int32_t from[DIMS] = {r->d, r->room}, to[DIMS] = {r->d, rows};
+    svs_code code = rows > r->room ? svi_arrays_resize(&range_arrays, r, from, to, err) : SVS_OK;
+    if (code != SVS_OK || rows <= r->room)
+        return code;
+    for (int i = 0; i < SVI_RANGE_PARTS; i++)
+        for (int k = 1; k < SVI_EXTREMES; k++)
+            r->of[i].value[k] = r->of[i].value[0] + (size_t)k * (size_t)r->d;
+    r->room = rows;
     return SVS_OK;
 }
 
+svs_code svi_range_init(struct svi_range *r, int d, int rows, int64_t span, svs_error *err) {
+    *r = (struct svi_range){.d = d, .span = span};
+    svs_code code = svi_range_reserve(r, rows, err);
+    if (code == SVS_OK)
+        svi_range_empty(r);
+    return code;
+}
+
 void svi_range_clear(struct svi_range *r) {
-    for (int i = 0; i < SVI_RANGE_PARTS; i++)
-        svi_free(r->of[i].value[0]);
-    svi_free(r->width);
-    svi_free(r->far);
+    svi_arrays_free(&range_arrays, r);
     *r = (struct svi_range){0};
 }
 
@@ -114,8 +124,9 @@ void svi_range_empty(struct svi_range *r) {
     r->counts = false;
 }
 
-double svi_range_memory(int d, int room) {
-    return (SVI_EXTREMES * SVI_RANGE_PARTS + 1) * sizeof(double) * (double)d + sizeof(int) * (double)room;
+double svi_range_memory(int d, int rows) {
+    const int32_t dims[DIMS] = {d, rows};
+    return (double)svi_arrays_bytes(&range_arrays, dims);
 }
 
 double svi_range_excess(const struct svi_range *r, const double *x, int *feature) {
@@ -271,14 +282,9 @@ double svi_range_place(const struct svi_range *r, const struct svi_calibration *
         not_before += excess > 0 ? own >= excess : own > 0 && score < surprise;
         behind += excess > 0 ? own > excess : own > 0 && score <= surprise;
     }
-    *above = behind / all;
+    if (above)
+        *above = behind / all;
     return r->far_count == 0 && !(excess > 0) ? p : not_before / all;
-}
-
-double svi_range_p(const struct svi_range *r, const struct svi_calibration *c, const double *rows,
-                   const double *x, double surprise, double excess) {
-    double above;
-    return svi_range_place(r, c, rows, x, surprise, excess, &above);
 }
 
 /* ---- other features, and the range as it is kept */

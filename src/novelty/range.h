@@ -61,15 +61,17 @@ struct svi_range {
     double *width;                           /* of each feature when it was renewed; 0 = none */
     struct svi_extremes of[SVI_RANGE_PARTS]; /* all: those of `now` and `before` */
     int *far, far_count;                     /* places of the calibration rows that have an excess */
+    int room;                                /* rows that there is room for in `far` */
 };
 
-/* room: of the calibration. SVS_NO_MEMORY. */
-svs_code svi_range_init(struct svi_range *r, int d, int room, int64_t span, svs_error *err);
+/* rows: calibration rows that there is room for; svi_range_reserve makes it more. SVS_NO_MEMORY: nothing has
+ * changed. */
+svs_code svi_range_init(struct svi_range *r, int d, int rows, int64_t span, svs_error *err);
+svs_code svi_range_reserve(struct svi_range *r, int rows, svs_error *err);
 void svi_range_clear(struct svi_range *r); /* frees */
 void svi_range_empty(struct svi_range *r); /* as new */
 
-/* Bytes. */
-double svi_range_memory(int d, int room);
+double svi_range_memory(int d, int rows); /* bytes besides the struct */
 
 /* 0, or SVI_RANGE_LEAST at least: then *feature (may be NULL) is the one that has it. */
 double svi_range_excess(const struct svi_range *r, const double *x, int *feature);
@@ -98,12 +100,9 @@ void svi_range_renew(struct svi_range *r, const double *rows, int count, double 
 /* Forgets what is older than the span; renews when it did. */
 void svi_range_forget(struct svi_range *r, const double *rows, int count, double *column);
 
-/* The p-value of x from its surprise and its excess. With no excess anywhere it is svi_calibration_p. */
-double svi_range_p(const struct svi_range *r, const struct svi_calibration *c, const double *rows,
-                   const double *x, double surprise, double excess);
-
-/* The same, and *above without x and the rows that are its equals in the order, the share of those behind it:
- * below the p-value, and a place drawn evenly between the two is uniform on exchangeable samples. */
+/* The p-value of x from its surprise and its excess. With no excess anywhere it is svi_calibration_p. *above
+ * (may be NULL): without x and the rows that are its equals in the order, the share of those behind it: below
+ * the p-value, and a place drawn evenly between the two is uniform on exchangeable samples. */
 double svi_range_place(const struct svi_range *r, const struct svi_calibration *c, const double *rows,
                        const double *x, double surprise, double excess, double *above);
 

@@ -7,6 +7,11 @@
 
 static const double multiples_rbf[] = {0.25, 1, 4, 16}, multiples_laplacian[] = {4, 16};
 
+struct svi_similarity svi_similarity_of(svs_novelty_kernel kernel, int degree, int d) {
+    return (struct svi_similarity){
+        .kernel = kernel, .degree = degree, .pass = svi_kernels_get(SVS_ISA_BEST), .d = d, .columns = d};
+}
+
 int svi_count_missing(const double *v, int n) {
     int missing = 0;
     for (int j = 0; j < n; j++)

@@ -32,6 +32,9 @@ struct svi_similarity {
     double nothing; /* gap of points that share no coordinate; 0 until it is known */
 };
 
+/* For d features, all of them columns. */
+struct svi_similarity svi_similarity_of(svs_novelty_kernel kernel, int degree, int d);
+
 /* How many of n values are NaN. */
 int svi_count_missing(const double *v, int n);
 

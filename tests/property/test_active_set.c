@@ -65,10 +65,10 @@ static void assert_optimal(const struct svi_active_set *h, const struct cloud *c
 }
 
 static void walk(double gamma, double tolerance, uint64_t seed, int steps) {
-    struct svi_active_set h;
+    struct svi_active_set h = {0};
     struct cloud c = {.count = 0};
     svs_error err;
-    assert_int_equal(svi_active_set_init(&h, 4, &err), SVS_OK);
+    assert_int_equal(svi_active_set_reserve(&h, 4, &err), SVS_OK);
     for (int t = 0; t < steps; t++) {
         double x[D];
         const bool joins = c.count < 2 || (c.count < MOST && ref_uniform(&seed) < 0.55);
@@ -101,13 +101,13 @@ static void optimal_after_any_walk(void **state) {
 /* The path does not matter: points in another order give the same rho and weights. */
 static void order_does_not_matter(void **state) {
     (void)state;
-    struct svi_active_set forth, back;
+    struct svi_active_set forth = {0}, back = {0};
     struct cloud a = {.count = 0}, b = {.count = 0};
     double x[40][D];
     uint64_t seed = 9;
     svs_error err;
-    svi_active_set_init(&forth, 40, &err);
-    svi_active_set_init(&back, 40, &err);
+    svi_active_set_reserve(&forth, 40, &err);
+    svi_active_set_reserve(&back, 40, &err);
     for (int i = 0; i < 40; i++)
         for (int j = 0; j < D; j++)
             x[i][j] = ref_gauss(&seed);
@@ -128,10 +128,10 @@ static void order_does_not_matter(void **state) {
  * have to take the place of others. `spread` large: the hull comes near the origin. */
 static void dependent_points(double spread, uint64_t seed) {
     enum { COUNT = 40 };
-    struct svi_active_set h;
+    struct svi_active_set h = {0};
     double x[COUNT][D], row[COUNT], least = 1;
     svs_error err;
-    assert_int_equal(svi_active_set_init(&h, COUNT, &err), SVS_OK);
+    assert_int_equal(svi_active_set_reserve(&h, COUNT, &err), SVS_OK);
     for (int i = 0; i < COUNT; i++) {
         double square = 0;
         for (int j = 0; j < D; j++) {
@@ -162,9 +162,9 @@ static void more_points_than_dimensions(void **state) {
 
 static void few_points(void **state) {
     (void)state;
-    struct svi_active_set h;
+    struct svi_active_set h = {0};
     svs_error err;
-    svi_active_set_init(&h, 3, &err);
+    svi_active_set_reserve(&h, 3, &err);
     assert_true(svi_active_set_solve(&h));
     assert_true(svi_active_set_rho(&h) == 0);
     svi_active_set_add(&h, (const double[]){1});

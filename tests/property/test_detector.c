@@ -443,7 +443,7 @@ static void slices_come_to_the_model_at_once(void **state) {
     assert_true(d->renewal->on && e->renewal->on && d->renewal->due == 0);
     svi_detector_category(e, 1, 0); /* ends it */
     e->category[0] = 0;
-    e->coordinates.category = NULL;
+    e->m.coordinates.category = NULL;
     assert_true(!e->renewal->on && e->now.refreshes == d->now.refreshes + 1);
     const struct svi_detector_health before = health(d);
     for (int t = 0; d->renewal->on; t++) {
@@ -453,12 +453,12 @@ static void slices_come_to_the_model_at_once(void **state) {
         feed(d, x, false, NULL);
     }
     assert_true(health(d).joined == before.joined && d->now.refreshes == e->now.refreshes);
-    assert_memory_equal(d->coordinates.center, e->coordinates.center, D * sizeof(double));
-    assert_memory_equal(d->coordinates.inverse, e->coordinates.inverse, D * sizeof(double));
+    assert_memory_equal(d->m.coordinates.center, e->m.coordinates.center, D * sizeof(double));
+    assert_memory_equal(d->m.coordinates.inverse, e->m.coordinates.inverse, D * sizeof(double));
     for (int g = 0; g < d->members; g++) {
-        assert_true(d->view.member[g].gamma == e->view.member[g].gamma);
-        assert_true(d->view.member[g].share == e->view.member[g].share);
-        assert_memory_equal(d->set[g].z, e->set[g].z, (size_t)d->now.points * sizeof(double));
+        assert_true(d->m.view.member[g].gamma == e->m.view.member[g].gamma);
+        assert_true(d->m.view.member[g].share == e->m.view.member[g].share);
+        assert_memory_equal(d->m.set[g].z, e->m.set[g].z, (size_t)d->now.points * sizeof(double));
     }
     assert_true(svi_detector_peek(d, x, &peek[0], &p[0]) && svi_detector_peek(e, x, &peek[1], &p[1]));
     assert_true(peek[0] == peek[1]);

@@ -196,7 +196,7 @@ static struct outcome watch(const struct stream *s, int64_t samples, uint64_t se
     struct held held = {0};
     int left = 0;
     bool hit = false;
-    assert_int_equal(svi_calibration_init(&c, 2000, NULL), SVS_OK);
+    assert_int_equal(svi_calibration_init(&c, 2000, 2000, NULL), SVS_OK);
     for (int i = 0; i < 2000; i++)
         svi_calibration_add(&c, score(&r, s->kind));
     svi_alert_init(&a, &options);

@@ -197,7 +197,7 @@ static void bounded_on_any_walk_with_gaps(void **state) {
                 assert_true(isnan(x[j]) ? adds[j] == 0 : isfinite(adds[j]));
             assert_true(isnan(low) == isnan(high) && !(low > high));
             if (d->ready && o.model.kernel != SVS_NOVELTY_POLYNOMIAL)
-                assert_int_equal(d->lacking, count_lacking(d));
+                assert_int_equal(d->m.lacking, count_lacking(d));
         }
         svi_detector_free(&d);
     }
@@ -324,25 +324,25 @@ static struct svi_judgement step_wide(struct svi_novelty_stage *s, double *x, in
 
 /* Everything that follows from the raw values that are held is what they say. */
 static void assert_consistent(const svi_detector *d) {
-    const svs_novelty_model *v = &d->view;
+    const svs_novelty_model *v = &d->m.view;
     double *const u = aligned_alloc(64, (size_t)d->stride * sizeof *u);
     for (int i = 0; i < d->now.points && d->ready; i++) {
-        const struct svi_points all = {d->at, d->stride, d->now.points, d->lacking > 0};
-        svi_coordinates_apply(&d->coordinates, d->raw + (size_t)i * (size_t)d->o.d, u);
+        const struct svi_points all = {d->m.at, d->stride, d->now.points, d->m.lacking > 0};
+        svi_coordinates_apply(&d->m.coordinates, d->raw + (size_t)i * (size_t)d->o.d, u);
         for (int j = 0; j < d->stride; j++)
-            assert_true(u[j] == d->at[i * d->stride + j] || (isnan(u[j]) && isnan(d->at[i * d->stride + j])));
+            assert_true(u[j] == d->m.at[i * d->stride + j] || (isnan(u[j]) && isnan(d->m.at[i * d->stride + j])));
         for (int g = 0; g < d->members; g++) {
             double k[256];
-            const struct svi_active_set *h = &d->set[g];
+            const struct svi_active_set *h = &d->m.set[g];
             assert_int_equal(h->count, d->now.points);
             assert_true(h->z == v->member[g].z && v->member[g].count == h->count);
-            svi_similarity_gap(&d->similarity, &all, 0, all.count, u, k);
-            svi_similarity_of_gap(&d->similarity, v->member[g].gamma, k, d->norm2, d->norm2[i], all.count, k);
+            svi_similarity_gap(&d->m.similarity, &all, 0, all.count, u, k);
+            svi_similarity_of_gap(&d->m.similarity, v->member[g].gamma, k, d->m.norm2, d->m.norm2[i], all.count, k);
             for (int b = 0; b < h->count; b++)
                 assert_true(b == i || fabs(h->k[i * h->room + b] - k[b]) <= 1e-12);
         }
     }
-    assert_int_equal(d->ready && d->o.model.kernel != SVS_NOVELTY_POLYNOMIAL ? d->lacking : 0,
+    assert_int_equal(d->ready && d->o.model.kernel != SVS_NOVELTY_POLYNOMIAL ? d->m.lacking : 0,
                      d->ready && d->o.model.kernel != SVS_NOVELTY_POLYNOMIAL ? count_lacking(d) : 0);
     assert_true(d->now.joined - d->now.left == d->now.points);
     free(u);

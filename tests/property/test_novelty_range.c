@@ -168,13 +168,13 @@ static void count_small(uint64_t seed, int64_t span, double *small, double *rows
     static double rows[SMALL * WIDE], column[SMALL];
     struct svi_calibration c;
     struct svi_range r;
-    assert_int_equal(svi_calibration_init(&c, SMALL, NULL), SVS_OK);
+    assert_int_equal(svi_calibration_init(&c, SMALL, SMALL, NULL), SVS_OK);
     assert_int_equal(svi_range_init(&r, WIDE, SMALL, span, NULL), SVS_OK);
     for (int t = 0; t < LONG; t++) {
         double x[WIDE];
         draw(WIDE, true, &seed, x);
         const double surprise = test_uniform(&seed), excess = svi_range_excess(&r, x, NULL);
-        const double p = svi_range_p(&r, &c, rows, x, surprise, excess);
+        const double p = svi_range_place(&r, &c, rows, x, surprise, excess, NULL);
         for (int k = 1; k <= 4 && r.counts; k++)
             small[k] += p <= (k + 0.5) / (1 + SMALL);
         *rows_judged += r.counts;
@@ -308,17 +308,17 @@ static void rows_and_x_alike(void **state) {
     struct svi_range r = range_of(0);
     struct svi_calibration c;
     const double far = 1000, surprise = 3;
-    assert_int_equal(svi_calibration_init(&c, 1, NULL), SVS_OK);
+    assert_int_equal(svi_calibration_init(&c, 1, 1, NULL), SVS_OK);
     svi_calibration_add(&c, 1);
     const double row[] = {far};
     svi_range_add(&r, row);
     svi_range_put(&r, row, 0);
     assert_int_equal(r.far_count, 1);
-    assert_true(svi_range_p(&r, &c, row, &(double){50}, surprise, 0) == 1); /* the row is the odd one */
-    assert_true(svi_range_p(&r, &c, row, &(double){995}, surprise, 0) == 0.5);
-    assert_true(svi_range_p(&r, &c, row, &(double){2000}, surprise, excess_of(&r, 2000)) == 0.5);
+    assert_true(svi_range_place(&r, &c, row, &(double){50}, surprise, 0, NULL) == 1); /* the row is the odd one */
+    assert_true(svi_range_place(&r, &c, row, &(double){995}, surprise, 0, NULL) == 0.5);
+    assert_true(svi_range_place(&r, &c, row, &(double){2000}, surprise, excess_of(&r, 2000), NULL) == 0.5);
     svi_range_add(&r, &far);
-    assert_true(svi_range_p(&r, &c, row, &(double){50}, surprise, 0) == 0.5);
+    assert_true(svi_range_place(&r, &c, row, &(double){50}, surprise, 0, NULL) == 0.5);
     svi_range_put(&r, &(double){1}, 0);
     assert_int_equal(r.far_count, 0);
     svi_calibration_clear(&c);

@@ -100,7 +100,7 @@ static void hear(struct svi_rules *r, struct heard *h) {
             h->open[at] = h->open[--h->count];
             h->closed[rule]++;
         }
-        svi_rules_reported(r, a);
+        svi_rules_reported(a);
     }
     assert_int_equal(svi_rules_open(r), h->count);
     for (int i = 0; i < r->open_count; i++)

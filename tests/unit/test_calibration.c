@@ -78,7 +78,7 @@ static void test_walk_agrees_with_brute_force(void **state) {
     struct svi_calibration c;
     struct plain *b = calloc(1, sizeof *b);
     (void)state;
-    assert_int_equal(svi_calibration_init(&c, ROOM, NULL), SVS_OK);
+    assert_int_equal(svi_calibration_init(&c, ROOM, ROOM, NULL), SVS_OK);
     for (int step = 0; step < 5000; step++) {
         if (svi_random_below(&r, 500) == 0) {
             svi_calibration_empty(&c);
@@ -101,8 +101,8 @@ static void test_replaced_scores_keep_their_places(void **state) {
     struct svi_calibration c, fresh;
     double scores[ROOM];
     (void)state;
-    assert_int_equal(svi_calibration_init(&c, ROOM, NULL), SVS_OK);
-    assert_int_equal(svi_calibration_init(&fresh, ROOM, NULL), SVS_OK);
+    assert_int_equal(svi_calibration_init(&c, ROOM, ROOM, NULL), SVS_OK);
+    assert_int_equal(svi_calibration_init(&fresh, ROOM, ROOM, NULL), SVS_OK);
     for (int i = 0; i < ROOM; i++) {
         svi_calibration_add(&c, normal(&r));
         svi_calibration_add(&fresh, scores[i] = normal(&r));
@@ -120,7 +120,7 @@ static void test_replaced_scores_keep_their_places(void **state) {
 static void test_level_at_the_edges(void **state) {
     struct svi_calibration c;
     (void)state;
-    assert_int_equal(svi_calibration_init(&c, 2000, NULL), SVS_OK);
+    assert_int_equal(svi_calibration_init(&c, 2000, 2000, NULL), SVS_OK);
     assert_true(svi_calibration_level(&c, 0.5) == INFINITY);
     for (int i = 0; i < 998; i++)
         svi_calibration_add(&c, i);
@@ -142,7 +142,7 @@ static void assert_promise(uint64_t seed, double (*draw)(struct svi_random *)) {
     int at_most[3] = {0};
     struct svi_random r = {seed};
     struct svi_calibration c;
-    assert_int_equal(svi_calibration_init(&c, 2000, NULL), SVS_OK);
+    assert_int_equal(svi_calibration_init(&c, 2000, 2000, NULL), SVS_OK);
     for (int i = 0; i < 2000; i++)
         svi_calibration_add(&c, draw(&r));
     for (int i = 0; i < n; i++) {
@@ -182,7 +182,7 @@ static void test_coarse_scores_are_safe(void **state) {
     struct svi_calibration c;
     int novel = 0;
     (void)state;
-    assert_int_equal(svi_calibration_init(&c, 999, NULL), SVS_OK);
+    assert_int_equal(svi_calibration_init(&c, 999, 999, NULL), SVS_OK);
     for (int i = 0; i < 999; i++)
         svi_calibration_add(&c, svi_random_below(&r, 20));
     for (int i = 0; i < 20000; i++)
@@ -237,7 +237,7 @@ static double true_over_told(double (*draw)(struct svi_random *), double (*above
     struct svi_random r = {9};
     struct svi_calibration c;
     double sum = 0;
-    assert_int_equal(svi_calibration_init(&c, 2000, NULL), SVS_OK);
+    assert_int_equal(svi_calibration_init(&c, 2000, 2000, NULL), SVS_OK);
     for (int i = 0; i < fits; i++) {
         for (int k = 0; k < 2000; k++)
             svi_calibration_add(&c, draw(&r));
@@ -262,7 +262,7 @@ static void test_tail_falls_with_the_score(void **state) {
     struct svi_random r = {10};
     struct svi_calibration c;
     (void)state;
-    assert_int_equal(svi_calibration_init(&c, 2000, NULL), SVS_OK);
+    assert_int_equal(svi_calibration_init(&c, 2000, 2000, NULL), SVS_OK);
     for (int i = 0; i < 2000; i++)
         svi_calibration_add(&c, exponential(&r));
     double before = 1, top = c.sorted[1999];
@@ -279,7 +279,7 @@ static void test_tail_falls_with_the_score(void **state) {
 
 static void assert_no_fit(int n, double (*score)(int)) {
     struct svi_calibration c;
-    assert_int_equal(svi_calibration_init(&c, 2000, NULL), SVS_OK);
+    assert_int_equal(svi_calibration_init(&c, 2000, 2000, NULL), SVS_OK);
     for (int i = 0; i < n; i++)
         svi_calibration_add(&c, score(i));
     assert_true(svi_calibration_tail(&c, 1e9) == 1.0 / (1 + n));
@@ -304,7 +304,7 @@ static void test_without_a_fit_the_tail_is_p(void **state) {
     (void)state;
     assert_no_fit(2000, same);
     assert_no_fit(199, counted);
-    assert_int_equal(svi_calibration_init(&c, 2000, NULL), SVS_OK);
+    assert_int_equal(svi_calibration_init(&c, 2000, 2000, NULL), SVS_OK);
     for (int i = 0; i < 2000; i++)
         svi_calibration_add(&c, endless(i));
     assert_true(svi_calibration_tail(&c, INFINITY) == svi_calibration_p(&c, INFINITY));
@@ -362,7 +362,7 @@ static void test_early_tail_keeps_the_promise(void **state) {
                 double sum = 0, squares = 0;
                 for (int i = 0; i < fits; i++) {
                     struct svi_calibration c;
-                    assert_int_equal(svi_calibration_init(&c, 200, NULL), SVS_OK);
+                    assert_int_equal(svi_calibration_init(&c, 200, 200, NULL), SVS_OK);
                     for (int j = 0; j < scores[k]; j++)
                         svi_calibration_add(&c, laws[law].draw(&r));
                     const double share = told_early(&c, p, laws[law].above) / p;
@@ -379,7 +379,7 @@ static void test_early_tail_is_useful(void **state) {
     struct svi_random r = {8};
     struct svi_calibration c;
     (void)state;
-    assert_int_equal(svi_calibration_init(&c, 300, NULL), SVS_OK);
+    assert_int_equal(svi_calibration_init(&c, 300, 300, NULL), SVS_OK);
     for (int n = 1; n <= 300; n++) {
         svi_calibration_add(&c, size(&r));
         for (double s = 0; s < 20; s += 2.5) {
@@ -390,7 +390,7 @@ static void test_early_tail_is_useful(void **state) {
         assert_true(n < 30 || svi_calibration_tail_early(&c, 30) < 0.1 / (1 + n));
     }
     svi_calibration_clear(&c);
-    assert_int_equal(svi_calibration_init(&c, 100, NULL), SVS_OK);
+    assert_int_equal(svi_calibration_init(&c, 100, 100, NULL), SVS_OK);
     for (int i = 0; i < 100; i++)
         svi_calibration_add(&c, 4); /* without differences there is no tail */
     assert_true(svi_calibration_tail_early(&c, 1e9) == 1.0 / 101);
@@ -402,7 +402,7 @@ static void test_tail_follows(void **state) {
     struct svi_random r = {12};
     struct svi_calibration c;
     (void)state;
-    assert_int_equal(svi_calibration_init(&c, 1000, NULL), SVS_OK);
+    assert_int_equal(svi_calibration_init(&c, 1000, 1000, NULL), SVS_OK);
     for (int i = 0; i < 1000; i++)
         svi_calibration_add(&c, exponential(&r));
     assert_true(svi_calibration_tail(&c, 40) < 1e-5);

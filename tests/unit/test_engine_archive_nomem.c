@@ -120,7 +120,7 @@ static void drop_beside(void *object) {
     svi_refit_policy_free(object);
 }
 
-static const struct kind kinds[] = {{make_sentry, fill_sentry, archive_sentry, drop_sentry, 30},
+static const struct kind kinds[] = {{make_sentry, fill_sentry, archive_sentry, drop_sentry, 15},
                                     {make_shape, fill_shape, archive_shape, drop_shape, 40},
                                     {make_producers, fill_producers, archive_producers, drop_producers, 4},
                                     {make_beside, fill_beside, archive_beside, drop_beside, 1}};

@@ -58,7 +58,7 @@ struct stream {
 };
 
 static void begin(struct stream *s, int room) {
-    assert_int_equal(svi_calibration_init(&s->calibration, room, NULL), SVS_OK);
+    assert_int_equal(svi_calibration_init(&s->calibration, room, room, NULL), SVS_OK);
     svi_lasting_init(&s->lasting);
     s->samples = 0;
 }
