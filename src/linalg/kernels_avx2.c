@@ -14,8 +14,3 @@ static int strip_for_avx2(int dim) {
 }
 
 #include "linalg/kernels_template.h"
-
-#include "linalg/kernels_floats.h"
-
-#include "linalg/floats_template.h"
-#include "linalg/nearest_template.h"

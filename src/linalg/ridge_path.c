@@ -8,20 +8,11 @@
 #include "linalg/cholesky.h"
 #include "linalg/eigen.h"
 
-svs_code svi_ridge_path_init(struct svi_ridge_path *p, int n, svs_error *err) {
-    const size_t size = (size_t)n * (size_t)n;
-    *p = (struct svi_ridge_path){.n = n,
-                                 .factor = svi_alloc_array(size, sizeof(double)),
-                                 .turn = svi_alloc_array(size, sizeof(double)),
-                                 .values = svi_alloc_array((size_t)n, sizeof(double))};
-    return p->factor && p->turn && p->values ? SVS_OK : svi_fail_memory(err, "a decomposition");
-}
-
-void svi_ridge_path_clear(struct svi_ridge_path *p) {
-    svi_free(p->factor);
-    svi_free(p->turn);
-    svi_free(p->values);
-    *p = (struct svi_ridge_path){0};
+svs_code svi_ridge_path_init(struct svi_ridge_path *p, int n, struct svi_pool *pool, svs_error *err) {
+    p->n = n;
+    SVI_POOL_DOUBLES(pool, (size_t)n * (size_t)n, &p->factor, &p->turn);
+    SVI_POOL_DOUBLES(pool, (size_t)n, &p->values);
+    return svi_pool_code(pool, "a decomposition", err);
 }
 
 svs_code svi_ridge_path_decompose(struct svi_ridge_path *p, const double *ridge, double middle,
