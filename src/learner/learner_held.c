@@ -112,17 +112,10 @@ void svi_kept_clear(svs_learner *l) {
     l->kept = NULL;
 }
 
-double svi_kept_bytes(const struct svi_kept_sums *k) {
-    return k ? (double)sizeof *k + (double)k->room * sizeof *k->of + (double)k->places * sizeof *k->place : 0;
-}
-
 static void held_add_up(const svs_learner *l, int feature, struct svi_exact_sum *sum) {
     *sum = (struct svi_exact_sum){0};
-    for (int32_t i = 0; i < l->window.count; i++) {
-        const int32_t slot = svi_ring_at(&l->window, i);
-        if (svi_ring_live(&l->window, slot))
-            svi_exact_add(sum, svi_ring_row(&l->window, slot)[feature], 1);
-    }
+    for (int32_t i = 0, slot; (slot = svi_ring_next(&l->window, &i)) >= 0;)
+        svi_exact_add(sum, svi_ring_row(&l->window, slot)[feature], 1);
 }
 
 /* The sum of a feature, kept from now on; NULL without memory, and for a small one of many learners. */

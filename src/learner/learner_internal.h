@@ -261,7 +261,6 @@ unsigned svi_learner_columns(const svs_options *o);
 void svi_kept_add(struct svi_kept_sums *k, const double *x, int sign);
 /* Nothing is kept any more, until it is asked for again. */
 void svi_kept_clear(svs_learner *l);
-double svi_kept_bytes(const struct svi_kept_sums *k);
 
 /* ---- learner_rebuild.c */
 void svi_rebuild(svs_learner *l, bool planned);

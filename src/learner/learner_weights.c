@@ -117,9 +117,9 @@ void svi_class_weigh_again(svs_learner *l) {
         n += l->class_held[k];
         classes += l->class_held[k] > 0;
     }
-    for (int32_t i = 0; i < l->window.count; i++) {
-        const int32_t slot = svi_ring_at(&l->window, i), label = svi_ring_label(&l->window, slot);
-        if (svi_ring_live(&l->window, slot) && l->class_held[label] >= WEIGH_LEAST)
+    for (int32_t i = 0, slot; (slot = svi_ring_next(&l->window, &i)) >= 0;) {
+        const int32_t label = svi_ring_label(&l->window, slot);
+        if (l->class_held[label] >= WEIGH_LEAST)
             svi_ring_set_factor(&l->window, slot, n / (classes * l->class_held[label]));
     }
 }
@@ -168,11 +168,8 @@ void svi_class_recount(svs_learner *l) {
     if (!l->class_held)
         return;
     memset(l->class_held, 0, (size_t)l->class_room * sizeof *l->class_held);
-    for (int32_t i = 0; i < l->window.count; i++) {
-        const int32_t slot = svi_ring_at(&l->window, i);
-        if (svi_ring_live(&l->window, slot))
-            l->class_held[svi_ring_label(&l->window, slot)]++;
-    }
+    for (int32_t i = 0, slot; (slot = svi_ring_next(&l->window, &i)) >= 0;)
+        l->class_held[svi_ring_label(&l->window, slot)]++;
 }
 
 double svi_class_weights_memory(const svs_options *o) {

@@ -170,12 +170,6 @@ double svi_ring_memory(double max, int stride, unsigned columns) {
     return max * slot + (ids && max > INDEX_FROM ? 4.0 * (double)ring_bucket_count((size_t)max) : 0);
 }
 
-double svi_ring_bytes(const struct svi_ring *r) {
-    struct svi_ring same = *r;
-    const double slot = (double)ring_lay_out(&same) + 8.0 * r->stride;
-    return r->capacity * slot + (r->buckets ? 4.0 * ((double)r->bucket_mask + 1) : 0);
-}
-
 /* ---- what is known of a slot */
 
 struct svi_slot svi_ring_slot(const struct svi_ring *r, int32_t slot) {
