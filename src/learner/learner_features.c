@@ -7,7 +7,6 @@
  * Without such features all that are declared are in at once, as it always was. */
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/fail.h"
 #include "learner/learner_internal.h"
 

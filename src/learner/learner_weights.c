@@ -8,7 +8,6 @@
  * is lower by 0.01 on Gaussians of 1 % positives. Invariant: class_held[k] is the number of live slots of
  * class k, learned or not; without a window it is the sum of what the samples of class k that came count by
  * `forget` alone. */
-#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"

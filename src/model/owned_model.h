@@ -28,6 +28,9 @@ double *svi_model_calibrate(svs_model *owned, bool curved, svs_error *err);
 /* svs_model_predict of a model with `class_count` classes. */
 int svi_predicted(svs_task task, int class_count, const double *scores);
 
+/* The index of a class, which is probably `guess`; -1: it is none of them. */
+int svi_class_index(const svs_value *classes, int count, svs_value y, int guess);
+
 /* Bytes of the strings among the classes, and one more. */
 size_t svi_classes_text(const svs_value *classes, int count);
 

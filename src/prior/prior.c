@@ -13,6 +13,7 @@
 #include "base/arrays.h"
 #include "base/fail.h"
 #include "linalg/double_double.h"
+#include "model/owned_model.h"
 
 enum { FEATURES, LABELS };
 static const struct svi_array prior_table[] = {
@@ -30,10 +31,6 @@ static const struct svi_array prior_table[] = {
 #undef ARRAY
 };
 static const struct svi_arrays prior_arrays = SVI_ARRAYS(prior_table, "the model of all keys");
-
-static size_t prior_triangle(int n) {
-    return (size_t)n * ((size_t)n + 1) / 2;
-}
 
 static struct svi_prior *prior_new(bool regress, int d, int labels, svs_error *err) {
     const int32_t dims[] = {d, labels};
@@ -74,21 +71,11 @@ static void prior_set_label(struct svi_prior *p, int k, svs_value label) {
 }
 
 uint16_t svi_prior_feature(const struct svi_prior *p, uint64_t identity, int guess) {
-    if (guess < p->d && p->identity[guess] == identity)
-        return (uint16_t)guess;
-    for (int j = 0; j < p->d; j++)
-        if (p->identity[j] == identity)
-            return (uint16_t)j;
-    return SVI_PRIOR_NONE;
+    return svi_prior_find(p->identity, p->d, identity, guess);
 }
 
 int svi_prior_label(const struct svi_prior *p, svs_value label, int guess) {
-    if (guess < p->labels && svs_value_equal(p->label[guess], label))
-        return guess;
-    for (int k = 0; k < p->labels; k++)
-        if (svs_value_equal(p->label[k], label))
-            return k;
-    return -1;
+    return svi_class_index(p->label, p->labels, label, guess);
 }
 
 /* ---- from sums */
@@ -104,7 +91,7 @@ static struct svi_dd prior_center(struct svi_dd sum, struct svi_dd weight, doubl
 
 /* The variance of a feature within keys. */
 static double prior_within(const struct svi_prior *p, size_t j) {
-    return fmax(0, p->spread[prior_triangle((int)j) + j] / p->total);
+    return fmax(0, p->spread[(size_t)svi_triangle((int)j) + j] / p->total);
 }
 
 static double prior_of_keys(const struct svi_prior_sums *s, int row, int j, struct svi_dd *whole) {
@@ -142,7 +129,7 @@ static void prior_fill(struct svi_prior *p, const struct svi_prior_sums *s) {
             const struct svi_dd other = svi_prior_sums_at(s, j + 1, 0),
                                 off_j = prior_center(other, total, p->mean[j]),
                                 half = prior_center(svi_prior_sums_at(s, i + 1, j + 1), sum, p->mean[j]);
-            p->spread[prior_triangle(i) + (size_t)j] = prior_center(half, off_j, p->mean[i]).high;
+            p->spread[svi_triangle(i) + j] = prior_center(half, off_j, p->mean[i]).high;
         }
     }
     for (int k = 0; k < p->labels; k++) {
@@ -193,7 +180,7 @@ void svi_prior_archive(struct svi_archive *a, struct svi_prior **p, struct svi_p
     svi_archive_int(a, "features", &d, 0, SVI_PRIOR_FEATURES);
     svi_archive_int(a, "labels", &labels, 0, SVI_PRIOR_LABELS);
     const int32_t dims[] = {d, labels};
-    const int64_t count = 4 * (int64_t)d + (int64_t)prior_triangle(d) + labels * (1 + (int64_t)d);
+    const int64_t count = 4 * (int64_t)d + svi_triangle(d) + labels * (1 + (int64_t)d);
     const bool fits = count <= svi_archive_left(a) / 8;
     if (!svi_archive_check(a, fits, "the model of all keys is truncated") ||
         (svi_archive_loading(a) && !(*p = prior_new(regress, d, labels, a->err))))

@@ -15,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "window/ring.h"
 
 /* Of the window: by how much another model must be better to take over, so that it does not flap. */
 #define HOLD 0.005
@@ -349,62 +350,65 @@ svs_code svi_refit_policy_reserve(struct svi_refit_policy *p, int rows, int d, s
     return SVS_OK;
 }
 
+/* *m, whose weights are copied, scores from now on. */
+static svs_code refit_policy_put(struct svi_refit_policy *p, svs_learner *learner, const svs_model *m,
+                                 int64_t seen, svs_error *err) {
+    svs_code code = svi_refit_policy_reserve(p, m->rows, m->d, err);
+    if (code != SVS_OK)
+        return code;
+    memcpy(p->W, m->W, (size_t)m->rows * (size_t)m->d * sizeof *p->W);
+    memcpy(p->b, m->b, (size_t)m->rows * sizeof *p->b);
+    p->model = *m;
+    p->model.version = svi_learner_take_version(learner);
+    p->model.task = SVS_CLASSIFY;
+    p->model.W = p->W;
+    p->model.b = p->b;
+    p->model.refit = true;
+    p->model.at = seen;
+    p->have = true;
+    p->loaded = false;
+    return SVS_OK;
+}
+
 static svs_code refit_policy_adopt(struct svi_refit_policy *p, svs_learner *learner, int64_t seen,
                                    svs_error *err) {
     const struct svi_refit_result *r = &p->job->result;
-    const int64_t weights = (int64_t)r->rows * r->d;
-    svs_code code = svi_refit_policy_reserve(p, r->rows, r->d, err);
-    if (code != SVS_OK)
-        return code;
-    memcpy(p->W, r->W, (size_t)weights * sizeof *p->W);
-    memcpy(p->b, r->b, (size_t)r->rows * sizeof *p->b);
-    p->model = (svs_model){.version = svi_learner_take_version(learner),
-                           .method = svs_solver_name(r->method),
-                           .task = SVS_CLASSIFY,
-                           .d = r->d,
-                           .rows = r->rows,
-                           .class_count = r->class_count,
-                           .W = p->W,
-                           .b = p->b,
-                           .C = p->C,
-                           .window = p->window,
-                           .refit = true,
-                           .objective = r->objective,
-                           .gap = r->gap,
-                           .iterations = r->iterations,
-                           .milliseconds = r->milliseconds,
-                           .at = seen};
-    p->have = true;
-    p->loaded = false;
-    p->done++;
-    return SVS_OK;
+    const svs_model m = {.method = svs_solver_name(r->method),
+                         .d = r->d,
+                         .rows = r->rows,
+                         .class_count = r->class_count,
+                         .W = r->W,
+                         .b = r->b,
+                         .C = p->C,
+                         .window = p->window,
+                         .objective = r->objective,
+                         .gap = r->gap,
+                         .iterations = r->iterations,
+                         .milliseconds = r->milliseconds};
+    svs_code code = refit_policy_put(p, learner, &m, seen, err);
+    p->done += code == SVS_OK;
+    return code;
 }
 
 svs_code svi_refit_policy_load(struct svi_refit_policy *p, svs_learner *learner, const svs_model *m,
                                int64_t seen, svs_error *err) {
+    const svs_model given = {.method = LOADED,
+                             .d = m->d,
+                             .rows = m->rows,
+                             .class_count = m->class_count,
+                             .W = m->W,
+                             .b = m->b,
+                             .C = m->C,
+                             .window = m->window};
     if (p->state == SVI_REFIT_OFF)
         return svi_fail(
             err, SVS_UNAVAILABLE,
             "a model takes the place of the refit, and refits are off: they need refit other than "
             "none, a window, and task classify");
-    svs_code code = svi_refit_policy_reserve(p, m->rows, m->d, err);
+    svs_code code = refit_policy_put(p, learner, &given, seen, err);
     if (code != SVS_OK)
         return code;
     svi_refit_policy_reset(p);
-    memcpy(p->W, m->W, (size_t)m->rows * (size_t)m->d * sizeof *p->W);
-    memcpy(p->b, m->b, (size_t)m->rows * sizeof *p->b);
-    p->model = (svs_model){.version = svi_learner_take_version(learner),
-                           .method = LOADED,
-                           .task = SVS_CLASSIFY,
-                           .d = m->d,
-                           .rows = m->rows,
-                           .class_count = m->class_count,
-                           .W = p->W,
-                           .b = p->b,
-                           .C = m->C,
-                           .window = m->window,
-                           .refit = true,
-                           .at = seen};
     p->have = p->loaded = true;
     p->serves = refit_should_serve(p);
     return SVS_OK;
@@ -510,7 +514,7 @@ static void archive_refit_model(struct svi_archive *a, struct svi_refit_policy *
     svi_archive_int(a, "class count", &m->class_count, 2, p->max_classes);
     if (!svi_archive_ok(a))
         return;
-    m->rows = m->class_count < 3 ? 1 : m->class_count;
+    m->rows = svi_rows_of(m->class_count);
     const int64_t weights = (int64_t)m->rows * m->d;
     if (!svi_archive_check(a, weights <= svi_archive_left(a) / 8, "a model's weights are truncated") ||
         (svi_archive_loading(a) && svi_refit_policy_reserve(p, m->rows, m->d, a->err) != SVS_OK))

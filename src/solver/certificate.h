@@ -3,7 +3,6 @@
 #define SVI_CERTIFICATE_H
 
 #include <float.h>
-#include <math.h>
 
 #include "solver/solver_internal.h"
 

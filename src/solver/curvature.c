@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "linalg/sparse_rows.h"
-#include "solver/solver_internal.h"
 
 #define BLOCK 2048 /* rows that are added at once */
 
@@ -43,9 +42,4 @@ svs_code svi_curvature_update(struct svi_curvature *c, const svs_rows *rows, dou
         code = curvature_add(c, rows, bias_value, index, change, count, err);
     c->known = code == SVS_OK;
     return code;
-}
-
-svs_code svi_curvature_solve(struct svi_curvature *c, const svs_problem *p, const svs_solve_options *o,
-                             const svs_start *start, svs_solution *out, svs_error *err) {
-    return svi_work_solve(p, o, start, c, out, err);
 }

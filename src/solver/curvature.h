@@ -25,9 +25,10 @@ struct svi_curvature {
 svs_code svi_curvature_update(struct svi_curvature *c, const svs_rows *rows, double bias_value,
                               const double *weight, svs_error *err);
 
-/* svs_solve for one who solves nearly the same problem again and again. The curvature is of use to `newton`
- * with the loss of p = 2 and no free bias; it is left as of the last step. */
-svs_code svi_curvature_solve(struct svi_curvature *c, const svs_problem *p, const svs_solve_options *o,
-                             const svs_start *start, svs_solution *out, svs_error *err);
+/* svs_solve for one who solves nearly the same problem again and again; NULL: nothing is kept. The curvature
+ * is of use to `newton` with the loss of p = 2 and no free bias; it is left as of the last step. */
+svs_code svi_curvature_solve(struct svi_curvature *c, const svs_problem *problem,
+                             const svs_solve_options *options, const svs_start *start, svs_solution *out,
+                             svs_error *err);
 
 #endif

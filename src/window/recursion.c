@@ -20,7 +20,6 @@
 
 #include <cblas.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"

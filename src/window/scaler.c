@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/fail.h"
 
 #define CONSTANT 1e-12 /* of the mean: a smaller deviation is rounding */
 #define SMALLEST 1e-90 /* its inverse square can still be computed with */
