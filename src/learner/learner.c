@@ -154,9 +154,7 @@ void svs_learner_reset(svs_learner *l) {
     svi_scaler_reset(&l->scaler);
     svi_gram_zero(l->gram);
     svi_alsvm_reset(l->m, svi_rows(l), l->nu);
-    double *const sums[] = {l->energy->energy, l->energy->sum, l->energy->peak};
-    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
-        memset(sums[i], 0, (size_t)l->work->capacity[0] * sizeof(double));
+    memset(l->energy->energy, 0, 3 * (size_t)l->work->capacity[0] * sizeof(double)); /* all three sums */
     l->bucket = l->drifts = false;
     l->held_learned = 0;
     l->arrivals = l->next_rebuild = l->order = l->base = 0;

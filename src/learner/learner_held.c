@@ -17,13 +17,17 @@ void svi_learner_span(const svs_learner *l, struct svi_learner_span *out) {
                                      .waiting_oldest = svi_ring_oldest(&l->waiting)};
 }
 
+/* The slot of the newest of the window; -1: it is empty. */
+static int32_t held_newest(const svs_learner *l) {
+    int32_t i = l->window.live ? l->window.count - 1 : -1;
+    while (i >= 0 && !svi_ring_live(&l->window, svi_ring_at(&l->window, i)))
+        i--;
+    return i < 0 ? -1 : svi_ring_at(&l->window, i);
+}
+
 const double *svi_learner_newest(const svs_learner *l) {
-    for (int32_t i = l->window.count - 1; l->window.live && i >= 0; i--) {
-        const int32_t slot = svi_ring_at(&l->window, i);
-        if (svi_ring_live(&l->window, slot))
-            return svi_ring_row(&l->window, slot);
-    }
-    return NULL;
+    const int32_t slot = held_newest(l);
+    return slot < 0 ? NULL : svi_ring_row(&l->window, slot);
 }
 
 bool svi_learner_held_row(const svs_learner *l, int64_t i, const double **row, int64_t *number) {
@@ -68,10 +72,10 @@ void svi_learner_each_held(const svs_learner *l, svs_value id,
 }
 
 bool svi_learner_newest_sample(const svs_learner *l, struct svi_held_sample *out) {
-    const double *row = svi_learner_newest(l);
-    if (row)
-        *out = held_sample(l, (int32_t)((row - l->window.rows) / l->window.stride));
-    return row;
+    const int32_t slot = held_newest(l);
+    if (slot >= 0)
+        *out = held_sample(l, slot);
+    return slot >= 0;
 }
 
 void svi_learner_take_back(svs_learner *l, const struct svi_held_sample *s) {

@@ -172,8 +172,6 @@ void svi_class_recount(svs_learner *l);
 double svi_class_weights_memory(const svs_options *o);
 
 /* ---- learner_features.c */
-/* Room for `features` of them in all that has one entry for each. */
-svs_code svi_features_room(svs_learner *l, int features, svs_error *err);
 /* There are d features, with room for them; what is in stays as it is. */
 svs_code svi_features_declare(svs_learner *l, int d, svs_error *err);
 /* Nothing was learned and nothing waits: no feature takes part any more, until its first value. */
@@ -272,8 +270,6 @@ void svi_solve_sums(svs_learner *l);
 void svi_bucket_gather(svs_learner *l);
 /* Nothing is in: P and w from the ridge, in the coordinates of now. */
 void svi_solve_empty(svs_learner *l);
-/* The epoch before the first sample: centred there. */
-void svi_first_epoch(svs_learner *l, const double *x);
 /* After the l->arrivals-th labelled arrival: planned work at fixed sample numbers. */
 void svi_guard(svs_learner *l);
 /* r_k of each row of W, from the sums of the gram. */

@@ -123,9 +123,10 @@ void svi_class_weigh_again(svs_learner *l) {
     }
 }
 
-/* With any factor that it may get. */
-static bool weights_balance_fits(const svs_learner *l, double own) {
-    return own * (double)l->o.window <= SVI_VALUE_MAX && own / l->o.max_classes > 0;
+/* Balanced: with any factor that it may get. */
+static bool weights_fit(const svs_learner *l, double own, double factor) {
+    return own * factor > 0 && own * factor <= SVI_VALUE_MAX &&
+           (!l->class_held || (own * (double)l->o.window <= SVI_VALUE_MAX && own / l->o.max_classes > 0));
 }
 
 svs_code svi_class_weigh(const svs_learner *l, svs_value y, int label, double own, struct svi_weight *out,
@@ -134,8 +135,7 @@ svs_code svi_class_weigh(const svs_learner *l, svs_value y, int label, double ow
     if (l->o.class_rule == SVS_CLASSES_ALIKE)
         return SVS_OK;
     out->factor = l->class_held ? weights_balanced(l, label) : weights_given(l, y);
-    if (own * out->factor > 0 && own * out->factor <= SVI_VALUE_MAX &&
-        (!l->class_held || weights_balance_fits(l, own)))
+    if (weights_fit(l, own, out->factor))
         return SVS_OK;
     if (l->class_held)
         return svi_fail(

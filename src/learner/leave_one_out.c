@@ -82,17 +82,14 @@ static void loo_gather(struct loo *o) {
 
 /* ---- the decomposition */
 
-/* R_jj, without the bias. */
-static double loo_ridge(const svs_learner *l, int j) {
-    const double v = l->o.scale == SVS_SCALE_NONE ? l->scaler.inverse[j - 1] : 1;
-    return svi_ridge_weight(l, j) * v * v;
-}
-
+/* R: without the bias. */
 static svs_code loo_decompose(struct loo *o, svs_error *err) {
     double *ridge = o->block; /* room for them */
     ridge[0] = 0;
-    for (int j = 1; j < o->n; j++)
-        ridge[j] = loo_ridge(o->l, j);
+    for (int j = 1; j < o->n; j++) {
+        const double v = o->l->o.scale == SVS_SCALE_NONE ? o->l->scaler.inverse[j - 1] : 1;
+        ridge[j] = svi_ridge_weight(o->l, j) * v * v;
+    }
     return svi_ridge_path_decompose(&o->path, ridge, sqrt(o->share[0]) * sqrt(o->share[o->count - 1]), err);
 }
 

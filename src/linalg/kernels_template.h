@@ -1,6 +1,6 @@
 /* kernels_template.h: the kernels, written once for vectors of VW doubles and compiled once per instruction
  * set. The including file defines VW (2, 4, 8), KERNELS, FLOATS, NEAREST (the names of the tables), ISA,
- * ISA_NAME, STRIPS(X) (the strip heights, multiples of VW) and STRIP_FOR, the strip height for a dimension.
+ * ISA_NAME, and STRIP_FOR(dim), the strip height for a dimension, a multiple of VW.
  */
 #include <math.h>
 #include <string.h>
@@ -437,8 +437,13 @@ static void lanes_dot(const double *value, const int32_t *column, int64_t count,
     UNROLL for (int v = 0; v < LANE_VECTORS; v++) * (vec_u *)(sum + v * VW) = even[v] + odd[v];
 }
 
+static int strip_for(int dim) {
+    (void)dim;
+    return STRIP_FOR(dim);
+}
+
 const struct svi_kernels KERNELS = {
-    ISA_NAME,   ISA,           STRIP_FOR, sweep,    step,           standardise,
+    ISA_NAME,   ISA,           strip_for, sweep,    step,           standardise,
     energy_add, energy_remove, dot,       gram,     rows_dot,       rows_add,
     rbf,        lanes_dot,     rows_l1,   rows_l2,  rows_l1_shared, rows_l2_shared,
     decay,      squash,        signs_add, exact_add};

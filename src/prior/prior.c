@@ -94,24 +94,22 @@ static double prior_within(const struct svi_prior *p, size_t j) {
     return fmax(0, p->spread[(size_t)svi_triangle((int)j) + j] / p->total);
 }
 
-static double prior_of_keys(const struct svi_prior_sums *s, int row, int j, struct svi_dd *whole) {
-    *whole = prior_at(s->by_key, s->by_key_low, (size_t)row * (size_t)s->room + (size_t)j);
-    return whole->high;
+static struct svi_dd prior_of_keys(const struct svi_prior_sums *s, int row, int feature) {
+    return prior_at(s->by_key, s->by_key_low, (size_t)row * (size_t)s->room + (size_t)feature + 1);
 }
 
 static void prior_fill_levels(struct svi_prior *p, const struct svi_prior_sums *s) {
     for (int j = 0; j < p->d; j++) {
-        struct svi_dd whole, sum;
-        const double keys = prior_of_keys(s, SVI_PRIOR_KEYS, j + 1, &whole),
-                     inverse = prior_of_keys(s, SVI_PRIOR_INVERSE, j + 1, &whole),
-                     level = keys > 0 ? prior_of_keys(s, SVI_PRIOR_MEAN, j + 1, &sum) / keys : 0;
+        const struct svi_dd sum = prior_of_keys(s, SVI_PRIOR_MEAN, j),
+                            squares = prior_of_keys(s, SVI_PRIOR_SQUARE, j);
+        const double keys = prior_of_keys(s, SVI_PRIOR_KEYS, j).high,
+                     inverse = prior_of_keys(s, SVI_PRIOR_INVERSE, j).high,
+                     level = keys > 0 ? sum.high / keys : 0;
         p->level[j] = level;
         p->between[j] = INFINITY;
         if (keys < 2)
             continue;
-        prior_of_keys(s, SVI_PRIOR_SQUARE, j + 1, &whole);
-        const double square = svi_dd_add(whole, svi_dd_minus(svi_dd_times(sum, level))).high;
-        const double within = prior_within(p, (size_t)j);
+        const double square = prior_center(squares, sum, level).high, within = prior_within(p, (size_t)j);
         p->between[j] = fmax(0, square / (keys - 1) - within * inverse / keys);
     }
 }

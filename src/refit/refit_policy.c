@@ -66,13 +66,18 @@ bool svi_refit_policy_left(struct svi_refit_policy *p, const struct svi_refit *j
     return true;
 }
 
-/* What the stats reported goes on; the refit that it was of serves no more. */
 static void refit_policy_count_on(struct svi_refit_policy *fresh, const struct svi_refit_policy *p) {
     fresh->done = p->done;
     fresh->failed = p->failed;
     fresh->skipped = p->skipped;
-    fresh->overtaken = p->overtaken + (p->state > SVI_REFIT_IDLE);
+    fresh->overtaken = p->overtaken;
     memcpy(fresh->reason, p->reason, sizeof fresh->reason);
+}
+
+/* What the stats reported goes on; the refit that it was of serves no more. */
+static void refit_policy_report_on(struct svi_refit_policy *fresh, const struct svi_refit_policy *p) {
+    refit_policy_count_on(fresh, p);
+    fresh->overtaken += p->state > SVI_REFIT_IDLE;
     fresh->model = p->model;
     fresh->model.W = fresh->model.b = NULL;
     fresh->job->begun = p->job->begun;
@@ -84,7 +89,7 @@ void svi_refit_policy_replace(struct svi_refit_policy *p, struct svi_refit_polic
     const bool on = fresh->state != SVI_REFIT_OFF, was = p->state != SVI_REFIT_OFF;
     const bool again = on && was && (p->have || p->state > SVI_REFIT_IDLE);
     if (on && was)
-        refit_policy_count_on(fresh, p);
+        refit_policy_report_on(fresh, p);
     if (on) {
         fresh->next = (seen / fresh->every + 1) * fresh->every;
         fresh->next_time = fresh->seconds > 0 ? time + fresh->seconds : INFINITY;
@@ -297,11 +302,7 @@ void svi_refit_policy_go_back(struct svi_refit_policy *p, svs_learner *learner, 
     then->state = p->state;
     then->stale = p->stale;
     p->state = SVI_REFIT_IDLE;
-    then->done = p->done;
-    then->failed = p->failed;
-    then->skipped = p->skipped;
-    then->overtaken = p->overtaken;
-    memcpy(then->reason, p->reason, sizeof then->reason);
+    refit_policy_count_on(then, p);
     then->next = (seen / then->every + 1) * then->every;
     then->next_time = then->seconds > 0 ? time + then->seconds : INFINITY;
     if (then->have)

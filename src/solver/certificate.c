@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/fail.h"
 #include "solver/loss.h"
 
 #define BLOCK 256
@@ -108,6 +110,22 @@ void svi_certify(const struct svi_work *w, const double *v, const double *alpha,
         out->dual = certificate_dual_value(w, mine, u);
     }
     out->gap = out->objective - out->dual;
+}
+
+svs_code svi_certify_best(const struct svi_work *w, struct svi_certificate *out, svs_error *err) {
+    const svs_problem *p = w->problem;
+    struct svi_certificate of_v;
+    double *room = svi_alloc_array(svi_certify_room(w), sizeof *room);
+    if (!room)
+        return svi_fail_memory(err, "the certificate");
+    svi_certify(w, w->v, w->alpha, room, out);
+    if (p->loss == SVS_HINGE && p->p > 1 && !svi_work_reached(w, out->objective, out->gap)) {
+        svi_certify(w, w->v, NULL, room, &of_v);
+        if (of_v.dual > out->dual)
+            *out = of_v;
+    }
+    svi_free(room);
+    return SVS_OK;
 }
 
 /* Of one block: scores to y times multipliers; returns the loss, in lanes, so that no addition waits for the

@@ -43,3 +43,15 @@ svs_code svi_curvature_update(struct svi_curvature *c, const svs_rows *rows, dou
     c->known = code == SVS_OK;
     return code;
 }
+
+bool svi_curvature_step(const struct svi_curvature *c, double unit, const struct svi_diagonal *add, int n,
+                        const double *g, double *factor, double *step) {
+    for (size_t k = 0; k < (size_t)n * (size_t)n; k++)
+        factor[k] = unit * c->gram[k];
+    for (int j = 0; j < n; j++)
+        step[j] = -g[j];
+    const bool good = svi_factor_ridge(factor, n, add);
+    if (good)
+        svi_solve_factor(factor, n, step);
+    return good;
+}

@@ -6,6 +6,7 @@
 #ifndef SVI_CURVATURE_H
 #define SVI_CURVATURE_H
 
+#include "linalg/cholesky.h"
 #include "svmstream/solver.h"
 
 #define SVI_CURVATURE_DIM 1500 /* coordinates up to which a Hessian is made and factored */
@@ -24,6 +25,11 @@ struct svi_curvature {
  * many as count at all. SVS_NO_MEMORY: it is not known any more. */
 svs_code svi_curvature_update(struct svi_curvature *c, const svs_rows *rows, double bias_value,
                               const double *weight, svs_error *err);
+
+/* step = -(unit gram, with that diagonal)^-1 g, of n coordinates; factor: n x n of room. False: it has no
+ * factor. */
+bool svi_curvature_step(const struct svi_curvature *c, double unit, const struct svi_diagonal *add, int n,
+                        const double *g, double *factor, double *step);
 
 /* svs_solve for one who solves nearly the same problem again and again; NULL: nothing is kept. The curvature
  * is of use to `newton` with the loss of p = 2 and no free bias; it is left as of the last step. */

@@ -239,9 +239,6 @@ svs_code svi_ring_restride(struct svi_ring *r, int32_t stride, int32_t keep, int
 /* Bytes of a full ring that has these columns; an id index is counted where there are ids. */
 double svi_ring_memory(double max, int stride, unsigned columns);
 
-/* For tests: counts, chains and order agree; NULL, or what is wrong. */
-const char *svi_ring_check(const struct svi_ring *r);
-
 /* ---- the archive */
 
 /* What a ring's slots can hold. */
