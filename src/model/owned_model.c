@@ -51,15 +51,6 @@ bool svs_model_probabilities(const svs_model *m, const double *scores, double *p
     return true;
 }
 
-int svi_class_index(const svs_value *classes, int count, svs_value y, int guess) {
-    if (guess >= 0 && guess < count && svs_value_equal(classes[guess], y))
-        return guess;
-    for (int k = 0; k < count; k++)
-        if (svs_value_equal(classes[k], y))
-            return k;
-    return -1;
-}
-
 size_t svi_classes_text(const svs_value *classes, int count) {
     size_t size = 1;
     for (int k = 0; k < count; k++)

@@ -331,9 +331,8 @@ static void refit_record_archive(struct svi_archive *a, svs_error *error, struct
     const int32_t dims[] = {r->rows, r->d};
     const int64_t weights = (int64_t)r->rows * r->d;
     svi_archive_check(a, weights <= svi_archive_left(a) / 8, "the weights are truncated");
-    if (svi_archive_loading(a) && svi_archive_ok(a) &&
-        svi_arrays_alloc(&result_arrays, r, dims, NULL) != SVS_OK)
-        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the weights");
+    if (svi_archive_loading(a) && svi_archive_ok(a))
+        svi_arrays_alloc(&result_arrays, r, dims, a->err);
     if (!svi_archive_ok(a))
         return;
     svi_arrays_archive(a, &result_arrays, r, dims, dims);

@@ -50,7 +50,7 @@ static double certificate_dual_l1(const struct svi_work *w, const double *alpha,
 
 static double certificate_dual_value(const struct svi_work *w, const double *alpha, double *u) {
     const svs_problem *p = w->problem;
-    double s[BLOCK], total = 0, square = 0;
+    double s[BLOCK], total = 0;
     svi_work_clear(w, u);
     for (int64_t i = 0; i < w->n; i += BLOCK) {
         int64_t count = svi_work_block(w, i, BLOCK);
@@ -64,16 +64,15 @@ static double certificate_dual_value(const struct svi_work *w, const double *alp
     }
     if (p->penalty == SVS_L1)
         return certificate_dual_l1(w, alpha, u);
-    for (int j = 0; j < w->penalised; j++) /* with a free bias sum y alpha is 0, up to rounding */
-        square += u[j] * u[j];
-    return total - 0.5 * square;
+    /* with a free bias sum y alpha is 0, up to rounding */
+    return total - 0.5 * svi_dot(u, u, w->penalised);
 }
 
 /* Squared loss: with the residual r = y - f the coefficient of x_i is a = 2 cost r, its gain a y - a^2 / (4
  * cost). */
 static double certificate_dual_squared(const struct svi_work *w, const double *v, double *a, double *u) {
     const svs_problem *p = w->problem;
-    double total = 0, square = 0, sum = 0;
+    double total = 0, sum = 0;
     svi_work_scores(w, 0, w->n, v, a);
     for (int64_t i = 0; i < w->n; i++)
         a[i] = 2 * w->cost[i] * (p->y[i] - a[i]);
@@ -87,9 +86,7 @@ static double certificate_dual_squared(const struct svi_work *w, const double *v
     for (int64_t i = 0; i < w->n; i++)
         total += a[i] * p->y[i] - a[i] * a[i] / (4 * w->cost[i]);
     svi_work_add(w, 0, w->n, a, u);
-    for (int j = 0; j < w->penalised; j++)
-        square += u[j] * u[j];
-    return total - 0.5 * square;
+    return total - 0.5 * svi_dot(u, u, w->penalised);
 }
 
 void svi_certify(const struct svi_work *w, const double *v, const double *alpha, double *room,

@@ -414,14 +414,12 @@ static bool newton_over(const struct svi_work *w, svs_code code) {
 /* The objective of v on as many rows as the sample of every `step`-th one has, but on others, between these.
  */
 static double newton_sample_objective(const struct svi_work *w, int64_t step, const double *v) {
-    double loss = 0, norm = 0, f;
+    double loss = 0, f;
     for (int64_t i = step / 2; i < w->n; i += step) {
         svi_work_scores(w, i, 1, v, &f);
         loss += (double)step * w->cost[i] * svi_hinge(w->problem->p, 1 - w->problem->y[i] * f);
     }
-    for (int j = 0; j < w->penalised; j++)
-        norm += v[j] * v[j];
-    return 0.5 * norm + loss;
+    return 0.5 * svi_dot(v, v, w->penalised) + loss;
 }
 
 static struct svi_sample newton_coarsest(const struct svi_work *w) {

@@ -455,12 +455,12 @@ static const struct svi_array piece_table[] = {
 };
 static const struct svi_arrays piece_arrays = SVI_ARRAYS(piece_table, "a piece of the samples held");
 
-static bool ring_piece_new(struct ring_piece *p, const struct svi_ring_kind *kind) {
+static svs_code ring_piece_new(struct ring_piece *p, const struct svi_ring_kind *kind, svs_error *err) {
     const int width = kind->features + kind->scores, most = PIECE_DOUBLES / (width + 1) + 1;
     const int32_t dims[] = {most < PIECE_SLOTS ? most : PIECE_SLOTS, width > 0 ? width : 1};
     *p = (struct ring_piece){.kind = kind, .width = width, .slots = dims[SLOTS]};
     p->of = kind->waiting ? WAITING : kind->regress ? TARGETED : LABELLED;
-    return svi_arrays_alloc(&piece_arrays, p, dims, NULL) == SVS_OK;
+    return svi_arrays_alloc(&piece_arrays, p, dims, err);
 }
 
 static char *ring_entry(const struct ring_piece *p, int c, int i) {
@@ -575,10 +575,8 @@ static void ring_push_all(struct svi_archive *a, struct svi_ring *r, struct ring
         if (!svi_archive_check(a, ring_read_id(p, i, &name, &s.id), "an id is not valid UTF-8") ||
             !svi_archive_check(a, !live || ring_read_slot(p, i, &s), "a sample is out of range"))
             return;
-        if (svi_ring_reserve(r, &s, NULL) != SVS_OK) {
-            svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the samples held");
+        if (svi_ring_reserve(r, &s, a->err) != SVS_OK)
             return;
-        }
         const int32_t at = svi_ring_push(r, &s);
         if (live)
             ring_fill_row(p, i, svi_ring_row(r, at), s.class_count);
@@ -620,10 +618,8 @@ void svi_ring_archive(struct svi_archive *a, struct svi_ring *r, const struct sv
         r->pushed = pushed - count; /* numbers rise by one from slot to slot */
     if (count == 0)
         return;
-    if (!ring_piece_new(&p, kind)) {
-        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for a piece of the samples held");
+    if (ring_piece_new(&p, kind, a->err) != SVS_OK)
         return;
-    }
     for (int32_t from = 0; from < count && svi_archive_ok(a); from += p.n, p.number++) {
         p.n = count - from < p.slots ? count - from : p.slots;
         if (!a->loading)
