@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "linalg/sparse_rows.h"
+#include "solver/solver_internal.h"
 
 #define BLOCK 2048 /* rows that are added at once */
 
@@ -54,4 +55,9 @@ bool svi_curvature_step(const struct svi_curvature *c, double unit, const struct
     if (good)
         svi_solve_factor(factor, n, step);
     return good;
+}
+
+svs_code svi_curvature_solve(struct svi_curvature *c, const svs_problem *p, const svs_solve_options *o,
+                             const svs_start *start, svs_solution *out, svs_error *err) {
+    return svi_work_solve(p, o, start, c, out, err);
 }

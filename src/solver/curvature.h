@@ -33,8 +33,7 @@ bool svi_curvature_step(const struct svi_curvature *c, double unit, const struct
 
 /* svs_solve for one who solves nearly the same problem again and again; NULL: nothing is kept. The curvature
  * is of use to `newton` with the loss of p = 2 and no free bias; it is left as of the last step. */
-svs_code svi_curvature_solve(struct svi_curvature *c, const svs_problem *problem,
-                             const svs_solve_options *options, const svs_start *start, svs_solution *out,
-                             svs_error *err);
+svs_code svi_curvature_solve(struct svi_curvature *c, const svs_problem *p, const svs_solve_options *o,
+                             const svs_start *start, svs_solution *out, svs_error *err);
 
 #endif

@@ -302,9 +302,8 @@ static svs_code solver_run(struct svi_work *w, svs_solution *out, svs_error *err
     return code;
 }
 
-svs_code svi_curvature_solve(struct svi_curvature *c, const svs_problem *problem,
-                             const svs_solve_options *options, const svs_start *start, svs_solution *out,
-                             svs_error *err) {
+svs_code svi_work_solve(const svs_problem *problem, const svs_solve_options *options, const svs_start *start,
+                        struct svi_curvature *curvature, svs_solution *out, svs_error *err) {
     static const svs_start cold = {0};
     svs_problem p = *problem;
     svs_solve_options o = *options;
@@ -328,7 +327,7 @@ svs_code svi_curvature_solve(struct svi_curvature *c, const svs_problem *problem
     struct svi_work w = {.problem = &p,
                          .o = &o,
                          .start = start ? start : &cold,
-                         .curvature = c,
+                         .curvature = curvature,
                          .kernels = svi_kernels_get(SVS_ISA_BEST),
                          .kkt = NAN,
                          .mu = NAN,
@@ -340,7 +339,7 @@ svs_code svi_curvature_solve(struct svi_curvature *c, const svs_problem *problem
 
 svs_code svs_solve(const svs_problem *problem, const svs_solve_options *options, const svs_start *start,
                    svs_solution *out, svs_error *err) {
-    return svi_curvature_solve(NULL, problem, options, start, out, err);
+    return svi_work_solve(problem, options, start, NULL, out, err);
 }
 
 void svs_solution_clear(svs_solution *s) {

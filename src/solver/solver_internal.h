@@ -74,6 +74,10 @@ struct svi_method {
 SVS_SOLVERS(X)
 #undef X
 
+/* svs_solve; `curvature` is NULL or what is kept from solve to solve. */
+svs_code svi_work_solve(const svs_problem *problem, const svs_solve_options *options, const svs_start *start,
+                        struct svi_curvature *curvature, svs_solution *out, svs_error *err);
+
 /* To be called about once an iteration: reports to the progress callback (objective, gap may be NAN) and
  * looks at the limits. True: stop now; w->stop says why. `default_iterations` holds when the options set
  * none. Call it AFTER w->iterations was advanced. */
