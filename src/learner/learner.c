@@ -154,9 +154,7 @@ void svs_learner_reset(svs_learner *l) {
     svi_scaler_reset(&l->scaler);
     svi_gram_zero(l->gram);
     svi_alsvm_reset(l->m, svi_rows(l), l->nu);
-    double *const sums[] = {l->energy->energy, l->energy->sum, l->energy->peak};
-    for (size_t i = 0; i < sizeof sums / sizeof *sums; i++)
-        memset(sums[i], 0, (size_t)l->work->capacity[0] * sizeof(double));
+    memset(l->energy->energy, 0, 3 * (size_t)l->work->capacity[0] * sizeof(double)); /* all three sums */
     l->bucket = l->drifts = false;
     l->held_learned = 0;
     l->arrivals = l->next_rebuild = l->order = l->base = 0;
@@ -227,11 +225,16 @@ static svs_code learner_resolve(svs_learner *l, svs_value y, svs_step *out, bool
     return *fresh ? svi_class_reserve(l, y, err) : SVS_OK;
 }
 
-/* Room in the window. */
-static svs_code learner_reserve(svs_learner *l, svs_value id, const svs_step *out, struct svi_weight weight,
-                                svs_error *err) {
-    const struct svi_slot own = svi_slot_of(l, id, out, weight);
-    return svi_ring_reserve(&l->window, &own, err);
+/* All that can fail of learning the row in input 0, whose weight is own, with the label y. */
+static svs_code learner_admit(svs_learner *l, svs_value id, svs_value y, double own, svs_step *out,
+                              bool *fresh, struct svi_weight *weight, svs_error *err) {
+    svs_code code = learner_resolve(l, y, out, fresh, err);
+    if (code == SVS_OK)
+        code = svi_class_weigh(l, y, out->label, own, weight, err);
+    if (code != SVS_OK || l->o.window == 0)
+        return code;
+    const struct svi_slot slot = svi_slot_of(l, id, out, *weight);
+    return svi_ring_reserve(&l->window, &slot, err);
 }
 
 static void learner_make_scores(svs_learner *l, svs_step *out) {
@@ -296,12 +299,10 @@ static svs_code learner_wait_for_label(svs_learner *l, const svs_sample *s, doub
 /* The first sample is here, and all is well with it: what is held by others is known before it is scored. The
  * classes that come so may have its label among them. */
 static svs_code learner_take_prior(svs_learner *l, const svs_sample *s, bool labelled, bool *fresh,
-                                   struct svi_weight weight, svs_step *out, svs_error *err) {
+                                   struct svi_weight *weight, svs_step *out, svs_error *err) {
     svs_code code = svi_prior_begin(l, *fresh, err);
     if (code == SVS_OK && labelled)
-        code = learner_resolve(l, s->y, out, fresh, err);
-    if (code == SVS_OK && labelled && l->o.window)
-        code = learner_reserve(l, s->id, out, weight, err);
+        code = learner_admit(l, s->id, s->y, s->weight, out, fresh, weight, err);
     if (code != SVS_OK)
         return code;
     svi_prior_solve(l, s->x);
@@ -323,16 +324,13 @@ svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_
     if (code == SVS_OK && s->id.kind != SVS_NONE && !learner_good_name(s->id))
         code = svi_fail(err, SVS_BAD_ID, "an id is an integer or a string of 1 to %d bytes", SVS_NAME_MAX);
     if (code == SVS_OK && labelled)
-        code = learner_resolve(l, s->y, out, &fresh, err);
-    if (code == SVS_OK && labelled)
-        code = svi_class_weigh(l, s->y, out->label, s->weight, &weight, err);
-    if (code == SVS_OK && labelled && l->o.window)
-        code = learner_reserve(l, s->id, out, weight, err);
+        code = learner_admit(l, s->id, s->y, s->weight, out, &fresh, &weight, err);
     if (code == SVS_OK && l->d < l->declared)
         code = learner_wake(l, s, fresh, err);
     if (code != SVS_OK)
         return code;
-    if (svi_prior_waits(l) && (code = learner_take_prior(l, s, labelled, &fresh, weight, out, err)) != SVS_OK)
+    if (svi_prior_waits(l) &&
+        (code = learner_take_prior(l, s, labelled, &fresh, &weight, out, err)) != SVS_OK)
         return code;
     learner_make_scores(l, out);
     if (labelled)
@@ -364,11 +362,7 @@ svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double tim
     const double own = svi_ring_double(&l->waiting, SVI_RING_WEIGHT, slot, 1);
     svs_code code = learner_enter_row(l, svi_ring_row(&l->waiting, slot), err); /* by the deviations of now */
     if (code == SVS_OK)
-        code = learner_resolve(l, y, out, &fresh, err);
-    if (code == SVS_OK)
-        code = svi_class_weigh(l, y, out->label, own, &weight, err);
-    if (code == SVS_OK && l->o.window)
-        code = learner_reserve(l, id, out, weight, err);
+        code = learner_admit(l, id, y, own, out, &fresh, &weight, err);
     if (code != SVS_OK)
         return code;
     slot = svi_ring_find(&l->waiting, id); /* a new class may have moved the ring to more room */

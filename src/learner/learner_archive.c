@@ -31,17 +31,9 @@ static void archive_energy(struct svi_archive *a, svs_learner *l) {
 
 /* ---- features and classes */
 
-/* Passes on the failure of something that fills an error of its own. */
-static bool archive_pass_on(struct svi_archive *a, svs_code code, const svs_error *err) {
-    if (code != SVS_OK)
-        svi_archive_fail(a, code, err->text);
-    return svi_archive_ok(a);
-}
-
 /* Room is taken only for what P can be of. */
 static bool archive_features(struct svi_archive *a, svs_learner *l) {
     int d = l->d;
-    svs_error err = {0};
     bool fresh = l->class_count == 0 && l->arrivals == 0 && l->window.pushed == 0 && l->waiting.pushed == 0;
     svi_archive_int(a, "features", &d, 0, l->o.max_features);
     if (a->loading && svi_archive_ok(a) && fresh && d < l->d)
@@ -49,8 +41,7 @@ static bool archive_features(struct svi_archive *a, svs_learner *l) {
     if (!svi_archive_check(a, fresh, "the learner is not a new one") || !a->loading)
         return svi_archive_ok(a);
     if (!svi_archive_check(a, svi_archive_left(a) / 8 >= svi_triangle(d + 1), "more features than P has") ||
-        !archive_pass_on(a, svi_features_declare(l, d, &err), &err) ||
-        !archive_pass_on(a, svi_features_widen(l, d, &err), &err))
+        svi_features_declare(l, d, a->err) != SVS_OK || svi_features_widen(l, d, a->err) != SVS_OK)
         return false;
     l->declared = d; /* which of them are unscaled, and how many there are besides, comes last */
     svi_scaler_scale_all(&l->scaler);
@@ -86,19 +77,16 @@ static bool archive_classes_distinct(struct svi_archive *a, const svs_learner *l
 
 static void archive_load_class(struct svi_archive *a, svs_learner *l, const char *name) {
     char bytes[SVS_NAME_MAX];
-    svs_error err = {0};
     svs_value y = svs_none();
     svi_archive_value(a, name, &y, bytes);
     bool good = y.kind == SVS_INT || (y.kind == SVS_STR && y.length >= 1 && svi_utf8_valid(y.as.s, y.length));
-    if (!svi_archive_check(a, good, "a class is neither an integer nor a name") ||
-        !archive_pass_on(a, svi_class_table(l, y, &err), &err))
-        return;
-    svi_class_enter(l, y);
+    if (svi_archive_check(a, good, "a class is neither an integer nor a name") &&
+        svi_class_table(l, y, a->err) == SVS_OK)
+        svi_class_enter(l, y);
 }
 
 static bool archive_classes(struct svi_archive *a, svs_learner *l) {
     char text[SVI_KEY_MAX];
-    svs_error err = {0};
     int count = l->class_count;
     svi_archive_int(a, "classes", &count, 0, l->o.task == SVS_REGRESS ? 0 : l->o.max_classes);
     for (int k = 0; k < count && svi_archive_ok(a); k++) {
@@ -111,7 +99,7 @@ static bool archive_classes(struct svi_archive *a, svs_learner *l) {
         return svi_archive_ok(a);
     bool fits = svi_archive_left(a) / 8 / (l->d + 1) >= svi_rows(l);
     if (!svi_archive_check(a, fits, "more classes than W has rows") || !archive_classes_distinct(a, l) ||
-        !archive_pass_on(a, svi_class_room(l, count, &err), &err))
+        svi_class_room(l, count, a->err) != SVS_OK)
         return false;
     l->m->r.rows = svi_rows(l);
     return true;
@@ -189,11 +177,10 @@ static void archive_sums(struct svi_archive *a, svs_learner *l) {
 
 /* Features that have had no value yet. */
 static void archive_declared(struct svi_archive *a, svs_learner *l) {
-    svs_error err = {0};
     int declared = l->declared;
     svi_archive_int(a, "declared", &declared, l->d, l->o.max_features);
     if (a->loading && svi_archive_ok(a))
-        archive_pass_on(a, svi_features_declare(l, declared, &err), &err);
+        svi_features_declare(l, declared, a->err);
 }
 
 /* With class weights: what a sample counts, which does not follow from what else is known of it. */

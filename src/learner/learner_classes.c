@@ -8,14 +8,12 @@
 #include "base/fail.h"
 #include "learner/learner_held.h"
 #include "learner/learner_internal.h"
+#include "model/owned_model.h"
 
 int svi_class_find(svs_learner *l, svs_value y) {
-    if (l->last_class < l->class_count && svs_value_equal(l->classes[l->last_class], y))
-        return l->last_class;
-    for (int k = 0; k < l->class_count; k++)
-        if (svs_value_equal(l->classes[k], y))
-            return l->last_class = k;
-    return -1;
+    const int found = svi_class_index(l->classes, l->class_count, y, l->last_class);
+    l->last_class = found < 0 ? l->last_class : found;
+    return found;
 }
 
 svs_code svi_class_table(svs_learner *l, svs_value y, svs_error *err) {

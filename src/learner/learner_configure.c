@@ -74,21 +74,18 @@ static svs_code configure_announce(svs_learner *fresh, const svs_learner *l, svs
 static svs_code configure_relearn(svs_learner *fresh, const svs_learner *l, svi_learner_watch *watch,
                                   void *user, svs_error *err) {
     svs_step step;
-    for (int32_t i = 0; i < l->window.count; i++) {
-        const int32_t at = svi_ring_at(&l->window, i);
+    for (int32_t i = 0, at; (at = svi_ring_next(&l->window, &i)) >= 0;) {
         const struct svi_slot s = svi_ring_slot(&l->window, at);
         const svs_sample sample = {.x = svi_ring_row(&l->window, at),
                                    .d = l->declared,
                                    .id = s.id,
-                                   .y = l->o.task == SVS_REGRESS ? svs_real(s.target)
-                                        : s.live                 ? l->classes[s.label]
-                                                                 : svs_none(),
+                                   .y = l->o.task == SVS_REGRESS ? svs_real(s.target) : l->classes[s.label],
                                    .weight = s.weight};
         svs_error why = {0};
-        svs_code code = s.live ? svs_learner_step(fresh, &sample, s.time, &step, &why) : SVS_OK;
+        svs_code code = svs_learner_step(fresh, &sample, s.time, &step, &why);
         if (code != SVS_OK)
             return svi_fail(err, code, "the model cannot be made again from what is held: %.180s", why.text);
-        if (watch && s.live)
+        if (watch)
             watch(user, fresh, &sample, s.time, &step);
     }
     return SVS_OK;
@@ -98,11 +95,10 @@ static svs_code configure_keep_waiting(svs_learner *fresh, const svs_learner *l,
     bool widened;
     svi_claim(fresh);
     int32_t most = fresh->waiting.max == 0 ? 0 : fresh->o.labels_max, left = l->waiting.live;
-    for (int32_t i = 0; i < l->waiting.count; i++) {
-        const int32_t at = svi_ring_at(&l->waiting, i);
+    for (int32_t i = 0, at; (at = svi_ring_next(&l->waiting, &i)) >= 0;) {
         struct svi_slot from = svi_ring_slot(&l->waiting, at);
         const double *row = svi_ring_row(&l->waiting, at);
-        if (!from.live || left-- > most)
+        if (left-- > most)
             continue;
         svs_code code = svi_features_wake(fresh, row, &widened, err);
         if (code == SVS_OK)

@@ -7,13 +7,13 @@
  * Without such features all that are declared are in at once, as it always was. */
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/fail.h"
 #include "learner/learner_internal.h"
 
 /* ---- more of them */
 
-svs_code svi_features_room(svs_learner *l, int features, svs_error *err) {
+/* Room for `features` of them in all that has one entry for each. */
+static svs_code features_room(svs_learner *l, int features, svs_error *err) {
     const int old = l->feature_room, scores = l->waiting.stride - old;
     svs_code code = svi_learner_reserve(l, features, svi_rows(l), l->gram->groups, err);
     if (code == SVS_OK)
@@ -29,7 +29,7 @@ svs_code svi_features_declare(svs_learner *l, int d, svs_error *err) {
     svs_code code = SVS_OK;
     if (d > l->feature_room) {
         const int room = d > 2 * l->feature_room ? d : 2 * l->feature_room;
-        code = svi_features_room(l, room < l->o.max_features ? room : l->o.max_features, err);
+        code = features_room(l, room < l->o.max_features ? room : l->o.max_features, err);
     }
     if (code == SVS_OK && d > l->declared)
         l->declared = d;

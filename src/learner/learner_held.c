@@ -17,13 +17,17 @@ void svi_learner_span(const svs_learner *l, struct svi_learner_span *out) {
                                      .waiting_oldest = svi_ring_oldest(&l->waiting)};
 }
 
+/* The slot of the newest of the window; -1: it is empty. */
+static int32_t held_newest(const svs_learner *l) {
+    int32_t i = l->window.live ? l->window.count - 1 : -1;
+    while (i >= 0 && !svi_ring_live(&l->window, svi_ring_at(&l->window, i)))
+        i--;
+    return i < 0 ? -1 : svi_ring_at(&l->window, i);
+}
+
 const double *svi_learner_newest(const svs_learner *l) {
-    for (int32_t i = l->window.count - 1; l->window.live && i >= 0; i--) {
-        const int32_t slot = svi_ring_at(&l->window, i);
-        if (svi_ring_live(&l->window, slot))
-            return svi_ring_row(&l->window, slot);
-    }
-    return NULL;
+    const int32_t slot = held_newest(l);
+    return slot < 0 ? NULL : svi_ring_row(&l->window, slot);
 }
 
 bool svi_learner_held_row(const svs_learner *l, int64_t i, const double **row, int64_t *number) {
@@ -68,10 +72,10 @@ void svi_learner_each_held(const svs_learner *l, svs_value id,
 }
 
 bool svi_learner_newest_sample(const svs_learner *l, struct svi_held_sample *out) {
-    const double *row = svi_learner_newest(l);
-    if (row)
-        *out = held_sample(l, (int32_t)((row - l->window.rows) / l->window.stride));
-    return row;
+    const int32_t slot = held_newest(l);
+    if (slot >= 0)
+        *out = held_sample(l, slot);
+    return slot >= 0;
 }
 
 void svi_learner_take_back(svs_learner *l, const struct svi_held_sample *s) {
@@ -112,17 +116,10 @@ void svi_kept_clear(svs_learner *l) {
     l->kept = NULL;
 }
 
-double svi_kept_bytes(const struct svi_kept_sums *k) {
-    return k ? (double)sizeof *k + (double)k->room * sizeof *k->of + (double)k->places * sizeof *k->place : 0;
-}
-
 static void held_add_up(const svs_learner *l, int feature, struct svi_exact_sum *sum) {
     *sum = (struct svi_exact_sum){0};
-    for (int32_t i = 0; i < l->window.count; i++) {
-        const int32_t slot = svi_ring_at(&l->window, i);
-        if (svi_ring_live(&l->window, slot))
-            svi_exact_add(sum, svi_ring_row(&l->window, slot)[feature], 1);
-    }
+    for (int32_t i = 0, slot; (slot = svi_ring_next(&l->window, &i)) >= 0;)
+        svi_exact_add(sum, svi_ring_row(&l->window, slot)[feature], 1);
 }
 
 /* The sum of a feature, kept from now on; NULL without memory, and for a small one of many learners. */

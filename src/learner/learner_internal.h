@@ -172,8 +172,6 @@ void svi_class_recount(svs_learner *l);
 double svi_class_weights_memory(const svs_options *o);
 
 /* ---- learner_features.c */
-/* Room for `features` of them in all that has one entry for each. */
-svs_code svi_features_room(svs_learner *l, int features, svs_error *err);
 /* There are d features, with room for them; what is in stays as it is. */
 svs_code svi_features_declare(svs_learner *l, int d, svs_error *err);
 /* Nothing was learned and nothing waits: no feature takes part any more, until its first value. */
@@ -261,7 +259,6 @@ unsigned svi_learner_columns(const svs_options *o);
 void svi_kept_add(struct svi_kept_sums *k, const double *x, int sign);
 /* Nothing is kept any more, until it is asked for again. */
 void svi_kept_clear(svs_learner *l);
-double svi_kept_bytes(const struct svi_kept_sums *k);
 
 /* ---- learner_rebuild.c */
 void svi_rebuild(svs_learner *l, bool planned);
@@ -273,8 +270,6 @@ void svi_solve_sums(svs_learner *l);
 void svi_bucket_gather(svs_learner *l);
 /* Nothing is in: P and w from the ridge, in the coordinates of now. */
 void svi_solve_empty(svs_learner *l);
-/* The epoch before the first sample: centred there. */
-void svi_first_epoch(svs_learner *l, const double *x);
 /* After the l->arrivals-th labelled arrival: planned work at fixed sample numbers. */
 void svi_guard(svs_learner *l);
 /* r_k of each row of W, from the sums of the gram. */

@@ -90,8 +90,7 @@ double svi_prior_entry(const svs_learner *l, int i, int j) {
     if (j == 0)
         return scale * (p->off[a] + p->total * delta);
     const double other = prior_mean(l, j, b) - mean[j - 1];
-    const size_t row = (size_t)(a > b ? a : b);
-    const double spread = p->spread[row * (row + 1) / 2 + (size_t)(a > b ? b : a)];
+    const double spread = p->spread[svi_triangle(a > b ? a : b) + (a > b ? b : a)];
     return scale * inverse[j - 1] *
            (spread + p->off[a] * other + p->off[b] * delta + p->total * delta * other);
 }
@@ -182,7 +181,8 @@ void svi_prior_drop(svs_learner *l) {
 }
 
 /* The classes that its samples are of, in their order; one place is left for a class of its own. */
-static svs_code prior_enter_classes(svs_learner *l, const struct svi_prior *p, bool fresh, svs_error *err) {
+svs_code svi_prior_begin(svs_learner *l, bool fresh, svs_error *err) {
+    const struct svi_prior *p = *l->prior->newest;
     const int most = l->o.max_classes - fresh;
     svs_code code = SVS_OK;
     for (int k = 0; k < p->labels && l->o.task != SVS_REGRESS && code == SVS_OK; k++) {
@@ -203,7 +203,7 @@ static void prior_scale(svs_learner *l) {
         const int at = prior_place(l, j + 1);
         if (at < 0 || svi_scaler_unscaled(&l->scaler, j))
             continue;
-        const double variance = p->spread[(size_t)at * ((size_t)at + 1) / 2 + (size_t)at] / p->total;
+        const double variance = p->spread[svi_triangle(at) + at] / p->total;
         l->scaler.mean[j] = prior_mean(l, j + 1, at);
         if (variance > 1e-24 * l->scaler.mean[j] * l->scaler.mean[j] && variance > 1e-200)
             l->scaler.inverse[j] = 1 / sqrt(variance);
@@ -217,10 +217,6 @@ bool svi_prior_waits(const svs_learner *l) {
 
 int svi_learner_classes_coming(const svs_learner *l) {
     return svi_prior_waits(l) && l->o.task != SVS_REGRESS ? (*l->prior->newest)->labels : 0;
-}
-
-svs_code svi_prior_begin(svs_learner *l, bool fresh, svs_error *err) {
-    return prior_enter_classes(l, *l->prior->newest, fresh, err);
 }
 
 void svi_prior_solve(svs_learner *l, const double *x) {
@@ -302,21 +298,23 @@ void svi_prior_came(svs_learner *l, const double *x, double weight, const svs_st
         prior_count(l, x, out->label, out->target, weight);
 }
 
-void svi_prior_left(svs_learner *l, int32_t slot) {
+static void prior_count_slot(svs_learner *l, int32_t slot, int sign) {
     const struct svi_ring *r = &l->window;
-    if (l->prior && l->prior->sums && svi_ring_in(r, slot))
-        prior_count(l, svi_ring_row(r, slot), svi_ring_label(r, slot), svi_ring_target(r, slot),
-                    -svi_ring_double(r, SVI_RING_WEIGHT, slot, 1));
+    prior_count(l, svi_ring_row(r, slot), svi_ring_label(r, slot), svi_ring_target(r, slot),
+                sign * svi_ring_double(r, SVI_RING_WEIGHT, slot, 1));
+}
+
+void svi_prior_left(svs_learner *l, int32_t slot) {
+    if (l->prior && l->prior->sums && svi_ring_in(&l->window, slot))
+        prior_count_slot(l, slot, -1);
 }
 
 void svi_learner_count_held(svs_learner *l, int sign) {
     struct svi_learner_prior *p = l->prior;
-    const struct svi_ring *r = &l->window;
     if (!p || !p->sums)
         return;
     for (int32_t i = 0, slot; (slot = svi_next_learned(l, &i)) >= 0;)
-        prior_count(l, svi_ring_row(r, slot), svi_ring_label(r, slot), svi_ring_target(r, slot),
-                    sign * svi_ring_double(r, SVI_RING_WEIGHT, slot, 1));
+        prior_count_slot(l, slot, sign);
     if (sign < 0 && p->mean_of > 0)
         svi_prior_sums_key(p->sums, p->place, p->mean, p->placed, p->mean_of, -1);
     p->mean_of = sign > 0 && l->held_learned >= MEAN_FROM ? prior_held_mean(l) : 0;

@@ -10,10 +10,7 @@
 /* ---- what is held */
 
 static void prune_mark_ring(const svs_learner *l, const struct svi_ring *r, bool *features, bool *classes) {
-    for (int32_t i = 0; i < r->count; i++) {
-        const int32_t slot = svi_ring_at(r, i);
-        if (!svi_ring_live(r, slot))
-            continue;
+    for (int32_t i = 0, slot; (slot = svi_ring_next(r, &i)) >= 0;) {
         const double *row = svi_ring_row(r, slot);
         for (int j = 0; j < l->d; j++)
             features[j] |= row[j] != 0;
@@ -85,12 +82,9 @@ static void prune_scores(struct svi_ring_scores *s, double *scores, const bool *
 /* place: room for a number of each class. */
 static void prune_classes(svs_learner *l, const bool *keep, int32_t *place) {
     int32_t kept = 0;
-    for (int32_t i = 0; i < l->waiting.count; i++) {
-        const int32_t slot = svi_ring_at(&l->waiting, i);
-        if (svi_ring_live(&l->waiting, slot))
-            prune_scores(svi_ring_scored(&l->waiting, slot),
-                         svi_ring_row(&l->waiting, slot) + l->feature_room, keep);
-    }
+    for (int32_t i = 0, slot; (slot = svi_ring_next(&l->waiting, &i)) >= 0;)
+        prune_scores(svi_ring_scored(&l->waiting, slot), svi_ring_row(&l->waiting, slot) + l->feature_room,
+                     keep);
     for (int k = 0; k < l->class_count; k++) {
         if (!keep[k]) {
             svi_class_forget(&l->classes[k]);

@@ -333,11 +333,6 @@ void svi_solve_empty(svs_learner *l) {
     rebuild_measure_energy(l);
 }
 
-void svi_first_epoch(svs_learner *l, const double *x) {
-    svi_scaler_center(&l->scaler, x);
-    svi_solve_empty(l);
-}
-
 /* The arrival of the planned rebuild that follows `arrival`. */
 static int64_t rebuild_after(const svs_learner *l, int64_t arrival) {
     int64_t window = l->o.window;

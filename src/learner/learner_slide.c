@@ -273,7 +273,8 @@ void svi_slide(svs_learner *l, const double *x, svs_value id, struct svi_weight 
     if (l->arrivals == 0)
         svi_prior_first(l, x);
     if (l->arrivals == 0 && !(l->prior && l->prior->in)) {
-        svi_first_epoch(l, x);
+        svi_scaler_center(&l->scaler, x); /* the epoch before the first sample: centred there */
+        svi_solve_empty(l);
         svi_enter(l, 0, x);
     }
     bool good = true, full = l->o.window > 0 && svi_ring_full(&l->window);

@@ -8,7 +8,6 @@
  * is lower by 0.01 on Gaussians of 1 % positives. Invariant: class_held[k] is the number of live slots of
  * class k, learned or not; without a window it is the sum of what the samples of class k that came count by
  * `forget` alone. */
-#include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -117,16 +116,17 @@ void svi_class_weigh_again(svs_learner *l) {
         n += l->class_held[k];
         classes += l->class_held[k] > 0;
     }
-    for (int32_t i = 0; i < l->window.count; i++) {
-        const int32_t slot = svi_ring_at(&l->window, i), label = svi_ring_label(&l->window, slot);
-        if (svi_ring_live(&l->window, slot) && l->class_held[label] >= WEIGH_LEAST)
+    for (int32_t i = 0, slot; (slot = svi_ring_next(&l->window, &i)) >= 0;) {
+        const int32_t label = svi_ring_label(&l->window, slot);
+        if (l->class_held[label] >= WEIGH_LEAST)
             svi_ring_set_factor(&l->window, slot, n / (classes * l->class_held[label]));
     }
 }
 
-/* With any factor that it may get. */
-static bool weights_balance_fits(const svs_learner *l, double own) {
-    return own * (double)l->o.window <= SVI_VALUE_MAX && own / l->o.max_classes > 0;
+/* Balanced: with any factor that it may get. */
+static bool weights_fit(const svs_learner *l, double own, double factor) {
+    return own * factor > 0 && own * factor <= SVI_VALUE_MAX &&
+           (!l->class_held || (own * (double)l->o.window <= SVI_VALUE_MAX && own / l->o.max_classes > 0));
 }
 
 svs_code svi_class_weigh(const svs_learner *l, svs_value y, int label, double own, struct svi_weight *out,
@@ -135,8 +135,7 @@ svs_code svi_class_weigh(const svs_learner *l, svs_value y, int label, double ow
     if (l->o.class_rule == SVS_CLASSES_ALIKE)
         return SVS_OK;
     out->factor = l->class_held ? weights_balanced(l, label) : weights_given(l, y);
-    if (own * out->factor > 0 && own * out->factor <= SVI_VALUE_MAX &&
-        (!l->class_held || weights_balance_fits(l, own)))
+    if (weights_fit(l, own, out->factor))
         return SVS_OK;
     if (l->class_held)
         return svi_fail(
@@ -168,11 +167,8 @@ void svi_class_recount(svs_learner *l) {
     if (!l->class_held)
         return;
     memset(l->class_held, 0, (size_t)l->class_room * sizeof *l->class_held);
-    for (int32_t i = 0; i < l->window.count; i++) {
-        const int32_t slot = svi_ring_at(&l->window, i);
-        if (svi_ring_live(&l->window, slot))
-            l->class_held[svi_ring_label(&l->window, slot)]++;
-    }
+    for (int32_t i = 0, slot; (slot = svi_ring_next(&l->window, &i)) >= 0;)
+        l->class_held[svi_ring_label(&l->window, slot)]++;
 }
 
 double svi_class_weights_memory(const svs_options *o) {

@@ -13,8 +13,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
 #include "base/fail.h"
+#include "base/pool.h"
 #include "learner/learner_internal.h"
 #include "model/owned_model.h"
 #include "linalg/ridge_path.h"
@@ -28,6 +28,7 @@
 
 struct loo {
     svs_learner *l;
+    struct svi_pool pool;
     int n, rows, count; /* dimension; of W; values of C */
     int present;
     double share[SVS_TUNING_MAX]; /* a of each C */
@@ -81,17 +82,14 @@ static void loo_gather(struct loo *o) {
 
 /* ---- the decomposition */
 
-/* R_jj, without the bias. */
-static double loo_ridge(const svs_learner *l, int j) {
-    const double v = l->o.scale == SVS_SCALE_NONE ? l->scaler.inverse[j - 1] : 1;
-    return svi_ridge_weight(l, j) * v * v;
-}
-
+/* R: without the bias. */
 static svs_code loo_decompose(struct loo *o, svs_error *err) {
     double *ridge = o->block; /* room for them */
     ridge[0] = 0;
-    for (int j = 1; j < o->n; j++)
-        ridge[j] = loo_ridge(o->l, j);
+    for (int j = 1; j < o->n; j++) {
+        const double v = o->l->o.scale == SVS_SCALE_NONE ? o->l->scaler.inverse[j - 1] : 1;
+        ridge[j] = svi_ridge_weight(o->l, j) * v * v;
+    }
     return svi_ridge_path_decompose(&o->path, ridge, sqrt(o->share[0]) * sqrt(o->share[o->count - 1]), err);
 }
 
@@ -229,31 +227,17 @@ static void loo_finish(const struct loo *o, const struct loo_sums *sums, const d
 
 static svs_code loo_begin(struct loo *o, svs_error *err) {
     const size_t n = (size_t)o->n, sides = (size_t)o->rows + 1, count = (size_t)o->count;
-    const struct {
-        double **at;
-        size_t size;
-    } parts[] = {{&o->right, sides * n},
-                 {&o->shrink, count * n},
-                 {&o->shrunk, count * sides * n},
-                 {&o->bias, count * sides},
-                 {&o->block, BLOCK_ROWS * n},
-                 {&o->turned, BLOCK_ROWS * n},
-                 {&o->scores, BLOCK_ROWS * count * sides},
-                 {&o->leverage, BLOCK_ROWS * count},
-                 {&o->left, count * sides},
-                 {&o->targets, sides}};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        if (!(*parts[i].at = svi_alloc_array(parts[i].size, sizeof(double))))
-            return svi_fail_memory(err, "leave-one-out errors");
-    return svi_ridge_path_init(&o->path, o->n, err);
-}
-
-static void loo_end(struct loo *o) {
-    double *const parts[] = {o->right,  o->shrink, o->shrunk,   o->bias, o->block,
-                             o->turned, o->scores, o->leverage, o->left, o->targets};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        svi_free(parts[i]);
-    svi_ridge_path_clear(&o->path);
+    struct svi_pool *pool = &o->pool;
+    SVI_POOL_DOUBLES(pool, sides, &o->targets);
+    SVI_POOL_DOUBLES(pool, sides * n, &o->right);
+    SVI_POOL_DOUBLES(pool, count * n, &o->shrink);
+    SVI_POOL_DOUBLES(pool, count * sides, &o->bias, &o->left);
+    SVI_POOL_DOUBLES(pool, count * sides * n, &o->shrunk);
+    SVI_POOL_DOUBLES(pool, BLOCK_ROWS * n, &o->block, &o->turned);
+    SVI_POOL_DOUBLES(pool, BLOCK_ROWS * count, &o->leverage);
+    SVI_POOL_DOUBLES(pool, BLOCK_ROWS * count * sides, &o->scores);
+    svs_code code = svi_pool_code(pool, "leave-one-out errors", err);
+    return code == SVS_OK ? svi_ridge_path_init(&o->path, o->n, pool, err) : code;
 }
 
 static svs_code loo_refuse(const svs_learner *l, svs_error *err) {
@@ -297,7 +281,7 @@ svs_code svi_leave_one_out(svs_learner *l, const double *C, int count, int prese
     }
     if (code == SVS_OK)
         loo_finish(&o, sums, C, out);
-    loo_end(&o);
+    svi_pool_free(&o.pool);
     return code;
 }
 

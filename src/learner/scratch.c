@@ -75,19 +75,8 @@ static svs_code scratch_reserve(struct svi_learner_scratch *s, const svs_learner
     if (svi_arrays_resize(&scratch_arrays, s, s->capacity, to, err) != SVS_OK)
         return SVS_NO_MEMORY;
     memcpy(s->capacity, to, sizeof to);
-    if (!l->own_gram && ((int)n > s->gram.room || groups > s->gram.group_room)) {
-        struct svi_gram wider;
-        svs_code code = svi_gram_init_wider(&wider, (int)n, groups, &s->gram, err);
-        if (code != SVS_OK)
-            return code;
-        wider.n = s->gram.n;
-        wider.groups = s->gram.groups;
-        if (s->gram.g)
-            svi_gram_adopt(&s->gram, &wider);
-        else
-            s->gram = wider;
-    }
-    return svi_alsvm_reserve(s->m, l->kernels, (int)n, rows, err);
+    const svs_code code = l->own_gram ? SVS_OK : svi_gram_reserve(&s->gram, (int)n, groups, err);
+    return code == SVS_OK ? svi_alsvm_reserve(s->m, l->kernels, (int)n, rows, err) : code;
 }
 
 /* Where the learner that is in finds everything. */
@@ -225,28 +214,11 @@ svs_code svi_learner_use_scratch(svs_learner *l, struct svi_learner_scratch *s, 
 
 /* ---- bytes */
 
-double svi_learner_scratch_bytes(const struct svi_learner_scratch *s) {
-    return (double)sizeof *s + (double)svi_arrays_bytes(&scratch_arrays, s->capacity) +
-           svi_gram_bytes(&s->gram) + (s->m ? svi_alsvm_bytes(s->m) : 0);
-}
-
 double svi_learner_scratch_memory(const svs_options *o, int d, int classes) {
     const int features = d < 1 ? 1 : d, n = features + 1, rows = svi_rows_of(classes);
     const int32_t dims[] = {(int32_t)svi_features_vector_room(features), rows, n};
     return (double)sizeof(struct svi_learner_scratch) + (double)svi_arrays_bytes(&scratch_arrays, dims) +
            svi_gram_memory(n, classes) + svi_alsvm_memory(n, rows, o->isa);
-}
-
-double svi_learner_bytes(const svs_learner *l) {
-    double bytes = (double)sizeof *l + svi_ring_bytes(&l->window) + svi_ring_bytes(&l->waiting) +
-                   svi_store_bytes(l) + svi_kept_bytes(l->kept) +
-                   l->o.class_weight_count * (sizeof *l->given + (double)SVS_NAME_MAX);
-    for (int k = 0; k < l->class_count; k++)
-        bytes += l->classes[k].kind == SVS_STR ? SVS_NAME_MAX : 0;
-    bytes += l->next_name ? SVS_NAME_MAX : 0;
-    if (l->own_gram)
-        bytes += (double)sizeof *l->own_gram + svi_gram_bytes(l->own_gram);
-    return bytes + (l->shared ? 0 : svi_learner_scratch_bytes(l->work));
 }
 
 double svi_learner_lean_memory(const svs_options *o, int d, int classes) {

@@ -36,10 +36,6 @@ svs_code svi_learner_use_scratch(svs_learner *l, struct svi_learner_scratch *s, 
 /* Nothing of it is in a scratch that others use, until its next call. Cannot fail. */
 void svi_learner_rest(svs_learner *l);
 
-/* Bytes that it takes now, without a scratch that others use; bytes of a scratch. */
-double svi_learner_bytes(const svs_learner *l);
-double svi_learner_scratch_bytes(const struct svi_learner_scratch *s);
-
 /* Bytes at most of a learner in a scratch of others, all of whose samples have weight 1, no id and a label;
  * and of a scratch for such learners: svs_learner_memory in two halves. */
 double svi_learner_lean_memory(const svs_options *o, int d, int classes);

@@ -53,10 +53,11 @@ static void cholesky_square(double *m, int n) {
         }
 }
 
-/* NaN and infinities pass through LAPACK unseen; they all end on the diagonal, as does an overflow. */
-static bool cholesky_good_diagonal(const double *a, int n) {
+/* NaN and infinities pass through LAPACK unseen; they all end on the diagonal, as does an overflow. `stride`:
+ * of rows. */
+static bool cholesky_good_diagonal(const double *a, int n, int stride) {
     for (int i = 0; i < n; i++) {
-        double entry = a[(size_t)i * n + i];
+        const double entry = a[(size_t)i * (size_t)(stride + 1)];
         if (!(entry > 0 && entry < INFINITY))
             return false;
     }
@@ -67,7 +68,7 @@ static bool cholesky_good_diagonal(const double *a, int n) {
 bool svi_factor_spd(double *a, int n) {
     if (n < SMALL)
         return cholesky_factor(a, n);
-    return LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', n, a, n) == 0 && cholesky_good_diagonal(a, n);
+    return LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', n, a, n) == 0 && cholesky_good_diagonal(a, n, n);
 }
 
 bool svi_factor_rows(double *a, int n, int from, int to) {
@@ -78,14 +79,8 @@ bool svi_factor_rows(double *a, int n, int from, int to) {
                     rows, n);
         cblas_dsyrk(CblasRowMajor, CblasLower, CblasNoTrans, count, from, -1, rows, n, 1, block, n);
     }
-    if (LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', count, block, n) != 0)
-        return false;
-    for (int i = 0; i < count; i++) {
-        const double entry = block[(size_t)i * (size_t)(n + 1)];
-        if (!(entry > 0 && entry < INFINITY))
-            return false;
-    }
-    return true;
+    return LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', count, block, n) == 0 &&
+           cholesky_good_diagonal(block, count, n);
 }
 
 bool svi_factor_ridge(double *a, int n, const struct svi_diagonal *add) {
@@ -105,7 +100,7 @@ bool svi_invert_spd(double *a, int n) {
     } else if (LAPACKE_dpotri_work(LAPACK_COL_MAJOR, 'U', n, a, n) != 0) {
         return false;
     }
-    return cholesky_good_diagonal(a, n);
+    return cholesky_good_diagonal(a, n, n);
 }
 
 void svi_solve_factor(const double *l, int n, double *x) {

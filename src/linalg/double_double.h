@@ -20,14 +20,10 @@ static inline struct svi_dd svi_two_sum(double a, double b) {
     return (struct svi_dd){s, (a - (s - part)) + (b - part)};
 }
 
-/* a b, whole, given their upper halves. */
-static inline struct svi_dd svi_two_product_of(double a, double ah, double b, double bh) {
-    const double p = a * b, al = a - ah, bl = b - bh;
-    return (struct svi_dd){p, ((ah * bh - p) + ah * bl + al * bh) + al * bl};
-}
-
+/* a b, whole. */
 static inline struct svi_dd svi_two_product(double a, double b) {
-    return svi_two_product_of(a, svi_upper_half(a), b, svi_upper_half(b));
+    const double p = a * b, ah = svi_upper_half(a), al = a - ah, bh = svi_upper_half(b), bl = b - bh;
+    return (struct svi_dd){p, ((ah * bh - p) + ah * bl + al * bh) + al * bl};
 }
 
 static inline struct svi_dd svi_dd_add(struct svi_dd a, struct svi_dd b) {

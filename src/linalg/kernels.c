@@ -18,34 +18,33 @@ static bool kernels_machine_has(svs_isa isa) {
 }
 
 /* Best first. */
-static const struct svi_kernels *const all[] = {
+static const struct both {
+    const struct svi_kernels *kernels;
+    const struct svi_floats *floats;
+} all[] = {
 #if defined(__x86_64__)
-    &svi_kernels_avx512, &svi_kernels_avx2,
+    {&svi_kernels_avx512, &svi_floats_avx512},
+    {&svi_kernels_avx2, &svi_floats_avx2},
 #endif
-    &svi_kernels_generic};
+    {&svi_kernels_generic, &svi_floats_generic},
+    {NULL, NULL}};
+
+static const struct both *kernels_find(svs_isa isa) {
+    const char *name = getenv("SVMSTREAM_ISA");
+    const struct both *b = all;
+    for (; b->kernels; b++) {
+        const svs_isa own = b->kernels->isa;
+        const bool wanted = isa != SVS_ISA_BEST ? own == isa : !name || strcmp(b->kernels->name, name) == 0;
+        if (wanted && kernels_machine_has(own))
+            break;
+    }
+    return b;
+}
 
 const struct svi_kernels *svi_kernels_get(svs_isa isa) {
-    const char *name = getenv("SVMSTREAM_ISA");
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        const bool wanted =
-            isa != SVS_ISA_BEST ? all[i]->isa == isa : !name || strcmp(all[i]->name, name) == 0;
-        if (wanted && kernels_machine_has(all[i]->isa))
-            return all[i];
-    }
-    return NULL;
+    return kernels_find(isa)->kernels;
 }
 
 const struct svi_floats *svi_floats_get(svs_isa isa) {
-    static const struct svi_floats *const each[] = {
-#if defined(__x86_64__)
-        &svi_floats_avx512,
-        &svi_floats_avx2,
-#endif
-        &svi_floats_generic
-    };
-    const struct svi_kernels *kernels = svi_kernels_get(isa);
-    for (size_t i = 0; kernels && i < sizeof each / sizeof *each; i++)
-        if (each[i]->isa == kernels->isa)
-            return each[i];
-    return NULL;
+    return kernels_find(isa)->floats;
 }

@@ -6,16 +6,6 @@
 #define ISA_NAME "avx2"
 #define NEAREST  svi_nearest_avx2
 
-#define STRIP_FOR strip_for_avx2
-
-static int strip_for_avx2(int dim) {
-    (void)dim;
-    return 8;
-}
+#define STRIP_FOR(dim) 8
 
 #include "linalg/kernels_template.h"
-
-#include "linalg/kernels_floats.h"
-
-#include "linalg/floats_template.h"
-#include "linalg/nearest_template.h"

@@ -7,17 +7,6 @@
 #define NEAREST  svi_nearest_avx512
 
 /* Up to 32 rows are one full square; then 16 (least padding); beyond 128, 24 (fewest partial sums). */
-#define STRIP_FOR strip_for_avx512
-
-static int strip_for_avx512(int dim) {
-    if (dim <= 32)
-        return (dim + 7) / 8 * 8;
-    return dim <= 128 ? 16 : 24;
-}
+#define STRIP_FOR(dim) (dim <= 32 ? (dim + 7) / 8 * 8 : dim <= 128 ? 16 : 24)
 
 #include "linalg/kernels_template.h"
-
-#include "linalg/kernels_floats.h"
-
-#include "linalg/floats_template.h"
-#include "linalg/nearest_template.h"

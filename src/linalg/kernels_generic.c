@@ -6,16 +6,6 @@
 #define ISA_NAME "generic"
 #define NEAREST  svi_nearest_generic
 
-#define STRIP_FOR strip_for_generic
-
-static int strip_for_generic(int dim) {
-    (void)dim;
-    return 4; /* two vectors of each kind fit in 16 registers */
-}
+#define STRIP_FOR(dim) 4 /* two vectors of each kind fit in 16 registers */
 
 #include "linalg/kernels_template.h"
-
-#include "linalg/kernels_floats.h"
-
-#include "linalg/floats_template.h"
-#include "linalg/nearest_template.h"

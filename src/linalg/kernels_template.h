@@ -1,11 +1,13 @@
 /* kernels_template.h: the kernels, written once for vectors of VW doubles and compiled once per instruction
- * set. The including file defines VW (2, 4, 8), KERNELS (the table's name), ISA, ISA_NAME, STRIPS(X) (the
- * strip heights, multiples of VW) and STRIP_FOR, the strip height for a dimension. */
+ * set. The including file defines VW (2, 4, 8), KERNELS, FLOATS, NEAREST (the names of the tables), ISA,
+ * ISA_NAME, and STRIP_FOR(dim), the strip height for a dimension, a multiple of VW.
+ */
 #include <math.h>
 #include <string.h>
 
 #include "linalg/double_double.h"
 #include "linalg/kernels.h"
+#include "linalg/kernels_floats.h"
 
 typedef double vec __attribute__((vector_size(8 * VW)));
 typedef long long mask __attribute__((vector_size(8 * VW))); /* of a comparison: all ones or zero */
@@ -302,7 +304,8 @@ static double standardise(double *z, const double *x, const double *mean, const 
     return square;
 }
 
-static void exact_add(double *restrict high, double *restrict low, const double *restrict x, double a, int n) {
+static void exact_add(double *restrict high, double *restrict low, const double *restrict x, double a,
+                      int n) {
     for (int j = 0; j < n; j++) {
 #ifdef __FMA__
         const double p = a * x[j], rest = __builtin_fma(a, x[j], -p);
@@ -434,8 +437,16 @@ static void lanes_dot(const double *value, const int32_t *column, int64_t count,
     UNROLL for (int v = 0; v < LANE_VECTORS; v++) * (vec_u *)(sum + v * VW) = even[v] + odd[v];
 }
 
+static int strip_for(int dim) {
+    (void)dim;
+    return STRIP_FOR(dim);
+}
+
 const struct svi_kernels KERNELS = {
-    ISA_NAME,      ISA,     STRIP_FOR,      sweep,          step,     standardise, energy_add,
-    energy_remove, dot,     gram,           rows_dot,       rows_add, rbf,         lanes_dot,
-    rows_l1,       rows_l2, rows_l1_shared, rows_l2_shared, decay,    squash,      signs_add,
-    exact_add};
+    ISA_NAME,   ISA,           strip_for, sweep,    step,           standardise,
+    energy_add, energy_remove, dot,       gram,     rows_dot,       rows_add,
+    rbf,        lanes_dot,     rows_l1,   rows_l2,  rows_l1_shared, rows_l2_shared,
+    decay,      squash,        signs_add, exact_add};
+
+#include "linalg/floats_template.h"
+#include "linalg/nearest_template.h"

@@ -1,30 +1,19 @@
 /* nearest_template.h: the kernels of nearest.h, compiled once per instruction set beside those of
- * kernels_template.h. The including file defines VW, ISA and NEAREST (the table's name). */
+ * kernels_template.h, with the vectors of floats_template.h. */
 #include "linalg/nearest.h"
 
 #if VW >= 4
 #include <immintrin.h>
 #endif
 
-#define NEAREST_LANES  16
-#define NEAREST_FLOATS (2 * VW)
-#define NEAREST_PARTS  (NEAREST_LANES / NEAREST_FLOATS)
+#define NEAREST_LANES 16
+#define NEAREST_PARTS (NEAREST_LANES / FW)
 
-typedef float nearest_vec __attribute__((vector_size(8 * VW)));
-typedef int32_t nearest_bits __attribute__((vector_size(8 * VW)));
 typedef int8_t nearest_bytes __attribute__((vector_size(2 * VW)));
 typedef float nearest_four __attribute__((vector_size(16)));
 
-INLINE nearest_vec nearest_splat(float s) {
-    return s - (nearest_vec){0};
-}
-
-INLINE nearest_vec nearest_choose(nearest_bits which, nearest_vec yes, nearest_vec no) {
-    return (nearest_vec)(((nearest_bits)yes & which) | ((nearest_bits)no & ~which));
-}
-
 /* ((0..3 + 4..7) + (8..11 + 12..15)), then halves. */
-INLINE float nearest_total(const nearest_vec *sum) {
+INLINE float nearest_total(const vecf *sum) {
     nearest_four part[4];
     memcpy(part, sum, sizeof part);
     const nearest_four four = (part[0] + part[1]) + (part[2] + part[3]);
@@ -34,24 +23,24 @@ INLINE float nearest_total(const nearest_vec *sum) {
 
 /* Adding 1.5 x 2^23 rounds to an integer and leaves it in the low bits. */
 static bool nearest_sketch(const float *z, int padded, int8_t *to, float *error) {
-    const nearest_vec rounder = nearest_splat(12582912.f), most = nearest_splat(63);
-    nearest_vec sum[NEAREST_PARTS] = {{0}};
-    nearest_bits good = ~(nearest_bits){0};
-    for (int j = 0; j < padded; j += NEAREST_FLOATS) {
-        const nearest_vec x = *(const nearest_vec *)(z + j);
-        const nearest_vec size = (nearest_vec)((nearest_bits)x & 0x7fffffff);
-        good &= size <= nearest_splat(SVI_NEAREST_SIZE);
-        nearest_vec u = x * nearest_splat(SVI_NEAREST_SCALE);
-        u = nearest_choose(u < most, u, most);
-        u = nearest_choose(u > -most, u, -most);
-        const nearest_vec shifted = u + rounder, gap = u - (shifted - rounder);
-        const nearest_bytes bytes = __builtin_convertvector((nearest_bits)shifted, nearest_bytes);
+    const vecf rounder = splat_float(12582912.f), most = splat_float(63);
+    vecf sum[NEAREST_PARTS] = {{0}};
+    maskf good = ~(maskf){0};
+    for (int j = 0; j < padded; j += FW) {
+        const vecf x = load_floats(z + j);
+        const vecf size = (vecf)((maskf)x & 0x7fffffff);
+        good &= size <= splat_float(SVI_NEAREST_SIZE);
+        vecf u = x * splat_float(SVI_NEAREST_SCALE);
+        u = choose_floats(u < most, u, most);
+        u = choose_floats(u > -most, u, -most);
+        const vecf shifted = u + rounder, gap = u - (shifted - rounder);
+        const nearest_bytes bytes = __builtin_convertvector((maskf)shifted, nearest_bytes);
         memcpy(to + j, &bytes, sizeof bytes);
-        sum[j / NEAREST_FLOATS % NEAREST_PARTS] += gap * gap;
+        sum[j / FW % NEAREST_PARTS] += gap * gap;
     }
     *error = nearest_total(sum) / (SVI_NEAREST_SCALE * SVI_NEAREST_SCALE);
     bool all = true;
-    for (int l = 0; l < NEAREST_FLOATS; l++)
+    for (int l = 0; l < FW; l++)
         all &= good[l] != 0;
     return all;
 }
@@ -60,11 +49,11 @@ static void nearest_distances(const float *rows, size_t stride, uint64_t mask, c
                               float *to) {
     for (; mask; mask &= mask - 1) {
         const float *row = rows + (size_t)__builtin_ctzll(mask) * stride;
-        nearest_vec sum[NEAREST_PARTS] = {{0}};
+        vecf sum[NEAREST_PARTS] = {{0}};
         for (int j = 0; j < padded; j += NEAREST_LANES)
             UNROLL for (int p = 0; p < NEAREST_PARTS; p++) {
-                const int at = j + p * NEAREST_FLOATS;
-                const nearest_vec gap = *(const nearest_vec *)(row + at) - *(const nearest_vec *)(z + at);
+                const int at = j + p * FW;
+                const vecf gap = load_floats(row + at) - load_floats(z + at);
                 sum[p] += gap * gap;
             }
         *to++ = nearest_total(sum);

@@ -1,27 +1,48 @@
 #include "linalg/ridge_path.h"
 
 #include <cblas.h>
+#include <lapacke.h>
 #include <math.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "linalg/cholesky.h"
-#include "linalg/eigen.h"
 
-svs_code svi_ridge_path_init(struct svi_ridge_path *p, int n, svs_error *err) {
-    const size_t size = (size_t)n * (size_t)n;
-    *p = (struct svi_ridge_path){.n = n,
-                                 .factor = svi_alloc_array(size, sizeof(double)),
-                                 .turn = svi_alloc_array(size, sizeof(double)),
-                                 .values = svi_alloc_array((size_t)n, sizeof(double))};
-    return p->factor && p->turn && p->values ? SVS_OK : svi_fail_memory(err, "a decomposition");
+#define EIGEN_MAX 30000 /* the largest n: LAPACK counts its room by 32 bits */
+
+svs_code svi_ridge_path_init(struct svi_ridge_path *p, int n, struct svi_pool *pool, svs_error *err) {
+    p->n = n;
+    SVI_POOL_DOUBLES(pool, (size_t)n * (size_t)n, &p->factor, &p->turn);
+    SVI_POOL_DOUBLES(pool, (size_t)n, &p->values);
+    return svi_pool_code(pool, "a decomposition", err);
 }
 
-void svi_ridge_path_clear(struct svi_ridge_path *p) {
-    svi_free(p->factor);
-    svi_free(p->turn);
-    svi_free(p->values);
-    *p = (struct svi_ridge_path){0};
+/* LAPACK does not look for NaN, and may then not return. */
+static bool eigen_finite(const double *a, int n) {
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j <= i; j++)
+            if (!isfinite(a[(size_t)i * (size_t)n + j]))
+                return false;
+    return true;
+}
+
+/* a (n x n, row-major, lower triangle read) becomes its eigenvectors, one a row; values: their eigenvalues,
+ * rising. Row-major lower is column-major upper, and columns of vectors are rows. */
+static svs_code eigen_symmetric(double *a, int n, double *values, svs_error *err) {
+    if (n > EIGEN_MAX)
+        return svi_fail(err, SVS_LIMIT, "eigenvectors of %d dimensions: at most %d can be computed", n,
+                        EIGEN_MAX);
+    const size_t reals = 1 + 6 * (size_t)n + 2 * (size_t)n * (size_t)n, whole = 3 + 5 * (size_t)n;
+    double *room = svi_alloc_array(reals, sizeof *room);
+    lapack_int *indices = svi_alloc_array(whole, sizeof *indices);
+    svs_code code = room && indices ? SVS_OK : svi_fail_memory(err, "eigenvectors");
+    if (code == SVS_OK &&
+        (!eigen_finite(a, n) || LAPACKE_dsyevd_work(LAPACK_COL_MAJOR, 'V', 'U', n, a, n, values, room,
+                                                    (lapack_int)reals, indices, (lapack_int)whole) != 0))
+        code = svi_fail(err, SVS_NUMERIC, "eigenvectors of a matrix that is not finite");
+    svi_free(indices);
+    svi_free(room);
+    return code;
 }
 
 svs_code svi_ridge_path_decompose(struct svi_ridge_path *p, const double *ridge, double middle,
@@ -44,7 +65,7 @@ svs_code svi_ridge_path_decompose(struct svi_ridge_path *p, const double *ridge,
     svi_free(root);
     if (!good)
         return svi_fail(err, SVS_NUMERIC, "the samples differ too much in size to be computed with together");
-    return svi_eigen_symmetric(p->turn, n, p->values, err);
+    return eigen_symmetric(p->turn, n, p->values, err);
 }
 
 void svi_ridge_path_turn(const struct svi_ridge_path *p, double *v, int m, double *q) {

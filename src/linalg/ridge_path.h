@@ -12,6 +12,7 @@
 #ifndef SVI_RIDGE_PATH_H
 #define SVI_RIDGE_PATH_H
 
+#include "base/pool.h"
 #include "svmstream/error.h"
 
 struct svi_ridge_path {
@@ -22,11 +23,12 @@ struct svi_ridge_path {
     double *values; /* n: u */
 };
 
-svs_code svi_ridge_path_init(struct svi_ridge_path *p, int n, svs_error *err);
-void svi_ridge_path_clear(struct svi_ridge_path *p);
+/* Its arrays are the pool's. SVS_NO_MEMORY. */
+svs_code svi_ridge_path_init(struct svi_ridge_path *p, int n, struct svi_pool *pool, svs_error *err);
 
-/* ridge: the diagonal of R. For its time n^2 values of room, and those of svi_eigen_symmetric; O(n^3).
- * SVS_NUMERIC: G + m R is not positive definite in floating point; codes of svi_eigen_symmetric. */
+/* ridge: the diagonal of R. For its time n^2 values of room, and for LAPACK's dsyevd 2 n^2 more; O(n^3).
+ * SVS_NUMERIC: G + m R is not positive definite in floating point, or not finite; SVS_LIMIT: n is too large;
+ * SVS_NO_MEMORY. */
 svs_code svi_ridge_path_decompose(struct svi_ridge_path *p, const double *ridge, double middle,
                                   svs_error *err);
 

@@ -83,12 +83,6 @@ void svi_rows_multiply(const struct svi_kernels *k, const svs_rows *r, int64_t f
 void svi_rows_add(const struct svi_kernels *k, const svs_rows *r, int64_t first, int64_t count,
                   const double *s, double *v, double one);
 
-/* v += s (x_i, one). */
-static inline void svi_row_add(const struct svi_kernels *k, const svs_rows *r, int64_t i, double s, double *v,
-                               double one) {
-    svi_rows_add(k, r, i, 1, &s, v, one);
-}
-
 /* g (n x n, row-major, lower triangle, n = d or d + 1 by `one`) += sum_i s_i z_i z_i', z = (x, one), over the
  * `count` rows that `index` names (NULL: rows 0 .. count - 1); s == NULL: all 1. Dense rows by rank-k
  * products, sparse ones O(nnz^2) each. SVS_NO_MEMORY. */

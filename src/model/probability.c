@@ -41,7 +41,8 @@ static double probability_logit(const svs_calibration *c, int k, double score) {
     return svi_bounded(c->curve[j] * (1 - share) + c->curve[j + 1] * share + beyond, SVI_LOGIT_MAX);
 }
 
-void svi_softmax(double *z, int count) {
+/* z_k -> exp(z_k) / sum_j exp(z_j), no more than SVI_LOGIT_MAX below the largest. */
+static void probability_softmax(double *z, int count) {
     double top = z[0], sum = 0;
     for (int k = 1; k < count; k++)
         top = z[k] > top ? z[k] : top;
@@ -55,7 +56,7 @@ void svi_probabilities(const svs_calibration *c, const double *scores, int rows,
     for (int k = 0; k < rows; k++)
         proba[k] = probability_logit(c, k, scores[k]);
     if (rows > 1) {
-        svi_softmax(proba, rows);
+        probability_softmax(proba, rows);
         return;
     }
     const double z = proba[0], lesser = exp(-fabs(z)), greater = 1 / (1 + lesser);

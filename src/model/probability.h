@@ -26,9 +26,6 @@ static inline double svi_bounded(double v, double most) {
  * ends *beyond is what z is further out. Returns j, 0 to SVS_CURVE - 2. */
 int svi_logit_place(double z, double *share, double *beyond);
 
-/* z_k -> exp(z_k) / sum_j exp(z_j), no more than SVI_LOGIT_MAX below the largest. */
-void svi_softmax(double *z, int count);
-
 /* Fills proba[class_count], each in (0, 1), their sum 1 but for rounding. rows: 1 with class_count 2, else
  * class_count >= 3. */
 void svi_probabilities(const svs_calibration *c, const double *scores, int rows, double *proba);

@@ -13,6 +13,7 @@
 #include "base/arrays.h"
 #include "base/fail.h"
 #include "linalg/double_double.h"
+#include "model/owned_model.h"
 
 enum { FEATURES, LABELS };
 static const struct svi_array prior_table[] = {
@@ -31,10 +32,6 @@ static const struct svi_array prior_table[] = {
 #undef ARRAY
 };
 static const struct svi_arrays prior_arrays = SVI_ARRAYS(prior_table, "the model of all keys");
-
-static size_t prior_triangle(int n) {
-    return (size_t)n * ((size_t)n + 1) / 2;
-}
 
 static struct svi_prior *prior_new(bool regress, int d, int labels, svs_error *err) {
     const int32_t dims[] = {d, labels};
@@ -75,21 +72,11 @@ static void prior_set_label(struct svi_prior *p, int k, svs_value label) {
 }
 
 uint16_t svi_prior_feature(const struct svi_prior *p, uint64_t identity, int guess) {
-    if (guess < p->d && p->identity[guess] == identity)
-        return (uint16_t)guess;
-    for (int j = 0; j < p->d; j++)
-        if (p->identity[j] == identity)
-            return (uint16_t)j;
-    return SVI_PRIOR_NONE;
+    return svi_prior_find(p->identity, p->d, identity, guess);
 }
 
 int svi_prior_label(const struct svi_prior *p, svs_value label, int guess) {
-    if (guess < p->labels && svs_value_equal(p->label[guess], label))
-        return guess;
-    for (int k = 0; k < p->labels; k++)
-        if (svs_value_equal(p->label[k], label))
-            return k;
-    return -1;
+    return svi_class_index(p->label, p->labels, label, guess);
 }
 
 /* ---- from sums */
@@ -105,27 +92,25 @@ static struct svi_dd prior_center(struct svi_dd sum, struct svi_dd weight, doubl
 
 /* The variance of a feature within keys. */
 static double prior_within(const struct svi_prior *p, size_t j) {
-    return fmax(0, p->spread[prior_triangle((int)j) + j] / p->total);
+    return fmax(0, p->spread[(size_t)svi_triangle((int)j) + j] / p->total);
 }
 
-static double prior_of_keys(const struct svi_prior_sums *s, int row, int j, struct svi_dd *whole) {
-    *whole = prior_at(s->by_key, s->by_key_low, (size_t)row * (size_t)s->room + (size_t)j);
-    return whole->high;
+static struct svi_dd prior_of_keys(const struct svi_prior_sums *s, int row, int feature) {
+    return prior_at(s->by_key, s->by_key_low, (size_t)row * (size_t)s->room + (size_t)feature + 1);
 }
 
 static void prior_fill_levels(struct svi_prior *p, const struct svi_prior_sums *s) {
     for (int j = 0; j < p->d; j++) {
-        struct svi_dd whole, sum;
-        const double keys = prior_of_keys(s, SVI_PRIOR_KEYS, j + 1, &whole),
-                     inverse = prior_of_keys(s, SVI_PRIOR_INVERSE, j + 1, &whole),
-                     level = keys > 0 ? prior_of_keys(s, SVI_PRIOR_MEAN, j + 1, &sum) / keys : 0;
+        const struct svi_dd sum = prior_of_keys(s, SVI_PRIOR_MEAN, j),
+                            squares = prior_of_keys(s, SVI_PRIOR_SQUARE, j);
+        const double keys = prior_of_keys(s, SVI_PRIOR_KEYS, j).high,
+                     inverse = prior_of_keys(s, SVI_PRIOR_INVERSE, j).high,
+                     level = keys > 0 ? sum.high / keys : 0;
         p->level[j] = level;
         p->between[j] = INFINITY;
         if (keys < 2)
             continue;
-        prior_of_keys(s, SVI_PRIOR_SQUARE, j + 1, &whole);
-        const double square = svi_dd_add(whole, svi_dd_minus(svi_dd_times(sum, level))).high;
-        const double within = prior_within(p, (size_t)j);
+        const double square = prior_center(squares, sum, level).high, within = prior_within(p, (size_t)j);
         p->between[j] = fmax(0, square / (keys - 1) - within * inverse / keys);
     }
 }
@@ -143,7 +128,7 @@ static void prior_fill(struct svi_prior *p, const struct svi_prior_sums *s) {
             const struct svi_dd other = svi_prior_sums_at(s, j + 1, 0),
                                 off_j = prior_center(other, total, p->mean[j]),
                                 half = prior_center(svi_prior_sums_at(s, i + 1, j + 1), sum, p->mean[j]);
-            p->spread[prior_triangle(i) + (size_t)j] = prior_center(half, off_j, p->mean[i]).high;
+            p->spread[svi_triangle(i) + j] = prior_center(half, off_j, p->mean[i]).high;
         }
     }
     for (int k = 0; k < p->labels; k++) {
@@ -194,7 +179,7 @@ void svi_prior_archive(struct svi_archive *a, struct svi_prior **p, struct svi_p
     svi_archive_int(a, "features", &d, 0, SVI_PRIOR_FEATURES);
     svi_archive_int(a, "labels", &labels, 0, SVI_PRIOR_LABELS);
     const int32_t dims[] = {d, labels};
-    const int64_t count = 4 * (int64_t)d + (int64_t)prior_triangle(d) + labels * (1 + (int64_t)d);
+    const int64_t count = 4 * (int64_t)d + svi_triangle(d) + labels * (1 + (int64_t)d);
     const bool fits = count <= svi_archive_left(a) / 8;
     if (!svi_archive_check(a, fits, "the model of all keys is truncated") ||
         (svi_archive_loading(a) && !(*p = prior_new(regress, d, labels, a->err))))

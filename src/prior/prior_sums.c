@@ -19,6 +19,7 @@
 #include "base/arrays.h"
 #include "base/fail.h"
 #include "linalg/double_double.h"
+#include "model/owned_model.h"
 
 #define ROOM_FIRST  16
 #define LABEL_FIRST 2
@@ -61,6 +62,15 @@ uint64_t svi_prior_identity(const char *name, int number) {
     return name ? XXH3_64bits(name, strlen(name)) | named : (uint64_t)number;
 }
 
+uint16_t svi_prior_find(const uint64_t *all, int count, uint64_t identity, int guess) {
+    if (guess >= 0 && guess < count && all[guess] == identity)
+        return (uint16_t)guess;
+    for (int j = 0; j < count; j++)
+        if (all[j] == identity)
+            return (uint16_t)j;
+    return SVI_PRIOR_NONE;
+}
+
 void svi_prior_sums_init(struct svi_prior_sums *s, bool regress) {
     *s = (struct svi_prior_sums){.regress = regress, .n = 1, .labels = regress};
 }
@@ -100,17 +110,9 @@ svs_code svi_prior_sums_ready(struct svi_prior_sums *s, svs_error *err) {
 
 svs_code svi_prior_sums_feature(struct svi_prior_sums *s, uint64_t identity, int guess, uint16_t *place,
                                 svs_error *err) {
-    *place = SVI_PRIOR_NONE;
-    if (guess >= 1 && guess < s->n && s->identity[guess] == identity) {
-        *place = (uint16_t)guess;
-        return SVS_OK;
-    }
-    for (int j = 1; j < s->n; j++)
-        if (s->identity[j] == identity) {
-            *place = (uint16_t)j;
-            return SVS_OK;
-        }
-    if (s->n > SVI_PRIOR_FEATURES)
+    *place = s->n > 1 ? svi_prior_find(s->identity + 1, s->n - 1, identity, guess - 1) : SVI_PRIOR_NONE;
+    *place += *place != SVI_PRIOR_NONE; /* coordinate 0 is the 1 */
+    if (*place != SVI_PRIOR_NONE || s->n > SVI_PRIOR_FEATURES)
         return SVS_OK;
     if (sums_reserve(s, s->n + 1, s->labels, err) != SVS_OK)
         return SVS_NO_MEMORY;
@@ -120,14 +122,8 @@ svs_code svi_prior_sums_feature(struct svi_prior_sums *s, uint64_t identity, int
 }
 
 uint16_t svi_prior_sums_find(const struct svi_prior_sums *s, svs_value label, int guess) {
-    if (s->regress)
-        return 0;
-    if (guess >= 0 && guess < s->labels && svs_value_equal(s->label[guess], label))
-        return (uint16_t)guess;
-    for (int k = 0; k < s->labels; k++)
-        if (svs_value_equal(s->label[k], label))
-            return (uint16_t)k;
-    return SVI_PRIOR_NONE;
+    const int place = s->regress ? 0 : svi_class_index(s->label, s->labels, label, guess);
+    return place < 0 ? SVI_PRIOR_NONE : (uint16_t)place;
 }
 
 svs_code svi_prior_sums_label(struct svi_prior_sums *s, svs_value label, int guess, uint16_t *place,
@@ -223,16 +219,17 @@ static void sums_move_one(double *to, double *to_low, const double *from, const 
     *to_low = sum.low;
 }
 
+/* A row of values of coordinates, of which some have no place. */
+static void sums_move_row(double *to, double *to_low, const double *from, const double *from_low,
+                          const uint16_t *place, int n) {
+    for (int j = 0; j < n; j++)
+        if (place[j] != SVI_PRIOR_NONE)
+            sums_move_one(to + place[j], to_low + place[j], from + j, from_low + j);
+}
+
 /* All of it, what pads rows and what found no place too: a state has nothing of sums that are empty. */
 static void sums_empty(struct svi_prior_sums *s) {
-    const size_t labels = (size_t)s->labels * (size_t)s->room,
-                 keys = (size_t)SVI_PRIOR_OF_KEYS * (size_t)s->room;
-    memset(s->high, 0, sums_row(s->n) * sizeof(double));
-    memset(s->low, 0, sums_row(s->n) * sizeof(double));
-    memset(s->by_label, 0, labels * sizeof(double));
-    memset(s->by_low, 0, labels * sizeof(double));
-    memset(s->by_key, 0, keys * sizeof(double));
-    memset(s->by_key_low, 0, keys * sizeof(double));
+    memset(s->high, 0, (size_t)((char *)s->x - (char *)s->high)); /* one array behind the other */
     s->touched = false;
 }
 
@@ -257,21 +254,17 @@ svs_code svi_prior_sums_move(struct svi_prior_sums *to, struct svi_prior_sums *f
                 sums_move_one(to->high + sums_row(a) + b, to->low + sums_row(a) + b, from->high + at,
                               from->low + at);
         }
-    for (int k = 0; k < from->labels; k++)
-        for (int j = 0; j < from->n && label[k] != SVI_PRIOR_NONE; j++) {
-            const size_t at = (size_t)k * (size_t)from->room + (size_t)j,
-                         into = (size_t)label[k] * (size_t)to->room + place[j];
-            if (place[j] != SVI_PRIOR_NONE)
-                sums_move_one(to->by_label + into, to->by_low + into, from->by_label + at, from->by_low + at);
-        }
-    for (int k = 0; k < SVI_PRIOR_OF_KEYS; k++)
-        for (int j = 1; j < from->n; j++) {
-            const size_t at = (size_t)k * (size_t)from->room + (size_t)j,
-                         into = (size_t)k * (size_t)to->room + place[j];
-            if (place[j] != SVI_PRIOR_NONE)
-                sums_move_one(to->by_key + into, to->by_key_low + into, from->by_key + at,
-                              from->by_key_low + at);
-        }
+    for (int k = 0; k < from->labels; k++) {
+        const size_t at = (size_t)k * (size_t)from->room, into = (size_t)label[k] * (size_t)to->room;
+        if (label[k] != SVI_PRIOR_NONE)
+            sums_move_row(to->by_label + into, to->by_low + into, from->by_label + at, from->by_low + at,
+                          place, from->n);
+    }
+    for (int k = 0; k < SVI_PRIOR_OF_KEYS; k++) {
+        const size_t at = (size_t)k * (size_t)from->room, into = (size_t)k * (size_t)to->room;
+        sums_move_row(to->by_key + into, to->by_key_low + into, from->by_key + at, from->by_key_low + at,
+                      place, from->n);
+    }
     sums_empty(from);
     to->touched = true;
     return SVS_OK;

@@ -45,6 +45,9 @@ struct svi_prior_sums {
 /* Of a feature with that name, or of the one with that number where it has none (NULL). */
 uint64_t svi_prior_identity(const char *name, int number);
 
+/* Which of the `count` identities it is, probably the one at `guess`; or SVI_PRIOR_NONE. */
+uint16_t svi_prior_find(const uint64_t *all, int count, uint64_t identity, int guess);
+
 /* All zero. Nothing is allocated yet. */
 void svi_prior_sums_init(struct svi_prior_sums *s, bool regress);
 void svi_prior_sums_clear(struct svi_prior_sums *s); /* frees */

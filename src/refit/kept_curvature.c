@@ -3,8 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/alloc.h"
-#include "base/fail.h"
 #include "linalg/sparse_rows.h"
 
 #define SHARE        0.75 /* of the samples must be there still */
@@ -119,17 +117,17 @@ static svs_code kept_curvature_slide_row(struct svi_kept_curvature *k, int row, 
 
 static svs_code kept_curvature_slide_rows(struct svi_kept_curvature *k, const struct svi_snapshot *s,
                                           svs_error *err) {
-    const size_t gone = (size_t)(k->before.count - k->shared) + 1;
-    double *change = svi_alloc_array(gone, sizeof *change);
-    int64_t *left = svi_alloc_array(gone, sizeof *left);
-    svs_code code = change && left ? SVS_OK : svi_fail_memory(err, "the curvature of a refit");
+    const size_t gone = (size_t)(k->before.count - k->shared);
+    struct svi_pool pool = {0};
+    double *change = svi_pool_doubles(&pool, gone);
+    int64_t *left = svi_pool_take(&pool, gone, sizeof *left);
+    svs_code code = svi_pool_code(&pool, "the curvature of a refit", err);
     if (code == SVS_OK)
         kept_curvature_left(k, s->count, left);
     for (int row = 0; row < k->rows && code == SVS_OK; row++)
         if (k->at[row].known)
             code = kept_curvature_slide_row(k, row, s, left, change, err);
-    svi_free(change);
-    svi_free(left);
+    svi_pool_free(&pool);
     return code;
 }
 

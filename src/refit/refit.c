@@ -15,21 +15,41 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/archive.h"
+#include "base/arrays.h"
 #include "base/clock.h"
 #include "base/worker.h"
 #include "refit/gram_cache.h"
+#include "window/ring.h"
 #include "wire/archive_file.h"
 
 #define COLUMNS      8     /* that are standardised at once; rows are padded to them */
 #define WEIGHT_LEAST 1e-30 /* what has decayed below it counts for nothing, but a cost is above 0 */
 
+enum { ROWS, OF_ROW }; /* values of a row: features, samples */
+static const struct svi_array result_table[] = {
+#define ARRAY(member, name, ...)                                                                             \
+    SVI_ARRAY_WITH(struct svi_refit_result, member, name, SVI_ARRAY_ANY, 0, __VA_ARGS__)
+    ARRAY(W, "W", SVI_AXIS(ROWS), SVI_AXIS(OF_ROW)),
+    ARRAY(b, "b", SVI_AXIS(ROWS)),
+#undef ARRAY
+};
+static const struct svi_arrays result_arrays = SVI_ARRAYS_ALIGNED(result_table, "a refit");
+static const struct svi_array duals_table[] = {
+    SVI_ARRAY(struct svi_refit_duals, alpha, NULL, SVI_AXIS(ROWS), SVI_AXIS(OF_ROW)),
+    SVI_ARRAY(struct svi_refit_duals, number, NULL, SVI_AXIS(OF_ROW)),
+};
+static const struct svi_arrays duals_arrays = SVI_ARRAYS_ALIGNED(duals_table, "a refit");
+
 /* What one run works with. */
 struct run {
     struct svi_refit *r;
+    struct svi_pool pool;
     svs_rows rows;
-    double *y, *cost, *alpha, *w; /* n; n; rows x n; d */
-    bool curved;                  /* r->curvature is of this run */
-    struct svi_refit_result out;  /* the new model */
+    double *y, *cost, *w;        /* n; n; d */
+    double *mean, *inverse;      /* of the snapshot, with padding */
+    bool curved;                 /* r->curvature is of this run */
+    struct svi_refit_result out; /* the new model */
+    struct svi_refit_duals duals;
     double seconds;
 };
 
@@ -86,10 +106,8 @@ void svi_refit_free(struct svi_refit **pr) {
     if (!r)
         return;
     svi_snapshot_clear(&r->snapshot);
-    svi_free(r->result.W);
-    svi_free(r->result.b);
-    svi_free(r->number);
-    svi_free(r->alpha);
+    svi_arrays_free(&result_arrays, &r->result);
+    svi_arrays_free(&duals_arrays, &r->duals);
     svi_gram_cache_free(&r->gram);
     svi_kept_curvature_free(&r->curvature);
     svi_free(r->renewed.flags);
@@ -97,28 +115,22 @@ void svi_refit_free(struct svi_refit **pr) {
     *pr = NULL;
 }
 
-static int refit_rows_of(int class_count) {
-    return class_count < 3 ? 1 : class_count;
-}
-
 static svs_code refit_reserve(struct run *u, svs_error *err) {
     const struct svi_snapshot *s = &u->r->snapshot;
-    const size_t n = (size_t)s->count, rows = (size_t)u->out.rows, d = (size_t)s->d;
-    u->y = svi_alloc_array(n, sizeof *u->y);
-    u->cost = svi_alloc_array(n, sizeof *u->cost);
-    u->alpha = svi_alloc_array(n * rows, sizeof *u->alpha);
-    u->w = svi_alloc_array(d, sizeof *u->w);
-    u->out.W = svi_alloc_array(d * rows, sizeof *u->out.W);
-    u->out.b = svi_alloc_array(rows, sizeof *u->out.b);
-    const bool got = u->y && u->cost && u->alpha && u->w && u->out.W && u->out.b;
-    return got ? SVS_OK : svi_fail_memory(err, "a refit");
+    const int32_t weights[] = {u->out.rows, s->d}, duals[] = {u->out.rows, (int32_t)s->count};
+    SVI_POOL_DOUBLES(&u->pool, (size_t)s->count, &u->y, &u->cost);
+    SVI_POOL_DOUBLES(&u->pool, (size_t)s->stride, &u->w, &u->mean, &u->inverse);
+    svs_code code = svi_pool_code(&u->pool, "a refit", err);
+    if (code == SVS_OK)
+        code = svi_arrays_alloc(&result_arrays, &u->out, weights, err);
+    return code == SVS_OK ? svi_arrays_alloc(&duals_arrays, &u->duals, duals, err) : code;
 }
 
 /* The duals kept, sample by sample; both lists ascend by number. */
 static void start_duals(struct run *u, int row) {
     const struct svi_refit *r = u->r;
-    double *to = u->alpha + (int64_t)row * r->snapshot.count;
-    const double *from = r->alpha + (int64_t)row * r->held;
+    double *to = u->duals.alpha + (int64_t)row * r->snapshot.count;
+    const double *from = r->duals.alpha + (int64_t)row * r->duals.held;
     const int64_t *same = r->curvature.same;
     if (u->curved && r->curvature.at[row].known) { /* others have another label or weight */
         for (int64_t i = 0; i < r->snapshot.count; i++)
@@ -126,9 +138,9 @@ static void start_duals(struct run *u, int row) {
         return;
     }
     for (int64_t i = 0, k = 0; i < r->snapshot.count; i++) {
-        while (k < r->held && r->number[k] < r->snapshot.number[i])
+        while (k < r->duals.held && r->duals.number[k] < r->snapshot.number[i])
             k++;
-        bool known = k < r->held && r->number[k] == r->snapshot.number[i];
+        bool known = k < r->duals.held && r->duals.number[k] == r->snapshot.number[i];
         to[i] = known ? from[k] : NAN;
     }
 }
@@ -188,7 +200,7 @@ static svs_code solve_row(struct run *u, int row, svs_error *err) {
         start.b = start_weights(u, row);
         start.w = u->w;
         start_duals(u, row);
-        start.alpha = u->alpha + (int64_t)row * s->count;
+        start.alpha = u->duals.alpha + (int64_t)row * s->count;
     }
     const svs_problem p = {
         .rows = u->rows, .y = u->y, .cost = u->cost, .C = r->C, .p = r->how.p, .bias_value = 1};
@@ -197,8 +209,8 @@ static svs_code solve_row(struct run *u, int row, svs_error *err) {
     o.tol = r->how.tol;
     o.progress = refit_go_on;
     o.user = r;
-    svs_code code = u->curved ? svi_curvature_solve(&r->curvature.at[row], &p, &o, &start, &solved, err)
-                              : svs_solve(&p, &o, &start, &solved, err);
+    svs_code code =
+        svi_curvature_solve(u->curved ? &r->curvature.at[row] : NULL, &p, &o, &start, &solved, err);
     if (code != SVS_OK)
         return code;
     u->seconds += solved.seconds;
@@ -208,7 +220,8 @@ static svs_code solve_row(struct run *u, int row, svs_error *err) {
     u->out.method = solved.solver;
     if (solved.converged) {
         keep_weights(u, row, &solved);
-        memcpy(u->alpha + (int64_t)row * s->count, solved.alpha, (size_t)s->count * sizeof *u->alpha);
+        memcpy(u->duals.alpha + (int64_t)row * s->count, solved.alpha,
+               (size_t)s->count * sizeof *u->duals.alpha);
     } else {
         code = svi_fail(err, SVS_NOT_CONVERGED, "%s ended with a gap of %.2g of the objective: %.150s",
                         svs_solver_name(solved.solver), solved.gap / solved.objective, solved.note);
@@ -218,29 +231,23 @@ static svs_code solve_row(struct run *u, int row, svs_error *err) {
 }
 
 /* The result takes the place of what was kept. */
-static svs_code refit_take_over(struct run *u, svs_error *err) {
+static void refit_take_over(struct run *u) {
     struct svi_refit *r = u->r;
-    const size_t n = (size_t)r->snapshot.count;
-    int64_t *number = svi_alloc_array(n, sizeof *number);
-    if (!number)
-        return svi_fail_memory(err, "a refit");
-    memcpy(number, r->snapshot.number, n * sizeof *number);
-    void *const replaced[] = {r->number, r->alpha, r->result.W, r->result.b};
-    for (size_t i = 0; i < sizeof replaced / sizeof *replaced; i++)
-        svi_free(replaced[i]);
+    memcpy(u->duals.number, r->snapshot.number, (size_t)r->snapshot.count * sizeof *u->duals.number);
+    u->duals.held = r->snapshot.count;
+    u->out.milliseconds = 1e3 * u->seconds;
+    svi_arrays_free(&result_arrays, &r->result);
+    svi_arrays_free(&duals_arrays, &r->duals);
+    r->result = u->out;
+    r->duals = u->duals;
+    u->out = (struct svi_refit_result){0};
+    u->duals = (struct svi_refit_duals){0};
     if (u->curved)
         svi_kept_curvature_take(&r->curvature, &r->snapshot);
     else
         svi_kept_curvature_forget(&r->curvature);
     r->curvature_C = r->C;
-    r->number = number;
-    r->held = (int64_t)n;
-    r->alpha = u->alpha;
-    r->result = u->out;
-    r->result.milliseconds = 1e3 * u->seconds;
     r->have = true;
-    u->alpha = u->out.W = u->out.b = NULL;
-    return SVS_OK;
 }
 
 /* Only the squared hinge has a curvature that is as good in the next window. */
@@ -261,23 +268,16 @@ static svs_code refit_recall_curvature(struct run *u, svs_error *err) {
 }
 
 /* Blocks of COLUMNS, the padding of the rows included, which stays 0. */
-static svs_code refit_standardise(const struct svi_snapshot *s, svs_error *err) {
-    double *mean = svi_alloc_array((size_t)s->stride, sizeof *mean);
-    double *inverse = svi_alloc_array((size_t)s->stride, sizeof *inverse);
-    if (mean && inverse) {
-        memcpy(mean, s->mean, (size_t)s->d * sizeof *mean);
-        memcpy(inverse, s->inverse, (size_t)s->d * sizeof *inverse);
-    }
-    for (int64_t i = 0; mean && inverse && i < s->count; i++)
+static void refit_standardise(struct run *u) {
+    const struct svi_snapshot *s = &u->r->snapshot;
+    const double *mean = memcpy(u->mean, s->mean, (size_t)s->d * sizeof *mean),
+                 *inverse = memcpy(u->inverse, s->inverse, (size_t)s->d * sizeof *inverse);
+    for (int64_t i = 0; i < s->count; i++)
         for (int j = 0; j < s->stride; j += COLUMNS) {
             double *restrict x = s->rows + i * s->stride + j;
             for (int k = 0; k < COLUMNS; k++)
                 x[k] = (x[k] - mean[j + k]) * inverse[j + k];
         }
-    const bool made = mean && inverse;
-    svi_free(mean);
-    svi_free(inverse);
-    return made ? SVS_OK : svi_fail_memory(err, "a refit");
 }
 
 static svs_code refit_run(struct run *u, svs_error *err) {
@@ -287,13 +287,11 @@ static svs_code refit_run(struct run *u, svs_error *err) {
         return svi_fail(err, SVS_ONE_CLASS, "the window held nothing to refit when it was begun");
     u->out.d = s->d;
     u->out.class_count = s->class_count;
-    u->out.rows = refit_rows_of(s->class_count);
+    u->out.rows = svi_rows_of(s->class_count);
     svs_code code = refit_reserve(u, err);
     if (code != SVS_OK)
         return code;
-    code = refit_standardise(s, err);
-    if (code != SVS_OK)
-        return code;
+    refit_standardise(u);
     u->rows = (svs_rows){.n = s->count, .d = s->d, .dense = s->rows, .stride = s->stride, .padded = true};
     if (r->how.solver == SVS_SOLVER_ALM)
         code = svi_gram_cache_update(&r->gram, s, &u->seconds, err);
@@ -302,8 +300,8 @@ static svs_code refit_run(struct run *u, svs_error *err) {
     for (int row = 0; row < u->out.rows && code == SVS_OK; row++)
         code = solve_row(u, row, err);
     if (code == SVS_OK)
-        code = refit_take_over(u, err);
-    if (code != SVS_OK)
+        refit_take_over(u);
+    else
         svi_kept_curvature_forget(&r->curvature);
     return code;
 }
@@ -312,22 +310,12 @@ void svi_refit_run(struct svi_refit *r) {
     struct run u = {.r = r};
     r->error = (svs_error){0};
     r->error.code = refit_run(&u, &r->error);
-    void *const scratch[] = {u.y, u.cost, u.alpha, u.w, u.out.W, u.out.b};
-    for (size_t i = 0; i < sizeof scratch / sizeof *scratch; i++)
-        svi_free(scratch[i]);
+    svi_pool_free(&u.pool);
+    svi_arrays_free(&result_arrays, &u.out);
+    svi_arrays_free(&duals_arrays, &u.duals);
 }
 
 /* ---- how it went, as a record of a journal */
-
-static void refit_record_take_room(struct svi_archive *a, struct svi_refit_result *r) {
-    const int64_t weights = (int64_t)r->rows * r->d;
-    if (!svi_archive_check(a, weights <= svi_archive_left(a) / 8, "the weights are truncated"))
-        return;
-    r->W = svi_alloc_array((size_t)weights, sizeof *r->W);
-    r->b = svi_alloc_array((size_t)r->rows, sizeof *r->b);
-    if (!r->W || !r->b)
-        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the weights");
-}
 
 static void refit_record_archive(struct svi_archive *a, svs_error *error, struct svi_refit_result *r,
                                  int64_t max_features, int64_t max_classes) {
@@ -339,13 +327,15 @@ static void refit_record_archive(struct svi_archive *a, svs_error *error, struct
         return;
     svi_archive_int(a, "d", &r->d, 1, (int)max_features);
     svi_archive_int(a, "class count", &r->class_count, 2, (int)max_classes);
-    r->rows = refit_rows_of(r->class_count);
+    r->rows = svi_rows_of(r->class_count);
+    const int32_t dims[] = {r->rows, r->d};
+    const int64_t weights = (int64_t)r->rows * r->d;
+    svi_archive_check(a, weights <= svi_archive_left(a) / 8, "the weights are truncated");
     if (svi_archive_loading(a) && svi_archive_ok(a))
-        refit_record_take_room(a, r);
+        svi_arrays_alloc(&result_arrays, r, dims, a->err);
     if (!svi_archive_ok(a))
         return;
-    svi_archive_doubles(a, "W", r->W, (int64_t)r->rows * r->d);
-    svi_archive_doubles(a, "b", r->b, r->rows);
+    svi_arrays_archive(a, &result_arrays, r, dims, dims);
     svi_archive_double(a, "objective", &r->objective);
     svi_archive_double(a, "gap", &r->gap);
     svi_archive_int64(a, "iterations", &r->iterations, 0, INT64_MAX / 4);
@@ -380,23 +370,21 @@ svs_code svi_refit_unpack(struct svi_refit *r, const void *bytes, size_t size, i
     }
     if (solved)
         r->result = result;
-    svi_free(solved ? before.W : result.W);
-    svi_free(solved ? before.b : result.b);
+    svi_arrays_free(&result_arrays, solved ? &before : &result);
     return code;
 }
 
 /* ---- memory; a worker */
 
 double svi_refit_memory(const struct svi_settings *s, int d, int classes) {
-    const double n = (double)s->window, rows = refit_rows_of(classes), dim = d + 1;
+    const double n = (double)s->window, rows = svi_rows_of(classes), dim = d + 1;
     if (s->refit == SVI_REFIT_NONE || s->window == 0 || s->task == SVS_REGRESS ||
         s->method == SVI_METHOD_AUTO)
         return 0;
     double solver = n * 8 * 18 + 3 * 8 * dim * dim; /* the vectors of `newton`, which has the most */
     double gram = s->refit == SVS_SOLVER_ALM ? svi_gram_cache_memory(n, d) : 0;
-    if (svi_kept_curvature_fits(d, refit_rows_of(classes), n,
-                                (d + 7) / 8 * 8)) /* whatever loss it has later */
-        gram += svi_kept_curvature_memory(n, d, refit_rows_of(classes));
+    if (svi_kept_curvature_fits(d, svi_rows_of(classes), n, (d + 7) / 8 * 8)) /* whatever loss it has later */
+        gram += svi_kept_curvature_memory(n, d, svi_rows_of(classes));
     return sizeof(struct svi_refit) + svi_snapshot_memory(n, d) + n * (8 + 8 + 8 + 2 * 8 * rows) +
            3 * 8 * rows * dim + solver + gram;
 }

@@ -28,12 +28,19 @@ struct svi_renewed {
 
 /* A model solved as a batch, in raw units, and how that went. */
 struct svi_refit_result {
-    double *W, *b;
+    double *W, *b; /* rows x d; rows */
     int rows, d, class_count;
     double objective, gap; /* sums over the rows */
     int64_t iterations;
     double milliseconds;
     svs_solver method;
+};
+
+/* The dual variables of each sample held. */
+struct svi_refit_duals {
+    int64_t *number; /* of the samples, ascending */
+    double *alpha;   /* rows x held */
+    int64_t held;
 };
 
 /* What may be another from one refit to the next. */
@@ -57,10 +64,8 @@ struct svi_refit {
     struct svi_refit_result result; /* W and b are owned */
 
     /* kept */
-    bool have;       /* the result and the duals are those of an earlier success */
-    int64_t *number; /* samples that the duals belong to, ascending */
-    double *alpha;   /* rows x held */
-    int64_t held;
+    bool have; /* the result and the duals are those of an earlier success */
+    struct svi_refit_duals duals;
     struct svi_gram_cache *gram;
     struct svi_kept_curvature curvature;
     double curvature_C; /* of what is known there */

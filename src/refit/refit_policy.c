@@ -15,6 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "window/ring.h"
 
 /* Of the window: by how much another model must be better to take over, so that it does not flap. */
 #define HOLD 0.005
@@ -65,13 +66,18 @@ bool svi_refit_policy_left(struct svi_refit_policy *p, const struct svi_refit *j
     return true;
 }
 
-/* What the stats reported goes on; the refit that it was of serves no more. */
 static void refit_policy_count_on(struct svi_refit_policy *fresh, const struct svi_refit_policy *p) {
     fresh->done = p->done;
     fresh->failed = p->failed;
     fresh->skipped = p->skipped;
-    fresh->overtaken = p->overtaken + (p->state > SVI_REFIT_IDLE);
+    fresh->overtaken = p->overtaken;
     memcpy(fresh->reason, p->reason, sizeof fresh->reason);
+}
+
+/* What the stats reported goes on; the refit that it was of serves no more. */
+static void refit_policy_report_on(struct svi_refit_policy *fresh, const struct svi_refit_policy *p) {
+    refit_policy_count_on(fresh, p);
+    fresh->overtaken += p->state > SVI_REFIT_IDLE;
     fresh->model = p->model;
     fresh->model.W = fresh->model.b = NULL;
     fresh->job->begun = p->job->begun;
@@ -83,7 +89,7 @@ void svi_refit_policy_replace(struct svi_refit_policy *p, struct svi_refit_polic
     const bool on = fresh->state != SVI_REFIT_OFF, was = p->state != SVI_REFIT_OFF;
     const bool again = on && was && (p->have || p->state > SVI_REFIT_IDLE);
     if (on && was)
-        refit_policy_count_on(fresh, p);
+        refit_policy_report_on(fresh, p);
     if (on) {
         fresh->next = (seen / fresh->every + 1) * fresh->every;
         fresh->next_time = fresh->seconds > 0 ? time + fresh->seconds : INFINITY;
@@ -296,11 +302,7 @@ void svi_refit_policy_go_back(struct svi_refit_policy *p, svs_learner *learner, 
     then->state = p->state;
     then->stale = p->stale;
     p->state = SVI_REFIT_IDLE;
-    then->done = p->done;
-    then->failed = p->failed;
-    then->skipped = p->skipped;
-    then->overtaken = p->overtaken;
-    memcpy(then->reason, p->reason, sizeof then->reason);
+    refit_policy_count_on(then, p);
     then->next = (seen / then->every + 1) * then->every;
     then->next_time = then->seconds > 0 ? time + then->seconds : INFINITY;
     if (then->have)
@@ -349,62 +351,65 @@ svs_code svi_refit_policy_reserve(struct svi_refit_policy *p, int rows, int d, s
     return SVS_OK;
 }
 
+/* *m, whose weights are copied, scores from now on. */
+static svs_code refit_policy_put(struct svi_refit_policy *p, svs_learner *learner, const svs_model *m,
+                                 int64_t seen, svs_error *err) {
+    svs_code code = svi_refit_policy_reserve(p, m->rows, m->d, err);
+    if (code != SVS_OK)
+        return code;
+    memcpy(p->W, m->W, (size_t)m->rows * (size_t)m->d * sizeof *p->W);
+    memcpy(p->b, m->b, (size_t)m->rows * sizeof *p->b);
+    p->model = *m;
+    p->model.version = svi_learner_take_version(learner);
+    p->model.task = SVS_CLASSIFY;
+    p->model.W = p->W;
+    p->model.b = p->b;
+    p->model.refit = true;
+    p->model.at = seen;
+    p->have = true;
+    p->loaded = false;
+    return SVS_OK;
+}
+
 static svs_code refit_policy_adopt(struct svi_refit_policy *p, svs_learner *learner, int64_t seen,
                                    svs_error *err) {
     const struct svi_refit_result *r = &p->job->result;
-    const int64_t weights = (int64_t)r->rows * r->d;
-    svs_code code = svi_refit_policy_reserve(p, r->rows, r->d, err);
-    if (code != SVS_OK)
-        return code;
-    memcpy(p->W, r->W, (size_t)weights * sizeof *p->W);
-    memcpy(p->b, r->b, (size_t)r->rows * sizeof *p->b);
-    p->model = (svs_model){.version = svi_learner_take_version(learner),
-                           .method = svs_solver_name(r->method),
-                           .task = SVS_CLASSIFY,
-                           .d = r->d,
-                           .rows = r->rows,
-                           .class_count = r->class_count,
-                           .W = p->W,
-                           .b = p->b,
-                           .C = p->C,
-                           .window = p->window,
-                           .refit = true,
-                           .objective = r->objective,
-                           .gap = r->gap,
-                           .iterations = r->iterations,
-                           .milliseconds = r->milliseconds,
-                           .at = seen};
-    p->have = true;
-    p->loaded = false;
-    p->done++;
-    return SVS_OK;
+    const svs_model m = {.method = svs_solver_name(r->method),
+                         .d = r->d,
+                         .rows = r->rows,
+                         .class_count = r->class_count,
+                         .W = r->W,
+                         .b = r->b,
+                         .C = p->C,
+                         .window = p->window,
+                         .objective = r->objective,
+                         .gap = r->gap,
+                         .iterations = r->iterations,
+                         .milliseconds = r->milliseconds};
+    svs_code code = refit_policy_put(p, learner, &m, seen, err);
+    p->done += code == SVS_OK;
+    return code;
 }
 
 svs_code svi_refit_policy_load(struct svi_refit_policy *p, svs_learner *learner, const svs_model *m,
                                int64_t seen, svs_error *err) {
+    const svs_model given = {.method = LOADED,
+                             .d = m->d,
+                             .rows = m->rows,
+                             .class_count = m->class_count,
+                             .W = m->W,
+                             .b = m->b,
+                             .C = m->C,
+                             .window = m->window};
     if (p->state == SVI_REFIT_OFF)
         return svi_fail(
             err, SVS_UNAVAILABLE,
             "a model takes the place of the refit, and refits are off: they need refit other than "
             "none, a window, and task classify");
-    svs_code code = svi_refit_policy_reserve(p, m->rows, m->d, err);
+    svs_code code = refit_policy_put(p, learner, &given, seen, err);
     if (code != SVS_OK)
         return code;
     svi_refit_policy_reset(p);
-    memcpy(p->W, m->W, (size_t)m->rows * (size_t)m->d * sizeof *p->W);
-    memcpy(p->b, m->b, (size_t)m->rows * sizeof *p->b);
-    p->model = (svs_model){.version = svi_learner_take_version(learner),
-                           .method = LOADED,
-                           .task = SVS_CLASSIFY,
-                           .d = m->d,
-                           .rows = m->rows,
-                           .class_count = m->class_count,
-                           .W = p->W,
-                           .b = p->b,
-                           .C = m->C,
-                           .window = m->window,
-                           .refit = true,
-                           .at = seen};
     p->have = p->loaded = true;
     p->serves = refit_should_serve(p);
     return SVS_OK;
@@ -510,7 +515,7 @@ static void archive_refit_model(struct svi_archive *a, struct svi_refit_policy *
     svi_archive_int(a, "class count", &m->class_count, 2, p->max_classes);
     if (!svi_archive_ok(a))
         return;
-    m->rows = m->class_count < 3 ? 1 : m->class_count;
+    m->rows = svi_rows_of(m->class_count);
     const int64_t weights = (int64_t)m->rows * m->d;
     if (!svi_archive_check(a, weights <= svi_archive_left(a) / 8, "a model's weights are truncated") ||
         (svi_archive_loading(a) && svi_refit_policy_reserve(p, m->rows, m->d, a->err) != SVS_OK))

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
+#include "base/fail.h"
 #include "solver/loss.h"
 
 #define BLOCK 256
@@ -48,7 +50,7 @@ static double certificate_dual_l1(const struct svi_work *w, const double *alpha,
 
 static double certificate_dual_value(const struct svi_work *w, const double *alpha, double *u) {
     const svs_problem *p = w->problem;
-    double s[BLOCK], total = 0, square = 0;
+    double s[BLOCK], total = 0;
     svi_work_clear(w, u);
     for (int64_t i = 0; i < w->n; i += BLOCK) {
         int64_t count = svi_work_block(w, i, BLOCK);
@@ -62,16 +64,15 @@ static double certificate_dual_value(const struct svi_work *w, const double *alp
     }
     if (p->penalty == SVS_L1)
         return certificate_dual_l1(w, alpha, u);
-    for (int j = 0; j < w->penalised; j++) /* with a free bias sum y alpha is 0, up to rounding */
-        square += u[j] * u[j];
-    return total - 0.5 * square;
+    /* with a free bias sum y alpha is 0, up to rounding */
+    return total - 0.5 * svi_dot(u, u, w->penalised);
 }
 
 /* Squared loss: with the residual r = y - f the coefficient of x_i is a = 2 cost r, its gain a y - a^2 / (4
  * cost). */
 static double certificate_dual_squared(const struct svi_work *w, const double *v, double *a, double *u) {
     const svs_problem *p = w->problem;
-    double total = 0, square = 0, sum = 0;
+    double total = 0, sum = 0;
     svi_work_scores(w, 0, w->n, v, a);
     for (int64_t i = 0; i < w->n; i++)
         a[i] = 2 * w->cost[i] * (p->y[i] - a[i]);
@@ -85,9 +86,7 @@ static double certificate_dual_squared(const struct svi_work *w, const double *v
     for (int64_t i = 0; i < w->n; i++)
         total += a[i] * p->y[i] - a[i] * a[i] / (4 * w->cost[i]);
     svi_work_add(w, 0, w->n, a, u);
-    for (int j = 0; j < w->penalised; j++)
-        square += u[j] * u[j];
-    return total - 0.5 * square;
+    return total - 0.5 * svi_dot(u, u, w->penalised);
 }
 
 void svi_certify(const struct svi_work *w, const double *v, const double *alpha, double *room,
@@ -108,6 +107,22 @@ void svi_certify(const struct svi_work *w, const double *v, const double *alpha,
         out->dual = certificate_dual_value(w, mine, u);
     }
     out->gap = out->objective - out->dual;
+}
+
+svs_code svi_certify_best(const struct svi_work *w, struct svi_certificate *out, svs_error *err) {
+    const svs_problem *p = w->problem;
+    struct svi_certificate of_v;
+    double *room = svi_alloc_array(svi_certify_room(w), sizeof *room);
+    if (!room)
+        return svi_fail_memory(err, "the certificate");
+    svi_certify(w, w->v, w->alpha, room, out);
+    if (p->loss == SVS_HINGE && p->p > 1 && !svi_work_reached(w, out->objective, out->gap)) {
+        svi_certify(w, w->v, NULL, room, &of_v);
+        if (of_v.dual > out->dual)
+            *out = of_v;
+    }
+    svi_free(room);
+    return SVS_OK;
 }
 
 /* Of one block: scores to y times multipliers; returns the loss, in lanes, so that no addition waits for the

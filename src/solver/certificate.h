@@ -3,7 +3,6 @@
 #define SVI_CERTIFICATE_H
 
 #include <float.h>
-#include <math.h>
 
 #include "solver/solver_internal.h"
 
@@ -21,6 +20,10 @@ double svi_objective(const struct svi_work *w, const double *v);
  * doubles, aligned. */
 void svi_certify(const struct svi_work *w, const double *v, const double *alpha, double *room,
                  struct svi_certificate *out);
+
+/* At w->v and w->alpha; where that misses the tolerance (p > 1) and the multipliers that belong to v do
+ * better, with these. SVS_NO_MEMORY. */
+svs_code svi_certify_best(const struct svi_work *w, struct svi_certificate *out, svs_error *err);
 
 /* The same for the multipliers that belong to v, which it leaves in alpha, and their u = sum y alpha (x,
  * bias_value), in one pass over the rows. Hinge with p = 2, R = L2, and no free bias, where v - u is the

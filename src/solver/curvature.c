@@ -45,6 +45,18 @@ svs_code svi_curvature_update(struct svi_curvature *c, const svs_rows *rows, dou
     return code;
 }
 
+bool svi_curvature_step(const struct svi_curvature *c, double unit, const struct svi_diagonal *add, int n,
+                        const double *g, double *factor, double *step) {
+    for (size_t k = 0; k < (size_t)n * (size_t)n; k++)
+        factor[k] = unit * c->gram[k];
+    for (int j = 0; j < n; j++)
+        step[j] = -g[j];
+    const bool good = svi_factor_ridge(factor, n, add);
+    if (good)
+        svi_solve_factor(factor, n, step);
+    return good;
+}
+
 svs_code svi_curvature_solve(struct svi_curvature *c, const svs_problem *p, const svs_solve_options *o,
                              const svs_start *start, svs_solution *out, svs_error *err) {
     return svi_work_solve(p, o, start, c, out, err);

@@ -6,6 +6,7 @@
 #ifndef SVI_CURVATURE_H
 #define SVI_CURVATURE_H
 
+#include "linalg/cholesky.h"
 #include "svmstream/solver.h"
 
 #define SVI_CURVATURE_DIM 1500 /* coordinates up to which a Hessian is made and factored */
@@ -25,8 +26,13 @@ struct svi_curvature {
 svs_code svi_curvature_update(struct svi_curvature *c, const svs_rows *rows, double bias_value,
                               const double *weight, svs_error *err);
 
-/* svs_solve for one who solves nearly the same problem again and again. The curvature is of use to `newton`
- * with the loss of p = 2 and no free bias; it is left as of the last step. */
+/* step = -(unit gram, with that diagonal)^-1 g, of n coordinates; factor: n x n of room. False: it has no
+ * factor. */
+bool svi_curvature_step(const struct svi_curvature *c, double unit, const struct svi_diagonal *add, int n,
+                        const double *g, double *factor, double *step);
+
+/* svs_solve for one who solves nearly the same problem again and again; NULL: nothing is kept. The curvature
+ * is of use to `newton` with the loss of p = 2 and no free bias; it is left as of the last step. */
 svs_code svi_curvature_solve(struct svi_curvature *c, const svs_problem *p, const svs_solve_options *o,
                              const svs_start *start, svs_solution *out, svs_error *err);
 

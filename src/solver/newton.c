@@ -193,19 +193,6 @@ static double newton_unit(const struct newton *s) {
 }
 /* ---- the direction */
 
-static bool newton_solve_direct(struct newton *s, double jitter) {
-    const int n = s->w->dim;
-    const double unit = newton_unit(s);
-    for (size_t k = 0; k < (size_t)n * (size_t)n; k++)
-        s->factor[k] = unit * s->curvature->gram[k];
-    for (int j = 0; j < n; j++)
-        s->step[j] = -s->g[j];
-    if (!svi_factor_ridge(s->factor, n, &(struct svi_diagonal){1, s->w->penalised, 1e-10, jitter}))
-        return false;
-    svi_solve_factor(s->factor, n, s->step);
-    return true;
-}
-
 /* out = (R'' + sum h x x') in. */
 static void newton_product(const struct newton *s, const double *in, double *out) {
     const struct svi_work *w = s->w;
@@ -242,8 +229,8 @@ static svs_code newton_direction(struct newton *s, svs_error *err) {
     svs_code code = svi_curvature_update(s->curvature, &s->sample.rows, s->w->bias_value, s->h, err);
     if (code != SVS_OK)
         return code;
-    for (double jitter = JITTER; jitter < 1e-3; jitter *= 100)
-        if (newton_solve_direct(s, jitter))
+    for (struct svi_diagonal add = {1, s->w->penalised, 1e-10, JITTER}; add.jitter < 1e-3; add.jitter *= 100)
+        if (svi_curvature_step(s->curvature, newton_unit(s), &add, s->w->dim, s->g, s->factor, s->step))
             return SVS_OK;
     return svi_fail(
         err, SVS_NUMERIC,
@@ -427,14 +414,12 @@ static bool newton_over(const struct svi_work *w, svs_code code) {
 /* The objective of v on as many rows as the sample of every `step`-th one has, but on others, between these.
  */
 static double newton_sample_objective(const struct svi_work *w, int64_t step, const double *v) {
-    double loss = 0, norm = 0, f;
+    double loss = 0, f;
     for (int64_t i = step / 2; i < w->n; i += step) {
         svi_work_scores(w, i, 1, v, &f);
         loss += (double)step * w->cost[i] * svi_hinge(w->problem->p, 1 - w->problem->y[i] * f);
     }
-    for (int j = 0; j < w->penalised; j++)
-        norm += v[j] * v[j];
-    return 0.5 * norm + loss;
+    return 0.5 * svi_dot(v, v, w->penalised) + loss;
 }
 
 static struct svi_sample newton_coarsest(const struct svi_work *w) {
@@ -490,14 +475,10 @@ static svs_code newton_again(struct svi_work *w, bool *over, svs_error *err) {
 /* A start may be good enough as it is; Newton's first step would look at other multipliers. */
 static svs_code newton_good_already(struct svi_work *w, bool *good, svs_error *err) {
     struct svi_certificate c;
-    double *work = svi_alloc_array(svi_certify_room(w), sizeof *work);
-    if (!work)
-        return svi_fail_memory(err, "the certificate");
-    svi_certify(w, w->v, w->alpha, work, &c);
-    *good = svi_work_reached(w, c.objective, c.gap);
+    svs_code code = svi_certify_best(w, &c, err);
+    *good = code == SVS_OK && svi_work_reached(w, c.objective, c.gap);
     w->stop = SVS_STOP_TOL;
-    svi_free(work);
-    return SVS_OK;
+    return code;
 }
 
 static svs_code newton_solve(struct svi_work *w, svs_error *err) {

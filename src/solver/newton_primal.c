@@ -13,7 +13,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "linalg/cholesky.h"
 #include "solver/certificate.h"
 
 #define BLOCK       256
@@ -75,15 +74,10 @@ static svs_code primal_direction(struct primal *s, bool *solved, svs_error *err)
     svs_code code = svi_curvature_update(w->curvature, &w->problem->rows, w->bias_value, s->weight, err);
     if (code != SVS_OK)
         return code;
-    for (int j = 0; j < dim; j++) {
+    for (int j = 0; j < dim; j++)
         s->g[j] = w->v[j] - s->u[j];
-        s->step[j] = -s->g[j];
-    }
-    for (size_t k = 0; k < (size_t)dim * (size_t)dim; k++)
-        s->factor[k] = 2 * w->curvature->gram[k];
-    *solved = svi_factor_ridge(s->factor, dim, &(struct svi_diagonal){1, dim, 0, JITTER});
-    if (*solved)
-        svi_solve_factor(s->factor, dim, s->step);
+    const struct svi_diagonal add = {1, dim, 0, JITTER};
+    *solved = svi_curvature_step(w->curvature, 2, &add, dim, s->g, s->factor, s->step);
     return SVS_OK;
 }
 

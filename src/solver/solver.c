@@ -7,7 +7,6 @@
  * belongs to w. `converged` is what this certificate says, not what the method believed.
  *
  * To read: svs_solve and solver_run at the end, then solver_check_method and solver_auto. */
-#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -248,29 +247,16 @@ static svs_code solver_reserve(struct svi_work *w, svs_error *err) {
     return SVS_OK;
 }
 
-/* The better of two dual points: the method's, and (p > 1) the one that belongs to v. */
 static svs_code solver_certify(struct svi_work *w, svs_error *err) {
-    const svs_problem *p = w->problem;
-    struct svi_certificate mine, of_v;
-    if (w->o->solver == SVS_SOLVER_FALSVM) { /* it solves the problem of what it learned, not this one */
-        w->objective = svi_objective(w, w->v);
-        return SVS_OK;
-    }
-    if (w->proven)
-        return SVS_OK;
-    double *work = svi_alloc_array(svi_certify_room(w), sizeof *work);
-    if (!work)
-        return svi_fail_memory(err, "the certificate");
-    svi_certify(w, w->v, w->alpha, work, &mine);
-    if (p->loss == SVS_HINGE && p->p > 1 && !svi_work_reached(w, mine.objective, mine.gap)) {
-        svi_certify(w, w->v, NULL, work, &of_v);
-        if (of_v.dual > mine.dual)
-            mine = of_v;
-    }
-    w->objective = mine.objective;
-    w->dual = mine.dual;
-    svi_free(work);
-    return SVS_OK;
+    struct svi_certificate best = {.objective = w->objective, .dual = w->dual};
+    svs_code code = SVS_OK;
+    if (w->o->solver == SVS_SOLVER_FALSVM) /* it solves the problem of what it learned, not this one */
+        best.objective = svi_objective(w, w->v);
+    else if (!w->proven)
+        code = svi_certify_best(w, &best, err);
+    w->objective = best.objective;
+    w->dual = best.dual;
+    return code;
 }
 
 static void solver_hand_over(struct svi_work *w, svs_solution *out) {

@@ -102,9 +102,11 @@ static inline void svi_work_add(const struct svi_work *w, int64_t first, int64_t
 
 /* v += sum y_i alpha_i (x_i, one) over all rows. */
 static inline void svi_work_add_duals(const struct svi_work *w, double one, double *v) {
-    for (int64_t i = 0; i < w->n; i++)
+    for (int64_t i = 0; i < w->n; i++) {
+        const double s = w->problem->y[i] * w->alpha[i];
         if (w->alpha[i] != 0)
-            svi_row_add(w->kernels, &w->problem->rows, i, w->problem->y[i] * w->alpha[i], v, one);
+            svi_rows_add(w->kernels, &w->problem->rows, i, 1, &s, v, one);
+    }
 }
 
 static inline void svi_work_clear(const struct svi_work *w, double *v) {

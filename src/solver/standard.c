@@ -71,11 +71,6 @@ svs_code svi_standard_make(struct svi_standard *s, const svs_rows *rows, bool sc
     return SVS_OK;
 }
 
-void svi_standard_clear(struct svi_standard *s) {
-    svi_pool_free(&s->pool);
-    *s = (struct svi_standard){0};
-}
-
 void svi_standard_back(const struct svi_standard *s, const double *w, double b, double *W, double *out_b) {
     *out_b = b;
     for (int j = 0; j < s->d; j++) {

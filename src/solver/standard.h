@@ -15,10 +15,9 @@ struct svi_standard {
     double *values;         /* the copy */
 };
 
-/* `unscaled`: d flags of columns that stay as they are, or NULL. SVS_NO_MEMORY. */
+/* `unscaled`: d flags of columns that stay as they are, or NULL. The caller frees the pool. SVS_NO_MEMORY. */
 svs_code svi_standard_make(struct svi_standard *s, const svs_rows *rows, bool scale, const uint8_t *unscaled,
                            svs_error *err);
-void svi_standard_clear(struct svi_standard *s);
 
 /* w (d) and b of the scaled problem into `W` and `out_b`. */
 void svi_standard_back(const struct svi_standard *s, const double *w, double b, double *W, double *out_b);

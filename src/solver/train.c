@@ -81,9 +81,9 @@ svs_code svi_shared_make(struct svi_shared *s, const svs_examples *e, const svs_
 }
 
 void svi_shared_clear(struct svi_shared *s) {
-    svi_standard_clear(&s->standard);
+    svi_pool_free(&s->standard.pool);
     svi_free(s->gram);
-    s->gram = NULL;
+    *s = (struct svi_shared){0};
 }
 
 static bool train_weighs_classes(const struct training *t) {

@@ -25,32 +25,21 @@ double svi_gram_memory(int n, int groups) {
     return (double)svi_arrays_bytes(&gram_arrays, dims);
 }
 
-double svi_gram_bytes(const struct svi_gram *g) {
-    const int32_t dims[] = {g->room, 1 + g->group_room, SVI_GRAM_BLOCK};
-    return g->g ? (double)svi_arrays_bytes(&gram_arrays, dims) : 0;
-}
-
-static svs_code gram_allocate(struct svi_gram *g, svs_error *err) {
-    const int32_t dims[] = {g->room, 1 + g->group_room, SVI_GRAM_BLOCK};
-    svs_code code = svi_arrays_alloc(&gram_arrays, g, dims, err);
-    if (code != SVS_OK)
-        svi_gram_clear(g);
-    return code;
-}
-
 svs_code svi_gram_init(struct svi_gram *g, int n, int groups, svs_error *err) {
-    *g = (struct svi_gram){.n = n, .room = n, .groups = groups, .group_room = gram_group_room(groups)};
-    return gram_allocate(g, err);
+    static const struct svi_gram none = {0};
+    return svi_gram_init_wider(g, n, groups, &none, err);
 }
 
 svs_code svi_gram_init_wider(struct svi_gram *g, int n, int groups, const struct svi_gram *of,
                              svs_error *err) {
-    *g = (struct svi_gram){.n = n, .room = n, .groups = groups, .group_room = of->group_room};
-    if (g->room < of->room)
-        g->room = of->room;
-    if (g->group_room < groups)
-        g->group_room = gram_group_room(groups);
-    return gram_allocate(g, err);
+    const int room = n > of->room ? n : of->room;
+    const int group_room = groups > of->group_room ? gram_group_room(groups) : of->group_room;
+    const int32_t dims[] = {room, 1 + group_room, SVI_GRAM_BLOCK};
+    *g = (struct svi_gram){.n = n, .room = room, .groups = groups, .group_room = group_room};
+    svs_code code = svi_arrays_alloc(&gram_arrays, g, dims, err);
+    if (code != SVS_OK)
+        svi_gram_clear(g);
+    return code;
 }
 
 void svi_gram_clear(struct svi_gram *g) {
@@ -74,15 +63,22 @@ void svi_gram_adopt(struct svi_gram *g, struct svi_gram *wider) {
     *g = *wider;
 }
 
-svs_code svi_gram_grow(struct svi_gram *g, int groups, svs_error *err) {
+svs_code svi_gram_reserve(struct svi_gram *g, int n, int groups, svs_error *err) {
     struct svi_gram wider;
-    if (groups <= g->group_room) {
-        g->groups = groups;
+    if (n <= g->room && groups <= g->group_room)
         return SVS_OK;
-    }
-    svs_code code = svi_gram_init_wider(&wider, g->n, groups, g, err);
-    if (code == SVS_OK)
-        svi_gram_adopt(g, &wider);
+    svs_code code = svi_gram_init_wider(&wider, n, groups, g, err);
+    if (code != SVS_OK)
+        return code;
+    wider.n = g->n;
+    wider.groups = g->groups;
+    svi_gram_adopt(g, &wider);
+    return SVS_OK;
+}
+
+svs_code svi_gram_grow(struct svi_gram *g, int groups, svs_error *err) {
+    svs_code code = svi_gram_reserve(g, g->n, groups, err);
+    g->groups = code == SVS_OK ? groups : g->groups;
     return code;
 }
 

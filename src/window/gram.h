@@ -29,6 +29,9 @@ void svi_gram_zero(struct svi_gram *g);
 svs_code svi_gram_init_wider(struct svi_gram *g, int n, int groups, const struct svi_gram *of,
                              svs_error *err);
 
+/* Room for so many, of which there are as many as before. */
+svs_code svi_gram_reserve(struct svi_gram *g, int n, int groups, svs_error *err);
+
 /* More groups (empty so far). */
 svs_code svi_gram_grow(struct svi_gram *g, int groups, svs_error *err);
 
@@ -58,8 +61,7 @@ void svi_gram_scale(struct svi_gram *g, double factor);
  * and spread unused). */
 void svi_gram_move(struct svi_gram *g, const double *shift, const double *inverse_spread);
 
-double svi_gram_memory(int n, int groups);
-double svi_gram_bytes(const struct svi_gram *g); /* that it takes now */
+double svi_gram_memory(int n, int groups); /* bytes */
 
 /* The first `groups` sums; `room`: n (n + 1) / 2 values of scratch. Loading: n is set, with room. */
 void svi_gram_archive(struct svi_archive *a, struct svi_gram *g, int groups, double *room);

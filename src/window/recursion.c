@@ -20,7 +20,6 @@
 
 #include <cblas.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -34,13 +33,19 @@
 #define VECTORS (2 * SVI_PENDING_MAX + 2 * SVI_PASS_MAX) /* q, cq, x, y */
 #define PARTIAL (SVI_PASS_MAX * 8) /* doubles a column for partial sums: two of the widest vectors */
 
-static size_t alsvm_memory_doubles(int padded, int strip) {
-    return svi_packed_size(padded, strip) + (size_t)padded * (VECTORS + PARTIAL);
-}
-
 /* Dimensions that are packed strips of whole cache lines, whatever the strip height. */
 static int alsvm_padded(int dim, int strip) {
     return svi_round_up(svi_round_up(dim, strip), 8);
+}
+
+/* Bytes of all but w, and of w. */
+static size_t alsvm_size(int dim, int strip) {
+    const int padded = alsvm_padded(dim, strip);
+    return (svi_packed_size(padded, strip) + (size_t)padded * (VECTORS + PARTIAL)) * sizeof(double);
+}
+
+static size_t alsvm_w_size(int dim, int strip, int rows) {
+    return (size_t)alsvm_padded(dim, strip) * (size_t)rows * sizeof(double);
 }
 
 static void alsvm_lay_out(struct svi_recursion *r, double *memory) {
@@ -52,6 +57,14 @@ static void alsvm_lay_out(struct svi_recursion *r, double *memory) {
         for (int k = 0; k < counts[i]; k++, v += r->padded)
             vectors[i][k] = v;
     r->partial = v;
+}
+
+/* Of `dim` features, in the room that there is. */
+static void alsvm_shape(svs_alsvm *m, int dim) {
+    m->r.dim = dim;
+    m->r.strip = m->kernels->strip(dim);
+    m->r.padded = alsvm_padded(dim, m->r.strip);
+    alsvm_lay_out(&m->r, m->memory);
 }
 
 static double *alsvm_at(const svs_alsvm *m, int i, int j) {
@@ -69,31 +82,6 @@ static void alsvm_flush(svs_alsvm *m) {
     m->kernels->sweep(&m->r, 0);
 }
 
-/* New storage for `dim` features in the layout that suits it; nothing is copied. */
-static svs_code alsvm_resize(svs_alsvm *m, int dim, int rows, svs_error *err) {
-    struct svi_recursion r = {.dim = dim, .rows = rows, .strip = m->kernels->strip(dim)};
-    r.padded = alsvm_padded(dim, r.strip);
-    size_t size = alsvm_memory_doubles(r.padded, r.strip) * sizeof(double);
-    size_t w_size = (size_t)r.padded * (size_t)rows * sizeof(double);
-    size = size > m->memory_size ? size : m->memory_size; /* what was reserved stays so */
-    w_size = w_size > m->w_size ? w_size : m->w_size;
-    double *memory = svi_alloc(size), *w = svi_alloc(w_size);
-    if (!memory || !w) {
-        svi_free(memory);
-        svi_free(w);
-        return svi_fail_memory(err, "the matrix P");
-    }
-    svi_free(m->memory);
-    svi_free(m->r.w);
-    alsvm_lay_out(&r, memory);
-    r.w = w;
-    m->r = r;
-    m->memory = memory;
-    m->memory_size = size;
-    m->w_size = w_size;
-    return SVS_OK;
-}
-
 svs_alsvm *svs_alsvm_new(int dim, int rows, double nu, svs_isa isa, svs_error *err) {
     const struct svi_kernels *kernels = svi_kernels_get(isa);
     if (dim < 1 || rows < 1 || !(nu > 0) || !kernels) {
@@ -109,10 +97,11 @@ svs_alsvm *svs_alsvm_new(int dim, int rows, double nu, svs_isa isa, svs_error *e
         return NULL;
     }
     m->kernels = kernels;
-    if (alsvm_resize(m, dim, rows, err) != SVS_OK) {
-        svi_free(m);
+    if (svi_alsvm_reserve(m, kernels, dim, rows, err) != SVS_OK) {
+        svs_alsvm_free(&m);
         return NULL;
     }
+    alsvm_shape(m, dim);
     svi_alsvm_reset(m, rows, nu);
     return m;
 }
@@ -128,26 +117,22 @@ void svs_alsvm_free(svs_alsvm **m) {
 
 double svi_alsvm_memory(int dim, int rows, svs_isa isa) {
     const struct svi_kernels *kernels = svi_kernels_get(isa);
-    int strip = kernels ? kernels->strip(dim) : 8, padded = alsvm_padded(dim, strip);
-    return sizeof(svs_alsvm) + 8.0 * ((double)alsvm_memory_doubles(padded, strip) + (double)padded * rows);
-}
-
-double svi_alsvm_bytes(const svs_alsvm *m) {
-    return (double)(sizeof *m + m->memory_size + m->w_size);
+    const int strip = kernels ? kernels->strip(dim) : 8;
+    return (double)(sizeof(svs_alsvm) + alsvm_size(dim, strip) + alsvm_w_size(dim, strip, rows));
 }
 
 svs_code svi_alsvm_reserve(svs_alsvm *m, const struct svi_kernels *kernels, int dim, int rows,
                            svs_error *err) {
-    const int strip = kernels->strip(dim), padded = alsvm_padded(dim, strip);
-    const size_t size = alsvm_memory_doubles(padded, strip) * sizeof(double),
-                 w_size = (size_t)padded * (size_t)rows * sizeof(double);
+    const int strip = kernels->strip(dim);
+    const size_t size = alsvm_size(dim, strip), w_size = alsvm_w_size(dim, strip, rows);
     if (size > m->memory_size) {
         double *memory = svi_realloc(m->memory, m->memory_size, size);
         if (!memory)
             return svi_fail_memory(err, "the matrix P");
         m->memory = memory;
         m->memory_size = size;
-        alsvm_lay_out(&m->r, memory);
+        if (m->r.dim > 0)
+            alsvm_lay_out(&m->r, memory);
     }
     if (w_size > m->w_size) {
         double *w = svi_realloc(m->r.w, m->w_size, w_size);
@@ -161,16 +146,12 @@ svs_code svi_alsvm_reserve(svs_alsvm *m, const struct svi_kernels *kernels, int 
 
 void svi_alsvm_begin(svs_alsvm *m, const struct svi_kernels *kernels, int dim, int rows) {
     struct svi_recursion *r = &m->r;
-    const int strip = kernels->strip(dim);
-    if (dim != r->dim || strip != r->strip) {
-        r->dim = dim;
-        r->strip = strip;
-        r->padded = alsvm_padded(dim, strip);
-        alsvm_lay_out(r, m->memory);
+    m->kernels = kernels;
+    if (dim != r->dim || kernels->strip(dim) != r->strip) {
+        alsvm_shape(m, dim);
         memset(m->memory, 0, m->memory_size);
         memset(r->w, 0, m->w_size);
     }
-    m->kernels = kernels;
     r->rows = rows;
     r->pending = 0;
 }
@@ -185,10 +166,7 @@ void svi_alsvm_reset(svs_alsvm *m, int rows, double nu) {
 }
 
 void svi_alsvm_shrink(svs_alsvm *m, int dim, double nu) {
-    m->r.dim = dim;
-    m->r.strip = m->kernels->strip(dim);
-    m->r.padded = alsvm_padded(dim, m->r.strip);
-    alsvm_lay_out(&m->r, m->memory);
+    alsvm_shape(m, dim);
     svi_alsvm_reset(m, m->r.rows, nu);
 }
 
@@ -342,20 +320,8 @@ svs_code svs_alsvm_set(svs_alsvm *m, double *gram, const double *r, svs_error *e
     return SVS_OK;
 }
 
-svs_code svi_alsvm_reserve_rows(svs_alsvm *m, int rows, svs_error *err) {
-    size_t row = (size_t)m->r.padded * sizeof(double);
-    if ((size_t)rows * row <= m->w_size)
-        return SVS_OK;
-    double *w = svi_realloc(m->r.w, m->w_size, (size_t)rows * row);
-    if (!w)
-        return svi_fail_memory(err, "the weights of a new class");
-    m->r.w = w;
-    m->w_size = (size_t)rows * row;
-    return SVS_OK;
-}
-
 svs_code svs_alsvm_add_row(svs_alsvm *m, const double *r, svs_error *err) {
-    svs_code code = svi_alsvm_reserve_rows(m, m->r.rows + 1, err);
+    svs_code code = svi_alsvm_reserve(m, m->kernels, m->r.dim, m->r.rows + 1, err);
     if (code != SVS_OK)
         return code;
     memset(alsvm_weights(m, m->r.rows), 0, (size_t)m->r.padded * sizeof(double));
@@ -364,24 +330,31 @@ svs_code svs_alsvm_add_row(svs_alsvm *m, const double *r, svs_error *err) {
     return SVS_OK;
 }
 
-/* A larger layout with the old content in its corner. */
+/* A larger layout with the old content in its corner; what was reserved stays so. */
 static svs_code alsvm_move(svs_alsvm *m, int dim, svs_error *err) {
-    svs_alsvm old = *m;
-    m->memory = NULL;
-    m->r.w = NULL;
-    svs_code code = alsvm_resize(m, dim, old.r.rows, err);
-    if (code != SVS_OK) {
-        *m = old;
-        return code;
+    const int strip = m->kernels->strip(dim);
+    const size_t size = alsvm_size(dim, strip), w_size = alsvm_w_size(dim, strip, m->r.rows);
+    svs_alsvm wider = {.kernels = m->kernels,
+                       .r.rows = m->r.rows,
+                       .memory_size = size > m->memory_size ? size : m->memory_size,
+                       .w_size = w_size > m->w_size ? w_size : m->w_size};
+    wider.memory = svi_alloc(wider.memory_size);
+    wider.r.w = svi_alloc(wider.w_size);
+    if (!wider.memory || !wider.r.w) {
+        svi_free(wider.memory);
+        svi_free(wider.r.w);
+        return svi_fail_memory(err, "the matrix P");
     }
-    alsvm_flush(&old); /* only now: a failure changes not even what is pending */
-    for (int i = 0; i < old.r.dim; i++)
+    alsvm_shape(&wider, dim);
+    alsvm_flush(m); /* only now: a failure changes not even what is pending */
+    for (int i = 0; i < m->r.dim; i++)
         for (int j = 0; j <= i; j++)
-            alsvm_set_entry(m, i, j, *alsvm_at(&old, i, j));
-    for (int k = 0; k < old.r.rows; k++)
-        memcpy(alsvm_weights(m, k), alsvm_weights(&old, k), (size_t)old.r.dim * sizeof(double));
-    svi_free(old.memory);
-    svi_free(old.r.w);
+            alsvm_set_entry(&wider, i, j, *alsvm_at(m, i, j));
+    for (int k = 0; k < m->r.rows; k++)
+        memcpy(alsvm_weights(&wider, k), alsvm_weights(m, k), (size_t)m->r.dim * sizeof(double));
+    svi_free(m->memory);
+    svi_free(m->r.w);
+    *m = wider;
     return SVS_OK;
 }
 

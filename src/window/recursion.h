@@ -18,10 +18,8 @@ struct svs_alsvm {
 /* The step of svs_alsvm_step for samples that are already in m->r.x[i] (entries from dim on zero). */
 svs_code svi_alsvm_step(svs_alsvm *m, struct svi_change *change, int count, svs_error *err);
 
-/* Room for `rows` rows of W before they are needed, so that svs_alsvm_add_row cannot fail. */
-svs_code svi_alsvm_reserve_rows(svs_alsvm *m, int rows, svs_error *err);
-
-/* Room for a model of this size, whatever the present one is, which stays as it is. */
+/* Room for a model of this size, whatever the present one is, which stays as it is: svs_alsvm_add_row cannot
+ * fail then. */
 svs_code svi_alsvm_reserve(svs_alsvm *m, const struct svi_kernels *kernels, int dim, int rows,
                            svs_error *err);
 
@@ -61,8 +59,6 @@ void svi_alsvm_set_alone(svs_alsvm *m, int j, double nu);
 /* Coordinate j becomes one that no sample has touched: P_jj = 1/nu, zeros beside it and in every row of w.
  * The rest is right if all samples that are in have 0 there. True: a weight was not 0. O(dim). */
 bool svi_alsvm_renew(svs_alsvm *m, int j, double nu);
-
-double svi_alsvm_bytes(const svs_alsvm *m); /* that it takes now */
 
 /* Bytes of an object of this size. */
 double svi_alsvm_memory(int dim, int rows, svs_isa isa);

@@ -4,7 +4,7 @@
  * place in `rows` and its facts at the same place of each column. Of a few slots an id is found by looking at
  * all, from the newest on; a ring of more has them chained in the bucket of their hash, the newest first too.
  * Invariants: numbers rise from slot to slot; exactly the live slots with an id are chained; a dead slot has
- * no id; orders without a column are those of a learner that learns each sample (svi_ring_check).
+ * no id; orders without a column are those of a learner that learns each sample.
  *
  * What can fail is in svi_ring_reserve, which moves everything to a block with more room or more columns;
  * push, pop and kill cannot. The archive has a ring as pieces of a few thousand slots, oldest first, so that
@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/arrays.h"
 #include "base/fail.h"
 #include "base/fnv.h"
 #include "base/text.h"
@@ -168,12 +169,6 @@ double svi_ring_memory(double max, int stride, unsigned columns) {
         r.has |= SVI_RING_HAS(KIND) | (max > INDEX_FROM ? SVI_RING_HAS(CHAIN) : 0);
     const double slot = (double)ring_lay_out(&r) + 8.0 * stride;
     return max * slot + (ids && max > INDEX_FROM ? 4.0 * (double)ring_bucket_count((size_t)max) : 0);
-}
-
-double svi_ring_bytes(const struct svi_ring *r) {
-    struct svi_ring same = *r;
-    const double slot = (double)ring_lay_out(&same) + 8.0 * r->stride;
-    return r->capacity * slot + (r->buckets ? 4.0 * ((double)r->bucket_mask + 1) : 0);
 }
 
 /* ---- what is known of a slot */
@@ -399,46 +394,6 @@ int32_t svi_ring_find_older(const struct svi_ring *r, int32_t slot) {
     return ring_look(r, slot < r->first ? slot - r->first + r->capacity : slot - r->first, id);
 }
 
-static const char *ring_check_chain(const struct svi_ring *r, int32_t slot) {
-    const struct svi_chain *own = ring_chain_of(r, slot);
-    if (own->hash != ring_hash_of(svi_ring_id(r, slot)))
-        return "a slot's hash is not its id's";
-    if (own->newer == NONE && r->buckets[own->hash & r->bucket_mask] != slot)
-        return "the newest of a bucket is not its head";
-    if (own->older != NONE && (ring_chain_of(r, own->older)->newer != slot ||
-                               svi_ring_number(r, own->older) >= svi_ring_number(r, slot)))
-        return "a chain is broken or out of order";
-    return NULL;
-}
-
-const char *svi_ring_check(const struct svi_ring *r) {
-    int32_t live = 0;
-    int64_t chained = 0, ids = 0, last = -1;
-    for (int32_t i = 0; i < r->count; i++) {
-        const int32_t slot = svi_ring_at(r, i);
-        const bool has_id = svi_ring_id(r, slot).kind != SVS_NONE;
-        const char *wrong = has_id && r->buckets ? ring_check_chain(r, slot) : NULL;
-        if (wrong)
-            return wrong;
-        if (has_id && !svi_ring_live(r, slot))
-            return "a dead slot has an id";
-        live += svi_ring_live(r, slot);
-        ids += has_id;
-        if (svi_ring_number(r, slot) <= last)
-            return "numbers do not rise";
-        last = svi_ring_number(r, slot);
-    }
-    for (size_t b = 0; r->buckets && b <= r->bucket_mask; b++)
-        for (int32_t s = r->buckets[b]; s != NONE && chained <= ids; s = ring_chain_of(r, s)->older)
-            chained++;
-    if (live != r->live)
-        return "the live count is wrong";
-    for (int32_t i = 0; i <= r->dead && i < r->count; i++)
-        if (svi_ring_live(r, svi_ring_at(r, i)) != (i == r->dead))
-            return "the count of dead ones before the oldest is wrong";
-    return !r->buckets || chained == ids ? NULL : "the index does not hold exactly the live ids";
-}
-
 /* ---- the archive */
 
 #define PIECE_DOUBLES 32768 /* of rows: what a second-level cache holds */
@@ -481,29 +436,35 @@ struct ring_piece {
     int n;                    /* slots in it now */
     double *rows;
     int64_t *ids; /* an integer, or the length of a string */
-    char *names;  /* the strings, one after the other */
+    int64_t *column;
+    char *names; /* the strings, one after the other */
     int64_t names_size;
-    unsigned char *state, *column[COLUMNS];
+    uint8_t *state;
     int64_t last_order;
 };
 
-static bool ring_piece_new(struct ring_piece *p, const struct svi_ring_kind *kind) {
-    *p = (struct ring_piece){.kind = kind, .width = kind->features + kind->scores};
+enum { SLOTS, WIDTH };
+static const struct svi_array piece_table[] = {
+#define ARRAY(member, ...) SVI_ARRAY(struct ring_piece, member, NULL, __VA_ARGS__)
+    ARRAY(rows, SVI_AXIS(SLOTS), SVI_AXIS(WIDTH)),
+    ARRAY(ids, SVI_AXIS(SLOTS)),
+    ARRAY(column, SVI_AXIS_LENGTH(COLUMNS), SVI_AXIS(SLOTS)), /* of entries of 8 bytes at most */
+    ARRAY(names, SVI_AXIS(SLOTS), SVI_AXIS_LENGTH(SVS_NAME_MAX)),
+    ARRAY(state, SVI_AXIS(SLOTS)),
+#undef ARRAY
+};
+static const struct svi_arrays piece_arrays = SVI_ARRAYS(piece_table, "a piece of the samples held");
+
+static svs_code ring_piece_new(struct ring_piece *p, const struct svi_ring_kind *kind, svs_error *err) {
+    const int width = kind->features + kind->scores, most = PIECE_DOUBLES / (width + 1) + 1;
+    const int32_t dims[] = {most < PIECE_SLOTS ? most : PIECE_SLOTS, width > 0 ? width : 1};
+    *p = (struct ring_piece){.kind = kind, .width = width, .slots = dims[SLOTS]};
     p->of = kind->waiting ? WAITING : kind->regress ? TARGETED : LABELLED;
-    p->slots = PIECE_DOUBLES / (p->width + 1) + 1;
-    p->slots = p->slots < PIECE_SLOTS ? p->slots : PIECE_SLOTS;
-    size_t n = (size_t)p->slots, row = (size_t)p->width * sizeof(double);
-    size_t slot = row + sizeof(int64_t) + COLUMNS * sizeof(double) + SVS_NAME_MAX + 1;
-    p->rows = svi_alloc_array(n, slot);
-    if (!p->rows)
-        return false;
-    p->ids = (int64_t *)(p->rows + n * (size_t)p->width);
-    unsigned char *at = (unsigned char *)(p->ids + n);
-    for (int c = 0; c < COLUMNS; c++, at += n * sizeof(double))
-        p->column[c] = at;
-    p->names = (char *)at;
-    p->state = at + n * SVS_NAME_MAX;
-    return true;
+    return svi_arrays_alloc(&piece_arrays, p, dims, err);
+}
+
+static char *ring_entry(const struct ring_piece *p, int c, int i) {
+    return (char *)(p->column + c * p->slots) + (size_t)i * columns[c].size;
 }
 
 /* Saving. */
@@ -519,8 +480,7 @@ static void ring_gather_slot(struct ring_piece *p, int i, const struct svi_slot 
     }
     for (int c = 0; c < COLUMNS; c++)
         if (columns[c].of & p->of)
-            memcpy(p->column[c] + (size_t)i * columns[c].size, (const char *)s + columns[c].offset,
-                   columns[c].size);
+            memcpy(ring_entry(p, c, i), (const char *)s + columns[c].offset, columns[c].size);
     memset(to, 0, (size_t)p->width * sizeof *to);
     if (s->live) {
         memcpy(to, row, (size_t)p->kind->features * sizeof *to);
@@ -576,8 +536,7 @@ static bool ring_good_slot(const struct ring_piece *p, const struct svi_slot *s,
 static bool ring_read_slot(struct ring_piece *p, int i, struct svi_slot *s) {
     for (int c = 0; c < COLUMNS; c++)
         if (columns[c].of & p->of)
-            memcpy((char *)s + columns[c].offset, p->column[c] + (size_t)i * columns[c].size,
-                   columns[c].size);
+            memcpy((char *)s + columns[c].offset, ring_entry(p, c, i), columns[c].size);
     s->learned = p->state[i] & LEARNED;
     if (!ring_good_slot(p, s, p->rows + (size_t)i * (size_t)p->width))
         return false;
@@ -616,10 +575,8 @@ static void ring_push_all(struct svi_archive *a, struct svi_ring *r, struct ring
         if (!svi_archive_check(a, ring_read_id(p, i, &name, &s.id), "an id is not valid UTF-8") ||
             !svi_archive_check(a, !live || ring_read_slot(p, i, &s), "a sample is out of range"))
             return;
-        if (svi_ring_reserve(r, &s, NULL) != SVS_OK) {
-            svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the samples held");
+        if (svi_ring_reserve(r, &s, a->err) != SVS_OK)
             return;
-        }
         const int32_t at = svi_ring_push(r, &s);
         if (live)
             ring_fill_row(p, i, svi_ring_row(r, at), s.class_count);
@@ -642,7 +599,7 @@ static void ring_archive_piece(struct svi_archive *a, struct ring_piece *p) {
     svi_archive_bytes(a, ring_key(p, "names", text), p->names, p->names_size);
     for (int c = 0; c < COLUMNS && svi_archive_ok(a); c++)
         if (columns[c].of & p->of)
-            a->form->block(a, ring_key(p, columns[c].name, text), columns[c].type, p->column[c], p->n);
+            a->form->block(a, ring_key(p, columns[c].name, text), columns[c].type, ring_entry(p, c, 0), p->n);
     svi_archive_doubles(a, ring_key(p, "rows", text), p->rows, (int64_t)p->n * p->width);
 }
 
@@ -661,10 +618,8 @@ void svi_ring_archive(struct svi_archive *a, struct svi_ring *r, const struct sv
         r->pushed = pushed - count; /* numbers rise by one from slot to slot */
     if (count == 0)
         return;
-    if (!ring_piece_new(&p, kind)) {
-        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for a piece of the samples held");
+    if (ring_piece_new(&p, kind, a->err) != SVS_OK)
         return;
-    }
     for (int32_t from = 0; from < count && svi_archive_ok(a); from += p.n, p.number++) {
         p.n = count - from < p.slots ? count - from : p.slots;
         if (!a->loading)
@@ -673,7 +628,7 @@ void svi_ring_archive(struct svi_archive *a, struct svi_ring *r, const struct sv
         if (a->loading && svi_archive_ok(a))
             ring_push_all(a, r, &p);
     }
-    svi_free(p.rows);
+    svi_arrays_free(&piece_arrays, &p);
 }
 
 void svi_ring_archive_numbers(struct svi_archive *a, struct svi_ring *r, const char *name) {
@@ -711,8 +666,8 @@ void svi_ring_archive_factors(struct svi_archive *a, struct svi_ring *r, const c
         for (int32_t i = 0; a->loading && svi_archive_ok(a) && i < n; i++) {
             const int32_t at = svi_ring_at(r, from + i);
             svi_ring_set_factor(r, at, piece[i]);
-            good &= piece[i] > 0 && (!svi_ring_live(r, at) || svi_ring_weight(r, at) > 0) &&
-                    (!svi_ring_live(r, at) || svi_ring_weight(r, at) <= SVI_VALUE_MAX);
+            good &= piece[i] > 0 && (!svi_ring_live(r, at) ||
+                                     (svi_ring_weight(r, at) > 0 && svi_ring_weight(r, at) <= SVI_VALUE_MAX));
         }
         svi_archive_check(a, good, "the factor of a sample's class is out of range");
     }

@@ -138,6 +138,16 @@ static inline bool svi_ring_in(const struct svi_ring *r, int32_t slot) {
            (SVI_SLOT_LIVE | SVI_SLOT_LEARNED);
 }
 
+/* The next live slot from the *i-th oldest on, -1 after the last. *i moves on. */
+static inline int32_t svi_ring_next(const struct svi_ring *r, int32_t *i) {
+    while (*i < r->count) {
+        const int32_t slot = svi_ring_at(r, (*i)++);
+        if (svi_ring_live(r, slot))
+            return slot;
+    }
+    return -1;
+}
+
 static inline double *svi_ring_time(const struct svi_ring *r, int32_t slot) {
     return (double *)svi_ring_column(r, SVI_RING_TIME) + slot;
 }
@@ -177,11 +187,6 @@ svs_value svi_ring_id(const struct svi_ring *r, int32_t slot);
 
 /* All of it. */
 struct svi_slot svi_ring_slot(const struct svi_ring *r, int32_t slot);
-
-/* What it counts, before it fades. */
-static inline double svi_slot_weight(const struct svi_slot *s) {
-    return s->weight * s->factor;
-}
 
 /* Rows of W, and so scores, of that many classes. */
 static inline int svi_rows_of(int classes) {
@@ -233,12 +238,6 @@ svs_code svi_ring_restride(struct svi_ring *r, int32_t stride, int32_t keep, int
 
 /* Bytes of a full ring that has these columns; an id index is counted where there are ids. */
 double svi_ring_memory(double max, int stride, unsigned columns);
-
-/* Bytes that it takes now. */
-double svi_ring_bytes(const struct svi_ring *r);
-
-/* For tests: counts, chains and order agree; NULL, or what is wrong. */
-const char *svi_ring_check(const struct svi_ring *r);
 
 /* ---- the archive */
 

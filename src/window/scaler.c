@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "base/alloc.h"
-#include "base/fail.h"
 
 #define CONSTANT 1e-12 /* of the mean: a smaller deviation is rounding */
 #define SMALLEST 1e-90 /* its inverse square can still be computed with */
@@ -72,16 +71,14 @@ void svi_scaler_fit(struct svi_scaler *s, const struct svi_ring *window, double 
     double *mean = s->mean, *square = scratch, n = window->live;
     memset(mean, 0, (size_t)s->d * sizeof *mean);
     memset(square, 0, (size_t)s->d * sizeof *square);
-    for (int32_t i = 0; i < window->count; i++) {
-        int32_t slot = svi_ring_at(window, i);
+    for (int32_t i = 0, slot; (slot = svi_ring_next(window, &i)) >= 0;) {
         const double *x = svi_ring_row(window, slot);
-        for (int j = 0; svi_ring_live(window, slot) && j < s->d; j++)
+        for (int j = 0; j < s->d; j++)
             mean[j] += x[j] / n; /* divided first: rows may be as large as 1e100 */
     }
-    for (int32_t i = 0; i < window->count; i++) {
-        int32_t slot = svi_ring_at(window, i);
+    for (int32_t i = 0, slot; (slot = svi_ring_next(window, &i)) >= 0;) {
         const double *x = svi_ring_row(window, slot);
-        for (int j = 0; svi_ring_live(window, slot) && j < s->d; j++)
+        for (int j = 0; j < s->d; j++)
             square[j] += (x[j] - mean[j]) * (x[j] - mean[j]);
     }
     for (int j = 0; j < s->d; j++) {

@@ -11,6 +11,7 @@
 #include "learner/learner_internal.h"
 #include "reference.h"
 #include "support/archived.h"
+#include "support/ring.h"
 
 enum { D = 9, SAMPLES = 240 };
 
@@ -133,8 +134,8 @@ static void change_to(struct life *a, const svs_options *o) {
     assert_int_equal(after.labels_joined, before.labels_joined);
     assert_int_equal(after.forgotten, before.forgotten);
     assert_true(after.rebuilds >= before.rebuilds && after.held <= before.held);
-    assert_null(svi_ring_check(&a->l->window));
-    assert_null(svi_ring_check(&a->l->waiting));
+    assert_null(ring_check(&a->l->window));
+    assert_null(ring_check(&a->l->waiting));
     svs_step one, other;
     for (int i = 0; i < 3; i++) { /* without ids, for what waits is with one of them alone */
         double x[D];

@@ -10,6 +10,7 @@
 #include "learner/learner_internal.h"
 #include "linalg/cholesky.h"
 #include "reference.h"
+#include "support/ring.h"
 
 static svs_learner *new_learner(svs_options o, int d) {
     svs_error err = {0};
@@ -57,7 +58,7 @@ static void late_label_of_a_new_class(void **state) {
         assert_true(svi_ring_weight(&l->window, slot) == 1 + i);
         assert_true(svi_ring_find(&l->waiting, svs_int(i)) < 0);
     }
-    assert_null(svi_ring_check(&l->waiting));
+    assert_null(ring_check(&l->waiting));
     svs_learner_free(&l);
 }
 

@@ -7,6 +7,7 @@
 #include "learner/learner_internal.h"
 #include "learner/learner_prune.h"
 #include "support/archived.h"
+#include "support/ring.h"
 
 enum { D = 5, WINDOW = 50 };
 
@@ -29,7 +30,7 @@ static void check_ring(const struct svi_ring *r, int64_t entered, int64_t oldest
             first = svi_ring_number(r, svi_ring_at(r, i));
     assert_int_equal(entered, r->pushed);
     assert_int_equal(oldest, first);
-    assert_null(svi_ring_check(r));
+    assert_null(ring_check(r));
 }
 
 static void check_span(const struct walk *w) {

@@ -10,6 +10,7 @@
 #include "learner/learner_internal.h"
 #include "linalg/cholesky.h"
 #include "reference.h"
+#include "support/ring.h"
 
 #define MAX_D 40
 
@@ -65,8 +66,8 @@ static void walk(const struct script *s) {
         if (s->forgets && i % 5 == 0 &&
             svs_learner_forget(l, svs_int((i * 31) % 97), i, NULL, &err) == SVS_OK)
             forgotten++;
-        assert_null(svi_ring_check(&l->window));
-        assert_null(svi_ring_check(&l->waiting));
+        assert_null(ring_check(&l->window));
+        assert_null(ring_check(&l->waiting));
         if (i % 9 == 0 || i > s->steps - 20)
             worst = fmax(worst, svs_learner_check(l));
     }
@@ -394,9 +395,9 @@ static void checkers_notice(void **state) {
     assert_true(svs_learner_check(l) < 1e-12);
     l->m->r.w[0] += 1e-3;
     assert_true(svs_learner_check(l) > 1e-6);
-    assert_null(svi_ring_check(&l->window));
+    assert_null(ring_check(&l->window));
     *svi_ring_state(&l->window, svi_ring_at(&l->window, 3)) &= (uint8_t)~SVI_SLOT_LIVE;
-    assert_non_null(svi_ring_check(&l->window));
+    assert_non_null(ring_check(&l->window));
     svs_learner_free(&l);
 }
 

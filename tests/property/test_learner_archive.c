@@ -10,6 +10,7 @@
 
 #include "support/learner_walk.h"
 #include "support/quick.h"
+#include "support/ring.h"
 
 static void save(svs_learner *l, struct svi_bytes *bytes) {
     svs_error err;
@@ -97,8 +98,8 @@ static void reload(struct pair *p, struct walk *w) {
     save(p->taken, &p->again);
     same_bytes(&p->bytes, &p->again);
     same_recursion(p->kept, p->taken);
-    assert_null(svi_ring_check(&p->taken->window));
-    assert_null(svi_ring_check(&p->taken->waiting));
+    assert_null(ring_check(&p->taken->window));
+    assert_null(ring_check(&p->taken->waiting));
 }
 
 static void go(struct pair *p, struct walk *w, int steps, double often) {

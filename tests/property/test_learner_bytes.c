@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "support/learner_walk.h"
+#include "support/ring.h"
 
 static bool quick(void) {
     return getenv("SVMSTREAM_QUICK") != NULL;
@@ -65,8 +66,8 @@ static void survives(svs_learner *l, struct walk w) {
         struct walk_call c = walk_next(&w);
         walk_do(l, &c, &out);
     }
-    assert_null(svi_ring_check(&l->window));
-    assert_null(svi_ring_check(&l->waiting));
+    assert_null(ring_check(&l->window));
+    assert_null(ring_check(&l->waiting));
     assert_int_equal(walk_save(l, &bytes, &err), SVS_OK);
     svi_bytes_clear(&bytes);
 }

@@ -9,6 +9,7 @@
 #include "learner/learner_prune.h"
 #include "store/checkpoint_file.h"
 #include "support/archived.h"
+#include "support/ring.h"
 
 enum { D = 12, CLASSES = 6, WINDOW = 60 };
 
@@ -57,8 +58,8 @@ static void prune(svs_learner *l, int *features, int *classes) {
     assert_int_equal(svi_learner_prune(l, feature, class, NULL), SVS_OK);
     assert_int_equal(svs_learner_dimension(l), *features);
     assert_int_equal(svs_learner_class_count(l), *classes);
-    assert_null(svi_ring_check(&l->window));
-    assert_null(svi_ring_check(&l->waiting));
+    assert_null(ring_check(&l->window));
+    assert_null(ring_check(&l->waiting));
 }
 
 static void check_life(svs_options o, int classes, uint64_t seed) {
