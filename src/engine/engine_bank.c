@@ -64,14 +64,19 @@ void svi_engine_bank_step(struct svi_engine *e, const svs_sample *s, double time
         bank_learn(e, s, time);
 }
 
+/* Of a row that the host is asked about for it. */
+static void bank_ask(struct svi_engine *e, const double *x, struct svi_bank_scored *scored) {
+    svs_learner_scores(e->learner, x, e->host_scores);
+    svi_bank_score(e->bank, x, e->host_scores, svs_learner_rows(e->learner),
+                   svs_learner_class_count(e->learner), scored);
+}
+
 void svi_engine_bank_before_label(struct svi_engine *e, svs_value id) {
     const double *x = svi_learner_waiting_row(e->learner, id);
     struct svi_bank_scored unused;
     if (!e->bank || !x)
         return;
-    svs_learner_scores(e->learner, x, e->host_scores);
-    svi_bank_score(e->bank, x, e->host_scores, svs_learner_rows(e->learner),
-                   svs_learner_class_count(e->learner), &unused);
+    bank_ask(e, x, &unused);
     svi_bank_best_linear(e->bank, e->learner, &e->linear);
 }
 
@@ -199,9 +204,7 @@ void svi_engine_replace_bank(struct svi_engine *e, svi_bank **spare) {
 
 void svi_engine_bank_peek(struct svi_engine *e, const double *x, double *scores) {
     struct svi_bank_scored scored;
-    svs_learner_scores(e->learner, x, e->host_scores);
-    svi_bank_score(e->bank, x, e->host_scores, svs_learner_rows(e->learner),
-                   svs_learner_class_count(e->learner), &scored);
+    bank_ask(e, x, &scored);
     memcpy(scores, scored.scores, (size_t)scored.rows * sizeof *scores);
 }
 

@@ -39,13 +39,23 @@ static void rules_tell(struct svi_engine *e, svs_value id, double ts) {
     rules_tell_all(e, id, ts, NULL);
 }
 
-void svi_engine_end_alerts(struct svi_engine *e, const char *why) {
+void svi_engine_end_drift(struct svi_engine *e, const char *why) {
     struct svi_alert_report report;
     char subject[SVI_SUBJECT];
     if (svi_drift_stage_end(&e->quality_stage.drift, svi_engine_subject(e, subject), why, &report))
         svi_publish_alert(e, &report, e->event_ts);
+}
+
+void svi_engine_end_novelty(struct svi_engine *e, const char *why) {
+    struct svi_alert_report report;
+    char subject[SVI_SUBJECT];
     if (svi_novelty_report_end(e->novelty, svi_engine_subject(e, subject), why, &report))
         svi_publish_alert(e, &report, e->event_ts);
+}
+
+void svi_engine_end_alerts(struct svi_engine *e, const char *why) {
+    svi_engine_end_drift(e, why);
+    svi_engine_end_novelty(e, why);
     if (!svi_engine_has_rules(e))
         return;
     svi_rules_end(e->rules);
@@ -112,8 +122,4 @@ void svi_engine_pass(svi_engine *e, double now) {
     svi_engine_settle(e);
     svi_rules_pass(e->rules, now);
     rules_tell(e, svs_none(), now);
-}
-
-void svi_engine_begin(svi_engine *e, double now) {
-    svi_rules_begin(e->rules, now);
 }

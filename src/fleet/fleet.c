@@ -14,6 +14,7 @@
 #include "base/fail.h"
 #include "fleet/key_list.h"
 #include "fleet/fleet_internal.h"
+#include "learner/learner_archive.h"
 #include "wire/fields.h"
 
 #define FORGET_MOST 16 /* keys that are forgotten before an element */
@@ -391,8 +392,8 @@ static void fleet_take(struct svi_fleet *f, struct svi_envelope *env, double now
     if (code == SVS_OK)
         r->accepted++;
     else /* one that would begin a key has none to say so */
-        svi_engine_refuse_element(entry && entry->last.rows == 0 && entry->heard == 0 ? f->stream.root : e,
-                                  env, code, &err, now, r);
+        svi_engine_refuse_input(entry && entry->last.rows == 0 && entry->heard == 0 ? f->stream.root : e, env,
+                                false, code, &err, now, r);
     svi_fleet_done_here(f, entry, code == SVS_OK, now);
 }
 
@@ -522,7 +523,7 @@ static svs_code fleet_verify(svi_stream *s, double *difference, svs_error *err) 
     for (struct svi_key_entry *n = svi_key_table_first(f->table), *entry; n && code == SVS_OK; n = n->after) {
         double one = 0;
         struct svi_engine *e = svi_fleet_find(f, n->name, false, 0, &entry, err);
-        code = e ? svi_engine_verify(e, &one, err) : err->code;
+        code = e ? svi_learner_verify(e->learner, &one, err) : err->code;
         *difference = one > *difference || isnan(one) ? one : *difference;
         svi_fleet_evict(f);
     }

@@ -165,9 +165,9 @@ svs_code svi_fleet_touch(struct svi_fleet *f, struct svi_key_entry *entry, svs_e
             svi_engine_move_clock(entry->engine, n->step, n->now);
             entry->heard += n->step;
         } else if (n->kind == SVI_NOTE_BEGIN)
-            svi_engine_begin(entry->engine, n->now);
+            svi_rules_begin(entry->engine->rules, n->now);
         else if (n->kind == SVI_NOTE_REBUILD)
-            svi_engine_rebuild(entry->engine);
+            svi_learner_rebuild(entry->engine->learner);
     }
     svi_fleet_leave(f, entry);
     svi_fleet_join(f, entry);

@@ -89,7 +89,7 @@ static void worker_do(struct task *t, struct svi_engine_scratch *scratch) {
     if (t->code == SVS_OK)
         t->code = svi_engine_take_element(t->engine, &env, t->now, &t->error);
     if (t->code != SVS_OK)
-        svi_engine_refuse_element(t->engine, &env, t->code, &t->error, t->now, &receipt);
+        svi_engine_refuse_input(t->engine, &env, false, t->code, &t->error, t->now, &receipt);
     svi_fleet_figures(t->engine, &t->figures);
     t->error.code = t->code;
     svi_engine_send_to(t->engine, svi_fleet_key_sink, t->entry);

@@ -14,6 +14,7 @@
 #include "base/fail.h"
 #include "config/settings_record.h"
 #include "fleet/fleet_internal.h"
+#include "learner/learner_archive.h"
 #include "linalg/kernels.h"
 #include "store/checkpoint_file.h"
 #include "svmstream/svmstream.h"
@@ -135,14 +136,8 @@ svs_code svi_stream_load(svi_stream *s, const struct svi_checkpoint *c, svs_erro
 }
 
 svs_code svi_stream_verify(svi_stream *s, double *difference, svs_error *err) {
-    const svs_code code = svi_engine_verify(s->root, difference, err);
+    const svs_code code = svi_learner_verify(s->root->learner, difference, err);
     return code == SVS_OK && s->verbs->verify ? s->verbs->verify(s, difference, err) : code;
-}
-
-void svi_stream_rebuild(svi_stream *s) {
-    svi_engine_rebuild(s->root);
-    if (s->verbs->reach)
-        s->verbs->reach(s, SVI_NOTE_REBUILD, 0, 0);
 }
 
 /* ---- another in its place */
