@@ -95,11 +95,6 @@ svs_code svi_engine_use_scratch(struct svi_engine *e, struct svi_engine_scratch 
     return SVS_OK;
 }
 
-void svi_engine_rest(struct svi_engine *e) {
-    svi_learner_rest(e->learner);
-    svi_novelty_stage_rest(e->novelty);
-}
-
 /* Stages of its own. */
 static void engine_free_stages(struct svi_engine *e) {
     if (e->refit && !e->off) {

@@ -158,19 +158,8 @@ static void archive_tallies(struct svi_archive *a, struct svi_engine *e) {
 
 /* Not rebuilt from the state, which samples have moved on since it was published. */
 static void archive_last_model(struct svi_archive *a, struct svi_engine *e) {
-    struct svi_bytes *m = &e->last_model;
-    int64_t size = (int64_t)m->size;
-    svi_archive_int64(a, "size", &size, 0, INT32_MAX);
-    if (svi_archive_loading(a) && svi_archive_ok(a) && size > 0) {
-        if (!svi_archive_check(a, size <= svi_archive_left(a), "the model is truncated"))
-            return;
-        if (!(m->data = svi_alloc((size_t)size))) {
-            svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the last model");
-            return;
-        }
-        m->size = m->capacity = (size_t)size;
-    }
-    svi_archive_bytes(a, "event", m->data, (int64_t)m->size);
+    svi_archive_block(a, "size", "event", &e->last_model, INT32_MAX, "the model is truncated",
+                      "no memory for the last model");
 }
 
 /* Where engine time came from, on which no result depends until the clock is moved; and what the clock had

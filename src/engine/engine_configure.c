@@ -64,7 +64,7 @@ static void configuring_end(struct svi_engine_change *c) {
     svi_shared_settings_leave(&c->shared);
 }
 
-/* The settings to go on with. */
+/* The settings to go on with: SVS_SETTING, where they may not be those. */
 static svs_code configuring_begin(struct svi_engine_change *c, const struct svi_engine *e,
                                   const struct svi_settings *s, svs_error *err) {
     *c = (struct svi_engine_change){.shared = svi_shared_settings_new(e->s, err)};
@@ -77,7 +77,7 @@ static svs_code configuring_begin(struct svi_engine_change *c, const struct svi_
     c->refits = c->relearn || (e->s->refit == SVI_REFIT_NONE) != (c->to->refit == SVI_REFIT_NONE);
     c->window = svi_quality_window(e->s) != svi_quality_window(c->to);
     c->carries = c->to->missing == SVI_MISSING_CARRY;
-    return SVS_OK;
+    return svi_settings_change_allowed(e->s, c->to, err);
 }
 
 /* The scores that the new model gives to what is held are as honest as those of the stream. */
@@ -247,8 +247,6 @@ svs_code svi_engine_configurable(const svi_engine *e, const struct svi_settings 
     svs_options o;
     struct svi_class_weights weights;
     svs_code code = configuring_begin(&c, e, s, err);
-    if (code == SVS_OK)
-        code = svi_settings_change_allowed(e->s, c.to, err);
     if (code == SVS_OK && c.relearn && (code = svi_settings_learning(c.to, &weights, &o, err)) == SVS_OK)
         code = svs_learner_configurable(e->learner, &o, err);
     configuring_end(&c);
@@ -261,8 +259,6 @@ svs_code svi_engine_prepare(const svi_engine *e, const struct svi_settings *s,
     if (!c)
         return svi_fail_memory(err, "a change of settings");
     svs_code code = configuring_begin(c, e, s, err);
-    if (code == SVS_OK)
-        code = svi_settings_change_allowed(e->s, c->to, err);
     if (code == SVS_OK)
         code = configuring_make(c, e, err);
     if (code != SVS_OK)

@@ -55,9 +55,8 @@ struct svi_engine_scratch *svi_engine_scratch_new(const struct svi_settings *s, 
 void svi_engine_scratch_free(struct svi_engine_scratch **s);
 
 /* The engine of a key, which nobody is calling, goes on with this one: nobody may be using the one that it
- * leaves, unless it rests. SVS_NO_MEMORY: it goes on with that. */
+ * leaves, unless learner and novelty rest. SVS_NO_MEMORY: it goes on with that. */
 svs_code svi_engine_use_scratch(struct svi_engine *e, struct svi_engine_scratch *s, svs_error *err);
-void svi_engine_rest(struct svi_engine *e);
 
 /* In the place of stages that are off, of one of many engines: what is written there counts for nothing. */
 struct svi_engine_off {

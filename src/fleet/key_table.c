@@ -39,12 +39,10 @@ struct table_part {
 
 struct svi_key_table {
     struct table_part part[PARTS];
-    size_t places; /* of all parts */
     struct owner_count *owners;
     size_t owner_places, owner_count;
     int64_t part_of_owner, beyond; /* keys of owners beyond that many each */
     int64_t count, in_memory;
-    double bytes;                                                          /* of entries */
     struct svi_key_entry *first, *last, *newest, *oldest, *silent, *heard; /* heard: the last one */
     uint64_t turns;
     bool ordered; /* by turns: silent to heard */
@@ -143,7 +141,7 @@ static size_t table_place(const struct table_part *part, uint64_t hash, const ch
     const size_t mask = part->places - 1;
     size_t i = hash & mask;
     for (const struct svi_key_entry *k; (k = part->place[i].key); i = (i + 1) & mask)
-        if (part->place[i].hash == hash && k->length == length && memcmp(k->name, name, length) == 0)
+        if (part->place[i].hash == hash && k->head.length == length && memcmp(k->name, name, length) == 0)
             break;
     return i;
 }
@@ -170,7 +168,7 @@ const struct svi_key_entry *svi_key_table_guess(const svi_key_table *t, uint64_t
     return part->place[i].key;
 }
 
-static bool places_reserve(svi_key_table *t, struct table_part *part) {
+static bool places_reserve(struct table_part *part) {
     const struct table_part old = *part;
     if (4 * (old.taken + 1) <= 3 * old.places)
         return true;
@@ -181,25 +179,20 @@ static bool places_reserve(svi_key_table *t, struct table_part *part) {
     *part = (struct table_part){wider, places, old.taken};
     for (size_t i = 0; i < old.places; i++)
         if (old.place[i].key)
-            wider[table_place(part, old.place[i].hash, old.place[i].key->name, old.place[i].key->length)] =
-                old.place[i];
-    t->places += places - old.places;
+            wider[table_place(part, old.place[i].hash, old.place[i].key->name,
+                              old.place[i].key->head.length)] = old.place[i];
     svi_free(old.place);
     return true;
 }
 
-static size_t entry_size(size_t length) {
-    return sizeof(struct svi_key_entry) + length + 1;
-}
-
 static int compare_entries(const void *a, const void *b) {
     const struct svi_key_entry *const *one = a, *const *other = b;
-    return ((*one)->number > (*other)->number) - ((*one)->number < (*other)->number);
+    return ((*one)->head.number > (*other)->head.number) - ((*one)->head.number < (*other)->head.number);
 }
 
 static int compare_turns(const void *a, const void *b) {
     const struct svi_key_entry *const *one = a, *const *other = b;
-    const int c = ((*one)->turn > (*other)->turn) - ((*one)->turn < (*other)->turn);
+    const int c = ((*one)->head.turn > (*other)->head.turn) - ((*one)->head.turn < (*other)->head.turn);
     return c != 0 ? c : compare_entries(a, b);
 }
 
@@ -218,7 +211,7 @@ static void turn_leave(svi_key_table *t, struct svi_key_entry *k) {
 }
 
 void svi_key_table_hear(svi_key_table *t, struct svi_key_entry *k) {
-    k->turn = ++t->turns;
+    k->head.turn = ++t->turns;
     if (!t->ordered)
         return;
     turn_leave(t, k);
@@ -271,15 +264,15 @@ struct svi_key_entry *svi_key_table_add(svi_key_table *t, const char *name, size
     const uint64_t hash = svi_key_hash(name, length);
     struct table_part *part = &t->part[hash >> PART_SHIFT];
     struct svi_key_entry *k =
-        places_reserve(t, part) && owners_reserve(t) ? svi_alloc_plain(entry_size(length)) : NULL;
+        places_reserve(part) && owners_reserve(t) ? svi_alloc_plain(sizeof *k + length + 1) : NULL;
     if (!k) {
         svi_fail_memory(err, "one more key");
         return NULL;
     }
     k->hash = hash;
-    k->length = (uint8_t)length;
+    k->head.length = (uint8_t)length;
     memcpy(k->name, name, length);
-    k->owner = owner;
+    k->head.owner = owner;
     k->before = t->last;
     *(t->last ? &t->last->after : &t->first) = k;
     t->last = k;
@@ -291,14 +284,13 @@ struct svi_key_entry *svi_key_table_add(svi_key_table *t, const char *name, size
     o->owner = owner;
     t->beyond += ++o->keys > t->part_of_owner;
     t->count++;
-    t->bytes += (double)entry_size(length);
     return k;
 }
 
 void svi_key_table_remove(svi_key_table *t, struct svi_key_entry *k) {
     struct table_part *part = &t->part[k->hash >> PART_SHIFT];
     const size_t mask = part->places - 1;
-    size_t hole = table_place(part, k->hash, k->name, k->length);
+    size_t hole = table_place(part, k->hash, k->name, k->head.length);
     svi_key_table_leave(t, k);
     for (size_t i = (hole + 1) & mask; part->place[i].key; i = (i + 1) & mask) {
         const size_t home = part->place[i].hash & mask;
@@ -312,9 +304,8 @@ void svi_key_table_remove(svi_key_table *t, struct svi_key_entry *k) {
     *(k->before ? &k->before->after : &t->first) = k->after;
     *(k->after ? &k->after->before : &t->last) = k->before;
     turn_leave(t, k);
-    owner_leave(t, k->owner);
+    owner_leave(t, k->head.owner);
     t->count--;
-    t->bytes -= (double)entry_size(k->length);
     svi_free(k);
 }
 
@@ -335,7 +326,7 @@ svs_code svi_key_table_sort(svi_key_table *t, svs_error *err) {
         t->last = all[i];
     }
     for (int64_t i = 0; i < count; i++)
-        t->turns = all[i]->turn > t->turns ? all[i]->turn : t->turns;
+        t->turns = all[i]->head.turn > t->turns ? all[i]->head.turn : t->turns;
     t->ordered = false;
     svi_free(all);
     return SVS_OK;

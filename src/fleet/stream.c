@@ -178,8 +178,7 @@ static svs_code command_key(const svi_stream *s, const struct svi_command *c, ch
     if (named && !s->keyed)
         return svi_engine_fail_keyless(err);
     if (!named && s->keyed && about)
-        return svi_fail(err, SVS_MISSING_KEY, "%s needs the key of its sample: '' where it has none",
-                        svi_command_name(c->op));
+        return svi_fleet_fail_missing(c->op == SVI_COMMAND_LABEL, err);
     return named ? svi_item_key(&c->key, key, err) : SVS_OK;
 }
 

@@ -47,7 +47,7 @@ static svs_code save_one(svi_stream *s, const struct svi_stream_section *of, str
     return code;
 }
 
-static svs_code save_part(svi_stream *s, bool late, struct svi_checkpoint *c, svs_error *err) {
+svs_code svi_stream_save_part(svi_stream *s, bool late, struct svi_checkpoint *c, svs_error *err) {
     svs_code code = SVS_OK;
     for (int i = 0; i < s->verbs->section_count && code == SVS_OK; i++)
         if (s->verbs->sections[i].late == late)
@@ -65,19 +65,15 @@ svs_code svi_stream_save_early(svi_stream *s, struct svi_checkpoint *c, svs_erro
     c->sections = 0;
     svs_code code = svi_engine_save(root, c, err);
     if (code == SVS_OK)
-        code = save_part(s, false, c, err);
+        code = svi_stream_save_part(s, false, c, err);
     return code == SVS_OK ? svi_settings_pack(root->s, &c->settings, err) : code;
-}
-
-svs_code svi_stream_save_late(svi_stream *s, struct svi_checkpoint *c, svs_error *err) {
-    return save_part(s, true, c, err);
 }
 
 svs_code svi_stream_save(svi_stream *s, struct svi_checkpoint *c, svs_error *err) {
     svs_error local;
     err = err ? err : &local;
     const svs_code code = svi_stream_save_early(s, c, err);
-    return code == SVS_OK ? svi_stream_save_late(s, c, err) : code;
+    return code == SVS_OK ? svi_stream_save_part(s, true, c, err) : code;
 }
 
 size_t svi_stream_size(svi_stream *s) {

@@ -89,11 +89,9 @@ static bool load_repeats(const struct svi_record *r, const struct svi_load_optio
 /* Are the records from this one on still there? */
 static svs_code load_check_journal(const struct svi_state_dir *dir, uint64_t first, uint64_t end,
                                    svs_error *err) {
-    uint64_t *numbers = NULL;
-    int count = 0;
-    svs_code code = svi_state_dir_list(dir, SVI_JOURNAL, &numbers, &count, err);
-    const uint64_t oldest = code == SVS_OK && count > 0 ? numbers[0] : end;
-    svi_free(numbers);
+    struct svi_state_dir_ends journal;
+    svs_code code = svi_state_dir_find(dir, SVI_JOURNAL, &journal, err);
+    const uint64_t oldest = journal.any ? journal.first : end;
     if (code != SVS_OK)
         return code;
     if (oldest > first)
