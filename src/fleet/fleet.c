@@ -114,18 +114,15 @@ static struct svi_key_entry *fleet_begin(struct svi_fleet *f, const char *key, u
         return NULL;
     entry->head.begun = svi_stream_seen(&f->stream);
     entry->head.again = f->gone;
-    if (!(entry->engine = svi_fleet_make(f, f->stream.root->shared, entry, err))) {
-        svi_key_table_remove(f->table, entry);
-        return NULL;
-    }
-    if (svi_fleet_change(f, entry, err) != SVS_OK) {
+    if (!(entry->engine = svi_fleet_make(f, f->stream.root->shared, entry, err)) ||
+        svi_fleet_change(f, entry, err) != SVS_OK) {
         svi_engine_free(&entry->engine);
         svi_key_table_remove(f->table, entry);
         return NULL;
     }
     entry->head.number = f->begun++;
     entry->head.rests = (uint32_t)f->rests;
-    svi_fleet_join(f, entry);
+    svi_fleet_join(f, entry, f->noted);
     return entry;
 }
 
@@ -236,7 +233,7 @@ void svi_fleet_done(struct svi_fleet *f, struct svi_key_entry *entry, const stru
     }
 }
 
-static svs_code fleet_drop(struct svi_fleet *f, const char *key, svs_error *err) {
+svs_code svi_fleet_drop(struct svi_fleet *f, const char *key, svs_error *err) {
     struct svi_key_entry *entry = svi_key_table_find(f->table, key, strlen(key));
     char shown[KEY_SHOWN];
     if (!key[0])
@@ -474,7 +471,7 @@ static svs_code fleet_command(svi_stream *s, const char *key, const struct svi_c
     struct svi_fleet *f = svi_fleet_of(s);
     struct svi_key_entry *entry;
     if (c->op == SVI_COMMAND_DROP)
-        return fleet_drop(f, key, err);
+        return svi_fleet_drop(f, key, err);
     if (!svi_fleet_find(f, key, false, 0, &entry, err) || svi_fleet_touch(f, entry, err) != SVS_OK)
         return err->code;
     const svs_code code = svi_stream_command_engine(s, entry->engine, c, NULL, now, count, err);

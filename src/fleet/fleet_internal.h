@@ -247,6 +247,9 @@ void svi_fleet_done(struct svi_fleet *f, struct svi_key_entry *entry, const stru
 /* Where its engine is at rest; NULL: the samples without one. */
 void svi_fleet_done_here(struct svi_fleet *f, struct svi_key_entry *entry, bool sample, double now);
 
+/* A key goes, with its engine. SVS_UNKNOWN_KEY. */
+svs_code svi_fleet_drop(struct svi_fleet *f, const char *key, svs_error *err);
+
 /* What `figures` are now: on the thread that calls the engine. */
 void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figures);
 
@@ -303,9 +306,8 @@ svs_code svi_fleet_end_alerts(struct svi_fleet *f, struct svi_key_entry *entry, 
 svs_code svi_fleet_reserve_note(svi_stream *s, svs_error *err);
 void svi_fleet_note(svi_stream *s, enum svi_note_kind kind, double step, double now);
 
-/* A key knows of all, or of that many; the key goes. */
-void svi_fleet_join(struct svi_fleet *f, struct svi_key_entry *entry);
-void svi_fleet_join_at(struct svi_fleet *f, struct svi_key_entry *entry, uint64_t note);
+/* A key knows of that many; the key goes. */
+void svi_fleet_join(struct svi_fleet *f, struct svi_key_entry *entry, uint64_t note);
 void svi_fleet_leave(struct svi_fleet *f, struct svi_key_entry *entry);
 
 /* When it was heard last, by the arrival clock as it is. */

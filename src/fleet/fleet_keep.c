@@ -423,8 +423,7 @@ void svi_fleet_files_archive(struct svi_archive *a, svi_stream *s) {
     if (!svi_archive_loading(a) || !svi_archive_ok(a))
         return;
     svs_code code = svi_key_files_visit(k->files, keep_enter, f, a->err);
-    if (code == SVS_OK)
-        code = svi_key_table_sort(f->table, a->err);
+    svi_key_table_sort(f->table);
     for (struct svi_key_entry *n = svi_key_table_first(f->table); n && code == SVS_OK; n = n->after)
         code = svi_fleet_join_entered(f, n, a->err);
     if (code == SVS_OK)

@@ -78,13 +78,9 @@ void svi_fleet_notes_clear(struct svi_fleet *f) {
     f->noted = f->dropped = f->note_room = 0;
 }
 
-void svi_fleet_join_at(struct svi_fleet *f, struct svi_key_entry *entry, uint64_t note) {
+void svi_fleet_join(struct svi_fleet *f, struct svi_key_entry *entry, uint64_t note) {
     entry->head.note = note;
     note_at(f, note - 1)->keys++;
-}
-
-void svi_fleet_join(struct svi_fleet *f, struct svi_key_entry *entry) {
-    svi_fleet_join_at(f, entry, f->noted);
 }
 
 void svi_fleet_leave(struct svi_fleet *f, struct svi_key_entry *entry) {
@@ -171,7 +167,7 @@ svs_code svi_fleet_touch(struct svi_fleet *f, struct svi_key_entry *entry, svs_e
             svi_learner_rebuild(entry->engine->learner);
     }
     svi_fleet_leave(f, entry);
-    svi_fleet_join(f, entry);
+    svi_fleet_join(f, entry, f->noted);
     return SVS_OK;
 }
 

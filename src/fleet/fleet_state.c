@@ -250,7 +250,7 @@ void svi_fleet_enter(struct svi_key_entry *n, const struct svi_key_record *r) {
 svs_code svi_fleet_join_entered(struct svi_fleet *f, struct svi_key_entry *n, svs_error *err) {
     if (n->head.number >= f->begun || n->head.note <= f->dropped || n->head.note > f->noted)
         return svi_fail(err, SVS_DAMAGED, "key %s does not belong here", n->name);
-    svi_fleet_join_at(f, n, n->head.note);
+    svi_fleet_join(f, n, n->head.note);
     return svi_fleet_settings(f, n)
                ? SVS_OK
                : svi_fail(err, SVS_DAMAGED, "the settings of key %s are missing", n->name);
@@ -328,8 +328,10 @@ void svi_fleet_states_archive(struct svi_archive *a, svi_stream *s) {
         fleet_archive_one(a, f, svi_archive_loading(a) ? NULL : n);
         n = n ? n->after : NULL;
     }
-    if (svi_archive_loading(a) && svi_archive_ok(a) && svi_key_table_sort(f->table, a->err) == SVS_OK)
-        (void)svi_fleet_queue_all(f, a->err);
+    if (!svi_archive_loading(a) || !svi_archive_ok(a))
+        return;
+    svi_key_table_sort(f->table);
+    (void)svi_fleet_queue_all(f, a->err);
 }
 
 void svi_fleet_sum_archive(struct svi_archive *a, svi_stream *s) {

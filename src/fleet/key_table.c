@@ -7,7 +7,6 @@
  * each source began is counted in a table of the same kind, of numbers. */
 #include "fleet/key_table.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <xxhash.h>
@@ -185,15 +184,44 @@ static bool places_reserve(struct table_part *part) {
     return true;
 }
 
-static int compare_entries(const void *a, const void *b) {
-    const struct svi_key_entry *const *one = a, *const *other = b;
-    return ((*one)->head.number > (*other)->head.number) - ((*one)->head.number < (*other)->head.number);
+typedef int key_compare(const struct svi_key_entry *, const struct svi_key_entry *);
+
+static int compare_numbers(const struct svi_key_entry *a, const struct svi_key_entry *b) {
+    return (a->head.number > b->head.number) - (a->head.number < b->head.number);
 }
 
-static int compare_turns(const void *a, const void *b) {
-    const struct svi_key_entry *const *one = a, *const *other = b;
-    const int c = ((*one)->head.turn > (*other)->head.turn) - ((*one)->head.turn < (*other)->head.turn);
-    return c != 0 ? c : compare_entries(a, b);
+static int compare_turns(const struct svi_key_entry *a, const struct svi_key_entry *b) {
+    const int c = (a->head.turn > b->head.turn) - (a->head.turn < b->head.turn);
+    return c != 0 ? c : compare_numbers(a, b);
+}
+
+/* Two lists that are in order, through `later`, as one. */
+static struct svi_key_entry *merge_keys(struct svi_key_entry *a, struct svi_key_entry *b,
+                                        key_compare *compare) {
+    struct svi_key_entry *first = NULL, **end = &first;
+    while (a && b) {
+        struct svi_key_entry **next = compare(a, b) <= 0 ? &a : &b;
+        *end = *next;
+        end = &(*end)->later;
+        *next = *end;
+    }
+    *end = a ? a : b;
+    return first;
+}
+
+/* All of them through `later`, without memory, which may not be there: lists of 1, 2, 4, ... keys. */
+static struct svi_key_entry *sort_keys(svi_key_table *t, key_compare *compare) {
+    struct svi_key_entry *part[64] = {NULL}, *all = NULL;
+    for (struct svi_key_entry *k = t->first; k; k = k->after) {
+        struct svi_key_entry *list = k;
+        int i = 0;
+        for (k->later = NULL; part[i]; part[i++] = NULL)
+            list = merge_keys(part[i], list, compare);
+        part[i] = list;
+    }
+    for (int i = 0; i < 64; i++)
+        all = merge_keys(part[i], all, compare);
+    return all;
 }
 
 /* ---- when they were heard */
@@ -218,46 +246,30 @@ void svi_key_table_hear(svi_key_table *t, struct svi_key_entry *k) {
     turn_append(t, k);
 }
 
-/* Two lists that are in order, through `later`, as one. */
-static struct svi_key_entry *merge_turns(struct svi_key_entry *a, struct svi_key_entry *b) {
-    struct svi_key_entry *first = NULL, **end = &first;
-    while (a && b) {
-        struct svi_key_entry **next = compare_turns(&a, &b) <= 0 ? &a : &b;
-        *end = *next;
-        end = &(*end)->later;
-        *next = *end;
-    }
-    *end = a ? a : b;
-    return first;
-}
-
-/* Without memory, which may not be there: lists of 1, 2, 4, ... keys. */
-static void turns_sort(svi_key_table *t) {
-    struct svi_key_entry *part[64] = {NULL}, *all = NULL;
-    for (struct svi_key_entry *k = t->first; k; k = k->after) {
-        struct svi_key_entry *list = k;
-        int i = 0;
-        for (k->later = NULL; part[i]; part[i++] = NULL)
-            list = merge_turns(part[i], list);
-        part[i] = list;
-    }
-    for (int i = 0; i < 64; i++)
-        all = merge_turns(part[i], all);
+/* A list through `later` becomes that of the turns. */
+static void turns_take(svi_key_table *t, struct svi_key_entry *all) {
     t->silent = t->heard = NULL;
     for (struct svi_key_entry *k = all, *later; k; k = later) {
         later = k->later;
         turn_append(t, k);
     }
-    t->ordered = true;
 }
 
 struct svi_key_entry *svi_key_table_silent(svi_key_table *t) {
     if (!t->ordered)
-        turns_sort(t);
+        turns_take(t, sort_keys(t, compare_turns));
+    t->ordered = true;
     return t->silent;
 }
 
 /* ---- they come and go */
+
+static void order_append(svi_key_table *t, struct svi_key_entry *k) {
+    k->before = t->last;
+    k->after = NULL;
+    *(t->last ? &t->last->after : &t->first) = k;
+    t->last = k;
+}
 
 struct svi_key_entry *svi_key_table_add(svi_key_table *t, const char *name, size_t length, uint64_t owner,
                                         svs_error *err) {
@@ -273,9 +285,7 @@ struct svi_key_entry *svi_key_table_add(svi_key_table *t, const char *name, size
     k->head.length = (uint8_t)length;
     memcpy(k->name, name, length);
     k->head.owner = owner;
-    k->before = t->last;
-    *(t->last ? &t->last->after : &t->first) = k;
-    t->last = k;
+    order_append(t, k);
     part->place[table_place(part, hash, name, length)] = (struct key_spot){hash, k};
     part->taken++;
     turn_append(t, k);
@@ -309,27 +319,15 @@ void svi_key_table_remove(svi_key_table *t, struct svi_key_entry *k) {
     svi_free(k);
 }
 
-svs_code svi_key_table_sort(svi_key_table *t, svs_error *err) {
-    struct svi_key_entry **all = svi_alloc_array((size_t)t->count, sizeof *all);
-    int64_t count = 0;
-    if (t->count > 0 && !all)
-        return svi_fail_memory(err, "the order of keys");
-    for (struct svi_key_entry *k = t->first; k; k = k->after)
-        all[count++] = k;
-    if (count > 0)
-        qsort(all, (size_t)count, sizeof *all, compare_entries);
+void svi_key_table_sort(svi_key_table *t) {
+    struct svi_key_entry *all = sort_keys(t, compare_numbers);
     t->first = t->last = NULL;
-    for (int64_t i = 0; i < count; i++) {
-        all[i]->before = t->last;
-        all[i]->after = NULL;
-        *(t->last ? &t->last->after : &t->first) = all[i];
-        t->last = all[i];
+    for (struct svi_key_entry *k = all; k; k = k->later) {
+        order_append(t, k);
+        t->turns = k->head.turn > t->turns ? k->head.turn : t->turns;
     }
-    for (int64_t i = 0; i < count; i++)
-        t->turns = all[i]->head.turn > t->turns ? all[i]->head.turn : t->turns;
+    turns_take(t, all);
     t->ordered = false;
-    svi_free(all);
-    return SVS_OK;
 }
 
 int64_t svi_key_table_count(const svi_key_table *t) {

@@ -62,9 +62,8 @@ struct svi_key_entry *svi_key_table_add(svi_key_table *t, const char *name, size
 /* It is gone, and freed; its engine is NULL. */
 void svi_key_table_remove(svi_key_table *t, struct svi_key_entry *k);
 
-/* In the order of their numbers and of their turns from now on, whatever order they were added in.
- * SVS_NO_MEMORY. */
-svs_code svi_key_table_sort(svi_key_table *t, svs_error *err);
+/* In the order of their numbers and of their turns from now on, whatever order they were added in. */
+void svi_key_table_sort(svi_key_table *t);
 
 int64_t svi_key_table_count(const svi_key_table *t);
 int64_t svi_key_table_in_memory(const svi_key_table *t);             /* of those listed */

@@ -130,8 +130,6 @@ static svs_code load_relearn(struct svi_load *l, const struct svi_state_dir *dir
 svs_code svi_load_prepare(struct svi_load *l, const struct svi_state_dir *dir, const svi_stream *e,
                           const struct svi_load_options *o, uint64_t end, svs_error *err) {
     struct svi_checkpoint c = {0};
-    svs_error local;
-    err = err ? err : &local;
     svs_code code = load_checkpoint(l, dir, e, o->checkpoint, &c, err);
     const int64_t seen = code == SVS_OK ? svi_stream_seen(l->then) : 0;
     if (code == SVS_OK && o->relearn)
