@@ -65,7 +65,7 @@ void svi_engine_bank_step(struct svi_engine *e, const svs_sample *s, double time
 }
 
 /* Of a row that the host is asked about for it. */
-static void bank_ask(struct svi_engine *e, const double *x, struct svi_bank_scored *scored) {
+static void bank_consult(struct svi_engine *e, const double *x, struct svi_bank_scored *scored) {
     svs_learner_scores(e->learner, x, e->host_scores);
     svi_bank_score(e->bank, x, e->host_scores, svs_learner_rows(e->learner),
                    svs_learner_class_count(e->learner), scored);
@@ -76,7 +76,7 @@ void svi_engine_bank_before_label(struct svi_engine *e, svs_value id) {
     struct svi_bank_scored unused;
     if (!e->bank || !x)
         return;
-    bank_ask(e, x, &unused);
+    bank_consult(e, x, &unused);
     svi_bank_best_linear(e->bank, e->learner, &e->linear);
 }
 
@@ -209,7 +209,7 @@ void svi_engine_replace_bank(struct svi_engine *e, svi_bank **spare) {
 
 void svi_engine_bank_peek(struct svi_engine *e, const double *x, double *scores) {
     struct svi_bank_scored scored;
-    bank_ask(e, x, &scored);
+    bank_consult(e, x, &scored);
     memcpy(scores, scored.scores, (size_t)scored.rows * sizeof *scores);
 }
 

@@ -186,13 +186,13 @@ static bool places_reserve(struct table_part *part) {
 
 typedef int key_compare(const struct svi_key_entry *, const struct svi_key_entry *);
 
-static int compare_numbers(const struct svi_key_entry *a, const struct svi_key_entry *b) {
+static int compare_entries(const struct svi_key_entry *a, const struct svi_key_entry *b) {
     return (a->head.number > b->head.number) - (a->head.number < b->head.number);
 }
 
 static int compare_turns(const struct svi_key_entry *a, const struct svi_key_entry *b) {
     const int c = (a->head.turn > b->head.turn) - (a->head.turn < b->head.turn);
-    return c != 0 ? c : compare_numbers(a, b);
+    return c != 0 ? c : compare_entries(a, b);
 }
 
 /* Two lists that are in order, through `later`, as one. */
@@ -320,7 +320,7 @@ void svi_key_table_remove(svi_key_table *t, struct svi_key_entry *k) {
 }
 
 void svi_key_table_sort(svi_key_table *t) {
-    struct svi_key_entry *all = sort_keys(t, compare_numbers);
+    struct svi_key_entry *all = sort_keys(t, compare_entries);
     t->first = t->last = NULL;
     for (struct svi_key_entry *k = all; k; k = k->later) {
         order_append(t, k);
