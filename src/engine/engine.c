@@ -95,16 +95,20 @@ svs_code svi_engine_use_scratch(struct svi_engine *e, struct svi_engine_scratch 
     return SVS_OK;
 }
 
-void svi_engine_rest(struct svi_engine *e) {
-    svi_learner_rest(e->learner);
-    svi_novelty_stage_rest(e->novelty);
-}
-
-static void engine_free_refit(struct svi_engine *e) {
-    if (!e->refit || (e->off && e->refit == &e->off->refit))
-        return;
-    svi_refit_policy_free(e->refit);
-    svi_free(e->refit);
+/* Stages of its own. */
+static void engine_free_stages(struct svi_engine *e) {
+    if (e->refit && !e->off) {
+        svi_refit_policy_free(e->refit);
+        svi_free(e->refit);
+    }
+    if (e->novelty && svi_engine_has_novelty(e)) {
+        svi_novelty_stage_free(e->novelty);
+        svi_free(e->novelty);
+    }
+    if (e->rules && svi_engine_has_rules(e)) {
+        svi_rules_clear(e->rules);
+        svi_free(e->rules);
+    }
 }
 
 void svi_engine_free(svi_engine **e) {
@@ -113,10 +117,8 @@ void svi_engine_free(svi_engine **e) {
     svi_novelty_queue_free(&(*e)->queue); /* first: it may be at work */
     svs_learner_free(&(*e)->learner);
     svi_metrics_free(&(*e)->metrics);
-    engine_free_refit(*e);
-    svi_engine_free_novelty(*e);
+    engine_free_stages(*e);
     svi_quality_stage_free(&(*e)->quality_stage);
-    svi_engine_free_rules(*e);
     svi_schema_clear(&(*e)->schema);
     svi_columns_clear(&(*e)->columns);
     svi_free((*e)->carried);
@@ -144,10 +146,8 @@ svs_code svi_engine_new_carried(double **carried, int max_features, svs_error *e
 
 svs_code svi_engine_new_novelty(const struct svi_engine *e, const struct svi_settings *s,
                                 struct svi_novelty_stage **made, svs_error *err) {
-    if (e->off && s->novelty == SVI_NOVELTY_NONE) {
-        *made = &e->off->novelty;
+    if (e->off && s->novelty == SVI_NOVELTY_NONE)
         return SVS_OK;
-    }
     *made = svi_alloc_plain(sizeof **made);
     if (!*made)
         return svi_fail_memory(err, "the novelty of a stream");
@@ -162,10 +162,8 @@ svs_code svi_engine_new_rules(const struct svi_engine *e, const struct svi_setti
     struct svi_rules none;
     svi_rules_init(&none, svi_settings_keyed(s));
     svi_rules_configure(&none, s);
-    if (e->off && !none.any) {
-        *made = &e->off->rules;
+    if (e->off && !none.any)
         return SVS_OK;
-    }
     *made = svi_alloc_plain(sizeof **made);
     if (!*made)
         return svi_fail_memory(err, "the rules of a stream");
@@ -174,24 +172,10 @@ svs_code svi_engine_new_rules(const struct svi_engine *e, const struct svi_setti
 }
 
 static svs_code engine_new_refit(struct svi_engine *e, svs_error *err) {
-    e->refit = e->off ? &e->off->refit : svi_alloc(sizeof *e->refit);
-    if (!e->refit)
-        return svi_fail_memory(err, "the refit");
-    return e->off ? SVS_OK : svi_refit_policy_new(e->refit, e->s, err);
-}
-
-void svi_engine_free_novelty(struct svi_engine *e) {
-    if (!e->novelty || !svi_engine_has_novelty(e))
-        return;
-    svi_novelty_stage_free(e->novelty);
-    svi_free(e->novelty);
-}
-
-void svi_engine_free_rules(struct svi_engine *e) {
-    if (!e->rules || !svi_engine_has_rules(e))
-        return;
-    svi_rules_clear(e->rules);
-    svi_free(e->rules);
+    if (e->off)
+        return SVS_OK;
+    e->refit = svi_alloc(sizeof *e->refit);
+    return e->refit ? svi_refit_policy_new(e->refit, e->s, err) : svi_fail_memory(err, "the refit");
 }
 
 /* Of fixed columns it is known from the start which are never scaled. */
@@ -259,7 +243,11 @@ struct svi_engine *svi_engine_new(struct svi_shared_settings *s, const struct sv
     e->s = &s->s;
     e->common = setup->common;
     e->scratch = setup->scratch;
-    e->off = setup->off;
+    if ((e->off = setup->off)) {
+        e->novelty = &e->off->novelty;
+        e->rules = &e->off->rules;
+        e->refit = &e->off->refit;
+    }
     e->label = setup->label;
     e->epoch = epoch;
     svi_engine_send_to(e, sink, user);
@@ -663,10 +651,11 @@ struct svi_schema *svi_engine_schema(svi_engine *e) {
 
 /* ---- one element */
 
-static void engine_refuse(struct svi_engine *e, const struct svi_envelope *env, svs_code code,
-                          const svs_error *err, const void *bytes, size_t size, double now,
-                          struct svi_receipt *r) {
-    engine_undo(e, code, err, env->shown ? env->shown : bytes, env->shown ? env->shown_size : size, now);
+void svi_engine_refuse_input(struct svi_engine *e, const struct svi_envelope *env, bool whole, svs_code code,
+                             const svs_error *err, double now, struct svi_receipt *r) {
+    const uint8_t *bytes = env->shown ? env->shown : whole ? env->bytes : env->element;
+    const size_t size = env->shown ? env->shown_size : whole ? env->size : env->element_size;
+    engine_undo(e, code, err, bytes, size, now);
     r->refused++;
     r->error = *err;
     r->error.code = code;
@@ -699,11 +688,6 @@ svs_code svi_engine_take_element(struct svi_engine *e, struct svi_envelope *env,
     return code == SVS_OK && !named ? engine_take(e, &m, now, err) : code;
 }
 
-void svi_engine_refuse_element(struct svi_engine *e, const struct svi_envelope *env, svs_code code,
-                               const svs_error *err, double now, struct svi_receipt *r) {
-    engine_refuse(e, env, code, err, env->element, env->element_size, now, r);
-}
-
 void svi_engine_pass_element(struct svi_engine *e, struct svi_envelope *env, struct svi_receipt *r) {
     svi_envelope_pass(env);
     e->kept[SVI_KEPT_DUPLICATES]++;
@@ -719,11 +703,6 @@ static bool engine_may_leave_out(const struct svi_engine *e, const struct svi_en
 
 svs_code svi_engine_match_columns(struct svi_engine *e, const struct svi_envelope *env, svs_error *err) {
     return svi_columns_match(&e->columns, &e->schema, env, engine_may_leave_out(e, env), err);
-}
-
-void svi_engine_refuse_message(struct svi_engine *e, const struct svi_envelope *env, svs_code code,
-                               const svs_error *err, double now, struct svi_receipt *r) {
-    engine_refuse(e, env, code, err, env->bytes, env->size, now, r);
 }
 
 /* ---- commands from outside the stream */
@@ -747,20 +726,16 @@ svs_code svi_engine_label(svi_engine *e, svs_value id, svs_value y, double now, 
 }
 
 void svi_engine_reset(svi_engine *e) {
-    struct svi_alert_report report;
-    char subject[SVI_SUBJECT];
+    static const char why[] = "the stream was reset";
     svi_engine_settle(e);
     svs_learner_reset(e->learner);
     if (e->bank)
         svi_bank_reset(e->bank);
     svi_metrics_reset(e->metrics);
-    if (svi_drift_stage_end(&e->quality_stage.drift, svi_engine_subject(e, subject), "the stream was reset",
-                            &report))
-        svi_publish_alert(e, &report, e->event_ts);
+    svi_engine_end_drift(e, why);
     svi_quality_stage_reset(&e->quality_stage);
     svi_refit_policy_reset(e->refit);
-    if (svi_novelty_report_end(e->novelty, svi_engine_subject(e, subject), "the stream was reset", &report))
-        svi_publish_alert(e, &report, e->event_ts);
+    svi_engine_end_novelty(e, why);
     svi_novelty_stage_reset(e->novelty);
     svi_engine_rules_forget(e);
 }

@@ -26,19 +26,10 @@ typedef void svi_sink(void *user, const struct svi_event *event);
 
 void svi_engine_free(svi_engine **e);
 
-/* Novelty is judged on a thread of its own from here on, while the learner goes on with what comes after:
- * events, states and all else stay what they are, bit for bit. Where no thread can start nothing changes. */
-void svi_engine_second_thread(svi_engine *e);
-
 /* Scores and alerts may wait beyond the sample that they are of, until a later call sends them, with all
  * others in the order in which they would have come; this sends what waits. Whatever asks the engine or
  * changes it settles by itself. */
 void svi_engine_settle(svi_engine *e);
-
-/* Samples that were given to the second thread so far, and those of which all events are out: they are equal
- * when nobody waits. */
-uint64_t svi_engine_taken(const svi_engine *e);
-uint64_t svi_engine_told(const svi_engine *e);
 
 /* One row from a text reader: cells, or x in the row of svi_engine_schema. A refusal is published as an error
  * event. */
@@ -98,9 +89,6 @@ void svi_engine_standing(svi_engine *e, struct svi_engine_standing *out);
 double svi_engine_deadline(const svi_engine *e);
 void svi_engine_pass(svi_engine *e, double now);
 
-/* A process begins, or began here: what was not heard before it is no silence. */
-void svi_engine_begin(svi_engine *e, double now);
-
 /* The present model with seen, features, quality and the schema. Pointers valid until the next call. */
 svs_code svi_engine_model(svi_engine *e, svs_model *m, const struct svi_figure **quality, int *quality_count,
                           svs_error *err);
@@ -153,7 +141,6 @@ void svi_engine_refit_here(svi_engine *e);
 /* Begins a refit now. SVS_UNAVAILABLE: off, running already, or nothing to do, with the reason. */
 svs_code svi_engine_refit(svi_engine *e, svs_error *err);
 
-int64_t svi_engine_seen(const svi_engine *e);
 uint64_t svi_engine_version(const svi_engine *e);        /* of the online model */
 int64_t svi_engine_errors(const svi_engine *e);          /* refusals so far */
 const int64_t *svi_engine_refusals(const svi_engine *e); /* by code, SVS_CODE_COUNT of them */
@@ -191,7 +178,6 @@ bool svi_engine_out_of_memory(const svi_engine *e);
 void svi_engine_keep_model(svi_engine *e);
 const struct svi_bytes *svi_engine_last_model(const svi_engine *e);
 
-
 /* The result of a refit that took effect here before (svi_refit_pack). */
 svs_code svi_engine_refit_repeat(svi_engine *e, const void *record, size_t size, svs_error *err);
 
@@ -215,11 +201,5 @@ void svi_engine_go_back(svi_engine *e, svi_engine *then, const char *reason, dou
 
 /* How far the model is from solving the system of its window (svi_learner_residual). */
 double svi_engine_residual(svi_engine *e);
-
-/* The model against one rebuilt from the window: the relative difference of the weights. Changes nothing. */
-svs_code svi_engine_verify(svi_engine *e, double *difference, svs_error *err);
-
-/* Rebuilds the model from the window: its bits were made by another program or instruction set. */
-void svi_engine_rebuild(svi_engine *e);
 
 #endif

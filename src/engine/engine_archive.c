@@ -138,17 +138,6 @@ static bool has_rules(const struct svi_engine *e) {
     return e->rules->any;
 }
 
-/* Counted here rather than found in the parts when figures are asked for. */
-static const struct {
-    int name;
-    enum svi_kept_counter kept;
-} counted[] = {{SVI_COUNTER_REFUSED, SVI_KEPT_REFUSED},
-               {SVI_COUNTER_DUPLICATES, SVI_KEPT_DUPLICATES},
-               {SVI_COUNTER_DROPPED_MISSING, SVI_KEPT_DROPPED_MISSING},
-               {SVI_COUNTER_CARRIED_MISSING, SVI_KEPT_CARRIED_MISSING},
-               {SVI_COUNTER_PUBLISHED_MODELS, SVI_KEPT_PUBLISHED_MODELS},
-               {SVI_COUNTER_PUBLISHED_SCORES, SVI_KEPT_PUBLISHED_SCORES}};
-
 static void archive_refused(struct svi_archive *a, struct svi_engine *e) {
     char name[64];
     for (int code = SVS_OK + 1; code < SVS_CODE_COUNT; code++) {
@@ -160,27 +149,17 @@ static void archive_refused(struct svi_archive *a, struct svi_engine *e) {
 static void archive_tallies(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_uint64(a, "stats events", &e->seq[SVI_TOPIC_STATS]);
     svi_archive_uint64(a, "error events", &e->seq[SVI_TOPIC_ERROR]);
-    for (size_t i = 0; i < sizeof counted / sizeof counted[0]; i++)
-        svi_archive_int64(a, svi_counter_table[counted[i].name].name, &e->kept[counted[i].kept], 0, MOST);
+    for (int i = SVI_KEPT_REFUSED; i < SVI_KEPT_COUNT; i++)
+        if (i != SVI_KEPT_FILLED_MISSING) /* archive_filled */
+            svi_archive_int64(a, svi_counter_table[svi_kept_place(i)].name, &e->kept[i], 0, MOST);
     archive_refused(a, e);
     svi_refit_policy_tallies_archive(a, e->refit);
 }
 
 /* Not rebuilt from the state, which samples have moved on since it was published. */
 static void archive_last_model(struct svi_archive *a, struct svi_engine *e) {
-    struct svi_bytes *m = &e->last_model;
-    int64_t size = (int64_t)m->size;
-    svi_archive_int64(a, "size", &size, 0, INT32_MAX);
-    if (svi_archive_loading(a) && svi_archive_ok(a) && size > 0) {
-        if (!svi_archive_check(a, size <= svi_archive_left(a), "the model is truncated"))
-            return;
-        if (!(m->data = svi_alloc((size_t)size))) {
-            svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the last model");
-            return;
-        }
-        m->size = m->capacity = (size_t)size;
-    }
-    svi_archive_bytes(a, "event", m->data, (int64_t)m->size);
+    svi_archive_block(a, "size", "event", &e->last_model, INT32_MAX, "the model is truncated",
+                      "no memory for the last model");
 }
 
 /* Where engine time came from, on which no result depends until the clock is moved; and what the clock had
@@ -376,14 +355,6 @@ svs_code svi_engine_load(struct svi_engine *e, const struct svi_checkpoint *c, s
     return code == SVS_OK ? engine_check_loaded(e, err) : code;
 }
 
-svs_code svi_engine_verify(svi_engine *e, double *difference, svs_error *err) {
-    return svi_learner_verify(e->learner, difference, err);
-}
-
 double svi_engine_residual(svi_engine *e) {
     return svi_learner_residual(e->learner);
-}
-
-void svi_engine_rebuild(svi_engine *e) {
-    svi_learner_rebuild(e->learner);
 }

@@ -64,14 +64,19 @@ void svi_engine_bank_step(struct svi_engine *e, const svs_sample *s, double time
         bank_learn(e, s, time);
 }
 
+/* Of a row that the host is asked about for it. */
+static void bank_consult(struct svi_engine *e, const double *x, struct svi_bank_scored *scored) {
+    svs_learner_scores(e->learner, x, e->host_scores);
+    svi_bank_score(e->bank, x, e->host_scores, svs_learner_rows(e->learner),
+                   svs_learner_class_count(e->learner), scored);
+}
+
 void svi_engine_bank_before_label(struct svi_engine *e, svs_value id) {
     const double *x = svi_learner_waiting_row(e->learner, id);
     struct svi_bank_scored unused;
     if (!e->bank || !x)
         return;
-    svs_learner_scores(e->learner, x, e->host_scores);
-    svi_bank_score(e->bank, x, e->host_scores, svs_learner_rows(e->learner),
-                   svs_learner_class_count(e->learner), &unused);
+    bank_consult(e, x, &unused);
     svi_bank_best_linear(e->bank, e->learner, &e->linear);
 }
 
@@ -135,22 +140,38 @@ static void bank_watch(void *user, const svs_learner *fresh, const svs_sample *s
         c->code = SVS_NO_MEMORY;
 }
 
+/* An empty one for the features and classes that are flagged; NULL: all. */
+static svs_code bank_like(const struct svi_engine *e, const struct svi_settings *s, const svs_options *host,
+                          const bool *features, const bool *classes, svi_bank **bank, svs_error *err) {
+    const int d = svs_learner_dimension(e->learner);
+    int kept = 0;
+    svs_code code = SVS_OK;
+    for (int j = 0; j < d; j++)
+        kept += !features || features[j];
+    if (!(*bank = svi_engine_make_bank(s, host, kept, err)))
+        return SVS_NO_MEMORY;
+    for (int j = 0, to = 0; j < d; j++) {
+        if (features && !features[j])
+            continue;
+        if (svi_schema_unscaled(&e->schema, j))
+            svi_bank_unscaled(*bank, to);
+        to++;
+    }
+    for (int k = 0; code == SVS_OK && k < svs_learner_class_count(e->learner); k++)
+        if (!classes || classes[k])
+            code = svi_bank_meet_class(*bank, svs_learner_class(e->learner, k), err);
+    return code;
+}
+
 svs_code svi_engine_teach_bank(const struct svi_engine *e, const struct svi_settings *s,
                                const svs_options *host, svi_calibrator *calibrator, svs_learner **fresh,
                                svi_bank **bank, svs_error *err) {
     struct bank_class class = {
         .calibrator = calibrator, .linear = s->serve == SVI_SERVE_LINEAR, .code = SVS_OK, .err = err};
-    const int d = svs_learner_dimension(e->learner);
-    *bank = class.bank = svi_engine_make_bank(s, host, d, err);
-    if (!*bank)
-        return SVS_NO_MEMORY;
-    for (int j = 0; j < d; j++)
-        if (svi_schema_unscaled(&e->schema, j))
-            svi_bank_unscaled(*bank, j);
-    for (int k = 0; k < svs_learner_class_count(e->learner); k++)
-        if (svi_bank_meet_class(*bank, svs_learner_class(e->learner, k), err) != SVS_OK)
-            return SVS_NO_MEMORY;
-    svs_code code = svi_learner_prepare(e->learner, host, bank_watch, &class, fresh, err);
+    svs_code code = bank_like(e, s, host, NULL, NULL, bank, err);
+    class.bank = *bank;
+    if (code == SVS_OK)
+        code = svi_learner_prepare(e->learner, host, bank_watch, &class, fresh, err);
     return code == SVS_OK ? class.code : code;
 }
 
@@ -158,22 +179,11 @@ svs_code svi_engine_spare_bank(const struct svi_engine *e, const bool *features,
                                svi_bank **spare, svs_error *err) {
     svs_options o;
     struct svi_class_weights weights;
-    int d = 0;
     *spare = NULL;
     if (!e->bank)
         return SVS_OK;
-    for (int j = 0; j < svs_learner_dimension(e->learner); j++)
-        d += features[j];
-    svs_code code = svi_settings_learning(e->s, &weights, &o, err);
-    if (code == SVS_OK && !(*spare = svi_engine_make_bank(e->s, &o, d, err)))
-        code = err->code;
-    for (int j = 0, to = 0; code == SVS_OK && j < svs_learner_dimension(e->learner); to += features[j++])
-        if (features[j] && svi_schema_unscaled(&e->schema, j))
-            svi_bank_unscaled(*spare, to);
-    for (int k = 0; code == SVS_OK && k < svs_learner_class_count(e->learner); k++)
-        if (classes[k])
-            code = svi_bank_meet_class(*spare, svs_learner_class(e->learner, k), err);
-    return code;
+    const svs_code code = svi_settings_learning(e->s, &weights, &o, err);
+    return code == SVS_OK ? bank_like(e, e->s, &o, features, classes, spare, err) : code;
 }
 
 void svi_engine_replace_bank(struct svi_engine *e, svi_bank **spare) {
@@ -199,9 +209,7 @@ void svi_engine_replace_bank(struct svi_engine *e, svi_bank **spare) {
 
 void svi_engine_bank_peek(struct svi_engine *e, const double *x, double *scores) {
     struct svi_bank_scored scored;
-    svs_learner_scores(e->learner, x, e->host_scores);
-    svi_bank_score(e->bank, x, e->host_scores, svs_learner_rows(e->learner),
-                   svs_learner_class_count(e->learner), &scored);
+    bank_consult(e, x, &scored);
     memcpy(scores, scored.scores, (size_t)scored.rows * sizeof *scores);
 }
 

@@ -69,34 +69,22 @@ void svi_engine_leave_unscaled(struct svi_engine *e, int feature) {
 /* The host first: rows have the features that it has. A bank that lacks the memory to follow is asked again
  * before the next sample. */
 static svs_code engine_widen(struct svi_engine *e, int d, svs_error *err) {
+    const int before = svs_learner_dimension(e->learner);
     svs_code code = svs_learner_grow(e->learner, d, err);
-    if (code == SVS_OK)
+    if (code == SVS_OK) {
         svi_engine_bank_follow(e);
-    return code;
-}
-
-static void engine_scale_from(struct svi_engine *e, int first) {
-    svi_learner_scale_from(e->learner, first);
+        return SVS_OK;
+    }
+    svi_learner_scale_from(e->learner, before);
     if (e->bank)
-        svi_bank_scale_from(e->bank, first);
+        svi_bank_scale_from(e->bank, before);
+    return code;
 }
 
 /* The samples of other keys count as a prior by what each feature is (learner/learner_prior.h). */
 static svs_code columns_place_one(struct svi_engine *e, int feature, svs_error *err) {
     const char *name = svs_features_name(e->schema.shape.names, feature);
     return svi_learner_place(e->learner, feature, svi_prior_identity(name, feature), err);
-}
-
-/* The d features that the learner has by now are known to it; and one that has become another. */
-static svs_code columns_place(struct svi_engine *e, int d, svs_error *err) {
-    svs_code code = SVS_OK;
-    for (int j = svi_learner_placed(e->learner); j < d && code == SVS_OK; j++)
-        code = columns_place_one(e, j, err);
-    return code;
-}
-
-static svs_code columns_place_again(struct svi_engine *e, int feature, svs_error *err) {
-    return feature < svi_learner_placed(e->learner) ? columns_place_one(e, feature, err) : SVS_OK;
 }
 
 /* The learner gets to know of new columns: which of them are never scaled, and which were another
@@ -107,16 +95,15 @@ svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_
         if (svi_schema_unscaled(&e->schema, j))
             svi_engine_leave_unscaled(e, j);
     svs_code code = m->d > before ? engine_widen(e, m->d, err) : SVS_OK;
-    if (code != SVS_OK)
-        engine_scale_from(e, before);
-    if (code == SVS_OK)
-        code = columns_place(e, m->d, err);
+    for (int j = svi_learner_placed(e->learner); j < m->d && code == SVS_OK; j++)
+        code = columns_place_one(e, j, err);
     for (int i = 0; i < e->schema.renewed_count && code == SVS_OK; i++) {
         const int j = e->schema.renewed[i].feature;
         if (j >= before)
             continue;
         svi_learner_renew(e->learner, j);
-        code = columns_place_again(e, j, err);
+        if (j < svi_learner_placed(e->learner)) /* it has become another */
+            code = columns_place_one(e, j, err);
         if (e->bank)
             svi_bank_renew(e->bank, j);
         svi_engine_leave_unscaled(e, j);

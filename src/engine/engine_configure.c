@@ -64,7 +64,7 @@ static void configuring_end(struct svi_engine_change *c) {
     svi_shared_settings_leave(&c->shared);
 }
 
-/* The settings to go on with. */
+/* The settings to go on with: SVS_SETTING, where they may not be those. */
 static svs_code configuring_begin(struct svi_engine_change *c, const struct svi_engine *e,
                                   const struct svi_settings *s, svs_error *err) {
     *c = (struct svi_engine_change){.shared = svi_shared_settings_new(e->s, err)};
@@ -77,7 +77,7 @@ static svs_code configuring_begin(struct svi_engine_change *c, const struct svi_
     c->refits = c->relearn || (e->s->refit == SVI_REFIT_NONE) != (c->to->refit == SVI_REFIT_NONE);
     c->window = svi_quality_window(e->s) != svi_quality_window(c->to);
     c->carries = c->to->missing == SVI_MISSING_CARRY;
-    return SVS_OK;
+    return svi_settings_change_allowed(e->s, c->to, err);
 }
 
 /* The scores that the new model gives to what is held are as honest as those of the stream. */
@@ -93,14 +93,10 @@ static void configuring_calibrate(void *user, const svs_learner *fresh, const sv
 static svs_code configuring_make_own(struct svi_engine_change *c, const struct svi_engine *e,
                                      svs_error *err) {
     svs_code code = SVS_OK;
-    struct svi_novelty_stage *novelty = NULL;
-    struct svi_rules *rules = NULL;
     if (!svi_engine_has_novelty(e))
-        code = svi_engine_new_novelty(e, c->to, &novelty, err);
-    c->own_novelty = e->off && novelty == &e->off->novelty ? NULL : novelty;
+        code = svi_engine_new_novelty(e, c->to, &c->own_novelty, err);
     if (code == SVS_OK && !svi_engine_has_rules(e))
-        code = svi_engine_new_rules(e, c->to, &rules, err);
-    c->own_rules = e->off && rules == &e->off->rules ? NULL : rules;
+        code = svi_engine_new_rules(e, c->to, &c->own_rules, err);
     if (code == SVS_OK && !e->quality_stage.prices)
         code = svi_prices_new(&c->prices, c->to, err);
     return code;
@@ -148,8 +144,6 @@ static void configure_renumber(struct svi_engine *e) {
 }
 
 static void configure_novelty(struct svi_engine *e, struct svi_engine_change *c) {
-    struct svi_alert_report report;
-    char subject[SVI_SUBJECT];
     if (c->own_novelty)
         e->novelty = c->own_novelty;
     const bool fresh = c->own_novelty;
@@ -161,9 +155,7 @@ static void configure_novelty(struct svi_engine *e, struct svi_engine_change *c)
         svi_novelty_stage_configure(e->novelty, c->to, &c->room);
         return;
     }
-    if (svi_novelty_report_end(e->novelty, svi_engine_subject(e, subject),
-                               "the settings of novelty have changed", &report))
-        svi_publish_alert(e, &report, e->event_ts);
+    svi_engine_end_novelty(e, "the settings of novelty have changed");
     svi_novelty_stage_replace(e->novelty, c->to);
 }
 
@@ -195,8 +187,6 @@ static void configure_bank(struct svi_engine *e, struct svi_engine_change *c) {
 static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
     const int64_t seen = e->kept[SVI_KEPT_SEEN];
     const bool again = c->learner != NULL; /* it was not the sums alone */
-    struct svi_alert_report report;
-    char subject[SVI_SUBJECT];
     if (c->to->publish_every != e->s->publish_every)
         e->next_publish = next_due(seen, c->to->publish_every);
     if (c->to->scores != e->s->scores)
@@ -221,10 +211,8 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
     if ((e->s->serve == SVI_SERVE_LINEAR) != (c->to->serve == SVI_SERVE_LINEAR)) /* scores of another scale */
         svi_quality_stage_forget_online(&e->quality_stage);
     svi_engine_share_settings(e, c->shared);
-    if (!(e->s->drift_rate > 0) &&
-        svi_drift_stage_end(&e->quality_stage.drift, svi_engine_subject(e, subject), "drift.rate is 0",
-                            &report))
-        svi_publish_alert(e, &report, e->event_ts);
+    if (!(e->s->drift_rate > 0))
+        svi_engine_end_drift(e, "drift.rate is 0");
     if (c->prices)
         e->quality_stage.prices = c->prices;
     c->prices = NULL;
@@ -259,8 +247,6 @@ svs_code svi_engine_configurable(const svi_engine *e, const struct svi_settings 
     svs_options o;
     struct svi_class_weights weights;
     svs_code code = configuring_begin(&c, e, s, err);
-    if (code == SVS_OK)
-        code = svi_settings_change_allowed(e->s, c.to, err);
     if (code == SVS_OK && c.relearn && (code = svi_settings_learning(c.to, &weights, &o, err)) == SVS_OK)
         code = svs_learner_configurable(e->learner, &o, err);
     configuring_end(&c);
@@ -273,8 +259,6 @@ svs_code svi_engine_prepare(const svi_engine *e, const struct svi_settings *s,
     if (!c)
         return svi_fail_memory(err, "a change of settings");
     svs_code code = configuring_begin(c, e, s, err);
-    if (code == SVS_OK)
-        code = svi_settings_change_allowed(e->s, c->to, err);
     if (code == SVS_OK)
         code = configuring_make(c, e, err);
     if (code != SVS_OK)

@@ -261,7 +261,7 @@ void svi_publish_refit(struct svi_engine *e) {
     svi_engine_publish_model(e, true);
 }
 
-static void take_kept(const struct svi_engine *e, struct svi_counters *all) {
+int svi_kept_place(int kept) {
     static const int places[SVI_KEPT_COUNT] = {[SVI_KEPT_SEEN] = SVI_COUNTER_SEEN,
                                                [SVI_KEPT_LABELLED] = SVI_COUNTER_LABELLED,
                                                [SVI_KEPT_REFUSED] = SVI_COUNTER_REFUSED,
@@ -271,9 +271,7 @@ static void take_kept(const struct svi_engine *e, struct svi_counters *all) {
                                                [SVI_KEPT_FILLED_MISSING] = SVI_COUNTER_FILLED_MISSING,
                                                [SVI_KEPT_PUBLISHED_MODELS] = SVI_COUNTER_PUBLISHED_MODELS,
                                                [SVI_KEPT_PUBLISHED_SCORES] = SVI_COUNTER_PUBLISHED_SCORES};
-    for (int i = 0; i < SVI_KEPT_COUNT; i++)
-        all->of[places[i]].count = e->kept[i];
-    memcpy(all->refused, e->refused, sizeof all->refused);
+    return places[kept];
 }
 
 /* What the learner counts itself. */
@@ -361,7 +359,9 @@ int svi_engine_features(const svi_engine *e) {
 
 void svi_engine_count(struct svi_engine *e, struct svi_counters *c) {
     svi_engine_settle(e);
-    take_kept(e, c);
+    for (int i = 0; i < SVI_KEPT_COUNT; i++)
+        c->of[svi_kept_place(i)].count = e->kept[i];
+    memcpy(c->refused, e->refused, sizeof c->refused);
     take_health(e, c->of);
     take_refits(e, c->of);
     take_novelty(e, c->of);
@@ -382,10 +382,6 @@ void svi_engine_publish_stats(struct svi_engine *e, const struct svi_figure *fig
     if (event.as.stats.classes.count > SVI_STATS_CLASSES)
         event.as.stats.classes.count = 0;
     svi_publish(e, &event);
-}
-
-int64_t svi_engine_seen(const svi_engine *e) {
-    return e->kept[SVI_KEPT_SEEN];
 }
 
 uint64_t svi_engine_version(const svi_engine *e) {

@@ -114,17 +114,3 @@ bool svi_engine_queue(struct svi_engine *e, const struct svi_message *m, const s
         follow_tell(e, svi_follower_offer(q->follower, q->taken));
     return true;
 }
-
-/* ---- what callers say */
-
-void svi_engine_second_thread(svi_engine *e) {
-    e->two_threads = true;
-}
-
-uint64_t svi_engine_taken(const svi_engine *e) {
-    return e->queue ? e->queue->taken : 0;
-}
-
-uint64_t svi_engine_told(const svi_engine *e) {
-    return e->queue ? e->queue->told : 0;
-}

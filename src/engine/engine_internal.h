@@ -36,14 +36,12 @@ void svi_engine_tell_categories(struct svi_engine *e);
 /* The columns of the setting `context` are that to novelty; names may come after their columns. */
 void svi_engine_tell_context(struct svi_engine *e, int d);
 
-/* A novelty stage and rules of its own, unless they are off by *s; *made: not to be freed twice. One of many
- * has those of all then. SVS_NO_MEMORY. */
+/* A novelty stage and rules of its own. Of one of many, where they are off by *s: *made stays what it is.
+ * SVS_NO_MEMORY. */
 svs_code svi_engine_new_novelty(const struct svi_engine *e, const struct svi_settings *s,
                                 struct svi_novelty_stage **made, svs_error *err);
 svs_code svi_engine_new_rules(const struct svi_engine *e, const struct svi_settings *s,
                               struct svi_rules **made, svs_error *err);
-void svi_engine_free_novelty(struct svi_engine *e);
-void svi_engine_free_rules(struct svi_engine *e);
 
 /* NULL: SVS_NO_MEMORY. */
 svi_metrics *svi_engine_new_metrics(const struct svi_settings *s, svs_error *err);
@@ -110,6 +108,10 @@ void svi_engine_rules_dropped(struct svi_engine *e, const struct svi_message *m,
 void svi_engine_rules_renew(struct svi_engine *e, int feature);
 void svi_engine_rules_configure(struct svi_engine *e);
 
+/* An alert of the quality, or of novelty, that is open ends, and says why. */
+void svi_engine_end_drift(struct svi_engine *e, const char *why);
+void svi_engine_end_novelty(struct svi_engine *e, const char *why);
+
 /* All that they know goes; alerts end. */
 void svi_engine_rules_forget(struct svi_engine *e);
 
@@ -136,6 +138,9 @@ void svi_publish_refit(struct svi_engine *e);
 
 /* The present model with seen and features, without its schema: what scores. */
 svs_code svi_engine_weights(struct svi_engine *e, svs_model *m, svs_error *err);
+
+/* Which enum svi_counter it is. */
+int svi_kept_place(int kept);
 
 /* Room for the names of d columns. */
 svs_code svi_publish_reserve(struct svi_engine *e, int d, svs_error *err);

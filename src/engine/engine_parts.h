@@ -55,9 +55,8 @@ struct svi_engine_scratch *svi_engine_scratch_new(const struct svi_settings *s, 
 void svi_engine_scratch_free(struct svi_engine_scratch **s);
 
 /* The engine of a key, which nobody is calling, goes on with this one: nobody may be using the one that it
- * leaves, unless it rests. SVS_NO_MEMORY: it goes on with that. */
+ * leaves, unless learner and novelty rest. SVS_NO_MEMORY: it goes on with that. */
 svs_code svi_engine_use_scratch(struct svi_engine *e, struct svi_engine_scratch *s, svs_error *err);
-void svi_engine_rest(struct svi_engine *e);
 
 /* In the place of stages that are off, of one of many engines: what is written there counts for nothing. */
 struct svi_engine_off {
@@ -168,14 +167,12 @@ svs_code svi_engine_unpack(struct svi_engine *e, const uint8_t *bytes, size_t si
  * again with others. */
 svs_code svi_engine_match_columns(struct svi_engine *e, const struct svi_envelope *env, svs_error *err);
 
-/* One element, decoded and applied; one that was taken before is passed over; one is refused; the message as
- * a whole is. */
+/* One element, decoded and applied; one that was taken before is passed over; one is refused, or the message
+ * as a whole. */
 svs_code svi_engine_take_element(struct svi_engine *e, struct svi_envelope *env, double now, svs_error *err);
 void svi_engine_pass_element(struct svi_engine *e, struct svi_envelope *env, struct svi_receipt *r);
-void svi_engine_refuse_element(struct svi_engine *e, const struct svi_envelope *env, svs_code code,
-                               const svs_error *err, double now, struct svi_receipt *r);
-void svi_engine_refuse_message(struct svi_engine *e, const struct svi_envelope *env, svs_code code,
-                               const svs_error *err, double now, struct svi_receipt *r);
+void svi_engine_refuse_input(struct svi_engine *e, const struct svi_envelope *env, bool whole, svs_code code,
+                             const svs_error *err, double now, struct svi_receipt *r);
 
 /* SVS_BAD_KEY. */
 svs_code svi_engine_fail_keyless(svs_error *err);

@@ -41,19 +41,15 @@ static void prune_carried(struct svi_engine *e, const bool *features, int d) {
 
 static void engine_drop_features(struct svi_engine *e, const bool *features, svs_features *names,
                                  svs_features *columns) {
-    struct svi_alert_report report;
-    char subject[SVI_SUBJECT];
+    static const char why[] = "features were dropped";
     if (e->carried)
         prune_carried(e, features, e->schema.shape.d);
     svi_schema_keep(&e->schema, features, names, columns);
     svi_columns_forget(&e->columns);
     e->name_count = 0;
-    if (svi_novelty_report_end(e->novelty, svi_engine_subject(e, subject), "features were dropped", &report))
-        svi_publish_alert(e, &report, e->event_ts);
+    svi_engine_end_novelty(e, why);
     svi_novelty_stage_reset(e->novelty);
-    if (svi_drift_stage_end(&e->quality_stage.drift, svi_engine_subject(e, subject), "features were dropped",
-                            &report))
-        svi_publish_alert(e, &report, e->event_ts);
+    svi_engine_end_drift(e, why);
     svi_drift_stage_prune(&e->quality_stage.drift);
     svi_engine_rules_forget(e);
 }
@@ -98,8 +94,6 @@ static svs_code prune_to(struct svi_engine *e, const bool *features, const bool 
 }
 
 svs_code svi_engine_prune(svi_engine *e, svs_error *err) {
-    svs_error local;
-    err = err ? err : &local;
     svi_engine_settle(e);
     const size_t d = (size_t)e->schema.shape.d, count = (size_t)svi_engine_classes(e);
     bool *flags = svi_alloc_array(d + count + 1, sizeof *flags);

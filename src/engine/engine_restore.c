@@ -42,13 +42,10 @@ svs_code svi_engine_check_back(const svi_engine *e, const svi_engine *then, svs_
 /* No alert is open after it: those of then have ended since, or end now. What is counted goes on. */
 static void end_alerts(struct svi_engine *e, struct svi_engine *then) {
     static const char why[] = "the stream went back to an older state";
-    struct svi_alert_report report;
     struct svi_alert *alert = &then->novelty->alert;
     struct svi_drift_stage *drift = &then->quality_stage.drift;
-    if (svi_novelty_report_end(e->novelty, e->s->stream, why, &report))
-        svi_publish_alert(e, &report, e->event_ts);
-    if (svi_drift_stage_end(&e->quality_stage.drift, e->s->stream, why, &report))
-        svi_publish_alert(e, &report, e->event_ts);
+    svi_engine_end_novelty(e, why);
+    svi_engine_end_drift(e, why);
     svi_engine_rules_forget(e);
     svi_rules_end(then->rules);
     svi_rules_drop_alerts(then->rules);

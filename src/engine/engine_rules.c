@@ -21,7 +21,7 @@ const char *svi_engine_subject(const struct svi_engine *e, char out[SVI_SUBJECT]
 }
 
 /* `ended`: as in svi_rule_about. */
-static void rules_tell_all(struct svi_engine *e, svs_value id, double ts, const char *ended) {
+static void rules_tell(struct svi_engine *e, svs_value id, double ts, const char *ended) {
     struct svi_rule_report report;
     char subject[SVI_SUBJECT];
     struct svi_event event = {.topic = SVI_TOPIC_ALERT, .ts = ts};
@@ -35,21 +35,27 @@ static void rules_tell_all(struct svi_engine *e, svs_value id, double ts, const 
     }
 }
 
-static void rules_tell(struct svi_engine *e, svs_value id, double ts) {
-    rules_tell_all(e, id, ts, NULL);
-}
-
-void svi_engine_end_alerts(struct svi_engine *e, const char *why) {
+void svi_engine_end_drift(struct svi_engine *e, const char *why) {
     struct svi_alert_report report;
     char subject[SVI_SUBJECT];
     if (svi_drift_stage_end(&e->quality_stage.drift, svi_engine_subject(e, subject), why, &report))
         svi_publish_alert(e, &report, e->event_ts);
+}
+
+void svi_engine_end_novelty(struct svi_engine *e, const char *why) {
+    struct svi_alert_report report;
+    char subject[SVI_SUBJECT];
     if (svi_novelty_report_end(e->novelty, svi_engine_subject(e, subject), why, &report))
         svi_publish_alert(e, &report, e->event_ts);
+}
+
+void svi_engine_end_alerts(struct svi_engine *e, const char *why) {
+    svi_engine_end_drift(e, why);
+    svi_engine_end_novelty(e, why);
     if (!svi_engine_has_rules(e))
         return;
     svi_rules_end(e->rules);
-    rules_tell_all(e, svs_none(), e->event_ts, why);
+    rules_tell(e, svs_none(), e->event_ts, why);
 }
 
 /* Where the row in hand has no value: what took its place is none, and what a map leaves out neither. */
@@ -72,7 +78,7 @@ void svi_engine_rules_row(struct svi_engine *e, const struct svi_message *m, dou
         e->rules_follow = true;
     }
     svi_rules_row(r, m->x, rules_gaps_of(e, m), m->d, e->time, now);
-    rules_tell(e, m->id, e->event_ts);
+    rules_tell(e, m->id, e->event_ts, NULL);
 }
 
 void svi_engine_rules_dropped(struct svi_engine *e, const struct svi_message *m, double now) {
@@ -83,7 +89,7 @@ void svi_engine_rules_dropped(struct svi_engine *e, const struct svi_message *m,
     if (!e->rules_follow)
         svi_rules_follow(r, e->s, &e->schema, r->d);
     svi_rules_row(r, m->x, svi_rules_holes(r, m->x, m->d), m->d, fmax(e->time, own), now);
-    rules_tell(e, m->id, own);
+    rules_tell(e, m->id, own, NULL);
 }
 
 void svi_engine_rules_renew(struct svi_engine *e, int feature) {
@@ -94,12 +100,12 @@ void svi_engine_rules_renew(struct svi_engine *e, int feature) {
 void svi_engine_rules_configure(struct svi_engine *e) {
     svi_rules_configure(e->rules, e->s);
     e->rules_follow = false;
-    rules_tell(e, svs_none(), e->event_ts);
+    rules_tell(e, svs_none(), e->event_ts, NULL);
 }
 
 void svi_engine_rules_forget(struct svi_engine *e) {
     svi_rules_end(e->rules);
-    rules_tell(e, svs_none(), e->event_ts);
+    rules_tell(e, svs_none(), e->event_ts, NULL);
     svi_rules_clear(e->rules);
     e->rules_follow = false;
 }
@@ -111,9 +117,5 @@ double svi_engine_deadline(const svi_engine *e) {
 void svi_engine_pass(svi_engine *e, double now) {
     svi_engine_settle(e);
     svi_rules_pass(e->rules, now);
-    rules_tell(e, svs_none(), now);
-}
-
-void svi_engine_begin(svi_engine *e, double now) {
-    svi_rules_begin(e->rules, now);
+    rules_tell(e, svs_none(), now, NULL);
 }

@@ -118,8 +118,6 @@ static svs_code take_over(struct svi_engine *e, const svs_model *m, svs_error *e
 svs_code svi_engine_take_model(svi_engine *e, const void *bytes, size_t size, struct svi_settings *s,
                                double now, svs_error *err) {
     char reason[SVS_ERROR_TEXT], method[40];
-    svs_error local;
-    err = err ? err : &local;
     svs_model *m = svs_model_decode(bytes, size, err);
     if (!m)
         return err->code;

@@ -14,6 +14,7 @@
 #include "base/fail.h"
 #include "fleet/key_list.h"
 #include "fleet/fleet_internal.h"
+#include "learner/learner_archive.h"
 #include "wire/fields.h"
 
 #define FORGET_MOST 16 /* keys that are forgotten before an element */
@@ -45,7 +46,7 @@ struct svi_engine *svi_fleet_make(struct svi_fleet *f, struct svi_shared_setting
                                            .columns = f->columns};
     entry->fleet = f;
     struct svi_engine *e =
-        svi_engine_new(s, &setup, f->stream.epoch + entry->again, svi_fleet_key_sink, entry, err);
+        svi_engine_new(s, &setup, f->stream.epoch + entry->head.again, svi_fleet_key_sink, entry, err);
     if (e && svi_fleet_prior_join(f, entry, e, err) != SVS_OK)
         svi_engine_free(&e);
     return e;
@@ -111,20 +112,17 @@ static struct svi_key_entry *fleet_begin(struct svi_fleet *f, const char *key, u
     struct svi_key_entry *entry = svi_key_table_add(f->table, key, strlen(key), owner, err);
     if (!entry)
         return NULL;
-    entry->begun = svi_stream_seen(&f->stream);
-    entry->again = f->gone;
-    if (!(entry->engine = svi_fleet_make(f, f->stream.root->shared, entry, err))) {
-        svi_key_table_remove(f->table, entry);
-        return NULL;
-    }
-    if (svi_fleet_change(f, entry, err) != SVS_OK) {
+    entry->head.begun = svi_stream_seen(&f->stream);
+    entry->head.again = f->gone;
+    if (!(entry->engine = svi_fleet_make(f, f->stream.root->shared, entry, err)) ||
+        svi_fleet_change(f, entry, err) != SVS_OK) {
         svi_engine_free(&entry->engine);
         svi_key_table_remove(f->table, entry);
         return NULL;
     }
-    entry->number = f->begun++;
-    entry->rests = (uint32_t)f->rests;
-    svi_fleet_join(f, entry);
+    entry->head.number = f->begun++;
+    entry->head.rests = (uint32_t)f->rests;
+    svi_fleet_join(f, entry, f->noted);
     return entry;
 }
 
@@ -163,10 +161,13 @@ static void fleet_remove(struct svi_fleet *f, struct svi_key_entry *entry) {
     svi_key_table_remove(f->table, entry);
 }
 
-/* One that has been heard of: if it comes again, its events are others. */
-static void fleet_go(struct svi_fleet *f, struct svi_key_entry *entry) {
+/* One that has been heard of ends, and goes: if it comes again, its events are others. */
+static svs_code fleet_end_key(struct svi_fleet *f, struct svi_key_entry *entry, svs_error *err) {
+    if (svi_fleet_end(f, entry, err) != SVS_OK)
+        return err->code;
     f->gone++;
     fleet_remove(f, entry);
+    return SVS_OK;
 }
 
 void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figures) {
@@ -216,13 +217,6 @@ int64_t svi_stream_key_count(const svi_stream *s) {
 
 void svi_fleet_done(struct svi_fleet *f, struct svi_key_entry *entry, const struct svi_key_figures *figures,
                     bool sample, double now) {
-    if (!entry) {
-        struct svi_key_finds own;
-        svi_fleet_finds(f->stream.root, &own);
-        svi_fleet_find_alike(f, &f->found, &own);
-        f->found = own;
-        return;
-    }
     f->stream.others.seen += figures->rows - entry->last.rows;
     svi_fleet_find_alike(f, &entry->last.finds, &figures->finds);
     fleet_add(&f->stream.others, &entry->last, figures);
@@ -233,7 +227,7 @@ void svi_fleet_done(struct svi_fleet *f, struct svi_key_entry *entry, const stru
         entry->heard = now;
         svi_key_table_hear(f->table, entry);
     } else if (figures->rows == 0 && entry->heard == 0) {
-        f->begun -= entry->number + 1 == f->begun;
+        f->begun -= entry->head.number + 1 == f->begun;
         (void)svi_fleet_end(f, entry, NULL); /* no record is of it, so it takes no memory */
         fleet_remove(f, entry);
     }
@@ -246,16 +240,16 @@ svs_code svi_fleet_drop(struct svi_fleet *f, const char *key, svs_error *err) {
         return svi_fail(err, SVS_MISSING_KEY, "drop needs a key: reset is for the samples without one");
     if (!entry)
         return svi_fail(err, SVS_UNKNOWN_KEY, "there is no key %s", key_shown(shown, key));
-    if (svi_fleet_end(f, entry, err) != SVS_OK)
-        return err->code;
-    fleet_go(f, entry);
-    return SVS_OK;
+    return fleet_end_key(f, entry, err);
 }
 
 void svi_fleet_done_here(struct svi_fleet *f, struct svi_key_entry *entry, bool sample, double now) {
     struct svi_key_figures figures;
+    struct svi_key_finds own;
     if (!entry) {
-        svi_fleet_done(f, NULL, NULL, sample, now);
+        svi_fleet_finds(f->stream.root, &own);
+        svi_fleet_find_alike(f, &f->found, &own);
+        f->found = own;
         return;
     }
     f->columns = svi_engine_features(entry->engine);
@@ -265,7 +259,7 @@ void svi_fleet_done_here(struct svi_fleet *f, struct svi_key_entry *entry, bool 
 
 /* ---- what comes in */
 
-static svs_code fleet_fail_missing(bool labels, svs_error *err) {
+svs_code svi_fleet_fail_missing(bool labels, svs_error *err) {
     return svi_fail(err, SVS_MISSING_KEY, "%s needs the key of its sample: '' where it has none",
                     labels ? "label" : "forget");
 }
@@ -276,7 +270,7 @@ static svs_code fleet_read(const struct svi_envelope *env, char *key, bool *abou
     const bool labels = svi_element_is(el, SVI_KEY_OP, "label");
     svs_code code = svi_element_key(el, key, err);
     *about = labels || svi_element_is(el, SVI_KEY_OP, "forget");
-    return code == SVS_OK && *about && !svi_element_has(el, SVI_KEY_KEY) ? fleet_fail_missing(labels, err)
+    return code == SVS_OK && *about && !svi_element_has(el, SVI_KEY_KEY) ? svi_fleet_fail_missing(labels, err)
                                                                          : code;
 }
 
@@ -302,7 +296,8 @@ static void fleet_count(struct svi_fleet *f) {
     if (!is_coupled(++f->taken))
         return;
     svi_workers_settle(f);
-    svi_fleet_couple(f);
+    svi_fleet_prior_couple(f);
+    svi_fleet_share_out(f);
     svi_fleet_evict(f);
 }
 
@@ -310,12 +305,10 @@ static void fleet_count(struct svi_fleet *f) {
 
 static bool fleet_forget(struct svi_fleet *f, struct svi_key_entry *entry) {
     svs_error err;
-    const svs_code code = svi_fleet_end(f, entry, &err);
-    if (code == SVS_OK)
-        fleet_go(f, entry);
-    else if (code == SVS_NO_MEMORY)
+    const svs_code code = fleet_end_key(f, entry, &err);
+    if (code == SVS_NO_MEMORY)
         f->stream.root->out_of_memory = true;
-    else
+    else if (code != SVS_OK)
         svi_fleet_lose(f, entry, &err);
     return code == SVS_OK;
 }
@@ -323,10 +316,10 @@ static bool fleet_forget(struct svi_fleet *f, struct svi_key_entry *entry) {
 /* Since when there is no key that is silent for longer. */
 static double fleet_silent(struct svi_fleet *f) {
     struct svi_key_entry *silent = svi_key_table_silent(f->table);
-    if (silent && (silent != f->silent || silent->turn != f->silent_turn || f->noted != f->silent_noted))
+    if (silent && (silent != f->silent || silent->head.turn != f->silent_turn || f->noted != f->silent_noted))
         f->silent_since = svi_fleet_heard(f, silent);
     f->silent = silent;
-    f->silent_turn = silent ? silent->turn : 0;
+    f->silent_turn = silent ? silent->head.turn : 0;
     f->silent_noted = f->noted;
     return silent ? f->silent_since : INFINITY;
 }
@@ -347,11 +340,6 @@ static void fleet_forget_idle(struct svi_fleet *f, const char *key, double now) 
     bool good = true;
     for (int i = 0; i < FORGET_MOST && now - fleet_silent(f) > idle && good; i++)
         good = fleet_forget(f, svi_key_table_silent(f->table));
-}
-
-void svi_fleet_couple(struct svi_fleet *f) {
-    svi_fleet_prior_couple(f);
-    svi_fleet_share_out(f);
 }
 
 /* The key is ready to take something; *entry: NULL for "", or if it cannot be brought back. */
@@ -391,8 +379,8 @@ static void fleet_take(struct svi_fleet *f, struct svi_envelope *env, double now
     if (code == SVS_OK)
         r->accepted++;
     else /* one that would begin a key has none to say so */
-        svi_engine_refuse_element(entry && entry->last.rows == 0 && entry->heard == 0 ? f->stream.root : e,
-                                  env, code, &err, now, r);
+        svi_engine_refuse_input(entry && entry->last.rows == 0 && entry->heard == 0 ? f->stream.root : e, env,
+                                false, code, &err, now, r);
     svi_fleet_done_here(f, entry, code == SVS_OK, now);
 }
 
@@ -425,7 +413,7 @@ static svs_code fleet_take_row(svi_stream *s, struct svi_message *m, const void 
         code = svi_fail(err, SVS_BAD_KEY, "the key has %u bytes: at most %d are taken", m->key.length,
                         SVS_KEY_MAX);
     else if (m->key.kind == SVS_NONE && m->op != SVI_LEARN)
-        code = fleet_fail_missing(m->op == SVI_LABEL, err);
+        code = svi_fleet_fail_missing(m->op == SVI_LABEL, err);
     else if (m->key.kind == SVS_STR)
         snprintf(key, sizeof key, "%.*s", (int)m->key.length, m->key.as.s);
     fleet_forget_idle(f, key, now);
@@ -522,7 +510,7 @@ static svs_code fleet_verify(svi_stream *s, double *difference, svs_error *err) 
     for (struct svi_key_entry *n = svi_key_table_first(f->table), *entry; n && code == SVS_OK; n = n->after) {
         double one = 0;
         struct svi_engine *e = svi_fleet_find(f, n->name, false, 0, &entry, err);
-        code = e ? svi_engine_verify(e, &one, err) : err->code;
+        code = e ? svi_learner_verify(e->learner, &one, err) : err->code;
         *difference = one > *difference || isnan(one) ? one : *difference;
         svi_fleet_evict(f);
     }

@@ -11,8 +11,8 @@
  * interval (alerts/rules.h).
  *
  * A group speaks in the name of the key that was first. Where that is dropped, the next one takes its place,
- * with an event that opens its own alert. What is said is numbered by the key (entry->told) and is part of
- * the state, as the groups are. Read svi_fleet_tell_alert first. */
+ * with an event that opens its own alert. What is said is numbered by the key (entry->head.told) and is part
+ * of the state, as the groups are. Read svi_fleet_tell_alert first. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +30,7 @@
 #define GROUP_LINE   (SVI_ALERT_TEXT + 4 * GROUP_NAME + 80)
 
 static uint64_t group_key(const struct svi_key_entry *entry) {
-    return entry ? entry->number : UINT64_MAX; /* the samples without one */
+    return entry ? entry->head.number : UINT64_MAX; /* the samples without one */
 }
 
 /* ---- what an event is about */
@@ -126,7 +126,7 @@ static void group_line(const struct svi_fleet *f, const struct svi_alert_group *
 
 /* Numbered, in the name of a key (NULL: of the samples without one). */
 static void group_send(struct svi_fleet *f, struct svi_key_entry *entry, struct svi_event *event) {
-    event->seq = entry ? entry->told++ : f->stream.root->seq[SVI_TOPIC_ALERT]++;
+    event->seq = entry ? entry->head.told++ : f->stream.root->seq[SVI_TOPIC_ALERT]++;
     svi_stream_send(&f->stream, event);
 }
 
@@ -180,7 +180,7 @@ static void group_tell(struct svi_fleet *f, struct svi_alert_group *g, const cha
     }
     struct svi_event event = {.topic = SVI_TOPIC_ALERT,
                               .stream = f->stream.root->s->stream,
-                              .epoch = f->stream.epoch + (entry ? entry->again : 0),
+                              .epoch = f->stream.epoch + (entry ? entry->head.again : 0),
                               .key = entry ? entry->name : "",
                               .ts = ts};
     event.as.alert = (struct svi_alert_event){.kind = first->kind,
@@ -306,7 +306,7 @@ static void group_hand_over(struct svi_fleet *f, struct svi_alert_group *g) {
     struct svi_group_alert next = {.name = ""};
     const struct svi_key_entry *entry = svi_key_table_first(f->table);
     svi_alert_groups_oldest(f->groups, g, &next.key, &next.alert);
-    while (entry && entry->number != next.key)
+    while (entry && entry->head.number != next.key)
         entry = entry->after;
     if (entry)
         next.name = entry->name;
@@ -316,19 +316,19 @@ static void group_hand_over(struct svi_fleet *f, struct svi_alert_group *g) {
 
 void svi_fleet_groups_drop(struct svi_fleet *f, struct svi_key_entry *entry) {
     svi_alert_groups *groups = f->groups;
-    for (struct svi_alert_group *g; (g = svi_alert_groups_drop(groups, entry->number));) {
-        const bool withheld = g->keys > 1 && g->leader != entry->number;
+    for (struct svi_alert_group *g; (g = svi_alert_groups_drop(groups, entry->head.number));) {
+        const bool withheld = g->keys > 1 && g->leader != entry->head.number;
         svi_alert_groups_forget(g, entry->name);
         if (g->open == 0 && withheld)
             group_tell(f, g, "close", g->last);
         if (g->open == 0)
             svi_alert_groups_end(groups, g);
-        else if (g->leader == entry->number)
+        else if (g->leader == entry->head.number)
             group_hand_over(f, g);
     }
     for (int i = 0; i < svi_alert_groups_count(groups); i++) { /* whose own alert had closed */
         struct svi_alert_group *g = svi_alert_groups_at(groups, i);
-        if (g->leader != entry->number)
+        if (g->leader != entry->head.number)
             continue;
         svi_alert_groups_forget(g, entry->name);
         group_hand_over(f, g);

@@ -133,7 +133,7 @@ void svi_stream_archive_source_times(struct svi_archive *a, svi_stream *s);
 /* In two parts: all that is there at its mark; the states of keys, or the list of their files, and the sum of
  * their hashes. */
 svs_code svi_stream_save_early(svi_stream *s, struct svi_checkpoint *c, svs_error *err);
-svs_code svi_stream_save_late(svi_stream *s, struct svi_checkpoint *c, svs_error *err);
+svs_code svi_stream_save_part(svi_stream *s, bool late, struct svi_checkpoint *c, svs_error *err);
 
 /* ---- fleet.c: an engine for each key */
 
@@ -175,7 +175,6 @@ struct svi_fleet_kept {
     struct svi_key_sum sum;               /* of the records that count */
     uint64_t alive;                       /* bytes of these */
     uint64_t stale;                       /* of keys that have changed, or are pending */
-    bool tidying;                         /* the oldest file is written again */
     uint64_t tidied;                      /* bytes of it */
 };
 
@@ -216,6 +215,9 @@ struct svi_fleet {
 /* That of a stream with keys; NULL: it has none. */
 struct svi_fleet *svi_fleet_of(svi_stream *s);
 
+/* SVS_MISSING_KEY: a label, or a forget, has no key. */
+svs_code svi_fleet_fail_missing(bool labels, svs_error *err);
+
 /* A fleet without keys and root, then the root is there: SVS_NO_MEMORY. */
 svi_stream *svi_fleet_new(svs_error *err);
 svs_code svi_fleet_begin(svi_stream *s, struct svi_shared_settings *shared,
@@ -237,13 +239,16 @@ void svi_fleet_key_sink(void *entry, const struct svi_event *event);
 struct svi_engine *svi_fleet_find(struct svi_fleet *f, const char *key, bool make, uint64_t owner,
                                   struct svi_key_entry **entry, svs_error *err);
 
-/* After something was done with it: of an accepted sample, or not. A key that has begun with something
- * that was refused is none. */
+/* After something was done with a key: of an accepted sample, or not. One that has begun with something that
+ * was refused is none. */
 void svi_fleet_done(struct svi_fleet *f, struct svi_key_entry *entry, const struct svi_key_figures *figures,
                     bool sample, double now);
 
-/* Where the engine is at rest. */
+/* Where its engine is at rest; NULL: the samples without one. */
 void svi_fleet_done_here(struct svi_fleet *f, struct svi_key_entry *entry, bool sample, double now);
+
+/* A key goes, with its engine. SVS_UNKNOWN_KEY. */
+svs_code svi_fleet_drop(struct svi_fleet *f, const char *key, svs_error *err);
 
 /* What `figures` are now: on the thread that calls the engine. */
 void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figures);
@@ -254,9 +259,6 @@ void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figur
 #define SVI_FLEET_AHEAD 16
 void svi_fleet_look_ahead(struct svi_fleet *f, const struct svi_envelope *env);
 void svi_fleet_fetch(const struct svi_engine *const *engine, int count); /* NULL among them is fine */
-
-/* What all keys come to takes effect in each of them: nobody is at work. */
-void svi_fleet_couple(struct svi_fleet *f);
 
 /* ---- fleet_time.c: what time brings about in keys */
 
@@ -298,20 +300,14 @@ void svi_fleet_groups_drop(struct svi_fleet *f, struct svi_key_entry *entry);
 /* Its alerts end before that; it may have to come back for it. Codes of svi_fleet_return. */
 svs_code svi_fleet_end_alerts(struct svi_fleet *f, struct svi_key_entry *entry, svs_error *err);
 
-/* ---- fleet.c again */
-
-/* A key goes, with its engine. SVS_UNKNOWN_KEY. */
-svs_code svi_fleet_drop(struct svi_fleet *f, const char *key, svs_error *err);
-
 /* ---- fleet_notes.c: what reaches all keys */
 
 /* Room for one more; svi_fleet_note takes it, and has none left: it cannot fail. SVS_NO_MEMORY. */
 svs_code svi_fleet_reserve_note(svi_stream *s, svs_error *err);
 void svi_fleet_note(svi_stream *s, enum svi_note_kind kind, double step, double now);
 
-/* A key knows of all, or of that many; the key goes. */
-void svi_fleet_join(struct svi_fleet *f, struct svi_key_entry *entry);
-void svi_fleet_join_at(struct svi_fleet *f, struct svi_key_entry *entry, uint64_t note);
+/* A key knows of that many; the key goes. */
+void svi_fleet_join(struct svi_fleet *f, struct svi_key_entry *entry, uint64_t note);
 void svi_fleet_leave(struct svi_fleet *f, struct svi_key_entry *entry);
 
 /* When it was heard last, by the arrival clock as it is. */

@@ -23,6 +23,7 @@
 #include "store/key_record.h"
 
 #define BATCH      16                    /* keys of one write */
+#define LIST_FIRST 256                   /* places */
 #define FILE_LEAST ((uint64_t)1 << 20)   /* bytes */
 #define FILE_SHARE 16                    /* files for what is alive */
 #define TIDY_PIECE ((uint64_t)128 << 10) /* bytes that are looked at at once */
@@ -41,9 +42,7 @@ void svi_fleet_kept_clear(struct svi_fleet *f) {
     svi_bytes_clear(&k->going.records);
 }
 
-/* Room for that many more. */
-static svs_code list_reserve(struct svi_key_list *l, size_t more, svs_error *err) {
-    const size_t room = l->count + more;
+static svs_code list_reserve(struct svi_key_list *l, size_t room, svs_error *err) {
     if (room <= l->room)
         return SVS_OK;
     struct svi_key_entry **at = svi_realloc(l->at, l->room * sizeof(void *), room * sizeof(void *));
@@ -56,14 +55,8 @@ static svs_code list_reserve(struct svi_key_list *l, size_t more, svs_error *err
 
 static svs_code list_add(struct svi_key_list *l, struct svi_key_entry *n, uint32_t generation,
                          svs_error *err) {
-    if (l->count == l->room) {
-        const size_t room = l->room ? 2 * l->room : 256;
-        struct svi_key_entry **more = svi_realloc(l->at, l->room * sizeof(void *), room * sizeof(void *));
-        if (!more)
-            return svi_fail_memory(err, "the list of keys that have changed");
-        l->at = more;
-        l->room = room;
-    }
+    if (l->count == l->room && list_reserve(l, l->room ? 2 * l->room : LIST_FIRST, err) != SVS_OK)
+        return SVS_NO_MEMORY;
     l->at[l->count++] = n;
     n->slot = (uint32_t)l->count;
     n->generation = generation;
@@ -92,10 +85,14 @@ struct keep_batch {
     int count;
 };
 
+/* Its record, or this one, which it has. */
 static svs_code batch_add(struct svi_fleet *f, struct keep_batch *b, struct svi_key_entry *n,
-                          svs_error *err) {
+                          const struct svi_key_record *r, svs_error *err) {
     const size_t before = f->packed.size;
-    svs_code code = svi_fleet_record(f, n, &f->packed, b->hash[b->count], err);
+    if (r)
+        memcpy(b->hash[b->count], r->hash, sizeof r->hash);
+    const svs_code code = r ? svi_key_record_append(&f->packed, r, err)
+                            : svi_fleet_record(f, n, &f->packed, b->hash[b->count], err);
     if (code != SVS_OK)
         return code;
     b->key[b->count] = n;
@@ -147,7 +144,7 @@ static void keep_image(struct svi_fleet *f, struct svi_key_entry *n) {
     struct keep_batch b;
     svs_error err = {0};
     batch_begin(f, &b);
-    svs_code code = batch_add(f, &b, n, &err);
+    svs_code code = batch_add(f, &b, n, NULL, &err);
     if (code == SVS_OK)
         code = batch_write(f, &b, &err);
     if (code == SVS_OK)
@@ -156,12 +153,17 @@ static void keep_image(struct svi_fleet *f, struct svi_key_entry *n) {
         f->kept.failed = code;
 }
 
+/* It is going to be another one, or none. */
+static void keep_pending(struct svi_fleet *f, struct svi_key_entry *n) {
+    if (!f->kept.saving || f->kept.failed != SVS_OK || !key_pending(&f->kept, n))
+        return;
+    svi_workers_settle(f); /* its thread may be at work where it does */
+    keep_image(f, n);
+}
+
 svs_code svi_fleet_change(struct svi_fleet *f, struct svi_key_entry *n, svs_error *err) {
     struct svi_fleet_kept *k = &f->kept;
-    if (k->saving && k->failed == SVS_OK && key_pending(k, n)) {
-        svi_workers_settle(f); /* its thread may be at work where it does */
-        keep_image(f, n);
-    }
+    keep_pending(f, n);
     if (k->files && n->slot == 0) {
         if (list_add(&k->changed, n, k->generation, err) != SVS_OK)
             return SVS_NO_MEMORY;
@@ -173,18 +175,15 @@ svs_code svi_fleet_change(struct svi_fleet *f, struct svi_key_entry *n, svs_erro
 
 svs_code svi_fleet_end(struct svi_fleet *f, struct svi_key_entry *n, svs_error *err) {
     struct svi_fleet_kept *k = &f->kept;
-    struct svi_key_record r = {.number = n->number, .gone = true};
+    struct svi_key_record r = {.head = {.number = n->head.number}, .gone = true};
     if (svi_fleet_prior_end(f, n, err) != SVS_OK)
         return err->code;
-    if (k->saving && k->failed == SVS_OK && key_pending(k, n)) {
-        svi_workers_settle(f); /* its thread may be at work where it does */
-        keep_image(f, n);
-    }
+    keep_pending(f, n);
     if (svi_fleet_end_alerts(f, n, err) != SVS_OK)
         return err->code;
     if (k->files && n->place.file > 0) {
-        memcpy(r.name, n->name, n->length + 1u);
-        if (svi_key_record_append(&k->gone.records, &r, 0, err) != SVS_OK)
+        memcpy(r.name, n->name, n->head.length + 1u);
+        if (svi_key_record_append(&k->gone.records, &r, err) != SVS_OK)
             return err->code;
         svi_key_sum_add(&k->gone.sum, n->kept_hash);
         k->alive -= n->place.size;
@@ -224,7 +223,7 @@ static svs_code keep_mark(struct svi_fleet_kept *k, svs_error *err) {
     bool left = k->going.records.size > 0;
     for (size_t i = k->next; i < spare.count && !left; i++)
         left = spare.at[i] != NULL;
-    if (left && (list_reserve(&k->pending, k->changed.count, err) != SVS_OK ||
+    if (left && (list_reserve(&k->pending, k->pending.count + k->changed.count, err) != SVS_OK ||
                  svi_bytes_reserve(&k->going.records, k->gone.records.size) != SVS_OK))
         return svi_fail_memory(err, "the keys of two checkpoints");
     k->generation++; /* those changed are pending from here on */
@@ -282,7 +281,7 @@ static svs_code keep_some(struct svi_fleet *f, double until, svs_error *err) {
     batch_begin(f, &b);
     for (; code == SVS_OK && at < k->pending.count && b.count < BATCH && svi_monotonic() < until; at++)
         if (k->pending.at[at])
-            code = batch_add(f, &b, k->pending.at[at], err);
+            code = batch_add(f, &b, k->pending.at[at], NULL, err);
     if (code == SVS_OK)
         code = batch_write(f, &b, err);
     for (int i = 0; i < b.count && code == SVS_OK; i++)
@@ -317,7 +316,7 @@ svs_code svi_stream_save_end(svi_stream *s, struct svi_checkpoint *c, svs_error 
     k->pending.count = k->next = 0;
     f->sum = k->sum;
     k->apart = true;
-    const svs_code code = svi_stream_save_late(s, c, err);
+    const svs_code code = svi_stream_save_part(s, true, c, err);
     k->apart = false;
     return code;
 }
@@ -353,13 +352,7 @@ static svs_code tidy_one(void *user, const struct svi_key_record *r, const struc
             return err->code;
         batch_begin(f, &t->b);
     }
-    const size_t before = f->packed.size;
-    if (svi_key_record_append(&f->packed, r, 0, err) != SVS_OK)
-        return err->code;
-    memcpy(t->b.hash[t->b.count], r->hash, sizeof r->hash);
-    t->b.key[t->b.count] = n;
-    t->b.size[t->b.count++] = f->packed.size - before;
-    return SVS_OK;
+    return batch_add(f, &t->b, n, r, err);
 }
 
 svs_code svi_stream_tidy_keys(svi_stream *s, double seconds, bool *done, svs_error *err) {
@@ -396,21 +389,21 @@ static svs_code keep_enter(void *user, const struct svi_key_record *r, const str
     struct svi_fleet *f = user;
     const size_t length = strlen(r->name);
     struct svi_key_entry *n = svi_key_table_find(f->table, r->name, length);
-    if (n && n->number > r->number)
+    if (n && n->head.number > r->head.number)
         return SVS_OK;
     if (n) {
         svi_key_sum_take(&f->kept.sum, n->kept_hash);
         f->kept.alive -= n->place.size;
         n->place.file = 0;
     }
-    if (n && (r->gone || n->owner != r->owner))
+    if (n && (r->gone || n->head.owner != r->head.owner))
         svi_key_table_remove(f->table, n);
     if (r->gone)
         return SVS_OK;
     if (length > SVS_KEY_MAX)
         return svi_fail(err, SVS_DAMAGED, "the name of a key is too long");
     n = svi_key_table_find(f->table, r->name, length);
-    if (!n && !(n = svi_key_table_add(f->table, r->name, length, r->owner, err)))
+    if (!n && !(n = svi_key_table_add(f->table, r->name, length, r->head.owner, err)))
         return SVS_NO_MEMORY;
     svi_fleet_enter(n, r);
     keep_place(&f->kept, n, at, r->hash);
@@ -430,8 +423,7 @@ void svi_fleet_files_archive(struct svi_archive *a, svi_stream *s) {
     if (!svi_archive_loading(a) || !svi_archive_ok(a))
         return;
     svs_code code = svi_key_files_visit(k->files, keep_enter, f, a->err);
-    if (code == SVS_OK)
-        code = svi_key_table_sort(f->table, a->err);
+    svi_key_table_sort(f->table);
     for (struct svi_key_entry *n = svi_key_table_first(f->table); n && code == SVS_OK; n = n->after)
         code = svi_fleet_join_entered(f, n, a->err);
     if (code == SVS_OK)

@@ -15,6 +15,7 @@
 #include "config/settings_record.h"
 #include "fleet/fleet_internal.h"
 #include "learner/learner_archive.h"
+#include "store/checkpoint_file.h"
 
 #define NOTES_FIRST 16 /* places */
 #define NOTES_MOST  ((int64_t)1 << 24)
@@ -77,18 +78,14 @@ void svi_fleet_notes_clear(struct svi_fleet *f) {
     f->noted = f->dropped = f->note_room = 0;
 }
 
-void svi_fleet_join_at(struct svi_fleet *f, struct svi_key_entry *entry, uint64_t note) {
-    entry->note = note;
+void svi_fleet_join(struct svi_fleet *f, struct svi_key_entry *entry, uint64_t note) {
+    entry->head.note = note;
     note_at(f, note - 1)->keys++;
 }
 
-void svi_fleet_join(struct svi_fleet *f, struct svi_key_entry *entry) {
-    svi_fleet_join_at(f, entry, f->noted);
-}
-
 void svi_fleet_leave(struct svi_fleet *f, struct svi_key_entry *entry) {
-    struct svi_note *last = note_at(f, entry->note - 1);
-    if (--last->keys > 0 || entry->note == f->noted)
+    struct svi_note *last = note_at(f, entry->head.note - 1);
+    if (--last->keys > 0 || entry->head.note == f->noted)
         return;
     svi_shared_settings_leave(&last->s);
     notes_tidy(f);
@@ -96,13 +93,13 @@ void svi_fleet_leave(struct svi_fleet *f, struct svi_key_entry *entry) {
 
 double svi_fleet_heard(const struct svi_fleet *f, const struct svi_key_entry *entry) {
     double heard = entry->heard;
-    for (uint64_t i = entry->note; i < f->noted; i++)
+    for (uint64_t i = entry->head.note; i < f->noted; i++)
         heard += note_at(f, i)->kind == SVI_NOTE_CLOCK ? note_at(f, i)->step : 0;
     return heard;
 }
 
 struct svi_shared_settings *svi_fleet_settings(const struct svi_fleet *f, const struct svi_key_entry *entry) {
-    return note_at(f, entry->note - 1)->s;
+    return note_at(f, entry->head.note - 1)->s;
 }
 
 /* ---- a key hears of it */
@@ -147,55 +144,51 @@ svs_code svi_fleet_touch(struct svi_fleet *f, struct svi_key_entry *entry, svs_e
     const struct svi_note *config = NULL;
     if (svi_fleet_change(f, entry, err) != SVS_OK)
         return err->code;
-    if (entry->rests != (uint32_t)f->rests && entry->engine->rules != &f->off.rules) {
+    if (entry->head.rests != (uint32_t)f->rests && entry->engine->rules != &f->off.rules) {
         svi_workers_settle(f); /* rows of before may be on their way */
         svi_rules_rest(entry->engine->rules);
     }
-    entry->rests = (uint32_t)f->rests;
-    if (entry->note == f->noted)
+    entry->head.rests = (uint32_t)f->rests;
+    if (entry->head.note == f->noted)
         return SVS_OK;
     svi_workers_settle(f); /* what it has to say comes after what was before */
-    for (uint64_t i = entry->note; i < f->noted; i++)
+    for (uint64_t i = entry->head.note; i < f->noted; i++)
         config = note_at(f, i)->kind == SVI_NOTE_CONFIG ? note_at(f, i) : config;
     if (config && touch_configure(f, entry, config->now, err) != SVS_OK)
         return err->code;
-    for (uint64_t i = entry->note; i < f->noted; i++) {
+    for (uint64_t i = entry->head.note; i < f->noted; i++) {
         const struct svi_note *n = note_at(f, i);
         if (n->kind == SVI_NOTE_CLOCK) {
             svi_engine_move_clock(entry->engine, n->step, n->now);
             entry->heard += n->step;
         } else if (n->kind == SVI_NOTE_BEGIN)
-            svi_engine_begin(entry->engine, n->now);
+            svi_rules_begin(entry->engine->rules, n->now);
         else if (n->kind == SVI_NOTE_REBUILD)
-            svi_engine_rebuild(entry->engine);
+            svi_learner_rebuild(entry->engine->learner);
     }
     svi_fleet_leave(f, entry);
-    svi_fleet_join(f, entry);
+    svi_fleet_join(f, entry, f->noted);
     return SVS_OK;
 }
 
 /* ---- in the state */
 
 static void note_archive_settings(struct svi_archive *a, struct svi_note *n) {
+    static const char no_memory[] = "no memory for settings";
     struct svi_bytes text = {0};
-    struct svi_settings *read = NULL;
     if (!svi_archive_loading(a))
         svi_settings_pack(&n->s->s, &text, a->err);
-    int64_t size = (int64_t)text.size;
-    svi_archive_int64(a, "settings size", &size, 0, TEXT_MOST);
-    if (svi_archive_loading(a) && svi_archive_ok(a) &&
-        svi_archive_check(a, size <= svi_archive_left(a), "settings are truncated")) {
-        read = svi_alloc(sizeof *read);
-        if (!read || svi_bytes_reserve(&text, (size_t)size + 1) != SVS_OK)
-            svi_archive_fail(a, SVS_NO_MEMORY, "no memory for settings");
-    }
-    svi_archive_bytes(a, "settings", text.data, size);
-    if (svi_archive_loading(a) && svi_archive_ok(a)) {
-        text.data[size] = '\0';
-        if (svi_settings_unpack(read, "the settings of keys", text.data, (size_t)size, a->err) == SVS_OK)
+    if (svi_archive_block(a, "settings size", "settings", &text, TEXT_MOST, "settings are truncated",
+                          no_memory) &&
+        svi_archive_loading(a)) {
+        struct svi_settings *read = svi_alloc(sizeof *read);
+        if (!read)
+            svi_archive_fail(a, SVS_NO_MEMORY, no_memory);
+        else if (svi_settings_unpack(read, "the settings of keys", text.size ? (char *)text.data : "",
+                                     text.size, a->err) == SVS_OK)
             n->s = svi_shared_settings_new(read, a->err);
+        svi_free(read);
     }
-    svi_free(read);
     svi_bytes_clear(&text);
 }
 

@@ -2,7 +2,7 @@
  *
  * Keys are dealt out to parts by their hash, and each thread has whole parts: what its keys learn and let go
  * is added up in the part, in the order of the elements, whatever other threads do. Where keys are coupled
- * (svi_fleet_couple) the parts are moved into the sums of all, one after the other, and a new prior is made
+ * (fleet_count) the parts are moved into the sums of all, one after the other, and a new prior is made
  * of them; so neither the sums nor what a key takes depend on the number of threads.
  *
  * A key that goes takes with it what it holds, which is read from the disk for it if need be. */

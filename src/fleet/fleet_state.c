@@ -17,6 +17,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "fleet/fleet_internal.h"
+#include "store/checkpoint_file.h"
 #include "store/key_record.h"
 #include "wire/archive_packed.h"
 
@@ -39,14 +40,14 @@ static void key_hash(const struct svi_key_entry *n, const uint8_t *hashed, size_
     XXH128_canonical_t hash;
     XXH3_INITSTATE(&state);
     XXH3_128bits_reset(&state);
-    XXH3_128bits_update(&state, n->name, n->length + 1u);
-    hash_number(&state, n->number);
-    hash_number(&state, n->owner);
-    hash_number(&state, (uint64_t)n->begun);
-    hash_number(&state, n->note);
-    hash_number(&state, n->rests);
-    hash_number(&state, n->again);
-    hash_number(&state, n->told);
+    XXH3_128bits_update(&state, n->name, n->head.length + 1u);
+    hash_number(&state, n->head.number);
+    hash_number(&state, n->head.owner);
+    hash_number(&state, (uint64_t)n->head.begun);
+    hash_number(&state, n->head.note);
+    hash_number(&state, n->head.rests);
+    hash_number(&state, n->head.again);
+    hash_number(&state, n->head.told);
     XXH3_128bits_update(&state, hashed, size);
     XXH128_canonicalFromHash(&hash, XXH3_128bits_digest(&state));
     memcpy(out, hash.digest, sizeof hash.digest);
@@ -89,10 +90,10 @@ static svs_code key_open(struct svi_fleet *f, const uint8_t *bytes, size_t size,
     return SVS_OK;
 }
 
+/* Its sections are in f->raw after it. */
 static svs_code key_unpack(struct svi_fleet *f, struct svi_key_entry *n, const uint8_t *bytes, size_t size,
-                           svs_error *err) {
-    size_t hashed;
-    svs_code code = key_open(f, bytes, size, &hashed, err);
+                           size_t *hashed, svs_error *err) {
+    svs_code code = key_open(f, bytes, size, hashed, err);
     if (code != SVS_OK)
         return code;
     struct svi_engine *e = svi_fleet_make(f, svi_fleet_settings(f, n), n, err);
@@ -107,18 +108,19 @@ static svs_code key_unpack(struct svi_fleet *f, struct svi_key_entry *n, const u
 
 svs_code svi_fleet_return(struct svi_fleet *f, struct svi_key_entry *n, svs_error *err) {
     struct svi_key_record r;
+    size_t hashed;
     if (svi_fleet_written(n)) {
         if (svi_key_files_read(f->kept.files, &n->place, &f->packed, &r, err) != SVS_OK)
             return err->code;
-    } else if (svi_key_cache_get(f->cache, n->number, &r.state, &r.size, err) != SVS_OK) {
+    } else if (svi_key_cache_get(f->cache, n->head.number, &r.state, &r.size, err) != SVS_OK) {
         return err->code;
     }
-    return key_unpack(f, n, r.state, r.size, err);
+    return key_unpack(f, n, r.state, r.size, &hashed, err);
 }
 
 void svi_fleet_uncache(struct svi_fleet *f, struct svi_key_entry *n) {
     if (n->in_cache)
-        svi_key_cache_drop(f->cache, n->number);
+        svi_key_cache_drop(f->cache, n->head.number);
     n->in_cache = n->cached = false;
 }
 
@@ -136,7 +138,7 @@ static svs_code evict_some(struct svi_fleet *f, int count, svs_error *err) {
             continue;
         code = key_pack(f, n, &f->packed, NULL, err);
         n->in_cache = true;
-        put[puts++] = (struct svi_key_bytes){n->number, offset, f->packed.size - offset};
+        put[puts++] = (struct svi_key_bytes){n->head.number, offset, f->packed.size - offset};
     }
     if (code == SVS_OK && puts > 0)
         code = svi_key_cache_put(f->cache, put, puts, f->packed.data, err);
@@ -208,7 +210,7 @@ static svs_code key_state(struct svi_fleet *f, struct svi_key_entry *n, struct s
         memcpy(r->hash, n->kept_hash, sizeof r->hash);
         return code;
     }
-    if ((code = svi_key_cache_get(f->cache, n->number, &r->state, &r->size, err)) == SVS_OK &&
+    if ((code = svi_key_cache_get(f->cache, n->head.number, &r->state, &r->size, err)) == SVS_OK &&
         (code = key_open(f, r->state, r->size, &hashed, err)) == SVS_OK)
         key_hash(n, f->raw.data, hashed, r->hash);
     return code;
@@ -216,20 +218,11 @@ static svs_code key_state(struct svi_fleet *f, struct svi_key_entry *n, struct s
 
 svs_code svi_fleet_record(struct svi_fleet *f, struct svi_key_entry *n, struct svi_bytes *out,
                           uint8_t hash[16], svs_error *err) {
-    struct svi_key_record r = {.number = n->number,
-                               .owner = n->owner,
-                               .note = n->note,
-                               .rests = n->rests,
-                               .again = n->again,
-                               .begun = n->begun,
-                               .heard = n->heard,
-                               .told = n->told,
-                               .turn = n->turn,
-                               .last = n->last};
-    memcpy(r.name, n->name, n->length + 1u);
+    struct svi_key_record r = {.head = n->head, .heard = n->heard, .last = n->last};
+    memcpy(r.name, n->name, n->head.length + 1u);
     svs_code code = key_state(f, n, &r, err);
     memcpy(hash, r.hash, sizeof r.hash);
-    return code == SVS_OK ? svi_key_record_append(out, &r, 0, err) : code;
+    return code == SVS_OK ? svi_key_record_append(out, &r, err) : code;
 }
 
 svs_code svi_fleet_add_up(svi_stream *s, svs_error *err) {
@@ -249,21 +242,15 @@ svs_code svi_fleet_add_up(svi_stream *s, svs_error *err) {
 }
 
 void svi_fleet_enter(struct svi_key_entry *n, const struct svi_key_record *r) {
-    n->number = r->number;
-    n->note = r->note;
-    n->told = r->told;
-    n->rests = r->rests;
-    n->again = r->again;
-    n->begun = r->begun;
+    n->head = r->head;
     n->last = r->last;
     n->heard = r->heard;
-    n->turn = r->turn;
 }
 
 svs_code svi_fleet_join_entered(struct svi_fleet *f, struct svi_key_entry *n, svs_error *err) {
-    if (n->number >= f->begun || n->note <= f->dropped || n->note > f->noted)
+    if (n->head.number >= f->begun || n->head.note <= f->dropped || n->head.note > f->noted)
         return svi_fail(err, SVS_DAMAGED, "key %s does not belong here", n->name);
-    svi_fleet_join_at(f, n, n->note);
+    svi_fleet_join(f, n, n->head.note);
     return svi_fleet_settings(f, n)
                ? SVS_OK
                : svi_fail(err, SVS_DAMAGED, "the settings of key %s are missing", n->name);
@@ -276,18 +263,16 @@ static svs_code fleet_load_record(struct svi_fleet *f, const struct svi_key_reco
     size_t hashed;
     if (r->gone || length > SVS_KEY_MAX || svi_key_table_find(f->table, r->name, length))
         return svi_fail(err, SVS_DAMAGED, "key %s is a duplicate, or is none", r->name);
-    struct svi_key_entry *n = svi_key_table_add(f->table, r->name, length, r->owner, err);
+    struct svi_key_entry *n = svi_key_table_add(f->table, r->name, length, r->head.owner, err);
     if (!n)
         return SVS_NO_MEMORY;
     svi_fleet_enter(n, r);
     svs_code code = svi_fleet_join_entered(f, n, err);
     if (code == SVS_OK)
-        code = key_unpack(f, n, r->state, r->size, err);
+        code = key_unpack(f, n, r->state, r->size, &hashed, err);
     if (code != SVS_OK)
         return code;
     svi_key_table_use(f->table, n);
-    if (key_open(f, r->state, r->size, &hashed, err) != SVS_OK)
-        return err->code;
     key_hash(n, f->raw.data, hashed, hash);
     if (memcmp(hash, r->hash, sizeof hash) != 0)
         return svi_fail(err, SVS_DAMAGED, "key %s has another hash", r->name);
@@ -303,14 +288,9 @@ static void fleet_archive_one(struct svi_archive *a, struct svi_fleet *f, struct
     size_t length;
     if (n && svi_fleet_record(f, n, &record, hash, a->err) == SVS_OK)
         svi_key_sum_add(&f->sum, hash);
-    int64_t size = (int64_t)record.size;
-    svi_archive_int64(a, "size", &size, 0, SVI_KEY_RECORD_MOST);
-    if (!n && svi_archive_ok(a) && svi_archive_check(a, size <= svi_archive_left(a), "a key is truncated") &&
-        svi_bytes_reserve(&record, (size_t)size) != SVS_OK)
-        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for a key");
-    svi_archive_bytes(a, "key", record.data, size);
-    if (!n && svi_archive_ok(a) &&
-        svi_key_record_read(record.data, (size_t)size, 0, &r, &length, a->err) == SVS_OK)
+    if (svi_archive_block(a, "size", "key", &record, SVI_KEY_RECORD_MOST, "a key is truncated",
+                          "no memory for a key") &&
+        !n && svi_key_record_read(record.data, record.size, &r, &length, a->err) == SVS_OK)
         fleet_load_record(f, &r, a->err);
     svi_bytes_clear(&record);
 }
@@ -348,8 +328,10 @@ void svi_fleet_states_archive(struct svi_archive *a, svi_stream *s) {
         fleet_archive_one(a, f, svi_archive_loading(a) ? NULL : n);
         n = n ? n->after : NULL;
     }
-    if (svi_archive_loading(a) && svi_archive_ok(a) && svi_key_table_sort(f->table, a->err) == SVS_OK)
-        (void)svi_fleet_queue_all(f, a->err);
+    if (!svi_archive_loading(a) || !svi_archive_ok(a))
+        return;
+    svi_key_table_sort(f->table);
+    (void)svi_fleet_queue_all(f, a->err);
 }
 
 void svi_fleet_sum_archive(struct svi_archive *a, svi_stream *s) {

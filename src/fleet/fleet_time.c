@@ -17,9 +17,9 @@
 /* The time at which it is due, as it will know when it is touched. */
 static double time_due(const struct svi_fleet *f, const struct svi_key_entry *n) {
     double due = n->last.deadline;
-    if (n->rests != (uint32_t)f->rests)
+    if (n->head.rests != (uint32_t)f->rests)
         return INFINITY;
-    for (uint64_t i = n->note; i < f->noted && due < INFINITY; i++) {
+    for (uint64_t i = n->head.note; i < f->noted && due < INFINITY; i++) {
         const struct svi_note *note = &f->notes[i - f->dropped];
         if (note->kind == SVI_NOTE_CLOCK)
             due += note->step;

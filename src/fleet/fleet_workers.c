@@ -16,6 +16,7 @@
 #include "base/fail.h"
 #include "base/follower.h"
 #include "fleet/fleet_internal.h"
+#include "learner/scratch.h"
 #include "wire/event_record.h"
 
 #define TASKS      4096      /* elements on their way; a power of 2 */
@@ -89,7 +90,7 @@ static void worker_do(struct task *t, struct svi_engine_scratch *scratch) {
     if (t->code == SVS_OK)
         t->code = svi_engine_take_element(t->engine, &env, t->now, &t->error);
     if (t->code != SVS_OK)
-        svi_engine_refuse_element(t->engine, &env, t->code, &t->error, t->now, &receipt);
+        svi_engine_refuse_input(t->engine, &env, false, t->code, &t->error, t->now, &receipt);
     svi_fleet_figures(t->engine, &t->figures);
     t->error.code = t->code;
     svi_engine_send_to(t->engine, svi_fleet_key_sink, t->entry);
@@ -233,8 +234,10 @@ bool svi_workers_give(struct svi_fleet *f, struct svi_key_entry *entry, struct s
     if (task_copy(t, env) != SVS_OK)
         return false;
     svi_envelope_pass(env);
-    if (entry->engine->scratch == f->stream.scratch) /* where others work while its thread does */
-        svi_engine_rest(entry->engine);
+    if (entry->engine->scratch == f->stream.scratch) { /* where others work while its thread does */
+        svi_learner_rest(entry->engine->learner);
+        svi_novelty_stage_rest(entry->engine->novelty);
+    }
     t->entry = entry;
     t->engine = entry->engine;
     t->now = now;

@@ -33,7 +33,6 @@ struct svi_key_cache {
     size_t map;
     uint64_t *gone; /* numbers to be removed at the next put */
     size_t gone_count, gone_room;
-    double pages, page; /* in use, after the last put; bytes of one */
     char path[256];
 };
 
@@ -74,17 +73,13 @@ static int cache_open(svi_key_cache *c) {
 
 static int cache_make_table(svi_key_cache *c) {
     MDB_txn *txn;
-    MDB_stat stat;
     int error = mdb_txn_begin(c->env, NULL, 0, &txn);
     if (error)
         return error;
     error = mdb_dbi_open(txn, NULL, MDB_INTEGERKEY, &c->table);
-    if (error)
-        mdb_txn_abort(txn);
-    else
-        error = mdb_txn_commit(txn);
-    if (!error && !(error = mdb_env_stat(c->env, &stat)))
-        c->page = stat.ms_psize;
+    if (!error)
+        return mdb_txn_commit(txn);
+    mdb_txn_abort(txn);
     return error;
 }
 
@@ -158,12 +153,6 @@ static int cache_write(svi_key_cache *c, const struct svi_key_bytes *items, int 
     return error;
 }
 
-static void cache_count(svi_key_cache *c) {
-    MDB_envinfo info;
-    if (mdb_env_info(c->env, &info) == 0)
-        c->pages = (double)info.me_last_pgno + 1;
-}
-
 svs_code svi_key_cache_put(svi_key_cache *c, const struct svi_key_bytes *items, int count,
                            const uint8_t *bytes, svs_error *err) {
     int error;
@@ -177,7 +166,6 @@ svs_code svi_key_cache_put(svi_key_cache *c, const struct svi_key_bytes *items, 
     if (error)
         return fail_cache(err, c, "written", error == EIO ? full_or_io(c) : error);
     c->gone_count = 0;
-    cache_count(c);
     return SVS_OK;
 }
 
@@ -191,10 +179,6 @@ void svi_key_cache_drop(svi_key_cache *c, uint64_t number) {
         c->gone_room = room;
     }
     c->gone[c->gone_count++] = number;
-}
-
-double svi_key_cache_size(const svi_key_cache *c) {
-    return c->pages * c->page;
 }
 
 /* ---- reading */

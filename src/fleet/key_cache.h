@@ -36,7 +36,4 @@ svs_code svi_key_cache_get(svi_key_cache *c, uint64_t number, const uint8_t **by
 /* This one is not needed any more: its room is used again from the next put on. */
 void svi_key_cache_drop(svi_key_cache *c, uint64_t number);
 
-/* Bytes of its file that are in use. */
-double svi_key_cache_size(const svi_key_cache *c);
-
 #endif

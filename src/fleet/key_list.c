@@ -49,13 +49,13 @@ static int compare_keys(const struct svi_key_query *q, const struct svi_key_entr
         break;
     }
     if (c == 0 && q->order != SVI_KEYS_BY_NAME)
-        c = (a->begun > b->begun) - (a->begun < b->begun);
+        c = (a->head.begun > b->head.begun) - (a->head.begun < b->head.begun);
     return c != 0 ? c : strcmp(a->name, b->name);
 }
 
 static bool key_matches(const struct svi_key_query *q, const struct svi_key_entry *k) {
-    return (q->like_length == 0 || memmem(k->name, k->length, q->like, q->like_length)) &&
-           q->prefix_length <= k->length &&
+    return (q->like_length == 0 || memmem(k->name, k->head.length, q->like, q->like_length)) &&
+           q->prefix_length <= k->head.length &&
            memcmp(k->name, q->prefix ? q->prefix : "", q->prefix_length) == 0 &&
            (!q->open || k->last.open > 0) && (q->silent <= 0 || q->now - k->heard >= q->silent);
 }

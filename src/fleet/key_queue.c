@@ -28,7 +28,7 @@ svs_code svi_key_queue_reserve(struct svi_key_queue *q, int64_t keys, svs_error 
 }
 
 static bool queue_is_before(const struct svi_key_due *a, const struct svi_key_due *b) {
-    return a->due < b->due || (a->due == b->due && a->key->number < b->key->number);
+    return a->due < b->due || (a->due == b->due && a->key->head.number < b->key->head.number);
 }
 
 static void queue_place(struct svi_key_queue *q, size_t i, struct svi_key_due d) {

@@ -7,7 +7,6 @@
  * each source began is counted in a table of the same kind, of numbers. */
 #include "fleet/key_table.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <xxhash.h>
@@ -39,12 +38,10 @@ struct table_part {
 
 struct svi_key_table {
     struct table_part part[PARTS];
-    size_t places; /* of all parts */
     struct owner_count *owners;
     size_t owner_places, owner_count;
     int64_t part_of_owner, beyond; /* keys of owners beyond that many each */
     int64_t count, in_memory;
-    double bytes;                                                          /* of entries */
     struct svi_key_entry *first, *last, *newest, *oldest, *silent, *heard; /* heard: the last one */
     uint64_t turns;
     bool ordered; /* by turns: silent to heard */
@@ -143,7 +140,7 @@ static size_t table_place(const struct table_part *part, uint64_t hash, const ch
     const size_t mask = part->places - 1;
     size_t i = hash & mask;
     for (const struct svi_key_entry *k; (k = part->place[i].key); i = (i + 1) & mask)
-        if (part->place[i].hash == hash && k->length == length && memcmp(k->name, name, length) == 0)
+        if (part->place[i].hash == hash && k->head.length == length && memcmp(k->name, name, length) == 0)
             break;
     return i;
 }
@@ -170,7 +167,7 @@ const struct svi_key_entry *svi_key_table_guess(const svi_key_table *t, uint64_t
     return part->place[i].key;
 }
 
-static bool places_reserve(svi_key_table *t, struct table_part *part) {
+static bool places_reserve(struct table_part *part) {
     const struct table_part old = *part;
     if (4 * (old.taken + 1) <= 3 * old.places)
         return true;
@@ -181,26 +178,50 @@ static bool places_reserve(svi_key_table *t, struct table_part *part) {
     *part = (struct table_part){wider, places, old.taken};
     for (size_t i = 0; i < old.places; i++)
         if (old.place[i].key)
-            wider[table_place(part, old.place[i].hash, old.place[i].key->name, old.place[i].key->length)] =
-                old.place[i];
-    t->places += places - old.places;
+            wider[table_place(part, old.place[i].hash, old.place[i].key->name,
+                              old.place[i].key->head.length)] = old.place[i];
     svi_free(old.place);
     return true;
 }
 
-static size_t entry_size(size_t length) {
-    return sizeof(struct svi_key_entry) + length + 1;
+typedef int key_compare(const struct svi_key_entry *, const struct svi_key_entry *);
+
+static int compare_entries(const struct svi_key_entry *a, const struct svi_key_entry *b) {
+    return (a->head.number > b->head.number) - (a->head.number < b->head.number);
 }
 
-static int compare_entries(const void *a, const void *b) {
-    const struct svi_key_entry *const *one = a, *const *other = b;
-    return ((*one)->number > (*other)->number) - ((*one)->number < (*other)->number);
-}
-
-static int compare_turns(const void *a, const void *b) {
-    const struct svi_key_entry *const *one = a, *const *other = b;
-    const int c = ((*one)->turn > (*other)->turn) - ((*one)->turn < (*other)->turn);
+static int compare_turns(const struct svi_key_entry *a, const struct svi_key_entry *b) {
+    const int c = (a->head.turn > b->head.turn) - (a->head.turn < b->head.turn);
     return c != 0 ? c : compare_entries(a, b);
+}
+
+/* Two lists that are in order, through `later`, as one. */
+static struct svi_key_entry *merge_keys(struct svi_key_entry *a, struct svi_key_entry *b,
+                                        key_compare *compare) {
+    struct svi_key_entry *first = NULL, **end = &first;
+    while (a && b) {
+        struct svi_key_entry **next = compare(a, b) <= 0 ? &a : &b;
+        *end = *next;
+        end = &(*end)->later;
+        *next = *end;
+    }
+    *end = a ? a : b;
+    return first;
+}
+
+/* All of them through `later`, without memory, which may not be there: lists of 1, 2, 4, ... keys. */
+static struct svi_key_entry *sort_keys(svi_key_table *t, key_compare *compare) {
+    struct svi_key_entry *part[64] = {NULL}, *all = NULL;
+    for (struct svi_key_entry *k = t->first; k; k = k->after) {
+        struct svi_key_entry *list = k;
+        int i = 0;
+        for (k->later = NULL; part[i]; part[i++] = NULL)
+            list = merge_keys(part[i], list, compare);
+        part[i] = list;
+    }
+    for (int i = 0; i < 64; i++)
+        all = merge_keys(part[i], all, compare);
+    return all;
 }
 
 /* ---- when they were heard */
@@ -218,71 +239,53 @@ static void turn_leave(svi_key_table *t, struct svi_key_entry *k) {
 }
 
 void svi_key_table_hear(svi_key_table *t, struct svi_key_entry *k) {
-    k->turn = ++t->turns;
+    k->head.turn = ++t->turns;
     if (!t->ordered)
         return;
     turn_leave(t, k);
     turn_append(t, k);
 }
 
-/* Two lists that are in order, through `later`, as one. */
-static struct svi_key_entry *merge_turns(struct svi_key_entry *a, struct svi_key_entry *b) {
-    struct svi_key_entry *first = NULL, **end = &first;
-    while (a && b) {
-        struct svi_key_entry **next = compare_turns(&a, &b) <= 0 ? &a : &b;
-        *end = *next;
-        end = &(*end)->later;
-        *next = *end;
-    }
-    *end = a ? a : b;
-    return first;
-}
-
-/* Without memory, which may not be there: lists of 1, 2, 4, ... keys. */
-static void turns_sort(svi_key_table *t) {
-    struct svi_key_entry *part[64] = {NULL}, *all = NULL;
-    for (struct svi_key_entry *k = t->first; k; k = k->after) {
-        struct svi_key_entry *list = k;
-        int i = 0;
-        for (k->later = NULL; part[i]; part[i++] = NULL)
-            list = merge_turns(part[i], list);
-        part[i] = list;
-    }
-    for (int i = 0; i < 64; i++)
-        all = merge_turns(part[i], all);
+/* A list through `later` becomes that of the turns. */
+static void turns_take(svi_key_table *t, struct svi_key_entry *all) {
     t->silent = t->heard = NULL;
     for (struct svi_key_entry *k = all, *later; k; k = later) {
         later = k->later;
         turn_append(t, k);
     }
-    t->ordered = true;
 }
 
 struct svi_key_entry *svi_key_table_silent(svi_key_table *t) {
     if (!t->ordered)
-        turns_sort(t);
+        turns_take(t, sort_keys(t, compare_turns));
+    t->ordered = true;
     return t->silent;
 }
 
 /* ---- they come and go */
+
+static void order_append(svi_key_table *t, struct svi_key_entry *k) {
+    k->before = t->last;
+    k->after = NULL;
+    *(t->last ? &t->last->after : &t->first) = k;
+    t->last = k;
+}
 
 struct svi_key_entry *svi_key_table_add(svi_key_table *t, const char *name, size_t length, uint64_t owner,
                                         svs_error *err) {
     const uint64_t hash = svi_key_hash(name, length);
     struct table_part *part = &t->part[hash >> PART_SHIFT];
     struct svi_key_entry *k =
-        places_reserve(t, part) && owners_reserve(t) ? svi_alloc_plain(entry_size(length)) : NULL;
+        places_reserve(part) && owners_reserve(t) ? svi_alloc_plain(sizeof *k + length + 1) : NULL;
     if (!k) {
         svi_fail_memory(err, "one more key");
         return NULL;
     }
     k->hash = hash;
-    k->length = (uint8_t)length;
+    k->head.length = (uint8_t)length;
     memcpy(k->name, name, length);
-    k->owner = owner;
-    k->before = t->last;
-    *(t->last ? &t->last->after : &t->first) = k;
-    t->last = k;
+    k->head.owner = owner;
+    order_append(t, k);
     part->place[table_place(part, hash, name, length)] = (struct key_spot){hash, k};
     part->taken++;
     turn_append(t, k);
@@ -291,14 +294,13 @@ struct svi_key_entry *svi_key_table_add(svi_key_table *t, const char *name, size
     o->owner = owner;
     t->beyond += ++o->keys > t->part_of_owner;
     t->count++;
-    t->bytes += (double)entry_size(length);
     return k;
 }
 
 void svi_key_table_remove(svi_key_table *t, struct svi_key_entry *k) {
     struct table_part *part = &t->part[k->hash >> PART_SHIFT];
     const size_t mask = part->places - 1;
-    size_t hole = table_place(part, k->hash, k->name, k->length);
+    size_t hole = table_place(part, k->hash, k->name, k->head.length);
     svi_key_table_leave(t, k);
     for (size_t i = (hole + 1) & mask; part->place[i].key; i = (i + 1) & mask) {
         const size_t home = part->place[i].hash & mask;
@@ -312,33 +314,20 @@ void svi_key_table_remove(svi_key_table *t, struct svi_key_entry *k) {
     *(k->before ? &k->before->after : &t->first) = k->after;
     *(k->after ? &k->after->before : &t->last) = k->before;
     turn_leave(t, k);
-    owner_leave(t, k->owner);
+    owner_leave(t, k->head.owner);
     t->count--;
-    t->bytes -= (double)entry_size(k->length);
     svi_free(k);
 }
 
-svs_code svi_key_table_sort(svi_key_table *t, svs_error *err) {
-    struct svi_key_entry **all = svi_alloc_array((size_t)t->count, sizeof *all);
-    int64_t count = 0;
-    if (t->count > 0 && !all)
-        return svi_fail_memory(err, "the order of keys");
-    for (struct svi_key_entry *k = t->first; k; k = k->after)
-        all[count++] = k;
-    if (count > 0)
-        qsort(all, (size_t)count, sizeof *all, compare_entries);
+void svi_key_table_sort(svi_key_table *t) {
+    struct svi_key_entry *all = sort_keys(t, compare_entries);
     t->first = t->last = NULL;
-    for (int64_t i = 0; i < count; i++) {
-        all[i]->before = t->last;
-        all[i]->after = NULL;
-        *(t->last ? &t->last->after : &t->first) = all[i];
-        t->last = all[i];
+    for (struct svi_key_entry *k = all; k; k = k->later) {
+        order_append(t, k);
+        t->turns = k->head.turn > t->turns ? k->head.turn : t->turns;
     }
-    for (int64_t i = 0; i < count; i++)
-        t->turns = all[i]->turn > t->turns ? all[i]->turn : t->turns;
+    turns_take(t, all);
     t->ordered = false;
-    svi_free(all);
-    return SVS_OK;
 }
 
 int64_t svi_key_table_count(const svi_key_table *t) {

@@ -24,29 +24,20 @@ struct svi_key_entry {
     struct svi_key_entry *before, *after; /* in the order of their beginning */
     struct svi_key_entry *newer, *older;  /* of those in memory, about by last use */
     struct svi_key_entry *sooner, *later; /* by when they were heard last, where that is asked for */
-    uint64_t turn;                        /* of what was heard of all keys, the last of this one */
-    uint64_t owner;                       /* hash of the source that began it; 0: of messages without src */
-    struct svi_engine *engine;            /* NULL: it is out of memory */
-    struct svi_fleet *fleet;              /* that the engine is of */
-    uint64_t number;                      /* of keys that began before it */
-    uint64_t note;                        /* of what reaches all keys: those that it knows of */
-    int64_t begun;                        /* sample of the stream, from 0, that began it */
-    double heard;                         /* arrival clock of the last one */
-    uint64_t told;                        /* alert events that went out in its name */
+    struct svi_key_head head;
+    struct svi_engine *engine; /* NULL: it is out of memory */
+    struct svi_fleet *fleet;   /* that the engine is of */
+    double heard;              /* arrival clock of the last one */
     struct svi_key_figures last;
     struct svi_key_place place; /* of its last record in the files of the state */
     uint8_t kept_hash[16];      /* of what it holds there */
-    uint64_t again;             /* keys that had gone when it began: its events count from 0 again, under an
-                                   epoch that is larger by that many */
-    uint32_t rests;             /* times that all sources had gone, of those that it knows of */
     uint32_t queued;            /* place among those that fall due (key_queue.h), from 1; 0: it does not */
     uint32_t slot, generation;  /* in the list of those that have changed since, from 1; 0: it has not */
     bool listed;                /* it is in the order of last use, */
     bool used;                  /* and was used since it got its place there */
     bool cached;                /* svi_key_cache has its state as it is */
     bool in_cache;              /* or as it was */
-    uint8_t length;
-    char name[]; /* UTF-8, 1 to SVS_KEY_MAX bytes and NUL */
+    char name[];                /* UTF-8, 1 to SVS_KEY_MAX bytes and NUL */
 };
 
 typedef struct svi_key_table svi_key_table;
@@ -71,9 +62,8 @@ struct svi_key_entry *svi_key_table_add(svi_key_table *t, const char *name, size
 /* It is gone, and freed; its engine is NULL. */
 void svi_key_table_remove(svi_key_table *t, struct svi_key_entry *k);
 
-/* In the order of their numbers and of their turns from now on, whatever order they were added in.
- * SVS_NO_MEMORY. */
-svs_code svi_key_table_sort(svi_key_table *t, svs_error *err);
+/* In the order of their numbers and of their turns from now on, whatever order they were added in. */
+void svi_key_table_sort(svi_key_table *t);
 
 int64_t svi_key_table_count(const svi_key_table *t);
 int64_t svi_key_table_in_memory(const svi_key_table *t);             /* of those listed */

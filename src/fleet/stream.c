@@ -20,6 +20,7 @@
 #include "config/settings_change.h"
 #include "config/settings_record.h"
 #include "fleet/fleet_internal.h"
+#include "learner/learner_archive.h"
 
 /* ---- one engine */
 
@@ -36,7 +37,7 @@ static svs_code one_take(svi_stream *s, struct svi_envelope *env, const struct s
         const svs_code one = svi_engine_take_element(s->root, env, a->now, &why);
         r->accepted += one == SVS_OK;
         if (one != SVS_OK)
-            svi_engine_refuse_element(s->root, env, one, &why, a->now, r);
+            svi_engine_refuse_input(s->root, env, false, one, &why, a->now, r);
     }
     return code;
 }
@@ -118,7 +119,7 @@ void svi_stream_free(svi_stream **s) {
 void svi_stream_use_threads(svi_stream *s) {
     s->later = s->keyed;
     if (!s->later)
-        svi_engine_second_thread(s->root);
+        s->root->two_threads = true;
 }
 
 bool svi_stream_has_threads(const svi_stream *s) {
@@ -177,8 +178,7 @@ static svs_code command_key(const svi_stream *s, const struct svi_command *c, ch
     if (named && !s->keyed)
         return svi_engine_fail_keyless(err);
     if (!named && s->keyed && about)
-        return svi_fail(err, SVS_MISSING_KEY, "%s needs the key of its sample: '' where it has none",
-                        svi_command_name(c->op));
+        return svi_fleet_fail_missing(c->op == SVI_COMMAND_LABEL, err);
     return named ? svi_item_key(&c->key, key, err) : SVS_OK;
 }
 
@@ -241,7 +241,7 @@ svs_code svi_stream_apply_later(svi_stream *s, struct svi_envelope *env, double 
     if (code == SVS_OK)
         code = s->verbs->take(s, env, &a, r, &err);
     if (code != SVS_OK)
-        svi_engine_refuse_message(svi_stream_root(s), env, code, &err, now, r);
+        svi_engine_refuse_input(svi_stream_root(s), env, true, code, &err, now, r);
     svi_entry_end(&s->entry, &a, code, r);
     r->seq = svi_stream_seen(s) - 1;
     stream_end(s);
@@ -276,8 +276,13 @@ void svi_stream_pass(svi_stream *s, double now) {
 }
 
 void svi_stream_begin(svi_stream *s, double now) {
-    svi_engine_begin(s->root, now);
+    svi_rules_begin(s->root->rules, now);
     stream_reach(s, SVI_NOTE_BEGIN, 0, now);
+}
+
+void svi_stream_rebuild(svi_stream *s) {
+    svi_learner_rebuild(s->root->learner);
+    stream_reach(s, SVI_NOTE_REBUILD, 0, 0);
 }
 
 void svi_stream_move_clock(svi_stream *s, double step, double now) {
@@ -395,9 +400,9 @@ void svi_stream_leave_open(svi_stream *s, bool open) {
 }
 
 uint64_t svi_stream_taken(const svi_stream *s) {
-    return svi_engine_taken(s->root);
+    return s->root->queue ? s->root->queue->taken : 0;
 }
 
 uint64_t svi_stream_published(const svi_stream *s) {
-    return svi_engine_told(s->root);
+    return s->root->queue ? s->root->queue->told : 0;
 }

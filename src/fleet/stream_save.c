@@ -14,6 +14,7 @@
 #include "base/fail.h"
 #include "config/settings_record.h"
 #include "fleet/fleet_internal.h"
+#include "learner/learner_archive.h"
 #include "linalg/kernels.h"
 #include "store/checkpoint_file.h"
 #include "svmstream/svmstream.h"
@@ -46,7 +47,7 @@ static svs_code save_one(svi_stream *s, const struct svi_stream_section *of, str
     return code;
 }
 
-static svs_code save_part(svi_stream *s, bool late, struct svi_checkpoint *c, svs_error *err) {
+svs_code svi_stream_save_part(svi_stream *s, bool late, struct svi_checkpoint *c, svs_error *err) {
     svs_code code = SVS_OK;
     for (int i = 0; i < s->verbs->section_count && code == SVS_OK; i++)
         if (s->verbs->sections[i].late == late)
@@ -64,19 +65,15 @@ svs_code svi_stream_save_early(svi_stream *s, struct svi_checkpoint *c, svs_erro
     c->sections = 0;
     svs_code code = svi_engine_save(root, c, err);
     if (code == SVS_OK)
-        code = save_part(s, false, c, err);
+        code = svi_stream_save_part(s, false, c, err);
     return code == SVS_OK ? svi_settings_pack(root->s, &c->settings, err) : code;
-}
-
-svs_code svi_stream_save_late(svi_stream *s, struct svi_checkpoint *c, svs_error *err) {
-    return save_part(s, true, c, err);
 }
 
 svs_code svi_stream_save(svi_stream *s, struct svi_checkpoint *c, svs_error *err) {
     svs_error local;
     err = err ? err : &local;
     const svs_code code = svi_stream_save_early(s, c, err);
-    return code == SVS_OK ? svi_stream_save_late(s, c, err) : code;
+    return code == SVS_OK ? svi_stream_save_part(s, true, c, err) : code;
 }
 
 size_t svi_stream_size(svi_stream *s) {
@@ -135,14 +132,8 @@ svs_code svi_stream_load(svi_stream *s, const struct svi_checkpoint *c, svs_erro
 }
 
 svs_code svi_stream_verify(svi_stream *s, double *difference, svs_error *err) {
-    const svs_code code = svi_engine_verify(s->root, difference, err);
+    const svs_code code = svi_learner_verify(s->root->learner, difference, err);
     return code == SVS_OK && s->verbs->verify ? s->verbs->verify(s, difference, err) : code;
-}
-
-void svi_stream_rebuild(svi_stream *s) {
-    svi_engine_rebuild(s->root);
-    if (s->verbs->reach)
-        s->verbs->reach(s, SVI_NOTE_REBUILD, 0, 0);
 }
 
 /* ---- another in its place */

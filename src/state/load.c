@@ -89,11 +89,9 @@ static bool load_repeats(const struct svi_record *r, const struct svi_load_optio
 /* Are the records from this one on still there? */
 static svs_code load_check_journal(const struct svi_state_dir *dir, uint64_t first, uint64_t end,
                                    svs_error *err) {
-    uint64_t *numbers = NULL;
-    int count = 0;
-    svs_code code = svi_state_dir_list(dir, SVI_JOURNAL, &numbers, &count, err);
-    const uint64_t oldest = code == SVS_OK && count > 0 ? numbers[0] : end;
-    svi_free(numbers);
+    struct svi_state_dir_ends journal;
+    svs_code code = svi_state_dir_find(dir, SVI_JOURNAL, &journal, err);
+    const uint64_t oldest = journal.any ? journal.first : end;
     if (code != SVS_OK)
         return code;
     if (oldest > first)
@@ -132,8 +130,6 @@ static svs_code load_relearn(struct svi_load *l, const struct svi_state_dir *dir
 svs_code svi_load_prepare(struct svi_load *l, const struct svi_state_dir *dir, const svi_stream *e,
                           const struct svi_load_options *o, uint64_t end, svs_error *err) {
     struct svi_checkpoint c = {0};
-    svs_error local;
-    err = err ? err : &local;
     svs_code code = load_checkpoint(l, dir, e, o->checkpoint, &c, err);
     const int64_t seen = code == SVS_OK ? svi_stream_seen(l->then) : 0;
     if (code == SVS_OK && o->relearn)

@@ -13,25 +13,6 @@ void svi_load_clear(struct svi_load *l) {
     svi_stream_free(&l->then);
 }
 
-static void load_archive_bytes(struct svi_archive *a, const char *name, struct svi_bytes *b) {
-    char key[SVI_KEY_MAX];
-    int64_t size = (int64_t)b->size;
-    snprintf(key, sizeof key, "%s size", name);
-    svi_archive_int64(a, key, &size, 0, (int64_t)LARGEST);
-    if (!svi_archive_ok(a))
-        return;
-    if (svi_archive_loading(a)) {
-        if (!svi_archive_check(a, size <= svi_archive_left(a), "a state is truncated"))
-            return;
-        if (svi_bytes_reserve(b, (size_t)size + 1) != SVS_OK) {
-            svi_archive_fail(a, SVS_NO_MEMORY, "no memory for a state");
-            return;
-        }
-        b->size = (size_t)size;
-    }
-    svi_archive_bytes(a, name, b->data, size);
-}
-
 static void load_archive_sections(struct svi_archive *a, struct svi_checkpoint *c) {
     char key[SVI_KEY_MAX];
     size_t offset = 0;
@@ -49,11 +30,12 @@ static void load_archive_sections(struct svi_archive *a, struct svi_checkpoint *
 }
 
 static void load_archive(struct svi_archive *a, struct svi_load *l, struct svi_checkpoint *c) {
+    static const char truncated[] = "a state is truncated", no_memory[] = "no memory for a state";
     svi_archive_text(a, "reason", l->reason, sizeof l->reason);
     svi_archive_int64(a, "relearned", &l->relearned, 0, INT64_MAX / 4);
     svi_archive_uint64(a, "epoch", &c->epoch);
-    load_archive_bytes(a, "settings", &c->settings);
-    load_archive_bytes(a, "state", &c->bodies);
+    svi_archive_block(a, "settings size", "settings", &c->settings, (int64_t)LARGEST, truncated, no_memory);
+    svi_archive_block(a, "state size", "state", &c->bodies, (int64_t)LARGEST, truncated, no_memory);
     load_archive_sections(a, c);
 }
 

@@ -210,12 +210,9 @@ static svs_code recovery_apply(struct recovering *w, const struct svi_record *re
 
 /* Without a checkpoint the whole stream must be there, unless less will do. */
 static svs_code first_record(struct recovering *w, struct svi_position *start, svs_error *err) {
-    uint64_t *numbers = NULL;
-    int count = 0;
-    svs_code code = svi_state_dir_list(w->dir, "journal", &numbers, &count, err);
-    if (code == SVS_OK && count > 0)
-        start->number = start->segment = numbers[0];
-    svi_free(numbers);
+    struct svi_state_dir_ends journal;
+    svs_code code = svi_state_dir_find(w->dir, "journal", &journal, err);
+    start->number = start->segment = journal.first;
     const bool part = w->o->accept_loss || w->o->from == SVI_FROM_START;
     if (code == SVS_OK && start->number > 0 && !part)
         code = svi_fail(err, SVS_DAMAGED,
@@ -310,19 +307,10 @@ struct extent {
 };
 
 static struct extent recovery_extent(const struct svi_state_dir *f) {
-    uint64_t *numbers = NULL;
-    int count = 0;
-    struct extent e = {0};
-    if (svi_state_dir_list(f, "checkpoint", &numbers, &count, NULL) == SVS_OK && count > 0) {
-        e.oldest_checkpoint = numbers[0];
-        e.newest_checkpoint = numbers[count - 1];
-    }
-    svi_free(numbers);
-    numbers = NULL;
-    if (svi_state_dir_list(f, "journal", &numbers, &count, NULL) == SVS_OK && count > 0)
-        e.oldest_segment = numbers[0];
-    svi_free(numbers);
-    return e;
+    struct svi_state_dir_ends checkpoints, journal;
+    svi_state_dir_find(f, "checkpoint", &checkpoints, NULL);
+    svi_state_dir_find(f, "journal", &journal, NULL);
+    return (struct extent){checkpoints.first, checkpoints.last, journal.first};
 }
 
 /* A reader may look while a process writes: after each checkpoint it removes what was just going to be
@@ -365,11 +353,9 @@ void svi_recovery_free(struct svi_recovery **r) {
 }
 
 svs_code svi_recovery_whole(const struct svi_state_dir *f, bool *whole, svs_error *err) {
-    uint64_t *numbers = NULL;
-    int count = 0;
-    svs_code code = svi_state_dir_list(f, "journal", &numbers, &count, err);
-    *whole = code == SVS_OK && count > 0 && numbers[0] == 0;
-    svi_free(numbers);
+    struct svi_state_dir_ends journal;
+    const svs_code code = svi_state_dir_find(f, "journal", &journal, err);
+    *whole = journal.any && journal.first == 0;
     return code;
 }
 

@@ -68,7 +68,6 @@ struct svi_write_ahead {
     struct svi_checkpoint checkpoint; /* the checkpoint thread's while it is busy, as the next three */
     bool prepares;                    /* it makes way for the next one, and does not write this one */
     size_t room;                      /* that it shall make for it; 0 = there is enough */
-    int64_t size;
     svs_error result;
     size_t size_before; /* of the bodies of the one before */
     bool waits;         /* the checkpoint, until the journal before it is on disk */
@@ -174,7 +173,7 @@ static void write_down(void *job) {
     }
     w->result.code = svi_stream_sync_keys(w->stream, &w->result);
     if (w->result.code == SVS_OK)
-        w->result.code = svi_checkpoint_write(&w->dir, &w->checkpoint, &w->size, &w->result);
+        w->result.code = svi_checkpoint_write(&w->dir, &w->checkpoint, NULL, &w->result);
     if (w->result.code == SVS_OK)
         w->result.code = clear_away(w, w->keep, &w->result);
 }
@@ -183,11 +182,15 @@ static const struct svi_worker_task checkpoint_task = {"checkpoints", write_down
 
 static const struct svi_worker_task fsync_task = {"syncs", svi_journal_sync_run, NULL, true};
 
+static void tell_generation(svi_write_ahead *w) {
+    svi_entry_set_fsync_generation(svi_stream_entry(w->stream), w->fsync_generation,
+                                   w->fsync_generation_durable);
+}
+
 static svs_code begin_sync(svi_write_ahead *w, svs_error *err) {
     svs_code code = svi_journal_sync_begin(w->journal, &w->sync, err);
     w->fsync_generation_pending = w->fsync_generation++;
-    svi_entry_set_fsync_generation(svi_stream_entry(w->stream), w->fsync_generation,
-                                   w->fsync_generation_durable);
+    tell_generation(w);
     if (code == SVS_OK)
         svi_worker_submit(w->fsync_thread, &w->sync);
     w->due = 0;
@@ -198,8 +201,7 @@ static svs_code end_sync(svi_write_ahead *w, svs_error *err) {
     svs_code code = svi_journal_sync_end(w->journal, &w->sync, err);
     if (code == SVS_OK && w->fsync_generation_pending > w->fsync_generation_durable)
         w->fsync_generation_durable = w->fsync_generation_pending;
-    svi_entry_set_fsync_generation(svi_stream_entry(w->stream), w->fsync_generation,
-                                   w->fsync_generation_durable);
+    tell_generation(w);
     return code;
 }
 
@@ -249,11 +251,6 @@ static svs_code begin_checkpoint(svi_write_ahead *w, double seconds, svs_error *
     return code == SVS_OK ? go_on_saving(w, seconds, err) : code;
 }
 
-static svs_code begin_tidying(svi_write_ahead *w) {
-    w->phase = CHECKPOINT_TIDIES;
-    return SVS_OK;
-}
-
 /* One is due: at once, unless its room has to be made first. */
 static void prepare_checkpoint(svi_write_ahead *w) {
     const struct svi_bytes *b = &w->checkpoint.bodies;
@@ -261,7 +258,7 @@ static void prepare_checkpoint(svi_write_ahead *w) {
     const size_t size = steady ? b->size : svi_stream_size(w->stream);
     const bool enough = size + SLACK <= b->capacity;
     if (enough && !w->keyed) {
-        begin_tidying(w);
+        w->phase = CHECKPOINT_TIDIES;
         return;
     }
     w->room = enough ? 0 : (size_t)(CHECKPOINT_SHARE * (double)size) + 2 * SLACK;
@@ -281,15 +278,13 @@ static svs_code advance_checkpoint(svi_write_ahead *w, double work, svs_error *e
     return code == SVS_OK && done ? begin_checkpoint(w, seconds, err) : code;
 }
 
-/* Was that all that the checkpoint_thread did? */
-static bool made_room(svi_write_ahead *w) {
-    const bool made = w->prepares;
-    w->prepares = false;
-    return made;
-}
-
-/* A full disk is no reason to end: the next one may find room. */
+/* Its thread has written it, or has only made room. A full disk is no reason to end: the next one may find
+ * some. */
 static svs_code end_checkpoint(svi_write_ahead *w, svs_error *err) {
+    const bool made_room = w->prepares;
+    w->prepares = false;
+    if (made_room)
+        return SVS_OK;
     if (w->result.code != SVS_OK) {
         w->failed++;
         return svi_fail(err, w->result.code, "%s", w->result.text);
@@ -307,8 +302,7 @@ static svs_code unless_full(svs_code code) {
 /* All that took effect so far is on disk. */
 static void end_generation(svi_write_ahead *w) {
     w->fsync_generation_durable = w->fsync_generation++;
-    svi_entry_set_fsync_generation(svi_stream_entry(w->stream), w->fsync_generation,
-                                   w->fsync_generation_durable);
+    tell_generation(w);
 }
 
 /* What runs in the background has ended. */
@@ -316,7 +310,7 @@ static svs_code write_ahead_settled(svi_write_ahead *w, svs_error *err) {
     svs_code code = SVS_OK;
     if (svi_worker_wait(w->fsync_thread)) /* if it failed, no later sync would hear of it */
         code = end_sync(w, err);
-    if (svi_worker_wait(w->checkpoint_thread) && !made_room(w) && code == SVS_OK)
+    if (svi_worker_wait(w->checkpoint_thread) && code == SVS_OK)
         code = unless_full(end_checkpoint(w, err));
     return code;
 }
@@ -481,8 +475,10 @@ svs_code svi_write_ahead_turn(svi_write_ahead *w, double work, svs_error *err) {
     if (now >= w->due)
         code = sync_in_background(w, now, err);
     look_at_disk(w);
-    if (code == SVS_OK && svi_worker_busy(w->checkpoint_thread) && svi_worker_collect(w->checkpoint_thread))
-        code = made_room(w) ? begin_tidying(w) : unless_full(end_checkpoint(w, err));
+    if (code == SVS_OK && svi_worker_busy(w->checkpoint_thread) && svi_worker_collect(w->checkpoint_thread)) {
+        w->phase = w->prepares ? CHECKPOINT_TIDIES : w->phase;
+        code = unless_full(end_checkpoint(w, err));
+    }
     const bool grown = svi_journal_bytes(w->journal) - w->bytes_at >= JOURNAL_MOST;
     const bool idle = !w->waits && !svi_worker_busy(w->checkpoint_thread);
     if (code == SVS_OK && idle && w->phase == CHECKPOINT_NONE && (grown || has_worked(w)))
@@ -623,8 +619,7 @@ static svs_code take_up(svi_write_ahead *w, struct svi_settings *s, svi_sink *si
     w->keyed = svi_settings_keyed(s);
     if (w->keyed) /* those that a restart needs: going back is not for keys */
         w->keep = NEEDED;
-    svi_entry_set_fsync_generation(svi_stream_entry(w->stream), w->fsync_generation,
-                                   w->fsync_generation_durable);
+    tell_generation(w);
     w->any = r.checkpointed;
     w->newest = r.checkpoint;
     w->work = r.seconds; /* what was repeated would be repeated again */

@@ -48,6 +48,22 @@ const struct svi_section *svi_checkpoint_find(const struct svi_checkpoint *c, co
     return NULL;
 }
 
+bool svi_archive_block(struct svi_archive *a, const char *size_name, const char *name, struct svi_bytes *b,
+                       int64_t most, const char *truncated, const char *no_memory) {
+    int64_t size = (int64_t)b->size;
+    svi_archive_int64(a, size_name, &size, 0, most);
+    if (svi_archive_loading(a) && size > 0 && svi_archive_ok(a) &&
+        svi_archive_check(a, size <= svi_archive_left(a), truncated)) {
+        b->size = 0;
+        if (svi_bytes_reserve(b, (size_t)size + 1) != SVS_OK)
+            svi_archive_fail(a, SVS_NO_MEMORY, no_memory);
+        else
+            b->data[b->size = (size_t)size] = '\0';
+    }
+    svi_archive_bytes(a, name, b->data, (int64_t)b->size);
+    return svi_archive_ok(a);
+}
+
 void svi_checkpoint_hash(struct svi_checkpoint *c) {
     XXH3_state_t state;
     XXH128_canonical_t hash;
@@ -198,8 +214,7 @@ static svs_code write_unfinished(const struct svi_state_dir *dir, struct writer 
     if (code != SVS_OK)
         return svi_fail_memory(err, "the header of a checkpoint");
     if (w->error)
-        return svi_no_room(w->error) ? svi_fail_full(err, dir->path, name, c->bodies.size, w->error)
-                                     : svi_fail_io(err, dir->path, name, "written", w->error);
+        return svi_fail_write(err, dir->path, name, c->bodies.size, "written", w->error);
     return SVS_OK;
 }
 

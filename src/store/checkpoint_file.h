@@ -15,6 +15,7 @@
 #ifndef SVI_CHECKPOINT_FILE_H
 #define SVI_CHECKPOINT_FILE_H
 
+#include "base/archive.h"
 #include "base/bytes.h"
 #include "store/journal.h"
 
@@ -46,6 +47,11 @@ void svi_checkpoint_clear(struct svi_checkpoint *c); /* frees */
 
 /* The section of this name, or NULL. */
 const struct svi_section *svi_checkpoint_find(const struct svi_checkpoint *c, const char *name);
+
+/* Bytes of any number, at most `most`, and that number before them; loading makes room, and a NUL stands
+ * after them then. The two texts are of what can fail. False: the archive has failed. */
+bool svi_archive_block(struct svi_archive *a, const char *size_name, const char *name, struct svi_bytes *b,
+                       int64_t most, const char *truncated, const char *no_memory);
 
 /* Writes checkpoint-<number>: NAME.tmp, fsync, rename, fsync of the directory. May be called from another
  * thread than the journal's. SVS_DISK_FULL, SVS_IO (a failed fsync too: the old files are untouched),

@@ -142,3 +142,9 @@ svs_code svi_fail_full(svs_error *err, const char *dir, const char *name, uint64
                          (unsigned long long)wanted, left, svi_errno_text(error),
                          limit ? "raise ulimit -f, or set a smaller journal.segment" : "make room there");
 }
+
+svs_code svi_fail_write(svs_error *err, const char *dir, const char *name, uint64_t wanted, const char *what,
+                        int error) {
+    return svi_no_room(error) ? svi_fail_full(err, dir, name, wanted, error)
+                              : svi_fail_io(err, dir, name, what, error);
+}

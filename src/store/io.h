@@ -38,6 +38,10 @@ int64_t svi_free_bytes(const char *dir);
 /* SVS_DISK_FULL with the bytes that were wanted and those that are free, or the limit that is reached. */
 svs_code svi_fail_full(svs_error *err, const char *dir, const char *name, uint64_t wanted, int error);
 
+/* One or the other, as svi_no_room says. */
+svs_code svi_fail_write(svs_error *err, const char *dir, const char *name, uint64_t wanted, const char *what,
+                        int error);
+
 const char *svi_errno_text(int error);
 
 #endif

@@ -56,19 +56,17 @@ struct svi_journal {
 
 /* ---- failures */
 
-/* From now on every call fails with this text. */
-static svs_code journal_die(svi_journal *j, const char *name, const char *what, int error, svs_error *err) {
-    j->dead = svi_fail_file(&j->cause, SVS_IO, j->dir->path, name, "cannot be %s: %s; " RECOVER, what,
-                            svi_errno_text(error));
-    if (err)
-        *err = j->cause;
-    return j->dead;
-}
-
 static svs_code journal_dead(const svi_journal *j, svs_error *err) {
     if (err && j->dead != SVS_OK)
         *err = j->cause;
     return j->dead;
+}
+
+/* From now on every call fails with this text. */
+static svs_code journal_die(svi_journal *j, const char *name, const char *what, int error, svs_error *err) {
+    j->dead = svi_fail_file(&j->cause, SVS_IO, j->dir->path, name, "cannot be %s: %s; " RECOVER, what,
+                            svi_errno_text(error));
+    return journal_dead(j, err);
 }
 
 /* Nobody but this process removes segments, and never this one: what is written from here on goes nowhere. */
@@ -82,9 +80,7 @@ static svs_code check_there(svi_journal *j, svs_error *err) {
         svi_fail_file(&j->cause, SVS_IO, j->dir->path, name,
                       "was removed while it was being written: nothing is kept any more; end the process, "
                       "and restore the directory from a copy or use another one");
-    if (err)
-        *err = j->cause;
-    return j->dead;
+    return journal_dead(j, err);
 }
 
 static const char *segment_name(const svi_journal *j, char name[SVI_FILE_NAME]) {
@@ -377,19 +373,16 @@ static svs_code begin_journal(svi_journal *j, const struct svi_position *at, svs
 /* A failure was of what the last process wrote: it is lost, and read as such from here on. */
 svs_code svi_journal_forget(const struct svi_state_dir *dir, svs_error *err) {
     char name[SVI_FILE_NAME];
-    uint64_t *numbers;
-    int count;
-    svs_code code = svi_state_dir_list(dir, SVI_JOURNAL, &numbers, &count, err);
-    if (count > 0) {
-        int fd = openat(dir->fd, svi_state_dir_name(name, SVI_JOURNAL, numbers[count - 1]),
-                        O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-        if (fd >= 0) {               /* else reading it reports why */
-            (void)svi_sync_data(fd); /* what is not clean would stay */
-            (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
-            close(fd);
-        }
+    struct svi_state_dir_ends there;
+    const svs_code code = svi_state_dir_find(dir, SVI_JOURNAL, &there, err);
+    const int fd = there.any ? openat(dir->fd, svi_state_dir_name(name, SVI_JOURNAL, there.last),
+                                      O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+                             : -1;
+    if (fd >= 0) {               /* else reading it reports why */
+        (void)svi_sync_data(fd); /* what is not clean would stay */
+        (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
+        close(fd);
     }
-    svi_free(numbers);
     return code;
 }
 
@@ -414,10 +407,8 @@ static svs_code continue_journal(svi_journal *j, const struct svi_position *at, 
         return svi_fail_io(err, j->dir->path, name, "made durable", error);
     bool unknown;
     error = move_mark(j, at->segment, &unknown);
-    if (error && svi_no_room(error))
-        return svi_fail_full(err, j->dir->path, name, 0, error);
     if (error)
-        return svi_fail_io(err, j->dir->path, name, "marked as the newest", error);
+        return svi_fail_write(err, j->dir->path, name, 0, "marked as the newest", error);
     j->written = j->next = *at;
     return SVS_OK;
 }

@@ -565,16 +565,14 @@ static svi_journal_reader *new_reader(const struct svi_journal_reader_options *o
 
 /* The mark first: whatever it names is on disk, also where another process begins segments meanwhile. */
 static svs_code reader_list(svi_journal_reader *r) {
-    uint64_t *marks;
-    int count;
-    svs_code code = svi_state_dir_list(r->dir, SVI_BEGUN, &marks, &count, &r->error);
+    struct svi_state_dir_ends marks;
+    svs_code code = svi_state_dir_find(r->dir, SVI_BEGUN, &marks, &r->error);
     if (code == SVS_OK)
         code = svi_state_dir_list(r->dir, SVI_JOURNAL, &r->numbers, &r->count, &r->error);
-    if (code == SVS_OK && count > 0) {
-        r->newest = marks[count - 1];
+    if (code == SVS_OK && marks.any) {
+        r->newest = marks.last;
         r->newest_missing = r->count == 0 || r->numbers[r->count - 1] < r->newest;
     }
-    svi_free(marks);
     return code;
 }
 

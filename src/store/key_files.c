@@ -111,12 +111,8 @@ static svs_code file_open(svi_key_files *f, struct key_file *k, svs_error *err) 
         return svi_fail_file(err, SVS_DAMAGED, f->dir.path, name, "is missing: a checkpoint needs it");
     if (k->fd < 0)
         return svi_fail_io(err, f->dir.path, name, "opened", errno);
-    /* Locked, and by its name still: nothing of it has gone, nor will. */
-    if ((flock(k->fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) ||
-        faccessat(f->dir.fd, name, F_OK, 0) != 0)
-        return svi_fail_file(err, SVS_IO, f->dir.path, name, "is just being removed by another process");
-    if (fstat(k->fd, &s) != 0)
-        return svi_fail_io(err, f->dir.path, name, "read", errno);
+    if (svi_state_dir_hold(&f->dir, name, k->fd, &s, err) != SVS_OK)
+        return SVS_IO;
     if (!S_ISREG(s.st_mode) || (uint64_t)s.st_size < k->length)
         return svi_fail_file(err, SVS_DAMAGED, f->dir.path, name, "has %llu bytes, and the checkpoint %llu",
                              (unsigned long long)s.st_size, (unsigned long long)k->length);
@@ -214,7 +210,7 @@ static svs_code visit_file(svi_key_files *f, const struct key_file *k, struct sv
                 continue;
         }
         if (code == SVS_OK)
-            code = svi_key_record_read(room->data + at, room->size - at, 0, &r, &length, err);
+            code = svi_key_record_read(room->data + at, room->size - at, &r, &length, err);
         if (code != SVS_OK)
             return fail_record(f, k, start + at, err);
         const struct svi_key_place place = {k->number, (uint32_t)length, start + at};
@@ -258,7 +254,7 @@ svs_code svi_key_files_read(svi_key_files *f, const struct svi_key_place *at, st
         return svi_fail_memory(err, "the record of a key");
     svs_code code = files_read_at(f, k, room->data, at->size, at->offset, err);
     room->size = at->size;
-    if (code == SVS_OK && svi_key_record_read(room->data, at->size, 0, r, &length, err) != SVS_OK)
+    if (code == SVS_OK && svi_key_record_read(room->data, at->size, r, &length, err) != SVS_OK)
         code = fail_record(f, k, at->offset, err);
     return code;
 }
@@ -266,13 +262,10 @@ svs_code svi_key_files_read(svi_key_files *f, const struct svi_key_place *at, st
 /* ---- writing */
 
 static svs_code files_begin(svi_key_files *f, svs_error *err) {
-    uint64_t *numbers = NULL, last = f->count ? f->file[f->count - 1].number : 0;
+    struct svi_state_dir_ends there;
     char name[SVI_FILE_NAME];
-    int count = 0;
-    svs_code code = svi_state_dir_list(&f->dir, SVI_KEYS, &numbers, &count, err);
-    if (code == SVS_OK && count > 0 && numbers[count - 1] > last)
-        last = numbers[count - 1];
-    svi_free(numbers);
+    const svs_code code = svi_state_dir_find(&f->dir, SVI_KEYS, &there, err);
+    const uint64_t named = svi_key_files_newest(f), last = there.last > named ? there.last : named;
     if (code != SVS_OK)
         return code;
     struct key_file *k = files_add(f);
@@ -284,8 +277,7 @@ static svs_code files_begin(svi_key_files *f, svs_error *err) {
     if (k->fd < 0) {
         const int error = errno;
         f->count--;
-        return svi_no_room(error) ? svi_fail_full(err, f->dir.path, name, 0, error)
-                                  : svi_fail_io(err, f->dir.path, name, "opened", error);
+        return svi_fail_write(err, f->dir.path, name, 0, "opened", error);
     }
     (void)flock(k->fd, LOCK_SH | LOCK_NB);
     f->current = f->count - 1;
@@ -307,8 +299,7 @@ svs_code svi_key_files_append(svi_key_files *f, const struct svi_bytes *records,
     if (error) { /* a part of it may be there: what comes next must follow on what is of the file */
         if (svi_truncate(k->fd, k->length) != 0)
             f->current = -1;
-        return svi_no_room(error) ? svi_fail_full(err, f->dir.path, name, records->size, error)
-                                  : svi_fail_io(err, f->dir.path, name, "written", error);
+        return svi_fail_write(err, f->dir.path, name, records->size, "written", error);
     }
     *at = (struct svi_key_place){.file = k->number, .offset = k->length};
     k->length += records->size;
@@ -338,10 +329,6 @@ svs_code svi_key_files_sync(svi_key_files *f, svs_error *err) {
 
 uint64_t svi_key_files_bytes(const svi_key_files *f) {
     return f->bytes;
-}
-
-int svi_key_files_count(const svi_key_files *f) {
-    return f->count;
 }
 
 uint32_t svi_key_files_newest(const svi_key_files *f) {

@@ -57,8 +57,7 @@ svs_code svi_key_files_append(svi_key_files *f, const struct svi_bytes *records,
 /* What was appended is on disk, with its names. SVS_IO: it may not be. */
 svs_code svi_key_files_sync(svi_key_files *f, svs_error *err);
 
-uint64_t svi_key_files_bytes(const svi_key_files *f); /* of all that are named */
-int svi_key_files_count(const svi_key_files *f);
+uint64_t svi_key_files_bytes(const svi_key_files *f);  /* of all that are named */
 uint32_t svi_key_files_newest(const svi_key_files *f); /* 0: there is none */
 /* The oldest, and its length; 0: there is none, or it is the one that is appended to. */
 uint32_t svi_key_files_oldest(const svi_key_files *f, uint64_t *length);

@@ -35,25 +35,25 @@ static void record_archive_figures(struct svi_archive *a, struct svi_key_figures
 
 static void record_archive(struct svi_archive *a, struct svi_key_record *r) {
     svi_archive_text(a, "name", r->name, sizeof r->name);
-    svi_archive_uint64(a, "number", &r->number);
-    svi_archive_uint64(a, "owner", &r->owner);
-    svi_archive_int64(a, "begun", &r->begun, 0, INT64_MAX / 4);
-    svi_archive_uint64(a, "note", &r->note);
-    int64_t rests = r->rests;
+    r->head.length = (uint8_t)strlen(r->name);
+    svi_archive_uint64(a, "number", &r->head.number);
+    svi_archive_uint64(a, "owner", &r->head.owner);
+    svi_archive_int64(a, "begun", &r->head.begun, 0, INT64_MAX / 4);
+    svi_archive_uint64(a, "note", &r->head.note);
+    int64_t rests = r->head.rests;
     svi_archive_int64(a, "rests", &rests, 0, UINT32_MAX);
-    r->rests = (uint32_t)rests;
-    svi_archive_uint64(a, "again", &r->again);
+    r->head.rests = (uint32_t)rests;
+    svi_archive_uint64(a, "again", &r->head.again);
     svi_archive_double(a, "heard", &r->heard);
-    svi_archive_uint64(a, "reported", &r->told);
-    svi_archive_uint64(a, "turn", &r->turn);
+    svi_archive_uint64(a, "reported", &r->head.told);
+    svi_archive_uint64(a, "turn", &r->head.turn);
     record_archive_figures(a, &r->last);
     svi_archive_bytes(a, "hash", r->hash, sizeof r->hash);
     svi_archive_bool(a, "gone", &r->gone);
     svi_archive_check(a, r->name[0] || r->gone, "a key has no name");
 }
 
-svs_code svi_key_record_append(struct svi_bytes *out, const struct svi_key_record *r, uint64_t seed,
-                               svs_error *err) {
+svs_code svi_key_record_append(struct svi_bytes *out, const struct svi_key_record *r, svs_error *err) {
     struct svi_packed_out to;
     struct svi_key_record head = *r;
     const size_t begin = out->size;
@@ -77,12 +77,12 @@ svs_code svi_key_record_append(struct svi_bytes *out, const struct svi_key_recor
         svi_bytes_append(out, r->state, r->size);
     const uint32_t length = htole32((uint32_t)(out->size - begin + CHECK_SIZE));
     memcpy(out->data + begin, &length, sizeof length);
-    const uint64_t check = htole64(XXH3_64bits_withSeed(out->data + begin, out->size - begin, seed));
+    const uint64_t check = htole64(XXH3_64bits(out->data + begin, out->size - begin));
     return svi_bytes_append(out, &check, sizeof check);
 }
 
-svs_code svi_key_record_read(const uint8_t *bytes, size_t size, uint64_t seed, struct svi_key_record *r,
-                             size_t *length, svs_error *err) {
+svs_code svi_key_record_read(const uint8_t *bytes, size_t size, struct svi_key_record *r, size_t *length,
+                             svs_error *err) {
     struct svi_packed_in in;
     uint32_t stored = 0;
     uint64_t check;
@@ -93,7 +93,7 @@ svs_code svi_key_record_read(const uint8_t *bytes, size_t size, uint64_t seed, s
         return svi_fail(err, SVS_DAMAGED, "the record of a key is truncated");
     const size_t body = *length - CHECK_SIZE;
     memcpy(&check, bytes + body, sizeof check);
-    if (le64toh(check) != XXH3_64bits_withSeed(bytes, body, seed))
+    if (le64toh(check) != XXH3_64bits(bytes, body))
         return svi_fail(err, SVS_DAMAGED, "the check of the record of a key is wrong");
     *r = (struct svi_key_record){0};
     svi_packed_in_begin(&in, bytes + LENGTH_SIZE, body - LENGTH_SIZE, "key", err);

@@ -5,7 +5,7 @@
  *            rests, again, heard, reported, turn, figures, hash, gone
  *   state    what is left: the key's own bytes (fleet/fleet_state.c);
  *            none of a key that is gone
- *   check    8 bytes, little-endian: XXH3 (64 bits) of all before it, with `seed` */
+ *   check    8 bytes, little-endian: XXH3 (64 bits) of all before it */
 #ifndef SVI_KEY_RECORD_H
 #define SVI_KEY_RECORD_H
 
@@ -36,17 +36,24 @@ struct svi_key_figures {
     bool out_of_memory; /* svi_engine_out_of_memory */
 };
 
+/* What the stream knows of a key, besides. */
+struct svi_key_head {
+    uint64_t number; /* of keys that began before it */
+    uint64_t owner;  /* hash of the source that began it; 0: of messages without src */
+    uint64_t note;   /* of what reaches all keys: those that it knows of */
+    uint64_t again; /* keys that had gone when it began: its events count from 0 again, under an epoch that is
+                       larger by that many */
+    uint64_t told;  /* alert events that went out in its name */
+    uint64_t turn;  /* of what was heard of all keys, the last of this one */
+    int64_t begun;  /* sample of the stream, from 0, that began it */
+    uint32_t rests; /* times that all sources had gone, of those that it knows of */
+    uint8_t length; /* bytes of its name */
+};
+
 struct svi_key_record {
     char name[SVI_KEY_NAME];
-    uint64_t number; /* of keys that began before it */
-    uint64_t owner;  /* hash of the source that began it */
-    uint64_t note;   /* of what reaches all keys: those that it knows of */
-    uint64_t again;  /* keys that had gone when it began */
-    uint32_t rests;  /* times that all sources had gone, likewise */
-    int64_t begun;   /* sample of the stream that began it */
-    double heard;    /* arrival clock of the last one */
-    uint64_t told;   /* alert events that went out in its name */
-    uint64_t turn;   /* of what was heard of all keys, the last of this one */
+    struct svi_key_head head;
+    double heard; /* arrival clock of the last one */
     struct svi_key_figures last;
     uint8_t hash[16];
     bool gone; /* the key is no more */
@@ -55,12 +62,11 @@ struct svi_key_record {
 };
 
 /* Appends it. SVS_NO_MEMORY, SVS_TOO_LARGE: nothing is appended. */
-svs_code svi_key_record_append(struct svi_bytes *out, const struct svi_key_record *r, uint64_t seed,
-                               svs_error *err);
+svs_code svi_key_record_append(struct svi_bytes *out, const struct svi_key_record *r, svs_error *err);
 
 /* Reads the one that begins `bytes`, into which r->state points; *length: its own. SVS_DAMAGED: there is
  * none, or it is not whole. */
-svs_code svi_key_record_read(const uint8_t *bytes, size_t size, uint64_t seed, struct svi_key_record *r,
-                             size_t *length, svs_error *err);
+svs_code svi_key_record_read(const uint8_t *bytes, size_t size, struct svi_key_record *r, size_t *length,
+                             svs_error *err);
 
 #endif

@@ -32,12 +32,8 @@ svs_code svi_read_buffer_open(struct svi_read_buffer *b, const struct svi_state_
     b->fd = openat(dir->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (b->fd < 0)
         return svi_fail_io(err, dir->path, name, "opened", errno);
-    /* Locked, and by its name still: nothing of it has gone, nor will. */
-    if ((flock(b->fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) ||
-        faccessat(dir->fd, name, F_OK, 0) != 0)
-        return svi_fail_file(err, SVS_IO, dir->path, name, "is just being removed by another process");
-    if (fstat(b->fd, &s) != 0)
-        return svi_fail_io(err, dir->path, name, "read", errno);
+    if (svi_state_dir_hold(dir, name, b->fd, &s, err) != SVS_OK)
+        return SVS_IO;
     if (!S_ISREG(s.st_mode))
         return svi_fail_file(err, SVS_IO, dir->path, name, "is not a regular file");
     b->size = (uint64_t)s.st_size;

@@ -63,8 +63,7 @@ static svs_code open_names(const struct svi_state_dir *dir, DIR **names, svs_err
     int error = errno;
     if (fd >= 0)
         close(fd);
-    return svi_no_room(error) ? svi_fail_full(err, dir->path, "", 0, error)
-                              : svi_fail_io(err, dir->path, "", "listed", error);
+    return svi_fail_write(err, dir->path, "", 0, "listed", error);
 }
 
 /* The next name as long as *code is SVS_OK; NULL at the end, and when it cannot be read (*code). */
@@ -98,14 +97,12 @@ static int compare_numbers(const void *a, const void *b) {
 
 bool svi_state_dir_begun(const char *path) {
     struct svi_state_dir dir;
-    uint64_t *numbers = NULL;
-    int count = 0;
+    struct svi_state_dir_ends journal;
     if (svi_state_dir_open(&dir, path, false, NULL) != SVS_OK)
         return false;
-    svi_state_dir_list(&dir, SVI_JOURNAL, &numbers, &count, NULL);
-    svi_free(numbers);
+    svi_state_dir_find(&dir, SVI_JOURNAL, &journal, NULL);
     svi_state_dir_close(&dir);
-    return count > 0;
+    return journal.any;
 }
 
 svs_code svi_state_dir_list(const struct svi_state_dir *dir, const char *prefix, uint64_t **numbers,
@@ -127,6 +124,18 @@ svs_code svi_state_dir_list(const struct svi_state_dir *dir, const char *prefix,
         *count = 0;
     } else if (*count > 1)
         qsort(*numbers, (size_t)*count, sizeof **numbers, compare_numbers);
+    return code;
+}
+
+svs_code svi_state_dir_find(const struct svi_state_dir *dir, const char *prefix,
+                            struct svi_state_dir_ends *ends, svs_error *err) {
+    uint64_t *numbers;
+    int count;
+    const svs_code code = svi_state_dir_list(dir, prefix, &numbers, &count, err);
+    *ends = (struct svi_state_dir_ends){0};
+    if (count > 0)
+        *ends = (struct svi_state_dir_ends){numbers[0], numbers[count - 1], true};
+    svi_free(numbers);
     return code;
 }
 
@@ -316,6 +325,14 @@ static svs_code discard_file(const struct svi_state_dir *dir, const char *name, 
     if (fd >= 0)
         close(fd);
     return error && error != ENOENT ? svi_fail_io(err, dir->path, name, "removed", error) : SVS_OK;
+}
+
+svs_code svi_state_dir_hold(const struct svi_state_dir *dir, const char *name, int fd, struct stat *s,
+                            svs_error *err) {
+    /* Locked, and by its name still: nothing of it has gone, nor will. */
+    if ((flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) || faccessat(dir->fd, name, F_OK, 0) != 0)
+        return svi_fail_file(err, SVS_IO, dir->path, name, "is just being removed by another process");
+    return fstat(fd, s) == 0 ? SVS_OK : svi_fail_io(err, dir->path, name, "read", errno);
 }
 
 svs_code svi_state_dir_clear(const struct svi_state_dir *dir, const char *prefix, const uint64_t *numbers,

@@ -48,6 +48,14 @@ void svi_state_dir_close(struct svi_state_dir *dir);
 svs_code svi_state_dir_list(const struct svi_state_dir *dir, const char *prefix, uint64_t **numbers,
                             int *count, svs_error *err);
 
+/* The first and the last of them; zeros where there are none. */
+struct svi_state_dir_ends {
+    uint64_t first, last;
+    bool any;
+};
+svs_code svi_state_dir_find(const struct svi_state_dir *dir, const char *prefix,
+                            struct svi_state_dir_ends *ends, svs_error *err);
+
 /* Is there a state at this path already? */
 bool svi_state_dir_begun(const char *path);
 
@@ -66,6 +74,12 @@ char *svi_state_dir_name(char name[SVI_FILE_NAME], const char *prefix, uint64_t 
 /* SVS_IO; a file that is not there is no failure. */
 svs_code svi_state_dir_remove(const struct svi_state_dir *dir, const char *prefix, uint64_t number,
                               svs_error *err);
+/* A file of it that is open for reading stays whole from here on, until it is closed (svi_state_dir_clear);
+ * *s is about it. SVS_IO: also if it is just being removed. */
+struct stat;
+svs_code svi_state_dir_hold(const struct svi_state_dir *dir, const char *name, int fd, struct stat *s,
+                            svs_error *err);
+
 /* Removes these for good, in this order: first their names (each becomes *.tmp), durably, then their content,
  * piece by piece: file systems keep the syncs of other files waiting while they free one. What another
  * process reads (read_buffer.h) stays whole for it. SVS_IO: some may be left, under either name. */

@@ -184,10 +184,9 @@ static void tell_disk(struct fleet_run *r) {
     const double alive = (double)f->kept.alive / 1048576, keys = on_disk(r->path, "keys-"),
                  checkpoints = on_disk(r->path, "checkpoint-");
     printf("  on disk: packed state %.0f MiB (%.0f bytes a key), files of keys %.0f and checkpoints %.1f: "
-           "%.2f times, at most %.2f; "
-           "journal %.0f; cache %.0f\n",
+           "%.2f times, at most %.2f; journal %.0f\n",
            alive, (double)f->kept.alive / (double)r->keys, keys, checkpoints, (keys + checkpoints) / alive,
-           r->peak, on_disk(r->path, "journal-"), f->cache ? svi_key_cache_size(f->cache) / 1048576 : 0);
+           r->peak, on_disk(r->path, "journal-"));
 }
 
 /* As a kill does: nothing more is written. */

@@ -31,7 +31,7 @@ static void test_queue(void **state) {
     for (int i = 0; i < QUEUED; i++) {
         char name[16];
         k[i] = svi_key_table_add(t, name, (size_t)snprintf(name, sizeof name, "k%d", i), 0, &err);
-        k[i]->number = (uint64_t)i;
+        k[i]->head.number = (uint64_t)i;
         due[i] = INFINITY;
     }
     assert_int_equal(svi_key_queue_reserve(&q, QUEUED, &err), SVS_OK);
@@ -51,8 +51,8 @@ static void test_queue(void **state) {
         for (int n = 0; n < QUEUED; n++)
             if (due[n] < INFINITY && (first < 0 || due[n] < due[first]))
                 first = n;
-        while (q.count > 0 && q.at[0].due != due[q.at[0].key->number])
-            svi_key_queue_set(&q, q.at[0].key, due[q.at[0].key->number]);
+        while (q.count > 0 && q.at[0].due != due[q.at[0].key->head.number])
+            svi_key_queue_set(&q, q.at[0].key, due[q.at[0].key->head.number]);
         assert_int_equal(q.count > 0, first >= 0);
         if (first >= 0)
             assert_ptr_equal(q.at[0].key, k[first]);
