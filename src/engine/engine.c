@@ -394,12 +394,15 @@ static svs_code engine_make_room(struct svi_engine *e, const struct svi_message 
         code = svi_publish_reserve(e, m->d, err);
     if (code == SVS_OK && changes)
         code = svi_engine_grow(e, m, err);
-    if (code == SVS_OK) {
-        svi_engine_tell_categories(e);
-        svi_engine_tell_context(e, m->d);
-        code = svi_novelty_stage_reserve_context(e->novelty, err);
-    }
     return code;
+}
+
+/* Columns that the learner has are told to novelty. What fails here, or in the learner's step, leaves it with
+ * them. */
+static svs_code engine_tell_columns(struct svi_engine *e, int d, svs_error *err) {
+    svi_engine_tell_categories(e);
+    svi_engine_tell_context(e, d);
+    return svi_novelty_stage_reserve_context(e->novelty, err);
 }
 
 /* ---- one message */
@@ -513,9 +516,11 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
     if (code == SVS_OK)
         code = svi_shape_fits(&e->schema.shape, m, err);
     if (code == SVS_OK && m->missing > 0 && svi_schema_policy(&e->schema, m) == SVI_MISSING_DROP) {
+        svi_engine_settle(e);
+        if (svi_rules_reserve(e->rules, 0, err) != SVS_OK) /* they see the row, too */
+            return err->code;
         e->kept[SVI_KEPT_DROPPED_MISSING]++;
         svi_schema_restore(&e->schema);
-        svi_engine_settle(e);
         svi_novelty_stage_gap(e->novelty);
         svi_engine_rules_dropped(e, m, now);
         return SVS_OK;
@@ -535,7 +540,9 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
     if (e->s->method == SVI_METHOD_NONE) /* nothing to learn, nothing to wait for */
         sample.id = sample.y = svs_none();
     const double own = isnan(m->ts) ? now : m->ts, time = fmax(e->time, own);
-    code = svs_learner_step(e->learner, &sample, time, &step, err);
+    code = engine_tell_columns(e, m->d, err);
+    if (code == SVS_OK)
+        code = svs_learner_step(e->learner, &sample, time, &step, err);
     if (code == SVS_OK || changes)
         svi_schema_commit(&e->schema, m); /* new columns stay even if memory ran out after them */
     if (code != SVS_OK)
