@@ -137,11 +137,13 @@ void svi_budget_end(struct svi_budget *b);
 /* What was an alert was a true one: its excursions are not of the usual past. */
 void svi_budget_leave_out(struct svi_budget *b, int64_t episode);
 
-/* A list of peaks, descending, `count` of them: one more, in room for so many, or in the place of the least;
- * without those before a day, and of an episode (0: of any), returns how many are left; where excursions come
- * `m` times in the days of the past, by those of the ranks h to k. */
+/* Peaks in a descending list. keep puts one in; where `room` are there, the smallest of them gives way, or is
+ * the one that is left out. drop takes out those that are older than `before` and, unless `episode` is 0,
+ * those of that episode; returns how many are left. */
 void svi_budget_peak_keep(struct svi_budget_peak *peaks, int *count, int room, struct svi_budget_peak peak);
 int svi_budget_peak_drop(struct svi_budget_peak *peaks, int count, double before, int64_t episode);
+
+/* The level that is exceeded `m` times in the days of the past, by those of the ranks h to k. */
 double svi_budget_peak_extrapolate(const struct svi_budget_peak *peaks, int count, double m);
 
 double svi_budget_rows_a_day(const struct svi_budget *b);

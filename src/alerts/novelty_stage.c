@@ -76,7 +76,7 @@ void svi_novelty_stage_share_room(struct svi_novelty_stage *s, struct svi_shared
 
 svs_code svi_novelty_stage_use_room(struct svi_novelty_stage *s, struct svi_shared_room *room,
                                     svs_error *err) {
-    if (!s->on || !s->options.shared)
+    if (!s->options.shared) /* one that is off may be on again, in that of the thread that has it then */
         return SVS_OK;
     svs_code code = s->detector ? svi_detector_use_room(s->detector, room, err) : SVS_OK;
     s->options.shared = code == SVS_OK ? room : s->options.shared;

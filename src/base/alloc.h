@@ -36,17 +36,17 @@ void svi_free(void *block);
 void svi_large_pages_begin(uintptr_t *until);
 void svi_large_pages_go_on(uintptr_t *until);
 
-/* Room for one more than `count` elements in a block of *room of them, whose address `block` is: twice as
- * many, `least` at first. False: left as it was. */
-static inline bool svi_grow(void *block, int64_t count, int64_t *room, int64_t least, size_t element) {
+/* Room for one more than `count` elements in a block of *room of them: twice as many, `least` at first.
+ * pointer: the address of the pointer to the block. False: left as it was. */
+static inline bool svi_grow(void *pointer, int64_t count, int64_t *room, int64_t least, size_t element) {
     const int64_t wider = *room > 0 ? 2 * *room : least;
     void *old, *more;
     if (count < *room)
         return true;
-    memcpy(&old, block, sizeof old);
+    memcpy(&old, pointer, sizeof old);
     if (!(more = svi_realloc(old, (size_t)*room * element, (size_t)wider * element)))
         return false;
-    memcpy(block, &more, sizeof more);
+    memcpy(pointer, &more, sizeof more);
     *room = wider;
     return true;
 }

@@ -35,7 +35,7 @@ enum svi_archive_type {
     SVI_ARCHIVE_FLOATS
 };
 
-extern const uint8_t svi_archive_size[];
+extern const uint8_t svi_archive_size[]; /* bytes of an element, by its type */
 
 struct svi_archive_form {
     /* Each reads into or writes from *v, or fails by svi_archive_fail. */

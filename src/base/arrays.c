@@ -6,6 +6,7 @@
  * filled or archived. */
 #include "base/arrays.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -60,6 +61,7 @@ size_t svi_arrays_bytes(const struct svi_arrays *a, const int32_t *dims) {
 
 void svi_arrays_place(const struct svi_arrays *a, void *object, void *block, const int32_t *dims) {
     size_t at = 0;
+    assert(!a->aligned || (uintptr_t)block % LINE == 0);
     for (int i = 0; i < a->count; i++) {
         const size_t bytes = array_stride(&a->at[i], 0, dims);
         at = arrays_aligned(a, i, at);
@@ -247,7 +249,7 @@ static void numbers_archive(struct svi_archive *a, const char *name, double *v, 
     svi_archive_doubles(a, name, v, count);
     for (int64_t i = 0; i < count && svi_archive_ok(a); i++)
         good &= !isnan(v[i]);
-    svi_archive_check(a, good, "a number is none");
+    svi_archive_check(a, good, "a value is NaN");
 }
 
 static void array_archive(struct svi_archive *a, const struct svi_array *r, void *v, int64_t count) {

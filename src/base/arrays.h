@@ -123,8 +123,8 @@ struct svi_arrays {
 /* Bytes of the block. */
 size_t svi_arrays_bytes(const struct svi_arrays *a, const int32_t *dims);
 
-/* The arrays lie in `block`, of that many zeros, aligned as doubles are: nothing else is done to it, and its
- * owner frees it. */
+/* The arrays lie in `block`, svi_arrays_bytes of them, aligned to 64 if the table is SVI_ARRAYS_ALIGNED, else
+ * as doubles are. What is in it stays, and its owner frees it. */
 void svi_arrays_place(const struct svi_arrays *a, void *object, void *block, const int32_t *dims);
 
 /* A new block; all entries are empty. The pointers in the struct are set; they need not be valid before.

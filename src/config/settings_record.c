@@ -33,7 +33,7 @@ svs_code svi_settings_pack(const struct svi_settings *s, struct svi_bytes *out, 
 svs_code svi_settings_unpack(struct svi_settings *s, const char *from, const void *bytes, size_t size,
                              svs_error *err) {
     svi_settings_default(s);
-    svs_code code = svi_settings_read(s, from, bytes, size, err);
+    svs_code code = svi_settings_read(s, from, size > 0 ? bytes : "", size, err);
     s->threads = s->threads == 1 ? 0 : s->threads; /* of a second thread nothing is recorded */
     memset(s->given, 0, sizeof s->given);
     return code;

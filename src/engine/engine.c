@@ -397,8 +397,7 @@ static svs_code engine_make_room(struct svi_engine *e, const struct svi_message 
     return code;
 }
 
-/* Columns that the learner has are told to novelty. What fails here, or in the learner's step, leaves it with
- * them. */
+/* Columns that the learner has are told to novelty. If this or the learner's step fails, both keep them. */
 static svs_code engine_tell_columns(struct svi_engine *e, int d, svs_error *err) {
     svi_engine_tell_categories(e);
     svi_engine_tell_context(e, d);
@@ -531,8 +530,11 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
         code = engine_check_label(e, m->y, err);
     const bool changes = m->d > svs_learner_dimension(e->learner) || e->schema.renewed_count > 0 ||
                          svi_learner_placed(e->learner) < svs_learner_dimension(e->learner);
+    const int had = svs_learner_dimension(e->learner);
     if (code == SVS_OK)
         code = engine_make_room(e, m, changes, err);
+    if (code != SVS_OK && svs_learner_dimension(e->learner) > had)
+        svi_schema_commit(&e->schema, m); /* it has grown, and memory ran out after it */
     if (code != SVS_OK)
         return code;
     svs_step step;

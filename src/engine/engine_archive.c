@@ -129,7 +129,7 @@ static void archive_rules(struct svi_archive *a, struct svi_engine *e) {
     svi_rules_archive(a, e->rules);
 }
 
-/* Nor is this. */
+/* Not hashed: what was not heard goes by the clock. */
 static void archive_silence(struct svi_archive *a, struct svi_engine *e) {
     svi_rules_silence_archive(a, e->rules);
 }

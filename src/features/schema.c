@@ -81,7 +81,8 @@ svs_code svi_schema_init(struct svi_schema *s, const struct svi_schema_options *
     return code;
 }
 
-/* What is kept beside the shape, of a mixed stream; all but `seen` by features is for columns too. */
+/* Arrays of a mixed stream, for as many entries as there may be features: `column` and `absent` go by column,
+ * the others by feature. */
 static const struct svi_array schema_table[] = {
 #define ARRAY(member) SVI_ARRAY(struct svi_schema, member, NULL, SVI_AXIS(0))
     ARRAY(column), ARRAY(seen[0]), ARRAY(seen[1]), ARRAY(seen[2]),

@@ -73,7 +73,7 @@ svs_code svi_schema_word(struct svi_schema *s, struct svi_message *m, int column
 svs_code svi_schema_missing(struct svi_schema *s, struct svi_message *m, int column, svs_error *err);
 
 svs_code svi_schema_cell(struct svi_schema *s, struct svi_message *m, const struct svi_cell *cell, int column,
-                         svs_error *err); /* which of them it is, the cell says */
+                         svs_error *err); /* a number, a word or none: by cell->kind */
 
 /* All columns are in: what a row that asks for it did not name is missing. */
 void svi_schema_end_row(struct svi_schema *s, struct svi_message *m);

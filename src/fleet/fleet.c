@@ -6,7 +6,7 @@
  * their numbers, and may become part of one of another key. So a key comes to the same bits as an engine that
  * has had its samples alone.
  *
- * Read svi_fleet_take_element first. */
+ * Read fleet_take first. */
 #include <math.h>
 #include <string.h>
 

@@ -184,8 +184,7 @@ static void note_archive_settings(struct svi_archive *a, struct svi_note *n) {
         struct svi_settings *read = svi_alloc(sizeof *read);
         if (!read)
             svi_archive_fail(a, SVS_NO_MEMORY, no_memory);
-        else if (svi_settings_unpack(read, "the settings of keys", text.size ? (char *)text.data : "",
-                                     text.size, a->err) == SVS_OK)
+        else if (svi_settings_unpack(read, "the settings of keys", text.data, text.size, a->err) == SVS_OK)
             n->s = svi_shared_settings_new(read, a->err);
         svi_free(read);
     }

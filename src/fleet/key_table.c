@@ -209,7 +209,7 @@ static struct svi_key_entry *merge_keys(struct svi_key_entry *a, struct svi_key_
     return first;
 }
 
-/* All of them through `later`, without memory, which may not be there: lists of 1, 2, 4, ... keys. */
+/* A merge sort from the bottom up over `later`, which needs no memory: lists of 1, 2, 4, ... keys. */
 static struct svi_key_entry *sort_keys(svi_key_table *t, key_compare *compare) {
     struct svi_key_entry *part[64] = {NULL}, *all = NULL;
     for (struct svi_key_entry *k = t->first; k; k = k->after) {

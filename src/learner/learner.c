@@ -154,7 +154,9 @@ void svs_learner_reset(svs_learner *l) {
     svi_scaler_reset(&l->scaler);
     svi_gram_zero(l->gram);
     svi_alsvm_reset(l->m, svi_rows(l), l->nu);
-    memset(l->energy->energy, 0, 3 * (size_t)l->work->capacity[0] * sizeof(double)); /* all three sums */
+    double *const energies[] = {l->energy->energy, l->energy->sum, l->energy->peak};
+    for (int i = 0; i < 3; i++)
+        memset(energies[i], 0, (size_t)l->work->capacity[0] * sizeof(double));
     l->bucket = l->drifts = false;
     l->held_learned = 0;
     l->arrivals = l->next_rebuild = l->order = l->base = 0;
@@ -225,7 +227,7 @@ static svs_code learner_resolve(svs_learner *l, svs_value y, svs_step *out, bool
     return *fresh ? svi_class_reserve(l, y, err) : SVS_OK;
 }
 
-/* All that can fail of learning the row in input 0, whose weight is own, with the label y. */
+/* All that can fail of learning the row in input 0, of weight `own`, with the label y. */
 static svs_code learner_admit(svs_learner *l, svs_value id, svs_value y, double own, svs_step *out,
                               bool *fresh, struct svi_weight *weight, svs_error *err) {
     svs_code code = learner_resolve(l, y, out, fresh, err);

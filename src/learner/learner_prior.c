@@ -161,7 +161,8 @@ static void prior_set_center(svs_learner *l, const double *mean, double n) {
 static double prior_held_mean(svs_learner *l) {
     struct svi_learner_prior *p = l->prior;
     const double n = (double)l->held_learned;
-    memset(p->mean, 0, (size_t)p->placed * sizeof *p->mean);
+    for (int j = 0; j < p->placed; j++)
+        p->mean[j] = 0;
     for (int32_t i = 0, slot; (slot = svi_next_learned(l, &i)) >= 0;)
         for (int j = 0; j < p->placed && j < l->d; j++)
             p->mean[j] += svi_ring_row(&l->window, slot)[j] / n; /* divided first: rows may be large */

@@ -17,8 +17,8 @@ static bool kernels_machine_has(svs_isa isa) {
     return false;
 }
 
-/* Best first. */
-static const struct both {
+/* Best first; the last one stands for none. */
+static const struct isa_tables {
     const struct svi_kernels *kernels;
     const struct svi_floats *floats;
 } all[] = {
@@ -29,13 +29,14 @@ static const struct both {
     {&svi_kernels_generic, &svi_floats_generic},
     {NULL, NULL}};
 
-static const struct both *kernels_find(svs_isa isa) {
+static const struct isa_tables *kernels_find(svs_isa isa) {
     const char *name = getenv("SVMSTREAM_ISA");
-    const struct both *b = all;
+    const struct isa_tables *b = all;
     for (; b->kernels; b++) {
-        const svs_isa own = b->kernels->isa;
-        const bool wanted = isa != SVS_ISA_BEST ? own == isa : !name || strcmp(b->kernels->name, name) == 0;
-        if (wanted && kernels_machine_has(own))
+        const svs_isa this_isa = b->kernels->isa;
+        const bool wanted =
+            isa != SVS_ISA_BEST ? this_isa == isa : !name || strcmp(b->kernels->name, name) == 0;
+        if (wanted && kernels_machine_has(this_isa))
             break;
     }
     return b;

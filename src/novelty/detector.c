@@ -239,7 +239,7 @@ void svi_detector_enter(svi_detector *d) {
         (void)svi_shared_room_enter(d->o.shared, d, detector_put_out);
     d->in = true;
     double *block = d->own ? d->own : d->o.shared->at;
-    const bool elsewhere = d->m.at != block;
+    const bool elsewhere = d->m.at != block; /* the sizes of a detector never change: one place, one layout */
     if (elsewhere)
         detector_point(d, block);
     if (!d->ready)
@@ -533,7 +533,7 @@ static void detector_solve(struct svi_detector *d) {
     }
 }
 
-/* The same of the view. */
+/* The whole view is that of the present model. */
 static void detector_show_model(struct svi_detector *d) {
     svs_novelty_model *v = &d->m.view;
     d->m.similarity.nothing = svi_gap_of_nothing(d->o.model.kernel, d->members, v->member[0].gamma);
@@ -1347,8 +1347,7 @@ static void detector_archive_change(struct svi_archive *a, struct svi_detector *
     svi_archive_int64(a, "novel count", &d->now.novel_count, 0, room > 0 ? MOST : 0);
     if (!svi_archive_ok(a))
         return;
-    const int64_t filled =
-        d->now.novel_count < detector_novel_room(&d->o) ? d->now.novel_count : detector_novel_room(&d->o);
+    const int64_t filled = d->now.novel_count < room ? d->now.novel_count : room;
     svi_archive_bytes(a, "novel", d->room.novel, filled);
     d->now.novel_sum = 0;
     for (int64_t i = 0; i < filled; i++) {

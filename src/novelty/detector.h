@@ -257,8 +257,9 @@ struct svi_detector {
     struct svi_detector_state now;
     bool ready; /* a refresh has made a model */
 
-    double *own; /* NULL: in a shared room. Where the model, what a refresh makes and what follows lie ... */
-    bool in;     /* ... or the room is its; so that one that is not in need not look there */
+    double
+        *own; /* the block of m, of what a refresh makes and of x to work; NULL: it is in the shared room */
+    bool in;  /* they are in place: always with `own`, else while it owns the shared room */
     double *x, *u;            /* the sample judged last: raw, in coordinates */
     double *gap, *kernel;     /* max values each */
     double *work;             /* scratch of explanations and refreshes */

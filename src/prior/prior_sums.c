@@ -41,7 +41,7 @@ static const struct svi_array sums_table[] = {
     ARRAY(by_low, "their rest", SVI_AXIS(SUMS), SVI_AXIS(ROOM)),
     ARRAY(by_key, "of keys", SVI_AXIS(OF_KEYS), SVI_AXIS(ROOM)),
     ARRAY(by_key_low, "their rest", SVI_AXIS(OF_KEYS), SVI_AXIS(ROOM)),
-    ARRAY(x, NULL, SVI_AXIS(ROOM)),
+    ARRAY(x, NULL, SVI_AXIS(ROOM)), /* sums_empty clears what stands before it */
     ARRAY(identity, "identity", SVI_AXIS(NAMES)),
     ARRAY(label, NULL, SVI_AXIS(LABELS)),
 #undef ARRAY

@@ -106,14 +106,14 @@ svs_code svi_look_without_times(struct svi_alert_log *log, svs_error *err) {
     return SVS_OK;
 }
 
-void svi_look_end_pass(struct svi_alert_log *log, svi_stream *e) {
+void svi_look_end_pass(struct svi_alert_log *log, svi_stream *stream) {
     snprintf(log->budget, sizeof log->budget, "%.*s", (int)sizeof log->budget - 1,
-             svi_stream_settings(e)->alert_budget);
+             svi_stream_settings(stream)->alert_budget);
     svi_alert_log_end(log);
     if (log->progress)
         svi_progress_clear(log->progress);
     if (log->plot)
-        svi_alert_plot_names(log->plot, &svi_engine_schema(svi_stream_root(e))->shape);
+        svi_alert_plot_names(log->plot, &svi_engine_schema(svi_stream_root(stream))->shape);
 }
 
 /* ---- figures */
@@ -396,7 +396,7 @@ static svs_code look_pack(struct svi_look *l, svs_error *err) {
         svi_put_real(&p, "tolerance", l->incidents.tolerance);
         look_put_each(l, &p);
     }
-    p.keys += l->budget_count > 0;
+    svi_pack_promise(&p, l->budget_count > 0);
     svi_pack_close(&p, map);
     return svi_pack_end(&p) == SVS_OK ? SVS_OK : svi_fail_memory(err, "the result");
 }

@@ -24,7 +24,7 @@ struct svi_look_options {
     bool once; /* the rows come only once: there is no table */
 };
 
-/* Runs the engine over all rows, with this budget instead of that of the settings (NULL: with that), and
+/* Runs the stream over all rows, with this budget instead of that of the settings (NULL: with that), and
  * gives every event to svi_alert_log_take. Before the first one, where samples have no times,
  * svi_look_without_times is called; after the last one svi_look_end_pass. */
 typedef svs_code svi_look_pass(void *user, const char *budget, struct svi_alert_log *log, svs_error *err);
@@ -64,6 +64,6 @@ void svi_look_clear(struct svi_look *l);
 
 /* For passes. SVS_SETTING: the incidents have times. */
 svs_code svi_look_without_times(struct svi_alert_log *log, svs_error *err);
-void svi_look_end_pass(struct svi_alert_log *log, svi_stream *e);
+void svi_look_end_pass(struct svi_alert_log *log, svi_stream *stream);
 
 #endif

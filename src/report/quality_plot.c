@@ -13,8 +13,8 @@ enum { QUALITY, NOVELTY = QUALITY + QUALITY_LINES, ALERT, COLUMNS }; /* of a poi
 static const char *const classify[] = {"accuracy.w", "kappa.w"};
 static const char *const regress[] = {"rmse.w"};
 
-static bool quality_plot_regresses(const svi_stream *e) {
-    return svi_stream_settings(e)->task == SVS_REGRESS;
+static bool quality_plot_regresses(const svi_stream *stream) {
+    return svi_stream_settings(stream)->task == SVS_REGRESS;
 }
 
 /* ---- keeping */

@@ -35,7 +35,7 @@ struct svi_quality_plot {
     struct svi_quality_stretch of[QUALITY_POINTS];
 };
 
-/* The row was handed to the engine and accepted. */
+/* The row was handed to the stream and accepted. */
 void svi_quality_plot_add(struct svi_quality_plot *p, const struct svi_quality_row *row, svi_stream *stream);
 
 /* Draws what was added into a file whose name svi_plot_takes. SVS_INVALID: there is nothing to draw; codes of

@@ -12,9 +12,8 @@ struct svi_quality_report {
     double now;     /* arrival clock */
 };
 
-/* On standard output; and its first lines alone, which say how much there was. */
+/* On standard output. */
 void svi_quality_report_print(const struct svi_quality_report *r);
-void svi_quality_report_head(const struct svi_quality_report *r);
 
 /* Appends all that the stats have, and what is too long for them: every class, and how each was taken for
  * which. SVS_NO_MEMORY. */

@@ -7,13 +7,13 @@
 
 #include "base/fail.h"
 
-static void replay_report_figures(svi_stream *e) {
+static void replay_report_figures(svi_stream *stream) {
     static const char *const shown[] = {"learned", "held",        "model_version", "accuracy",
                                         "kappa",   "auc",         "rmse",          "mae",
                                         "r2",      "refits",      "alerts",        "refused",
                                         "keys",    "keys_alerts", "keys_accuracy", "keys_rmse"};
     const struct svi_figure *all;
-    const int count = svi_stream_figures(e, NULL, 0, &all);
+    const int count = svi_stream_figures(stream, NULL, 0, &all);
     for (size_t k = 0; k < sizeof shown / sizeof shown[0]; k++) {
         const struct svi_figure *f = svi_figure_find(all, count, shown[k]);
         if (f && f->type == SVI_COUNT)
@@ -24,12 +24,12 @@ static void replay_report_figures(svi_stream *e) {
 }
 
 /* XXH3 of the model's weights and classes as they are published. */
-static svs_code replay_report_hash(svi_stream *e, char *hash, svs_error *err) {
+static svs_code replay_report_hash(svi_stream *stream, char *hash, svs_error *err) {
     svs_model m;
     const struct svi_figure *quality;
     int count;
     struct svi_checkpoint c = {.sections = 1, .section = {{.name = "model", .hashed = true}}};
-    svs_code code = svi_engine_model(svi_stream_root(e), &m, &quality, &count, err);
+    svs_code code = svi_engine_model(svi_stream_root(stream), &m, &quality, &count, err);
     if (code == SVS_OK)
         code = svi_model_encode(&m, NULL, 0, &c.bodies);
     c.section[0].size = c.bodies.size;

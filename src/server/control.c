@@ -3,8 +3,8 @@
  * A request is parsed once (wire/control_command.h). One that changes the state is written ahead, then
  * applied by svi_stream_command, the same call that a recovery makes for its record; the others only ask. Of
  * `config` the part that can fail, and may take long, is done before it is written (svi_stream_prepare).
- * Each operation puts its pairs into the map of the reply, which an error map takes the place of when it
- * fails. One that names a key is about that key's engine (find_engine). A new operation is a
+ * Each operation puts its pairs into the map of the reply; where it fails, an error takes the place of the
+ * reply. One that names a key is about that key's engine (find_engine). A new operation is a
  * row here, one in control_command.c, and a case of the engine if it changes the state. */
 #include "server/control.h"
 
@@ -308,7 +308,8 @@ static svs_code op_load(struct request *r) {
         return svi_fail(r->err, SVS_INVALID, "load takes a model or a checkpoint, not both");
     if (r->command.model) {
         svs_code code = apply_to_engine(r, NULL);
-        reply_loaded(r);
+        if (code == SVS_OK)
+            reply_loaded(r);
         return code;
     }
     if (svi_settings_keyed(r->control->settings))

@@ -89,13 +89,13 @@ static void ingest_stdin_choose_key(svi_ingest_stdin *in) {
         snprintf(in->key, sizeof in->key, "%s", entry->name);
 }
 
-svi_ingest_stdin *svi_ingest_stdin_new(const struct svi_settings *s, svi_stream *e, svi_write_ahead *w,
+svi_ingest_stdin *svi_ingest_stdin_new(const struct svi_settings *s, svi_stream *stream, svi_write_ahead *w,
                                        svs_error *err) {
     svi_ingest_stdin *in = svi_new(sizeof *in, "the standard input", err);
     bool msgpack = strcmp(s->in_format, "msgpack") == 0;
     if (!in)
         return NULL;
-    in->stream = e;
+    in->stream = stream;
     in->write_ahead = w;
     in->settings = s;
     in->capacity = (size_t)s->max_message + CHUNK;
@@ -104,7 +104,8 @@ svi_ingest_stdin *svi_ingest_stdin_new(const struct svi_settings *s, svi_stream 
     in->options.stream = in;
     ingest_stdin_choose_key(in);
     if (!msgpack)
-        in->reader = svi_reader_open("-", &in->options, &svi_engine_schema(svi_stream_root(e))->shape, err);
+        in->reader =
+            svi_reader_open("-", &in->options, &svi_engine_schema(svi_stream_root(stream))->shape, err);
     else if (!(in->buffer = svi_alloc(in->capacity)))
         svi_fail_memory(err, "the standard input's buffer");
     if (!in->reader && !in->buffer)

@@ -18,7 +18,7 @@ struct svi_reader_options svi_ingest_stdin_options(const struct svi_settings *s)
 
 /* Settings must outlive it. With a write-ahead (NULL: none) every row is written first. NULL on failure:
  * SVS_IO, SVS_SETTING, SVS_NO_MEMORY. Owner: the caller. */
-svi_ingest_stdin *svi_ingest_stdin_new(const struct svi_settings *s, svi_stream *e, svi_write_ahead *w,
+svi_ingest_stdin *svi_ingest_stdin_new(const struct svi_settings *s, svi_stream *stream, svi_write_ahead *w,
                                        svs_error *err);
 void svi_ingest_stdin_watch(svi_ingest_stdin *in, svi_ingest_stdin_taken *taken, void *user);
 void svi_ingest_stdin_free(svi_ingest_stdin **in);
@@ -28,7 +28,7 @@ int svi_ingest_stdin_fd(const svi_ingest_stdin *in);
 /* Seconds after which a turn without a read may have rows, as svi_reader_wait. */
 double svi_ingest_stdin_wait(const svi_ingest_stdin *in);
 
-/* Hands the engine all that is buffered, after one read(2) when `fill`. *ended: nothing more will come.
+/* Hands the stream all that is buffered, after one read(2) when `fill`. *ended: nothing more will come.
  * Returns SVS_IO or SVS_NOT_MSGPACK when the input cannot be read on, SVS_DISK_FULL or SVS_IO when a row
  * cannot be written down (it was not taken); refused rows are no failure. */
 svs_code svi_ingest_stdin_turn(svi_ingest_stdin *in, bool fill, double now, bool *ended, svs_error *err);

@@ -31,8 +31,8 @@ double svi_server_memory(const struct svi_settings *s, int d, int classes) {
     return svi_engine_memory(s, d, classes) + share * svi_engine_state_memory(s, d, classes) + fixed;
 }
 
-void svi_server_predict_memory(const struct svi_settings *s, svi_stream *e, double queues) {
+void svi_server_predict_memory(const struct svi_settings *s, svi_stream *stream, double queues) {
     double share, fixed;
-    surrounding_memory(s, svi_engine_features(svi_stream_root(e)), &share, &fixed);
-    svi_stream_set_kept_memory(e, share, fixed + queues);
+    surrounding_memory(s, svi_engine_features(svi_stream_root(stream)), &share, &fixed);
+    svi_stream_set_kept_memory(stream, share, fixed + queues);
 }

@@ -12,6 +12,6 @@ double svi_server_memory(const struct svi_settings *s, int d, int classes);
 double svi_server_process_memory(int d); /* of these the process itself */
 
 /* Lets the engine report the same, and `queues` bytes of producers that are ahead, as memory_predicted. */
-void svi_server_predict_memory(const struct svi_settings *s, svi_stream *e, double queues);
+void svi_server_predict_memory(const struct svi_settings *s, svi_stream *stream, double queues);
 
 #endif

@@ -87,20 +87,20 @@ static void verdict_settings(const struct svi_settings *s, const struct svi_clas
     }
 }
 
-void svi_verdict_write(svi_stream *e, double now, FILE *to) {
+void svi_verdict_write(svi_stream *stream, double now, FILE *to) {
     const struct svi_figure *f;
     struct svi_class_table classes;
     struct svi_engine_standing standing;
-    if (svi_stream_settings(e)->method == SVI_METHOD_NONE)
+    if (svi_stream_settings(stream)->method == SVI_METHOD_NONE)
         return;
-    const int count = svi_stream_figures(e, NULL, now, &f);
-    svi_engine_standing(svi_stream_root(e), &standing);
-    if (svi_stream_settings(e)->task == SVS_REGRESS) {
+    const int count = svi_stream_figures(stream, NULL, now, &f);
+    svi_engine_standing(svi_stream_root(stream), &standing);
+    if (svi_stream_settings(stream)->task == SVS_REGRESS) {
         verdict_values(&standing.baseline, f, count, to);
         return;
     }
-    svi_engine_class_table(svi_stream_root(e), false, &classes);
-    const struct svi_settings *s = svi_stream_settings(e);
+    svi_engine_class_table(svi_stream_root(stream), false, &classes);
+    const struct svi_settings *s = svi_stream_settings(stream);
     const bool priced = strcmp(s->class_weight, "none") != 0 || strcmp(s->decision_cost, "none") != 0;
     verdict_classes(&standing.baseline, &classes, svi_figure_value(f, count, "accuracy"), priced, to);
     if (classes.count > 0)

@@ -21,6 +21,6 @@
 #define SVI_VERDICT_CLASSES 3  /* that are named as missed; the others are counted */
 
 /* Nothing when all is well. `now`: as svi_stream_figures. */
-void svi_verdict_write(svi_stream *e, double now, FILE *to);
+void svi_verdict_write(svi_stream *stream, double now, FILE *to);
 
 #endif

@@ -21,8 +21,8 @@ double svi_objective(const struct svi_work *w, const double *v);
 void svi_certify(const struct svi_work *w, const double *v, const double *alpha, double *room,
                  struct svi_certificate *out);
 
-/* At w->v and w->alpha; where that misses the tolerance (p > 1) and the multipliers that belong to v do
- * better, with these. SVS_NO_MEMORY. */
+/* The certificate of w->v with w->alpha; for p > 1, where that misses the tolerance, with the multipliers
+ * that belong to v if they do better. SVS_NO_MEMORY. */
 svs_code svi_certify_best(const struct svi_work *w, struct svi_certificate *out, svs_error *err);
 
 /* The same for the multipliers that belong to v, which it leaves in alpha, and their u = sum y alpha (x,

@@ -46,14 +46,14 @@ static svs_code load_failure(svs_code code, svs_error *err) {
     return err->code = code == SVS_IO ? SVS_DAMAGED : code;
 }
 
-static svs_code load_checkpoint(struct svi_load *l, const struct svi_state_dir *dir, const svi_stream *e,
+static svs_code load_checkpoint(struct svi_load *l, const struct svi_state_dir *dir, const svi_stream *stream,
                                 uint64_t number, struct svi_checkpoint *c, svs_error *err) {
     svs_code code = load_find(dir, number, err);
     if (code == SVS_OK)
         code = svi_checkpoint_read(dir, number, c, err);
     if (code != SVS_OK)
         return load_failure(code, err);
-    if (!(l->then = svi_stream_then(e, c, err)))
+    if (!(l->then = svi_stream_then(stream, c, err)))
         return err->code;
     if (strcmp(c->program, svs_version()) != 0 || strcmp(c->isa, svi_kernels_get(SVS_ISA_BEST)->name) != 0)
         svi_stream_rebuild(l->then);
@@ -127,10 +127,10 @@ static svs_code load_relearn(struct svi_load *l, const struct svi_state_dir *dir
     return code;
 }
 
-svs_code svi_load_prepare(struct svi_load *l, const struct svi_state_dir *dir, const svi_stream *e,
+svs_code svi_load_prepare(struct svi_load *l, const struct svi_state_dir *dir, const svi_stream *stream,
                           const struct svi_load_options *o, uint64_t end, svs_error *err) {
     struct svi_checkpoint c = {0};
-    svs_code code = load_checkpoint(l, dir, e, o->checkpoint, &c, err);
+    svs_code code = load_checkpoint(l, dir, stream, o->checkpoint, &c, err);
     const int64_t seen = code == SVS_OK ? svi_stream_seen(l->then) : 0;
     if (code == SVS_OK && o->relearn)
         code = load_relearn(l, dir, o, &c, end, err);
@@ -138,7 +138,7 @@ svs_code svi_load_prepare(struct svi_load *l, const struct svi_state_dir *dir, c
     const size_t size = (size_t)snprintf(l->reason, sizeof l->reason,
                                          "the stream went back after sample %" PRId64
                                          " to the state after record %" PRIu64 " (sample %" PRId64 ")",
-                                         svi_stream_seen(e), o->checkpoint, seen);
+                                         svi_stream_seen(stream), o->checkpoint, seen);
     if (o->relearn)
         snprintf(l->reason + size, sizeof l->reason - size,
                  "; %" PRId64 " samples after it were learned again", l->relearned);

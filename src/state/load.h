@@ -1,4 +1,4 @@
-/* load.h: the stream goes back to a checkpoint that is kept. What it goes back to is made beside the engine
+/* load.h: the stream goes back to a checkpoint that is kept. What it goes back to is made beside the stream
  * and written to the journal as one record (SVI_RECORD_LOAD) that holds all of it, so that a recovery needs
  * neither the checkpoint nor the records that were learned again. */
 #ifndef SVI_LOAD_H
@@ -17,7 +17,7 @@ struct svi_load_options {
 /* Makes it; `e` does not change. `end`: number of the record that comes next. SVS_UNAVAILABLE: no such
  * checkpoint (the text has those that there are), or records that are to be learned again are gone;
  * SVS_DAMAGED, SVS_NO_MEMORY, SVS_SETTING. */
-svs_code svi_load_prepare(struct svi_load *l, const struct svi_state_dir *dir, const svi_stream *e,
+svs_code svi_load_prepare(struct svi_load *l, const struct svi_state_dir *dir, const svi_stream *stream,
                           const struct svi_load_options *o, uint64_t end, svs_error *err);
 
 #endif

@@ -58,21 +58,21 @@ svs_code svi_load_pack(struct svi_load *l, struct svi_bytes *out, svs_error *err
     return code;
 }
 
-svs_code svi_load_unpack(struct svi_load *l, const svi_stream *e, const void *bytes, size_t size,
+svs_code svi_load_unpack(struct svi_load *l, const svi_stream *stream, const void *bytes, size_t size,
                          svs_error *err) {
     struct svi_archive_in from;
     struct svi_checkpoint c = {0};
     svi_archive_in_begin(&from, bytes, size, "load", err);
-    snprintf(c.stream, sizeof c.stream, "%s", svi_stream_settings(e)->stream);
+    snprintf(c.stream, sizeof c.stream, "%s", svi_stream_settings(stream)->stream);
     load_archive(&from.archive, l, &c);
     svs_code code = svi_archive_in_end(&from);
-    if (code == SVS_OK && !(l->then = svi_stream_then(e, &c, err)))
+    if (code == SVS_OK && !(l->then = svi_stream_then(stream, &c, err)))
         code = err->code;
     svi_checkpoint_clear(&c);
     return code;
 }
 
-void svi_load_apply(struct svi_load *l, svi_stream *e, struct svi_settings *s, double now) {
-    svi_stream_go_back(e, &l->then, l->reason, now);
-    svi_settings_go_back(s, svi_stream_settings(e));
+void svi_load_apply(struct svi_load *l, svi_stream *stream, struct svi_settings *s, double now) {
+    svi_stream_go_back(stream, &l->then, l->reason, now);
+    svi_settings_go_back(s, svi_stream_settings(stream));
 }

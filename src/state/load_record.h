@@ -17,10 +17,10 @@ void svi_load_clear(struct svi_load *l);
 svs_code svi_load_pack(struct svi_load *l, struct svi_bytes *out, svs_error *err);
 
 /* From such a payload. SVS_DAMAGED, SVS_NO_MEMORY, SVS_SETTING, SVS_UNAVAILABLE. */
-svs_code svi_load_unpack(struct svi_load *l, const svi_stream *e, const void *bytes, size_t size,
+svs_code svi_load_unpack(struct svi_load *l, const svi_stream *stream, const void *bytes, size_t size,
                          svs_error *err);
 
 /* `e` goes back; *s: the settings of the process. */
-void svi_load_apply(struct svi_load *l, svi_stream *e, struct svi_settings *s, double now);
+void svi_load_apply(struct svi_load *l, svi_stream *stream, struct svi_settings *s, double now);
 
 #endif

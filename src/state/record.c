@@ -11,22 +11,22 @@
 
 #define STEP_MAX 1e12 /* seconds; no clock shows more */
 
-static svs_code apply_start(svi_stream **e, struct svi_settings *s, const struct svi_record *r,
+static svs_code apply_start(svi_stream **stream, struct svi_settings *s, const struct svi_record *r,
                             svs_error *err) {
     svs_code code = svi_settings_unpack(s, "the journal's settings", r->payload, r->size, err);
     if (code != SVS_OK)
         return code;
-    if (svi_settings_raised(s, svi_stream_settings(*e)) && svi_stream_widen(e, s, err) != SVS_OK)
+    if (svi_settings_raised(s, svi_stream_settings(*stream)) && svi_stream_widen(stream, s, err) != SVS_OK)
         return err->code;
-    code = svi_stream_configure(*e, s, r->now, NULL, err);
-    svi_stream_begin(*e, r->now);
+    code = svi_stream_configure(*stream, s, r->now, NULL, err);
+    svi_stream_begin(*stream, r->now);
     if (code == SVS_OK || code == SVS_NO_MEMORY)
         return code;
-    *s = *svi_stream_settings(*e); /* it was refused then, too, and the process ended */
+    *s = *svi_stream_settings(*stream); /* it was refused then, too, and the process ended */
     return SVS_OK;
 }
 
-static svs_code apply_refusal(svi_stream *e, const struct svi_record *r, svs_error *err) {
+static svs_code apply_refusal(svi_stream *stream, const struct svi_record *r, svs_error *err) {
     char text[64 + SVS_ERROR_TEXT];
     if (r->size >= sizeof text)
         return svi_fail(err, SVS_DAMAGED, "record %" PRIu64 " is a refusal of %zu bytes", r->number, r->size);
@@ -35,7 +35,7 @@ static svs_code apply_refusal(svi_stream *e, const struct svi_record *r, svs_err
     char *reason = text + strcspn(text, " ");
     if (*reason)
         *reason++ = '\0';
-    svi_stream_refuse(e, svi_code_by_name(text), reason, NULL, 0, r->now);
+    svi_stream_refuse(stream, svi_code_by_name(text), reason, NULL, 0, r->now);
     return SVS_OK;
 }
 
@@ -52,73 +52,73 @@ svs_code svi_record_pack_clock(double step, struct svi_bytes *out) {
     return svi_archive_out_end(&to);
 }
 
-static svs_code apply_clock(svi_stream *e, const struct svi_record *r, svs_error *err) {
+static svs_code apply_clock(svi_stream *stream, const struct svi_record *r, svs_error *err) {
     struct svi_archive_in from;
     double step = 0;
     svi_archive_in_begin(&from, r->payload, r->size, "clock", err);
     archive_step(&from.archive, &step);
     svs_code code = svi_archive_in_end(&from);
     if (code == SVS_OK)
-        svi_stream_move_clock(e, step, r->now);
+        svi_stream_move_clock(stream, step, r->now);
     return code;
 }
 
 /* A command that failed when it came fails again; only for want of memory the state would be another. */
-static svs_code apply_command(svi_stream *e, struct svi_settings *s, const struct svi_record *r,
+static svs_code apply_command(svi_stream *stream, struct svi_settings *s, const struct svi_record *r,
                               svs_error *err) {
     struct svi_command c;
     svs_code code = svi_command_read(&c, r->payload, r->size, err);
     c.keeps_shape = r->kind == SVI_RECORD_CONTROL;
     if (code == SVS_OK)
-        code = svi_stream_command(e, &c, s, r->now, NULL, err);
+        code = svi_stream_command(stream, &c, s, r->now, NULL, err);
     return code == SVS_NO_MEMORY ? code : SVS_OK;
 }
 
-static svs_code apply_load(svi_stream *e, struct svi_settings *s, const struct svi_record *r,
+static svs_code apply_load(svi_stream *stream, struct svi_settings *s, const struct svi_record *r,
                            svs_error *err) {
     struct svi_load l = {0};
-    svs_code code = svi_load_unpack(&l, e, r->payload, r->size, err);
+    svs_code code = svi_load_unpack(&l, stream, r->payload, r->size, err);
     if (code == SVS_OK)
-        svi_load_apply(&l, e, s, r->now);
+        svi_load_apply(&l, stream, s, r->now);
     svi_load_clear(&l);
     return code;
 }
 
-svs_code svi_record_apply(svi_stream **e, struct svi_settings *s, const struct svi_record *r,
+svs_code svi_record_apply(svi_stream **stream, struct svi_settings *s, const struct svi_record *r,
                           struct svi_receipt *receipt, svs_error *err) {
     struct svi_envelope env;
     switch (r->kind) {
     case SVI_RECORD_FRAME:
     case SVI_RECORD_SOURCED: /* what was refused then is refused again */
         svi_envelope_read(&env, r->payload, r->size);
-        svi_stream_apply(*e, &env, r->now, r->kind == SVI_RECORD_SOURCED, receipt);
+        svi_stream_apply(*stream, &env, r->now, r->kind == SVI_RECORD_SOURCED, receipt);
         return SVS_OK;
     case SVI_RECORD_CONTROL:
     case SVI_RECORD_RESET:
     case SVI_RECORD_MODEL:
     case SVI_RECORD_CONFIG:
-        return apply_command(*e, s, r, err);
+        return apply_command(*stream, s, r, err);
     case SVI_RECORD_REFIT:
-        return svi_engine_refit_repeat(svi_stream_root(*e), r->payload, r->size, err);
+        return svi_engine_refit_repeat(svi_stream_root(*stream), r->payload, r->size, err);
     case SVI_RECORD_REFUSAL:
-        return apply_refusal(*e, r, err);
+        return apply_refusal(*stream, r, err);
     case SVI_RECORD_STATS:
-        svi_stream_publish_stats(*e, NULL, r->now);
+        svi_stream_publish_stats(*stream, NULL, r->now);
         return SVS_OK;
     case SVI_RECORD_START:
-        return apply_start(e, s, r, err);
+        return apply_start(stream, s, r, err);
     case SVI_RECORD_STOP:
-        svi_engine_publish_model(svi_stream_root(*e), true);
+        svi_engine_publish_model(svi_stream_root(*stream), true);
         return SVS_OK;
     case SVI_RECORD_CLOCK:
-        return apply_clock(*e, r, err);
+        return apply_clock(*stream, r, err);
     case SVI_RECORD_LOAD:
-        return apply_load(*e, s, r, err);
+        return apply_load(*stream, s, r, err);
     case SVI_RECORD_PUBLISH:
-        svi_stream_publish_due(*e, r->now);
+        svi_stream_publish_due(*stream, r->now);
         return SVS_OK;
     case SVI_RECORD_TIME:
-        svi_stream_pass(*e, r->now);
+        svi_stream_pass(*stream, r->now);
         return SVS_OK;
     default:
         return svi_fail(err, r->kind < SVI_RECORD_FRAME ? SVS_DAMAGED : SVS_UNAVAILABLE,

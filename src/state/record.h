@@ -1,4 +1,4 @@
-/* record.h: what the journal of a stream holds, and how one record is applied to an engine. A new kind of
+/* record.h: what the journal of a stream holds, and how one record is applied to it. A new kind of
  * record is a constant and a case here. */
 #ifndef SVI_RECORD_H
 #define SVI_RECORD_H
@@ -30,10 +30,10 @@ enum svi_record_kind {
 /* By how many seconds. SVS_NO_MEMORY. */
 svs_code svi_record_pack_clock(double step, struct svi_bytes *out);
 
-/* Applies one record of the journal to the engine, by the functions that applied it first; a start may put a
- * wider engine in the place of *e. *s: the settings of the process. The receipt (may be NULL) is filled for a
- * message only. SVS_DAMAGED: it cannot be applied; SVS_NO_MEMORY. */
-svs_code svi_record_apply(svi_stream **e, struct svi_settings *s, const struct svi_record *record,
+/* Applies one record of the journal to the stream, by the functions that applied it first; a start may put a
+ * wider stream in the place of *stream. *s: the settings of the process. The receipt (may be NULL) is filled
+ * for a message only. SVS_DAMAGED: it cannot be applied; SVS_NO_MEMORY. */
+svs_code svi_record_apply(svi_stream **stream, struct svi_settings *s, const struct svi_record *record,
                           struct svi_receipt *receipt, svs_error *err);
 
 #endif

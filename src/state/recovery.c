@@ -36,7 +36,7 @@ struct recovering {
     svi_journal_reader *reader;
 };
 
-static svs_code make_engine(struct recovering *w, svs_error *err) {
+static svs_code make_stream(struct recovering *w, svs_error *err) {
     struct svi_recovery *r = w->r;
     if (w->o->otherwise) /* not recorded: of this start */
         r->settings.keys_memory = w->o->otherwise->keys_memory;
@@ -90,7 +90,7 @@ static svs_code recovery_load(struct recovering *w, uint64_t number, svs_error *
                                    c->settings.size, err);
     r->epoch = c->epoch;
     if (code == SVS_OK)
-        code = make_engine(w, err);
+        code = make_stream(w, err);
     if (code == SVS_OK)
         code = svi_stream_load(r->stream, c, err);
     if (code == SVS_OK && w->o->with)
@@ -151,7 +151,7 @@ static svs_code recovery_begin(struct recovering *w, const struct svi_record *fi
         return err->code;
     svi_journal_reader_found(w->reader, &found);
     r->epoch = found.epoch;
-    svs_code code = make_engine(w, err);
+    svs_code code = make_stream(w, err);
     if (code == SVS_OK && first->number > 0)
         svi_entry_allow_gaps(svi_stream_entry(r->stream), true);
     return code;

@@ -1,4 +1,4 @@
-/* recovery.h: a kept state becomes an engine again: the newest good checkpoint, and the journal after it
+/* recovery.h: a kept state becomes a stream again: the newest good checkpoint, and the journal after it
  * applied through the functions that did it first. Used by what goes on with it (write_ahead) and by what
  * only looks (svmstream replay, state). */
 #ifndef SVI_RECOVERY_H
@@ -16,7 +16,7 @@
 enum svi_recovery_from {
     SVI_FROM_NEWEST = 0, /* the newest sound checkpoint */
     SVI_FROM_OLDEST,     /* the older of the two newest checkpoints, from which the journal is always kept */
-    SVI_FROM_START       /* an empty engine and the first record there is */
+    SVI_FROM_START       /* an empty stream and the first record there is */
 };
 
 struct svi_recovery_options {
@@ -27,8 +27,8 @@ struct svi_recovery_options {
         *with; /* these settings instead of the kept ones (NULL: those); unless SVI_FROM_START, what a
                   checkpoint was made with goes on with those of them that may change at any time */
     const struct svi_settings *otherwise; /* where the kept ones are lost (NULL: the defaults) */
-    bool one_thread;                      /* the engine has no second one */
-    bool silent;                          /* the engine sends no events while it repeats */
+    bool one_thread;                      /* the stream has no second one */
+    bool silent;                          /* the stream sends no events while it repeats */
     bool score_all;                       /* every sample has a score event (svi_stream_score_all) */
     void (*again)(void *user); /* the events so far are void: it begins again (NULL: nobody minds) */
     void (*turn)(void *user);  /* after each record, NULL = nothing */

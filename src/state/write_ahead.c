@@ -310,8 +310,11 @@ static svs_code write_ahead_settled(svi_write_ahead *w, svs_error *err) {
     svs_code code = SVS_OK;
     if (svi_worker_wait(w->fsync_thread)) /* if it failed, no later sync would hear of it */
         code = end_sync(w, err);
-    if (svi_worker_wait(w->checkpoint_thread) && code == SVS_OK)
-        code = unless_full(end_checkpoint(w, err));
+    if (svi_worker_wait(w->checkpoint_thread)) {
+        svs_error second;
+        const svs_code ended = unless_full(end_checkpoint(w, code == SVS_OK ? err : &second));
+        code = code == SVS_OK ? ended : code;
+    }
     return code;
 }
 
@@ -447,11 +450,11 @@ svs_code svi_write_ahead_append_refusal(svi_write_ahead *w, svs_code code, const
     return svi_write_ahead_append(w, SVI_RECORD_REFUSAL, now, record, (size_t)size, err);
 }
 
-void svi_write_ahead_refuse(svi_write_ahead *w, svi_stream *e, svs_code code, const char *reason,
+void svi_write_ahead_refuse(svi_write_ahead *w, svi_stream *stream, svs_code code, const char *reason,
                             const void *bytes, size_t length, double now) {
     if (w && svi_write_ahead_append_refusal(w, code, reason, now, NULL) == SVS_OK)
         (void)svi_write_ahead_commit(w, NULL);
-    svi_stream_refuse(e, code, reason, bytes, length, now);
+    svi_stream_refuse(stream, code, reason, bytes, length, now);
 }
 
 int64_t svi_write_ahead_durable(const svi_write_ahead *w, const char *src) {

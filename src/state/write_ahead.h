@@ -17,9 +17,9 @@
 
 typedef struct svi_write_ahead svi_write_ahead;
 
-/* Takes up the state in s->state_dir, or begins one: *engine is new, and is the caller's to free (after the
+/* Takes up the state in s->state_dir, or begins one: *stream is new, and is the caller's to free (after the
  * write-ahead). *s becomes what to go on with (svi_settings_merge). What was found is logged to `log` (may be
- * NULL). NULL: SVS_IO, SVS_DAMAGED, SVS_SETTING, SVS_NO_MEMORY; *engine is NULL then. */
+ * NULL). NULL: SVS_IO, SVS_DAMAGED, SVS_SETTING, SVS_NO_MEMORY; *stream is NULL then. */
 svi_write_ahead *svi_write_ahead_open(struct svi_settings *s, svi_sink *sink, void *user, FILE *log,
                                       svi_stream **stream, svs_error *err);
 
@@ -56,7 +56,7 @@ svs_code svi_write_ahead_append_refusal(svi_write_ahead *w, svs_code code, const
 
 /* Writes and publishes one (w may be NULL); `bytes`: what was refused. That it could not be written shows at
  * svi_write_ahead_turn; on a full disk it is published all the same. */
-void svi_write_ahead_refuse(svi_write_ahead *w, svi_stream *e, svs_code code, const char *reason,
+void svi_write_ahead_refuse(svi_write_ahead *w, svi_stream *stream, svs_code code, const char *reason,
                             const void *bytes, size_t length, double now);
 
 /* The last number of a source that is on disk, -1 = none. */

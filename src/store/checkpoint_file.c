@@ -52,9 +52,10 @@ bool svi_archive_block(struct svi_archive *a, const char *size_name, const char 
                        int64_t most, const char *truncated, const char *no_memory) {
     int64_t size = (int64_t)b->size;
     svi_archive_int64(a, size_name, &size, 0, most);
+    if (svi_archive_loading(a))
+        b->size = 0;
     if (svi_archive_loading(a) && size > 0 && svi_archive_ok(a) &&
         svi_archive_check(a, size <= svi_archive_left(a), truncated)) {
-        b->size = 0;
         if (svi_bytes_reserve(b, (size_t)size + 1) != SVS_OK)
             svi_archive_fail(a, SVS_NO_MEMORY, no_memory);
         else

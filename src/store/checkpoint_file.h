@@ -48,8 +48,9 @@ void svi_checkpoint_clear(struct svi_checkpoint *c); /* frees */
 /* The section of this name, or NULL. */
 const struct svi_section *svi_checkpoint_find(const struct svi_checkpoint *c, const char *name);
 
-/* Bytes of any number, at most `most`, and that number before them; loading makes room, and a NUL stands
- * after them then. The two texts are of what can fail. False: the archive has failed. */
+/* A buffer of bytes preceded by its size, at most `most`. Loading allocates, with a NUL behind the bytes; of
+ * none, data may be NULL. `truncated` and `no_memory` are the texts of the errors. False: the archive has
+ * failed. */
 bool svi_archive_block(struct svi_archive *a, const char *size_name, const char *name, struct svi_bytes *b,
                        int64_t most, const char *truncated, const char *no_memory);
 

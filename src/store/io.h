@@ -38,7 +38,7 @@ int64_t svi_free_bytes(const char *dir);
 /* SVS_DISK_FULL with the bytes that were wanted and those that are free, or the limit that is reached. */
 svs_code svi_fail_full(svs_error *err, const char *dir, const char *name, uint64_t wanted, int error);
 
-/* One or the other, as svi_no_room says. */
+/* svi_fail_full where the disk or a limit is full (svi_no_room), else svi_fail_io. */
 svs_code svi_fail_write(svs_error *err, const char *dir, const char *name, uint64_t wanted, const char *what,
                         int error);
 

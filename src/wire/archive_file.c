@@ -15,8 +15,12 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "blocks are copied as 
 #define BIN32   0xc6
 #define EXT32   0xc9
 
-/* Of blocks, by their type; 0: bin. */
-static const uint8_t exts[] = {0, 2, 3, 4, 5};
+/* The msgpack extension of a block of each type; 0: bin. */
+static const uint8_t exts[] = {[SVI_ARCHIVE_BYTES] = 0,
+                               [SVI_ARCHIVE_DOUBLES] = 2,
+                               [SVI_ARCHIVE_INT32] = 3,
+                               [SVI_ARCHIVE_INT64] = 4,
+                               [SVI_ARCHIVE_FLOATS] = 5};
 
 static void archive_append(struct svi_archive *a, const void *bytes, size_t size) {
     struct svi_archive_out *o = (struct svi_archive_out *)a;

@@ -29,7 +29,8 @@ svs_code svi_pack_end(struct svi_pack *p) {
     return SVS_NO_MEMORY;
 }
 
-/* The keys that are to come are not of the open map around it. */
+/* The keys that are to come are not of the open map around it: its number goes back by them (below 0 it
+ * wraps), and each of them brings it forward by one. */
 void svi_pack_map(struct svi_pack *p, size_t pairs) {
     p->keys -= pairs;
     msgpack_pack_map(&p->packer, pairs);
@@ -44,6 +45,10 @@ struct svi_open_map svi_pack_open(struct svi_pack *p) {
 void svi_pack_close(struct svi_pack *p, struct svi_open_map m) {
     svi_pack_fill(p, m.at, p->keys, true);
     p->keys = m.around;
+}
+
+void svi_pack_promise(struct svi_pack *p, size_t pairs) {
+    p->keys += pairs;
 }
 
 size_t svi_pack_hole(struct svi_pack *p) {

@@ -5,6 +5,7 @@
 #ifndef SVI_PACK_H
 #define SVI_PACK_H
 
+#include <assert.h>
 #include <endian.h>
 #include <stdbool.h>
 #include <string.h>
@@ -41,7 +42,11 @@ struct svi_open_map {
 struct svi_open_map svi_pack_open(struct svi_pack *p);
 void svi_pack_close(struct svi_pack *p, struct svi_open_map m);
 
-/* The same by hand: a place for the head of a container, and what goes there at the end. */
+/* Pairs of the open map that are appended to it after it is closed. */
+void svi_pack_promise(struct svi_pack *p, size_t pairs);
+
+/* By hand: a byte is kept for the head of a container, where svi_pack_fill writes it; the content moves up if
+ * the head is longer. */
 size_t svi_pack_hole(struct svi_pack *p);
 void svi_pack_fill(struct svi_pack *p, size_t hole, size_t count, bool map);
 
@@ -71,12 +76,13 @@ static inline uint8_t *svi_store_word(uint8_t *to, uint8_t lead, uint64_t bits) 
     return to + 9;
 }
 
-/* A key, which must be a literal of at most 31 bytes: its msgpack form is then known to the compiler, and
- * where there is room already, a key is a store or two. */
+/* A key of at most 31 bytes. Of a literal the compiler knows the msgpack form, and where there is room
+ * already, it is a store or two. */
 static inline void svi_pack_key(struct svi_pack *p, const char *key) {
     char piece[32];
     struct svi_bytes *out = p->out;
     size_t n = strlen(key);
+    assert(n < sizeof piece);
     p->keys++;
     piece[0] = (char)(0xa0 | n);
     memcpy(piece + 1, key, n);
