@@ -14,8 +14,9 @@ TEST_A    = $(BUILD)/tests.a
 LLD      := $(if $(shell command -v ld.lld),-fuse-ld=lld)
 TEST_LD   = $(if $(WRAP),,$(LLD))
 TEST_RUN  = $(wildcard tests/structure/test_* tests/cli/test_*) $(FAULT_RUN)
-# What runs nothing that a sanitizer sees, or has no room for one: in the plain build only.
-PLAIN_RUN = $(wildcard tests/structure/test_*) tests/fault/test_simulator tests/cli/test_address_space tests/cli/test_memory
+# What runs nothing that a sanitizer sees, or has no room for one: in the plain build only. So are the sessions of the pages and of README,
+# whose commands have tests of their own.
+PLAIN_RUN = $(wildcard tests/structure/test_*) tests/fault/test_simulator $(addprefix tests/cli/test_,address_space memory pages readme install.sh)
 # Programs that make the n-th allocation fail, or count them, take the place of the gate.
 WRAP      = $(if $(findstring _nomem,$@)$(findstring key_memory,$@),-Wl$(comma)--wrap=svi_alloc$(comma)--wrap=svi_alloc_plain$(comma)--wrap=svi_realloc)$(if $(findstring key_memory,$@),$(comma)--wrap=svi_free)
 comma    := ,
