@@ -201,14 +201,14 @@ static void block_features(struct svi_block *b, const float *z) {
     float *f = b->f + PAD;
     const int n = b->length - PAD, padded = svi_round_up(b->d, SVI_FLOATS_PAD);
     if (b->o.kind == SVI_BLOCK_RAW) {
-        memcpy(f, z, (size_t)padded * sizeof *f);
+        svi_array_copy(f, z, (size_t)padded * sizeof *f);
     } else if (b->o.kind == SVI_BLOCK_PRODUCTS) {
         b->kernels->products(z, b->d, n, b->made, b->scratch);
         b->kernels->normalise(b->made, b->mean + PAD, b->variance + PAD, SVI_PRODUCTS_CLIP, n, f);
     } else if (b->spread > 0) {
         b->kernels->cosines(b->waves, b->shift, z, b->d, n, f);
     } else {
-        memcpy(svi_block_kept(b, b->kept_rows), z, (size_t)padded * sizeof *f);
+        svi_array_copy(svi_block_kept(b, b->kept_rows), z, (size_t)padded * sizeof *f);
     }
 }
 

@@ -37,7 +37,7 @@ void svi_block_draw(struct svi_block *b, int from) {
     struct svi_random random = column_random(b->o.seed, -1);
     const size_t old = (size_t)from * SVI_COSINE_BLOCK, new = (size_t)b->d *SVI_COSINE_BLOCK;
     for (size_t k = SVI_FOURIER_COUNT / SVI_COSINE_BLOCK; k-- > 0;)
-        memmove(waves + k * new, waves + k * old, old * sizeof *waves);
+        svi_array_copy(waves + k * new, waves + k * old, old * sizeof *waves);
     for (int i = 0; i < SVI_FOURIER_COUNT; i++)
         b->shift[i] = (float)column_uniform(&random);
     for (int j = from; j < b->d; j++)

@@ -465,9 +465,9 @@ static void neighbours_gather(const struct svi_neighbours *n, struct neighbours_
         p->targets[i] = p->live[i] ? n->targets[slot] : 0;
         p->labels[i] = p->live[i] ? n->labels[slot] : -1;
         if (p->live[i])
-            memcpy(row, n->rows + slot * (size_t)n->stride, size);
-        else
-            memset(row, 0, size);
+            svi_array_copy(row, n->rows + slot * (size_t)n->stride, size);
+        for (int j = 0; j < p->d && !p->live[i]; j++)
+            row[j] = 0;
     }
 }
 

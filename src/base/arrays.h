@@ -31,6 +31,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/archive.h"
 #include "svmstream/error.h"
@@ -119,6 +120,12 @@ struct svi_arrays {
             SVI_AXIS_LENGTH(sizeof *((object *)0)->member / sizeof(entry))                                   \
         }                                                                                                    \
     }
+
+/* memcpy and memmove of an array that may have no entries, and is NULL then. */
+static inline void svi_array_copy(void *to, const void *from, size_t bytes) {
+    if (bytes > 0)
+        memmove(to, from, bytes);
+}
 
 /* Bytes of the block. */
 size_t svi_arrays_bytes(const struct svi_arrays *a, const int32_t *dims);

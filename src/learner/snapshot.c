@@ -72,8 +72,9 @@ void svi_snapshot_copy(struct svi_snapshot *s, svs_learner *l, int64_t rows) {
         double *to = s->rows + s->count * s->stride;
         if (!svi_ring_live(&l->window, slot))
             continue;
-        memcpy(to, svi_ring_row(&l->window, slot), (size_t)s->d * sizeof *to);
-        memset(to + s->d, 0, (size_t)(s->stride - s->d) * sizeof *to);
+        svi_array_copy(to, svi_ring_row(&l->window, slot), (size_t)s->d * sizeof *to);
+        for (int64_t j = s->d; j < s->stride; j++)
+            to[j] = 0;
         s->label[s->count] = svi_ring_label(&l->window, slot);
         s->number[s->count] = svi_ring_number(&l->window, slot);
         s->weight[s->count] = svi_ring_weight(&l->window, slot);

@@ -270,8 +270,9 @@ static svs_code refit_recall_curvature(struct run *u, svs_error *err) {
 /* Blocks of COLUMNS, the padding of the rows included, which stays 0. */
 static void refit_standardise(struct run *u) {
     const struct svi_snapshot *s = &u->r->snapshot;
-    const double *mean = memcpy(u->mean, s->mean, (size_t)s->d * sizeof *mean),
-                 *inverse = memcpy(u->inverse, s->inverse, (size_t)s->d * sizeof *inverse);
+    const double *mean = u->mean, *inverse = u->inverse;
+    svi_array_copy(u->mean, s->mean, (size_t)s->d * sizeof *mean);
+    svi_array_copy(u->inverse, s->inverse, (size_t)s->d * sizeof *inverse);
     for (int64_t i = 0; i < s->count; i++)
         for (int j = 0; j < s->stride; j += COLUMNS) {
             double *restrict x = s->rows + i * s->stride + j;
