@@ -494,7 +494,7 @@ static void neighbours_scatter(struct svi_archive *a, struct svi_neighbours *n,
 
 static void neighbours_archive_rows(struct svi_archive *a, struct svi_neighbours *n, int count, int classes) {
     struct neighbours_piece p = {.d = n->d, .classes = classes};
-    const int most = PIECE_FLOATS / (p.d + 8) + 1;
+    const int full = PIECE_FLOATS / (p.d + 8) + 1, most = count < full ? count : full;
     const int32_t dims[] = {most, p.d};
     const int64_t first = n->oldest;
     if (svi_arrays_alloc(&piece_arrays, &p, dims, a->err) != SVS_OK)

@@ -455,9 +455,12 @@ static const struct svi_array piece_table[] = {
 };
 static const struct svi_arrays piece_arrays = SVI_ARRAYS(piece_table, "a piece of the samples held");
 
-static svs_code ring_piece_new(struct ring_piece *p, const struct svi_ring_kind *kind, svs_error *err) {
+/* For the pieces of `count` slots: where all of them fit into one, it has room for these alone. */
+static svs_code ring_piece_new(struct ring_piece *p, const struct svi_ring_kind *kind, int32_t count,
+                               svs_error *err) {
     const int width = kind->features + kind->scores, most = PIECE_DOUBLES / (width + 1) + 1;
-    const int32_t dims[] = {most < PIECE_SLOTS ? most : PIECE_SLOTS, width > 0 ? width : 1};
+    const int32_t slots = most < PIECE_SLOTS ? most : PIECE_SLOTS;
+    const int32_t dims[] = {count < slots ? count : slots, width > 0 ? width : 1};
     *p = (struct ring_piece){.kind = kind, .width = width, .slots = dims[SLOTS]};
     p->of = kind->waiting ? WAITING : kind->regress ? TARGETED : LABELLED;
     return svi_arrays_alloc(&piece_arrays, p, dims, err);
@@ -618,7 +621,7 @@ void svi_ring_archive(struct svi_archive *a, struct svi_ring *r, const struct sv
         r->pushed = pushed - count; /* numbers rise by one from slot to slot */
     if (count == 0)
         return;
-    if (ring_piece_new(&p, kind, a->err) != SVS_OK)
+    if (ring_piece_new(&p, kind, count, a->err) != SVS_OK)
         return;
     for (int32_t from = 0; from < count && svi_archive_ok(a); from += p.n, p.number++) {
         p.n = count - from < p.slots ? count - from : p.slots;
