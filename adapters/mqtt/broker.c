@@ -34,13 +34,18 @@ static const char *const hopeless[] = {
     [4] = "user name or password is wrong (--user, --password-file)",
     [5] = "not authorised: user name, password or rights are missing (--user, --password-file)"};
 
+/* The library calls this for every CONNACK, a refusal included. It closes the socket after a refusal
+ * itself, so this only decides whether another attempt makes sense. */
 static void on_connect(struct mosquitto *client, void *context, int code, int flags) {
     struct broker *b = context;
     const struct options *o = b->options;
+    /* `again` counts from the first answered subscriptions, not from the first connection: a connection
+     * that broke before that must subscribe once more. */
     bool again = b->subscribed;
     (void)client;
     if (code != 0) {
         const char *why = (unsigned)code < sizeof hopeless / sizeof hopeless[0] ? hopeless[code] : NULL;
+        /* After a first success the same code can pass, as when the broker reloads its users: keep trying. */
         b->hopeless = why && !again;
         mqtt_log_few(b->hopeless ? 1 : ++b->failures, "the broker at %s:%d refuses: %s", o->host,
                      (int)o->port, why ? why : mosquitto_connack_string(code));
@@ -52,6 +57,8 @@ static void on_connect(struct mosquitto *client, void *context, int code, int fl
     b->counters->reconnects += again;
     mqtt_log("%sconnected to the broker at %s:%d as %s%s", again ? "re" : "", o->host, (int)o->port,
              o->client_id, flags & 1 ? "; it has kept the session" : "");
+    /* The broker publishes the will "offline" when a connection breaks. Each new one must overwrite that
+     * retained text. */
     mqtt_broker_publish_own(b, "status", "online", 6, true);
     /* A kept session has our filters; asking again would bring all retained messages again. The first time it
      * may have those of an earlier run with other options. */
@@ -70,6 +77,8 @@ static void on_connect(struct mosquitto *client, void *context, int code, int fl
 static void on_subscribe(struct mosquitto *client, void *context, int mid, int count, const int *granted) {
     struct broker *b = context;
     (void)client;
+    /* A SUBACK repeats the message id, not the filter. One request carries one filter, so granted[0] is
+     * its answer. */
     for (int i = 0; i < b->options->topics; i++) {
         if (b->subscriptions[i] != mid)
             continue;
@@ -84,6 +93,8 @@ static void on_subscribe(struct mosquitto *client, void *context, int mid, int c
     b->subscribed = b->subscribed || b->unanswered == 0;
 }
 
+/* With QoS 1 the library calls this at PUBACK. Reconnects do not disturb the count: the library keeps and
+ * resends what has no PUBACK. */
 static void on_publish(struct mosquitto *client, void *context, int mid) {
     struct broker *b = context;
     (void)client;
@@ -97,6 +108,8 @@ static void on_message(struct mosquitto *client, void *context, const struct mos
     size_t n = strlen(b->options->prefix);
     (void)client;
     b->counters->received++;
+    /* A filter such as # also matches what this adapter publishes, and MQTT 3.1.1 has no option against
+     * that echo. Taking it in would turn alerts and counters into samples. */
     if (strncmp(m->topic, b->options->prefix, n) == 0 && m->topic[n] == '/')
         b->counters->own++;
     else
@@ -111,6 +124,8 @@ static void on_log(struct mosquitto *client, void *context, int level, const cha
         mqtt_log_few(++b->complaints, "%s", svi_escape(safe, sizeof safe, text, strlen(text)));
 }
 
+/* All of this must precede the first connect: the will and the credentials are part of the CONNECT packet,
+ * which the library repeats from here at every reconnect. */
 static int mqtt_broker_configure(struct broker *b) {
     const struct options *o = b->options;
     char topic[300];
@@ -120,6 +135,8 @@ static int mqtt_broker_configure(struct broker *b) {
     mosquitto_publish_callback_set(b->client, on_publish);
     mosquitto_message_callback_set(b->client, on_message);
     mosquitto_log_callback_set(b->client, on_log);
+    /* The will covers every end without DISCONNECT: kill -9, a lost network, a missed keepalive. It is
+     * retained, so a later subscriber sees it. */
     int rc = mosquitto_will_set(b->client, topic, 7, "offline", QOS, true);
     if (rc == MOSQ_ERR_SUCCESS && o->user)
         rc = mosquitto_username_pw_set(b->client, o->user, b->options->password);
@@ -143,12 +160,16 @@ int mqtt_broker_open(struct broker *b, const struct options *o, struct counters 
                          .pause = PAUSE,
                          .reads = true,
                          .again = svi_monotonic()};
+    /* mosquitto_tls_set answers an unreadable file with a bare "invalid". This check names the file and
+     * the reason. */
     const char *const files[] = {o->cafile, o->capath, o->cert, o->cert_key};
     for (size_t i = 0; i < sizeof files / sizeof files[0]; i++)
         if (files[i] && access(files[i], R_OK) != 0) {
             mqtt_log("%s cannot be read: %s", files[i], strerror(errno));
             return 1;
         }
+    /* false: no clean session. The broker keeps subscriptions and unread QoS 1 messages under this client
+     * id. */
     b->client = mosquitto_new(o->client_id, false, b);
     int rc = b->client ? mqtt_broker_configure(b) : MOSQ_ERR_NOMEM;
     if (rc == MOSQ_ERR_SUCCESS)
@@ -157,6 +178,8 @@ int mqtt_broker_open(struct broker *b, const struct options *o, struct counters 
     return 1;
 }
 
+/* events.c stops reading svmstream's events while this is false. That bounds what the library holds in
+ * memory for the broker. */
 bool mqtt_broker_ready(const struct broker *b) {
     return b->connected && b->outstanding < OUTSTANDING_MAX;
 }
@@ -182,10 +205,14 @@ int mqtt_broker_socket(const struct broker *b) {
     return mosquitto_socket(b->client);
 }
 
+/* With a connection, mosquitto_loop_misc must run about once a second: it alone sends the pings of the
+ * keepalive. */
 double mqtt_broker_wait(const struct broker *b) {
     return mqtt_broker_socket(b) < 0 ? fmax(0, b->again - svi_monotonic()) : 1;
 }
 
+/* The pause resets only after a connection that lasted. A broker that welcomes and drops us at once would
+ * otherwise see ten attempts a second. */
 static void try_later(struct broker *b) {
     if (b->connected && svi_monotonic() - b->since >= STEADY)
         b->pause = PAUSE;
@@ -209,6 +236,8 @@ static void mqtt_broker_attempt(struct broker *b) {
         return;
     b->since = svi_monotonic();
     alarm(CONNECT_SECONDS); /* the library has no limit of its own for this; the signal interrupts it */
+    /* mosquitto_connect stores host and port before it tries, so mosquitto_reconnect works even when the
+     * first attempt failed. */
     int rc = b->attempted ? mosquitto_reconnect(b->client)
                           : mosquitto_connect(b->client, o->host, (int)o->port, KEEPALIVE);
     int error = errno;
@@ -229,7 +258,10 @@ void mqtt_broker_turn(struct broker *b, bool readable, bool writable) {
             mqtt_broker_attempt(b);
         return;
     }
+    /* mqtt_broker_reason must see what these calls set, not a leftover of the poll. */
     errno = 0;
+    /* Each step runs only if the one before it succeeded: after an error the library has closed the socket
+     * already. */
     int rc = readable && b->reads ? mosquitto_loop_read(b->client, 1) : MOSQ_ERR_SUCCESS;
     if (rc == MOSQ_ERR_SUCCESS && (writable || mosquitto_want_write(b->client)))
         rc = mosquitto_loop_write(b->client, 1);
@@ -247,6 +279,8 @@ void mqtt_broker_turn(struct broker *b, bool readable, bool writable) {
     } else if (!b->connected && svi_monotonic() - b->since > CONNECT_SECONDS) {
         mqtt_log_few(++b->failures, "the process at %s:%d does not answer as a broker does; trying again",
                      host, port);
+        /* The library closes the old socket itself. `since` restarts the limit; otherwise every turn from
+         * here on would reconnect. */
         b->again = b->since = svi_monotonic();
         mosquitto_reconnect(b->client);
     }

@@ -46,6 +46,8 @@ struct adapter {
 /* The end of the pipe that a signal writes to: the only thing that a handler can reach. */
 static int stop_pipe[2] = {-1, -1};
 
+/* Only async-signal-safe calls may stand here. The pipe is part of every poll, so a signal between two
+ * polls is not lost. */
 static void on_stop(int number) {
     int saved = errno;
     (void)number;
@@ -59,6 +61,9 @@ static void on_alarm(int number) {
     (void)number; /* only to interrupt what blocks */
 }
 
+/* sigaction without SA_RESTART: a blocked connect must return with EINTR. Neither end of the pipe may
+ * block: the handler writes, the loop reads in every round. SIGPIPE is ignored: a write to a closed
+ * connection must fail, not end the program. */
 static int take_signals(void) {
     struct sigaction stop = {.sa_handler = on_stop}, wake = {.sa_handler = on_alarm},
                      none = {.sa_handler = SIG_IGN};
@@ -93,6 +98,8 @@ static bool is_wanted(const struct options *o, const char *topic) {
     return match;
 }
 
+/* All names are made before any value is taken: one bad name rejects the message before it has changed a
+ * sensor. */
 static bool name_fields(struct adapter *a, const struct mosquitto_message *m, const struct topic_tokens *t) {
     const struct payload *p = &a->payload;
     for (int i = 0; i < p->fields; i++) {
@@ -125,6 +132,8 @@ static void take_fields(struct adapter *a, const struct mosquitto_message *m, st
         if (p->field[i].missing)
             mqtt_missing_note(&a->missing, m->topic, &p->field[i]);
     }
+    /* begin precedes the values: it may have to emit what came before, which this message must not
+     * overwrite. */
     mqtt_join_begin(j, ts, p->has_ts, m->retain, names, p->fields);
     for (int i = 0; i < p->fields; i++) {
         bool good = mqtt_join_value(j, names[i], &p->field[i], ts, m->retain, &reason);
@@ -134,11 +143,15 @@ static void take_fields(struct adapter *a, const struct mosquitto_message *m, st
         else if (!good)
             mqtt_main_unmatched(a, names[i], "is not in --features");
     }
+    /* A message whose values were all left out must neither make a sample nor lend its id to the next one. */
     if (taken > 0)
         mqtt_join_end(j, &p->id, ts, m->retain);
+    /* Last, since the calls above can start, move or end the period that the clock has to watch. */
     mqtt_joins_note(&a->joins, j);
 }
 
+/* The checks run from cheap to costly. The key comes after the payload, whose members may be part of it.
+ * The join comes last: a message that is rejected must not take one of the --keys places. */
 static void take_message(void *context, const struct mosquitto_message *m) {
     struct adapter *a = context;
     struct topic_tokens tokens;
@@ -166,12 +179,15 @@ static void report_counters(const struct adapter *a) {
 
 static void publish_counters(struct adapter *a) {
     char text[COUNTERS_BYTES];
+    /* Without this test the library would collect one message a period while the broker is away. */
     if (!mqtt_broker_ready(&a->broker))
         return;
     mqtt_counters_text(&a->counters, mqtt_feed_waiting(&a->feed), true, text);
     mqtt_broker_publish_own(&a->broker, "adapter", text, strlen(text), false);
 }
 
+/* The nearest of all deadlines. LONGEST_WAIT bounds it for those that report no deadline, such as
+ * mqtt_missing_turn. */
 static double longest_wait(const struct adapter *a) {
     double wait = fmin(LONGEST_WAIT, fmin(mqtt_broker_wait(&a->broker), mqtt_feed_wait(&a->feed))),
            period = mqtt_joins_wait(&a->joins);
@@ -186,8 +202,12 @@ static double longest_wait(const struct adapter *a) {
 static bool mqtt_main_turn(struct adapter *a, double wait) {
     zmq_pollitem_t items[2 + LINK_ITEMS + EVENT_SOCKETS] = {{NULL, stop_pipe[0], ZMQ_POLLIN, 0}};
     int n = 1, broker = mqtt_broker_socket(&a->broker);
+    /* POLLOUT only while the library has bytes to write: a healthy socket is nearly always writable, and
+     * every poll would return at once. */
     short events = (short)((a->broker.reads ? ZMQ_POLLIN : 0) |
                            (mosquitto_want_write(a->broker.client) ? ZMQ_POLLOUT : 0));
+    /* A socket with nothing to wait for stays out: a poll reports its errors unasked, and nobody would
+     * clear them. */
     bool waits = broker >= 0 && events;
     char byte;
     if (waits)
@@ -196,6 +216,9 @@ static bool mqtt_main_turn(struct adapter *a, double wait) {
     n += mqtt_events_items(&a->events, items + n);
     zmq_poll(items, n, (long)ceil(1000 * wait)); /* interrupted: another round */
     short ready = waits ? items[1].revents : 0;
+    /* An error counts as readable: the failing read makes the library close the socket and return the
+     * reason. The order follows the data: messages become samples, the feed sends them in the same round,
+     * and events go out after PUBACKs have made room. */
     mqtt_broker_turn(&a->broker, ready & (ZMQ_POLLIN | ZMQ_POLLERR), ready & ZMQ_POLLOUT);
     mqtt_feed_turn(&a->feed);
     mqtt_events_turn(&a->events);
@@ -208,12 +231,17 @@ static void mqtt_main_flush(struct adapter *a) {
     double end = svi_monotonic() + FLUSH_SECONDS, samples = svi_monotonic() + SAMPLES_SECONDS, now;
     mqtt_joins_flush(&a->joins);
     mqtt_feed_turn(&a->feed);
+    /* Messages left unread have no PUBACK. The broker keeps those of QoS 1 in the session for the next
+     * run. */
     a->broker.reads = false;
     while (mqtt_feed_waiting(&a->feed) > 0 && (now = svi_monotonic()) < samples)
         mqtt_main_turn(a, fmin(samples - now, mqtt_feed_wait(&a->feed)));
     publish_counters(a);
+    /* A DISCONNECT makes the broker drop the will, so "offline" has to be published before it. */
     if (a->broker.connected)
         mqtt_broker_publish_own(&a->broker, "status", "offline", 7, true);
+    /* PUBACKs share the socket with messages. Waiting for the one means taking the other, hence the second
+     * look at the feed. */
     a->broker.reads = true;
     while (((a->broker.connected && a->broker.outstanding > 0) || mqtt_feed_waiting(&a->feed) > 0) &&
            (now = svi_monotonic()) < end)
@@ -224,6 +252,8 @@ static void mqtt_main_flush(struct adapter *a) {
 
 static int mqtt_main_run(struct adapter *a, void *context) {
     const struct options *o = &a->options;
+    /* The joins are first: a wrong --features is a usage error and should appear before anything connects.
+     * Signals are last, but before the first turn: SIGALRM without a handler would end the program. */
     if (mqtt_joins_open(&a->joins, o, &a->counters, mqtt_feed_push, &a->feed) != 0)
         return 2;
     if (mqtt_broker_open(&a->broker, o, &a->counters, take_message, a) != 0 ||
@@ -243,6 +273,7 @@ static int mqtt_main_run(struct adapter *a, void *context) {
     if (a->broker.hopeless)
         return 1;
     mqtt_main_flush(a);
+    /* The broker has its PUBACK for the messages behind these samples and will not send them again. */
     const int64_t left = mqtt_feed_waiting(&a->feed);
     if (left > 0)
         mqtt_log("%" PRId64 " samples could not be delivered within %g s and are lost", left, FLUSH_SECONDS);
@@ -259,6 +290,8 @@ static int mqtt_main_start(struct adapter *a) {
         code = mqtt_main_run(a, context);
     else
         mqtt_log("ZeroMQ cannot start");
+    /* zmq_ctx_term blocks until every socket of its context is closed, so the sockets go first. All of
+     * these accept what was never opened: the struct began as zeros. */
     mqtt_events_close(&a->events);
     link_close(&a->feed.link);
     mosquitto_destroy(a->broker.client);

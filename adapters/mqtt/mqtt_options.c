@@ -21,6 +21,8 @@
 
 enum type { TEXT, TOPIC, WHOLE, REAL, FLAG, NEVER };
 
+/* `type` decides what lies at `at`: TEXT a const char *, WHOLE an int64_t, REAL a double, FLAG a bool;
+ * TOPIC ignores it. A row whose type does not fit its field overwrites the neighbours. */
 struct row {
     const char *name, *argument, *text;
     enum type type;
@@ -146,11 +148,14 @@ __attribute__((format(printf, 1, 2))) static int mqtt_options_wrong(const char *
     return 2;
 }
 
+/* strtod serves both kinds, so 1e5 is a whole number too. Every high limit of a WHOLE lies far below 2^53,
+ * where a double still holds each integer. */
 static int mqtt_options_set_number(const struct row *r, const char *text, void *field) {
     char *end;
     errno = 0;
     double value = strtod(text, &end);
     bool whole = r->type != WHOLE || value == floor(value);
+    /* isfinite is needed: nan passes both range tests, as every comparison with it is false. */
     if (end == text || *end || errno || !isfinite(value) || value < r->low || value > r->high || !whole)
         return mqtt_options_wrong("--%s takes %s from %g to %g, not %s", r->name,
                                   r->type == WHOLE ? "a whole number" : "a number", r->low, r->high, text);
@@ -166,6 +171,7 @@ static int mqtt_options_set(struct options *o, const struct row *r, const char *
     const bool topic = r->type == TOPIC;
     if (!*value && !topic)
         return mqtt_options_wrong("--%s needs a value", r->name);
+    /* The library's check lets an empty filter pass; MQTT demands at least one character. */
     if (topic && (mosquitto_sub_topic_check(value) != MOSQ_ERR_SUCCESS || !*value))
         return mqtt_options_wrong(
             "--topic %s is not a topic filter: + stands for a whole level, # for all that follow, at the end",
@@ -174,6 +180,7 @@ static int mqtt_options_set(struct options *o, const struct row *r, const char *
         return mqtt_options_wrong("--topic is given more than 64 times");
     if (r->type == WHOLE || r->type == REAL)
         return mqtt_options_set_number(r, value, field);
+    /* Values are not copied: argv outlives the options. */
     *(topic ? &o->topic[o->topics++] : (const char **)field) = value;
     return 0;
 }
@@ -190,6 +197,8 @@ static int mqtt_options_take(struct options *o, int argc, char *const *argv, int
     for (int k = 0; k < ROWS; k++)
         if (rows[k].name && strlen(rows[k].name) == length && memcmp(rows[k].name, word + 2, length) == 0)
             r = &rows[k];
+    /* A likely slip that deserves more than "not an option": the command line is public to every process
+     * listing. */
     if (!r && strncmp(word, "--password", 10) == 0)
         return mqtt_options_wrong(
             "a password on the command line is visible to every user: put it into a file and name that with "
@@ -225,6 +234,7 @@ static int read_kinds(struct options *o) {
     return 0;
 }
 
+/* The range test rejects nan as well. join_seconds has a meaning for JOIN_PERIOD only. */
 static int read_join(struct options *o) {
     char *end;
     double seconds = strtod(o->join, &end);
@@ -243,6 +253,8 @@ static int read_join(struct options *o) {
 /* A template alone says which topics there are. */
 static int read_naming(struct options *o) {
     char why[300];
+    /* This naming only proves that the texts are good; main.c builds the one that works. A mistake thus
+     * ends in exit code 2 before any connection. */
     struct naming *n = mqtt_naming_new(o->template, o->feature, o->key, why, sizeof why);
     if (!n)
         return mqtt_options_wrong("%s", why);
@@ -262,6 +274,7 @@ static int read_password(struct options *o) {
     bool read = f && fgets(line, sizeof line, f);
     if (f)
         fclose(f);
+    /* A file with CR LF line ends must not add the CR to the password. */
     line[strcspn(line, "\r\n")] = '\0';
     if (!read || !line[0]) {
         mqtt_log("no password in %s: %s", o->password_file, f ? "its first line is empty" : strerror(errno));
@@ -291,6 +304,8 @@ static int read_keys(struct options *o) {
 }
 
 static int read_names(struct options *o) {
+    /* n > 0: mqtt_options_set refuses an empty value. MQTT reserves topics that begin with $ for the
+     * broker. */
     size_t n = strlen(o->prefix);
     if (mosquitto_pub_topic_check(o->prefix) != MOSQ_ERR_SUCCESS || o->prefix[n - 1] == '/' ||
         o->prefix[0] == '$')
@@ -302,8 +317,11 @@ static int read_names(struct options *o) {
         sprintf(o->own_id, "svmstream-mqtt-%s", o->prefix);
         o->client_id = o->own_id;
     }
+    /* svmstream sets this limit, not MQTT: the client id is also the `src` of the samples (feed.c). */
     if (strlen(o->client_id) > NAME_BYTES)
         return mqtt_options_wrong("--client-id %s is longer than 64 bytes", o->client_id);
+    /* This catches the plain mistake. A wildcard filter such as # may cover the prefix legitimately;
+     * on_message in broker.c drops that echo. */
     for (int i = 0; i < o->topics; i++)
         if (strncmp(o->topic[i], o->prefix, n) == 0 && o->topic[i][n] == '/')
             return mqtt_options_wrong("--topic %s would receive what is published under --prefix %s",
@@ -312,8 +330,11 @@ static int read_names(struct options *o) {
 }
 
 static int mqtt_options_complete(struct options *o) {
+    /* MQTT 3.1.1 forbids a password without a user name in CONNECT. */
     if (o->password_file && !o->user)
         return mqtt_options_wrong("--password-file needs --user");
+    /* mosquitto's own clients call the key of a certificate --key. Without a brace it cannot be a pattern
+     * for samples. This goes first, for the tests below judge both options. */
     if (o->cert && !o->cert_key && o->key && !strchr(o->key, '{')) {
         o->cert_key = o->key;
         o->key = NULL;
@@ -325,6 +346,7 @@ static int mqtt_options_complete(struct options *o) {
             o->key);
     if (!o->cert != !o->cert_key)
         return mqtt_options_wrong("--cert and --cert-key must be given together");
+    /* o->tls still means the option --tls here. After these tests it means: encrypt. */
     bool trust = o->cafile || o->capath;
     if ((o->insecure || o->cert) && !trust && !o->tls)
         return mqtt_options_wrong("--insecure and --cert need TLS: --cafile, --capath or --tls");
@@ -332,7 +354,10 @@ static int mqtt_options_complete(struct options *o) {
         return mqtt_options_wrong(
             "--tls trusts the system's certificates: it cannot be combined with --cafile or --capath");
     o->tls = o->tls || trust;
+    /* 0 can stand for "not given", as the range starts at 1. Only now is it known whether TLS applies. */
     o->port = o->port ? o->port : o->tls ? 8883 : 1883;
+    /* read_naming precedes read_names, which must see the filter that a template makes. The steps that
+     * open files come last. */
     static int (*const steps[])(struct options *) = {read_kinds, read_join, read_naming,
                                                      read_names, read_keys, read_password};
     int code = 0;
@@ -366,6 +391,7 @@ int mqtt_options_read(struct options *o, int argc, char *const *argv, enum wish 
     return mqtt_options_complete(o);
 }
 
+/* Safe after any failure: mqtt_options_read starts from zeros, so what was never made is NULL. */
 void mqtt_options_clear(struct options *o) {
     svi_free(o->password);
     svi_free(o->filter);

@@ -24,6 +24,8 @@ struct piece {
 
 struct pattern {
     const char *option;
+    /* Room for the worst default: 32 tokens with 31 dots between them. add_piece does not check;
+     * read_pattern stops before the end. */
     struct piece piece[2 * LEVELS_MAX + 1];
     int pieces;
 };
@@ -51,9 +53,12 @@ static bool mqtt_naming_fail(char *why, size_t size, const char *what, const cha
 
 static bool is_token_name(const char *text, size_t n) {
     const char *letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-";
+    /* >=, not ==: the text goes on after n bytes, and letters may follow there. */
     return n > 0 && strspn(text, letters) >= n;
 }
 
+/* The order of the tests matters: whole-level wildcards first, then any other + or # is an error, as MQTT
+ * allows them nowhere inside a level. */
 static bool add_level(struct naming *n, const char *text, size_t length, bool last, char *why, size_t size) {
     if (n->levels == LEVELS_MAX)
         return mqtt_naming_fail(why, size, "--template has more than 32 levels", text);
@@ -99,6 +104,7 @@ static bool add_member(struct naming *n, const char *text, size_t length, char *
             why, size, "--key: a token is a name of 1 to 64 letters, digits, _, - and . in braces", text - 1);
     if (m->count == MEMBERS_MAX)
         return mqtt_naming_fail(why, size, "--key takes up to 4 members of the payload", text - 1);
+    /* mqtt_need zeroed the struct and length leaves one byte: the name ends in a NUL. */
     memcpy(m->text[m->count], text, length);
     add_piece(&n->key, (struct piece){MEMBER, NULL, 0, m->count++});
     return true;
@@ -107,6 +113,8 @@ static bool add_member(struct naming *n, const char *text, size_t length, char *
 /* The token between braces. */
 static bool add_token(struct naming *n, struct pattern *p, const char *text, size_t length, char *why,
                       size_t size) {
+    /* The template's names go first: a level called {topic} or {key} hides the built-in token. Only --key
+     * may reach into the payload, for a feature's name must not change with the values. */
     int level = 0;
     while (level < n->levels && !(n->level[level].kind == NAMED && n->level[level].length == length &&
                                   memcmp(n->level[level].text, text, length) == 0))
@@ -129,11 +137,14 @@ static bool read_pattern(struct naming *n, struct pattern *p, const char *text, 
     char what[60];
     for (const char *at = text; *at;) {
         size_t plain = strcspn(at, "{"), token = strcspn(at + plain, "}");
+        /* A } without { is plain text in --feature and an error in --key. */
         const bool stray = p == &n->key && memchr(at, '}', plain);
         snprintf(what, sizeof what, "%s has %s", p->option,
                  p->pieces + 2 > 2 * LEVELS_MAX ? "too many tokens"
                  : stray                        ? "a } without {"
                                                 : "a { without }");
+        /* One round adds two pieces at most, a text and a token. Testing here keeps add_piece within its
+         * array. */
         if (p->pieces + 2 > 2 * LEVELS_MAX || stray)
             return mqtt_naming_fail(why, size, what, text);
         if (plain)
@@ -150,6 +161,7 @@ static bool read_pattern(struct naming *n, struct pattern *p, const char *text, 
 
 static bool read_template(struct naming *n, const char *template, char *why, size_t size) {
     n->any = !template;
+    /* An empty level is a level: MQTT treats /a as two, the first of them empty. */
     for (const char *at = template; at;) {
         size_t length = strcspn(at, "/");
         bool last = !at[length];
@@ -191,6 +203,8 @@ static void take_defaults(struct naming *n) {
             add_piece(f, (struct piece){TEXT, ".", 1, 0});
         add_piece(f, (struct piece){TOKEN, NULL, 0, i});
     }
+    /* {topic} would carry the key into the feature, which are_apart forbids. Only {key} is left to keep
+     * values apart. */
     if (f->pieces == 0)
         add_piece(f, (struct piece){of_topic ? KEY : TOPIC, NULL, 0, 0});
 }
@@ -200,6 +214,8 @@ struct naming *mqtt_naming_new(const char *template, const char *feature, const 
     struct naming *n = mqtt_need(1, sizeof *n);
     n->feature.option = "--feature";
     n->key.option = "--key";
+    /* The order is fixed: tokens are looked up in the levels, and are_apart and take_defaults look at the
+     * pieces of the key. */
     bool good =
         read_template(n, template, why, size) && (!key || read_pattern(n, &n->key, key, why, size)) &&
         (!feature || (read_pattern(n, &n->feature, feature, why, size) && are_apart(n, feature, why, size)));
@@ -212,6 +228,8 @@ struct naming *mqtt_naming_new(const char *template, const char *feature, const 
 }
 
 char *mqtt_naming_filter(const char *template) {
+    /* The template's length is enough: the shortest token, {x}, shrinks to one byte. + and # mean the same
+     * to the broker and stay. */
     char *filter = mqtt_need(strlen(template) + 1, 1), *to = filter;
     for (const char *at = template; *at;) {
         size_t length = strcspn(at, "/");
@@ -226,6 +244,7 @@ char *mqtt_naming_filter(const char *template) {
     return filter;
 }
 
+/* The tokens point into `topic` and live only as long as the message does. */
 bool mqtt_naming_match(const struct naming *n, const char *topic, struct topic_tokens *out) {
     const char *at = topic;
     int i = 0;
@@ -243,6 +262,7 @@ bool mqtt_naming_match(const struct naming *n, const char *topic, struct topic_t
         out->token[i].length = length;
         at = at[length] ? at + length + 1 : NULL;
     }
+    /* MQTT lets a/# match a itself, the parent: the topic may end right before the level REST. */
     return (i == n->levels && !at) || (i < n->levels && n->level[i].kind == REST);
 }
 
@@ -251,6 +271,8 @@ struct text {
     size_t size, length;
 };
 
+/* The length grows even when nothing is copied. A text that is too long thus stays too long, nothing is
+ * ever written past it, and one test at the end suffices. < leaves a byte for the NUL. */
 static void mqtt_naming_append(struct text *t, const char *text, size_t length) {
     if (t->length + length < t->size)
         memcpy(t->to + t->length, text, length);
@@ -261,6 +283,8 @@ static void mqtt_naming_append(struct text *t, const char *text, size_t length) 
 static void mqtt_naming_put(struct text *text, const struct pattern *pattern, const struct topic_tokens *t,
                             const char *word, const struct members *said) {
     const char *topic = t->topic + (*t->topic == '/');
+    /* add_member refuses {key} in a key and add_token makes members for keys only: neither pointer is NULL
+     * where it is used. */
     for (int i = 0; i < pattern->pieces; i++) {
         const struct piece *p = &pattern->piece[i];
         size_t at = text->length;
@@ -301,6 +325,7 @@ bool mqtt_naming_key(const struct naming *n, const struct topic_tokens *t, const
                      char *out, char *why, size_t size) {
     struct text text = {out, SVS_KEY_MAX + 1, 0};
     out[0] = '\0';
+    /* An absent member must fail here: as empty text it would merge several devices into one key. */
     for (int i = 0; i < n->members.count; i++)
         if (!said->text[i][0]) {
             snprintf(
@@ -311,10 +336,14 @@ bool mqtt_naming_key(const struct naming *n, const struct topic_tokens *t, const
             return false;
         }
     mqtt_naming_put(&text, &n->key, t, NULL, said);
+    /* The length goes first: a longer text is not in `out` completely, and the UTF-8 test would read past
+     * it. */
     const char *wrong = text.length > SVS_KEY_MAX           ? "is longer than 64 bytes"
                         : !svi_utf8_valid(out, text.length) ? "is not UTF-8"
                         : n->key.pieces > 0 && !text.length ? "is empty"
                                                             : NULL;
+    /* The same for the topic: with other pieces around it, an empty level leaves a key that is not empty
+     * but wrong. */
     for (int i = 0; i < n->levels && !wrong; i++)
         if (has_piece(&n->key, TOKEN, i) && t->token[i].length == 0)
             wrong = "would be made of an empty level of the topic";

@@ -16,6 +16,8 @@
 #include "base/statistics.h"
 #include "features/calendar.h"
 
+/* Sizes for the worst case: PART holds a name and five numbers (the value and two ranges). After a stream of
+ * SVI_ALERT_SUBJECT bytes an end of END bytes always fits into SVI_ALERT_TEXT. */
 #define NAME   SVI_ALERT_NAME
 #define NUMBER SVI_ALERT_NUMBER
 #define PART   (NAME + 5 * NUMBER + 40)
@@ -58,14 +60,17 @@ const char *svi_alert_number(char out[NUMBER], double v, double spread, int digi
         snprintf(out, NUMBER, "%s", v == 0 ? "0" : isnan(v) ? "unknown" : v > 0 ? "infinite" : "-infinite");
         return out;
     }
+    /* Two digits of `spread` must show: 1013.25 in a range 0.4 wide must not shrink to 1013. */
     const int size = alert_text_magnitude(v);
     const int needed = spread > 0 && isfinite(spread) ? size - alert_text_magnitude(spread) + 2 : 0;
     digits = needed > digits ? (needed < 9 ? needed : 9) : digits;
+    /* Outside these sizes a reader would have to count zeros. */
     if (size >= 7 || size < -5) {
         snprintf(out, NUMBER, "%.*g", digits, v);
         shorten_exponent(out);
         return out;
     }
+    /* %f keeps every digit before the point, so a whole number is never rounded. */
     snprintf(out, NUMBER, "%.*f", digits > size + 1 ? digits - 1 - size : 0, v);
     trim_zeros(out);
     return out;
@@ -74,6 +79,7 @@ const char *svi_alert_number(char out[NUMBER], double v, double spread, int digi
 /* ---- times */
 
 const char *svi_alert_duration(char out[NUMBER], double seconds) {
+    /* Round first and split afterwards: the other order could print "2 h 60 min". */
     const double minutes = floor(seconds / 60 + 0.5), hours = floor(seconds / 3600 + 0.5);
     if (!(seconds > 0))
         snprintf(out, NUMBER, "0 s");
@@ -93,6 +99,7 @@ const char *svi_alert_duration(char out[NUMBER], double seconds) {
 }
 
 const char *svi_alert_moment(char out[NUMBER], double since, double now) {
+    /* The number itself where there is no date. NaN fails the test and ends up here, too. */
     if (!(since >= EPOCH_LEAST && since < EPOCH_MOST)) {
         char text[NUMBER];
         snprintf(out, NUMBER, "%.30s s", svi_alert_number(text, since, 0, 3));
@@ -109,6 +116,8 @@ const char *svi_alert_moment(char out[NUMBER], double since, double now) {
 /* ---- the line */
 
 size_t svi_alert_append(char *out, size_t at, const char *text, size_t reserved) {
+    /* All or nothing: half a number misleads. A text that is left out changes nothing, so `out` keeps its
+     * NUL and the caller may go on with a shorter one. */
     const size_t length = strlen(text);
     if (at + length + reserved >= SVI_ALERT_TEXT)
         return at;
@@ -125,6 +134,8 @@ const char *svi_alert_name(char out[NAME], const char *name, int column) {
 }
 
 size_t svi_alert_begin(char *out, const char *stream) {
+    /* The cut bounds what a long stream name takes from the line, so this first append always succeeds and
+     * `out` holds a string from here on. */
     char name[SVI_ALERT_SUBJECT];
     svi_escape(name, sizeof name, stream, strlen(stream));
     return svi_alert_append(out, 0, name, 0);
@@ -132,6 +143,8 @@ size_t svi_alert_begin(char *out, const char *stream) {
 
 static void feature_text(char out[PART], const struct svi_alert_feature *f, const char *before) {
     char name[NAME], value[NUMBER], low[NUMBER], high[NUMBER], range[2 * NUMBER + 20] = "";
+    /* The width of the range sets the digits of its bounds. A value far outside needs fewer: only those that
+     * show how far outside it is. */
     const double width = f->high - f->low;
     const double outside = fmax(f->value - f->high, f->low - f->value);
     svi_alert_name(name, f->name, f->column);
@@ -150,6 +163,7 @@ size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *l) 
     char part[PART], end[END], a[NUMBER], b[NUMBER], since[NUMBER];
     const char *before = l->state == SVI_ALERT_UPDATE ? " worse: " : " ";
     const int count = l->state == SVI_ALERT_CLOSE ? 0 : l->count < SVI_ALERT_TOP ? l->count : SVI_ALERT_TOP;
+    /* The end comes first because its length decides how many features fit before it. */
     svi_alert_moment(since, l->since, l->time);
     if (l->state == SVI_ALERT_CLOSE)
         snprintf(end, END, " back to normal after %s, worst grade %s, since %s",
@@ -185,6 +199,8 @@ static const char *alert_text_count(char out[NUMBER], int64_t n) {
 
 static const char *episode_rarity(char out[NUMBER], double surprise) {
     char count[NUMBER];
+    /* One significant digit: the p behind it is an estimate. 1e-9 makes up for log10 of a power of ten that
+     * falls just short of a whole number. */
     const double n = pow(10, fmin(surprise, SURE)), unit = pow(10, floor(log10(fmax(n, 10)) + 1e-9));
     const double rounded = n < 10 ? fmax(1, floor(n + 0.5)) : floor(n / unit + 0.5) * unit;
     snprintf(out, NUMBER, "%sone in %.20s", surprise > SURE ? "less than " : "",
@@ -194,6 +210,7 @@ static const char *episode_rarity(char out[NUMBER], double surprise) {
 
 static const char *episode_since(char out[SVI_CALENDAR_MOMENT], double since, double now) {
     char text[NUMBER];
+    /* Unlike svi_alert_moment, in the zone of the stream: the caller has set it (svi_calendar_set_zone). */
     if (since >= EPOCH_LEAST && since < EPOCH_MOST)
         svi_calendar_moment(out, since, now);
     else
@@ -216,6 +233,9 @@ static const char *episode_range(char out[2 * NUMBER + 8], const struct svi_aler
  * 42.5)". */
 static void episode_expected(char *out, size_t size, const struct svi_alert_fact *f, bool dated) {
     char range[2 * NUMBER + 8], expected[NUMBER];
+    /* The phrase names what the forecast of that judge stands on. The most specific one wins: a single
+     * feature that explains most comes before the kind of the judge. A stream that counts from 0 has no time
+     * of day. */
     const bool forecast = f->judge == SVI_JUDGE_LEVEL || f->judge == SVI_JUDGE_STEP;
     const char *when = f->with >= 0                   ? " there"
                        : f->judge == SVI_JUDGE_STEP   ? " after the last sample"
@@ -239,6 +259,7 @@ static void episode_fact(char out[2 * PART], const struct svi_alert_fact *f, boo
     char name[NAME], value[NUMBER], span[NUMBER], lasted[NUMBER + 8] = "", with[NAME + NUMBER + 16] = "";
     char expected[4 * NUMBER + 60] = "", other[NAME], number[NUMBER];
     const double outside = fmax(f->value - f->high, f->low - f->value);
+    /* `bare` is for a combination: each feature is within its range, so its range explains nothing. */
     if (f->seconds > 0 && !bare)
         snprintf(lasted, sizeof lasted, " for %.36s", svi_alert_duration(span, f->seconds));
     if (f->with >= 0 && !bare)
@@ -253,6 +274,7 @@ static void episode_fact(char out[2 * PART], const struct svi_alert_fact *f, boo
 static size_t episode_facts(char *out, size_t at, const struct svi_episode_line *l, size_t reserved) {
     char part[2 * PART];
     const bool together = l->combination && l->count >= 2, dated = l->since >= EPOCH_LEAST;
+    /* A combination is always a pair: the caller puts the two that add most first. */
     const int count = together ? 2 : l->count < SVI_ALERT_TOP ? l->count : SVI_ALERT_TOP;
     if (l->lasting)
         at = svi_alert_append(out, at, count > 0 ? "unusual for a while: " : "unusual for a while", reserved);
@@ -262,6 +284,7 @@ static size_t episode_facts(char *out, size_t at, const struct svi_episode_line 
         at = svi_alert_append(out, at, "unusual combination of ", reserved);
     for (int i = 0; i < count; i++) {
         episode_fact(part, &l->facts[i], together, dated);
+        /* The separator counts (8 bytes hold any of them): appended alone it would dangle before the end. */
         if (at + strlen(part) + 8 + reserved >= SVI_ALERT_TEXT)
             break;
         at = svi_alert_append(out, at, i == 0 ? "" : together ? " and " : "; ", reserved);
@@ -271,6 +294,7 @@ static size_t episode_facts(char *out, size_t at, const struct svi_episode_line 
 }
 
 size_t svi_episode_text(char out[SVI_ALERT_TEXT], const struct svi_episode_line *l) {
+    /* An update says first why it comes. Only updates have news; the other states print none of these. */
     static const char *const news[] = {[SVI_DESK_WORSENED] = ", worse: ",
                                        [SVI_DESK_JOINED] = ", now also: ",
                                        [SVI_DESK_AGAIN] = ", again: ",
@@ -286,6 +310,7 @@ size_t svi_episode_text(char out[SVI_ALERT_TEXT], const struct svi_episode_line 
         snprintf(end, END, ", %s, since %s", rarity, since);
     size_t at = svi_alert_begin(out, l->stream);
     at = svi_alert_append(out, at, " ", 0);
+    /* A close names no feature: what is usual again has none to blame. */
     if (!closes) {
         at = svi_alert_append(out, at, svi_severity_name(l->severity), 0);
         at = svi_alert_append(out, at, l->state == SVI_ALERT_UPDATE ? news[l->news] : ": ", 0);
@@ -307,6 +332,8 @@ static const char *quality_level_text(char out[NUMBER], double v, bool regress) 
 
 static void quality_feature_text(char out[PART], const struct svi_quality_feature *f, const char *before) {
     char name[NAME], from[NUMBER], to[NUMBER];
+    /* Digits go by the larger of the two: noise below one deviation needs none, and a large move shows in
+     * fewer. An unknown deviation is 0 and leaves the choice to the move. */
     const double spread = fmax(f->deviation, fabs(f->after - f->before));
     svi_alert_name(name, f->name, f->column);
     snprintf(out, PART, "%s%s %s -> %s", before, name, svi_alert_number(from, f->before, spread, 2),
@@ -337,6 +364,7 @@ size_t svi_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line 
              quality_level_text(before, l->before, l->regress),
              quality_level_text(after, l->after, l->regress), svi_alert_moment(since, l->since, l->time),
              alert_text_count(count, l->number));
+    /* The figures and the time stand before the features, so nothing has to be kept free behind these. */
     at = svi_alert_append(out, at, part, 0);
     for (int i = 0; i < l->count && i < SVI_ALERT_TOP; i++) {
         quality_feature_text(part, &l->top[i], i > 0 ? ", " : "; moved most: ");

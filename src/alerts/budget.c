@@ -14,6 +14,9 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
+/* EARLY: up to this row levels are set more often, and the factor of the pool does not count yet. RANKS: more
+ * ranks would fit the bulk of the peaks, not their tail. FIRST_ROOM and its doublings divide
+ * SVI_BUDGET_WINDOW; the ring relies on that. */
 #define EARLIEST   64 /* rows: before that nothing is reported */
 #define DAY        86400.0
 #define MANY_ROWS  1e9 /* a day: where no time has gone by */
@@ -33,6 +36,7 @@ void svi_budget_init(struct svi_budget *b, double a_day, double interval) {
 /* ---- several desks */
 
 void svi_budget_share(struct svi_budget *b, double desks, double asked) {
+    /* Levels stay as they are until this stream sets them: no result depends on when the others report. */
     b->share.desks = desks;
     b->share.asked = asked;
 }
@@ -45,6 +49,8 @@ static double budget_part(const struct svi_budget *b, double of_all) {
 /* What it would have found alone, at the end of a row. */
 static void budget_find(struct svi_budget *b) {
     struct svi_budget_share *s = &b->share;
+    /* 1 is the level without the factor. With the factor, a high one would hide the very finds that it is
+     * made of, and would then fall for want of them. */
     if (s->most >= 1) {
         s->reached = fmax(s->reached, s->most);
         s->calm = 0;
@@ -77,7 +83,7 @@ static int budget_places(int room, int count) {
     return room;
 }
 
-/* Room for `count` peaks; false: there is none. */
+/* Capacity for `count` peaks; false: out of memory. */
 static bool budget_peak_room(struct svi_budget_judge *j, int count) {
     const int room = budget_places(j->peak_room, count);
     if (count <= j->peak_room || j->peak_room == SVI_BUDGET_PEAKS)
@@ -131,6 +137,7 @@ void svi_budget_row(struct svi_budget *b, double time, bool timed) {
     b->share.most = 0;
     b->rows++;
     b->days += b->rows > 1 ? seconds / DAY : 0;
+    /* Exactly the rows in which svi_budget_end looks for finds: the pool sets these against those. */
     b->share.days += b->share.desks > 0 && b->rows > EARLY ? seconds / DAY : 0;
 }
 
@@ -151,11 +158,15 @@ static struct svi_budget_recent *budget_recent(const struct svi_budget_judge *j,
 }
 
 static void budget_drop_first(struct svi_budget_judge *j) {
+    /* Modulo the largest window, not the one of now: every window divides it, so a place survives growth and
+     * an archive loads into a ring of any size. */
     j->first = (j->first + 1) % SVI_BUDGET_WINDOW;
     j->held--;
 }
 
 static bool budget_is_record(struct svi_budget_judge *j, int64_t number, double surprise) {
+    /* A smaller one that is older too can never be the largest again, so it goes. What remains descends and
+     * each row enters and leaves once. */
     while (j->held > 0 && budget_recent(j, j->held - 1)->surprise <= surprise)
         j->held--;
     while (j->held > 0 && budget_recent(j, 0)->number <= number - SVI_BUDGET_APART)
@@ -172,6 +183,7 @@ static bool budget_is_record(struct svi_budget_judge *j, int64_t number, double 
 /* ---- excursions */
 
 void svi_budget_peak_keep(struct svi_budget_peak *peaks, int *count, int room, struct svi_budget_peak peak) {
+    /* Among equals the earlier peak stays in front, and stays at all in a full list. */
     const bool full = *count == room;
     if (full && (room == 0 || peaks[room - 1].surprise >= peak.surprise))
         return;
@@ -184,7 +196,10 @@ void svi_budget_peak_keep(struct svi_budget_peak *peaks, int *count, int room, s
 bool svi_budget_surprise(struct svi_budget *b, enum svi_judge judge, double surprise) {
     struct svi_budget_judge *j = &b->judge[judge];
     const bool runs = j->now.surprise > 0;
+    /* Here `level` already has the factor in it; times the factor, the ratio is that of this stream alone. */
     b->share.most = fmax(b->share.most, surprise / j->level * b->share.factor);
+    /* It goes on above half its peak, not above the base: surprises that hover around the base would keep a
+     * large one under way for ever, and it would never enter the list. */
     if (runs ? surprise > j->now.surprise : surprise >= SVI_BUDGET_BASE) {
         j->now.surprise = surprise;
         j->now.at = b->days;
@@ -192,6 +207,7 @@ bool svi_budget_surprise(struct svi_budget *b, enum svi_judge judge, double surp
     } else if (runs && 2 * surprise >= j->now.surprise) {
         j->calm = 0;
     } else if (runs && ++j->calm >= SVI_BUDGET_APART) {
+        /* Only now does it enter the past: while it ran it could not raise the level against itself. */
         if (j->now.episode != LEFT_OUT) {
             (void)budget_peak_room(j, j->count + 1); /* without memory the least makes room */
             svi_budget_peak_keep(j->peaks, &j->count, j->peak_room, j->now);
@@ -204,6 +220,8 @@ bool svi_budget_surprise(struct svi_budget *b, enum svi_judge judge, double surp
 
 void svi_budget_mark(struct svi_budget *b, int64_t episode) {
     for (int i = 0; i < SVI_JUDGES; i++)
+        /* `calm` 0: the row takes part in the excursion. One that only waits for its end had nothing to do
+         * with an alert that opens now. */
         if (b->judge[i].now.surprise > 0 && b->judge[i].calm == 0 && b->judge[i].now.episode != LEFT_OUT)
             b->judge[i].now.episode = episode;
 }
@@ -225,6 +243,8 @@ static void budget_drop(struct svi_budget_judge *j, double before, int64_t episo
 /* With the whole budget, or its share. */
 static double budget_promise(const struct svi_budget *b, bool shared) {
     const double a_day = shared ? budget_part(b, b->a_day) : b->a_day;
+    /* budget.h, PROMISE: the larger p wins, and the judges share it. At one alert a day the early term is the
+     * larger one up to row R / 5, with R rows a day. */
     const double lasting = SVI_BUDGET_PROMISE * a_day / svi_budget_rows_a_day(b);
     const double few = shared ? budget_part(b, SVI_BUDGET_EARLY) : SVI_BUDGET_EARLY;
     const double early = few / (double)(b->rows + 1);
@@ -232,6 +252,8 @@ static double budget_promise(const struct svi_budget *b, bool shared) {
 }
 
 static double budget_factor(const struct svi_budget *b, double promise) {
+    /* The pool knows nothing of this stream before its row EARLY. Until then, the floor of its share against
+     * its own: the worst case of as many independent streams. */
     if (b->share.asked > 0 && b->rows > EARLY)
         return fmax(1, b->share.asked);
     return b->share.desks > 1 ? fmax(1, budget_promise(b, true) / promise) : 1;
@@ -239,10 +261,13 @@ static double budget_factor(const struct svi_budget *b, double promise) {
 
 /* Alerts that the past may have had. */
 static double budget_total(const struct svi_budget *b, double days) {
+    /* The days earn the budget, and the logarithm is about the sum, from row EARLIEST on, of what
+     * budget_promise grants young rows besides. */
     return SVI_BUDGET_SPENT * (b->a_day * days + SVI_BUDGET_EARLY * log1p((double)b->rows / EARLIEST));
 }
 
 double svi_budget_peak_extrapolate(const struct svi_budget_peak *peaks, int count, double m) {
+    /* budget.h, PAST: u(h) + s ln(h / m). Fewer than 4 peaks give no h. */
     const int k = count < RANKS ? count : RANKS, h = k / 4;
     if (h < 1)
         return 0;
@@ -253,9 +278,12 @@ double svi_budget_peak_extrapolate(const struct svi_budget_peak *peaks, int coun
 static double budget_past(const struct svi_budget_judge *j, double m, double promise) {
     const double most = j->count > 0 ? j->peaks[0].surprise : 0;
     const int rank = m < 2 ? 1 : (int)m;
+    /* Fewer excursions than may exceed: the past asks for nothing, and the promise decides alone. */
     const double order = rank <= j->count ? j->peaks[rank - 1].surprise + SVI_BUDGET_ABOVE : 0;
     if (!(m < SVI_BUDGET_FEW))
         return order;
+    /* So few excursions say little by their order, so the law of the tail counts besides. The cap guards
+     * against a steep slope, which would put the level out of reach for long. */
     return fmax(order,
                 fmin(svi_budget_peak_extrapolate(j->peaks, j->count, m), FARTHEST * fmax(most, promise)));
 }
@@ -272,6 +300,8 @@ static int budget_wanted(const struct svi_budget_judge *j, double promise) {
  * one does not need is for the others. */
 static double budget_share_out(const struct svi_budget *b, double promise, double total) {
     bool served[SVI_JUDGES] = {false};
+    /* The most modest judge first: what it leaves raises the part of all that follow. Taken in any other
+     * order, a judge could be cut while one after it leaves room. */
     double left = total;
     for (int judges = SVI_JUDGES; judges > 0; judges--) {
         int least = -1, wanted = 0;
@@ -282,6 +312,7 @@ static double budget_share_out(const struct svi_budget *b, double promise, doubl
                 wanted = n;
             }
         }
+        /* If the most modest one wants more than its part, all that remain do: they get equal parts. */
         if (wanted > left / judges)
             return left / judges;
         served[least] = true;
@@ -291,10 +322,12 @@ static double budget_share_out(const struct svi_budget *b, double promise, doubl
 }
 
 static void budget_levels(struct svi_budget *b) {
+    /* The second bound keeps m below the peaks that are kept: rank m is in the list if it exists. */
     const double memory = fmin(SVI_BUDGET_MEMORY, SVI_BUDGET_PEAKS / 2 / b->a_day);
     const double promise = budget_promise(b, false);
     for (int i = 0; i < SVI_JUDGES; i++)
         budget_drop(&b->judge[i], b->days - memory, 0);
+    /* Before the first row the total is 0; DBL_MIN keeps the logarithm of the extrapolation finite. */
     const double m = fmax(DBL_MIN, budget_share_out(b, promise, budget_total(b, fmin(b->days, memory))));
     b->share.factor = budget_factor(b, promise);
     for (int i = 0; i < SVI_JUDGES; i++)
@@ -313,6 +346,8 @@ void svi_budget_leave_out(struct svi_budget *b, int64_t episode) {
 void svi_budget_end(struct svi_budget *b) {
     if (b->share.desks > 0 && b->rows > EARLY)
         budget_find(b);
+    /* Young levels move fast, so they are set more often. Row numbers, not clock times: a replay of the same
+     * rows sets the same levels. */
     if (b->rows % (b->rows <= EARLY ? 16 : 64) == 0)
         budget_levels(b);
 }
@@ -334,6 +369,7 @@ static void budget_peak_archive(struct svi_archive *a, struct svi_budget_peak *p
 }
 
 static void budget_judge_archive(struct svi_archive *a, struct svi_budget_judge *j) {
+    /* Not _finite: a level is INFINITY until it has been set. */
     svi_archive_double(a, "level", &j->level);
     svi_archive_check(a, j->level > 0, "a level is none");
     int count = j->count, held = j->held;

@@ -20,6 +20,7 @@
 
 svs_code svi_novelty_stage_options(const struct svi_settings *s, int d, struct svi_detector_options *o,
                                    svs_error *err) {
+    /* This overwrites `shared`, too: callers that have a room keep and restore it. */
     *o = (struct svi_detector_options){
         .window = s->novelty_window,
         .calibration = (int)s->novelty_calibration,
@@ -52,6 +53,7 @@ static struct svi_desk_options novelty_stage_desk(const struct svi_settings *s) 
 static void novelty_stage_drop_judges(struct svi_novelty_stage *s) {
     svi_sensors_free(&s->sensors);
     svi_row_judges_clear(&s->row_judges);
+    /* The engine compares this with the columns: 0 makes it name columns of context to new judges again. */
     s->context_d = 0;
 }
 
@@ -60,6 +62,8 @@ svs_code svi_novelty_stage_new(struct svi_novelty_stage *s, const struct svi_set
     *s = (struct svi_novelty_stage){.on = settings->novelty != SVI_NOVELTY_NONE};
     if (!s->on)
         return SVS_OK;
+    /* Nothing is allocated here. The number of columns is known with the first row; `lags` stays 0 in a stage
+     * without novelty, and that is how the rest of this file knows one. */
     const struct svi_alert_options alert = novelty_stage_alert(settings);
     const struct svi_desk_options desk = novelty_stage_desk(settings);
     s->lags = (int)settings->novelty_lags;
@@ -103,10 +107,13 @@ void svi_novelty_stage_configure(struct svi_novelty_stage *s, const struct svi_s
                                  struct svi_detector_room *room) {
     if (s->lags == 0) /* none */
         return;
+    /* Compare before the options are replaced. The procedure starts anew only when its share changes: else a
+     * change of any other setting would restore the wealth that it has spent. */
     const bool other = settings->alert_fdr != s->alert.o.fdr;
     const struct svi_desk_options desk = novelty_stage_desk(settings);
     s->alert.o = novelty_stage_alert(settings);
     svi_desk_configure(&s->desk, &desk);
+    /* Only a budget uses these judges. They start from nothing if one comes back: they have missed rows. */
     if (!svi_desk_works(&s->desk))
         novelty_stage_drop_judges(s);
     if (other && settings->alert_fdr > 0)
@@ -130,6 +137,7 @@ static void novelty_stage_turn_off(struct svi_novelty_stage *s) {
     novelty_stage_drop_judges(s);
     drop_rows(&s->rows);
     svi_verdicts_clear(&s->verdicts);
+    /* `judged` too: svi_novelty_stage_learn would otherwise look for the detector that is gone. */
     s->on = s->judged = false;
 }
 
@@ -139,6 +147,7 @@ void svi_novelty_stage_free(struct svi_novelty_stage *s) {
 }
 
 void svi_novelty_stage_reset(struct svi_novelty_stage *s) {
+    /* Only the options and the counters outlive a reset: stats count over the whole life of the stream. */
     const struct svi_alert before = s->alert;
     const bool on = s->on;
     novelty_stage_turn_off(s);
@@ -170,6 +179,7 @@ svs_code svi_novelty_stage_build(struct svi_novelty_stage *s, int d, svs_error *
     struct svi_detector_options o = s->options;
     o.d = (int)columns;
     rows.x = svi_alloc_array((size_t)d + 2 * columns, sizeof *rows.x);
+    /* The detector comes last of what may fail: widening replaces it, and after that there is no way back. */
     svs_code code = rows.x ? svi_lags_init(&rows.history, d, s->lags, s->differences, err)
                            : svi_fail_memory(err, "the novelty of the stream");
     if (code == SVS_OK && s->detector)
@@ -196,6 +206,7 @@ svs_code svi_novelty_stage_build(struct svi_novelty_stage *s, int d, svs_error *
 /* Where columns may still come, room for some more, so that few of them cost a rebuild. */
 static int room_for(const struct svi_message *m, int most) {
     int room = 16;
+    /* Dense rows have all their columns from the start; other rows may bring new ones at any time. */
     if (m->kind == SVI_DENSE)
         return m->d;
     while (room < m->d)
@@ -218,6 +229,8 @@ static svs_code novelty_stage_sensors(struct svi_novelty_stage *s, int d, svs_er
                                       : svi_sensors_new(d, s->with_context, s->options.shared, err);
     if (!sensors)
         return SVS_NO_MEMORY;
+    /* New judges only: widened ones are a copy and know their categories. The detector may know some from
+     * before there was a budget. */
     for (int j = 0; !s->sensors && s->detector && j < d && j < s->rows.d; j++)
         if (svi_detector_knows_category(s->detector, s->lags, j))
             svi_sensors_set_category(sensors, j);
@@ -249,6 +262,8 @@ svs_code svi_novelty_stage_reserve(struct svi_novelty_stage *s, const struct svi
             code = svi_desk_reserve(&s->desk, false, err);
         return code == SVS_OK ? novelty_stage_judges(s, m, err) : code;
     }
+    /* Not an error: the classifier goes on with the row. An alert that is open ends with this reason
+     * (svi_novelty_report). */
     novelty_stage_turn_off(s);
     snprintf(s->reason, sizeof s->reason,
              "novelty is off: %d features times novelty.lags %d are more than %d columns", m->d, s->lags,
@@ -259,6 +274,7 @@ svs_code svi_novelty_stage_reserve(struct svi_novelty_stage *s, const struct svi
 int svi_novelty_stage_columns(const struct svi_novelty_stage *s) {
     if (!s->sensors) /* they may be due */
         return svi_desk_works(&s->desk) && s->rows.d <= SVI_SENSORS_MAX ? 0 : s->rows.d;
+    /* The narrower of the two: judges have no spare columns, rows may have. */
     const int columns = svi_sensors_columns(s->sensors);
     return columns < s->rows.d ? columns : s->rows.d;
 }
@@ -277,6 +293,7 @@ void svi_novelty_stage_category(struct svi_novelty_stage *s, int feature) {
 }
 
 bool svi_novelty_stage_knows_category(const struct svi_novelty_stage *s, int feature) {
+    /* True where there is nobody to inform: the caller waits for the novelty thread only if it must. */
     return !s->on || !s->detector || feature >= s->rows.d ||
            svi_detector_knows_category(s->detector, s->lags, feature);
 }
@@ -312,6 +329,8 @@ static void novelty_stage_sense(struct svi_novelty_stage *s, double time) {
     if (!s->sensors)
         return;
     svi_sensors_step(s->sensors, s->rows.x, time, s->findings);
+    /* After the sensors, whose forecasts need the context. As a missing value it counts for nothing in the
+     * distances of the detector: an unusual load alone is no alert. */
     for (int j = 0; s->with_context && j < s->rows.d; j++)
         if (svi_sensors_is_context(s->sensors, j))
             s->rows.x[j] = NAN;
@@ -322,6 +341,8 @@ static void novelty_stage_note(struct svi_novelty_stage *s) {
     const int64_t tag = s->alert.opened;
     if (!s->alert.open || s->desk.calm > 0 || s->verdicts.columns != s->lags * s->rows.d)
         return; /* or there was no memory for wider ones of both */
+    /* The quiet tail of an alert is left out above: `verdict=true` would take usual rows out of the
+     * calibration. */
     svi_verdicts_row(&s->verdicts, tag, s->rows.row);
     for (int i = 0; i < SVI_JUDGES; i++)
         if (s->desk.ratio[i] >= 1)
@@ -331,6 +352,7 @@ static void novelty_stage_note(struct svi_novelty_stage *s) {
 
 svs_code svi_novelty_stage_verdict(struct svi_novelty_stage *s, int64_t number, bool is_true,
                                    svs_error *err) {
+    /* All memory first: a verdict is final, so it must not stop half-way. */
     if (svi_novelty_stage_has_desk(s) && s->detector &&
         (svi_detector_reserve(s->detector, SVI_VERDICT_ROWS, err) != SVS_OK ||
          svi_desk_reserve(&s->desk, true, err) != SVS_OK))
@@ -373,12 +395,16 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
     memset(r->x + m->d, 0, (size_t)(r->d - m->d) * sizeof *r->x);
     for (int j = 0; m->gaps && j < m->d; j++)
         r->x[j] = m->gaps[j] ? NAN : r->x[j]; /* what took the place of a missing value tells nothing */
+    /* Sensors take every row, even those before the lags are full: they look at single samples. Both calls of
+     * the clock come before the budget counts this row, so all judges see one time. */
     novelty_stage_sense(s, novelty_stage_clock(s, m, time));
     if (!svi_lags_push(&r->history, r->x, r->row))
         return SVI_ALERT_NONE;
     s->judged = true;
+    /* Spare columns are 0, not missing: they must not count as features that both samples have. */
     svi_detector_set_columns(s->detector, m->d > 0 ? s->lags * m->d : s->lags * r->d);
     svi_detector_judge(s->detector, r->row, &s->judgement);
+    /* Before the early return: the score of a sample without values must not repeat those of the last one. */
     s->alarm = s->surprise = 0;
     if (j->unknown) /* an alert goes on as it is */
         return SVI_ALERT_NONE;
@@ -414,6 +440,7 @@ void svi_novelty_stage_archive(struct svi_archive *a, struct svi_novelty_stage *
     svi_archive_int(a, "features", &d, 0, SVI_NOVELTY_STAGE_COLUMNS / s->lags);
     if (!svi_archive_ok(a) || d == 0)
         return;
+    /* The number of features sizes every array: it comes first, then the arrays, then what fills them. */
     if (svi_archive_loading(a) && svi_novelty_stage_build(s, d, a->err) != SVS_OK)
         return;
     svi_lags_archive(a, &s->rows.history);
@@ -443,6 +470,7 @@ void svi_novelty_stage_judges_archive(struct svi_archive *a, struct svi_novelty_
     if (columns == 0 || !svi_archive_check(a, s->detector && columns <= s->rows.d,
                                            "there are more columns to judge than rows have"))
         return;
+    /* Each judge takes more than a byte: a damaged count must not allocate for 512 sensors. */
     if (svi_archive_loading(a) && svi_archive_left(a) < columns) {
         svi_archive_fail(a, SVS_DAMAGED, "there are fewer bytes than judges of sensors");
         return;
@@ -471,6 +499,8 @@ double svi_novelty_stage_memory(const struct svi_settings *s, int d, int context
     const double sensors =
         desk && d >= 1 && d <= SVI_SENSORS_MAX ? svi_sensors_memory(d, contexts, shared) : 0;
     const double judges = desk && shared ? svi_row_judges_memory() + svi_budget_memory() : 0;
+    /* 3 x columns: the ring of lags, the row, what its columns add; d: the sample (struct
+     * svi_novelty_stage_rows). */
     return own + svi_detector_memory(&o) + (shared ? 0 : svi_verdicts_memory((int)columns)) + sensors +
            judges + sizeof(double) * (3 * columns + d);
 }
