@@ -42,7 +42,7 @@ struct svi_records {
     double *most;    /* the highest in complete blocks, or taken as seen; -INFINITY: none */
     double *now;     /* the highest in the block at hand */
     double *check;   /* what is above it is to be looked at */
-    double *suspect; /* the highest that was told and is not taken as seen */
+    double *suspect; /* the highest that was reported and does not count as seen yet */
     double *blocks;  /* `width` of each series; -INFINITY: it had no value then */
     int width;       /* room for the blocks that there are and the one at hand; SVI_RECORDS_BLOCKS at most */
 };

@@ -165,7 +165,7 @@ static bool rules_none_open(const struct svi_rules *r) {
     return none;
 }
 
-/* Of all rules of so many columns, and of the stream. */
+/* The alerts that all rules can have open: one a rule and column, and one of the stream. */
 static int rules_most_members(int columns) {
     return columns * SVI_RULES + 1;
 }

@@ -54,7 +54,7 @@ static int block_models(const struct svi_block_options *o, int classes) {
     return classes <= 2 || o->task == SVS_REGRESS ? 1 : classes;
 }
 
-/* The capacity that is made where so many features, or models a head, do not fit. */
+/* The capacity to grow to when `d` features, or `rows` models a head, do not fit. */
 static int block_more_features(const struct svi_block_options *o, int d) {
     const int more = d + d / 4;
     return o->kind == SVI_BLOCK_PRODUCTS && more > SVI_PRODUCTS_MAX ? SVI_PRODUCTS_MAX : more;

@@ -311,7 +311,7 @@ static bool is_free(const struct guessed *c) {
     return c->is.use == SVI_USE_OPEN;
 }
 
-/* The first column of that use; NULL: there is none. */
+/* The first column of that use, or NULL. */
 static const struct guessed *guess_find(const svi_guess *g, enum svi_use use) {
     for (int i = 0; i < g->count; i++)
         if (g->columns[i].is.use == use)

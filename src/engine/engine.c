@@ -397,7 +397,7 @@ static svs_code engine_make_room(struct svi_engine *e, const struct svi_message 
     return code;
 }
 
-/* Columns that the learner has are told to novelty. If this or the learner's step fails, both keep them. */
+/* Novelty gets the learner's columns. If this or the learner's step fails, both keep them. */
 static svs_code engine_tell_columns(struct svi_engine *e, int d, svs_error *err) {
     svi_engine_tell_categories(e);
     svi_engine_tell_context(e, d);

@@ -129,7 +129,7 @@ static void archive_rules(struct svi_archive *a, struct svi_engine *e) {
     svi_rules_archive(a, e->rules);
 }
 
-/* Not hashed: what was not heard goes by the clock. */
+/* Not hashed: how long a sensor was silent depends on the clock. */
 static void archive_silence(struct svi_archive *a, struct svi_engine *e) {
     svi_rules_silence_archive(a, e->rules);
 }
@@ -191,7 +191,7 @@ static const struct {
     bool hashed;
     void (*archive)(struct svi_archive *, struct svi_engine *);
     bool (*present)(const struct svi_engine *); /* NULL: always; else only then it is written */
-    bool grows; /* what it holds comes with the stream: without the section there is none of it yet */
+    bool grows; /* the stream fills it as it goes: without the section it is empty */
 } sections[] = {
     {"engine", true, archive_core, NULL, false},
     {"shape", true, archive_shape, NULL, false},

@@ -94,7 +94,7 @@ struct svi_engine {
     struct svi_shared_settings *shared;
     const struct svi_engine_common *common;
     struct svi_engine_scratch *scratch; /* of the thread that calls it */
-    struct svi_engine_off *off;         /* NULL: it is none of many */
+    struct svi_engine_off *off;         /* NULL: it is the only engine of its stream */
     const char *label;
     uint64_t epoch;
     svi_sink *sink;

@@ -93,15 +93,8 @@ static int category_find_free(const struct svi_schema *s, const struct svi_colum
 }
 
 static svs_code category_room(struct svi_schema *s, svs_error *err) {
-    if (s->renewed_count < s->renewed_room)
-        return SVS_OK;
-    const int room = s->renewed_room ? 2 * s->renewed_room : 16;
-    struct svi_handover *more =
-        svi_realloc(s->renewed, (size_t)s->renewed_room * sizeof *more, (size_t)room * sizeof *more);
-    if (!more)
+    if (!svi_grow(&s->renewed, s->renewed_count, &s->renewed_room, 16, sizeof *s->renewed))
         return svi_fail_memory(err, "features that change hands");
-    s->renewed = more;
-    s->renewed_room = room;
     return SVS_OK;
 }
 

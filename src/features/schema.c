@@ -138,7 +138,8 @@ static void schema_forget_columns(struct svi_schema *s) {
         s->changes_before += svi_features_changes(s->columns) + 1;
     schema_clear_columns(s);
     s->renewed = NULL;
-    s->renewed_room = s->hot_count = s->absent_count = s->columns_kept = 0;
+    s->renewed_room = 0;
+    s->hot_count = s->absent_count = s->columns_kept = 0;
     s->shape.mixed = s->dirty = s->mixed_now = false;
 }
 

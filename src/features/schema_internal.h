@@ -73,7 +73,8 @@ struct svi_schema {
     int32_t *hot;            /* features of values of the present row */
     int hot_count;
     struct svi_handover *renewed; /* features that change hands in the present row */
-    int renewed_count, renewed_room;
+    int renewed_count;
+    int64_t renewed_room;
     /* The columns of listed cells, which stay the same in each row: found once. */
     const struct svi_cell *list;
     const char *list_name; /* of the first cell, when they were found */

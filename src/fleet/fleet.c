@@ -161,7 +161,7 @@ static void fleet_remove(struct svi_fleet *f, struct svi_key_entry *entry) {
     svi_key_table_remove(f->table, entry);
 }
 
-/* One that has been heard of ends, and goes: if it comes again, its events are others. */
+/* A key that has published events is removed: if it comes again, its events have another epoch. */
 static svs_code fleet_end_key(struct svi_fleet *f, struct svi_key_entry *entry, svs_error *err) {
     if (svi_fleet_end(f, entry, err) != SVS_OK)
         return err->code;

@@ -196,7 +196,7 @@ struct svi_fleet {
     struct svi_key_finds found;          /* of the root, as of its last sample */
     struct svi_note *notes;              /* those that some key does not know of, and the newest */
     uint64_t noted, dropped;             /* so far; of these before the first of `notes` */
-    size_t note_room;                    /* places in `notes` */
+    int64_t note_room;                   /* places in `notes` */
     svi_key_cache *cache;                /* of those out of memory; made when it is first needed */
     char *folder;                        /* for it; NULL: that of temporary files */
     struct svi_bytes raw, state, packed; /* room */
@@ -240,7 +240,7 @@ struct svi_engine *svi_fleet_find(struct svi_fleet *f, const char *key, bool mak
                                   struct svi_key_entry **entry, svs_error *err);
 
 /* After something was done with a key: of an accepted sample, or not. One that has begun with something that
- * was refused is none. */
+ * was refused is removed again. */
 void svi_fleet_done(struct svi_fleet *f, struct svi_key_entry *entry, const struct svi_key_figures *figures,
                     bool sample, double now);
 
@@ -310,7 +310,7 @@ void svi_fleet_note(svi_stream *s, enum svi_note_kind kind, double step, double 
 void svi_fleet_join(struct svi_fleet *f, struct svi_key_entry *entry, uint64_t note);
 void svi_fleet_leave(struct svi_fleet *f, struct svi_key_entry *entry);
 
-/* When it was heard last, by the arrival clock as it is. */
+/* The arrival of its last sample, by the arrival clock as it is now. */
 double svi_fleet_heard(const struct svi_fleet *f, const struct svi_key_entry *entry);
 
 /* The settings that its engine has. */

@@ -27,14 +27,8 @@ static struct svi_note *note_at(const struct svi_fleet *f, uint64_t number) {
 
 svs_code svi_fleet_reserve_note(svi_stream *s, svs_error *err) {
     struct svi_fleet *f = svi_fleet_of(s);
-    if (f->noted - f->dropped < f->note_room)
-        return SVS_OK;
-    const size_t room = f->note_room ? 2 * f->note_room : NOTES_FIRST;
-    struct svi_note *more = svi_realloc(f->notes, f->note_room * sizeof *more, room * sizeof *more);
-    if (!more)
+    if (!svi_grow(&f->notes, (int64_t)(f->noted - f->dropped), &f->note_room, NOTES_FIRST, sizeof *f->notes))
         return svi_fail_memory(err, "what reaches all keys");
-    f->notes = more;
-    f->note_room = room;
     return SVS_OK;
 }
 
@@ -75,7 +69,8 @@ void svi_fleet_notes_clear(struct svi_fleet *f) {
         svi_shared_settings_leave(&note_at(f, i)->s);
     svi_free(f->notes);
     f->notes = NULL;
-    f->noted = f->dropped = f->note_room = 0;
+    f->noted = f->dropped = 0;
+    f->note_room = 0;
 }
 
 void svi_fleet_join(struct svi_fleet *f, struct svi_key_entry *entry, uint64_t note) {
@@ -220,8 +215,8 @@ void svi_fleet_notes_archive(struct svi_archive *a, struct svi_fleet *f) {
         svi_fleet_notes_clear(f);
         f->dropped = dropped;
         f->noted = noted;
-        f->note_room = (size_t)(noted - dropped) + NOTES_FIRST;
-        if (!(f->notes = svi_alloc_array(f->note_room, sizeof *f->notes))) {
+        f->note_room = (int64_t)(noted - dropped) + NOTES_FIRST;
+        if (!(f->notes = svi_alloc_array((size_t)f->note_room, sizeof *f->notes))) {
             f->noted = f->dropped;
             svi_archive_fail(a, SVS_NO_MEMORY, "no memory for notes");
             return;

@@ -32,7 +32,7 @@ struct svi_key_cache {
     bool reading;    /* it is of the newest state */
     size_t map;
     uint64_t *gone; /* numbers to be removed at the next put */
-    size_t gone_count, gone_room;
+    int64_t gone_count, gone_room;
     char path[256];
 };
 
@@ -132,7 +132,7 @@ static int cache_write(svi_key_cache *c, const struct svi_key_bytes *items, int 
     int error = mdb_txn_begin(c->env, NULL, 0, &txn);
     if (error)
         return error;
-    for (size_t i = 0; i < c->gone_count && !error; i++) {
+    for (int64_t i = 0; i < c->gone_count && !error; i++) {
         MDB_val key = {sizeof c->gone[i], &c->gone[i]};
         error = mdb_del(txn, c->table, &key, NULL);
         error = error == MDB_NOTFOUND ? 0 : error;
@@ -170,14 +170,8 @@ svs_code svi_key_cache_put(svi_key_cache *c, const struct svi_key_bytes *items, 
 }
 
 void svi_key_cache_drop(svi_key_cache *c, uint64_t number) {
-    if (c->gone_count == c->gone_room) {
-        const size_t room = c->gone_room ? 2 * c->gone_room : 64;
-        uint64_t *more = svi_realloc(c->gone, c->gone_room * sizeof *more, room * sizeof *more);
-        if (!more) /* its bytes stay, of which nobody knows */
-            return;
-        c->gone = more;
-        c->gone_room = room;
-    }
+    if (!svi_grow(&c->gone, c->gone_count, &c->gone_room, 64, sizeof *c->gone))
+        return; /* its bytes stay in the cache, and nothing refers to them */
     c->gone[c->gone_count++] = number;
 }
 

@@ -92,7 +92,7 @@ void svi_stream_refuse(svi_stream *s, svs_code code, const char *reason, const v
 double svi_stream_deadline(const svi_stream *s);
 void svi_stream_pass(svi_stream *s, double now);
 
-/* A process begins, or began here: what was not heard before it is no silence. */
+/* A process begins, or began here: silence counts from now on. */
 void svi_stream_begin(svi_stream *s, double now);
 
 /* The arrival clock was moved by `step` seconds and shows `now`. Engine time that was read from it moves

@@ -57,7 +57,7 @@ struct svi_block_tails {
     int parts, columns; /* of the series: parts x columns */
     int series;         /* their number: values a row */
     int room;           /* blocks that there is room for */
-    double least;       /* a smaller surprise is not told */
+    double least;       /* a smaller surprise is not reported */
     int64_t longest;    /* rows of a block at most; a power of 2, the caller's to raise */
     int64_t row;        /* of the present block */
     int at;             /* the place of the next block */

@@ -322,7 +322,7 @@ static void sensors_values(const double *restrict x, const double *restrict orig
     }
 }
 
-/* Where the residual of so many rows ago lies; `ago` = ring_rows is where that of this row is going to. */
+/* Where the residual of `ago` rows ago lies; `ago` = ring_rows is where that of this row is going to. */
 static float *sensors_ring(const struct svi_sensors *s, int residual, int ago) {
     const int rows = ring_rows[residual], at = (int)(s->pace.rows % rows);
     return s->ring[residual] + (size_t)((at - ago + rows) % rows) * (size_t)s->d;

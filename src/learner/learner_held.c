@@ -131,14 +131,8 @@ static struct svi_exact_sum *held_keep(svs_learner *l, int feature) {
         return NULL;
     if (feature < k->places && k->place[feature])
         return &k->of[k->place[feature] - 1].sum;
-    if (k->count == k->room) {
-        const size_t room = k->room ? 2 * (size_t)k->room : 4;
-        struct svi_kept_sum *more = svi_realloc(k->of, (size_t)k->room * sizeof *more, room * sizeof *more);
-        if (!more)
-            return NULL;
-        k->of = more;
-        k->room = (int)room;
-    }
+    if (!svi_grow(&k->of, k->count, &k->room, 4, sizeof *k->of))
+        return NULL;
     if (feature >= k->places) {
         const int places = l->feature_room;
         int32_t *more =

@@ -38,7 +38,8 @@ struct svi_kept_sums {
         int feature;
         struct svi_exact_sum sum;
     } * of;
-    int count, room;
+    int count;
+    int64_t room;
     int32_t *place; /* of each of `places` features: 0, or its place + 1; NULL until something is asked for */
     int places;
 };

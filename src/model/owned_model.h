@@ -28,7 +28,7 @@ double *svi_model_calibrate(svs_model *owned, bool curved, svs_error *err);
 /* svs_model_predict of a model with `class_count` classes. */
 int svi_predicted(svs_task task, int class_count, const double *scores);
 
-/* The index of a class, which is probably `guess`; -1: it is none of them. */
+/* The index of a class, or -1; `guess` is looked at first. */
 static inline int svi_class_index(const svs_value *classes, int count, svs_value y, int guess) {
     if (guess >= 0 && guess < count && svs_value_equal(classes[guess], y))
         return guess;

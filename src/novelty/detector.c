@@ -180,7 +180,7 @@ static struct detector_dims detector_dims(const struct svi_detector_options *o, 
 
 /* ---- where it works: in a block of its own, or in a shared room */
 
-/* Doubles of so many bytes; what comes next is aligned. */
+/* Doubles that the arrays take in the block, rounded up so that what follows is aligned. */
 static size_t detector_part(const struct svi_arrays *a, const struct detector_dims *dims) {
     return (svi_arrays_bytes(a, dims->of) + 63) / 64 * 8;
 }
@@ -292,7 +292,7 @@ void svi_detector_free(svi_detector **detector) {
     *detector = NULL;
 }
 
-/* Room for so many points and calibration rows, or for all that there may be. */
+/* Capacity for that many points and calibration rows, up to what the options allow. */
 static svs_code detector_reserve(struct svi_detector *d, int points, int rows, svs_error *err) {
     const int grown = d->row_room + d->row_room / 4 + 8, rounded = (points + 7) / 8 * 8;
     points = rounded < d->o.model.max ? rounded : d->o.model.max;

@@ -8,7 +8,7 @@
 #include "base/fetch.h"
 
 struct svi_confusion {
-    int most;         /* classes that are told apart */
+    int most;         /* classes with a row of their own */
     int32_t capacity; /* classes: the stride of a row */
     int classes;      /* seen so far */
     bool over;        /* more than there is capacity for were seen */

@@ -36,7 +36,8 @@ struct key_file {
 struct svi_key_files {
     struct svi_state_dir dir; /* its descriptor alone */
     struct key_file *file;    /* ascending */
-    int count, room;
+    int count;
+    int64_t room;
     int current; /* the one that is appended to, -1 = a new one is to begin */
     uint64_t bytes;
     bool new_names;
@@ -79,15 +80,8 @@ void svi_key_files_free(svi_key_files **f) {
 static struct key_file *files_add(svi_key_files *f) {
     if (f->count == FILES_MOST)
         return NULL;
-    if (f->count == f->room) {
-        const int room = f->room ? 2 * f->room : 16;
-        struct key_file *more =
-            svi_realloc(f->file, (size_t)f->room * sizeof *more, (size_t)room * sizeof *more);
-        if (!more)
-            return NULL;
-        f->file = more;
-        f->room = room;
-    }
+    if (!svi_grow(&f->file, f->count, &f->room, 16, sizeof *f->file))
+        return NULL;
     return &f->file[f->count++];
 }
 

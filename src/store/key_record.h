@@ -44,7 +44,7 @@ struct svi_key_head {
     uint64_t again; /* keys that had gone when it began: its events count from 0 again, under an epoch that is
                        larger by that many */
     uint64_t told;  /* alert events that went out in its name */
-    uint64_t turn;  /* of what was heard of all keys, the last of this one */
+    uint64_t turn;  /* number of its last sample, counted over all keys */
     int64_t begun;  /* sample of the stream, from 0, that began it */
     uint32_t rests; /* times that all sources had gone, of those that it knows of */
     uint8_t length; /* bytes of its name */

@@ -29,7 +29,7 @@ void svi_gram_zero(struct svi_gram *g);
 svs_code svi_gram_init_wider(struct svi_gram *g, int n, int groups, const struct svi_gram *of,
                              svs_error *err);
 
-/* Room for n columns and so many groups; those in use stay. SVS_NO_MEMORY: nothing has changed. */
+/* Capacity for n columns and `groups` groups; those in use stay. SVS_NO_MEMORY: nothing has changed. */
 svs_code svi_gram_reserve(struct svi_gram *g, int n, int groups, svs_error *err);
 
 /* More groups (empty so far). */

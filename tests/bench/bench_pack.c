@@ -4,7 +4,7 @@
  * thread and packed again after the row. Two forms of packed: the archive that eviction writes, and the
  * blocks as they are (svi_arrays_copy does no more than such copies).
  *
- *     bench_pack [KEYS] [ROWS]
+ *     bench_pack [KEYS] [ROWS]     10,000 keys, which take 5 GB; 5,000 rows a round
  *
  * Ways take turns in one run, medians of all rounds. Prints; judges nothing. */
 #include <math.h>
@@ -157,7 +157,7 @@ int main(int argc, char **argv) {
     static struct bench b;
     uint64_t seed = 1;
     b.keys = argc > 1 ? atoi(argv[1]) : 10000;
-    b.rows = argc > 2 ? atoi(argv[2]) : 20000;
+    b.rows = argc > 2 ? atoi(argv[2]) : 5000;
     b.time = 1.7e9;
     b.live = calloc((size_t)b.keys, sizeof *b.live);
     b.packed = calloc((size_t)b.keys, sizeof *b.packed);

@@ -170,7 +170,7 @@ static void test_damage_is_no_layout(void **state) {
     end(l);
 }
 
-/* There is none yet: it is made, or told as ever. */
+/* No directory yet: opened to write it is made, opened to read it is an error. */
 static void test_no_state(void **state) {
     struct life *l = *state;
     struct svi_state_dir dir;
