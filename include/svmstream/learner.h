@@ -125,6 +125,7 @@ typedef struct svs_health {
     int64_t forgotten;      /* samples taken out by id */
     int64_t rebuilds;       /* of P from the window, planned or not */
     int64_t alarms;         /* unplanned ones: energy dropped or a pivot failed */
+    int64_t window_reads;   /* passes over the window to see how exact w is, and to correct it */
     double residual;  /* |G (P v) - v| / |v| for a fixed +-1 vector v, just before the last planned rebuild */
     double condition; /* trace(P) trace(G) / D^2 right after the last rebuild: a lower bound's estimate */
 } svs_health;

@@ -287,6 +287,7 @@ static void take_health(const struct svi_engine *e, union svi_amount *of) {
     of[SVI_COUNTER_FORGOTTEN].count = h.forgotten;
     of[SVI_COUNTER_REBUILDS].count = h.rebuilds;
     of[SVI_COUNTER_ALARMS].count = h.alarms;
+    of[SVI_COUNTER_WINDOW_READS].count = h.window_reads;
     of[SVI_COUNTER_RESIDUAL].number = h.residual;
     of[SVI_COUNTER_CONDITION].number = h.condition;
     of[SVI_COUNTER_D].count = svs_learner_dimension(e->learner);

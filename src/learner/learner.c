@@ -157,9 +157,11 @@ void svs_learner_reset(svs_learner *l) {
     double *const energies[] = {l->energy->energy, l->energy->sum, l->energy->peak};
     for (int i = 0; i < 3; i++)
         memset(energies[i], 0, (size_t)l->work->capacity[0] * sizeof(double));
+    memset(l->targets_in, 0, (size_t)l->class_room * sizeof *l->targets_in);
     l->bucket = l->drifts = false;
     l->held_learned = 0;
     l->arrivals = l->next_rebuild = l->order = l->base = 0;
+    svi_refine_begin_epoch(l);
     svi_class_recount(l);
     svi_ridge_reset(l);
     l->version++;

@@ -21,6 +21,7 @@ static void archive_energy(struct svi_archive *a, svs_learner *l) {
     svi_archive_doubles(a, "energy", l->energy->energy, n);
     svi_archive_doubles(a, "energy sums", l->energy->sum, n);
     svi_archive_doubles(a, "energy peaks", l->energy->peak, n);
+    svi_archive_finite(a, "targets in", l->targets_in, l->class_count > 0 ? l->class_count : 1);
     if (!l->ridge)
         return;
     svi_archive_finite(a, "ridge", l->ridge, n);
@@ -125,6 +126,8 @@ static const struct {
     COUNTER(health.forgotten),
     COUNTER(health.rebuilds),
     COUNTER(health.alarms),
+    COUNTER(health.window_reads),
+    COUNTER(refine.looked),
 };
 
 static bool archive_counters(struct svi_archive *a, svs_learner *l) {
@@ -133,9 +136,19 @@ static bool archive_counters(struct svi_archive *a, svs_learner *l) {
     svi_archive_uint64(a, "version", &l->version);
     svi_archive_double(a, "residual", &l->health.residual);
     svi_archive_double(a, "condition", &l->health.condition);
+    svi_archive_double(a, "refine lost", &l->refine.lost);
+    svi_archive_double(a, "refine residual", &l->refine.residual);
+    svi_archive_double(a, "condition now", &l->refine.now);
+    svi_archive_double(a, "condition worst", &l->refine.worst);
+    svi_archive_double(a, "refine trust", &l->refine.trust);
+    svi_archive_bool(a, "refine fresh", &l->refine.fresh);
     bool ahead = l->arrivals ? l->next_rebuild > l->arrivals : l->next_rebuild == 0;
     bool learned = l->base <= l->order && l->order <= l->arrivals && l->held_learned <= l->order;
-    return svi_archive_check(a, ahead, "the next rebuild is not ahead") &&
+    bool refine = l->refine.lost >= 0 && l->refine.residual >= 0 && l->refine.now >= 0 &&
+                  l->refine.worst >= 0 && l->refine.trust >= 0 && l->refine.trust <= 1 &&
+                  l->refine.looked <= l->arrivals;
+    return svi_archive_check(a, refine, "an estimate of what w has lost that cannot be") &&
+           svi_archive_check(a, ahead, "the next rebuild is not ahead") &&
            svi_archive_check(a, learned, "more samples learned than arrived") &&
            svi_archive_check(a, isfinite(svi_hat(l, 1, l->order)), "weights overflow");
 }

@@ -89,6 +89,7 @@ int svi_class_enter(svs_learner *l, svs_value y) {
         l->next_name = NULL;
     }
     l->classes[l->class_count] = y;
+    l->targets_in[l->class_count] = 0;
     return l->class_count++;
 }
 

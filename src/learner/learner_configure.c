@@ -125,6 +125,7 @@ static void configure_count(svs_learner *fresh, const svs_learner *l) {
     fresh->health.labels_evicted += l->waiting.live - fresh->waiting.live;
     fresh->health.rebuilds += made.rebuilds;
     fresh->health.alarms += made.alarms;
+    fresh->health.window_reads += made.window_reads;
     fresh->health.residual = made.residual;
     fresh->health.condition = made.condition;
     fresh->version = l->version + 1;

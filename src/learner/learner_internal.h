@@ -49,6 +49,8 @@ struct svi_weight {
     double own, factor;
 };
 
+#define SVI_REFINE_ROWS 32
+
 struct svi_learner_scratch {
     svs_learner *owner; /* the learner that is in; NULL: none */
     svs_alsvm *m;       /* its P and W; NULL: no room was taken so far */
@@ -58,6 +60,7 @@ struct svi_learner_scratch {
     double *vector[4];              /* padded */
     double *target[2], *scores, *b; /* a value for each row of W */
     double *W, *gram_copy;          /* rows x (features + 1), (features + 1)^2 */
+    double *block, *residual;       /* SVI_REFINE_ROWS padded rows; of each row of W, padded */
     struct svi_gram gram;
 };
 
@@ -73,6 +76,16 @@ struct svi_learner_prior {
     uint64_t *identity;     /* of each, in one block with */
     double *center, *mean;  /* where it lies; the mean that is counted */
     uint16_t *place, *from; /* its coordinate in sums, and its place in `in` */
+};
+
+/* What w may have lost since the last look at the residual of the rows (learner_refine.c). */
+struct svi_refine {
+    double lost;       /* by removals, relative to w */
+    double residual;   /* of the bias's equation at the last measure, for a sample of weight 1 */
+    double now, worst; /* the condition at the last measure, and at the worst since the last look */
+    double trust;      /* the error that was found over the estimate: TRUST_MIN to 1 */
+    int64_t looked;    /* arrivals at the last look or rebuild */
+    bool fresh;        /* P is new and the system ill-conditioned: a look is due */
 };
 
 struct svs_learner {
@@ -99,7 +112,8 @@ struct svs_learner {
     struct svi_kept_sums *kept;      /* NULL until one is asked for */
     struct svi_learner_prior *prior; /* NULL: it is alone */
     bool relaxed;                    /* svi_learner_relax */
-    bool drifts; /* a removal has cost P digits since the last rebuild: w is refined after each change */
+    bool drifts;                     /* a removal has cost P digits since the last rebuild */
+    struct svi_refine refine;
 
     svs_value *classes; /* in store */
     char *next_name;    /* room for that of a class that is to come, or NULL; the others have theirs */
@@ -108,8 +122,10 @@ struct svs_learner {
     svs_class_weight *given; /* what o.class_weight points to, the names behind it; NULL = none */
     double *class_held;      /* balanced: samples of each class that are held; without a window, that came, as
                                 they have faded; class_room values, in store. NULL = not balanced */
-    double *ridge; /* per coordinate, in hats, in store: the ridge is sum ridge_j v_j v_j' (forget < 1 only;
-                      NULL otherwise) */
+    double
+        *targets_in; /* what the samples that are in weigh by class; regression: [0] is sum s t; in store */
+    double *ridge;   /* per coordinate, in hats, in store: the ridge is sum ridge_j v_j v_j' (forget < 1 only;
+                        NULL otherwise) */
 
     /* Into the scratch, while it is in (svi_claim). */
     svs_alsvm *m;
@@ -327,6 +343,13 @@ void svi_prior_free(svs_learner *l);
 /* After a change of the model: where w may be off, w += P (b - G w), with the residual of the rows held.
  * True: w changed. */
 bool svi_refine(svs_learner *l);
+/* A removal may have cost w so much, relative to it; P and w are new. */
+void svi_refine_note_loss(svs_learner *l, double cost);
+void svi_refine_begin_epoch(svs_learner *l);
+/* After an arrival: how P stands now. True: the epoch has lost the center of a feature. */
+bool svi_refine_watch(svs_learner *l);
+/* b_k - G w_k for all rows of W in one pass over the window, padded, into work->residual. */
+void svi_residuals(svs_learner *l);
 
 /* A learned row of the window in the present coordinates (in scratch[1]). */
 struct svi_learned {

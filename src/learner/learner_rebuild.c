@@ -95,30 +95,6 @@ void svi_right_hand_sides(const svs_learner *l, double *r) {
     }
 }
 
-/* residual_k = sum s z (t_k - z'w_k) - ridge w_k for all rows of W in one pass over the window. */
-static void rebuild_residuals(svs_learner *l, double *residual) {
-    int n = l->d + 1, rows = svi_rows(l), padded = l->m->r.padded;
-    const double *w = l->m->r.w;
-    struct svi_learned row;
-    for (int k = 0; k < rows; k++) {
-        svi_ridge_apply(l, w + (size_t)k * padded, residual + (size_t)k * n);
-        for (int j = 0; j < n; j++)
-            residual[(size_t)k * n + j] *= -1;
-        svi_prior_right(l, k, residual + (size_t)k * n);
-    }
-    for (int32_t i = 0; svi_next_row(l, &i, &row);) {
-        svi_targets(l, row.label, row.target, l->target[0]);
-        for (int k = 0; k < rows; k++) {
-            const double *wk = w + (size_t)k * padded;
-            double e = l->target[0][k];
-            for (int j = 0; j < n; j++)
-                e -= row.z[j] * wk[j];
-            for (int j = 0; j < n; j++)
-                residual[(size_t)k * n + j] += row.s * e * row.z[j];
-        }
-    }
-}
-
 /* w_k += P residual_k: the residual is summed over the rows, not taken from G. Only where G has cost digits.
  */
 static void rebuild_refine(svs_learner *l) {
@@ -126,10 +102,11 @@ static void rebuild_refine(svs_learner *l) {
     double *correction = l->scratch[3];
     if (l->health.condition < REFINE_FROM)
         return;
-    rebuild_residuals(l, l->W);
+    svi_residuals(l);
     for (int k = 0; k < svi_rows(l); k++) {
-        double *w = l->m->r.w + (size_t)k * l->m->r.padded;
-        svs_alsvm_apply(l->m, l->W + (size_t)k * n, correction);
+        const size_t at = (size_t)k * (size_t)l->m->r.padded;
+        double *w = l->m->r.w + at;
+        svs_alsvm_apply(l->m, l->work->residual + at, correction);
         for (int j = 0; j < n; j++)
             w[j] += correction[j];
     }
@@ -235,7 +212,7 @@ double svi_learner_residual(svs_learner *l) {
     svi_signs(l->scratch[0], n);
     svi_alsvm_inverse_times(l->m, l->scratch[0], l->scratch[2]);
     double worst = rebuild_lost(l);
-    rebuild_residuals(l, l->W);
+    svi_residuals(l);
     for (int k = 0; k < rows; k++) { /* |b - G w| / |b|, from the rows */
         struct svi_learned row;
         memset(b, 0, (size_t)n * sizeof *b);
@@ -245,8 +222,8 @@ double svi_learner_residual(svs_learner *l) {
                 b[j] += row.s * l->target[0][k] * row.z[j];
         }
         svi_prior_right(l, k, b);
-        const double *residual = l->W + (size_t)k * n, off = svi_dot(residual, residual, n),
-                     size = svi_dot(b, b, n);
+        const double *residual = l->work->residual + (size_t)k * (size_t)l->m->r.padded,
+                     off = svi_dot(residual, residual, n), size = svi_dot(b, b, n);
         worst = fmax(worst, size > 0 ? sqrt(off / size) : sqrt(off));
     }
     return worst;
@@ -261,6 +238,8 @@ static void rebuild_measure_energy(svs_learner *l) {
         l->energy->peak[j] =
             total > 0 ? l->energy->energy[j] - l->energy->sum[j] * l->energy->sum[j] * gain / total : 0;
     }
+    for (int k = 0; k < l->class_count || k == 0; k++)
+        l->targets_in[k] = g->sums[(size_t)(1 + k) * (size_t)g->n] / gain;
 }
 
 static void rebuild_gather(svs_learner *l) {
@@ -276,6 +255,7 @@ void svi_heal(svs_learner *l) {
     l->bucket = l->drifts = false;
     rebuild_solve(l);
     rebuild_refine(l);
+    svi_refine_begin_epoch(l);
     l->health.rebuilds++;
 }
 
@@ -324,6 +304,7 @@ void svi_rebuild(svs_learner *l, bool planned) {
     if (l->o.window)
         rebuild_refine(l);
     rebuild_measure_energy(l);
+    svi_refine_begin_epoch(l);
     l->health.rebuilds++;
 }
 
@@ -331,6 +312,7 @@ void svi_solve_empty(svs_learner *l) {
     svi_gram_zero(l->gram);
     rebuild_solve(l);
     rebuild_measure_energy(l);
+    svi_refine_begin_epoch(l);
 }
 
 /* The arrival of the planned rebuild that follows `arrival`. */
@@ -349,6 +331,9 @@ static int64_t rebuild_after(const svs_learner *l, int64_t arrival) {
 void svi_guard(svs_learner *l) {
     if (l->next_rebuild == 0)
         l->next_rebuild = rebuild_after(l, 0);
+    /* An epoch that has lost the center of a feature costs digits: its end comes forward. */
+    if (svi_refine_watch(l) && l->arrivals > l->o.window && l->next_rebuild - l->arrivals > l->o.window)
+        l->next_rebuild = l->arrivals + l->o.window;
     if (l->arrivals == l->next_rebuild) {
         svi_rebuild(l, true);
         l->next_rebuild = rebuild_after(l, l->arrivals);

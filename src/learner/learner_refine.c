@@ -1,79 +1,301 @@
-/* Refinement: where P has lost digits, w follows it with every sample; the residual of the rows held takes it
- * back, w += P (b - G w), as exactly as a fresh solve would have it. P itself heals at the next rebuild.
+/* Refinement: P loses digits, and w follows it with every sample. The residual of the rows held takes w back,
+ * w += P (b - G w), as exactly as a fresh solve would have it. P itself heals at the next rebuild.
  *
- * When: after each change of the model while it drifts (learner_slide.c says since when), and where the
- * system was ill-conditioned at the last rebuild. The correction is first measured, and made only where it is
- * more than rounding: a stream on which nothing is wrong keeps its bits. */
+ * A look at the residual reads the whole window, so it is made when w may be off, not by the clock. Two
+ * figures that cost O(D) a sample or less say when:
+ *
+ *  - what a removal that leaves little of 1 costs P in its direction (svi_refine_note_loss);
+ *  - the residual of one equation, that of the bias, of which both sides are kept anyway: the weights of the
+ *    classes, and the sums of the coordinates (refine_equation). What P has lost acts like a constant matrix
+ *    that was added to G, so no equation stays right when w moves; w is off by the residual times the
+ *    condition, which is the largest P_jj G_jj: scaling does not change it. Both are measured WATCHES times a
+ *    window (svi_refine_watch).
+ *
+ * The estimate is mostly too high. So each look compares it with the correction that it measured, and
+ * `trust`, their ratio, carries over to what follows.
+ *
+ * One look serves all classes: it is that of one combination of the rows of W with fixed signs, since they
+ * share P. Only where its correction counts are all of them corrected, in one more pass. A stream on which
+ * nothing is wrong keeps its bits. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "learner/learner_internal.h"
 #include "linalg/sparse_rows.h"
 
-#define CHECK_FROM  300   /* condition estimate from which the drift is measured between planned rebuilds */
-#define FEW_ROWS    128   /* held: then each time */
-#define CHECKS      32    /* else this many times a window */
-#define CORRECT_MIN 1e-13 /* of w: a smaller measured correction is rounding of its own */
-#define AGAIN_FROM  1e-11 /* a larger one was not the last: P is that far off */
-#define ROUNDS      3
-#define RELAXED     16 /* arrivals from one look to the next, where many learners share the time of a sample */
+#define WATCHES 32 /* times a window the condition is measured */
+/* Mean squares of a feature in units of its variance, from which the epoch has lost the center: the next
+ * rebuild comes forward. */
+#define UNCENTRED 16
+#define NOISE     1e-9 /* of the mean squares: a smaller variance is rounding */
 
-static inline double refine_target(const svs_learner *l, int32_t slot, int k) {
-    if (l->o.task == SVS_REGRESS)
-        return svi_ring_target(&l->window, slot);
-    return svi_ring_label(&l->window, slot) == (svi_rows(l) == 1 ? 1 : k) ? 1 : -1;
+/* Of w, relative. What is corrected: a plain solve has some eps times the condition itself. The promise is
+ * 1e-10: an error that may come near it is looked at whatever that costs. */
+#define TOLERATED       5e-13
+#define TOLERATED_PLAIN 16
+#define PROMISED        2e-11
+#define CORRECT_MAX     1e-3  /* more is no error of P, but the residual's own */
+#define AGAIN_FROM      1e-11 /* a larger correction was not the last: P is that far off */
+#define ROUNDS          3
+
+/* A window is read at most once more for so many features and rows of W: 8 % of its slides. */
+#define SHARE   24
+#define LONGEST 2  /* windows without a look where the condition alone asks for one */
+#define ILL     30 /* the condition from which a new P costs w digits, P b being off by its square */
+/* One of up to SMALL rows is cheap to read: SMALL_LOOKS times in its length, and each time where the
+ * condition is ILL_EACH or P has lost digits; what is more than rounding is corrected. */
+#define SMALL       256
+#define SMALL_LOOKS 8
+#define ILL_EACH    1000
+#define CORRECT_MIN 1e-13
+
+#define ERROR      0.25 /* of w, by a residual of 1 a sample and a condition of 1 */
+#define TRUST_MIN  1e-2
+#define TRUST_FALL 0.5 /* at most, from one look to the next */
+#define TRUST_NEW  0.3 /* at least, with a new P */
+
+#define RELAXED 16 /* arrivals from one look to the next, where many learners share the time of a sample */
+
+/* ---- the residual */
+
+/* The sign of a row of W in the combination. */
+static inline double refine_sign(int k) {
+    return k == 0 || ((k * 2654435761u) >> 16 & 1) ? 1 : -1;
 }
 
-/* b_k - G w_k, summed over the rows, into scratch[0]. */
-static const double *refine_residual(svs_learner *l, int k) {
-    const struct svi_kernels *kernels = l->m->kernels;
-    const int n = l->d + 1, padded = l->m->r.padded;
-    const double *w = l->m->r.w + (size_t)k * (size_t)padded;
-    double *residual = l->scratch[0], *z = l->scratch[1];
-    memset(residual, 0, (size_t)padded * sizeof *residual);
+/* The target of a sample in row k of W; k < 0: in the combination of all rows, whose signs sum to `signs`. */
+static inline double refine_target(const svs_learner *l, int32_t slot, int k, double signs) {
+    if (l->o.task == SVS_REGRESS)
+        return svi_ring_target(&l->window, slot);
+    const int label = svi_ring_label(&l->window, slot);
+    if (k < 0)
+        return 2 * refine_sign(label) - signs;
+    return label == (svi_rows(l) == 1 ? 1 : k) ? 1 : -1;
+}
+
+/* Rows of the window at a time, standardised, that serve all vectors before the next ones come. */
+struct refine_block {
+    int32_t slot[SVI_REFINE_ROWS];
+    double weight[SVI_REFINE_ROWS], off[SVI_REFINE_ROWS];
+    int count;
+};
+
+static void refine_fill(svs_learner *l, struct refine_block *b, int32_t *next) {
+    const struct svi_ring *r = &l->window;
+    b->count = 0;
+    for (int32_t s; b->count < SVI_REFINE_ROWS && (s = svi_next_learned(l, next)) >= 0; b->count++) {
+        b->slot[b->count] = s;
+        b->weight[b->count] = svi_hat(l, svi_ring_weight(r, s), svi_ring_order(r, s));
+        l->m->kernels->standardise(l->work->block + (size_t)b->count * (size_t)l->m->r.padded,
+                                   svi_ring_row(r, s), l->scaler.mean, l->scaler.inverse, l->d);
+    }
+}
+
+/* residual += sum s z (t - z'w) over the block. */
+static void refine_add(svs_learner *l, struct refine_block *b, const double *w, int k, double signs,
+                       double *residual) {
+    const size_t padded = (size_t)l->m->r.padded;
+    const int n = l->d + 1;
+    l->m->kernels->rows_dot(l->work->block, padded, b->count, n, w, b->off);
+    for (int i = 0; i < b->count; i++)
+        b->off[i] = b->weight[i] * (refine_target(l, b->slot[i], k, signs) - b->off[i]);
+    l->m->kernels->rows_add(l->work->block, padded, b->count, n, b->off, residual);
+}
+
+/* The part of the residual that is not of the rows: prior and ridge. */
+static void refine_begin(svs_learner *l, const double *w, int k, double *residual) {
+    memset(residual, 0, (size_t)l->m->r.padded * sizeof *residual);
+    svi_ridge_apply(l, w, residual);
+    for (int j = 0; j <= l->d; j++)
+        residual[j] = -residual[j];
+    svi_prior_right(l, k, residual);
+}
+
+void svi_residuals(svs_learner *l) {
+    const size_t padded = (size_t)l->m->r.padded;
+    const int rows = svi_rows(l);
+    struct refine_block b;
+    for (int k = 0; k < rows; k++)
+        refine_begin(l, l->m->r.w + (size_t)k * padded, k, l->work->residual + (size_t)k * padded);
+    int32_t next = 0;
+    for (refine_fill(l, &b, &next); b.count > 0; refine_fill(l, &b, &next))
+        for (int k = 0; k < rows; k++)
+            refine_add(l, &b, l->m->r.w + (size_t)k * padded, k, 0, l->work->residual + (size_t)k * padded);
+    l->health.window_reads++;
+}
+
+/* The combination of the rows of W into scratch[2], and its residual into scratch[0]. The sum of the squares
+ * of all rows. */
+static double refine_combine(svs_learner *l) {
+    const int n = l->d + 1, rows = svi_rows(l);
+    const size_t padded = (size_t)l->m->r.padded;
+    double *w = l->scratch[2], *residual = l->scratch[0], *right = l->scratch[1], signs = 0, squares = 0;
+    memset(w, 0, padded * sizeof *w);
+    for (int k = 0; k < rows; k++) {
+        const double *wk = l->m->r.w + (size_t)k * padded, sign = refine_sign(k);
+        for (int j = 0; j < n; j++)
+            w[j] += sign * wk[j];
+        squares += svi_dot(wk, wk, n);
+        signs += sign;
+    }
+    memset(residual, 0, padded * sizeof *residual);
     svi_ridge_apply(l, w, residual);
     for (int j = 0; j < n; j++)
         residual[j] = -residual[j];
-    svi_prior_right(l, k, residual);
-    for (int32_t i = 0, s; (s = svi_next_learned(l, &i)) >= 0;) {
-        const double *x = svi_ring_row(&l->window, s);
-        kernels->standardise(z, x, l->scaler.mean, l->scaler.inverse, l->d);
-        const double weight = svi_hat(l, svi_ring_weight(&l->window, s), svi_ring_order(&l->window, s)),
-                     off = weight * (refine_target(l, s, k) - kernels->dot(w, z, padded));
-        kernels->rows_add(z, 0, 1, n, &off, residual);
+    for (int k = 0; l->prior && k < rows; k++) {
+        memset(right, 0, padded * sizeof *right);
+        svi_prior_right(l, k, right);
+        for (int j = 0; j < n; j++)
+            residual[j] += refine_sign(k) * right[j];
     }
-    return residual;
+    struct refine_block b;
+    int32_t next = 0;
+    for (refine_fill(l, &b, &next); b.count > 0; refine_fill(l, &b, &next))
+        refine_add(l, &b, w, rows == 1 ? 0 : -1, signs, residual);
+    l->health.window_reads++;
+    return squares;
 }
 
-/* w_k += P residual_k; true when that was more than rounding. */
-static bool refine_row(svs_learner *l, int k) {
+/* ---- correction */
+
+/* How far w is off, relative to it, by the combination of its rows; with one row it is w itself. */
+static double refine_look(svs_learner *l) {
+    const double squares = refine_combine(l);
+    svs_alsvm_apply(l->m, l->scratch[0], l->scratch[3]);
+    return sqrt(svi_dot(l->scratch[3], l->scratch[3], l->d + 1) / squares);
+}
+
+/* w += P residual for all rows of W; returns the largest share of w that it was. */
+static double refine_correct(svs_learner *l) {
     const int n = l->d + 1;
-    double *w = l->m->r.w + (size_t)k * (size_t)l->m->r.padded, *correction = l->scratch[3], share = INFINITY;
-    bool changed = false;
-    for (int i = 0; i < ROUNDS && share > AGAIN_FROM; i++) {
-        svs_alsvm_apply(l->m, refine_residual(l, k), correction);
-        share = sqrt(svi_dot(correction, correction, n) / svi_dot(w, w, n));
+    const size_t padded = (size_t)l->m->r.padded;
+    double worst = 0, *correction = l->scratch[3];
+    svi_residuals(l);
+    for (int k = 0; k < svi_rows(l); k++) {
+        double *w = l->m->r.w + (size_t)k * padded;
+        svs_alsvm_apply(l->m, l->work->residual + (size_t)k * padded, correction);
+        const double share = sqrt(svi_dot(correction, correction, n) / svi_dot(w, w, n));
         if (!(share > CORRECT_MIN))
-            return changed;
+            continue;
         for (int j = 0; j < n; j++)
             w[j] += correction[j];
-        changed = true;
+        worst = fmax(worst, share);
     }
-    return changed;
+    return worst;
 }
 
-/* Is it time to look? Where rows are few each time, else CHECKS times a window. */
+/* ---- when */
+
+void svi_refine_note_loss(svs_learner *l, double cost) {
+    l->refine.lost += cost;
+}
+
+static double refine_center(const svs_learner *l, int j) {
+    const struct svi_energy *e = l->energy;
+    const double variance = e->energy[j] - e->sum[j] * e->sum[j] / e->energy[0];
+    return variance > NOISE * e->energy[j] ? e->energy[j] / variance : 1;
+}
+
+/* How far the equation of the bias is off, in the worst row of W, for a sample of weight 1. */
+static double refine_equation(svs_learner *l, double gain) {
+    const size_t padded = (size_t)l->m->r.padded;
+    const double total = l->energy->energy[0];
+    double worst = 0, *ridge = l->scratch[0], *right = l->scratch[1];
+    right[0] = 0;
+    for (int k = 0; k < svi_rows(l); k++) {
+        const double *w = l->m->r.w + (size_t)k * padded;
+        const double targets =
+            l->o.task == SVS_REGRESS ? l->targets_in[0] : 2 * l->targets_in[svi_rows(l) == 1 ? 1 : k] - total;
+        svi_ridge_apply(l, w, ridge);
+        if (l->prior) {
+            memset(right, 0, padded * sizeof *right);
+            svi_prior_right(l, k, right);
+        }
+        const double off =
+            targets + (right[0] - ridge[0]) / gain - l->m->kernels->dot(l->energy->sum, w, (int)padded);
+        worst = fmax(worst, fabs(off));
+    }
+    return worst / total;
+}
+
+/* Condition and residual of now; returns how far the worst feature has left its center. */
+static double refine_measure(svs_learner *l) {
+    if (!l->o.window || !(l->energy->energy[0] > 0))
+        return 0;
+    const bool raw = l->o.scale == SVS_SCALE_NONE;
+    const double gain = svi_hat(l, 1, l->order - 1);
+    double ill = 0, uncentred = 0;
+    for (int j = 0; j <= l->d; j++) {
+        ill = fmax(ill, svi_alsvm_diagonal(l->m, j) * l->energy->energy[j] * gain);
+        if (j > 0 && !raw && !svi_scaler_unscaled(&l->scaler, j - 1))
+            uncentred = fmax(uncentred, refine_center(l, j));
+    }
+    /* With scale none the ridge cancels as far as the means are from 0, and coordinates may be of any size.
+     */
+    if (raw)
+        ill = l->health.condition;
+    l->refine.now = ill;
+    l->refine.worst = fmax(l->refine.worst, ill);
+    l->refine.residual = raw ? DBL_EPSILON * ill : refine_equation(l, gain);
+    return uncentred;
+}
+
+bool svi_refine_watch(svs_learner *l) {
+    const int64_t every = l->held_learned / WATCHES > 0 ? l->held_learned / WATCHES : 1;
+    return l->arrivals % every == 0 && refine_measure(l) > UNCENTRED;
+}
+
+void svi_refine_begin_epoch(svs_learner *l) {
+    l->refine = (struct svi_refine){.trust = fmax(l->refine.trust, TRUST_NEW), .looked = l->arrivals};
+    refine_measure(l);
+    l->refine.fresh = l->refine.now > ILL;
+}
+
+/* What w may be off by since the last look, relative to it. */
+static double refine_estimate(const svs_learner *l) {
+    return l->refine.lost + ERROR * l->refine.residual * l->refine.now;
+}
+
+static double refine_tolerated(const svs_learner *l) {
+    return fmax(TOLERATED, TOLERATED_PLAIN * (DBL_EPSILON / 2) * l->refine.now);
+}
+
 static bool refine_is_due(const svs_learner *l) {
-    const int64_t every = l->held_learned <= FEW_ROWS ? 1 : l->held_learned / CHECKS;
+    const struct svi_refine *r = &l->refine;
+    const int64_t moved = l->arrivals - r->looked, held = l->held_learned;
+    const double estimate = refine_estimate(l), tolerated = refine_tolerated(l);
     if (l->relaxed && l->arrivals % RELAXED != 0)
         return false;
-    return l->drifts || (l->health.condition >= CHECK_FROM && l->arrivals % every == 0);
+    if (held <= SMALL)
+        return l->drifts || r->fresh || r->worst > ILL_EACH ||
+               (estimate > tolerated && moved * SMALL_LOOKS >= held);
+    if (r->fresh || r->trust * estimate > PROMISED)
+        return true;
+    if (moved >= LONGEST * held)
+        return DBL_EPSILON * r->worst * r->worst > tolerated;
+    return r->trust * estimate > tolerated && moved * (1 + (l->d + svi_rows(l)) / SHARE) >= held;
 }
 
 bool svi_refine(svs_learner *l) {
+    if (!l->o.window || l->held_learned == 0 || !refine_is_due(l))
+        return false;
+    struct svi_refine *r = &l->refine;
+    const double estimate = refine_estimate(l), found = refine_look(l),
+                 least = l->held_learned <= SMALL ? CORRECT_MIN : refine_tolerated(l) / 2;
     bool changed = false;
-    if (l->o.window && l->held_learned > 0 && refine_is_due(l))
-        for (int k = 0; k < svi_rows(l); k++)
-            changed |= refine_row(l, k);
+    if (estimate > 0 && !r->fresh)
+        r->trust = fmin(1, fmax(fmax(found / estimate, TRUST_FALL * r->trust), TRUST_MIN));
+    if (found > least && found < CORRECT_MAX)
+        for (int i = 0; i < ROUNDS; i++) {
+            const double share = refine_correct(l);
+            changed |= share > 0;
+            if (!(share > AGAIN_FROM))
+                break;
+        }
+    r->lost = r->residual = 0;
+    r->fresh = false;
+    r->looked = l->arrivals;
+    r->worst = r->now;
     return changed;
 }

@@ -121,7 +121,9 @@ static void slide_note_drift(svs_learner *l, const struct svi_change *c, const d
     const double size = sqrt(energy * l->m->kernels->dot(y, y, l->m->r.padded)) / -c->inverse_weight;
     const bool many = l->held_learned >= HELD_MANY * (l->d + 1);
     const double most = many && l->health.condition < ILL ? DRIFT_MAX : DRIFT_MAX_ILL;
-    l->drifts |= DBL_EPSILON * size > most * left * left;
+    const double cost = DBL_EPSILON * size / (left * left);
+    l->drifts |= cost > most;
+    svi_refine_note_loss(l, cost);
 }
 
 /* Where features are unscaled: has one lost its energy that cost digits? The peak of others is that of now.
@@ -142,10 +144,23 @@ static bool slide_drop_counts(svs_learner *l) {
     return counts;
 }
 
+/* A sample of weight s is in; those before it count `keep` times what they did. s < 0: it is out. */
+static void slide_count_target(svs_learner *l, int label, double target, double s, double keep) {
+    if (l->o.task == SVS_REGRESS) {
+        l->targets_in[0] = keep * l->targets_in[0] + s * target;
+        return;
+    }
+    for (int k = 0; keep < 1 && k < l->class_count; k++)
+        l->targets_in[k] *= keep;
+    l->targets_in[label] += s;
+}
+
 /* True when P cannot be trusted after the removal of input i; s: the sample's weight in the unit of the
  * energies. */
-static bool slide_removal_alarms(svs_learner *l, const struct svi_change *c, int i, double energy, double s) {
+static bool slide_removal_alarms(svs_learner *l, const struct svi_change *c, int i, int32_t slot,
+                                 double energy, double s) {
     const double *z = l->m->r.x[i];
+    slide_count_target(l, svi_ring_label(&l->window, slot), svi_ring_target(&l->window, slot), -s, 1);
     double left = 1 + c->leverage / c->inverse_weight; /* 1 - s x'Px */
     slide_note_drift(l, c, l->m->r.y[i], energy, left);
     bool lost = !(DBL_EPSILON * energy * s < REMOVAL_ERROR_MAX * l->nu * left);
@@ -161,7 +176,7 @@ static bool slide_remove_alone(svs_learner *l, int32_t slot) {
     double energy = slide_prepare_removal(l, 0, slot, &change);
     double s = slide_age_weight(l, slot, l->order - 1); /* the newest is in already */
     return svi_alsvm_step(l->m, &change, 1, NULL) == SVS_OK &&
-           !slide_removal_alarms(l, &change, 0, energy, s) && !slide_dwarfs_rest(l, slot, 0, 0);
+           !slide_removal_alarms(l, &change, 0, slot, energy, s) && !slide_dwarfs_rest(l, slot, 0, 0);
 }
 
 static void slide_learned(svs_learner *l) {
@@ -195,11 +210,17 @@ static bool slide_add_and_remove(svs_learner *l, int32_t leaving, double weight,
     bool good = svi_alsvm_step(l->m, change, count, NULL) == SVS_OK;
     out->leverage = change[0].leverage * svi_hat(l, 1, l->order);
     l->m->kernels->energy_add(l->energy, l->m->r.x[0], weight, l->o.forget, l->m->r.padded);
+    slide_count_target(l, out->label, out->target, weight, l->o.forget);
     if (leaving >= 0) {
-        good &= !slide_removal_alarms(l, &change[1], 1, energy, slide_age_weight(l, leaving, l->order));
+        good &=
+            !slide_removal_alarms(l, &change[1], 1, leaving, energy, slide_age_weight(l, leaving, l->order));
         good &= !slide_dwarfs_rest(l, leaving, weight, out->target);
     }
-    l->drifts |= l->o.window && change[0].leverage > LEVERAGE_DRIFT * change[0].inverse_weight;
+    const double ratio = change[0].leverage / change[0].inverse_weight;
+    if (l->o.window && ratio > LEVERAGE_DRIFT) {
+        l->drifts = true;
+        svi_refine_note_loss(l, DBL_EPSILON * ratio);
+    }
     if (svi_gathers(l))
         svi_gram_add(l->gram, l->m->kernels, l->m->r.x[0], svi_hat(l, weight, l->order), out->label,
                      out->target);

@@ -12,9 +12,13 @@
 enum { FEATURES, RIDGE, CLASSES, HELD, PACKED, EACH, FLAGS, DIMS };
 static const struct svi_array store_table[] = {
 #define ARRAY(member, ...) SVI_ARRAY(svs_learner, member, NULL, __VA_ARGS__)
-    ARRAY(classes, SVI_AXIS(CLASSES)),         ARRAY(scaler.mean, SVI_AXIS(FEATURES)),
-    ARRAY(scaler.inverse, SVI_AXIS(FEATURES)), ARRAY(ridge, SVI_AXIS(RIDGE)),
-    ARRAY(class_held, SVI_AXIS(HELD)),         ARRAY(packed, SVI_AXIS(PACKED), SVI_AXIS(EACH)),
+    ARRAY(classes, SVI_AXIS(CLASSES)),
+    ARRAY(scaler.mean, SVI_AXIS(FEATURES)),
+    ARRAY(scaler.inverse, SVI_AXIS(FEATURES)),
+    ARRAY(ridge, SVI_AXIS(RIDGE)),
+    ARRAY(targets_in, SVI_AXIS(CLASSES)),
+    ARRAY(class_held, SVI_AXIS(HELD)),
+    ARRAY(packed, SVI_AXIS(PACKED), SVI_AXIS(EACH)),
     ARRAY(scaler.unscaled, SVI_AXIS(FLAGS)),
 #undef ARRAY
 };

@@ -21,6 +21,8 @@
     X(FORGOTTEN, forgotten, COUNT, "samples", "removed by their id")                                         \
     X(REBUILDS, rebuilds, COUNT, "rebuilds", "of the inverse matrix from the window, planned or not")        \
     X(ALARMS, alarms, COUNT, "rebuilds", "of these unplanned, because rounding errors grew")                 \
+    X(WINDOW_READS, window_reads, COUNT, "passes",                                                           \
+      "over the window to see how exact the weights are, and to correct them")                               \
     X(RESIDUAL, residual, NUMBER, "",                                                                        \
       "relative error of the inverse matrix just before the last planned rebuild, |G P v - v| / |v| for a "  \
       "fixed v")                                                                                             \

@@ -239,6 +239,13 @@ double svi_alsvm_trace_inverse(svs_alsvm *m) {
     return trace;
 }
 
+double svi_alsvm_diagonal(const svs_alsvm *m, int j) {
+    double p = *alsvm_at(m, j, j);
+    for (int k = 0; k < m->r.pending; k++)
+        p += m->r.cq[k][j] * m->r.q[k][j];
+    return p;
+}
+
 void svi_alsvm_scale_inverse(svs_alsvm *m, double factor) {
     alsvm_flush(m);
     size_t n = svi_packed_size(m->r.padded, m->r.strip);

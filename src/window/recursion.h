@@ -47,6 +47,9 @@ void svi_alsvm_inverse_times(const svs_alsvm *m, const double *v, double *out);
 
 double svi_alsvm_trace_inverse(svs_alsvm *m);
 
+/* P_jj, with what is pending left pending. */
+double svi_alsvm_diagonal(const svs_alsvm *m, int j);
+
 /* Back to P = I/nu, w = 0 with `rows` rows. */
 void svi_alsvm_reset(svs_alsvm *m, int rows, double nu);
 

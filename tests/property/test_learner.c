@@ -380,6 +380,90 @@ static void as_exact_as_a_fresh_solve(void **state) {
         check_exact(&all[i]);
 }
 
+/* ---- streams that try to fool the estimate of what w has lost (learner_refine.c) */
+
+#define FOOL_D      8
+#define FOOL_WINDOW 400
+#define CLOSE       1e-3 /* how far apart columns are that nearly say the same */
+
+struct fool {
+    double x[FOOL_D], target;
+};
+
+/* Means that run away from the center of every epoch. */
+static void fool_trend(struct fool *f, int i, uint64_t *seed) {
+    f->target = ref_gauss(seed);
+    for (int j = 0; j < FOOL_D; j++) {
+        f->x[j] = ref_gauss(seed) + (j % 2 ? 0.03 : 0) * i;
+        f->target += f->x[j] / (j + 1) - (j % 2 ? 0.03 : 0) * i / (j + 1);
+    }
+}
+
+/* Three calm windows, in which looks find nothing, then one and a half in which two columns are nearly one.
+ */
+static void fool_calm(struct fool *f, int i, uint64_t *seed) {
+    f->target = ref_gauss(seed);
+    for (int j = 0; j < FOOL_D; j++)
+        f->target += (f->x[j] = ref_gauss(seed));
+    if (i % (9 * FOOL_WINDOW / 2) >= 3 * FOOL_WINDOW)
+        f->x[1] = f->x[0] + CLOSE * f->x[1];
+}
+
+/* Columns that are nearly one all the time, and a share of the classes that turns. */
+static void fool_shares(struct fool *f, int i, uint64_t *seed) {
+    f->target = ref_uniform(seed) < (i / FOOL_WINDOW % 2 ? 0.98 : 0.02) ? 1 : -1;
+    for (int j = 0; j < FOOL_D; j++)
+        f->x[j] = ref_gauss(seed) + (j == 0 ? 0.5 * f->target : 0);
+    f->x[1] = f->x[0] + CLOSE * f->x[1];
+}
+
+/* Each sample comes again with the other sign: the equation of the bias is always right. */
+static void fool_mirror(struct fool *f, int i, uint64_t *seed) {
+    f->target = i % 2 ? -f->target : ref_gauss(seed);
+    for (int j = 0; j < FOOL_D; j++) {
+        f->x[j] = i % 2 ? -f->x[j] : ref_gauss(seed);
+        f->target += i % 2 ? 0 : (i / FOOL_WINDOW % 2 ? 3 : -3) * f->x[j];
+    }
+    f->x[1] = i % 2 ? f->x[1] : f->x[0] + CLOSE * f->x[1];
+}
+
+/* 1e-10, or ten times what a plain solve had in the window. */
+static void estimates_are_not_fooled(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        void (*next)(struct fool *f, int i, uint64_t *seed);
+    } all[] = {{"trend", fool_trend}, {"calm", fool_calm}, {"shares", fool_shares}, {"mirror", fool_mirror}};
+    for (size_t kind = 0; kind < sizeof all / sizeof *all; kind++) {
+        svs_options o = options(FOOL_WINDOW);
+        svs_error err;
+        svs_step step;
+        svs_health h;
+        o.task = SVS_REGRESS;
+        svs_learner *l = svs_learner_new(&o, FOOL_D, &err);
+        struct fool f = {{0}, 0};
+        uint64_t seed = 3;
+        double plain = 0, worst = 0;
+        for (int i = 0; i < 14 * FOOL_WINDOW; i++) {
+            double ours, fresh;
+            all[kind].next(&f, i, &seed);
+            svs_sample s = {f.x, FOOL_D, svs_none(), svs_real(f.target), 1};
+            assert_int_equal(svs_learner_step(l, &s, i, &step, &err), SVS_OK);
+            if (i < FOOL_WINDOW || i % 7)
+                continue;
+            errors_now(l, &ours, &fresh);
+            plain = fmax(fresh, plain * exp(-7.0 / FOOL_WINDOW));
+            worst = fmax(worst, ours);
+            if (!(ours <= fmax(1e-10, 10 * plain)))
+                fail_msg("%s, sample %d: %.1e, a fresh solve had %.1e", all[kind].name, i, ours, plain);
+        }
+        svs_learner_health(l, &h);
+        print_message("# %s: at most %.1e; the window was read %.1f times a window\n", all[kind].name, worst,
+                      (double)h.window_reads / 14);
+        svs_learner_free(&l);
+    }
+}
+
 /* The checker itself: a spoilt weight, and a spoilt ring, must be noticed. */
 static void checkers_notice(void **state) {
     (void)state;
@@ -411,6 +495,7 @@ int main(void) {
         cmocka_unit_test(refusals_change_nothing),
         cmocka_unit_test(waiting_ends),
         cmocka_unit_test(as_exact_as_a_fresh_solve),
+        cmocka_unit_test(estimates_are_not_fooled),
         cmocka_unit_test(checkers_notice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
