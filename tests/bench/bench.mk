@@ -27,7 +27,7 @@ bench-novelty: deps-bench ## one-class models, novelty in the stream, alerts (NA
 	@NAB=$(NAB) tests/bench/novelty --build $(BUILD) --data $(DATA) $(ONLY)
 
 cost-run: all $(BUILD)/bench/cost_messages
-	@$(PYTHON) tests/bench/cost --build $(BUILD) --cc "$(CC)" --cflags "$(CFLAGS)" --jobs $(JOBS) $(if $(COST),--$(COST)) $(ONLY)
+	@$(PYTHON) tests/bench/cost --build $(BUILD) --cc "$(CC)" --cflags="$(CFLAGS)" --jobs $(JOBS) $(if $(COST),--$(COST)) $(ONLY)
 
 cost: deps ## instructions a sample by scene, against tests/bench/cost.txt (COST=write: that file becomes them; ONLY="auto json")
 	$(SUBMAKE) cost-run
