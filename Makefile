@@ -13,11 +13,11 @@ PYTHON  ?= /usr/bin/python3
 VERSION := $(shell sed -n 's/^.define SVS_VERSION "\(.*\)"/\1/p' include/svmstream/svmstream.h)
 SONAME   = libsvmstream.so.0
 
-# Every Debian package that building, demo, test, fuzz, metrics and format need.
+# Every Debian package that building, demo, test, cost, fuzz, metrics and format need.
 PACKAGES = gcc libc6-dev make pkg-config libzmq3-dev libmsgpack-dev libopenblas-dev liblapacke-dev libyaml-dev \
            libjansson-dev zlib1g-dev libxxhash-dev liblmdb-dev libcmocka-dev clang lld libclang-rt-14-dev clang-format python3-zmq python3-msgpack \
            python3-numpy liblinear-tools libsvm-tools libglpk-dev universal-ctags gnuplot-nox libmosquitto-dev mosquitto \
-           mosquitto-clients openssl libsvm-dev afl++ gcovr man-db libfaketime
+           mosquitto-clients openssl libsvm-dev afl++ gcovr man-db libfaketime valgrind
 # What `make bench` needs besides: the peers it compares with.
 BENCH_PACKAGES = g++ libdlib-dev liblinear-dev python3-sklearn
 

@@ -26,6 +26,12 @@ bench-novelty: deps-bench ## one-class models, novelty in the stream, alerts (NA
 	$(SUBMAKE) $(BUILD)/bench/bench_novelty $(BUILD)/bench/bench_novelty_stream $(BUILD)/bench/bench_alerts
 	@NAB=$(NAB) tests/bench/novelty --build $(BUILD) --data $(DATA) $(ONLY)
 
+cost-run: all $(BUILD)/bench/cost_messages
+	@$(PYTHON) tests/bench/cost --build $(BUILD) --cc "$(CC)" --cflags="$(CFLAGS)" --jobs $(JOBS) $(if $(COST),--$(COST)) $(ONLY)
+
+cost: deps ## instructions a sample by scene, against tests/bench/cost.txt (COST=write: that file becomes them; ONLY="auto json")
+	$(SUBMAKE) cost-run
+
 PLOT = set terminal svg; set output "$(BUILD)/papers/time_against_n.svg"; set logscale xy; set xlabel "samples"; set ylabel "seconds"; \
        plot "$(BUILD)/papers/time_against_n.dat" with linespoints title "alm, L2, gap 1e-3"
 
@@ -35,4 +41,4 @@ bench-papers: deps-bench ## the papers' comparisons with our solvers, as tables 
 	@SVMSTREAM_DATA=$(DATA) OPENBLAS_NUM_THREADS=1 $(BUILD)/bench/bench_papers $(BUILD)/papers | tee $(BUILD)/papers/tables.txt
 	@gnuplot -e '$(PLOT)' 2>/dev/null && echo "plot $(BUILD)/papers/time_against_n.svg"
 
-.PHONY: bench-run bench bench-novelty bench-papers
+.PHONY: bench-run bench cost-run cost bench-novelty bench-papers
