@@ -59,12 +59,16 @@ asan: deps ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, i
 
 # ThreadSanitizer's part are the tests that have threads. Properties of the learner and the solvers, the wire format, and allocations that
 # fail where one thread is at work have no race to be found (of what is built, tests/run leaves out the programs that cannot start a thread).
-# Keys have threads in test_key_prior, test_keys and test_many_keys; their walks, kills and disk faults are too slow here.
+# Keys have threads in test_key_prior, test_keys and test_many_keys; their walks are too slow here. Kills, power cuts and calls that fail try what
+# is on the disk, not what threads share.
 # Commands of one thread (train, predict, config, novelty) have none either, nor the store's writer; and what eval, watch and ctl, and the
 # sessions of README and the manual start, is what test_stdin, test_sockets, test_state, test_threads and others run.
 NO_RACES_SRC = $(filter-out tests/property/test_key_prior.c,$(wildcard tests/property/test_*.c)) tests/wire/% tests/fault/test_flips.c $(patsubst %,tests/unit/test_%_nomem.c,bank engine engine_configure novelty_stage load)
-NO_RACES     = $(addprefix tests/cli/,test_commands test_pages test_readme test_manual test_train test_probabilities test_novelty test_config.sh test_install.sh) \
-               $(addprefix tests/fault/,test_powercut test_kill_keys test_key_faults)
+NO_RACES     = $(addprefix tests/cli/,test_commands test_pages test_readme test_manual test_train test_probabilities test_novelty test_config.sh test_install.sh \
+                 test_examples.sh) \
+               $(addprefix tests/fault/,test_powercut test_powercut_run test_kill test_kill_keys test_kill_config test_key_faults test_io_errors test_cut_load test_full_disk)
+# Programs of the plain build, where it is there, that start no thread: they need not be made again.
+NO_THREADS   = $(patsubst $(BUILD)/%,%.c,$(shell for t in $(TEST_BIN); do [ -x $$t ] && ! nm -u $$t | grep -q pthread_create && echo $$t; done))
 
 # The bank's arithmetic is reached through the bank alone: a second thread that enters it is seen in bank.c, bank_score.c and bank_learn.c,
 # which read and write its fields at each call. Without these accesses an engine of the default method takes a third less time.
@@ -73,7 +77,7 @@ $(patsubst %,$(BUILD)/obj/src/bank/%.o,neighbours fourier_ridge block block_lear
 endif
 
 tsan: deps ## the tests that have threads under ThreadSanitizer, in build-tsan
-	$(SUBMAKE) BUILD=build-tsan LEAVE_OUT="$(NO_RACES_SRC)" RUN_OUT="$(NO_RACES)" CC=gcc CFLAGS="$(SANITIZE) -fsanitize=thread" RUN_FLAGS="--sanitized --races" test-run
+	$(SUBMAKE) BUILD=build-tsan LEAVE_OUT="$(NO_RACES_SRC) $(NO_THREADS)" RUN_OUT="$(NO_RACES)" CC=gcc CFLAGS="$(SANITIZE) -fsanitize=thread" RUN_FLAGS="--sanitized --races" test-run
 
 FUZZ_BIN := $(patsubst tests/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard tests/fuzz/fuzz_*.c))
 
