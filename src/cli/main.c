@@ -8,6 +8,7 @@
 #include "cli/help.h"
 #include "cli/options.h"
 #include "server/address_space.h"
+#include "server/blas_begin.h"
 #include "store/state_dir.h"
 #include "svmstream/svmstream.h"
 
@@ -92,6 +93,7 @@ static int run_line(int argc, char *const *argv) {
 }
 
 int main(int argc, char **argv) {
+    svi_blas_begun();
     int code = run_line(argc, argv);
     bool lost = ferror(stdout) != 0; /* a full disk or a closed pipe must not look like success */
     if ((fflush(stdout) != 0 || lost) && code == CLI_OK) {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/fail.h"
+#include "server/blas_begin.h"
 
 #define MIB     ((size_t)1 << 20)
 #define BUFFER  (128 * MIB) /* of OpenBLAS on x86-64, for each thread that computes at the same time */
@@ -43,7 +44,7 @@ BEFORE_SANITIZERS static void check_limit(int argc, char **argv, char **environm
     struct rlimit limit;
     char text[400];
     (void)argc;
-    (void)argv;
+    svi_blas_begin(argv, environment);
     if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
         return;
     const int threads = loaded_threads(environment);

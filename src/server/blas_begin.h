@@ -1,0 +1,12 @@
+/* blas_begin.h: with what OpenBLAS begins. */
+#ifndef SVI_BLAS_BEGIN_H
+#define SVI_BLAS_BEGIN_H
+
+/* Before the constructors of the libraries, with the environment of the process: OpenBLAS starts one thread,
+ * and the kernels of this processor, unless OPENBLAS_NUM_THREADS and OPENBLAS_CORETYPE say otherwise. */
+void svi_blas_begin(char **argv, char **environment);
+
+/* In main: programs that this one starts do not see what was set. */
+void svi_blas_begun(void);
+
+#endif
