@@ -35,8 +35,8 @@
 #define TOLERATED       5e-13
 #define TOLERATED_PLAIN 16
 #define PROMISED        2e-11
-#define CORRECT_MAX     1e-3  /* more is no error of P, but the residual's own */
-#define AGAIN_FROM      1e-11 /* a larger correction was not the last: P is that far off */
+#define CORRECT_MAX     1e-3 /* more is no error of P, but the residual's own */
+#define AGAIN_FROM      1e-9 /* a larger correction was not the last: P is that far off */
 #define ROUNDS          3
 
 /* A window is read at most once more for so many features and rows of W: 8 % of its slides. */
@@ -159,11 +159,17 @@ static double refine_combine(svs_learner *l) {
 
 /* ---- correction */
 
-/* How far w is off, relative to it, by the combination of its rows; with one row it is w itself. */
+/* How far w is off, relative to it, by the combination of its rows. With one row it is w itself, whose
+ * correction is in scratch[3]. */
 static double refine_look(svs_learner *l) {
     const double squares = refine_combine(l);
     svs_alsvm_apply(l->m, l->scratch[0], l->scratch[3]);
     return sqrt(svi_dot(l->scratch[3], l->scratch[3], l->d + 1) / squares);
+}
+
+static void refine_add_to(double *w, const double *correction, int n) {
+    for (int j = 0; j < n; j++)
+        w[j] += correction[j];
 }
 
 /* w += P residual for all rows of W; returns the largest share of w that it was. */
@@ -178,8 +184,7 @@ static double refine_correct(svs_learner *l) {
         const double share = sqrt(svi_dot(correction, correction, n) / svi_dot(w, w, n));
         if (!(share > CORRECT_MIN))
             continue;
-        for (int j = 0; j < n; j++)
-            w[j] += correction[j];
+        refine_add_to(w, correction, n);
         worst = fmax(worst, share);
     }
     return worst;
@@ -286,13 +291,16 @@ bool svi_refine(svs_learner *l) {
     bool changed = false;
     if (estimate > 0 && !r->fresh)
         r->trust = fmin(1, fmax(fmax(found / estimate, TRUST_FALL * r->trust), TRUST_MIN));
-    if (found > least && found < CORRECT_MAX)
-        for (int i = 0; i < ROUNDS; i++) {
-            const double share = refine_correct(l);
-            changed |= share > 0;
-            if (!(share > AGAIN_FROM))
-                break;
-        }
+    if (found > least && found < CORRECT_MAX) {
+        double share = found;
+        if (svi_rows(l) == 1)
+            refine_add_to(l->m->r.w, l->scratch[3], l->d + 1);
+        else
+            share = refine_correct(l);
+        changed = share > 0;
+        for (int i = 1; share > AGAIN_FROM && i < ROUNDS; i++)
+            share = refine_correct(l);
+    }
     r->lost = r->residual = 0;
     r->fresh = false;
     r->looked = l->arrivals;
