@@ -188,8 +188,7 @@ static int quality_decide(struct svi_quality_stage *q, const svs_learner *learne
     *count = 0;
     if (!q->proba || class_count < 2 || !q->calibrator[refit])
         return usual;
-    const svs_calibration law = svi_calibrator_law(q->calibrator[refit], class_count);
-    svi_probabilities(&law, scores, rows, proba);
+    svi_calibrator_probabilities(q->calibrator[refit], scores, rows, class_count, proba);
     *count = class_count;
     struct svi_decision *d = q->prices ? &q->prices->decision : NULL;
     if (!d || !svi_decision_set_up(d))
