@@ -556,11 +556,13 @@ static svs_code csv_row(void *state, struct svi_shape *shape, struct svi_span li
     m->cell_count = h->cell_count;
     m->listed = true;
     m->absent = SVI_MISSING_MEAN;
+    m->plain = true;
     for (int i = 0; i <= last; i++) {
         i = csv_take_numbers(h, i, &p);
         const char *q = csv_take_any(&r, i, p, &code);
         if (!q)
             return code;
+        m->plain = m->plain && (!h->columns[i].cell || h->columns[i].cell->kind == SVI_CELL_NUMBER);
         if ((q == end) != (i == last))
             return csv_refuse_count(h, line, err);
         p = q + 1;
