@@ -132,7 +132,7 @@ const char *svi_number_long(const char *at, double *value) {
 const char *svi_number(const char *at, double *value) {
     double v;
     const char *end = svi_number_short(at, &v);
-    if (!end || *end == 'e' || *end == 'E')
+    if (!end || number_is_digit(*end) || *end == 'e' || *end == 'E')
         return svi_number_long(at, value);
     *value = v;
     return end;

@@ -12,6 +12,7 @@
 #define SVI_NUMBER_H
 
 #include <endian.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -31,13 +32,10 @@ static inline uint64_t svi_number_join(uint64_t v) {
     return (v * 10000 + (v >> 32)) & 0xffffffffU;
 }
 
-/* svi_number for [-] digits [. digits] of at most 7 digits, the first before the point: what most cells are.
- * NULL, with *value as it was, when something else stands there. Where an exponent follows it is not the
- * whole number: the caller looks at what it stops at. No branch on where the point is. */
-static inline const char *svi_number_short(const char *at, double *value) {
-    static const double scale[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7};
-    const uint64_t negative = *at == '-';
-    const char *from = at + negative;
+/* svi_number for [-] digits [. digits] of at most 7 digits, the first before the point; no branch on where
+ * the point is. NULL when something else stands there. */
+static inline const char *svi_number_word(const char *from, double *value) {
+    static const double scale[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6};
     uint64_t v;
     memcpy(&v, from, sizeof v);
     v = le64toh(v) ^ 0x3030303030303030U;
@@ -46,15 +44,45 @@ static inline const char *svi_number_short(const char *at, double *value) {
         return NULL;
     const unsigned whole = (unsigned)__builtin_ctzll(others) / 8;
     const uint64_t point = from[whole] == '.', rest = others & (others - point);
-    if (!rest && (unsigned char)(from[8] - '0') < 10)
-        return NULL;
     const unsigned end = rest ? (unsigned)__builtin_ctzll(rest) / 8 : 8;
     const uint64_t before = ((UINT64_C(1) << 8 * whole) - 1) | (point - 1);
     v = (v & before) | (v >> 8 & ~before);
     const uint64_t w = svi_number_join(v << (64 - 8 * (end - (unsigned)point)));
-    const double size = (double)(int64_t)w / scale[point ? end - 1 - whole : 0];
-    *value = negative ? -size : size;
+    *value = (double)(int64_t)w / scale[point ? end - 1 - whole : 0];
     return from + end;
+}
+
+/* What most cells are: svi_number_word, and one digit alone or with up to 8 after a point. NULL when
+ * something else stands there, and then *value is open. Where a digit or an exponent follows it is not the
+ * whole number: the caller looks at what it stops at. */
+static inline const char *svi_number_short(const char *at, double *value) {
+    static const double scale[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8};
+    static const uint64_t whole[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+    const bool negative = *at == '-';
+    const char *from = at + negative, *end;
+    const uint64_t first = (unsigned char)(*from - '0');
+    double size;
+    if (first > 9)
+        return NULL;
+    if (from[1] == '.') {
+        uint64_t v;
+        memcpy(&v, from + 2, sizeof v);
+        v = le64toh(v) ^ 0x3030303030303030U;
+        const uint64_t others = svi_number_others(v);
+        const unsigned bits = others ? (unsigned)__builtin_ctzll(others) & 0x38 : 64;
+        if (bits == 0)
+            return NULL;
+        size =
+            (double)(int64_t)(first * whole[bits / 8] + svi_number_join(v << (64 - bits))) / scale[bits / 8];
+        end = from + 2 + bits / 8;
+    } else if ((unsigned char)(from[1] - '0') > 9) {
+        size = (double)(int64_t)first;
+        end = from + 1;
+    } else if (!(end = svi_number_word(from, &size))) {
+        return NULL;
+    }
+    *value = negative ? -size : size;
+    return end;
 }
 
 /* Reads [+-] digits [. digits] [e [+-] digits] (a digit before or after the point) into *value; infinite

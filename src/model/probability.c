@@ -37,22 +37,21 @@ void svi_softmax(double *z, int count) {
         z[k] /= sum;
 }
 
-/* Of the logits in proba. */
-static void probability_finish(double *proba, int rows) {
-    if (rows > 1) {
-        svi_softmax(proba, rows);
-        return;
-    }
-    const double z = proba[0], lesser = exp(-fabs(z)), greater = 1 / (1 + lesser);
+static inline void probability_pair(double z, double *proba) {
+    const double lesser = exp(-fabs(z)), greater = 1 / (1 + lesser);
     proba[z > 0] = greater;
     proba[!(z > 0)] = lesser * greater;
+}
+
+void svi_probabilities_pair(const svs_calibration *c, double score, double *proba, struct svi_logit *at) {
+    probability_pair(probability_curve(c, svi_logit_of(c, 0, score), at), proba);
 }
 
 void svi_probabilities_placed(const svs_calibration *c, const double *scores, int rows, double *proba,
                               struct svi_logit *at) {
     for (int k = 0; k < rows; k++)
         proba[k] = probability_curve(c, svi_logit_of(c, k, scores[k]), &at[k]);
-    probability_finish(proba, rows);
+    svi_softmax(proba, rows);
 }
 
 void svi_probabilities(const svs_calibration *c, const double *scores, int rows, double *proba) {
@@ -61,5 +60,8 @@ void svi_probabilities(const svs_calibration *c, const double *scores, int rows,
         const double z = svi_logit_of(c, k, scores[k]);
         proba[k] = c->curve ? probability_curve(c, z, &at) : z;
     }
-    probability_finish(proba, rows);
+    if (rows > 1)
+        svi_softmax(proba, rows);
+    else
+        probability_pair(proba[0], proba);
 }

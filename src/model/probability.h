@@ -57,7 +57,9 @@ static inline double svi_logit_of(const svs_calibration *c, int k, double score)
  * class_count >= 3. */
 void svi_probabilities(const svs_calibration *c, const double *scores, int rows, double *proba);
 
-/* The same with a curve; where the logits lie before it into at[rows], for the calibrator. */
+/* The same with a curve, of two classes and of more; where the logits lie before it into *at, at[rows], for
+ * the calibrator. */
+void svi_probabilities_pair(const svs_calibration *c, double score, double *proba, struct svi_logit *at);
 void svi_probabilities_placed(const svs_calibration *c, const double *scores, int rows, double *proba,
                               struct svi_logit *at);
 

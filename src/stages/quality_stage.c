@@ -213,11 +213,14 @@ int svi_quality_stage_peek(struct svi_quality_stage *q, const svs_learner *learn
 }
 
 /* Without memory its scores have no probabilities for the time being. */
-static bool quality_has_calibrator(struct svi_quality_stage *q, bool refit) {
+static bool quality_make_calibrator(struct svi_quality_stage *q, bool refit) {
     svs_error err;
-    if (!q->calibrator[refit])
-        q->calibrator[refit] = svi_calibrator_new(q->classes, false, &err);
+    q->calibrator[refit] = svi_calibrator_new(q->classes, false, &err);
     return q->calibrator[refit];
+}
+
+static inline bool quality_has_calibrator(struct svi_quality_stage *q, bool refit) {
+    return q->calibrator[refit] || quality_make_calibrator(q, refit);
 }
 
 void svi_quality_stage_calibrate(struct svi_quality_stage *q, bool refit, const double *scores, int rows,

@@ -153,12 +153,13 @@ svs_calibration svi_calibrator_law(const svi_calibrator *c, int class_count) {
 void svi_calibrator_probabilities(svi_calibrator *c, const double *scores, int rows, int class_count,
                                   double *proba) {
     const svs_calibration law = svi_calibrator_law(c, class_count);
-    const bool placed = rows == 1 || (c->more && rows <= c->max_classes);
-    if (placed)
-        svi_probabilities_placed(&law, scores, rows, proba, rows > 1 ? c->at : &c->one);
+    c->placed = proba;
+    if (rows == 1)
+        svi_probabilities_pair(&law, scores[0], proba, &c->one);
+    else if (c->more && rows <= c->max_classes)
+        svi_probabilities_placed(&law, scores, rows, proba, c->at);
     else
-        svi_probabilities(&law, scores, rows, proba);
-    c->placed = placed ? proba : NULL;
+        svi_probabilities(&law, scores, rows, proba), c->placed = NULL;
 }
 
 /* ---- the memory */
@@ -280,27 +281,30 @@ static void calibrator_learn_pair(svi_calibrator *c, double score, int truth, co
 
 /* ---- more classes */
 
-/* Scores of huge size in their proportion: the law sees differences of logits up to SVI_LOGIT_MAX alone. */
-static double calibrator_shrink(const svi_calibrator *c, const double *scores, int rows) {
+/* The logits before the curve go into proba, the scores into their place. Scores of huge size in their
+ * proportion: the law sees differences of logits up to SVI_LOGIT_MAX alone. */
+static void calibrator_take_scores(svi_calibrator *c, const double *scores, int rows) {
+    const double slope = c->slope[0];
     double most = 0;
     for (int k = 0; k < rows; k++) {
-        const double size = fabs(c->slope[0] * svi_bounded(scores[k], 1e100));
+        const double s = svi_bounded(scores[k], 1e100), size = fabs(slope * s);
         most = size > most ? size : most;
+        c->proba[k] = c->at[k].z;
+        c->at[k].z = s;
     }
-    return most > LEVERAGE ? LEVERAGE / most : 1;
+    const double shrink = most > LEVERAGE ? LEVERAGE / most : 1;
+    for (int k = 0; k < rows && shrink < 1; k++)
+        c->at[k].z *= shrink;
 }
 
 /* The slope, by probabilities without the curve. */
-static void calibrator_step_slope(svi_calibrator *c, const double *scores, int rows, int truth, double fade) {
-    const double shrink = calibrator_shrink(c, scores, rows);
-    double mean = 0, square = 0, at_truth = 0;
+static void calibrator_step_slope(svi_calibrator *c, int rows, int truth, double fade) {
+    double mean = 0, square = 0;
+    const double at_truth = c->at[truth].z;
+    for (int k = 0; k < rows; k++)
+        mean += c->proba[k] * c->at[k].z;
     for (int k = 0; k < rows; k++) {
-        const double s = shrink * svi_bounded(scores[k], 1e100);
-        mean += c->proba[k] * s;
-        at_truth += k == truth ? s : 0;
-    }
-    for (int k = 0; k < rows; k++) {
-        const double s = shrink * svi_bounded(scores[k], 1e100) - mean;
+        const double s = c->at[k].z - mean;
         square += c->proba[k] * s * s;
     }
     double *a = &c->slope[0], *h = &c->slope[1];
@@ -329,10 +333,9 @@ static void calibrator_learn_more(svi_calibrator *c, const double *scores, int r
         return; /* it had no score */
     for (int k = 0; k < rows; k++)
         calibrator_see_logit(c->more, &c->at[k], proba[k], k == truth);
-    for (int k = 0; k < rows; k++)
-        c->proba[k] = c->at[k].z; /* without the curve */
+    calibrator_take_scores(c, scores, rows);
     svi_softmax(c->proba, rows);
-    calibrator_step_slope(c, scores, rows, truth, calibrator_fade(c, memory, 1));
+    calibrator_step_slope(c, rows, truth, calibrator_fade(c, memory, 1));
     calibrator_step_offsets(c, rows, truth);
     if (!due)
         return;
