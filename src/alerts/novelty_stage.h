@@ -138,6 +138,11 @@ void svi_novelty_stage_renew(struct svi_novelty_stage *s, int feature);
 enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const struct svi_message *m,
                                               double time);
 
+/* Novelty is off, and nothing of it is left to be said. */
+static inline bool svi_novelty_stage_idle(const struct svi_novelty_stage *s) {
+    return !s->on && !s->judged && !s->alert.open;
+}
+
 /* Of the sample that was judged last. */
 struct svi_novelty_said svi_novelty_stage_said(const struct svi_novelty_stage *s);
 

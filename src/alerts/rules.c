@@ -1,6 +1,7 @@
-/* A row is looked at in one pass without a branch a column; it is almost always within all bounds, and then a
- * second pass makes it part of what was seen. Otherwise rules_look goes through the columns one by one, opens
- * what there is to open and takes out of a copy of the row what must not count as seen.
+/* A row is looked at in one pass without a branch a column (linalg/kernels.h: columns_stir); it is almost
+ * always within all bounds, and then a second pass makes it part of what was seen (columns_seen). Otherwise
+ * rules_look goes through the columns one by one, opens what there is to open and takes out of a copy of the
+ * row what must not count as seen.
  *
  * Who is reported is a member: a sensor under a rule. Members of a rule that opened together share an alert.
  * The list of members is short, and only they are looked at again in each row (rules_watch).
@@ -122,7 +123,7 @@ static void rules_forget(struct svi_rules *r) {
 }
 
 void svi_rules_init(struct svi_rules *r, bool grows) {
-    *r = (struct svi_rules){.grows = grows};
+    *r = (struct svi_rules){.grows = grows, .kernels = svi_kernels_get(SVS_ISA_BEST)};
     rules_forget(r);
 }
 
@@ -173,6 +174,9 @@ static int rules_most_members(int columns) {
 svs_code svi_rules_reserve(struct svi_rules *r, int d, svs_error *err) {
     const int wanted = d < SVI_RULES_FEATURES ? d : SVI_RULES_FEATURES;
     const int sides = r->o.on[SVI_RULE_RATE] || r->sides == SIDES ? SIDES : STEP;
+    if (!r->grows && wanted <= r->room && r->sides == SIDES && r->alerts &&
+        r->open_room >= rules_most_members(r->room))
+        return SVS_OK; /* at nearly every row */
     const struct rules_dims to = rules_dims_for(r, wanted > r->room ? wanted : r->room, sides);
     if (!r->any || to.of[COLUMNS] < 1)
         return SVS_OK;
@@ -408,58 +412,25 @@ static void rules_gap(struct svi_rules *r, int j, bool missing, double time) {
 
 /* ---- a row */
 
-/* Is anything of it to be looked at? */
-static bool rules_stirs(const struct svi_rules *r, const double *x, int d) {
-    const double *up = r->records.check, *down = r->records.check + rules_at(r, DOWN, 0);
-    const double *low = r->low, *high = r->high;
-    const double *last = r->last, *run = r->run;
-    const double *patient = r->patient, *steps = r->records.check + rules_at(r, STEP, 0);
-    int any = 0;
-    const bool has_steps = rules_has_steps(r);
-    for (int j = 0; j < d; j++) {
-        const double v = x[j];
-        any |= (v > up[j]) | (-v > down[j]) | (v < low[j]) | (v > high[j]);
-        any |= (v == last[j]) & (run[j] >= patient[j]);
-    }
-    for (int j = 0; has_steps && j < d; j++)
-        any |= fabs(x[j] - last[j]) > steps[j];
-    return any;
-}
-
-/* The row counts as seen; NAN does not. */
-static void rules_learn(struct svi_rules *r, const double *restrict x, int d) {
-    double *restrict up = r->records.now, *restrict down = r->records.now + rules_at(r, DOWN, 0);
-    for (int j = 0; j < d; j++) {
-        const double v = x[j];
-        up[j] = v > up[j] ? v : up[j];
-        down[j] = -v > down[j] ? -v : down[j];
-    }
-}
-
-static void rules_learn_steps(struct svi_rules *r, const double *restrict x, int d) {
-    double *restrict now = r->records.now + rules_at(r, STEP, 0);
-    const double *restrict last = r->last;
-    for (int j = 0; j < d; j++) {
-        const double step = fabs(x[j] - last[j]);
-        now[j] = step > now[j] ? step : now[j];
-    }
-}
-
-/* Runs of the same value. */
-static void rules_learn_runs(struct svi_rules *r, const double *restrict x, int d, double time) {
-    double *restrict last = r->last, *restrict run = r->run;
-    double *restrict changed = r->changed_at, *restrict longest = r->longest;
-    double *restrict runs = r->runs, *restrict values = r->values;
-    for (int j = 0; j < d; j++) {
-        const double v = x[j], known = v == v ? 1.0 : 0.0, other = v == v && v != last[j] ? 1.0 : 0.0;
-        const double ended = other * run[j];
-        longest[j] = ended > longest[j] ? ended : longest[j];
-        run[j] = (1 - other) * run[j] + known;
-        changed[j] = other > 0 ? time : changed[j];
-        last[j] = known > 0 ? v : last[j];
-        runs[j] += other;
-        values[j] += known;
-    }
+/* What the kernels need of it; steps count as seen here where no row was looked at one by one. */
+static struct svi_column_seen rules_seen_columns(const struct svi_rules *r, bool steps) {
+    const struct svi_records *of = &r->records;
+    const int down = rules_at(r, DOWN, 0), step = rules_at(r, STEP, 0);
+    return (struct svi_column_seen){.low = r->low,
+                                    .high = r->high,
+                                    .check_up = of->check,
+                                    .check_down = of->check + down,
+                                    .check_step = steps ? of->check + step : NULL,
+                                    .patient = r->patient,
+                                    .up = of->now,
+                                    .down = of->now + down,
+                                    .step = steps ? of->now + step : NULL,
+                                    .last = r->last,
+                                    .run = r->run,
+                                    .changed = r->changed_at,
+                                    .longest = r->longest,
+                                    .runs = r->runs,
+                                    .values = r->values};
 }
 
 /* Above what was seen; `shown`: the value that v stands for. Returns whether v must not count as seen. */
@@ -691,15 +662,13 @@ void svi_rules_row(struct svi_rules *r, const double *x, const uint8_t *gaps, in
     if (r->rows++ == 0)
         r->first = r->time = time;
     x = rules_gaps(r, x, gaps, d, time);
-    if (r->open_count > 0 || rules_stirs(r, x, d)) {
+    struct svi_column_seen c = rules_seen_columns(r, rules_has_steps(r));
+    if (r->open_count > 0 || r->kernels->columns_stir(&c, x, d)) {
         rules_look_all(r, x, d, time);
-        rules_learn(r, r->row, d);
-        rules_learn_runs(r, x, d, time);
+        c.step = NULL; /* each step was looked at */
+        r->kernels->columns_seen(&c, r->row, x, time, d);
     } else {
-        rules_learn(r, x, d);
-        if (rules_has_steps(r))
-            rules_learn_steps(r, x, d);
-        rules_learn_runs(r, x, d, time);
+        r->kernels->columns_seen(&c, x, x, time, d);
     }
     r->time = time;
     if (svi_records_clock_row(&r->clock))

@@ -36,6 +36,7 @@
 #include "alerts/records.h"
 #include "config/rule_settings.h"
 #include "config/settings.h"
+#include "linalg/kernels.h"
 
 #define SVI_RULES_FEATURES 4096 /* columns with rules; of those beyond nothing is reported */
 #define SVI_RULES_ALERTS   8    /* open at once of one rule; more sensors join the last one */
@@ -68,6 +69,7 @@ struct svi_rules_alert {
 };
 
 struct svi_rules {
+    const struct svi_kernels *kernels;
     struct svi_rule_settings o;
     double group;
     bool any;    /* a rule is on */

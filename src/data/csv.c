@@ -493,12 +493,59 @@ static bool csv_is_no_row(struct csv *h, struct svi_span line) {
     return true;
 }
 
+/* Reads features that are short numbers from column i on; stands at the first cell that is something else, or
+ * is the last one. On its own, without a call, all that a cell needs stays in registers. */
+static __attribute__((noinline)) int csv_take_numbers(const struct csv *h, int i, const char **at) {
+    const struct csv_column *c = h->columns + i, *const last = h->columns + h->count - 1;
+    const char delimiter = h->delimiter;
+    const char *p = *at;
+    for (; c < last && c->is.use == SVI_USE_NUMBER; c++) {
+        double v;
+        const char *q = svi_number_short(p, &v);
+        if (!q || *q != delimiter)
+            break;
+        c->cell->kind = SVI_CELL_NUMBER;
+        c->cell->number = v;
+        p = q + 1;
+    }
+    *at = p;
+    return (int)(c - h->columns);
+}
+
+/* Any cell. Returns the separator after it, or NULL: *code says why. */
+static const char *csv_take_any(const struct csv_row *r, int column, const char *p, svs_code *code) {
+    struct csv *h = r->h;
+    const struct csv_column *c = &h->columns[column];
+    const char *end = r->line.end;
+    double v = INFINITY;
+    int64_t whole;
+    const char *q = c->is.use == SVI_USE_NUMBER                  ? svi_number_long(p, &v)
+                    : c->is.use == SVI_USE_LABEL && !c->is.comma ? svi_integer(p, &whole)
+                                                                 : p;
+    if (c->is.use == SVI_USE_LABEL && q != p && (*q == h->delimiter || q == end)) {
+        r->m->y = svs_int(whole);
+        return q;
+    }
+    if (fabs(v) < INFINITY && (*q == h->delimiter || q == end)) {
+        c->cell->kind = SVI_CELL_NUMBER;
+        c->cell->number = v;
+        return q;
+    }
+    struct svi_span cell;
+    q = csv_cut(h, p, end, &cell);
+    *code = q ? csv_take_cell(r, column, cell)
+              : svi_fail(r->err, SVS_WRONG_TYPE, "cell %d: a quote is not closed, or text follows it",
+                         column + 1);
+    return *code == SVS_OK ? q : NULL;
+}
+
 static svs_code csv_row(void *state, struct svi_shape *shape, struct svi_span line, struct svi_message *m,
                         svs_error *err) {
     struct csv *h = state;
     const struct csv_row r = {.h = h, .line = line, .m = m, .err = err};
-    const char *p = line.at, *end = line.end;
+    const char *p = line.at, *const end = line.end;
     const int last = h->count - 1;
+    svs_code code = SVS_OK;
     (void)shape;
     if (csv_is_no_row(h, line))
         return SVS_EMPTY;
@@ -509,22 +556,13 @@ static svs_code csv_row(void *state, struct svi_shape *shape, struct svi_span li
     m->cell_count = h->cell_count;
     m->listed = true;
     m->absent = SVI_MISSING_MEAN;
+    m->plain = true;
     for (int i = 0; i <= last; i++) {
-        const struct csv_column *c = &h->columns[i];
-        double v = INFINITY;
-        const char *q = c->is.use == SVI_USE_NUMBER ? svi_number(p, &v) : p;
-        if (fabs(v) < INFINITY && (*q == h->delimiter || q == end)) {
-            c->cell->kind = SVI_CELL_NUMBER;
-            c->cell->number = v;
-        } else {
-            struct svi_span cell;
-            q = csv_cut(h, p, end, &cell);
-            svs_code code = q ? csv_take_cell(&r, i, cell)
-                              : svi_fail(err, SVS_WRONG_TYPE,
-                                         "cell %d: a quote is not closed, or text follows it", i + 1);
-            if (code != SVS_OK)
-                return code;
-        }
+        i = csv_take_numbers(h, i, &p);
+        const char *q = csv_take_any(&r, i, p, &code);
+        if (!q)
+            return code;
+        m->plain = m->plain && (!h->columns[i].cell || h->columns[i].cell->kind == SVI_CELL_NUMBER);
         if ((q == end) != (i == last))
             return csv_refuse_count(h, line, err);
         p = q + 1;

@@ -52,6 +52,7 @@ struct svi_message {
         *cells; /* a row under names, which is not in x yet; NULL: x is set, or there is none */
     int cell_count;
     bool in_order; /* listed, and in the order of the stream's columns */
+    bool plain;    /* they are numbers, all of them */
     bool listed;   /* the cells are those of a list of columns that stays the same: of a CSV's header */
     enum svi_missing absent; /* what the row asks for where a value is missing, and then a column that it does
                                 not name is missing too; SVI_MISSING_AUTO: nothing, and that column is 0 */

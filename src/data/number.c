@@ -1,6 +1,5 @@
 #include "data/number.h"
 
-#include <endian.h>
 #include <locale.h>
 #include <math.h>
 #include <stdbool.h>
@@ -27,20 +26,14 @@ static bool number_is_digit(char c) {
     return (unsigned char)(c - '0') < 10;
 }
 
-/* Eight characters at once: how many of them are digits before the first that is none, and their number. Each
- * step joins neighbours: ones to pairs, pairs to fours, fours to eight. */
+/* Eight characters at once: how many of them are digits before the first that is none, and their number. */
 static unsigned eight_digits(const char *at, uint64_t *value) {
     uint64_t v;
     memcpy(&v, at, sizeof v);
     v = le64toh(v) ^ 0x3030303030303030U;
-    uint64_t other = (v | (v + 0x7676767676767676U)) & 0x8080808080808080U;
-    unsigned count = other ? (unsigned)__builtin_ctzll(other) / 8 : 8;
-    if (count == 0)
-        return *value = 0, 0;
-    v <<= 64 - 8 * count; /* leading zeros */
-    v = (v * 10 + (v >> 8)) & 0x00ff00ff00ff00ffU;
-    v = (v * 100 + (v >> 16)) & 0x0000ffff0000ffffU;
-    *value = (v * 10000 + (v >> 32)) & 0xffffffffU;
+    const uint64_t others = svi_number_others(v);
+    const unsigned count = others ? (unsigned)__builtin_ctzll(others) / 8 : 8;
+    *value = count ? svi_number_join(v << (64 - 8 * count)) : 0; /* leading zeros */
     return count;
 }
 
@@ -102,7 +95,7 @@ static double scale_wide(uint64_t w, int e) {
     return ldexp((double)top, e + shift - zeros);
 }
 
-const char *svi_number(const char *at, double *value) {
+const char *svi_number_long(const char *at, double *value) {
     bool negative = *at == '-';
     const char *from = at + (negative || *at == '+');
     uint64_t w = 0;
@@ -136,13 +129,22 @@ const char *svi_number(const char *at, double *value) {
     return p;
 }
 
+const char *svi_number(const char *at, double *value) {
+    double v;
+    const char *end = svi_number_short(at, &v);
+    if (!end || number_is_digit(*end) || *end == 'e' || *end == 'E')
+        return svi_number_long(at, value);
+    *value = v;
+    return end;
+}
+
 const char *svi_integer(const char *at, int64_t *value) {
     bool negative = *at == '-';
     const char *from = at + (negative || *at == '+');
     while (from[0] == '0' && number_is_digit(from[1]))
         from++;
     uint64_t w = 0;
-    const char *p = take_digits(from, &w);
+    const char *p = take_whole(from, &w);
     if (p == from || p - from > DIGITS_MAX || w > (uint64_t)INT64_MAX + negative)
         return at;
     *value = negative ? (int64_t)(0 - w) : (int64_t)w;

@@ -294,7 +294,7 @@ static svs_code reader_sample(svi_reader *r, svs_error *err) {
 
 /* The present line as a row. SVI_READ_MORE: it is not one. */
 static enum svi_read reader_read_line(svi_reader *r, struct svi_message *m, svs_error *err) {
-    svs_error why = {0};
+    svs_error why; /* not cleared: it is long, and nearly every line is a row */
     *m =
         (struct svi_message){.x = r->shape->row, .ts = NAN, .weight = 1, .n = -1, .absent = SVI_MISSING_AUTO};
     svs_code code = r->format->row(r->state, r->shape, r->line, m, &why);
@@ -307,7 +307,7 @@ static enum svi_read reader_read_line(svi_reader *r, struct svi_message *m, svs_
 
 /* One step: SVI_READ_MORE where the input is to be filled, and *again where another step comes. */
 static enum svi_read reader_step(svi_reader *r, struct svi_message *m, bool *again, svs_error *err) {
-    svs_error why = {0};
+    svs_error why;
     *again = true;
     if (r->sampling) {
         if (reader_sample(r, &why) != SVS_OK) { /* which is about no single line */

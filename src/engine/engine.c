@@ -366,10 +366,12 @@ static svs_code check_before_growth(const struct svi_engine *e, const struct svi
 
 /* A class that is new finds room, and those that come with the prior. */
 static svs_code engine_make_class_room(struct svi_engine *e, svs_value y, svs_error *err) {
+    if (e->s->task != SVS_CLASSIFY || !svi_settings_keyed(e->s)) /* there is room from the start */
+        return SVS_OK;
     const int coming = svi_learner_classes_coming(e->learner);
     const bool fresh = y.kind != SVS_NONE && !class_is_known(e, y);
     const int classes = svs_learner_class_count(e->learner) + coming + fresh;
-    if (e->s->task != SVS_CLASSIFY || classes < 3 || (!fresh && coming == 0))
+    if (classes < 3 || (!fresh && coming == 0))
         return SVS_OK;
     const svs_code code = svi_metrics_reserve(e->metrics, classes, err);
     return code == SVS_OK ? svi_quality_stage_reserve(&e->quality_stage, classes, err) : code;
@@ -455,6 +457,8 @@ static void engine_tell(struct svi_engine *e, const struct svi_message *m, const
     struct svi_score score;
     struct svi_alert_report report;
     char subject[SVI_SUBJECT];
+    if (!scored && svi_novelty_stage_idle(e->novelty))
+        return;
     if (due)
         e->next_score += e->s->scores;
     if (scored)

@@ -21,18 +21,22 @@ const char *svi_engine_subject(const struct svi_engine *e, char out[SVI_SUBJECT]
 }
 
 /* `ended`: as in svi_rule_about. */
-static void rules_tell(struct svi_engine *e, svs_value id, double ts, const char *ended) {
+static void rules_tell_all(struct svi_engine *e, svs_value id, double ts, const char *ended) {
     struct svi_rule_report report;
     char subject[SVI_SUBJECT];
     struct svi_event event = {.topic = SVI_TOPIC_ALERT, .ts = ts};
-    if (svi_rules_pending(e->rules))
-        svi_engine_settle(e); /* alerts are numbered as they come */
+    svi_engine_settle(e); /* alerts are numbered as they come */
     const struct svi_rule_about about = {svi_engine_subject(e, subject), e->label && e->label[0], id, ts,
                                          ended};
     while (svi_rule_report(e->rules, &e->schema, &about, &e->quality_stage.drift.episodes.count, &report)) {
         event.as.alert = report.event;
         svi_publish(e, &event);
     }
+}
+
+static inline void rules_tell(struct svi_engine *e, svs_value id, double ts, const char *ended) {
+    if (svi_rules_pending(e->rules))
+        rules_tell_all(e, id, ts, ended);
 }
 
 void svi_engine_end_drift(struct svi_engine *e, const char *why) {

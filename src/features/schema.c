@@ -436,7 +436,8 @@ enum svi_missing svi_schema_policy(const struct svi_schema *s, const struct svi_
     return m->absent != SVI_MISSING_AUTO ? m->absent : SVI_MISSING_REFUSE;
 }
 
-svs_code svi_schema_begin_row(struct svi_schema *s, struct svi_message *m, svs_error *err) {
+/* All but the zeros. */
+static svs_code schema_start_row(struct svi_schema *s, struct svi_message *m, svs_error *err) {
     m->has_x = true;
     const bool arrays = s->shape.kind == SVI_DENSE && s->shape.names_kept >= s->shape.d && !s->columns;
     m->kind = arrays ? SVI_DENSE : SVI_NAMED;
@@ -444,9 +445,18 @@ svs_code svi_schema_begin_row(struct svi_schema *s, struct svi_message *m, svs_e
     m->x = s->shape.row;
     s->hot_count = s->absent_count = 0;
     svi_shape_begin_row(&s->shape);
-    svs_code code = svi_shape_fits(&s->shape, m, err); /* first: a row that is refused adds no names */
-    if (code == SVS_OK && m->d > 0)
+    return svi_shape_fits(&s->shape, m, err); /* first: a row that is refused adds no names */
+}
+
+static void schema_clear_row(struct svi_message *m) {
+    if (m->d > 0)
         memset(m->x, 0, (size_t)m->d * sizeof *m->x);
+}
+
+svs_code svi_schema_begin_row(struct svi_schema *s, struct svi_message *m, svs_error *err) {
+    const svs_code code = schema_start_row(s, m, err);
+    if (code == SVS_OK)
+        schema_clear_row(m);
     return code;
 }
 
@@ -519,8 +529,11 @@ static void schema_note_list(struct svi_schema *s, const struct svi_message *m) 
     if (!s->list_column &&
         !(s->list_column = svi_alloc_array((size_t)s->shape.max_features, sizeof *s->list_column)))
         return;
-    for (int i = 0; i < m->cell_count; i++)
+    s->list_known = true;
+    for (int i = 0; i < m->cell_count; i++) {
         s->list_column[i] = svi_schema_find(s, m->cells[i].name, m->cells[i].name_length, i);
+        s->list_known = s->list_known && s->list_column[i] >= 0;
+    }
     s->list = m->cells;
     s->list_name = m->cells[0].name;
     s->list_count = m->cell_count;
@@ -529,21 +542,24 @@ static void schema_note_list(struct svi_schema *s, const struct svi_message *m) 
 
 /* Numbers alone, one for each column of a stream that has nothing else: nearly every row of such a file. */
 static bool schema_take_numbers(const struct svi_schema *s, struct svi_message *m) {
-    if (s->columns || m->cell_count != s->shape.d || s->shape.kind == SVI_UNSET)
+    if (!m->plain || s->columns || !s->list_known || m->cell_count != s->shape.d ||
+        s->shape.kind == SVI_UNSET)
         return false;
-    for (int i = 0; i < m->cell_count; i++) {
-        if (m->cells[i].kind != SVI_CELL_NUMBER || s->list_column[i] < 0)
-            return false;
-        m->x[s->list_column[i]] = m->cells[i].number;
-    }
+    const struct svi_cell *cell = m->cells;
+    const int32_t *column = s->list_column;
+    double *x = m->x;
+    for (int i = 0; i < m->cell_count; i++)
+        x[column[i]] = cell[i].number;
     return true;
 }
 
 svs_code svi_schema_row(struct svi_schema *s, struct svi_message *m, svs_error *err) {
     const bool known = schema_knows_list(s, m);
-    svs_code code = svi_schema_begin_row(s, m, err);
+    svs_code code = schema_start_row(s, m, err);
     if (code == SVS_OK && known && schema_take_numbers(s, m))
         return SVS_OK;
+    if (code == SVS_OK)
+        schema_clear_row(m);
     for (int i = 0; i < m->cell_count && code == SVS_OK; i++) {
         int column = known ? s->list_column[i] : -1;
         if (!known)
@@ -580,11 +596,10 @@ static svs_code schema_begin_calendar(struct svi_schema *s, const struct svi_mes
     return code;
 }
 
-svs_code svi_schema_calendar(struct svi_schema *s, struct svi_message *m, double time, svs_error *err) {
+static svs_code schema_take_calendar(struct svi_schema *s, struct svi_message *m, double time,
+                                     svs_error *err) {
     const char *names[SVI_CALENDAR_MAX];
     double values[SVI_CALENDAR_MAX];
-    if (!s->calendar_day && !s->calendar_week)
-        return SVS_OK;
     if (svs_features_count(s->shape.names) < m->d)
         return svi_fail(err, SVS_NOT_SUPPORTED,
                         "the setting calendar needs columns with names: send x as a map, or `columns`");
@@ -595,6 +610,10 @@ svs_code svi_schema_calendar(struct svi_schema *s, struct svi_message *m, double
     for (int i = 0; i < count && code == SVS_OK; i++)
         schema_set(s, m, s->calendar + i, values[i]);
     return code;
+}
+
+svs_code svi_schema_calendar(struct svi_schema *s, struct svi_message *m, double time, svs_error *err) {
+    return s->calendar_day || s->calendar_week ? schema_take_calendar(s, m, time, err) : SVS_OK;
 }
 
 /* ---- what is kept of a row */

@@ -80,6 +80,7 @@ struct svi_schema {
     const char *list_name; /* of the first cell, when they were found */
     int list_count;
     uint64_t list_changes;
+    bool list_known;      /* each of them is a column */
     int32_t *list_column; /* owned; NULL = none yet */
     struct svi_held held; /* the caller's to set after each sample */
     int64_t rows;         /* accepted */

@@ -437,16 +437,47 @@ static void lanes_dot(const double *value, const int32_t *column, int64_t count,
     UNROLL for (int v = 0; v < LANE_VECTORS; v++) * (vec_u *)(sum + v * VW) = even[v] + odd[v];
 }
 
+#define COLUMNS_W VW
+#include "linalg/columns_template.h"
+#if VW > 2
+#define COLUMNS_W 2
+#include "linalg/columns_template.h"
+#endif
+#define COLUMNS_W 1
+#include "linalg/columns_template.h"
+
+#define WIDE_(name, width) name##width
+#define WIDE(name, width)  WIDE_(name, width)
+
+static bool columns_stir(const struct svi_column_seen *c, const double *x, int d) {
+    bool stirs = false;
+    int j = WIDE(columns_stir, VW)(c, x, 0, d, &stirs);
+#if VW > 2
+    j = columns_stir2(c, x, j, d, &stirs);
+#endif
+    columns_stir1(c, x, j, d, &stirs);
+    return stirs;
+}
+
+static void columns_seen(const struct svi_column_seen *c, const double *seen, const double *x, double time,
+                         int d) {
+    int j = WIDE(columns_seen, VW)(c, seen, x, time, 0, d);
+#if VW > 2
+    j = columns_seen2(c, seen, x, time, j, d);
+#endif
+    columns_seen1(c, seen, x, time, j, d);
+}
+
 static int strip_for(int dim) {
     (void)dim;
     return STRIP_FOR(dim);
 }
 
 const struct svi_kernels KERNELS = {
-    ISA_NAME,   ISA,           strip_for, sweep,    step,           standardise,
-    energy_add, energy_remove, dot,       gram,     rows_dot,       rows_add,
-    rbf,        lanes_dot,     rows_l1,   rows_l2,  rows_l1_shared, rows_l2_shared,
-    decay,      squash,        signs_add, exact_add};
+    ISA_NAME,   ISA,           strip_for, sweep,     step,           standardise,
+    energy_add, energy_remove, dot,       gram,      rows_dot,       rows_add,
+    rbf,        lanes_dot,     rows_l1,   rows_l2,   rows_l1_shared, rows_l2_shared,
+    decay,      squash,        signs_add, exact_add, columns_stir,   columns_seen};
 
 #include "linalg/floats_template.h"
 #include "linalg/nearest_template.h"

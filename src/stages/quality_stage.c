@@ -188,8 +188,7 @@ static int quality_decide(struct svi_quality_stage *q, const svs_learner *learne
     *count = 0;
     if (!q->proba || class_count < 2 || !q->calibrator[refit])
         return usual;
-    const svs_calibration law = svi_calibrator_law(q->calibrator[refit], class_count);
-    svi_probabilities(&law, scores, rows, proba);
+    svi_calibrator_probabilities(q->calibrator[refit], scores, rows, class_count, proba);
     *count = class_count;
     struct svi_decision *d = q->prices ? &q->prices->decision : NULL;
     if (!d || !svi_decision_set_up(d))
@@ -214,11 +213,14 @@ int svi_quality_stage_peek(struct svi_quality_stage *q, const svs_learner *learn
 }
 
 /* Without memory its scores have no probabilities for the time being. */
-static bool quality_has_calibrator(struct svi_quality_stage *q, bool refit) {
+static bool quality_make_calibrator(struct svi_quality_stage *q, bool refit) {
     svs_error err;
-    if (!q->calibrator[refit])
-        q->calibrator[refit] = svi_calibrator_new(q->classes, false, &err);
+    q->calibrator[refit] = svi_calibrator_new(q->classes, false, &err);
     return q->calibrator[refit];
+}
+
+static inline bool quality_has_calibrator(struct svi_quality_stage *q, bool refit) {
+    return q->calibrator[refit] || quality_make_calibrator(q, refit);
 }
 
 void svi_quality_stage_calibrate(struct svi_quality_stage *q, bool refit, const double *scores, int rows,

@@ -63,7 +63,10 @@ struct svi_calibrator {
     struct calibrator_curve two;   /* the curve of two classes */
     struct calibrator_curve *more; /* of more; NULL: there is no capacity for them, as for what follows */
     double *offset, *offset_bend;
-    double *logit, *proba; /* scratch */
+    double *proba;        /* scratch */
+    struct svi_logit *at; /* of the sample at hand, by class */
+    struct svi_logit one; /* the same of two classes */
+    const double *placed; /* the probabilities that these led to; NULL: none */
 };
 
 enum { CLASSES, MORE, DIMS };
@@ -75,8 +78,8 @@ static const struct svi_array arrays[] = {
     SVI_ARRAY_STRUCTS(struct svi_calibrator, more, double, "curve of more", SVI_ARRAY_FINITE, SVI_AXIS(MORE)),
     SVI_ARRAY(struct svi_calibrator, offset, "offset", OF_MORE),
     SVI_ARRAY(struct svi_calibrator, offset_bend, "offset bend", OF_MORE),
-    SVI_ARRAY(struct svi_calibrator, logit, NULL, OF_MORE),
     SVI_ARRAY(struct svi_calibrator, proba, NULL, OF_MORE),
+    SVI_ARRAY_STRUCTS(struct svi_calibrator, at, double, NULL, SVI_ARRAY_ANY, OF_MORE),
 };
 static const struct svi_arrays calibrator_arrays = SVI_ARRAYS(arrays, "the calibration of scores");
 
@@ -97,6 +100,7 @@ svs_code svi_calibrator_reserve(svi_calibrator *c, int classes, svs_error *err) 
     if (classes < 3 || c->more)
         return SVS_OK;
     const svs_code code = svi_arrays_resize(&calibrator_arrays, c, two, more, err);
+    c->placed = NULL;
     if (code == SVS_OK)
         calibrator_begin_curve(c->more);
     return code;
@@ -125,6 +129,7 @@ svi_calibrator *svi_calibrator_new(int max_classes, bool grows, svs_error *err) 
 void svi_calibrator_reset(svi_calibrator *c) {
     const size_t n = (size_t)c->max_classes;
     c->count = c->rarest = c->held[0] = c->held[1] = 0;
+    c->placed = NULL;
     c->classes = 0;
     memset(c->seen, 0, n * sizeof *c->seen);
     memcpy(c->pair, (const double[]){PAIR_SLOPE, 0, 1, 0, 1}, sizeof c->pair);
@@ -143,6 +148,18 @@ svs_calibration svi_calibrator_law(const svi_calibrator *c, int class_count) {
     return class_count == 2
                ? (svs_calibration){c->pair[0], &c->pair[1], c->two.value}
                : (svs_calibration){c->slope[0], c->offset, c->more ? c->more->value : svi_logit_knots};
+}
+
+void svi_calibrator_probabilities(svi_calibrator *c, const double *scores, int rows, int class_count,
+                                  double *proba) {
+    const svs_calibration law = svi_calibrator_law(c, class_count);
+    c->placed = proba;
+    if (rows == 1)
+        svi_probabilities_pair(&law, scores[0], proba, &c->one);
+    else if (c->more && rows <= c->max_classes)
+        svi_probabilities_placed(&law, scores, rows, proba, c->at);
+    else
+        svi_probabilities(&law, scores, rows, proba), c->placed = NULL;
 }
 
 /* ---- the memory */
@@ -174,7 +191,8 @@ static double calibrator_memory_of(const svi_calibrator *c, int64_t rarest) {
 /* The factor by which what is remembered fades with that many samples. */
 static double calibrator_fade(const svi_calibrator *c, double memory, int64_t samples) {
     const double half = ((double)c->count + BEGIN) / 2;
-    return fmax(0, 1 - (double)samples / (memory < half ? memory : half));
+    const double fade = 1 - (double)samples / (memory < half ? memory : half);
+    return fade > 0 ? fade : 0;
 }
 
 /* ---- the curve */
@@ -194,18 +212,15 @@ static void calibrator_raise(struct calibrator_curve *c) {
     }
 }
 
-/* The probabilities p were made from the logits z before the curve. */
-static void calibrator_see_curve(struct calibrator_curve *c, const double *z, const double *p, int count,
-                                 int truth) {
-    for (int k = 0; k < count; k++) {
-        double share, beyond;
-        const int j = svi_logit_place(z[k], &share, &beyond);
-        const double bend = p[k] * (1 - p[k]), off = p[k] - (k == truth);
-        c->more_bend[j] += bend * (1 - share);
-        c->more_bend[j + 1] += bend * share;
-        c->slope[j] += off * (1 - share);
-        c->slope[j + 1] += off * share;
-    }
+/* The probability p was made from this logit. */
+static inline void calibrator_see_logit(struct calibrator_curve *c, const struct svi_logit *at, double p,
+                                        bool true_one) {
+    const double bend = p * (1 - p), off = p - true_one;
+    double *more_bend = c->more_bend + at->at, *slope = c->slope + at->at;
+    more_bend[0] += bend * (1 - at->share);
+    more_bend[1] += bend * at->share;
+    slope[0] += off * (1 - at->share);
+    slope[1] += off * at->share;
 }
 
 /* A step of Newton of each value by its own curvature. */
@@ -254,8 +269,7 @@ static void calibrator_step_pair(svi_calibrator *c, double fade, double samples)
 
 static void calibrator_learn_pair(svi_calibrator *c, double score, int truth, const double *proba) {
     const bool due = calibrator_count(c, truth, &c->held[0]);
-    const double z = svi_bounded(c->pair[0] * score + c->pair[1], SVI_LOGIT_MAX);
-    calibrator_see_curve(&c->two, &z, &proba[1], 1, 1 - truth); /* one logit, of the second class */
+    calibrator_see_logit(&c->two, &c->one, proba[1], truth == 1);
     calibrator_see_pair(c, score, truth);
     if (!due)
         return;
@@ -267,25 +281,30 @@ static void calibrator_learn_pair(svi_calibrator *c, double score, int truth, co
 
 /* ---- more classes */
 
-/* Scores of huge size in their proportion: the law sees differences of logits up to SVI_LOGIT_MAX alone. */
-static double calibrator_shrink(const svi_calibrator *c, const double *scores, int rows) {
+/* The logits before the curve go into proba, the scores into their place. Scores of huge size in their
+ * proportion: the law sees differences of logits up to SVI_LOGIT_MAX alone. */
+static void calibrator_take_scores(svi_calibrator *c, const double *scores, int rows) {
+    const double slope = c->slope[0];
     double most = 0;
-    for (int k = 0; k < rows; k++)
-        most = fmax(most, fabs(c->slope[0] * svi_bounded(scores[k], 1e100)));
-    return most > LEVERAGE ? LEVERAGE / most : 1;
+    for (int k = 0; k < rows; k++) {
+        const double s = svi_bounded(scores[k], 1e100), size = fabs(slope * s);
+        most = size > most ? size : most;
+        c->proba[k] = c->at[k].z;
+        c->at[k].z = s;
+    }
+    const double shrink = most > LEVERAGE ? LEVERAGE / most : 1;
+    for (int k = 0; k < rows && shrink < 1; k++)
+        c->at[k].z *= shrink;
 }
 
 /* The slope, by probabilities without the curve. */
-static void calibrator_step_slope(svi_calibrator *c, const double *scores, int rows, int truth, double fade) {
-    const double shrink = calibrator_shrink(c, scores, rows);
-    double mean = 0, square = 0, at_truth = 0;
+static void calibrator_step_slope(svi_calibrator *c, int rows, int truth, double fade) {
+    double mean = 0, square = 0;
+    const double at_truth = c->at[truth].z;
+    for (int k = 0; k < rows; k++)
+        mean += c->proba[k] * c->at[k].z;
     for (int k = 0; k < rows; k++) {
-        const double s = shrink * svi_bounded(scores[k], 1e100);
-        mean += c->proba[k] * s;
-        at_truth += k == truth ? s : 0;
-    }
-    for (int k = 0; k < rows; k++) {
-        const double s = shrink * svi_bounded(scores[k], 1e100) - mean;
+        const double s = c->at[k].z - mean;
         square += c->proba[k] * s * s;
     }
     double *a = &c->slope[0], *h = &c->slope[1];
@@ -308,16 +327,15 @@ static void calibrator_step_offsets(svi_calibrator *c, int rows, int truth) {
 /* A step each sample: with several rows the learner itself takes longer. */
 static void calibrator_learn_more(svi_calibrator *c, const double *scores, int rows, int truth,
                                   const double *proba) {
-    const svs_calibration law = svi_calibrator_law(c, rows), straight = {law.a, law.b, NULL};
     const bool due = calibrator_count(c, truth, &c->held[1]);
     const double memory = calibrator_memory_of(c, c->rarest);
     if (truth >= rows)
         return; /* it had no score */
     for (int k = 0; k < rows; k++)
-        c->logit[k] = svi_bounded(law.a * svi_bounded(scores[k], 1e100) + law.b[k], SVI_LOGIT_MAX);
-    calibrator_see_curve(c->more, c->logit, proba, rows, truth);
-    svi_probabilities(&straight, scores, rows, c->proba);
-    calibrator_step_slope(c, scores, rows, truth, calibrator_fade(c, memory, 1));
+        calibrator_see_logit(c->more, &c->at[k], proba[k], k == truth);
+    calibrator_take_scores(c, scores, rows);
+    svi_softmax(c->proba, rows);
+    calibrator_step_slope(c, rows, truth, calibrator_fade(c, memory, 1));
     calibrator_step_offsets(c, rows, truth);
     if (!due)
         return;
@@ -336,11 +354,12 @@ void svi_calibrator_learn(svi_calibrator *c, const double *scores, int rows, int
         return;
     }
     double pair[2];
-    if (!proba) {
-        const svs_calibration law = svi_calibrator_law(c, class_count);
-        svi_probabilities(&law, scores, rows, rows > 1 ? c->proba : pair);
-        proba = rows > 1 ? c->proba : pair;
+    if (!proba || proba != c->placed) {
+        double *made = rows > 1 ? c->proba : pair;
+        svi_calibrator_probabilities(c, scores, rows, class_count, made);
+        proba = made;
     }
+    c->placed = NULL; /* the law is another from here on */
     if (rows > 1)
         calibrator_learn_more(c, scores, rows, truth, proba);
     else

@@ -36,9 +36,13 @@ void svi_calibrator_reset(svi_calibrator *c); /* as new */
 /* What it has learned for scores of that many classes, 2 to max_classes; valid until it learns. */
 svs_calibration svi_calibrator_law(const svi_calibrator *c, int class_count);
 
-/* `proba`: what the law of now gives, where it is known already; NULL: it is made. The sample with these
- * scores (rows of them for class_count classes, as in svs_model; class_count >= 2) was of class `truth`,
- * which may be one that had no score yet. */
+/* What it says of such scores, rows of them: fills proba[class_count]. */
+void svi_calibrator_probabilities(svi_calibrator *c, const double *scores, int rows, int class_count,
+                                  double *proba);
+
+/* `proba`: what it has said of these scores, if nothing else was asked of it since; else, or NULL, that is
+ * made again. The sample with these scores (rows of them for class_count classes, as in svs_model;
+ * class_count >= 2) was of class `truth`, which may be one that had no score yet. */
 void svi_calibrator_learn(svi_calibrator *c, const double *scores, int rows, int class_count, int truth,
                           const double *proba);
 

@@ -16,22 +16,25 @@
 
 #include "base/statistics.h"
 
-#define LEAST      32 /* samples before a change */
-#define WRONG      3  /* of the samples since a rise are wrong at least */
-#define SINGLE     12 /* of the last wrong samples are tried as beginning of a rise */
-#define FOLDS      4  /* full blocks after which all buckets are looked at ... */
-#define NEAR_FULL  4  /* ... and this many sizes with each other one ... */
-#define NEAR       2  /* ... and with each wrong sample */
-#define TERMS      256
-#define TERM_MOST  25. /* a single change counts for no more */
-#define ABOVE      5.0 /* of the threshold: by simulation */
-#define SLOPE      1.7
-#define FLOOR      4.6
-#define COMMON     1e-4 /* for a rate below it both rise ... */
-#define RARER      1.15 /* ... by this for each e-th part */
-#define LOG_2      0.69314718055994531
-#define DOUBTS     3. /* standard errors by which overdispersion must be beyond 1 */
-#define LARGE      0.9
+#define LEAST     32 /* samples before a change */
+#define WRONG     3  /* of the samples since a rise are wrong at least */
+#define SINGLE    12 /* of the last wrong samples are tried as beginning of a rise */
+#define FOLDS     4  /* full blocks after which all buckets are looked at ... */
+#define NEAR_FULL 4  /* ... and this many sizes with each other one ... */
+#define NEAR      2  /* ... and with each wrong sample */
+#define TERMS     256
+#define TERM_MOST 25. /* a single change counts for no more */
+#define ABOVE     5.0 /* of the threshold: by simulation */
+#define SLOPE     1.7
+#define FLOOR     4.6
+#define COMMON    1e-4 /* for a rate below it both rise ... */
+#define RARER     1.15 /* ... by this for each e-th part */
+#define LOG_2     0.69314718055994531
+#define DOUBTS    3. /* standard errors by which overdispersion must be beyond 1 */
+#define LARGE     0.9
+#define BELOW                                                                                                \
+    (1 - 1e-9) /* a bound that is less than this of what it is held against is below it, however             \
+                * both were rounded */
 #define COUNT_MOST (INT64_MAX / 8)
 
 void svi_drift_set_rate(struct svi_drift *d, double rate) {
@@ -48,10 +51,22 @@ void svi_drift_renew(struct svi_drift *d) {
     d->event = (struct svi_drift_event){.slot = -1};
 }
 
+/* How many times the variance of the errors is that of independent ones, at time scales up to each. */
+static void drift_measure(struct svi_drift *d) {
+    double most = 1;
+    for (int i = 0; i <= SVI_DRIFT_LEVELS; i++) {
+        const double terms = d->scale[i].terms;
+        if (terms > 0)
+            most = fmax(most, d->scale[i].sum / terms / (1 + DOUBTS * sqrt(2 / terms)));
+        d->dispersion[i] = most;
+    }
+}
+
 void svi_drift_init(struct svi_drift *d, bool regress, double rate) {
     *d = (struct svi_drift){.regress = regress};
     svi_drift_set_rate(d, rate);
     svi_drift_renew(d);
+    drift_measure(d);
 }
 
 double svi_drift_share(const struct svi_drift_stretch *s) {
@@ -106,15 +121,10 @@ static double drift_term(double a, double b) {
     return a > 0 ? a * log(a / b) : 0;
 }
 
-/* How many times the variance of the errors is that of independent ones, at time scales up to n samples. */
+/* At those up to n samples. */
 static double drift_dispersion(const struct svi_drift *d, int64_t n) {
-    double most = 1;
-    for (int i = 0; i <= SVI_DRIFT_LEVELS && (i == 0 || (16 << i) <= n); i++)
-        if (d->scale[i].terms > 0) {
-            const double terms = d->scale[i].terms;
-            most = fmax(most, d->scale[i].sum / terms / (1 + DOUBTS * sqrt(2 / terms)));
-        }
-    return most;
+    const int scale = 63 - __builtin_clzll((uint64_t)n | 16) - 4;
+    return d->dispersion[scale < SVI_DRIFT_LEVELS ? scale : SVI_DRIFT_LEVELS];
 }
 
 /* What the candidates of one look have in common. */
@@ -122,10 +132,20 @@ struct drift_look {
     const struct svi_drift *d;
     int64_t n, wrong; /* of all */
     double bound;     /* w (n - w) / n */
+    double least;     /* bound times the lowest threshold */
     double ratio; /* the largest so far, over its overdispersion: by how much it is beyond the threshold */
     bool rise;
     int bucket, recent; /* of that one */
 };
+
+/* Is the ratio below the threshold by a bound that costs no logarithm? kl(a, b) <= log(1 + c) <= c / sqrt(1 +
+ * c), c = (a - b)^2 / (b (1 - b)). */
+static bool drift_is_short(const struct drift_look *l, int64_t n1, int64_t n2, int64_t w2, double threshold) {
+    const double one = (double)n1, two = (double)n2, apart = (double)(w2 * l->n - l->wrong * n2);
+    const double both = apart * apart / ((double)l->n * l->bound);
+    const double c1 = both / (one * one), c2 = both / (two * two);
+    return one * c1 / sqrt(1 + c1) + two * c2 / sqrt(1 + c2) < BELOW * threshold;
+}
 
 /* Is the ratio of a change before the last n2 samples, of which w2 are wrong, the largest one beyond the
  * threshold? */
@@ -134,13 +154,15 @@ static void drift_weigh(struct drift_look *l, int64_t n2, int64_t w2, double thr
     const int64_t n1 = l->n - n2, w1 = l->wrong - w2;
     const bool rise = w2 * l->n > l->wrong * n2;
     const double p = (double)l->wrong / (double)l->n, q = 1 - p;
-    if (n1 < LEAST || (rise ? w2 < WRONG : n2 < LEAST))
+    const double dispersion = drift_dispersion(l->d, n2);
+    if (n1 < LEAST || (rise ? w2 < WRONG : n2 < LEAST) ||
+        drift_is_short(l, n1, n2, w2, threshold * dispersion))
         return;
     double ratio = drift_term((double)w1, (double)n1 * p) + drift_term((double)(n1 - w1), (double)n1 * q) +
                    drift_term((double)w2, (double)n2 * p) + drift_term((double)(n2 - w2), (double)n2 * q);
     if (ratio < threshold)
         return;
-    ratio /= drift_dispersion(l->d, n2);
+    ratio /= dispersion;
     if (ratio < threshold || ratio - threshold <= l->ratio)
         return;
     l->ratio = ratio - threshold;
@@ -162,11 +184,12 @@ static inline double drift_level(const struct svi_drift *d, int64_t n) {
 /* By the bound alone most are done with. */
 static inline void drift_try(struct drift_look *l, int64_t n2, int64_t w2, int bucket, int recent) {
     const int64_t n1 = l->n - n2;
-    if (n1 == 0 || n2 == 0)
-        return;
     const double apart = (double)(w2 * l->n - l->wrong * n2);
+    if (apart * apart < l->least * (double)n2 * (double)n1 || n1 == 0 || n2 == 0)
+        return;
     const double threshold = drift_level(l->d, n2 < n1 ? n2 : n1);
-    if (apart * apart >= threshold * l->bound * (double)n2 * (double)n1)
+    const double beyond = BELOW * threshold * drift_dispersion(l->d, n2);
+    if (apart * apart >= beyond * l->bound * (double)n2 * (double)n1)
         drift_weigh(l, n2, w2, threshold, bucket, recent);
 }
 
@@ -182,15 +205,25 @@ static void drift_try_buckets(struct drift_look *l, int levels) {
     }
 }
 
-/* A rise begins with a wrong sample: the last ones of the recent. */
+/* A rise that begins with the lowest of these wrong samples. */
+static inline void drift_try_rise(struct drift_look *l, uint64_t bits, int wrong) {
+    const int n = __builtin_ctzll(bits) + 1;
+    if (wrong * l->n > l->wrong * n)
+        drift_try(l, n, wrong, l->d->buckets, n);
+}
+
+/* A rise begins with a wrong sample: the last ones of the recent, from SINGLE on each fourth. */
 static inline void drift_try_recent(struct drift_look *l) {
     const struct svi_drift *d = l->d;
     uint64_t bits = d->bits & (d->bits - 1);
     bits &= bits - 1;
-    for (int wrong = WRONG; bits; wrong++, bits &= bits - 1) {
-        const int n = __builtin_ctzll(bits) + 1;
-        if ((wrong <= SINGLE || wrong % 4 == 0) && wrong * l->n > l->wrong * n)
-            drift_try(l, n, wrong, d->buckets, n);
+    int wrong = WRONG;
+    for (; bits && wrong < SINGLE; wrong++, bits &= bits - 1)
+        drift_try_rise(l, bits, wrong);
+    for (; bits; wrong += 4) {
+        drift_try_rise(l, bits, wrong);
+        for (int i = 0; i < 4; i++)
+            bits &= bits - 1;
     }
 }
 
@@ -207,6 +240,7 @@ static enum svi_drift_change drift_search(struct svi_drift *d, bool wrong, bool 
     const double w = (double)d->all.wrong, n = (double)d->all.n;
     struct drift_look l = {
         .d = d, .n = d->all.n, .wrong = d->all.wrong, .bound = w * (n - w) / n, .ratio = -1};
+    l.least = BELOW * d->floor * l.bound;
     if (d->all.n <= LEAST || d->all.wrong < WRONG || !(d->threshold < INFINITY))
         return SVI_DRIFT_SAME;
     if (wrong)
@@ -296,6 +330,7 @@ static void drift_fold(struct svi_drift *d) {
     drift_compare(d, 0, SVI_DRIFT_BLOCK / 2, __builtin_popcountll(old >> SVI_DRIFT_BLOCK / 2),
                   __builtin_popcountll(old & ((1u << SVI_DRIFT_BLOCK / 2) - 1)));
     drift_merge(d);
+    drift_measure(d);
 }
 
 /* After a fall the oldest buckets go, until there is none any more: of what comes after the most telling
@@ -414,6 +449,7 @@ void svi_drift_archive(struct svi_archive *a, struct svi_drift *d) {
         svi_archive_finite(a, "scale sum", &d->scale[i].sum, 1);
         svi_archive_finite(a, "scale terms", &d->scale[i].terms, 1);
     }
+    drift_measure(d);
     drift_archive_stretch(a, &d->all);
     svi_archive_uint64(a, "bits", &d->bits);
     svi_archive_int(a, "recent", &d->recent, 0, SVI_DRIFT_RECENT);

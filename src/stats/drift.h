@@ -91,8 +91,9 @@ struct svi_drift {
     struct {
         double sum; /* of squared differences of neighbours over their variance */
         double terms;
-    } scale[SVI_DRIFT_LEVELS + 1]; /* of neighbours of 16 << i samples */
-    double size[SVI_DRIFT_SIZES];  /* of a regression, until `large` is known */
+    } scale[SVI_DRIFT_LEVELS + 1];           /* of neighbours of 16 << i samples */
+    double dispersion[SVI_DRIFT_LEVELS + 1]; /* what they say up to that one; made again from them */
+    double size[SVI_DRIFT_SIZES];            /* of a regression, until `large` is known */
     int sizes;
     double large;
     struct svi_drift_event event; /* of the last step */

@@ -93,16 +93,22 @@ static void moments_join(struct svi_drift_moments *m, int into, int64_t n_into, 
     }
 }
 
-void svi_drift_moments_step(struct svi_drift_moments *m, const struct svi_drift *d, const double *x,
-                            int features) {
+/* Rows that went into buckets, and buckets that became one. On its own: few samples have any. */
+static __attribute__((noinline)) void moments_follow(struct svi_drift_moments *m, const struct svi_drift *d) {
     const struct svi_drift_event *e = &d->event;
-    if (features > m->room || m->room == 0 || d->pushed == 0)
-        return;
-    m->d = features > m->d ? features : m->d;
     if (e->slot >= 0)
         moments_fold(m, e->slot, d->pushed - 1 - SVI_DRIFT_RECENT);
     for (int i = 0; i < e->merges; i++)
         moments_join(m, e->merge[i].into, e->merge[i].n_into, e->merge[i].from, e->merge[i].n_from);
+}
+
+void svi_drift_moments_step(struct svi_drift_moments *m, const struct svi_drift *d, const double *x,
+                            int features) {
+    if (features > m->room || m->room == 0 || d->pushed == 0)
+        return;
+    m->d = features > m->d ? features : m->d;
+    if (d->event.slot >= 0) /* merges come with a slot alone */
+        moments_follow(m, d);
     double *row = moments_row(m, d->pushed - 1);
     if (!x && m->d > 0 && d->pushed == 1) /* there is no row before */
         memset(row, 0, (size_t)m->d * sizeof *row);
@@ -110,8 +116,7 @@ void svi_drift_moments_step(struct svi_drift_moments *m, const struct svi_drift 
         memcpy(row, moments_row(m, d->pushed + SVI_DRIFT_RECENT - 2), (size_t)m->d * sizeof *row);
     if (!x)
         return;
-    for (int j = 0; j < features; j++) /* few: cheaper than a call */
-        row[j] = x[j];
+    memcpy(row, x, (size_t)features * sizeof *x);
     if (features < m->d)
         memset(row + features, 0, (size_t)(m->d - features) * sizeof *x);
 }

@@ -12,6 +12,7 @@
 #define LOSS_UNIT  0x1p26             /* LOSS_MAX is below 2^32 of it */
 #define BRIER_UNIT 0x1p30             /* 2 is below 2^32 of it */
 #define P_UNIT     0x1p30
+#define P_BITS     30
 #define CAME       UINT32_C(0x80000000)
 #define COUNT_MAX  (INT64_MAX / 8)
 
@@ -62,19 +63,20 @@ void svi_reliability_take_over(svi_reliability *r, const svi_reliability *of) {
     r->recent = (struct totals){0};
 }
 
-static int reliability_bin(double p) {
-    const int bin = (int)(p * BINS);
+/* Of a probability in units. */
+static inline int reliability_bin(uint32_t p) {
+    const int bin = (int)(((uint64_t)p * BINS) >> P_BITS);
     return bin < BINS ? bin : BINS - 1;
 }
 
-static void reliability_count(struct totals *t, struct judged j, int direction) {
+static inline void reliability_count(struct totals *t, struct judged j, int direction) {
     const uint32_t p = j.p & ~CAME;
-    const int bin = reliability_bin(p / P_UNIT);
+    const int bin = reliability_bin(p);
     t->n += direction;
     t->loss += direction * (int64_t)j.loss;
     t->brier += direction * (int64_t)j.brier;
     t->count[bin] += direction;
-    t->came[bin] += j.p & CAME ? direction : 0;
+    t->came[bin] += direction * (int64_t)(j.p >> 31); /* CAME */
     t->p[bin] += direction * (int64_t)p;
 }
 
@@ -95,7 +97,7 @@ static struct judged reliability_judge(const double *proba, int class_count, int
 
 void svi_reliability_add(svi_reliability *r, const double *proba, int class_count, int truth) {
     const struct judged j = reliability_judge(proba, class_count, truth);
-    const double p = (j.p & ~CAME) / P_UNIT;
+    const uint32_t p = j.p & ~CAME;
     double *bin = r->bin[reliability_bin(p)];
     if (svi_stat_ring_full(&r->places))
         reliability_count(&r->recent, r->ring[r->places.slot], -1);
@@ -106,8 +108,8 @@ void svi_reliability_add(svi_reliability *r, const double *proba, int class_coun
     r->loss += j.loss / LOSS_UNIT; /* terms of at least 2^-26: no sum of less than 2^53 of them rounds */
     r->brier += j.brier / BRIER_UNIT;
     bin[0]++;
-    bin[1] += j.p & CAME ? 1 : 0;
-    bin[2] += p;
+    bin[1] += j.p >> 31; /* CAME */
+    bin[2] += p / P_UNIT;
 }
 
 void svi_reliability_figures(const svi_reliability *r, struct svi_figure *out) {

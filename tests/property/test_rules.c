@@ -351,8 +351,88 @@ static void walks_say_the_same_from_any_archive(void **state) {
     }
 }
 
+/* ---- the kernels */
+
+#define SEEN_ARRAYS                                                                                          \
+    15 /* of WIDE values each, in the order of struct svi_column_seen; then x and what counts */
+
+static struct svi_column_seen seen_of(double (*a)[WIDE], bool steps) {
+    return (struct svi_column_seen){
+        a[0],  a[1],  a[2],  a[3], steps ? a[4] : NULL, a[5], a[6], a[7], steps ? a[8] : NULL, a[9], a[10],
+        a[11], a[12], a[13], a[14]};
+}
+
+static double seen_value(uint64_t *seed) {
+    static const double some[] = {0, -0.0, NAN, INFINITY, -INFINITY, 1, 1};
+    const double u = unit(seed);
+    return u < 0.3 ? some[(int)(u / 0.3 * 7)] : 4 * u - 2;
+}
+
+/* Column by column, as it is defined. */
+static bool seen_plainly(const struct svi_column_seen *c, const double *seen, const double *x, double time,
+                         int d) {
+    bool stirs = false;
+    for (int j = 0; j < d; j++) {
+        const double v = x[j], step = fabs(v - c->last[j]);
+        stirs |= v > c->check_up[j] || -v > c->check_down[j] || v < c->low[j] || v > c->high[j];
+        stirs |= (v == c->last[j] && c->run[j] >= c->patient[j]) || (c->step && step > c->check_step[j]);
+    }
+    for (int j = 0; j < d; j++) {
+        const double v = x[j], step = fabs(seen[j] - c->last[j]);
+        c->up[j] = seen[j] > c->up[j] ? seen[j] : c->up[j];
+        c->down[j] = -seen[j] > c->down[j] ? -seen[j] : c->down[j];
+        if (c->step)
+            c->step[j] = step > c->step[j] ? step : c->step[j];
+        if (isnan(v))
+            continue;
+        const bool other = v != c->last[j];
+        c->longest[j] = other && c->run[j] > c->longest[j] ? c->run[j] : c->longest[j];
+        c->run[j] = (other ? 0 : c->run[j]) + 1;
+        c->changed[j] = other ? time : c->changed[j];
+        c->last[j] = v;
+        c->runs[j] += other;
+        c->values[j]++;
+    }
+    return stirs;
+}
+
+static void test_kernels_are_the_definition(void **state) {
+    static const svs_isa sets[] = {SVS_ISA_GENERIC, SVS_ISA_AVX2, SVS_ISA_AVX512};
+    uint64_t seed = 11;
+    int stirred = 0;
+    (void)state;
+    for (int round = 0; round < 4000; round++) {
+        double begin[SEEN_ARRAYS + 2][WIDE], plain[SEEN_ARRAYS + 2][WIDE], fast[SEEN_ARRAYS + 2][WIDE];
+        const int d = 1 + round % WIDE;
+        const bool steps = round / WIDE % 2;
+        for (int k = 0; k < SEEN_ARRAYS + 2; k++)
+            for (int j = 0; j < WIDE; j++) /* low, high, the checks and patient: mostly wide enough */
+                begin[k][j] = k == 0                                  ? -1.9
+                              : k >= 1 && k <= 4                      ? 1.99
+                              : k == 5                                ? 9
+                              : k >= 10 && k != 11 && k < SEEN_ARRAYS ? (int)(10 * unit(&seed))
+                                                                      : seen_value(&seed);
+        memcpy(plain, begin, sizeof begin);
+        const struct svi_column_seen p = seen_of(plain, steps);
+        const bool stirs = seen_plainly(&p, plain[SEEN_ARRAYS], plain[SEEN_ARRAYS + 1], 77, d);
+        stirred += stirs;
+        for (int i = 0; i < 3; i++) {
+            const struct svi_kernels *k = svi_kernels_get(sets[i]);
+            if (!k)
+                continue;
+            memcpy(fast, begin, sizeof begin);
+            const struct svi_column_seen f = seen_of(fast, steps);
+            assert_int_equal(k->columns_stir(&f, fast[SEEN_ARRAYS + 1], d), stirs);
+            k->columns_seen(&f, fast[SEEN_ARRAYS], fast[SEEN_ARRAYS + 1], 77, d);
+            assert_memory_equal(fast, plain, sizeof plain);
+        }
+    }
+    assert_true(stirred > 100 && stirred < 3900);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kernels_are_the_definition),
         cmocka_unit_test(few_alerts_without_a_fault),
         cmocka_unit_test(a_plant_without_a_fault_is_quiet),
         cmocka_unit_test(faults_are_found_soon),

@@ -22,8 +22,10 @@ static void place_is_that_of_the_definition(void **unused) {
     for (int i = 0; i < 20000; i++) {
         const double *knot = svi_logit_knots;
         const double z = i < 35 ? knot[i % SVS_CURVE] : 20 * (test_uniform(&seed) - 0.5);
-        double share, beyond;
-        const int j = svi_logit_place(z, &share, &beyond);
+        double beyond;
+        const struct svi_logit at = svi_logit_place(z, &beyond);
+        const double share = at.share;
+        const int j = at.at;
         assert_true(j >= 0 && j + 1 < SVS_CURVE && share >= -1e-12 && share <= 1 + 1e-12);
         assert_true(fabs((1 - share) * knot[j] + share * knot[j + 1] + beyond - z) < 1e-12);
         assert_true(beyond == 0 || fabs(z) >= knot[SVS_CURVE - 1]);

@@ -1,0 +1,77 @@
+/* columns_template.h: the loops of the plain rules (kernels.h: columns_stir, columns_seen) for COLUMNS_W
+ * columns at a time; included once for each width, from the widest to single columns, each of which goes on
+ * where the one before has ended. Comparisons and choices alone: the same bits for all widths. */
+#define JOIN_(a, b) a##b
+#define JOIN(a, b)  JOIN_(a, b)
+#define OF(name)    JOIN(name, COLUMNS_W)
+
+typedef double OF(columns) __attribute__((vector_size(8 * COLUMNS_W), aligned(8)));
+typedef long long OF(marks) __attribute__((vector_size(8 * COLUMNS_W)));
+
+INLINE OF(columns) OF(pick)(OF(marks) which, OF(columns) a, OF(columns) b) {
+    return (OF(columns))((which & (OF(marks))a) | (~which & (OF(marks))b));
+}
+
+/* The larger one; b where one is NaN. */
+INLINE OF(columns) OF(larger)(OF(columns) a, OF(columns) b) {
+    return OF(pick)(a > b, a, b);
+}
+
+INLINE OF(columns) OF(size)(OF(columns) a) {
+    return (OF(columns))((OF(marks))a & 0x7fffffffffffffff);
+}
+
+/* Bits of the columns that are to be looked at. */
+INLINE OF(marks) OF(stir_at)(const struct svi_column_seen *c, const double *x, int j) {
+#define AT(p) (*(const OF(columns) *)((p) + j))
+    const OF(columns) v = AT(x), last = AT(c->last);
+    OF(marks) any = (v > AT(c->check_up)) | (-v > AT(c->check_down)) | (v < AT(c->low)) | (v > AT(c->high));
+    any |= (v == last) & (AT(c->run) >= AT(c->patient));
+    if (c->check_step) {
+        any |= OF(size)(v - last) > AT(c->check_step);
+    }
+    return any;
+#undef AT
+}
+
+INLINE int OF(columns_stir)(const struct svi_column_seen *c, const double *x, int j, int d, bool *stirs) {
+    OF(marks) any = {0};
+    for (; j + COLUMNS_W <= d; j += COLUMNS_W)
+        any |= OF(stir_at)(c, x, j);
+    long long all = 0;
+    for (int k = 0; k < COLUMNS_W; k++)
+        all |= any[k];
+    *stirs |= all != 0;
+    return j;
+}
+
+INLINE int OF(columns_seen)(const struct svi_column_seen *c, const double *seen, const double *x, double time,
+                            int j, int d) {
+    const OF(columns) one = (OF(columns)){0} + 1.0, now = (OF(columns)){0} + time;
+#define AT(p) (*(OF(columns) *)((p) + j))
+#define IN(p) (*(const OF(columns) *)((p) + j))
+    for (; j + COLUMNS_W <= d; j += COLUMNS_W) {
+        const OF(columns) s = IN(seen), v = IN(x), last = AT(c->last), run = AT(c->run);
+        AT(c->up) = OF(larger)(s, AT(c->up));
+        AT(c->down) = OF(larger)(-s, AT(c->down));
+        if (c->step) {
+            AT(c->step) = OF(larger)(OF(size)(s - last), AT(c->step));
+        }
+        const OF(marks) known = v == v, other = known & (v != last);
+        const OF(columns) more = (OF(columns))(known & (OF(marks))one);
+        AT(c->longest) = OF(larger)((OF(columns))(other & (OF(marks))run), AT(c->longest));
+        AT(c->run) = (OF(columns))(~other & (OF(marks))run) + more;
+        AT(c->changed) = OF(pick)(other, now, AT(c->changed));
+        AT(c->last) = OF(pick)(known, v, last);
+        AT(c->runs) += (OF(columns))(other & (OF(marks))one);
+        AT(c->values) += more;
+    }
+    return j;
+#undef AT
+#undef IN
+}
+
+#undef OF
+#undef JOIN
+#undef JOIN_
+#undef COLUMNS_W
