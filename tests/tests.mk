@@ -18,7 +18,7 @@ TEST_RUN  = $(wildcard tests/structure/test_* tests/cli/test_*) $(FAULT_RUN)
 # whose commands have tests of their own.
 PLAIN_RUN = $(wildcard tests/structure/test_*) tests/fault/test_simulator $(addprefix tests/cli/test_,address_space memory pages readme install.sh)
 # Programs that make the n-th allocation fail, or count them, take the place of the gate.
-WRAP      = $(if $(findstring _nomem,$@)$(findstring key_memory,$@),-Wl$(comma)--wrap=svi_alloc$(comma)--wrap=svi_alloc_plain$(comma)--wrap=svi_realloc)$(if $(findstring key_memory,$@),$(comma)--wrap=svi_free)
+WRAP      = $(if $(findstring _nomem,$@)$(findstring key_memory,$@),-Wl$(comma)--wrap=svi_alloc$(comma)--wrap=svi_alloc_plain$(comma)--wrap=svi_realloc$(comma)--wrap=svi_realloc_plain)$(if $(findstring key_memory,$@),$(comma)--wrap=svi_free)
 comma    := ,
 # A linear program and a one-class SVM are solved by peers; JSON is read by one, jansson, in many tests.
 PEER      = $(if $(findstring test_lpsvm,$@),-lglpk)$(if $(findstring test_fosvm,$@),-lsvm)

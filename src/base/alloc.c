@@ -11,6 +11,7 @@
 #define LARGE_PAGE ((uintptr_t)2 << 20)
 #define HEAP_STEP  (16 << 20) /* bytes by which the heap grows */
 #define HEAP_MOST  (4 << 20)  /* bytes that are taken from it; what is larger has pages of its own */
+#define APART      (128 << 10)
 
 void *svi_alloc(size_t size) {
     if (size == 0 || size > PTRDIFF_MAX - ALIGNMENT)
@@ -36,8 +37,17 @@ void *svi_realloc(void *block, size_t old_size, size_t size) {
     return grown;
 }
 
+void *svi_realloc_plain(void *block, size_t old_size, size_t size) {
+    (void)old_size; /* the heap knows it */
+    return size == 0 || size > PTRDIFF_MAX ? NULL : realloc(block, size);
+}
+
 void svi_free(void *block) {
     free(block);
+}
+
+void svi_large_blocks_apart(void) {
+    mallopt(M_MMAP_THRESHOLD, APART);
 }
 
 static uintptr_t heap_end(void) {

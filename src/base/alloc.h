@@ -28,7 +28,15 @@ static inline void *svi_alloc_plain_array(size_t count, size_t element) {
  * rest zeroed; the old block is freed. On failure returns NULL and leaves the old block as it was. */
 void *svi_realloc(void *block, size_t old_size, size_t size);
 
+/* The same for a block from svi_alloc_plain, but what comes after its content is not set: a large block grows
+ * where it lies, and of its room only what is written takes memory. */
+void *svi_realloc_plain(void *block, size_t old_size, size_t size);
+
 void svi_free(void *block);
+
+/* A block of 128 KiB or more has pages of its own from here on, which go back when it is freed, whatever was
+ * freed before: for a command that needs a few large blocks, one after another. */
+void svi_large_blocks_apart(void);
 
 /* What comes from the heap from here on lies in large pages as far as the system has them: what is used at
  * random in much memory waits less for where it is. begin is called once; go_on before something is allocated

@@ -19,7 +19,7 @@ svs_code svi_bytes_reserve(struct svi_bytes *b, size_t n) {
         return SVS_NO_MEMORY;
     while (capacity < b->size + n)
         capacity *= 2;
-    void *data = svi_realloc(b->data, b->size, capacity);
+    void *data = svi_realloc_plain(b->data, b->size, capacity);
     if (!data)
         return SVS_NO_MEMORY;
     b->data = data;

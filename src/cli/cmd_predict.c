@@ -270,8 +270,7 @@ static svs_code cmd_predict_work(struct predict *p, svs_error *err) {
     if (code == SVS_OK)
         code = cmd_predict_read_rows(p, err);
     if (code == SVS_OK)
-        code = svi_predictor_init(&p->predictor, p->machine.linear, p->machine.kernel,
-                                  p->table.examples.rows.d, err);
+        code = svi_predictor_init(&p->predictor, p->machine.linear, p->machine.kernel, err);
     const size_t room = (size_t)p->class_count + 1;
     if (code == SVS_OK && (!(p->confusion = svi_alloc_array(room, room * sizeof *p->confusion)) ||
                            !(p->counts = svi_alloc_array(room, sizeof *p->counts))))
@@ -289,6 +288,7 @@ static svs_code cmd_predict_work(struct predict *p, svs_error *err) {
 static int cmd_predict_run(const struct cli_args *a) {
     struct predict p = {.args = a};
     svs_error err = {0};
+    svi_large_blocks_apart();
     svi_progress_begin(&p.progress, a->quiet);
     svs_code code = cmd_predict_work(&p, &err);
     svi_predictor_clear(&p.predictor);

@@ -328,7 +328,7 @@ static svs_code training_quality(const struct train *t, const svs_trained *m, do
     const svs_examples *e = &t->table.examples;
     struct svi_predictor p;
     double right = 0, squares = 0;
-    svs_code code = svi_predictor_init(&p, m->linear, m->kernel, e->rows.d, err);
+    svs_code code = svi_predictor_init(&p, m->linear, m->kernel, err);
     for (int64_t i = 0; i < e->rows.n && code == SVS_OK; i++) {
         const int predicted = svi_predictor_row(&p, &e->rows, i);
         if (e->task == SVS_REGRESS)
@@ -409,10 +409,9 @@ static void cmd_train_warn(const struct train *t, const svs_trained *m) {
 static svs_code cmd_train_describe(struct train *t, svs_error *err) {
     const svs_examples *e = &t->table.examples;
     const struct svi_schema *s = t->table.schema;
-    t->unscaled = svi_alloc((size_t)e->rows.d);
-    if (!t->unscaled)
+    if (svi_schema_columns(s) > 0 && !(t->unscaled = svi_alloc((size_t)e->rows.d)))
         return svi_fail_memory(err, "the columns of the file");
-    for (int j = 0; j < e->rows.d && j < s->shape.d; j++)
+    for (int j = 0; t->unscaled && j < e->rows.d && j < s->shape.d; j++)
         t->unscaled[j] = svi_schema_unscaled(s, j);
     if (e->features && svi_schema_matters(s, t->table.filled > 0) &&
         svi_schema_encode(s, e->rows.d, t->table.means, t->args->settings.zone, &t->schema) != SVS_OK)
@@ -463,6 +462,10 @@ static svs_code train_model(struct train *t, svs_error *err) {
     cli_output_name(t->args, 1, 0, ".model", path, sizeof path);
     const struct svi_machine machine = {m.linear, m.kernel};
     double quality = 0;
+    for (int k = 0; k < m.count; k++) { /* the model has the weights, and the file takes as much room */
+        svi_free(m.solutions[k].w);
+        m.solutions[k].w = NULL;
+    }
     cmd_train_add_schema(t, &m);
     if (!t->args->quiet)
         code = training_quality(t, &m, &quality, err);
@@ -538,6 +541,7 @@ static int cmd_train_run(const struct cli_args *given) {
     const struct cli_args *a = &mine;
     struct train t = {.args = a, .first_gap = NAN};
     svs_error err = {0};
+    svi_large_blocks_apart();
     cli_look_at_table(&mine, mine.positional[0]);
     const int wrong = take_options(&t);
     if (wrong != CLI_OK)

@@ -30,7 +30,7 @@ static svs_code open_file(struct svi_input *s, const char *path, svs_error *err)
     if (S_ISDIR(about.st_mode))
         return svi_fail(err, SVS_IO, "cannot read '%s': it is a directory", s->name);
     s->size = S_ISREG(about.st_mode) ? (int64_t)about.st_size : -1;
-    s->buffer = svi_alloc(s->capacity + SVI_INPUT_PAD);
+    s->buffer = svi_alloc_plain(s->capacity + SVI_INPUT_PAD); /* of which short lines touch little */
     return s->buffer ? SVS_OK : svi_fail_memory(err, "the line buffer");
 }
 

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/fail.h"
 #include "data/cell.h"
 #include "data/reader_internal.h"
@@ -44,13 +45,35 @@ static svs_code libsvm_refuse_pair(const char *p, const char *end, svs_error *er
     return svi_fail(err, SVS_WRONG_TYPE, "\"%s\" is not index:value", text);
 }
 
+/* Room for the row, where it comes as the columns that it names. */
+struct libsvm {
+    bool sparse;
+    int32_t *column;
+    double *value;
+    size_t columns, values; /* room */
+};
+
 /* The line being read. */
 struct libsvm_row {
+    struct libsvm *state;
     struct svi_shape *shape;
     struct svi_message *m;
     svs_error *err;
     int64_t previous; /* index of the pair before, 0 at first */
 };
+
+static svs_code libsvm_add_entry(struct libsvm_row *r, int32_t column, double value) {
+    struct libsvm *s = r->state;
+    struct svi_message *m = r->m;
+    const size_t count = (size_t)m->count + 1;
+    if (!svi_row_room((void **)&s->column, &s->columns, count, sizeof *s->column) ||
+        !svi_row_room((void **)&s->value, &s->values, count, sizeof *s->value))
+        return svi_fail_memory(r->err, "a row of LIBSVM text");
+    s->column[m->count] = column;
+    s->value[m->count++] = value;
+    m->d = column < m->d ? m->d : column + 1;
+    return SVS_OK;
+}
 
 static svs_code libsvm_put_value(struct libsvm_row *r, int64_t index, double value) {
     const struct svi_shape *s = r->shape;
@@ -71,9 +94,11 @@ static svs_code libsvm_put_value(struct libsvm_row *r, int64_t index, double val
                         s->max_features);
     if (!isfinite(value))
         return svi_fail(r->err, SVS_NOT_FINITE, "index %lld: the value is not finite", (long long)index);
+    r->previous = index;
+    if (r->state->sparse)
+        return libsvm_add_entry(r, (int32_t)index - 1, value);
     svi_message_reach(r->m, (int)index - 1);
     r->m->x[index - 1] = value;
-    r->previous = index;
     return SVS_OK;
 }
 
@@ -94,15 +119,15 @@ static svs_code libsvm_take_label(const char **p, const char *end, struct svi_me
 
 static svs_code libsvm_row(void *state, struct svi_shape *shape, struct svi_span line, struct svi_message *m,
                            svs_error *err) {
-    (void)state;
-    struct libsvm_row r = {.shape = shape, .m = m, .err = err};
+    struct libsvm *s = state;
+    struct libsvm_row r = {.state = s, .shape = shape, .m = m, .err = err};
     const char *p = libsvm_skip_blanks(line.at, line.end);
     if (p == line.end || *p == '#')
         return SVS_EMPTY;
     m->has_x = true;
     m->kind = r.shape->kind == SVI_DENSE ? SVI_DENSE : SVI_SPARSE;
     m->d = r.shape->d;
-    if (m->d > 0)
+    if (m->d > 0 && !s->sparse)
         memset(m->x, 0, (size_t)m->d * sizeof *m->x);
     svs_code code = libsvm_take_label(&p, line.end, m, err);
     while (p = libsvm_skip_blanks(p, line.end), code == SVS_OK && p < line.end && *p != '#') {
@@ -112,13 +137,34 @@ static svs_code libsvm_row(void *state, struct svi_shape *shape, struct svi_span
         code = q ? libsvm_put_value(&r, index, value) : libsvm_refuse_pair(p, line.end, err);
         p = q ? q : p;
     }
+    m->column = s->column;
+    m->value = s->value;
     return code;
+}
+
+static void libsvm_end(void *state) {
+    struct libsvm *s = state;
+    svi_free(s->column);
+    svi_free(s->value);
+    svi_free(s);
 }
 
 static void *libsvm_begin(const struct svi_reader_options *o, svi_guess *guess, struct svi_span line,
                           svs_error *err) {
-    (void)o, (void)line, (void)err;
-    return guess; /* there is no state: it is only not NULL */
+    (void)guess, (void)line;
+    struct libsvm *s = svi_alloc_plain(sizeof *s);
+    if (!s) {
+        svi_fail_memory(err, "the reader");
+        return NULL;
+    }
+    s->sparse = o->sparse;
+    if (s->sparse && !(svi_row_room((void **)&s->column, &s->columns, 1, sizeof *s->column) &&
+                       svi_row_room((void **)&s->value, &s->values, 1, sizeof *s->value))) {
+        libsvm_end(s);
+        svi_fail_memory(err, "the reader");
+        return NULL;
+    }
+    return s;
 }
 
 bool svi_libsvm_looks(struct svi_span line) {
@@ -131,4 +177,5 @@ bool svi_libsvm_looks(struct svi_span line) {
     return libsvm_read_pair(p, line.end, &index, &value) != NULL;
 }
 
-const struct svi_format svi_libsvm = {.name = "libsvm", .begin = libsvm_begin, .row = libsvm_row};
+const struct svi_format svi_libsvm = {
+    .name = "libsvm", .begin = libsvm_begin, .row = libsvm_row, .end = libsvm_end};

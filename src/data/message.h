@@ -1,7 +1,8 @@
 /* message.h: one incoming sample or command, whatever form it came in: the joint between the
  * decoders (msgpack: wire/decode.h; text: data/reader.h) and the engine.
  *
- * A row comes as a vector or as cells under names. A vector stands in the row of the shape: x. Cells (what a
+ * A row comes as a vector or as cells under names. A vector stands in the row of the shape: x; one of LIBSVM
+ * text may come as the columns that it names, which costs no more than they are. Cells (what a
  * reader of CSV, JSON or VW text finds: numbers, words, nothing) become a vector by the schema
  * (features/schema.h). Nothing in a message outlives the next call on the same decoder or schema. Decoders
  * know no policy: they refuse what is malformed, the engine refuses what does not fit (limits, time, stream),
@@ -46,6 +47,10 @@ struct svi_message {
     int d;              /* columns that x needs: dense: its length; sparse, named: at least shape->d, or the
                            highest column + 1. x[0 .. d) are set, absent ones 0 */
     double *x;          /* == shape->row */
+    const int32_t *column; /* for who asks for sparse rows: not NULL: x is not set, and the row is these
+                              columns, ascending, and their values; all others are 0 */
+    const double *value;
+    int count;
     int missing; /* entries of x that are missing (nil, empty cell): NAN in x, nothing else is ever NAN or
                     infinite */
     const struct svi_cell

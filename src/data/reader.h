@@ -10,7 +10,8 @@
  * is named), or, when it has neither `x` nor `op`, a flat map of columns. null is missing, true and false
  * count as 1 and 0, a string is a word.
  *  - LIBSVM: `label index:value ...`, index 1 = column 0, ascending, `#` starts a comment; sparse (dense in a
- * dense stream). The label is a number. (A label-less line begins with an index:value pair.)
+ * dense stream); with the option `sparse` x is not set, m->column and m->value are the row. The label is a
+ * number. (A label-less line begins with an index:value pair.)
  *  - VW: `[label] [weight] ['tag]|ns a:1 b machine=press-03 |...` (data/vw.c).
  *
  * What the columns of a CSV or of flat JSON are is guessed from the first rows where the options leave it

@@ -16,6 +16,7 @@
 #include "data/feature_names.h"
 
 #define FEATURES_MAX   1000000
+#define LINE           64 /* rows begin with a cache line */
 #define OTHER_FEATURES "the setting `features` was another"
 
 /* Adds the name in [from, to), blanks around it dropped. */
@@ -35,19 +36,20 @@ static svs_code shape_add_fixed(struct svi_shape *s, const char *from, const cha
     return SVS_OK;
 }
 
+/* A stream may have far fewer columns than it could: what no row reaches takes no memory. */
 svs_code svi_shape_room_init(struct svi_shape_room *r, int columns, svs_error *err) {
+    const size_t count = (size_t)columns;
     *r = (struct svi_shape_room){.columns = columns};
-    r->row = svi_alloc_array((size_t)columns, sizeof *r->row);
-    r->marks = svi_alloc_array((size_t)columns, sizeof *r->marks);
-    if (r->row && r->marks)
-        return SVS_OK;
-    svi_shape_room_clear(r);
-    return svi_fail_memory(err, "the row of a sample");
+    r->block = svi_alloc_plain(count * (sizeof *r->row + sizeof *r->marks) + LINE);
+    if (!r->block)
+        return svi_fail_memory(err, "the row of a sample");
+    r->row = (double *)((char *)r->block + LINE - (uintptr_t)r->block % LINE);
+    r->marks = (uint32_t *)(r->row + count);
+    return SVS_OK;
 }
 
 void svi_shape_room_clear(struct svi_shape_room *r) {
-    svi_free(r->row);
-    svi_free(r->marks);
+    svi_free(r->block);
     *r = (struct svi_shape_room){0};
 }
 
@@ -67,6 +69,7 @@ static svs_code shape_take_room(struct svi_shape *s, struct svi_shape_room *room
     svs_code code = svi_shape_room_init(&own, s->max_features, err);
     s->row = own.row;
     s->marks = own.marks;
+    s->block = own.block;
     return code;
 }
 
@@ -104,10 +107,7 @@ svs_code svi_shape_init(struct svi_shape *s, int max_features, const char *fixed
 
 void svi_shape_clear(struct svi_shape *s) {
     svs_features_free(&s->names);
-    if (!s->room) {
-        svi_free(s->row);
-        svi_free(s->marks);
-    }
+    svi_free(s->block);
     *s = (struct svi_shape){0};
 }
 

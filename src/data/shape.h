@@ -18,6 +18,7 @@ enum svi_kind { SVI_UNSET = 0, SVI_DENSE, SVI_SPARSE, SVI_NAMED };
 struct svi_shape_room {
     double *row;     /* `columns` values */
     uint32_t *marks; /* likewise; marks[j] == round: column j was met in this row */
+    void *block;     /* where both lie: owned */
     uint32_t round;
     int columns;
 };
@@ -38,6 +39,7 @@ struct svi_shape {
                         samples */
     double *row;     /* max_features values */
     uint32_t *marks; /* max_features; marks[j] == round: column j was met in this row */
+    void *block;     /* where both lie; owned; NULL: in a room of others */
     uint32_t round;
     struct svi_shape_room *room; /* of others too, where row and marks are; NULL: they are owned */
 };

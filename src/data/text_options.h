@@ -29,6 +29,7 @@ struct svi_reader_options {
      * there are none. */
     enum svi_cell_kind (*known)(const void *stream, const char *name, size_t length);
     const void *stream;
+    bool sparse; /* rows of LIBSVM come as the columns that they name (message.h), not as x */
 };
 
 #endif

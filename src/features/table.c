@@ -61,7 +61,7 @@ struct table_rows {
 /* ---- room */
 
 static bool table_grow(void **block, size_t element, int64_t old, int64_t room) {
-    void *more = svi_realloc(*block, (size_t)old * element, (size_t)room * element);
+    void *more = svi_realloc_plain(*block, (size_t)old * element, (size_t)room * element);
     if (more)
         *block = more;
     return more != NULL;
@@ -70,13 +70,15 @@ static bool table_grow(void **block, size_t element, int64_t old, int64_t room) 
 static svs_code table_room_for_row(struct table_rows *t, svs_error *err) {
     if (t->n + 1 < t->row_room)
         return SVS_OK;
-    int64_t room = t->row_room ? 2 * t->row_room : FIRST_ROWS;
+    const int64_t room = t->row_room ? 2 * t->row_room : FIRST_ROWS;
     if (!table_grow((void **)&t->start, sizeof *t->start, t->row_room, room) ||
         !table_grow((void **)&t->label, sizeof *t->label, t->row_room, room) ||
         !table_grow((void **)&t->target, sizeof *t->target, t->row_room, room) ||
         !table_grow((void **)&t->weight, sizeof *t->weight, t->row_room, room) ||
         !table_grow((void **)&t->ts, sizeof *t->ts, t->row_room, room))
         return svi_fail_memory(err, "the rows of a file");
+    if (t->n == 0)
+        t->start[0] = 0;
     t->row_room = room;
     return SVS_OK;
 }
@@ -212,7 +214,7 @@ static svs_code table_remember(struct table_rows *t, const struct svi_message *m
     if (policy == SVI_MISSING_MEAN && m->absent != SVI_MISSING_AUTO && !t->first &&
         !(t->first = svi_alloc_array(room, sizeof *t->first)))
         return svi_fail_memory(err, "when columns came");
-    if (policy == SVI_MISSING_CARRY)
+    if (policy == SVI_MISSING_CARRY && !m->column) /* LIBSVM text lacks nothing that would be asked for */
         memcpy(t->carried, m->x, (size_t)m->d * sizeof *m->x);
     for (; t->known < m->d; t->known++)
         if (t->first)
@@ -360,21 +362,31 @@ static svs_code table_fill_row(struct table_rows *t, struct svi_table *table, st
     return SVS_OK;
 }
 
-static svs_code table_store_row(struct table_rows *t, struct svi_table *table, const struct svi_message *m,
-                                svs_error *err) {
-    int count = 0;
-    for (int j = 0; j < m->d; j++)
-        count += m->x[j] != 0;
-    if (table_room_for_row(t, err) != SVS_OK || table_take_label(t, table, m->y, err) != SVS_OK ||
-        table_room_for_entries(t, count, err) != SVS_OK)
-        return err->code;
+/* The values of a row that are not 0, in their order, behind those that are there. */
+static int64_t table_put_values(struct table_rows *t, const struct svi_message *m) {
     int64_t at = t->start[t->n];
-    for (int j = 0; j < m->d; j++)
+    for (int k = 0; m->column && k < m->count; k++) {
+        t->column[at] = m->column[k];
+        t->value[at] = m->value[k];
+        at += m->value[k] != 0;
+    }
+    for (int j = 0; !m->column && j < m->d; j++)
         if (m->x[j] != 0) {
             t->column[at] = j;
             t->value[at++] = m->x[j];
         }
-    t->start[t->n + 1] = at;
+    return at;
+}
+
+static svs_code table_store_row(struct table_rows *t, struct svi_table *table, const struct svi_message *m,
+                                svs_error *err) {
+    int count = m->column ? m->count : 0;
+    for (int j = 0; !m->column && j < m->d; j++)
+        count += m->x[j] != 0;
+    if (table_room_for_row(t, err) != SVS_OK || table_take_label(t, table, m->y, err) != SVS_OK ||
+        table_room_for_entries(t, count, err) != SVS_OK)
+        return err->code;
+    t->start[t->n + 1] = table_put_values(t, m);
     t->d = m->d > t->d ? m->d : t->d;
     t->weight[t->n] = m->weight;
     t->weighted = t->weighted || m->weight != 1;
@@ -628,6 +640,7 @@ svs_code svi_table_read(struct svi_table *table, const char *path, const struct 
     struct svi_reader_options reader = o->reader;
     reader.known = table_known;
     reader.stream = t;
+    reader.sparse = true;
     svi_reader *r = code == SVS_OK ? svi_reader_open(path, &reader, &t->schema->shape, &mine) : NULL;
     if (r && table_room_for_row(t, &mine) == SVS_OK && table_room_for_entries(t, 1, &mine) == SVS_OK)
         table_read_rows(t, table, r, &mine);

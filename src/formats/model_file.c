@@ -5,9 +5,10 @@
  * model (kernel_model_file.c).
  *
  * svs_model_decode is what subscribers call as well: the payload comes from anybody, so lengths and ranges
- * are checked before anything is believed. It is copied once and the model's strings stay in that copy: each
- * is moved one byte towards its header, so that a NUL fits after it. That destroys the header, therefore
- * strings come last, when all of the map has been walked. */
+ * are checked before anything is believed. It is copied once, all but the weights, and the model's strings
+ * stay in that copy: each is moved one byte towards its header, so that a NUL fits after it. That destroys
+ * the header, therefore strings come last, when all of the map has been walked. The weights, which may be
+ * nearly all of it, go straight to their place. */
 #include "formats/model_file.h"
 
 #include <math.h>
@@ -225,10 +226,27 @@ static bool key_says(const uint8_t *value, bool wanted) {
     return item.type == SVI_BOOL && (item.i != 0) == wanted;
 }
 
-static svs_code take_model(struct svi_owned_model *o, size_t length, svs_error *err) {
+/* The payload without its weights, and what was found in the payload as found in the copy. Returns the end of
+ * the copy, NULL: no memory. */
+static const uint8_t *copy_parts(struct svi_owned_model *o, const uint8_t *map, size_t length,
+                                 struct model_parts *p) {
+    const uint8_t **const found[] = {&p->method, &p->features,    &p->classes, &p->b,
+                                     &p->schema, &p->calibration, &p->serves,  &p->reproduces};
+    const size_t weights = (size_t)p->W.count * sizeof(double), before = (size_t)(p->W.body - map);
+    uint8_t *copy = o->text = svi_alloc(length - weights);
+    if (!copy)
+        return NULL;
+    memcpy(copy, map, before);
+    memcpy(copy + before, p->W.body + weights, length - weights - before);
+    for (size_t i = 0; i < sizeof found / sizeof *found; i++)
+        if (*found[i])
+            *found[i] = copy + (*found[i] - map) - (*found[i] > p->W.body ? weights : 0);
+    return copy + length - weights;
+}
+
+static svs_code take_model(struct svi_owned_model *o, const uint8_t *map, size_t length, svs_error *err) {
     struct model_parts p = {0};
     struct svi_item method;
-    const uint8_t *map = o->text;
     svs_model *m = &o->model;
     svs_code code = svi_fields_read("model", SVI_FIELDS(model_fields), map, map + length, &p, err);
     if (code == SVS_OK && p.d > FEATURES_MAX)
@@ -236,6 +254,9 @@ static svs_code take_model(struct svi_owned_model *o, size_t length, svs_error *
                         FEATURES_MAX);
     if (code != SVS_OK)
         return code;
+    const uint8_t *end = copy_parts(o, map, length, &p);
+    if (!end)
+        return svi_fail_memory(err, "a model");
     m->version = p.version;
     m->task = (svs_task)p.task;
     m->d = (int)p.d;
@@ -254,11 +275,11 @@ static svs_code take_model(struct svi_owned_model *o, size_t length, svs_error *
     }
     if (!m->method)
         return svi_fail(err, SVS_WRONG_TYPE, "the model's method is not valid text");
-    code = p.calibration ? take_calibration(o, p.calibration, map + length, err) : SVS_OK;
+    code = p.calibration ? take_calibration(o, p.calibration, end, err) : SVS_OK;
     code = code == SVS_OK ? take_features(o, p.features, err) : code;
     m->schema = p.schema;
     return code == SVS_OK && p.schema
-               ? svi_schema_measure(o->features, m->d, p.schema, map + length, &m->schema_size, err)
+               ? svi_schema_measure(o->features, m->d, p.schema, end, &m->schema_size, err)
                : code;
 }
 
@@ -267,14 +288,12 @@ svs_model *svs_model_decode(const void *payload, size_t length, svs_error *err) 
         return NULL;
     struct svi_owned_model *o = svi_alloc(sizeof *o);
     svs_model *m = o ? &o->model : NULL;
-    if (!o || !(o->text = svi_alloc(length))) {
-        svs_model_free(&m);
+    if (!o) {
         svi_fail_memory(err, "a model");
         return NULL;
     }
-    memcpy(o->text, payload, length);
     m->method = "";
-    if (take_model(o, length, err) != SVS_OK) {
+    if (take_model(o, payload, length, err) != SVS_OK) {
         svs_model_free(&m);
         return NULL;
     }
@@ -290,19 +309,17 @@ svs_model *svs_model_decode(const void *payload, size_t length, svs_error *err) 
 static const char *const kinds[] = {"linear", "kernel", NULL};
 
 static svs_code write_own(const struct svi_machine *m, const char *path, svs_error *err) {
-    struct svi_bytes model = {0}, file = {0};
+    struct svi_bytes file = {0};
     struct svi_pack p;
-    svs_code code =
-        m->linear ? svi_model_encode(m->linear, NULL, 0, &model) : svi_kernel_encode(m->kernel, &model);
-    if (code == SVS_OK) {
-        svi_checked_file_begin(&p, &file, FORMAT, VERSION, 2);
-        svi_put_text(&p, "kind", kinds[m->kernel != NULL]);
-        svi_pack_key(&p, "model");
-        svi_pack_raw(&p, model.data, model.size);
+    svi_checked_file_begin(&p, &file, FORMAT, VERSION, 2);
+    svi_put_text(&p, "kind", kinds[m->kernel != NULL]);
+    svi_pack_key(&p, "model");
+    svs_code code = p.failed    ? SVS_NO_MEMORY
+                    : m->linear ? svi_model_encode(m->linear, NULL, 0, &file)
+                                : svi_kernel_encode(m->kernel, &file);
+    if (code == SVS_OK)
         code = svi_checked_file_end(&p);
-    }
     code = code == SVS_OK ? svi_file_write_bytes(path, &file, err) : svi_fail_memory(err, "a model file");
-    svi_bytes_clear(&model);
     svi_bytes_clear(&file);
     return code;
 }

@@ -28,6 +28,22 @@ void svs_model_scores(const svs_model *m, const double *x, double *scores) {
         scores[k] = model_dot(m->W + (size_t)k * (size_t)m->d, x, m->d) + m->b[k];
 }
 
+/* The sums of model_dot, to which columns that are 0 add nothing: none of them is ever -0. */
+static double model_dot_sparse(const double *a, int n, const int32_t *column, const double *value,
+                               int64_t count) {
+    const int whole = n / 4 * 4;
+    double s[4] = {0};
+    for (int64_t k = 0; k < count && column[k] < n; k++)
+        s[column[k] < whole ? column[k] % 4 : 0] += a[column[k]] * value[k];
+    return (s[0] + s[1]) + (s[2] + s[3]);
+}
+
+void svi_model_scores_sparse(const svs_model *m, const int32_t *column, const double *value, int64_t count,
+                             double *scores) {
+    for (int k = 0; k < m->rows; k++)
+        scores[k] = model_dot_sparse(m->W + (size_t)k * (size_t)m->d, m->d, column, value, count) + m->b[k];
+}
+
 int svi_predicted(svs_task task, int class_count, const double *scores) {
     if (task == SVS_REGRESS || class_count == 0)
         return -1;

@@ -25,6 +25,11 @@ struct svi_owned_model *svi_model_new(svs_task task, int d, int rows, const svs_
  * SVS_CURVE values, to be filled. The model has it once calibration.a is above 0. NULL: SVS_NO_MEMORY. */
 double *svi_model_calibrate(svs_model *owned, bool curved, svs_error *err);
 
+/* svs_model_scores of a row that has `count` values, in ascending columns, and is 0 elsewhere: the same bits.
+ * What lies beyond the model's columns is passed over. */
+void svi_model_scores_sparse(const svs_model *m, const int32_t *column, const double *value, int64_t count,
+                             double *scores);
+
 /* svs_model_predict of a model with `class_count` classes. */
 int svi_predicted(svs_task task, int class_count, const double *scores);
 

@@ -121,7 +121,7 @@ static svs_code crossval_count_fold(struct crossval_path *a, int fold, int point
     struct crossval_tally *tally = &a->tally[point];
     const svs_examples *e = a->e;
     struct svi_predictor p;
-    svs_code code = svi_predictor_init(&p, t->linear, t->kernel, e->rows.d, err);
+    svs_code code = svi_predictor_init(&p, t->linear, t->kernel, err);
     for (int64_t i = 0; i < e->rows.n && code == SVS_OK; i++) {
         if (a->folds[i] != fold)
             continue;

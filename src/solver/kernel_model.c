@@ -25,11 +25,10 @@ double svs_kernel_value(const svs_kernel *k, double xz, double xx, double zz) {
     return exp(-k->gamma * (distance > 0 ? distance : 0));
 }
 
-/* x into a full row of the model's width; |x|^2 counts columns beyond it too. */
+/* x into a full row of zeros, of the model's width; |x|^2 counts columns beyond it too. */
 static double kernel_model_spread(const svs_rows *x, int64_t row, int d, double *to) {
     const struct svi_entries e = svi_row_entries(x, row);
     double square = 0;
-    memset(to, 0, (size_t)d * sizeof *to);
     for (int64_t k = 0; k < e.count; k++) {
         const int64_t j = e.column ? e.column[k] : k;
         square += e.value[k] * e.value[k];
@@ -39,7 +38,17 @@ static double kernel_model_spread(const svs_rows *x, int64_t row, int d, double 
     return square;
 }
 
-void svs_kernel_scores(const svs_kernel_model *m, const svs_rows *x, int64_t row, double *work, double *out) {
+/* Zeros again. */
+static void kernel_model_wipe(const svs_rows *x, int64_t row, int d, double *to) {
+    const struct svi_entries e = svi_row_entries(x, row);
+    for (int64_t k = 0; k < e.count; k++) {
+        const int64_t j = e.column ? e.column[k] : k;
+        if (j < d)
+            to[j] = 0;
+    }
+}
+
+void svi_kernel_scores(const svs_kernel_model *m, const svs_rows *x, int64_t row, double *work, double *out) {
     const svs_rows *s = &m->support;
     double *full = work + s->n, xx = kernel_model_spread(x, row, s->d, full);
     for (int64_t i = 0; i < s->n; i++) {
@@ -48,6 +57,7 @@ void svs_kernel_scores(const svs_kernel_model *m, const svs_rows *x, int64_t row
             dot += s->value[k] * full[s->column[k]];
         work[i] = svs_kernel_value(&m->kernel, dot, xx, m->norm2[i]);
     }
+    kernel_model_wipe(x, row, s->d, full);
     for (int r = 0; r < m->rows; r++) {
         const double *coef = m->coef + (size_t)r * (size_t)s->n;
         double sum = m->b[r];
@@ -55,6 +65,11 @@ void svs_kernel_scores(const svs_kernel_model *m, const svs_rows *x, int64_t row
             sum += coef[i] * work[i];
         out[r] = sum;
     }
+}
+
+void svs_kernel_scores(const svs_kernel_model *m, const svs_rows *x, int64_t row, double *work, double *out) {
+    memset(work + m->support.n, 0, (size_t)m->support.d * sizeof *work);
+    svi_kernel_scores(m, x, row, work, out);
 }
 
 /* Does the machine of the classes i and j vote for i? The pairs stand in the order (0,1), (0,2), ... */

@@ -22,4 +22,8 @@ struct svi_owned_kernel *svi_kernel_model_new(int rows, int64_t n, int d, int64_
                                               const svs_value *classes, int class_count, svs_error *err);
 void svi_kernel_model_norms(struct svi_owned_kernel *o);
 
+/* svs_kernel_scores, where `work` is all 0 from the model's n-th value on, before and after: a row costs what
+ * it holds. */
+void svi_kernel_scores(const svs_kernel_model *m, const svs_rows *x, int64_t row, double *work, double *out);
+
 #endif

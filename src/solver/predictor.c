@@ -1,10 +1,13 @@
 #include "solver/predictor.h"
 
+#include "linalg/sparse_rows.h"
+#include "model/owned_model.h"
+#include "solver/kernel_model.h"
+
 svs_code svi_predictor_init(struct svi_predictor *p, const svs_model *linear, const svs_kernel_model *kernel,
-                            int d, svs_error *err) {
+                            svs_error *err) {
     const int64_t vectors = kernel ? kernel->support.n + kernel->support.d : 0;
     *p = (struct svi_predictor){.linear = linear, .kernel = kernel};
-    p->row = svi_pool_doubles(&p->pool, (size_t)d);
     p->work = svi_pool_doubles(&p->pool, (size_t)vectors);
     p->scores = svi_pool_doubles(&p->pool, (size_t)(kernel ? kernel->rows : linear->rows));
     return svi_pool_code(&p->pool, "the predictions", err);
@@ -16,10 +19,13 @@ void svi_predictor_clear(struct svi_predictor *p) {
 
 int svi_predictor_row(struct svi_predictor *p, const svs_rows *rows, int64_t i) {
     if (p->kernel) {
-        svs_kernel_scores(p->kernel, rows, i, p->work, p->scores);
+        svi_kernel_scores(p->kernel, rows, i, p->work, p->scores);
         return svs_kernel_predict(p->kernel, p->scores);
     }
-    svs_rows_copy(rows, i, p->row);
-    svs_model_scores(p->linear, p->row, p->scores);
+    const struct svi_entries x = svi_row_entries(rows, i);
+    if (x.column)
+        svi_model_scores_sparse(p->linear, x.column, x.value, x.count, p->scores);
+    else
+        svs_model_scores(p->linear, x.value, p->scores);
     return svs_model_predict(p->linear, p->scores);
 }

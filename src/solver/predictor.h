@@ -10,13 +10,13 @@ struct svi_predictor {
     const svs_model *linear; /* one of the two, borrowed */
     const svs_kernel_model *kernel;
     struct svi_pool pool;
-    double *row, *work;
+    double *work;   /* of svi_kernel_scores */
     double *scores; /* decision values of the last row */
 };
 
-/* For rows of d columns. SVS_NO_MEMORY; svi_predictor_clear in any case. */
+/* For rows of as many columns as the model has, or more. SVS_NO_MEMORY; svi_predictor_clear in any case. */
 svs_code svi_predictor_init(struct svi_predictor *p, const svs_model *linear, const svs_kernel_model *kernel,
-                            int d, svs_error *err);
+                            svs_error *err);
 void svi_predictor_clear(struct svi_predictor *p);
 
 /* The class index of a row, -1 for none and in regression (scores[0] is the value then). */

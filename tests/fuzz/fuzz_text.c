@@ -44,7 +44,10 @@ static void check_row(const struct svi_shape *s, const struct svi_message *m) {
     if (m->cells)
         check_cells(m);
     require(m->d >= 0 && m->d <= FEATURES && m->x == s->row);
-    for (int j = 0; j < m->d && m->has_x && !m->cells; j++) {
+    for (int k = 0; m->column && k < m->count; k++)
+        require(m->column[k] > (k > 0 ? m->column[k - 1] : -1) && m->column[k] < m->d &&
+                isfinite(m->value[k]));
+    for (int j = 0; j < m->d && m->has_x && !m->cells && !m->column; j++) {
         require(!isinf(m->x[j]));
         missing += isnan(m->x[j]);
     }
@@ -90,6 +93,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if ((data[0] & 48) == 48)
         o.key = "k";
     o.no_header = data[0] & 64;
+    o.sparse = data[0] & 64;
     o.columns = data[0] & 128 ? "a,b,c" : NULL;
     char path[64];
     struct svi_shape s;

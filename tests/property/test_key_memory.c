@@ -18,10 +18,12 @@ static double held; /* bytes of all blocks */
 void *__real_svi_alloc(size_t size);
 void *__real_svi_alloc_plain(size_t size);
 void *__real_svi_realloc(void *block, size_t old_size, size_t size);
+void *__real_svi_realloc_plain(void *block, size_t old_size, size_t size);
 void __real_svi_free(void *block);
 void *__wrap_svi_alloc(size_t size);
 void *__wrap_svi_alloc_plain(size_t size);
 void *__wrap_svi_realloc(void *block, size_t old_size, size_t size);
+void *__wrap_svi_realloc_plain(void *block, size_t old_size, size_t size);
 void __wrap_svi_free(void *block);
 
 /* With what the heap has before it. */
@@ -44,6 +46,13 @@ void *__wrap_svi_alloc_plain(size_t size) {
 void *__wrap_svi_realloc(void *block, size_t old_size, size_t size) {
     const double before = bytes_of(block);
     void *more = __real_svi_realloc(block, old_size, size);
+    held += more ? bytes_of(more) - before : 0;
+    return more;
+}
+
+void *__wrap_svi_realloc_plain(void *block, size_t old_size, size_t size) {
+    const double before = bytes_of(block);
+    void *more = __real_svi_realloc_plain(block, old_size, size);
     held += more ? bytes_of(more) - before : 0;
     return more;
 }

@@ -76,6 +76,14 @@ static inline void feed_cells(FILE *to, const struct svi_message *m, bool nonzer
     }
 }
 
+/* A row that came as the columns that it names, as x. */
+static inline void feed_spread(struct svi_message *m) {
+    for (int j = 0; m->column && j < m->d; j++)
+        m->x[j] = 0;
+    for (int k = 0; m->column && k < m->count; k++)
+        m->x[m->column[k]] = m->value[k];
+}
+
 /* One line: op, kind, values (when `nonzero`: without zeros, as of columns c0, c1, ...), the rest of what is
  * set. */
 static inline void feed_print(FILE *to, const struct svi_message *m, bool nonzero) {
@@ -128,6 +136,8 @@ static inline char *feed_read(struct feed *f, bool nonzero) {
         assert_int_not_equal(what, SVI_READ_MORE);
         if (what == SVI_READ_END)
             break;
+        if (what == SVI_READ_ROW)
+            feed_spread(&m);
         feed_report(to, f, what, &m, &err, nonzero);
         if (what == SVI_READ_FAIL)
             break;

@@ -1,5 +1,5 @@
 /* nomem.h: makes the n-th allocation fail. For programs with _nomem in their name, which are linked with
- * --wrap for svi_alloc, svi_alloc_plain and svi_realloc. */
+ * --wrap for svi_alloc, svi_alloc_plain, svi_realloc and svi_realloc_plain. */
 #ifndef TEST_SUPPORT_NOMEM_H
 #define TEST_SUPPORT_NOMEM_H
 
@@ -12,9 +12,11 @@ static double taken __attribute__((unused)) = 0; /* bytes asked for so far, less
 void *__real_svi_alloc(size_t size);
 void *__real_svi_alloc_plain(size_t size);
 void *__real_svi_realloc(void *block, size_t old_size, size_t size);
+void *__real_svi_realloc_plain(void *block, size_t old_size, size_t size);
 void *__wrap_svi_alloc(size_t size);
 void *__wrap_svi_alloc_plain(size_t size);
 void *__wrap_svi_realloc(void *block, size_t old_size, size_t size);
+void *__wrap_svi_realloc_plain(void *block, size_t old_size, size_t size);
 
 static bool from_then_on __attribute__((unused)) = false; /* all behind it fail too */
 
@@ -37,6 +39,11 @@ void *__wrap_svi_alloc_plain(size_t size) {
 void *__wrap_svi_realloc(void *block, size_t old_size, size_t size) {
     taken += (double)size - (double)old_size;
     return fails() ? NULL : __real_svi_realloc(block, old_size, size);
+}
+
+void *__wrap_svi_realloc_plain(void *block, size_t old_size, size_t size) {
+    taken += (double)size - (double)old_size;
+    return fails() ? NULL : __real_svi_realloc_plain(block, old_size, size);
 }
 
 #endif

@@ -16,8 +16,10 @@ static int left; /* allocations that succeed before one fails; -1 = all */
 
 void *__real_svi_alloc(size_t size);
 void *__real_svi_realloc(void *block, size_t old_size, size_t size);
+void *__real_svi_realloc_plain(void *block, size_t old_size, size_t size);
 void *__wrap_svi_alloc(size_t size);
 void *__wrap_svi_realloc(void *block, size_t old_size, size_t size);
+void *__wrap_svi_realloc_plain(void *block, size_t old_size, size_t size);
 
 static bool granted(void) {
     return left < 0 || left-- > 0;
@@ -29,6 +31,10 @@ void *__wrap_svi_alloc(size_t size) {
 
 void *__wrap_svi_realloc(void *block, size_t old_size, size_t size) {
     return granted() ? __real_svi_realloc(block, old_size, size) : NULL;
+}
+
+void *__wrap_svi_realloc_plain(void *block, size_t old_size, size_t size) {
+    return granted() ? __real_svi_realloc_plain(block, old_size, size) : NULL;
 }
 
 /* These take the place of libyaml's (yaml_private.h). */

@@ -1,6 +1,6 @@
 /* Every allocation of the store fails, once and from then on: each time the call says SVS_NO_MEMORY, nothing
- * of it stays in a file, and what was there is read as before. Linked with --wrap for svi_alloc and
- * svi_realloc. */
+ * of it stays in a file, and what was there is read as before. Linked with --wrap for svi_alloc,
+ * svi_realloc and svi_realloc_plain. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -17,8 +17,10 @@ static bool forever, failed; /* all behind it fail as well; one has failed */
 
 void *__real_svi_alloc(size_t size);
 void *__real_svi_realloc(void *block, size_t old_size, size_t size);
+void *__real_svi_realloc_plain(void *block, size_t old_size, size_t size);
 void *__wrap_svi_alloc(size_t size);
 void *__wrap_svi_realloc(void *block, size_t old_size, size_t size);
+void *__wrap_svi_realloc_plain(void *block, size_t old_size, size_t size);
 
 static bool fails(void) {
     bool now = left == 0;
@@ -34,6 +36,10 @@ void *__wrap_svi_alloc(size_t size) {
 
 void *__wrap_svi_realloc(void *block, size_t old_size, size_t size) {
     return fails() ? NULL : __real_svi_realloc(block, old_size, size);
+}
+
+void *__wrap_svi_realloc_plain(void *block, size_t old_size, size_t size) {
+    return fails() ? NULL : __real_svi_realloc_plain(block, old_size, size);
 }
 
 static struct kept k;

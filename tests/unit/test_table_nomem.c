@@ -46,7 +46,9 @@ static void no_memory_is_said(void **state) {
     fail_each("a.csv", text, (struct svi_table_options){0}, ROWS);
     fail_each("a.csv.gz", text, (struct svi_table_options){.names = names, .name_count = 2}, ROWS);
     free(text);
-    fail_each("a.svm", "1 1:1 90:2\n-1 3:1\n", (struct svi_table_options){.unlabelled = true}, 2);
+    fail_each("a.svm",
+              "1 1:1 90:2\n-1 1:1 2:1 3:1 4:1 5:1 6:1 7:1 8:1 9:1 10:1 11:1 12:1 13:1 14:1 15:1 16:1 17:1\n",
+              (struct svi_table_options){.unlabelled = true}, 2);
     const svs_value known[] = {svs_int(1), svs_int(-1)};
     fail_each("b.jsonl", "{\"a\":1,\"label\":1}\n{\"a\":2,\"label\":5}\n",
               (struct svi_table_options){.known = known, .known_count = 2}, 2);

@@ -1,5 +1,5 @@
-/* A checkpoint's room is made beside the stream, which only copies. Linked with --wrap for svi_alloc and
- * svi_realloc. */
+/* A checkpoint's room is made beside the stream, which only copies. Linked with --wrap for svi_alloc,
+ * svi_realloc and svi_realloc_plain. */
 #include <malloc.h>
 #include <poll.h>
 #include <pthread.h>
@@ -14,9 +14,11 @@
 void *__real_svi_alloc(size_t size);
 void *__real_svi_alloc_plain(size_t size);
 void *__real_svi_realloc(void *block, size_t old_size, size_t size);
+void *__real_svi_realloc_plain(void *block, size_t old_size, size_t size);
 void *__wrap_svi_alloc(size_t size);
 void *__wrap_svi_alloc_plain(size_t size);
 void *__wrap_svi_realloc(void *block, size_t old_size, size_t size);
+void *__wrap_svi_realloc_plain(void *block, size_t old_size, size_t size);
 
 static pthread_t owner;
 static size_t largest;         /* that the owner asked for */
@@ -39,6 +41,10 @@ void *__wrap_svi_alloc_plain(size_t size) {
 
 void *__wrap_svi_realloc(void *block, size_t old_size, size_t size) {
     return fails(size) ? NULL : __real_svi_realloc(block, old_size, size);
+}
+
+void *__wrap_svi_realloc_plain(void *block, size_t old_size, size_t size) {
+    return fails(size) ? NULL : __real_svi_realloc_plain(block, old_size, size);
 }
 
 static void wide_samples(struct life *l, int count) {
