@@ -122,7 +122,6 @@ void svi_residuals(svs_learner *l) {
     for (refine_fill(l, &b, &next); b.count > 0; refine_fill(l, &b, &next))
         for (int k = 0; k < rows; k++)
             refine_add(l, &b, l->m->r.w + (size_t)k * padded, k, 0, l->work->residual + (size_t)k * padded);
-    l->health.window_reads++;
 }
 
 /* The combination of the rows of W into scratch[2], and its residual into scratch[0]. The sum of the squares
@@ -153,7 +152,6 @@ static double refine_combine(svs_learner *l) {
     int32_t next = 0;
     for (refine_fill(l, &b, &next); b.count > 0; refine_fill(l, &b, &next))
         refine_add(l, &b, w, rows == 1 ? 0 : -1, signs, residual);
-    l->health.window_reads++;
     return squares;
 }
 
@@ -163,6 +161,7 @@ static double refine_combine(svs_learner *l) {
  * correction is in scratch[3]. */
 static double refine_look(svs_learner *l) {
     const double squares = refine_combine(l);
+    l->health.window_reads++;
     svs_alsvm_apply(l->m, l->scratch[0], l->scratch[3]);
     return sqrt(svi_dot(l->scratch[3], l->scratch[3], l->d + 1) / squares);
 }
@@ -178,6 +177,7 @@ static double refine_correct(svs_learner *l) {
     const size_t padded = (size_t)l->m->r.padded;
     double worst = 0, *correction = l->scratch[3];
     svi_residuals(l);
+    l->health.window_reads++;
     for (int k = 0; k < svi_rows(l); k++) {
         double *w = l->m->r.w + (size_t)k * padded;
         svs_alsvm_apply(l->m, l->work->residual + (size_t)k * padded, correction);
