@@ -1,21 +1,16 @@
 /* Refinement: P loses digits, and w follows it with every sample. The residual of the rows held takes w back,
  * w += P (b - G w), as exactly as a fresh solve would have it. P itself heals at the next rebuild.
  *
- * A look at the residual reads the whole window, so it is made when w may be off, not by the clock. Two
- * figures that cost O(D) a sample or less say when:
+ * A look at the residual reads the whole window, so it is made when w may be off, not by the clock. What
+ * costs O(D) a sample or less says when: what a removal that leaves little of 1 takes from P
+ * (svi_refine_note_loss), and the residual of one equation, the bias's, of which both sides are kept anyway
+ * (refine_equation). What P has lost acts like a constant matrix that was added to G, so that no equation
+ * stays right when w moves; w is off by the residual times the condition, the largest P_jj G_jj, which
+ * scaling does not change. The estimate is mostly too high: each look compares it with what it finds, and
+ * `trust`, their ratio, carries over.
  *
- *  - what a removal that leaves little of 1 costs P in its direction (svi_refine_note_loss);
- *  - the residual of one equation, that of the bias, of which both sides are kept anyway: the weights of the
- *    classes, and the sums of the coordinates (refine_equation). What P has lost acts like a constant matrix
- *    that was added to G, so no equation stays right when w moves; w is off by the residual times the
- *    condition, which is the largest P_jj G_jj: scaling does not change it. Both are measured WATCHES times a
- *    window (svi_refine_watch).
- *
- * The estimate is mostly too high. So each look compares it with the correction that it measured, and
- * `trust`, their ratio, carries over to what follows.
- *
- * One look serves all classes: it is that of one combination of the rows of W with fixed signs, since they
- * share P. Only where its correction counts are all of them corrected, in one more pass. A stream on which
+ * One look serves all classes, as they share P: it is that of one combination of the rows of W with fixed
+ * signs. Only where its correction counts are all of them corrected, in one more pass. A stream on which
  * nothing is wrong keeps its bits. */
 #include <float.h>
 #include <math.h>

@@ -12,11 +12,9 @@
 
 #define MOST 4000 /* variables; with more of them nothing is set */
 
-static char one_thread[] = "OPENBLAS_NUM_THREADS=1", wide_kernels[] = "OPENBLAS_CORETYPE=SkylakeX";
-/* What was set, for the program that begins again. */
-static char mark[] = "SVMSTREAM_BLAS_SET=__";
-enum { THREADS = sizeof mark - 3, KERNELS };
-static char *variables[MOST + 4], program[4096];
+#define ONE_THREAD   "OPENBLAS_NUM_THREADS=1"
+#define WIDE_KERNELS "OPENBLAS_CORETYPE=SkylakeX"
+#define MARK         "SVMSTREAM_BLAS_SET=" /* what was set, for the program that begins again: t, k or both */
 
 #if defined(__clang__)
 #define BEFORE_SANITIZERS __attribute__((no_sanitize("address", "undefined", "thread")))
@@ -48,16 +46,18 @@ BEFORE_SANITIZERS static bool has_wide_vectors(void) {
 }
 
 BEFORE_SANITIZERS void svi_blas_begin(char **argv, char **environment) {
+    char *variables[MOST + 4], program[4096], one_thread[] = ONE_THREAD, wide_kernels[] = WIDE_KERNELS,
+                                              mark[] = MARK "__";
     int count = 0;
     if (!environment)
         return;
     while (environment[count])
         if (++count > MOST)
             return;
-    if (is_set(environment, mark))
+    if (is_set(environment, MARK))
         return;
-    const bool threads = !is_set(environment, one_thread),
-               kernels = !is_set(environment, wide_kernels) && has_wide_vectors();
+    const bool threads = !is_set(environment, ONE_THREAD),
+               kernels = !is_set(environment, WIDE_KERNELS) && has_wide_vectors();
     const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     if (!(threads || kernels) || length <= 0)
         return;
@@ -67,8 +67,8 @@ BEFORE_SANITIZERS void svi_blas_begin(char **argv, char **environment) {
         variables[count++] = one_thread;
     if (kernels)
         variables[count++] = wide_kernels;
-    mark[THREADS] = threads ? 't' : '_';
-    mark[KERNELS] = kernels ? 'k' : '_';
+    mark[sizeof MARK - 1] = threads ? 't' : '_';
+    mark[sizeof MARK] = kernels ? 'k' : '_';
     variables[count++] = mark;
     variables[count] = NULL;
     program[length] = 0;
