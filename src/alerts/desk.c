@@ -13,7 +13,7 @@
 #include "base/fail.h"
 
 /* GREATEST keeps p = 0 finite: archives of peaks hold finite numbers alone. USUAL stays above SVI_DESK_CLEAR:
- * a verdict keeps an alert from opening, but does not end one that its judge has joined lately. */
+ * a verdict keeps an alert from opening, but does not end one that its judge joined last. */
 #define DAY        86400.0
 #define GREATEST   300.0 /* surprise: beyond any p */
 #define USUAL      0.9   /* of its level, what a person called usual */

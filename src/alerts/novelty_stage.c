@@ -107,7 +107,7 @@ void svi_novelty_stage_configure(struct svi_novelty_stage *s, const struct svi_s
                                  struct svi_detector_room *room) {
     if (s->lags == 0) /* none */
         return;
-    /* Compare before the options are replaced. The procedure starts anew only when its share changes: else a
+    /* Compare before the options are replaced. The procedure starts again only when its share changes: else a
      * change of any other setting would restore the wealth that it has spent. */
     const bool other = settings->alert_fdr != s->alert.o.fdr;
     const struct svi_desk_options desk = novelty_stage_desk(settings);

@@ -34,7 +34,7 @@
 #define AGAIN_FROM      1e-9 /* a larger correction was not the last: P is that far off */
 #define ROUNDS          3
 
-/* A window is read at most once more for so many features and rows of W: 8 % of its slides. */
+/* For each SHARE features and rows of W a window may be read once more: 8 % of its slides. */
 #define SHARE   24
 #define LONGEST 2  /* windows without a look where the condition alone asks for one */
 #define ILL     30 /* the condition from which a new P costs w digits, P b being off by its square */
@@ -98,21 +98,23 @@ static void refine_add(svs_learner *l, struct refine_block *b, const double *w, 
     l->m->kernels->rows_add(l->work->block, padded, b->count, n, b->off, residual);
 }
 
-/* The part of the residual that is not of the rows: prior and ridge. */
-static void refine_begin(svs_learner *l, const double *w, int k, double *residual) {
+/* The part of the residual that is the ridge's. */
+static void refine_begin(svs_learner *l, const double *w, double *residual) {
     memset(residual, 0, (size_t)l->m->r.padded * sizeof *residual);
     svi_ridge_apply(l, w, residual);
     for (int j = 0; j <= l->d; j++)
         residual[j] = -residual[j];
-    svi_prior_right(l, k, residual);
 }
 
 void svi_residuals(svs_learner *l) {
     const size_t padded = (size_t)l->m->r.padded;
     const int rows = svi_rows(l);
     struct refine_block b;
-    for (int k = 0; k < rows; k++)
-        refine_begin(l, l->m->r.w + (size_t)k * padded, k, l->work->residual + (size_t)k * padded);
+    for (int k = 0; k < rows; k++) {
+        double *residual = l->work->residual + (size_t)k * padded;
+        refine_begin(l, l->m->r.w + (size_t)k * padded, residual);
+        svi_prior_right(l, k, residual);
+    }
     int32_t next = 0;
     for (refine_fill(l, &b, &next); b.count > 0; refine_fill(l, &b, &next))
         for (int k = 0; k < rows; k++)
@@ -133,10 +135,7 @@ static double refine_combine(svs_learner *l) {
         squares += svi_dot(wk, wk, n);
         signs += sign;
     }
-    memset(residual, 0, padded * sizeof *residual);
-    svi_ridge_apply(l, w, residual);
-    for (int j = 0; j < n; j++)
-        residual[j] = -residual[j];
+    refine_begin(l, w, residual);
     for (int k = 0; l->prior && k < rows; k++) {
         memset(right, 0, padded * sizeof *right);
         svi_prior_right(l, k, right);

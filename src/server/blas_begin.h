@@ -2,8 +2,9 @@
 #ifndef SVI_BLAS_BEGIN_H
 #define SVI_BLAS_BEGIN_H
 
-/* Before the constructors of the libraries, with the environment of the process: OpenBLAS starts one thread,
- * and the kernels of this processor, unless OPENBLAS_NUM_THREADS and OPENBLAS_CORETYPE say otherwise. */
+/* Before the constructors of the libraries: begins the program again with one thread for OpenBLAS and the
+ * kernels of this processor, unless OPENBLAS_NUM_THREADS and OPENBLAS_CORETYPE say otherwise. Returns when
+ * there is nothing to set, or it cannot. */
 void svi_blas_begin(char **argv, char **environment);
 
 /* In main: programs that this one starts do not see what was set. */

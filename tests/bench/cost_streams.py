@@ -68,7 +68,7 @@ def cells(x, y):
 
 
 def write_csv(path, rows, d, key=0):
-    """With a key: one of so many, at random, before the label."""
+    """With a key: one of `key` keys, at random, before the label."""
     draw = random.Random(7)
     with open(path, "w") as f:
         f.write(",".join(["s%d" % j for j in range(d)] + ["key"] * bool(key) + ["label"]) + "\n")
