@@ -1,8 +1,8 @@
 #include <cblas.h>
-#include <lapacke.h>
 #include <math.h>
 
 #include "linalg/cholesky.h"
+#include "linalg/lapack.h"
 
 #define SMALL 64
 
@@ -68,7 +68,7 @@ static bool cholesky_good_diagonal(const double *a, int n, int stride) {
 bool svi_factor_spd(double *a, int n) {
     if (n < SMALL)
         return cholesky_factor(a, n);
-    return LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', n, a, n) == 0 && cholesky_good_diagonal(a, n, n);
+    return svi_lapack_factor(a, n, n) && cholesky_good_diagonal(a, n, n);
 }
 
 bool svi_factor_rows(double *a, int n, int from, int to) {
@@ -79,8 +79,7 @@ bool svi_factor_rows(double *a, int n, int from, int to) {
                     rows, n);
         cblas_dsyrk(CblasRowMajor, CblasLower, CblasNoTrans, count, from, -1, rows, n, 1, block, n);
     }
-    return LAPACKE_dpotrf_work(LAPACK_COL_MAJOR, 'U', count, block, n) == 0 &&
-           cholesky_good_diagonal(block, count, n);
+    return svi_lapack_factor(block, count, n) && cholesky_good_diagonal(block, count, n);
 }
 
 bool svi_factor_ridge(double *a, int n, const struct svi_diagonal *add) {
@@ -97,7 +96,7 @@ bool svi_invert_spd(double *a, int n) {
     if (n < SMALL) {
         cholesky_invert_triangle(a, n);
         cholesky_square(a, n);
-    } else if (LAPACKE_dpotri_work(LAPACK_COL_MAJOR, 'U', n, a, n) != 0) {
+    } else if (!svi_lapack_invert(a, n, n)) {
         return false;
     }
     return cholesky_good_diagonal(a, n, n);

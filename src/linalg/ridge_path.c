@@ -1,12 +1,12 @@
 #include "linalg/ridge_path.h"
 
 #include <cblas.h>
-#include <lapacke.h>
 #include <math.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "linalg/cholesky.h"
+#include "linalg/lapack.h"
 
 #define EIGEN_MAX 30000 /* the largest n: LAPACK counts its room by 32 bits */
 
@@ -32,13 +32,14 @@ static svs_code eigen_symmetric(double *a, int n, double *values, svs_error *err
     if (n > EIGEN_MAX)
         return svi_fail(err, SVS_LIMIT, "eigenvectors of %d dimensions: at most %d can be computed", n,
                         EIGEN_MAX);
-    const size_t reals = 1 + 6 * (size_t)n + 2 * (size_t)n * (size_t)n, whole = 3 + 5 * (size_t)n;
-    double *room = svi_alloc_array(reals, sizeof *room);
-    lapack_int *indices = svi_alloc_array(whole, sizeof *indices);
+    const size_t size = (size_t)n;
+    const int reals = (int)(1 + 6 * size + 2 * size * size), whole = 3 + 5 * n;
+    double *room = svi_alloc_array((size_t)reals, sizeof *room);
+    int *indices = svi_alloc_array((size_t)whole, sizeof *indices), info = -1;
     svs_code code = room && indices ? SVS_OK : svi_fail_memory(err, "eigenvectors");
-    if (code == SVS_OK &&
-        (!eigen_finite(a, n) || LAPACKE_dsyevd_work(LAPACK_COL_MAJOR, 'V', 'U', n, a, n, values, room,
-                                                    (lapack_int)reals, indices, (lapack_int)whole) != 0))
+    if (code == SVS_OK && eigen_finite(a, n))
+        dsyevd_("V", "U", &n, a, &n, values, room, &reals, indices, &whole, &info, 1, 1);
+    if (code == SVS_OK && info != 0)
         code = svi_fail(err, SVS_NUMERIC, "eigenvectors of a matrix that is not finite");
     svi_free(indices);
     svi_free(room);

@@ -1,13 +1,19 @@
 /* OpenBLAS reads two things while it is loaded, before main: how many threads to start, which then wait for
  * work in a loop that takes a core, and the kernels, of which the version of 2022 picks those of 2013 for
- * every processor that it does not know. The C library takes the environment as it came, so the program
- * begins again with another one, before any constructor has run: a millisecond. Sanitizers have not begun by
- * then: nothing may allocate. */
+ * every processor that it does not know. The C library takes the environment as it came, an array between
+ * others, which cannot grow. So before any constructor has run a few of its entries, of names that no
+ * constructor asks for, lend their places to what OpenBLAS is to read, and main gives them back. Where there
+ * are too few of these the program begins again with a longer environment, which costs all that the dynamic
+ * linker did: a third of a short command. Sanitizers have not begun by then: nothing may allocate, and calls
+ * that they intercept are made without them. */
 #include "server/blas_begin.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define MOST 4000 /* variables; with more of them nothing is set */
@@ -22,16 +28,27 @@
 #define BEFORE_SANITIZERS __attribute__((no_sanitize_address, no_sanitize_undefined, no_sanitize_thread))
 #endif
 
-/* Is the variable of `assignment` among them? */
-BEFORE_SANITIZERS static bool is_set(char **environment, const char *assignment) {
+#define PAGE  4096 /* a loan begins with one */
+#define LOANS 3
+
+/* Entries of the environment in the places of others, on a page of its own: the first is MARK, by whose
+ * address main finds it. */
+struct loan {
+    char entry[LOANS][32];
+    char *lent[LOANS]; /* what stood in their places */
+    const struct loan *self;
+};
+
+/* The place of a variable among them, by "NAME="; NULL: it is not set. */
+BEFORE_SANITIZERS static char **place_of(char **environment, const char *name) {
     for (char **e = environment; *e; e++) {
         int i = 0;
-        while (assignment[i] != '=' && (*e)[i] == assignment[i])
+        while (name[i] != '=' && (*e)[i] == name[i])
             i++;
-        if (assignment[i] == '=' && (*e)[i] == '=')
-            return true;
+        if (name[i] == '=' && (*e)[i] == '=')
+            return e;
     }
-    return false;
+    return NULL;
 }
 
 /* AVX-512 as those kernels use it. */
@@ -45,39 +62,94 @@ BEFORE_SANITIZERS static bool has_wide_vectors(void) {
 #endif
 }
 
-BEFORE_SANITIZERS void svi_blas_begin(char **argv, char **environment) {
-    char *variables[MOST + 4], program[4096], one_thread[] = ONE_THREAD, wide_kernels[] = WIDE_KERNELS,
-                                              mark[] = MARK "__";
-    int count = 0;
-    if (!environment)
-        return;
-    while (environment[count])
-        if (++count > MOST)
-            return;
-    if (is_set(environment, MARK))
-        return;
-    const bool threads = !is_set(environment, ONE_THREAD),
-               kernels = !is_set(environment, WIDE_KERNELS) && has_wide_vectors();
+/* What is to be read, a NULL after it. */
+struct wanted {
+    const char *entry[LOANS + 1];
+};
+
+/* False: there are too few places, or there is no page. */
+BEFORE_SANITIZERS static bool begin_lent(char **environment, const struct wanted *w) {
+    static const char names[][12] = {"_=",    "OLDPWD=", "SHLVL=", "PWD=",   "HOSTNAME=", "LOGNAME=", "USER=",
+                                     "MAIL=", "TERM=",   "LANG=",  "SHELL=", "HOME=",     "PATH="};
+    char **places[LOANS];
+    int wanted = 0, count = 0;
+    while (w->entry[wanted])
+        wanted++;
+    for (size_t i = 0; count < wanted && i < sizeof names / sizeof *names; i++)
+        if ((places[count] = place_of(environment, names[i])))
+            count++;
+    const long page = count < wanted ? -1
+                                     : syscall(SYS_mmap, NULL, (size_t)PAGE, PROT_READ | PROT_WRITE,
+                                               MAP_PRIVATE | MAP_ANONYMOUS, -1, (off_t)0);
+    if (page == -1)
+        return false;
+    struct loan *loan = (struct loan *)page;
+    for (int i = 0; i < wanted; i++) {
+        for (int at = 0; w->entry[i][at]; at++)
+            loan->entry[i][at] = w->entry[i][at];
+        loan->lent[i] = *places[i];
+        *places[i] = loan->entry[i];
+    }
+    loan->self = loan;
+    return true;
+}
+
+BEFORE_SANITIZERS static void begin_again(char **argv, char **environment, const struct wanted *w) {
+    char *variables[MOST + LOANS + 1], program[4096], entry[LOANS][32] = {0};
     const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (!(threads || kernels) || length <= 0)
-        return;
-    for (int i = 0; i < count; i++)
-        variables[i] = environment[i];
-    if (threads)
-        variables[count++] = one_thread;
-    if (kernels)
-        variables[count++] = wide_kernels;
-    mark[sizeof MARK - 1] = threads ? 't' : '_';
-    mark[sizeof MARK] = kernels ? 'k' : '_';
-    variables[count++] = mark;
+    int count = 0;
+    for (; environment[count]; count++) {
+        if (count == MOST)
+            return;
+        variables[count] = environment[count];
+    }
+    for (int i = 0; w->entry[i]; i++) {
+        for (int at = 0; w->entry[i][at]; at++)
+            entry[i][at] = w->entry[i][at];
+        variables[count++] = entry[i];
+    }
     variables[count] = NULL;
+    if (length <= 0)
+        return;
     program[length] = 0;
     execve(program, argv, variables); /* else it goes on as it is */
 }
 
+BEFORE_SANITIZERS void svi_blas_begin(char **argv, char **environment) {
+    char mark[] = MARK "__";
+    struct wanted w = {{mark}};
+    int count = 1;
+    if (!environment || place_of(environment, MARK))
+        return;
+    if (!place_of(environment, ONE_THREAD)) {
+        w.entry[count++] = ONE_THREAD;
+        mark[sizeof MARK - 1] = 't';
+    }
+    if (!place_of(environment, WIDE_KERNELS) && has_wide_vectors()) {
+        w.entry[count++] = WIDE_KERNELS;
+        mark[sizeof MARK] = 'k';
+    }
+    if (count > 1 && !begin_lent(environment, &w))
+        begin_again(argv, environment, &w);
+}
+
+/* Gives back what was lent. False: nothing was, MARK is one of the program that began again. */
+static bool give_back(char **mark) {
+    struct loan *loan = (struct loan *)*mark;
+    if ((uintptr_t)loan % PAGE != 0 || loan->self != loan)
+        return false;
+    for (char **e = environ; *e; e++)
+        for (int i = 0; i < LOANS; i++)
+            if (*e == loan->entry[i])
+                *e = loan->lent[i];
+    munmap(loan, PAGE);
+    return true;
+}
+
 void svi_blas_begun(void) {
-    const char *set = getenv("SVMSTREAM_BLAS_SET");
-    if (!set || strlen(set) != 2)
+    char **mark = environ ? place_of(environ, MARK) : NULL;
+    const char *set = mark ? *mark + sizeof MARK - 1 : "";
+    if (strlen(set) != 2 || give_back(mark))
         return;
     if (set[0] == 't')
         unsetenv("OPENBLAS_NUM_THREADS");
