@@ -30,6 +30,7 @@ enum csv_header { CSV_NO_HEADER, CSV_HEADER, CSV_MAYBE_HEADER };
 struct csv_column {
     struct svi_column_use is;
     struct svi_cell *cell; /* of a feature */
+    int numbers;           /* columns from this one on that are numbers, without the last of the row */
 };
 
 struct csv {
@@ -308,6 +309,14 @@ static svs_code csv_sample(void *state, struct svi_span line, bool *enough, svs_
     return SVS_OK;
 }
 
+/* After the use of a column has changed. */
+static void csv_count_numbers(struct csv *h) {
+    int numbers = 0;
+    h->columns[h->count - 1].numbers = 0;
+    for (int i = h->count - 2; i >= 0; i--)
+        h->columns[i].numbers = numbers = h->columns[i].is.use == SVI_USE_NUMBER ? numbers + 1 : 0;
+}
+
 static svs_code csv_decide(void *state, bool whole, svs_error *err) {
     struct csv *h = state;
     char about[80] = "";
@@ -331,6 +340,7 @@ static svs_code csv_decide(void *state, bool whole, svs_error *err) {
         c->cell->name = h->names[i].at;
         c->cell->name_length = (uint32_t)(h->names[i].end - h->names[i].at);
     }
+    csv_count_numbers(h);
     if (code == SVS_OK && h->cell_count == 0 && h->count == 1)
         return svi_fail(err, SVS_SETTING,
                         "there is no feature column: the first line has one cell; commas, semicolons, tabs "
@@ -436,8 +446,10 @@ static svs_code csv_take_feature(const struct csv_row *r, int column, struct svi
     c->cell->kind = SVI_CELL_MISSING;
     if (missing)
         return SVS_OK;
-    if (c->is.use == SVI_USE_OPEN)
+    if (c->is.use == SVI_USE_OPEN) {
         c->is.use = svi_cell_number(cell, &v) ? SVI_USE_NUMBER : SVI_USE_WORD;
+        csv_count_numbers(r->h);
+    }
     if (c->is.use == SVI_USE_WORD)
         return svi_cell_word(c->cell, cell)
                    ? SVS_OK
@@ -496,20 +508,20 @@ static bool csv_is_no_row(struct csv *h, struct svi_span line) {
 /* Reads features that are short numbers from column i on; stands at the first cell that is something else, or
  * is the last one. On its own, without a call, all that a cell needs stays in registers. */
 static __attribute__((noinline)) int csv_take_numbers(const struct csv *h, int i, const char **at) {
-    const struct csv_column *c = h->columns + i, *const last = h->columns + h->count - 1;
     const char delimiter = h->delimiter;
-    const char *p = *at;
-    for (; c < last && c->is.use == SVI_USE_NUMBER; c++) {
+    const char *p = *at, *q;
+    struct svi_cell *cell = h->columns[i].cell, *const end = cell + h->columns[i].numbers;
+    const struct svi_cell *const first = cell;
+    for (; cell < end; cell++, p = q + 1) {
         double v;
-        const char *q = svi_number_short(p, &v);
+        q = svi_number_short(p, &v);
         if (!q || *q != delimiter)
             break;
-        c->cell->kind = SVI_CELL_NUMBER;
-        c->cell->number = v;
-        p = q + 1;
+        cell->kind = SVI_CELL_NUMBER;
+        cell->number = v;
     }
     *at = p;
-    return (int)(c - h->columns);
+    return i + (int)(cell - first);
 }
 
 /* Any cell. Returns the separator after it, or NULL: *code says why. */
@@ -558,7 +570,8 @@ static svs_code csv_row(void *state, struct svi_shape *shape, struct svi_span li
     m->absent = SVI_MISSING_MEAN;
     m->plain = true;
     for (int i = 0; i <= last; i++) {
-        i = csv_take_numbers(h, i, &p);
+        if (h->columns[i].numbers > 0)
+            i = csv_take_numbers(h, i, &p);
         const char *q = csv_take_any(&r, i, p, &code);
         if (!q)
             return code;

@@ -196,6 +196,23 @@ static enum found reader_find_line(svi_reader *r) {
     return longer ? FOUND_LONG : FOUND_LINE;
 }
 
+/* The same where a whole line is there, as nearly always. */
+static inline bool reader_cut_line(svi_reader *r) {
+    struct svi_input *s = &r->source;
+    const char *at = s->buffer + s->at, *end = s->buffer + s->end;
+    if (r->skipping || r->number == 0)
+        return false;
+    const char *newline = memchr(at + r->searched, '\n', (size_t)(end - at) - r->searched);
+    if (!newline || (size_t)(newline - at) > LONGEST_LINE)
+        return false;
+    s->at = (size_t)(newline + 1 - s->buffer);
+    newline -= newline > at && newline[-1] == '\r';
+    r->line = (struct svi_span){at, newline};
+    r->number++;
+    r->searched = 0;
+    return true;
+}
+
 /* ---- the first lines */
 
 /* Every other byte of text in a western language is 0, or the file says it by its first two. */
@@ -342,6 +359,11 @@ static enum svi_read reader_step(svi_reader *r, struct svi_message *m, bool *aga
 }
 
 enum svi_read svi_reader_next(svi_reader *r, struct svi_message *m, svs_error *err) {
+    while (r->state && !r->sampling && reader_cut_line(r)) {
+        const enum svi_read result = reader_read_line(r, m, err);
+        if (result != SVI_READ_MORE)
+            return result;
+    }
     for (;;) {
         bool again;
         const enum svi_read result = reader_step(r, m, &again, err);
