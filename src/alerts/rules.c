@@ -644,7 +644,7 @@ static void rules_arrive(struct svi_rules *r, double arrival) {
             rules_seen(&r->pause, &r->silence, gap);
             m->bad = 1; /* it has ended */
         } else {
-            r->pause = fmax(r->pause, gap);
+            r->pause = gap > r->pause ? gap : r->pause;
             r->spent += gap;
             r->intervals++;
         }

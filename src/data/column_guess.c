@@ -14,6 +14,7 @@
 #include "data/column_guess.h"
 
 #include <ctype.h>
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -50,6 +51,7 @@ struct guessed {
     size_t room;
     int different;
     char examples[EXAMPLES][EXAMPLE_TEXT];
+    uint64_t example_hashes[EXAMPLES];
     int example_count;
     bool plus, nested;
 };
@@ -60,8 +62,9 @@ struct svi_guess {
     size_t room;
     int count, rows;
     bool closed, commas, nameless, whole, decided, regress;
-    bool begun;    /* the stream has columns of this file already */
-    bool by_place; /* that is how the label was found */
+    bool missing[UCHAR_MAX + 1]; /* bytes that a word for a missing value begins with */
+    bool begun;                  /* the stream has columns of this file already */
+    bool by_place;               /* that is how the label was found */
     char note[NOTE_TEXT];
 };
 
@@ -69,8 +72,16 @@ struct svi_guess {
 
 svi_guess *svi_guess_new(const struct svi_reader_options *o) {
     svi_guess *g = svi_alloc(sizeof *g);
-    if (g)
-        g->o = o;
+    if (!g)
+        return NULL;
+    g->o = o;
+    for (const char *word = o->missing; word; word = *word ? word + 1 : NULL) {
+        while (svi_is_blank(*word))
+            word++;
+        g->missing[(unsigned char)tolower((unsigned char)*word)] = true;
+        g->missing[(unsigned char)toupper((unsigned char)*word)] = true;
+        word = strchrnul(word, ',');
+    }
     return g;
 }
 
@@ -179,14 +190,18 @@ static void guess_word(struct guessed *c, struct svi_span value) {
 }
 
 /* Keeps the value where it is a new one among the first few. */
-static void guess_example(struct guessed *c, struct svi_span value) {
+static void guess_example(struct guessed *c, struct svi_span value, uint64_t hash) {
     char text[EXAMPLE_TEXT];
     if (c->example_count == EXAMPLES)
         return;
+    for (int k = 0; k < c->example_count; k++)
+        if (c->example_hashes[k] == hash) /* nearly always, in a column of few values */
+            return;
     svi_span_text(value, text, sizeof text);
     for (int k = 0; k < c->example_count; k++)
         if (strcmp(c->examples[k], text) == 0)
             return;
+    c->example_hashes[c->example_count] = hash;
     memcpy(c->examples[c->example_count++], text, sizeof text);
 }
 
@@ -197,18 +212,20 @@ static uint64_t guess_hash(struct svi_span value) {
 svs_code svi_guess_value(svi_guess *g, int column, struct svi_span value, svs_error *err) {
     struct guessed *c = &g->columns[column];
     double v;
-    if (svi_cell_missing(value, g->o->missing) && !(c->plus && svi_span_is(value, "-")))
+    const bool may_miss = value.at == value.end || g->missing[(unsigned char)*value.at];
+    if (may_miss && svi_cell_missing(value, g->o->missing) && !(c->plus && svi_span_is(value, "-")))
         return SVS_OK;
     if (!svi_row_room((void **)&c->hashes, &c->room, (size_t)c->seen + 1, sizeof *c->hashes))
         return svi_fail_memory(err, "the first rows of a file");
-    c->hashes[c->seen++] = guess_hash(value);
+    const uint64_t hash = guess_hash(value);
+    c->hashes[c->seen++] = hash;
     if (svi_cell_number(value, &v))
         guess_number(c, value, v);
     else if (svi_cell_infinite(value)) /* a number that will be refused */
         c->numbers++;
     else
         guess_word(c, value);
-    guess_example(c, value);
+    guess_example(c, value, hash);
     return SVS_OK;
 }
 
