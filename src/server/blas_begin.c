@@ -40,7 +40,7 @@ struct loan {
 };
 
 /* The place of a variable among them, by "NAME="; NULL: it is not set. */
-BEFORE_SANITIZERS static char **place_of(char **environment, const char *name) {
+BEFORE_SANITIZERS static char **blas_place_of(char **environment, const char *name) {
     for (char **e = environment; *e; e++) {
         int i = 0;
         while (name[i] != '=' && (*e)[i] == name[i])
@@ -76,7 +76,7 @@ BEFORE_SANITIZERS static bool begin_lent(char **environment, const struct wanted
     while (w->entry[wanted])
         wanted++;
     for (size_t i = 0; count < wanted && i < sizeof names / sizeof *names; i++)
-        if ((places[count] = place_of(environment, names[i])))
+        if ((places[count] = blas_place_of(environment, names[i])))
             count++;
     const long page = count < wanted ? -1
                                      : syscall(SYS_mmap, NULL, (size_t)PAGE, PROT_READ | PROT_WRITE,
@@ -119,13 +119,13 @@ BEFORE_SANITIZERS void svi_blas_begin(char **argv, char **environment) {
     char mark[] = MARK "__";
     struct wanted w = {{mark}};
     int count = 1;
-    if (!environment || place_of(environment, MARK))
+    if (!environment || blas_place_of(environment, MARK))
         return;
-    if (!place_of(environment, ONE_THREAD)) {
+    if (!blas_place_of(environment, ONE_THREAD)) {
         w.entry[count++] = ONE_THREAD;
         mark[sizeof MARK - 1] = 't';
     }
-    if (!place_of(environment, WIDE_KERNELS) && has_wide_vectors()) {
+    if (!blas_place_of(environment, WIDE_KERNELS) && has_wide_vectors()) {
         w.entry[count++] = WIDE_KERNELS;
         mark[sizeof MARK] = 'k';
     }
@@ -147,7 +147,7 @@ static bool give_back(char **mark) {
 }
 
 void svi_blas_begun(void) {
-    char **mark = environ ? place_of(environ, MARK) : NULL;
+    char **mark = environ ? blas_place_of(environ, MARK) : NULL;
     const char *set = mark ? *mark + sizeof MARK - 1 : "";
     if (strlen(set) != 2 || give_back(mark))
         return;
