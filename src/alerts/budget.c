@@ -101,9 +101,9 @@ static bool budget_peak_room(struct svi_budget_judge *j, int count) {
 
 /* The same of surprises: each keeps its place in the ring. */
 static bool budget_recent_room(struct svi_budget_judge *j, int count) {
-    const int window = budget_places(j->window, count);
     if (count <= j->window || j->window == SVI_BUDGET_WINDOW)
         return true;
+    const int window = budget_places(j->window, count);
     struct svi_budget_recent *recent = svi_alloc_plain_array((size_t)window, sizeof *recent);
     for (int k = 0; recent && k < j->held; k++)
         recent[(j->first + k) % window] = j->recent[(j->first + k) % j->window];
@@ -197,7 +197,8 @@ bool svi_budget_surprise(struct svi_budget *b, enum svi_judge judge, double surp
     struct svi_budget_judge *j = &b->judge[judge];
     const bool runs = j->now.surprise > 0;
     /* Here `level` already has the factor in it; times the factor, the ratio is that of this stream alone. */
-    b->share.most = fmax(b->share.most, surprise / j->level * b->share.factor);
+    const double alone = surprise / j->level * b->share.factor;
+    b->share.most = alone > b->share.most ? alone : b->share.most;
     /* It goes on above half its peak, not above the base: surprises that hover around the base would keep a
      * large one under way for ever, and it would never enter the list. */
     if (runs ? surprise > j->now.surprise : surprise >= SVI_BUDGET_BASE) {

@@ -132,13 +132,12 @@ static void desk_follow(struct svi_desk *d, int judge, double ratio) {
 }
 
 static void desk_read(struct svi_desk *d, const struct svi_finding *f, struct desk_reading *r) {
-    const double clear = -log10(d->o.clear);
     *r = (struct desk_reading){.calm = true};
     double most = 0;
     d->alarm = 0;
     d->lead = SVI_JUDGE_ROW;
     for (int i = 0; i < SVI_JUDGES; i++) {
-        const double surprise = f[i].surprise > 0 ? fmin(f[i].surprise, GREATEST) : 0;
+        const double surprise = f[i].surprise > 0 ? f[i].surprise < GREATEST ? f[i].surprise : GREATEST : 0;
         const double level = d->budget.judge[i].level;
         double ratio = surprise / level;
         /* The budget gets the surprise as it is, a verdict or not: otherwise levels would forget what the
@@ -147,8 +146,9 @@ static void desk_read(struct svi_desk *d, const struct svi_finding *f, struct de
         if (ratio >= USUAL && desk_is_usual(d, i, &f[i]))
             ratio = USUAL;
         d->ratio[i] = ratio;
-        most = fmax(most, surprise);
-        d->alarm = fmax(d->alarm, record ? ratio : fmin(SVI_DESK_BELOW, ratio));
+        const double counts = record || ratio < SVI_DESK_BELOW ? ratio : SVI_DESK_BELOW;
+        most = surprise > most ? surprise : most;
+        d->alarm = counts > d->alarm ? counts : d->alarm;
         r->reached[i] = record && ratio >= 1;
         /* Before desk_follow, which resets `quiet` at this very sample. */
         r->again = r->again || (r->reached[i] && d->quiet[i] >= SVI_BUDGET_APART);
@@ -162,7 +162,7 @@ static void desk_read(struct svi_desk *d, const struct svi_finding *f, struct de
         /* Hysteresis: a judge that opened or joined must fall well below its level, else a value at the level
          * would open and close in turns. After SVI_DESK_LINGERS idle samples it is like any other. */
         const bool holds = d->joined[i] && d->idle[i] <= SVI_DESK_LINGERS;
-        r->calm = r->calm && (ratio < (holds ? SVI_DESK_CLEAR : 1) || surprise < clear);
+        r->calm = r->calm && (ratio < (holds ? SVI_DESK_CLEAR : 1) || surprise < -log10(d->o.clear));
     }
     desk_surprise(d, most);
 }

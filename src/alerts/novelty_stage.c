@@ -322,13 +322,13 @@ static double novelty_stage_clock(const struct svi_novelty_stage *s, const struc
 }
 
 /* The judges of single sensors; context is no part of the row that the detector judges. */
-static void novelty_stage_sense(struct svi_novelty_stage *s, double time) {
+static void novelty_stage_sense(struct svi_novelty_stage *s, const struct svi_moment *at) {
     for (int i = 0; i < SVI_JUDGES; i++)
         s->findings[i] = (struct svi_finding){
             .feature = -1, .over = 1, .value = NAN, .expected = NAN, .low = NAN, .high = NAN, .with = -1};
     if (!s->sensors)
         return;
-    svi_sensors_step(s->sensors, s->rows.x, time, s->findings);
+    svi_sensors_step(s->sensors, s->rows.x, at, s->findings);
     /* After the sensors, whose forecasts need the context. As a missing value it counts for nothing in the
      * distances of the detector: an unusual load alone is no alert. */
     for (int j = 0; s->with_context && j < s->rows.d; j++)
@@ -395,9 +395,12 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
     memset(r->x + m->d, 0, (size_t)(r->d - m->d) * sizeof *r->x);
     for (int j = 0; m->gaps && j < m->d; j++)
         r->x[j] = m->gaps[j] ? NAN : r->x[j]; /* what took the place of a missing value tells nothing */
-    /* Sensors take every row, even those before the lags are full: they look at single samples. Both calls of
-     * the clock come before the budget counts this row, so all judges see one time. */
-    novelty_stage_sense(s, novelty_stage_clock(s, m, time));
+    /* Sensors take every row, even those before the lags are full: they look at single samples. The clock
+     * is asked once, so all judges see one time. */
+    struct svi_moment at;
+    if (s->sensors || s->row_judges.tails.series > 0)
+        svi_context_moment(novelty_stage_clock(s, m, time), &at);
+    novelty_stage_sense(s, &at);
     if (!svi_lags_push(&r->history, r->x, r->row))
         return SVI_ALERT_NONE;
     s->judged = true;
@@ -410,7 +413,7 @@ enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const
         return SVI_ALERT_NONE;
     const struct svi_lasting_rank rank = {j->above, j->p, j->scores, j->calibrates, j->disturbed};
     if (s->row_judges.tails.series > 0)
-        svi_row_judges_step(&s->row_judges, j->extreme, &rank, novelty_stage_clock(s, m, time), s->findings);
+        svi_row_judges_step(&s->row_judges, j->extreme, &rank, &at, s->findings);
     return novelty_stage_alarm(s, time, !isnan(m->ts));
 }
 

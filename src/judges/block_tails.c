@@ -61,6 +61,7 @@ static const struct svi_array arrays[] = {
     SVI_ARRAY_WITH(struct svi_block_tails, most, NULL, SVI_ARRAY_ANY, INFINITY, A_SERIES),
     SVI_ARRAY_WITH(struct svi_block_tails, telling, NULL, SVI_ARRAY_ANY, INFINITY, A_SERIES),
     SVI_ARRAY(struct svi_block_tails, excess, NULL, A_SERIES),
+    SVI_ARRAY(struct svi_block_tails, held, NULL, A_SERIES),
 };
 static const struct svi_arrays tails_arrays = SVI_ARRAYS(arrays, "the tails of the sensors");
 
@@ -134,12 +135,16 @@ static struct svi_block_shape *tails_shape(struct svi_block_tails *t, int series
 }
 
 int svi_block_tails_held(const struct svi_block_tails *t, int series) {
+    return t->held[series];
+}
+
+static void tails_count_held(struct svi_block_tails *t, int series) {
     const float *v = tails_maxima(t, series);
     const int count = tails_count(t, series);
     int held = 0;
     for (int i = 0; i < count; i++)
         held += v[i] != -INFINITY;
-    return held;
+    t->held[series] = (uint8_t)held;
 }
 
 /* The largest but k of the n <= SVI_BLOCKS values; and what those above it exceed it by, 0 for the others.
@@ -160,11 +165,16 @@ static float tails_largest_but(const float *restrict v, int n, int k, float *res
     return least;
 }
 
-/* The shape of a series by itself: one that came late has fewer blocks than others. */
-static struct svi_block_shape tails_own_shape(struct svi_block_tails *t, int series) {
-    const struct svi_block_shape *shape = tails_shape(t, series);
-    const int held = svi_block_tails_held(t, series);
-    return held == shape->count ? *shape : tails_shape_of(t, held, shape->length);
+/* The shape of a series by itself: one that came late has fewer blocks than others, mostly as many as the one
+ * that was asked for before. */
+static struct svi_block_shape *tails_own_shape(struct svi_block_tails *t, int series) {
+    struct svi_block_shape *shape = tails_shape(t, series);
+    const int held = t->held[series];
+    if (held == shape->count)
+        return shape;
+    if (t->late.count != held || t->late.length != shape->length)
+        t->late = tails_shape_of(t, held, shape->length);
+    return &t->late;
 }
 
 /* What follows from the fit and the number of blocks. */
@@ -176,9 +186,8 @@ static void tails_levels(struct svi_block_tails *t, int series, const struct svi
 
 static void tails_fit(struct svi_block_tails *t, int series) {
     float over[SVI_BLOCKS], sum = 0;
-    const int n = tails_shape(t, series)->count;
-    const struct svi_block_shape own = tails_own_shape(t, series);
-    const int k = own.count >= LEAST ? tails_top(own.count) : 0;
+    const int n = tails_shape(t, series)->count, held = t->held[series];
+    const int k = held >= LEAST ? tails_top(held) : 0;
     const float least = k > 0 ? tails_largest_but(tails_maxima(t, series), n, k, over) : -INFINITY;
     if (t->mixtures)
         t->mixtures[series].known = false;
@@ -190,13 +199,12 @@ static void tails_fit(struct svi_block_tails *t, int series) {
         sum += over[i];
     t->excess[series] = sum / (float)k;
     t->above[series] = least;
-    tails_levels(t, series, &own);
+    tails_levels(t, series, tails_own_shape(t, series));
 }
 
 /* The natural logarithms of SHAPES numbers from 1 to 2^1000, at once: x = 2^e m with m near 1, log m = 2
  * atanh((m - 1) / (m + 1)) by its series; to a few units in 1e-16. */
-SVI_WIDE
-static void tails_logs(double *restrict x) {
+static inline __attribute__((always_inline)) void tails_logs(double *restrict x) {
     uint64_t bits[SHAPES], power[SHAPES];
     double m[SHAPES], e[SHAPES];
     memcpy(bits, x, sizeof bits);
@@ -245,34 +253,40 @@ static void tails_mix(struct svi_block_tails *t, int series, int k, struct svi_b
     m->known = true;
 }
 
-/* Log of the predictive probability of an excess, a mean over shapes. */
+/* The predictive probability of an excess, a mean over shapes; it is far above the least number there is. */
+SVI_WIDE
 static double tails_mixture(const struct svi_block_mixture *m, int k, double excess) {
-    double x[SHAPES], sum = 0;
+    double x[SHAPES], power[SHAPES], sum = 0;
     for (int i = 0; i < SHAPES; i++)
         x[i] = 1 + m->slope[i] * excess;
     tails_logs(x);
     for (int i = 0; i < SHAPES; i++) {
-        double base = 1 + x[i] * m->each[i], power = 1;
-        for (int left = k; left > 0; left >>= 1, base *= base)
-            if (left & 1)
-                power *= base;
-        sum += m->weight[i] / power;
+        x[i] = 1 + x[i] * m->each[i];
+        power[i] = k & 1 ? x[i] : 1;
     }
-    return log(sum);
+    for (int left = k >> 1; left > 0; left >>= 1)
+        for (int i = 0; i < SHAPES; i++) {
+            x[i] *= x[i];
+            power[i] *= left & 1 ? x[i] : 1;
+        }
+    for (int i = 0; i < SHAPES; i++)
+        power[i] = m->weight[i] / power[i];
+    for (int i = 0; i < SHAPES; i++)
+        sum += power[i];
+    return sum;
 }
 
 double svi_block_tails_surprise(struct svi_block_tails *t, int series, float v, double over) {
     if (!(v > t->telling[series]))
         return 0;
-    struct svi_block_shape *shape = tails_shape(t, series), own = tails_own_shape(t, series);
-    const int n = own.count + 1, k = tails_top(own.count);
+    struct svi_block_shape *shape = tails_own_shape(t, series);
+    const int n = shape->count + 1, k = tails_top(shape->count);
     const double excess = v - t->above[series], mean = t->excess[series];
     if (!(mean > 0)) /* all alike: what is beyond them has a rank and no tail */
-        return log10((double)n * (double)own.length);
-    const double never = -over * M_LN10 - own.begins;
-    if (shape->over != over || own.count != shape->count) {
-        shape->over = own.count == shape->count ? over : NAN;
-        shape->far = k * expm1(-never / k);
+        return log10((double)n * (double)shape->length);
+    if (shape->over != over) {
+        shape->over = over;
+        shape->far = k * expm1((over * M_LN10 + shape->begins) / k);
     }
     if (excess <= mean * shape->far) /* not even by the lightest shape */
         return 0;
@@ -281,8 +295,8 @@ double svi_block_tails_surprise(struct svi_block_tails *t, int series, float v, 
     if (!mixture->known)
         tails_mix(t, series, k, mixture);
     const double even = 1 - excess / (2 * mean); /* a law that ends says less of what lies at the beginning */
-    const double block = (double)k / n * fmax(exp(tails_mixture(mixture, k, excess)), even);
-    return -log10(-log1p(-block) / (double)own.length);
+    const double block = (double)k / n * fmax(tails_mixture(mixture, k, excess), even);
+    return -log10(-log1p(-block) / (double)shape->length);
 }
 
 /* A series takes over its maximum of the block that is over. */
@@ -298,16 +312,17 @@ static void tails_take(struct svi_block_tails *t, int j) {
     const bool full = t->before.count == SVI_BLOCKS;
     const float old = tails_maxima(t, j)[t->place];
     const bool above = t->last[j] > t->above[j] || (full && old >= t->above[j]);
-    const int had = svi_block_tails_held(t, j);
+    const int had = t->held[j];
+    t->held[j] = (uint8_t)(had + (t->last[j] != -INFINITY) - (full && old != -INFINITY));
     tails_place(t, j);
     t->done = j + 1;
-    const int has = svi_block_tails_held(t, j); /* of its own: one that came late has fewer than others */
-    if (above || tails_merge(t) || tails_top(had) != tails_top(has) || t->above[j] == INFINITY) {
+    if (tails_merge(t))
+        tails_count_held(t, j);
+    const int has = t->held[j]; /* of its own: one that came late has fewer than others */
+    if (above || tails_merge(t) || tails_top(had) != tails_top(has) || t->above[j] == INFINITY)
         tails_fit(t, j);
-    } else if (had != has) {
-        const struct svi_block_shape own = tails_own_shape(t, j);
-        tails_levels(t, j, &own);
-    }
+    else if (had != has)
+        tails_levels(t, j, tails_own_shape(t, j));
 }
 
 static void tails_go_on(struct svi_block_tails *t) {
@@ -359,6 +374,7 @@ void svi_block_tails_forget(struct svi_block_tails *t, int series) {
     for (int i = 0; i < t->room; i++)
         tails_maxima(t, series)[i] = -INFINITY;
     t->now[series] = t->last[series] = -INFINITY;
+    tails_count_held(t, series);
     tails_fit(t, series);
 }
 
@@ -378,8 +394,10 @@ svs_code svi_block_tails_widen(struct svi_block_tails *to, const struct svi_bloc
     svi_arrays_copy(&tails_arrays, to, wide.of, from, narrow.of);
     for (int j = from->done; j < from->series; j++) /* those that wait do not any longer */
         tails_place(to, j / from->columns * to->columns + j % from->columns);
-    for (int j = 0; j < to->series; j++)
+    for (int j = 0; j < to->series; j++) {
+        tails_count_held(to, j);
         tails_fit(to, j);
+    }
     return SVS_OK;
 }
 
@@ -420,8 +438,10 @@ void svi_block_tails_archive(struct svi_archive *a, struct svi_block_tails *t) {
         tails_tidy(t);
     svi_arrays_archive(a, &tails_arrays, t, dims.of, used.of);
     if (svi_archive_loading(a) && svi_archive_ok(a))
-        for (int j = 0; j < t->series; j++)
+        for (int j = 0; j < t->series; j++) {
+            tails_count_held(t, j);
             tails_fit(t, j);
+        }
 }
 
 double svi_block_tails_memory(int parts, int columns, bool grows) {

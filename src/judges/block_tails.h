@@ -63,6 +63,7 @@ struct svi_block_tails {
     int at;             /* the place of the next block */
     int place, done;    /* the place of the last one; series that have it: the others follow soon ... */
     struct svi_block_shape shape, before; /* ... of those that have it; of the others */
+    struct svi_block_shape late;          /* of a series with fewer blocks, the last one asked for */
     float *maxima;                        /* series x room, by the place of the block */
     float *now;                           /* series: the largest of the present block */
     float *above;                         /* series: u; infinite while there are too few blocks */
@@ -70,6 +71,7 @@ struct svi_block_tails {
     float *telling; /* series: a value has to be above this to surprise by `least` or more */
     float *most;    /* series: what a value counts as at most in a maximum */
     float *last;    /* series: the largest of the last block */
+    uint8_t *held;  /* series: blocks in which it had a value */
     struct svi_block_mixture *mixtures; /* series; NULL: they are worked out each time */
 };
 

@@ -15,6 +15,7 @@ void svi_context_moment(double time, struct svi_moment *out) {
     const double turn = 2 * M_PI * in_day / DAY, s = sin(turn), c = cos(turn);
     const int weekend = in_week >= 5 * DAY;
     double *v = out->values, sine = 0, cosine = 1;
+    out->time = time;
     *v++ = 1;
     *v++ = weekend;
     for (int h = 0; h < SVI_CONTEXT_HARMONICS; h++) { /* sine and cosine of the next multiple */

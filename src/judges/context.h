@@ -13,6 +13,7 @@
 #define SVI_CONTEXT_BINS      96 /* half an hour each, of working days and of the weekend */
 
 struct svi_moment {
+    double time; /* seconds since 1970, or of a clock that began elsewhere */
     double values[SVI_CONTEXT_TIME];
     int bin;
 };

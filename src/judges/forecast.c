@@ -75,20 +75,29 @@ void svi_forecast_clear(struct svi_forecast *f) {
 
 /* ---- residuals */
 
-/* out = sum_i v_i row_i over `count` rows of n numbers, in order; four at a time. */
+typedef double four __attribute__((vector_size(32), aligned(8), may_alias));
+
+/* out = sum_i v_i row_i over `count` rows of n numbers, in order; eight columns at a time. */
 SVI_WIDE
 static void forecast_add_rows(double *restrict out, const double *restrict row, size_t stride,
                               const double *restrict v, int count, int n) {
-    memset(out, 0, (size_t)n * sizeof *out);
-    for (; count >= 4; count -= 4, v += 4, row += 4 * stride) {
-        const double a = v[0], b = v[1], c = v[2], d = v[3];
-        const double *restrict r = row + stride, *restrict s = r + stride, *restrict t = s + stride;
-        for (int j = 0; j < n; j++)
-            out[j] = (((out[j] + a * row[j]) + b * r[j]) + c * s[j]) + d * t[j];
+    int j = 0;
+    for (; j + 8 <= n; j += 8) {
+        const double *at = row + j;
+        four a = {0}, b = {0};
+        for (int i = 0; i < count; i++, at += stride) {
+            a += v[i] * *(const four *)at;
+            b += v[i] * *(const four *)(at + 4);
+        }
+        *(four *)(out + j) = a;
+        *(four *)(out + j + 4) = b;
     }
-    for (; count > 0; count--, v++, row += stride)
-        for (int j = 0; j < n; j++)
-            out[j] += *v * row[j];
+    for (; j < n; j++) {
+        double sum = 0;
+        for (int i = 0; i < count; i++)
+            sum += v[i] * row[(size_t)i * stride + (size_t)j];
+        out[j] = sum;
+    }
 }
 
 /* by_others: at first the residuals by context, as far as they count. */
@@ -249,21 +258,47 @@ static void forecast_solve_others(struct svi_forecast *f) {
 }
 
 /* row = keep row + v z */
-SVI_WIDE
-static void forecast_fade(double *restrict row, double keep, double v, const double *restrict z, size_t n) {
+static inline __attribute__((always_inline)) void forecast_fade(double *restrict row, double keep, double v,
+                                                                const double *restrict z, size_t n) {
     for (size_t j = 0; j < n; j++)
         row[j] = keep * row[j] + v * z[j];
+}
+
+#define SHORT 16 /* rows of a triangle up to this long */
+
+/* triangle = keep triangle + z z', n numbers z: short rows one behind the other, so that they take whole
+ * vectors; what is too much of a product is overwritten by the next row's. */
+SVI_WIDE
+static void forecast_fade_triangle(double *restrict triangle, double keep, const double *restrict z,
+                                   size_t n) {
+    const size_t few = n < SHORT ? n : SHORT, entries = few * (few + 1) / 2;
+    double product[SHORT * (SHORT + 1) / 2 + 4], padded[SHORT + 4] = {0};
+    double *restrict to = product;
+    memcpy(padded, z, few * sizeof *z);
+    for (size_t i = 0; i < few; to += ++i)
+        for (size_t j = 0; j <= i; j += 4)
+            for (size_t l = 0; l < 4; l++)
+                to[j + l] = padded[i] * padded[j + l];
+    for (size_t e = 0; e < entries; e++)
+        triangle[e] = keep * triangle[e] + product[e];
+    for (size_t i = few; i < n; i++)
+        forecast_fade(triangle + i * (i + 1) / 2, keep, z[i], z, i + 1);
+}
+
+SVI_WIDE
+static void forecast_fade_cross(double *restrict cross, double keep, const double *restrict v, size_t k,
+                                const double *restrict z, size_t d) {
+    for (size_t i = 0; i < k; i++)
+        forecast_fade(cross + i * d, keep, v[i], z, d);
 }
 
 static void forecast_sum(struct svi_forecast *f) {
     const size_t k = (size_t)f->k, d = (size_t)f->d;
     const double keep = 1 - 1 / f->memory, *z = f->z;
-    for (size_t i = 0; i < k; i++) {
-        forecast_fade(triangle_row(f->regressors, i), keep, z[i], z, i + 1);
-        forecast_fade(f->cross + i * d, keep, z[i], z + k, d);
-    }
-    for (size_t i = 0; i < d && f->others; i++)
-        forecast_fade(triangle_row(f->sensors, i), keep, z[k + i], z + k, i + 1);
+    forecast_fade_triangle(f->regressors, keep, z, k);
+    forecast_fade_cross(f->cross, keep, z, k, z + k, d);
+    if (f->others)
+        forecast_fade_triangle(f->sensors, keep, z + k, d);
 }
 
 /* What is not to be learned counts as its forecast. */

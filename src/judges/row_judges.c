@@ -30,14 +30,12 @@ void svi_row_judges_clear(struct svi_row_judges *j) {
     svi_block_tails_clear(&j->tails);
 }
 
-void svi_row_judges_step(struct svi_row_judges *j, double p, const struct svi_lasting_rank *rank, double time,
-                         struct svi_finding *findings) {
+void svi_row_judges_step(struct svi_row_judges *j, double p, const struct svi_lasting_rank *rank,
+                         const struct svi_moment *m, struct svi_finding *findings) {
     static const enum svi_judge judge[SERIES] = {SVI_JUDGE_ROW, SVI_JUDGE_LASTING};
-    struct svi_moment m;
     float u[SERIES];
-    svi_context_moment(time, &m);
-    if (m.bin != j->deviations.bin || j->pace.rows % REFRESH == 0)
-        svi_deviations_turn_to(&j->deviations, m.bin);
+    if (m->bin != j->deviations.bin || j->pace.rows % REFRESH == 0)
+        svi_deviations_turn_to(&j->deviations, m->bin);
     svi_lasting_add(&j->lasting, rank);
     const bool early = j->pace.rows < SVI_BLOCKS * SVI_BLOCK_LEAST;
     const float v[SERIES] = {(float)fmin(-log10(p), GREATEST), (float)svi_lasting_surprise(&j->lasting)};
@@ -48,9 +46,9 @@ void svi_row_judges_step(struct svi_row_judges *j, double p, const struct svi_la
     }
     findings[SVI_JUDGE_LASTING].over = svi_lasting_over(&j->lasting);
     svi_block_tails_add(&j->tails, u);
-    svi_deviations_learn(&j->deviations, m.bin, v,
+    svi_deviations_learn(&j->deviations, m->bin, v,
                          (float)fmax(1 / (double)(j->pace.rows + 1), 1 / j->pace.memory));
-    if (svi_pace_row(&j->pace, time))
+    if (svi_pace_row(&j->pace, m->time))
         j->tails.longest = svi_pace_block(&j->pace);
 }
 

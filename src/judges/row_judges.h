@@ -10,6 +10,7 @@
 #define SVI_ROW_JUDGES_H
 
 #include "judges/block_tails.h"
+#include "judges/context.h"
 #include "judges/deviations.h"
 #include "judges/finding.h"
 #include "judges/lasting.h"
@@ -28,8 +29,8 @@ void svi_row_judges_clear(struct svi_row_judges *j); /* frees; a cleared or zero
 
 /* A row's p (with a tail beyond the ranks) and its place among the calibration scores, judged and learned.
  * Fills the findings of ROW and LASTING. */
-void svi_row_judges_step(struct svi_row_judges *j, double p, const struct svi_lasting_rank *rank, double time,
-                         struct svi_finding *findings);
+void svi_row_judges_step(struct svi_row_judges *j, double p, const struct svi_lasting_rank *rank,
+                         const struct svi_moment *m, struct svi_finding *findings);
 
 void svi_row_judges_archive(struct svi_archive *a, struct svi_row_judges *j);
 

@@ -76,6 +76,9 @@ struct svi_sensors {
     float *signal;                  /* SIGNALS x 2 x d */
     float *gate;                    /* 2 x d: -INFINITY where there is no residual, else 0 */
     uint8_t *odd, *unlearned;       /* d flags */
+
+    int judged;               /* sensors that can surprise, when there was something to price ... */
+    double price[SVI_JUDGES]; /* ... and what they cost a judge */
 };
 
 /* ---- set-up */
@@ -393,6 +396,19 @@ static int sensors_judged(const struct svi_sensors *s) {
     return count > 0 ? count : 1;
 }
 
+/* What the series of a judge cost it. */
+static void sensors_set_price(struct svi_sensors *s) {
+    const int judged = sensors_judged(s);
+    double series[SVI_JUDGES] = {0};
+    if (judged == s->judged)
+        return;
+    s->judged = judged;
+    for (int i = 0; i < SIGNALS; i++)
+        series[signals[i].judge] += 2 * judged;
+    for (int i = 0; i < SIGNALS; i++)
+        s->price[signals[i].judge] = log10(series[signals[i].judge]);
+}
+
 /* Is any value above what tells something? Mostly none is. */
 SVI_WIDE
 static bool sensors_beyond(const float *restrict v, const float *restrict telling, int n) {
@@ -406,13 +422,10 @@ static void sensors_find(struct svi_sensors *s, struct svi_finding *findings) {
     const int d = s->d;
     if (!sensors_beyond(s->signal, s->tails.telling, 2 * SIGNALS * d))
         return;
-    const int judged = sensors_judged(s);
-    double series[SVI_JUDGES] = {0};
-    for (int i = 0; i < SIGNALS; i++)
-        series[signals[i].judge] += 2 * judged;
+    sensors_set_price(s);
     for (int i = 0; i < SIGNALS; i++) {
         struct svi_finding *f = &findings[signals[i].judge];
-        const double price = log10(series[signals[i].judge]);
+        const double price = s->price[signals[i].judge];
         if (s->tails.shape.count * s->tails.shape.length < ENOUGH * signals[i].over ||
             !sensors_beyond(s->signal + 2 * i * d, s->tails.telling + 2 * i * d, 2 * d))
             continue;
@@ -476,25 +489,24 @@ static void sensors_learn_steps(struct svi_sensors *s) {
     }
 }
 
-void svi_sensors_step(svi_sensors *s, const double *x, double time, struct svi_finding *findings) {
+void svi_sensors_step(svi_sensors *s, const double *x, const struct svi_moment *m,
+                      struct svi_finding *findings) {
     double c[SVI_CONTEXT_MAX] = {0};
-    struct svi_moment m;
-    svi_context_moment(time, &m);
-    memcpy(c, m.values, sizeof m.values);
+    memcpy(c, m->values, sizeof m->values);
     sensors_regress(s, x, c);
-    if (m.bin != s->deviations.bin || s->pace.rows % REFRESH == 0)
-        svi_deviations_turn_to(&s->deviations, m.bin);
+    if (m->bin != s->deviations.bin || s->pace.rows % REFRESH == 0)
+        svi_deviations_turn_to(&s->deviations, m->bin);
     sensors_residuals(s, x, c);
     sensors_signals(s);
     memset(s->odd, 0, (size_t)s->d);
     sensors_find(s, findings);
     sensors_settle(s);
     svi_block_tails_add(&s->tails, s->signal);
-    svi_deviations_learn(&s->deviations, m.bin, s->residual,
+    svi_deviations_learn(&s->deviations, m->bin, s->residual,
                          (float)fmax(1 / (double)(s->pace.rows + 1), 1 / s->pace.memory));
     svi_forecast_learn(&s->forecast, x, s->by_context, s->unlearned);
     sensors_learn_steps(s);
-    if (!svi_pace_row(&s->pace, time))
+    if (!svi_pace_row(&s->pace, m->time))
         return;
     s->forecast.memory = s->pace.memory;
     s->tails.longest = svi_pace_block(&s->pace);

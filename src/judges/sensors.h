@@ -22,6 +22,7 @@
 
 #include <stdbool.h>
 
+#include "judges/context.h"
 #include "judges/finding.h"
 #include "base/archive.h"
 #include "svmstream/error.h"
@@ -60,9 +61,9 @@ void svi_sensors_set_category(svi_sensors *s, int column);
 void svi_sensors_forget(svi_sensors *s, int column);
 
 /* Judges a row of d values, NaN where one is missing, and learns it. Fills the findings (SVI_JUDGES of them,
- * without surprise before) of the judges VALUE, LEVEL, STEP and OTHERS. time: seconds since 1970, or of a
- * clock that began elsewhere. */
-void svi_sensors_step(svi_sensors *s, const double *x, double time, struct svi_finding *findings);
+ * without surprise before) of the judges VALUE, LEVEL, STEP and OTHERS. */
+void svi_sensors_step(svi_sensors *s, const double *x, const struct svi_moment *m,
+                      struct svi_finding *findings);
 
 /* Between two rows; loading goes into new ones of the same columns. */
 void svi_sensors_archive(struct svi_archive *a, svi_sensors *s);

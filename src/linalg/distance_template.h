@@ -1,29 +1,70 @@
 /* distance_template.h: distances of rows, and the functions of them that kernels are made of. Part of
  * kernels_template.h. */
-/* sum_j |x_ij - v_j| or sum_j (x_ij - v_j)^2: of differences, so that near rows lose nothing. Over the
- * padding both are zero. */
+/* The sums of four vectors, each in the order of `sum`, by a transposing tree. */
+typedef double four_u __attribute__((vector_size(32), aligned(8)));
+INLINE void four_sums(const vec s[ROWS], double f[ROWS]) {
+#if VW == 8
+    const vec a = SHUF(s[0], s[1], 0, 1, 2, 3, 8, 9, 10, 11) + SHUF(s[0], s[1], 4, 5, 6, 7, 12, 13, 14, 15);
+    const vec b = SHUF(s[2], s[3], 0, 1, 2, 3, 8, 9, 10, 11) + SHUF(s[2], s[3], 4, 5, 6, 7, 12, 13, 14, 15);
+    const vec all = SHUF(a, b, 0, 1, 4, 5, 8, 9, 12, 13) + SHUF(a, b, 2, 3, 6, 7, 10, 11, 14, 15);
+    *(four_u *)f = SHUF(all, all, 0, 2, 4, 6) + SHUF(all, all, 1, 3, 5, 7);
+#elif VW == 4
+    const vec a = SHUF(s[0], s[2], 0, 1, 4, 5) + SHUF(s[0], s[2], 2, 3, 6, 7);
+    const vec b = SHUF(s[1], s[3], 0, 1, 4, 5) + SHUF(s[1], s[3], 2, 3, 6, 7);
+    *(four_u *)f = pair(a, b);
+#else
+    for (int k = 0; k < ROWS; k++)
+        f[k] = sum(s[k]);
+#endif
+}
+
+/* sum_j |x_ij - v_j| or sum_j (x_ij - v_j)^2 of ROWS rows: of differences, so that near rows lose nothing.
+ * Over the padding both are zero. */
+INLINE void distances_of(const double *const a[ROWS], int padded, const double *v, double *f, bool absolute) {
+    vec s[ROWS] = {{0}};
+    for (int j = 0; j < padded; j += VW) {
+        const vec at = load(v + j);
+        UNROLL for (int k = 0; k < ROWS; k++) {
+            const vec gap = at - load(a[k] + j);
+            s[k] += absolute ? (vec)((mask)gap & 0x7fffffffffffffff) : gap * gap;
+        }
+    }
+    four_sums(s, f);
+}
+
 INLINE void distances(const double *x, size_t stride, int64_t count, int padded, const double *v, double *f,
                       bool absolute) {
-    for (int64_t i = 0; i < count; i += ROWS, x += ROWS * stride) {
-        const double *a[ROWS];
-        vec s[ROWS] = {{0}};
-        row_pointers(a, x, stride, count - i);
-        for (int j = 0; j < padded; j += VW)
-            for (int k = 0; k < ROWS; k++) {
-                const vec gap = load(a[k] + j) - load(v + j);
-                s[k] += absolute ? (vec)((mask)gap & 0x7fffffffffffffff) : gap * gap;
-            }
-        for (int k = 0; k < ROWS && i + k < count; k++)
-            f[i + k] = sum(s[k]);
+    const double *a[ROWS];
+    double last[ROWS];
+    int64_t i = 0;
+    for (; i + ROWS <= count; i += ROWS, x += ROWS * stride) {
+        for (int k = 0; k < ROWS; k++)
+            a[k] = x + (size_t)k * stride;
+        distances_of(a, padded, v, f + i, absolute);
     }
+    if (i == count)
+        return;
+    row_pointers(a, x, stride, count - i);
+    distances_of(a, padded, v, last, absolute);
+    for (int k = 0; i + k < count; k++)
+        f[i + k] = last[k];
+}
+
+/* The same bits; rows of 16, of which there are many, with v in registers. */
+INLINE void distances_by_width(const double *x, size_t stride, int64_t count, int padded, const double *v,
+                               double *f, bool absolute) {
+    if (padded == 16 && stride == 16)
+        distances(x, 16, count, 16, v, f, absolute);
+    else
+        distances(x, stride, count, padded, v, f, absolute);
 }
 
 static void rows_l1(const double *x, size_t stride, int64_t count, int padded, const double *v, double *f) {
-    distances(x, stride, count, padded, v, f, true);
+    distances_by_width(x, stride, count, padded, v, f, true);
 }
 
 static void rows_l2(const double *x, size_t stride, int64_t count, int padded, const double *v, double *f) {
-    distances(x, stride, count, padded, v, f, false);
+    distances_by_width(x, stride, count, padded, v, f, false);
 }
 
 /* Over the coordinates that both rows have, which are NaN where they are missing; times d / the number of
@@ -114,6 +155,45 @@ static void decay(const double *t, double gamma, int64_t n, double *to) {
     memcpy(to + i, &last, (size_t)(n - i) * sizeof *to);
 }
 
+/* Adds a vector's share to the sums: z_g exp(-gamma t)^(4^g). */
+INLINE void decay_dots_add(vec *sums, vec t, double gamma, const vec *z, int count) {
+    vec k = exp_minus(splat(-gamma) * t);
+    for (int g = 0;; g++) {
+        sums[g] += z[g] * k;
+        if (g + 1 == count)
+            break;
+        k *= k;
+        k *= k;
+    }
+}
+
+INLINE void decay_dots_of(const double *t, double gamma, int64_t n, const double *const *z, int count,
+                          double *to) {
+    vec sums[SVI_DECAY_MAX] = {{0}}, weight[SVI_DECAY_MAX] = {{0}}, last = {0};
+    int64_t i = 0;
+    for (; i + VW <= n; i += VW) {
+        for (int g = 0; g < count; g++)
+            weight[g] = *(const vec_u *)(z[g] + i);
+        decay_dots_add(sums, *(const vec_u *)(t + i), gamma, weight, count);
+    }
+    memcpy(&last, t + i, (size_t)(n - i) * sizeof *t);
+    for (int g = 0; g < count; g++) {
+        weight[g] = (vec){0};
+        memcpy(&weight[g], z[g] + i, (size_t)(n - i) * sizeof *t);
+    }
+    decay_dots_add(sums, last, gamma, weight, count);
+    for (int g = 0; g < count; g++)
+        to[g] = sum(sums[g]);
+}
+
+static void decay_dots(const double *t, double gamma, int64_t n, const double *const *z, int count,
+                       double *to) {
+    if (count == 2)
+        decay_dots_of(t, gamma, n, z, 2, to);
+    else
+        decay_dots_of(t, gamma, n, z, count, to);
+}
+
 /* log(x) for 1 <= x < 2^1000: x = 2^k m with m near 1, log m = 2 atanh((m - 1) / (m + 1)) by its series. */
 INLINE vec log_above_1(vec x) {
     static const double c[] = {1.0 / 21, 1.0 / 19, 1.0 / 17, 1.0 / 15, 1.0 / 13, 1.0 / 11,
@@ -121,30 +201,42 @@ INLINE vec log_above_1(vec x) {
     const mask bits = (mask)x;
     mask k = ((bits - (mask)splat(0x1.6a09e667f3bcdp-1)) >> 52); /* so that m lies in [sqrt 1/2, sqrt 2) */
     const vec m = (vec)(bits - (k << 52)), s = (m - splat(1)) / (m + splat(1)), square = s * s;
+    const vec exponent = (vec)(k + (mask)splat(0x1.8p52)) - splat(0x1.8p52);
     vec p = splat(c[0]);
     for (size_t i = 1; i < sizeof c / sizeof *c; i++)
         p = p * square + splat(c[i]);
-    return __builtin_convertvector(k, vec) * splat(0x1.62e42fefa39efp-1) + splat(2) * s * p;
+    return exponent * splat(0x1.62e42fefa39efp-1) + splat(2) * s * p;
 }
 
-/* |v| + sqrt(v^2 + 1) by plain code, which the compiler turns into vectors; its logarithm by the above. */
+INLINE vec root(vec v) {
+    vec r;
+    for (int i = 0; i < VW; i++)
+        r[i] = sqrt(v[i]);
+    return r;
+}
+
+INLINE vec squash_of(vec x, vec center, vec inverse) {
+    const vec u = (x - center) * inverse, most = splat(1e150), far = splat(SVI_SQUASH_FAR);
+    const mask sign = (mask)u & (mask)splat(-0.0), inside = (vec)((mask)u ^ sign) < most;
+    const vec size = (vec)((((mask)u ^ sign) & inside) | ((mask)most & ~inside));
+    const vec bent = size / splat(SVI_SQUASH_BEND);
+    const vec beyond = (vec)((mask)(size - far) & (size > far));
+    const vec y = splat(SVI_SQUASH_BEND) * log_above_1(bent + root(bent * bent + splat(1))) + beyond;
+    return (vec)((mask)y | sign);
+}
+
+/* |v| + sqrt(v^2 + 1) and its logarithm. */
 static void squash(const double *x, const double *center, const double *inverse, int d, double *to) {
-    double grown[64], sign[64], far[64];
-    for (int first = 0; first < d; first += 64) {
-        const int count = d - first < 64 ? d - first : 64;
-        for (int j = 0; j < count; j++) {
-            const double u = (x[first + j] - center[first + j]) * inverse[first + j];
-            const double size = fabs(u) < 1e150 ? fabs(u) : 1e150;
-            sign[j] = u < 0 ? -1 : 1;
-            far[j] = size > SVI_SQUASH_FAR ? size - SVI_SQUASH_FAR : 0;
-            const double bent = size / SVI_SQUASH_BEND;
-            grown[j] = bent + sqrt(bent * bent + 1);
-        }
-        for (int j = count; j < 64 && j % VW; j++)
-            grown[j] = 1;
-        for (int j = 0; j < count; j += VW)
-            *(vec_u *)(grown + j) = log_above_1(*(const vec_u *)(grown + j));
-        for (int j = 0; j < count; j++)
-            to[first + j] = sign[j] * (SVI_SQUASH_BEND * grown[j] + far[j]);
-    }
+    vec v[3] = {{0}};
+    int j = 0;
+    for (; j + VW <= d; j += VW)
+        *(vec_u *)(to + j) =
+            squash_of(*(const vec_u *)(x + j), *(const vec_u *)(center + j), *(const vec_u *)(inverse + j));
+    if (j == d)
+        return;
+    memcpy(&v[0], x + j, (size_t)(d - j) * sizeof *x);
+    memcpy(&v[1], center + j, (size_t)(d - j) * sizeof *x);
+    memcpy(&v[2], inverse + j, (size_t)(d - j) * sizeof *x);
+    v[0] = squash_of(v[0], v[1], v[2]);
+    memcpy(to + j, &v[0], (size_t)(d - j) * sizeof *x);
 }

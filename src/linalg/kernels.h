@@ -26,6 +26,7 @@
 #define SVI_LANES       16  /* of lanes_dot */
 #define SVI_SQUASH_BEND 3.0 /* of squash */
 #define SVI_SQUASH_FAR  8.0
+#define SVI_DECAY_MAX   4 /* sums of decay_dots */
 
 /* The state of one recursion. All vectors have `padded` entries, zero from `dim` on, aligned to 64 bytes. */
 struct svi_recursion {
@@ -111,6 +112,10 @@ struct svi_kernels {
                            double nothing, double *f);
     /* to_i = exp(-gamma t_i), t_i >= 0; below exp(-708) it is 0. `to` may be `t`. */
     void (*decay)(const double *t, double gamma, int64_t n, double *to);
+    /* to_g = sum_i z_gi exp(-4^g gamma t_i), g < count, 1 to SVI_DECAY_MAX of them: one exponential an entry,
+     * of which the others are powers. */
+    void (*decay_dots)(const double *t, double gamma, int64_t n, const double *const *z, int count,
+                       double *to);
     /* to_j = B asinh(u / B), B = SVI_SQUASH_BEND, and beyond |u| = SVI_SQUASH_FAR what exceeds it as well; u
      * = (x_j - center_j) inverse_j, j < d, to a few units in 1e-16; sizes of u above 1e150 count as 1e150.
      * `to` may be x. */
@@ -120,6 +125,14 @@ struct svi_kernels {
     /* high_j + low_j += a x_j, j < padded, where the products and what is added to high_j enter whole
      * (double_double.h); aligned, padded to a multiple of 8. The same bits for all instruction sets. */
     void (*exact_add)(double *high, double *low, const double *x, double a, int padded);
+    /* x becomes L^-1 x, and L'^-1 x: L is n x n, lower, its columns `stride` apart. */
+    void (*lower_solve)(const double *l, size_t stride, int n, double *x);
+    void (*lower_solve_transposed)(const double *l, size_t stride, int n, double *x);
+    /* f_i = sum_{j < n} x_{row_i, j} v_j for `count` chosen rows; to_j = sum_i s_{row_i} x_{row_i, j}. */
+    void (*chosen_dot)(const double *x, size_t stride, const int *row, int count, int n, const double *v,
+                       double *f);
+    void (*chosen_sum)(const double *x, size_t stride, const int *row, int count, int n, const double *s,
+                       double *to);
     /* Is one of the d columns of the row to be looked at? NaN is not. The same for all instruction sets. */
     bool (*columns_stir)(const struct svi_column_seen *c, const double *x, int d);
     /* The d columns of the row count as seen: the highest values go by `seen`, the rest by x; NaN changes

@@ -416,6 +416,7 @@ static void rows_add(const double *x, size_t stride, int64_t count, int n, const
 }
 
 #include "linalg/distance_template.h"
+#include "linalg/triangle_template.h"
 
 #define LANE_VECTORS (SVI_LANES / VW)
 
@@ -473,11 +474,35 @@ static int strip_for(int dim) {
     return STRIP_FOR(dim);
 }
 
-const struct svi_kernels KERNELS = {
-    ISA_NAME,   ISA,           strip_for, sweep,     step,           standardise,
-    energy_add, energy_remove, dot,       gram,      rows_dot,       rows_add,
-    rbf,        lanes_dot,     rows_l1,   rows_l2,   rows_l1_shared, rows_l2_shared,
-    decay,      squash,        signs_add, exact_add, columns_stir,   columns_seen};
+const struct svi_kernels KERNELS = {ISA_NAME,
+                                    ISA,
+                                    strip_for,
+                                    sweep,
+                                    step,
+                                    standardise,
+                                    energy_add,
+                                    energy_remove,
+                                    dot,
+                                    gram,
+                                    rows_dot,
+                                    rows_add,
+                                    rbf,
+                                    lanes_dot,
+                                    rows_l1,
+                                    rows_l2,
+                                    rows_l1_shared,
+                                    rows_l2_shared,
+                                    decay,
+                                    decay_dots,
+                                    squash,
+                                    signs_add,
+                                    exact_add,
+                                    lower_solve,
+                                    lower_solve_transposed,
+                                    chosen_dot,
+                                    chosen_sum,
+                                    columns_stir,
+                                    columns_seen};
 
 #include "linalg/floats_template.h"
 #include "linalg/nearest_template.h"

@@ -36,7 +36,7 @@ enum { POINTS, DIMS };
 static const struct svi_array arrays[] = {
     ROW(k, A_POINT, A_POINT), ROW(factor, A_POINT, A_POINT), ROW(z, A_POINT),     ROW(u, A_POINT),
     ROW(ones, A_POINT),       ROW(trial, A_POINT),           ROW(place, A_POINT), ROW(point, A_POINT),
-    ROW(dependent, A_POINT),
+    ROW(idle, A_POINT),       ROW(dependent, A_POINT),
 };
 static const struct svi_arrays active_set_arrays =
     SVI_ARRAYS_ALIGNED(arrays, "the active set of the one-class model");
@@ -48,6 +48,7 @@ void svi_active_set_clear(struct svi_active_set *h) {
 
 svs_code svi_active_set_reserve(struct svi_active_set *h, int room, svs_error *err) {
     const int32_t from[DIMS] = {h->room}, to[DIMS] = {room};
+    h->pass = svi_kernels_get(SVS_ISA_BEST);
     svs_code code = room > h->room ? svi_arrays_resize(&active_set_arrays, h, from, to, err) : SVS_OK;
     h->room = code == SVS_OK && room > h->room ? room : h->room;
     return code;
@@ -83,6 +84,7 @@ size_t svi_active_set_block(int room) {
 void svi_active_set_place(struct svi_active_set *h, int room, double *block) {
     const int32_t dims[DIMS] = {room};
     h->room = room;
+    h->pass = svi_kernels_get(SVS_ISA_BEST);
     svi_arrays_place(&active_set_arrays, h, block, dims);
 }
 
@@ -141,7 +143,7 @@ static bool active_set_enter(struct svi_active_set *h, int i) {
     for (int s = 0; s < n; s++)
         row[s] = active_set_row(h, i)[h->point[s]];
     if (n > 0) {
-        cblas_dtrsv(CblasColMajor, CblasLower, CblasNoTrans, CblasNonUnit, n, h->factor, h->room, row, 1);
+        h->pass->lower_solve(h->factor, (size_t)h->room, n, row);
         square -= cblas_ddot(n, row, 1, row, 1);
     }
     if (!(square > PIVOT * own))
@@ -225,8 +227,7 @@ static double active_set_longest_step(const struct svi_active_set *h) {
 static void active_set_settle(struct svi_active_set *h) {
     for (int left = 4 * h->support + 40; h->support > 0 && left > 0; left--) {
         memcpy(h->trial, h->ones, (size_t)h->support * sizeof *h->trial); /* L' trial = ones, unsigned */
-        cblas_dtrsv(CblasColMajor, CblasLower, CblasTrans, CblasNonUnit, h->support, h->factor, h->room,
-                    h->trial, 1);
+        h->pass->lower_solve_transposed(h->factor, (size_t)h->room, h->support, h->trial);
         const double step = active_set_longest_step(h);
         bool all = true;
         for (int s = 0; s < h->support; s++) {
@@ -254,7 +255,7 @@ static void active_set_settle(struct svi_active_set *h) {
 static void active_set_take_place(struct svi_active_set *h, int i) {
     int leaves = -1;
     double step = INFINITY, *c = h->trial;
-    cblas_dtrsv(CblasColMajor, CblasLower, CblasTrans, CblasNonUnit, h->support, h->factor, h->room, c, 1);
+    h->pass->lower_solve_transposed(h->factor, (size_t)h->room, h->support, c);
     for (int s = 0; s < h->support; s++)
         if (c[s] > 0 && h->z[h->point[s]] < step * c[s]) {
             step = h->z[h->point[s]] / c[s];
@@ -266,6 +267,23 @@ static void active_set_take_place(struct svi_active_set *h, int i) {
         h->z[h->point[s]] = s == leaves ? 0 : fmax(0, h->z[h->point[s]] - step * c[s]);
     active_set_leave(h, leaves);
     h->z[i] = active_set_enter(h, i) ? step : 0;
+}
+
+/* u = K z: on the support the optimum makes it 1. Elsewhere by the rows of K that are fewer: those of the
+ * idle points, or those of the support. */
+static void active_set_multiply(struct svi_active_set *h) {
+    const size_t room = (size_t)h->room;
+    int idle = 0;
+    if (2 * h->support < h->count)
+        h->pass->chosen_sum(h->k, room, h->point, h->support, h->count, h->z, h->u);
+    for (int i = 0; i < h->count && 2 * h->support >= h->count; i++)
+        if (h->place[i] < 0)
+            h->idle[idle++] = i;
+    h->pass->chosen_dot(h->k, room, h->idle, idle, h->count, h->z, h->trial);
+    for (int i = 0; i < idle; i++)
+        h->u[h->idle[i]] = h->trial[i];
+    for (int s = 0; s < h->support; s++)
+        h->u[h->point[s]] = 1;
 }
 
 /* The idle point that violates most, -1 when none does. */
@@ -285,9 +303,7 @@ void svi_active_set_begin(struct svi_active_set *h) {
 
 bool svi_active_set_go_on(struct svi_active_set *h, int steps) {
     for (; steps > 0; steps--) {
-        if (h->count > 0)
-            cblas_dgemv(CblasRowMajor, CblasNoTrans, h->count, h->count, 1, h->k, h->room, h->z, 1, 0, h->u,
-                        1);
+        active_set_multiply(h);
         const int i = active_set_worst_idle(h);
         if (i < 0)
             return true;

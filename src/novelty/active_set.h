@@ -15,21 +15,24 @@
 #include <stdbool.h>
 
 #include "base/archive.h"
+#include "linalg/kernels.h"
 #include "svmstream/error.h"
 
 struct svi_active_set {
     int count, room; /* points of A; room for `room` (all arrays below) */
     double *k;       /* room x room, symmetric: K */
     double *z;       /* count; 0 = idle, that is: in A but not in the support */
-    double *u;       /* count: (Kz)_i after svi_active_set_solve */
+    double *u;       /* count: (Kz)_i after svi_active_set_solve; 1 on the support, as the optimum makes it */
     int *place;      /* count: where in the support, -1 = idle */
     int support;     /* points with z > 0 */
     int *point;      /* support: which point */
     double *factor;  /* room x room, by columns: L lower, L L' = K of the support in the order of `point` */
     double *ones;    /* support: L ones = 1 */
     double *trial;   /* room: scratch */
+    int *idle;       /* room: scratch */
     bool *dependent; /* count: its pivot vanished, and it can take no other point's place: left out of this
                         solution */
+    const struct svi_kernels *pass;
 };
 
 /* Room for `room` points; a zeroed set has none. SVS_NO_MEMORY: nothing has changed. */

@@ -415,29 +415,55 @@ static double detector_round(double surprise) {
     return isnan(surprise) ? INFINITY : rint(surprise * 0x1p30) * 0x1p-30 + 0.0;
 }
 
-static double detector_member_score(struct svi_detector *d, int g, const double *u) {
-    const struct svi_active_set *h = &d->m.set[g];
-    const double gamma = d->m.view.member[g].gamma;
-    const bool polynomial = d->m.similarity.kernel == SVS_NOVELTY_POLYNOMIAL;
-    const double own = polynomial ? d->m.similarity.pass->dot(u, u, d->stride) : 0;
-    svi_similarity_of_gap(&d->m.similarity, gamma, d->gap, d->m.norm2, own, d->now.points, d->kernel);
-    const double membership = d->now.points > 0 ? cblas_ddot(d->now.points, h->z, 1, d->kernel, 1) : 0;
-    if (membership > SVI_FAINT || polynomial)
-        return -log(fmax(membership, SVI_FAINT));
-    return svi_similarity_surprise(gamma, d->gap, h->z, d->now.points);
+/* A member whose gamma is four times that of the one before has kernel values that are powers of that one's.
+ * How many such members there are, from member g on. */
+static int detector_powers(const struct svi_detector *d, int g) {
+    const svs_novelty_member *m = d->m.view.member;
+    int count = 1;
+    while (g + count < d->members && count < SVI_DECAY_MAX &&
+           m[g + count].gamma == 4 * m[g + count - 1].gamma)
+        count++;
+    return count;
 }
 
-/* Surprises of the members for a sample of raw values; also into d->u its coordinates and into d->kernel the
- * last member's kernel values. Returns their weighted mean, rounded. */
+/* What the members from g on say by their memberships; one that is too faint, by the distances. */
+static void detector_member_scores(struct svi_detector *d, int g, int count, double *surprise) {
+    const double *z[SVI_DECAY_MAX];
+    double membership[SVI_DECAY_MAX];
+    for (int i = 0; i < count; i++)
+        z[i] = d->m.set[g + i].z;
+    d->m.similarity.pass->decay_dots(d->gap, d->m.view.member[g].gamma, d->now.points, z, count, membership);
+    for (int i = 0; i < count; i++)
+        surprise[i] = membership[i] > SVI_FAINT ? -log(membership[i])
+                                                : svi_similarity_surprise(d->m.view.member[g + i].gamma,
+                                                                          d->gap, z[i], d->now.points);
+}
+
+/* There is one member then. */
+static double detector_polynomial_score(struct svi_detector *d, const double *u) {
+    const struct svi_active_set *h = &d->m.set[0];
+    const double own = d->m.similarity.pass->dot(u, u, d->stride);
+    svi_similarity_of_gap(&d->m.similarity, d->m.view.member[0].gamma, d->gap, d->m.norm2, own, d->now.points,
+                          d->kernel);
+    return -log(fmax(d->now.points > 0 ? cblas_ddot(d->now.points, h->z, 1, d->kernel, 1) : 0, SVI_FAINT));
+}
+
+/* Surprises of the members for a sample of raw values; also into d->u its coordinates, and for a polynomial
+ * into d->kernel its kernel values. Returns their weighted mean, rounded. */
 static double detector_score(struct svi_detector *d, const double *raw, double *member_surprise) {
     const struct svi_points points = {d->m.at, d->stride, d->now.points, d->m.lacking > 0};
     double surprise = 0;
     svi_coordinates_apply(&d->m.coordinates, raw, d->u);
     svi_similarity_gap(&d->m.similarity, &points, 0, d->now.points, d->u, d->gap);
-    for (int g = 0; g < d->members; g++) {
-        member_surprise[g] = detector_member_score(d, g, d->u);
+    if (d->m.similarity.kernel == SVS_NOVELTY_POLYNOMIAL)
+        member_surprise[0] = detector_polynomial_score(d, d->u);
+    else
+        for (int g = 0, count = 0; g < d->members; g += count) {
+            count = detector_powers(d, g);
+            detector_member_scores(d, g, count, member_surprise + g);
+        }
+    for (int g = 0; g < d->members; g++)
         surprise += d->m.view.member[g].share * member_surprise[g];
-    }
     return detector_round(surprise);
 }
 

@@ -277,8 +277,10 @@ double svi_range_place(const struct svi_range *r, const struct svi_calibration *
         behind = svi_calibration_above(c, surprise, level);
     }
     for (int i = 0; i < r->far_count; i++) {
-        const double own = range_own_excess(r, range_row(r, rows, r->far[i]), x),
-                     score = c->scores[r->far[i]];
+        const double score = c->scores[r->far[i]];
+        if (!(excess > 0) && score > surprise) /* behind already, far or not: mostly so */
+            continue;
+        const double own = range_own_excess(r, range_row(r, rows, r->far[i]), x);
         not_before += excess > 0 ? own >= excess : own > 0 && score < surprise;
         behind += excess > 0 ? own > excess : own > 0 && score <= surprise;
     }

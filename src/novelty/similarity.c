@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/wide.h"
+
 #define NOTHING 100.0 /* exp(-this) adds no digit; where exp underflows it is ten times slower, too */
 
 static const double multiples_rbf[] = {0.25, 1, 4, 16}, multiples_laplacian[] = {4, 16};
@@ -12,11 +14,12 @@ struct svi_similarity svi_similarity_of(svs_novelty_kernel kernel, int degree, i
         .kernel = kernel, .degree = degree, .pass = svi_kernels_get(SVS_ISA_BEST), .d = d, .columns = d};
 }
 
+SVI_WIDE
 int svi_count_missing(const double *v, int n) {
-    int missing = 0;
+    int64_t missing = 0;
     for (int j = 0; j < n; j++)
-        missing += isnan(v[j]) != 0;
-    return missing;
+        missing += v[j] != v[j];
+    return (int)missing;
 }
 
 /* Not for polynomials. */

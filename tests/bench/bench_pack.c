@@ -63,7 +63,9 @@ static void take(struct bench *b, svi_sensors *s, int row) {
     struct svi_finding findings[SVI_JUDGES] = {{0}};
     svs_error err;
     must(svi_sensors_reserve(s, &err) == SVS_OK, "no memory");
-    svi_sensors_step(s, b->x[row % VALUES], b->time + 60.0 * row, findings);
+    struct svi_moment at;
+    svi_context_moment(b->time + 60.0 * row, &at);
+    svi_sensors_step(s, b->x[row % VALUES], &at, findings);
 }
 
 static void pack(svi_sensors *s, struct svi_bytes *to) {

@@ -40,14 +40,16 @@ static void take_sample(struct svi_novelty_stage *s, struct svi_rules *rules, co
         s->findings[i] = (struct svi_finding){
             .feature = -1, .over = 1, .value = NAN, .expected = NAN, .low = NAN, .high = NAN, .with = -1};
     at[SENSORS] = look ? cpu_now() : 0;
+    struct svi_moment moment;
+    svi_context_moment(time, &moment);
     if (s->sensors)
-        svi_sensors_step(s->sensors, x, time, s->findings);
+        svi_sensors_step(s->sensors, x, &moment, s->findings);
     at[JUDGE] = look ? cpu_now() : 0;
     svi_detector_judge(s->detector, x, &s->judgement);
     at[ROWS] = look ? cpu_now() : 0;
     const struct svi_judgement *j = &s->judgement;
     const struct svi_lasting_rank rank = {j->above, j->p, j->scores, j->calibrates, j->disturbed};
-    svi_row_judges_step(&s->row_judges, j->extreme, &rank, time, s->findings);
+    svi_row_judges_step(&s->row_judges, j->extreme, &rank, &moment, s->findings);
     at[DESK] = look ? cpu_now() : 0;
     svi_desk_step(&s->desk, &s->alert, s->findings, time, true);
     at[LEARN] = look ? cpu_now() : 0;

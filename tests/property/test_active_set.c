@@ -182,12 +182,60 @@ static void few_points(void **state) {
     svi_active_set_clear(&h);
 }
 
+/* ---- the kernels that it is solved with, of every instruction set */
+
+static void near(const double *is, const double *should, int n) {
+    for (int i = 0; i < n; i++)
+        assert_true(fabs(is[i] - should[i]) <= 1e-12 * (1 + fabs(should[i])));
+}
+
+static void triangles_and_chosen_rows(void **state) {
+    (void)state;
+    static const svs_isa isas[] = {SVS_ISA_GENERIC, SVS_ISA_AVX2, SVS_ISA_AVX512};
+    enum { N = 37, STRIDE = 41 };
+    for (int isa = 0; isa < 3; isa++)
+        for (int n = 1; n <= N && svi_kernels_get(isas[isa]); n++) {
+            const struct svi_kernels *pass = svi_kernels_get(isas[isa]);
+            uint64_t seed = 17 + (uint64_t)n;
+            double l[N * STRIDE], x[N], down[N], across[N], chosen[N], product[N] = {0}, sum[N] = {0}, f[N];
+            int row[N], count = 0;
+            for (int c = 0; c < n; c++) {
+                for (int i = 0; i < STRIDE; i++) /* above the diagonal nothing is read */
+                    l[c * STRIDE + i] = i < c ? NAN : i == c ? 1 + ref_uniform(&seed) : ref_gauss(&seed) / 9;
+                x[c] = ref_gauss(&seed);
+                if (ref_uniform(&seed) < 0.6)
+                    row[count++] = c;
+            }
+            for (int i = 0; i < n; i++) {
+                down[i] = across[i] = 0;
+                for (int c = 0; c < n; c++) {
+                    down[i] += c <= i ? l[c * STRIDE + i] * x[c] : 0;
+                    across[i] += c >= i ? l[i * STRIDE + c] * x[c] : 0;
+                }
+            }
+            pass->lower_solve(l, STRIDE, n, down);
+            pass->lower_solve_transposed(l, STRIDE, n, across);
+            near(down, x, n);
+            near(across, x, n);
+            for (int i = 0; i < N * STRIDE; i++)
+                l[i] = isnan(l[i]) ? ref_gauss(&seed) : l[i];
+            for (int i = 0; i < count; i++)
+                for (int j = 0; j < n; j++) {
+                    product[i] += l[row[i] * STRIDE + j] * x[j];
+                    sum[j] += l[row[i] * STRIDE + j] * x[row[i]];
+                }
+            pass->chosen_dot(l, STRIDE, row, count, n, x, chosen);
+            pass->chosen_sum(l, STRIDE, row, count, n, x, f);
+            near(chosen, product, count);
+            near(f, sum, n);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(optimal_after_any_walk),
-        cmocka_unit_test(order_does_not_matter),
-        cmocka_unit_test(more_points_than_dimensions),
-        cmocka_unit_test(few_points),
+        cmocka_unit_test(optimal_after_any_walk),      cmocka_unit_test(order_does_not_matter),
+        cmocka_unit_test(more_points_than_dimensions), cmocka_unit_test(few_points),
+        cmocka_unit_test(triangles_and_chosen_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

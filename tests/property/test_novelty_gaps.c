@@ -330,14 +330,16 @@ static void assert_consistent(const svi_detector *d) {
         const struct svi_points all = {d->m.at, d->stride, d->now.points, d->m.lacking > 0};
         svi_coordinates_apply(&d->m.coordinates, d->raw + (size_t)i * (size_t)d->o.d, u);
         for (int j = 0; j < d->stride; j++)
-            assert_true(u[j] == d->m.at[i * d->stride + j] || (isnan(u[j]) && isnan(d->m.at[i * d->stride + j])));
+            assert_true(u[j] == d->m.at[i * d->stride + j] ||
+                        (isnan(u[j]) && isnan(d->m.at[i * d->stride + j])));
         for (int g = 0; g < d->members; g++) {
             double k[256];
             const struct svi_active_set *h = &d->m.set[g];
             assert_int_equal(h->count, d->now.points);
             assert_true(h->z == v->member[g].z && v->member[g].count == h->count);
             svi_similarity_gap(&d->m.similarity, &all, 0, all.count, u, k);
-            svi_similarity_of_gap(&d->m.similarity, v->member[g].gamma, k, d->m.norm2, d->m.norm2[i], all.count, k);
+            svi_similarity_of_gap(&d->m.similarity, v->member[g].gamma, k, d->m.norm2, d->m.norm2[i],
+                                  all.count, k);
             for (int b = 0; b < h->count; b++)
                 assert_true(b == i || fabs(h->k[i * h->room + b] - k[b]) <= 1e-12);
         }
@@ -547,6 +549,49 @@ static void distances_leave_out_what_is_missing(void **state) {
             }
 }
 
+/* What else a score is made of, of every instruction set: coordinates and sums of kernel values. */
+static void coordinates_and_sums(void **state) {
+    (void)state;
+    enum { N = 23 };
+    static const svs_isa isas[] = {SVS_ISA_GENERIC, SVS_ISA_AVX2, SVS_ISA_AVX512};
+    for (int isa = 0; isa < 3; isa++)
+        for (int n = 0; n <= N && svi_kernels_get(isas[isa]); n++) {
+            const struct svi_kernels *pass = svi_kernels_get(isas[isa]);
+            double x[N], center[N], inverse[N], to[N + 1], z[SVI_DECAY_MAX][N], sum[SVI_DECAY_MAX];
+            const double *at[SVI_DECAY_MAX];
+            uint64_t seed = 5 + (uint64_t)n;
+            for (int j = 0; j < n; j++) {
+                x[j] = test_normal(&seed) * exp(4 * test_normal(&seed));
+                center[j] = j % 3 ? test_normal(&seed) : x[j];
+                inverse[j] = j % 5 == 4 ? 1e300 : exp(test_normal(&seed));
+                for (int g = 0; g < SVI_DECAY_MAX; g++)
+                    z[g][j] = test_uniform(&seed);
+            }
+            to[n] = 7;
+            pass->squash(x, center, inverse, n, to);
+            assert_true(to[n] == 7);
+            for (int j = 0; j < n; j++) {
+                const double u = (x[j] - center[j]) * inverse[j], size = fmin(fabs(u), 1e150);
+                const double bent = SVI_SQUASH_BEND * asinh(size / SVI_SQUASH_BEND);
+                const double should = copysign(bent + fmax(0, size - SVI_SQUASH_FAR), u);
+                assert_true(fabs(to[j] - should) <= 1e-15 * fabs(should) + 1e-15);
+                x[j] = fabs(x[j]); /* distances */
+            }
+            for (int count = 1; count <= SVI_DECAY_MAX; count++) {
+                const double gamma = 0.3 / (double)(n + 1);
+                for (int g = 0; g < count; g++)
+                    at[g] = z[g];
+                pass->decay_dots(x, gamma, n, at, count, sum);
+                for (int g = 0; g < count; g++) {
+                    double should = 0;
+                    for (int j = 0; j < n; j++)
+                        should += z[g][j] * exp(-ldexp(gamma, 2 * g) * x[j]);
+                    assert_true(fabs(sum[g] - should) <= 1e-13 * should);
+                }
+            }
+        }
+}
+
 /* ---- files */
 
 static svs_rows view(const double *x, int64_t n, int d) {
@@ -643,6 +688,7 @@ int main(void) {
         cmocka_unit_test(a_renewed_feature_is_new),
         cmocka_unit_test(categories_drown_no_sensor),
         cmocka_unit_test(distances_leave_out_what_is_missing),
+        cmocka_unit_test(coordinates_and_sums),
         cmocka_unit_test(rows_of_files_lack_values),
         cmocka_unit_test(whole_models_score_rows_with_gaps),
     };

@@ -27,7 +27,9 @@ static void step(svi_sensors *s, const double *x, double time, struct svi_findin
     for (int i = 0; i < SVI_JUDGES; i++)
         f[i] = (struct svi_finding){
             .feature = -1, .over = 1, .value = NAN, .expected = NAN, .low = NAN, .high = NAN, .with = -1};
-    svi_sensors_step(s, x, time, f);
+    struct svi_moment at;
+    svi_context_moment(time, &at);
+    svi_sensors_step(s, x, &at, f);
 }
 
 static void archive_sensors(struct svi_archive *a, void *of) {
@@ -411,8 +413,10 @@ static void judges_of_the_row_too(void **state) {
         const double p = i % 500 < 490 ? test_uniform(&seed) : 1e-12;
         const struct svi_lasting_rank rank = {p / 2, p, i < 4000 ? i / 2 : 2000, i % 2, false};
         const double time = i % 100 == 99 ? wild_time(i, &seed) : MONDAY + MINUTE * i;
-        svi_row_judges_step(&a, p, &rank, time, f);
-        svi_row_judges_step(&b, p, &rank, time, g);
+        struct svi_moment at;
+        svi_context_moment(time, &at);
+        svi_row_judges_step(&a, p, &rank, &at, f);
+        svi_row_judges_step(&b, p, &rank, &at, g);
         same_findings(f, g, i);
         assert_true(f[SVI_JUDGE_ROW].surprise <= (float)-log10(p) * (1 + 1e-6));
         if (test_random(&seed) % 80)

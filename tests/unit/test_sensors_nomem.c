@@ -11,11 +11,13 @@
 
 static void feed(svi_sensors *s, int d, int rows, uint64_t *seed) {
     double x[64];
+    struct svi_moment at;
     struct svi_finding f[SVI_JUDGES] = {{0}};
     for (int i = 0; i < rows; i++) {
         for (int j = 0; j < d; j++)
             x[j] = test_normal(seed);
-        svi_sensors_step(s, x, 1.7e9 + 60.0 * i, f);
+        svi_context_moment(1.7e9 + 60.0 * i, &at);
+        svi_sensors_step(s, x, &at, f);
     }
 }
 
