@@ -49,8 +49,10 @@ all: $(BUILD)/svmstream $(BUILD)/svmstream-mqtt ## the programs: build/svmstream
 ifeq ($(shell uname -m),x86_64)
 $(BUILD)/obj/src/linalg/kernels_avx512.o: ISA = -O3 -mavx512f -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512 -ffp-contract=fast
 $(BUILD)/obj/src/linalg/kernels_avx2.o:   ISA = -O3 -mavx2 -mfma -ffp-contract=fast
+$(BUILD)/obj/src/linalg/quads_avx2.o:     ISA = -O3 -mavx2 -ffp-contract=off
 endif
 $(BUILD)/obj/src/linalg/kernels_generic.o: ISA = -O3
+$(BUILD)/obj/src/linalg/quads_generic.o:  ISA = -O3 -ffp-contract=off -Wno-psabi
 # Loops along the columns of a row.
 $(addprefix $(BUILD)/obj/src/,$(addprefix judges/,forecast.o sensors.o deviations.o block_tails.o) \
     $(addprefix novelty/,similarity.o range.o) stats/drift_moments.o): ISA = -O3

@@ -10,58 +10,36 @@ const double svi_logit_inverse[SVS_CURVE - 1] = {1 / 2.5,  1 / 1.3,  1 / 1.0,  1
                                                  1 / 0.25, 1 / 0.15, 1 / 0.15, 1 / 0.25, 1 / 0.4, 1 / 0.6,
                                                  1 / 0.8,  1 / 1.0,  1 / 1.3,  1 / 2.5};
 
-/* Of those from 0 on 3, 8, 16, 28, 44, 64, 90 and 140 of them end at knots. */
+/* 50 of them end at the second knot, 26 more at the third, ... */
 #define TIMES4(n)  n, n, n, n
 #define TIMES12(n) TIMES4(n), TIMES4(n), TIMES4(n)
-const unsigned char svi_logit_interval[140] = {
-    0,         0,          0,          1,          1,          1,          1,         1,          TIMES4(2),
-    TIMES4(2), TIMES12(3), TIMES12(4), TIMES4(4),  TIMES12(5), TIMES4(5),  TIMES4(5), TIMES12(6), TIMES12(6),
-    6,         6,          TIMES12(7), TIMES12(7), TIMES12(7), TIMES12(7), 7,         7};
+#define TIMES26(n) TIMES12(n), TIMES12(n), n, n
+const unsigned char svi_logit_interval[SVI_KNOTS_PLACES] = {
+    TIMES26(0), TIMES12(0), TIMES12(0),  TIMES26(1),  TIMES12(2),  TIMES4(2),   TIMES4(2),
+    TIMES12(3), TIMES4(3),  TIMES12(4),  TIMES4(5),   TIMES4(5),   TIMES4(6),   6,
+    7,          7,          7,           8,           8,           8,           TIMES4(9),
+    9,          TIMES4(10), TIMES4(10),  TIMES12(11), TIMES12(12), TIMES4(12),  TIMES12(13),
+    TIMES4(13), TIMES4(13), TIMES26(14), TIMES26(15), TIMES12(15), TIMES12(15), 15};
 
-static inline double probability_curve(const svs_calibration *c, double z, struct svi_logit *at) {
+/* As svi_quads' `law` does it, bit for bit. */
+static double probability_on_line(const svs_calibration *c, double z) {
     double beyond;
-    *at = svi_logit_place(z, &beyond);
-    return svi_bounded(c->curve[at->at] * (1 - at->share) + c->curve[at->at + 1] * at->share + beyond,
-                       SVI_LOGIT_MAX);
-}
-
-void svi_softmax(double *z, int count) {
-    double top = z[0], sum = 0;
-    for (int k = 1; k < count; k++)
-        top = z[k] > top ? z[k] : top;
-    for (int k = 0; k < count; k++) {
-        const double below = z[k] - top;
-        sum += z[k] = exp(below > -SVI_LOGIT_MAX ? below : -SVI_LOGIT_MAX);
-    }
-    for (int k = 0; k < count; k++)
-        z[k] /= sum;
-}
-
-static inline void probability_pair(double z, double *proba) {
-    const double lesser = exp(-fabs(z)), greater = 1 / (1 + lesser);
-    proba[z > 0] = greater;
-    proba[!(z > 0)] = lesser * greater;
-}
-
-void svi_probabilities_pair(const svs_calibration *c, double score, double *proba, struct svi_logit *at) {
-    probability_pair(probability_curve(c, svi_logit_of(c, 0, score), at), proba);
-}
-
-void svi_probabilities_placed(const svs_calibration *c, const double *scores, int rows, double *proba,
-                              struct svi_logit *at) {
-    for (int k = 0; k < rows; k++)
-        proba[k] = probability_curve(c, svi_logit_of(c, k, scores[k]), &at[k]);
-    svi_softmax(proba, rows);
+    const int j = svi_logit_place(z, &beyond).at;
+    const double gain = (c->curve[j + 1] - c->curve[j]) * svi_logit_inverse[j];
+    const double base = c->curve[j] - gain * svi_logit_knots[j];
+    return svi_within(base + gain * (z - beyond) + beyond, SVI_LOGIT_MAX);
 }
 
 void svi_probabilities(const svs_calibration *c, const double *scores, int rows, double *proba) {
     struct svi_logit at;
+    if (rows == 1) {
+        const double z = svi_logit_of(c, 0, scores[0]);
+        svi_logit_pair(c->curve ? svi_logit_curved(c->curve, z, &at) : z, 0, proba);
+        return;
+    }
     for (int k = 0; k < rows; k++) {
         const double z = svi_logit_of(c, k, scores[k]);
-        proba[k] = c->curve ? probability_curve(c, z, &at) : z;
+        proba[k] = c->curve ? probability_on_line(c, z) : z;
     }
-    if (rows > 1)
-        svi_softmax(proba, rows);
-    else
-        probability_pair(proba[0], proba);
+    svi_quads_generic.softmax(proba, rows, SVI_LOGIT_MAX, proba);
 }

@@ -1,5 +1,5 @@
 /* The calibration of scores: Newton steps on the log loss, one for each of the first samples, then one for
- * STEP of them: 50 ns a sample instead of 127, at the price of .003 of log loss where labels come in runs.
+ * STEP of them: a third of the cost, at the price of .003 of log loss where labels come in runs.
  *
  * Two classes: (a, b) by a 2 x 2 curvature; after it the curve, whose values have a curvature each, so that a
  * sample moves the two between which its logit lies. CURVE_PULL draws it to the diagonal: where Platt's
@@ -21,6 +21,8 @@
 #include "base/arrays.h"
 #include "base/fail.h"
 #include "base/fetch.h"
+#include "linalg/exponential.h"
+#include "linalg/quads.h"
 #include "model/probability.h"
 
 #define MEMORY_LEAST 1000.0 /* samples */
@@ -33,7 +35,7 @@
 #define RISE         1e-3   /* of the curve from one value to the next, at least */
 #define STEP_MAX     1.0
 #define CURVE_STEP   0.5
-#define LEVERAGE     12.0
+#define LEVERAGE     SVI_LOGIT_PLAIN
 #define SPREAD       10.0 /* of logits, a square, where they count: by p (1 - p) */
 #define SLOPE_LEAST  1e-3
 #define SLOPE_MOST   1e4
@@ -62,11 +64,12 @@ struct svi_calibrator {
     double slope[2];               /* more classes: a and its curvature */
     struct calibrator_curve two;   /* the curve of two classes */
     struct calibrator_curve *more; /* of more; NULL: there is no capacity for them, as for what follows */
-    double *offset, *offset_bend;
-    double *proba;        /* scratch */
-    struct svi_logit *at; /* of the sample at hand, by class */
-    struct svi_logit one; /* the same of two classes */
+    double *offset_bend;
+    struct svi_classes_law law; /* of more classes, but for the slope; and the sample at hand */
+    struct svi_logit one;       /* of two classes: the logit, and the probability without the curve */
+    double one_plain;
     const double *placed; /* the probabilities that these led to; NULL: none */
+    const struct svi_quads *quads;
 };
 
 enum { CLASSES, MORE, DIMS };
@@ -76,10 +79,17 @@ enum { CLASSES, MORE, DIMS };
 static const struct svi_array arrays[] = {
     SVI_ARRAY_WITH(struct svi_calibrator, seen, "seen", SVI_ARRAY_COUNT, 0, SVI_AXIS(CLASSES)),
     SVI_ARRAY_STRUCTS(struct svi_calibrator, more, double, "curve of more", SVI_ARRAY_FINITE, SVI_AXIS(MORE)),
-    SVI_ARRAY(struct svi_calibrator, offset, "offset", OF_MORE),
+    SVI_ARRAY(struct svi_calibrator, law.b, "offset", OF_MORE),
     SVI_ARRAY(struct svi_calibrator, offset_bend, "offset bend", OF_MORE),
-    SVI_ARRAY(struct svi_calibrator, proba, NULL, OF_MORE),
-    SVI_ARRAY_STRUCTS(struct svi_calibrator, at, double, NULL, SVI_ARRAY_ANY, OF_MORE),
+    SVI_ARRAY(struct svi_calibrator, law.s, NULL, OF_MORE),
+    SVI_ARRAY(struct svi_calibrator, law.z, NULL, OF_MORE),
+    SVI_ARRAY(struct svi_calibrator, law.v, NULL, OF_MORE),
+    SVI_ARRAY(struct svi_calibrator, law.share, NULL, OF_MORE),
+    SVI_ARRAY(struct svi_calibrator, law.p, NULL, OF_MORE),
+    SVI_ARRAY(struct svi_calibrator, law.plain, NULL, OF_MORE),
+    SVI_ARRAY(struct svi_calibrator, law.line, NULL, OF_MORE),
+    SVI_ARRAY_STRUCTS(struct svi_calibrator, law.lines, double, NULL, SVI_ARRAY_ANY, SVI_AXIS(MORE),
+                      SVI_AXIS_LENGTH(SVI_KNOTS - 1)),
 };
 static const struct svi_arrays calibrator_arrays = SVI_ARRAYS(arrays, "the calibration of scores");
 
@@ -95,14 +105,36 @@ static void calibrator_begin_curve(struct calibrator_curve *c) {
     memcpy(c->value, svi_logit_knots, sizeof c->value);
 }
 
+static void calibrator_draw_lines(svi_calibrator *c) {
+    c->quads->lines(c->more->value, c->law.lines);
+}
+
+static void calibrator_begin_more(svi_calibrator *c) {
+    c->law.line_at = svi_logit_interval;
+    c->law.most = SVI_LOGIT_MAX;
+    for (int j = 0; j + 1 < SVI_KNOTS; j++)
+        c->law.lines[j] = (struct svi_line){.begin = svi_logit_knots[j], .scale = svi_logit_inverse[j]};
+    calibrator_begin_curve(c->more);
+    calibrator_draw_lines(c);
+}
+
+struct calibrator_dims {
+    int32_t of[DIMS];
+};
+
+static struct calibrator_dims calibrator_dims(int max_classes, bool more) {
+    return (struct calibrator_dims){{[CLASSES] = svi_quads_up(max_classes), [MORE] = more}};
+}
+
 svs_code svi_calibrator_reserve(svi_calibrator *c, int classes, svs_error *err) {
-    const int32_t two[DIMS] = {c->max_classes, 0}, more[DIMS] = {c->max_classes, 1};
     if (classes < 3 || c->more)
         return SVS_OK;
-    const svs_code code = svi_arrays_resize(&calibrator_arrays, c, two, more, err);
+    const struct calibrator_dims two = calibrator_dims(c->max_classes, false),
+                                 more = calibrator_dims(c->max_classes, true);
+    const svs_code code = svi_arrays_resize(&calibrator_arrays, c, two.of, more.of, err);
     c->placed = NULL;
     if (code == SVS_OK)
-        calibrator_begin_curve(c->more);
+        calibrator_begin_more(c);
     return code;
 }
 
@@ -112,14 +144,15 @@ void svi_calibrator_fetch(const svi_calibrator *c) {
 }
 
 svi_calibrator *svi_calibrator_new(int max_classes, bool grows, svs_error *err) {
-    const int32_t dims[DIMS] = {max_classes, !grows && max_classes > 2};
+    const struct calibrator_dims dims = calibrator_dims(max_classes, !grows && max_classes > 2);
     svi_calibrator *c = svi_alloc_plain(sizeof *c);
     if (!c) {
         svi_fail_memory(err, calibrator_arrays.what);
         return NULL;
     }
     c->max_classes = max_classes;
-    if (svi_arrays_alloc(&calibrator_arrays, c, dims, err) == SVS_OK)
+    c->quads = svi_quads_get();
+    if (svi_arrays_alloc(&calibrator_arrays, c, dims.of, err) == SVS_OK)
         svi_calibrator_reset(c);
     else
         svi_calibrator_free(&c);
@@ -136,8 +169,8 @@ void svi_calibrator_reset(svi_calibrator *c) {
     memset(c->recent, 0, sizeof c->recent);
     calibrator_begin_curve(&c->two);
     if (c->more) {
-        calibrator_begin_curve(c->more);
-        memset(c->offset, 0, n * sizeof *c->offset);
+        calibrator_begin_more(c);
+        memset(c->law.b, 0, n * sizeof *c->law.b);
         memset(c->offset_bend, 0, n * sizeof *c->offset_bend);
     }
     c->slope[0] = MORE_SLOPE;
@@ -147,40 +180,57 @@ void svi_calibrator_reset(svi_calibrator *c) {
 svs_calibration svi_calibrator_law(const svi_calibrator *c, int class_count) {
     return class_count == 2
                ? (svs_calibration){c->pair[0], &c->pair[1], c->two.value}
-               : (svs_calibration){c->slope[0], c->offset, c->more ? c->more->value : svi_logit_knots};
+               : (svs_calibration){c->slope[0], c->law.b, c->more ? c->more->value : svi_logit_knots};
+}
+
+static void calibrator_place(svi_calibrator *c, const double *scores, int rows, double *proba) {
+    c->law.a = c->slope[0];
+    c->quads->law(&c->law, scores, rows);
+    if (proba != c->law.p)
+        memcpy(proba, c->law.p, (size_t)rows * sizeof *proba);
+}
+
+static inline void calibrator_place_pair(svi_calibrator *c, double score, double *proba) {
+    const svs_calibration law = {c->pair[0], &c->pair[1], c->two.value};
+    const double z = svi_logit_of(&law, 0, score);
+    c->one_plain =
+        svi_logit_pair(svi_logit_curved(law.curve, z, &c->one), svi_within(z, SVI_LOGIT_PLAIN), proba);
 }
 
 void svi_calibrator_probabilities(svi_calibrator *c, const double *scores, int rows, int class_count,
                                   double *proba) {
-    const svs_calibration law = svi_calibrator_law(c, class_count);
     c->placed = proba;
-    if (rows == 1)
-        svi_probabilities_pair(&law, scores[0], proba, &c->one);
-    else if (c->more && rows <= c->max_classes)
-        svi_probabilities_placed(&law, scores, rows, proba, c->at);
-    else
-        svi_probabilities(&law, scores, rows, proba), c->placed = NULL;
+    if (rows == 1) {
+        calibrator_place_pair(c, scores[0], proba);
+    } else if (c->more && rows <= c->max_classes) {
+        calibrator_place(c, scores, rows, proba);
+    } else {
+        const svs_calibration law = svi_calibrator_law(c, class_count);
+        svi_probabilities(&law, scores, rows, proba);
+        c->placed = NULL;
+    }
 }
 
 /* ---- the memory */
 
-static void calibrator_see(svi_calibrator *c, int truth) {
+static inline void calibrator_see(svi_calibrator *c, int truth) {
     c->seen[truth]++;
     c->count++;
     c->classes = truth >= c->classes ? truth + 1 : c->classes;
 }
 
 /* Counts a sample. True: a step is due. */
-static bool calibrator_count(svi_calibrator *c, int truth, int64_t *held) {
+static inline bool calibrator_count(svi_calibrator *c, int truth, int64_t *held) {
     calibrator_see(c, truth);
     ++*held;
-    if (c->count >= EACH_UNTIL && *held < STEP)
-        return false;
+    return c->count < EACH_UNTIL || *held >= STEP;
+}
+
+static void calibrator_find_rarest(svi_calibrator *c) {
     c->rarest = INT64_MAX;
     for (int k = 0; k < c->classes; k++)
         if (c->seen[k] > 0 && c->seen[k] < c->rarest)
             c->rarest = c->seen[k];
-    return true;
 }
 
 static double calibrator_memory_of(const svi_calibrator *c, int64_t rarest) {
@@ -193,6 +243,11 @@ static double calibrator_fade(const svi_calibrator *c, double memory, int64_t sa
     const double half = ((double)c->count + BEGIN) / 2;
     const double fade = 1 - (double)samples / (memory < half ? memory : half);
     return fade > 0 ? fade : 0;
+}
+
+static double calibrator_slope(double a) {
+    const double least = a > SLOPE_LEAST ? a : SLOPE_LEAST;
+    return least < SLOPE_MOST ? least : SLOPE_MOST;
 }
 
 /* ---- the curve */
@@ -212,41 +267,47 @@ static void calibrator_raise(struct calibrator_curve *c) {
     }
 }
 
-/* The probability p was made from this logit. */
-static inline void calibrator_see_logit(struct calibrator_curve *c, const struct svi_logit *at, double p,
-                                        bool true_one) {
-    const double bend = p * (1 - p), off = p - true_one;
-    double *more_bend = c->more_bend + at->at, *slope = c->slope + at->at;
-    more_bend[0] += bend * (1 - at->share);
-    more_bend[1] += bend * at->share;
-    slope[0] += off * (1 - at->share);
-    slope[1] += off * at->share;
+static inline void calibrator_add(double *two, svi_two more) {
+    svi_two sum;
+    memcpy(&sum, two, sizeof sum);
+    sum += more;
+    memcpy(two, &sum, sizeof sum);
 }
 
-/* A step of Newton of each value by its own curvature. */
-static void calibrator_step_curve(struct calibrator_curve *c, double fade) {
-    for (int j = 0; j < SVS_CURVE; j++) {
-        const double pull = (1 - fade) * CURVE_PULL * (c->value[j] - svi_logit_knots[j]);
-        c->bend[j] = fade * c->bend[j] + c->more_bend[j];
-        c->value[j] -= svi_bounded((c->slope[j] + pull) / (c->bend[j] + DAMP), CURVE_STEP);
-        c->slope[j] = c->more_bend[j] = 0;
-    }
-    calibrator_raise(c);
+/* The probability p was made from a logit between the knots `at` and the next, with this share of it. */
+static inline void calibrator_see_logit(struct calibrator_curve *c, int at, double share, double p,
+                                        bool true_one) {
+    const svi_two shares = {1 - share, share};
+    calibrator_add(c->more_bend + at, p * (1 - p) * shares);
+    calibrator_add(c->slope + at, (p - true_one) * shares);
+}
+
+static void calibrator_step_curve(svi_calibrator *c, struct calibrator_curve *curve, double fade) {
+    const struct svi_curve_step s = {.knot = svi_logit_knots,
+                                     .value = curve->value,
+                                     .bend = curve->bend,
+                                     .slope = curve->slope,
+                                     .more_bend = curve->more_bend,
+                                     .fade = fade,
+                                     .pull = (1 - fade) * CURVE_PULL,
+                                     .damp = DAMP,
+                                     .most = CURVE_STEP,
+                                     .rise = RISE};
+    if (c->quads->curve(&s))
+        calibrator_raise(curve);
 }
 
 /* ---- two classes */
 
-static void calibrator_see_pair(svi_calibrator *c, double score, double y) {
+static inline void calibrator_see_pair(svi_calibrator *c, double score, double y) {
     const double a = c->pair[0], b = c->pair[1], z = a * score + b;
-    const double s = fabs(z) > LEVERAGE ? (svi_bounded(z, LEVERAGE) - b) / a : score;
-    const double p = 1 / (1 + exp(-svi_bounded(z, LEVERAGE))), bend = p * (1 - p);
-    c->recent[GA] += (p - y) * s;
-    c->recent[GB] += p - y;
-    c->recent[HAA] += bend * s * s;
-    c->recent[HAB] += bend * s;
+    const double s = fabs(z) > LEVERAGE ? (svi_within(z, LEVERAGE) - b) / a : score;
+    const double p = c->one_plain, bend = p * (1 - p);
+    const svi_two with = {s, 1}, score_first = {1, s};
+    calibrator_add(&c->recent[GA], (p - y) * with);
+    calibrator_add(&c->recent[HAA], bend * s * with);
     c->recent[HBB] += bend;
-    c->recent[S] += s;
-    c->recent[SS] += s * s;
+    calibrator_add(&c->recent[S], s * score_first);
 }
 
 static void calibrator_step_pair(svi_calibrator *c, double fade, double samples) {
@@ -263,88 +324,74 @@ static void calibrator_step_pair(svi_calibrator *c, double fade, double samples)
     memset(c->recent, 0, sizeof c->recent);
     if (!(determinant > 0) || !isfinite(da) || !isfinite(db) || !isfinite(moved))
         return;
-    *a = fmin(fmax(*a - t * da, SLOPE_LEAST), SLOPE_MOST);
+    *a = calibrator_slope(*a - t * da);
     *b = svi_bounded(*b - t * db, OFFSET_MOST);
 }
 
-static void calibrator_learn_pair(svi_calibrator *c, double score, int truth, const double *proba) {
-    const bool due = calibrator_count(c, truth, &c->held[0]);
-    calibrator_see_logit(&c->two, &c->one, proba[1], truth == 1);
-    calibrator_see_pair(c, score, truth);
-    if (!due)
-        return;
+static __attribute__((noinline)) void calibrator_step_two(svi_calibrator *c) {
+    calibrator_find_rarest(c);
     const double memory = calibrator_memory_of(c, c->rarest);
-    calibrator_step_curve(&c->two, calibrator_fade(c, CURVE_LONGER * memory, c->held[0]));
+    calibrator_step_curve(c, &c->two, calibrator_fade(c, CURVE_LONGER * memory, c->held[0]));
     calibrator_step_pair(c, calibrator_fade(c, memory, c->held[0]), (double)c->held[0]);
     c->held[0] = 0;
 }
 
+static inline void calibrator_learn_pair(svi_calibrator *c, double score, int truth, const double *proba) {
+    const bool due = calibrator_count(c, truth, &c->held[0]);
+    c->placed = NULL; /* the law is another from here on */
+    calibrator_see_logit(&c->two, c->one.at, c->one.share, proba[1], truth == 1);
+    calibrator_see_pair(c, score, truth);
+    if (due)
+        calibrator_step_two(c);
+}
+
 /* ---- more classes */
 
-/* The logits before the curve go into proba, the scores into their place. Scores of huge size in their
- * proportion: the law sees differences of logits up to SVI_LOGIT_MAX alone. */
-static void calibrator_take_scores(svi_calibrator *c, const double *scores, int rows) {
-    const double slope = c->slope[0];
-    double most = 0;
-    for (int k = 0; k < rows; k++) {
-        const double s = svi_bounded(scores[k], 1e100), size = fabs(slope * s);
-        most = size > most ? size : most;
-        c->proba[k] = c->at[k].z;
-        c->at[k].z = s;
-    }
-    const double shrink = most > LEVERAGE ? LEVERAGE / most : 1;
-    for (int k = 0; k < rows && shrink < 1; k++)
-        c->at[k].z *= shrink;
-}
-
-/* The slope, by probabilities without the curve. */
-static void calibrator_step_slope(svi_calibrator *c, int rows, int truth, double fade) {
-    double mean = 0, square = 0;
-    const double at_truth = c->at[truth].z;
-    for (int k = 0; k < rows; k++)
-        mean += c->proba[k] * c->at[k].z;
-    for (int k = 0; k < rows; k++) {
-        const double s = c->at[k].z - mean;
-        square += c->proba[k] * s * s;
-    }
+static void calibrator_step_slope(svi_calibrator *c, const struct svi_classes_lesson *lesson, double fade) {
     double *a = &c->slope[0], *h = &c->slope[1];
-    *h = fade * *h + square;
-    const double da = (mean - at_truth + RIDGE * (1 - fade) * (*a - MORE_SLOPE)) / (*h + RIDGE);
-    const double moved = fabs(da) * sqrt(square), t = moved > STEP_MAX ? STEP_MAX / moved : 1;
-    *a = fmin(fmax(*a - t * da, SLOPE_LEAST), SLOPE_MOST);
+    *h = fade * *h + lesson->square;
+    const double pull = RIDGE * (1 - fade) * (*a - MORE_SLOPE);
+    const double da = (lesson->mean - lesson->at_truth + pull) / (*h + RIDGE);
+    const double moved = fabs(da) * sqrt(lesson->square), t = moved > STEP_MAX ? STEP_MAX / moved : 1;
+    *a = calibrator_slope(*a - t * da);
 }
 
-static void calibrator_step_offsets(svi_calibrator *c, int rows, int truth) {
-    for (int k = 0; k < rows; k++) {
-        const double fade = calibrator_fade(c, calibrator_memory_of(c, c->seen[k]), 1);
-        double *b = &c->offset[k], *bend = &c->offset_bend[k];
-        *bend = fade * *bend + c->proba[k] * (1 - c->proba[k]);
-        const double step = (c->proba[k] - (k == truth) + CURVE_PULL * (1 - fade) * *b) / (*bend + DAMP);
-        *b = svi_bounded(*b - svi_bounded(step, STEP_MAX), OFFSET_MOST);
-    }
-}
-
-/* A step each sample: with several rows the learner itself takes longer. */
-static void calibrator_learn_more(svi_calibrator *c, const double *scores, int rows, int truth,
-                                  const double *proba) {
+/* A step each sample: with several rows the learner itself takes longer. Scores of huge size count in their
+ * proportion: the law sees differences of logits up to SVI_LOGIT_MAX alone. */
+static void calibrator_learn_more(svi_calibrator *c, int rows, int truth) {
+    c->placed = NULL; /* the law is another from here on */
     const bool due = calibrator_count(c, truth, &c->held[1]);
-    const double memory = calibrator_memory_of(c, c->rarest);
+    if (due)
+        calibrator_find_rarest(c);
+    const double memory = calibrator_memory_of(c, c->rarest), count = (double)c->count;
+    struct svi_classes_lesson lesson = {.truth = truth,
+                                        .slope = c->more->slope,
+                                        .more_bend = c->more->more_bend,
+                                        .bend = c->offset_bend,
+                                        .seen = c->seen,
+                                        .rare = RARE,
+                                        .samples = count + 2,
+                                        .least = MEMORY_LEAST,
+                                        .half = (count + BEGIN) / 2,
+                                        .pull = CURVE_PULL,
+                                        .damp = DAMP,
+                                        .step = STEP_MAX,
+                                        .most = OFFSET_MOST,
+                                        .scores = LEVERAGE};
     if (truth >= rows)
         return; /* it had no score */
-    for (int k = 0; k < rows; k++)
-        calibrator_see_logit(c->more, &c->at[k], proba[k], k == truth);
-    calibrator_take_scores(c, scores, rows);
-    svi_softmax(c->proba, rows);
-    calibrator_step_slope(c, rows, truth, calibrator_fade(c, memory, 1));
-    calibrator_step_offsets(c, rows, truth);
+    c->quads->learn(&c->law, &lesson, rows);
+    calibrator_step_slope(c, &lesson, calibrator_fade(c, memory, 1));
     if (!due)
         return;
-    calibrator_step_curve(c->more, calibrator_fade(c, CURVE_LONGER * memory, c->held[1]));
+    calibrator_step_curve(c, c->more, calibrator_fade(c, CURVE_LONGER * memory, c->held[1]));
+    calibrator_draw_lines(c);
     c->held[1] = 0;
 }
 
-void svi_calibrator_learn(svi_calibrator *c, const double *scores, int rows, int class_count, int truth,
-                          const double *proba) {
+static __attribute__((noinline)) void calibrator_learn_any(svi_calibrator *c, const double *scores, int rows,
+                                                           int class_count, int truth, const double *proba) {
+    double pair[2];
     if (truth < 0 || truth >= c->max_classes || class_count < 2 || rows > c->max_classes)
         return;
     if ((rows > 1 || truth > 1) && !c->more)
@@ -353,17 +400,23 @@ void svi_calibrator_learn(svi_calibrator *c, const double *scores, int rows, int
         calibrator_see(c, truth);
         return;
     }
-    double pair[2];
     if (!proba || proba != c->placed) {
-        double *made = rows > 1 ? c->proba : pair;
+        double *made = rows > 1 ? c->law.p : pair;
         svi_calibrator_probabilities(c, scores, rows, class_count, made);
         proba = made;
     }
-    c->placed = NULL; /* the law is another from here on */
     if (rows > 1)
-        calibrator_learn_more(c, scores, rows, truth, proba);
+        calibrator_learn_more(c, rows, truth);
     else
         calibrator_learn_pair(c, svi_bounded(scores[0], 1e100), truth, proba);
+}
+
+void svi_calibrator_learn(svi_calibrator *c, const double *scores, int rows, int class_count, int truth,
+                          const double *proba) {
+    if (rows == 1 && (unsigned)truth < 2 && proba && proba == c->placed) /* by far the most */
+        calibrator_learn_pair(c, svi_bounded(scores[0], 1e100), truth, proba);
+    else
+        calibrator_learn_any(c, scores, rows, class_count, truth, proba);
 }
 
 /* ---- archive */
@@ -380,22 +433,21 @@ static bool calibrator_uses_more(const svi_calibrator *c) {
     calibrator_begin_curve(&begin);
     bool uses = c->more && memcmp(c->more, &begin, sizeof begin) != 0;
     for (int k = 0; c->more && k < c->max_classes && !uses; k++)
-        uses = c->offset[k] != 0 || c->offset_bend[k] != 0;
+        uses = c->law.b[k] != 0 || c->offset_bend[k] != 0;
     return uses;
 }
 
 /* Classes up to the last one that there is anything of. */
 static int calibrator_used_classes(const svi_calibrator *c) {
     int n = c->max_classes;
-    while (n > 0 && c->seen[n - 1] == 0 &&
-           (!c->more || (c->offset[n - 1] == 0 && c->offset_bend[n - 1] == 0)))
+    while (n > 0 && c->seen[n - 1] == 0 && (!c->more || (c->law.b[n - 1] == 0 && c->offset_bend[n - 1] == 0)))
         n--;
     return n;
 }
 
 static void calibrator_check_offsets(struct svi_archive *a, const svi_calibrator *c) {
     for (int k = 0; k < c->max_classes && svi_archive_ok(a); k++)
-        svi_archive_check(a, fabs(c->offset[k]) <= OFFSET_MOST && c->offset_bend[k] >= 0,
+        svi_archive_check(a, fabs(c->law.b[k]) <= OFFSET_MOST && c->offset_bend[k] >= 0,
                           "an offset is out of range");
 }
 
@@ -418,13 +470,14 @@ void svi_calibrator_archive(struct svi_archive *a, svi_calibrator *c) {
     svi_archive_bool(a, "more than two", &more);
     if (!svi_archive_ok(a) || svi_calibrator_reserve(c, more ? 3 : 2, a->err) != SVS_OK)
         return;
-    const int32_t dims[DIMS] = {c->max_classes, c->more != NULL}, in_use[DIMS] = {used, more};
+    const struct calibrator_dims dims = calibrator_dims(c->max_classes, c->more != NULL);
+    const int32_t in_use[DIMS] = {used, more};
     svi_archive_finite(a, "pair", c->pair, 5);
     svi_archive_finite(a, "slope", c->slope, 2);
     svi_archive_int64s(a, "held", c->held, 2, 0, HELD_MAX);
     svi_archive_finite(a, "recent", c->recent, PAIR_SUMS);
     svi_archive_finite(a, "curve", c->two.value, 4 * SVS_CURVE);
-    svi_arrays_archive(a, &calibrator_arrays, c, dims, in_use);
+    svi_arrays_archive(a, &calibrator_arrays, c, dims.of, in_use);
     for (int k = 0; k < used && svi_archive_ok(a); k++)
         c->classes = c->seen[k] > 0 ? k + 1 : c->classes;
     svi_archive_check(a,
@@ -436,10 +489,11 @@ void svi_calibrator_archive(struct svi_archive *a, svi_calibrator *c) {
     if (c->more) {
         calibrator_check_offsets(a, c);
         calibrator_check_curve(a, c->more);
+        calibrator_draw_lines(c);
     }
 }
 
 double svi_calibrator_memory(int max_classes, int classes) {
-    const int32_t dims[DIMS] = {max_classes, classes > 2};
-    return (double)sizeof(svi_calibrator) + (double)svi_arrays_bytes(&calibrator_arrays, dims);
+    const struct calibrator_dims dims = calibrator_dims(max_classes, classes > 2);
+    return (double)sizeof(svi_calibrator) + (double)svi_arrays_bytes(&calibrator_arrays, dims.of);
 }

@@ -13,7 +13,7 @@
 #include "base/arrays.h"
 #include "base/statistics.h"
 
-#define TOGETHER        8    /* columns; room is a multiple of it */
+#define TOGETHER        8    /* columns, as quads take them; room is a multiple of it */
 #define LEAST_DEVIATION 1e-9 /* of the mean's size: below it is rounding */
 
 enum { FEATURES };
@@ -56,30 +56,16 @@ svs_code svi_drift_moments_reserve(struct svi_drift_moments *m, int d, svs_error
     }
     const svs_code code = svi_arrays_resize(&moments_arrays, m, &m->room, &room, err);
     m->room = code == SVS_OK ? room : m->room;
+    m->quads = m->quads ? m->quads : svi_quads_get();
     return code;
 }
 
-/* The block of rows that begins at `place` into a slot: as distances from its first row, a few columns at a
- * time, which stay in registers. */
+/* The block of rows that begins at `place` into a slot. */
 static void moments_fold(struct svi_drift_moments *m, int slot, int64_t place) {
     double *mean = moments_of(m, slot), *squares = mean + m->room;
+    const int columns = (m->d + TOGETHER - 1) / TOGETHER * TOGETHER;
     memset(mean, 0, 2 * (size_t)m->room * sizeof *mean);
-    for (int j = 0; j < m->d; j += TOGETHER) {
-        const double *base = moments_row(m, place) + j;
-        double sum[TOGETHER] = {0}, square[TOGETHER] = {0};
-        for (int i = 1; i < SVI_DRIFT_BLOCK; i++) {
-            const double *x = moments_row(m, place + i) + j;
-            for (int k = 0; k < TOGETHER; k++) {
-                const double gap = x[k] - base[k];
-                sum[k] += gap;
-                square[k] += gap * gap;
-            }
-        }
-        for (int k = 0; k < TOGETHER; k++) {
-            mean[j + k] = base[k] + sum[k] / SVI_DRIFT_BLOCK;
-            squares[j + k] = fmax(0, square[k] - sum[k] * sum[k] / SVI_DRIFT_BLOCK);
-        }
-    }
+    m->quads->moments(m->recent, SVI_DRIFT_RECENT, place, SVI_DRIFT_BLOCK, m->room, columns, mean, squares);
 }
 
 static void moments_join(struct svi_drift_moments *m, int into, int64_t n_into, int from, int64_t n_from) {

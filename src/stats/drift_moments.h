@@ -3,6 +3,7 @@
 #ifndef SVI_DRIFT_MOMENTS_H
 #define SVI_DRIFT_MOMENTS_H
 
+#include "linalg/quads.h"
 #include "stats/drift.h"
 #include "svmstream/error.h"
 
@@ -15,6 +16,7 @@ struct svi_drift_moments {
     int32_t room;   /* features that there is capacity for */
     double *bucket; /* SVI_DRIFT_BUCKETS x 2 x room: means, then sums of squared deviations, by slot */
     double *recent; /* SVI_DRIFT_RECENT x room: raw rows, by their place in svi_drift's `last` */
+    const struct svi_quads *quads; /* set with the room */
 };
 
 /* What a feature did: its mean moved by `shift` deviations. */

@@ -5,6 +5,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "linalg/exponential.h"
 #include "stats/stat_ring.h"
 
 #define BINS       SVI_RELIABILITY_BINS
@@ -23,7 +24,10 @@ struct judged {
 
 /* Of a stretch: all whole numbers, so that a sample is taken out as it was put in. */
 struct totals {
-    int64_t n, loss, brier, count[BINS], came[BINS], p[BINS];
+    int64_t n, loss, brier;
+    struct {
+        int64_t count, came, p;
+    } bin[BINS];
 };
 
 struct svi_reliability {
@@ -75,13 +79,13 @@ static inline void reliability_count(struct totals *t, struct judged j, int dire
     t->n += direction;
     t->loss += direction * (int64_t)j.loss;
     t->brier += direction * (int64_t)j.brier;
-    t->count[bin] += direction;
-    t->came[bin] += direction * (int64_t)(j.p >> 31); /* CAME */
-    t->p[bin] += direction * (int64_t)p;
+    t->bin[bin].count += direction;
+    t->bin[bin].came += direction * (int64_t)(j.p >> 31); /* CAME */
+    t->bin[bin].p += direction * (int64_t)p;
 }
 
 static struct judged reliability_judge(const double *proba, int class_count, int truth) {
-    double loss = truth < class_count ? -log(proba[truth]) : LOSS_MAX, brier = truth >= class_count;
+    double loss = truth < class_count ? -svi_log(proba[truth]) : LOSS_MAX, brier = truth >= class_count;
     int top = 1;
     for (int k = 0; k < class_count && class_count > 2; k++) {
         const double off = proba[k] - (k == truth);
@@ -119,7 +123,7 @@ void svi_reliability_figures(const svi_reliability *r, struct svi_figure *out) {
     double ece = 0, recent = 0;
     for (int b = 0; b < BINS; b++) {
         ece += fabs(r->bin[b][1] - r->bin[b][2]);
-        recent += fabs((double)t->came[b] - (double)t->p[b] / P_UNIT);
+        recent += fabs((double)t->bin[b].came - (double)t->bin[b].p / P_UNIT);
     }
     const double n = (double)t->n, value[SVI_RELIABILITY_FIGURES] = {r->loss / r->n,
                                                                      r->brier / r->n,

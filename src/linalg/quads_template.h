@@ -1,0 +1,291 @@
+/* quads_template.h: the loops of quads.h, compiled once for registers of four doubles, and once in plain C,
+ * where the compiler takes two registers of two. QUADS: the name of the table. */
+#include "linalg/quads.h"
+
+#include "linalg/exponential.h"
+
+#define INLINE static inline __attribute__((always_inline))
+
+typedef double quad __attribute__((vector_size(8 * SVI_QUAD)));
+typedef long long bits __attribute__((vector_size(8 * SVI_QUAD))); /* of a comparison: all ones or zero */
+typedef int ints __attribute__((vector_size(4 * SVI_QUAD)));
+typedef double quad_at __attribute__((vector_size(8 * SVI_QUAD), aligned(8), may_alias));
+typedef svi_two two_at __attribute__((aligned(8), may_alias));
+typedef long long bits_at __attribute__((vector_size(8 * SVI_QUAD), aligned(8), may_alias));
+
+INLINE quad splat(double s) {
+    return s - (quad){0};
+}
+
+INLINE quad get(const double *p) {
+    return *(const quad_at *)p;
+}
+
+INLINE void put(double *p, quad v) {
+    *(quad_at *)p = v;
+}
+
+/* The first `left` of them, then 0. */
+INLINE quad get_some(const double *p, int left) {
+    if (left >= SVI_QUAD)
+        return get(p);
+    return (quad){p[0], left > 1 ? p[1] : 0, left > 2 ? p[2] : 0, 0};
+}
+
+INLINE void put_some(double *p, quad v, int left) {
+    if (left >= SVI_QUAD) {
+        put(p, v);
+        return;
+    }
+    p[0] = v[0];
+    if (left > 1)
+        p[1] = v[1];
+    if (left > 2)
+        p[2] = v[2];
+}
+
+INLINE bits first_lanes(int left) {
+    return (bits){0, 1, 2, 3} < left - (bits){0};
+}
+
+INLINE quad only(bits which, quad v) {
+    return (quad)(which & (bits)v);
+}
+
+INLINE quad choose(bits which, quad yes, quad no) {
+    return (quad)((which & (bits)yes) | (~which & (bits)no));
+}
+
+/* a > b ? a : b, which is b where one is NaN; and the smaller one likewise. */
+#if defined(__AVX__)
+INLINE quad larger(quad a, quad b) {
+    return __builtin_ia32_maxpd256(a, b);
+}
+INLINE quad smaller(quad a, quad b) {
+    return __builtin_ia32_minpd256(a, b);
+}
+#else
+INLINE quad larger(quad a, quad b) {
+    return choose(a > b, a, b);
+}
+INLINE quad smaller(quad a, quad b) {
+    return choose(a < b, a, b);
+}
+#endif
+
+/* Within +-most, 0 for NaN. */
+INLINE quad within(quad v, double most) {
+    return only(v == v, smaller(larger(v, splat(-most)), splat(most)));
+}
+
+INLINE double total(quad v) {
+    return (v[0] + v[1]) + (v[2] + v[3]);
+}
+
+#define ALL(c) ((quad){(c), (c), (c), (c)})
+SVI_EXPONENTIAL(exp_quad, quad, bits, ALL)
+
+INLINE double largest(quad v) {
+    const double a = v[0] > v[1] ? v[0] : v[1], b = v[2] > v[3] ? v[2] : v[3];
+    return a > b ? a : b;
+}
+
+/* How many of them can be read and written at k. */
+INLINE int left(int n, int k, bool padded) {
+    return padded ? SVI_QUAD : n - k;
+}
+
+INLINE void softmax_of(const double *z, int n, double below, double *p, bool padded) {
+    quad top = splat(z[0]), sum = {0};
+    for (int k = 0; k < n; k += SVI_QUAD) {
+        quad here = get_some(z + k, left(n, k, padded));
+        if (!padded && k + SVI_QUAD > n)
+            here = choose(first_lanes(n - k), here, splat(z[0]));
+        top = larger(here, top);
+    }
+    const double most = largest(top);
+    for (int k = 0; k < n; k += SVI_QUAD) {
+        quad e = exp_quad(larger(get_some(z + k, left(n, k, padded)) - most, splat(-below)));
+        if (k + SVI_QUAD > n)
+            e = only(first_lanes(n - k), e);
+        sum += e;
+        put_some(p + k, e, left(n, k, padded));
+    }
+    const double inverse = 1 / total(sum);
+    for (int k = 0; k < n; k += SVI_QUAD)
+        put_some(p + k, get_some(p + k, left(n, k, padded)) * inverse, left(n, k, padded));
+}
+
+static void softmax(const double *z, int n, double below, double *p) {
+    softmax_of(z, n, below, p, false);
+}
+
+/* ---- many classes */
+
+/* Lanes beyond the last class have the least logit: the others decide which one is the largest. */
+INLINE quad law_logit(double most, quad v, int left) {
+    const quad logit = within(v, most);
+    return left >= SVI_QUAD ? logit : choose(first_lanes(left), logit, splat(-most));
+}
+
+/* a = {a0, a1, a2, a3}, ... -> {a0, b0, c0, d0}, ... */
+INLINE void transpose(quad *a, quad *b, quad *c, quad *d) {
+#define SHUF __builtin_shufflevector
+    const quad ab = SHUF(*a, *b, 0, 4, 2, 6), ab2 = SHUF(*a, *b, 1, 5, 3, 7);
+    const quad cd = SHUF(*c, *d, 0, 4, 2, 6), cd2 = SHUF(*c, *d, 1, 5, 3, 7);
+    *a = SHUF(ab, cd, 0, 1, 4, 5);
+    *b = SHUF(ab2, cd2, 0, 1, 4, 5);
+    *c = SHUF(ab, cd, 2, 3, 6, 7);
+    *d = SHUF(ab2, cd2, 2, 3, 6, 7);
+#undef SHUF
+}
+
+static void law(const struct svi_classes_law *law, const double *scores, int n) {
+    const struct svi_classes_law l = *law;
+    for (int k = 0; k < n; k += SVI_QUAD) {
+        const quad s = within(get_some(scores + k, n - k), 1e100);
+        const quad z = law_logit(l.most, l.a * s + get(l.b + k), n - k);
+        const quad inside = smaller(larger(z, splat(-SVI_KNOTS_REACH)), splat(SVI_KNOTS_REACH));
+        const ints at = __builtin_convertvector((inside + SVI_KNOTS_REACH) * 20, ints);
+        const unsigned char *line = l.line_at;
+        const int64_t on[SVI_QUAD] = {line[at[0]], line[at[1]], line[at[2]], line[at[3]]};
+        quad base = get(&l.lines[on[0]].base), gain = get(&l.lines[on[1]].base),
+             begin = get(&l.lines[on[2]].base), scale = get(&l.lines[on[3]].base);
+        transpose(&base, &gain, &begin, &scale);
+        for (int i = 0; i < SVI_QUAD; i++)
+            l.line[k + i] = on[i];
+        put(l.share + k, smaller((inside - begin) * scale, splat(1)));
+        put(l.s + k, s);
+        put(l.z + k, z);
+        put(l.v + k, law_logit(l.most, base + gain * inside + (z - inside), n - k));
+    }
+    softmax_of(l.v, n, l.most, l.p, true);
+}
+
+/* The slope of the log loss at each of the two knots around a logit, and its curvature. */
+INLINE void learn_curve(const struct svi_classes_law *l, const struct svi_classes_lesson *m, int n) {
+    for (int k = 0; k < n; k += SVI_QUAD) {
+        const quad p = get(l->p + k);
+        double bend[SVI_QUAD];
+        put(bend, p * (1 - p));
+        const int end = n - k < SVI_QUAD ? n - k : SVI_QUAD;
+        for (int i = 0; i < end; i++) {
+            const int64_t at = l->line[k + i];
+            const double share = l->share[k + i];
+            const svi_two shares = {1 - share, share};
+            two_at *more_bend = (two_at *)(m->more_bend + at), *slope = (two_at *)(m->slope + at);
+            *more_bend += bend[i] * shares;
+            *slope += (l->p[k + i] - (k + i == m->truth)) * shares;
+        }
+    }
+}
+
+INLINE void learn_scores(const struct svi_classes_law *l, struct svi_classes_lesson *m, int n) {
+    quad most = {0}, mean = {0}, square = {0};
+    for (int k = 0; k < n; k += SVI_QUAD) {
+        const quad s = get(l->s + k);
+        most = larger((quad)((bits)s & 0x7fffffffffffffff), most);
+        mean += get(l->plain + k) * s;
+    }
+    const double size = largest(most) * l->a, shrink = size > m->scores ? m->scores / size : 1;
+    const double middle = total(mean) * shrink;
+    for (int k = 0; k < n; k += SVI_QUAD) {
+        const quad off = get(l->s + k) * shrink - middle;
+        square += get(l->plain + k) * off * off;
+    }
+    m->mean = middle;
+    m->square = total(square);
+    m->at_truth = l->s[m->truth] * shrink;
+}
+
+/* Of whole numbers below 2^52. */
+INLINE quad numbers(bits v) {
+    return (quad)(v | (bits)splat(0x1p52)) - 0x1p52;
+}
+
+INLINE void learn_offsets(const struct svi_classes_law *l, const struct svi_classes_lesson *m, int n) {
+    const double remembered = m->rare * m->samples;
+    bits class = {0, 1, 2, 3};
+    for (int k = 0; k < n; k += SVI_QUAD) {
+        const quad p = get(l->plain + k), b = get(l->b + k), before = get(m->bend + k);
+        const quad seen = numbers(*(const bits_at *)(m->seen + k));
+        const quad memory = smaller(larger(remembered / (seen + 1.0), splat(m->least)), splat(m->half));
+        const quad fade = larger(1 - 1 / memory, (quad){0});
+        const quad bend = fade * before + p * (1 - p);
+        const quad off = p - only(class == m->truth - (bits){0}, splat(1));
+        const quad step = (off + m->pull * (1 - fade) * b) / (bend + m->damp);
+        const quad offset = within(b - within(step, m->step), m->most);
+        const bits here = k + SVI_QUAD <= n ? ~(bits){0} : first_lanes(n - k);
+        put(m->bend + k, choose(here, bend, before));
+        put(l->b + k, choose(here, offset, b));
+        class += SVI_QUAD;
+    }
+}
+
+static void learn(const struct svi_classes_law *law, struct svi_classes_lesson *lesson, int n) {
+    const struct svi_classes_law l = *law;
+    const struct svi_classes_lesson m = *lesson;
+    learn_curve(&l, &m, n);
+    softmax_of(l.z, n, l.most, l.plain, true);
+    learn_scores(&l, lesson, n);
+    learn_offsets(&l, &m, n);
+}
+
+/* ---- a curve */
+
+INLINE void curve_step(const struct svi_curve_step *s, int j, int left) {
+    const quad value = get_some(s->value + j, left), knot = get_some(s->knot + j, left);
+    const quad pull = s->pull * (value - knot);
+    const quad bend = s->fade * get_some(s->bend + j, left) + get_some(s->more_bend + j, left);
+    const quad step = (get_some(s->slope + j, left) + pull) / (bend + s->damp);
+    put_some(s->bend + j, bend, left);
+    put_some(s->value + j, value - within(step, s->most), left);
+    put_some(s->slope + j, (quad){0}, left);
+    put_some(s->more_bend + j, (quad){0}, left);
+}
+
+static bool curve(const struct svi_curve_step *s) {
+    bits falls = {0};
+    for (int j = 0; j < SVI_KNOTS; j += SVI_QUAD)
+        curve_step(s, j, SVI_KNOTS - j);
+    for (int j = 0; j + 1 < SVI_KNOTS; j += SVI_QUAD)
+        falls |= get(s->value + j) + s->rise > get(s->value + j + 1);
+    return falls[0] | falls[1] | falls[2] | falls[3];
+}
+
+/* begin and scale stay. */
+static void lines(const double *value, struct svi_line *lines) {
+    for (int j = 0; j + 1 < SVI_KNOTS; j++) {
+        lines[j].gain = (value[j + 1] - value[j]) * lines[j].scale;
+        lines[j].base = value[j] - lines[j].gain * lines[j].begin;
+    }
+}
+
+/* ---- moments */
+
+/* As distances from the first row; 8 columns at a time, which stay in registers. */
+static void moments(const double *ring, int places, int64_t first, int rows, int64_t stride, int columns,
+                    double *mean, double *squares) {
+    const int64_t begin = first & (places - 1);
+    for (int j = 0; j < columns; j += 2 * SVI_QUAD) {
+        const double *x = ring + begin * stride + j;
+        const quad base = get(x), base2 = get(x + SVI_QUAD);
+        quad sum = {0}, sum2 = {0}, square = {0}, square2 = {0};
+        int64_t at = begin;
+        for (int i = 1; i < rows; i++) {
+            at = (at + 1) & (places - 1);
+            x = ring + at * stride + j;
+            const quad gap = get(x) - base, gap2 = get(x + SVI_QUAD) - base2;
+            sum += gap;
+            sum2 += gap2;
+            square += gap * gap;
+            square2 += gap2 * gap2;
+        }
+        put(mean + j, base + sum / rows);
+        put(mean + j + SVI_QUAD, base2 + sum2 / rows);
+        put(squares + j, larger(square - sum * sum / rows, (quad){0}));
+        put(squares + j + SVI_QUAD, larger(square2 - sum2 * sum2 / rows, (quad){0}));
+    }
+}
+
+const struct svi_quads QUADS = {softmax, law, learn, curve, lines, moments};
