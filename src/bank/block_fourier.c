@@ -44,17 +44,25 @@ void svi_block_draw(struct svi_block *b, int from) {
         column_draw(b, j);
 }
 
+/* Each pair's sum is over the features in turn, those of one row in step with each other: `column` has a
+ * feature of all rows side by side. */
 double svi_block_spread(const struct svi_block *b) {
     double distance[SVI_FOURIER_ROWS * (SVI_FOURIER_ROWS - 1) / 2];
+    float column[SVI_FOURIER_ROWS];
     int64_t count = 0, same = 0;
-    for (int i = 0; i < b->kept_rows; i++)
-        for (int k = 0; k < i; k++) {
-            const float *u = svi_block_kept(b, i), *v = svi_block_kept(b, k);
-            double sum = 0;
-            for (int j = 0; j < b->d; j++)
-                sum += (double)(u[j] - v[j]) * (double)(u[j] - v[j]);
-            distance[count++] = sqrt(sum);
-            same += !(sum > 1e-6);
+    memset(distance, 0, sizeof distance);
+    for (int j = 0; j < b->d; j++) {
+        double *sum = distance;
+        for (int i = 0; i < b->kept_rows; sum += i++) {
+            column[i] = svi_block_kept(b, i)[j];
+            for (int k = 0; k < i; k++)
+                sum[k] += (double)(column[i] - column[k]) * (double)(column[i] - column[k]);
         }
+        count = sum - distance;
+    }
+    for (int64_t i = 0; i < count; i++) {
+        same += !(distance[i] > 1e-6);
+        distance[i] = sqrt(distance[i]);
+    }
     return same < count ? svi_select_rank(distance, count, same + (count - same) / 2) : 1;
 }

@@ -17,6 +17,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/arrays.h"
 #include "base/fail.h"
 #include "base/limits.h"
@@ -143,17 +144,23 @@ svs_code svi_neighbours_grow(struct svi_neighbours *n, int d, svs_error *err) {
     return SVS_OK;
 }
 
+static double neighbours_bytes(int have, int stride) {
+    int32_t dims[DIMS];
+    neighbours_dims(have, stride, dims);
+    return (double)svi_arrays_bytes(&neighbours_arrays, dims);
+}
+
 svs_code svi_neighbours_reserve(struct svi_neighbours *n, svs_error *err) {
     if (n->pushed - n->oldest < n->have || n->have == n->capacity)
         return SVS_OK;
-    const int have = n->have == 0 ? FIRST_ROWS : 2 * n->have;
+    int have = n->have == 0 ? FIRST_ROWS : 2 * n->have;
+    if (svi_grow_whole(neighbours_bytes(have, n->stride), neighbours_bytes(n->capacity, n->stride)))
+        have = n->capacity;
     return neighbours_resize(n, have < n->capacity ? have : n->capacity, n->stride, err);
 }
 
 double svi_neighbours_memory(int capacity, int d) {
-    int32_t dims[DIMS];
-    neighbours_dims(capacity, neighbours_stride(d), dims);
-    return (double)svi_arrays_bytes(&neighbours_arrays, dims);
+    return neighbours_bytes(capacity, neighbours_stride(d));
 }
 
 /* ---- rows */

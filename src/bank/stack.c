@@ -71,6 +71,7 @@ struct svi_stacks {
     struct stack_rows rows;
     struct stack of[SVI_STACKS_MAX];
     struct stack_sums solve; /* scratch */
+    double *row;             /* the same: a row with its constant, dim values */
 };
 
 static inline int64_t stack_at(const svi_stacks *s, int64_t row) {
@@ -84,6 +85,8 @@ static svs_code stacks_build(svi_stacks *s, svs_error *err) {
     svs_code code = svi_arrays_alloc(&row_arrays, &s->rows, rows, err);
     if (code == SVS_OK)
         code = svi_arrays_alloc(&sums_arrays, &s->solve, &s->dim, err);
+    if (code == SVS_OK && !(s->row = svi_alloc_array((size_t)s->dim, sizeof *s->row)))
+        code = svi_fail_memory(err, "the stacks of a bank");
     for (int i = 0; i < s->o.count && code == SVS_OK; i++) {
         struct stack *k = &s->of[i];
         k->window = s->o.windows[i];
@@ -123,6 +126,7 @@ void svi_stacks_free(svi_stacks **ps) {
     }
     svi_arrays_free(&row_arrays, &s->rows);
     svi_arrays_free(&sums_arrays, &s->solve);
+    svi_free(s->row);
     svi_free(s);
     *ps = NULL;
 }
@@ -154,15 +158,19 @@ void svi_stacks_reset(svi_stacks *s) {
 /* Sums += c (x x', t x), x with its constant. */
 static void stack_gather(const svi_stacks *s, int64_t row, double sign, struct stack_sums *sums) {
     const int64_t at = stack_at(s, row);
-    const float *x = s->rows.x + at * s->o.members;
+    const float *held = s->rows.x + at * s->o.members;
     const int m = s->o.members;
-    const double c = sign * s->rows.weight[at];
+    const double c = sign * s->rows.weight[at], target = (double)s->rows.target[at];
+    double *x = s->row;
+    for (int i = 0; i < m; i++)
+        x[i] = (double)held[i];
+    x[m] = 1;
     for (int i = 0; i <= m; i++) {
-        const double cx = c * (i < m ? (double)x[i] : 1);
+        const double cx = c * x[i];
         double *g = sums->gram + (size_t)i * (size_t)s->dim;
         for (int j = 0; j <= i; j++)
-            g[j] += cx * (j < m ? (double)x[j] : 1);
-        sums->right[i] += cx * (double)s->rows.target[at];
+            g[j] += cx * x[j];
+        sums->right[i] += cx * target;
     }
 }
 
@@ -230,6 +238,14 @@ static int64_t stacks_run(const svi_stacks *s, int64_t row) {
     return end < s->tail ? end : s->tail;
 }
 
+/* Rows of the longest window, where a sample has so many. */
+static int64_t stacks_window_rows(const svi_stacks *s, int rows) {
+    int64_t longest = 0;
+    for (int i = 0; i < s->o.count; i++)
+        longest = s->of[i].window > longest ? s->of[i].window : longest;
+    return longest * rows < s->o.rows_max ? (longest + 1) * rows : s->o.rows_max;
+}
+
 /* Twice the capacity, the rows in their places. */
 static svs_code stacks_widen(svi_stacks *s, int64_t least, svs_error *err) {
     int64_t capacity = s->capacity;
@@ -287,7 +303,8 @@ svs_code svi_stacks_learn(svi_stacks *s, const double *x, const double *t, int r
     if (rows > s->o.rows_max)
         rows = s->o.rows_max;
     stacks_make_place(s, rows);
-    if (s->tail - s->head + rows > s->capacity && stacks_widen(s, s->tail - s->head + rows, err) != SVS_OK)
+    const int64_t least = s->tail - s->head + rows, window = stacks_window_rows(s, rows);
+    if (least > s->capacity && stacks_widen(s, least > window ? least : window, err) != SVS_OK)
         return SVS_NO_MEMORY;
     const int64_t coming = s->tail;
     for (int r = 0; r < rows; r++) {
@@ -453,7 +470,7 @@ void svi_stacks_archive(struct svi_archive *a, svi_stacks *s) {
 double svi_stacks_memory(const struct svi_stacks_options *o) {
     const int32_t n = o->members + 1, rows[] = {2 * o->rows_max, o->members};
     double bytes = (double)sizeof(svi_stacks) + (double)svi_arrays_bytes(&row_arrays, rows) +
-                   (double)svi_arrays_bytes(&sums_arrays, &n);
+                   (double)svi_arrays_bytes(&sums_arrays, &n) + sizeof(double) * (double)n;
     for (int i = 0; i < o->count; i++)
         bytes +=
             svi_alsvm_memory(n, 1, o->isa) + (o->windows[i] ? 0 : (double)svi_arrays_bytes(&sums_arrays, &n));

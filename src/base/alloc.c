@@ -13,13 +13,26 @@
 #define HEAP_MOST  (4 << 20)  /* bytes that are taken from it; what is larger has pages of its own */
 #define APART      (128 << 10)
 
+/* A large block leaves its pages to the system, which has zeros for each when it is first used: who asks for
+ * much does not wait for all of it at once, and what is never used takes no memory. */
+static void alloc_zero(char *block, size_t size) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)block;
+    const uintptr_t first = (begin + page - 1) / page * page, last = (begin + size) / page * page;
+    if (size < SVI_ALLOC_LAZY || madvise((void *)first, last - first, MADV_DONTNEED) != 0) {
+        memset(block, 0, size);
+        return;
+    }
+    memset(block, 0, first - begin);
+    memset((void *)last, 0, begin + size - last);
+}
+
 void *svi_alloc(size_t size) {
     if (size == 0 || size > PTRDIFF_MAX - ALIGNMENT)
         return NULL;
     size_t rounded = (size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     void *block = aligned_alloc(ALIGNMENT, rounded);
     if (block)
-        memset(block, 0, rounded);
+        alloc_zero(block, rounded);
     return block;
 }
 

@@ -8,7 +8,18 @@
 #include <stdint.h>
 #include <string.h>
 
-/* `size` zeroed bytes aligned to 64 (a cache line, a ZMM register), or NULL; size 0 gives NULL. */
+#define SVI_ALLOC_LAZY ((size_t)256 << 10)
+
+/* Where a block that grows comes to so many bytes, it takes at once all that it may come to need: what
+ * does not fit grows on by doubling. So what was put in is moved while it is small. */
+#define SVI_ALLOC_WHOLE ((size_t)32 << 20)
+
+static inline bool svi_grow_whole(double next, double most) {
+    return next >= (double)SVI_ALLOC_LAZY && most <= (double)SVI_ALLOC_WHOLE;
+}
+
+/* `size` zeroed bytes aligned to 64 (a cache line, a ZMM register), or NULL; size 0 gives NULL. From
+ * SVI_ALLOC_LAZY on, each page takes memory, and time, only when it is used for the first time. */
 void *svi_alloc(size_t size);
 
 /* The same, aligned as malloc does, for what no kernel reads: small blocks take half the room. */

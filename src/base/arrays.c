@@ -15,6 +15,7 @@
 #include "base/fail.h"
 
 #define LINE      64              /* bytes */
+#define PIECE     4096            /* bytes */
 #define COUNT_MAX (INT64_MAX / 8) /* of an archived count */
 
 static void **arrays_pointer(const struct svi_array *r, void *object) {
@@ -125,9 +126,19 @@ void svi_arrays_free(const struct svi_arrays *a, void *object) {
 
 /* ---- growth */
 
+/* Into what is zeros: those of a large array stay as they are, so that their pages are not used. */
+static void array_copy_bytes(bool zeros, char *to, const char *from, size_t size) {
+    static const char nothing[PIECE];
+    for (size_t at = 0, n; at < size; at += n) {
+        n = zeros && size - at > PIECE ? PIECE : size - at;
+        if (n < PIECE || memcmp(from + at, nothing, PIECE) != 0)
+            memcpy(to + at, from + at, n);
+    }
+}
+
 /* Copies what both have, of the axes from this one on. */
 static void array_copy(const struct svi_array *r, int axis, char *to, const int32_t *to_dims,
-                       const char *from, const int32_t *from_dims) {
+                       const char *from, const int32_t *from_dims, bool fresh) {
     const struct svi_axis *x = &r->axis[axis];
     const size_t wide = array_stride(r, axis + 1, to_dims), narrow = array_stride(r, axis + 1, from_dims);
     const int16_t part[] = {x->first, x->second};
@@ -135,9 +146,9 @@ static void array_copy(const struct svi_array *r, int axis, char *to, const int3
         const size_t t = axis_part(part[p], to_dims), f = axis_part(part[p], from_dims);
         const size_t both = t < f ? t : f, count = x->triangle ? both * (both + 1) / 2 : both;
         if (axis_ends(r, axis + 1) && count > 0)
-            memcpy(to, from, count * wide);
+            array_copy_bytes(fresh && r->empty == 0, to, from, count * wide);
         for (size_t i = 0; !axis_ends(r, axis + 1) && i < count; i++)
-            array_copy(r, axis + 1, to + i * wide, to_dims, from + i * narrow, from_dims);
+            array_copy(r, axis + 1, to + i * wide, to_dims, from + i * narrow, from_dims, fresh);
         to += t * wide;
         from += f * narrow;
     }
@@ -150,7 +161,7 @@ void svi_arrays_copy(const struct svi_arrays *a, void *to, const int32_t *to_dim
         char *wide = *arrays_pointer(r, to);
         const char *narrow = *(void *const *)((const char *)from + r->offset);
         if (wide && narrow)
-            array_copy(r, 0, wide, to_dims, narrow, from_dims);
+            array_copy(r, 0, wide, to_dims, narrow, from_dims, false);
     }
 }
 
@@ -188,7 +199,7 @@ svs_code svi_arrays_resize(const struct svi_arrays *a, void *object, const int32
         const size_t size = array_stride(r, 0, to);
         at = arrays_aligned(a, i, at);
         if (narrow && size > 0)
-            array_copy(r, 0, block + at, to, narrow, from);
+            array_copy(r, 0, block + at, to, narrow, from, true);
         at += size;
     }
     svi_arrays_place(a, object, block, to);
@@ -297,10 +308,10 @@ void svi_arrays_archive(struct svi_archive *archive, const struct svi_arrays *a,
             return;
         }
         if (apart)
-            array_copy(r, 0, part, used, array, dims);
+            array_copy(r, 0, part, used, array, dims, false);
         array_archive(archive, r, part, (int64_t)(bytes / r->size));
         if (apart && svi_archive_loading(archive))
-            array_copy(r, 0, array, dims, part, used);
+            array_copy(r, 0, array, dims, part, used, false);
         if (apart)
             svi_free(part);
     }

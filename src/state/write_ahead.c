@@ -158,6 +158,8 @@ static void make_way(svi_write_ahead *w) {
         svi_bytes_clear(b);
         b->data = svi_alloc(w->room);
         b->capacity = b->data ? w->room : 0;
+        if (b->data) /* a large block has its pages when they are written */
+            memset(b->data, 0, b->capacity);
         w->room = 0;
     }
     if (w->keyed)

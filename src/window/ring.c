@@ -273,10 +273,11 @@ static unsigned ring_columns_for(const struct svi_ring *r, const struct svi_slot
            (s->id.kind == SVS_STR ? SVI_RING_HAS(NAME) : 0);
 }
 
-/* Twice as many slots; at last exactly as many as there may be. */
+/* Twice as many slots; at last, and where these are much memory, exactly as many as there may be. */
 static int32_t ring_more(const struct svi_ring *r) {
     const int32_t least = r->max < FIRST_CAPACITY ? r->max : FIRST_CAPACITY;
-    if (r->capacity > r->max / 2)
+    if (r->capacity > r->max / 2 || svi_grow_whole(svi_ring_memory(2 * r->capacity, r->stride, r->has),
+                                                   svi_ring_memory(r->max, r->stride, r->has)))
         return r->max;
     return 2 * r->capacity > least ? 2 * r->capacity : least;
 }

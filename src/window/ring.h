@@ -4,8 +4,8 @@
  * lie in columns, and a column is made with the first sample that needs it (a weight other than 1, an id, a
  * class index that its byte does not hold ...). A sample that is taken out before its turn stays as a dead
  * slot until it is the oldest, or until svi_ring_squeeze. Room is taken as samples come, twice as much each
- * time and `max` at last, in one block; the id index appears where it is faster than looking at all. A slot's
- * index is valid until the next push. */
+ * time while that is little and then for `max`, in one block; the id index appears where it is faster than
+ * looking at all. A slot's index is valid until the next push. */
 #ifndef SVI_RING_H
 #define SVI_RING_H
 
