@@ -51,7 +51,7 @@ $(BUILD)/obj/src/linalg/kernels_avx2.o:   ISA = -O3 -mavx2 -mfma -ffp-contract=f
 endif
 $(BUILD)/obj/src/linalg/kernels_generic.o: ISA = -O3
 # Loops along the columns of a row.
-$(addprefix $(BUILD)/obj/src/,$(addprefix judges/,forecast.o sensors.o deviations.o block_tails.o) stats/drift_moments.o): ISA = -O3
+$(addprefix $(BUILD)/obj/src/,$(addprefix judges/,forecast.o sensors.o deviations.o block_tails.o) stats/drift_moments.o wire/packed.o): ISA = -O3
 
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
