@@ -1,3 +1,11 @@
+/* msgpack items, each written where it stands in the buffer.
+ *
+ * Room for the longest head, or a number, is reserved before each item, so that an item is one test and a few
+ * stores (pack_bits): a lead byte, and its 1, 2, 4 or 8 bytes as the upper part of one word that is stored
+ * whole. Of the forms that an item may have the shortest is taken, as msgpack-c does, byte for byte:
+ * tests/wire/test_pack.c compares the two.
+ *
+ * Read pack_bits and pack_count first; open maps (svi_pack_open) leave a hole for their head. */
 #include "wire/pack.h"
 
 #include <endian.h>
@@ -31,7 +39,7 @@ static inline void pack_byte(struct svi_pack *p, unsigned byte) {
 }
 
 /* A lead byte and the lowest 1 << order bytes of `bits`, the highest first. */
-static inline void pack_word(struct svi_pack *p, unsigned lead, unsigned order, uint64_t bits) {
+static inline void pack_bits(struct svi_pack *p, unsigned lead, unsigned order, uint64_t bits) {
     uint8_t *to = pack_room(p, ITEM_MAX);
     const unsigned size = 1u << order;
     if (!to)
@@ -43,14 +51,14 @@ static inline void pack_word(struct svi_pack *p, unsigned lead, unsigned order, 
 /* A count: its lead byte is `lead` for one byte, and one or two more for two bytes or four. */
 static inline void pack_count(struct svi_pack *p, unsigned lead, size_t count) {
     const unsigned order = (count > UINT8_MAX) + (count > UINT16_MAX);
-    pack_word(p, lead + order, order, count);
+    pack_bits(p, lead + order, order, count);
 }
 
 static void pack_container(struct svi_pack *p, unsigned brief, unsigned lead, size_t count) {
     if (count < 16)
         pack_byte(p, brief | (unsigned)count);
     else
-        pack_word(p, lead + (count > UINT16_MAX), 1 + (count > UINT16_MAX), count);
+        pack_bits(p, lead + (count > UINT16_MAX), 1 + (count > UINT16_MAX), count);
 }
 
 void svi_pack_begin(struct svi_pack *p, struct svi_bytes *out) {
@@ -128,7 +136,7 @@ void svi_pack_int(struct svi_pack *p, int64_t i) {
         pack_byte(p, (unsigned)i & 0xff);
     else {
         const unsigned order = (unsigned)(i < INT8_MIN) + (i < INT16_MIN) + (i < INT32_MIN);
-        pack_word(p, 0xd0 + order, order, (uint64_t)i);
+        pack_bits(p, 0xd0 + order, order, (uint64_t)i);
     }
 }
 
@@ -137,7 +145,7 @@ void svi_pack_uint(struct svi_pack *p, uint64_t u) {
     if (u < 0x80)
         pack_byte(p, (unsigned)u);
     else
-        pack_word(p, 0xcc + order, order, u);
+        pack_bits(p, 0xcc + order, order, u);
 }
 
 void svi_pack_real(struct svi_pack *p, double r) {
@@ -146,7 +154,7 @@ void svi_pack_real(struct svi_pack *p, double r) {
     if (isnan(r))
         svi_pack_nil(p);
     else
-        pack_word(p, 0xcb, 3, bits);
+        pack_bits(p, 0xcb, 3, bits);
 }
 
 void svi_pack_text(struct svi_pack *p, const char *text) {
