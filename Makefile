@@ -55,7 +55,7 @@ $(BUILD)/obj/src/linalg/kernels_generic.o: ISA = -O3
 $(BUILD)/obj/src/linalg/quads_generic.o:  ISA = -O3 -ffp-contract=off -Wno-psabi
 # Loops along the columns of a row.
 $(addprefix $(BUILD)/obj/src/,$(addprefix judges/,forecast.o sensors.o deviations.o block_tails.o) \
-    $(addprefix novelty/,similarity.o range.o) stats/drift_moments.o): ISA = -O3
+    $(addprefix novelty/,similarity.o range.o) stats/drift_moments.o wire/packed.o): ISA = -O3
 
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)

@@ -98,6 +98,10 @@ int svi_text_control(const char *bytes, size_t length) {
 
 bool svi_utf8_valid(const char *bytes, size_t length) {
     for (size_t i = 0; i < length;) {
+        if ((unsigned char)bytes[i] < 0x80) { /* nearly all */
+            i++;
+            continue;
+        }
         size_t n = svi_utf8_length(bytes + i, length - i);
         if (n == 0)
             return false;

@@ -27,10 +27,12 @@ static const char *skip_space(const char *p) {
     return p;
 }
 
-static bool at_end(struct check *c) {
-    while (c->at < c->end && json_in_is_space(*c->at))
-        c->at++;
-    return c->at >= c->end;
+static inline bool at_end(struct check *c) {
+    const char *p = c->at;
+    while (p < c->end && *p <= ' ' && json_in_is_space(*p)) /* one compare where there is none */
+        p++;
+    c->at = p;
+    return p >= c->end;
 }
 
 static svs_code json_in_refuse(const struct check *c, const char *what) {
@@ -95,17 +97,23 @@ static svs_code check_escape(struct check *c) {
     return SVS_OK;
 }
 
+/* Characters that mean themselves. */
+static const char *past_plain(const char *p, const char *end) {
+    while (p < end && (unsigned char)*p >= 0x20 && *p != '"' && *p != '\\')
+        p++;
+    return p;
+}
+
 static svs_code check_string(struct check *c) {
     if (at_end(c) || *c->at != '"')
         return json_in_refuse(c, "a string");
     c->at++;
-    while (c->at < c->end && *c->at != '"') {
-        if ((unsigned char)*c->at < 0x20)
+    for (;;) {
+        c->at = past_plain(c->at, c->end);
+        if (c->at >= c->end || *c->at == '"')
+            break;
+        if (*c->at != '\\')
             return json_in_refuse(c, "a character that is no control character");
-        if (*c->at != '\\') {
-            c->at++;
-            continue;
-        }
         svs_code code = check_escape(c);
         if (code != SVS_OK)
             return code;

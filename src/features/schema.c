@@ -116,6 +116,7 @@ void svi_schema_clear(struct svi_schema *s) {
     svs_features_free(&s->unscaled);
     svi_free(s->missing);
     svi_free(s->list_column);
+    svi_free(s->set);
     svi_shape_clear(&s->shape);
     *s = (struct svi_schema){.calendar = -1, .calendar_kept = -1};
 }
@@ -308,13 +309,15 @@ static svs_code schema_own_feature(struct svi_schema *s, int column, svs_error *
 }
 
 /* A column that is new to a stream of arrays makes it one of names. No feature: nothing is to be set. */
-static void schema_set(const struct svi_schema *s, struct svi_message *m, int feature, double v) {
+static void schema_set(struct svi_schema *s, struct svi_message *m, int feature, double v) {
     if (feature < 0)
         return;
     if (feature >= s->shape.d)
         m->kind = SVI_NAMED;
     svi_message_reach(m, feature);
     m->x[feature] = v;
+    if (s->set && !s->all_set)
+        s->set[s->set_count++] = feature;
 }
 
 /* A value that is 1 in this row. */
@@ -399,7 +402,7 @@ svs_code svi_schema_word(struct svi_schema *s, struct svi_message *m, int column
     return code == SVS_OK ? schema_set_value(s, m, column, word, length, err) : code;
 }
 
-static void schema_set_missing(const struct svi_schema *s, struct svi_message *m, int feature) {
+static void schema_set_missing(struct svi_schema *s, struct svi_message *m, int feature) {
     schema_set(s, m, feature, NAN);
     m->missing += feature >= 0;
 }
@@ -448,15 +451,26 @@ static svs_code schema_start_row(struct svi_schema *s, struct svi_message *m, sv
     return svi_shape_fits(&s->shape, m, err); /* first: a row that is refused adds no names */
 }
 
-static void schema_clear_row(struct svi_message *m) {
-    if (m->d > 0)
+svs_code svi_schema_follow(struct svi_schema *s, svs_error *err) {
+    s->all_set = true;
+    if (!s->set) /* of a model, rows of several files are read */
+        s->set = svi_alloc_plain_array((size_t)s->shape.max_features, sizeof *s->set);
+    return s->set ? SVS_OK : svi_fail_memory(err, "the columns of a row");
+}
+
+static void schema_clear_row(struct svi_schema *s, struct svi_message *m) {
+    for (int i = 0; s->set && !s->all_set && i < s->set_count; i++)
+        m->x[s->set[i]] = 0;
+    if ((!s->set || s->all_set) && m->d > 0)
         memset(m->x, 0, (size_t)m->d * sizeof *m->x);
+    s->set_count = 0;
+    s->all_set = !m->cells || m->listed;
 }
 
 svs_code svi_schema_begin_row(struct svi_schema *s, struct svi_message *m, svs_error *err) {
     const svs_code code = schema_start_row(s, m, err);
     if (code == SVS_OK)
-        schema_clear_row(m);
+        schema_clear_row(s, m);
     return code;
 }
 
@@ -556,10 +570,11 @@ static bool schema_take_numbers(const struct svi_schema *s, struct svi_message *
 svs_code svi_schema_row(struct svi_schema *s, struct svi_message *m, svs_error *err) {
     const bool known = schema_knows_list(s, m);
     svs_code code = schema_start_row(s, m, err);
+    s->all_set = s->all_set || m->listed;
     if (code == SVS_OK && known && schema_take_numbers(s, m))
         return SVS_OK;
     if (code == SVS_OK)
-        schema_clear_row(m);
+        schema_clear_row(s, m);
     for (int i = 0; i < m->cell_count && code == SVS_OK; i++) {
         int column = known ? s->list_column[i] : -1;
         if (!known)

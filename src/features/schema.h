@@ -60,6 +60,17 @@ svs_code svi_schema_refuse_columns(const struct svi_schema *s, const struct svi_
  * SVS_LIMIT. */
 svs_code svi_schema_ignore(struct svi_schema *s, const char *name, svs_error *err);
 
+/* From now on a row of cells that are no list costs what it names: nobody else writes to the row of the shape
+ * between two of them. SVS_NO_MEMORY. */
+svs_code svi_schema_follow(struct svi_schema *s, svs_error *err);
+
+/* After that and svi_schema_row: the features that such a row has set, each once, in any order; all others
+ * are 0. NULL: not known. */
+static inline int32_t *svi_schema_set(struct svi_schema *s, int *count) {
+    *count = s->set_count;
+    return s->all_set ? NULL : s->set;
+}
+
 /* ---- one row */
 
 /* Begins a row of names: m->kind, d and x are set, all is 0. SVS_WRONG_KIND and others of svi_shape_fits. */

@@ -82,6 +82,11 @@ struct svi_schema {
     uint64_t list_changes;
     bool list_known;      /* each of them is a column */
     int32_t *list_column; /* owned; NULL = none yet */
+    /* What the row in hand has set, for who reads rows of names that name few of many columns: then only that
+     * is cleared before the next one. NULL: nobody asked. */
+    int32_t *set;
+    int set_count;
+    bool all_set;         /* the row may hold anything */
     struct svi_held held; /* the caller's to set after each sample */
     int64_t rows;         /* accepted */
 };

@@ -26,6 +26,7 @@
 #define FIRST_ENTRIES 16384
 #define FIRST_CLASSES 16
 #define REPORT_ROWS   4096
+#define FEW           16 /* a row that has set one feature in so many is not looked through for the others */
 
 struct class_label {
     svs_value value;
@@ -362,15 +363,35 @@ static svs_code table_fill_row(struct table_rows *t, struct svi_table *table, st
     return SVS_OK;
 }
 
+static int table_compare_features(const void *a, const void *b) {
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The features that may be other than 0, where they are few of many, ascending; else NULL. */
+static const int32_t *table_set_features(struct table_rows *t, const struct svi_message *m, int *count) {
+    int32_t *set = m->cells && !m->listed ? svi_schema_set(t->schema, count) : NULL;
+    if (!set || *count > m->d / FEW)
+        return NULL;
+    qsort(set, (size_t)*count, sizeof *set, table_compare_features);
+    return set;
+}
+
 /* The values of a row that are not 0, in their order, behind those that are there. */
-static int64_t table_put_values(struct table_rows *t, const struct svi_message *m) {
+static int64_t table_put_values(struct table_rows *t, const struct svi_message *m, const int32_t *set,
+                                int count) {
     int64_t at = t->start[t->n];
     for (int k = 0; m->column && k < m->count; k++) {
         t->column[at] = m->column[k];
         t->value[at] = m->value[k];
         at += m->value[k] != 0;
     }
-    for (int j = 0; !m->column && j < m->d; j++)
+    for (int k = 0; set && k < count; k++) {
+        t->column[at] = set[k];
+        t->value[at] = m->x[set[k]];
+        at += t->value[at] != 0;
+    }
+    for (int j = 0; !m->column && !set && j < m->d; j++)
         if (m->x[j] != 0) {
             t->column[at] = j;
             t->value[at++] = m->x[j];
@@ -380,13 +401,15 @@ static int64_t table_put_values(struct table_rows *t, const struct svi_message *
 
 static svs_code table_store_row(struct table_rows *t, struct svi_table *table, const struct svi_message *m,
                                 svs_error *err) {
-    int count = m->column ? m->count : 0;
-    for (int j = 0; !m->column && j < m->d; j++)
+    int count = 0;
+    const int32_t *set = table_set_features(t, m, &count);
+    count = m->column ? m->count : set ? count : 0;
+    for (int j = 0; !m->column && !set && j < m->d; j++)
         count += m->x[j] != 0;
     if (table_room_for_row(t, err) != SVS_OK || table_take_label(t, table, m->y, err) != SVS_OK ||
         table_room_for_entries(t, count, err) != SVS_OK)
         return err->code;
-    t->start[t->n + 1] = table_put_values(t, m);
+    t->start[t->n + 1] = table_put_values(t, m, set, count);
     t->d = m->d > t->d ? m->d : t->d;
     t->weight[t->n] = m->weight;
     t->weighted = t->weighted || m->weight != 1;
@@ -635,6 +658,8 @@ svs_code svi_table_read(struct svi_table *table, const char *path, const struct 
     t->o = o;
     t->path = path;
     svs_code code = table_begin(t, &mine);
+    if (code == SVS_OK)
+        code = svi_schema_follow(t->schema, &mine);
     for (int k = 0, index; k < o->known_count && code == SVS_OK; k++)
         code = table_add_class(t, o->known[k], &index, &mine);
     struct svi_reader_options reader = o->reader;

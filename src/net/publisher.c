@@ -154,7 +154,7 @@ static bool is_useful(const svi_publisher *p, const char *prefix, size_t length)
 static void take_subscription(svi_publisher *p, zmq_msg_t *m) {
     const char *bytes = zmq_msg_data(m);
     size_t n = zmq_msg_size(m);
-    const struct svi_frames frame = {1, n}; /* those of a message are taken one by one */
+    const struct svi_frames frame = {1, n, n}; /* those of a message are taken one by one */
     if (!svi_access_takes(p->access, SVI_ROLE_SUBSCRIBE, m, &frame) || n == 0 ||
         (bytes[0] != 0 && bytes[0] != 1) ||
         !svi_access_subscription(p->access, m, is_useful(p, bytes + 1, n - 1)))

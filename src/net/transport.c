@@ -209,10 +209,11 @@ void svi_socket_close(void **socket) {
 /* ---- requests */
 
 bool svi_request_receive(void *router, struct svi_request *r) {
+    struct svi_frames of = {0};
     r->route_count = 0;
-    r->frames = (struct svi_frames){0};
     zmq_msg_init(&r->body);
-    if (zmq_msg_recv(&r->body, router, ZMQ_DONTWAIT) < 0) {
+    int got = zmq_msg_recv(&r->body, router, ZMQ_DONTWAIT);
+    if (got < 0) {
         zmq_msg_close(&r->body);
         return false;
     }
@@ -222,11 +223,13 @@ bool svi_request_receive(void *router, struct svi_request *r) {
             zmq_msg_init(kept);
             zmq_msg_move(kept, &r->body);
         }
-        if (zmq_msg_recv(&r->body, router, ZMQ_DONTWAIT) < 0) /* cannot be: a message comes whole */
+        if ((got = zmq_msg_recv(&r->body, router, ZMQ_DONTWAIT)) < 0) /* cannot be: a message comes whole */
             break;
-        r->frames.count++;
-        r->frames.bytes += zmq_msg_size(&r->body);
+        of.count++;
+        of.bytes += (size_t)got;
     }
+    of.last = got > 0 ? (size_t)got : 0;
+    r->frames = of;
     return true;
 }
 
@@ -248,10 +251,11 @@ bool svi_last_frame(void *socket, zmq_msg_t *m, struct svi_frames *frames) {
     struct svi_frames of = {0};
     int got;
     do {
-        got = zmq_msg_recv(m, socket, ZMQ_DONTWAIT);
-        of.count += got >= 0;
-        of.bytes += got >= 0 ? (size_t)got : 0;
-    } while (got >= 0 && zmq_msg_more(m));
+        if ((got = zmq_msg_recv(m, socket, ZMQ_DONTWAIT)) < 0)
+            break;
+        of.count++;
+        of.bytes += of.last = (size_t)got;
+    } while (zmq_msg_more(m));
     if (frames)
         *frames = of;
     return got >= 0;

@@ -73,6 +73,7 @@ bool svi_monitor_next(void *monitor, int *event, int *value);
 struct svi_frames {
     int count;
     size_t bytes;
+    size_t last; /* bytes of the last one */
 };
 
 /* A request to a ROUTER: the frames in front of the last one are the return path (route). Zero-initialised is

@@ -232,9 +232,9 @@ static void batch_read_json(struct svi_batch *b, struct svi_json_input *json, co
 
 /* The one parse of this message. */
 static void batch_read(struct svi_batch *b, struct svi_json_input *json) {
-    zmq_msg_t *m = &b->queue[b->count].body;
-    const void *bytes = zmq_msg_data(m);
-    const size_t size = zmq_msg_size(m);
+    struct svi_request *r = &b->queue[b->count];
+    const void *bytes = zmq_msg_data(&r->body);
+    const size_t size = r->frames.last;
     if (svi_json_begins(bytes, size))
         batch_read_json(b, json, bytes, size);
     else
@@ -252,9 +252,9 @@ static size_t ingest_zmq_take(struct svi_ingest_zmq *in, struct svi_batch *b, do
     while (b->count < TURN_MESSAGES &&
            (b->count == 0 || (b->bytes < most && b->converted.size < TURN_BYTES)) &&
            ingest_zmq_receive(in, &b->queue[b->count])) {
-        zmq_msg_t *m = &b->queue[b->count].body;
-        b->bytes += zmq_msg_size(m);
-        in->largest = zmq_msg_size(m) > in->largest ? zmq_msg_size(m) : in->largest;
+        const size_t size = b->queue[b->count].frames.last;
+        b->bytes += size;
+        in->largest = size > in->largest ? size : in->largest;
         struct svi_envelope *env = &b->envelope[b->count];
         batch_read(b, &in->control->json);
         b->verdict[b->count] = (uint8_t)verdict_of(in, &b->queue[b->count], env, now, &b->owner[b->count]);
@@ -312,7 +312,7 @@ static svs_code ingest_zmq_write_ahead(struct svi_ingest_zmq *in, struct svi_bat
 
 static bool ingest_zmq_send(struct svi_ingest_zmq *in, void *socket, struct svi_request *r,
                             const uint8_t *reply, size_t size, svs_code code) {
-    if (code == SVS_OK && svi_json_begins(zmq_msg_data(&r->body), zmq_msg_size(&r->body))) {
+    if (code == SVS_OK && svi_json_begins(zmq_msg_data(&r->body), r->frames.last)) {
         in->text.size = 0;
         code = svi_json_msgpack(&in->text, reply, size, NULL);
         reply = in->text.data;

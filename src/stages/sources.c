@@ -19,7 +19,8 @@ struct svi_sources {
     struct svi_source *of;
     int32_t *place; /* 2 x room, a power of 2: 1 + index of a name by its hash, 0 = free; linear probing */
     int64_t count, room, max;
-    double oldest; /* none was heard before; so that a full table is not searched in vain */
+    int64_t recent; /* the one found last: it is mostly asked for several times */
+    double oldest;  /* none was heard before; so that a full table is not searched in vain */
 };
 
 svi_sources *svi_sources_new(int64_t max, svs_error *err) {
@@ -55,22 +56,29 @@ static uint64_t sources_hash(const char *name, size_t length) {
     return svi_fnv_fold(svi_fnv(SVI_FNV_SEED, name, length));
 }
 
+static bool sources_is(const struct svi_source *s, const char *name, size_t length) {
+    return memcmp(s->name, name, length) == 0 && s->name[length] == '\0';
+}
+
 /* The place of the name, or the free one where it belongs. */
 static int32_t *place_of(const svi_sources *p, const char *name, size_t length) {
     uint64_t mask = 2 * (uint64_t)p->room - 1;
     for (uint64_t i = sources_hash(name, length) & mask;; i = (i + 1) & mask) {
         if (p->place[i] == 0)
             return &p->place[i];
-        const char *known = p->of[p->place[i] - 1].name;
-        if (memcmp(known, name, length) == 0 && known[length] == '\0')
+        if (sources_is(&p->of[p->place[i] - 1], name, length))
             return &p->place[i];
     }
 }
 
-struct svi_source *svi_sources_find(const svi_sources *p, const char *name, size_t length) {
+struct svi_source *svi_sources_find(svi_sources *p, const char *name, size_t length) {
     if (p->room == 0 || length == 0 || length > SVS_NAME_MAX || memchr(name, 0, length))
         return NULL;
-    int32_t found = *place_of(p, name, length);
+    if (p->recent < p->count && sources_is(&p->of[p->recent], name, length))
+        return &p->of[p->recent];
+    const int32_t found = *place_of(p, name, length);
+    if (found)
+        p->recent = found - 1;
     return found ? &p->of[found - 1] : NULL;
 }
 

@@ -53,7 +53,7 @@ int64_t svi_sources_count(const svi_sources *p);
 
 /* The producer of that name (1 to SVS_NAME_MAX bytes), or NULL. Valid until the next svi_sources_add or
  * _remove. */
-struct svi_source *svi_sources_find(const svi_sources *p, const char *name, size_t length);
+struct svi_source *svi_sources_find(svi_sources *p, const char *name, size_t length);
 
 /* A new name (not in the table), with next = 0, heard `now`. Where the table is full, the name that has been
  * silent longest gives way, if it has been for longer than `idle` seconds (0: none does). NULL: SVS_LIMIT,

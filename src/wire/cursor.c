@@ -106,6 +106,54 @@ svs_code svi_walk(const uint8_t **at, const uint8_t *end, int depth) {
     }
 }
 
+/* Where an ext of at most 65,535 bytes with a length field ends; NULL: it is something else, or not all
+ * there.
+ */
+static const uint8_t *past_ext(const uint8_t *p, const uint8_t *end) {
+    const int field = *p - 0xc6; /* bytes of it: 1 or 2 */
+    if ((field != 1 && field != 2) || end - p < 2 + field)
+        return NULL;
+    const ptrdiff_t size = field == 1 ? p[1] : svi_load16(p + 1);
+    return end - p - 2 - field >= size ? p + 2 + field + size : NULL;
+}
+
+/* The elements of the container at p, of at most 65,535 or as many pairs, and *at at the first; 0: it is
+ * something else, not all there, or empty. */
+static uint64_t container_elements(const uint8_t *p, const uint8_t *end, const uint8_t **at) {
+    const unsigned lead = *p;
+    if (lead >= 0x80 && lead < 0xa0) {
+        *at = p + 1;
+        return lead < 0x90 ? 2 * (lead & 0x0f) : lead & 0x0f;
+    }
+    if ((lead != 0xdc && lead != 0xde) || end - p < 3)
+        return 0;
+    *at = p + 3;
+    return (uint64_t)svi_load16(p + 1) << (lead == 0xde);
+}
+
+/* Depth by depth, which is bounded. */
+bool svi_skip_long(const uint8_t **at, const uint8_t *end, int depth) {
+    const uint8_t *p = *at;
+    const uint8_t *past = p < end ? past_ext(p, end) : NULL;
+    uint64_t left = p < end && !past && depth > 0 ? container_elements(p, end, &p) : 0;
+    if (past) {
+        *at = past;
+        return true;
+    }
+    if (left == 0)
+        return svi_walk(at, end, depth) == SVS_OK;
+    if (p < end && *p == SVI_LEAD_DOUBLE) {
+        const uint64_t doubles = pass_doubles(p, end, left);
+        p += 9 * doubles;
+        left -= doubles;
+    }
+    bool good = true;
+    for (; good && left > 0; left--)
+        good = svi_skip(&p, end, depth - 1);
+    *at = p;
+    return good;
+}
+
 static const uint8_t *read_sized(const uint8_t *at, struct svi_item *item) {
     const struct sized s = sized[*at - 0xc0];
     item->type = s.type;

@@ -49,8 +49,10 @@ svs_code svi_walk(const uint8_t **at, const uint8_t *end, int depth);
  * field comes first, or the byte begins nothing. */
 extern const uint16_t svi_leads[256];
 
-/* svi_walk for the most frequent values, which are short and hold nothing: one look-up. True: the form is
- * good. */
+/* svi_walk for one value: packed numbers and arrays of doubles have a short way. True: the form is good. */
+bool svi_skip_long(const uint8_t **at, const uint8_t *end, int depth);
+
+/* The same for the most frequent values, which are short and hold nothing: one look-up. */
 static inline bool svi_skip(const uint8_t **at, const uint8_t *end, int depth) {
     if (*at < end) {
         const unsigned lead = svi_leads[**at];
@@ -59,7 +61,7 @@ static inline bool svi_skip(const uint8_t **at, const uint8_t *end, int depth) {
             return true;
         }
     }
-    return svi_walk(at, end, depth) == SVS_OK;
+    return svi_skip_long(at, end, depth);
 }
 
 /* Is `bytes` exactly one complete object of at most `depth` levels that claims no more than it holds? To be

@@ -18,6 +18,7 @@
 #include "base/text.h"
 #include "wire/columns.h"
 #include "wire/fields.h"
+#include "wire/packed.h"
 
 /* One element while it is decoded. */
 struct reading {
@@ -35,9 +36,6 @@ struct reading {
 /* ---- features: x */
 
 #define EXT_FLOAT32 1
-
-/* The exponent bits of a double: all set in NaN and the infinities alone. */
-#define EXPONENT 0x7ff0000000000000u
 
 /* x[3], or x["temp"] in a named sample. */
 static const char *decode_where(const struct reading *r, int column, char out[100]) {
@@ -91,11 +89,12 @@ static svs_code begin_dense(struct reading *r, uint32_t n) {
     return svi_shape_fits(r->shape, r->m, r->err);
 }
 
-/* The double behind a lead byte at p, its bytes turned; returns its exponent. */
+/* The double behind a lead byte at p, its bytes turned; returns what tells whether it is finite (packed.h).
+ */
 static inline uint64_t take_double(const uint8_t *p, double *out) {
     uint64_t bits = svi_load64(p + 1);
     memcpy(out, &bits, sizeof bits);
-    return bits & EXPONENT;
+    return SVI_CARRY_OF(bits);
 }
 
 static inline bool four_doubles(const uint8_t *p) {
@@ -108,16 +107,15 @@ static inline bool four_doubles(const uint8_t *p) {
 static const uint8_t *decode_take_doubles(const uint8_t *p, const uint8_t *end, double *row, int *i, int n,
                                           bool *bad) {
     int column = *i;
-    bool wild = false;
+    uint64_t carry = 0;
     for (; column + 4 <= n && end - p >= 36 && four_doubles(p); column += 4, p += 36) {
-        uint64_t a = take_double(p, &row[column]), b = take_double(p + 9, &row[column + 1]);
-        uint64_t c = take_double(p + 18, &row[column + 2]), d = take_double(p + 27, &row[column + 3]);
-        wild |= (a == EXPONENT) | (b == EXPONENT) | (c == EXPONENT) | (d == EXPONENT);
+        carry |= take_double(p, &row[column]) | take_double(p + 9, &row[column + 1]);
+        carry |= take_double(p + 18, &row[column + 2]) | take_double(p + 27, &row[column + 3]);
     }
     for (; column < n && *p == SVI_LEAD_DOUBLE; column++, p += 9)
-        wild |= take_double(p, &row[column]) == EXPONENT;
+        carry |= take_double(p, &row[column]);
     *i = column;
-    *bad |= wild;
+    *bad |= carry >> 63;
     return p;
 }
 
@@ -245,15 +243,12 @@ static svs_code take_packed(struct reading *r, const struct svi_item *ext) {
     if (code != SVS_OK)
         return code;
     double *row = r->m->x;
-    bool bad = false;
-    for (int i = 0; i < r->m->d; i++) {
-        row[i] = decode_packed_at(ext, i);
-        bad |= !isfinite(row[i]);
-    }
-    for (int i = 0; bad && i < r->m->d; i++)
-        if (!isfinite(row[i]))
-            return refuse_number(r, i, row[i]);
-    return SVS_OK;
+    if (size == 8 ? svi_packed_float64(ext->body, r->m->d, row) : svi_packed_float32(ext->body, r->m->d, row))
+        return SVS_OK;
+    int i = 0;
+    while (isfinite(row[i]))
+        i++;
+    return refuse_number(r, i, row[i]);
 }
 
 /* A map sets some columns; all others of the stream are 0. */

@@ -126,9 +126,14 @@ const uint8_t *svi_element_read(const uint8_t *at, const uint8_t *end, int depth
             return NULL;
         return el->end = at;
     }
-    if (!(at = container_head(at, end, &item)) || (item.length > 0 && depth < 1))
+    uint32_t pairs = *at & 0x0fu; /* of a short head, nearly always */
+    if ((*at & 0xf0) == 0x80)
+        at++;
+    else if ((at = container_head(at, end, &item)))
+        pairs = item.length;
+    if (!at || (pairs > 0 && depth < 1))
         return NULL;
-    for (uint32_t pairs = item.length; pairs > 0; pairs--) {
+    for (; pairs > 0; pairs--) {
         struct svi_item key;
         const uint8_t *key_at = at;
         const uint8_t *value = element_read_key(at, end, depth - 1, &key);
@@ -138,6 +143,16 @@ const uint8_t *svi_element_read(const uint8_t *at, const uint8_t *end, int depth
         element_note(el, &key, key_at, value);
     }
     return el->end = at;
+}
+
+/* svi_walk for one element of a batch. NULL: its form is bad. */
+static const uint8_t *element_pass(const uint8_t *at, const uint8_t *end, int depth) {
+    if (at >= end || (*at & 0xf0) != 0x80 || depth < 1)
+        return svi_walk(&at, end, depth) == SVS_OK ? at : NULL;
+    bool good = true;
+    for (unsigned left = 2 * (*at++ & 0x0fu); good && left > 0; left--)
+        good = svi_skip(&at, end, depth - 1);
+    return good ? at : NULL;
 }
 
 /* ---- the message */
@@ -156,8 +171,7 @@ static bool envelope_scan(struct svi_envelope *e) {
     if (e->left > 0)
         at = svi_element_read(at, end, SVI_DEPTH_MAX - batch, &e->first);
     for (int64_t i = 1; at && i < e->left; i++)
-        if (svi_walk(&at, end, SVI_DEPTH_MAX - 1) != SVS_OK)
-            return false;
+        at = element_pass(at, end, SVI_DEPTH_MAX - 1);
     return at && at == end;
 }
 
