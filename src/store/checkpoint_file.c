@@ -142,7 +142,8 @@ static svs_code write_header(struct writer *w, const struct svi_checkpoint *c) {
     svi_put_uint(&p, "chain", c->position.chain);
     svi_put_uint(&p, "secret", c->position.secret);
     svi_pack_key(&p, "settings");
-    svi_pack_string(&p, c->settings.data, c->settings.size);
+    msgpack_pack_str_with_body(&p.packer, c->settings.size ? (const void *)c->settings.data : "",
+                               c->settings.size);
     svi_put_uint(&p, "sections", w->objects);
     svi_pack_key(&p, "check");
     return write_checked(w, &p);
@@ -157,7 +158,7 @@ static svs_code write_piece(struct writer *w, const struct svi_section *s, const
     svi_pack_array(&p, SECTION_ITEMS);
     svi_pack_text(&p, s->name);
     svi_pack_bool(&p, s->hashed);
-    svi_pack_bin_head(&p, size);
+    msgpack_pack_bin(&p.packer, size);
     if (svi_pack_end(&p) != SVS_OK)
         return SVS_NO_MEMORY;
     XXH3_INITSTATE(&state);

@@ -92,7 +92,10 @@ static void convert_string(struct conversion *c, struct svi_span raw) {
         return;
     svi_json_unescape(raw, (char *)to + STRING_HEAD, most, &text);
     const size_t length = (size_t)(text.end - text.at);
-    svi_pack_string_head(&c->pack, length);
+    if (length < 32)
+        out->data[out->size++] = (uint8_t)(0xa0 | length);
+    else
+        msgpack_pack_str(&c->pack.packer, length);
     memmove(out->data + out->size, text.at, length);
     out->size += length;
 }

@@ -1,4 +1,4 @@
-/* pack.h: msgpack into a growing buffer, each item in its shortest form. Part of the encoders.
+/* pack.h: msgpack into a growing buffer, through msgpack-c's packer. Part of the encoders.
  *
  * Failures stick: once memory could not be had, `failed` is set and everything further is dropped, so that an
  * encoder checks once, at its end. */
@@ -10,11 +10,14 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include <msgpack.h>
+
 #include "base/bytes.h"
 #include "svmstream/error.h"
 #include "svmstream/value.h"
 
 struct svi_pack {
+    msgpack_packer packer;
     struct svi_bytes *out;
     size_t start; /* size of out at the beginning: where svi_pack_end goes back to on failure */
     size_t keys;  /* of the open map in hand, so far */
@@ -57,11 +60,6 @@ void svi_pack_string(struct svi_pack *p, const void *bytes, size_t length);
 void svi_pack_name(struct svi_pack *p, const void *bytes, size_t length); /* a key, of any length */
 void svi_pack_value(struct svi_pack *p, svs_value v);
 void svi_pack_bin(struct svi_pack *p, const void *bytes, size_t size);
-
-/* The head alone, of what the caller writes after it. */
-void svi_pack_string_head(struct svi_pack *p, size_t length);
-void svi_pack_bin_head(struct svi_pack *p, size_t size);
-
 void svi_pack_doubles(struct svi_pack *p, const double *v,
                       size_t count); /* ext 2, little-endian; NULL is nil */
 void svi_pack_values(struct svi_pack *p, const svs_value *values, int count);

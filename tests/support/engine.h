@@ -114,7 +114,8 @@ static inline void speaker_pack(struct svi_pack *p, const json_t *j) {
         json_array_foreach(j, i, value) speaker_pack(p, value);
         break;
     case JSON_STRING:
-        svi_pack_string(p, json_string_value(j), json_string_length(j));
+        msgpack_pack_str(&p->packer, json_string_length(j));
+        msgpack_pack_str_body(&p->packer, json_string_value(j), json_string_length(j));
         break;
     case JSON_INTEGER:
         svi_pack_int(p, json_integer_value(j));
@@ -125,8 +126,11 @@ static inline void speaker_pack(struct svi_pack *p, const json_t *j) {
     case JSON_NULL:
         svi_pack_nil(p);
         break;
+    case JSON_TRUE:
+        msgpack_pack_true(&p->packer);
+        break;
     default:
-        svi_pack_bool(p, json_is_true(j));
+        msgpack_pack_false(&p->packer);
     }
 }
 

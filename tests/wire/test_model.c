@@ -138,16 +138,13 @@ static void put_lie(struct svi_pack *p, enum lie lie) {
         svi_pack_doubles(p, weights, D - 1);
         break;
     case ODD_EXT:
-        svi_pack_raw(p,
-                     "\xc7\x05\x02"
-                     "12345",
-                     8);
+        msgpack_pack_ext_with_body(&p->packer, "12345", 5, 2);
         break;
     case NAN_EXT:
         svi_pack_doubles(p, bad, D);
         break;
     case NAN_NUMBER:
-        svi_pack_raw(p, "\xcb\x7f\xf8\0\0\0\0\0\0", 9);
+        msgpack_pack_double(&p->packer, NAN);
         break;
     case TWO_TEXTS:
         svi_pack_array(p, 2);
