@@ -24,7 +24,7 @@ BENCH_PACKAGES = g++ libdlib-dev liblinear-dev python3-sklearn
 CFLAGS  ?= -O2 -g
 WARN     = -Wall -Wextra -Wpedantic -Werror
 CPPFLAGS_ALL = -Iinclude -Isrc -D_GNU_SOURCE $(CPPFLAGS)
-CFLAGS_ALL   = -std=c11 $(WARN) -fPIC -fvisibility=hidden -fno-math-errno $(CFLAGS)
+CFLAGS_ALL   = -std=c11 $(WARN) -fPIC -fvisibility=hidden -fno-math-errno -ffp-contract=off $(CFLAGS)
 LDLIBS_LIB   = -lmsgpackc -lz -lxxhash -llapacke -lopenblas -lm
 LDLIBS_ALL   = -lzmq -lyaml -llmdb $(LDLIBS_LIB) -lpthread
 
