@@ -24,7 +24,7 @@ BENCH_PACKAGES = g++ libdlib-dev liblinear-dev python3-sklearn
 CFLAGS  ?= -O2 -g
 WARN     = -Wall -Wextra -Wpedantic -Werror
 CPPFLAGS_ALL = -Iinclude -Isrc -D_GNU_SOURCE $(CPPFLAGS)
-CFLAGS_ALL   = -std=c11 $(WARN) -fPIC -fvisibility=hidden -fno-math-errno $(CFLAGS)
+CFLAGS_ALL   = -std=c11 $(WARN) -fPIC -fvisibility=hidden -fno-math-errno -ffp-contract=off $(CFLAGS)
 # OpenBLAS first: at every start it looks up 14,000 symbols of its own, in the libraries in this order.
 LDLIBS_LIB   = -lopenblas -lmsgpackc -lz -lxxhash -lm
 LDLIBS_ALL   = $(LDLIBS_LIB) -lzmq -lyaml -llmdb -lpthread
@@ -49,10 +49,10 @@ all: $(BUILD)/svmstream $(BUILD)/svmstream-mqtt ## the programs: build/svmstream
 ifeq ($(shell uname -m),x86_64)
 $(BUILD)/obj/src/linalg/kernels_avx512.o: ISA = -O3 -mavx512f -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512 -ffp-contract=fast
 $(BUILD)/obj/src/linalg/kernels_avx2.o:   ISA = -O3 -mavx2 -mfma -ffp-contract=fast
-$(BUILD)/obj/src/linalg/quads_avx2.o:     ISA = -O3 -mavx2 -ffp-contract=off
+$(BUILD)/obj/src/linalg/quads_avx2.o:     ISA = -O3 -mavx2
 endif
 $(BUILD)/obj/src/linalg/kernels_generic.o: ISA = -O3
-$(BUILD)/obj/src/linalg/quads_generic.o:  ISA = -O3 -ffp-contract=off -Wno-psabi
+$(BUILD)/obj/src/linalg/quads_generic.o:  ISA = -O3 -Wno-psabi
 # Loops along the columns of a row.
 $(addprefix $(BUILD)/obj/src/,$(addprefix judges/,forecast.o sensors.o deviations.o block_tails.o) \
     $(addprefix novelty/,similarity.o range.o) stats/drift_moments.o wire/packed.o): ISA = -O3

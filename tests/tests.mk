@@ -40,7 +40,7 @@ $(BUILD)/warned/%: %.c
 
 warned: $(LIB_OBJ) $(APP_OBJ) $(MQTT_OBJ) $(WARN_SRC:%.c=$(BUILD)/warned/%)
 
-# None of them depends on optimisation; programs that clang makes of the sources are those of `make fuzz`.
+# None of them depends on optimisation.
 warnings: deps ## clang's warnings for all sources, without building
 	$(SUBMAKE) BUILD=build-clang CC=clang CFLAGS=-fsyntax-only warned
 
@@ -54,8 +54,12 @@ test: deps ## build and run all tests (some 4 minutes on 2 cores)
 # -g1: file and line for the reports, in less time
 SANITIZE = -O1 -g1 -fno-omit-frame-pointer -fno-sanitize-recover=all
 
+# One build by clang serves these tests and the fuzzers, and gives clang's warnings for the sources as well. An empty array is NULL here, and
+# NULL + 0 is the start of it: clang counts that as undefined.
+ASAN = BUILD=build-asan CC=clang CFLAGS="$(SANITIZE) -fsanitize=address,undefined,fuzzer-no-link -fno-sanitize=pointer-overflow"
+
 asan: deps ## the tests under AddressSanitizer and UndefinedBehaviorSanitizer, in build-asan
-	$(SUBMAKE) BUILD=build-asan CC=gcc CFLAGS="$(SANITIZE) -fsanitize=address,undefined" RUN_FLAGS=--sanitized test-run
+	$(SUBMAKE) $(ASAN) RUN_FLAGS=--sanitized test-run
 
 # ThreadSanitizer's part are the tests that have threads. Properties of the learner and the solvers, the wire format, and allocations that
 # fail where one thread is at work have no race to be found (of what is built, tests/run leaves out the programs that cannot start a thread).
@@ -89,8 +93,8 @@ $(BUILD)/fuzz/%: tests/fuzz/%.c $(TEST_A) $(LIB_A)
 fuzz-targets: $(FUZZ_BIN)
 
 fuzz: deps ## libFuzzer, FUZZ_SECONDS (30) for each target
-	$(SUBMAKE) BUILD=build-fuzz CC=clang CFLAGS="$(SANITIZE) -fsanitize=address,undefined,fuzzer-no-link" fuzz-targets
-	@tests/fuzz/run build-fuzz $(FUZZ_SECONDS)
+	$(SUBMAKE) $(ASAN) fuzz-targets
+	@tests/fuzz/run build-asan $(FUZZ_SECONDS)
 
 fuzz-afl: deps ## the same targets with AFL++, FUZZ_SECONDS for each
 	$(SUBMAKE) BUILD=build-afl CC="env AFL_USE_ASAN=1 afl-clang-fast" CFLAGS="-O1 -g -fno-omit-frame-pointer -fsanitize=fuzzer-no-link" fuzz-targets
