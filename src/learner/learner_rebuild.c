@@ -242,11 +242,19 @@ static void rebuild_measure_energy(svs_learner *l) {
         l->targets_in[k] = g->sums[(size_t)(1 + k) * (size_t)g->n] / gain;
 }
 
+/* The row of a slot, in the present coordinates, into the sums. */
+static void rebuild_gather_slot(svs_learner *l, int32_t slot, double weight) {
+    const struct svi_ring *r = &l->window;
+    l->m->kernels->standardise(svi_gram_place(l->gram), svi_ring_row(r, slot), l->scaler.mean,
+                               l->scaler.inverse, l->d);
+    svi_gram_add_placed(l->gram, l->m->kernels, weight, svi_ring_label(r, slot), svi_ring_target(r, slot));
+}
+
 static void rebuild_gather(svs_learner *l) {
-    struct svi_learned row;
+    const struct svi_ring *r = &l->window;
     svi_gram_zero(l->gram);
-    for (int32_t i = 0; svi_next_row(l, &i, &row);)
-        svi_gram_add(l->gram, l->m->kernels, row.z, row.s, row.label, row.target);
+    for (int32_t i = 0, slot; (slot = svi_next_learned(l, &i)) >= 0;)
+        rebuild_gather_slot(l, slot, svi_hat(l, svi_ring_weight(r, slot), svi_ring_order(r, slot)));
     svi_gram_flush(l->gram, l->m->kernels);
 }
 
@@ -275,9 +283,7 @@ void svi_bucket_gather(svs_learner *l) {
         const int32_t slot = svi_ring_at(r, i);
         if (!svi_ring_in(r, slot) || svi_ring_number(r, slot) < l->bucket_from)
             continue;
-        svi_scaler_apply(&l->scaler, svi_ring_row(r, slot), l->scratch[1]);
-        svi_gram_add(l->gram, l->m->kernels, l->scratch[1], svi_ring_weight(r, slot), svi_ring_label(r, slot),
-                     svi_ring_target(r, slot));
+        rebuild_gather_slot(l, slot, svi_ring_weight(r, slot));
     }
 }
 
@@ -296,7 +302,7 @@ void svi_rebuild(svs_learner *l, bool planned) {
     /* The sums in the coordinates of the new epoch: the bucket's if it holds exactly what the window holds,
      * else from the rows. */
     if (!from_sums || !rebuild_scaler_from_sums(l)) {
-        svi_scaler_fit(&l->scaler, &l->window, l->scratch[2]);
+        svi_scaler_fit(&l->scaler, l->m->kernels, &l->window, l->scratch[2]);
         rebuild_gather(l);
     }
     l->bucket = l->drifts = false;

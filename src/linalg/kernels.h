@@ -89,6 +89,9 @@ struct svi_kernels {
     /* g (n x n, row-major, lower triangle) += sum_i s_i x_i x_i' over `count` rows of x (row stride
      * `stride`). */
     void (*gram)(double *g, int n, const double *x, int stride, const double *s, int count);
+    /* to_j += s x_j; to_j += (x_j - mean_j)^2, j < n; nothing need be aligned. */
+    void (*add_times)(double *to, const double *x, double s, int n);
+    void (*spread_add)(double *to, const double *x, const double *mean, int n);
     /* f_i = sum_{j < n} x_ij v_j for `count` rows; v aligned, x need not be. */
     void (*rows_dot)(const double *x, size_t stride, int64_t count, int n, const double *v, double *f);
     /* v_j += sum_i s_i x_ij, j < n. */

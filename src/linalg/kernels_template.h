@@ -351,24 +351,84 @@ static bool energy_remove(struct svi_energy *e, const double *z, double s, doubl
     return any;
 }
 
-/* Four samples at a time, so that a row of g is loaded and stored once for four products. */
-static void gram(double *g, int n, const double *x, int stride, const double *s, int count) {
-    for (int i = 0; i < count; i += 4) {
-        const double *a[4];
-        double weight[4];
-        for (int k = 0; k < 4; k++) {
-            bool have = i + k < count;
-            a[k] = x + (size_t)(have ? i + k : i) * stride;
-            weight[k] = have ? s[i + k] : 0;
+/* Tiles of g stay in registers while the samples pass; the columns of a panel are gathered once for all rows
+ * below it, times the weights. */
+#define TILE_ROWS    4
+#define TILE_VECS    (VW == 4 ? 3 : 2)
+#define TILE_COLUMNS (TILE_VECS * VW)
+#define PANEL        64 /* samples at a time */
+
+static void gram_panel(double *panel, const double *x, int stride, const double *s, int count, int columns) {
+    for (int k = 0; k < count; k++, panel += TILE_COLUMNS, x += stride) {
+        const double weight = s[k];
+        if (columns == TILE_COLUMNS) {
+            UNROLL for (int v = 0; v < TILE_VECS; v++)
+                store(panel + v * VW, splat(weight) * *(const vec_u *)(x + v * VW));
+            continue;
         }
-        for (int row = 0; row < n; row++) {
-            double *to = g + (size_t)row * n;
-            double c0 = weight[0] * a[0][row], c1 = weight[1] * a[1][row];
-            double c2 = weight[2] * a[2][row], c3 = weight[3] * a[3][row];
-            for (int j = 0; j <= row; j++)
-                to[j] += c0 * a[0][j] + c1 * a[1][j] + c2 * a[2][j] + c3 * a[3][j];
+        for (int j = 0; j < columns; j++)
+            panel[j] = weight * x[j];
+    }
+}
+
+static void gram_tile(vec t[TILE_ROWS][TILE_VECS], const double *panel, const double *x, int stride,
+                      const int *at, int count) {
+    vec sum[TILE_ROWS][TILE_VECS] = {{{0}}};
+    for (int k = 0; k < count; k++, panel += TILE_COLUMNS, x += stride)
+        UNROLL for (int i = 0; i < TILE_ROWS; i++) {
+            const vec a = splat(x[at[i]]);
+            UNROLL for (int v = 0; v < TILE_VECS; v++) sum[i][v] += a * load(panel + v * VW);
+        }
+    memcpy(t, sum, sizeof sum);
+}
+
+static void gram_block(double *g, int n, const double *x, int stride, const double *s, int count) {
+    double panel[PANEL * TILE_COLUMNS] __attribute__((aligned(64)));
+    vec tile[TILE_ROWS][TILE_VECS];
+    if (n % TILE_COLUMNS) /* the last panel is not full: what lies beyond goes nowhere, but is read */
+        memset(panel, 0, (size_t)count * TILE_COLUMNS * sizeof *panel);
+    for (int column = 0; column < n; column += TILE_COLUMNS) {
+        const int columns = n - column < TILE_COLUMNS ? n - column : TILE_COLUMNS;
+        gram_panel(panel, x + column, stride, s, count, columns);
+        for (int row = column; row < n; row += TILE_ROWS) {
+            int at[TILE_ROWS];
+            for (int i = 0; i < TILE_ROWS; i++)
+                at[i] = row + i < n ? row + i : n - 1;
+            gram_tile(tile, panel, x, stride, at, count);
+            for (int i = 0; i < TILE_ROWS && row + i < n; i++) {
+                const double *sum = (const double *)tile[i];
+                double *to = g + (size_t)(row + i) * (size_t)n + column;
+                const int most = row + i - column + 1, width = most < columns ? most : columns;
+                for (int j = 0; j < width; j++)
+                    to[j] += sum[j];
+            }
         }
     }
+}
+
+static void gram(double *g, int n, const double *x, int stride, const double *s, int count) {
+    for (int i = 0; i < count; i += PANEL)
+        gram_block(g, n, x + (size_t)i * (size_t)stride, stride, s + i,
+                   count - i < PANEL ? count - i : PANEL);
+}
+
+static void add_times(double *to, const double *x, double s, int n) {
+    const vec c = splat(s);
+    int j = 0;
+    for (; j + VW <= n; j += VW)
+        *(vec_u *)(to + j) += c * *(const vec_u *)(x + j);
+    for (; j < n; j++)
+        to[j] += s * x[j];
+}
+
+static void spread_add(double *to, const double *x, const double *mean, int n) {
+    int j = 0;
+    for (; j + VW <= n; j += VW) {
+        const vec v = *(const vec_u *)(x + j) - *(const vec_u *)(mean + j);
+        *(vec_u *)(to + j) += v * v;
+    }
+    for (; j < n; j++)
+        to[j] += (x[j] - mean[j]) * (x[j] - mean[j]);
 }
 
 /* Row i of up to four, or again the first where there are fewer. */
@@ -484,6 +544,8 @@ const struct svi_kernels KERNELS = {ISA_NAME,
                                     energy_remove,
                                     dot,
                                     gram,
+                                    add_times,
+                                    spread_add,
                                     rows_dot,
                                     rows_add,
                                     rbf,

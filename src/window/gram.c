@@ -6,7 +6,7 @@
 
 #include "base/arrays.h"
 
-#define BLAS_FROM 96 /* below, our own rank-4 loops are as fast as dsyrk */
+#define BLAS_FROM 96 /* below, our own tiles are as fast as dsyrk */
 
 enum { GRAM_N, GRAM_SUMS, GRAM_GATHERED };
 static const struct svi_array gram_table[] = {
@@ -82,20 +82,29 @@ svs_code svi_gram_grow(struct svi_gram *g, int groups, svs_error *err) {
     return code;
 }
 
-static void gram_add_scaled(double *restrict to, const double *restrict z, double s, int n) {
-    for (int j = 0; j < n; j++)
-        to[j] += s * z[j];
+double *svi_gram_place(struct svi_gram *g) {
+    return g->block + (size_t)g->filled * (size_t)g->n;
+}
+
+static void gram_add_sums(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s,
+                          int group, double target) {
+    k->add_times(g->sums, z, s, g->n);
+    k->add_times(g->sums + (size_t)(group < 0 ? 1 : 1 + group) * (size_t)g->n, z, group < 0 ? s * target : s,
+                 g->n);
+}
+
+void svi_gram_add_placed(struct svi_gram *g, const struct svi_kernels *k, double s, int group,
+                         double target) {
+    gram_add_sums(g, k, svi_gram_place(g), s, group, target);
+    g->weight[g->filled++] = s;
+    if (g->filled == SVI_GRAM_BLOCK)
+        svi_gram_flush(g, k);
 }
 
 void svi_gram_add(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s, int group,
                   double target) {
-    gram_add_scaled(g->sums, z, s, g->n);
-    gram_add_scaled(g->sums + (size_t)(group < 0 ? 1 : 1 + group) * g->n, z, group < 0 ? s * target : s,
-                    g->n);
-    memcpy(g->block + (size_t)g->filled * g->n, z, (size_t)g->n * sizeof *z);
-    g->weight[g->filled++] = s;
-    if (g->filled == SVI_GRAM_BLOCK)
-        svi_gram_flush(g, k);
+    memcpy(svi_gram_place(g), z, (size_t)g->n * sizeof *z);
+    svi_gram_add_placed(g, k, s, group, target);
 }
 
 void svi_gram_flush(struct svi_gram *g, const struct svi_kernels *k) {
@@ -114,9 +123,7 @@ void svi_gram_take(struct svi_gram *g, const struct svi_kernels *k, const double
                    double target) {
     const double c = -s;
     svi_gram_flush(g, k); /* whose roots of weights are of those above 0 */
-    gram_add_scaled(g->sums, z, c, g->n);
-    gram_add_scaled(g->sums + (size_t)(group < 0 ? 1 : 1 + group) * g->n, z, group < 0 ? c * target : c,
-                    g->n);
+    gram_add_sums(g, k, z, c, group, target);
     k->gram(g->g, g->n, z, g->n, &c, 1);
 }
 

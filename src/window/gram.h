@@ -43,6 +43,10 @@ void svi_gram_adopt(struct svi_gram *g, struct svi_gram *wider);
 void svi_gram_add(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s, int group,
                   double target);
 
+/* Where the next sample's z is to be written, which svi_gram_add_placed then adds: without a copy. */
+double *svi_gram_place(struct svi_gram *g);
+void svi_gram_add_placed(struct svi_gram *g, const struct svi_kernels *k, double s, int group, double target);
+
 /* Takes out a sample that was added as s > 0 says. As exact as the sums, which a larger one may have rounded.
  */
 void svi_gram_take(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s, int group,

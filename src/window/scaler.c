@@ -65,22 +65,17 @@ void svi_scaler_center(struct svi_scaler *s, const double *x) {
     svi_scaler_bound(s);
 }
 
-void svi_scaler_fit(struct svi_scaler *s, const struct svi_ring *window, double *scratch) {
+void svi_scaler_fit(struct svi_scaler *s, const struct svi_kernels *k, const struct svi_ring *window,
+                    double *scratch) {
     if (window->live == 0)
         return;
-    double *mean = s->mean, *square = scratch, n = window->live;
+    double *mean = s->mean, *square = scratch, n = window->live, share = 1 / n;
     memset(mean, 0, (size_t)s->d * sizeof *mean);
     memset(square, 0, (size_t)s->d * sizeof *square);
-    for (int32_t i = 0, slot; (slot = svi_ring_next(window, &i)) >= 0;) {
-        const double *x = svi_ring_row(window, slot);
-        for (int j = 0; j < s->d; j++)
-            mean[j] += x[j] / n; /* divided first: rows may be as large as 1e100 */
-    }
-    for (int32_t i = 0, slot; (slot = svi_ring_next(window, &i)) >= 0;) {
-        const double *x = svi_ring_row(window, slot);
-        for (int j = 0; j < s->d; j++)
-            square[j] += (x[j] - mean[j]) * (x[j] - mean[j]);
-    }
+    for (int32_t i = 0, slot; (slot = svi_ring_next(window, &i)) >= 0;)
+        k->add_times(mean, svi_ring_row(window, slot), share, s->d); /* rows may be as large as 1e100 */
+    for (int32_t i = 0, slot; (slot = svi_ring_next(window, &i)) >= 0;)
+        k->spread_add(square, svi_ring_row(window, slot), mean, s->d);
     for (int j = 0; j < s->d; j++) {
         double deviation = sqrt(square[j] / n);
         if (deviation > CONSTANT * fabs(mean[j]) && deviation > SMALLEST)

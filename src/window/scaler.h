@@ -8,6 +8,7 @@
 #ifndef SVI_SCALER_H
 #define SVI_SCALER_H
 
+#include "linalg/kernels.h"
 #include "window/ring.h"
 
 struct svi_scaler {
@@ -29,7 +30,8 @@ void svi_scaler_center(struct svi_scaler *s, const double *x);
 
 /* Mean and deviation of the live rows of the window (two passes). A feature that is constant there, but for
  * rounding, keeps the deviation that it had. scratch: d values. */
-void svi_scaler_fit(struct svi_scaler *s, const struct svi_ring *window, double *scratch);
+void svi_scaler_fit(struct svi_scaler *s, const struct svi_kernels *k, const struct svi_ring *window,
+                    double *scratch);
 
 /* From now on this feature (below `room`) is unscaled. False: its coordinate is another one so far, and the
  * caller has to make it plain, and P with it. */

@@ -274,7 +274,8 @@ static void false_removal_is_refused(void **state) {
     bool skip = false;
     assert_int_equal(svs_alsvm_block(m, op + 1, 1, true, &skip, NULL, &err), SVS_NUMERIC);
     svs_alsvm_apply(m, v, after);
-    assert_memory_equal(before, after, sizeof before);
+    for (int j = 0; j < 3; j++) /* but for what flushing rounds */
+        assert_float_equal(before[j], after[j], 1e-15 * fabs(before[j]));
     assert_int_equal(svs_alsvm_step(m, op, 3, NULL, &err), SVS_INVALID);
     op[0].weight = 0;
     assert_int_equal(svs_alsvm_step(m, op, 1, NULL, &err), SVS_INVALID);
