@@ -1,7 +1,7 @@
-/* A row is looked at in one pass without a branch a column (linalg/kernels.h: columns_stir); it is almost
- * always within all bounds, and then a second pass makes it part of what was seen (columns_seen). Otherwise
- * rules_look goes through the columns one by one, opens what there is to open and takes out of a copy of the
- * row what must not count as seen.
+/* A row is looked at without a branch a column (linalg/kernels.h: columns_pass); it is almost always within
+ * all bounds, and is then made part of what was seen by the same call. Otherwise rules_look goes through the
+ * columns one by one, opens what there is to open and takes out of a copy of the row what must not count as
+ * seen.
  *
  * Who is reported is a member: a sensor under a rule. Members of a rule that opened together share an alert.
  * The list of members is short, and only they are looked at again in each row (rules_watch).
@@ -45,16 +45,16 @@ enum { COLUMNS, BLOCKS, PARTS, DIMS };
 #define A_SIDE   SVI_AXIS(PARTS), SVI_AXIS(COLUMNS)
 
 static const struct svi_array arrays[] = {
-    ROW(low, "low", -INFINITY, A_COLUMN),
-    ROW(high, "high", INFINITY, A_COLUMN),
-    ROW(last, "last", NAN, A_COLUMN),
-    ROW(changed_at, "changed at", 0, A_COLUMN),
-    ROW(run, "run", 0, A_COLUMN),
-    ROW(longest, "longest", 0, A_COLUMN),
-    ROW(patient, "patient", INFINITY, A_COLUMN),
-    ROW(runs, "runs", 0, A_COLUMN),
+    ROW(seen.low, "low", -INFINITY, A_COLUMN),
+    ROW(seen.high, "high", INFINITY, A_COLUMN),
+    ROW(seen.last, "last", NAN, A_COLUMN),
+    ROW(seen.changed_at, "changed at", 0, A_COLUMN),
+    ROW(seen.run, "run", 0, A_COLUMN),
+    ROW(seen.longest, "longest", 0, A_COLUMN),
+    ROW(seen.patient, "patient", INFINITY, A_COLUMN),
+    ROW(seen.runs, "runs", 0, A_COLUMN),
     ROW(reported_run, "reported run", 0, A_COLUMN),
-    ROW(values, "values", 0, A_COLUMN),
+    ROW(seen.values, "values", 0, A_COLUMN),
     ROW(born, "born", 0, A_COLUMN),
     ROW(gap, "gap", 0, A_COLUMN),
     ROW(longest_gap, "longest gap", 0, A_COLUMN),
@@ -77,7 +77,7 @@ struct rules_dims {
 };
 
 static struct rules_dims rules_dims(const struct svi_rules *r) {
-    return (struct rules_dims){{r->room, r->records.width, r->sides}};
+    return (struct rules_dims){{r->seen.room, r->records.width, r->sides}};
 }
 
 /* Of `room` columns or a few more. Rules that grow have blocks for the next rows and the sides that are
@@ -98,7 +98,7 @@ static svs_code rules_resize(struct svi_rules *r, struct rules_dims to, svs_erro
         return SVS_OK;
     const svs_code code = svi_arrays_resize(&rules_arrays, r, from.of, to.of, err);
     if (code == SVS_OK) {
-        r->room = to.of[COLUMNS];
+        r->seen.room = to.of[COLUMNS];
         r->records.width = to.of[BLOCKS];
         r->sides = to.of[PARTS];
     }
@@ -138,7 +138,7 @@ static void rules_free_open(struct svi_rules *r) {
 void svi_rules_clear(struct svi_rules *r) {
     svi_arrays_free(&rules_arrays, r);
     rules_free_open(r);
-    r->room = r->records.width = r->sides = 0;
+    r->seen.room = r->records.width = r->sides = 0;
     rules_forget(r);
 }
 
@@ -173,11 +173,10 @@ static int rules_most_members(int columns) {
 
 svs_code svi_rules_reserve(struct svi_rules *r, int d, svs_error *err) {
     const int wanted = d < SVI_RULES_FEATURES ? d : SVI_RULES_FEATURES;
+    if (!r->grows && wanted <= r->seen.room && r->alerts && r->open_room >= rules_most_members(r->seen.room))
+        return SVS_OK; /* at nearly every row: those have all sides */
     const int sides = r->o.on[SVI_RULE_RATE] || r->sides == SIDES ? SIDES : STEP;
-    if (!r->grows && wanted <= r->room && r->sides == SIDES && r->alerts &&
-        r->open_room >= rules_most_members(r->room))
-        return SVS_OK; /* at nearly every row */
-    const struct rules_dims to = rules_dims_for(r, wanted > r->room ? wanted : r->room, sides);
+    const struct rules_dims to = rules_dims_for(r, wanted > r->seen.room ? wanted : r->seen.room, sides);
     if (!r->any || to.of[COLUMNS] < 1)
         return SVS_OK;
     if (r->grows && r->alerts && rules_none_open(r))
@@ -204,8 +203,8 @@ double svi_rules_memory(const struct svi_settings *s, int d) {
 
 void svi_rules_bind(struct svi_rules *r, int feature, int kind, double low, double high) {
     r->kind[feature] = (uint8_t)kind;
-    r->low[feature] = kind & SVI_RULES_LIMITED ? low : -INFINITY;
-    r->high[feature] = kind & SVI_RULES_LIMITED ? high : INFINITY;
+    r->seen.low[feature] = kind & SVI_RULES_LIMITED ? low : -INFINITY;
+    r->seen.high[feature] = kind & SVI_RULES_LIMITED ? high : INFINITY;
 }
 
 void svi_rules_bound(struct svi_rules *r, int d) {
@@ -227,7 +226,7 @@ static struct svi_rules_member *rules_member(const struct svi_rules *r, int rule
 
 /* The series of a column on a side. */
 static int rules_at(const struct svi_rules *r, enum side side, int j) {
-    return (int)side * r->room + j;
+    return (int)side * r->seen.room + j;
 }
 
 static double rules_most(const struct svi_rules *r, enum side side, int j) {
@@ -261,7 +260,7 @@ static void rules_leave(struct svi_rules *r, struct svi_rules_member *m) {
 }
 
 void svi_rules_renew(struct svi_rules *r, int feature) {
-    if (!r->any || feature >= r->room)
+    if (!r->any || feature >= r->seen.room)
         return;
     for (int rule = 0; rule < SVI_RULES; rule++) {
         struct svi_rules_member *m = rules_member(r, rule, feature);
@@ -364,8 +363,8 @@ static bool rules_is_well(struct svi_rules_member *m, double time) {
 /* ---- stuck and absent: how long is longer than ever */
 
 static double rules_patience(const struct svi_rules *r, int j) {
-    const double runs = r->runs[j], longest = r->longest[j];
-    const double values = r->values[j];
+    const double runs = r->seen.runs[j], longest = r->seen.longest[j];
+    const double values = r->seen.values[j];
     if (runs < STUCK_RUNS || !r->o.on[SVI_RULE_STUCK] || !(r->kind[j] & SVI_RULES_JUDGED))
         return INFINITY;
     return fmax(STUCK_ROWS, (2 * runs >= values ? STUCK_TIMES : STUCK_RESTING) * longest);
@@ -379,14 +378,14 @@ static void rules_seen(double *longest, double *told, double n) {
 }
 
 static void rules_unstick(struct svi_rules *r, int j) {
-    rules_seen(&r->longest[j], &r->reported_run[j], r->run[j]);
-    r->run[j] = 0;
+    rules_seen(&r->seen.longest[j], &r->reported_run[j], r->seen.run[j]);
+    r->seen.run[j] = 0;
 }
 
 /* The value of a column is missing, or there. */
 static void rules_gap(struct svi_rules *r, int j, bool missing, double time) {
     double *gap = &r->gap[j], *longest = &r->longest_gap[j];
-    const double values = r->values[j];
+    const double values = r->seen.values[j];
     if (!missing) {
         if (*gap > 0 && rules_told(r, SVI_RULE_ABSENT, j))
             rules_seen(longest, &r->reported_gap[j], *gap);
@@ -412,27 +411,6 @@ static void rules_gap(struct svi_rules *r, int j, bool missing, double time) {
 
 /* ---- a row */
 
-/* What the kernels need of it; steps count as seen here where no row was looked at one by one. */
-static struct svi_column_seen rules_seen_columns(const struct svi_rules *r, bool steps) {
-    const struct svi_records *of = &r->records;
-    const int down = rules_at(r, DOWN, 0), step = rules_at(r, STEP, 0);
-    return (struct svi_column_seen){.low = r->low,
-                                    .high = r->high,
-                                    .check_up = of->check,
-                                    .check_down = of->check + down,
-                                    .check_step = steps ? of->check + step : NULL,
-                                    .patient = r->patient,
-                                    .up = of->now,
-                                    .down = of->now + down,
-                                    .step = steps ? of->now + step : NULL,
-                                    .last = r->last,
-                                    .run = r->run,
-                                    .changed = r->changed_at,
-                                    .longest = r->longest,
-                                    .runs = r->runs,
-                                    .values = r->values};
-}
-
 /* Above what was seen; `shown`: the value that v stands for. Returns whether v must not count as seen. */
 static bool rules_look_beyond(struct svi_rules *r, enum side side, int j, double v, double shown,
                               double time) {
@@ -455,39 +433,39 @@ static bool rules_look_beyond(struct svi_rules *r, enum side side, int j, double
 }
 
 static double rules_outside(const struct svi_rules *r, int j, double v) {
-    return fmax(v - r->high[j], r->low[j] - v);
+    return fmax(v - r->seen.high[j], r->seen.low[j] - v);
 }
 
 static void rules_open_limits(struct svi_rules *r, int j, double v, double time) {
     struct svi_rules_member *m = rules_open(r, SVI_RULE_LIMITS, j, time, time);
     if (!m)
         return;
-    m->low = r->low[j];
-    m->high = r->high[j];
+    m->low = r->seen.low[j];
+    m->high = r->seen.high[j];
     rules_bad(r, m, v, rules_outside(r, j, v));
 }
 
 static void rules_open_stuck(struct svi_rules *r, int j, double v, double time) {
-    r->patient[j] = rules_patience(r, j);
-    if (!(r->run[j] >= r->patient[j]))
+    r->seen.patient[j] = rules_patience(r, j);
+    if (!(r->seen.run[j] >= r->seen.patient[j]))
         return;
-    struct svi_rules_member *m = rules_open(r, SVI_RULE_STUCK, j, r->changed_at[j], time);
+    struct svi_rules_member *m = rules_open(r, SVI_RULE_STUCK, j, r->seen.changed_at[j], time);
     if (!m)
         return;
-    m->high = r->longest[j];
-    m->rows = r->run[j] + 1;
+    m->high = r->seen.longest[j];
+    m->rows = r->seen.run[j] + 1;
     m->value = v;
 }
 
 /* One column of a row that stirs. Returns its value where it counts as seen, else NAN. */
 static double rules_look(struct svi_rules *r, int j, double v, double time) {
-    const double last = r->last[j];
+    const double last = r->seen.last[j];
     bool out = false;
     if (rules_outside(r, j, v) > 0 && !rules_told(r, SVI_RULE_LIMITS, j))
         rules_open_limits(r, j, v, time);
     if (!(r->kind[j] & SVI_RULES_JUDGED))
         return v;
-    if (v == last && r->run[j] >= r->patient[j] && !rules_told(r, SVI_RULE_STUCK, j))
+    if (v == last && r->seen.run[j] >= r->seen.patient[j] && !rules_told(r, SVI_RULE_STUCK, j))
         rules_open_stuck(r, j, v, time);
     out = rules_look_beyond(r, UP, j, v, v, time);
     out = rules_look_beyond(r, DOWN, j, -v, v, time) || out;
@@ -498,8 +476,8 @@ static double rules_look(struct svi_rules *r, int j, double v, double time) {
 
 /* The same of its step. Returns whether the step must not count as seen. */
 static bool rules_look_step(struct svi_rules *r, int j, double v, double time) {
-    const double step = fabs(v - r->last[j]);
-    if (!(r->kind[j] & SVI_RULES_JUDGED) || !rules_has_steps(r))
+    const double step = fabs(v - r->seen.last[j]);
+    if (!(r->kind[j] & SVI_RULES_JUDGED))
         return false;
     const bool out = rules_look_beyond(r, STEP, j, step, step, time);
     return out || (rules_told(r, SVI_RULE_RATE, j) && step > rules_most(r, STEP, j));
@@ -541,7 +519,7 @@ static double rules_badness(const struct svi_rules *r, const struct svi_rules_me
     case SVI_RULE_STUCK:
         return isnan(v) ? v : v == m->value ? DBL_MIN : 0;
     case SVI_RULE_RATE:
-        *value = fabs(v - r->last[j]);
+        *value = fabs(v - r->seen.last[j]);
         return isnan(*value) ? *value : fmax(0, *value - rules_most(r, STEP, j));
     case SVI_RULE_ABSENT:
         *value = 0;
@@ -574,16 +552,23 @@ static void rules_watch(struct svi_rules *r, const double *x, double time) {
     }
 }
 
+/* Is there anything for rules_look? */
+static bool rules_stirs(const struct svi_rules *r, int j, double v) {
+    const struct svi_column_seen *c = &r->seen;
+    const double *most = r->records.most;
+    return v > most[j] || -v > most[rules_at(r, DOWN, j)] || v < c->low[j] || v > c->high[j] ||
+           (v == c->last[j] && c->run[j] >= c->patient[j]);
+}
+
 /* The row without what must not count as seen, in r->row; what there is to open is. */
 static void rules_look_all(struct svi_rules *r, const double *x, int d, double time) {
+    const bool steps = rules_has_steps(r);
     double *seen = r->row;
-    if (r->open_count > 0)
-        rules_watch(r, x, time);
     for (int j = 0; j < d; j++) {
-        const bool step = rules_look_step(r, j, x[j], time);
-        seen[j] = isnan(x[j]) ? NAN : rules_look(r, j, x[j], time);
-        if (rules_has_steps(r) && !step) {
-            const double size = fabs(x[j] - r->last[j]);
+        const bool step = steps && rules_look_step(r, j, x[j], time);
+        seen[j] = rules_stirs(r, j, x[j]) ? rules_look(r, j, x[j], time) : x[j];
+        if (steps && !step) {
+            const double size = fabs(x[j] - r->seen.last[j]);
             double *now = &r->records.now[rules_at(r, STEP, j)];
             *now = size > *now ? size : *now;
         }
@@ -594,7 +579,7 @@ static void rules_end_block(struct svi_rules *r) {
     for (int side = UP; side < (rules_has_steps(r) ? SIDES : STEP); side++)
         svi_records_end_block(&r->records, &r->clock, rules_at(r, side, 0), r->d);
     for (int j = 0; j < r->d; j++) {
-        r->patient[j] = rules_patience(r, j);
+        r->seen.patient[j] = rules_patience(r, j);
         for (int side = UP; !(r->kind[j] & SVI_RULES_JUDGED) && side < r->sides; side++)
             r->records.check[rules_at(r, side, j)] = INFINITY; /* nothing is looked at */
     }
@@ -653,6 +638,17 @@ static void rules_arrive(struct svi_rules *r, double arrival) {
     r->waits = true;
 }
 
+/* Nearly every row: nothing is beyond, all of it counts as seen. While something is reported that takes more:
+ * no value is above its record, so that rules_look would do nothing for any column, and its members alone are
+ * looked at. */
+static bool rules_passes(struct svi_rules *r, const double *x, int d, double time) {
+    const double *beyond = r->open_count > 0 ? r->records.most : r->records.check;
+    if (r->open_count > 0)
+        rules_watch(r, x, time);
+    return r->kernels->columns_pass(&r->seen, beyond, r->records.now, x, time, d,
+                                    rules_has_steps(r) ? SIDES : STEP);
+}
+
 void svi_rules_row(struct svi_rules *r, const double *x, const uint8_t *gaps, int d, double time,
                    double arrival) {
     if (!r->any)
@@ -662,13 +658,9 @@ void svi_rules_row(struct svi_rules *r, const double *x, const uint8_t *gaps, in
     if (r->rows++ == 0)
         r->first = r->time = time;
     x = rules_gaps(r, x, gaps, d, time);
-    struct svi_column_seen c = rules_seen_columns(r, rules_has_steps(r));
-    if (r->open_count > 0 || r->kernels->columns_stir(&c, x, d)) {
-        rules_look_all(r, x, d, time);
-        c.step = NULL; /* each step was looked at */
-        r->kernels->columns_seen(&c, r->row, x, time, d);
-    } else {
-        r->kernels->columns_seen(&c, x, x, time, d);
+    if (!rules_passes(r, x, d, time)) {
+        rules_look_all(r, x, d, time); /* each step, too */
+        r->kernels->columns_seen(&r->seen, r->records.now, r->row, x, time, d, STEP);
     }
     r->time = time;
     if (svi_records_clock_row(&r->clock))
@@ -688,7 +680,7 @@ double svi_rules_quiet(const struct svi_rules *r) {
 
 double svi_rules_deadline(const struct svi_rules *r) {
     const struct svi_rules_member *m = rules_member(r, SVI_RULE_SILENT, -1);
-    if (!r->any || !r->o.on[SVI_RULE_SILENT] || !r->waits || r->room == 0 || (m && m->bad == 0))
+    if (!r->any || !r->o.on[SVI_RULE_SILENT] || !r->waits || r->seen.room == 0 || (m && m->bad == 0))
         return INFINITY;
     return r->arrived + svi_rules_quiet(r);
 }
@@ -761,7 +753,7 @@ int svi_rules_open(const struct svi_rules *r) {
 double svi_rules_usual(const struct svi_rules *r, int feature) {
     if (feature < 0)
         return r->intervals > 0 ? r->spent / (double)r->intervals : NAN;
-    const double values = r->values[feature];
+    const double values = r->seen.values[feature];
     const double rows = (double)r->rows - r->born[feature] - r->gap[feature];
     return r->rows > 1 && values > 0 ? (r->time - r->first) / (double)(r->rows - 1) * rows / values : NAN;
 }
@@ -789,7 +781,7 @@ void svi_rules_move_times(struct svi_rules *r, double from, double step) {
     rules_shift(&r->first, from, step);
     rules_shift(&r->time, from, step);
     for (int j = 0; j < r->d; j++) {
-        rules_shift(&r->changed_at[j], from, step);
+        rules_shift(&r->seen.changed_at[j], from, step);
         rules_shift(&r->gone[j], from, step);
     }
     for (int i = 0; i < r->open_count; i++)
@@ -851,7 +843,7 @@ static void rules_archive_open(struct svi_archive *a, struct svi_rules *r) {
         if (rules_archive_open_room(a, r, r->open_room))
             r->alerts[i] = alert;
     }
-    svi_archive_int(a, "sensors", &count, 0, rules_most_members(r->room));
+    svi_archive_int(a, "sensors", &count, 0, rules_most_members(r->seen.room));
     if (svi_archive_ok(a) && svi_archive_loading(a) && count > 0)
         (void)rules_archive_open_room(a, r, count);
     r->open_count = svi_archive_ok(a) ? count : 0;

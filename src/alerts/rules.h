@@ -72,20 +72,16 @@ struct svi_rules {
     const struct svi_kernels *kernels;
     struct svi_rule_settings o;
     double group;
-    bool any;    /* a rule is on */
-    bool grows;  /* its arrays have what is needed so far */
-    int d, room; /* columns so far; room for them */
-    int sides;   /* of the records: up, down, steps */
-    int judged;  /* series of which `beyond` shares its false alarms */
+    bool any;   /* a rule is on */
+    bool grows; /* its arrays have what is needed so far */
+    int d;      /* columns so far */
+    int sides;  /* of the records: up, down, steps */
+    int judged; /* series of which `beyond` shares its false alarms */
 
     /* Of each column. */
-    double *low, *high;         /* limits */
-    double *last, *changed_at;  /* value; when it came first */
-    double *run, *longest;      /* values that it has been there for; the most of these so far */
-    double *patient;            /* longer than this is stuck; INFINITY: not known */
-    double *runs;               /* changes */
+    struct svi_column_seen seen;
     double *reported_run;       /* the longest that was reported and does not count as seen */
-    double *values, *born;      /* that it had; rows before the first */
+    double *born;               /* rows before the first */
     double *gap, *longest_gap;  /* rows since the last value; the most of these so far */
     double *reported_gap;       /* as reported_run */
     double *gone;               /* time of the last value before the gap */

@@ -1,6 +1,7 @@
 /* wide.h: loops along rows of numbers, compiled for the vectors of several machines: the one that fits is
  * taken when the program starts. Each number is computed by the same operations in the same order whatever
- * the width (C11 without contraction), so results are the same on all of them. */
+ * the width (C11 without contraction), so results are the same on all of them. For static functions: of
+ * another one the library would export what chooses. */
 #ifndef SVI_WIDE_H
 #define SVI_WIDE_H
 

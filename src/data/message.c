@@ -14,8 +14,8 @@ void svi_shape_commit(struct svi_shape *s, const struct svi_message *m) {
 svs_code svi_shape_fits(const struct svi_shape *s, const struct svi_message *m, svs_error *err) {
     static const char *const kinds[] = {"unset", "dense (an array or packed numbers)",
                                         "sparse (a map of columns)", "named (a map of names)"};
-    if (!m->has_x)
-        return SVS_OK;
+    if (!m->has_x || (m->kind == SVI_NAMED && s->kind == SVI_NAMED && m->d == s->d))
+        return SVS_OK; /* as nearly every row of names */
     const bool named = m->kind == SVI_NAMED && s->kind == SVI_DENSE && s->names_kept >= s->d;
     if (s->kind != SVI_UNSET && m->kind != s->kind && !named)
         return svi_fail(err, SVS_WRONG_KIND,

@@ -16,6 +16,10 @@
 #include <stdint.h>
 #include <string.h>
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
+
 #define SVI_NUMBER_PAD 16
 
 /* Bytes of a word that are no digits, where each byte was xored with '0': the highest bit of each such byte,
@@ -32,7 +36,21 @@ static inline uint64_t svi_number_join(uint64_t v) {
     return (v * 10000 + (v >> 32)) & 0xffffffffU;
 }
 
-/* svi_number for [-] digits [. digits] of at most 7 digits, the first before the point; no branch on where
+/* The same as a double, without a way back from the vector registers. */
+static inline double svi_number_join_double(uint64_t v) {
+#ifdef __SSE2__
+    const __m128i zero = _mm_setzero_si128();
+    __m128i n = _mm_unpacklo_epi8(_mm_cvtsi64_si128((long long)v), zero);
+    n = _mm_madd_epi16(n, _mm_set1_epi32(10 | 1 << 16));
+    n = _mm_madd_epi16(_mm_packs_epi32(n, n), _mm_set1_epi32(100 | 1 << 16));
+    n = _mm_madd_epi16(_mm_packs_epi32(n, n), _mm_set1_epi32(10000 | 1 << 16));
+    return _mm_cvtsd_f64(_mm_cvtepi32_pd(n));
+#else
+    return (double)(int64_t)svi_number_join(v);
+#endif
+}
+
+/* svi_number for digits [. digits] of at most 7 digits, the first before the point; no branch on where
  * the point is. NULL when something else stands there. */
 static inline const char *svi_number_word(const char *from, double *value) {
     static const double scale[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6};
@@ -47,41 +65,54 @@ static inline const char *svi_number_word(const char *from, double *value) {
     const unsigned end = rest ? (unsigned)__builtin_ctzll(rest) / 8 : 8;
     const uint64_t before = ((UINT64_C(1) << 8 * whole) - 1) | (point - 1);
     v = (v & before) | (v >> 8 & ~before);
-    const uint64_t w = svi_number_join(v << (64 - 8 * (end - (unsigned)point)));
-    *value = (double)(int64_t)w / scale[point ? end - 1 - whole : 0];
+    *value =
+        svi_number_join_double(v << (64 - 8 * (end - (unsigned)point))) / scale[point ? end - 1 - whole : 0];
     return from + end;
 }
 
-/* What most cells are: svi_number_word, and one digit alone or with up to 8 after a point. NULL when
- * something else stands there, and then *value is open. Where a digit or an exponent follows it is not the
- * whole number: the caller looks at what it stops at. */
-static inline const char *svi_number_short(const char *at, double *value) {
-    static const double scale[] = {1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8};
-    static const uint64_t whole[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
-    const bool negative = *at == '-';
-    const char *from = at + negative, *end;
+/* One digit, `first`, and 7 after a point, or 8. */
+static inline const char *svi_number_fraction(const char *from, uint64_t first, double *value) {
+    uint64_t v;
+    memcpy(&v, from + 2, sizeof v);
+    v = le64toh(v) ^ 0x3030303030303030U;
+    const bool eight = svi_number_others(v) == 0;
+    const uint64_t w = svi_number_join(eight ? v : v << 8);
+    *value = (double)(int64_t)(first * (eight ? 100000000 : 10000000) + w) / (eight ? 1e8 : 1e7);
+    return from + (eight ? 10 : 9);
+}
+
+/* svi_number_short without a sign. In a loop its constants stay in registers: no call. */
+static inline __attribute__((always_inline)) const char *svi_number_plain(const char *from, double *value) {
+    static const double scale[] = {1, 1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6};
     const uint64_t first = (unsigned char)(*from - '0');
-    double size;
     if (first > 9)
         return NULL;
-    if (from[1] == '.') {
-        uint64_t v;
-        memcpy(&v, from + 2, sizeof v);
-        v = le64toh(v) ^ 0x3030303030303030U;
-        const uint64_t others = svi_number_others(v);
-        const unsigned bits = others ? (unsigned)__builtin_ctzll(others) & 0x38 : 64;
-        if (bits == 0)
-            return NULL;
-        size =
-            (double)(int64_t)(first * whole[bits / 8] + svi_number_join(v << (64 - bits))) / scale[bits / 8];
-        end = from + 2 + bits / 8;
-    } else if ((unsigned char)(from[1] - '0') > 9) {
-        size = (double)(int64_t)first;
-        end = from + 1;
-    } else if (!(end = svi_number_word(from, &size))) {
-        return NULL;
+    if (from[1] != '.') {
+        if ((unsigned char)(from[1] - '0') <= 9)
+            return svi_number_word(from, value);
+        *value = (double)(int64_t)first;
+        return from + 1;
     }
-    *value = negative ? -size : size;
+    uint64_t v; /* in the place of the point stands the digit before it */
+    memcpy(&v, from + 1, sizeof v);
+    v = le64toh(v) ^ 0x3030303030303030U ^ ('.' ^ '0') ^ first;
+    const uint64_t others = svi_number_others(v);
+    if (!others)
+        return svi_number_fraction(from, first, value);
+    const unsigned bit = (unsigned)__builtin_ctzll(others), digits = bit / 8;
+    *value = svi_number_join_double(v << (71 - bit)) / scale[digits];
+    return from + 1 + digits;
+}
+
+/* What most cells are: [-] and one digit, alone or with up to 8 after a point, or as svi_number_word. NULL
+ * when something else stands there, and then *value is open. Where a digit or an exponent follows it is not
+ * the whole number: the caller looks at what it stops at. */
+static inline const char *svi_number_short(const char *at, double *value) {
+    if (*at != '-')
+        return svi_number_plain(at, value);
+    const char *end = svi_number_plain(at + 1, value);
+    if (end)
+        *value = -*value;
     return end;
 }
 

@@ -633,24 +633,28 @@ svs_code svi_schema_calendar(struct svi_schema *s, struct svi_message *m, double
 
 /* ---- what is kept of a row */
 
-void svi_schema_commit(struct svi_schema *s, const struct svi_message *m) {
-    svi_shape_commit(&s->shape, m);
-    if (!m->has_x)
-        return;
-    s->rows += s->columns != NULL;
-    svi_schema_commit_names(s);
-}
-
-void svi_schema_commit_names(struct svi_schema *s) {
-    s->shape.names_kept = svs_features_count(s->shape.names);
-    if (!s->columns || !s->dirty)
-        return;
+static void schema_commit_columns(struct svi_schema *s) {
     s->columns_kept = svs_features_count(s->columns);
     for (int c = 0; c < s->columns_kept; c++)
         s->column[c].kept = s->column[c].now;
     s->calendar_kept = s->calendar;
     schema_end_renewed(s);
     s->dirty = s->mixed_now = false;
+}
+
+void svi_schema_commit(struct svi_schema *s, const struct svi_message *m) {
+    svi_shape_commit(&s->shape, m); /* the names, too */
+    if (!m->has_x || !s->columns)
+        return;
+    s->rows++;
+    if (s->dirty)
+        schema_commit_columns(s);
+}
+
+void svi_schema_commit_names(struct svi_schema *s) {
+    s->shape.names_kept = svs_features_count(s->shape.names);
+    if (s->columns && s->dirty)
+        schema_commit_columns(s);
 }
 
 bool svi_schema_has_new_names(const struct svi_schema *s) {

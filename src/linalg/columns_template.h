@@ -1,4 +1,4 @@
-/* columns_template.h: the loops of the plain rules (kernels.h: columns_stir, columns_seen) for COLUMNS_W
+/* columns_template.h: the loops of the plain rules (kernels.h: columns_pass, columns_seen) for COLUMNS_W
  * columns at a time; included once for each width, from the widest to single columns, each of which goes on
  * where the one before has ended. Comparisons and choices alone: the same bits for all widths. */
 #define JOIN_(a, b) a##b
@@ -12,9 +12,13 @@ INLINE OF(columns) OF(pick)(OF(marks) which, OF(columns) a, OF(columns) b) {
     return (OF(columns))((which & (OF(marks))a) | (~which & (OF(marks))b));
 }
 
-/* The larger one; b where one is NaN. */
+/* The larger one; b where one is NaN, or both are 0: as the machine's own instruction has it. */
 INLINE OF(columns) OF(larger)(OF(columns) a, OF(columns) b) {
+#if defined(MAX_WIDE) && COLUMNS_W == VW
+    return (OF(columns))MAX_WIDE(a, b);
+#else
     return OF(pick)(a > b, a, b);
+#endif
 }
 
 INLINE OF(columns) OF(size)(OF(columns) a) {
@@ -22,22 +26,23 @@ INLINE OF(columns) OF(size)(OF(columns) a) {
 }
 
 /* Bits of the columns that are to be looked at. */
-INLINE OF(marks) OF(stir_at)(const struct svi_column_seen *c, const double *x, int j) {
+INLINE OF(marks)
+    OF(stir_at)(const struct svi_column_seen *c, const double *beyond, const double *x, int j, int sides) {
 #define AT(p) (*(const OF(columns) *)((p) + j))
     const OF(columns) v = AT(x), last = AT(c->last);
-    OF(marks) any = (v > AT(c->check_up)) | (-v > AT(c->check_down)) | (v < AT(c->low)) | (v > AT(c->high));
+    OF(marks) any = (v > AT(beyond)) | (-v > AT(beyond + c->room)) | (v < AT(c->low)) | (v > AT(c->high));
     any |= (v == last) & (AT(c->run) >= AT(c->patient));
-    if (c->check_step) {
-        any |= OF(size)(v - last) > AT(c->check_step);
-    }
+    if (sides > 2)
+        any |= OF(size)(v - last) > AT(beyond + 2 * c->room);
     return any;
 #undef AT
 }
 
-INLINE int OF(columns_stir)(const struct svi_column_seen *c, const double *x, int j, int d, bool *stirs) {
+INLINE int OF(columns_stir)(const struct svi_column_seen *c, const double *beyond, const double *x, int j,
+                            int d, int sides, bool *stirs) {
     OF(marks) any = {0};
     for (; j + COLUMNS_W <= d; j += COLUMNS_W)
-        any |= OF(stir_at)(c, x, j);
+        any |= OF(stir_at)(c, beyond, x, j, sides);
     long long all = 0;
     for (int k = 0; k < COLUMNS_W; k++)
         all |= any[k];
@@ -45,23 +50,22 @@ INLINE int OF(columns_stir)(const struct svi_column_seen *c, const double *x, in
     return j;
 }
 
-INLINE int OF(columns_seen)(const struct svi_column_seen *c, const double *seen, const double *x, double time,
-                            int j, int d) {
+INLINE int OF(columns_seen)(const struct svi_column_seen *c, double *record, const double *seen,
+                            const double *x, double time, int j, int d, int sides) {
     const OF(columns) one = (OF(columns)){0} + 1.0, now = (OF(columns)){0} + time;
 #define AT(p) (*(OF(columns) *)((p) + j))
 #define IN(p) (*(const OF(columns) *)((p) + j))
     for (; j + COLUMNS_W <= d; j += COLUMNS_W) {
         const OF(columns) s = IN(seen), v = IN(x), last = AT(c->last), run = AT(c->run);
-        AT(c->up) = OF(larger)(s, AT(c->up));
-        AT(c->down) = OF(larger)(-s, AT(c->down));
-        if (c->step) {
-            AT(c->step) = OF(larger)(OF(size)(s - last), AT(c->step));
-        }
+        AT(record) = OF(larger)(s, AT(record));
+        AT(record + c->room) = OF(larger)(-s, AT(record + c->room));
+        if (sides > 2)
+            AT(record + 2 * c->room) = OF(larger)(OF(size)(s - last), AT(record + 2 * c->room));
         const OF(marks) known = v == v, other = known & (v != last);
         const OF(columns) more = (OF(columns))(known & (OF(marks))one);
         AT(c->longest) = OF(larger)((OF(columns))(other & (OF(marks))run), AT(c->longest));
         AT(c->run) = (OF(columns))(~other & (OF(marks))run) + more;
-        AT(c->changed) = OF(pick)(other, now, AT(c->changed));
+        AT(c->changed_at) = OF(pick)(other, now, AT(c->changed_at));
         AT(c->last) = OF(pick)(known, v, last);
         AT(c->runs) += (OF(columns))(other & (OF(marks))one);
         AT(c->values) += more;

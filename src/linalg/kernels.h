@@ -56,15 +56,14 @@ struct svi_energy {
     double *peak;   /* the epoch's largest spread, sum s (z - mean)^2 */
 };
 
-/* What the plain rules (alerts/rules.h) hold of each column. */
+/* What the plain rules (alerts/rules.h) hold of each column, besides its records. */
 struct svi_column_seen {
-    const double *low, *high;                         /* within these, ... */
-    const double *check_up, *check_down, *check_step; /* and x, -x, |x - last| up to these (step NULL: any) */
-    const double *patient;        /* and fewer equal ones running than this: nothing is looked at */
-    double *up, *down, *step;     /* the highest x, -x, |x - last|; step NULL: not kept */
-    double *last, *run, *changed; /* the last value, how often it was there, the time when it came */
-    double *longest, *runs,
-        *values; /* the longest run that ended; values that differ from the last; values */
+    double *low, *high;        /* limits */
+    double *last, *changed_at; /* value; when it came first */
+    double *run, *longest;     /* values that it has been there for; the most of these so far */
+    double *patient;           /* longer than this is stuck; INFINITY: not known */
+    double *runs, *values;     /* changes; values that it had */
+    int room;                  /* columns of each of these */
 };
 
 struct svi_kernels {
@@ -136,12 +135,15 @@ struct svi_kernels {
                        double *f);
     void (*chosen_sum)(const double *x, size_t stride, const int *row, int count, int n, const double *s,
                        double *to);
-    /* Is one of the d columns of the row to be looked at? NaN is not. The same for all instruction sets. */
-    bool (*columns_stir)(const struct svi_column_seen *c, const double *x, int d);
-    /* The d columns of the row count as seen: the highest values go by `seen`, the rest by x; NaN changes
+    /* The d columns of the row count as seen, unless one of them is to be looked at: it is outside the
+     * limits, unchanged for `patient` values, or above `beyond`. Then nothing has changed: false. By side,
+     * `room` columns each: x, -x and, of 3 sides, |x - last|; `now` has the highest of them. NaN changes
      * nothing. The same bits for all instruction sets. */
-    void (*columns_seen)(const struct svi_column_seen *c, const double *seen, const double *x, double time,
-                         int d);
+    bool (*columns_pass)(const struct svi_column_seen *c, const double *beyond, double *now, const double *x,
+                         double time, int d, int sides);
+    /* They count as seen, but the records go by `seen`. */
+    void (*columns_seen)(const struct svi_column_seen *c, double *now, const double *seen, const double *x,
+                         double time, int d, int sides);
 };
 
 /* The kernels for an instruction set (SVS_ISA_BEST: the environment's or the machine's best), or NULL when

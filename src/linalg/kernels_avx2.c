@@ -1,10 +1,13 @@
 /* The kernels for AVX2 + FMA: 16 registers of four doubles. */
+#include <immintrin.h>
+
 #define VW       4
 #define KERNELS  svi_kernels_avx2
 #define FLOATS   svi_floats_avx2
 #define ISA      SVS_ISA_AVX2
 #define ISA_NAME "avx2"
 #define NEAREST  svi_nearest_avx2
+#define MAX_WIDE _mm256_max_pd
 
 #define STRIP_FOR(dim) 8
 

@@ -1,10 +1,13 @@
 /* The kernels for AVX-512: 32 registers of eight doubles. */
+#include <immintrin.h>
+
 #define VW       8
 #define KERNELS  svi_kernels_avx512
 #define FLOATS   svi_floats_avx512
 #define ISA      SVS_ISA_AVX512
 #define ISA_NAME "avx512"
 #define NEAREST  svi_nearest_avx512
+#define MAX_WIDE _mm512_max_pd
 
 /* Up to 32 rows are one full square; then 16 (least padding); beyond 128, 24 (fewest partial sums). */
 #define STRIP_FOR(dim) (dim <= 32 ? (dim + 7) / 8 * 8 : dim <= 128 ? 16 : 24)

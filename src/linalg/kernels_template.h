@@ -510,23 +510,60 @@ static void lanes_dot(const double *value, const int32_t *column, int64_t count,
 #define WIDE_(name, width) name##width
 #define WIDE(name, width)  WIDE_(name, width)
 
-static bool columns_stir(const struct svi_column_seen *c, const double *x, int d) {
+/* What the widest loop leaves over: on its own, so that the registers are the loop's. */
+static __attribute__((noinline)) bool columns_rest_stirs(const struct svi_column_seen *c,
+                                                         const double *beyond, const double *x, int j, int d,
+                                                         int sides) {
     bool stirs = false;
-    int j = WIDE(columns_stir, VW)(c, x, 0, d, &stirs);
 #if VW > 2
-    j = columns_stir2(c, x, j, d, &stirs);
+    j = columns_stir2(c, beyond, x, j, d, sides, &stirs);
 #endif
-    columns_stir1(c, x, j, d, &stirs);
+    columns_stir1(c, beyond, x, j, d, sides, &stirs);
     return stirs;
 }
 
-static void columns_seen(const struct svi_column_seen *c, const double *seen, const double *x, double time,
-                         int d) {
-    int j = WIDE(columns_seen, VW)(c, seen, x, time, 0, d);
+static __attribute__((noinline)) void columns_rest_seen(const struct svi_column_seen *c, double *now,
+                                                        const double *seen, const double *x, double time,
+                                                        int j, int d, int sides) {
 #if VW > 2
-    j = columns_seen2(c, seen, x, time, j, d);
+    j = columns_seen2(c, now, seen, x, time, j, d, sides);
 #endif
-    columns_seen1(c, seen, x, time, j, d);
+    columns_seen1(c, now, seen, x, time, j, d, sides);
+}
+
+INLINE void columns_seen_of(const struct svi_column_seen *c, double *now, const double *seen, const double *x,
+                            double time, int d, int sides) {
+    const int j = WIDE(columns_seen, VW)(c, now, seen, x, time, 0, d, sides);
+    if (j < d)
+        columns_rest_seen(c, now, seen, x, time, j, d, sides);
+}
+
+INLINE bool columns_pass_of(const struct svi_column_seen *c, const double *beyond, double *now,
+                            const double *x, double time, int d, int sides) {
+    bool stirs = false;
+    const int j = WIDE(columns_stir, VW)(c, beyond, x, 0, d, sides, &stirs);
+    if (stirs || (j < d && columns_rest_stirs(c, beyond, x, j, d, sides)))
+        return false;
+    columns_seen_of(c, now, x, x, time, d, sides);
+    return true;
+}
+
+static void columns_seen(const struct svi_column_seen *c, double *now, const double *seen, const double *x,
+                         double time, int d, int sides) {
+    columns_seen_of(c, now, seen, x, time, d, sides);
+}
+
+static __attribute__((noinline)) bool columns_pass_steps(const struct svi_column_seen *c,
+                                                         const double *beyond, double *now, const double *x,
+                                                         double time, int d) {
+    return columns_pass_of(c, beyond, now, x, time, d, 3);
+}
+
+/* Steps are rarely looked at. */
+static bool columns_pass(const struct svi_column_seen *c, const double *beyond, double *now, const double *x,
+                         double time, int d, int sides) {
+    return sides > 2 ? columns_pass_steps(c, beyond, now, x, time, d)
+                     : columns_pass_of(c, beyond, now, x, time, d, 2);
 }
 
 static int strip_for(int dim) {
@@ -563,7 +600,7 @@ const struct svi_kernels KERNELS = {ISA_NAME,
                                     lower_solve_transposed,
                                     chosen_dot,
                                     chosen_sum,
-                                    columns_stir,
+                                    columns_pass,
                                     columns_seen};
 
 #include "linalg/floats_template.h"

@@ -154,7 +154,7 @@ static void law(const struct svi_classes_law *law, const double *scores, int n) 
         transpose(&base, &gain, &begin, &scale);
         for (int i = 0; i < SVI_QUAD; i++)
             l.line[k + i] = on[i];
-        put(l.share + k, smaller((inside - begin) * scale, splat(1)));
+        put(l.share + k, larger(smaller((inside - begin) * scale, splat(1)), splat(0)));
         put(l.s + k, s);
         put(l.z + k, z);
         put(l.v + k, law_logit(l.most, base + gain * inside + (z - inside), n - k));

@@ -15,11 +15,15 @@ struct svi_similarity svi_similarity_of(svs_novelty_kernel kernel, int degree, i
 }
 
 SVI_WIDE
-int svi_count_missing(const double *v, int n) {
+static int similarity_count_missing(const double *v, int n) {
     int64_t missing = 0;
     for (int j = 0; j < n; j++)
         missing += v[j] != v[j];
     return (int)missing;
+}
+
+int svi_count_missing(const double *v, int n) {
+    return similarity_count_missing(v, n);
 }
 
 /* Not for polynomials. */

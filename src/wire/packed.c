@@ -8,7 +8,8 @@
 #define LOWEST_32 0x00800000u /* of the exponent of a float */
 #define SIGN_32   0x80000000u
 
-SVI_WIDE bool svi_packed_float64(const uint8_t *from, int n, double *restrict row) {
+SVI_WIDE
+static bool packed_float64(const uint8_t *from, int n, double *restrict row) {
     uint64_t carry = 0;
     for (int i = 0; i < n; i++) {
         uint64_t bits;
@@ -20,7 +21,8 @@ SVI_WIDE bool svi_packed_float64(const uint8_t *from, int n, double *restrict ro
     return !(carry & SVI_SIGN);
 }
 
-SVI_WIDE bool svi_packed_float32(const uint8_t *from, int n, double *restrict row) {
+SVI_WIDE
+static bool packed_float32(const uint8_t *from, int n, double *restrict row) {
     uint32_t carry = 0;
     for (int i = 0; i < n; i++) {
         uint32_t bits;
@@ -32,4 +34,12 @@ SVI_WIDE bool svi_packed_float32(const uint8_t *from, int n, double *restrict ro
         row[i] = v;
     }
     return !(carry & SIGN_32);
+}
+
+bool svi_packed_float64(const uint8_t *from, int n, double *restrict row) {
+    return packed_float64(from, n, row);
+}
+
+bool svi_packed_float32(const uint8_t *from, int n, double *restrict row) {
+    return packed_float32(from, n, row);
 }

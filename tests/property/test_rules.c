@@ -353,13 +353,12 @@ static void walks_say_the_same_from_any_archive(void **state) {
 
 /* ---- the kernels */
 
-#define SEEN_ARRAYS                                                                                          \
-    15 /* of WIDE values each, in the order of struct svi_column_seen; then x and what counts */
+/* Of WIDE values each: those of struct svi_column_seen in its order, the sides of what is beyond and of what
+ * is highest now; then what counts and x. */
+enum { SEEN_BEYOND = 9, SEEN_NOW = 12, SEEN_COUNTS = 15, SEEN_X, SEEN_ALL };
 
-static struct svi_column_seen seen_of(double (*a)[WIDE], bool steps) {
-    return (struct svi_column_seen){
-        a[0],  a[1],  a[2],  a[3], steps ? a[4] : NULL, a[5], a[6], a[7], steps ? a[8] : NULL, a[9], a[10],
-        a[11], a[12], a[13], a[14]};
+static struct svi_column_seen seen_of(double (*a)[WIDE]) {
+    return (struct svi_column_seen){a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], WIDE};
 }
 
 static double seen_value(uint64_t *seed) {
@@ -369,31 +368,33 @@ static double seen_value(uint64_t *seed) {
 }
 
 /* Column by column, as it is defined. */
-static bool seen_plainly(const struct svi_column_seen *c, const double *seen, const double *x, double time,
-                         int d) {
+static bool seen_stirs(double (*a)[WIDE], int d, int sides) {
+    const struct svi_column_seen c = seen_of(a);
     bool stirs = false;
     for (int j = 0; j < d; j++) {
-        const double v = x[j], step = fabs(v - c->last[j]);
-        stirs |= v > c->check_up[j] || -v > c->check_down[j] || v < c->low[j] || v > c->high[j];
-        stirs |= (v == c->last[j] && c->run[j] >= c->patient[j]) || (c->step && step > c->check_step[j]);
-    }
-    for (int j = 0; j < d; j++) {
-        const double v = x[j], step = fabs(seen[j] - c->last[j]);
-        c->up[j] = seen[j] > c->up[j] ? seen[j] : c->up[j];
-        c->down[j] = -seen[j] > c->down[j] ? -seen[j] : c->down[j];
-        if (c->step)
-            c->step[j] = step > c->step[j] ? step : c->step[j];
-        if (isnan(v))
-            continue;
-        const bool other = v != c->last[j];
-        c->longest[j] = other && c->run[j] > c->longest[j] ? c->run[j] : c->longest[j];
-        c->run[j] = (other ? 0 : c->run[j]) + 1;
-        c->changed[j] = other ? time : c->changed[j];
-        c->last[j] = v;
-        c->runs[j] += other;
-        c->values[j]++;
+        const double v = a[SEEN_X][j], step = fabs(v - c.last[j]);
+        stirs |= v > a[SEEN_BEYOND][j] || -v > a[SEEN_BEYOND + 1][j] || v < c.low[j] || v > c.high[j];
+        stirs |= (v == c.last[j] && c.run[j] >= c.patient[j]) || (sides > 2 && step > a[SEEN_BEYOND + 2][j]);
     }
     return stirs;
+}
+
+static void seen_plainly(double (*a)[WIDE], const double *seen, double time, int d, int sides) {
+    const struct svi_column_seen c = seen_of(a);
+    for (int j = 0; j < d; j++) {
+        const double v = a[SEEN_X][j], of[3] = {seen[j], -seen[j], fabs(seen[j] - c.last[j])};
+        for (int side = 0; side < sides; side++)
+            a[SEEN_NOW + side][j] = of[side] > a[SEEN_NOW + side][j] ? of[side] : a[SEEN_NOW + side][j];
+        if (isnan(v))
+            continue;
+        const bool other = v != c.last[j];
+        c.longest[j] = other && c.run[j] > c.longest[j] ? c.run[j] : c.longest[j];
+        c.run[j] = (other ? 0 : c.run[j]) + 1;
+        c.changed_at[j] = other ? time : c.changed_at[j];
+        c.last[j] = v;
+        c.runs[j] += other;
+        c.values[j]++;
+    }
 }
 
 static void test_kernels_are_the_definition(void **state) {
@@ -402,29 +403,34 @@ static void test_kernels_are_the_definition(void **state) {
     int stirred = 0;
     (void)state;
     for (int round = 0; round < 4000; round++) {
-        double begin[SEEN_ARRAYS + 2][WIDE], plain[SEEN_ARRAYS + 2][WIDE], fast[SEEN_ARRAYS + 2][WIDE];
-        const int d = 1 + round % WIDE;
-        const bool steps = round / WIDE % 2;
-        for (int k = 0; k < SEEN_ARRAYS + 2; k++)
-            for (int j = 0; j < WIDE; j++) /* low, high, the checks and patient: mostly wide enough */
-                begin[k][j] = k == 0                                  ? -1.9
-                              : k >= 1 && k <= 4                      ? 1.99
-                              : k == 5                                ? 9
-                              : k >= 10 && k != 11 && k < SEEN_ARRAYS ? (int)(10 * unit(&seed))
-                                                                      : seen_value(&seed);
+        double begin[SEEN_ALL][WIDE], passed[SEEN_ALL][WIDE], plain[SEEN_ALL][WIDE], fast[SEEN_ALL][WIDE];
+        const int d = 1 + round % WIDE, sides = 2 + round / WIDE % 2;
+        for (int k = 0; k < SEEN_ALL; k++)
+            for (int j = 0; j < WIDE; j++) /* low, high, what is beyond and patient: mostly wide enough */
+                begin[k][j] = k == 0                                         ? -1.9
+                              : k == 1 || (k >= SEEN_BEYOND && k < SEEN_NOW) ? 1.99
+                              : k == 6                                       ? 9
+                              : k >= 4 && k < SEEN_BEYOND                    ? (int)(10 * unit(&seed))
+                                                                             : seen_value(&seed);
         memcpy(plain, begin, sizeof begin);
-        const struct svi_column_seen p = seen_of(plain, steps);
-        const bool stirs = seen_plainly(&p, plain[SEEN_ARRAYS], plain[SEEN_ARRAYS + 1], 77, d);
+        memcpy(passed, begin, sizeof begin);
+        const bool stirs = seen_stirs(begin, d, sides);
         stirred += stirs;
+        seen_plainly(plain, plain[SEEN_COUNTS], 77, d, sides);
+        if (!stirs)
+            seen_plainly(passed, passed[SEEN_X], 77, d, sides);
         for (int i = 0; i < 3; i++) {
             const struct svi_kernels *k = svi_kernels_get(sets[i]);
             if (!k)
                 continue;
+            const struct svi_column_seen f = seen_of(fast);
             memcpy(fast, begin, sizeof begin);
-            const struct svi_column_seen f = seen_of(fast, steps);
-            assert_int_equal(k->columns_stir(&f, fast[SEEN_ARRAYS + 1], d), stirs);
-            k->columns_seen(&f, fast[SEEN_ARRAYS], fast[SEEN_ARRAYS + 1], 77, d);
+            k->columns_seen(&f, fast[SEEN_NOW], fast[SEEN_COUNTS], fast[SEEN_X], 77, d, sides);
             assert_memory_equal(fast, plain, sizeof plain);
+            memcpy(fast, begin, sizeof begin);
+            assert_int_equal(
+                k->columns_pass(&f, fast[SEEN_BEYOND], fast[SEEN_NOW], fast[SEEN_X], 77, d, sides), !stirs);
+            assert_memory_equal(fast, passed, sizeof passed);
         }
     }
     assert_true(stirred > 100 && stirred < 3900);
