@@ -308,17 +308,25 @@ svs_code cli_parse(struct cli_args *a, const struct cli_command *command,
 }
 
 svs_code cli_settings_again(const struct cli_args *a, struct svi_settings *s, svs_error *err) {
+    const char *by;
     svi_settings_default(s);
     svs_code code = a->config ? svi_settings_load(s, a->config, err) : SVS_OK;
+    /* A flag goes on counting as given: what was left open is settled by that (svi_settings_settle_method).
+     */
     for (int i = 0; i < svi_settings_count && code == SVS_OK; i++) {
         const struct svi_setting *row = &svi_settings_table[i];
-        if (a->flagged[i])
-            memcpy(svi_settings_field(s, row), svi_settings_field(&a->settings, row), row->size);
+        if (!a->flagged[i])
+            continue;
+        memcpy(svi_settings_field(s, row), svi_settings_field(&a->settings, row), row->size);
+        s->given[i] = a->settings.given[i];
     }
+    /* The method that a setting brought about at the start stays without it: it would end the model. */
     if (a->settled && !svi_settings_given(s, svi_settings_row("method")))
         s->method = SVI_METHOD_ALSVM;
     if (svi_settings_keyed(s))
         svi_settings_settle_method(s);
+    if (code == SVS_OK)
+        code = svi_settings_settle_alerts(s, &by, err);
     if (a->no_budget)
         strcpy(s->alert_budget, "none");
     return code;

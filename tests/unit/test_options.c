@@ -14,6 +14,7 @@
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/options.h"
+#include "config/settings_record.h"
 
 static const struct cli_command *const commands[] = {CLI_COMMANDS(CLI_COMMAND_ROW) NULL};
 
@@ -458,6 +459,80 @@ static void test_nearest(void **state) {
     assert_null(svi_nearest("x", none));
 }
 
+/* ---- settings read again */
+
+/* A value of the row that is not its default, as text; false: there is none to be tried. */
+static bool other_value(const struct svi_setting *row, char *out, size_t size) {
+    struct svi_settings s;
+    const char *const texts[] = {"1/day", "a", "tcp://127.0.0.1:7777", "a:0..1", "60", NULL};
+    svi_settings_default(&s);
+    for (const struct svi_word *w = row->words; w && w->word; w++)
+        if (snprintf(out, size, "%s", w->word) > 0 && svi_settings_set(&s, row->key, out, NULL) == SVS_OK &&
+            !svi_settings_is_default(&s, row))
+            return true;
+    for (int i = 0; i < 5; i++) {
+        if (row->type == SVI_SET_INTEGER || row->type == SVI_SET_NUMBER || row->type == SVI_SET_BYTES)
+            snprintf(out, size, "%.17g",
+                     row->low + (row->high - row->low < 100 ? (row->high - row->low) / 2 : 7 + i));
+        else
+            snprintf(out, size, "%s", texts[i]);
+        if (svi_settings_set(&s, row->key, out, NULL) == SVS_OK && !svi_settings_is_default(&s, row))
+            return true;
+    }
+    return false;
+}
+
+static void write_setting(const char *path, const char *key, const char *value) {
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    if (key)
+        fprintf(f, "%s: \"%s\"\n", key, value);
+    fclose(f);
+}
+
+/* Each setting by a flag, by a file, by both, beside settings that others are settled by: read again nothing
+ * is another one. */
+static void settings_read_again_are_the_same(void **state) {
+    (void)state;
+    static const char *const beside[][5] = {{NULL},
+                                            {"--key", "k", NULL},
+                                            {"--key", "k", "--method", "none", NULL},
+                                            {"--key", "k", "--method", "auto", NULL},
+                                            {"--in", "-", NULL},
+                                            {"--alert.p", "0.01", NULL},
+                                            {"--window", "77", NULL}};
+    char path[] = "/tmp/svmstream-again-XXXXXX", flag[160], value[64];
+    struct parsed *p = malloc(sizeof *p);
+    struct svi_settings again;
+    int tried = 0;
+    assert_true(close(mkstemp(path)) == 0);
+    for (const struct svi_setting *row = svi_settings_table; row->key; row++)
+        for (size_t i = 0; i < sizeof beside / sizeof beside[0] && other_value(row, value, sizeof value); i++)
+            for (int how = 0; how < 4; how++) { /* bit 0: by a flag, bit 1: by the file */
+                const char *words[LINE_MAX_WORDS] = {"--config", path};
+                int n = 2;
+                svs_error err = {0};
+                for (int j = 0; beside[i][j]; j++)
+                    words[n++] = beside[i][j];
+                snprintf(flag, sizeof flag, "--%s=%s", row->key, value);
+                if (how & 1)
+                    words[n++] = flag;
+                words[n] = NULL;
+                write_setting(path, how & 2 ? row->key : NULL, value);
+                if (parse(p, &cli_run, words)->code != SVS_OK)
+                    continue; /* given twice, or not beside the others */
+                tried++;
+                if (cli_settings_again(&p->a, &again, &err) != SVS_OK)
+                    fail_msg("%s = %s, %d: %s", row->key, value, how, err.text);
+                for (const struct svi_setting *r = svi_settings_table; r->key; r++)
+                    if (svi_settings_differ(&p->a.settings, &again, r))
+                        fail_msg("%s = %s (%d, beside %zu): another %s", row->key, value, how, i, r->key);
+            }
+    assert_true(tried > 1500);
+    unlink(path);
+    free(p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_but_positionals),
@@ -481,6 +556,7 @@ int main(void) {
         cmocka_unit_test(test_listed_keys_exist),
         cmocka_unit_test(test_everything_is_in_man_page_and_completion),
         cmocka_unit_test(test_nearest),
+        cmocka_unit_test(settings_read_again_are_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
