@@ -57,6 +57,15 @@ $(BUILD)/obj/src/linalg/quads_generic.o:  ISA = -O3 -Wno-psabi
 $(addprefix $(BUILD)/obj/src/,$(addprefix judges/,forecast.o sensors.o deviations.o block_tails.o) \
     $(addprefix novelty/,similarity.o range.o) stats/drift_moments.o wire/packed.o): ISA = -O3
 
+# The commit that --version names, "+" behind it where sources differ from it; none outside of a repository.
+COMMIT := $(if $(wildcard .git),$(shell git describe --always --abbrev=7 --exclude='*' --dirty=+ 2>/dev/null && git log -1 --format=%cs))
+$(BUILD)/obj/src/cli/main.o: ISA = $(if $(COMMIT),-DSVI_COMMIT='" ($(COMMIT))"')
+$(BUILD)/obj/src/cli/main.o: $(BUILD)/obj/commit
+$(BUILD)/obj/commit: always
+	@mkdir -p $(@D)
+	@echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' > $@
+
+
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(ISA) -MMD -MP -c $< -o $@
@@ -168,6 +177,6 @@ clean: ## removes all build folders
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile $(RULES) | expand -t 20
 
-.PHONY: all libs deps deps-bench demo examples format install uninstall clean help
+.PHONY: always all libs deps deps-bench demo examples format install uninstall clean help
 .SECONDARY:
 -include $(LIB_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(MQTT_OBJ:.o=.d) $(wildcard $(BUILD)/*/*.d $(BUILD)/tests/*/*.d)

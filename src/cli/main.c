@@ -14,8 +14,13 @@
 
 static const struct cli_command *const commands[] = {CLI_COMMANDS(CLI_COMMAND_ROW) NULL};
 
+/* The commit and its date, from the Makefile. */
+#ifndef SVI_COMMIT
+#define SVI_COMMIT ""
+#endif
+
 static int show_version(void) {
-    printf("svmstream %s\n", svs_version());
+    printf("svmstream %s%s\n", svs_version(), SVI_COMMIT);
     return CLI_OK;
 }
 
@@ -81,7 +86,7 @@ static int run_line(int argc, char *const *argv) {
         cli_write_overview(first ? stdout : stderr, commands);
         return first ? CLI_OK : CLI_USAGE;
     }
-    if (strcmp(first, "--version") == 0)
+    if (strcmp(first, "--version") == 0 || strcmp(first, "-V") == 0 || strcmp(first, "version") == 0)
         return show_version();
     const struct cli_command *command = cli_find(commands, first);
     if (command)

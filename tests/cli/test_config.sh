@@ -34,7 +34,9 @@ expect() {
 expect 2 err 'Usage: svmstream COMMAND' 'without a command: usage on stderr, exit 2' --
 expect 0 out 'Usage: svmstream COMMAND' '--help' -- --help
 expect 0 out '^  config ' '-h lists the commands' -- -h
-expect 0 out '^svmstream [0-9]*\.[0-9]*\.[0-9]*$' '--version' -- --version
+for word in --version -V version; do
+    expect 0 out '^svmstream [0-9]*\.[0-9]*\.[0-9]*\( ([0-9a-f]*+* [0-9-]*)\)*$' "$word" -- $word
+done
 expect 0 out '^svmstream [0-9]' 'COMMAND --version' -- config --version
 expect 2 err "unknown command 'confg', the nearest known one is 'config'" 'a misspelt command' -- confg
 expect 2 err 'follow the command' 'an option before the command' -- --window 5 config
