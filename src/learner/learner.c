@@ -229,16 +229,23 @@ static svs_code learner_resolve(svs_learner *l, svs_value y, svs_step *out, bool
     return *fresh ? svi_class_reserve(l, y, err) : SVS_OK;
 }
 
+static __attribute__((noinline)) svs_code learner_reserve(svs_learner *l, svs_value id, const svs_step *out,
+                                                          struct svi_weight weight, svs_error *err) {
+    const struct svi_slot slot = svi_slot_of(l, id, out, weight);
+    return svi_ring_reserve(&l->window, &slot, err);
+}
+
 /* All that can fail of learning the row in input 0, of weight `own`, with the label y. */
 static svs_code learner_admit(svs_learner *l, svs_value id, svs_value y, double own, svs_step *out,
                               bool *fresh, struct svi_weight *weight, svs_error *err) {
     svs_code code = learner_resolve(l, y, out, fresh, err);
-    if (code == SVS_OK)
+    *weight = (struct svi_weight){own, 1};
+    if (code == SVS_OK && l->o.class_rule != SVS_CLASSES_ALIKE)
         code = svi_class_weigh(l, y, out->label, own, weight, err);
     if (code != SVS_OK || l->o.window == 0)
         return code;
     const struct svi_slot slot = svi_slot_of(l, id, out, *weight);
-    return svi_ring_reserve(&l->window, &slot, err);
+    return svi_ring_takes(&l->window, &slot) ? SVS_OK : learner_reserve(l, id, out, *weight, err);
 }
 
 static void learner_make_scores(svs_learner *l, svs_step *out) {
@@ -333,7 +340,7 @@ svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_
         code = learner_wake(l, s, fresh, err);
     if (code != SVS_OK)
         return code;
-    if (svi_prior_waits(l) &&
+    if (l->prior && svi_prior_waits(l) &&
         (code = learner_take_prior(l, s, labelled, &fresh, &weight, out, err)) != SVS_OK)
         return code;
     learner_make_scores(l, out);
@@ -341,7 +348,8 @@ svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_
         learner_take_label(l, s->x, s->id, s->y, fresh, weight, time, out);
     else
         code = learner_wait_for_label(l, s, time, out, err);
-    out->removed += svi_expire(l, time);
+    if (l->waiting.count > 0 || l->o.window_seconds > 0)
+        out->removed += svi_expire(l, time);
     if (l->snapshot)
         svi_snapshot_copy(l->snapshot, l, SVI_SNAPSHOT_ROWS);
     return code;

@@ -168,13 +168,21 @@ static inline int svi_rows(const svs_learner *l) {
     return svi_rows_of(l->class_count);
 }
 /* The +-1 targets of a class, or the regression target. */
-void svi_targets(const svs_learner *l, int label, double target, double *t);
+static inline void svi_targets(const svs_learner *l, int label, double target, double *t) {
+    const int rows = svi_rows(l);
+    if (rows == 1) {
+        t[0] = l->o.task == SVS_REGRESS ? target : label == 1 ? 1 : -1; /* one row: the second class */
+        return;
+    }
+    for (int k = 0; k < rows; k++)
+        t[k] = label == k ? 1 : -1;
+}
 
 /* ---- learner_weights.c */
 /* The rules for classes, as asked for; the given weights are copied. SVS_SETTING, SVS_NO_MEMORY. */
 svs_code svi_class_weights_init(svs_learner *l, svs_error *err);
-/* The factor of a sample whose label y comes now; label: of its class, -1 = a new one. SVS_BAD_WEIGHT: out of
- * range with the sample's own weight. Nothing is changed. */
+/* Where classes do not count alike: the factor of a sample whose label y comes now; label: of its class, -1 =
+ * a new one. SVS_BAD_WEIGHT: out of range with the sample's own weight. Nothing is changed. */
 svs_code svi_class_weigh(const svs_learner *l, svs_value y, int label, double own, struct svi_weight *out,
                          svs_error *err);
 /* A labelled sample has come, a held one has left. */

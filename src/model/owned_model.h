@@ -30,15 +30,31 @@ double *svi_model_calibrate(svs_model *owned, bool curved, svs_error *err);
 void svi_model_scores_sparse(const svs_model *m, const int32_t *column, const double *value, int64_t count,
                              double *scores);
 
+/* The class with the largest score, of three or more. */
+int svi_best_class(int class_count, const double *scores);
+
 /* svs_model_predict of a model with `class_count` classes. */
-int svi_predicted(svs_task task, int class_count, const double *scores);
+static inline int svi_predicted(svs_task task, int class_count, const double *scores) {
+    if (task == SVS_REGRESS || class_count == 0)
+        return -1;
+    if (class_count < 3) /* positive = classes[1]; a score of 0 falls to classes[0], as in LIBLINEAR */
+        return class_count == 2 && scores[0] > 0;
+    return svi_best_class(class_count, scores);
+}
+
+/* svs_value_equal, of integers at once. */
+static inline bool svi_class_is(svs_value class, svs_value y) {
+    if (class.kind == SVS_INT && y.kind == SVS_INT)
+        return class.as.i == y.as.i;
+    return svs_value_equal(class, y);
+}
 
 /* The index of a class, or -1; `guess` is looked at first. */
 static inline int svi_class_index(const svs_value *classes, int count, svs_value y, int guess) {
-    if (guess >= 0 && guess < count && svs_value_equal(classes[guess], y))
+    if (guess >= 0 && guess < count && svi_class_is(classes[guess], y))
         return guess;
     for (int k = 0; k < count; k++)
-        if (svs_value_equal(classes[k], y))
+        if (svi_class_is(classes[k], y))
             return k;
     return -1;
 }
