@@ -609,7 +609,7 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
     const double own = isnan(m->ts) ? now : m->ts, time = own > e->time ? own : e->time;
     if (code == SVS_OK)
         code = svs_learner_step(e->learner, &sample, time, &step, err);
-    if ((code == SVS_OK && (due || svi_schema_has_new_names(&e->schema))) || done.changes)
+    if (done.changes || (due && code == SVS_OK))
         svi_schema_commit(&e->schema, m);
     if (code != SVS_OK)
         return code;
@@ -732,13 +732,22 @@ void svi_engine_refuse_input(struct svi_engine *e, const struct svi_envelope *en
     r->error.code = code;
 }
 
+/* A row is due where the message has given columns their names; a row that names new ones has more. */
+static inline void engine_look_for_names(struct svi_engine *e, const struct svi_envelope *env) {
+    if (env->columns && svi_schema_has_new_names(&e->schema))
+        svi_engine_ask_rooms(e);
+}
+
 /* The values of an array, whose columns the message names, into the order of the stream. *named: the element
  * only names columns. */
 static svs_code engine_order(struct svi_engine *e, const struct svi_envelope *env, struct svi_message *m,
                              bool *named, svs_error *err) {
     *named = env->columns && m->op == SVI_LEARN && !m->has_x;
-    if (!*named)
-        return svi_columns_order(&e->columns, &e->schema, env, m, err);
+    if (!*named) {
+        const svs_code code = svi_columns_order(&e->columns, &e->schema, env, m, err);
+        engine_look_for_names(e, env);
+        return code;
+    }
     svs_code code = svi_columns_match(&e->columns, &e->schema, env, false, err);
     svi_engine_settle(e); /* columns get names */
     if (code == SVS_OK)

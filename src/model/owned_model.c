@@ -44,6 +44,15 @@ void svi_model_scores_sparse(const svs_model *m, const int32_t *column, const do
         scores[k] = model_dot_sparse(m->W + (size_t)k * (size_t)m->d, m->d, column, value, count) + m->b[k];
 }
 
+int svi_class_search(const svs_value *classes, int count, svs_value y, int guess) {
+    if (guess >= 0 && guess < count && svs_value_equal(classes[guess], y))
+        return guess;
+    for (int k = 0; k < count; k++)
+        if (svs_value_equal(classes[k], y))
+            return k;
+    return -1;
+}
+
 int svi_best_class(int class_count, const double *scores) {
     int best = 0;
     for (int k = 1; k < class_count; k++)

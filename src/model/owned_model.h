@@ -42,19 +42,17 @@ static inline int svi_predicted(svs_task task, int class_count, const double *sc
     return svi_best_class(class_count, scores);
 }
 
-/* svs_value_equal, of integers at once. */
-static inline bool svi_class_is(svs_value class, svs_value y) {
-    if (class.kind == SVS_INT && y.kind == SVS_INT)
-        return class.as.i == y.as.i;
-    return svs_value_equal(class, y);
-}
+/* svi_class_index of a class that is no integer. */
+int svi_class_search(const svs_value *classes, int count, svs_value y, int guess);
 
 /* The index of a class, or -1; `guess` is looked at first. */
 static inline int svi_class_index(const svs_value *classes, int count, svs_value y, int guess) {
-    if (guess >= 0 && guess < count && svi_class_is(classes[guess], y))
+    if (y.kind != SVS_INT)
+        return svi_class_search(classes, count, y, guess);
+    if (guess >= 0 && guess < count && classes[guess].kind == SVS_INT && classes[guess].as.i == y.as.i)
         return guess;
     for (int k = 0; k < count; k++)
-        if (svi_class_is(classes[k], y))
+        if (classes[k].kind == SVS_INT && classes[k].as.i == y.as.i)
             return k;
     return -1;
 }
