@@ -169,13 +169,14 @@ static inline int svi_rows(const svs_learner *l) {
 }
 /* The +-1 targets of a class, or the regression target. */
 static inline void svi_targets(const svs_learner *l, int label, double target, double *t) {
+    static const double side[] = {-1, 1};
     const int rows = svi_rows(l);
     if (rows == 1) {
-        t[0] = l->o.task == SVS_REGRESS ? target : label == 1 ? 1 : -1; /* one row: the second class */
+        t[0] = l->o.task == SVS_REGRESS ? target : side[label == 1]; /* one row: the second class */
         return;
     }
     for (int k = 0; k < rows; k++)
-        t[k] = label == k ? 1 : -1;
+        t[k] = side[label == k];
 }
 
 /* ---- learner_weights.c */

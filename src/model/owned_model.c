@@ -55,9 +55,12 @@ int svi_class_search(const svs_value *classes, int count, svs_value y, int guess
 
 int svi_best_class(int class_count, const double *scores) {
     int best = 0;
-    for (int k = 1; k < class_count; k++)
-        if (scores[k] > scores[best])
-            best = k;
+    double most = scores[0];
+    for (int k = 1; k < class_count; k++) {
+        const bool better = scores[k] > most;
+        best = better ? k : best;
+        most = better ? scores[k] : most;
+    }
     return best;
 }
 
