@@ -465,6 +465,11 @@ static void engine_alarm(struct svi_engine *e, enum svi_alert_change change, svs
     /* off, or one runs: the alert says enough */
 }
 
+/* Has the sample of that number a score event? */
+static inline bool engine_tells(const struct svi_engine *e, int64_t seen) {
+    return seen == e->next_score || e->common->score_all;
+}
+
 /* Its novelty, its score if that is due, and what becomes of the alert: now, or in the queue to the second
  * thread. On its own, as it takes much of the stack. */
 static __attribute__((noinline)) void engine_tell_of(struct svi_engine *e, const struct svi_message *m,
@@ -492,8 +497,8 @@ static __attribute__((noinline)) void engine_tell_of(struct svi_engine *e, const
 
 static inline void engine_tell(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
                                int64_t seen) {
-    const bool due = seen == e->next_score, scored = due || e->common->score_all;
-    if (due)
+    const bool scored = engine_tells(e, seen);
+    if (seen == e->next_score)
         e->next_score += e->s->scores;
     if (scored || !svi_novelty_stage_idle(e->novelty))
         engine_tell_of(e, m, step, scored);

@@ -270,8 +270,11 @@ static void slide_remember(svs_learner *l, const double *x, svs_value id, struct
 
 void svi_scores_now(const svs_learner *l, double *scores) {
     const struct svi_recursion *r = &l->m->r;
-    for (int k = 0; k < r->rows; k++)
-        scores[k] = l->m->kernels->dot(r->w + (size_t)k * r->padded, r->x[0], r->padded);
+    const struct svi_kernels *k = l->m->kernels;
+    if (r->rows == 1)
+        scores[0] = k->dot(r->w, r->x[0], r->padded);
+    else
+        k->rows_dot(r->w, (size_t)r->padded, r->rows, r->padded, r->x[0], scores);
 }
 
 /* FALSVM does not learn what the model classifies rightly. */
