@@ -270,7 +270,7 @@ static inline void learner_take_label(svs_learner *l, const svs_sample *s, const
         out->label = svi_class_add(l, s->y);
         svi_enter(l, 0, s->x); /* adding a row of W needed the buffer */
     }
-    svi_slide(l, s->x, s->id, entry->weight, time, out);
+    svi_slide(l, s->x, &s->id, entry->weight.own, entry->weight.factor, time, out);
     /* skipped by FALSVM, but the model has a class more */
     l->version += entry->fresh && l->version == version;
 }

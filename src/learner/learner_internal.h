@@ -252,8 +252,9 @@ static inline bool svi_gathers(const svs_learner *l) {
 
 /* ---- learner_slide.c */
 /* Learns a sample whose raw row is x (not inside the window ring), whose z is in input 0 already and whose
- * label or target is in *out, and removes what leaves. Everything is reserved. */
-void svi_slide(svs_learner *l, const double *x, svs_value id, struct svi_weight weight, double time,
+ * label or target is in *out, and removes what leaves. Everything is reserved. Its weight comes as two
+ * numbers: a pair is put down as two and taken up as one, for which the processor waits. */
+void svi_slide(svs_learner *l, const double *x, const svs_value *id, double own, double factor, double time,
                svs_step *out);
 /* What the window is to keep of a sample, but for its time; a label that is new gets the next index. */
 static inline struct svi_slot svi_slot_of(const svs_learner *l, svs_value id, const svs_step *out,

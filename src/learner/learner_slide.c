@@ -291,8 +291,9 @@ static bool slide_falsvm_skips(svs_learner *l, int label) {
     return true;
 }
 
-void svi_slide(svs_learner *l, const double *x, svs_value id, struct svi_weight weight, double time,
+void svi_slide(svs_learner *l, const double *x, const svs_value *id, double own, double factor, double time,
                svs_step *out) {
+    const struct svi_weight weight = {own, factor};
     int64_t rebuilds = l->health.rebuilds;
     if (l->arrivals == 0)
         svi_prior_first(l, x);
@@ -312,7 +313,7 @@ void svi_slide(svs_learner *l, const double *x, svs_value id, struct svi_weight 
     if (full)
         svi_ring_pop(&l->window);
     if (l->o.window)
-        slide_remember(l, x, id, weight, time, out);
+        slide_remember(l, x, *id, weight, time, out);
     svi_class_came(l, out);
     if (out->learned) {
         svi_prior_came(l, x, weight.own, out);
