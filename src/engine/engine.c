@@ -4,7 +4,8 @@
  * Each element of a message goes the same way alone, however it was framed: decoded into the row of the
  * shape, checked (nothing changes until all checks have passed and all room is made), scored and learned by
  * the learner, judged by the novelty stage, counted, published. The children return what has changed; only
- * the engine publishes.
+ * the engine publishes. A row as those before it, which is nearly each of plain numbers, goes straight to the
+ * learner; what else a row may need is behind one question (engine_is_due).
  *
  * Two invariants: a refused element changes nothing but the counters, and everything that happens is a
  * function of the calls and their `now`, so that a journal that repeats the calls repeats the state bit for
