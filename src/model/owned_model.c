@@ -53,7 +53,7 @@ int svi_class_search(const svs_value *classes, int count, svs_value y, int guess
     return -1;
 }
 
-int svi_best_class(int class_count, const double *scores) {
+int svi_largest_score(int class_count, const double *scores) {
     int best = 0;
     double most = scores[0];
     for (int k = 1; k < class_count; k++) {

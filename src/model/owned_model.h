@@ -30,8 +30,8 @@ double *svi_model_calibrate(svs_model *owned, bool curved, svs_error *err);
 void svi_model_scores_sparse(const svs_model *m, const int32_t *column, const double *value, int64_t count,
                              double *scores);
 
-/* The class with the largest score, of three or more. */
-int svi_best_class(int class_count, const double *scores);
+/* The index of the first one of the largest. */
+int svi_largest_score(int class_count, const double *scores);
 
 /* svs_model_predict of a model with `class_count` classes. */
 static inline int svi_predicted(svs_task task, int class_count, const double *scores) {
@@ -39,7 +39,7 @@ static inline int svi_predicted(svs_task task, int class_count, const double *sc
         return -1;
     if (class_count < 3) /* positive = classes[1]; a score of 0 falls to classes[0], as in LIBLINEAR */
         return class_count == 2 && scores[0] > 0;
-    return svi_best_class(class_count, scores);
+    return svi_largest_score(class_count, scores);
 }
 
 /* svi_class_index of a class that is no integer. */
