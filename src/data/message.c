@@ -11,7 +11,7 @@ void svi_shape_commit(struct svi_shape *s, const struct svi_message *m) {
     s->names_kept = svs_features_count(s->names);
 }
 
-svs_code svi_shape_fits(const struct svi_shape *s, const struct svi_message *m, svs_error *err) {
+svs_code svi_shape_compare(const struct svi_shape *s, const struct svi_message *m, svs_error *err) {
     static const char *const kinds[] = {"unset", "dense (an array or packed numbers)",
                                         "sparse (a map of columns)", "named (a map of names)"};
     if (!m->has_x || (m->kind == SVI_NAMED && s->kind == SVI_NAMED && m->d == s->d))

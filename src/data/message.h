@@ -83,9 +83,20 @@ static inline void svi_message_reach(struct svi_message *m, int column) {
 /* Accepts the message: its kind, d and names become the shape's. Without x nothing changes. */
 void svi_shape_commit(struct svi_shape *s, const struct svi_message *m);
 
+/* Is the row as those before it were: of their form and number of columns? */
+static inline bool svi_shape_is_that_of(const struct svi_shape *s, const struct svi_message *m) {
+    return m->has_x && m->kind == s->kind && m->d == s->d && m->d > 0;
+}
+
+/* Of another row. */
+svs_code svi_shape_compare(const struct svi_shape *s, const struct svi_message *m, svs_error *err);
+
 /* Does the message's form (has_x, kind, d) fit the shape? Names fit dense columns that have some.
  * SVS_WRONG_KIND, SVS_WRONG_DIMENSION, SVS_LIMIT, SVS_BAD_COLUMN (more columns than the fixed names) with
  * both numbers in the text. */
-svs_code svi_shape_fits(const struct svi_shape *s, const struct svi_message *m, svs_error *err);
+static inline svs_code svi_shape_fits(const struct svi_shape *s, const struct svi_message *m,
+                                      svs_error *err) {
+    return svi_shape_is_that_of(s, m) ? SVS_OK : svi_shape_compare(s, m, err);
+}
 
 #endif

@@ -4,7 +4,8 @@
  * Each element of a message goes the same way alone, however it was framed: decoded into the row of the
  * shape, checked (nothing changes until all checks have passed and all room is made), scored and learned by
  * the learner, judged by the novelty stage, counted, published. The children return what has changed; only
- * the engine publishes.
+ * the engine publishes. A row as those before it, which is nearly each of plain numbers, goes straight to the
+ * learner; what else a row may need is behind one question (engine_is_due).
  *
  * Two invariants: a refused element changes nothing but the counters, and everything that happens is a
  * function of the calls and their `now`, so that a journal that repeats the calls repeats the state bit for
@@ -54,6 +55,7 @@ void svi_engine_share_settings(struct svi_engine *e, struct svi_shared_settings 
     svi_shared_settings_leave(&e->shared);
     e->shared = s;
     e->s = &s->s;
+    svi_engine_ask_rooms(e);
 }
 
 void svi_engine_send_to(struct svi_engine *e, svi_sink *sink, void *user) {
@@ -252,6 +254,7 @@ struct svi_engine *svi_engine_new(struct svi_shared_settings *s, const struct sv
     e->epoch = epoch;
     svi_engine_send_to(e, sink, user);
     e->time = -DBL_MAX;
+    svi_engine_ask_rooms(e);
     e->next_publish = e->s->publish_every > 0 ? e->s->publish_every : -1;
     e->next_score = e->s->scores > 0 ? e->s->scores : -1;
     if (engine_new_parts(e, setup->columns, err)) {
@@ -314,7 +317,8 @@ double svi_engine_memory(const struct svi_settings *s, int d, int classes) {
 
 /* ---- what a message must meet before the learner sees it; nothing here changes anything but x and err */
 
-static svs_code check_origin(const struct svi_engine *e, const struct svi_message *m, double now,
+/* Of a message that names its stream, or is of a later time than now. */
+static svs_code check_claims(const struct svi_engine *e, const struct svi_message *m, double now,
                              svs_error *err) {
     char shown[80];
     if (m->stream.kind == SVS_STR && (m->stream.length != strlen(e->s->stream) ||
@@ -328,18 +332,24 @@ static svs_code check_origin(const struct svi_engine *e, const struct svi_messag
     return SVS_OK;
 }
 
-static svs_code engine_check_label(const struct svi_engine *e, svs_value y, svs_error *err) {
+static inline svs_code check_origin(const struct svi_engine *e, const struct svi_message *m, double now,
+                                    svs_error *err) {
+    return m->stream.kind == SVS_STR || m->ts > now ? check_claims(e, m, now, err) : SVS_OK;
+}
+
+static svs_code engine_refuse_label(bool regress, svs_value y, svs_error *err) {
     char shown[80];
-    bool regress = e->s->task == SVS_REGRESS;
-    bool good = regress ? y.kind != SVS_STR : y.kind != SVS_REAL;
-    if (good || y.kind == SVS_NONE)
-        return SVS_OK;
     svs_value_text(y, shown, sizeof shown);
     if (regress)
         return svi_fail(err, SVS_BAD_LABEL,
                         "y is the string '%s': a regression needs a number (task: regress)", shown);
     return svi_fail(err, SVS_BAD_LABEL,
                     "y is %s: a class is an integer, a bool or a string (for numbers: task regress)", shown);
+}
+
+static inline svs_code engine_check_label(const struct svi_engine *e, svs_value y, svs_error *err) {
+    const bool regress = e->s->task == SVS_REGRESS;
+    return y.kind != (regress ? SVS_STR : SVS_REAL) ? SVS_OK : engine_refuse_label(regress, y, err);
 }
 
 static bool class_is_known(const struct svi_engine *e, svs_value y) {
@@ -377,6 +387,12 @@ static svs_code engine_make_class_room(struct svi_engine *e, svs_value y, svs_er
     return code == SVS_OK ? svi_quality_stage_reserve(&e->quality_stage, classes, err) : code;
 }
 
+/* Does the room of this row do for the next one of as many columns? Novelty takes room as it learns, the
+ * stream of a key by its classes; columns beside the features may change hands in each row. */
+static bool engine_room_lasts(const struct svi_engine *e) {
+    return !e->novelty->on && !svi_settings_keyed(e->s) && !e->schema.columns;
+}
+
 /* The learner's columns come last: once it has them, the schema has to follow. */
 static svs_code engine_make_room(struct svi_engine *e, const struct svi_message *m, bool changes,
                                  svs_error *err) {
@@ -396,6 +412,7 @@ static svs_code engine_make_room(struct svi_engine *e, const struct svi_message 
         code = svi_publish_reserve(e, m->d, err);
     if (code == SVS_OK && changes)
         code = svi_engine_grow(e, m, err);
+    e->roomy_d = code == SVS_OK && engine_room_lasts(e) ? m->d : -1;
     return code;
 }
 
@@ -449,18 +466,18 @@ static void engine_alarm(struct svi_engine *e, enum svi_alert_change change, svs
     /* off, or one runs: the alert says enough */
 }
 
+/* Has the sample of that number a score event? */
+static inline bool engine_tells(const struct svi_engine *e, int64_t seen) {
+    return seen == e->next_score || e->common->score_all;
+}
+
 /* Its novelty, its score if that is due, and what becomes of the alert: now, or in the queue to the second
- * thread. */
-static void engine_tell(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
-                        int64_t seen) {
-    const bool due = seen == e->next_score, scored = due || e->common->score_all;
+ * thread. On its own, as it takes much of the stack. */
+static __attribute__((noinline)) void engine_tell_of(struct svi_engine *e, const struct svi_message *m,
+                                                     const svs_step *step, bool scored) {
     struct svi_score score;
     struct svi_alert_report report;
     char subject[SVI_SUBJECT];
-    if (!scored && svi_novelty_stage_idle(e->novelty))
-        return;
-    if (due)
-        e->next_score += e->s->scores;
     if (scored)
         svi_fill_score(e, m, step, &score);
     const bool lasts =
@@ -477,6 +494,15 @@ static void engine_tell(struct svi_engine *e, const struct svi_message *m, const
                            &report))
         svi_publish_alert(e, &report, e->event_ts);
     svi_novelty_stage_learn(e->novelty, m);
+}
+
+static inline void engine_tell(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
+                               int64_t seen) {
+    const bool scored = engine_tells(e, seen);
+    if (seen == e->next_score)
+        e->next_score += e->s->scores;
+    if (scored || !svi_novelty_stage_idle(e->novelty))
+        engine_tell_of(e, m, step, scored);
 }
 
 static void engine_accept(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
@@ -498,16 +524,78 @@ static void engine_accept(struct svi_engine *e, const struct svi_message *m, con
     }
 }
 
-/* Probabilities first, then what the label says of the scores that each model gave. */
-static void engine_calibrate(struct svi_engine *e, const svs_step *online, svs_step *served) {
+/* Probabilities first, then what the label says of the scores that each model gave; `scores` are those of the
+ * online model. */
+static void engine_calibrate(struct svi_engine *e, const double *scores, int rows, int class_count,
+                             svs_step *served) {
     struct svi_quality_stage *q = &e->quality_stage;
     const struct svi_refit_policy *r = e->refit;
+    const int label = served->label;
     svi_quality_stage_score(q, e->learner, served, r->serves);
-    svi_quality_stage_calibrate(q, false, online->scores, online->rows, online->class_count, online->label);
+    svi_quality_stage_calibrate(q, false, scores, rows, class_count, label);
     if (r->have)
-        svi_quality_stage_calibrate(q, true, r->scores, r->model.rows, r->model.class_count, online->label);
+        svi_quality_stage_calibrate(q, true, r->scores, r->model.rows, r->model.class_count, label);
     else if (e->bank)
-        svi_engine_bank_calibrate(e, online->label);
+        svi_engine_bank_calibrate(e, label);
+}
+
+/* A row without a value that the setting `missing` does not do without. */
+static svs_code engine_leave_out(struct svi_engine *e, const struct svi_message *m, double now,
+                                 svs_error *err) {
+    svi_engine_settle(e);
+    if (svi_rules_reserve(e->rules, 0, err) != SVS_OK) /* they see the row, too */
+        return err->code;
+    e->kept[SVI_KEPT_DROPPED_MISSING]++;
+    svi_schema_restore(&e->schema);
+    svi_novelty_stage_gap(e->novelty);
+    svi_engine_rules_dropped(e, m, now);
+    return SVS_OK;
+}
+
+/* Is there more to do for the row than to look at its label? Of nearly all rows of plain numbers there is
+ * not: they are as those before them, and these have made all the room. */
+static inline bool engine_is_due(const struct svi_engine *e, const struct svi_message *m) {
+    return m->d != e->roomy_d || m->missing > 0 || e->schema.columns ||
+           !svi_shape_is_that_of(&e->schema.shape, m);
+}
+
+/* What was done for a row that is due. */
+struct engine_done {
+    bool left_out; /* it goes no further */
+    bool changes;  /* columns came or changed hands, and stay so even if memory runs out after that */
+};
+
+/* All that a row may need before the learner sees it. */
+static svs_code engine_prepare(struct svi_engine *e, struct svi_message *m, double now,
+                               struct engine_done *done, svs_error *err) {
+    svs_code code = svi_schema_calendar(&e->schema, m, isnan(m->ts) ? now : m->ts, err);
+    if (code == SVS_OK)
+        code = svi_shape_fits(&e->schema.shape, m, err);
+    done->left_out = code == SVS_OK && m->missing > 0 && svi_schema_policy(&e->schema, m) == SVI_MISSING_DROP;
+    if (done->left_out)
+        return engine_leave_out(e, m, now, err);
+    if (code == SVS_OK && m->missing > 0)
+        code = svi_engine_fill_missing(e, m, err);
+    if (code == SVS_OK)
+        code = engine_check_label(e, m->y, err);
+    if (code != SVS_OK)
+        return code;
+    const int had = svs_learner_dimension(e->learner);
+    done->changes = m->d > had || e->schema.renewed_count > 0 || svi_learner_placed(e->learner) < had;
+    code = engine_make_room(e, m, done->changes, err);
+    if (code == SVS_OK)
+        return engine_tell_columns(e, m->d, err);
+    done->changes = svs_learner_dimension(e->learner) > had;
+    return code;
+}
+
+/* After a row that was due. */
+static void engine_count_row(struct svi_engine *e, const struct svi_message *m) {
+    svi_engine_note_held(e);
+    svi_schema_used(&e->schema);
+    svi_schema_count_missing(&e->schema, m);
+    if (m->missing > 0)
+        svi_engine_count_missing(e, m);
 }
 
 static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double now, svs_error *err) {
@@ -515,59 +603,35 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
         return err->code;
     if (!m->has_x)
         return svi_fail(err, SVS_MISSING_X, "the sample has no x");
-    svs_code code = svi_schema_calendar(&e->schema, m, isnan(m->ts) ? now : m->ts, err);
-    if (code == SVS_OK)
-        code = svi_shape_fits(&e->schema.shape, m, err);
-    if (code == SVS_OK && m->missing > 0 && svi_schema_policy(&e->schema, m) == SVI_MISSING_DROP) {
-        svi_engine_settle(e);
-        if (svi_rules_reserve(e->rules, 0, err) != SVS_OK) /* they see the row, too */
-            return err->code;
-        e->kept[SVI_KEPT_DROPPED_MISSING]++;
-        svi_schema_restore(&e->schema);
-        svi_novelty_stage_gap(e->novelty);
-        svi_engine_rules_dropped(e, m, now);
-        return SVS_OK;
-    }
-    if (code == SVS_OK && m->missing > 0)
-        code = svi_engine_fill_missing(e, m, err);
-    if (code == SVS_OK)
-        code = engine_check_label(e, m->y, err);
-    const bool changes = m->d > svs_learner_dimension(e->learner) || e->schema.renewed_count > 0 ||
-                         svi_learner_placed(e->learner) < svs_learner_dimension(e->learner);
-    const int had = svs_learner_dimension(e->learner);
-    if (code == SVS_OK)
-        code = engine_make_room(e, m, changes, err);
-    if (code != SVS_OK && svs_learner_dimension(e->learner) > had)
-        svi_schema_commit(&e->schema, m); /* it has grown, and memory ran out after it */
-    if (code != SVS_OK)
+    const bool due = engine_is_due(e, m);
+    struct engine_done done = {0};
+    svs_code code = due ? engine_prepare(e, m, now, &done, err) : engine_check_label(e, m->y, err);
+    if (done.left_out)
         return code;
     svs_step step;
     svs_sample sample = {.x = m->x, .d = m->d, .id = m->id, .y = m->y, .weight = m->weight};
     if (e->s->method == SVI_METHOD_NONE) /* nothing to learn, nothing to wait for */
         sample.id = sample.y = svs_none();
-    const double own = isnan(m->ts) ? now : m->ts, time = fmax(e->time, own);
-    code = engine_tell_columns(e, m->d, err);
+    const double own = isnan(m->ts) ? now : m->ts, time = own > e->time ? own : e->time;
     if (code == SVS_OK)
         code = svs_learner_step(e->learner, &sample, time, &step, err);
-    if (code == SVS_OK || changes)
-        svi_schema_commit(&e->schema, m); /* new columns stay even if memory ran out after them */
+    if (done.changes || (due && code == SVS_OK))
+        svi_schema_commit(&e->schema, m);
     if (code != SVS_OK)
         return code;
-    svi_engine_note_held(e);
-    svi_schema_used(&e->schema);
-    svi_schema_count_missing(&e->schema, m);
-    if (m->missing > 0)
-        svi_engine_count_missing(e, m);
+    if (due)
+        engine_count_row(e, m);
     if (own > e->time)
         e->by_arrival = isnan(m->ts);
     e->time = time;
     if (e->bank)
         svi_engine_bank_step(e, &sample, time, &step);
-    const svs_step online = step;
+    const double *scores = step.scores;
+    const int rows = step.rows, class_count = step.class_count;
     svi_refit_policy_score(e->refit, m, &step);
     if (svi_quality_stage_needs_leverage(&e->quality_stage, &step))
         step.leverage = svi_learner_leverage(e->learner, m->x);
-    engine_calibrate(e, &online, &step);
+    engine_calibrate(e, scores, rows, class_count, &step);
     engine_accept(e, m, &step, now);
     return SVS_OK;
 }
@@ -674,13 +738,22 @@ void svi_engine_refuse_input(struct svi_engine *e, const struct svi_envelope *en
     r->error.code = code;
 }
 
+/* A row is due where the message has given columns their names; a row that names new ones has more. */
+static inline void engine_look_for_names(struct svi_engine *e, const struct svi_envelope *env) {
+    if (env->columns && svi_schema_has_new_names(&e->schema))
+        svi_engine_ask_rooms(e);
+}
+
 /* The values of an array, whose columns the message names, into the order of the stream. *named: the element
  * only names columns. */
 static svs_code engine_order(struct svi_engine *e, const struct svi_envelope *env, struct svi_message *m,
                              bool *named, svs_error *err) {
     *named = env->columns && m->op == SVI_LEARN && !m->has_x;
-    if (!*named)
-        return svi_columns_order(&e->columns, &e->schema, env, m, err);
+    if (!*named) {
+        const svs_code code = svi_columns_order(&e->columns, &e->schema, env, m, err);
+        engine_look_for_names(e, env);
+        return code;
+    }
     svs_code code = svi_columns_match(&e->columns, &e->schema, env, false, err);
     svi_engine_settle(e); /* columns get names */
     if (code == SVS_OK)
@@ -741,6 +814,7 @@ svs_code svi_engine_label(svi_engine *e, svs_value id, svs_value y, double now, 
 void svi_engine_reset(svi_engine *e) {
     static const char why[] = "the stream was reset";
     svi_engine_settle(e);
+    svi_engine_ask_rooms(e);
     svs_learner_reset(e->learner);
     if (e->bank)
         svi_bank_reset(e->bank);

@@ -250,6 +250,7 @@ svs_code svi_engine_save(struct svi_engine *e, struct svi_checkpoint *c, svs_err
 /* Do the parts fit each other? */
 static svs_code engine_check_loaded(struct svi_engine *e, svs_error *err) {
     svi_engine_note_held(e);
+    svi_engine_ask_rooms(e);
     e->out_of_memory_before = e->refused[SVS_NO_MEMORY];
     if (svs_learner_dimension(e->learner) > e->schema.shape.d)
         return svi_fail(err, SVS_DAMAGED, "the learner has more features than the stream");

@@ -149,10 +149,8 @@ void svi_engine_tell_context(struct svi_engine *e, int d) {
     n->context_names = names;
 }
 
-void svi_engine_note_held(struct svi_engine *e) {
+void svi_engine_tell_held(struct svi_engine *e) {
     struct svi_learner_span span;
-    if (!e->schema.columns)
-        return;
     svi_learner_span(e->learner, &span);
     e->schema.held = (struct svi_held){span.window, e->s->window == 0 && !e->bank ? -1 : span.window_oldest,
                                        span.waiting, span.waiting_oldest};

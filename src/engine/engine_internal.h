@@ -46,8 +46,17 @@ svs_code svi_engine_new_rules(const struct svi_engine *e, const struct svi_setti
 /* NULL: SVS_NO_MEMORY. */
 svi_metrics *svi_engine_new_metrics(const struct svi_settings *s, svs_error *err);
 
-/* What holds samples has changed: the schema goes by it. */
-void svi_engine_note_held(struct svi_engine *e);
+/* What holds samples has changed: a schema with columns goes by it. */
+void svi_engine_tell_held(struct svi_engine *e);
+static inline void svi_engine_note_held(struct svi_engine *e) {
+    if (e->schema.columns)
+        svi_engine_tell_held(e);
+}
+
+/* Something that rooms are made of has changed: the next row asks for them again. */
+static inline void svi_engine_ask_rooms(struct svi_engine *e) {
+    e->roomy_d = -1;
+}
 
 /* The last values of the features, none known. SVS_NO_MEMORY. */
 svs_code svi_engine_new_carried(double **carried, int max_features, svs_error *err);

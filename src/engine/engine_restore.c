@@ -66,6 +66,8 @@ void svi_engine_go_back(svi_engine *e, svi_engine *t, const char *reason, double
     const int64_t seen = e->kept[SVI_KEPT_SEEN];
     svi_engine_settle(e);
     svi_engine_settle(t);
+    svi_engine_ask_rooms(e);
+    svi_engine_ask_rooms(t);
     if (t->time > e->time) /* the clock was moved back since */
         svi_engine_move_times(t, -INFINITY, e->time - t->time);
     end_alerts(e, t);

@@ -210,9 +210,14 @@ static bool learner_good_name(svs_value v) {
     return v.kind == SVS_INT || (v.kind == SVS_STR && v.length >= 1 && v.length <= SVS_NAME_MAX);
 }
 
-/* The label as a class index (-1 with *fresh, false before: a new class, whose room is reserved) or a
- * target. */
-static svs_code learner_resolve(svs_learner *l, svs_value y, svs_step *out, bool *fresh, svs_error *err) {
+/* How a sample with a label is going to be learned. */
+struct learner_entry {
+    bool fresh; /* its class is new; there is room for it */
+    struct svi_weight weight;
+};
+
+/* The label as a class index (-1: a new class, whose room is reserved) or a target. */
+static svs_code learner_resolve(svs_learner *l, svs_value y, svs_step *out, svs_error *err) {
     if (l->o.task == SVS_REGRESS) {
         const double target = y.kind == SVS_INT ? (double)y.as.i : y.kind == SVS_REAL ? y.as.r : NAN;
         if (!(fabs(target) <= SVI_VALUE_MAX))
@@ -225,20 +230,27 @@ static svs_code learner_resolve(svs_learner *l, svs_value y, svs_step *out, bool
         return svi_fail(err, SVS_BAD_LABEL, "a class label is an integer or a string of 1 to %d bytes",
                         SVS_NAME_MAX);
     out->label = svi_class_find(l, y);
-    *fresh = out->label < 0;
-    return *fresh ? svi_class_reserve(l, y, err) : SVS_OK;
+    return out->label < 0 ? svi_class_reserve(l, y, err) : SVS_OK;
 }
 
-/* All that can fail of learning the row in input 0, of weight `own`, with the label y. */
-static svs_code learner_admit(svs_learner *l, svs_value id, svs_value y, double own, svs_step *out,
-                              bool *fresh, struct svi_weight *weight, svs_error *err) {
-    svs_code code = learner_resolve(l, y, out, fresh, err);
-    if (code == SVS_OK)
-        code = svi_class_weigh(l, y, out->label, own, weight, err);
+static __attribute__((noinline)) svs_code learner_reserve(svs_learner *l, svs_value id, const svs_step *out,
+                                                          struct svi_weight weight, svs_error *err) {
+    const struct svi_slot slot = svi_slot_of(l, id, out, weight);
+    return svi_ring_reserve(&l->window, &slot, err);
+}
+
+/* All that can fail of learning the row of *s, which is in input 0. */
+static svs_code learner_admit(svs_learner *l, const svs_sample *s, svs_step *out, struct learner_entry *entry,
+                              svs_error *err) {
+    svs_code code = learner_resolve(l, s->y, out, err);
+    entry->fresh = l->o.task != SVS_REGRESS && out->label < 0;
+    entry->weight = (struct svi_weight){s->weight, 1};
+    if (code == SVS_OK && l->o.class_rule != SVS_CLASSES_ALIKE)
+        code = svi_class_weigh(l, s->y, out->label, s->weight, &entry->weight, err);
     if (code != SVS_OK || l->o.window == 0)
         return code;
-    const struct svi_slot slot = svi_slot_of(l, id, out, *weight);
-    return svi_ring_reserve(&l->window, &slot, err);
+    const struct svi_slot slot = svi_slot_of(l, s->id, out, entry->weight);
+    return svi_ring_takes(&l->window, &slot) ? SVS_OK : learner_reserve(l, s->id, out, entry->weight, err);
 }
 
 static void learner_make_scores(svs_learner *l, svs_step *out) {
@@ -250,16 +262,17 @@ static void learner_make_scores(svs_learner *l, svs_step *out) {
     out->version = l->version;
 }
 
-/* Learns the row x, whose z is in input 0, with the label that `out` has by now. */
-static inline void learner_take_label(svs_learner *l, const double *x, svs_value id, svs_value y, bool fresh,
-                                      struct svi_weight weight, double time, svs_step *out) {
+/* Learns *s, whose z is in input 0, with the label that `out` has by now. */
+static inline void learner_take_label(svs_learner *l, const svs_sample *s, const struct learner_entry *entry,
+                                      double time, svs_step *out) {
     uint64_t version = l->version;
-    if (fresh) {
-        out->label = svi_class_add(l, y);
-        svi_enter(l, 0, x); /* adding a row of W needed the buffer */
+    if (entry->fresh) {
+        out->label = svi_class_add(l, s->y);
+        svi_enter(l, 0, s->x); /* adding a row of W needed the buffer */
     }
-    svi_slide(l, x, id, weight, time, out);
-    l->version += fresh && l->version == version; /* skipped by FALSVM, but the model has a class more */
+    svi_slide(l, s->x, &s->id, entry->weight.own, entry->weight.factor, time, out);
+    /* skipped by FALSVM, but the model has a class more */
+    l->version += entry->fresh && l->version == version;
 }
 
 /* For one more that waits, which is reserved. */
@@ -302,11 +315,11 @@ static svs_code learner_wait_for_label(svs_learner *l, const svs_sample *s, doub
 
 /* The first sample is here, and all is well with it: what is held by others is known before it is scored. The
  * classes that come so may have its label among them. */
-static svs_code learner_take_prior(svs_learner *l, const svs_sample *s, bool labelled, bool *fresh,
-                                   struct svi_weight *weight, svs_step *out, svs_error *err) {
-    svs_code code = svi_prior_begin(l, *fresh, err);
+static svs_code learner_take_prior(svs_learner *l, const svs_sample *s, bool labelled,
+                                   struct learner_entry *entry, svs_step *out, svs_error *err) {
+    svs_code code = svi_prior_begin(l, entry->fresh, err);
     if (code == SVS_OK && labelled)
-        code = learner_admit(l, s->id, s->y, s->weight, out, fresh, weight, err);
+        code = learner_admit(l, s, out, entry, err);
     if (code != SVS_OK)
         return code;
     svi_prior_solve(l, s->x);
@@ -316,8 +329,8 @@ static svs_code learner_take_prior(svs_learner *l, const svs_sample *s, bool lab
 
 svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_step *out, svs_error *err) {
     *out = (svs_step){.label = -1, .target = NAN};
-    bool labelled = s->y.kind != SVS_NONE, fresh = false;
-    struct svi_weight weight = {s->weight, 1};
+    const bool labelled = s->y.kind != SVS_NONE;
+    struct learner_entry entry = {0};
     svi_claim(l);
     if (s->d != l->declared)
         return svi_fail(err, SVS_WRONG_DIMENSION, "the sample has %d features, the model %d", s->d,
@@ -328,20 +341,21 @@ svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_
     if (code == SVS_OK && s->id.kind != SVS_NONE && !learner_good_name(s->id))
         code = svi_fail(err, SVS_BAD_ID, "an id is an integer or a string of 1 to %d bytes", SVS_NAME_MAX);
     if (code == SVS_OK && labelled)
-        code = learner_admit(l, s->id, s->y, s->weight, out, &fresh, &weight, err);
+        code = learner_admit(l, s, out, &entry, err);
     if (code == SVS_OK && l->d < l->declared)
-        code = learner_wake(l, s, fresh, err);
+        code = learner_wake(l, s, entry.fresh, err);
     if (code != SVS_OK)
         return code;
-    if (svi_prior_waits(l) &&
-        (code = learner_take_prior(l, s, labelled, &fresh, &weight, out, err)) != SVS_OK)
+    if (l->prior && svi_prior_waits(l) &&
+        (code = learner_take_prior(l, s, labelled, &entry, out, err)) != SVS_OK)
         return code;
     learner_make_scores(l, out);
     if (labelled)
-        learner_take_label(l, s->x, s->id, s->y, fresh, weight, time, out);
+        learner_take_label(l, s, &entry, time, out);
     else
         code = learner_wait_for_label(l, s, time, out, err);
-    out->removed += svi_expire(l, time);
+    if (l->waiting.count > 0 || l->o.window_seconds > 0)
+        out->removed += svi_expire(l, time);
     if (l->snapshot)
         svi_snapshot_copy(l->snapshot, l, SVI_SNAPSHOT_ROWS);
     return code;
@@ -355,18 +369,21 @@ static svs_code learner_unknown_id(svs_value id, const char *how, svs_error *err
 
 svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double time, svs_step *out,
                            svs_error *err) {
-    bool fresh = false;
-    struct svi_weight weight;
+    struct learner_entry entry;
     svi_claim(l);
     *out = (svs_step){.label = -1, .target = NAN, .removed = svi_expire(l, time)};
     int32_t slot = svi_ring_find(&l->waiting, id);
     if (slot < 0)
         return learner_unknown_id(id, "waits for a label (it never came, was labelled, or waited too long)",
                                   err);
-    const double own = svi_ring_double(&l->waiting, SVI_RING_WEIGHT, slot, 1);
-    svs_code code = learner_enter_row(l, svi_ring_row(&l->waiting, slot), err); /* by the deviations of now */
+    svs_sample held = {.x = svi_ring_row(&l->waiting, slot),
+                       .d = l->declared,
+                       .id = id,
+                       .y = y,
+                       .weight = svi_ring_double(&l->waiting, SVI_RING_WEIGHT, slot, 1)};
+    svs_code code = learner_enter_row(l, held.x, err); /* by the deviations of now */
     if (code == SVS_OK)
-        code = learner_admit(l, id, y, own, out, &fresh, &weight, err);
+        code = learner_admit(l, &held, out, &entry, err);
     if (code != SVS_OK)
         return code;
     slot = svi_ring_find(&l->waiting, id); /* a new class may have moved the ring to more room */
@@ -377,7 +394,9 @@ svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double tim
     out->predicted = s->predicted;
     out->version = s->version;
     out->scores = memcpy(l->scores, row + l->feature_room, (size_t)out->rows * sizeof *row);
-    learner_take_label(l, row, svi_ring_id(&l->waiting, slot), y, fresh, weight, time, out);
+    held.x = row;
+    held.id = svi_ring_id(&l->waiting, slot);
+    learner_take_label(l, &held, &entry, time, out);
     svi_ring_kill(&l->waiting, slot);
     l->health.labels_joined++;
     out->removed += svi_expire(l, time);

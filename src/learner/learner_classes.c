@@ -105,14 +105,6 @@ int svi_class_add(svs_learner *l, svs_value y) {
     return k;
 }
 
-void svi_targets(const svs_learner *l, int label, double target, double *t) {
-    const int rows = svi_rows(l), positive = rows == 1; /* one row: the second class */
-    for (int k = 0; k < rows; k++)
-        t[k] = label == (positive ? 1 : k) ? 1 : -1;
-    if (l->o.task == SVS_REGRESS)
-        t[0] = target;
-}
-
 svs_code svi_learner_meet_class(svs_learner *l, svs_value y, svs_error *err) {
     if (svi_class_find(l, y) >= 0)
         return SVS_OK;

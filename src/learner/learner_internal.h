@@ -168,13 +168,22 @@ static inline int svi_rows(const svs_learner *l) {
     return svi_rows_of(l->class_count);
 }
 /* The +-1 targets of a class, or the regression target. */
-void svi_targets(const svs_learner *l, int label, double target, double *t);
+static inline void svi_targets(const svs_learner *l, int label, double target, double *t) {
+    static const double side[] = {-1, 1};
+    const int rows = svi_rows(l);
+    if (rows == 1) {
+        t[0] = l->o.task == SVS_REGRESS ? target : side[label == 1]; /* one row: the second class */
+        return;
+    }
+    for (int k = 0; k < rows; k++)
+        t[k] = side[label == k];
+}
 
 /* ---- learner_weights.c */
 /* The rules for classes, as asked for; the given weights are copied. SVS_SETTING, SVS_NO_MEMORY. */
 svs_code svi_class_weights_init(svs_learner *l, svs_error *err);
-/* The factor of a sample whose label y comes now; label: of its class, -1 = a new one. SVS_BAD_WEIGHT: out of
- * range with the sample's own weight. Nothing is changed. */
+/* Where classes do not count alike: the factor of a sample whose label y comes now; label: of its class, -1 =
+ * a new one. SVS_BAD_WEIGHT: out of range with the sample's own weight. Nothing is changed. */
 svs_code svi_class_weigh(const svs_learner *l, svs_value y, int label, double own, struct svi_weight *out,
                          svs_error *err);
 /* A labelled sample has come, a held one has left. */
@@ -243,8 +252,9 @@ static inline bool svi_gathers(const svs_learner *l) {
 
 /* ---- learner_slide.c */
 /* Learns a sample whose raw row is x (not inside the window ring), whose z is in input 0 already and whose
- * label or target is in *out, and removes what leaves. Everything is reserved. */
-void svi_slide(svs_learner *l, const double *x, svs_value id, struct svi_weight weight, double time,
+ * label or target is in *out, and removes what leaves. Everything is reserved. Its weight comes as two
+ * numbers: a pair is put down as two and taken up as one, for which the processor waits. */
+void svi_slide(svs_learner *l, const double *x, const svs_value *id, double own, double factor, double time,
                svs_step *out);
 /* What the window is to keep of a sample, but for its time; a label that is new gets the next index. */
 static inline struct svi_slot svi_slot_of(const svs_learner *l, svs_value id, const svs_step *out,

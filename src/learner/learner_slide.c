@@ -270,8 +270,11 @@ static void slide_remember(svs_learner *l, const double *x, svs_value id, struct
 
 void svi_scores_now(const svs_learner *l, double *scores) {
     const struct svi_recursion *r = &l->m->r;
-    for (int k = 0; k < r->rows; k++)
-        scores[k] = l->m->kernels->dot(r->w + (size_t)k * r->padded, r->x[0], r->padded);
+    const struct svi_kernels *k = l->m->kernels;
+    if (r->rows == 1)
+        scores[0] = k->dot(r->w, r->x[0], r->padded);
+    else
+        k->rows_dot(r->w, (size_t)r->padded, r->rows, r->padded, r->x[0], scores);
 }
 
 /* FALSVM does not learn what the model classifies rightly. */
@@ -288,8 +291,9 @@ static bool slide_falsvm_skips(svs_learner *l, int label) {
     return true;
 }
 
-void svi_slide(svs_learner *l, const double *x, svs_value id, struct svi_weight weight, double time,
+void svi_slide(svs_learner *l, const double *x, const svs_value *id, double own, double factor, double time,
                svs_step *out) {
+    const struct svi_weight weight = {own, factor};
     int64_t rebuilds = l->health.rebuilds;
     if (l->arrivals == 0)
         svi_prior_first(l, x);
@@ -309,7 +313,7 @@ void svi_slide(svs_learner *l, const double *x, svs_value id, struct svi_weight 
     if (full)
         svi_ring_pop(&l->window);
     if (l->o.window)
-        slide_remember(l, x, id, weight, time, out);
+        slide_remember(l, x, *id, weight, time, out);
     svi_class_came(l, out);
     if (out->learned) {
         svi_prior_came(l, x, weight.own, out);

@@ -131,9 +131,6 @@ static bool weights_fit(const svs_learner *l, double own, double factor) {
 
 svs_code svi_class_weigh(const svs_learner *l, svs_value y, int label, double own, struct svi_weight *out,
                          svs_error *err) {
-    *out = (struct svi_weight){own, 1};
-    if (l->o.class_rule == SVS_CLASSES_ALIKE)
-        return SVS_OK;
     out->factor = l->class_held ? weights_balanced(l, label) : weights_given(l, y);
     if (weights_fit(l, own, out->factor))
         return SVS_OK;

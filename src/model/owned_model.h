@@ -30,15 +30,29 @@ double *svi_model_calibrate(svs_model *owned, bool curved, svs_error *err);
 void svi_model_scores_sparse(const svs_model *m, const int32_t *column, const double *value, int64_t count,
                              double *scores);
 
+/* The index of the first one of the largest. */
+int svi_largest_score(int class_count, const double *scores);
+
 /* svs_model_predict of a model with `class_count` classes. */
-int svi_predicted(svs_task task, int class_count, const double *scores);
+static inline int svi_predicted(svs_task task, int class_count, const double *scores) {
+    if (task == SVS_REGRESS || class_count == 0)
+        return -1;
+    if (class_count < 3) /* positive = classes[1]; a score of 0 falls to classes[0], as in LIBLINEAR */
+        return class_count == 2 && scores[0] > 0;
+    return svi_largest_score(class_count, scores);
+}
+
+/* svi_class_index of a class that is no integer. */
+int svi_class_search(const svs_value *classes, int count, svs_value y, int guess);
 
 /* The index of a class, or -1; `guess` is looked at first. */
 static inline int svi_class_index(const svs_value *classes, int count, svs_value y, int guess) {
-    if (guess >= 0 && guess < count && svs_value_equal(classes[guess], y))
+    if (y.kind != SVS_INT)
+        return svi_class_search(classes, count, y, guess);
+    if (guess >= 0 && guess < count && classes[guess].kind == SVS_INT && classes[guess].as.i == y.as.i)
         return guess;
     for (int k = 0; k < count; k++)
-        if (svs_value_equal(classes[k], y))
+        if (classes[k].kind == SVS_INT && classes[k].as.i == y.as.i)
             return k;
     return -1;
 }

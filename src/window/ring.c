@@ -206,13 +206,9 @@ static void ring_put_double(struct svi_ring *r, enum svi_ring_column column, int
         ((double *)svi_ring_column(r, column))[slot] = value;
 }
 
-/* Everything of s into the columns that there are. */
-static inline void ring_put(struct svi_ring *r, int32_t slot, const struct svi_slot *s) {
-    *svi_ring_time(r, slot) = s->time;
-    *svi_ring_state(r, slot) = (uint8_t)((s->live ? SVI_SLOT_LIVE : 0) | (s->learned ? SVI_SLOT_LEARNED : 0));
-    svi_ring_set_label(r, slot, s->label);
-    if (r->has == SVI_RING_WINDOW)
-        return;
+void svi_ring_put_more(struct svi_ring *r, int32_t slot, const struct svi_slot *s) {
+    if (svi_ring_has(r, SVI_RING_LABEL))
+        svi_ring_set_label(r, slot, s->label);
     ring_put_double(r, SVI_RING_WEIGHT, slot, s->weight);
     ring_put_double(r, SVI_RING_FACTOR, slot, s->factor);
     ring_put_double(r, SVI_RING_TARGET, slot, s->target);
@@ -223,6 +219,13 @@ static inline void ring_put(struct svi_ring *r, int32_t slot, const struct svi_s
     if (svi_ring_has(r, SVI_RING_SCORED))
         *svi_ring_scored(r, slot) = (struct svi_ring_scores){s->version, s->predicted, s->class_count};
     ring_put_id(r, slot, s->id);
+}
+
+/* Everything of s into the columns that there are; it is not found by its id yet. */
+static void ring_put(struct svi_ring *r, int32_t slot, const struct svi_slot *s) {
+    svi_ring_put_window(r, slot, s);
+    if (r->has != SVI_RING_WINDOW)
+        svi_ring_put_more(r, slot, s);
 }
 
 /* ---- more room */
@@ -264,8 +267,7 @@ static svs_code ring_move(struct svi_ring *r, int32_t capacity, const struct rin
 
 /* The columns that hold s as well. */
 static unsigned ring_columns_for(const struct svi_ring *r, const struct svi_slot *s) {
-    const bool ordered = r->live == 0 || r->has & (SVI_RING_HAS(ORDER) | SVI_RING_HAS(NUMBER)) ||
-                         s->order == r->pushed + r->ahead;
+    const bool ordered = svi_ring_ordered(r, s->order);
     return r->has | (s->weight != 1 ? SVI_RING_HAS(WEIGHT) : 0) |
            (s->factor != 1 ? SVI_RING_HAS(FACTOR) : 0) | (ordered ? 0 : SVI_RING_HAS(ORDER)) |
            (s->label > SVI_SLOT_LABEL_MAX ? SVI_RING_HAS(LABEL) : 0) |
@@ -307,36 +309,41 @@ svs_code svi_ring_restride(struct svi_ring *r, int32_t stride, int32_t keep, int
 
 /* ---- samples */
 
-int32_t svi_ring_push(struct svi_ring *r, struct svi_slot *s) {
-    const int32_t slot = svi_ring_at(r, r->count);
-    s->live = true;
-    s->number = r->pushed++;
-    if (r->live++ == 0)
-        r->ahead = s->order - s->number;
-    r->count++;
-    ring_put(r, slot, s);
+void svi_ring_enter(struct svi_ring *r, int32_t slot, const struct svi_slot *s) {
+    svi_ring_put_more(r, slot, s);
     ring_chain(r, slot, s->id);
-    return slot;
 }
 
-void svi_ring_pop(struct svi_ring *r) {
-    if (svi_ring_live(r, r->first))
-        svi_ring_kill(r, r->first);
-    r->first = svi_ring_at(r, 1);
-    r->count--;
-    r->dead--;
-}
-
-void svi_ring_kill(struct svi_ring *r, int32_t slot) {
+/* A live slot is dead from now on, and no longer found. */
+static inline void ring_take_out(struct svi_ring *r, int32_t slot) {
     *svi_ring_state(r, slot) &= (uint8_t)~SVI_SLOT_LIVE;
     r->live--;
-    while (r->dead < r->count && !svi_ring_live(r, svi_ring_at(r, r->dead)))
-        r->dead++;
     if (!svi_ring_has(r, SVI_RING_ID) || *ring_kind(r, slot) == 0)
         return;
     if (r->buckets)
         ring_unchain(r, slot);
     *ring_kind(r, slot) = 0;
+}
+
+/* Slots may have died behind those that were counted. */
+static inline void ring_count_dead(struct svi_ring *r) {
+    while (r->dead < r->count && !svi_ring_live(r, svi_ring_at(r, r->dead)))
+        r->dead++;
+}
+
+void svi_ring_pop(struct svi_ring *r) {
+    if (r->dead > 0)
+        r->dead--;
+    else
+        ring_take_out(r, r->first);
+    r->first = svi_ring_at(r, 1);
+    r->count--;
+    ring_count_dead(r);
+}
+
+void svi_ring_kill(struct svi_ring *r, int32_t slot) {
+    ring_take_out(r, slot);
+    ring_count_dead(r);
 }
 
 void svi_ring_squeeze(struct svi_ring *r) {

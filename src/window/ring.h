@@ -200,9 +200,45 @@ static inline int64_t svi_ring_oldest(const struct svi_ring *r) {
 
 /* ---- changes */
 
+/* Would a sample of that order have it without a column? */
+static inline bool svi_ring_ordered(const struct svi_ring *r, int64_t order) {
+    return r->live == 0 || r->has & (SVI_RING_HAS(ORDER) | SVI_RING_HAS(NUMBER)) ||
+           order == r->pushed + r->ahead;
+}
+
+/* Is it known without a further look that svi_ring_reserve has nothing to do? So it is of nearly all: samples
+ * without an id that weigh 1, where no room is to come. */
+static inline bool svi_ring_takes(const struct svi_ring *r, const struct svi_slot *s) {
+    return (r->count < r->capacity || r->capacity == r->max) && s->weight == 1 && s->factor == 1 &&
+           s->label <= SVI_SLOT_LABEL_MAX && s->id.kind == SVS_NONE && svi_ring_ordered(r, s->order);
+}
+
+/* What each ring has of a slot; and all else, in the columns that there are. */
+static inline void svi_ring_put_window(struct svi_ring *r, int32_t slot, const struct svi_slot *s) {
+    *svi_ring_time(r, slot) = s->time;
+    *svi_ring_state(r, slot) =
+        (uint8_t)((s->live ? SVI_SLOT_LIVE : 0) | (s->learned ? SVI_SLOT_LEARNED : 0) |
+                  (svi_ring_has(r, SVI_RING_LABEL) ? 0 : (unsigned)(s->label + 1) << 2));
+}
+void svi_ring_put_more(struct svi_ring *r, int32_t slot, const struct svi_slot *s);
+
+/* The same of a slot that is new, which is found by its id from now on. */
+void svi_ring_enter(struct svi_ring *r, int32_t slot, const struct svi_slot *s);
+
 /* Appends a sample (the ring is not full, and has room for it), which is live and gets its number; the row is
  * the caller's to fill. */
-int32_t svi_ring_push(struct svi_ring *r, struct svi_slot *s);
+static inline int32_t svi_ring_push(struct svi_ring *r, struct svi_slot *s) {
+    const int32_t slot = svi_ring_at(r, r->count);
+    s->live = true;
+    s->number = r->pushed++;
+    if (r->live++ == 0)
+        r->ahead = s->order - s->number;
+    r->count++;
+    svi_ring_put_window(r, slot, s);
+    if (r->has != SVI_RING_WINDOW)
+        svi_ring_enter(r, slot, s);
+    return slot;
+}
 
 /* Another label, at most as large as the largest so far; another factor, where the ring has them; another
  * number, where it has them; other scores. */
