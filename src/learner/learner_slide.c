@@ -236,7 +236,7 @@ static void slide_mend(svs_learner *l, bool good) {
     l->health.alarms += !good;
     if (!good || emptied)
         svi_rebuild(l, false);
-    else if (l->drifts && l->held_learned >= HELD_MANY * (l->d + 1))
+    else if (l->drifts && !svi_refine_probes(l) && l->held_learned >= HELD_MANY * (l->d + 1))
         svi_heal(l);
 }
 
@@ -330,6 +330,7 @@ void svi_remove_slot(svs_learner *l, int32_t slot) {
     const bool trace = slide_release(l, slot), good = !trace || slide_remove_alone(l, slot);
     svi_ring_kill(&l->window, slot);
     slide_mend(l, good);
+    svi_refine_watch(l);
     const bool corrected = svi_refine(l);
     l->version += trace || l->health.rebuilds > rebuilds || corrected;
 }

@@ -54,6 +54,8 @@ struct svi_energy {
     double *energy; /* sum s z^2 */
     double *sum;    /* sum s z */
     double *peak;   /* the epoch's largest spread, sum s (z - mean)^2 */
+    double *probe;  /* sum s z (z'way): G without the ridge, times a fixed vector */
+    double *way;
 };
 
 /* What the plain rules (alerts/rules.h) hold of each column. */
@@ -79,7 +81,8 @@ struct svi_kernels {
     /* z = T (1, x): z[0] = 1, z[1 + j] = (x[j] - mean[j]) inverse[j] for d features. Returns |z|^2. */
     double (*standardise)(double *z, const double *x, const double *mean, const double *inverse, int d);
     /* The sums of what is in, per coordinate (padded vectors): energy = keep energy + s z^2, sum = keep sum +
-     * s z, and the largest spread energy - sum^2 / energy[0] so far into peak. */
+     * s z, probe = keep probe + s z (z'way), and the largest spread energy - sum^2 / energy[0] so far into
+     * peak. */
     void (*energy_add)(struct svi_energy *e, const double *z, double s, double keep, int padded);
     /* Takes a sample out of the sums. True when a spread fell more than `drop`-fold below its peak, unless
      * that peak is only `noise` of the energy. */

@@ -321,12 +321,14 @@ static void exact_add(double *restrict high, double *restrict low, const double 
 
 static void energy_add(struct svi_energy *e, const double *z, double s, double keep, int n) {
     vec weight = splat(s), fade = splat(keep), inverse = splat(1 / (keep * e->energy[0] + s));
+    const vec along = splat(s * dot_inline(z, e->way, n));
     for (int j = 0; j < n; j += VW) {
         vec v = load(z + j), energy = fade * load(e->energy + j) + weight * v * v,
             total = fade * load(e->sum + j) + weight * v;
         vec now = energy - total * total * inverse, peak = load(e->peak + j);
         store(e->energy + j, energy);
         store(e->sum + j, total);
+        store(e->probe + j, fade * load(e->probe + j) + along * v);
         mask higher = now > peak;
         store(e->peak + j, (vec)(((mask)now & higher) | ((mask)peak & ~higher)));
     }
@@ -336,6 +338,7 @@ static bool energy_remove(struct svi_energy *e, const double *z, double s, doubl
     double left = e->energy[0] - s;
     vec weight = splat(s), inverse = splat(left > 0 ? 1 / left : 0), falls = splat(drop),
         floor = splat(noise);
+    const vec along = splat(s * dot_inline(z, e->way, n));
     mask dropped = {0};
     for (int j = 0; j < n; j += VW) {
         vec v = load(z + j), energy = load(e->energy + j) - weight * v * v,
@@ -343,6 +346,7 @@ static bool energy_remove(struct svi_energy *e, const double *z, double s, doubl
         vec now = energy - total * total * inverse, peak = load(e->peak + j);
         store(e->energy + j, energy);
         store(e->sum + j, total);
+        store(e->probe + j, load(e->probe + j) - along * v);
         dropped |= (falls * now < peak) & (peak > floor * energy);
     }
     long long any = 0;
