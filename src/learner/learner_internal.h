@@ -360,6 +360,9 @@ void svi_refine_way(double *way, int n);
 /* b_k - G w_k for all rows of W in one pass over the window, padded, into work->residual. */
 void svi_residuals(svs_learner *l);
 
+/* out += sum s z (z'v) over the rows of the window; v and out are padded. */
+void svi_rows_times(svs_learner *l, const double *v, double *out);
+
 /* A learned row of the window in the present coordinates (in scratch[1]). */
 struct svi_learned {
     int32_t slot;

@@ -189,12 +189,8 @@ static double rebuild_lost(svs_learner *l) {
     const double *v = l->scratch[0], *pv = l->scratch[2];
     double *gpv = l->scratch[3], sum = 0;
     svi_ridge_apply(l, pv, gpv);
-    struct svi_learned row;
-    for (int32_t i = 0; l->o.window && svi_next_row(l, &i, &row);) {
-        const double s = svi_dot(row.z, pv, n);
-        for (int j = 0; j < n; j++)
-            gpv[j] += row.s * s * row.z[j];
-    }
+    if (l->o.window)
+        svi_rows_times(l, pv, gpv);
     for (int i = 0; !l->o.window && i < n; i++)
         for (int j = 0; j < n; j++)
             gpv[i] += l->gram->g[j <= i ? (size_t)i * n + j : (size_t)j * n + i] * pv[j];

@@ -30,7 +30,7 @@
  * 1e-10; the error of P is known to a factor of some 3. */
 #define TOLERATED       5e-13
 #define TOLERATED_PLAIN 16
-#define PROMISED        1e-11
+#define PROMISED        2e-11
 #define CORRECT_MAX     1e-3 /* more is no error of P, but the residual's own */
 #define AGAIN_FROM      1e-9 /* a larger correction was not the last: P is that far off */
 #define ROUNDS          3
@@ -117,6 +117,19 @@ void svi_residuals(svs_learner *l) {
     for (refine_fill(l, &b, &next); b.count > 0; refine_fill(l, &b, &next))
         for (int k = 0; k < rows; k++)
             refine_add(l, &b, l->m->r.w + (size_t)k * padded, k, 0, l->work->residual + (size_t)k * padded);
+}
+
+void svi_rows_times(svs_learner *l, const double *v, double *out) {
+    const size_t padded = (size_t)l->m->r.padded;
+    const int n = l->d + 1;
+    struct refine_block b;
+    int32_t next = 0;
+    for (refine_fill(l, &b, &next); b.count > 0; refine_fill(l, &b, &next)) {
+        l->m->kernels->rows_dot(l->work->block, padded, b.count, n, v, b.off);
+        for (int i = 0; i < b.count; i++)
+            b.off[i] *= b.weight[i];
+        l->m->kernels->rows_add(l->work->block, padded, b.count, n, b.off, out);
+    }
 }
 
 /* The combination of the rows of W; the sum of the squares of all rows. */
@@ -344,7 +357,7 @@ void svi_refine_begin_epoch(svs_learner *l) {
     refine_stay(l);
     refine_measure(l);
     r->lost = r->off; /* w is P b */
-    r->fresh = svi_refine_probes(l) ? r->lost > refine_tolerated(l) : r->now > ILL;
+    r->fresh = svi_refine_probes(l) ? r->lost > fmax(PROMISED / 4, refine_tolerated(l)) : r->now > ILL;
 }
 
 /* What w may be off by since the last look, relative to it, where P is not measured. */
@@ -354,11 +367,10 @@ static double refine_estimate(const svs_learner *l) {
 
 static bool refine_is_due(const svs_learner *l) {
     const struct svi_refine *r = &l->refine;
-    const int64_t moved = l->arrivals - r->looked, held = l->held_learned;
-    const double tolerated = refine_tolerated(l);
     if (svi_refine_probes(l))
         return r->fresh;
-    const double estimate = refine_estimate(l);
+    const int64_t moved = l->arrivals - r->looked, held = l->held_learned;
+    const double tolerated = refine_tolerated(l), estimate = refine_estimate(l);
     if (l->relaxed && l->arrivals % RELAXED != 0)
         return false;
     if (held <= SMALL)
