@@ -61,7 +61,7 @@ struct svi_learner_scratch {
     double *vector[4];              /* padded */
     double *target[2], *scores, *b; /* a value for each row of W */
     double *W, *gram_copy;          /* rows x (features + 1), (features + 1)^2 */
-    double *block, *residual;       /* SVI_REFINE_ROWS padded rows; of each row of W, padded */
+    double *residual;               /* of each row of W, padded */
     struct svi_gram gram;
 };
 
@@ -360,7 +360,7 @@ void svi_refine_way(double *way, int n);
 /* b_k - G w_k for all rows of W in one pass over the window, padded, into work->residual. */
 void svi_residuals(svs_learner *l);
 
-/* out += sum s z (z'v) over the rows of the window; v and out are padded. */
+/* out += sum s z (z'v) over the rows of the window. */
 void svi_rows_times(svs_learner *l, const double *v, double *out);
 
 /* A learned row of the window in the present coordinates (in scratch[1]). */

@@ -67,33 +67,54 @@ static inline double refine_target(const svs_learner *l, int32_t slot, int k, do
     return label == (svi_rows(l) == 1 ? 1 : k) ? 1 : -1;
 }
 
-/* Rows of the window at a time, standardised, that serve all vectors before the next ones come. */
+/* Rows of the window at a time, as they came, that serve all vectors before the next ones come. */
 struct refine_block {
+    const double *row[SVI_REFINE_ROWS];
     int32_t slot[SVI_REFINE_ROWS];
     double weight[SVI_REFINE_ROWS], off[SVI_REFINE_ROWS];
     int count;
 };
 
-static void refine_fill(svs_learner *l, struct refine_block *b, int32_t *next) {
+static bool refine_fill(const svs_learner *l, struct refine_block *b, int32_t *next) {
     const struct svi_ring *r = &l->window;
     b->count = 0;
     for (int32_t s; b->count < SVI_REFINE_ROWS && (s = svi_next_learned(l, next)) >= 0; b->count++) {
         b->slot[b->count] = s;
-        b->weight[b->count] = svi_hat(l, svi_ring_weight(r, s), svi_ring_order(r, s));
-        l->m->kernels->standardise(l->work->block + (size_t)b->count * (size_t)l->m->r.padded,
-                                   svi_ring_row(r, s), l->scaler.mean, l->scaler.inverse, l->d);
+        b->row[b->count] = svi_ring_row(r, s);
+        b->weight[b->count] = l->o.forget == 1 ? svi_ring_weight(r, s)
+                                               : svi_hat(l, svi_ring_weight(r, s), svi_ring_order(r, s));
     }
+    return b->count > 0;
+}
+
+/* off = z'w; z is not made: what is common to all rows is in w and in the sums (refine_rows_add). */
+static void refine_rows_dot(svs_learner *l, struct refine_block *b, const double *w) {
+    double *v = l->m->r.y[0]; /* a vector that is free between two sweeps */
+    for (int j = 0; j < l->d; j++)
+        v[j] = l->scaler.inverse[j] * w[1 + j];
+    l->m->kernels->about_dot(b->row, b->count, l->d, l->scaler.mean, v, b->off);
+    for (int i = 0; i < b->count; i++)
+        b->off[i] += w[0];
+}
+
+/* to += sum off z. */
+static void refine_rows_add(svs_learner *l, struct refine_block *b, double *to) {
+    double *sums = l->m->r.y[0];
+    memset(sums, 0, (size_t)l->d * sizeof *sums);
+    l->m->kernels->about_add(b->row, b->count, l->d, l->scaler.mean, b->off, sums);
+    for (int j = 0; j < l->d; j++)
+        to[1 + j] += l->scaler.inverse[j] * sums[j];
+    for (int i = 0; i < b->count; i++)
+        to[0] += b->off[i];
 }
 
 /* residual += sum s z (t - z'w) over the block. */
 static void refine_add(svs_learner *l, struct refine_block *b, const double *w, int k, double signs,
                        double *residual) {
-    const size_t padded = (size_t)l->m->r.padded;
-    const int n = l->d + 1;
-    l->m->kernels->rows_dot(l->work->block, padded, b->count, n, w, b->off);
+    refine_rows_dot(l, b, w);
     for (int i = 0; i < b->count; i++)
         b->off[i] = b->weight[i] * (refine_target(l, b->slot[i], k, signs) - b->off[i]);
-    l->m->kernels->rows_add(l->work->block, padded, b->count, n, b->off, residual);
+    refine_rows_add(l, b, residual);
 }
 
 /* The part of the residual that is the ridge's. */
@@ -113,22 +134,18 @@ void svi_residuals(svs_learner *l) {
         refine_begin(l, l->m->r.w + (size_t)k * padded, residual);
         svi_prior_right(l, k, residual);
     }
-    int32_t next = 0;
-    for (refine_fill(l, &b, &next); b.count > 0; refine_fill(l, &b, &next))
+    for (int32_t next = 0; refine_fill(l, &b, &next);)
         for (int k = 0; k < rows; k++)
             refine_add(l, &b, l->m->r.w + (size_t)k * padded, k, 0, l->work->residual + (size_t)k * padded);
 }
 
 void svi_rows_times(svs_learner *l, const double *v, double *out) {
-    const size_t padded = (size_t)l->m->r.padded;
-    const int n = l->d + 1;
     struct refine_block b;
-    int32_t next = 0;
-    for (refine_fill(l, &b, &next); b.count > 0; refine_fill(l, &b, &next)) {
-        l->m->kernels->rows_dot(l->work->block, padded, b.count, n, v, b.off);
+    for (int32_t next = 0; refine_fill(l, &b, &next);) {
+        refine_rows_dot(l, &b, v);
         for (int i = 0; i < b.count; i++)
             b.off[i] *= b.weight[i];
-        l->m->kernels->rows_add(l->work->block, padded, b.count, n, b.off, out);
+        refine_rows_add(l, &b, out);
     }
 }
 
@@ -163,8 +180,7 @@ static double refine_combine(svs_learner *l) {
             residual[j] += refine_sign(k) * right[j];
     }
     struct refine_block b;
-    int32_t next = 0;
-    for (refine_fill(l, &b, &next); b.count > 0; refine_fill(l, &b, &next))
+    for (int32_t next = 0; refine_fill(l, &b, &next);)
         refine_add(l, &b, w, rows == 1 ? 0 : -1, signs, residual);
     return squares;
 }

@@ -43,7 +43,6 @@ static const struct svi_array scratch_table[] = {
     ARRAY(b, SVI_AXIS(ROWS)),
     ARRAY(W, SVI_AXIS(ROWS), SVI_AXIS(N)),
     ARRAY(gram_copy, SVI_AXIS(N), SVI_AXIS(N)),
-    ARRAY(block, SVI_AXIS_LENGTH(SVI_REFINE_ROWS), SVI_AXIS(VECTOR)),
     ARRAY(residual, SVI_AXIS(ROWS), SVI_AXIS(VECTOR)),
 #undef ARRAY
 };

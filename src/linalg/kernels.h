@@ -99,6 +99,11 @@ struct svi_kernels {
     void (*rows_dot)(const double *x, size_t stride, int64_t count, int n, const double *v, double *f);
     /* v_j += sum_i s_i x_ij, j < n. */
     void (*rows_add)(const double *x, size_t stride, int64_t count, int n, const double *s, double *v);
+    /* The same of x_ij - center_j, for rows that lie anywhere; nothing need be aligned. */
+    void (*about_dot)(const double *const *x, int count, int n, const double *center, const double *v,
+                      double *f);
+    void (*about_add)(const double *const *x, int count, int n, const double *center, const double *s,
+                      double *to);
     /* to_i = exp(-gamma max(0, own + norm2_i - 2 dot_i)), i < n, gamma >= 0; below exp(-708) it is 0. `to`
      * may be `dot`. A few units in the last place. */
     void (*rbf)(const double *dot, const double *norm2, double own, double gamma, int64_t n, double *to);

@@ -479,6 +479,51 @@ static void rows_add(const double *x, size_t stride, int64_t count, int n, const
     }
 }
 
+INLINE void four_rows(const double *a[ROWS], const double *const *x, int have) {
+    for (int k = 0; k < ROWS; k++)
+        a[k] = x[k < have ? k : 0];
+}
+
+static void about_dot(const double *const *x, int count, int n, const double *center, const double *v,
+                      double *f) {
+    for (int i = 0; i < count; i += ROWS) {
+        const double *a[ROWS];
+        vec s[ROWS] = {{0}};
+        int j = 0;
+        four_rows(a, x + i, count - i);
+        for (; j + VW <= n; j += VW) {
+            const vec c = *(const vec_u *)(center + j), w = *(const vec_u *)(v + j);
+            UNROLL for (int k = 0; k < ROWS; k++) s[k] += (*(const vec_u *)(a[k] + j) - c) * w;
+        }
+        double dot[ROWS];
+        UNROLL for (int k = 0; k < ROWS; k++) dot[k] = sum(s[k]);
+        for (; j < n; j++)
+            UNROLL for (int k = 0; k < ROWS; k++) dot[k] += (a[k][j] - center[j]) * v[j];
+        for (int k = 0; k < ROWS && i + k < count; k++)
+            f[i + k] = dot[k];
+    }
+}
+
+static void about_add(const double *const *x, int count, int n, const double *center, const double *s,
+                      double *to) {
+    for (int i = 0; i < count; i += ROWS) {
+        const double *a[ROWS];
+        double c[ROWS];
+        int j = 0;
+        four_rows(a, x + i, count - i);
+        for (int k = 0; k < ROWS; k++)
+            c[k] = i + k < count ? s[i + k] : 0;
+        for (; j + VW <= n; j += VW) {
+            const vec m = *(const vec_u *)(center + j);
+            vec t = *(const vec_u *)(to + j);
+            UNROLL for (int k = 0; k < ROWS; k++) t += splat(c[k]) * (*(const vec_u *)(a[k] + j) - m);
+            *(vec_u *)(to + j) = t;
+        }
+        for (; j < n; j++)
+            UNROLL for (int k = 0; k < ROWS; k++) to[j] += c[k] * (a[k][j] - center[j]);
+    }
+}
+
 #include "linalg/distance_template.h"
 #include "linalg/triangle_template.h"
 
@@ -552,6 +597,8 @@ const struct svi_kernels KERNELS = {ISA_NAME,
                                     spread_add,
                                     rows_dot,
                                     rows_add,
+                                    about_dot,
+                                    about_add,
                                     rbf,
                                     lanes_dot,
                                     rows_l1,
