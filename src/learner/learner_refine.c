@@ -20,7 +20,7 @@
 #include "linalg/sparse_rows.h"
 
 #define WATCHES     32 /* times a window P is measured */
-#define WATCH_LEAST 16 /* changes from one measure by G u to the next */
+#define WATCH_LEAST 8 /* changes from one measure by G u to the next */
 /* Mean squares of a feature in units of its variance, from which the epoch has lost the center: the next
  * rebuild comes forward. */
 #define UNCENTRED 16
@@ -30,7 +30,7 @@
  * 1e-10; the error of P is known to a factor of some 3. */
 #define TOLERATED       5e-13
 #define TOLERATED_PLAIN 16
-#define PROMISED        2e-11
+#define PROMISED        1e-11
 #define CORRECT_MAX     1e-3 /* more is no error of P, but the residual's own */
 #define AGAIN_FROM      1e-9 /* a larger correction was not the last: P is that far off */
 #define ROUNDS          3
