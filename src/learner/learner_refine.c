@@ -20,7 +20,7 @@
 #include "linalg/sparse_rows.h"
 
 #define WATCHES     32 /* times a window P is measured */
-#define WATCH_LEAST 8 /* changes from one measure by G u to the next */
+#define WATCH_LEAST 8  /* changes from one measure by G u to the next */
 /* Mean squares of a feature in units of its variance, from which the epoch has lost the center: the next
  * rebuild comes forward. */
 #define UNCENTRED 16
@@ -31,6 +31,8 @@
 #define TOLERATED       5e-13
 #define TOLERATED_PLAIN 16
 #define PROMISED        1e-11
+#define OFF_MAX         2e-10 /* of P: w may come far at once, in fewer samples than lie between two measures */
+#define OFF_PLAIN       10    /* but where a new P is hardly better: so many times what is tolerated of w */
 #define CORRECT_MAX     1e-3 /* more is no error of P, but the residual's own */
 #define AGAIN_FROM      1e-9 /* a larger correction was not the last: P is that far off */
 #define ROUNDS          3
@@ -310,13 +312,17 @@ static double refine_tolerated(const svs_learner *l) {
     return fmax(TOLERATED, TOLERATED_PLAIN * (DBL_EPSILON / 2) * l->refine.now);
 }
 
+static bool refine_off_too_far(const svs_learner *l) {
+    return l->refine.off > fmax(OFF_MAX, OFF_PLAIN * refine_tolerated(l));
+}
+
 /* What w may be off by until the next measure, by the way to come as it was to here, calls for a look. */
 static void refine_measure_error(svs_learner *l, double gain) {
     struct svi_refine *r = &l->refine;
     const double gone = refine_gone(l), on = fmax(gone - r->gone, 0);
     r->off = refine_error(l, gain);
     r->gone = gone;
-    r->fresh = r->lost + r->off * (gone + on) > fmax(PROMISED, refine_tolerated(l));
+    r->fresh = r->lost + r->off * (gone + on) > fmax(PROMISED, refine_tolerated(l)) || refine_off_too_far(l);
     l->drifts = false;
 }
 
@@ -396,11 +402,14 @@ static bool refine_is_due(const svs_learner *l) {
            (estimate > tolerated && moved * (1 + (l->d + svi_rows(l)) / SHARE) >= held);
 }
 
-/* A look will not last until the next measure, or looks have cost as much as a new P. */
+/* P is too far off, a look will not last until the next measure, or looks have cost as much as a new P. */
 static bool refine_wants_new(const svs_learner *l) {
     const struct svi_refine *r = &l->refine;
-    return svi_refine_probes(l) && r->looks > 0 &&
-           (l->arrivals - r->looked <= refine_wait(l) || r->looks > l->d / HEAL_SHARE);
+    const int64_t moved = l->arrivals - r->looked;
+    if (!svi_refine_probes(l))
+        return false;
+    return (moved > 0 && refine_off_too_far(l)) ||
+           (r->looks > 0 && (moved <= refine_wait(l) || r->looks > l->d / HEAL_SHARE));
 }
 
 bool svi_refine(svs_learner *l) {
