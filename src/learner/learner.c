@@ -154,8 +154,8 @@ void svs_learner_reset(svs_learner *l) {
     svi_scaler_reset(&l->scaler);
     svi_gram_zero(l->gram);
     svi_alsvm_reset(l->m, svi_rows(l), l->nu);
-    double *const energies[] = {l->energy->energy, l->energy->sum, l->energy->peak};
-    for (int i = 0; i < 3; i++)
+    double *const energies[] = {l->energy->energy, l->energy->sum, l->energy->peak, l->energy->probe};
+    for (int i = 0; i < 4; i++)
         memset(energies[i], 0, (size_t)l->work->capacity[0] * sizeof(double));
     memset(l->targets_in, 0, (size_t)l->class_room * sizeof *l->targets_in);
     l->bucket = l->drifts = false;

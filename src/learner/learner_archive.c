@@ -21,6 +21,8 @@ static void archive_energy(struct svi_archive *a, svs_learner *l) {
     svi_archive_doubles(a, "energy", l->energy->energy, n);
     svi_archive_doubles(a, "energy sums", l->energy->sum, n);
     svi_archive_doubles(a, "energy peaks", l->energy->peak, n);
+    svi_archive_doubles(a, "probe", l->energy->probe, n);
+    svi_archive_finite(a, "refine from", l->from, n);
     svi_archive_finite(a, "targets in", l->targets_in, l->class_count > 0 ? l->class_count : 1);
     if (!l->ridge)
         return;
@@ -128,6 +130,8 @@ static const struct {
     COUNTER(health.alarms),
     COUNTER(health.window_reads),
     COUNTER(refine.looked),
+    COUNTER(refine.looks),
+    COUNTER(refine.wait),
 };
 
 static bool archive_counters(struct svi_archive *a, svs_learner *l) {
@@ -140,12 +144,13 @@ static bool archive_counters(struct svi_archive *a, svs_learner *l) {
     svi_archive_double(a, "refine residual", &l->refine.residual);
     svi_archive_double(a, "condition now", &l->refine.now);
     svi_archive_double(a, "condition worst", &l->refine.worst);
-    svi_archive_double(a, "refine trust", &l->refine.trust);
+    svi_archive_double(a, "refine off", &l->refine.off);
+    svi_archive_double(a, "refine gone", &l->refine.gone);
     svi_archive_bool(a, "refine fresh", &l->refine.fresh);
     bool ahead = l->arrivals ? l->next_rebuild > l->arrivals : l->next_rebuild == 0;
     bool learned = l->base <= l->order && l->order <= l->arrivals && l->held_learned <= l->order;
     bool refine = l->refine.lost >= 0 && l->refine.residual >= 0 && l->refine.now >= 0 &&
-                  l->refine.worst >= 0 && l->refine.trust >= 0 && l->refine.trust <= 1 &&
+                  l->refine.worst >= 0 && l->refine.off >= 0 && l->refine.gone >= 0 &&
                   l->refine.looked <= l->arrivals;
     return svi_archive_check(a, refine, "an estimate of what w has lost that cannot be") &&
            svi_archive_check(a, ahead, "the next rebuild is not ahead") &&

@@ -98,6 +98,7 @@ int svi_class_add(svs_learner *l, svs_value y) {
     if (k == 2)
         classes_split_row(l);
     if (k >= 2) {
+        svi_refine_new_rows(l);
         classes_all_others(l, l->scratch[0]);
         svs_alsvm_add_row(l->m, l->scratch[0], NULL); /* reserved: cannot fail */
     }

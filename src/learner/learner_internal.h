@@ -57,10 +57,11 @@ struct svi_learner_scratch {
     struct svi_energy energy;
     int32_t capacity[3];            /* of vectors and energies, of rows of W, of features + 1 */
     size_t used;                    /* entries of vectors and energies that may not be 0 */
+    double *from;                   /* padded */
     double *vector[4];              /* padded */
     double *target[2], *scores, *b; /* a value for each row of W */
     double *W, *gram_copy;          /* rows x (features + 1), (features + 1)^2 */
-    double *block, *residual;       /* SVI_REFINE_ROWS padded rows; of each row of W, padded */
+    double *residual;               /* of each row of W, padded */
     struct svi_gram gram;
 };
 
@@ -80,11 +81,13 @@ struct svi_learner_prior {
 
 /* What w may have lost since the last look at the residual of the rows (learner_refine.c). */
 struct svi_refine {
-    double lost;       /* by removals, relative to w */
+    double lost;       /* by removals, and what was left at the last look: relative to w */
     double residual;   /* of the bias's equation at the last measure, for a sample of weight 1 */
     double now, worst; /* the condition at the last measure, and at the worst since the last look */
-    double trust;      /* the error that was found over the estimate: TRUST_MIN to 1 */
+    double off, gone;  /* at the last measure: the relative error of P, and how far w has come */
     int64_t looked;    /* arrivals at the last look or rebuild */
+    int64_t looks;     /* since the last rebuild */
+    int64_t wait;      /* changes until the next measure */
     bool fresh;        /* P is new and the system ill-conditioned: a look is due */
 };
 
@@ -131,6 +134,7 @@ struct svs_learner {
     svs_alsvm *m;
     struct svi_gram *gram; /* window 0: all samples; else the bucket before a planned rebuild, and scratch */
     struct svi_energy *energy; /* of what is in the model */
+    double *from;              /* padded: where w was when it was known to be right (learner_refine.c) */
     double **target;           /* 2, of a value for each row of W */
     double **scratch;          /* 4 padded vectors */
     double *scores;
@@ -225,7 +229,7 @@ double svi_store_bytes(const svs_learner *l);
 double svi_store_memory(const svs_options *o, int d, int classes); /* bytes at most */
 /* Doubles of `packed`. */
 static inline size_t svi_packed_room(int features, int rows) {
-    return svi_alsvm_packed(features + 1, rows) + 3 * ((size_t)features + 1);
+    return svi_alsvm_packed(features + 1, rows) + 5 * ((size_t)features + 1);
 }
 
 /* ---- scratch.c */
@@ -353,13 +357,21 @@ void svi_prior_free(svs_learner *l);
 /* After a change of the model: where w may be off, w += P (b - G w), with the residual of the rows held.
  * True: w changed. */
 bool svi_refine(svs_learner *l);
-/* A removal may have cost w so much, relative to it; P and w are new. */
+/* A removal may have cost w so much, relative to it; P and w are new; the rows of W are others. */
 void svi_refine_note_loss(svs_learner *l, double cost);
 void svi_refine_begin_epoch(svs_learner *l);
-/* After an arrival: how P stands now. True: the epoch has lost the center of a feature. */
+void svi_refine_new_rows(svs_learner *l);
+/* After a change: how P stands now. True: the epoch has lost the center of a feature. */
 bool svi_refine_watch(svs_learner *l);
+/* P is measured against G, from time to time and at once where `drifts`; else a drift has P made anew. */
+bool svi_refine_probes(const svs_learner *l);
+/* The vector by which P is measured: n values, which do not depend on n. */
+void svi_refine_way(double *way, int n);
 /* b_k - G w_k for all rows of W in one pass over the window, padded, into work->residual. */
 void svi_residuals(svs_learner *l);
+
+/* out += sum s z (z'v) over the rows of the window. */
+void svi_rows_times(svs_learner *l, const double *v, double *out);
 
 /* A learned row of the window in the present coordinates (in scratch[1]). */
 struct svi_learned {

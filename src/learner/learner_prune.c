@@ -114,7 +114,8 @@ static void prune_unscaled(struct svi_scaler *s, const bool *keep, int d) {
 /* The sums of coordinates, the bias first, without those that go; they are made again with P, but for a
  * learner that has seen nothing. */
 static void prune_vectors(svs_learner *l, const bool *features) {
-    double *const all[] = {l->energy->energy, l->energy->sum, l->energy->peak, l->ridge};
+    double *const all[] = {l->energy->energy, l->energy->sum, l->energy->peak,
+                           l->energy->probe,  l->from,        l->ridge};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (all[i])
             prune_row(all[i] + 1, features, l->d);

@@ -189,12 +189,8 @@ static double rebuild_lost(svs_learner *l) {
     const double *v = l->scratch[0], *pv = l->scratch[2];
     double *gpv = l->scratch[3], sum = 0;
     svi_ridge_apply(l, pv, gpv);
-    struct svi_learned row;
-    for (int32_t i = 0; l->o.window && svi_next_row(l, &i, &row);) {
-        const double s = svi_dot(row.z, pv, n);
-        for (int j = 0; j < n; j++)
-            gpv[j] += row.s * s * row.z[j];
-    }
+    if (l->o.window)
+        svi_rows_times(l, pv, gpv);
     for (int i = 0; !l->o.window && i < n; i++)
         for (int j = 0; j < n; j++)
             gpv[i] += l->gram->g[j <= i ? (size_t)i * n + j : (size_t)j * n + i] * pv[j];
@@ -229,6 +225,22 @@ double svi_learner_residual(svs_learner *l) {
     return worst;
 }
 
+/* Exactly what is in, whatever rounding the slides have left in it. */
+static void rebuild_measure_probe(svs_learner *l) {
+    const struct svi_gram *g = l->gram;
+    const double gain = svi_hat(l, 1, l->order - 1), *way = l->energy->way;
+    double *probe = l->energy->probe;
+    for (int i = 0; i <= l->d; i++) {
+        const double *row = g->g + (size_t)i * g->n;
+        double s = row[i] * way[i];
+        for (int j = 0; j < i; j++) {
+            s += row[j] * way[j];
+            probe[j] += row[j] * (way[i] / gain);
+        }
+        probe[i] = s / gain;
+    }
+}
+
 static void rebuild_measure_energy(svs_learner *l) {
     const struct svi_gram *g = l->gram;
     double gain = svi_hat(l, 1, l->order - 1), total = g->g[0]; /* the newest counts fully */
@@ -240,6 +252,7 @@ static void rebuild_measure_energy(svs_learner *l) {
     }
     for (int k = 0; k < l->class_count || k == 0; k++)
         l->targets_in[k] = g->sums[(size_t)(1 + k) * (size_t)g->n] / gain;
+    rebuild_measure_probe(l);
 }
 
 /* The row of a slot, in the present coordinates, into the sums. */
@@ -263,6 +276,7 @@ void svi_heal(svs_learner *l) {
     l->bucket = l->drifts = false;
     rebuild_solve(l);
     rebuild_refine(l);
+    rebuild_measure_probe(l);
     svi_refine_begin_epoch(l);
     l->health.rebuilds++;
 }

@@ -1,13 +1,13 @@
 /* Refinement: P loses digits, and w follows it with every sample. The residual of the rows held takes w back,
- * w += P (b - G w), as exactly as a fresh solve would have it. P itself heals at the next rebuild.
+ * w += P (b - G w), as exactly as a fresh solve would have it; where that would not last, P is made anew.
  *
- * A look at the residual reads the whole window, so it is made when w may be off, not by the clock. What
- * costs O(D) a sample or less says when: what a removal that leaves little of 1 takes from P
- * (svi_refine_note_loss), and the residual of one equation, the bias's, of which both sides are kept anyway
- * (refine_equation). What P has lost acts like a constant matrix that was added to G, so that no equation
- * stays right when w moves; w is off by the residual times the condition, the largest P_jj G_jj, which
- * scaling does not change. The estimate is mostly too high: each look compares it with what it finds, and
- * `trust`, their ratio, carries over.
+ * A look at the residual reads the whole window, so it is made when w may be off, not by the clock. What P
+ * has lost acts like a matrix that was added to G: w goes wrong by its relative error times the way that w
+ * has come since it was right. Both are measured some 32 times a window (refine_measure): the error of P by
+ * two vectors u of which G u is kept sample by sample, so that P (G u) should be u again (svi_energy), for
+ * half the price of a slide; the way by where w was (`from`). What a removal that leaves little of 1 takes
+ * from P (svi_refine_note_loss) calls for a measure at once. In small windows a look is cheap, and with scale
+ * none the ridge drowns G u: there the residual of the bias's equation, or the condition alone, says when.
  *
  * One look serves all classes, as they share P: it is that of one combination of the rows of W with fixed
  * signs. Only where its correction counts are all of them corrected, in one more pass. A stream on which
@@ -19,25 +19,29 @@
 #include "learner/learner_internal.h"
 #include "linalg/sparse_rows.h"
 
-#define WATCHES 32 /* times a window the condition is measured */
+#define WATCHES     32 /* times a window P is measured */
+#define WATCH_LEAST 8  /* changes from one measure by G u to the next */
 /* Mean squares of a feature in units of its variance, from which the epoch has lost the center: the next
  * rebuild comes forward. */
 #define UNCENTRED 16
 #define NOISE     1e-9 /* of the mean squares: a smaller variance is rounding */
 
 /* Of w, relative. What is corrected: a plain solve has some eps times the condition itself. The promise is
- * 1e-10: an error that may come near it is looked at whatever that costs. */
+ * 1e-10; the error of P is known to a factor of some 3. */
 #define TOLERATED       5e-13
 #define TOLERATED_PLAIN 16
-#define PROMISED        2e-11
+#define PROMISED        1e-11
+#define OFF_MAX         2e-10 /* of P: w may come far at once, in fewer samples than lie between two measures */
+#define OFF_PLAIN       10    /* but where a new P is hardly better: so many times what is tolerated of w */
 #define CORRECT_MAX     1e-3 /* more is no error of P, but the residual's own */
 #define AGAIN_FROM      1e-9 /* a larger correction was not the last: P is that far off */
 #define ROUNDS          3
 
-/* For each SHARE features and rows of W a window may be read once more: 8 % of its slides. */
-#define SHARE   24
-#define LONGEST 2  /* windows without a look where the condition alone asks for one */
-#define ILL     30 /* the condition from which a new P costs w digits, P b being off by its square */
+#define HEAL_SHARE 12 /* a new P costs as much as one look, and one more for each so many features */
+
+/* With scale none, for each SHARE features and rows of W a window may be read once more. */
+#define SHARE 24
+#define ILL   30 /* the condition from which a new P costs w digits, P b being off by its square */
 /* One of up to SMALL rows is cheap to read: SMALL_LOOKS times in its length, and each time where the
  * condition is ILL_EACH or P has lost digits; what is more than rounding is corrected. */
 #define SMALL       256
@@ -45,12 +49,8 @@
 #define ILL_EACH    1000
 #define CORRECT_MIN 1e-13
 
-#define ERROR      0.25 /* of w, by a residual of 1 a sample and a condition of 1 */
-#define TRUST_MIN  1e-2
-#define TRUST_FALL 0.5 /* at most, from one look to the next */
-#define TRUST_NEW  0.3 /* at least, with a new P */
-
-#define RELAXED 16 /* arrivals from one look to the next, where many learners share the time of a sample */
+#define ERROR   0.25 /* of w, by a residual of 1 a sample and a condition of 1 */
+#define RELAXED 16   /* arrivals from one look to the next, where many learners share the time of a sample */
 
 /* ---- the residual */
 
@@ -69,33 +69,54 @@ static inline double refine_target(const svs_learner *l, int32_t slot, int k, do
     return label == (svi_rows(l) == 1 ? 1 : k) ? 1 : -1;
 }
 
-/* Rows of the window at a time, standardised, that serve all vectors before the next ones come. */
+/* Rows of the window at a time, as they came, that serve all vectors before the next ones come. */
 struct refine_block {
+    const double *row[SVI_REFINE_ROWS];
     int32_t slot[SVI_REFINE_ROWS];
     double weight[SVI_REFINE_ROWS], off[SVI_REFINE_ROWS];
     int count;
 };
 
-static void refine_fill(svs_learner *l, struct refine_block *b, int32_t *next) {
+static bool refine_fill(const svs_learner *l, struct refine_block *b, int32_t *next) {
     const struct svi_ring *r = &l->window;
     b->count = 0;
     for (int32_t s; b->count < SVI_REFINE_ROWS && (s = svi_next_learned(l, next)) >= 0; b->count++) {
         b->slot[b->count] = s;
-        b->weight[b->count] = svi_hat(l, svi_ring_weight(r, s), svi_ring_order(r, s));
-        l->m->kernels->standardise(l->work->block + (size_t)b->count * (size_t)l->m->r.padded,
-                                   svi_ring_row(r, s), l->scaler.mean, l->scaler.inverse, l->d);
+        b->row[b->count] = svi_ring_row(r, s);
+        b->weight[b->count] = l->o.forget == 1 ? svi_ring_weight(r, s)
+                                               : svi_hat(l, svi_ring_weight(r, s), svi_ring_order(r, s));
     }
+    return b->count > 0;
+}
+
+/* off = z'w; z is not made: what is common to all rows is in w and in the sums (refine_rows_add). */
+static void refine_rows_dot(svs_learner *l, struct refine_block *b, const double *w) {
+    double *v = l->m->r.y[0]; /* a vector that is free between two sweeps */
+    for (int j = 0; j < l->d; j++)
+        v[j] = l->scaler.inverse[j] * w[1 + j];
+    l->m->kernels->about_dot(b->row, b->count, l->d, l->scaler.mean, v, b->off);
+    for (int i = 0; i < b->count; i++)
+        b->off[i] += w[0];
+}
+
+/* to += sum off z. */
+static void refine_rows_add(svs_learner *l, struct refine_block *b, double *to) {
+    double *sums = l->m->r.y[0];
+    memset(sums, 0, (size_t)l->d * sizeof *sums);
+    l->m->kernels->about_add(b->row, b->count, l->d, l->scaler.mean, b->off, sums);
+    for (int j = 0; j < l->d; j++)
+        to[1 + j] += l->scaler.inverse[j] * sums[j];
+    for (int i = 0; i < b->count; i++)
+        to[0] += b->off[i];
 }
 
 /* residual += sum s z (t - z'w) over the block. */
 static void refine_add(svs_learner *l, struct refine_block *b, const double *w, int k, double signs,
                        double *residual) {
-    const size_t padded = (size_t)l->m->r.padded;
-    const int n = l->d + 1;
-    l->m->kernels->rows_dot(l->work->block, padded, b->count, n, w, b->off);
+    refine_rows_dot(l, b, w);
     for (int i = 0; i < b->count; i++)
         b->off[i] = b->weight[i] * (refine_target(l, b->slot[i], k, signs) - b->off[i]);
-    l->m->kernels->rows_add(l->work->block, padded, b->count, n, b->off, residual);
+    refine_rows_add(l, b, residual);
 }
 
 /* The part of the residual that is the ridge's. */
@@ -115,10 +136,33 @@ void svi_residuals(svs_learner *l) {
         refine_begin(l, l->m->r.w + (size_t)k * padded, residual);
         svi_prior_right(l, k, residual);
     }
-    int32_t next = 0;
-    for (refine_fill(l, &b, &next); b.count > 0; refine_fill(l, &b, &next))
+    for (int32_t next = 0; refine_fill(l, &b, &next);)
         for (int k = 0; k < rows; k++)
             refine_add(l, &b, l->m->r.w + (size_t)k * padded, k, 0, l->work->residual + (size_t)k * padded);
+}
+
+void svi_rows_times(svs_learner *l, const double *v, double *out) {
+    struct refine_block b;
+    for (int32_t next = 0; refine_fill(l, &b, &next);) {
+        refine_rows_dot(l, &b, v);
+        for (int i = 0; i < b.count; i++)
+            b.off[i] *= b.weight[i];
+        refine_rows_add(l, &b, out);
+    }
+}
+
+/* The combination of the rows of W; the sum of the squares of all rows. */
+static double refine_combination(const svs_learner *l, double *w) {
+    const int n = l->d + 1;
+    const size_t padded = (size_t)l->m->r.padded;
+    double squares = 0;
+    memset(w, 0, padded * sizeof *w);
+    for (int k = 0; k < svi_rows(l); k++) {
+        const double *wk = l->m->r.w + (size_t)k * padded;
+        l->m->kernels->add_times(w, wk, refine_sign(k), n);
+        squares += l->m->kernels->dot(wk, wk, (int)padded);
+    }
+    return squares;
 }
 
 /* The combination of the rows of W into scratch[2], and its residual into scratch[0]. The sum of the squares
@@ -126,15 +170,10 @@ void svi_residuals(svs_learner *l) {
 static double refine_combine(svs_learner *l) {
     const int n = l->d + 1, rows = svi_rows(l);
     const size_t padded = (size_t)l->m->r.padded;
-    double *w = l->scratch[2], *residual = l->scratch[0], *right = l->scratch[1], signs = 0, squares = 0;
-    memset(w, 0, padded * sizeof *w);
-    for (int k = 0; k < rows; k++) {
-        const double *wk = l->m->r.w + (size_t)k * padded, sign = refine_sign(k);
-        for (int j = 0; j < n; j++)
-            w[j] += sign * wk[j];
-        squares += svi_dot(wk, wk, n);
-        signs += sign;
-    }
+    double *w = l->scratch[2], *residual = l->scratch[0], *right = l->scratch[1], signs = 0;
+    const double squares = refine_combination(l, w);
+    for (int k = 0; k < rows; k++)
+        signs += refine_sign(k);
     refine_begin(l, w, residual);
     for (int k = 0; l->prior && k < rows; k++) {
         memset(right, 0, padded * sizeof *right);
@@ -143,8 +182,7 @@ static double refine_combine(svs_learner *l) {
             residual[j] += refine_sign(k) * right[j];
     }
     struct refine_block b;
-    int32_t next = 0;
-    for (refine_fill(l, &b, &next); b.count > 0; refine_fill(l, &b, &next))
+    for (int32_t next = 0; refine_fill(l, &b, &next);)
         refine_add(l, &b, w, rows == 1 ? 0 : -1, signs, residual);
     return squares;
 }
@@ -218,7 +256,77 @@ static double refine_equation(svs_learner *l, double gain) {
     return worst / total;
 }
 
-/* Condition and residual of now; returns how far the worst feature has left its center. */
+/* P is measured by G u. */
+bool svi_refine_probes(const svs_learner *l) {
+    return l->held_learned > SMALL && l->o.scale != SVS_SCALE_NONE;
+}
+
+void svi_refine_way(double *way, int n) {
+    for (int j = 0; j < n; j++) {
+        const uint32_t hash = (uint32_t)(j + 1) * 2654435761u;
+        way[j] = (hash >> 16 & 1 ? 1 : -1) * (0.5 + (hash >> 20) / 4096.0); /* of different sizes */
+    }
+}
+
+/* |P (G u) - u| / |u|, where coordinates count by their share of G; G u without the ridge, and in the unit of
+ * the energies, is in `sums`. */
+static double refine_off(const svs_learner *l, const double *pgu, const double *u, double gain) {
+    double off = 0, size = 0;
+    for (int j = 0; j <= l->d; j++) {
+        const double share = gain * l->energy->energy[j] + svi_ridge_weight(l, j), e = pgu[j] - u[j];
+        off += share * e * e;
+        size += share * u[j] * u[j];
+    }
+    return sqrt(off / size);
+}
+
+/* The relative error of P, by the way and by the unit vector of the bias, in one sweep. */
+static double refine_error(svs_learner *l, double gain) {
+    struct svi_recursion *r = &l->m->r;
+    const struct svi_energy *e = l->energy;
+    double *bias = l->scratch[0];
+    memset(bias, 0, (size_t)r->padded * sizeof *bias);
+    bias[0] = 1;
+    svi_ridge_apply(l, e->way, r->x[0]);
+    svi_ridge_apply(l, bias, r->x[1]);
+    l->m->kernels->add_times(r->x[0], e->probe, gain, l->d + 1);
+    l->m->kernels->add_times(r->x[1], e->sum, gain, l->d + 1);
+    l->m->kernels->sweep(r, 2);
+    /* a vector of no direction sees one of d + 1 parts of the squares */
+    const double off =
+        fmax(sqrt(l->d + 1) * refine_off(l, r->y[0], e->way, gain), refine_off(l, r->y[1], bias, gain));
+    return off < 1 ? off : 1; /* NaN too */
+}
+
+/* How far w has come since it was right, relative to it. */
+static double refine_gone(svs_learner *l) {
+    double *w = l->scratch[2];
+    const int padded = l->m->r.padded;
+    const double squares = refine_combination(l, w);
+    l->m->kernels->add_times(w, l->from, -1, l->d + 1);
+    const double gone = sqrt(l->m->kernels->dot(w, w, padded) / squares);
+    return gone < 1 / DBL_EPSILON ? gone : squares > 0 ? 1 / DBL_EPSILON : 0;
+}
+
+static double refine_tolerated(const svs_learner *l) {
+    return fmax(TOLERATED, TOLERATED_PLAIN * (DBL_EPSILON / 2) * l->refine.now);
+}
+
+static bool refine_off_too_far(const svs_learner *l) {
+    return l->refine.off > fmax(OFF_MAX, OFF_PLAIN * refine_tolerated(l));
+}
+
+/* What w may be off by until the next measure, by the way to come as it was to here, calls for a look. */
+static void refine_measure_error(svs_learner *l, double gain) {
+    struct svi_refine *r = &l->refine;
+    const double gone = refine_gone(l), on = fmax(gone - r->gone, 0);
+    r->off = refine_error(l, gain);
+    r->gone = gone;
+    r->fresh = r->lost + r->off * (gone + on) > fmax(PROMISED, refine_tolerated(l)) || refine_off_too_far(l);
+    l->drifts = false;
+}
+
+/* Condition and error of now; returns how far the worst feature has left its center. */
 static double refine_measure(svs_learner *l) {
     if (!l->o.window || !(l->energy->energy[0] > 0))
         return 0;
@@ -236,55 +344,86 @@ static double refine_measure(svs_learner *l) {
         ill = l->health.condition;
     l->refine.now = ill;
     l->refine.worst = fmax(l->refine.worst, ill);
-    l->refine.residual = raw ? DBL_EPSILON * ill : refine_equation(l, gain);
+    if (svi_refine_probes(l))
+        refine_measure_error(l, gain);
+    else
+        l->refine.residual = raw ? DBL_EPSILON * ill : refine_equation(l, gain);
     return uncentred;
 }
 
+static int64_t refine_wait(const svs_learner *l) {
+    const int64_t part = l->held_learned / WATCHES, least = svi_refine_probes(l) ? WATCH_LEAST : 1;
+    return part > least ? part : least;
+}
+
 bool svi_refine_watch(svs_learner *l) {
-    const int64_t every = l->held_learned / WATCHES > 0 ? l->held_learned / WATCHES : 1;
-    return l->arrivals % every == 0 && refine_measure(l) > UNCENTRED;
+    if (--l->refine.wait > 0 && !(l->drifts && svi_refine_probes(l)))
+        return false;
+    l->refine.wait = refine_wait(l);
+    return refine_measure(l) > UNCENTRED;
+}
+
+/* w is right as it is. */
+static void refine_stay(svs_learner *l) {
+    refine_combination(l, l->from);
+    l->refine.gone = 0;
+}
+
+void svi_refine_new_rows(svs_learner *l) {
+    memset(l->from, 0, (size_t)l->m->r.padded * sizeof *l->from);
 }
 
 void svi_refine_begin_epoch(svs_learner *l) {
-    l->refine = (struct svi_refine){.trust = fmax(l->refine.trust, TRUST_NEW), .looked = l->arrivals};
+    struct svi_refine *r = &l->refine;
+    *r = (struct svi_refine){.looked = l->arrivals, .wait = refine_wait(l)};
+    refine_stay(l);
     refine_measure(l);
-    l->refine.fresh = l->refine.now > ILL;
+    r->lost = r->off; /* w is P b */
+    r->fresh = svi_refine_probes(l) ? r->lost > fmax(PROMISED / 4, refine_tolerated(l)) : r->now > ILL;
 }
 
-/* What w may be off by since the last look, relative to it. */
+/* What w may be off by since the last look, relative to it, where P is not measured. */
 static double refine_estimate(const svs_learner *l) {
     return l->refine.lost + ERROR * l->refine.residual * l->refine.now;
 }
 
-static double refine_tolerated(const svs_learner *l) {
-    return fmax(TOLERATED, TOLERATED_PLAIN * (DBL_EPSILON / 2) * l->refine.now);
-}
-
 static bool refine_is_due(const svs_learner *l) {
     const struct svi_refine *r = &l->refine;
+    if (svi_refine_probes(l))
+        return r->fresh;
     const int64_t moved = l->arrivals - r->looked, held = l->held_learned;
-    const double estimate = refine_estimate(l), tolerated = refine_tolerated(l);
+    const double tolerated = refine_tolerated(l), estimate = refine_estimate(l);
     if (l->relaxed && l->arrivals % RELAXED != 0)
         return false;
     if (held <= SMALL)
         return l->drifts || r->fresh || r->worst > ILL_EACH ||
                (estimate > tolerated && moved * SMALL_LOOKS >= held);
-    if (r->fresh || r->trust * estimate > PROMISED)
-        return true;
-    if (moved >= LONGEST * held)
-        return DBL_EPSILON * r->worst * r->worst > tolerated;
-    return r->trust * estimate > tolerated && moved * (1 + (l->d + svi_rows(l)) / SHARE) >= held;
+    return r->fresh || (estimate > PROMISED && moved * WATCHES >= held) ||
+           (estimate > tolerated && moved * (1 + (l->d + svi_rows(l)) / SHARE) >= held);
+}
+
+/* P is too far off, a look will not last until the next measure, or looks have cost as much as a new P. */
+static bool refine_wants_new(const svs_learner *l) {
+    const struct svi_refine *r = &l->refine;
+    const int64_t moved = l->arrivals - r->looked;
+    if (!svi_refine_probes(l))
+        return false;
+    return (moved > 0 && refine_off_too_far(l)) ||
+           (r->looks > 0 && (moved <= refine_wait(l) || r->looks > l->d / HEAL_SHARE));
 }
 
 bool svi_refine(svs_learner *l) {
     if (!l->o.window || l->held_learned == 0 || !refine_is_due(l))
         return false;
+    if (refine_wants_new(l))
+        svi_rebuild(l, false);
     struct svi_refine *r = &l->refine;
-    const double estimate = refine_estimate(l), found = refine_look(l),
+    if (!refine_is_due(l))
+        return false;
+    const bool probes = svi_refine_probes(l);
+    const double found = refine_look(l),
                  least = l->held_learned <= SMALL ? CORRECT_MIN : refine_tolerated(l) / 2;
     bool changed = false;
-    if (estimate > 0 && !r->fresh)
-        r->trust = fmin(1, fmax(fmax(found / estimate, TRUST_FALL * r->trust), TRUST_MIN));
     if (found > least && found < CORRECT_MAX) {
         double share = found;
         if (svi_rows(l) == 1)
@@ -295,8 +434,11 @@ bool svi_refine(svs_learner *l) {
         for (int i = 1; share > AGAIN_FROM && i < ROUNDS; i++)
             share = refine_correct(l);
     }
-    r->lost = r->residual = 0;
+    refine_stay(l);
+    r->lost = probes && !changed ? found : 0;
+    r->residual = 0;
     r->fresh = false;
+    r->looks += r->looked < l->arrivals;
     r->looked = l->arrivals;
     r->worst = r->now;
     return changed;

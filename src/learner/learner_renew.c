@@ -22,6 +22,6 @@ void svi_learner_renew(svs_learner *l, int feature) {
     if (rebuild && l->arrivals > 0)
         svi_rebuild(l, false);
     bool changed = svi_alsvm_renew(l->m, j, svi_ridge_begin_alone(l, j));
-    l->energy->energy[j] = l->energy->sum[j] = l->energy->peak[j] = 0;
+    l->energy->energy[j] = l->energy->sum[j] = l->energy->peak[j] = l->energy->probe[j] = 0;
     l->version += changed || rebuild;
 }

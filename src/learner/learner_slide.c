@@ -58,11 +58,24 @@ double svi_enter(svs_learner *l, int i, const double *x) {
 
 /* ---- operations */
 
+/* What leaves, or nothing (slot -1), looked up once. */
+struct slide_leaving {
+    int32_t slot;
+    int label;
+    double weight, target;
+    int64_t order;
+};
+
+static inline struct slide_leaving slide_look_up(const svs_learner *l, int32_t slot) {
+    const struct svi_ring *r = &l->window;
+    return (struct slide_leaving){slot, svi_ring_label(r, slot), svi_ring_weight(r, slot),
+                                  l->o.task == SVS_REGRESS ? svi_ring_target(r, slot) : NAN,
+                                  l->o.forget == 1 ? 0 : svi_ring_order(r, slot)};
+}
+
 /* What a sample weighs where the one learned at `newest` counts fully: the unit of the energies. */
-static double slide_age_weight(const svs_learner *l, int32_t slot, int64_t newest) {
-    const double weight = svi_ring_weight(&l->window, slot);
-    return l->o.forget == 1 ? weight
-                            : weight * pow(l->o.forget, (double)(newest - svi_ring_order(&l->window, slot)));
+static inline double slide_age_weight(const svs_learner *l, const struct slide_leaving *s, int64_t newest) {
+    return l->o.forget == 1 ? s->weight : s->weight * pow(l->o.forget, (double)(newest - s->order));
 }
 
 /* What the target of a regression adds to the sum of squares, before it fades. */
@@ -75,35 +88,35 @@ static inline double slide_held_energy(const svs_learner *l, int32_t slot) {
 }
 
 /* However heavy or large it was, it may have faded below rounding: the ridge is what it is measured by. */
-static inline bool slide_leaves_trace(svs_learner *l, int32_t slot) {
-    if (!svi_ring_in(&l->window, slot))
-        return false;
-    double weight = slide_age_weight(l, slot, l->order), least = TRACE_MIN * l->nu;
-    return l->o.forget == 1 || weight > least || /* |z| is 1 at least */
-           slide_held_energy(l, slot) * (weight / svi_ring_weight(&l->window, slot)) > least ||
-           weight * svi_enter(l, 1, svi_ring_row(&l->window, slot)) > least;
+static inline bool slide_leaves_trace(svs_learner *l, const struct slide_leaving *s) {
+    if (l->o.forget == 1)
+        return true;
+    const double weight = slide_age_weight(l, s, l->order), least = TRACE_MIN * l->nu;
+    return weight > least || /* |z| is 1 at least */
+           slide_held_energy(l, s->slot) * (weight / s->weight) > least ||
+           weight * svi_enter(l, 1, svi_ring_row(&l->window, s->slot)) > least;
 }
 
 /* Prepares the removal of a slot as change i of the next step; returns |z|^2. */
-static inline double slide_prepare_removal(svs_learner *l, int i, int32_t slot, struct svi_change *change) {
-    const struct svi_ring *r = &l->window;
-    double energy = svi_enter(l, i, svi_ring_row(r, slot));
-    svi_targets(l, svi_ring_label(r, slot), svi_ring_target(r, slot), l->target[i]);
-    *change = (struct svi_change){l->target[i],
-                                  -1 / svi_hat(l, svi_ring_weight(r, slot), svi_ring_order(r, slot)), 0};
+static inline double slide_prepare_removal(svs_learner *l, int i, const struct slide_leaving *s,
+                                           struct svi_change *change) {
+    const double energy = svi_enter(l, i, svi_ring_row(&l->window, s->slot));
+    svi_targets(l, s->label, s->target, l->target[i]);
+    *change = (struct svi_change){l->target[i], -1 / svi_hat(l, s->weight, s->order), 0};
     return energy;
 }
 
 /* True when the sample that leaves dwarfs, in weight or target, all that stay and the one that comes (of
  * weight 0: none does): then what they are in P or w is the rounding of it. Mostly one look at another sample
  * tells. */
-static bool slide_dwarfs_rest(const svs_learner *l, int32_t leaving, double coming, double coming_target) {
-    const double weight = DWARFED * svi_ring_weight(&l->window, leaving),
-                 target = DWARFED * slide_held_energy(l, leaving);
+static bool slide_dwarfs_rest(const svs_learner *l, const struct slide_leaving *leaving, double coming,
+                              double coming_target) {
+    const double weight = DWARFED * leaving->weight,
+                 target = DWARFED * slide_target_energy(l, leaving->weight, leaving->target);
     bool any = coming > 0, heavy = any && coming >= weight,
          large = any && slide_target_energy(l, coming, coming_target) >= target;
     for (int32_t i = 0, s; !(heavy && large) && (s = svi_next_learned(l, &i)) >= 0;) {
-        if (s == leaving)
+        if (s == leaving->slot)
             continue;
         any = true;
         heavy |= svi_ring_weight(&l->window, s) >= weight;
@@ -157,10 +170,10 @@ static void slide_count_target(svs_learner *l, int label, double target, double 
 
 /* True when P cannot be trusted after the removal of input i; s: the sample's weight in the unit of the
  * energies. */
-static bool slide_removal_alarms(svs_learner *l, const struct svi_change *c, int i, int32_t slot,
-                                 double energy, double s) {
+static bool slide_removal_alarms(svs_learner *l, const struct svi_change *c, int i,
+                                 const struct slide_leaving *leaving, double energy, double s) {
     const double *z = l->m->r.x[i];
-    slide_count_target(l, svi_ring_label(&l->window, slot), svi_ring_target(&l->window, slot), -s, 1);
+    slide_count_target(l, leaving->label, leaving->target, -s, 1);
     double left = 1 + c->leverage / c->inverse_weight; /* 1 - s x'Px */
     slide_note_drift(l, c, l->m->r.y[i], energy, left);
     bool lost = !(DBL_EPSILON * energy * s < REMOVAL_ERROR_MAX * l->nu * left);
@@ -171,12 +184,12 @@ static bool slide_removal_alarms(svs_learner *l, const struct svi_change *c, int
 }
 
 /* Takes a slot out of P and w, without an addition in the same sweep. False: P must be rebuilt. */
-static bool slide_remove_alone(svs_learner *l, int32_t slot) {
+static bool slide_remove_alone(svs_learner *l, const struct slide_leaving *leaving) {
     struct svi_change change;
-    double energy = slide_prepare_removal(l, 0, slot, &change);
-    double s = slide_age_weight(l, slot, l->order - 1); /* the newest is in already */
+    double energy = slide_prepare_removal(l, 0, leaving, &change);
+    double s = slide_age_weight(l, leaving, l->order - 1); /* the newest is in already */
     return svi_alsvm_step(l->m, &change, 1, NULL) == SVS_OK &&
-           !slide_removal_alarms(l, &change, 0, slot, energy, s) && !slide_dwarfs_rest(l, slot, 0, 0);
+           !slide_removal_alarms(l, &change, 0, leaving, energy, s) && !slide_dwarfs_rest(l, leaving, 0, 0);
 }
 
 static void slide_learned(svs_learner *l) {
@@ -195,15 +208,16 @@ static void slide_learned(svs_learner *l) {
     l->base = l->order;
 }
 
-/* The sample in input 0 into P, w and the sums, removing slot `leaving` (or -1) in the same sweep. False: P
- * must be rebuilt. */
-static bool slide_add_and_remove(svs_learner *l, int32_t leaving, double weight, svs_step *out) {
+/* The sample in input 0 into P, w and the sums, removing what leaves in the same sweep. False: P must be
+ * rebuilt. */
+static bool slide_add_and_remove(svs_learner *l, const struct slide_leaving *leaving, double weight,
+                                 svs_step *out) {
     struct svi_change change[2];
     double energy = 0;
     int count = 1;
     svi_targets(l, out->label, out->target, l->target[0]);
     change[0] = (struct svi_change){l->target[0], 1 / svi_hat(l, weight, l->order), 0};
-    if (leaving >= 0) {
+    if (leaving->slot >= 0) {
         energy = slide_prepare_removal(l, 1, leaving, &change[1]);
         count = 2;
     }
@@ -211,7 +225,7 @@ static bool slide_add_and_remove(svs_learner *l, int32_t leaving, double weight,
     out->leverage = change[0].leverage * svi_hat(l, 1, l->order);
     l->m->kernels->energy_add(l->energy, l->m->r.x[0], weight, l->o.forget, l->m->r.padded);
     slide_count_target(l, out->label, out->target, weight, l->o.forget);
-    if (leaving >= 0) {
+    if (leaving->slot >= 0) {
         good &=
             !slide_removal_alarms(l, &change[1], 1, leaving, energy, slide_age_weight(l, leaving, l->order));
         good &= !slide_dwarfs_rest(l, leaving, weight, out->target);
@@ -236,26 +250,31 @@ static void slide_mend(svs_learner *l, bool good) {
     l->health.alarms += !good;
     if (!good || emptied)
         svi_rebuild(l, false);
-    else if (l->drifts && l->held_learned >= HELD_MANY * (l->d + 1))
+    else if (l->drifts && !svi_refine_probes(l) && l->held_learned >= HELD_MANY * (l->d + 1))
         svi_heal(l);
 }
 
 /* Before a slot of the window leaves: a snapshot may want it; the bucket cannot hold it any more; and it is
- * no longer counted. True: P and w hold it too. */
-static bool slide_release(svs_learner *l, int32_t slot) {
+ * no longer counted. What P and w hold too of it; else nothing. */
+static struct slide_leaving slide_release(svs_learner *l, int32_t slot) {
     const struct svi_ring *r = &l->window;
-    const bool live = svi_ring_live(r, slot);
+    const bool live = svi_ring_live(r, slot), in = svi_ring_in(r, slot);
     if (l->snapshot && svi_ring_number(r, slot) >= l->snapshot->next)
         svi_snapshot_copy(l->snapshot, l, INT64_MAX);
-    if (live && l->o.window && svi_ring_number(r, slot) >= l->bucket_from)
+    if (l->bucket && live && l->o.window && svi_ring_number(r, slot) >= l->bucket_from)
         l->bucket = false;
     if (l->kept && live)
         svi_kept_add(l->kept, svi_ring_row(r, slot), -1);
-    l->held_learned -= svi_ring_in(r, slot);
+    l->held_learned -= in;
     svi_prior_left(l, slot);
-    if (live)
-        svi_class_left(l, svi_ring_label(r, slot));
-    return slide_leaves_trace(l, slot);
+    struct slide_leaving leaving = {.slot = -1};
+    if (!live)
+        return leaving;
+    leaving = slide_look_up(l, slot);
+    svi_class_left(l, leaving.label);
+    if (!in || !slide_leaves_trace(l, &leaving))
+        leaving.slot = -1;
+    return leaving;
 }
 
 static void slide_remember(svs_learner *l, const double *x, svs_value id, struct svi_weight weight,
@@ -305,11 +324,12 @@ void svi_slide(svs_learner *l, const double *x, const svs_value *id, double own,
     bool good = true, full = l->o.window > 0 && svi_ring_full(&l->window);
     out->learned = !slide_falsvm_skips(l, out->label);
     out->removed += full && svi_ring_live(&l->window, l->window.first);
-    int32_t leaving = full && slide_release(l, l->window.first) ? l->window.first : -1;
+    const struct slide_leaving leaving =
+        full ? slide_release(l, l->window.first) : (struct slide_leaving){.slot = -1};
     if (out->learned)
-        good = slide_add_and_remove(l, leaving, weight.own * weight.factor, out);
-    else if (leaving >= 0)
-        good = slide_remove_alone(l, leaving);
+        good = slide_add_and_remove(l, &leaving, weight.own * weight.factor, out);
+    else if (leaving.slot >= 0)
+        good = slide_remove_alone(l, &leaving);
     if (full)
         svi_ring_pop(&l->window);
     if (l->o.window)
@@ -326,14 +346,16 @@ void svi_slide(svs_learner *l, const double *x, const svs_value *id, double own,
     svi_guard(l);
     const bool corrected = svi_refine(l);
     /* a rebuild and a correction change last bits */
-    l->version += out->learned || leaving >= 0 || l->health.rebuilds > rebuilds || corrected;
+    l->version += out->learned || leaving.slot >= 0 || l->health.rebuilds > rebuilds || corrected;
 }
 
 void svi_remove_slot(svs_learner *l, int32_t slot) {
     int64_t rebuilds = l->health.rebuilds;
-    const bool trace = slide_release(l, slot), good = !trace || slide_remove_alone(l, slot);
+    const struct slide_leaving leaving = slide_release(l, slot);
+    const bool trace = leaving.slot >= 0, good = !trace || slide_remove_alone(l, &leaving);
     svi_ring_kill(&l->window, slot);
     slide_mend(l, good);
+    svi_refine_watch(l);
     const bool corrected = svi_refine(l);
     l->version += trace || l->health.rebuilds > rebuilds || corrected;
 }

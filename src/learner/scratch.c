@@ -21,7 +21,8 @@
 #include "base/fail.h"
 #include "learner/learner_internal.h"
 
-#define VECTORS 7 /* energies, and vectors: one behind the other */
+#define VECTORS 9 /* energies, and vectors: one behind the other */
+#define KEPT    5 /* of them a learner keeps */
 
 enum { VECTOR, ROWS, N, DIMS };
 static const struct svi_array scratch_table[] = {
@@ -29,17 +30,19 @@ static const struct svi_array scratch_table[] = {
     ARRAY(energy.energy, SVI_AXIS(VECTOR)),
     ARRAY(energy.sum, SVI_AXIS(VECTOR)),
     ARRAY(energy.peak, SVI_AXIS(VECTOR)),
+    ARRAY(energy.probe, SVI_AXIS(VECTOR)),
+    ARRAY(from, SVI_AXIS(VECTOR)),
     ARRAY(vector[0], SVI_AXIS(VECTOR)),
     ARRAY(vector[1], SVI_AXIS(VECTOR)),
     ARRAY(vector[2], SVI_AXIS(VECTOR)),
     ARRAY(vector[3], SVI_AXIS(VECTOR)),
+    ARRAY(energy.way, SVI_AXIS(VECTOR)),
     ARRAY(target[0], SVI_AXIS(ROWS)),
     ARRAY(target[1], SVI_AXIS(ROWS)),
     ARRAY(scores, SVI_AXIS(ROWS)),
     ARRAY(b, SVI_AXIS(ROWS)),
     ARRAY(W, SVI_AXIS(ROWS), SVI_AXIS(N)),
     ARRAY(gram_copy, SVI_AXIS(N), SVI_AXIS(N)),
-    ARRAY(block, SVI_AXIS_LENGTH(SVI_REFINE_ROWS), SVI_AXIS(VECTOR)),
     ARRAY(residual, SVI_AXIS(ROWS), SVI_AXIS(VECTOR)),
 #undef ARRAY
 };
@@ -54,10 +57,10 @@ static void scratch_put_out(struct svi_learner_scratch *s) {
         return;
     const size_t n = (size_t)l->d + 1, size = n * sizeof(double);
     double *to = l->packed;
-    memcpy(to, s->energy.energy, size);
-    memcpy(to + n, s->energy.sum, size);
-    memcpy(to + 2 * n, s->energy.peak, size);
-    svi_alsvm_pack(s->m, &l->form, to + 3 * n);
+    const double *v = s->energy.energy; /* the first of them */
+    for (int i = 0; i < KEPT; i++, v += s->capacity[VECTOR])
+        memcpy(to + (size_t)i * n, v, size);
+    svi_alsvm_pack(s->m, &l->form, to + KEPT * n);
     s->used = (size_t)l->feature_room + 1;
     l->in = false;
     s->owner = NULL;
@@ -77,6 +80,7 @@ static svs_code scratch_reserve(struct svi_learner_scratch *s, const svs_learner
     if (svi_arrays_resize(&scratch_arrays, s, s->capacity, to, err) != SVS_OK)
         return SVS_NO_MEMORY;
     memcpy(s->capacity, to, sizeof to);
+    svi_refine_way(s->energy.way, to[VECTOR]);
     const svs_code code = l->own_gram ? SVS_OK : svi_gram_reserve(&s->gram, (int)n, groups, err);
     return code == SVS_OK ? svi_alsvm_reserve(s->m, l->kernels, (int)n, rows, err) : code;
 }
@@ -86,6 +90,7 @@ static void scratch_point(svs_learner *l) {
     struct svi_learner_scratch *s = l->work;
     l->m = s->m;
     l->energy = &s->energy;
+    l->from = s->from;
     l->scratch = s->vector;
     l->target = s->target;
     l->scores = s->scores;
@@ -133,10 +138,10 @@ void svi_learner_enter(svs_learner *l) {
     const size_t n = (size_t)l->d + 1, size = n * sizeof(double);
     const double *from = l->packed;
     svi_learner_enter_empty(l);
-    memcpy(s->energy.energy, from, size);
-    memcpy(s->energy.sum, from + n, size);
-    memcpy(s->energy.peak, from + 2 * n, size);
-    svi_alsvm_unpack(s->m, &l->form, from + 3 * n);
+    double *v = s->energy.energy;
+    for (int i = 0; i < KEPT; i++, v += s->capacity[VECTOR])
+        memcpy(v, from + (size_t)i * n, size);
+    svi_alsvm_unpack(s->m, &l->form, from + KEPT * n);
 }
 
 void svi_learner_rest(svs_learner *l) {

@@ -54,6 +54,8 @@ struct svi_energy {
     double *energy; /* sum s z^2 */
     double *sum;    /* sum s z */
     double *peak;   /* the epoch's largest spread, sum s (z - mean)^2 */
+    double *probe;  /* sum s z (z'way): G without the ridge, times a fixed vector */
+    double *way;
 };
 
 /* What the plain rules (alerts/rules.h) hold of each column, besides its records. */
@@ -78,7 +80,8 @@ struct svi_kernels {
     /* z = T (1, x): z[0] = 1, z[1 + j] = (x[j] - mean[j]) inverse[j] for d features. Returns |z|^2. */
     double (*standardise)(double *z, const double *x, const double *mean, const double *inverse, int d);
     /* The sums of what is in, per coordinate (padded vectors): energy = keep energy + s z^2, sum = keep sum +
-     * s z, and the largest spread energy - sum^2 / energy[0] so far into peak. */
+     * s z, probe = keep probe + s z (z'way), and the largest spread energy - sum^2 / energy[0] so far into
+     * peak. */
     void (*energy_add)(struct svi_energy *e, const double *z, double s, double keep, int padded);
     /* Takes a sample out of the sums. True when a spread fell more than `drop`-fold below its peak, unless
      * that peak is only `noise` of the energy. */
@@ -95,6 +98,11 @@ struct svi_kernels {
     void (*rows_dot)(const double *x, size_t stride, int64_t count, int n, const double *v, double *f);
     /* v_j += sum_i s_i x_ij, j < n. */
     void (*rows_add)(const double *x, size_t stride, int64_t count, int n, const double *s, double *v);
+    /* The same of x_ij - center_j, for rows that lie anywhere; nothing need be aligned. */
+    void (*about_dot)(const double *const *x, int count, int n, const double *center, const double *v,
+                      double *f);
+    void (*about_add)(const double *const *x, int count, int n, const double *center, const double *s,
+                      double *to);
     /* to_i = exp(-gamma max(0, own + norm2_i - 2 dot_i)), i < n, gamma >= 0; below exp(-708) it is 0. `to`
      * may be `dot`. A few units in the last place. */
     void (*rbf)(const double *dot, const double *norm2, double own, double gamma, int64_t n, double *to);

@@ -321,12 +321,14 @@ static void exact_add(double *restrict high, double *restrict low, const double 
 
 static void energy_add(struct svi_energy *e, const double *z, double s, double keep, int n) {
     vec weight = splat(s), fade = splat(keep), inverse = splat(1 / (keep * e->energy[0] + s));
+    const vec along = splat(s * dot_inline(z, e->way, n));
     for (int j = 0; j < n; j += VW) {
         vec v = load(z + j), energy = fade * load(e->energy + j) + weight * v * v,
             total = fade * load(e->sum + j) + weight * v;
         vec now = energy - total * total * inverse, peak = load(e->peak + j);
         store(e->energy + j, energy);
         store(e->sum + j, total);
+        store(e->probe + j, fade * load(e->probe + j) + along * v);
         mask higher = now > peak;
         store(e->peak + j, (vec)(((mask)now & higher) | ((mask)peak & ~higher)));
     }
@@ -336,6 +338,7 @@ static bool energy_remove(struct svi_energy *e, const double *z, double s, doubl
     double left = e->energy[0] - s;
     vec weight = splat(s), inverse = splat(left > 0 ? 1 / left : 0), falls = splat(drop),
         floor = splat(noise);
+    const vec along = splat(s * dot_inline(z, e->way, n));
     mask dropped = {0};
     for (int j = 0; j < n; j += VW) {
         vec v = load(z + j), energy = load(e->energy + j) - weight * v * v,
@@ -343,6 +346,7 @@ static bool energy_remove(struct svi_energy *e, const double *z, double s, doubl
         vec now = energy - total * total * inverse, peak = load(e->peak + j);
         store(e->energy + j, energy);
         store(e->sum + j, total);
+        store(e->probe + j, load(e->probe + j) - along * v);
         dropped |= (falls * now < peak) & (peak > floor * energy);
     }
     long long any = 0;
@@ -475,6 +479,51 @@ static void rows_add(const double *x, size_t stride, int64_t count, int n, const
     }
 }
 
+INLINE void four_rows(const double *a[ROWS], const double *const *x, int have) {
+    for (int k = 0; k < ROWS; k++)
+        a[k] = x[k < have ? k : 0];
+}
+
+static void about_dot(const double *const *x, int count, int n, const double *center, const double *v,
+                      double *f) {
+    for (int i = 0; i < count; i += ROWS) {
+        const double *a[ROWS];
+        vec s[ROWS] = {{0}};
+        int j = 0;
+        four_rows(a, x + i, count - i);
+        for (; j + VW <= n; j += VW) {
+            const vec c = *(const vec_u *)(center + j), w = *(const vec_u *)(v + j);
+            UNROLL for (int k = 0; k < ROWS; k++) s[k] += (*(const vec_u *)(a[k] + j) - c) * w;
+        }
+        double dot[ROWS];
+        UNROLL for (int k = 0; k < ROWS; k++) dot[k] = sum(s[k]);
+        for (; j < n; j++)
+            UNROLL for (int k = 0; k < ROWS; k++) dot[k] += (a[k][j] - center[j]) * v[j];
+        for (int k = 0; k < ROWS && i + k < count; k++)
+            f[i + k] = dot[k];
+    }
+}
+
+static void about_add(const double *const *x, int count, int n, const double *center, const double *s,
+                      double *to) {
+    for (int i = 0; i < count; i += ROWS) {
+        const double *a[ROWS];
+        double c[ROWS];
+        int j = 0;
+        four_rows(a, x + i, count - i);
+        for (int k = 0; k < ROWS; k++)
+            c[k] = i + k < count ? s[i + k] : 0;
+        for (; j + VW <= n; j += VW) {
+            const vec m = *(const vec_u *)(center + j);
+            vec t = *(const vec_u *)(to + j);
+            UNROLL for (int k = 0; k < ROWS; k++) t += splat(c[k]) * (*(const vec_u *)(a[k] + j) - m);
+            *(vec_u *)(to + j) = t;
+        }
+        for (; j < n; j++)
+            UNROLL for (int k = 0; k < ROWS; k++) to[j] += c[k] * (a[k][j] - center[j]);
+    }
+}
+
 #include "linalg/distance_template.h"
 #include "linalg/triangle_template.h"
 
@@ -585,6 +634,8 @@ const struct svi_kernels KERNELS = {ISA_NAME,
                                     spread_add,
                                     rows_dot,
                                     rows_add,
+                                    about_dot,
+                                    about_add,
                                     rbf,
                                     lanes_dot,
                                     rows_l1,

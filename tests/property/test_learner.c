@@ -382,12 +382,14 @@ static void as_exact_as_a_fresh_solve(void **state) {
 
 /* ---- streams that try to fool the estimate of what w has lost (learner_refine.c) */
 
-#define FOOL_D      8
-#define FOOL_WINDOW 400
-#define CLOSE       1e-3 /* how far apart columns are that nearly say the same */
+#define FOOL_D       8
+#define FOOL_WINDOW  400
+#define CLOSE        1e-3 /* how far apart columns are that nearly say the same */
+#define SENSOR_NOISE 0.03
 
 struct fool {
     double x[FOOL_D], target;
+    double walk[FOOL_D];
 };
 
 /* Means that run away from the center of every epoch. */
@@ -427,13 +429,28 @@ static void fool_mirror(struct fool *f, int i, uint64_t *seed) {
     f->x[1] = i % 2 ? f->x[1] : f->x[0] + CLOSE * f->x[1];
 }
 
+/* Slow sensors, of which some follow from others, as humidity does: their size changes tenfold each two
+ * windows, so that P loses digits while they are small and w goes far when they are not. */
+static void fool_sensors(struct fool *f, int i, uint64_t *seed) {
+    const double size = i / (2 * FOOL_WINDOW) % 2 ? 1 : 10;
+    for (int j = 0; j < FOOL_D; j++)
+        f->x[j] = f->walk[j] = 0.99 * f->walk[j] + size * ref_gauss(seed);
+    f->x[1] = f->x[0] + f->x[2] + SENSOR_NOISE * size * ref_gauss(seed);
+    f->x[4] = f->x[3] + SENSOR_NOISE * f->x[4];
+    f->target = (i / (FOOL_WINDOW / 3) % 2 ? 1 : -1) * f->walk[1] + 0.1 * ref_gauss(seed);
+}
+
 /* 1e-10, or ten times what a plain solve had in the window. */
 static void estimates_are_not_fooled(void **state) {
     (void)state;
     static const struct {
         const char *name;
         void (*next)(struct fool *f, int i, uint64_t *seed);
-    } all[] = {{"trend", fool_trend}, {"calm", fool_calm}, {"shares", fool_shares}, {"mirror", fool_mirror}};
+    } all[] = {{"trend", fool_trend},
+               {"calm", fool_calm},
+               {"shares", fool_shares},
+               {"mirror", fool_mirror},
+               {"sensors", fool_sensors}};
     for (size_t kind = 0; kind < sizeof all / sizeof *all; kind++) {
         svs_options o = options(FOOL_WINDOW);
         svs_error err;
@@ -441,7 +458,7 @@ static void estimates_are_not_fooled(void **state) {
         svs_health h;
         o.task = SVS_REGRESS;
         svs_learner *l = svs_learner_new(&o, FOOL_D, &err);
-        struct fool f = {{0}, 0};
+        struct fool f = {{0}, 0, {0}};
         uint64_t seed = 3;
         double plain = 0, worst = 0;
         for (int i = 0; i < 14 * FOOL_WINDOW; i++) {
