@@ -449,17 +449,22 @@ static void engine_alarm(struct svi_engine *e, enum svi_alert_change change, svs
     /* off, or one runs: the alert says enough */
 }
 
+/* Has the sample of that number a score event? */
+static inline bool engine_tells(const struct svi_engine *e, int64_t seen) {
+    return seen == e->next_score || e->common->score_all;
+}
+
 /* Its novelty, its score if that is due, and what becomes of the alert: now, or in the queue to the second
  * thread. */
 static void engine_tell(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
                         int64_t seen) {
-    const bool due = seen == e->next_score, scored = due || e->common->score_all;
+    const bool scored = engine_tells(e, seen);
     struct svi_score score;
     struct svi_alert_report report;
     char subject[SVI_SUBJECT];
     if (!scored && svi_novelty_stage_idle(e->novelty))
         return;
-    if (due)
+    if (seen == e->next_score)
         e->next_score += e->s->scores;
     if (scored)
         svi_fill_score(e, m, step, &score);
@@ -502,7 +507,7 @@ static void engine_accept(struct svi_engine *e, const struct svi_message *m, con
 static void engine_calibrate(struct svi_engine *e, const svs_step *online, svs_step *served) {
     struct svi_quality_stage *q = &e->quality_stage;
     const struct svi_refit_policy *r = e->refit;
-    svi_quality_stage_score(q, e->learner, served, r->serves);
+    svi_quality_stage_score(q, e->learner, served, r->serves, engine_tells(e, e->kept[SVI_KEPT_SEEN] + 1));
     svi_quality_stage_calibrate(q, false, online->scores, online->rows, online->class_count, online->label);
     if (r->have)
         svi_quality_stage_calibrate(q, true, r->scores, r->model.rows, r->model.class_count, online->label);
@@ -603,7 +608,7 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
     const double *row = svi_learner_newest(e->learner); /* of this sample; NULL without a window */
     if (row && e->schema.columns)
         svi_schema_used_row(&e->schema, row, svs_learner_dimension(e->learner));
-    svi_quality_stage_score(&e->quality_stage, e->learner, &step, false);
+    svi_quality_stage_score(&e->quality_stage, e->learner, &step, false, false);
     svi_quality_stage_calibrate(&e->quality_stage, false, step.scores, step.rows, step.class_count,
                                 step.label);
     const double *scores = row ? svi_refit_policy_peek(e->refit, row, &step) : NULL;

@@ -52,6 +52,34 @@ struct svi_classes_lesson {
     double at_truth, mean, square; /* out: of the scores, by the plain probabilities */
 };
 
+/* The law of two classes: the logit z = a s + b, within +-most, and its place on a curve through (knot,
+ * value), which is within that, too. */
+struct svi_pair_law {
+    double a, b;
+    const double *value, *knot, *scale; /* SVI_KNOTS; of one interval over the next knot less its own */
+    const unsigned char *interval_at;   /* by place: SVI_KNOTS_PLACES */
+    double most, counts;                /* of a logit; of one without the curve */
+};
+
+/* Samples of two classes: what they say of the law, summed in their order: whichever are taken together, the
+ * sums are the same bits. */
+enum {
+    SVI_PAIR_SLOPE_A,
+    SVI_PAIR_SLOPE_B,
+    SVI_PAIR_CURVATURE_AA,
+    SVI_PAIR_CURVATURE_AB,
+    SVI_PAIR_CURVATURE_BB,
+    SVI_PAIR_SCORES,
+    SVI_PAIR_SQUARES,
+    SVI_PAIR_SUMS
+};
+struct svi_pair_lesson {
+    const double *score, *second; /* SVI_QUAD, finite; 1: it was of the second class, else 0 */
+    double *slope, *more_bend;    /* of the curve */
+    double *sums;                 /* SVI_PAIR_SUMS, and room for whole quads */
+    double p[2][SVI_QUAD];        /* out: the probabilities, by class */
+};
+
 /* A step of Newton of the values of a curve at its knots, of each by its own curvature. */
 struct svi_curve_step {
     const double *knot;
@@ -65,6 +93,8 @@ struct svi_quads {
     void (*softmax)(const double *z, int n, double below, double *p);
     void (*law)(const struct svi_classes_law *l, const double *scores, int n);
     void (*learn)(const struct svi_classes_law *l, struct svi_classes_lesson *lesson, int n);
+    /* n <= SVI_QUAD samples. */
+    void (*pairs)(const struct svi_pair_law *l, struct svi_pair_lesson *lesson, int n);
     /* True: somewhere the curve rises by less than `rise` from one value to the next. */
     bool (*curve)(const struct svi_curve_step *s);
     void (*lines)(const double *value, struct svi_line *lines);

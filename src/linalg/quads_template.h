@@ -231,6 +231,77 @@ static void learn(const struct svi_classes_law *law, struct svi_classes_lesson *
     learn_offsets(&l, &m, n);
 }
 
+/* ---- two classes */
+
+/* 1 / (1 + exp(-|z|)) and what it lacks of 1: the likelier class and the other one. */
+INLINE quad likelier(quad z, quad *other) {
+    const quad lesser = exp_quad((quad)((bits)z | (bits)splat(-0.0))), p = 1 / (1 + lesser);
+    *other = lesser * p;
+    return p;
+}
+
+INLINE quad at_each(const double *of, const int64_t *at) {
+    return (quad){of[at[0]], of[at[1]], of[at[2]], of[at[3]]};
+}
+
+INLINE quad held_within(quad v, double most) {
+    return smaller(larger(v, splat(-most)), splat(most));
+}
+
+INLINE void add_two(double *to, svi_two more) {
+    *(two_at *)to += more;
+}
+
+/* Of four samples the first n: `bend` and `off` to the knots around each logit, by its share of them. */
+INLINE void pairs_curve(const struct svi_pair_lesson *m, const int64_t *at, quad share, quad bend, quad off,
+                        int n) {
+    quad low_bend = bend * (1 - share), high_bend = bend * share, low = off * (1 - share), high = off * share;
+    transpose(&low_bend, &high_bend, &low, &high);
+    const quad each[SVI_QUAD] = {low_bend, high_bend, low, high};
+    for (int i = 0; i < n; i++) {
+        add_two(m->more_bend + at[i], (svi_two){each[i][0], each[i][1]});
+        add_two(m->slope + at[i], (svi_two){each[i][2], each[i][3]});
+    }
+}
+
+INLINE void pairs_sum(double *sums, quad s, quad off, quad bend, int n) {
+    const quad zero = {0};
+    quad a = off * s, b = off, c = bend * s * s, d = bend * s, e = bend, f = s, g = s * s, h = zero;
+    transpose(&a, &b, &c, &d);
+    transpose(&e, &f, &g, &h);
+    const quad first[SVI_QUAD] = {a, b, c, d}, last[SVI_QUAD] = {e, f, g, h};
+    quad sum = get(sums), sum2 = get(sums + SVI_QUAD);
+    for (int i = 0; i < n; i++) {
+        sum += first[i];
+        sum2 += last[i];
+    }
+    put(sums, sum);
+    put(sums + SVI_QUAD, sum2);
+}
+
+/* With the likelier class and the other one each sample has the same bits as svi_logit_pair gives. */
+static void pairs(const struct svi_pair_law *law, struct svi_pair_lesson *m, int n) {
+    const struct svi_pair_law l = *law;
+    const quad s = get(m->score), y = get(m->second), line = l.a * s + l.b, z = held_within(line, l.most);
+    const quad inside = held_within(z, SVI_KNOTS_REACH);
+    const ints place = __builtin_convertvector((inside + SVI_KNOTS_REACH) * 20, ints);
+    const unsigned char *of = l.interval_at;
+    const int64_t at[SVI_QUAD] = {of[place[0]], of[place[1]], of[place[2]], of[place[3]]};
+    const quad share = smaller((inside - at_each(l.knot, at)) * at_each(l.scale, at), splat(1));
+    const quad low = at_each(l.value, at), high = at_each(l.value + 1, at);
+    const quad v = held_within(low + (high - low) * share + (z - inside), l.most);
+    const quad z_plain = held_within(z, l.counts);
+    quad other, other_plain;
+    const quad p = likelier(v, &other), p_plain = likelier(z_plain, &other_plain);
+    const quad second = choose(v > 0, p, other), plain = choose(z_plain > 0, p_plain, other_plain);
+    put(m->p[0], choose(v > 0, other, p));
+    put(m->p[1], second);
+    pairs_curve(m, at, share, second * (1 - second), second - y, n);
+    const bits far = (quad)((bits)line & 0x7fffffffffffffff) > l.counts;
+    const quad counted = choose(far, (held_within(line, l.counts) - l.b) / l.a, s);
+    pairs_sum(m->sums, counted, plain - y, plain * (1 - plain), n);
+}
+
 /* ---- a curve */
 
 INLINE void curve_step(const struct svi_curve_step *s, int j, int left) {
@@ -288,4 +359,4 @@ static void moments(const double *ring, int places, int64_t first, int rows, int
     }
 }
 
-const struct svi_quads QUADS = {softmax, law, learn, curve, lines, moments};
+const struct svi_quads QUADS = {softmax, law, learn, pairs, curve, lines, moments};
