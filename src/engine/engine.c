@@ -507,7 +507,10 @@ static void engine_accept(struct svi_engine *e, const struct svi_message *m, con
 static void engine_calibrate(struct svi_engine *e, const svs_step *online, svs_step *served) {
     struct svi_quality_stage *q = &e->quality_stage;
     const struct svi_refit_policy *r = e->refit;
-    svi_quality_stage_score(q, e->learner, served, r->serves, engine_tells(e, e->kept[SVI_KEPT_SEEN] + 1));
+    const bool wanted = engine_tells(e, e->kept[SVI_KEPT_SEEN] + 1);
+    if (!wanted && !r->have && !e->bank && svi_quality_stage_pair(q, served))
+        return;
+    svi_quality_stage_score(q, e->learner, served, r->serves, wanted);
     svi_quality_stage_calibrate(q, false, online->scores, online->rows, online->class_count, online->label);
     if (r->have)
         svi_quality_stage_calibrate(q, true, r->scores, r->model.rows, r->model.class_count, online->label);

@@ -75,6 +75,7 @@ enum {
 };
 struct svi_pair_lesson {
     const double *score, *second; /* SVI_QUAD, finite; 1: it was of the second class, else 0 */
+    double newest, newest_second; /* of the last of them: it need not be there */
     double *slope, *more_bend;    /* of the curve */
     double *sums;                 /* SVI_PAIR_SUMS, and room for whole quads */
     double p[2][SVI_QUAD];        /* out: the probabilities, by class */
@@ -88,6 +89,15 @@ struct svi_curve_step {
     double damp, most, rise;                  /* added to the curvature; of a step; see below */
 };
 
+/* Places at which a sequence of 0 and 1 may be cut; of these `wrong` among `n` in all, and by place `more_n`
+ * and `more_wrong` after it, besides those that its arrays have. apart = w2 n - w n2, n1 = n - n2. */
+struct svi_cuts {
+    double n, wrong, more_n, more_wrong;
+    double fewest; /* samples before a cut, and after one where `apart` is below 0 */
+    double least;  /* of apart: what is less counts as that */
+    double bound;  /* times the level of a place */
+};
+
 struct svi_quads {
     /* p_k = exp(z_k) / sum_j exp(z_j), no z more than `below` <= 64 below the largest; p may be z. n >= 1. */
     void (*softmax)(const double *z, int n, double below, double *p);
@@ -98,6 +108,10 @@ struct svi_quads {
     /* True: somewhere the curve rises by less than `rise` from one value to the next. */
     bool (*curve)(const struct svi_curve_step *s);
     void (*lines)(const double *value, struct svi_line *lines);
+    /* The arrays are of whole quads. Is n1 log(1 + c / n1^2) + n2 log(1 + c / n2^2) >= level anywhere, c =
+     * apart^2 / (n bound)? */
+    bool (*cut)(const struct svi_cuts *c, const double *n, const double *wrong, const double *level,
+                int count);
     /* Means of a block of rows and squared deviations from them; columns: a multiple of 8. The rows lie in a
      * ring of `places` (a power of 2), row i at (first + i) mod places, `stride` doubles each. */
     void (*moments)(const double *ring, int places, int64_t first, int rows, int64_t stride, int columns,

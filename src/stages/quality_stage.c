@@ -20,13 +20,18 @@ static bool quality_has_classes(const struct svi_settings *s) {
     return s->task == SVS_CLASSIFY && s->method != SVI_METHOD_NONE && s->max_classes > 1;
 }
 
+static inline bool quality_is_priced(const struct svi_quality_stage *q) {
+    return q->prices && svi_decision_set_up(&q->prices->decision);
+}
+
 void svi_quality_stage_configure(struct svi_quality_stage *q, const struct svi_settings *s) {
     svi_drift_stage_configure(&q->drift, s);
     svi_quality_figures_level(q->figures, s->interval);
-    if (!q->prices || strcmp(q->prices->cost, s->decision_cost) == 0)
-        return;
-    memcpy(q->prices->cost, s->decision_cost, sizeof q->prices->cost);
-    svi_decision_set(&q->prices->decision, q->prices->cost);
+    if (q->prices && strcmp(q->prices->cost, s->decision_cost) != 0) {
+        memcpy(q->prices->cost, s->decision_cost, sizeof q->prices->cost);
+        svi_decision_set(&q->prices->decision, q->prices->cost);
+    }
+    q->plain = q->proba && !quality_is_priced(q);
 }
 
 void svi_prices_free(struct svi_prices **p) {
@@ -191,10 +196,6 @@ bool svi_quality_stage_ends(const struct svi_quality_stage *q, double *ends) {
 }
 
 /* ---- probabilities */
-
-static inline bool quality_is_priced(const struct svi_quality_stage *q) {
-    return q->prices && svi_decision_set_up(&q->prices->decision);
-}
 
 /* The class that prices decide for. */
 static int quality_decide(struct svi_quality_stage *q, const svs_learner *learner, const double *proba,

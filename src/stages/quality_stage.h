@@ -44,6 +44,7 @@ struct svi_quality_stage {
     int classes;                   /* at most */
     svi_reliability *reliability;
     struct svi_prices *prices; /* NULL: there are none (of a stream with keys) */
+    bool plain;                /* there are probabilities, and no prices */
     double *proba;             /* of the sample in hand, by class */
     int proba_count;           /* 0: it has none, or none were made */
     const double *scored;      /* its scores, which are only compared with others; NULL: no probabilities */
@@ -105,6 +106,18 @@ static inline bool svi_quality_stage_needs_leverage(const struct svi_quality_sta
  * learner has the classes. */
 void svi_quality_stage_score(struct svi_quality_stage *q, const svs_learner *learner, svs_step *served,
                              bool refit, bool wanted);
+
+/* The common case of that and of svi_quality_stage_calibrate by the online model, which serves alone: two
+ * classes and a label, probabilities that nobody wants at once. False: it is another. */
+static inline bool svi_quality_stage_pair(struct svi_quality_stage *q, const svs_step *served) {
+    if (!q->plain || q->judging || served->rows != 1 || served->class_count != 2 ||
+        (unsigned)served->label > 1)
+        return false;
+    q->proba_count = 0;
+    q->judged = true;
+    svi_calibrator_learn_pair(q->calibrator[0], served->scores[0], served->label, q->reliability);
+    return true;
+}
 
 /* The same for scores alone, of a sample that is no part of the stream: fills proba (class_count values),
  * changes nothing. Returns the predicted class; *count: probabilities, 0 = none. */

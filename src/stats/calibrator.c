@@ -315,8 +315,9 @@ static __attribute__((noinline)) void calibrator_step_two(svi_calibrator *c) {
     c->held[0] = 0;
 }
 
-/* Those that wait, by the law as it was when they came: it has not been another since. */
-static __attribute__((noinline)) void calibrator_fold(svi_calibrator *c) {
+/* Those that wait, by the law as it was when they came: it has not been another since. The last of them by
+ * its own, for a register of four that are loaded right after one was stored waits for that. */
+static __attribute__((noinline)) void calibrator_fold(svi_calibrator *c, double newest, double second) {
     const struct svi_pair_law law = {.a = c->pair[0],
                                      .b = c->pair[1],
                                      .value = c->two.value,
@@ -327,6 +328,8 @@ static __attribute__((noinline)) void calibrator_fold(svi_calibrator *c) {
                                      .counts = LEVERAGE};
     struct svi_pair_lesson lesson = {.score = c->score,
                                      .second = c->second,
+                                     .newest = newest,
+                                     .newest_second = second,
                                      .slope = c->two.slope,
                                      .more_bend = c->two.more_bend,
                                      .sums = c->recent};
@@ -338,7 +341,7 @@ static __attribute__((noinline)) void calibrator_fold(svi_calibrator *c) {
 
 void svi_calibrator_settle(svi_calibrator *c) {
     if (c->waiting > 0)
-        calibrator_fold(c);
+        calibrator_fold(c, c->score[c->waiting - 1], c->second[c->waiting - 1]);
 }
 
 void svi_calibrator_learn_pair(svi_calibrator *c, double score, int truth, svi_reliability *judge) {
@@ -346,11 +349,12 @@ void svi_calibrator_learn_pair(svi_calibrator *c, double score, int truth, svi_r
         svi_calibrator_settle(c);
         c->judge = judge;
     }
-    c->score[c->waiting] = svi_bounded(score, 1e100);
-    c->second[c->waiting++] = truth;
+    const double bounded = svi_bounded(score, 1e100), second = truth;
+    c->score[c->waiting] = bounded;
+    c->second[c->waiting++] = second;
     if (!calibrator_count(c, truth, &c->held[0]))
         return;
-    calibrator_fold(c);
+    calibrator_fold(c, bounded, second);
     calibrator_step_two(c);
 }
 
