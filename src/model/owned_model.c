@@ -44,11 +44,7 @@ void svi_model_scores_sparse(const svs_model *m, const int32_t *column, const do
         scores[k] = model_dot_sparse(m->W + (size_t)k * (size_t)m->d, m->d, column, value, count) + m->b[k];
 }
 
-int svi_predicted(svs_task task, int class_count, const double *scores) {
-    if (task == SVS_REGRESS || class_count == 0)
-        return -1;
-    if (class_count < 3) /* positive = classes[1]; a score of 0 falls to classes[0], as in LIBLINEAR */
-        return class_count == 2 && scores[0] > 0;
+int svi_largest_score(int class_count, const double *scores) {
     int best = 0;
     for (int k = 1; k < class_count; k++)
         if (scores[k] > scores[best])

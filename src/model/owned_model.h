@@ -30,8 +30,17 @@ double *svi_model_calibrate(svs_model *owned, bool curved, svs_error *err);
 void svi_model_scores_sparse(const svs_model *m, const int32_t *column, const double *value, int64_t count,
                              double *scores);
 
+/* The index of the first one of the largest. */
+int svi_largest_score(int class_count, const double *scores);
+
 /* svs_model_predict of a model with `class_count` classes. */
-int svi_predicted(svs_task task, int class_count, const double *scores);
+static inline int svi_predicted(svs_task task, int class_count, const double *scores) {
+    if (task == SVS_REGRESS || class_count == 0)
+        return -1;
+    if (class_count < 3) /* positive = classes[1]; a score of 0 falls to classes[0], as in LIBLINEAR */
+        return class_count == 2 && scores[0] > 0;
+    return svi_largest_score(class_count, scores);
+}
 
 /* The index of a class, or -1; `guess` is looked at first. */
 static inline int svi_class_index(const svs_value *classes, int count, svs_value y, int guess) {

@@ -66,8 +66,7 @@ struct svi_metrics {
     struct svi_stat_ring ring;
     struct counts all, recent;
     struct judged *judged; /* ring */
-    bool late;             /* the rank of this one is not counted yet */
-    struct judged ranked;
+    int late, late_truth;  /* the rank that is not counted yet, or NO_BIN; of which class */
     struct sum absolute, square;
     struct svi_moments truth;
     struct errors fresh;
@@ -87,13 +86,13 @@ static inline void metrics_enter(struct counts *c, struct judged j) {
 }
 
 /* The one takes the place of the other. */
-static inline void metrics_replace(struct counts *c, struct judged j, struct judged old) {
-    const int hit = j.predicted == j.truth, was = old.predicted == old.truth;
-    c->hits += hit - was;
-    c->same += j.same - old.same;
-    c->of[old.truth].support--;
-    c->of[old.truth].hits -= was;
-    c->of[old.predicted].predicted--;
+static inline void metrics_replace(struct counts *c, struct judged j, const struct judged *old) {
+    const bool hit = j.predicted == j.truth, was = old->predicted == old->truth;
+    c->hits += (int64_t)hit - was;
+    c->same += (int64_t)j.same - old->same;
+    c->of[old->truth].support--;
+    c->of[old->truth].hits -= was;
+    c->of[old->predicted].predicted--;
     c->of[j.truth].support++;
     c->of[j.truth].hits += hit;
     c->of[j.predicted].predicted++;
@@ -105,31 +104,32 @@ static inline void metrics_rank(struct svi_auc *r, struct judged j) {
 }
 
 static inline void metrics_settle(svi_metrics *m) {
-    if (!m->late)
+    if (m->late == NO_BIN)
         return;
-    m->late = false;
-    metrics_rank(m->all.ranks, m->ranked);
-    metrics_rank(m->recent.ranks, m->ranked);
+    const int bin = m->late, truth = m->late_truth;
+    m->all.ranks->count[bin][truth]++;
+    m->recent.ranks->count[bin][truth]++;
+    m->all.ranks->touched[bin / SVI_AUC_BLOCK] = m->recent.ranks->touched[bin / SVI_AUC_BLOCK] = 1;
+    m->late = NO_BIN;
 }
 
-static inline void metrics_fetch_rank(const struct svi_auc *r, struct judged j) {
-    if (j.bin != NO_BIN)
-        __builtin_prefetch(r->count[j.bin], 1);
+static inline void metrics_fetch_rank(const struct svi_auc *r, int bin) {
+    if (bin != NO_BIN)
+        __builtin_prefetch(r->count[bin], 1);
 }
 
 /* Ranks lie all over some 100 kB. So a sample is counted with the next one, and takes its own place, as what
- * leaves next, into the caches until then. Before the ring advances. */
-static inline void metrics_exchange_ranks(svi_metrics *m, struct judged j, bool full, struct judged old) {
-    const int64_t next = m->ring.slot + 1;
+ * leaves next, into the caches until then. Before the ring advances; old: what leaves, NULL: nothing. */
+static inline void metrics_exchange_ranks(svi_metrics *m, int bin, int truth, const struct judged *old) {
     metrics_settle(m);
-    if (full && old.bin != NO_BIN)
-        m->recent.ranks->count[old.bin][old.truth - 1]--;
-    m->late = j.bin != NO_BIN;
-    m->ranked = j;
-    metrics_fetch_rank(m->all.ranks, j);
-    metrics_fetch_rank(m->recent.ranks, j);
-    if (full)
-        metrics_fetch_rank(m->recent.ranks, m->judged[next < m->ring.window ? next : 0]);
+    if (old && old->bin != NO_BIN)
+        m->recent.ranks->count[old->bin][old->truth - 1]--;
+    if (old)
+        metrics_fetch_rank(m->recent.ranks, (m->ring.slot + 1 < m->ring.window ? old + 1 : m->judged)->bin);
+    m->late = bin;
+    m->late_truth = truth;
+    metrics_fetch_rank(m->all.ranks, bin);
+    metrics_fetch_rank(m->recent.ranks, bin);
 }
 
 /* ---- arrays */
@@ -187,6 +187,7 @@ svi_metrics *svi_metrics_new(const struct svi_metrics_options *o, svs_error *err
     m->max_classes = o->max_classes;
     m->capacity = capacity;
     m->last = -1;
+    m->late = NO_BIN;
     if (svi_arrays_alloc(&metrics_arrays, m, dims.of, err) != SVS_OK)
         svi_metrics_free(&m);
     return m;
@@ -242,7 +243,7 @@ void svi_metrics_reset(svi_metrics *m) {
     metrics_clear_counts(&m->recent, m->capacity);
     m->classes = 0;
     m->last = -1;
-    m->late = false;
+    m->late = NO_BIN;
     svi_stat_ring_reset(&m->ring);
     m->absolute = m->square = (struct sum){0};
     m->truth = (struct svi_moments){0};
@@ -293,18 +294,18 @@ void svi_metrics_class(svi_metrics *m, int truth, int predicted, const double *s
                        .predicted = (uint16_t)(none ? 0 : predicted + 1),
                        .bin = ranks ? (uint16_t)svi_auc_bin(scores[0]) : NO_BIN,
                        .same = truth == m->last};
-    const bool full = svi_stat_ring_full(&m->ring);
-    const struct judged old = m->judged[m->ring.slot];
+    struct judged *place = &m->judged[m->ring.slot];
+    const struct judged *old = svi_stat_ring_full(&m->ring) ? place : NULL;
     m->last = truth;
     m->classes = truth >= m->classes ? truth + 1 : m->classes;
     if (m->all.ranks)
-        metrics_exchange_ranks(m, j, full, old);
-    m->judged[m->ring.slot] = j;
+        metrics_exchange_ranks(m, j.bin, truth, old);
     metrics_enter(&m->all, j);
-    if (full)
+    if (old)
         metrics_replace(&m->recent, j, old);
     else
         metrics_enter(&m->recent, j);
+    *place = j;
     if (svi_stat_ring_advance(&m->ring))
         metrics_wrap(m);
 }
