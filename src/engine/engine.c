@@ -531,7 +531,10 @@ static void engine_calibrate(struct svi_engine *e, const double *scores, int row
     struct svi_quality_stage *q = &e->quality_stage;
     const struct svi_refit_policy *r = e->refit;
     const int label = served->label;
-    svi_quality_stage_score(q, e->learner, served, r->serves);
+    const bool wanted = engine_tells(e, e->kept[SVI_KEPT_SEEN] + 1);
+    if (!wanted && !r->have && !e->bank && svi_quality_stage_pair(q, served))
+        return;
+    svi_quality_stage_score(q, e->learner, served, r->serves, wanted);
     svi_quality_stage_calibrate(q, false, scores, rows, class_count, label);
     if (r->have)
         svi_quality_stage_calibrate(q, true, r->scores, r->model.rows, r->model.class_count, label);
@@ -667,7 +670,7 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
     const double *row = svi_learner_newest(e->learner); /* of this sample; NULL without a window */
     if (row && e->schema.columns)
         svi_schema_used_row(&e->schema, row, svs_learner_dimension(e->learner));
-    svi_quality_stage_score(&e->quality_stage, e->learner, &step, false);
+    svi_quality_stage_score(&e->quality_stage, e->learner, &step, false, false);
     svi_quality_stage_calibrate(&e->quality_stage, false, step.scores, step.rows, step.class_count,
                                 step.label);
     const double *scores = row ? svi_refit_policy_peek(e->refit, row, &step) : NULL;

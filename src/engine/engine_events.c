@@ -183,7 +183,7 @@ svs_code svi_engine_weights(svi_engine *e, svs_model *m, svs_error *err) {
     return SVS_OK;
 }
 
-static int engine_quality(const struct svi_engine *e, struct svi_figure *out) {
+static int engine_quality(struct svi_engine *e, struct svi_figure *out) {
     return svi_quality_stage_figures(&e->quality_stage, out, svi_metrics_figures(e->metrics, out));
 }
 

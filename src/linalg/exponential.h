@@ -9,6 +9,7 @@
 
 typedef double svi_two __attribute__((vector_size(16)));
 typedef long long svi_two_bits __attribute__((vector_size(16)));
+typedef unsigned long long svi_two_places __attribute__((vector_size(16)));
 
 /* exp(x), |x| <= 64, to 2e-13 of itself; 1 at 0. For a vector of doubles and one of whole numbers; all(c):
  * c in each lane. With turns = x / log 2, rounded: 2^turns exp(r), r the rest; adding 1.5 x 2^52 rounds, and
@@ -31,21 +32,27 @@ typedef long long svi_two_bits __attribute__((vector_size(16)));
 #define SVI_BOTH(c) ((svi_two){(c), (c)})
 SVI_EXPONENTIAL(svi_exp_two, svi_two, svi_two_bits, SVI_BOTH)
 
-/* log(x), x positive and not denormal, to 2e-13 of itself. x = 2^e m with m around 1; with f = (m - 1) / (m +
- * 1), log m = 2 atanh(f). */
+/* log(x), x positive and not denormal, to 2e-13 of itself. For vectors as above; places: of unsigned whole
+ * numbers. x = 2^e m with m around 1; with f = (m - 1) / (m + 1), log m = 2 atanh(f). e is made as a number
+ * of 1024 more, so that it shifts without a sign, and becomes a double in the last bits of 2^52. */
+#define SVI_LOGARITHM(name, real, bits, places, all)                                                         \
+    static inline __attribute__((always_inline)) real name(real x) {                                         \
+        const bits root = (bits)all(0x1.6a09e667f3bcdp-1), up = (bits)all(2.0); /* root: of 1/2 */           \
+        const bits turns = (bits)((places)((bits)x - root + up) >> 52);                                      \
+        const real m = (real)((bits)x - (turns << 52) + up),                                                 \
+                   e = (real)(turns | (bits)all(0x1p52)) - all(0x1p52 + 1024);                               \
+        const real f = (m - all(1.0)) / (m + all(1.0)), s = f * f;                                           \
+        real q = s * all(0.096813330132254363) + all(0.11095700098311667);                                   \
+        q = q * s + all(0.1428587727294772);                                                                 \
+        q = q * s + all(0.1999999939864435);                                                                 \
+        q = q * s + all(0.33333333333687565);                                                                \
+        return e * all(0.69314718055994531) + all(2.0) * (f + f * (s * q));                                  \
+    }
+
+SVI_LOGARITHM(svi_log_two, svi_two, svi_two_bits, svi_two_places, SVI_BOTH)
+
 static inline double svi_log(double x) {
-    int64_t bits;
-    double m;
-    memcpy(&bits, &x, sizeof bits);
-    const int64_t e = (bits - INT64_C(0x3fe6a09e667f3bcd)) >> 52; /* of the square root of 1/2 */
-    bits -= e * (INT64_C(1) << 52);
-    memcpy(&m, &bits, sizeof m);
-    const double f = (m - 1) / (m + 1), s = f * f;
-    double q = s * 0.096813330132254363 + 0.11095700098311667;
-    q = q * s + 0.1428587727294772;
-    q = q * s + 0.1999999939864435;
-    q = q * s + 0.33333333333687565;
-    return (double)e * 0.69314718055994531 + 2 * (f + f * (s * q));
+    return svi_log_two(SVI_BOTH(x))[0];
 }
 
 #endif

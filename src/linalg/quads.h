@@ -52,6 +52,35 @@ struct svi_classes_lesson {
     double at_truth, mean, square; /* out: of the scores, by the plain probabilities */
 };
 
+/* The law of two classes: the logit z = a s + b, within +-most, and its place on a curve through (knot,
+ * value), which is within that, too. */
+struct svi_pair_law {
+    double a, b;
+    const double *value, *knot, *scale; /* SVI_KNOTS; of one interval over the next knot less its own */
+    const unsigned char *interval_at;   /* by place: SVI_KNOTS_PLACES */
+    double most, counts;                /* of a logit; of one without the curve */
+};
+
+/* Samples of two classes: what they say of the law, summed in their order: whichever are taken together, the
+ * sums are the same bits. */
+enum {
+    SVI_PAIR_SLOPE_A,
+    SVI_PAIR_SLOPE_B,
+    SVI_PAIR_CURVATURE_AA,
+    SVI_PAIR_CURVATURE_AB,
+    SVI_PAIR_CURVATURE_BB,
+    SVI_PAIR_SCORES,
+    SVI_PAIR_SQUARES,
+    SVI_PAIR_SUMS
+};
+struct svi_pair_lesson {
+    const double *score, *second; /* SVI_QUAD, finite; 1: it was of the second class, else 0 */
+    double newest, newest_second; /* of the last of them: it need not be there */
+    double *slope, *more_bend;    /* of the curve */
+    double *sums;                 /* SVI_PAIR_SUMS, and room for whole quads */
+    double p[2][SVI_QUAD];        /* out: the probabilities, by class */
+};
+
 /* A step of Newton of the values of a curve at its knots, of each by its own curvature. */
 struct svi_curve_step {
     const double *knot;
@@ -60,14 +89,29 @@ struct svi_curve_step {
     double damp, most, rise;                  /* added to the curvature; of a step; see below */
 };
 
+/* Places at which a sequence of 0 and 1 may be cut; of these `wrong` among `n` in all, and by place `more_n`
+ * and `more_wrong` after it, besides those that its arrays have. apart = w2 n - w n2, n1 = n - n2. */
+struct svi_cuts {
+    double n, wrong, more_n, more_wrong;
+    double fewest; /* samples before a cut, and after one where `apart` is below 0 */
+    double least;  /* of apart: what is less counts as that */
+    double bound;  /* times the level of a place */
+};
+
 struct svi_quads {
     /* p_k = exp(z_k) / sum_j exp(z_j), no z more than `below` <= 64 below the largest; p may be z. n >= 1. */
     void (*softmax)(const double *z, int n, double below, double *p);
     void (*law)(const struct svi_classes_law *l, const double *scores, int n);
     void (*learn)(const struct svi_classes_law *l, struct svi_classes_lesson *lesson, int n);
+    /* n <= SVI_QUAD samples. */
+    void (*pairs)(const struct svi_pair_law *l, struct svi_pair_lesson *lesson, int n);
     /* True: somewhere the curve rises by less than `rise` from one value to the next. */
     bool (*curve)(const struct svi_curve_step *s);
     void (*lines)(const double *value, struct svi_line *lines);
+    /* The arrays are of whole quads. Is n1 log(1 + c / n1^2) + n2 log(1 + c / n2^2) >= level anywhere, c =
+     * apart^2 / (n bound)? */
+    bool (*cut)(const struct svi_cuts *c, const double *n, const double *wrong, const double *level,
+                int count);
     /* Means of a block of rows and squared deviations from them; columns: a multiple of 8. The rows lie in a
      * ring of `places` (a power of 2), row i at (first + i) mod places, `stride` doubles each. */
     void (*moments)(const double *ring, int places, int64_t first, int rows, int64_t stride, int columns,

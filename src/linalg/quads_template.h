@@ -8,6 +8,7 @@
 
 typedef double quad __attribute__((vector_size(8 * SVI_QUAD)));
 typedef long long bits __attribute__((vector_size(8 * SVI_QUAD))); /* of a comparison: all ones or zero */
+typedef unsigned long long places __attribute__((vector_size(8 * SVI_QUAD)));
 typedef int ints __attribute__((vector_size(4 * SVI_QUAD)));
 typedef double quad_at __attribute__((vector_size(8 * SVI_QUAD), aligned(8), may_alias));
 typedef svi_two two_at __attribute__((aligned(8), may_alias));
@@ -84,6 +85,7 @@ INLINE double total(quad v) {
 
 #define ALL(c) ((quad){(c), (c), (c), (c)})
 SVI_EXPONENTIAL(exp_quad, quad, bits, ALL)
+SVI_LOGARITHM(log_quad, quad, bits, places, ALL)
 
 INLINE double largest(quad v) {
     const double a = v[0] > v[1] ? v[0] : v[1], b = v[2] > v[3] ? v[2] : v[3];
@@ -231,6 +233,79 @@ static void learn(const struct svi_classes_law *law, struct svi_classes_lesson *
     learn_offsets(&l, &m, n);
 }
 
+/* ---- two classes */
+
+/* 1 / (1 + exp(-|z|)) and what it lacks of 1: the likelier class and the other one. */
+INLINE quad likelier(quad z, quad *other) {
+    const quad lesser = exp_quad((quad)((bits)z | (bits)splat(-0.0))), p = 1 / (1 + lesser);
+    *other = lesser * p;
+    return p;
+}
+
+INLINE quad at_each(const double *of, const int64_t *at) {
+    return (quad){of[at[0]], of[at[1]], of[at[2]], of[at[3]]};
+}
+
+INLINE quad held_within(quad v, double most) {
+    return smaller(larger(v, splat(-most)), splat(most));
+}
+
+INLINE void add_two(double *to, svi_two more) {
+    *(two_at *)to += more;
+}
+
+/* Of four samples the first n: `bend` and `off` to the knots around each logit, by its share of them. */
+INLINE void pairs_curve(const struct svi_pair_lesson *m, const int64_t *at, quad share, quad bend, quad off,
+                        int n) {
+    quad low_bend = bend * (1 - share), high_bend = bend * share, low = off * (1 - share), high = off * share;
+    transpose(&low_bend, &high_bend, &low, &high);
+    const quad each[SVI_QUAD] = {low_bend, high_bend, low, high};
+    for (int i = 0; i < n; i++) {
+        add_two(m->more_bend + at[i], (svi_two){each[i][0], each[i][1]});
+        add_two(m->slope + at[i], (svi_two){each[i][2], each[i][3]});
+    }
+}
+
+INLINE void pairs_sum(double *sums, quad s, quad off, quad bend, int n) {
+    const quad zero = {0};
+    quad a = off * s, b = off, c = bend * s * s, d = bend * s, e = bend, f = s, g = s * s, h = zero;
+    transpose(&a, &b, &c, &d);
+    transpose(&e, &f, &g, &h);
+    const quad first[SVI_QUAD] = {a, b, c, d}, last[SVI_QUAD] = {e, f, g, h};
+    quad sum = get(sums), sum2 = get(sums + SVI_QUAD);
+    for (int i = 0; i < n; i++) {
+        sum += first[i];
+        sum2 += last[i];
+    }
+    put(sums, sum);
+    put(sums + SVI_QUAD, sum2);
+}
+
+/* With the likelier class and the other one each sample has the same bits as svi_logit_pair gives. */
+static void pairs(const struct svi_pair_law *law, struct svi_pair_lesson *m, int n) {
+    const bits newest = (bits){0, 1, 2, 3} == n - 1 - (bits){0};
+    const quad s = choose(newest, splat(m->newest), get(m->score));
+    const quad y = choose(newest, splat(m->newest_second), get(m->second));
+    const quad line = law->a * s + law->b, z = held_within(line, law->most);
+    const quad inside = held_within(z, SVI_KNOTS_REACH);
+    const ints place = __builtin_convertvector((inside + SVI_KNOTS_REACH) * 20, ints);
+    const unsigned char *of = law->interval_at;
+    const int64_t at[SVI_QUAD] = {of[place[0]], of[place[1]], of[place[2]], of[place[3]]};
+    const quad share = smaller((inside - at_each(law->knot, at)) * at_each(law->scale, at), splat(1));
+    const quad low = at_each(law->value, at), high = at_each(law->value + 1, at);
+    const quad v = held_within(low + (high - low) * share + (z - inside), law->most);
+    const quad z_plain = held_within(z, law->counts);
+    quad other, other_plain;
+    const quad p = likelier(v, &other), p_plain = likelier(z_plain, &other_plain);
+    const quad second = choose(v > 0, p, other), plain = choose(z_plain > 0, p_plain, other_plain);
+    put(m->p[0], choose(v > 0, other, p));
+    put(m->p[1], second);
+    pairs_curve(m, at, share, second * (1 - second), second - y, n);
+    const bits far = (quad)((bits)line & 0x7fffffffffffffff) > law->counts;
+    const quad counted = choose(far, (held_within(line, law->counts) - law->b) / law->a, s);
+    pairs_sum(m->sums, counted, plain - y, plain * (1 - plain), n);
+}
+
 /* ---- a curve */
 
 INLINE void curve_step(const struct svi_curve_step *s, int j, int left) {
@@ -261,6 +336,33 @@ static void lines(const double *value, struct svi_line *lines) {
     }
 }
 
+/* ---- cuts */
+
+/* By the closer bound, of those that the first one leaves. Few get here. */
+static __attribute__((noinline)) bool cut_beyond(quad apart, quad level, quad n1, quad n2, double scale,
+                                                 bits left) {
+    const quad c = apart * apart / scale;
+    const quad most = n1 * log_quad(1 + c / (n1 * n1)) + n2 * log_quad(1 + c / (n2 * n2));
+    const bits beyond = (most >= level) & left;
+    return beyond[0] | beyond[1] | beyond[2] | beyond[3];
+}
+
+static bool cut(const struct svi_cuts *c, const double *n, const double *wrong, const double *level,
+                int count) {
+    for (int k = 0; k < count; k += SVI_QUAD) {
+        const quad n2 = get(n + k) + c->more_n, n1 = c->n - n2;
+        const quad w2 = get(wrong + k) + c->more_wrong;
+        const quad apart = larger(w2 * c->n - c->wrong * n2, splat(c->least));
+        const quad levels = get(level + k);
+        const bits counts = (n1 >= c->fewest) & ((apart > 0) | (n2 >= c->fewest)) & first_lanes(count - k);
+        const bits beyond = (apart * apart >= levels * c->bound * n2 * n1) & counts;
+        if ((beyond[0] | beyond[1] | beyond[2] | beyond[3]) &&
+            cut_beyond(apart, levels, n1, n2, c->n * c->bound, beyond))
+            return true;
+    }
+    return false;
+}
+
 /* ---- moments */
 
 /* As distances from the first row; 8 columns at a time, which stay in registers. */
@@ -288,4 +390,4 @@ static void moments(const double *ring, int places, int64_t first, int rows, int
     }
 }
 
-const struct svi_quads QUADS = {softmax, law, learn, curve, lines, moments};
+const struct svi_quads QUADS = {softmax, law, learn, pairs, curve, lines, cut, moments};

@@ -20,13 +20,18 @@ static bool quality_has_classes(const struct svi_settings *s) {
     return s->task == SVS_CLASSIFY && s->method != SVI_METHOD_NONE && s->max_classes > 1;
 }
 
+static inline bool quality_is_priced(const struct svi_quality_stage *q) {
+    return q->prices && svi_decision_set_up(&q->prices->decision);
+}
+
 void svi_quality_stage_configure(struct svi_quality_stage *q, const struct svi_settings *s) {
     svi_drift_stage_configure(&q->drift, s);
     svi_quality_figures_level(q->figures, s->interval);
-    if (!q->prices || strcmp(q->prices->cost, s->decision_cost) == 0)
-        return;
-    memcpy(q->prices->cost, s->decision_cost, sizeof q->prices->cost);
-    svi_decision_set(&q->prices->decision, q->prices->cost);
+    if (q->prices && strcmp(q->prices->cost, s->decision_cost) != 0) {
+        memcpy(q->prices->cost, s->decision_cost, sizeof q->prices->cost);
+        svi_decision_set(&q->prices->decision, q->prices->cost);
+    }
+    q->plain = q->proba && !quality_is_priced(q);
 }
 
 void svi_prices_free(struct svi_prices **p) {
@@ -105,12 +110,21 @@ void svi_quality_stage_moved(struct svi_quality_stage *q) {
         svi_decision_set(&q->prices->decision, q->prices->cost);
 }
 
+/* What calibrators have not judged yet. */
+static void quality_settle(const struct svi_quality_stage *q) {
+    for (int i = 0; i < 2; i++)
+        if (q->calibrator[i])
+            svi_calibrator_settle(q->calibrator[i]);
+}
+
 void svi_quality_stage_forget_online(struct svi_quality_stage *q) {
+    quality_settle(q);
     if (q->proba)
         svi_calibrator_reset(q->calibrator[0]);
 }
 
 void svi_quality_stage_forget_refit(struct svi_quality_stage *q) {
+    quality_settle(q);
     if (q->calibrator[1])
         svi_calibrator_reset(q->calibrator[1]);
 }
@@ -119,6 +133,7 @@ void svi_quality_stage_take_calibrator(struct svi_quality_stage *q, svi_calibrat
     svi_calibrator *before = q->calibrator[0];
     if (!*fresh)
         return;
+    quality_settle(q);
     q->calibrator[0] = *fresh;
     *fresh = before;
     svi_quality_stage_forget_refit(q);
@@ -141,6 +156,7 @@ void svi_quality_window_clear(struct svi_quality_window *w) {
 
 void svi_quality_stage_take_window(struct svi_quality_stage *q, struct svi_quality_window *w) {
     const struct svi_quality_window before = {q->figures, q->reliability};
+    quality_settle(q);
     svi_quality_figures_take_over(w->figures, q->figures);
     q->figures = w->figures;
     if (q->reliability) {
@@ -181,35 +197,54 @@ bool svi_quality_stage_ends(const struct svi_quality_stage *q, double *ends) {
 
 /* ---- probabilities */
 
-/* The predicted class; *count: probabilities in `proba`, 0 = none. */
-static int quality_decide(struct svi_quality_stage *q, const svs_learner *learner, bool refit,
-                          const double *scores, int rows, int class_count, int usual, double *proba,
-                          int *count) {
-    *count = 0;
-    if (!q->proba || class_count < 2 || !q->calibrator[refit])
-        return usual;
-    svi_calibrator_probabilities(q->calibrator[refit], scores, rows, class_count, proba);
-    *count = class_count;
-    struct svi_decision *d = q->prices ? &q->prices->decision : NULL;
-    if (!d || !svi_decision_set_up(d))
-        return usual;
+/* The class that prices decide for. */
+static int quality_decide(struct svi_quality_stage *q, const svs_learner *learner, const double *proba,
+                          int class_count, int usual) {
+    struct svi_decision *d = &q->prices->decision;
     while (d->known < class_count)
         svi_decision_know(d, svs_learner_class(learner, d->known));
     return svi_decision_of(d, proba, class_count, usual);
 }
 
+/* Two classes and one score: the calibrator judges it when it has some together. */
+static inline bool quality_is_pair(int rows, int class_count, int label) {
+    return rows == 1 && class_count == 2 && (label == 0 || label == 1);
+}
+
+/* Does anybody need the probabilities of a sample at once? */
+static inline bool quality_needs(const struct svi_quality_stage *q, const svs_step *served, bool wanted) {
+    return wanted || quality_is_priced(q) ||
+           (served->label >= 0 && !quality_is_pair(served->rows, served->class_count, served->label));
+}
+
 void svi_quality_stage_score(struct svi_quality_stage *q, const svs_learner *learner, svs_step *served,
-                             bool refit) {
-    q->scored = served->scores;
-    served->predicted = quality_decide(q, learner, refit, served->scores, served->rows, served->class_count,
-                                       served->predicted, q->proba, &q->proba_count);
+                             bool refit, bool wanted) {
+    const bool has = q->proba && served->class_count > 1 && q->calibrator[refit];
     q->ranged = q->task == SVS_REGRESS && svi_quality_stage_ends(q, q->ends);
+    q->scored = has ? served->scores : NULL;
+    q->scored_count = served->class_count;
+    q->serving = refit;
+    q->judged = false;
+    q->proba_count = 0;
+    if (!has || !quality_needs(q, served, wanted))
+        return;
+    q->proba_count = served->class_count;
+    svi_calibrator_probabilities(q->calibrator[refit], served->scores, served->rows, served->class_count,
+                                 q->proba);
+    if (quality_is_priced(q))
+        served->predicted = quality_decide(q, learner, q->proba, served->class_count, served->predicted);
 }
 
 int svi_quality_stage_peek(struct svi_quality_stage *q, const svs_learner *learner, const svs_model *m,
                            const double *scores, double *proba, int *count) {
-    return quality_decide(q, learner, m->refit, scores, m->rows, m->class_count, svs_model_predict(m, scores),
-                          proba, count);
+    svi_calibrator *c = q->calibrator[m->refit];
+    const int usual = svs_model_predict(m, scores);
+    *count = 0;
+    if (!q->proba || m->class_count < 2 || !c)
+        return usual;
+    svi_calibrator_probabilities(c, scores, m->rows, m->class_count, proba);
+    *count = m->class_count;
+    return quality_is_priced(q) ? quality_decide(q, learner, proba, m->class_count, usual) : usual;
 }
 
 /* Without memory its scores have no probabilities for the time being. */
@@ -223,11 +258,27 @@ static inline bool quality_has_calibrator(struct svi_quality_stage *q, bool refi
     return q->calibrator[refit] || quality_make_calibrator(q, refit);
 }
 
+/* Whose probabilities are judged: what another one has before is judged first. */
+static inline void quality_judge_by(struct svi_quality_stage *q, bool refit) {
+    if (q->judging != refit)
+        quality_settle(q);
+    q->judging = refit;
+    q->judged = true;
+}
+
 void svi_quality_stage_calibrate(struct svi_quality_stage *q, bool refit, const double *scores, int rows,
                                  int class_count, int label) {
-    if (q->proba && label >= 0 && quality_has_calibrator(q, refit))
+    const bool served = refit == q->serving && scores == q->scored && class_count == q->scored_count;
+    if (!q->proba || label < 0 || !quality_has_calibrator(q, refit))
+        return;
+    if (quality_is_pair(rows, class_count, label)) {
+        if (served)
+            quality_judge_by(q, refit);
+        svi_calibrator_learn_pair(q->calibrator[refit], scores[0], label, served ? q->reliability : NULL);
+    } else {
         svi_calibrator_learn(q->calibrator[refit], scores, rows, class_count, label,
-                             scores == q->scored && class_count == q->proba_count ? q->proba : NULL);
+                             served && q->proba_count > 0 ? q->proba : NULL);
+    }
 }
 
 svs_calibration svi_quality_stage_law(const struct svi_quality_stage *q, const svs_model *m) {
@@ -238,15 +289,18 @@ svs_calibration svi_quality_stage_law(const struct svi_quality_stage *q, const s
 void svi_quality_stage_judge(struct svi_quality_stage *q, const svs_step *served, bool refit) {
     (void)refit;
     svi_quality_figures_judge(q->figures, served);
-    if (q->reliability && q->proba_count > 0 && served->label >= 0)
-        svi_reliability_add(q->reliability, q->proba, q->proba_count, served->label);
+    if (!q->reliability || q->judged || q->proba_count == 0 || served->label < 0)
+        return;
+    quality_settle(q); /* in their order */
+    svi_reliability_add(q->reliability, q->proba, q->proba_count, served->label);
 }
 
-int svi_quality_stage_figures(const struct svi_quality_stage *q, struct svi_figure *figures, int count) {
+int svi_quality_stage_figures(struct svi_quality_stage *q, struct svi_figure *figures, int count) {
     struct svi_figure mine[SVI_RELIABILITY_FIGURES];
     const int before = count;
     if (!q->reliability)
         return count;
+    quality_settle(q);
     svi_reliability_figures(q->reliability, mine);
     for (int i = 0; i < SVI_RELIABILITY_FIGURES; i++) {
         int at = 0;

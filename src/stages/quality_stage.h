@@ -44,9 +44,13 @@ struct svi_quality_stage {
     int classes;                   /* at most */
     svi_reliability *reliability;
     struct svi_prices *prices; /* NULL: there are none (of a stream with keys) */
+    bool plain;                /* there are probabilities, and no prices */
     double *proba;             /* of the sample in hand, by class */
-    int proba_count;           /* 0: it has none */
-    const double *scored;      /* its scores, which are only compared with others */
+    int proba_count;           /* 0: it has none, or none were made */
+    const double *scored;      /* its scores, which are only compared with others; NULL: no probabilities */
+    int scored_count;          /* how many it has, made or not */
+    bool serving, judged;      /* by the calibrator of the refit? which has them to judge, soon or late */
+    bool judging;              /* the calibrator that has had such ones last: of the refit? */
 };
 
 /* Samples of windowed quality: those that are held, within the limits above. */
@@ -98,10 +102,22 @@ static inline bool svi_quality_stage_needs_leverage(const struct svi_quality_sta
 }
 
 /* `served`: what is published, of the online model or, with `refit`, of the refit; of a late label, what it
- * was on arrival. Makes q->proba, and served->predicted by the prices of decisions. The learner has the
- * classes. */
+ * was on arrival. Makes q->proba if they are `wanted`, and served->predicted by the prices of decisions. The
+ * learner has the classes. */
 void svi_quality_stage_score(struct svi_quality_stage *q, const svs_learner *learner, svs_step *served,
-                             bool refit);
+                             bool refit, bool wanted);
+
+/* The common case of that and of svi_quality_stage_calibrate by the online model, which serves alone: two
+ * classes and a label, probabilities that nobody wants at once. False: it is another. */
+static inline bool svi_quality_stage_pair(struct svi_quality_stage *q, const svs_step *served) {
+    if (!q->plain || q->judging || served->rows != 1 || served->class_count != 2 ||
+        (unsigned)served->label > 1)
+        return false;
+    q->proba_count = 0;
+    q->judged = true;
+    svi_calibrator_learn_pair(q->calibrator[0], served->scores[0], served->label, q->reliability);
+    return true;
+}
 
 /* The same for scores alone, of a sample that is no part of the stream: fills proba (class_count values),
  * changes nothing. Returns the predicted class; *count: probabilities, 0 = none. */
@@ -119,7 +135,7 @@ svs_calibration svi_quality_stage_law(const struct svi_quality_stage *q, const s
 /* Puts logloss in its place among the figures and adds the others, SVI_PROBABILITY_FIGURES at most. Returns
  * how many there are then. */
 #define SVI_PROBABILITY_FIGURES 4
-int svi_quality_stage_figures(const struct svi_quality_stage *q, struct svi_figure *figures, int count);
+int svi_quality_stage_figures(struct svi_quality_stage *q, struct svi_figure *figures, int count);
 
 void svi_quality_stage_judge(struct svi_quality_stage *q, const svs_step *served, bool refit);
 

@@ -47,8 +47,13 @@
 #define COUNT_MAX    (INT64_MAX / 8)
 #define HELD_MAX     (1 << 30)
 
-/* What came since the last step of Newton. */
-enum { GA, GB, HAA, HAB, HBB, S, SS, PAIR_SUMS }; /* slopes, curvature, scores and their squares */
+/* What came since the last step of Newton of two classes. */
+#define GA        SVI_PAIR_SLOPE_A
+#define GB        SVI_PAIR_SLOPE_B
+#define HAA       SVI_PAIR_CURVATURE_AA
+#define S         SVI_PAIR_SCORES
+#define SS        SVI_PAIR_SQUARES
+#define PAIR_SUMS SVI_PAIR_SUMS
 
 struct calibrator_curve {
     double value[SVS_CURVE], bend[SVS_CURVE], slope[SVS_CURVE], more_bend[SVS_CURVE];
@@ -60,15 +65,17 @@ struct svi_calibrator {
     int64_t held[2];          /* since the last step, of two classes and of more */
     int64_t *seen;            /* by class */
     double pair[5];           /* two classes: a, b; curvature aa, ab, bb */
-    double recent[PAIR_SUMS];
+    double recent[2 * SVI_QUAD];
+    /* Samples of two classes that are in neither `recent` nor the curve yet, and who is told of them. */
+    double score[STEP], second[STEP];
+    int waiting;
+    svi_reliability *judge;
     double slope[2];               /* more classes: a and its curvature */
     struct calibrator_curve two;   /* the curve of two classes */
     struct calibrator_curve *more; /* of more; NULL: there is no capacity for them, as for what follows */
     double *offset_bend;
     struct svi_classes_law law; /* of more classes, but for the slope; and the sample at hand */
-    struct svi_logit one;       /* of two classes: the logit, and the probability without the curve */
-    double one_plain;
-    const double *placed; /* the probabilities that these led to; NULL: none */
+    const double *placed;       /* the probabilities that this led to; NULL: none */
     const struct svi_quads *quads;
 };
 
@@ -162,6 +169,8 @@ svi_calibrator *svi_calibrator_new(int max_classes, bool grows, svs_error *err) 
 void svi_calibrator_reset(svi_calibrator *c) {
     const size_t n = (size_t)c->max_classes;
     c->count = c->rarest = c->held[0] = c->held[1] = 0;
+    c->waiting = 0;
+    c->judge = NULL;
     c->placed = NULL;
     c->classes = 0;
     memset(c->seen, 0, n * sizeof *c->seen);
@@ -190,19 +199,10 @@ static void calibrator_place(svi_calibrator *c, const double *scores, int rows, 
         memcpy(proba, c->law.p, (size_t)rows * sizeof *proba);
 }
 
-static inline void calibrator_place_pair(svi_calibrator *c, double score, double *proba) {
-    const svs_calibration law = {c->pair[0], &c->pair[1], c->two.value};
-    const double z = svi_logit_of(&law, 0, score);
-    c->one_plain =
-        svi_logit_pair(svi_logit_curved(law.curve, z, &c->one), svi_within(z, SVI_LOGIT_PLAIN), proba);
-}
-
 void svi_calibrator_probabilities(svi_calibrator *c, const double *scores, int rows, int class_count,
                                   double *proba) {
-    c->placed = proba;
-    if (rows == 1) {
-        calibrator_place_pair(c, scores[0], proba);
-    } else if (c->more && rows <= c->max_classes) {
+    if (rows > 1 && c->more && rows <= c->max_classes) {
+        c->placed = proba;
         calibrator_place(c, scores, rows, proba);
     } else {
         const svs_calibration law = svi_calibrator_law(c, class_count);
@@ -267,21 +267,6 @@ static void calibrator_raise(struct calibrator_curve *c) {
     }
 }
 
-static inline void calibrator_add(double *two, svi_two more) {
-    svi_two sum;
-    memcpy(&sum, two, sizeof sum);
-    sum += more;
-    memcpy(two, &sum, sizeof sum);
-}
-
-/* The probability p was made from a logit between the knots `at` and the next, with this share of it. */
-static inline void calibrator_see_logit(struct calibrator_curve *c, int at, double share, double p,
-                                        bool true_one) {
-    const svi_two shares = {1 - share, share};
-    calibrator_add(c->more_bend + at, p * (1 - p) * shares);
-    calibrator_add(c->slope + at, (p - true_one) * shares);
-}
-
 static void calibrator_step_curve(svi_calibrator *c, struct calibrator_curve *curve, double fade) {
     const struct svi_curve_step s = {.knot = svi_logit_knots,
                                      .value = curve->value,
@@ -299,15 +284,8 @@ static void calibrator_step_curve(svi_calibrator *c, struct calibrator_curve *cu
 
 /* ---- two classes */
 
-static inline void calibrator_see_pair(svi_calibrator *c, double score, double y) {
-    const double a = c->pair[0], b = c->pair[1], z = a * score + b;
-    const double s = fabs(z) > LEVERAGE ? (svi_within(z, LEVERAGE) - b) / a : score;
-    const double p = c->one_plain, bend = p * (1 - p);
-    const svi_two with = {s, 1}, score_first = {1, s};
-    calibrator_add(&c->recent[GA], (p - y) * with);
-    calibrator_add(&c->recent[HAA], bend * s * with);
-    c->recent[HBB] += bend;
-    calibrator_add(&c->recent[S], s * score_first);
+static inline double calibrator_lesser(double a, double b) {
+    return b < a ? b : a;
 }
 
 static void calibrator_step_pair(svi_calibrator *c, double fade, double samples) {
@@ -316,11 +294,12 @@ static void calibrator_step_pair(svi_calibrator *c, double fade, double samples)
     for (int i = 0; i < 3; i++)
         h[i] = fade * h[i] + r[HAA + i];
     if (h[2] > 0) /* what far larger scores of before have left is not to hold the slope */
-        h[0] = fmin(h[0], h[1] * h[1] / h[2] + SPREAD * h[2] / (*a * *a));
+        h[0] = calibrator_lesser(h[0], h[1] * h[1] / h[2] + SPREAD * h[2] / (*a * *a));
     const double aa = h[0] + RIDGE, bb = h[2] + RIDGE, determinant = aa * bb - h[1] * h[1];
     const double da = (bb * ga - h[1] * gb) / determinant, db = (aa * gb - h[1] * ga) / determinant;
     const double square = da * da * r[SS] + 2 * da * db * r[S] + db * db * samples; /* of the logits' moves */
-    const double moved = sqrt(fmax(square / samples, 0)), t = moved > STEP_MAX ? STEP_MAX / moved : 1;
+    const double mean = square / samples, moved = sqrt(mean > 0 ? mean : 0),
+                 t = moved > STEP_MAX ? STEP_MAX / moved : 1;
     memset(c->recent, 0, sizeof c->recent);
     if (!(determinant > 0) || !isfinite(da) || !isfinite(db) || !isfinite(moved))
         return;
@@ -336,13 +315,47 @@ static __attribute__((noinline)) void calibrator_step_two(svi_calibrator *c) {
     c->held[0] = 0;
 }
 
-static inline void calibrator_learn_pair(svi_calibrator *c, double score, int truth, const double *proba) {
-    const bool due = calibrator_count(c, truth, &c->held[0]);
-    c->placed = NULL; /* the law is another from here on */
-    calibrator_see_logit(&c->two, c->one.at, c->one.share, proba[1], truth == 1);
-    calibrator_see_pair(c, score, truth);
-    if (due)
-        calibrator_step_two(c);
+/* Those that wait, by the law as it was when they came: it has not been another since. The last of them by
+ * its own, for a register of four that are loaded right after one was stored waits for that. */
+static __attribute__((noinline)) void calibrator_fold(svi_calibrator *c, double newest, double second) {
+    const struct svi_pair_law law = {.a = c->pair[0],
+                                     .b = c->pair[1],
+                                     .value = c->two.value,
+                                     .knot = svi_logit_knots,
+                                     .scale = svi_logit_inverse,
+                                     .interval_at = svi_logit_interval,
+                                     .most = SVI_LOGIT_MAX,
+                                     .counts = LEVERAGE};
+    struct svi_pair_lesson lesson = {.score = c->score,
+                                     .second = c->second,
+                                     .newest = newest,
+                                     .newest_second = second,
+                                     .slope = c->two.slope,
+                                     .more_bend = c->two.more_bend,
+                                     .sums = c->recent};
+    c->quads->pairs(&law, &lesson, c->waiting);
+    if (c->judge)
+        svi_reliability_add_pairs(c->judge, lesson.p[0], lesson.p[1], c->second, c->waiting);
+    c->waiting = 0;
+}
+
+void svi_calibrator_settle(svi_calibrator *c) {
+    if (c->waiting > 0)
+        calibrator_fold(c, c->score[c->waiting - 1], c->second[c->waiting - 1]);
+}
+
+void svi_calibrator_learn_pair(svi_calibrator *c, double score, int truth, svi_reliability *judge) {
+    if (c->judge != judge) {
+        svi_calibrator_settle(c);
+        c->judge = judge;
+    }
+    const double bounded = svi_bounded(score, 1e100), second = truth;
+    c->score[c->waiting] = bounded;
+    c->second[c->waiting++] = second;
+    if (!calibrator_count(c, truth, &c->held[0]))
+        return;
+    calibrator_fold(c, bounded, second);
+    calibrator_step_two(c);
 }
 
 /* ---- more classes */
@@ -389,34 +402,21 @@ static void calibrator_learn_more(svi_calibrator *c, int rows, int truth) {
     c->held[1] = 0;
 }
 
-static __attribute__((noinline)) void calibrator_learn_any(svi_calibrator *c, const double *scores, int rows,
-                                                           int class_count, int truth, const double *proba) {
-    double pair[2];
+void svi_calibrator_learn(svi_calibrator *c, const double *scores, int rows, int class_count, int truth,
+                          const double *proba) {
     if (truth < 0 || truth >= c->max_classes || class_count < 2 || rows > c->max_classes)
         return;
     if ((rows > 1 || truth > 1) && !c->more)
-        return;                   /* svi_calibrator_reserve was not called */
-    if (rows == 1 && truth > 1) { /* it had no score */
-        calibrator_see(c, truth);
-        return;
-    }
-    if (!proba || proba != c->placed) {
-        double *made = rows > 1 ? c->law.p : pair;
-        svi_calibrator_probabilities(c, scores, rows, class_count, made);
-        proba = made;
-    }
-    if (rows > 1)
+        return; /* svi_calibrator_reserve was not called */
+    if (rows == 1 && truth > 1) {
+        calibrator_see(c, truth); /* it had no score */
+    } else if (rows == 1) {
+        svi_calibrator_learn_pair(c, scores[0], truth, NULL);
+    } else {
+        if (!proba || proba != c->placed)
+            svi_calibrator_probabilities(c, scores, rows, class_count, c->law.p);
         calibrator_learn_more(c, rows, truth);
-    else
-        calibrator_learn_pair(c, svi_bounded(scores[0], 1e100), truth, proba);
-}
-
-void svi_calibrator_learn(svi_calibrator *c, const double *scores, int rows, int class_count, int truth,
-                          const double *proba) {
-    if (rows == 1 && (unsigned)truth < 2 && proba && proba == c->placed) /* by far the most */
-        calibrator_learn_pair(c, svi_bounded(scores[0], 1e100), truth, proba);
-    else
-        calibrator_learn_any(c, scores, rows, class_count, truth, proba);
+    }
 }
 
 /* ---- archive */
@@ -460,6 +460,7 @@ static void calibrator_check_curve(struct svi_archive *a, const struct calibrato
 }
 
 void svi_calibrator_archive(struct svi_archive *a, svi_calibrator *c) {
+    svi_calibrator_settle(c);
     int used = calibrator_used_classes(c);
     bool more = calibrator_uses_more(c);
     if (svi_archive_loading(a))

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include "base/archive.h"
+#include "stats/reliability.h"
 #include "svmstream/model.h"
 
 typedef struct svi_calibrator svi_calibrator;
@@ -39,6 +40,13 @@ svs_calibration svi_calibrator_law(const svi_calibrator *c, int class_count);
 /* What it says of such scores, rows of them: fills proba[class_count]. */
 void svi_calibrator_probabilities(svi_calibrator *c, const double *scores, int rows, int class_count,
                                   double *proba);
+
+/* A sample of two classes with one score, of class `truth`, 0 or 1. The law changes with each fourth alone,
+ * so it waits for those and is judged together with them, to the same bits. `judge` (NULL: nobody) is told
+ * then what the law has said of it; or by svi_calibrator_settle, which is needed before its figures are read
+ * and before it goes. An archive is of what is settled. */
+void svi_calibrator_learn_pair(svi_calibrator *c, double score, int truth, svi_reliability *judge);
+void svi_calibrator_settle(svi_calibrator *c);
 
 /* `proba`: what it has said of these scores, if nothing else was asked of it since; else, or NULL, that is
  * made again. The sample with these scores (rows of them for class_count classes, as in svs_model;

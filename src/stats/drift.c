@@ -17,6 +17,7 @@
 #include "base/statistics.h"
 
 #define LEAST     32 /* samples before a change */
+#define STEP      8  /* of the numbers of samples at which the level changes, from LEAST on */
 #define WRONG     3  /* of the samples since a rise are wrong at least */
 #define SINGLE    12 /* of the last wrong samples are tried as beginning of a rise */
 #define FOLDS     4  /* full blocks after which all buckets are looked at ... */
@@ -30,6 +31,9 @@
 #define COMMON    1e-4 /* for a rate below it both rise ... */
 #define RARER     1.15 /* ... by this for each e-th part */
 #define LOG_2     0.69314718055994531
+#define LOG_5_4   0.22314355131420976
+#define LOG_6_4   0.40546510810816438
+#define LOG_7_4   0.55961578793542266
 #define DOUBTS    3. /* standard errors by which overdispersion must be beyond 1 */
 #define LARGE     0.9
 #define BELOW                                                                                                \
@@ -41,6 +45,7 @@ void svi_drift_set_rate(struct svi_drift *d, double rate) {
     const double rarer = rate > 0 && rate < COMMON ? RARER * log(COMMON / rate) : 0;
     d->threshold = rate > 0 ? ABOVE - log(fmax(rate, COMMON)) + rarer : INFINITY;
     d->floor = FLOOR + rarer;
+    d->near_until = 0;
 }
 
 void svi_drift_renew(struct svi_drift *d) {
@@ -49,21 +54,23 @@ void svi_drift_renew(struct svi_drift *d) {
     d->recent = d->recent_wrong = d->buckets = d->sizes = 0;
     d->pushed = d->folds = 0;
     d->event = (struct svi_drift_event){.slot = -1};
+    d->near_until = 0;
 }
 
 /* How many times the variance of the errors is that of independent ones, at time scales up to each. */
 static void drift_measure(struct svi_drift *d) {
     double most = 1;
-    for (int i = 0; i <= SVI_DRIFT_LEVELS; i++) {
-        const double terms = d->scale[i].terms;
-        if (terms > 0)
-            most = fmax(most, d->scale[i].sum / terms / (1 + DOUBTS * sqrt(2 / terms)));
-        d->dispersion[i] = most;
-    }
+    for (int i = 0; i <= SVI_DRIFT_LEVELS; i++)
+        d->dispersion[i] = most = d->scale[i].over > most ? d->scale[i].over : most;
+}
+
+static void drift_measure_scale(struct svi_drift *d, int i) {
+    const double terms = d->scale[i].terms;
+    d->scale[i].over = terms > 0 ? d->scale[i].sum / terms / (1 + DOUBTS * sqrt(2 / terms)) : 0;
 }
 
 void svi_drift_init(struct svi_drift *d, bool regress, double rate) {
-    *d = (struct svi_drift){.regress = regress};
+    *d = (struct svi_drift){.regress = regress, .quads = svi_quads_get()};
     svi_drift_set_rate(d, rate);
     svi_drift_renew(d);
     drift_measure(d);
@@ -78,7 +85,8 @@ static struct svi_drift_stretch drift_minus(const struct svi_drift_stretch *a,
     struct svi_drift_stretch rest = *a;
     rest.n -= b->n;
     rest.wrong -= b->wrong;
-    rest.squares = fmax(0, rest.squares - b->squares);
+    rest.squares -= b->squares;
+    rest.squares = rest.squares > 0 ? rest.squares : 0;
     return rest;
 }
 
@@ -175,7 +183,7 @@ static void drift_weigh(struct drift_look *l, int64_t n2, int64_t w2, double thr
 
 /* The threshold for n samples since a change. */
 static inline double drift_level(const struct svi_drift *d, int64_t n) {
-    static const double quarter[] = {0, 0.22314355131420976, 0.40546510810816438, 0.55961578793542266};
+    static const double quarter[] = {0, LOG_5_4, LOG_6_4, LOG_7_4};
     const int k = 63 - __builtin_clzll((uint64_t)n | 1); /* n lies in [2^k, 2^(k + 1)) */
     const double level = d->threshold - SLOPE * (LOG_2 * k + quarter[((uint64_t)n << 2 >> k) & 3]);
     return level > d->floor ? level : d->floor;
@@ -236,6 +244,82 @@ static void drift_describe(const struct svi_drift *d, int bucket, int recent, st
     *out = (struct svi_drift_found){drift_minus(&d->all, &after), after, bucket, recent};
 }
 
+/* ---- is there one at all? */
+
+/* Buckets after which a change may be near: what drift_try_buckets looks at with NEAR levels. From 32 samples
+ * on the level changes at multiples of STEP, so it holds until there are more recent ones than near_until. */
+static __attribute__((noinline)) void drift_find_near(struct svi_drift *d) {
+    int64_t n = 0, wrong = 0;
+    d->near = 0;
+    d->near_until = d->recent | (STEP - 1);
+    for (int i = d->buckets;; i--) {
+        d->near_n[d->near] = (double)n;
+        d->near_wrong[d->near] = (double)wrong;
+        d->near_level[d->near++] =
+            BELOW * drift_level(d, n + d->near_until) * drift_dispersion(d, n + d->recent);
+        if (i < 2 || d->bucket[i - 1].level >= NEAR)
+            return;
+        n += d->bucket[i - 1].of.n;
+        wrong += d->bucket[i - 1].of.wrong;
+    }
+}
+
+/* SLOPE times the logarithm of drift_level, of 1 to 64 samples. */
+#define OF(k, quarter) (SLOPE * (LOG_2 * (k) + (quarter)))
+#define FOUR(k, times) times(OF(k, 0)), times(OF(k, LOG_5_4)), times(OF(k, LOG_6_4)), times(OF(k, LOG_7_4))
+#define ONCE(x)        x
+#define TWICE(x)       x, x
+#define TIMES4(x)      TWICE(x), TWICE(x)
+#define TIMES8(x)      TIMES4(x), TIMES4(x)
+static const double drift_slope[SVI_DRIFT_RECENT + 1] = {0,
+                                                         OF(0, 0),
+                                                         OF(1, 0),
+                                                         OF(1, LOG_6_4),
+                                                         FOUR(2, ONCE),
+                                                         FOUR(3, TWICE),
+                                                         FOUR(4, TIMES4),
+                                                         FOUR(5, TIMES8),
+                                                         OF(6, 0)};
+
+/* The wrong samples that drift_try_recent looks at and that its first bound leaves: since which of the recent
+ * samples, how many of them are wrong, and the level there. Returns how many. */
+static inline int drift_rises(const struct svi_drift *d, const struct svi_cuts *c, double *n, double *wrong,
+                              double *level) {
+    uint64_t bits = d->bits & (d->bits - 1);
+    int count = 0;
+    bits &= bits - 1;
+    for (int w = WRONG; w <= d->recent_wrong; w++, bits &= bits - 1) {
+        if (w > SINGLE && (w - SINGLE) % 4)
+            continue;
+        const int since = __builtin_ctzll(bits) + 1;
+        const double usual = d->threshold - drift_slope[since], apart = w * c->n - c->wrong * since;
+        const double most = BELOW * (usual > d->floor ? usual : d->floor) * d->dispersion[since >> 5];
+        if (apart <= 0 || apart * apart < most * c->bound * since * (c->n - since))
+            continue;
+        n[count] = since;
+        wrong[count] = w;
+        level[count++] = most;
+    }
+    return count;
+}
+
+/* Is no change near, by bounds of all that drift_search would look at after a wrong sample? Most often that
+ * is all there is to do. */
+static inline bool drift_is_calm(struct svi_drift *d) {
+    double n[SVI_DRIFT_RECENT], wrong[SVI_DRIFT_RECENT], level[SVI_DRIFT_RECENT];
+    struct svi_cuts c = {.n = (double)d->all.n, .wrong = (double)d->all.wrong, .fewest = LEAST};
+    if (d->recent > d->near_until)
+        drift_find_near(d);
+    c.bound = c.wrong * (c.n - c.wrong) / c.n;
+    const int rises = drift_rises(d, &c, n, wrong, level);
+    if (rises > 0 && d->quads->cut(&c, n, wrong, level, rises))
+        return false;
+    c.more_n = d->recent;
+    c.more_wrong = d->recent_wrong;
+    c.least = -INFINITY;
+    return !d->quads->cut(&c, d->near_n, d->near_wrong, d->near_level, d->near);
+}
+
 static enum svi_drift_change drift_search(struct svi_drift *d, bool wrong, bool full, bool again) {
     const double w = (double)d->all.wrong, n = (double)d->all.n;
     struct drift_look l = {
@@ -270,6 +354,7 @@ static int drift_free_slot(const struct svi_drift *d) {
 
 static void drift_drop_buckets(struct svi_drift *d, int count) {
     d->buckets -= count;
+    d->near_until = 0;
     memmove(d->bucket, d->bucket + count, (size_t)d->buckets * sizeof *d->bucket);
 }
 
@@ -284,8 +369,9 @@ static void drift_compare(struct svi_drift *d, int i, double n, double one, doub
         d->scale[i].sum /= 2;
         d->scale[i].terms /= 2;
     }
-    d->scale[i].sum += fmin(term, TERM_MOST);
+    d->scale[i].sum += term < TERM_MOST ? term : TERM_MOST;
     d->scale[i].terms++;
+    drift_measure_scale(d, i);
 }
 
 /* Where a level has too many buckets, its two oldest become one of the next. */
@@ -322,6 +408,7 @@ static void drift_fold(struct svi_drift *d) {
     const int slot = drift_free_slot(d);
     *b = (struct svi_drift_bucket){.of = drift_sum(d, SVI_DRIFT_RECENT, SVI_DRIFT_BLOCK + 1), .slot = slot};
     d->buckets++;
+    d->near_until = 0;
     d->folds++;
     d->event.slot = slot;
     d->recent -= SVI_DRIFT_BLOCK;
@@ -383,7 +470,7 @@ enum svi_drift_change svi_drift_step(struct svi_drift *d, const struct svi_drift
         d->all.squares += s->size * s->size;
     const bool full = d->recent == SVI_DRIFT_RECENT;
     enum svi_drift_change change = SVI_DRIFT_SAME;
-    if (wrong || full)
+    if (full || (wrong && !drift_is_calm(d)))
         change = drift_search(d, wrong, full, false);
     if (change == SVI_DRIFT_FALL && d->regress)
         svi_drift_renew(d);
@@ -448,8 +535,10 @@ void svi_drift_archive(struct svi_archive *a, struct svi_drift *d) {
     for (int i = 0; i <= SVI_DRIFT_LEVELS; i++) {
         svi_archive_finite(a, "scale sum", &d->scale[i].sum, 1);
         svi_archive_finite(a, "scale terms", &d->scale[i].terms, 1);
+        drift_measure_scale(d, i);
     }
     drift_measure(d);
+    d->near_until = 0;
     drift_archive_stretch(a, &d->all);
     svi_archive_uint64(a, "bits", &d->bits);
     svi_archive_int(a, "recent", &d->recent, 0, SVI_DRIFT_RECENT);

@@ -31,12 +31,14 @@
 #include <stdint.h>
 
 #include "base/archive.h"
+#include "linalg/quads.h"
 
 #define SVI_DRIFT_BLOCK   32 /* samples of the smallest bucket */
 #define SVI_DRIFT_RECENT  64 /* samples that are in none */
 #define SVI_DRIFT_EACH    4  /* buckets of a size stay at least */
 #define SVI_DRIFT_LEVELS  16 /* sizes: up to 2^20 samples, 5 million in all; older ones are dropped */
 #define SVI_DRIFT_BUCKETS (SVI_DRIFT_LEVELS * (SVI_DRIFT_EACH + 1) + 1)
+#define SVI_DRIFT_NEAR    12  /* buckets of the two smallest sizes, and the recent samples; whole quads */
 #define SVI_DRIFT_SIZES   200 /* errors of a regression by which "large" is set */
 
 /* A judged sample. */
@@ -91,11 +93,17 @@ struct svi_drift {
     struct {
         double sum; /* of squared differences of neighbours over their variance */
         double terms;
-    } scale[SVI_DRIFT_LEVELS + 1];           /* of neighbours of 16 << i samples */
+        double over;               /* the overdispersion that is beyond doubt, 0: none; made of them */
+    } scale[SVI_DRIFT_LEVELS + 1]; /* of neighbours of 16 << i samples */
     double dispersion[SVI_DRIFT_LEVELS + 1]; /* what they say up to that one; made again from them */
     double size[SVI_DRIFT_SIZES];            /* of a regression, until `large` is known */
     int sizes;
     double large;
+    /* The newest buckets, made again from them when they have changed: samples since each, wrong ones, and
+     * the least level of a change before it. */
+    int near, near_until; /* how many; they hold up to so many recent samples */
+    double near_n[SVI_DRIFT_NEAR], near_wrong[SVI_DRIFT_NEAR], near_level[SVI_DRIFT_NEAR];
+    const struct svi_quads *quads;
     struct svi_drift_event event; /* of the last step */
     struct svi_drift_found found;
 };

@@ -66,6 +66,7 @@ struct svi_metrics {
     struct svi_stat_ring ring;
     struct counts all, recent;
     struct judged *judged; /* ring */
+    int late, late_truth;  /* the rank that is not counted yet, or NO_BIN; of which class */
     struct sum absolute, square;
     struct svi_moments truth;
     struct errors fresh;
@@ -73,17 +74,62 @@ struct svi_metrics {
     int64_t began;         /* no part of what is archived */
 };
 
-/* direction: 1 puts the sample in, -1 takes it out. No branch on what is hard to predict: a hit or not. */
-static inline void metrics_count(struct counts *c, struct judged j, int direction) {
-    int hit = j.predicted == j.truth ? direction : 0;
-    c->n += direction;
+/* No branch on what is hard to predict: a hit or not. */
+static inline void metrics_enter(struct counts *c, struct judged j) {
+    const bool hit = j.predicted == j.truth;
+    c->n++;
     c->hits += hit;
-    c->same += j.same * direction;
-    c->of[j.truth].support += direction;
+    c->same += j.same;
+    c->of[j.truth].support++;
     c->of[j.truth].hits += hit;
-    c->of[j.predicted].predicted += direction;
-    if (j.bin != NO_BIN && c->ranks)
-        c->ranks->count[j.bin][j.truth - 1] += direction;
+    c->of[j.predicted].predicted++;
+}
+
+/* The one takes the place of the other. */
+static inline void metrics_replace(struct counts *c, struct judged j, const struct judged *old) {
+    const bool hit = j.predicted == j.truth, was = old->predicted == old->truth;
+    c->hits += (int64_t)hit - was;
+    c->same += (int64_t)j.same - old->same;
+    c->of[old->truth].support--;
+    c->of[old->truth].hits -= was;
+    c->of[old->predicted].predicted--;
+    c->of[j.truth].support++;
+    c->of[j.truth].hits += hit;
+    c->of[j.predicted].predicted++;
+}
+
+static inline void metrics_rank(struct svi_auc *r, struct judged j) {
+    r->count[j.bin][j.truth - 1]++;
+    r->touched[j.bin / SVI_AUC_BLOCK] = 1;
+}
+
+static inline void metrics_settle(svi_metrics *m) {
+    if (m->late == NO_BIN)
+        return;
+    const int bin = m->late, truth = m->late_truth;
+    m->all.ranks->count[bin][truth]++;
+    m->recent.ranks->count[bin][truth]++;
+    m->all.ranks->touched[bin / SVI_AUC_BLOCK] = m->recent.ranks->touched[bin / SVI_AUC_BLOCK] = 1;
+    m->late = NO_BIN;
+}
+
+static inline void metrics_fetch_rank(const struct svi_auc *r, int bin) {
+    if (bin != NO_BIN)
+        __builtin_prefetch(r->count[bin], 1);
+}
+
+/* Ranks lie all over some 100 kB. So a sample is counted with the next one, and takes its own place, as what
+ * leaves next, into the caches until then. Before the ring advances; old: what leaves, NULL: nothing. */
+static inline void metrics_exchange_ranks(svi_metrics *m, int bin, int truth, const struct judged *old) {
+    metrics_settle(m);
+    if (old && old->bin != NO_BIN)
+        m->recent.ranks->count[old->bin][old->truth - 1]--;
+    if (old)
+        metrics_fetch_rank(m->recent.ranks, (m->ring.slot + 1 < m->ring.window ? old + 1 : m->judged)->bin);
+    m->late = bin;
+    m->late_truth = truth;
+    metrics_fetch_rank(m->all.ranks, bin);
+    metrics_fetch_rank(m->recent.ranks, bin);
 }
 
 /* ---- arrays */
@@ -141,6 +187,7 @@ svi_metrics *svi_metrics_new(const struct svi_metrics_options *o, svs_error *err
     m->max_classes = o->max_classes;
     m->capacity = capacity;
     m->last = -1;
+    m->late = NO_BIN;
     if (svi_arrays_alloc(&metrics_arrays, m, dims.of, err) != SVS_OK)
         svi_metrics_free(&m);
     return m;
@@ -196,6 +243,7 @@ void svi_metrics_reset(svi_metrics *m) {
     metrics_clear_counts(&m->recent, m->capacity);
     m->classes = 0;
     m->last = -1;
+    m->late = NO_BIN;
     svi_stat_ring_reset(&m->ring);
     m->absolute = m->square = (struct sum){0};
     m->truth = (struct svi_moments){0};
@@ -213,7 +261,8 @@ static void metrics_copy_counts(struct counts *c, const struct counts *of, int c
     c->same = of->same;
 }
 
-void svi_metrics_take_over(svi_metrics *m, const svi_metrics *of) {
+void svi_metrics_take_over(svi_metrics *m, svi_metrics *of) {
+    metrics_settle(of);
     metrics_copy_counts(&m->all, &of->all, m->capacity < of->capacity ? m->capacity : of->capacity);
     m->classes = of->classes;
     m->last = of->last;
@@ -245,15 +294,18 @@ void svi_metrics_class(svi_metrics *m, int truth, int predicted, const double *s
                        .predicted = (uint16_t)(none ? 0 : predicted + 1),
                        .bin = ranks ? (uint16_t)svi_auc_bin(scores[0]) : NO_BIN,
                        .same = truth == m->last};
+    struct judged *place = &m->judged[m->ring.slot];
+    const struct judged *old = svi_stat_ring_full(&m->ring) ? place : NULL;
     m->last = truth;
     m->classes = truth >= m->classes ? truth + 1 : m->classes;
-    if (svi_stat_ring_full(&m->ring))
-        metrics_count(&m->recent, m->judged[m->ring.slot], -1);
-    if (ranks && m->all.ranks)
-        m->all.ranks->touched[j.bin / SVI_AUC_BLOCK] = m->recent.ranks->touched[j.bin / SVI_AUC_BLOCK] = 1;
-    metrics_count(&m->all, j, 1);
-    metrics_count(&m->recent, j, 1);
-    m->judged[m->ring.slot] = j;
+    if (m->all.ranks)
+        metrics_exchange_ranks(m, j.bin, truth, old);
+    metrics_enter(&m->all, j);
+    if (old)
+        metrics_replace(&m->recent, j, old);
+    else
+        metrics_enter(&m->recent, j);
+    *place = j;
     if (svi_stat_ring_advance(&m->ring))
         metrics_wrap(m);
 }
@@ -317,8 +369,7 @@ static double metrics_area(const svi_metrics *m, const struct counts *c,
         const struct judged j = m->judged[i];
         if (j.bin == NO_BIN)
             continue;
-        ranks->count[j.bin][j.truth - 1]++;
-        ranks->touched[j.bin / SVI_AUC_BLOCK] = 1;
+        metrics_rank(ranks, j);
     }
     const double found = ranks ? area(ranks) : NAN;
     svi_free(ranks);
@@ -358,7 +409,7 @@ double svi_metrics_windowed(const svi_metrics *m) {
     return recent.truth.n > 0 ? sqrt(recent.square / recent.truth.n) : NAN;
 }
 
-int svi_metrics_figures(const svi_metrics *m, struct svi_figure *out) {
+int svi_metrics_figures(svi_metrics *m, struct svi_figure *out) {
     double value[2][CLASS_FIGURES];
     bool regress = m->task == SVS_REGRESS;
     int each = regress ? VALUE_FIGURES : CLASS_FIGURES, filled = 0;
@@ -367,6 +418,7 @@ int svi_metrics_figures(const svi_metrics *m, struct svi_figure *out) {
         metrics_value_figures(m->absolute.sum, m->square.sum, &m->truth, value[0]);
         metrics_value_figures(recent.absolute, recent.square, &recent.truth, value[1]);
     } else {
+        metrics_settle(m);
         metrics_class_figures(m, &m->all, value[0]);
         metrics_class_figures(m, &m->recent, value[1]);
     }
@@ -404,8 +456,9 @@ void svi_metrics_confusion(const svi_metrics *m, int classes, int64_t *out) {
     }
 }
 
-struct svi_metrics_more svi_metrics_more(const svi_metrics *m, bool window) {
+struct svi_metrics_more svi_metrics_more(svi_metrics *m, bool window) {
     const struct counts *c = window ? &m->recent : &m->all;
+    metrics_settle(m);
     if (m->task != SVS_CLASSIFY)
         return (struct svi_metrics_more){NAN, NAN};
     return (struct svi_metrics_more){.same = (double)c->same / (double)c->n,
@@ -462,9 +515,9 @@ static void metrics_recount(struct svi_archive *a, svi_metrics *m) {
         if (!svi_archive_check(a, metrics_plausible(&j, m->capacity),
                                "a sample has a class beyond the last one"))
             return;
-        metrics_count(&m->recent, j, 1);
+        metrics_enter(&m->recent, j);
         if (j.bin != NO_BIN && m->recent.ranks)
-            m->recent.ranks->touched[j.bin / SVI_AUC_BLOCK] = 1;
+            metrics_rank(m->recent.ranks, j);
     }
 }
 
@@ -486,6 +539,7 @@ static void metrics_archive_values(struct svi_archive *a, svi_metrics *m) {
 }
 
 void svi_metrics_archive(struct svi_archive *a, svi_metrics *m) {
+    metrics_settle(m);
     if (svi_archive_loading(a))
         svi_metrics_reset(m);
     if (!svi_stat_ring_archive(a, &m->ring))

@@ -41,7 +41,7 @@ void svi_metrics_reset(svi_metrics *m);
 
 /* What `of` counts over all goes on in *m, a new one with another window and the same options and capacity
  * else, of which the windowed figures begin with the next sample. */
-void svi_metrics_take_over(svi_metrics *m, const svi_metrics *of);
+void svi_metrics_take_over(svi_metrics *m, svi_metrics *of);
 
 /* truth: class index; predicted: class index or -1 (counts as wrong); scores: `rows` of them, rows as in
  * svs_model. */
@@ -49,7 +49,7 @@ void svi_metrics_class(svi_metrics *m, int truth, int predicted, const double *s
 void svi_metrics_value(svi_metrics *m, double truth, double predicted);
 
 /* Fills at most SVI_METRICS_FIGURES figures; NAN = not known yet. Returns how many. */
-int svi_metrics_figures(const svi_metrics *m, struct svi_figure *out);
+int svi_metrics_figures(svi_metrics *m, struct svi_figure *out);
 
 /* Exact sums over all that was judged: the quality of a stretch comes from the difference of two. `began`:
  * how often it was reset; sums from before and after are not to be compared. */
@@ -75,7 +75,7 @@ void svi_metrics_confusion(const svi_metrics *m, int classes, int64_t *out);
 struct svi_metrics_more {
     double same, ap; /* share of the samples; NAN: none */
 };
-struct svi_metrics_more svi_metrics_more(const svi_metrics *m, bool window);
+struct svi_metrics_more svi_metrics_more(svi_metrics *m, bool window);
 
 /* The whole state, bit for bit; loads into an object made with the same options. About 8
  * bytes a sample of the window, 40 for a regression. */

@@ -172,7 +172,7 @@ static const char *const quality_names[][2] = {{"accuracy_commonest", "accuracy_
 
 #define QUALITY_NAMES ((int)(sizeof quality_names / sizeof *quality_names))
 
-static void quality_classes(const svi_metrics *metrics, bool window, const struct svi_class_count *counts,
+static void quality_classes(svi_metrics *metrics, bool window, const struct svi_class_count *counts,
                             int classes, double *value) {
     const struct svi_class_averages a = svi_class_averages(counts, classes);
     const struct svi_metrics_more more = svi_metrics_more(metrics, window);
@@ -197,7 +197,7 @@ static int quality_value_figures(const svi_quality_figures *f, struct svi_figure
     return (int)(out - first);
 }
 
-int svi_quality_figures_list(svi_quality_figures *f, const svi_metrics *metrics, int classes,
+int svi_quality_figures_list(svi_quality_figures *f, svi_metrics *metrics, int classes,
                              struct svi_figure *out) {
     double value[QUALITY_NAMES];
     struct svi_figure *const first = out;

@@ -47,7 +47,7 @@ void svi_quality_figures_judge(svi_quality_figures *f, const svs_step *step);
 
 /* `metrics`: of the same samples; classes: those that the learner knows. NAN = not known yet. Returns how
  * many were filled in. */
-int svi_quality_figures_list(svi_quality_figures *f, const svi_metrics *metrics, int classes,
+int svi_quality_figures_list(svi_quality_figures *f, svi_metrics *metrics, int classes,
                              struct svi_figure *out);
 
 /* Every class of the learner; with `matrices` the confusion matrices too. Valid until the next call of this

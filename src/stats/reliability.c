@@ -26,7 +26,7 @@ struct judged {
 struct totals {
     int64_t n, loss, brier;
     struct {
-        int64_t count, came, p;
+        int64_t came, p;
     } bin[BINS];
 };
 
@@ -79,7 +79,6 @@ static inline void reliability_count(struct totals *t, struct judged j, int dire
     t->n += direction;
     t->loss += direction * (int64_t)j.loss;
     t->brier += direction * (int64_t)j.brier;
-    t->bin[bin].count += direction;
     t->bin[bin].came += direction * (int64_t)(j.p >> 31); /* CAME */
     t->bin[bin].p += direction * (int64_t)p;
 }
@@ -99,8 +98,7 @@ static struct judged reliability_judge(const double *proba, int class_count, int
                            (uint32_t)(proba[top] * P_UNIT + 0.5) | (top == truth ? CAME : 0)};
 }
 
-void svi_reliability_add(svi_reliability *r, const double *proba, int class_count, int truth) {
-    const struct judged j = reliability_judge(proba, class_count, truth);
+static inline void reliability_take(svi_reliability *r, struct judged j) {
     const uint32_t p = j.p & ~CAME;
     double *bin = r->bin[reliability_bin(p)];
     if (svi_stat_ring_full(&r->places))
@@ -114,6 +112,31 @@ void svi_reliability_add(svi_reliability *r, const double *proba, int class_coun
     bin[0]++;
     bin[1] += j.p >> 31; /* CAME */
     bin[2] += p / P_UNIT;
+}
+
+void svi_reliability_add(svi_reliability *r, const double *proba, int class_count, int truth) {
+    reliability_take(r, reliability_judge(proba, class_count, truth));
+}
+
+/* Two at once; as reliability_judge does it, bit for bit. */
+static void reliability_judge_pairs(const double *first, const double *second, const double *y,
+                                    struct judged *out) {
+    const svi_two p = {second[0], second[1]},
+                  truth = {y[0] > 0 ? second[0] : first[0], y[1] > 0 ? second[1] : first[1]};
+    const svi_two loss = -svi_log_two(truth), off = p - (svi_two){y[0], y[1]}, brier = off * off;
+    for (int i = 0; i < 2; i++)
+        out[i] = (struct judged){(uint32_t)((loss[i] < LOSS_MAX ? loss[i] : LOSS_MAX) * LOSS_UNIT + 0.5),
+                                 (uint32_t)(brier[i] * BRIER_UNIT + 0.5),
+                                 (uint32_t)(p[i] * P_UNIT + 0.5) | (y[i] > 0 ? CAME : 0)};
+}
+
+void svi_reliability_add_pairs(svi_reliability *r, const double *first, const double *second, const double *y,
+                               int n) {
+    struct judged j[4];
+    reliability_judge_pairs(first, second, y, j);
+    reliability_judge_pairs(first + 2, second + 2, y + 2, j + 2);
+    for (int i = 0; i < n; i++)
+        reliability_take(r, j[i]);
 }
 
 void svi_reliability_figures(const svi_reliability *r, struct svi_figure *out) {

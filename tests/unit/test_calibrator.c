@@ -329,6 +329,37 @@ static void fit_of_extremes(void **unused) {
     assert_non_null(strstr(err.text, "do not tell the classes apart"));
 }
 
+/* Samples that wait for others, settled at any time, against those that are judged one by one by what the law
+ * says of them. */
+static void late_is_the_same(void **unused) {
+    (void)unused;
+    uint64_t seed = 31;
+    svs_error err;
+    struct svi_figure one[SVI_RELIABILITY_FIGURES], other[SVI_RELIABILITY_FIGURES];
+    svi_calibrator *a = svi_calibrator_new(2, false, NULL), *b = svi_calibrator_new(2, false, NULL);
+    svi_reliability *late = svi_reliability_new(50, &err), *now = svi_reliability_new(50, &err);
+    for (int t = 0; t < 2000; t++) {
+        const double score = wild(&seed);
+        const int truth = test_uniform(&seed) < 0.3;
+        double p[2];
+        svi_calibrator_probabilities(a, &score, 1, 2, p);
+        svi_reliability_add(now, p, 2, truth);
+        svi_calibrator_learn(a, &score, 1, 2, truth, NULL);
+        svi_calibrator_learn_pair(b, score, truth, late);
+        if (test_random(&seed) % 5)
+            continue;
+        svi_calibrator_settle(b);
+        svi_reliability_figures(now, one);
+        svi_reliability_figures(late, other);
+        for (int i = 0; i < SVI_RELIABILITY_FIGURES; i++)
+            assert_memory_equal(&one[i].as.number, &other[i].as.number, sizeof(double));
+    }
+    svi_reliability_free(&late);
+    svi_reliability_free(&now);
+    svi_calibrator_free(&a);
+    svi_calibrator_free(&b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(place_is_that_of_the_definition),
@@ -337,6 +368,7 @@ int main(void) {
         cmocka_unit_test(laws_of_more_classes_are_found),
         cmocka_unit_test(rare_classes_keep_their_rank),
         cmocka_unit_test(goes_on),
+        cmocka_unit_test(late_is_the_same),
         cmocka_unit_test(fit_finds_the_law),
         cmocka_unit_test(fit_of_extremes),
     };

@@ -57,7 +57,7 @@ static void feed(svi_metrics *m, svs_task task, uint64_t *seed, int classes) {
         svi_metrics_class(m, truth, predicted, scores, rows);
 }
 
-static void assert_same_figures(const svi_metrics *a, const svi_metrics *b) {
+static void assert_same_figures(svi_metrics *a, svi_metrics *b) {
     struct svi_figure one[SVI_METRICS_FIGURES], other[SVI_METRICS_FIGURES];
     const int count = svi_metrics_figures(a, one);
     assert_int_equal(svi_metrics_figures(b, other), count);
@@ -72,7 +72,8 @@ static svi_metrics *growing(svs_task task, int64_t window) {
     return svi_metrics_new(&o, NULL);
 }
 
-/* A second one, which grows, is replaced by what is loaded of it, now and then: at every phase of the ring. */
+/* A second one, which grows, is replaced by what is loaded of it, now and then: at every phase of the ring.
+ */
 static void quality_goes_on(void **state) {
     (void)state;
     for (int k = 0; k < often(12, 6); k++) {

@@ -31,7 +31,7 @@ static double normal(void) {
     return test_normal(&state);
 }
 
-static double figure(const svi_metrics *m, const char *name) {
+static double figure(svi_metrics *m, const char *name) {
     struct svi_figure f[SVI_METRICS_FIGURES];
     int count = svi_metrics_figures(m, f);
     assert_true(count <= SVI_METRICS_FIGURES);
@@ -117,7 +117,7 @@ static const struct {
     {"auc", defined_auc, 0.002},
 };
 
-static void check_stretch(const svi_metrics *m, const struct sample *s, int from, int to, const char *suffix,
+static void check_stretch(svi_metrics *m, const struct sample *s, int from, int to, const char *suffix,
                           bool two) {
     for (size_t i = 0; i < sizeof definitions / sizeof definitions[0]; i++) {
         char name[32];
