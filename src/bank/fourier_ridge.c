@@ -129,9 +129,11 @@ static void ridge_finish(struct svi_fourier_ridge *r) {
 
 /* ---- features and classes */
 
+/* Where nothing was learned nothing is copied: most of its pages have never been touched. */
 svs_code svi_fourier_ridge_grow(struct svi_fourier_ridge *r, int features, svs_error *err) {
     struct svi_gram wider;
-    const int32_t from[] = {r->row_capacity, r->dim, r->row_capacity},
+    const bool unused = r->learned == 0 && r->classes < 3; /* else w holds something */
+    const int32_t from[] = {r->row_capacity, unused ? 0 : r->dim, r->row_capacity},
                   to[] = {r->row_capacity, features + 1, r->row_capacity};
     if (features + 1 <= r->dim)
         return SVS_OK;
@@ -144,7 +146,12 @@ svs_code svi_fourier_ridge_grow(struct svi_fourier_ridge *r, int features, svs_e
         svi_gram_clear(&wider);
         return code;
     }
-    svi_gram_adopt(&r->gram, &wider);
+    if (unused) {
+        svi_gram_clear(&r->gram);
+        r->gram = wider;
+    } else {
+        svi_gram_adopt(&r->gram, &wider);
+    }
     r->dim = features + 1;
     return SVS_OK;
 }
