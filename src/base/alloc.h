@@ -10,12 +10,15 @@
 
 #define SVI_ALLOC_LAZY ((size_t)256 << 10)
 
-/* Where a block that grows comes to so many bytes, it takes at once all that it may come to need: what
- * does not fit grows on by doubling. So what was put in is moved while it is small. */
+/* Where a block that grows comes to SVI_GROW_WHOLE bytes and would come to those of a large one, it takes at
+ * once all that it may come to need, up to SVI_ALLOC_WHOLE: what does not fit grows on by doubling. So what
+ * was put in is moved while it is small. */
+#define SVI_GROW_WHOLE  ((size_t)64 << 10)
 #define SVI_ALLOC_WHOLE ((size_t)32 << 20)
 
 static inline bool svi_grow_whole(double next, double most) {
-    return next >= (double)SVI_ALLOC_LAZY && most <= (double)SVI_ALLOC_WHOLE;
+    return next >= (double)SVI_GROW_WHOLE && most >= (double)SVI_ALLOC_LAZY &&
+           most <= (double)SVI_ALLOC_WHOLE;
 }
 
 /* `size` zeroed bytes aligned to 64 (a cache line, a ZMM register), or NULL; size 0 gives NULL. From
