@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -28,24 +27,11 @@ struct svi_worker {
     int done; /* eventfd: counts the jobs that have come out */
 };
 
-/* Of this thread alone; learning comes first. Threads of one real-time policy do not make way for each other,
- * and a nice value is nothing to them. */
-static void worker_give_way(enum svi_worker_pace pace) {
-    struct sched_param p;
-    int policy = SCHED_OTHER;
-    if (pace != SVI_WORKER_PROMPT && pthread_getschedparam(pthread_self(), &policy, &p) == 0 &&
-        (policy == SCHED_FIFO || policy == SCHED_RR)) {
-        p.sched_priority = 0;
-        (void)pthread_setschedparam(pthread_self(), SCHED_OTHER, &p);
-    }
-    if (pace == SVI_WORKER_LOWEST)
-        setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), LOWEST_PRIORITY);
-}
-
 static void *worker_run(void *argument) {
     svi_worker *w = argument;
     const uint64_t one = 1;
-    worker_give_way(w->task->pace);
+    if (!w->task->prompt) /* of this thread alone; learning comes first */
+        setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), LOWEST_PRIORITY);
     pthread_mutex_lock(&w->lock);
     while (!w->stop) {
         if (!w->in) {

@@ -9,20 +9,12 @@
 
 typedef struct svi_worker svi_worker;
 
-/* When it has a processor, beside the thread that started it. Only the first is what the others are not: of a
- * real-time policy, where that thread is. */
-enum svi_worker_pace {
-    SVI_WORKER_PROMPT, /* as that one: for short jobs that are waited for */
-    SVI_WORKER_NORMAL,
-    SVI_WORKER_LOWEST /* when nobody else wants it */
-};
-
 /* What it does with a job. */
 struct svi_worker_task {
     const char *name;          /* "refits": for error texts */
     void (*run)(void *job);    /* in the worker's thread */
     void (*cancel)(void *job); /* from another thread: makes run end soon; NULL = it ends by itself */
-    enum svi_worker_pace pace;
+    bool prompt;               /* at normal priority, not the lowest: for short jobs that are waited for */
 };
 
 /* `task` must live as long. NULL: SVS_NO_MEMORY, SVS_IO. */

@@ -398,4 +398,4 @@ static void cancel_job(void *job) {
     atomic_store(&((struct svi_refit *)job)->cancel, true);
 }
 
-const struct svi_worker_task svi_refit_task = {"refits", run_job, cancel_job, SVI_WORKER_LOWEST};
+const struct svi_worker_task svi_refit_task = {"refits", run_job, cancel_job, false};

@@ -180,9 +180,9 @@ static void write_down(void *job) {
         w->result.code = clear_away(w, w->keep, &w->result);
 }
 
-static const struct svi_worker_task checkpoint_task = {"checkpoints", write_down, NULL, SVI_WORKER_NORMAL};
+static const struct svi_worker_task checkpoint_task = {"checkpoints", write_down, NULL, true};
 
-static const struct svi_worker_task fsync_task = {"syncs", svi_journal_sync_run, NULL, SVI_WORKER_PROMPT};
+static const struct svi_worker_task fsync_task = {"syncs", svi_journal_sync_run, NULL, true};
 
 static void tell_generation(svi_write_ahead *w) {
     svi_entry_set_fsync_generation(svi_stream_entry(w->stream), w->fsync_generation,
