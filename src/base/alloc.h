@@ -53,8 +53,9 @@ void svi_free(void *block);
 void svi_large_blocks_apart(void);
 
 /* The heap has that many bytes more from here on whose pages are there already, for blocks below
- * SVI_ALLOC_LAZY; larger ones have pages of their own. For a process that is to answer its first samples as
- * fast as later ones: a page that is used for the first time costs .3 us, on a virtual machine 20. */
+ * SVI_ALLOC_LAZY; those from 1 MiB on have pages of their own. For a process that is to answer its first
+ * samples as fast as later ones: a page that is used for the first time costs .3 us, on a virtual machine 20.
+ */
 void svi_alloc_ahead(size_t size);
 
 /* What comes from the heap from here on lies in large pages as far as the system has them: what is used at
