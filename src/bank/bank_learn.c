@@ -132,6 +132,8 @@ svs_code svi_bank_learn(svi_bank *b, const svs_learner *host, const svs_sample *
     svi_bank_know_classes(b, svs_learner_class_count(host));
     if (svi_bank_runs(b, SVI_MEMBER_FOURIER_EXACT) && b->expanded)
         svi_fourier_ridge_learn(&b->exact, b->phi, held->label, held->target, held->weight);
+    else if (svi_bank_runs(b, SVI_MEMBER_FOURIER_EXACT) && !(b->block[FOURIER].spread > 0))
+        svi_fourier_ridge_touch(&b->exact, b->block[FOURIER].kept_rows, SVI_FOURIER_ROWS);
     bank_learn_blocks(b, held);
     if (svi_bank_runs(b, SVI_MEMBER_NEAREST))
         code = bank_learn_neighbour(b, held, code, err);

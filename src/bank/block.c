@@ -64,13 +64,19 @@ static int block_more_rows(int rows) {
     return rows > 1 ? rows + rows / 4 : 1;
 }
 
+/* Nothing has come that its arrays would hold. */
+static bool block_unused(const struct svi_block *b) {
+    return b->classes == 0 && b->kept_rows == 0 && b->learned == 0 && !(b->target.n > 0);
+}
+
+/* Of one that is unused nothing is copied: most of its pages have never been touched. */
 svs_code svi_block_reserve(struct svi_block *b, int d, int rows, svs_error *err) {
     int32_t from[BLOCK_DIMS] = {0}, to[BLOCK_DIMS];
     if (d <= b->capacity && rows <= b->row_capacity)
         return SVS_OK;
     d = d > b->capacity ? block_more_features(&b->o, d) : b->capacity;
     rows = rows > b->row_capacity ? block_more_rows(rows) : b->row_capacity;
-    if (b->f)
+    if (b->f && !block_unused(b))
         svi_block_dims(&b->o, b->capacity, b->row_capacity, from);
     svi_block_dims(&b->o, d, rows, to);
     if (svi_arrays_resize(&svi_block_arrays, b, from, to, err) != SVS_OK)

@@ -14,11 +14,12 @@
 #include "base/arrays.h"
 #include "linalg/cholesky.h"
 
-#define NU          0.5
-#define FIRST_SOLVE 16
-#define LEAST_ROWS  32 /* of the factor, in a step: 0.1 ms at 256 features */
-#define FACTOR_MOST 32 /* steps */
-#define SOLVE_MOST  16 /* steps; together they are done before the gathered samples go into G */
+#define NU           0.5
+#define FIRST_SOLVE  16
+#define LEAST_ROWS   32  /* of the factor, in a step: 0.1 ms at 256 features */
+#define FACTOR_MOST  32  /* steps */
+#define SOLVE_MOST   16  /* steps; together they are done before the gathered samples go into G */
+#define PAGE_DOUBLES 512 /* of the smallest pages */
 #define WEIGHT_MOST                                                                                          \
     1e6 /* a sample counts as one of this weight at most: sums stay where G is positive definite */
 
@@ -129,9 +130,11 @@ static void ridge_finish(struct svi_fourier_ridge *r) {
 
 /* ---- features and classes */
 
+/* Where nothing was learned nothing is copied: most of its pages have never been touched. */
 svs_code svi_fourier_ridge_grow(struct svi_fourier_ridge *r, int features, svs_error *err) {
     struct svi_gram wider;
-    const int32_t from[] = {r->row_capacity, r->dim, r->row_capacity},
+    const bool unused = r->learned == 0 && r->classes < 3; /* else w holds something */
+    const int32_t from[] = {r->row_capacity, unused ? 0 : r->dim, r->row_capacity},
                   to[] = {r->row_capacity, features + 1, r->row_capacity};
     if (features + 1 <= r->dim)
         return SVS_OK;
@@ -144,7 +147,12 @@ svs_code svi_fourier_ridge_grow(struct svi_fourier_ridge *r, int features, svs_e
         svi_gram_clear(&wider);
         return code;
     }
-    svi_gram_adopt(&r->gram, &wider);
+    if (unused) {
+        svi_gram_clear(&r->gram);
+        r->gram = wider;
+    } else {
+        svi_gram_adopt(&r->gram, &wider);
+    }
     r->dim = features + 1;
     return SVS_OK;
 }
@@ -187,6 +195,16 @@ void svi_fourier_ridge_score(struct svi_fourier_ridge *r, const float *phi, doub
     ridge_enter(r, phi);
     for (int k = 0; k < ridge_rows(r); k++)
         r->kernels->rows_dot(r->w + (size_t)k * (size_t)r->dim, (size_t)r->dim, 1, r->dim, r->f, &scores[k]);
+}
+
+void svi_fourier_ridge_touch(struct svi_fourier_ridge *r, int part, int parts) {
+    const size_t count = (size_t)r->dim * (size_t)r->dim, from = count * (size_t)part / (size_t)parts,
+                 to = count * (size_t)(part + 1) / (size_t)parts;
+    for (size_t i = from; i < to; i += PAGE_DOUBLES) {
+        volatile double *g = r->gram.g + i, *factor = r->factor + i;
+        *g = *g;
+        *factor = *factor;
+    }
 }
 
 static double ridge_weight(double weight) {

@@ -59,6 +59,10 @@ void svi_fourier_ridge_classes(struct svi_fourier_ridge *r, int classes);
 /* phi: the features; scores: 1, or one a class from three on. */
 void svi_fourier_ridge_score(struct svi_fourier_ridge *r, const float *phi, double *scores);
 
+/* Uses the pages of part `part` of `parts` of G and its factor, which the first solution would all wait for:
+ * while there is no phi yet. */
+void svi_fourier_ridge_touch(struct svi_fourier_ridge *r, int part, int parts);
+
 /* label: class index, or -1 with a target. */
 void svi_fourier_ridge_learn(struct svi_fourier_ridge *r, const float *phi, int label, double target,
                              double weight);

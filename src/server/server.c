@@ -50,6 +50,11 @@
 #define DRAIN_SECONDS 3.0  /* at the end: a producer that never stops is not waited for any longer */
 #define TOLD          5    /* refused rows of standard input reported in full; the others are counted */
 
+/* Bytes that a stream of eight features takes until its window is full, and one of more with its first
+ * samples; with the bank, and without. */
+#define AHEAD_BANK    ((size_t)6 << 20)
+#define AHEAD_LEARNER ((size_t)3 << 20)
+
 struct server {
     struct svi_settings settings; /* `in`, `out`, `ctl` become the real addresses */
     const struct svi_server_hooks *hooks;
@@ -635,6 +640,8 @@ static svs_code server_build(struct server *p, svs_error *err) {
                                           .log = p->hooks->log};
     if (svi_ingest_zmq_new(&p->messages, err) != SVS_OK)
         return err->code;
+    if (!svi_settings_keyed(&p->settings)) /* whose heap grows in large pages */
+        svi_alloc_ahead(p->settings.method == SVI_METHOD_AUTO ? AHEAD_BANK : AHEAD_LEARNER);
     if (p->settings.refit != SVI_REFIT_NONE && !(p->worker = svi_worker_new(&svi_refit_task, err)))
         return err->code;
     return open_sockets(p, err);

@@ -138,24 +138,34 @@ static double highest(const struct acked_stream *stream, const char *method, con
     return bench_quantile(rate, 4, 0.5);
 }
 
+/* Their pages are there before the first is written. */
+static double *lags_new(int64_t count) {
+    double *lag = malloc((size_t)count * sizeof *lag);
+    for (int64_t i = 0; i < count; i++)
+        lag[i] = NAN;
+    return lag;
+}
+
 static void print_lags(double *lag, int count) {
     const double p50 = bench_quantile(lag, count, 0.5);
     printf(" %7.2f %7.2f %7.2f %7.2f", 1e3 * p50, 1e3 * bench_quantile(lag, count, 0.99),
            1e3 * bench_quantile(lag, count, 0.999), 1e3 * lag[count - 1]);
 }
 
-/* Sends what is due. */
+/* Sends what is due after a pause, and not what becomes due meanwhile: where a send takes as long as the next
+ * one is away, nobody would take what comes back. */
 static void send_due(struct acked_client *c, double start, double rate, int64_t count) {
     const struct timespec pause = {0, TICK};
     clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
-    while (c->next < count && bench_now() - start >= (double)c->next / rate)
+    const int64_t due = (int64_t)((bench_now() - start) * rate) + 1;
+    while (c->next < count && c->next < due)
         acked_send(c);
 }
 
 static void steady(const struct acked_stream *stream, const char *method, double rate,
                    const char *const *more) {
     const int64_t count = (int64_t)(rate * SECONDS);
-    double *lag = calloc((size_t)count, sizeof *lag);
+    double *lag = lags_new(count);
     struct latency_run r;
     latency_begin(&r, stream, method, more);
     const double start = bench_now();
@@ -181,7 +191,7 @@ static void steady(const struct acked_stream *stream, const char *method, double
 
 static void bare(const struct acked_stream *stream, double rate) {
     const int64_t count = (int64_t)(rate * SECONDS / 2);
-    double *lag = calloc((size_t)count, sizeof *lag);
+    double *lag = lags_new(count);
     struct acked_echo echo = acked_echo_start(NULL);
     struct acked_client c = acked_open(echo.address, stream, 0);
     acked_rate(&c, 100, 1);
