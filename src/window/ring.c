@@ -295,7 +295,10 @@ svs_code svi_ring_reserve(struct svi_ring *r, const struct svi_slot *s, svs_erro
     if (grow)
         capacity = ring_more(r);
     struct ring_columns same = {.stride = r->stride, .keep = r->stride};
-    return ring_move(r, capacity, &same, has, width, err);
+    svs_code code = ring_move(r, capacity, &same, has, width, err);
+    if (code == SVS_NO_MEMORY && r->capacity > 0 && capacity / 2 > r->capacity) /* not all at once, then */
+        code = ring_move(r, 2 * r->capacity, &same, has, width, err);
+    return code;
 }
 
 svs_code svi_ring_restride(struct svi_ring *r, int32_t stride, int32_t keep, int32_t from, int32_t to,
