@@ -291,7 +291,8 @@ static void pairs(const struct svi_pair_law *law, struct svi_pair_lesson *m, int
     const ints place = __builtin_convertvector((inside + SVI_KNOTS_REACH) * 20, ints);
     const unsigned char *of = law->interval_at;
     const int64_t at[SVI_QUAD] = {of[place[0]], of[place[1]], of[place[2]], of[place[3]]};
-    const quad share = smaller((inside - at_each(law->knot, at)) * at_each(law->scale, at), splat(1));
+    const quad share =
+        larger(smaller((inside - at_each(law->knot, at)) * at_each(law->scale, at), splat(1)), splat(0));
     const quad low = at_each(law->value, at), high = at_each(law->value + 1, at);
     const quad v = held_within(low + (high - low) * share + (z - inside), law->most);
     const quad z_plain = held_within(z, law->counts);
