@@ -65,7 +65,6 @@ $(BUILD)/obj/commit: always
 	@mkdir -p $(@D)
 	@echo '$(COMMIT)' | cmp -s - $@ || echo '$(COMMIT)' > $@
 
-
 $(BUILD)/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$<)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) $(ISA) -MMD -MP -c $< -o $@
@@ -172,7 +171,7 @@ uninstall: ## takes away what install put there
 	rm -rf $(ROOT)/include/svmstream
 
 clean: ## removes all build folders
-	rm -rf $(BUILD) build-asan build-tsan build-fuzz build-clang build-afl build-coverage
+	rm -rf $(BUILD) build-asan build-tsan build-clang build-afl build-coverage
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/make \1\t\2/p' Makefile $(RULES) | expand -t 20

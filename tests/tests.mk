@@ -40,7 +40,7 @@ $(BUILD)/warned/%: %.c
 
 warned: $(LIB_OBJ) $(APP_OBJ) $(MQTT_OBJ) $(WARN_SRC:%.c=$(BUILD)/warned/%)
 
-# None of them depends on optimisation.
+# Those of clang come with `make asan` as well, which builds all of it; here they take a minute.
 warnings: deps ## clang's warnings for all sources, without building
 	$(SUBMAKE) BUILD=build-clang CC=clang CFLAGS=-fsyntax-only warned
 

@@ -238,7 +238,7 @@ static int64_t stacks_run(const svi_stacks *s, int64_t row) {
     return end < s->tail ? end : s->tail;
 }
 
-/* Rows of the longest window, where a sample has so many. */
+/* Rows of the longest window, with `rows` of a sample. */
 static int64_t stacks_window_rows(const svi_stacks *s, int rows) {
     int64_t longest = 0;
     for (int i = 0; i < s->o.count; i++)

@@ -13,8 +13,8 @@
 #define HEAP_MOST  (4 << 20)  /* bytes that are taken from it; what is larger has pages of its own */
 #define APART      (128 << 10)
 #define LEAST_PAGE 4096
-#define AHEAD_MOST                                                                                           \
-    (1 << 20) /* the same beside a heap that was made ahead: room that a checkpoint needs again */
+/* The same beside a heap that was made ahead, which a checkpoint's room is to fit. */
+#define AHEAD_MOST (1 << 20)
 
 /* A large block leaves its pages to the system, which has zeros for each when it is first used: who asks for
  * much does not wait for all of it at once, and what is never used takes no memory. */

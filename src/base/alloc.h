@@ -8,11 +8,11 @@
 #include <stdint.h>
 #include <string.h>
 
+/* Bytes from which a block leaves its pages to the system until they are used. */
 #define SVI_ALLOC_LAZY ((size_t)256 << 10)
 
-/* Where a block that grows comes to SVI_GROW_WHOLE bytes and would come to those of a large one, it takes at
- * once all that it may come to need, up to SVI_ALLOC_WHOLE: what does not fit grows on by doubling. So what
- * was put in is moved while it is small. */
+/* A growing block of SVI_GROW_WHOLE bytes takes at once all that it may ever need, where that is from
+ * SVI_ALLOC_LAZY to SVI_ALLOC_WHOLE; otherwise it doubles. So its content is moved while it is small. */
 #define SVI_GROW_WHOLE  ((size_t)64 << 10)
 #define SVI_ALLOC_WHOLE ((size_t)32 << 20)
 

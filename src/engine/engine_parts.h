@@ -114,8 +114,7 @@ struct svi_engine {
     bool rules_follow; /* they are of the columns as they are, as far as their number tells, and */
     int rules_names;   /* with that number of names */
     int rules_d;
-    int roomy_d; /* a row of that many columns finds all its room made, and nothing that its columns are to be
-                    told; -1: it is to be asked */
+    int roomy_d; /* for rows of that many columns all room is made and all names are known; -1: ask */
     struct svi_schema schema;
     struct svi_columns columns; /* how the arrays of producers that name their columns are ordered */
     uint8_t *gaps;              /* by column: where the sample in hand has no value; made when first needed */

@@ -26,7 +26,7 @@
 #define FIRST_ENTRIES 16384
 #define FIRST_CLASSES 16
 #define REPORT_ROWS   4096
-#define FEW           16 /* a row that has set one feature in so many is not looked through for the others */
+#define FEW           16 /* a row that sets at most one feature in FEW is read by those that it set */
 
 struct class_label {
     svs_value value;

@@ -363,7 +363,7 @@ void svi_refine_begin_epoch(svs_learner *l);
 void svi_refine_new_rows(svs_learner *l);
 /* After a change: how P stands now. True: the epoch has lost the center of a feature. */
 bool svi_refine_watch(svs_learner *l);
-/* P is measured against G, from time to time and at once where `drifts`; else a drift has P made anew. */
+/* Is P measured against G, from time to time and at once after a drift? Else a drift makes P again. */
 bool svi_refine_probes(const svs_learner *l);
 /* The vector by which P is measured: n values, which do not depend on n. */
 void svi_refine_way(double *way, int n);

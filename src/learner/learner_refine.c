@@ -1,5 +1,5 @@
 /* Refinement: P loses digits, and w follows it with every sample. The residual of the rows held takes w back,
- * w += P (b - G w), as exactly as a fresh solve would have it; where that would not last, P is made anew.
+ * w += P (b - G w), as exactly as a fresh solve would have it; where that would not last, P is made again.
  *
  * A look at the residual reads the whole window, so it is made when w may be off, not by the clock. What P
  * has lost acts like a matrix that was added to G: w goes wrong by its relative error times the way that w
@@ -32,12 +32,12 @@
 #define TOLERATED_PLAIN 16
 #define PROMISED        1e-11
 #define OFF_MAX         2e-10 /* of P: w may come far at once, in fewer samples than lie between two measures */
-#define OFF_PLAIN       10    /* but where a new P is hardly better: so many times what is tolerated of w */
+#define OFF_PLAIN       10    /* times what is tolerated of w: from there on a new P is hardly better */
 #define CORRECT_MAX     1e-3 /* more is no error of P, but the residual's own */
 #define AGAIN_FROM      1e-9 /* a larger correction was not the last: P is that far off */
 #define ROUNDS          3
 
-#define HEAL_SHARE 12 /* a new P costs as much as one look, and one more for each so many features */
+#define HEAL_SHARE 12 /* a new P costs one look, and one more for each HEAL_SHARE features */
 
 /* With scale none, for each SHARE features and rows of W a window may be read once more. */
 #define SHARE 24

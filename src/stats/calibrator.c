@@ -66,7 +66,7 @@ struct svi_calibrator {
     int64_t *seen;            /* by class */
     double pair[5];           /* two classes: a, b; curvature aa, ab, bb */
     double recent[2 * SVI_QUAD];
-    /* Samples of two classes that are in neither `recent` nor the curve yet, and who is told of them. */
+    /* Samples of two classes that are in neither `recent` nor the curve yet, and what also judges them. */
     double score[STEP], second[STEP];
     int waiting;
     svi_reliability *judge;

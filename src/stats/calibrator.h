@@ -42,9 +42,9 @@ void svi_calibrator_probabilities(svi_calibrator *c, const double *scores, int r
                                   double *proba);
 
 /* A sample of two classes with one score, of class `truth`, 0 or 1. The law changes with each fourth alone,
- * so it waits for those and is judged together with them, to the same bits. `judge` (NULL: nobody) is told
- * then what the law has said of it; or by svi_calibrator_settle, which is needed before its figures are read
- * and before it goes. An archive is of what is settled. */
+ * so it waits for those and is judged together with them, to the same bits: `judge` (or NULL) then gets the
+ * probability that the law gave it. svi_calibrator_settle judges what waits; it is needed before the figures
+ * of `judge` are read and before it is freed. An archive is of what is settled. */
 void svi_calibrator_learn_pair(svi_calibrator *c, double score, int truth, svi_reliability *judge);
 void svi_calibrator_settle(svi_calibrator *c);
 

@@ -101,7 +101,7 @@ struct svi_drift {
     double large;
     /* The newest buckets, made again from them when they have changed: samples since each, wrong ones, and
      * the least level of a change before it. */
-    int near, near_until; /* how many; they hold up to so many recent samples */
+    int near, near_until; /* their number, and the number of recent samples that they hold at most */
     double near_n[SVI_DRIFT_NEAR], near_wrong[SVI_DRIFT_NEAR], near_level[SVI_DRIFT_NEAR];
     const struct svi_quads *quads;
     struct svi_drift_event event; /* of the last step */
