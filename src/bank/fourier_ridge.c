@@ -78,15 +78,9 @@ _Static_assert(FACTOR_MOST + SOLVE_MOST < SVI_GRAM_BLOCK, "G stays as it is unti
 
 static void ridge_solve_begin(struct svi_fourier_ridge *r) {
     const size_t n = (size_t)r->dim;
-    const double *total = r->gram.sums;
-    const bool regress = r->task == SVS_REGRESS;
     svi_gram_flush(&r->gram, r->kernels);
-    for (int k = 0; k < ridge_rows(r); k++) {
-        const double *own = total + (size_t)(regress ? 1 : ridge_rows(r) == 1 ? 2 : 1 + k) * n;
-        double *next = r->next + (size_t)k * n;
-        for (size_t j = 0; j < n; j++)
-            next[j] = regress ? own[j] : 2 * own[j] - total[j];
-    }
+    for (int k = 0; k < ridge_rows(r); k++)
+        svi_gram_right_hand_side(&r->gram, k, ridge_rows(r), r->task == SVS_REGRESS, r->next + (size_t)k * n);
     r->solving = true;
     r->begun = r->learned;
     r->progress = 0;

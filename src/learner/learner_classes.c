@@ -55,7 +55,7 @@ static void classes_all_others(svs_learner *l, double *r) {
     memset(r, 0, (size_t)n * sizeof *r);
     if (l->o.window == 0) {
         for (int j = 0; j < n; j++)
-            r[j] = -l->gram->sums[j];
+            r[j] = -svi_gram_total(l->gram, j);
         return;
     }
     struct svi_learned row;

@@ -95,7 +95,7 @@ void svi_learner_relax(svs_learner *l, bool relaxed) {
 double svi_learner_leverage(svs_learner *l, const double *x) {
     svi_claim(l);
     double *const z = l->scratch[0], *const product = l->scratch[1];
-    l->m->kernels->standardise(z, x, l->scaler.mean, l->scaler.inverse, l->d);
+    l->m->kernels->standardise(z, x, l->scaler.mean, l->scaler.inverse, l->d, l->d + 1);
     svi_alsvm_inverse_times(l->m, z, product);
     return svi_dot(z, product, l->d + 1) * svi_hat(l, 1, l->order);
 }

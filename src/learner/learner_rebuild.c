@@ -86,13 +86,8 @@ static bool rebuild_scaler_from_sums(svs_learner *l) {
 }
 
 void svi_right_hand_sides(const svs_learner *l, double *r) {
-    int n = l->d + 1, rows = svi_rows(l);
-    const double *total = l->gram->sums;
-    for (int k = 0; k < rows; k++) {
-        const double *own = total + (size_t)(l->o.task == SVS_REGRESS ? 1 : rows == 1 ? 2 : 1 + k) * n;
-        for (int j = 0; j < n; j++)
-            r[(size_t)k * n + j] = l->o.task == SVS_REGRESS ? own[j] : 2 * own[j] - total[j];
-    }
+    for (int k = 0, rows = svi_rows(l); k < rows; k++)
+        svi_gram_right_hand_side(l->gram, k, rows, l->o.task == SVS_REGRESS, r + (size_t)k * (l->d + 1));
 }
 
 /* w_k += P residual_k: the residual is summed over the rows, not taken from G. Only where G has cost digits.
@@ -251,7 +246,7 @@ static void rebuild_measure_energy(svs_learner *l) {
             total > 0 ? l->energy->energy[j] - l->energy->sum[j] * l->energy->sum[j] * gain / total : 0;
     }
     for (int k = 0; k < l->class_count || k == 0; k++)
-        l->targets_in[k] = g->sums[(size_t)(1 + k) * (size_t)g->n] / gain;
+        l->targets_in[k] = g->sums[(size_t)k * (size_t)g->n] / gain;
     rebuild_measure_probe(l);
 }
 
@@ -259,7 +254,7 @@ static void rebuild_measure_energy(svs_learner *l) {
 static void rebuild_gather_slot(svs_learner *l, int32_t slot, double weight) {
     const struct svi_ring *r = &l->window;
     l->m->kernels->standardise(svi_gram_place(l->gram), svi_ring_row(r, slot), l->scaler.mean,
-                               l->scaler.inverse, l->d);
+                               l->scaler.inverse, l->d, svi_gram_place_room(l->gram));
     svi_gram_add_placed(l->gram, l->m->kernels, weight, svi_ring_label(r, slot), svi_ring_target(r, slot));
 }
 

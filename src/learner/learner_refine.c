@@ -416,7 +416,7 @@ bool svi_refine(svs_learner *l) {
     if (!l->o.window || l->held_learned == 0 || !refine_is_due(l))
         return false;
     if (refine_wants_new(l))
-        svi_rebuild(l, false);
+        svi_heal(l);
     struct svi_refine *r = &l->refine;
     if (!refine_is_due(l))
         return false;

@@ -53,7 +53,8 @@ double svi_hat(const svs_learner *l, double weight, int64_t order) {
 }
 
 double svi_enter(svs_learner *l, int i, const double *x) {
-    return l->m->kernels->standardise(l->m->r.x[i], x, l->scaler.mean, l->scaler.inverse, l->d);
+    return l->m->kernels->standardise(l->m->r.x[i], x, l->scaler.mean, l->scaler.inverse, l->d,
+                                      l->m->r.padded);
 }
 
 /* ---- operations */

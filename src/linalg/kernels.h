@@ -77,8 +77,10 @@ struct svi_kernels {
     /* A whole step of `count` operations: sweep, in-order elimination, new w, new pending columns. False when
      * a pivot has the wrong sign or is not finite: w and P are then as before. */
     bool (*step)(struct svi_recursion *r, struct svi_change *change, int count);
-    /* z = T (1, x): z[0] = 1, z[1 + j] = (x[j] - mean[j]) inverse[j] for d features. Returns |z|^2. */
-    double (*standardise)(double *z, const double *x, const double *mean, const double *inverse, int d);
+    /* z = T (1, x): z[0] = 1, z[1 + j] = (x[j] - mean[j]) inverse[j] for d features. Returns |z|^2. Of the
+     * `room` values at z, at least d + 1, those behind may become 0. */
+    double (*standardise)(double *z, const double *x, const double *mean, const double *inverse, int d,
+                          int room);
     /* The sums of what is in, per coordinate (padded vectors): energy = keep energy + s z^2, sum = keep sum +
      * s z, probe = keep probe + s z (z'way), and the largest spread energy - sum^2 / energy[0] so far into
      * peak. */
@@ -91,9 +93,8 @@ struct svi_kernels {
     /* g (n x n, row-major, lower triangle) += sum_i s_i x_i x_i' over `count` rows of x (row stride
      * `stride`). */
     void (*gram)(double *g, int n, const double *x, int stride, const double *s, int count);
-    /* to_j += s x_j; to_j += (x_j - mean_j)^2, j < n; nothing need be aligned. */
+    /* to_j += s x_j, j < n; nothing need be aligned. */
     void (*add_times)(double *to, const double *x, double s, int n);
-    void (*spread_add)(double *to, const double *x, const double *mean, int n);
     /* f_i = sum_{j < n} x_ij v_j for `count` rows; v aligned, x need not be. */
     void (*rows_dot)(const double *x, size_t stride, int64_t count, int n, const double *v, double *f);
     /* v_j += sum_i s_i x_ij, j < n. */
@@ -103,6 +104,8 @@ struct svi_kernels {
                       double *f);
     void (*about_add)(const double *const *x, int count, int n, const double *center, const double *s,
                       double *to);
+    /* to_j += sum_i (x_ij - center_j)^2. */
+    void (*about_squares)(const double *const *x, int count, int n, const double *center, double *to);
     /* to_i = exp(-gamma max(0, own + norm2_i - 2 dot_i)), i < n, gamma >= 0; below exp(-708) it is 0. `to`
      * may be `dot`. A few units in the last place. */
     void (*rbf)(const double *dot, const double *norm2, double own, double gamma, int64_t n, double *to);

@@ -28,6 +28,41 @@ INLINE vec splat(double s) {
     return s - (vec){0};
 }
 
+/* Lanes from .. to - 1 of a vector, 0 in the others, which are neither read nor written. */
+#if VW == 8
+INLINE vec load_part(const double *p, int from, int to) {
+    return (vec)_mm512_maskz_loadu_pd((__mmask8)((1u << to) - (1u << from)), p);
+}
+INLINE void store_first(double *p, vec v, int to) {
+    _mm512_mask_storeu_pd(p, (__mmask8)((1u << to) - 1), (__m512d)v);
+}
+#elif VW == 4
+INLINE vec load_part(const double *p, int from, int to) {
+    const mask lane = {0, 1, 2, 3};
+    return (vec)_mm256_maskload_pd(p, (__m256i)((lane >= from) & (lane < to)));
+}
+/* In narrower pieces: a masked store is slow on some processors. */
+INLINE void store_first(double *p, vec v, int to) {
+    if (to == VW)
+        *(vec_u *)p = v;
+    if (to == VW)
+        return;
+    if (to >= 2)
+        _mm_storeu_pd(p, _mm256_castpd256_pd128((__m256d)v));
+    if (to & 1)
+        p[to - 1] = v[to - 1];
+}
+#else
+INLINE vec load_part(const double *p, int from, int to) {
+    return (vec){from < 1 ? p[0] : 0, to > 1 ? p[1] : 0};
+}
+INLINE void store_first(double *p, vec v, int to) {
+    p[0] = v[0];
+    if (to > 1)
+        p[1] = v[1];
+}
+#endif
+
 /* One vector holding the sums of VW vectors: a transposing tree, three operations per sum instead of a chain
  * of shuffles each. */
 #define SHUF __builtin_shufflevector
@@ -287,21 +322,29 @@ static bool step(struct svi_recursion *r, struct svi_change *change, int count) 
     return count == 1 ? step_one(r, change) : step_two(r, change);
 }
 
-static double standardise(double *z, const double *x, const double *mean, const double *inverse, int d) {
-    vec squares = {0};
+INLINE vec standard_part(const double *x, const double *mean, const double *inverse, int from, int to) {
+    return (load_part(x, from, to) - load_part(mean, from, to)) * load_part(inverse, from, to);
+}
+
+/* z is stored in whole vectors, as it is read next: a load across two stores has to wait for both. */
+static double standardise(double *z, const double *x, const double *mean, const double *inverse, int d,
+                          int room) {
+    const int n = d + 1;
+    const vec one = {1};
+    vec v = standard_part(x - 1, mean - 1, inverse - 1, 1, n < VW ? n : VW) + one, squares = v * v;
     int j = 0;
-    z[0] = 1;
-    for (; j + VW <= d; j += VW) {
-        vec v = (*(const vec_u *)(x + j) - *(const vec_u *)(mean + j)) * *(const vec_u *)(inverse + j);
-        *(vec_u *)(z + 1 + j) = v;
-        squares += v * v;
+    for (; j + VW < n; squares += v * v) {
+        *(vec_u *)(z + j) = v;
+        j += VW;
+        const double *a = x + j - 1, *m = mean + j - 1, *i = inverse + j - 1;
+        v = j + VW <= n ? (*(const vec_u *)a - *(const vec_u *)m) * *(const vec_u *)i
+                        : standard_part(a, m, i, 0, n - j);
     }
-    double square = 1 + sum(squares);
-    for (; j < d; j++) {
-        double v = z[1 + j] = (x[j] - mean[j]) * inverse[j];
-        square += v * v;
-    }
-    return square;
+    if (j + VW <= room)
+        *(vec_u *)(z + j) = v;
+    else
+        store_first(z + j, v, n - j);
+    return sum(squares);
 }
 
 static void exact_add(double *restrict high, double *restrict low, const double *restrict x, double a,
@@ -421,18 +464,8 @@ static void add_times(double *to, const double *x, double s, int n) {
     int j = 0;
     for (; j + VW <= n; j += VW)
         *(vec_u *)(to + j) += c * *(const vec_u *)(x + j);
-    for (; j < n; j++)
-        to[j] += s * x[j];
-}
-
-static void spread_add(double *to, const double *x, const double *mean, int n) {
-    int j = 0;
-    for (; j + VW <= n; j += VW) {
-        const vec v = *(const vec_u *)(x + j) - *(const vec_u *)(mean + j);
-        *(vec_u *)(to + j) += v * v;
-    }
-    for (; j < n; j++)
-        to[j] += (x[j] - mean[j]) * (x[j] - mean[j]);
+    if (j < n)
+        store_first(to + j, load_part(to + j, 0, n - j) + c * load_part(x + j, 0, n - j), n - j);
 }
 
 /* Row i of up to four, or again the first where there are fewer. */
@@ -495,10 +528,12 @@ static void about_dot(const double *const *x, int count, int n, const double *ce
             const vec c = *(const vec_u *)(center + j), w = *(const vec_u *)(v + j);
             UNROLL for (int k = 0; k < ROWS; k++) s[k] += (*(const vec_u *)(a[k] + j) - c) * w;
         }
+        if (j < n) {
+            const vec c = load_part(center + j, 0, n - j), w = load_part(v + j, 0, n - j);
+            UNROLL for (int k = 0; k < ROWS; k++) s[k] += (load_part(a[k] + j, 0, n - j) - c) * w;
+        }
         double dot[ROWS];
         UNROLL for (int k = 0; k < ROWS; k++) dot[k] = sum(s[k]);
-        for (; j < n; j++)
-            UNROLL for (int k = 0; k < ROWS; k++) dot[k] += (a[k][j] - center[j]) * v[j];
         for (int k = 0; k < ROWS && i + k < count; k++)
             f[i + k] = dot[k];
     }
@@ -519,8 +554,30 @@ static void about_add(const double *const *x, int count, int n, const double *ce
             UNROLL for (int k = 0; k < ROWS; k++) t += splat(c[k]) * (*(const vec_u *)(a[k] + j) - m);
             *(vec_u *)(to + j) = t;
         }
-        for (; j < n; j++)
-            UNROLL for (int k = 0; k < ROWS; k++) to[j] += c[k] * (a[k][j] - center[j]);
+        if (j < n) {
+            const vec m = load_part(center + j, 0, n - j);
+            vec t = load_part(to + j, 0, n - j);
+            UNROLL for (int k = 0; k < ROWS; k++) t += splat(c[k]) * (load_part(a[k] + j, 0, n - j) - m);
+            store_first(to + j, t, n - j);
+        }
+    }
+}
+
+static void about_squares(const double *const *x, int count, int n, const double *center, double *to) {
+    for (int j = 0; j < n; j += VW) {
+        const int part = n - j < VW ? n - j : VW;
+        const vec m = load_part(center + j, 0, part);
+        vec even = load_part(to + j, 0, part), odd = {0}; /* two chains of additions */
+        for (int i = 0; i + 1 < count; i += 2) {
+            const vec a = load_part(x[i] + j, 0, part) - m, b = load_part(x[i + 1] + j, 0, part) - m;
+            even += a * a;
+            odd += b * b;
+        }
+        if (count % 2) {
+            const vec a = load_part(x[count - 1] + j, 0, part) - m;
+            even += a * a;
+        }
+        store_first(to + j, even + odd, part);
     }
 }
 
@@ -620,39 +677,14 @@ static int strip_for(int dim) {
     return STRIP_FOR(dim);
 }
 
-const struct svi_kernels KERNELS = {ISA_NAME,
-                                    ISA,
-                                    strip_for,
-                                    sweep,
-                                    step,
-                                    standardise,
-                                    energy_add,
-                                    energy_remove,
-                                    dot,
-                                    gram,
-                                    add_times,
-                                    spread_add,
-                                    rows_dot,
-                                    rows_add,
-                                    about_dot,
-                                    about_add,
-                                    rbf,
-                                    lanes_dot,
-                                    rows_l1,
-                                    rows_l2,
-                                    rows_l1_shared,
-                                    rows_l2_shared,
-                                    decay,
-                                    decay_dots,
-                                    squash,
-                                    signs_add,
-                                    exact_add,
-                                    lower_solve,
-                                    lower_solve_transposed,
-                                    chosen_dot,
-                                    chosen_sum,
-                                    columns_pass,
-                                    columns_seen};
+const struct svi_kernels KERNELS = {
+    ISA_NAME,   ISA,           strip_for,    sweep,          step,           standardise,
+    energy_add, energy_remove, dot,          gram,           add_times,
+
+    rows_dot,   rows_add,      about_dot,    about_add,      about_squares,  rbf,
+    lanes_dot,  rows_l1,       rows_l2,      rows_l1_shared, rows_l2_shared, decay,
+    decay_dots, squash,        signs_add,    exact_add,      lower_solve,    lower_solve_transposed,
+    chosen_dot, chosen_sum,    columns_pass, columns_seen};
 
 #include "linalg/floats_template.h"
 #include "linalg/nearest_template.h"

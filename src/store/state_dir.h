@@ -28,7 +28,7 @@
  * Until 0.1.0 no reader of a former layout is needed; from then on states stay readable. The header
  * of a file keeps for ever what tells its layout: at most 512 bytes (of a segment), the keys format, v, check
  * and (of a segment) chain, which seeds its check. */
-#define SVI_STATE_LAYOUT 6
+#define SVI_STATE_LAYOUT 7
 
 struct svi_state_dir {
     int fd;                            /* of the directory, -1 = not open */

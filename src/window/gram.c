@@ -21,7 +21,7 @@ static int gram_group_room(int groups) {
 }
 
 double svi_gram_memory(int n, int groups) {
-    const int32_t dims[] = {n, 1 + gram_group_room(groups), SVI_GRAM_BLOCK};
+    const int32_t dims[] = {n, gram_group_room(groups), SVI_GRAM_BLOCK};
     return (double)svi_arrays_bytes(&gram_arrays, dims);
 }
 
@@ -34,7 +34,7 @@ svs_code svi_gram_init_wider(struct svi_gram *g, int n, int groups, const struct
                              svs_error *err) {
     const int room = n > of->room ? n : of->room;
     const int group_room = groups > of->group_room ? gram_group_room(groups) : of->group_room;
-    const int32_t dims[] = {room, 1 + group_room, SVI_GRAM_BLOCK};
+    const int32_t dims[] = {room, group_room, SVI_GRAM_BLOCK};
     *g = (struct svi_gram){.n = n, .room = room, .groups = groups, .group_room = group_room};
     svs_code code = svi_arrays_alloc(&gram_arrays, g, dims, err);
     if (code != SVS_OK)
@@ -49,13 +49,12 @@ void svi_gram_clear(struct svi_gram *g) {
 
 void svi_gram_zero(struct svi_gram *g) {
     memset(g->g, 0, (size_t)g->n * (size_t)g->n * sizeof(double));
-    memset(g->sums, 0, (size_t)g->n * (size_t)(1 + g->group_room) * sizeof(double));
+    memset(g->sums, 0, (size_t)g->n * (size_t)g->group_room * sizeof(double));
     g->filled = 0;
 }
 
 void svi_gram_adopt(struct svi_gram *g, struct svi_gram *wider) {
-    const int32_t from[] = {g->n, 1 + g->groups, g->filled},
-                  to[] = {wider->n, 1 + wider->groups, SVI_GRAM_BLOCK};
+    const int32_t from[] = {g->n, g->groups, g->filled}, to[] = {wider->n, wider->groups, SVI_GRAM_BLOCK};
     svi_arrays_copy(&gram_arrays, wider, to, g, from);
     memcpy(wider->weight, g->weight, sizeof g->weight);
     wider->filled = g->filled;
@@ -86,10 +85,13 @@ double *svi_gram_place(struct svi_gram *g) {
     return g->block + (size_t)g->filled * (size_t)g->n;
 }
 
+int svi_gram_place_room(const struct svi_gram *g) {
+    return (SVI_GRAM_BLOCK - g->filled) * g->n;
+}
+
 static void gram_add_sums(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s,
                           int group, double target) {
-    k->add_times(g->sums, z, s, g->n);
-    k->add_times(g->sums + (size_t)(group < 0 ? 1 : 1 + group) * (size_t)g->n, z, group < 0 ? s * target : s,
+    k->add_times(g->sums + (size_t)(group < 0 ? 0 : group) * (size_t)g->n, z, group < 0 ? s * target : s,
                  g->n);
 }
 
@@ -134,15 +136,28 @@ bool svi_gram_clear_coordinate(struct svi_gram *g, const struct svi_kernels *k, 
     memset(g->g + (size_t)j * n, 0, ((size_t)j + 1) * sizeof(double));
     for (size_t i = (size_t)j; i < n; i++)
         g->g[i * n + (size_t)j] = 0;
-    for (size_t c = 0; c <= (size_t)g->groups; c++)
+    for (size_t c = 0; c < (size_t)g->groups; c++)
         g->sums[c * n + (size_t)j] = 0;
     return held;
+}
+
+double svi_gram_total(const struct svi_gram *g, int j) {
+    double total = g->g[(size_t)j * (size_t)g->n]; /* G_j0, as z_0 = 1 */
+    for (int i = 0; i < g->filled; i++)
+        total += g->weight[i] * g->block[(size_t)i * (size_t)g->n + (size_t)j];
+    return total;
+}
+
+void svi_gram_right_hand_side(const struct svi_gram *g, int row, int rows, bool regress, double *to) {
+    const double *own = g->sums + (size_t)(regress ? 0 : rows == 1 ? 1 : row) * (size_t)g->n;
+    for (int j = 0; j < g->n; j++)
+        to[j] = regress ? own[j] : 2 * own[j] - svi_gram_total(g, j);
 }
 
 void svi_gram_scale(struct svi_gram *g, double factor) {
     for (size_t i = 0; i < (size_t)g->n * (size_t)g->n; i++)
         g->g[i] *= factor;
-    for (size_t i = 0; i < (size_t)g->n * (size_t)(1 + g->groups); i++)
+    for (size_t i = 0; i < (size_t)g->n * (size_t)g->groups; i++)
         g->sums[i] *= factor;
     for (int i = 0; i < g->filled; i++)
         g->weight[i] *= factor;
@@ -161,7 +176,7 @@ void svi_gram_move(struct svi_gram *g, const double *shift, const double *invers
     }
     for (int i = 1; i < n; i++)
         g->g[(size_t)i * n] = (g->g[(size_t)i * n] - shift[i] * total) * inverse_spread[i];
-    for (int c = 0; c <= g->groups; c++) {
+    for (int c = 0; c < g->groups; c++) {
         double *sum = g->sums + (size_t)c * n;
         for (int j = 1; j < n; j++)
             sum[j] = (sum[j] - shift[j] * sum[0]) * inverse_spread[j];
@@ -186,7 +201,7 @@ void svi_gram_archive(struct svi_archive *a, struct svi_gram *g, int groups, dou
     svi_archive_int(a, "gathered", &filled, 0, SVI_GRAM_BLOCK - 1);
     if (!svi_archive_ok(a))
         return;
-    const int32_t dims[] = {g->n, 1 + g->group_room, SVI_GRAM_BLOCK}, used[] = {g->n, 1 + groups, filled};
+    const int32_t dims[] = {g->n, g->group_room, SVI_GRAM_BLOCK}, used[] = {g->n, groups, filled};
     svi_archive_finite(a, "gathered weights", g->weight, filled);
     svi_arrays_archive(a, &gram_arrays, g, dims, used);
     for (int i = 0; i < filled; i++)

@@ -1,8 +1,9 @@
 /* gram.h: G and the right-hand sides as plain sums, which only ever grow: what P is rebuilt from.
  *
  * Nothing is subtracted here, so nothing is lost to cancellation (NUMERICS: the "fresh bucket"). Samples are
- * gathered in blocks of SVI_GRAM_BLOCK and added by a rank-k product. sums[0] = sum s z; classification:
- * sums[1 + c] the same over class c; regression: sums[1] = sum s y z. The ridge is not in g. */
+ * gathered in blocks of SVI_GRAM_BLOCK and added by a rank-k product. z_0 is 1 in every sample, so that the
+ * first column of g is sum s z; classification: sums[c] is the same over class c; regression: sums[0] = sum s
+ * y z. The ridge is not in g. */
 #ifndef SVI_GRAM_H
 #define SVI_GRAM_H
 
@@ -12,10 +13,10 @@
 #define SVI_GRAM_BLOCK 64
 
 struct svi_gram {
-    int n, groups;        /* dimension; sums besides the total */
+    int n, groups;        /* dimension; rows of sums */
     int room, group_room; /* the largest n and groups */
     double *g;            /* n x n, row-major, lower triangle */
-    double *sums;         /* (1 + group_room) x n */
+    double *sums;         /* group_room x n */
     double *block;        /* SVI_GRAM_BLOCK x n */
     double weight[SVI_GRAM_BLOCK];
     int filled;
@@ -43,8 +44,10 @@ void svi_gram_adopt(struct svi_gram *g, struct svi_gram *wider);
 void svi_gram_add(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s, int group,
                   double target);
 
-/* Where the next sample's z is to be written, which svi_gram_add_placed then adds: without a copy. */
+/* Where the next sample's z is to be written, which svi_gram_add_placed then adds: without a copy. What lies
+ * behind z, up to so many values from its beginning, may be overwritten. */
 double *svi_gram_place(struct svi_gram *g);
+int svi_gram_place_room(const struct svi_gram *g);
 void svi_gram_add_placed(struct svi_gram *g, const struct svi_kernels *k, double s, int group, double target);
 
 /* Takes out a sample that was added as s > 0 says. As exact as the sums, which a larger one may have rounded.
@@ -57,6 +60,13 @@ void svi_gram_flush(struct svi_gram *g, const struct svi_kernels *k);
 
 /* As if z_j had been 0 in every sample. True: it was not. Everything gathered is in g after it. */
 bool svi_gram_clear_coordinate(struct svi_gram *g, const struct svi_kernels *k, int j);
+
+/* sum s z_j over all samples, those still gathered too. */
+double svi_gram_total(const struct svi_gram *g, int j);
+
+/* sum s t z (n values) of row `row` of `rows`: t is 1 in the row's class (of two classes and one row the
+ * second) and -1 elsewhere; regression: the target. Those still gathered count too. */
+void svi_gram_right_hand_side(const struct svi_gram *g, int row, int rows, bool regress, double *to);
 
 /* Every sum times `factor`. */
 void svi_gram_scale(struct svi_gram *g, double factor);

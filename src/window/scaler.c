@@ -7,6 +7,7 @@
 
 #define CONSTANT 1e-12 /* of the mean: a smaller deviation is rounding */
 #define SMALLEST 1e-90 /* its inverse square can still be computed with */
+#define ROWS     64    /* at a time */
 
 void svi_scaler_bound(struct svi_scaler *s) {
     double least = SVI_VALUE_MAX;
@@ -65,17 +66,33 @@ void svi_scaler_center(struct svi_scaler *s, const double *x) {
     svi_scaler_bound(s);
 }
 
+/* The next live rows of the window; how many. */
+static int32_t scaler_rows(const struct svi_ring *window, int32_t *next, const double *row[ROWS]) {
+    int32_t count = 0;
+    for (int32_t slot; count < ROWS && (slot = svi_ring_next(window, next)) >= 0;)
+        row[count++] = svi_ring_row(window, slot);
+    return count;
+}
+
 void svi_scaler_fit(struct svi_scaler *s, const struct svi_kernels *k, const struct svi_ring *window,
                     double *scratch) {
     if (window->live == 0)
         return;
-    double *mean = s->mean, *square = scratch, n = window->live, share = 1 / n;
+    double *mean = s->mean, *square = scratch, n = window->live, share[ROWS];
+    const double *row[ROWS], *first = NULL;
     memset(mean, 0, (size_t)s->d * sizeof *mean);
     memset(square, 0, (size_t)s->d * sizeof *square);
-    for (int32_t i = 0, slot; (slot = svi_ring_next(window, &i)) >= 0;)
-        k->add_times(mean, svi_ring_row(window, slot), share, s->d); /* rows may be as large as 1e100 */
-    for (int32_t i = 0, slot; (slot = svi_ring_next(window, &i)) >= 0;)
-        k->spread_add(square, svi_ring_row(window, slot), mean, s->d);
+    for (int i = 0; i < ROWS; i++)
+        share[i] = 1 / n;
+    /* The mean about one of the rows: exactly its value where a feature is constant. */
+    for (int32_t next = 0, count; (count = scaler_rows(window, &next, row)) > 0;) {
+        first = first ? first : row[0];
+        k->about_add(row, count, s->d, first, share, mean);
+    }
+    for (int j = 0; j < s->d; j++)
+        mean[j] += first[j];
+    for (int32_t next = 0, count; (count = scaler_rows(window, &next, row)) > 0;)
+        k->about_squares(row, count, s->d, mean, square);
     for (int j = 0; j < s->d; j++) {
         double deviation = sqrt(square[j] / n);
         if (deviation > CONSTANT * fabs(mean[j]) && deviation > SMALLEST)
