@@ -1,3 +1,10 @@
+/* Sums that only grow. A sample waits in a block; a full block is added to G as one product, by our own tiles
+ * up to a dimension of BLAS_FROM and by dsyrk from there on, which reads each row once for many columns.
+ * The sums by class are added at once, row by row, so that they need no label of what waits. The sum over all
+ * samples is not kept: it is the first column of G, and of what waits (svi_gram_total).
+ *
+ * Whatever changes G as a whole (coordinates, a column that goes, a sample that is taken out) first adds what
+ * waits. An archive has both, so that a state goes on with the same blocks, and with the same bits. */
 #include "window/gram.h"
 
 #include <cblas.h>
