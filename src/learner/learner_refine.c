@@ -37,6 +37,7 @@
 #define AGAIN_FROM      1e-9 /* a larger correction was not the last: P is that far off */
 #define ROUNDS          3
 
+#define PARTS      8  /* the most that the error of P is taken for, in multiples of what its probe shows */
 #define HEAL_SHARE 12 /* a new P costs one look, and one more for each HEAL_SHARE features */
 
 /* With scale none, for each SHARE features and rows of W a window may be read once more. */
@@ -225,7 +226,7 @@ static double refine_correct(svs_learner *l) {
 /* ---- when */
 
 void svi_refine_note_loss(svs_learner *l, double cost) {
-    l->refine.lost += cost;
+    l->refine.lost = hypot(l->refine.lost, cost); /* losses of either sign */
 }
 
 static double refine_center(const svs_learner *l, int j) {
@@ -292,9 +293,10 @@ static double refine_error(svs_learner *l, double gain) {
     l->m->kernels->add_times(r->x[0], e->probe, gain, l->d + 1);
     l->m->kernels->add_times(r->x[1], e->sum, gain, l->d + 1);
     l->m->kernels->sweep(r, 2);
-    /* a vector of no direction sees one of d + 1 parts of the squares */
-    const double off =
-        fmax(sqrt(l->d + 1) * refine_off(l, r->y[0], e->way, gain), refine_off(l, r->y[1], bias, gain));
+    /* A vector of no direction sees one of d + 1 parts of the squares of an error in one direction. In many
+     * dimensions the rounding of many steps, which has all directions, is more than such a one. */
+    const double parts = fmin(sqrt(l->d + 1), PARTS),
+                 off = fmax(parts * refine_off(l, r->y[0], e->way, gain), refine_off(l, r->y[1], bias, gain));
     return off < 1 ? off : 1; /* NaN too */
 }
 
@@ -357,7 +359,8 @@ static int64_t refine_wait(const svs_learner *l) {
 }
 
 bool svi_refine_watch(svs_learner *l) {
-    if (--l->refine.wait > 0 && !(l->drifts && svi_refine_probes(l)))
+    const bool lost = l->drifts && svi_refine_probes(l) && l->refine.lost > PROMISED / 2;
+    if (--l->refine.wait > 0 && !lost)
         return false;
     l->refine.wait = refine_wait(l);
     return refine_measure(l) > UNCENTRED;
@@ -402,14 +405,13 @@ static bool refine_is_due(const svs_learner *l) {
            (estimate > tolerated && moved * (1 + (l->d + svi_rows(l)) / SHARE) >= held);
 }
 
-/* P is too far off, a look will not last until the next measure, or looks have cost as much as a new P. */
+/* P is too far off, or looks have cost as much as a new one. */
 static bool refine_wants_new(const svs_learner *l) {
     const struct svi_refine *r = &l->refine;
     const int64_t moved = l->arrivals - r->looked;
     if (!svi_refine_probes(l))
         return false;
-    return (moved > 0 && refine_off_too_far(l)) ||
-           (r->looks > 0 && (moved <= refine_wait(l) || r->looks > l->d / HEAL_SHARE));
+    return (moved > 0 && refine_off_too_far(l)) || (r->looks > l->d / HEAL_SHARE);
 }
 
 bool svi_refine(svs_learner *l) {

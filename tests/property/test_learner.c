@@ -481,6 +481,74 @@ static void estimates_are_not_fooled(void **state) {
     }
 }
 
+/* As many columns as rows, where each row that leaves takes nearly all that P had in its direction: exact,
+ * and not by a new P or a look at each of them. */
+static void as_many_columns_as_rows(void **state) {
+    (void)state;
+    enum { SQUARE = 300, STEPS = 3 * SQUARE };
+    svs_error err;
+    svs_step step;
+    svs_health h;
+    svs_options o = options(SQUARE);
+    double x[SQUARE], worst = 0;
+    uint64_t seed = 11;
+    svs_learner *l = svs_learner_new(&o, SQUARE, &err);
+    for (int i = 1; i <= STEPS; i++) {
+        for (int j = 0; j < SQUARE; j++)
+            x[j] = ref_gauss(&seed);
+        const svs_sample s = {x, SQUARE, svs_int(i), svs_int(x[0] + ref_gauss(&seed) > 0), 1};
+        assert_int_equal(svs_learner_step(l, &s, i, &step, &err), SVS_OK);
+        if (i > SQUARE && i % 150 == 0)
+            worst = fmax(worst, svs_learner_check(l));
+    }
+    svs_learner_health(l, &h);
+    print_message("# %d columns and rows: at most %.1e; %lld rebuilds, %lld reads in %d slides\n", SQUARE,
+                  worst, (long long)h.rebuilds, (long long)h.window_reads, STEPS - SQUARE);
+    assert_true(worst <= 1e-10);
+    assert_true(h.rebuilds <= (STEPS - SQUARE) / 20 && h.window_reads <= (STEPS - SQUARE) / 2);
+    svs_learner_free(&l);
+}
+
+/* When P is repaired is a matter of rounding; what the model is must not be. */
+static void instruction_sets_agree(void **state) {
+    (void)state;
+    static const svs_isa isas[] = {SVS_ISA_GENERIC, SVS_ISA_AVX2, SVS_ISA_AVX512};
+    svs_error err;
+    svs_learner *l[3] = {0};
+    struct fool f = {0};
+    uint64_t seed = 5;
+    double worst = 0;
+    for (int k = 0; k < 3; k++) {
+        svs_options o = options(FOOL_WINDOW);
+        o.isa = isas[k];
+        l[k] = svi_kernels_get(isas[k]) ? svs_learner_new(&o, FOOL_D, &err) : NULL;
+    }
+    for (int i = 0; i < 8 * FOOL_WINDOW; i++) {
+        fool_sensors(&f, i, &seed);
+        for (int k = 0; k < 3; k++) {
+            svs_step step;
+            const svs_sample s = {f.x, FOOL_D, svs_int(i), svs_int(f.target > 0), 1};
+            if (l[k])
+                assert_int_equal(svs_learner_step(l[k], &s, i, &step, &err), SVS_OK);
+        }
+        for (int k = 1; k < 3 && l[k]; k++) {
+            const double *a = l[0]->m->r.w, *b = l[k]->m->r.w;
+            double off = 0, size = 0;
+            for (int j = 0; j <= FOOL_D; j++) {
+                off += (a[j] - b[j]) * (a[j] - b[j]);
+                size += a[j] * a[j];
+            }
+            worst = fmax(worst, i > FOOL_WINDOW ? sqrt(off / size) : 0);
+        }
+    }
+    print_message("# instruction sets differ by at most %.1e; %lld, %lld, %lld reads\n", worst,
+                  (long long)l[0]->health.window_reads, l[1] ? (long long)l[1]->health.window_reads : -1,
+                  l[2] ? (long long)l[2]->health.window_reads : -1);
+    assert_true(worst <= 1e-8);
+    for (int k = 0; k < 3; k++)
+        svs_learner_free(&l[k]);
+}
+
 /* The checker itself: a spoilt weight, and a spoilt ring, must be noticed. */
 static void checkers_notice(void **state) {
     (void)state;
@@ -513,6 +581,8 @@ int main(void) {
         cmocka_unit_test(waiting_ends),
         cmocka_unit_test(as_exact_as_a_fresh_solve),
         cmocka_unit_test(estimates_are_not_fooled),
+        cmocka_unit_test(as_many_columns_as_rows),
+        cmocka_unit_test(instruction_sets_agree),
         cmocka_unit_test(checkers_notice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
