@@ -88,11 +88,11 @@ int svi_text_control(const char *bytes, size_t length) {
         return s[0];
     if (n == 2 && s[0] == 0xc2 && s[1] < 0xa0)
         return s[1];
-    if (n != 3 || s[0] != 0xe2)
+    if (n != 3)
         return -1;
-    const int code = 0x2000 | (s[1] & 0x3f) << 6 | (s[2] & 0x3f);
-    const bool mark = code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
-                      (code >= 0x2066 && code <= 0x2069);
+    const int code = (s[0] & 0xf) << 12 | (s[1] & 0x3f) << 6 | (s[2] & 0x3f);
+    const bool mark = code == 0x200e || code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
+                      (code >= 0x2066 && code <= 0x2069) || code == 0xfeff;
     return mark ? code : -1;
 }
 

@@ -22,8 +22,9 @@ bool svi_utf8_valid(const char *bytes, size_t length);
 size_t svi_utf8_length(const char *bytes, size_t length);
 
 /* The code of the first character of `bytes` when a terminal would obey it instead of showing it: a control
- * character (up to U+001F, U+007F to U+009F) or a mark of the direction of writing (U+200E, U+200F, U+202A to
- * U+202E, U+2066 to U+2069). -1: it is another one, or malformed. Its length is svi_utf8_length. */
+ * character (up to U+001F, U+007F to U+009F), a line or paragraph separator (U+2028, U+2029), a mark of the
+ * direction of writing (U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069), or U+FEFF, which is not seen.
+ * -1: it is another one, or malformed. Its length is svi_utf8_length. */
 int svi_text_control(const char *bytes, size_t length);
 
 /* Does text[0 .. length) end in `ending`? */

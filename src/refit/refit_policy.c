@@ -95,7 +95,8 @@ void svi_refit_policy_replace(struct svi_refit_policy *p, struct svi_refit_polic
         fresh->next_time = fresh->seconds > 0 ? time + fresh->seconds : INFINITY;
     }
     fresh->left = p->left;
-    if (was && p->job->snapshot.active)
+    /* one that is away is the worker's, snapshot and all, and complete */
+    if (was && p->state != SVI_REFIT_AWAY && p->job->snapshot.active)
         svi_snapshot_drop(&p->job->snapshot, learner);
     if (p->state ==
         SVI_REFIT_AWAY) { /* one that runs: of two, the first is back before the second is taken */

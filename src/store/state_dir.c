@@ -222,12 +222,13 @@ static svs_code sync_parent(const struct svi_state_dir *dir, svs_error *err) {
                                                       : SVS_OK;
 }
 
-/* As with key files: who can write in the directory could put another state in its place. */
+/* Who can write in the directory could put another state in its place, and its owner always can: root writes
+ * in nobody else's either, where a link could lead it anywhere. */
 static svs_code check_directory(const struct svi_state_dir *dir, svs_error *err) {
     struct stat s;
     if (fstat(dir->fd, &s) != 0)
         return svi_fail_io(err, dir->path, "", "looked at", errno);
-    if (s.st_uid != geteuid() && s.st_uid != 0 && geteuid() != 0)
+    if (s.st_uid != geteuid())
         return svi_fail_file(err, SVS_IO, dir->path, "",
                              "is owned by another user: run as that user, or use another directory");
     if ((s.st_mode & 022) != 0)

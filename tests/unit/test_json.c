@@ -40,8 +40,8 @@ static void test_values(void **state) {
     is(&out, "\"\"");
     svi_json_string(&out, "\xc2\x9b\xc2\x80\xc2\x9f\xc2\xa0\u200d\u200e\u200f", 17);
     is(&out, "\"\\u009b\\u0080\\u009f\xc2\xa0\u200d\\u200e\\u200f\"");
-    svi_json_string(&out, "\u2029\u202a\u202e\u202f\u2065\u2066\u2069\u206a", 24);
-    is(&out, "\"\u2029\\u202a\\u202e\u202f\u2065\\u2066\\u2069\u206a\"");
+    svi_json_string(&out, "\u2027\u2028\u2029\u202a\u202e\u202f\u2065\u2066\u2069\u206a\ufefe\ufeff", 36);
+    is(&out, "\"\u2027\\u2028\\u2029\\u202a\\u202e\u202f\u2065\\u2066\\u2069\u206a\ufefe\\ufeff\"");
     svi_bytes_clear(&out);
 }
 

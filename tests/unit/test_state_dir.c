@@ -62,6 +62,24 @@ static void test_not_open_to_others(void **state) {
     assert_int_equal(rmdir(path), 0);
 }
 
+/* Nor does root write in another user's, whom nothing keeps from putting links there. */
+static void test_not_another_users(void **state) {
+    struct svi_state_dir f;
+    char path[96];
+    svs_error e;
+    (void)state;
+    if (geteuid() != 0)
+        skip(); /* nobody else can give a directory away */
+    snprintf(path, sizeof path, "%s/theirs", k.path);
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_equal(chown(path, 65534, 65534), 0);
+    assert_int_equal(svi_state_dir_open(&f, path, true, &e), SVS_IO);
+    assert_non_null(strstr(e.text, "owned by another user"));
+    assert_int_equal(svi_state_dir_open(&f, path, false, &e), SVS_OK);
+    svi_state_dir_close(&f);
+    assert_int_equal(rmdir(path), 0);
+}
+
 static void test_makes_one_level(void **state) {
     struct svi_state_dir f;
     struct stat s;
@@ -341,16 +359,12 @@ static void test_long_paths_and_texts(void **state) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(test_makes_one_level),
-                                       TEST(test_not_open_to_others),
-                                       TEST(test_locked_out),
-                                       TEST(test_without_the_lock_file),
-                                       TEST(test_lock_ends_with_the_process),
-                                       TEST(test_only_our_files),
-                                       TEST(test_clear),
-                                       TEST(test_remove_and_set_aside),
-                                       TEST(test_bad_descriptor),
-                                       TEST(test_failed_sync_stays),
-                                       TEST(test_long_paths_and_texts)};
+    const struct CMUnitTest tests[] = {
+        TEST(test_not_another_users),     TEST(test_makes_one_level),
+        TEST(test_not_open_to_others),    TEST(test_locked_out),
+        TEST(test_without_the_lock_file), TEST(test_lock_ends_with_the_process),
+        TEST(test_only_our_files),        TEST(test_clear),
+        TEST(test_remove_and_set_aside),  TEST(test_bad_descriptor),
+        TEST(test_failed_sync_stays),     TEST(test_long_paths_and_texts)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
