@@ -16,8 +16,8 @@
  * failure it may only be freed. Failures: SVS_DAMAGED, SVS_NO_MEMORY. */
 void svi_learner_archive(struct svi_archive *a, svs_learner *l);
 
-/* The largest relative difference of W, and of P times a fixed +-1 vector, from a fresh solve in long double
- * on the rows held (window 0: on the sums). Nothing that determines results is changed. As slow as
+/* The largest relative difference of W from a fresh solve in long double on the rows held (window 0: on the
+ * sums); of P times a fixed +-1 vector where that is more than 1e-6. Nothing that determines results is changed. As slow as
  * svs_learner_check. SVS_NO_MEMORY. */
 svs_code svi_learner_verify(svs_learner *l, double *error, svs_error *err);
 
