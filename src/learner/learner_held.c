@@ -151,9 +151,8 @@ static struct svi_exact_sum *held_keep(svs_learner *l, int feature) {
 
 /* Of the sums of z = (x - mean) inverse, by the weights that are in them. */
 static double held_mean_of_sums(const svs_learner *l, int feature) {
-    const double *total = l->gram->sums;
-    return total[0] > 0 ? l->scaler.mean[feature] + total[1 + feature] / total[0] / l->scaler.inverse[feature]
-                        : 0;
+    const double weight = svi_gram_total(l->gram, 0), sum = svi_gram_total(l->gram, 1 + feature);
+    return weight > 0 ? l->scaler.mean[feature] + sum / weight / l->scaler.inverse[feature] : 0;
 }
 
 double svi_learner_mean(svs_learner *l, int feature) {

@@ -23,10 +23,11 @@
 #define PERIOD        4 /* windows between planned rebuilds */
 #define WEIGH_SHARE   4 /* balanced classes: they come after such a part of the samples held */
 /* Deviations that a mean may have moved for G to be moved instead of gathered again. */
-#define SHIFT_MAX    1000
-#define REFINE_FROM  1e4   /* condition estimate from which w is refined */
-#define JITTER       1e-14 /* of the mean diagonal, 100-fold each try */
-#define JITTER_TRIES 8
+#define SHIFT_MAX      1000
+#define SHIFT_CONSTANT 1e-6
+#define REFINE_FROM    1e4   /* condition estimate from which w is refined */
+#define JITTER         1e-14 /* of the mean diagonal, 100-fold each try */
+#define JITTER_TRIES   8
 
 /* ---- sums over what is held */
 
@@ -69,9 +70,10 @@ static bool rebuild_scaler_from_sums(svs_learner *l) {
             inverse[j] = 1;
             continue;
         }
-        inverse[j] =
-            variance > 1e-12 * (1 + shift[j] * shift[j]) ? 1 / sqrt(variance) : 1; /* constant: as it was */
-        if (fabs(shift[j]) * inverse[j] > SHIFT_MAX && l->o.window)
+        const bool constant = !(variance > 1e-12 * (1 + shift[j] * shift[j]));
+        inverse[j] = constant ? 1 : 1 / sqrt(variance);
+        /* Of a constant away from its center the sums do not say whether its rows are all the same. */
+        if (l->o.window && fabs(shift[j]) * inverse[j] > (constant ? SHIFT_CONSTANT : SHIFT_MAX))
             return false;
     }
     for (int j = 1; j <= l->d; j++) {

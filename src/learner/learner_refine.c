@@ -23,8 +23,9 @@
 #define WATCH_LEAST 8  /* changes from one measure by G u to the next */
 /* Mean squares of a feature in units of its variance, from which the epoch has lost the center: the next
  * rebuild comes forward. */
-#define UNCENTRED 16
+#define UNCENTRED 4
 #define NOISE     1e-9 /* of the mean squares: a smaller variance is rounding */
+#define OFFSET    1e-6 /* deviations from which a constant has left its center */
 
 /* Of w, relative. What is corrected: a plain solve has some eps times the condition itself. The promise is
  * 1e-10; the error of P is known to a factor of some 3. */
@@ -232,7 +233,10 @@ void svi_refine_note_loss(svs_learner *l, double cost) {
 static double refine_center(const svs_learner *l, int j) {
     const struct svi_energy *e = l->energy;
     const double variance = e->energy[j] - e->sum[j] * e->sum[j] / e->energy[0];
-    return variance > NOISE * e->energy[j] ? e->energy[j] / variance : 1;
+    if (variance > NOISE * e->energy[j])
+        return e->energy[j] / variance;
+    /* constant; or in units that a sample of another size left, in which all values are one */
+    return e->energy[j] > OFFSET * OFFSET * e->energy[0] ? INFINITY : 1;
 }
 
 /* How far the equation of the bias is off, in the worst row of W, for a sample of weight 1. */
