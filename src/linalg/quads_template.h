@@ -307,6 +307,25 @@ static void pairs(const struct svi_pair_law *law, struct svi_pair_lesson *m, int
     pairs_sum(m->sums, counted, plain - y, plain * (1 - plain), n);
 }
 
+typedef unsigned unsigneds __attribute__((vector_size(4 * SVI_QUAD)));
+typedef unsigned unsigneds_at __attribute__((vector_size(4 * SVI_QUAD), aligned(4), may_alias));
+
+/* The whole number below or at v, 0 <= v < 2^32, with another one added. */
+INLINE void put_whole(uint32_t *to, quad v, quad more) {
+    const quad near = (v + 0x1p52) - 0x1p52, whole = near - only(near > v, splat(1)) + more;
+    *(unsigneds_at *)to = (unsigneds) __builtin_convertvector(whole - 0x1p31, ints) ^ SVI_PAIR_CAME;
+}
+
+static void judge(const struct svi_pair_units *u, const double *first, const double *second, const double *y,
+                  struct svi_pair_judgement *out) {
+    const quad p = get(second), of = get(y), off = p - of;
+    const bits came = of > 0;
+    const quad loss = smaller(-log_quad(choose(came, p, get(first))), splat(u->loss_most));
+    put_whole(out->loss, loss * u->loss + 0.5, (quad){0});
+    put_whole(out->brier, off * off * u->brier + 0.5, (quad){0});
+    put_whole(out->p, p * u->p + 0.5, only(came, splat(0x1p31)));
+}
+
 /* ---- a curve */
 
 INLINE void curve_step(const struct svi_curve_step *s, int j, int left) {
@@ -391,4 +410,4 @@ static void moments(const double *ring, int places, int64_t first, int rows, int
     }
 }
 
-const struct svi_quads QUADS = {softmax, law, learn, pairs, curve, lines, cut, moments};
+const struct svi_quads QUADS = {softmax, law, learn, pairs, judge, curve, lines, cut, moments};
