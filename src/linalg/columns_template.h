@@ -46,10 +46,14 @@ INLINE int OF(columns_stir)(const struct svi_column_seen *c, const double *beyon
 }
 
 INLINE bool OF(some)(OF(marks) any) {
+#if defined(ANY_WIDE) && COLUMNS_W == VW
+    return ANY_WIDE(any);
+#else
     long long all = 0;
     for (int k = 0; k < COLUMNS_W; k++)
         all |= any[k];
     return all != 0;
+#endif
 }
 
 /* The columns from j on have the values v, and s as far as the records go. */

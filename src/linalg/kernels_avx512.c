@@ -9,6 +9,9 @@
 #define NEAREST  svi_nearest_avx512
 #define MAX_WIDE _mm512_max_pd
 
+/* Is any bit set? */
+#define ANY_WIDE(marks) (_mm512_test_epi64_mask((__m512i)(marks), (__m512i)(marks)) != 0)
+
 /* The first `count` of p, which `in` has. */
 #define SOME_WIDE(p, count, in) _mm512_maskz_loadu_pd((__mmask8)((1U << (count)) - 1), p)
 
