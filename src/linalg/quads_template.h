@@ -339,12 +339,15 @@ INLINE void curve_step(const struct svi_curve_step *s, int j, int left) {
     put_some(s->more_bend + j, (quad){0}, left);
 }
 
-static bool curve(const struct svi_curve_step *s) {
+static bool curve(const struct svi_curve_step *step) {
+    const struct svi_curve_step s = *step; /* which no store may change */
+    const int rest = SVI_KNOTS % SVI_QUAD, whole = SVI_KNOTS - rest;
     bits falls = {0};
-    for (int j = 0; j < SVI_KNOTS; j += SVI_QUAD)
-        curve_step(s, j, SVI_KNOTS - j);
+    for (int j = 0; j < whole; j += SVI_QUAD)
+        curve_step(&s, j, SVI_QUAD);
+    curve_step(&s, whole, rest); /* by itself its loads and stores have no branch */
     for (int j = 0; j + 1 < SVI_KNOTS; j += SVI_QUAD)
-        falls |= get(s->value + j) + s->rise > get(s->value + j + 1);
+        falls |= get(s.value + j) + s.rise > get(s.value + j + 1);
     return falls[0] | falls[1] | falls[2] | falls[3];
 }
 
