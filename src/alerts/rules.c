@@ -707,10 +707,6 @@ void svi_rules_rest(struct svi_rules *r) {
 
 /* ---- what there is to report */
 
-bool svi_rules_pending(const struct svi_rules *r) {
-    return r->changed;
-}
-
 static struct svi_rules_alert *rules_pending(struct svi_rules *r, bool closes, enum svi_rule *rule) {
     for (int i = 0; r->alerts && i < ALERTS; i++) {
         struct svi_rules_alert *a = &r->alerts[i];

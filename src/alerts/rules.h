@@ -146,7 +146,10 @@ const uint8_t *svi_rules_left_out(struct svi_rules *r, const uint32_t *marks, ui
 /* Where a row is NAN. */
 const uint8_t *svi_rules_holes(struct svi_rules *r, const double *x, int d);
 
-bool svi_rules_pending(const struct svi_rules *r); /* is there something to report? */
+/* Is there something to report? */
+static inline bool svi_rules_pending(const struct svi_rules *r) {
+    return r->changed;
+}
 
 /* The next alert that has changed, or NULL: the caller numbers it and says it, then calls again. `top`: its
  * sensors, the first ones at most; returned in *count. */

@@ -505,13 +505,18 @@ static bool csv_is_no_row(struct csv *h, struct svi_span line) {
     return true;
 }
 
-/* Reads features that are short numbers from column i on; stands at the first cell that is something else, or
- * is the last one. On its own, without a call, all that a cell needs stays in registers. */
-static __attribute__((noinline)) int csv_take_numbers(const struct csv *h, int i, const char **at) {
-    const char delimiter = h->delimiter;
-    const char *p = *at, *q;
-    struct svi_cell *cell = h->columns[i].cell, *const end = cell + h->columns[i].numbers;
-    const struct svi_cell *const first = cell;
+/* Where csv_take_numbers stopped. By value: both are in registers. */
+struct csv_stop {
+    const char *at;
+    int64_t column;
+};
+
+/* Reads features that are short numbers from `cell` up to `end`. Without a call all that it needs stays in
+ * registers. Returns where it stands, and the cell there in *at. */
+static inline const char *csv_take_short(const char *p, char delimiter, struct svi_cell **at,
+                                         const struct svi_cell *end) {
+    struct svi_cell *cell = *at;
+    const char *q;
     for (; cell < end; cell++, p = q + 1) {
         double v;
         q = svi_number_short(p, &v);
@@ -520,25 +525,51 @@ static __attribute__((noinline)) int csv_take_numbers(const struct csv *h, int i
         cell->kind = SVI_CELL_NUMBER;
         cell->number = v;
     }
-    *at = p;
-    return i + (int)(cell - first);
+    *at = cell;
+    return p;
+}
+
+/* Reads features that are simply numbers from column i on; stands at the first cell that is something else,
+ * or is the last one. */
+static __attribute__((noinline)) struct csv_stop csv_take_numbers(const struct csv *h, int i, const char *p) {
+    const char delimiter = h->delimiter;
+    const struct csv_column *c = &h->columns[i];
+    struct svi_cell *cell = c->cell, *const end = cell + c->numbers;
+    for (;; cell++) {
+        double v;
+        p = csv_take_short(p, delimiter, &cell, end);
+        const char *q = cell < end ? svi_number_long(p, &v) : p;
+        if (q == p || *q != delimiter || !(fabs(v) < INFINITY))
+            break;
+        cell->kind = SVI_CELL_NUMBER;
+        cell->number = v;
+        p = q + 1;
+    }
+    return (struct csv_stop){p, i + (cell - c->cell)};
+}
+
+/* The label, if it is one digit, as most are, or a whole number. Returns the end of it, else NULL. */
+static inline const char *csv_take_class(const struct csv *h, const char *p, const char *end, svs_value *y) {
+    int64_t whole = (unsigned char)(*p - '0');
+    const char *q = p + 1;
+    if (whole > 9 || (q != end && *q != h->delimiter))
+        q = svi_integer(p, &whole);
+    if (q == p || (q != end && *q != h->delimiter))
+        return NULL;
+    *y = (svs_value){.kind = SVS_INT, .as.i = whole};
+    return q;
 }
 
 /* Any cell. Returns the separator after it, or NULL: *code says why. */
 static const char *csv_take_any(const struct csv_row *r, int column, const char *p, svs_code *code) {
     struct csv *h = r->h;
     const struct csv_column *c = &h->columns[column];
-    const char *end = r->line.end;
-    double v = INFINITY;
-    int64_t whole;
-    const char *q = c->is.use == SVI_USE_NUMBER                  ? svi_number_long(p, &v)
-                    : c->is.use == SVI_USE_LABEL && !c->is.comma ? svi_integer(p, &whole)
-                                                                 : p;
-    if (c->is.use == SVI_USE_LABEL && q != p && (*q == h->delimiter || q == end)) {
-        r->m->y = svs_int(whole);
+    const char *end = r->line.end, *q;
+    double v;
+    if (c->is.use == SVI_USE_LABEL && !c->is.comma && (q = csv_take_class(h, p, end, &r->m->y)))
         return q;
-    }
-    if (fabs(v) < INFINITY && (*q == h->delimiter || q == end)) {
+    if (c->is.use == SVI_USE_NUMBER && (q = svi_number(p, &v)) != p && fabs(v) < INFINITY &&
+        (*q == h->delimiter || q == end)) {
         c->cell->kind = SVI_CELL_NUMBER;
         c->cell->number = v;
         return q;
@@ -570,12 +601,16 @@ static svs_code csv_row(void *state, struct svi_shape *shape, struct svi_span li
     m->absent = SVI_MISSING_MEAN;
     m->plain = true;
     for (int i = 0; i <= last; i++) {
-        if (h->columns[i].numbers > 0)
-            i = csv_take_numbers(h, i, &p);
+        if (h->columns[i].numbers > 0) {
+            const struct csv_stop stop = csv_take_numbers(h, i, p);
+            p = stop.at;
+            i = (int)stop.column;
+        }
         const char *q = csv_take_any(&r, i, p, &code);
         if (!q)
             return code;
-        m->plain = m->plain && (!h->columns[i].cell || h->columns[i].cell->kind == SVI_CELL_NUMBER);
+        if (h->columns[i].cell)
+            m->plain = m->plain && h->columns[i].cell->kind == SVI_CELL_NUMBER;
         if ((q == end) != (i == last))
             return csv_refuse_count(h, line, err);
         p = q + 1;

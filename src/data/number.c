@@ -95,8 +95,22 @@ static double scale_wide(uint64_t w, int e) {
     return ldexp((double)top, e + shift - zeros);
 }
 
+/* Of more than one rounding of exact operands takes; `from`: its digits. On their own, for they are rare. */
+static __attribute__((noinline)) double number_scale(const char *from, uint64_t w, int e, long digits) {
+    if (digits <= DIGITS_MAX && w == 0)
+        return 0;
+    if (digits <= DIGITS_MAX && e >= -27 && e <= 27)
+        return scale_wide(w, e);
+    /* strtod ends where we did. newlocale gives the built-in C locale without allocating; a program's own
+     * locale may have another decimal point. */
+    locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    const double v = strtod_l(from, NULL, c);
+    freelocale(c);
+    return v;
+}
+
 const char *svi_number_long(const char *at, double *value) {
-    bool negative = *at == '-';
+    const bool negative = *at == '-';
     const char *from = at + (negative || *at == '+');
     uint64_t w = 0;
     const char *p = take_whole(from, &w);
@@ -115,16 +129,8 @@ const char *svi_number_long(const char *at, double *value) {
     double v;
     if (digits <= DIGITS_MAX && w <= (uint64_t)1 << 53 && e >= -22 && e <= 22)
         v = e < 0 ? (double)(int64_t)w / exact10[-e] : (double)(int64_t)w * exact10[e];
-    else if (digits <= DIGITS_MAX && w == 0)
-        v = 0;
-    else if (digits <= DIGITS_MAX && e >= -27 && e <= 27)
-        v = scale_wide(w, e);
-    else { /* strtod ends where we did. newlocale gives the built-in C locale without allocating; a program's
-            * own locale may have another decimal point. */
-        locale_t c = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-        v = strtod_l(from, NULL, c);
-        freelocale(c);
-    }
+    else
+        v = number_scale(from, w, e, digits);
     *value = negative ? -v : v;
     return p;
 }

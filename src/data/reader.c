@@ -312,8 +312,7 @@ static svs_code reader_sample(svi_reader *r, svs_error *err) {
 /* The present line as a row. SVI_READ_MORE: it is not one. */
 static enum svi_read reader_read_line(svi_reader *r, struct svi_message *m, svs_error *err) {
     svs_error why; /* not cleared: it is long, and nearly every line is a row */
-    *m =
-        (struct svi_message){.x = r->shape->row, .ts = NAN, .weight = 1, .n = -1, .absent = SVI_MISSING_AUTO};
+    svi_message_begin(m, r->shape->row);
     svs_code code = r->format->row(r->state, r->shape, r->line, m, &why);
     if (code == SVS_OK && !m->cells && !(r->options.key && *r->options.key)) /* of its key it may fit */
         code = svi_shape_fits(r->shape, m, &why);

@@ -441,14 +441,17 @@ enum svi_missing svi_schema_policy(const struct svi_schema *s, const struct svi_
 
 /* All but the zeros. */
 static svs_code schema_start_row(struct svi_schema *s, struct svi_message *m, svs_error *err) {
-    m->has_x = true;
     const bool arrays = s->shape.kind == SVI_DENSE && s->shape.names_kept >= s->shape.d && !s->columns;
-    m->kind = arrays ? SVI_DENSE : SVI_NAMED;
+    const enum svi_kind kind = arrays ? SVI_DENSE : SVI_NAMED;
+    m->has_x = true;
+    m->kind = kind;
     m->d = s->shape.d;
     m->x = s->shape.row;
     s->hot_count = s->absent_count = 0;
     svi_shape_begin_row(&s->shape);
-    return svi_shape_fits(&s->shape, m, err); /* first: a row that is refused adds no names */
+    /* First: a row that is refused adds no names. By `kind`: a load of m->kind and m->d at once would wait
+     * for the two stores. */
+    return kind == s->shape.kind && s->shape.d > 0 ? SVS_OK : svi_shape_compare(&s->shape, m, err);
 }
 
 svs_code svi_schema_follow(struct svi_schema *s, svs_error *err) {
@@ -555,26 +558,24 @@ static void schema_note_list(struct svi_schema *s, const struct svi_message *m) 
 }
 
 /* Numbers alone, one for each column of a stream that has nothing else: nearly every row of such a file. */
-static bool schema_take_numbers(const struct svi_schema *s, struct svi_message *m) {
-    if (!m->plain || s->columns || !s->list_known || m->cell_count != s->shape.d ||
-        s->shape.kind == SVI_UNSET)
-        return false;
+static inline bool schema_is_plain(const struct svi_schema *s, const struct svi_message *m) {
+    return m->plain && !s->columns && s->list_known && m->cell_count == s->shape.d &&
+           s->shape.kind != SVI_UNSET;
+}
+
+static void schema_take_numbers(const struct svi_schema *s, const struct svi_message *m) {
     const struct svi_cell *cell = m->cells;
     const int32_t *column = s->list_column;
     double *x = m->x;
     for (int i = 0; i < m->cell_count; i++)
         x[column[i]] = cell[i].number;
-    return true;
 }
 
-svs_code svi_schema_row(struct svi_schema *s, struct svi_message *m, svs_error *err) {
-    const bool known = schema_knows_list(s, m);
-    svs_code code = schema_start_row(s, m, err);
-    s->all_set = s->all_set || m->listed;
-    if (code == SVS_OK && known && schema_take_numbers(s, m))
-        return SVS_OK;
-    if (code == SVS_OK)
-        schema_clear_row(s, m);
+/* The cells of a row, one by one. */
+static __attribute__((noinline)) svs_code schema_take_cells(struct svi_schema *s, struct svi_message *m,
+                                                            bool known, svs_error *err) {
+    svs_code code = SVS_OK;
+    schema_clear_row(s, m);
     for (int i = 0; i < m->cell_count && code == SVS_OK; i++) {
         int column = known ? s->list_column[i] : -1;
         if (!known)
@@ -589,6 +590,18 @@ svs_code svi_schema_row(struct svi_schema *s, struct svi_message *m, svs_error *
     svi_schema_end_row(s, m);
     if (!known)
         schema_note_list(s, m);
+    return SVS_OK;
+}
+
+svs_code svi_schema_row(struct svi_schema *s, struct svi_message *m, svs_error *err) {
+    const bool known = schema_knows_list(s, m);
+    const svs_code code = schema_start_row(s, m, err);
+    s->all_set = s->all_set || m->listed;
+    if (code != SVS_OK)
+        return code;
+    if (!known || !schema_is_plain(s, m))
+        return schema_take_cells(s, m, known, err);
+    schema_take_numbers(s, m);
     return SVS_OK;
 }
 

@@ -25,11 +25,11 @@ INLINE OF(columns) OF(size)(OF(columns) a) {
     return (OF(columns))((OF(marks))a & 0x7fffffffffffffff);
 }
 
-/* Bits of the columns that are to be looked at. */
+/* Bits of the columns from j on, with the values v, that are to be looked at. */
 INLINE OF(marks)
-    OF(stir_at)(const struct svi_column_seen *c, const double *beyond, const double *x, int j, int sides) {
+    OF(stir_at)(const struct svi_column_seen *c, const double *beyond, OF(columns) v, int j, int sides) {
 #define AT(p) (*(const OF(columns) *)((p) + j))
-    const OF(columns) v = AT(x), last = AT(c->last);
+    const OF(columns) last = AT(c->last);
     OF(marks) any = (v > AT(beyond)) | (-v > AT(beyond + c->room)) | (v < AT(c->low)) | (v > AT(c->high));
     any |= (v == last) & (AT(c->run) >= AT(c->patient));
     if (sides > 2)
@@ -39,40 +39,51 @@ INLINE OF(marks)
 }
 
 INLINE int OF(columns_stir)(const struct svi_column_seen *c, const double *beyond, const double *x, int j,
-                            int d, int sides, bool *stirs) {
-    OF(marks) any = {0};
+                            int d, int sides, OF(marks) * any) {
     for (; j + COLUMNS_W <= d; j += COLUMNS_W)
-        any |= OF(stir_at)(c, beyond, x, j, sides);
+        *any |= OF(stir_at)(c, beyond, *(const OF(columns) *)(x + j), j, sides);
+    return j;
+}
+
+INLINE bool OF(some)(OF(marks) any) {
+#if defined(ANY_WIDE) && COLUMNS_W == VW
+    return ANY_WIDE(any);
+#else
     long long all = 0;
     for (int k = 0; k < COLUMNS_W; k++)
         all |= any[k];
-    *stirs |= all != 0;
-    return j;
+    return all != 0;
+#endif
+}
+
+/* The columns from j on have the values v, and s as far as the records go. */
+INLINE void OF(seen_at)(const struct svi_column_seen *c, double *record, OF(columns) s, OF(columns) v,
+                        OF(columns) now, int j, int sides) {
+    const OF(columns) one = (OF(columns)){0} + 1.0;
+#define AT(p) (*(OF(columns) *)((p) + j))
+    const OF(columns) last = AT(c->last), run = AT(c->run);
+    AT(record) = OF(larger)(s, AT(record));
+    AT(record + c->room) = OF(larger)(-s, AT(record + c->room));
+    if (sides > 2)
+        AT(record + 2 * c->room) = OF(larger)(OF(size)(s - last), AT(record + 2 * c->room));
+    const OF(marks) known = v == v, other = known & (v != last);
+    const OF(columns) more = (OF(columns))(known & (OF(marks))one);
+    AT(c->longest) = OF(larger)((OF(columns))(other & (OF(marks))run), AT(c->longest));
+    AT(c->run) = (OF(columns))(~other & (OF(marks))run) + more;
+    AT(c->changed_at) = OF(pick)(other, now, AT(c->changed_at));
+    AT(c->last) = OF(pick)(known, v, last);
+    AT(c->runs) += (OF(columns))(other & (OF(marks))one);
+    AT(c->values) += more;
+#undef AT
 }
 
 INLINE int OF(columns_seen)(const struct svi_column_seen *c, double *record, const double *seen,
                             const double *x, double time, int j, int d, int sides) {
-    const OF(columns) one = (OF(columns)){0} + 1.0, now = (OF(columns)){0} + time;
-#define AT(p) (*(OF(columns) *)((p) + j))
-#define IN(p) (*(const OF(columns) *)((p) + j))
-    for (; j + COLUMNS_W <= d; j += COLUMNS_W) {
-        const OF(columns) s = IN(seen), v = IN(x), last = AT(c->last), run = AT(c->run);
-        AT(record) = OF(larger)(s, AT(record));
-        AT(record + c->room) = OF(larger)(-s, AT(record + c->room));
-        if (sides > 2)
-            AT(record + 2 * c->room) = OF(larger)(OF(size)(s - last), AT(record + 2 * c->room));
-        const OF(marks) known = v == v, other = known & (v != last);
-        const OF(columns) more = (OF(columns))(known & (OF(marks))one);
-        AT(c->longest) = OF(larger)((OF(columns))(other & (OF(marks))run), AT(c->longest));
-        AT(c->run) = (OF(columns))(~other & (OF(marks))run) + more;
-        AT(c->changed_at) = OF(pick)(other, now, AT(c->changed_at));
-        AT(c->last) = OF(pick)(known, v, last);
-        AT(c->runs) += (OF(columns))(other & (OF(marks))one);
-        AT(c->values) += more;
-    }
+    for (; j + COLUMNS_W <= d; j += COLUMNS_W)
+        OF(seen_at)
+    (c, record, *(const OF(columns) *)(seen + j), *(const OF(columns) *)(x + j), (OF(columns)){0} + time, j,
+     sides);
     return j;
-#undef AT
-#undef IN
 }
 
 #undef OF

@@ -9,6 +9,12 @@
 #define NEAREST  svi_nearest_avx512
 #define MAX_WIDE _mm512_max_pd
 
+/* Is any bit set? */
+#define ANY_WIDE(marks) (_mm512_test_epi64_mask((__m512i)(marks), (__m512i)(marks)) != 0)
+
+/* The first `count` of p, which `in` has. */
+#define SOME_WIDE(p, count, in) _mm512_maskz_loadu_pd((__mmask8)((1U << (count)) - 1), p)
+
 /* Up to 32 rows are one full square; then 16 (least padding); beyond 128, 24 (fewest partial sums). */
 #define STRIP_FOR(dim) (dim <= 32 ? (dim + 7) / 8 * 8 : dim <= 128 ? 16 : 24)
 

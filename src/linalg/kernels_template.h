@@ -620,12 +620,15 @@ static void lanes_dot(const double *value, const int32_t *column, int64_t count,
 static __attribute__((noinline)) bool columns_rest_stirs(const struct svi_column_seen *c,
                                                          const double *beyond, const double *x, int j, int d,
                                                          int sides) {
-    bool stirs = false;
+    marks1 one = {0};
 #if VW > 2
-    j = columns_stir2(c, beyond, x, j, d, sides, &stirs);
+    marks2 two = {0};
+    j = columns_stir2(c, beyond, x, j, d, sides, &two);
+    if (some2(two))
+        return true;
 #endif
-    columns_stir1(c, beyond, x, j, d, sides, &stirs);
-    return stirs;
+    columns_stir1(c, beyond, x, j, d, sides, &one);
+    return some1(one);
 }
 
 static __attribute__((noinline)) void columns_rest_seen(const struct svi_column_seen *c, double *now,
@@ -637,8 +640,8 @@ static __attribute__((noinline)) void columns_rest_seen(const struct svi_column_
     columns_seen1(c, now, seen, x, time, j, d, sides);
 }
 
-INLINE void columns_seen_of(const struct svi_column_seen *c, double *now, const double *seen, const double *x,
-                            double time, int d, int sides) {
+static void columns_seen(const struct svi_column_seen *c, double *now, const double *seen, const double *x,
+                         double time, int d, int sides) {
     const int j = WIDE(columns_seen, VW)(c, now, seen, x, time, 0, d, sides);
     if (j < d)
         columns_rest_seen(c, now, seen, x, time, j, d, sides);
@@ -646,17 +649,14 @@ INLINE void columns_seen_of(const struct svi_column_seen *c, double *now, const 
 
 INLINE bool columns_pass_of(const struct svi_column_seen *c, const double *beyond, double *now,
                             const double *x, double time, int d, int sides) {
-    bool stirs = false;
-    const int j = WIDE(columns_stir, VW)(c, beyond, x, 0, d, sides, &stirs);
-    if (stirs || (j < d && columns_rest_stirs(c, beyond, x, j, d, sides)))
+    WIDE(marks, VW) any = {0};
+    int j = WIDE(columns_stir, VW)(c, beyond, x, 0, d, sides, &any);
+    if (WIDE(some, VW)(any) || (j < d && columns_rest_stirs(c, beyond, x, j, d, sides)))
         return false;
-    columns_seen_of(c, now, x, x, time, d, sides);
+    j = WIDE(columns_seen, VW)(c, now, x, x, time, 0, d, sides);
+    if (j < d)
+        columns_rest_seen(c, now, x, x, time, j, d, sides);
     return true;
-}
-
-static void columns_seen(const struct svi_column_seen *c, double *now, const double *seen, const double *x,
-                         double time, int d, int sides) {
-    columns_seen_of(c, now, seen, x, time, d, sides);
 }
 
 static __attribute__((noinline)) bool columns_pass_steps(const struct svi_column_seen *c,
@@ -665,11 +665,37 @@ static __attribute__((noinline)) bool columns_pass_steps(const struct svi_column
     return columns_pass_of(c, beyond, now, x, time, d, 3);
 }
 
+#ifdef SOME_WIDE
+/* The last columns as one more vector, where the arrays reach that far. What x does not have is NaN, of which
+ * nothing changes. */
+static __attribute__((noinline)) bool columns_pass_whole(const struct svi_column_seen *c,
+                                                         const double *beyond, double *now, const double *x,
+                                                         double time, int d) {
+    mask at;
+    UNROLL for (int k = 0; k < VW; k++) at[k] = k;
+    const mask in = at < d % VW - (mask){0};
+    WIDE(marks, VW) any = {0};
+    const int j = WIDE(columns_stir, VW)(c, beyond, x, 0, d, 2, &any);
+    const WIDE(columns, VW) last = (WIDE(columns, VW))((mask)SOME_WIDE(x + j, d - j, in) | ~in);
+    any |= WIDE(stir_at, VW)(c, beyond, last, j, 2);
+    if (WIDE(some, VW)(any))
+        return false;
+    WIDE(columns_seen, VW)(c, now, x, x, time, 0, d, 2);
+    WIDE(seen_at, VW)(c, now, last, last, splat(time), j, 2);
+    return true;
+}
+#endif
+
 /* Steps are rarely looked at. */
 static bool columns_pass(const struct svi_column_seen *c, const double *beyond, double *now, const double *x,
                          double time, int d, int sides) {
-    return sides > 2 ? columns_pass_steps(c, beyond, now, x, time, d)
-                     : columns_pass_of(c, beyond, now, x, time, d, 2);
+    if (sides > 2)
+        return columns_pass_steps(c, beyond, now, x, time, d);
+#ifdef SOME_WIDE
+    if (d % VW && d / VW * VW + VW <= c->room)
+        return columns_pass_whole(c, beyond, now, x, time, d);
+#endif
+    return columns_pass_of(c, beyond, now, x, time, d, 2);
 }
 
 static int strip_for(int dim) {

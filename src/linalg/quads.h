@@ -81,6 +81,17 @@ struct svi_pair_lesson {
     double p[2][SVI_QUAD];        /* out: the probabilities, by class */
 };
 
+/* How good the probabilities of samples of two classes were: the log loss, at most `loss_most`, the Brier
+ * score and the probability of the second class, each as a whole number of units, below 2^32; that of p with
+ * SVI_PAIR_CAME where it was of the second class. */
+#define SVI_PAIR_CAME UINT32_C(0x80000000)
+struct svi_pair_units {
+    double loss_most, loss, brier, p; /* of 1: so many units */
+};
+struct svi_pair_judgement {
+    uint32_t loss[SVI_QUAD], brier[SVI_QUAD], p[SVI_QUAD];
+};
+
 /* A step of Newton of the values of a curve at its knots, of each by its own curvature. */
 struct svi_curve_step {
     const double *knot;
@@ -105,6 +116,9 @@ struct svi_quads {
     void (*learn)(const struct svi_classes_law *l, struct svi_classes_lesson *lesson, int n);
     /* n <= SVI_QUAD samples. */
     void (*pairs)(const struct svi_pair_law *l, struct svi_pair_lesson *lesson, int n);
+    /* SVI_QUAD samples, their probabilities by class and `y` as struct svi_pair_lesson has it. */
+    void (*judge)(const struct svi_pair_units *u, const double *first, const double *second, const double *y,
+                  struct svi_pair_judgement *out);
     /* True: somewhere the curve rises by less than `rise` from one value to the next. */
     bool (*curve)(const struct svi_curve_step *s);
     void (*lines)(const double *value, struct svi_line *lines);

@@ -307,6 +307,25 @@ static void pairs(const struct svi_pair_law *law, struct svi_pair_lesson *m, int
     pairs_sum(m->sums, counted, plain - y, plain * (1 - plain), n);
 }
 
+typedef unsigned unsigneds __attribute__((vector_size(4 * SVI_QUAD)));
+typedef unsigned unsigneds_at __attribute__((vector_size(4 * SVI_QUAD), aligned(4), may_alias));
+
+/* The whole number below or at v, 0 <= v < 2^32, with another one added. */
+INLINE void put_whole(uint32_t *to, quad v, quad more) {
+    const quad near = (v + 0x1p52) - 0x1p52, whole = near - only(near > v, splat(1)) + more;
+    *(unsigneds_at *)to = (unsigneds) __builtin_convertvector(whole - 0x1p31, ints) ^ SVI_PAIR_CAME;
+}
+
+static void judge(const struct svi_pair_units *u, const double *first, const double *second, const double *y,
+                  struct svi_pair_judgement *out) {
+    const quad p = get(second), of = get(y), off = p - of;
+    const bits came = of > 0;
+    const quad loss = smaller(-log_quad(choose(came, p, get(first))), splat(u->loss_most));
+    put_whole(out->loss, loss * u->loss + 0.5, (quad){0});
+    put_whole(out->brier, off * off * u->brier + 0.5, (quad){0});
+    put_whole(out->p, p * u->p + 0.5, only(came, splat(0x1p31)));
+}
+
 /* ---- a curve */
 
 INLINE void curve_step(const struct svi_curve_step *s, int j, int left) {
@@ -320,12 +339,15 @@ INLINE void curve_step(const struct svi_curve_step *s, int j, int left) {
     put_some(s->more_bend + j, (quad){0}, left);
 }
 
-static bool curve(const struct svi_curve_step *s) {
+static bool curve(const struct svi_curve_step *step) {
+    const struct svi_curve_step s = *step; /* which no store may change */
+    const int rest = SVI_KNOTS % SVI_QUAD, whole = SVI_KNOTS - rest;
     bits falls = {0};
-    for (int j = 0; j < SVI_KNOTS; j += SVI_QUAD)
-        curve_step(s, j, SVI_KNOTS - j);
+    for (int j = 0; j < whole; j += SVI_QUAD)
+        curve_step(&s, j, SVI_QUAD);
+    curve_step(&s, whole, rest); /* by itself its loads and stores have no branch */
     for (int j = 0; j + 1 < SVI_KNOTS; j += SVI_QUAD)
-        falls |= get(s->value + j) + s->rise > get(s->value + j + 1);
+        falls |= get(s.value + j) + s.rise > get(s.value + j + 1);
     return falls[0] | falls[1] | falls[2] | falls[3];
 }
 
@@ -391,4 +413,4 @@ static void moments(const double *ring, int places, int64_t first, int rows, int
     }
 }
 
-const struct svi_quads QUADS = {softmax, law, learn, pairs, curve, lines, cut, moments};
+const struct svi_quads QUADS = {softmax, law, learn, pairs, judge, curve, lines, cut, moments};

@@ -335,7 +335,7 @@ static __attribute__((noinline)) void calibrator_fold(svi_calibrator *c, double 
                                      .sums = c->recent};
     c->quads->pairs(&law, &lesson, c->waiting);
     if (c->judge)
-        svi_reliability_add_pairs(c->judge, lesson.p[0], lesson.p[1], c->second, c->waiting);
+        svi_reliability_add_pairs(c->judge, c->quads, lesson.p[0], lesson.p[1], c->second, c->waiting);
     c->waiting = 0;
 }
 

@@ -14,7 +14,7 @@
 #define BRIER_UNIT 0x1p30             /* 2 is below 2^32 of it */
 #define P_UNIT     0x1p30
 #define P_BITS     30
-#define CAME       UINT32_C(0x80000000)
+#define CAME       SVI_PAIR_CAME
 #define COUNT_MAX  (INT64_MAX / 8)
 
 /* One sample, in whole numbers. */
@@ -118,25 +118,14 @@ void svi_reliability_add(svi_reliability *r, const double *proba, int class_coun
     reliability_take(r, reliability_judge(proba, class_count, truth));
 }
 
-/* Two at once; as reliability_judge does it, bit for bit. */
-static void reliability_judge_pairs(const double *first, const double *second, const double *y,
-                                    struct judged *out) {
-    const svi_two p = {second[0], second[1]},
-                  truth = {y[0] > 0 ? second[0] : first[0], y[1] > 0 ? second[1] : first[1]};
-    const svi_two loss = -svi_log_two(truth), off = p - (svi_two){y[0], y[1]}, brier = off * off;
-    for (int i = 0; i < 2; i++)
-        out[i] = (struct judged){(uint32_t)((loss[i] < LOSS_MAX ? loss[i] : LOSS_MAX) * LOSS_UNIT + 0.5),
-                                 (uint32_t)(brier[i] * BRIER_UNIT + 0.5),
-                                 (uint32_t)(p[i] * P_UNIT + 0.5) | (y[i] > 0 ? CAME : 0)};
-}
-
-void svi_reliability_add_pairs(svi_reliability *r, const double *first, const double *second, const double *y,
-                               int n) {
-    struct judged j[4];
-    reliability_judge_pairs(first, second, y, j);
-    reliability_judge_pairs(first + 2, second + 2, y + 2, j + 2);
+/* As reliability_judge does it, bit for bit. */
+void svi_reliability_add_pairs(svi_reliability *r, const struct svi_quads *quads, const double *first,
+                               const double *second, const double *y, int n) {
+    static const struct svi_pair_units units = {LOSS_MAX, LOSS_UNIT, BRIER_UNIT, P_UNIT};
+    struct svi_pair_judgement j;
+    quads->judge(&units, first, second, y, &j);
     for (int i = 0; i < n; i++)
-        reliability_take(r, j[i]);
+        reliability_take(r, (struct judged){j.loss[i], j.brier[i], j.p[i]});
 }
 
 void svi_reliability_figures(const svi_reliability *r, struct svi_figure *out) {

@@ -13,6 +13,7 @@
 #define SVI_RELIABILITY_H
 
 #include "base/archive.h"
+#include "linalg/quads.h"
 #include "wire/event.h"
 
 #define SVI_RELIABILITY_FIGURES 6 /* in the order above, then with ".w" */
@@ -32,10 +33,10 @@ void svi_reliability_take_over(svi_reliability *r, const svi_reliability *of);
 /* proba: of class_count >= 2 classes; truth >= class_count: it had none. */
 void svi_reliability_add(svi_reliability *r, const double *proba, int class_count, int truth);
 
-/* n <= 4 samples of two classes in their order: probabilities of the first class and of the second one; 1 or
- * 0: it was of the second one. */
-void svi_reliability_add_pairs(svi_reliability *r, const double *first, const double *second, const double *y,
-                               int n);
+/* n <= SVI_QUAD samples of two classes in their order, of arrays of so many: probabilities of the first class
+ * and of the second one; 1 or 0: it was of the second one. */
+void svi_reliability_add_pairs(svi_reliability *r, const struct svi_quads *quads, const double *first,
+                               const double *second, const double *y, int n);
 
 /* Fills SVI_RELIABILITY_FIGURES figures; NAN = not known yet. */
 void svi_reliability_figures(const svi_reliability *r, struct svi_figure *out);

@@ -603,26 +603,6 @@ static svs_code decode_element(struct reading *r, const struct svi_element *el) 
                        : decode_check_complete(r->m, el->seen >> SVI_KEY_COLUMNS & 1, r->err);
 }
 
-/* Field by field: compilers clear the whole of it by a string instruction, which takes longer than the rest
- * of a sample. */
-static void clear_message(struct svi_message *m, double *row) {
-    m->op = SVI_LEARN;
-    m->has_x = false;
-    m->kind = SVI_UNSET;
-    m->d = 0;
-    m->x = row;
-    m->missing = 0;
-    m->cells = NULL;
-    m->cell_count = 0;
-    m->listed = m->in_order = false;
-    m->absent = SVI_MISSING_AUTO;
-    m->gaps = NULL;
-    m->id = m->y = m->stream = m->src = m->key = (svs_value){.kind = SVS_NONE};
-    m->ts = NAN;
-    m->weight = 1;
-    m->n = -1;
-}
-
 svs_code svi_envelope_next(struct svi_envelope *e, struct svi_schema *schema, struct svi_message *m,
                            svs_error *err) {
     const uint8_t *end = e->bytes + e->size;
@@ -635,7 +615,7 @@ svs_code svi_envelope_next(struct svi_envelope *e, struct svi_schema *schema, st
                         .m = m,
                         .err = err,
                         .names_come = e->columns};
-    clear_message(m, schema->shape.row);
+    svi_message_begin(m, schema->shape.row);
     svs_code code = decode_element(&r, el);
     e->array = r.array;
     return code;

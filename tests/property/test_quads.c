@@ -134,11 +134,52 @@ static void every_instruction_set_gives_the_same_bits(void **unused) {
     }
 }
 
+/* ---- judging */
+
+static uint32_t whole(double v) {
+    return (uint32_t)(v + 0.5);
+}
+
+/* The first probabilities are 0, 1 and those at which a whole number ends. */
+static double judged_probability(int i, uint64_t *seed) {
+    static const double some[] = {0, 1, 0.5, 0x1p-30, 1.5 * 0x1p-30, 1 - 0x1p-31, 1 - 0x1p-30, 1e-15, 1e-300};
+    const int count = sizeof some / sizeof *some;
+    return i < count ? some[i] : i % 3 ? test_uniform(seed) : exp(-40 * test_uniform(seed));
+}
+
+static void judging_is_that_of_one_sample(void **unused) {
+    (void)unused;
+    const struct svi_quads *sets[] = {&svi_quads_generic, svi_quads_get()};
+    const struct svi_pair_units u = {-log(1e-15), 0x1p26, 0x1p30, 0x1p30};
+    uint64_t seed = 3;
+    for (int i = 0; i < 50000; i++) {
+        double p[2][SVI_QUAD], y[SVI_QUAD];
+        for (int k = 0; k < SVI_QUAD; k++) {
+            p[1][k] = judged_probability(i, &seed);
+            p[0][k] = 1 - p[1][k] > 1e-15 ? 1 - p[1][k] : 1e-15;
+            p[1][k] = p[1][k] > 1e-15 || i % 2 ? p[1][k] : 1e-15;
+            y[k] = test_uniform(&seed) < 0.5;
+        }
+        for (int set = 0; set < 2; set++) {
+            struct svi_pair_judgement out;
+            sets[set]->judge(&u, p[0], p[1], y, &out);
+            for (int k = 0; k < SVI_QUAD; k++) {
+                const double truth = p[y[k] > 0][k], off = p[1][k] - y[k];
+                if (truth >= 1e-300) /* the logarithm is of normal numbers */
+                    assert_int_equal(out.loss[k], whole(fmin(-svi_log(truth), u.loss_most) * u.loss));
+                assert_int_equal(out.brier[k], whole(off * off * u.brier));
+                assert_int_equal(out.p[k], whole(p[1][k] * u.p) | (y[k] > 0 ? SVI_PAIR_CAME : 0));
+            }
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exp_and_log_are_those_of_the_library),
         cmocka_unit_test(softmax_is_that_of_the_definition),
         cmocka_unit_test(every_instruction_set_gives_the_same_bits),
+        cmocka_unit_test(judging_is_that_of_one_sample),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
