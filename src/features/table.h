@@ -45,7 +45,8 @@ struct svi_table_options {
 };
 
 struct svi_table {
-    svs_examples examples; /* points into what follows; weight is NULL when the file has none */
+    svs_examples examples; /* points into what follows; weight is NULL when the file has none; without rows
+                              where they were given away */
     int64_t strange;       /* labels that are none of `known` */
     int64_t dropped;       /* rows that the policy `drop` left out */
     int64_t filled;        /* values that were missing */
@@ -61,6 +62,15 @@ struct svi_table {
  * SVS_SETTING and SVS_WRONG_DIMENSION (`exact`), SVS_NO_MEMORY. svi_table_clear in any case. */
 svs_code svi_table_read(struct svi_table *t, const char *path, const struct svi_table_options *o,
                         svs_error *err);
+
+/* Gets row i of the examples, which are valid during the call. */
+typedef void svi_table_row(void *user, const svs_examples *e, int64_t i);
+
+/* The same for the rows of a model (`known`), without `exact`: gives each row away as it is read, and keeps
+ * none; the table has no rows then. Where missing values wait for the means of the file the table is kept,
+ * and its rows are given when all is read. */
+svs_code svi_table_each(struct svi_table *t, const char *path, const struct svi_table_options *o,
+                        svi_table_row *row, void *user, svs_error *err);
 void svi_table_clear(struct svi_table *t);
 
 #endif

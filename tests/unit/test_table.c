@@ -197,6 +197,79 @@ static void columns_of_a_model(void **state) {
     svi_table_clear(&t);
 }
 
+/* What rows are given away, against a table that kept them. */
+struct given {
+    const struct svi_table *kept;
+    int64_t rows;
+};
+
+static void take_given(void *user, const svs_examples *e, int64_t i) {
+    struct given *g = user;
+    const svs_examples *kept = &g->kept->examples;
+    double row[1000], same[1000];
+    assert_true(g->rows < kept->rows.n);
+    assert_true(e->rows.d <= kept->rows.d);
+    svs_rows_copy(&e->rows, i, row);
+    svs_rows_copy(&kept->rows, g->rows, same);
+    for (int j = 0; j < kept->rows.d; j++)
+        assert_true((j < e->rows.d ? row[j] : 0) == same[j]);
+    assert_int_equal(e->label[i], kept->label[g->rows]);
+    assert_memory_equal(&e->target[i], &kept->target[g->rows], sizeof *e->target);
+    g->rows++;
+}
+
+static void pass_over(void *user, const svs_examples *e, int64_t i) {
+    (void)user, (void)e, (void)i;
+}
+
+/* As a model's rows are read: classes, names and what is missing. */
+static void rows_given_away_are_those_of_the_table(void **state) {
+    (void)state;
+    static const char *const
+        names[] = {"b", "m=y", "a", "t"},
+        *const files[][2] = {
+            {"a.svm", "1 2:4 # n\n7 1:3 9:1\n5\n1:2\n"},
+            {"a.csv", "a,m,b,z,label\n1,,2,9,5\n3,y,0,9,1\n4,x,,9,2\n,y,6,9,1\n"},
+            {"a.jsonl",
+             "{\"a\":1,\"t\":null,\"label\":5}\n{\"b\":4,\"a\":3,\"label\":1}\n{\"t\":2,\"m\":\"y\"}\n"},
+            {"b.jsonl", "{\"x\":{\"a\":1,\"m\":null},\"y\":1}\n{\"x\":{\"m\":\"y\",\"b\":3},\"y\":8}\n"},
+            {"c.jsonl", "{\"x\":[1,null],\"y\":1}\n{\"x\":[2,3],\"y\":5}\n"},
+            {"a.vw", "1 |a b:2 t:NA\n5 | t m=y b:-1\n1 | q\n"}};
+    const svs_value known[] = {svs_int(5), svs_int(1)};
+    struct svi_schema_options schema = {.categories_max = 100};
+    int64_t seen = 0, later = 0;
+    for (int i = 0; i < (int)(sizeof files / sizeof *files) * 12; i++) {
+        const int file = i / 12, policy = i % 6;
+        struct svi_table_options o = {.schema = &schema,
+                                      .known = known,
+                                      .known_count = 2,
+                                      .unlabelled = true,
+                                      .features = 4,
+                                      .name_count = i / 6 % 2 ? 4 : 0,
+                                      .names = i / 6 % 2 ? names : NULL,
+                                      .no_means = policy != SVI_MISSING_MEAN && policy != SVI_MISSING_AUTO};
+        struct svi_table kept, t;
+        struct given g = {.kept = &kept};
+        svs_error err = {0}, same = {0};
+        schema.missing = (enum svi_missing)policy;
+        const svs_code code = table_read(&kept, files[file][0], files[file][1], o, &err);
+        assert_int_equal(table_each(&t, files[file][0], files[file][1], o,
+                                    code == SVS_OK ? take_given : pass_over, &g, &same),
+                         code);
+        assert_string_equal(err.text, same.text);
+        if (code == SVS_OK) {
+            assert_int_equal(g.rows, kept.examples.rows.n);
+            assert_int_equal(t.examples.rows.d, kept.examples.rows.d);
+            assert_int_equal(t.examples.rows.n, o.no_means ? 0 : g.rows);
+            assert_true(t.strange == kept.strange && t.dropped == kept.dropped && t.filled == kept.filled);
+            *(o.no_means ? &seen : &later) += g.rows;
+        }
+        svi_table_clear(&kept);
+        svi_table_clear(&t);
+    }
+    assert_true(seen > 50 && later > 20);
+}
+
 static void targets_of_regression(void **state) {
     (void)state;
     struct svi_table t;
@@ -351,6 +424,7 @@ int main(void) {
         cmocka_unit_test(classes_are_sorted),
         cmocka_unit_test(classes_of_a_model),
         cmocka_unit_test(columns_of_a_model),
+        cmocka_unit_test(rows_given_away_are_those_of_the_table),
         cmocka_unit_test(targets_of_regression),
         cmocka_unit_test(missing_values),
         cmocka_unit_test(late_columns),
