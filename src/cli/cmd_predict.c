@@ -25,7 +25,8 @@ struct predict {
     struct svi_machine machine;
     struct svi_table table;
     struct svi_model_schema schema; /* of the model */
-    bool schemed;                   /* it has one */
+    bool schemed;                   /* it has one by which rows go */
+    bool zeros;                     /* names that a row lacks are 0 */
     struct svi_progress progress;
     FILE *out;
     bool begun; /* a row was written */
@@ -51,6 +52,15 @@ static void know_model(struct predict *p) {
     p->d = l ? l->d : k->support.d;
 }
 
+/* Columns of numbers, each 0 in a row that does not name it: then a name that the model does not know has the
+ * weight 0, and rows go by the names of its features. */
+static bool cmd_predict_zeros(const struct svi_schema *s) {
+    bool zeros = s->o.missing == SVI_MISSING_ZERO && !s->calendar_day && !s->calendar_week;
+    for (int c = 0; c < svi_schema_columns(s) && zeros; c++)
+        zeros = svi_schema_kind(s, c) != SVI_COLUMN_CATEGORY;
+    return zeros;
+}
+
 /* The columns as the model knows them; the settings say what a missing value is, if they do. */
 static svs_code cmd_predict_know_columns(struct predict *p, svs_error *err) {
     const svs_model *l = p->machine.linear;
@@ -60,7 +70,8 @@ static svs_code cmd_predict_know_columns(struct predict *p, svs_error *err) {
         return SVS_OK;
     svs_code code = svi_schema_decode(&p->schema, l ? l->features : k->features, p->d, at,
                                       at + (l ? l->schema_size : k->schema_size), err);
-    p->schemed = code == SVS_OK;
+    p->zeros = code == SVS_OK && cmd_predict_zeros(&p->schema.schema);
+    p->schemed = code == SVS_OK && !p->zeros;
     if (p->schemed && cli_given(p->args, "missing"))
         p->schema.schema.o.missing = (enum svi_missing)p->args->settings.missing;
     return code;
@@ -189,7 +200,10 @@ static svs_code cmd_predict_all(void *user, FILE *to, svs_error *err) {
         o.model = &p->schema.schema;
         o.means = p->schema.mean;
     } else {
-        o.no_means = !cli_given(p->args, "missing");
+        const bool given = cli_given(p->args, "missing");
+        if (p->zeros && !given)
+            schema.missing = SVI_MISSING_ZERO;
+        o.no_means = !given || (schema.missing != SVI_MISSING_MEAN && schema.missing != SVI_MISSING_AUTO);
     }
     const svs_code code = svi_table_each(&p->table, p->args->positional[0], &o, cmd_predict_row, p, err);
     svi_progress_end(&p->progress);

@@ -319,6 +319,13 @@ static svs_code read_examples(struct train *t, svs_error *err) {
     o.task = (svs_task)t->args->settings.task;
     const svs_code code = svi_table_read(&t->table, t->args->positional[0], &o, err);
     cli_say_dropped(t->args, &t->table);
+    if (code == SVS_OK && t->table.zeros && schema.missing == SVI_MISSING_AUTO && !t->args->quiet) {
+        svi_progress_clear(&t->progress);
+        fprintf(stderr,
+                "rows name few of the %d columns: those that a row does not name are 0 in it (--missing mean "
+                "puts their means there)\n",
+                t->table.examples.rows.d);
+    }
     return code;
 }
 
@@ -413,7 +420,7 @@ static svs_code cmd_train_describe(struct train *t, svs_error *err) {
         return svi_fail_memory(err, "the columns of the file");
     for (int j = 0; t->unscaled && j < e->rows.d && j < s->shape.d; j++)
         t->unscaled[j] = svi_schema_unscaled(s, j);
-    if (e->features && svi_schema_matters(s, t->table.filled > 0) &&
+    if (e->features && svi_schema_matters(s, t->table.filled > 0 || t->table.zeros) &&
         svi_schema_encode(s, e->rows.d, t->table.means, t->args->settings.zone, &t->schema) != SVS_OK)
         return svi_fail_memory(err, "the columns of the file");
     return SVS_OK;

@@ -7,8 +7,8 @@
  * names that are not exact are matched afterwards, and features that are not found are 0. The rows of a
  * model's schema come out as the model wants them.
  *
- * A missing value that waits for its mean stands as NAN among the values. A column that first comes in a
- * later row is missing in the rows before it (`first`).
+ * A missing value that waits for its mean stands as NAN among the values. What rows of names lack, by
+ * columns that come later too, is put in at the end (`lazy`), or is 0 where they name few of many.
  *
  * Order: room, labels, missing values, rows, columns by names, rows that are not kept (but until the next
  * one comes), reading, what is done when all is read. */
@@ -29,7 +29,8 @@
 #define FIRST_CLASSES 16
 #define FIRST_MOVED   64
 #define REPORT_ROWS   4096
-#define FEW           16 /* a row that sets at most one feature in FEW is read by those that it set */
+#define FEW           16   /* a row that sets at most one feature in FEW is read by those that it set */
+#define WIDE          1000 /* from so many columns on rows may name few of them */
 
 struct class_label {
     svs_value value;
@@ -55,8 +56,9 @@ struct table_rows {
     int d;
     double *carried; /* by feature: the value of the row before; NULL until one is missing */
     bool by_mean;    /* rows ask for means: */
-    int64_t *first;  /* by feature: the row in which it came */
     int known;       /* features that have come */
+    bool lazy;       /* rows hold all that they name, zeros too: what they do not name is missing */
+    bool zeros;      /* it is 0 */
     double *means;
     struct class_label *found; /* in order of first sight */
     int class_count, class_room, last;
@@ -228,14 +230,9 @@ static svs_code table_remember(struct table_rows *t, const struct svi_message *m
     if (policy == SVI_MISSING_CARRY && !t->carried &&
         !(t->carried = svi_alloc_array(room, sizeof *t->carried)))
         return svi_fail_memory(err, "the row before");
-    if (policy == SVI_MISSING_MEAN && m->absent != SVI_MISSING_AUTO && !t->first &&
-        !(t->first = svi_alloc_array(room, sizeof *t->first)))
-        return svi_fail_memory(err, "when columns came");
     if (policy == SVI_MISSING_CARRY && !m->column) /* LIBSVM text lacks nothing that would be asked for */
         memcpy(t->carried, m->x, (size_t)m->d * sizeof *m->x);
-    for (; t->known < m->d; t->known++)
-        if (t->first)
-            t->first[t->known] = t->n;
+    t->known = t->known > m->d ? t->known : m->d;
     t->by_mean = t->by_mean || policy == SVI_MISSING_MEAN;
     return SVS_OK;
 }
@@ -252,19 +249,20 @@ static svs_code table_measure(struct table_rows *t, int64_t *lacking, svs_error 
     double *rest = svi_alloc_array((size_t)t->d + 1, sizeof *rest);
     if (!rest)
         return svi_fail_memory(err, "the means of a file");
+    for (int j = 0; j < t->d; j++)
+        lacking[j] = t->lazy && table_is_number(t, j) ? t->n : 0;
     for (int64_t k = 0; k < t->start[t->n]; k++) {
         const int j = t->column[k];
         const double v = t->value[k], sum = t->means[j] + v;
-        if (isnan(v)) {
-            lacking[j]++;
+        const bool waits = t->lazy && table_is_number(t, j);
+        lacking[j] += isnan(v) && !waits;
+        if (isnan(v))
             continue;
-        }
+        lacking[j] -= waits;
         rest[j] += fabs(t->means[j]) >= fabs(v) ? (t->means[j] - sum) + v : (v - sum) + t->means[j];
         t->means[j] = sum;
     }
     for (int j = 0; j < t->d; j++) {
-        if (t->first && table_is_number(t, j))
-            lacking[j] += t->first[j];
         const int64_t given = t->n - lacking[j];
         t->means[j] = given > 0 ? (t->means[j] + rest[j]) / (double)given : 0;
     }
@@ -272,31 +270,57 @@ static svs_code table_measure(struct table_rows *t, int64_t *lacking, svs_error 
     return SVS_OK;
 }
 
-/* The columns that came after a row are missing in it: they stand behind all that it has. */
-static svs_code table_add_late(struct table_rows *t, svs_error *err) {
-    int64_t more = 0;
+/* What rows of names lack stands in them from now on, and given zeros do not. */
+static svs_code table_add_absent(struct table_rows *t, svs_error *err) {
+    int32_t *column = t->column;
+    double *value = t->value;
+    const int64_t stored = t->start[t->n];
+    int64_t given = 0, numbers = 0, at = 0;
     for (int j = 0; j < t->d; j++)
-        more += t->first && table_is_number(t, j) ? t->first[j] : 0;
-    if (more == 0)
-        return SVS_OK;
-    if (table_room_for_entries(t, more, err) != SVS_OK)
-        return err->code;
-    int64_t to = t->start[t->n] + more;
-    for (int64_t i = t->n - 1, from = t->start[t->n]; i >= 0;
-         i--) { /* from the end, so that nothing is lost */
-        const int64_t begin = t->start[i];
-        t->start[i + 1] = to;
-        for (int j = t->d - 1; j >= 0 && t->first[j] > i; j--)
-            if (table_is_number(t, j)) {
-                t->column[--to] = j;
-                t->value[to] = NAN;
-            }
-        while (from > begin) {
-            t->column[--to] = t->column[--from];
-            t->value[to] = t->value[from];
+        numbers += table_is_number(t, j);
+    for (int64_t k = 0; k < stored; k++)
+        given += !table_is_number(t, column[k]);
+    t->column = NULL;
+    t->value = NULL;
+    t->entry_room = t->start[t->n] = 0;
+    svs_code code = table_room_for_entries(t, given + t->n * numbers, err);
+    t->start[t->n] = stored;
+    for (int64_t i = 0, k = 0; i < t->n && code == SVS_OK; i++) {
+        t->start[i] = at;
+        for (int j = 0; j < t->d; j++) {
+            const bool named = k < t->start[i + 1] && column[k] == j;
+            const double x = named ? value[k++] : table_is_number(t, j) ? NAN : 0;
+            t->column[at] = j;
+            t->value[at] = x;
+            at += x != 0;
         }
     }
-    return SVS_OK;
+    t->start[t->n] = code == SVS_OK ? at : 0;
+    svi_free(column);
+    svi_free(value);
+    return code;
+}
+
+/* Do rows of names name few of many columns, and nobody says what is done with the others? Then those are 0,
+ * as in text in which words are counted: the mean of those that a row has would say that it has them all. */
+static bool table_is_wide(const struct table_rows *t) {
+    return t->lazy && !t->o->keep_missing && t->schema->o.missing == SVI_MISSING_AUTO && t->d >= WIDE &&
+           t->start[t->n] <= t->n * t->d / FEW;
+}
+
+static void table_take_zeros(struct table_rows *t) {
+    int64_t at = 0;
+    for (int64_t i = 0, k = 0; i < t->n; i++) {
+        t->start[i] = at;
+        for (; k < t->start[i + 1]; k++) {
+            t->column[at] = t->column[k];
+            t->value[at] = t->value[k];
+            at += t->value[k] != 0 && !isnan(t->value[k]);
+        }
+    }
+    t->start[t->n] = at;
+    t->schema->o.missing = SVI_MISSING_ZERO;
+    t->zeros = true;
 }
 
 /* Puts means where values are missing, but where they are to stay so. What was missing in a column that
@@ -304,13 +328,15 @@ static svs_code table_add_late(struct table_rows *t, svs_error *err) {
 static svs_code table_fill_means(struct table_rows *t, struct svi_table *table, svs_error *err) {
     if (!t->by_mean || t->o->model || !table_takes_means(t))
         return SVS_OK;
+    if (table_is_wide(t))
+        return table_take_zeros(t), SVS_OK;
     int64_t *lacking = svi_alloc_array((size_t)t->d + 1, sizeof *lacking);
     t->means = svi_alloc_array((size_t)t->d + 1, sizeof *t->means);
     svs_code code =
         lacking && t->means ? table_measure(t, lacking, err) : svi_fail_memory(err, "the means of a file");
     svi_free(lacking);
-    if (code == SVS_OK)
-        code = table_add_late(t, err);
+    if (code == SVS_OK && t->lazy)
+        code = table_add_absent(t, err);
     for (int64_t k = 0; code == SVS_OK && k < t->start[t->n]; k++) {
         const int j = t->column[k];
         if (!isnan(t->value[k]))
@@ -346,6 +372,16 @@ static svs_code table_check_columns(struct table_rows *t, const struct svi_messa
     return SVS_OK;
 }
 
+/* Does the row name what it has, so that the names which it lacks are missing? Columns come with later rows,
+ * so what is done with them waits for the last one. */
+static void table_await_names(struct table_rows *t, const struct svi_message *m) {
+    const bool names = m->cells && !m->listed && m->absent != SVI_MISSING_AUTO;
+    const enum svi_missing policy = svi_schema_policy(t->schema, m);
+    t->schema->named_only = names && policy == SVI_MISSING_MEAN && table_takes_means(t);
+    t->lazy = t->lazy || t->schema->named_only;
+    t->zeros = t->zeros || (names && policy == SVI_MISSING_ZERO && m->absent == SVI_MISSING_MEAN);
+}
+
 /* The row as a vector in which NAN stands for what is missing. */
 static svs_code table_make_row(struct table_rows *t, struct svi_message *m, svs_error *err) {
     struct svi_schema *s = t->schema;
@@ -355,6 +391,7 @@ static svs_code table_make_row(struct table_rows *t, struct svi_message *m, svs_
     if (m->cells && m->listed && s->shape.fixed_names && !t->checked)
         code = table_check_columns(t, m, err);
     t->checked = true;
+    table_await_names(t, m);
     if (code == SVS_OK && m->cells)
         code = svi_schema_row(s, m, err);
     if (code == SVS_OK && isnan(m->ts) && (s->calendar_day || s->calendar_week))
@@ -369,12 +406,12 @@ static svs_code table_make_row(struct table_rows *t, struct svi_message *m, svs_
 static svs_code table_fill_row(struct table_rows *t, struct svi_table *table, struct svi_message *m,
                                enum svi_missing policy, svs_error *err) {
     const bool later = policy == SVI_MISSING_MEAN && table_takes_means(t); /* counted when they are filled */
-    for (int j = 0; m->missing > 0 && j < m->d; j++) {
+    for (int j = 0; m->missing > 0 && !later && j < m->d; j++) {
         if (!isnan(m->x[j]))
             continue;
         if (table_replace(t, policy, j, &m->x[j], err) != SVS_OK)
             return err->code;
-        table->filled += !later;
+        table->filled++;
     }
     return SVS_OK;
 }
@@ -387,7 +424,7 @@ static int table_compare_features(const void *a, const void *b) {
 /* The features that may be other than 0, where they are few of many, ascending; else NULL. */
 static const int32_t *table_set_features(struct table_rows *t, const struct svi_message *m, int *count) {
     int32_t *set = m->cells && !m->listed ? svi_schema_set(t->schema, count) : NULL;
-    if (!set || *count > m->d / FEW)
+    if (!set || (*count > m->d / FEW && !t->lazy))
         return NULL;
     qsort(set, (size_t)*count, sizeof *set, table_compare_features);
     return set;
@@ -405,7 +442,7 @@ static int64_t table_put_values(struct table_rows *t, const struct svi_message *
     for (int k = 0; set && k < count; k++) {
         t->column[at] = set[k];
         t->value[at] = m->x[set[k]];
-        at += t->value[at] != 0;
+        at += t->lazy || t->value[at] != 0;
     }
     for (int j = 0; !m->column && !set && j < m->d; j++)
         if (m->x[j] != 0) {
@@ -703,6 +740,7 @@ static svs_code table_finish(struct table_rows *t, struct svi_table *table, svs_
     table->ts = t->timed ? t->ts : NULL;
     table->schema = t->schema;
     table->means = t->means;
+    table->zeros = t->zeros;
     for (int64_t i = 0; t->each && i < t->n; i++)
         t->each(t->user, &table->examples, i);
     return SVS_OK;
@@ -791,9 +829,9 @@ void svi_table_clear(struct svi_table *table) {
     struct table_rows *t = table->owned;
     if (!t)
         return;
-    void *const all[] = {t->start,   t->column, t->value, t->dense,   t->label, t->target,
-                         t->weight,  t->ts,     t->found, t->classes, t->names, t->map,
-                         t->carried, t->first,  t->means, t->sorted,  t->moved};
+    void *const all[] = {t->start,   t->column, t->value,  t->dense,   t->label, t->target,
+                         t->weight,  t->ts,     t->found,  t->classes, t->names, t->map,
+                         t->carried, t->means,  t->sorted, t->moved};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         svi_free(all[i]);
     svi_schema_clear(&t->own);

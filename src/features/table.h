@@ -50,6 +50,8 @@ struct svi_table {
     int64_t strange;       /* labels that are none of `known` */
     int64_t dropped;       /* rows that the policy `drop` left out */
     int64_t filled;        /* values that were missing */
+    bool zeros;            /* names that rows of JSON lack are 0, as `missing zero` says, or as they name few
+                              of many */
     const double *ts;      /* time stamp of each row, NAN where there is none; NULL when no row has one */
     const struct svi_schema *schema; /* by which the rows went */
     const double *means;             /* by feature: of the values given; NULL when no row asked for means */

@@ -350,6 +350,49 @@ static void late_columns(void **state) {
     svi_table_clear(&t);
 }
 
+/* A row names 10 of `columns`, one of them with a 0, and the last row has one that is null. */
+static char *wide_text(int columns, int rows) {
+    char *text = malloc((size_t)rows * 200 + 1), *to = text;
+    for (int i = 0; i < rows; i++) {
+        to += sprintf(to, "{\"x\":{");
+        for (int k = 0; k < 10; k++)
+            to += sprintf(to, "%s\"n%d\":%d", k ? "," : "", (10 * i + k) % columns, k);
+        to += sprintf(to, "%s},\"y\":%d}\n", i + 1 == rows ? ",\"n0\":null" : "", i % 2);
+    }
+    return text;
+}
+
+/* Rows that name few of many columns are sparse: what they do not name is 0, unless means are asked for. */
+static void names_of_few_columns(void **state) {
+    (void)state;
+    enum { ROWS = 150 };
+    struct svi_schema_options schema = {.categories_max = 100, .missing = SVI_MISSING_AUTO};
+    struct svi_table_options o = {.schema = &schema};
+    for (int i = 0; i < 5; i++) {
+        const int columns = i == 1 ? 990 : 1000;
+        const bool zeros = i == 0 || i == 3;
+        char *text = wide_text(columns, ROWS);
+        struct svi_table t;
+        schema.missing = i == 2 ? SVI_MISSING_MEAN : i == 3 ? SVI_MISSING_ZERO : SVI_MISSING_AUTO;
+        o.keep_missing = i == 4;
+        read_good(&t, "a.jsonl", text, o);
+        assert_int_equal(t.examples.rows.d, columns);
+        assert_int_equal(t.zeros, zeros);
+        assert_int_equal(t.examples.rows.dense == NULL, zeros);
+        assert_int_equal(t.means == NULL, zeros);
+        assert_true(at(&t, 1, 19) == 9 && at(&t, 1, 10) == 0);
+        for (int j = 0; j < columns; j++) { /* column j has j % 10 in all rows that name it */
+            const double x = at(&t, 3, j), last = at(&t, ROWS - 1, 0);
+            assert_true(j / 10 == 3 || (o.keep_missing ? isnan(x) : x == (zeros ? 0 : j % 10)));
+            assert_true(o.keep_missing ? isnan(last) : last == 0);
+        }
+        if (zeros)
+            assert_int_equal(svs_rows_stored(&t.examples.rows), 9 * ROWS);
+        svi_table_clear(&t);
+        free(text);
+    }
+}
+
 static void refusals(void **state) {
     (void)state;
     static const struct {
@@ -428,6 +471,7 @@ int main(void) {
         cmocka_unit_test(targets_of_regression),
         cmocka_unit_test(missing_values),
         cmocka_unit_test(late_columns),
+        cmocka_unit_test(names_of_few_columns),
         cmocka_unit_test(refusals),
         cmocka_unit_test(long_files),
     };
