@@ -315,6 +315,7 @@ static bool cmd_train_show_progress(void *user, const svs_progress *p) {
 static svs_code read_examples(struct train *t, svs_error *err) {
     struct svi_schema_options schema;
     struct svi_table_options o = cli_table_options(t->args, &schema, &t->progress);
+    o.memory = cli_table_memory(t->args);
     o.reader.label_needed = true;
     o.task = (svs_task)t->args->settings.task;
     const svs_code code = svi_table_read(&t->table, t->args->positional[0], &o, err);
@@ -591,6 +592,9 @@ static const struct cli_option options[] = {
                "fit probabilities to the scores of 5 folds, for predict -b 1 (linear models)"),
     CLI_OPTION("format", 0, "own|liblinear|libsvm", "own", "format of the model file"),
     CLI_NUMBER("cache", 'm', "MIB", "256", 1, 1e9, "memory for kernel rows"),
+    CLI_NUMBER("memory", 0, "MIB", "0", 0, 1e9,
+               "memory for the rows of the file; what takes more is refused. 0 is three quarters of what the "
+               "machine, or the process's cgroup, has"),
     CLI_INTEGER("max-iterations", 0, "N", "0", 0, CLI_UNLIMITED,
                 "limit of the solver's iterations; 0 is its default"),
     CLI_NUMBER("max-seconds", 0, "N", "0", 0, 1e9, "time for one problem; 0 is no limit"),

@@ -32,6 +32,10 @@
 #define FEW           16   /* a row that sets at most one feature in FEW is read by those that it set */
 #define WIDE          1000 /* from so many columns on rows may name few of them */
 
+#define ROW_BYTES                                                                                            \
+    (sizeof(int64_t) + sizeof(int32_t) + 3 * sizeof(double)) /* start, label, target, weight, ts */
+#define ENTRY_BYTES (sizeof(int32_t) + sizeof(double))       /* column, value */
+
 struct class_label {
     svs_value value;
     char text[SVS_NAME_MAX];
@@ -113,6 +117,26 @@ static svs_code table_room_for_entries(struct table_rows *t, int64_t count, svs_
         return svi_fail_memory(err, "the values of a file");
     t->entry_room = room;
     return SVS_OK;
+}
+
+static int64_t table_stride(const struct table_rows *t) {
+    return (t->d + 7) / 8 * 8;
+}
+
+static double table_bytes(const struct table_rows *t) {
+    return (double)ROW_BYTES * (double)t->n + (t->dense
+                                                   ? (double)t->n * (double)table_stride(t) * sizeof *t->dense
+                                                   : (double)ENTRY_BYTES * (double)t->start[t->n]);
+}
+
+svs_code svi_table_fits(struct svi_row_memory limit, double bytes, svs_error *err) {
+    if (limit.most == 0 || bytes <= limit.most)
+        return SVS_OK;
+    return svi_fail(err, SVS_LIMIT,
+                    "the rows take more than %.0f MiB of memory%s%s: take fewer of them, or give a larger "
+                    "--memory",
+                    limit.most / (1 << 20), limit.of ? ", three quarters of what " : "",
+                    limit.of ? limit.of : "");
 }
 
 /* ---- labels */
@@ -280,6 +304,9 @@ static svs_code table_add_absent(struct table_rows *t, svs_error *err) {
         numbers += table_is_number(t, j);
     for (int64_t k = 0; k < stored; k++)
         given += !table_is_number(t, column[k]);
+    const double more = (double)(given + t->n * numbers) * ENTRY_BYTES;
+    if (svi_table_fits(t->o->memory, table_bytes(t) + more, err) != SVS_OK)
+        return err->code;
     t->column = NULL;
     t->value = NULL;
     t->entry_room = t->start[t->n] = 0;
@@ -459,7 +486,9 @@ static svs_code table_store_row(struct table_rows *t, struct svi_table *table, c
     count = m->column ? m->count : set ? count : 0;
     for (int j = 0; !m->column && !set && j < m->d; j++)
         count += m->x[j] != 0;
-    if (table_room_for_row(t, err) != SVS_OK || table_take_label(t, table, m->y, err) != SVS_OK ||
+    const double more = ROW_BYTES + (double)count * ENTRY_BYTES;
+    if (svi_table_fits(t->o->memory, table_bytes(t) + more, err) != SVS_OK ||
+        table_room_for_row(t, err) != SVS_OK || table_take_label(t, table, m->y, err) != SVS_OK ||
         table_room_for_entries(t, count, err) != SVS_OK)
         return err->code;
     t->start[t->n + 1] = table_put_values(t, m, set, count);
@@ -602,10 +631,6 @@ static int table_width(const struct table_rows *t) {
     return table_moves(t) ? t->o->name_count : t->d;
 }
 
-static int64_t table_stride(const struct table_rows *t) {
-    return (t->d + 7) / 8 * 8;
-}
-
 static svs_rows table_rows_of(const struct table_rows *t) {
     return (svs_rows){.n = t->n,
                       .d = t->d,
@@ -692,6 +717,9 @@ static svs_code table_sort_classes(struct table_rows *t, svs_error *err) {
 
 static svs_code table_make_dense(struct table_rows *t, svs_error *err) {
     const int64_t stride = table_stride(t);
+    const double more = (double)t->n * (double)stride * sizeof *t->dense;
+    if (svi_table_fits(t->o->memory, table_bytes(t) + more, err) != SVS_OK)
+        return err->code;
     t->dense = svi_alloc_array((size_t)t->n, (size_t)stride * sizeof *t->dense);
     if (!t->dense)
         return svi_fail_memory(err, "the rows of a file");
@@ -741,6 +769,7 @@ static svs_code table_finish(struct table_rows *t, struct svi_table *table, svs_
     table->schema = t->schema;
     table->means = t->means;
     table->zeros = t->zeros;
+    table->bytes = table_bytes(t);
     for (int64_t i = 0; t->each && i < t->n; i++)
         t->each(t->user, &table->examples, i);
     return SVS_OK;

@@ -393,6 +393,40 @@ static void names_of_few_columns(void **state) {
     }
 }
 
+/* Refused in the line that would be too much, or at the end where the rows would be stored another way. */
+static void memory_is_bounded(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        double most; /* bytes */
+        bool fits;
+        const char *part;
+    } cases[] = {{"a.svm", 100 * (36 + 4 * 12) + 100 * 8 * 8, true, ""},
+                 {"a.svm", 100 * (36 + 4 * 12) + 100 * 8 * 8 - 1, false, "the rows take more than 0 MiB"},
+                 {"a.svm", 50 * (36 + 4 * 12), false, "line 51: the rows take more than 0 MiB"},
+                 {"a.jsonl", 20 * 36 + 40 * 12 + 400 * 12 + 20 * 24 * 8, true, ""},
+                 {"a.jsonl", 20 * 36 + 40 * 12 + 400 * 12 - 1, false, "this machine has: take fewer"}};
+    char svm[100 * 24] = "", named[20 * 64] = "";
+    for (int i = 0; i < 100; i++)
+        sprintf(svm + strlen(svm), "%d 1:1 2:1 3:1 4:1\n", i % 2);
+    for (int i = 0; i < 20; i++)
+        sprintf(named + strlen(named), "{\"x\":{\"a%d\":1,\"b\":2},\"y\":%d}\n", i % 19, i % 2);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct svi_table t;
+        svs_error err = {0};
+        const bool names = cases[i].name[2] == 'j';
+        const struct svi_table_options o = {
+            .memory = {.most = cases[i].most, .of = names ? "this machine has" : NULL}};
+        const svs_code code = table_read(&t, cases[i].name, names ? named : svm, o, &err);
+        assert_int_equal(code, cases[i].fits ? SVS_OK : SVS_LIMIT);
+        if (!strstr(err.text, cases[i].part))
+            fail_msg("%s", err.text);
+        if (code == SVS_OK && !names)
+            assert_true(t.bytes == 100 * (36 + 8 * 8));
+        svi_table_clear(&t);
+    }
+}
+
 static void refusals(void **state) {
     (void)state;
     static const struct {
@@ -472,6 +506,7 @@ int main(void) {
         cmocka_unit_test(missing_values),
         cmocka_unit_test(late_columns),
         cmocka_unit_test(names_of_few_columns),
+        cmocka_unit_test(memory_is_bounded),
         cmocka_unit_test(refusals),
         cmocka_unit_test(long_files),
     };
