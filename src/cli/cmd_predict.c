@@ -1,13 +1,14 @@
 /* svmstream predict: a file and a model -> predictions and, where the file has labels, their quality.
  *
  * The model is read first, since it says what the columns and classes of the file mean: its classes keep
- * their order, and a label that it does not know counts as wrong. The file is read whole; then each row is
- * predicted, written and counted in the confusion matrix, from which all figures of classes come. Read from
- * the bottom: cmd_predict_work, predict_all. */
+ * their order, and a label that it does not know counts as wrong. Each row is predicted as it is read,
+ * written and counted in the confusion matrix, from which all figures of classes come: no row is kept.
+ * Read from the bottom: cmd_predict_work, cmd_predict_all, cmd_predict_row. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -24,9 +25,11 @@ struct predict {
     struct svi_machine machine;
     struct svi_table table;
     struct svi_model_schema schema; /* of the model */
-    bool schemed;                   /* it has one */
+    bool schemed;                   /* it has one by which rows go */
+    bool zeros;                     /* names that a row lacks are 0 */
     struct svi_progress progress;
     FILE *out;
+    bool begun; /* a row was written */
     svs_task task;
     int class_count, rows, d;
     const svs_value *classes;
@@ -49,6 +52,15 @@ static void know_model(struct predict *p) {
     p->d = l ? l->d : k->support.d;
 }
 
+/* Columns of numbers, each 0 in a row that does not name it: then a name that the model does not know has the
+ * weight 0, and rows go by the names of its features. */
+static bool cmd_predict_zeros(const struct svi_schema *s) {
+    bool zeros = s->o.missing == SVI_MISSING_ZERO && !s->calendar_day && !s->calendar_week;
+    for (int c = 0; c < svi_schema_columns(s) && zeros; c++)
+        zeros = svi_schema_kind(s, c) != SVI_COLUMN_CATEGORY;
+    return zeros;
+}
+
 /* The columns as the model knows them; the settings say what a missing value is, if they do. */
 static svs_code cmd_predict_know_columns(struct predict *p, svs_error *err) {
     const svs_model *l = p->machine.linear;
@@ -58,33 +70,10 @@ static svs_code cmd_predict_know_columns(struct predict *p, svs_error *err) {
         return SVS_OK;
     svs_code code = svi_schema_decode(&p->schema, l ? l->features : k->features, p->d, at,
                                       at + (l ? l->schema_size : k->schema_size), err);
-    p->schemed = code == SVS_OK;
+    p->zeros = code == SVS_OK && cmd_predict_zeros(&p->schema.schema);
+    p->schemed = code == SVS_OK && !p->zeros;
     if (p->schemed && cli_given(p->args, "missing"))
         p->schema.schema.o.missing = (enum svi_missing)p->args->settings.missing;
-    return code;
-}
-
-static svs_code cmd_predict_read_rows(struct predict *p, svs_error *err) {
-    const svs_model *l = p->machine.linear;
-    struct svi_schema_options schema;
-    struct svi_table_options o = cli_table_options(p->args, &schema, &p->progress);
-    o.task = p->task;
-    o.unlabelled = true;
-    o.reader.label_required = false;
-    o.max_features = 1000000;
-    o.features = o.name_count = p->d;
-    o.known = p->classes;
-    o.known_count = p->class_count;
-    o.names = l ? l->features : p->machine.kernel->features;
-    o.reader.positional = !o.names;
-    if (p->schemed) {
-        o.model = &p->schema.schema;
-        o.means = p->schema.mean;
-    } else {
-        o.no_means = !cli_given(p->args, "missing");
-    }
-    const svs_code code = svi_table_read(&p->table, p->args->positional[0], &o, err);
-    cli_say_dropped(p->args, &p->table);
     return code;
 }
 
@@ -141,8 +130,7 @@ static void write_prediction(const struct predict *p, int predicted) {
 
 /* Sums for the quality. A label that the model does not know has index -1 here: the table counted it when it
  * was read, and it is wrong in the accuracy. */
-static void cmd_predict_count(struct predict *p, int64_t i, int predicted) {
-    const svs_examples *e = &p->table.examples;
+static void cmd_predict_count(struct predict *p, const svs_examples *e, int64_t i, int predicted) {
     if (p->task == SVS_REGRESS) {
         if (isnan(e->target[i]))
             return;
@@ -152,6 +140,8 @@ static void cmd_predict_count(struct predict *p, int64_t i, int predicted) {
         p->sum2 += e->target[i] * e->target[i];
     } else if (e->label[i] >= 0) {
         p->labelled++;
+        if (p->class_count == 0) /* the classes are the file's */
+            return;
         p->right += e->label[i] == predicted;
         p->counts[e->label[i]].support++;
         p->counts[e->label[i]].hits += e->label[i] == predicted;
@@ -179,6 +169,46 @@ static void cmd_predict_write_header(const struct predict *p) {
         write_label(p->out, p->classes[k]);
     }
     fputc('\n', p->out);
+}
+
+static void cmd_predict_row(void *user, const svs_examples *e, int64_t i) {
+    struct predict *p = user;
+    const int predicted = cmd_predict_decide(p, svi_predictor_row(&p->predictor, &e->rows, i));
+    if (!p->begun && (cmd_predict_shows(p, "scores-out") || cmd_predict_shows(p, "proba")))
+        cmd_predict_write_header(p);
+    p->begun = true;
+    write_prediction(p, predicted);
+    cmd_predict_count(p, e, i, predicted);
+}
+
+static svs_code cmd_predict_all(void *user, FILE *to, svs_error *err) {
+    struct predict *p = user;
+    const svs_model *l = p->machine.linear;
+    struct svi_schema_options schema;
+    p->out = to;
+    struct svi_table_options o = cli_table_options(p->args, &schema, &p->progress);
+    o.task = p->task;
+    o.unlabelled = true;
+    o.reader.label_required = false;
+    o.max_features = 1000000;
+    o.features = o.name_count = p->d;
+    o.known = p->classes;
+    o.known_count = p->class_count;
+    o.names = l ? l->features : p->machine.kernel->features;
+    o.reader.positional = !o.names;
+    if (p->schemed) {
+        o.model = &p->schema.schema;
+        o.means = p->schema.mean;
+    } else {
+        const bool given = cli_given(p->args, "missing");
+        if (p->zeros && !given)
+            schema.missing = SVI_MISSING_ZERO;
+        o.no_means = !given || (schema.missing != SVI_MISSING_MEAN && schema.missing != SVI_MISSING_AUTO);
+    }
+    const svs_code code = svi_table_each(&p->table, p->args->positional[0], &o, cmd_predict_row, p, err);
+    svi_progress_end(&p->progress);
+    cli_say_dropped(p->args, &p->table);
+    return code;
 }
 
 /* ---- the report at the end */
@@ -213,21 +243,6 @@ static void report_differences(const struct predict *p) {
                  p->table.examples.rows.d, p->d);
 }
 
-static svs_code predict_all(void *user, FILE *to, svs_error *err) {
-    struct predict *p = user;
-    (void)err;
-    p->out = to;
-    if (cmd_predict_shows(p, "scores-out") || cmd_predict_shows(p, "proba"))
-        cmd_predict_write_header(p);
-    for (int64_t i = 0; i < p->table.examples.rows.n; i++) {
-        const int predicted =
-            cmd_predict_decide(p, svi_predictor_row(&p->predictor, &p->table.examples.rows, i));
-        write_prediction(p, predicted);
-        cmd_predict_count(p, i, predicted);
-    }
-    return SVS_OK;
-}
-
 /* Probabilities, if they are asked for: for --proba, or to decide by prices. */
 static svs_code cmd_predict_know_probabilities(struct predict *p, svs_error *err) {
     struct svi_decision_cost cost;
@@ -255,8 +270,12 @@ static svs_code cmd_predict_know_probabilities(struct predict *p, svs_error *err
     return SVS_OK;
 }
 
+static const char *cmd_predict_output(const struct cli_args *a) {
+    return a->positional_count > 2 ? a->positional[2] : "-";
+}
+
 static svs_code cmd_predict_work(struct predict *p, svs_error *err) {
-    const char *output = p->args->positional_count > 2 ? p->args->positional[2] : "-";
+    const char *output = cmd_predict_output(p->args);
     svs_code code = svi_machine_read(&p->machine, p->args->positional[1], err);
     if (code != SVS_OK)
         return code;
@@ -268,16 +287,13 @@ static svs_code cmd_predict_work(struct predict *p, svs_error *err) {
     if (code == SVS_OK)
         code = cmd_predict_know_columns(p, err);
     if (code == SVS_OK)
-        code = cmd_predict_read_rows(p, err);
-    if (code == SVS_OK)
         code = svi_predictor_init(&p->predictor, p->machine.linear, p->machine.kernel, err);
     const size_t room = (size_t)p->class_count + 1;
     if (code == SVS_OK && (!(p->confusion = svi_alloc_array(room, room * sizeof *p->confusion)) ||
                            !(p->counts = svi_alloc_array(room, sizeof *p->counts))))
         code = svi_fail_memory(err, "the predictions");
-    svi_progress_end(&p->progress);
     if (code == SVS_OK)
-        code = svi_file_write(output, predict_all, p, err);
+        code = svi_file_write(output, cmd_predict_all, p, err);
     if (code == SVS_OK && !p->args->quiet) {
         report_differences(p);
         cmd_predict_print_quality(p, strcmp(output, "-") == 0 ? stderr : stdout);
@@ -286,10 +302,11 @@ static svs_code cmd_predict_work(struct predict *p, svs_error *err) {
 }
 
 static int cmd_predict_run(const struct cli_args *a) {
+    const bool shown = strcmp(cmd_predict_output(a), "-") == 0 && isatty(STDOUT_FILENO);
     struct predict p = {.args = a};
     svs_error err = {0};
     svi_large_blocks_apart();
-    svi_progress_begin(&p.progress, a->quiet);
+    svi_progress_begin(&p.progress, a->quiet || shown); /* a terminal shows the rows themselves */
     svs_code code = cmd_predict_work(&p, &err);
     svi_predictor_clear(&p.predictor);
     svi_decision_free(&p.decision);
@@ -318,7 +335,8 @@ const struct cli_command cli_predict = {
         "Writes one prediction per line to OUTPUT and the quality to standard output; without OUTPUT the\n"
         "predictions go to standard output and the quality to standard error. MODEL is a file of `train`,\n"
         "of LIBLINEAR or of LIBSVM, or a model event that was saved. Columns are matched by name where\n"
-        "file and model have names, by position otherwise. A model of a log takes logs: with words, times\n"
+        "file and model have names, by position otherwise. Rows are predicted as they are read; after one\n"
+        "that is wrong OUTPUT is not written. A model of a log takes logs: with words, times\n"
         "and missing values (`svmstream help training`).\n"
         "\n"
         "  svmstream predict a9a.t.svm a9a.model a9a.out\n"

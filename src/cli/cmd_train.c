@@ -315,10 +315,18 @@ static bool cmd_train_show_progress(void *user, const svs_progress *p) {
 static svs_code read_examples(struct train *t, svs_error *err) {
     struct svi_schema_options schema;
     struct svi_table_options o = cli_table_options(t->args, &schema, &t->progress);
+    o.memory = cli_table_memory(t->args);
     o.reader.label_needed = true;
     o.task = (svs_task)t->args->settings.task;
     const svs_code code = svi_table_read(&t->table, t->args->positional[0], &o, err);
     cli_say_dropped(t->args, &t->table);
+    if (code == SVS_OK && t->table.zeros && schema.missing == SVI_MISSING_AUTO && !t->args->quiet) {
+        svi_progress_clear(&t->progress);
+        fprintf(stderr,
+                "rows name few of the %d columns: those that a row does not name are 0 in it (--missing mean "
+                "puts their means there)\n",
+                t->table.examples.rows.d);
+    }
     return code;
 }
 
@@ -413,7 +421,7 @@ static svs_code cmd_train_describe(struct train *t, svs_error *err) {
         return svi_fail_memory(err, "the columns of the file");
     for (int j = 0; t->unscaled && j < e->rows.d && j < s->shape.d; j++)
         t->unscaled[j] = svi_schema_unscaled(s, j);
-    if (e->features && svi_schema_matters(s, t->table.filled > 0) &&
+    if (e->features && svi_schema_matters(s, t->table.filled > 0 || t->table.zeros) &&
         svi_schema_encode(s, e->rows.d, t->table.means, t->args->settings.zone, &t->schema) != SVS_OK)
         return svi_fail_memory(err, "the columns of the file");
     return SVS_OK;
@@ -584,6 +592,9 @@ static const struct cli_option options[] = {
                "fit probabilities to the scores of 5 folds, for predict -b 1 (linear models)"),
     CLI_OPTION("format", 0, "own|liblinear|libsvm", "own", "format of the model file"),
     CLI_NUMBER("cache", 'm', "MIB", "256", 1, 1e9, "memory for kernel rows"),
+    CLI_NUMBER("memory", 0, "MIB", "0", 0, 1e9,
+               "memory for the rows of the file; what takes more is refused. 0 is three quarters of what the "
+               "machine, or the process's cgroup, has"),
     CLI_INTEGER("max-iterations", 0, "N", "0", 0, CLI_UNLIMITED,
                 "limit of the solver's iterations; 0 is its default"),
     CLI_NUMBER("max-seconds", 0, "N", "0", 0, 1e9, "time for one problem; 0 is no limit"),

@@ -15,6 +15,7 @@ static svs_code novelty_rows_read_table(const struct cli_args *a, const char *pa
                                         struct cli_novelty_rows *r, svs_error *err) {
     struct svi_schema_options schema;
     struct svi_table_options o = cli_table_options(a, &schema, progress);
+    o.memory = r->memory = cli_table_memory(a);
     o.task = SVS_CLASSIFY;
     o.unlabelled = o.exact = o.keep_missing = true;
     o.reader.placed = false; /* what is normal is told by a name only */
@@ -59,11 +60,20 @@ static void novelty_rows_take_labels(struct cli_novelty_rows *r) {
     }
 }
 
+/* Is there memory for all rows once more, dense? */
+static svs_code novelty_rows_fit(const struct cli_novelty_rows *r, int64_t stride, svs_error *err) {
+    const double held =
+        r->table.bytes + (r->joined ? (double)r->rows.n * (double)r->rows.stride * sizeof *r->joined : 0);
+    return svi_table_fits(r->memory, held + (double)r->rows.n * (double)stride * sizeof *r->joined, err);
+}
+
 /* Rows of `lags` samples, padded and dense. */
 static svs_code novelty_rows_join(struct cli_novelty_rows *r, int lags, bool differences, svs_error *err) {
     const svs_rows *in = &r->table.examples.rows;
     struct svi_lags l = {0};
     const int d = in->d * lags, stride = svi_round_up(d, 8);
+    if (novelty_rows_fit(r, stride, err) != SVS_OK)
+        return err->code;
     double *x = svi_alloc_array((size_t)in->d, sizeof *x);
     r->joined = svi_alloc_array((size_t)r->rows.n, (size_t)stride * sizeof *r->joined);
     svs_code code = x && r->joined ? svi_lags_init(&l, in->d, lags, differences, err)
@@ -118,6 +128,8 @@ void cli_novelty_clear(struct cli_novelty_rows *r) {
 
 svs_code cli_novelty_keep_normal(struct cli_novelty_rows *r, svs_error *err) {
     const int64_t all = r->rows.n, stride = svi_round_up(r->rows.d, 8);
+    if (novelty_rows_fit(r, stride, err) != SVS_OK)
+        return err->code;
     double *kept = svi_alloc_array((size_t)all, (size_t)stride * sizeof *kept);
     int64_t n = 0;
     if (!kept)

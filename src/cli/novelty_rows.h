@@ -18,6 +18,7 @@ struct cli_novelty_rows {
     int width;                 /* features of one sample */
     int64_t normal, anomalous; /* rows of either kind */
     struct svi_table table;
+    struct svi_row_memory memory;   /* what it and `joined` may take */
     struct svi_model_schema schema; /* of the model */
     double *joined;                 /* rows that are not the table's own; NULL = they are */
 };

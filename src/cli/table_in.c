@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/machine_memory.h"
 #include "server/ingest_stdin.h"
 
 static void table_in_progress(void *user, int64_t rows, int64_t position, int64_t size) {
@@ -22,6 +23,13 @@ struct svi_table_options cli_table_options(const struct cli_args *a, struct svi_
         .max_features = cli_given(a, "max.features") ? (int)a->settings.max_features : 1000000,
         .progress = table_in_progress,
         .user = progress};
+}
+
+struct svi_row_memory cli_table_memory(const struct cli_args *a) {
+    const double given = cli_number(a, "memory") * (1 << 20);
+    const struct svi_machine_memory all = svi_machine_memory();
+    return given > 0 ? (struct svi_row_memory){given, NULL}
+                     : (struct svi_row_memory){all.bytes * 3 / 4, all.of};
 }
 
 void cli_look_at_table(struct cli_args *a, const char *path) {

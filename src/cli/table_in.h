@@ -11,6 +11,9 @@
 struct svi_table_options cli_table_options(const struct cli_args *a, struct svi_schema_options *schema,
                                            struct svi_progress *progress);
 
+/* How much memory the rows may take: the option `memory`, else three quarters of what there is. */
+struct svi_row_memory cli_table_memory(const struct cli_args *a);
+
 /* Looks at the first rows of a file before it is read, unless it is standard input, which has them only once:
  * what its columns are goes to standard error, and where the task is not given and the label has many
  * different numbers it becomes a regression. What is wrong with the file is said when it is read. */

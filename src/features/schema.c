@@ -479,7 +479,7 @@ svs_code svi_schema_begin_row(struct svi_schema *s, struct svi_message *m, svs_e
 
 /* Columns that the row did not name. */
 void svi_schema_end_row(struct svi_schema *s, struct svi_message *m) {
-    if (m->absent == SVI_MISSING_AUTO || svi_schema_policy(s, m) == SVI_MISSING_ZERO)
+    if (s->named_only || m->absent == SVI_MISSING_AUTO || svi_schema_policy(s, m) == SVI_MISSING_ZERO)
         return;
     const int count = svi_schema_columns(s);
     for (int c = 0; c < count; c++) {

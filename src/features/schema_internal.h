@@ -86,7 +86,9 @@ struct svi_schema {
      * is cleared before the next one. NULL: nobody asked. */
     int32_t *set;
     int set_count;
-    bool all_set;         /* the row may hold anything */
+    bool all_set;    /* the row may hold anything */
+    bool named_only; /* a column that a row does not name stays unset, whatever is missing then: who reads
+                        such rows knows it by what they set */
     struct svi_held held; /* the caller's to set after each sample */
     int64_t rows;         /* accepted */
 };

@@ -7,10 +7,11 @@
  * names that are not exact are matched afterwards, and features that are not found are 0. The rows of a
  * model's schema come out as the model wants them.
  *
- * A missing value that waits for its mean stands as NAN among the values. A column that first comes in a
- * later row is missing in the rows before it (`first`).
+ * A missing value that waits for its mean stands as NAN among the values. What rows of names lack, by
+ * columns that come later too, is put in at the end (`lazy`), or is 0 where they name few of many.
  *
- * Order: room, labels, missing values, rows, what is done when all is read, reading. */
+ * Order: room, labels, missing values, rows, columns by names, rows that are not kept (but until the next
+ * one comes), reading, what is done when all is read. */
 #include "features/table.h"
 
 #include <math.h>
@@ -20,13 +21,20 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/limits.h"
+#include "data/feature_names.h"
 #include "features/cells.h"
 
 #define FIRST_ROWS    1024
 #define FIRST_ENTRIES 16384
 #define FIRST_CLASSES 16
+#define FIRST_MOVED   64
 #define REPORT_ROWS   4096
-#define FEW           16 /* a row that sets at most one feature in FEW is read by those that it set */
+#define FEW           16   /* a row that sets at most one feature in FEW is read by those that it set */
+#define WIDE          1000 /* from so many columns on rows may name few of them */
+
+#define ROW_BYTES                                                                                            \
+    (sizeof(int64_t) + sizeof(int32_t) + 3 * sizeof(double)) /* start, label, target, weight, ts */
+#define ENTRY_BYTES (sizeof(int32_t) + sizeof(double))       /* column, value */
 
 struct class_label {
     svs_value value;
@@ -37,9 +45,12 @@ struct class_label {
 struct table_rows {
     const struct svi_table_options *o;
     const char *path;
-    struct svi_schema own, *schema; /* by which the rows go: its own, or that of a model */
-    bool checked;                   /* the columns of a CSV are all there that must be */
-    int64_t n, row_room, entry_room;
+    svi_table_row *each;             /* NULL: rows are kept */
+    void *user;                      /* of it */
+    struct svi_schema own, *schema;  /* by which the rows go: its own, or that of a model */
+    bool checked;                    /* the columns of a CSV are all there that must be */
+    int64_t n, row_room, entry_room; /* rows that are held */
+    int64_t taken;                   /* rows in all: those that went to `each` are not held */
     int64_t *start;
     int32_t *column;
     double *value, *dense;
@@ -49,14 +60,25 @@ struct table_rows {
     int d;
     double *carried; /* by feature: the value of the row before; NULL until one is missing */
     bool by_mean;    /* rows ask for means: */
-    int64_t *first;  /* by feature: the row in which it came */
     int known;       /* features that have come */
+    bool lazy;       /* rows hold all that they name, zeros too: what they do not name is missing */
+    bool zeros;      /* it is 0 */
     double *means;
     struct class_label *found; /* in order of first sight */
     int class_count, class_room, last;
     svs_value *classes;
     const char **names;
-    int32_t *map; /* column of the file -> column of the table, -1 = dropped; NULL = as it is */
+    int32_t *map;              /* column of the file -> column of the table, -1 = dropped; NULL = as it is */
+    int mapped;                /* columns of the file that are in it */
+    uint64_t changes;          /* of the file's names then */
+    int32_t *sorted;           /* the places of o->names in the order of the names */
+    struct table_entry *moved; /* a row, while its columns are moved */
+    int64_t moved_room;
+};
+
+struct table_entry {
+    int32_t column;
+    double value;
 };
 
 /* ---- room */
@@ -95,6 +117,26 @@ static svs_code table_room_for_entries(struct table_rows *t, int64_t count, svs_
         return svi_fail_memory(err, "the values of a file");
     t->entry_room = room;
     return SVS_OK;
+}
+
+static int64_t table_stride(const struct table_rows *t) {
+    return (t->d + 7) / 8 * 8;
+}
+
+static double table_bytes(const struct table_rows *t) {
+    return (double)ROW_BYTES * (double)t->n + (t->dense
+                                                   ? (double)t->n * (double)table_stride(t) * sizeof *t->dense
+                                                   : (double)ENTRY_BYTES * (double)t->start[t->n]);
+}
+
+svs_code svi_table_fits(struct svi_row_memory limit, double bytes, svs_error *err) {
+    if (limit.most == 0 || bytes <= limit.most)
+        return SVS_OK;
+    return svi_fail(err, SVS_LIMIT,
+                    "the rows take more than %.0f MiB of memory%s%s: take fewer of them, or give a larger "
+                    "--memory",
+                    limit.most / (1 << 20), limit.of ? ", three quarters of what " : "",
+                    limit.of ? limit.of : "");
 }
 
 /* ---- labels */
@@ -212,14 +254,9 @@ static svs_code table_remember(struct table_rows *t, const struct svi_message *m
     if (policy == SVI_MISSING_CARRY && !t->carried &&
         !(t->carried = svi_alloc_array(room, sizeof *t->carried)))
         return svi_fail_memory(err, "the row before");
-    if (policy == SVI_MISSING_MEAN && m->absent != SVI_MISSING_AUTO && !t->first &&
-        !(t->first = svi_alloc_array(room, sizeof *t->first)))
-        return svi_fail_memory(err, "when columns came");
     if (policy == SVI_MISSING_CARRY && !m->column) /* LIBSVM text lacks nothing that would be asked for */
         memcpy(t->carried, m->x, (size_t)m->d * sizeof *m->x);
-    for (; t->known < m->d; t->known++)
-        if (t->first)
-            t->first[t->known] = t->n;
+    t->known = t->known > m->d ? t->known : m->d;
     t->by_mean = t->by_mean || policy == SVI_MISSING_MEAN;
     return SVS_OK;
 }
@@ -236,19 +273,20 @@ static svs_code table_measure(struct table_rows *t, int64_t *lacking, svs_error 
     double *rest = svi_alloc_array((size_t)t->d + 1, sizeof *rest);
     if (!rest)
         return svi_fail_memory(err, "the means of a file");
+    for (int j = 0; j < t->d; j++)
+        lacking[j] = t->lazy && table_is_number(t, j) ? t->n : 0;
     for (int64_t k = 0; k < t->start[t->n]; k++) {
         const int j = t->column[k];
         const double v = t->value[k], sum = t->means[j] + v;
-        if (isnan(v)) {
-            lacking[j]++;
+        const bool waits = t->lazy && table_is_number(t, j);
+        lacking[j] += isnan(v) && !waits;
+        if (isnan(v))
             continue;
-        }
+        lacking[j] -= waits;
         rest[j] += fabs(t->means[j]) >= fabs(v) ? (t->means[j] - sum) + v : (v - sum) + t->means[j];
         t->means[j] = sum;
     }
     for (int j = 0; j < t->d; j++) {
-        if (t->first && table_is_number(t, j))
-            lacking[j] += t->first[j];
         const int64_t given = t->n - lacking[j];
         t->means[j] = given > 0 ? (t->means[j] + rest[j]) / (double)given : 0;
     }
@@ -256,31 +294,60 @@ static svs_code table_measure(struct table_rows *t, int64_t *lacking, svs_error 
     return SVS_OK;
 }
 
-/* The columns that came after a row are missing in it: they stand behind all that it has. */
-static svs_code table_add_late(struct table_rows *t, svs_error *err) {
-    int64_t more = 0;
+/* What rows of names lack stands in them from now on, and given zeros do not. */
+static svs_code table_add_absent(struct table_rows *t, svs_error *err) {
+    int32_t *column = t->column;
+    double *value = t->value;
+    const int64_t stored = t->start[t->n];
+    int64_t given = 0, numbers = 0, at = 0;
     for (int j = 0; j < t->d; j++)
-        more += t->first && table_is_number(t, j) ? t->first[j] : 0;
-    if (more == 0)
-        return SVS_OK;
-    if (table_room_for_entries(t, more, err) != SVS_OK)
+        numbers += table_is_number(t, j);
+    for (int64_t k = 0; k < stored; k++)
+        given += !table_is_number(t, column[k]);
+    const double more = (double)(given + t->n * numbers) * ENTRY_BYTES;
+    if (svi_table_fits(t->o->memory, table_bytes(t) + more, err) != SVS_OK)
         return err->code;
-    int64_t to = t->start[t->n] + more;
-    for (int64_t i = t->n - 1, from = t->start[t->n]; i >= 0;
-         i--) { /* from the end, so that nothing is lost */
-        const int64_t begin = t->start[i];
-        t->start[i + 1] = to;
-        for (int j = t->d - 1; j >= 0 && t->first[j] > i; j--)
-            if (table_is_number(t, j)) {
-                t->column[--to] = j;
-                t->value[to] = NAN;
-            }
-        while (from > begin) {
-            t->column[--to] = t->column[--from];
-            t->value[to] = t->value[from];
+    t->column = NULL;
+    t->value = NULL;
+    t->entry_room = t->start[t->n] = 0;
+    svs_code code = table_room_for_entries(t, given + t->n * numbers, err);
+    t->start[t->n] = stored;
+    for (int64_t i = 0, k = 0; i < t->n && code == SVS_OK; i++) {
+        t->start[i] = at;
+        for (int j = 0; j < t->d; j++) {
+            const bool named = k < t->start[i + 1] && column[k] == j;
+            const double x = named ? value[k++] : table_is_number(t, j) ? NAN : 0;
+            t->column[at] = j;
+            t->value[at] = x;
+            at += x != 0;
         }
     }
-    return SVS_OK;
+    t->start[t->n] = code == SVS_OK ? at : 0;
+    svi_free(column);
+    svi_free(value);
+    return code;
+}
+
+/* Do rows of names name few of many columns, and nobody says what is done with the others? Then those are 0,
+ * as in text in which words are counted: the mean of those that a row has would say that it has them all. */
+static bool table_is_wide(const struct table_rows *t) {
+    return t->lazy && !t->o->keep_missing && t->schema->o.missing == SVI_MISSING_AUTO && t->d >= WIDE &&
+           t->start[t->n] <= t->n * t->d / FEW;
+}
+
+static void table_take_zeros(struct table_rows *t) {
+    int64_t at = 0;
+    for (int64_t i = 0, k = 0; i < t->n; i++) {
+        t->start[i] = at;
+        for (; k < t->start[i + 1]; k++) {
+            t->column[at] = t->column[k];
+            t->value[at] = t->value[k];
+            at += t->value[k] != 0 && !isnan(t->value[k]);
+        }
+    }
+    t->start[t->n] = at;
+    t->schema->o.missing = SVI_MISSING_ZERO;
+    t->zeros = true;
 }
 
 /* Puts means where values are missing, but where they are to stay so. What was missing in a column that
@@ -288,13 +355,15 @@ static svs_code table_add_late(struct table_rows *t, svs_error *err) {
 static svs_code table_fill_means(struct table_rows *t, struct svi_table *table, svs_error *err) {
     if (!t->by_mean || t->o->model || !table_takes_means(t))
         return SVS_OK;
+    if (table_is_wide(t))
+        return table_take_zeros(t), SVS_OK;
     int64_t *lacking = svi_alloc_array((size_t)t->d + 1, sizeof *lacking);
     t->means = svi_alloc_array((size_t)t->d + 1, sizeof *t->means);
     svs_code code =
         lacking && t->means ? table_measure(t, lacking, err) : svi_fail_memory(err, "the means of a file");
     svi_free(lacking);
-    if (code == SVS_OK)
-        code = table_add_late(t, err);
+    if (code == SVS_OK && t->lazy)
+        code = table_add_absent(t, err);
     for (int64_t k = 0; code == SVS_OK && k < t->start[t->n]; k++) {
         const int j = t->column[k];
         if (!isnan(t->value[k]))
@@ -330,6 +399,16 @@ static svs_code table_check_columns(struct table_rows *t, const struct svi_messa
     return SVS_OK;
 }
 
+/* Does the row name what it has, so that the names which it lacks are missing? Columns come with later rows,
+ * so what is done with them waits for the last one. */
+static void table_await_names(struct table_rows *t, const struct svi_message *m) {
+    const bool names = m->cells && !m->listed && m->absent != SVI_MISSING_AUTO;
+    const enum svi_missing policy = svi_schema_policy(t->schema, m);
+    t->schema->named_only = names && policy == SVI_MISSING_MEAN && table_takes_means(t);
+    t->lazy = t->lazy || t->schema->named_only;
+    t->zeros = t->zeros || (names && policy == SVI_MISSING_ZERO && m->absent == SVI_MISSING_MEAN);
+}
+
 /* The row as a vector in which NAN stands for what is missing. */
 static svs_code table_make_row(struct table_rows *t, struct svi_message *m, svs_error *err) {
     struct svi_schema *s = t->schema;
@@ -339,6 +418,7 @@ static svs_code table_make_row(struct table_rows *t, struct svi_message *m, svs_
     if (m->cells && m->listed && s->shape.fixed_names && !t->checked)
         code = table_check_columns(t, m, err);
     t->checked = true;
+    table_await_names(t, m);
     if (code == SVS_OK && m->cells)
         code = svi_schema_row(s, m, err);
     if (code == SVS_OK && isnan(m->ts) && (s->calendar_day || s->calendar_week))
@@ -353,12 +433,12 @@ static svs_code table_make_row(struct table_rows *t, struct svi_message *m, svs_
 static svs_code table_fill_row(struct table_rows *t, struct svi_table *table, struct svi_message *m,
                                enum svi_missing policy, svs_error *err) {
     const bool later = policy == SVI_MISSING_MEAN && table_takes_means(t); /* counted when they are filled */
-    for (int j = 0; m->missing > 0 && j < m->d; j++) {
+    for (int j = 0; m->missing > 0 && !later && j < m->d; j++) {
         if (!isnan(m->x[j]))
             continue;
         if (table_replace(t, policy, j, &m->x[j], err) != SVS_OK)
             return err->code;
-        table->filled += !later;
+        table->filled++;
     }
     return SVS_OK;
 }
@@ -371,7 +451,7 @@ static int table_compare_features(const void *a, const void *b) {
 /* The features that may be other than 0, where they are few of many, ascending; else NULL. */
 static const int32_t *table_set_features(struct table_rows *t, const struct svi_message *m, int *count) {
     int32_t *set = m->cells && !m->listed ? svi_schema_set(t->schema, count) : NULL;
-    if (!set || *count > m->d / FEW)
+    if (!set || (*count > m->d / FEW && !t->lazy))
         return NULL;
     qsort(set, (size_t)*count, sizeof *set, table_compare_features);
     return set;
@@ -389,7 +469,7 @@ static int64_t table_put_values(struct table_rows *t, const struct svi_message *
     for (int k = 0; set && k < count; k++) {
         t->column[at] = set[k];
         t->value[at] = m->x[set[k]];
-        at += t->value[at] != 0;
+        at += t->lazy || t->value[at] != 0;
     }
     for (int j = 0; !m->column && !set && j < m->d; j++)
         if (m->x[j] != 0) {
@@ -406,7 +486,9 @@ static svs_code table_store_row(struct table_rows *t, struct svi_table *table, c
     count = m->column ? m->count : set ? count : 0;
     for (int j = 0; !m->column && !set && j < m->d; j++)
         count += m->x[j] != 0;
-    if (table_room_for_row(t, err) != SVS_OK || table_take_label(t, table, m->y, err) != SVS_OK ||
+    const double more = ROW_BYTES + (double)count * ENTRY_BYTES;
+    if (svi_table_fits(t->o->memory, table_bytes(t) + more, err) != SVS_OK ||
+        table_room_for_row(t, err) != SVS_OK || table_take_label(t, table, m->y, err) != SVS_OK ||
         table_room_for_entries(t, count, err) != SVS_OK)
         return err->code;
     t->start[t->n + 1] = table_put_values(t, m, set, count);
@@ -416,6 +498,7 @@ static svs_code table_store_row(struct table_rows *t, struct svi_table *table, c
     t->ts[t->n] = m->ts;
     t->timed = t->timed || !isnan(m->ts);
     t->n++;
+    t->taken++;
     return SVS_OK;
 }
 
@@ -438,8 +521,137 @@ static svs_code table_take_row(struct table_rows *t, struct svi_table *table, st
         return code;
     svi_schema_commit(t->schema, m);
     t->schema->held =
-        (struct svi_held){.window = t->n}; /* all rows are held: none is ever the oldest to go */
+        (struct svi_held){.window = t->taken}; /* all rows are held: none is ever the oldest to go */
     svi_schema_used(t->schema);
+    return SVS_OK;
+}
+
+/* ---- columns by the names of a model */
+
+/* Are the columns of the file moved to those of the model that have their names? */
+static bool table_moves(const struct table_rows *t) {
+    return t->o->names && !t->o->exact && !t->o->model && svs_features_count(t->schema->shape.names) > 0;
+}
+
+static int table_compare_names(const void *a, const void *b, void *names) {
+    const int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+    const int order = strcmp(((const char *const *)names)[x], ((const char *const *)names)[y]);
+    return order ? order : (x > y) - (x < y);
+}
+
+static svs_code table_sort_names(struct table_rows *t, svs_error *err) {
+    t->sorted = svi_alloc_plain_array((size_t)t->o->name_count + 1, sizeof *t->sorted);
+    t->map = svi_alloc_plain_array((size_t)t->schema->shape.max_features, sizeof *t->map);
+    if (!t->sorted || !t->map)
+        return svi_fail_memory(err, "the columns of a file");
+    for (int k = 0; k < t->o->name_count; k++)
+        t->sorted[k] = k;
+    qsort_r(t->sorted, (size_t)t->o->name_count, sizeof *t->sorted, table_compare_names, (void *)t->o->names);
+    return SVS_OK;
+}
+
+/* The place of a name among those of the model, -1: it is none of them. */
+static int32_t table_find_name(const struct table_rows *t, const char *name) {
+    int low = 0, high = t->o->name_count;
+    while (low < high) { /* the names before `low` are not after it */
+        const int middle = low + (high - low) / 2;
+        if (strcmp(t->o->names[t->sorted[middle]], name) <= 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low > 0 && strcmp(t->o->names[t->sorted[low - 1]], name) == 0 ? t->sorted[low - 1] : -1;
+}
+
+/* Where the columns go that have come so far. A name that was given up for another changes all of them. */
+static svs_code table_map_columns(struct table_rows *t, svs_error *err) {
+    const svs_features *names = t->schema->shape.names;
+    const uint64_t changes = svi_features_changes(names);
+    const int have = svs_features_count(names);
+    if (!t->sorted && table_sort_names(t, err) != SVS_OK)
+        return err->code;
+    if (changes - t->changes != (uint64_t)(have - t->mapped))
+        t->mapped = 0;
+    for (; t->mapped < have; t->mapped++)
+        t->map[t->mapped] = table_find_name(t, svs_features_name(names, t->mapped));
+    t->changes = changes;
+    return SVS_OK;
+}
+
+static int table_compare_entries(const void *a, const void *b) {
+    const struct table_entry *x = a, *y = b;
+    return (x->column > y->column) - (x->column < y->column);
+}
+
+static svs_code table_room_to_move(struct table_rows *t, int64_t count, svs_error *err) {
+    int64_t room = t->moved_room ? t->moved_room : FIRST_MOVED;
+    while (room < count)
+        room *= 2;
+    if (room > t->moved_room && !table_grow((void **)&t->moved, sizeof *t->moved, t->moved_room, room))
+        return svi_fail_memory(err, "the columns of a file");
+    t->moved_room = room;
+    return SVS_OK;
+}
+
+/* Moves the columns of the rows that are held, dropping those that the model does not have. */
+static svs_code table_move_columns(struct table_rows *t, svs_error *err) {
+    if (!table_moves(t))
+        return SVS_OK;
+    if (table_map_columns(t, err) != SVS_OK)
+        return err->code;
+    int64_t at = 0;
+    for (int64_t i = 0; i < t->n; i++) {
+        int64_t from = t->start[i], to = t->start[i + 1];
+        int count = 0;
+        if (table_room_to_move(t, to - from, err) != SVS_OK)
+            return err->code;
+        for (int64_t k = from; k < to; k++)
+            if (t->column[k] < t->mapped && t->map[t->column[k]] >= 0)
+                t->moved[count++] = (struct table_entry){t->map[t->column[k]], t->value[k]};
+        if (count > 0)
+            qsort(t->moved, (size_t)count, sizeof *t->moved, table_compare_entries);
+        t->start[i] = at;
+        for (int k = 0; k < count; k++, at++) {
+            t->column[at] = t->moved[k].column;
+            t->value[at] = t->moved[k].value;
+        }
+    }
+    t->start[t->n] = at;
+    return SVS_OK;
+}
+
+/* ---- rows that are not kept */
+
+/* Are rows given away as they are read? Not where the means of the whole file are wanted. */
+static bool table_gives_rows(const struct table_rows *t) {
+    return t->each && !table_takes_means(t);
+}
+
+static int table_width(const struct table_rows *t) {
+    return table_moves(t) ? t->o->name_count : t->d;
+}
+
+static svs_rows table_rows_of(const struct table_rows *t) {
+    return (svs_rows){.n = t->n,
+                      .d = t->d,
+                      .dense = t->dense,
+                      .stride = t->dense ? table_stride(t) : 1,
+                      .padded = t->dense != NULL,
+                      .start = t->start,
+                      .column = t->column,
+                      .value = t->value};
+}
+
+/* The row that is held, unless it was dropped. */
+static svs_code table_give_row(struct table_rows *t, svs_error *err) {
+    if (t->n == 0)
+        return SVS_OK;
+    if (table_move_columns(t, err) != SVS_OK)
+        return err->code;
+    svs_examples row = {.rows = table_rows_of(t), .task = t->o->task, .label = t->label, .target = t->target};
+    row.rows.d = table_width(t);
+    t->each(t->user, &row, 0);
+    t->n = 0;
     return SVS_OK;
 }
 
@@ -453,16 +665,18 @@ static svs_code table_read_rows(struct table_rows *t, struct svi_table *table, s
     for (;;) {
         enum svi_read what = svi_reader_row(r, &m, &why);
         svs_code code = what == SVI_READ_ROW ? table_take_row(t, table, &m, &why) : why.code;
+        if (what == SVI_READ_ROW && code == SVS_OK && table_gives_rows(t))
+            code = table_give_row(t, &why);
         if (what == SVI_READ_END)
-            return t->n > 0 ? SVS_OK : svi_fail(err, SVS_EMPTY, "%.150s has no rows", path);
+            return t->taken > 0 ? SVS_OK : svi_fail(err, SVS_EMPTY, "%.150s has no rows", path);
         if (what == SVI_READ_FAIL || what == SVI_READ_BAD) /* the reader names the line itself */
             return svi_fail(err, why.code, "%.60s: %.190s", path, why.text);
         if (code != SVS_OK)
             return svi_fail(err, code, "%.60s, line %lld: %.175s", path,
                             (long long)svi_reader_line(r, &bytes, &length), why.text);
         int64_t size, position = svi_reader_position(r, &size);
-        if (t->o->progress && t->n % REPORT_ROWS == 0)
-            t->o->progress(t->o->user, t->n, position, size);
+        if (t->o->progress && t->taken % REPORT_ROWS == 0)
+            t->o->progress(t->o->user, t->taken, position, size);
     }
 }
 
@@ -501,55 +715,11 @@ static svs_code table_sort_classes(struct table_rows *t, svs_error *err) {
     return SVS_OK;
 }
 
-struct table_entry {
-    int32_t column;
-    double value;
-};
-
-static int table_compare_entries(const void *a, const void *b) {
-    const struct table_entry *x = a, *y = b;
-    return (x->column > y->column) - (x->column < y->column);
-}
-
-/* Moves the columns of the file to those of the model that have their names, dropping the others. */
-static svs_code table_move_columns(struct table_rows *t, svs_error *err) {
-    const int have = svs_features_count(t->schema->shape.names);
-    if (!t->o->names || have == 0 || t->o->exact || t->o->model)
-        return SVS_OK;
-    struct table_entry *row = svi_alloc_array((size_t)t->d + 1, sizeof *row);
-    t->map = svi_alloc_array((size_t)t->d + 1, sizeof *t->map);
-    if (!row || !t->map) {
-        svi_free(row);
-        return svi_fail_memory(err, "the columns of a file");
-    }
-    for (int j = 0; j < t->d; j++)
-        t->map[j] = -1;
-    for (int k = 0; k < t->o->name_count; k++) {
-        const int j = svs_features_find(t->schema->shape.names, t->o->names[k], strlen(t->o->names[k]));
-        if (j >= 0 && j < t->d)
-            t->map[j] = k;
-    }
-    int64_t at = 0;
-    for (int64_t i = 0; i < t->n; i++) {
-        int64_t from = t->start[i], to = t->start[i + 1];
-        int count = 0;
-        for (int64_t k = from; k < to; k++)
-            if (t->map[t->column[k]] >= 0)
-                row[count++] = (struct table_entry){t->map[t->column[k]], t->value[k]};
-        qsort(row, (size_t)count, sizeof *row, table_compare_entries);
-        t->start[i] = at;
-        for (int k = 0; k < count; k++, at++) {
-            t->column[at] = row[k].column;
-            t->value[at] = row[k].value;
-        }
-    }
-    t->start[t->n] = at;
-    t->d = t->o->name_count;
-    svi_free(row);
-    return SVS_OK;
-}
-
-static svs_code table_make_dense(struct table_rows *t, int64_t stride, svs_error *err) {
+static svs_code table_make_dense(struct table_rows *t, svs_error *err) {
+    const int64_t stride = table_stride(t);
+    const double more = (double)t->n * (double)stride * sizeof *t->dense;
+    if (svi_table_fits(t->o->memory, table_bytes(t) + more, err) != SVS_OK)
+        return err->code;
     t->dense = svi_alloc_array((size_t)t->n, (size_t)stride * sizeof *t->dense);
     if (!t->dense)
         return svi_fail_memory(err, "the rows of a file");
@@ -572,7 +742,8 @@ static svs_code table_finish(struct table_rows *t, struct svi_table *table, svs_
     const int wanted = t->o->exact && !t->schema->shape.fixed_names ? t->o->features : 0;
     if (wanted > 0 && (t->d > wanted || (t->d < wanted && t->schema->shape.kind == SVI_DENSE)))
         return svi_fail(err, SVS_WRONG_DIMENSION, "%.100s has %d features, not %d", t->path, t->d, wanted);
-    const int have = t->map ? 0 : svs_features_count(t->schema->shape.names);
+    const int have = table_moves(t) ? 0 : svs_features_count(t->schema->shape.names);
+    t->d = table_width(t);
     if (have > 0 && have >= t->d) {
         t->names = svi_alloc_array((size_t)t->d, sizeof *t->names);
         if (!t->names)
@@ -582,18 +753,11 @@ static svs_code table_finish(struct table_rows *t, struct svi_table *table, svs_
     }
     t->d = t->d > t->o->features ? t->d : t->o->features;
     t->d = t->d > 0 ? t->d : 1;
-    const int64_t stride = (t->d + 7) / 8 * 8, stored = t->start[t->n];
-    if ((double)stored >= SVI_TABLE_DENSE * (double)t->n * t->d && table_make_dense(t, stride, err) != SVS_OK)
+    const int64_t stored = t->start[t->n];
+    if (t->n > 0 && (double)stored >= SVI_TABLE_DENSE * (double)t->n * t->d &&
+        table_make_dense(t, err) != SVS_OK)
         return err->code;
-    const svs_rows rows = {.n = t->n,
-                           .d = t->d,
-                           .dense = t->dense,
-                           .stride = t->dense ? stride : 1,
-                           .padded = t->dense != NULL,
-                           .start = t->start,
-                           .column = t->column,
-                           .value = t->value};
-    table->examples = (svs_examples){.rows = rows,
+    table->examples = (svs_examples){.rows = table_rows_of(t),
                                      .task = t->o->task,
                                      .label = t->label,
                                      .target = t->target,
@@ -604,6 +768,10 @@ static svs_code table_finish(struct table_rows *t, struct svi_table *table, svs_
     table->ts = t->timed ? t->ts : NULL;
     table->schema = t->schema;
     table->means = t->means;
+    table->zeros = t->zeros;
+    table->bytes = table_bytes(t);
+    for (int64_t i = 0; t->each && i < t->n; i++)
+        t->each(t->user, &table->examples, i);
     return SVS_OK;
 }
 
@@ -650,6 +818,11 @@ static enum svi_cell_kind table_known(const void *rows, const char *name, size_t
 
 svs_code svi_table_read(struct svi_table *table, const char *path, const struct svi_table_options *o,
                         svs_error *err) {
+    return svi_table_each(table, path, o, NULL, NULL, err);
+}
+
+svs_code svi_table_each(struct svi_table *table, const char *path, const struct svi_table_options *o,
+                        svi_table_row *row, void *user, svs_error *err) {
     svs_error mine = {0};
     struct table_rows *t = svi_alloc(sizeof *t);
     *table = (struct svi_table){.owned = t};
@@ -657,6 +830,8 @@ svs_code svi_table_read(struct svi_table *table, const char *path, const struct 
         return svi_fail_memory(err, "a table");
     t->o = o;
     t->path = path;
+    t->each = row;
+    t->user = user;
     svs_code code = table_begin(t, &mine);
     if (code == SVS_OK)
         code = svi_schema_follow(t->schema, &mine);
@@ -683,8 +858,9 @@ void svi_table_clear(struct svi_table *table) {
     struct table_rows *t = table->owned;
     if (!t)
         return;
-    void *const all[] = {t->start, t->column,  t->value, t->dense, t->label,   t->target, t->weight, t->ts,
-                         t->found, t->classes, t->names, t->map,   t->carried, t->first,  t->means};
+    void *const all[] = {t->start,   t->column, t->value,  t->dense,   t->label, t->target,
+                         t->weight,  t->ts,     t->found,  t->classes, t->names, t->map,
+                         t->carried, t->means,  t->sorted, t->moved};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         svi_free(all[i]);
     svi_schema_clear(&t->own);

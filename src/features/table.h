@@ -17,6 +17,12 @@
 
 #define SVI_TABLE_DENSE 0.2
 
+/* What rows may take of memory, while they are read and after. */
+struct svi_row_memory {
+    double most;    /* bytes; 0 = no limit */
+    const char *of; /* three quarters of whose memory that is ("this machine has"); NULL = an option's */
+};
+
 struct svi_table_options {
     struct svi_reader_options reader;
     const struct svi_schema_options *schema; /* what the columns are; NULL = numbers and words as they come.
@@ -39,16 +45,21 @@ struct svi_table_options {
     const char *fixed; /* columns by name, as in the setting `features`; NULL or "" = file's order */
     bool exact; /* `names` are all the features there are: a CSV must have them and its other columns are
                    passed over; without names there must be `features` columns (sparse rows may have fewer) */
+    struct svi_row_memory memory;
     void (*progress)(void *user, int64_t rows, int64_t position,
                      int64_t size); /* now and then; NULL = none */
     void *user;
 };
 
 struct svi_table {
-    svs_examples examples; /* points into what follows; weight is NULL when the file has none */
+    svs_examples examples; /* points into what follows; weight is NULL when the file has none; without rows
+                              where they were given away */
     int64_t strange;       /* labels that are none of `known` */
     int64_t dropped;       /* rows that the policy `drop` left out */
     int64_t filled;        /* values that were missing */
+    double bytes;          /* of memory that the rows take */
+    bool zeros;            /* names that rows of JSON lack are 0, as `missing zero` says, or as they name few
+                              of many */
     const double *ts;      /* time stamp of each row, NAN where there is none; NULL when no row has one */
     const struct svi_schema *schema; /* by which the rows went */
     const double *means;             /* by feature: of the values given; NULL when no row asked for means */
@@ -57,10 +68,22 @@ struct svi_table {
 
 /* Reads all of `path` ("-" = standard input). The first bad row ends it with its line number in the text:
  * codes of the reader and of the schema, SVS_BAD_LABEL (regression: not a number; a missing label),
- * SVS_MISSING_VALUE, SVS_OTHER_COLUMNS (a model's schema: both lists), SVS_LIMIT, SVS_EMPTY (no row),
- * SVS_SETTING and SVS_WRONG_DIMENSION (`exact`), SVS_NO_MEMORY. svi_table_clear in any case. */
+ * SVS_MISSING_VALUE, SVS_OTHER_COLUMNS (a model's schema: both lists), SVS_LIMIT (columns, memory), SVS_EMPTY
+ * (no row), SVS_SETTING and SVS_WRONG_DIMENSION (`exact`), SVS_NO_MEMORY. svi_table_clear in any case. */
 svs_code svi_table_read(struct svi_table *t, const char *path, const struct svi_table_options *o,
                         svs_error *err);
+
+/* Gets row i of the examples, which are valid during the call. */
+typedef void svi_table_row(void *user, const svs_examples *e, int64_t i);
+
+/* The same for the rows of a model (`known`), without `exact`: gives each row away as it is read, and keeps
+ * none; the table has no rows then. Where missing values wait for the means of the file the table is kept,
+ * and its rows are given when all is read. */
+svs_code svi_table_each(struct svi_table *t, const char *path, const struct svi_table_options *o,
+                        svi_table_row *row, void *user, svs_error *err);
+
+/* Do rows of that many bytes fit into the memory that they may take? SVS_LIMIT: with what to do. */
+svs_code svi_table_fits(struct svi_row_memory limit, double bytes, svs_error *err);
 void svi_table_clear(struct svi_table *t);
 
 #endif

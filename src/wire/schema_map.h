@@ -7,7 +7,7 @@
 #include "features/model_schema.h"
 
 /* Is there more to know of the columns than that they are the features? Then a model has the key. `filled`:
- * the policy put means or zeros where values were missing. */
+ * the policy put means or zeros where values were missing, or where a row did not name a column. */
 bool svi_schema_matters(const struct svi_schema *s, bool filled);
 
 /* Appends the schema of a model of the first d features, all of which have names. `mean` (NULL = there are

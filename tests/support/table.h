@@ -30,16 +30,22 @@ static inline const char *table_file(const char *name, const char *text, char pa
 }
 
 /* format auto, label "label" and 1000 features unless the options say otherwise. */
-static inline svs_code table_read(struct svi_table *t, const char *name, const char *text,
-                                  struct svi_table_options o, svs_error *err) {
+static inline svs_code table_each(struct svi_table *t, const char *name, const char *text,
+                                  struct svi_table_options o, svi_table_row *row, void *user,
+                                  svs_error *err) {
     char path[256];
     table_file(name, text, path);
     o.reader.format = o.reader.format ? o.reader.format : "auto";
     o.reader.label = o.reader.label ? o.reader.label : "label";
     o.max_features = o.max_features ? o.max_features : 1000;
-    svs_code code = svi_table_read(t, path, &o, err);
+    svs_code code = svi_table_each(t, path, &o, row, user, err);
     unlink(path);
     return code;
+}
+
+static inline svs_code table_read(struct svi_table *t, const char *name, const char *text,
+                                  struct svi_table_options o, svs_error *err) {
+    return table_each(t, name, text, o, NULL, NULL, err);
 }
 
 #endif

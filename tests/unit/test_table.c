@@ -197,6 +197,79 @@ static void columns_of_a_model(void **state) {
     svi_table_clear(&t);
 }
 
+/* What rows are given away, against a table that kept them. */
+struct given {
+    const struct svi_table *kept;
+    int64_t rows;
+};
+
+static void take_given(void *user, const svs_examples *e, int64_t i) {
+    struct given *g = user;
+    const svs_examples *kept = &g->kept->examples;
+    double row[1000], same[1000];
+    assert_true(g->rows < kept->rows.n);
+    assert_true(e->rows.d <= kept->rows.d);
+    svs_rows_copy(&e->rows, i, row);
+    svs_rows_copy(&kept->rows, g->rows, same);
+    for (int j = 0; j < kept->rows.d; j++)
+        assert_true((j < e->rows.d ? row[j] : 0) == same[j]);
+    assert_int_equal(e->label[i], kept->label[g->rows]);
+    assert_memory_equal(&e->target[i], &kept->target[g->rows], sizeof *e->target);
+    g->rows++;
+}
+
+static void pass_over(void *user, const svs_examples *e, int64_t i) {
+    (void)user, (void)e, (void)i;
+}
+
+/* As a model's rows are read: classes, names and what is missing. */
+static void rows_given_away_are_those_of_the_table(void **state) {
+    (void)state;
+    static const char *const
+        names[] = {"b", "m=y", "a", "t"},
+        *const files[][2] = {
+            {"a.svm", "1 2:4 # n\n7 1:3 9:1\n5\n1:2\n"},
+            {"a.csv", "a,m,b,z,label\n1,,2,9,5\n3,y,0,9,1\n4,x,,9,2\n,y,6,9,1\n"},
+            {"a.jsonl",
+             "{\"a\":1,\"t\":null,\"label\":5}\n{\"b\":4,\"a\":3,\"label\":1}\n{\"t\":2,\"m\":\"y\"}\n"},
+            {"b.jsonl", "{\"x\":{\"a\":1,\"m\":null},\"y\":1}\n{\"x\":{\"m\":\"y\",\"b\":3},\"y\":8}\n"},
+            {"c.jsonl", "{\"x\":[1,null],\"y\":1}\n{\"x\":[2,3],\"y\":5}\n"},
+            {"a.vw", "1 |a b:2 t:NA\n5 | t m=y b:-1\n1 | q\n"}};
+    const svs_value known[] = {svs_int(5), svs_int(1)};
+    struct svi_schema_options schema = {.categories_max = 100};
+    int64_t seen = 0, later = 0;
+    for (int i = 0; i < (int)(sizeof files / sizeof *files) * 12; i++) {
+        const int file = i / 12, policy = i % 6;
+        struct svi_table_options o = {.schema = &schema,
+                                      .known = known,
+                                      .known_count = 2,
+                                      .unlabelled = true,
+                                      .features = 4,
+                                      .name_count = i / 6 % 2 ? 4 : 0,
+                                      .names = i / 6 % 2 ? names : NULL,
+                                      .no_means = policy != SVI_MISSING_MEAN && policy != SVI_MISSING_AUTO};
+        struct svi_table kept, t;
+        struct given g = {.kept = &kept};
+        svs_error err = {0}, same = {0};
+        schema.missing = (enum svi_missing)policy;
+        const svs_code code = table_read(&kept, files[file][0], files[file][1], o, &err);
+        assert_int_equal(table_each(&t, files[file][0], files[file][1], o,
+                                    code == SVS_OK ? take_given : pass_over, &g, &same),
+                         code);
+        assert_string_equal(err.text, same.text);
+        if (code == SVS_OK) {
+            assert_int_equal(g.rows, kept.examples.rows.n);
+            assert_int_equal(t.examples.rows.d, kept.examples.rows.d);
+            assert_int_equal(t.examples.rows.n, o.no_means ? 0 : g.rows);
+            assert_true(t.strange == kept.strange && t.dropped == kept.dropped && t.filled == kept.filled);
+            *(o.no_means ? &seen : &later) += g.rows;
+        }
+        svi_table_clear(&kept);
+        svi_table_clear(&t);
+    }
+    assert_true(seen > 50 && later > 20);
+}
+
 static void targets_of_regression(void **state) {
     (void)state;
     struct svi_table t;
@@ -277,6 +350,83 @@ static void late_columns(void **state) {
     svi_table_clear(&t);
 }
 
+/* A row names 10 of `columns`, one of them with a 0, and the last row has one that is null. */
+static char *wide_text(int columns, int rows) {
+    char *text = malloc((size_t)rows * 200 + 1), *to = text;
+    for (int i = 0; i < rows; i++) {
+        to += sprintf(to, "{\"x\":{");
+        for (int k = 0; k < 10; k++)
+            to += sprintf(to, "%s\"n%d\":%d", k ? "," : "", (10 * i + k) % columns, k);
+        to += sprintf(to, "%s},\"y\":%d}\n", i + 1 == rows ? ",\"n0\":null" : "", i % 2);
+    }
+    return text;
+}
+
+/* Rows that name few of many columns are sparse: what they do not name is 0, unless means are asked for. */
+static void names_of_few_columns(void **state) {
+    (void)state;
+    enum { ROWS = 150 };
+    struct svi_schema_options schema = {.categories_max = 100, .missing = SVI_MISSING_AUTO};
+    struct svi_table_options o = {.schema = &schema};
+    for (int i = 0; i < 5; i++) {
+        const int columns = i == 1 ? 990 : 1000;
+        const bool zeros = i == 0 || i == 3;
+        char *text = wide_text(columns, ROWS);
+        struct svi_table t;
+        schema.missing = i == 2 ? SVI_MISSING_MEAN : i == 3 ? SVI_MISSING_ZERO : SVI_MISSING_AUTO;
+        o.keep_missing = i == 4;
+        read_good(&t, "a.jsonl", text, o);
+        assert_int_equal(t.examples.rows.d, columns);
+        assert_int_equal(t.zeros, zeros);
+        assert_int_equal(t.examples.rows.dense == NULL, zeros);
+        assert_int_equal(t.means == NULL, zeros);
+        assert_true(at(&t, 1, 19) == 9 && at(&t, 1, 10) == 0);
+        for (int j = 0; j < columns; j++) { /* column j has j % 10 in all rows that name it */
+            const double x = at(&t, 3, j), last = at(&t, ROWS - 1, 0);
+            assert_true(j / 10 == 3 || (o.keep_missing ? isnan(x) : x == (zeros ? 0 : j % 10)));
+            assert_true(o.keep_missing ? isnan(last) : last == 0);
+        }
+        if (zeros)
+            assert_int_equal(svs_rows_stored(&t.examples.rows), 9 * ROWS);
+        svi_table_clear(&t);
+        free(text);
+    }
+}
+
+/* Refused in the line that would be too much, or at the end where the rows would be stored another way. */
+static void memory_is_bounded(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        double most; /* bytes */
+        bool fits;
+        const char *part;
+    } cases[] = {{"a.svm", 100 * (36 + 4 * 12) + 100 * 8 * 8, true, ""},
+                 {"a.svm", 100 * (36 + 4 * 12) + 100 * 8 * 8 - 1, false, "the rows take more than 0 MiB"},
+                 {"a.svm", 50 * (36 + 4 * 12), false, "line 51: the rows take more than 0 MiB"},
+                 {"a.jsonl", 20 * 36 + 40 * 12 + 400 * 12 + 20 * 24 * 8, true, ""},
+                 {"a.jsonl", 20 * 36 + 40 * 12 + 400 * 12 - 1, false, "this machine has: take fewer"}};
+    char svm[100 * 24] = "", named[20 * 64] = "";
+    for (int i = 0; i < 100; i++)
+        sprintf(svm + strlen(svm), "%d 1:1 2:1 3:1 4:1\n", i % 2);
+    for (int i = 0; i < 20; i++)
+        sprintf(named + strlen(named), "{\"x\":{\"a%d\":1,\"b\":2},\"y\":%d}\n", i % 19, i % 2);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct svi_table t;
+        svs_error err = {0};
+        const bool names = cases[i].name[2] == 'j';
+        const struct svi_table_options o = {
+            .memory = {.most = cases[i].most, .of = names ? "this machine has" : NULL}};
+        const svs_code code = table_read(&t, cases[i].name, names ? named : svm, o, &err);
+        assert_int_equal(code, cases[i].fits ? SVS_OK : SVS_LIMIT);
+        if (!strstr(err.text, cases[i].part))
+            fail_msg("%s", err.text);
+        if (code == SVS_OK && !names)
+            assert_true(t.bytes == 100 * (36 + 8 * 8));
+        svi_table_clear(&t);
+    }
+}
+
 static void refusals(void **state) {
     (void)state;
     static const struct {
@@ -351,9 +501,12 @@ int main(void) {
         cmocka_unit_test(classes_are_sorted),
         cmocka_unit_test(classes_of_a_model),
         cmocka_unit_test(columns_of_a_model),
+        cmocka_unit_test(rows_given_away_are_those_of_the_table),
         cmocka_unit_test(targets_of_regression),
         cmocka_unit_test(missing_values),
         cmocka_unit_test(late_columns),
+        cmocka_unit_test(names_of_few_columns),
+        cmocka_unit_test(memory_is_bounded),
         cmocka_unit_test(refusals),
         cmocka_unit_test(long_files),
     };

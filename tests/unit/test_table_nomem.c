@@ -2,7 +2,12 @@
 #include "support/table.h"
 #include "support/nomem.h"
 
-static void fail_each(const char *name, const char *text, struct svi_table_options o, int64_t rows) {
+static void pass_over(void *user, const svs_examples *e, int64_t i) {
+    (void)user, (void)e, (void)i;
+}
+
+static void fail_away(const char *name, const char *text, struct svi_table_options o, svi_table_row *row,
+                      int64_t rows) {
     char path[256];
     int without = 0; /* what makes rows quicker is done without */
     table_file(name, text, path);
@@ -14,7 +19,7 @@ static void fail_each(const char *name, const char *text, struct svi_table_optio
         svs_error err = {0};
         assert_true(n < 400);
         left = n;
-        svs_code code = svi_table_read(&t, path, &o, &err);
+        svs_code code = svi_table_each(&t, path, &o, row, NULL, &err);
         used = left < 0;
         left = -1;
         without += used && code == SVS_OK;
@@ -27,6 +32,10 @@ static void fail_each(const char *name, const char *text, struct svi_table_optio
     }
     assert_true(n > 10);
     unlink(path);
+}
+
+static void fail_each(const char *name, const char *text, struct svi_table_options o, int64_t rows) {
+    fail_away(name, text, o, NULL, rows);
 }
 
 /* More rows, values and classes than there is room for at first. */
@@ -52,6 +61,10 @@ static void no_memory_is_said(void **state) {
     const svs_value known[] = {svs_int(1), svs_int(-1)};
     fail_each("b.jsonl", "{\"a\":1,\"label\":1}\n{\"a\":2,\"label\":5}\n",
               (struct svi_table_options){.known = known, .known_count = 2}, 2);
+    fail_away("b.csv", "c1,c3,label\n1,2,1\n",
+              (struct svi_table_options){
+                  .names = names, .name_count = 2, .known = known, .known_count = 2, .no_means = true},
+              pass_over, 0);
     fail_each("c.csv", "m,t,label\na,1,1\nb,NA,2\na,3,1\n", (struct svi_table_options){0}, 3);
     fail_each("d.jsonl", "{\"a\":1,\"label\":1}\n{\"a\":2,\"b\":7,\"label\":5}\n",
               (struct svi_table_options){0}, 2);
