@@ -252,19 +252,26 @@ static void rebuild_measure_energy(svs_learner *l) {
     rebuild_measure_probe(l);
 }
 
-/* The row of a slot, in the present coordinates, into the sums. */
-static void rebuild_gather_slot(svs_learner *l, int32_t slot, double weight) {
+/* The row of a slot, in the present coordinates, into the sums, with others as soon as they are a block. */
+static inline void rebuild_gather_slot(svs_learner *l, struct svi_gram_rows *rows, int32_t slot,
+                                       double weight) {
     const struct svi_ring *r = &l->window;
-    l->m->kernels->standardise(svi_gram_place(l->gram), svi_ring_row(r, slot), l->scaler.mean,
-                               l->scaler.inverse, l->d, svi_gram_place_room(l->gram));
-    svi_gram_add_placed(l->gram, l->m->kernels, weight, svi_ring_label(r, slot), svi_ring_target(r, slot));
+    svi_gram_rows_take(rows, svi_ring_row(r, slot), weight, svi_ring_label(r, slot),
+                       svi_ring_target(r, slot));
+    if (rows->count < SVI_GRAM_BLOCK)
+        return;
+    svi_gram_add_rows(l->gram, l->m->kernels, rows, l->scaler.mean, l->scaler.inverse);
+    rows->count = 0;
 }
 
 static void rebuild_gather(svs_learner *l) {
     const struct svi_ring *r = &l->window;
+    struct svi_gram_rows rows;
+    rows.count = 0;
     svi_gram_zero(l->gram);
     for (int32_t i = 0, slot; (slot = svi_next_learned(l, &i)) >= 0;)
-        rebuild_gather_slot(l, slot, svi_hat(l, svi_ring_weight(r, slot), svi_ring_order(r, slot)));
+        rebuild_gather_slot(l, &rows, slot, svi_hat(l, svi_ring_weight(r, slot), svi_ring_order(r, slot)));
+    svi_gram_add_rows(l->gram, l->m->kernels, &rows, l->scaler.mean, l->scaler.inverse);
     svi_gram_flush(l->gram, l->m->kernels);
 }
 
@@ -289,13 +296,15 @@ void svi_bucket_gather(svs_learner *l) {
     const struct svi_ring *r = &l->window;
     if (!l->bucket || l->own_gram)
         return;
+    struct svi_gram_rows rows;
+    rows.count = 0;
     svi_gram_zero(l->gram);
     for (int32_t i = 0; i < r->count; i++) {
         const int32_t slot = svi_ring_at(r, i);
-        if (!svi_ring_in(r, slot) || svi_ring_number(r, slot) < l->bucket_from)
-            continue;
-        rebuild_gather_slot(l, slot, svi_ring_weight(r, slot));
+        if (svi_ring_in(r, slot) && svi_ring_number(r, slot) >= l->bucket_from)
+            rebuild_gather_slot(l, &rows, slot, svi_ring_weight(r, slot));
     }
+    svi_gram_add_rows(l->gram, l->m->kernels, &rows, l->scaler.mean, l->scaler.inverse);
 }
 
 void svi_rebuild(svs_learner *l, bool planned) {

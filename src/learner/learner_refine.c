@@ -415,7 +415,7 @@ static bool refine_wants_new(const svs_learner *l) {
     const int64_t moved = l->arrivals - r->looked;
     if (!svi_refine_probes(l))
         return false;
-    return (moved > 0 && refine_off_too_far(l)) || (r->looks > l->d / HEAL_SHARE);
+    return (moved > 0 && refine_off_too_far(l)) || r->looks > l->d / HEAL_SHARE;
 }
 
 bool svi_refine(svs_learner *l) {

@@ -81,6 +81,11 @@ struct svi_kernels {
      * `room` values at z, at least d + 1, those behind may become 0. */
     double (*standardise)(double *z, const double *x, const double *mean, const double *inverse, int d,
                           int room);
+    /* The same of `count` rows that lie anywhere, into z one after another, d + 1 values each. */
+    void (*standardise_rows)(double *z, const double *const *x, int count, const double *mean,
+                             const double *inverse, int d);
+    /* Row group_i of sums (n values each) += s_i z_i, over `count` rows z one after another. */
+    void (*groups_add)(double *sums, int n, const double *z, const double *s, const int *group, int count);
     /* The sums of what is in, per coordinate (padded vectors): energy = keep energy + s z^2, sum = keep sum +
      * s z, probe = keep probe + s z (z'way), and the largest spread energy - sum^2 / energy[0] so far into
      * peak. */

@@ -347,6 +347,35 @@ static double standardise(double *z, const double *x, const double *mean, const 
     return sum(squares);
 }
 
+static void standardise_rows(double *z, const double *const *x, int count, const double *mean,
+                             const double *inverse, int d) {
+    const vec one = {1};
+    const int n = d + 1, first = n < VW ? n : VW;
+    const vec m = load_part(mean - 1, 1, first), s = load_part(inverse - 1, 1, first);
+    for (int i = 0; i < count; i++, z += n) {
+        const double *a = x[i] - 1;
+        store_first(z, (load_part(a, 1, first) - m) * s + one, first);
+        int j = VW;
+        for (; j + VW <= n; j += VW)
+            *(vec_u *)(z + j) = (*(const vec_u *)(a + j) - *(const vec_u *)(mean - 1 + j)) *
+                                *(const vec_u *)(inverse - 1 + j);
+        if (j < n)
+            store_first(z + j, standard_part(a + j, mean - 1 + j, inverse - 1 + j, 0, n - j), n - j);
+    }
+}
+
+static void groups_add(double *sums, int n, const double *z, const double *s, const int *group, int count) {
+    for (int i = 0; i < count; i++, z += n) {
+        double *to = sums + (size_t)group[i] * (size_t)n;
+        const vec c = splat(s[i]);
+        int j = 0;
+        for (; j + VW <= n; j += VW)
+            *(vec_u *)(to + j) += c * *(const vec_u *)(z + j);
+        if (j < n)
+            store_first(to + j, load_part(to + j, 0, n - j) + c * load_part(z + j, 0, n - j), n - j);
+    }
+}
+
 static void exact_add(double *restrict high, double *restrict low, const double *restrict x, double a,
                       int n) {
     for (int j = 0; j < n; j++) {
@@ -703,14 +732,42 @@ static int strip_for(int dim) {
     return STRIP_FOR(dim);
 }
 
-const struct svi_kernels KERNELS = {
-    ISA_NAME,   ISA,           strip_for,    sweep,          step,           standardise,
-    energy_add, energy_remove, dot,          gram,           add_times,
+const struct svi_kernels KERNELS = {ISA_NAME,
+                                    ISA,
+                                    strip_for,
+                                    sweep,
+                                    step,
+                                    standardise,
+                                    standardise_rows,
+                                    groups_add,
+                                    energy_add,
+                                    energy_remove,
+                                    dot,
+                                    gram,
+                                    add_times,
 
-    rows_dot,   rows_add,      about_dot,    about_add,      about_squares,  rbf,
-    lanes_dot,  rows_l1,       rows_l2,      rows_l1_shared, rows_l2_shared, decay,
-    decay_dots, squash,        signs_add,    exact_add,      lower_solve,    lower_solve_transposed,
-    chosen_dot, chosen_sum,    columns_pass, columns_seen};
+                                    rows_dot,
+                                    rows_add,
+                                    about_dot,
+                                    about_add,
+                                    about_squares,
+                                    rbf,
+                                    lanes_dot,
+                                    rows_l1,
+                                    rows_l2,
+                                    rows_l1_shared,
+                                    rows_l2_shared,
+                                    decay,
+                                    decay_dots,
+                                    squash,
+                                    signs_add,
+                                    exact_add,
+                                    lower_solve,
+                                    lower_solve_transposed,
+                                    chosen_dot,
+                                    chosen_sum,
+                                    columns_pass,
+                                    columns_seen};
 
 #include "linalg/floats_template.h"
 #include "linalg/nearest_template.h"

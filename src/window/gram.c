@@ -88,32 +88,35 @@ svs_code svi_gram_grow(struct svi_gram *g, int groups, svs_error *err) {
     return code;
 }
 
-double *svi_gram_place(struct svi_gram *g) {
-    return g->block + (size_t)g->filled * (size_t)g->n;
-}
-
-int svi_gram_place_room(const struct svi_gram *g) {
-    return (SVI_GRAM_BLOCK - g->filled) * g->n;
-}
-
 static void gram_add_sums(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s,
                           int group, double target) {
-    k->add_times(g->sums + (size_t)(group < 0 ? 0 : group) * (size_t)g->n, z, group < 0 ? s * target : s,
-                 g->n);
+    const double times = group < 0 ? s * target : s;
+    const int row = group < 0 ? 0 : group;
+    k->groups_add(g->sums, g->n, z, &times, &row, 1);
 }
 
-void svi_gram_add_placed(struct svi_gram *g, const struct svi_kernels *k, double s, int group,
-                         double target) {
-    gram_add_sums(g, k, svi_gram_place(g), s, group, target);
+void svi_gram_add(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s, int group,
+                  double target) {
+    memcpy(g->block + (size_t)g->filled * (size_t)g->n, z, (size_t)g->n * sizeof *z);
+    gram_add_sums(g, k, z, s, group, target);
     g->weight[g->filled++] = s;
     if (g->filled == SVI_GRAM_BLOCK)
         svi_gram_flush(g, k);
 }
 
-void svi_gram_add(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s, int group,
-                  double target) {
-    memcpy(svi_gram_place(g), z, (size_t)g->n * sizeof *z);
-    svi_gram_add_placed(g, k, s, group, target);
+void svi_gram_add_rows(struct svi_gram *g, const struct svi_kernels *k, const struct svi_gram_rows *rows,
+                       const double *mean, const double *inverse) {
+    for (int i = 0, count; i < rows->count; i += count) {
+        const int left = rows->count - i, room = SVI_GRAM_BLOCK - g->filled;
+        double *z = g->block + (size_t)g->filled * (size_t)g->n;
+        count = left < room ? left : room;
+        k->standardise_rows(z, rows->x + i, count, mean, inverse, g->n - 1);
+        k->groups_add(g->sums, g->n, z, rows->times + i, rows->group + i, count);
+        memcpy(g->weight + g->filled, rows->s + i, (size_t)count * sizeof *g->weight);
+        g->filled += count;
+        if (g->filled == SVI_GRAM_BLOCK)
+            svi_gram_flush(g, k);
+    }
 }
 
 void svi_gram_flush(struct svi_gram *g, const struct svi_kernels *k) {

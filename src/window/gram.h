@@ -44,11 +44,26 @@ void svi_gram_adopt(struct svi_gram *g, struct svi_gram *wider);
 void svi_gram_add(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s, int group,
                   double target);
 
-/* Where the next sample's z is to be written, which svi_gram_add_placed then adds: without a copy. What lies
- * behind z, up to so many values from its beginning, may be overwritten. */
-double *svi_gram_place(struct svi_gram *g);
-int svi_gram_place_room(const struct svi_gram *g);
-void svi_gram_add_placed(struct svi_gram *g, const struct svi_kernels *k, double s, int group, double target);
+/* Rows of n - 1 raw values, to be added in the coordinates z_0 = 1, z_1+j = (x_j - mean_j) inverse_j. */
+struct svi_gram_rows {
+    const double *x[SVI_GRAM_BLOCK];
+    double s[SVI_GRAM_BLOCK], times[SVI_GRAM_BLOCK]; /* the weight; what its sum takes z times */
+    int group[SVI_GRAM_BLOCK];                       /* the row of sums */
+    int count;
+};
+
+/* One more row of them, for svi_gram_add's `group` and `target`. */
+static inline void svi_gram_rows_take(struct svi_gram_rows *r, const double *x, double s, int group,
+                                      double target) {
+    r->x[r->count] = x;
+    r->s[r->count] = s;
+    r->times[r->count] = group < 0 ? s * target : s;
+    r->group[r->count++] = group < 0 ? 0 : group;
+}
+
+/* The bits of adding them one by one. */
+void svi_gram_add_rows(struct svi_gram *g, const struct svi_kernels *k, const struct svi_gram_rows *rows,
+                       const double *mean, const double *inverse);
 
 /* Takes out a sample that was added as s > 0 says. As exact as the sums, which a larger one may have rounded.
  */

@@ -60,6 +60,20 @@ static void standardises(const struct svi_kernels *k, const struct rows *r, int 
         for (int j = d + 1; j < room; j++)
             assert_true(z[j] == 0 || z[j] == UNTOUCHED);
     }
+    /* Several rows: the bits of one after another. */
+    double z[COUNT * (LONGEST + 1) + SLACK], one[LONGEST + 1],
+        sums[3 * (LONGEST + 1)] = {0}, want[3 * (LONGEST + 1)] = {0};
+    const int group[COUNT] = {0, 2, 1, 0, 0, 2, 1};
+    fill(z, COUNT * (LONGEST + 1) + SLACK, UNTOUCHED);
+    k->standardise_rows(z, r->row, COUNT, r->mean, r->inverse, d);
+    k->groups_add(sums, d + 1, z, r->s, group, COUNT);
+    for (int i = 0; i < COUNT; i++) {
+        k->standardise(one, r->row[i], r->mean, r->inverse, d, d + 1);
+        k->groups_add(want, d + 1, one, &r->s[i], &group[i], 1);
+        assert_memory_equal(z + i * (d + 1), one, (size_t)(d + 1) * sizeof *one);
+    }
+    assert_memory_equal(sums, want, sizeof sums);
+    assert_true(z[COUNT * (d + 1)] == UNTOUCHED);
 }
 
 static void adds(const struct svi_kernels *k, const struct rows *r, int d, int count) {
