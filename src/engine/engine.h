@@ -46,8 +46,11 @@ void svi_engine_refuse(svi_engine *e, svs_code code, const char *reason, const v
 svs_code svi_engine_forget(svi_engine *e, svs_value id, double now, int *count, svs_error *err);
 svs_code svi_engine_label(svi_engine *e, svs_value id, svs_value y, double now, svs_error *err);
 
-/* A state that was taken up lies in the future of the clock: *step is what it is to be moved by (0 where it
- * is of time stamps). */
+/* The last arrival that is known, by the arrival clock; -INFINITY: none is. */
+double svi_engine_arrived(const svi_engine *e);
+
+/* A state that was taken up lies in the future of the clock: *step is what it is to be moved by (0 where only
+ * time stamps do). */
 bool svi_engine_ahead(const svi_engine *e, double now, double *step);
 
 /* A linear model (msgpack, svs_model_decode) takes the place of the refit and serves: the settings of the

@@ -207,7 +207,11 @@ int svi_stream_keys(svi_stream *s, const struct svi_key_query *q, const struct s
     *matching = 0;
     svi_stream_settle(s);
     const struct svi_fleet *f = svi_fleet_of(s);
-    return f ? svi_key_list(f->table, q, entries, matching) : 0;
+    return f ? svi_key_list(f, q, entries, matching) : 0;
+}
+
+double svi_stream_key_heard(svi_stream *s, const struct svi_key_entry *entry) {
+    return svi_fleet_heard(svi_fleet_of(s), entry);
 }
 
 int64_t svi_stream_key_count(const svi_stream *s) {
@@ -579,6 +583,7 @@ static const struct svi_stream_verbs fleet_verbs = {.take = fleet_take_message,
                                                     .end = fleet_end,
                                                     .deadline = svi_fleet_deadline,
                                                     .pass = svi_fleet_pass,
+                                                    .arrived = svi_fleet_arrived,
                                                     .engine = fleet_engine,
                                                     .command = fleet_command,
                                                     .reserve = svi_fleet_reserve_note,

@@ -296,9 +296,21 @@ void svi_fleet_groups_pass(struct svi_fleet *f, double now) {
     }
 }
 
-void svi_fleet_groups_move(struct svi_fleet *f, double step) {
-    for (int i = 0; i < svi_alert_groups_count(f->groups); i++)
-        svi_alert_groups_at(f->groups, i)->due += step;
+/* Times of arrival move with the clock, as those of all silences are; time stamps of producers only where
+ * they cannot be true any more. */
+void svi_fleet_groups_move(struct svi_fleet *f, double step, double now) {
+    const struct svi_engine *root = f->stream.root;
+    for (int i = 0; i < svi_alert_groups_count(f->groups); i++) {
+        struct svi_alert_group *g = svi_alert_groups_at(f->groups, i);
+        const struct svi_alert_event silence = {.kind = g->first.kind,
+                                                .rule = svi_rule_name(SVI_RULE_SILENT)};
+        double moved = g->cause == group_cause(&silence) || root->by_arrival ? step : 0;
+        if (g->last + moved > now + root->s->ts_ahead)
+            moved = now - g->last;
+        g->due += step;
+        g->last += moved;
+        g->first.since += moved;
+    }
 }
 
 /* The next one speaks for it. */

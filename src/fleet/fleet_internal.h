@@ -21,7 +21,7 @@
 enum svi_note_kind {
     SVI_NOTE_CONFIG = 0, /* other settings */
     SVI_NOTE_CLOCK,      /* the arrival clock was moved by `step`, and shows `now` */
-    SVI_NOTE_BEGIN,      /* a process began at `now` */
+    SVI_NOTE_BEGIN,      /* a process began at `now`, `step` after the last arrival */
     SVI_NOTE_REBUILD,    /* the bits of the model were made by another program or instruction set */
     SVI_NOTE_QUIET       /* all sources have gone: counted, and not in the list */
 };
@@ -55,6 +55,7 @@ struct svi_stream_verbs {
     void (*end)(svi_stream *s);
     double (*deadline)(const svi_stream *s);
     void (*pass)(svi_stream *s, double now);
+    double (*arrived)(const svi_stream *s); /* the last arrival, of any engine */
 
     /* command: the engine of a key; a command about one. What was done to the root reaches all others, with
      * room for it made before, after which it cannot fail. */
@@ -294,7 +295,7 @@ void svi_fleet_tell_alert(struct svi_fleet *f, const struct svi_event *event);
  * moved; a key is going to be no more. */
 double svi_fleet_groups_due(const struct svi_fleet *f);
 void svi_fleet_groups_pass(struct svi_fleet *f, double now);
-void svi_fleet_groups_move(struct svi_fleet *f, double step);
+void svi_fleet_groups_move(struct svi_fleet *f, double step, double now);
 void svi_fleet_groups_drop(struct svi_fleet *f, struct svi_key_entry *entry);
 
 /* Its alerts end before that; it may have to come back for it. Codes of svi_fleet_return. */
@@ -310,8 +311,13 @@ void svi_fleet_note(svi_stream *s, enum svi_note_kind kind, double step, double 
 void svi_fleet_join(struct svi_fleet *f, struct svi_key_entry *entry, uint64_t note);
 void svi_fleet_leave(struct svi_fleet *f, struct svi_key_entry *entry);
 
-/* The arrival of its last sample, by the arrival clock as it is now. */
+/* The arrival of its last sample, by the arrival clock as it is now, as if no time had passed between the
+ * last arrival and the next begin of a process: nobody listened then, and a clock that was wrong is no
+ * silence. */
 double svi_fleet_heard(const struct svi_fleet *f, const struct svi_key_entry *entry);
+
+/* The last arrival of all; -INFINITY: none is known. */
+double svi_fleet_arrived(const svi_stream *s);
 
 /* The settings that its engine has. */
 struct svi_shared_settings *svi_fleet_settings(const struct svi_fleet *f, const struct svi_key_entry *entry);

@@ -39,7 +39,7 @@ struct svi_key_query {
 enum svi_key_order svi_key_order_of(const char *word, size_t length);
 
 /* Fills `out` (q->limit places), in order. Returns how many; *matching: those that the query lets through. */
-int svi_key_list(const svi_key_table *t, const struct svi_key_query *q, const struct svi_key_entry **out,
+int svi_key_list(const struct svi_fleet *f, const struct svi_key_query *q, const struct svi_key_entry **out,
                  int64_t *matching);
 
 #endif

@@ -16,6 +16,7 @@
 #include <cblas.h>
 
 #include "base/alloc.h"
+#include "base/arrival_clock.h"
 #include "base/fail.h"
 #include "config/settings_change.h"
 #include "config/settings_record.h"
@@ -283,6 +284,14 @@ void svi_stream_begin(svi_stream *s, double now) {
 void svi_stream_rebuild(svi_stream *s) {
     svi_learner_rebuild(s->root->learner);
     stream_reach(s, SVI_NOTE_REBUILD, 0, 0);
+}
+
+bool svi_stream_ahead(svi_stream *s, double now, double *step) {
+    const bool ahead = svi_engine_ahead(svi_stream_root(s), now, step);
+    const double arrived = s->verbs->arrived ? s->verbs->arrived(s) : -INFINITY;
+    if (arrived > now + SVI_CLOCK_TOLERANCE)
+        *step = fmin(*step, now - arrived);
+    return ahead || *step < 0;
 }
 
 void svi_stream_move_clock(svi_stream *s, double step, double now) {

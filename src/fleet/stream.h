@@ -95,6 +95,10 @@ void svi_stream_pass(svi_stream *s, double now);
 /* A process begins, or began here: silence counts from now on. */
 void svi_stream_begin(svi_stream *s, double now);
 
+/* A state that was taken up is of a later time than the clock shows: *step is what it is to be moved by, 0
+ * where only time stamps are. */
+bool svi_stream_ahead(svi_stream *s, double now, double *step);
+
 /* The arrival clock was moved by `step` seconds and shows `now`. Engine time that was read from it moves
  * along, and with it the times of all that is held (window, waiting samples, alerts, the next refit), so that
  * what is to last some seconds lasts as long. Engine time that came from time stamps stays, unless it lies

@@ -377,7 +377,7 @@ static void reply_key(const struct request *r, const struct svi_key_entry *k) {
     svi_pack_map(r->reply, 6);
     svi_put_text(r->reply, "key", k->name);
     svi_put_int(r->reply, "rows", k->last.rows);
-    svi_put_real(r->reply, "age", fmax(0, r->now - k->heard));
+    svi_put_real(r->reply, "age", fmax(0, r->now - svi_stream_key_heard(r->control->stream, k)));
     svi_put_real(r->reply, "quality", k->last.quality);
     svi_put_int(r->reply, "alerts", k->last.alerts);
     svi_put_int(r->reply, "open", k->last.open);

@@ -123,8 +123,7 @@ static svs_code follow_clock(struct server *p, svs_error *err) {
 static svs_code begin_clock(struct server *p, svs_error *err) {
     const double now = server_now(p);
     double step;
-    return svi_engine_ahead(svi_stream_root(p->stream), now, &step) ? move_times_held(p, step, now, err)
-                                                                    : SVS_OK;
+    return svi_stream_ahead(p->stream, now, &step) ? move_times_held(p, step, now, err) : SVS_OK;
 }
 
 /* What it has with the queues of producers that are ahead, as large as messages have been. */
