@@ -246,6 +246,8 @@ static svs_code cmd_eval_open(struct eval *e, struct svi_settings *s, svs_error 
         s->task = (int)svi_reader_task(e->reader);
     if (svi_reader_note(e->reader) && !e->args->quiet && !e->silent)
         fprintf(stderr, "%s\n", svi_reader_note(e->reader));
+    s->keys_quota =
+        s->keys_quota > 0 ? s->keys_quota : s->keys_max; /* all rows of a file are of one source */
     e->stream = svi_stream_new(s, 0, cmd_eval_sink, e, err);
     if (!e->stream)
         return err->code;

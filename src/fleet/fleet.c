@@ -17,7 +17,8 @@
 #include "learner/learner_archive.h"
 #include "wire/fields.h"
 
-#define FORGET_MOST 16 /* keys that are forgotten before an element */
+#define FORGET_MOST   16     /* keys that are forgotten before an element */
+#define KEYS_NAMELESS 100000 /* that messages without src begin, where keys.quota is 0 */
 
 static void fleet_root_sink(void *user, const struct svi_event *event) {
     svi_fleet_send(user, NULL, event);
@@ -52,10 +53,6 @@ struct svi_engine *svi_fleet_make(struct svi_fleet *f, struct svi_shared_setting
     return e;
 }
 
-double svi_key_memory(const struct svi_settings *s, int d, int contexts, int classes) {
-    return svi_engine_key_memory(s, d, contexts, classes) + sizeof(struct svi_key_entry) + SVS_KEY_MAX / 4;
-}
-
 /* A name as a text may show it: it came from outside. */
 #define KEY_SHOWN 100
 static const char *key_shown(char shown[KEY_SHOWN], const char *key) {
@@ -68,7 +65,8 @@ static const char *key_shown(char shown[KEY_SHOWN], const char *key) {
 /* May this source begin one more key? Without keys.quota nine tenths of keys.max are for all, and
  * each source that there may be has its part of the last tenth to itself, one key at least: so a client that
  * begins keys without end, under as many names as it may have at a time, leaves others their part. One that
- * says bye and takes another name has a new part. */
+ * says bye and takes another name has a new part. Messages without src, which no quota of sources counts,
+ * begin KEYS_NAMELESS together at most. */
 static bool fleet_may_begin(const struct svi_fleet *f, uint64_t owner) {
     const struct svi_settings *s = f->stream.root->s;
     svi_key_table *table = f->table;
@@ -76,6 +74,8 @@ static bool fleet_may_begin(const struct svi_fleet *f, uint64_t owner) {
     const int64_t owned = svi_key_table_owned(table, owner);
     if (s->keys_quota > 0)
         return owned < s->keys_quota;
+    if (owner == 0 && owned >= KEYS_NAMELESS)
+        return false;
     return owned < part || svi_key_table_beyond(table, part) < s->keys_max - tenth;
 }
 
@@ -90,8 +90,9 @@ static void fleet_refuse_more(const struct svi_fleet *f, const char *shown, uint
         svi_fail(
             err, SVS_LIMIT,
             "key %s is one more than the share that %s may begin of keys.max (%lld), which began %lld: raise "
-            "keys.max, or set keys.quota",
-            shown, who, (long long)f->stream.root->s->keys_max, begun);
+            "keys.max, or set keys.quota%s",
+            shown, who, (long long)f->stream.root->s->keys_max, begun,
+            owner ? "" : ", or let producers name themselves (src)");
 }
 
 static struct svi_key_entry *fleet_begin(struct svi_fleet *f, const char *key, uint64_t owner,
@@ -257,6 +258,7 @@ void svi_fleet_done_here(struct svi_fleet *f, struct svi_key_entry *entry, bool 
         return;
     }
     f->columns = svi_engine_features(entry->engine);
+    svi_fleet_measure(f, entry->engine);
     svi_fleet_figures(entry->engine, &figures);
     svi_fleet_done(f, entry, &figures, sample, now);
 }
@@ -595,6 +597,7 @@ static const struct svi_stream_verbs fleet_verbs = {.take = fleet_take_message,
                                                     .add_up = svi_fleet_add_up,
                                                     .verify = fleet_verify,
                                                     .figures = fleet_figures,
+                                                    .memory = svi_fleet_memory,
                                                     .clear = fleet_clear};
 
 struct svi_fleet *svi_fleet_of(svi_stream *s) {

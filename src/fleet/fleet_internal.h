@@ -77,6 +77,7 @@ struct svi_stream_verbs {
 
     /* figures: those of the root that are counted become those of all, and further ones: how many. */
     int (*figures)(const svi_stream *s, struct svi_figure *counted, struct svi_figure *further);
+    double (*memory)(const svi_stream *s); /* bytes besides those of the root, about */
 
     void (*clear)(svi_stream *s); /* all but the root, and what every stream has */
 };
@@ -186,6 +187,11 @@ struct svi_fleet {
     double asked;                /* ... the factor of their levels: as of the last coupling; 0: none yet */
     struct svi_engine_off off;   /* of all keys */
     int columns;                 /* of the key that was the last to begin; 0: none has */
+    struct {
+        int columns, classes;             /* the most that a key was seen to have */
+        int known_columns, known_classes; /* of which `memory` is; -1: of no settings of now */
+        struct svi_keys_memory memory;
+    } largest;
     svi_key_table *table;
     int64_t taken;                       /* elements and rows that came, of all keys, refused ones too */
     uint64_t begun;                      /* keys so far */
@@ -300,6 +306,15 @@ void svi_fleet_groups_drop(struct svi_fleet *f, struct svi_key_entry *entry);
 
 /* Its alerts end before that; it may have to come back for it. Codes of svi_fleet_return. */
 svs_code svi_fleet_end_alerts(struct svi_fleet *f, struct svi_key_entry *entry, svs_error *err);
+
+/* ---- fleet_memory.c: what keys take */
+
+/* A key, whose engine nobody is at work with, may be the largest so far. */
+void svi_fleet_measure(struct svi_fleet *f, const struct svi_engine *e);
+
+/* Keys that may be in memory now; bytes that all of them take, once all is full. */
+int64_t svi_fleet_memory_most(struct svi_fleet *f);
+double svi_fleet_memory(const svi_stream *s);
 
 /* ---- fleet_notes.c: what reaches all keys */
 

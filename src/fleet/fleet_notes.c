@@ -50,6 +50,8 @@ void svi_fleet_note(svi_stream *s, enum svi_note_kind kind, double step, double 
         f->rests++;
         return;
     }
+    if (kind == SVI_NOTE_CONFIG)
+        f->largest.known_columns = -1;
     if (kind == SVI_NOTE_CLOCK)
         svi_fleet_groups_move(f, step, now);
     const double arrived = kind == SVI_NOTE_BEGIN ? svi_fleet_arrived(s) : now;

@@ -48,7 +48,9 @@
 #define DRAIN_MS      100  /* at the end: nothing came for so long, so nothing is on its way */
 #define FREE_SECONDS  2.0  /* at the end: an address that does not become free is not waited for any longer */
 #define DRAIN_SECONDS 3.0  /* at the end: a producer that never stops is not waited for any longer */
-#define TOLD          5    /* refused rows of standard input reported in full; the others are counted */
+#define KIB           1024.0
+#define GIB           (1024 * 1024 * KIB)
+#define TOLD          5 /* refused rows of standard input reported in full; the others are counted */
 
 /* Bytes that a stream of eight features takes until its window is full, and one of more with its first
  * samples; with the bank, and without. */
@@ -611,6 +613,24 @@ static svs_code open_sockets(struct server *p, svs_error *err) {
     return SVS_OK;
 }
 
+/* How many keys may be in memory, and by what. */
+static void log_keys(const struct server *p) {
+    const struct svi_settings *s = &p->settings;
+    const int d = svi_keys_features(s);
+    struct svi_keys_memory m;
+    if (!p->hooks->log || !svi_settings_keyed(s) || strcmp(s->in, "-") == 0)
+        return;
+    svi_keys_memory(s, d, 2, &m);
+    fprintf(p->hooks->log, "keys: at most %lld in memory (", (long long)m.most);
+    if (s->keys_memory > 0)
+        fprintf(p->hooks->log, "keys.memory; with %d features up to %.2f GiB, %s %.2f GiB", d,
+                (double)m.most * m.each / GIB, m.of, m.machine / GIB);
+    else
+        fprintf(p->hooks->log, "%.2f GiB, half of what %s; each up to %.0f KiB with %d features",
+                m.share / GIB, m.of, m.each / KIB, d);
+    fprintf(p->hooks->log, "), the others on disk\n");
+}
+
 static svs_code server_build(struct server *p, svs_error *err) {
     if (p->settings.state_dir[0])
         p->write_ahead = svi_write_ahead_open(&p->settings, server_sink, p, p->hooks->log, &p->stream, err);
@@ -643,6 +663,7 @@ static svs_code server_build(struct server *p, svs_error *err) {
         svi_alloc_ahead(p->settings.method == SVI_METHOD_AUTO ? AHEAD_BANK : AHEAD_LEARNER);
     if (p->settings.refit != SVI_REFIT_NONE && !(p->worker = svi_worker_new(&svi_refit_task, err)))
         return err->code;
+    log_keys(p);
     return open_sockets(p, err);
 }
 
