@@ -83,6 +83,7 @@ void svi_engine_class_table(svi_engine *e, bool matrices, struct svi_class_table
  * the samples that both scored. n 0: it is not to be compared; or, the refit serves. */
 struct svi_engine_standing {
     struct svi_standing baseline;
+    double worse; /* svi_baseline_worse */
     struct svi_advantage refit;
 };
 void svi_engine_standing(svi_engine *e, struct svi_engine_standing *out);

@@ -181,6 +181,7 @@ void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figur
     figures->right = sums.right;
     figures->squares = sums.squares;
     figures->quality = svi_metrics_windowed(e->metrics);
+    figures->worse = svi_quality_figures_worse(e->quality_stage.figures);
     figures->alerts = (int32_t)(e->novelty->alert.opened + drift->opened + e->rules->opened);
     figures->open = (int32_t)e->novelty->alert.open + (int32_t)drift->open + svi_rules_open(e->rules);
     figures->deadline = svi_engine_deadline(e);

@@ -21,6 +21,11 @@ static int compare_doubles(double a, double b) {
     return (a > b) - (a < b);
 }
 
+/* Without a bound at the end. */
+static int compare_worse(double a, double b) {
+    return isnan(a) || isnan(b) ? (int)isnan(a) - (int)isnan(b) : compare_doubles(b, a);
+}
+
 static int compare_alerts(const struct svi_key_entry *a, const struct svi_key_entry *b) {
     return b->last.open != a->last.open ? b->last.open - a->last.open : b->last.alerts - a->last.alerts;
 }
@@ -38,6 +43,8 @@ static int compare_keys(const struct list *l, const struct svi_key_entry *a, con
         c = (int)isnan(a->last.quality) - (int)isnan(b->last.quality);
         if (c == 0 && isnan(a->last.quality))
             c = compare_alerts(a, b);
+        else if (c == 0 && (c = compare_worse(a->last.worse, b->last.worse)) != 0)
+            break;
         else if (c == 0)
             c = l->q->larger_is_better ? compare_doubles(a->last.quality, b->last.quality)
                                        : compare_doubles(b->last.quality, a->last.quality);
@@ -60,7 +67,8 @@ static int compare_keys(const struct list *l, const struct svi_key_entry *a, con
 }
 
 static bool key_matches(const struct list *l, const struct svi_key_entry *k) {
-    return (l->q->like_length == 0 || memmem(k->name, k->head.length, l->q->like, l->q->like_length)) &&
+    return k->last.rows >= l->q->rows &&
+           (l->q->like_length == 0 || memmem(k->name, k->head.length, l->q->like, l->q->like_length)) &&
            l->q->prefix_length <= k->head.length &&
            memcmp(k->name, l->q->prefix ? l->q->prefix : "", l->q->prefix_length) == 0 &&
            (!l->q->open || k->last.open > 0) &&
