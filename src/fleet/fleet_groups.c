@@ -223,6 +223,7 @@ static bool group_open(struct svi_fleet *f, struct svi_key_entry *entry, const s
     g->severity = severity > g->severity ? severity : g->severity;
     if (g->told == 0) {
         group_keep(&g->first, group_rest(f, event->key, a->text), a);
+        g->by_arrival = event->ts == f->stream.arrival;
         g->told = 1;
         g->severity_told = g->severity;
         return false;
@@ -296,15 +297,12 @@ void svi_fleet_groups_pass(struct svi_fleet *f, double now) {
     }
 }
 
-/* Times of arrival move with the clock, as those of all silences are; time stamps of producers only where
- * they cannot be true any more. */
+/* Times of arrival move with the clock; time stamps of producers only where they cannot be true any more. */
 void svi_fleet_groups_move(struct svi_fleet *f, double step, double now) {
     const struct svi_engine *root = f->stream.root;
     for (int i = 0; i < svi_alert_groups_count(f->groups); i++) {
         struct svi_alert_group *g = svi_alert_groups_at(f->groups, i);
-        const struct svi_alert_event silence = {.kind = g->first.kind,
-                                                .rule = svi_rule_name(SVI_RULE_SILENT)};
-        double moved = g->cause == group_cause(&silence) || root->by_arrival ? step : 0;
+        double moved = g->by_arrival ? step : 0;
         if (g->last + moved > now + root->s->ts_ahead)
             moved = now - g->last;
         g->due += step;

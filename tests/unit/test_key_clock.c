@@ -96,6 +96,32 @@ static void test_a_group_moves_along(void **unused) {
     speaker_close(&f);
 }
 
+/* Likewise of alerts about rows, unless their times are those of producers, which are true. */
+static void test_a_group_of_rows(void **unused) {
+    (void)unused;
+    const char *const limited[] = {"key",   "key",  "novelty", "none",    "window",          "10",
+                                   "refit", "none", "limits",  "0:-5..5", "publish.seconds", "0",
+                                   NULL};
+    static const char *const samples[] = {"{'key': 'm%d', 'x': [%d, 2], 'y': 1}",
+                                          "{'key': 'm%d', 'x': [%d, 2], 'y': 1, 'ts': %d}"};
+    for (int stamped = 0; stamped < 2; stamped++) {
+        struct speaker f;
+        speaker_open(&f, limited);
+        int ts = 5000;
+        for (int k = 0; k < 2; k++)
+            say(&f, samples[stamped], k, 1, ts);
+        f.now += 1;
+        say(&f, samples[stamped], 0, 9, ts + 1);
+        assert_int_equal(stat(&f, "keys_alerts_open"), 1);
+        move(&f, FAR);
+        f.now += 3;
+        say(&f, samples[stamped], 1, 9, ts + 4);
+        assert_int_equal(stat(&f, "keys_alerts_open"), 2);
+        assert_int_equal(number(f.last[SVI_TOPIC_ALERT], "keys_count"), 2);
+        speaker_close(&f);
+    }
+}
+
 static void test_ages(void **unused) {
     (void)unused;
     struct speaker f;
@@ -175,7 +201,7 @@ static void test_a_state_of_a_later_time(void **unused) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_silence_there_and_back), cmocka_unit_test(test_a_group_moves_along),
-        cmocka_unit_test(test_ages), cmocka_unit_test(test_a_start_is_no_silence),
-        cmocka_unit_test(test_a_state_of_a_later_time)};
+        cmocka_unit_test(test_a_group_of_rows),        cmocka_unit_test(test_ages),
+        cmocka_unit_test(test_a_start_is_no_silence),  cmocka_unit_test(test_a_state_of_a_later_time)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
