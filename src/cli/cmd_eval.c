@@ -54,6 +54,11 @@ struct eval {
 static void cmd_eval_refused(struct eval *e, const struct svi_event *event) {
     const char *bytes;
     size_t length;
+    if (svi_code_is_notice(event->as.error.code)) {
+        if (!e->silent)
+            cli_fail(e->args, "%s", event->as.error.reason);
+        return;
+    }
     e->reasons[event->as.error.code]++;
     if (e->refused++ >= REPORTED || e->silent)
         return;

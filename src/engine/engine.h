@@ -62,6 +62,10 @@ bool svi_engine_ahead(const svi_engine *e, double now, double *step);
 svs_code svi_engine_take_model(svi_engine *e, const void *bytes, size_t size, struct svi_settings *s,
                                double now, svs_error *err);
 
+/* Names of the settings limits and context that no column has so far: what they do nothing for, and which
+ * columns there are, as a text. False: there are none, or no column either. */
+bool svi_engine_strangers(const svi_engine *e, const struct svi_settings *s, char *text, size_t size);
+
 /* Drops model, window, waiting samples and quality; counters, classes, features and sources stay. */
 void svi_engine_reset(svi_engine *e);
 
@@ -145,8 +149,9 @@ void svi_engine_refit_here(svi_engine *e);
 /* Begins a refit now. SVS_UNAVAILABLE: off, running already, or nothing to do, with the reason. */
 svs_code svi_engine_refit(svi_engine *e, svs_error *err);
 
-uint64_t svi_engine_version(const svi_engine *e);        /* of the online model */
-int64_t svi_engine_errors(const svi_engine *e);          /* refusals so far */
+uint64_t svi_engine_version(const svi_engine *e); /* of the online model */
+int64_t svi_engine_errors(const svi_engine *e);   /* refusals so far, and what else is reported as an error */
+int64_t svi_engine_notices(const svi_engine *e);  /* of these, those about no sample */
 const int64_t *svi_engine_refusals(const svi_engine *e); /* by code, SVS_CODE_COUNT of them */
 
 /* ---- for a state that is kept */

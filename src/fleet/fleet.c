@@ -176,7 +176,7 @@ void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figur
     const struct svi_drift_stage *drift = &e->quality_stage.drift;
     figures->rows = e->kept[SVI_KEPT_SEEN];
     figures->labelled = e->kept[SVI_KEPT_LABELLED];
-    figures->refused = e->kept[SVI_KEPT_REFUSED];
+    figures->refused = e->kept[SVI_KEPT_REFUSED] - svi_engine_notices(e);
     figures->judged = sums.judged;
     figures->right = sums.right;
     figures->squares = sums.squares;
@@ -377,6 +377,7 @@ static void fleet_take(struct svi_fleet *f, struct svi_envelope *env, double now
         return;
     svi_workers_settle(f);
     f->stream.arrival = now;
+    const bool first = svi_stream_seen(&f->stream) == 0;
     if (code != SVS_OK) {
         svi_envelope_pass(env);
         e = f->stream.root;
@@ -389,6 +390,8 @@ static void fleet_take(struct svi_fleet *f, struct svi_envelope *env, double now
         svi_engine_refuse_input(entry && entry->last.rows == 0 && entry->heard == 0 ? f->stream.root : e, env,
                                 false, code, &err, now, r);
     svi_fleet_done_here(f, entry, code == SVS_OK, now);
+    if (first && svi_stream_seen(&f->stream) > 0)
+        svi_stream_check_names(&f->stream, e, now);
 }
 
 /* What a row in the root's shape needs to be one of this engine's. */
@@ -427,6 +430,7 @@ static svs_code fleet_take_row(svi_stream *s, struct svi_message *m, const void 
     if (code == SVS_OK)
         code = fleet_prepare(f, key, m->op == SVI_LEARN, 0, &entry, err);
     struct svi_engine *e = entry ? entry->engine : f->stream.root;
+    const bool first = svi_stream_seen(&f->stream) == 0;
     if (code == SVS_OK)
         code = fleet_move_row(e, m, err);
     if (code == SVS_OK)
@@ -434,6 +438,8 @@ static svs_code fleet_take_row(svi_stream *s, struct svi_message *m, const void 
     else
         svi_publish_error(f->stream.root, code, err->text, bytes, length, now);
     svi_fleet_done_here(f, entry, code == SVS_OK, now);
+    if (first && svi_stream_seen(&f->stream) > 0)
+        svi_stream_check_names(&f->stream, e, now);
     fleet_count(f);
     return code;
 }
@@ -587,6 +593,7 @@ static const struct svi_stream_verbs fleet_verbs = {.take = fleet_take_message,
                                                     .deadline = svi_fleet_deadline,
                                                     .pass = svi_fleet_pass,
                                                     .arrived = svi_fleet_arrived,
+                                                    .latest = svi_fleet_latest,
                                                     .engine = fleet_engine,
                                                     .command = fleet_command,
                                                     .reserve = svi_fleet_reserve_note,

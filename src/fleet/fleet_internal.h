@@ -55,7 +55,8 @@ struct svi_stream_verbs {
     void (*end)(svi_stream *s);
     double (*deadline)(const svi_stream *s);
     void (*pass)(svi_stream *s, double now);
-    double (*arrived)(const svi_stream *s); /* the last arrival, of any engine */
+    double (*arrived)(const svi_stream *s);            /* the last arrival, of any engine */
+    const struct svi_engine *(*latest)(svi_stream *s); /* that of the last sample with a key; NULL: none */
 
     /* command: the engine of a key; a command about one. What was done to the root reaches all others, with
      * room for it made before, after which it cannot fail. */
@@ -116,6 +117,11 @@ struct svi_stream {
     svs_error lost; /* why a key did not come back for what it was to take; code SVS_OK: each did */
     struct svi_stream_figures figures;
 };
+
+/* The first sample was accepted by one of its engines, which says what the columns are, or settings have
+ * changed: names in settings that none has are reported, once. */
+const struct svi_engine *svi_stream_latest(svi_stream *s);
+void svi_stream_check_names(svi_stream *s, const struct svi_engine *e, double now);
 
 /* Sends an event of one of its engines, unless it is muted. */
 void svi_stream_send(svi_stream *s, const struct svi_event *event);
@@ -331,8 +337,9 @@ void svi_fleet_leave(struct svi_fleet *f, struct svi_key_entry *entry);
  * silence. */
 double svi_fleet_heard(const struct svi_fleet *f, const struct svi_key_entry *entry);
 
-/* The last arrival of all; -INFINITY: none is known. */
+/* The last arrival of all; -INFINITY: none is known. The engine of the key that was heard last, or NULL. */
 double svi_fleet_arrived(const svi_stream *s);
+const struct svi_engine *svi_fleet_latest(svi_stream *s);
 
 /* The settings that its engine has. */
 struct svi_shared_settings *svi_fleet_settings(const struct svi_fleet *f, const struct svi_key_entry *entry);

@@ -104,11 +104,23 @@ double svi_fleet_heard(const struct svi_fleet *f, const struct svi_key_entry *en
     return heard;
 }
 
-double svi_fleet_arrived(const svi_stream *s) {
-    const struct svi_fleet *f = svi_fleet_of((svi_stream *)s);
+static const struct svi_key_entry *notes_last_heard(const struct svi_fleet *f) {
     const struct svi_key_entry *last = NULL;
     for (const struct svi_key_entry *n = svi_key_table_first(f->table); n; n = n->after)
         last = !last || n->head.turn > last->head.turn ? n : last;
+    return last;
+}
+
+const struct svi_engine *svi_fleet_latest(svi_stream *s) {
+    struct svi_fleet *f = svi_fleet_of(s);
+    const struct svi_key_entry *last = notes_last_heard(f);
+    struct svi_key_entry *entry;
+    return last ? svi_fleet_find(f, last->name, false, 0, &entry, NULL) : NULL;
+}
+
+double svi_fleet_arrived(const svi_stream *s) {
+    const struct svi_fleet *f = svi_fleet_of((svi_stream *)s);
+    const struct svi_key_entry *last = notes_last_heard(f);
     return fmax(svi_engine_arrived(s->root), last ? svi_fleet_heard(f, last) : -INFINITY);
 }
 

@@ -19,6 +19,10 @@ int64_t svi_stream_errors(const svi_stream *s) {
     return s->root->kept[SVI_KEPT_REFUSED] + s->others.refused;
 }
 
+int64_t svi_stream_refused(const svi_stream *s) {
+    return svi_stream_errors(s) - svi_engine_notices(s->root);
+}
+
 bool svi_stream_out_of_memory(const svi_stream *s) {
     return s->lost.code != SVS_OK || svi_engine_out_of_memory(s->root);
 }

@@ -177,7 +177,7 @@ void svi_key_quality_print(const struct svi_key_quality *k, int64_t limit, int64
     const char *name = k->regress ? "rmse" : "accuracy";
     const struct svi_figure *f;
     printf("%-18s %" PRId64 "\n%-18s %" PRId64 "\n%-18s %.3f\n%-18s %.0f\n%-18s %" PRId64 "\n", "rows",
-           r->rows, "refused", svi_stream_errors(r->stream), "seconds", r->seconds, "rows/s",
+           r->rows, "refused", svi_stream_refused(r->stream), "seconds", r->seconds, "rows/s",
            r->seconds > 0 ? (double)r->rows / r->seconds : 0, "keys", svi_stream_key_count(r->stream));
     if (k->count > 0 && limit > 0)
         printf("%-*s %10s %10s %10s %8s\n", svi_key_width("key"), "key", "rows", name, "same", "alerts");

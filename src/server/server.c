@@ -147,10 +147,10 @@ static void server_sink(void *user, const struct svi_event *e) {
     if (p->rows && e->topic == SVI_TOPIC_ALERT && p->hooks->log)
         fprintf(p->hooks->log, "alert: %s\n", e->as.alert.text);
     const svs_code code = e->topic == SVI_TOPIC_ERROR ? e->as.error.code : SVS_OK;
-    const char *what = code == SVS_CLOCK_MOVED      ? "clock"
-                       : code == SVS_CONFIG_CHANGED ? "config"
-                       : code == SVS_STATE_LOADED   ? "state"
-                                                    : NULL; /* no sample was refused */
+    const char *what = code == SVS_CLOCK_MOVED                                    ? "clock"
+                       : code == SVS_CONFIG_CHANGED || code == SVS_UNKNOWN_COLUMN ? "config"
+                       : code == SVS_STATE_LOADED                                 ? "state"
+                                                  : NULL; /* no sample was refused */
     if (what && p->hooks->log) {
         fprintf(p->hooks->log, "%s: %s\n", what, e->as.error.reason);
         fflush(p->hooks->log);
@@ -631,6 +631,13 @@ static void log_keys(const struct server *p) {
     fprintf(p->hooks->log, "), the others on disk\n");
 }
 
+/* Of a kept state it is known at once. */
+static void log_strangers(const struct server *p) {
+    char text[SVS_ERROR_TEXT];
+    if (p->hooks->log && svi_stream_strangers(p->stream, text, sizeof text))
+        fprintf(p->hooks->log, "config: %s\n", text);
+}
+
 static svs_code server_build(struct server *p, svs_error *err) {
     if (p->settings.state_dir[0])
         p->write_ahead = svi_write_ahead_open(&p->settings, server_sink, p, p->hooks->log, &p->stream, err);
@@ -664,6 +671,7 @@ static svs_code server_build(struct server *p, svs_error *err) {
     if (p->settings.refit != SVI_REFIT_NONE && !(p->worker = svi_worker_new(&svi_refit_task, err)))
         return err->code;
     log_keys(p);
+    log_strangers(p);
     return open_sockets(p, err);
 }
 
@@ -710,12 +718,14 @@ static void server_dismantle(struct server *p, svs_code code, const svs_error *e
 }
 
 /* What was refused, by code; a key counts its own. */
-static void summary_of_refusals(const struct server *p, char *reasons, size_t size) {
-    const int64_t *refused = svi_engine_refusals(svi_stream_root(p->stream));
-    int64_t others = svi_stream_errors(p->stream);
-    svi_code_counts(refused, reasons, size, NULL);
-    for (int code = 0; code < SVS_CODE_COUNT; code++)
+static void summary_of_refusals(const struct server *p, char *reasons, size_t size, svs_code *most) {
+    const int64_t *all = svi_engine_refusals(svi_stream_root(p->stream));
+    int64_t others = svi_stream_refused(p->stream), refused[SVS_CODE_COUNT];
+    for (int code = 0; code < SVS_CODE_COUNT; code++) {
+        refused[code] = svi_code_is_notice((svs_code)code) ? 0 : all[code];
         others -= refused[code];
+    }
+    svi_code_counts(refused, reasons, size, most);
     const size_t at = strlen(reasons);
     if (others > 0)
         snprintf(reasons + at, size - at, "%s%" PRId64 " of keys", at > 0 ? ", " : "", others);
@@ -744,9 +754,9 @@ static void write_summary(const struct server *p) {
     const int count = svi_stream_figures(p->stream, NULL, server_now(p), &f);
     const double quality = svi_figure_value(f, count, name),
                  suppressed = svi_figure_value(f, count, "alerts_suppressed");
-    summary_of_refusals(p, reasons, sizeof reasons);
+    summary_of_refusals(p, reasons, sizeof reasons, NULL);
     fprintf(to, "seen %" PRId64 "\nrefused %" PRId64 "%s%s%s\n", svi_stream_seen(p->stream),
-            svi_stream_errors(p->stream), reasons[0] ? " (" : "", reasons, reasons[0] ? ")" : "");
+            svi_stream_refused(p->stream), reasons[0] ? " (" : "", reasons, reasons[0] ? ")" : "");
     if (svi_settings_keyed(s)) {
         summary_of_keys(s, f, count, to);
         fflush(to);
@@ -774,9 +784,9 @@ static svs_code check_rows(const struct server *p, svs_error *err) {
     char reasons[SVS_ERROR_TEXT];
     svs_code most;
     const int64_t rows = p->rows ? svi_ingest_stdin_row(p->rows) : 0;
-    if (rows == 0 || svi_stream_seen(p->stream) > p->seen || svi_stream_errors(p->stream) - p->errors < rows)
+    if (rows == 0 || svi_stream_seen(p->stream) > p->seen || svi_stream_refused(p->stream) - p->errors < rows)
         return SVS_OK;
-    svi_code_counts(svi_engine_refusals(svi_stream_root(p->stream)), reasons, sizeof reasons, &most);
+    summary_of_refusals(p, reasons, sizeof reasons, &most);
     return svi_fail(err, most, "all %" PRId64 " rows were refused: %.180s", rows, reasons);
 }
 
@@ -800,7 +810,7 @@ svs_code svi_server_run(const struct svi_settings *s, const struct svi_server_ho
     if (code == SVS_OK) {
         p->log.to = p->rows ? NULL : hooks->log; /* rows are reported one by one */
         p->seen = svi_stream_seen(p->stream);
-        p->errors = svi_stream_errors(p->stream);
+        p->errors = svi_stream_refused(p->stream);
         code = server_loop(p, err);
         svi_event_log_turn(&p->log, true);
         write_summary(p);
