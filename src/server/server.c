@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -591,6 +592,18 @@ static svs_code open_output(struct server *p, svs_error *err) {
     return SVS_OK;
 }
 
+/* There may be fewer than the settings say. */
+static void log_connections(const struct server *p) {
+    int descriptors;
+    const int limit = p->access.peers ? svi_peer_watch_limit(p->access.peers, &descriptors) : INT_MAX;
+    if (p->hooks->log && limit < p->settings.max_connections)
+        fprintf(
+            p->hooks->log,
+            "connections: at most %d, as `ulimit -n` is %d and each takes two descriptors (max.connections "
+            "%lld)\n",
+            limit, descriptors, (long long)p->settings.max_connections);
+}
+
 static svs_code open_sockets(struct server *p, svs_error *err) {
     struct svi_settings *s = &p->settings;
     bool standard_input = strcmp(s->in, "-") == 0, out = svi_settings_binds(s, "out", s->out),
@@ -599,6 +612,7 @@ static svs_code open_sockets(struct server *p, svs_error *err) {
         return svi_fail(err, SVS_IO, "ZeroMQ cannot start: %s", zmq_strerror(zmq_errno()));
     if (p->context && svi_access_open(&p->access, s, p->context, err) != SVS_OK)
         return err->code;
+    log_connections(p);
     if ((out && open_output(p, err) != SVS_OK) || (ctl && open_control(p, err) != SVS_OK))
         return err->code;
     if (!standard_input)
