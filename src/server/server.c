@@ -335,6 +335,7 @@ static double pass_wait(const struct server *p) {
 static long server_wait_ms(const struct server *p) {
     double left = fmin(svi_ingest_zmq_wait(&p->messages), svi_event_log_wait(&p->log));
     left = fmin(left, fmin(svi_live_figures_wait(&p->live), pass_wait(p)));
+    left = fmin(left, svi_ingest_zmq_room_wait(&p->messages));
     if (p->out && p->settings.publish_seconds > 0)
         left = fmin(left, stats_wait(p));
     if (p->write_ahead)
