@@ -356,8 +356,13 @@ static const struct cli_option options[] = {
                "end that command, and what it started, when it takes longer"),
     CLI_END};
 
+static const char *watch_word(bool config, int i) {
+    return !config && i < SVI_TOPIC_COUNT ? svi_topic_name((enum svi_topic)i) : NULL;
+}
+
 const struct cli_command cli_watch = {
     .name = "watch",
+    .word = watch_word,
     .text = "print what a running process publishes",
     .usage = "[TOPIC...]",
     .help =

@@ -151,6 +151,13 @@ completed 'regress' svmstream run --task re
 completed 'none' svmstream run --scores n
 completed 'durability' svmstream help dur
 completed 'help' svmstream hel
+completed 'status stop' svmstream ctl st
+completed 'config columns' svmstream ctl co
+completed 'alert.clear= alert.cooldown=' svmstream ctl config alert.c
+completed 'window= window.seconds=' svmstream ctl config C=10 windo
+completed '' svmstream ctl status windo
+completed 'score stats' svmstream watch s
+completed 'model' svmstream watch alert mo
 
 "$program" config show >/dev/full 2>"$folder/err"
 [ $? = 1 ] && grep -q 'cannot write' "$folder/err"
