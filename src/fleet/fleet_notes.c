@@ -115,7 +115,8 @@ const struct svi_engine *svi_fleet_latest(svi_stream *s) {
     struct svi_fleet *f = svi_fleet_of(s);
     const struct svi_key_entry *last = notes_last_heard(f);
     struct svi_key_entry *entry;
-    return last ? svi_fleet_find(f, last->name, false, 0, &entry, NULL) : NULL;
+    svs_error err;
+    return last ? svi_fleet_find(f, last->name, false, 0, &entry, &err) : NULL;
 }
 
 double svi_fleet_arrived(const svi_stream *s) {

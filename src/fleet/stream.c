@@ -159,8 +159,9 @@ const struct svi_engine *svi_stream_latest(svi_stream *s) {
 }
 
 bool svi_stream_strangers(svi_stream *s, char *text, size_t size) {
-    svi_stream_settle(s);
-    return svi_engine_strangers(svi_stream_latest(s), s->root->s, text, size);
+    const struct svi_settings *settings = svi_stream_settle(s)->s;
+    return (settings->limits[0] || settings->context[0]) &&
+           svi_engine_strangers(svi_stream_latest(s), settings, text, size);
 }
 
 void svi_stream_check_names(svi_stream *s, const struct svi_engine *e, double now) {
