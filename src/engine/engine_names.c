@@ -1,5 +1,6 @@
-/* Names in the settings limits and context that no column has: a slip of the fingers there would leave a
- * limit out of force without a word. Columns may come at any time, so nothing is refused for it. */
+/* What somebody may not have meant: names in the settings limits and context that no column has (a slip of
+ * the fingers would leave a limit out of force without a word; columns may come at any time, so nothing is
+ * refused for it), and labels that are two classes but look like one. */
 #include <stdio.h>
 #include <string.h>
 
@@ -60,6 +61,26 @@ static void strangers_columns(struct strangers *t) {
     }
     if (count > STRANGERS_SHOWN && t->at < t->size)
         snprintf(t->text + t->at, t->size - t->at, " and %d more", count - STRANGERS_SHOWN);
+}
+
+void svi_engine_tell_twins(struct svi_engine *e, int from, double now) {
+    char reason[SVS_ERROR_TEXT], shown[4 * SVS_NAME_MAX + 4], other[4 * SVS_NAME_MAX + 4];
+    for (int k = from; k < svs_learner_class_count(e->learner); k++) {
+        const svs_value y = svs_learner_class(e->learner, k);
+        svs_value_text(y, shown, sizeof shown);
+        for (int j = 0; j < k; j++) {
+            const svs_value before = svs_learner_class(e->learner, j);
+            if (before.kind == y.kind || strcmp(svs_value_text(before, other, sizeof other), shown) != 0)
+                continue;
+            snprintf(
+                reason, sizeof reason,
+                "the label %.40s came as %s and comes as %s now: these are two classes, unless y is sent as "
+                "one of both",
+                shown, before.kind == SVS_STR ? "a string" : "an integer",
+                y.kind == SVS_STR ? "a string" : "an integer");
+            svi_publish_error(e, SVS_TWIN_CLASSES, reason, NULL, 0, now);
+        }
+    }
 }
 
 bool svi_engine_strangers(const svi_engine *e, const struct svi_settings *s, char *text, size_t size) {

@@ -89,6 +89,7 @@ struct server {
     bool stop;
     int64_t seen, errors; /* of the engine when it began */
     int told;             /* refused rows that were reported as text */
+    int twins;            /* classes, likewise */
 };
 
 /* ---- the clock ---- */
@@ -150,9 +151,10 @@ static void server_sink(void *user, const struct svi_event *e) {
     const svs_code code = e->topic == SVI_TOPIC_ERROR ? e->as.error.code : SVS_OK;
     const char *what = code == SVS_CLOCK_MOVED                                    ? "clock"
                        : code == SVS_CONFIG_CHANGED || code == SVS_UNKNOWN_COLUMN ? "config"
+                       : code == SVS_TWIN_CLASSES                                 ? "label"
                        : code == SVS_STATE_LOADED                                 ? "state"
                                                   : NULL; /* no sample was refused */
-    if (what && p->hooks->log) {
+    if (what && p->hooks->log && !(code == SVS_TWIN_CLASSES && p->twins++ >= TOLD)) { /* of each key */
         fprintf(p->hooks->log, "%s: %s\n", what, e->as.error.reason);
         fflush(p->hooks->log);
     }
