@@ -73,7 +73,10 @@ extern "C" {
     X(BAD_KEY, bad_key,                                                                                      \
       "the `key` is no integer and no string of up to 64 bytes, or the stream has no keys")                  \
     X(MISSING_KEY, missing_key, "a label or a removal does not carry the `key` of its sample")               \
-    X(UNKNOWN_KEY, unknown_key, "the stream has no such key (any more)")
+    X(UNKNOWN_KEY, unknown_key, "the stream has no such key (any more)")                                     \
+    X(UNKNOWN_COLUMN, unknown_column, "a setting names a column that no sample has had so far")              \
+    X(TWIN_CLASSES, twin_classes,                                                                            \
+      "a label is an integer in some samples and a string of its digits in others")
 
 typedef enum svs_code {
 #define X(constant, name, text) SVS_##constant,

@@ -696,6 +696,10 @@ void svi_rules_pass(struct svi_rules *r, double now) {
     m->well = m->bad = 0;
 }
 
+double svi_rules_arrived(const struct svi_rules *r) {
+    return r->waits ? r->arrived : -INFINITY;
+}
+
 void svi_rules_begin(struct svi_rules *r, double now) {
     if (r->waits && now > r->arrived)
         r->arrived = now;

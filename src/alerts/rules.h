@@ -133,6 +133,9 @@ double svi_rules_deadline(const struct svi_rules *r);
 double svi_rules_quiet(const struct svi_rules *r); /* seconds after its last row */
 void svi_rules_pass(struct svi_rules *r, double now);
 
+/* The arrival of the last row, or when a process began to wait for the next; -INFINITY: none came. */
+double svi_rules_arrived(const struct svi_rules *r);
+
 /* A process begins; all producers have said good-bye. */
 void svi_rules_begin(struct svi_rules *r, double now);
 void svi_rules_rest(struct svi_rules *r);

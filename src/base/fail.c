@@ -116,6 +116,15 @@ static svs_code next_frequent(const int64_t *counts, svs_code last) {
     return found;
 }
 
+bool svi_code_is_remark(svs_code code) {
+    return code == SVS_UNKNOWN_COLUMN || code == SVS_TWIN_CLASSES;
+}
+
+bool svi_code_is_notice(svs_code code) {
+    return code == SVS_CLOCK_MOVED || code == SVS_CONFIG_CHANGED || code == SVS_STATE_LOADED ||
+           svi_code_is_remark(code);
+}
+
 char *svi_code_counts(const int64_t *counts, char *out, size_t size, svs_code *most) {
     size_t at = 0;
     out[0] = '\0';

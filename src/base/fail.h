@@ -28,6 +28,13 @@ svs_code svi_code_by_name(const char *name);
  * `out`. */
 char *svi_escape(char *out, size_t size, const char *bytes, size_t length);
 
+/* Is an error event of this code about no sample, so that nothing was refused? */
+bool svi_code_is_notice(svs_code code);
+
+/* One of these that says what somebody may not have meant: it is no error, counts nowhere but by its code,
+ * and the state does not have it. */
+bool svi_code_is_remark(svs_code code);
+
 /* How often each code came, the most frequent first, "20 wrong_type, 1 not_finite"; what does not fit is left
  * out. `counts` has SVS_CODE_COUNT numbers. *most (may be NULL): the most frequent one, SVS_OK = none came.
  * Returns `out`. */

@@ -3,7 +3,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/fail.h"
 #include "cli/command.h"
+#include "data/reader.h"
+#include "server/ingest_stdin.h"
 #include "state/recovery.h"
 #include "store/layout.h"
 #include "config/settings_record.h"
@@ -13,6 +17,8 @@
 
 #define GIB  (1024.0 * 1024 * 1024)
 #define MUCH GIB /* what is warned of */
+
+#define ROWS_READ 1000
 
 /* The settings that the state in state.dir was created with hold where none is given. */
 static svs_code config_merge_kept(struct svi_settings *s, svs_error *err) {
@@ -68,11 +74,56 @@ static void warn_of_keys(const struct cli_args *a, const struct svi_settings *s)
         cli_fail(a, "warning: %s", text);
 }
 
+static void config_sink(void *user, const struct svi_event *event) {
+    (void)user;
+    (void)event;
+}
+
+/* The first rows of a file, learned and forgotten: do the settings name columns that it has? */
+static svs_code config_take_rows(svi_reader *r, const struct svi_settings *s, svs_error *err) {
+    char strangers[SVS_ERROR_TEXT];
+    struct svi_message m;
+    svs_error why = {0};
+    enum svi_read what = SVI_READ_ROW;
+    svi_stream *stream = svi_stream_new(s, 0, config_sink, NULL, err);
+    if (!stream)
+        return err->code;
+    svi_reader_shape(r, &svi_engine_schema(svi_stream_root(stream))->shape);
+    for (int i = 0; i < ROWS_READ && (what == SVI_READ_ROW || what == SVI_READ_BAD); i++) {
+        const double now = svi_wall_clock();
+        if ((what = svi_reader_row(r, &m, &why)) == SVI_READ_ROW)
+            svi_stream_message(stream, &m, NULL, 0, now, NULL);
+    }
+    svs_code code = what == SVI_READ_FAIL ? svi_fail(err, why.code, "%s", why.text) : SVS_OK;
+    if (code == SVS_OK && svi_stream_strangers(stream, strangers, sizeof strangers))
+        code = svi_fail(err, SVS_UNKNOWN_COLUMN, "%s", strangers);
+    svi_stream_free(&stream);
+    return code;
+}
+
+static svs_code config_check_file(const struct cli_args *a, struct svi_settings *s, const char *path,
+                                  svs_error *err) {
+    struct svi_reader_options o = svi_ingest_stdin_options(s);
+    o.task_follows = true;
+    svi_reader *r = svi_reader_open(path, &o, NULL, err);
+    svs_code code = r ? svi_reader_settle(r, err) : err->code;
+    if (code == SVS_OK && !o.task_given)
+        s->task = (int)svi_reader_task(r);
+    if (code == SVS_OK && svi_reader_note(r) && !a->quiet)
+        puts(svi_reader_note(r));
+    if (code == SVS_OK)
+        code = config_take_rows(r, s, err);
+    svi_reader_close(&r);
+    return code;
+}
+
 static int cmd_config_check(const struct cli_args *a) {
     struct svi_settings s = a->settings;
     svs_error err;
     if (config_merge_kept(&s, &err) != SVS_OK || svi_settings_check(&s, &err) != SVS_OK ||
         svi_settings_check_security(&s, &err) != SVS_OK)
+        return cli_fail(a, "%s", err.text);
+    if (a->positional_count > 1 && config_check_file(a, &s, a->positional[1], &err) != SVS_OK)
         return cli_fail(a, "%s", err.text);
     warn_of_memory(a, &s);
     warn_of_keys(a, &s);
@@ -97,7 +148,7 @@ static int cmd_config_default(const struct cli_args *a) {
 }
 
 static const struct cli_verb verbs[] = {{"show", cmd_config_show, "", NULL},
-                                        {"check", cmd_config_check, "", NULL},
+                                        {"check", cmd_config_check, "[FILE]", NULL},
                                         {"default", cmd_config_default, "", NULL},
                                         {NULL, NULL, NULL, NULL}};
 
@@ -105,16 +156,19 @@ static const char help[] =
     "show      print the effective settings (from defaults, the state in state.dir, the file of --config "
     "and\n"
     "          flags, the last one wins) as a YAML map that --config reads, and the memory they need\n"
-    "check     check that they do not contradict each other or the state in state.dir; exit status 0 or 1\n"
+    "check     check that they do not contradict each other or the state in state.dir; with FILE also that\n"
+    "          the columns that limits and context name are among those of its first 1000 rows; exit status\n"
+    "          0 or 1\n"
     "default   print all settings with their defaults\n"
     "\n"
     "Examples:\n"
     "  svmstream config default > svmstream.yaml\n"
-    "  svmstream config show --config svmstream.yaml --window 5000";
+    "  svmstream config show --config svmstream.yaml --window 5000\n"
+    "  svmstream config check --limits temperature:5..90 plant.csv";
 
 const struct cli_command cli_config = {.name = "config",
                                        .text = "show or check the settings",
-                                       .usage = "[show|check|default]",
+                                       .usage = "[show|check [FILE]|default]",
                                        .help = help,
                                        .verbs = verbs,
                                        .unchecked = true,

@@ -17,6 +17,7 @@
 #include "formats/model_any.h"
 #include "report/bank_report.h"
 #include "report/tuning_report.h"
+#include "wire/control_command.h"
 #include "wire/json_value.h"
 #include "wire/pack.h"
 
@@ -210,8 +211,20 @@ static const struct cli_option options[] = {
     CLI_SWITCH("relearn", 0, "with load checkpoint=N: learn the samples after it again"),
     CLI_OPTION("without-src", 0, "NAME", NULL, "with --relearn: but not what this source sent"), CLI_END};
 
+/* What it does; after `config`, what a running process takes. */
+static const char *cmd_ctl_word(bool config, int i) {
+    const struct svi_setting *row = svi_settings_table;
+    if (!config)
+        return i < SVI_COMMAND_COUNT ? svi_command_name((enum svi_command_op)i) : NULL;
+    for (; row->key; row++)
+        if (svi_change_any_time(row->change) && i-- == 0)
+            break;
+    return row->key;
+}
+
 const struct cli_command cli_ctl = {
     .name = "ctl",
+    .word = cmd_ctl_word,
     .text = "send one request to a running process",
     .usage = "OPERATION [KEY=VALUE...]",
     .help =

@@ -54,6 +54,11 @@ struct eval {
 static void cmd_eval_refused(struct eval *e, const struct svi_event *event) {
     const char *bytes;
     size_t length;
+    if (svi_code_is_notice(event->as.error.code)) {
+        if (!e->silent)
+            cli_fail(e->args, "%s", event->as.error.reason);
+        return;
+    }
     e->reasons[event->as.error.code]++;
     if (e->refused++ >= REPORTED || e->silent)
         return;
@@ -162,11 +167,12 @@ static svs_code take_all(struct eval *e, svs_error *err) {
     }
 }
 
-/* One JSON object; `keys`: of a stream with keys, else NULL. */
+/* One JSON object; `keys`: of a stream with keys, else NULL, and those with that many rows. */
 static svs_code print_json(const struct svi_quality_report *r, const struct svi_key_quality *keys,
-                           svs_error *err) {
+                           int64_t rows, svs_error *err) {
     struct svi_bytes map = {0};
-    svs_code code = keys ? svi_key_quality_pack(keys, &map, err) : svi_quality_report_pack(r, &map, err);
+    svs_code code =
+        keys ? svi_key_quality_pack(keys, rows, &map, err) : svi_quality_report_pack(r, &map, err);
     if (code == SVS_OK)
         code = cli_show_json(map.data, map.size, err);
     svi_bytes_clear(&map);
@@ -226,9 +232,9 @@ static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
             svi_verdict_write(e->stream, e->now, stderr);
     }
     if (code == SVS_OK && cli_has(e->args, "json"))
-        code = print_json(&report, keys, err);
+        code = print_json(&report, keys, cli_integer(e->args, "rows"), err);
     else if (code == SVS_OK && keys)
-        svi_key_quality_print(keys, cli_integer(e->args, "limit"));
+        svi_key_quality_print(keys, cli_integer(e->args, "limit"), cli_integer(e->args, "rows"));
     else if (code == SVS_OK)
         svi_quality_report_print(&report);
     svi_key_quality_free(&keys);
@@ -246,6 +252,8 @@ static svs_code cmd_eval_open(struct eval *e, struct svi_settings *s, svs_error 
         s->task = (int)svi_reader_task(e->reader);
     if (svi_reader_note(e->reader) && !e->args->quiet && !e->silent)
         fprintf(stderr, "%s\n", svi_reader_note(e->reader));
+    s->keys_quota =
+        s->keys_quota > 0 ? s->keys_quota : s->keys_max; /* all rows of a file are of one source */
     e->stream = svi_stream_new(s, 0, cmd_eval_sink, e, err);
     if (!e->stream)
         return err->code;
@@ -304,8 +312,9 @@ static int check_keyed(const struct cli_args *a) {
         if (svi_settings_keyed(&a->settings) && cli_has(a, single[i]))
             return cli_usage(a, "--%s is about one model, and with --key there is one for each key",
                              single[i]);
-    if (cli_has(a, "limit") && !svi_settings_keyed(&a->settings))
-        return cli_usage(a, "--limit is about the table of keys: give --key COLUMN too");
+    const char *const of_keys = cli_has(a, "limit") ? "limit" : cli_has(a, "rows") ? "rows" : NULL;
+    if (of_keys && !svi_settings_keyed(&a->settings))
+        return cli_usage(a, "--%s is about the table of keys: give --key COLUMN too", of_keys);
     return CLI_OK;
 }
 
@@ -351,6 +360,7 @@ static const struct cli_option options[] = {
     CLI_SWITCH("json", 0, "print the result as one JSON object"),
     CLI_INTEGER("limit", 'n', "N", SVI_KEY_QUALITY_SHOWN, 0, CLI_UNLIMITED,
                 "with --key: at most N keys in the table"),
+    CLI_INTEGER("rows", 0, "N", "0", 0, CLI_UNLIMITED, "with --key: keys with at least N rows alone"),
     CLI_OPTION("plot", 0, "FILE", NULL,
                "draw quality, novelty and alerts over the rows, or over their times; with --alerts the "
                "features that alerts name, and the incidents (.svg or .png; needs gnuplot)"),
@@ -376,7 +386,8 @@ const struct cli_command cli_eval = {
         "what other budgets would do.\n"
         "\n"
         "With --key COLUMN each key has a model of its own, and the table has a line for each, the worst\n"
-        "first, with what \"the same as before\" would have come to.\n"
+        "first, with what \"the same as before\" would have come to. The worst is the one whose error is\n"
+        "above that by the most, with 97.5 % confidence: a few rows say little.\n"
         "\n"
         "  svmstream eval --label rain weather.csv.gz\n"
         "  svmstream eval --key machine plant.csv\n"

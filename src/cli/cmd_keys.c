@@ -20,6 +20,7 @@ static int cmd_keys_run(const struct cli_args *a) {
                                        .like = cli_value(a, "like"),
                                        .prefix = cli_value(a, "prefix"),
                                        .limit = cli_integer(a, "limit"),
+                                       .rows = cli_integer(a, "rows"),
                                        .silent = cli_has(a, "silent") ? cli_number(a, "silent") : 0,
                                        .open = cli_has(a, "open")};
     svs_code code = a->positional_count > 0 ? svi_settings_set(&s, "ctl", a->positional[0], &err) : SVS_OK;
@@ -127,14 +128,17 @@ static const struct cli_verb verbs[] = {{"new", cmd_keys_make, "[FILE]", ""},
                                         {NULL, NULL, NULL, NULL}};
 
 static const struct cli_option options[] = {
-    CLI_OPTION("sort", 0, "quality|age|rows|alerts|name", NULL,
-               "what comes first: the worst quality (as it is without this), the longest silence, the most "
-               "rows, the most open alerts, or the name"),
+    CLI_OPTION(
+        "sort", 0, "quality|age|rows|alerts|name", NULL,
+        "what comes first: the worst quality (as it is without this): the error that is above that of \"the "
+        "same as before\" by the most, with 97.5 % confidence; the longest silence, the most "
+        "rows, the most open alerts, or the name"),
     CLI_INTEGER("limit", 'n', "N", "100", 0, 10000, "at most N keys"),
     CLI_OPTION("like", 0, "TEXT", NULL, "keys with this in their name"),
     CLI_OPTION("prefix", 0, "TEXT", NULL, "keys whose name begins with this"),
     CLI_SWITCH("open", 0, "keys with an alert that is open"),
     CLI_NUMBER("silent", 0, "SECONDS", NULL, 0, 1e9, "keys that had no row for this long"),
+    CLI_INTEGER("rows", 0, "N", "0", 0, CLI_UNLIMITED, "keys with at least N rows"),
     CLI_SWITCH("json", 0, "the reply as one JSON object"),
     CLI_NUMBER("timeout", 0, "SECONDS", "10", 0.001, 1e6, "give up when no answer comes for this long"),
     CLI_OPTION("name", 0, "NAME", NULL, "with allow: name of the client (letters, digits, _ and -)"),

@@ -25,6 +25,7 @@
 #define TEXT        120    /* bytes shown of one value */
 #define KEY_TEXT    (4 * SVS_KEY_MAX + 4)
 #define ARRAY_SHOWN 8 /* elements */
+#define STATS       "stats."
 
 struct watch {
     const struct cli_args *args;
@@ -32,6 +33,8 @@ struct watch {
     bool refused;    /* which was reported */
     bool waiting;    /* nobody is there, which was reported; or nothing came of the key */
     const char *key; /* of --key, NULL = all */
+    bool asks;       /* with --key and without --stream: the first stats tell the name of the stream */
+    char stream[sizeof((struct svi_settings *)0)->stream];
     bool json, bell;
     const char *command; /* of --exec, NULL = none */
     double limit;        /* seconds that it may take */
@@ -191,19 +194,12 @@ static void cmd_watch_show(struct watch *w, const struct subscription_event *e) 
         raise_alarm(w, e);
 }
 
-static void cmd_watch_take_events(struct watch *w) {
-    struct subscription_event e;
-    while (w->events < w->wanted && subscription_next(&w->subscription, &e))
-        cmd_watch_show(w, &e);
-    fflush(stdout);
-}
-
 /* "model" is the stream's model when one is given, or a key; what says more is taken as it is. */
 static const char *watch_topic(const struct watch *w, const char *word, char *topic) {
     const struct cli_args *a = w->args;
     for (int t = 0; t < SVI_TOPIC_COUNT && (w->key || cli_given(a, "stream")); t++)
         if (strcmp(word, svi_topic_name((enum svi_topic)t)) == 0) {
-            svi_topic_write((enum svi_topic)t, a->settings.stream, w->key, topic);
+            svi_topic_write((enum svi_topic)t, w->stream, w->key, topic);
             return topic;
         }
     return word;
@@ -214,15 +210,44 @@ static svs_code cmd_watch_subscribe(struct watch *w, svs_error *err) {
     const struct cli_args *a = w->args;
     const int count = a->positional_count;
     char topic[SVI_TOPIC_MAX];
+    if (w->asks)
+        return subscription_add(&w->subscription, STATS, err);
     if (count == 0 && !w->key && !cli_given(a, "stream"))
         return subscription_add(&w->subscription, "", err);
     svs_code code = SVS_OK;
     for (int i = 0; i < count && code == SVS_OK; i++)
         code = subscription_add(&w->subscription, watch_topic(w, a->positional[i], topic), err);
     for (int t = 0; count == 0 && t < SVI_TOPIC_COUNT && code == SVS_OK; t++) {
-        svi_topic_write((enum svi_topic)t, a->settings.stream, w->key, topic);
+        svi_topic_write((enum svi_topic)t, w->stream, w->key, topic);
         code = subscription_add(&w->subscription, topic, err);
     }
+    return code;
+}
+
+/* "stats.NAME." names the stream, whose topics are subscribed to from here on. */
+static svs_code cmd_watch_hear_name(struct watch *w, const struct subscription_event *e, svs_error *err) {
+    const char *name = e->topic + strlen(STATS);
+    const size_t rest = e->topic_length > strlen(STATS) ? e->topic_length - strlen(STATS) : 0;
+    const char *end = memchr(name, '.', rest);
+    if (!end || (size_t)(end - name) >= sizeof w->stream)
+        return SVS_OK;
+    memcpy(w->stream, name, (size_t)(end - name));
+    w->stream[end - name] = '\0';
+    w->asks = false;
+    const svs_code code = cmd_watch_subscribe(w, err);
+    return code == SVS_OK ? subscription_remove(&w->subscription, STATS, err) : code;
+}
+
+static svs_code cmd_watch_take_events(struct watch *w, svs_error *err) {
+    struct subscription_event e;
+    svs_code code = SVS_OK;
+    while (code == SVS_OK && w->events < w->wanted && subscription_next(&w->subscription, &e))
+        if (w->asks)
+            code = cmd_watch_hear_name(w, &e, err);
+        else if (!w->key || *event_key((struct cli_object){e.payload, (const uint8_t *)e.payload + e.size},
+                                       (char[KEY_TEXT]){0}))
+            cmd_watch_show(w, &e);
+    fflush(stdout);
     return code;
 }
 
@@ -247,10 +272,13 @@ static double cmd_watch_show_waiting(struct watch *w, double start) {
     w->waiting = true;
     if (!w->subscription.met)
         cli_waiting((void *)w->args, w->args->settings.out);
+    else if (w->asks && !w->args->quiet)
+        cli_fail(w->args,
+                 "no stats yet at %.200s, which would name the stream: --stream NAME does without them",
+                 w->args->settings.out);
     else if (!w->args->quiet)
         cli_fail(w->args, "nothing yet of the key %.64s in the stream %s (`svmstream keys` lists them%s)",
-                 w->key, w->args->settings.stream,
-                 cli_given(w->args, "stream") ? "" : "; --stream NAME is for another stream");
+                 w->key, w->stream, cli_given(w->args, "stream") ? "; --stream may name another one" : "");
     return 3600;
 }
 
@@ -266,7 +294,9 @@ static int cmd_watch_follow(struct watch *w, double seconds) {
         const double wait = fmin(left, cmd_watch_show_waiting(w, start));
         if (zmq_poll(items, w->subscription.monitor ? 2 : 1, (long)(1000 * wait) + 1) < 0 && errno != EINTR)
             return cli_fail(w->args, "waiting failed: %s", zmq_strerror(errno));
-        cmd_watch_take_events(w);
+        svs_error err;
+        if (cmd_watch_take_events(w, &err) != SVS_OK)
+            return cli_error(w->args, &err);
         cmd_watch_show_refusal(w);
     }
     if (seconds > 0 && w->events == 0 && !w->subscription.met)
@@ -332,6 +362,8 @@ static int cmd_watch_run(const struct cli_args *a) {
                       .key = cli_value(a, "key"),
                       .limit = cli_number(a, "exec-timeout"),
                       .wanted = count ? count : INT64_MAX};
+    snprintf(w.stream, sizeof w.stream, "%s", a->settings.stream);
+    w.asks = w.key && !cli_given(a, "stream");
     w.bell = !w.json && !a->quiet && isatty(STDOUT_FILENO);
     w.command = cli_value(a, "exec");
     void *context = zmq_ctx_new();
@@ -356,8 +388,13 @@ static const struct cli_option options[] = {
                "end that command, and what it started, when it takes longer"),
     CLI_END};
 
+static const char *watch_word(bool config, int i) {
+    return !config && i < SVI_TOPIC_COUNT ? svi_topic_name((enum svi_topic)i) : NULL;
+}
+
 const struct cli_command cli_watch = {
     .name = "watch",
+    .word = watch_word,
     .text = "print what a running process publishes",
     .usage = "[TOPIC...]",
     .help =

@@ -109,9 +109,12 @@ struct cli_command {
     const char *keys;
     const struct cli_option *options; /* NULL = none */
     const struct cli_verb *verbs;     /* what the first positional may be; NULL = anything */
-    const char *bare;                 /* with verbs: what stands there without one; NULL = one must be */
-    bool hidden;                      /* not in the list of commands */
-    bool unchecked; /* run even when settings contradict each other, though `keys` lists the learner's */
+    /* For the completion, where there are no verbs: the i-th word that may follow the name, or (`config`) the
+     * i-th setting that may follow that word; NULL: no further one. The member may be NULL. */
+    const char *(*word)(bool config, int i);
+    const char *bare; /* with verbs: what stands there without one; NULL = one must be */
+    bool hidden;      /* not in the list of commands */
+    bool unchecked;   /* run even when settings contradict each other, though `keys` lists the learner's */
     int (*run)(const struct cli_args *a); /* returns enum cli_exit; not called when there is a verb */
 };
 

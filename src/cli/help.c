@@ -258,6 +258,22 @@ static void write_names(FILE *to, const char *const *names, int count) {
         fprintf(to, "%s ", names[i]);
 }
 
+/* Ends the list of words; after `config` there are settings, to which their values are appended. */
+static void write_words(FILE *to, const struct cli_command *c) {
+    for (int i = 0; c->word && c->word(false, i); i++)
+        fprintf(to, "%s ", c->word(false, i));
+    fputs("'", to);
+    if (!c->word || !c->word(true, 0))
+        return;
+    fputs("\n        if [ \"$COMP_CWORD\" -gt 2 ]; then\n            words=''\n"
+          "            if [ \"${COMP_WORDS[2]}\" = config ]; then\n"
+          "                compopt -o nospace 2>/dev/null\n                words='",
+          to);
+    for (int i = 0; c->word(true, i); i++)
+        fprintf(to, "%s= ", c->word(true, i));
+    fputs("'\n            fi\n        fi", to);
+}
+
 void cli_write_completion(FILE *to, const struct cli_command *const *all) {
     const char *names[NAMES_MAX + 1];
     const int commands = list_names(all, names);
@@ -286,7 +302,8 @@ void cli_write_completion(FILE *to, const struct cli_command *const *all) {
         fputs("\"\n        words='", to);
         for (const struct cli_verb *v = (*c)->verbs; v && v->name; v++)
             fprintf(to, "%s ", v->name);
-        fputs("' ;;\n", to);
+        write_words(to, *c);
+        fputs(" ;;\n", to);
     }
     fputs("    *) return ;;\n    esac\n"
           "    if [ \"${cur:0:1}\" = - ]; then\n        COMPREPLY=($(compgen -W \"$flags\" -- \"$cur\"))\n"

@@ -120,6 +120,7 @@ svs_code client_keys_request(const struct client_keys *k, struct svi_bytes *requ
     svi_put_text(&p, "op", "keys");
     svi_put_int(&p, "limit", k->limit);
     svi_put_real(&p, "silent", k->silent);
+    svi_put_int(&p, "rows", k->rows);
     svi_put_bool(&p, "open", k->open);
     for (int i = 0; i < 3; i++)
         if (texts[i][1])

@@ -56,6 +56,12 @@ svs_code subscription_add(struct subscription *s, const char *prefix, svs_error 
     return svi_fail(err, SVS_IO, "cannot subscribe: %s", zmq_strerror(errno));
 }
 
+svs_code subscription_remove(struct subscription *s, const char *prefix, svs_error *err) {
+    if (zmq_setsockopt(s->socket, ZMQ_UNSUBSCRIBE, prefix, strlen(prefix)) == 0)
+        return SVS_OK;
+    return svi_fail(err, SVS_IO, "cannot end a subscription: %s", zmq_strerror(errno));
+}
+
 static enum svi_topic subscription_kind(const char *topic, size_t length) {
     for (int t = 0; t < SVI_TOPIC_COUNT; t++) {
         const char *name = svi_topic_name((enum svi_topic)t);

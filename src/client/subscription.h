@@ -39,6 +39,9 @@ void subscription_close(struct subscription *s);
 /* All topics that begin with `prefix`. SVS_IO. */
 svs_code subscription_add(struct subscription *s, const char *prefix, svs_error *err);
 
+/* No longer by this one. SVS_IO. */
+svs_code subscription_remove(struct subscription *s, const char *prefix, svs_error *err);
+
 /* The next event that is there. False: none is. Retained events that were seen before, and messages that are
  * no events, are passed over. */
 bool subscription_next(struct subscription *s, struct subscription_event *e);

@@ -306,15 +306,18 @@ const struct svi_setting svi_settings_table[] = {
          "a model for each key: the column of text rows that holds the key (messages have it as `key`; --key "
          "alone is --key key); empty is one model for all"),
     INTEGER("keys.max", keys_max, "1000000", LIMIT, 1, 1e9, "keys",
-            "maximum number of keys; a sample of one more is refused"),
-    INTEGER("keys.memory", keys_memory, "100000", START, 1, 1e9, "keys",
-            "keys whose models are in memory; those unused the longest are on disk"),
+            "maximum number of keys; a sample of one more is refused; unless it is given it is lower where a "
+            "quarter of the memory of the machine holds fewer keys that are on disk"),
+    INTEGER("keys.memory", keys_memory, "0", START, 0, 1e9, "keys",
+            "keys whose models are in memory; those unused the longest are on disk; 0 is as many as half of "
+            "the memory of the machine, or of the cgroup of the process, holds"),
     NUMBER("keys.idle", keys_idle, "0", LIVE, 0, FOREVER, "seconds",
            "a key that has had no sample for longer than this is forgotten, with its model; 0 is never"),
     INTEGER(
         "keys.quota", keys_quota, "0", ONWARD, 0, 1e9, "keys",
         "keys that one source may have begun (of messages without src, all together); 0 shares: nine tenths "
-        "of keys.max are for all, and of the rest each of max.sources has a part of its own"),
+        "of keys.max are for all, and of the rest each of max.sources has a part of its own; messages "
+        "without src begin 100,000 at most (rows of standard input as many as keys.max)"),
     NUMBER("key.prior", key_prior, "10", MODEL, 0, 1e6, "samples",
            "a new key begins with the model of all keys, which counts as much as this many samples of its "
            "own; 0 begins from nothing"),

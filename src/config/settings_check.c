@@ -12,12 +12,14 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/machine_memory.h"
 #include "svmstream/solver.h"
 #include "config/alert_budget.h"
 #include "config/decision_cost.h"
 #include "config/rule_settings.h"
 #include "config/settings.h"
 
+#define KEYS_SHARE  0.25   /* of the memory of the machine, for keys on disk */
 #define GAMMA_LEAST 1e-100 /* usable, whatever the distances */
 #define GAMMA_MOST  1e100
 
@@ -119,8 +121,18 @@ static const char *settings_without_prior(const struct svi_settings *s) {
                : NULL;
 }
 
+/* Names of keys and where they are take memory even of those that are on disk. */
+static int64_t settings_keys_fit(int64_t most) {
+    const double fit = KEYS_SHARE * svi_machine_memory().bytes / SVI_KEY_ENTRY;
+    return fit > 0 && fit < (double)most ? (int64_t)fmax(1, fit) : most;
+}
+
 /* What each of many models is by default: small. */
 static void settings_settle_keys(struct svi_settings *s) {
+    if (!svi_settings_given(s, svi_settings_row("keys.max")))
+        s->keys_max = settings_keys_fit(s->keys_max);
+    if (settings_from_stdin(s) && !svi_settings_given(s, svi_settings_row("keys.quota")))
+        s->keys_quota = s->keys_max; /* who gives it is who may say how many there may be */
     if (!svi_settings_given(s, svi_settings_row("method")))
         s->method = SVI_METHOD_ALSVM;
     if (!svi_settings_given(s, svi_settings_row("refit")))

@@ -141,7 +141,7 @@ static svs_code cell_text(struct svi_span s, const char *what, svs_code too_long
         return svi_fail(err, too_long, "the %s has %zu bytes: at most %d are taken", what, length,
                         SVS_NAME_MAX);
     if (!svi_utf8_valid(s.at, length))
-        return svi_fail(err, malformed, "the %s is not valid UTF-8", what);
+        return svi_fail(err, malformed, "the %s is not valid UTF-8: " SVI_LATIN1, what);
     *v = (svs_value){.kind = SVS_STR, .length = (uint32_t)length, .as.s = s.at};
     return SVS_OK;
 }

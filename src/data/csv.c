@@ -451,9 +451,8 @@ static svs_code csv_take_feature(const struct csv_row *r, int column, struct svi
         csv_count_numbers(r->h);
     }
     if (c->is.use == SVI_USE_WORD)
-        return svi_cell_word(c->cell, cell)
-                   ? SVS_OK
-                   : csv_refuse_cell(r, column, cell, "valid UTF-8: convert the file with iconv");
+        return svi_cell_word(c->cell, cell) ? SVS_OK
+                                            : csv_refuse_cell(r, column, cell, "valid UTF-8: " SVI_LATIN1);
     svs_code code = csv_take_number(r, column, cell, &c->cell->number, "a number");
     c->cell->kind = code == SVS_OK ? SVI_CELL_NUMBER : SVI_CELL_MISSING;
     return code;

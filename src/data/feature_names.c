@@ -14,6 +14,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/text.h"
+#include "data/span.h"
 #include "svmstream/value.h"
 
 #define FEATURES_MAX 1000000
@@ -135,7 +136,7 @@ static svs_code check_name_text(const char *name, size_t length, svs_error *err)
                         length);
     svi_escape(text, sizeof text, name, length);
     if (!svi_utf8_valid(name, length) || memchr(name, 0, length))
-        return svi_fail(err, SVS_BAD_COLUMN, "the feature name \"%s\" is not valid UTF-8 text", text);
+        return svi_fail(err, SVS_BAD_COLUMN, "the feature name \"%s\" is not valid UTF-8: " SVI_LATIN1, text);
     return SVS_OK;
 }
 

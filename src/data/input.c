@@ -8,6 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "data/foreign.h"
 
 #define GZIP_FIRST  0x1f
 #define GZIP_SECOND 0x8b
@@ -133,6 +134,8 @@ static svs_code read_once(struct svi_input *s, svs_error *err) {
     size_t count = s->packing == SVI_PACKING_UNKNOWN ? s->end - s->at : 0;
     if (count >= 2 && first[0] == GZIP_FIRST && first[1] == GZIP_SECOND)
         return start_gzip(s, err);
+    if (count >= 2 && svi_foreign_refuse(s->fd == STDIN_FILENO ? NULL : s->name, first, count, err) != SVS_OK)
+        return err->code;
     if (count > 1 || (count == 1 && (first[0] != GZIP_FIRST || s->ended)))
         s->packing = SVI_PACKING_NONE;
     return SVS_OK;

@@ -636,6 +636,8 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
         step.leverage = svi_learner_leverage(e->learner, m->x);
     engine_calibrate(e, scores, rows, class_count, &step);
     engine_accept(e, m, &step, now);
+    if (svs_learner_class_count(e->learner) > class_count)
+        svi_engine_tell_twins(e, class_count, now);
     return SVS_OK;
 }
 
@@ -659,6 +661,7 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
         code = svi_drift_stage_reserve(&e->quality_stage.drift, svs_learner_dimension(e->learner), err);
     if (code == SVS_OK)
         code = engine_make_class_room(e, y, err);
+    const int classes = svs_learner_class_count(e->learner);
     if (code == SVS_OK) {
         svi_engine_bank_before_label(e, id);
         code = svs_learner_label(e->learner, id, y, e->time, &step, err);
@@ -666,6 +669,7 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
     if (code != SVS_OK)
         return code;
     svi_engine_bank_label(e, id, y, e->time, step.label);
+    svi_engine_tell_twins(e, classes, e->event_ts);
     svi_engine_note_held(e);
     const double *row = svi_learner_newest(e->learner); /* of this sample; NULL without a window */
     if (row && e->schema.columns)

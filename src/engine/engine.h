@@ -46,8 +46,11 @@ void svi_engine_refuse(svi_engine *e, svs_code code, const char *reason, const v
 svs_code svi_engine_forget(svi_engine *e, svs_value id, double now, int *count, svs_error *err);
 svs_code svi_engine_label(svi_engine *e, svs_value id, svs_value y, double now, svs_error *err);
 
-/* A state that was taken up lies in the future of the clock: *step is what it is to be moved by (0 where it
- * is of time stamps). */
+/* The last arrival that is known, by the arrival clock; -INFINITY: none is. */
+double svi_engine_arrived(const svi_engine *e);
+
+/* A state that was taken up lies in the future of the clock: *step is what it is to be moved by (0 where only
+ * time stamps do). */
 bool svi_engine_ahead(const svi_engine *e, double now, double *step);
 
 /* A linear model (msgpack, svs_model_decode) takes the place of the refit and serves: the settings of the
@@ -58,6 +61,10 @@ bool svi_engine_ahead(const svi_engine *e, double now, double *step);
  * svs_model_decode: nothing has changed. */
 svs_code svi_engine_take_model(svi_engine *e, const void *bytes, size_t size, struct svi_settings *s,
                                double now, svs_error *err);
+
+/* Names of the settings limits and context that no column has so far: what they do nothing for, and which
+ * columns there are, as a text. False: there are none, or no column either. */
+bool svi_engine_strangers(const svi_engine *e, const struct svi_settings *s, char *text, size_t size);
 
 /* Drops model, window, waiting samples and quality; counters, classes, features and sources stay. */
 void svi_engine_reset(svi_engine *e);
@@ -80,6 +87,7 @@ void svi_engine_class_table(svi_engine *e, bool matrices, struct svi_class_table
  * the samples that both scored. n 0: it is not to be compared; or, the refit serves. */
 struct svi_engine_standing {
     struct svi_standing baseline;
+    double worse; /* svi_baseline_worse */
     struct svi_advantage refit;
 };
 void svi_engine_standing(svi_engine *e, struct svi_engine_standing *out);
@@ -141,8 +149,9 @@ void svi_engine_refit_here(svi_engine *e);
 /* Begins a refit now. SVS_UNAVAILABLE: off, running already, or nothing to do, with the reason. */
 svs_code svi_engine_refit(svi_engine *e, svs_error *err);
 
-uint64_t svi_engine_version(const svi_engine *e);        /* of the online model */
-int64_t svi_engine_errors(const svi_engine *e);          /* refusals so far */
+uint64_t svi_engine_version(const svi_engine *e); /* of the online model */
+int64_t svi_engine_errors(const svi_engine *e);   /* refusals so far, and what else is reported as an error */
+int64_t svi_engine_notices(const svi_engine *e);  /* of these, those about no sample */
 const int64_t *svi_engine_refusals(const svi_engine *e); /* by code, SVS_CODE_COUNT of them */
 
 /* ---- for a state that is kept */

@@ -141,6 +141,8 @@ static bool has_rules(const struct svi_engine *e) {
 static void archive_refused(struct svi_archive *a, struct svi_engine *e) {
     char name[64];
     for (int code = SVS_OK + 1; code < SVS_CODE_COUNT; code++) {
+        if (svi_code_is_remark((svs_code)code))
+            continue;
         snprintf(name, sizeof name, "refused.%s", svs_code_name((svs_code)code));
         svi_archive_int64(a, name, &e->refused[code], 0, MOST);
     }

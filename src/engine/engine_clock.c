@@ -18,10 +18,14 @@ void svi_engine_move_times(struct svi_engine *e, double from, double step) {
     svi_rules_move_times(e->rules, from, step);
 }
 
+double svi_engine_arrived(const struct svi_engine *e) {
+    return fmax(e->by_arrival ? e->time : -INFINITY, svi_rules_arrived(e->rules));
+}
+
 bool svi_engine_ahead(const svi_engine *e, double now, double *step) {
-    const double ahead = e->time - now;
-    *step = e->by_arrival && ahead > SVI_CLOCK_TOLERANCE ? -ahead : 0;
-    return ahead > (e->by_arrival ? SVI_CLOCK_TOLERANCE : e->s->ts_ahead);
+    const double ahead = svi_engine_arrived(e) - now;
+    *step = ahead > SVI_CLOCK_TOLERANCE ? -ahead : 0;
+    return *step < 0 || (!e->by_arrival && e->time - now > e->s->ts_ahead);
 }
 
 void svi_engine_move_clock(struct svi_engine *e, double step, double now) {

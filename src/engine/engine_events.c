@@ -99,7 +99,7 @@ void svi_publish_alert(struct svi_engine *e, const struct svi_alert_report *r, d
 void svi_publish_error(struct svi_engine *e, svs_code code, const char *reason, const void *bytes,
                        size_t length, double now) {
     struct svi_event event = {.topic = SVI_TOPIC_ERROR, .ts = now};
-    e->kept[SVI_KEPT_REFUSED]++;
+    e->kept[SVI_KEPT_REFUSED] += !svi_code_is_remark(code);
     event.as.error.code = code;
     event.as.error.reason = reason;
     event.as.error.count = ++e->refused[code];
@@ -391,6 +391,10 @@ uint64_t svi_engine_version(const svi_engine *e) {
 
 int64_t svi_engine_errors(const svi_engine *e) {
     return e->kept[SVI_KEPT_REFUSED];
+}
+
+int64_t svi_engine_notices(const svi_engine *e) { /* remarks are not counted among errors */
+    return e->refused[SVS_CLOCK_MOVED] + e->refused[SVS_CONFIG_CHANGED] + e->refused[SVS_STATE_LOADED];
 }
 
 const int64_t *svi_engine_refusals(const svi_engine *e) {

@@ -34,6 +34,9 @@ svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_
 void svi_engine_tell_categories(struct svi_engine *e);
 
 /* The columns of the setting `context` are that to novelty; names may come after their columns. */
+/* Classes from this one on are new: one whose text is that of another, of another type, is reported. */
+void svi_engine_tell_twins(struct svi_engine *e, int from, double now);
+
 void svi_engine_tell_context(struct svi_engine *e, int d);
 
 /* A novelty stage and rules of its own. Of one of many, where they are off by *s: *made stays what it is.

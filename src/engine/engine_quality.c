@@ -13,6 +13,7 @@ void svi_engine_standing(svi_engine *e, struct svi_engine_standing *out) {
     *out = (struct svi_engine_standing){.baseline.commonest_class = -1};
     out->baseline = svi_quality_figures_standing(e->quality_stage.figures, e->metrics,
                                                  svs_learner_class_count(e->learner));
+    out->worse = svi_quality_figures_worse(e->quality_stage.figures);
     if (!p->have || p->serves)
         return;
     for (int64_t i = 0; i < p->hit_count; i++) { /* bit 0: the online model was right, bit 1: the refit */

@@ -321,6 +321,7 @@ static void group_archive(struct svi_archive *a, struct svi_alert_group *group) 
     svi_archive_uint64(a, "number", &group->number);
     svi_archive_uint64(a, "cause", &group->cause);
     svi_archive_double(a, "last", &group->last);
+    svi_archive_bool(a, "by arrival", &group->by_arrival);
     svi_archive_uint64(a, "leader", &group->leader);
     svi_archive_int64(a, "alert", &group->alert, 0, MOST);
     svi_archive_int64(a, "keys", &group->keys, 1, MOST);

@@ -36,6 +36,7 @@ struct svi_alert_group {
     uint64_t number; /* of groups before it */
     uint64_t cause;
     double last;       /* time of the last alert that opened */
+    bool by_arrival;   /* it, and that of the first, are arrivals, not time stamps */
     uint64_t leader;   /* the key (its number) in whose name it is reported, ... */
     int64_t alert;     /* ... and its alert */
     int64_t open;      /* alerts */

@@ -17,7 +17,8 @@
 #include "learner/learner_archive.h"
 #include "wire/fields.h"
 
-#define FORGET_MOST 16 /* keys that are forgotten before an element */
+#define FORGET_MOST   16     /* keys that are forgotten before an element */
+#define KEYS_NAMELESS 100000 /* that messages without src begin, where keys.quota is 0 */
 
 static void fleet_root_sink(void *user, const struct svi_event *event) {
     svi_fleet_send(user, NULL, event);
@@ -52,10 +53,6 @@ struct svi_engine *svi_fleet_make(struct svi_fleet *f, struct svi_shared_setting
     return e;
 }
 
-double svi_key_memory(const struct svi_settings *s, int d, int contexts, int classes) {
-    return svi_engine_key_memory(s, d, contexts, classes) + sizeof(struct svi_key_entry) + SVS_KEY_MAX / 4;
-}
-
 /* A name as a text may show it: it came from outside. */
 #define KEY_SHOWN 100
 static const char *key_shown(char shown[KEY_SHOWN], const char *key) {
@@ -68,7 +65,8 @@ static const char *key_shown(char shown[KEY_SHOWN], const char *key) {
 /* May this source begin one more key? Without keys.quota nine tenths of keys.max are for all, and
  * each source that there may be has its part of the last tenth to itself, one key at least: so a client that
  * begins keys without end, under as many names as it may have at a time, leaves others their part. One that
- * says bye and takes another name has a new part. */
+ * says bye and takes another name has a new part. Messages without src, which no quota of sources counts,
+ * begin KEYS_NAMELESS together at most. */
 static bool fleet_may_begin(const struct svi_fleet *f, uint64_t owner) {
     const struct svi_settings *s = f->stream.root->s;
     svi_key_table *table = f->table;
@@ -76,6 +74,8 @@ static bool fleet_may_begin(const struct svi_fleet *f, uint64_t owner) {
     const int64_t owned = svi_key_table_owned(table, owner);
     if (s->keys_quota > 0)
         return owned < s->keys_quota;
+    if (owner == 0 && owned >= KEYS_NAMELESS)
+        return false;
     return owned < part || svi_key_table_beyond(table, part) < s->keys_max - tenth;
 }
 
@@ -90,8 +90,9 @@ static void fleet_refuse_more(const struct svi_fleet *f, const char *shown, uint
         svi_fail(
             err, SVS_LIMIT,
             "key %s is one more than the share that %s may begin of keys.max (%lld), which began %lld: raise "
-            "keys.max, or set keys.quota",
-            shown, who, (long long)f->stream.root->s->keys_max, begun);
+            "keys.max, or set keys.quota%s",
+            shown, who, (long long)f->stream.root->s->keys_max, begun,
+            owner ? "" : ", or let producers name themselves (src)");
 }
 
 static struct svi_key_entry *fleet_begin(struct svi_fleet *f, const char *key, uint64_t owner,
@@ -175,11 +176,12 @@ void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figur
     const struct svi_drift_stage *drift = &e->quality_stage.drift;
     figures->rows = e->kept[SVI_KEPT_SEEN];
     figures->labelled = e->kept[SVI_KEPT_LABELLED];
-    figures->refused = e->kept[SVI_KEPT_REFUSED];
+    figures->refused = e->kept[SVI_KEPT_REFUSED] - svi_engine_notices(e);
     figures->judged = sums.judged;
     figures->right = sums.right;
     figures->squares = sums.squares;
     figures->quality = svi_metrics_windowed(e->metrics);
+    figures->worse = svi_quality_figures_worse(e->quality_stage.figures);
     figures->alerts = (int32_t)(e->novelty->alert.opened + drift->opened + e->rules->opened);
     figures->open = (int32_t)e->novelty->alert.open + (int32_t)drift->open + svi_rules_open(e->rules);
     figures->deadline = svi_engine_deadline(e);
@@ -207,7 +209,11 @@ int svi_stream_keys(svi_stream *s, const struct svi_key_query *q, const struct s
     *matching = 0;
     svi_stream_settle(s);
     const struct svi_fleet *f = svi_fleet_of(s);
-    return f ? svi_key_list(f->table, q, entries, matching) : 0;
+    return f ? svi_key_list(f, q, entries, matching) : 0;
+}
+
+double svi_stream_key_heard(svi_stream *s, const struct svi_key_entry *entry) {
+    return svi_fleet_heard(svi_fleet_of(s), entry);
 }
 
 int64_t svi_stream_key_count(const svi_stream *s) {
@@ -253,6 +259,7 @@ void svi_fleet_done_here(struct svi_fleet *f, struct svi_key_entry *entry, bool 
         return;
     }
     f->columns = svi_engine_features(entry->engine);
+    svi_fleet_measure(f, entry->engine);
     svi_fleet_figures(entry->engine, &figures);
     svi_fleet_done(f, entry, &figures, sample, now);
 }
@@ -370,6 +377,7 @@ static void fleet_take(struct svi_fleet *f, struct svi_envelope *env, double now
         return;
     svi_workers_settle(f);
     f->stream.arrival = now;
+    const bool first = svi_stream_seen(&f->stream) == 0;
     if (code != SVS_OK) {
         svi_envelope_pass(env);
         e = f->stream.root;
@@ -382,6 +390,8 @@ static void fleet_take(struct svi_fleet *f, struct svi_envelope *env, double now
         svi_engine_refuse_input(entry && entry->last.rows == 0 && entry->heard == 0 ? f->stream.root : e, env,
                                 false, code, &err, now, r);
     svi_fleet_done_here(f, entry, code == SVS_OK, now);
+    if (first && svi_stream_seen(&f->stream) > 0)
+        svi_stream_check_names(&f->stream, e, now);
 }
 
 /* What a row in the root's shape needs to be one of this engine's. */
@@ -420,6 +430,7 @@ static svs_code fleet_take_row(svi_stream *s, struct svi_message *m, const void 
     if (code == SVS_OK)
         code = fleet_prepare(f, key, m->op == SVI_LEARN, 0, &entry, err);
     struct svi_engine *e = entry ? entry->engine : f->stream.root;
+    const bool first = svi_stream_seen(&f->stream) == 0;
     if (code == SVS_OK)
         code = fleet_move_row(e, m, err);
     if (code == SVS_OK)
@@ -427,6 +438,8 @@ static svs_code fleet_take_row(svi_stream *s, struct svi_message *m, const void 
     else
         svi_publish_error(f->stream.root, code, err->text, bytes, length, now);
     svi_fleet_done_here(f, entry, code == SVS_OK, now);
+    if (first && svi_stream_seen(&f->stream) > 0)
+        svi_stream_check_names(&f->stream, e, now);
     fleet_count(f);
     return code;
 }
@@ -579,6 +592,8 @@ static const struct svi_stream_verbs fleet_verbs = {.take = fleet_take_message,
                                                     .end = fleet_end,
                                                     .deadline = svi_fleet_deadline,
                                                     .pass = svi_fleet_pass,
+                                                    .arrived = svi_fleet_arrived,
+                                                    .latest = svi_fleet_latest,
                                                     .engine = fleet_engine,
                                                     .command = fleet_command,
                                                     .reserve = svi_fleet_reserve_note,
@@ -590,6 +605,7 @@ static const struct svi_stream_verbs fleet_verbs = {.take = fleet_take_message,
                                                     .add_up = svi_fleet_add_up,
                                                     .verify = fleet_verify,
                                                     .figures = fleet_figures,
+                                                    .memory = svi_fleet_memory,
                                                     .clear = fleet_clear};
 
 struct svi_fleet *svi_fleet_of(svi_stream *s) {

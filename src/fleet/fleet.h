@@ -12,11 +12,30 @@ struct svi_key_query;
 struct svi_key_entry;
 int svi_stream_keys(svi_stream *s, const struct svi_key_query *q, const struct svi_key_entry **entries,
                     int64_t *matching);
+/* When the last sample of one of them came, by the arrival clock as it is now; the time in which no process
+ * ran is left out. */
+double svi_stream_key_heard(svi_stream *s, const struct svi_key_entry *entry);
 int64_t svi_stream_key_count(const svi_stream *s);
 
 /* Of one key with that many features, columns of context among them, and classes: what it takes in the heap
  * once all is full, about (to a tenth). */
 double svi_key_memory(const struct svi_settings *s, int d, int contexts, int classes);
+
+/* What keys of that many features and classes take, and how many of them may be in memory. */
+struct svi_keys_memory {
+    double each;    /* bytes of one that is in memory */
+    double share;   /* bytes for all keys where keys.memory is 0; 0: what the machine has is not known */
+    double machine; /* bytes that the process may have, */
+    const char *of; /* by this limit (base/machine_memory.h) */
+    int64_t most;   /* that may be in memory, where there are no others */
+};
+void svi_keys_memory(const struct svi_settings *s, int d, int classes, struct svi_keys_memory *m);
+
+/* The features that are named, or a usual number of them. */
+int svi_keys_features(const struct svi_settings *s);
+
+/* How many may be in memory of that many. */
+int64_t svi_keys_in_memory(const struct svi_settings *s, const struct svi_keys_memory *m, int64_t keys);
 
 /* ---- states of keys in files beside the checkpoints */
 

@@ -223,6 +223,7 @@ static bool group_open(struct svi_fleet *f, struct svi_key_entry *entry, const s
     g->severity = severity > g->severity ? severity : g->severity;
     if (g->told == 0) {
         group_keep(&g->first, group_rest(f, event->key, a->text), a);
+        g->by_arrival = event->ts == f->stream.arrival;
         g->told = 1;
         g->severity_told = g->severity;
         return false;
@@ -296,9 +297,18 @@ void svi_fleet_groups_pass(struct svi_fleet *f, double now) {
     }
 }
 
-void svi_fleet_groups_move(struct svi_fleet *f, double step) {
-    for (int i = 0; i < svi_alert_groups_count(f->groups); i++)
-        svi_alert_groups_at(f->groups, i)->due += step;
+/* Times of arrival move with the clock; time stamps of producers only where they cannot be true any more. */
+void svi_fleet_groups_move(struct svi_fleet *f, double step, double now) {
+    const struct svi_engine *root = f->stream.root;
+    for (int i = 0; i < svi_alert_groups_count(f->groups); i++) {
+        struct svi_alert_group *g = svi_alert_groups_at(f->groups, i);
+        double moved = g->by_arrival ? step : 0;
+        if (g->last + moved > now + root->s->ts_ahead)
+            moved = now - g->last;
+        g->due += step;
+        g->last += moved;
+        g->first.since += moved;
+    }
 }
 
 /* The next one speaks for it. */

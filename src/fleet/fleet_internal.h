@@ -21,7 +21,7 @@
 enum svi_note_kind {
     SVI_NOTE_CONFIG = 0, /* other settings */
     SVI_NOTE_CLOCK,      /* the arrival clock was moved by `step`, and shows `now` */
-    SVI_NOTE_BEGIN,      /* a process began at `now` */
+    SVI_NOTE_BEGIN,      /* a process began at `now`, `step` after the last arrival */
     SVI_NOTE_REBUILD,    /* the bits of the model were made by another program or instruction set */
     SVI_NOTE_QUIET       /* all sources have gone: counted, and not in the list */
 };
@@ -55,6 +55,8 @@ struct svi_stream_verbs {
     void (*end)(svi_stream *s);
     double (*deadline)(const svi_stream *s);
     void (*pass)(svi_stream *s, double now);
+    double (*arrived)(const svi_stream *s);            /* the last arrival, of any engine */
+    const struct svi_engine *(*latest)(svi_stream *s); /* that of the last sample with a key; NULL: none */
 
     /* command: the engine of a key; a command about one. What was done to the root reaches all others, with
      * room for it made before, after which it cannot fail. */
@@ -76,6 +78,7 @@ struct svi_stream_verbs {
 
     /* figures: those of the root that are counted become those of all, and further ones: how many. */
     int (*figures)(const svi_stream *s, struct svi_figure *counted, struct svi_figure *further);
+    double (*memory)(const svi_stream *s); /* bytes besides those of the root, about */
 
     void (*clear)(svi_stream *s); /* all but the root, and what every stream has */
 };
@@ -114,6 +117,11 @@ struct svi_stream {
     svs_error lost; /* why a key did not come back for what it was to take; code SVS_OK: each did */
     struct svi_stream_figures figures;
 };
+
+/* The first sample was accepted by one of its engines, which says what the columns are, or settings have
+ * changed: names in settings that none has are reported, once. */
+const struct svi_engine *svi_stream_latest(svi_stream *s);
+void svi_stream_check_names(svi_stream *s, const struct svi_engine *e, double now);
 
 /* Sends an event of one of its engines, unless it is muted. */
 void svi_stream_send(svi_stream *s, const struct svi_event *event);
@@ -185,6 +193,11 @@ struct svi_fleet {
     double asked;                /* ... the factor of their levels: as of the last coupling; 0: none yet */
     struct svi_engine_off off;   /* of all keys */
     int columns;                 /* of the key that was the last to begin; 0: none has */
+    struct {
+        int columns, classes;             /* the most that a key was seen to have */
+        int known_columns, known_classes; /* of which `memory` is; -1: of no settings of now */
+        struct svi_keys_memory memory;
+    } largest;
     svi_key_table *table;
     int64_t taken;                       /* elements and rows that came, of all keys, refused ones too */
     uint64_t begun;                      /* keys so far */
@@ -294,11 +307,20 @@ void svi_fleet_tell_alert(struct svi_fleet *f, const struct svi_event *event);
  * moved; a key is going to be no more. */
 double svi_fleet_groups_due(const struct svi_fleet *f);
 void svi_fleet_groups_pass(struct svi_fleet *f, double now);
-void svi_fleet_groups_move(struct svi_fleet *f, double step);
+void svi_fleet_groups_move(struct svi_fleet *f, double step, double now);
 void svi_fleet_groups_drop(struct svi_fleet *f, struct svi_key_entry *entry);
 
 /* Its alerts end before that; it may have to come back for it. Codes of svi_fleet_return. */
 svs_code svi_fleet_end_alerts(struct svi_fleet *f, struct svi_key_entry *entry, svs_error *err);
+
+/* ---- fleet_memory.c: what keys take */
+
+/* A key, whose engine nobody is at work with, may be the largest so far. */
+void svi_fleet_measure(struct svi_fleet *f, const struct svi_engine *e);
+
+/* Keys that may be in memory now; bytes that all of them take, once all is full. */
+int64_t svi_fleet_memory_most(struct svi_fleet *f);
+double svi_fleet_memory(const svi_stream *s);
 
 /* ---- fleet_notes.c: what reaches all keys */
 
@@ -310,8 +332,14 @@ void svi_fleet_note(svi_stream *s, enum svi_note_kind kind, double step, double 
 void svi_fleet_join(struct svi_fleet *f, struct svi_key_entry *entry, uint64_t note);
 void svi_fleet_leave(struct svi_fleet *f, struct svi_key_entry *entry);
 
-/* The arrival of its last sample, by the arrival clock as it is now. */
+/* The arrival of its last sample, by the arrival clock as it is now, as if no time had passed between the
+ * last arrival and the next begin of a process: nobody listened then, and a clock that was wrong is no
+ * silence. */
 double svi_fleet_heard(const struct svi_fleet *f, const struct svi_key_entry *entry);
+
+/* The last arrival of all; -INFINITY: none is known. The engine of the key that was heard last, or NULL. */
+double svi_fleet_arrived(const svi_stream *s);
+const struct svi_engine *svi_fleet_latest(svi_stream *s);
 
 /* The settings that its engine has. */
 struct svi_shared_settings *svi_fleet_settings(const struct svi_fleet *f, const struct svi_key_entry *entry);

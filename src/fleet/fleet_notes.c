@@ -50,8 +50,12 @@ void svi_fleet_note(svi_stream *s, enum svi_note_kind kind, double step, double 
         f->rests++;
         return;
     }
+    if (kind == SVI_NOTE_CONFIG)
+        f->largest.known_columns = -1;
     if (kind == SVI_NOTE_CLOCK)
-        svi_fleet_groups_move(f, step);
+        svi_fleet_groups_move(f, step, now);
+    const double arrived = kind == SVI_NOTE_BEGIN ? svi_fleet_arrived(s) : now;
+    step = kind == SVI_NOTE_BEGIN && arrived < now && !isinf(arrived) ? now - arrived : step;
     if (svi_fleet_reserve_note(s, NULL) != SVS_OK) {
         f->stream.root->out_of_memory = true;
         return;
@@ -62,6 +66,8 @@ void svi_fleet_note(svi_stream *s, enum svi_note_kind kind, double step, double 
         .kind = kind, .step = step, .now = now, .s = svi_shared_settings_use(f->stream.root->shared)};
     notes_tidy(f);
     (void)svi_fleet_reserve_note(s, NULL);
+    if (kind == SVI_NOTE_CLOCK && step < 0) /* none may wait behind one that is due later */
+        (void)svi_fleet_queue_all(f, NULL); /* there is room for all */
 }
 
 void svi_fleet_notes_clear(struct svi_fleet *f) {
@@ -86,11 +92,37 @@ void svi_fleet_leave(struct svi_fleet *f, struct svi_key_entry *entry) {
     notes_tidy(f);
 }
 
+/* By how much a note moves the time at which a key was heard. */
+static double note_moves(const struct svi_note *n) {
+    return n->kind == SVI_NOTE_CLOCK || n->kind == SVI_NOTE_BEGIN ? n->step : 0;
+}
+
 double svi_fleet_heard(const struct svi_fleet *f, const struct svi_key_entry *entry) {
     double heard = entry->heard;
     for (uint64_t i = entry->head.note; i < f->noted; i++)
-        heard += note_at(f, i)->kind == SVI_NOTE_CLOCK ? note_at(f, i)->step : 0;
+        heard += note_moves(note_at(f, i));
     return heard;
+}
+
+static const struct svi_key_entry *notes_last_heard(const struct svi_fleet *f) {
+    const struct svi_key_entry *last = NULL;
+    for (const struct svi_key_entry *n = svi_key_table_first(f->table); n; n = n->after)
+        last = !last || n->head.turn > last->head.turn ? n : last;
+    return last;
+}
+
+const struct svi_engine *svi_fleet_latest(svi_stream *s) {
+    struct svi_fleet *f = svi_fleet_of(s);
+    const struct svi_key_entry *last = notes_last_heard(f);
+    struct svi_key_entry *entry;
+    svs_error err;
+    return last ? svi_fleet_find(f, last->name, false, 0, &entry, &err) : NULL;
+}
+
+double svi_fleet_arrived(const svi_stream *s) {
+    const struct svi_fleet *f = svi_fleet_of((svi_stream *)s);
+    const struct svi_key_entry *last = notes_last_heard(f);
+    return fmax(svi_engine_arrived(s->root), last ? svi_fleet_heard(f, last) : -INFINITY);
 }
 
 struct svi_shared_settings *svi_fleet_settings(const struct svi_fleet *f, const struct svi_key_entry *entry) {
@@ -153,10 +185,10 @@ svs_code svi_fleet_touch(struct svi_fleet *f, struct svi_key_entry *entry, svs_e
         return err->code;
     for (uint64_t i = entry->head.note; i < f->noted; i++) {
         const struct svi_note *n = note_at(f, i);
-        if (n->kind == SVI_NOTE_CLOCK) {
+        entry->heard += note_moves(n);
+        if (n->kind == SVI_NOTE_CLOCK)
             svi_engine_move_clock(entry->engine, n->step, n->now);
-            entry->heard += n->step;
-        } else if (n->kind == SVI_NOTE_BEGIN)
+        else if (n->kind == SVI_NOTE_BEGIN)
             svi_rules_begin(entry->engine->rules, n->now);
         else if (n->kind == SVI_NOTE_REBUILD)
             svi_learner_rebuild(entry->engine->learner);

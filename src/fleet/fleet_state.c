@@ -133,6 +133,7 @@ static svs_code evict_some(struct svi_fleet *f, int count, svs_error *err) {
     while (out < count && code == SVS_OK && (n = svi_key_table_oldest(f->table))) {
         const size_t offset = f->packed.size;
         svi_key_table_leave(f->table, n);
+        svi_fleet_measure(f, n->engine);
         leaving[out++] = n;
         if (n->cached || svi_fleet_written(n))
             continue;
@@ -154,7 +155,7 @@ static svs_code evict_some(struct svi_fleet *f, int count, svs_error *err) {
 }
 
 void svi_fleet_evict(struct svi_fleet *f) {
-    const int64_t most = f->stream.root->s->keys_memory;
+    const int64_t most = svi_fleet_memory_most(f);
     const int64_t some = most / 16 < EVICT_MORE ? most / 16 : EVICT_MORE; /* not one by one */
     svs_error err = {0};
     if (svi_key_table_in_memory(f->table) <= most || (f->patience > 0 && --f->patience > 0))

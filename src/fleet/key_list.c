@@ -3,6 +3,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "fleet/fleet_internal.h"
+
 enum svi_key_order svi_key_order_of(const char *word, size_t length) {
     static const char *const words[] = {
 #define X(constant, word) #word,
@@ -19,25 +21,36 @@ static int compare_doubles(double a, double b) {
     return (a > b) - (a < b);
 }
 
+/* Without a bound at the end. */
+static int compare_worse(double a, double b) {
+    return isnan(a) || isnan(b) ? (int)isnan(a) - (int)isnan(b) : compare_doubles(b, a);
+}
+
 static int compare_alerts(const struct svi_key_entry *a, const struct svi_key_entry *b) {
     return b->last.open != a->last.open ? b->last.open - a->last.open : b->last.alerts - a->last.alerts;
 }
 
+struct list {
+    const struct svi_fleet *f;
+    const struct svi_key_query *q;
+};
+
 /* < 0: a is shown before b. */
-static int compare_keys(const struct svi_key_query *q, const struct svi_key_entry *a,
-                        const struct svi_key_entry *b) {
+static int compare_keys(const struct list *l, const struct svi_key_entry *a, const struct svi_key_entry *b) {
     int c = 0;
-    switch (q->order) {
+    switch (l->q->order) {
     case SVI_KEYS_BY_QUALITY:
         c = (int)isnan(a->last.quality) - (int)isnan(b->last.quality);
         if (c == 0 && isnan(a->last.quality))
             c = compare_alerts(a, b);
+        else if (c == 0 && (c = compare_worse(a->last.worse, b->last.worse)) != 0)
+            break;
         else if (c == 0)
-            c = q->larger_is_better ? compare_doubles(a->last.quality, b->last.quality)
-                                    : compare_doubles(b->last.quality, a->last.quality);
+            c = l->q->larger_is_better ? compare_doubles(a->last.quality, b->last.quality)
+                                       : compare_doubles(b->last.quality, a->last.quality);
         break;
     case SVI_KEYS_BY_AGE:
-        c = compare_doubles(a->heard, b->heard);
+        c = compare_doubles(svi_fleet_heard(l->f, a), svi_fleet_heard(l->f, b));
         break;
     case SVI_KEYS_BY_ROWS:
         c = (b->last.rows > a->last.rows) - (b->last.rows < a->last.rows);
@@ -48,54 +61,57 @@ static int compare_keys(const struct svi_key_query *q, const struct svi_key_entr
     default:
         break;
     }
-    if (c == 0 && q->order != SVI_KEYS_BY_NAME)
+    if (c == 0 && l->q->order != SVI_KEYS_BY_NAME)
         c = (a->head.begun > b->head.begun) - (a->head.begun < b->head.begun);
     return c != 0 ? c : strcmp(a->name, b->name);
 }
 
-static bool key_matches(const struct svi_key_query *q, const struct svi_key_entry *k) {
-    return (q->like_length == 0 || memmem(k->name, k->head.length, q->like, q->like_length)) &&
-           q->prefix_length <= k->head.length &&
-           memcmp(k->name, q->prefix ? q->prefix : "", q->prefix_length) == 0 &&
-           (!q->open || k->last.open > 0) && (q->silent <= 0 || q->now - k->heard >= q->silent);
+static bool key_matches(const struct list *l, const struct svi_key_entry *k) {
+    return k->last.rows >= l->q->rows &&
+           (l->q->like_length == 0 || memmem(k->name, k->head.length, l->q->like, l->q->like_length)) &&
+           l->q->prefix_length <= k->head.length &&
+           memcmp(k->name, l->q->prefix ? l->q->prefix : "", l->q->prefix_length) == 0 &&
+           (!l->q->open || k->last.open > 0) &&
+           (l->q->silent <= 0 || l->q->now - svi_fleet_heard(l->f, k) >= l->q->silent);
 }
 
 /* The place i of a heap with the last of those shown at its top gets a key that may be shown earlier. */
-static void heap_sink(const struct svi_key_query *q, const struct svi_key_entry **heap, int count, int i,
+static void heap_sink(const struct list *l, const struct svi_key_entry **heap, int count, int i,
                       const struct svi_key_entry *k) {
     for (int child; (child = 2 * i + 1) < count; i = child) {
-        if (child + 1 < count && compare_keys(q, heap[child], heap[child + 1]) < 0)
+        if (child + 1 < count && compare_keys(l, heap[child], heap[child + 1]) < 0)
             child++;
-        if (compare_keys(q, k, heap[child]) >= 0)
+        if (compare_keys(l, k, heap[child]) >= 0)
             break;
         heap[i] = heap[child];
     }
     heap[i] = k;
 }
 
-static void heap_rise(const struct svi_key_query *q, const struct svi_key_entry **heap, int i,
+static void heap_rise(const struct list *l, const struct svi_key_entry **heap, int i,
                       const struct svi_key_entry *k) {
-    for (int parent; i > 0 && compare_keys(q, heap[parent = (i - 1) / 2], k) < 0; i = parent)
+    for (int parent; i > 0 && compare_keys(l, heap[parent = (i - 1) / 2], k) < 0; i = parent)
         heap[i] = heap[parent];
     heap[i] = k;
 }
 
-int svi_key_list(const svi_key_table *t, const struct svi_key_query *q, const struct svi_key_entry **out,
+int svi_key_list(const struct svi_fleet *f, const struct svi_key_query *q, const struct svi_key_entry **out,
                  int64_t *matching) {
+    const struct list l = {f, q};
     int count = 0;
     *matching = 0;
-    for (const struct svi_key_entry *k = svi_key_table_first(t); k; k = k->after) {
-        if (!key_matches(q, k))
+    for (const struct svi_key_entry *k = svi_key_table_first(f->table); k; k = k->after) {
+        if (!key_matches(&l, k))
             continue;
         ++*matching;
         if (count < q->limit)
-            heap_rise(q, out, count++, k);
-        else if (count > 0 && compare_keys(q, k, out[0]) < 0)
-            heap_sink(q, out, count, 0, k);
+            heap_rise(&l, out, count++, k);
+        else if (count > 0 && compare_keys(&l, k, out[0]) < 0)
+            heap_sink(&l, out, count, 0, k);
     }
     for (int end = count - 1; end > 0; end--) { /* the last one goes to the end, until the heap is empty */
         const struct svi_key_entry *last = out[end], *top = out[0];
-        heap_sink(q, out, end, 0, last);
+        heap_sink(&l, out, end, 0, last);
         out[end] = top;
     }
     return count;

@@ -9,11 +9,12 @@
 
 /* Each with the word for it and what comes first; of equals, the one that began first. X(CONSTANT, word) */
 #define SVI_KEY_ORDERS(X)                                                                                    \
-    X(QUALITY, quality) /* the worst; last those of which none is known, and of these as `alerts` */         \
-    X(AGE, age)         /* the one that has been silent the longest */                                       \
-    X(ROWS, rows)       /* the most */                                                                       \
-    X(ALERTS, alerts)   /* the most open ones, then the most opened */                                       \
-    X(NAME, name)       /* by bytes, from the smallest */
+    X(QUALITY,                                                                                               \
+      quality)        /* the worst (`worse`); last those of which none is known, and of these as `alerts` */ \
+    X(AGE, age)       /* the one that has been silent the longest */                                         \
+    X(ROWS, rows)     /* the most */                                                                         \
+    X(ALERTS, alerts) /* the most open ones, then the most opened */                                         \
+    X(NAME, name)     /* by bytes, from the smallest */
 
 enum svi_key_order {
 #define X(constant, word) SVI_KEYS_BY_##constant,
@@ -29,7 +30,8 @@ struct svi_key_query {
     size_t like_length;
     const char *prefix; /* which it begins with, likewise */
     size_t prefix_length;
-    bool open; /* only those with an open alert */
+    int64_t rows; /* at least */
+    bool open;    /* only those with an open alert */
     double now;
     double silent; /* seconds without a sample at least; 0: all */
     int limit;     /* 0 to SVI_KEY_LIST_MOST */
@@ -39,7 +41,7 @@ struct svi_key_query {
 enum svi_key_order svi_key_order_of(const char *word, size_t length);
 
 /* Fills `out` (q->limit places), in order. Returns how many; *matching: those that the query lets through. */
-int svi_key_list(const svi_key_table *t, const struct svi_key_query *q, const struct svi_key_entry **out,
+int svi_key_list(const struct svi_fleet *f, const struct svi_key_query *q, const struct svi_key_entry **out,
                  int64_t *matching);
 
 #endif

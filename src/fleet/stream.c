@@ -12,10 +12,12 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include <cblas.h>
 
 #include "base/alloc.h"
+#include "base/arrival_clock.h"
 #include "base/fail.h"
 #include "config/settings_change.h"
 #include "config/settings_record.h"
@@ -34,8 +36,11 @@ static svs_code one_take(svi_stream *s, struct svi_envelope *env, const struct s
             svi_engine_pass_element(s->root, env, r);
             continue;
         }
+        const bool first = s->root->kept[SVI_KEPT_SEEN] == 0;
         const svs_code one = svi_engine_take_element(s->root, env, a->now, &why);
         r->accepted += one == SVS_OK;
+        if (first && s->root->kept[SVI_KEPT_SEEN] > 0)
+            svi_stream_check_names(s, s->root, a->now);
         if (one != SVS_OK)
             svi_engine_refuse_input(s->root, env, false, one, &why, a->now, r);
     }
@@ -148,6 +153,23 @@ void svi_stream_mark(svi_stream *s, int64_t mark) {
     s->common.mark = mark;
 }
 
+const struct svi_engine *svi_stream_latest(svi_stream *s) {
+    const struct svi_engine *e = s->verbs->latest ? s->verbs->latest(s) : NULL;
+    return e ? e : s->root;
+}
+
+bool svi_stream_strangers(svi_stream *s, char *text, size_t size) {
+    const struct svi_settings *settings = svi_stream_settle(s)->s;
+    return (settings->limits[0] || settings->context[0]) &&
+           svi_engine_strangers(svi_stream_latest(s), settings, text, size);
+}
+
+void svi_stream_check_names(svi_stream *s, const struct svi_engine *e, double now) {
+    char reason[SVS_ERROR_TEXT];
+    if (svi_engine_strangers(e, s->root->s, reason, sizeof reason))
+        svi_publish_error(s->root, SVS_UNKNOWN_COLUMN, reason, NULL, 0, now);
+}
+
 /* ---- what it consists of */
 
 const struct svi_settings *svi_stream_settings(const svi_stream *s) {
@@ -252,8 +274,11 @@ svs_code svi_stream_message(svi_stream *s, struct svi_message *m, const void *by
                             double now, svs_error *err) {
     svs_error local;
     err = err ? err : &local;
+    const bool first = !s->keyed && s->root->kept[SVI_KEPT_SEEN] == 0;
     const svs_code code = s->verbs->take_row ? s->verbs->take_row(s, m, bytes, length, now, err)
                                              : svi_engine_row(s->root, m, bytes, length, now, err);
+    if (first && s->root->kept[SVI_KEPT_SEEN] > 0)
+        svi_stream_check_names(s, s->root, now);
     stream_end(s);
     return code;
 }
@@ -283,6 +308,14 @@ void svi_stream_begin(svi_stream *s, double now) {
 void svi_stream_rebuild(svi_stream *s) {
     svi_learner_rebuild(s->root->learner);
     stream_reach(s, SVI_NOTE_REBUILD, 0, 0);
+}
+
+bool svi_stream_ahead(svi_stream *s, double now, double *step) {
+    const bool ahead = svi_engine_ahead(svi_stream_root(s), now, step);
+    const double arrived = s->verbs->arrived ? s->verbs->arrived(s) : -INFINITY;
+    if (arrived > now + SVI_CLOCK_TOLERANCE)
+        *step = fmin(*step, now - arrived);
+    return ahead || *step < 0;
 }
 
 void svi_stream_move_clock(svi_stream *s, double step, double now) {
@@ -315,8 +348,13 @@ svs_code svi_stream_prepare(svi_stream *s, const struct svi_settings *settings,
 
 void svi_stream_take(svi_stream *s, struct svi_engine_change **change, double now,
                      struct svi_configured *done) {
-    svi_engine_take(svi_stream_settle(s), change, now, done);
+    struct svi_engine *root = svi_stream_settle(s);
+    struct svi_shared_settings *before = svi_shared_settings_use(root->shared);
+    svi_engine_take(root, change, now, done);
     stream_reach(s, SVI_NOTE_CONFIG, 0, now);
+    if (strcmp(before->s.limits, root->s->limits) != 0 || strcmp(before->s.context, root->s->context) != 0)
+        svi_stream_check_names(s, svi_stream_latest(s), now);
+    svi_shared_settings_leave(&before);
 }
 
 svs_code svi_stream_configure(svi_stream *s, const struct svi_settings *settings, double now,

@@ -95,6 +95,14 @@ void svi_stream_pass(svi_stream *s, double now);
 /* A process begins, or began here: silence counts from now on. */
 void svi_stream_begin(svi_stream *s, double now);
 
+/* Names of the settings limits and context that no column has, as far as the last key that was heard tells (a
+ * stream without keys: all of it), as a text. False: there are none, or no columns yet. */
+bool svi_stream_strangers(svi_stream *s, char *text, size_t size);
+
+/* A state that was taken up is of a later time than the clock shows: *step is what it is to be moved by, 0
+ * where only time stamps are. */
+bool svi_stream_ahead(svi_stream *s, double now, double *step);
+
 /* The arrival clock was moved by `step` seconds and shows `now`. Engine time that was read from it moves
  * along, and with it the times of all that is held (window, waiting samples, alerts, the next refit), so that
  * what is to last some seconds lasts as long. Engine time that came from time stamps stays, unless it lies
@@ -188,7 +196,8 @@ void svi_stream_go_back(svi_stream *s, svi_stream **then, const char *reason, do
 
 int64_t svi_stream_seen(const svi_stream *s);    /* samples accepted */
 int64_t svi_stream_unkeyed(const svi_stream *s); /* of them without a key */
-int64_t svi_stream_errors(const svi_stream *s);  /* refusals so far */
+int64_t svi_stream_errors(const svi_stream *s);  /* refusals so far, and other error events */
+int64_t svi_stream_refused(const svi_stream *s); /* refusals alone (svi_code_is_notice) */
 
 /* Was something refused because memory ran out, or because a key could not be read back? Then a repetition
  * may come to another state. The second says why if it was a key: SVS_IO, SVS_DAMAGED; SVS_OK: it was none.

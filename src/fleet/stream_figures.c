@@ -19,6 +19,10 @@ int64_t svi_stream_errors(const svi_stream *s) {
     return s->root->kept[SVI_KEPT_REFUSED] + s->others.refused;
 }
 
+int64_t svi_stream_refused(const svi_stream *s) {
+    return svi_stream_errors(s) - svi_engine_notices(s->root);
+}
+
 bool svi_stream_out_of_memory(const svi_stream *s) {
     return s->lost.code != SVS_OK || svi_engine_out_of_memory(s->root);
 }
@@ -57,7 +61,8 @@ int svi_stream_figures(svi_stream *s, svi_engine *e, double now, const struct sv
     const int d = (int)of[SVI_COUNTER_D].count, classes = (int)of[SVI_COUNTER_CLASSES].count;
     of[SVI_COUNTER_MEMORY_PREDICTED].number =
         svi_engine_memory(e->s, d, classes) +
-        (f->kept_fixed + f->kept_share * svi_engine_state_memory(e->s, d, classes));
+        (f->kept_fixed + f->kept_share * svi_engine_state_memory(e->s, d, classes)) +
+        (e == s->root && s->verbs->memory ? s->verbs->memory(s) : 0);
     int filled = svi_counters_figures(&f->counters, f->all);
     if (e == s->root && s->verbs->figures)
         filled += s->verbs->figures(s, f->all, f->all + filled);

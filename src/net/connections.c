@@ -9,6 +9,7 @@
  * take the places of the other (make_room). When bytes of a connection last moved the flood guard knows. */
 #include "net/connections.h"
 
+#include <dirent.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -20,7 +21,10 @@
 #include "net/acl.h"
 #include "net/flood_guard.h"
 
-#define OWN      128  /* descriptors that the process needs for itself */
+#define OWN      128  /* descriptors that the process needs for itself, where there are many */
+#define LATER    32   /* that it opens after this table at least: sockets, what libzmq has for each, files */
+#define SPARE    8    /* for newcomers that are going to be shut down */
+#define LEAST    4    /* connections */
 #define BURST    4096 /* connections that libzmq may accept before the first of them is shut down */
 #define RESERVED 16   /* places for the control socket alone at most; at most a quarter of all */
 #define ACTIVE   1000 /* ms since bytes moved: not idle */
@@ -38,10 +42,28 @@ static int request_descriptors(int wanted) {
     return r.rlim_cur < (rlim_t)wanted ? (int)r.rlim_cur : wanted;
 }
 
+/* Descriptors that are open. */
+static int open_descriptors(void) {
+    int count = 0;
+    DIR *folder = opendir("/proc/self/fd");
+    while (folder && readdir(folder))
+        count++;
+    if (folder)
+        closedir(folder);
+    return count;
+}
+
 svs_code svi_connections_init(struct svi_connections *c, int limit, svs_error *err) {
-    int granted = request_descriptors(2 * limit + OWN + BURST);
-    int room = granted > 2 * OWN ? (granted - OWN) / 2 : OWN / 2;
+    const int granted = request_descriptors(2 * limit + OWN + BURST), open = open_descriptors();
+    const int own = granted > 2 * OWN && open + LATER + SPARE < OWN ? OWN : open + LATER + SPARE;
+    const int room = (granted - own) / 2;
     *c = (struct svi_connections){.slots = granted, .limit = limit < room ? limit : room};
+    if (room < LEAST)
+        return svi_fail(
+            err, SVS_IO,
+            "ulimit -n is %d: the process itself needs %d descriptors, and each connection two: raise "
+            "it to %d at least",
+            granted, own, own + 2 * LEAST);
     c->reserved = c->limit / 4 < RESERVED ? c->limit / 4 : RESERVED;
     c->of = svi_alloc_array((size_t)c->slots, sizeof *c->of);
     return c->of ? SVS_OK : svi_fail_memory(err, "the table of connections");

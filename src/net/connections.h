@@ -39,7 +39,8 @@ struct svi_connections {
     int marked;
 };
 
-/* `limit` is lowered where the system does not grant the descriptors, which are asked for. SVS_NO_MEMORY. */
+/* `limit` is lowered where the system does not grant the descriptors, which are asked for: before a connection
+ * cannot be accepted for want of one, others make room. SVS_NO_MEMORY; SVS_IO: there are hardly any. */
 svs_code svi_connections_init(struct svi_connections *c, int limit, svs_error *err);
 void svi_connections_clear(struct svi_connections *c);
 

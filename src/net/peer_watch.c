@@ -287,6 +287,11 @@ svs_code svi_peer_watch_add(svi_peer_watch *w, const char *name, void *socket, s
     return SVS_OK;
 }
 
+int svi_peer_watch_limit(const svi_peer_watch *w, int *descriptors) {
+    *descriptors = w->connections.slots;
+    return w->connections.limit;
+}
+
 /* libzmq waits until its events are read: it must have ended before the reader does. */
 void svi_peer_watch_leave(svi_peer_watch *w) {
     for (int s = 0; s < SOCKETS; s++) {

@@ -29,6 +29,9 @@ struct svi_cut {
  * every peer is let in; else it must outlive the watch. NULL: SVS_IO, SVS_NO_MEMORY. Owner: the caller. */
 svi_peer_watch *svi_peer_watch_new(void *context, svi_authenticator *auth, int limit, svs_error *err);
 
+/* Connections that there may be, by the limit that was asked for or by the descriptors that were granted. */
+int svi_peer_watch_limit(const svi_peer_watch *w, int *descriptors);
+
 /* Watches a socket ("in", "out" or "ctl"), which the calling thread owns and must not bind or connect before.
  */
 svs_code svi_peer_watch_add(svi_peer_watch *w, const char *name, void *socket, svs_error *err);

@@ -1,8 +1,9 @@
 /* The keys of an engine as a table of quality.
  *
  * Each key's engine is asked for its figures once, in the order of their names; then the lines are put in
- * order: by accuracy or rmse, the worst first, last those that have none (no labels, or too few), of which
- * those with the most alerts come first. Samples without a key have a line as well, with the name ''.
+ * order: the worst first, by the least that their error is above that of "the same as before" (so that keys
+ * of a few rows do not lead), last those that have none (no labels, or too few), of which those with the most
+ * alerts come first. Samples without a key have a line as well, with the name ''.
  *
  * "The same as before" is compared over the same samples: of all keys it is what their own come to, added
  * up, not that of the labels in the order of the file, which change with the key. */
@@ -27,6 +28,7 @@ struct key_line {
     const char *name; /* the engine's */
     int64_t rows, alerts, open;
     double quality, same; /* NAN: not known */
+    double worse;         /* stats/baseline.h */
     int64_t compared;     /* samples that `same` is of */
     bool better;          /* than that, or too few to say */
 };
@@ -50,6 +52,7 @@ static void key_line_fill(const struct svi_key_quality *k, svi_engine *e, struct
     const int count = svi_stream_figures(k->report.stream, e, k->report.now, &f);
     l->quality = svi_figure_value(f, count, k->regress ? "rmse" : "accuracy");
     l->same = svi_figure_value(f, count, k->regress ? "rmse_same" : "accuracy_same");
+    l->worse = standing.worse;
     l->compared = same.n;
     l->better = same.by > 0 || same.n < SVI_VERDICT_ROWS;
 }
@@ -70,6 +73,10 @@ static int compare_lines(const void *x, const void *y, void *regress) {
     const int unknown = isnan(a->quality) - isnan(b->quality);
     if (unknown != 0)
         return unknown;
+    const double above = isnan(a->worse) ? -INFINITY : a->worse,
+                 other = isnan(b->worse) ? -INFINITY : b->worse;
+    if (above != other)
+        return above < other ? 1 : -1;
     if (a->quality != b->quality && !isnan(a->quality))
         return (a->quality < b->quality) == larger ? 1 : -1;
     if (a->alerts != b->alerts)
@@ -158,19 +165,30 @@ static void key_quality_line(const struct svi_key_quality *k, const struct key_l
     puts(l->better ? "" : "   no better");
 }
 
-void svi_key_quality_print(const struct svi_key_quality *k, int64_t limit) {
+static int64_t key_lines_of(const struct svi_key_quality *k, int64_t rows) {
+    int64_t count = 0;
+    for (int64_t i = 0; i < k->count; i++)
+        count += k->lines[i].rows >= rows;
+    return count;
+}
+
+void svi_key_quality_print(const struct svi_key_quality *k, int64_t limit, int64_t rows) {
     const struct svi_quality_report *r = &k->report;
     const char *name = k->regress ? "rmse" : "accuracy";
     const struct svi_figure *f;
     printf("%-18s %" PRId64 "\n%-18s %" PRId64 "\n%-18s %.3f\n%-18s %.0f\n%-18s %" PRId64 "\n", "rows",
-           r->rows, "refused", svi_stream_errors(r->stream), "seconds", r->seconds, "rows/s",
+           r->rows, "refused", svi_stream_refused(r->stream), "seconds", r->seconds, "rows/s",
            r->seconds > 0 ? (double)r->rows / r->seconds : 0, "keys", svi_stream_key_count(r->stream));
     if (k->count > 0 && limit > 0)
         printf("%-*s %10s %10s %10s %8s\n", svi_key_width("key"), "key", "rows", name, "same", "alerts");
-    for (int64_t i = 0; i < k->count && i < limit; i++)
-        key_quality_line(k, &k->lines[i]);
-    if (k->count > limit)
-        printf("and %" PRId64 " more: --limit shows more\n", k->count - limit);
+    const int64_t wanted = key_lines_of(k, rows);
+    for (int64_t i = 0, shown = 0; i < k->count && shown < limit; i++)
+        if (k->lines[i].rows >= rows && ++shown)
+            key_quality_line(k, &k->lines[i]);
+    if (wanted > limit)
+        printf("and %" PRId64 " more: --limit shows more\n", wanted - limit);
+    if (wanted < k->count)
+        printf("and %" PRId64 " with fewer than %" PRId64 " rows\n", k->count - wanted, rows);
     const int count = svi_stream_figures(r->stream, NULL, r->now, &f);
     const double quality = svi_figure_value(f, count, k->regress ? "keys_rmse" : "keys_accuracy");
     printf("%-18s %.0f\n", "alerts", svi_figure_value(f, count, "keys_alerts"));
@@ -192,16 +210,18 @@ void svi_key_quality_verdict(const struct svi_key_quality *k, FILE *to) {
 }
 
 static void key_quality_put(struct svi_pack *p, const struct svi_key_quality *k, const struct key_line *l) {
-    svi_pack_map(p, 6);
+    svi_pack_map(p, 7);
     svi_put_text(p, "key", l->name);
     svi_put_int(p, "rows", l->rows);
     svi_put_real(p, k->regress ? "rmse" : "accuracy", l->quality);
     svi_put_real(p, k->regress ? "rmse_same" : "accuracy_same", l->same);
+    svi_put_real(p, "worse", l->worse);
     svi_put_int(p, "alerts", l->alerts);
     svi_put_int(p, "open", l->open);
 }
 
-svs_code svi_key_quality_pack(const struct svi_key_quality *k, struct svi_bytes *out, svs_error *err) {
+svs_code svi_key_quality_pack(const struct svi_key_quality *k, int64_t rows, struct svi_bytes *out,
+                              svs_error *err) {
     const struct svi_figure *f;
     const int count = svi_stream_figures(k->report.stream, NULL, k->report.now, &f);
     struct svi_pack p;
@@ -212,8 +232,9 @@ svs_code svi_key_quality_pack(const struct svi_key_quality *k, struct svi_bytes 
     for (int i = 0; i < count; i++)
         svi_put_figure(&p, &f[i]);
     svi_put_real(&p, k->regress ? "keys_rmse_same" : "keys_accuracy_same", k->same);
-    svi_put_array(&p, "by_key", (size_t)k->count);
+    svi_put_array(&p, "by_key", (size_t)key_lines_of(k, rows));
     for (int64_t i = 0; i < k->count; i++)
-        key_quality_put(&p, k, &k->lines[i]);
+        if (k->lines[i].rows >= rows)
+            key_quality_put(&p, k, &k->lines[i]);
     return svi_pack_end(&p) == SVS_OK ? SVS_OK : svi_fail_memory(err, "the result");
 }

@@ -15,13 +15,15 @@ struct svi_key_quality;
 struct svi_key_quality *svi_key_quality_new(const struct svi_quality_report *r, svs_error *err);
 void svi_key_quality_free(struct svi_key_quality **k);
 
-/* On standard output, with at most `limit` keys. */
-void svi_key_quality_print(const struct svi_key_quality *k, int64_t limit);
+/* On standard output, with at most `limit` keys of `rows` rows at least. */
+void svi_key_quality_print(const struct svi_key_quality *k, int64_t limit, int64_t rows);
 
 /* What people should know of it: how many keys are no better than saying the label before. */
 void svi_key_quality_verdict(const struct svi_key_quality *k, FILE *to);
 
-/* Appends the figures of the stream with `by_key`, an array of all keys. SVS_NO_MEMORY. */
-svs_code svi_key_quality_pack(const struct svi_key_quality *k, struct svi_bytes *out, svs_error *err);
+/* Appends the figures of the stream with `by_key`, an array of all keys with that many rows at least.
+ * SVS_NO_MEMORY. */
+svs_code svi_key_quality_pack(const struct svi_key_quality *k, int64_t rows, struct svi_bytes *out,
+                              svs_error *err);
 
 #endif

@@ -1,7 +1,5 @@
 #include "report/memory_report.h"
 
-#include <unistd.h>
-
 #include "fleet/fleet.h"
 #include "server/process_memory.h"
 
@@ -19,30 +17,21 @@ static void memory_write_line(const struct svi_settings *s, int d, int classes, 
                 engine / MIB, process / MIB);
 }
 
-/* Of one key with that many features, and of all that keys.memory keeps. */
-static double memory_of_keys(const struct svi_settings *s, int d, double *each) {
-    int contexts = s->context[0] != '\0';
-    for (const char *c = s->context; *c; c++)
-        contexts += *c == ',';
-    *each = svi_key_memory(s, d, contexts < d ? contexts : d, 2);
-    return *each * (double)(s->keys_memory < s->keys_max ? s->keys_memory : s->keys_max);
-}
-
-/* The named features, or a usual number of them. */
-static int memory_key_features(const struct svi_settings *s) {
-    const int named = svi_settings_feature_count(s);
-    return named > 0 ? named : s->max_features < 10 ? (int)s->max_features : 10;
-}
-
 void svi_memory_write_keys(const struct svi_settings *s, const char *lead, FILE *to) {
-    const int d = memory_key_features(s);
-    double each, all = memory_of_keys(s, d, &each);
-    if (svi_settings_keyed(s))
-        fprintf(
-            to,
-            "%seach key with %d features and a full window takes %s %.1f KiB; keys.memory %lld, %.2f GiB\n",
-            lead, d, s->method == SVI_METHOD_AUTO ? "at most" : "about", each / KIB,
-            (long long)s->keys_memory, all / GIB);
+    const int d = svi_keys_features(s);
+    struct svi_keys_memory m;
+    if (!svi_settings_keyed(s))
+        return;
+    svi_keys_memory(s, d, 2, &m);
+    fprintf(
+        to, "%seach key with %d features and a full window takes %s %.1f KiB; keys.memory %lld, %.2f GiB%s",
+        lead, d, s->method == SVI_METHOD_AUTO ? "at most" : "about", m.each / KIB, (long long)s->keys_memory,
+        (s->keys_memory > 0 ? (double)(s->keys_memory < s->keys_max ? s->keys_memory : s->keys_max) * m.each
+                            : m.share) /
+            GIB,
+        s->keys_memory > 0 ? "\n" : "");
+    if (s->keys_memory == 0)
+        fprintf(to, " (half of what %s): %lld keys\n", m.of, (long long)m.most);
 }
 
 /* For the named features; without names for some usual numbers of features, up to the limit. */
@@ -60,13 +49,16 @@ void svi_memory_write(const struct svi_settings *s, FILE *to) {
 }
 
 bool svi_memory_keys_warning(const struct svi_settings *s, char *text, size_t size) {
-    const double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    double each, all = memory_of_keys(s, memory_key_features(s), &each);
-    if (!svi_settings_keyed(s) || !(machine > 0 && all > machine))
+    struct svi_keys_memory m;
+    if (!svi_settings_keyed(s))
+        return false;
+    svi_keys_memory(s, svi_keys_features(s), 2, &m);
+    const double all = (double)(m.most < s->keys_max ? m.most : s->keys_max) * m.each;
+    if (!(m.machine > 0 && all > m.machine))
         return false;
     snprintf(text, size,
-             "keys.memory %lld keeps %.1f GiB of keys in memory, and this machine has %.1f GiB: at most %.0f "
-             "keys fit, the others can be on disk",
-             (long long)s->keys_memory, all / GIB, machine / GIB, machine / each);
+             "keys.memory %lld keeps %.1f GiB of keys in memory, and %s %.1f GiB: at most %.0f keys fit, the "
+             "others can be on disk",
+             (long long)s->keys_memory, all / GIB, m.of, m.machine / GIB, m.machine / m.each);
     return true;
 }

@@ -25,7 +25,7 @@ void svi_quality_report_print(const struct svi_quality_report *r) {
     const char *const *names = svi_stream_settings(r->stream)->task == SVS_REGRESS ? regress : classify;
     struct svi_class_table classes;
     printf("%-18s %" PRId64 "\n%-18s %" PRId64 "\n%-18s %.3f\n%-18s %.0f\n", "rows", r->rows, "refused",
-           svi_stream_errors(r->stream), "seconds", r->seconds, "rows/s",
+           svi_stream_refused(r->stream), "seconds", r->seconds, "rows/s",
            r->seconds > 0 ? (double)r->rows / r->seconds : 0);
     svi_engine_class_table(svi_stream_root(r->stream), false, &classes);
     svi_class_report_write(stdout, &classes, classes.count == 2 ? 1 : -1);

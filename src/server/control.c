@@ -361,6 +361,8 @@ static svs_code key_query_of(const struct request *r, struct svi_key_query *q) {
     if (c->silent.type != SVI_ITEM_TYPE_COUNT &&
         !((silent.kind == SVS_INT && silent.as.i >= 0) || (silent.kind == SVS_REAL && silent.as.r >= 0)))
         return svi_fail(r->err, SVS_WRONG_TYPE, "silent is a number of seconds, at least 0");
+    if (c->rows.type != SVI_ITEM_TYPE_COUNT && (c->rows.type != SVI_INT || c->rows.i < 0))
+        return svi_fail(r->err, SVS_WRONG_TYPE, "rows is a whole number, at least 0");
     if (c->sort.type == SVI_STRING)
         q->order = svi_key_order_of((const char *)c->sort.body, c->sort.length);
     if (q->order == SVI_KEY_ORDER_COUNT ||
@@ -368,17 +370,19 @@ static svs_code key_query_of(const struct request *r, struct svi_key_query *q) {
         return svi_fail(r->err, SVS_WRONG_TYPE, "sort is one of quality, age, rows, alerts, name");
     if (c->limit.type == SVI_INT)
         q->limit = (int)c->limit.i;
+    q->rows = c->rows.type == SVI_INT ? c->rows.i : 0;
     q->open = c->open;
     q->silent = silent.kind == SVS_INT ? (double)silent.as.i : silent.kind == SVS_REAL ? silent.as.r : 0;
     return SVS_OK;
 }
 
 static void reply_key(const struct request *r, const struct svi_key_entry *k) {
-    svi_pack_map(r->reply, 6);
+    svi_pack_map(r->reply, 7);
     svi_put_text(r->reply, "key", k->name);
     svi_put_int(r->reply, "rows", k->last.rows);
-    svi_put_real(r->reply, "age", fmax(0, r->now - k->heard));
+    svi_put_real(r->reply, "age", fmax(0, r->now - svi_stream_key_heard(r->control->stream, k)));
     svi_put_real(r->reply, "quality", k->last.quality);
+    svi_put_real(r->reply, "worse", k->last.worse);
     svi_put_int(r->reply, "alerts", k->last.alerts);
     svi_put_int(r->reply, "open", k->last.open);
 }

@@ -38,6 +38,7 @@
 #define PIECE         8    /* messages between two looks at the socket */
 #define PIECE_OF_KEYS 128  /* with keys on several threads, which wait for each other then */
 #define RETRY_SECONDS 0.25 /* with a full disk */
+#define ROOM_SECONDS  3.0  /* for which all fits, until the disk is full no more */
 #define AHEAD         1.25 /* times as long as a recent sync, it is begun before it is waited for */
 
 /* What is to be done with a message. */
@@ -438,22 +439,37 @@ static bool settle_some(struct svi_ingest_zmq *in, struct svi_batch *b, int most
     return true;
 }
 
-/* What could not be written is reported, once when that begins and once when it is over; where there are no
- * replies it waits for room. */
+static void log_room(const struct svi_ingest_zmq *in, const char *what, const char *why) {
+    if (!in->log)
+        return;
+    fprintf(in->log, "state: %s%s\n", what, why);
+    fflush(in->log);
+}
+
+/* What could not be written is reported, once when that begins and once when it is over for a while
+ * (tell_room); where there are no replies it waits for room. */
 static void look_at_room(struct svi_ingest_zmq *in, const struct svi_batch *b) {
     in->held = b->full && !ingest_zmq_answers(in);
     in->retry = svi_monotonic() + RETRY_SECONDS;
-    if (b->full == in->blocked)
+    in->fits = !b->full && in->blocked && in->fits == 0 ? svi_monotonic() : b->full ? 0 : in->fits;
+    if (!b->full || in->blocked)
         return;
-    in->blocked = b->full;
-    if (in->log) {
-        fprintf(in->log,
-                b->full ? "state: not accepting samples: %s\n" : "state: accepting samples again%s\n",
-                b->full ? in->why.text : "");
-        fflush(in->log);
-    }
-    if (b->full)
-        svi_stream_refuse(in->control->stream, in->why.code, in->why.text, NULL, 0, b->now);
+    in->blocked = true;
+    log_room(in, "not accepting samples: ", in->why.text);
+    svi_stream_refuse(in->control->stream, in->why.code, in->why.text, NULL, 0, b->now);
+}
+
+double svi_ingest_zmq_room_wait(const struct svi_ingest_zmq *in) {
+    return in->blocked && in->fits > 0 ? fmax(0, in->fits + ROOM_SECONDS - svi_monotonic()) : INFINITY;
+}
+
+/* At the edge small messages fit and larger ones do not: that is one story, and ends when all of them fit. */
+static void tell_room(struct svi_ingest_zmq *in) {
+    if (svi_ingest_zmq_room_wait(in) > 0)
+        return;
+    in->blocked = false;
+    in->fits = 0;
+    log_room(in, "accepting samples again", "");
 }
 
 static int piece_of(const struct svi_ingest_zmq *in) {
@@ -507,6 +523,7 @@ static svs_code settle_flow(struct svi_ingest_zmq *in, size_t *bytes, svs_error 
 
 svs_code svi_ingest_zmq_turn(struct svi_ingest_zmq *in, double now, bool *took, svs_error *err) {
     *took = false;
+    tell_room(in);
     if (in->held && svi_ingest_zmq_wait(in) > 0)
         return SVS_OK;
     const double began = svi_monotonic();

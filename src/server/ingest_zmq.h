@@ -47,11 +47,12 @@ struct svi_ingest_zmq {
     struct svi_batch batch[2], *first, *second; /* the second waits for the disk while the first is settled */
     double cost;                                /* seconds that a byte took recently */
     double each;                                /* seconds that settling a message took recently */
-    bool blocked;                               /* nothing could be written down: see svi_ingest_zmq_turn */
-    bool held;                                  /* what is in the first batch waits for that */
-    svs_error why;                              /* it could not */
-    double retry;                               /* monotonic: when to try again */
-    size_t largest;                             /* bytes of a message so far */
+    bool blocked;   /* something could not be written down: see svi_ingest_zmq_turn; */
+    double fits;    /* monotonic: and since then all could; 0: it could not */
+    bool held;      /* what is in the first batch waits for that */
+    svs_error why;  /* it could not */
+    double retry;   /* monotonic: when to try again */
+    size_t largest; /* bytes of a message so far */
     int64_t declined;
     int64_t replies_lost;
     struct svi_bytes reply, text;   /* the reply, and as JSON */
@@ -74,6 +75,9 @@ svs_code svi_ingest_zmq_turn(struct svi_ingest_zmq *in, double now, bool *took, 
 /* Seconds until held messages are to be tried again; INFINITY when none are held. While they are, the socket
  * need not be looked at. */
 double svi_ingest_zmq_wait(const struct svi_ingest_zmq *in);
+
+/* Seconds until it is reported that there is room again; INFINITY: it is not to be. */
+double svi_ingest_zmq_room_wait(const struct svi_ingest_zmq *in);
 
 /* Messages that libzmq holds of one producer at most; then it waits. */
 int svi_ingest_zmq_queue(const struct svi_settings *s);

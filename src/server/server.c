@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 
@@ -48,7 +49,9 @@
 #define DRAIN_MS      100  /* at the end: nothing came for so long, so nothing is on its way */
 #define FREE_SECONDS  2.0  /* at the end: an address that does not become free is not waited for any longer */
 #define DRAIN_SECONDS 3.0  /* at the end: a producer that never stops is not waited for any longer */
-#define TOLD          5    /* refused rows of standard input reported in full; the others are counted */
+#define KIB           1024.0
+#define GIB           (1024 * 1024 * KIB)
+#define TOLD          5 /* refused rows of standard input reported in full; the others are counted */
 
 /* Bytes that a stream of eight features takes until its window is full, and one of more with its first
  * samples; with the bank, and without. */
@@ -86,6 +89,7 @@ struct server {
     bool stop;
     int64_t seen, errors; /* of the engine when it began */
     int told;             /* refused rows that were reported as text */
+    int twins;            /* classes, likewise */
 };
 
 /* ---- the clock ---- */
@@ -123,8 +127,7 @@ static svs_code follow_clock(struct server *p, svs_error *err) {
 static svs_code begin_clock(struct server *p, svs_error *err) {
     const double now = server_now(p);
     double step;
-    return svi_engine_ahead(svi_stream_root(p->stream), now, &step) ? move_times_held(p, step, now, err)
-                                                                    : SVS_OK;
+    return svi_stream_ahead(p->stream, now, &step) ? move_times_held(p, step, now, err) : SVS_OK;
 }
 
 /* What it has with the queues of producers that are ahead, as large as messages have been. */
@@ -146,11 +149,12 @@ static void server_sink(void *user, const struct svi_event *e) {
     if (p->rows && e->topic == SVI_TOPIC_ALERT && p->hooks->log)
         fprintf(p->hooks->log, "alert: %s\n", e->as.alert.text);
     const svs_code code = e->topic == SVI_TOPIC_ERROR ? e->as.error.code : SVS_OK;
-    const char *what = code == SVS_CLOCK_MOVED      ? "clock"
-                       : code == SVS_CONFIG_CHANGED ? "config"
-                       : code == SVS_STATE_LOADED   ? "state"
-                                                    : NULL; /* no sample was refused */
-    if (what && p->hooks->log) {
+    const char *what = code == SVS_CLOCK_MOVED                                    ? "clock"
+                       : code == SVS_CONFIG_CHANGED || code == SVS_UNKNOWN_COLUMN ? "config"
+                       : code == SVS_TWIN_CLASSES                                 ? "label"
+                       : code == SVS_STATE_LOADED                                 ? "state"
+                                                  : NULL; /* no sample was refused */
+    if (what && p->hooks->log && !(code == SVS_TWIN_CLASSES && p->twins++ >= TOLD)) { /* of each key */
         fprintf(p->hooks->log, "%s: %s\n", what, e->as.error.reason);
         fflush(p->hooks->log);
     }
@@ -333,6 +337,7 @@ static double pass_wait(const struct server *p) {
 static long server_wait_ms(const struct server *p) {
     double left = fmin(svi_ingest_zmq_wait(&p->messages), svi_event_log_wait(&p->log));
     left = fmin(left, fmin(svi_live_figures_wait(&p->live), pass_wait(p)));
+    left = fmin(left, svi_ingest_zmq_room_wait(&p->messages));
     if (p->out && p->settings.publish_seconds > 0)
         left = fmin(left, stats_wait(p));
     if (p->write_ahead)
@@ -590,6 +595,18 @@ static svs_code open_output(struct server *p, svs_error *err) {
     return SVS_OK;
 }
 
+/* There may be fewer than the settings say. */
+static void log_connections(const struct server *p) {
+    int descriptors;
+    const int limit = p->access.peers ? svi_peer_watch_limit(p->access.peers, &descriptors) : INT_MAX;
+    if (p->hooks->log && limit < p->settings.max_connections)
+        fprintf(
+            p->hooks->log,
+            "connections: at most %d, as `ulimit -n` is %d and each takes two descriptors (max.connections "
+            "%lld)\n",
+            limit, descriptors, (long long)p->settings.max_connections);
+}
+
 static svs_code open_sockets(struct server *p, svs_error *err) {
     struct svi_settings *s = &p->settings;
     bool standard_input = strcmp(s->in, "-") == 0, out = svi_settings_binds(s, "out", s->out),
@@ -598,6 +615,7 @@ static svs_code open_sockets(struct server *p, svs_error *err) {
         return svi_fail(err, SVS_IO, "ZeroMQ cannot start: %s", zmq_strerror(zmq_errno()));
     if (p->context && svi_access_open(&p->access, s, p->context, err) != SVS_OK)
         return err->code;
+    log_connections(p);
     if ((out && open_output(p, err) != SVS_OK) || (ctl && open_control(p, err) != SVS_OK))
         return err->code;
     if (!standard_input)
@@ -610,6 +628,31 @@ static svs_code open_sockets(struct server *p, svs_error *err) {
     svi_live_figures_begin(&p->live, p->hooks->log, p->stream, p->hooks->every);
     svi_ingest_stdin_watch(p->rows, server_row_taken, p);
     return SVS_OK;
+}
+
+/* How many keys may be in memory, and by what. */
+static void log_keys(const struct server *p) {
+    const struct svi_settings *s = &p->settings;
+    const int d = svi_keys_features(s);
+    struct svi_keys_memory m;
+    if (!p->hooks->log || !svi_settings_keyed(s) || strcmp(s->in, "-") == 0)
+        return;
+    svi_keys_memory(s, d, 2, &m);
+    fprintf(p->hooks->log, "keys: at most %lld in memory (", (long long)m.most);
+    if (s->keys_memory > 0)
+        fprintf(p->hooks->log, "keys.memory; with %d features up to %.2f GiB, %s %.2f GiB", d,
+                (double)m.most * m.each / GIB, m.of, m.machine / GIB);
+    else
+        fprintf(p->hooks->log, "%.2f GiB, half of what %s; each up to %.0f KiB with %d features",
+                m.share / GIB, m.of, m.each / KIB, d);
+    fprintf(p->hooks->log, "), the others on disk\n");
+}
+
+/* Of a kept state it is known at once. */
+static void log_strangers(const struct server *p) {
+    char text[SVS_ERROR_TEXT];
+    if (p->hooks->log && svi_stream_strangers(p->stream, text, sizeof text))
+        fprintf(p->hooks->log, "config: %s\n", text);
 }
 
 static svs_code server_build(struct server *p, svs_error *err) {
@@ -644,6 +687,8 @@ static svs_code server_build(struct server *p, svs_error *err) {
         svi_alloc_ahead(p->settings.method == SVI_METHOD_AUTO ? AHEAD_BANK : AHEAD_LEARNER);
     if (p->settings.refit != SVI_REFIT_NONE && !(p->worker = svi_worker_new(&svi_refit_task, err)))
         return err->code;
+    log_keys(p);
+    log_strangers(p);
     return open_sockets(p, err);
 }
 
@@ -690,12 +735,14 @@ static void server_dismantle(struct server *p, svs_code code, const svs_error *e
 }
 
 /* What was refused, by code; a key counts its own. */
-static void summary_of_refusals(const struct server *p, char *reasons, size_t size) {
-    const int64_t *refused = svi_engine_refusals(svi_stream_root(p->stream));
-    int64_t others = svi_stream_errors(p->stream);
-    svi_code_counts(refused, reasons, size, NULL);
-    for (int code = 0; code < SVS_CODE_COUNT; code++)
+static void summary_of_refusals(const struct server *p, char *reasons, size_t size, svs_code *most) {
+    const int64_t *all = svi_engine_refusals(svi_stream_root(p->stream));
+    int64_t others = svi_stream_refused(p->stream), refused[SVS_CODE_COUNT];
+    for (int code = 0; code < SVS_CODE_COUNT; code++) {
+        refused[code] = svi_code_is_notice((svs_code)code) ? 0 : all[code];
         others -= refused[code];
+    }
+    svi_code_counts(refused, reasons, size, most);
     const size_t at = strlen(reasons);
     if (others > 0)
         snprintf(reasons + at, size - at, "%s%" PRId64 " of keys", at > 0 ? ", " : "", others);
@@ -724,9 +771,9 @@ static void write_summary(const struct server *p) {
     const int count = svi_stream_figures(p->stream, NULL, server_now(p), &f);
     const double quality = svi_figure_value(f, count, name),
                  suppressed = svi_figure_value(f, count, "alerts_suppressed");
-    summary_of_refusals(p, reasons, sizeof reasons);
+    summary_of_refusals(p, reasons, sizeof reasons, NULL);
     fprintf(to, "seen %" PRId64 "\nrefused %" PRId64 "%s%s%s\n", svi_stream_seen(p->stream),
-            svi_stream_errors(p->stream), reasons[0] ? " (" : "", reasons, reasons[0] ? ")" : "");
+            svi_stream_refused(p->stream), reasons[0] ? " (" : "", reasons, reasons[0] ? ")" : "");
     if (svi_settings_keyed(s)) {
         summary_of_keys(s, f, count, to);
         fflush(to);
@@ -754,9 +801,9 @@ static svs_code check_rows(const struct server *p, svs_error *err) {
     char reasons[SVS_ERROR_TEXT];
     svs_code most;
     const int64_t rows = p->rows ? svi_ingest_stdin_row(p->rows) : 0;
-    if (rows == 0 || svi_stream_seen(p->stream) > p->seen || svi_stream_errors(p->stream) - p->errors < rows)
+    if (rows == 0 || svi_stream_seen(p->stream) > p->seen || svi_stream_refused(p->stream) - p->errors < rows)
         return SVS_OK;
-    svi_code_counts(svi_engine_refusals(svi_stream_root(p->stream)), reasons, sizeof reasons, &most);
+    summary_of_refusals(p, reasons, sizeof reasons, &most);
     return svi_fail(err, most, "all %" PRId64 " rows were refused: %.180s", rows, reasons);
 }
 
@@ -780,7 +827,7 @@ svs_code svi_server_run(const struct svi_settings *s, const struct svi_server_ho
     if (code == SVS_OK) {
         p->log.to = p->rows ? NULL : hooks->log; /* rows are reported one by one */
         p->seen = svi_stream_seen(p->stream);
-        p->errors = svi_stream_errors(p->stream);
+        p->errors = svi_stream_refused(p->stream);
         code = server_loop(p, err);
         svi_event_log_turn(&p->log, true);
         write_summary(p);

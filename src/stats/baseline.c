@@ -147,6 +147,26 @@ struct svi_advantage svi_baseline_same(const svi_baseline *b) {
                                   : svi_advantage_of_pairs(b->n, b->hits - b->both, b->same - b->both);
 }
 
+/* The 0.975 quantile of Student's t, to 3 %. */
+static double baseline_t(double freedom) {
+    return 1.96 + 2.4 / freedom + 8.3 / (freedom * freedom * freedom);
+}
+
+static double baseline_pairs_worse(int64_t n, int64_t won, int64_t lost) {
+    const double m = (double)n + 2, more = (double)(lost - won), differ = (double)(lost + won) + 1;
+    return (more - 1.96 * sqrt(differ - more * more / m)) / m;
+}
+
+double svi_baseline_worse(const svi_baseline *b) {
+    if (b->n == 0)
+        return NAN;
+    if (b->task != SVS_REGRESS)
+        return baseline_pairs_worse(b->n, b->hits - b->both, b->same - b->both);
+    const struct svi_advantage a = svi_baseline_same(b);
+    const double least = b->n > 1 ? -a.by - baseline_t((double)a.n - 1) * a.error : -INFINITY;
+    return least == 0 ? 0 : least / (2 * b->all.same / (double)b->n - a.by);
+}
+
 struct svi_advantage svi_baseline_mean(const svi_baseline *b) {
     return baseline_gain(b, &b->gain_mean);
 }

@@ -46,6 +46,12 @@ struct svi_advantage svi_baseline_commonest(int64_t n, int64_t hits, int64_t sup
 /* Of n samples one was right and the other was not: `won` the former, `lost` the latter. */
 struct svi_advantage svi_advantage_of_pairs(int64_t n, int64_t won, int64_t lost);
 
+/* By how much the learner's error is above that of "the same as before", with 97.5 % confidence at least that
+ * much, so that few samples say little: share of the samples (Wald's interval for pairs, with half a pair of
+ * each kind more, Agresti and Min 2005); regress: of the sum of both mean squared errors (by Student's t).
+ * NAN: nothing was compared. */
+double svi_baseline_worse(const svi_baseline *b);
+
 /* Does the advantage exceed two standard errors? */
 static inline bool svi_advantage_shows(struct svi_advantage a) {
     return a.n > 0 && a.by > 2 * a.error;

@@ -249,6 +249,10 @@ struct svi_standing svi_quality_figures_standing(svi_quality_figures *f, const s
     return s;
 }
 
+double svi_quality_figures_worse(const svi_quality_figures *f) {
+    return svi_baseline_worse(f->baseline);
+}
+
 void svi_quality_figures_archive(struct svi_archive *a, svi_quality_figures *f) {
     svi_baseline_archive(a, f->baseline);
     if (f->task == SVS_REGRESS)

@@ -63,6 +63,8 @@ struct svi_standing {
 struct svi_standing svi_quality_figures_standing(svi_quality_figures *f, const svi_metrics *metrics,
                                                  int classes);
 
+double svi_quality_figures_worse(const svi_quality_figures *f); /* svi_baseline_worse */
+
 void svi_quality_figures_archive(struct svi_archive *a, svi_quality_figures *f);
 
 /* Bytes; of those that grow with that many classes. */

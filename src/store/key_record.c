@@ -21,6 +21,7 @@ static void record_archive_figures(struct svi_archive *a, struct svi_key_figures
     svi_archive_int64(a, "right", &f->right, 0, INT64_MAX / 4);
     svi_archive_double(a, "squares", &f->squares);
     svi_archive_double(a, "quality", &f->quality);
+    svi_archive_double(a, "worse", &f->worse);
     svi_archive_int(a, "alerts", &alerts, 0, INT32_MAX);
     svi_archive_int(a, "open", &open, 0, INT32_MAX);
     svi_archive_double(a, "deadline", &f->deadline);

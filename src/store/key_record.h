@@ -30,8 +30,9 @@ struct svi_key_figures {
     int64_t judged, right;           /* since its last reset: of these with a score before, right ones */
     double squares;                  /* of errors, in a regression */
     double quality;                  /* accuracy or, of a regression, rmse over the window; NAN: none yet */
-    int32_t alerts, open;            /* of all kinds: opened so far, open now */
-    double deadline, quiet;          /* svi_engine_deadline; seconds after its last row */
+    double worse; /* lower bound of its error above that of "the same as before" (stats/baseline.h); NAN */
+    int32_t alerts, open;   /* of all kinds: opened so far, open now */
+    double deadline, quiet; /* svi_engine_deadline; seconds after its last row */
     struct svi_key_finds finds;
     bool out_of_memory; /* svi_engine_out_of_memory */
 };

@@ -86,6 +86,7 @@ static const struct command_part {
              {"limit", AT(limit)},
              {"sort", AT(sort)},
              {"silent", AT(silent)},
+             {"rows", AT(rows)},
              {NULL, 0}},
   flags[] = {{"relearn", AT(relearn)}, {"loo", AT(loo)}, {"yes", AT(yes)}, {"open", AT(open)}, {NULL, 0}};
 

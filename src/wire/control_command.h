@@ -40,14 +40,14 @@ struct svi_command {
     enum svi_command_op op;
     const uint8_t *bytes;
     size_t size;
-    struct svi_item id, y, key;                        /* SVI_ITEM_TYPE_COUNT: not there; so of all items */
-    struct svi_item alert, verdict;                    /* of alert */
-    struct svi_item like, prefix, limit, sort, silent; /* of keys */
-    bool open;                                         /* of keys: true was given */
-    bool yes;                                          /* of reset: true was given */
-    struct svi_item checkpoint, without;               /* of load: which, and the source that is left out */
-    bool relearn;                                      /* of load: true was given */
-    bool loo;                                          /* of model: likewise */
+    struct svi_item id, y, key;     /* SVI_ITEM_TYPE_COUNT: not there; so of all items */
+    struct svi_item alert, verdict; /* of alert */
+    struct svi_item like, prefix, limit, sort, silent, rows; /* of keys */
+    bool open;                                               /* of keys: true was given */
+    bool yes;                                                /* of reset: true was given */
+    struct svi_item checkpoint, without; /* of load: which, and the source that is left out */
+    bool relearn;                        /* of load: true was given */
+    bool loo;                            /* of model: likewise */
     bool has_set;
     struct svi_item set;   /* of config: its value, whatever it is */
     const uint8_t *sample; /* of score: the bytes of its value; NULL: not there */

@@ -83,6 +83,7 @@ expect 0 out '^# *3 features' 'for the features that are named' -- config show -
 expect 0 out '^# These settings contradict' 'config show tells contradictions' -- config show --method falsvm --task regress
 expect 0 out '^ok$' 'config check' -- config check
 expect 0 out '^each key with 3 features .* keys.memory 1000, ' 'config check: what keys take' -- config check --key k --features a,b,c --keys.memory 1000
+expect 0 out 'keys.memory 0, [0-9.]* GiB (half of what .*): [0-9]* keys$' 'config check: how many keys the machine holds' -- config check --key k --features a,b,c
 expect 0 err 'warning: keys.memory 1000000000 keeps' 'more keys than the machine has memory for' -- config check --key k --keys.memory 1000000000 --keys.max 1000000000
 expect 0 out '^# *each key with 10 features' 'config show: what a key takes' -- config show --key k
 expect 0 out '' 'config check -q' -- config check -q
@@ -150,6 +151,13 @@ completed 'regress' svmstream run --task re
 completed 'none' svmstream run --scores n
 completed 'durability' svmstream help dur
 completed 'help' svmstream hel
+completed 'status stop' svmstream ctl st
+completed 'config columns' svmstream ctl co
+completed 'alert.clear= alert.cooldown=' svmstream ctl config alert.c
+completed 'window= window.seconds=' svmstream ctl config C=10 windo
+completed '' svmstream ctl status windo
+completed 'score stats' svmstream watch s
+completed 'model' svmstream watch alert mo
 
 "$program" config show >/dev/full 2>"$folder/err"
 [ $? = 1 ] && grep -q 'cannot write' "$folder/err"

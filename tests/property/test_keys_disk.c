@@ -5,6 +5,7 @@
 #include "support/folder.h"
 #include "support/quick.h"
 
+#include "base/clock.h"
 #include "base/random.h"
 #include "state/recovery.h"
 #include "state/write_ahead.h"
@@ -169,7 +170,7 @@ static void restart(struct walk *w, const char *const *settings, const char *mem
                      svi_entry_next(svi_stream_entry(w->whole.f.e), "a"));
     /* What a start does to the one that goes on. */
     assert_int_equal(svi_stream_configure(w->whole.f.e, &w->whole.f.s, w->now, NULL, &err), SVS_OK);
-    svi_stream_begin(w->whole.f.e, w->now);
+    svi_stream_begin(w->whole.f.e, svi_wall_clock());
 }
 
 /* ---- what it comes to */
@@ -252,7 +253,8 @@ static void act(struct walk *w, const char *const *settings, const char *memory)
 }
 
 static void walk(const char *const *settings, const char *memory, uint64_t seed) {
-    struct walk w = {.random = {seed}, .now = NOW};
+    /* Starts read the clock: all samples are of a later time, so that none finds a gap before it. */
+    struct walk w = {.random = {seed}, .now = svi_wall_clock() + 1e6};
     svs_error err = {0};
     assert_non_null(test_folder(w.kept.path));
     begin(&w.kept, settings, memory, false);
@@ -261,7 +263,7 @@ static void walk(const char *const *settings, const char *memory, uint64_t seed)
     w.whole.f.control = (struct svi_control){.stream = w.whole.f.e, .settings = &w.whole.f.s};
     if (svi_stream_configure(w.whole.f.e, &w.whole.f.s, w.now, NULL, &err) != SVS_OK)
         fail_msg("%s", err.text);
-    svi_stream_begin(w.whole.f.e, w.now);
+    svi_stream_begin(w.whole.f.e, svi_wall_clock());
     for (int i = 0; i < often(ACTIONS, 300); i++) {
         act(&w, settings, memory);
         assert_same_told(&w);

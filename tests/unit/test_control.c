@@ -502,8 +502,7 @@ static void test_keys_are_listed(void **unused) {
     assert_string_equal(text_of(all, "measure"), "accuracy.w");
     assert_int_equal(json_array_size(list), KEYS);
     for (size_t i = 1; i < KEYS; i++)
-        assert_true(number(json_array_get(list, i - 1), "quality") <=
-                    number(json_array_get(list, i), "quality"));
+        assert_true(number(json_array_get(list, i - 1), "worse") >= number(json_array_get(list, i), "worse"));
     for (size_t i = 0; i < KEYS; i++) {
         const json_t *key = json_array_get(list, i);
         json_t *status = ask(&f, "{'op': 'status', 'key': '%s'}", text_of(key, "key"));

@@ -131,7 +131,8 @@ static void test_a_state_of_the_future(void **unused) {
     ts = f.now + 50;
     learn_stamped(&f, 1, &ts, -51);
     assert_false(svi_engine_ahead(svi_stream_root(f.e), f.now, &step)); /* ts.ahead allows that */
-    assert_true(svi_engine_ahead(svi_stream_root(f.e), f.now - DAY, &step) && step == 0);
+    assert_true(svi_engine_ahead(svi_stream_root(f.e), f.now - DAY, &step) &&
+                fabs(step + DAY) < 2); /* its arrival is not */
     f.now -= DAY;
     move(&f, 0);
     assert_non_null(strstr(text_of(f.last[SVI_TOPIC_ERROR], "reason"), "brought back"));

@@ -144,8 +144,85 @@ static void test_too_many(void **unused) {
     speaker_close(&f);
 }
 
+/* Nobody need name himself to send: who does not begins no more than 100,000 keys of the million that there
+ * may be. Who does, and a file, whose rows come without a name, begin more. */
+static void test_nameless(void **unused) {
+    (void)unused;
+    enum { MOST = 100000, BATCH = 500 };
+    static const char *const settings[] = {
+        "key",         "key",  "window",  "2",    "novelty",         "none",
+        "alert.rules", "none", "refit",   "none", "publish.seconds", "0",
+        "keys.memory", "10",   "threads", "1",    "key.prior",       "0",
+        NULL};
+    struct speaker f;
+    struct svi_pack p;
+    char key[16];
+    speaker_open(&f, settings);
+    for (int i = 0; i < MOST + BATCH; i += BATCH) {
+        f.frame.size = 0;
+        svi_pack_begin(&p, &f.frame);
+        svi_pack_array(&p, BATCH);
+        for (int k = i; k < i + BATCH; k++) {
+            snprintf(key, sizeof key, "n%d", k);
+            svi_pack_map(&p, 3);
+            svi_put_text(&p, "key", key);
+            svi_put_int(&p, "y", 1);
+            svi_pack_key(&p, "x");
+            svi_pack_array(&p, 1);
+            svi_pack_real(&p, 1);
+        }
+        assert_int_equal(svi_pack_end(&p), SVS_OK);
+        apply_bytes(f.e, f.frame.data, f.frame.size, f.now, false, NULL);
+    }
+    assert_int_equal(stat(&f, "keys"), MOST);
+    assert_int_equal(f.error, SVS_LIMIT);
+    assert_non_null(
+        strstr(text_of(f.last[SVI_TOPIC_ERROR], "reason"), "let producers name themselves (src)"));
+    assert_int_equal(rows_of(&f, "n99999"), 1);
+    assert_int_equal(say(&f, "{'key': 'n7', 'x': [1], 'y': 1}"), SVS_OK);
+    assert_int_equal(rows_of(&f, "n7"), 2);
+    json_decref(route(&f, "{'key': 'mine', 'x': [1], 'src': 'named', 'n': 0}"));
+    assert_int_equal(rows_of(&f, "mine"), 1);
+    speaker_close(&f);
+    svs_error err;
+    struct svi_settings s;
+    svi_settings_default(&s);
+    svi_settings_set(&s, "key", "machine", &err);
+    svi_settings_set(&s, "in", "-", &err);
+    svi_settings_settle_method(&s);
+    assert_int_equal(s.keys_quota, s.keys_max);
+}
+
+/* Without keys.memory as many keys are in memory as half of what the process may have holds, as large as the
+ * largest are once all is full: fewer where they have more features, and where many are on disk. */
+static void test_by_the_machine(void **unused) {
+    (void)unused;
+    struct svi_settings s;
+    struct svi_keys_memory narrow, wide;
+    svs_error err;
+    svi_settings_default(&s);
+    svi_settings_set(&s, "key", "key", &err);
+    svi_settings_settle_method(&s);
+    assert_int_equal(s.keys_memory, 0);
+    svi_keys_memory(&s, 10, 2, &narrow);
+    svi_keys_memory(&s, 60, 2, &wide);
+    assert_true(narrow.share <= 0.5 * narrow.machine && narrow.machine >= 64 << 20);
+    assert_true(wide.most < narrow.most && wide.each > narrow.each);
+    assert_true((double)narrow.most * narrow.each <= narrow.share);
+    narrow.share = 1e9;
+    narrow.each = 1e5;
+    assert_int_equal(svi_keys_in_memory(&s, &narrow, 0), 10000);
+    const double left = 1e9 - 100000 * SVI_KEY_ENTRY;
+    assert_int_equal(svi_keys_in_memory(&s, &narrow, 100000), (int)(left / 1e5));
+    assert_int_equal(svi_keys_in_memory(&s, &narrow, 100000000), 1);
+    s.keys_memory = 77;
+    assert_int_equal(svi_keys_in_memory(&s, &narrow, 100000000), 77);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_forgotten), cmocka_unit_test(test_clock_moved),
-                                       cmocka_unit_test(test_bit_by_bit), cmocka_unit_test(test_too_many)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_forgotten),  cmocka_unit_test(test_clock_moved),
+        cmocka_unit_test(test_bit_by_bit), cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_nameless),   cmocka_unit_test(test_by_the_machine)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -178,7 +178,7 @@ static void check_table(struct walk *w) {
 static void check_standing(struct walk *w) {
     const struct svi_standing s = svi_quality_figures_standing(w->figures, w->metrics, w->known);
     struct svi_class_count c[CLASSES];
-    double same = 0, same2 = 0, common = 0, common2 = 0;
+    double same = 0, same2 = 0, common = 0, common2 = 0, pairs = 1;
     int best = -1;
     const double n = w->count - w->begin;
     count_by_definition(w, false, c);
@@ -192,12 +192,17 @@ static void check_standing(struct walk *w) {
         const int hit = w->predicted[i] == w->truth[i];
         const double a = hit - (i > w->begin && w->truth[i] == w->truth[i - 1]),
                      b = hit - (w->truth[i] == best);
+        pairs += a != 0;
         same += a / n;
         same2 += a * a / n;
         common += b / n;
         common2 += b * b / n;
     }
     near(s.same.by, same, 1e-12, "advantage over the same", w->count);
+    /* Pairs of which one alone is right, and half a one of each kind more. */
+    const double m = n + 2, less = -same * n / m;
+    near(svi_quality_figures_worse(w->figures), less - 1.96 * sqrt((pairs / m - less * less) / m), 1e-9,
+         "at least worse than the same", w->count);
     near(s.same.error, sqrt((same2 - same * same) / n), 1e-9, "its error", w->count);
     near(s.commonest.by, common, 1e-12, "advantage over the commonest", w->count);
     near(s.commonest.error, sqrt(fmax(0, common2 - common * common) / n), 1e-7, "its error", w->count);
@@ -344,7 +349,10 @@ static void test_average_precision(void **unused) {
 
 static void check_values(struct walk *w) {
     const struct svi_standing s = svi_quality_figures_standing(w->figures, w->metrics, 0);
-    double gain[2] = {0}, square[2] = {0}, n = 0;
+    /* Freedom and the quantile of Student's t for 0.975. */
+    static const double student[][2] = {{1, 12.706}, {2, 4.303},  {3, 3.182},
+                                        {5, 2.571},  {10, 2.228}, {30, 2.042}};
+    double gain[2] = {0}, square[2] = {0}, n = 0, all = 0;
     for (int window = 0; window < 2; window++) {
         double same = 0, mean = 0, total = 0, m = 0;
         int from = walk_from(w, window);
@@ -357,6 +365,7 @@ static void check_values(struct walk *w) {
                 m++;
             }
             if (i > w->begin && !window) {
+                all += a * a + own;
                 gain[0] += a * a - own;
                 square[0] += (a * a - own) * (a * a - own);
                 gain[1] += b * b - own;
@@ -373,6 +382,12 @@ static void check_values(struct walk *w) {
     near(s.same.by, gain[0] / n, 1e-9, "gain on the same", w->count);
     near(s.same.error, sqrt((square[0] / n - gain[0] / n * gain[0] / n) / (n - 1)), 1e-6, "its error",
          w->count);
+    for (int i = 0; i < 6; i++)
+        if (n - 1 == student[i][0]) {
+            const double error = n * s.same.error / all;
+            near(svi_quality_figures_worse(w->figures), -gain[0] / all - student[i][1] * error,
+                 0.04 * student[i][1] * error, "at least worse than the same", w->count);
+        }
     near(s.mean.by, gain[1] / n, 1e-9, "gain on the mean", w->count);
     assert_int_equal(s.mean.n, n);
     assert_int_equal(s.commonest_class, -1);
@@ -399,7 +414,7 @@ static void test_values(void **unused) {
             svi_quality_figures_judge(w.figures, &step);
             if (w.count == 400)
                 walk_reset(&w);
-            if (w.count % often(13, 61) == 0)
+            if (w.count % often(13, 61) == 0 || (w.count - w.begin > 1 && w.count - w.begin < 35))
                 check_values(&w);
             if (w.count % 250 == 0)
                 walk_archive(&w);

@@ -1,0 +1,104 @@
+/* What somebody may not have meant: names in the settings limits and context that no column has (a slip of
+ * the fingers would leave a limit out of force without a word; columns may come at any time, so nothing is
+ * refused for it), and labels that are two classes but look like one. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/fail.h"
+#include "config/rule_settings.h"
+#include "data/cell.h"
+#include "engine/engine_internal.h"
+
+#define STRANGERS_SHOWN 4  /* names, and columns */
+#define STRANGER_TEXT   40 /* bytes of one */
+
+struct strangers {
+    const svi_engine *e;
+    char *text;
+    size_t size, at;
+    int count;
+};
+
+/* Is there a column, or a feature, of that name, or of that number where columns have no names? */
+static bool columns_has(const svi_engine *e, struct svi_span name) {
+    const size_t length = (size_t)(name.end - name.at);
+    const int column = svi_schema_find(&e->schema, name.at, length, 0);
+    if (column >= 0)
+        return svi_schema_kind(&e->schema, column) != SVI_COLUMN_IGNORED;
+    for (int j = 0; j < e->schema.shape.d; j++) {
+        char number[16];
+        const char *own = svi_schema_name(&e->schema, j);
+        snprintf(number, sizeof number, "%d", j);
+        own = own ? own : number;
+        if (strlen(own) == length && memcmp(own, name.at, length) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void strangers_add(struct strangers *t, const char *setting, struct svi_span name) {
+    char shown[STRANGER_TEXT];
+    if (name.at == name.end || columns_has(t->e, name) || t->count++ >= STRANGERS_SHOWN)
+        return;
+    svi_escape(shown, sizeof shown, name.at, (size_t)(name.end - name.at));
+    t->at += (size_t)snprintf(t->text + t->at, t->size - t->at, "%s%s (%s)",
+                              t->count > 1 ? ", " : "no column so far is called ", shown, setting);
+}
+
+static void strangers_columns(struct strangers *t) {
+    const struct svi_schema *s = &t->e->schema;
+    const int count = svi_schema_columns(s);
+    char shown[STRANGER_TEXT];
+    if (!svi_schema_column_name(s, 0)) {
+        snprintf(t->text + t->at, t->size - t->at, ": columns have no names, but numbers from 0 to %d",
+                 s->shape.d - 1);
+        return;
+    }
+    for (int c = 0; c < count && c < STRANGERS_SHOWN && t->at < t->size; c++) {
+        const char *name = svi_schema_column_name(s, c);
+        t->at += (size_t)snprintf(t->text + t->at, t->size - t->at, "%s%s", c ? ", " : ": there are ",
+                                  name ? svi_escape(shown, sizeof shown, name, strlen(name)) : "...");
+    }
+    if (count > STRANGERS_SHOWN && t->at < t->size)
+        snprintf(t->text + t->at, t->size - t->at, " and %d more", count - STRANGERS_SHOWN);
+}
+
+void svi_engine_tell_twins(struct svi_engine *e, int from, double now) {
+    char reason[SVS_ERROR_TEXT], shown[4 * SVS_NAME_MAX + 4], other[4 * SVS_NAME_MAX + 4];
+    for (int k = from; k < svs_learner_class_count(e->learner); k++) {
+        const svs_value y = svs_learner_class(e->learner, k);
+        svs_value_text(y, shown, sizeof shown);
+        for (int j = 0; j < k; j++) {
+            const svs_value before = svs_learner_class(e->learner, j);
+            if (before.kind == y.kind || strcmp(svs_value_text(before, other, sizeof other), shown) != 0)
+                continue;
+            snprintf(
+                reason, sizeof reason,
+                "the label %.40s came as %s and comes as %s now: these are two classes, unless y is sent as "
+                "one of both",
+                shown, before.kind == SVS_STR ? "a string" : "an integer",
+                y.kind == SVS_STR ? "a string" : "an integer");
+            svi_publish_error(e, SVS_TWIN_CLASSES, reason, NULL, 0, now);
+        }
+    }
+}
+
+bool svi_engine_strangers(const svi_engine *e, const struct svi_settings *s, char *text, size_t size) {
+    struct strangers t = {.e = e, .text = text, .size = size};
+    struct svi_limit limit;
+    text[0] = '\0';
+    if (e->schema.shape.d == 0)
+        return false;
+    for (const char *at = s->limits; svi_limit_next(&at, &limit);)
+        strangers_add(&t, "limits", (struct svi_span){limit.column, limit.column + limit.length});
+    for (const char *at = s->context; *at; at += *at == ',') {
+        const char *end = at + strcspn(at, ",");
+        strangers_add(&t, "context", svi_trim((struct svi_span){at, end}));
+        at = end;
+    }
+    if (t.count > STRANGERS_SHOWN)
+        t.at += (size_t)snprintf(text + t.at, size - t.at, " and %d more", t.count - STRANGERS_SHOWN);
+    if (t.count > 0)
+        strangers_columns(&t);
+    return t.count > 0;
+}
