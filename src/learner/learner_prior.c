@@ -95,10 +95,35 @@ double svi_prior_entry(const svs_learner *l, int i, int j) {
            (spread + p->off[a] * other + p->off[b] * delta + p->total * delta * other);
 }
 
+/* The entries of svi_prior_entry, with what rows have in common taken out of the inner loop. */
 void svi_prior_apply(const svs_learner *l, const double *u, double *out) {
-    for (int i = 0; prior_in(l) && i <= l->d; i++)
-        for (int j = 0; j <= l->d; j++)
-            out[i] += svi_prior_entry(l, i, j) * u[j];
+    const struct svi_prior *p = prior_in(l);
+    const double *mean = l->scaler.mean, *inverse = l->scaler.inverse;
+    double off = 0, moved = u[0];
+    if (!p)
+        return;
+    const double share = prior_share(l);
+    for (int j = 1; j <= l->d; j++) {
+        const int b = prior_place(l, j);
+        if (b < 0)
+            continue;
+        off += p->off[b] * inverse[j - 1] * u[j];
+        moved += (prior_mean(l, j, b) - mean[j - 1]) * inverse[j - 1] * u[j];
+    }
+    out[0] += share * (off + p->total * moved);
+    for (int i = 1; i <= l->d; i++) {
+        const int a = prior_place(l, i);
+        double sum = 0;
+        for (int j = 1; a >= 0 && j <= l->d; j++) {
+            const int b = prior_place(l, j);
+            if (b >= 0)
+                sum += p->spread[svi_triangle(a > b ? a : b) + (a > b ? b : a)] * inverse[j - 1] * u[j];
+        }
+        if (a >= 0)
+            out[i] +=
+                share * inverse[i - 1] *
+                (sum + p->off[a] * moved + (prior_mean(l, i, a) - mean[i - 1]) * (off + p->total * moved));
+    }
 }
 
 /* sum s t (1, x - m) for row k of W, of coordinate `at` (-1: the 1). */
