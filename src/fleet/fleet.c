@@ -498,7 +498,9 @@ static int fleet_figures(const svi_stream *s, struct svi_figure *counted, struct
     const struct svi_metrics_sums own = svi_metrics_sums(s->root->metrics);
     const double judged = (double)(t->judged + own.judged);
     struct svi_key_figures last;
+    int64_t keys_out, rows_out;
     svi_fleet_figures(s->root, &last);
+    svi_fleet_prior_out(f, &keys_out, &rows_out);
     counted[SVI_COUNTER_SEEN].as.count += t->seen;
     counted[SVI_COUNTER_LABELLED].as.count += t->labelled;
     counted[SVI_COUNTER_REFUSED].as.count += t->refused;
@@ -511,9 +513,11 @@ static int fleet_figures(const svi_stream *s, struct svi_figure *counted, struct
             ? (struct svi_figure){"keys_rmse", SVI_NUMBER,
                                   .as.number = sqrt((t->squares + own.squares) / judged)}
             : (struct svi_figure){"keys_accuracy", SVI_NUMBER,
-                                  .as.number = (double)(t->right + own.right) / judged}};
+                                  .as.number = (double)(t->right + own.right) / judged},
+        {"prior_keys_out", SVI_COUNT, .as.count = keys_out},
+        {"prior_rows_out", SVI_COUNT, .as.count = rows_out}};
     memcpy(further, all, sizeof all);
-    return SVI_FLEET_FIGURES;
+    return f->prior ? SVI_FLEET_FIGURES : SVI_FLEET_FIGURES - 2;
 }
 
 static svs_code fleet_verify(svi_stream *s, double *difference, svs_error *err) {
@@ -581,6 +585,7 @@ static void fleet_clear(svi_stream *s) {
     svi_bytes_clear(&f->raw);
     svi_bytes_clear(&f->state);
     svi_bytes_clear(&f->packed);
+    svi_bytes_clear(&f->common);
     svi_fleet_kept_clear(f);
     svi_fleet_prior_free(f);
     svi_free(f->folder);

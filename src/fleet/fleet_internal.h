@@ -11,7 +11,7 @@
 #include "fleet/fleet.h"
 #include "store/key_files.h"
 
-#define SVI_FLEET_FIGURES 5
+#define SVI_FLEET_FIGURES 7
 #define SVI_FIGURES_MAX                                                                                      \
     (SVI_COUNTERS_FIGURES + SVI_METRICS_FIGURES + SVI_QUALITY_FIGURES + SVI_PROBABILITY_FIGURES +            \
      SVI_GAUGES_MAX + 3 + SVI_FLEET_FIGURES)
@@ -213,6 +213,7 @@ struct svi_fleet {
     svi_key_cache *cache;                /* of those out of memory; made when it is first needed */
     char *folder;                        /* for it; NULL: that of temporary files */
     struct svi_bytes raw, state, packed; /* room */
+    struct svi_bytes common;             /* likewise, of svi_prior_key_pack */
     struct svi_key_sum sum;              /* of those that were archived last */
     struct svi_fleet_kept kept;
     struct svi_fleet_prior *prior;      /* NULL: it is off */
@@ -367,7 +368,7 @@ svs_code svi_fleet_add_up(svi_stream *s, svs_error *err);
 
 /* What a record says of a key, but for its state; and, when all are read, that it is one of this stream:
  * SVS_DAMAGED. */
-void svi_fleet_enter(struct svi_key_entry *entry, const struct svi_key_record *r);
+svs_code svi_fleet_enter(struct svi_key_entry *entry, const struct svi_key_record *r, svs_error *err);
 svs_code svi_fleet_join_entered(struct svi_fleet *f, struct svi_key_entry *entry, svs_error *err);
 
 /* A key that is out of memory comes back. SVS_NO_MEMORY, SVS_IO. */
@@ -410,6 +411,8 @@ svs_code svi_fleet_prior_end(struct svi_fleet *f, struct svi_key_entry *entry, s
 
 /* Of what all keys hold now a new prior is made; nobody is at work. */
 void svi_fleet_prior_couple(struct svi_fleet *f);
+/* Keys that do not enter it, as of the last coupling; rows that are held and do not. */
+void svi_fleet_prior_out(const struct svi_fleet *f, int64_t *keys, int64_t *rows);
 void svi_fleet_prior_archive(struct svi_archive *a, svi_stream *s);
 
 /* ---- fleet_workers.c: the keys on several threads */

@@ -405,7 +405,8 @@ static svs_code keep_enter(void *user, const struct svi_key_record *r, const str
     n = svi_key_table_find(f->table, r->name, length);
     if (!n && !(n = svi_key_table_add(f->table, r->name, length, r->head.owner, err)))
         return SVS_NO_MEMORY;
-    svi_fleet_enter(n, r);
+    if (svi_fleet_enter(n, r, err) != SVS_OK)
+        return err->code;
     keep_place(&f->kept, n, at, r->hash);
     return SVS_OK;
 }

@@ -5,6 +5,10 @@
  * (fleet_count) the parts are moved into the sums of all, one after the other, and a new prior is made
  * of them; so neither the sums nor what a key takes depend on the number of threads.
  *
+ * Before that the bounds are made of what each key is among others, and keys that judged their samples by
+ * very different ones judge them again, silent ones too. Where what has left may have cost digits, all keys
+ * are added up again, in the order in which they began (prior_renew).
+ *
  * A key that goes takes with it what it holds, which is read from the disk for it if need be. */
 #include <string.h>
 
@@ -15,7 +19,11 @@
 
 struct svi_fleet_prior {
     struct svi_prior_sums part[SVI_FLEET_PARTS], all;
-    struct svi_prior *newest; /* NULL: nothing is held */
+    struct svi_prior_bounds bounds;                       /* as of the last coupling */
+    struct svi_prior *newest;                             /* NULL: nothing is held */
+    uint16_t up[SVI_FLEET_PARTS][SVI_PRIOR_FEATURES + 1]; /* svi_prior_sums_map */
+    int64_t keys_out;                                     /* that do not enter, as of the last coupling */
+    bool renew;                                           /* the sums are to be made again */
 };
 
 svs_code svi_fleet_prior_new(struct svi_fleet *f, svs_error *err) {
@@ -37,6 +45,7 @@ void svi_fleet_prior_free(struct svi_fleet *f) {
     if (!f->prior)
         return;
     svi_prior_leave(&f->prior->newest);
+    svi_prior_bounds_clear(&f->prior->bounds);
     svi_prior_sums_clear(&f->prior->all);
     for (int i = 0; i < SVI_FLEET_PARTS; i++)
         svi_prior_sums_clear(&f->prior->part[i]);
@@ -49,7 +58,7 @@ svs_code svi_fleet_prior_join(struct svi_fleet *f, struct svi_key_entry *entry, 
     if (!f->prior)
         return SVS_OK;
     struct svi_prior_sums *part = &f->prior->part[svi_fleet_part(entry->hash)];
-    return svi_learner_set_prior(e->learner, e->s->key_prior, part, &f->prior->newest, err);
+    return svi_learner_set_prior(e->learner, e->s->key_prior, part, &entry->common, &f->prior->newest, err);
 }
 
 svs_code svi_fleet_prior_end(struct svi_fleet *f, struct svi_key_entry *entry, svs_error *err) {
@@ -68,24 +77,143 @@ static bool prior_is_due(const struct svi_fleet *f) {
     return (f->taken & (f->taken - 1)) == 0 || f->taken % every == 0;
 }
 
+/* The coordinates of its features. */
+static const uint16_t *prior_up(const struct svi_fleet *f, const struct svi_key_entry *entry) {
+    return f->prior->up[svi_fleet_part(entry->hash)];
+}
+
+static bool prior_touched(const struct svi_fleet_prior *p) {
+    bool touched = false;
+    for (int i = 0; i < SVI_FLEET_PARTS; i++)
+        touched = touched || p->part[i].touched;
+    return touched;
+}
+
+static svs_code prior_gather(struct svi_fleet_prior *p) {
+    svs_code code = SVS_OK;
+    for (int i = 0; i < SVI_FLEET_PARTS && code == SVS_OK; i++)
+        code = svi_prior_sums_move(&p->all, &p->part[i], NULL);
+    return code;
+}
+
+/* What the keys that there are have in common. */
+static svs_code prior_bound_keys(struct svi_fleet *f) {
+    struct svi_fleet_prior *p = f->prior;
+    const size_t most = (size_t)svi_key_table_count(f->table) + 1;
+    const struct svi_prior_key **key = svi_alloc_array(most, sizeof *key);
+    const uint16_t **up = svi_alloc_array(most, sizeof *up);
+    struct svi_prior_bounds made = {0};
+    int64_t count = 0;
+    svs_code code = key && up ? SVS_OK : SVS_NO_MEMORY;
+    for (int i = 0; i < SVI_FLEET_PARTS; i++)
+        svi_prior_sums_map(&p->all, &p->part[i], p->up[i]);
+    for (struct svi_key_entry *n = svi_key_table_first(f->table); n && code == SVS_OK; n = n->after)
+        if (n->common.weight > 0) {
+            key[count] = &n->common;
+            up[count++] = prior_up(f, n);
+        }
+    if (code == SVS_OK)
+        code = svi_prior_bounds_make(&made, p->all.n, key, up, count, NULL);
+    svi_free(key);
+    svi_free(up);
+    if (code != SVS_OK)
+        return code;
+    svi_prior_bounds_clear(&p->bounds);
+    p->bounds = made;
+    return SVS_OK;
+}
+
+/* The engine of a key, which may have to come back for it. */
+static struct svi_engine *prior_engine(struct svi_fleet *f, struct svi_key_entry *n) {
+    svs_error err = {0};
+    if (!n->engine && svi_fleet_return(f, n, &err) != SVS_OK) {
+        f->stream.root->out_of_memory = f->stream.root->out_of_memory || err.code == SVS_NO_MEMORY;
+        svi_fleet_lose(f, n, &err);
+        return NULL;
+    }
+    svi_key_table_use(f->table, n);
+    return n->engine;
+}
+
+/* Keys whose samples were judged by other bounds are judged again, silent ones too: how many. */
+static int64_t prior_judge(struct svi_fleet *f, const struct svi_prior *of) {
+    int64_t judged = 0, out = 0;
+    for (struct svi_key_entry *n = svi_key_table_first(f->table); n; n = n->after) {
+        if (n->common.weight > 0 && svi_prior_outdated(&of->bounds, &n->common, prior_up(f, n))) {
+            struct svi_engine *e = prior_engine(f, n);
+            if (e && svi_fleet_change(f, n, NULL) == SVS_OK)
+                svi_learner_judge(e->learner, of);
+            svi_fleet_evict(f);
+            judged++;
+        }
+        out += n->common.weight > 0 && n->common.factor == 0;
+    }
+    f->prior->keys_out = out;
+    return judged;
+}
+
+/* What has left has taken digits with it: all is added up again, of what keys hold. */
+static svs_code prior_renew(struct svi_fleet *f) {
+    struct svi_fleet_prior *p = f->prior;
+    svs_code code = SVS_OK;
+    p->renew = true;
+    svi_prior_sums_empty(&p->all);
+    for (struct svi_key_entry *n = svi_key_table_first(f->table); n && code == SVS_OK; n = n->after) {
+        struct svi_engine *e = prior_engine(f, n);
+        code = e ? SVS_OK : SVS_UNAVAILABLE;
+        if (e)
+            svi_learner_count_held(e->learner, 1);
+        svi_fleet_evict(f);
+    }
+    for (int i = 0; i < SVI_FLEET_PARTS && code != SVS_OK; i++)
+        svi_prior_sums_empty(&p->part[i]);
+    if (code == SVS_OK && (code = prior_gather(p)) == SVS_OK)
+        p->renew = false;
+    return code;
+}
+
+static svs_code prior_make(struct svi_fleet *f, struct svi_prior **made) {
+    struct svi_fleet_prior *p = f->prior;
+    svi_prior_leave(made);
+    return svi_prior_make(&p->all, &p->bounds, (uint64_t)f->taken, made, NULL);
+}
+
+static svs_code prior_couple(struct svi_fleet *f, struct svi_prior **made) {
+    struct svi_fleet_prior *p = f->prior;
+    svs_code code = prior_gather(p);
+    if (code == SVS_OK)
+        code = prior_bound_keys(f);
+    if (code == SVS_OK)
+        code = prior_make(f, made);
+    const bool judged = code == SVS_OK && *made && prior_judge(f, *made) > 0;
+    if (code == SVS_OK && judged)
+        code = prior_gather(p);
+    const bool worn = code == SVS_OK && (p->renew || svi_prior_sums_worn(&p->all, p->bounds.usual[0]));
+    if (code == SVS_OK && worn)
+        code = prior_renew(f);
+    return code == SVS_OK && (judged || worn) ? prior_make(f, made) : code;
+}
+
 void svi_fleet_prior_couple(struct svi_fleet *f) {
     struct svi_fleet_prior *p = f->prior;
     struct svi_prior *made = NULL;
-    bool touched = false;
-    svs_code code = SVS_OK;
-    if (!p || !prior_is_due(f))
+    if (!p || !prior_is_due(f) || !(p->renew || prior_touched(p)))
         return;
-    for (int i = 0; i < SVI_FLEET_PARTS && code == SVS_OK; i++) {
-        touched = touched || p->part[i].touched;
-        code = svi_prior_sums_move(&p->all, &p->part[i], NULL);
+    if (prior_couple(f, &made) != SVS_OK) {
+        f->stream.root->out_of_memory = true;
+        svi_prior_leave(&made);
+        return;
     }
-    if (touched && code == SVS_OK)
-        code = svi_prior_make(&p->all, (uint64_t)f->taken, &made, NULL);
-    f->stream.root->out_of_memory = f->stream.root->out_of_memory || code != SVS_OK;
-    if (!touched || code != SVS_OK)
-        return;
     svi_prior_leave(&p->newest);
     p->newest = made;
+}
+
+void svi_fleet_prior_out(const struct svi_fleet *f, int64_t *keys, int64_t *rows) {
+    const struct svi_fleet_prior *p = f->prior;
+    *keys = p ? p->keys_out : 0;
+    *rows = p ? p->all.out : 0;
+    for (int i = 0; p && i < SVI_FLEET_PARTS; i++)
+        *rows += p->part[i].out;
 }
 
 void svi_fleet_prior_archive(struct svi_archive *a, svi_stream *s) {
@@ -93,9 +221,12 @@ void svi_fleet_prior_archive(struct svi_archive *a, svi_stream *s) {
     struct svi_fleet_prior *p = f->prior;
     uint64_t number = p->newest ? p->newest->number : 0;
     svi_archive_uint64(a, "number", &number);
+    svi_archive_bool(a, "renew", &p->renew);
+    svi_archive_int64(a, "keys out", &p->keys_out, 0, INT64_MAX / 4);
+    svi_prior_bounds_archive(a, &p->bounds);
     svi_prior_sums_archive(a, &p->all);
     for (int i = 0; i < SVI_FLEET_PARTS && svi_archive_ok(a); i++)
         svi_prior_sums_archive(a, &p->part[i]);
     if (svi_archive_loading(a) && svi_archive_ok(a))
-        svi_prior_make(&p->all, number, &p->newest, a->err);
+        svi_prior_make(&p->all, &p->bounds, number, &p->newest, a->err);
 }

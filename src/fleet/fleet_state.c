@@ -223,6 +223,11 @@ svs_code svi_fleet_record(struct svi_fleet *f, struct svi_key_entry *n, struct s
     memcpy(r.name, n->name, n->head.length + 1u);
     svs_code code = key_state(f, n, &r, err);
     memcpy(hash, r.hash, sizeof r.hash);
+    f->common.size = 0;
+    if (code == SVS_OK && svi_prior_key_pack(&n->common, &f->common) != SVS_OK)
+        code = svi_fail_memory(err, "the record of a key");
+    r.common = f->common.data;
+    r.common_size = f->common.size;
     return code == SVS_OK ? svi_key_record_append(out, &r, err) : code;
 }
 
@@ -242,10 +247,11 @@ svs_code svi_fleet_add_up(svi_stream *s, svs_error *err) {
     return code;
 }
 
-void svi_fleet_enter(struct svi_key_entry *n, const struct svi_key_record *r) {
+svs_code svi_fleet_enter(struct svi_key_entry *n, const struct svi_key_record *r, svs_error *err) {
     n->head = r->head;
     n->last = r->last;
     n->heard = r->heard;
+    return svi_prior_key_unpack(&n->common, r->common, r->common_size, err);
 }
 
 svs_code svi_fleet_join_entered(struct svi_fleet *f, struct svi_key_entry *n, svs_error *err) {
@@ -267,8 +273,9 @@ static svs_code fleet_load_record(struct svi_fleet *f, const struct svi_key_reco
     struct svi_key_entry *n = svi_key_table_add(f->table, r->name, length, r->head.owner, err);
     if (!n)
         return SVS_NO_MEMORY;
-    svi_fleet_enter(n, r);
-    svs_code code = svi_fleet_join_entered(f, n, err);
+    svs_code code = svi_fleet_enter(n, r, err);
+    if (code == SVS_OK)
+        code = svi_fleet_join_entered(f, n, err);
     if (code == SVS_OK)
         code = key_unpack(f, n, r->state, r->size, &hashed, err);
     if (code != SVS_OK)

@@ -67,6 +67,7 @@ void svi_key_table_free(svi_key_table **t) {
         return;
     for (struct svi_key_entry *k = (*t)->first, *after; k; k = after) {
         after = k->after;
+        svi_prior_key_clear(&k->common);
         svi_free(k);
     }
     for (int i = 0; i < PARTS; i++)
@@ -316,6 +317,7 @@ void svi_key_table_remove(svi_key_table *t, struct svi_key_entry *k) {
     turn_leave(t, k);
     owner_leave(t, k->head.owner);
     t->count--;
+    svi_prior_key_clear(&k->common);
     svi_free(k);
 }
 

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "prior/prior_bounds.h"
 #include "store/key_files.h"
 #include "svmstream/error.h"
 
@@ -29,15 +30,16 @@ struct svi_key_entry {
     struct svi_fleet *fleet;   /* that the engine is of */
     double heard;              /* arrival clock of the last one */
     struct svi_key_figures last;
-    struct svi_key_place place; /* of its last record in the files of the state */
-    uint8_t kept_hash[16];      /* of what it holds there */
-    uint32_t queued;            /* place among those that fall due (key_queue.h), from 1; 0: it does not */
-    uint32_t slot, generation;  /* in the list of those that have changed since, from 1; 0: it has not */
-    bool listed;                /* it is in the order of last use, */
-    bool used;                  /* and was used since it got its place there */
-    bool cached;                /* svi_key_cache has its state as it is */
-    bool in_cache;              /* or as it was */
-    char name[];                /* UTF-8, 1 to SVS_KEY_MAX bytes and NUL */
+    struct svi_prior_key common; /* what it is among others, where they share a prior */
+    struct svi_key_place place;  /* of its last record in the files of the state */
+    uint8_t kept_hash[16];       /* of what it holds there */
+    uint32_t queued;             /* place among those that fall due (key_queue.h), from 1; 0: it does not */
+    uint32_t slot, generation;   /* in the list of those that have changed since, from 1; 0: it has not */
+    bool listed;                 /* it is in the order of last use, */
+    bool used;                   /* and was used since it got its place there */
+    bool cached;                 /* svi_key_cache has its state as it is */
+    bool in_cache;               /* or as it was */
+    char name[];                 /* UTF-8, 1 to SVS_KEY_MAX bytes and NUL */
 };
 
 typedef struct svi_key_table svi_key_table;

@@ -67,16 +67,18 @@ struct svi_learner_scratch {
 
 /* See learner_prior.h. */
 struct svi_learner_prior {
-    struct svi_prior_sums *sums;     /* NULL: lent, it is not counted */
+    struct svi_prior_sums *sums;
     struct svi_prior *const *newest; /* *newest NULL: there is none yet */
     struct svi_prior *in;            /* what P holds; NULL: none */
     double worth;
-    int placed, room;       /* features known, of which there is room */
-    bool centered;          /* `center` is that of the samples */
-    double mean_of;         /* samples whose mean is counted; 0: it is not */
-    uint64_t *identity;     /* of each, in one block with */
-    double *center, *mean;  /* where it lies; the mean that is counted */
-    uint16_t *place, *from; /* its coordinate in sums, and its place in `in` */
+    int placed, room;          /* features known, of which there is room */
+    bool centered;             /* `center` is that of the samples */
+    bool lent;                 /* it is not counted, and `key` is its own */
+    int32_t mean_of;           /* samples whose mean is counted; 0: it is not */
+    struct svi_prior_key *key; /* what it is among others, as of the last look at what it holds, and what
+                                * that makes of its samples */
+    double *center, *mean;     /* of each: where it lies; the mean that is counted */
+    uint16_t *from;            /* its place in `in`; that in the sums is in `key` */
 };
 
 /* What w may have lost since the last look at the residual of the rows (learner_refine.c). */
@@ -345,6 +347,8 @@ void svi_prior_first(svs_learner *l, const double *x);
 /* A sample was learned; a slot leaves. */
 void svi_prior_came(svs_learner *l, const double *x, double weight, const svs_step *out);
 void svi_prior_left(svs_learner *l, int32_t slot);
+/* It is held: where half of what is held did not enter, all of it is looked at again. */
+void svi_prior_learned(svs_learner *l);
 /* A learner that is to take its place goes by the prior that is in now, and is not counted; then it has taken
  * the place of `old`. SVS_NO_MEMORY. */
 svs_code svi_prior_lend(svs_learner *fresh, const svs_learner *l, svs_error *err);

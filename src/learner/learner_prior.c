@@ -10,48 +10,97 @@
  * what it holds and the level of all, and the samples of others count for it as if they had been moved there.
  *
  * Likewise what it holds is counted in sums that it shares with others: each sample as it is learned, and
- * again, taken out, as it leaves. */
+ * again, taken out, as it leaves. Which samples enter is said by bounds (prior/prior_bounds.h): a verdict
+ * changes only while all that is held is taken out, so what leaves is what entered. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/arrays.h"
 #include "base/fail.h"
+#include "base/statistics.h"
 #include "learner/learner_internal.h"
 #include "learner/learner_prior.h"
 
-#define MEAN_FROM 8 /* samples from which a key's mean counts for the level of all */
+#define MEAN_FROM 8      /* samples from which a key's mean counts for the level of all */
+#define LOOKED    63     /* rows that a median is taken of */
+#define NORMAL    1.4826 /* of a normal law: the deviation over the median distance from the median */
 
 static const struct svi_array placed_table[] = {
 #define ARRAY(member, name) SVI_ARRAY(struct svi_learner_prior, member, name, SVI_AXIS(0))
-    ARRAY(identity, "identity"), ARRAY(center, "center"), ARRAY(mean, "mean"),
-    ARRAY(place, NULL),          ARRAY(from, NULL),
+    ARRAY(center, "center"),
+    ARRAY(mean, "mean"),
+    ARRAY(from, NULL),
 #undef ARRAY
 };
 static const struct svi_arrays placed_arrays = SVI_ARRAYS(placed_table, "the features of all keys");
 
+/* Is what it holds counted? */
+static bool prior_counts(const svs_learner *l) {
+    return l->prior && !l->prior->lent;
+}
+
 static const struct svi_prior *prior_in(const svs_learner *l) {
     return l->prior ? l->prior->in : NULL;
+}
+
+/* The trait of its first feature; that of the target stands before it. */
+static struct svi_prior_trait *prior_traits(const svs_learner *l) {
+    return l->prior->key->trait + (l->o.task == SVS_REGRESS);
+}
+
+/* The place of feature j in `of` (NULL: it has none). */
+static uint16_t prior_find(const svs_learner *l, const struct svi_prior *of, int j) {
+    const struct svi_prior_sums *sums = l->prior->sums;
+    const uint16_t place = prior_traits(l)[j].place;
+    return of && place < sums->n ? svi_prior_feature(of, sums->identity[place], j) : SVI_PRIOR_NONE;
+}
+
+/* Of the features that there is room for. */
+static svs_code prior_reserve_traits(const svs_learner *l, svs_error *err) {
+    return svi_prior_key_reserve(l->prior->key, l->prior->room + (l->o.task == SVS_REGRESS), err);
 }
 
 bool svi_learner_has_prior(const svs_learner *l) {
     return l->prior != NULL;
 }
 
+/* Nothing was learned. */
+static void prior_unjudged(struct svi_learner_prior *p) {
+    p->mean_of = 0;
+    p->key->weight = 0;
+    p->key->out = 0;
+    p->key->most = INFINITY;
+    p->key->factor = 1;
+}
+
 svs_code svi_learner_set_prior(svs_learner *l, double worth, struct svi_prior_sums *sums,
-                               struct svi_prior *const *newest, svs_error *err) {
-    if (!l->prior && !(l->prior = svi_alloc_plain(sizeof *l->prior)))
+                               struct svi_prior_key *key, struct svi_prior *const *newest, svs_error *err) {
+    struct svi_learner_prior *p = l->prior ? l->prior : svi_alloc_plain(sizeof *p);
+    if (!p)
         return svi_fail_memory(err, "the model of all keys");
-    l->prior->worth = worth;
-    l->prior->sums = sums;
-    l->prior->newest = newest;
-    return SVS_OK;
+    l->prior = p;
+    p->lent = !key;
+    if (!key && !p->key && !(p->key = svi_alloc(sizeof *p->key)))
+        return svi_fail_memory(err, "the model of all keys");
+    p->key = key ? key : p->key;
+    if (p->key->weight == 0) /* else it comes back */
+        prior_unjudged(p);
+    p->worth = worth;
+    p->sums = sums;
+    p->newest = newest;
+    return prior_reserve_traits(l, err);
 }
 
 void svi_prior_free(svs_learner *l) {
     if (!l->prior)
         return;
     svi_prior_leave(&l->prior->in);
+    if (l->prior->lent && l->prior->key) {
+        svi_prior_key_clear(l->prior->key);
+        svi_free(l->prior->key);
+    }
     svi_arrays_free(&placed_arrays, l->prior);
     svi_free(l->prior);
     l->prior = NULL;
@@ -95,10 +144,35 @@ double svi_prior_entry(const svs_learner *l, int i, int j) {
            (spread + p->off[a] * other + p->off[b] * delta + p->total * delta * other);
 }
 
+/* The entries of svi_prior_entry, with what rows have in common taken out of the inner loop. */
 void svi_prior_apply(const svs_learner *l, const double *u, double *out) {
-    for (int i = 0; prior_in(l) && i <= l->d; i++)
-        for (int j = 0; j <= l->d; j++)
-            out[i] += svi_prior_entry(l, i, j) * u[j];
+    const struct svi_prior *p = prior_in(l);
+    const double *mean = l->scaler.mean, *inverse = l->scaler.inverse;
+    double off = 0, moved = u[0];
+    if (!p)
+        return;
+    const double share = prior_share(l);
+    for (int j = 1; j <= l->d; j++) {
+        const int b = prior_place(l, j);
+        if (b < 0)
+            continue;
+        off += p->off[b] * inverse[j - 1] * u[j];
+        moved += (prior_mean(l, j, b) - mean[j - 1]) * inverse[j - 1] * u[j];
+    }
+    out[0] += share * (off + p->total * moved);
+    for (int i = 1; i <= l->d; i++) {
+        const int a = prior_place(l, i);
+        double sum = 0;
+        for (int j = 1; a >= 0 && j <= l->d; j++) {
+            const int b = prior_place(l, j);
+            if (b >= 0)
+                sum += p->spread[svi_triangle(a > b ? a : b) + (a > b ? b : a)] * inverse[j - 1] * u[j];
+        }
+        if (a >= 0)
+            out[i] +=
+                share * inverse[i - 1] *
+                (sum + p->off[a] * moved + (prior_mean(l, i, a) - mean[i - 1]) * (off + p->total * moved));
+    }
 }
 
 /* sum s t (1, x - m) for row k of W, of coordinate `at` (-1: the 1). */
@@ -130,18 +204,20 @@ void svi_prior_right(const svs_learner *l, int k, double *r) {
 
 /* ---- which one */
 
-static void prior_find_features(struct svi_learner_prior *p) {
+static void prior_find_features(const svs_learner *l) {
+    const struct svi_learner_prior *p = l->prior;
     for (int j = 0; j < p->placed; j++)
-        p->from[j] = p->in ? svi_prior_feature(p->in, p->identity[j], j) : SVI_PRIOR_NONE;
+        p->from[j] = prior_find(l, p->in, j);
 }
 
-static void prior_take(struct svi_learner_prior *p) {
+static void prior_take(svs_learner *l) {
+    struct svi_learner_prior *p = l->prior;
     if (p->in == *p->newest)
         return;
     struct svi_prior *taken = svi_prior_use(*p->newest);
     svi_prior_leave(&p->in);
     p->in = taken;
-    prior_find_features(p);
+    prior_find_features(l);
 }
 
 /* The place of a key with these means of n samples; categories are where they are. */
@@ -157,16 +233,178 @@ static void prior_set_center(svs_learner *l, const double *mean, double n) {
     p->centered = true;
 }
 
-/* Of the samples that are learned and held, into p->mean; how many. */
-static double prior_held_mean(svs_learner *l) {
+/* ---- what it is among others */
+
+static const struct svi_prior_bounds *prior_bounds(const struct svi_prior *of) {
+    static const struct svi_prior_bounds none;
+    return of ? &of->bounds : &none;
+}
+
+/* The coordinate of feature j in the bounds of `of`; beyond them: it has none. */
+static int prior_bound(const svs_learner *l, const struct svi_prior *of, int j) {
+    const uint16_t at = prior_find(l, of, j);
+    return at == SVI_PRIOR_NONE ? SVI_PRIOR_FEATURES + 1 : at + 1;
+}
+
+/* Numbers that others see in single precision are judged so here, too. */
+static float prior_float(double v) {
+    return (float)(v < -FLT_MAX ? -FLT_MAX : v > FLT_MAX && v < INFINITY ? FLT_MAX : v);
+}
+
+/* Categories are 0 or 1: they are not bounded. */
+static bool prior_plain(const svs_learner *l, int j) {
+    return svi_scaler_unscaled(&l->scaler, j);
+}
+
+/* What bounds make of feature j. */
+static void prior_bind(const svs_learner *l, const struct svi_prior *of, int j) {
+    const struct svi_learner_prior *p = l->prior;
+    struct svi_prior_trait *t = &prior_traits(l)[j];
+    const int at = prior_bound(l, of, j);
+    const bool bounded = !prior_plain(l, j) && t->place != SVI_PRIOR_NONE;
+    t->mean = prior_float(p->mean[j]);
+    t->limit = bounded ? prior_float(svi_prior_limit(prior_bounds(of), at)) : INFINITY;
+    t->flags = bounded ? 0 : SVI_PRIOR_FREE;
+    if (!bounded || svi_prior_near(prior_bounds(of), at, (double)t->mean))
+        t->flags |= SVI_PRIOR_LEVEL;
+}
+
+/* What they make of the key. */
+static void prior_bind_all(svs_learner *l, const struct svi_prior *of) {
     struct svi_learner_prior *p = l->prior;
-    const double n = (double)l->held_learned;
-    for (int j = 0; j < p->placed; j++)
-        p->mean[j] = 0;
+    const struct svi_prior_bounds *b = prior_bounds(of);
+    double excess = 0;
+    p->key->most = prior_float(svi_prior_most(b));
+    p->key->factor = 1;
+    p->key->count = (uint16_t)(p->placed + (l->o.task == SVS_REGRESS));
+    for (int j = 0; j < p->placed; j++) {
+        const struct svi_prior_trait *t = &prior_traits(l)[j];
+        prior_bind(l, of, j);
+        if (!(t->flags & SVI_PRIOR_FREE) && t->spread > 0)
+            excess = fmax(excess, svi_prior_excess(b, prior_bound(l, of, j), (double)t->spread));
+    }
+    if (l->o.task == SVS_REGRESS) {
+        struct svi_prior_trait *target = p->key->trait;
+        target->place = 0;
+        target->flags = SVI_PRIOR_LEVEL;
+        target->limit = prior_float(svi_prior_limit(b, 0));
+        p->key->middle = b->n > 0 ? prior_float(b->middle[0]) : 0;
+        excess = target->spread > 0 ? fmax(excess, svi_prior_excess(b, 0, (double)target->spread)) : excess;
+    }
+    if (p->mean_of > 0)
+        p->key->factor = (float)svi_prior_factor(b, excess, (double)p->key->weight);
+}
+
+/* Rows that medians are taken of, about evenly among those that are held. */
+struct prior_sample {
+    int32_t slot[LOOKED];
+    int count;
+};
+
+static void prior_sample(const svs_learner *l, struct prior_sample *s) {
+    const int64_t step = (l->held_learned + LOOKED - 1) / LOOKED;
+    int64_t wait = 0;
+    s->count = 0;
+    for (int32_t i = 0, slot; (slot = svi_next_learned(l, &i)) >= 0 && s->count < LOOKED; wait--)
+        if (wait == 0) {
+            s->slot[s->count++] = slot;
+            wait = step;
+        }
+}
+
+/* A feature, the target or the weight of a row that is held. */
+enum { COLUMN_TARGET = -1, COLUMN_WEIGHT = -2 };
+
+static double prior_value(const svs_learner *l, int32_t slot, int column) {
+    const struct svi_ring *r = &l->window;
+    return column == COLUMN_WEIGHT   ? svi_ring_double(r, SVI_RING_WEIGHT, slot, 1)
+           : column == COLUMN_TARGET ? svi_ring_target(r, slot)
+                                     : svi_ring_row(r, slot)[column];
+}
+
+/* The middle of a column, and how far from it a row is one of the others: `limit`, where that leaves half of
+ * them; else by the median distance from the middle. */
+static double prior_middle(const svs_learner *l, const struct prior_sample *s, int column, double *limit) {
+    double v[LOOKED];
+    int inside = 0;
+    for (int i = 0; i < s->count; i++)
+        v[i] = prior_value(l, s->slot[i], column);
+    const double middle = svi_quantile(v, s->count, 0.5);
+    for (int i = 0; i < s->count; i++) {
+        v[i] = fabs(v[i] - middle);
+        inside += v[i] <= *limit;
+    }
+    if (*limit > 0 && *limit < INFINITY && 2 * inside >= s->count)
+        return middle;
+    const double usual = svi_quantile(v, s->count, 0.5);
+    *limit = usual > 0 && l->held_learned >= MEAN_FROM ? NORMAL * SVI_PRIOR_FAR * usual : INFINITY;
+    return middle;
+}
+
+/* Mean and spread of a column, without the rows that are far outside. */
+static double prior_held_mean(const svs_learner *l, const struct prior_sample *s, int column, double limit,
+                              float *spread) {
+    const double middle = prior_middle(l, s, column, &limit);
+    double n = 0, sum = 0, squares = 0;
+    for (int32_t i = 0, slot; (slot = svi_next_learned(l, &i)) >= 0;) {
+        const double off = prior_value(l, slot, column) - middle;
+        if (fabs(off) > limit)
+            continue;
+        n++;
+        sum += off;
+        squares += off * off;
+    }
+    const double mean = sum / n;
+    *spread = l->held_learned >= MEAN_FROM ? prior_float(sqrt(fmax(0, squares / n - mean * mean))) : -1;
+    return middle + mean;
+}
+
+static double prior_held_weight(const svs_learner *l, const struct prior_sample *s, double most) {
+    double limit = INFINITY, sum = 0;
+    const double middle = prior_middle(l, s, COLUMN_WEIGHT, &limit);
+    most = fmin(most, SVI_PRIOR_FAR * middle);
     for (int32_t i = 0, slot; (slot = svi_next_learned(l, &i)) >= 0;)
-        for (int j = 0; j < p->placed && j < l->d; j++)
-            p->mean[j] += svi_ring_row(&l->window, slot)[j] / n; /* divided first: rows may be large */
-    return n;
+        sum += fmin(prior_value(l, slot, COLUMN_WEIGHT), most);
+    return sum / (double)l->held_learned;
+}
+
+/* Means and spreads of what it holds, and what the bounds make of them. */
+static void prior_look(svs_learner *l, const struct svi_prior *of) {
+    struct svi_learner_prior *p = l->prior;
+    const bool held = l->held_learned > 0;
+    struct prior_sample sample;
+    prior_sample(l, &sample);
+    p->mean_of = l->held_learned >= MEAN_FROM ? (int32_t)l->held_learned : 0;
+    p->key->out = 0;
+    prior_bind_all(l, of);
+    for (int j = 0; j < p->placed; j++) {
+        struct svi_prior_trait *t = &prior_traits(l)[j];
+        t->spread = p->mean_of > 0 ? 0 : -1;
+        if (held && j < l->d)
+            p->mean[j] = prior_held_mean(l, &sample, j, (double)t->limit, &t->spread);
+        else
+            p->mean[j] = held ? 0 : p->mean[j];
+    }
+    if (held && l->o.task == SVS_REGRESS) {
+        struct svi_prior_trait *t = p->key->trait;
+        t->mean = prior_float(prior_held_mean(l, &sample, COLUMN_TARGET, (double)t->limit, &t->spread));
+    }
+    if (held)
+        p->key->weight = prior_float(prior_held_weight(l, &sample, (double)p->key->most));
+    prior_bind_all(l, of);
+}
+
+/* The first one that is learned. */
+static void prior_look_first(svs_learner *l, const double *x, double weight, double target) {
+    struct svi_learner_prior *p = l->prior;
+    p->key->weight = fmaxf(prior_float(weight), FLT_MIN);
+    for (int j = 0; j < p->placed; j++) {
+        p->mean[j] = j < l->d ? x[j] : 0;
+        prior_traits(l)[j].spread = -1;
+    }
+    if (l->o.task == SVS_REGRESS)
+        *p->key->trait = (struct svi_prior_trait){.mean = prior_float(target), .spread = -1};
+    prior_bind_all(l, *p->newest);
 }
 
 void svi_prior_first(svs_learner *l, const double *x) {
@@ -179,6 +417,7 @@ void svi_prior_drop(svs_learner *l) {
         return;
     svi_prior_leave(&l->prior->in);
     l->prior->centered = false;
+    prior_unjudged(l->prior);
 }
 
 /* The classes that its samples are of, in their order; one place is left for a class of its own. */
@@ -221,7 +460,7 @@ int svi_learner_classes_coming(const svs_learner *l) {
 }
 
 void svi_prior_solve(svs_learner *l, const double *x) {
-    prior_take(l->prior);
+    prior_take(l);
     if (l->prior->placed > 0)
         prior_set_center(l, x, 1);
     svi_scaler_center(&l->scaler, x); /* features that it does not know */
@@ -247,25 +486,31 @@ static svs_code prior_reserve(struct svi_learner_prior *p, int room, svs_error *
 svs_code svi_learner_place(svs_learner *l, int feature, uint64_t identity, svs_error *err) {
     struct svi_learner_prior *p = l->prior;
     uint16_t place;
-    if (!p || !p->sums)
+    if (!prior_counts(l))
         return SVS_OK;
     svi_claim(l);
     const int room = feature < l->declared ? l->declared : feature + 1;
     if (feature >= p->room && prior_reserve(p, room, err) != SVS_OK)
         return SVS_NO_MEMORY;
+    if (prior_reserve_traits(l, err) != SVS_OK)
+        return SVS_NO_MEMORY;
     if (svi_prior_sums_feature(p->sums, identity, feature + 1, &place, err) != SVS_OK)
         return SVS_NO_MEMORY;
     const bool known = feature < p->placed;
+    if (known) /* under what it was so far */
+        svi_learner_count_held(l, -1);
     p->placed = known ? p->placed : feature + 1;
-    if (known && p->mean_of > 0)
-        svi_prior_sums_key(p->sums, &p->place[feature], &p->mean[feature], 1, p->mean_of, -1);
-    p->identity[feature] = identity;
-    p->place[feature] = place;
+    prior_traits(l)[feature].place = place;
     p->center[feature] = known ? p->center[feature] : 0;
     p->mean[feature] = 0; /* all that is held has 0 there */
-    if (p->mean_of > 0)
-        svi_prior_sums_key(p->sums, &p->place[feature], &p->mean[feature], 1, p->mean_of, 1);
-    p->from[feature] = p->in ? svi_prior_feature(p->in, identity, feature) : SVI_PRIOR_NONE;
+    prior_traits(l)[feature].spread = p->mean_of > 0 ? 0 : -1;
+    prior_bind(l, *p->newest, feature);
+    p->key->count = (uint16_t)(p->placed + (l->o.task == SVS_REGRESS));
+    if (known)
+        svi_learner_count_held(l, 1);
+    else if (p->mean_of > 0)
+        svi_prior_sums_key(p->sums, &prior_traits(l)[feature], &p->mean[feature], 1, p->mean_of, 1);
+    p->from[feature] = prior_find(l, p->in, feature);
     if (p->in && feature < l->d && (known || p->from[feature] != SVI_PRIOR_NONE)) {
         svi_prior_follow(l);
         l->version++;
@@ -274,29 +519,55 @@ svs_code svi_learner_place(svs_learner *l, int feature, uint64_t identity, svs_e
 }
 
 int svi_learner_placed(const svs_learner *l) {
-    return l->prior && l->prior->sums ? l->prior->placed : INT32_MAX;
+    return prior_counts(l) ? l->prior->placed : INT32_MAX;
 }
 
 /* ---- what it holds */
 
-static void prior_count(svs_learner *l, const double *x, int label, double target, double weight) {
+/* Does a row with this target enter? */
+static bool prior_takes(const svs_learner *l, double target) {
+    const struct svi_learner_prior *p = l->prior;
+    return p->key->factor > 0 && (l->o.task != SVS_REGRESS ||
+                                  fabs(target - (double)p->key->middle) <= (double)p->key->trait->limit);
+}
+
+/* Does it enter? */
+static bool prior_count(svs_learner *l, const double *x, int label, double target, double weight) {
     struct svi_learner_prior *p = l->prior;
     const uint16_t place =
         l->o.task == SVS_REGRESS ? 0 : svi_prior_sums_find(p->sums, l->classes[label], label);
-    svi_prior_sums_add(p->sums, l->kernels, p->place, p->center, p->placed < l->d ? p->placed : l->d, x,
-                       weight, place, target);
+    const double most = (double)p->key->most, size = fabs(weight) < most ? fabs(weight) : most;
+    const bool enters = prior_takes(l, target) &&
+                        svi_prior_sums_add(p->sums, l->kernels, prior_traits(l), p->center,
+                                           p->placed < l->d ? p->placed : l->d, x,
+                                           copysign(size * (double)p->key->factor, weight), place, target);
+    if (!enters)
+        svi_prior_sums_leave_out(p->sums, weight < 0 ? -1 : 1);
+    return enters;
 }
 
 svs_code svi_prior_reserve(svs_learner *l, svs_value y, svs_error *err) {
     uint16_t place;
-    if (!l->prior || !l->prior->sums)
+    if (!prior_counts(l))
         return SVS_OK;
     return svi_prior_sums_label(l->prior->sums, y, 0, &place, err);
 }
 
 void svi_prior_came(svs_learner *l, const double *x, double weight, const svs_step *out) {
-    if (l->prior && l->prior->sums)
-        prior_count(l, x, out->label, out->target, weight);
+    if (!prior_counts(l))
+        return;
+    if (l->prior->key->weight == 0)
+        prior_look_first(l, x, weight, out->target);
+    l->prior->key->out += !prior_count(l, x, out->label, out->target, weight);
+}
+
+void svi_prior_learned(svs_learner *l) {
+    if (!prior_counts(l) || l->prior->key->out < MEAN_FROM ||
+        2 * (int64_t)l->prior->key->out < l->held_learned)
+        return;
+    svi_learner_count_held(l, -1);
+    prior_look(l, *l->prior->newest);
+    svi_learner_count_held(l, 1);
 }
 
 static void prior_count_slot(svs_learner *l, int32_t slot, int sign) {
@@ -306,32 +577,37 @@ static void prior_count_slot(svs_learner *l, int32_t slot, int sign) {
 }
 
 void svi_prior_left(svs_learner *l, int32_t slot) {
-    if (l->prior && l->prior->sums && svi_ring_in(&l->window, slot))
+    if (prior_counts(l) && svi_ring_in(&l->window, slot))
         prior_count_slot(l, slot, -1);
 }
 
 void svi_learner_count_held(svs_learner *l, int sign) {
     struct svi_learner_prior *p = l->prior;
-    if (!p || !p->sums)
+    if (!prior_counts(l))
         return;
     for (int32_t i = 0, slot; (slot = svi_next_learned(l, &i)) >= 0;)
         prior_count_slot(l, slot, sign);
-    if (sign < 0 && p->mean_of > 0)
-        svi_prior_sums_key(p->sums, p->place, p->mean, p->placed, p->mean_of, -1);
-    p->mean_of = sign > 0 && l->held_learned >= MEAN_FROM ? prior_held_mean(l) : 0;
     if (p->mean_of > 0)
-        svi_prior_sums_key(p->sums, p->place, p->mean, p->placed, p->mean_of, 1);
+        svi_prior_sums_key(p->sums, prior_traits(l), p->mean, p->placed, p->mean_of, sign);
+}
+
+void svi_learner_judge(svs_learner *l, const struct svi_prior *of) {
+    if (!l->prior)
+        return;
+    svi_learner_count_held(l, -1);
+    prior_bind_all(l, of);
+    svi_learner_count_held(l, 1);
 }
 
 void svi_prior_renew(svs_learner *l) {
-    if (!l->prior)
+    struct svi_learner_prior *p = l->prior;
+    if (!p)
         return;
     svi_learner_count_held(l, -1); /* from where it lay so far */
-    prior_take(l->prior);
-    if (l->prior->placed > 0 && l->held_learned > 0) {
-        const double n = prior_held_mean(l);
-        prior_set_center(l, l->prior->mean, n);
-    }
+    prior_take(l);
+    prior_look(l, p->in);
+    if (p->placed > 0 && l->held_learned > 0)
+        prior_set_center(l, p->mean, (double)l->held_learned);
     svi_learner_count_held(l, 1);
 }
 
@@ -341,21 +617,33 @@ svs_code svi_prior_lend(svs_learner *fresh, const svs_learner *l, svs_error *err
     const struct svi_learner_prior *from = l->prior;
     if (!from)
         return SVS_OK;
-    svs_code code = svi_learner_set_prior(fresh, from->worth, NULL, &from->in, err);
+    svs_code code = svi_learner_set_prior(fresh, from->worth, from->sums, NULL, &from->in, err);
     if (code == SVS_OK)
         code = prior_reserve(fresh->prior, from->room, err);
     if (code != SVS_OK)
         return code;
     fresh->prior->placed = from->placed;
     svi_arrays_copy(&placed_arrays, fresh->prior, &from->room, from, &from->room);
-    return SVS_OK;
+    code = prior_reserve_traits(fresh, err);
+    if (code == SVS_OK)
+        svi_array_copy(prior_traits(fresh), prior_traits(l), (size_t)from->placed * sizeof *from->key->trait);
+    return code;
 }
 
 void svi_prior_return(svs_learner *l, const svs_learner *old) {
-    if (!l->prior)
+    struct svi_learner_prior *p = l->prior;
+    if (!p)
         return;
-    l->prior->sums = old->prior->sums;
-    l->prior->newest = old->prior->newest;
+    struct svi_prior_key *own = p->key;
+    const struct svi_prior_key before = *old->prior->key;
+    p->key = old->prior->key;
+    *p->key = *own;
+    *own = before;
+    old->prior->key = own; /* which goes with it */
+    old->prior->lent = p->lent;
+    p->lent = false;
+    p->newest = old->prior->newest;
+    prior_look(l, *p->newest);
 }
 
 void svi_prior_prune(svs_learner *l, const bool *features) {
@@ -363,41 +651,48 @@ void svi_prior_prune(svs_learner *l, const bool *features) {
     int kept = 0;
     for (int j = 0; p && j < p->placed; j++)
         if (features[j]) {
-            p->identity[kept] = p->identity[j];
             p->center[kept] = p->center[j];
-            p->place[kept] = p->place[j];
+            p->mean[kept] = p->mean[j];
+            prior_traits(l)[kept] = prior_traits(l)[j];
             p->from[kept++] = p->from[j];
         }
-    if (p)
-        p->placed = kept;
-    if (p && l->arrivals == 0)
+    if (!p)
+        return;
+    p->placed = kept;
+    p->key->count = (uint16_t)(kept + (l->o.task == SVS_REGRESS));
+    if (l->arrivals == 0)
         svi_prior_drop(l);
+    else
+        prior_look(l, *p->newest);
 }
 
 /* ---- in the state */
 
 double svi_learner_prior_memory(int d) {
     const int32_t room = d;
-    return (double)(sizeof(struct svi_learner_prior) + svi_arrays_bytes(&placed_arrays, &room));
+    return (double)(sizeof(struct svi_learner_prior) + svi_arrays_bytes(&placed_arrays, &room)) +
+           d * (double)sizeof(struct svi_prior_trait);
 }
 
 void svi_learner_prior_archive(struct svi_archive *a, svs_learner *l) {
     struct svi_learner_prior *p = l->prior;
-    int placed = p->placed;
+    int placed = p->placed, mean_of = p->mean_of;
     svi_archive_bool(a, "centered", &p->centered);
-    svi_archive_double(a, "mean of", &p->mean_of);
+    svi_archive_int(a, "mean of", &mean_of, 0, INT32_MAX);
+    p->mean_of = mean_of;
     svi_archive_int(a, "features", &placed, 0, l->declared);
     if (!svi_archive_ok(a) ||
         (svi_archive_loading(a) && placed > p->room && prior_reserve(p, placed, a->err) != SVS_OK))
         return;
     p->placed = placed;
-    svi_archive_bytes(a, "places", p->place, placed * (int64_t)sizeof *p->place);
     const int32_t room = p->room, used = placed;
     svi_arrays_archive(a, &placed_arrays, p, &room, &used);
-    svi_archive_check(a, p->mean_of >= 0, "a mean is of fewer than no samples");
+    svi_prior_key_archive(a, p->key);
+    svi_archive_check(a, placed == 0 || p->key->count == placed + (l->o.task == SVS_REGRESS),
+                      "traits are missing");
     svi_prior_archive(a, &p->in, *p->newest);
     if (!svi_archive_loading(a) || !svi_archive_ok(a))
         return;
     svi_archive_check(a, !p->in || p->in->regress == (l->o.task == SVS_REGRESS), "another task");
-    prior_find_features(p);
+    prior_find_features(l);
 }

@@ -9,10 +9,10 @@
 #include "svmstream/learner.h"
 
 /* From now on, before the first sample: the newest prior, which its owner may change between two calls,
- * counts as `worth` samples, and what is held is counted in `sums`. Both outlive the learner, and `sums`
- * is ready (svi_prior_sums_ready). SVS_NO_MEMORY. */
+ * counts as `worth` samples, and what is held is counted in `sums`; `key` has what it is among others. They
+ * outlive the learner, and `sums` is ready (svi_prior_sums_ready). SVS_NO_MEMORY. */
 svs_code svi_learner_set_prior(svs_learner *l, double worth, struct svi_prior_sums *sums,
-                               struct svi_prior *const *newest, svs_error *err);
+                               struct svi_prior_key *key, struct svi_prior *const *newest, svs_error *err);
 bool svi_learner_has_prior(const svs_learner *l);
 
 /* Classes at most that come with the first sample, from the prior. */
@@ -24,9 +24,12 @@ int svi_learner_classes_coming(const svs_learner *l);
 svs_code svi_learner_place(svs_learner *l, int feature, uint64_t identity, svs_error *err);
 int svi_learner_placed(const svs_learner *l);
 
-/* All that it holds is counted again (1), or taken out of the sums (-1): for one that is going to be no more.
- */
+/* All that it holds is counted (1) as it was when it was taken out of the sums (-1): for one that is going to
+ * be no more, or for sums that are made again. */
 void svi_learner_count_held(svs_learner *l, int sign);
+
+/* What it holds is judged by the bounds of this prior, and counted again. Its model stays. */
+void svi_learner_judge(svs_learner *l, const struct svi_prior *of);
 
 /* A part of the state, after svi_learner_archive, into a learner with svi_learner_set_prior. */
 void svi_learner_prior_archive(struct svi_archive *a, svs_learner *l);

@@ -339,6 +339,7 @@ void svi_slide(svs_learner *l, const double *x, const svs_value *id, double own,
     if (out->learned) {
         svi_prior_came(l, x, weight.own, out);
         slide_learned(l);
+        svi_prior_learned(l);
         good &= svi_ridge_refresh(l);
     }
     l->arrivals++;

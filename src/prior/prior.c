@@ -15,6 +15,8 @@
 #include "linalg/double_double.h"
 #include "model/owned_model.h"
 
+#define FAR_BY_CHANCE 3 /* deviations of a mean from its level that chance brings about */
+
 enum { FEATURES, LABELS };
 static const struct svi_array prior_table[] = {
 #define ARRAY(member, name, ...)                                                                             \
@@ -26,6 +28,9 @@ static const struct svi_array prior_table[] = {
     ARRAY(spread, "spread", SVI_AXIS_TRIANGLE(FEATURES)),
     ARRAY(weight, "weight", SVI_AXIS(LABELS)),
     ARRAY(sum, "sum", SVI_AXIS(LABELS), SVI_AXIS(FEATURES)),
+    ARRAY(bounds.usual, "usual spread", SVI_AXIS_PLUS(FEATURES, 1)),
+    ARRAY(bounds.middle, "middle", SVI_AXIS_PLUS(FEATURES, 1)),
+    ARRAY(bounds.apart, "apart", SVI_AXIS_PLUS(FEATURES, 1)),
     ARRAY(identity, "identity", SVI_AXIS(FEATURES)),
     ARRAY(label, NULL, SVI_AXIS(LABELS)),
     ARRAY(name, NULL, SVI_AXIS(LABELS), SVI_AXIS_LENGTH(SVS_NAME_MAX)),
@@ -48,6 +53,7 @@ static struct svi_prior *prior_new(bool regress, int d, int labels, svs_error *e
     p->regress = regress;
     p->d = d;
     p->labels = labels;
+    p->bounds.n = d + 1;
     return p;
 }
 
@@ -147,13 +153,25 @@ static void prior_fill(struct svi_prior *p, const struct svi_prior_sums *s) {
 double svi_prior_center(const struct svi_prior *p, uint16_t feature, double mean, double n) {
     const size_t j = feature;
     const double between = p->between[j], chance = prior_within(p, j) / n;
-    if (!(between < INFINITY) || !(chance > 0))
+    const double far = p->bounds.apart[j + 1] + FAR_BY_CHANCE * sqrt(chance);
+    if (!(between < INFINITY) || !(chance > 0) || fabs(mean - p->bounds.middle[j + 1]) > far)
         return mean;
     return p->level[j] + between / (between + chance) * (mean - p->level[j]);
 }
 
-svs_code svi_prior_make(const struct svi_prior_sums *s, uint64_t number, struct svi_prior **made,
-                        svs_error *err) {
+/* Coordinates that the sums have and the bounds do not are new. */
+static void prior_fill_bounds(struct svi_prior *p, const struct svi_prior_bounds *b) {
+    p->bounds.weight = b->n > 0 ? b->weight : INFINITY;
+    for (int j = 0; j < p->bounds.n; j++) {
+        const bool known = j < b->n;
+        p->bounds.usual[j] = known ? b->usual[j] : INFINITY;
+        p->bounds.middle[j] = known ? b->middle[j] : 0;
+        p->bounds.apart[j] = known ? b->apart[j] : INFINITY;
+    }
+}
+
+svs_code svi_prior_make(const struct svi_prior_sums *s, const struct svi_prior_bounds *b, uint64_t number,
+                        struct svi_prior **made, svs_error *err) {
     *made = NULL;
     if (!s->touched || !(s->high[0] > 0))
         return SVS_OK;
@@ -161,6 +179,7 @@ svs_code svi_prior_make(const struct svi_prior_sums *s, uint64_t number, struct 
         return SVS_NO_MEMORY;
     (*made)->number = number;
     prior_fill(*made, s);
+    prior_fill_bounds(*made, b);
     return SVS_OK;
 }
 
@@ -179,7 +198,7 @@ void svi_prior_archive(struct svi_archive *a, struct svi_prior **p, struct svi_p
     svi_archive_int(a, "features", &d, 0, SVI_PRIOR_FEATURES);
     svi_archive_int(a, "labels", &labels, 0, SVI_PRIOR_LABELS);
     const int32_t dims[] = {d, labels};
-    const int64_t count = 4 * (int64_t)d + svi_triangle(d) + labels * (1 + (int64_t)d);
+    const int64_t count = 7 * (int64_t)d + 3 + svi_triangle(d) + labels * (1 + (int64_t)d);
     const bool fits = count <= svi_archive_left(a) / 8;
     if (!svi_archive_check(a, fits, "the model of all keys is truncated") ||
         (svi_archive_loading(a) && !(*p = prior_new(regress, d, labels, a->err))))
@@ -188,6 +207,8 @@ void svi_prior_archive(struct svi_archive *a, struct svi_prior **p, struct svi_p
     of->number = number;
     svi_archive_double(a, "total", &of->total);
     svi_archive_check(a, of->total > 0, "the model of all keys is of no samples");
+    svi_archive_double(a, "usual weight", &of->bounds.weight);
+    svi_archive_check(a, of->bounds.weight >= 0, "a weight is below 0");
     for (int k = 0; k < labels && !regress; k++) {
         svs_value label = svi_archive_loading(a) ? svs_none() : of->label[k];
         svi_archive_value(a, "label", &label, room);

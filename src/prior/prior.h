@@ -11,12 +11,15 @@
  * sum_all s t z, the exact model of all keys: its ridge pulls towards u (ALGORITHMS: power prior; Ibrahim and
  * Chen 2000). G is not needed row by row, only as sums, and these add up over keys.
  *
+ * Samples and keys far outside of what keys have in common do not enter (prior/prior_bounds.h).
+ *
  * A prior never changes once it is made, and many models share one: who takes it counts as a user. */
 #ifndef SVI_PRIOR_H
 #define SVI_PRIOR_H
 
 #include <stdatomic.h>
 
+#include "prior/prior_bounds.h"
 #include "prior/prior_sums.h"
 
 struct svi_prior {
@@ -36,16 +39,17 @@ struct svi_prior {
     double *spread;  /* sum s (x_i - m_i) (x_j - m_j), j <= i, row by row */
     double *weight;  /* of each label: sum s; regression: sum s t */
     double *sum;     /* labels x d: sum s (x - m); regression: sum s t (x - m) */
+    struct svi_prior_bounds bounds; /* as of its sums */
 };
 
 /* Where a key lies whose n samples have the mean `mean`: between that and the level of all, by what is known
  * of both (empirical Bayes; Efron and Morris 1973): level + B / (B + V / n) (mean - level), with B the
- * variance between keys and V that within. */
+ * variance between keys and V that within. One whose level is too far off lies where its samples lie. */
 double svi_prior_center(const struct svi_prior *p, uint16_t feature, double mean, double n);
 
-/* From these sums, with one user. *made is NULL where nothing is in them. SVS_NO_MEMORY. */
-svs_code svi_prior_make(const struct svi_prior_sums *s, uint64_t number, struct svi_prior **made,
-                        svs_error *err);
+/* From these sums and bounds, with one user. *made is NULL where nothing is in them. SVS_NO_MEMORY. */
+svs_code svi_prior_make(const struct svi_prior_sums *s, const struct svi_prior_bounds *b, uint64_t number,
+                        struct svi_prior **made, svs_error *err);
 
 /* One user more; one less, and *p is NULL then. NULL is fine. From any thread. */
 struct svi_prior *svi_prior_use(struct svi_prior *p);

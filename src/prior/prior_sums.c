@@ -24,6 +24,8 @@
 #define ROOM_FIRST  16
 #define LABEL_FIRST 2
 #define SQUARES_MAX 1e250
+#define WORN        1e16 /* of 32 digits: the others are right */
+#define KEYS_WORN   1e8
 
 /* Where row i begins: rows of i + 1 values are padded to whole cache lines. */
 static size_t sums_row(int i) {
@@ -31,7 +33,7 @@ static size_t sums_row(int i) {
     return 32 * lines * (lines + 1) + 8 * rest * (lines + 1);
 }
 
-enum { TRIANGLE, ROOM, NAMES, LABELS, SUMS, OF_KEYS, DIMS };
+enum { TRIANGLE, ROOM, NAMES, LABELS, SUMS, OF_KEYS, OF_PEAKS, DIMS };
 static const struct svi_array sums_table[] = {
 #define ARRAY(member, name, ...)                                                                             \
     SVI_ARRAY_WITH(struct svi_prior_sums, member, name, SVI_ARRAY_ANY, 0, __VA_ARGS__)
@@ -41,7 +43,9 @@ static const struct svi_array sums_table[] = {
     ARRAY(by_low, "their rest", SVI_AXIS(SUMS), SVI_AXIS(ROOM)),
     ARRAY(by_key, "of keys", SVI_AXIS(OF_KEYS), SVI_AXIS(ROOM)),
     ARRAY(by_key_low, "their rest", SVI_AXIS(OF_KEYS), SVI_AXIS(ROOM)),
-    ARRAY(x, NULL, SVI_AXIS(ROOM)), /* sums_empty clears what stands before it */
+    ARRAY(peak, "largest", SVI_AXIS(OF_PEAKS)),
+    ARRAY(key_peak, "largest of keys", SVI_AXIS(OF_PEAKS)),
+    ARRAY(x, NULL, SVI_AXIS(ROOM)), /* svi_prior_sums_empty clears what stands before it */
     ARRAY(identity, "identity", SVI_AXIS(NAMES)),
     ARRAY(label, NULL, SVI_AXIS(LABELS)),
 #undef ARRAY
@@ -55,6 +59,7 @@ static void sums_dims(int n, int labels, bool touched, int32_t *dims) {
     dims[LABELS] = labels;
     dims[SUMS] = touched ? labels : 0;
     dims[OF_KEYS] = touched ? SVI_PRIOR_OF_KEYS : 0;
+    dims[OF_PEAKS] = touched ? n : 0;
 }
 
 uint64_t svi_prior_identity(const char *name, int number) {
@@ -152,17 +157,27 @@ struct svi_dd svi_prior_sums_at(const struct svi_prior_sums *s, int i, int j) {
 /* ---- samples */
 
 /* Into s->x; false: it is left out. */
-static bool sums_enter(struct svi_prior_sums *s, const uint16_t *place, const double *center, int d,
-                       const double *x, double weight, double target) {
+static bool sums_enter(struct svi_prior_sums *s, const struct svi_prior_trait *trait, const double *center,
+                       int d, const double *x, double weight, double target) {
     double squares = s->regress ? 1 + target * target : 1;
     memset(s->x, 0, (size_t)s->n * sizeof *s->x);
     s->x[0] = 1;
     for (int j = 0; j < d; j++)
-        if (place[j] < s->n) {
-            const double y = s->x[place[j]] = x[j] - center[j];
+        if (trait[j].place < s->n && trait[j].limit > 0) {
+            const double y = s->x[trait[j].place] = x[j] - center[j];
+            if (fabs(y) > (double)trait[j].limit)
+                return false;
             squares += y * y;
         }
     return fabs(weight) * squares < SQUARES_MAX;
+}
+
+static void sums_note_peaks(struct svi_prior_sums *s, double weight, double target) {
+    for (int i = 0; i < s->n; i++) {
+        const double one = weight * s->x[i] * s->x[i];
+        s->peak[i] = one > s->peak[i] ? one : s->peak[i];
+    }
+    s->target_peak = s->regress ? fmax(s->target_peak, weight * target * target) : 0;
 }
 
 /* high + low += a x, of `count` values or some more. */
@@ -174,21 +189,29 @@ static void sums_add_row(const struct svi_kernels *k, double *high, double *low,
         k->exact_add(high, low, x, a.low, padded);
 }
 
-void svi_prior_sums_add(struct svi_prior_sums *s, const struct svi_kernels *k, const uint16_t *place,
-                        const double *center, int d, const double *x, double weight, uint16_t label,
-                        double target) {
-    if (!sums_enter(s, place, center, d, x, weight, target))
-        return;
+bool svi_prior_sums_add(struct svi_prior_sums *s, const struct svi_kernels *k,
+                        const struct svi_prior_trait *trait, const double *center, int d, const double *x,
+                        double weight, uint16_t label, double target) {
+    if (!sums_enter(s, trait, center, d, x, weight, target))
+        return false;
     s->touched = true;
+    if (weight > 0)
+        sums_note_peaks(s, weight, target);
     for (int i = 0; i < s->n; i++)
         if (s->x[i] != 0)
             sums_add_row(k, s->high + sums_row(i), s->low + sums_row(i), s->x,
                          svi_two_product(weight, s->x[i]), i + 1);
     if (label == SVI_PRIOR_NONE)
-        return;
+        return true;
     const struct svi_dd a = s->regress ? svi_two_product(weight, target) : (struct svi_dd){weight, 0};
     sums_add_row(k, s->by_label + (size_t)label * (size_t)s->room,
                  s->by_low + (size_t)label * (size_t)s->room, s->x, a, s->n);
+    return true;
+}
+
+void svi_prior_sums_leave_out(struct svi_prior_sums *s, int sign) {
+    s->touched = true;
+    s->out += sign;
 }
 
 static void sums_add_one(struct svi_prior_sums *s, int row, uint16_t place, struct svi_dd v, int sign) {
@@ -198,16 +221,18 @@ static void sums_add_one(struct svi_prior_sums *s, int row, uint16_t place, stru
     s->by_key_low[at] += sum.low + sign * v.low;
 }
 
-void svi_prior_sums_key(struct svi_prior_sums *s, const uint16_t *place, const double *mean, int d, double n,
-                        int sign) {
+void svi_prior_sums_key(struct svi_prior_sums *s, const struct svi_prior_trait *trait, const double *mean,
+                        int d, double n, int sign) {
     s->touched = true;
     for (int j = 0; j < d; j++) {
-        if (place[j] >= s->n || !(fabs(mean[j]) <= 1e100))
+        const uint16_t at = trait[j].place;
+        if (at >= s->n || !(trait[j].flags & SVI_PRIOR_LEVEL) || !(fabs(mean[j]) <= 1e100))
             continue;
-        sums_add_one(s, SVI_PRIOR_KEYS, place[j], (struct svi_dd){1, 0}, sign);
-        sums_add_one(s, SVI_PRIOR_INVERSE, place[j], (struct svi_dd){1 / n, 0}, sign);
-        sums_add_one(s, SVI_PRIOR_MEAN, place[j], (struct svi_dd){mean[j], 0}, sign);
-        sums_add_one(s, SVI_PRIOR_SQUARE, place[j], svi_two_product(mean[j], mean[j]), sign);
+        s->key_peak[at] = fmax(s->key_peak[at], mean[j] * mean[j]);
+        sums_add_one(s, SVI_PRIOR_KEYS, at, (struct svi_dd){1, 0}, sign);
+        sums_add_one(s, SVI_PRIOR_INVERSE, at, (struct svi_dd){1 / n, 0}, sign);
+        sums_add_one(s, SVI_PRIOR_MEAN, at, (struct svi_dd){mean[j], 0}, sign);
+        sums_add_one(s, SVI_PRIOR_SQUARE, at, svi_two_product(mean[j], mean[j]), sign);
     }
 }
 
@@ -228,9 +253,12 @@ static void sums_move_row(double *to, double *to_low, const double *from, const 
 }
 
 /* All of it, what pads rows and what found no place too: a state has nothing of sums that are empty. */
-static void sums_empty(struct svi_prior_sums *s) {
-    memset(s->high, 0, (size_t)((char *)s->x - (char *)s->high)); /* one array behind the other */
+void svi_prior_sums_empty(struct svi_prior_sums *s) {
+    if (s->high)
+        memset(s->high, 0, (size_t)((char *)s->x - (char *)s->high)); /* one array behind the other */
     s->touched = false;
+    s->target_peak = 0;
+    s->out = 0;
 }
 
 svs_code svi_prior_sums_move(struct svi_prior_sums *to, struct svi_prior_sums *from, svs_error *err) {
@@ -265,9 +293,36 @@ svs_code svi_prior_sums_move(struct svi_prior_sums *to, struct svi_prior_sums *f
         sums_move_row(to->by_key + into, to->by_key_low + into, from->by_key + at, from->by_key_low + at,
                       place, from->n);
     }
-    sums_empty(from);
+    for (int j = 0; j < from->n; j++)
+        if (place[j] != SVI_PRIOR_NONE) {
+            to->peak[place[j]] = fmax(to->peak[place[j]], from->peak[j]);
+            to->key_peak[place[j]] = fmax(to->key_peak[place[j]], from->key_peak[j]);
+        }
+    to->target_peak = fmax(to->target_peak, from->target_peak);
+    to->out += from->out;
+    svi_prior_sums_empty(from);
     to->touched = true;
     return SVS_OK;
+}
+
+void svi_prior_sums_map(const struct svi_prior_sums *all, const struct svi_prior_sums *from, uint16_t *up) {
+    up[0] = 0;
+    for (int j = 1; j <= SVI_PRIOR_FEATURES; j++) {
+        const bool known = j < from->n && all->n > 1;
+        up[j] =
+            known ? svi_prior_find(all->identity + 1, all->n - 1, from->identity[j], j - 1) : SVI_PRIOR_NONE;
+        up[j] += up[j] != SVI_PRIOR_NONE;
+    }
+}
+
+bool svi_prior_sums_worn(const struct svi_prior_sums *s, double target) {
+    for (int i = 0; s->touched && i < s->n; i++) {
+        const size_t square = (size_t)SVI_PRIOR_SQUARE * (size_t)s->room + (size_t)i;
+        if (s->peak[i] > WORN * fmax(0, svi_prior_sums_at(s, i, i).high) ||
+            s->key_peak[i] > KEYS_WORN * fmax(0, s->by_key[square]))
+            return true;
+    }
+    return s->touched && s->target_peak > WORN * s->high[0] * target * target;
 }
 
 /* ---- the archive */
@@ -289,6 +344,9 @@ void svi_prior_sums_archive(struct svi_archive *a, struct svi_prior_sums *s) {
     svi_archive_int(a, "coordinates", &n, 1, SVI_PRIOR_FEATURES + 1);
     svi_archive_int(a, "labels", &labels, s->regress, s->regress ? 1 : SVI_PRIOR_LABELS);
     svi_archive_bool(a, "touched", &s->touched);
+    svi_archive_double(a, "largest target", &s->target_peak);
+    svi_archive_check(a, s->target_peak >= 0, "a square is below 0");
+    svi_archive_int64(a, "samples left out", &s->out, INT64_MIN / 4, INT64_MAX / 4);
     const int64_t values = (int64_t)sums_row(n) + (int64_t)n * labels;
     if (!svi_archive_check(a, values <= svi_archive_left(a) / 16 || !s->touched, "sums are truncated") ||
         (svi_archive_loading(a) && sums_reserve(s, n, labels, a->err) != SVS_OK))

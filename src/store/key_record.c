@@ -51,6 +51,9 @@ static void record_archive(struct svi_archive *a, struct svi_key_record *r) {
     record_archive_figures(a, &r->last);
     svi_archive_bytes(a, "hash", r->hash, sizeof r->hash);
     svi_archive_bool(a, "gone", &r->gone);
+    int64_t common = (int64_t)r->common_size;
+    svi_archive_int64(a, "common", &common, 0, SVI_KEY_RECORD_MOST / 2);
+    r->common_size = (size_t)common;
     svi_archive_check(a, r->name[0] || r->gone, "a key has no name");
 }
 
@@ -69,11 +72,13 @@ svs_code svi_key_record_append(struct svi_bytes *out, const struct svi_key_recor
     if (code == SVS_OK && r->size > SVI_KEY_RECORD_MOST / 2)
         code = svi_fail(err, SVS_TOO_LARGE, "the state of key %s has %zu bytes", r->name, r->size);
     if (code == SVS_OK)
-        code = svi_bytes_reserve(out, r->size + CHECK_SIZE);
+        code = svi_bytes_reserve(out, r->common_size + r->size + CHECK_SIZE);
     if (code != SVS_OK) {
         out->size = begin;
         return code == SVS_NO_MEMORY ? svi_fail_memory(err, "the record of a key") : code;
     }
+    if (r->common_size > 0)
+        svi_bytes_append(out, r->common, r->common_size);
     if (r->size > 0)
         svi_bytes_append(out, r->state, r->size);
     const uint32_t length = htole32((uint32_t)(out->size - begin + CHECK_SIZE));
@@ -99,7 +104,12 @@ svs_code svi_key_record_read(const uint8_t *bytes, size_t size, struct svi_key_r
     *r = (struct svi_key_record){0};
     svi_packed_in_begin(&in, bytes + LENGTH_SIZE, body - LENGTH_SIZE, "key", err);
     record_archive(&in.archive, r);
-    r->state = in.at;
-    r->size = (size_t)(in.end - in.at);
-    return err->code;
+    if (err->code != SVS_OK)
+        return err->code;
+    if (r->common_size > (size_t)(in.end - in.at))
+        return svi_fail(err, SVS_DAMAGED, "the record of a key is truncated");
+    r->common = in.at;
+    r->state = in.at + r->common_size;
+    r->size = (size_t)(in.end - r->state);
+    return SVS_OK;
 }

@@ -2,7 +2,9 @@
  *
  *   length   4 bytes, little-endian: of the whole record
  *   head     as wire/archive_packed.h packs it: name, number, owner, begun, note,
- *            rests, again, heard, reported, turn, figures, hash, gone
+ *            rests, again, heard, reported, turn, figures, hash, gone, length of
+ *            `common`
+ *   common   what the key is among others, with key.prior (prior/prior_bounds.h)
  *   state    what is left: the key's own bytes (fleet/fleet_state.c);
  *            none of a key that is gone
  *   check    8 bytes, little-endian: XXH3 (64 bits) of all before it */
@@ -58,15 +60,15 @@ struct svi_key_record {
     struct svi_key_figures last;
     uint8_t hash[16];
     bool gone; /* the key is no more */
-    const uint8_t *state;
-    size_t size; /* of its state */
+    const uint8_t *state, *common;
+    size_t size, common_size;
 };
 
 /* Appends it. SVS_NO_MEMORY, SVS_TOO_LARGE: nothing is appended. */
 svs_code svi_key_record_append(struct svi_bytes *out, const struct svi_key_record *r, svs_error *err);
 
-/* Reads the one that begins `bytes`, into which r->state points; *length: its own. SVS_DAMAGED: there is
- * none, or it is not whole. */
+/* Reads the one that begins `bytes`, into which r->state and r->common point; *length: its own. SVS_DAMAGED:
+ * there is none, or it is not whole. */
 svs_code svi_key_record_read(const uint8_t *bytes, size_t size, struct svi_key_record *r, size_t *length,
                              svs_error *err);
 
