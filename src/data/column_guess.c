@@ -26,6 +26,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "data/cell.h"
+#include "data/quantity.h"
 #include "data/reader_internal.h"
 
 #define EXAMPLES      4    /* values of the label that are shown */
@@ -43,7 +44,13 @@ struct guessed {
     char name[SVS_NAME_MAX + 1];
     const char *reason; /* why it is not used; NULL: the settings say so */
     int seen;           /* values that are not missing, and what they are: */
-    int numbers, integers, commas, thousands, times, dates, zeros, amounts, percents;
+    int numbers, integers, times, dates;
+    int zeros, nothings;             /* numbers like 007; plain ones that are 0 */
+    int quantities, united, foreign; /* no plain numbers: without a unit, with that of the column, another */
+    int commas, points;     /* decimal marks that can be nothing else: 33,4 and 1,234.5; 33.4 and 4.604,35 */
+    int dotted;             /* 1.234, which is 1234 where the decimal mark is a comma */
+    int european;           /* of the commas those with a unit, or with points between thousands */
+    int marked;             /* of the quantities those with a mark in them */
     int steps, rises, ones; /* numbers and times after another one; those not below it; those one above it */
     double last, low;
     size_t length;    /* of all words */
@@ -54,6 +61,7 @@ struct guessed {
     uint64_t example_hashes[EXAMPLES];
     int example_count;
     bool plus, nested;
+    char first_unit[SVI_UNIT_MAX + 1], other_unit[SVI_UNIT_MAX + 1];
 };
 
 struct svi_guess {
@@ -62,9 +70,9 @@ struct svi_guess {
     size_t room;
     int count, rows;
     bool closed, commas, nameless, whole, decided, regress;
-    bool missing[UCHAR_MAX + 1]; /* bytes that a word for a missing value begins with */
-    bool begun;                  /* the stream has columns of this file already */
-    bool by_place;               /* that is how the label was found */
+    struct svi_missing_words missing;
+    bool begun;    /* the stream has columns of this file already */
+    bool by_place; /* that is how the label was found */
     char note[NOTE_TEXT];
 };
 
@@ -75,13 +83,7 @@ svi_guess *svi_guess_new(const struct svi_reader_options *o) {
     if (!g)
         return NULL;
     g->o = o;
-    for (const char *word = o->missing; word; word = *word ? word + 1 : NULL) {
-        while (svi_is_blank(*word))
-            word++;
-        g->missing[(unsigned char)tolower((unsigned char)*word)] = true;
-        g->missing[(unsigned char)toupper((unsigned char)*word)] = true;
-        word = strchrnul(word, ',');
-    }
+    svi_missing_words_init(&g->missing, o->missing);
     return g;
 }
 
@@ -120,20 +122,17 @@ void svi_guess_rename(svi_guess *g, int column, struct svi_span name) {
     c->name[length] = 0;
 }
 
-/* digits,digits: a number with a decimal comma, or with one between thousands; or 1.234,5. */
-static bool has_decimal_comma(struct svi_span s, bool *thousands) {
-    const char *p = s.at + (s.at < s.end && (*s.at == '-' || *s.at == '+'));
-    const char *first = p, *comma = NULL;
-    bool points = false;
-    for (; p < s.end; p++)
-        if (*p == ',' && !comma && p > first)
-            comma = p;
-        else if (*p == '.' && !comma && p > first && s.end - p > 4 && (p[4] == '.' || p[4] == ','))
-            points = true;
-        else if (!isdigit((unsigned char)*p))
-            return false;
-    *thousands = comma && !points && s.end - comma == 4 && comma - first <= 3 && *first != '0';
-    return comma && comma + 1 < s.end;
+/* The point of a plain number, where there is one: may it stand between thousands? */
+static void guess_point(struct guessed *c, struct svi_span s) {
+    const char *point = memchr(s.at, '.', (size_t)(s.end - s.at));
+    s.at += *s.at == '-' || *s.at == '+';
+    if (!point)
+        return;
+    const bool dotted = point > s.at && point - s.at <= 3 && *s.at != '0' && s.end - point == 4 &&
+                        isdigit((unsigned char)point[1]) && isdigit((unsigned char)point[2]) &&
+                        isdigit((unsigned char)point[3]);
+    c->dotted += dotted;
+    c->points += !dotted;
 }
 
 /* Made of digits and what dates have between them, but not ISO 8601. */
@@ -163,16 +162,49 @@ static void guess_step(struct guessed *c, double v) {
 
 static void guess_number(struct guessed *c, struct svi_span value, double v) {
     c->numbers++;
+    c->nothings += v == 0;
     c->integers += v == trunc(v) && fabs(v) < 0x1p63;
-    c->zeros += value.end - value.at > 1 && value.at[0] == '0' && isdigit((unsigned char)value.at[1]);
+    if (c->points == 0) /* else it is known what points are */
+        guess_point(c, value);
     if (c->is.unit == SVI_TIME_UNKNOWN)
         svi_time_of_number(v, &c->is.unit);
     guess_step(c, v);
 }
 
+/* The unit of the first quantity that has one is the column's. */
+static void guess_unit(struct guessed *c, struct svi_span unit) {
+    char text[SVI_UNIT_MAX + 1] = "";
+    memcpy(text, unit.at, (size_t)(unit.end - unit.at));
+    if (!c->first_unit[0])
+        memcpy(c->first_unit, text, sizeof text);
+    if (strcmp(c->first_unit, text) == 0) {
+        c->united++;
+        return;
+    }
+    c->foreign++;
+    memcpy(c->other_unit, text, sizeof text);
+}
+
+static void guess_quantity(struct guessed *c, struct svi_span value) {
+    struct svi_quantity with_point, with_comma;
+    const bool point = svi_quantity_read(value, false, &with_point);
+    const bool comma = svi_quantity_read(value, true, &with_comma);
+    const struct svi_quantity *q = point ? &with_point : &with_comma;
+    if (!point && !comma)
+        return;
+    c->marked += q->grouped || q->fraction;
+    c->commas += !point;
+    c->points += !comma;
+    c->dotted += point && comma && with_comma.grouped;
+    if (q->unit.at < q->unit.end)
+        guess_unit(c, q->unit);
+    else
+        c->quantities++;
+    c->european += !point && (q->grouped || q->unit.at < q->unit.end);
+}
+
 static void guess_word(struct guessed *c, struct svi_span value) {
     double t;
-    bool thousands = false;
     const size_t length = (size_t)(value.end - value.at);
     c->length += length;
     c->plus = c->plus || svi_span_is(value, "+");
@@ -181,11 +213,7 @@ static void guess_word(struct guessed *c, struct svi_span value) {
         guess_step(c, t);
         return;
     }
-    const bool amount = svi_cell_amount(value, &t);
-    c->amounts += amount;
-    c->percents += amount && value.end[-1] == '%';
-    c->commas += has_decimal_comma(value, &thousands);
-    c->thousands += thousands;
+    guess_quantity(c, value);
     c->dates += looks_like_date(value);
 }
 
@@ -209,17 +237,29 @@ static uint64_t guess_hash(struct svi_span value) {
     return XXH3_64bits(value.at, (size_t)(value.end - value.at));
 }
 
+/* Words for a missing value that are values here: "-" beside "+", and None in what may be a label of words.
+ */
+static bool guess_keeps(const svi_guess *g, struct guessed *c, struct svi_span value) {
+    const bool placed = c == g->columns || c == g->columns + g->count - 1;
+    const bool none =
+        value.at < value.end && c->numbers == 0 && svi_cell_none(value) &&
+        (placed || svi_label_rank(c->name) > 0 || (g->o->label && strcmp(c->name, g->o->label) == 0));
+    c->is.none = c->is.none || none;
+    return none || (c->plus && svi_span_is(value, "-"));
+}
+
 svs_code svi_guess_value(svi_guess *g, int column, struct svi_span value, svs_error *err) {
     struct guessed *c = &g->columns[column];
     double v;
-    const bool may_miss = value.at == value.end || g->missing[(unsigned char)*value.at];
-    if (may_miss && svi_cell_missing(value, g->o->missing) && !(c->plus && svi_span_is(value, "-")))
+    const bool number = svi_cell_number(value, &v);
+    if ((!number || g->missing.numbers) && svi_cell_missing(&g->missing, value) && !guess_keeps(g, c, value))
         return SVS_OK;
     if (!svi_row_room((void **)&c->hashes, &c->room, (size_t)c->seen + 1, sizeof *c->hashes))
         return svi_fail_memory(err, "the first rows of a file");
     const uint64_t hash = guess_hash(value);
     c->hashes[c->seen++] = hash;
-    if (svi_cell_number(value, &v))
+    c->zeros += value.end - value.at > 1 && value.at[0] == '0' && isdigit((unsigned char)value.at[1]);
+    if (number)
         guess_number(c, value, v);
     else if (svi_cell_infinite(value)) /* a number that will be refused */
         c->numbers++;
@@ -257,27 +297,51 @@ static bool holds_times(const struct guessed *c) {
     return are_most(c, c->times);
 }
 
-/* 1,234 may be a number with a comma between thousands, unless other columns have decimal commas
- * (`elsewhere`). */
-static bool holds_commas(const svi_guess *g, const struct guessed *c, bool elsewhere) {
-    return !g->commas && c->commas > (elsewhere ? 0 : c->thousands) && are_most(c, c->numbers + c->commas);
+static int count_plain(const struct guessed *c) {
+    return c->numbers + c->quantities;
 }
 
-/* 1,200 among numbers; percentages only alone, because 12% among numbers is not 12. */
-static bool holds_amounts(const svi_guess *g, const struct guessed *c) {
-    return g->closed && c->amounts > 0 && !c->is.comma &&
-           are_most(c, c->percents > 0 ? c->percents : c->numbers + c->amounts);
+/* All but a few have the same unit. A sign of money, and 0, may go without, but 12 among 12% is not 12%. */
+static bool holds_unit(const struct guessed *c) {
+    const int plain = svi_unit_is_money(c->first_unit) ? count_plain(c) : c->nothings;
+    return c->united > 0 && are_most(c, c->united + plain);
+}
+
+static bool holds_quantities(const svi_guess *g, const struct guessed *c) {
+    return g->closed && (are_most(c, count_plain(c)) || holds_unit(c));
+}
+
+/* Numbers, but of several units. */
+static bool mixes_units(const svi_guess *g, const struct guessed *c) {
+    return !holds_quantities(g, c) && c->united > 0 && are_most(c, count_plain(c) + c->united + c->foreign);
+}
+
+/* Where commas part cells, a comma in a cell is a decimal one if nothing else can be meant. */
+static bool holds_commas(const svi_guess *g, const struct guessed *c) {
+    return holds_quantities(g, c) && (g->commas ? c->european : c->commas) > 0;
+}
+
+/* A column of numbers without a decimal point has commas where others have them (`elsewhere`): 1,234 is
+ * 1.234 there, and 1.234 is 1234. */
+static void decide_marks(const svi_guess *g, struct guessed *c, bool elsewhere) {
+    c->is.comma = holds_commas(g, c) || (elsewhere && holds_quantities(g, c) && c->points == 0);
+    c->is.amount = !c->is.comma && holds_quantities(g, c) && c->quantities + c->united > 0;
+    if (g->closed && holds_unit(c))
+        memcpy(c->is.measure, c->first_unit, sizeof c->is.measure);
 }
 
 bool svi_guess_continues(const svi_guess *g, int column, struct svi_span text) {
     const struct guessed *c = &g->columns[column];
-    return (holds_numbers(c) || holds_times(c)) && svi_cell_measures(text);
+    struct svi_quantity q;
+    const bool quantity =
+        holds_quantities(g, c) && (svi_quantity_read(text, false, &q) || svi_quantity_read(text, true, &q));
+    return quantity || ((holds_numbers(c) || holds_times(c)) && svi_cell_measures(text));
 }
 
 bool svi_guess_differs(const svi_guess *g, int column, struct svi_span text) {
     const struct guessed *c = &g->columns[column];
-    return (holds_numbers(c) || holds_times(c)) && !svi_cell_measures(text) &&
-           !svi_cell_missing(text, g->o->missing);
+    return (holds_numbers(c) || holds_quantities(g, c) || holds_times(c)) && !svi_cell_measures(text) &&
+           !svi_guess_continues(g, column, text) && !svi_cell_missing(&g->missing, text);
 }
 
 bool svi_guess_repeats(const svi_guess *g, int column, struct svi_span text) {
@@ -285,7 +349,7 @@ bool svi_guess_repeats(const svi_guess *g, int column, struct svi_span text) {
     const uint64_t hash = guess_hash(text);
     for (int i = 0; i < c->seen; i++)
         if (c->hashes[i] == hash)
-            return !holds_numbers(c);
+            return !holds_numbers(c) && !holds_quantities(g, c);
     return false;
 }
 
@@ -447,8 +511,8 @@ int svi_label_rank(const char *name) {
 
 /* Numbers that are no classes: fractions, or very many integers. */
 static bool calls_for_regression(const struct guessed *c) {
-    return (holds_numbers(c) || c->is.comma) &&
-           (c->integers < c->numbers || c->commas > 0 ||
+    return (holds_numbers(c) || c->is.comma || c->is.amount) &&
+           (c->integers < c->numbers || c->marked > 0 ||
             (c->different > INTEGERS_MANY && c->different * 20 > c->seen));
 }
 
@@ -659,7 +723,7 @@ static void decide_feature(const svi_guess *g, struct guessed *c, bool constants
         guess_drop(c, "row numbers");
     else if (!constants && c->different == 1 && g->whole && c->seen >= FEW_ROWS)
         guess_drop(c, "constant");
-    else if ((holds_numbers(c) && c->zeros == 0) || c->is.comma || c->is.amount)
+    else if ((holds_numbers(c) || c->is.comma || c->is.amount) && c->zeros == 0)
         c->is.use = SVI_USE_NUMBER;
     else
         decide_words(g, c);
@@ -790,23 +854,59 @@ static void note_special(svi_guess *g) {
         }
 }
 
+/* What there is to say of the numbers: units, and marks that could be read in another way. */
+static void note_numbers(svi_guess *g) {
+    int commas = 0, amounts = 0, dotted = 0, shown = 0;
+    char name[NAME_TEXT];
+    for (int i = 0; i < g->count; i++) {
+        const struct guessed *c = &g->columns[i];
+        if (c->is.use != SVI_USE_NUMBER)
+            continue;
+        commas += c->is.comma && c->commas > 0;
+        amounts += c->is.amount && c->quantities > 0;
+        dotted += c->is.comma && c->dotted > 0;
+        if (c->is.measure[0] && shown++ < SHOWN)
+            note_add(g, "%s%s in %s", shown > 1 ? ", " : " (", shown_name(c, name), c->is.measure);
+    }
+    note_rest(g, shown);
+    const char *marks = dotted    ? "decimal commas, 1.234 is 1234"
+                        : commas  ? "with decimal commas"
+                        : amounts ? "some written as 1,200"
+                                  : NULL;
+    if (marks)
+        note_add(g, "%s%s", shown > 0 ? "; " : " (", marks);
+    if (marks || shown > 0)
+        note_add(g, ")");
+}
+
+/* Words that would be numbers, were they of one unit. */
+static void note_mixed(svi_guess *g) {
+    char name[NAME_TEXT];
+    int shown = 0;
+    for (int i = 0; i < g->count; i++) {
+        const struct guessed *c = &g->columns[i];
+        if ((c->is.use != SVI_USE_WORD && c->is.use != SVI_USE_NONE) || !mixes_units(g, c) ||
+            shown++ >= SHOWN)
+            continue;
+        note_item(g, shown == 1, "numbers of several units, so not read as numbers:", shown_name(c, name));
+        note_add(g, " (%s%s%s)", c->first_unit, c->other_unit[0] ? ", " : " and none", c->other_unit);
+    }
+    note_rest(g, shown);
+}
+
 /* One kind: "3 categories: machine 8, ..."; numbers are named only where there is something to say. */
 static void note_features(svi_guess *g) {
     char name[NAME_TEXT];
-    int numbers = 0, words = 0, commas = 0, amounts = 0, shown = 0;
+    int numbers = 0, words = 0, shown = 0;
     for (int i = 0; i < g->count; i++) {
         const struct svi_column_use *c = &g->columns[i].is;
         numbers += c->use == SVI_USE_NUMBER || c->use == SVI_USE_OPEN;
-        commas += c->use == SVI_USE_NUMBER && c->comma;
-        amounts += c->use == SVI_USE_NUMBER && c->amount;
         words += c->use == SVI_USE_WORD;
     }
     if (numbers > 0) {
         note_part(g);
-        note_add(g, "%d number%s%s", numbers, numbers > 1 ? "s" : "",
-                 commas    ? " (with decimal commas)"
-                 : amounts ? " (some written as 1,200, $5 or 12%)"
-                           : "");
+        note_add(g, "%d number%s", numbers, numbers > 1 ? "s" : "");
+        note_numbers(g);
     }
     if (words == 0)
         return;
@@ -869,6 +969,7 @@ static void write_note(svi_guess *g, const char *about) {
     note_special(g);
     note_features(g);
     note_others(g);
+    note_mixed(g);
     note_strangers(g);
     if (g->whole || g->begun || g->rows >= FEW_ROWS)
         return;
@@ -877,16 +978,14 @@ static void write_note(svi_guess *g, const char *about) {
 }
 
 svs_code svi_guess_decide(svi_guess *g, bool whole, const char *about, svs_error *err) {
-    bool labelled = false, commas = false;
+    bool labelled = false, commas = false; /* commas: of any column */
     g->whole = whole;
     for (int i = 0; i < g->count; i++) {
         count_different(&g->columns[i]);
-        commas = commas || holds_commas(g, &g->columns[i], false);
+        commas = commas || (!g->commas && holds_commas(g, &g->columns[i]));
     }
-    for (int i = 0; i < g->count; i++) {
-        g->columns[i].is.comma = holds_commas(g, &g->columns[i], commas);
-        g->columns[i].is.amount = holds_amounts(g, &g->columns[i]);
-    }
+    for (int i = 0; i < g->count; i++)
+        decide_marks(g, &g->columns[i], commas);
     svs_code code = apply_settings(g, err);
     if (code != SVS_OK)
         return code;

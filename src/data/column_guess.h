@@ -11,8 +11,8 @@
  *  - the TIME: ISO 8601 text, or numbers of the size of times since 1970 that mostly rise in a column that is
  * named like one; further such columns are not used
  *  - the ID: named like one (id, uuid, order_id), every value a different one
- *  - a NUMBER: all values but a few; also with decimal commas, where commas do not part cells, and
- * in CSV amounts of money, with commas between thousands, and percentages
+ *  - a NUMBER: all values but a few; in CSV also with decimal commas, with marks between thousands, and with
+ * a unit that all share
  *  - a WORD (a category): words, numbers with leading zeros, numbers that name things (machine_id)
  *  - not used: row numbers, text whose values nearly all differ, empty columns, and a column of one value
  * where the whole file was seen. */
@@ -20,6 +20,7 @@
 #define SVI_COLUMN_GUESS_H
 
 #include "data/text_options.h"
+#include "data/quantity.h"
 #include "data/span.h"
 #include "data/time_text.h"
 
@@ -37,10 +38,12 @@ enum svi_use {
 
 struct svi_column_use {
     enum svi_use use;
-    bool comma;              /* numbers have a decimal comma */
-    bool amount;             /* numbers may be written as svi_cell_amount reads them */
-    bool dash;               /* of a label: "-" is a class, with "+" for the other one */
-    enum svi_time_unit unit; /* of a time in numbers */
+    bool comma;                     /* numbers are quantities (quantity.h) with a decimal comma */
+    bool amount;                    /* they are quantities with a decimal point */
+    bool dash;                      /* of a label: "-" is a class, with "+" for the other one */
+    bool none;                      /* of a label: None is a class */
+    char measure[SVI_UNIT_MAX + 1]; /* the unit that the quantities share; "" = none */
+    enum svi_time_unit unit;        /* of a time in numbers */
 };
 
 typedef struct svi_guess svi_guess;

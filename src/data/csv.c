@@ -20,21 +20,25 @@
 #include "base/text.h"
 #include "data/cell.h"
 #include "data/number.h"
+#include "data/quantity.h"
 #include "data/reader_internal.h"
-
-#define COMMA_TEXT 48 /* longest number with a decimal comma */
 
 enum csv_header { CSV_NO_HEADER, CSV_HEADER, CSV_MAYBE_HEADER };
 
+/* What is read where it stands. */
+enum csv_quick { CSV_SLOW, CSV_NUMBER, CSV_INTEGER };
+
 /* What is in a column, and where its value goes. */
 struct csv_column {
-    struct svi_column_use is;
     struct svi_cell *cell; /* of a feature */
-    int numbers;           /* columns from this one on that are numbers, without the last of the row */
+    int numbers;           /* columns of CSV_NUMBER from this one on, without the last of the row */
+    enum csv_quick quick;
+    struct svi_column_use is;
 };
 
 struct csv {
     const struct svi_reader_options *o;
+    struct svi_missing_words missing;
     svi_guess *guess;
     int count;      /* cells of a row */
     char delimiter; /* comma, semicolon, tab or bar */
@@ -58,7 +62,7 @@ static bool csv_is_space(const struct csv *h, char c) {
     return c == ' ' || (c == '\t' && h->delimiter != '\t');
 }
 
-/* A quoted cell; `p` is after the opening quote. */
+/* A quoted cell; `p` is after the opening quote. One that is not closed ends with the line. */
 static const char *csv_cut_quoted(const struct csv *h, const char *p, const char *end,
                                   struct svi_span *cell) {
     cell->at = p;
@@ -67,9 +71,10 @@ static const char *csv_cut_quoted(const struct csv *h, const char *p, const char
             break;
         else if (*p == '"')
             p++;
+    cell->end = p < end ? p : end;
     if (p >= end)
         return NULL;
-    cell->end = p++;
+    p++;
     while (p < end && csv_is_space(h, *p))
         p++;
     return p == end || *p == h->delimiter ? p : NULL;
@@ -140,7 +145,7 @@ static enum csv_header csv_look_at_first(const struct csv *h) {
         return CSV_NO_HEADER;
     for (int i = 0; i < h->count; i++) {
         values += svi_cell_measures(h->names[i]);
-        empty += svi_cell_missing(h->names[i], h->o->missing);
+        empty += svi_cell_missing(&h->missing, h->names[i]);
     }
     return values + empty == h->count ? CSV_NO_HEADER : CSV_MAYBE_HEADER;
 }
@@ -153,7 +158,8 @@ static enum csv_header csv_look_below(const struct csv *h) {
         if (svi_guess_differs(h->guess, i, h->names[i]))
             return CSV_HEADER;
         continues += svi_guess_continues(h->guess, i, h->names[i]);
-        words += !svi_cell_measures(h->names[i]) && !svi_cell_missing(h->names[i], h->o->missing);
+        words += !svi_guess_continues(h->guess, i, h->names[i]) && !svi_cell_measures(h->names[i]) &&
+                 !svi_cell_missing(&h->missing, h->names[i]);
         repeats += svi_guess_repeats(h->guess, i, h->names[i]);
     }
     const bool again = continues > 0 ? words == 0 || repeats > 0 : repeats >= 2 && repeats * 3 >= words * 2;
@@ -259,6 +265,7 @@ static void *csv_begin(const struct svi_reader_options *o, svi_guess *guess, str
         return NULL;
     }
     h->o = o;
+    svi_missing_words_init(&h->missing, o->missing);
     h->guess = guess;
     if (csv_read_first(h, line, err) == SVS_OK)
         return h;
@@ -277,6 +284,22 @@ static int csv_count_cells(const struct csv *h, struct svi_span line) {
             break;
     }
     return count;
+}
+
+static enum svi_row_end csv_ends(const void *state, struct svi_span line) {
+    const struct csv *h = state;
+    int count = 0;
+    for (const char *p = line.at; p; p++) {
+        struct svi_span cell = {line.at, line.end};
+        const char *stop = csv_cut(h, p, line.end, &cell);
+        count++;
+        if (!stop)
+            return cell.end == line.end ? SVI_ENDS_OPEN : SVI_ENDS_WRONG;
+        if (stop == line.end)
+            break;
+        p = stop;
+    }
+    return count == h->count ? SVI_ENDS_WHOLE : SVI_ENDS_WRONG;
 }
 
 static bool csv_is_first(const struct csv *h, struct svi_span line) {
@@ -309,12 +332,24 @@ static svs_code csv_sample(void *state, struct svi_span line, bool *enough, svs_
     return SVS_OK;
 }
 
+/* What is in a column of that use as it stands, whatever else may be in it. */
+static enum csv_quick csv_quick_of(const struct csv *h, const struct svi_column_use *is) {
+    if (h->missing.numbers || is->measure[0])
+        return CSV_SLOW;
+    return is->use == SVI_USE_NUMBER && !is->comma ? CSV_NUMBER
+           : is->use == SVI_USE_LABEL              ? CSV_INTEGER
+                                                   : CSV_SLOW;
+}
+
 /* After the use of a column has changed. */
 static void csv_count_numbers(struct csv *h) {
     int numbers = 0;
-    h->columns[h->count - 1].numbers = 0;
-    for (int i = h->count - 2; i >= 0; i--)
-        h->columns[i].numbers = numbers = h->columns[i].is.use == SVI_USE_NUMBER ? numbers + 1 : 0;
+    for (int i = h->count - 1; i >= 0; i--) {
+        struct csv_column *c = &h->columns[i];
+        c->quick = csv_quick_of(h, &c->is);
+        c->numbers = i < h->count - 1 && c->quick == CSV_NUMBER ? numbers + 1 : 0;
+        numbers = c->numbers;
+    }
 }
 
 static svs_code csv_decide(void *state, bool whole, svs_error *err) {
@@ -380,7 +415,11 @@ static svs_code csv_refuse_cell(const struct csv_row *r, int column, struct svi_
     svi_span_text(cell, text, sizeof text);
     if (svi_cell_infinite(cell) || (svi_cell_number(cell, &v) && !isfinite(v)))
         return svi_fail(r->err, SVS_NOT_FINITE, "column \"%s\": \"%s\" is not finite", name, text);
-    if (r->h->columns[column].is.use == SVI_USE_NUMBER)
+    const struct svi_column_use *is = &r->h->columns[column].is;
+    if (is->use == SVI_USE_NUMBER && is->measure[0])
+        return svi_fail(r->err, SVS_WRONG_TYPE, "column \"%s\": \"%s\" is not a number in %s", name, text,
+                        is->measure);
+    if (is->use == SVI_USE_NUMBER)
         return svi_fail(r->err, SVS_WRONG_TYPE,
                         "column \"%s\": \"%s\" is not a number (--categories %s takes words, missing.words "
                         "has those for a missing value)",
@@ -388,28 +427,23 @@ static svs_code csv_refuse_cell(const struct csv_row *r, int column, struct svi_
     return svi_fail(r->err, SVS_WRONG_TYPE, "column \"%s\": \"%s\" is not %s", name, text, wanted);
 }
 
-/* The number with a point in the place of its comma, and none between thousands. */
-static bool csv_comma_number(struct svi_span cell, double *value) {
-    char text[COMMA_TEXT + SVI_NUMBER_PAD + 1] = "";
-    const size_t length = (size_t)(cell.end - cell.at);
-    size_t used = 0;
-    if (length >= COMMA_TEXT)
-        return false;
-    const bool comma = memchr(cell.at, ',', length) != NULL;
-    for (const char *p = cell.at; p < cell.end; p++)
-        if (*p == ',')
-            text[used++] = '.';
-        else if (*p != '.' || !comma)
-            text[used++] = *p;
-    return svi_cell_number((struct svi_span){text, text + used}, value);
+/* A number as the column has them: 1.234 is 1234 beside decimal commas. */
+static bool csv_read_number(const struct svi_column_use *is, struct svi_span cell, double *value) {
+    struct svi_quantity q;
+    const bool plain = !is->comma && !is->measure[0];
+    if (plain && svi_cell_number(cell, value))
+        return true;
+    if ((is->comma || is->amount) && svi_quantity_read(cell, is->comma, &q)) {
+        *value = q.value;
+        return svi_quantity_has_unit(&q, is->measure);
+    }
+    return is->comma && svi_cell_number(cell, value); /* 1.5 */
 }
 
 static svs_code csv_take_number(const struct csv_row *r, int column, struct svi_span cell, double *value,
                                 const char *wanted) {
     const struct svi_column_use *is = &r->h->columns[column].is;
-    const bool read = svi_cell_number(cell, value) || (is->comma && csv_comma_number(cell, value)) ||
-                      (is->amount && svi_cell_amount(cell, value));
-    if (!read || !isfinite(*value))
+    if (!csv_read_number(is, cell, value) || !isfinite(*value))
         return csv_refuse_cell(r, column, cell, wanted);
     return SVS_OK;
 }
@@ -462,10 +496,11 @@ static svs_code csv_take_feature(const struct csv_row *r, int column, struct svi
 static svs_code csv_take_label(const struct csv_row *r, int column, struct svi_span cell) {
     const struct svi_column_use *is = &r->h->columns[column].is;
     double v;
-    if (is->comma && csv_comma_number(cell, &v) && isfinite(v))
+    const bool missing = svi_cell_missing(&r->h->missing, cell);
+    if (!missing && (is->comma || is->amount) && csv_read_number(is, cell, &v) && isfinite(v))
         return r->m->y = svi_label_number(v), SVS_OK;
-    return svi_cell_label(cell, is->dash && svi_span_is(cell, "-") ? NULL : r->h->o->missing, &r->m->y,
-                          r->err);
+    const bool is_class = (is->dash && svi_span_is(cell, "-")) || (is->none && svi_cell_none(cell));
+    return svi_cell_label(cell, is_class ? NULL : &r->h->missing, &r->m->y, r->err);
 }
 
 /* Any cell but a feature that is simply a number. */
@@ -480,10 +515,10 @@ static svs_code csv_take_cell(const struct csv_row *r, int column, struct svi_sp
     if (use == SVI_USE_LABEL)
         return csv_take_label(r, column, cell);
     if (use == SVI_USE_ID)
-        return svi_cell_id(cell, r->h->o->missing, &m->id, r->err);
+        return svi_cell_id(cell, &r->h->missing, &m->id, r->err);
     if (use == SVI_USE_KEY)
-        return svi_cell_key(cell, r->h->o->missing, &m->key, r->err);
-    const bool missing = svi_cell_missing(cell, r->h->o->missing);
+        return svi_cell_key(cell, &r->h->missing, &m->key, r->err);
+    const bool missing = svi_cell_missing(&r->h->missing, cell);
     if (use <= SVI_USE_WORD)
         return csv_take_feature(r, column, cell, missing);
     if (missing)
@@ -566,9 +601,9 @@ static const char *csv_take_any(const struct csv_row *r, int column, const char 
     const struct csv_column *c = &h->columns[column];
     const char *end = r->line.end, *q;
     double v;
-    if (c->is.use == SVI_USE_LABEL && !c->is.comma && (q = csv_take_class(h, p, end, &r->m->y)))
+    if (c->quick == CSV_INTEGER && (q = csv_take_class(h, p, end, &r->m->y)))
         return q;
-    if (c->is.use == SVI_USE_NUMBER && (q = svi_number(p, &v)) != p && fabs(v) < INFINITY &&
+    if (c->quick == CSV_NUMBER && (q = svi_number(p, &v)) != p && fabs(v) < INFINITY &&
         (*q == h->delimiter || q == end)) {
         c->cell->kind = SVI_CELL_NUMBER;
         c->cell->number = v;
@@ -623,5 +658,6 @@ const struct svi_format svi_csv = {.name = "csv",
                                    .sample = csv_sample,
                                    .decide = csv_decide,
                                    .row = csv_row,
+                                   .ends = csv_ends,
                                    .end = csv_end,
                                    .headers = csv_headers};
