@@ -440,7 +440,8 @@ const struct cli_command cli_feed = {
         "  svmstream feed --ack --src plant1 log.jsonl\n"
         "  svmstream feed --key machine plant.csv                # to `svmstream run --key`: a model for "
         "each",
-    .keys = "in in.mode in.format ctl label id ts weight key columns no-header categories numbers ignore "
+    .keys = "in in.mode in.format ctl label id ts ts.format weight key columns no-header categories numbers "
+            "ignore "
             "missing.words features max.features max.message curve curve.server",
     .options = options,
     .run = cmd_feed_run};

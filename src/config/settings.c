@@ -153,6 +153,9 @@ const struct svi_setting svi_settings_table[] = {
     TEXT("ts", ts, "", START,
          "column of the time stamp: ISO 8601, or seconds, milliseconds, microseconds or nanoseconds since "
          "1970 by their size; empty is guessed"),
+    TEXT("ts.format", ts_format, "", START,
+         "format of times in text, in the words of strptime and %f for a fraction: %d.%m.%Y %H:%M:%S.%f; empty "
+         "is ISO 8601, or a date whose order of day and month the first rows tell"),
     TEXT("weight", weight, "", START, "column of the sample weight; empty is none"),
     TEXT("columns", columns, "", START,
          "names of the columns of a CSV without a header line, separated by commas"),

@@ -9,7 +9,7 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "data/number.h"
-#include "data/time_text.h"
+#include "base/time_text.h"
 
 #define WORD_NUMBER 32 /* bytes of the longest number among the words for a missing value */
 
@@ -89,10 +89,6 @@ bool svi_span_is_any(struct svi_span s, const char *words) {
     return one_of(s, words, true);
 }
 
-bool svi_cell_none(struct svi_span s) {
-    return one_of(s, "none", true);
-}
-
 bool svi_cell_infinite(struct svi_span s) {
     if (s.at < s.end && (*s.at == '-' || *s.at == '+'))
         s.at++;
@@ -103,9 +99,18 @@ bool svi_cell_number(struct svi_span s, double *value) {
     return s.at < s.end && svi_number(s.at, value) == s.end;
 }
 
+bool svi_cell_time(struct svi_span s, const char *format, enum svi_time_order order, double *seconds) {
+    const size_t length = (size_t)(s.end - s.at);
+    return (format && *format && svi_time_of_format(s.at, length, format, 0, seconds)) ||
+           svi_time_of_text(s.at, length, 0, seconds) ||
+           svi_time_of_date(s.at, length, 0, order, seconds, NULL);
+}
+
 bool svi_cell_measures(struct svi_span s) {
     double v;
-    return svi_cell_number(s, &v) || svi_time_of_text(s.at, (size_t)(s.end - s.at), 0, &v);
+    return svi_cell_number(s, &v) || svi_cell_time(s, NULL, SVI_TIME_DAY_FIRST, &v) ||
+           svi_cell_time(s, NULL, SVI_TIME_MONTH_FIRST, &v) ||
+           svi_time_of_clock(s.at, (size_t)(s.end - s.at), &v);
 }
 
 bool svi_cell_word(struct svi_cell *cell, struct svi_span word) {

@@ -9,6 +9,7 @@
 
 #include "data/message.h"
 #include "data/span.h"
+#include "base/time_text.h"
 #include "svmstream/error.h"
 #include "svmstream/value.h"
 
@@ -52,10 +53,15 @@ static inline bool svi_cell_missing(const struct svi_missing_words *m, struct sv
 bool svi_span_is_any(struct svi_span s, const char *words);
 
 /* Is it None, in any case? That stands for a missing value, but a label may be called so. */
-bool svi_cell_none(struct svi_span s);
+static inline bool svi_cell_none(struct svi_span s) {
+    return svi_span_is_any(s, "none");
+}
 
 /* [+-] inf or infinity, in any case. */
 bool svi_cell_infinite(struct svi_span s);
+
+/* The time of a text, by the format of the settings (NULL or "": none), ISO 8601, or that order. */
+bool svi_cell_time(struct svi_span s, const char *format, enum svi_time_order order, double *seconds);
 
 /* Is it a number or a time? */
 bool svi_cell_measures(struct svi_span s);

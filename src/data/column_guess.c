@@ -48,9 +48,15 @@ struct guessed {
     int zeros, nothings;             /* numbers like 007; plain ones that are 0 */
     int quantities, united, foreign; /* no plain numbers: without a unit, with that of the column, another */
     int commas, points;     /* decimal marks that can be nothing else: 33,4 and 1,234.5; 33.4 and 4.604,35 */
-    int dotted;             /* 1.234, which is 1234 where the decimal mark is a comma */
-    int european;           /* of the commas those with a unit, or with points between thousands */
-    int marked;             /* of the quantities those with a mark in them */
+    int dates_told, clocks; /* dates that are not ISO 8601; times of day without one */
+    int same_order;         /* of the dates those that are the same in both orders */
+    int day_first, month_first;  /* of the dates those that are one in that order alone */
+    int day_rises, month_rises;  /* rises, were that the order */
+    double day_last, month_last; /* likewise */
+    bool has_clock;              /* a time had one of the day */
+    int dotted;                  /* 1.234, which is 1234 where the decimal mark is a comma */
+    int european;                /* of the commas those with a unit, or with points between thousands */
+    int marked;                  /* of the quantities those with a mark in them */
     int steps, rises, ones; /* numbers and times after another one; those not below it; those one above it */
     double last, low;
     size_t length;    /* of all words */
@@ -203,16 +209,47 @@ static void guess_quantity(struct guessed *c, struct svi_span value) {
     c->european += !point && (q->grouped || q->unit.at < q->unit.end);
 }
 
-static void guess_word(struct guessed *c, struct svi_span value) {
+/* In the format of the settings, else as ISO 8601. */
+static bool guess_is_time(const svi_guess *g, struct svi_span value, double *t) {
+    const size_t length = (size_t)(value.end - value.at);
+    const char *format = g->o->ts_format;
+    return (format && *format && svi_time_of_format(value.at, length, format, 0, t)) ||
+           svi_time_of_text(value.at, length, 0, t);
+}
+
+/* A date in either order, or a time of day. */
+static void guess_date(struct guessed *c, struct svi_span value) {
+    const size_t length = (size_t)(value.end - value.at);
+    double by_day = c->day_last, by_month = c->month_last, unused;
+    bool clock = false;
+    const bool day = svi_time_of_date(value.at, length, 0, SVI_TIME_DAY_FIRST, &by_day, &clock);
+    const bool month = svi_time_of_date(value.at, length, 0, SVI_TIME_MONTH_FIRST, &by_month, &clock);
+    c->clocks += svi_time_of_clock(value.at, length, &unused);
+    if (!day && !month)
+        return;
+    c->day_rises += c->dates_told > 0 && by_day >= c->day_last;
+    c->month_rises += c->dates_told > 0 && by_month >= c->month_last;
+    c->dates_told++;
+    c->day_first += !month;
+    c->month_first += !day;
+    c->same_order += day && month && by_day == by_month;
+    c->has_clock = c->has_clock || clock;
+    c->day_last = by_day;
+    c->month_last = by_month;
+}
+
+static void guess_word(const svi_guess *g, struct guessed *c, struct svi_span value) {
     double t;
     const size_t length = (size_t)(value.end - value.at);
     c->length += length;
     c->plus = c->plus || svi_span_is(value, "+");
-    if (svi_time_of_text(value.at, length, 0, &t)) {
+    if (guess_is_time(g, value, &t)) {
         c->times++;
+        c->has_clock = c->has_clock || length > 10;
         guess_step(c, t);
         return;
     }
+    guess_date(c, value);
     guess_quantity(c, value);
     c->dates += looks_like_date(value);
 }
@@ -264,7 +301,7 @@ svs_code svi_guess_value(svi_guess *g, int column, struct svi_span value, svs_er
     else if (svi_cell_infinite(value)) /* a number that will be refused */
         c->numbers++;
     else
-        guess_word(c, value);
+        guess_word(g, c, value);
     guess_example(c, value, hash);
     return SVS_OK;
 }
@@ -566,8 +603,9 @@ static bool guess_make_label(svi_guess *g, int i) {
 /* ---- time and id */
 
 static bool named_like_time(const char *name) {
-    static const char *const words[] = {"time", "timestamp", "ts",    "date", "datetime", "at",
-                                        "when", "t",         "epoch", "unix", "stamp",    NULL};
+    static const char *const words[] = {
+        "time",  "timestamp", "ts",    "date",    "datetime", "at",   "when",  "t",    "epoch", "unix",
+        "stamp", "zeit",      "datum", "uhrzeit", "fecha",    "hora", "heure", "hour", NULL};
     return name_says_one(name, words) > 0;
 }
 
@@ -577,6 +615,40 @@ static bool may_be_time(const struct guessed *c) {
     if (holds_times(c))
         return rises || named;
     return named && rises && holds_numbers(c) && c->low >= 1e8 && c->numbers == c->seen;
+}
+
+/* 10.05.26 may be a date, too. */
+static bool holds_clocks(const struct guessed *c) {
+    static const char *const words[] = {"time", "uhrzeit", "zeit", "hora", "heure", "hour", NULL};
+    return are_most(c, c->clocks) && (c->clocks > c->dates_told || name_says_one(c->name, words) > 0);
+}
+
+/* Dates of another form are times where all are in one order. What tells it is a number above 12, then the
+ * order in which they rise, then the day is first. */
+static void decide_order(struct guessed *c) {
+    const bool month =
+        c->month_first > c->day_first || (c->month_first == c->day_first && c->month_rises > c->day_rises);
+    if (holds_clocks(c) || !are_most(c, c->dates_told - (month ? c->day_first : c->month_first)))
+        return;
+    c->is.order = month ? SVI_TIME_MONTH_FIRST : SVI_TIME_DAY_FIRST;
+    c->times = c->dates_told;
+    c->steps = c->dates_told - 1;
+    c->rises = month ? c->month_rises : c->day_rises;
+}
+
+/* The time of day that belongs to a column of dates: in the next column, or in one that is called so. */
+static void decide_clock(svi_guess *g, int date) {
+    const struct guessed *d = &g->columns[date];
+    if (!g->closed || d->has_clock || !holds_times(d))
+        return;
+    for (int i = 0; i < g->count; i++) {
+        struct guessed *c = &g->columns[i];
+        if (!is_free(c) || !holds_clocks(c) || (abs(i - date) > 1 && !named_like_time(c->name)))
+            continue;
+        c->is.use = SVI_USE_TIME;
+        c->is.clock = true;
+        return;
+    }
 }
 
 static void decide_time(svi_guess *g) {
@@ -591,6 +663,11 @@ static void decide_time(svi_guess *g) {
             c->is.use = SVI_USE_TIME;
         found = found || c->is.use == SVI_USE_TIME;
     }
+    for (int i = 0; i < g->count; i++)
+        if (g->columns[i].is.use == SVI_USE_TIME && !g->columns[i].is.clock) {
+            decide_clock(g, i);
+            return;
+        }
 }
 
 /* Numbers under these names are names of things: the larger one is not more of anything. */
@@ -705,7 +782,7 @@ static void decide_words(const svi_guess *g, struct guessed *c) {
     if (g->o->hash || c->seen < FEW_ROWS || c->different < FEW_ROWS)
         return;
     if (are_most(c, c->dates) || named_like_time(c->name))
-        guess_drop(c, "times that are not ISO 8601 as 2026-11-22 10:00:00");
+        guess_drop(c, "times of no form that is known: --ts with --ts.format takes them");
     else if (c->different > WORDS_MANY * c->seen)
         guess_drop(c, c->length > 24 * (size_t)c->seen
                           ? "text, --categories or --hash takes it"
@@ -833,6 +910,22 @@ static void note_candidates(svi_guess *g) {
             note_add(g, "%s%s", found++ ? ", " : "; --label may be ", shown_name(&g->columns[i], name));
 }
 
+/* Of dates that may be in either order it is said which one was taken. */
+static void note_time(svi_guess *g, const struct guessed *c) {
+    const bool told = c->day_first + c->month_first > 0 || c->day_rises != c->month_rises;
+    char name[NAME_TEXT];
+    for (int i = 0; i < g->count; i++)
+        if (g->columns[i].is.clock)
+            note_add(g, " + %s", shown_name(&g->columns[i], name));
+    const char *order = c->is.order == SVI_TIME_MONTH_FIRST ? "month first" : "day first";
+    if (c->is.order != SVI_TIME_ISO && c->same_order < c->dates_told)
+        note_add(g, " (%s%s)", order, told ? "" : ", which nothing tells: --ts.format says otherwise");
+    else if (holds_times(c) && c->is.order == SVI_TIME_ISO)
+        note_add(g, " (%s)", g->o->ts_format && *g->o->ts_format ? g->o->ts_format : "ISO 8601");
+    else if (!holds_times(c) && c->is.unit != SVI_TIME_UNKNOWN)
+        note_add(g, " (%s since 1970)", svi_time_unit_name(c->is.unit));
+}
+
 static void note_special(svi_guess *g) {
     static const struct {
         enum svi_use use;
@@ -842,15 +935,14 @@ static void note_special(svi_guess *g) {
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         for (int i = 0; i < g->count; i++) {
             const struct guessed *c = &g->columns[i];
-            if (c->is.use != all[k].use)
+            if (c->is.use != all[k].use || c->is.clock)
                 continue;
             note_part(g);
             note_add(g, "%s %s", all[k].word, shown_name(c, name));
             if (c->is.use == SVI_USE_KEY)
                 note_add(g, " (%d)", c->different);
-            if (c->is.use == SVI_USE_TIME && (holds_times(c) || c->is.unit != SVI_TIME_UNKNOWN))
-                note_add(g, " (%s%s)", holds_times(c) ? "ISO 8601" : svi_time_unit_name(c->is.unit),
-                         holds_times(c) ? "" : " since 1970");
+            if (c->is.use == SVI_USE_TIME)
+                note_time(g, c);
         }
 }
 
@@ -986,6 +1078,9 @@ svs_code svi_guess_decide(svi_guess *g, bool whole, const char *about, svs_error
     }
     for (int i = 0; i < g->count; i++)
         decide_marks(g, &g->columns[i], commas);
+    for (int i = 0; i < g->count; i++)
+        if (!holds_times(&g->columns[i]) && g->columns[i].dates_told > 0)
+            decide_order(&g->columns[i]);
     svs_code code = apply_settings(g, err);
     if (code != SVS_OK)
         return code;

@@ -8,8 +8,9 @@
  * best. Where no name tells it and the option `placed` allows it: the last column, else the first one, if it
  * is of exactly two words or integers in 20 rows or more; without names also words of a few classes in the
  * last one
- *  - the TIME: ISO 8601 text, or numbers of the size of times since 1970 that mostly rise in a column that is
- * named like one; further such columns are not used
+ *  - the TIME: ISO 8601 text, other dates, whose order of day and month the whole sample tells, or numbers of
+ * the size of times since 1970 that mostly rise in a column that is named like one; in CSV also a date and a
+ * time of day in two columns; further such columns are not used
  *  - the ID: named like one (id, uuid, order_id), every value a different one
  *  - a NUMBER: all values but a few; in CSV also with decimal commas, with marks between thousands, and with
  * a unit that all share
@@ -22,7 +23,7 @@
 #include "data/text_options.h"
 #include "data/quantity.h"
 #include "data/span.h"
-#include "data/time_text.h"
+#include "base/time_text.h"
 
 enum svi_use {
     SVI_USE_OPEN = 0, /* a feature that had no value yet: what comes first tells */
@@ -44,6 +45,8 @@ struct svi_column_use {
     bool none;                      /* of a label: None is a class */
     char measure[SVI_UNIT_MAX + 1]; /* the unit that the quantities share; "" = none */
     enum svi_time_unit unit;        /* of a time in numbers */
+    enum svi_time_order order;      /* of a time in text that is not ISO 8601 */
+    bool clock;                     /* a time: that of the day, which belongs to the date of another column */
 };
 
 typedef struct svi_guess svi_guess;

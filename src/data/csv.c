@@ -11,6 +11,7 @@
  * is refused as that, whatever else is wrong with it.
  *
  * Order: cells, the first line, what the columns are, rows. */
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -33,7 +34,6 @@ struct csv_column {
     struct svi_cell *cell; /* of a feature */
     int numbers;           /* columns of CSV_NUMBER from this one on, without the last of the row */
     enum csv_quick quick;
-    struct svi_column_use is;
 };
 
 struct csv {
@@ -46,6 +46,7 @@ struct csv {
     struct svi_span first;      /* the first line; in `text` */
     struct svi_span *names;     /* by column; in `text`, or in the setting */
     struct csv_column *columns; /* once they are known */
+    struct svi_column_use *is;  /* likewise */
     struct svi_cell *cells;     /* of the features, in their order */
     int cell_count;
     char *
@@ -54,6 +55,10 @@ struct csv {
     size_t room_size, used;
     int64_t headers; /* lines that were the header again */
     bool begun;      /* the first line came as a row */
+    bool hashes;     /* rows may begin with # */
+    bool two;        /* the time stands in two columns, */
+    int half_column; /* of which this is the first */
+    double half;     /* what it had in the present row; NAN: nothing */
 };
 
 /* ---- cells */
@@ -124,6 +129,28 @@ static char csv_guess_delimiter(struct svi_span line, int *count) {
     return candidates[best];
 }
 
+static int csv_count_marks(struct svi_span line, char mark) {
+    int count = 0;
+    for (const char *p = line.at; p < line.end; p++)
+        count += *p == mark;
+    return count;
+}
+
+bool svi_csv_heads(struct svi_span line, struct svi_span below) {
+    int count;
+    const char delimiter = csv_guess_delimiter(below, &count);
+    return count > 0 && csv_count_marks(line, delimiter) == count;
+}
+
+/* "# time,temp" names the column time; # alone, and #1, are names. */
+static struct svi_span csv_first_name(struct svi_span name) {
+    if (name.end - name.at < 2 || *name.at != '#' ||
+        !(svi_is_blank(name.at[1]) || isalpha((unsigned char)name.at[1])))
+        return name;
+    name.at++;
+    return svi_trim(name);
+}
+
 /* Its cells, in our own copy. */
 static svs_code csv_cut_first(struct csv *h, char *p, char *end, svs_error *err) {
     for (int i = 0; i < h->count; i++) {
@@ -133,6 +160,8 @@ static svs_code csv_cut_first(struct csv *h, char *p, char *end, svs_error *err)
             return svi_fail(err, SVS_SETTING, "column %d of the header: its quotes are wrong", i + 1);
         p += stop - p;
         h->names[i] = csv_unquote(name, (char *)h->text + (name.at - h->text));
+        if (i == 0)
+            h->names[i] = csv_first_name(h->names[i]);
         p++;
     }
     return SVS_OK;
@@ -232,7 +261,8 @@ static svs_code csv_read_first(struct csv *h, struct svi_span line, svs_error *e
     h->names = svi_alloc_array((size_t)h->count, sizeof *h->names);
     h->columns = svi_alloc_array((size_t)h->count, sizeof *h->columns);
     h->cells = svi_alloc_array((size_t)h->count, sizeof *h->cells);
-    if (!h->text || !h->names || !h->columns || !h->cells)
+    h->is = svi_alloc_array((size_t)h->count, sizeof *h->is);
+    if (!h->text || !h->names || !h->columns || !h->cells || !h->is)
         return svi_fail_memory(err, "the columns of the header");
     memcpy(h->text, line.at, length);
     memcpy(h->text + length, line.at, length);
@@ -252,6 +282,7 @@ static void csv_end(void *state) {
     svi_free(h->text);
     svi_free(h->names);
     svi_free(h->columns);
+    svi_free(h->is);
     svi_free(h->cells);
     svi_free(h->room);
     svi_free(h);
@@ -328,6 +359,7 @@ static svs_code csv_sample(void *state, struct svi_span line, bool *enough, svs_
             return code;
         p++;
     }
+    h->hashes = h->hashes || *line.at == '#';
     svi_guess_row(h->guess);
     return SVS_OK;
 }
@@ -346,7 +378,7 @@ static void csv_count_numbers(struct csv *h) {
     int numbers = 0;
     for (int i = h->count - 1; i >= 0; i--) {
         struct csv_column *c = &h->columns[i];
-        c->quick = csv_quick_of(h, &c->is);
+        c->quick = csv_quick_of(h, &h->is[i]);
         c->numbers = i < h->count - 1 && c->quick == CSV_NUMBER ? numbers + 1 : 0;
         numbers = c->numbers;
     }
@@ -356,6 +388,7 @@ static svs_code csv_decide(void *state, bool whole, svs_error *err) {
     struct csv *h = state;
     char about[80] = "";
     svs_code code = SVS_OK;
+    int times = 0;
     if (h->header == CSV_MAYBE_HEADER) {
         h->header = csv_look_below(h);
         code = csv_name_columns(h, err);
@@ -368,8 +401,11 @@ static svs_code csv_decide(void *state, bool whole, svs_error *err) {
         code = svi_guess_decide(h->guess, whole, about[0] ? about : NULL, err);
     for (int i = 0; i < h->count && code == SVS_OK; i++) {
         struct csv_column *c = &h->columns[i];
-        c->is = *svi_guess_of(h->guess, i);
-        if (c->is.use > SVI_USE_WORD)
+        h->is[i] = *svi_guess_of(h->guess, i);
+        if (h->is[i].use == SVI_USE_TIME && times++ == 0)
+            h->half_column = i;
+        h->two = times == 2;
+        if (h->is[i].use > SVI_USE_WORD)
             continue;
         c->cell = &h->cells[h->cell_count++];
         c->cell->name = h->names[i].at;
@@ -391,7 +427,10 @@ static int64_t csv_headers(const void *state) {
 
 /* ---- rows */
 
+/* A comment among rows is no row. */
 static svs_code csv_refuse_count(const struct csv *h, struct svi_span line, svs_error *err) {
+    if (*line.at == '#' && !h->hashes)
+        return SVS_EMPTY;
     return svi_fail(err, SVS_WRONG_DIMENSION, "the row has %d cells, the header %d columns",
                     csv_count_cells(h, line), h->count);
 }
@@ -415,7 +454,7 @@ static svs_code csv_refuse_cell(const struct csv_row *r, int column, struct svi_
     svi_span_text(cell, text, sizeof text);
     if (svi_cell_infinite(cell) || (svi_cell_number(cell, &v) && !isfinite(v)))
         return svi_fail(r->err, SVS_NOT_FINITE, "column \"%s\": \"%s\" is not finite", name, text);
-    const struct svi_column_use *is = &r->h->columns[column].is;
+    const struct svi_column_use *is = &r->h->is[column];
     if (is->use == SVI_USE_NUMBER && is->measure[0])
         return svi_fail(r->err, SVS_WRONG_TYPE, "column \"%s\": \"%s\" is not a number in %s", name, text,
                         is->measure);
@@ -442,22 +481,42 @@ static bool csv_read_number(const struct svi_column_use *is, struct svi_span cel
 
 static svs_code csv_take_number(const struct csv_row *r, int column, struct svi_span cell, double *value,
                                 const char *wanted) {
-    const struct svi_column_use *is = &r->h->columns[column].is;
+    const struct svi_column_use *is = &r->h->is[column];
     if (!csv_read_number(is, cell, value) || !isfinite(*value))
         return csv_refuse_cell(r, column, cell, wanted);
     return SVS_OK;
 }
 
-static svs_code csv_take_time(const struct csv_row *r, int column, struct svi_span cell) {
-    struct csv_column *c = &r->h->columns[column];
+static svs_code csv_read_time(const struct csv_row *r, int column, struct svi_span cell, double *time) {
+    struct svi_column_use *is = &r->h->is[column];
     double v;
-    if (svi_time_of_text(cell.at, (size_t)(cell.end - cell.at), 0, &r->m->ts))
+    if (is->clock)
+        return svi_time_of_clock(cell.at, (size_t)(cell.end - cell.at), time)
+                   ? SVS_OK
+                   : csv_refuse_cell(r, column, cell, "a time of day as 10:05:00 or 10:05 PM");
+    if (svi_cell_time(cell, r->h->o->ts_format, is->order, time))
         return SVS_OK;
     svs_code code = csv_take_number(
         r, column, cell, &v, "a time: seconds (or milliseconds ...) since 1970, or 2026-11-22T10:00:00Z");
     if (code == SVS_OK)
-        r->m->ts = svi_time_of_number(v, &c->is.unit);
+        *time = svi_time_of_number(v, &is->unit);
     return code;
+}
+
+/* Of a time in two columns the second one adds both: without one of them it is not known. */
+static svs_code csv_take_time(const struct csv_row *r, int column, struct svi_span cell, bool missing) {
+    struct csv *h = r->h;
+    double time = NAN;
+    svs_code code = missing ? SVS_OK : csv_read_time(r, column, cell, &time);
+    if (code != SVS_OK)
+        return code;
+    if (!h->two)
+        r->m->ts = time;
+    else if (column == h->half_column)
+        h->half = time;
+    else
+        r->m->ts = h->half + time;
+    return SVS_OK;
 }
 
 /* Text whose doubled quotes are undone. */
@@ -476,15 +535,16 @@ static svs_code csv_plain_text(const struct csv_row *r, struct svi_span *cell) {
 
 static svs_code csv_take_feature(const struct csv_row *r, int column, struct svi_span cell, bool missing) {
     struct csv_column *c = &r->h->columns[column];
+    struct svi_column_use *is = &r->h->is[column];
     double v;
     c->cell->kind = SVI_CELL_MISSING;
     if (missing)
         return SVS_OK;
-    if (c->is.use == SVI_USE_OPEN) {
-        c->is.use = svi_cell_number(cell, &v) ? SVI_USE_NUMBER : SVI_USE_WORD;
+    if (is->use == SVI_USE_OPEN) {
+        is->use = svi_cell_number(cell, &v) ? SVI_USE_NUMBER : SVI_USE_WORD;
         csv_count_numbers(r->h);
     }
-    if (c->is.use == SVI_USE_WORD)
+    if (is->use == SVI_USE_WORD)
         return svi_cell_word(c->cell, cell)
                    ? SVS_OK
                    : csv_refuse_cell(r, column, cell, "valid UTF-8: convert the file with iconv");
@@ -494,7 +554,7 @@ static svs_code csv_take_feature(const struct csv_row *r, int column, struct svi
 }
 
 static svs_code csv_take_label(const struct csv_row *r, int column, struct svi_span cell) {
-    const struct svi_column_use *is = &r->h->columns[column].is;
+    const struct svi_column_use *is = &r->h->is[column];
     double v;
     const bool missing = svi_cell_missing(&r->h->missing, cell);
     if (!missing && (is->comma || is->amount) && csv_read_number(is, cell, &v) && isfinite(v))
@@ -505,7 +565,7 @@ static svs_code csv_take_label(const struct csv_row *r, int column, struct svi_s
 
 /* Any cell but a feature that is simply a number. */
 static svs_code csv_take_cell(const struct csv_row *r, int column, struct svi_span cell) {
-    const enum svi_use use = r->h->columns[column].is.use;
+    const enum svi_use use = r->h->is[column].use;
     struct svi_message *m = r->m;
     if (use == SVI_USE_NONE)
         return SVS_OK;
@@ -521,10 +581,10 @@ static svs_code csv_take_cell(const struct csv_row *r, int column, struct svi_sp
     const bool missing = svi_cell_missing(&r->h->missing, cell);
     if (use <= SVI_USE_WORD)
         return csv_take_feature(r, column, cell, missing);
+    if (use == SVI_USE_TIME)
+        return csv_take_time(r, column, cell, missing);
     if (missing)
         return SVS_OK;
-    if (use == SVI_USE_TIME)
-        return csv_take_time(r, column, cell);
     code = csv_take_number(r, column, cell, &m->weight, "a weight");
     return code == SVS_OK ? svi_check_weight(m->weight, r->err) : code;
 }

@@ -40,6 +40,7 @@ struct jsonl {
     svs_features *names;                  /* the columns that the guess has, in its order */
     bool flat;                            /* there were flat maps among the first lines */
     enum svi_time_unit unit;              /* of the time, once it is known */
+    enum svi_time_order order;            /* likewise, of dates */
     char rooms[ROOM_COUNT][SVS_NAME_MAX]; /* strings of the present row that had escapes */
     struct svi_cell *cells;               /* of the present row */
     size_t cell_room;
@@ -199,7 +200,7 @@ static svs_code jsonl_take_ts(struct jsonl_row *r, const char *value) {
         return SVS_OK;
     if (svi_json_type(value) == SVI_JSON_STRING) {
         svi_json_string_at(value, &raw);
-        return svi_time_of_text(raw.at, (size_t)(raw.end - raw.at), 0, &r->m->ts)
+        return svi_cell_time(raw, r->flat ? r->state->options->ts_format : NULL, r->state->order, &r->m->ts)
                    ? SVS_OK
                    : jsonl_refuse(r, SVS_WRONG_TYPE,
                                   "is no time: it must be seconds since 1970, or 2026-11-22T10:00:00Z");
@@ -646,7 +647,7 @@ static svs_code jsonl_decide(void *state, bool whole, svs_error *err) {
     svs_code code = svi_guess_decide(j->guess, whole, NULL, err);
     for (int i = 0; i < svs_features_count(j->names); i++)
         if (svi_guess_of(j->guess, i)->use == SVI_USE_TIME)
-            j->unit = svi_guess_of(j->guess, i)->unit;
+            j->unit = svi_guess_of(j->guess, i)->unit, j->order = svi_guess_of(j->guess, i)->order;
     return code;
 }
 

@@ -27,11 +27,12 @@
 #include "data/reader_internal.h"
 #include "data/input.h"
 
-#define LONGEST_LINE ((size_t)1 << 20)
-#define SAMPLE_LINES 1000                /* looked at before the first row */
-#define SAMPLE_BYTES ((size_t)256 << 10) /* or this many bytes */
-#define LONGEST_ROW  ((size_t)64 << 10)  /* of several lines */
-#define SILENCE      0.25                /* seconds without more of them */
+#define LONGEST_LINE  ((size_t)1 << 20)
+#define SAMPLE_LINES  1000                /* looked at before the first row */
+#define SAMPLE_BYTES  ((size_t)256 << 10) /* or this many bytes */
+#define LONGEST_ROW   ((size_t)64 << 10)  /* of several lines */
+#define COMMENT_LINES 100                 /* looked at below a line that may be a comment */
+#define SILENCE       0.25                /* seconds without more of them */
 
 struct svi_reader {
     struct svi_input source;
@@ -284,6 +285,28 @@ static bool is_separator_hint(struct svi_span line) {
     return line.end - line.at == 5 && memcmp(line.at, "sep=", 4) == 0;
 }
 
+/* A line that begins with # before anything else is a comment, unless it is the header: then it stands above
+ * a row that does not, with as many cells. *wait: more lines are to come. */
+static bool reader_is_comment(const struct svi_reader *r, bool *wait) {
+    const struct svi_input *s = &r->source;
+    const char *p = s->buffer + s->at, *const held = s->buffer + s->end;
+    const bool ended = s->ended && !svi_input_pending(s);
+    *wait = false;
+    if ((r->format && r->format != &svi_csv) || r->line.at == r->line.end || *r->line.at != '#')
+        return false;
+    for (int i = 0; i < COMMENT_LINES; i++) {
+        const char *newline = memchr(p, '\n', (size_t)(held - p));
+        *wait = !newline && !ended;
+        if (!newline && (*wait || p == held))
+            return false;
+        const struct svi_span below = {p, newline ? newline : held};
+        if (p < below.end && *p != '#' && svi_trim(below).at < below.end)
+            return i > 0 || !svi_csv_heads(r->line, below);
+        p = newline ? newline + 1 : held;
+    }
+    return false;
+}
+
 /* The beginning of an array of objects, or of an object on several lines: the filter of jq that makes one
  * object a line of it. NULL: neither. */
 static const char *json_on_many_lines(struct svi_span line) {
@@ -394,6 +417,12 @@ static enum svi_read reader_read_more(svi_reader *r, struct svi_message *m, svs_
     return joined == JOINED_ROW || r->line.end != line.end ? reader_read_line(r, m, err) : SVI_READ_BAD;
 }
 
+/* The line comes again. */
+static void reader_put_back(svi_reader *r) {
+    r->source.at = (size_t)(r->line.at - r->source.buffer);
+    r->number--;
+}
+
 /* One step: SVI_READ_MORE where the input is to be filled, and *again where another step comes. */
 static enum svi_read reader_step(svi_reader *r, struct svi_message *m, bool *again, svs_error *err) {
     svs_error why;
@@ -417,12 +446,16 @@ static enum svi_read reader_step(svi_reader *r, struct svi_message *m, bool *aga
     }
     if (!r->state) {
         const struct svi_span text = svi_trim(r->line);
-        if (text.at == text.end || is_separator_hint(text))
+        bool wait;
+        if (text.at == text.end || is_separator_hint(text) || reader_is_comment(r, &wait))
             return SVI_READ_MORE;
+        if (wait) {
+            reader_put_back(r);
+            return *again = false, SVI_READ_MORE;
+        }
         if (reader_begin(r, &why) != SVS_OK)
             return *again = false, reader_refuse(r, SVI_READ_FAIL, &why, err);
-        r->source.at = (size_t)(r->line.at - r->source.buffer); /* the line comes again */
-        r->number--;
+        reader_put_back(r);
         return SVI_READ_MORE;
     }
     enum svi_read result = reader_read_line(r, m, err);

@@ -44,6 +44,9 @@ struct svi_format {
 
 extern const struct svi_format svi_csv, svi_libsvm, svi_jsonl, svi_vw;
 
+/* Has the line, by what parts the cells of `below`, as many cells, of several? */
+bool svi_csv_heads(struct svi_span line, struct svi_span below);
+
 /* Does a line look like `label index:value ...` or `index:value ...`? */
 bool svi_libsvm_looks(struct svi_span line);
 

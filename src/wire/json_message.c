@@ -19,7 +19,7 @@
 #include "data/column_guess.h"
 #include "data/json_in.h"
 #include "data/number.h"
-#include "data/time_text.h"
+#include "base/time_text.h"
 #include "wire/envelope.h"
 #include "wire/pack.h"
 

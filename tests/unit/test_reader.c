@@ -129,6 +129,64 @@ static void csv_rows_of_several_lines_come_in_pieces(void **state) {
     }
 }
 
+/* Which form a column of times has, and what is said of it. */
+static void csv_takes_times(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *format, *said, *note;
+    } files[] = {
+        {"when;a\n05.11.2026 10:05;1\n22.11.2026 10:05;2\n", NULL,
+         "op0 a=1 ts=1793873100\nop0 a=2 ts=1795341900\n", "time when (day first)"},
+        {"when,a\n11/05/2026 10:04 PM,1\n11/22/2026 10:05 AM,2\n", NULL,
+         "op0 a=1 ts=1793916240\nop0 a=2 ts=1795341900\n", "time when (month first)"},
+        /* no number above 12: the order in which they rise */
+        {"when,a\n03/01/2026,1\n03/02/2026,2\n03/03/2026,3\n04/01/2026,4\n", NULL,
+         "op0 a=1 ts=1772323200\nop0 a=2 ts=1772409600\nop0 a=3 ts=1772496000\nop0 a=4 ts=1775001600\n",
+         "time when (month first)"},
+        {"when,a\n03/02/2026,1\n03/02/2026,2\n", NULL, "op0 a=1 ts=1770076800\nop0 a=2 ts=1770076800\n",
+         "time when (day first, which nothing tells: --ts.format says otherwise)"},
+        {"when,a\n03/02/2026,1\n03/02/2026,2\n", "%m/%d/%Y", "op0 a=1 ts=1772409600\nop0 a=2 ts=1772409600\n",
+         "time when (%m/%d/%Y)"},
+        {"when a|b\n22/Nov/2026:10:05:00 +0000|1\n", NULL, "op0 b=1 ts=1795341900\n", "time when a"},
+        {"Date;Time;a\n22/11/2026;10.05.00;1\n22/11/2026;10.05.30;2\n22/11/2026;;3\n;10.06.00;4\n", NULL,
+         "op0 a=1 ts=1795341900\nop0 a=2 ts=1795341930\nop0 a=3\nop0 a=4\n", "time Date + Time (day first)"},
+        {"Time,a,Date\n10:05 AM,1,2026-11-22\n10:05 PM,2,2026-11-22\n", NULL,
+         "op0 a=1 ts=1795341900\nop0 a=2 ts=1795385100\n", "time Date + Time (ISO 8601)"},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        struct feed f;
+        struct svi_reader_options o = {.format = "csv", .ts_format = files[i].format, .unlabelled = true};
+        feed_open(&f, files[i].text, strlen(files[i].text), &o, NULL);
+        char *said = feed_read(&f, false);
+        if (strcmp(said, files[i].said) != 0 || !strstr(svi_reader_note(f.reader), files[i].note))
+            fail_msg("%s: %s%s", files[i].text, said, svi_reader_note(f.reader));
+        free(said);
+        feed_close(&f);
+    }
+    struct svi_reader_options o = {.format = "jsonl", .ts = "when", .ts_format = "%d.%m.%Y"};
+    char *said = read_text("{\"when\":\"22.11.2026\",\"a\":1}\n", &o, NULL);
+    assert_string_equal(said, "op0 a=1 ts=1795305600\n");
+    free(said);
+    o.ts_format = NULL;
+    said = read_text("{\"when\":\"22.11.2026 10:05\",\"a\":1}\n", &o, NULL);
+    assert_string_equal(said, "op0 a=1 ts=1795341900\n");
+    free(said);
+}
+
+/* Lines that begin with # above the header and among rows; but # may name a column, or begin its values. */
+static void csv_passes_comments_over(void **state) {
+    (void)state;
+    expect("csv", "# made by x, y\n#\n\na,b,label\n1,2,0\n# pause\n3,4,1\n#end",
+           "op0 a=1 b=2 y=0\nop0 a=3 b=4 y=1\n");
+    expect("auto", "# made\n# a, b, label\n1,2,0\n3,4,1\n", "op0 a=1 b=2 y=0\nop0 a=3 b=4 y=1\n");
+    expect("csv", "#,name,label\n5,x,0\n2,y,1\n", "op0 #=5 name=\"x\" y=0\nop0 #=2 name=\"y\" y=1\n");
+    expect("csv", "tag,b,label\n#5,2,0\n#7,3,1\n#7,3\n",
+           "op0 tag=\"#5\" b=2 y=0\nop0 tag=\"#7\" b=3 y=1\n"
+           "BAD wrong_dimension: line 4: the row has 2 cells, the header 3 columns\n");
+    expect("auto", "# sparse\n1 2:3\n", "op0 kind2 d2 missing0 0:0 1:3 y=1\n");
+    expect("csv", "#a,b\n", "");
+}
+
 /* A number among the words for a missing value is one however it is written, in each format. */
 static void missing_words_may_be_numbers(void **state) {
     (void)state;
@@ -544,6 +602,8 @@ int main(void) {
         cmocka_unit_test(csv_has_other_columns),
         cmocka_unit_test(csv_knows_missing),
         cmocka_unit_test(csv_reads_quantities),
+        cmocka_unit_test(csv_takes_times),
+        cmocka_unit_test(csv_passes_comments_over),
         cmocka_unit_test(csv_rows_of_several_lines),
         cmocka_unit_test(csv_rows_of_several_lines_come_in_pieces),
         cmocka_unit_test(missing_words_may_be_numbers),
