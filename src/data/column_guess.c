@@ -66,7 +66,7 @@ struct guessed {
     char examples[EXAMPLES][EXAMPLE_TEXT];
     uint64_t example_hashes[EXAMPLES];
     int example_count;
-    bool plus, nested;
+    bool plus, nested, asked; /* asked: it may be the label, and so may another one */
     char first_unit[SVI_UNIT_MAX + 1], other_unit[SVI_UNIT_MAX + 1];
 };
 
@@ -528,22 +528,50 @@ static svs_code apply_settings(svi_guess *g, svs_error *err) {
 
 /* ---- the label */
 
-/* How much the name is that of a label: 1 most, 0 not at all. Words that many a feature ends in count as a
- * whole name alone. */
+/* Is the name, but for a word of the list at its end, "is" or the like: is_bot, isFraud, was-late? */
+static bool asks_for(const char *name, const char *const *words) {
+    static const char *const begins[] = {"is", "was", "has", "had", "did", "will", NULL};
+    for (const char *const *b = begins; *b; b++) {
+        const size_t n = strlen(*b);
+        if (strncasecmp(name, *b, n) != 0)
+            continue;
+        const char *rest = name + n;
+        const bool parted = *rest && strchr("_-. ", *rest), humped = isupper((unsigned char)*rest);
+        if ((parted || humped) && (!words || name_says_one(rest + parted, words) == 2))
+            return true;
+    }
+    return false;
+}
+
+/* Does it ask for yes or no: is_..., has_..., or a past participle? */
+static bool asks_yes_or_no(const char *name) {
+    const size_t length = strlen(name);
+    return asks_for(name, NULL) || (length >= 5 && strcasecmp(name + length - 2, "ed") == 0);
+}
+
+/* How much the name is that of a label: 1 most, 0 not at all. Ranks 1 and 2 say it; 3 and 4 are names of what
+ * comes out in the end; 5 and 6 are words that many a feature has, too. */
 int svi_label_rank(const char *name) {
     static const char *const strong[] = {"label",    "class",  "target",   "y",     "outcome",  "labels",
                                          "klasse",   "classe", "clase",    "klass", "zielwert", "etikett",
                                          "etiqueta", "cible",  "objetivo", NULL};
-    static const char *const weak[] = {
-        "status",    "result",    "diagnosis",  "verdict",   "failure",   "failed",      "fail",
-        "fault",     "anomaly",   "alarm",      "churn",     "churned",   "fraud",       "defect",
-        "defective", "success",   "spam",       "survived",  "decision",  "species",     "attack",
-        "approved",  "converted", "fraudulent", "attrition", "anomalous", "faulty",      "ergebnis",
-        "resultat",  "resultado", "risultato",  "esito",     "wynik",     "status_code", NULL};
-    static const char *const whole[] = {"category", "state", "default", "returned", "passed", "pass", NULL};
-    const int first = name_says_one(name, strong), second = name_says_one(name, weak);
-    const bool third = name_says_one(name, whole) == 2;
-    return first == 2 ? 1 : first ? 2 : second == 2 || third ? 3 : second ? 4 : 0;
+    static const char *const outcomes[] = {
+        "diagnosis", "failure", "failed",    "fail",       "fault",    "faulty",     "anomaly",
+        "anomalous", "alarm",   "churn",     "churned",    "fraud",    "fraudulent", "defect",
+        "defective", "success", "spam",      "survived",   "attack",   "approved",   "converted",
+        "attrition", "clicked", "click",     "returned",   "canceled", "cancelled",  "subscribed",
+        "purchased", "exited",  "defaulted", "readmitted", "bot",      NULL};
+    static const char *const weak[] = {"status",   "result",      "verdict",   "decision",  "species",
+                                       "ergebnis", "resultat",    "resultado", "risultato", "esito",
+                                       "wynik",    "status_code", NULL};
+    static const char *const whole[] = {"category", "state", "default", "passed", "pass", NULL};
+    const int first = name_says_one(name, strong), second = name_says_one(name, outcomes),
+              third = name_says_one(name, weak);
+    if (first > 0)
+        return first == 2 ? 1 : 2;
+    if (second > 0)
+        return second == 2 || asks_for(name, outcomes) ? 3 : 4;
+    return third == 2 || name_says_one(name, whole) == 2 ? 5 : third ? 6 : 0;
 }
 
 /* Numbers that are no classes: fractions, or very many integers. */
@@ -553,11 +581,21 @@ static bool calls_for_regression(const struct guessed *c) {
             (c->different > INTEGERS_MANY && c->different * 20 > c->seen));
 }
 
+/* Next to a column x, and at no edge, y is a place. */
+static bool is_coordinate(const svi_guess *g, const struct guessed *c) {
+    if (strcasecmp(c->name, "y") != 0 || c == g->columns || c == g->columns + g->count - 1)
+        return false;
+    for (int i = 0; i < g->count; i++)
+        if (strcasecmp(g->columns[i].name, "x") == 0)
+            return true;
+    return false;
+}
+
 /* The rank of the column, 0: it is none. A column of one value may be the beginning of a sorted file, or of
  * one in which the other is rare: where the name is plain, or there is no better one. */
 static int rank_label(const svi_guess *g, const struct guessed *c) {
     const int rank = svi_label_rank(c->name);
-    if (!is_free(c) || rank == 0 || holds_times(c))
+    if (!is_free(c) || rank == 0 || holds_times(c) || is_coordinate(g, c))
         return 0;
     if (calls_for_regression(c))
         return rank <= 2 ? rank : 0;
@@ -565,11 +603,51 @@ static int rank_label(const svi_guess *g, const struct guessed *c) {
         return rank == 1 && c->different * 2 <= c->seen ? rank : 0;
     if (c->different > 1 || rank == 1 || c->seen < FEW_ROWS)
         return rank;
-    return g->whole || c->seen == 0 ? 0 : rank + 4;
+    return g->whole || c->seen == 0 ? 0 : rank + 6;
+}
+
+static int guess_find_place(const svi_guess *g);
+static bool has_two_values(const svi_guess *g, const struct guessed *c);
+
+/* What speaks against the columns of the best rank: the place of another one of two values, a name that asks
+ * for yes or no, and next to a class (which may be one of tickets) the name of an outcome. */
+static bool guess_opposes(const svi_guess *g, int i, int place, int rank) {
+    const struct guessed *c = &g->columns[i];
+    if (rank_label(g, c) == rank || !is_free(c))
+        return false;
+    return i == place || (rank <= 2 && rank_label(g, c) == 3) ||
+           (rank >= 4 && has_two_values(g, c) && asks_yes_or_no(c->name));
+}
+
+/* The best by its name, which is of a rank with `equals`, against all others. A word like smoking_status
+ * gives way to the one that has more to say; otherwise where two may be the label neither is: they are named.
+ */
+static int guess_weigh(svi_guess *g, int best, int rank, int equals) {
+    static const char *const classes[] = {"class", "klasse", "classe", "clase", "klass", NULL};
+    const int place = guess_find_place(g);
+    const bool edge = best == 0 || best == g->count - 1;
+    const bool clear = rank <= 2 && !name_says_one(g->columns[best].name, classes);
+    int others = 0, other = -1;
+    if (!g->o->placed || clear || best == place || (edge && rank <= 3))
+        return equals == 1 ? best : -1;
+    for (int i = 0; i < g->count; i++)
+        if (guess_opposes(g, i, place, rank)) {
+            g->columns[i].asked = true;
+            other = i;
+            others++;
+        }
+    if (others == 0)
+        return equals == 1 ? best : -1;
+    g->by_place = rank == 6 && others == 1 && other == place;
+    if (rank == 6 && others == 1)
+        return other;
+    for (int i = 0; i < g->count; i++)
+        g->columns[i].asked = g->columns[i].asked || rank_label(g, &g->columns[i]) == rank;
+    return -1;
 }
 
 /* The column of the setting, else the one that is clearly the best. -1: there is none. */
-static int guess_find_label(const svi_guess *g) {
+static int guess_find_label(svi_guess *g) {
     const char *name = g->o->label ? g->o->label : "label";
     int best = -1, best_rank = 0, equals = 0;
     for (int i = 0; i < g->count; i++) {
@@ -586,7 +664,7 @@ static int guess_find_label(const svi_guess *g) {
         }
         equals += rank == best_rank;
     }
-    return equals == 1 ? best : -1;
+    return best < 0 ? -1 : guess_weigh(g, best, best_rank, equals);
 }
 
 /* Column i, -1 = none, is it. Returns whether there is one. */
@@ -751,6 +829,11 @@ static bool has_others(const svi_guess *g, int i) {
     return false;
 }
 
+/* Words in the first column of a file with names are mostly a category: the sex, the site. */
+static bool is_sure_first(const svi_guess *g, int first) {
+    return g->nameless || g->begun || g->columns[first].numbers > 0;
+}
+
 /* The last column, else the first one, of those that hold anything. -1: it is neither. */
 static int guess_find_place(const svi_guess *g) {
     int first = 0, last = g->count - 1;
@@ -760,17 +843,18 @@ static int guess_find_place(const svi_guess *g) {
         last--;
     if (last <= first)
         return -1;
-    const int i = has_two_values(g, &g->columns[last])    ? last
-                  : has_two_values(g, &g->columns[first]) ? first
-                  : has_classes(g, &g->columns[last])     ? last
-                                                          : -1;
+    const int i = has_two_values(g, &g->columns[last])                               ? last
+                  : has_two_values(g, &g->columns[first]) && is_sure_first(g, first) ? first
+                  : has_classes(g, &g->columns[last])                                ? last
+                                                                                     : -1;
     return i >= 0 && has_others(g, i) ? i : -1;
 }
 
 /* Only where no name told it, not even one of several. */
 static void decide_place(svi_guess *g) {
     for (int i = 0; i < g->count; i++)
-        if (!g->o->placed || (is_free(&g->columns[i]) && rank_label(g, &g->columns[i]) > 0))
+        if (!g->o->placed || g->columns[i].asked ||
+            (is_free(&g->columns[i]) && rank_label(g, &g->columns[i]) > 0))
             return;
     g->by_place = guess_make_label(g, guess_find_place(g));
 }
@@ -875,13 +959,16 @@ static void note_label(svi_guess *g, const struct guessed *c) {
                      k == c->example_count - 1 ? place : "", k == c->example_count - 1 ? ")" : "");
 }
 
-/* Is the column named in this pass? Those that sound like a label, else those of few values, else all. */
+/* Is the column named in this pass? Those that were weighed, else those that sound like a label, else those
+ * of few values, else all. */
 static bool is_candidate(const struct guessed *c, int pass) {
     if (c->is.use > SVI_USE_WORD)
         return false;
     if (pass == 0)
+        return c->asked;
+    if (pass == 1)
         return svi_label_rank(c->name) > 0;
-    return pass == 2 || (c->different >= 2 && c->different <= INTEGERS_MANY);
+    return pass == 3 || (c->different >= 2 && c->different <= INTEGERS_MANY);
 }
 
 static bool has_candidates(const svi_guess *g, int pass) {
@@ -902,11 +989,11 @@ static void note_candidates(svi_guess *g) {
     if (!g->o->label_needed)
         note_add(g, ": rows are scored, not learned");
     int pass = 0, found = 0;
-    while (pass < 2 && !has_candidates(g, pass))
+    while (pass < 3 && !has_candidates(g, pass))
         pass++;
     for (int i = g->count - 1; i >= 0 && found < SHOWN; i--)
         if (is_candidate(&g->columns[i], pass) ||
-            (pass == 1 && i == g->count - 1 && is_candidate(&g->columns[i], 2)))
+            (pass == 2 && i == g->count - 1 && is_candidate(&g->columns[i], 3)))
             note_add(g, "%s%s", found++ ? ", " : "; --label may be ", shown_name(&g->columns[i], name));
 }
 

@@ -3,11 +3,11 @@
  * Names and values of the first rows go in; svi_guess_decide then gives each column its use, and all of it
  * one line for a person. What is guessed:
  *
- *  - the LABEL by its name (label, class, target, y, outcome; then ..._class; then status, result and the
- * like) and few different values, or numbers that call for a regression; only when one column is clearly the
- * best. Where no name tells it and the option `placed` allows it: the last column, else the first one, if it
- * is of exactly two words or integers in 20 rows or more; without names also words of a few classes in the
- * last one
+ *  - the LABEL by its name (label, class, target, y, outcome; then ..._class; then failure, churn and the
+ * like; then status, result and the like) and few different values, or numbers that call for a regression;
+ * only when one column is clearly the best. Where no name tells it and the option `placed` allows it: the
+ * last column, else the first one, if it is of exactly two words or integers in 20 rows or more (words in the
+ * first one only without names); without names also words of a few classes in the last one
  *  - the TIME: ISO 8601 text, other dates, whose order of day and month the whole sample tells, or numbers of
  * the size of times since 1970 that mostly rise in a column that is named like one; in CSV also a date and a
  * time of day in two columns; further such columns are not used

@@ -188,7 +188,9 @@ static void a_label_by_its_place(void **state) {
         ROWS);
     /* a name that tells goes before; of several that do, none */
     expect_note(write_rows("v,result,a", front_row, ROWS), placed,
-                "label result (press-0, press-1, press-2) · 2 numbers", ROWS);
+                "no label: rows are scored, not learned; --label may be result, v · 2 numbers · 1 category: "
+                "result 3",
+                ROWS);
     expect_note(write_rows("class,target,a", equal_row, ROWS), placed,
                 "no label: rows are scored, not learned; --label may be target, class · 3 numbers", ROWS);
     /* a stream that has begun knows its features: the label of a few further rows is what is new in its place
