@@ -44,7 +44,7 @@ struct guessed {
     char name[SVS_NAME_MAX + 1];
     const char *reason; /* why it is not used; NULL: the settings say so */
     int seen;           /* values that are not missing, and what they are: */
-    int numbers, integers, times, dates;
+    int numbers, integers, times;
     int zeros, nothings;             /* numbers like 007; plain ones that are 0 */
     int quantities, united, foreign; /* no plain numbers: without a unit, with that of the column, another */
     int commas, points;     /* decimal marks that can be nothing else: 33,4 and 1,234.5; 33.4 and 4.604,35 */
@@ -139,19 +139,6 @@ static void guess_point(struct guessed *c, struct svi_span s) {
                         isdigit((unsigned char)point[3]);
     c->dotted += dotted;
     c->points += !dotted;
-}
-
-/* Made of digits and what dates have between them, but not ISO 8601. */
-static bool looks_like_date(struct svi_span s) {
-    int digits = 0, marks = 0, points = 0;
-    for (const char *p = s.at; p < s.end; p++) {
-        points += *p == '.';
-        digits += isdigit((unsigned char)*p) != 0;
-        marks += memchr("/.-:", *p, 4) != NULL;
-        if (!isdigit((unsigned char)*p) && !memchr("/.-: TAPM", *p, 9))
-            return false;
-    }
-    return digits >= 4 && marks >= 2 && (points < 3 || points < marks); /* else an address of a network */
 }
 
 static void guess_step(struct guessed *c, double v) {
@@ -251,7 +238,6 @@ static void guess_word(const svi_guess *g, struct guessed *c, struct svi_span va
     }
     guess_date(c, value);
     guess_quantity(c, value);
-    c->dates += looks_like_date(value);
 }
 
 /* Keeps the value where it is a new one among the first few. */
@@ -865,7 +851,7 @@ static void decide_words(const svi_guess *g, struct guessed *c) {
     c->is.use = SVI_USE_WORD;
     if (g->o->hash || c->seen < FEW_ROWS || c->different < FEW_ROWS)
         return;
-    if (are_most(c, c->dates) || named_like_time(c->name))
+    if (are_most(c, c->dates_told) || are_most(c, c->clocks) || named_like_time(c->name))
         guess_drop(c, "times of no form that is known: --ts with --ts.format takes them");
     else if (c->different > WORDS_MANY * c->seen)
         guess_drop(c, c->length > 24 * (size_t)c->seen
