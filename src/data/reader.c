@@ -408,13 +408,14 @@ static enum svi_read reader_read_line(svi_reader *r, struct svi_message *m, svs_
     return code == SVS_EMPTY ? SVI_READ_MORE : reader_refuse(r, SVI_READ_BAD, &why, err);
 }
 
-/* A refused line may be the first of a row of several. */
-static enum svi_read reader_read_more(svi_reader *r, struct svi_message *m, svs_error *err) {
+/* A refused line may be the first of a row of several. False: there is no row yet. */
+static bool reader_read_more(svi_reader *r, struct svi_message *m, svs_error *err, enum svi_read *result) {
     const struct svi_span line = r->line;
     const enum joined joined = r->format->ends ? reader_join_line(r) : JOINED_NOT;
-    if (joined == JOINED_WAITS)
-        return SVI_READ_MORE;
-    return joined == JOINED_ROW || r->line.end != line.end ? reader_read_line(r, m, err) : SVI_READ_BAD;
+    *result = joined == JOINED_WAITS                            ? SVI_READ_MORE
+              : joined == JOINED_ROW || r->line.end != line.end ? reader_read_line(r, m, err)
+                                                                : SVI_READ_BAD;
+    return *result != SVI_READ_MORE;
 }
 
 /* The line comes again. */
@@ -460,18 +461,19 @@ static enum svi_read reader_step(svi_reader *r, struct svi_message *m, bool *aga
     }
     enum svi_read result = reader_read_line(r, m, err);
     if (result == SVI_READ_BAD)
-        result = reader_read_more(r, m, err);
+        reader_read_more(r, m, err, &result);
     *again = result == SVI_READ_MORE;
     return result;
 }
 
 enum svi_read svi_reader_next(svi_reader *r, struct svi_message *m, svs_error *err) {
+    enum svi_read more;
     while (r->state && !r->sampling && reader_cut_line(r)) {
-        enum svi_read result = reader_read_line(r, m, err);
-        if (result == SVI_READ_BAD)
-            result = reader_read_more(r, m, err);
-        if (result != SVI_READ_MORE)
+        const enum svi_read result = reader_read_line(r, m, err);
+        if (result == SVI_READ_ROW)
             return result;
+        if (result == SVI_READ_BAD && reader_read_more(r, m, err, &more))
+            return more;
     }
     for (;;) {
         bool again;
