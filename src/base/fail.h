@@ -40,6 +40,16 @@ bool svi_code_is_remark(svs_code code);
  * Returns `out`. */
 char *svi_code_counts(const int64_t *counts, char *out, size_t size, svs_code *most);
 
+/* Of the rows of a file so many were refused that it is said last: more than a tenth; and that the command
+ * has failed: more than half. */
+static inline bool svi_refused_many(int64_t refused, int64_t rows) {
+    return refused > rows / 10;
+}
+
+static inline bool svi_refused_most(int64_t refused, int64_t rows) {
+    return refused > rows / 2;
+}
+
 /* Adds a name, escaped, to the list "a, b" in `out` (`size` bytes with the NUL). False: it does not fit, and
  * the list ends in "...". */
 bool svi_list_add(char *out, size_t size, const char *name, size_t length);

@@ -196,8 +196,7 @@ static svs_code write_model(struct eval *e, const char *path, svs_error *err) {
     return code;
 }
 
-/* A file of which no row was taken is a failure; one with some refused rows is not, but it is said how many.
- */
+/* A file of which no row was taken is a failure; of one with a few refused rows it is said how many. */
 static svs_code cmd_eval_taken(struct eval *e, svs_error *err) {
     char reasons[SVS_ERROR_TEXT];
     svs_code most;
@@ -206,9 +205,21 @@ static svs_code cmd_eval_taken(struct eval *e, svs_error *err) {
     svi_code_counts(e->reasons, reasons, sizeof reasons, &most);
     if (e->row > 0 && e->refused == e->row)
         return svi_fail(err, most, "all %" PRId64 " rows were refused: %.180s", e->row, reasons);
-    if (e->refused > 0 && !e->silent)
+    if (e->refused > 0 && !e->silent && !svi_refused_many(e->refused, e->row))
         cli_fail(e->args, "%" PRId64 " of %" PRId64 " rows were refused: %s", e->refused, e->row, reasons);
     return SVS_OK;
+}
+
+/* Where many rows were refused it is the last line that says so; where most were, the command has failed. */
+static int cmd_eval_end(const struct eval *e, svs_code code, svs_error *err) {
+    char reasons[SVS_ERROR_TEXT];
+    svs_code most;
+    if (code != SVS_OK || !svi_refused_many(e->refused, e->row))
+        return cli_end(e->args, code, err);
+    svi_code_counts(e->reasons, reasons, sizeof reasons, &most);
+    fflush(stdout);
+    cli_fail(e->args, "%" PRId64 " of %" PRId64 " rows were refused: %s", e->refused, e->row, reasons);
+    return svi_refused_most(e->refused, e->row) ? CLI_FAILED : CLI_OK;
 }
 
 static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
@@ -299,10 +310,11 @@ static svs_code cmd_eval_pass(void *user, const char *budget, struct svi_alert_l
 
 static int cmd_eval_alerts(struct eval *e) {
     const struct cli_args *a = e->args;
+    svs_error err = {0};
     const int result = cli_look(a, &e->s, strcmp(a->positional[0], "-") == 0, cmd_eval_row_seconds(e),
                                 cmd_eval_pass, e, &e->progress);
     svi_progress_end(&e->progress);
-    return result;
+    return result == CLI_OK ? cmd_eval_end(e, SVS_OK, &err) : result;
 }
 
 /* What is of one model alone. */
@@ -351,7 +363,7 @@ static int cmd_eval_run(const struct cli_args *a) {
     svi_reader_close(&e.reader);
     svi_stream_free(&e.stream);
     svi_free(e.plot);
-    return cli_end(a, code, &err);
+    return cmd_eval_end(&e, code, &err);
 }
 
 static const struct cli_option options[] = {
@@ -394,10 +406,11 @@ const struct cli_command cli_eval = {
         "  svmstream eval --plot quality.svg examples/occupancy.csv.gz\n"
         "  svmstream eval --window 500 --every 5000 --model-out m.msgpack a9a.svm\n"
         "  svmstream eval --alerts --alert.budget 1/week --incidents faults.csv --plot alerts.svg pump.csv",
-    .keys = "in.format stream task method C window window.seconds forget scale class.weight decision.cost "
-            "interval features label id ts weight key keys.max keys.memory key.prior columns no-header "
-            "categories numbers ignore missing.words unscaled categories.max hash calendar zone drift. "
-            "columns.new missing refit refit. serve novelty novelty. alert. limits context labels. ts.ahead "
-            "max.features max.classes threads seed",
+    .keys =
+        "in.format stream task method C window window.seconds forget scale class.weight decision.cost "
+        "interval features label id ts ts.format weight key keys.max keys.memory key.prior columns no-header "
+        "categories numbers ignore missing.words unscaled categories.max hash calendar zone drift. "
+        "columns.new missing refit refit. serve novelty novelty. alert. limits context labels. ts.ahead "
+        "max.features max.classes threads seed",
     .options = options,
     .run = cmd_eval_run};

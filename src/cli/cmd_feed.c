@@ -229,18 +229,15 @@ static void report_restarts(const struct feed *f) {
                  f->replay ? "" : ": with --durable, or delivery durable there, that cannot be");
 }
 
-static void cmd_feed_summarise(const struct feed *f, const svs_outbox_figures *figures, double seconds) {
-    char rate[32];
-    int64_t sent = figures->acked + figures->refused;
+static void report_unread(const struct feed *f) {
     char reasons[SVS_ERROR_TEXT];
-    if (f->bad > 0)
-        cli_fail(f->args, "%s%" PRId64 " rows could not be read: %s", f->row > 0 ? "" : "all ", f->bad,
-                 svi_code_counts(f->reasons, reasons, sizeof reasons, NULL));
-    report_refusals(f);
-    if (f->acked)
-        report_restarts(f);
-    if (f->args->quiet)
-        return;
+    cli_fail(f->args, "%s%" PRId64 " rows could not be read: %s", f->row > 0 ? "" : "all ", f->bad,
+             svi_code_counts(f->reasons, reasons, sizeof reasons, NULL));
+}
+
+static void report_sent(const struct feed *f, const svs_outbox_figures *figures, double seconds) {
+    char rate[32];
+    const int64_t sent = figures->acked + figures->refused;
     if (f->there > 0)
         fprintf(stderr, "%" PRId64 " rows were there already, from an earlier run as %s\n", f->there, f->src);
     fprintf(stderr, "sent %" PRId64 " rows in %.2f s, %s rows/s", sent, seconds,
@@ -251,6 +248,20 @@ static void cmd_feed_summarise(const struct feed *f, const svs_outbox_figures *f
     if (figures->acked + f->there > 0 && figures->durable >= 0 && figures->kept == 0 && f->on_disk)
         fputs(", all on disk", stderr);
     fputc('\n', stderr);
+}
+
+/* The last lines: where many rows could not be read it is the very last. */
+static void cmd_feed_summarise(const struct feed *f, const svs_outbox_figures *figures, double seconds) {
+    const bool many = svi_refused_many(f->bad, f->bad + f->row);
+    if (f->bad > 0 && !many)
+        report_unread(f);
+    report_refusals(f);
+    if (f->acked)
+        report_restarts(f);
+    if (!f->args->quiet)
+        report_sent(f, figures, seconds);
+    if (many)
+        report_unread(f);
 }
 
 /* ---- start and end */
@@ -384,7 +395,7 @@ static int cmd_feed_run(const struct cli_args *a) {
                                  : "they are lost with this program");
     if (code != SVS_OK)
         return cli_error(a, &err);
-    const bool unread = f.bad > 0 && (f.acked || f.row == 0);
+    const bool unread = f.bad > 0 && (f.acked || svi_refused_most(f.bad, f.bad + f.row));
     return figures.refused > 0 || figures.lost > 0 || unread ? CLI_FAILED : CLI_OK;
 }
 
@@ -429,7 +440,8 @@ const struct cli_command cli_feed = {
         "  svmstream feed --ack --src plant1 log.jsonl\n"
         "  svmstream feed --key machine plant.csv                # to `svmstream run --key`: a model for "
         "each",
-    .keys = "in in.mode in.format ctl label id ts weight key columns no-header categories numbers ignore "
+    .keys = "in in.mode in.format ctl label id ts ts.format weight key columns no-header categories numbers "
+            "ignore "
             "missing.words features max.features max.message curve curve.server",
     .options = options,
     .run = cmd_feed_run};

@@ -494,7 +494,8 @@ const struct cli_command cli_novelty = {
         "  svmstream novelty show machine.novelty",
     .keys =
         "novelty novelty.kernel novelty.gamma novelty.theta novelty.epsilon novelty.m novelty.max "
-        "novelty.lags novelty.differences novelty.trim label ts id columns no-header categories numbers "
+        "novelty.lags novelty.differences novelty.trim label ts ts.format id columns no-header categories "
+        "numbers "
         "ignore missing.words categories.max hash calendar zone features scale in.format max.features seed",
     .options = options,
     .verbs = verbs,

@@ -341,7 +341,8 @@ const struct cli_command cli_predict = {
         "\n"
         "  svmstream predict a9a.t.svm a9a.model a9a.out\n"
         "  svmstream predict -b 1 new.csv weather.model",
-    .keys = "decision.cost label id ts weight columns no-header ignore missing missing.words in.format",
+    .keys =
+        "decision.cost label id ts ts.format weight columns no-header ignore missing missing.words in.format",
     .options = options,
     .unchecked = true,
     .run = cmd_predict_run};

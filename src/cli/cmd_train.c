@@ -619,7 +619,8 @@ const struct cli_command cli_train = {
         "  svmstream train -v 5 weather.csv.gz\n"
         "  svmstream train --search-C a9a.svm",
     .keys =
-        "C task label id ts weight columns no-header categories numbers ignore missing missing.words "
+        "C task label id ts ts.format weight columns no-header categories numbers ignore missing "
+        "missing.words "
         "categories.max hash calendar zone unscaled scale class.weight in.format max.features seed threads",
     .options = options,
     .unchecked = true,

@@ -16,6 +16,7 @@
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "data/cell.h"
 #include "novelty/detector.h"
 #include "svmstream/solver.h"
 
@@ -152,6 +153,9 @@ const struct svi_setting svi_settings_table[] = {
     TEXT("ts", ts, "", START,
          "column of the time stamp: ISO 8601, or seconds, milliseconds, microseconds or nanoseconds since "
          "1970 by their size; empty is guessed"),
+    TEXT("ts.format", ts_format, "", START,
+         "format of times in text, in the words of strptime and %f for a fraction: %d.%m.%Y %H:%M:%S.%f; empty "
+         "is ISO 8601, or a date whose order of day and month the first rows tell"),
     TEXT("weight", weight, "", START, "column of the sample weight; empty is none"),
     TEXT("columns", columns, "", START,
          "names of the columns of a CSV without a header line, separated by commas"),
@@ -182,7 +186,7 @@ const struct svi_setting svi_settings_table[] = {
          "a missing number: refuse the sample with an error, carry the last value over, drop the sample "
          "silently, or take the mean of the held samples or 0; auto is mean for CSV and JSON, zero for VW "
          "text, else refuse"),
-    TEXT("missing.words", missing_words, "NA,NaN,null,?,-", START,
+    TEXT("missing.words", missing_words, SVI_MISSING_WORDS, START,
          "words of a text that stand for a missing value, in upper or lower case; an empty cell always does"),
     WORD("refit", refit, "auto", ONWARD,
          WORDS({"none", SVI_REFIT_NONE}, {"alm", SVS_SOLVER_ALM}, {"alm-inexact", SVS_SOLVER_ALM_INEXACT},

@@ -79,6 +79,7 @@ struct svi_settings {
     int columns_new; /* enum svi_columns_new */
     int missing;     /* enum svi_missing */
     char missing_words[SVI_TEXT_MAX];
+    char ts_format[SVI_TEXT_MAX];
     int refit; /* svs_solver or SVI_REFIT_NONE */
     int64_t refit_every;
     double refit_seconds;

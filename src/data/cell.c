@@ -1,5 +1,6 @@
 #include "data/cell.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 #include <strings.h>
@@ -8,9 +9,9 @@
 #include "base/limits.h"
 #include "base/text.h"
 #include "data/number.h"
-#include "data/time_text.h"
+#include "base/time_text.h"
 
-#define AMOUNT_TEXT 48 /* bytes of the longest amount */
+#define WORD_NUMBER 32 /* bytes of the longest number among the words for a missing value */
 
 struct svi_span svi_trim(struct svi_span s) {
     while (s.at < s.end && svi_is_blank(*s.at))
@@ -25,26 +26,67 @@ bool svi_span_is(struct svi_span s, const char *name) {
     return length == strlen(name) && memcmp(s.at, name, length) == 0;
 }
 
-/* Is it one of the words between commas? In any case where `fold`. */
+/* The next of the words between commas, without the blanks around it. */
+static struct svi_span next_word(const char **words) {
+    const char *end = strchrnul(*words, ',');
+    const struct svi_span word = svi_trim((struct svi_span){*words, end});
+    *words = *end ? end + 1 : end;
+    return word;
+}
+
+/* Is it one of the words? In any case where `fold`. */
 static bool one_of(struct svi_span s, const char *words, bool fold) {
     const size_t length = (size_t)(s.end - s.at);
     while (words && *words) {
-        const char *end = strchrnul(words, ',');
-        const struct svi_span word = svi_trim((struct svi_span){words, end});
+        const struct svi_span word = next_word(&words);
         if ((size_t)(word.end - word.at) == length &&
             (fold ? strncasecmp(s.at, word.at, length) : memcmp(s.at, word.at, length)) == 0)
             return true;
-        words = *end ? end + 1 : end;
     }
     return false;
+}
+
+/* A word of a setting as a number: what follows it there cannot be read (number.h). */
+static bool word_number(struct svi_span word, double *value) {
+    char text[WORD_NUMBER + SVI_NUMBER_PAD + 1] = "";
+    const size_t length = (size_t)(word.end - word.at);
+    if (length == 0 || length > WORD_NUMBER)
+        return false;
+    memcpy(text, word.at, length);
+    return svi_cell_number((struct svi_span){text, text + length}, value);
 }
 
 bool svi_span_listed(struct svi_span s, const char *names) {
     return one_of(s, names, false);
 }
 
-bool svi_cell_missing(struct svi_span s, const char *words) {
-    return s.at == s.end || one_of(s, words, true);
+void svi_missing_words_init(struct svi_missing_words *m, const char *words) {
+    double v;
+    *m = (struct svi_missing_words){.words = words ? words : SVI_MISSING_WORDS};
+    for (const char *p = m->words; *p;) {
+        const struct svi_span word = next_word(&p);
+        if (word.at == word.end)
+            continue;
+        m->numbers = m->numbers || word_number(word, &v);
+        m->first[(unsigned char)tolower((unsigned char)*word.at)] = true;
+        m->first[(unsigned char)toupper((unsigned char)*word.at)] = true;
+    }
+}
+
+bool svi_missing_words_have(const struct svi_missing_words *m, struct svi_span s) {
+    double v, word;
+    if (one_of(s, m->words, true))
+        return true;
+    if (!m->numbers || !svi_cell_number(s, &v))
+        return false;
+    for (const char *p = m->words; *p;)
+        if (word_number(next_word(&p), &word) && word == v)
+            return true;
+    return false;
+}
+
+bool svi_span_is_any(struct svi_span s, const char *words) {
+    return one_of(s, words, true);
 }
 
 bool svi_cell_infinite(struct svi_span s) {
@@ -57,9 +99,18 @@ bool svi_cell_number(struct svi_span s, double *value) {
     return s.at < s.end && svi_number(s.at, value) == s.end;
 }
 
+bool svi_cell_time(struct svi_span s, const char *format, enum svi_time_order order, double *seconds) {
+    const size_t length = (size_t)(s.end - s.at);
+    return (format && *format && svi_time_of_format(s.at, length, format, 0, seconds)) ||
+           svi_time_of_text(s.at, length, 0, seconds) ||
+           svi_time_of_date(s.at, length, 0, order, seconds, NULL);
+}
+
 bool svi_cell_measures(struct svi_span s) {
     double v;
-    return svi_cell_number(s, &v) || svi_time_of_text(s.at, (size_t)(s.end - s.at), 0, &v);
+    return svi_cell_number(s, &v) || svi_cell_time(s, NULL, SVI_TIME_DAY_FIRST, &v) ||
+           svi_cell_time(s, NULL, SVI_TIME_MONTH_FIRST, &v) ||
+           svi_time_of_clock(s.at, (size_t)(s.end - s.at), &v);
 }
 
 bool svi_cell_word(struct svi_cell *cell, struct svi_span word) {
@@ -72,65 +123,22 @@ bool svi_cell_word(struct svi_cell *cell, struct svi_span word) {
     return true;
 }
 
-/* Takes the sign of money, or of a percentage, that the text ends or begins with. */
-static bool cut_sign(struct svi_span *s, bool begins) {
-    static const char *const signs[] = {"$", "\xe2\x82\xac", "\xc2\xa3", "\xc2\xa5",
-                                        "%"}; /* dollar, euro, pound, yen */
-    for (int k = 0; k < (begins ? 4 : 5); k++) {
-        const size_t length = strlen(signs[k]);
-        if ((size_t)(s->end - s->at) <= length ||
-            memcmp(begins ? s->at : s->end - length, signs[k], length) != 0)
-            continue;
-        s->at += begins ? length : 0;
-        s->end -= begins ? 0 : length;
-        *s = svi_trim(*s);
-        return true;
-    }
-    return false;
-}
-
-bool svi_cell_amount(struct svi_span s, double *value) {
-    char text[AMOUNT_TEXT + SVI_NUMBER_PAD + 1] = "";
-    size_t length = 0;
-    int digits = -1; /* since the last comma; -1: none was there */
-    bool point = false;
-    const bool minus = s.at < s.end && *s.at == '-';
-    s.at += minus;
-    if (!cut_sign(&s, true))
-        cut_sign(&s, false);
-    if (s.end - s.at >= AMOUNT_TEXT || s.at == s.end || *s.at < '0' || *s.at > '9')
-        return false;
-    for (const char *p = s.at; p < s.end; p++) {
-        point = point || *p == '.';
-        const bool comma = *p == ',';
-        if (comma && (point || (digits >= 0 ? digits != 3 : p - s.at > 3)))
-            return false;
-        digits = comma ? 0 : digits < 0 || point ? digits : digits + 1;
-        if (!comma)
-            text[length++] = *p;
-    }
-    if ((digits >= 0 && digits != 3) || !svi_cell_number((struct svi_span){text, text + length}, value))
-        return false;
-    *value = minus ? -*value : *value;
-    return true;
-}
-
 svs_value svi_label_number(double y) {
     bool integral = y == trunc(y) && fabs(y) <= SVI_EXACT_MAX;
     return integral ? svs_int((int64_t)y) : svs_real(y);
 }
 
 /* Integer text, or nothing; both labels and ids may be that. */
-static bool cell_plain(struct svi_span s, const char *missing, svs_value *v) {
+static bool cell_plain(struct svi_span s, const struct svi_missing_words *missing, svs_value *v) {
     int64_t i = 0;
+    *v = svs_none();
+    if (missing && missing->numbers && svi_cell_missing(missing, s))
+        return true;
     if (s.at < s.end && svi_integer(s.at, &i) == s.end) {
         *v = svs_int(i);
         return true;
     }
-    if (!svi_cell_missing(s, missing))
-        return false;
-    *v = svs_none();
-    return true;
+    return missing ? svi_cell_missing(missing, s) : s.at == s.end;
 }
 
 /* The text of a label or id; `too_long` and `malformed` are the codes of what is refused. */
@@ -146,7 +154,8 @@ static svs_code cell_text(struct svi_span s, const char *what, svs_code too_long
     return SVS_OK;
 }
 
-svs_code svi_cell_label(struct svi_span s, const char *missing, svs_value *y, svs_error *err) {
+svs_code svi_cell_label(struct svi_span s, const struct svi_missing_words *missing, svs_value *y,
+                        svs_error *err) {
     double number = 0;
     if (cell_plain(s, missing, y))
         return SVS_OK;
@@ -158,14 +167,16 @@ svs_code svi_cell_label(struct svi_span s, const char *missing, svs_value *y, sv
     return SVS_OK;
 }
 
-svs_code svi_cell_id(struct svi_span s, const char *missing, svs_value *id, svs_error *err) {
+svs_code svi_cell_id(struct svi_span s, const struct svi_missing_words *missing, svs_value *id,
+                     svs_error *err) {
     return cell_plain(s, missing, id) ? SVS_OK : cell_text(s, "id", SVS_BAD_ID, SVS_BAD_ID, id, err);
 }
 
-svs_code svi_cell_key(struct svi_span s, const char *missing, svs_value *key, svs_error *err) {
+svs_code svi_cell_key(struct svi_span s, const struct svi_missing_words *missing, svs_value *key,
+                      svs_error *err) {
     const size_t length = (size_t)(s.end - s.at);
     *key = svs_none();
-    if (svi_cell_missing(s, missing))
+    if (svi_cell_missing(missing, s))
         return SVS_OK;
     if (length > SVS_KEY_MAX)
         return svi_fail(err, SVS_BAD_KEY, "the key has %zu bytes: at most %d are taken", length, SVS_KEY_MAX);

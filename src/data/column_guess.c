@@ -26,6 +26,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "data/cell.h"
+#include "data/quantity.h"
 #include "data/reader_internal.h"
 
 #define EXAMPLES      4    /* values of the label that are shown */
@@ -43,7 +44,19 @@ struct guessed {
     char name[SVS_NAME_MAX + 1];
     const char *reason; /* why it is not used; NULL: the settings say so */
     int seen;           /* values that are not missing, and what they are: */
-    int numbers, integers, commas, thousands, times, dates, zeros, amounts, percents;
+    int numbers, integers, times;
+    int zeros, nothings;             /* numbers like 007; plain ones that are 0 */
+    int quantities, united, foreign; /* no plain numbers: without a unit, with that of the column, another */
+    int commas, points;     /* decimal marks that can be nothing else: 33,4 and 1,234.5; 33.4 and 4.604,35 */
+    int dates_told, clocks; /* dates that are not ISO 8601; times of day without one */
+    int same_order;         /* of the dates those that are the same in both orders */
+    int day_first, month_first;  /* of the dates those that are one in that order alone */
+    int day_rises, month_rises;  /* rises, were that the order */
+    double day_last, month_last; /* likewise */
+    bool has_clock;              /* a time had one of the day */
+    int dotted;                  /* 1.234, which is 1234 where the decimal mark is a comma */
+    int european;                /* of the commas those with a unit, or with points between thousands */
+    int marked;                  /* of the quantities those with a mark in them */
     int steps, rises, ones; /* numbers and times after another one; those not below it; those one above it */
     double last, low;
     size_t length;    /* of all words */
@@ -53,7 +66,8 @@ struct guessed {
     char examples[EXAMPLES][EXAMPLE_TEXT];
     uint64_t example_hashes[EXAMPLES];
     int example_count;
-    bool plus, nested;
+    bool plus, nested, asked; /* asked: it may be the label, and so may another one */
+    char first_unit[SVI_UNIT_MAX + 1], other_unit[SVI_UNIT_MAX + 1];
 };
 
 struct svi_guess {
@@ -62,9 +76,9 @@ struct svi_guess {
     size_t room;
     int count, rows;
     bool closed, commas, nameless, whole, decided, regress;
-    bool missing[UCHAR_MAX + 1]; /* bytes that a word for a missing value begins with */
-    bool begun;                  /* the stream has columns of this file already */
-    bool by_place;               /* that is how the label was found */
+    struct svi_missing_words missing;
+    bool begun;    /* the stream has columns of this file already */
+    bool by_place; /* that is how the label was found */
     char note[NOTE_TEXT];
 };
 
@@ -75,13 +89,7 @@ svi_guess *svi_guess_new(const struct svi_reader_options *o) {
     if (!g)
         return NULL;
     g->o = o;
-    for (const char *word = o->missing; word; word = *word ? word + 1 : NULL) {
-        while (svi_is_blank(*word))
-            word++;
-        g->missing[(unsigned char)tolower((unsigned char)*word)] = true;
-        g->missing[(unsigned char)toupper((unsigned char)*word)] = true;
-        word = strchrnul(word, ',');
-    }
+    svi_missing_words_init(&g->missing, o->missing);
     return g;
 }
 
@@ -120,33 +128,17 @@ void svi_guess_rename(svi_guess *g, int column, struct svi_span name) {
     c->name[length] = 0;
 }
 
-/* digits,digits: a number with a decimal comma, or with one between thousands; or 1.234,5. */
-static bool has_decimal_comma(struct svi_span s, bool *thousands) {
-    const char *p = s.at + (s.at < s.end && (*s.at == '-' || *s.at == '+'));
-    const char *first = p, *comma = NULL;
-    bool points = false;
-    for (; p < s.end; p++)
-        if (*p == ',' && !comma && p > first)
-            comma = p;
-        else if (*p == '.' && !comma && p > first && s.end - p > 4 && (p[4] == '.' || p[4] == ','))
-            points = true;
-        else if (!isdigit((unsigned char)*p))
-            return false;
-    *thousands = comma && !points && s.end - comma == 4 && comma - first <= 3 && *first != '0';
-    return comma && comma + 1 < s.end;
-}
-
-/* Made of digits and what dates have between them, but not ISO 8601. */
-static bool looks_like_date(struct svi_span s) {
-    int digits = 0, marks = 0, points = 0;
-    for (const char *p = s.at; p < s.end; p++) {
-        points += *p == '.';
-        digits += isdigit((unsigned char)*p) != 0;
-        marks += memchr("/.-:", *p, 4) != NULL;
-        if (!isdigit((unsigned char)*p) && !memchr("/.-: TAPM", *p, 9))
-            return false;
-    }
-    return digits >= 4 && marks >= 2 && (points < 3 || points < marks); /* else an address of a network */
+/* The point of a plain number, where there is one: may it stand between thousands? */
+static void guess_point(struct guessed *c, struct svi_span s) {
+    const char *point = memchr(s.at, '.', (size_t)(s.end - s.at));
+    s.at += *s.at == '-' || *s.at == '+';
+    if (!point)
+        return;
+    const bool dotted = point > s.at && point - s.at <= 3 && *s.at != '0' && s.end - point == 4 &&
+                        isdigit((unsigned char)point[1]) && isdigit((unsigned char)point[2]) &&
+                        isdigit((unsigned char)point[3]);
+    c->dotted += dotted;
+    c->points += !dotted;
 }
 
 static void guess_step(struct guessed *c, double v) {
@@ -163,30 +155,89 @@ static void guess_step(struct guessed *c, double v) {
 
 static void guess_number(struct guessed *c, struct svi_span value, double v) {
     c->numbers++;
+    c->nothings += v == 0;
     c->integers += v == trunc(v) && fabs(v) < 0x1p63;
-    c->zeros += value.end - value.at > 1 && value.at[0] == '0' && isdigit((unsigned char)value.at[1]);
+    if (c->points == 0) /* else it is known what points are */
+        guess_point(c, value);
     if (c->is.unit == SVI_TIME_UNKNOWN)
         svi_time_of_number(v, &c->is.unit);
     guess_step(c, v);
 }
 
-static void guess_word(struct guessed *c, struct svi_span value) {
+/* The unit of the first quantity that has one is the column's. */
+static void guess_unit(struct guessed *c, struct svi_span unit) {
+    char text[SVI_UNIT_MAX + 1] = "";
+    memcpy(text, unit.at, (size_t)(unit.end - unit.at));
+    if (!c->first_unit[0])
+        memcpy(c->first_unit, text, sizeof text);
+    if (strcmp(c->first_unit, text) == 0) {
+        c->united++;
+        return;
+    }
+    c->foreign++;
+    memcpy(c->other_unit, text, sizeof text);
+}
+
+static void guess_quantity(struct guessed *c, struct svi_span value) {
+    struct svi_quantity with_point, with_comma;
+    const bool point = svi_quantity_read(value, false, &with_point);
+    const bool comma = svi_quantity_read(value, true, &with_comma);
+    const struct svi_quantity *q = point ? &with_point : &with_comma;
+    if (!point && !comma)
+        return;
+    c->marked += q->grouped || q->fraction;
+    c->commas += !point;
+    c->points += !comma;
+    c->dotted += point && comma && with_comma.grouped;
+    if (q->unit.at < q->unit.end)
+        guess_unit(c, q->unit);
+    else
+        c->quantities++;
+    c->european += !point && (q->grouped || q->unit.at < q->unit.end);
+}
+
+/* In the format of the settings, else as ISO 8601. */
+static bool guess_is_time(const svi_guess *g, struct svi_span value, double *t) {
+    const size_t length = (size_t)(value.end - value.at);
+    const char *format = g->o->ts_format;
+    return (format && *format && svi_time_of_format(value.at, length, format, 0, t)) ||
+           svi_time_of_text(value.at, length, 0, t);
+}
+
+/* A date in either order, or a time of day. */
+static void guess_date(struct guessed *c, struct svi_span value) {
+    const size_t length = (size_t)(value.end - value.at);
+    double by_day = c->day_last, by_month = c->month_last, unused;
+    bool clock = false;
+    const bool day = svi_time_of_date(value.at, length, 0, SVI_TIME_DAY_FIRST, &by_day, &clock);
+    const bool month = svi_time_of_date(value.at, length, 0, SVI_TIME_MONTH_FIRST, &by_month, &clock);
+    c->clocks += svi_time_of_clock(value.at, length, &unused);
+    if (!day && !month)
+        return;
+    c->day_rises += c->dates_told > 0 && by_day >= c->day_last;
+    c->month_rises += c->dates_told > 0 && by_month >= c->month_last;
+    c->dates_told++;
+    c->day_first += !month;
+    c->month_first += !day;
+    c->same_order += day && month && by_day == by_month;
+    c->has_clock = c->has_clock || clock;
+    c->day_last = by_day;
+    c->month_last = by_month;
+}
+
+static void guess_word(const svi_guess *g, struct guessed *c, struct svi_span value) {
     double t;
-    bool thousands = false;
     const size_t length = (size_t)(value.end - value.at);
     c->length += length;
     c->plus = c->plus || svi_span_is(value, "+");
-    if (svi_time_of_text(value.at, length, 0, &t)) {
+    if (guess_is_time(g, value, &t)) {
         c->times++;
+        c->has_clock = c->has_clock || length > 10;
         guess_step(c, t);
         return;
     }
-    const bool amount = svi_cell_amount(value, &t);
-    c->amounts += amount;
-    c->percents += amount && value.end[-1] == '%';
-    c->commas += has_decimal_comma(value, &thousands);
-    c->thousands += thousands;
-    c->dates += looks_like_date(value);
+    guess_date(c, value);
+    guess_quantity(c, value);
 }
 
 /* Keeps the value where it is a new one among the first few. */
@@ -209,22 +260,34 @@ static uint64_t guess_hash(struct svi_span value) {
     return XXH3_64bits(value.at, (size_t)(value.end - value.at));
 }
 
+/* Words for a missing value that are values here: "-" beside "+", and None in what may be a label of words.
+ */
+static bool guess_keeps(const svi_guess *g, struct guessed *c, struct svi_span value) {
+    const bool placed = c == g->columns || c == g->columns + g->count - 1;
+    const bool none =
+        value.at < value.end && c->numbers == 0 && svi_cell_none(value) &&
+        (placed || svi_label_rank(c->name) > 0 || (g->o->label && strcmp(c->name, g->o->label) == 0));
+    c->is.none = c->is.none || none;
+    return none || (c->plus && svi_span_is(value, "-"));
+}
+
 svs_code svi_guess_value(svi_guess *g, int column, struct svi_span value, svs_error *err) {
     struct guessed *c = &g->columns[column];
     double v;
-    const bool may_miss = value.at == value.end || g->missing[(unsigned char)*value.at];
-    if (may_miss && svi_cell_missing(value, g->o->missing) && !(c->plus && svi_span_is(value, "-")))
+    const bool number = svi_cell_number(value, &v);
+    if ((!number || g->missing.numbers) && svi_cell_missing(&g->missing, value) && !guess_keeps(g, c, value))
         return SVS_OK;
     if (!svi_row_room((void **)&c->hashes, &c->room, (size_t)c->seen + 1, sizeof *c->hashes))
         return svi_fail_memory(err, "the first rows of a file");
     const uint64_t hash = guess_hash(value);
     c->hashes[c->seen++] = hash;
-    if (svi_cell_number(value, &v))
+    c->zeros += value.end - value.at > 1 && value.at[0] == '0' && isdigit((unsigned char)value.at[1]);
+    if (number)
         guess_number(c, value, v);
     else if (svi_cell_infinite(value)) /* a number that will be refused */
         c->numbers++;
     else
-        guess_word(c, value);
+        guess_word(g, c, value);
     guess_example(c, value, hash);
     return SVS_OK;
 }
@@ -257,27 +320,51 @@ static bool holds_times(const struct guessed *c) {
     return are_most(c, c->times);
 }
 
-/* 1,234 may be a number with a comma between thousands, unless other columns have decimal commas
- * (`elsewhere`). */
-static bool holds_commas(const svi_guess *g, const struct guessed *c, bool elsewhere) {
-    return !g->commas && c->commas > (elsewhere ? 0 : c->thousands) && are_most(c, c->numbers + c->commas);
+static int count_plain(const struct guessed *c) {
+    return c->numbers + c->quantities;
 }
 
-/* 1,200 among numbers; percentages only alone, because 12% among numbers is not 12. */
-static bool holds_amounts(const svi_guess *g, const struct guessed *c) {
-    return g->closed && c->amounts > 0 && !c->is.comma &&
-           are_most(c, c->percents > 0 ? c->percents : c->numbers + c->amounts);
+/* All but a few have the same unit. A sign of money, and 0, may go without, but 12 among 12% is not 12%. */
+static bool holds_unit(const struct guessed *c) {
+    const int plain = svi_unit_is_money(c->first_unit) ? count_plain(c) : c->nothings;
+    return c->united > 0 && are_most(c, c->united + plain);
+}
+
+static bool holds_quantities(const svi_guess *g, const struct guessed *c) {
+    return g->closed && (are_most(c, count_plain(c)) || holds_unit(c));
+}
+
+/* Numbers, but of several units. */
+static bool mixes_units(const svi_guess *g, const struct guessed *c) {
+    return !holds_quantities(g, c) && c->united > 0 && are_most(c, count_plain(c) + c->united + c->foreign);
+}
+
+/* Where commas part cells, a comma in a cell is a decimal one if nothing else can be meant. */
+static bool holds_commas(const svi_guess *g, const struct guessed *c) {
+    return holds_quantities(g, c) && (g->commas ? c->european : c->commas) > 0;
+}
+
+/* A column of numbers without a decimal point has commas where others have them (`elsewhere`): 1,234 is
+ * 1.234 there, and 1.234 is 1234. */
+static void decide_marks(const svi_guess *g, struct guessed *c, bool elsewhere) {
+    c->is.comma = holds_commas(g, c) || (elsewhere && holds_quantities(g, c) && c->points == 0);
+    c->is.amount = !c->is.comma && holds_quantities(g, c) && c->quantities + c->united > 0;
+    if (g->closed && holds_unit(c))
+        memcpy(c->is.measure, c->first_unit, sizeof c->is.measure);
 }
 
 bool svi_guess_continues(const svi_guess *g, int column, struct svi_span text) {
     const struct guessed *c = &g->columns[column];
-    return (holds_numbers(c) || holds_times(c)) && svi_cell_measures(text);
+    struct svi_quantity q;
+    const bool quantity =
+        holds_quantities(g, c) && (svi_quantity_read(text, false, &q) || svi_quantity_read(text, true, &q));
+    return quantity || ((holds_numbers(c) || holds_times(c)) && svi_cell_measures(text));
 }
 
 bool svi_guess_differs(const svi_guess *g, int column, struct svi_span text) {
     const struct guessed *c = &g->columns[column];
-    return (holds_numbers(c) || holds_times(c)) && !svi_cell_measures(text) &&
-           !svi_cell_missing(text, g->o->missing);
+    return (holds_numbers(c) || holds_quantities(g, c) || holds_times(c)) && !svi_cell_measures(text) &&
+           !svi_guess_continues(g, column, text) && !svi_cell_missing(&g->missing, text);
 }
 
 bool svi_guess_repeats(const svi_guess *g, int column, struct svi_span text) {
@@ -285,7 +372,7 @@ bool svi_guess_repeats(const svi_guess *g, int column, struct svi_span text) {
     const uint64_t hash = guess_hash(text);
     for (int i = 0; i < c->seen; i++)
         if (c->hashes[i] == hash)
-            return !holds_numbers(c);
+            return !holds_numbers(c) && !holds_quantities(g, c);
     return false;
 }
 
@@ -427,36 +514,74 @@ static svs_code apply_settings(svi_guess *g, svs_error *err) {
 
 /* ---- the label */
 
-/* How much the name is that of a label: 1 most, 0 not at all. Words that many a feature ends in count as a
- * whole name alone. */
+/* Is the name, but for a word of the list at its end, "is" or the like: is_bot, isFraud, was-late? */
+static bool asks_for(const char *name, const char *const *words) {
+    static const char *const begins[] = {"is", "was", "has", "had", "did", "will", NULL};
+    for (const char *const *b = begins; *b; b++) {
+        const size_t n = strlen(*b);
+        if (strncasecmp(name, *b, n) != 0)
+            continue;
+        const char *rest = name + n;
+        const bool parted = *rest && strchr("_-. ", *rest), humped = isupper((unsigned char)*rest);
+        if ((parted || humped) && (!words || name_says_one(rest + parted, words) == 2))
+            return true;
+    }
+    return false;
+}
+
+/* Does it ask for yes or no: is_..., has_..., or a past participle? */
+static bool asks_yes_or_no(const char *name) {
+    const size_t length = strlen(name);
+    return asks_for(name, NULL) || (length >= 5 && strcasecmp(name + length - 2, "ed") == 0);
+}
+
+/* How much the name is that of a label: 1 most, 0 not at all. Ranks 1 and 2 say it; 3 and 4 are names of what
+ * comes out in the end; 5 and 6 are words that many a feature has, too. */
 int svi_label_rank(const char *name) {
     static const char *const strong[] = {"label",    "class",  "target",   "y",     "outcome",  "labels",
                                          "klasse",   "classe", "clase",    "klass", "zielwert", "etikett",
                                          "etiqueta", "cible",  "objetivo", NULL};
-    static const char *const weak[] = {
-        "status",    "result",    "diagnosis",  "verdict",   "failure",   "failed",      "fail",
-        "fault",     "anomaly",   "alarm",      "churn",     "churned",   "fraud",       "defect",
-        "defective", "success",   "spam",       "survived",  "decision",  "species",     "attack",
-        "approved",  "converted", "fraudulent", "attrition", "anomalous", "faulty",      "ergebnis",
-        "resultat",  "resultado", "risultato",  "esito",     "wynik",     "status_code", NULL};
-    static const char *const whole[] = {"category", "state", "default", "returned", "passed", "pass", NULL};
-    const int first = name_says_one(name, strong), second = name_says_one(name, weak);
-    const bool third = name_says_one(name, whole) == 2;
-    return first == 2 ? 1 : first ? 2 : second == 2 || third ? 3 : second ? 4 : 0;
+    static const char *const outcomes[] = {
+        "diagnosis", "failure", "failed",    "fail",       "fault",    "faulty",     "anomaly",
+        "anomalous", "alarm",   "churn",     "churned",    "fraud",    "fraudulent", "defect",
+        "defective", "success", "spam",      "survived",   "attack",   "approved",   "converted",
+        "attrition", "clicked", "click",     "returned",   "canceled", "cancelled",  "subscribed",
+        "purchased", "exited",  "defaulted", "readmitted", "bot",      NULL};
+    static const char *const weak[] = {"status",   "result",      "verdict",   "decision",  "species",
+                                       "ergebnis", "resultat",    "resultado", "risultato", "esito",
+                                       "wynik",    "status_code", NULL};
+    static const char *const whole[] = {"category", "state", "default", "passed", "pass", NULL};
+    const int first = name_says_one(name, strong), second = name_says_one(name, outcomes),
+              third = name_says_one(name, weak);
+    if (first > 0)
+        return first == 2 ? 1 : 2;
+    if (second > 0)
+        return second == 2 || asks_for(name, outcomes) ? 3 : 4;
+    return third == 2 || name_says_one(name, whole) == 2 ? 5 : third ? 6 : 0;
 }
 
 /* Numbers that are no classes: fractions, or very many integers. */
 static bool calls_for_regression(const struct guessed *c) {
-    return (holds_numbers(c) || c->is.comma) &&
-           (c->integers < c->numbers || c->commas > 0 ||
+    return (holds_numbers(c) || c->is.comma || c->is.amount) &&
+           (c->integers < c->numbers || c->marked > 0 ||
             (c->different > INTEGERS_MANY && c->different * 20 > c->seen));
+}
+
+/* Next to a column x, and at no edge, y is a place. */
+static bool is_coordinate(const svi_guess *g, const struct guessed *c) {
+    if (strcasecmp(c->name, "y") != 0 || c == g->columns || c == g->columns + g->count - 1)
+        return false;
+    for (int i = 0; i < g->count; i++)
+        if (strcasecmp(g->columns[i].name, "x") == 0)
+            return true;
+    return false;
 }
 
 /* The rank of the column, 0: it is none. A column of one value may be the beginning of a sorted file, or of
  * one in which the other is rare: where the name is plain, or there is no better one. */
 static int rank_label(const svi_guess *g, const struct guessed *c) {
     const int rank = svi_label_rank(c->name);
-    if (!is_free(c) || rank == 0 || holds_times(c))
+    if (!is_free(c) || rank == 0 || holds_times(c) || is_coordinate(g, c))
         return 0;
     if (calls_for_regression(c))
         return rank <= 2 ? rank : 0;
@@ -464,11 +589,51 @@ static int rank_label(const svi_guess *g, const struct guessed *c) {
         return rank == 1 && c->different * 2 <= c->seen ? rank : 0;
     if (c->different > 1 || rank == 1 || c->seen < FEW_ROWS)
         return rank;
-    return g->whole || c->seen == 0 ? 0 : rank + 4;
+    return g->whole || c->seen == 0 ? 0 : rank + 6;
+}
+
+static int guess_find_place(const svi_guess *g);
+static bool has_two_values(const svi_guess *g, const struct guessed *c);
+
+/* What speaks against the columns of the best rank: the place of another one of two values, a name that asks
+ * for yes or no, and next to a class (which may be one of tickets) the name of an outcome. */
+static bool guess_opposes(const svi_guess *g, int i, int place, int rank) {
+    const struct guessed *c = &g->columns[i];
+    if (rank_label(g, c) == rank || !is_free(c))
+        return false;
+    return i == place || (rank <= 2 && rank_label(g, c) == 3) ||
+           (rank >= 4 && has_two_values(g, c) && asks_yes_or_no(c->name));
+}
+
+/* The best by its name, which is of a rank with `equals`, against all others. A word like smoking_status
+ * gives way to the one that has more to say; otherwise where two may be the label neither is: they are named.
+ */
+static int guess_weigh(svi_guess *g, int best, int rank, int equals) {
+    static const char *const classes[] = {"class", "klasse", "classe", "clase", "klass", NULL};
+    const int place = guess_find_place(g);
+    const bool edge = best == 0 || best == g->count - 1;
+    const bool clear = rank <= 2 && !name_says_one(g->columns[best].name, classes);
+    int others = 0, other = -1;
+    if (!g->o->placed || clear || best == place || (edge && rank <= 3))
+        return equals == 1 ? best : -1;
+    for (int i = 0; i < g->count; i++)
+        if (guess_opposes(g, i, place, rank)) {
+            g->columns[i].asked = true;
+            other = i;
+            others++;
+        }
+    if (others == 0)
+        return equals == 1 ? best : -1;
+    g->by_place = rank == 6 && others == 1 && other == place;
+    if (rank == 6 && others == 1)
+        return other;
+    for (int i = 0; i < g->count; i++)
+        g->columns[i].asked = g->columns[i].asked || rank_label(g, &g->columns[i]) == rank;
+    return -1;
 }
 
 /* The column of the setting, else the one that is clearly the best. -1: there is none. */
-static int guess_find_label(const svi_guess *g) {
+static int guess_find_label(svi_guess *g) {
     const char *name = g->o->label ? g->o->label : "label";
     int best = -1, best_rank = 0, equals = 0;
     for (int i = 0; i < g->count; i++) {
@@ -485,7 +650,7 @@ static int guess_find_label(const svi_guess *g) {
         }
         equals += rank == best_rank;
     }
-    return equals == 1 ? best : -1;
+    return best < 0 ? -1 : guess_weigh(g, best, best_rank, equals);
 }
 
 /* Column i, -1 = none, is it. Returns whether there is one. */
@@ -502,8 +667,9 @@ static bool guess_make_label(svi_guess *g, int i) {
 /* ---- time and id */
 
 static bool named_like_time(const char *name) {
-    static const char *const words[] = {"time", "timestamp", "ts",    "date", "datetime", "at",
-                                        "when", "t",         "epoch", "unix", "stamp",    NULL};
+    static const char *const words[] = {
+        "time",  "timestamp", "ts",    "date",    "datetime", "at",   "when",  "t",    "epoch", "unix",
+        "stamp", "zeit",      "datum", "uhrzeit", "fecha",    "hora", "heure", "hour", NULL};
     return name_says_one(name, words) > 0;
 }
 
@@ -513,6 +679,40 @@ static bool may_be_time(const struct guessed *c) {
     if (holds_times(c))
         return rises || named;
     return named && rises && holds_numbers(c) && c->low >= 1e8 && c->numbers == c->seen;
+}
+
+/* 10.05.26 may be a date, too. */
+static bool holds_clocks(const struct guessed *c) {
+    static const char *const words[] = {"time", "uhrzeit", "zeit", "hora", "heure", "hour", NULL};
+    return are_most(c, c->clocks) && (c->clocks > c->dates_told || name_says_one(c->name, words) > 0);
+}
+
+/* Dates of another form are times where all are in one order. What tells it is a number above 12, then the
+ * order in which they rise, then the day is first. */
+static void decide_order(struct guessed *c) {
+    const bool month =
+        c->month_first > c->day_first || (c->month_first == c->day_first && c->month_rises > c->day_rises);
+    if (holds_clocks(c) || !are_most(c, c->dates_told - (month ? c->day_first : c->month_first)))
+        return;
+    c->is.order = month ? SVI_TIME_MONTH_FIRST : SVI_TIME_DAY_FIRST;
+    c->times = c->dates_told;
+    c->steps = c->dates_told - 1;
+    c->rises = month ? c->month_rises : c->day_rises;
+}
+
+/* The time of day that belongs to a column of dates: in the next column, or in one that is called so. */
+static void decide_clock(svi_guess *g, int date) {
+    const struct guessed *d = &g->columns[date];
+    if (!g->closed || d->has_clock || !holds_times(d))
+        return;
+    for (int i = 0; i < g->count; i++) {
+        struct guessed *c = &g->columns[i];
+        if (!is_free(c) || !holds_clocks(c) || (abs(i - date) > 1 && !named_like_time(c->name)))
+            continue;
+        c->is.use = SVI_USE_TIME;
+        c->is.clock = true;
+        return;
+    }
 }
 
 static void decide_time(svi_guess *g) {
@@ -527,6 +727,11 @@ static void decide_time(svi_guess *g) {
             c->is.use = SVI_USE_TIME;
         found = found || c->is.use == SVI_USE_TIME;
     }
+    for (int i = 0; i < g->count; i++)
+        if (g->columns[i].is.use == SVI_USE_TIME && !g->columns[i].is.clock) {
+            decide_clock(g, i);
+            return;
+        }
 }
 
 /* Numbers under these names are names of things: the larger one is not more of anything. */
@@ -610,6 +815,11 @@ static bool has_others(const svi_guess *g, int i) {
     return false;
 }
 
+/* Words in the first column of a file with names are mostly a category: the sex, the site. */
+static bool is_sure_first(const svi_guess *g, int first) {
+    return g->nameless || g->begun || g->columns[first].numbers > 0;
+}
+
 /* The last column, else the first one, of those that hold anything. -1: it is neither. */
 static int guess_find_place(const svi_guess *g) {
     int first = 0, last = g->count - 1;
@@ -619,17 +829,18 @@ static int guess_find_place(const svi_guess *g) {
         last--;
     if (last <= first)
         return -1;
-    const int i = has_two_values(g, &g->columns[last])    ? last
-                  : has_two_values(g, &g->columns[first]) ? first
-                  : has_classes(g, &g->columns[last])     ? last
-                                                          : -1;
+    const int i = has_two_values(g, &g->columns[last])                               ? last
+                  : has_two_values(g, &g->columns[first]) && is_sure_first(g, first) ? first
+                  : has_classes(g, &g->columns[last])                                ? last
+                                                                                     : -1;
     return i >= 0 && has_others(g, i) ? i : -1;
 }
 
 /* Only where no name told it, not even one of several. */
 static void decide_place(svi_guess *g) {
     for (int i = 0; i < g->count; i++)
-        if (!g->o->placed || (is_free(&g->columns[i]) && rank_label(g, &g->columns[i]) > 0))
+        if (!g->o->placed || g->columns[i].asked ||
+            (is_free(&g->columns[i]) && rank_label(g, &g->columns[i]) > 0))
             return;
     g->by_place = guess_make_label(g, guess_find_place(g));
 }
@@ -640,8 +851,8 @@ static void decide_words(const svi_guess *g, struct guessed *c) {
     c->is.use = SVI_USE_WORD;
     if (g->o->hash || c->seen < FEW_ROWS || c->different < FEW_ROWS)
         return;
-    if (are_most(c, c->dates) || named_like_time(c->name))
-        guess_drop(c, "times that are not ISO 8601 as 2026-11-22 10:00:00");
+    if (are_most(c, c->dates_told) || are_most(c, c->clocks) || named_like_time(c->name))
+        guess_drop(c, "times of no form that is known: --ts with --ts.format takes them");
     else if (c->different > WORDS_MANY * c->seen)
         guess_drop(c, c->length > 24 * (size_t)c->seen
                           ? "text, --categories or --hash takes it"
@@ -659,7 +870,7 @@ static void decide_feature(const svi_guess *g, struct guessed *c, bool constants
         guess_drop(c, "row numbers");
     else if (!constants && c->different == 1 && g->whole && c->seen >= FEW_ROWS)
         guess_drop(c, "constant");
-    else if ((holds_numbers(c) && c->zeros == 0) || c->is.comma || c->is.amount)
+    else if ((holds_numbers(c) || c->is.comma || c->is.amount) && c->zeros == 0)
         c->is.use = SVI_USE_NUMBER;
     else
         decide_words(g, c);
@@ -734,13 +945,16 @@ static void note_label(svi_guess *g, const struct guessed *c) {
                      k == c->example_count - 1 ? place : "", k == c->example_count - 1 ? ")" : "");
 }
 
-/* Is the column named in this pass? Those that sound like a label, else those of few values, else all. */
+/* Is the column named in this pass? Those that were weighed, else those that sound like a label, else those
+ * of few values, else all. */
 static bool is_candidate(const struct guessed *c, int pass) {
     if (c->is.use > SVI_USE_WORD)
         return false;
     if (pass == 0)
+        return c->asked;
+    if (pass == 1)
         return svi_label_rank(c->name) > 0;
-    return pass == 2 || (c->different >= 2 && c->different <= INTEGERS_MANY);
+    return pass == 3 || (c->different >= 2 && c->different <= INTEGERS_MANY);
 }
 
 static bool has_candidates(const svi_guess *g, int pass) {
@@ -761,12 +975,28 @@ static void note_candidates(svi_guess *g) {
     if (!g->o->label_needed)
         note_add(g, ": rows are scored, not learned");
     int pass = 0, found = 0;
-    while (pass < 2 && !has_candidates(g, pass))
+    while (pass < 3 && !has_candidates(g, pass))
         pass++;
     for (int i = g->count - 1; i >= 0 && found < SHOWN; i--)
         if (is_candidate(&g->columns[i], pass) ||
-            (pass == 1 && i == g->count - 1 && is_candidate(&g->columns[i], 2)))
+            (pass == 2 && i == g->count - 1 && is_candidate(&g->columns[i], 3)))
             note_add(g, "%s%s", found++ ? ", " : "; --label may be ", shown_name(&g->columns[i], name));
+}
+
+/* Of dates that may be in either order it is said which one was taken. */
+static void note_time(svi_guess *g, const struct guessed *c) {
+    const bool told = c->day_first + c->month_first > 0 || c->day_rises != c->month_rises;
+    char name[NAME_TEXT];
+    for (int i = 0; i < g->count; i++)
+        if (g->columns[i].is.clock)
+            note_add(g, " + %s", shown_name(&g->columns[i], name));
+    const char *order = c->is.order == SVI_TIME_MONTH_FIRST ? "month first" : "day first";
+    if (c->is.order != SVI_TIME_ISO && c->same_order < c->dates_told)
+        note_add(g, " (%s%s)", order, told ? "" : ", which nothing tells: --ts.format says otherwise");
+    else if (holds_times(c) && c->is.order == SVI_TIME_ISO)
+        note_add(g, " (%s)", g->o->ts_format && *g->o->ts_format ? g->o->ts_format : "ISO 8601");
+    else if (!holds_times(c) && c->is.unit != SVI_TIME_UNKNOWN)
+        note_add(g, " (%s since 1970)", svi_time_unit_name(c->is.unit));
 }
 
 static void note_special(svi_guess *g) {
@@ -778,35 +1008,70 @@ static void note_special(svi_guess *g) {
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         for (int i = 0; i < g->count; i++) {
             const struct guessed *c = &g->columns[i];
-            if (c->is.use != all[k].use)
+            if (c->is.use != all[k].use || c->is.clock)
                 continue;
             note_part(g);
             note_add(g, "%s %s", all[k].word, shown_name(c, name));
             if (c->is.use == SVI_USE_KEY)
                 note_add(g, " (%d)", c->different);
-            if (c->is.use == SVI_USE_TIME && (holds_times(c) || c->is.unit != SVI_TIME_UNKNOWN))
-                note_add(g, " (%s%s)", holds_times(c) ? "ISO 8601" : svi_time_unit_name(c->is.unit),
-                         holds_times(c) ? "" : " since 1970");
+            if (c->is.use == SVI_USE_TIME)
+                note_time(g, c);
         }
+}
+
+/* What there is to say of the numbers: units, and marks that could be read in another way. */
+static void note_numbers(svi_guess *g) {
+    int commas = 0, amounts = 0, dotted = 0, shown = 0;
+    char name[NAME_TEXT];
+    for (int i = 0; i < g->count; i++) {
+        const struct guessed *c = &g->columns[i];
+        if (c->is.use != SVI_USE_NUMBER)
+            continue;
+        commas += c->is.comma && c->commas > 0;
+        amounts += c->is.amount && c->quantities > 0;
+        dotted += c->is.comma && c->dotted > 0;
+        if (c->is.measure[0] && shown++ < SHOWN)
+            note_add(g, "%s%s in %s", shown > 1 ? ", " : " (", shown_name(c, name), c->is.measure);
+    }
+    note_rest(g, shown);
+    const char *marks = dotted    ? "decimal commas, 1.234 is 1234"
+                        : commas  ? "with decimal commas"
+                        : amounts ? "some written as 1,200"
+                                  : NULL;
+    if (marks)
+        note_add(g, "%s%s", shown > 0 ? "; " : " (", marks);
+    if (marks || shown > 0)
+        note_add(g, ")");
+}
+
+/* Words that would be numbers, were they of one unit. */
+static void note_mixed(svi_guess *g) {
+    char name[NAME_TEXT];
+    int shown = 0;
+    for (int i = 0; i < g->count; i++) {
+        const struct guessed *c = &g->columns[i];
+        if ((c->is.use != SVI_USE_WORD && c->is.use != SVI_USE_NONE) || !mixes_units(g, c) ||
+            shown++ >= SHOWN)
+            continue;
+        note_item(g, shown == 1, "numbers of several units, so not read as numbers:", shown_name(c, name));
+        note_add(g, " (%s%s%s)", c->first_unit, c->other_unit[0] ? ", " : " and none", c->other_unit);
+    }
+    note_rest(g, shown);
 }
 
 /* One kind: "3 categories: machine 8, ..."; numbers are named only where there is something to say. */
 static void note_features(svi_guess *g) {
     char name[NAME_TEXT];
-    int numbers = 0, words = 0, commas = 0, amounts = 0, shown = 0;
+    int numbers = 0, words = 0, shown = 0;
     for (int i = 0; i < g->count; i++) {
         const struct svi_column_use *c = &g->columns[i].is;
         numbers += c->use == SVI_USE_NUMBER || c->use == SVI_USE_OPEN;
-        commas += c->use == SVI_USE_NUMBER && c->comma;
-        amounts += c->use == SVI_USE_NUMBER && c->amount;
         words += c->use == SVI_USE_WORD;
     }
     if (numbers > 0) {
         note_part(g);
-        note_add(g, "%d number%s%s", numbers, numbers > 1 ? "s" : "",
-                 commas    ? " (with decimal commas)"
-                 : amounts ? " (some written as 1,200, $5 or 12%)"
-                           : "");
+        note_add(g, "%d number%s", numbers, numbers > 1 ? "s" : "");
+        note_numbers(g);
     }
     if (words == 0)
         return;
@@ -869,6 +1134,7 @@ static void write_note(svi_guess *g, const char *about) {
     note_special(g);
     note_features(g);
     note_others(g);
+    note_mixed(g);
     note_strangers(g);
     if (g->whole || g->begun || g->rows >= FEW_ROWS)
         return;
@@ -877,16 +1143,17 @@ static void write_note(svi_guess *g, const char *about) {
 }
 
 svs_code svi_guess_decide(svi_guess *g, bool whole, const char *about, svs_error *err) {
-    bool labelled = false, commas = false;
+    bool labelled = false, commas = false; /* commas: of any column */
     g->whole = whole;
     for (int i = 0; i < g->count; i++) {
         count_different(&g->columns[i]);
-        commas = commas || holds_commas(g, &g->columns[i], false);
+        commas = commas || (!g->commas && holds_commas(g, &g->columns[i]));
     }
-    for (int i = 0; i < g->count; i++) {
-        g->columns[i].is.comma = holds_commas(g, &g->columns[i], commas);
-        g->columns[i].is.amount = holds_amounts(g, &g->columns[i]);
-    }
+    for (int i = 0; i < g->count; i++)
+        decide_marks(g, &g->columns[i], commas);
+    for (int i = 0; i < g->count; i++)
+        if (!holds_times(&g->columns[i]) && g->columns[i].dates_told > 0)
+            decide_order(&g->columns[i]);
     svs_code code = apply_settings(g, err);
     if (code != SVS_OK)
         return code;

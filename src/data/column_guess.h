@@ -3,16 +3,17 @@
  * Names and values of the first rows go in; svi_guess_decide then gives each column its use, and all of it
  * one line for a person. What is guessed:
  *
- *  - the LABEL by its name (label, class, target, y, outcome; then ..._class; then status, result and the
- * like) and few different values, or numbers that call for a regression; only when one column is clearly the
- * best. Where no name tells it and the option `placed` allows it: the last column, else the first one, if it
- * is of exactly two words or integers in 20 rows or more; without names also words of a few classes in the
- * last one
- *  - the TIME: ISO 8601 text, or numbers of the size of times since 1970 that mostly rise in a column that is
- * named like one; further such columns are not used
+ *  - the LABEL by its name (label, class, target, y, outcome; then ..._class; then failure, churn and the
+ * like; then status, result and the like) and few different values, or numbers that call for a regression;
+ * only when one column is clearly the best. Where no name tells it and the option `placed` allows it: the
+ * last column, else the first one, if it is of exactly two words or integers in 20 rows or more (words in the
+ * first one only without names); without names also words of a few classes in the last one
+ *  - the TIME: ISO 8601 text, other dates, whose order of day and month the whole sample tells, or numbers of
+ * the size of times since 1970 that mostly rise in a column that is named like one; in CSV also a date and a
+ * time of day in two columns; further such columns are not used
  *  - the ID: named like one (id, uuid, order_id), every value a different one
- *  - a NUMBER: all values but a few; also with decimal commas, where commas do not part cells, and
- * in CSV amounts of money, with commas between thousands, and percentages
+ *  - a NUMBER: all values but a few; in CSV also with decimal commas, with marks between thousands, and with
+ * a unit that all share
  *  - a WORD (a category): words, numbers with leading zeros, numbers that name things (machine_id)
  *  - not used: row numbers, text whose values nearly all differ, empty columns, and a column of one value
  * where the whole file was seen. */
@@ -20,8 +21,9 @@
 #define SVI_COLUMN_GUESS_H
 
 #include "data/text_options.h"
+#include "data/quantity.h"
 #include "data/span.h"
-#include "data/time_text.h"
+#include "base/time_text.h"
 
 enum svi_use {
     SVI_USE_OPEN = 0, /* a feature that had no value yet: what comes first tells */
@@ -37,10 +39,14 @@ enum svi_use {
 
 struct svi_column_use {
     enum svi_use use;
-    bool comma;              /* numbers have a decimal comma */
-    bool amount;             /* numbers may be written as svi_cell_amount reads them */
-    bool dash;               /* of a label: "-" is a class, with "+" for the other one */
-    enum svi_time_unit unit; /* of a time in numbers */
+    bool comma;                     /* numbers are quantities (quantity.h) with a decimal comma */
+    bool amount;                    /* they are quantities with a decimal point */
+    bool dash;                      /* of a label: "-" is a class, with "+" for the other one */
+    bool none;                      /* of a label: None is a class */
+    char measure[SVI_UNIT_MAX + 1]; /* the unit that the quantities share; "" = none */
+    enum svi_time_unit unit;        /* of a time in numbers */
+    enum svi_time_order order;      /* of a time in text that is not ISO 8601 */
+    bool clock;                     /* a time: that of the day, which belongs to the date of another column */
 };
 
 typedef struct svi_guess svi_guess;

@@ -11,6 +11,7 @@
  * is refused as that, whatever else is wrong with it.
  *
  * Order: cells, the first line, what the columns are, rows. */
+#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,21 +21,24 @@
 #include "base/text.h"
 #include "data/cell.h"
 #include "data/number.h"
+#include "data/quantity.h"
 #include "data/reader_internal.h"
-
-#define COMMA_TEXT 48 /* longest number with a decimal comma */
 
 enum csv_header { CSV_NO_HEADER, CSV_HEADER, CSV_MAYBE_HEADER };
 
+/* What is read where it stands. */
+enum csv_quick { CSV_SLOW, CSV_NUMBER, CSV_INTEGER };
+
 /* What is in a column, and where its value goes. */
 struct csv_column {
-    struct svi_column_use is;
     struct svi_cell *cell; /* of a feature */
-    int numbers;           /* columns from this one on that are numbers, without the last of the row */
+    int numbers;           /* columns of CSV_NUMBER from this one on, without the last of the row */
+    enum csv_quick quick;
 };
 
 struct csv {
     const struct svi_reader_options *o;
+    struct svi_missing_words missing;
     svi_guess *guess;
     int count;      /* cells of a row */
     char delimiter; /* comma, semicolon, tab or bar */
@@ -42,6 +46,7 @@ struct csv {
     struct svi_span first;      /* the first line; in `text` */
     struct svi_span *names;     /* by column; in `text`, or in the setting */
     struct csv_column *columns; /* once they are known */
+    struct svi_column_use *is;  /* likewise */
     struct svi_cell *cells;     /* of the features, in their order */
     int cell_count;
     char *
@@ -50,6 +55,10 @@ struct csv {
     size_t room_size, used;
     int64_t headers; /* lines that were the header again */
     bool begun;      /* the first line came as a row */
+    bool hashes;     /* rows may begin with # */
+    bool two;        /* the time stands in two columns, */
+    int half_column; /* of which this is the first */
+    double half;     /* what it had in the present row; NAN: nothing */
 };
 
 /* ---- cells */
@@ -58,7 +67,7 @@ static bool csv_is_space(const struct csv *h, char c) {
     return c == ' ' || (c == '\t' && h->delimiter != '\t');
 }
 
-/* A quoted cell; `p` is after the opening quote. */
+/* A quoted cell; `p` is after the opening quote. One that is not closed ends with the line. */
 static const char *csv_cut_quoted(const struct csv *h, const char *p, const char *end,
                                   struct svi_span *cell) {
     cell->at = p;
@@ -67,9 +76,10 @@ static const char *csv_cut_quoted(const struct csv *h, const char *p, const char
             break;
         else if (*p == '"')
             p++;
+    cell->end = p < end ? p : end;
     if (p >= end)
         return NULL;
-    cell->end = p++;
+    p++;
     while (p < end && csv_is_space(h, *p))
         p++;
     return p == end || *p == h->delimiter ? p : NULL;
@@ -119,6 +129,28 @@ static char csv_guess_delimiter(struct svi_span line, int *count) {
     return candidates[best];
 }
 
+static int csv_count_marks(struct svi_span line, char mark) {
+    int count = 0;
+    for (const char *p = line.at; p < line.end; p++)
+        count += *p == mark;
+    return count;
+}
+
+bool svi_csv_heads(struct svi_span line, struct svi_span below) {
+    int count;
+    const char delimiter = csv_guess_delimiter(below, &count);
+    return count > 0 && csv_count_marks(line, delimiter) == count;
+}
+
+/* "# time,temp" names the column time; # alone, and #1, are names. */
+static struct svi_span csv_first_name(struct svi_span name) {
+    if (name.end - name.at < 2 || *name.at != '#' ||
+        !(svi_is_blank(name.at[1]) || isalpha((unsigned char)name.at[1])))
+        return name;
+    name.at++;
+    return svi_trim(name);
+}
+
 /* Its cells, in our own copy. */
 static svs_code csv_cut_first(struct csv *h, char *p, char *end, svs_error *err) {
     for (int i = 0; i < h->count; i++) {
@@ -128,6 +160,8 @@ static svs_code csv_cut_first(struct csv *h, char *p, char *end, svs_error *err)
             return svi_fail(err, SVS_SETTING, "column %d of the header: its quotes are wrong", i + 1);
         p += stop - p;
         h->names[i] = csv_unquote(name, (char *)h->text + (name.at - h->text));
+        if (i == 0)
+            h->names[i] = csv_first_name(h->names[i]);
         p++;
     }
     return SVS_OK;
@@ -140,7 +174,7 @@ static enum csv_header csv_look_at_first(const struct csv *h) {
         return CSV_NO_HEADER;
     for (int i = 0; i < h->count; i++) {
         values += svi_cell_measures(h->names[i]);
-        empty += svi_cell_missing(h->names[i], h->o->missing);
+        empty += svi_cell_missing(&h->missing, h->names[i]);
     }
     return values + empty == h->count ? CSV_NO_HEADER : CSV_MAYBE_HEADER;
 }
@@ -153,7 +187,8 @@ static enum csv_header csv_look_below(const struct csv *h) {
         if (svi_guess_differs(h->guess, i, h->names[i]))
             return CSV_HEADER;
         continues += svi_guess_continues(h->guess, i, h->names[i]);
-        words += !svi_cell_measures(h->names[i]) && !svi_cell_missing(h->names[i], h->o->missing);
+        words += !svi_guess_continues(h->guess, i, h->names[i]) && !svi_cell_measures(h->names[i]) &&
+                 !svi_cell_missing(&h->missing, h->names[i]);
         repeats += svi_guess_repeats(h->guess, i, h->names[i]);
     }
     const bool again = continues > 0 ? words == 0 || repeats > 0 : repeats >= 2 && repeats * 3 >= words * 2;
@@ -226,7 +261,8 @@ static svs_code csv_read_first(struct csv *h, struct svi_span line, svs_error *e
     h->names = svi_alloc_array((size_t)h->count, sizeof *h->names);
     h->columns = svi_alloc_array((size_t)h->count, sizeof *h->columns);
     h->cells = svi_alloc_array((size_t)h->count, sizeof *h->cells);
-    if (!h->text || !h->names || !h->columns || !h->cells)
+    h->is = svi_alloc_array((size_t)h->count, sizeof *h->is);
+    if (!h->text || !h->names || !h->columns || !h->cells || !h->is)
         return svi_fail_memory(err, "the columns of the header");
     memcpy(h->text, line.at, length);
     memcpy(h->text + length, line.at, length);
@@ -246,6 +282,7 @@ static void csv_end(void *state) {
     svi_free(h->text);
     svi_free(h->names);
     svi_free(h->columns);
+    svi_free(h->is);
     svi_free(h->cells);
     svi_free(h->room);
     svi_free(h);
@@ -259,6 +296,7 @@ static void *csv_begin(const struct svi_reader_options *o, svi_guess *guess, str
         return NULL;
     }
     h->o = o;
+    svi_missing_words_init(&h->missing, o->missing);
     h->guess = guess;
     if (csv_read_first(h, line, err) == SVS_OK)
         return h;
@@ -277,6 +315,22 @@ static int csv_count_cells(const struct csv *h, struct svi_span line) {
             break;
     }
     return count;
+}
+
+static enum svi_row_end csv_ends(const void *state, struct svi_span line) {
+    const struct csv *h = state;
+    int count = 0;
+    for (const char *p = line.at; p; p++) {
+        struct svi_span cell = {line.at, line.end};
+        const char *stop = csv_cut(h, p, line.end, &cell);
+        count++;
+        if (!stop)
+            return cell.end == line.end ? SVI_ENDS_OPEN : SVI_ENDS_WRONG;
+        if (stop == line.end)
+            break;
+        p = stop;
+    }
+    return count == h->count ? SVI_ENDS_WHOLE : SVI_ENDS_WRONG;
 }
 
 static bool csv_is_first(const struct csv *h, struct svi_span line) {
@@ -305,22 +359,36 @@ static svs_code csv_sample(void *state, struct svi_span line, bool *enough, svs_
             return code;
         p++;
     }
+    h->hashes = h->hashes || *line.at == '#';
     svi_guess_row(h->guess);
     return SVS_OK;
+}
+
+/* What is in a column of that use as it stands, whatever else may be in it. */
+static enum csv_quick csv_quick_of(const struct csv *h, const struct svi_column_use *is) {
+    if (h->missing.numbers || is->measure[0])
+        return CSV_SLOW;
+    return is->use == SVI_USE_NUMBER && !is->comma ? CSV_NUMBER
+           : is->use == SVI_USE_LABEL              ? CSV_INTEGER
+                                                   : CSV_SLOW;
 }
 
 /* After the use of a column has changed. */
 static void csv_count_numbers(struct csv *h) {
     int numbers = 0;
-    h->columns[h->count - 1].numbers = 0;
-    for (int i = h->count - 2; i >= 0; i--)
-        h->columns[i].numbers = numbers = h->columns[i].is.use == SVI_USE_NUMBER ? numbers + 1 : 0;
+    for (int i = h->count - 1; i >= 0; i--) {
+        struct csv_column *c = &h->columns[i];
+        c->quick = csv_quick_of(h, &h->is[i]);
+        c->numbers = i < h->count - 1 && c->quick == CSV_NUMBER ? numbers + 1 : 0;
+        numbers = c->numbers;
+    }
 }
 
 static svs_code csv_decide(void *state, bool whole, svs_error *err) {
     struct csv *h = state;
     char about[80] = "";
     svs_code code = SVS_OK;
+    int times = 0;
     if (h->header == CSV_MAYBE_HEADER) {
         h->header = csv_look_below(h);
         code = csv_name_columns(h, err);
@@ -333,8 +401,11 @@ static svs_code csv_decide(void *state, bool whole, svs_error *err) {
         code = svi_guess_decide(h->guess, whole, about[0] ? about : NULL, err);
     for (int i = 0; i < h->count && code == SVS_OK; i++) {
         struct csv_column *c = &h->columns[i];
-        c->is = *svi_guess_of(h->guess, i);
-        if (c->is.use > SVI_USE_WORD)
+        h->is[i] = *svi_guess_of(h->guess, i);
+        if (h->is[i].use == SVI_USE_TIME && times++ == 0)
+            h->half_column = i;
+        h->two = times == 2;
+        if (h->is[i].use > SVI_USE_WORD)
             continue;
         c->cell = &h->cells[h->cell_count++];
         c->cell->name = h->names[i].at;
@@ -356,7 +427,10 @@ static int64_t csv_headers(const void *state) {
 
 /* ---- rows */
 
+/* A comment among rows is no row. */
 static svs_code csv_refuse_count(const struct csv *h, struct svi_span line, svs_error *err) {
+    if (*line.at == '#' && !h->hashes)
+        return SVS_EMPTY;
     return svi_fail(err, SVS_WRONG_DIMENSION, "the row has %d cells, the header %d columns",
                     csv_count_cells(h, line), h->count);
 }
@@ -380,7 +454,11 @@ static svs_code csv_refuse_cell(const struct csv_row *r, int column, struct svi_
     svi_span_text(cell, text, sizeof text);
     if (svi_cell_infinite(cell) || (svi_cell_number(cell, &v) && !isfinite(v)))
         return svi_fail(r->err, SVS_NOT_FINITE, "column \"%s\": \"%s\" is not finite", name, text);
-    if (r->h->columns[column].is.use == SVI_USE_NUMBER)
+    const struct svi_column_use *is = &r->h->is[column];
+    if (is->use == SVI_USE_NUMBER && is->measure[0])
+        return svi_fail(r->err, SVS_WRONG_TYPE, "column \"%s\": \"%s\" is not a number in %s", name, text,
+                        is->measure);
+    if (is->use == SVI_USE_NUMBER)
         return svi_fail(r->err, SVS_WRONG_TYPE,
                         "column \"%s\": \"%s\" is not a number (--categories %s takes words, missing.words "
                         "has those for a missing value)",
@@ -388,42 +466,57 @@ static svs_code csv_refuse_cell(const struct csv_row *r, int column, struct svi_
     return svi_fail(r->err, SVS_WRONG_TYPE, "column \"%s\": \"%s\" is not %s", name, text, wanted);
 }
 
-/* The number with a point in the place of its comma, and none between thousands. */
-static bool csv_comma_number(struct svi_span cell, double *value) {
-    char text[COMMA_TEXT + SVI_NUMBER_PAD + 1] = "";
-    const size_t length = (size_t)(cell.end - cell.at);
-    size_t used = 0;
-    if (length >= COMMA_TEXT)
-        return false;
-    const bool comma = memchr(cell.at, ',', length) != NULL;
-    for (const char *p = cell.at; p < cell.end; p++)
-        if (*p == ',')
-            text[used++] = '.';
-        else if (*p != '.' || !comma)
-            text[used++] = *p;
-    return svi_cell_number((struct svi_span){text, text + used}, value);
+/* A number as the column has them: 1.234 is 1234 beside decimal commas. */
+static bool csv_read_number(const struct svi_column_use *is, struct svi_span cell, double *value) {
+    struct svi_quantity q;
+    const bool plain = !is->comma && !is->measure[0];
+    if (plain && svi_cell_number(cell, value))
+        return true;
+    if ((is->comma || is->amount) && svi_quantity_read(cell, is->comma, &q)) {
+        *value = q.value;
+        return svi_quantity_has_unit(&q, is->measure);
+    }
+    return is->comma && svi_cell_number(cell, value); /* 1.5 */
 }
 
 static svs_code csv_take_number(const struct csv_row *r, int column, struct svi_span cell, double *value,
                                 const char *wanted) {
-    const struct svi_column_use *is = &r->h->columns[column].is;
-    const bool read = svi_cell_number(cell, value) || (is->comma && csv_comma_number(cell, value)) ||
-                      (is->amount && svi_cell_amount(cell, value));
-    if (!read || !isfinite(*value))
+    const struct svi_column_use *is = &r->h->is[column];
+    if (!csv_read_number(is, cell, value) || !isfinite(*value))
         return csv_refuse_cell(r, column, cell, wanted);
     return SVS_OK;
 }
 
-static svs_code csv_take_time(const struct csv_row *r, int column, struct svi_span cell) {
-    struct csv_column *c = &r->h->columns[column];
+static svs_code csv_read_time(const struct csv_row *r, int column, struct svi_span cell, double *time) {
+    struct svi_column_use *is = &r->h->is[column];
     double v;
-    if (svi_time_of_text(cell.at, (size_t)(cell.end - cell.at), 0, &r->m->ts))
+    if (is->clock)
+        return svi_time_of_clock(cell.at, (size_t)(cell.end - cell.at), time)
+                   ? SVS_OK
+                   : csv_refuse_cell(r, column, cell, "a time of day as 10:05:00 or 10:05 PM");
+    if (svi_cell_time(cell, r->h->o->ts_format, is->order, time))
         return SVS_OK;
     svs_code code = csv_take_number(
         r, column, cell, &v, "a time: seconds (or milliseconds ...) since 1970, or 2026-11-22T10:00:00Z");
     if (code == SVS_OK)
-        r->m->ts = svi_time_of_number(v, &c->is.unit);
+        *time = svi_time_of_number(v, &is->unit);
     return code;
+}
+
+/* Of a time in two columns the second one adds both: without one of them it is not known. */
+static svs_code csv_take_time(const struct csv_row *r, int column, struct svi_span cell, bool missing) {
+    struct csv *h = r->h;
+    double time = NAN;
+    svs_code code = missing ? SVS_OK : csv_read_time(r, column, cell, &time);
+    if (code != SVS_OK)
+        return code;
+    if (!h->two)
+        r->m->ts = time;
+    else if (column == h->half_column)
+        h->half = time;
+    else
+        r->m->ts = h->half + time;
+    return SVS_OK;
 }
 
 /* Text whose doubled quotes are undone. */
@@ -442,15 +535,16 @@ static svs_code csv_plain_text(const struct csv_row *r, struct svi_span *cell) {
 
 static svs_code csv_take_feature(const struct csv_row *r, int column, struct svi_span cell, bool missing) {
     struct csv_column *c = &r->h->columns[column];
+    struct svi_column_use *is = &r->h->is[column];
     double v;
     c->cell->kind = SVI_CELL_MISSING;
     if (missing)
         return SVS_OK;
-    if (c->is.use == SVI_USE_OPEN) {
-        c->is.use = svi_cell_number(cell, &v) ? SVI_USE_NUMBER : SVI_USE_WORD;
+    if (is->use == SVI_USE_OPEN) {
+        is->use = svi_cell_number(cell, &v) ? SVI_USE_NUMBER : SVI_USE_WORD;
         csv_count_numbers(r->h);
     }
-    if (c->is.use == SVI_USE_WORD)
+    if (is->use == SVI_USE_WORD)
         return svi_cell_word(c->cell, cell) ? SVS_OK
                                             : csv_refuse_cell(r, column, cell, "valid UTF-8: " SVI_LATIN1);
     svs_code code = csv_take_number(r, column, cell, &c->cell->number, "a number");
@@ -459,17 +553,18 @@ static svs_code csv_take_feature(const struct csv_row *r, int column, struct svi
 }
 
 static svs_code csv_take_label(const struct csv_row *r, int column, struct svi_span cell) {
-    const struct svi_column_use *is = &r->h->columns[column].is;
+    const struct svi_column_use *is = &r->h->is[column];
     double v;
-    if (is->comma && csv_comma_number(cell, &v) && isfinite(v))
+    const bool missing = svi_cell_missing(&r->h->missing, cell);
+    if (!missing && (is->comma || is->amount) && csv_read_number(is, cell, &v) && isfinite(v))
         return r->m->y = svi_label_number(v), SVS_OK;
-    return svi_cell_label(cell, is->dash && svi_span_is(cell, "-") ? NULL : r->h->o->missing, &r->m->y,
-                          r->err);
+    const bool is_class = (is->dash && svi_span_is(cell, "-")) || (is->none && svi_cell_none(cell));
+    return svi_cell_label(cell, is_class ? NULL : &r->h->missing, &r->m->y, r->err);
 }
 
 /* Any cell but a feature that is simply a number. */
 static svs_code csv_take_cell(const struct csv_row *r, int column, struct svi_span cell) {
-    const enum svi_use use = r->h->columns[column].is.use;
+    const enum svi_use use = r->h->is[column].use;
     struct svi_message *m = r->m;
     if (use == SVI_USE_NONE)
         return SVS_OK;
@@ -479,16 +574,16 @@ static svs_code csv_take_cell(const struct csv_row *r, int column, struct svi_sp
     if (use == SVI_USE_LABEL)
         return csv_take_label(r, column, cell);
     if (use == SVI_USE_ID)
-        return svi_cell_id(cell, r->h->o->missing, &m->id, r->err);
+        return svi_cell_id(cell, &r->h->missing, &m->id, r->err);
     if (use == SVI_USE_KEY)
-        return svi_cell_key(cell, r->h->o->missing, &m->key, r->err);
-    const bool missing = svi_cell_missing(cell, r->h->o->missing);
+        return svi_cell_key(cell, &r->h->missing, &m->key, r->err);
+    const bool missing = svi_cell_missing(&r->h->missing, cell);
     if (use <= SVI_USE_WORD)
         return csv_take_feature(r, column, cell, missing);
+    if (use == SVI_USE_TIME)
+        return csv_take_time(r, column, cell, missing);
     if (missing)
         return SVS_OK;
-    if (use == SVI_USE_TIME)
-        return csv_take_time(r, column, cell);
     code = csv_take_number(r, column, cell, &m->weight, "a weight");
     return code == SVS_OK ? svi_check_weight(m->weight, r->err) : code;
 }
@@ -565,9 +660,9 @@ static const char *csv_take_any(const struct csv_row *r, int column, const char 
     const struct csv_column *c = &h->columns[column];
     const char *end = r->line.end, *q;
     double v;
-    if (c->is.use == SVI_USE_LABEL && !c->is.comma && (q = csv_take_class(h, p, end, &r->m->y)))
+    if (c->quick == CSV_INTEGER && (q = csv_take_class(h, p, end, &r->m->y)))
         return q;
-    if (c->is.use == SVI_USE_NUMBER && (q = svi_number(p, &v)) != p && fabs(v) < INFINITY &&
+    if (c->quick == CSV_NUMBER && (q = svi_number(p, &v)) != p && fabs(v) < INFINITY &&
         (*q == h->delimiter || q == end)) {
         c->cell->kind = SVI_CELL_NUMBER;
         c->cell->number = v;
@@ -622,5 +717,6 @@ const struct svi_format svi_csv = {.name = "csv",
                                    .sample = csv_sample,
                                    .decide = csv_decide,
                                    .row = csv_row,
+                                   .ends = csv_ends,
                                    .end = csv_end,
                                    .headers = csv_headers};

@@ -36,9 +36,11 @@ enum { ROOM_ID, ROOM_Y, ROOM_STREAM, ROOM_SRC, ROOM_KEY, ROOM_COUNT };
 struct jsonl {
     const struct svi_reader_options *options;
     svi_guess *guess;
+    struct svi_missing_words missing;
     svs_features *names;                  /* the columns that the guess has, in its order */
     bool flat;                            /* there were flat maps among the first lines */
     enum svi_time_unit unit;              /* of the time, once it is known */
+    enum svi_time_order order;            /* likewise, of dates */
     char rooms[ROOM_COUNT][SVS_NAME_MAX]; /* strings of the present row that had escapes */
     struct svi_cell *cells;               /* of the present row */
     size_t cell_room;
@@ -115,13 +117,27 @@ static bool jsonl_is_integer(const char *value, int64_t *i) {
     return stop != value && *stop != '.' && *stop != 'e' && *stop != 'E';
 }
 
-/* Is it a string that stands for a missing value? */
+/* Is it a string, or a number, that stands for a missing value? */
 static bool jsonl_is_missing_word(const struct jsonl_row *r, const char *value) {
+    const struct svi_missing_words *missing = &r->state->missing;
+    const enum svi_json_type type = svi_json_type(value);
     struct svi_span raw;
-    if (!r->flat || svi_json_type(value) != SVI_JSON_STRING)
+    if (!r->flat || (type != SVI_JSON_STRING && (type != SVI_JSON_NUMBER || !missing->numbers)))
+        return false;
+    if (type == SVI_JSON_STRING)
+        svi_json_string_at(value, &raw);
+    else
+        raw = (struct svi_span){value, svi_json_skip(value)};
+    return svi_cell_missing(missing, raw);
+}
+
+/* A label may be called None: null is a missing one. */
+static bool jsonl_is_none(const char *value) {
+    struct svi_span raw;
+    if (svi_json_type(value) != SVI_JSON_STRING)
         return false;
     svi_json_string_at(value, &raw);
-    return svi_cell_missing(raw, r->state->options->missing);
+    return svi_cell_none(raw);
 }
 
 static svs_code jsonl_take_y(struct jsonl_row *r, const char *value) {
@@ -129,7 +145,7 @@ static svs_code jsonl_take_y(struct jsonl_row *r, const char *value) {
     enum svi_json_type type = svi_json_type(value);
     int64_t i = 0;
     double number = 0;
-    if (jsonl_is_missing_word(r, value))
+    if (!jsonl_is_none(value) && jsonl_is_missing_word(r, value))
         return SVS_OK;
     if (type == SVI_JSON_STRING)
         return jsonl_take_string(r, value, ROOM_Y, y, SVS_TOO_LARGE, SVS_BAD_LABEL);
@@ -184,7 +200,7 @@ static svs_code jsonl_take_ts(struct jsonl_row *r, const char *value) {
         return SVS_OK;
     if (svi_json_type(value) == SVI_JSON_STRING) {
         svi_json_string_at(value, &raw);
-        return svi_time_of_text(raw.at, (size_t)(raw.end - raw.at), 0, &r->m->ts)
+        return svi_cell_time(raw, r->flat ? r->state->options->ts_format : NULL, r->state->order, &r->m->ts)
                    ? SVS_OK
                    : jsonl_refuse(r, SVS_WRONG_TYPE,
                                   "is no time: it must be seconds since 1970, or 2026-11-22T10:00:00Z");
@@ -323,7 +339,7 @@ static svs_code jsonl_put_string(struct jsonl_row *r, struct svi_cell *cell, con
     svs_code code = jsonl_plain_text(r, raw, &text);
     if (code != SVS_OK)
         return code;
-    if (r->flat ? svi_cell_missing(text, r->state->options->missing) : text.at == text.end)
+    if (r->flat ? svi_cell_missing(&r->state->missing, text) : text.at == text.end)
         return SVS_OK;
     if (use != SVI_USE_NUMBER)
         return jsonl_put_word(r, cell, text);
@@ -346,6 +362,8 @@ static svs_code jsonl_put_cell(struct jsonl_row *r, const char *value, enum svi_
         return SVS_OK;
     if (type == SVI_JSON_STRING)
         return jsonl_put_string(r, cell, value, use);
+    if (r->state->missing.numbers && jsonl_is_missing_word(r, value))
+        return SVS_OK;
     const bool truth = type == SVI_JSON_TRUE || type == SVI_JSON_FALSE;
     if (use == SVI_USE_WORD && (truth || type == SVI_JSON_NUMBER))
         return jsonl_put_word(r, cell, (struct svi_span){value, svi_json_skip(value)});
@@ -548,6 +566,7 @@ static void *jsonl_begin(const struct svi_reader_options *o, svi_guess *guess, s
         return NULL;
     }
     j->options = o;
+    svi_missing_words_init(&j->missing, o->missing);
     j->guess = guess;
     j->names = svs_features_new(COLUMNS_MAX, err);
     if (j->names)
@@ -628,7 +647,7 @@ static svs_code jsonl_decide(void *state, bool whole, svs_error *err) {
     svs_code code = svi_guess_decide(j->guess, whole, NULL, err);
     for (int i = 0; i < svs_features_count(j->names); i++)
         if (svi_guess_of(j->guess, i)->use == SVI_USE_TIME)
-            j->unit = svi_guess_of(j->guess, i)->unit;
+            j->unit = svi_guess_of(j->guess, i)->unit, j->order = svi_guess_of(j->guess, i)->order;
     return code;
 }
 

@@ -40,7 +40,7 @@ static svs_code libsvm_refuse_pair(const char *p, const char *end, svs_error *er
     const char *colon = memchr(token.at, ':', (size_t)(token.end - token.at));
     svi_span_text(token, text, sizeof text);
     struct svi_span value = {colon ? colon + 1 : token.end, token.end};
-    if (svi_cell_infinite(value) || (value.at < value.end && svi_cell_missing(value, "nan,na,null")))
+    if (svi_cell_infinite(value) || (value.at < value.end && svi_span_is_any(value, "nan,na,null")))
         return svi_fail(err, SVS_NOT_FINITE, "\"%s\": the value is not finite", text);
     return svi_fail(err, SVS_WRONG_TYPE, "\"%s\" is not index:value", text);
 }

@@ -2,16 +2,17 @@
  * (reader_internal.h). The format is the one of the settings, else that of the file's name, else what the
  * first line looks like; the first line that is not blank begins it.
  *
- * A line is a view of the input's buffer, valid until the next fill. What stands after it can be read
- * (numbers need that): the next line, or a line end that is put into the padding at the end of the input. A
- * line over 1 MiB is reported once and its rest skipped as it comes. Nothing here blocks but svi_reader_fill;
- * svi_reader_next returns SVI_READ_MORE when it needs one.
+ * A line is a view of the input's buffer, valid until the next fill; what stands after it can be read. A line
+ * over 1 MiB is reported once and its rest skipped. Nothing here blocks but svi_reader_fill.
  *
  * A format may want to see lines before any is a row. They are cut ahead of the place where rows are cut
- * (`ahead` bytes), so they stay in the buffer and come again; when there are enough of them, or nothing more
- * comes for a while, the format decides what it has seen.
+ * (`ahead` bytes), so they come again; when there are enough, or nothing more comes for a while, the format
+ * decides.
  *
- * Order: opening, lines, the first lines, rows. */
+ * A line of CSV that ends inside of quotes may go on in the next ones: only one that is no row by itself is
+ * looked at for that. If nothing closes the quote within 64 KiB the line is refused alone.
+ *
+ * Order: opening, lines, rows of several lines, the first lines, rows. */
 #include "data/reader.h"
 
 #include <math.h>
@@ -26,10 +27,12 @@
 #include "data/reader_internal.h"
 #include "data/input.h"
 
-#define LONGEST_LINE ((size_t)1 << 20)
-#define SAMPLE_LINES 1000                /* looked at before the first row */
-#define SAMPLE_BYTES ((size_t)256 << 10) /* or this many bytes */
-#define SILENCE      0.25                /* seconds without more of them */
+#define LONGEST_LINE  ((size_t)1 << 20)
+#define SAMPLE_LINES  1000                /* looked at before the first row */
+#define SAMPLE_BYTES  ((size_t)256 << 10) /* or this many bytes */
+#define LONGEST_ROW   ((size_t)64 << 10)  /* of several lines */
+#define COMMENT_LINES 100                 /* looked at below a line that may be a comment */
+#define SILENCE       0.25                /* seconds without more of them */
 
 struct svi_reader {
     struct svi_input source;
@@ -213,6 +216,61 @@ static inline bool reader_cut_line(svi_reader *r) {
     return true;
 }
 
+/* ---- rows of several lines */
+
+/* What is known of the row that begins with an open line. */
+enum joined { JOINED_ROW, JOINED_NOT, JOINED_WAITS };
+
+/* Adds the lines up to the one that closes the quote. `held`: the end of what the buffer holds. Quotes inside
+ * of quotes are doubled, so an odd number of them closes. */
+static enum joined reader_join(const struct svi_reader *r, struct svi_span *line, const char *held) {
+    const bool ended = r->source.ended && !svi_input_pending(&r->source);
+    const char *p = line->end + (line->end < held && *line->end == '\r') + 1;
+    while (p < held && (size_t)(p - line->at) <= LONGEST_ROW) {
+        bool closes = false;
+        for (; p < held && *p != '\n'; p++)
+            closes ^= *p == '"';
+        if (p == held && !ended)
+            return JOINED_WAITS;
+        if (closes) {
+            line->end = p - (p[-1] == '\r');
+            return r->format->ends(r->state, *line) == SVI_ENDS_WHOLE ? JOINED_ROW : JOINED_NOT;
+        }
+        p++;
+    }
+    return p >= held && !ended ? JOINED_WAITS : JOINED_NOT;
+}
+
+static bool reader_is_open(const struct svi_reader *r, struct svi_span line) {
+    return r->format->ends && memchr(line.at, '"', (size_t)(line.end - line.at)) &&
+           r->format->ends(r->state, line) == SVI_ENDS_OPEN;
+}
+
+/* The present line, which is no row: the lines after it may belong to it. Where they do not it is alone
+ * again. */
+static enum joined reader_join_line(svi_reader *r) {
+    struct svi_input *s = &r->source;
+    const char *held = s->buffer + s->end, *at = r->line.at;
+    const char *newline = memchr(at, '\n', (size_t)(r->line.end - at));
+    struct svi_span line = {at, newline ? newline - (newline > at && newline[-1] == '\r') : r->line.end};
+    const struct svi_span first = line;
+    if (s->ended)
+        s->buffer[s->end] = '\n'; /* in the padding: numbers must end */
+    const enum joined joined = reader_is_open(r, line) ? reader_join(r, &line, held) : JOINED_NOT;
+    if (joined == JOINED_WAITS) {
+        r->searched = (size_t)(held - at);
+        s->at = (size_t)(at - s->buffer);
+        r->number--;
+        return joined;
+    }
+    r->line = joined == JOINED_ROW ? line : first;
+    const char *next = memchr(r->line.end, '\n', (size_t)(held - r->line.end));
+    s->at = next ? (size_t)(next + 1 - s->buffer) : s->end;
+    for (const char *p = first.end; p < r->line.end; p++)
+        r->number += *p == '\n';
+    return joined;
+}
+
 /* ---- the first lines */
 
 /* Every other byte of text in a western language is 0, or the file says it by its first two. */
@@ -225,6 +283,28 @@ static bool is_utf16(struct svi_span line) {
 /* sep=; stands before the first line of a CSV and tells a spreadsheet what parts cells. */
 static bool is_separator_hint(struct svi_span line) {
     return line.end - line.at == 5 && memcmp(line.at, "sep=", 4) == 0;
+}
+
+/* A line that begins with # before anything else is a comment, unless it is the header: then it stands above
+ * a row that does not, with as many cells. *wait: more lines are to come. */
+static bool reader_is_comment(const struct svi_reader *r, bool *wait) {
+    const struct svi_input *s = &r->source;
+    const char *p = s->buffer + s->at, *const held = s->buffer + s->end;
+    const bool ended = s->ended && !svi_input_pending(s);
+    *wait = false;
+    if ((r->format && r->format != &svi_csv) || r->line.at == r->line.end || *r->line.at != '#')
+        return false;
+    for (int i = 0; i < COMMENT_LINES; i++) {
+        const char *newline = memchr(p, '\n', (size_t)(held - p));
+        *wait = !newline && !ended;
+        if (!newline && (*wait || p == held))
+            return false;
+        const struct svi_span below = {p, newline ? newline : held};
+        if (p < below.end && *p != '#' && svi_trim(below).at < below.end)
+            return i > 0 || !svi_csv_heads(r->line, below);
+        p = newline ? newline + 1 : held;
+    }
+    return false;
 }
 
 /* The beginning of an array of objects, or of an object on several lines: the filter of jq that makes one
@@ -284,16 +364,23 @@ static svs_code reader_sample(svi_reader *r, svs_error *err) {
         const char *at = s->buffer + s->at + r->ahead;
         const size_t held = s->end - s->at - r->ahead;
         const char *newline = memchr(at, '\n', held);
-        const bool last = !newline && s->ended && !svi_input_pending(s) && held > 0 && held <= LONGEST_LINE;
-        if (!newline && !last)
+        const bool rest = !newline && s->ended && !svi_input_pending(s) && held > 0 && held <= LONGEST_LINE;
+        if (!newline && !rest)
             break;
-        if (last)
+        if (s->ended)
             s->buffer[s->end] = '\n';
-        const size_t length = newline ? (size_t)(newline - at) : held;
-        const size_t shown = length - (length > 0 && at[length - 1] == '\r');
-        svs_code code = length > LONGEST_LINE
-                            ? SVS_OK
-                            : r->format->sample(r->state, (struct svi_span){at, at + shown}, &enough, err);
+        size_t length = newline ? (size_t)(newline - at) : held;
+        struct svi_span line = {at, at + length - (length > 0 && at[length - 1] == '\r')}, row = line;
+        if (length <= LONGEST_LINE && reader_is_open(r, line)) {
+            const enum joined joined = reader_join(r, &row, at + held);
+            if (joined == JOINED_WAITS)
+                break;
+            line = joined == JOINED_ROW ? row : line;
+            if (joined == JOINED_ROW)
+                length = (size_t)(row.end - at) + (row.end < at + held && *row.end == '\r');
+        }
+        const bool last = at + length == s->buffer + s->end;
+        svs_code code = length > LONGEST_LINE ? SVS_OK : r->format->sample(r->state, line, &enough, err);
         if (code != SVS_OK)
             return code;
         r->ahead += length + !last;
@@ -321,6 +408,22 @@ static enum svi_read reader_read_line(svi_reader *r, struct svi_message *m, svs_
     return code == SVS_EMPTY ? SVI_READ_MORE : reader_refuse(r, SVI_READ_BAD, &why, err);
 }
 
+/* A refused line may be the first of a row of several. False: there is no row yet. */
+static bool reader_read_more(svi_reader *r, struct svi_message *m, svs_error *err, enum svi_read *result) {
+    const struct svi_span line = r->line;
+    const enum joined joined = r->format->ends ? reader_join_line(r) : JOINED_NOT;
+    *result = joined == JOINED_WAITS                            ? SVI_READ_MORE
+              : joined == JOINED_ROW || r->line.end != line.end ? reader_read_line(r, m, err)
+                                                                : SVI_READ_BAD;
+    return *result != SVI_READ_MORE;
+}
+
+/* The line comes again. */
+static void reader_put_back(svi_reader *r) {
+    r->source.at = (size_t)(r->line.at - r->source.buffer);
+    r->number--;
+}
+
 /* One step: SVI_READ_MORE where the input is to be filled, and *again where another step comes. */
 static enum svi_read reader_step(svi_reader *r, struct svi_message *m, bool *again, svs_error *err) {
     svs_error why;
@@ -344,24 +447,33 @@ static enum svi_read reader_step(svi_reader *r, struct svi_message *m, bool *aga
     }
     if (!r->state) {
         const struct svi_span text = svi_trim(r->line);
-        if (text.at == text.end || is_separator_hint(text))
+        bool wait;
+        if (text.at == text.end || is_separator_hint(text) || reader_is_comment(r, &wait))
             return SVI_READ_MORE;
+        if (wait) {
+            reader_put_back(r);
+            return *again = false, SVI_READ_MORE;
+        }
         if (reader_begin(r, &why) != SVS_OK)
             return *again = false, reader_refuse(r, SVI_READ_FAIL, &why, err);
-        r->source.at = (size_t)(r->line.at - r->source.buffer); /* the line comes again */
-        r->number--;
+        reader_put_back(r);
         return SVI_READ_MORE;
     }
-    const enum svi_read result = reader_read_line(r, m, err);
+    enum svi_read result = reader_read_line(r, m, err);
+    if (result == SVI_READ_BAD)
+        reader_read_more(r, m, err, &result);
     *again = result == SVI_READ_MORE;
     return result;
 }
 
 enum svi_read svi_reader_next(svi_reader *r, struct svi_message *m, svs_error *err) {
+    enum svi_read more;
     while (r->state && !r->sampling && reader_cut_line(r)) {
         const enum svi_read result = reader_read_line(r, m, err);
-        if (result != SVI_READ_MORE)
+        if (result == SVI_READ_ROW)
             return result;
+        if (result == SVI_READ_BAD && reader_read_more(r, m, err, &more))
+            return more;
     }
     for (;;) {
         bool again;

@@ -13,6 +13,13 @@
 #include "data/reader.h"
 #include "data/span.h"
 
+/* How a line ends: a row of CSV goes on in the next one inside of quotes. */
+enum svi_row_end {
+    SVI_ENDS_WHOLE, /* with as many cells as the header has */
+    SVI_ENDS_OPEN,  /* inside of quotes */
+    SVI_ENDS_WRONG
+};
+
 struct svi_format {
     const char *name;
     /* Gets the first line, which comes again as the first row. What the columns are goes to the guess, which
@@ -29,11 +36,16 @@ struct svi_format {
      * state. */
     svs_code (*row)(void *state, struct svi_shape *shape, struct svi_span line, struct svi_message *m,
                     svs_error *err);
+    /* How does a line that is no row by itself end, or some lines that may be one? NULL: rows are lines. */
+    enum svi_row_end (*ends)(const void *state, struct svi_span line);
     void (*end)(void *state);              /* NULL: there is nothing to free */
     int64_t (*headers)(const void *state); /* svi_reader_headers; NULL: there are none */
 };
 
 extern const struct svi_format svi_csv, svi_libsvm, svi_jsonl, svi_vw;
+
+/* Has the line, by what parts the cells of `below`, as many cells, of several? */
+bool svi_csv_heads(struct svi_span line, struct svi_span below);
 
 /* Does a line look like `label index:value ...` or `index:value ...`? */
 bool svi_libsvm_looks(struct svi_span line);

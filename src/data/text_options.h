@@ -12,6 +12,7 @@ struct svi_reader_options {
     bool label_required; /* a CSV without that column is refused (SVS_SETTING) with the columns listed; no
                             other one is guessed */
     const char *id, *ts, *weight, *key;        /* columns */
+    const char *ts_format;                     /* of strptime, for times in text; NULL or "": none */
     const char *ignore, *categories, *numbers; /* columns */
     bool key_spare;                            /* a text without that column is fine: no model is by key */
     const char *features;                      /* no other columns are features */

@@ -20,7 +20,7 @@
 #include "data/reader_internal.h"
 
 struct vw {
-    const struct svi_reader_options *options;
+    struct svi_missing_words missing;
     struct svi_cell *cells; /* of the present row */
     size_t cell_room;
     char *names; /* of its columns in namespaces */
@@ -86,7 +86,7 @@ static svs_code vw_take_front(struct vw_row *r, int k, struct svi_span word) {
                          "a label of several costs is not taken: give the class alone");
     switch (k) {
     case 0:
-        return svi_cell_label(word, r->state->options->missing, &r->m->y, r->err);
+        return svi_cell_label(word, svi_cell_none(word) ? NULL : &r->state->missing, &r->m->y, r->err);
     case 1:
         code = vw_take_number(r, word, "weight", &r->m->weight);
         return code == SVS_OK ? svi_check_weight(r->m->weight, r->err) : code;
@@ -149,7 +149,9 @@ static svs_code vw_take_name(struct vw_row *r, struct svi_span name, struct svi_
 }
 
 static svs_code vw_take_value(const struct vw_row *r, struct svi_span value, struct svi_cell *cell) {
-    if (svi_cell_missing(value, r->state->options->missing))
+    const struct svi_missing_words *missing = &r->state->missing;
+    const bool number = svi_cell_number(value, &cell->number);
+    if ((!number || missing->numbers) && svi_cell_missing(missing, value))
         return SVS_OK;
     svs_code code = vw_take_number(r, value, "value of a feature", &cell->number);
     cell->number *= r->factor;
@@ -181,7 +183,7 @@ static svs_code vw_take_feature(struct vw_row *r, struct svi_span word) {
         return SVS_OK;
     }
     const struct svi_span value = {equals + 1, word.end};
-    if (svi_cell_missing(value, r->state->options->missing))
+    if (svi_cell_missing(&r->state->missing, value))
         return SVS_OK;
     return svi_cell_word(cell, value) ? SVS_OK
                                       : vw_refuse(r, SVS_WRONG_TYPE, word, "the word is not valid UTF-8");
@@ -241,7 +243,7 @@ static void *vw_begin(const struct svi_reader_options *o, svi_guess *guess, stru
     (void)guess, (void)line;
     struct vw *h = svi_alloc(sizeof *h);
     if (h)
-        h->options = o;
+        svi_missing_words_init(&h->missing, o->missing);
     else
         svi_fail_memory(err, "the reader of VW text");
     return h;

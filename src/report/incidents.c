@@ -19,7 +19,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "data/time_text.h"
+#include "base/time_text.h"
 #include "formats/file_io.h"
 
 enum { START, END, NAME, KEY, COLUMNS };

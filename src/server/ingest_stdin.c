@@ -55,6 +55,7 @@ struct svi_reader_options svi_ingest_stdin_options(const struct svi_settings *s)
         .placed = !chosen && !numbers && s->method != SVI_METHOD_NONE,
         .id = s->id,
         .ts = s->ts,
+        .ts_format = s->ts_format,
         .weight = s->weight,
         .key = s->key,
         .ignore = s->ignore,

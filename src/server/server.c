@@ -796,15 +796,23 @@ static void write_summary(const struct server *p) {
     fflush(to);
 }
 
-/* Rows came, and every one was refused. */
+/* Rows came, and more than half of them were refused; of more than a tenth a line says so. */
 static svs_code check_rows(const struct server *p, svs_error *err) {
     char reasons[SVS_ERROR_TEXT];
     svs_code most;
     const int64_t rows = p->rows ? svi_ingest_stdin_row(p->rows) : 0;
-    if (rows == 0 || svi_stream_seen(p->stream) > p->seen || svi_stream_refused(p->stream) - p->errors < rows)
+    const int64_t refused = svi_stream_refused(p->stream) - p->errors;
+    if (rows == 0 || !svi_refused_many(refused, rows))
         return SVS_OK;
     summary_of_refusals(p, reasons, sizeof reasons, &most);
-    return svi_fail(err, most, "all %" PRId64 " rows were refused: %.180s", rows, reasons);
+    if (svi_stream_seen(p->stream) == p->seen && refused >= rows)
+        return svi_fail(err, most, "all %" PRId64 " rows were refused: %.180s", rows, reasons);
+    if (svi_refused_most(refused, rows))
+        return svi_fail(err, most, "%" PRId64 " of %" PRId64 " rows were refused: %.180s", refused, rows,
+                        reasons);
+    if (p->hooks->log)
+        fprintf(p->hooks->log, "%" PRId64 " of %" PRId64 " rows were refused: %s\n", refused, rows, reasons);
+    return SVS_OK;
 }
 
 svs_code svi_server_run(const struct svi_settings *s, const struct svi_server_hooks *hooks, svs_error *err) {

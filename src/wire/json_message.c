@@ -19,7 +19,7 @@
 #include "data/column_guess.h"
 #include "data/json_in.h"
 #include "data/number.h"
-#include "data/time_text.h"
+#include "base/time_text.h"
 #include "wire/envelope.h"
 #include "wire/pack.h"
 
@@ -131,14 +131,26 @@ static const char *convert_value(struct conversion *c, const char *value, bool f
     return svi_json_skip(value);
 }
 
-/* Is it a string that stands for a missing value? */
+/* Is it a string, or in a flat row a number, that stands for a missing value? */
 static bool is_missing_word(const struct conversion *c, const char *value, bool flat) {
-    const char *words = c->in->columns.missing;
+    const struct svi_missing_words *missing = &c->in->missing;
+    const enum svi_json_type type = svi_json_type(value);
+    struct svi_span raw;
+    if (type == SVI_JSON_NUMBER && flat && missing->numbers)
+        return svi_cell_missing(missing, (struct svi_span){value, svi_json_skip(value)});
+    if (type != SVI_JSON_STRING)
+        return false;
+    svi_json_string_at(value, &raw);
+    return flat ? svi_cell_missing(missing, raw) : raw.at == raw.end;
+}
+
+/* A label may be called None. */
+static bool is_none(const char *value) {
     struct svi_span raw;
     if (svi_json_type(value) != SVI_JSON_STRING)
         return false;
     svi_json_string_at(value, &raw);
-    return flat ? svi_cell_missing(raw, words ? words : SVI_MISSING_WORDS) : raw.at == raw.end;
+    return svi_cell_none(raw);
 }
 
 /* A value under the name of its column: NaN and some words are missing; a column of words has the text of its
@@ -323,8 +335,9 @@ static void convert_noted(struct conversion *c, const struct flat_row *row) {
         const enum svi_use use = row->noted[i].use;
         const char *value = row->noted[i].value;
         svi_pack_text(&c->pack, svi_key_name(keys[use]));
-        if ((use == SVI_USE_LABEL || use == SVI_USE_TIME || use == SVI_USE_KEY) &&
-            is_missing_word(c, value, true))
+        const bool may_miss =
+            use == SVI_USE_TIME || use == SVI_USE_KEY || (use == SVI_USE_LABEL && !is_none(value));
+        if (may_miss && is_missing_word(c, value, true))
             svi_pack_nil(&c->pack);
         else if (use == SVI_USE_TIME)
             convert_time(c, value);
@@ -417,6 +430,8 @@ static svs_code check_encoding(const char *text, size_t size, svs_error *err) {
 /* A copy with room after its end, where numbers are read in strides. */
 static svs_code take_text(struct svi_json_input *in, const void *text, size_t size) {
     in->text.size = 0;
+    if (!in->missing.words)
+        svi_missing_words_init(&in->missing, in->columns.missing);
     if (svi_bytes_reserve(&in->text, size + 1 + SVI_NUMBER_PAD) != SVS_OK)
         return SVS_NO_MEMORY;
     memcpy(in->text.data, text, size);

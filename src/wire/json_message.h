@@ -21,6 +21,7 @@
 #define SVI_JSON_MESSAGE_H
 
 #include "base/bytes.h"
+#include "data/cell.h"
 #include "data/text_options.h"
 
 #define SVI_JSON_GROWTH 9 /* the message has at most this many times the bytes of its text: {} has 17 */
@@ -30,6 +31,7 @@ struct svi_json_input {
     struct svi_reader_options columns; /* what the settings say: label, id, ts, weight, key, ignore,
                                           categories, numbers, features, missing */
     char label[SVS_NAME_MAX + 1];      /* the column that is the label by its name; "" = none */
+    struct svi_missing_words missing;  /* of the columns, once the first message came */
     bool looked;                       /* for it, in the first flat row */
     char time[SVS_NAME_MAX + 1];       /* the column that was found to be the time; "" = none yet */
     struct svi_bytes text;             /* of the message in hand; owned */

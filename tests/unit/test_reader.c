@@ -61,6 +61,160 @@ static void csv_knows_missing(void **state) {
 }
 
 /* At first, or all of it. */
+/* The whole sample tells what a mark in a number is. */
+static void csv_reads_quantities(void **state) {
+    (void)state;
+    expect("csv", "a;b;label\n1,5;1.499;0\n2,25;233;1\n1.204,5;12.000;1\n",
+           "op0 a=1.5 b=1499 y=0\nop0 a=2.25 b=233 y=1\nop0 a=1204.5 b=12000 y=1\n");
+    expect("csv", "a;b;label\n1,5;1.499;0\n2,25;0.233;1\n",
+           "op0 a=1.5 b=1.4990000000000001 y=0\nop0 a=2.25 b=0.23300000000000001 y=1\n");
+    expect("csv",
+           "t,m,p,label\n23.5 \xc2\xb0"
+           "C,73.1MB,\"$1,234.50\",0\n-4 \xc2\xb0"
+           "C,5 MB,$7,1\n0,6 MB,8,1\n21,1 GB,8,1\n",
+           "op0 t=23.5 m=73.099999999999994 p=1234.5 y=0\nop0 t=-4 m=5 p=7 y=1\nop0 t=0 m=6 p=8 y=1\n"
+           "BAD wrong_type: line 5: column \"t\": \"21\" is not a number in \xc2\xb0"
+           "C\n");
+    expect("csv", "p,h,label\n\"4.604,35 \xe2\x82\xac\",\"33,4 %\",1\n\"12,00 \xe2\x82\xac\",\"7 %\",0\n",
+           "op0 p=4604.3500000000004 h=33.399999999999999 y=1\nop0 p=12 h=7 y=0\n");
+}
+
+/* A quoted cell may have line ends; a quote that nothing closes spoils its own line alone. */
+static void csv_rows_of_several_lines(void **state) {
+    (void)state;
+    expect("csv", "t,a,label\n\"x\ny, \"\"z\"\"\",1,0\r\n\"p\r\n\n\n\",2,1\nq,3,\"0\n\"",
+           "op0 t=\"x\ny, \"z\"\" a=1 y=0\nop0 t=\"p\r\n\n\n\" a=2 y=1\nop0 t=\"q\" a=3 y='0\n'\n");
+    expect("csv", "t,a,label\nx,1,0\n\"y,2,0\nz,3,1\n\"u,4,1\nw,5,0\n",
+           "op0 t=\"x\" a=1 y=0\nBAD wrong_type: line 3: cell 1: a quote is not closed, or text follows it\n"
+           "op0 t=\"z\" a=3 y=1\nBAD wrong_type: line 5: cell 1: a quote is not closed, or text follows it\n"
+           "op0 t=\"w\" a=5 y=0\n");
+    expect("csv", "t,a,label\n\"x\ny\",1\n\"u\nv\",2,1\nw,inf,1\n",
+           "BAD wrong_type: line 2: cell 1: a quote is not closed, or text follows it\n"
+           "BAD wrong_dimension: line 3: the row has 2 cells, the header 3 columns\n"
+           "op0 t=\"u\nv\" a=2 y=1\n"
+           "BAD not_finite: line 6: column \"a\": \"inf\" is not finite\n");
+}
+
+/* The same rows, however the bytes of a pipe come. */
+static void csv_rows_of_several_lines_come_in_pieces(void **state) {
+    (void)state;
+    static const char text[] = "t,a,label\nx,1,0\ny,2,1\n\"p\nq\",3,1\n\"r\n\ns\n\",4,0\n\"open,5,1\nz,6,1\n";
+    for (size_t step = 1; step < 24; step++) {
+        int ends[2];
+        struct svi_reader_options o = {.format = "csv"};
+        struct feed f = {0};
+        struct svi_message m;
+        svs_error err = {0};
+        char said[400] = "";
+        assert_int_equal(pipe(ends), 0);
+        snprintf(f.path, sizeof f.path, "/proc/self/fd/%d", f.fd = ends[0]);
+        assert_int_equal(svi_shape_init(&f.shape, FEED_FEATURES, NULL, &err), SVS_OK);
+        f.reader = svi_reader_open(f.path, &o, &f.shape, &err);
+        for (size_t at = 0, open = true; open;) {
+            const size_t left = sizeof text - 1 - at, n = left < step ? left : step;
+            if (n > 0)
+                assert_int_equal(write(ends[1], text + at, n), n);
+            else
+                close(ends[1]);
+            at += n;
+            assert_int_equal(svi_reader_fill(f.reader, &err), SVS_OK);
+            enum svi_read what;
+            while ((what = svi_reader_next(f.reader, &m, &err)) == SVI_READ_ROW || what == SVI_READ_BAD)
+                snprintf(said + strlen(said), sizeof said - strlen(said), "%s%.0f ",
+                         what == SVI_READ_BAD ? "bad" : "", what == SVI_READ_BAD ? 0 : m.cells[1].number);
+            open = what != SVI_READ_END;
+        }
+        assert_string_equal(said, "1 2 3 4 bad0 6 ");
+        feed_close(&f);
+    }
+}
+
+/* Which form a column of times has, and what is said of it. */
+static void csv_takes_times(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *format, *said, *note;
+    } files[] = {
+        {"when;a\n05.11.2026 10:05;1\n22.11.2026 10:05;2\n", NULL,
+         "op0 a=1 ts=1793873100\nop0 a=2 ts=1795341900\n", "time when (day first)"},
+        {"when,a\n11/05/2026 10:04 PM,1\n11/22/2026 10:05 AM,2\n", NULL,
+         "op0 a=1 ts=1793916240\nop0 a=2 ts=1795341900\n", "time when (month first)"},
+        /* no number above 12: the order in which they rise */
+        {"when,a\n03/01/2026,1\n03/02/2026,2\n03/03/2026,3\n04/01/2026,4\n", NULL,
+         "op0 a=1 ts=1772323200\nop0 a=2 ts=1772409600\nop0 a=3 ts=1772496000\nop0 a=4 ts=1775001600\n",
+         "time when (month first)"},
+        {"when,a\n03/02/2026,1\n03/02/2026,2\n", NULL, "op0 a=1 ts=1770076800\nop0 a=2 ts=1770076800\n",
+         "time when (day first, which nothing tells: --ts.format says otherwise)"},
+        {"when,a\n03/02/2026,1\n03/02/2026,2\n", "%m/%d/%Y", "op0 a=1 ts=1772409600\nop0 a=2 ts=1772409600\n",
+         "time when (%m/%d/%Y)"},
+        {"when a|b\n22/Nov/2026:10:05:00 +0000|1\n", NULL, "op0 b=1 ts=1795341900\n", "time when a"},
+        {"Date;Time;a\n22/11/2026;10.05.00;1\n22/11/2026;10.05.30;2\n22/11/2026;;3\n;10.06.00;4\n", NULL,
+         "op0 a=1 ts=1795341900\nop0 a=2 ts=1795341930\nop0 a=3\nop0 a=4\n", "time Date + Time (day first)"},
+        {"Time,a,Date\n10:05 AM,1,2026-11-22\n10:05 PM,2,2026-11-22\n", NULL,
+         "op0 a=1 ts=1795341900\nop0 a=2 ts=1795385100\n", "time Date + Time (ISO 8601)"},
+    };
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        struct feed f;
+        struct svi_reader_options o = {.format = "csv", .ts_format = files[i].format, .unlabelled = true};
+        feed_open(&f, files[i].text, strlen(files[i].text), &o, NULL);
+        char *said = feed_read(&f, false);
+        if (strcmp(said, files[i].said) != 0 || !strstr(svi_reader_note(f.reader), files[i].note))
+            fail_msg("%s: %s%s", files[i].text, said, svi_reader_note(f.reader));
+        free(said);
+        feed_close(&f);
+    }
+    struct svi_reader_options o = {.format = "jsonl", .ts = "when", .ts_format = "%d.%m.%Y"};
+    char *said = read_text("{\"when\":\"22.11.2026\",\"a\":1}\n", &o, NULL);
+    assert_string_equal(said, "op0 a=1 ts=1795305600\n");
+    free(said);
+    o.ts_format = NULL;
+    said = read_text("{\"when\":\"22.11.2026 10:05\",\"a\":1}\n", &o, NULL);
+    assert_string_equal(said, "op0 a=1 ts=1795341900\n");
+    free(said);
+}
+
+/* Lines that begin with # above the header and among rows; but # may name a column, or begin its values. */
+static void csv_passes_comments_over(void **state) {
+    (void)state;
+    expect("csv", "# made by x, y\n#\n\na,b,label\n1,2,0\n# pause\n3,4,1\n#end",
+           "op0 a=1 b=2 y=0\nop0 a=3 b=4 y=1\n");
+    expect("auto", "# made\n# a, b, label\n1,2,0\n3,4,1\n", "op0 a=1 b=2 y=0\nop0 a=3 b=4 y=1\n");
+    expect("csv", "#,name,label\n5,x,0\n2,y,1\n", "op0 #=5 name=\"x\" y=0\nop0 #=2 name=\"y\" y=1\n");
+    expect("csv", "tag,b,label\n#5,2,0\n#7,3,1\n#7,3\n",
+           "op0 tag=\"#5\" b=2 y=0\nop0 tag=\"#7\" b=3 y=1\n"
+           "BAD wrong_dimension: line 4: the row has 2 cells, the header 3 columns\n");
+    expect("auto", "# sparse\n1 2:3\n", "op0 kind2 d2 missing0 0:0 1:3 y=1\n");
+    expect("csv", "#a,b\n", "");
+}
+
+/* A number among the words for a missing value is one however it is written, in each format. */
+static void missing_words_may_be_numbers(void **state) {
+    (void)state;
+    static const char *const texts[][3] = {
+        {"csv", "a,b,label\n-999,1,0\n2,-999.0,1\n3,-99,-999\n",
+         "op0 a= b=1 y=0\nop0 a=2 b= y=1\nop0 a=3 b=-99\n"},
+        {"jsonl", "{\"a\":-999,\"b\":1}\n{\"a\":2,\"b\":-9.99e2,\"label\":-999}\n",
+         "op0 a= b=1\nop0 a=2 b=\n"},
+        {"vw", "1 | a:-999 b:2\n", "op0 a= b=2 y=1\n"},
+    };
+    for (int i = 0; i < 3; i++) {
+        struct svi_reader_options o = {.format = texts[i][0], .missing = "NA, -999"};
+        char *said = read_text(texts[i][1], &o, NULL);
+        assert_string_equal(said, texts[i][2]);
+        free(said);
+    }
+}
+
+/* Those of pandas, and what spreadsheets write. */
+static void missing_words_of_others(void **state) {
+    (void)state;
+    expect("csv",
+           "a,b,label\nN/A,1,0\n#N/A,n/a,1\nNone,<NA>,0\n-,NULL,1\n#NA,-nan,0\n1.#IND,-1.#QNAN,1\n#N/A "
+           "N/A,2,1\n",
+           "op0 a= b=1 y=0\nop0 a= b= y=1\nop0 a= b= y=0\nop0 a= b= y=1\nop0 a= b= y=0\nop0 a= b= "
+           "y=1\nop0 a= b=2 y=1\n");
+}
+
 static void csv_columns_may_be_empty(void **state) {
     (void)state;
     char *text = NULL;
@@ -447,6 +601,13 @@ int main(void) {
         cmocka_unit_test(csv_means),
         cmocka_unit_test(csv_has_other_columns),
         cmocka_unit_test(csv_knows_missing),
+        cmocka_unit_test(csv_reads_quantities),
+        cmocka_unit_test(csv_takes_times),
+        cmocka_unit_test(csv_passes_comments_over),
+        cmocka_unit_test(csv_rows_of_several_lines),
+        cmocka_unit_test(csv_rows_of_several_lines_come_in_pieces),
+        cmocka_unit_test(missing_words_may_be_numbers),
+        cmocka_unit_test(missing_words_of_others),
         cmocka_unit_test(csv_columns_may_be_empty),
         cmocka_unit_test(csv_gives_cells_in_the_order_of_the_header),
         cmocka_unit_test(libsvm_means),

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "data/time_text.h"
+#include "base/time_text.h"
 
 static double time_of(const char *text) {
     double t = NAN;
@@ -150,11 +150,106 @@ static void numbers_are_told_apart_by_their_size(void **state) {
     assert_true(svi_time_of_number(1000, &unit) == 1);
 }
 
+static double date_of(const char *text, enum svi_time_order order) {
+    double t = NAN;
+    const size_t length = strlen(text);
+    char *exact = malloc(length + 1);
+    memcpy(exact, text, length);
+    svi_time_of_date(exact, length, 0, order, &t, NULL);
+    free(exact);
+    return t;
+}
+
+static void dates_of_people_are_understood(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        double day, month; /* NAN: no such date in that order */
+    } dates[] = {
+        {"22.11.2026 10:05", 1795341900, NAN},
+        {"11/22/2026 10:04 PM", NAN, 1795341900 + 43140},
+        {"11/22/2026 12:05 AM", NAN, 1795305900},
+        {"22/Nov/2026:10:05:00 +0000", 1795341900, 1795341900},
+        {"[22/Nov/2026:10:05:00 +0100]", 1795338300, 1795338300},
+        {"Sun, 22 Nov 2026 10:05:30 GMT", 1795341930, 1795341930},
+        {"November 22, 2026", 1795305600, 1795305600},
+        {"22-Nov-26 10:05", 1795341900, 1795341900},
+        {"2026/11/22 10:05:30.25", 1795341930.25, 1795341930.25},
+        {"2026-11-22 10:05:30 UTC", 1795341930, 1795341930},
+        {"22.11.26", 1795305600, NAN},
+        {"10.11.2026 18.00.00", 1794268800 + 18 * 3600, 1791676800 + 18 * 3600},
+        {"5/6/99", 928540800, 925948800},
+        {"29.2.2026", NAN, NAN},
+        {"1.2.10", NAN, NAN},
+        {"10.0.0.1", NAN, NAN},
+        {"22.11-2026", NAN, NAN},
+        {"22.11.2026 25:00", NAN, NAN},
+        {"22.11.2026 13:00 PM", NAN, NAN},
+        {"22 Novem", NAN, NAN},
+        {"22.11.2026x", NAN, NAN},
+        {"1234567890", NAN, NAN},
+        {"", NAN, NAN},
+    };
+    for (size_t i = 0; i < sizeof dates / sizeof *dates; i++) {
+        const double day = date_of(dates[i].text, SVI_TIME_DAY_FIRST),
+                     month = date_of(dates[i].text, SVI_TIME_MONTH_FIRST);
+        if (isnan(day) != isnan(dates[i].day) || isnan(month) != isnan(dates[i].month) ||
+            (!isnan(day) && day != dates[i].day) || (!isnan(month) && month != dates[i].month))
+            fail_msg("%s is %.17g and %.17g", dates[i].text, day, month);
+        assert_true(isnan(date_of(dates[i].text, SVI_TIME_ISO)));
+    }
+}
+
+static void times_of_day_are_understood(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        double t;
+    } clocks[] = {{"10:05", 36300},    {"9:05 PM", 75900}, {"10:05:30.5", 36330.5},
+                  {"18.00.00", 64800}, {"12:00am", 0},     {"18.00", NAN},
+                  {"24:00", NAN},      {"10:5", NAN},      {"10:05 x", NAN},
+                  {"2026-11-22", NAN}, {"10", NAN},        {"", NAN}};
+    for (size_t i = 0; i < sizeof clocks / sizeof *clocks; i++) {
+        double t = NAN;
+        const bool read = svi_time_of_clock(clocks[i].text, strlen(clocks[i].text), &t);
+        if (read == isnan(clocks[i].t) || (read && t != clocks[i].t))
+            fail_msg("%s is %.17g", clocks[i].text, t);
+    }
+}
+
+static void a_format_of_its_own(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *format;
+        double t;
+    } texts[] = {{"20261122100530", "%Y%m%d%H%M%S", 1795341930},
+                 {"22.11.2026 10:05:30,250", "%d.%m.%Y %H:%M:%S,%f", 1795341930.25},
+                 {"10:05:30.5 AM 22 Nov 26", "%I:%M:%S.%f %p %d %b %y", 1795341930.5},
+                 {"2026-11-22 10:05:30 +0100", "%Y-%m-%d %H:%M:%S %z", 1795338330},
+                 {"2026-11-22", "%d.%m.%Y", NAN},
+                 {"22.11.2026x", "%d.%m.%Y", NAN},
+                 {"31.02.2026", "%d.%m.%Y", NAN},
+                 {"22.11.2026 ", "%d.%m.%Y %f", NAN}};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        double t = NAN;
+        const bool read = svi_time_of_format(texts[i].text, strlen(texts[i].text), texts[i].format, 0, &t);
+        if (read == isnan(texts[i].t) || (read && t != texts[i].t))
+            fail_msg("%s is %.17g", texts[i].text, t);
+    }
+    double t;
+    assert_true(svi_time_of_format("22.11.2026", 10, "%d.%m.%Y", 3600, &t) && t == 1795305600 - 3600);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_day_is_that_of_the_calendar),    cmocka_unit_test(each_form_is_understood),
-        cmocka_unit_test(a_zone_is_for_texts_without_one),      cmocka_unit_test(what_is_no_time_is_refused),
+        cmocka_unit_test(every_day_is_that_of_the_calendar),
+        cmocka_unit_test(each_form_is_understood),
+        cmocka_unit_test(a_zone_is_for_texts_without_one),
+        cmocka_unit_test(what_is_no_time_is_refused),
         cmocka_unit_test(numbers_are_told_apart_by_their_size),
+        cmocka_unit_test(dates_of_people_are_understood),
+        cmocka_unit_test(times_of_day_are_understood),
+        cmocka_unit_test(a_format_of_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,6 @@
-/* time_text.h: points in time as they stand in logs: ISO 8601 text, or a count of seconds, milliseconds,
- * microseconds or nanoseconds since 1970. No locale, no allocation. */
+/* time_text.h: points in time as they stand in logs: ISO 8601 text, dates as people write them, text of a
+ * given format, or a count of seconds, milliseconds, microseconds or nanoseconds since 1970. No allocation.
+ */
 #ifndef SVI_TIME_TEXT_H
 #define SVI_TIME_TEXT_H
 
@@ -16,6 +17,25 @@
  * 0001 to 9999. Second 60 is the start of the next second, fraction or not; hour 24 is refused. False, with
  * *seconds as it was: something else, or no such day or hour. */
 bool svi_time_of_text(const char *text, size_t length, int zone, double *seconds);
+
+/* Of two numbers before the year: which one is the day? */
+enum svi_time_order { SVI_TIME_ISO = 0, SVI_TIME_DAY_FIRST, SVI_TIME_MONTH_FIRST };
+
+/* The same of other dates, with a time of day or without:
+ *
+ *     22.11.2026 10:05   11/22/2026 10:04 PM   22-11-26   2026/11/22 10:05:30.25
+ *     22/Nov/2026:10:05:00 +0000   Sun, 22 Nov 2026 10:05:30 GMT   Nov 22, 2026
+ *
+ * Months have English names; a year of two digits is 1969 to 2068. SVI_TIME_ISO: ISO 8601 alone. *clock,
+ * which may be NULL: it has a time of day. */
+bool svi_time_of_date(const char *text, size_t length, int zone, enum svi_time_order order, double *seconds,
+                      bool *clock);
+
+/* Seconds since midnight of a whole text: 10:05, 10:05:30.25, 9:05 PM, 18.00.00. */
+bool svi_time_of_clock(const char *text, size_t length, double *seconds);
+
+/* Of a text in a format of strptime; %f is a fraction of a second in digits. Without %z it is in the zone. */
+bool svi_time_of_format(const char *text, size_t length, const char *format, int zone, double *seconds);
 
 /* What a column of numbers counts. A column begins unknown, and its first value decides by its size, which
  * tells them apart for all times from 1973 to 5138: below 1e11 it is seconds, below 1e14 milliseconds, below
