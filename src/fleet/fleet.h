@@ -24,6 +24,7 @@ double svi_key_memory(const struct svi_settings *s, int d, int contexts, int cla
 /* What keys of that many features and classes take, and how many of them may be in memory. */
 struct svi_keys_memory {
     double each;    /* bytes of one that is in memory */
+    double entry;   /* bytes of any, wherever it is */
     double share;   /* bytes for all keys where keys.memory is 0; 0: what the machine has is not known */
     double machine; /* bytes that the process may have, */
     const char *of; /* by this limit (base/machine_memory.h) */

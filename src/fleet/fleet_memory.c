@@ -6,6 +6,7 @@
 #include "base/machine_memory.h"
 #include "config/settings.h"
 #include "fleet/fleet_internal.h"
+#include "prior/prior_bounds.h"
 
 #define KEYS_SHARE    0.5
 #define KEYS_FEATURES 10
@@ -27,9 +28,16 @@ int svi_keys_features(const struct svi_settings *s) {
     return named > 0 ? named : s->max_features < KEYS_FEATURES ? (int)s->max_features : KEYS_FEATURES;
 }
 
+/* Of a key that is on disk its name, its place, and with key.prior its traits stay. */
+static double memory_entry(const struct svi_settings *s, int d) {
+    const int traits = d < SVI_PRIOR_FEATURES ? d : SVI_PRIOR_FEATURES;
+    return SVI_KEY_ENTRY + (s->key_prior > 0 ? (traits + 1.0) * sizeof(struct svi_prior_trait) : 0);
+}
+
 void svi_keys_memory(const struct svi_settings *s, int d, int classes, struct svi_keys_memory *m) {
     const struct svi_machine_memory machine = svi_machine_memory();
     *m = (struct svi_keys_memory){.each = svi_key_memory(s, d, memory_contexts(s, d), classes),
+                                  .entry = memory_entry(s, d),
                                   .share = KEYS_SHARE * machine.bytes,
                                   .machine = machine.bytes,
                                   .of = machine.of};
@@ -39,7 +47,7 @@ void svi_keys_memory(const struct svi_settings *s, int d, int classes, struct sv
 int64_t svi_keys_in_memory(const struct svi_settings *s, const struct svi_keys_memory *m, int64_t keys) {
     if (s->keys_memory > 0)
         return s->keys_memory;
-    const double left = m->share - (double)keys * SVI_KEY_ENTRY;
+    const double left = m->share - (double)keys * m->entry;
     return !(m->share > 0) ? s->keys_max : (int64_t)fmin((double)s->keys_max, fmax(1, left / m->each));
 }
 
@@ -68,5 +76,5 @@ double svi_fleet_memory(const svi_stream *s) {
     struct svi_fleet *f = svi_fleet_of((svi_stream *)s);
     memory_learn(f);
     return (double)svi_key_table_in_memory(f->table) * f->largest.memory.each +
-           (double)svi_key_table_count(f->table) * SVI_KEY_ENTRY;
+           (double)svi_key_table_count(f->table) * f->largest.memory.entry;
 }
