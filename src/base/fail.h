@@ -40,8 +40,8 @@ bool svi_code_is_remark(svs_code code);
  * Returns `out`. */
 char *svi_code_counts(const int64_t *counts, char *out, size_t size, svs_code *most);
 
-/* Of the rows of a file so many were refused that it is said last: more than a tenth; and that the command
- * has failed: more than half. */
+/* More than a tenth of the rows of a file refused: the last line says so. More than half: the command fails.
+ */
 static inline bool svi_refused_many(int64_t refused, int64_t rows) {
     return refused > rows / 10;
 }

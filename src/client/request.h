@@ -24,7 +24,7 @@ svs_code client_ask(const struct svi_settings *s, const struct client_question *
 /* Which keys of a stream are asked for. */
 struct client_keys {
     const char *sort, *like, *prefix; /* NULL: as the process has it; all */
-    int64_t limit, rows;              /* at most so many keys; with that many rows at least */
+    int64_t limit, rows;              /* at most `limit` keys, of `rows` rows at least */
     double silent;                    /* seconds; 0: all */
     bool open;                        /* with an open alert */
 };

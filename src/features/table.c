@@ -30,7 +30,7 @@
 #define FIRST_MOVED   64
 #define REPORT_ROWS   4096
 #define FEW           16   /* a row that sets at most one feature in FEW is read by those that it set */
-#define WIDE          1000 /* from so many columns on rows may name few of them */
+#define WIDE          1000 /* columns, from which on rows may name few of them */
 
 #define ROW_BYTES                                                                                            \
     (sizeof(int64_t) + sizeof(int32_t) + 3 * sizeof(double)) /* start, label, target, weight, ts */

@@ -86,7 +86,7 @@ struct svi_pair_lesson {
  * SVI_PAIR_CAME where it was of the second class. */
 #define SVI_PAIR_CAME UINT32_C(0x80000000)
 struct svi_pair_units {
-    double loss_most, loss, brier, p; /* of 1: so many units */
+    double loss_most, loss, brier, p; /* units in 1 */
 };
 struct svi_pair_judgement {
     uint32_t loss[SVI_QUAD], brier[SVI_QUAD], p[SVI_QUAD];

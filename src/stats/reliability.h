@@ -33,8 +33,8 @@ void svi_reliability_take_over(svi_reliability *r, const svi_reliability *of);
 /* proba: of class_count >= 2 classes; truth >= class_count: it had none. */
 void svi_reliability_add(svi_reliability *r, const double *proba, int class_count, int truth);
 
-/* n <= SVI_QUAD samples of two classes in their order, of arrays of so many: probabilities of the first class
- * and of the second one; 1 or 0: it was of the second one. */
+/* n <= SVI_QUAD samples of two classes in their order, of arrays of n values: probabilities of the first
+ * class and of the second one; 1 or 0: it was of the second one. */
 void svi_reliability_add_pairs(svi_reliability *r, const struct svi_quads *quads, const double *first,
                                const double *second, const double *y, int n);
 
