@@ -110,6 +110,16 @@ bool svi_utf8_valid(const char *bytes, size_t length) {
     return true;
 }
 
+size_t svi_join_names(const char *outer, size_t outer_length, const char *inner, size_t inner_length,
+                      char *to, size_t room) {
+    if (outer_length >= room || inner_length >= room - outer_length)
+        return 0;
+    memcpy(to, outer, outer_length);
+    to[outer_length] = '.';
+    memcpy(to + outer_length + 1, inner, inner_length);
+    return outer_length + 1 + inner_length;
+}
+
 bool svi_ends_with(const char *text, size_t length, const char *ending) {
     const size_t n = strlen(ending);
     return length >= n && memcmp(text + length - n, ending, n) == 0;

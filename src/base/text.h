@@ -27,6 +27,10 @@ size_t svi_utf8_length(const char *bytes, size_t length);
  * -1: it is another one, or malformed. Its length is svi_utf8_length. */
 int svi_text_control(const char *bytes, size_t length);
 
+/* `outer`.`inner` into `to`, which has `room` bytes, without a NUL; returns the length. 0: it is longer. */
+size_t svi_join_names(const char *outer, size_t outer_length, const char *inner, size_t inner_length,
+                      char *to, size_t room);
+
 /* Does text[0 .. length) end in `ending`? */
 bool svi_ends_with(const char *text, size_t length, const char *ending);
 

@@ -7,7 +7,7 @@
  * cells. Strings without escapes are views of the line, others are unescaped into the state's rooms. null is
  * as if the key were not there, and a missing value as a feature.
  *
- * An object in a flat map is more columns, load.cpu, whose names are put together in the state's room.
+ * An object in a flat map or in x is more columns, load.cpu; their names are made in the state's room.
  *
  * What the columns of flat maps are is guessed from the first ones (column_guess.h); in samples as on the
  * wire numbers are numbers and strings are words.
@@ -287,8 +287,10 @@ static bool jsonl_make_room(const struct jsonl_row *r) {
     const size_t whole = (size_t)(r->line.end - r->line.at);
     if (j->used > 0)
         return true;
-    const bool nested = r->flat && memchr(r->line.at + 1, '{', whole - 1);
-    return svi_row_room((void **)&j->text, &j->text_room, (nested ? NESTED_ROOM : 1) * whole + SVI_NUMBER_PAD,
+    const char *brace = memchr(r->line.at + 1, '{', whole - 1);
+    if (brace && !r->flat) /* that of x */
+        brace = memchr(brace + 1, '{', (size_t)(r->line.end - brace) - 1);
+    return svi_row_room((void **)&j->text, &j->text_room, (brace ? NESTED_ROOM : 1) * whole + SVI_NUMBER_PAD,
                         1);
 }
 
@@ -376,6 +378,14 @@ static svs_code jsonl_put_cell(struct jsonl_row *r, const char *value, enum svi_
     return code;
 }
 
+/* object.key into `to`, which has SVS_NAME_MAX bytes. False: it is longer than that. */
+static bool jsonl_join(struct svi_span object, struct svi_span key, char *to, struct svi_span *name) {
+    const size_t length = svi_join_names(object.at, (size_t)(object.end - object.at), key.at,
+                                         (size_t)(key.end - key.at), to, SVS_NAME_MAX);
+    *name = (struct svi_span){to, to + length};
+    return length > 0;
+}
+
 /* `take` gets the value of each key of the object, r->key being the key. */
 static svs_code jsonl_each(struct jsonl_row *r, const char *object, jsonl_taker *take) {
     svs_code code = SVS_OK;
@@ -387,8 +397,12 @@ static svs_code jsonl_each(struct jsonl_row *r, const char *object, jsonl_taker 
     return code;
 }
 
+static svs_code jsonl_take_object(struct jsonl_row *r, const char *object);
+
+/* A key of x. */
 static svs_code jsonl_take_cell(struct jsonl_row *r, const char *value) {
-    return jsonl_put_cell(r, value, SVI_USE_OPEN);
+    return svi_json_type(value) == SVI_JSON_OBJECT ? jsonl_take_object(r, value)
+                                                   : jsonl_put_cell(r, value, SVI_USE_OPEN);
 }
 
 /* A map of cells. */
@@ -470,30 +484,23 @@ static enum svi_use jsonl_use(struct jsonl_row *r) {
     return svi_guess_of(j->guess, column)->use;
 }
 
-/* object.key into `to`, which has SVS_NAME_MAX bytes. False: it is longer than that. */
-static bool jsonl_join(struct svi_span object, struct svi_span key, char *to, struct svi_span *name) {
-    const size_t first = (size_t)(object.end - object.at), second = (size_t)(key.end - key.at);
-    if (first + 1 + second > SVS_NAME_MAX)
-        return false;
-    memcpy(to, object.at, first);
-    to[first] = '.';
-    memcpy(to + first + 1, key.at, second);
-    *name = (struct svi_span){to, to + first + 1 + second};
-    return true;
-}
-
 static svs_code jsonl_take_column(struct jsonl_row *r, const char *value);
 
-/* A key of an object in a flat map. One whose name would be too long is not used: the line of the columns
+/* A key of an object. In a flat map one whose name would be too long is not used: the line of the columns
  * says so. */
 static svs_code jsonl_take_inner(struct jsonl_row *r, const char *value) {
     struct jsonl *j = r->state;
+    struct svi_span name;
     if (!jsonl_make_room(r))
         return svi_fail_memory(r->err, "a row");
-    if (!jsonl_join(r->inside, r->key, j->text + j->used, &r->key))
-        return SVS_OK;
-    j->used += (size_t)(r->key.end - r->key.at);
-    return jsonl_take_column(r, value);
+    if (!jsonl_join(r->inside, r->key, j->text + j->used, &name))
+        return r->flat ? SVS_OK
+                       : jsonl_refuse(r, SVS_BAD_COLUMN,
+                                      "makes, with the name of its object, one of more than %d bytes",
+                                      SVS_NAME_MAX);
+    r->key = name;
+    j->used += (size_t)(name.end - name.at);
+    return r->flat ? jsonl_take_column(r, value) : jsonl_take_cell(r, value);
 }
 
 static svs_code jsonl_take_object(struct jsonl_row *r, const char *object) {

@@ -101,9 +101,16 @@ void svi_engine_pass(svi_engine *e, double now);
 svs_code svi_engine_model(svi_engine *e, svs_model *m, const struct svi_figure **quality, int *quality_count,
                           svs_error *err);
 
-/* What the present model says of one sample (bytes as a producer would send them); nothing is counted,
- * learned or published. `scores` is the caller's to free (svi_free), also after a failure. */
+/* What the present model says of the next element of a message; nothing is counted, learned or published.
+ * `began`: the engine is new, and takes what its first sample would take from the prior of all keys: it is
+ * fit to be freed after that. *out is to be cleared, also after a failure; what it points to is the engine's.
+ */
 struct svi_scored {
+    bool names;       /* it only names the columns of those after it; nothing else is set */
+    svi_engine *made; /* for this, as that of a new key, for there is none; else NULL */
+    bool classed;     /* scores and proba are of these classes, in this order */
+    const svs_value *classes;
+    int class_count;
     svs_value yhat;
     double *scores;
     int rows;
@@ -116,8 +123,9 @@ struct svi_scored {
     bool judged; /* novelty and p are known */
     double novelty, p;
 };
-svs_code svi_engine_score(svi_engine *e, const void *bytes, size_t length, struct svi_scored *out,
+svs_code svi_engine_score(svi_engine *e, struct svi_envelope *env, bool began, struct svi_scored *out,
                           svs_error *err);
+void svi_scored_clear(struct svi_scored *s);
 
 /* C judged by leaving out each sample that the online model holds (svs_learner_tune); `most`: multiplications
  * that it may take at most, beyond which it is SVS_LIMIT. SVS_UNAVAILABLE, with the reason: method none, and

@@ -38,8 +38,6 @@ void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs
     event->as.score.y = m->y;
     event->as.score.scores = step->scores;
     event->as.score.rows = e->s->method == SVI_METHOD_NONE ? 0 : step->rows;
-    event->as.score.learner =
-        e->s->method == SVI_METHOD_NONE || e->s->task == SVS_REGRESS ? NULL : e->learner;
     event->as.score.proba = e->quality_stage.proba;
     event->as.score.proba_count = e->quality_stage.proba_count;
     event->as.score.class_count = step->rows > 1          ? step->rows
@@ -58,7 +56,7 @@ void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs
     score->predicted = step->predicted;
 }
 
-/* The class by its number, which it keeps as long as samples wait; where its name is may change. */
+/* Classes by their numbers, which they keep as long as samples wait; where their names are may change. */
 void svi_publish_score(struct svi_engine *e, struct svi_score *score, const struct svi_novelty_said *said) {
     struct svi_event *event = &score->event;
     event->as.score.judged = said->judged;
@@ -66,6 +64,8 @@ void svi_publish_score(struct svi_engine *e, struct svi_score *score, const stru
     event->as.score.p = said->p;
     event->as.score.alarm = said->alarm;
     event->as.score.surprise = said->surprise;
+    const bool classed = e->s->method != SVI_METHOD_NONE && e->s->task != SVS_REGRESS;
+    event->as.score.classes = classed ? svi_learner_classes(e->learner) : NULL;
     if (e->s->method == SVI_METHOD_NONE)
         event->as.score.yhat = svs_none();
     else if (e->s->task == SVS_REGRESS)

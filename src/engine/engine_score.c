@@ -60,26 +60,44 @@ static svs_code engine_score_score(struct svi_engine *e, const struct svi_messag
     svi_free(x);
     out->scores = scores;
     out->rows = e->s->method == SVI_METHOD_NONE ? 0 : model.rows;
+    out->classes = model.classes;
+    out->class_count = model.class_count;
+    out->classed = e->s->method != SVI_METHOD_NONE && e->s->task == SVS_CLASSIFY;
     out->version = model.version;
     out->bank = model.elsewhere;
     return x && scores ? SVS_OK : svi_fail_memory(err, "a sample to score");
 }
 
-svs_code svi_engine_score(svi_engine *e, const void *bytes, size_t length, struct svi_scored *out,
-                          svs_error *err) {
-    struct svi_envelope env;
-    struct svi_message m;
-    *out = (struct svi_scored){.yhat = svs_none()};
-    svi_engine_settle(e);
-    svs_code code = svi_envelope_read(&env, bytes, length);
-    if (code != SVS_OK)
-        return svi_fail(err, code, "%s", env.form.text);
-    if (env.left != 1)
-        return svi_fail(err, SVS_WRONG_TYPE, "one sample is scored at a time");
-    env.order = &e->columns;
-    code = svi_envelope_next(&env, &e->schema, &m, err);
+/* What its first sample brings about before it is scored, without a label. */
+static svs_code engine_score_begin(struct svi_engine *e, const struct svi_message *m, svs_error *err) {
+    const svs_sample sample = {.x = m->x, .d = m->d, .weight = 1};
+    const int classes = svi_learner_classes_coming(e->learner);
+    svs_step step;
+    svs_code code = classes < 3 ? SVS_OK : svi_quality_stage_reserve(&e->quality_stage, classes, err);
     if (code == SVS_OK)
-        code = svi_columns_order(&e->columns, &e->schema, &env, &m, err);
+        code = svi_engine_grow(e, m, err);
+    if (code == SVS_OK)
+        code = svs_learner_step(e->learner, &sample, 0, &step, err);
+    if (code == SVS_OK)
+        svi_schema_commit(&e->schema, m);
+    return code;
+}
+
+void svi_scored_clear(struct svi_scored *s) {
+    svi_free(s->scores);
+    s->scores = NULL;
+    svi_engine_free(&s->made);
+}
+
+svs_code svi_engine_score(svi_engine *e, struct svi_envelope *env, bool began, struct svi_scored *out,
+                          svs_error *err) {
+    struct svi_message m;
+    svi_engine_settle(e);
+    env->order = &e->columns;
+    svs_code code = svi_envelope_next(env, &e->schema, &m, err);
+    if (code == SVS_OK)
+        code = svi_columns_order(&e->columns, &e->schema, env, &m, err);
+    out->names = code == SVS_OK && !m.has_x && m.op == SVI_LEARN && env->columns;
     if (code == SVS_OK && !m.has_x)
         code = svi_fail(err, SVS_MISSING_X, "the sample has no x");
     if (code == SVS_OK)
@@ -88,6 +106,8 @@ svs_code svi_engine_score(svi_engine *e, const void *bytes, size_t length, struc
         code = svi_engine_fill_missing(e, &m, err);
     if (code == SVS_OK)
         code = svi_shape_fits(&e->schema.shape, &m, err);
+    if (code == SVS_OK && began)
+        code = engine_score_begin(e, &m, err);
     if (code == SVS_OK)
         code = engine_score_score(e, &m, out, err);
     svi_schema_restore(&e->schema);

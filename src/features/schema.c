@@ -263,6 +263,10 @@ int svi_schema_column(struct svi_schema *s, const struct svi_message *m, const c
                       : svs_features_add(s->shape.names, name, length, err);
 }
 
+bool svi_schema_ignores(const struct svi_schema *s, const char *name, size_t length) {
+    return schema_listed(s->ignored, name, length);
+}
+
 svs_code svi_schema_ignore(struct svi_schema *s, const char *name, svs_error *err) {
     if (s->closed || svi_schema_find(s, name, strlen(name), -1) >= 0)
         return SVS_OK;

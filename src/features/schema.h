@@ -49,6 +49,9 @@ uint64_t svi_schema_changes(const struct svi_schema *s);
 int svi_schema_column(struct svi_schema *s, const struct svi_message *m, const char *name, size_t length,
                       int guess, svs_error *err);
 
+/* Is it a name of the setting `ignore`? */
+bool svi_schema_ignores(const struct svi_schema *s, const char *name, size_t length);
+
 /* The column of that name, or -1. */
 int svi_schema_find(const struct svi_schema *s, const char *name, size_t length, int guess);
 

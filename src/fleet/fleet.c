@@ -479,6 +479,20 @@ static svi_engine *fleet_engine(svi_stream *s, const char *key, svs_error *err) 
     return svi_fleet_find(f, key, false, 0, &entry, err);
 }
 
+static svi_engine *fleet_guest(svi_stream *s, svs_error *err) {
+    struct svi_fleet *f = svi_fleet_of(s);
+    if (!svi_fleet_prior_known(f))
+        return NULL;
+    if (!f->guest && !(f->guest = svi_alloc(sizeof *f->guest + 1))) {
+        svi_fail_memory(err, "a key that is not known");
+        return NULL;
+    }
+    struct svi_engine *e = svi_fleet_make(f, s->root->shared, f->guest, err);
+    if (e)
+        e->event_ts = s->arrival;
+    return e;
+}
+
 static svs_code fleet_command(svi_stream *s, const char *key, const struct svi_command *c, double now,
                               int *count, svs_error *err) {
     struct svi_fleet *f = svi_fleet_of(s);
@@ -588,6 +602,7 @@ static void fleet_clear(svi_stream *s) {
     svi_bytes_clear(&f->common);
     svi_fleet_kept_clear(f);
     svi_fleet_prior_free(f);
+    svi_free(f->guest);
     svi_free(f->folder);
     svi_workers_free(&f->workers);
 }
@@ -601,6 +616,7 @@ static const struct svi_stream_verbs fleet_verbs = {.take = fleet_take_message,
                                                     .latest = svi_fleet_latest,
                                                     .engine = fleet_engine,
                                                     .command = fleet_command,
+                                                    .guest = fleet_guest,
                                                     .reserve = svi_fleet_reserve_note,
                                                     .reach = svi_fleet_note,
                                                     .settle = fleet_settle,

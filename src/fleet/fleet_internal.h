@@ -63,6 +63,11 @@ struct svi_stream_verbs {
     svi_engine *(*engine)(svi_stream *s, const char *key, svs_error *err);
     svs_code (*command)(svi_stream *s, const char *key, const struct svi_command *c, double now, int *count,
                         svs_error *err);
+
+    /* score: the engine that a new key would begin with, which is no key; the caller's, one at a time. NULL:
+     * there is no prior (*err is as it was), SVS_NO_MEMORY. */
+    svi_engine *(*guest)(svi_stream *s, svs_error *err);
+
     svs_code (*reserve)(svi_stream *s, svs_error *err);
     void (*reach)(svi_stream *s, enum svi_note_kind kind, double step, double now);
 
@@ -217,6 +222,7 @@ struct svi_fleet {
     struct svi_key_sum sum;              /* of those that were archived last */
     struct svi_fleet_kept kept;
     struct svi_fleet_prior *prior;      /* NULL: it is off */
+    struct svi_key_entry *guest;        /* no key, but of the engine of one; NULL: there was none yet */
     struct svi_key_entry *silent;       /* the one that was silent the longest when it was looked at last, */
     uint64_t silent_turn, silent_noted; /* and whether that is so still; */
     double silent_since;                /* svi_fleet_heard of it */
@@ -401,7 +407,10 @@ static inline int svi_fleet_part(uint64_t hash) {
 svs_code svi_fleet_prior_new(struct svi_fleet *f, svs_error *err);
 void svi_fleet_prior_free(struct svi_fleet *f);
 
-/* A new engine of a key takes part. SVS_NO_MEMORY. */
+/* Is something known of all keys? */
+bool svi_fleet_prior_known(const struct svi_fleet *f);
+
+/* A new engine of a key takes part; that of the guest only goes by what the others hold. SVS_NO_MEMORY. */
 svs_code svi_fleet_prior_join(struct svi_fleet *f, struct svi_key_entry *entry, struct svi_engine *e,
                               svs_error *err);
 

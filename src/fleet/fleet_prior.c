@@ -19,6 +19,7 @@
 
 struct svi_fleet_prior {
     struct svi_prior_sums part[SVI_FLEET_PARTS], all;
+    struct svi_prior_sums guest;                          /* what it would add, which counts for nothing */
     struct svi_prior_bounds bounds;                       /* as of the last coupling */
     struct svi_prior *newest;                             /* NULL: nothing is held */
     uint16_t up[SVI_FLEET_PARTS][SVI_PRIOR_FEATURES + 1]; /* svi_prior_sums_map */
@@ -34,6 +35,7 @@ svs_code svi_fleet_prior_new(struct svi_fleet *f, svs_error *err) {
     if (!(f->prior = svi_alloc(sizeof *f->prior)))
         return svi_fail_memory(err, "the model of all keys");
     svi_prior_sums_init(&f->prior->all, regress);
+    svi_prior_sums_init(&f->prior->guest, regress);
     for (int i = 0; i < SVI_FLEET_PARTS && code == SVS_OK; i++) {
         svi_prior_sums_init(&f->prior->part[i], regress);
         code = svi_prior_sums_ready(&f->prior->part[i], err);
@@ -47,10 +49,17 @@ void svi_fleet_prior_free(struct svi_fleet *f) {
     svi_prior_leave(&f->prior->newest);
     svi_prior_bounds_clear(&f->prior->bounds);
     svi_prior_sums_clear(&f->prior->all);
+    svi_prior_sums_clear(&f->prior->guest);
+    if (f->guest)
+        svi_prior_key_clear(&f->guest->common);
     for (int i = 0; i < SVI_FLEET_PARTS; i++)
         svi_prior_sums_clear(&f->prior->part[i]);
     svi_free(f->prior);
     f->prior = NULL;
+}
+
+bool svi_fleet_prior_known(const struct svi_fleet *f) {
+    return f->prior && f->prior->newest;
 }
 
 svs_code svi_fleet_prior_join(struct svi_fleet *f, struct svi_key_entry *entry, struct svi_engine *e,
@@ -58,6 +67,13 @@ svs_code svi_fleet_prior_join(struct svi_fleet *f, struct svi_key_entry *entry, 
     if (!f->prior)
         return SVS_OK;
     struct svi_prior_sums *part = &f->prior->part[svi_fleet_part(entry->hash)];
+    if (entry == f->guest) {
+        part = &f->prior->guest;
+        svi_prior_sums_clear(part);
+        svi_prior_key_clear(&entry->common);
+        if (svi_prior_sums_ready(part, err) != SVS_OK)
+            return SVS_NO_MEMORY;
+    }
     return svi_learner_set_prior(e->learner, e->s->key_prior, part, &entry->common, &f->prior->newest, err);
 }
 

@@ -193,7 +193,7 @@ svi_engine *svi_stream_engine(svi_stream *s, const char *key, svs_error *err) {
 }
 
 /* Of which key a command speaks; where it names none, the stream. */
-static svs_code command_key(const svi_stream *s, const struct svi_command *c, char *key, svs_error *err) {
+svs_code svi_stream_key_of(const svi_stream *s, const struct svi_command *c, char *key, svs_error *err) {
     const bool named = c->key.type != SVI_ITEM_TYPE_COUNT;
     const bool about = c->op == SVI_COMMAND_LABEL || c->op == SVI_COMMAND_FORGET;
     key[0] = '\0';
@@ -205,7 +205,27 @@ static svs_code command_key(const svi_stream *s, const struct svi_command *c, ch
 }
 
 svi_engine *svi_stream_engine_of(svi_stream *s, const struct svi_command *c, char *key, svs_error *err) {
-    return command_key(s, c, key, err) == SVS_OK ? svi_stream_engine(s, key, err) : NULL;
+    return svi_stream_key_of(s, c, key, err) == SVS_OK ? svi_stream_engine(s, key, err) : NULL;
+}
+
+svs_code svi_stream_score(svi_stream *s, const char *key, struct svi_envelope *env, struct svi_scored *out,
+                          svs_error *err) {
+    char own[SVS_KEY_MAX + 1];
+    svs_code code = SVS_OK;
+    svi_engine *e = NULL;
+    *out = (struct svi_scored){.yhat = svs_none()};
+    svi_envelope_peek(env);
+    const bool named = svi_element_tells(&env->first, SVI_KEY_KEY);
+    if (named)
+        code = s->keyed ? svi_element_key(&env->first, own, err) : svi_engine_fail_keyless(err);
+    if (code == SVS_OK && !(e = svi_stream_engine(s, named ? own : key, err)))
+        code = err->code;
+    if (code == SVS_UNKNOWN_KEY)
+        e = out->made = s->verbs->guest(s, err);
+    if (e)
+        return svi_engine_score(e, env, out->made, out, err);
+    svi_envelope_pass(env);
+    return err->code;
 }
 
 svs_code svi_stream_model_event(svi_stream *s, const char *key, svs_model *m, struct svi_event *event,
@@ -403,7 +423,7 @@ svs_code svi_stream_command_engine(svi_stream *s, svi_engine *e, const struct sv
 svs_code svi_stream_command(svi_stream *s, const struct svi_command *c, struct svi_settings *settings,
                             double now, int *count, svs_error *err) {
     char key[SVS_KEY_MAX + 1];
-    svs_code code = command_key(s, c, key, err);
+    svs_code code = svi_stream_key_of(s, c, key, err);
     svi_stream_root(s);
     if (code != SVS_OK)
         return code;

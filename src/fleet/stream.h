@@ -52,6 +52,10 @@ svi_engine *svi_stream_root(svi_stream *s);
  * key. NULL: SVS_UNKNOWN_KEY, SVS_IO, SVS_NO_MEMORY. */
 svi_engine *svi_stream_engine(svi_stream *s, const char *key, svs_error *err);
 
+/* The key that a command names, SVS_KEY_MAX + 1 bytes; "" where it names none. SVS_BAD_KEY, SVS_MISSING_KEY.
+ */
+svs_code svi_stream_key_of(const svi_stream *s, const struct svi_command *c, char *key, svs_error *err);
+
 /* Likewise of the key that a command names, which goes into `key` (SVS_KEY_MAX + 1 bytes): "" where it names
  * none. SVS_BAD_KEY, SVS_MISSING_KEY besides. */
 svi_engine *svi_stream_engine_of(svi_stream *s, const struct svi_command *c, char *key, svs_error *err);
@@ -62,6 +66,11 @@ svs_code svi_stream_model_event(svi_stream *s, const char *key, svs_model *m, st
                                 svs_error *err);
 svs_code svi_stream_bank_event(svi_stream *s, const char *key, struct svi_bank_told *told,
                                struct svi_event *event, svs_error *err);
+
+/* svi_engine_score by the engine of the key that the next element names, else of `key`. One that is not known
+ * is scored by the prior of all keys: nothing is begun. Codes of svi_stream_engine besides. */
+svs_code svi_stream_score(svi_stream *s, const char *key, struct svi_envelope *env, struct svi_scored *out,
+                          svs_error *err);
 
 /* ---- apply */
 

@@ -25,6 +25,11 @@ static int32_t held_newest(const svs_learner *l) {
     return i < 0 ? -1 : svi_ring_at(&l->window, i);
 }
 
+const svs_value *svi_learner_classes(const svs_learner *l) {
+    static const svs_value none;
+    return l->classes ? l->classes : &none;
+}
+
 const double *svi_learner_newest(const svs_learner *l) {
     const int32_t slot = held_newest(l);
     return slot < 0 ? NULL : svi_ring_row(&l->window, slot);

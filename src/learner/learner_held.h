@@ -16,6 +16,9 @@ struct svi_learner_span {
 /* O(1). */
 void svi_learner_span(const svs_learner *l, struct svi_learner_span *out);
 
+/* Its classes in their order, svs_learner_class_count of them; never NULL, valid until the next call. */
+const svs_value *svi_learner_classes(const svs_learner *l);
+
 /* The raw row that came last of those in the window: as many values as svs_learner_dimension. NULL when it is
  * empty. Valid until the next call on the learner. O(1), but where the newest were taken out by id. */
 const double *svi_learner_newest(const svs_learner *l);

@@ -28,6 +28,8 @@
 #define LOO_MOST  1e9
 #define TUNE_MOST 1e11 /* and `tune` itself: some ten seconds */
 
+#define SCORES_MOST (64 << 20) /* bytes of the reply to a batch */
+
 #define KEYS_SHOWN 100 /* by `keys`, where no limit is asked for */
 
 /* One request on its way to its reply. */
@@ -228,26 +230,72 @@ static void reply_scored(const struct request *r, const struct svi_scored *s) {
     svi_put_reals(r->reply, "scores", s->scores, s->rows);
     if (s->proba_count > 0)
         svi_put_reals(r->reply, "proba", s->proba, s->proba_count);
+    if (s->classed) {
+        svi_pack_key(r->reply, "classes");
+        svi_pack_values(r->reply, s->classes, s->class_count);
+    }
     if (s->ranged)
         svi_put_reals(r->reply, "interval", s->interval, 2);
     svi_put_uint(r->reply, "model", s->version);
     if (s->bank)
         svi_put_uint(r->reply, "bank", s->version);
+    if (s->made)
+        svi_put_bool(r->reply, "prior", true);
     if (!s->judged)
         return;
     svi_put_real(r->reply, "novelty", s->novelty);
     svi_put_real(r->reply, "p", s->p);
 }
 
+static svs_code fail_no_sample(struct request *r) {
+    if (r->command.sample)
+        return svi_fail(r->err, SVS_INVALID, "score takes x or sample, not both");
+    return svi_fail(r->err, SVS_MISSING_X,
+                    "score needs x, as a producer would send it, or sample: {x: ...} or an array of these");
+}
+
+/* One map for each element, {error, code} of a refused one. */
+static svs_code reply_batch(struct request *r, struct svi_envelope *env) {
+    svi_put_array(r->reply, "scores", (size_t)env->left);
+    while (env->left > 0) {
+        struct svi_scored scored;
+        const svs_code code = svi_stream_score(r->control->stream, r->key, env, &scored, r->err);
+        const struct svi_open_map map = svi_pack_open(r->reply);
+        if (code == SVS_OK)
+            reply_scored(r, &scored);
+        else if (!scored.names)
+            svi_put_error(r->reply, r->err);
+        svi_pack_close(r->reply, map);
+        svi_scored_clear(&scored);
+        if (code == SVS_IO || code == SVS_NO_MEMORY)
+            return code;
+        if (r->reply->out->size > SCORES_MOST)
+            return svi_fail(
+                r->err, SVS_LIMIT,
+                "the scores of so large a batch take more than %d MiB: send fewer samples at once",
+                SCORES_MOST >> 20);
+    }
+    return SVS_OK;
+}
+
 static svs_code op_score(struct request *r) {
     struct svi_scored scored;
+    struct svi_envelope env;
     const struct svi_command *c = &r->command;
-    if (!c->sample)
-        return svi_fail(r->err, SVS_MISSING_X, "score needs a sample, as a producer would send it: {x: ...}");
-    svs_code code = svi_engine_score(r->engine, c->sample, c->sample_size, &scored, r->err);
+    if ((c->sample != NULL) == c->has_x)
+        return fail_no_sample(r);
+    svs_code code = c->sample ? svi_envelope_read(&env, c->sample, c->sample_size)
+                              : svi_envelope_read(&env, c->bytes, c->size);
+    if (code != SVS_OK)
+        return svi_fail(r->err, code, "%s", env.form.text);
+    if (env.batch)
+        return reply_batch(r, &env);
+    if (c->has_x)
+        svi_element_leave_out(&env.first, SVI_KEY_OP);
+    code = svi_stream_score(r->control->stream, r->key, &env, &scored, r->err);
     if (code == SVS_OK)
         reply_scored(r, &scored);
-    svi_free(scored.scores);
+    svi_scored_clear(&scored);
     return code;
 }
 
@@ -433,6 +481,8 @@ static svs_code find_engine(struct request *r) {
         return svi_fail(r->err, SVS_NOT_SUPPORTED, "%s is for the stream as a whole%s: leave out key",
                         svi_command_name(r->command.op),
                         r->command.op == SVI_COMMAND_CONFIG ? ", all its keys have the same settings" : "");
+    if (r->command.op == SVI_COMMAND_SCORE) /* each sample may be of another */
+        return svi_stream_key_of(r->control->stream, &r->command, r->key, r->err);
     r->engine = svi_stream_engine_of(r->control->stream, &r->command, r->key, r->err);
     return r->engine ? SVS_OK : r->err->code;
 }

@@ -13,7 +13,7 @@
 
 static void put_class_name(struct svi_pack *p, const struct svi_event *e, int k) {
     char name[SVS_NAME_MAX + 1];
-    const svs_value class = svs_learner_class(e->as.score.learner, k);
+    const svs_value class = e->as.score.classes[k];
     const int length =
         class.kind == SVS_STR ? (int)class.length : snprintf(name, sizeof name, "%" PRId64, class.as.i);
     svi_pack_name(p, class.kind == SVS_STR ? class.as.s : name, (size_t)length);
@@ -51,7 +51,7 @@ svs_code svi_score_lines_score(struct svi_score_lines *l, const struct svi_event
         svi_put_text(&p, "key", e->key);
     if (e->as.score.id.kind != SVS_NONE)
         svi_put_value(&p, "id", e->as.score.id);
-    svi_put_score(&p, e, e->as.score.learner ? put_scores_by_class : NULL);
+    svi_put_score(&p, e, e->as.score.classes ? put_scores_by_class : NULL);
     svi_put_int(&p, "row", row);
     svi_pack_close(&p, map);
     svs_code code = svi_pack_end(&p);

@@ -116,6 +116,8 @@ static void command_take(struct svi_command *c, struct svi_item *op, const struc
     } else if (svi_item_is(key, "sample") && !c->sample) {
         c->sample = value;
         c->sample_size = (size_t)(end - value);
+    } else if (svi_item_is(key, "x")) {
+        c->has_x = true;
     }
 }
 

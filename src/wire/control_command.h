@@ -52,6 +52,7 @@ struct svi_command {
     struct svi_item set;   /* of config: its value, whatever it is */
     const uint8_t *sample; /* of score: the bytes of its value; NULL: not there */
     size_t sample_size;
+    bool has_x;           /* likewise: the request is the sample */
     const uint8_t *model; /* of load: likewise */
     size_t model_size;
     bool keeps_shape; /* of reset: features and classes stay, where rows of text come in; not in the bytes */

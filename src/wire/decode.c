@@ -31,6 +31,7 @@ struct reading {
     svs_error *err;
     bool names_come; /* what an array holds is named by `columns` */
     bool array;      /* x is an array or packed numbers */
+    int values;      /* of a map of names so far: where the next one's column probably is */
 };
 
 /* ---- features: x */
@@ -312,17 +313,69 @@ static svs_code name_of(const struct reading *r, const struct svi_item *key, int
     return *column >= 0 ? SVS_OK : r->err->code;
 }
 
+static svs_code refuse_joined(const struct reading *r, const struct svi_item *outer,
+                              const struct svi_item *key) {
+    char text[2][60];
+    return svi_fail(r->err, SVS_BAD_COLUMN,
+                    "x has a map under \"%s\", whose key \"%s\" makes a name of more than %d bytes",
+                    svi_escape(text[0], sizeof text[0], (const char *)outer->body, outer->length),
+                    svi_escape(text[1], sizeof text[1], (const char *)key->body, key->length), SVS_NAME_MAX);
+}
+
+/* What a map under that name would be in the place of: open is nothing, so its pairs are columns. */
+static enum svi_column_kind decode_kind(const struct reading *r, const struct svi_item *name) {
+    const char *text = (const char *)name->body;
+    const int column = svi_schema_find(r->schema, text, name->length, r->values);
+    if (svi_schema_ignores(r->schema, text, name->length))
+        return SVI_COLUMN_IGNORED;
+    return column < 0 ? SVI_COLUMN_OPEN : svi_schema_kind(r->schema, column);
+}
+
+static svs_code decode_take_nested(struct reading *r, const struct svi_item *outer, uint32_t pairs);
+
+/* The value at r->at, under its whole name. */
+static svs_code decode_take_value(struct reading *r, const struct svi_item *name) {
+    const uint8_t *past = r->at;
+    struct svi_item value;
+    int column = -1;
+    r->at = svi_item_read(past, &value);
+    const bool map = value.type == SVI_MAP && name->type == SVI_STRING;
+    const enum svi_column_kind kind = map ? decode_kind(r, name) : SVI_COLUMN_NUMBER;
+    if (kind == SVI_COLUMN_OPEN)
+        return decode_take_nested(r, name, value.length);
+    if (kind == SVI_COLUMN_IGNORED) {
+        svi_walk(&past, r->end, SVI_DEPTH_MAX);
+        r->at = past;
+        return SVS_OK;
+    }
+    const svs_code code = name_of(r, name, r->values, &column);
+    r->values += r->values < INT_MAX;
+    return code == SVS_OK ? decode_put_named(r, column, &value) : code;
+}
+
+/* The pairs of a map under the name `outer`: columns outer.key. As deep as a message may be. */
+static svs_code decode_take_nested(struct reading *r, const struct svi_item *outer, uint32_t pairs) {
+    char text[SVS_NAME_MAX];
+    svs_code code = SVS_OK;
+    for (uint32_t i = 0; code == SVS_OK && i < pairs; i++) {
+        struct svi_item key, name = {.type = SVI_STRING, .body = (const uint8_t *)text};
+        r->at = svi_item_read(r->at, &key);
+        if (key.type != SVI_STRING)
+            return wrong_key(r, &key);
+        name.length = (uint32_t)svi_join_names((const char *)outer->body, outer->length,
+                                               (const char *)key.body, key.length, text, sizeof text);
+        code = name.length > 0 ? decode_take_value(r, &name) : refuse_joined(r, outer, &key);
+    }
+    return code;
+}
+
 static svs_code decode_take_names(struct reading *r, uint32_t pairs) {
     svs_code code = svi_schema_begin_row(r->schema, r->m, r->err);
+    r->values = 0;
     for (uint32_t i = 0; code == SVS_OK && i < pairs; i++) {
-        struct svi_item key, value;
-        int column = -1;
-        const uint8_t *p = svi_item_read(r->at, &key);
-        code = name_of(r, &key, i < INT_MAX ? (int)i : -1, &column);
-        if (code != SVS_OK)
-            break;
-        r->at = svi_item_read(p, &value);
-        code = decode_put_named(r, column, &value);
+        struct svi_item key;
+        r->at = svi_item_read(r->at, &key);
+        code = decode_take_value(r, &key);
     }
     if (code == SVS_OK)
         svi_schema_end_row(r->schema, r->m);

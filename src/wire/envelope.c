@@ -161,7 +161,7 @@ static const uint8_t *element_pass(const uint8_t *at, const uint8_t *end, int de
 static bool envelope_scan(struct svi_envelope *e) {
     const uint8_t *at = e->bytes, *end = at + e->size;
     struct svi_item head = {.type = SVI_MAP};
-    const bool batch = e->size > 0 && ((*at & 0xf0) == 0x90 || *at == 0xdc || *at == 0xdd);
+    const bool batch = e->batch = e->size > 0 && ((*at & 0xf0) == 0x90 || *at == 0xdc || *at == 0xdd);
     e->left = 1;
     if (batch) {
         if (!(at = container_head(at, end, &head)))
@@ -314,6 +314,17 @@ static struct svi_item element_item(const struct svi_element *el, enum svi_key k
 bool svi_element_is(const struct svi_element *el, enum svi_key key, const char *text) {
     const struct svi_item item = element_item(el, key);
     return svi_item_is(&item, text);
+}
+
+void svi_element_leave_out(struct svi_element *el, enum svi_key key) {
+    int kept = 0;
+    for (int i = 0; i < el->count; i++)
+        if (el->keys[i] != key) {
+            el->ordered[kept] = el->ordered[i];
+            el->keys[kept++] = el->keys[i];
+        }
+    el->count = (uint8_t)kept;
+    el->seen &= ~(1u << key);
 }
 
 bool svi_element_tells(const struct svi_element *el, enum svi_key key) {

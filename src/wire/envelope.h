@@ -60,6 +60,7 @@ struct svi_envelope {
     int64_t n;  /* -1: none, or no whole number from 0 */
     bool hello; /* a map whose op is hello */
     bool bye;   /* ... is bye */
+    bool batch; /* an array of elements */
 
     /* The names of what arrays hold: `columns` of the element decoded last, or of one before it; at first
      * that of the first element. NULL: none. */
@@ -107,6 +108,9 @@ static inline bool svi_element_has(const struct svi_element *el, enum svi_key ke
     return el->seen >> key & 1;
 }
 bool svi_element_is(const struct svi_element *el, enum svi_key key, const char *text);
+
+/* The element as if it had not that key, where that is said in another place. */
+void svi_element_leave_out(struct svi_element *el, enum svi_key key);
 
 /* Is the key there, with a value that is not nil? */
 bool svi_element_tells(const struct svi_element *el, enum svi_key key);

@@ -130,6 +130,10 @@ void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores
         svi_put_reals(p, "scores", e->as.score.scores, e->as.score.rows);
     if (!scores && e->as.score.proba_count > 0)
         svi_put_reals(p, "proba", e->as.score.proba, e->as.score.proba_count);
+    if (!scores && e->as.score.classes) {
+        svi_pack_key(p, "classes");
+        svi_pack_values(p, e->as.score.classes, e->as.score.class_count);
+    }
     if (e->as.score.interval)
         svi_put_reals(p, "interval", e->as.score.interval, 2);
     if (e->as.score.y.kind != SVS_NONE)

@@ -107,7 +107,7 @@ struct svi_event {
             int d;
             const double *scores;
             int rows;
-            const svs_learner *learner; /* whose classes they are of, class_count of them; NULL: of none */
+            const svs_value *classes; /* that they are of, class_count of them; NULL: of none, key absent */
             int class_count;
             const double *proba; /* of the classes in order, proba_count of them; 0: key absent */
             int proba_count;

@@ -5,7 +5,8 @@
  * needs the number of its elements, which is known at its end (svi_pack_fill).
  *
  * A flat row becomes two maps: its features are written into x as they come; the few columns that have a
- * meaning of their own are noted (struct flat_row) and written after x.
+ * meaning of their own are noted (struct flat_row) and written after x. Objects in it stay maps in x, whose
+ * names the decoder joins; what a column is goes by the joined name.
  *
  * Read convert_value, then convert_sample and convert_flat, svi_json_message last. */
 #include "wire/json_message.h"
@@ -115,7 +116,7 @@ static const char *convert_value(struct conversion *c, const char *value, bool f
         return value;
     case SVI_JSON_ARRAY:
     case SVI_JSON_OBJECT:
-        return convert_container(c, value, false);
+        return convert_container(c, value, feature && type == SVI_JSON_OBJECT);
     case SVI_JSON_NOT_FINITE:
         convert_real(c, *value == 'N' ? (double)NAN : *value == '-' ? -INFINITY : INFINITY);
         break;
@@ -212,6 +213,15 @@ static bool is_key(struct svi_span key, enum svi_key which) {
 }
 
 static const char *convert_row(struct conversion *c, const char *object);
+static void convert_batch(struct conversion *c, const char *array);
+
+/* `sample` of a request: one, or a batch. */
+static const char *convert_request_sample(struct conversion *c, const char *value) {
+    if (*value == '{')
+        return convert_row(c, value);
+    convert_batch(c, value);
+    return svi_json_skip(value);
+}
 
 static const char *convert_pair(struct conversion *c, struct svi_span key, const char *value) {
     const enum svi_json_type type = svi_json_type(value);
@@ -219,8 +229,8 @@ static const char *convert_pair(struct conversion *c, struct svi_span key, const
     convert_string(c, key);
     if (is_key(key, SVI_KEY_X) && (type == SVI_JSON_ARRAY || type == SVI_JSON_OBJECT))
         return convert_container(c, value, true);
-    if (svi_span_is(key, "sample") && type == SVI_JSON_OBJECT)
-        return convert_row(c, value);
+    if (svi_span_is(key, "sample") && (type == SVI_JSON_OBJECT || type == SVI_JSON_ARRAY))
+        return convert_request_sample(c, value);
     if (!is_key(key, SVI_KEY_TS) || !is_time_text(value, &seconds))
         return convert_value(c, value, false);
     convert_real(c, seconds);
@@ -346,36 +356,61 @@ static void convert_noted(struct conversion *c, const struct flat_row *row) {
     }
 }
 
-static const char *convert_flat(struct conversion *c, const char *object) {
-    struct flat_row row = {.count = 0};
+/* The name of a key of the object `outer` (NULL: of the row); at NULL: it is longer than any that the
+ * settings know. */
+static struct svi_span flat_name(const struct svi_span *outer, struct svi_span key, char room[SVS_NAME_MAX]) {
+    if (!outer)
+        return key;
+    const size_t length = outer->at ? svi_join_names(outer->at, (size_t)(outer->end - outer->at), key.at,
+                                                     (size_t)(key.end - key.at), room, SVS_NAME_MAX)
+                                    : 0;
+    return length > 0 ? (struct svi_span){room, room + length} : (struct svi_span){NULL, NULL};
+}
+
+/* The columns of an object that are features, as a map; others are noted. `outer`: its name (flat_name), NULL
+ * of the row itself. */
+static const char *convert_columns(struct conversion *c, struct flat_row *row, const struct svi_span *outer,
+                                   const char *object) {
     uint32_t features = 0;
     const size_t at = svi_pack_hole(&c->pack);
-    if (!c->in->looked && !c->in->columns.label_required && !c->in->columns.unlabelled)
-        flat_find_label(c, object);
-    svi_pack_key(&c->pack, "x");
-    const size_t x = svi_pack_hole(&c->pack);
     const char *value = past_blanks(object + 1);
     for (const char *p = svi_json_first(object); p; p = svi_json_next(value)) {
+        char room[SVS_NAME_MAX];
         struct svi_span key;
         p = svi_json_key(p, &key);
-        const enum svi_use use = use_of_key(c, key, p);
-        if (use <= SVI_USE_WORD) {
+        const struct svi_span name = flat_name(outer, key, room);
+        const enum svi_use use = name.at ? use_of_key(c, name, p) : SVI_USE_OPEN;
+        const bool feature = use != SVI_USE_NONE && use <= SVI_USE_WORD;
+        const bool nested = svi_json_type(p) == SVI_JSON_OBJECT &&
+                            (use == SVI_USE_OPEN || use == SVI_USE_NONE) &&
+                            !(name.at && svi_span_listed(name, c->in->columns.ignore));
+        if (feature || nested) {
             convert_string(c, key);
-            value = convert_feature(c, p, use, true);
+            value = nested ? convert_columns(c, row, &name, p) : convert_feature(c, p, use, true);
             features++;
             continue;
         }
         value = svi_json_skip(p);
-        if (use != SVI_USE_NONE && row.count < NOTED_MAX) {
-            row.noted[row.count].use = use;
-            row.noted[row.count++].value = p;
+        if (use != SVI_USE_NONE && row->count < NOTED_MAX) {
+            row->noted[row->count].use = use;
+            row->noted[row->count++].value = p;
         }
     }
-    svi_pack_fill(&c->pack, x, features, true);
+    svi_pack_fill(&c->pack, at, features, true);
+    return past_blanks(value) + 1;
+}
+
+static const char *convert_flat(struct conversion *c, const char *object) {
+    struct flat_row row = {.count = 0};
+    const size_t at = svi_pack_hole(&c->pack);
+    if (!c->in->looked && !c->in->columns.label_required && !c->in->columns.unlabelled)
+        flat_find_label(c, object);
+    svi_pack_key(&c->pack, "x");
+    const char *end = convert_columns(c, &row, NULL, object);
     convert_noted(c, &row);
     convert_missing(c);
     svi_pack_fill(&c->pack, at, (uint32_t)row.count + 2, true);
-    return past_blanks(value) + 1;
+    return end;
 }
 
 /* Has the object a key that makes it one as on the wire? */
@@ -402,7 +437,7 @@ static void convert_batch(struct conversion *c, const char *array) {
     uint32_t count = 0;
     for (const char *p = svi_json_first(array); p && count <= SVI_BATCH_MAX; count++)
         p = svi_json_next(*p == '{' ? convert_row(c, p) : convert_value(c, p, false));
-    c->too_many = count > SVI_BATCH_MAX;
+    c->too_many = c->too_many || count > SVI_BATCH_MAX;
     svi_pack_fill(&c->pack, at, count, false);
 }
 

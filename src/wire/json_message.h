@@ -13,7 +13,8 @@
  * of a label is the label (column_guess.h). Without
  * the setting ts the first column with ISO 8601 text is the time, and stays it; other columns with such text
  * are left out, for a time is no category.
- *  - An array is a batch of such objects; `sample` of a request is one.
+ *  - An array is a batch of such objects; `sample` of a request is one, or a batch.
+ *  - An object in a flat row, or in `x`, stays a map in x, which is columns of joined names (decode.h).
  *
  * Numbers without point and exponent are integers where they fit int64, others the nearest double; what is
  * not finite (1e999, Infinity) stays that and is refused where the sample is decoded. */

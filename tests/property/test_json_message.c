@@ -71,6 +71,16 @@ static const struct {
     {"[{},7,[{}]]", "[{\"x\":{},\"missing\":\"mean\"},7,[{}]]"},
     {"{\"op\":\"score\",\"sample\":{\"a\":true}}",
      "{\"op\":\"score\",\"sample\":{\"x\":{\"a\":1},\"missing\":\"mean\"}}"},
+    {"{\"op\":\"score\",\"sample\":[{\"a\":true,\"cls\":1},{\"x\":[true]},7]}",
+     "{\"op\":\"score\",\"sample\":[{\"x\":{\"a\":1},\"y\":1,\"missing\":\"mean\"},"
+     "{\"x\":[1],\"missing\":\"mean\"},7]}"},
+    {"{\"\":{\"cls\":1,\"\":{\"key\":2}},\"key\":3}",
+     "{\"x\":{\"\":{\"cls\":1,\"\":{\"key\":2}}},\"id\":3,\"missing\":\"mean\"}"},
+    {"{\"op\":\"score\",\"x\":{\"a\":true}}", "{\"op\":\"score\",\"x\":{\"a\":1},\"missing\":\"mean\"}"},
+    {"{\"x\":{\"s\":{\"a\":true,\"b\":\"\",\"c\":{\"d\":NaN}},\"e\":{}}}",
+     "{\"x\":{\"s\":{\"a\":1,\"b\":null,\"c\":{\"d\":null}},\"e\":{}},\"missing\":\"mean\"}"},
+    {"{\"s\":{\"a\":true,\"key\":1,\"id\":\"na\",\"c\":2},\"no\":{\"a\":1},\"t\":{\"when\":\"1970-01-02\"}}",
+     "{\"x\":{\"s\":{\"a\":1,\"key\":1,\"id\":null,\"c\":2},\"t\":{}},\"missing\":\"mean\"}"},
     {"{\"op\":\"config\",\"set\":{\"a\":true}}", "{\"op\":\"config\",\"set\":{\"a\":true}}"},
     {"{\"b\":1,\"cls\":\"u\",\"a\":null,\"key\":5,\"when\":1500,\"heavy\":2,\"no\":3,\"nor\":4}",
      "{\"x\":{\"b\":1,\"a\":null},\"y\":\"u\",\"id\":5,\"ts\":1500,\"w\":2,\"missing\":\"mean\"}"},
@@ -154,6 +164,35 @@ static void the_first_time_stays_the_time(void **state) {
         assert_string_equal((char *)text.data, rows[i][1]);
     }
     assert_string_equal(in.time, "began");
+    svi_bytes_clear(&out);
+    svi_bytes_clear(&text);
+    svi_json_input_clear(&in);
+}
+
+/* A column inside an object is what the settings say of its whole name. */
+static void settings_name_columns_of_objects(void **state) {
+    (void)state;
+    static const char *const rows[][2] = {
+        {"{\"a\":{\"y\":1,\"t\":1500000000500,\"b\":{\"id\":7,\"c\":\"u\"}},\"q\":{\"r\":3}}",
+         "{\"x\":{\"a\":{\"b\":{\"c\":\"u\"}}},\"y\":1,\"ts\":1500000000.5,\"id\":7,\"missing\":\"mean\"}"},
+        {"{\"a\":{\"b\":{\"c\":3,\"d\":\"4\",\"e\":{\"f\":1}},\"y\":\"?\"},\"y\":2}",
+         "{\"x\":{\"a\":{\"b\":{\"c\":\"3\",\"d\":4}},\"y\":2},\"y\":null,\"missing\":\"mean\"}"},
+    };
+    struct svi_json_input in = {.columns = {.label = "a.y",
+                                            .ts = "a.t",
+                                            .id = "a.b.id",
+                                            .ignore = "a.b.e,q",
+                                            .categories = "a.b.c",
+                                            .numbers = "a.b.d"}};
+    struct svi_bytes out = {0}, text = {0};
+    svs_error err;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        assert_int_equal(convert(&in, rows[i][0], &out, &err), SVS_OK);
+        text.size = 0;
+        assert_int_equal(svi_json_msgpack(&text, out.data, out.size, &err), SVS_OK);
+        svi_bytes_append(&text, "", 1);
+        assert_string_equal((char *)text.data, rows[i][1]);
+    }
     svi_bytes_clear(&out);
     svi_bytes_clear(&text);
     svi_json_input_clear(&in);
@@ -262,6 +301,17 @@ static void long_ones_are_whole(void **state) {
 
 /* ---- rows, and the reader of JSON lines */
 
+/* An object, some of whose keys mean something by their whole names; in a sample the decoder looks at them.
+ */
+static int write_nested(char *at, bool sample, bool after, const char *const *some) {
+    static const char *const form[] = {"%s\"n\":{\"b\":%s,\"k\":%s,\"m\":{\"s\":%s}}",
+                                       "%s\"n\":{\"w\":1,\"id\":3,\"y\":%s}",
+                                       "%s\"e\":{},\"n\":{\"e\":{},\"\\u0064\":%s}",
+                                       "%s\"n\":{\"l\":{\"z\":%s},\"x\":%s}", "%s\"l\":{\"b\":%s}"};
+    return sprintf(at, form[below(sample ? 3 : 5)], after ? "," : "", some[below(8)], some[below(8)],
+                   some[below(8)]);
+}
+
 /* Without what a reader guesses: text of a time stands in the column of times alone, numbers in quotes where
  * the settings say what the column is. */
 static void write_row(char *at) {
@@ -278,6 +328,8 @@ static void write_row(char *at) {
                       : digits ? "\"2.5\""
                                : some[below(below(6) ? 8 : 15)]);
     }
+    if (below(2))
+        at += write_nested(at, sample, at[-1] != '{', some);
     sprintf(at, sample ? "},\"id\":%d}" : "}", below(5));
 }
 
@@ -287,9 +339,9 @@ static const struct svi_reader_options options = {.format = "jsonl",
                                                   .id = "number",
                                                   .ts = "when",
                                                   .weight = "heavy",
-                                                  .ignore = "l,b c",
-                                                  .categories = "k",
-                                                  .numbers = "b"};
+                                                  .ignore = "l,b c,n.l",
+                                                  .categories = "k,n.k",
+                                                  .numbers = "b,n.b"};
 
 /* The message of the reader, false: it refuses the row. */
 static bool read_row(const char *line, struct svi_bytes *out) {
@@ -313,6 +365,20 @@ static bool read_row(const char *line, struct svi_bytes *out) {
     return good;
 }
 
+/* The pairs of `from`, those of its objects under joined names, into `to`. */
+static void flatten(const json_t *from, const char *before, json_t *to) {
+    const char *key;
+    json_t *value;
+    json_object_foreach((json_t *)(uintptr_t)from, key, value) {
+        char name[80];
+        snprintf(name, sizeof name, "%s%s%s", before, *before ? "." : "", key);
+        if (json_is_object(value))
+            flatten(value, name, to);
+        else
+            json_object_set(to, name, value);
+    }
+}
+
 static void drop_nulls(json_t *tree) {
     const char *key;
     void *next;
@@ -323,6 +389,11 @@ static void drop_nulls(json_t *tree) {
 /* null is as if the key were not there: in x, too, where both ask for the mean of what is missing. */
 static void make_plain(json_t *tree) {
     json_object_del(tree, "missing");
+    if (json_is_object(json_object_get(tree, "x"))) {
+        json_t *flat = json_object();
+        flatten(json_object_get(tree, "x"), "", flat);
+        json_object_set_new(tree, "x", flat);
+    }
     drop_nulls(tree);
     drop_nulls(json_object_get(tree, "x"));
     if (json_is_boolean(json_object_get(tree, "y")))
@@ -366,7 +437,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(forms_are_what_the_header_says), cmocka_unit_test(the_first_time_stays_the_time),
         cmocka_unit_test(values_are_those_of_jansson),    cmocka_unit_test(long_ones_are_whole),
-        cmocka_unit_test(rows_are_those_of_the_reader),
+        cmocka_unit_test(rows_are_those_of_the_reader),   cmocka_unit_test(settings_name_columns_of_objects),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -218,8 +218,213 @@ static void test_score(void **unused) {
     refused(&f, "{'op': 'score', 'sample': {'y': 1}}", SVS_MISSING_X, "x");
     refused(&f, "{'op': 'score', 'sample': {'x': [1, 2]}}", SVS_WRONG_KIND, "");
     refused(&f, "{'op': 'score', 'sample': {'x': {'temp': null}}}", SVS_MISSING_VALUE, "missing");
-    refused(&f, "{'op': 'score', 'sample': [{'x': {'temp': 1}}, {'x': {'temp': 1}}]}", SVS_WRONG_TYPE, "one");
+    refused(&f, "{'op': 'score', 'x': {'temp': 1}, 'sample': {'x': {'temp': 1}}}", SVS_INVALID, "both");
+    refused(&f, "{'op': 'score', 'columns': ['temp', 'wind']}", SVS_MISSING_X, "x");
+    refused(&f, "{'op': 'score', 'x': {'temp': 1}, 'missing': 'never'}", SVS_WRONG_TYPE, "missing");
+    refused(&f, "{'op': 'score', 'x': {'temp': 1}, 'key': 'a'}", SVS_BAD_KEY, "--key");
+    refused(&f, "{'op': 'score', 'sample': {'x': {'temp': 1}, 'key': 'a'}}", SVS_BAD_KEY, "--key");
+    refused(&f, "{'op': 'score', 'sample': 7}", SVS_WRONG_TYPE, "map");
     speaker_close(&f);
+}
+
+static json_t *element(const json_t *reply, size_t i) {
+    return json_array_get(json_object_get(reply, "scores"), i);
+}
+
+/* The reply is that to another request, but for `ok`. */
+static void same_reply(const json_t *reply, struct speaker *f, const char *request) {
+    json_t *other = ask(f, "%s", request);
+    if (!ok(other))
+        fail_msg("%s: %s", request, text_of(other, "error"));
+    json_object_del(other, "ok");
+    json_t *own = json_copy((json_t *)(uintptr_t)reply);
+    json_object_del(own, "ok");
+    if (!json_equal(own, other))
+        fail_msg("%s: %s is not %s", request, json_dumps(other, 0), json_dumps(own, 0));
+    json_decref(own);
+    json_decref(other);
+}
+
+/* The request may be the sample, with all that a sample may have. */
+static void test_score_as_a_sample(void **unused) {
+    (void)unused;
+    struct speaker f;
+    speaker_open(&f, NULL);
+    learn_some(&f, 200);
+    json_t *reply = ask(&f, "{'op': 'score', 'sample': {'x': {'temp': 2.5, 'wind': 1}}}");
+    assert_true(ok(reply));
+    same_reply(reply, &f, "{'op': 'score', 'x': {'temp': 2.5, 'wind': 1}}");
+    same_reply(reply, &f,
+               "{'x': {'wind': 1, 'temp': 2.5}, 'ts': 5, 'y': 1, 'id': 'a', 'w': 3, 'op': 'score'}");
+    same_reply(reply, &f, "{'op': 'score', 'x': [1, 2.5], 'columns': ['wind', 'temp']}");
+    same_reply(reply, &f, "{'op': 'score', 'columns': true, 'x': [2.5, 1]}");
+    json_decref(reply);
+    reply = ask(&f, "{'op': 'score', 'x': {'temp': 2.5, 'wind': 0}}");
+    same_reply(reply, &f, "{'op': 'score', 'x': {'temp': 2.5}, 'missing': 'zero'}");
+    json_decref(reply);
+    speaker_close(&f);
+}
+
+/* Each as it would be alone, in order; a refused one refuses no other, and nothing changes. */
+static void test_score_of_a_batch(void **unused) {
+    (void)unused;
+    struct speaker f;
+    char before[SVI_HASH_TEXT], after[SVI_HASH_TEXT];
+    svs_error err = {0};
+    speaker_open(&f, NULL);
+    learn_some(&f, 200);
+    assert_int_equal(svi_stream_hash(f.e, before, &err), SVS_OK);
+    json_t *reply = ask(&f, "{'op': 'score', 'sample': [{'x': {'temp': 2.5, 'wind': 1}}, {'x': [1]}, 7, "
+                            "{'x': {'new': 3, 'wind': 2}}, {'columns': ['wind', 'temp']}, {'x': [1, 2.5]}, "
+                            "{'y': 1}]}");
+    assert_true(ok(reply));
+    assert_int_equal(json_object_size(reply), 2);
+    assert_int_equal(json_array_size(json_object_get(reply, "scores")), 7);
+    same_reply(element(reply, 0), &f, "{'op': 'score', 'x': {'temp': 2.5, 'wind': 1}}");
+    same_reply(element(reply, 3), &f, "{'op': 'score', 'x': {'wind': 2, 'new': 3}}");
+    same_reply(element(reply, 5), &f, "{'op': 'score', 'x': {'temp': 2.5, 'wind': 1}}");
+    assert_string_equal(text_of(element(reply, 1), "code"), "wrong_kind");
+    assert_string_equal(text_of(element(reply, 2), "code"), "wrong_type");
+    assert_int_equal(json_object_size(element(reply, 4)), 0);
+    assert_string_equal(text_of(element(reply, 6), "code"), "missing_x");
+    assert_int_equal(json_object_size(element(reply, 6)), 2);
+    json_decref(reply);
+    assert_int_equal(svi_stream_hash(f.e, after, &err), SVS_OK);
+    assert_string_equal(before, after);
+    reply = ask(&f, "{'op': 'score', 'sample': []}");
+    assert_true(ok(reply) && json_is_array(json_object_get(reply, "scores")));
+    json_decref(reply);
+    speaker_close(&f);
+}
+
+/* A request of msgpack with `count` times {"x": {}} . */
+static json_t *ask_for_many(struct speaker *f, size_t count) {
+    struct svi_bytes out = {0};
+    struct svi_pack p;
+    f->frame.size = 0;
+    svi_pack_begin(&p, &f->frame);
+    svi_pack_map(&p, 2);
+    svi_put_text(&p, "op", "score");
+    svi_put_array(&p, "sample", count);
+    for (size_t i = 0; i < count; i++) {
+        svi_pack_map(&p, 1);
+        svi_put_map(&p, "x", 0);
+    }
+    assert_int_equal(svi_pack_end(&p), SVS_OK);
+    assert_int_equal(svi_control_handle(&f->control, f->frame.data, f->frame.size, f->now, &out), SVS_OK);
+    return speaker_reply(&out);
+}
+
+static void test_score_of_too_many(void **unused) {
+    (void)unused;
+    const char *settings[] = {"max.classes", "200", "novelty", "none", NULL};
+    struct speaker f;
+    speaker_open(&f, settings);
+    learn_some(&f, 20);
+    json_t *reply = ask_for_many(&f, SVI_BATCH_MAX);
+    assert_int_equal(json_array_size(json_object_get(reply, "scores")), SVI_BATCH_MAX);
+    json_decref(reply);
+    reply = ask_for_many(&f, SVI_BATCH_MAX + 1);
+    assert_string_equal(text_of(reply, "code"), "too_large");
+    json_decref(reply);
+    for (int i = 0; i < 200; i++) /* so that a reply takes 4 kB for each */
+        say(&f, "{'x': {'temp': %d}, 'y': %d}", i, i);
+    reply = ask_for_many(&f, SVI_BATCH_MAX);
+    assert_string_equal(text_of(reply, "code"), "limit");
+    assert_non_null(strstr(text_of(reply, "error"), "fewer"));
+    json_decref(reply);
+    speaker_close(&f);
+}
+
+/* The names of classes are beside what is said of each, in events and in replies. */
+static void test_classes_of_scores(void **unused) {
+    (void)unused;
+    const char *none[] = {"method", "none", NULL}, *regress[] = {"task", "regress", NULL};
+    struct speaker f;
+    speaker_open(&f, NULL);
+    say(&f, "{'x': [1, 2]}");
+    assert_int_equal(json_array_size(json_object_get(f.last[SVI_TOPIC_SCORE], "classes")), 0);
+    assert_non_null(json_object_get(f.last[SVI_TOPIC_SCORE], "classes"));
+    for (int i = 0; i < 90; i++) {
+        say(&f, "{'x': [%d, %d], 'y': %s}", i % 3, i % 7, i % 3 == 0 ? "'no'" : i % 3 == 1 ? "7" : "'yes'");
+        const json_t *event = f.last[SVI_TOPIC_SCORE], *classes = json_object_get(event, "classes");
+        const size_t known = i < 3 ? (size_t)i : 3, said = json_array_size(json_object_get(event, "proba"));
+        assert_int_equal(json_array_size(classes), known);
+        assert_int_equal(said, known > 1 ? known : 0);
+    }
+    json_t *names = json_pack("[s, i, s]", "no", 7, "yes"), *reply = ask(&f, "{'op': 'score', 'x': [2, 1]}");
+    assert_true(json_equal(json_object_get(f.last[SVI_TOPIC_SCORE], "classes"), names));
+    assert_true(json_equal(json_object_get(reply, "classes"), names));
+    size_t best = 0;
+    for (size_t k = 0; k < 3; k++)
+        if (json_number_value(json_array_get(json_object_get(reply, "proba"), k)) >
+            json_number_value(json_array_get(json_object_get(reply, "proba"), best)))
+            best = k;
+    assert_true(json_equal(json_array_get(names, best), json_object_get(reply, "yhat")));
+    json_decref(names);
+    json_decref(reply);
+    speaker_close(&f);
+    const char *const *const classless[] = {none, regress};
+    for (int i = 0; i < 2; i++) {
+        speaker_open(&f, classless[i]);
+        for (int j = 0; j < 30; j++)
+            say(&f, "{'x': [%d], 'y': %d}", j % 4, j % 4);
+        reply = ask(&f, "{'op': 'score', 'x': [2]}");
+        assert_true(ok(reply));
+        assert_null(json_object_get(f.last[SVI_TOPIC_SCORE], "classes"));
+        assert_null(json_object_get(reply, "classes"));
+        json_decref(reply);
+        speaker_close(&f);
+    }
+}
+
+/* Maps in x are columns whose names are joined by dots, for learning and for scoring. */
+static void test_nested_x(void **unused) {
+    (void)unused;
+    const char *settings[] = {"ignore", "meta,sensor.serial", NULL};
+    struct speaker f, flat;
+    speaker_open(&f, settings);
+    speaker_open(&flat, settings);
+    for (int i = 0; i < 60; i++) {
+        say(&f,
+            "{'x': {'sensor': {'co2': %d, 'air': {'t': %d.5, 'kind': '%s'}, 'serial': 'a%d'}, 'empty': {}, "
+            "'meta': {'a': [1, {}]}, 'load': 1}, 'y': %d}",
+            i % 5, i % 3, i % 2 ? "in" : "out", i, i % 2);
+        say(&flat,
+            "{'x': {'sensor.co2': %d, 'sensor.air.t': %d.5, 'sensor.air.kind': '%s', 'sensor.serial': 'a', "
+            "'load': 1}, 'y': %d}",
+            i % 5, i % 3, i % 2 ? "in" : "out", i % 2);
+        assert_int_equal(f.count[SVI_TOPIC_ERROR], 0);
+    }
+    assert_int_equal(f.deeds.size, flat.deeds.size);
+    assert_memory_equal(f.deeds.data, flat.deeds.data, f.deeds.size);
+    json_t *reply = ask(&f, "{'op': 'score', 'x': {'sensor': {'co2': 3, 'air': {'kind': 'in'}}}}");
+    same_reply(reply, &flat, "{'op': 'score', 'x': {'sensor.co2': 3, 'sensor.air.kind': 'in'}}");
+    json_decref(reply);
+    const struct {
+        const char *x;
+        svs_code code;
+        const char *part;
+    } bad[] = {{"{'sensor': {'co2': 1}, 'sensor.co2': 2}", SVS_DUPLICATE_KEY, "sensor.co2"},
+               {"{'sensor': {'co2': [1]}}", SVS_WRONG_TYPE, "sensor.co2"},
+               {"{'sensor': {'co2': 'many'}}", SVS_WRONG_TYPE, "sensor.co2"},
+               {"{'a': {'b': {'c': {'d': {'e': {'f': {'g': {'h': 1}}}}}}}}", SVS_TOO_DEEP, "8"},
+               {"{'123456789012345678901234567890': {'123456789012345678901234567890': {'abc': 1}}}",
+                SVS_BAD_COLUMN, "64"},
+               {"[{'a': 1}, 2]", SVS_WRONG_TYPE, "a map"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char request[300];
+        snprintf(request, sizeof request, "{'op': 'score', 'x': %s}", bad[i].x);
+        json_t *refusal = ask(&flat, "%s", request);
+        if (i != 5) /* x of that stream is no array */
+            refused(&flat, request, bad[i].code, bad[i].part);
+        assert_false(ok(refusal));
+        json_decref(refusal);
+    }
+    say(&flat, "{'x': {'123456789012345678901234567890': {'123456789012345678901234567890': {'ab': 1}}}}");
+    assert_int_equal(flat.count[SVI_TOPIC_ERROR], 0); /* of 64 bytes */
+    speaker_close(&f);
+    speaker_close(&flat);
 }
 
 /* Settings that may change while the model lives: all of a request or none. */
@@ -457,8 +662,10 @@ static void test_wrong_keys(void **unused) {
         snprintf(request, sizeof request, "{'op': 'model', 'key': %s}", bad[i]);
         refused(&f, request, SVS_BAD_KEY, "key");
     }
-    const char *every[] = {"status", "model", "columns", "score", "tune", "publish", "reset",
-                           "forget", "label", "alert",   "drop",  "bank", "prune"};
+    const char *every[] = {"status", "model",   "columns", "score', 'x': [1, 1], 'a': '",
+                           "tune",   "publish", "reset",   "forget",
+                           "label",  "alert",   "drop",    "bank",
+                           "prune"};
     for (int i = 0; i < 13; i++) {
         snprintf(request, sizeof request, "{'op': '%s', 'key': 'nobody'}", every[i]);
         refused(&f, request, SVS_UNKNOWN_KEY, "nobody");
@@ -487,6 +694,90 @@ static void test_wrong_keys(void **unused) {
     assert_int_equal(stat(&plain, "refused.bad_key"), 2);
     speaker_close(&f);
     speaker_close(&plain);
+}
+
+/* An unknown key is scored as its first sample would be, and is not begun. */
+static void prior_scores(const char *task, bool named, int classes) {
+    const char *settings[] = {"key",  "key",  "method", "alsvm",      "window", "100", "novelty",
+                              "none", "task", task,     "categories", "kind",   NULL};
+    const char *form = named ? "{'%s': '%s', 'x': {'t': %d, 'kind': '%s', 'u': %d}%s}" : "";
+    char before[SVI_HASH_TEXT], after[SVI_HASH_TEXT], message[300], label[20];
+    svs_error err = {0};
+    struct speaker f;
+    speaker_open(&f, settings);
+    refused(&f, "{'op': 'score', 'key': 'new', 'x': [1, 2]}", SVS_UNKNOWN_KEY, "new"); /* nothing is known */
+    for (int i = 0; i < 1200; i++) {
+        snprintf(label, sizeof label, ", 'y': %d", ((i / 3) % 8 + i % 5) * classes / 12);
+        if (named)
+            say(&f, form, "key", i % 2 ? "a" : "b", (i / 3) % 8, i % 5 ? "in" : "out", i % 11, label);
+        else
+            say(&f, "{'key': '%s', 'x': [%d, %d]%s}", i % 2 ? "a" : "b", (i / 3) % 8, i % 11, label);
+    }
+    assert_int_equal(f.count[SVI_TOPIC_ERROR], 0);
+    const char *x = named ? "{'u': 3, 'kind': 'in', 't': 6, 'more': 2}" : "[6, 3]";
+    assert_int_equal(svi_stream_hash(f.e, before, &err), SVS_OK);
+    const double keys = stat(&f, "keys"), scores = f.count[SVI_TOPIC_SCORE];
+    json_t *reply = ask(&f, "{'op': 'score', 'key': 'new', 'x': %s}", x),
+           *known = ask(&f, "{'op': 'score', 'key': 'a', 'x': %s}", x);
+    if (!ok(reply))
+        fail_msg("%s", text_of(reply, "error"));
+    assert_true(json_is_true(json_object_get(reply, "prior")));
+    assert_true(ok(known) && !json_object_get(known, "prior"));
+    json_t *batch = ask(&f,
+                        "{'op': 'score', 'key': 'a', 'sample': [{'x': %s}, {'x': %s, 'key': 'new'}, "
+                        "{'x': {'z': {'t': 1}, '0': 'w'}, 'key': 'other'}, {'x': %s, 'key': 'new'}]}",
+                        x, x, x);
+    assert_int_equal(svi_stream_hash(f.e, after, &err), SVS_OK);
+    assert_string_equal(before, after);
+    assert_true(stat(&f, "keys") == keys && f.count[SVI_TOPIC_SCORE] == scores);
+    refused(&f, "{'op': 'status', 'key': 'new'}", SVS_UNKNOWN_KEY, "new");
+    refused(&f, "{'op': 'score', 'key': 1.5, 'x': [1]}", SVS_BAD_KEY, "key");
+    json_object_del(reply, "ok");
+    json_object_del(known, "ok");
+    assert_true(json_equal(element(batch, 0), known));
+    assert_true(json_equal(element(batch, 1), reply));
+    assert_true(json_is_true(json_object_get(element(batch, 2), "prior")));
+    assert_true(json_equal(element(batch, 3), reply));
+    snprintf(message, sizeof message, "{'key': 'new', 'x': %s}", x);
+    say(&f, "%s", message);
+    const json_t *event = f.last[SVI_TOPIC_SCORE];
+    const bool regress = strcmp(task, "regress") == 0;
+    const char *same[] = {"model", "yhat", "classes"}, *near[] = {"scores", "proba"};
+    for (int i = 0; i < (regress ? 1 : 3); i++)
+        assert_true(json_equal(json_object_get(reply, same[i]), json_object_get(event, same[i])));
+    for (int i = 0; i < 2; i++) {
+        const json_t *a = json_object_get(reply, near[i]), *b = json_object_get(event, near[i]);
+        assert_int_equal(json_array_size(a), json_array_size(b));
+        for (size_t k = 0; k < json_array_size(a); k++) {
+            const double said = json_number_value(json_array_get(b, k));
+            if (!(fabs(json_number_value(json_array_get(a, k)) - said) <= 1e-9 * (1 + fabs(said))))
+                fail_msg("%s, %d classes: %s %zu is off", task, classes, near[i], k);
+        }
+    }
+    assert_true(json_array_size(json_object_get(reply, "scores")) > 0);
+    json_t *moved = ask(&f, "{'op': 'score', 'key': 'other', 'x': %s}",
+                        named ? "{'u': 3, 'kind': 'in', 't': 0}" : "[0, 3]");
+    assert_false(json_equal(json_object_get(moved, "scores"), json_object_get(reply, "scores")));
+    json_decref(moved);
+    json_decref(reply);
+    json_decref(known);
+    json_decref(batch);
+    speaker_close(&f);
+}
+
+static void test_score_by_the_prior(void **unused) {
+    (void)unused;
+    struct speaker f;
+    prior_scores("classify", false, 2);
+    prior_scores("classify", true, 2);
+    prior_scores("classify", true, 4);
+    prior_scores("classify", false, 5);
+    prior_scores("regress", false, 9);
+    prior_scores("regress", true, 9);
+    open_fleet(&f, 3); /* without key.prior */
+    refused(&f, "{'op': 'score', 'key': 'new', 'x': [1, 2]}", SVS_UNKNOWN_KEY, "new");
+    refused(&f, "{'op': 'score', 'sample': {'key': 'new', 'x': [1, 2]}}", SVS_UNKNOWN_KEY, "new");
+    speaker_close(&f);
 }
 
 /* In each order, with each filter, and fewer than there are: as all of them sorted would begin. */
@@ -574,6 +865,12 @@ int main(void) {
         cmocka_unit_test(test_integers_above_the_range),
         cmocka_unit_test(test_reset_and_stop),
         cmocka_unit_test(test_score),
+        cmocka_unit_test(test_score_as_a_sample),
+        cmocka_unit_test(test_score_of_a_batch),
+        cmocka_unit_test(test_score_of_too_many),
+        cmocka_unit_test(test_classes_of_scores),
+        cmocka_unit_test(test_nested_x),
+        cmocka_unit_test(test_score_by_the_prior),
         cmocka_unit_test(test_tune),
         cmocka_unit_test(test_model_with_leave_one_out),
         cmocka_unit_test(test_config_is_set),

@@ -407,13 +407,14 @@ static void kept_ones_thin_out(void **state) {
 
 static void scores_of(struct life *l, double out[4]) {
     struct svi_scored scored;
+    struct svi_envelope env;
     speaker_build(&l->speaker, "{'x': {'a': 0.3, 'b': -1.7, 'd1': 1}}");
     const struct svi_bytes *f = &l->speaker.frame;
-    assert_int_equal(svi_engine_score(svi_stream_root(l->stream), f->data, f->size, &scored, &l->error),
-                     SVS_OK);
+    assert_int_equal(svi_envelope_read(&env, f->data, f->size), SVS_OK);
+    assert_int_equal(svi_stream_score(l->stream, "", &env, &scored, &l->error), SVS_OK);
     assert_in_range(scored.rows, 1, 4);
     memcpy(out, scored.scores, (size_t)scored.rows * sizeof *out);
-    svi_free(scored.scores);
+    svi_scored_clear(&scored);
 }
 
 static const char *serving(struct life *l) {

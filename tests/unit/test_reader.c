@@ -305,6 +305,26 @@ static void json_has_objects(void **state) {
     expect("jsonl", "{\"" LONG_KEY "\":{\"abc\":1,\"abcd\":2},\"b\":3}\n", "op0 " LONG_KEY ".abc=1 b=3\n");
 }
 
+/* So is one in x, where no row is taken without its value. */
+static void json_has_objects_in_x(void **state) {
+    (void)state;
+    expect(
+        "jsonl",
+        "{\"x\":{\"load\":{\"cpu\":3,\"disk\":{\"s\\u00e9\":\"busy\"}},\"z\":{},\"b\":2},\"y\":{\"a\":1}}\n"
+        "{\"y\":1,\"x\":{\"load\":{\"cpu\":null,\"up\":true,\"id\":7}},\"id\":3}\n"
+        "{\"x\":{\"" LONG_KEY "\":{\"abc\":1}}}\n"
+        "{\"x\":{\"" LONG_KEY "\":{\"abcd\":1}}}\n"
+        "{\"x\":{\"load\":{\"cpu\":[1]}}}\n",
+        "BAD wrong_type: line 1: \"y\" is an object: it must be a number, a bool or a string\n"
+        "op0 load.cpu= load.up=1 load.id=7 y=1 id=3\n"
+        "op0 " LONG_KEY ".abc=1\n"
+        "BAD bad_column: line 4: \"abcd\" makes, with the name of its object, one of more than 64 bytes\n"
+        "BAD wrong_type: line 5: \"load.cpu\" is an array: it must be a number, a string, true or false, or "
+        "null when it is missing\n");
+    expect("jsonl", "{\"x\":{\"load\":{\"cpu\":3,\"disk\":{\"s\\u00e9\":\"bu\\nsy\"}},\"z\":{},\"b\":2}}\n",
+           "op0 load.cpu=3 load.disk.s\xc3\xa9=\"bu\nsy\" b=2\n");
+}
+
 static void json_flat_maps_take_the_features_only(void **state) {
     (void)state;
     struct svi_reader_options o = {.format = "jsonl", .features = "a,b", .ignore = "q"};
@@ -613,6 +633,7 @@ int main(void) {
         cmocka_unit_test(libsvm_means),
         cmocka_unit_test(json_means),
         cmocka_unit_test(json_has_objects),
+        cmocka_unit_test(json_has_objects_in_x),
         cmocka_unit_test(json_flat_maps_take_the_features_only),
         cmocka_unit_test(vw_means),
         cmocka_unit_test(refusals_have_code_words_and_bytes),
