@@ -212,7 +212,8 @@ static void test_by_the_machine(void **unused) {
     narrow.share = 1e9;
     narrow.each = 1e5;
     assert_int_equal(svi_keys_in_memory(&s, &narrow, 0), 10000);
-    const double left = 1e9 - 100000 * SVI_KEY_ENTRY;
+    assert_true(wide.entry > narrow.entry && narrow.entry > SVI_KEY_ENTRY); /* key.prior is on */
+    const double left = 1e9 - 100000 * narrow.entry;
     assert_int_equal(svi_keys_in_memory(&s, &narrow, 100000), (int)(left / 1e5));
     assert_int_equal(svi_keys_in_memory(&s, &narrow, 100000000), 1);
     s.keys_memory = 77;
