@@ -992,7 +992,7 @@ static void note_time(svi_guess *g, const struct guessed *c) {
             note_add(g, " + %s", shown_name(&g->columns[i], name));
     const char *order = c->is.order == SVI_TIME_MONTH_FIRST ? "month first" : "day first";
     if (c->is.order != SVI_TIME_ISO && c->same_order < c->dates_told)
-        note_add(g, " (%s%s)", order, told ? "" : ", which nothing tells: --ts.format says otherwise");
+        note_add(g, " (%s%s)", order, told ? "" : ", a guess: --ts.format overrides it");
     else if (holds_times(c) && c->is.order == SVI_TIME_ISO)
         note_add(g, " (%s)", g->o->ts_format && *g->o->ts_format ? g->o->ts_format : "ISO 8601");
     else if (!holds_times(c) && c->is.unit != SVI_TIME_UNKNOWN)

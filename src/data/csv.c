@@ -227,8 +227,7 @@ static svs_code csv_check_names(const struct csv *h, svs_error *err) {
         const int place =
             svs_features_add(names, h->names[i].at, (size_t)(h->names[i].end - h->names[i].at), &why);
         if (place < 0)
-            code = svi_fail(err, why.code, "column %d of the header: %.200s: rename it in the first line",
-                            i + 1, why.text);
+            code = svi_fail(err, why.code, "column %d of the header: %.200s", i + 1, why.text);
         else if (place < i)
             code = svi_fail(err, SVS_SETTING, "the header has the column \"%s\" twice: rename one of them",
                             svi_span_text(h->names[i], text, sizeof text));

@@ -144,7 +144,7 @@ static void csv_takes_times(void **state) {
          "op0 a=1 ts=1772323200\nop0 a=2 ts=1772409600\nop0 a=3 ts=1772496000\nop0 a=4 ts=1775001600\n",
          "time when (month first)"},
         {"when,a\n03/02/2026,1\n03/02/2026,2\n", NULL, "op0 a=1 ts=1770076800\nop0 a=2 ts=1770076800\n",
-         "time when (day first, which nothing tells: --ts.format says otherwise)"},
+         "time when (day first, a guess: --ts.format overrides it)"},
         {"when,a\n03/02/2026,1\n03/02/2026,2\n", "%m/%d/%Y", "op0 a=1 ts=1772409600\nop0 a=2 ts=1772409600\n",
          "time when (%m/%d/%Y)"},
         {"when a|b\n22/Nov/2026:10:05:00 +0000|1\n", NULL, "op0 b=1 ts=1795341900\n", "time when a"},
