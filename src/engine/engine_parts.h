@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "refit/refit_policy.h"
 #include "stages/novelty_queue.h"
+#include "stages/outliers.h"
 #include "stages/quality_stage.h"
 #include "stats/counters.h"
 #include "stats/metrics.h"
@@ -84,6 +85,7 @@ enum svi_kept_counter {
     SVI_KEPT_DROPPED_MISSING,
     SVI_KEPT_CARRIED_MISSING,
     SVI_KEPT_FILLED_MISSING,
+    SVI_KEPT_CLIPPED,
     SVI_KEPT_PUBLISHED_MODELS,
     SVI_KEPT_PUBLISHED_SCORES,
     SVI_KEPT_COUNT
@@ -118,8 +120,9 @@ struct svi_engine {
     struct svi_schema schema;
     struct svi_columns columns; /* how the arrays of producers that name their columns are ordered */
     uint8_t *gaps;              /* by column: where the sample in hand has no value; made when first needed */
-    double *carried;    /* missing == carry: the last accepted value of each column, NAN = none; else NULL */
-    const char **names; /* of the columns, as a model event points to them */
+    double *carried; /* missing == carry: the last accepted value of each column, NAN = none; else NULL */
+    struct svi_outliers *outliers; /* NULL: rows are taken as they come */
+    const char **names;            /* of the columns, as a model event points to them */
     int name_room, name_count;
     double *means; /* of the features, as a model event carries them; room for max_features */
     struct svi_bytes columns_of_model; /* its key `schema` */
