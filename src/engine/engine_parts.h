@@ -105,12 +105,15 @@ struct svi_engine {
     svi_bank *bank;                       /* method auto; else NULL */
     double *host_scores;                  /* room for the scores of the host, where there is a bank */
     struct svi_bank_weights bank_weights; /* of what is published of it */
-    int linear; /* the member of it whose linear model was the best before the sample at hand */
+    int linear;         /* the member of it whose linear model was the best before the sample at hand */
+    bool two_threads;   /* there is to be a queue, when novelty is first judged */
+    bool by_arrival;    /* `time` is the arrival of a sample, not the time stamp of one */
+    bool keeps_model;   /* `last_model` is kept */
+    bool out_of_memory; /* a refit was not taken over for want of memory */
     svi_metrics *metrics;
     struct svi_refit_policy *refit;    /* in the background */
     struct svi_novelty_stage *novelty; /* and alerts */
     struct svi_novelty_queue *queue;   /* to the thread that judges it; NULL = there is none (yet) */
-    bool two_threads;                  /* there is to be one, when novelty is first judged */
     struct svi_quality_stage quality_stage;
     struct svi_rules *rules;
     bool rules_follow; /* they are of the columns as they are, as far as their number tells, and */
@@ -128,19 +131,16 @@ struct svi_engine {
     struct svi_bytes columns_of_model; /* its key `schema` */
 
     double time;                      /* engine time, -DBL_MAX before the first sample */
-    bool by_arrival;                  /* it is the arrival of a sample, not the time stamp of one */
     double event_ts;                  /* of the last sample: its own ts, or its arrival */
     int64_t next_publish, next_score; /* `seen` at which they are due, -1 = never */
     uint64_t published_version;
     uint64_t seq[SVI_TOPIC_COUNT]; /* of the next event */
 
-    bool keeps_model;            /* the bytes of the last model event, numbered as it went out: */
-    struct svi_bytes last_model; /* empty: none did */
+    struct svi_bytes last_model; /* the bytes of the last model event, as it went out; empty: none did */
 
     int64_t kept[SVI_KEPT_COUNT];
     int64_t refused[SVS_CODE_COUNT];
     int64_t out_of_memory_before; /* refusals for want of memory when it was unmuted, and those of others */
-    bool out_of_memory;           /* a refit was not taken over for want of memory */
 };
 
 /* With settings of which it becomes one more user. NULL on failure. */
