@@ -172,8 +172,10 @@ static void archive_clock(struct svi_archive *a, struct svi_engine *e) {
 }
 
 static void archive_outliers(struct svi_archive *a, struct svi_engine *e) {
-    if (svi_archive_check(a, e->outliers, "the setting outlier was another"))
-        svi_outliers_archive(a, e->outliers);
+    if (!svi_archive_check(a, e->outliers, "the setting outlier was another"))
+        return;
+    svi_outliers_archive(a, e->outliers);
+    svi_archive_check(a, e->outliers->d <= e->schema.shape.d, "there are scales of more columns than came");
 }
 
 static bool has_outliers(const struct svi_engine *e) {

@@ -1,6 +1,7 @@
 /* The setting `outlier`: a gross error in one value does a model no harm, and what is clipped is the row that
  * the window, forgetting and a fresh solve mean; a change of level is followed; nothing that is only rare or
  * large is clipped; alerts see what came. */
+#include "support/archived.h"
 #include "support/engine.h"
 #include "support/problem.h"
 
@@ -380,6 +381,43 @@ static void pruned_columns(void **unused) {
     speaker_close(&f);
 }
 
+static void archive(struct svi_archive *a, void *object) {
+    svi_outliers_archive(a, object);
+}
+
+static void a_damaged_archive_is_refused(void **unused) {
+    (void)unused;
+    struct svi_bytes bytes = {0};
+    svs_error err = {0};
+    double x[9];
+    uint64_t random = 22;
+    struct svi_outliers *o = svi_outliers_new(&err), *other;
+    assert_int_equal(svi_outliers_reserve(o, 9, &err), SVS_OK);
+    for (int i = 0; i < 200; i++) {
+        for (int j = 0; j < 9; j++)
+            x[j] = test_normal(&random);
+        svi_outliers_note(o, x, 9);
+    }
+    assert_int_equal(archived_save(archive, o, &bytes, &err), SVS_OK);
+    for (size_t size = 0; size <= bytes.size; size++) {
+        err.code = SVS_OK;
+        other = svi_outliers_new(&err);
+        const svs_code code = archived_load(archive, other, bytes.data, size, &err);
+        assert_int_equal(code, size < bytes.size ? SVS_DAMAGED : SVS_OK);
+        if (code == SVS_OK)
+            assert_true(other->next == o->next && memcmp(other->bound, o->bound, 9 * sizeof *x) == 0);
+        svi_outliers_free(&other);
+    }
+    o->deviation[3] = -1;
+    err.code = SVS_OK;
+    assert_int_equal(archived_save(archive, o, &bytes, &err), SVS_OK);
+    other = svi_outliers_new(&err);
+    assert_int_equal(archived_load(archive, other, bytes.data, bytes.size, &err), SVS_DAMAGED);
+    svi_outliers_free(&other);
+    svi_outliers_free(&o);
+    svi_bytes_clear(&bytes);
+}
+
 /* Every instruction set finds the same rows, wherever the value is. */
 static void comparing_is_exact(void **unused) {
     (void)unused;
@@ -420,6 +458,7 @@ int main(void) {
         cmocka_unit_test(alerts_see_the_raw_value),
         cmocka_unit_test(methods_and_tasks),
         cmocka_unit_test(pruned_columns),
+        cmocka_unit_test(a_damaged_archive_is_refused),
         cmocka_unit_test(comparing_is_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
