@@ -76,7 +76,8 @@ extern "C" {
     X(UNKNOWN_KEY, unknown_key, "the stream has no such key (any more)")                                     \
     X(UNKNOWN_COLUMN, unknown_column, "a setting names a column that no sample has had so far")              \
     X(TWIN_CLASSES, twin_classes,                                                                            \
-      "a label is an integer in some samples and a string of its digits in others")
+      "a label is an integer in some samples and a string of its digits in others")                          \
+    X(OUTLIER, outlier, "a number lies far beyond its column's values and the setting `outlier` refuses")
 
 typedef enum svs_code {
 #define X(constant, name, text) SVS_##constant,

@@ -410,7 +410,8 @@ const struct cli_command cli_eval = {
         "in.format stream task method C window window.seconds forget scale class.weight decision.cost "
         "interval features label id ts ts.format weight key keys.max keys.memory key.prior columns no-header "
         "categories numbers ignore missing.words unscaled categories.max hash calendar zone drift. "
-        "columns.new missing refit refit. serve novelty novelty. alert. limits context labels. ts.ahead "
+        "columns.new missing outlier refit refit. serve novelty novelty. alert. limits context labels. "
+        "ts.ahead "
         "max.features max.classes threads seed",
     .options = options,
     .run = cmd_eval_run};

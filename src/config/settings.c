@@ -188,6 +188,11 @@ const struct svi_setting svi_settings_table[] = {
          "text, else refuse"),
     TEXT("missing.words", missing_words, SVI_MISSING_WORDS, START,
          "words of a text that stand for a missing value, in upper or lower case; an empty cell always does"),
+    WORD("outlier", outlier, "clip", ONWARD,
+         WORDS({"clip", SVI_OUTLIER_CLIP}, {"refuse", SVI_OUTLIER_REFUSE}, {"take", SVI_OUTLIER_TAKE}),
+         "a number beyond a million robust deviations of its column: clip it to what is usual before the "
+         "model learns the sample, refuse the sample with an error, or take it as it is; with keys it is "
+         "taken"),
     WORD("refit", refit, "auto", ONWARD,
          WORDS({"none", SVI_REFIT_NONE}, {"alm", SVS_SOLVER_ALM}, {"alm-inexact", SVS_SOLVER_ALM_INEXACT},
                {"dcd", SVS_SOLVER_DCD}, {"nesvm", SVS_SOLVER_NESVM}, {"auto", SVS_SOLVER_AUTO}),

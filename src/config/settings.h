@@ -27,6 +27,7 @@ enum svi_in_mode { SVI_IN_PULL, SVI_IN_ROUTER, SVI_IN_SUB };
 enum svi_method { SVI_METHOD_ALSVM, SVI_METHOD_FALSVM, SVI_METHOD_NONE, SVI_METHOD_AUTO };
 #define SVI_AUTO_WINDOW 5000 /* samples that `method auto` holds */
 enum svi_drift_action { SVI_DRIFT_NONE, SVI_DRIFT_SHRINK, SVI_DRIFT_REFIT };
+enum svi_outlier_action { SVI_OUTLIER_CLIP, SVI_OUTLIER_REFUSE, SVI_OUTLIER_TAKE };
 enum svi_columns_new { SVI_COLUMNS_ADD, SVI_COLUMNS_REFUSE };
 enum svi_serve { SVI_SERVE_ONLINE, SVI_SERVE_REFIT, SVI_SERVE_BEST, SVI_SERVE_LINEAR };
 enum svi_novelty { SVI_NOVELTY_NONE = 0, SVI_NOVELTY_FOSVM1 = 1, SVI_NOVELTY_FOSVM2 = 2 };
@@ -80,7 +81,8 @@ struct svi_settings {
     int missing;     /* enum svi_missing */
     char missing_words[SVI_TEXT_MAX];
     char ts_format[SVI_TEXT_MAX];
-    int refit; /* svs_solver or SVI_REFIT_NONE */
+    int outlier; /* enum svi_outlier_action */
+    int refit;   /* svs_solver or SVI_REFIT_NONE */
     int64_t refit_every;
     double refit_seconds;
     char refit_loss[16];

@@ -218,6 +218,11 @@ static svs_code settings_check_keys(const struct svi_settings *s, svs_error *err
                         "key.prior needs method alsvm or falsvm, a window, forget 1 and no class.weight: set "
                         "key.prior 0, or leave out %s",
                         without);
+    if (svi_settings_chosen(s, "outlier") && s->outlier != SVI_OUTLIER_TAKE)
+        return svi_fail(err, SVS_SETTING,
+                        "outlier %s is not for a stream with keys, which takes values as they come: set "
+                        "outlier take, or leave out outlier or key",
+                        svi_settings_word("outlier", s->outlier));
     if (s->keys_quota > s->keys_max)
         return svi_fail(err, SVS_SETTING, "keys.quota is %lld, but keys.max is %lld: it cannot be reached",
                         (long long)s->keys_quota, (long long)s->keys_max);

@@ -16,6 +16,7 @@
 
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -124,6 +125,7 @@ void svi_engine_free(svi_engine **e) {
     svi_schema_clear(&(*e)->schema);
     svi_columns_clear(&(*e)->columns);
     svi_free((*e)->carried);
+    svi_outliers_free(&(*e)->outliers);
     svi_bank_free(&(*e)->bank);
     svi_free((*e)->host_scores);
     svi_free((*e)->gaps);
@@ -221,6 +223,7 @@ static bool engine_new_parts(struct svi_engine *e, int columns, svs_error *err) 
     return svi_schema_init(&e->schema, &schema, err) == SVS_OK &&
            (e->s->missing != SVI_MISSING_CARRY ||
             svi_engine_new_carried(&e->carried, (int)e->s->max_features, err) == SVS_OK) &&
+           (!svi_outliers_wanted(e->s) || (e->outliers = svi_outliers_new(err))) &&
            svi_publish_reserve(e, e->schema.shape.d, err) == SVS_OK && engine_new_refit(e, err) == SVS_OK &&
            svi_engine_new_novelty(e, e->s, &e->novelty, err) == SVS_OK &&
            svi_engine_new_rules(e, e->s, &e->rules, err) == SVS_OK &&
@@ -282,7 +285,8 @@ double svi_engine_state_memory(const struct svi_settings *s, int d, int classes)
            svi_metrics_memory(&metrics, classes) + svi_sources_memory(s->max_sources) +
            svi_novelty_stage_memory(s, d, s->context[0] ? SVI_CONTEXT_COLUMNS : 0, false) +
            svi_quality_stage_memory(s, d, classes) + svi_rules_memory(s, d) +
-           (double)s->max_features * column + d * name;
+           (svi_outliers_wanted(s) ? svi_outliers_memory(d) : 0) + (double)s->max_features * column +
+           d * name;
 }
 
 #define BLOCK_HEAD 16 /* bytes that the heap adds to a block, about */
@@ -505,15 +509,21 @@ static inline void engine_tell(struct svi_engine *e, const struct svi_message *m
         engine_tell_of(e, m, step, scored);
 }
 
-static void engine_accept(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
+/* `raw`: the row as it came. The model has learned m->x, and the quality goes by it; alerts and events are
+ * about what came. */
+static void engine_accept(struct svi_engine *e, struct svi_message *m, double *raw, const svs_step *step,
                           double now) {
     int64_t seen = ++e->kept[SVI_KEPT_SEEN];
     e->event_ts = isnan(m->ts) ? now : m->ts;
     if (e->carried)
         memcpy(e->carried, m->x, (size_t)m->d * sizeof *m->x);
     const enum svi_alert_change quality = engine_judge(e, step, e->refit->serves, m->x, m->d);
+    e->kept[SVI_KEPT_CLIPPED] += m->x != raw;
+    m->x = raw;
     engine_tell(e, m, step, seen);
     svi_engine_rules_row(e, m, now);
+    if (e->outliers)
+        svi_outliers_note(e->outliers, raw, m->d);
     if (quality != SVI_ALERT_NONE)
         engine_alarm(e, quality, m->id);
     if (svi_refit_policy_step(e->refit, e->learner, seen, e->time))
@@ -542,6 +552,38 @@ static void engine_calibrate(struct svi_engine *e, const double *scores, int row
         svi_engine_bank_calibrate(e, label);
 }
 
+static svs_code engine_refuse_outlier(const struct svi_engine *e, const struct svi_message *m,
+                                      const struct svi_outlier *o, svs_error *err) {
+    char shown[80], called[96] = "";
+    const char *name = svi_schema_name(&e->schema, o->column);
+    if (name)
+        snprintf(called, sizeof called, " ('%s')", svi_escape(shown, sizeof shown, name, strlen(name)));
+    return svi_fail(err, SVS_OUTLIER,
+                    "feature %d%s is %g, further than %.3g from its usual %.3g, which the setting outlier "
+                    "refuses (clip and take are the others)",
+                    o->column, called, m->x[o->column], o->limit, o->center);
+}
+
+/* A value of the row may be an outlier. */
+static __attribute__((noinline)) svs_code engine_clip(struct svi_engine *e, struct svi_message *m,
+                                                      svs_error *err) {
+    struct svi_outlier first;
+    double *clipped = svi_outliers_clip(e->outliers, m->x, m->d, &first);
+    if (!clipped)
+        return SVS_OK;
+    if (e->s->outlier == SVI_OUTLIER_REFUSE)
+        return engine_refuse_outlier(e, m, &first, err);
+    m->x = clipped;
+    return SVS_OK;
+}
+
+/* *raw: the row as it came; m->x: what the model learns of it. */
+static inline svs_code engine_limit(struct svi_engine *e, struct svi_message *m, double **raw,
+                                    svs_error *err) {
+    *raw = m->x;
+    return e->outliers && svi_outliers_far(e->outliers, m->x, m->d) ? engine_clip(e, m, err) : SVS_OK;
+}
+
 /* A row without a value that the setting `missing` does not do without. */
 static svs_code engine_leave_out(struct svi_engine *e, const struct svi_message *m, double now,
                                  svs_error *err) {
@@ -566,6 +608,7 @@ static inline bool engine_is_due(const struct svi_engine *e, const struct svi_me
 struct engine_done {
     bool left_out; /* it goes no further */
     bool changes;  /* columns came or changed hands, and stay so even if memory runs out after that */
+    double *raw;   /* the row as it came, before outliers were clipped */
 };
 
 /* All that a row may need before the learner sees it. */
@@ -581,6 +624,10 @@ static svs_code engine_prepare(struct svi_engine *e, struct svi_message *m, doub
         code = svi_engine_fill_missing(e, m, err);
     if (code == SVS_OK)
         code = engine_check_label(e, m->y, err);
+    if (code == SVS_OK && e->outliers)
+        code = svi_outliers_reserve(e->outliers, m->d, err);
+    if (code == SVS_OK)
+        code = engine_limit(e, m, &done->raw, err);
     if (code != SVS_OK)
         return code;
     const int had = svs_learner_dimension(e->learner);
@@ -611,6 +658,8 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
     svs_code code = due ? engine_prepare(e, m, now, &done, err) : engine_check_label(e, m->y, err);
     if (done.left_out)
         return code;
+    if (!due && code == SVS_OK)
+        code = engine_limit(e, m, &done.raw, err);
     svs_step step;
     svs_sample sample = {.x = m->x, .d = m->d, .id = m->id, .y = m->y, .weight = m->weight};
     if (e->s->method == SVI_METHOD_NONE) /* nothing to learn, nothing to wait for */
@@ -635,7 +684,7 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
     if (svi_quality_stage_needs_leverage(&e->quality_stage, &step))
         step.leverage = svi_learner_leverage(e->learner, m->x);
     engine_calibrate(e, scores, rows, class_count, &step);
-    engine_accept(e, m, &step, now);
+    engine_accept(e, m, done.raw, &step, now);
     if (svs_learner_class_count(e->learner) > class_count)
         svi_engine_tell_twins(e, class_count, now);
     return SVS_OK;
@@ -832,6 +881,8 @@ void svi_engine_reset(svi_engine *e) {
     svi_engine_end_novelty(e, why);
     svi_novelty_stage_reset(e->novelty);
     svi_engine_rules_forget(e);
+    if (e->outliers)
+        svi_outliers_reset(e->outliers);
 }
 
 svs_code svi_engine_refit(svi_engine *e, svs_error *err) {

@@ -171,6 +171,17 @@ static void archive_clock(struct svi_archive *a, struct svi_engine *e) {
     archive_published(a, e, false);
 }
 
+static void archive_outliers(struct svi_archive *a, struct svi_engine *e) {
+    if (!svi_archive_check(a, e->outliers, "the setting outlier was another"))
+        return;
+    svi_outliers_archive(a, e->outliers);
+    svi_archive_check(a, e->outliers->d <= e->schema.shape.d, "there are scales of more columns than came");
+}
+
+static bool has_outliers(const struct svi_engine *e) {
+    return e->outliers;
+}
+
 static void archive_prior(struct svi_archive *a, struct svi_engine *e) {
     svi_learner_prior_archive(a, e->learner);
 }
@@ -214,6 +225,7 @@ static const struct {
     {"filled", false, archive_filled, has_filled, true},
     {"shared desk", true, archive_shared_desk, has_shared_desk, false},
     {"prior", true, archive_prior, has_prior, true},
+    {"outliers", true, archive_outliers, has_outliers, false},
 };
 
 #define PACKED_HEAD 5 /* bytes */

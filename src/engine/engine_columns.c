@@ -111,6 +111,8 @@ svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_
         svi_novelty_stage_renew(e->novelty, j);
         svi_drift_stage_renew(&e->quality_stage.drift, j);
         svi_engine_rules_renew(e, j);
+        if (e->outliers)
+            svi_outliers_renew(e->outliers, j);
         e->name_count = j < e->name_count ? j : e->name_count;
     }
     return code;

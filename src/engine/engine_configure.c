@@ -38,6 +38,7 @@ struct svi_engine_change {
     struct svi_refit_policy refit;
     struct svi_detector_room room;
     double *carried;
+    struct svi_outliers *outliers;
     struct svi_novelty_stage *own_novelty; /* where it was off, and is on */
     struct svi_rules *own_rules;           /* likewise */
     struct svi_prices *prices;             /* where there were none */
@@ -61,6 +62,7 @@ static void configuring_end(struct svi_engine_change *c) {
     svi_refit_policy_free(&c->refit);
     svi_detector_clear_room(&c->room);
     svi_free(c->carried);
+    svi_outliers_free(&c->outliers);
     svi_shared_settings_leave(&c->shared);
 }
 
@@ -116,6 +118,8 @@ static svs_code configuring_make(struct svi_engine_change *c, const struct svi_e
         code = svi_refit_policy_new(&c->refit, c->to, err);
     if (code == SVS_OK && c->carries && !e->carried)
         code = svi_engine_new_carried(&c->carried, (int)c->to->max_features, err);
+    if (code == SVS_OK && svi_outliers_wanted(c->to) && !e->outliers)
+        code = (c->outliers = svi_outliers_new(err)) ? SVS_OK : SVS_NO_MEMORY;
     if (code == SVS_OK)
         code = svi_settings_learning(c->to, &c->weights, &c->options, err);
     if (code == SVS_OK && c->relearn && e->quality_stage.proba &&
@@ -172,6 +176,16 @@ static void configure_schema(struct svi_engine *e, struct svi_engine_change *c) 
     c->carried = NULL;
 }
 
+static void configure_outliers(struct svi_engine *e, struct svi_engine_change *c) {
+    if (!svi_outliers_wanted(c->to))
+        svi_outliers_free(&e->outliers);
+    if (!c->outliers)
+        return;
+    e->outliers = c->outliers;
+    c->outliers = NULL;
+    svi_engine_ask_rooms(e);
+}
+
 /* That of before goes; NULL: there is none for the method of now. */
 static void configure_bank(struct svi_engine *e, struct svi_engine_change *c) {
     svi_bank_free(&e->bank);
@@ -197,6 +211,7 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
     }
     configure_novelty(e, c);
     configure_schema(e, c);
+    configure_outliers(e, c);
     if (c->refits && !e->off)
         svi_refit_policy_replace(e->refit, &c->refit, e->learner, seen, e->time);
     else

@@ -269,6 +269,7 @@ int svi_kept_place(int kept) {
                                                [SVI_KEPT_DROPPED_MISSING] = SVI_COUNTER_DROPPED_MISSING,
                                                [SVI_KEPT_CARRIED_MISSING] = SVI_COUNTER_CARRIED_MISSING,
                                                [SVI_KEPT_FILLED_MISSING] = SVI_COUNTER_FILLED_MISSING,
+                                               [SVI_KEPT_CLIPPED] = SVI_COUNTER_CLIPPED,
                                                [SVI_KEPT_PUBLISHED_MODELS] = SVI_COUNTER_PUBLISHED_MODELS,
                                                [SVI_KEPT_PUBLISHED_SCORES] = SVI_COUNTER_PUBLISHED_SCORES};
     return places[kept];

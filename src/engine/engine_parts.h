@@ -11,6 +11,7 @@
 #include "engine/engine.h"
 #include "refit/refit_policy.h"
 #include "stages/novelty_queue.h"
+#include "stages/outliers.h"
 #include "stages/quality_stage.h"
 #include "stats/counters.h"
 #include "stats/metrics.h"
@@ -84,6 +85,7 @@ enum svi_kept_counter {
     SVI_KEPT_DROPPED_MISSING,
     SVI_KEPT_CARRIED_MISSING,
     SVI_KEPT_FILLED_MISSING,
+    SVI_KEPT_CLIPPED,
     SVI_KEPT_PUBLISHED_MODELS,
     SVI_KEPT_PUBLISHED_SCORES,
     SVI_KEPT_COUNT
@@ -103,12 +105,15 @@ struct svi_engine {
     svi_bank *bank;                       /* method auto; else NULL */
     double *host_scores;                  /* room for the scores of the host, where there is a bank */
     struct svi_bank_weights bank_weights; /* of what is published of it */
-    int linear; /* the member of it whose linear model was the best before the sample at hand */
+    int linear;         /* the member of it whose linear model was the best before the sample at hand */
+    bool two_threads;   /* there is to be a queue, when novelty is first judged */
+    bool by_arrival;    /* `time` is the arrival of a sample, not the time stamp of one */
+    bool keeps_model;   /* `last_model` is kept */
+    bool out_of_memory; /* a refit was not taken over for want of memory */
     svi_metrics *metrics;
     struct svi_refit_policy *refit;    /* in the background */
     struct svi_novelty_stage *novelty; /* and alerts */
     struct svi_novelty_queue *queue;   /* to the thread that judges it; NULL = there is none (yet) */
-    bool two_threads;                  /* there is to be one, when novelty is first judged */
     struct svi_quality_stage quality_stage;
     struct svi_rules *rules;
     bool rules_follow; /* they are of the columns as they are, as far as their number tells, and */
@@ -118,26 +123,24 @@ struct svi_engine {
     struct svi_schema schema;
     struct svi_columns columns; /* how the arrays of producers that name their columns are ordered */
     uint8_t *gaps;              /* by column: where the sample in hand has no value; made when first needed */
-    double *carried;    /* missing == carry: the last accepted value of each column, NAN = none; else NULL */
-    const char **names; /* of the columns, as a model event points to them */
+    double *carried; /* missing == carry: the last accepted value of each column, NAN = none; else NULL */
+    struct svi_outliers *outliers; /* NULL: rows are taken as they come */
+    const char **names;            /* of the columns, as a model event points to them */
     int name_room, name_count;
     double *means; /* of the features, as a model event carries them; room for max_features */
     struct svi_bytes columns_of_model; /* its key `schema` */
 
     double time;                      /* engine time, -DBL_MAX before the first sample */
-    bool by_arrival;                  /* it is the arrival of a sample, not the time stamp of one */
     double event_ts;                  /* of the last sample: its own ts, or its arrival */
     int64_t next_publish, next_score; /* `seen` at which they are due, -1 = never */
     uint64_t published_version;
     uint64_t seq[SVI_TOPIC_COUNT]; /* of the next event */
 
-    bool keeps_model;            /* the bytes of the last model event, numbered as it went out: */
-    struct svi_bytes last_model; /* empty: none did */
+    struct svi_bytes last_model; /* the bytes of the last model event, as it went out; empty: none did */
 
     int64_t kept[SVI_KEPT_COUNT];
     int64_t refused[SVS_CODE_COUNT];
     int64_t out_of_memory_before; /* refusals for want of memory when it was unmuted, and those of others */
-    bool out_of_memory;           /* a refit was not taken over for want of memory */
 };
 
 /* With settings of which it becomes one more user. NULL on failure. */

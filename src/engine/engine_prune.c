@@ -44,6 +44,8 @@ static void engine_drop_features(struct svi_engine *e, const bool *features, svs
     static const char why[] = "features were dropped";
     if (e->carried)
         prune_carried(e, features, e->schema.shape.d);
+    if (e->outliers)
+        svi_outliers_prune(e->outliers, features);
     svi_schema_keep(&e->schema, features, names, columns);
     svi_columns_forget(&e->columns);
     e->name_count = 0;

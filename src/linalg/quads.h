@@ -1,5 +1,5 @@
-/* quads.h: the loops of probabilities and of the quality alarm, four doubles at a time. Nothing is fused, and
- * sums have an order of their own: every instruction set gives the same bits. */
+/* quads.h: the loops of probabilities, of the quality alarm and of outliers, four doubles at a time. Nothing
+ * is fused, and sums have an order of their own: every instruction set gives the same bits. */
 #ifndef SVI_QUADS_H
 #define SVI_QUADS_H
 
@@ -130,6 +130,8 @@ struct svi_quads {
      * ring of `places` (a power of 2), row i at (first + i) mod places, `stride` doubles each. */
     void (*moments)(const double *ring, int places, int64_t first, int rows, int64_t stride, int columns,
                     double *mean, double *squares);
+    /* Is |x_j - center_j| > bound_j anywhere, j < n? NaN is not; a bound may be INFINITY. */
+    bool (*beyond)(const double *x, const double *center, const double *bound, int n);
 };
 
 /* The best one for this machine (SVMSTREAM_ISA as for kernels.h). */

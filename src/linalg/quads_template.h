@@ -65,12 +65,18 @@ INLINE quad larger(quad a, quad b) {
 INLINE quad smaller(quad a, quad b) {
     return __builtin_ia32_minpd256(a, b);
 }
+INLINE bool some(bits b) {
+    return __builtin_ia32_movmskpd256((quad)b) != 0;
+}
 #else
 INLINE quad larger(quad a, quad b) {
     return choose(a > b, a, b);
 }
 INLINE quad smaller(quad a, quad b) {
     return choose(a < b, a, b);
+}
+INLINE bool some(bits b) {
+    return ((b[0] | b[1]) | (b[2] | b[3])) != 0;
 }
 #endif
 
@@ -413,4 +419,19 @@ static void moments(const double *ring, int places, int64_t first, int rows, int
     }
 }
 
-const struct svi_quads QUADS = {softmax, law, learn, pairs, judge, curve, lines, cut, moments};
+INLINE quad excess(quad x, quad center, quad bound) {
+    return (quad)((bits)(x - center) & INT64_MAX) - bound; /* the size is what is left without the sign */
+}
+
+/* The last quad of four or more overlaps the one before it. */
+static bool beyond(const double *x, const double *center, const double *bound, int n) {
+    if (n < SVI_QUAD)
+        return n > 0 && some(excess(get_some(x, n), get_some(center, n), get_some(bound, n)) > (quad){0});
+    const int last = n - SVI_QUAD;
+    quad most = larger(excess(get(x + last), get(center + last), get(bound + last)), (quad){0});
+    for (int j = 0; j < last; j += SVI_QUAD)
+        most = larger(excess(get(x + j), get(center + j), get(bound + j)), most);
+    return some(most > (quad){0});
+}
+
+const struct svi_quads QUADS = {softmax, law, learn, pairs, judge, curve, lines, cut, moments, beyond};

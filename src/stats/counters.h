@@ -37,6 +37,7 @@
       "missing and taken from the sample before (missing: carry)")                                           \
     X(FILLED_MISSING, filled_missing, COUNT, "values",                                                       \
       "missing and replaced by the mean of the held samples or by 0 (missing: mean, zero)")                  \
+    X(CLIPPED, clipped, COUNT, "samples", "in which a number was clipped for the model (outlier: clip)")     \
     X(ALERTS, alerts, COUNT, "alerts", "opened so far")                                                      \
     X(ALERTS_SUPPRESSED, alerts_suppressed, COUNT, "samples",                                                \
       "that alert.cooldown kept from opening an alert")                                                      \

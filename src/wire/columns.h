@@ -18,9 +18,9 @@ struct svi_columns {
     enum svi_kind kind;    /* of the stream then */
     int count;             /* names of the list */
     bool in_order;         /* they are in the order of the stream */
-    int32_t *place;        /* by place in the list: the stream's column */
-    double *row;           /* for reordering; both have room for so many, once there is a list; owned */
-    int room;
+    int room;              /* of place and row, once there is a list */
+    int32_t *place;        /* by place in the list: the stream's column; owned */
+    double *row;           /* for reordering; owned */
 };
 
 void svi_columns_init(struct svi_columns *c, int max_features);

@@ -164,7 +164,7 @@ def keys_of(r, s, threads):
 CHANGES = {"window": [5, 20, 60, 300], "C": [0.05, 1, 4], "method": ["alsvm", "falsvm", "auto", "none"], "novelty": ["none", "fosvm1", "fosvm2"], "forget": [0.99, 1], "scale": ["none", "standard"],
            "class.weight": ["none", "balanced"], "alert.p": [0.02, 0.1], "alert.clear": [0.3], "alert.cooldown": [0, 5], "alert.group": [0, 30], "publish.every": [3, 30], "scores": ["all", "none", 2],
            "decision.cost": ["none", "0=2"], "interval": [0, 0.8], "drift.rate": [0, 0.001], "serve": ["online", "best", "linear"], "score.members": ["yes", "no"], "window.seconds": [0, 12],
-           "novelty.max": [10, 30], "context": ["", COLUMNS[1]], "keys.idle": [0, 30], "drift.action": ["none", "shrink"], "key.prior": [0, 10], "bad.name": [1], "max.features": [2000],
+           "novelty.max": [10, 30], "context": ["", COLUMNS[1]], "keys.idle": [0, 30], "drift.action": ["none", "shrink"], "key.prior": [0, 10], "bad.name": [1], "max.features": [2000], "outlier": ["clip", "refuse", "take"],
            "novelty.kernel": ["rbf", "laplacian"], "alert.budget": ["none", "500/hour"], "limits": ["", COLUMNS[0] + ":-2..2"]}
 
 

@@ -207,8 +207,10 @@ static void test_errors_of_any_size(void **unused) {
     struct speaker f, g;
     struct svi_checkpoint c = {0};
     svs_error err;
-    speaker_open(&f, values);
-    speaker_open(&g, values);
+    static const char *const taken[] = {"task",   "regress", "novelty", "none", "refit", "none",
+                                        "window", "100",     "outlier", "take", NULL};
+    speaker_open(&f, taken);
+    speaker_open(&g, taken);
     for (int i = 0; i < 300; i++)
         say(&f, "{'x': [%.17g], 'y': %.17g}", 1e-60 * uniform(), 1e99 * uniform());
     say(&f, "{'x': [1e5], 'y': 1}");
