@@ -16,11 +16,12 @@
 #include "base/statistics.h"
 #include "features/calendar.h"
 
-/* Sizes for the worst case: PART holds a name and five numbers (the value and two ranges). After a stream of
- * SVI_ALERT_SUBJECT bytes an end of END bytes always fits into SVI_ALERT_TEXT. */
+/* Sizes for the worst case: PART holds a name, a unit and five numbers (the value and two ranges). After a
+ * stream of SVI_ALERT_SUBJECT bytes an end of END bytes always fits into SVI_ALERT_TEXT. */
 #define NAME   SVI_ALERT_NAME
+#define UNIT   SVI_ALERT_UNIT
 #define NUMBER SVI_ALERT_NUMBER
-#define PART   (NAME + 5 * NUMBER + 40)
+#define PART   (NAME + UNIT + 5 * NUMBER + 40)
 #define END    (3 * NUMBER + 80)
 
 #define EPOCH_LEAST 1e8           /* 1973: no stream that counts from 0 gets there */
@@ -133,6 +134,15 @@ const char *svi_alert_name(char out[NAME], const char *name, int column) {
     return out;
 }
 
+const char *svi_alert_unit(char out[UNIT], const char *unit) {
+    out[0] = '\0';
+    if (unit && *unit) {
+        out[0] = ' ';
+        svi_escape(out + 1, UNIT - 1, unit, strlen(unit));
+    }
+    return out;
+}
+
 size_t svi_alert_begin(char *out, const char *stream) {
     /* The cut bounds what a long stream name takes from the line, so this first append always succeeds and
      * `out` holds a string from here on. */
@@ -142,21 +152,22 @@ size_t svi_alert_begin(char *out, const char *stream) {
 }
 
 static void feature_text(char out[PART], const struct svi_alert_feature *f, const char *before) {
-    char name[NAME], value[NUMBER], low[NUMBER], high[NUMBER], range[2 * NUMBER + 20] = "";
+    char name[NAME], value[NUMBER], low[NUMBER], high[NUMBER], range[2 * NUMBER + 20] = "", unit[UNIT];
     /* The width of the range sets the digits of its bounds. A value far outside needs fewer: only those that
      * show how far outside it is. */
     const double width = f->high - f->low;
     const double outside = fmax(f->value - f->high, f->low - f->value);
     svi_alert_name(name, f->name, f->column);
+    svi_alert_unit(unit, f->unit);
     if (f->beyond)
         snprintf(range, sizeof range, ", earlier %s to %s", svi_alert_number(low, f->earlier_low, width, 3),
                  svi_alert_number(high, f->earlier_high, width, 3));
     if (isfinite(width))
-        snprintf(out, PART, "%s%s %s (usual %s to %s%s)", before, name,
-                 svi_alert_number(value, f->value, fmax(width, outside), 3),
+        snprintf(out, PART, "%s%s %s%s (usual %s to %s%s)", before, name,
+                 svi_alert_number(value, f->value, fmax(width, outside), 3), unit,
                  svi_alert_number(low, f->low, width, 3), svi_alert_number(high, f->high, width, 3), range);
     else
-        snprintf(out, PART, "%s%s %s", before, name, svi_alert_number(value, f->value, 0, 3));
+        snprintf(out, PART, "%s%s %s%s", before, name, svi_alert_number(value, f->value, 0, 3), unit);
 }
 
 size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *l) {
@@ -256,19 +267,21 @@ static void episode_expected(char *out, size_t size, const struct svi_alert_fact
 }
 
 static void episode_fact(char out[2 * PART], const struct svi_alert_fact *f, bool bare, bool dated) {
-    char name[NAME], value[NUMBER], span[NUMBER], lasted[NUMBER + 8] = "", with[NAME + NUMBER + 16] = "";
-    char expected[4 * NUMBER + 60] = "", other[NAME], number[NUMBER];
+    char name[NAME], value[NUMBER], span[NUMBER], lasted[NUMBER + 8] = "",
+                                                                  with[NAME + NUMBER + UNIT + 16] = "";
+    char expected[4 * NUMBER + 60] = "", other[NAME], number[NUMBER], unit[UNIT];
     const double outside = fmax(f->value - f->high, f->low - f->value);
     /* `bare` is for a combination: each feature is within its range, so its range explains nothing. */
     if (f->seconds > 0 && !bare)
         snprintf(lasted, sizeof lasted, " for %.36s", svi_alert_duration(span, f->seconds));
     if (f->with >= 0 && !bare)
-        snprintf(with, sizeof with, " while %s is %s", svi_alert_name(other, f->with_name, f->with),
-                 svi_alert_number(number, f->with_value, 0, 2));
+        snprintf(with, sizeof with, " while %s is %s%s", svi_alert_name(other, f->with_name, f->with),
+                 svi_alert_number(number, f->with_value, 0, 2), svi_alert_unit(unit, f->with_unit));
     if (!bare)
         episode_expected(expected, sizeof expected, f, dated);
-    snprintf(out, 2 * PART, "%s %s%s%s%s", svi_alert_name(name, f->name, f->column),
-             svi_alert_number(value, f->value, fmax(f->high - f->low, outside), 2), lasted, with, expected);
+    snprintf(out, 2 * PART, "%s %s%s%s%s%s", svi_alert_name(name, f->name, f->column),
+             svi_alert_number(value, f->value, fmax(f->high - f->low, outside), 2),
+             svi_alert_unit(unit, f->unit), lasted, with, expected);
 }
 
 static size_t episode_facts(char *out, size_t at, const struct svi_episode_line *l, size_t reserved) {
@@ -331,13 +344,13 @@ static const char *quality_level_text(char out[NUMBER], double v, bool regress) 
 }
 
 static void quality_feature_text(char out[PART], const struct svi_quality_feature *f, const char *before) {
-    char name[NAME], from[NUMBER], to[NUMBER];
+    char name[NAME], from[NUMBER], to[NUMBER], unit[UNIT];
     /* Digits go by the larger of the two: noise below one deviation needs none, and a large move shows in
      * fewer. An unknown deviation is 0 and leaves the choice to the move. */
     const double spread = fmax(f->deviation, fabs(f->after - f->before));
     svi_alert_name(name, f->name, f->column);
-    snprintf(out, PART, "%s%s %s -> %s", before, name, svi_alert_number(from, f->before, spread, 2),
-             svi_alert_number(to, f->after, spread, 2));
+    snprintf(out, PART, "%s%s %s -> %s%s", before, name, svi_alert_number(from, f->before, spread, 2),
+             svi_alert_number(to, f->after, spread, 2), svi_alert_unit(unit, f->unit));
 }
 
 static void quality_end_text(char part[PART], const struct svi_quality_line *l, const char *figure) {

@@ -24,6 +24,7 @@
 struct svi_alert_feature {
     const char *name; /* any bytes, escaped and cut at 47; NULL = "feature 3" */
     int column;       /* from 0; for a feature without a name */
+    const char *unit; /* of the values, any bytes, escaped; NULL = none */
     double value;     /* of the sample */
     double low, high; /* usual; left out when one of them is not finite */
     bool beyond;      /* the value lies far beyond the earlier range, which is shown then ... */
@@ -61,11 +62,12 @@ struct svi_alert_fact {
     enum svi_judge judge; /* says how it is reported */
     const char *name;     /* as in svi_alert_feature */
     int column;
-    double value;     /* of the sample, or the mean of the last `seconds` */
-    double expected;  /* NAN: not known */
-    double low, high; /* usual in its context, NAN: not known */
-    double seconds;   /* that were judged together; 0: one sample */
-    int with;         /* column of the feature that its forecast owes most to, -1: none */
+    const char *unit, *with_unit; /* likewise */
+    double value;                 /* of the sample, or the mean of the last `seconds` */
+    double expected;              /* NAN: not known */
+    double low, high;             /* usual in its context, NAN: not known */
+    double seconds;               /* that were judged together; 0: one sample */
+    int with;                     /* column of the feature that its forecast owes most to, -1: none */
     const char *with_name;
     double with_value;
 };
@@ -98,6 +100,7 @@ size_t svi_episode_text(char out[SVI_ALERT_TEXT], const struct svi_episode_line 
 struct svi_quality_feature {
     const char *name; /* as in svi_alert_feature */
     int column;
+    const char *unit;
     double before, after, deviation; /* means; 0 = not known */
 };
 
@@ -116,13 +119,16 @@ size_t svi_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line 
 
 /* Parts of lines. A number as a person writes it, with at least `digits` digits, and with as many as show
  * differences of `spread` (0: not known) in two digits, at most 9; whole numbers are not rounded. How long;
- * and when, where it is `now`. A feature's name, as in svi_alert_feature. */
+ * and when, where it is `now`. A feature's name, as in svi_alert_feature; its unit as it follows a value,
+ * with a blank before it. */
 #define SVI_ALERT_NUMBER 40
 #define SVI_ALERT_NAME   48
+#define SVI_ALERT_UNIT   24
 const char *svi_alert_number(char out[SVI_ALERT_NUMBER], double v, double spread, int digits);
 const char *svi_alert_duration(char out[SVI_ALERT_NUMBER], double seconds);
 const char *svi_alert_moment(char out[SVI_ALERT_NUMBER], double since, double now);
 const char *svi_alert_name(char out[SVI_ALERT_NAME], const char *name, int column);
+const char *svi_alert_unit(char out[SVI_ALERT_UNIT], const char *unit);
 
 /* The stream, escaped, with which a line begins. Returns the length. */
 size_t svi_alert_begin(char *out, const char *stream);

@@ -77,8 +77,8 @@ static double novelty_report_excess(const struct svi_contribution *c) {
 
 /* For people: what lies beyond all that was comes first, then what is plainly out of its usual range, then
  * what adds most. */
-static void write_line(const struct svi_novelty_stage *s, const char *stream, double ts,
-                       enum svi_alert_change change, struct svi_alert_report *out) {
+static void write_line(const struct svi_novelty_stage *s, const struct svi_schema *schema, const char *stream,
+                       double ts, enum svi_alert_change change, struct svi_alert_report *out) {
     struct svi_alert_feature features[SVI_ALERT_TOP];
     struct svi_contribution c[SVI_ALERT_TOP_MAX];
     const int count = out->event.count, shown = count < SVI_ALERT_TOP ? count : SVI_ALERT_TOP;
@@ -93,6 +93,7 @@ static void write_line(const struct svi_novelty_stage *s, const char *stream, do
     for (int i = 0; i < shown; i++)
         features[i] = (struct svi_alert_feature){.name = c[i].feature,
                                                  .column = c[i].column,
+                                                 .unit = svi_schema_unit(schema, c[i].column),
                                                  .value = c[i].value,
                                                  .low = c[i].low,
                                                  .high = c[i].high};
@@ -127,6 +128,7 @@ static struct svi_alert_fact fact_of(const struct svi_novelty_stage *s, const st
     return (struct svi_alert_fact){.judge = judge,
                                    .name = svi_schema_name(schema, f->feature),
                                    .column = f->feature,
+                                   .unit = svi_schema_unit(schema, f->feature),
                                    .value = f->value,
                                    .expected = f->expected,
                                    .low = low,
@@ -134,13 +136,15 @@ static struct svi_alert_fact fact_of(const struct svi_novelty_stage *s, const st
                                    .seconds = f->over > 1 ? f->over * interval : 0,
                                    .with = with ? f->with : -1,
                                    .with_name = with ? svi_schema_name(schema, f->with) : NULL,
+                                   .with_unit = with ? svi_schema_unit(schema, f->with) : NULL,
                                    .with_value = with ? m->x[f->with] : NAN};
 }
 
-static struct svi_alert_fact fact_of_row(const struct svi_contribution *c) {
+static struct svi_alert_fact fact_of_row(const struct svi_schema *schema, const struct svi_contribution *c) {
     return (struct svi_alert_fact){.judge = SVI_JUDGE_ROW,
                                    .name = c->feature,
                                    .column = c->column,
+                                   .unit = svi_schema_unit(schema, c->column),
                                    .value = c->value,
                                    .expected = NAN,
                                    .low = c->low,
@@ -180,8 +184,8 @@ static int take_judged(const struct svi_novelty_stage *s, const struct svi_messa
 
 /* Of a row that is unusual as a whole: what lies outside its usual range; where nothing does, the two
  * features that add most. */
-static int take_row(const struct svi_alert_report *out, struct svi_alert_fact *facts, int count,
-                    bool *combination) {
+static int take_row(const struct svi_alert_report *out, const struct svi_schema *schema,
+                    struct svi_alert_fact *facts, int count, bool *combination) {
     const struct svi_contribution *top = out->top;
     double most = 0;
     for (int i = 0; i < out->event.count; i++)
@@ -189,10 +193,10 @@ static int take_row(const struct svi_alert_report *out, struct svi_alert_fact *f
     for (int i = 0; i < out->event.count && count < SVI_ALERT_TOP; i++)
         if (most > 0 && novelty_report_excess(&top[i]) >= PLAINLY * most &&
             fact_is_new(facts, count, top[i].column))
-            facts[count++] = fact_of_row(&top[i]);
+            facts[count++] = fact_of_row(schema, &top[i]);
     *combination = count == 0 && out->event.count >= 2;
     for (int i = 0; i < 2 && *combination; i++)
-        facts[count++] = fact_of_row(&top[i]);
+        facts[count++] = fact_of_row(schema, &top[i]);
     return count;
 }
 
@@ -216,7 +220,7 @@ static void write_episode(const struct svi_novelty_stage *s, const struct svi_me
     if (change != SVI_ALERT_CLOSE) {
         line.count = take_judged(s, m, schema, facts);
         if (row || d->ratio[SVI_JUDGE_ROW] >= 1)
-            line.count = take_row(out, facts, line.count, &line.combination);
+            line.count = take_row(out, schema, facts, line.count, &line.combination);
     }
     (void)svi_calendar_set_zone(schema->zone, &err); /* where it is unknown, times are those of UTC */
     svi_episode_text(out->text, &line);
@@ -255,7 +259,7 @@ bool svi_novelty_report(struct svi_novelty_stage *s, const struct svi_message *m
         add_judge(s, change, &out->event);
         write_episode(s, m, schema, stream, ts, change, out);
     } else {
-        write_line(s, stream, ts, change, out);
+        write_line(s, schema, stream, ts, change, out);
     }
     return true;
 }

@@ -58,6 +58,7 @@ static void report_sensor(const struct svi_rules *r, const struct svi_schema *sc
     const char *name = m->feature < 0 ? NULL : svi_schema_name(schema, m->feature);
     *sensor = (struct svi_rule_sensor){.name = name,
                                        .column = m->feature,
+                                       .unit = name ? svi_schema_unit(schema, m->feature) : NULL,
                                        .value = m->value,
                                        .low = m->low,
                                        .high = m->high,

@@ -8,15 +8,17 @@
 
 #define NAME   SVI_ALERT_NAME
 #define NUMBER SVI_ALERT_NUMBER
-#define PART   (NAME + 4 * NUMBER + 60)
+#define UNIT   SVI_ALERT_UNIT
+#define PART   (NAME + UNIT + 4 * NUMBER + 60)
 #define SHOWN  3 /* sensors in a line */
 
 static void rule_value_text(char out[PART], enum svi_rule rule, const struct svi_rule_sensor *s,
                             const char *name) {
-    char v[NUMBER], low[NUMBER], high[NUMBER];
+    char v[NUMBER + UNIT], unit[UNIT], low[NUMBER], high[NUMBER];
     const bool above = s->value > s->high;
     const double bound = above ? s->high : s->low;
     svi_alert_number(v, s->value, s->value - bound, 3);
+    strcat(v, svi_alert_unit(unit, s->unit));
     if (rule == SVI_RULE_LIMITS)
         snprintf(out, PART, "%s %s %s its limit %s", name, v, above ? "above" : "below",
                  svi_alert_number(low, bound, 0, 3));
@@ -30,15 +32,15 @@ static void rule_value_text(char out[PART], enum svi_rule rule, const struct svi
 }
 
 static void rule_sensor_text(char out[PART], const struct svi_rule_line *l, const struct svi_rule_sensor *s) {
-    char name[NAME], v[NUMBER], lasts[NUMBER], every[NUMBER + 32] = "";
+    char name[NAME], v[NUMBER], lasts[NUMBER], every[NUMBER + 32] = "", unit[UNIT];
     svi_alert_name(name, s->name, s->column);
     if (isfinite(s->usual))
         snprintf(every, sizeof every, " (a %s usually every %s)",
                  l->rule == SVI_RULE_SILENT ? "row" : "value", svi_alert_duration(v, s->usual));
     if (l->rule == SVI_RULE_STUCK)
-        snprintf(out, PART, "%s stuck at %s for %s (%.0f rows, never more than %.0f before)", name,
-                 svi_alert_number(v, s->value, 0, 3), svi_alert_duration(lasts, l->time - s->since), s->rows,
-                 s->high);
+        snprintf(out, PART, "%s stuck at %s%s for %s (%.0f rows, never more than %.0f before)", name,
+                 svi_alert_number(v, s->value, 0, 3), svi_alert_unit(unit, s->unit),
+                 svi_alert_duration(lasts, l->time - s->since), s->rows, s->high);
     else if (l->rule == SVI_RULE_ABSENT)
         snprintf(out, PART, "%s absent%s", name, every);
     else if (l->rule == SVI_RULE_SILENT)

@@ -19,6 +19,7 @@
 struct svi_rule_sensor {
     const char *name; /* as in svi_alert_feature */
     int column;
+    const char *unit;
     double value, low, high, rows, since, usual; /* as in svi_rules_member; seconds, NAN = not known */
 };
 

@@ -273,7 +273,7 @@ static svs_code cmd_eval_open(struct eval *e, struct svi_settings *s, svs_error 
         svi_stream_use_threads(e->stream);
     svi_stream_leave_open(e->stream, true);
     svi_stream_score_all(e->stream, e->log != NULL);
-    return SVS_OK;
+    return svi_cells_note_units(svi_engine_schema(svi_stream_root(e->stream)), e->reader, err);
 }
 
 /* ---- the alerts that would have been */

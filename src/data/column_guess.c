@@ -1196,3 +1196,14 @@ const char *svi_guess_unused(const svi_guess *g, bool taken, int *at) {
     }
     return NULL;
 }
+
+const char *svi_guess_united(const svi_guess *g, const char **unit, int *at) {
+    while (g->decided && *at < g->count) {
+        const struct guessed *c = &g->columns[(*at)++];
+        if (c->is.use == SVI_USE_NUMBER && c->is.measure[0]) {
+            *unit = c->is.measure;
+            return c->name;
+        }
+    }
+    return NULL;
+}

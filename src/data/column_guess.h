@@ -100,6 +100,9 @@ const struct svi_column_use *svi_guess_of(const svi_guess *g, int column);
  * weights, too. Valid while the guess is. */
 const char *svi_guess_unused(const svi_guess *g, bool taken, int *at);
 
+/* The columns of numbers that share a unit, likewise; *unit is valid as the name is. */
+const char *svi_guess_united(const svi_guess *g, const char **unit, int *at);
+
 /* How much a name is that of a label: 1 most, 0 not at all. */
 int svi_label_rank(const char *name);
 

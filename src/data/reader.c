@@ -148,6 +148,10 @@ const char *svi_reader_unused(const svi_reader *r, bool taken, int *at) {
     return svi_guess_unused(r->guess, taken, at);
 }
 
+const char *svi_reader_united(const svi_reader *r, const char **unit, int *at) {
+    return svi_guess_united(r->guess, unit, at);
+}
+
 int64_t svi_reader_headers(const svi_reader *r) {
     return r->state && r->format->headers ? r->format->headers(r->state) : 0;
 }

@@ -86,6 +86,9 @@ const char *svi_reader_note(const svi_reader *r);
 /* The columns that are no features, as svi_guess_unused. */
 const char *svi_reader_unused(const svi_reader *r, bool taken, int *at);
 
+/* The columns with a unit, as svi_guess_united. */
+const char *svi_reader_united(const svi_reader *r, const char **unit, int *at);
+
 /* How often the header of a CSV came again. */
 int64_t svi_reader_headers(const svi_reader *r);
 

@@ -219,6 +219,7 @@ static bool engine_new_parts(struct svi_engine *e, int columns, svs_error *err) 
     struct svi_schema_options schema;
     svi_settings_schema(e->s, &schema);
     schema.room = svi_settings_keyed(e->s) ? &e->scratch->row : NULL;
+    schema.units = e->common->units;
     svi_columns_init(&e->columns, (int)e->s->max_features);
     return svi_schema_init(&e->schema, &schema, err) == SVS_OK &&
            (e->s->missing != SVI_MISSING_CARRY ||
@@ -458,8 +459,7 @@ static void engine_alarm(struct svi_engine *e, enum svi_alert_change change, svs
     char subject[SVI_SUBJECT];
     svs_error err;
     svi_engine_settle(e); /* alerts are numbered as they come */
-    svi_drift_stage_report(s, id, &e->schema.shape, svi_engine_subject(e, subject), e->event_ts, change,
-                           &report);
+    svi_drift_stage_report(s, id, &e->schema, svi_engine_subject(e, subject), e->event_ts, change, &report);
     svi_publish_alert(e, &report, e->event_ts);
     if (change == SVI_ALERT_CLOSE)
         return;

@@ -198,6 +198,15 @@ static void archive_shared_desk(struct svi_archive *a, struct svi_engine *e) {
     svi_budget_share_archive(a, &e->novelty->desk.budget);
 }
 
+/* Of the whole stream. Not hashed: what reads the input finds it, not the samples. */
+static void archive_units(struct svi_archive *a, struct svi_engine *e) {
+    svi_units_archive(a, e->schema.o.units, e->schema.shape.max_features);
+}
+
+static bool has_units(const struct svi_engine *e) {
+    return !e->off && e->schema.o.units && e->schema.o.units->count > 0;
+}
+
 /* States of keys name a section by its place here. */
 static const struct {
     const char *name;
@@ -226,6 +235,7 @@ static const struct {
     {"shared desk", true, archive_shared_desk, has_shared_desk, false},
     {"prior", true, archive_prior, has_prior, true},
     {"outliers", true, archive_outliers, has_outliers, false},
+    {"units", false, archive_units, has_units, true},
 };
 
 #define PACKED_HEAD 5 /* bytes */

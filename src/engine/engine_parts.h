@@ -26,8 +26,9 @@ struct svi_engine_common {
     bool muted;     /* nobody gets what goes to the sink: what is made up for readers alone is left out */
     bool score_all; /* every accepted sample has a score event, whatever the setting `scores` says */
     int64_t mark;   /* of score events: which row of an input they are of */
-    double desks;   /* engines that share alert.budget; 0: it is not shared */
-    double asked;   /* the factor of their levels */
+    struct svi_units *units; /* of their columns; NULL: none are kept */
+    double desks;            /* engines that share alert.budget; 0: it is not shared */
+    double asked;            /* the factor of their levels */
 };
 
 /* Settings, and how many have them: the engines of a stream share them. */

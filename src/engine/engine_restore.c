@@ -79,6 +79,8 @@ void svi_engine_go_back(svi_engine *e, svi_engine *t, const char *reason, double
         svi_shape_use_room(&e->schema.shape, &e->scratch->row);
         svi_shape_use_room(&t->schema.shape, &t->scratch->row);
     }
+    e->schema.o.units = e->common->units; /* those of now: each is its stream's */
+    t->schema.o.units = t->common->units;
     svi_quality_stage_moved(&e->quality_stage);
     if (e->queue)
         e->queue->stage = e->novelty;

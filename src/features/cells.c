@@ -92,3 +92,12 @@ svs_code svi_cells_note_unused(struct svi_schema *s, const svi_reader *r, svs_er
     }
     return SVS_OK;
 }
+
+svs_code svi_cells_note_units(struct svi_schema *s, const svi_reader *r, svs_error *err) {
+    const char *name, *unit;
+    svs_error why = {0};
+    for (int at = 0; s->o.units && (name = svi_reader_united(r, &unit, &at));)
+        if (svi_units_set(s->o.units, name, unit, s->o.max_features, &why) == SVS_NO_MEMORY)
+            return svi_fail(err, SVS_NO_MEMORY, "%s", why.text);
+    return SVS_OK;
+}

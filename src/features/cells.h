@@ -34,4 +34,8 @@ enum svi_cell_kind svi_cells_known(const void *schema, const char *name, size_t 
  * model knows them; and those of ids, times and weights where it notes columns at all. SVS_NO_MEMORY. */
 svs_code svi_cells_note_unused(struct svi_schema *s, const svi_reader *r, svs_error *err);
 
+/* The stream keeps the units that the reader has found, as far as there is room for them; those of other
+ * columns stay. SVS_NO_MEMORY. */
+svs_code svi_cells_note_units(struct svi_schema *s, const svi_reader *r, svs_error *err);
+
 #endif

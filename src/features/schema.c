@@ -685,6 +685,10 @@ const char *svi_schema_name(const struct svi_schema *s, int feature) {
     return svi_shape_name(&s->shape, feature);
 }
 
+const char *svi_schema_unit(const struct svi_schema *s, int feature) {
+    return svi_units_find(s->o.units, svi_schema_name(s, feature));
+}
+
 void svi_schema_restore(struct svi_schema *s) {
     s->hot_count = s->absent_count = 0;
     if (s->columns && s->dirty) {

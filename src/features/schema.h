@@ -110,6 +110,9 @@ bool svi_schema_has_new_names(const struct svi_schema *s); /* that were not comm
  * none. Valid until the next change. */
 const char *svi_schema_name(const struct svi_schema *s, int feature);
 
+/* The unit of the column that the feature is; NULL: it has none, or none is known. */
+const char *svi_schema_unit(const struct svi_schema *s, int feature);
+
 /* Takes the row, or takes back what it would have changed. */
 void svi_schema_commit(struct svi_schema *s, const struct svi_message *m);
 void svi_schema_restore(struct svi_schema *s);

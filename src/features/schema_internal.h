@@ -3,6 +3,7 @@
 #define SVI_SCHEMA_INTERNAL_H
 
 #include "data/message.h"
+#include "features/units.h"
 
 struct svi_schema_options {
     int max_features;
@@ -16,6 +17,7 @@ struct svi_schema_options {
     bool refuse_new;                           /* once a row was taken, no further columns */
     enum svi_missing missing;                  /* the setting */
     struct svi_shape_room *room; /* of max_features columns, for the row in hand; NULL: one of its own */
+    struct svi_units *units;     /* of the columns; NULL: none are kept */
     int64_t held_rows; /* a feature changes hands after at least this number of rows without its value */
 };
 

@@ -106,6 +106,7 @@ struct svi_stream {
     struct svi_engine *root; /* of the samples without a key: without keys, of all */
     bool keyed;              /* it is a fleet */
     struct svi_engine_common common;
+    struct svi_units units;             /* of the columns of all keys */
     struct svi_engine_scratch *scratch; /* of its own thread */
     uint64_t epoch;
     svi_sink *sink;

@@ -93,6 +93,7 @@ svi_stream *svi_stream_new(const struct svi_settings *settings, uint64_t epoch, 
         return NULL;
     }
     s->keyed = s->common.keys_allowed = s->common.sink_numbers_alerts = keyed;
+    s->common.units = &s->units;
     s->epoch = epoch;
     s->sink = sink;
     s->user = user;
@@ -116,6 +117,7 @@ void svi_stream_free(svi_stream **s) {
         (*s)->verbs->clear(*s);
     svi_engine_free(&(*s)->root);
     svi_entry_clear(&(*s)->entry);
+    svi_units_clear(&(*s)->units);
     svi_engine_scratch_free(&(*s)->scratch);
     svi_free(*s);
     *s = NULL;

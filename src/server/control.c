@@ -114,6 +114,9 @@ static void reply_column(const struct request *r, const struct svi_schema *s, in
     svi_put_text(r->reply, "name", svi_schema_column_name(s, column));
     svi_put_text(r->reply, "kind", kinds[kind]);
     svi_put_int(r->reply, "missing", svi_schema_missed(s, column));
+    const char *unit = svi_units_find(s->o.units, svi_schema_column_name(s, column));
+    if (unit)
+        svi_put_text(r->reply, "unit", unit);
     if (kind == SVI_COLUMN_CATEGORY)
         svi_put_int(r->reply, "values", s->column[column].now.values);
     svi_pack_close(r->reply, map);

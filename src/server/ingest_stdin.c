@@ -35,6 +35,7 @@ struct svi_ingest_stdin {
     struct svi_reader_options options;
     struct svi_cells cells;
     int64_t row;
+    bool united;  /* the stream has the units of the columns */
     bool noted;   /* what there is to say of the header was asked for */
     bool located; /* the reason of the present refusal names the line itself */
     char place[48];
@@ -233,7 +234,10 @@ static svs_code ingest_stdin_order(svi_ingest_stdin *in, struct svi_message *m, 
 static svs_code ingest_stdin_take_row(svi_ingest_stdin *in, struct svi_message *m, const char *line,
                                       size_t length, double now, svs_error *err) {
     struct svi_schema *schema = svi_engine_schema(svi_stream_root(in->stream));
-    svs_code code = m->cells ? ingest_stdin_order(in, m, now, err) : SVS_OK;
+    svs_code code = in->united ? SVS_OK : svi_cells_note_units(schema, in->reader, err);
+    in->united = true;
+    if (code == SVS_OK && m->cells)
+        code = ingest_stdin_order(in, m, now, err);
     if (code != SVS_OK)
         return code;
     in->sample.size = 0;

@@ -138,11 +138,11 @@ enum svi_alert_change svi_drift_stage_judge(struct svi_drift_stage *s, double er
 
 /* ---- what an alert says */
 
-static void drift_stage_top(const struct svi_drift_stage *s, const struct svi_shape *shape,
+static void drift_stage_top(const struct svi_drift_stage *s, const struct svi_schema *schema,
                             struct svi_alert_report *out, struct svi_quality_feature *features) {
     for (int i = 0; i < s->count; i++) {
         const struct svi_drift_shift *t = &s->top[i];
-        out->top[i] = (struct svi_contribution){.feature = svi_shape_name(shape, t->feature),
+        out->top[i] = (struct svi_contribution){.feature = svi_shape_name(&schema->shape, t->feature),
                                                 .column = t->feature,
                                                 .value = t->after,
                                                 .low = t->before - USUAL * t->deviation,
@@ -150,6 +150,7 @@ static void drift_stage_top(const struct svi_drift_stage *s, const struct svi_sh
                                                 .adds = t->shift};
         features[i] = (struct svi_quality_feature){.name = out->top[i].feature,
                                                    .column = t->feature,
+                                                   .unit = svi_schema_unit(schema, t->feature),
                                                    .before = t->before,
                                                    .after = t->after,
                                                    .deviation = t->deviation};
@@ -168,13 +169,13 @@ static struct svi_alert_event drift_stage_event(const struct svi_drift_stage *s,
                                     .text = out->text};
 }
 
-void svi_drift_stage_report(const struct svi_drift_stage *s, svs_value id, const struct svi_shape *shape,
+void svi_drift_stage_report(const struct svi_drift_stage *s, svs_value id, const struct svi_schema *schema,
                             const char *stream, double ts, enum svi_alert_change change,
                             struct svi_alert_report *out) {
     static const char *const states[] = {
         [SVI_ALERT_OPEN] = "open", [SVI_ALERT_UPDATE] = "update", [SVI_ALERT_CLOSE] = "close"};
     struct svi_quality_feature features[SVI_ALERT_TOP_MAX];
-    drift_stage_top(s, shape, out, features);
+    drift_stage_top(s, schema, out, features);
     out->event = drift_stage_event(s, out);
     out->event.state = states[change];
     out->event.id = id;

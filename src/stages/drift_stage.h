@@ -64,7 +64,7 @@ enum svi_alert_change svi_drift_stage_judge(struct svi_drift_stage *s, double er
                                             double time, int64_t number);
 
 /* The report of that change; ts: of the sample. */
-void svi_drift_stage_report(const struct svi_drift_stage *s, svs_value id, const struct svi_shape *shape,
+void svi_drift_stage_report(const struct svi_drift_stage *s, svs_value id, const struct svi_schema *schema,
                             const char *stream, double ts, enum svi_alert_change change,
                             struct svi_alert_report *out);
 

@@ -290,6 +290,54 @@ static void test_names_are_escaped_and_all_fits(void **state) {
     assert_non_null(strstr(text, ", novelty 0.12, p 1e-6, since 1973-03-03 09:46 UTC"));
 }
 
+static void test_units_follow_values(void **state) {
+    static const char *const units[] = {"\u00b0C", "\xff\n", "", NULL};
+    static const char *const want[] = {
+        "s temp 95 \u00b0C (usual 58 to 62), novelty", "s temp 95 \\xff\\x0a (usual 58 to 62), novelty",
+        "s temp 95 (usual 58 to 62), novelty", "s temp 95 (usual 58 to 62), novelty"};
+    (void)state;
+    for (int i = 0; i < 4; i++) {
+        const struct svi_alert_feature f = {
+            .name = "temp", .unit = units[i], .value = 95, .low = 58, .high = 62};
+        const struct svi_alert_line l = {SVI_ALERT_OPEN, "s", &f, 1, 0, 1, 0, 5, 5};
+        char text[SVI_ALERT_TEXT];
+        svi_alert_text(text, &l);
+        assert_memory_equal(text, want[i], strlen(want[i]));
+    }
+}
+
+static void test_units_of_findings(void **state) {
+    (void)state;
+    const struct svi_alert_fact f = {.judge = SVI_JUDGE_VALUE,
+                                     .name = "temp",
+                                     .unit = "\u00b0C",
+                                     .value = 95,
+                                     .expected = NAN,
+                                     .low = 58,
+                                     .high = 62,
+                                     .with = 1,
+                                     .with_name = "load",
+                                     .with_unit = "%",
+                                     .with_value = 30};
+    const struct svi_episode_line l = {.state = SVI_ALERT_OPEN,
+                                       .stream = "s",
+                                       .facts = &f,
+                                       .count = 1,
+                                       .surprise = 6,
+                                       .since = 5,
+                                       .time = 5};
+    char text[SVI_ALERT_TEXT];
+    svi_episode_text(text, &l);
+    assert_non_null(
+        strstr(text, ": temp 95 \u00b0C while load is 30 % (usually 58 to 62), one in 1,000,000"));
+    const struct svi_quality_feature moved = {
+        .name = "vibration", .unit = "mm/s", .before = 0.9, .after = 1.4, .deviation = 0.1};
+    const struct svi_quality_line q = {
+        .state = SVI_ALERT_OPEN, .stream = "s", .before = 0.04, .after = 0.17, .top = &moved, .count = 1};
+    svi_quality_text(text, &q);
+    assert_non_null(strstr(text, "; moved most: vibration 0.9 -> 1.4 mm/s"));
+}
+
 static double odd_number(struct svi_random *r) {
     static const double odd[] = {NAN, INFINITY, -INFINITY, 0, -0.0, DBL_MAX, -DBL_MAX, DBL_MIN, 5e-324};
     const uint32_t k = svi_random_below(r, 20);
@@ -316,6 +364,7 @@ static void test_any_line_is_valid_and_short(void **state) {
             odd_name(names[k], sizeof names[k], &r);
         for (int k = 0; k < 4; k++)
             top[k] = (struct svi_alert_feature){.name = svi_random_below(&r, 4) ? names[k] : NULL,
+                                                .unit = svi_random_below(&r, 4) ? names[k] : NULL,
                                                 .column = (int)svi_random_next(&r),
                                                 .value = odd_number(&r),
                                                 .low = odd_number(&r),
@@ -379,6 +428,8 @@ int main(void) {
         cmocka_unit_test(test_lines_of_the_three_states),
         cmocka_unit_test(test_the_day_and_times_that_are_none),
         cmocka_unit_test(test_numbers_as_a_person_writes_them),
+        cmocka_unit_test(test_units_follow_values),
+        cmocka_unit_test(test_units_of_findings),
         cmocka_unit_test(test_names_are_escaped_and_all_fits),
         cmocka_unit_test(test_any_line_is_valid_and_short),
         cmocka_unit_test(test_usual_range_is_that_of_sorted_values),

@@ -5,6 +5,7 @@
 #include "support/problem.h"
 
 #include "data/shape.h"
+#include "features/units.h"
 #include "refit/refit_policy.h"
 #include "stages/sources.h"
 #include "alerts/novelty_stage.h"
@@ -25,6 +26,7 @@ union any {
     struct svi_shape shape;
     svi_sources *producers;
     struct svi_refit_policy beside;
+    struct svi_units units;
 };
 
 /* ---- novelty */
@@ -120,10 +122,33 @@ static void drop_beside(void *object) {
     svi_refit_policy_free(object);
 }
 
+/* ---- units */
+
+static void make_units(void *object) {
+    *(struct svi_units *)object = (struct svi_units){0};
+}
+
+static void fill_units(void *object) {
+    for (int j = 0; j < 10; j++) {
+        char name[16];
+        snprintf(name, sizeof name, "c%d", j);
+        assert_int_equal(svi_units_set(object, name, "bar", 64, NULL), SVS_OK);
+    }
+}
+
+static void archive_units(struct svi_archive *a, void *object) {
+    svi_units_archive(a, object, 64);
+}
+
+static void drop_units(void *object) {
+    svi_units_clear(object);
+}
+
 static const struct kind kinds[] = {{make_sentry, fill_sentry, archive_sentry, drop_sentry, 15},
                                     {make_shape, fill_shape, archive_shape, drop_shape, 40},
                                     {make_producers, fill_producers, archive_producers, drop_producers, 4},
-                                    {make_beside, fill_beside, archive_beside, drop_beside, 1}};
+                                    {make_beside, fill_beside, archive_beside, drop_beside, 1},
+                                    {make_units, fill_units, archive_units, drop_units, 2}};
 
 static void loading(void **state) {
     (void)state;

@@ -1,5 +1,6 @@
 /* Columns of words, missing values and the calendar, through the engine: rows under names against the same
  * rows turned into columns of 0 and 1 by hand. */
+#include "support/archived.h"
 #include "support/engine.h"
 
 #include "base/random.h"
@@ -497,6 +498,68 @@ static void test_kept_without_a_row(void **state) {
     speaker_close(&f);
 }
 
+static void archive_units(struct svi_archive *a, void *units) {
+    svi_units_archive(a, units, 9);
+}
+
+static const char *schema_unit(struct speaker *f, const char *name) {
+    return svi_schema_unit(svi_engine_schema(svi_stream_root(f->e)), feature_of(f, name));
+}
+
+/* The stream keeps units by names, whatever comes of its columns and of itself. */
+static void test_units_are_kept(void **state) {
+    (void)state;
+    struct speaker f;
+    struct svi_checkpoint c = {0};
+    svs_error err;
+    char before[SVI_HASH_TEXT], after[SVI_HASH_TEXT];
+    speaker_open(&f, plain);
+    says(&f, "{'x':{'k':'one','temp':20,'flow':1},'y':1}");
+    reopen(&f);
+    assert_null(schema_unit(&f, "temp"));
+    svi_stream_hash(f.e, before, NULL);
+    struct svi_units *units = svi_engine_schema(svi_stream_root(f.e))->o.units;
+    assert_int_equal(svi_units_set(units, "temp", "\u00b0C", 3, &err), SVS_OK);
+    assert_int_equal(svi_units_set(units, "one", "%", 3, &err), SVS_OK);
+    assert_int_equal(svi_units_set(units, "two", "$", 3, &err), SVS_OK);
+    assert_int_equal(svi_units_set(units, "three", "m", 3, &err), SVS_LIMIT);
+    svi_stream_hash(f.e, after, NULL);
+    assert_string_equal(before, after);
+    assert_int_equal(svi_stream_save(f.e, &c, &err), SVS_OK);
+    reopen(&f);
+    assert_string_equal(schema_unit(&f, "temp"), "\u00b0C");
+    assert_null(schema_unit(&f, "flow"));
+    assert_null(schema_unit(&f, "k=one"));
+    units = svi_engine_schema(svi_stream_root(f.e))->o.units;
+    assert_int_equal(svi_units_set(units, "temp", "K", 3, &err), SVS_OK);
+    svi_stream *then = svi_stream_then(f.e, &c, &err);
+    assert_non_null(then);
+    svi_stream_go_back(f.e, &then, "back", 0);
+    assert_string_equal(schema_unit(&f, "temp"), "K"); /* as the input has it now */
+    svi_checkpoint_clear(&c);
+    speaker_close(&f);
+}
+
+static void test_damaged_units_are_refused(void **state) {
+    (void)state;
+    struct svi_units units = {0}, loaded = {0};
+    struct svi_bytes bytes = {0};
+    svs_error err;
+    assert_int_equal(svi_units_set(&units, "temp", "\u00b0C", 9, &err), SVS_OK);
+    assert_int_equal(svi_units_set(&units, "tamp", "bar", 9, &err), SVS_OK);
+    assert_int_equal(archived_save(archive_units, &units, &bytes, &err), SVS_OK);
+    assert_int_equal(archived_load(archive_units, &loaded, bytes.data, bytes.size, &err), SVS_OK);
+    assert_string_equal(svi_units_find(&loaded, "tamp"), "bar");
+    for (size_t i = 0; i + 4 <= bytes.size; i++)
+        if (memcmp(bytes.data + i, "tamp", 4) == 0)
+            bytes.data[i + 1] = 'e';
+    assert_int_equal(archived_load(archive_units, &loaded, bytes.data, bytes.size, &err), SVS_DAMAGED);
+    assert_non_null(strstr(err.text, "duplicate"));
+    svi_units_clear(&units);
+    svi_units_clear(&loaded);
+    svi_bytes_clear(&bytes);
+}
+
 static void test_kept_before_all_have_a_value(void **state) {
     static const char *const fixed[] = {"features", "site,temp,alarm", "novelty", "none", NULL},
                              *const unscaled[] = {"features", "a,b,c", "unscaled", "a",
@@ -772,6 +835,8 @@ int main(void) {
         cmocka_unit_test(test_kept_as_it_was),
         cmocka_unit_test(test_kept_with_fixed_columns),
         cmocka_unit_test(test_kept_without_a_row),
+        cmocka_unit_test(test_units_are_kept),
+        cmocka_unit_test(test_damaged_units_are_refused),
         cmocka_unit_test(test_kept_before_all_have_a_value),
         cmocka_unit_test(test_scores_keep_no_names),
         cmocka_unit_test(test_prune),
