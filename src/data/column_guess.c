@@ -661,6 +661,10 @@ static bool guess_make_label(svi_guess *g, int i) {
     c->is.use = SVI_USE_LABEL;
     c->is.dash = c->plus;
     g->regress = calls_for_regression(c);
+    if (!g->regress) { /* classes are their texts: 1a is not 1 */
+        c->is.comma = c->is.amount = false;
+        memset(c->is.measure, 0, sizeof c->is.measure);
+    }
     return true;
 }
 

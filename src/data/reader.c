@@ -33,6 +33,7 @@
 #define LONGEST_ROW   ((size_t)64 << 10)  /* of several lines */
 #define COMMENT_LINES 100                 /* looked at below a line that may be a comment */
 #define SILENCE       0.25                /* seconds without more of them */
+#define OPEN_MOST     1                   /* seconds that a row of several lines may take to come */
 
 struct svi_reader {
     struct svi_input source;
@@ -45,6 +46,7 @@ struct svi_reader {
     size_t ahead;   /* bytes after source.at that it has seen */
     int samples;    /* lines in them */
     double sampled; /* when the last of them came */
+    double open;    /* since when a line with an open quote waits for those that may close it; 0: none */
     struct svi_span line;
     int64_t number;  /* of that line, from 1 */
     size_t searched; /* bytes after source.at that hold no line end */
@@ -120,6 +122,8 @@ svs_code svi_reader_fill(svi_reader *r, svs_error *err) {
 }
 
 double svi_reader_wait(const svi_reader *r) {
+    if (r->open > 0)
+        return fmax(0, r->open + OPEN_MOST - svi_monotonic());
     if (!r->sampling || (svi_guess_rows(r->guess) == 0 && r->samples < 2)) /* a header alone tells nothing */
         return INFINITY;
     return fmax(0, r->sampled + SILENCE - svi_monotonic());
@@ -260,13 +264,17 @@ static enum joined reader_join_line(svi_reader *r) {
     const struct svi_span first = line;
     if (s->ended)
         s->buffer[s->end] = '\n'; /* in the padding: numbers must end */
-    const enum joined joined = reader_is_open(r, line) ? reader_join(r, &line, held) : JOINED_NOT;
+    enum joined joined = reader_is_open(r, line) ? reader_join(r, &line, held) : JOINED_NOT;
+    if (joined == JOINED_WAITS && r->open > 0 && svi_reader_wait(r) <= 0)
+        joined = JOINED_NOT;
     if (joined == JOINED_WAITS) {
+        r->open = r->open > 0 ? r->open : svi_monotonic();
         r->searched = (size_t)(held - at);
         s->at = (size_t)(at - s->buffer);
         r->number--;
         return joined;
     }
+    r->open = 0;
     r->line = joined == JOINED_ROW ? line : first;
     const char *next = memchr(r->line.end, '\n', (size_t)(held - r->line.end));
     s->at = next ? (size_t)(next + 1 - s->buffer) : s->end;
@@ -472,6 +480,8 @@ static enum svi_read reader_step(svi_reader *r, struct svi_message *m, bool *aga
 
 enum svi_read svi_reader_next(svi_reader *r, struct svi_message *m, svs_error *err) {
     enum svi_read more;
+    if (r->open > 0 && svi_reader_wait(r) <= 0)
+        r->searched = 0; /* the open line is looked at once more, now as one of its own */
     while (r->state && !r->sampling && reader_cut_line(r)) {
         const enum svi_read result = reader_read_line(r, m, err);
         if (result == SVI_READ_ROW)
