@@ -86,6 +86,11 @@ static void fleet_refuse_more(const struct svi_fleet *f, const char *shown, uint
         svi_fail(err, SVS_LIMIT,
                  "key %s is one more than keys.quota (%lld) lets %s begin, which began %lld: raise it", shown,
                  (long long)f->stream.root->s->keys_quota, who, begun);
+    else if (owner == 0 && begun >= KEYS_NAMELESS)
+        svi_fail(err, SVS_LIMIT,
+                 "key %s is one more than messages without src may begin (%d): let producers name themselves "
+                 "(src), or set keys.quota",
+                 shown, KEYS_NAMELESS);
     else
         svi_fail(
             err, SVS_LIMIT,
@@ -188,6 +193,8 @@ void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figur
     figures->quiet = isinf(figures->deadline) ? 0 : svi_rules_quiet(e->rules);
     svi_fleet_finds(e, &figures->finds);
     figures->out_of_memory = svi_engine_out_of_memory(e);
+    figures->columns = svi_engine_features(e);
+    figures->classes = svi_engine_classes(e);
 }
 
 /* What has come to it since `before`. After a reset what was judged is counted from 0. */
@@ -223,6 +230,7 @@ int64_t svi_stream_key_count(const svi_stream *s) {
 
 void svi_fleet_done(struct svi_fleet *f, struct svi_key_entry *entry, const struct svi_key_figures *figures,
                     bool sample, double now) {
+    svi_fleet_measure(f, figures->columns, figures->classes);
     f->stream.others.seen += figures->rows - entry->last.rows;
     svi_fleet_find_alike(f, &entry->last.finds, &figures->finds);
     fleet_add(&f->stream.others, &entry->last, figures);
@@ -259,7 +267,6 @@ void svi_fleet_done_here(struct svi_fleet *f, struct svi_key_entry *entry, bool 
         return;
     }
     f->columns = svi_engine_features(entry->engine);
-    svi_fleet_measure(f, entry->engine);
     svi_fleet_figures(entry->engine, &figures);
     svi_fleet_done(f, entry, &figures, sample, now);
 }

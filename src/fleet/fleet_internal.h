@@ -323,8 +323,8 @@ svs_code svi_fleet_end_alerts(struct svi_fleet *f, struct svi_key_entry *entry, 
 
 /* ---- fleet_memory.c: what keys take */
 
-/* A key, whose engine nobody is at work with, may be the largest so far. */
-void svi_fleet_measure(struct svi_fleet *f, const struct svi_engine *e);
+/* A key of `d` features and `classes` classes may be the largest so far. */
+void svi_fleet_measure(struct svi_fleet *f, int d, int classes);
 
 /* Keys that may be in memory now; bytes that all of them take, once all is full. */
 int64_t svi_fleet_memory_most(struct svi_fleet *f);

@@ -61,8 +61,7 @@ static void memory_learn(struct svi_fleet *f) {
     f->largest.known_classes = classes;
 }
 
-void svi_fleet_measure(struct svi_fleet *f, const struct svi_engine *e) {
-    const int d = svi_engine_features(e), classes = svi_engine_classes(e);
+void svi_fleet_measure(struct svi_fleet *f, int d, int classes) {
     f->largest.columns = d > f->largest.columns ? d : f->largest.columns;
     f->largest.classes = classes > f->largest.classes ? classes : f->largest.classes;
 }

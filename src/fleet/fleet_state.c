@@ -133,7 +133,7 @@ static svs_code evict_some(struct svi_fleet *f, int count, svs_error *err) {
     while (out < count && code == SVS_OK && (n = svi_key_table_oldest(f->table))) {
         const size_t offset = f->packed.size;
         svi_key_table_leave(f->table, n);
-        svi_fleet_measure(f, n->engine);
+        svi_fleet_measure(f, svi_engine_features(n->engine), svi_engine_classes(n->engine));
         leaving[out++] = n;
         if (n->cached || svi_fleet_written(n))
             continue;

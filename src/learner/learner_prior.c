@@ -390,7 +390,7 @@ static void prior_look(svs_learner *l, const struct svi_prior *of) {
         t->mean = prior_float(prior_held_mean(l, &sample, COLUMN_TARGET, (double)t->limit, &t->spread));
     }
     if (held)
-        p->key->weight = prior_float(prior_held_weight(l, &sample, (double)p->key->most));
+        p->key->weight = fmaxf(prior_float(prior_held_weight(l, &sample, (double)p->key->most)), FLT_MIN);
     prior_bind_all(l, of);
 }
 

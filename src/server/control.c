@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "config/settings_change.h"
@@ -28,7 +29,8 @@
 #define LOO_MOST  1e9
 #define TUNE_MOST 1e11 /* and `tune` itself: some ten seconds */
 
-#define SCORES_MOST (64 << 20) /* bytes of the reply to a batch */
+#define SCORES_MOST    (64 << 20) /* bytes of the reply to a batch */
+#define SCORES_SECONDS 2          /* that a batch may hold up the stream */
 
 #define KEYS_SHOWN 100 /* by `keys`, where no limit is asked for */
 
@@ -259,6 +261,7 @@ static svs_code fail_no_sample(struct request *r) {
 
 /* One map for each element, {error, code} of a refused one. */
 static svs_code reply_batch(struct request *r, struct svi_envelope *env) {
+    const double begun = svi_monotonic();
     svi_put_array(r->reply, "scores", (size_t)env->left);
     while (env->left > 0) {
         struct svi_scored scored;
@@ -277,6 +280,11 @@ static svs_code reply_batch(struct request *r, struct svi_envelope *env) {
                 r->err, SVS_LIMIT,
                 "the scores of so large a batch take more than %d MiB: send fewer samples at once",
                 SCORES_MOST >> 20);
+        if (svi_monotonic() - begun > SCORES_SECONDS) /* each unknown key is a model of its own */
+            return svi_fail(r->err, SVS_LIMIT,
+                            "the batch takes more than %d s, for which the stream stands still: send fewer "
+                            "samples at once",
+                            SCORES_SECONDS);
     }
     return SVS_OK;
 }

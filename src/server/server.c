@@ -805,6 +805,7 @@ static svs_code check_rows(const struct server *p, svs_error *err) {
     if (rows == 0 || !svi_refused_many(refused, rows))
         return SVS_OK;
     summary_of_refusals(p, reasons, sizeof reasons, &most);
+    most = most == SVS_OK ? SVS_INVALID : most; /* those of keys are not known by code */
     if (svi_stream_seen(p->stream) == p->seen && refused >= rows)
         return svi_fail(err, most, "all %" PRId64 " rows were refused: %.180s", rows, reasons);
     if (svi_refused_most(refused, rows))

@@ -36,7 +36,8 @@ struct svi_key_figures {
     int32_t alerts, open;   /* of all kinds: opened so far, open now */
     double deadline, quiet; /* svi_engine_deadline; seconds after its last row */
     struct svi_key_finds finds;
-    bool out_of_memory; /* svi_engine_out_of_memory */
+    bool out_of_memory;   /* svi_engine_out_of_memory */
+    int columns, classes; /* that its engine has; not in its record */
 };
 
 /* What the stream knows of a key, besides. */
