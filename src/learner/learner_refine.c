@@ -4,10 +4,11 @@
  * A look at the residual reads the whole window, so it is made when w may be off, not by the clock. What P
  * has lost acts like a matrix that was added to G: w goes wrong by its relative error times the way that w
  * has come since it was right. Both are measured some 32 times a window (refine_measure): the error of P by
- * two vectors u of which G u is kept sample by sample, so that P (G u) should be u again (svi_energy), for
- * half the price of a slide; the way by where w was (`from`). What a removal that leaves little of 1 takes
- * from P (svi_refine_note_loss) calls for a measure at once. In small windows a look is cheap, and with scale
- * none the ridge drowns G u: there the residual of the bias's equation, or the condition alone, says when.
+ * two vectors u of which G u is kept sample by sample, so that P (G u) should be u again (svi_energy); the
+ * way by where w was (`from`). Removals that leave little of 1 call for a measure once their losses add up. A
+ * P that is made again keeps the epoch's coordinates: when it is made is a matter of rounding, which must not
+ * move the ridge. In small windows a look is cheap, and with scale none the ridge drowns G u: there the
+ * residual of the bias's equation, or the condition alone, says when.
  *
  * One look serves all classes, as they share P: it is that of one combination of the rows of W with fixed
  * signs. Only where its correction counts are all of them corrected, in one more pass. A stream on which
