@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "data/cell.h"
 #include "data/number.h"
 
@@ -97,11 +98,21 @@ static void quantity_skip_blanks(struct svi_span *s) {
     }
 }
 
+/* It will be printed: of UTF-8, and nothing in it that a terminal obeys. */
+static bool quantity_shown(struct svi_span s) {
+    for (const char *p = s.at; p < s.end; p += svi_utf8_length(p, (size_t)(s.end - p)))
+        if (svi_utf8_length(p, (size_t)(s.end - p)) == 0 || svi_text_control(p, (size_t)(s.end - p)) >= 0)
+            return false;
+    return true;
+}
+
 /* Is all of it a unit? */
 static bool quantity_unit(struct svi_span s) {
     const size_t money = quantity_money(s);
     if (s.end - s.at > SVI_UNIT_MAX || money > 0)
         return money == (size_t)(s.end - s.at);
+    if (!quantity_shown(s))
+        return false;
     if (s.end - s.at > 1 && isdigit((unsigned char)s.end[-1]))
         s.end--;
     for (const char *p = s.at; p < s.end; p++) {

@@ -111,10 +111,23 @@ static void units_are_those_of_the_column(void **state) {
     assert_false(has_unit("$5", "\xe2\x82\xac"));
 }
 
+/* Units are printed. */
+static void units_are_text(void **state) {
+    static const char *const all[] = {"5\xf5null", "5 \xc3", "5 \xc2\x85", "5 a\xe2\x80\xae", "5 \xe2\x80"};
+    (void)state;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        char room[128] = "";
+        struct svi_quantity q;
+        snprintf(room, sizeof room, "%s", all[i]);
+        assert_false(svi_quantity_read((struct svi_span){room, room + strlen(room)}, false, &q));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_are_quantities),
         cmocka_unit_test(units_are_those_of_the_column),
+        cmocka_unit_test(units_are_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
