@@ -987,16 +987,16 @@ static void note_candidates(svi_guess *g) {
             note_add(g, "%s%s", found++ ? ", " : "; --label may be ", shown_name(&g->columns[i], name));
 }
 
-/* Of dates that may be in either order it is said which one was taken. */
+/* Which order was taken for dates that may be in either. */
 static void note_time(svi_guess *g, const struct guessed *c) {
-    const bool told = c->day_first + c->month_first > 0 || c->day_rises != c->month_rises;
+    const bool known = c->day_first + c->month_first > 0 || c->day_rises != c->month_rises;
     char name[NAME_TEXT];
     for (int i = 0; i < g->count; i++)
         if (g->columns[i].is.clock)
             note_add(g, " + %s", shown_name(&g->columns[i], name));
     const char *order = c->is.order == SVI_TIME_MONTH_FIRST ? "month first" : "day first";
     if (c->is.order != SVI_TIME_ISO && c->same_order < c->dates_told)
-        note_add(g, " (%s%s)", order, told ? "" : ", a guess: --ts.format overrides it");
+        note_add(g, " (%s%s)", order, known ? "" : ", a guess: --ts.format overrides it");
     else if (holds_times(c) && c->is.order == SVI_TIME_ISO)
         note_add(g, " (%s)", g->o->ts_format && *g->o->ts_format ? g->o->ts_format : "ISO 8601");
     else if (!holds_times(c) && c->is.unit != SVI_TIME_UNKNOWN)

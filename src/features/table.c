@@ -550,7 +550,7 @@ static svs_code table_sort_names(struct table_rows *t, svs_error *err) {
     return SVS_OK;
 }
 
-/* The place of a name among those of the model, -1: it is none of them. */
+/* The place of a name among those of the model, -1: not among them. */
 static int32_t table_find_name(const struct table_rows *t, const char *name) {
     int low = 0, high = t->o->name_count;
     while (low < high) { /* the names before `low` are not after it */

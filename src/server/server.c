@@ -51,7 +51,7 @@
 #define DRAIN_SECONDS 3.0  /* at the end: a producer that never stops is not waited for any longer */
 #define KIB           1024.0
 #define GIB           (1024 * 1024 * KIB)
-#define TOLD          5 /* refused rows of standard input reported in full; the others are counted */
+#define SHOWN         5 /* refused rows of standard input reported in full; the others are counted */
 
 /* Bytes that a stream of eight features takes until its window is full, and one of more with its first
  * samples; with the bank, and without. */
@@ -154,14 +154,14 @@ static void server_sink(void *user, const struct svi_event *e) {
                        : code == SVS_TWIN_CLASSES                                 ? "label"
                        : code == SVS_STATE_LOADED                                 ? "state"
                                                   : NULL; /* no sample was refused */
-    if (what && p->hooks->log && !(code == SVS_TWIN_CLASSES && p->twins++ >= TOLD)) { /* of each key */
+    if (what && p->hooks->log && !(code == SVS_TWIN_CLASSES && p->twins++ >= SHOWN)) { /* of each key */
         fprintf(p->hooks->log, "%s: %s\n", what, e->as.error.reason);
         fflush(p->hooks->log);
     }
     if (what)
         return;
     svi_event_log_count(&p->log, e);
-    if (p->rows && e->topic == SVI_TOPIC_ERROR && p->hooks->refused && p->told++ < TOLD)
+    if (p->rows && e->topic == SVI_TOPIC_ERROR && p->hooks->refused && p->told++ < SHOWN)
         fprintf(p->hooks->refused, "svmstream: %s%s\n", svi_ingest_stdin_place(p->rows), e->as.error.reason);
 }
 

@@ -141,6 +141,21 @@ static void forms_are_what_the_header_says(void **state) {
     svi_json_input_clear(&in);
 }
 
+/* Each row as JSON, and the message that it becomes. */
+static void assert_messages(struct svi_json_input *in, const char *const (*rows)[2], size_t count) {
+    struct svi_bytes out = {0}, text = {0};
+    svs_error err;
+    for (size_t i = 0; i < count; i++) {
+        assert_int_equal(convert(in, rows[i][0], &out, &err), SVS_OK);
+        text.size = 0;
+        assert_int_equal(svi_json_msgpack(&text, out.data, out.size, &err), SVS_OK);
+        svi_bytes_append(&text, "", 1);
+        assert_string_equal((char *)text.data, rows[i][1]);
+    }
+    svi_bytes_clear(&out);
+    svi_bytes_clear(&text);
+}
+
 static void the_first_time_stays_the_time(void **state) {
     (void)state;
     static const char *const rows[][2] = {
@@ -154,18 +169,8 @@ static void the_first_time_stays_the_time(void **state) {
         {"{\"began\":172800000000}", "{\"x\":{},\"ts\":172800000,\"missing\":\"mean\"}"},
     };
     struct svi_json_input in = {0};
-    struct svi_bytes out = {0}, text = {0};
-    svs_error err;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        assert_int_equal(convert(&in, rows[i][0], &out, &err), SVS_OK);
-        text.size = 0;
-        assert_int_equal(svi_json_msgpack(&text, out.data, out.size, &err), SVS_OK);
-        svi_bytes_append(&text, "", 1);
-        assert_string_equal((char *)text.data, rows[i][1]);
-    }
+    assert_messages(&in, rows, sizeof rows / sizeof *rows);
     assert_string_equal(in.time, "began");
-    svi_bytes_clear(&out);
-    svi_bytes_clear(&text);
     svi_json_input_clear(&in);
 }
 
@@ -184,17 +189,7 @@ static void settings_name_columns_of_objects(void **state) {
                                             .ignore = "a.b.e,q",
                                             .categories = "a.b.c",
                                             .numbers = "a.b.d"}};
-    struct svi_bytes out = {0}, text = {0};
-    svs_error err;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        assert_int_equal(convert(&in, rows[i][0], &out, &err), SVS_OK);
-        text.size = 0;
-        assert_int_equal(svi_json_msgpack(&text, out.data, out.size, &err), SVS_OK);
-        svi_bytes_append(&text, "", 1);
-        assert_string_equal((char *)text.data, rows[i][1]);
-    }
-    svi_bytes_clear(&out);
-    svi_bytes_clear(&text);
+    assert_messages(&in, rows, sizeof rows / sizeof *rows);
     svi_json_input_clear(&in);
 }
 
