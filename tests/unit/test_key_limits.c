@@ -2,6 +2,8 @@
  * elements, so that a repetition and any number of threads come to the same. */
 #include "support/engine.h"
 
+#include "fleet/fleet_internal.h"
+
 static const char *const small_settings[] = {
     "key",       "key", "novelty",         "none", "window",    "10",  "alert.rules", "none", "refit", "none",
     "key.prior", "0",   "publish.seconds", "0",    "keys.idle", "100", "threads",     "1",    NULL};
@@ -220,10 +222,32 @@ static void test_by_the_machine(void **unused) {
     assert_int_equal(svi_keys_in_memory(&s, &narrow, 100000000), 77);
 }
 
+/* How large keys are is known again after a restart, whoever works on them: the limit by memory goes by it.
+ */
+static void test_measured_by_workers(void **unused) {
+    (void)unused;
+    static const char *const more[] = {"key",   "key",  "novelty", "none", "alert.rules", "none",
+                                       "refit", "none", "threads", "3",    NULL};
+    struct speaker f;
+    speaker_open(&f, more);
+    for (int again = 0; again < 2; again++) {
+        for (int i = 0; i < 40; i++)
+            assert_int_equal(say(&f, "{'key': 'k%d', 'x': [1, 2, %d], 'y': %d}", i % 4, i, i / 4 % 2),
+                             SVS_OK);
+        svi_stream_settle(f.e);
+        assert_int_equal(svi_fleet_of(f.e)->largest.columns, 3);
+        assert_int_equal(svi_fleet_of(f.e)->largest.classes, 2);
+        speaker_take_up_again(&f);
+        assert_int_equal(svi_fleet_of(f.e)->largest.columns, 0);
+    }
+    speaker_close(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forgotten),  cmocka_unit_test(test_clock_moved),
-        cmocka_unit_test(test_bit_by_bit), cmocka_unit_test(test_too_many),
-        cmocka_unit_test(test_nameless),   cmocka_unit_test(test_by_the_machine)};
+        cmocka_unit_test(test_forgotten),     cmocka_unit_test(test_clock_moved),
+        cmocka_unit_test(test_bit_by_bit),    cmocka_unit_test(test_too_many),
+        cmocka_unit_test(test_nameless),      cmocka_unit_test(test_measured_by_workers),
+        cmocka_unit_test(test_by_the_machine)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
