@@ -29,10 +29,10 @@ CFLAGS_ALL   = -std=c11 $(WARN) -fPIC -fvisibility=hidden -fno-math-errno -ffp-c
 LDLIBS_LIB   = -lopenblas -lmsgpackc -lz -lxxhash -lm
 LDLIBS_ALL   = $(LDLIBS_LIB) -lzmq -lyaml -llmdb -lpthread
 
-LIB_SRC := $(wildcard $(addprefix src/,$(addsuffix /*.c,base linalg data features model prior window learner solver solver/papers novelty wire formats store))) $(wildcard src/client/outbox*.c)
-APP_SRC := $(filter-out src/client/outbox%,$(wildcard $(addprefix src/,$(addsuffix /*.c,config stats judges alerts bank refit stages engine fleet state net client server report manual cli))))
+LIB_SRC := $(wildcard $(addprefix src/,$(addsuffix /*.c,base linalg data features learner solver solver/papers novelty wire formats store))) $(wildcard src/client/outbox*.c)
+APP_SRC := $(filter-out src/client/outbox%,$(wildcard $(addprefix src/,$(addsuffix /*.c,config quality alerts bank refit stages engine fleet state net client server report cli))))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
-APP_OBJ := $(APP_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/manual/pages.o
+APP_OBJ := $(APP_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/cli/pages.o
 MQTT_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard adapters/mqtt/*.c))
 LIB_A    = $(BUILD)/libsvmstream.a
 LIB_SO   = $(BUILD)/libsvmstream.so.$(VERSION)
@@ -55,7 +55,7 @@ $(BUILD)/obj/src/linalg/kernels_generic.o: ISA = -O3
 $(BUILD)/obj/src/linalg/quads_generic.o:  ISA = -O3 -Wno-psabi
 # Loops along the columns of a row.
 $(addprefix $(BUILD)/obj/src/,$(addprefix judges/,forecast.o sensors.o deviations.o block_tails.o) \
-    $(addprefix novelty/,similarity.o range.o) stats/drift_moments.o wire/packed.o): ISA = -O3
+    $(addprefix novelty/,similarity.o range.o) quality/drift_moments.o wire/packed.o): ISA = -O3
 
 # The commit that --version names, "+" behind it where sources differ from it; none outside of a repository.
 COMMIT := $(if $(wildcard .git),$(shell git describe --always --abbrev=7 --exclude='*' --dirty=+ 2>/dev/null && git log -1 --format=%cs))
@@ -74,11 +74,11 @@ PAGES  := $(sort $(wildcard src/manual/*.md))
 TOPICS := $(PAGES:src/manual/%.md=%)
 MAN7    = $(TOPICS:%=$(BUILD)/man/svmstream-%.7)
 
-$(BUILD)/obj/manual/pages.c: src/manual/embed $(PAGES)
+$(BUILD)/obj/cli/pages.c: src/manual/embed $(PAGES)
 	@mkdir -p $(@D)
 	$(call say,GEN,$@)src/manual/embed $(filter %/guide.md,$(PAGES)) $(filter-out %/guide.md,$(PAGES)) > $@
 
-$(BUILD)/obj/manual/pages.o: $(BUILD)/obj/manual/pages.c
+$(BUILD)/obj/cli/pages.o: $(BUILD)/obj/cli/pages.c
 	$(call say,CC,$<)$(CC) $(CPPFLAGS_ALL) $(CFLAGS_ALL) -MMD -MP -c $< -o $@
 
 $(BUILD)/man/svmstream-%.7: $(BUILD)/svmstream

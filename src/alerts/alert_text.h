@@ -15,7 +15,7 @@
 
 #include "alerts/alert.h"
 #include "alerts/desk.h"
-#include "judges/finding.h"
+#include "alerts/finding.h"
 
 #define SVI_ALERT_TEXT    400 /* bytes, the NUL included */
 #define SVI_ALERT_SUBJECT 136 /* of the stream and a key, as a line begins with them, the NUL included */

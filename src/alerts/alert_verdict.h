@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "alerts/desk.h"
-#include "judges/finding.h"
+#include "alerts/finding.h"
 #include "base/archive.h"
 #include "novelty/detector.h"
 #include "svmstream/error.h"

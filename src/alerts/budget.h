@@ -41,7 +41,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "judges/finding.h"
+#include "alerts/finding.h"
 #include "base/archive.h"
 #include "svmstream/error.h"
 

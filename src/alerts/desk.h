@@ -26,7 +26,7 @@
 
 #include "alerts/alert.h"
 #include "alerts/budget.h"
-#include "judges/finding.h"
+#include "alerts/finding.h"
 
 /* What may be tuned. */
 #define SVI_DESK_WORSE   1.25

@@ -16,7 +16,7 @@
 #include "bank/stack.h"
 #include "bank/standardiser.h"
 #include "bank/windows.h"
-#include "stats/calibrator.h"
+#include "quality/calibrator.h"
 
 #define EXPERTS        4 /* the share, and three stacks */
 #define STACKS         3

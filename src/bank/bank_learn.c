@@ -8,7 +8,7 @@
 
 #include "bank/bank_internal.h"
 #include "learner/learner_times.h"
-#include "model/owned_model.h"
+#include "learner/owned_model.h"
 
 #define MSE_KEEP  0.999
 #define LOSS_UNIT 9     /* mean squared errors that are a loss of 1 */

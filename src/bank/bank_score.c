@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "bank/bank_internal.h"
-#include "model/owned_model.h"
-#include "model/probability.h"
+#include "learner/owned_model.h"
+#include "learner/probability.h"
 
 #define PROBA_LEAST 1e-6
 #define NEAR_LAST   200

@@ -2,7 +2,7 @@
  *
  * G + nu = L L' is made by rows, LEAST_ROWS of them with each sample that is learned after the one with which
  * it was begun; then the right-hand sides, which were copied at the beginning, are solved; then w changes.
- * Meanwhile G stays as it was: samples are gathered beside it (window/gram.h), and it is done before they
+ * Meanwhile G stays as it was: samples are gathered beside it (learner/gram.h), and it is done before they
  * are so many that they go in. So an archive holds how far it was and the right-hand sides; rows of L follow
  * from G, by the same steps, to the last bit.
  *

@@ -6,7 +6,7 @@
  *
  * over the first n samples, n = 16, 32, ..., then every SVI_FOURIER_RIDGE_EVERY and SVI_FOURIER_RIDGE_SELDOM.
  * No sample waits for a whole solution: each that follows brings some rows of it, and w changes when all are
- * there, within SVI_GRAM_BLOCK samples. G = sum c f f' and the right-hand sides only grow (window/gram.h),
+ * there, within SVI_GRAM_BLOCK samples. G = sum c f f' and the right-hand sides only grow (learner/gram.h),
  * but for samples that are taken back, with which it is solved again at once; so it is, too, when features or
  * classes come or features go while it is being solved. Targets are +1 for the own class, -1 for others, or
  * the value of a regression. Deterministic. One object, one thread at a time. */
@@ -14,7 +14,7 @@
 #define SVI_FOURIER_RIDGE_H
 
 #include "base/archive.h"
-#include "window/gram.h"
+#include "learner/gram.h"
 #include "svmstream/model.h"
 
 #define SVI_FOURIER_RIDGE_EVERY 256

@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#include "model/probability.h"
+#include "learner/probability.h"
 
 #define BEGIN 2.0   /* a score is 2 p - 1 where p is near 1/2: least squares on targets of 1 and -1 */
 #define DAMP  1.0   /* curvature at the start */

@@ -16,7 +16,7 @@
 #include "base/alloc.h"
 #include "base/arrays.h"
 #include "base/fail.h"
-#include "window/recursion.h"
+#include "learner/recursion.h"
 
 #define ROWS_FIRST    256 /* capacity at the start; it is this times a power of two */
 #define SOLVE_WINDOWS 4   /* samples between fresh solves, in windows */

@@ -23,7 +23,7 @@
 #include "report/quality_plot.h"
 #include "features/cells.h"
 #include "formats/file_io.h"
-#include "formats/plot.h"
+#include "report/plot.h"
 #include "server/ingest_stdin.h"
 #include "server/live_figures.h"
 #include "server/verdict.h"

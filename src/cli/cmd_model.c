@@ -15,7 +15,7 @@
 #include "cli/object.h"
 #include "formats/file_io.h"
 #include "formats/model_any.h"
-#include "formats/model_diff.h"
+#include "report/model_diff.h"
 #include "formats/schema_text.h"
 #include "report/tuning_report.h"
 #include "wire/pack.h"

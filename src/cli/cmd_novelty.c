@@ -20,7 +20,7 @@
 #include "base/pool.h"
 #include "cli/novelty_rows.h"
 #include "cli/object.h"
-#include "formats/plot.h"
+#include "report/plot.h"
 #include "formats/file_io.h"
 #include "formats/novelty_file.h"
 #include "novelty/lags.h"

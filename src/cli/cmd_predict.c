@@ -17,7 +17,7 @@
 #include "formats/model_file.h"
 #include "report/class_report.h"
 #include "solver/predictor.h"
-#include "stats/decision.h"
+#include "quality/decision.h"
 #include "wire/schema_map.h"
 
 struct predict {

@@ -18,9 +18,9 @@
 #include "cli/table_in.h"
 #include "config/class_weights.h"
 #include "formats/model_file.h"
-#include "model/owned_model.h"
+#include "learner/owned_model.h"
 #include "solver/predictor.h"
-#include "stats/calibration_fit.h"
+#include "quality/calibration_fit.h"
 #include "wire/schema_map.h"
 
 #define LABEL_TEXT  (4 * SVS_NAME_MAX + 4)

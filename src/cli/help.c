@@ -12,7 +12,7 @@
 #include "base/fail.h"
 #include "base/text.h"
 #include "cli/options.h"
-#include "manual/manual.h"
+#include "cli/manual.h"
 #include "svmstream/svmstream.h"
 
 #define WIDTH       100

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "cli/object.h"
-#include "formats/plot.h"
+#include "report/plot.h"
 
 int cli_look_check(const struct cli_args *a) {
     static const char *const without[] = {"incidents", "budgets"};

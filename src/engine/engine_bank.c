@@ -12,7 +12,7 @@
 #include "engine/engine_internal.h"
 #include "learner/learner_configure.h"
 #include "learner/learner_held.h"
-#include "model/owned_model.h"
+#include "learner/owned_model.h"
 
 svi_bank *svi_engine_make_bank(const struct svi_settings *s, const svs_options *host, int d, svs_error *err) {
     const struct svi_bank_options o = {.host = *host, .budget = s->auto_budget, .seed = (uint64_t)s->seed};

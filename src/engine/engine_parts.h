@@ -10,11 +10,11 @@
 #include "bank/describe.h"
 #include "engine/engine.h"
 #include "refit/refit_policy.h"
-#include "stages/novelty_queue.h"
-#include "stages/outliers.h"
+#include "engine/novelty_queue.h"
+#include "engine/outliers.h"
 #include "stages/quality_stage.h"
-#include "stats/counters.h"
-#include "stats/metrics.h"
+#include "quality/counters.h"
+#include "quality/metrics.h"
 #include "wire/columns.h"
 
 #define SVI_GAUGES_MAX 24

@@ -6,7 +6,7 @@
 #ifndef SVI_ENTRY_H
 #define SVI_ENTRY_H
 
-#include "stages/sources.h"
+#include "engine/sources.h"
 #include "svmstream/error.h"
 #include "wire/envelope.h"
 

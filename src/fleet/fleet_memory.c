@@ -6,7 +6,7 @@
 #include "base/machine_memory.h"
 #include "config/settings.h"
 #include "fleet/fleet_internal.h"
-#include "prior/prior_bounds.h"
+#include "learner/prior_bounds.h"
 
 #define KEYS_SHARE    0.5
 #define KEYS_FEATURES 10

@@ -1,4 +1,4 @@
-/* What all keys hold, as a prior of each (prior/prior.h; learner/learner_prior.h).
+/* What all keys hold, as a prior of each (learner/prior.h; learner/learner_prior.h).
  *
  * Keys are dealt out to parts by their hash, and each thread has whole parts: what its keys learn and let go
  * is added up in the part, in the order of the elements, whatever other threads do. Where keys are coupled

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "prior/prior_bounds.h"
+#include "learner/prior_bounds.h"
 #include "store/key_files.h"
 #include "svmstream/error.h"
 

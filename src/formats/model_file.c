@@ -22,7 +22,7 @@
 #include "formats/kernel_model_file.h"
 #include "formats/model_file_internal.h"
 #include "formats/schema_text.h"
-#include "model/owned_model.h"
+#include "learner/owned_model.h"
 #include "wire/decode.h"
 #include "wire/event.h"
 

@@ -21,7 +21,7 @@
 #include "base/text.h"
 #include "data/number.h"
 #include "formats/kernel_model_file.h"
-#include "model/owned_model.h"
+#include "learner/owned_model.h"
 #include "solver/kernel_model.h"
 #include "svmstream/model.h"
 #include "wire/json.h"

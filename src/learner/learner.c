@@ -17,7 +17,7 @@
 #include "learner/learner_archive.h"
 #include "learner/learner_internal.h"
 #include "learner/learner_prior.h"
-#include "model/owned_model.h"
+#include "learner/owned_model.h"
 
 #define WINDOW_MAX 1000000000 /* slots are numbered by 32 bits */
 

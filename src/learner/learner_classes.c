@@ -8,7 +8,7 @@
 #include "base/fail.h"
 #include "learner/learner_held.h"
 #include "learner/learner_internal.h"
-#include "model/owned_model.h"
+#include "learner/owned_model.h"
 
 int svi_class_find(svs_learner *l, svs_value y) {
     const int found = svi_class_index(l->classes, l->class_count, y, l->last_class);

@@ -25,12 +25,12 @@
 #include "base/exact_sum.h"
 #include "learner/scratch.h"
 #include "learner/snapshot.h"
-#include "prior/prior.h"
+#include "learner/prior.h"
 #include "svmstream/learner.h"
-#include "window/gram.h"
-#include "window/recursion.h"
-#include "window/ring.h"
-#include "window/scaler.h"
+#include "learner/gram.h"
+#include "learner/recursion.h"
+#include "learner/ring.h"
+#include "learner/scaler.h"
 
 /* Sums of single features over the window, for their means; only of those that were asked for. */
 struct svi_kept_sums {

@@ -1,4 +1,4 @@
-/* The prior of a learner: samples of others that it goes by as if they were a few of its own (prior/prior.h
+/* The prior of a learner: samples of others that it goes by as if they were a few of its own (learner/prior.h
  * states the problem; read svi_prior_entry and svi_prior_begin first). In the coordinates of the epoch, z_j =
  * (x_j - mean_j) inverse_j, the prior's matrix is T A T': its entries follow from what the prior holds around
  * its own means m, with delta_j = m_j - mean_j, without the cancellation that sums around 0 would bring. It
@@ -10,7 +10,7 @@
  * what it holds and the level of all, and the samples of others count for it as if they had been moved there.
  *
  * Likewise what it holds is counted in sums that it shares with others: each sample as it is learned, and
- * again, taken out, as it leaves. Which samples enter is said by bounds (prior/prior_bounds.h): a verdict
+ * again, taken out, as it leaves. Which samples enter is said by bounds (learner/prior_bounds.h): a verdict
  * changes only while all that is held is taken out, so what leaves is what entered. */
 #include <float.h>
 #include <math.h>

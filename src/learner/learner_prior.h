@@ -1,11 +1,11 @@
-/* learner_prior.h: a learner among others: what all of them hold is a prior of each (prior/prior.h), and what
+/* learner_prior.h: a learner among others: what all of them hold is a prior of each (learner/prior.h), and what
  * it holds is counted in the sums of all.
  *
  * For learners with a window, without forgetting, whose samples count by their own weights alone. */
 #ifndef SVI_LEARNER_PRIOR_H
 #define SVI_LEARNER_PRIOR_H
 
-#include "prior/prior.h"
+#include "learner/prior.h"
 #include "svmstream/learner.h"
 
 /* From now on, before the first sample: the newest prior, which its owner may change between two calls,

@@ -16,7 +16,7 @@
 #include "base/fail.h"
 #include "base/pool.h"
 #include "learner/learner_internal.h"
-#include "model/owned_model.h"
+#include "learner/owned_model.h"
 #include "linalg/ridge_path.h"
 
 #define BLOCK_ROWS   64

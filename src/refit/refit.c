@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/worker.h"
 #include "refit/gram_cache.h"
-#include "window/ring.h"
+#include "learner/ring.h"
 #include "wire/archive_file.h"
 
 #define COLUMNS      8     /* that are standardised at once; rows are padded to them */

@@ -15,7 +15,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "window/ring.h"
+#include "learner/ring.h"
 
 /* Of the window: by how much another model must be better to take over, so that it does not flap. */
 #define HOLD 0.005

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "formats/plot.h"
+#include "report/plot.h"
 
 #define PANELS_MAX   4
 #define PANELS_ALONE 3 /* without an alert */

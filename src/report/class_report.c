@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <math.h>
 
-#include "stats/class_figures.h"
+#include "quality/class_figures.h"
 
 #define LABEL_ROOM (4 * SVS_NAME_MAX + 4)
 

@@ -28,7 +28,7 @@ struct key_line {
     const char *name; /* the engine's */
     int64_t rows, alerts, open;
     double quality, same; /* NAN: not known */
-    double worse;         /* stats/baseline.h */
+    double worse;         /* quality/baseline.h */
     int64_t compared;     /* samples that `same` is of */
     bool better;          /* than that, or too few to say */
 };

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "formats/plot.h"
+#include "report/plot.h"
 
 enum { QUALITY, NOVELTY = QUALITY + QUALITY_LINES, ALERT, COLUMNS }; /* of a point */
 #define POINTS_EACH 3    /* points of a stretch: its lowest novelty, its alert, its highest */

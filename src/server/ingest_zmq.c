@@ -21,7 +21,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/fnv.h"
-#include "stages/sources.h"
+#include "engine/sources.h"
 #include "state/write_ahead.h"
 #include "server/router.h"
 #include "wire/json.h"

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "model/owned_model.h"
+#include "learner/owned_model.h"
 #include "linalg/sparse_rows.h"
 
 static double kernel_model_power(double base, int exponent) {

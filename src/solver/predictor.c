@@ -1,7 +1,7 @@
 #include "solver/predictor.h"
 
 #include "linalg/sparse_rows.h"
-#include "model/owned_model.h"
+#include "learner/owned_model.h"
 #include "solver/kernel_model.h"
 
 svs_code svi_predictor_init(struct svi_predictor *p, const svs_model *linear, const svs_kernel_model *kernel,

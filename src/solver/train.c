@@ -12,7 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "model/owned_model.h"
+#include "learner/owned_model.h"
 #include "linalg/sparse_rows.h"
 #include "solver/kernel_model.h"
 #include "solver/train_internal.h"

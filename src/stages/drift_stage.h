@@ -1,5 +1,5 @@
 /* drift_stage.h: the quality alarm as the engine sees it: an alert of kind `quality` opens when the
- * prequential error has risen beyond chance (stats/drift.h), and closes when it is back near what it was, or
+ * prequential error has risen beyond chance (quality/drift.h), and closes when it is back near what it was, or
  * has stayed where it is for SVI_DRIFT_STAGE_SETTLED samples. A function of the judged samples alone. And the
  * numbers of the episodes of all alerts. */
 #ifndef SVI_DRIFT_STAGE_H
@@ -8,7 +8,7 @@
 #include "base/archive.h"
 #include "config/settings.h"
 #include "alerts/novelty_report.h"
-#include "stats/drift_moments.h"
+#include "quality/drift_moments.h"
 
 #define SVI_DRIFT_STAGE_SETTLED 10000 /* samples without a change, after which a level is the usual one */
 #define SVI_DRIFT_STAGE_KEPT    32 /* samples that `shrink` leaves at least, or 2 (d + 1) if that is more */

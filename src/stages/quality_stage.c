@@ -14,7 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "model/probability.h"
+#include "learner/probability.h"
 
 static bool quality_has_classes(const struct svi_settings *s) {
     return s->task == SVS_CLASSIFY && s->method != SVI_METHOD_NONE && s->max_classes > 1;

@@ -12,10 +12,10 @@
 #include "base/archive.h"
 #include "config/settings.h"
 #include "stages/drift_stage.h"
-#include "stats/calibrator.h"
-#include "stats/decision.h"
-#include "stats/quality_figures.h"
-#include "stats/reliability.h"
+#include "quality/calibrator.h"
+#include "quality/decision.h"
+#include "quality/quality_figures.h"
+#include "quality/reliability.h"
 #include "svmstream/learner.h"
 
 #define SVI_METRICS_WINDOW 1000    /* samples of windowed quality, when nothing is held */

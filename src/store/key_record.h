@@ -4,7 +4,7 @@
  *   head     as wire/archive_packed.h packs it: name, number, owner, begun, note,
  *            rests, again, heard, reported, turn, figures, hash, gone, length of
  *            `common`
- *   common   what the key is among others, with key.prior (prior/prior_bounds.h)
+ *   common   what the key is among others, with key.prior (learner/prior_bounds.h)
  *   state    what is left: the key's own bytes (fleet/fleet_state.c);
  *            none of a key that is gone
  *   check    8 bytes, little-endian: XXH3 (64 bits) of all before it */
@@ -32,7 +32,7 @@ struct svi_key_figures {
     int64_t judged, right;           /* since its last reset: of these with a score before, right ones */
     double squares;                  /* of errors, in a regression */
     double quality;                  /* accuracy or, of a regression, rmse over the window; NAN: none yet */
-    double worse; /* lower bound of its error above that of "the same as before" (stats/baseline.h); NAN */
+    double worse; /* lower bound of its error above that of "the same as before" (quality/baseline.h); NAN */
     int32_t alerts, open;   /* of all kinds: opened so far, open now */
     double deadline, quiet; /* svi_engine_deadline; seconds after its last row */
     struct svi_key_finds finds;

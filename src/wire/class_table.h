@@ -30,7 +30,7 @@ static inline double svi_class_f1(const struct svi_class_count *c) {
 
 /* `count` classes; over all that was judged, and over the window. A matrix has count x count entries, rows
  * the truth, columns the decision; NULL: it is not kept (more than SVI_CONFUSION_MAX classes, see
- * stats/confusion.h) or not asked for. */
+ * quality/confusion.h) or not asked for. */
 struct svi_class_table {
     int count;
     const svs_value *classes;

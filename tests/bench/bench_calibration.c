@@ -8,7 +8,7 @@
 
 #include "fleet/fleet.h"
 #include "reference.h"
-#include "stats/calibrator.h"
+#include "quality/calibrator.h"
 
 enum { SAMPLES = 4096, BATCH = 2000, ROUNDS = 300, PATHS = 2 };
 

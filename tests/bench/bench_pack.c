@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "base/bytes.h"
-#include "judges/sensors.h"
+#include "alerts/sensors.h"
 #include "reference.h"
 #include "wire/archive_packed.h"
 

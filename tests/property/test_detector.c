@@ -3,7 +3,7 @@
 #include "support/problem.h"
 #include "support/quick.h"
 
-#include "judges/lasting.h"
+#include "alerts/lasting.h"
 #include "alerts/novelty_stage.h"
 #include "novelty/detector.h"
 #include "novelty/lags.h"

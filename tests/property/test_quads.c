@@ -4,7 +4,7 @@
 
 #include "linalg/exponential.h"
 #include "linalg/quads.h"
-#include "model/probability.h"
+#include "learner/probability.h"
 
 #define MOST 24
 

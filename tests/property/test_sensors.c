@@ -5,8 +5,8 @@
 #include "support/laws.h"
 #include "support/quick.h"
 
-#include "judges/row_judges.h"
-#include "judges/sensors.h"
+#include "alerts/row_judges.h"
+#include "alerts/sensors.h"
 
 #define MINUTE 60.0
 #define MONDAY 1699833600.0 /* 2023-11-13 00:00 UTC */

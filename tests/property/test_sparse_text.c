@@ -5,7 +5,7 @@
 #include "support/table.h"
 
 #include "base/random.h"
-#include "model/owned_model.h"
+#include "learner/owned_model.h"
 #include "solver/kernel_model.h"
 
 #define ROWS    40

@@ -2,7 +2,7 @@
 #ifndef SUPPORT_METRICS_H
 #define SUPPORT_METRICS_H
 
-#include "stats/metrics.h"
+#include "quality/metrics.h"
 
 static inline struct svi_metrics_options metrics_whole(svs_task task, int64_t window, int max_classes) {
     return (struct svi_metrics_options){task, window, max_classes, .ranks = true};

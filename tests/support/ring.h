@@ -1,10 +1,10 @@
-/* ring.h: what must hold of a ring of samples (window/ring.h), whatever was done to it. */
+/* ring.h: what must hold of a ring of samples (learner/ring.h), whatever was done to it. */
 #ifndef TESTS_RING_H
 #define TESTS_RING_H
 
 #include "base/fnv.h"
 #include "svmstream/value.h"
-#include "window/ring.h"
+#include "learner/ring.h"
 
 static uint32_t ring_check_hash(svs_value id) {
     const void *bytes = id.kind == SVS_STR ? (const void *)id.as.s : &id.as.i;

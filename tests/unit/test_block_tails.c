@@ -5,7 +5,7 @@
 #include "support/laws.h"
 #include "support/quick.h"
 
-#include "judges/block_tails.h"
+#include "alerts/block_tails.h"
 
 #define SERIES 150 /* most wait for their maxima when a block ends */
 

@@ -4,9 +4,9 @@
 #include "support/archived.h"
 #include "support/quick.h"
 
-#include "model/probability.h"
-#include "stats/calibration_fit.h"
-#include "stats/calibrator.h"
+#include "learner/probability.h"
+#include "quality/calibration_fit.h"
+#include "quality/calibrator.h"
 
 #define CLASSES 12
 

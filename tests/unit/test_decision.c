@@ -2,7 +2,7 @@
 #include "support/problem.h"
 
 #include "config/settings.h"
-#include "stats/decision.h"
+#include "quality/decision.h"
 
 static svs_code parse(const char *text, svs_error *err) {
     static struct svi_decision_cost c;

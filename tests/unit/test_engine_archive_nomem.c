@@ -7,7 +7,7 @@
 #include "data/shape.h"
 #include "features/units.h"
 #include "refit/refit_policy.h"
-#include "stages/sources.h"
+#include "engine/sources.h"
 #include "alerts/novelty_stage.h"
 
 /* One kind of object: made, filled, archived, freed. */

@@ -2,7 +2,7 @@
  * values, with columns that come later, and after a sensor has started again. */
 #include "support/problem.h"
 
-#include "judges/forecast.h"
+#include "alerts/forecast.h"
 
 #define K     4
 #define MOST  5

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "learner/learner_held.h"
-#include "stats/interval.h"
+#include "quality/interval.h"
 #include "support/archived.h"
 #include "support/quick.h"
 #include "svmstream/learner.h"

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "judges/lasting.h"
+#include "alerts/lasting.h"
 #include "base/bytes.h"
 #include "base/random.h"
 #include "novelty/calibration.h"

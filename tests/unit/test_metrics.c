@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "stats/auc.h"
+#include "quality/auc.h"
 #include "support/metrics.h"
 #include "support/problem.h"
 

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "formats/model_diff.h"
+#include "report/model_diff.h"
 #include "support/problem.h"
 
 enum { D = 7, K = 4 };

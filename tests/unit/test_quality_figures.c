@@ -9,10 +9,10 @@
 
 #include <cmocka.h>
 
-#include "stats/auc.h"
-#include "stats/class_figures.h"
-#include "stats/confusion.h"
-#include "stats/quality_figures.h"
+#include "quality/auc.h"
+#include "quality/class_figures.h"
+#include "quality/confusion.h"
+#include "quality/quality_figures.h"
 #include "support/archived.h"
 #include "support/metrics.h"
 #include "support/quick.h"

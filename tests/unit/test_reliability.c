@@ -2,7 +2,7 @@
  * and taken up at every phase of the window. */
 #include "support/problem.h"
 #include "support/archived.h"
-#include "stats/reliability.h"
+#include "quality/reliability.h"
 
 enum { STREAM = 900, K = 5 };
 

@@ -3,10 +3,10 @@
 #include "support/archived.h"
 #include "support/problem.h"
 
-#include "judges/context.h"
-#include "judges/forecast.h"
-#include "judges/row_judges.h"
-#include "judges/sensors.h"
+#include "alerts/context.h"
+#include "alerts/forecast.h"
+#include "alerts/row_judges.h"
+#include "alerts/sensors.h"
 #include "support/nomem.h"
 
 static void feed(svi_sensors *s, int d, int rows, uint64_t *seed) {

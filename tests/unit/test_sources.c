@@ -2,7 +2,7 @@
 #include "support/engine.h"
 
 #include "base/random.h"
-#include "stages/sources.h"
+#include "engine/sources.h"
 #include "store/checkpoint_file.h"
 #include "support/apply.h"
 

@@ -1,0 +1,452 @@
+/* Block maxima and their tails.
+ *
+ * Of each series the maxima of the blocks stand together, by the place of the block; what is looked at in
+ * each row (how high a value must be to tell anything, how much it may count) stands in rows of all series.
+ * When a block ends its maxima wait in `last`; some series a row take theirs over, so that no row pays for
+ * all, and a fit is made only where the upper maxima have changed. The mixture over shapes is worked out when
+ * a value lies beyond the tail of the lightest shape, which is rare; what it needs of the maxima is kept
+ * until they change.
+ */
+#include "alerts/block_tails.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/arrays.h"
+#include "base/fail.h"
+#include "base/wide.h"
+
+#define LEAST  4 /* blocks before anything is beyond them */
+#define SHAPES SVI_BLOCK_SHAPES
+/* Series that take over their maxima in a row, or more: all have before the block ends. */
+#define AT_ONCE 32
+
+/* k of n maxima make the tail. */
+static int tails_top(int n) {
+    return n >= 16 ? n / 4 : n >= 8 ? 4 : n / 2;
+}
+
+/* A law without a heavy tail says at most how surprising a value is: k / n (1 + b / k)^-k for an excess of b
+ * mean ones. The b at which that is p. */
+static double tails_excess_at(double p, int k, int n) {
+    const double share = (double)k / n;
+    return p >= share ? 0 : k * (pow(share / p, 1.0 / k) - 1);
+}
+
+/* What all fits to that number of blocks share. */
+static struct svi_block_shape tails_shape_of(const struct svi_block_tails *t, int count, int64_t length) {
+    const int k = count >= LEAST ? tails_top(count) : 0;
+    struct svi_block_shape shape = {.count = count, .length = length};
+    if (k < 1)
+        return shape;
+    shape.begins = log((double)k / (count + 1) / (double)length);
+    shape.over = NAN;
+    shape.telling = (float)tails_excess_at(-expm1(-pow(10, -t->least) * (double)length), k, count + 1);
+    shape.most = (float)tails_excess_at(0.25 / count, k, count);
+    return shape;
+}
+
+/* ---- what it consists of */
+
+enum { PARTS, COLUMNS, BLOCKS, DIMS };
+
+#define A_SERIES SVI_AXIS(PARTS), SVI_AXIS(COLUMNS)
+
+static const struct svi_array arrays[] = {
+    SVI_ARRAY_WITH(struct svi_block_tails, maxima, "maxima", SVI_ARRAY_LOWEST, 0, A_SERIES, SVI_AXIS(BLOCKS)),
+    SVI_ARRAY_WITH(struct svi_block_tails, now, "now", SVI_ARRAY_LOWEST, -INFINITY, A_SERIES),
+    SVI_ARRAY_WITH(struct svi_block_tails, last, "last", SVI_ARRAY_LOWEST, -INFINITY, A_SERIES),
+    SVI_ARRAY_WITH(struct svi_block_tails, above, NULL, SVI_ARRAY_ANY, INFINITY, A_SERIES),
+    SVI_ARRAY_WITH(struct svi_block_tails, most, NULL, SVI_ARRAY_ANY, INFINITY, A_SERIES),
+    SVI_ARRAY_WITH(struct svi_block_tails, telling, NULL, SVI_ARRAY_ANY, INFINITY, A_SERIES),
+    SVI_ARRAY(struct svi_block_tails, excess, NULL, A_SERIES),
+    SVI_ARRAY(struct svi_block_tails, held, NULL, A_SERIES),
+};
+static const struct svi_arrays tails_arrays = SVI_ARRAYS(arrays, "the tails of the sensors");
+
+struct tails_dims {
+    int32_t of[DIMS];
+};
+
+static struct tails_dims tails_dims(const struct svi_block_tails *t, int room) {
+    return (struct tails_dims){{t->parts, t->columns, room}};
+}
+
+svs_code svi_block_tails_init(struct svi_block_tails *t, int parts, int columns, bool grows, double least,
+                              svs_error *err) {
+    *t = (struct svi_block_tails){.parts = parts,
+                                  .columns = columns,
+                                  .series = parts * columns,
+                                  .room = grows ? 0 : SVI_BLOCKS,
+                                  .least = least,
+                                  .longest = SVI_BLOCK_LEAST,
+                                  .done = parts * columns};
+    const struct tails_dims dims = tails_dims(t, t->room);
+    t->shape = t->before = tails_shape_of(t, 0, SVI_BLOCK_LEAST);
+    svs_code code = svi_arrays_alloc(&tails_arrays, t, dims.of, err);
+    if (code == SVS_OK && !grows && !(t->mixtures = svi_alloc_array((size_t)t->series, sizeof *t->mixtures)))
+        code = svi_fail_memory(err, "the tails of the sensors");
+    if (code != SVS_OK)
+        svi_block_tails_clear(t);
+    return code;
+}
+
+void svi_block_tails_clear(struct svi_block_tails *t) {
+    svi_arrays_free(&tails_arrays, t);
+    svi_free(t->mixtures);
+    *t = (struct svi_block_tails){0};
+}
+
+static bool tails_merge(const struct svi_block_tails *t) {
+    return t->shape.length != t->before.length;
+}
+
+/* Places in use: while pairs become one, all. */
+static int tails_blocks(const struct svi_block_tails *t) {
+    const int most = t->before.count > t->shape.count ? t->before.count : t->shape.count;
+    return tails_merge(t) ? SVI_BLOCKS : most;
+}
+
+static svs_code tails_resize(struct svi_block_tails *t, int room, svs_error *err) {
+    const struct tails_dims from = tails_dims(t, t->room), to = tails_dims(t, room);
+    const svs_code code = svi_arrays_resize(&tails_arrays, t, from.of, to.of, err);
+    t->room = code == SVS_OK ? room : t->room;
+    return code;
+}
+
+svs_code svi_block_tails_reserve(struct svi_block_tails *t, svs_error *err) {
+    const int room = (tails_blocks(t) + 2) / 2 * 2;
+    return tails_blocks(t) < t->room || t->room == SVI_BLOCKS ? SVS_OK : tails_resize(t, room, err);
+}
+
+/* Blocks of a series: one that waits for its turn has those of before. */
+static int tails_count(const struct svi_block_tails *t, int series) {
+    return (series < t->done ? &t->shape : &t->before)->count;
+}
+
+static float *tails_maxima(const struct svi_block_tails *t, int series) {
+    return t->maxima + (size_t)series * (size_t)t->room;
+}
+
+/* The blocks that a series has: one that waits for its turn has those of before. */
+static struct svi_block_shape *tails_shape(struct svi_block_tails *t, int series) {
+    return series < t->done ? &t->shape : &t->before;
+}
+
+int svi_block_tails_held(const struct svi_block_tails *t, int series) {
+    return t->held[series];
+}
+
+static void tails_count_held(struct svi_block_tails *t, int series) {
+    const float *v = tails_maxima(t, series);
+    const int count = tails_count(t, series);
+    int held = 0;
+    for (int i = 0; i < count; i++)
+        held += v[i] != -INFINITY;
+    t->held[series] = (uint8_t)held;
+}
+
+/* The largest but k of the n <= SVI_BLOCKS values; and what those above it exceed it by, 0 for the others.
+ * Each value is compared with each, which takes no branch. */
+SVI_WIDE
+static float tails_largest_but(const float *restrict v, int n, int k, float *restrict over) {
+    float all[SVI_BLOCKS], least = INFINITY;
+    int greater[SVI_BLOCKS] = {0};
+    for (int i = 0; i < SVI_BLOCKS; i++)
+        all[i] = i < n ? v[i] : -INFINITY;
+    for (int j = 0; j < n; j++)
+        for (int i = 0; i < SVI_BLOCKS; i++)
+            greater[i] += all[j] > all[i];
+    for (int i = 0; i < SVI_BLOCKS; i++)
+        least = greater[i] <= k && all[i] < least ? all[i] : least;
+    for (int i = 0; i < SVI_BLOCKS; i++)
+        over[i] = all[i] > least ? all[i] - least : 0;
+    return least;
+}
+
+/* The shape of a series by itself: one that came late has fewer blocks than others, mostly as many as the one
+ * that was asked for before. */
+static struct svi_block_shape *tails_own_shape(struct svi_block_tails *t, int series) {
+    struct svi_block_shape *shape = tails_shape(t, series);
+    const int held = t->held[series];
+    if (held == shape->count)
+        return shape;
+    if (t->late.count != held || t->late.length != shape->length)
+        t->late = tails_shape_of(t, held, shape->length);
+    return &t->late;
+}
+
+/* What follows from the fit and the number of blocks. */
+static void tails_levels(struct svi_block_tails *t, int series, const struct svi_block_shape *shape) {
+    const float least = t->above[series], mean = t->excess[series];
+    t->telling[series] = least + mean * shape->telling;
+    t->most[series] = mean > 0 ? least + mean * shape->most : INFINITY;
+}
+
+static void tails_fit(struct svi_block_tails *t, int series) {
+    float over[SVI_BLOCKS], sum = 0;
+    const int n = tails_shape(t, series)->count, held = t->held[series];
+    const int k = held >= LEAST ? tails_top(held) : 0;
+    const float least = k > 0 ? tails_largest_but(tails_maxima(t, series), n, k, over) : -INFINITY;
+    if (t->mixtures)
+        t->mixtures[series].known = false;
+    t->excess[series] = 0;
+    t->above[series] = t->telling[series] = t->most[series] = INFINITY;
+    if (least == -INFINITY) /* too few are known */
+        return;
+    for (int i = 0; i < n; i++)
+        sum += over[i];
+    t->excess[series] = sum / (float)k;
+    t->above[series] = least;
+    tails_levels(t, series, tails_own_shape(t, series));
+}
+
+/* The natural logarithms of SHAPES numbers from 1 to 2^1000, at once: x = 2^e m with m near 1, log m = 2
+ * atanh((m - 1) / (m + 1)) by its series; to a few units in 1e-16. */
+static inline __attribute__((always_inline)) void tails_logs(double *restrict x) {
+    uint64_t bits[SHAPES], power[SHAPES];
+    double m[SHAPES], e[SHAPES];
+    memcpy(bits, x, sizeof bits);
+    for (int i = 0; i < SHAPES; i++) {
+        power[i] = (bits[i] - UINT64_C(0x3fe6a09e667f3bcd)) >> 52; /* so that m lies in [sqrt 1/2, sqrt 2) */
+        bits[i] -= power[i] << 52;
+        power[i] |= UINT64_C(0x4330000000000000); /* 2^52 + e */
+    }
+    memcpy(m, bits, sizeof m);
+    memcpy(e, power, sizeof e);
+    for (int i = 0; i < SHAPES; i++) {
+        const double s = (m[i] - 1) / (m[i] + 1), t = s * s;
+        double p = 1.0 / 21;
+        for (int k = 19; k > 0; k -= 2)
+            p = p * t + 1.0 / k;
+        x[i] = (e[i] - 0x1p52) * M_LN2 + 2 * s * p;
+    }
+}
+
+/* The shapes xi of a series, see novelty/calibration.h: slope, total and weight. */
+static void tails_mix(struct svi_block_tails *t, int series, int k, struct svi_block_mixture *m) {
+    const double mean = t->excess[series];
+    float y[SVI_BLOCKS];
+    double weight[SHAPES], most = -INFINITY, all = 0;
+    const int n = tails_shape(t, series)->count;
+    int held = 0;
+    (void)tails_largest_but(tails_maxima(t, series), n, k, y);
+    for (int i = 0; i < n; i++)
+        if (y[i] > 0)
+            y[held++] = y[i];
+    for (int i = 0; i < SHAPES; i++) {
+        const double xi = (i + 0.5) / SHAPES, b = xi / ((1 - xi) * mean);
+        double product = 1; /* of at most SVI_BLOCKS / 4 numbers that are 1e10 or so at most */
+        for (int j = 0; j < held; j++)
+            product *= 1 + b * (double)y[j];
+        const double total = log(product);
+        weight[i] = k * log(b / total) - total;
+        most = fmax(most, weight[i]);
+        m->slope[i] = b;
+        m->each[i] = 1 / total;
+    }
+    for (int i = 0; i < SHAPES; i++)
+        all += m->weight[i] = exp(weight[i] - most);
+    for (int i = 0; i < SHAPES; i++)
+        m->weight[i] /= all;
+    m->known = true;
+}
+
+/* The predictive probability of an excess, a mean over shapes; it is far above the least number there is. */
+SVI_WIDE
+static double tails_mixture(const struct svi_block_mixture *m, int k, double excess) {
+    double x[SHAPES], power[SHAPES], sum = 0;
+    for (int i = 0; i < SHAPES; i++)
+        x[i] = 1 + m->slope[i] * excess;
+    tails_logs(x);
+    for (int i = 0; i < SHAPES; i++) {
+        x[i] = 1 + x[i] * m->each[i];
+        power[i] = k & 1 ? x[i] : 1;
+    }
+    for (int left = k >> 1; left > 0; left >>= 1)
+        for (int i = 0; i < SHAPES; i++) {
+            x[i] *= x[i];
+            power[i] *= left & 1 ? x[i] : 1;
+        }
+    for (int i = 0; i < SHAPES; i++)
+        power[i] = m->weight[i] / power[i];
+    for (int i = 0; i < SHAPES; i++)
+        sum += power[i];
+    return sum;
+}
+
+double svi_block_tails_surprise(struct svi_block_tails *t, int series, float v, double over) {
+    if (!(v > t->telling[series]))
+        return 0;
+    struct svi_block_shape *shape = tails_own_shape(t, series);
+    const int n = shape->count + 1, k = tails_top(shape->count);
+    const double excess = v - t->above[series], mean = t->excess[series];
+    if (!(mean > 0)) /* all alike: what is beyond them has a rank and no tail */
+        return log10((double)n * (double)shape->length);
+    if (shape->over != over) {
+        shape->over = over;
+        shape->far = k * expm1((over * M_LN10 + shape->begins) / k);
+    }
+    if (excess <= mean * shape->far) /* not even by the lightest shape */
+        return 0;
+    struct svi_block_mixture own_mixture = {.known = false},
+                             *mixture = t->mixtures ? &t->mixtures[series] : &own_mixture;
+    if (!mixture->known)
+        tails_mix(t, series, k, mixture);
+    const double even = 1 - excess / (2 * mean); /* a law that ends says less of what lies at the beginning */
+    const double block = (double)k / n * fmax(tails_mixture(mixture, k, excess), even);
+    return -log10(-log1p(-block) / (double)shape->length);
+}
+
+/* A series takes over its maximum of the block that is over. */
+static void tails_place(struct svi_block_tails *t, int j) {
+    float *m = tails_maxima(t, j);
+    m[t->place] = t->last[j];
+    for (int i = 0; i < SVI_BLOCKS / 2 && tails_merge(t); i++)
+        m[i] = m[2 * i] > m[2 * i + 1] ? m[2 * i] : m[2 * i + 1];
+}
+
+/* And so does this one, which keeps its fit if its upper maxima stay what they are, and as many. */
+static void tails_take(struct svi_block_tails *t, int j) {
+    const bool full = t->before.count == SVI_BLOCKS;
+    const float old = tails_maxima(t, j)[t->place];
+    const bool above = t->last[j] > t->above[j] || (full && old >= t->above[j]);
+    const int had = t->held[j];
+    t->held[j] = (uint8_t)(had + (t->last[j] != -INFINITY) - (full && old != -INFINITY));
+    tails_place(t, j);
+    t->done = j + 1;
+    if (tails_merge(t))
+        tails_count_held(t, j);
+    const int has = t->held[j]; /* of its own: one that came late has fewer than others */
+    if (above || tails_merge(t) || tails_top(had) != tails_top(has) || t->above[j] == INFINITY)
+        tails_fit(t, j);
+    else if (had != has)
+        tails_levels(t, j, tails_own_shape(t, j));
+}
+
+static void tails_go_on(struct svi_block_tails *t) {
+    const int64_t each = t->series / t->before.length + 1, most = each > AT_ONCE ? each : AT_ONCE;
+    const int end = t->series - t->done < most ? t->series : t->done + (int)most;
+    while (t->done < end)
+        tails_take(t, t->done);
+}
+
+/* The present block is over. When all places are filled and blocks are to be longer, pairs become one. */
+static void tails_end_block(struct svi_block_tails *t) {
+    const bool full = t->shape.count == SVI_BLOCKS;
+    const int count = t->shape.count + !full;
+    t->before = t->shape;
+    t->place = t->at;
+    t->at = (t->at + 1) % SVI_BLOCKS;
+    if (count == SVI_BLOCKS && t->at == 0 && t->shape.length < t->longest) {
+        t->at = SVI_BLOCKS / 2;
+        t->shape = tails_shape_of(t, SVI_BLOCKS / 2, 2 * t->shape.length);
+    } else if (!full) {
+        t->shape = tails_shape_of(t, count, t->shape.length);
+    }
+    memcpy(t->last, t->now, (size_t)t->series * sizeof *t->last);
+    for (int j = 0; j < t->series; j++)
+        t->now[j] = -INFINITY;
+    t->row = 0;
+    t->done = 0;
+}
+
+SVI_WIDE
+static void tails_raise(float *restrict now, const float *restrict v, const float *restrict most, int n) {
+    for (int j = 0; j < n; j++) {
+        const float at_most = v[j] < most[j] ? v[j] : most[j];
+        now[j] = at_most > now[j] ? at_most : now[j];
+    }
+}
+
+void svi_block_tails_add(struct svi_block_tails *t, const float *v) {
+    tails_raise(t->now, v, t->most, t->series);
+    if (++t->row == t->shape.length)
+        tails_end_block(t);
+    if (t->done < t->series)
+        tails_go_on(t);
+}
+
+/* ---- columns and archive */
+
+void svi_block_tails_forget(struct svi_block_tails *t, int series) {
+    for (int i = 0; i < t->room; i++)
+        tails_maxima(t, series)[i] = -INFINITY;
+    t->now[series] = t->last[series] = -INFINITY;
+    tails_count_held(t, series);
+    tails_fit(t, series);
+}
+
+svs_code svi_block_tails_widen(struct svi_block_tails *to, const struct svi_block_tails *from,
+                               svs_error *err) {
+    if (to->room < from->room && tails_resize(to, from->room, err) != SVS_OK)
+        return SVS_NO_MEMORY;
+    const struct tails_dims wide = tails_dims(to, to->room), narrow = tails_dims(from, from->room);
+    to->longest = from->longest;
+    to->row = from->row;
+    to->at = from->at;
+    to->place = from->place;
+    to->shape = from->shape;
+    to->before = from->before;
+    for (size_t i = 0; i < (size_t)to->room * (size_t)to->series; i++)
+        to->maxima[i] = -INFINITY;
+    svi_arrays_copy(&tails_arrays, to, wide.of, from, narrow.of);
+    for (int j = from->done; j < from->series; j++) /* those that wait do not any longer */
+        tails_place(to, j / from->columns * to->columns + j % from->columns);
+    for (int j = 0; j < to->series; j++) {
+        tails_count_held(to, j);
+        tails_fit(to, j);
+    }
+    return SVS_OK;
+}
+
+/* What a series does not have is 0, whatever stood there before pairs of blocks became one. */
+static void tails_tidy(struct svi_block_tails *t) {
+    for (int j = 0; j < t->series; j++)
+        for (int i = tails_count(t, j); i < t->room; i++)
+            tails_maxima(t, j)[i] = 0;
+}
+
+static void tails_archive_shape(struct svi_archive *a, const struct svi_block_tails *t,
+                                struct svi_block_shape *shape) {
+    svi_archive_int64(a, "length", &shape->length, SVI_BLOCK_LEAST, INT64_MAX / 256);
+    svi_archive_int(a, "blocks", &shape->count, 0, SVI_BLOCKS);
+    if (svi_archive_loading(a) && svi_archive_ok(a))
+        *shape = tails_shape_of(t, shape->count, shape->length);
+}
+
+/* Places are those of blocks that there are, or the next one. */
+static bool tails_are_placed(const struct svi_block_tails *t) {
+    return t->at <= t->shape.count && (t->done == t->series || t->place < tails_blocks(t));
+}
+
+void svi_block_tails_archive(struct svi_archive *a, struct svi_block_tails *t) {
+    svi_archive_int64(a, "longest", &t->longest, SVI_BLOCK_LEAST, INT64_MAX / 256);
+    tails_archive_shape(a, t, &t->shape);
+    tails_archive_shape(a, t, &t->before);
+    svi_archive_int64(a, "row", &t->row, 0, INT64_MAX / 256);
+    svi_archive_int(a, "at", &t->at, 0, SVI_BLOCKS - 1);
+    svi_archive_int(a, "place", &t->place, 0, SVI_BLOCKS - 1);
+    svi_archive_int(a, "done", &t->done, 0, t->series);
+    if (!svi_archive_check(a, t->row < t->shape.length, "a block of rows is overdue") ||
+        !svi_archive_check(a, tails_are_placed(t), "blocks of rows contradict themselves") ||
+        (tails_blocks(t) > t->room && tails_resize(t, tails_blocks(t), a->err) != SVS_OK))
+        return;
+    const struct tails_dims dims = tails_dims(t, t->room), used = tails_dims(t, tails_blocks(t));
+    if (!svi_archive_loading(a))
+        tails_tidy(t);
+    svi_arrays_archive(a, &tails_arrays, t, dims.of, used.of);
+    if (svi_archive_loading(a) && svi_archive_ok(a))
+        for (int j = 0; j < t->series; j++) {
+            tails_count_held(t, j);
+            tails_fit(t, j);
+        }
+}
+
+double svi_block_tails_memory(int parts, int columns, bool grows) {
+    const struct svi_block_tails t = {.parts = parts, .columns = columns};
+    const struct tails_dims dims = tails_dims(&t, SVI_BLOCKS);
+    const double mixtures = (double)parts * columns * sizeof(struct svi_block_mixture);
+    return (double)svi_arrays_bytes(&tails_arrays, dims.of) + (grows ? 0 : mixtures);
+}

@@ -1,0 +1,163 @@
+#include "alerts/deviations.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/arrays.h"
+#include "base/wide.h"
+
+#define HALF   (SVI_CONTEXT_BINS / 2)
+#define VISITS 90          /* rows that a bin remembers */
+#define MOST   25          /* squared deviations that one residual counts as, but for ... */
+#define EARLY  (1.0f / 64) /* ... as long as its share is above this */
+
+/* ---- what it consists of */
+
+enum { PARTS, COLUMNS, PLACES, DIMS }; /* PLACES: of bins, and the first one, which stays 0 */
+
+static const struct svi_array arrays[] = {
+    SVI_ARRAY(struct svi_deviations, square, "squares", SVI_AXIS(PLACES), SVI_AXIS(PARTS), SVI_AXIS(COLUMNS)),
+    SVI_ARRAY(struct svi_deviations, overall, "overall", SVI_AXIS(PARTS), SVI_AXIS(COLUMNS)),
+    SVI_ARRAY(struct svi_deviations, now, "now", SVI_AXIS(PARTS), SVI_AXIS(COLUMNS)),
+};
+static const struct svi_arrays deviations_arrays = SVI_ARRAYS(arrays, "the deviations of the sensors");
+
+struct deviations_dims {
+    int32_t of[DIMS];
+};
+
+static struct deviations_dims deviations_dims(const struct svi_deviations *v, int room) {
+    return (struct deviations_dims){{v->parts, v->columns, 1 + room}};
+}
+
+svs_code svi_deviations_init(struct svi_deviations *v, int parts, int columns, int room, svs_error *err) {
+    *v = (struct svi_deviations){
+        .parts = parts, .columns = columns, .series = parts * columns, .room = room, .bin = -1};
+    const struct deviations_dims dims = deviations_dims(v, room);
+    return svi_arrays_alloc(&deviations_arrays, v, dims.of, err);
+}
+
+void svi_deviations_clear(struct svi_deviations *v) {
+    svi_arrays_free(&deviations_arrays, v);
+}
+
+static svs_code deviations_resize(struct svi_deviations *v, int room, svs_error *err) {
+    const struct deviations_dims from = deviations_dims(v, v->room), to = deviations_dims(v, room);
+    const svs_code code = svi_arrays_resize(&deviations_arrays, v, from.of, to.of, err);
+    v->room = code == SVS_OK ? room : v->room;
+    return code;
+}
+
+svs_code svi_deviations_reserve(struct svi_deviations *v, svs_error *err) {
+    const int room = (v->bins + 2) / 2 * 2;
+    return v->bins < v->room || v->room == SVI_CONTEXT_BINS ? SVS_OK : deviations_resize(v, room, err);
+}
+
+static float *deviations_squares(const struct svi_deviations *v, int bin) {
+    return v->square + (size_t)v->place[bin] * (size_t)v->series;
+}
+
+/* ---- one row */
+
+void svi_deviations_turn_to(struct svi_deviations *v, int bin) {
+    const int first = bin / HALF * HALF, n = v->series;
+    const int before = first + (bin - first + HALF - 1) % HALF, after = first + (bin - first + 1) % HALF;
+    const float *b = deviations_squares(v, before), *at = deviations_squares(v, bin),
+                *a = deviations_squares(v, after);
+    const float rows = SVI_DEVIATION_STEADY + v->visits[bin] + (v->visits[before] + v->visits[after]) / 2;
+    for (int j = 0; j < n; j++) {
+        const float square = (SVI_DEVIATION_STEADY * v->overall[j] + at[j] + (b[j] + a[j]) / 2) / rows;
+        v->now[j] = v->overall[j] > 0 ? fmaxf(SVI_DEVIATION_LEAST, sqrtf(square)) : 1;
+    }
+    v->bin = bin;
+}
+
+/* A series that comes late: as if it had always had the deviation 1, or that would grow for thousands of rows
+ * from nothing, and what it showed meanwhile be far beyond all that follows. */
+static void deviations_begin(struct svi_deviations *v, int j) {
+    v->overall[j] = v->now[j] = 1;
+    for (int b = 0; b < SVI_CONTEXT_BINS; b++)
+        if (v->place[b] > 0)
+            deviations_squares(v, b)[j] = v->visits[b];
+}
+
+/* Squares count up to MOST times those of now or of all times, but for the first rows. */
+SVI_WIDE
+static void deviations_add(float *restrict sum, float *restrict overall, const float *restrict now,
+                           const float *restrict residual, float keep, float share, int n) {
+    const bool early = share > EARLY;
+    for (int j = 0; j < n; j++) {
+        const float square = residual[j] * residual[j], a = MOST * now[j] * now[j], b = MOST * overall[j];
+        const float most = early ? INFINITY : a > b ? a : b;
+        const float counted = square < most ? square : most;
+        sum[j] = sum[j] * keep + counted;
+        overall[j] += share * (counted - overall[j]);
+    }
+}
+
+void svi_deviations_learn(struct svi_deviations *v, int bin, const float *residual, float share) {
+    const float keep = v->visits[bin] >= VISITS ? 1 - 1.0f / VISITS : 1;
+    if (v->place[bin] == 0)
+        v->place[bin] = (uint8_t)++v->bins;
+    for (int j = 0; j < v->series && share <= EARLY; j++)
+        if (v->overall[j] == 0 && residual[j] != 0)
+            deviations_begin(v, j);
+    v->visits[bin] = v->visits[bin] * keep + 1;
+    deviations_add(deviations_squares(v, bin), v->overall, v->now, residual, keep, share, v->series);
+}
+
+/* ---- columns and archive */
+
+void svi_deviations_forget(struct svi_deviations *v, int column) {
+    const struct deviations_dims dims = deviations_dims(v, v->room);
+    svi_arrays_forget(&deviations_arrays, v, dims.of, COLUMNS, column);
+    for (int j = column; j < v->series; j += v->columns)
+        v->now[j] = 1;
+}
+
+svs_code svi_deviations_widen(struct svi_deviations *to, const struct svi_deviations *from, svs_error *err) {
+    if (to->room < from->room && deviations_resize(to, from->room, err) != SVS_OK)
+        return SVS_NO_MEMORY;
+    const struct deviations_dims wide = deviations_dims(to, to->room),
+                                 narrow = deviations_dims(from, from->room);
+    svi_arrays_copy(&deviations_arrays, to, wide.of, from, narrow.of);
+    for (int j = 0; j < to->series; j++)
+        to->now[j] = to->now[j] > 0 ? to->now[j] : 1;
+    memcpy(to->visits, from->visits, sizeof to->visits);
+    memcpy(to->place, from->place, sizeof to->place);
+    to->bins = from->bins;
+    to->bin = from->bin;
+    return SVS_OK;
+}
+
+/* Places are given from 1 on, each once. */
+static bool deviations_are_placed(const struct svi_deviations *v) {
+    bool given[SVI_CONTEXT_BINS + 1] = {false}, good = true;
+    int bins = 0;
+    for (int b = 0; b < SVI_CONTEXT_BINS; b++) {
+        const int place = v->place[b];
+        good = good && place <= v->bins && !(place > 0 && given[place]) && (v->visits[b] > 0) == (place > 0);
+        bins += place > 0;
+        given[good ? place : 0] = true;
+    }
+    return good && bins == v->bins;
+}
+
+void svi_deviations_archive(struct svi_archive *a, struct svi_deviations *v) {
+    svi_archive_floats(a, "visits", v->visits, SVI_CONTEXT_BINS);
+    svi_archive_bytes(a, "places", v->place, SVI_CONTEXT_BINS);
+    svi_archive_int(a, "bins", &v->bins, 0, SVI_CONTEXT_BINS);
+    svi_archive_int(a, "bin", &v->bin, -1, SVI_CONTEXT_BINS - 1);
+    if (!svi_archive_check(a, deviations_are_placed(v), "times of day contradict themselves") ||
+        (v->bins > v->room && deviations_resize(v, v->bins, a->err) != SVS_OK))
+        return;
+    const struct deviations_dims dims = deviations_dims(v, v->room), used = deviations_dims(v, v->bins);
+    svi_arrays_archive(a, &deviations_arrays, v, dims.of, used.of);
+}
+
+double svi_deviations_memory(int parts, int columns, int room) {
+    const struct svi_deviations v = {.parts = parts, .columns = columns};
+    const struct deviations_dims dims = deviations_dims(&v, room);
+    return (double)svi_arrays_bytes(&deviations_arrays, dims.of);
+}

@@ -1,0 +1,533 @@
+/* The judges of single sensors.
+ *
+ * A row's way: the moment gives the regressors of time (context.h), named columns join them, and forecasts
+ * leave residuals (forecast.h). Measured in deviations of the time of day (deviations.h) these go into a
+ * ring, from which means are kept; what comes out are the signals, two of each, up and down. Signals that lie
+ * beyond most of what was (block_tails.h) make findings. Then everything learns the row.
+ *
+ * All that is kept of a sensor stands in arrays of d columns, so that loops run along them.
+ */
+#include "alerts/sensors.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "alerts/block_tails.h"
+#include "alerts/context.h"
+#include "alerts/deviations.h"
+#include "alerts/forecast.h"
+#include "alerts/pace.h"
+#include "base/alloc.h"
+#include "base/arrays.h"
+#include "base/fail.h"
+#include "base/wide.h"
+
+#define MEANS      180   /* rows of the longest mean */
+#define STEP_MEANS 30    /* rows of the longest one of BY_STEP */
+#define ENOUGH     10    /* times as many rows as a mean has, before it counts */
+#define LARGEST    1e4f  /* deviations that a residual counts as at most */
+#define ODD        5.0   /* surprise of one series from which on a sensor is not learned */
+#define WARM       64    /* rows before residuals count */
+#define REFRESH    64    /* rows after which the deviations of a bin are worked out again */
+#define FADES      0.999 /* of the moments of successive residuals */
+#define FAR        1e3   /* scales that a column of context counts as at most */
+#define FEW        1.5   /* a judge of one series tells no surprise below it */
+#define NONE       (-1)  /* a place of context whose column has changed hands */
+#define TELLING    1.645 /* deviations: 5 % of a normal law lie above */
+
+enum { BY_CONTEXT, BY_STEP, BY_OTHERS, RESIDUALS, VALUE = RESIDUALS };
+
+static const struct {
+    enum svi_judge judge;
+    int residual; /* or VALUE */
+    int over;     /* rows */
+} signals[] = {{SVI_JUDGE_VALUE, VALUE, 1},           {SVI_JUDGE_LEVEL, BY_CONTEXT, 1},
+               {SVI_JUDGE_LEVEL, BY_CONTEXT, 30},     {SVI_JUDGE_LEVEL, BY_CONTEXT, MEANS},
+               {SVI_JUDGE_STEP, BY_STEP, STEP_MEANS}, {SVI_JUDGE_OTHERS, BY_OTHERS, 1},
+               {SVI_JUDGE_OTHERS, BY_OTHERS, 30},     {SVI_JUDGE_OTHERS, BY_OTHERS, MEANS}};
+#define SIGNALS     ((int)(sizeof signals / sizeof *signals))
+#define LEVEL_MEANS 3 /* the longest mean of LEVEL */
+
+/* Rows that a residual is still needed for. */
+static const int ring_rows[RESIDUALS] = {[BY_CONTEXT] = MEANS, [BY_STEP] = STEP_MEANS, [BY_OTHERS] = MEANS};
+
+struct svi_sensors {
+    int d;
+    bool with_context, grows;
+    int context[SVI_CONTEXT_COLUMNS], contexts; /* columns */
+    struct svi_pace pace;
+    struct svi_forecast forecast;
+    struct svi_deviations deviations; /* RESIDUALS x d */
+    struct svi_block_tails tails;     /* SIGNALS x 2 x d */
+
+    double *origin;                     /* d: what values are measured from */
+    double *before;                     /* d: the residual of the row before, 0 for none */
+    double *now_before, *before_before; /* d: moments of successive residuals */
+    double *odd_rows;                   /* d: rows in a row, nearly, in which it was odd */
+    double *sum;                        /* SIGNALS x d: of the last residuals */
+    float *ring[RESIDUALS];             /* ring_rows x d each: the last ones, in deviations */
+    uint8_t *category;                  /* d flags */
+
+    /* Of the row at hand. */
+    double *x;                      /* d: the row, NaN for what is not judged */
+    double *by_context, *by_others; /* d: residuals, in scales of the sensor ... */
+    float *residual;                /* RESIDUALS x d: ... and 0 for none */
+    float *fresh;                   /* RESIDUALS x d: what goes into the rings */
+    float *signal;                  /* SIGNALS x 2 x d */
+    float *gate;                    /* 2 x d: -INFINITY where there is no residual, else 0 */
+    uint8_t *odd, *unlearned;       /* d flags */
+
+    int judged;               /* sensors that can surprise, when there was something to price ... */
+    double price[SVI_JUDGES]; /* ... and what they cost a judge */
+};
+
+/* ---- set-up */
+
+enum { COLUMNS, DIMS };
+
+#define OF_SENSOR  SVI_AXIS(COLUMNS)
+#define OF_EACH(n) SVI_AXIS_LENGTH(n), SVI_AXIS(COLUMNS)
+#define ROW(...)   SVI_ARRAY(struct svi_sensors, __VA_ARGS__)
+
+static const struct svi_array arrays[] = {
+    ROW(origin, "origin", OF_SENSOR),
+    ROW(before, "before", OF_SENSOR),
+    ROW(now_before, "now before", OF_SENSOR),
+    ROW(before_before, "before before", OF_SENSOR),
+    ROW(odd_rows, "odd rows", OF_SENSOR),
+    ROW(sum, "sums", OF_EACH(SIGNALS)),
+    ROW(x, NULL, OF_SENSOR),
+    ROW(by_context, NULL, OF_SENSOR),
+    ROW(by_others, NULL, OF_SENSOR),
+    ROW(ring[BY_CONTEXT], "by context", OF_EACH(MEANS)),
+    ROW(ring[BY_STEP], "by step", OF_EACH(STEP_MEANS)),
+    ROW(ring[BY_OTHERS], "by others", OF_EACH(MEANS)),
+    ROW(residual, NULL, OF_EACH(RESIDUALS)),
+    ROW(fresh, NULL, OF_EACH(RESIDUALS)),
+    ROW(signal, NULL, OF_EACH(2 * SIGNALS)),
+    ROW(gate, NULL, OF_EACH(2)),
+    ROW(category, "categories", OF_SENSOR),
+    ROW(odd, NULL, OF_SENSOR),
+    ROW(unlearned, NULL, OF_SENSOR),
+};
+static const struct svi_arrays sensors_arrays = SVI_ARRAYS(arrays, "the judges of the sensors");
+
+static int sensors_regressors(int contexts) {
+    return SVI_CONTEXT_TIME + contexts;
+}
+
+svi_sensors *svi_sensors_new(int d, bool context, bool grows, svs_error *err) {
+    const int32_t dims[DIMS] = {d};
+    struct svi_sensors *s = svi_alloc_plain(sizeof *s);
+    if (!s) {
+        svi_fail_memory(err, sensors_arrays.what);
+        return NULL;
+    }
+    *s = (struct svi_sensors){.d = d, .with_context = context, .grows = grows};
+    const int k = sensors_regressors(0), bins = grows ? 0 : SVI_CONTEXT_BINS;
+    if (svi_arrays_alloc(&sensors_arrays, s, dims, err) != SVS_OK ||
+        svi_forecast_init(&s->forecast, k, d, SVI_PACE_LEAST, err) != SVS_OK ||
+        svi_deviations_init(&s->deviations, RESIDUALS, d, bins, err) != SVS_OK ||
+        svi_block_tails_init(&s->tails, SIGNALS * 2, d, grows, log10(2.0 * d) + FEW, err) != SVS_OK ||
+        svi_sensors_reserve(s, err) != SVS_OK) {
+        svi_sensors_free(&s);
+        return NULL;
+    }
+    svi_pace_init(&s->pace);
+    return s;
+}
+
+void svi_sensors_free(svi_sensors **sensors) {
+    struct svi_sensors *s = *sensors;
+    if (!s)
+        return;
+    *sensors = NULL;
+    svi_forecast_clear(&s->forecast);
+    svi_deviations_clear(&s->deviations);
+    svi_block_tails_clear(&s->tails);
+    svi_arrays_free(&sensors_arrays, s);
+    svi_free(s);
+}
+
+svs_code svi_sensors_reserve(svi_sensors *s, svs_error *err) {
+    if (!s->grows) /* nothing to do; and another thread may judge */
+        return SVS_OK;
+    const svs_code code = svi_deviations_reserve(&s->deviations, err);
+    return code == SVS_OK ? svi_block_tails_reserve(&s->tails, err) : code;
+}
+
+svs_code svi_sensors_reserve_context(svi_sensors *s, svs_error *err) {
+    const int k = sensors_regressors(s->contexts);
+    return k > s->forecast.k ? svi_forecast_grow(&s->forecast, k, err) : SVS_OK;
+}
+
+double svi_sensors_memory(int d, int contexts, bool grows) {
+    const int32_t dims[DIMS] = {d};
+    return (double)sizeof(struct svi_sensors) + (double)svi_arrays_bytes(&sensors_arrays, dims) +
+           svi_forecast_memory(sensors_regressors(contexts), d) +
+           svi_deviations_memory(RESIDUALS, d, SVI_CONTEXT_BINS) +
+           svi_block_tails_memory(SIGNALS * 2, d, grows);
+}
+
+/* ---- columns */
+
+svi_sensors *svi_sensors_widened(const svi_sensors *s, int d, svs_error *err) {
+    const int32_t narrow[DIMS] = {s->d}, wide[DIMS] = {d};
+    struct svi_sensors *w = svi_sensors_new(d, s->with_context, s->grows, err);
+    if (!w)
+        return NULL;
+    memcpy(w->context, s->context, sizeof w->context);
+    w->contexts = s->contexts;
+    w->pace = s->pace;
+    svs_code code = svi_forecast_grow(&w->forecast, s->forecast.k, err);
+    if (code == SVS_OK)
+        code = svi_deviations_widen(&w->deviations, &s->deviations, err);
+    if (code == SVS_OK)
+        code = svi_block_tails_widen(&w->tails, &s->tails, err);
+    if (code == SVS_OK)
+        code = svi_sensors_reserve(w, err);
+    if (code != SVS_OK) {
+        svi_sensors_free(&w);
+        return NULL;
+    }
+    svi_forecast_widen(&w->forecast, &s->forecast);
+    svi_arrays_copy(&sensors_arrays, w, wide, s, narrow);
+    return w;
+}
+
+int svi_sensors_columns(const svi_sensors *s) {
+    return s->d;
+}
+
+bool svi_sensors_is_context(const svi_sensors *s, int column) {
+    for (int i = 0; i < s->contexts; i++)
+        if (s->context[i] == column)
+            return true;
+    return false;
+}
+
+bool svi_sensors_set_context(svi_sensors *s, int column) {
+    if (!s->with_context || s->contexts == SVI_CONTEXT_COLUMNS || svi_sensors_is_context(s, column))
+        return false;
+    s->context[s->contexts++] = column;
+    return true;
+}
+
+void svi_sensors_set_category(svi_sensors *s, int column) {
+    s->category[column] = 1;
+}
+
+void svi_sensors_forget(svi_sensors *s, int column) {
+    const int32_t dims[DIMS] = {s->d};
+    for (int i = 0; i < s->contexts; i++) /* its place is not given to another: forecasts know it */
+        s->context[i] = s->context[i] == column ? NONE : s->context[i];
+    svi_forecast_forget(&s->forecast, column);
+    svi_deviations_forget(&s->deviations, column);
+    for (int j = column; j < s->tails.series; j += s->d)
+        svi_block_tails_forget(&s->tails, j);
+    svi_arrays_forget(&sensors_arrays, s, dims, COLUMNS, column);
+}
+
+/* ---- one row: residuals and signals */
+
+/* The regressors: those of the moment, then the columns of context, in their deviations. */
+static void sensors_regress(const struct svi_sensors *s, const double *x, double *c) {
+    for (int i = 0; i < s->contexts; i++) {
+        const int j = s->context[i];
+        if (j == NONE)
+            continue;
+        const double far =
+            s->forecast.scale[j] > 0 ? (x[j] - s->forecast.level[j]) / s->forecast.scale[j] : 0;
+        c[SVI_CONTEXT_TIME + i] = isnan(far) ? 0 : fmax(-FAR, fmin(far, FAR));
+    }
+}
+
+/* Its square is a float. */
+static inline float sensors_float(double r) {
+    return (float)(r > SVI_FORECAST_MOST    ? SVI_FORECAST_MOST
+                   : r < -SVI_FORECAST_MOST ? -SVI_FORECAST_MOST
+                                            : r);
+}
+
+/* What of residuals the rows before do not tell; as floats, 0 for none. */
+SVI_WIDE
+static void sensors_take(struct svi_sensors *s) {
+    const int d = s->d;
+    const double *restrict by_context = s->by_context, *restrict by_others = s->by_others,
+                           *restrict before = s->before, *restrict now_before = s->now_before,
+                           *restrict last = s->before_before;
+    float *restrict to = s->residual, *restrict step = to + BY_STEP * d,
+                    *restrict others = to + BY_OTHERS * d;
+    float *restrict gate = s->gate, *restrict far = gate + d;
+    for (int j = 0; j < d; j++) {
+        const double share = now_before[j] / (last[j] > 0 ? last[j] : 1), r = by_context[j];
+        const double left = r - (last[j] > 0 ? share : 0) * before[j];
+        to[j] = r == r ? sensors_float(r) : 0;
+        step[j] = r == r ? sensors_float(left) : 0;
+        gate[j] = r == r ? 0 : -INFINITY;
+    }
+    for (int j = 0; j < d; j++) {
+        const double r = by_others[j];
+        others[j] = r == r ? sensors_float(r) : 0;
+        far[j] = r == r ? 0 : -INFINITY;
+    }
+}
+
+static void sensors_residuals(struct svi_sensors *s, const double *x, const double *c) {
+    memcpy(s->x, x, (size_t)s->d * sizeof *x);
+    for (int i = 0; i < s->contexts; i++)
+        if (s->context[i] != NONE)
+            s->x[s->context[i]] = NAN;
+    svi_forecast_residuals(&s->forecast, c, s->x,
+                           s->pace.rows < WARM ? NULL : s->deviations.now + BY_CONTEXT * s->d, s->by_context,
+                           s->by_others);
+    sensors_take(s);
+    for (int j = 0; j < s->d; j++)
+        if (s->category[j])
+            s->gate[j] = s->gate[s->d + j] = -INFINITY;
+}
+
+/* Residuals in deviations. */
+SVI_WIDE
+static void sensors_measure(float *restrict u, const float *restrict residual,
+                            const float *restrict deviation, int n) {
+    for (int j = 0; j < n; j++) {
+        float v = residual[j] / deviation[j];
+        v = v > LARGEST ? LARGEST : v < -LARGEST ? -LARGEST : v;
+        u[j] = v == v ? v : 0;
+    }
+}
+
+/* The sum of the last residuals goes on; up and down are their mean. */
+SVI_WIDE
+static void sensors_slide(double *restrict sum, const float *restrict old, const float *restrict now,
+                          double share, const float *restrict gate, float *restrict up, int d) {
+    float *restrict down = up + d;
+    for (int j = 0; j < d; j++) {
+        sum[j] = sum[j] - (double)old[j] + (double)now[j];
+        const float v = (float)(sum[j] * share);
+        up[j] = v + gate[j];
+        down[j] = gate[j] - v;
+    }
+}
+
+SVI_WIDE
+static void sensors_values(const double *restrict x, const double *restrict origin,
+                           const double *restrict scale, const uint8_t *restrict category, float *restrict up,
+                           int d) {
+    float *restrict down = up + d;
+    for (int j = 0; j < d; j++) {
+        double v = (x[j] - origin[j]) / (scale[j] > 0 ? scale[j] : NAN);
+        v = v > SVI_FORECAST_MOST ? SVI_FORECAST_MOST : v < -SVI_FORECAST_MOST ? -SVI_FORECAST_MOST : v;
+        const bool none = v != v || category[j];
+        up[j] = none ? -INFINITY : (float)v;
+        down[j] = none ? -INFINITY : (float)-v;
+    }
+}
+
+/* Where the residual of `ago` rows ago lies; `ago` = ring_rows is where that of this row is going to. */
+static float *sensors_ring(const struct svi_sensors *s, int residual, int ago) {
+    const int rows = ring_rows[residual], at = (int)(s->pace.rows % rows);
+    return s->ring[residual] + (size_t)((at - ago + rows) % rows) * (size_t)s->d;
+}
+
+/* Into the rings, the means, and what of each signal there is. */
+static void sensors_signals(struct svi_sensors *s) {
+    const int d = s->d;
+    const size_t row = (size_t)RESIDUALS * (size_t)d;
+    for (int j = 0; j < d; j++)
+        if (!(s->forecast.scale[j] > 0)) /* not known yet, however late that is */
+            s->origin[j] = s->forecast.level[j];
+    memset(s->fresh, 0, row * sizeof *s->fresh);
+    if (s->pace.rows >= WARM)
+        sensors_measure(s->fresh, s->residual, s->deviations.now, (int)row);
+    for (int i = 0; i < SIGNALS; i++) {
+        const int r = signals[i].residual, over = signals[i].over;
+        float *up = s->signal + (size_t)(2 * i) * (size_t)d;
+        if (r == VALUE) {
+            sensors_values(s->x, s->origin, s->forecast.scale, s->category, up, d);
+            continue;
+        }
+        sensors_slide(s->sum + (size_t)i * (size_t)d, sensors_ring(s, r, over),
+                      s->fresh + (size_t)r * (size_t)d, 1.0 / over, r == BY_OTHERS ? s->gate + d : s->gate,
+                      up, d);
+        for (int j = 0; j < 2 * d && s->pace.rows < WARM + over; j++)
+            up[j] = -INFINITY;
+    }
+    for (int r = 0; r < RESIDUALS; r++)
+        memcpy(sensors_ring(s, r, ring_rows[r]), s->fresh + (size_t)r * (size_t)d,
+               (size_t)d * sizeof *s->fresh);
+}
+
+/* ---- findings */
+
+static struct svi_finding sensors_finding(const struct svi_sensors *s, int i, int j, double surprise) {
+    struct svi_finding f = {.surprise = surprise,
+                            .feature = j,
+                            .over = signals[i].over,
+                            .value = s->x[j],
+                            .expected = NAN,
+                            .low = NAN,
+                            .high = NAN,
+                            .with = -1};
+    const int r = signals[i].residual;
+    if (r == VALUE)
+        return f;
+    const double scale = s->forecast.scale[j], deviation = s->deviations.now[r * s->d + j];
+    const double residual = r == BY_OTHERS ? s->by_others[j] : s->by_context[j];
+    const double left = r == BY_STEP ? s->residual[BY_STEP * s->d + j] : residual;
+    f.expected = s->x[j] - left * scale;
+    f.low = f.expected - TELLING * deviation * scale;
+    f.high = f.expected + TELLING * deviation * scale;
+    if (f.over > 1)
+        f.value = f.expected + s->sum[i * s->d + j] / f.over * deviation * scale;
+    f.with = r == BY_OTHERS ? svi_forecast_owes(&s->forecast, j) : -1;
+    return f;
+}
+
+/* Those that can surprise at all: room for columns that may come, and a column that never varied, cost
+ * nothing. */
+static int sensors_judged(const struct svi_sensors *s) {
+    int count = 0;
+    for (int j = 0; j < s->d; j++)
+        count += s->forecast.scale[j] > 0 && !s->category[j];
+    for (int i = 0; i < s->contexts; i++)
+        count -= s->context[i] != NONE && s->forecast.scale[s->context[i]] > 0 && !s->category[s->context[i]];
+    return count > 0 ? count : 1;
+}
+
+/* What the series of a judge cost it. */
+static void sensors_set_price(struct svi_sensors *s) {
+    const int judged = sensors_judged(s);
+    double series[SVI_JUDGES] = {0};
+    if (judged == s->judged)
+        return;
+    s->judged = judged;
+    for (int i = 0; i < SIGNALS; i++)
+        series[signals[i].judge] += 2 * judged;
+    for (int i = 0; i < SIGNALS; i++)
+        s->price[signals[i].judge] = log10(series[signals[i].judge]);
+}
+
+/* Is any value above what tells something? Mostly none is. */
+SVI_WIDE
+static bool sensors_beyond(const float *restrict v, const float *restrict telling, int n) {
+    int beyond = 0;
+    for (int k = 0; k < n; k++)
+        beyond |= v[k] > telling[k];
+    return beyond != 0;
+}
+
+static void sensors_find(struct svi_sensors *s, struct svi_finding *findings) {
+    const int d = s->d;
+    if (!sensors_beyond(s->signal, s->tails.telling, 2 * SIGNALS * d))
+        return;
+    sensors_set_price(s);
+    for (int i = 0; i < SIGNALS; i++) {
+        struct svi_finding *f = &findings[signals[i].judge];
+        const double price = s->price[signals[i].judge];
+        if (s->tails.shape.count * s->tails.shape.length < ENOUGH * signals[i].over ||
+            !sensors_beyond(s->signal + 2 * i * d, s->tails.telling + 2 * i * d, 2 * d))
+            continue;
+        for (int k = 2 * i * d; k < 2 * (i + 1) * d; k++) {
+            if (!(s->signal[k] > s->tails.telling[k]))
+                continue;
+            if (svi_block_tails_held(&s->tails, k) * s->tails.shape.length < ENOUGH * signals[i].over)
+                continue;                            /* it came late */
+            const double over = f->surprise + price; /* or odd */
+            const double surprise = svi_block_tails_surprise(&s->tails, k, s->signal[k],
+                                                             over < ODD || s->odd[k % d] ? over : ODD);
+            if (surprise > ODD)
+                s->odd[k % d] = 1;
+            if (surprise - price > f->surprise)
+                *f = sensors_finding(s, i, k % d, surprise - price);
+        }
+    }
+}
+
+/* ---- learning */
+
+SVI_WIDE
+static bool sensors_odd(const uint8_t *restrict odd, const double *restrict rows, int d) {
+    int some = 0;
+    for (int j = 0; j < d; j++)
+        some |= odd[j];
+    for (int j = 0; j < d; j++)
+        some |= rows[j] > 0;
+    return some != 0;
+}
+
+/* A sensor that has been odd for long: its level is the usual one from now on. */
+static void sensors_settle(struct svi_sensors *s) {
+    if (!sensors_odd(s->odd, s->odd_rows, s->d)) {
+        memset(s->unlearned, 0, (size_t)s->d);
+        return;
+    }
+    for (int j = 0; j < s->d; j++) {
+        s->odd_rows[j] = s->odd[j] ? s->odd_rows[j] + 1 : s->odd_rows[j] > 0 ? s->odd_rows[j] - 1 : 0;
+        s->unlearned[j] = s->odd[j];
+        if (s->odd_rows[j] <= s->forecast.memory / 4)
+            continue;
+        s->forecast.level[j] += s->sum[LEVEL_MEANS * s->d + j] / MEANS *
+                                s->deviations.now[BY_CONTEXT * s->d + j] * s->forecast.scale[j];
+        s->odd_rows[j] = 0;
+        s->unlearned[j] = 0;
+    }
+}
+
+SVI_WIDE
+static void sensors_learn_steps(struct svi_sensors *s) {
+    const double *restrict by_context = s->by_context;
+    double *restrict before = s->before, *restrict now_before = s->now_before,
+                     *restrict before_before = s->before_before;
+    for (int j = 0; j < s->d; j++) {
+        const double now = by_context[j] == by_context[j] ? by_context[j] : 0, last = before[j];
+        const bool known = by_context[j] == by_context[j];
+        now_before[j] = known ? FADES * now_before[j] + now * last : now_before[j];
+        before_before[j] = known ? FADES * before_before[j] + last * last : before_before[j];
+        before[j] = now;
+    }
+}
+
+void svi_sensors_step(svi_sensors *s, const double *x, const struct svi_moment *m,
+                      struct svi_finding *findings) {
+    double c[SVI_CONTEXT_MAX] = {0};
+    memcpy(c, m->values, sizeof m->values);
+    sensors_regress(s, x, c);
+    if (m->bin != s->deviations.bin || s->pace.rows % REFRESH == 0)
+        svi_deviations_turn_to(&s->deviations, m->bin);
+    sensors_residuals(s, x, c);
+    sensors_signals(s);
+    memset(s->odd, 0, (size_t)s->d);
+    sensors_find(s, findings);
+    sensors_settle(s);
+    svi_block_tails_add(&s->tails, s->signal);
+    svi_deviations_learn(&s->deviations, m->bin, s->residual,
+                         (float)fmax(1 / (double)(s->pace.rows + 1), 1 / s->pace.memory));
+    svi_forecast_learn(&s->forecast, x, s->by_context, s->unlearned);
+    sensors_learn_steps(s);
+    if (!svi_pace_row(&s->pace, m->time))
+        return;
+    s->forecast.memory = s->pace.memory;
+    s->tails.longest = svi_pace_block(&s->pace);
+}
+
+/* ---- archive */
+
+void svi_sensors_archive(struct svi_archive *a, svi_sensors *s) {
+    const int32_t dims[DIMS] = {s->d};
+    int32_t context[SVI_CONTEXT_COLUMNS];
+    for (int i = 0; i < SVI_CONTEXT_COLUMNS; i++)
+        context[i] = s->context[i];
+    svi_pace_archive(a, &s->pace);
+    svi_archive_int(a, "contexts", &s->contexts, 0, s->with_context ? SVI_CONTEXT_COLUMNS : 0);
+    svi_archive_ints(a, "context", context, SVI_CONTEXT_COLUMNS, NONE, s->d - 1);
+    for (int i = 0; i < SVI_CONTEXT_COLUMNS; i++)
+        s->context[i] = context[i];
+    svi_forecast_archive(a, &s->forecast);
+    svi_deviations_archive(a, &s->deviations);
+    svi_block_tails_archive(a, &s->tails);
+    svi_arrays_archive(a, &sensors_arrays, s, dims, dims);
+    if (svi_archive_loading(a) && svi_archive_ok(a) && svi_sensors_reserve(s, a->err) == SVS_OK)
+        (void)svi_sensors_reserve_context(s, a->err);
+}

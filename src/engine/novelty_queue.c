@@ -1,0 +1,156 @@
+#include "engine/novelty_queue.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+
+struct svi_message svi_novelty_queue_message(const struct svi_novelty_queue *q, uint64_t n) {
+    const struct svi_pending_row *r = svi_novelty_queue_row(q, n);
+    return (struct svi_message){.x = r->x,
+                                .d = r->d,
+                                .gaps = r->gapped ? r->gaps : NULL,
+                                .ts = r->timed ? r->time : NAN,
+                                .y.kind = r->labelled ? SVS_INT : SVS_NONE};
+}
+
+void svi_novelty_queue_judge(struct svi_novelty_queue *q, uint64_t n) {
+    struct svi_pending_row *r = svi_novelty_queue_row(q, n);
+    const struct svi_message m = svi_novelty_queue_message(q, n);
+    const enum svi_alert_change change = svi_novelty_stage_judge(q->stage, &m, r->time);
+    r->change = (uint8_t)change;
+    r->said = svi_novelty_stage_said(q->stage);
+    if (change == SVI_ALERT_NONE)
+        svi_novelty_stage_learn(q->stage, &m);
+}
+
+/* What becomes of an alert is reported with names of the schema and before the sample is learned: that is for
+ * the thread that has the schema. */
+static bool novelty_queue_piece(void *user, uint64_t n) {
+    struct svi_novelty_queue *q = user;
+    svi_novelty_queue_judge(q, n);
+    return svi_novelty_queue_row(q, n)->change == SVI_ALERT_NONE;
+}
+
+struct svi_novelty_queue *svi_novelty_queue_new(struct svi_novelty_stage *stage) {
+    svs_error err;
+    struct svi_novelty_queue *q = svi_alloc(sizeof *q);
+    if (!q)
+        return NULL;
+    q->stage = stage;
+    q->at = svi_alloc_array(SVI_NOVELTY_QUEUE_ROOM, sizeof *q->at);
+    q->row = svi_alloc_array(SVI_NOVELTY_QUEUE_ROOM, sizeof *q->row);
+    q->follower = q->at && q->row ? svi_follower_new("novelty", novelty_queue_piece, q, &err) : NULL;
+    if (!q->follower)
+        svi_novelty_queue_free(&q);
+    return q;
+}
+
+void svi_novelty_queue_free(struct svi_novelty_queue **pq) {
+    struct svi_novelty_queue *q = *pq;
+    if (!q)
+        return;
+    svi_follower_free(&q->follower);
+    svi_free(q->at);
+    svi_free(q->row);
+    svi_free(q->rows);
+    svi_free(q->gaps);
+    svi_free(q->scores);
+    svi_free(q);
+    *pq = NULL;
+}
+
+static size_t novelty_queue_stride(int d) {
+    return ((size_t)d + 7) / 8 * 8;
+}
+
+static bool novelty_queue_widen(struct svi_novelty_queue *q, int d) {
+    const size_t stride = novelty_queue_stride(d);
+    double *rows = svi_alloc_array(stride * SVI_NOVELTY_QUEUE_ROOM, sizeof *rows);
+    uint8_t *gaps = svi_alloc((size_t)d * SVI_NOVELTY_QUEUE_ROOM);
+    if (!rows || !gaps) {
+        svi_free(rows);
+        svi_free(gaps);
+        return false;
+    }
+    svi_free(q->rows);
+    svi_free(q->gaps);
+    q->rows = rows;
+    q->gaps = gaps;
+    q->d = d;
+    for (size_t i = 0; i < SVI_NOVELTY_QUEUE_ROOM; i++) {
+        q->row[i].x = rows + i * stride;
+        q->row[i].gaps = gaps + i * (size_t)d;
+    }
+    return true;
+}
+
+static bool novelty_queue_more_scores(struct svi_novelty_queue *q, int count) {
+    const int room = count > 2 * q->score_room ? count : 2 * q->score_room;
+    double *scores = svi_alloc_array((size_t)room * SVI_NOVELTY_QUEUE_ROOM, sizeof *scores);
+    if (!scores)
+        return false;
+    svi_free(q->scores);
+    q->scores = scores;
+    q->score_room = room;
+    for (size_t i = 0; i < SVI_NOVELTY_QUEUE_ROOM; i++)
+        q->at[i].scores = scores + i * (size_t)room;
+    return true;
+}
+
+bool svi_novelty_queue_reserve(struct svi_novelty_queue *q, int d, int scores) {
+    return (d <= q->d || novelty_queue_widen(q, d)) &&
+           (scores <= q->score_room || novelty_queue_more_scores(q, scores));
+}
+
+static svs_value pending_keep(svs_value v, char *text) {
+    if (v.kind != SVS_STR)
+        return v;
+    memcpy(text, v.as.s, v.length);
+    v.as.s = text;
+    return v;
+}
+
+void svi_novelty_queue_put(struct svi_novelty_queue *q, const struct svi_message *m, double time, double ts,
+                           const struct svi_score *score) {
+    struct svi_pending *p = svi_novelty_queue_at(q, q->taken);
+    struct svi_pending_row *r = svi_novelty_queue_row(q, q->taken++);
+    r->d = m->d;
+    r->time = time;
+    r->labelled = m->y.kind != SVS_NONE;
+    r->gapped = m->gaps != NULL;
+    r->timed = !isnan(m->ts);
+    memcpy(r->x, m->x, (size_t)m->d * sizeof *m->x);
+    if (m->gaps)
+        memcpy(r->gaps, m->gaps, (size_t)m->d);
+    p->id = pending_keep(m->id, p->text[0]);
+    p->y = pending_keep(m->y, p->text[1]);
+    p->ts = ts;
+    p->scored = score != NULL;
+    if (!score)
+        return;
+    struct svi_event *e = &p->score.event;
+    double *proba = p->scores ? p->scores + score->event.as.score.rows : NULL; /* without a learner: none */
+    p->score = *score;
+    e->as.score.id = p->id;
+    e->as.score.y = p->y;
+    if (e->as.score.rows > 0)
+        memcpy(p->scores, e->as.score.scores, (size_t)e->as.score.rows * sizeof *p->scores);
+    if (e->as.score.proba_count > 0)
+        memcpy(proba, e->as.score.proba, (size_t)e->as.score.proba_count * sizeof *proba);
+    e->as.score.x = r->x;
+    e->as.score.scores = p->scores;
+    e->as.score.proba = proba;
+    if (e->as.score.interval)
+        e->as.score.interval = p->score.interval;
+}
+
+double svi_novelty_queue_memory(const struct svi_settings *s, int d, int classes) {
+    if (s->novelty == SVI_NOVELTY_NONE || !svi_settings_two_threads(s))
+        return 0;
+    const double row = (double)novelty_queue_stride(d) * sizeof(double) + d,
+                 scores = 4.0 * (classes > 1 ? classes : 1);
+    return sizeof(struct svi_novelty_queue) +
+           SVI_NOVELTY_QUEUE_ROOM *
+               (sizeof(struct svi_pending) + sizeof(struct svi_pending_row) + row + scores * sizeof(double));
+}

@@ -1,0 +1,362 @@
+/* Sums of samples in twice the precision (prior_sums.h).
+ *
+ * A sample touches the whole triangle of its coordinates, as a step of the recursion does; so its rows are
+ * padded, with values that mean nothing, and the kernels know no ends of loops. The lower halves are added
+ * up as they come, and are put in order when they are moved or read: what they lose lies 30 digits below the
+ * sum.
+ *
+ * A label's name is a block of its own.
+ *
+ * Read svi_prior_sums_add first. */
+#include "learner/prior_sums.h"
+
+#include <math.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "base/alloc.h"
+#include "base/arrays.h"
+#include "base/fail.h"
+#include "linalg/double_double.h"
+#include "learner/owned_model.h"
+
+#define ROOM_FIRST  16
+#define LABEL_FIRST 2
+#define SQUARES_MAX 1e250
+#define WORN        1e16 /* of 32 digits: the others are right */
+#define KEYS_WORN   1e8
+
+/* Where row i begins: rows of i + 1 values are padded to whole cache lines. */
+static size_t sums_row(int i) {
+    const size_t lines = (size_t)i / 8, rest = (size_t)i % 8;
+    return 32 * lines * (lines + 1) + 8 * rest * (lines + 1);
+}
+
+enum { TRIANGLE, ROOM, NAMES, LABELS, SUMS, OF_KEYS, OF_PEAKS, DIMS };
+static const struct svi_array sums_table[] = {
+#define ARRAY(member, name, ...)                                                                             \
+    SVI_ARRAY_WITH(struct svi_prior_sums, member, name, SVI_ARRAY_ANY, 0, __VA_ARGS__)
+    ARRAY(high, "products", SVI_AXIS(TRIANGLE)),
+    ARRAY(low, "their rest", SVI_AXIS(TRIANGLE)),
+    ARRAY(by_label, "of labels", SVI_AXIS(SUMS), SVI_AXIS(ROOM)),
+    ARRAY(by_low, "their rest", SVI_AXIS(SUMS), SVI_AXIS(ROOM)),
+    ARRAY(by_key, "of keys", SVI_AXIS(OF_KEYS), SVI_AXIS(ROOM)),
+    ARRAY(by_key_low, "their rest", SVI_AXIS(OF_KEYS), SVI_AXIS(ROOM)),
+    ARRAY(peak, "largest", SVI_AXIS(OF_PEAKS)),
+    ARRAY(key_peak, "largest of keys", SVI_AXIS(OF_PEAKS)),
+    ARRAY(x, NULL, SVI_AXIS(ROOM)), /* svi_prior_sums_empty clears what stands before it */
+    ARRAY(identity, "identity", SVI_AXIS(NAMES)),
+    ARRAY(label, NULL, SVI_AXIS(LABELS)),
+#undef ARRAY
+};
+static const struct svi_arrays sums_arrays = SVI_ARRAYS_ALIGNED(sums_table, "the sums of all keys");
+
+/* Of n coordinates; where the sums are empty the names alone. */
+static void sums_dims(int n, int labels, bool touched, int32_t *dims) {
+    dims[TRIANGLE] = touched ? (int32_t)sums_row(n) : 0;
+    dims[ROOM] = dims[NAMES] = n;
+    dims[LABELS] = labels;
+    dims[SUMS] = touched ? labels : 0;
+    dims[OF_KEYS] = touched ? SVI_PRIOR_OF_KEYS : 0;
+    dims[OF_PEAKS] = touched ? n : 0;
+}
+
+uint64_t svi_prior_identity(const char *name, int number) {
+    const uint64_t named = (uint64_t)1 << 63;
+    return name ? XXH3_64bits(name, strlen(name)) | named : (uint64_t)number;
+}
+
+uint16_t svi_prior_find(const uint64_t *all, int count, uint64_t identity, int guess) {
+    if (guess >= 0 && guess < count && all[guess] == identity)
+        return (uint16_t)guess;
+    for (int j = 0; j < count; j++)
+        if (all[j] == identity)
+            return (uint16_t)j;
+    return SVI_PRIOR_NONE;
+}
+
+void svi_prior_sums_init(struct svi_prior_sums *s, bool regress) {
+    *s = (struct svi_prior_sums){.regress = regress, .n = 1, .labels = regress};
+}
+
+void svi_prior_sums_clear(struct svi_prior_sums *s) {
+    for (int k = 0; s->high && k < s->labels; k++)
+        if (s->label[k].kind == SVS_STR)
+            svi_free((void *)(uintptr_t)s->label[k].as.s);
+    svi_arrays_free(&sums_arrays, s);
+    svi_prior_sums_init(s, s->regress);
+}
+
+/* ---- room */
+
+static int sums_room(int needed, int now, int unit) {
+    const int units = (needed + unit - 1) / unit * unit;
+    return needed <= now ? now : units > 2 * now ? units : 2 * now;
+}
+
+static svs_code sums_reserve(struct svi_prior_sums *s, int n, int labels, svs_error *err) {
+    const int room = sums_room(n, s->room, 8), label_room = sums_room(labels, s->label_room, LABEL_FIRST);
+    int32_t from[DIMS], to[DIMS];
+    sums_dims(s->room, s->label_room, true, from);
+    sums_dims(room, label_room, true, to);
+    if (svi_arrays_resize(&sums_arrays, s, from, to, err) != SVS_OK)
+        return SVS_NO_MEMORY;
+    s->room = room;
+    s->label_room = label_room;
+    return SVS_OK;
+}
+
+svs_code svi_prior_sums_ready(struct svi_prior_sums *s, svs_error *err) {
+    return sums_reserve(s, s->n > ROOM_FIRST ? s->n : ROOM_FIRST, LABEL_FIRST, err);
+}
+
+/* ---- features and labels */
+
+svs_code svi_prior_sums_feature(struct svi_prior_sums *s, uint64_t identity, int guess, uint16_t *place,
+                                svs_error *err) {
+    *place = s->n > 1 ? svi_prior_find(s->identity + 1, s->n - 1, identity, guess - 1) : SVI_PRIOR_NONE;
+    *place += *place != SVI_PRIOR_NONE; /* coordinate 0 is the 1 */
+    if (*place != SVI_PRIOR_NONE || s->n > SVI_PRIOR_FEATURES)
+        return SVS_OK;
+    if (sums_reserve(s, s->n + 1, s->labels, err) != SVS_OK)
+        return SVS_NO_MEMORY;
+    s->identity[s->n] = identity;
+    *place = (uint16_t)s->n++;
+    return SVS_OK;
+}
+
+uint16_t svi_prior_sums_find(const struct svi_prior_sums *s, svs_value label, int guess) {
+    const int place = s->regress ? 0 : svi_class_index(s->label, s->labels, label, guess);
+    return place < 0 ? SVI_PRIOR_NONE : (uint16_t)place;
+}
+
+svs_code svi_prior_sums_label(struct svi_prior_sums *s, svs_value label, int guess, uint16_t *place,
+                              svs_error *err) {
+    *place = svi_prior_sums_find(s, label, guess);
+    if (*place != SVI_PRIOR_NONE || s->labels == SVI_PRIOR_LABELS)
+        return SVS_OK;
+    if (sums_reserve(s, s->n, s->labels + 1, err) != SVS_OK)
+        return SVS_NO_MEMORY;
+    if (label.kind == SVS_STR) {
+        char *name = svi_alloc(label.length + 1u);
+        if (!name)
+            return svi_fail_memory(err, "the name of a class");
+        label.as.s = memcpy(name, label.as.s, label.length);
+    }
+    s->label[s->labels] = label;
+    *place = (uint16_t)s->labels++;
+    return SVS_OK;
+}
+
+struct svi_dd svi_prior_sums_at(const struct svi_prior_sums *s, int i, int j) {
+    const size_t at = sums_row(i) + (size_t)j;
+    return svi_two_sum(s->high[at], s->low[at]);
+}
+
+/* ---- samples */
+
+/* Into s->x; false: it is left out. */
+static bool sums_enter(struct svi_prior_sums *s, const struct svi_prior_trait *trait, const double *center,
+                       int d, const double *x, double weight, double target) {
+    double squares = s->regress ? 1 + target * target : 1;
+    memset(s->x, 0, (size_t)s->n * sizeof *s->x);
+    s->x[0] = 1;
+    for (int j = 0; j < d; j++)
+        if (trait[j].place < s->n && trait[j].limit > 0) {
+            const double y = s->x[trait[j].place] = x[j] - center[j];
+            if (fabs(y) > (double)trait[j].limit)
+                return false;
+            squares += y * y;
+        }
+    return fabs(weight) * squares < SQUARES_MAX;
+}
+
+static void sums_note_peaks(struct svi_prior_sums *s, double weight, double target) {
+    for (int i = 0; i < s->n; i++) {
+        const double one = weight * s->x[i] * s->x[i];
+        s->peak[i] = one > s->peak[i] ? one : s->peak[i];
+    }
+    s->target_peak = s->regress ? fmax(s->target_peak, weight * target * target) : 0;
+}
+
+/* high + low += a x, of `count` values or some more. */
+static void sums_add_row(const struct svi_kernels *k, double *high, double *low, const double *x,
+                         struct svi_dd a, int count) {
+    const int padded = svi_round_up(count, 8);
+    k->exact_add(high, low, x, a.high, padded);
+    if (a.low != 0)
+        k->exact_add(high, low, x, a.low, padded);
+}
+
+bool svi_prior_sums_add(struct svi_prior_sums *s, const struct svi_kernels *k,
+                        const struct svi_prior_trait *trait, const double *center, int d, const double *x,
+                        double weight, uint16_t label, double target) {
+    if (!sums_enter(s, trait, center, d, x, weight, target))
+        return false;
+    s->touched = true;
+    if (weight > 0)
+        sums_note_peaks(s, weight, target);
+    for (int i = 0; i < s->n; i++)
+        if (s->x[i] != 0)
+            sums_add_row(k, s->high + sums_row(i), s->low + sums_row(i), s->x,
+                         svi_two_product(weight, s->x[i]), i + 1);
+    if (label == SVI_PRIOR_NONE)
+        return true;
+    const struct svi_dd a = s->regress ? svi_two_product(weight, target) : (struct svi_dd){weight, 0};
+    sums_add_row(k, s->by_label + (size_t)label * (size_t)s->room,
+                 s->by_low + (size_t)label * (size_t)s->room, s->x, a, s->n);
+    return true;
+}
+
+void svi_prior_sums_leave_out(struct svi_prior_sums *s, int sign) {
+    s->touched = true;
+    s->out += sign;
+}
+
+static void sums_add_one(struct svi_prior_sums *s, int row, uint16_t place, struct svi_dd v, int sign) {
+    const size_t at = (size_t)row * (size_t)s->room + place;
+    const struct svi_dd sum = svi_two_sum(s->by_key[at], sign * v.high);
+    s->by_key[at] = sum.high;
+    s->by_key_low[at] += sum.low + sign * v.low;
+}
+
+void svi_prior_sums_key(struct svi_prior_sums *s, const struct svi_prior_trait *trait, const double *mean,
+                        int d, double n, int sign) {
+    s->touched = true;
+    for (int j = 0; j < d; j++) {
+        const uint16_t at = trait[j].place;
+        if (at >= s->n || !(trait[j].flags & SVI_PRIOR_LEVEL) || !(fabs(mean[j]) <= 1e100))
+            continue;
+        s->key_peak[at] = fmax(s->key_peak[at], mean[j] * mean[j]);
+        sums_add_one(s, SVI_PRIOR_KEYS, at, (struct svi_dd){1, 0}, sign);
+        sums_add_one(s, SVI_PRIOR_INVERSE, at, (struct svi_dd){1 / n, 0}, sign);
+        sums_add_one(s, SVI_PRIOR_MEAN, at, (struct svi_dd){mean[j], 0}, sign);
+        sums_add_one(s, SVI_PRIOR_SQUARE, at, svi_two_product(mean[j], mean[j]), sign);
+    }
+}
+
+/* ---- from one to another */
+
+static void sums_move_one(double *to, double *to_low, const double *from, const double *from_low) {
+    const struct svi_dd sum = svi_dd_add(svi_two_sum(*to, *to_low), svi_two_sum(*from, *from_low));
+    *to = sum.high;
+    *to_low = sum.low;
+}
+
+/* A row of values of coordinates, of which some have no place. */
+static void sums_move_row(double *to, double *to_low, const double *from, const double *from_low,
+                          const uint16_t *place, int n) {
+    for (int j = 0; j < n; j++)
+        if (place[j] != SVI_PRIOR_NONE)
+            sums_move_one(to + place[j], to_low + place[j], from + j, from_low + j);
+}
+
+/* All of it, what pads rows and what found no place too: a state has nothing of sums that are empty. */
+void svi_prior_sums_empty(struct svi_prior_sums *s) {
+    if (s->high)
+        memset(s->high, 0, (size_t)((char *)s->x - (char *)s->high)); /* one array behind the other */
+    s->touched = false;
+    s->target_peak = 0;
+    s->out = 0;
+}
+
+svs_code svi_prior_sums_move(struct svi_prior_sums *to, struct svi_prior_sums *from, svs_error *err) {
+    uint16_t place[SVI_PRIOR_FEATURES + 1] = {0}, label[SVI_PRIOR_LABELS];
+    svs_code code = SVS_OK;
+    if (!from->touched)
+        return SVS_OK;
+    for (int j = 1; j < from->n && code == SVS_OK; j++)
+        code = svi_prior_sums_feature(to, from->identity[j], j, &place[j], err);
+    for (int k = 0; k < from->labels && code == SVS_OK; k++)
+        code = svi_prior_sums_label(to, from->label[k], k, &label[k], err);
+    if (code == SVS_OK)
+        code = sums_reserve(to, to->n, to->labels, err);
+    if (code != SVS_OK)
+        return code;
+    for (int i = 0; i < from->n; i++)
+        for (int j = 0; j <= i; j++) {
+            const size_t at = sums_row(i) + (size_t)j;
+            const int a = place[i] > place[j] ? place[i] : place[j], b = place[i] + place[j] - a;
+            if (place[i] != SVI_PRIOR_NONE && place[j] != SVI_PRIOR_NONE)
+                sums_move_one(to->high + sums_row(a) + b, to->low + sums_row(a) + b, from->high + at,
+                              from->low + at);
+        }
+    for (int k = 0; k < from->labels; k++) {
+        const size_t at = (size_t)k * (size_t)from->room, into = (size_t)label[k] * (size_t)to->room;
+        if (label[k] != SVI_PRIOR_NONE)
+            sums_move_row(to->by_label + into, to->by_low + into, from->by_label + at, from->by_low + at,
+                          place, from->n);
+    }
+    for (int k = 0; k < SVI_PRIOR_OF_KEYS; k++) {
+        const size_t at = (size_t)k * (size_t)from->room, into = (size_t)k * (size_t)to->room;
+        sums_move_row(to->by_key + into, to->by_key_low + into, from->by_key + at, from->by_key_low + at,
+                      place, from->n);
+    }
+    for (int j = 0; j < from->n; j++)
+        if (place[j] != SVI_PRIOR_NONE) {
+            to->peak[place[j]] = fmax(to->peak[place[j]], from->peak[j]);
+            to->key_peak[place[j]] = fmax(to->key_peak[place[j]], from->key_peak[j]);
+        }
+    to->target_peak = fmax(to->target_peak, from->target_peak);
+    to->out += from->out;
+    svi_prior_sums_empty(from);
+    to->touched = true;
+    return SVS_OK;
+}
+
+void svi_prior_sums_map(const struct svi_prior_sums *all, const struct svi_prior_sums *from, uint16_t *up) {
+    up[0] = 0;
+    for (int j = 1; j <= SVI_PRIOR_FEATURES; j++) {
+        const bool known = j < from->n && all->n > 1;
+        up[j] =
+            known ? svi_prior_find(all->identity + 1, all->n - 1, from->identity[j], j - 1) : SVI_PRIOR_NONE;
+        up[j] += up[j] != SVI_PRIOR_NONE;
+    }
+}
+
+bool svi_prior_sums_worn(const struct svi_prior_sums *s, double target) {
+    for (int i = 0; s->touched && i < s->n; i++) {
+        const size_t square = (size_t)SVI_PRIOR_SQUARE * (size_t)s->room + (size_t)i;
+        if (s->peak[i] > WORN * fmax(0, svi_prior_sums_at(s, i, i).high) ||
+            s->key_peak[i] > KEYS_WORN * fmax(0, s->by_key[square]))
+            return true;
+    }
+    return s->touched && s->target_peak > WORN * s->high[0] * target * target;
+}
+
+/* ---- the archive */
+
+static void archive_label(struct svi_archive *a, struct svi_prior_sums *s, int k) {
+    char room[SVS_NAME_MAX];
+    svs_value label = svi_archive_loading(a) ? svs_none() : s->label[k];
+    uint16_t place = 0;
+    svi_archive_value(a, "label", &label, room);
+    if (!svi_archive_loading(a) || !svi_archive_ok(a) ||
+        !svi_archive_check(a, label.kind == SVS_INT || label.kind == SVS_STR, "a label is none"))
+        return;
+    if (svi_prior_sums_label(s, label, -1, &place, a->err) == SVS_OK)
+        svi_archive_check(a, place == k, "two labels are the same");
+}
+
+void svi_prior_sums_archive(struct svi_archive *a, struct svi_prior_sums *s) {
+    int n = s->n, labels = s->labels;
+    svi_archive_int(a, "coordinates", &n, 1, SVI_PRIOR_FEATURES + 1);
+    svi_archive_int(a, "labels", &labels, s->regress, s->regress ? 1 : SVI_PRIOR_LABELS);
+    svi_archive_bool(a, "touched", &s->touched);
+    svi_archive_double(a, "largest target", &s->target_peak);
+    svi_archive_check(a, s->target_peak >= 0, "a square is below 0");
+    svi_archive_int64(a, "samples left out", &s->out, INT64_MIN / 4, INT64_MAX / 4);
+    const int64_t values = (int64_t)sums_row(n) + (int64_t)n * labels;
+    if (!svi_archive_check(a, values <= svi_archive_left(a) / 16 || !s->touched, "sums are truncated") ||
+        (svi_archive_loading(a) && sums_reserve(s, n, labels, a->err) != SVS_OK))
+        return;
+    s->n = n;
+    for (int k = 0; k < labels && !s->regress; k++)
+        archive_label(a, s, k);
+    int32_t dims[DIMS], used[DIMS];
+    sums_dims(s->room, s->label_room, true, dims);
+    sums_dims(n, labels, s->touched, used);
+    if (s->touched || n > 1) /* else there may be no arrays yet */
+        svi_arrays_archive(a, &sums_arrays, s, dims, used);
+}

@@ -1,0 +1,500 @@
+/* The calibration of scores: Newton steps on the log loss, one for each of the first samples, then one for
+ * STEP of them: a third of the cost, at the price of .003 of log loss where labels come in runs.
+ *
+ * Two classes: (a, b) by a 2 x 2 curvature; after it the curve, whose values have a curvature each, so that a
+ * sample moves the two between which its logit lies. CURVE_PULL draws it to the diagonal: where Platt's
+ * sigmoid fits it changes nothing, where labels are noisy it levels off as they do. More classes: the slope a
+ * by its own curvature, the offsets b_k by theirs (p_k (1 - p_k) alone).
+ *
+ * Invariants: a is above 0 and the curve rises, so probabilities are in the order of the scores; a step moves
+ * logits by STEP_MAX at most, and a score beyond LEVERAGE counts as if it were there: no outlier stiffens the
+ * slope. Early curvature is made with a wrong slope: memory, half of what was seen, forgets it.
+ *
+ * Read in order: the memory, the curve, two classes, more classes, the archive. */
+#include "quality/calibrator.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/arrays.h"
+#include "base/fail.h"
+#include "base/fetch.h"
+#include "linalg/exponential.h"
+#include "linalg/quads.h"
+#include "learner/probability.h"
+
+#define MEMORY_LEAST 1000.0 /* samples */
+#define RARE         500.0  /* samples of the rarest class that are to be remembered */
+#define CURVE_LONGER 3.0    /* times the memory of the slope */
+#define BEGIN        30.0   /* samples that count as seen at the start */
+#define RIDGE        1e-3   /* curvature of the pull of (a, b) to where they began */
+#define CURVE_PULL   1.0    /* the same of the curve's values, and of the offsets of more classes */
+#define DAMP         10.0   /* curvature that they have from the start */
+#define RISE         1e-3   /* of the curve from one value to the next, at least */
+#define STEP_MAX     1.0
+#define CURVE_STEP   0.5
+#define LEVERAGE     SVI_LOGIT_PLAIN
+#define SPREAD       10.0 /* of logits, a square, where they count: by p (1 - p) */
+#define SLOPE_LEAST  1e-3
+#define SLOPE_MOST   1e4
+#define OFFSET_MOST  1e4
+#define PAIR_SLOPE   2.0 /* a score is 2 p - 1 where p is near 1/2: least squares on targets of 1 and -1 */
+#define MORE_SLOPE   1.0
+#define STEP         4 /* samples, after the first EACH_UNTIL, for one step */
+#define EACH_UNTIL   128
+#define COUNT_MAX    (INT64_MAX / 8)
+#define HELD_MAX     (1 << 30)
+
+/* What came since the last step of Newton of two classes. */
+#define GA        SVI_PAIR_SLOPE_A
+#define GB        SVI_PAIR_SLOPE_B
+#define HAA       SVI_PAIR_CURVATURE_AA
+#define S         SVI_PAIR_SCORES
+#define SS        SVI_PAIR_SQUARES
+#define PAIR_SUMS SVI_PAIR_SUMS
+
+struct calibrator_curve {
+    double value[SVS_CURVE], bend[SVS_CURVE], slope[SVS_CURVE], more_bend[SVS_CURVE];
+};
+
+struct svi_calibrator {
+    int max_classes, classes; /* classes: the last one that came, and 1 */
+    int64_t count, rarest;    /* samples with a label; of the class with the fewest, of those that came */
+    int64_t held[2];          /* since the last step, of two classes and of more */
+    int64_t *seen;            /* by class */
+    double pair[5];           /* two classes: a, b; curvature aa, ab, bb */
+    double recent[2 * SVI_QUAD];
+    /* Samples of two classes that are in neither `recent` nor the curve yet, and what also judges them. */
+    double score[STEP], second[STEP];
+    int waiting;
+    svi_reliability *judge;
+    double slope[2];               /* more classes: a and its curvature */
+    struct calibrator_curve two;   /* the curve of two classes */
+    struct calibrator_curve *more; /* of more; NULL: there is no capacity for them, as for what follows */
+    double *offset_bend;
+    struct svi_classes_law law; /* of more classes, but for the slope; and the sample at hand */
+    const double *placed;       /* the probabilities that this led to; NULL: none */
+    const struct svi_quads *quads;
+};
+
+enum { CLASSES, MORE, DIMS };
+
+#define OF_MORE SVI_AXIS(MORE), SVI_AXIS(CLASSES)
+
+static const struct svi_array arrays[] = {
+    SVI_ARRAY_WITH(struct svi_calibrator, seen, "seen", SVI_ARRAY_COUNT, 0, SVI_AXIS(CLASSES)),
+    SVI_ARRAY_STRUCTS(struct svi_calibrator, more, double, "curve of more", SVI_ARRAY_FINITE, SVI_AXIS(MORE)),
+    SVI_ARRAY(struct svi_calibrator, law.b, "offset", OF_MORE),
+    SVI_ARRAY(struct svi_calibrator, offset_bend, "offset bend", OF_MORE),
+    SVI_ARRAY(struct svi_calibrator, law.s, NULL, OF_MORE),
+    SVI_ARRAY(struct svi_calibrator, law.z, NULL, OF_MORE),
+    SVI_ARRAY(struct svi_calibrator, law.v, NULL, OF_MORE),
+    SVI_ARRAY(struct svi_calibrator, law.share, NULL, OF_MORE),
+    SVI_ARRAY(struct svi_calibrator, law.p, NULL, OF_MORE),
+    SVI_ARRAY(struct svi_calibrator, law.plain, NULL, OF_MORE),
+    SVI_ARRAY(struct svi_calibrator, law.line, NULL, OF_MORE),
+    SVI_ARRAY_STRUCTS(struct svi_calibrator, law.lines, double, NULL, SVI_ARRAY_ANY, SVI_AXIS(MORE),
+                      SVI_AXIS_LENGTH(SVI_KNOTS - 1)),
+};
+static const struct svi_arrays calibrator_arrays = SVI_ARRAYS(arrays, "the calibration of scores");
+
+void svi_calibrator_free(svi_calibrator **c) {
+    if (*c)
+        svi_arrays_free(&calibrator_arrays, *c);
+    svi_free(*c);
+    *c = NULL;
+}
+
+static void calibrator_begin_curve(struct calibrator_curve *c) {
+    *c = (struct calibrator_curve){0};
+    memcpy(c->value, svi_logit_knots, sizeof c->value);
+}
+
+static void calibrator_draw_lines(svi_calibrator *c) {
+    c->quads->lines(c->more->value, c->law.lines);
+}
+
+static void calibrator_begin_more(svi_calibrator *c) {
+    c->law.line_at = svi_logit_interval;
+    c->law.most = SVI_LOGIT_MAX;
+    for (int j = 0; j + 1 < SVI_KNOTS; j++)
+        c->law.lines[j] = (struct svi_line){.begin = svi_logit_knots[j], .scale = svi_logit_inverse[j]};
+    calibrator_begin_curve(c->more);
+    calibrator_draw_lines(c);
+}
+
+struct calibrator_dims {
+    int32_t of[DIMS];
+};
+
+static struct calibrator_dims calibrator_dims(int max_classes, bool more) {
+    return (struct calibrator_dims){{[CLASSES] = svi_quads_up(max_classes), [MORE] = more}};
+}
+
+svs_code svi_calibrator_reserve(svi_calibrator *c, int classes, svs_error *err) {
+    if (classes < 3 || c->more)
+        return SVS_OK;
+    const struct calibrator_dims two = calibrator_dims(c->max_classes, false),
+                                 more = calibrator_dims(c->max_classes, true);
+    const svs_code code = svi_arrays_resize(&calibrator_arrays, c, two.of, more.of, err);
+    c->placed = NULL;
+    if (code == SVS_OK)
+        calibrator_begin_more(c);
+    return code;
+}
+
+void svi_calibrator_fetch(const svi_calibrator *c) {
+    if (c)
+        svi_fetch(c, sizeof *c);
+}
+
+svi_calibrator *svi_calibrator_new(int max_classes, bool grows, svs_error *err) {
+    const struct calibrator_dims dims = calibrator_dims(max_classes, !grows && max_classes > 2);
+    svi_calibrator *c = svi_alloc_plain(sizeof *c);
+    if (!c) {
+        svi_fail_memory(err, calibrator_arrays.what);
+        return NULL;
+    }
+    c->max_classes = max_classes;
+    c->quads = svi_quads_get();
+    if (svi_arrays_alloc(&calibrator_arrays, c, dims.of, err) == SVS_OK)
+        svi_calibrator_reset(c);
+    else
+        svi_calibrator_free(&c);
+    return c;
+}
+
+void svi_calibrator_reset(svi_calibrator *c) {
+    const size_t n = (size_t)c->max_classes;
+    c->count = c->rarest = c->held[0] = c->held[1] = 0;
+    c->waiting = 0;
+    c->judge = NULL;
+    c->placed = NULL;
+    c->classes = 0;
+    memset(c->seen, 0, n * sizeof *c->seen);
+    memcpy(c->pair, (const double[]){PAIR_SLOPE, 0, 1, 0, 1}, sizeof c->pair);
+    memset(c->recent, 0, sizeof c->recent);
+    calibrator_begin_curve(&c->two);
+    if (c->more) {
+        calibrator_begin_more(c);
+        memset(c->law.b, 0, n * sizeof *c->law.b);
+        memset(c->offset_bend, 0, n * sizeof *c->offset_bend);
+    }
+    c->slope[0] = MORE_SLOPE;
+    c->slope[1] = 1;
+}
+
+svs_calibration svi_calibrator_law(const svi_calibrator *c, int class_count) {
+    return class_count == 2
+               ? (svs_calibration){c->pair[0], &c->pair[1], c->two.value}
+               : (svs_calibration){c->slope[0], c->law.b, c->more ? c->more->value : svi_logit_knots};
+}
+
+static void calibrator_place(svi_calibrator *c, const double *scores, int rows, double *proba) {
+    c->law.a = c->slope[0];
+    c->quads->law(&c->law, scores, rows);
+    if (proba != c->law.p)
+        memcpy(proba, c->law.p, (size_t)rows * sizeof *proba);
+}
+
+void svi_calibrator_probabilities(svi_calibrator *c, const double *scores, int rows, int class_count,
+                                  double *proba) {
+    if (rows > 1 && c->more && rows <= c->max_classes) {
+        c->placed = proba;
+        calibrator_place(c, scores, rows, proba);
+    } else {
+        const svs_calibration law = svi_calibrator_law(c, class_count);
+        svi_probabilities(&law, scores, rows, proba);
+        c->placed = NULL;
+    }
+}
+
+/* ---- the memory */
+
+static inline void calibrator_see(svi_calibrator *c, int truth) {
+    c->seen[truth]++;
+    c->count++;
+    c->classes = truth >= c->classes ? truth + 1 : c->classes;
+}
+
+/* Counts a sample. True: a step is due. */
+static inline bool calibrator_count(svi_calibrator *c, int truth, int64_t *held) {
+    calibrator_see(c, truth);
+    ++*held;
+    return c->count < EACH_UNTIL || *held >= STEP;
+}
+
+static void calibrator_find_rarest(svi_calibrator *c) {
+    c->rarest = INT64_MAX;
+    for (int k = 0; k < c->classes; k++)
+        if (c->seen[k] > 0 && c->seen[k] < c->rarest)
+            c->rarest = c->seen[k];
+}
+
+static double calibrator_memory_of(const svi_calibrator *c, int64_t rarest) {
+    const double count = (double)c->count, memory = RARE * (count + 2) / ((double)rarest + 1);
+    return memory > MEMORY_LEAST ? memory : MEMORY_LEAST;
+}
+
+/* The factor by which what is remembered fades with that many samples. */
+static double calibrator_fade(const svi_calibrator *c, double memory, int64_t samples) {
+    const double half = ((double)c->count + BEGIN) / 2;
+    const double fade = 1 - (double)samples / (memory < half ? memory : half);
+    return fade > 0 ? fade : 0;
+}
+
+static double calibrator_slope(double a) {
+    const double least = a > SLOPE_LEAST ? a : SLOPE_LEAST;
+    return least < SLOPE_MOST ? least : SLOPE_MOST;
+}
+
+/* ---- the curve */
+
+/* Keeps the curve rising: two neighbours that fall meet where their curvature says. */
+static void calibrator_raise(struct calibrator_curve *c) {
+    double *value = c->value;
+    for (int j = 1; j < SVS_CURVE; j++) {
+        const double fallen = value[j - 1] + RISE - value[j];
+        if (fallen <= 0)
+            continue;
+        const double lower = c->bend[j - 1] + DAMP, upper = c->bend[j] + DAMP;
+        value[j] += fallen * lower / (lower + upper);
+        value[j - 1] = value[j] - RISE;
+        for (int i = j - 1; i > 0 && value[i - 1] > value[i] - RISE; i--)
+            value[i - 1] = value[i] - RISE;
+    }
+}
+
+static void calibrator_step_curve(svi_calibrator *c, struct calibrator_curve *curve, double fade) {
+    const struct svi_curve_step s = {.knot = svi_logit_knots,
+                                     .value = curve->value,
+                                     .bend = curve->bend,
+                                     .slope = curve->slope,
+                                     .more_bend = curve->more_bend,
+                                     .fade = fade,
+                                     .pull = (1 - fade) * CURVE_PULL,
+                                     .damp = DAMP,
+                                     .most = CURVE_STEP,
+                                     .rise = RISE};
+    if (c->quads->curve(&s))
+        calibrator_raise(curve);
+}
+
+/* ---- two classes */
+
+static inline double calibrator_lesser(double a, double b) {
+    return b < a ? b : a;
+}
+
+static void calibrator_step_pair(svi_calibrator *c, double fade, double samples) {
+    double *a = &c->pair[0], *b = &c->pair[1], *h = &c->pair[2], *r = c->recent;
+    const double pull = RIDGE * (1 - fade), ga = r[GA] + pull * (*a - PAIR_SLOPE), gb = r[GB] + pull * *b;
+    for (int i = 0; i < 3; i++)
+        h[i] = fade * h[i] + r[HAA + i];
+    if (h[2] > 0) /* what far larger scores of before have left is not to hold the slope */
+        h[0] = calibrator_lesser(h[0], h[1] * h[1] / h[2] + SPREAD * h[2] / (*a * *a));
+    const double aa = h[0] + RIDGE, bb = h[2] + RIDGE, determinant = aa * bb - h[1] * h[1];
+    const double da = (bb * ga - h[1] * gb) / determinant, db = (aa * gb - h[1] * ga) / determinant;
+    const double square = da * da * r[SS] + 2 * da * db * r[S] + db * db * samples; /* of the logits' moves */
+    const double mean = square / samples, moved = sqrt(mean > 0 ? mean : 0),
+                 t = moved > STEP_MAX ? STEP_MAX / moved : 1;
+    memset(c->recent, 0, sizeof c->recent);
+    if (!(determinant > 0) || !isfinite(da) || !isfinite(db) || !isfinite(moved))
+        return;
+    *a = calibrator_slope(*a - t * da);
+    *b = svi_bounded(*b - t * db, OFFSET_MOST);
+}
+
+static __attribute__((noinline)) void calibrator_step_two(svi_calibrator *c) {
+    calibrator_find_rarest(c);
+    const double memory = calibrator_memory_of(c, c->rarest);
+    calibrator_step_curve(c, &c->two, calibrator_fade(c, CURVE_LONGER * memory, c->held[0]));
+    calibrator_step_pair(c, calibrator_fade(c, memory, c->held[0]), (double)c->held[0]);
+    c->held[0] = 0;
+}
+
+/* Those that wait, by the law as it was when they came: it has not been another since. The last of them by
+ * its own, for a register of four that are loaded right after one was stored waits for that. */
+static __attribute__((noinline)) void calibrator_fold(svi_calibrator *c, double newest, double second) {
+    const struct svi_pair_law law = {.a = c->pair[0],
+                                     .b = c->pair[1],
+                                     .value = c->two.value,
+                                     .knot = svi_logit_knots,
+                                     .scale = svi_logit_inverse,
+                                     .interval_at = svi_logit_interval,
+                                     .most = SVI_LOGIT_MAX,
+                                     .counts = LEVERAGE};
+    struct svi_pair_lesson lesson = {.score = c->score,
+                                     .second = c->second,
+                                     .newest = newest,
+                                     .newest_second = second,
+                                     .slope = c->two.slope,
+                                     .more_bend = c->two.more_bend,
+                                     .sums = c->recent};
+    c->quads->pairs(&law, &lesson, c->waiting);
+    if (c->judge)
+        svi_reliability_add_pairs(c->judge, c->quads, lesson.p[0], lesson.p[1], c->second, c->waiting);
+    c->waiting = 0;
+}
+
+void svi_calibrator_settle(svi_calibrator *c) {
+    if (c->waiting > 0)
+        calibrator_fold(c, c->score[c->waiting - 1], c->second[c->waiting - 1]);
+}
+
+void svi_calibrator_learn_pair(svi_calibrator *c, double score, int truth, svi_reliability *judge) {
+    if (c->judge != judge) {
+        svi_calibrator_settle(c);
+        c->judge = judge;
+    }
+    const double bounded = svi_bounded(score, 1e100), second = truth;
+    c->score[c->waiting] = bounded;
+    c->second[c->waiting++] = second;
+    if (!calibrator_count(c, truth, &c->held[0]))
+        return;
+    calibrator_fold(c, bounded, second);
+    calibrator_step_two(c);
+}
+
+/* ---- more classes */
+
+static void calibrator_step_slope(svi_calibrator *c, const struct svi_classes_lesson *lesson, double fade) {
+    double *a = &c->slope[0], *h = &c->slope[1];
+    *h = fade * *h + lesson->square;
+    const double pull = RIDGE * (1 - fade) * (*a - MORE_SLOPE);
+    const double da = (lesson->mean - lesson->at_truth + pull) / (*h + RIDGE);
+    const double moved = fabs(da) * sqrt(lesson->square), t = moved > STEP_MAX ? STEP_MAX / moved : 1;
+    *a = calibrator_slope(*a - t * da);
+}
+
+/* A step each sample: with several rows the learner itself takes longer. Scores of huge size count in their
+ * proportion: the law sees differences of logits up to SVI_LOGIT_MAX alone. */
+static void calibrator_learn_more(svi_calibrator *c, int rows, int truth) {
+    c->placed = NULL; /* the law is another from here on */
+    const bool due = calibrator_count(c, truth, &c->held[1]);
+    if (due)
+        calibrator_find_rarest(c);
+    const double memory = calibrator_memory_of(c, c->rarest), count = (double)c->count;
+    struct svi_classes_lesson lesson = {.truth = truth,
+                                        .slope = c->more->slope,
+                                        .more_bend = c->more->more_bend,
+                                        .bend = c->offset_bend,
+                                        .seen = c->seen,
+                                        .rare = RARE,
+                                        .samples = count + 2,
+                                        .least = MEMORY_LEAST,
+                                        .half = (count + BEGIN) / 2,
+                                        .pull = CURVE_PULL,
+                                        .damp = DAMP,
+                                        .step = STEP_MAX,
+                                        .most = OFFSET_MOST,
+                                        .scores = LEVERAGE};
+    if (truth >= rows)
+        return; /* it had no score */
+    c->quads->learn(&c->law, &lesson, rows);
+    calibrator_step_slope(c, &lesson, calibrator_fade(c, memory, 1));
+    if (!due)
+        return;
+    calibrator_step_curve(c, c->more, calibrator_fade(c, CURVE_LONGER * memory, c->held[1]));
+    calibrator_draw_lines(c);
+    c->held[1] = 0;
+}
+
+void svi_calibrator_learn(svi_calibrator *c, const double *scores, int rows, int class_count, int truth,
+                          const double *proba) {
+    if (truth < 0 || truth >= c->max_classes || class_count < 2 || rows > c->max_classes)
+        return;
+    if ((rows > 1 || truth > 1) && !c->more)
+        return; /* svi_calibrator_reserve was not called */
+    if (rows == 1 && truth > 1) {
+        calibrator_see(c, truth); /* it had no score */
+    } else if (rows == 1) {
+        svi_calibrator_learn_pair(c, scores[0], truth, NULL);
+    } else {
+        if (!proba || proba != c->placed)
+            svi_calibrator_probabilities(c, scores, rows, class_count, c->law.p);
+        calibrator_learn_more(c, rows, truth);
+    }
+}
+
+/* ---- archive */
+
+_Static_assert(sizeof(struct calibrator_curve) == 4 * SVS_CURVE * sizeof(double), "a curve is doubles");
+
+static bool calibrator_is_slope(double a) {
+    return a >= SLOPE_LEAST && a <= SLOPE_MOST;
+}
+
+/* Has anything of more than two classes been learned? Where not, it takes no memory in an archive. */
+static bool calibrator_uses_more(const svi_calibrator *c) {
+    struct calibrator_curve begin;
+    calibrator_begin_curve(&begin);
+    bool uses = c->more && memcmp(c->more, &begin, sizeof begin) != 0;
+    for (int k = 0; c->more && k < c->max_classes && !uses; k++)
+        uses = c->law.b[k] != 0 || c->offset_bend[k] != 0;
+    return uses;
+}
+
+/* Classes up to the last one that there is anything of. */
+static int calibrator_used_classes(const svi_calibrator *c) {
+    int n = c->max_classes;
+    while (n > 0 && c->seen[n - 1] == 0 && (!c->more || (c->law.b[n - 1] == 0 && c->offset_bend[n - 1] == 0)))
+        n--;
+    return n;
+}
+
+static void calibrator_check_offsets(struct svi_archive *a, const svi_calibrator *c) {
+    for (int k = 0; k < c->max_classes && svi_archive_ok(a); k++)
+        svi_archive_check(a, fabs(c->law.b[k]) <= OFFSET_MOST && c->offset_bend[k] >= 0,
+                          "an offset is out of range");
+}
+
+static void calibrator_check_curve(struct svi_archive *a, const struct calibrator_curve *c) {
+    for (int j = 0; j < SVS_CURVE && svi_archive_ok(a); j++)
+        svi_archive_check(a, c->bend[j] >= 0 && c->more_bend[j] >= 0,
+                          "the curvature of probabilities is negative");
+    for (int j = 1; j < SVS_CURVE && svi_archive_ok(a); j++)
+        svi_archive_check(a, c->value[j] > c->value[j - 1], "the curve of probabilities falls");
+}
+
+void svi_calibrator_archive(struct svi_archive *a, svi_calibrator *c) {
+    svi_calibrator_settle(c);
+    int used = calibrator_used_classes(c);
+    bool more = calibrator_uses_more(c);
+    if (svi_archive_loading(a))
+        svi_calibrator_reset(c);
+    svi_archive_int64(a, "calibrated", &c->count, 0, COUNT_MAX);
+    svi_archive_int64(a, "rarest", &c->rarest, 0, COUNT_MAX);
+    svi_archive_int(a, "calibrated classes", &used, 0, c->max_classes);
+    svi_archive_bool(a, "more than two", &more);
+    if (!svi_archive_ok(a) || svi_calibrator_reserve(c, more ? 3 : 2, a->err) != SVS_OK)
+        return;
+    const struct calibrator_dims dims = calibrator_dims(c->max_classes, c->more != NULL);
+    const int32_t in_use[DIMS] = {used, more};
+    svi_archive_finite(a, "pair", c->pair, 5);
+    svi_archive_finite(a, "slope", c->slope, 2);
+    svi_archive_int64s(a, "held", c->held, 2, 0, HELD_MAX);
+    svi_archive_finite(a, "recent", c->recent, PAIR_SUMS);
+    svi_archive_finite(a, "curve", c->two.value, 4 * SVS_CURVE);
+    svi_arrays_archive(a, &calibrator_arrays, c, dims.of, in_use);
+    for (int k = 0; k < used && svi_archive_ok(a); k++)
+        c->classes = c->seen[k] > 0 ? k + 1 : c->classes;
+    svi_archive_check(a,
+                      calibrator_is_slope(c->pair[0]) && calibrator_is_slope(c->slope[0]) &&
+                          fabs(c->pair[1]) <= OFFSET_MOST && c->pair[2] >= 0 && c->pair[4] >= 0 &&
+                          c->slope[1] >= 0,
+                      "a slope is out of range");
+    calibrator_check_curve(a, &c->two);
+    if (c->more) {
+        calibrator_check_offsets(a, c);
+        calibrator_check_curve(a, c->more);
+        calibrator_draw_lines(c);
+    }
+}
+
+double svi_calibrator_memory(int max_classes, int classes) {
+    const struct calibrator_dims dims = calibrator_dims(max_classes, classes > 2);
+    return (double)sizeof(svi_calibrator) + (double)svi_arrays_bytes(&calibrator_arrays, dims.of);
+}

@@ -1,0 +1,490 @@
+/* Two linear models compared: what is matched with what, then one row after another, then said.
+ *
+ * Everything is found first (diff_match, diff_rows) and packed as one msgpack map, which is the answer in
+ * JSON; the table for people is printed from the same findings, so that the two cannot contradict each other.
+ * The largest changes of a row are kept in a short list, sorted by their size; of equal ones the feature that
+ * comes first in the first model. */
+#include "report/model_diff.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "svmstream/features.h"
+#include "wire/event.h"
+#include "wire/fields.h"
+#include "wire/json.h"
+#include "wire/pack.h"
+
+#define NAME_SIZE (4 * SVS_NAME_MAX + 8)
+#define LISTED    20 /* features of one model alone that a table names */
+
+struct diff_weight {
+    int column[2]; /* -1: that model does not have the feature */
+    double w[2];
+};
+
+struct diff_row {
+    int row[2];
+    double sign; /* of the second model's row */
+    svs_value class;
+    double cosine, bias[2], change; /* NAN: one of them is 0; change: |w2 - w1| */
+    struct diff_weight *top;        /* count of them */
+    int count;
+};
+
+struct diff {
+    const struct svi_model_side *side;
+    bool named;    /* features are matched by name */
+    int *other[2]; /* by feature: its column in the other model, -1 = none */
+    struct diff_row *row;
+    int rows;
+    bool same;
+    int64_t top;
+};
+
+static const svs_model *diff_model(const struct diff *d, int i) {
+    return d->side[i].model;
+}
+
+/* ---- what belongs to what */
+
+static svs_code diff_match_names(struct diff *d, svs_error *err) {
+    svs_features *known = svs_features_new(diff_model(d, 1)->d + 1, err);
+    if (!known)
+        return err->code;
+    const svs_model *a = diff_model(d, 0), *b = diff_model(d, 1);
+    svs_code code = SVS_OK;
+    for (int j = 0; j < b->d && code == SVS_OK; j++)
+        if (svs_features_add(known, b->features[j], strlen(b->features[j]), err) != j)
+            code = svi_fail(err, SVS_WRONG_TYPE, "%.150s names a feature twice, or one that cannot be",
+                            d->side[1].name);
+    for (int j = 0; j < a->d && code == SVS_OK; j++) {
+        const int k = svs_features_find(known, a->features[j], strlen(a->features[j]));
+        d->other[0][j] = k;
+        if (k >= 0)
+            d->other[1][k] = j;
+    }
+    svs_features_free(&known);
+    return code;
+}
+
+static svs_code diff_match(struct diff *d, svs_error *err) {
+    d->named = diff_model(d, 0)->features && diff_model(d, 1)->features;
+    for (int i = 0; i < 2; i++) {
+        const int width = diff_model(d, i)->d, opposite = diff_model(d, 1 - i)->d;
+        if (!(d->other[i] = svi_alloc_array((size_t)width + 1, sizeof *d->other[i])))
+            return svi_fail_memory(err, "the features of a model");
+        for (int j = 0; j < width; j++)
+            d->other[i][j] = !d->named && j < opposite ? j : -1;
+    }
+    return d->named ? diff_match_names(d, err) : SVS_OK;
+}
+
+static int diff_class(const svs_model *m, svs_value y) {
+    for (int k = 0; k < m->class_count; k++)
+        if (svs_value_equal(m->classes[k], y))
+            return k;
+    return -1;
+}
+
+/* ---- one row */
+
+static void diff_keep(struct diff_row *r, int64_t top, const struct diff_weight *w) {
+    const double size = fabs(w->w[1] - w->w[0]);
+    int at = r->count;
+    while (at > 0 && fabs(r->top[at - 1].w[1] - r->top[at - 1].w[0]) < size)
+        at--;
+    if (at >= top || size == 0)
+        return;
+    r->count += r->count < top;
+    memmove(r->top + at + 1, r->top + at, (size_t)(r->count - 1 - at) * sizeof *r->top);
+    r->top[at] = *w;
+}
+
+static double diff_weight_of(const struct diff *d, const struct diff_row *r, int i, int column) {
+    const svs_model *m = diff_model(d, i);
+    const double w = column < 0 ? 0 : m->W[(size_t)r->row[i] * (size_t)m->d + (size_t)column];
+    return i == 1 ? r->sign * w : w;
+}
+
+static svs_code diff_compare(struct diff *d, struct diff_row *r, svs_error *err) {
+    double product = 0, square[2] = {0, 0}, change = 0;
+    const int widest = diff_model(d, 0)->d + diff_model(d, 1)->d;
+    const int64_t top = d->top < widest ? d->top : widest;
+    if (!(r->top = svi_alloc_array((size_t)top + 1, sizeof *r->top)))
+        return svi_fail_memory(err, "the weights that differ");
+    for (int i = 0; i < 2; i++)
+        for (int j = 0; j < diff_model(d, i)->d; j++) {
+            const int other = d->other[i][j];
+            if (i == 1 && other >= 0) /* met before */
+                continue;
+            struct diff_weight w = {.column = {i == 0 ? j : -1, i == 0 ? other : j}};
+            for (int k = 0; k < 2; k++) {
+                w.w[k] = diff_weight_of(d, r, k, w.column[k]);
+                square[k] += w.w[k] * w.w[k];
+            }
+            product += w.w[0] * w.w[1];
+            change += (w.w[1] - w.w[0]) * (w.w[1] - w.w[0]);
+            diff_keep(r, top, &w);
+        }
+    r->cosine = square[0] > 0 && square[1] > 0 ? product / sqrt(square[0]) / sqrt(square[1]) : NAN;
+    r->change = sqrt(change);
+    r->bias[0] = diff_model(d, 0)->b[r->row[0]];
+    r->bias[1] = r->sign * diff_model(d, 1)->b[r->row[1]];
+    d->same = d->same && r->count == 0 && change == 0 && r->bias[0] == r->bias[1];
+    return SVS_OK;
+}
+
+/* The row of the second model for row k of the first; false: it has none. */
+static bool diff_pair(const struct diff *d, int k, struct diff_row *r) {
+    const svs_model *a = diff_model(d, 0), *b = diff_model(d, 1);
+    *r = (struct diff_row){.row = {k, 0}, .sign = 1};
+    if (a->task == SVS_REGRESS)
+        return true;
+    if ((a->rows == 1) != (b->rows == 1))
+        return false;
+    if (a->class_count < 2 || b->class_count < 2) /* a row of zeros */
+        return a->class_count == b->class_count && (a->class_count < 1 || diff_class(b, a->classes[0]) == 0);
+    r->class = a->classes[a->rows == 1 ? 1 : k];
+    if (a->rows > 1) {
+        r->row[1] = diff_class(b, r->class);
+        return r->row[1] >= 0;
+    }
+    const int first = diff_class(b, a->classes[0]), second = diff_class(b, r->class);
+    r->sign = second == 0 ? -1 : 1;
+    return first >= 0 && second >= 0;
+}
+
+/* Do raw rows become the same features? Byte for byte. */
+static bool diff_same_schema(const svs_model *a, const svs_model *b) {
+    return a->schema_size == b->schema_size &&
+           (a->schema_size == 0 || memcmp(a->schema, b->schema, a->schema_size) == 0);
+}
+
+/* Do equal scores become equal probabilities? */
+static bool diff_same_law(const svs_model *a, const svs_model *b) {
+    const svs_calibration *one = &a->calibration, *other = &b->calibration;
+    if (!(one->a > 0) || !(other->a > 0))
+        return !(one->a > 0) && !(other->a > 0);
+    bool same = one->a == other->a && a->rows == b->rows && (one->curve == NULL) == (other->curve == NULL);
+    for (int k = 0; same && k < a->rows; k++)
+        same = one->b[k] == other->b[k];
+    return same && (!one->curve || memcmp(one->curve, other->curve, SVS_CURVE * sizeof *one->curve) == 0);
+}
+
+static svs_code diff_rows(struct diff *d, svs_error *err) {
+    const svs_model *a = diff_model(d, 0), *b = diff_model(d, 1);
+    svs_code code = SVS_OK;
+    d->same = a->task == b->task && a->class_count == b->class_count && a->rows == b->rows;
+    if (!(d->row = svi_alloc_array((size_t)a->rows + 1, sizeof *d->row)))
+        return svi_fail_memory(err, "the rows of a model");
+    for (int k = 0; k < a->rows && a->task == b->task && code == SVS_OK; k++) {
+        if (diff_pair(d, k, &d->row[d->rows]))
+            code = diff_compare(d, &d->row[d->rows++], err);
+        else
+            d->same = false;
+    }
+    for (int k = 0; k < a->class_count; k++)
+        d->same = d->same && diff_class(b, a->classes[k]) >= 0;
+    d->same = d->same && diff_same_schema(a, b);
+    return code;
+}
+
+/* ---- figures */
+
+struct diff_quality {
+    const uint8_t *quality;
+};
+
+/* The value of the i-th figure of a model's quality into *number. NULL: there is none such. */
+static const uint8_t *quality_of(const struct svi_model_side *s, uint32_t *count) {
+    static const struct svi_field fields[] = {SVI_FIELD_OPTIONAL(struct diff_quality, quality, ANY, 0, 0)};
+    struct diff_quality found = {0};
+    struct svi_item map;
+    *count = 0;
+    if (s->bytes.size == 0 ||
+        svi_fields_read("model", SVI_FIELDS(fields), s->bytes.data, s->bytes.data + s->bytes.size, &found,
+                        NULL) != SVS_OK ||
+        !found.quality)
+        return NULL;
+    const uint8_t *at = svi_item_read(found.quality, &map);
+    *count = map.type == SVI_MAP ? map.length : 0;
+    return at;
+}
+
+/* A figure of that name; NAN = there is none, or it is no number. */
+static double quality_value(const struct svi_model_side *s, const struct svi_item *name) {
+    uint32_t count;
+    const uint8_t *at = quality_of(s, &count), *end = s->bytes.data + s->bytes.size;
+    for (uint32_t i = 0; i < count; i++) {
+        struct svi_item key, value;
+        double number;
+        svi_item_read(at, &key);
+        svi_walk(&at, end, SVI_WALK_MAX);
+        svi_item_read(at, &value);
+        svi_walk(&at, end, SVI_WALK_MAX);
+        if (key.type == SVI_STRING && name->type == SVI_STRING && key.length == name->length &&
+            memcmp(key.body, name->body, key.length) == 0)
+            return svi_item_number(&value, &number) ? number : NAN;
+    }
+    return NAN;
+}
+
+typedef void diff_figure(void *user, const struct svi_item *name, double a, double b);
+
+/* Each figure that either model has, those of the first one first. */
+static void each_figure(const struct diff *d, diff_figure *tell, void *user) {
+    for (int i = 0; i < 2; i++) {
+        uint32_t count;
+        const struct svi_model_side *s = &d->side[i];
+        const uint8_t *at = quality_of(s, &count), *end = s->bytes.data + s->bytes.size;
+        for (uint32_t k = 0; k < count; k++) {
+            struct svi_item key;
+            svi_item_read(at, &key);
+            svi_walk(&at, end, SVI_WALK_MAX);
+            svi_walk(&at, end, SVI_WALK_MAX);
+            const double a = quality_value(&d->side[0], &key), b = quality_value(&d->side[1], &key);
+            if ((i == 0 && !isnan(a)) || (i == 1 && isnan(a) && !isnan(b)))
+                tell(user, &key, a, b);
+        }
+    }
+}
+
+/* ---- as a map */
+
+static void pack_feature(const struct diff *d, struct svi_pack *p, int i, int column) {
+    const svs_model *m = diff_model(d, i);
+    if (m->features)
+        svi_pack_text(p, m->features[column]);
+    else
+        svi_pack_int(p, column);
+}
+
+static const char *diff_task(const svs_model *m) {
+    return m->task == SVS_REGRESS ? "regress" : "classify";
+}
+
+static void pack_side(const struct diff *d, struct svi_pack *p, int i) {
+    const svs_model *m = diff_model(d, i);
+    svi_pack_map(p, 10);
+    svi_put_text(p, "file", d->side[i].name);
+    svi_put_uint(p, "version", m->version);
+    svi_put_text(p, "method", m->method);
+    svi_put_text(p, "task", diff_task(m));
+    svi_put_int(p, "d", m->d);
+    svi_put_int(p, "classes", m->class_count);
+    svi_put_real(p, "C", m->C);
+    svi_put_int(p, "window", m->window);
+    svi_put_int(p, "seen", m->seen);
+    svi_put_int(p, "learned", m->learned);
+}
+
+static int count_alone(const struct diff *d, int i) {
+    int count = 0;
+    for (int j = 0; j < diff_model(d, i)->d; j++)
+        count += d->other[i][j] < 0;
+    return count;
+}
+
+static int count_classes_alone(const struct diff *d, int i) {
+    int count = 0;
+    for (int k = 0; k < diff_model(d, i)->class_count; k++)
+        count += diff_class(diff_model(d, 1 - i), diff_model(d, i)->classes[k]) < 0;
+    return count;
+}
+
+static void pack_alone(const struct diff *d, struct svi_pack *p, int i) {
+    const svs_model *m = diff_model(d, i);
+    svi_pack_key(p, i ? "classes_b" : "classes_a");
+    svi_pack_array(p, (size_t)count_classes_alone(d, i));
+    for (int k = 0; k < m->class_count; k++)
+        if (diff_class(diff_model(d, 1 - i), m->classes[k]) < 0)
+            svi_pack_value(p, m->classes[k]);
+    svi_pack_key(p, i ? "features_b" : "features_a");
+    svi_pack_array(p, (size_t)count_alone(d, i));
+    for (int j = 0; j < m->d; j++)
+        if (d->other[i][j] < 0)
+            pack_feature(d, p, i, j);
+}
+
+static void pack_diff_row(const struct diff *d, struct svi_pack *p, const struct diff_row *r) {
+    svi_pack_map(p, 5);
+    svi_put_value(p, "class", r->class);
+    svi_put_real(p, "cosine", r->cosine);
+    svi_put_real(p, "change", r->change);
+    svi_put_reals(p, "bias", r->bias, 2);
+    svi_pack_key(p, "weights");
+    svi_pack_array(p, (size_t)r->count);
+    for (int i = 0; i < r->count; i++) {
+        const struct diff_weight *w = &r->top[i];
+        const int side = w->column[0] < 0;
+        svi_pack_map(p, 3);
+        svi_pack_key(p, "feature");
+        pack_feature(d, p, side, w->column[side]);
+        svi_put_real(p, "a", w->w[0]);
+        svi_put_real(p, "b", w->w[1]);
+    }
+}
+
+static void count_figure(void *user, const struct svi_item *name, double a, double b) {
+    (void)name, (void)a, (void)b;
+    ++*(size_t *)user;
+}
+
+static void pack_figure(void *user, const struct svi_item *name, double a, double b) {
+    const double both[2] = {a, b};
+    svi_pack_value(user,
+                   (svs_value){.kind = SVS_STR, .length = name->length, .as.s = (const char *)name->body});
+    svi_pack_array(user, 2);
+    for (int i = 0; i < 2; i++)
+        svi_pack_real(user, both[i]);
+}
+
+static svs_code diff_json(const struct diff *d, FILE *to, svs_error *err) {
+    struct svi_bytes map = {0}, text = {0};
+    struct svi_pack p;
+    size_t figures = 0;
+    each_figure(d, count_figure, &figures);
+    svi_pack_begin(&p, &map);
+    svi_pack_map(&p, 9);
+    svi_put_bool(&p, "same", d->same);
+    svi_pack_key(&p, "a");
+    pack_side(d, &p, 0);
+    svi_pack_key(&p, "b");
+    pack_side(d, &p, 1);
+    svi_pack_key(&p, "quality");
+    svi_pack_map(&p, figures);
+    each_figure(d, pack_figure, &p);
+    pack_alone(d, &p, 0);
+    pack_alone(d, &p, 1);
+    svi_pack_key(&p, "rows");
+    svi_pack_array(&p, (size_t)d->rows);
+    for (int k = 0; k < d->rows; k++)
+        pack_diff_row(d, &p, &d->row[k]);
+    svs_code code = svi_pack_end(&p);
+    if (code == SVS_OK)
+        code = svi_json_msgpack(&text, map.data, map.size, err);
+    if (code == SVS_OK)
+        fprintf(to, "%.*s\n", (int)text.size, (const char *)text.data);
+    else
+        svi_fail_memory(err, "the difference");
+    svi_bytes_clear(&map);
+    svi_bytes_clear(&text);
+    return code;
+}
+
+/* ---- as a table */
+
+static const char *diff_name(const struct diff *d, int i, int column, char *out) {
+    const svs_model *m = diff_model(d, i);
+    if (m->features)
+        svi_escape(out, NAME_SIZE, m->features[column], strlen(m->features[column]));
+    else
+        snprintf(out, NAME_SIZE, "%d", column);
+    return out;
+}
+
+static void print_figure(void *user, const struct svi_item *name, double a, double b) {
+    const double both[2] = {a, b};
+    char shown[NAME_SIZE];
+    fprintf(user, "%-12s", svi_escape(shown, sizeof shown, (const char *)name->body, name->length));
+    for (int i = 0; i < 2; i++) {
+        if (isnan(both[i]))
+            fprintf(user, "  %-20s", "-");
+        else
+            fprintf(user, "  %-20.6g", both[i]);
+    }
+    fputc('\n', user);
+}
+
+static void print_sides(const struct diff *d, FILE *to) {
+    const svs_model *a = diff_model(d, 0), *b = diff_model(d, 1);
+    fprintf(to, "%-12s  %-20s  %s\n", "", d->side[0].name, d->side[1].name);
+    fprintf(to, "%-12s  %-20" PRIu64 "  %" PRIu64 "\n", "version", a->version, b->version);
+    fprintf(to, "%-12s  %-20s  %s\n", "method", a->method, b->method);
+    fprintf(to, "%-12s  %-20s  %s\n", "task", diff_task(a), diff_task(b));
+    fprintf(to, "%-12s  %-20d  %d\n", "features", a->d, b->d);
+    fprintf(to, "%-12s  %-20d  %d\n", "classes", a->class_count, b->class_count);
+    fprintf(to, "%-12s  %-20g  %g\n", "C", a->C, b->C);
+    fprintf(to, "%-12s  %-20" PRId64 "  %" PRId64 "\n", "window", a->window, b->window);
+    fprintf(to, "%-12s  %-20" PRId64 "  %" PRId64 "\n", "seen", a->seen, b->seen);
+    fprintf(to, "%-12s  %-20" PRId64 "  %" PRId64 "\n", "learned", a->learned, b->learned);
+    each_figure(d, print_figure, to);
+}
+
+static void print_alone(const struct diff *d, int i, FILE *to) {
+    const svs_model *m = diff_model(d, i);
+    char name[NAME_SIZE];
+    int listed = 0;
+    if (count_classes_alone(d, i) > 0)
+        fprintf(to, "classes of %s alone:", d->side[i].name);
+    for (int k = 0; k < m->class_count; k++)
+        if (diff_class(diff_model(d, 1 - i), m->classes[k]) < 0)
+            fprintf(to, "%s %s", listed++ ? "," : "", svs_value_text(m->classes[k], name, sizeof name));
+    fputs(listed ? "\n" : "", to);
+    const int alone = count_alone(d, i);
+    listed = 0;
+    if (alone > 0)
+        fprintf(to, "features of %s alone:", d->side[i].name);
+    for (int j = 0; j < m->d && listed < LISTED; j++)
+        if (d->other[i][j] < 0)
+            fprintf(to, "%s %s", listed++ ? "," : "", diff_name(d, i, j, name));
+    if (alone > listed)
+        fprintf(to, " and %d more", alone - listed);
+    fputs(alone > 0 ? "\n" : "", to);
+}
+
+static void print_diff_row(const struct diff *d, const struct diff_row *r, FILE *to) {
+    char name[NAME_SIZE] = "value";
+    if (r->class.kind != SVS_NONE)
+        svs_value_text(r->class, name, sizeof name);
+    fprintf(to, "\n%s  bias %.6g -> %.6g", name, r->bias[0], r->bias[1]);
+    if (isnan(r->cosine))
+        fputs("  cosine -", to);
+    else
+        fprintf(to, "  cosine %.6f", r->cosine);
+    fprintf(to, "  change %.6g\n", r->change);
+    for (int i = 0; i < r->count; i++) {
+        const struct diff_weight *w = &r->top[i];
+        const int side = w->column[0] < 0;
+        fprintf(to, "  %14.6g -> %-14.6g  %+.6g  %s\n", w->w[0], w->w[1], w->w[1] - w->w[0],
+                diff_name(d, side, w->column[side], name));
+    }
+}
+
+static void diff_table(const struct diff *d, FILE *to) {
+    print_sides(d, to);
+    for (int i = 0; i < 2; i++)
+        print_alone(d, i, to);
+    for (int k = 0; k < d->rows; k++)
+        print_diff_row(d, &d->row[k], to);
+    if (d->rows == 0)
+        fputs("no row of the two is for the same class against the same others\n", to);
+    fputs(d->same ? "\nthe same scores" : "", to);
+    fputs(!d->same                                            ? ""
+          : diff_same_law(diff_model(d, 0), diff_model(d, 1)) ? "\n"
+                                                              : "; other probabilities\n",
+          to);
+}
+
+svs_code svi_model_diff(const struct svi_model_side side[2], int64_t top, bool json, FILE *to, bool *same,
+                        svs_error *err) {
+    struct diff d = {.side = side, .top = top};
+    svs_code code = diff_match(&d, err);
+    if (code == SVS_OK)
+        code = diff_rows(&d, err);
+    *same = d.same;
+    if (code == SVS_OK && json)
+        code = diff_json(&d, to, err);
+    else if (code == SVS_OK)
+        diff_table(&d, to);
+    for (int k = 0; k < d.rows; k++)
+        svi_free(d.row[k].top);
+    svi_free(d.row);
+    for (int i = 0; i < 2; i++)
+        svi_free(d.other[i]);
+    return code;
+}

@@ -1,0 +1,246 @@
+/* A plot is a script for gnuplot with its data in it. gnuplot is started without a shell and without a file
+ * name: it reads the script from a pipe and writes to the descriptor that it is given, and all text in the
+ * script is quoted, so that no name in the data can run anything.
+ *
+ * The data are one block, a line a point: x, the columns, and whether the point is marked. A run of points
+ * becomes two lines, its lowest and its highest values; only the second can be marked, so that a dot sits on
+ * a peak. Panels refer to columns of the block by number. */
+#include "report/plot.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fail.h"
+#include "base/text.h"
+#include "formats/file_io.h"
+
+#define POINTS_MAX 4000
+#define NAME_ROOM  80
+#define TICKS_MAX  7 /* of times; a date takes a ninth of the width */
+#define MARK       "#d62728"
+
+extern char **environ;
+
+struct plot_file {
+    const struct svi_plot *plot;
+    bool png;
+    bool bands[SVI_PLOT_COLUMNS]; /* columns that are shown as bands */
+};
+
+bool svi_plot_takes(const char *path) {
+    const size_t length = strlen(path);
+    return svi_ends_with(path, length, ".svg") || svi_ends_with(path, length, ".png");
+}
+
+/* ---- the script */
+
+/* 'text' as gnuplot reads it: a quote is doubled, nothing else has a meaning between single ones. */
+static void plot_put_quoted(FILE *to, const char *text) {
+    char plain[NAME_ROOM];
+    svi_escape(plain, sizeof plain, text, strlen(text));
+    fputc('\'', to);
+    for (const char *c = plain; *c; c++)
+        fputs(*c == '\'' ? "''" : (char[2]){*c, '\0'}, to);
+    fputc('\'', to);
+}
+
+static void plot_put_point(const struct svi_plot *p, FILE *to, double x, const double *v, bool marked) {
+    if (isnan(x))
+        return;
+    fprintf(to, "%.15g", x);
+    for (int j = 0; j < p->columns; j++)
+        fprintf(to, " %.9g", v[j]);
+    fprintf(to, " %d\n", marked);
+}
+
+/* Points first .. end - 1 as one line, or as two: their lowest and their highest values. */
+static void plot_put_run(const struct plot_file *f, FILE *to, int64_t first, int64_t end) {
+    const struct svi_plot *p = f->plot;
+    double low[SVI_PLOT_COLUMNS], high[SVI_PLOT_COLUMNS], v[SVI_PLOT_COLUMNS], x, begin, middle = 0;
+    p->point(p->user, first, &begin, low);
+    memcpy(high, low, sizeof high);
+    for (int64_t i = first; i < end; i++) {
+        p->point(p->user, i, &x, v);
+        middle = i == first + (end - first) / 2 ? x : middle;
+        for (int j = 0; j < p->columns; j++) {
+            low[j] = fmin(low[j], v[j]);
+            high[j] = fmax(high[j], v[j]);
+        }
+    }
+    for (int j = 0; j < p->columns; j++)
+        low[j] = f->bands[j] ? high[j] : low[j];
+    if (end - first > 1)
+        plot_put_point(p, to, begin, low, false);
+    plot_put_point(p, to, middle, high, high[p->marked] > p->mark_above);
+}
+
+static void plot_put_data(const struct plot_file *f, FILE *to) {
+    const int64_t n = f->plot->n, run = (n + POINTS_MAX - 1) / POINTS_MAX;
+    fputs("$data << END\n", to);
+    for (int64_t i = 0; i < n; i += run)
+        plot_put_run(f, to, i, i + run < n ? i + run : n);
+    fputs("END\n", to);
+}
+
+/* The x axis: ticks of times are apart by what divides a day, and by days, so that their texts do not touch,
+ * and say as much as tells them apart; points at one place have some room around them. */
+static void plot_put_axis(const struct svi_plot *p, FILE *to) {
+    static const struct {
+        double step; /* seconds */
+        const char *format;
+    } ticks[] = {
+        {1, "%H:%M:%S"},        {2, "%H:%M:%S"},        {5, "%H:%M:%S"},       {10, "%H:%M:%S"},
+        {30, "%H:%M:%S"},       {60, "%H:%M"},          {120, "%H:%M"},        {300, "%H:%M"},
+        {600, "%H:%M"},         {1800, "%H:%M"},        {3600, "%H:%M"},       {7200, "%H:%M"},
+        {14400, "%m-%d %H:%M"}, {43200, "%m-%d %H:%M"}, {86400, "%Y-%m-%d"},   {172800, "%Y-%m-%d"},
+        {604800, "%Y-%m-%d"},   {1209600, "%Y-%m-%d"},  {2592000, "%Y-%m-%d"}, {7776000, "%Y-%m-%d"}};
+    const size_t count = sizeof ticks / sizeof *ticks;
+    const char *const quote = p->times ? "'" : "";
+    double first, last, v[SVI_PLOT_COLUMNS];
+    size_t i = 0;
+    p->point(p->user, 0, &first, v);
+    p->point(p->user, p->n - 1, &last, v);
+    while (i < count && fabs(last - first) > TICKS_MAX * ticks[i].step)
+        i++;
+    if (p->times)
+        fprintf(to, "set xdata time\nset timefmt '%%s'\nset format x '%s'\n",
+                i < count ? ticks[i].format : "%Y-%m");
+    if (p->times && i < count)
+        fprintf(to, "set xtics %.0f\n", ticks[i].step);
+    if (first == last)
+        fprintf(to, "set xrange [%s%.15g%s:%s%.15g%s]\n", quote, first - 1, quote, quote, first + 1, quote);
+}
+
+static void plot_put_series(const struct svi_plot *p, const struct svi_plot_panel *panel, FILE *to,
+                            const struct svi_plot_series *s, int *line) {
+    static const char *const colors[] = {"#1f77b4", "#2ca02c", "#9467bd", "#8c564b"};
+    const int column = s->column + 2, flag = p->columns + 2;
+    const bool fixed = panel->low < panel->high; /* then a band fills the panel */
+    fputs("$data using 1:", to);
+    if (s->kind == SVI_PLOT_BAND && fixed)
+        fprintf(to, "($%d > 0 ? %.9g : %.9g) with filledcurves y1=%.9g lc rgb '#dddddd'", column, panel->high,
+                panel->low, panel->low);
+    else if (s->kind == SVI_PLOT_LINE)
+        fprintf(to, "%d with lines lw 1.3 lc rgb '%s'", column, colors[(*line)++ % 4]);
+    else if (s->kind == SVI_PLOT_PALE)
+        fprintf(to, "%d with lines lw 0.7 lc rgb '#86afd6'", column);
+    else if (s->kind == SVI_PLOT_BAND)
+        fprintf(to, "%d with filledcurves y1=0 lc rgb '#dddddd'", column);
+    else if (s->kind == SVI_PLOT_LEVEL)
+        fprintf(to, "(%.9g) with lines dt 2 lc rgb '#555555'", s->level);
+    else
+        fprintf(to, "($%d > 0 ? $%d : NaN) with points pt 7 ps 0.6 lc rgb '" MARK "'", flag, column);
+    fputs(s->title ? " title " : " notitle", to);
+    if (s->title)
+        plot_put_quoted(to, s->title);
+}
+
+static void plot_put_panel(const struct svi_plot *p, FILE *to, const struct svi_plot_panel *panel,
+                           bool lowest) {
+    int lines = 0;
+    if (lowest && p->x_label) {
+        fputs("set xlabel ", to);
+        plot_put_quoted(to, p->x_label);
+        fputs(" noenhanced\n", to);
+    }
+    fputs("set ylabel ", to);
+    plot_put_quoted(to, panel->label);
+    fputs(" noenhanced\nset key above\n", to);
+    if (panel->low < panel->high)
+        fprintf(to, "set yrange [%.9g:%.9g]\n", panel->low, panel->high);
+    else
+        fputs("set autoscale y\n", to);
+    for (int i = 0; i < panel->count; i++) {
+        fputs(i > 0 ? ", " : "plot ", to);
+        plot_put_series(p, panel, to, &panel->series[i], &lines);
+    }
+    fputc('\n', to);
+}
+
+static void plot_put_script(const struct plot_file *f, FILE *to) {
+    const struct svi_plot *p = f->plot;
+    fprintf(to, "set terminal %s size 800,%d background '#ffffff' font 'sans,11'\n",
+            f->png ? "pngcairo" : "svg", 250 * p->panel_count);
+    plot_put_data(f, to);
+    fprintf(to,
+            "set multiplot layout %d,1\nset lmargin 12\nset rmargin 4\nset tics nomirror\n"
+            "set autoscale xfix\nset border 3 lc rgb '#777777'\nset grid lt 1 lw 0.5 lc rgb '#e4e4e4'\n",
+            p->panel_count);
+    plot_put_axis(p, to);
+    for (int j = 0; j < p->panel_count; j++)
+        plot_put_panel(p, to, &p->panels[j], j == p->panel_count - 1);
+    fputs("unset multiplot\n", to);
+}
+
+/* ---- the process */
+
+/* Starts gnuplot with its standard output on `out`; *in is where the script goes. Returns an errno. */
+static int plot_start(int out, pid_t *child, int *in) {
+    static char *const words[] = {"gnuplot", "-d", "-", NULL}; /* -d: no settings of the user's */
+    int ends[2];
+    posix_spawn_file_actions_t actions;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return errno;
+    int failure = posix_spawn_file_actions_init(&actions);
+    if (failure == 0) {
+        failure = posix_spawn_file_actions_adddup2(&actions, ends[0], STDIN_FILENO);
+        if (failure == 0)
+            failure = posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+        if (failure == 0)
+            failure = posix_spawnp(child, words[0], &actions, NULL, words, environ);
+        posix_spawn_file_actions_destroy(&actions);
+    }
+    close(ends[0]);
+    *in = ends[1];
+    if (failure != 0)
+        close(ends[1]);
+    return failure;
+}
+
+static svs_code plot_finish(pid_t child, svs_error *err) {
+    int status = 0;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        continue;
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return SVS_OK;
+    return svi_fail(err, SVS_IO, "gnuplot failed: see its message above");
+}
+
+static svs_code plot_draw(void *user, FILE *to, svs_error *err) {
+    const struct plot_file *f = user;
+    struct sigaction before, ignore = {.sa_handler = SIG_IGN};
+    pid_t child = 0;
+    int in = -1;
+    const int failure = plot_start(fileno(to), &child, &in);
+    if (failure == ENOENT)
+        return svi_fail(err, SVS_UNAVAILABLE,
+                        "--plot needs gnuplot, which was not found (Debian: apt install gnuplot-nox)");
+    if (failure != 0)
+        return svi_fail(err, SVS_IO, "gnuplot could not be started: %s", strerror(failure));
+    sigaction(SIGPIPE, &ignore, &before); /* when gnuplot fails its exit code tells */
+    FILE *script = fdopen(in, "w");
+    if (script) {
+        plot_put_script(f, script);
+        fclose(script);
+    } else
+        close(in);
+    svs_code code = plot_finish(child, err);
+    sigaction(SIGPIPE, &before, NULL);
+    return code;
+}
+
+svs_code svi_plot_write(const char *path, const struct svi_plot *p, svs_error *err) {
+    struct plot_file f = {.plot = p, .png = svi_ends_with(path, strlen(path), ".png")};
+    for (int i = 0; i < p->panel_count; i++)
+        for (int k = 0; k < p->panels[i].count; k++)
+            if (p->panels[i].series[k].kind == SVI_PLOT_BAND)
+                f.bands[p->panels[i].series[k].column] = true;
+    return svi_file_write(path, plot_draw, &f, err);
+}
