@@ -96,13 +96,11 @@ static svs_code rules_resize(struct svi_rules *r, struct rules_dims to, svs_erro
     const struct rules_dims from = rules_dims(r);
     if (memcmp(&from, &to, sizeof to) == 0)
         return SVS_OK;
-    const svs_code code = svi_arrays_resize(&rules_arrays, r, from.of, to.of, err);
-    if (code == SVS_OK) {
-        r->seen.room = to.of[COLUMNS];
-        r->records.width = to.of[BLOCKS];
-        r->sides = to.of[PARTS];
-    }
-    return code;
+    SVI_TRY(svi_arrays_resize(&rules_arrays, r, from.of, to.of, err));
+    r->seen.room = to.of[COLUMNS];
+    r->records.width = to.of[BLOCKS];
+    r->sides = to.of[PARTS];
+    return SVS_OK;
 }
 
 /* ---- life */

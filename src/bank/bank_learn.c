@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "bank/bank_internal.h"
+#include "base/fail.h"
 #include "learner/learner_times.h"
 #include "learner/owned_model.h"
 
@@ -109,10 +110,9 @@ static svs_code bank_align_neighbours(svi_bank *b, int64_t number, svs_error *er
 
 static svs_code bank_learn_neighbour(svi_bank *b, const struct svi_held_sample *held, svs_code before,
                                      svs_error *err) {
-    svs_code code = bank_align_neighbours(b, held->number, err);
-    if (code == SVS_OK)
-        b->near_from = held->number - svi_neighbours_push(&b->near, b->z, held->label, held->target);
-    return code == SVS_OK ? before : code;
+    SVI_TRY(bank_align_neighbours(b, held->number, err));
+    b->near_from = held->number - svi_neighbours_push(&b->near, b->z, held->label, held->target);
+    return before;
 }
 
 /* Which members can take this sample back once it is known by its number alone. */

@@ -103,9 +103,7 @@ svs_code svi_bank_describe(const svi_bank *b, svs_learner *host, struct svi_bank
                            struct svi_bank_told *t, svs_error *err) {
     const struct svi_block *raw = &b->block[RAW], *fourier = &b->block[FOURIER];
     svs_model model;
-    svs_code code = svs_learner_model(host, &model, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svs_learner_model(host, &model, err));
     const size_t rows = (size_t)model.rows, d = (size_t)model.d;
     const bool known = b->standard.d >= model.d;
     if (!weights_reserve(w, (size_t)raw->o.head_count * rows * (d + 1)))

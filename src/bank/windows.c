@@ -7,6 +7,7 @@
  * To read: svi_windows_learn. */
 #include "bank/windows.h"
 
+#include "base/fail.h"
 #include <math.h>
 #include <string.h>
 
@@ -48,11 +49,10 @@ void svi_windows_reset(struct svi_windows *w) {
 }
 
 svs_code svi_windows_grow(struct svi_windows *w, int d, svs_error *err) {
-    svs_code code = SVS_OK;
-    for (int i = 0; i < w->count && code == SVS_OK; i++)
+    for (int i = 0; i < w->count; i++)
         if (w->of[i] && d > svs_learner_dimension(w->of[i]))
-            code = svs_learner_grow(w->of[i], d, err);
-    return code;
+            SVI_TRY(svs_learner_grow(w->of[i], d, err));
+    return SVS_OK;
 }
 
 void svi_windows_score(struct svi_windows *w, const double *x, double *scores, int stride, int rows) {

@@ -13,6 +13,15 @@
 svs_code svi_fail(svs_error *err, svs_code code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
+/* Returns from the function at hand with the code of `call`, an svs_code, unless it is SVS_OK. For a function
+ * that has nothing to put back: where it has, it looks at the code. */
+#define SVI_TRY(call)                                                                                        \
+    do {                                                                                                     \
+        const svs_code svi_try_code = (call);                                                                \
+        if (svi_try_code != SVS_OK)                                                                          \
+            return svi_try_code;                                                                             \
+    } while (0)
+
 /* SVS_NO_MEMORY, naming what was to be allocated. */
 svs_code svi_fail_memory(svs_error *err, const char *what);
 

@@ -132,10 +132,10 @@ static svs_code cmd_model_load(struct model_source *s, svs_error *err) {
                         path);
     if (path)
         return svi_model_any_read(path, &s->bytes, &s->model, err);
-    svs_code code = ask_process(s->args, &s->bytes, err);
-    if (code == SVS_OK && !(s->model = svs_model_decode(s->bytes.data, s->bytes.size, err)))
-        code = err->code;
-    return code;
+    SVI_TRY(ask_process(s->args, &s->bytes, err));
+    if (!(s->model = svs_model_decode(s->bytes.data, s->bytes.size, err)))
+        return err->code;
+    return SVS_OK;
 }
 
 static int cmd_model_end(struct model_source *s, svs_code code, const svs_error *err) {

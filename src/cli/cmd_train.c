@@ -530,13 +530,9 @@ static svs_code cmd_train_search(struct train *t, svs_error *err) {
 }
 
 static svs_code cmd_train_work(struct train *t, svs_error *err) {
-    svs_code code = read_examples(t, err);
-    if (code == SVS_OK)
-        code = cmd_train_weights(t, err);
-    if (code == SVS_OK)
-        code = cmd_train_describe(t, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(read_examples(t, err));
+    SVI_TRY(cmd_train_weights(t, err));
+    SVI_TRY(cmd_train_describe(t, err));
     t->o.unscaled = t->unscaled;
     t->o.class_weight = t->class_weight;
     t->o.solve.progress = cmd_train_show_progress;

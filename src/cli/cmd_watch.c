@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fail.h"
 #include "cli/command.h"
 #include "cli/object.h"
 #include "report/bank_report.h"
@@ -145,14 +146,10 @@ static void print_event(enum svi_topic kind, struct cli_object payload) {
  * is not a map. */
 static svs_code write_event_json(struct svi_bytes *line, const struct subscription_event *e) {
     line->size = 0;
-    svs_code code = svi_json_text(line, "{\"topic\":");
-    if (code == SVS_OK)
-        code = svi_json_string(line, e->topic, e->topic_length);
+    SVI_TRY(svi_json_text(line, "{\"topic\":"));
+    SVI_TRY(svi_json_string(line, e->topic, e->topic_length));
     const size_t brace = line->size;
-    if (code == SVS_OK)
-        code = svi_json_msgpack(line, e->payload, e->size, NULL);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_json_msgpack(line, e->payload, e->size, NULL));
     if (line->data[brace] != '{')
         line->size = 0;
     else

@@ -59,9 +59,7 @@ svs_code svi_rule_settings_read(const char *rules, const char *absent, const cha
     char shown[SHOWN];
     const size_t length = strlen(absent);
     *out = (struct svi_rule_settings){.on[SVI_RULE_LIMITS] = limits[0] != '\0'};
-    svs_code code = rule_settings_names(rules, out->on, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(rule_settings_names(rules, out->on, err));
     if (strcmp(absent, "none") == 0)
         out->on[SVI_RULE_ABSENT] = false;
     else if (strcmp(absent, "auto") != 0 &&

@@ -567,10 +567,9 @@ svs_code svi_settings_set(struct svi_settings *s, const char *key, const char *v
     const struct svi_setting *row = svi_settings_row(key);
     if (!row)
         return svi_settings_unknown(key, err);
-    svs_code code = setters[row->type](s, row, value, err);
-    if (code == SVS_OK)
-        s->given[row - svi_settings_table] = SVI_GIVEN;
-    return code;
+    SVI_TRY(setters[row->type](s, row, value, err));
+    s->given[row - svi_settings_table] = SVI_GIVEN;
+    return SVS_OK;
 }
 
 void svi_settings_default(struct svi_settings *s) {

@@ -85,12 +85,12 @@ svs_code svi_settings_loss(const struct svi_settings *s, double *p, svs_error *e
 
 static svs_code settings_check_classes(const struct svi_settings *s, svs_error *err) {
     struct svi_class_weights w;
-    svs_code code = svi_class_weights_read(s->class_weight, &w, err);
-    if (code == SVS_OK && w.rule != SVS_CLASSES_ALIKE && s->task == SVS_REGRESS)
+    SVI_TRY(svi_class_weights_read(s->class_weight, &w, err));
+    if (w.rule != SVS_CLASSES_ALIKE && s->task == SVS_REGRESS)
         return svi_fail(err, SVS_SETTING,
                         "class.weight is for classes, but task is regress: set class.weight none or task "
                         "classify");
-    return code;
+    return SVS_OK;
 }
 
 /* What a single linear model is set by: who sets one of these without a method means alsvm. */
@@ -246,13 +246,13 @@ static svs_code settings_check_learner(const struct svi_settings *s, svs_error *
         return svi_fail(
             err, SVS_SETTING,
             "window.seconds needs a window, but window is 0: set window to the largest number of samples");
-    svs_code code = svi_settings_loss(s, &p, err);
-    if (code == SVS_OK && s->refit == SVS_SOLVER_NESVM && p != 1)
-        code = svi_fail(err, SVS_SETTING, "refit nesvm supports refit.loss l1 only: set that, or refit auto");
-    if (code == SVS_OK && s->refit == SVS_SOLVER_DCD && p != 1 && p != 2)
-        code = svi_fail(err, SVS_SETTING,
+    SVI_TRY(svi_settings_loss(s, &p, err));
+    if (s->refit == SVS_SOLVER_NESVM && p != 1)
+        return svi_fail(err, SVS_SETTING, "refit nesvm supports refit.loss l1 only: set that, or refit auto");
+    if (s->refit == SVS_SOLVER_DCD && p != 1 && p != 2)
+        return svi_fail(err, SVS_SETTING,
                         "refit dcd supports refit.loss l1 and l2 only: set one of these, or refit auto");
-    return code;
+    return SVS_OK;
 }
 
 static svs_code settings_check_novelty(const struct svi_settings *s, svs_error *err) {
@@ -314,13 +314,13 @@ svs_code svi_settings_check_start(const struct svi_settings *s, svs_error *err) 
 
 static svs_code settings_check_decision(const struct svi_settings *s, svs_error *err) {
     struct svi_decision_cost cost;
-    svs_code code = svi_decision_cost_parse(&cost, s->decision_cost, err);
-    if (code == SVS_OK && cost.count > 0 && s->task == SVS_REGRESS)
-        code = svi_fail(err, SVS_SETTING, "decision.cost is for classes: remove it, or set task classify");
-    if (code == SVS_OK && cost.count > 0 && s->method == SVI_METHOD_NONE)
-        code = svi_fail(err, SVS_SETTING,
+    SVI_TRY(svi_decision_cost_parse(&cost, s->decision_cost, err));
+    if (cost.count > 0 && s->task == SVS_REGRESS)
+        return svi_fail(err, SVS_SETTING, "decision.cost is for classes: remove it, or set task classify");
+    if (cost.count > 0 && s->method == SVI_METHOD_NONE)
+        return svi_fail(err, SVS_SETTING,
                         "decision.cost needs probabilities, and method none has none: set method alsvm");
-    return code;
+    return SVS_OK;
 }
 
 svs_code svi_settings_check(const struct svi_settings *s, svs_error *err) {

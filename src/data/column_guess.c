@@ -1158,9 +1158,7 @@ svs_code svi_guess_decide(svi_guess *g, bool whole, const char *about, svs_error
     for (int i = 0; i < g->count; i++)
         if (!holds_times(&g->columns[i]) && g->columns[i].dates_told > 0)
             decide_order(&g->columns[i]);
-    svs_code code = apply_settings(g, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(apply_settings(g, err));
     labelled = guess_make_label(g, guess_find_label(g));
     if (!g->o->positional) {
         decide_time(g);

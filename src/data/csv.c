@@ -266,11 +266,9 @@ static svs_code csv_read_first(struct csv *h, struct svi_span line, svs_error *e
     memcpy(h->text, line.at, length);
     memcpy(h->text + length, line.at, length);
     h->first = (struct svi_span){h->text, h->text + length};
-    svs_code code = csv_cut_first(h, h->text + length, h->text + 2 * length, err);
-    for (int i = 0; i < h->count && code == SVS_OK; i++)
-        code = svi_guess_column(h->guess, h->names[i], err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(csv_cut_first(h, h->text + length, h->text + 2 * length, err));
+    for (int i = 0; i < h->count; i++)
+        SVI_TRY(svi_guess_column(h->guess, h->names[i], err));
     h->header = csv_look_at_first(h);
     svi_guess_closed(h->guess, h->delimiter == ',');
     return h->header == CSV_MAYBE_HEADER ? SVS_OK : csv_name_columns(h, err);
@@ -495,20 +493,17 @@ static svs_code csv_read_time(const struct csv_row *r, int column, struct svi_sp
                    : csv_refuse_cell(r, column, cell, "a time of day as 10:05:00 or 10:05 PM");
     if (svi_cell_time(cell, r->h->o->ts_format, is->order, time))
         return SVS_OK;
-    svs_code code = csv_take_number(
-        r, column, cell, &v, "a time: seconds (or milliseconds ...) since 1970, or 2026-11-22T10:00:00Z");
-    if (code == SVS_OK)
-        *time = svi_time_of_number(v, &is->unit);
-    return code;
+    SVI_TRY(csv_take_number(r, column, cell, &v,
+                            "a time: seconds (or milliseconds ...) since 1970, or 2026-11-22T10:00:00Z"));
+    *time = svi_time_of_number(v, &is->unit);
+    return SVS_OK;
 }
 
 /* Of a time in two columns the second one adds both: without one of them it is not known. */
 static svs_code csv_take_time(const struct csv_row *r, int column, struct svi_span cell, bool missing) {
     struct csv *h = r->h;
     double time = NAN;
-    svs_code code = missing ? SVS_OK : csv_read_time(r, column, cell, &time);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(missing ? SVS_OK : csv_read_time(r, column, cell, &time));
     if (!h->two)
         r->m->ts = time;
     else if (column == h->half_column)
@@ -567,9 +562,7 @@ static svs_code csv_take_cell(const struct csv_row *r, int column, struct svi_sp
     struct svi_message *m = r->m;
     if (use == SVI_USE_NONE)
         return SVS_OK;
-    svs_code code = csv_plain_text(r, &cell);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(csv_plain_text(r, &cell));
     if (use == SVI_USE_LABEL)
         return csv_take_label(r, column, cell);
     if (use == SVI_USE_ID)
@@ -583,8 +576,8 @@ static svs_code csv_take_cell(const struct csv_row *r, int column, struct svi_sp
         return csv_take_time(r, column, cell, missing);
     if (missing)
         return SVS_OK;
-    code = csv_take_number(r, column, cell, &m->weight, "a weight");
-    return code == SVS_OK ? svi_check_weight(m->weight, r->err) : code;
+    SVI_TRY(csv_take_number(r, column, cell, &m->weight, "a weight"));
+    return svi_check_weight(m->weight, r->err);
 }
 
 /* Not a row: blank, or the header. */

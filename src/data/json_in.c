@@ -215,9 +215,7 @@ svs_code svi_json_check_value(struct svi_span text, int depth, svs_error *err) {
 }
 
 svs_code svi_json_check(struct svi_span line, svs_error *err) {
-    svs_code code = check_text(&(struct check){.depth_max = SVI_JSON_DEPTH, .err = err}, line);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(check_text(&(struct check){.depth_max = SVI_JSON_DEPTH, .err = err}, line));
     enum svi_json_type type = svi_json_type(skip_space(line.at));
     if (type != SVI_JSON_OBJECT)
         return svi_fail(err, SVS_WRONG_TYPE, "the line is %s: a row is an object", svi_json_type_name(type));

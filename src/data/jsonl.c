@@ -153,10 +153,9 @@ static svs_code jsonl_take_y(struct jsonl_row *r, const char *value) {
         return *y = svs_int(type == SVI_JSON_TRUE), SVS_OK;
     if (type == SVI_JSON_NUMBER && jsonl_is_integer(value, &i))
         return *y = svs_int(i), SVS_OK;
-    svs_code code = jsonl_take_number(r, value, &number, "a number, a bool or a string");
-    if (code == SVS_OK)
-        *y = svi_label_number(number);
-    return code;
+    SVI_TRY(jsonl_take_number(r, value, &number, "a number, a bool or a string"));
+    *y = svi_label_number(number);
+    return SVS_OK;
 }
 
 static svs_code jsonl_take_id(struct jsonl_row *r, const char *value) {
@@ -205,10 +204,10 @@ static svs_code jsonl_take_ts(struct jsonl_row *r, const char *value) {
                    : jsonl_refuse(r, SVS_WRONG_TYPE,
                                   "is no time: it must be seconds since 1970, or 2026-11-22T10:00:00Z");
     }
-    svs_code code = jsonl_take_number(r, value, &r->m->ts, "seconds since 1970, or 2026-11-22T10:00:00Z");
-    if (code == SVS_OK && r->flat)
+    SVI_TRY(jsonl_take_number(r, value, &r->m->ts, "seconds since 1970, or 2026-11-22T10:00:00Z"));
+    if (r->flat)
         r->m->ts = svi_time_of_number(r->m->ts, &r->state->unit);
-    return code;
+    return SVS_OK;
 }
 
 static svs_code jsonl_take_w(struct jsonl_row *r, const char *value) {
@@ -313,9 +312,7 @@ static svs_code jsonl_plain_text(const struct jsonl_row *r, struct svi_span raw,
 static svs_code jsonl_add_cell(struct jsonl_row *r, struct svi_cell **cell) {
     struct jsonl *j = r->state;
     struct svi_span name;
-    svs_code code = jsonl_plain_text(r, r->key, &name);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(jsonl_plain_text(r, r->key, &name));
     const size_t length = (size_t)(name.end - name.at), count = (size_t)r->m->cell_count;
     if (length == 0 || length > SVS_NAME_MAX || !svi_utf8_valid(name.at, length))
         return jsonl_refuse(r, SVS_BAD_COLUMN, "is no name of a column: those are 1 to %d bytes of UTF-8",
@@ -338,9 +335,7 @@ static svs_code jsonl_put_string(struct jsonl_row *r, struct svi_cell *cell, con
                                  enum svi_use use) {
     struct svi_span raw, text;
     svi_json_string_at(value, &raw);
-    svs_code code = jsonl_plain_text(r, raw, &text);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(jsonl_plain_text(r, raw, &text));
     if (r->flat ? svi_cell_missing(&r->state->missing, text) : text.at == text.end)
         return SVS_OK;
     if (use != SVI_USE_NUMBER)
@@ -458,9 +453,7 @@ static svs_code jsonl_take_key(struct jsonl_row *r, const char *value) {
 
 static svs_code jsonl_take_sample(struct jsonl_row *r, const char *object) {
     const struct svi_message *m = r->m;
-    svs_code code = jsonl_each(r, object, jsonl_take_key);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(jsonl_each(r, object, jsonl_take_key));
     if (m->op == SVI_LEARN && !m->has_x)
         return svi_fail(r->err, SVS_MISSING_X, "the sample has no x");
     if (m->op != SVI_LEARN && m->id.kind == SVS_NONE)
@@ -546,9 +539,7 @@ static svs_code jsonl_row(void *state, struct svi_shape *shape, struct svi_span 
     struct jsonl_row r = {.state = j, .shape = shape, .m = m, .err = err, .line = line, .column = -1};
     if (line.at == line.end)
         return SVS_EMPTY;
-    svs_code code = svi_json_check(line, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_json_check(line, err));
     j->used = 0;
     r.flat = !jsonl_is_sample(line.at);
     return r.flat ? jsonl_take_map(&r, line.at, jsonl_take_column) : jsonl_take_sample(&r, line.at);

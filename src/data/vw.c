@@ -171,9 +171,7 @@ static svs_code vw_take_feature(struct vw_row *r, struct svi_span word) {
     struct svi_cell *cell = &h->cells[r->m->cell_count];
     if (category && colon < word.end)
         return vw_refuse(r, SVS_WRONG_TYPE, word, "column=word has no value: leave it out");
-    svs_code code = vw_take_name(r, (struct svi_span){word.at, equals}, cell);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(vw_take_name(r, (struct svi_span){word.at, equals}, cell));
     r->m->cell_count++;
     if (colon < word.end)
         return vw_take_value(r, (struct svi_span){colon + 1, word.end}, cell);

@@ -88,11 +88,8 @@ void svi_engine_scratch_free(struct svi_engine_scratch **s) {
 svs_code svi_engine_use_scratch(struct svi_engine *e, struct svi_engine_scratch *s, svs_error *err) {
     if (e->scratch == s)
         return SVS_OK;
-    svs_code code = svi_learner_use_scratch(e->learner, s->learner, err);
-    if (code == SVS_OK)
-        code = svi_novelty_stage_use_room(e->novelty, &s->novelty, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_learner_use_scratch(e->learner, s->learner, err));
+    SVI_TRY(svi_novelty_stage_use_room(e->novelty, &s->novelty, err));
     e->scratch = s;
     svi_shape_use_room(&e->schema.shape, &s->row);
     return SVS_OK;
@@ -739,16 +736,14 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
 }
 
 static svs_code engine_forget(struct svi_engine *e, svs_value id, int *count, svs_error *err) {
-    svs_code code = check_command(e, "forget", id, err);
-    if (code == SVS_OK && e->bank)
+    SVI_TRY(check_command(e, "forget", id, err));
+    if (e->bank)
         svi_bank_forget(e->bank, e->learner, id, e->time);
-    return code == SVS_OK ? svs_learner_forget(e->learner, id, e->time, count, err) : code;
+    return svs_learner_forget(e->learner, id, e->time, count, err);
 }
 
 static svs_code engine_take(struct svi_engine *e, struct svi_message *m, double now, svs_error *err) {
-    svs_code code = check_origin(e, m, now, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(check_origin(e, m, now, err));
     if (m->op == SVI_LEARN)
         return engine_learn(e, m, now, err);
     if (m->ts > e->time) { /* a command is no sample: it has a time only if it says so */
@@ -893,11 +888,9 @@ svs_code svi_engine_refit(svi_engine *e, svs_error *err) {
 static svs_code engine_command_sample(svi_engine *e, const struct svi_command *c, double now, int *count,
                                       svs_error *err) {
     svs_value id, y;
-    svs_code code = svi_command_id(c, &id, err);
-    if (code == SVS_OK && c->op == SVI_COMMAND_LABEL)
-        code = svi_command_label(c, &y, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_command_id(c, &id, err));
+    if (c->op == SVI_COMMAND_LABEL)
+        SVI_TRY(svi_command_label(c, &y, err));
     return c->op == SVI_COMMAND_LABEL ? svi_engine_label(e, id, y, now, err)
                                       : svi_engine_forget(e, id, now, count, err);
 }

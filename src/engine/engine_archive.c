@@ -264,11 +264,10 @@ static svs_code save_section(struct svi_engine *e, int i, struct svi_checkpoint 
 }
 
 svs_code svi_engine_save(struct svi_engine *e, struct svi_checkpoint *c, svs_error *err) {
-    svs_code code = SVS_OK;
     svi_engine_settle(e);
-    for (int i = 0; i < SECTIONS && code == SVS_OK; i++)
-        code = save_section(e, i, c, err);
-    return code;
+    for (int i = 0; i < SECTIONS; i++)
+        SVI_TRY(save_section(e, i, c, err));
+    return SVS_OK;
 }
 
 /* Do the parts fit each other? */

@@ -145,7 +145,6 @@ static svs_code bank_like(const struct svi_engine *e, const struct svi_settings 
                           const bool *features, const bool *classes, svi_bank **bank, svs_error *err) {
     const int d = svs_learner_dimension(e->learner);
     int kept = 0;
-    svs_code code = SVS_OK;
     for (int j = 0; j < d; j++)
         kept += !features || features[j];
     if (!(*bank = svi_engine_make_bank(s, host, kept, err)))
@@ -157,10 +156,10 @@ static svs_code bank_like(const struct svi_engine *e, const struct svi_settings 
             svi_bank_unscaled(*bank, to);
         to++;
     }
-    for (int k = 0; code == SVS_OK && k < svs_learner_class_count(e->learner); k++)
+    for (int k = 0; k < svs_learner_class_count(e->learner); k++)
         if (!classes || classes[k])
-            code = svi_bank_meet_class(*bank, svs_learner_class(e->learner, k), err);
-    return code;
+            SVI_TRY(svi_bank_meet_class(*bank, svs_learner_class(e->learner, k), err));
+    return SVS_OK;
 }
 
 svs_code svi_engine_teach_bank(const struct svi_engine *e, const struct svi_settings *s,
@@ -216,9 +215,7 @@ void svi_engine_bank_peek(struct svi_engine *e, const double *x, double *scores)
 svs_code svi_engine_bank_model(struct svi_engine *e, svs_model *m, svs_error *err) {
     int member;
     svs_learner *best = svi_bank_best_linear(e->bank, e->learner, &member);
-    svs_code code = svs_learner_model(best, m, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svs_learner_model(best, m, err));
     svs_health h;
     svs_learner_health(e->learner, &h);
     m->version = svs_learner_version(e->learner);

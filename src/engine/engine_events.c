@@ -173,9 +173,7 @@ static void take_refit(const struct svi_engine *e, svs_model *m) {
 }
 
 svs_code svi_engine_weights(svi_engine *e, svs_model *m, svs_error *err) {
-    svs_code code = e->bank ? svi_engine_bank_model(e, m, err) : svs_learner_model(e->learner, m, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(e->bank ? svi_engine_bank_model(e, m, err) : svs_learner_model(e->learner, m, err));
     if (e->refit->serves)
         take_refit(e, m);
     m->seen = e->kept[SVI_KEPT_SEEN];
@@ -194,9 +192,7 @@ int svi_engine_quality(struct svi_engine *e, const struct svi_figure **figures) 
 
 svs_code svi_engine_model(svi_engine *e, svs_model *m, const struct svi_figure **quality, int *quality_count,
                           svs_error *err) {
-    svs_code code = svi_engine_weights(e, m, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_engine_weights(e, m, err));
     m->features = names_of(e, m->d);
     *quality_count = svi_engine_quality(e, quality);
     return engine_describe(e, m, err);

@@ -17,10 +17,9 @@ const struct svi_bytes *svi_engine_last_model(const svi_engine *e) {
 }
 
 svs_code svi_engine_refit_repeat(svi_engine *e, const void *record, size_t size, svs_error *err) {
-    svs_code code = svi_refit_policy_repeat(e->refit, e->learner, record, size, err);
-    if (code == SVS_OK)
-        svi_engine_refit_give(e);
-    return code;
+    SVI_TRY(svi_refit_policy_repeat(e->refit, e->learner, record, size, err));
+    svi_engine_refit_give(e);
+    return SVS_OK;
 }
 
 void svi_engine_refit_restart(svi_engine *e) {

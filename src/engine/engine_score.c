@@ -28,9 +28,7 @@ static double *engine_score_widen(const struct svi_engine *e, const struct svi_m
 static svs_code engine_score_score(struct svi_engine *e, const struct svi_message *m, struct svi_scored *out,
                                    svs_error *err) {
     svs_model model;
-    svs_code code = svi_engine_weights(e, &model, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_engine_weights(e, &model, err));
     double *x = engine_score_widen(e, m, model.d),
            *scores = svi_alloc_array((size_t)(model.rows + model.class_count) + 1, sizeof *scores);
     for (int i = 0; x && i < e->schema.renewed_count; i++) /* the weight there is of another value */
@@ -73,14 +71,11 @@ static svs_code engine_score_begin(struct svi_engine *e, const struct svi_messag
     const svs_sample sample = {.x = m->x, .d = m->d, .weight = 1};
     const int classes = svi_learner_classes_coming(e->learner);
     svs_step step;
-    svs_code code = classes < 3 ? SVS_OK : svi_quality_stage_reserve(&e->quality_stage, classes, err);
-    if (code == SVS_OK)
-        code = svi_engine_grow(e, m, err);
-    if (code == SVS_OK)
-        code = svs_learner_step(e->learner, &sample, 0, &step, err);
-    if (code == SVS_OK)
-        svi_schema_commit(&e->schema, m);
-    return code;
+    SVI_TRY(classes < 3 ? SVS_OK : svi_quality_stage_reserve(&e->quality_stage, classes, err));
+    SVI_TRY(svi_engine_grow(e, m, err));
+    SVI_TRY(svs_learner_step(e->learner, &sample, 0, &step, err));
+    svi_schema_commit(&e->schema, m);
+    return SVS_OK;
 }
 
 void svi_scored_clear(struct svi_scored *s) {

@@ -84,9 +84,7 @@ static svs_code model_schema_claim(struct svi_schema *s, int64_t feature, int ow
 svs_code svi_model_schema_own(struct svi_model_schema *m, int column, int64_t feature, svs_error *err) {
     struct svi_schema *s = &m->schema;
     struct svi_column *c = &s->column[column];
-    svs_code code = model_schema_claim(s, feature, column, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(model_schema_claim(s, feature, column, err));
     if (c->now.kind == SVI_COLUMN_CATEGORY)
         s->one_hot[feature] = 1;
     else

@@ -342,9 +342,7 @@ static svs_code schema_set_value(struct svi_schema *s, struct svi_message *m, in
 
 svs_code svi_schema_number(struct svi_schema *s, struct svi_message *m, int column, double v,
                            svs_error *err) {
-    svs_code code = schema_mark(s, column, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(schema_mark(s, column, err));
     if (!s->columns) {
         schema_set(s, m, column, v);
         return SVS_OK;
@@ -361,9 +359,7 @@ svs_code svi_schema_number(struct svi_schema *s, struct svi_message *m, int colu
         }
         return schema_set_value(s, m, column, text, strlen(text), err);
     }
-    code = schema_own_feature(s, column, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(schema_own_feature(s, column, err));
     if (c->now.kind == SVI_COLUMN_OPEN && !s->closed) {
         c->now.kind = SVI_COLUMN_NUMBER;
         s->dirty = true;
@@ -475,10 +471,9 @@ static void schema_clear_row(struct svi_schema *s, struct svi_message *m) {
 }
 
 svs_code svi_schema_begin_row(struct svi_schema *s, struct svi_message *m, svs_error *err) {
-    const svs_code code = schema_start_row(s, m, err);
-    if (code == SVS_OK)
-        schema_clear_row(s, m);
-    return code;
+    SVI_TRY(schema_start_row(s, m, err));
+    schema_clear_row(s, m);
+    return SVS_OK;
 }
 
 /* Columns that the row did not name. */

@@ -658,10 +658,9 @@ svs_code svi_fleet_begin(svi_stream *s, struct svi_shared_settings *shared,
     if (!(s->root = svi_engine_new(shared, setup, s->epoch, fleet_root_sink, f, err)))
         return err->code;
     svi_large_pages_begin(&f->pages);
-    svs_code code = (f->table = svi_key_table_new(err)) && (f->groups = svi_alert_groups_new(err))
-                        ? svi_fleet_reserve_note(s, err)
-                        : SVS_NO_MEMORY;
-    if (code == SVS_OK)
-        svi_fleet_note(s, SVI_NOTE_CONFIG, 0, 0);
-    return code == SVS_OK ? svi_fleet_prior_new(f, err) : code;
+    SVI_TRY((f->table = svi_key_table_new(err)) && (f->groups = svi_alert_groups_new(err))
+                ? svi_fleet_reserve_note(s, err)
+                : SVS_NO_MEMORY);
+    svi_fleet_note(s, SVI_NOTE_CONFIG, 0, 0);
+    return svi_fleet_prior_new(f, err);
 }

@@ -91,10 +91,8 @@ static svs_code batch_add(struct svi_fleet *f, struct keep_batch *b, struct svi_
     const size_t before = f->packed.size;
     if (r)
         memcpy(b->hash[b->count], r->hash, sizeof r->hash);
-    const svs_code code = r ? svi_key_record_append(&f->packed, r, err)
-                            : svi_fleet_record(f, n, &f->packed, b->hash[b->count], err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(r ? svi_key_record_append(&f->packed, r, err)
+              : svi_fleet_record(f, n, &f->packed, b->hash[b->count], err));
     b->key[b->count] = n;
     b->size[b->count++] = f->packed.size - before;
     return SVS_OK;
@@ -209,11 +207,10 @@ svs_code svi_stream_keep_keys(svi_stream *s, const struct svi_state_dir *dir, sv
     if (!k->files && !(k->files = svi_key_files_new(dir, err)))
         return err->code;
     s->in_files = true;
-    svs_code code = SVS_OK;
-    for (struct svi_key_entry *n = svi_key_table_first(f->table); n && code == SVS_OK; n = n->after)
+    for (struct svi_key_entry *n = svi_key_table_first(f->table); n; n = n->after)
         if (n->slot == 0 && n->place.file == 0)
-            code = list_add(&k->changed, n, k->generation, err);
-    return code;
+            SVI_TRY(list_add(&k->changed, n, k->generation, err));
+    return SVS_OK;
 }
 
 /* What has changed is to be written, and what was left of a checkpoint that was given up. */

@@ -157,11 +157,8 @@ static svs_code touch_configure(struct svi_fleet *f, struct svi_key_entry *entry
     const struct svi_engine *root = f->stream.root;
     struct svi_engine_change *change;
     struct svi_configured done;
-    svs_code code = svi_settings_raised(root->s, entry->engine->s) ? touch_widen(f, entry, err) : SVS_OK;
-    if (code == SVS_OK)
-        code = svi_engine_prepare(entry->engine, root->s, &change, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_settings_raised(root->s, entry->engine->s) ? touch_widen(f, entry, err) : SVS_OK);
+    SVI_TRY(svi_engine_prepare(entry->engine, root->s, &change, err));
     svi_engine_take(entry->engine, &change, now, &done);
     svi_engine_share_settings(entry->engine, root->shared); /* one copy for all */
     return SVS_OK;

@@ -106,10 +106,9 @@ static bool prior_touched(const struct svi_fleet_prior *p) {
 }
 
 static svs_code prior_gather(struct svi_fleet_prior *p) {
-    svs_code code = SVS_OK;
-    for (int i = 0; i < SVI_FLEET_PARTS && code == SVS_OK; i++)
-        code = svi_prior_sums_move(&p->all, &p->part[i], NULL);
-    return code;
+    for (int i = 0; i < SVI_FLEET_PARTS; i++)
+        SVI_TRY(svi_prior_sums_move(&p->all, &p->part[i], NULL));
+    return SVS_OK;
 }
 
 /* What the keys that there are have in common. */

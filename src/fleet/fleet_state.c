@@ -273,13 +273,9 @@ static svs_code fleet_load_record(struct svi_fleet *f, const struct svi_key_reco
     struct svi_key_entry *n = svi_key_table_add(f->table, r->name, length, r->head.owner, err);
     if (!n)
         return SVS_NO_MEMORY;
-    svs_code code = svi_fleet_enter(n, r, err);
-    if (code == SVS_OK)
-        code = svi_fleet_join_entered(f, n, err);
-    if (code == SVS_OK)
-        code = key_unpack(f, n, r->state, r->size, &hashed, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_fleet_enter(n, r, err));
+    SVI_TRY(svi_fleet_join_entered(f, n, err));
+    SVI_TRY(key_unpack(f, n, r->state, r->size, &hashed, err));
     svi_key_table_use(f->table, n);
     key_hash(n, f->raw.data, hashed, hash);
     if (memcmp(hash, r->hash, sizeof hash) != 0)

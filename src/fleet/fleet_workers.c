@@ -218,10 +218,9 @@ static svs_code task_copy(struct task *t, const struct svi_envelope *env) {
         svi_walk(&end, env->bytes + env->size, SVI_DEPTH_MAX) == SVS_OK)
         t->columns = (size_t)(end - columns);
     t->element.size = 0;
-    svs_code code = svi_bytes_append(&t->element, el->at, t->size);
-    if (code == SVS_OK)
-        code = svi_bytes_append(&t->element, env->shown, t->shown);
-    return code == SVS_OK ? svi_bytes_append(&t->element, columns, t->columns) : code;
+    SVI_TRY(svi_bytes_append(&t->element, el->at, t->size));
+    SVI_TRY(svi_bytes_append(&t->element, env->shown, t->shown));
+    return svi_bytes_append(&t->element, columns, t->columns);
 }
 
 bool svi_workers_give(struct svi_fleet *f, struct svi_key_entry *entry, struct svi_envelope *env,

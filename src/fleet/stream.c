@@ -386,10 +386,9 @@ svs_code svi_stream_configure(svi_stream *s, const struct svi_settings *settings
     svs_error local;
     done = done ? done : &unread;
     done->samples = -1;
-    svs_code code = svi_stream_prepare(s, settings, &change, err ? err : &local);
-    if (code == SVS_OK)
-        svi_stream_take(s, &change, now, done);
-    return code;
+    SVI_TRY(svi_stream_prepare(s, settings, &change, err ? err : &local));
+    svi_stream_take(s, &change, now, done);
+    return SVS_OK;
 }
 
 /* All or nothing: the process's settings follow the stream's. */

@@ -48,11 +48,10 @@ static svs_code save_one(svi_stream *s, const struct svi_stream_section *of, str
 }
 
 svs_code svi_stream_save_part(svi_stream *s, bool late, struct svi_checkpoint *c, svs_error *err) {
-    svs_code code = SVS_OK;
-    for (int i = 0; i < s->verbs->section_count && code == SVS_OK; i++)
+    for (int i = 0; i < s->verbs->section_count; i++)
         if (s->verbs->sections[i].late == late)
-            code = save_one(s, &s->verbs->sections[i], c, err);
-    return code;
+            SVI_TRY(save_one(s, &s->verbs->sections[i], c, err));
+    return SVS_OK;
 }
 
 svs_code svi_stream_save_early(svi_stream *s, struct svi_checkpoint *c, svs_error *err) {
@@ -63,10 +62,9 @@ svs_code svi_stream_save_early(svi_stream *s, struct svi_checkpoint *c, svs_erro
     c->epoch = s->epoch;
     c->bodies.size = c->settings.size = 0;
     c->sections = 0;
-    svs_code code = svi_engine_save(root, c, err);
-    if (code == SVS_OK)
-        code = svi_stream_save_part(s, false, c, err);
-    return code == SVS_OK ? svi_settings_pack(root->s, &c->settings, err) : code;
+    SVI_TRY(svi_engine_save(root, c, err));
+    SVI_TRY(svi_stream_save_part(s, false, c, err));
+    return svi_settings_pack(root->s, &c->settings, err);
 }
 
 svs_code svi_stream_save(svi_stream *s, struct svi_checkpoint *c, svs_error *err) {

@@ -46,9 +46,7 @@ svs_code svi_checked_file_open(struct svi_checked_file *c, const uint8_t *bytes,
         return svi_fail(err, SVS_WRONG_TYPE,
                         "this is not a model file: expected one of `svmstream train` or `novelty train`, a "
                         "saved model event, or one of LIBLINEAR or LIBSVM");
-    svs_code code = svi_msgpack_check(bytes, size, SVI_DEPTH_MAX, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_msgpack_check(bytes, size, SVI_DEPTH_MAX, err));
     (void)svi_fields_read("file", SVI_FIELDS(fields), bytes, c->end, c, NULL);
     return SVS_OK;
 }

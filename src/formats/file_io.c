@@ -30,10 +30,10 @@ static bool is_plain_file(const char *path) {
 }
 
 static svs_code write_body(FILE *to, const char *path, svi_file_body *body, void *user, svs_error *err) {
-    svs_code code = body(user, to, err);
-    if (code == SVS_OK && ferror(to))
+    SVI_TRY(body(user, to, err));
+    if (ferror(to))
         return svi_fail(err, SVS_IO, "%.150s cannot be written: is the disk full?", path);
-    return code;
+    return SVS_OK;
 }
 
 static svs_code write_stdout(svi_file_body *body, void *user, svs_error *err) {

@@ -39,9 +39,7 @@ static svs_model *from_training(const char *path, struct svi_bytes *bytes, svs_e
 }
 
 svs_code svi_model_any_read(const char *path, struct svi_bytes *bytes, svs_model **model, svs_error *err) {
-    svs_code code = any_bytes(path, bytes, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(any_bytes(path, bytes, err));
     *model = svs_model_decode(bytes->data, bytes->size, err);
     if (!*model && strcmp(path, "-") != 0)
         *model = from_training(path, bytes, err);

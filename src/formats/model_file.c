@@ -350,9 +350,7 @@ static svs_code read_checked(struct svi_machine *m, const struct svi_checked_fil
     static const struct svi_field fields[] = {SVI_FIELD_WORDS(struct file_parts, kind, kinds),
                                               SVI_FIELD(struct file_parts, model, ANY, 0, 0)};
     struct file_parts p;
-    svs_code code = svi_checked_file_read(c, VERSION, "model file", SVI_FIELDS(fields), &p, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_checked_file_read(c, VERSION, "model file", SVI_FIELDS(fields), &p, err));
     const uint8_t *after = p.model;
     svi_walk(&after, c->end, SVI_DEPTH_MAX);
     if (p.kind == 1)
@@ -365,9 +363,7 @@ static svs_code read_checked(struct svi_machine *m, const struct svi_checked_fil
 /* `err` is not NULL. */
 static svs_code read_own(struct svi_machine *m, const uint8_t *bytes, size_t size, svs_error *err) {
     struct svi_checked_file file;
-    svs_code code = svi_checked_file_open(&file, bytes, size, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_checked_file_open(&file, bytes, size, err));
     if (strcmp(file.format, FORMAT) == 0)
         return read_checked(m, &file, err);
     if (strcmp(file.format, "svmstream-novelty") == 0)

@@ -489,9 +489,7 @@ static svs_code libsvm_model(struct svi_machine *out, struct text *t, const stru
     if (!h->has_rho || !h->has_labels || !h->has_counts || sum != h->total)
         return text_bad(t,
                         "nr_class, rho, label, nr_sv or total_sv is missing, or they contradict each other");
-    svs_code code = libsvm_measure(*t, h, &stored, &d);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(libsvm_measure(*t, h, &stored, &d));
     double *coef = svi_alloc_array((size_t)h->classes, sizeof *coef);
     struct svi_owned_kernel *o =
         coef ? svi_kernel_model_new((int)pairs, h->total, (int)d, stored, h->labels, (int)h->classes, t->err)

@@ -145,14 +145,10 @@ static svs_code take_vectors(const struct member_parts *p, const svs_novelty_mod
 static svs_code take_member(const uint8_t *at, const uint8_t *end, svs_novelty_model *m, svs_error *err) {
     struct member_parts p;
     struct svi_member_room room;
-    svs_code code = svi_fields_read("member", SVI_FIELDS(member_fields), at, end, &p, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_fields_read("member", SVI_FIELDS(member_fields), at, end, &p, err));
     if (p.z.count < 1 || p.z.count > COUNT_MAX || p.support.count != p.z.count * m->d)
         return svi_fail(err, SVS_WRONG_TYPE, "the lengths of z and support contradict each other");
-    code = svi_novelty_model_member(m, (int)p.z.count, &room, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_novelty_model_member(m, (int)p.z.count, &room, err));
     svs_novelty_member *e = &m->member[m->members - 1];
     e->gamma = p.gamma;
     e->share = p.share;
@@ -257,13 +253,12 @@ static svs_code check_parts(const struct novelty_parts *p, svs_error *err) {
 static svs_code take_coordinates(const struct novelty_parts *p, svs_novelty_model *m, svs_error *err) {
     if (!m->center)
         return SVS_OK;
-    svs_code code = svi_doubles_copy(&p->center, 0, m->d, (double *)m->center, WHAT, "center", err);
-    if (code == SVS_OK)
-        code = svi_doubles_copy(&p->inverse, 0, m->d, (double *)m->inverse, WHAT, "inverse", err);
-    for (int j = 0; j < m->d && code == SVS_OK; j++)
+    SVI_TRY(svi_doubles_copy(&p->center, 0, m->d, (double *)m->center, WHAT, "center", err));
+    SVI_TRY(svi_doubles_copy(&p->inverse, 0, m->d, (double *)m->inverse, WHAT, "inverse", err));
+    for (int j = 0; j < m->d; j++)
         if (!(m->inverse[j] > 0))
-            code = svi_fail(err, SVS_WRONG_TYPE, "inverse[%d] of the " WHAT " is not positive", j);
-    return code;
+            return svi_fail(err, SVS_WRONG_TYPE, "inverse[%d] of the " WHAT " is not positive", j);
+    return SVS_OK;
 }
 
 static svs_novelty_model *new_model(const struct novelty_parts *p, svs_error *err) {

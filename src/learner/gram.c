@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/arrays.h"
+#include "base/fail.h"
 
 #define BLAS_FROM 96 /* below, our own tiles are as fast as dsyrk */
 
@@ -73,9 +74,7 @@ svs_code svi_gram_reserve(struct svi_gram *g, int n, int groups, svs_error *err)
     struct svi_gram wider;
     if (n <= g->room && groups <= g->group_room)
         return SVS_OK;
-    svs_code code = svi_gram_init_wider(&wider, n, groups, g, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_gram_init_wider(&wider, n, groups, g, err));
     wider.n = g->n;
     wider.groups = g->groups;
     svi_gram_adopt(g, &wider);

@@ -300,9 +300,7 @@ static svs_code learner_wait_for_label(svs_learner *l, const svs_sample *s, doub
                            .predicted = out->predicted,
                            .class_count = out->class_count,
                            .id = s->id};
-    svs_code code = svi_ring_reserve(&l->waiting, &own, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_ring_reserve(&l->waiting, &own, err));
     learner_make_place(l);
     const int32_t slot = svi_ring_push(&l->waiting, &own);
     double *row = svi_ring_row(&l->waiting, slot);
@@ -317,11 +315,9 @@ static svs_code learner_wait_for_label(svs_learner *l, const svs_sample *s, doub
  * classes that come so may have its label among them. */
 static svs_code learner_take_prior(svs_learner *l, const svs_sample *s, bool labelled,
                                    struct learner_entry *entry, svs_step *out, svs_error *err) {
-    svs_code code = svi_prior_begin(l, entry->fresh, err);
-    if (code == SVS_OK && labelled)
-        code = learner_admit(l, s, out, entry, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_prior_begin(l, entry->fresh, err));
+    if (labelled)
+        SVI_TRY(learner_admit(l, s, out, entry, err));
     svi_prior_solve(l, s->x);
     svi_enter(l, 0, s->x);
     return SVS_OK;

@@ -171,8 +171,8 @@ double svs_learner_check(svs_learner *l) {
 
 svs_code svi_learner_verify(svs_learner *l, double *error, svs_error *err) {
     double inverse = 0;
-    svs_code code = check_compare(l, error, &inverse, err);
-    if (code == SVS_OK && !(inverse <= INVERSE_LOST))
+    SVI_TRY(check_compare(l, error, &inverse, err));
+    if (!(inverse <= INVERSE_LOST))
         check_keep_worse(error, inverse);
-    return code;
+    return SVS_OK;
 }

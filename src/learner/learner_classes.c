@@ -43,10 +43,9 @@ svs_code svi_class_reserve(svs_learner *l, svs_value y, svs_error *err) {
         return svi_fail(err, SVS_LIMIT, "label %s would be class number %d, but max.classes is %d",
                         svs_value_text(y, text, sizeof text), count, l->o.max_classes);
     }
-    svs_code code = svi_class_table(l, y, err);
-    if (code == SVS_OK)
-        code = svi_prior_reserve(l, y, err);
-    return code == SVS_OK ? svi_class_room(l, count, err) : code;
+    SVI_TRY(svi_class_table(l, y, err));
+    SVI_TRY(svi_prior_reserve(l, y, err));
+    return svi_class_room(l, count, err);
 }
 
 /* r of "not in this class": - sum s z over everything that is in. */
@@ -110,10 +109,8 @@ svs_code svi_learner_meet_class(svs_learner *l, svs_value y, svs_error *err) {
     if (svi_class_find(l, y) >= 0)
         return SVS_OK;
     svi_claim(l);
-    svs_code code = svi_class_reserve(l, y, err);
-    if (code == SVS_OK) {
-        svi_class_add(l, y);
-        l->version++;
-    }
-    return code;
+    SVI_TRY(svi_class_reserve(l, y, err));
+    svi_class_add(l, y);
+    l->version++;
+    return SVS_OK;
 }

@@ -36,9 +36,7 @@ static bool configure_by_sums(const svs_options *a, const svs_options *b) {
 
 svs_code svs_learner_configurable(const svs_learner *l, const svs_options *o, svs_error *err) {
     const svs_options *now = &l->o;
-    svs_code code = svi_learner_check_options(o, l->declared, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_learner_check_options(o, l->declared, err));
     if (o->task != now->task || o->max_features != now->max_features || o->max_classes != now->max_classes ||
         o->isa != now->isa)
         return svi_fail(err, SVS_SETTING,
@@ -195,8 +193,7 @@ void svi_learner_take(svs_learner *l, const svs_options *o, svs_learner **fresh)
 svs_code svs_learner_configure(svs_learner *l, const svs_options *o, svs_error *err) {
     svs_error local;
     svs_learner *fresh;
-    svs_code code = svi_learner_prepare(l, o, NULL, NULL, &fresh, err ? err : &local);
-    if (code == SVS_OK)
-        svi_learner_take(l, o, &fresh);
-    return code;
+    SVI_TRY(svi_learner_prepare(l, o, NULL, NULL, &fresh, err ? err : &local));
+    svi_learner_take(l, o, &fresh);
+    return SVS_OK;
 }

@@ -15,14 +15,11 @@
 /* Room for `features` of them in all that has one entry for each. */
 static svs_code features_room(svs_learner *l, int features, svs_error *err) {
     const int old = l->feature_room, scores = l->waiting.stride - old;
-    svs_code code = svi_learner_reserve(l, features, svi_rows(l), l->gram->groups, err);
-    if (code == SVS_OK)
-        code = svi_ring_restride(&l->window, features, old, 0, 0, 0, err);
-    if (code == SVS_OK)
-        code = svi_ring_restride(&l->waiting, features + scores, old, old, features, scores, err);
-    if (code == SVS_OK)
-        l->feature_room = features;
-    return code;
+    SVI_TRY(svi_learner_reserve(l, features, svi_rows(l), l->gram->groups, err));
+    SVI_TRY(svi_ring_restride(&l->window, features, old, 0, 0, 0, err));
+    SVI_TRY(svi_ring_restride(&l->waiting, features + scores, old, old, features, scores, err));
+    l->feature_room = features;
+    return SVS_OK;
 }
 
 svs_code svi_features_declare(svs_learner *l, int d, svs_error *err) {
@@ -75,10 +72,10 @@ svs_code svi_features_wake(svs_learner *l, const double *x, bool *widened, svs_e
     while (d > l->d && x[d - 1] == 0)
         d--;
     *widened = d > l->d;
-    const svs_code code = svi_features_widen(l, d, err);
-    if (code == SVS_OK && *widened)
+    SVI_TRY(svi_features_widen(l, d, err));
+    if (*widened)
         svi_prior_follow(l);
-    return code;
+    return SVS_OK;
 }
 
 /* ---- which are unscaled */

@@ -617,17 +617,13 @@ svs_code svi_prior_lend(svs_learner *fresh, const svs_learner *l, svs_error *err
     const struct svi_learner_prior *from = l->prior;
     if (!from)
         return SVS_OK;
-    svs_code code = svi_learner_set_prior(fresh, from->worth, from->sums, NULL, &from->in, err);
-    if (code == SVS_OK)
-        code = prior_reserve(fresh->prior, from->room, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_learner_set_prior(fresh, from->worth, from->sums, NULL, &from->in, err));
+    SVI_TRY(prior_reserve(fresh->prior, from->room, err));
     fresh->prior->placed = from->placed;
     svi_arrays_copy(&placed_arrays, fresh->prior, &from->room, from, &from->room);
-    code = prior_reserve_traits(fresh, err);
-    if (code == SVS_OK)
-        svi_array_copy(prior_traits(fresh), prior_traits(l), (size_t)from->placed * sizeof *from->key->trait);
-    return code;
+    SVI_TRY(prior_reserve_traits(fresh, err));
+    svi_array_copy(prior_traits(fresh), prior_traits(l), (size_t)from->placed * sizeof *from->key->trait);
+    return SVS_OK;
 }
 
 void svi_prior_return(svs_learner *l, const svs_learner *old) {

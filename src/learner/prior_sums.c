@@ -263,17 +263,13 @@ void svi_prior_sums_empty(struct svi_prior_sums *s) {
 
 svs_code svi_prior_sums_move(struct svi_prior_sums *to, struct svi_prior_sums *from, svs_error *err) {
     uint16_t place[SVI_PRIOR_FEATURES + 1] = {0}, label[SVI_PRIOR_LABELS];
-    svs_code code = SVS_OK;
     if (!from->touched)
         return SVS_OK;
-    for (int j = 1; j < from->n && code == SVS_OK; j++)
-        code = svi_prior_sums_feature(to, from->identity[j], j, &place[j], err);
-    for (int k = 0; k < from->labels && code == SVS_OK; k++)
-        code = svi_prior_sums_label(to, from->label[k], k, &label[k], err);
-    if (code == SVS_OK)
-        code = sums_reserve(to, to->n, to->labels, err);
-    if (code != SVS_OK)
-        return code;
+    for (int j = 1; j < from->n; j++)
+        SVI_TRY(svi_prior_sums_feature(to, from->identity[j], j, &place[j], err));
+    for (int k = 0; k < from->labels; k++)
+        SVI_TRY(svi_prior_sums_label(to, from->label[k], k, &label[k], err));
+    SVI_TRY(sums_reserve(to, to->n, to->labels, err));
     for (int i = 0; i < from->n; i++)
         for (int j = 0; j <= i; j++) {
             const size_t at = sums_row(i) + (size_t)j;

@@ -328,9 +328,7 @@ svs_code svs_alsvm_set(svs_alsvm *m, double *gram, const double *r, svs_error *e
 }
 
 svs_code svs_alsvm_add_row(svs_alsvm *m, const double *r, svs_error *err) {
-    svs_code code = svi_alsvm_reserve(m, m->kernels, m->r.dim, m->r.rows + 1, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_alsvm_reserve(m, m->kernels, m->r.dim, m->r.rows + 1, err));
     memset(alsvm_weights(m, m->r.rows), 0, (size_t)m->r.padded * sizeof(double));
     svs_alsvm_apply(m, r, alsvm_weights(m, m->r.rows));
     m->r.rows++;

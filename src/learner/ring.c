@@ -247,9 +247,7 @@ static svs_code ring_move(struct svi_ring *r, int32_t capacity, const struct rin
     now.name_width = (uint8_t)name_width;
     if (svi_ring_has(&now, SVI_RING_ID) && capacity > INDEX_FROM)
         now.has |= SVI_RING_HAS(CHAIN);
-    svs_code code = ring_allocate(&now, "more samples", err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(ring_allocate(&now, "more samples", err));
     *r = now;
     ring_clear_buckets(r);
     for (int32_t i = 0; i < r->count; i++) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/arrays.h"
+#include "base/fail.h"
 #include "learner/learner_internal.h"
 
 enum { ROWS, STRIDE, FEATURES };
@@ -44,9 +45,7 @@ svs_code svi_snapshot_reserve(struct svi_snapshot *s, int64_t n, int d, svs_erro
 }
 
 svs_code svi_snapshot_begin(struct svi_snapshot *s, svs_learner *l, svs_error *err) {
-    svs_code code = svi_snapshot_reserve(s, l->window.live, l->d, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_snapshot_reserve(s, l->window.live, l->d, err));
     const bool scaled = l->o.scale == SVS_SCALE_STANDARD;
     s->class_count = l->class_count;
     s->end = l->window.pushed;

@@ -314,10 +314,10 @@ static svs_code acl_replace(const char *path, int fd, const char *text, size_t l
         return svi_fail_path(err, SVS_IO, path, "%s", strerror(errno));
     if (length > FILE_SIZE)
         return svi_fail_path(err, SVS_LIMIT, path, "it would be larger than 1 MiB");
-    svs_code code = svi_guarded_write(path, text, length, s.st_mode & 0755, false, err);
-    if (code == SVS_OK && chown(path, s.st_uid, s.st_gid) != 0 && geteuid() == 0)
-        code = svi_fail_path(err, SVS_IO, path, "cannot preserve ownership: %s", strerror(errno));
-    return code;
+    SVI_TRY(svi_guarded_write(path, text, length, s.st_mode & 0755, false, err));
+    if (chown(path, s.st_uid, s.st_gid) != 0 && geteuid() == 0)
+        SVI_TRY(svi_fail_path(err, SVS_IO, path, "cannot preserve ownership: %s", strerror(errno)));
+    return SVS_OK;
 }
 
 /* Both the file and what becomes of it are parsed, so that a change never makes it invalid. */

@@ -226,9 +226,7 @@ static svs_code publish_of_key(svi_publisher *p, const struct topic *t, const st
     const size_t length = svi_topic_write(e->topic, e->stream, e->key, name);
     if (t->prefixes == 0 && !svi_prefixes_match(&t->keys, name, length))
         return SVS_OK;
-    svs_code code = publisher_encode(e, &p->payload);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(publisher_encode(e, &p->payload));
     limit_queue(p, p->payload.size);
     send_message(p, name, length, &p->payload);
     return SVS_OK;
@@ -241,9 +239,7 @@ svs_code svi_publisher_publish(svi_publisher *p, const struct svi_event *e) {
     if (!t->retained && t->prefixes == 0)
         return SVS_OK;
     struct svi_bytes *payload = t->retained ? &t->last : &p->payload;
-    svs_code code = publisher_encode(e, payload);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(publisher_encode(e, payload));
     if (e->topic != SVI_TOPIC_BANK || t->prefixes > 0) /* which is large, and few ask for it */
         limit_queue(p, payload->size);
     if (t->prefixes > 0)

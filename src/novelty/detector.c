@@ -262,9 +262,7 @@ void svi_detector_rest(svi_detector *d) {
 svs_code svi_detector_use_room(svi_detector *d, struct svi_shared_room *room, svs_error *err) {
     if (d->own || d->o.shared == room)
         return SVS_OK;
-    svs_code code = svi_shared_room_reserve(room, detector_block(&d->o), err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_shared_room_reserve(room, detector_block(&d->o), err));
     svi_detector_rest(d);
     d->o.shared = room;
     return SVS_OK;

@@ -105,9 +105,7 @@ static bool fit_is_full(const struct svi_member_fit *f) {
 /* Row i of the block joins the active set, and the small problem is solved again. */
 static svs_code fit_join(struct svi_member_fit *f, const struct fit_block *b, int64_t i, svs_error *err) {
     const size_t stride = (size_t)f->rows.stride;
-    svs_code code = f->set.count == f->set.room ? fit_reserve(f, 2 * f->set.room, err) : SVS_OK;
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(f->set.count == f->set.room ? fit_reserve(f, 2 * f->set.room, err) : SVS_OK);
     const int n = f->set.count;
     for (int a = 0; a < n; a++)
         f->row[a] = f->kernel[(size_t)a * BLOCK + (size_t)i];
@@ -280,16 +278,14 @@ static svs_code fit_fosvm2(struct svi_member_fit *f, svs_error *err) {
 }
 
 svs_code svi_member_fit(struct svi_member_fit *f, svs_error *err) {
-    svs_code code = fit_prepare(f, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(fit_prepare(f, err));
     struct fit_block b = fit_rows_block(f, 0);
     b.points.count = 1;
     f->worst = 1;
-    code = fit_join(f, &b, 0, err);
-    if (code == SVS_OK && f->rows.count > 1)
-        code = f->options->fosvm == 2 ? fit_fosvm2(f, err) : fit_fosvm1(f, err);
-    return code;
+    SVI_TRY(fit_join(f, &b, 0, err));
+    if (f->rows.count > 1)
+        SVI_TRY(f->options->fosvm == 2 ? fit_fosvm2(f, err) : fit_fosvm1(f, err));
+    return SVS_OK;
 }
 
 /* ---- training */
@@ -489,9 +485,7 @@ static svs_code training_trim(struct training *t, double gamma, svs_error *err) 
 static svs_code training_add_member(struct training *t, const struct svi_member_fit *f, svs_error *err) {
     struct svi_member_room room;
     const size_t n = (size_t)f->set.count;
-    svs_code code = svi_novelty_model_member(t->model, f->set.count, &room, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_novelty_model_member(t->model, f->set.count, &room, err));
     memcpy(room.support, f->support, n * (size_t)t->coordinates.stride * sizeof *room.support);
     memcpy(room.norm2, f->support_norm2, n * sizeof *room.norm2);
     memcpy(room.z, f->set.z, n * sizeof *room.z);

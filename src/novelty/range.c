@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/arrays.h"
+#include "base/fail.h"
 #include "base/statistics.h"
 #include "novelty/lags.h"
 
@@ -105,10 +106,9 @@ svs_code svi_range_reserve(struct svi_range *r, int rows, svs_error *err) {
 
 svs_code svi_range_init(struct svi_range *r, int d, int rows, int64_t span, svs_error *err) {
     *r = (struct svi_range){.d = d, .span = span};
-    svs_code code = svi_range_reserve(r, rows, err);
-    if (code == SVS_OK)
-        svi_range_empty(r);
-    return code;
+    SVI_TRY(svi_range_reserve(r, rows, err));
+    svi_range_empty(r);
+    return SVS_OK;
 }
 
 void svi_range_clear(struct svi_range *r) {

@@ -120,10 +120,9 @@ static svs_code refit_reserve(struct run *u, svs_error *err) {
     const int32_t weights[] = {u->out.rows, s->d}, duals[] = {u->out.rows, (int32_t)s->count};
     SVI_POOL_DOUBLES(&u->pool, (size_t)s->count, &u->y, &u->cost);
     SVI_POOL_DOUBLES(&u->pool, (size_t)s->stride, &u->w, &u->mean, &u->inverse);
-    svs_code code = svi_pool_code(&u->pool, "a refit", err);
-    if (code == SVS_OK)
-        code = svi_arrays_alloc(&result_arrays, &u->out, weights, err);
-    return code == SVS_OK ? svi_arrays_alloc(&duals_arrays, &u->duals, duals, err) : code;
+    SVI_TRY(svi_pool_code(&u->pool, "a refit", err));
+    SVI_TRY(svi_arrays_alloc(&result_arrays, &u->out, weights, err));
+    return svi_arrays_alloc(&duals_arrays, &u->duals, duals, err);
 }
 
 /* The duals kept, sample by sample; both lists ascend by number. */

@@ -192,9 +192,7 @@ static svs_code refit_policy_begin(struct svi_refit_policy *p, svs_learner *lear
     if (svs_learner_class_count(learner) < 2 || h.held < 2)
         return svi_fail(err, SVS_UNAVAILABLE,
                         "there is nothing to refit yet: the window needs samples of two classes");
-    svs_code code = svi_snapshot_begin(&p->job->snapshot, learner, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_snapshot_begin(&p->job->snapshot, learner, err));
     if (p->job->how.solver != p->how.solver || p->job->how.p != p->how.p)
         svi_refit_forget(p->job); /* what was kept is of another problem */
     p->job->how = p->how;
@@ -219,9 +217,7 @@ static svs_code refit_policy_start(struct svi_refit_policy *p, svs_learner *lear
 
 svs_code svi_refit_policy_start_now(struct svi_refit_policy *p, svs_learner *learner, int64_t seen,
                                     svs_error *err) {
-    svs_code code = refit_policy_start(p, learner, seen, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(refit_policy_start(p, learner, seen, err));
     if (p->job->snapshot.active) /* perhaps no sample comes that would copy a little more */
         svi_snapshot_copy(&p->job->snapshot, learner, INT64_MAX);
     p->state = SVI_REFIT_READY;
@@ -355,9 +351,7 @@ svs_code svi_refit_policy_reserve(struct svi_refit_policy *p, int rows, int d, s
 /* *m, whose weights are copied, scores from now on. */
 static svs_code refit_policy_put(struct svi_refit_policy *p, svs_learner *learner, const svs_model *m,
                                  int64_t seen, svs_error *err) {
-    svs_code code = svi_refit_policy_reserve(p, m->rows, m->d, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_refit_policy_reserve(p, m->rows, m->d, err));
     memcpy(p->W, m->W, (size_t)m->rows * (size_t)m->d * sizeof *p->W);
     memcpy(p->b, m->b, (size_t)m->rows * sizeof *p->b);
     p->model = *m;
@@ -407,9 +401,7 @@ svs_code svi_refit_policy_load(struct svi_refit_policy *p, svs_learner *learner,
             err, SVS_UNAVAILABLE,
             "a model takes the place of the refit, and refits are off: they need refit other than "
             "none, a window, and task classify");
-    svs_code code = refit_policy_put(p, learner, &given, seen, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(refit_policy_put(p, learner, &given, seen, err));
     svi_refit_policy_reset(p);
     p->have = p->loaded = true;
     p->serves = refit_should_serve(p);

@@ -142,14 +142,14 @@ static svs_code incidents_read_row(struct incidents_file *f, const char *at, con
         return svi_fail(err, SVS_INVALID,
                         "%.150s, line %" PRId64 ": the start is empty: an incident needs one", f->path,
                         f->line);
-    svs_code code = incidents_read_time(f, of[START], "start", &one->start, err);
-    if (code == SVS_OK && of[END].length > 0)
-        code = incidents_read_time(f, of[END], "end", &one->end, err);
-    if (code == SVS_OK && one->end < one->start)
-        code = svi_fail(err, SVS_INVALID,
+    SVI_TRY(incidents_read_time(f, of[START], "start", &one->start, err));
+    if (of[END].length > 0)
+        SVI_TRY(incidents_read_time(f, of[END], "end", &one->end, err));
+    if (one->end < one->start)
+        return svi_fail(err, SVS_INVALID,
                         "%.150s, line %" PRId64 ": the end is before the start: swap or correct them",
                         f->path, f->line);
-    return code;
+    return SVS_OK;
 }
 
 static svs_code incidents_add(struct incidents_file *f, const struct svi_incident *one, svs_error *err) {

@@ -75,9 +75,7 @@ svs_code svi_key_report(FILE *to, const uint8_t *reply, const uint8_t *end, svs_
         SVI_FIELD_OPTIONAL(struct key_reply, keys, ANY, 0, 0)};
     struct key_reply r = {0};
     int64_t shown;
-    svs_code code = svi_fields_read("the reply", SVI_FIELDS(fields), reply, end, &r, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_fields_read("the reply", SVI_FIELDS(fields), reply, end, &r, err));
     if (r.error[0] || !r.keys)
         return svi_fail(err, SVS_INVALID, "%s", r.error[0] ? r.error : "the reply has no list of keys");
     if (!to)

@@ -51,12 +51,9 @@ svs_code svi_replay_report(const struct svi_recovery *r, svs_error *err) {
     printf("%-16s %" PRIu64 "\n", "repeated", r->found.records);
     printf("%-16s %" PRId64 "\n", "seen", svi_stream_seen(r->stream));
     replay_report_figures(r->stream);
-    svs_code code = replay_report_hash(r->stream, hash, err);
-    if (code == SVS_OK)
-        printf("%-16s %s\n", "model", hash);
-    if (code == SVS_OK)
-        code = svi_stream_hash(r->stream, hash, err);
-    if (code == SVS_OK)
-        printf("%-16s %s\n", "state", hash);
-    return code;
+    SVI_TRY(replay_report_hash(r->stream, hash, err));
+    printf("%-16s %s\n", "model", hash);
+    SVI_TRY(svi_stream_hash(r->stream, hash, err));
+    printf("%-16s %s\n", "state", hash);
+    return SVS_OK;
 }

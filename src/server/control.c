@@ -89,18 +89,16 @@ static svs_code apply_to_engine(struct request *r, int *count) {
 
 static svs_code op_apply(struct request *r) {
     int count = 0;
-    svs_code code = apply_to_engine(r, &count);
-    if (code == SVS_OK && r->command.op == SVI_COMMAND_FORGET)
+    SVI_TRY(apply_to_engine(r, &count));
+    if (r->command.op == SVI_COMMAND_FORGET)
         svi_put_int(r->reply, "count", count);
-    return code;
+    return SVS_OK;
 }
 
 static svs_code op_prune(struct request *r) {
     svi_engine *e = r->engine;
     const int features = svi_engine_schema(e)->shape.d, classes = svi_engine_classes(e);
-    svs_code code = apply_to_engine(r, NULL);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(apply_to_engine(r, NULL));
     svi_put_int(r->reply, "features", features - svi_engine_schema(e)->shape.d);
     svi_put_int(r->reply, "classes", classes - svi_engine_classes(e));
     return SVS_OK;
@@ -208,11 +206,10 @@ static svs_code op_model(struct request *r) {
     svs_model m;
     struct svi_event event;
     svs_tuning tuning;
-    svs_code code = svi_stream_model_event(r->control->stream, r->key, &m, &event, r->err);
-    if (code == SVS_OK && r->command.loo && is_tuned(r, &m) &&
-        svi_engine_tune(r->engine, LOO_MOST, &tuning, NULL) == SVS_OK)
+    SVI_TRY(svi_stream_model_event(r->control->stream, r->key, &m, &event, r->err));
+    if (r->command.loo && is_tuned(r, &m) && svi_engine_tune(r->engine, LOO_MOST, &tuning, NULL) == SVS_OK)
         event.as.model.tuning = &tuning;
-    return code == SVS_OK ? reply_event(r, "model", &event) : code;
+    return reply_event(r, "model", &event);
 }
 
 static svs_code op_bank(struct request *r) {
@@ -224,10 +221,9 @@ static svs_code op_bank(struct request *r) {
 
 static svs_code op_tune(struct request *r) {
     svs_tuning tuning;
-    svs_code code = svi_engine_tune(r->engine, TUNE_MOST, &tuning, r->err);
-    if (code == SVS_OK)
-        svi_put_tuning(r->reply, &tuning);
-    return code;
+    SVI_TRY(svi_engine_tune(r->engine, TUNE_MOST, &tuning, r->err));
+    svi_put_tuning(r->reply, &tuning);
+    return SVS_OK;
 }
 
 static void reply_scored(const struct request *r, const struct svi_scored *s) {
@@ -321,9 +317,7 @@ static svs_code op_save(struct request *r) {
     if (!r->control->write_ahead)
         return svi_fail(r->err, SVS_UNAVAILABLE,
                         "save needs a state that is kept: start with --state.dir DIRECTORY");
-    svs_code code = svi_write_ahead_save(r->control->write_ahead, &record, hash, r->err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_write_ahead_save(r->control->write_ahead, &record, hash, r->err));
     svi_put_int(r->reply, "record", (int64_t)record);
     svi_put_text(r->reply, "hash", hash);
     return SVS_OK;
@@ -450,9 +444,7 @@ static svs_code op_keys(struct request *r) {
     struct svi_key_query q;
     char like[32], prefix[32];
     int64_t matching;
-    svs_code code = key_query_of(r, &q);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(key_query_of(r, &q));
     q.like_length = name_part(&r->command.like, like, &q.like);
     q.prefix_length = name_part(&r->command.prefix, prefix, &q.prefix);
     const struct svi_key_entry **shown = svi_alloc_array((size_t)q.limit + 1, sizeof *shown);

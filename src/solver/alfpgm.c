@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "solver/certificate.h"
+#include "base/fail.h"
 #include "solver/fpgm.h"
 #include "solver/kernel_rows.h"
 
@@ -318,9 +319,7 @@ static svs_code alfpgm_reserve(struct alfpgm *s, svs_error *err) {
     s->work = svi_pool_doubles(pool, svi_fpgm_work(room) + n);
     s->index = svi_pool_take(pool, 2 * room, sizeof *s->index);
     SVI_POOL_DOUBLES(pool, room, &s->chi, &s->upper, &s->y, &s->a, &s->before);
-    svs_code code = svi_pool_code(pool, "the decomposition", err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_pool_code(pool, "the decomposition", err));
     return svi_kernel_rows_init(&s->k, &s->w->problem->rows, &s->w->problem->kernel, 0, s->w->o->cache_mib,
                                 s->room, err);
 }

@@ -209,10 +209,9 @@ static svs_quality crossval_quality(const svs_examples *e, const struct crossval
 svs_code svs_cross_validate(const svs_examples *e, const svs_train_options *o, int folds, svs_quality *out,
                             svs_error *err) {
     struct crossval_tally t = {0};
-    svs_code code = crossval_run_folds(e, o, folds, &o->C, 1, &t, NULL, err);
-    if (code == SVS_OK)
-        *out = crossval_quality(e, &t);
-    return code;
+    SVI_TRY(crossval_run_folds(e, o, folds, &o->C, 1, &t, NULL, err));
+    *out = crossval_quality(e, &t);
+    return SVS_OK;
 }
 
 svs_code svs_cross_scores(const svs_examples *e, const svs_train_options *o, int folds, double *scores,

@@ -292,9 +292,7 @@ static void nesvm_row_norms(struct nesvm *s) {
 
 static svs_code nesvm_reserve(struct nesvm *s, svs_error *err) {
     struct svi_work *w = s->w;
-    svs_code code = nesvm_kernel_matrix(s, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(nesvm_kernel_matrix(s, err));
     s->dim = s->k ? (int)s->n + (w->problem->bias == SVS_BIAS_FREE) : w->dim;
     s->work = svi_pool_doubles(&s->pool, (size_t)svi_padded(s->dim) + 2 * (size_t)s->n);
     SVI_POOL_DOUBLES(&s->pool, (size_t)svi_padded(s->dim), &s->v, &s->g, &s->sum, &s->y, &s->center,

@@ -226,9 +226,7 @@ static svs_code newton_direction(struct newton *s, svs_error *err) {
         newton_solve_cg(s);
         return SVS_OK;
     }
-    svs_code code = svi_curvature_update(s->curvature, &s->sample.rows, s->w->bias_value, s->h, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_curvature_update(s->curvature, &s->sample.rows, s->w->bias_value, s->h, err));
     for (struct svi_diagonal add = {1, s->w->penalised, 1e-10, JITTER}; add.jitter < 1e-3; add.jitter *= 100)
         if (svi_curvature_step(s->curvature, newton_unit(s), &add, s->w->dim, s->g, s->factor, s->step))
             return SVS_OK;

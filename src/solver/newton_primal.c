@@ -10,6 +10,7 @@
  * 2 cost_i m_i. So two steps cost two passes, and the second pass is the proof. */
 #include "solver/newton_primal.h"
 
+#include "base/fail.h"
 #include <math.h>
 #include <string.h>
 
@@ -71,9 +72,7 @@ static svs_code primal_direction(struct primal *s, bool *solved, svs_error *err)
     const int dim = w->dim;
     for (int64_t i = 0; i < w->n; i++)
         s->weight[i] = (w->alpha[i] > 0) * w->cost[i];
-    svs_code code = svi_curvature_update(w->curvature, &w->problem->rows, w->bias_value, s->weight, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_curvature_update(w->curvature, &w->problem->rows, w->bias_value, s->weight, err));
     for (int j = 0; j < dim; j++)
         s->g[j] = w->v[j] - s->u[j];
     const struct svi_diagonal add = {1, dim, 0, JITTER};

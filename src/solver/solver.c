@@ -310,20 +310,14 @@ svs_code svi_work_solve(const svs_problem *problem, const svs_solve_options *opt
     char why[160] = "";
     const double started = svi_monotonic();
     *out = (svs_solution){0};
-    svs_code code = solver_check(&p, &o, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(solver_check(&p, &o, err));
     if (p.kernel.kind != SVS_LINEAR && p.kernel.gamma == 0)
         p.kernel.gamma = 1.0 / p.rows.d;
     if (o.solver == SVS_SOLVER_AUTO)
         o.solver = solver_auto(&p, why, sizeof why);
-    code = solver_check_method(&p, o.solver, err);
-    if (code == SVS_OK)
-        code = solver_check_labels(
-            &p, p.loss == SVS_HINGE || o.solver == SVS_SOLVER_FALSVM || o.solver == SVS_SOLVER_SGD_LSSVM,
-            err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(solver_check_method(&p, o.solver, err));
+    SVI_TRY(solver_check_labels(
+        &p, p.loss == SVS_HINGE || o.solver == SVS_SOLVER_FALSVM || o.solver == SVS_SOLVER_SGD_LSSVM, err));
     struct svi_work w = {.problem = &p,
                          .o = &o,
                          .start = start ? start : &cold,

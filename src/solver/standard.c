@@ -1,5 +1,6 @@
 #include "solver/standard.h"
 
+#include "base/fail.h"
 #include <math.h>
 #include <string.h>
 
@@ -45,9 +46,7 @@ svs_code svi_standard_make(struct svi_standard *s, const svs_rows *rows, bool sc
     for (int64_t i = 0; i < rows->n && !rows->dense; i++)
         kept = svi_row_span(rows, i)[1] >= kept ? svi_row_span(rows, i)[1] + 1 : kept;
     s->values = svi_pool_doubles(&s->pool, (size_t)kept);
-    svs_code code = svi_pool_code(&s->pool, "the scaled rows", err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_pool_code(&s->pool, "the scaled rows", err));
     standard_measure(s, rows);
     standard_invert(s, rows);
     for (int j = 0; unscaled && j < rows->d; j++)

@@ -98,11 +98,11 @@ svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_set
 }
 
 svs_code svi_quality_stage_reserve(struct svi_quality_stage *q, int classes, svs_error *err) {
-    svs_code code = svi_quality_figures_reserve(q->figures, classes, err);
-    for (int i = 0; i < 2 && code == SVS_OK; i++)
+    SVI_TRY(svi_quality_figures_reserve(q->figures, classes, err));
+    for (int i = 0; i < 2; i++)
         if (q->calibrator[i])
-            code = svi_calibrator_reserve(q->calibrator[i], classes, err);
-    return code;
+            SVI_TRY(svi_calibrator_reserve(q->calibrator[i], classes, err));
+    return SVS_OK;
 }
 
 void svi_quality_stage_moved(struct svi_quality_stage *q) {

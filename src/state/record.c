@@ -57,10 +57,9 @@ static svs_code apply_clock(svi_stream *stream, const struct svi_record *r, svs_
     double step = 0;
     svi_archive_in_begin(&from, r->payload, r->size, "clock", err);
     archive_step(&from.archive, &step);
-    svs_code code = svi_archive_in_end(&from);
-    if (code == SVS_OK)
-        svi_stream_move_clock(stream, step, r->now);
-    return code;
+    SVI_TRY(svi_archive_in_end(&from));
+    svi_stream_move_clock(stream, step, r->now);
+    return SVS_OK;
 }
 
 /* A command that failed when it came fails again; only for want of memory the state would be another. */

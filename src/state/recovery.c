@@ -151,10 +151,10 @@ static svs_code recovery_begin(struct recovering *w, const struct svi_record *fi
         return err->code;
     svi_journal_reader_found(w->reader, &found);
     r->epoch = found.epoch;
-    svs_code code = make_stream(w, err);
-    if (code == SVS_OK && first->number > 0)
+    SVI_TRY(make_stream(w, err));
+    if (first->number > 0)
         svi_entry_allow_gaps(svi_stream_entry(r->stream), true);
-    return code;
+    return SVS_OK;
 }
 
 /* After a loss: from which number on a source goes on. */

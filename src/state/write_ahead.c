@@ -398,12 +398,11 @@ bool svi_write_ahead_syncs(const svi_write_ahead *w) {
 }
 
 svs_code svi_write_ahead_begin(svi_write_ahead *w, svs_error *err) {
-    svs_code code = svi_journal_write(w->journal, err);
-    if (code == SVS_OK)
-        code = svi_journal_sync_begin(w->journal, &w->sync, err);
-    if (code == SVS_OK && w->sync.fd >= 0)
+    SVI_TRY(svi_journal_write(w->journal, err));
+    SVI_TRY(svi_journal_sync_begin(w->journal, &w->sync, err));
+    if (w->sync.fd >= 0)
         svi_worker_submit(w->fsync_thread, &w->sync);
-    return code;
+    return SVS_OK;
 }
 
 svs_code svi_write_ahead_end(svi_write_ahead *w, svs_error *err) {

@@ -196,10 +196,10 @@ static svs_code write_end(struct writer *w, const struct svi_checkpoint *c) {
 }
 
 static svs_code write_content(struct writer *w, const struct svi_checkpoint *c) {
-    svs_code code = write_header(w, c);
-    for (int i = 0; i < c->sections && code == SVS_OK; i++)
-        code = write_section(w, c, &c->section[i]);
-    return code == SVS_OK ? write_end(w, c) : code;
+    SVI_TRY(write_header(w, c));
+    for (int i = 0; i < c->sections; i++)
+        SVI_TRY(write_section(w, c, &c->section[i]));
+    return write_end(w, c);
 }
 
 /* Writes and syncs NAME.tmp. */
@@ -368,9 +368,7 @@ static struct svi_section *place_section(struct svi_checkpoint *c, const struct 
 static svs_code parse_section(struct parser *p, struct svi_checkpoint *c) {
     struct svi_item item[SECTION_ITEMS];
     struct svi_section read = {.offset = c->bodies.size}, *s;
-    svs_code code = parse_object(p, item, SECTION_ITEMS);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(parse_object(p, item, SECTION_ITEMS));
     if (item[0].type != SVI_STRING || item[0].length == 0 || item[0].length >= sizeof read.name ||
         memchr(item[0].body, '\0', item[0].length) || item[1].type != SVI_BOOL || item[2].type != SVI_BIN)
         return fail_damaged(p, "the section has another form");
@@ -387,9 +385,7 @@ static svs_code parse_section(struct parser *p, struct svi_checkpoint *c) {
 
 static svs_code parse_end(struct parser *p, struct svi_checkpoint *c) {
     struct svi_item item[END_ITEMS];
-    svs_code code = parse_object(p, item, END_ITEMS);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(parse_object(p, item, END_ITEMS));
     if (!svi_item_is(&item[0], END) || item[1].type != SVI_BIN || item[1].length != sizeof c->hash)
         return fail_damaged(p, "the end has another form");
     svi_checkpoint_hash(c);

@@ -141,11 +141,8 @@ svs_code svi_columns_match(struct svi_columns *c, struct svi_schema *s, const st
                    memcmp(value, c->list.data, c->list.size) == 0))
         return SVS_OK;
     c->list.size = 0;
-    svs_code code = columns_reserve(c, err);
-    if (code == SVS_OK)
-        code = columns_match_list(c, s, value, part, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(columns_reserve(c, err));
+    SVI_TRY(columns_match_list(c, s, value, part, err));
     svi_walk(&after, end, SVI_DEPTH_MAX);
     c->changes = svi_schema_changes(s);
     c->kind = s->shape.kind;
@@ -158,9 +155,7 @@ svs_code svi_columns_order(struct svi_columns *c, struct svi_schema *s, const st
                            struct svi_message *m, svs_error *err) {
     if (!env->columns || !env->array)
         return SVS_OK;
-    const svs_code code = svi_columns_match(c, s, env, false, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_columns_match(c, s, env, false, err));
     if (m->d != c->count)
         return svi_fail(err, SVS_WRONG_DIMENSION, "x has %d values, but columns names %d", m->d, c->count);
     if (c->in_order)

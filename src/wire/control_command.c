@@ -127,9 +127,7 @@ svs_code svi_command_read(struct svi_command *c, const void *bytes, size_t size,
     *c = (struct svi_command){.bytes = bytes, .size = size};
     for (const struct command_part *i = items; i->name; i++)
         memcpy((char *)c + i->to, &op, sizeof op);
-    svs_code code = svi_msgpack_check(bytes, size, SVI_DEPTH_MAX, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_msgpack_check(bytes, size, SVI_DEPTH_MAX, err));
     const uint8_t *at = svi_item_read(bytes, &map), *end = c->bytes + size;
     if (map.type != SVI_MAP)
         return svi_fail(err, SVS_WRONG_TYPE, "a request is a map with the key op");

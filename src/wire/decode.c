@@ -240,9 +240,7 @@ static svs_code take_packed(struct reading *r, const struct svi_item *ext) {
                         size);
     if (decode_is_listed(r, ext->length / size))
         return decode_take_listed(r, ext, ext->length / size);
-    svs_code code = begin_dense(r, ext->length / size);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(begin_dense(r, ext->length / size));
     double *row = r->m->x;
     if (size == 8 ? svi_packed_float64(ext->body, r->m->d, row) : svi_packed_float32(ext->body, r->m->d, row))
         return SVS_OK;
@@ -256,9 +254,7 @@ static svs_code take_packed(struct reading *r, const struct svi_item *ext) {
 static svs_code decode_begin_map(struct reading *r, enum svi_kind kind) {
     r->m->kind = kind;
     r->m->d = r->shape->d;
-    svs_code code = svi_shape_fits(r->shape, r->m, r->err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_shape_fits(r->shape, r->m, r->err));
     if (r->m->d > 0)
         memset(r->m->x, 0, (size_t)r->m->d * sizeof *r->m->x);
     svi_shape_begin_row(r->shape);

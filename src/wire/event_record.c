@@ -2,6 +2,7 @@
  * recording and reading share. An entry begins with the sizes; all of it is aligned as the structure is. */
 #include "wire/event_record.h"
 
+#include "base/fail.h"
 #include <string.h>
 
 enum { PART_PAYLOAD, PART_KEY, PART_ONE, PART_TWO, PART_TOP, PARTS };
@@ -30,15 +31,14 @@ static svs_code record_text(struct svi_bytes *out, const char *text) {
 static svs_code record_alert(const struct svi_alert_event *alert, struct svi_bytes *out) {
     struct svi_alert_event a = *alert;
     const char **text[ALERT_TEXTS];
-    svs_code code = SVS_OK;
     record_texts(&a, text);
-    for (int i = 0; i < ALERT_TEXTS && code == SVS_OK; i++)
-        code = record_text(out, *text[i]);
-    for (int i = 0; i < a.count && code == SVS_OK; i++)
-        code = record_text(out, a.top[i].feature);
-    if (code == SVS_OK && a.id.kind == SVS_STR)
-        code = svi_bytes_append(out, a.id.as.s, a.id.length);
-    return code;
+    for (int i = 0; i < ALERT_TEXTS; i++)
+        SVI_TRY(record_text(out, *text[i]));
+    for (int i = 0; i < a.count; i++)
+        SVI_TRY(record_text(out, a.top[i].feature));
+    if (a.id.kind == SVS_STR)
+        SVI_TRY(svi_bytes_append(out, a.id.as.s, a.id.length));
+    return SVS_OK;
 }
 
 static const char *recorded_text(const char **at) {

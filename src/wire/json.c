@@ -169,9 +169,7 @@ svs_code svi_json_value(struct svi_bytes *out, svs_value v) {
 
 svs_code svi_json_msgpack(struct svi_bytes *out, const void *bytes, size_t length, svs_error *err) {
     struct json j = {.out = out, .end = (const uint8_t *)bytes + length};
-    svs_code code = svi_msgpack_check(bytes, length, SVI_WALK_MAX, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_msgpack_check(bytes, length, SVI_WALK_MAX, err));
     json_item(&j, bytes);
     return j.code == SVS_OK ? SVS_OK : svi_fail_memory(err, "a line of JSON");
 }

@@ -221,9 +221,7 @@ static svs_code read_calendar(struct svi_model_schema *m, const uint8_t *at, con
     struct calendar_parts c = {0};
     bool day, week;
     svs_error why = {0};
-    svs_code code = svi_fields_read("calendar of the " WHAT, SVI_FIELDS(calendar_fields), at, end, &c, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(svi_fields_read("calendar of the " WHAT, SVI_FIELDS(calendar_fields), at, end, &c, err));
     if (svi_calendar_parse(c.parts, &day, &week, &why) != SVS_OK)
         return svi_fail(err, SVS_WRONG_TYPE, "parts of the " WHAT ": %.200s", why.text);
     return svi_model_schema_calendar(m, day, week, c.zone, c.feature, err);

@@ -253,9 +253,7 @@ static svs_code alm_least_squares(struct svi_alm *a, struct wstep *s, svs_error 
     struct svi_work *w = a->w;
     const svs_problem *p = w->problem;
     const double ridge = 1 / (2 * p->C);
-    svs_code code = wstep_factor(s, ridge, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(wstep_factor(s, ridge, err));
     if (s->gram) {
         svi_work_clear(w, s->rhs);
         svi_work_add(w, 0, w->n, p->y, s->rhs);
