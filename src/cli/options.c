@@ -217,7 +217,7 @@ static svs_code check_option_values(const struct cli_args *a, svs_error *err) {
 /* The first positional must be one of the verbs. */
 static svs_code check_verb(struct cli_args *a, svs_error *err) {
     const char *names[CLI_OPTION_MAX + 1];
-    char shown[64], listed[SVI_LIST_PAIR] = "";
+    char shown[64];
     int count = 0;
     for (const struct cli_verb *v = a->command->verbs; v->name; v++) {
         names[count++] = v->name;
@@ -227,10 +227,6 @@ static svs_code check_verb(struct cli_args *a, svs_error *err) {
     names[count] = NULL;
     const char *nearest = a->verb ? NULL : svi_nearest(a->positional[0], names);
     svi_escape(shown, sizeof shown, a->positional[0], strlen(a->positional[0]));
-    for (int i = 0; i < count && a->command->bare && !a->verb; i++)
-        svi_list_add(listed, sizeof listed, names[i], strlen(names[i]));
-    if (!a->verb && a->command->bare)
-        return svi_fail(err, SVS_SETTING, "unknown action '%s': %s, or an address", shown, listed);
     if (!a->verb)
         return svi_fail(err, SVS_SETTING, "unknown action '%s', the nearest known one is '%s'", shown,
                         nearest ? nearest : names[0]);
@@ -246,11 +242,10 @@ static svs_code check_positionals(struct cli_args *a, svs_error *err) {
     const struct cli_command *c = a->command;
     char shown[64];
     int room = 0;
-    const bool bare = c->bare && (a->positional_count == 0 || strpbrk(a->positional[0], ":/"));
-    if (c->verbs && a->positional_count > 0 && !bare && check_verb(a, err) != SVS_OK)
-        return err->code;
+    if (c->verbs && a->positional_count > 0)
+        SVI_TRY(check_verb(a, err));
     const int first = a->verb ? 1 : 0, given = a->positional_count - first;
-    const char *usage = a->verb ? a->verb->usage : bare ? c->bare : c->usage;
+    const char *usage = a->verb ? a->verb->usage : c->usage;
     for (const char *word = usage; *word && room <= given; room++) {
         const size_t length = strcspn(word, " ");
         if (word[0] != '[' && room == given)
