@@ -580,7 +580,7 @@ static bool rules_archive_open_room(struct svi_archive *a, struct svi_rules *r, 
 }
 
 static void rules_archive_open(struct svi_archive *a, struct svi_rules *r) {
-    int members = 0, silent = 0, of[ALERTS] = {0}, count = r->open_count;
+    int silent = 0, of[ALERTS] = {0}, count = r->open_count;
     static const struct svi_rules_alert none = {0};
     for (int i = 0; i < ALERTS && svi_archive_ok(a); i++) {
         struct svi_rules_alert alert = r->alerts ? r->alerts[i] : none;
@@ -597,22 +597,19 @@ static void rules_archive_open(struct svi_archive *a, struct svi_rules *r) {
     for (int i = 0; i < r->open_count && svi_archive_ok(a); i++) {
         const struct svi_rules_member *m = &r->open[i];
         rules_archive_member(a, r, &r->open[i]);
-        if (!svi_archive_loading(a) || !svi_archive_ok(a))
+        if (!svi_archive_ok(a))
+            return;
+        of[m->alert]++;
+        if (!svi_archive_loading(a))
             continue;
         silent += m->feature < 0;
         const bool twice = m->feature < 0 ? silent > 1 : svi_rules_has(r, m->rule, m->feature);
         if (svi_archive_check(a, !twice, "a rule is of a sensor twice") && m->feature >= 0)
             r->told[m->feature] |= (uint8_t)(1U << m->rule);
     }
-    for (int i = 0; i < r->open_count && svi_archive_ok(a); i++)
-        of[r->open[i].alert]++;
-    for (int i = 0; i < ALERTS && svi_archive_ok(a); i++) {
+    for (int i = 0; i < ALERTS && svi_archive_ok(a); i++)
         svi_archive_check(a, of[i] == (r->alerts && r->alerts[i].open ? r->alerts[i].members : 0),
                           "the sensors of an alert are others");
-        members += of[i];
-    }
-    if (svi_archive_ok(a))
-        svi_archive_check(a, members == r->open_count, "a rule is of no alert");
 }
 
 /* Room for what is archived: no more sides than those, so that it is archived again as it was. */
