@@ -69,8 +69,7 @@ static double rate_badness(const struct svi_rules *r, const struct svi_rules_mem
     return isnan(*value) ? NAN : fmax(0, *value - svi_rules_most(r, SVI_RULES_STEP, m->feature));
 }
 
-/* The worst value goes to its series: as one that was reported, or (normal) as if it were part of its past.
- */
+/* The worst value goes to its series: as one that was reported, or (normal) as part of its past. */
 static void beyond_leaves(struct svi_rules *r, struct svi_rules_member *m, bool normal) {
     const bool step = m->rule == SVI_RULE_RATE, up = m->value > m->high;
     const enum svi_rules_side side = step ? SVI_RULES_STEP : up ? SVI_RULES_UP : SVI_RULES_DOWN;

@@ -7,7 +7,7 @@
  * the columns one by one, lets the rules open what there is to open and takes out of a copy of the row what
  * must not count as seen.
  *
- * Who is reported is a member: a sensor under a rule. Members of a rule that opened together share an alert.
+ * What is reported is a member: a sensor under a rule. Members of a rule that opened together share an alert.
  * The list of members is short, and only they are looked at again in each row (rules_watch).
  *
  * Invariants: told[j] has bit `rule` if and only if there is one member (rule, j); an alert is open if and

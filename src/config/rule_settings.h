@@ -16,7 +16,7 @@
     X(RATE, rate, "changes faster than ever")
 
 /* All of them, in the order in which their alerts of one sample go out: the first comes with the setting
- * limits, the last, of the stream as a whole, with absent. */
+ * limits, the last, of the stream as a whole, with absent. A state holds rules by their place in it. */
 #define SVI_RULES_ALL(X)                                                                                     \
     X(LIMITS, limits, "outside its limits")                                                                  \
     SVI_RULES_CHOSEN(X)                                                                                      \
