@@ -7,16 +7,24 @@
 
 #include "svmstream/error.h"
 
-/* In the order in which their alerts of one sample go out. */
-enum svi_rule {
-    SVI_RULE_LIMITS,
-    SVI_RULE_BEYOND,
-    SVI_RULE_STUCK,
-    SVI_RULE_ABSENT,
-    SVI_RULE_RATE,
-    SVI_RULE_SILENT, /* the stream as a whole; comes with absent */
-    SVI_RULES
-};
+/* The rules that alert.rules accepts: constant, name, what it is about. What each does is in
+ * alerts/rule_NAME.c. */
+#define SVI_RULES_CHOSEN(X)                                                                                  \
+    X(BEYOND, beyond, "far outside all it ever showed")                                                      \
+    X(STUCK, stuck, "unchanged for longer than ever")                                                        \
+    X(ABSENT, absent, "no value")                                                                            \
+    X(RATE, rate, "changes faster than ever")
+
+/* All of them, in the order in which their alerts of one sample go out: the first comes with the setting
+ * limits, the last, of the stream as a whole, with absent. A state holds rules by their place in it. */
+#define SVI_RULES_ALL(X)                                                                                     \
+    X(LIMITS, limits, "outside its limits")                                                                  \
+    SVI_RULES_CHOSEN(X)                                                                                      \
+    X(SILENT, silent, "no row at all")
+
+#define X(constant, name, about) SVI_RULE_##constant,
+enum svi_rule { SVI_RULES_ALL(X) SVI_RULES };
+#undef X
 
 const char *svi_rule_name(enum svi_rule rule); /* "limits" */
 
