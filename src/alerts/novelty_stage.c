@@ -16,7 +16,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "alerts/alert_text.h"
-#include "config/alert_budget.h"
+#include "config/rule_settings.h"
 
 svs_code svi_novelty_stage_options(const struct svi_settings *s, int d, struct svi_detector_options *o,
                                    svs_error *err) {

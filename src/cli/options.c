@@ -36,7 +36,8 @@ static const char setting_key[] = "key"; /* may stand alone, for its own name */
 
 enum flag_kind { FLAG_ALONE, FLAG_VALUE, FLAG_YES_NO, FLAG_0_1, FLAG_KEY };
 
-bool cli_holds(const char *list, const char *word) {
+/* Does this list of words hold the word? "in." holds all that begin so. */
+static bool list_holds(const char *list, const char *word) {
     for (size_t length; *list; list += length) {
         list += strspn(list, " ");
         length = strcspn(list, " ");
@@ -48,7 +49,7 @@ bool cli_holds(const char *list, const char *word) {
 }
 
 bool cli_lists(const struct cli_command *command, const struct svi_setting *row) {
-    return !command->keys || cli_holds(command->keys, row->key);
+    return !command->keys || list_holds(command->keys, row->key);
 }
 
 /* ---- flags */
@@ -231,7 +232,7 @@ static svs_code check_verb(struct cli_args *a, svs_error *err) {
         return svi_fail(err, SVS_SETTING, "unknown action '%s', the nearest known one is '%s'", shown,
                         nearest ? nearest : names[0]);
     for (int i = 0; a->verb->options && a->command->options[i].name; i++)
-        if (a->value[i] && !cli_holds(a->verb->options, a->command->options[i].name))
+        if (a->value[i] && !list_holds(a->verb->options, a->command->options[i].name))
             return svi_fail(err, SVS_SETTING, "--%s is not an option of `%s %s`", a->command->options[i].name,
                             a->command->name, a->verb->name);
     return SVS_OK;

@@ -9,8 +9,10 @@
 #include "data/cell.h"
 #include "svmstream/value.h"
 
-#define SHOWN  84 /* bytes of an entry in an error text */
-#define NUMBER 40 /* bytes of a number, the NUL included */
+#define SHOWN          84   /* bytes of an entry in an error text */
+#define NUMBER         40   /* bytes of a number, the NUL included */
+#define BUDGET_LOWEST  1e-4 /* alerts in a unit of time */
+#define BUDGET_HIGHEST 1e4
 
 const char *svi_rule_name(enum svi_rule rule) {
 #define X(constant, name, about) #name,
@@ -134,4 +136,27 @@ svs_code svi_limits_check(const char *limits, const char *features, svs_error *e
             return code;
     }
     return SVS_OK;
+}
+
+svs_code svi_alert_budget_read(const char *text, double *a_day, svs_error *err) {
+    static const struct {
+        const char *name;
+        double days;
+    } units[] = {{"/hour", 1.0 / 24}, {"/day", 1}, {"/week", 7}};
+    char *end;
+    const double number = strtod(text, &end);
+    *a_day = 0;
+    if (strcmp(text, "none") == 0)
+        return SVS_OK;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (end > text && strcmp(end, units[i].name) == 0 && number >= BUDGET_LOWEST &&
+            number <= BUDGET_HIGHEST)
+            *a_day = number / units[i].days;
+    if (*a_day > 0)
+        return SVS_OK;
+    return svi_fail(
+        err, SVS_SETTING,
+        "alert.budget: '%.40s' is not an allowed value (none, or a number of alerts from 0.0001 to "
+        "10000 and /hour, /day or /week, e.g. 1/day)",
+        text);
 }

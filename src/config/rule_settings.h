@@ -1,4 +1,4 @@
-/* rule_settings.h: the settings alert.rules, alert.absent and limits, read. */
+/* rule_settings.h: the settings of alerts, read: alert.rules, alert.absent, limits and alert.budget. */
 #ifndef SVI_RULE_SETTINGS_H
 #define SVI_RULE_SETTINGS_H
 
@@ -53,5 +53,9 @@ bool svi_limit_next(const char **at, struct svi_limit *limit);
 /* Limits. Where the setting features names all columns, they may speak of these alone; else (NULL or "") of
  * any, for columns may come at any time. SVS_SETTING: which entry, what is wrong, what to do. */
 svs_code svi_limits_check(const char *limits, const char *features, svs_error *err);
+
+/* alert.budget, how many alerts of novelty a stream may have while nothing is wrong: "1/day", "2/week",
+ * "0.5/hour" as alerts a day; "none" is 0. SVS_SETTING: the text is none of these. */
+svs_code svi_alert_budget_read(const char *text, double *a_day, svs_error *err);
 
 #endif

@@ -14,7 +14,6 @@
 #include "base/fail.h"
 #include "base/machine_memory.h"
 #include "svmstream/solver.h"
-#include "config/alert_budget.h"
 #include "config/decision_cost.h"
 #include "config/rule_settings.h"
 #include "config/settings.h"
