@@ -276,8 +276,8 @@ void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figur
 
 /* The keys of the next SVI_FLEET_AHEAD elements come into the caches (fleet_ahead.c), where there are
  * many of them. */
-#define SVI_FLEET_MANY  64
-#define SVI_FLEET_AHEAD 16
+#define SVI_FLEET_MIN_KEYS_AHEAD 64
+#define SVI_FLEET_AHEAD          16
 void svi_fleet_look_ahead(struct svi_fleet *f, const struct svi_envelope *env);
 void svi_fleet_fetch(const struct svi_engine *const *engine, int count); /* NULL among them is fine */
 
@@ -427,7 +427,7 @@ void svi_fleet_prior_archive(struct svi_archive *a, svi_stream *s);
 
 /* ---- fleet_workers.c: the keys on several threads */
 
-#define SVI_WORKERS_MOST SVI_FLEET_PARTS /* threads */
+#define SVI_WORKERS_MAX SVI_FLEET_PARTS /* threads */
 struct svi_workers;
 
 /* NULL: no memory, or no thread. */
