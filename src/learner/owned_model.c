@@ -1,3 +1,5 @@
+/* Models that own what they point to, and how a model scores: the same sums wherever it is used (learner,
+ * bank, model files, other programs), so that a score has the same bits. */
 #include "svmstream/model.h"
 
 #include <string.h>
@@ -93,6 +95,7 @@ char *svi_classes_copy(svs_value *to, const svs_value *classes, int count, char 
     return text;
 }
 
+/* One block holds all names, of classes and features: text, one after the other. */
 struct svi_owned_model *svi_model_new(svs_task task, int d, int rows, const svs_value *classes,
                                       int class_count, const char *const *features, svs_error *err) {
     struct svi_owned_model *o = svi_alloc(sizeof *o);
