@@ -13,7 +13,7 @@
 #include "solver/predictor.h"
 #include "solver/train_internal.h"
 
-/* Rows with fold != `fold` of the examples, copied. */
+/* A copy of the examples without one fold, in the form (dense or sparse) that they have. */
 struct crossval_part {
     struct svi_pool pool;
     svs_examples e;
@@ -78,6 +78,8 @@ static svs_code crossval_cut(struct crossval_part *p, const svs_examples *e, con
     return code;
 }
 
+/* Stratified folds: rows in random order, dealt out class by class. The counter runs on from class to class,
+ * so the sizes of folds differ by one at most, and so do those of each class within them. */
 svs_code svi_assign_folds(const svs_examples *e, int folds, uint64_t seed, int32_t *fold, svs_error *err) {
     struct svi_random random = {seed};
     const int64_t n = e->rows.n;
@@ -92,6 +94,7 @@ svs_code svi_assign_folds(const svs_examples *e, int folds, uint64_t seed, int32
         order[j] = order[i];
         order[i] = row;
     }
+    /* Regression has no classes: one round over all rows. */
     for (int k = 0; k < (e->task == SVS_REGRESS ? 1 : e->class_count); k++)
         for (int64_t i = 0; i < n; i++)
             if (e->task == SVS_REGRESS || e->label[order[i]] == k)
@@ -116,6 +119,7 @@ struct crossval_path {
     double *scores; /* of the rows that are held out, n x rows; or NULL */
 };
 
+/* Scores the rows that are held out, and adds up what the training cost. */
 static svs_code crossval_count_fold(struct crossval_path *a, int fold, int point, const svs_trained *t,
                                     svs_error *err) {
     struct crossval_tally *tally = &a->tally[point];
@@ -142,6 +146,8 @@ static svs_code crossval_count_fold(struct crossval_path *a, int fold, int point
     return code;
 }
 
+/* From the smallest C to the largest, each starting at the solution of the one before. `before` owns that
+ * solution until the next is there. */
 static svs_code crossval_train_path(struct crossval_path *a, int fold, const struct crossval_part *p,
                                     const struct svi_shared *shared, svs_error *err) {
     svs_trained before = {0}, now = {0};
@@ -161,6 +167,8 @@ static svs_code crossval_train_path(struct crossval_path *a, int fold, const str
     return code;
 }
 
+/* Standardisation and the Gram matrix are of the training part alone: nothing of the held-out rows may
+ * enter. */
 static svs_code crossval_run_fold(struct crossval_path *a, int fold, svs_error *err) {
     struct crossval_part p = {0};
     struct svi_shared shared = {0};
@@ -223,6 +231,7 @@ svs_code svs_cross_scores(const svs_examples *e, const svs_train_options *o, int
     return crossval_run_folds(e, o, folds, &o->C, 1, &t, scores, err);
 }
 
+/* Doublings of C: 38 powers of ten. */
 #define POINTS_MAX 128
 
 svs_code svs_search_C(const svs_examples *e, const svs_train_options *o, int folds, double from, double to,
@@ -246,6 +255,7 @@ svs_code svs_search_C(const svs_examples *e, const svs_train_options *o, int fol
     for (int k = 0; k < points && code == SVS_OK; k++) {
         const svs_path_point p = {C[k], crossval_quality(e, &tally[k]), tally[k].seconds,
                                   tally[k].iterations};
+        /* On a tie the smaller C stays: the simpler model. */
         bool better = e->task == SVS_REGRESS ? p.quality.rmse < best->quality.rmse
                                              : p.quality.right > best->quality.right;
         if (k == 0 || better)
