@@ -1,9 +1,13 @@
 /* The command line: one table (rows) makes the parser, the ranges and the help.
  *
- * mqtt_options_read takes each word to its row, which says where in struct options the value goes and what it
- * may be. What depends on more than one option is checked after the last word, in mqtt_options_complete:
+ * mqtt_options_read takes each word to its row, which says where in struct options the value goes and what
+ * it may be. What depends on more than one option is checked after the last word, in mqtt_options_complete:
  * kinds of events, how to join, template and pattern, names, keys, password. Every failure is one line and
- * exit code 2, or 1 when a file cannot be read. */
+ * exit code 2, or 1 when a file cannot be read.
+ *
+ * Invariants: a mistake is reported before anything connects; options are valid together once
+ * mqtt_options_read has returned 0; texts belong to argv, and only what is made here (password, filter,
+ * own_id, identity) is freed. Read rows, mqtt_options_take and mqtt_options_complete in this order. */
 #include "mqtt_options.h"
 
 #include <errno.h>
@@ -214,6 +218,8 @@ static int mqtt_options_take(struct options *o, int argc, char *const *argv, int
     return mqtt_options_set(o, r, equals ? equals + 1 : argv[++*i]);
 }
 
+/* svi_topic_name is the one list of kinds: a new kind needs nothing here but the words of the message below.
+ */
 static int read_kinds(struct options *o) {
     char list[200], *rest = list, *word;
     if (strcmp(o->publish, "none") == 0)
@@ -285,6 +291,7 @@ static int read_password(struct options *o) {
     return 0;
 }
 
+/* The same loader as the program's: settings with --curve and its server key, as a client. */
 static int read_keys(struct options *o) {
     struct svi_settings s = {.curve = "off"};
     svs_error err;

@@ -25,7 +25,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
-#define CHECK     sizeof(uint64_t) /* bytes after those that were put: XXH3 of them, seeded with their number */
+#define CHECK     sizeof(uint64_t)  /* bytes behind a value: its XXH3, seeded with its number */
 #define MAP_FIRST ((size_t)1 << 28) /* bytes */
 #define PROBE     (1 << 20)         /* bytes: more than there is room for where there was none */
 #define FLAGS     (MDB_NOSUBDIR | MDB_NOSYNC | MDB_NOLOCK | MDB_NOTLS | MDB_NORDAHEAD | MDB_NOMEMINIT)

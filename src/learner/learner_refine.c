@@ -33,10 +33,10 @@
 #define TOLERATED       5e-13
 #define TOLERATED_PLAIN 16
 #define PROMISED        1e-11
-#define OFF_MAX         2e-10 /* of P: w may come far at once, in fewer samples than lie between two measures */
+#define OFF_MAX         2e-10 /* of P: w may move far within the samples between two measures */
 #define OFF_PLAIN       10    /* times what is tolerated of w: from there on a new P is hardly better */
-#define CORRECT_MAX     1e-3 /* more is no error of P, but the residual's own */
-#define AGAIN_FROM      1e-9 /* a larger correction was not the last: P is that far off */
+#define CORRECT_MAX     1e-3  /* more is no error of P, but the residual's own */
+#define AGAIN_FROM      1e-9  /* a larger correction was not the last: P is that far off */
 #define ROUNDS          3
 
 #define PARTS      8  /* the most that the error of P is taken for, in multiples of what its probe shows */
