@@ -346,8 +346,8 @@ static bool is_coupled(int64_t taken) {
 static void fleet_count(struct svi_fleet *f) {
     if (!is_coupled(++f->taken))
         return;
-    /* Nobody may be at work while the sums are moved. The prior comes before the eviction: it may bring keys
-     * back into memory. */
+    /* All workers must be idle while the sums are moved. The prior comes before the eviction: it may bring
+     * keys back into memory. */
     svi_workers_settle(f);
     svi_fleet_prior_couple(f);
     svi_fleet_share_out(f);
@@ -409,7 +409,8 @@ static svs_code fleet_prepare(struct svi_fleet *f, const char *key, bool make, u
     return err->code;
 }
 
-/* One element: which key, which engine, who learns it, and what it leaves behind. */
+/* One element: which key, which engine, whether a worker or this thread learns it, and what it leaves
+ * behind. */
 static void fleet_take(struct svi_fleet *f, struct svi_envelope *env, double now, struct svi_receipt *r) {
     char key[SVS_KEY_MAX + 1] = "";
     struct svi_key_entry *entry = NULL;
@@ -436,7 +437,7 @@ static void fleet_take(struct svi_fleet *f, struct svi_envelope *env, double now
     f->stream.arrival = now;
     const bool first = svi_stream_seen(&f->stream) == 0;
     if (code != SVS_OK) {
-        /* Nobody has read the element: it is skipped, or the next one would begin in its midst. */
+        /* No engine has read the element: it is skipped, or the next one would begin in its midst. */
         svi_envelope_pass(env);
         e = f->stream.root;
     } else {

@@ -86,8 +86,8 @@ static const char *group_rest(const struct svi_fleet *f, const char *key, const 
     return strncmp(text, shown, length) == 0 && text[length] == ' ' ? text + length + 1 : text;
 }
 
-/* Copies what the first alert said: its engine may be out of memory, or the key gone, when the group is
- * reported again. */
+/* Copies what the first alert reported: its engine may be out of memory, or the key removed, when the group
+ * is reported again. */
 static void group_keep(struct svi_group_first *f, const char *rest, const struct svi_alert_event *a) {
     snprintf(f->kind, sizeof f->kind, "%s", a->kind);
     snprintf(f->rule, sizeof f->rule, "%s", a->rule ? a->rule : "");

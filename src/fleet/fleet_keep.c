@@ -197,9 +197,9 @@ svs_code svi_fleet_end(struct svi_fleet *f, struct svi_key_entry *n, svs_error *
     keep_pending(f, n);
     if (svi_fleet_end_alerts(f, n, err) != SVS_OK)
         return err->code;
-    /* Older checkpoints name its record, so a record that says "removed" is written after it with the next
-     * checkpoint. Its hash leaves `sum` at the same time as that record is written (keep_gone): until then
-     * the checkpoint in progress still counts the key. */
+    /* Its record is in a file: one that says "removed" must follow it, or loading would bring the key back.
+     * Its hash leaves `sum` when that is written (keep_gone): until then the checkpoint in progress counts
+     * the key. */
     if (k->files && n->place.file > 0) {
         memcpy(r.name, n->name, n->head.length + 1u);
         if (svi_key_record_append(&k->gone.records, &r, err) != SVS_OK)

@@ -147,7 +147,7 @@ struct svi_shared_settings *svi_fleet_settings(const struct svi_fleet *f, const 
     return note_at(f, entry->head.note - 1)->s;
 }
 
-/* ---- a key hears of it */
+/* ---- a key takes its notes */
 
 /* The settings raise a limit that fixes sizes at creation: an engine with the higher limits, and otherwise
  * the settings the key has, takes its place, with the same bits by way of a packed state. The change of

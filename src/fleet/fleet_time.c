@@ -17,7 +17,7 @@
 /* The time at which it is due, as it will know when it is touched. */
 static double time_due(const struct svi_fleet *f, const struct svi_key_entry *n) {
     double due = n->last.deadline;
-    /* All sources have left since: nobody is expected, and nothing is due until the key is touched. */
+    /* All sources have left since: no row is expected, and nothing is due until the key is touched. */
     if (n->head.rests != (uint32_t)f->rests)
         return INFINITY;
     for (uint64_t i = n->head.note; i < f->noted && due < INFINITY; i++) {

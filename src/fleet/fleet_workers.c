@@ -197,7 +197,7 @@ static uint64_t worker_next(const struct worker *w) {
     return w->given - w->closed < 4 * LOT ? w->given : w->closed + 4 * LOT;
 }
 
-/* Takes up the elements below `until`. First each worker is told of all that it was given: one of them that
+/* Takes up the elements below `until`. First each worker is notified of all that it was given: a worker that
  * knows of nothing would never be done with it. */
 static void workers_take_up(struct svi_fleet *f, struct svi_workers *c, uint64_t until) {
     for (int i = 0; i < c->count; i++) {
@@ -264,7 +264,7 @@ bool svi_workers_give(struct svi_fleet *f, struct svi_key_entry *entry, struct s
     struct worker *w = &c->worker[t->worker];
     /* Two numbers: of the ring of tasks, in the order of all elements, and of the worker's own pieces. */
     w->task[w->given++ % TASKS] = (uint32_t)(c->given++ % TASKS);
-    /* A worker hears of its elements in lots: each time costs a lock or a wake-up. */
+    /* A worker is notified of its elements in lots: each time costs a lock or a wake-up. */
     if (w->given - w->offered >= LOT)
         svi_follower_offer(w->follower, w->offered = w->given);
     return true;

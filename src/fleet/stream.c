@@ -236,8 +236,8 @@ svs_code svi_stream_score(svi_stream *s, const char *key, struct svi_envelope *e
         code = s->keyed ? svi_element_key(&env->first, own, err) : svi_engine_fail_keyless(err);
     if (code == SVS_OK && !(e = svi_stream_engine(s, named ? own : key, err)))
         code = err->code;
-    /* svi_engine_score below is told by out->made that the engine is the caller's to free. Without a guest
-     * *err still says that the key is unknown. */
+    /* out->made makes svi_engine_score hand the engine to the caller, which frees it. Without a guest *err
+     * still says that the key is unknown. */
     if (code == SVS_UNKNOWN_KEY)
         e = out->made = s->verbs->guest(s, err);
     if (e)

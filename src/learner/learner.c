@@ -147,8 +147,8 @@ void svs_learner_free(svs_learner **pl) {
     *pl = NULL;
 }
 
-/* The order: whoever counts the rows (snapshot, prior, means) is told before the rings are emptied. The
- * version rises, so no reader takes the empty model for the one before. */
+/* The order: those that count the rows (snapshot, prior, means) are notified before the rings are emptied.
+ * The version rises, so no reader takes the empty model for the one before. */
 void svs_learner_reset(svs_learner *l) {
     svi_claim(l);
     if (l->snapshot)

@@ -36,7 +36,7 @@
 #define ENERGY_DROP  100
 #define ENERGY_NOISE 1e-9 /* of the energy: a smaller spread is rounding */
 /* But an unscaled feature whose peak was at most this, in units of the ridge, costs P 3 digits at most when
- * it goes: a category that nobody has any more is no reason to rebuild. */
+ * it leaves: a category that no sample has any more is no reason to rebuild. */
 #define ENERGY_SMALL 1e3
 /* What leaves is dwarfing when no other sample has this share of its weight, or of its weighted squared
  * target.
@@ -149,7 +149,7 @@ static void slide_note_drift(svs_learner *l, const struct svi_change *c, const d
     svi_refine_note_loss(l, cost);
 }
 
-/* Where features are unscaled: has one lost energy that cost digits? A category that nobody has any more
+/* Where features are unscaled: has one lost energy that cost digits? A category that no sample has any more
  * loses all of it at no cost; its peak begins anew at what it is now. */
 static bool slide_drop_counts(svs_learner *l) {
     const struct svi_energy *e = l->energy;
@@ -275,9 +275,9 @@ static void slide_mend(svs_learner *l, bool good) {
         svi_heal(l);
 }
 
-/* Before a slot of the window leaves, everything that counts it is told: a snapshot may want its row; the
- * bucket cannot hold it any more; means, prior and class counts lose it. Returns what P and w hold of it;
- * slot -1: nothing. */
+/* Before a slot of the window leaves, all that counts it is updated: a snapshot may want its row; the bucket
+ * cannot hold it any more; means, prior and class counts lose it. Returns what P and w hold of it; slot -1:
+ * nothing. */
 static struct slide_leaving slide_release(svs_learner *l, int32_t slot) {
     const struct svi_ring *r = &l->window;
     const bool live = svi_ring_live(r, slot), in = svi_ring_in(r, slot);

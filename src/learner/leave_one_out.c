@@ -299,7 +299,7 @@ svs_code svi_leave_one_out(svs_learner *l, const double *C, int count, int prese
     return code;
 }
 
-/* The grid ascends, with the present C in its place; it stands alone only where it is none of the grid. */
+/* The grid ascends, with the present C in its place: between two of its values, unless it is one of them. */
 svs_code svs_learner_tune(svs_learner *l, svs_tuning *out, svs_error *err) {
     double C[SVS_TUNING_MAX], next = GRID_FIRST;
     int count = 0, present = -1;

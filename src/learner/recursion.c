@@ -302,7 +302,7 @@ void svs_alsvm_apply(svs_alsvm *m, const double *v, double *out) {
 }
 
 /* For a P that must not change by being read: what is pending stays pending, so that the bits of a stream do
- * not depend on who looks. */
+ * not depend on when it is read. */
 void svi_alsvm_inverse_times(const svs_alsvm *m, const double *v, double *out) {
     const struct svi_recursion *r = &m->r;
     memset(out, 0, (size_t)r->dim * sizeof *out);

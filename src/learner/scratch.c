@@ -63,7 +63,7 @@ static void scratch_put_out(struct svi_learner_scratch *s) {
     for (int i = 0; i < KEPT; i++, v += s->capacity[VECTOR])
         memcpy(to + (size_t)i * n, v, size);
     svi_alsvm_pack(s->m, &l->form, to + KEPT * n);
-    /* The vectors hold values up to here; who enters next clears what lies beyond its own dimension
+    /* The vectors hold values up to here; the next owner clears what lies beyond its own dimension
      * (scratch_clean). */
     s->used = (size_t)l->feature_room + 1;
     l->in = false;

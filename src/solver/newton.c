@@ -265,8 +265,8 @@ static double newton_search(const struct newton *s) {
     return low;
 }
 
-/* With a free bias sum y a = 0 holds at the end of a round only, and the gap is none before: then it is
- * looked at again with multipliers that were repaired. */
+/* With a free bias sum y a = 0 holds at the end of a round only, and before that the gap proves nothing: it
+ * is made again with multipliers that were repaired. */
 static bool newton_feasible(const struct newton *s, double tol) {
     const struct svi_work *w = s->w;
     struct svi_certificate c;
