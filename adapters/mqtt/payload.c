@@ -237,6 +237,8 @@ static struct member *mqtt_payload_members(struct reading *r, const char *object
             mqtt_payload_fail(r, "a key is longer than 64 bytes:", key);
         }
         p = svi_json_next(svi_json_skip(m->value));
+        /* A name that is known already only gives its value to the first one; m is filled again by the next
+         * member. */
         struct member **known = good ? tsearch(m, &tree, mqtt_payload_order) : NULL;
         if (good && !known)
             mqtt_no_memory(sizeof *m);

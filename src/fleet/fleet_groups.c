@@ -184,6 +184,7 @@ static void group_tell(struct svi_fleet *f, struct svi_alert_group *g, const cha
     /* This may bring the leader's engine into memory. Only its entry is used below. */
     if (!group_speaker(f, g, &entry))
         return;
+    /* The close says how long the whole group has lasted; anything else repeats the first text. */
     if (closes) {
         snprintf(end, sizeof end, "over after %s, since %s", svi_alert_duration(lasted, ts - first->since),
                  svi_alert_moment(moment, first->since, ts));
@@ -194,6 +195,7 @@ static void group_tell(struct svi_fleet *f, struct svi_alert_group *g, const cha
                               .epoch = f->stream.epoch + (entry ? entry->head.again : 0),
                               .key = entry ? entry->name : "",
                               .ts = ts};
+    /* No row stands behind this event: it has no id, and the numbers are those of the first alert. */
     event.as.alert = (struct svi_alert_event){.kind = first->kind,
                                               .alert = g->alert,
                                               .state = state,

@@ -53,6 +53,7 @@ static int compare_keys(const struct list *l, const struct svi_key_entry *a, con
             c = l->q->larger_is_better ? compare_doubles(a->last.quality, b->last.quality)
                                        : compare_doubles(b->last.quality, a->last.quality);
         break;
+    /* The longest silent first; a note that has not reached a key yet counts (svi_fleet_heard). */
     case SVI_KEYS_BY_AGE:
         c = compare_doubles(svi_fleet_heard(l->f, a), svi_fleet_heard(l->f, b));
         break;

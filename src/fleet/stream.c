@@ -104,6 +104,7 @@ svi_stream *svi_stream_new(const struct svi_settings *settings, uint64_t epoch, 
     s->epoch = epoch;
     s->sink = sink;
     s->user = user;
+    /* Until svi_stream_encode says otherwise all topics have a payload. */
     s->encoded = ~0u;
     s->figures.started = s->figures.rate_since = s->figures.rate = NAN;
     svs_code code = svi_entry_init(&s->entry, settings->max_sources, err);
@@ -132,6 +133,7 @@ void svi_stream_free(svi_stream **s) {
 }
 
 void svi_stream_use_threads(svi_stream *s) {
+    /* A fleet has threads for its keys; one engine a second thread for novelty. */
     s->later = s->keyed;
     if (!s->later)
         s->root->two_threads = true;

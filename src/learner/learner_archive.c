@@ -85,6 +85,7 @@ static bool archive_classes_distinct(struct svi_archive *a, const svs_learner *l
     return svi_archive_check(a, !equal, "two classes are the same");
 }
 
+/* Through the same calls as a new class of the stream, so that the table grows as it would have. */
 static void archive_load_class(struct svi_archive *a, svs_learner *l, const char *name) {
     char bytes[SVS_NAME_MAX];
     svs_value y = svs_none();

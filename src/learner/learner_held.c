@@ -53,6 +53,8 @@ const double *svi_learner_waiting_row(const svs_learner *l, svs_value id) {
     return slot < 0 ? NULL : svi_ring_row(&l->waiting, slot);
 }
 
+/* The newest waiting sample was scored by another model as well (the bank's): its late label is reported
+ * against that score. */
 void svi_learner_rescore(svs_learner *l, const double *scores, int predicted) {
     const int32_t slot = svi_ring_at(&l->waiting, l->waiting.count - 1);
     struct svi_ring_scores *s = svi_ring_scored(&l->waiting, slot);
@@ -71,6 +73,7 @@ static struct svi_held_sample held_sample(const svs_learner *l, int32_t slot) {
                                     .own = svi_ring_double(r, SVI_RING_WEIGHT, slot, 1)};
 }
 
+/* Newest first, as the ids are chained. */
 void svi_learner_each_held(const svs_learner *l, svs_value id,
                            void (*found)(void *user, const struct svi_held_sample *s), void *user) {
     for (int32_t slot = svi_ring_find(&l->window, id); slot >= 0;

@@ -41,6 +41,7 @@ static svs_code weights_check(const svs_options *o, svs_error *err) {
             return svi_fail(err, SVS_SETTING,
                             "the weight of class %s is %g: it must be above 0 and at most 1e100", text,
                             w->weight);
+        /* n^2 / 2 comparisons, once for a learner. */
         for (int k = 0; k < i; k++)
             if (svs_value_equal(o->class_weight[k].label, w->label))
                 return svi_fail(err, SVS_SETTING, "class %s has two weights, %g and %g: leave one out", text,
@@ -101,6 +102,7 @@ static double weights_balanced(const svs_learner *l, int label) {
     return n / (classes * own);
 }
 
+/* A class that is not listed weighs 1. */
 static double weights_given(const svs_learner *l, svs_value y) {
     for (int i = 0; i < l->o.class_weight_count; i++)
         if (svs_value_equal(l->given[i].label, y))
@@ -151,6 +153,8 @@ svs_code svi_class_weigh(const svs_learner *l, svs_value y, int label, double ow
                     own, out->factor, own * out->factor);
 }
 
+/* The new sample counts as 1 after the others have faded; with a window they do not fade, and leave by
+ * svi_class_left. */
 void svi_class_came(svs_learner *l, const svs_step *out) {
     if (!l->class_held)
         return;

@@ -284,6 +284,8 @@ svs_code svi_prior_sums_move(struct svi_prior_sums *to, struct svi_prior_sums *f
     for (int k = 0; k < from->labels; k++)
         SVI_TRY(svi_prior_sums_label(to, from->label[k], k, &label[k], err));
     SVI_TRY(sums_reserve(to, to->n, to->labels, err));
+    /* The triangle: entry (i, j) of the part belongs to (place_i, place_j), which may stand the other way
+     * round. */
     for (int i = 0; i < from->n; i++)
         for (int j = 0; j <= i; j++) {
             const size_t at = sums_row(i) + (size_t)j;
@@ -292,6 +294,7 @@ svs_code svi_prior_sums_move(struct svi_prior_sums *to, struct svi_prior_sums *f
                 sums_move_one(to->high + sums_row(a) + b, to->low + sums_row(a) + b, from->high + at,
                               from->low + at);
         }
+    /* Sums by label, then by key: rows of coordinates, each row at the place of its label. */
     for (int k = 0; k < from->labels; k++) {
         const size_t at = (size_t)k * (size_t)from->room, into = (size_t)label[k] * (size_t)to->room;
         if (label[k] != SVI_PRIOR_NONE)
@@ -318,6 +321,7 @@ svs_code svi_prior_sums_move(struct svi_prior_sums *to, struct svi_prior_sums *f
 void svi_prior_sums_map(const struct svi_prior_sums *all, const struct svi_prior_sums *from, uint16_t *up) {
     up[0] = 0;
     for (int j = 1; j <= SVI_PRIOR_FEATURES; j++) {
+        /* A coordinate beyond those of the part, or one that never reached the sums, has no place. */
         const bool known = j < from->n && all->n > 1;
         up[j] =
             known ? svi_prior_find(all->identity + 1, all->n - 1, from->identity[j], j - 1) : SVI_PRIOR_NONE;
@@ -325,6 +329,9 @@ void svi_prior_sums_map(const struct svi_prior_sums *all, const struct svi_prior
     }
 }
 
+/* Has subtraction cost digits that count? A sum keeps about 32 digits of the largest that was ever in it; it
+ * is worn where what is left is smaller by more than WORN, since then fewer than 16 digits of it are right.
+ * Means of keys need fewer (KEYS_WORN). */
 bool svi_prior_sums_worn(const struct svi_prior_sums *s, double target) {
     for (int i = 0; s->touched && i < s->n; i++) {
         const size_t square = (size_t)SVI_PRIOR_SQUARE * (size_t)s->room + (size_t)i;
@@ -337,6 +344,8 @@ bool svi_prior_sums_worn(const struct svi_prior_sums *s, double target) {
 
 /* ---- the archive */
 
+/* Loading adds the label like any other; it must become the k-th, or the rows of sums would belong to
+ * others. */
 static void archive_label(struct svi_archive *a, struct svi_prior_sums *s, int k) {
     char room[SVS_NAME_MAX];
     svs_value label = svi_archive_loading(a) ? svs_none() : s->label[k];

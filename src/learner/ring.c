@@ -600,6 +600,7 @@ static bool ring_read_id(const struct ring_piece *p, int i, const char **name, s
 static void ring_push_all(struct svi_archive *a, struct svi_ring *r, struct ring_piece *p) {
     const char *name = p->names;
     for (int i = 0; i < p->n && svi_archive_ok(a); i++) {
+        /* A dead slot is pushed and killed: numbers and orders of those behind it stay right. */
         const bool live = p->state[i] & LIVE;
         struct svi_slot s = {
             .weight = 1, .factor = 1, .target = NAN, .label = -1, .order = r->pushed + r->ahead};

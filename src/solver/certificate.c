@@ -36,6 +36,7 @@ void svi_balance(const struct svi_work *w, double *alpha) {
     for (int64_t i = 0; i < w->n; i++)
         side[p->y[i] > 0] += alpha[i];
     int heavy = side[1] > side[0];
+    /* Both sums are equal afterwards; without any multiplier on the heavy side both are 0 already. */
     double keep = side[heavy] > 0 ? side[!heavy] / side[heavy] : 1;
     for (int64_t i = 0; i < w->n; i++)
         if ((p->y[i] > 0) == heavy)
@@ -113,6 +114,7 @@ void svi_certify(const struct svi_work *w, const double *v, const double *alpha,
             svi_balance(w, mine);
         out->dual = certificate_dual_value(w, mine, u);
     }
+    /* Never below 0 but by rounding (weak duality). */
     out->gap = out->objective - out->dual;
 }
 

@@ -38,6 +38,7 @@ static svs_code crossval_reserve(struct crossval_part *p, const svs_examples *e,
     p->target = e->target ? svi_pool_doubles(pool, (size_t)n) : NULL;
     p->weight = e->weight ? svi_pool_doubles(pool, (size_t)n) : NULL;
     p->e = *e;
+    /* Everything of the examples stays but their rows, labels, targets and weights, which are copies. */
     p->e.rows = (svs_rows){n, e->rows.d, p->dense, stride, dense, p->start, p->column, p->value};
     p->e.label = p->label;
     p->e.target = p->target;
@@ -155,6 +156,7 @@ static svs_code crossval_train_path(struct crossval_path *a, int fold, const str
     svs_code code = SVS_OK;
     for (int k = 0; k < a->points && code == SVS_OK; k++) {
         mine.C = a->C[k];
+        /* The multipliers of the smaller C, scaled, are the start (train_take_start). */
         code = svi_train(shared, &p->e, &mine, k > 0 ? &before : NULL, &now, err);
         if (code != SVS_OK)
             break;

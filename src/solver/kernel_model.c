@@ -84,6 +84,8 @@ static bool kernel_model_votes_for(const svs_kernel_model *m, const double *scor
 
 int svs_kernel_predict(const svs_kernel_model *m, const double *scores) {
     int best = 0, most = -1;
+    /* Without one against one the largest score decides; with it K (K - 1) / 2 machines vote. On a tie it is
+     * the class that was seen first. */
     if (m->decision != SVS_ONE_VS_ONE)
         return svi_predicted(SVS_CLASSIFY, m->class_count, scores);
     for (int k = 0; k < m->class_count; k++) {

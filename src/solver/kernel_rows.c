@@ -146,6 +146,7 @@ static void kernel_rows_gather(struct svi_kernel_rows *k, const int64_t *index, 
                    (size_t)r->d * sizeof *k->gathered);
         return;
     }
+    /* Lane a of each column is row a: a sparse row meets all gathered rows with one load a value. */
     memset(k->gathered, 0, (size_t)BLOCK * (size_t)r->d * sizeof *k->gathered);
     for (int a = 0; a < count; a++)
         for (int64_t e = svi_row_span(r, index[a])[0]; e < svi_row_span(r, index[a])[1]; e++)
@@ -230,6 +231,7 @@ static void kernel_rows_add_cached(struct svi_kernel_rows *k, int64_t i, double 
  * without storing them. */
 static void kernel_rows_add_missing(struct svi_kernel_rows *k, const int64_t *index, int count,
                                     const double *coef, double *f) {
+    /* The oldest slot is empty, or there is memory for more. */
     if (k->owner[k->newer[k->room]] < 0 || kernel_rows_extend(k)) {
         kernel_rows_load(k, index, count);
         for (int a = 0; a < count; a++)

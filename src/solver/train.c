@@ -262,6 +262,7 @@ static const char *train_method_of(const svs_trained *out) {
     return svs_solver_name(out->solutions[k].solver);
 }
 
+/* The solutions as rows of one model in raw units: rows are standardised here, models are not. */
 static svs_code train_linear_model(struct training *t, svs_error *err) {
     const svs_examples *e = t->e;
     const svs_trained *out = t->out;
