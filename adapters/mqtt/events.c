@@ -66,6 +66,7 @@ static bool mqtt_events_topic(const struct subscription_event *event, const char
                *end = event->topic + event->topic_length, *c = stream;
     while (c < end && *c && strchr(letters, *c))
         c++;
+    /* An empty name, or none behind the kind, is no topic of svmstream's. */
     if (c == stream || c == end || *c != '.')
         return false;
     const int length = (int)(c++ - stream), encoded = c < end ? (int)(end - c - 1) : 0;

@@ -101,6 +101,7 @@ void mqtt_feed_push(void *feed, const struct join *j, double ts, const struct sa
     f->counters->samples++;
 }
 
+/* Samples that svmstream has not confirmed: those under way and those that wait. */
 int64_t mqtt_feed_waiting(const struct feed *f) {
     svs_outbox_figures now;
     svs_outbox_status(f->link.box, &now);
@@ -115,6 +116,7 @@ double mqtt_feed_wait(const struct feed *f) {
     return fmax(0, fmin(left, pause > 0 ? pause : link_wait(&f->link)));
 }
 
+/* During the pause after a peer that is not svmstream nothing of the link is polled. */
 int mqtt_feed_items(const struct feed *f, zmq_pollitem_t *items) {
     return svi_monotonic() < f->again ? 0 : link_items(&f->link, items);
 }

@@ -58,6 +58,7 @@ int mqtt_join_plan(struct join_plan *p, const struct options *o, struct counters
     return read_list(p, o->features);
 }
 
+/* Sensors keep the order in which they came: it is that of the columns. */
 static struct sensor *mqtt_join_add(struct join *j, const char *name) {
     if (!svi_grow(&j->sensor, j->sensors, &j->room, 4, sizeof *j->sensor))
         mqtt_no_memory(sizeof *j->sensor);
@@ -210,6 +211,8 @@ void mqtt_join_close(struct join *j) {
         mqtt_join_emit(j);
 }
 
+/* At the end of the program: a period that is open, and a first round that no sensor has ended, would be
+ * lost otherwise. */
 void mqtt_join_flush(struct join *j) {
     if (j->fresh > 0 && (j->plan->mode == JOIN_PERIOD || j->learning))
         mqtt_join_emit(j);

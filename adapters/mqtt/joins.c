@@ -25,6 +25,7 @@ static void mqtt_joins_forget(void *join) {
     (void)join; /* the list owns it */
 }
 
+/* The tree refers to joins that the list owns, so it is taken down first and frees none of them. */
 void mqtt_joins_clear(struct joins *all) {
     tdestroy(all->tree, mqtt_joins_forget);
     for (struct join *j = all->first, *after; j; j = after) {
@@ -130,6 +131,7 @@ void mqtt_joins_note(struct joins *all, struct join *j) {
     }
 }
 
+/* Negative where no period is open: only messages can change that. */
 double mqtt_joins_wait(const struct joins *all) {
     return all->pending ? fmax(0, all->due[0]->due - svi_monotonic()) : -1;
 }

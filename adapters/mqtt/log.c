@@ -22,6 +22,7 @@ void mqtt_log_few(int64_t count, const char *format, ...) {
             count == LOGGED ? " (further ones are only counted)" : "");
 }
 
+/* One list (COUNTERS) for the log line and for the JSON object that is published. */
 char *mqtt_counters_text(const struct counters *c, int64_t waiting, bool json, char out[COUNTERS_BYTES]) {
     const struct {
         const char *name;

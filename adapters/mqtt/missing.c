@@ -14,6 +14,7 @@
 #define TOLD      5      /* topics in a line */
 #define LINE      900
 
+/* A linear search: such values are rare, and there are MISSING_PLACES at most. */
 static struct missing_place *mqtt_missing_find(struct missing *m, const char *topic) {
     for (int i = 0; i < m->places; i++)
         if (strcmp(m->place[i].topic, topic) == 0)

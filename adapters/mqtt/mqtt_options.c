@@ -170,6 +170,8 @@ static int mqtt_options_set_number(const struct row *r, const char *text, void *
     return 0;
 }
 
+/* Stores a value by the type of its row. A topic is added to a list, everything else replaces what was
+ * there. */
 static int mqtt_options_set(struct options *o, const struct row *r, const char *value) {
     void *field = (char *)o + r->at;
     const bool topic = r->type == TOPIC;
@@ -310,6 +312,7 @@ static int read_keys(struct options *o) {
     return code == SVS_OK ? 0 : 1;
 }
 
+/* What this adapter is called at the broker, and the topics that must not meet. */
 static int read_names(struct options *o) {
     /* n > 0: mqtt_options_set refuses an empty value. MQTT reserves topics that begin with $ for the
      * broker. */
@@ -336,6 +339,7 @@ static int read_names(struct options *o) {
     return 0;
 }
 
+/* The order matters: each test below relies on what those above have settled. */
 static int mqtt_options_complete(struct options *o) {
     /* MQTT 3.1.1 forbids a password without a user name in CONNECT. */
     if (o->password_file && !o->user)

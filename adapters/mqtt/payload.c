@@ -49,7 +49,8 @@ static bool mqtt_payload_fail(struct reading *r, const char *what, const char *t
     return false;
 }
 
-/* What devices write besides numbers. */
+/* What devices write besides numbers. Infinities are no value that a model could use: like null they count as
+ * missing. */
 static bool word_value(const char *text, struct field *f) {
     static const struct {
         const char *word;
@@ -76,7 +77,8 @@ static bool mqtt_payload_text_value(const char *text, struct field *f) {
     return end == text + length;
 }
 
-/* The string at `value` in `out` (size bytes). False: it is not a string, or does not fit. */
+/* Puts the string at `value` into `out` (size bytes); svi_json_unescape may have left it in the source.
+ * False: it is not a string, or does not fit. */
 static bool mqtt_payload_string(const char *value, char *out, size_t size) {
     struct svi_span raw, text;
     if (svi_json_type(value) != SVI_JSON_STRING)

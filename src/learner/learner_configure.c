@@ -155,6 +155,8 @@ static void configure_ridge(svs_learner *l, const svs_options *o) {
 
 /* ---- both halves */
 
+/* All that can fail, on a second learner; svi_learner_take then has no way to fail. What the first one
+ * learns in between would be missing in the second. */
 svs_code svi_learner_prepare(const svs_learner *l, const svs_options *o, svi_learner_watch *watch, void *user,
                              svs_learner **fresh, svs_error *err) {
     *fresh = NULL;

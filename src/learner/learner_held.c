@@ -142,6 +142,7 @@ static void held_add_up(const svs_learner *l, int feature, struct svi_exact_sum 
 /* The sum of a feature, made once and kept from now on. NULL without memory, and for a short window of one
  * of many learners: the caller adds up the rows then. */
 static struct svi_exact_sum *held_keep(svs_learner *l, int feature) {
+    /* One of many learners must stay small. */
     if (l->shared && l->window.count < KEPT_FROM)
         return NULL;
     struct svi_kept_sums *k = l->kept ? l->kept : (l->kept = svi_alloc(sizeof *k));

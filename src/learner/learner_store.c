@@ -104,6 +104,7 @@ double svi_store_bytes(const svs_learner *l) {
     return (double)svi_arrays_bytes(&store_arrays, dims);
 }
 
+/* Classes double, as svi_class_table lets them. */
 double svi_store_memory(const svs_options *o, int d, int classes) {
     int32_t dims[DIMS];
     int room = SVI_CLASSES_FIRST;

@@ -162,6 +162,7 @@ static void prior_fill(struct svi_prior *p, const struct svi_prior_sums *s) {
  * drawn to the level of all. A key that is far off by more than chance stays where its samples lie. */
 double svi_prior_center(const struct svi_prior *p, uint16_t feature, double mean, double n) {
     const size_t j = feature;
+    /* chance: the variance of a mean of n rows. */
     const double between = p->between[j], chance = prior_within(p, j) / n;
     const double far = p->bounds.apart[j + 1] + MAX_CHANCE_DEVIATIONS * sqrt(chance);
     if (!(between < INFINITY) || !(chance > 0) || fabs(mean - p->bounds.middle[j + 1]) > far)

@@ -87,6 +87,7 @@ void svi_snapshot_copy(struct svi_snapshot *s, svs_learner *l, int64_t rows) {
             s->weight[s->count] *= pow(l->o.forget, (double)(s->order - svi_ring_order(&l->window, slot)));
         s->count++;
     }
+    /* Not whole yet; else the learner need not know it any more. */
     if (s->next < s->end)
         return;
     s->active = false;
@@ -110,6 +111,8 @@ double svi_snapshot_memory(int64_t n, int d) {
     return (double)svi_arrays_bytes(&snapshot_arrays, dims);
 }
 
+/* Two numbers are used up: one for a model that was made elsewhere (a refit), and the next for the online
+ * model, so that versions never repeat. */
 uint64_t svi_learner_take_version(svs_learner *l) {
     uint64_t mine = ++l->version;
     l->version++; /* the online model goes on under the next one */

@@ -118,6 +118,7 @@ void svi_certify(const struct svi_work *w, const double *v, const double *alpha,
     out->gap = out->objective - out->dual;
 }
 
+/* Costs a pass over the rows or two, once a solve. */
 svs_code svi_certify_best(const struct svi_work *w, struct svi_certificate *out, svs_error *err) {
     const svs_problem *p = w->problem;
     struct svi_certificate of_v;

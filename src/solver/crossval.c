@@ -64,6 +64,7 @@ static void crossval_take_row(struct crossval_part *p, const svs_examples *e, in
         p->weight[to] = e->weight[from];
 }
 
+/* Counted first, then copied: the parts are allocated to size. */
 static svs_code crossval_cut(struct crossval_part *p, const svs_examples *e, const int32_t *folds, int fold,
                              svs_error *err) {
     int64_t n = 0, stored = 0, to = 0;
@@ -236,6 +237,8 @@ svs_code svs_cross_scores(const svs_examples *e, const svs_train_options *o, int
 /* Doublings of C: 38 powers of ten. */
 #define POINTS_MAX 128
 
+/* C doubles from `from` to `to`; each fold is cut, scaled and gathered once for the whole path, and scores
+ * of all folds are added up for each C. */
 svs_code svs_search_C(const svs_examples *e, const svs_train_options *o, int folds, double from, double to,
                       void (*point)(void *user, const svs_path_point *p), void *user, svs_path_point *best,
                       svs_error *err) {

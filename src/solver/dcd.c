@@ -71,6 +71,7 @@ INLINE bool dcd_visit(struct dcd *s, int64_t i, bool dense, int width, bool boun
      * one's shrinking. */
     s->largest = projected > s->largest ? projected : s->largest;
     s->least = projected < s->least ? projected : s->least;
+    /* The coordinate is at its optimum. */
     if (fabs(projected) < 1e-15)
         return false;
     double next =

@@ -149,6 +149,7 @@ static bool face_newton(struct face *f) {
         yp += s->y[f->free[a]] * f->p[a];
         yz += s->y[f->free[a]] * f->z[a];
     }
+    /* p = p0 + lambda z with Q_FF p0 = -g_F and Q_FF z = y_F; y_F'p = -residual gives lambda. */
     const double lambda = (-fpgm_residual(s, s->a) - yp) / yz;
     if (!(yz > 0) || !isfinite(lambda))
         return false;

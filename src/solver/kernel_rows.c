@@ -69,6 +69,7 @@ static int32_t kernel_rows_take_slot(struct svi_kernel_rows *k, int64_t row) {
     return s;
 }
 
+/* Bookkeeping is allocated for `room` slots at once, memory of rows by shelves when it is needed. */
 static svs_code kernel_rows_reserve(struct svi_kernel_rows *k, int64_t least, svs_error *err) {
     const size_t n = (size_t)k->n, ends = (size_t)k->room + 1;
     struct svi_pool *pool = &k->pool;

@@ -218,6 +218,7 @@ static bool nesvm_round_of_steps(struct nesvm *s, int64_t steps, bool last) {
     memset(s->sum, 0, (size_t)svi_padded(s->dim) * sizeof *s->sum);
     for (int64_t k = 0; k < steps; k++) {
         nesvm_gradient(s);
+        /* y = v - g / L, z = center - sum (i + 1) / 2 g_i / L, v = 2 / (k + 3) z + (k + 1) / (k + 3) y */
         const double weight = 0.5 * (double)(k + 1), share = 2 / (double)(k + 3);
         for (int j = 0; j < s->dim; j++) {
             s->sum[j] += weight * s->g[j];

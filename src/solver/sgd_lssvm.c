@@ -46,6 +46,7 @@ static void sgd_lssvm_product(struct sgd_lssvm *s, const double *in, double *out
         out[i] = y[i] * out[i] + sgd_lssvm_nu(s, i) * in[i];
 }
 
+/* From scratch: thousands of updates leave their rounding in g. */
 static void sgd_lssvm_refresh(struct sgd_lssvm *s) {
     sgd_lssvm_product(s, s->w->alpha, s->g);
     for (int64_t i = 0; i < s->n; i++)
@@ -122,6 +123,7 @@ static void sgd_lssvm_conjugate(struct sgd_lssvm *s) {
     sgd_lssvm_refresh(s);
     for (int64_t i = 0; i < s->n; i++)
         s->d[i] = s->r[i] = -s->g[i];
+    /* Plain conjugate gradients on Q alpha = 1, from the alpha that the steps have reached. */
     double rr = svi_dot(s->r, s->r, s->n);
     for (int k = 0; k < CG_MAX; k++) {
         /* Half the tolerance: the residual of CG drifts from the true one, which sgd_lssvm_certify makes

@@ -108,6 +108,7 @@ static svs_code solver_check_numbers(const svs_problem *p, const svs_solve_optio
     return SVS_OK;
 }
 
+/* The first row that is wrong is named: data come from files, whose lines can be looked up. */
 static svs_code solver_check_labels(const svs_problem *p, bool labels, svs_error *err) {
     int64_t positive = 0;
     for (int64_t i = 0; i < p->rows.n; i++) {
@@ -129,6 +130,7 @@ static svs_code solver_check_labels(const svs_problem *p, bool labels, svs_error
     return SVS_OK;
 }
 
+/* Cheap checks first; the rows themselves last, as they take a pass. */
 static svs_code solver_check(const svs_problem *p, const svs_solve_options *o, svs_error *err) {
     if (p->rows.n < 1)
         return svi_fail(err, SVS_EMPTY, "there are no examples to learn from");
@@ -178,6 +180,7 @@ static svs_solver solver_auto(const svs_problem *p, char *why, size_t size) {
     return SVS_SOLVER_NEWTON;
 }
 
+/* The squared loss with |w|_1 has no method at all: the message names the penalty, not another solver. */
 static svs_code solver_check_method(const svs_problem *p, svs_solver s, svs_error *err) {
     char why[160];
     const bool squared_l1 = p->loss == SVS_SQUARED && p->penalty == SVS_L1;
@@ -281,6 +284,8 @@ static void solver_hand_over(struct svi_work *w, svs_solution *out) {
                           .stop = w->stop,
                           .seconds = svi_monotonic() - w->started};
     out->b = linear ? (w->bias_value != 0 ? w->v[w->d] * w->bias_value : 0) : w->v[0];
+    /* By the certificate, not by why the method stopped: it may have stopped for time at a point that is
+     * good enough. */
     out->converged = w->stop == SVS_STOP_CLOSED || svi_work_reached(w, out->objective, out->gap);
     if (out->converged)
         snprintf(out->note, sizeof out->note, "%s", w->note);

@@ -145,6 +145,7 @@ static svs_code train_check(const svs_examples *e, const svs_train_options *o, s
                           (long long)e->rows.n);
 }
 
+/* What does not depend on problem or C is made once, for all problems of a training or a path. */
 svs_code svi_shared_make(struct svi_shared *s, const svs_examples *e, const svs_train_options *o, int paths,
                          svs_error *err) {
     const size_t n = (size_t)e->rows.d + 1;
@@ -168,6 +169,7 @@ void svi_shared_clear(struct svi_shared *s) {
     *s = (struct svi_shared){0};
 }
 
+/* Regression has no classes to weigh. */
 static bool train_weighs_classes(const struct training *t) {
     return t->e->task == SVS_CLASSIFY && (t->o->class_weight || t->o->balanced);
 }
@@ -353,6 +355,7 @@ svs_code svi_train(const struct svi_shared *s, const svs_examples *e, const svs_
     svs_code code = out->solutions ? SVS_OK : svi_fail_memory(err, "the training");
     if (code == SVS_OK && train_weighs_classes(&t))
         train_set_factors(&t);
+    /* One problem after the other, each of them on all rows. */
     for (int k = 0; k < out->count && code == SVS_OK; k++)
         code = train_solve(&t, k, start, err);
     if (code == SVS_OK)
