@@ -21,7 +21,8 @@
 
 /* ---- standardised columns */
 
-/* In two passes, the mean first, so that large offsets do not cancel. */
+/* Means and sums of squares about them, in two passes, so that large offsets do not cancel. Sparse rows keep
+ * mean 0: centring would make every 0 an entry. */
 static void standard_measure(struct svi_standard *s, const svs_rows *r) {
     const double n = (double)r->n;
     for (int pass = 0; pass < 2; pass++)
@@ -61,6 +62,7 @@ static svs_code standard_make(struct svi_standard *s, const svs_rows *rows, bool
     /* of sparse rows as many values as lie before the furthest end, so that offsets stay */
     for (int64_t i = 0; i < rows->n && !rows->dense; i++)
         kept = svi_row_span(rows, i)[1] >= kept ? svi_row_span(rows, i)[1] + 1 : kept;
+    /* Copies, as the caller's rows are not ours; dense ones padded, for the kernels. */
     s->values = svi_pool_doubles(&s->pool, (size_t)kept);
     SVI_TRY(svi_pool_code(&s->pool, "the scaled rows", err));
     standard_measure(s, rows);
@@ -86,7 +88,8 @@ static svs_code standard_make(struct svi_standard *s, const svs_rows *rows, bool
     return SVS_OK;
 }
 
-/* w (d) and b of the scaled problem into `W` and `out_b`. */
+/* w (d) and b of the scaled problem into `W` and `out_b`: W_j = w_j inverse_j, b' = b - sum W_j mean_j, the
+ * same scores on raw rows. */
 static void standard_back(const struct svi_standard *s, const double *w, double b, double *W, double *out_b) {
     *out_b = b;
     for (int j = 0; j < s->d; j++) {
