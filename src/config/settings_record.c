@@ -1,7 +1,9 @@
-/* What becomes of settings after the first start. A kept state records them as text (svi_settings_pack); a
- * restart merges what it was given with what was recorded (svi_settings_merge); going back to an older state
- * takes those that shape the model from it; and a command changes some while the stream runs
- * (svi_settings_change). What a row allows is its change class in the table of settings. */
+/* What becomes of settings after the first start.
+ *
+ * A kept state records them as text (svi_settings_pack). A restart merges what it was given with what was
+ * recorded (svi_settings_merge); going back to an older state takes from it those that shape the model; a
+ * command changes some while the stream runs (svi_settings_change). What a row allows is its change class in
+ * the table of settings, so none of these names a setting. */
 #include "config/settings_record.h"
 
 #include <inttypes.h>
