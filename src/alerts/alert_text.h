@@ -14,8 +14,8 @@
 #include <stddef.h>
 
 #include "alerts/alert.h"
-#include "alerts/desk.h"
-#include "alerts/finding.h"
+#include "alerts/alert_policy.h"
+#include "alerts/evidence.h"
 
 #define SVI_ALERT_TEXT    400 /* bytes, the NUL included */
 #define SVI_ALERT_SUBJECT 136 /* of the stream and a key, as a line begins with them, the NUL included */
@@ -47,7 +47,7 @@ struct svi_alert_line {
  * length. */
 size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *line);
 
-/* An alert under a budget (desk.h):
+/* An alert under a budget (alert_policy.h):
  *
  *     pump1 warning: vibration 1.7 while current is 1.5 (0.1 to 0.3 expected there), one in 2,000,000, since
  *         03:12 CET

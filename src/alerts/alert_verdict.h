@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "alerts/desk.h"
-#include "alerts/finding.h"
+#include "alerts/alert_policy.h"
+#include "alerts/evidence.h"
 #include "base/archive.h"
 #include "novelty/detector.h"
 #include "svmstream/error.h"

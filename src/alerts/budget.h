@@ -1,7 +1,7 @@
 /* budget.h: how surprising a sample must be for an alert, so that a stream in which nothing is wrong has at
  * most `a_day` alerts a day.
  *
- * Each judge (finding.h) has a level of its own, so that one whose surprises are heavy raises its own alone.
+ * Each judge (evidence.h) has a level of its own, so that one whose surprises are heavy raises its own alone.
  * The level is the larger of two:
  *
  * PROMISE. With R rows a day, p <= SVI_BUDGET_PROMISE x a_day / SVI_JUDGES / R: were the rows exchangeable
@@ -41,7 +41,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "alerts/finding.h"
+#include "alerts/evidence.h"
 #include "base/archive.h"
 #include "svmstream/error.h"
 

@@ -1,5 +1,5 @@
 /* sensors.h: the judges that look at each sensor by itself, against its past, the time of day and of the
- * week, the columns of context, the sample before and the other sensors (finding.h).
+ * week, the columns of context, the sample before and the other sensors (evidence.h).
  *
  * SIGNALS. Of each sensor some series are followed, each in both directions: its value; its residual after
  * time and context, of this row and as the mean of the last 30 and 180; what of that the row before does not
@@ -23,7 +23,7 @@
 #include <stdbool.h>
 
 #include "alerts/context.h"
-#include "alerts/finding.h"
+#include "alerts/evidence.h"
 #include "base/archive.h"
 #include "svmstream/error.h"
 

@@ -3,7 +3,7 @@
 #ifndef SVI_ENGINE_PARTS_H
 #define SVI_ENGINE_PARTS_H
 
-#include "alerts/novelty_report.h"
+#include "alerts/alert_report.h"
 #include "alerts/rules.h"
 #include "base/archive.h"
 #include "bank/bank.h"

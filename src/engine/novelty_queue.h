@@ -6,7 +6,7 @@
 #include "base/follower.h"
 #include "config/settings.h"
 #include "data/message.h"
-#include "alerts/novelty_stage.h"
+#include "alerts/alert_stage.h"
 #include "wire/event.h"
 
 #define SVI_NOVELTY_QUEUE_ROOM 256 /* samples; a power of 2 */

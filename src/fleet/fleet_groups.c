@@ -19,7 +19,7 @@
 
 #include <xxhash.h>
 
-#include "alerts/desk.h"
+#include "alerts/alert_policy.h"
 #include "base/fail.h"
 #include "fleet/fleet_internal.h"
 

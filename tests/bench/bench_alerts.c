@@ -4,7 +4,7 @@
  * given)
  *
  * Prints a line for each row, `S ROW {score event}` (with `scores`), or `J ROW SURPRISE/LEVEL ...` of each
- * judge (finding.h, with `judges`), and for each alert event `A ROW {event}`, ROW from 1: the row after which
+ * judge (evidence.h, with `judges`), and for each alert event `A ROW {event}`, ROW from 1: the row after which
  * it came. A row arrives at the time that it bears, as it would live: what goes by arrival is judged so. */
 #include <inttypes.h>
 #include <math.h>

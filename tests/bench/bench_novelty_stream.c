@@ -4,7 +4,7 @@
 #include "bench/libsvm_peer.h"
 #include "bench/novelty_sets.h"
 
-#include "alerts/novelty_stage.h"
+#include "alerts/alert_stage.h"
 #include "alerts/alert.h"
 #include "novelty/detector.h"
 

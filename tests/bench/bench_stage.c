@@ -8,7 +8,7 @@
 
 #include "bench/novelty_sets.h"
 
-#include "alerts/novelty_stage.h"
+#include "alerts/alert_stage.h"
 #include "alerts/rules.h"
 
 enum { SENSORS, JUDGE, ROWS, DESK, LEARN, RULES, PARTS, SLOWEST = 3 };

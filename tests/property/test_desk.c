@@ -2,7 +2,7 @@
  * however they hang together; episodes follow their rules; what is kept goes on bit for bit. */
 #include "support/problem.h"
 
-#include "alerts/desk.h"
+#include "alerts/alert_policy.h"
 #include "support/archived.h"
 
 #define MINUTE 60.0

@@ -4,7 +4,7 @@
 #include "support/quick.h"
 
 #include "alerts/lasting.h"
-#include "alerts/novelty_stage.h"
+#include "alerts/alert_stage.h"
 #include "novelty/detector.h"
 #include "novelty/lags.h"
 

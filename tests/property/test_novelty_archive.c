@@ -2,7 +2,7 @@
  * archive after it is that of a stream that went on. And no bytes harm who loads them. */
 #include "support/problem.h"
 
-#include "alerts/novelty_stage.h"
+#include "alerts/alert_stage.h"
 #include "novelty/detector.h"
 #include "support/archived.h"
 

@@ -3,7 +3,7 @@
 #include "support/problem.h"
 #include "support/quick.h"
 
-#include "alerts/novelty_stage.h"
+#include "alerts/alert_stage.h"
 #include "formats/novelty_file.h"
 #include "novelty/detector.h"
 #include "novelty/novelty_model.h"

@@ -5,7 +5,7 @@
 #include "support/quick.h"
 
 #include "base/statistics.h"
-#include "alerts/novelty_stage.h"
+#include "alerts/alert_stage.h"
 #include "novelty/detector.h"
 
 #define DAYS  14

@@ -4,7 +4,7 @@
 #include "support/problem.h"
 #include "support/quick.h"
 
-#include "alerts/novelty_stage.h"
+#include "alerts/alert_stage.h"
 
 #define DAYS   7
 #define ROWS   (DAYS * DAY + 600) /* before the fault */

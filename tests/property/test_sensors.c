@@ -5,7 +5,7 @@
 #include "support/laws.h"
 #include "support/quick.h"
 
-#include "alerts/row_judges.h"
+#include "alerts/row_detectors.h"
 #include "alerts/sensors.h"
 
 #define MINUTE 60.0

@@ -8,7 +8,7 @@
 #include "features/units.h"
 #include "refit/refit_policy.h"
 #include "engine/sources.h"
-#include "alerts/novelty_stage.h"
+#include "alerts/alert_stage.h"
 
 /* One kind of object: made, filled, archived, freed. */
 struct kind {

@@ -5,7 +5,7 @@
 
 #include "alerts/context.h"
 #include "alerts/forecast.h"
-#include "alerts/row_judges.h"
+#include "alerts/row_detectors.h"
 #include "alerts/sensors.h"
 #include "support/nomem.h"
 

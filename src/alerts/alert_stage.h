@@ -1,16 +1,16 @@
-/* novelty_stage.h: the novelty model and its alerts as the engine sees them: each accepted sample is judged,
+/* alert_stage.h: the novelty model and its alerts as the engine sees them: each accepted sample is judged,
  * an alert may change, and the sample is perhaps learned; all of it a function of the samples alone. */
-#ifndef SVI_NOVELTY_STAGE_H
-#define SVI_NOVELTY_STAGE_H
+#ifndef SVI_ALERT_STAGE_H
+#define SVI_ALERT_STAGE_H
 
 #include "base/archive.h"
 #include "data/message.h"
 #include "features/schema.h"
 #include "config/settings.h"
 #include "alerts/alert.h"
-#include "alerts/desk.h"
-#include "alerts/finding.h"
-#include "alerts/row_judges.h"
+#include "alerts/alert_policy.h"
+#include "alerts/evidence.h"
+#include "alerts/row_detectors.h"
 #include "alerts/sensors.h"
 #include "alerts/alert_text.h"
 #include "alerts/alert_verdict.h"

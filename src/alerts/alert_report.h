@@ -1,8 +1,8 @@
-/* novelty_report.h: an alert of the novelty stage as the event that goes out. */
-#ifndef SVI_NOVELTY_REPORT_H
-#define SVI_NOVELTY_REPORT_H
+/* alert_report.h: an alert of the novelty stage as the event that goes out. */
+#ifndef SVI_ALERT_REPORT_H
+#define SVI_ALERT_REPORT_H
 
-#include "alerts/novelty_stage.h"
+#include "alerts/alert_stage.h"
 
 #define SVI_ALERT_TOP_MAX 5 /* features named in an alert event */
 

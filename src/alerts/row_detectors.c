@@ -1,4 +1,4 @@
-#include "alerts/row_judges.h"
+#include "alerts/row_detectors.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
  * calm (desk_read). What a person called usual is below its level then. From that alone follow the alarm and
  * what becomes of the alert: desk_open, desk_go_on. The budget hears of all surprises, before, and which
  * excursions were of an alert, after. Read svi_desk_step first. */
-#include "alerts/desk.h"
+#include "alerts/alert_policy.h"
 
 #include <math.h>
 #include <string.h>

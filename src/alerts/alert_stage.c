@@ -5,9 +5,9 @@
  * allocation refuses the sample and leaves everything as it was; where columns may still come there is room
  * for some more. A stream of too many columns goes on without novelty, and the stats say why.
  *
- * The stage returns what it did to the alert; novelty_report.c says it, and the engine publishes. Read in
+ * The stage returns what it did to the alert; alert_report.c says it, and the engine publishes. Read in
  * order: set-up, one sample, archive. */
-#include "alerts/novelty_stage.h"
+#include "alerts/alert_stage.h"
 
 #include <math.h>
 #include <stdio.h>

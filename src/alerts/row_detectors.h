@@ -1,4 +1,4 @@
-/* row_judges.h: what the p-value of novelty is worth as a reason for an alert: of one row (ROW), and of many
+/* row_detectors.h: what the p-value of novelty is worth as a reason for an alert: of one row (ROW), and of many
  * that hang together (LASTING, lasting.h).
  *
  * Both p-values hold for rows that are exchangeable. Rows of a machine are not: each morning is a little like
@@ -6,13 +6,13 @@
  * size at that time of day (deviations.h), held against the largest of its own past in blocks of rows
  * (block_tails.h), and what is reported is how often such an episode begins: never more than the p-value
  * says. Before there are SVI_BLOCKS blocks LASTING has hardly a past, and speaks by its p alone. */
-#ifndef SVI_ROW_JUDGES_H
-#define SVI_ROW_JUDGES_H
+#ifndef SVI_ROW_DETECTORS_H
+#define SVI_ROW_DETECTORS_H
 
 #include "alerts/block_tails.h"
 #include "alerts/context.h"
 #include "alerts/deviations.h"
-#include "alerts/finding.h"
+#include "alerts/evidence.h"
 #include "alerts/lasting.h"
 #include "alerts/pace.h"
 

@@ -1,4 +1,4 @@
-/* desk.h: the findings of all judges (finding.h) as one alert an episode, under a budget (budget.h).
+/* alert_policy.h: the findings of all judges (evidence.h) as one alert an episode, under a budget (budget.h).
  *
  * An alert opens at a sample that some judge finds as surprising as its level or more, and more so than each
  * of the SVI_BUDGET_APART samples before; not among the first `warmup` samples. While it is open nothing more
@@ -21,12 +21,12 @@
  * SEVERITY: by w, the largest surprise over level so far, and by how long the episode has lasted: `serious`
  * from w 3 on, or from w 1.5 on after 6 hours; `warning` from w 1.5 on, or after 30 minutes; else `notice`. A
  * function of the calls alone. */
-#ifndef SVI_DESK_H
-#define SVI_DESK_H
+#ifndef SVI_ALERT_POLICY_H
+#define SVI_ALERT_POLICY_H
 
 #include "alerts/alert.h"
 #include "alerts/budget.h"
-#include "alerts/finding.h"
+#include "alerts/evidence.h"
 
 /* What may be tuned. */
 #define SVI_DESK_WORSE   1.25

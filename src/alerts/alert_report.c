@@ -6,7 +6,7 @@
  * their usual range. Under a budget it says what the judges found, the one that leads first, and of the row
  * only what lies outside its usual range, or, where nothing does, the two features that are unusual together.
  */
-#include "alerts/novelty_report.h"
+#include "alerts/alert_report.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,11 +1,11 @@
-/* finding.h: what the judges of a stream say of one sample, as the desk that opens alerts takes it.
+/* evidence.h: what the judges of a stream say of one sample, as the desk that opens alerts takes it.
  *
  * A judge looks at each sample in its own way and tells how surprising it is, by a p-value: the probability
  * that a sample which goes on as the stream did surprises as much. Judges differ in what they compare with
  * (all that was, the time of day, the sample before, the other sensors) and over how many samples, so that
  * one that lasts or one that stays within its range is found as well as one that stands out. */
-#ifndef SVI_FINDING_H
-#define SVI_FINDING_H
+#ifndef SVI_EVIDENCE_H
+#define SVI_EVIDENCE_H
 
 enum svi_judge {
     SVI_JUDGE_ROW,    /* all features together: the p of novelty */
