@@ -15,12 +15,12 @@ struct svi_alert_report {
 
 /* Fills the report of that change; ts: of the sample. Where novelty has gone off, an open alert ends. False:
  * there is nothing to report. */
-bool svi_novelty_report(struct svi_novelty_stage *s, const struct svi_message *m,
-                        const struct svi_schema *schema, const char *stream, double ts,
-                        enum svi_alert_change change, struct svi_alert_report *out);
+bool svi_alert_report_change(struct svi_alert_stage *s, const struct svi_message *m,
+                             const struct svi_schema *schema, const char *stream, double ts,
+                             enum svi_alert_change change, struct svi_alert_report *out);
 
 /* An alert that is open ends without a sample: reset, or no novelty any more. False: none was open. */
-bool svi_novelty_report_end(struct svi_novelty_stage *s, const char *stream, const char *why,
-                            struct svi_alert_report *out);
+bool svi_alert_report_end(struct svi_alert_stage *s, const char *stream, const char *why,
+                          struct svi_alert_report *out);
 
 #endif

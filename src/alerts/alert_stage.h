@@ -18,10 +18,10 @@
 #include "novelty/lags.h"
 #include "wire/event.h"
 
-#define SVI_NOVELTY_STAGE_COLUMNS 4096 /* features x lags at most */
+#define SVI_ALERT_STAGE_COLUMNS 4096 /* features x lags at most */
 
 /* Room for one sample of d features and its lags. */
-struct svi_novelty_stage_rows {
+struct svi_alert_stage_rows {
     int d;                   /* features, those to come included */
     struct svi_lags history; /* the last samples */
     double *x;               /* d: the sample, widened by zeros; one block with the next two */
@@ -30,128 +30,126 @@ struct svi_novelty_stage_rows {
 };
 
 /* What of a judged sample goes into its score event. */
-struct svi_novelty_said {
+struct svi_alert_scores {
     bool judged;
     double novelty, p;
     double alarm;    /* 1 is where an alert may open */
-    double surprise; /* -log10 p, of the judge that it surprises most */
+    double surprise; /* -log10 p, of the detector that it surprises most */
 };
 
-struct svi_novelty_stage {
+struct svi_alert_stage {
     bool on;
     struct svi_detector_options options; /* shared: the room of the thread; NULL: its parts have their own */
     int lags;
     bool differences;
     svi_detector *detector; /* NULL before the first sample */
-    struct svi_novelty_stage_rows rows;
+    struct svi_alert_stage_rows rows;
     struct svi_alert alert;
-    struct svi_desk desk;             /* with a budget */
-    struct svi_verdicts verdicts;     /* likewise */
-    struct svi_row_judges row_judges; /* with a budget, from the first row on */
+    struct svi_alert_policy policy;         /* with a budget */
+    struct svi_verdicts verdicts;           /* likewise */
+    struct svi_row_detectors row_detectors; /* with a budget, from the first row on */
     svi_sensors *sensors; /* with a budget, from the first column on; NULL: too many columns, or none */
     int context_d, context_names;   /* columns that were looked at for context, and names that they had */
     bool with_context;              /* there may be columns of context */
     bool judged;                    /* the last sample was */
     struct svi_judgement judgement; /* of it */
-    struct svi_finding findings[SVI_JUDGES]; /* of it, by judge */
+    struct svi_evidence evidence[SVI_DETECTORS]; /* of it, by detector */
     double grade;
-    double alarm, surprise; /* of it: see struct svi_novelty_said */
+    double alarm, surprise; /* of it: see struct svi_alert_scores */
     int64_t refused;
     char reason[SVS_ERROR_TEXT]; /* why it went off; "" = it did not */
 };
 
 /* What the settings say about the detector; d: columns, lags included. SVS_SETTING. */
-svs_code svi_novelty_stage_options(const struct svi_settings *settings, int d, struct svi_detector_options *o,
-                                   svs_error *err);
+svs_code svi_alert_stage_options(const struct svi_settings *settings, int d, struct svi_detector_options *o,
+                                 svs_error *err);
 
-svs_code svi_novelty_stage_new(struct svi_novelty_stage *s, const struct svi_settings *settings,
-                               svs_error *err);
-void svi_novelty_stage_free(struct svi_novelty_stage *s);
+svs_code svi_alert_stage_new(struct svi_alert_stage *s, const struct svi_settings *settings, svs_error *err);
+void svi_alert_stage_free(struct svi_alert_stage *s);
 
 /* A stage of one of many streams that a thread works on in turns: from the start, or from then on (between
  * two samples), its parts work in the room of that thread. SVS_NO_MEMORY: they stay where they were. */
-void svi_novelty_stage_share_room(struct svi_novelty_stage *s, struct svi_shared_room *room);
-svs_code svi_novelty_stage_use_room(struct svi_novelty_stage *s, struct svi_shared_room *room,
-                                    svs_error *err);
-void svi_novelty_stage_rest(struct svi_novelty_stage *s); /* nothing of it is in a room until its next call */
+void svi_alert_stage_share_room(struct svi_alert_stage *s, struct svi_shared_room *room);
+svs_code svi_alert_stage_use_room(struct svi_alert_stage *s, struct svi_shared_room *room, svs_error *err);
+void svi_alert_stage_rest(struct svi_alert_stage *s); /* nothing of it is in a room until its next call */
 
 /* Room for other settings, taken before anything changes (svi_detector_clear_room). SVS_NO_MEMORY. */
-svs_code svi_novelty_stage_make_room(const struct svi_novelty_stage *s, const struct svi_settings *settings,
-                                     struct svi_detector_room *room, svs_error *err);
+svs_code svi_alert_stage_make_room(const struct svi_alert_stage *s, const struct svi_settings *settings,
+                                   struct svi_detector_room *room, svs_error *err);
 
 /* The settings of now; those of SVI_CHANGE_RENEW have not changed. The room is used up. */
-void svi_novelty_stage_configure(struct svi_novelty_stage *s, const struct svi_settings *settings,
-                                 struct svi_detector_room *room);
+void svi_alert_stage_configure(struct svi_alert_stage *s, const struct svi_settings *settings,
+                               struct svi_detector_room *room);
 
 /* One of SVI_CHANGE_RENEW has: a new stage, of which the counters alone are the old ones. An open alert has
  * been ended. */
-void svi_novelty_stage_replace(struct svi_novelty_stage *s, const struct svi_settings *settings);
+void svi_alert_stage_replace(struct svi_alert_stage *s, const struct svi_settings *settings);
 
-void svi_novelty_stage_reset(struct svi_novelty_stage *s); /* as new, but for the counters */
+void svi_alert_stage_reset(struct svi_alert_stage *s); /* as new, but for the counters */
 
 /* Makes room for a sample's columns, before anything is done with it. A stream of too many columns goes on
  * without novelty, and the stats say why. SVS_NO_MEMORY: nothing has changed. */
-svs_code svi_novelty_stage_reserve(struct svi_novelty_stage *s, const struct svi_message *m, svs_error *err);
+svs_code svi_alert_stage_reserve(struct svi_alert_stage *s, const struct svi_message *m, svs_error *err);
 
 /* Columns that a sample may have without a look at rooms and judges before it is judged. */
-int svi_novelty_stage_columns(const struct svi_novelty_stage *s);
+int svi_alert_stage_columns(const struct svi_alert_stage *s);
 
-/* A detector for d features, d x lags <= SVI_NOVELTY_STAGE_COLUMNS: a new one, or the old one with more
+/* A detector for d features, d x lags <= SVI_ALERT_STAGE_COLUMNS: a new one, or the old one with more
  * columns. SVS_NO_MEMORY: nothing has changed. */
-svs_code svi_novelty_stage_build(struct svi_novelty_stage *s, int d, svs_error *err);
+svs_code svi_alert_stage_build(struct svi_alert_stage *s, int d, svs_error *err);
 
-/* Between two samples; loading goes into one from svi_novelty_stage_new. */
-void svi_novelty_stage_archive(struct svi_archive *a, struct svi_novelty_stage *s);
+/* Between two samples; loading goes into one from svi_alert_stage_new. */
+void svi_alert_stage_archive(struct svi_archive *a, struct svi_alert_stage *s);
 
 /* A person says whether the alert of that number was a true one. SVS_UNAVAILABLE: why nothing can be said of
  * it (any more). */
-svs_code svi_novelty_stage_verdict(struct svi_novelty_stage *s, int64_t number, bool is_true, svs_error *err);
+svs_code svi_alert_stage_verdict(struct svi_alert_stage *s, int64_t number, bool is_true, svs_error *err);
 
-/* What the desk holds: only where there is a budget. */
-bool svi_novelty_stage_has_desk(const struct svi_novelty_stage *s);
-void svi_novelty_stage_desk_archive(struct svi_archive *a, struct svi_novelty_stage *s);
+/* What the policy holds: only where there is a budget. */
+bool svi_alert_stage_has_policy(const struct svi_alert_stage *s);
+void svi_alert_stage_policy_archive(struct svi_archive *a, struct svi_alert_stage *s);
 
-/* With a desk: the judges beside the detector. */
-void svi_novelty_stage_judges_archive(struct svi_archive *a, struct svi_novelty_stage *s);
+/* With a policy: the detectors beside the detector. */
+void svi_alert_stage_detectors_archive(struct svi_archive *a, struct svi_alert_stage *s);
 
 /* A sample was left out: what comes next does not follow on what came before. */
-void svi_novelty_stage_gap(struct svi_novelty_stage *s);
+void svi_alert_stage_gap(struct svi_alert_stage *s);
 
 /* A feature for which there is room belongs to a value of a category: told once or more, between two samples.
  */
-void svi_novelty_stage_category(struct svi_novelty_stage *s, int feature);
-bool svi_novelty_stage_knows_category(const struct svi_novelty_stage *s,
-                                      int feature); /* or there is no room for it */
+void svi_alert_stage_category(struct svi_alert_stage *s, int feature);
+bool svi_alert_stage_knows_category(const struct svi_alert_stage *s,
+                                    int feature); /* or there is no room for it */
 
 /* A feature for which there is room is context (svi_sensors_set_context), between two samples. False: it is
  * already, or cannot be. */
-bool svi_novelty_stage_set_context(struct svi_novelty_stage *s, int feature);
+bool svi_alert_stage_set_context(struct svi_alert_stage *s, int feature);
 
 /* After that: room for what columns of context bring. SVS_NO_MEMORY. */
-svs_code svi_novelty_stage_reserve_context(struct svi_novelty_stage *s, svs_error *err);
+svs_code svi_alert_stage_reserve_context(struct svi_alert_stage *s, svs_error *err);
 
 /* A feature changes hands, between two samples: what is held, the last samples included, has 0 there, as if
  * it had never shown anything. */
-void svi_novelty_stage_renew(struct svi_novelty_stage *s, int feature);
+void svi_alert_stage_renew(struct svi_alert_stage *s, int feature);
 
 /* Judges an accepted sample for which there is room. Returns what it did to the alert. */
-enum svi_alert_change svi_novelty_stage_judge(struct svi_novelty_stage *s, const struct svi_message *m,
-                                              double time);
+enum svi_alert_change svi_alert_stage_judge(struct svi_alert_stage *s, const struct svi_message *m,
+                                            double time);
 
 /* Novelty is off, and nothing of it is left to be said. */
-static inline bool svi_novelty_stage_idle(const struct svi_novelty_stage *s) {
+static inline bool svi_alert_stage_idle(const struct svi_alert_stage *s) {
     return !s->on && !s->judged && !s->alert.open;
 }
 
 /* Of the sample that was judged last. */
-struct svi_novelty_said svi_novelty_stage_said(const struct svi_novelty_stage *s);
+struct svi_alert_scores svi_alert_stage_scores(const struct svi_alert_stage *s);
 
 /* Lets the sample be learned, after it was judged and reported. */
-void svi_novelty_stage_learn(struct svi_novelty_stage *s, const struct svi_message *m);
+void svi_alert_stage_learn(struct svi_alert_stage *s, const struct svi_message *m);
 
 /* Bytes at most for d features; where columns may still come, up to twice as many (16 at least) have room.
  * contexts: columns of context. shared: of one of the keys of a stream, with its struct: bytes about, once
  * all is full. */
-double svi_novelty_stage_memory(const struct svi_settings *s, int d, int contexts, bool shared);
+double svi_alert_stage_memory(const struct svi_settings *s, int d, int contexts, bool shared);
 
 #endif

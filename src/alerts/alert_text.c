@@ -244,22 +244,22 @@ static const char *episode_range(char out[2 * NUMBER + 8], const struct svi_aler
  * 42.5)". */
 static void episode_expected(char *out, size_t size, const struct svi_alert_fact *f, bool dated) {
     char range[2 * NUMBER + 8], expected[NUMBER];
-    /* The phrase names what the forecast of that judge stands on. The most specific one wins: a single
-     * feature that explains most comes before the kind of the judge. A stream that counts from 0 has no time
-     * of day. */
-    const bool forecast = f->judge == SVI_JUDGE_LEVEL || f->judge == SVI_JUDGE_STEP;
-    const char *when = f->with >= 0                   ? " there"
-                       : f->judge == SVI_JUDGE_STEP   ? " after the last sample"
-                       : f->judge == SVI_JUDGE_OTHERS ? " from the other features"
-                       : dated                        ? " at this time of day"
-                                                      : "";
+    /* The phrase names what the forecast of that detector stands on. The most specific one wins: a single
+     * feature that explains most comes before the kind of the detector. A stream that counts from 0 has no
+     * time of day. */
+    const bool forecast = f->detector == SVI_DETECTOR_LEVEL || f->detector == SVI_DETECTOR_STEP;
+    const char *when = f->with >= 0                         ? " there"
+                       : f->detector == SVI_DETECTOR_STEP   ? " after the last sample"
+                       : f->detector == SVI_DETECTOR_OTHERS ? " from the other features"
+                       : dated                              ? " at this time of day"
+                                                            : "";
     episode_range(range, f);
     out[0] = '\0';
     if (forecast && isfinite(f->expected)) {
         svi_alert_number(expected, f->expected, f->high - f->low, 2);
         snprintf(out, size, ", %s expected%s%s%s%s", expected, when, range[0] ? " (" : "", range,
                  range[0] ? ")" : "");
-    } else if (range[0] && f->judge == SVI_JUDGE_OTHERS) {
+    } else if (range[0] && f->detector == SVI_DETECTOR_OTHERS) {
         snprintf(out, size, " (%s expected%s)", range, when);
     } else if (range[0]) {
         snprintf(out, size, " (usually %s)", range);
@@ -308,24 +308,24 @@ static size_t episode_facts(char *out, size_t at, const struct svi_episode_line 
 
 size_t svi_episode_text(char out[SVI_ALERT_TEXT], const struct svi_episode_line *l) {
     /* An update says first why it comes. Only updates have news; the other states print none of these. */
-    static const char *const news[] = {[SVI_DESK_WORSENED] = ", worse: ",
-                                       [SVI_DESK_JOINED] = ", now also: ",
-                                       [SVI_DESK_AGAIN] = ", again: ",
-                                       [SVI_DESK_LASTS] = ", lasts: "};
+    static const char *const news[] = {[SVI_POLICY_WORSENED] = ", worse: ",
+                                       [SVI_POLICY_JOINED] = ", now also: ",
+                                       [SVI_POLICY_AGAIN] = ", again: ",
+                                       [SVI_POLICY_LASTS] = ", lasts: "};
     char end[END], rarity[NUMBER], span[NUMBER], since[SVI_CALENDAR_MOMENT];
     const bool closes = l->state == SVI_ALERT_CLOSE;
     episode_since(since, l->since, l->time);
     episode_rarity(rarity, l->surprise);
     if (closes)
         snprintf(end, END, "back to normal after %s (%s, %s at worst), since %s",
-                 svi_alert_duration(span, l->lasted), svi_severity_name(l->severity), rarity, since);
+                 svi_alert_duration(span, l->lasted), svi_alert_severity_name(l->severity), rarity, since);
     else
         snprintf(end, END, ", %s, since %s", rarity, since);
     size_t at = svi_alert_begin(out, l->stream);
     at = svi_alert_append(out, at, " ", 0);
     /* A close names no feature: what is usual again has none to blame. */
     if (!closes) {
-        at = svi_alert_append(out, at, svi_severity_name(l->severity), 0);
+        at = svi_alert_append(out, at, svi_alert_severity_name(l->severity), 0);
         at = svi_alert_append(out, at, l->state == SVI_ALERT_UPDATE ? news[l->news] : ": ", 0);
         at = episode_facts(out, at, l, strlen(end) + 40);
     }

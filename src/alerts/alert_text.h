@@ -56,11 +56,11 @@ size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *lin
  * serious, worse: vibration 2.4 ..., since Tue 2026-11-24 03:12 CET pump1 back to normal after 2 h 10 min
  * (serious, one in 30,000,000 at worst), since ...
  *
- * "one in N" is the p of the judge that leads: what goes on as before surprises as much once in N samples.
+ * "one in N" is the p of the detector that leads: what goes on as before surprises as much once in N samples.
  * The day is named where it is not that of the sample; times are in the zone that the calendar has taken. */
 struct svi_alert_fact {
-    enum svi_judge judge; /* says how it is reported */
-    const char *name;     /* as in svi_alert_feature */
+    enum svi_alert_detector detector; /* says how it is reported */
+    const char *name;                 /* as in svi_alert_feature */
     int column;
     const char *unit, *with_unit; /* likewise */
     double value;                 /* of the sample, or the mean of the last `seconds` */
@@ -74,7 +74,7 @@ struct svi_alert_fact {
 
 struct svi_episode_line {
     enum svi_alert_change state;
-    enum svi_desk_news news; /* of an update */
+    enum svi_alert_news news; /* of an update */
     enum svi_severity severity;
     const char *stream;
     const struct svi_alert_fact *facts; /* `count`, most telling first; all but the first three are ignored */

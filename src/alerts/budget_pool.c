@@ -6,8 +6,8 @@
 #define POOL_TOGETHER 0.05 /* of the time of one alert */
 #define POOL_MOST     2.0  /* extrapolated at most, times the largest seen */
 
-void svi_budget_pool_pass(struct svi_budget_pool *p, double days, double desks) {
-    p->days += days / fmax(1, desks);
+void svi_budget_pool_pass(struct svi_budget_pool *p, double days, double policies) {
+    p->days += days / fmax(1, policies);
 }
 
 /* Those that count as one have come. */

@@ -1,5 +1,5 @@
-/* pace.h: how far back judges of a stream look: a week of rows, SVI_PACE_LEAST at least and SVI_PACE_MOST at
- * most, as far as the times of the rows tell how many that is. */
+/* pace.h: how far back detectors of a stream look: a week of rows, SVI_PACE_LEAST at least and SVI_PACE_MOST
+ * at most, as far as the times of the rows tell how many that is. */
 #ifndef SVI_PACE_H
 #define SVI_PACE_H
 

@@ -10,29 +10,29 @@
 
 enum { ROW, LASTING, SERIES };
 
-svs_code svi_row_judges_init(struct svi_row_judges *j, svs_error *err) {
-    *j = (struct svi_row_judges){0}; /* to be cleared, whichever part finds no room */
+svs_code svi_row_detectors_init(struct svi_row_detectors *j, svs_error *err) {
+    *j = (struct svi_row_detectors){0}; /* to be cleared, whichever part finds no room */
     svi_lasting_init(&j->lasting);
     svi_pace_init(&j->pace);
     if (svi_deviations_init(&j->deviations, SERIES, 1, SVI_CONTEXT_BINS, err) == SVS_OK &&
         svi_block_tails_init(&j->tails, SERIES, 1, false, FEW, err) == SVS_OK)
         return SVS_OK;
-    svi_row_judges_clear(j);
+    svi_row_detectors_clear(j);
     return SVS_NO_MEMORY;
 }
 
-double svi_row_judges_memory(void) {
+double svi_row_detectors_memory(void) {
     return svi_deviations_memory(SERIES, 1, SVI_CONTEXT_BINS) + svi_block_tails_memory(SERIES, 1, false);
 }
 
-void svi_row_judges_clear(struct svi_row_judges *j) {
+void svi_row_detectors_clear(struct svi_row_detectors *j) {
     svi_deviations_clear(&j->deviations);
     svi_block_tails_clear(&j->tails);
 }
 
-void svi_row_judges_step(struct svi_row_judges *j, double p, const struct svi_lasting_rank *rank,
-                         const struct svi_moment *m, struct svi_finding *findings) {
-    static const enum svi_judge judge[SERIES] = {SVI_JUDGE_ROW, SVI_JUDGE_LASTING};
+void svi_row_detectors_step(struct svi_row_detectors *j, double p, const struct svi_lasting_rank *rank,
+                            const struct svi_moment *m, struct svi_evidence *evidence) {
+    static const enum svi_alert_detector detector[SERIES] = {SVI_DETECTOR_ROW, SVI_DETECTOR_LASTING};
     float u[SERIES];
     if (m->bin != j->deviations.bin || j->pace.rows % REFRESH == 0)
         svi_deviations_turn_to(&j->deviations, m->bin);
@@ -42,9 +42,9 @@ void svi_row_judges_step(struct svi_row_judges *j, double p, const struct svi_la
     for (int i = 0; i < SERIES; i++) {
         u[i] = j->pace.rows < WARM ? 0 : v[i] / fmaxf(j->deviations.now[i], LEAST);
         const double episode = svi_block_tails_surprise(&j->tails, i, u[i], 0);
-        findings[judge[i]].surprise = early && i == LASTING ? v[i] : fmin(v[i], episode);
+        evidence[detector[i]].surprise = early && i == LASTING ? v[i] : fmin(v[i], episode);
     }
-    findings[SVI_JUDGE_LASTING].over = svi_lasting_over(&j->lasting);
+    evidence[SVI_DETECTOR_LASTING].over = svi_lasting_over(&j->lasting);
     svi_block_tails_add(&j->tails, u);
     svi_deviations_learn(&j->deviations, m->bin, v,
                          (float)fmax(1 / (double)(j->pace.rows + 1), 1 / j->pace.memory));
@@ -52,7 +52,7 @@ void svi_row_judges_step(struct svi_row_judges *j, double p, const struct svi_la
         j->tails.longest = svi_pace_block(&j->pace);
 }
 
-void svi_row_judges_archive(struct svi_archive *a, struct svi_row_judges *j) {
+void svi_row_detectors_archive(struct svi_archive *a, struct svi_row_detectors *j) {
     svi_lasting_archive(a, &j->lasting);
     svi_pace_archive(a, &j->pace);
     svi_deviations_archive(a, &j->deviations);

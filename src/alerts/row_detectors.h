@@ -1,5 +1,5 @@
-/* row_detectors.h: what the p-value of novelty is worth as a reason for an alert: of one row (ROW), and of many
- * that hang together (LASTING, lasting.h).
+/* row_detectors.h: what the p-value of novelty is worth as a reason for an alert: of one row (ROW), and of
+ * many that hang together (LASTING, lasting.h).
  *
  * Both p-values hold for rows that are exchangeable. Rows of a machine are not: each morning is a little like
  * nothing before, and small p come in runs. So either measure, as -log10 of its p, is divided by its usual
@@ -16,22 +16,22 @@
 #include "alerts/lasting.h"
 #include "alerts/pace.h"
 
-struct svi_row_judges {
+struct svi_row_detectors {
     struct svi_lasting lasting;
     struct svi_pace pace;
     struct svi_deviations deviations; /* of two series */
     struct svi_block_tails tails;
 };
 
-svs_code svi_row_judges_init(struct svi_row_judges *j, svs_error *err);
-double svi_row_judges_memory(void);                  /* bytes besides the struct */
-void svi_row_judges_clear(struct svi_row_judges *j); /* frees; a cleared or zeroed one is fine */
+svs_code svi_row_detectors_init(struct svi_row_detectors *j, svs_error *err);
+double svi_row_detectors_memory(void);                     /* bytes besides the struct */
+void svi_row_detectors_clear(struct svi_row_detectors *j); /* frees; a cleared or zeroed one is fine */
 
 /* A row's p (with a tail beyond the ranks) and its place among the calibration scores, judged and learned.
- * Fills the findings of ROW and LASTING. */
-void svi_row_judges_step(struct svi_row_judges *j, double p, const struct svi_lasting_rank *rank,
-                         const struct svi_moment *m, struct svi_finding *findings);
+ * Fills the evidence of ROW and LASTING. */
+void svi_row_detectors_step(struct svi_row_detectors *j, double p, const struct svi_lasting_rank *rank,
+                            const struct svi_moment *m, struct svi_evidence *evidence);
 
-void svi_row_judges_archive(struct svi_archive *a, struct svi_row_judges *j);
+void svi_row_detectors_archive(struct svi_archive *a, struct svi_row_detectors *j);
 
 #endif

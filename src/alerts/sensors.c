@@ -1,9 +1,9 @@
-/* The judges of single sensors.
+/* The detectors of single sensors.
  *
  * A row's way: the moment gives the regressors of time (context.h), named columns join them, and forecasts
  * leave residuals (forecast.h). Measured in deviations of the time of day (deviations.h) these go into a
  * ring, from which means are kept; what comes out are the signals, two of each, up and down. Signals that lie
- * beyond most of what was (block_tails.h) make findings. Then everything learns the row.
+ * beyond most of what was (block_tails.h) make evidence. Then everything learns the row.
  *
  * All that is kept of a sensor stands in arrays of d columns, so that loops run along them.
  */
@@ -31,20 +31,20 @@
 #define REFRESH    64    /* rows after which the deviations of a bin are worked out again */
 #define FADES      0.999 /* of the moments of successive residuals */
 #define FAR        1e3   /* scales that a column of context counts as at most */
-#define FEW        1.5   /* a judge of one series tells no surprise below it */
+#define FEW        1.5   /* a detector of one series tells no surprise below it */
 #define NONE       (-1)  /* a place of context whose column has changed hands */
 #define TELLING    1.645 /* deviations: 5 % of a normal law lie above */
 
 enum { BY_CONTEXT, BY_STEP, BY_OTHERS, RESIDUALS, VALUE = RESIDUALS };
 
 static const struct {
-    enum svi_judge judge;
+    enum svi_alert_detector detector;
     int residual; /* or VALUE */
     int over;     /* rows */
-} signals[] = {{SVI_JUDGE_VALUE, VALUE, 1},           {SVI_JUDGE_LEVEL, BY_CONTEXT, 1},
-               {SVI_JUDGE_LEVEL, BY_CONTEXT, 30},     {SVI_JUDGE_LEVEL, BY_CONTEXT, MEANS},
-               {SVI_JUDGE_STEP, BY_STEP, STEP_MEANS}, {SVI_JUDGE_OTHERS, BY_OTHERS, 1},
-               {SVI_JUDGE_OTHERS, BY_OTHERS, 30},     {SVI_JUDGE_OTHERS, BY_OTHERS, MEANS}};
+} signals[] = {{SVI_DETECTOR_VALUE, VALUE, 1},           {SVI_DETECTOR_LEVEL, BY_CONTEXT, 1},
+               {SVI_DETECTOR_LEVEL, BY_CONTEXT, 30},     {SVI_DETECTOR_LEVEL, BY_CONTEXT, MEANS},
+               {SVI_DETECTOR_STEP, BY_STEP, STEP_MEANS}, {SVI_DETECTOR_OTHERS, BY_OTHERS, 1},
+               {SVI_DETECTOR_OTHERS, BY_OTHERS, 30},     {SVI_DETECTOR_OTHERS, BY_OTHERS, MEANS}};
 #define SIGNALS     ((int)(sizeof signals / sizeof *signals))
 #define LEVEL_MEANS 3 /* the longest mean of LEVEL */
 
@@ -77,8 +77,8 @@ struct svi_sensors {
     float *gate;                    /* 2 x d: -INFINITY where there is no residual, else 0 */
     uint8_t *odd, *unlearned;       /* d flags */
 
-    int judged;               /* sensors that can surprise, when there was something to price ... */
-    double price[SVI_JUDGES]; /* ... and what they cost a judge */
+    int judged;                  /* sensors that can surprise, when there was something to price ... */
+    double price[SVI_DETECTORS]; /* ... and what they cost a detector */
 };
 
 /* ---- set-up */
@@ -359,17 +359,17 @@ static void sensors_signals(struct svi_sensors *s) {
                (size_t)d * sizeof *s->fresh);
 }
 
-/* ---- findings */
+/* ---- evidence */
 
-static struct svi_finding sensors_finding(const struct svi_sensors *s, int i, int j, double surprise) {
-    struct svi_finding f = {.surprise = surprise,
-                            .feature = j,
-                            .over = signals[i].over,
-                            .value = s->x[j],
-                            .expected = NAN,
-                            .low = NAN,
-                            .high = NAN,
-                            .with = -1};
+static struct svi_evidence sensors_finding(const struct svi_sensors *s, int i, int j, double surprise) {
+    struct svi_evidence f = {.surprise = surprise,
+                             .feature = j,
+                             .over = signals[i].over,
+                             .value = s->x[j],
+                             .expected = NAN,
+                             .low = NAN,
+                             .high = NAN,
+                             .with = -1};
     const int r = signals[i].residual;
     if (r == VALUE)
         return f;
@@ -396,17 +396,17 @@ static int sensors_judged(const struct svi_sensors *s) {
     return count > 0 ? count : 1;
 }
 
-/* What the series of a judge cost it. */
+/* What the series of a detector cost it. */
 static void sensors_set_price(struct svi_sensors *s) {
     const int judged = sensors_judged(s);
-    double series[SVI_JUDGES] = {0};
+    double series[SVI_DETECTORS] = {0};
     if (judged == s->judged)
         return;
     s->judged = judged;
     for (int i = 0; i < SIGNALS; i++)
-        series[signals[i].judge] += 2 * judged;
+        series[signals[i].detector] += 2 * judged;
     for (int i = 0; i < SIGNALS; i++)
-        s->price[signals[i].judge] = log10(series[signals[i].judge]);
+        s->price[signals[i].detector] = log10(series[signals[i].detector]);
 }
 
 /* Is any value above what tells something? Mostly none is. */
@@ -418,14 +418,14 @@ static bool sensors_beyond(const float *restrict v, const float *restrict tellin
     return beyond != 0;
 }
 
-static void sensors_find(struct svi_sensors *s, struct svi_finding *findings) {
+static void sensors_find(struct svi_sensors *s, struct svi_evidence *evidence) {
     const int d = s->d;
     if (!sensors_beyond(s->signal, s->tails.telling, 2 * SIGNALS * d))
         return;
     sensors_set_price(s);
     for (int i = 0; i < SIGNALS; i++) {
-        struct svi_finding *f = &findings[signals[i].judge];
-        const double price = s->price[signals[i].judge];
+        struct svi_evidence *f = &evidence[signals[i].detector];
+        const double price = s->price[signals[i].detector];
         if (s->tails.shape.count * s->tails.shape.length < ENOUGH * signals[i].over ||
             !sensors_beyond(s->signal + 2 * i * d, s->tails.telling + 2 * i * d, 2 * d))
             continue;
@@ -490,7 +490,7 @@ static void sensors_learn_steps(struct svi_sensors *s) {
 }
 
 void svi_sensors_step(svi_sensors *s, const double *x, const struct svi_moment *m,
-                      struct svi_finding *findings) {
+                      struct svi_evidence *evidence) {
     double c[SVI_CONTEXT_MAX] = {0};
     memcpy(c, m->values, sizeof m->values);
     sensors_regress(s, x, c);
@@ -499,7 +499,7 @@ void svi_sensors_step(svi_sensors *s, const double *x, const struct svi_moment *
     sensors_residuals(s, x, c);
     sensors_signals(s);
     memset(s->odd, 0, (size_t)s->d);
-    sensors_find(s, findings);
+    sensors_find(s, evidence);
     sensors_settle(s);
     svi_block_tails_add(&s->tails, s->signal);
     svi_deviations_learn(&s->deviations, m->bin, s->residual,

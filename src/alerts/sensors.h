@@ -1,4 +1,4 @@
-/* sensors.h: the judges that look at each sensor by itself, against its past, the time of day and of the
+/* sensors.h: the detectors that look at each sensor by itself, against its past, the time of day and of the
  * week, the columns of context, the sample before and the other sensors (evidence.h).
  *
  * SIGNALS. Of each sensor some series are followed, each in both directions: its value; its residual after
@@ -7,13 +7,13 @@
  * 30 and 180. Residuals are measured in a deviation that goes by the time of day too (deviations.h).
  *
  * How rare a signal is comes from the largest values of blocks of rows (block_tails.h), and means of many
- * rows count only when there are ten times as many. A judge's surprise is that of its rarest series, less the
- * logarithm of their number: they are paid for.
+ * rows count only when there are ten times as many. A detector's surprise is that of its rarest series, less
+ * the logarithm of their number: they are paid for.
  *
  * A sensor that surprises is not learned, for a quarter of the memory at most; then its new level is taken as
  * the usual one. The memory is a week of rows, 2000 at least and 20000 at most.
  *
- * FALSE ALARMS. For each judge an episode of rows with a surprise of s or more begins in at most a share
+ * FALSE ALARMS. For each detector an episode of rows with a surprise of s or more begins in at most a share
  * 10^-s of the rows, as far as the law of the tails holds (tests/property/test_sensors.c: six laws, and rows
  * that hang together). Of VALUE that is so of single rows, too, where they are exchangeable; successive means
  * have most of their rows in common. */
@@ -60,10 +60,10 @@ void svi_sensors_set_category(svi_sensors *s, int column);
 /* A column changes hands: it starts again. */
 void svi_sensors_forget(svi_sensors *s, int column);
 
-/* Judges a row of d values, NaN where one is missing, and learns it. Fills the findings (SVI_JUDGES of them,
- * without surprise before) of the judges VALUE, LEVEL, STEP and OTHERS. */
+/* Judges a row of d values, NaN where one is missing, and learns it. Fills the evidence (SVI_DETECTORS of
+ * them, without surprise before) of the detectors VALUE, LEVEL, STEP and OTHERS. */
 void svi_sensors_step(svi_sensors *s, const double *x, const struct svi_moment *m,
-                      struct svi_finding *findings);
+                      struct svi_evidence *evidence);
 
 /* Between two rows; loading goes into new ones of the same columns. */
 void svi_sensors_archive(struct svi_archive *a, svi_sensors *s);

@@ -89,7 +89,7 @@ svs_code svi_engine_use_scratch(struct svi_engine *e, struct svi_engine_scratch 
     if (e->scratch == s)
         return SVS_OK;
     SVI_TRY(svi_learner_use_scratch(e->learner, s->learner, err));
-    SVI_TRY(svi_novelty_stage_use_room(e->novelty, &s->novelty, err));
+    SVI_TRY(svi_alert_stage_use_room(e->novelty, &s->novelty, err));
     e->scratch = s;
     svi_shape_use_room(&e->schema.shape, &s->row);
     return SVS_OK;
@@ -102,7 +102,7 @@ static void engine_free_stages(struct svi_engine *e) {
         svi_free(e->refit);
     }
     if (e->novelty && svi_engine_has_novelty(e)) {
-        svi_novelty_stage_free(e->novelty);
+        svi_alert_stage_free(e->novelty);
         svi_free(e->novelty);
     }
     if (e->rules && svi_engine_has_rules(e)) {
@@ -146,15 +146,15 @@ svs_code svi_engine_new_carried(double **carried, int max_features, svs_error *e
 }
 
 svs_code svi_engine_new_novelty(const struct svi_engine *e, const struct svi_settings *s,
-                                struct svi_novelty_stage **made, svs_error *err) {
+                                struct svi_alert_stage **made, svs_error *err) {
     if (e->off && s->novelty == SVI_NOVELTY_NONE)
         return SVS_OK;
     *made = svi_alloc_plain(sizeof **made);
     if (!*made)
         return svi_fail_memory(err, "the novelty of a stream");
-    svs_code code = svi_novelty_stage_new(*made, s, err);
+    svs_code code = svi_alert_stage_new(*made, s, err);
     if (svi_settings_keyed(s))
-        svi_novelty_stage_share_room(*made, &e->scratch->novelty);
+        svi_alert_stage_share_room(*made, &e->scratch->novelty);
     return code;
 }
 
@@ -281,7 +281,7 @@ double svi_engine_state_memory(const struct svi_settings *s, int d, int classes)
     return sizeof(struct svi_engine) + sizeof(struct svi_shared_settings) + svi_schema_memory(&schema, d) +
            svs_learner_memory(&o, d, classes) + svi_engine_bank_memory(s, &o, d, classes) +
            svi_metrics_memory(&metrics, classes) + svi_sources_memory(s->max_sources) +
-           svi_novelty_stage_memory(s, d, s->context[0] ? SVI_CONTEXT_COLUMNS : 0, false) +
+           svi_alert_stage_memory(s, d, s->context[0] ? SVI_CONTEXT_COLUMNS : 0, false) +
            svi_quality_stage_memory(s, d, classes) + svi_rules_memory(s, d) +
            (svi_outliers_wanted(s) ? svi_outliers_memory(d) : 0) + (double)s->max_features * column +
            d * name;
@@ -298,16 +298,16 @@ double svi_engine_key_memory(const struct svi_settings *s, int d, int contexts, 
     svi_settings_learning(s, &weights, &o, NULL);
     svi_rules_init(&rules, true);
     svi_rules_configure(&rules, s);
-    const bool novelty = s->novelty != SVI_NOVELTY_NONE, desk = strcmp(s->alert_budget, "none") != 0;
+    const bool novelty = s->novelty != SVI_NOVELTY_NONE, policy = strcmp(s->alert_budget, "none") != 0;
     svs_options few = o; /* of a bank, too, what is of classes comes with them */
     few.max_classes = classes;
     blocks += s->key_prior > 0 ? 2 : 0;
-    blocks += (novelty ? 26 : 0) + (novelty && desk ? 16 : 0) + (rules.any ? 6 : 0);
+    blocks += (novelty ? 26 : 0) + (novelty && policy ? 16 : 0) + (rules.any ? 6 : 0);
     return sizeof(struct svi_engine) + svi_learner_lean_memory(&o, d, classes) -
            (classes + 1.0) * SVS_NAME_MAX + svi_engine_bank_memory(s, &few, d, classes) +
            (s->key_prior > 0 ? svi_learner_prior_memory(d) : 0) + svi_metrics_memory(&metrics, classes) +
            svi_quality_stage_memory(s, d, classes) - sizeof(struct svi_quality_stage) + d * sizeof(char *) +
-           svi_novelty_stage_memory(s, d, contexts, true) +
+           svi_alert_stage_memory(s, d, contexts, true) +
            (rules.any ? sizeof rules + svi_rules_memory(s, d) : 0) + blocks * BLOCK_HEAD +
            (s->missing == SVI_MISSING_CARRY ? (double)s->max_features * sizeof(double) : 0);
 }
@@ -403,7 +403,7 @@ static svs_code engine_make_room(struct svi_engine *e, const struct svi_message 
     if (changes || !fits || svi_schema_has_new_names(&e->schema))
         svi_engine_settle(e);
     if (code == SVS_OK && !fits)
-        code = svi_novelty_stage_reserve(e->novelty, m, err);
+        code = svi_alert_stage_reserve(e->novelty, m, err);
     if (code == SVS_OK)
         code = svi_drift_stage_reserve(&e->quality_stage.drift, m->d, err);
     if (code == SVS_OK)
@@ -422,7 +422,7 @@ static svs_code engine_make_room(struct svi_engine *e, const struct svi_message 
 static svs_code engine_tell_columns(struct svi_engine *e, int d, svs_error *err) {
     svi_engine_tell_categories(e);
     svi_engine_tell_context(e, d);
-    return svi_novelty_stage_reserve_context(e->novelty, err);
+    return svi_alert_stage_reserve_context(e->novelty, err);
 }
 
 /* ---- one message */
@@ -487,14 +487,14 @@ static __attribute__((noinline)) void engine_tell_of(struct svi_engine *e, const
         return;
     svi_engine_settle(e);
     svi_engine_share(e);
-    const enum svi_alert_change change = svi_novelty_stage_judge(e->novelty, m, e->time);
-    const struct svi_novelty_said said = svi_novelty_stage_said(e->novelty);
+    const enum svi_alert_change change = svi_alert_stage_judge(e->novelty, m, e->time);
+    const struct svi_alert_scores said = svi_alert_stage_scores(e->novelty);
     if (scored)
         svi_publish_score(e, &score, &said);
-    if (svi_novelty_report(e->novelty, m, &e->schema, svi_engine_subject(e, subject), e->event_ts, change,
-                           &report))
+    if (svi_alert_report_change(e->novelty, m, &e->schema, svi_engine_subject(e, subject), e->event_ts,
+                                change, &report))
         svi_publish_alert(e, &report, e->event_ts);
-    svi_novelty_stage_learn(e->novelty, m);
+    svi_alert_stage_learn(e->novelty, m);
 }
 
 static inline void engine_tell(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
@@ -502,7 +502,7 @@ static inline void engine_tell(struct svi_engine *e, const struct svi_message *m
     const bool scored = engine_tells(e, seen);
     if (seen == e->next_score)
         e->next_score += e->s->scores;
-    if (scored || !svi_novelty_stage_idle(e->novelty))
+    if (scored || !svi_alert_stage_idle(e->novelty))
         engine_tell_of(e, m, step, scored);
 }
 
@@ -589,7 +589,7 @@ static svs_code engine_leave_out(struct svi_engine *e, const struct svi_message 
         return err->code;
     e->kept[SVI_KEPT_DROPPED_MISSING]++;
     svi_schema_restore(&e->schema);
-    svi_novelty_stage_gap(e->novelty);
+    svi_alert_stage_gap(e->novelty);
     svi_engine_rules_dropped(e, m, now);
     return SVS_OK;
 }
@@ -874,7 +874,7 @@ void svi_engine_reset(svi_engine *e) {
     svi_quality_stage_reset(&e->quality_stage);
     svi_refit_policy_reset(e->refit);
     svi_engine_end_novelty(e, why);
-    svi_novelty_stage_reset(e->novelty);
+    svi_alert_stage_reset(e->novelty);
     svi_engine_rules_forget(e);
     if (e->outliers)
         svi_outliers_reset(e->outliers);
@@ -901,7 +901,7 @@ static svs_code engine_command_alert(svi_engine *e, const struct svi_command *c,
     svs_code code = svi_command_verdict(c, &number, &is_true, err);
     svi_engine_settle(e);
     svi_engine_share(e);
-    return code == SVS_OK ? svi_novelty_stage_verdict(e->novelty, number, is_true, err) : code;
+    return code == SVS_OK ? svi_alert_stage_verdict(e->novelty, number, is_true, err) : code;
 }
 
 svs_code svi_engine_command(struct svi_engine *e, const struct svi_command *c, struct svi_settings *s,

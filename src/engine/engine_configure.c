@@ -39,9 +39,9 @@ struct svi_engine_change {
     struct svi_detector_room room;
     double *carried;
     struct svi_outliers *outliers;
-    struct svi_novelty_stage *own_novelty; /* where it was off, and is on */
-    struct svi_rules *own_rules;           /* likewise */
-    struct svi_prices *prices;             /* where there were none */
+    struct svi_alert_stage *own_novelty; /* where it was off, and is on */
+    struct svi_rules *own_rules;         /* likewise */
+    struct svi_prices *prices;           /* where there were none */
 };
 
 /* The next multiple of `every`; -1 = never. */
@@ -107,7 +107,7 @@ static svs_code configuring_make_own(struct svi_engine_change *c, const struct s
 static svs_code configuring_make(struct svi_engine_change *c, const struct svi_engine *e, svs_error *err) {
     svs_code code = configuring_make_own(c, e, err);
     if (code == SVS_OK && !c->renew)
-        code = svi_novelty_stage_make_room(e->novelty, c->to, &c->room, err);
+        code = svi_alert_stage_make_room(e->novelty, c->to, &c->room, err);
     if (code == SVS_OK && c->window)
         code = (c->metrics = svi_engine_new_metrics(c->to, err))
                    ? svi_metrics_reserve(c->metrics, svs_learner_class_count(e->learner), err)
@@ -156,11 +156,11 @@ static void configure_novelty(struct svi_engine *e, struct svi_engine_change *c)
         return;
     if (!c->renew) {
         svi_engine_share(e);
-        svi_novelty_stage_configure(e->novelty, c->to, &c->room);
+        svi_alert_stage_configure(e->novelty, c->to, &c->room);
         return;
     }
     svi_engine_end_novelty(e, "the settings of novelty have changed");
-    svi_novelty_stage_replace(e->novelty, c->to);
+    svi_alert_stage_replace(e->novelty, c->to);
 }
 
 static void configure_schema(struct svi_engine *e, struct svi_engine_change *c) {

@@ -32,10 +32,10 @@ static void follow_alert(struct svi_engine *e, uint64_t n) {
     char subject[SVI_SUBJECT];
     m.id = p->id;
     follow_publish(e, n);
-    if (svi_novelty_report(e->novelty, &m, &e->schema, svi_engine_subject(e, subject), p->ts, change,
-                           &report))
+    if (svi_alert_report_change(e->novelty, &m, &e->schema, svi_engine_subject(e, subject), p->ts, change,
+                                &report))
         svi_publish_alert(e, &report, p->ts);
-    svi_novelty_stage_learn(e->novelty, &m);
+    svi_alert_stage_learn(e->novelty, &m);
 }
 
 /* Publishes what is done. Where the other thread has stopped, it goes on. */
@@ -83,7 +83,7 @@ static struct svi_novelty_queue *follow_queue(struct svi_engine *e) {
         e->queue = svi_novelty_queue_new(e->novelty);
     e->two_threads = e->queue != NULL;
     if (e->queue)
-        e->queue->columns = svi_novelty_stage_columns(e->novelty);
+        e->queue->columns = svi_alert_stage_columns(e->novelty);
     return e->queue;
 }
 

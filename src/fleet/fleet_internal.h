@@ -195,7 +195,7 @@ struct svi_fleet_kept {
 struct svi_fleet {
     struct svi_stream stream;    /* whose root has the samples without a key */
     struct svi_workers *workers; /* threads for the keys; NULL: there are none (yet) */
-    int64_t desks;               /* that share alert.budget, and ... */
+    int64_t policies;            /* that share alert.budget, and ... */
     double asked;                /* ... the factor of their levels: as of the last coupling; 0: none yet */
     struct svi_engine_off off;   /* of all keys */
     int columns;                 /* of the key that was the last to begin; 0: none has */
@@ -297,7 +297,7 @@ svs_code svi_fleet_queue_all(struct svi_fleet *f, svs_error *err);
 /* The engines know of their share of alert.budget as it is now: nobody is at work. */
 void svi_fleet_share(struct svi_fleet *f);
 
-/* What an engine's desk has found since it was asked last goes to all of them. */
+/* What an engine's policy has found since it was asked last goes to all of them. */
 void svi_fleet_find_alike(struct svi_fleet *f, const struct svi_key_finds *before,
                           const struct svi_key_finds *now);
 void svi_fleet_finds(const struct svi_engine *e, struct svi_key_finds *out);

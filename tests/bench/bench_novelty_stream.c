@@ -19,7 +19,7 @@ static struct svi_detector_options detector_defaults(int d) {
     struct svi_settings s;
     struct svi_detector_options o;
     svi_settings_default(&s);
-    if (svi_novelty_stage_options(&s, d, &o, NULL) != SVS_OK)
+    if (svi_alert_stage_options(&s, d, &o, NULL) != SVS_OK)
         bench_die("the default settings are refused");
     return o;
 }

@@ -60,7 +60,7 @@ static svi_sensors *sensors_of_key(void) {
 }
 
 static void take(struct bench *b, svi_sensors *s, int row) {
-    struct svi_finding findings[SVI_JUDGES] = {{0}};
+    struct svi_evidence findings[SVI_DETECTORS] = {{0}};
     svs_error err;
     must(svi_sensors_reserve(s, &err) == SVS_OK, "no memory");
     struct svi_moment at;

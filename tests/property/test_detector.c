@@ -14,7 +14,7 @@ static struct svi_detector_options defaults(int d) {
     struct svi_settings s;
     struct svi_detector_options o;
     svi_settings_default(&s);
-    assert_int_equal(svi_novelty_stage_options(&s, d, &o, NULL), SVS_OK);
+    assert_int_equal(svi_alert_stage_options(&s, d, &o, NULL), SVS_OK);
     return o;
 }
 

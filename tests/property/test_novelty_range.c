@@ -24,7 +24,7 @@ static struct svi_detector_options defaults(double trim) {
     struct svi_detector_options o;
     svi_settings_default(&s);
     s.novelty_trim = trim;
-    assert_int_equal(svi_novelty_stage_options(&s, SENSORS, &o, NULL), SVS_OK);
+    assert_int_equal(svi_alert_stage_options(&s, SENSORS, &o, NULL), SVS_OK);
     return o;
 }
 
@@ -314,7 +314,8 @@ static void rows_and_x_alike(void **state) {
     svi_range_add(&r, row);
     svi_range_put(&r, row, 0);
     assert_int_equal(r.far_count, 1);
-    assert_true(svi_range_place(&r, &c, row, &(double){50}, surprise, 0, NULL) == 1); /* the row is the odd one */
+    assert_true(svi_range_place(&r, &c, row, &(double){50}, surprise, 0, NULL) ==
+                1); /* the row is the odd one */
     assert_true(svi_range_place(&r, &c, row, &(double){995}, surprise, 0, NULL) == 0.5);
     assert_true(svi_range_place(&r, &c, row, &(double){2000}, surprise, excess_of(&r, 2000), NULL) == 0.5);
     svi_range_add(&r, &far);

@@ -12,7 +12,7 @@
 static void feed(svi_sensors *s, int d, int rows, uint64_t *seed) {
     double x[64];
     struct svi_moment at;
-    struct svi_finding f[SVI_JUDGES] = {{0}};
+    struct svi_evidence f[SVI_DETECTORS] = {{0}};
     for (int i = 0; i < rows; i++) {
         for (int j = 0; j < d; j++)
             x[j] = test_normal(seed);
@@ -58,15 +58,15 @@ static void a_refusal_changes_nothing(void **state) {
 
 static void judges_of_the_row_are_refused(void **state) {
     (void)state;
-    struct svi_row_judges j;
+    struct svi_row_detectors j;
     for (int n = 0; n < 2; n++) {
         left = n;
-        assert_int_equal(svi_row_judges_init(&j, NULL), SVS_NO_MEMORY);
+        assert_int_equal(svi_row_detectors_init(&j, NULL), SVS_NO_MEMORY);
         left = -1;
-        svi_row_judges_clear(&j); /* nothing is held twice */
+        svi_row_detectors_clear(&j); /* nothing is held twice */
     }
-    assert_int_equal(svi_row_judges_init(&j, NULL), SVS_OK);
-    svi_row_judges_clear(&j);
+    assert_int_equal(svi_row_detectors_init(&j, NULL), SVS_OK);
+    svi_row_detectors_clear(&j);
 }
 
 /* And no row takes any. */
