@@ -53,13 +53,6 @@ void svi_alert_policy_configure(struct svi_alert_policy *d, const struct svi_ale
     svi_budget_set(&d->budget, o->a_day, o->interval);
 }
 
-const char *svi_alert_detector_name(enum svi_alert_detector detector) {
-    static const char *const names[SVI_DETECTORS] = {
-        [SVI_DETECTOR_ROW] = "row",   [SVI_DETECTOR_VALUE] = "value",   [SVI_DETECTOR_LEVEL] = "level",
-        [SVI_DETECTOR_STEP] = "step", [SVI_DETECTOR_OTHERS] = "others", [SVI_DETECTOR_LASTING] = "lasting"};
-    return names[detector];
-}
-
 const char *svi_alert_severity_name(enum svi_severity severity) {
     static const char *const names[] = {"notice", "warning", "serious"};
     return names[severity];

@@ -37,9 +37,10 @@
 #define SVI_POLICY_ONSET   1.05
 #define SVI_POLICY_BELOW   0.5
 
-#define SVI_POLICY_FEATURES 8  /* of an episode, remembered */
-#define SVI_POLICY_NORMAL   32 /* detectors' surprises by features that a person marked normal, the last ones \
-                                */
+#define SVI_POLICY_FEATURES 8 /* of an episode, remembered */
+#define SVI_POLICY_NORMAL                                                                                    \
+    32 /* detectors' surprises by features that a person marked normal, the last ones                        \
+        */
 
 struct svi_alert_policy_normal {
     int detector, feature;
@@ -116,7 +117,6 @@ void svi_alert_policy_mark_normal(struct svi_alert_policy *d, enum svi_alert_det
 double svi_alert_policy_alerts_a_day(const struct svi_alert_policy *d);
 double svi_alert_policy_level(const struct svi_alert_policy *d);
 
-const char *svi_alert_detector_name(enum svi_alert_detector detector); /* "row", "value" ... */
 const char *svi_alert_severity_name(enum svi_severity severity);
 
 enum svi_severity svi_alert_severity(double worst, double seconds);

@@ -49,18 +49,18 @@ static struct svi_contribution contribution_of(struct svi_alert_stage *s, const 
 
 /* The features that add most, at most SVI_ALERT_TOP_MAX; the one that lies beyond its range before them.
  * Returns how many. */
-static int find_top(struct svi_alert_stage *s, const struct svi_message *m, const struct svi_schema *schema,
-                    struct svi_contribution *top) {
+static int find_top(struct svi_alert_stage *s, const struct svi_alert_sample *sample,
+                    const struct svi_schema *schema, struct svi_contribution *top) {
     double *sums = s->rows.x; /* the sample stands in its row by now */
-    const double sum = add_lags(s, m->d, sums);
+    const double sum = add_lags(s, sample->d, sums);
     int count = 0;
     if (s->judgement.excess > 0) {
         double *adds = &sums[s->judgement.feature % s->rows.d];
         top[count++] = contribution_of(s, schema, s->judgement.feature, sum > 0 ? *adds / sum : 0);
         *adds = 0;
     }
-    for (; count < SVI_ALERT_TOP_MAX && count < m->d && sum > 0; count++) {
-        const int most = novelty_report_largest(sums, m->d, 1);
+    for (; count < SVI_ALERT_TOP_MAX && count < sample->d && sum > 0; count++) {
+        const int most = novelty_report_largest(sums, sample->d, 1);
         const int lag = novelty_report_largest(s->rows.adds + most, s->lags, s->rows.d);
         if (sums[most] == 0)
             break;
@@ -78,8 +78,8 @@ static double novelty_report_excess(const struct svi_contribution *c) {
 
 /* For people: what lies beyond all that was comes first, then what is plainly out of its usual range, then
  * what adds most. */
-static void write_line(const struct svi_alert_stage *s, const struct svi_schema *schema, const char *stream,
-                       double ts, enum svi_alert_change change, struct svi_alert_report *out) {
+static void write_line(const struct svi_alert_stage *s, const struct svi_alert_subject *of,
+                       enum svi_alert_change change, struct svi_alert_report *out) {
     struct svi_alert_feature features[SVI_ALERT_TOP];
     struct svi_contribution c[SVI_ALERT_TOP_MAX];
     const int count = out->event.count, shown = count < SVI_ALERT_TOP ? count : SVI_ALERT_TOP;
@@ -94,7 +94,7 @@ static void write_line(const struct svi_alert_stage *s, const struct svi_schema 
     for (int i = 0; i < shown; i++)
         features[i] = (struct svi_alert_feature){.name = c[i].feature,
                                                  .column = c[i].column,
-                                                 .unit = svi_schema_unit(schema, c[i].column),
+                                                 .unit = svi_schema_unit(of->schema, c[i].column),
                                                  .value = c[i].value,
                                                  .low = c[i].low,
                                                  .high = c[i].high};
@@ -102,14 +102,14 @@ static void write_line(const struct svi_alert_stage *s, const struct svi_schema 
         features[0].beyond = svi_detector_range(s->detector, s->judgement.feature, &features[0].earlier_low,
                                                 &features[0].earlier_high);
     const struct svi_alert_line line = {.state = change,
-                                        .stream = stream,
+                                        .stream = of->stream,
                                         .top = features,
                                         .count = shown,
                                         .novelty = out->event.novelty,
                                         .p = out->event.p,
                                         .grade = s->alert.worst,
                                         .since = s->alert.since,
-                                        .time = ts};
+                                        .time = of->ts};
     svi_alert_text(out->text, &line);
 }
 
@@ -118,15 +118,16 @@ static void write_line(const struct svi_alert_stage *s, const struct svi_schema 
 #define PLAINLY 0.25 /* of how far the feature that lies farthest outside does */
 
 /* The detector's evidence as a person reads it. */
-static struct svi_alert_fact fact_of(const struct svi_alert_stage *s, const struct svi_message *m,
+static struct svi_alert_fact fact_of(const struct svi_alert_stage *s, const struct svi_alert_sample *sample,
                                      const struct svi_schema *schema, enum svi_alert_detector detector) {
     const struct svi_evidence *f = &s->evidence[detector];
-    const bool with = f->with >= 0 && f->with < m->d;
+    const bool with = f->with >= 0 && f->with < sample->d;
     const double interval = 86400 / svi_budget_rows_a_day(&s->policy.budget);
     double low = f->low, high = f->high;
-    if (detector == SVI_DETECTOR_VALUE && isnan(low)) /* all its values are what it is compared with */
+    if (isnan(low)) /* it expects nothing of its own: all the values are what it is compared with */
         svi_detector_usual(s->detector, f->feature, &low, &high);
     return (struct svi_alert_fact){.detector = detector,
+                                   .text = svi_detector_row(detector)->engine->text,
                                    .name = svi_schema_name(schema, f->feature),
                                    .column = f->feature,
                                    .unit = svi_schema_unit(schema, f->feature),
@@ -138,12 +139,11 @@ static struct svi_alert_fact fact_of(const struct svi_alert_stage *s, const stru
                                    .with = with ? f->with : -1,
                                    .with_name = with ? svi_schema_name(schema, f->with) : NULL,
                                    .with_unit = with ? svi_schema_unit(schema, f->with) : NULL,
-                                   .with_value = with ? m->x[f->with] : NAN};
+                                   .with_value = with ? sample->x[f->with] : NAN};
 }
 
 static struct svi_alert_fact fact_of_row(const struct svi_schema *schema, const struct svi_contribution *c) {
-    return (struct svi_alert_fact){.detector = SVI_DETECTOR_ROW,
-                                   .name = c->feature,
+    return (struct svi_alert_fact){.name = c->feature,
                                    .column = c->column,
                                    .unit = svi_schema_unit(schema, c->column),
                                    .value = c->value,
@@ -162,14 +162,14 @@ static bool fact_is_new(const struct svi_alert_fact *facts, int count, int colum
 
 /* Those of the detectors that look at one feature, the one that leads first, then those that have reached
  * their level, by how far above it they are. */
-static int take_judged(const struct svi_alert_stage *s, const struct svi_message *m,
+static int take_judged(const struct svi_alert_stage *s, const struct svi_alert_sample *sample,
                        const struct svi_schema *schema, struct svi_alert_fact *facts) {
     bool taken[SVI_DETECTORS] = {false};
     int count = 0;
     for (int n = 0; n < SVI_DETECTORS && count < SVI_ALERT_TOP; n++) {
         int best = -1;
         for (int i = 0; i < SVI_DETECTORS; i++)
-            if (!taken[i] && s->evidence[i].feature >= 0 && s->evidence[i].feature < m->d &&
+            if (!taken[i] && s->evidence[i].feature >= 0 && s->evidence[i].feature < sample->d &&
                 (i == (int)s->policy.lead || s->policy.ratio[i] >= 1) &&
                 (best < 0 || i == (int)s->policy.lead ||
                  (best != (int)s->policy.lead && s->policy.ratio[i] > s->policy.ratio[best])))
@@ -178,7 +178,7 @@ static int take_judged(const struct svi_alert_stage *s, const struct svi_message
             break;
         taken[best] = true;
         if (fact_is_new(facts, count, s->evidence[best].feature))
-            facts[count++] = fact_of(s, m, schema, (enum svi_alert_detector)best);
+            facts[count++] = fact_of(s, sample, schema, (enum svi_alert_detector)best);
     }
     return count;
 }
@@ -201,29 +201,29 @@ static int take_row(const struct svi_alert_report *out, const struct svi_schema 
     return count;
 }
 
-static void write_episode(const struct svi_alert_stage *s, const struct svi_message *m,
-                          const struct svi_schema *schema, const char *stream, double ts,
-                          enum svi_alert_change change, struct svi_alert_report *out) {
+static void write_episode(const struct svi_alert_stage *s, const struct svi_alert_sample *sample,
+                          const struct svi_alert_subject *of, enum svi_alert_change change,
+                          struct svi_alert_report *out) {
     const struct svi_alert_policy *d = &s->policy;
     struct svi_alert_fact facts[SVI_ALERT_TOP];
     struct svi_episode_line line = {.state = change,
                                     .news = d->news,
                                     .severity = d->severity,
-                                    .stream = stream,
+                                    .stream = of->stream,
                                     .facts = facts,
                                     .surprise = out->event.surprise,
                                     .since = s->alert.since,
-                                    .time = ts,
+                                    .time = of->ts,
                                     .lasted = 86400 * (d->budget.days - d->began)};
-    const bool row = d->lead == SVI_DETECTOR_ROW || d->lead == SVI_DETECTOR_LASTING;
+    const struct svi_detector_row *lead = svi_detector_row(d->lead);
     svs_error err;
-    line.lasting = d->lead == SVI_DETECTOR_LASTING;
+    line.opening = lead->opening;
     if (change != SVI_ALERT_CLOSE) {
-        line.count = take_judged(s, m, schema, facts);
-        if (row || d->ratio[SVI_DETECTOR_ROW] >= 1)
-            line.count = take_row(out, schema, facts, line.count, &line.combination);
+        line.count = take_judged(s, sample, of->schema, facts);
+        if (lead->engine->of_rows || d->ratio[SVI_DETECTOR_ROW] >= 1)
+            line.count = take_row(out, of->schema, facts, line.count, &line.combination);
     }
-    (void)svi_calendar_set_zone(schema->zone, &err); /* where it is unknown, times are those of UTC */
+    (void)svi_calendar_set_zone(of->schema->zone, &err); /* where it is unknown, times are those of UTC */
     svi_episode_text(out->text, &line);
 }
 
@@ -231,36 +231,36 @@ static void add_judge(const struct svi_alert_stage *s, enum svi_alert_change cha
                       struct svi_alert_event *e) {
     const struct svi_evidence *f = &s->evidence[s->policy.detector];
     const bool closes = change == SVI_ALERT_CLOSE;
-    e->judge = svi_alert_detector_name(s->policy.detector);
+    e->judge = svi_detector_row(s->policy.detector)->name;
     e->severity = svi_alert_severity_name(s->policy.severity);
     e->surprise = closes ? s->policy.surprise : f->surprise;
     e->expected = closes ? NAN : f->expected;
     e->over = closes ? 1 : f->over;
 }
 
-bool svi_alert_report_change(struct svi_alert_stage *s, const struct svi_message *m,
-                             const struct svi_schema *schema, const char *stream, double ts,
-                             enum svi_alert_change change, struct svi_alert_report *out) {
+bool svi_alert_report_change(struct svi_alert_stage *s, const struct svi_alert_sample *sample,
+                             const struct svi_alert_subject *of, enum svi_alert_change change,
+                             struct svi_alert_report *out) {
     if (!s->on)
-        return svi_alert_report_end(s, stream, s->reason, out);
+        return svi_alert_report_end(s, of->stream, s->reason, out);
     if (change == SVI_ALERT_NONE)
         return false;
     const bool closes = change == SVI_ALERT_CLOSE; /* what is usual again has no reason */
     out->event = (struct svi_alert_event){.state = svi_alert_change_name(change),
-                                          .id = m->id,
+                                          .id = of->id,
                                           .novelty = s->judgement.novelty,
                                           .membership = s->judgement.membership,
                                           .p = s->judgement.p,
                                           .grade = closes ? s->alert.worst : s->grade,
                                           .since = s->alert.since,
                                           .top = out->top,
-                                          .count = closes ? 0 : find_top(s, m, schema, out->top),
+                                          .count = closes ? 0 : find_top(s, sample, of->schema, out->top),
                                           .text = out->text};
     if (svi_alert_policy_is_on(&s->policy)) {
         add_judge(s, change, &out->event);
-        write_episode(s, m, schema, stream, ts, change, out);
+        write_episode(s, sample, of, change, out);
     } else {
-        write_line(s, schema, stream, ts, change, out);
+        write_line(s, of, change, out);
     }
     return true;
 }

@@ -1,77 +1,44 @@
-/* The novelty stage: each accepted sample is judged, an alert may change, and the sample is perhaps learned.
+/* The stage that judges: each accepted sample is judged, an alert may change, and the sample is perhaps
+ * learned.
  *
- * In front of the detector (novelty/detector.h) stand the lags: what is judged is a row of d features and the
- * last samples. Rooms are made before a sample is judged (svi_alert_stage_reserve), so that a failing
+ * In front of novelty (novelty/detector.h) stand the lags: what is judged is a row of d features and the last
+ * samples. Capacity is taken before a sample is judged (svi_alert_stage_reserve), so that a failing
  * allocation refuses the sample and leaves everything as it was; where columns may still come there is room
- * for some more. A stream of too many columns goes on without novelty, and the stats say why.
+ * for some more. What all parts have agreed to is remembered as a number of columns, until one of them is
+ * full: most samples ask nobody. A stream of too many columns goes on without novelty, and the stats say why.
  *
- * The stage returns what it did to the alert; alert_report.c says it, and the engine publishes. Read in
- * order: set-up, one sample, archive. */
+ * The stage returns what it did to the alert; alert_report.c makes an event of it, and the engine publishes.
+ * Read in order: set-up, capacity, one sample, archive. */
 #include "alerts/alert_stage.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "alerts/context.h"
+#include "alerts/sensors.h"
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "alerts/alert_text.h"
-#include "config/alert_budget.h"
 
-svs_code svi_alert_stage_options(const struct svi_settings *s, int d, struct svi_detector_options *o,
-                                 svs_error *err) {
-    /* This overwrites `shared`, too: callers that have a room keep and restore it. */
-    *o = (struct svi_detector_options){
-        .window = s->novelty_window,
-        .calibration = (int)s->novelty_calibration,
-        .learn = (enum svi_novelty_learn)s->novelty_learn,
-        .p = s->alert_p,
-        .clear = s->alert_clear,
-        .confirm = (int)(s->novelty_confirm + s->novelty_lags - 1), /* one odd value lasts that long */
-        .persist = s->novelty_persist,
-        .d = d};
-    return svi_settings_novelty(s, &o->model, err);
-}
-
-static struct svi_alert_options alert_stage_alert(const struct svi_settings *s) {
-    return (struct svi_alert_options){.p = s->alert_p,
-                                      .clear = s->alert_clear,
-                                      .cooldown = s->alert_cooldown,
-                                      .fdr = s->alert_fdr,
-                                      .warmup = s->novelty_warmup};
-}
-
-static struct svi_alert_policy_options alert_stage_policy(const struct svi_settings *s) {
-    struct svi_alert_policy_options o = {.interval = s->alert_interval,
-                                         .group = s->alert_group,
-                                         .clear = s->alert_clear,
-                                         .warmup = s->novelty_warmup};
-    (void)svi_alert_budget_read(s->alert_budget, &o.a_day, NULL); /* which was checked */
-    return o;
-}
-
-static void alert_stage_drop_judges(struct svi_alert_stage *s) {
-    svi_sensors_free(&s->sensors);
-    svi_row_detectors_clear(&s->row_detectors);
+static void alert_stage_drop_detectors(struct svi_alert_stage *s) {
+    svi_detectors_clear(&s->detectors);
     /* The engine compares this with the columns: 0 makes it name columns of context to new detectors again.
      */
     s->context_d = 0;
 }
 
-svs_code svi_alert_stage_new(struct svi_alert_stage *s, const struct svi_settings *settings, svs_error *err) {
-    *s = (struct svi_alert_stage){.on = settings->novelty != SVI_NOVELTY_NONE};
+void svi_alert_stage_init(struct svi_alert_stage *s, const struct svi_alert_stage_options *o) {
+    *s = (struct svi_alert_stage){.on = o->on, .capacity = o->on ? -1 : INT_MAX};
     if (!s->on)
-        return SVS_OK;
-    /* Nothing is allocated here. The number of columns is known with the first row; `lags` stays 0 in a stage
-     * without novelty, and that is how the rest of this file knows one. */
-    const struct svi_alert_options alert = alert_stage_alert(settings);
-    const struct svi_alert_policy_options policy = alert_stage_policy(settings);
-    s->lags = (int)settings->novelty_lags;
-    s->differences = settings->novelty_differences;
-    s->with_context = settings->context[0];
-    svi_alert_init(&s->alert, &alert);
-    svi_alert_policy_init(&s->policy, &policy);
-    return svi_alert_stage_options(settings, 0, &s->options, err);
+        return;
+    /* The number of columns is known with the first row; `lags` stays 0 in a stage without novelty, and that
+     * is how the rest of this file knows one. */
+    s->lags = o->lags;
+    s->differences = o->differences;
+    s->with_context = o->with_context;
+    s->options = o->novelty;
+    svi_alert_init(&s->alert, &o->alert);
+    svi_alert_policy_init(&s->policy, &o->policy);
 }
 
 void svi_alert_stage_share_room(struct svi_alert_stage *s, struct svi_shared_room *room) {
@@ -91,39 +58,33 @@ void svi_alert_stage_rest(struct svi_alert_stage *s) {
         svi_detector_rest(s->detector);
 }
 
-svs_code svi_alert_stage_make_room(const struct svi_alert_stage *s, const struct svi_settings *settings,
+svs_code svi_alert_stage_make_room(const struct svi_alert_stage *s, const struct svi_alert_stage_options *o,
                                    struct svi_detector_room *room, svs_error *err) {
-    struct svi_detector_options o = {0};
-    svs_code code = s->detector ? svi_alert_stage_options(settings, 0, &o, err) : SVS_OK;
-    if (!s->detector || code != SVS_OK)
-        return code;
-    if (o.confirm == s->options.confirm && o.persist == s->options.persist)
-        return SVS_OK;
-    return svi_detector_make_room(s->detector, &o, room, err);
+    const bool other = o->novelty.confirm != s->options.confirm || o->novelty.persist != s->options.persist;
+    return s->detector && other ? svi_detector_make_room(s->detector, &o->novelty, room, err) : SVS_OK;
 }
 
-void svi_alert_stage_configure(struct svi_alert_stage *s, const struct svi_settings *settings,
+void svi_alert_stage_configure(struct svi_alert_stage *s, const struct svi_alert_stage_options *o,
                                struct svi_detector_room *room) {
     if (s->lags == 0) /* none */
         return;
     /* Compare before the options are replaced. The procedure starts again only when its share changes: else a
      * change of any other setting would restore the wealth that it has spent. */
-    const bool other = settings->alert_fdr != s->alert.o.fdr;
-    const struct svi_alert_policy_options policy = alert_stage_policy(settings);
-    s->alert.o = alert_stage_alert(settings);
-    svi_alert_policy_configure(&s->policy, &policy);
+    const bool other = o->alert.fdr != s->alert.o.fdr;
+    s->alert.o = o->alert;
+    svi_alert_policy_configure(&s->policy, &o->policy);
     /* Only a budget uses these detectors. They start from nothing if one comes back: they have missed rows.
      */
     if (!svi_alert_policy_is_on(&s->policy))
-        alert_stage_drop_judges(s);
-    if (other && settings->alert_fdr > 0)
-        svi_discovery_init(&s->alert.discovery, settings->alert_fdr);
+        alert_stage_drop_detectors(s);
+    if (other && o->alert.fdr > 0)
+        svi_discovery_init(&s->alert.discovery, o->alert.fdr);
     struct svi_shared_room *shared = s->options.shared;
-    (void)svi_alert_stage_options(settings, 0, &s->options, NULL); /* which were checked */
+    s->options = o->novelty;
     s->options.shared = shared;
-    if (!s->detector)
-        return;
-    svi_detector_configure(s->detector, &s->options, room);
+    s->capacity = s->on ? -1 : INT_MAX;
+    if (s->detector)
+        svi_detector_configure(s->detector, &s->options, room);
 }
 
 static void drop_rows(struct svi_alert_stage_rows *r) {
@@ -134,11 +95,12 @@ static void drop_rows(struct svi_alert_stage_rows *r) {
 
 static void alert_stage_turn_off(struct svi_alert_stage *s) {
     svi_detector_free(&s->detector);
-    alert_stage_drop_judges(s);
+    alert_stage_drop_detectors(s);
     drop_rows(&s->rows);
     svi_verdicts_clear(&s->verdicts);
     /* `judged` too: svi_alert_stage_learn would otherwise look for the detector that is gone. */
     s->on = s->judged = false;
+    s->capacity = INT_MAX;
 }
 
 void svi_alert_stage_free(struct svi_alert_stage *s) {
@@ -152,16 +114,17 @@ void svi_alert_stage_reset(struct svi_alert_stage *s) {
     const bool on = s->on;
     alert_stage_turn_off(s);
     s->on = on;
+    s->capacity = on ? -1 : INT_MAX;
     svi_alert_init(&s->alert, &before.o);
     svi_alert_policy_clear(&s->policy);
     s->alert.opened = before.opened;
     s->alert.suppressed = before.suppressed;
 }
 
-void svi_alert_stage_replace(struct svi_alert_stage *s, const struct svi_settings *settings) {
+void svi_alert_stage_replace(struct svi_alert_stage *s, const struct svi_alert_stage_options *o) {
     struct svi_alert_stage fresh;
-    (void)svi_alert_stage_new(&fresh, settings, NULL); /* takes no memory; the settings were checked */
-    if (s->lags > 0 && fresh.lags > 0) {               /* a stage that is none keeps none */
+    svi_alert_stage_init(&fresh, o);
+    if (s->lags > 0 && fresh.lags > 0) { /* a stage that is none keeps none */
         fresh.alert.opened = s->alert.opened;
         fresh.alert.suppressed = s->alert.suppressed;
         fresh.refused = s->refused;
@@ -173,7 +136,11 @@ void svi_alert_stage_replace(struct svi_alert_stage *s, const struct svi_setting
     *s = fresh;
 }
 
-svs_code svi_alert_stage_build(struct svi_alert_stage *s, int d, svs_error *err) {
+/* ---- capacity */
+
+/* For d features, d x lags <= SVI_ALERT_STAGE_COLUMNS: a new detector, or the old one with more columns.
+ * SVS_NO_MEMORY: nothing has changed. */
+static svs_code alert_stage_build(struct svi_alert_stage *s, int d, svs_error *err) {
     const size_t columns = (size_t)d * (size_t)s->lags;
     struct svi_alert_stage_rows rows = {.d = d};
     struct svi_detector_options o = s->options;
@@ -203,78 +170,74 @@ svs_code svi_alert_stage_build(struct svi_alert_stage *s, int d, svs_error *err)
     return SVS_OK;
 }
 
-/* Where columns may still come, room for some more, so that few of them cost a rebuild. */
-static int room_for(const struct svi_message *m, int most) {
+/* Where columns may still come, room for some more, so that few of them cost a rebuild. Dense rows have all
+ * their columns from the start; other rows may bring new ones at any time. */
+static int alert_stage_spare(int d, bool more_may_come, int most) {
     int room = 16;
-    /* Dense rows have all their columns from the start; other rows may bring new ones at any time. */
-    if (m->kind == SVI_DENSE)
-        return m->d;
-    while (room < m->d)
+    if (!more_may_come)
+        return d;
+    while (room < d)
         room *= 2;
     return room < most ? room : most;
 }
 
-/* The detectors of the sensors have the columns of the stream and no room for more, so that they say the same
- * in whatever form rows come. Too many columns: there are none. */
-static svs_code alert_stage_sensors(struct svi_alert_stage *s, int d, svs_error *err) {
-    if (s->sensors && svi_sensors_columns(s->sensors) >= d)
-        return svi_sensors_reserve(s->sensors, err);
-    if (d < 1)
-        return SVS_OK;
-    if (d > SVI_SENSORS_MAX) {
-        svi_sensors_free(&s->sensors);
-        return SVS_OK;
-    }
-    svi_sensors *sensors = s->sensors ? svi_sensors_widened(s->sensors, d, err)
-                                      : svi_sensors_new(d, s->with_context, s->options.shared, err);
-    if (!sensors)
-        return SVS_NO_MEMORY;
-    /* New detectors only: widened ones are a copy and know their categories. The detector may know some from
-     * before there was a budget. */
-    for (int j = 0; !s->sensors && s->detector && j < d && j < s->rows.d; j++)
-        if (svi_detector_knows_category(s->detector, s->lags, j))
-            svi_sensors_set_category(sensors, j);
-    svi_sensors_free(&s->sensors);
-    s->sensors = sensors;
-    return SVS_OK;
+static struct svi_detector_shape alert_stage_shape(const struct svi_alert_stage *s, int columns) {
+    return (struct svi_detector_shape){columns, s->with_context ? SVI_CONTEXT_COLUMNS : 0, s->options.shared};
 }
 
-/* Judges that are not there yet: of the first row, or of the first since there is a budget. */
-static svs_code alert_stage_judges(struct svi_alert_stage *s, const struct svi_message *m, svs_error *err) {
+/* Detectors that are not there yet: of the first row, or of the first since there is a budget. */
+static svs_code alert_stage_reserve_detectors(struct svi_alert_stage *s, int d, svs_error *err) {
+    const struct svi_detector_shape shape = alert_stage_shape(s, d);
+    bool fresh;
     if (!svi_alert_policy_is_on(&s->policy))
         return SVS_OK;
-    if (s->row_detectors.tails.series == 0 && svi_row_detectors_init(&s->row_detectors, err) != SVS_OK)
-        return SVS_NO_MEMORY;
-    return alert_stage_sensors(s, m->d, err);
+    SVI_TRY(svi_detectors_reserve(&s->detectors, &shape, &fresh, err));
+    /* New ones only: widened ones are a copy and know their categories. Novelty may know some from before
+     * there was a budget. */
+    for (int j = 0; fresh && s->detector && j < d && j < s->rows.d; j++)
+        if (svi_detector_knows_category(s->detector, s->lags, j))
+            svi_detectors_set_category(&s->detectors, j);
+    return SVS_OK;
 }
 
-svs_code svi_alert_stage_reserve(struct svi_alert_stage *s, const struct svi_message *m, svs_error *err) {
-    if (!s->on)
+svs_code svi_alert_stage_reserve(struct svi_alert_stage *s, int d, bool more_may_come, svs_error *err) {
+    const int most = s->on ? SVI_ALERT_STAGE_COLUMNS / s->lags : INT_MAX;
+    if (!s->on) /* many may share this one */
         return SVS_OK;
-    const int most = SVI_ALERT_STAGE_COLUMNS / s->lags;
-    if (m->d <= most) { /* rows first: they may be wider than judges, but not the other way round */
-        const bool fits = s->detector && m->d <= s->rows.d; /* the first sample may have no feature at all */
-        svs_code code = fits ? SVS_OK : svi_alert_stage_build(s, room_for(m, most), err);
-        if (code == SVS_OK)
-            code = svi_detector_reserve(s->detector, 0, err);
-        if (code == SVS_OK)
-            code = svi_alert_policy_reserve(&s->policy, false, err);
-        return code == SVS_OK ? alert_stage_judges(s, m, err) : code;
+    if (d > most) {
+        /* Not an error: the classifier goes on with the row. An alert that is open ends with this reason
+         * (svi_alert_report_change). */
+        alert_stage_turn_off(s);
+        snprintf(s->reason, sizeof s->reason,
+                 "novelty is off: %d features times novelty.lags %d are more than %d columns", d, s->lags,
+                 SVI_ALERT_STAGE_COLUMNS);
+        return SVS_OK;
     }
-    /* Not an error: the classifier goes on with the row. An alert that is open ends with this reason
-     * (svi_alert_report_change). */
-    alert_stage_turn_off(s);
-    snprintf(s->reason, sizeof s->reason,
-             "novelty is off: %d features times novelty.lags %d are more than %d columns", m->d, s->lags,
-             SVI_ALERT_STAGE_COLUMNS);
+    /* Until the end nobody has agreed to anything. Rows first: they may be wider than detectors, but not the
+     * other way round. The first sample may have no feature at all. */
+    s->capacity = -1;
+    if (!s->detector || d > s->rows.d)
+        SVI_TRY(alert_stage_build(s, alert_stage_spare(d, more_may_come, most), err));
+    SVI_TRY(svi_detector_reserve(s->detector, 0, err));
+    SVI_TRY(svi_alert_policy_reserve(&s->policy, false, err));
+    SVI_TRY(alert_stage_reserve_detectors(s, d, err));
+    s->capacity = d;
     return SVS_OK;
+}
+
+/* After a sample: a part that is full is asked before the next one. */
+static void alert_stage_note_full(struct svi_alert_stage *s) {
+    if (svi_budget_is_full(&s->policy.budget) ||
+        (s->options.shared &&
+         ((s->detector && svi_detector_is_full(s->detector)) || svi_detectors_are_full(&s->detectors))))
+        s->capacity = -1;
 }
 
 int svi_alert_stage_columns(const struct svi_alert_stage *s) {
-    if (!s->sensors) /* they may be due */
+    const int columns = svi_detectors_columns(&s->detectors);
+    if (columns < 0) /* they may be due */
         return svi_alert_policy_is_on(&s->policy) && s->rows.d <= SVI_SENSORS_MAX ? 0 : s->rows.d;
     /* The narrower of the two: detectors have no spare columns, rows may have. */
-    const int columns = svi_sensors_columns(s->sensors);
     return columns < s->rows.d ? columns : s->rows.d;
 }
 
@@ -287,8 +250,7 @@ void svi_alert_stage_category(struct svi_alert_stage *s, int feature) {
     if (!s->on || !s->detector || feature >= s->rows.d)
         return;
     svi_detector_category(s->detector, s->lags, feature);
-    if (s->sensors && feature < svi_sensors_columns(s->sensors))
-        svi_sensors_set_category(s->sensors, feature);
+    svi_detectors_set_category(&s->detectors, feature);
 }
 
 bool svi_alert_stage_knows_category(const struct svi_alert_stage *s, int feature) {
@@ -302,36 +264,17 @@ void svi_alert_stage_renew(struct svi_alert_stage *s, int feature) {
         return;
     svi_lags_renew(s->rows.history.ring, s->rows.d, s->lags, feature);
     svi_detector_renew(s->detector, s->lags, feature);
-    if (s->sensors && feature < svi_sensors_columns(s->sensors))
-        svi_sensors_forget(s->sensors, feature);
+    svi_detectors_forget(&s->detectors, feature);
     s->context_d = 0; /* it may be one of context, or no more */
+    s->capacity = -1;
     svi_verdicts_renew(&s->verdicts);
 }
 
-bool svi_alert_stage_set_context(struct svi_alert_stage *s, int feature) {
-    return s->sensors && feature < svi_sensors_columns(s->sensors) &&
-           svi_sensors_set_context(s->sensors, feature);
-}
-
-/* What judges take for the time: rows whose arrival says nothing (alert.interval) are as far apart as it
+/* What detectors take for the time: rows whose arrival says nothing (alert.interval) are as far apart as it
  * says, so that the same file gives the same bytes at any speed. */
-static double alert_stage_clock(const struct svi_alert_stage *s, const struct svi_message *m, double time) {
-    return isnan(m->ts) && s->policy.budget.interval > 0 ? s->policy.budget.days * 86400 : time;
-}
-
-/* The detectors of single sensors; context is no part of the row that the detector judges. */
-static void alert_stage_sense(struct svi_alert_stage *s, const struct svi_moment *at) {
-    for (int i = 0; i < SVI_DETECTORS; i++)
-        s->evidence[i] = (struct svi_evidence){
-            .feature = -1, .over = 1, .value = NAN, .expected = NAN, .low = NAN, .high = NAN, .with = -1};
-    if (!s->sensors)
-        return;
-    svi_sensors_step(s->sensors, s->rows.x, at, s->evidence);
-    /* After the sensors, whose forecasts need the context. As a missing value it counts for nothing in the
-     * distances of the detector: an unusual load alone is no alert. */
-    for (int j = 0; s->with_context && j < s->rows.d; j++)
-        if (svi_sensors_is_context(s->sensors, j))
-            s->rows.x[j] = NAN;
+static double alert_stage_clock(const struct svi_alert_stage *s, const struct svi_alert_sample *sample) {
+    const struct svi_budget *b = &s->policy.budget;
+    return !sample->timed && b->interval > 0 ? b->days * 86400 : sample->time;
 }
 
 /* What a verdict will be about. */
@@ -349,7 +292,8 @@ static void alert_stage_note(struct svi_alert_stage *s) {
 }
 
 svs_code svi_alert_stage_verdict(struct svi_alert_stage *s, int64_t number, bool is_true, svs_error *err) {
-    /* All memory first: a verdict is final, so it must not stop half-way. */
+    /* All memory first: a verdict is final, so it must not stop half-way. What it teaches fills parts. */
+    s->capacity = s->on ? -1 : INT_MAX;
     if (svi_alert_stage_has_policy(s) && s->detector &&
         (svi_detector_reserve(s->detector, SVI_VERDICT_ROWS, err) != SVS_OK ||
          svi_alert_policy_reserve(&s->policy, true, err) != SVS_OK))
@@ -380,48 +324,61 @@ static enum svi_alert_change alert_stage_alarm(struct svi_alert_stage *s, double
     return svi_alert_step(&s->alert, j->p, j->tail, s->grade, time);
 }
 
-enum svi_alert_change svi_alert_stage_judge(struct svi_alert_stage *s, const struct svi_message *m,
-                                            double time) {
+/* The sample into rows.x, widened by zeros; what took the place of a missing value tells nothing. */
+static void alert_stage_take(struct svi_alert_stage *s, const struct svi_alert_sample *sample) {
     struct svi_alert_stage_rows *r = &s->rows;
-    const struct svi_judgement *j = &s->judgement;
+    const int d = sample->d;
+    memcpy(r->x, sample->x, (size_t)d * sizeof *r->x);
+    memset(r->x + d, 0, (size_t)(r->d - d) * sizeof *r->x);
+    for (int j = 0; sample->gaps && j < d; j++)
+        r->x[j] = sample->gaps[j] ? NAN : r->x[j];
+}
+
+enum svi_alert_change svi_alert_stage_judge(struct svi_alert_stage *s,
+                                            const struct svi_alert_sample *sample) {
+    struct svi_alert_stage_rows *r = &s->rows;
     if (!s->on) /* many may share this one */
         return SVI_ALERT_NONE;
     s->judged = false;
     if (!s->detector) /* nothing but rows of zeros without a column so far */
         return SVI_ALERT_NONE;
-    memcpy(r->x, m->x, (size_t)m->d * sizeof *m->x);
-    memset(r->x + m->d, 0, (size_t)(r->d - m->d) * sizeof *r->x);
-    for (int j = 0; m->gaps && j < m->d; j++)
-        r->x[j] = m->gaps[j] ? NAN : r->x[j]; /* what took the place of a missing value tells nothing */
+    alert_stage_take(s, sample);
     /* Sensors take every row, even those before the lags are full: they look at single samples. The clock
      * is asked once, so all detectors see one time. */
-    struct svi_moment at;
-    if (s->sensors || s->row_detectors.tails.series > 0)
-        svi_context_moment(alert_stage_clock(s, m, time), &at);
-    alert_stage_sense(s, &at);
+    struct svi_moment moment;
+    struct svi_detector_sample seen = {.x = r->x, .moment = &moment};
+    if (svi_detectors_hold(&s->detectors))
+        svi_context_moment(alert_stage_clock(s, sample), &moment);
+    svi_detectors_look(&s->detectors, &seen, s->evidence);
+    /* After the sensors, whose forecasts need the context. As a missing value it counts for nothing in the
+     * distances of novelty: an unusual load alone is no alert. */
+    for (int j = 0; s->with_context && j < r->d; j++)
+        if (svi_detectors_is_context(&s->detectors, j))
+            r->x[j] = NAN;
     if (!svi_lags_push(&r->history, r->x, r->row))
         return SVI_ALERT_NONE;
     s->judged = true;
     /* Spare columns are 0, not missing: they must not count as features that both samples have. */
-    svi_detector_set_columns(s->detector, m->d > 0 ? s->lags * m->d : s->lags * r->d);
+    svi_detector_set_columns(s->detector, s->lags * (sample->d > 0 ? sample->d : r->d));
     svi_detector_judge(s->detector, r->row, &s->judgement);
     /* Before the early return: the score of a sample without values must not repeat those of the last one. */
     s->alarm = s->surprise = 0;
-    if (j->unknown) /* an alert goes on as it is */
+    if (s->judgement.unknown) /* an alert goes on as it is */
         return SVI_ALERT_NONE;
-    const struct svi_lasting_rank rank = {j->above, j->p, j->scores, j->calibrates, j->disturbed};
-    if (s->row_detectors.tails.series > 0)
-        svi_row_detectors_step(&s->row_detectors, j->extreme, &rank, &at, s->evidence);
-    return alert_stage_alarm(s, time, !isnan(m->ts));
+    seen.row = &s->judgement;
+    svi_detectors_look(&s->detectors, &seen, s->evidence);
+    return alert_stage_alarm(s, sample->time, sample->timed);
 }
 
 struct svi_alert_scores svi_alert_stage_scores(const struct svi_alert_stage *s) {
     return (struct svi_alert_scores){s->judged, s->judgement.novelty, s->judgement.p, s->alarm, s->surprise};
 }
 
-void svi_alert_stage_learn(struct svi_alert_stage *s, const struct svi_message *m) {
+void svi_alert_stage_learn(struct svi_alert_stage *s, const struct svi_alert_sample *sample) {
     if (s->judged)
-        s->refused += svi_detector_learn(s->detector, m->y.kind != SVS_NONE) == SVI_LEARN_RESULT_REFUSED;
+        s->refused += svi_detector_learn(s->detector, sample->labelled) == SVI_LEARN_RESULT_REFUSED;
+    if (s->on)
+        alert_stage_note_full(s);
 }
 
 /* ---- archive */
@@ -442,7 +399,7 @@ void svi_alert_stage_archive(struct svi_archive *a, struct svi_alert_stage *s) {
     if (!svi_archive_ok(a) || d == 0)
         return;
     /* The number of features sizes every array: it comes first, then the arrays, then what fills them. */
-    if (svi_archive_loading(a) && svi_alert_stage_build(s, d, a->err) != SVS_OK)
+    if (svi_archive_loading(a) && alert_stage_build(s, d, a->err) != SVS_OK)
         return;
     svi_lags_archive(a, &s->rows.history);
     svi_detector_archive(a, s->detector);
@@ -460,48 +417,26 @@ void svi_alert_stage_policy_archive(struct svi_archive *a, struct svi_alert_stag
 }
 
 void svi_alert_stage_detectors_archive(struct svi_archive *a, struct svi_alert_stage *s) {
-    bool has_rows = s->row_detectors.tails.series > 0;
-    int columns = s->sensors ? svi_sensors_columns(s->sensors) : 0;
-    svi_archive_bool(a, "row judges", &has_rows);
-    svi_archive_int(a, "columns", &columns, 0, SVI_SENSORS_MAX);
-    if (svi_archive_loading(a) && has_rows && s->row_detectors.tails.series == 0 && svi_archive_ok(a))
-        (void)svi_row_detectors_init(&s->row_detectors, a->err);
-    if (has_rows && svi_archive_ok(a))
-        svi_row_detectors_archive(a, &s->row_detectors);
-    if (columns == 0 || !svi_archive_check(a, s->detector && columns <= s->rows.d,
-                                           "there are more columns to judge than rows have"))
-        return;
-    /* Each detector takes more than a byte: a damaged count must not allocate for 512 sensors. */
-    if (svi_archive_loading(a) && svi_archive_left(a) < columns) {
-        svi_archive_fail(a, SVS_DAMAGED, "there are fewer bytes than judges of sensors");
-        return;
-    }
-    if (!s->sensors)
-        s->sensors = svi_sensors_new(columns, s->with_context, s->options.shared, a->err);
-    if (s->sensors)
-        svi_sensors_archive(a, s->sensors);
+    const struct svi_detector_shape shape = alert_stage_shape(s, s->detector ? s->rows.d : 0);
+    svi_detectors_archive(a, &s->detectors, &shape);
 }
 
-svs_code svi_alert_stage_reserve_context(struct svi_alert_stage *s, svs_error *err) {
-    return s->sensors ? svi_sensors_reserve_context(s->sensors, err) : SVS_OK;
-}
-
-double svi_alert_stage_memory(const struct svi_settings *s, int d, int contexts, bool shared) {
-    struct svi_detector_options o;
+double svi_alert_stage_memory(const struct svi_alert_stage_options *o, int d, int contexts, bool shared) {
+    struct svi_detector_options novelty = o->novelty;
     struct svi_shared_room room = {0};
     const double own = shared ? sizeof(struct svi_alert_stage) : 0;
-    const double columns = (double)d * (double)s->novelty_lags;
-    if (s->novelty == SVI_NOVELTY_NONE)
+    const double columns = (double)d * o->lags;
+    if (!o->on)
         return 0;
-    if (columns > SVI_ALERT_STAGE_COLUMNS || svi_alert_stage_options(s, (int)columns, &o, NULL) != SVS_OK)
+    if (columns > SVI_ALERT_STAGE_COLUMNS)
         return own;
-    o.shared = shared ? &room : NULL;
-    const bool policy = strcmp(s->alert_budget, "none") != 0;
-    const double sensors =
-        policy && d >= 1 && d <= SVI_SENSORS_MAX ? svi_sensors_memory(d, contexts, shared) : 0;
-    const double detectors = policy && shared ? svi_row_detectors_memory() + svi_budget_memory() : 0;
+    novelty.d = (int)columns;
+    novelty.shared = shared ? &room : NULL;
+    const bool policy = o->policy.a_day > 0;
+    const struct svi_detector_shape shape = {d, contexts, shared};
     /* 3 x columns: the ring of lags, the row, what its columns add; d: the sample (struct
      * svi_alert_stage_rows). */
-    return own + svi_detector_memory(&o) + (shared ? 0 : svi_verdicts_memory((int)columns)) + sensors +
-           detectors + sizeof(double) * (3 * columns + d);
+    return own + svi_detector_memory(&novelty) + (shared ? 0 : svi_verdicts_memory((int)columns)) +
+           (policy ? svi_detectors_memory(&shape) : 0) + (policy && shared ? svi_budget_memory() : 0) +
+           sizeof(double) * (3 * columns + d);
 }

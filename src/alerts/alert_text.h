@@ -59,8 +59,9 @@ size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *lin
  * "one in N" is the p of the detector that leads: what goes on as before surprises as much once in N samples.
  * The day is named where it is not that of the sample; times are in the zone that the calendar has taken. */
 struct svi_alert_fact {
-    enum svi_alert_detector detector; /* says how it is reported */
-    const char *name;                 /* as in svi_alert_feature */
+    enum svi_alert_detector detector;
+    svi_detector_text *text; /* what follows the value; NULL: its usual range */
+    const char *name;        /* as in svi_alert_feature */
     int column;
     const char *unit, *with_unit; /* likewise */
     double value;                 /* of the sample, or the mean of the last `seconds` */
@@ -79,9 +80,9 @@ struct svi_episode_line {
     const char *stream;
     const struct svi_alert_fact *facts; /* `count`, most telling first; all but the first three are ignored */
     int count;
-    bool combination; /* the facts are features that are unusual together, each within its range */
-    bool lasting;     /* none of the last samples is very unusual, all together are */
-    double surprise;  /* -log10 p; of a close the largest */
+    bool combination;    /* the facts are features that are unusual together, each within its range */
+    const char *opening; /* of the detector that leads; NULL: none */
+    double surprise;     /* -log10 p; of a close the largest */
     double since, time;
     double lasted; /* seconds; of a close */
 };

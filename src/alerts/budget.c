@@ -115,6 +115,16 @@ static bool budget_recent_room(struct svi_budget_detector *j, int count) {
     return true;
 }
 
+bool svi_budget_is_full(const struct svi_budget *b) {
+    for (int i = 0; i < SVI_DETECTORS && b->a_day > 0; i++) {
+        const struct svi_budget_detector *j = &b->detector[i];
+        if ((j->count >= j->peak_room && j->peak_room < SVI_BUDGET_PEAKS) ||
+            (j->held >= j->window && j->window < SVI_BUDGET_WINDOW))
+            return true;
+    }
+    return false;
+}
+
 svs_code svi_budget_reserve(struct svi_budget *b, svs_error *err) {
     for (int i = 0; i < SVI_DETECTORS && b->a_day > 0; i++) {
         struct svi_budget_detector *j = &b->detector[i];

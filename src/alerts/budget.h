@@ -110,7 +110,8 @@ struct svi_budget {
 
 void svi_budget_init(struct svi_budget *b, double a_day, double interval);
 
-/* Before each row: room for what it may bring. SVS_NO_MEMORY: nothing has changed. */
+/* May the next row need more capacity than there is? Capacity for it. SVS_NO_MEMORY: nothing has changed. */
+bool svi_budget_is_full(const struct svi_budget *b);
 svs_code svi_budget_reserve(struct svi_budget *b, svs_error *err);
 double svi_budget_memory(void);              /* bytes besides the struct, of a past of some days */
 void svi_budget_clear(struct svi_budget *b); /* frees; nothing is kept but the budget */

@@ -10,13 +10,14 @@
 #include "alerts/sensors.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "alerts/alert_text.h"
 #include "alerts/block_tails.h"
 #include "alerts/context.h"
 #include "alerts/deviations.h"
 #include "alerts/forecast.h"
-#include "alerts/pace.h"
 #include "base/alloc.h"
 #include "base/arrays.h"
 #include "base/fail.h"
@@ -531,3 +532,97 @@ void svi_sensors_archive(struct svi_archive *a, svi_sensors *s) {
     if (svi_archive_loading(a) && svi_archive_ok(a) && svi_sensors_reserve(s, a->err) == SVS_OK)
         (void)svi_sensors_reserve_context(s, a->err);
 }
+
+/* ---- as an engine of detectors */
+
+static void sensors_drop(void *state) {
+    svi_sensors *s = state;
+    svi_sensors_free(&s);
+}
+
+/* It has the columns of the stream and no spare ones, so that it says the same in whatever form rows come.
+ * Too many columns: it holds nothing. */
+static svs_code sensors_fit(void **state, const struct svi_detector_shape *shape, svs_error *err) {
+    svi_sensors *s = *state;
+    const int d = shape->columns;
+    if (s && s->d >= d)
+        return svi_sensors_reserve(s, err);
+    if (d < 1)
+        return SVS_OK;
+    svi_sensors *wide = NULL;
+    if (d <= SVI_SENSORS_MAX && !(wide = s ? svi_sensors_widened(s, d, err)
+                                           : svi_sensors_new(d, shape->contexts > 0, shape->grows, err)))
+        return SVS_NO_MEMORY;
+    svi_sensors_free(&s);
+    *state = wide;
+    return SVS_OK;
+}
+
+static bool sensors_is_full(const void *state) {
+    const svi_sensors *s = state;
+    return s->grows && (svi_deviations_are_full(&s->deviations) || svi_block_tails_are_full(&s->tails));
+}
+
+static int sensors_size(const void *state) {
+    return svi_sensors_columns(state);
+}
+
+static void sensors_look(void *state, const struct svi_detector_sample *sample,
+                         struct svi_evidence *evidence) {
+    svi_sensors_step(state, sample->x, sample->moment, evidence);
+}
+
+static void sensors_keep(struct svi_archive *a, void *state) {
+    svi_sensors_archive(a, state);
+}
+
+static void sensors_forget(void *state, int column) {
+    svi_sensors_forget(state, column);
+}
+
+static void sensors_set_category(void *state, int column) {
+    svi_sensors_set_category(state, column);
+}
+
+static double sensors_bytes(const struct svi_detector_shape *shape) {
+    const bool none = shape->columns < 1 || shape->columns > SVI_SENSORS_MAX;
+    return none ? 0 : svi_sensors_memory(shape->columns, shape->contexts, shape->grows);
+}
+
+/* What was expected: " (0.1 to 0.3 expected there)", ", 41 expected at this time of day (39.5 to 42.5)". */
+static bool sensors_text(char *out, size_t size, const struct svi_alert_fact *f, const char *range,
+                         bool dated) {
+    char expected[SVI_ALERT_NUMBER];
+    const bool by_others = f->detector == SVI_DETECTOR_OTHERS;
+    /* The phrase names what the forecast stands on. The most specific one wins: a single feature that
+     * explains most comes before the kind of the detector. A stream that counts from 0 has no time of day. */
+    const char *when = f->with >= 0                       ? " there"
+                       : f->detector == SVI_DETECTOR_STEP ? " after the last sample"
+                       : by_others                        ? " from the other features"
+                       : dated                            ? " at this time of day"
+                                                          : "";
+    /* Values are held against all their past, which is no forecast. */
+    if (f->detector == SVI_DETECTOR_VALUE || (by_others ? !range[0] : !isfinite(f->expected)))
+        return false;
+    if (by_others)
+        snprintf(out, size, " (%s expected%s)", range, when);
+    else
+        snprintf(out, size, ", %s expected%s%s%s%s",
+                 svi_alert_number(expected, f->expected, f->high - f->low, 2), when, range[0] ? " (" : "",
+                 range, range[0] ? ")" : "");
+    return true;
+}
+
+const struct svi_detector_engine svi_sensor_detectors = {.first = SVI_DETECTOR_VALUE,
+                                                         .kept_as = "columns",
+                                                         .max_size = SVI_SENSORS_MAX,
+                                                         .reserve = sensors_fit,
+                                                         .is_full = sensors_is_full,
+                                                         .size = sensors_size,
+                                                         .look = sensors_look,
+                                                         .archive = sensors_keep,
+                                                         .drop = sensors_drop,
+                                                         .bytes = sensors_bytes,
+                                                         .forget = sensors_forget,
+                                                         .set_category = sensors_set_category,
+                                                         .text = sensors_text};

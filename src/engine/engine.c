@@ -19,10 +19,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "alerts/context.h"
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/limits.h"
 #include "config/settings_record.h"
+#include "engine/alert_options.h"
 #include "engine/engine_internal.h"
 #include "learner/learner_held.h"
 #include "learner/learner_prior.h"
@@ -152,7 +154,9 @@ svs_code svi_engine_new_novelty(const struct svi_engine *e, const struct svi_set
     *made = svi_alloc_plain(sizeof **made);
     if (!*made)
         return svi_fail_memory(err, "the novelty of a stream");
-    svs_code code = svi_alert_stage_new(*made, s, err);
+    struct svi_alert_stage_options o;
+    const svs_code code = svi_engine_alert_options(s, &o, err);
+    svi_alert_stage_init(*made, &o);
     if (svi_settings_keyed(s))
         svi_alert_stage_share_room(*made, &e->scratch->novelty);
     return code;
@@ -277,11 +281,13 @@ double svi_engine_state_memory(const struct svi_settings *s, int d, int classes)
     const double name = 2 * sizeof(char *) + SVS_NAME_MAX; /* in the registry, and as models point to it */
     struct svi_schema_options schema;
     const struct svi_metrics_options metrics = engine_metrics_options(s);
+    struct svi_alert_stage_options alerts;
     svi_settings_schema(s, &schema);
+    svi_engine_alert_options(s, &alerts, NULL);
     return sizeof(struct svi_engine) + sizeof(struct svi_shared_settings) + svi_schema_memory(&schema, d) +
            svs_learner_memory(&o, d, classes) + svi_engine_bank_memory(s, &o, d, classes) +
            svi_metrics_memory(&metrics, classes) + svi_sources_memory(s->max_sources) +
-           svi_alert_stage_memory(s, d, s->context[0] ? SVI_CONTEXT_COLUMNS : 0, false) +
+           svi_alert_stage_memory(&alerts, d, s->context[0] ? SVI_CONTEXT_COLUMNS : 0, false) +
            svi_quality_stage_memory(s, d, classes) + svi_rules_memory(s, d) +
            (svi_outliers_wanted(s) ? svi_outliers_memory(d) : 0) + (double)s->max_features * column +
            d * name;
@@ -294,20 +300,21 @@ double svi_engine_key_memory(const struct svi_settings *s, int d, int contexts, 
     struct svi_class_weights weights;
     struct svi_rules rules;
     const struct svi_metrics_options metrics = engine_metrics_options(s);
+    struct svi_alert_stage_options alerts;
     int blocks = 20;
     svi_settings_learning(s, &weights, &o, NULL);
+    svi_engine_alert_options(s, &alerts, NULL);
     svi_rules_init(&rules, true);
     svi_rules_configure(&rules, s);
-    const bool novelty = s->novelty != SVI_NOVELTY_NONE, policy = strcmp(s->alert_budget, "none") != 0;
     svs_options few = o; /* of a bank, too, what is of classes comes with them */
     few.max_classes = classes;
     blocks += s->key_prior > 0 ? 2 : 0;
-    blocks += (novelty ? 26 : 0) + (novelty && policy ? 16 : 0) + (rules.any ? 6 : 0);
+    blocks += (alerts.on ? 26 : 0) + (alerts.on && alerts.policy.a_day > 0 ? 17 : 0) + (rules.any ? 6 : 0);
     return sizeof(struct svi_engine) + svi_learner_lean_memory(&o, d, classes) -
            (classes + 1.0) * SVS_NAME_MAX + svi_engine_bank_memory(s, &few, d, classes) +
            (s->key_prior > 0 ? svi_learner_prior_memory(d) : 0) + svi_metrics_memory(&metrics, classes) +
            svi_quality_stage_memory(s, d, classes) - sizeof(struct svi_quality_stage) + d * sizeof(char *) +
-           svi_alert_stage_memory(s, d, contexts, true) +
+           svi_alert_stage_memory(&alerts, d, contexts, true) +
            (rules.any ? sizeof rules + svi_rules_memory(s, d) : 0) + blocks * BLOCK_HEAD +
            (s->missing == SVI_MISSING_CARRY ? (double)s->max_features * sizeof(double) : 0);
 }
@@ -389,40 +396,54 @@ static svs_code engine_make_class_room(struct svi_engine *e, svs_value y, svs_er
     return code == SVS_OK ? svi_quality_stage_reserve(&e->quality_stage, classes, err) : code;
 }
 
-/* Does the room of this row do for the next one of as many columns? Novelty takes room as it learns, the
- * stream of a key by its classes; columns beside the features may change hands in each row. */
-static bool engine_room_lasts(const struct svi_engine *e) {
-    return !e->novelty->on && !svi_settings_keyed(e->s) && !e->schema.columns;
+/* Is there capacity for the row in all parts? One compare with the columns that they have agreed to last, and
+ * another with those of novelty, which says itself when one of its parts is full; a queue has its own. */
+static inline bool engine_has_capacity(const struct svi_engine *e, const struct svi_message *m) {
+    return m->d == e->roomy_d &&
+           (svi_novelty_queue_waits(e->queue) || svi_alert_stage_has_capacity(e->novelty, m->d));
+}
+
+/* Does what they agree to hold for the next row? With keys rules give memory back while none is open, and
+ * classes come one by one. */
+static bool engine_capacity_lasts(const struct svi_engine *e) {
+    return !svi_settings_keyed(e->s) || (!e->rules->any && e->s->task != SVS_CLASSIFY);
+}
+
+/* All parts are asked; nobody waits, or the queue has capacity for it. */
+static svs_code engine_reserve(struct svi_engine *e, const struct svi_message *m, bool fits, svs_error *err) {
+    if (!fits && !svi_alert_stage_has_capacity(e->novelty, m->d))
+        SVI_TRY(svi_alert_stage_reserve(e->novelty, m->d, m->kind != SVI_DENSE, err));
+    SVI_TRY(svi_drift_stage_reserve(&e->quality_stage.drift, m->d, err));
+    SVI_TRY(svi_rules_reserve(e->rules, m->d, err));
+    SVI_TRY(engine_make_class_room(e, m->y, err));
+    SVI_TRY(svi_publish_reserve(e, m->d, err));
+    e->roomy_d = engine_capacity_lasts(e) ? m->d : -1;
+    return SVS_OK;
 }
 
 /* The learner's columns come last: once it has them, the schema has to follow. */
 static svs_code engine_make_room(struct svi_engine *e, const struct svi_message *m, bool changes,
                                  svs_error *err) {
-    svs_code code = changes ? check_before_growth(e, m, err) : SVS_OK;
+    const svs_code code = changes ? check_before_growth(e, m, err) : SVS_OK;
     const bool fits = svi_novelty_queue_waits(e->queue) && m->d <= e->queue->columns;
+    /* Before the parts are looked at, and before names change that alerts of the queue go by. */
     if (changes || !fits || svi_schema_has_new_names(&e->schema))
         svi_engine_settle(e);
-    if (code == SVS_OK && !fits)
-        code = svi_alert_stage_reserve(e->novelty, m, err);
-    if (code == SVS_OK)
-        code = svi_drift_stage_reserve(&e->quality_stage.drift, m->d, err);
-    if (code == SVS_OK)
-        code = svi_rules_reserve(e->rules, m->d, err);
-    if (code == SVS_OK)
-        code = engine_make_class_room(e, m->y, err);
-    if (code == SVS_OK)
-        code = svi_publish_reserve(e, m->d, err);
-    if (code == SVS_OK && changes)
-        code = svi_engine_grow(e, m, err);
-    e->roomy_d = code == SVS_OK && engine_room_lasts(e) ? m->d : -1;
-    return code;
+    if (code != SVS_OK)
+        return code;
+    if (changes || !engine_has_capacity(e, m))
+        SVI_TRY(engine_reserve(e, m, fits, err));
+    if (!changes || svi_engine_grow(e, m, err) == SVS_OK)
+        return SVS_OK;
+    svi_engine_ask_rooms(e); /* or a row like this one would not be due, and what is left never be done */
+    return err->code;
 }
 
 /* Novelty gets the learner's columns. If this or the learner's step fails, both keep them. */
 static svs_code engine_tell_columns(struct svi_engine *e, int d, svs_error *err) {
     svi_engine_tell_categories(e);
     svi_engine_tell_context(e, d);
-    return svi_alert_stage_reserve_context(e->novelty, err);
+    return svi_detectors_reserve_context(&e->novelty->detectors, err);
 }
 
 /* ---- one message */
@@ -487,14 +508,20 @@ static __attribute__((noinline)) void engine_tell_of(struct svi_engine *e, const
         return;
     svi_engine_settle(e);
     svi_engine_share(e);
-    const enum svi_alert_change change = svi_alert_stage_judge(e->novelty, m, e->time);
+    const struct svi_alert_sample sample = {.x = m->x,
+                                            .gaps = m->gaps,
+                                            .d = m->d,
+                                            .time = e->time,
+                                            .timed = !isnan(m->ts),
+                                            .labelled = m->y.kind != SVS_NONE};
+    const struct svi_alert_subject of = {&e->schema, svi_engine_subject(e, subject), m->id, e->event_ts};
+    const enum svi_alert_change change = svi_alert_stage_judge(e->novelty, &sample);
     const struct svi_alert_scores said = svi_alert_stage_scores(e->novelty);
     if (scored)
         svi_publish_score(e, &score, &said);
-    if (svi_alert_report_change(e->novelty, m, &e->schema, svi_engine_subject(e, subject), e->event_ts,
-                                change, &report))
+    if (svi_alert_report_change(e->novelty, &sample, &of, change, &report))
         svi_publish_alert(e, &report, e->event_ts);
-    svi_alert_stage_learn(e->novelty, m);
+    svi_alert_stage_learn(e->novelty, &sample);
 }
 
 static inline void engine_tell(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
@@ -597,7 +624,7 @@ static svs_code engine_leave_out(struct svi_engine *e, const struct svi_message 
 /* Is there more to do for the row than to look at its label? Of nearly all rows of plain numbers there is
  * not: they are as those before them, and these have made all the room. */
 static inline bool engine_is_due(const struct svi_engine *e, const struct svi_message *m) {
-    return m->d != e->roomy_d || m->missing > 0 || e->schema.columns ||
+    return !engine_has_capacity(e, m) || m->missing > 0 || e->schema.columns || e->s->context[0] ||
            !svi_shape_is_that_of(&e->schema.shape, m);
 }
 

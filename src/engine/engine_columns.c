@@ -141,12 +141,13 @@ static bool columns_context(const struct svi_engine *e, int feature) {
 void svi_engine_tell_context(struct svi_engine *e, int d) {
     const int names = e->schema.shape.names_kept;
     struct svi_alert_stage *n = e->novelty;
-    if (!e->s->context[0] || !n->sensors || (d == n->context_d && names == n->context_names))
+    if (!e->s->context[0] || svi_detectors_columns(&n->detectors) < 0 ||
+        (d == n->context_d && names == n->context_names))
         return;
     svi_engine_settle(e);
     for (int j = 0; j < d; j++)
         if (columns_context(e, j))
-            (void)svi_alert_stage_set_context(e->novelty, j);
+            (void)svi_detectors_set_context(&n->detectors, j);
     n->context_d = d;
     n->context_names = names;
 }

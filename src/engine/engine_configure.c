@@ -18,6 +18,7 @@
 #include "base/fail.h"
 #include "config/settings_change.h"
 #include "config/settings_record.h"
+#include "engine/alert_options.h"
 #include "engine/engine_internal.h"
 #include "learner/learner_configure.h"
 #include "learner/learner_held.h"
@@ -36,6 +37,7 @@ struct svi_engine_change {
     struct svi_quality_window figures;
     svi_calibrator *calibrator;
     struct svi_refit_policy refit;
+    struct svi_alert_stage_options alerts;
     struct svi_detector_room room;
     double *carried;
     struct svi_outliers *outliers;
@@ -105,9 +107,11 @@ static svs_code configuring_make_own(struct svi_engine_change *c, const struct s
 }
 
 static svs_code configuring_make(struct svi_engine_change *c, const struct svi_engine *e, svs_error *err) {
-    svs_code code = configuring_make_own(c, e, err);
+    svs_code code = svi_engine_alert_options(c->to, &c->alerts, err);
+    if (code == SVS_OK)
+        code = configuring_make_own(c, e, err);
     if (code == SVS_OK && !c->renew)
-        code = svi_alert_stage_make_room(e->novelty, c->to, &c->room, err);
+        code = svi_alert_stage_make_room(e->novelty, &c->alerts, &c->room, err);
     if (code == SVS_OK && c->window)
         code = (c->metrics = svi_engine_new_metrics(c->to, err))
                    ? svi_metrics_reserve(c->metrics, svs_learner_class_count(e->learner), err)
@@ -156,11 +160,11 @@ static void configure_novelty(struct svi_engine *e, struct svi_engine_change *c)
         return;
     if (!c->renew) {
         svi_engine_share(e);
-        svi_alert_stage_configure(e->novelty, c->to, &c->room);
+        svi_alert_stage_configure(e->novelty, &c->alerts, &c->room);
         return;
     }
     svi_engine_end_novelty(e, "the settings of novelty have changed");
-    svi_alert_stage_replace(e->novelty, c->to);
+    svi_alert_stage_replace(e->novelty, &c->alerts);
 }
 
 static void configure_schema(struct svi_engine *e, struct svi_engine_change *c) {

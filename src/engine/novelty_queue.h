@@ -81,7 +81,7 @@ void svi_novelty_queue_put(struct svi_novelty_queue *q, const struct svi_message
 void svi_novelty_queue_judge(struct svi_novelty_queue *q, uint64_t n);
 
 /* What of sample n the stage looks at when it judges, reports and learns. */
-struct svi_message svi_novelty_queue_message(const struct svi_novelty_queue *q, uint64_t n);
+struct svi_alert_sample svi_novelty_queue_sample(const struct svi_novelty_queue *q, uint64_t n);
 
 double svi_novelty_queue_memory(const struct svi_settings *s, int d, int classes); /* bytes */
 

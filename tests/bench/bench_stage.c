@@ -8,11 +8,12 @@
 
 #include "bench/novelty_sets.h"
 
-#include "alerts/alert_stage.h"
+#include "alerts/context.h"
 #include "alerts/rules.h"
+#include "engine/alert_options.h"
 
-enum { SENSORS, JUDGE, ROWS, DESK, LEARN, RULES, PARTS, SLOWEST = 3 };
-static const char *const parts[PARTS] = {"sensors", "judge", "row", "desk", "learn", "rules"};
+enum { SENSORS, JUDGE, ROWS, POLICY, LEARN, RULES, PARTS, SLOWEST = 3 };
+static const char *const parts[PARTS] = {"sensors", "judge", "row", "policy", "learn", "rules"};
 
 static double cpu_now(void) {
     struct timespec t;
@@ -36,21 +37,17 @@ static void take_sample(struct svi_alert_stage *s, struct svi_rules *rules, cons
                         double time, float *us) {
     double at[PARTS + 1] = {0};
     const bool look = us != NULL;
-    for (int i = 0; i < SVI_DETECTORS; i++)
-        s->evidence[i] = (struct svi_evidence){
-            .feature = -1, .over = 1, .value = NAN, .expected = NAN, .low = NAN, .high = NAN, .with = -1};
     at[SENSORS] = look ? cpu_now() : 0;
     struct svi_moment moment;
+    struct svi_detector_sample seen = {.x = x, .moment = &moment};
     svi_context_moment(time, &moment);
-    if (s->sensors)
-        svi_sensors_step(s->sensors, x, &moment, s->evidence);
+    svi_detectors_look(&s->detectors, &seen, s->evidence);
     at[JUDGE] = look ? cpu_now() : 0;
     svi_detector_judge(s->detector, x, &s->judgement);
     at[ROWS] = look ? cpu_now() : 0;
-    const struct svi_judgement *j = &s->judgement;
-    const struct svi_lasting_rank rank = {j->above, j->p, j->scores, j->calibrates, j->disturbed};
-    svi_row_detectors_step(&s->row_detectors, j->extreme, &rank, &moment, s->evidence);
-    at[DESK] = look ? cpu_now() : 0;
+    seen.row = &s->judgement;
+    svi_detectors_look(&s->detectors, &seen, s->evidence);
+    at[POLICY] = look ? cpu_now() : 0;
     svi_alert_policy_step(&s->policy, &s->alert, s->evidence, time, true);
     at[LEARN] = look ? cpu_now() : 0;
     svi_detector_learn(s->detector, false);
@@ -68,9 +65,11 @@ static void run_stream(const struct nov_set *set, float *us) {
     svi_settings_default(&settings);
     svi_rules_init(&rules, false);
     svi_rules_configure(&rules, &settings);
-    struct svi_message m = {.op = SVI_LEARN, .kind = SVI_DENSE, .has_x = true, .d = set->d, .ts = NAN};
-    if (svi_alert_stage_new(&stage, &settings, NULL) != SVS_OK ||
-        svi_alert_stage_reserve(&stage, &m, NULL) != SVS_OK ||
+    struct svi_alert_stage_options o;
+    if (svi_engine_alert_options(&settings, &o, NULL) != SVS_OK)
+        bench_die("the default settings are refused");
+    svi_alert_stage_init(&stage, &o);
+    if (svi_alert_stage_reserve(&stage, set->d, false, NULL) != SVS_OK ||
         svi_rules_reserve(&rules, set->d, NULL) != SVS_OK)
         bench_die("no novelty stage");
     svi_detector_set_columns(stage.detector, set->d);

@@ -2,9 +2,9 @@
  * archive after it is that of a stream that went on. And no bytes harm who loads them. */
 #include "support/problem.h"
 
-#include "alerts/alert_stage.h"
 #include "novelty/detector.h"
 #include "support/archived.h"
+#include "support/stage.h"
 
 #define WIDEST  20
 #define COLUMNS 128 /* with room for more and lags */
@@ -30,7 +30,7 @@ struct walk {
     double at[WIDEST];
 };
 
-static struct svi_message step(struct walk *w) {
+static struct svi_alert_sample step(struct walk *w) {
     const double what = test_uniform(&w->seed);
     const bool away = w->t++ / 150 % 3 == 2;
     if (what > 0.997 && w->d < WIDEST)
@@ -43,11 +43,8 @@ static struct svi_message step(struct walk *w) {
         else if (what > 0.8)
             w->at[j] += test_normal(&w->seed) - 0.1 * w->at[j] + (away && what > 0.95 ? 5 : 0);
     }
-    return (struct svi_message){.has_x = true,
-                                .kind = SVI_SPARSE,
-                                .d = w->d,
-                                .x = w->at,
-                                .y = {.kind = what * 1000 - floor(what * 1000) < 0.3 ? SVS_INT : SVS_NONE}};
+    return (struct svi_alert_sample){
+        .d = w->d, .x = w->at, .timed = true, .labelled = what * 1000 - floor(what * 1000) < 0.3};
 }
 
 static struct svi_settings any_settings(uint64_t *seed) {
@@ -78,7 +75,7 @@ static struct svi_settings any_settings(uint64_t *seed) {
 }
 
 static void open_sentry(struct svi_alert_stage *s, const struct svi_settings *settings, int walk) {
-    assert_int_equal(svi_alert_stage_new(s, settings, NULL), SVS_OK);
+    stage_open(s, settings);
     s->options.model.scale = walk % 4 != 3;
 }
 
@@ -87,15 +84,14 @@ struct judged {
     double surprise, novelty, membership, p, tail, grade, level, adds[COLUMNS], low, high;
 };
 
-static struct judged feed(struct svi_alert_stage *s, const struct svi_message *m, int t) {
+static struct judged feed(struct svi_alert_stage *s, const struct svi_alert_sample *m, int t) {
     struct judged j;
-    svs_error err = {0};
+    struct svi_alert_sample sample = *m;
+    sample.time = t;
     memset(&j, 0, sizeof j); /* gaps, too: it is compared as bytes */
-    if (svi_alert_stage_reserve(s, m, &err) != SVS_OK)
-        fail_msg("%s", err.text);
     if (t % 331 == 330)
         svi_alert_stage_gap(s);
-    j.change = svi_alert_stage_judge(s, m, t);
+    j.change = stage_judge(s, &sample, true);
     if (s->judged) {
         j.surprise = s->judgement.surprise;
         j.novelty = s->judgement.novelty;
@@ -210,7 +206,7 @@ static void goes_on_as_if_nothing_had_happened(void **state) {
                 assert_same_state(&a, &b, "before", t);
                 assert_same_figures(&a, &b);
             }
-            const struct svi_message m = step(&w);
+            const struct svi_alert_sample m = step(&w);
             const struct judged one = feed(&a, &m, t), other = feed(&b, &m, t);
             if (memcmp(&one, &other, sizeof one) != 0)
                 fail_msg("walk %d, sample %d: surprise %a and %a, p %g and %g, change %d and %d", k, t,
@@ -251,7 +247,7 @@ static void damage(uint8_t *bytes, size_t size, uint64_t *seed) {
 /* What cannot be told from a state goes on as one, in every option and policy. */
 static void survive(struct svi_alert_stage *s, struct walk w, int from) {
     for (int t = 0; t < 200; t++) {
-        const struct svi_message m = step(&w);
+        const struct svi_alert_sample m = step(&w);
         feed(s, &m, from + t);
     }
     assert_same_state(s, s, "at", from);
@@ -271,7 +267,7 @@ static void damage_is_refused_or_harmless(void **state) {
         settings.novelty_max = settings.novelty_max / 3 + 2;
         open_sentry(&s, &settings, k);
         for (int t = 0; t < length; t++) {
-            const struct svi_message m = step(&w);
+            const struct svi_alert_sample m = step(&w);
             feed(&s, &m, t);
         }
         save(&s, &kept);
@@ -308,7 +304,7 @@ static void cut_off(void **state) {
     svs_error err;
     open_sentry(&s, &settings, 0);
     for (int t = 0; t < 200; t++) {
-        const struct svi_message m = step(&w);
+        const struct svi_alert_sample m = step(&w);
         feed(&s, &m, t);
     }
     save(&s, &kept);
@@ -335,7 +331,7 @@ static void other_options(void **state) {
     without.novelty = SVI_NOVELTY_NONE;
     open_sentry(&s, &with, 0);
     for (int t = 0; t < 500; t++) {
-        const struct svi_message m = step(&w);
+        const struct svi_alert_sample m = step(&w);
         feed(&s, &m, t);
     }
     save(&s, &kept);
@@ -345,7 +341,7 @@ static void other_options(void **state) {
         other.novelty_calibration = k == 1 ? 20 : other.novelty_calibration;
         other.novelty_max = k == 2 ? 3 : other.novelty_max;
         other.novelty_kernel = k == 3 ? SVS_NOVELTY_POLYNOMIAL : other.novelty_kernel;
-        assert_int_equal(svi_alert_stage_new(&s, &other, NULL), SVS_OK);
+        stage_open(&s, &other);
         assert_int_equal(archived_load(archive, &s, kept.data, kept.size, &err), SVS_DAMAGED);
         svi_alert_stage_free(&s);
     }
@@ -359,7 +355,7 @@ static void gone_off(void **state) {
     struct svi_settings settings;
     struct svi_alert_stage a, b;
     struct svi_bytes kept = {0};
-    struct svi_message m = {.has_x = true, .kind = SVI_SPARSE, .d = 3, .x = wide};
+    struct svi_alert_sample m = {.d = 3, .x = wide, .timed = true};
     svi_settings_default(&settings);
     settings.novelty = SVI_NOVELTY_FOSVM1;
     open_sentry(&a, &settings, 0);

@@ -3,19 +3,18 @@
 #include "support/problem.h"
 #include "support/quick.h"
 
-#include "alerts/alert_stage.h"
 #include "formats/novelty_file.h"
 #include "novelty/detector.h"
 #include "novelty/novelty_model.h"
 #include "support/archived.h"
+#include "support/stage.h"
 
 #define SENSORS 4
 
 static struct svi_detector_options options(int d, int kernel) {
     struct svi_settings s;
-    struct svi_detector_options o;
     svi_settings_default(&s);
-    assert_int_equal(svi_alert_stage_options(&s, d, &o, NULL), SVS_OK);
+    struct svi_detector_options o = stage_novelty(&s, d);
     o.model.kernel = (svs_novelty_kernel)kernel;
     o.calibration = 500;
     return o;
@@ -219,14 +218,13 @@ static void open_stage(struct svi_alert_stage *s, int lags, int kernel) {
     settings.novelty_kernel = kernel;
     settings.novelty_calibration = 150;
     settings.novelty_max = 30;
-    assert_int_equal(svi_alert_stage_new(s, &settings, NULL), SVS_OK);
+    stage_open(s, &settings);
 }
 
 static struct svi_judgement step(struct svi_alert_stage *s, double *x, const uint8_t *gaps, int t) {
-    const struct svi_message m = {.has_x = true, .kind = SVI_DENSE, .d = SENSORS, .x = x, .gaps = gaps};
-    assert_int_equal(svi_alert_stage_reserve(s, &m, NULL), SVS_OK);
-    svi_alert_stage_judge(s, &m, t);
-    svi_alert_stage_learn(s, &m);
+    const struct svi_alert_sample sample = {.d = SENSORS, .x = x, .gaps = gaps, .time = t, .timed = true};
+    stage_judge(s, &sample, false);
+    svi_alert_stage_learn(s, &sample);
     return s->judgement;
 }
 
@@ -315,10 +313,9 @@ static void draw_category(uint64_t *seed, double rare, double *x) {
 }
 
 static struct svi_judgement step_wide(struct svi_alert_stage *s, double *x, int t) {
-    const struct svi_message m = {.has_x = true, .kind = SVI_SPARSE, .d = WIDE, .x = x};
-    assert_int_equal(svi_alert_stage_reserve(s, &m, NULL), SVS_OK);
-    svi_alert_stage_judge(s, &m, t);
-    svi_alert_stage_learn(s, &m);
+    const struct svi_alert_sample sample = {.d = WIDE, .x = x, .time = t, .timed = true};
+    stage_judge(s, &sample, true);
+    svi_alert_stage_learn(s, &sample);
     return s->judgement;
 }
 

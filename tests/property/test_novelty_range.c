@@ -3,9 +3,9 @@
 #include "support/plant.h"
 #include "support/problem.h"
 #include "support/quick.h"
+#include "support/stage.h"
 
 #include "base/statistics.h"
-#include "alerts/alert_stage.h"
 #include "novelty/detector.h"
 
 #define DAYS  14
@@ -21,11 +21,9 @@ struct history {
 
 static struct svi_detector_options defaults(double trim) {
     struct svi_settings s;
-    struct svi_detector_options o;
     svi_settings_default(&s);
     s.novelty_trim = trim;
-    assert_int_equal(svi_alert_stage_options(&s, SENSORS, &o, NULL), SVS_OK);
-    return o;
+    return stage_novelty(&s, SENSORS);
 }
 
 static svi_detector *start(const struct svi_detector_options *o) {

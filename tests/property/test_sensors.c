@@ -5,7 +5,7 @@
 #include "support/laws.h"
 #include "support/quick.h"
 
-#include "alerts/row_detectors.h"
+#include "novelty/detector.h"
 #include "alerts/sensors.h"
 
 #define MINUTE 60.0
@@ -397,40 +397,47 @@ static void wild_values_and_times_break_nothing(void **state) {
 /* ---- the row's judges */
 
 static void archive_row_judges(struct svi_archive *a, void *of) {
-    svi_row_detectors_archive(a, of);
+    svi_row_detectors.archive(a, of);
+}
+
+static void *open_row_judges(void) {
+    const struct svi_detector_shape shape = {.columns = 1};
+    void *state = NULL;
+    assert_int_equal(svi_row_detectors.reserve(&state, &shape, NULL), SVS_OK);
+    return state;
 }
 
 /* Never more than p says; kept at random moments, at any time. */
 static void judges_of_the_row_too(void **state) {
     (void)state;
-    struct svi_row_detectors a, b;
+    void *a = open_row_judges(), *b = open_row_judges();
     struct svi_bytes one = {0}, two = {0};
     uint64_t seed = 71;
     svs_error err = {0};
-    assert_int_equal(svi_row_detectors_init(&a, NULL), SVS_OK);
-    assert_int_equal(svi_row_detectors_init(&b, NULL), SVS_OK);
     for (int i = 0; i < 6000; i++) {
         struct svi_evidence f[SVI_DETECTORS] = {{0}}, g[SVI_DETECTORS] = {{0}};
         const double p = i % 500 < 490 ? test_uniform(&seed) : 1e-12;
-        const struct svi_lasting_rank rank = {p / 2, p, i < 4000 ? i / 2 : 2000, i % 2, false};
+        const struct svi_judgement row = {
+            .above = p / 2, .p = p, .extreme = p, .scores = i < 4000 ? i / 2 : 2000, .calibrates = i % 2};
         const double time = i % 100 == 99 ? wild_time(i, &seed) : MONDAY + MINUTE * i;
         struct svi_moment at;
         svi_context_moment(time, &at);
-        svi_row_detectors_step(&a, p, &rank, &at, f);
-        svi_row_detectors_step(&b, p, &rank, &at, g);
+        const struct svi_detector_sample sample = {.moment = &at, .row = &row};
+        svi_row_detectors.look(a, &sample, f);
+        svi_row_detectors.look(b, &sample, g);
         same_findings(f, g, i);
         assert_true(f[SVI_DETECTOR_ROW].surprise <= (float)-log10(p) * (1 + 1e-6));
         if (test_random(&seed) % 80)
             continue;
-        svi_row_detectors_clear(&b);
-        assert_int_equal(archived_save(archive_row_judges, &a, &one, &err), SVS_OK);
-        assert_int_equal(svi_row_detectors_init(&b, NULL), SVS_OK);
-        assert_int_equal(archived_load(archive_row_judges, &b, one.data, one.size, &err), SVS_OK);
-        assert_int_equal(archived_save(archive_row_judges, &b, &two, &err), SVS_OK);
+        svi_row_detectors.drop(b);
+        assert_int_equal(archived_save(archive_row_judges, a, &one, &err), SVS_OK);
+        b = open_row_judges();
+        assert_int_equal(archived_load(archive_row_judges, b, one.data, one.size, &err), SVS_OK);
+        assert_int_equal(archived_save(archive_row_judges, b, &two, &err), SVS_OK);
         assert_true(archived_same(&one, &two));
     }
-    svi_row_detectors_clear(&a);
-    svi_row_detectors_clear(&b);
+    svi_row_detectors.drop(a);
+    svi_row_detectors.drop(b);
     svi_bytes_clear(&one);
     svi_bytes_clear(&two);
 }

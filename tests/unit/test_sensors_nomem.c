@@ -5,7 +5,6 @@
 
 #include "alerts/context.h"
 #include "alerts/forecast.h"
-#include "alerts/row_detectors.h"
 #include "alerts/sensors.h"
 #include "support/nomem.h"
 
@@ -58,15 +57,16 @@ static void a_refusal_changes_nothing(void **state) {
 
 static void judges_of_the_row_are_refused(void **state) {
     (void)state;
-    struct svi_row_detectors j;
-    for (int n = 0; n < 2; n++) {
+    const struct svi_detector_shape shape = {.columns = 1};
+    void *rows = NULL;
+    for (int n = 0; n < 3; n++) {
         left = n;
-        assert_int_equal(svi_row_detectors_init(&j, NULL), SVS_NO_MEMORY);
+        assert_int_equal(svi_row_detectors.reserve(&rows, &shape, NULL), SVS_NO_MEMORY);
         left = -1;
-        svi_row_detectors_clear(&j); /* nothing is held twice */
+        assert_null(rows); /* nothing is held */
     }
-    assert_int_equal(svi_row_detectors_init(&j, NULL), SVS_OK);
-    svi_row_detectors_clear(&j);
+    assert_int_equal(svi_row_detectors.reserve(&rows, &shape, NULL), SVS_OK);
+    svi_row_detectors.drop(rows);
 }
 
 /* And no row takes any. */
