@@ -25,7 +25,8 @@
 #define FIRST_ROOM 4
 #define RANKS      16 /* from which peaks are extrapolated */
 #define MOST       (INT64_MAX / 4)
-#define FARTHEST   2.0 /* extrapolated at most, times the largest seen */
+#define FARTHEST   2.0  /* extrapolated at most, times the largest seen */
+#define TOGETHER   0.05 /* of the time of one alert: findings that count as one */
 
 void svi_budget_init(struct svi_budget *b, double a_day, double interval) {
     *b = (struct svi_budget){.a_day = a_day, .interval = interval, .last = -DBL_MAX, .share.factor = 1};
@@ -192,7 +193,8 @@ static bool budget_is_record(struct svi_budget_detector *j, int64_t number, doub
 
 /* ---- excursions */
 
-void svi_budget_peak_keep(struct svi_budget_peak *peaks, int *count, int room, struct svi_budget_peak peak) {
+static void budget_peak_keep(struct svi_budget_peak *peaks, int *count, int room,
+                             struct svi_budget_peak peak) {
     /* Among equals the earlier peak stays in front, and stays at all in a full list. */
     const bool full = *count == room;
     if (full && (room == 0 || peaks[room - 1].surprise >= peak.surprise))
@@ -221,7 +223,7 @@ bool svi_budget_surprise(struct svi_budget *b, enum svi_alert_detector detector,
         /* Only now does it enter the past: while it ran it could not raise the level against itself. */
         if (j->now.episode != LEFT_OUT) {
             (void)budget_peak_room(j, j->count + 1); /* without memory the least makes room */
-            svi_budget_peak_keep(j->peaks, &j->count, j->peak_room, j->now);
+            budget_peak_keep(j->peaks, &j->count, j->peak_room, j->now);
         }
         j->now = (struct svi_budget_peak){0};
         j->calm = 0;
@@ -238,7 +240,7 @@ void svi_budget_mark(struct svi_budget *b, int64_t episode) {
             b->detector[i].now.episode = episode;
 }
 
-int svi_budget_peak_drop(struct svi_budget_peak *peaks, int count, double before, int64_t episode) {
+static int budget_peak_drop(struct svi_budget_peak *peaks, int count, double before, int64_t episode) {
     int kept = 0;
     for (int i = 0; i < count; i++)
         if (peaks[i].at >= before && (episode == 0 || peaks[i].episode != episode))
@@ -247,7 +249,7 @@ int svi_budget_peak_drop(struct svi_budget_peak *peaks, int count, double before
 }
 
 static void budget_drop(struct svi_budget_detector *j, double before, int64_t episode) {
-    j->count = svi_budget_peak_drop(j->peaks, j->count, before, episode);
+    j->count = budget_peak_drop(j->peaks, j->count, before, episode);
 }
 
 /* ---- levels */
@@ -278,7 +280,7 @@ static double budget_total(const struct svi_budget *b, double days) {
     return SVI_BUDGET_SPENT * (b->a_day * days + SVI_BUDGET_EARLY * log1p((double)b->rows / EARLIEST));
 }
 
-double svi_budget_peak_extrapolate(const struct svi_budget_peak *peaks, int count, double m) {
+static double budget_peak_extrapolate(const struct svi_budget_peak *peaks, int count, double m) {
     /* budget.h, PAST: u(h) + s ln(h / m). Fewer than 4 peaks give no h. */
     const int k = count < RANKS ? count : RANKS, h = k / 4;
     if (h < 1)
@@ -296,8 +298,7 @@ static double budget_past(const struct svi_budget_detector *j, double m, double 
         return order;
     /* So few excursions say little by their order, so the law of the tail counts besides. The cap guards
      * against a steep slope, which would put the level out of reach for long. */
-    return fmax(order,
-                fmin(svi_budget_peak_extrapolate(j->peaks, j->count, m), FARTHEST * fmax(most, promise)));
+    return fmax(order, fmin(budget_peak_extrapolate(j->peaks, j->count, m), FARTHEST * fmax(most, promise)));
 }
 
 /* Peaks at the level that the p-values promise, or above. */
@@ -425,4 +426,56 @@ void svi_budget_archive(struct svi_archive *a, struct svi_budget *b) {
         for (int k = 0; k < j->held && svi_archive_ok(a); k++)
             svi_archive_check(a, budget_recent(j, k)->number <= b->rows, "a surprise is of a row to come");
     }
+}
+
+/* ---- several policies: the pool of what they have found */
+
+void svi_budget_pool_pass(struct svi_budget_pool *p, double days, double policies) {
+    p->days += days / fmax(1, policies);
+}
+
+/* No more are to come that count as one with those of now. */
+static void budget_pool_settle(struct svi_budget_pool *p, double a_day) {
+    if (!(p->now > 0) || p->days - p->since < TOGETHER / a_day)
+        return;
+    const struct svi_budget_peak found = {.surprise = p->now, .at = p->since};
+    budget_peak_keep(p->peaks, &p->count, SVI_BUDGET_POOL, found);
+    p->now = 0;
+}
+
+void svi_budget_pool_find(struct svi_budget_pool *p, double found, double a_day) {
+    budget_pool_settle(p, a_day);
+    if (!(p->now > 0))
+        p->since = p->days;
+    p->now = fmax(p->now, found);
+}
+
+double svi_budget_pool_factor(struct svi_budget_pool *p, double a_day) {
+    const double memory = fmin(SVI_BUDGET_MEMORY, SVI_BUDGET_POOL / 2 / a_day);
+    const double m = SVI_BUDGET_SPENT * a_day * fmin(p->days, memory);
+    budget_pool_settle(p, a_day);
+    p->count = budget_peak_drop(p->peaks, p->count, p->days - memory, 0);
+    if (!(m >= 1))
+        return 0;
+    const int rank = (int)fmin(m, SVI_BUDGET_POOL);
+    const double order = rank <= p->count ? p->peaks[rank - 1].surprise + SVI_BUDGET_ABOVE : 1;
+    const double far = budget_peak_extrapolate(p->peaks, p->count, m);
+    const double most = p->count > 0 ? FARTHEST * p->peaks[0].surprise : 0;
+    return fmax(1, m < SVI_BUDGET_FEW ? fmax(order, fmin(far, most)) : order);
+}
+
+void svi_budget_pool_archive(struct svi_archive *a, struct svi_budget_pool *p) {
+    double found[SVI_BUDGET_POOL], at[SVI_BUDGET_POOL];
+    for (int i = 0; i < SVI_BUDGET_POOL; i++) {
+        found[i] = p->peaks[i].surprise;
+        at[i] = p->peaks[i].at;
+    }
+    svi_archive_finite(a, "pool days", &p->days, 1);
+    svi_archive_int(a, "pool", &p->count, 0, SVI_BUDGET_POOL);
+    svi_archive_finite(a, "found", found, p->count);
+    svi_archive_finite(a, "found at", at, p->count);
+    for (int i = 0; svi_archive_ok(a) && i < p->count; i++)
+        p->peaks[i] = (struct svi_budget_peak){.surprise = found[i], .at = at[i]};
+    svi_archive_finite(a, "found now", &p->now, 1);
+    svi_archive_finite(a, "found since", &p->since, 1);
 }

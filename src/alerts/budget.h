@@ -32,9 +32,17 @@
  * the calls alone.
  *
  * FLEET. Where several policies share a budget (svi_budget_share), each sets its levels as if it were alone,
- * and then higher by a factor: the one that the past of all of them asks for (budget_pool.h); before that is
- * known, and in its first 1024 rows, by as much as the floor of its share is above its own. For that it tells
- * what it would have found alone: an excursion of any detectors, by the largest surprise over level. */
+ * and then higher by a factor: the one that the past of all of them asks for; before that is known, and in
+ * its first 1024 rows, by as much as the floor of its share is above its own. For that it reports what it
+ * would have found alone: an excursion of any detectors, by the largest surprise over level.
+ *
+ * POOL. Each policy alone would find `a_day` alerts a day, several together a multiple of their budget. In T
+ * days of past SVI_BUDGET_SPENT x a_day x T findings of all of them may have been alerts: m. The factor lies
+ * above the finding of rank m, rounded down; while m < SVI_BUDGET_FEW it is extrapolated besides, as levels
+ * are. So it is set by what the keys of this stream have shown, not by a worst case, and what one key does
+ * not need is for the others. Before m is 1 it is not known. What comes within a twentieth of the time of one
+ * alert (72 minutes at 1 a day) counts as one, the largest: else one disturbance of all keys at once would
+ * raise the factor for weeks; independent findings that matter are far more rare than that. */
 #ifndef SVI_BUDGET_H
 #define SVI_BUDGET_H
 
@@ -138,15 +146,6 @@ void svi_budget_end(struct svi_budget *b);
 /* What was an alert was a true one: its excursions are not of the usual past. */
 void svi_budget_leave_out(struct svi_budget *b, int64_t episode);
 
-/* Peaks in a descending list. keep puts one in; where `room` are there, the smallest of them gives way, or is
- * the one that is left out. drop takes out those that are older than `before` and, unless `episode` is 0,
- * those of that episode; returns how many are left. */
-void svi_budget_peak_keep(struct svi_budget_peak *peaks, int *count, int room, struct svi_budget_peak peak);
-int svi_budget_peak_drop(struct svi_budget_peak *peaks, int count, double before, int64_t episode);
-
-/* The level that is exceeded `m` times in the days of the past, by those of the ranks h to k. */
-double svi_budget_peak_extrapolate(const struct svi_budget_peak *peaks, int count, double m);
-
 double svi_budget_rows_a_day(const struct svi_budget *b);
 
 /* The clock that times were read from was moved: those after `from` move by `step`. */
@@ -157,5 +156,26 @@ void svi_budget_share_archive(struct svi_archive *a, struct svi_budget *b);
 
 /* The budget itself is not part of it. */
 void svi_budget_archive(struct svi_archive *a, struct svi_budget *b);
+
+/* ---- what those that share a budget have found so far, all together */
+
+#define SVI_BUDGET_POOL 128 /* evidence kept, the largest */
+
+struct svi_budget_pool {
+    double days; /* so far, a policy */
+    struct svi_budget_peak peaks[SVI_BUDGET_POOL];
+    int count;
+    double now;   /* the largest of those that count as one, not in the list yet; 0: none */
+    double since; /* the day of the first of them */
+};
+
+/* One of `policies` has gone through that many days more; it has found this. */
+void svi_budget_pool_pass(struct svi_budget_pool *p, double days, double policies);
+void svi_budget_pool_find(struct svi_budget_pool *p, double found, double a_day);
+
+/* At least 1; 0: it is not known yet. What is too old goes. */
+double svi_budget_pool_factor(struct svi_budget_pool *p, double a_day);
+
+void svi_budget_pool_archive(struct svi_archive *a, struct svi_budget_pool *p);
 
 #endif

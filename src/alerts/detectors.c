@@ -94,7 +94,7 @@ static svi_sensors *detectors_sensors(const struct svi_detectors *s) {
 
 bool svi_detectors_set_context(struct svi_detectors *s, int column) {
     svi_sensors *sensors = detectors_sensors(s);
-    return sensors && column < svi_sensors_columns(sensors) && svi_sensors_set_context(sensors, column);
+    return sensors && column < svi_sensor_detectors.size(sensors) && svi_sensors_set_context(sensors, column);
 }
 
 bool svi_detectors_is_context(const struct svi_detectors *s, int column) {

@@ -117,7 +117,27 @@ static int sensors_regressors(int contexts) {
     return SVI_CONTEXT_TIME + contexts;
 }
 
-svi_sensors *svi_sensors_new(int d, bool context, bool grows, svs_error *err) {
+static void sensors_drop(void *state) {
+    svi_sensors *s = state;
+    svi_forecast_clear(&s->forecast);
+    svi_deviations_clear(&s->deviations);
+    svi_block_tails_clear(&s->tails);
+    svi_arrays_free(&sensors_arrays, s);
+    svi_free(s);
+}
+
+/* Capacity for what the next row may bring. SVS_NO_MEMORY: nothing has changed. */
+static svs_code sensors_reserve(svi_sensors *s, svs_error *err) {
+    if (!s->grows) /* nothing to do; and another thread may judge */
+        return SVS_OK;
+    SVI_TRY(svi_deviations_reserve(&s->deviations, err));
+    return svi_block_tails_reserve(&s->tails, err);
+}
+
+/* d columns, 1 to SVI_SENSORS_MAX; context: some may be. grows: capacity for blocks of rows, times of day and
+ * columns of context comes as they are needed; else all is there at once, and a row never needs memory.
+ * SVS_NO_MEMORY: NULL. */
+static svi_sensors *sensors_new(int d, bool context, bool grows, svs_error *err) {
     const int32_t dims[DIMS] = {d};
     struct svi_sensors *s = svi_alloc_plain(sizeof *s);
     if (!s) {
@@ -130,31 +150,12 @@ svi_sensors *svi_sensors_new(int d, bool context, bool grows, svs_error *err) {
         svi_forecast_init(&s->forecast, k, d, SVI_PACE_LEAST, err) != SVS_OK ||
         svi_deviations_init(&s->deviations, RESIDUALS, d, bins, err) != SVS_OK ||
         svi_block_tails_init(&s->tails, SIGNALS * 2, d, grows, log10(2.0 * d) + FEW, err) != SVS_OK ||
-        svi_sensors_reserve(s, err) != SVS_OK) {
-        svi_sensors_free(&s);
+        sensors_reserve(s, err) != SVS_OK) {
+        sensors_drop(s);
         return NULL;
     }
     svi_pace_init(&s->pace);
     return s;
-}
-
-void svi_sensors_free(svi_sensors **sensors) {
-    struct svi_sensors *s = *sensors;
-    if (!s)
-        return;
-    *sensors = NULL;
-    svi_forecast_clear(&s->forecast);
-    svi_deviations_clear(&s->deviations);
-    svi_block_tails_clear(&s->tails);
-    svi_arrays_free(&sensors_arrays, s);
-    svi_free(s);
-}
-
-svs_code svi_sensors_reserve(svi_sensors *s, svs_error *err) {
-    if (!s->grows) /* nothing to do; and another thread may judge */
-        return SVS_OK;
-    const svs_code code = svi_deviations_reserve(&s->deviations, err);
-    return code == SVS_OK ? svi_block_tails_reserve(&s->tails, err) : code;
 }
 
 svs_code svi_sensors_reserve_context(svi_sensors *s, svs_error *err) {
@@ -162,19 +163,22 @@ svs_code svi_sensors_reserve_context(svi_sensors *s, svs_error *err) {
     return k > s->forecast.k ? svi_forecast_grow(&s->forecast, k, err) : SVS_OK;
 }
 
-double svi_sensors_memory(int d, int contexts, bool grows) {
-    const int32_t dims[DIMS] = {d};
+static double sensors_bytes(const struct svi_detector_shape *shape) {
+    const int32_t dims[DIMS] = {shape->columns};
+    if (shape->columns < 1 || shape->columns > SVI_SENSORS_MAX)
+        return 0;
     return (double)sizeof(struct svi_sensors) + (double)svi_arrays_bytes(&sensors_arrays, dims) +
-           svi_forecast_memory(sensors_regressors(contexts), d) +
-           svi_deviations_memory(RESIDUALS, d, SVI_CONTEXT_BINS) +
-           svi_block_tails_memory(SIGNALS * 2, d, grows);
+           svi_forecast_memory(sensors_regressors(shape->contexts), shape->columns) +
+           svi_deviations_memory(RESIDUALS, shape->columns, SVI_CONTEXT_BINS) +
+           svi_block_tails_memory(SIGNALS * 2, shape->columns, shape->grows);
 }
 
 /* ---- columns */
 
-svi_sensors *svi_sensors_widened(const svi_sensors *s, int d, svs_error *err) {
+/* A copy with more columns. SVS_NO_MEMORY: NULL. */
+static svi_sensors *sensors_widened(const svi_sensors *s, int d, svs_error *err) {
     const int32_t narrow[DIMS] = {s->d}, wide[DIMS] = {d};
-    struct svi_sensors *w = svi_sensors_new(d, s->with_context, s->grows, err);
+    struct svi_sensors *w = sensors_new(d, s->with_context, s->grows, err);
     if (!w)
         return NULL;
     memcpy(w->context, s->context, sizeof w->context);
@@ -186,9 +190,9 @@ svi_sensors *svi_sensors_widened(const svi_sensors *s, int d, svs_error *err) {
     if (code == SVS_OK)
         code = svi_block_tails_widen(&w->tails, &s->tails, err);
     if (code == SVS_OK)
-        code = svi_sensors_reserve(w, err);
+        code = sensors_reserve(w, err);
     if (code != SVS_OK) {
-        svi_sensors_free(&w);
+        sensors_drop(w);
         return NULL;
     }
     svi_forecast_widen(&w->forecast, &s->forecast);
@@ -196,7 +200,8 @@ svi_sensors *svi_sensors_widened(const svi_sensors *s, int d, svs_error *err) {
     return w;
 }
 
-int svi_sensors_columns(const svi_sensors *s) {
+static int sensors_columns(const void *state) {
+    const svi_sensors *s = state;
     return s->d;
 }
 
@@ -214,11 +219,13 @@ bool svi_sensors_set_context(svi_sensors *s, int column) {
     return true;
 }
 
-void svi_sensors_set_category(svi_sensors *s, int column) {
+static void sensors_set_category(void *state, int column) {
+    svi_sensors *s = state;
     s->category[column] = 1;
 }
 
-void svi_sensors_forget(svi_sensors *s, int column) {
+static void sensors_forget(void *state, int column) {
+    svi_sensors *s = state;
     const int32_t dims[DIMS] = {s->d};
     for (int i = 0; i < s->contexts; i++) /* its place is not given to another: forecasts know it */
         s->context[i] = s->context[i] == column ? NONE : s->context[i];
@@ -490,8 +497,11 @@ static void sensors_learn_steps(struct svi_sensors *s) {
     }
 }
 
-void svi_sensors_step(svi_sensors *s, const double *x, const struct svi_moment *m,
-                      struct svi_evidence *evidence) {
+static void sensors_look(void *state, const struct svi_detector_sample *sample,
+                         struct svi_evidence *evidence) {
+    svi_sensors *s = state;
+    const double *x = sample->x;
+    const struct svi_moment *m = sample->moment;
     double c[SVI_CONTEXT_MAX] = {0};
     memcpy(c, m->values, sizeof m->values);
     sensors_regress(s, x, c);
@@ -515,7 +525,8 @@ void svi_sensors_step(svi_sensors *s, const double *x, const struct svi_moment *
 
 /* ---- archive */
 
-void svi_sensors_archive(struct svi_archive *a, svi_sensors *s) {
+static void sensors_archive(struct svi_archive *a, void *state) {
+    svi_sensors *s = state;
     const int32_t dims[DIMS] = {s->d};
     int32_t context[SVI_CONTEXT_COLUMNS];
     for (int i = 0; i < SVI_CONTEXT_COLUMNS; i++)
@@ -529,16 +540,11 @@ void svi_sensors_archive(struct svi_archive *a, svi_sensors *s) {
     svi_deviations_archive(a, &s->deviations);
     svi_block_tails_archive(a, &s->tails);
     svi_arrays_archive(a, &sensors_arrays, s, dims, dims);
-    if (svi_archive_loading(a) && svi_archive_ok(a) && svi_sensors_reserve(s, a->err) == SVS_OK)
+    if (svi_archive_loading(a) && svi_archive_ok(a) && sensors_reserve(s, a->err) == SVS_OK)
         (void)svi_sensors_reserve_context(s, a->err);
 }
 
 /* ---- as an engine of detectors */
-
-static void sensors_drop(void *state) {
-    svi_sensors *s = state;
-    svi_sensors_free(&s);
-}
 
 /* It has the columns of the stream and no spare ones, so that it says the same in whatever form rows come.
  * Too many columns: it holds nothing. */
@@ -546,14 +552,15 @@ static svs_code sensors_fit(void **state, const struct svi_detector_shape *shape
     svi_sensors *s = *state;
     const int d = shape->columns;
     if (s && s->d >= d)
-        return svi_sensors_reserve(s, err);
+        return sensors_reserve(s, err);
     if (d < 1)
         return SVS_OK;
     svi_sensors *wide = NULL;
-    if (d <= SVI_SENSORS_MAX && !(wide = s ? svi_sensors_widened(s, d, err)
-                                           : svi_sensors_new(d, shape->contexts > 0, shape->grows, err)))
+    if (d <= SVI_SENSORS_MAX &&
+        !(wide = s ? sensors_widened(s, d, err) : sensors_new(d, shape->contexts > 0, shape->grows, err)))
         return SVS_NO_MEMORY;
-    svi_sensors_free(&s);
+    if (s)
+        sensors_drop(s);
     *state = wide;
     return SVS_OK;
 }
@@ -561,32 +568,6 @@ static svs_code sensors_fit(void **state, const struct svi_detector_shape *shape
 static bool sensors_is_full(const void *state) {
     const svi_sensors *s = state;
     return s->grows && (svi_deviations_are_full(&s->deviations) || svi_block_tails_are_full(&s->tails));
-}
-
-static int sensors_size(const void *state) {
-    return svi_sensors_columns(state);
-}
-
-static void sensors_look(void *state, const struct svi_detector_sample *sample,
-                         struct svi_evidence *evidence) {
-    svi_sensors_step(state, sample->x, sample->moment, evidence);
-}
-
-static void sensors_keep(struct svi_archive *a, void *state) {
-    svi_sensors_archive(a, state);
-}
-
-static void sensors_forget(void *state, int column) {
-    svi_sensors_forget(state, column);
-}
-
-static void sensors_set_category(void *state, int column) {
-    svi_sensors_set_category(state, column);
-}
-
-static double sensors_bytes(const struct svi_detector_shape *shape) {
-    const bool none = shape->columns < 1 || shape->columns > SVI_SENSORS_MAX;
-    return none ? 0 : svi_sensors_memory(shape->columns, shape->contexts, shape->grows);
 }
 
 /* What was expected: " (0.1 to 0.3 expected there)", ", 41 expected at this time of day (39.5 to 42.5)". */
@@ -618,9 +599,9 @@ const struct svi_detector_engine svi_sensor_detectors = {.first = SVI_DETECTOR_V
                                                          .max_size = SVI_SENSORS_MAX,
                                                          .reserve = sensors_fit,
                                                          .is_full = sensors_is_full,
-                                                         .size = sensors_size,
+                                                         .size = sensors_columns,
                                                          .look = sensors_look,
-                                                         .archive = sensors_keep,
+                                                         .archive = sensors_archive,
                                                          .drop = sensors_drop,
                                                          .bytes = sensors_bytes,
                                                          .forget = sensors_forget,

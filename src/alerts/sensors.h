@@ -20,55 +20,20 @@
 #ifndef SVI_SENSORS_H
 #define SVI_SENSORS_H
 
-#include <stdbool.h>
-
-#include "alerts/context.h"
 #include "alerts/evidence.h"
-#include "base/archive.h"
-#include "svmstream/error.h"
 
 #define SVI_SENSORS_MAX 512 /* columns; a stream of more is not judged so */
 
+/* The state of svi_sensor_detectors; all but what is of context goes by its engine. */
 typedef struct svi_sensors svi_sensors;
-
-/* d columns, 1 to SVI_SENSORS_MAX; context: some may be. grows: room for blocks of rows, times of day and
- * columns of context comes with svi_sensors_reserve, as they are needed; else all room is there at once, and
- * a row never needs memory. SVS_NO_MEMORY: NULL. */
-svi_sensors *svi_sensors_new(int d, bool context, bool grows, svs_error *err);
-void svi_sensors_free(svi_sensors **s);
-
-/* Before each row, if it grows: room for what the row may bring. SVS_NO_MEMORY: nothing has changed. */
-svs_code svi_sensors_reserve(svi_sensors *s, svs_error *err);
-
-int svi_sensors_columns(const svi_sensors *s);
-
-/* A copy with more columns. SVS_NO_MEMORY: NULL. */
-svi_sensors *svi_sensors_widened(const svi_sensors *s, int d, svs_error *err);
 
 /* A column is context: it is not judged, and forecasts go by it. False: it is already, there is no room for
  * it (SVI_CONTEXT_COLUMNS), or none was to be. */
 bool svi_sensors_set_context(svi_sensors *s, int column);
 bool svi_sensors_is_context(const svi_sensors *s, int column);
 
-/* After that, before the next row: room for what columns of context bring. SVS_NO_MEMORY: nothing has
+/* After that, before the next row: capacity for what columns of context bring. SVS_NO_MEMORY: nothing has
  * changed, and no row may be judged until it is called again. */
 svs_code svi_sensors_reserve_context(svi_sensors *s, svs_error *err);
-
-/* A column belongs to a value of a category: it is not judged. */
-void svi_sensors_set_category(svi_sensors *s, int column);
-
-/* A column changes hands: it starts again. */
-void svi_sensors_forget(svi_sensors *s, int column);
-
-/* Judges a row of d values, NaN where one is missing, and learns it. Fills the evidence (SVI_DETECTORS of
- * them, without surprise before) of the detectors VALUE, LEVEL, STEP and OTHERS. */
-void svi_sensors_step(svi_sensors *s, const double *x, const struct svi_moment *m,
-                      struct svi_evidence *evidence);
-
-/* Between two rows; loading goes into new ones of the same columns. */
-void svi_sensors_archive(struct svi_archive *a, svi_sensors *s);
-
-/* Bytes at most, with that many columns of context. */
-double svi_sensors_memory(int d, int contexts, bool grows);
 
 #endif

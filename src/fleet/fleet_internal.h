@@ -2,7 +2,7 @@
 #ifndef SVI_FLEET_INTERNAL_H
 #define SVI_FLEET_INTERNAL_H
 
-#include "alerts/budget_pool.h"
+#include "alerts/budget.h"
 #include "engine/engine_parts.h"
 #include "fleet/alert_groups.h"
 #include "fleet/key_cache.h"

@@ -4,9 +4,9 @@
 #include "support/archived.h"
 #include "support/laws.h"
 #include "support/quick.h"
+#include "support/sensors.h"
 
 #include "novelty/detector.h"
-#include "alerts/sensors.h"
 
 #define MINUTE 60.0
 #define MONDAY 1699833600.0 /* 2023-11-13 00:00 UTC */
@@ -18,7 +18,7 @@ static const enum svi_alert_detector judges[] = {SVI_DETECTOR_VALUE, SVI_DETECTO
 
 static svi_sensors *begin(int d, bool context) {
     svs_error err = {0};
-    svi_sensors *s = svi_sensors_new(d, context, false, &err);
+    svi_sensors *s = sensors_open(d, context, false, &err);
     if (!s)
         fail_msg("%s", err.text);
     return s;
@@ -30,11 +30,11 @@ static void step(svi_sensors *s, const double *x, double time, struct svi_eviden
             .feature = -1, .over = 1, .value = NAN, .expected = NAN, .low = NAN, .high = NAN, .with = -1};
     struct svi_moment at;
     svi_context_moment(time, &at);
-    svi_sensors_step(s, x, &at, f);
+    sensors_step(s, x, &at, f);
 }
 
 static void archive_sensors(struct svi_archive *a, void *of) {
-    svi_sensors_archive(a, of);
+    svi_sensor_detectors.archive(a, of);
 }
 
 /* ---- promises */
@@ -71,7 +71,7 @@ static void run_stream(struct tally *t, enum law law, double rho, int d, int row
         step(s, x, MONDAY + MINUTE * i, f);
         count(t, f, i, last);
     }
-    svi_sensors_free(&s);
+    sensors_close(s);
 }
 
 /* So many episodes or more in so many rows happen by chance once in 10,000 times. */
@@ -137,7 +137,7 @@ static double surprise_of_wrong_flow(bool context, struct svi_evidence *finding)
         for (int j = 0; j < SVI_DETECTORS && context; j++)
             assert_true(i < 34 || f[j].feature != 0); /* context is not judged */
     }
-    svi_sensors_free(&s);
+    sensors_close(s);
     return most;
 }
 
@@ -160,8 +160,8 @@ static void context_has_limits(void **state) {
         assert_false(svi_sensors_set_context(s, 0));
     }
     assert_false(svi_sensors_set_context(none, 1));
-    svi_sensors_free(&s);
-    svi_sensors_free(&none);
+    sensors_close(s);
+    sensors_close(none);
 }
 
 /* Ten days of a room that is warm in the day: the warmth of noon at midnight is found, and at noon is none.
@@ -179,7 +179,7 @@ static double surprise_of_warmth(double hour) {
         for (int j = 0; j < SVI_DETECTORS && i >= rows; j++)
             most = fmax(most, f[j].surprise);
     }
-    svi_sensors_free(&s);
+    sensors_close(s);
     return most;
 }
 
@@ -205,7 +205,7 @@ static void what_is_wrong_beside_the_others_is_found(void **state) {
         assert_true(i < 4000 || f[SVI_DETECTOR_OTHERS].surprise == 0 || f[SVI_DETECTOR_OTHERS].with >= 0);
     }
     assert_true(most > 4);
-    svi_sensors_free(&s);
+    sensors_close(s);
 }
 
 /* A sensor that comes after days, or has rested so long, is judged like others an hour or two later. */
@@ -229,7 +229,7 @@ static void one_that_comes_late_is_judged(void **state) {
         }
         if (level < 4 || early > 1)
             fail_msg("rested %d: surprise %g in its fault, %g rows before", rested, level, early);
-        svi_sensors_free(&s);
+        sensors_close(s);
     }
 }
 
@@ -275,12 +275,12 @@ static void kept_judges_go_on_bit_for_bit(void **state) {
                         svi_sensors_reserve_context(a, NULL) == SVS_OK &&
                         svi_sensors_reserve_context(b, NULL) == SVS_OK);
         if (i == 400) {
-            svi_sensors_set_category(a, 2);
-            svi_sensors_set_category(b, 2);
+            svi_sensor_detectors.set_category(a, 2);
+            svi_sensor_detectors.set_category(b, 2);
         }
         if (i == 650) {
-            svi_sensors_forget(a, 2);
-            svi_sensors_forget(b, 2);
+            svi_sensor_detectors.forget(a, 2);
+            svi_sensor_detectors.forget(b, 2);
         }
         step(a, x, MONDAY + 30 * MINUTE * i, f);
         step(b, x, MONDAY + 30 * MINUTE * i, g);
@@ -295,13 +295,13 @@ static void kept_judges_go_on_bit_for_bit(void **state) {
         assert_true(archived_same(&one, &two));
         assert_int_equal(archived_save(archive_sensors, kept, &two, &err), SVS_OK);
         assert_true(archived_same(&one, &two));
-        svi_sensors_free(&b);
+        sensors_close(b);
         b = kept;
     }
     svi_bytes_clear(&one);
     svi_bytes_clear(&two);
-    svi_sensors_free(&a);
-    svi_sensors_free(&b);
+    sensors_close(a);
+    sensors_close(b);
 }
 
 /* Columns that come are as if they had been absent: the findings of all judges but OTHERS, which solves its
@@ -319,12 +319,8 @@ static void wider_judges_keep_all(void **state) {
             odd_row(i, WIDE, &seed, x);
             for (int j = D; j < WIDE && i < when; j++)
                 x[j] = NAN;
-            if (i == when) {
-                svi_sensors *wide = svi_sensors_widened(b, WIDE, NULL);
-                assert_non_null(wide);
-                svi_sensors_free(&b);
-                b = wide;
-            }
+            if (i == when)
+                assert_int_equal(sensors_widen(&b, WIDE, NULL), SVS_OK);
             step(a, x, MONDAY + MINUTE * i, f);
             step(b, x, MONDAY + MINUTE * i, g);
             for (int j = 0; j < SVI_DETECTORS; j++)
@@ -334,8 +330,8 @@ static void wider_judges_keep_all(void **state) {
                 }
         }
         assert_true(seen > 0);
-        svi_sensors_free(&a);
-        svi_sensors_free(&b);
+        sensors_close(a);
+        sensors_close(b);
     }
 }
 
@@ -359,7 +355,7 @@ static void check_finite(svi_sensors *s, int d, struct svi_bytes *bytes) {
     assert_int_equal(archived_save(archive_sensors, s, bytes, &err), SVS_OK);
     if (archived_load(archive_sensors, other, bytes->data, bytes->size, &err) != SVS_OK)
         fail_msg("%s", err.text); /* what is not finite is refused there */
-    svi_sensors_free(&other);
+    sensors_close(other);
 }
 
 static void wild_values_and_times_break_nothing(void **state) {
@@ -382,14 +378,14 @@ static void wild_values_and_times_break_nothing(void **state) {
                 if (svi_sensors_set_context(s, walk % D))
                     assert_int_equal(svi_sensors_reserve_context(s, NULL), SVS_OK);
             if (i % 400 == 399)
-                svi_sensors_forget(s, walk % D);
+                svi_sensor_detectors.forget(s, walk % D);
             step(s, x, walk % 4 == 3 ? wild_time(i, &seed) : walk % 4 == 2 ? MONDAY : MONDAY + i, f);
             for (int j = 0; j < SVI_DETECTORS; j++)
                 assert_true(isfinite(f[j].surprise) && f[j].surprise >= 0);
             if (i % 50 == 0 || i < 70)
                 check_finite(s, D, &bytes);
         }
-        svi_sensors_free(&s);
+        sensors_close(s);
     }
     svi_bytes_clear(&bytes);
 }

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "alerts/budget_pool.h"
+#include "alerts/budget.h"
 #include "base/random.h"
 #include "fleet/alert_groups.h"
 #include "fleet/key_queue.h"
