@@ -37,10 +37,8 @@
 #define SVI_POLICY_ONSET   1.05
 #define SVI_POLICY_BELOW   0.5
 
-#define SVI_POLICY_FEATURES 8 /* of an episode, remembered */
-#define SVI_POLICY_NORMAL                                                                                    \
-    32 /* detectors' surprises by features that a person marked normal, the last ones                        \
-        */
+#define SVI_POLICY_FEATURES 8  /* of an episode, remembered */
+#define SVI_POLICY_NORMAL   32 /* surprises by features that a person marked normal, the last ones */
 
 struct svi_alert_policy_normal {
     int detector, feature;

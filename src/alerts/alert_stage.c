@@ -347,7 +347,7 @@ enum svi_alert_change svi_alert_stage_judge(struct svi_alert_stage *s,
      * is asked once, so all detectors see one time. */
     struct svi_moment moment;
     struct svi_detector_sample seen = {.x = r->x, .moment = &moment};
-    if (svi_detectors_hold(&s->detectors))
+    if (svi_alert_policy_is_on(&s->policy)) /* only then does a detector ask for it */
         svi_context_moment(alert_stage_clock(s, sample), &moment);
     svi_detectors_look(&s->detectors, &seen, s->evidence);
     /* After the sensors, whose forecasts need the context. As a missing value it counts for nothing in the

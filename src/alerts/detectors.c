@@ -49,13 +49,6 @@ int svi_detectors_columns(const struct svi_detectors *s) {
     return columns;
 }
 
-bool svi_detectors_hold(const struct svi_detectors *s) {
-    for (int i = 0; i < SVI_DETECTORS; i++)
-        if (s->state[i])
-            return true;
-    return false;
-}
-
 void svi_detectors_clear(struct svi_detectors *s) {
     for (int i = 0; i < SVI_DETECTORS; i++)
         if (s->state[i])

@@ -27,8 +27,6 @@ bool svi_detectors_are_full(const struct svi_detectors *s); /* a reserve is due 
 
 /* Columns that engines by columns have capacity for; -1: none holds anything. */
 int svi_detectors_columns(const struct svi_detectors *s);
-bool svi_detectors_hold(const struct svi_detectors *s); /* an engine holds something */
-
 void svi_detectors_clear(struct svi_detectors *s); /* frees */
 
 /* A sample, first by its values (row NULL), which begins the evidence, then by what novelty makes of it. */

@@ -392,8 +392,8 @@ static svs_code engine_make_class_room(struct svi_engine *e, svs_value y, svs_er
     const int classes = svs_learner_class_count(e->learner) + coming + fresh;
     if (classes < 3 || (!fresh && coming == 0))
         return SVS_OK;
-    const svs_code code = svi_metrics_reserve(e->metrics, classes, err);
-    return code == SVS_OK ? svi_quality_stage_reserve(&e->quality_stage, classes, err) : code;
+    SVI_TRY(svi_metrics_reserve(e->metrics, classes, err));
+    return svi_quality_stage_reserve(&e->quality_stage, classes, err);
 }
 
 /* Is there capacity for the row in all parts? One compare with the columns that they have agreed to last, and
@@ -638,25 +638,20 @@ struct engine_done {
 /* All that a row may need before the learner sees it. */
 static svs_code engine_prepare(struct svi_engine *e, struct svi_message *m, double now,
                                struct engine_done *done, svs_error *err) {
-    svs_code code = svi_schema_calendar(&e->schema, m, isnan(m->ts) ? now : m->ts, err);
-    if (code == SVS_OK)
-        code = svi_shape_fits(&e->schema.shape, m, err);
-    done->left_out = code == SVS_OK && m->missing > 0 && svi_schema_policy(&e->schema, m) == SVI_MISSING_DROP;
+    SVI_TRY(svi_schema_calendar(&e->schema, m, isnan(m->ts) ? now : m->ts, err));
+    SVI_TRY(svi_shape_fits(&e->schema.shape, m, err));
+    done->left_out = m->missing > 0 && svi_schema_policy(&e->schema, m) == SVI_MISSING_DROP;
     if (done->left_out)
         return engine_leave_out(e, m, now, err);
-    if (code == SVS_OK && m->missing > 0)
-        code = svi_engine_fill_missing(e, m, err);
-    if (code == SVS_OK)
-        code = engine_check_label(e, m->y, err);
-    if (code == SVS_OK && e->outliers)
-        code = svi_outliers_reserve(e->outliers, m->d, err);
-    if (code == SVS_OK)
-        code = engine_limit(e, m, &done->raw, err);
-    if (code != SVS_OK)
-        return code;
+    if (m->missing > 0)
+        SVI_TRY(svi_engine_fill_missing(e, m, err));
+    SVI_TRY(engine_check_label(e, m->y, err));
+    if (e->outliers)
+        SVI_TRY(svi_outliers_reserve(e->outliers, m->d, err));
+    SVI_TRY(engine_limit(e, m, &done->raw, err));
     const int had = svs_learner_dimension(e->learner);
     done->changes = m->d > had || e->schema.renewed_count > 0 || svi_learner_placed(e->learner) < had;
-    code = engine_make_room(e, m, done->changes, err);
+    const svs_code code = engine_make_room(e, m, done->changes, err);
     if (code == SVS_OK)
         return engine_tell_columns(e, m->d, err);
     done->changes = svs_learner_dimension(e->learner) > had;
@@ -725,22 +720,15 @@ static svs_code check_command(const struct svi_engine *e, const char *op, svs_va
 
 static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, svs_error *err) {
     svs_step step;
-    svs_code code = check_command(e, "label", id, err);
-    if (code == SVS_OK && y.kind == SVS_NONE)
+    SVI_TRY(check_command(e, "label", id, err));
+    if (y.kind == SVS_NONE)
         return svi_fail(err, SVS_BAD_LABEL, "label needs a y");
-    if (code == SVS_OK)
-        code = engine_check_label(e, y, err);
-    if (code == SVS_OK)
-        code = svi_drift_stage_reserve(&e->quality_stage.drift, svs_learner_dimension(e->learner), err);
-    if (code == SVS_OK)
-        code = engine_make_class_room(e, y, err);
+    SVI_TRY(engine_check_label(e, y, err));
+    SVI_TRY(svi_drift_stage_reserve(&e->quality_stage.drift, svs_learner_dimension(e->learner), err));
+    SVI_TRY(engine_make_class_room(e, y, err));
     const int classes = svs_learner_class_count(e->learner);
-    if (code == SVS_OK) {
-        svi_engine_bank_before_label(e, id);
-        code = svs_learner_label(e->learner, id, y, e->time, &step, err);
-    }
-    if (code != SVS_OK)
-        return code;
+    svi_engine_bank_before_label(e, id);
+    SVI_TRY(svs_learner_label(e->learner, id, y, e->time, &step, err));
     svi_engine_bank_label(e, id, y, e->time, step.label);
     svi_engine_tell_twins(e, classes, e->event_ts);
     svi_engine_note_held(e);
@@ -759,7 +747,7 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
         engine_judge(e, &step, false, row, svs_learner_dimension(e->learner));
     if (quality != SVI_ALERT_NONE)
         engine_alarm(e, quality, id);
-    return code;
+    return SVS_OK;
 }
 
 static svs_code engine_forget(struct svi_engine *e, svs_value id, int *count, svs_error *err) {

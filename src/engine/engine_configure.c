@@ -96,41 +96,35 @@ static void configuring_calibrate(void *user, const svs_learner *fresh, const sv
 /* One of many has no novelty, or rules, of its own while they are off. */
 static svs_code configuring_make_own(struct svi_engine_change *c, const struct svi_engine *e,
                                      svs_error *err) {
-    svs_code code = SVS_OK;
     if (!svi_engine_has_novelty(e))
-        code = svi_engine_new_novelty(e, c->to, &c->own_novelty, err);
-    if (code == SVS_OK && !svi_engine_has_rules(e))
-        code = svi_engine_new_rules(e, c->to, &c->own_rules, err);
-    if (code == SVS_OK && !e->quality_stage.prices)
-        code = svi_prices_new(&c->prices, c->to, err);
-    return code;
+        SVI_TRY(svi_engine_new_novelty(e, c->to, &c->own_novelty, err));
+    if (!svi_engine_has_rules(e))
+        SVI_TRY(svi_engine_new_rules(e, c->to, &c->own_rules, err));
+    return e->quality_stage.prices ? SVS_OK : svi_prices_new(&c->prices, c->to, err);
 }
 
 static svs_code configuring_make(struct svi_engine_change *c, const struct svi_engine *e, svs_error *err) {
-    svs_code code = svi_engine_alert_options(c->to, &c->alerts, err);
-    if (code == SVS_OK)
-        code = configuring_make_own(c, e, err);
-    if (code == SVS_OK && !c->renew)
-        code = svi_alert_stage_make_room(e->novelty, &c->alerts, &c->room, err);
-    if (code == SVS_OK && c->window)
-        code = (c->metrics = svi_engine_new_metrics(c->to, err))
-                   ? svi_metrics_reserve(c->metrics, svs_learner_class_count(e->learner), err)
-                   : SVS_NO_MEMORY;
-    if (code == SVS_OK && c->window)
-        code = svi_quality_window_make(&c->figures, c->to, err);
-    if (code == SVS_OK && c->refits)
-        code = svi_refit_policy_new(&c->refit, c->to, err);
-    if (code == SVS_OK && c->carries && !e->carried)
-        code = svi_engine_new_carried(&c->carried, (int)c->to->max_features, err);
-    if (code == SVS_OK && svi_outliers_wanted(c->to) && !e->outliers)
-        code = (c->outliers = svi_outliers_new(err)) ? SVS_OK : SVS_NO_MEMORY;
-    if (code == SVS_OK)
-        code = svi_settings_learning(c->to, &c->weights, &c->options, err);
-    if (code == SVS_OK && c->relearn && e->quality_stage.proba &&
-        !(c->calibrator = svi_calibrator_new((int)c->to->max_classes, false, err)))
-        code = SVS_NO_MEMORY;
-    if (code != SVS_OK || !c->relearn)
-        return code;
+    SVI_TRY(svi_engine_alert_options(c->to, &c->alerts, err));
+    SVI_TRY(configuring_make_own(c, e, err));
+    if (!c->renew)
+        SVI_TRY(svi_alert_stage_make_room(e->novelty, &c->alerts, &c->room, err));
+    if (c->window) {
+        if (!(c->metrics = svi_engine_new_metrics(c->to, err)))
+            return SVS_NO_MEMORY;
+        SVI_TRY(svi_metrics_reserve(c->metrics, svs_learner_class_count(e->learner), err));
+        SVI_TRY(svi_quality_window_make(&c->figures, c->to, err));
+    }
+    if (c->refits)
+        SVI_TRY(svi_refit_policy_new(&c->refit, c->to, err));
+    if (c->carries && !e->carried)
+        SVI_TRY(svi_engine_new_carried(&c->carried, (int)c->to->max_features, err));
+    if (svi_outliers_wanted(c->to) && !e->outliers && !(c->outliers = svi_outliers_new(err)))
+        return SVS_NO_MEMORY;
+    SVI_TRY(svi_settings_learning(c->to, &c->weights, &c->options, err));
+    if (!c->relearn)
+        return SVS_OK;
+    if (e->quality_stage.proba && !(c->calibrator = svi_calibrator_new((int)c->to->max_classes, false, err)))
+        return SVS_NO_MEMORY;
     if (c->to->method != SVI_METHOD_AUTO)
         return svi_learner_prepare(e->learner, &c->options, configuring_calibrate, c, &c->learner, err);
     c->host_scores = svi_alloc_array((size_t)c->options.max_classes, sizeof *c->host_scores);
