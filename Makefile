@@ -29,7 +29,7 @@ CFLAGS_ALL   = -std=c11 $(WARN) -fPIC -fvisibility=hidden -fno-math-errno -ffp-c
 LDLIBS_LIB   = -lopenblas -lmsgpackc -lz -lxxhash -lm
 LDLIBS_ALL   = $(LDLIBS_LIB) -lzmq -lyaml -llmdb -lpthread
 
-LIB_SRC := $(wildcard $(addprefix src/,$(addsuffix /*.c,base linalg data features learner solver solver/papers novelty wire formats store))) $(wildcard src/client/outbox*.c)
+LIB_SRC := $(wildcard $(addprefix src/,$(addsuffix /*.c,base linalg data features learner solver novelty wire formats store))) $(wildcard src/client/outbox*.c)
 APP_SRC := $(filter-out src/client/outbox%,$(wildcard $(addprefix src/,$(addsuffix /*.c,config quality alerts bank refit stages engine fleet state net client server report cli))))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 APP_OBJ := $(APP_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/cli/pages.o

@@ -5,7 +5,7 @@
  *     svmstream run --in.mode router &
  *     build/examples/producer tcp://127.0.0.1:5555 100000
  *
- * With CURVE, from `svmstream keys new mine.key` and the server's public key (or the .pub file of it):
+ * With CURVE, from `svmstream curve new mine.key` and the server's public key (or the .pub file of it):
  *
  *     build/examples/producer tcp://server:5555 100000 spiral mine.key server.key.pub
  *
@@ -140,7 +140,7 @@ int main(int argc, char **argv) {
     if (!box)
         fprintf(stderr, "producer: %s\n", err.text);
     else if (argc == 6 && !secure(dealer, argv[4], argv[5]))
-        fprintf(stderr, "producer: no keys in %s and %s; `svmstream keys new` makes them\n", argv[4],
+        fprintf(stderr, "producer: no keys in %s and %s; `svmstream curve new` makes them\n", argv[4],
                 argv[5]);
     else if (zmq_connect(dealer, argv[1]) != 0)
         fprintf(stderr, "producer: %s: %s\n", argv[1], zmq_strerror(zmq_errno()));

@@ -4,7 +4,7 @@
     svmstream run --in.mode router &
     examples/producer.py tcp://127.0.0.1:5555 10000
 
-With CURVE, from `svmstream keys new mine.key` and the server's public key (or the .pub file of it):
+With CURVE, from `svmstream curve new mine.key` and the server's public key (or the .pub file of it):
 
     examples/producer.py tcp://server:5555 10000 spiral mine.key server.key.pub
 

@@ -78,7 +78,7 @@ static const struct row rows[] = {
     GROUP("svmstream:"),
     {"in", "ADDRESS", "its `in` (tcp://127.0.0.1:5555)", TEXT, AT(in), 0, 0},
     {"out", "ADDRESS", "its `out` (tcp://127.0.0.1:5556)", TEXT, AT(out), 0, 0},
-    {"curve", "FILE", "own CURVE keys (`svmstream keys new FILE`), where svmstream runs with --curve", TEXT,
+    {"curve", "FILE", "own CURVE keys (`svmstream curve new FILE`), where svmstream runs with --curve", TEXT,
      AT(curve), 0, 0},
     {"curve.server", "KEY", "its public key, or the file that holds it", TEXT, AT(curve_server), 0, 0},
     {"no-ack", NULL, "push to `in.mode pull`: nothing is acknowledged or sent again", FLAG, AT(no_ack), 0, 0},

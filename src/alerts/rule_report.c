@@ -1,20 +1,18 @@
+/* Columns and their rules, then the line of an alert, then its event. The words of a rule are its own
+ * (rules_internal.h: text, again); what the lines of all rules have in common is here: the stream, several
+ * sensors, how long, since when. */
 #include "alerts/rule_report.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* ---- columns */
+#include "alerts/rules_internal.h"
+#include "data/cell.h"
 
-static bool report_listed(const char *list, const char *name, size_t length) {
-    for (const char *at = list; *at; at += *at == ',') {
-        const size_t size = strcspn(at, ",");
-        if (size == length && memcmp(at, name, length) == 0)
-            return true;
-        at += size;
-    }
-    return false;
-}
+#define LINE_SENSORS 3 /* named in a line */
+
+/* ---- columns */
 
 static bool report_limit(const char *limits, int feature, const char *name, struct svi_limit *limit) {
     char number[16];
@@ -30,7 +28,7 @@ static void report_bind(struct svi_rules *r, const struct svi_settings *s, const
                         int j) {
     const char *name = svi_schema_name(schema, j);
     struct svi_limit limit = {0};
-    const bool context = name && report_listed(s->context, name, strlen(name));
+    const bool context = name && svi_span_listed((struct svi_span){name, name + strlen(name)}, s->context);
     int kind = context ? SVI_RULES_MISSED : SVI_RULES_MISSED | SVI_RULES_JUDGED;
     if (schema->shape.kind == SVI_SPARSE)
         kind = 0;
@@ -49,79 +47,113 @@ void svi_rules_follow(struct svi_rules *r, const struct svi_settings *s, const s
     svi_rules_bound(r, most);
 }
 
-/* ---- events */
+/* ---- the line */
 
-static void report_sensor(const struct svi_rules *r, const struct svi_schema *schema,
-                          const struct svi_rules_member *m, struct svi_rule_sensor *sensor,
-                          struct svi_contribution *shown) {
-    const bool gone = m->rule == SVI_RULE_ABSENT, ranged = !gone && m->rule != SVI_RULE_STUCK;
-    const char *name = m->feature < 0 ? NULL : svi_schema_name(schema, m->feature);
-    *sensor = (struct svi_rule_sensor){.name = name,
-                                       .column = m->feature,
-                                       .unit = name ? svi_schema_unit(schema, m->feature) : NULL,
-                                       .value = m->value,
-                                       .low = m->low,
-                                       .high = m->high,
-                                       .rows = m->rows,
-                                       .since = m->since,
-                                       .usual = svi_rules_usual(r, m->feature)};
-    *shown = (struct svi_contribution){.feature = name,
-                                       .column = m->feature,
-                                       .value = gone ? NAN : m->value,
-                                       .low = ranged ? m->low : NAN,
-                                       .high = ranged ? m->high : NAN,
-                                       .adds = NAN};
+const char *svi_rule_every(char out[SVI_RULE_EVERY], const char *what, double seconds) {
+    char every[SVI_ALERT_NUMBER];
+    out[0] = '\0';
+    if (isfinite(seconds))
+        snprintf(out, SVI_RULE_EVERY, " (a %s usually every %s)", what, svi_alert_duration(every, seconds));
+    return out;
 }
 
-static void report_text(const struct svi_rules *r, const struct svi_rules_alert *a, enum svi_rule rule,
-                        const struct svi_rule_about *about, const struct svi_rule_sensor *sensors, int count,
-                        char *text) {
-    const bool closes = a->change == SVI_ALERT_CLOSE;
-    const struct svi_rule_line line = {.rule = rule,
-                                       .state = a->change,
-                                       .settled = a->settled,
-                                       .stream = about->name,
-                                       .key = about->key,
-                                       .top = sensors,
-                                       .count = count,
-                                       .members = closes ? a->total : a->members,
-                                       .sensors = r->judged,
-                                       .since = a->since,
-                                       .time = about->ts};
-    svi_rule_text(text, &line);
+/* "temp and 2 more within limits again after 12 min" */
+static size_t report_close(char *out, size_t at, const struct svi_schema *schema,
+                           const struct svi_rules_alert *a, const struct svi_rule_kind *k,
+                           const struct svi_rule_about *about) {
+    char part[SVI_RULE_PART], name[SVI_ALERT_NAME] = "the stream", more[SVI_ALERT_NUMBER] = "";
+    char lasted[SVI_ALERT_NUMBER];
+    const bool named = !(k->of_stream && about->key); /* a line begins with the key itself */
+    if (a->first >= 0)
+        svi_alert_name(name, svi_schema_name(schema, a->first), a->first);
+    if (a->total > 1)
+        snprintf(more, sizeof more, " and %d more", a->total - 1);
+    snprintf(part, sizeof part, "%s%s%s%s after %s", named ? name : "", more, named ? " " : "",
+             a->settled ? "taken as usual" : k->again, svi_alert_duration(lasted, about->ts - a->since));
+    return svi_alert_append(out, at, part, 0);
+}
+
+/* "temp 93 above its limit 90, flow 0.2 below its limit 1 and 3 more", with room for `reserved` after it. */
+static size_t report_sensors(char *out, size_t at, const struct svi_rules *r, const struct svi_schema *schema,
+                             const struct svi_rules_alert *a, const struct svi_rules_member *const *top,
+                             int count, const struct svi_rule_about *about, size_t reserved) {
+    char part[SVI_RULE_PART], more[SVI_ALERT_NUMBER];
+    int shown = 0;
+    for (; shown < count && shown < LINE_SENSORS; shown++) {
+        const struct svi_rules_member *m = top[shown];
+        struct svi_rule_words w = {.r = r, .m = m, .key = about->key, .time = about->ts};
+        const char *name = m->feature < 0 ? NULL : svi_schema_name(schema, m->feature);
+        svi_alert_name(w.name, name, m->feature);
+        svi_alert_unit(w.unit, name ? svi_schema_unit(schema, m->feature) : NULL);
+        svi_rule_kinds[m->rule]->text(part, &w);
+        at = svi_alert_append(out, at, shown > 0 ? ", " : "", 0);
+        at = svi_alert_append(out, at, part, reserved);
+    }
+    snprintf(more, sizeof more, " and %d more", a->members - shown);
+    return svi_alert_append(out, at, a->members > shown ? more : "", 0);
+}
+
+/* The line, valid UTF-8 and ended by a NUL; sensors that do not fit are left out whole. */
+static void report_text(char out[SVI_ALERT_TEXT], const struct svi_rules *r, const struct svi_schema *schema,
+                        const struct svi_rules_alert *a, enum svi_rule rule,
+                        const struct svi_rules_member *const *top, int count,
+                        const struct svi_rule_about *about) {
+    char all[SVI_RULE_PART], end[2 * SVI_ALERT_NUMBER], moment[SVI_ALERT_NUMBER];
+    const struct svi_rule_kind *k = svi_rule_kinds[rule];
+    snprintf(end, sizeof end, ", since %s", svi_alert_moment(moment, a->since, about->ts));
+    size_t at = svi_alert_append(out, svi_alert_begin(out, about->name), " ", 0);
+    if (a->change == SVI_ALERT_CLOSE) {
+        at = report_close(out, at, schema, a, k, about);
+    } else if (k->lasts && a->members > 1 && a->members >= r->judged) {
+        snprintf(all, sizeof all, "all %d sensors %s", a->members, svi_rule_name(rule));
+        at = svi_alert_append(out, at, all, 0);
+    } else {
+        at = report_sensors(out, at, r, schema, a, top, count, about, 2 * SVI_ALERT_NUMBER + sizeof end);
+    }
+    svi_alert_append(out, at, end, 0);
+}
+
+/* ---- events */
+
+static struct svi_contribution report_sensor(const struct svi_schema *schema,
+                                             const struct svi_rules_member *m) {
+    const struct svi_rule_kind *k = svi_rule_kinds[m->rule];
+    return (struct svi_contribution){.feature = m->feature < 0 ? NULL : svi_schema_name(schema, m->feature),
+                                     .column = m->feature,
+                                     .value = k->valueless ? NAN : m->value,
+                                     .low = k->lasts ? NAN : m->low,
+                                     .high = k->lasts ? NAN : m->high,
+                                     .adds = NAN};
 }
 
 bool svi_rule_report(struct svi_rules *r, const struct svi_schema *schema, const struct svi_rule_about *about,
                      int64_t *count, struct svi_rule_report *out) {
     const struct svi_rules_member *top[SVI_RULES_TOP];
-    struct svi_rule_sensor sensors[SVI_RULES_TOP] = {0};
     enum svi_rule rule;
     int shown;
     struct svi_rules_alert *a = svi_rules_next(r, &rule, top, &shown);
     if (!a)
         return false;
+    const struct svi_rule_kind *k = svi_rule_kinds[rule];
     const bool closes = a->change == SVI_ALERT_CLOSE;
     if (a->number == 0)
         a->number = ++*count;
     for (int i = 0; i < shown; i++)
-        report_sensor(r, schema, top[i], &sensors[i], &out->top[i]);
-    if (closes && a->first >= 0)
-        sensors[0] = (struct svi_rule_sensor){.name = svi_schema_name(schema, a->first), .column = a->first};
+        out->top[i] = report_sensor(schema, top[i]);
     if (closes && about->ended)
         snprintf(out->text, sizeof out->text, "%s alert ended: %s", about->name, about->ended);
     else
-        report_text(r, a, rule, about, sensors, closes ? a->first >= 0 : shown, out->text);
-    out->event = (struct svi_alert_event){
-        .kind = "rule",
-        .alert = a->number,
-        .state = svi_alert_change_name(a->change),
-        .id = about->id,
-        .rule = svi_rule_name(about->key && rule == SVI_RULE_SILENT ? SVI_RULE_ABSENT : rule),
-        .sensors = closes ? a->total : a->members,
-        .since = a->since,
-        .top = out->top,
-        .count = rule == SVI_RULE_SILENT ? 0 : shown,
-        .text = out->text};
+        report_text(out->text, r, schema, a, rule, top, shown, about);
+    out->event = (struct svi_alert_event){.kind = "rule",
+                                          .alert = a->number,
+                                          .state = svi_alert_change_name(a->change),
+                                          .id = about->id,
+                                          .rule = about->key && k->of_key ? k->of_key : svi_rule_name(rule),
+                                          .sensors = closes ? a->total : a->members,
+                                          .since = a->since,
+                                          .top = out->top,
+                                          .count = k->of_stream ? 0 : shown,
+                                          .text = out->text};
     svi_rules_reported(a);
     return true;
 }

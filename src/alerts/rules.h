@@ -1,25 +1,12 @@
-/* rules.h: plain rules that every plant expects of each sensor, apart from novelty and its p-values.
+/* rules.h: plain rules that every plant expects of each sensor, apart from novelty and its p-values. Each is
+ * explained in its file:
  *
- *     limits   a value outside the given limits
- *     beyond   a value beyond all that the sensor showed, by a margin from its own tail (records.h)
- *     stuck    unchanged for longer than ever
- *     absent   no value in rows in which it usually has one
- *     rate     a step from one row to the next larger than ever, by such a margin
- *     silent   no rows at all, by arrival
- *
- * STUCK: for 16 rows and for 8 times as many as the value ever stayed before (20 times, where more than half
- * of the values only repeat the one before: flags, set points, what rests at night), of a sensor that has
- * changed 200 times. For exchangeable values the lengths are geometric, and K lengths are surpassed 8 times
- * over with probability 8! K! / (K + 8)! at most, 1e-14 at K = 200.
- *
- * ABSENT goes by rows, for it is rows that come without the value: missing in 9 rows running and in more than
- * 3 times as many as ever, of a sensor with 30 values; or, with seconds given, in a row that much later than
- * the last value. Values missing by chance: 6 K! / (K + 3)! for each of K gaps, 0.003 in all. A column that
- * rows just leave out must have been in half of them.
- *
- * SILENT goes by arrival, and is the only rule that the passing of time opens: svi_rules_deadline says when,
- * svi_rules_pass says that it is. After 60 s, 8 times the mean and 3 times the longest interval, of 30; or
- * the given seconds. A start of the process starts again what it waits for.
+ *     limits   rule_limits.c   a value outside the given limits
+ *     beyond   rule_beyond.c   a value beyond all that the sensor showed, by a margin from its own tail
+ *     stuck    rule_stuck.c    unchanged for longer than ever
+ *     absent   rule_absent.c   no value in rows in which it usually has one
+ *     rate     rule_beyond.c   a step from one row to the next larger than ever, by such a margin
+ *     silent   rule_silent.c   no rows at all, by arrival
  *
  * NOTHING FLAPS. What is reported stays open until it has been well for 10 rows and a minute, or 3 rows and
  * an hour, or 1000 rows, running. While it is open, one sensor makes an update only when its excess has
@@ -73,6 +60,7 @@ struct svi_rules {
     struct svi_rule_settings o;
     double group;
     bool any;   /* a rule is on */
+    bool steps; /* a rule that is on looks at steps */
     bool grows; /* its arrays have what is needed so far */
     int d;      /* columns so far */
     int sides;  /* of the records: up, down, steps */
@@ -164,9 +152,6 @@ void svi_rules_reported(struct svi_rules_alert *a);
 void svi_rules_end(struct svi_rules *r);
 
 int svi_rules_open(const struct svi_rules *r); /* alerts */
-
-/* What is usual, for words: seconds from one value of a column to the next (-1: of rows, by arrival); NAN. */
-double svi_rules_usual(const struct svi_rules *r, int feature);
 
 void svi_rules_move_times(struct svi_rules *r, double from, double step);
 void svi_rules_move_arrival(struct svi_rules *r, double step);

@@ -14,7 +14,7 @@
 #include "client/request.h"
 #include "cli/command.h"
 #include "cli/object.h"
-#include "formats/model_any.h"
+#include "formats/model_file.h"
 #include "report/bank_report.h"
 #include "report/tuning_report.h"
 #include "wire/control_command.h"

@@ -7,23 +7,28 @@
  * (cmd_feed_all); standard input cannot be, so its rows are kept until they are on the process's disk. */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/fnv.h"
 #include "cli/command.h"
-#include "client/feed_source.h"
 #include "report/progress.h"
 #include "client/delivery.h"
-#include "client/feed_columns.h"
+#include "client/request.h"
 #include "features/cells.h"
 #include "server/ingest_stdin.h"
 
-#define SHOWN     5 /* rows that cannot be read, reported in full */
-#define AN_HOUR   3600.0
-#define PIPE_ROWS 1e6 /* kept until they are on disk, of what cannot be read again */
+#define SHOWN      5 /* rows that cannot be read, reported in full */
+#define AN_HOUR    3600.0
+#define PIPE_ROWS  1e6  /* kept until they are on disk, of what cannot be read again */
+#define NAME_SHOWN 40   /* bytes of the file's name */
+#define HEAD_BYTES 4096 /* bytes in which its first two lines are looked for */
 
 struct feed {
     const struct cli_args *args;
@@ -54,9 +59,9 @@ struct feed {
 static svs_code cmd_feed_encode(struct feed *f, struct svi_message *m, svs_error *err) {
     svs_code code = svi_cells_choose(&f->cells, &f->shape, m, err);
     if (code == SVS_OK)
-        code = feed_columns_tell(f->delivery.link.box, m, &f->named, err);
+        code = delivery_columns(f->delivery.link.box, m, &f->named, err);
     if (code == SVS_OK && m->listed && f->row == 0 && !f->acked)
-        code = feed_columns_ask(&f->args->settings, m, err);
+        code = client_ask_columns(&f->args->settings, m, err);
     if (code != SVS_OK)
         return code;
     if (f->unlabelled)
@@ -264,6 +269,54 @@ static void cmd_feed_summarise(const struct feed *f, const svs_outbox_figures *f
         report_unread(f);
 }
 
+/* ---- the name under which the files go to a process that acknowledges */
+
+/* Can all of them be read again from the beginning (regular files)? */
+static bool source_replays(const char *const *paths, int count) {
+    struct stat s;
+    for (int i = 0; i < count; i++)
+        if (strcmp(paths[i], "-") == 0 || stat(paths[i], &s) != 0 || !S_ISREG(s.st_mode))
+            return false;
+    return true;
+}
+
+/* The length included. */
+static uint64_t source_add(uint64_t h, const char *bytes, size_t length) {
+    return (svi_fnv(h, bytes, length) ^ length) * SVI_FNV_PRIME;
+}
+
+static size_t source_head(const char *bytes, size_t length) {
+    const char *first = memchr(bytes, '\n', length);
+    const char *second = first ? memchr(first + 1, '\n', length - (size_t)(first + 1 - bytes)) : NULL;
+    return second ? (size_t)(second + 1 - bytes) : length;
+}
+
+static uint64_t source_add_file(uint64_t h, const char *path) {
+    char head[HEAD_BYTES], whole[PATH_MAX];
+    const char *known = realpath(path, whole) ? whole : path;
+    FILE *f = fopen(path, "rb");
+    size_t length = f ? fread(head, 1, sizeof head, f) : 0;
+    if (f)
+        fclose(f);
+    return source_add(source_add(h, known, strlen(known)), head, source_head(head, length));
+}
+
+/* A name for these files that the next run finds again: the first one's, and a number made from this host's
+ * name, all paths and the files' first two lines (so that another file that takes the place of this one is
+ * another source, and one that grows is not). */
+static void source_name(const char *const *paths, int count, char name[SVS_NAME_MAX + 1]) {
+    char host[256] = "";
+    const char *slash = strrchr(paths[0], '/'), *file = slash ? slash + 1 : paths[0];
+    gethostname(host, sizeof host - 1);
+    uint64_t h = source_add(SVI_FNV_SEED, host, strlen(host));
+    for (int i = 0; i < count; i++)
+        h = source_add_file(h, paths[i]);
+    snprintf(name, SVS_NAME_MAX + 1, "%.*s-%012" PRIx64, NAME_SHOWN, file, h & 0xffffffffffffu);
+    for (char *c = name; *c; c++)
+        if (!strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-", *c))
+            *c = '_';
+}
+
 /* ---- start and end */
 
 /* A file that cannot be read is complained of before a process is looked for. */
@@ -308,11 +361,11 @@ static svs_code cmd_feed_open(struct feed *f, svs_error *err) {
  * the process is given back at the end. */
 static void choose_name(struct feed *f) {
     const struct cli_args *a = f->args;
-    f->replay = f->acked && feed_source_replays(a->positional, a->positional_count);
+    f->replay = f->acked && source_replays(a->positional, a->positional_count);
     if (cli_value(a, "src"))
         snprintf(f->src, sizeof f->src, "%s", cli_value(a, "src"));
     else if (f->replay && (cli_has(a, "ack") || cli_has(a, "durable")))
-        feed_source_name(a->positional, a->positional_count, f->src);
+        source_name(a->positional, a->positional_count, f->src);
     else {
         snprintf(f->src, sizeof f->src, "feed-%ld-%.0f", (long)getpid(), 1000 * svi_wall_clock());
         f->passing = f->acked;

@@ -1,7 +1,7 @@
 /* model: a model from a file or from a running process, as a table or in other formats.
  *
  * What is looked at is always the payload of a model event: a file may be one, a process sends one, and a
- * file of `train` is encoded as one (formats/model_any.h). Its bytes are kept next to the decoded model,
+ * file of `train` is encoded as one (formats/model_file.h). Its bytes are kept next to the decoded model,
  * since an export as msgpack writes them as they were. show and export differ only in what they do with it:
  * see cmd_model_load and the two functions after it. */
 #include <inttypes.h>
@@ -14,7 +14,7 @@
 #include "cli/command.h"
 #include "cli/object.h"
 #include "formats/file_io.h"
-#include "formats/model_any.h"
+#include "formats/model_file.h"
 #include "report/model_diff.h"
 #include "formats/schema_text.h"
 #include "report/tuning_report.h"

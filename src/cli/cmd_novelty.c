@@ -1,14 +1,14 @@
 /* svmstream novelty: one-class models of files, in three verbs.
  *
  *     train   rows -> options from the settings, svs_novelty_train, the model file, its certificate
- *     score   rows and a model -> novelty, membership and surprise of each row, what contributes most
- * (--top), how well the labels agree, a picture (--plot) show    a model -> its certificate and what is usual
- * of each feature, or the whole file as JSON
+ *     score   rows and a model -> novelty, membership and surprise of each row, with what contributes most,
+ *             how well the labels agree, and a picture
+ *     show    a model -> its certificate and the normal range of each feature, or the whole file as JSON
  *
- * novelty_rows.h reads the files: it chooses columns, joins lags and keeps labels out of what is learned.
- * Novelty means what it means in a stream: 1 - membership, higher = more novel. A file's rows have no
- * p-value: that needs calibration samples which the model was not fitted on, and only the stream keeps those.
- * Read from the bottom: the command's row, the verbs, their work. */
+ * novelty_rows_read reads the files of the first two: it chooses columns, joins lags and keeps labels out of
+ * what is learned. Novelty means what it means in a stream: 1 - membership, higher = more novel. Rows of a
+ * file have no p-value: that needs calibration samples which the model was not fitted on, and only the stream
+ * keeps those. Read from the bottom: the command's row, the verbs, their work. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -18,11 +18,13 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/pool.h"
-#include "cli/novelty_rows.h"
 #include "cli/object.h"
+#include "cli/table_in.h"
+#include "features/model_schema.h"
 #include "report/plot.h"
 #include "formats/file_io.h"
 #include "formats/novelty_file.h"
+#include "linalg/kernels.h"
 #include "novelty/lags.h"
 #include "novelty/novelty_model.h"
 #include "report/novelty_model_report.h"
@@ -33,6 +35,215 @@
 #define NAME_SHOWN 60
 #define CHUNK      1024 /* rows between two looks at the progress line */
 #define PANELS_MAX 3    /* features in a picture */
+
+/* ---- a file as rows: columns chosen, labels normal or anomalous, `lags` samples joined to one row */
+
+/* Row i ends with sample i + skipped of the file. */
+struct novelty_rows {
+    svs_rows rows;
+    int64_t skipped;           /* lags - 1 */
+    int8_t *anomaly;           /* of each row, by its newest sample: 0 normal, 1 anomalous, -1 not known */
+    bool *touched;             /* of each row: one of its samples is anomalous */
+    const double *ts;          /* of each row, NAN where there is none; NULL = no times */
+    const char *const *names;  /* of the features of one sample, NULL = none */
+    int width;                 /* features of one sample */
+    int64_t normal, anomalous; /* rows of either kind */
+    struct svi_table table;
+    struct svi_row_memory memory;   /* what it and `joined` may take */
+    struct svi_model_schema schema; /* of the model */
+    double *joined;                 /* rows that are not the table's own; NULL = they are */
+};
+
+static svs_code novelty_rows_read_table(const struct cli_args *a, const char *path,
+                                        const svs_novelty_model *model, struct svi_progress *progress,
+                                        struct novelty_rows *r, svs_error *err) {
+    struct svi_schema_options schema;
+    struct svi_table_options o = cli_table_options(a, &schema, progress);
+    o.memory = r->memory = cli_table_memory(a);
+    o.task = SVS_CLASSIFY;
+    o.unlabelled = o.exact = o.keep_missing = true;
+    o.reader.placed = false; /* what is normal is told by a name only */
+    if (model && model->schema) {
+        const uint8_t *at = model->schema;
+        if (svi_schema_decode(&r->schema, model->features, model->d / model->lags, at,
+                              at + model->schema_size, err) != SVS_OK)
+            return err->code;
+        o.model = &r->schema.schema;
+        o.exact = false;
+        o.features = model->d / model->lags;
+    } else if (model) {
+        o.names = model->features;
+        o.features = o.name_count = model->d / model->lags;
+    } else {
+        o.fixed = a->settings.features;
+    }
+    return svi_table_read(&r->table, path, &o, err);
+}
+
+/* 0: a label of 0; 1: any other number or word; -1: no label. */
+static int8_t novelty_rows_anomaly(const svs_examples *e, int64_t i) {
+    if (e->label[i] < 0)
+        return -1;
+    const svs_value y = e->classes[e->label[i]];
+    return y.kind != SVS_INT || y.as.i != 0;
+}
+
+static void novelty_rows_take_labels(struct novelty_rows *r) {
+    const svs_examples *e = &r->table.examples;
+    int64_t last = -1; /* the newest anomalous sample */
+    for (int64_t i = 0; i < e->rows.n; i++) {
+        const int8_t anomaly = novelty_rows_anomaly(e, i);
+        const int64_t row = i - r->skipped;
+        last = anomaly == 1 ? i : last;
+        if (row < 0)
+            continue;
+        r->anomaly[row] = anomaly;
+        r->touched[row] = last >= row;
+        r->normal += anomaly == 0;
+        r->anomalous += anomaly == 1;
+    }
+}
+
+/* Is there memory for all rows once more, dense? */
+static svs_code novelty_rows_fit(const struct novelty_rows *r, int64_t stride, svs_error *err) {
+    const double held =
+        r->table.bytes + (r->joined ? (double)r->rows.n * (double)r->rows.stride * sizeof *r->joined : 0);
+    return svi_table_fits(r->memory, held + (double)r->rows.n * (double)stride * sizeof *r->joined, err);
+}
+
+/* Rows of `lags` samples, padded and dense. */
+static svs_code novelty_rows_join(struct novelty_rows *r, int lags, bool differences, svs_error *err) {
+    const svs_rows *in = &r->table.examples.rows;
+    struct svi_lags l = {0};
+    const int d = in->d * lags, stride = svi_round_up(d, 8);
+    if (novelty_rows_fit(r, stride, err) != SVS_OK)
+        return err->code;
+    double *x = svi_alloc_array((size_t)in->d, sizeof *x);
+    r->joined = svi_alloc_array((size_t)r->rows.n, (size_t)stride * sizeof *r->joined);
+    svs_code code = x && r->joined ? svi_lags_init(&l, in->d, lags, differences, err)
+                                   : svi_fail_memory(err, "the joined rows");
+    double *to = r->joined;
+    for (int64_t i = 0; i < in->n && code == SVS_OK; i++) {
+        svs_rows_copy(in, i, x);
+        if (svi_lags_push(&l, x, to))
+            to += stride;
+    }
+    r->rows = (svs_rows){.n = r->rows.n, .d = d, .dense = r->joined, .stride = stride, .padded = true};
+    svi_lags_clear(&l);
+    svi_free(x);
+    return code;
+}
+
+static svs_code novelty_rows_prepare(struct novelty_rows *r, const char *path, int lags, bool differences,
+                                     svs_error *err) {
+    const svs_examples *e = &r->table.examples;
+    if (e->rows.n < lags)
+        return svi_fail(err, SVS_WRONG_DIMENSION, "%.100s has %lld samples: fewer than the %d lags", path,
+                        (long long)e->rows.n, lags);
+    r->skipped = lags - 1;
+    r->rows = e->rows;
+    r->rows.n = e->rows.n - r->skipped;
+    r->width = e->rows.d;
+    r->ts = r->table.ts ? r->table.ts + r->skipped : NULL;
+    r->anomaly = svi_alloc_array((size_t)r->rows.n, sizeof *r->anomaly);
+    r->touched = svi_alloc_array((size_t)r->rows.n, sizeof *r->touched);
+    if (!r->anomaly || !r->touched)
+        return svi_fail_memory(err, "the rows of a file");
+    novelty_rows_take_labels(r);
+    return lags > 1 ? novelty_rows_join(r, lags, differences, err) : SVS_OK;
+}
+
+/* Reads FILE with the settings label, ts, features, in.format. `model`: its columns are wanted, and its lags
+ * (NULL: those of the setting `features`, or all). SVS_WRONG_DIMENSION (fewer samples than lags); codes of
+ * svi_table_read. novelty_rows_clear in any case. */
+static svs_code novelty_rows_read(const struct cli_args *a, const char *path, const svs_novelty_model *model,
+                                  int lags, bool differences, struct svi_progress *progress,
+                                  struct novelty_rows *out, svs_error *err) {
+    *out = (struct novelty_rows){0};
+    svs_code code = novelty_rows_read_table(a, path, model, progress, out, err);
+    out->names = model ? model->features : out->table.examples.features;
+    return code == SVS_OK ? novelty_rows_prepare(out, path, lags, differences, err) : code;
+}
+
+static void novelty_rows_clear(struct novelty_rows *r) {
+    svi_free(r->joined);
+    svi_free(r->anomaly);
+    svi_free(r->touched);
+    svi_table_clear(&r->table);
+    svi_model_schema_clear(&r->schema);
+}
+
+/* Leaves out the rows with an anomalous sample. SVS_INVALID (fewer than two are left), SVS_NO_MEMORY. */
+static svs_code novelty_rows_keep_normal(struct novelty_rows *r, svs_error *err) {
+    const int64_t all = r->rows.n, stride = svi_round_up(r->rows.d, 8);
+    if (novelty_rows_fit(r, stride, err) != SVS_OK)
+        return err->code;
+    double *kept = svi_alloc_array((size_t)all, (size_t)stride * sizeof *kept);
+    int64_t n = 0;
+    if (!kept)
+        return svi_fail_memory(err, "the normal rows");
+    for (int64_t i = 0; i < all; i++)
+        if (!r->touched[i])
+            svs_rows_copy(&r->rows, i, kept + n++ * stride);
+    r->rows = (svs_rows){.n = n, .d = r->rows.d, .dense = kept, .stride = stride, .padded = true};
+    svi_free(r->joined);
+    r->joined = kept;
+    return n >= 2 ? SVS_OK
+                  : svi_fail(err, SVS_INVALID,
+                             "%lld of %lld rows are labelled 0 throughout: --normals-only needs two at least",
+                             (long long)n, (long long)all);
+}
+
+/* ---- how well scores tell anomalous rows from normal ones */
+
+struct labelled {
+    double surprise;
+    bool anomalous;
+};
+
+static int novelty_rows_falling(const void *a, const void *b) {
+    const double x = ((const struct labelled *)a)->surprise, y = ((const struct labelled *)b)->surprise;
+    return (x < y) - (x > y);
+}
+
+/* From the highest score down, equal scores at once. */
+static void novelty_rows_walk(const struct labelled *l, int64_t n, double normal, double anomalous,
+                              double *auc, double *precision) {
+    double found = 0, taken = 0;
+    *auc = *precision = 0;
+    for (int64_t i = 0; i < n;) {
+        double hits = 0, misses = 0;
+        const double level = l[i].surprise;
+        for (; i < n && l[i].surprise == level; i++)
+            if (l[i].anomalous)
+                hits++;
+            else
+                misses++;
+        *auc += misses * (found + hits / 2);
+        found += hits;
+        taken += hits + misses;
+        *precision += hits * found / taken;
+    }
+    *auc /= normal * anomalous;
+    *precision /= anomalous;
+}
+
+/* How well the surprise orders the labelled rows, of which there are normal and anomalous ones: the area
+ * under the ROC curve, ties by half, and the average precision, ties as one step. SVS_NO_MEMORY. */
+static svs_code novelty_rows_quality(const struct novelty_rows *r, const double *surprise, double *auc,
+                                     double *precision) {
+    struct labelled *l = svi_alloc_array((size_t)(r->normal + r->anomalous), sizeof *l);
+    int64_t n = 0;
+    if (!l)
+        return SVS_NO_MEMORY;
+    for (int64_t i = 0; i < r->rows.n; i++)
+        if (r->anomaly[i] >= 0)
+            l[n++] = (struct labelled){surprise[i], r->anomaly[i] == 1};
+    qsort(l, (size_t)n, sizeof *l, novelty_rows_falling);
+    novelty_rows_walk(l, n, (double)r->normal, (double)r->anomalous, auc, precision);
+    svi_free(l);
+    return SVS_OK;
+}
 
 /* ---- train */
 
@@ -52,7 +263,7 @@ struct novelty_train {
     svs_novelty_options options;
     int lags;
     bool differences;
-    struct cli_novelty_rows rows;
+    struct novelty_rows rows;
     struct svi_progress progress;
     svs_novelty_model *model;
     int64_t left_out; /* rows with anomalous samples */
@@ -83,7 +294,7 @@ static svs_code novelty_train_describe(const struct novelty_train *t, svs_error 
 }
 
 static svs_code novelty_train_fit(struct novelty_train *t, svs_error *err) {
-    const struct cli_novelty_rows *r = &t->rows;
+    const struct novelty_rows *r = &t->rows;
     const double start = svi_monotonic();
     const int d = r->rows.d;
     struct svi_pool pool = {NULL, false};
@@ -143,10 +354,10 @@ static svs_code novelty_train_work(struct novelty_train *t, svs_error *err) {
     const struct cli_args *a = t->args;
     char path[4096];
     svs_code code =
-        cli_novelty_read(a, a->positional[1], NULL, t->lags, t->differences, &t->progress, &t->rows, err);
+        novelty_rows_read(a, a->positional[1], NULL, t->lags, t->differences, &t->progress, &t->rows, err);
     const int64_t all = t->rows.rows.n;
     if (code == SVS_OK && cli_has(a, "normals-only"))
-        code = cli_novelty_keep_normal(&t->rows, err);
+        code = novelty_rows_keep_normal(&t->rows, err);
     t->left_out = all - t->rows.rows.n;
     if (code == SVS_OK)
         code = novelty_train_fit(t, err);
@@ -180,7 +391,7 @@ static int novelty_train_run(const struct cli_args *a) {
     svi_progress_begin(&t.progress, a->quiet);
     svs_code code = novelty_train_work(&t, &err);
     svs_novelty_free(&t.model);
-    cli_novelty_clear(&t.rows);
+    novelty_rows_clear(&t.rows);
     return cli_end(a, code, &err);
 }
 
@@ -190,7 +401,7 @@ struct novelty_score {
     const struct cli_args *args;
     int64_t top; /* features named a row */
     svs_novelty_model *model;
-    struct cli_novelty_rows rows;
+    struct novelty_rows rows;
     struct svi_progress progress;
     struct svi_pool pool;
     double *novelty, *surprise;
@@ -312,7 +523,7 @@ static svs_code novelty_put_scores(void *user, FILE *to, svs_error *err) {
 /* Row i in a picture: its first features, its novelty, and whether its label says anomalous. */
 static void novelty_plot_point(const void *user, int64_t i, double *x, double *values) {
     const struct novelty_score *s = user;
-    const struct cli_novelty_rows *r = &s->rows;
+    const struct novelty_rows *r = &s->rows;
     const int features = r->width < PANELS_MAX ? r->width : PANELS_MAX;
     svs_rows_copy(&r->rows, i, s->x);
     *x = r->ts ? r->ts[i] : (double)(i + r->skipped + 1);
@@ -322,7 +533,7 @@ static void novelty_plot_point(const void *user, int64_t i, double *x, double *v
 }
 
 static svs_code novelty_plot(const struct novelty_score *s, svs_error *err) {
-    const struct cli_novelty_rows *r = &s->rows;
+    const struct novelty_rows *r = &s->rows;
     const int features = r->width < PANELS_MAX ? r->width : PANELS_MAX;
     const bool labelled = r->anomalous > 0;
     const double threshold =
@@ -355,10 +566,10 @@ static svs_code novelty_plot(const struct novelty_score *s, svs_error *err) {
 }
 
 static void novelty_score_print_quality(const struct novelty_score *s, FILE *to) {
-    const struct cli_novelty_rows *r = &s->rows;
+    const struct novelty_rows *r = &s->rows;
     double auc, precision;
     if (r->normal == 0 || r->anomalous == 0 ||
-        cli_novelty_quality(r, s->surprise, &auc, &precision) != SVS_OK)
+        novelty_rows_quality(r, s->surprise, &auc, &precision) != SVS_OK)
         return;
     fprintf(to, "anomalous %" PRId64 " of %" PRId64 " labelled rows\nauc %.4f\naverage precision %.4f\n",
             r->anomalous, r->normal + r->anomalous, auc, precision);
@@ -386,8 +597,8 @@ static svs_code novelty_score_work(struct novelty_score *s, svs_error *err) {
     if (!s->model)
         return err->code;
     s->top = s->top < s->model->d ? s->top : s->model->d;
-    svs_code code = cli_novelty_read(a, a->positional[1], s->model, s->model->lags, s->model->differences,
-                                     &s->progress, &s->rows, err);
+    svs_code code = novelty_rows_read(a, a->positional[1], s->model, s->model->lags, s->model->differences,
+                                      &s->progress, &s->rows, err);
     if (code == SVS_OK)
         code = novelty_score_reserve(s, err);
     if (code == SVS_OK)
@@ -424,7 +635,7 @@ static int novelty_score_run(const struct cli_args *a) {
     svi_pool_free(&s.pool);
     svi_bytes_clear(&s.text);
     svs_novelty_free(&s.model);
-    cli_novelty_clear(&s.rows);
+    novelty_rows_clear(&s.rows);
     return cli_end(a, code, &err);
 }
 

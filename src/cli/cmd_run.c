@@ -69,7 +69,7 @@ const struct cli_command cli_run = {
         "No socket is opened then unless --out or --ctl is given. Figures of what has been read so far\n"
         "go to standard error: at rows 1, 2, 4, 8, ... and on a terminal every second, or with --every N.\n"
         "\n"
-        "An address that other machines reach needs CURVE: `svmstream keys new`, `svmstream keys allow` and\n"
+        "An address that other machines reach needs CURVE: `svmstream curve new`, `svmstream curve allow` and\n"
         "--curve on; or --insecure.\n"
         "\n"
         "  svmstream run\n"

@@ -6,9 +6,14 @@
  * command of --exec, one after the other. Read from the bottom: cmd_watch_run, cmd_watch_follow,
  * cmd_watch_show. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
+#include <poll.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -17,7 +22,6 @@
 #include "cli/object.h"
 #include "report/bank_report.h"
 #include "report/progress.h"
-#include "client/pipe_to.h"
 #include "client/subscription.h"
 #include "net/transport.h"
 #include "wire/json.h"
@@ -157,6 +161,97 @@ static svs_code write_event_json(struct svi_bytes *line, const struct subscripti
     return line->size > 0 ? svi_json_text(line, "\n") : SVS_OK;
 }
 
+/* ---- a command that gets an alert on its standard input */
+
+/* In a process group of its own, so that it can be ended with its children. Returns its id, -1 on failure. */
+static pid_t pipe_to_start(const char *command, int ends[2]) {
+    const pid_t pid = fork();
+    if (pid == 0) {
+        setpgid(0, 0);
+        signal(SIGPIPE, SIG_DFL);
+        dup2(ends[0], STDIN_FILENO);
+        close(ends[0]);
+        close(ends[1]);
+        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+        _exit(127);
+    }
+    if (pid > 0)
+        setpgid(pid, pid); /* here too: parent or child may come first */
+    return pid;
+}
+
+/* Writes while the command reads; stops when it has closed its end or the time is over. */
+static void pipe_to_hand_over(int to, const char *bytes, size_t size, double end) {
+    struct pollfd item = {to, POLLOUT, 0};
+    while (size > 0) {
+        const double left = end - svi_monotonic();
+        if (left <= 0 || (poll(&item, 1, (int)(1000 * left) + 1) < 0 && errno != EINTR))
+            return;
+        const ssize_t n = item.revents & POLLOUT ? write(to, bytes, size) : 0;
+        if (item.revents & POLLERR || (n < 0 && errno != EAGAIN && errno != EINTR))
+            return;
+        bytes += n > 0 ? n : 0;
+        size -= n > 0 ? (size_t)n : 0;
+    }
+}
+
+/* Waits for the end; false: the time was over first. */
+static bool pipe_to_wait(pid_t pid, double end, int *status) {
+    const int handle = (int)syscall(SYS_pidfd_open, pid, 0);
+    struct pollfd item = {handle, POLLIN, 0};
+    int ready = handle >= 0 ? -1 : 1; /* without a handle there is no limit */
+    while (ready < 0) {
+        const double left = end - svi_monotonic();
+        ready = poll(&item, 1, left > 0 ? (int)(1000 * left) + 1 : 0);
+        if (ready < 0 && errno != EINTR) /* stopped and continued */
+            ready = 1;
+    }
+    if (handle >= 0)
+        close(handle);
+    const bool ended = ready > 0;
+    if (!ended)
+        kill(-pid, SIGKILL);
+    while (waitpid(pid, status, 0) < 0 && errno == EINTR)
+        ;
+    return ended;
+}
+
+static svs_code pipe_to_judge(const char *command, bool ended, int status, double seconds, svs_error *err) {
+    if (!ended)
+        return svi_fail(err, SVS_UNAVAILABLE, "the command '%.100s' took more than %g seconds and was ended",
+                        command, seconds);
+    if (WIFSIGNALED(status))
+        return svi_fail(err, SVS_UNAVAILABLE, "the command '%.100s' was ended by signal %d", command,
+                        WTERMSIG(status));
+    if (WEXITSTATUS(status) != 0)
+        return svi_fail(err, SVS_UNAVAILABLE, "the command '%.100s' failed with exit code %d", command,
+                        WEXITSTATUS(status));
+    return SVS_OK;
+}
+
+/* Runs `command` with /bin/sh, writes the bytes to it and waits until it ends, `seconds` at most: then it is
+ * ended, with all that it started. SVS_UNAVAILABLE: it could not be started, took too long, or failed, with
+ * its exit code or signal. A command that does not read all is fine. */
+static svs_code pipe_to(const char *command, const void *bytes, size_t size, double seconds, svs_error *err) {
+    int ends[2], status = 0;
+    const double end = svi_monotonic() + seconds;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return svi_fail(err, SVS_UNAVAILABLE, "no pipe for '%.100s': %s", command, strerror(errno));
+    const pid_t pid = pipe_to_start(command, ends);
+    close(ends[0]);
+    if (pid > 0) {
+        void (*const before)(int) = signal(SIGPIPE, SIG_IGN);
+        fcntl(ends[1], F_SETFL, O_NONBLOCK);
+        pipe_to_hand_over(ends[1], bytes, size, end);
+        signal(SIGPIPE, before);
+    }
+    close(ends[1]);
+    if (pid < 0)
+        return svi_fail(err, SVS_UNAVAILABLE, "cannot start '%.100s': %s", command, strerror(errno));
+    const bool ended = pipe_to_wait(pid, end, &status);
+    return pipe_to_judge(command, ended, status, seconds, err);
+}
+
 /* ---- events as they come */
 
 /* The terminal's bell where people look at lines; the command gets the event as JSON on its standard input,
@@ -169,7 +264,7 @@ static void raise_alarm(struct watch *w, const struct subscription_event *e) {
     fflush(stdout);
     svs_error err;
     if (write_event_json(&w->line, e) == SVS_OK) {
-        if (svi_pipe_to(w->command, w->line.data, w->line.size, w->limit, &err) != SVS_OK)
+        if (pipe_to(w->command, w->line.data, w->line.size, w->limit, &err) != SVS_OK)
             cli_fail(w->args, "%s", err.text);
     } else
         cli_fail(w->args, "out of memory: %s does not get this event", w->command);

@@ -67,7 +67,7 @@ struct cli_option {
 
 struct cli_args;
 
-/* What the first positional may be, where a command does several things: `keys new`, `keys list`. */
+/* What the first positional may be, where a command does several things: `curve new`, `curve list`. */
 struct cli_verb {
     const char *name;                     /* NULL ends the list */
     int (*run)(const struct cli_args *a); /* instead of the command's */
@@ -112,9 +112,8 @@ struct cli_command {
     /* For the completion, where there are no verbs: the i-th word that may follow the name, or (`config`) the
      * i-th setting that may follow that word; NULL: no further one. The member may be NULL. */
     const char *(*word)(bool config, int i);
-    const char *bare; /* with verbs: what stands there without one; NULL = one must be */
-    bool hidden;      /* not in the list of commands */
-    bool unchecked;   /* run even when settings contradict each other, though `keys` lists the learner's */
+    bool hidden;    /* not in the list of commands */
+    bool unchecked; /* run even when settings contradict each other, though `keys` lists the learner's */
     int (*run)(const struct cli_args *a); /* returns enum cli_exit; not called when there is a verb */
 };
 

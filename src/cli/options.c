@@ -36,7 +36,8 @@ static const char setting_key[] = "key"; /* may stand alone, for its own name */
 
 enum flag_kind { FLAG_ALONE, FLAG_VALUE, FLAG_YES_NO, FLAG_0_1, FLAG_KEY };
 
-bool cli_holds(const char *list, const char *word) {
+/* Does this list of words hold the word? "in." holds all that begin so. */
+static bool list_holds(const char *list, const char *word) {
     for (size_t length; *list; list += length) {
         list += strspn(list, " ");
         length = strcspn(list, " ");
@@ -48,7 +49,7 @@ bool cli_holds(const char *list, const char *word) {
 }
 
 bool cli_lists(const struct cli_command *command, const struct svi_setting *row) {
-    return !command->keys || cli_holds(command->keys, row->key);
+    return !command->keys || list_holds(command->keys, row->key);
 }
 
 /* ---- flags */
@@ -217,7 +218,7 @@ static svs_code check_option_values(const struct cli_args *a, svs_error *err) {
 /* The first positional must be one of the verbs. */
 static svs_code check_verb(struct cli_args *a, svs_error *err) {
     const char *names[CLI_OPTION_MAX + 1];
-    char shown[64], listed[SVI_LIST_PAIR] = "";
+    char shown[64];
     int count = 0;
     for (const struct cli_verb *v = a->command->verbs; v->name; v++) {
         names[count++] = v->name;
@@ -227,15 +228,11 @@ static svs_code check_verb(struct cli_args *a, svs_error *err) {
     names[count] = NULL;
     const char *nearest = a->verb ? NULL : svi_nearest(a->positional[0], names);
     svi_escape(shown, sizeof shown, a->positional[0], strlen(a->positional[0]));
-    for (int i = 0; i < count && a->command->bare && !a->verb; i++)
-        svi_list_add(listed, sizeof listed, names[i], strlen(names[i]));
-    if (!a->verb && a->command->bare)
-        return svi_fail(err, SVS_SETTING, "unknown action '%s': %s, or an address", shown, listed);
     if (!a->verb)
         return svi_fail(err, SVS_SETTING, "unknown action '%s', the nearest known one is '%s'", shown,
                         nearest ? nearest : names[0]);
     for (int i = 0; a->verb->options && a->command->options[i].name; i++)
-        if (a->value[i] && !cli_holds(a->verb->options, a->command->options[i].name))
+        if (a->value[i] && !list_holds(a->verb->options, a->command->options[i].name))
             return svi_fail(err, SVS_SETTING, "--%s is not an option of `%s %s`", a->command->options[i].name,
                             a->command->name, a->verb->name);
     return SVS_OK;
@@ -246,11 +243,10 @@ static svs_code check_positionals(struct cli_args *a, svs_error *err) {
     const struct cli_command *c = a->command;
     char shown[64];
     int room = 0;
-    const bool bare = c->bare && (a->positional_count == 0 || strpbrk(a->positional[0], ":/"));
-    if (c->verbs && a->positional_count > 0 && !bare && check_verb(a, err) != SVS_OK)
-        return err->code;
+    if (c->verbs && a->positional_count > 0)
+        SVI_TRY(check_verb(a, err));
     const int first = a->verb ? 1 : 0, given = a->positional_count - first;
-    const char *usage = a->verb ? a->verb->usage : bare ? c->bare : c->usage;
+    const char *usage = a->verb ? a->verb->usage : c->usage;
     for (const char *word = usage; *word && room <= given; room++) {
         const size_t length = strcspn(word, " ");
         if (word[0] != '[' && room == given)

@@ -17,9 +17,6 @@ svs_code cli_parse(struct cli_args *a, const struct cli_command *command,
 /* The options that every command takes, in the order of the help; ends in a row without name. */
 extern const struct cli_option cli_common_options[];
 
-/* Does this list of words hold the word? "in." holds all that begin so. */
-bool cli_holds(const char *list, const char *word);
-
 /* The settings as they would be if the command began now: the file may have changed, the flags have not.
  * Codes of svi_settings_load. */
 svs_code cli_settings_again(const struct cli_args *a, struct svi_settings *s, svs_error *err);

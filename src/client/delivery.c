@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/alloc.h"
 #include "base/clock.h"
 #include "base/fail.h"
 #include "net/transport.h"
@@ -213,4 +214,47 @@ svs_code delivery_close(struct delivery *d, svs_error *err) {
         return SVS_OK;
     return svi_fail(err, SVS_IO, "%s did not take the last messages within %d s: up to %d of them are lost",
                     d->address, LINGER_MS / 1000, LINK_QUEUE);
+}
+
+/* ---- the names of the columns */
+
+/* The names of a row's cells, one after another, each with its NUL. */
+static svs_code delivery_list_names(const struct svi_message *row, struct svi_bytes *names) {
+    svs_code code = SVS_OK;
+    for (int i = 0; i < row->cell_count && code == SVS_OK; i++) {
+        code = svi_bytes_append(names, row->cells[i].name, row->cells[i].name_length);
+        if (code == SVS_OK)
+            code = svi_bytes_append(names, "", 1);
+    }
+    return code;
+}
+
+/* Are these the names that go already? */
+static bool delivery_same_names(const struct svi_message *row, const struct svi_bytes *named) {
+    size_t at = 0;
+    for (int i = 0; i < row->cell_count; i++) {
+        const size_t length = row->cells[i].name_length;
+        if (named->size - at < length + 1 || memcmp(named->data + at, row->cells[i].name, length) != 0 ||
+            named->data[at + length] != '\0')
+            return false;
+        at += length + 1;
+    }
+    return at == named->size;
+}
+
+svs_code delivery_columns(svs_outbox *box, const struct svi_message *row, struct svi_bytes *named,
+                          svs_error *err) {
+    if (!row->listed || delivery_same_names(row, named))
+        return SVS_OK;
+    const int count = row->cell_count;
+    const char **names = svi_alloc_array((size_t)count + 1, sizeof *names);
+    named->size = 0;
+    svs_code code = names ? delivery_list_names(row, named) : SVS_NO_MEMORY;
+    const char *at = (const char *)named->data;
+    for (int i = 0; code == SVS_OK && i < count; i++, at += strlen(at) + 1)
+        names[i] = at;
+    code = code == SVS_OK ? svs_outbox_columns(box, names, count, err) : svi_fail_memory(err, "the columns");
+    svi_free(names);
+    named->size = code == SVS_OK ? named->size : 0;
+    return code;
 }

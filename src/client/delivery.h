@@ -1,11 +1,14 @@
-/* delivery.h: samples from a command to one process, until it has them: a link that is waited for.
+/* delivery.h: samples from a command to one process, until it has them, and the names of their columns: a
+ * link that is waited for.
  *
  * To in.mode router they are acknowledged; it goes on by itself when the connection breaks or the process is
  * restarted. To in.mode pull (SVS_OUTBOX_SENT) they are sent once. */
 #ifndef SVI_DELIVERY_H
 #define SVI_DELIVERY_H
 
+#include "base/bytes.h"
 #include "client/link.h"
+#include "data/message.h"
 
 #define DELIVERY_SHOWN 5 /* refusals that are kept for the end */
 
@@ -51,5 +54,10 @@ svs_code delivery_finish(struct delivery *d, svs_error *err);
 /* Without acknowledgement it waits until the process has taken what the socket holds; SVS_IO: not in time,
  * and messages are lost. */
 svs_code delivery_close(struct delivery *d, svs_error *err);
+
+/* Before a row is put: where its cells are listed, their names go with each message from here on. *named:
+ * those that do already. Codes of svs_outbox_columns. */
+svs_code delivery_columns(svs_outbox *box, const struct svi_message *row, struct svi_bytes *named,
+                          svs_error *err);
 
 #endif

@@ -2,14 +2,18 @@
 
 #include <errno.h>
 #include <math.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/fail.h"
 #include "client/outbox_internal.h"
 #include "net/transport.h"
+#include "wire/columns.h"
+#include "wire/fields.h"
 #include "wire/pack.h"
 
-#define LINGER_MS 100
+#define LINGER_MS   100
+#define ASK_SECONDS 1.0 /* for an answer about columns */
 
 /* Until the reply can be read, the other end has refused us or ended, or the time is over. Negative: it
  * failed. */
@@ -127,4 +131,42 @@ svs_code client_keys_request(const struct client_keys *k, struct svi_bytes *requ
             svi_put_text(&p, texts[i][0], texts[i][1]);
     svi_pack_close(&p, map);
     return svi_pack_end(&p);
+}
+
+/* Would a sample of these columns be scored, and one of a key? */
+static svs_code request_of_columns(const struct svi_message *row, struct svi_bytes *request) {
+    const bool keyed = row->key.kind != SVS_NONE;
+    struct svi_pack p;
+    svi_pack_begin(&p, request);
+    svi_pack_map(&p, keyed ? 3 : 2);
+    svi_put_text(&p, "op", "score");
+    if (keyed)
+        svi_put_text(&p, "key", "");
+    svi_put_map(&p, "sample", 3);
+    svi_put_text(&p, "missing", "zero");
+    svi_columns_pack_cells(&p, row);
+    svi_put_array(&p, "x", (size_t)row->cell_count);
+    for (int i = 0; i < row->cell_count; i++)
+        svi_pack_nil(&p);
+    return svi_pack_end(&p);
+}
+
+svs_code client_ask_columns(const struct svi_settings *s, const struct svi_message *row, svs_error *err) {
+    static const svs_code refusals[] = {SVS_OTHER_COLUMNS, SVS_BAD_KEY};
+    struct svi_bytes request = {0}, reply = {0};
+    struct svi_answer answer;
+    svs_code code = SVS_OK;
+    if (svi_settings_chosen(s, "in") && !svi_settings_chosen(s, "ctl"))
+        return SVS_OK;
+    if (request_of_columns(row, &request) != SVS_OK)
+        code = svi_fail_memory(err, "the columns");
+    else if (client_ask(s, &(struct client_question){.request = &request, .timeout = ASK_SECONDS}, &reply,
+                        NULL) == SVS_OK &&
+             svi_answer_read(&answer, reply.data, reply.size, NULL) == SVS_OK)
+        for (size_t i = 0; i < sizeof refusals / sizeof *refusals && code == SVS_OK; i++)
+            if (strcmp(answer.code, svs_code_name(refusals[i])) == 0)
+                code = svi_fail(err, refusals[i], "%s", answer.reason);
+    svi_bytes_clear(&request);
+    svi_bytes_clear(&reply);
+    return code;
 }

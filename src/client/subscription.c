@@ -116,6 +116,15 @@ static bool subscription_follow(struct subscription *s, struct subscription_even
     return true;
 }
 
+/* Takes note of connections made and refused. */
+static void subscription_look(struct subscription *s) {
+    int event, value;
+    while (svi_monitor_next(s->monitor, &event, &value)) {
+        s->met = s->met || event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+        s->refused = s->refused || (s->keyed && event != ZMQ_EVENT_HANDSHAKE_SUCCEEDED);
+    }
+}
+
 bool subscription_next(struct subscription *s, struct subscription_event *e) {
     struct svi_item map;
     subscription_look(s);
@@ -137,14 +146,6 @@ bool subscription_next(struct subscription *s, struct subscription_event *e) {
             return true;
     }
     return false;
-}
-
-void subscription_look(struct subscription *s) {
-    int event, value;
-    while (svi_monitor_next(s->monitor, &event, &value)) {
-        s->met = s->met || event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
-        s->refused = s->refused || (s->keyed && event != ZMQ_EVENT_HANDSHAKE_SUCCEEDED);
-    }
 }
 
 bool subscription_refused(struct subscription *s) {

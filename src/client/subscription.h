@@ -46,9 +46,6 @@ svs_code subscription_remove(struct subscription *s, const char *prefix, svs_err
  * no events, are passed over. */
 bool subscription_next(struct subscription *s, struct subscription_event *e);
 
-/* Takes note of connections made and refused. */
-void subscription_look(struct subscription *s);
-
 /* Has the process refused our key since the last call? */
 bool subscription_refused(struct subscription *s);
 

@@ -6,15 +6,18 @@
 
 #include "base/fail.h"
 #include "base/limits.h"
+#include "data/cell.h"
 #include "svmstream/value.h"
 
-#define SHOWN  84 /* bytes of an entry in an error text */
-#define NUMBER 40 /* bytes of a number, the NUL included */
+#define SHOWN          84   /* bytes of an entry in an error text */
+#define NUMBER         40   /* bytes of a number, the NUL included */
+#define BUDGET_LOWEST  1e-4 /* alerts in a unit of time */
+#define BUDGET_HIGHEST 1e4
 
 const char *svi_rule_name(enum svi_rule rule) {
-    static const char *const names[SVI_RULES] = {
-        [SVI_RULE_LIMITS] = "limits", [SVI_RULE_BEYOND] = "beyond", [SVI_RULE_STUCK] = "stuck",
-        [SVI_RULE_ABSENT] = "absent", [SVI_RULE_RATE] = "rate",     [SVI_RULE_SILENT] = "silent"};
+#define X(constant, name, about) #name,
+    static const char *const names[SVI_RULES] = {SVI_RULES_ALL(X)};
+#undef X
     return names[rule];
 }
 
@@ -28,26 +31,24 @@ bool svi_setting_number(const char *text, size_t length, double *value) {
     return *end == '\0' && fabs(*value) <= SVI_VALUE_MAX;
 }
 
-static bool rule_is(const char *text, size_t length, const char *name) {
-    return strlen(name) == length && memcmp(text, name, length) == 0;
-}
-
 static svs_code rule_settings_names(const char *text, bool *on, svs_error *err) {
-    static const enum svi_rule known[] = {SVI_RULE_BEYOND, SVI_RULE_STUCK, SVI_RULE_ABSENT, SVI_RULE_RATE};
     char shown[SHOWN];
     if (strcmp(text, "none") == 0)
         return SVS_OK;
     for (const char *at = text;; at++) {
         const size_t length = strcspn(at, ",");
-        size_t i = 0;
-        while (i < sizeof known / sizeof *known && !rule_is(at, length, svi_rule_name(known[i])))
-            i++;
-        if (i == sizeof known / sizeof *known)
-            return svi_fail(err, SVS_SETTING,
-                            "alert.rules: '%s' is no rule (none, or some of beyond, stuck, absent, rate, "
-                            "separated by commas)",
-                            svi_escape(shown, sizeof shown, at, length));
-        on[known[i]] = true;
+        int rule = SVI_RULE_LIMITS + 1; /* neither the first nor the last one is chosen */
+        while (rule < SVI_RULE_SILENT && (strlen(svi_rule_name((enum svi_rule)rule)) != length ||
+                                          memcmp(svi_rule_name((enum svi_rule)rule), at, length) != 0))
+            rule++;
+        if (rule == SVI_RULE_SILENT)
+#define X(constant, name, about) #name ", "
+            return svi_fail(
+                err, SVS_SETTING,
+                "alert.rules: '%s' is no rule (none, or some of " SVI_RULES_CHOSEN(X) "separated by commas)",
+                svi_escape(shown, sizeof shown, at, length));
+#undef X
+        on[rule] = true;
         at += length;
         if (*at == '\0')
             return SVS_OK;
@@ -104,21 +105,6 @@ bool svi_limit_next(const char **at, struct svi_limit *limit) {
     return wrong == NULL;
 }
 
-/* Is the name one of a list that is separated by commas, with blanks around names? */
-static bool rule_listed(const char *list, const char *name, size_t length) {
-    for (const char *at = list; *at; at += *at == ',') {
-        at += strspn(at, " \t");
-        const size_t whole = strcspn(at, ",");
-        size_t size = whole;
-        while (size > 0 && (at[size - 1] == ' ' || at[size - 1] == '\t'))
-            size--;
-        if (size == length && memcmp(at, name, length) == 0)
-            return true;
-        at += whole;
-    }
-    return false;
-}
-
 static svs_code limit_check(const char *limits, const char *features, const char *entry, size_t length,
                             svs_error *err) {
     char shown[SHOWN], all[2 * SHOWN];
@@ -130,7 +116,8 @@ static svs_code limit_check(const char *limits, const char *features, const char
             err, SVS_SETTING,
             "limits: '%s' %s: write COLUMN:LOW..HIGH, COLUMN:LOW.. or COLUMN:..HIGH, separated by commas",
             shown, wrong);
-    if (features && features[0] && !rule_listed(features, limit.column, limit.length))
+    const struct svi_span column = {limit.column, limit.column + limit.length};
+    if (features && features[0] && !svi_span_listed(column, features))
         return svi_fail(err, SVS_SETTING, "limits: '%s' names none of the columns of features (%s)", shown,
                         svi_escape(all, sizeof all, features, strlen(features)));
     while (at < entry && svi_limit_next(&at, &earlier))
@@ -149,4 +136,27 @@ svs_code svi_limits_check(const char *limits, const char *features, svs_error *e
             return code;
     }
     return SVS_OK;
+}
+
+svs_code svi_alert_budget_read(const char *text, double *a_day, svs_error *err) {
+    static const struct {
+        const char *name;
+        double days;
+    } units[] = {{"/hour", 1.0 / 24}, {"/day", 1}, {"/week", 7}};
+    char *end;
+    const double number = strtod(text, &end);
+    *a_day = 0;
+    if (strcmp(text, "none") == 0)
+        return SVS_OK;
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (end > text && strcmp(end, units[i].name) == 0 && number >= BUDGET_LOWEST &&
+            number <= BUDGET_HIGHEST)
+            *a_day = number / units[i].days;
+    if (*a_day > 0)
+        return SVS_OK;
+    return svi_fail(
+        err, SVS_SETTING,
+        "alert.budget: '%.40s' is not an allowed value (none, or a number of alerts from 0.0001 to "
+        "10000 and /hour, /day or /week, e.g. 1/day)",
+        text);
 }

@@ -16,6 +16,7 @@
 #include "base/fail.h"
 #include "base/limits.h"
 #include "base/text.h"
+#include "config/rule_settings.h"
 #include "data/cell.h"
 #include "novelty/detector.h"
 #include "svmstream/solver.h"
@@ -268,10 +269,10 @@ const struct svi_setting svi_settings_table[] = {
         "file or standard input"),
     NUMBER("alert.group", alert_group, "60", LIVE, 0, FOREVER, "seconds",
            "alerts of one cause that open within this time of each other are one alert"),
+#define X(constant, name, about) #name " (" about "), "
     TEXT("alert.rules", alert_rules, "beyond,stuck,absent", ONWARD,
-         "rules that open alerts of kind rule, for each feature: beyond (far outside all it ever showed), "
-         "stuck (unchanged for longer than ever), absent (no value), rate (changes faster than ever), or "
-         "none"),
+         "rules that open alerts of kind rule, for each feature: " SVI_RULES_CHOSEN(X) "or none"),
+#undef X
     TEXT(
         "alert.absent", alert_absent, "auto", ONWARD,
         "time without a value after which a feature, or the stream, is absent: seconds, auto (many times its "

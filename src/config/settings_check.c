@@ -14,7 +14,6 @@
 #include "base/fail.h"
 #include "base/machine_memory.h"
 #include "svmstream/solver.h"
-#include "config/alert_budget.h"
 #include "config/decision_cost.h"
 #include "config/rule_settings.h"
 #include "config/settings.h"
@@ -387,7 +386,7 @@ svs_code svi_settings_check_security(const struct svi_settings *s, svs_error *er
             return svi_fail(
                 err, SVS_SETTING,
                 "%s %.60s is reachable from other machines without protection: create a key with `svmstream "
-                "keys new` and set --curve on, or set --insecure to let anybody there feed, read and stop it",
+                "curve new` and set --curve on, or set --insecure to let anybody there feed, read and stop it",
                 sockets[i].key, sockets[i].address);
     return SVS_OK;
 }

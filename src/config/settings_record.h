@@ -1,11 +1,12 @@
-/* settings_record.h: the settings that a kept state was made with, what a restart with others does, and in
- * what two differ.
+/* settings_record.h: the settings that a kept state was made with, what a restart with others does, what may
+ * change while the stream runs, and in what two differ.
  *
  * Recorded are the rows of every change class but SVI_CHANGE_START, which hold for one start only. */
 #ifndef SVI_SETTINGS_RECORD_H
 #define SVI_SETTINGS_RECORD_H
 
 #include "config/settings.h"
+#include "wire/cursor.h"
 #include "wire/event.h"
 
 /* Appends them as YAML text. SVS_NO_MEMORY. */
@@ -47,5 +48,15 @@ bool svi_settings_differ_in(const struct svi_settings *a, const struct svi_setti
  * values, and what does not fit, end in "..."; empty: nothing. size: 160 at least. Returns out. */
 char *svi_settings_differences(const struct svi_settings *a, const struct svi_settings *b, char *out,
                                size_t size);
+
+/* {op: config, set: {key: value}}: takes over the settings of the map `set` (an item of checked bytes), all
+ * of them or none. SVS_SETTING: one is unknown, is not allowed to change now, or does not go with the others.
+ * SVS_WRONG_TYPE, SVS_NO_MEMORY. */
+svs_code svi_settings_change(struct svi_settings *s, const struct svi_item *set, const uint8_t *end,
+                             svs_error *err);
+
+/* May a process with the settings *s go on with *changed? SVS_SETTING. */
+svs_code svi_settings_change_allowed(const struct svi_settings *s, const struct svi_settings *changed,
+                                     svs_error *err);
 
 #endif

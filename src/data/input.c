@@ -1,17 +1,78 @@
+/* The bytes of a file or pipe. svi_input_fill does one read at most. The first bytes decide what the rest
+ * is (read_once): gzip is unpacked from there on, another packed or binary format is refused with the command
+ * that makes text of it, anything else is text as it stands. A lone byte that may begin gzip decides
+ * nothing: the next read does. Output of inflate that filled its chunk may have left more inside:
+ * svi_input_pending says so, and nothing is read while it does. */
 #include "data/input.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "data/foreign.h"
 
 #define GZIP_FIRST  0x1f
 #define GZIP_SECOND 0x8b
+#define NAME_SHOWN  40 /* bytes of a name in an error text */
+#define BZIP2_PLACE 4  /* where the first block begins, by its own number */
+#define BZIP2_BLOCK "1AY&SY"
+#define ZIP_LOOK    2048 /* bytes in which the names of a spreadsheet's parts come */
+
+/* ---- files that are not text: refused with what makes text of them */
+
+/* Files that people hand to text readers, by how they begin, and the command that makes text of them. */
+static const struct foreign_kind {
+    const char *magic;
+    size_t length;
+    const char *what, *command; /* %s: its name */
+} foreign[] = {
+    {"\xfd"
+     "7zXZ\0",
+     6, "is packed with xz", "xz -dk %s"},
+    {"\x28\xb5\x2f\xfd", 4, "is packed with zstd", "zstd -d %s"},
+    {"BZh", 3, "is packed with bzip2", "bzip2 -dk %s"},
+    {"PK\3\4", 4, "is a zip archive", "unzip %s"},
+    {"PAR1\x15", 5, "is a Parquet file",
+     "python3 -c 'import pandas, sys; print(pandas.read_parquet(sys.argv[1]).to_csv(index=False))' %s"},
+    {"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", 8, "is an Excel file", "libreoffice --convert-to csv %s"}};
+
+static bool foreign_begins(const struct foreign_kind *f, const unsigned char *first, size_t count) {
+    if (count < f->length || memcmp(first, f->magic, f->length) != 0)
+        return false;
+    return strcmp(f->magic, "BZh") != 0 ||
+           (count >= BZIP2_PLACE + strlen(BZIP2_BLOCK) &&
+            memcmp(first + BZIP2_PLACE, BZIP2_BLOCK, strlen(BZIP2_BLOCK)) == 0);
+}
+
+/* A spreadsheet is a zip archive of parts with names of their own. */
+static bool foreign_is_sheet(const unsigned char *first, size_t count) {
+    const size_t look = count < ZIP_LOOK ? count : ZIP_LOOK;
+    return memmem(first, look, "[Content_Types].xml", 19) || memmem(first, look, "opendocument", 12);
+}
+
+/* SVS_SETTING: the file is of another kind: which, and what makes text of it. `first`: its first bytes, as
+ * many as there are; file: NULL is standard input. */
+static svs_code foreign_refuse(const char *file, const unsigned char *first, size_t count, svs_error *err) {
+    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
+        char command[2 * SVS_ERROR_TEXT], name[SVS_ERROR_TEXT / 2];
+        const struct foreign_kind *f = &foreign[i];
+        if (!foreign_begins(f, first, count))
+            continue;
+        const bool sheet = strstr(f->what, "zip") && foreign_is_sheet(first, count);
+        svi_escape(name, sizeof name, file ? file : "", file ? strlen(file) : 0);
+        snprintf(command, sizeof command, sheet ? "libreoffice --convert-to csv %s" : f->command,
+                 name[0] == '\0' || strlen(name) > NAME_SHOWN ? "FILE" : name);
+        return svi_fail(err, SVS_SETTING, "the file %s, not text: make text of it with %s",
+                        sheet ? "is a spreadsheet" : f->what, command);
+    }
+    return SVS_OK;
+}
+
+/* ---- the bytes of a file or pipe */
 
 static svs_code fail_io(const struct svi_input *s, const char *what, svs_error *err) {
     return svi_fail(err, SVS_IO, "cannot %s '%s': %s", what, s->name, strerror(errno));
@@ -134,7 +195,7 @@ static svs_code read_once(struct svi_input *s, svs_error *err) {
     size_t count = s->packing == SVI_PACKING_UNKNOWN ? s->end - s->at : 0;
     if (count >= 2 && first[0] == GZIP_FIRST && first[1] == GZIP_SECOND)
         return start_gzip(s, err);
-    if (count >= 2 && svi_foreign_refuse(s->fd == STDIN_FILENO ? NULL : s->name, first, count, err) != SVS_OK)
+    if (count >= 2 && foreign_refuse(s->fd == STDIN_FILENO ? NULL : s->name, first, count, err) != SVS_OK)
         return err->code;
     if (count > 1 || (count == 1 && (first[0] != GZIP_FIRST || s->ended)))
         s->packing = SVI_PACKING_NONE;

@@ -1,7 +1,7 @@
 #include "engine/alert_options.h"
 
 #include "base/fail.h"
-#include "config/alert_budget.h"
+#include "config/rule_settings.h"
 
 svs_code svi_engine_alert_options(const struct svi_settings *s, struct svi_alert_stage_options *o,
                                   svs_error *err) {

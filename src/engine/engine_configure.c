@@ -16,7 +16,6 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "config/settings_change.h"
 #include "config/settings_record.h"
 #include "engine/alert_options.h"
 #include "engine/engine_internal.h"

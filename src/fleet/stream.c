@@ -19,7 +19,6 @@
 #include "base/alloc.h"
 #include "base/arrival_clock.h"
 #include "base/fail.h"
-#include "config/settings_change.h"
 #include "config/settings_record.h"
 #include "fleet/fleet_internal.h"
 #include "learner/learner_archive.h"

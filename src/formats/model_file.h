@@ -9,6 +9,7 @@
 #ifndef SVI_MODEL_FILE_H
 #define SVI_MODEL_FILE_H
 
+#include "base/bytes.h"
 #include "svmstream/kernel.h"
 #include "svmstream/model.h"
 
@@ -31,5 +32,11 @@ svs_code svi_machine_write(const struct svi_machine *m, const char *path, enum s
  * that contradict each other): with the line for text. The machine owns its model. */
 svs_code svi_machine_read(struct svi_machine *m, const char *path, svs_error *err);
 void svi_machine_clear(struct svi_machine *m);
+
+/* A linear model from any file that has one: from the payload of a `model.` event, or what `train` or
+ * LIBLINEAR wrote. *bytes: the payload, as it was or made of it; *model is the caller's to free, as the bytes
+ * are. "-" = standard input, a payload alone. SVS_IO and others with the path; SVS_UNAVAILABLE: a kernel
+ * model. */
+svs_code svi_model_any_read(const char *path, struct svi_bytes *bytes, svs_model **model, svs_error *err);
 
 #endif

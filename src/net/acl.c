@@ -1,7 +1,7 @@
 /* Three parts. A client's roles are words separated by commas: grant_read takes one apart, and what asks
  * about roles (check, may, may_send_as) is a loop over it. The file's text is read line by line into an array
  * that is sorted by key, so that a handshake costs a binary search; a file is taken as a whole or not at all.
- * Changing the file (keys allow, keys revoke) is reading it, checking it, and writing a copy with one line
+ * Changing the file (curve allow, curve revoke) is reading it, checking it, and writing a copy with one line
  * less and perhaps one more: comments and the order of lines stay. The copy replaces the file in one step, so
  * that a process that reads it meanwhile sees the old one or the new one.
  *

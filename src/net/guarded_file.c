@@ -24,8 +24,8 @@ svs_code svi_fail_path(svs_error *err, svs_code code, const char *path, const ch
 
 /* Both kinds of files come from commands of this program. */
 static svs_code refuse_unopened(const char *path, bool secret, int error, svs_error *err) {
-    const char *maker = secret ? "; `svmstream keys new` creates a key file"
-                               : "; `svmstream keys allow` creates it with its first client";
+    const char *maker = secret ? "; `svmstream curve new` creates a key file"
+                               : "; `svmstream curve allow` creates it with its first client";
     return svi_fail_path(err, SVS_IO, path, "%s%s", strerror(error), error == ENOENT ? maker : "");
 }
 

@@ -23,7 +23,7 @@
 #define ATTEMPTS  1000 /* pairs that are made until the public key begins with a letter or a digit */
 
 #define PUBLISHED                                                                                            \
-    "this key is printed in the manual of CURVE and protects nothing: make one with `svmstream keys new`"
+    "this key is printed in the manual of CURVE and protects nothing: make one with `svmstream curve new`"
 #define NO_CURVE "this build of libzmq has no CURVE"
 
 /* zmq_curve(7), "test vectors". */
@@ -58,7 +58,7 @@ svs_code svi_key_check(const char *text, svs_error *err) {
     if (!is_z85(text))
         return svi_fail(
             err, SVS_INVALID,
-            "not a public key: 40 characters of Z85 are expected, as `svmstream keys show` prints them");
+            "not a public key: 40 characters of Z85 are expected, as `svmstream curve show` prints them");
     if (is_published(text))
         return svi_fail(err, SVS_INVALID, PUBLISHED);
     return SVS_OK;
@@ -117,7 +117,7 @@ static svs_code read_public(const char *path, char key[SVI_KEY_LENGTH + 1], svs_
     return code;
 }
 
-/* The one that `svmstream keys new` writes next to the secret. */
+/* The one that `svmstream curve new` writes next to the secret. */
 static bool is_public_file(const char *path) {
     char key[SVI_KEY_LENGTH + 1];
     const size_t n = strlen(path), end = strlen(SVI_KEY_PUBLIC);
@@ -137,7 +137,7 @@ svs_code svi_keys_read(const char *path, struct svi_identity *id, svs_error *err
                    : code;
     if (strlen(text) != length || !find_key(text, "public-key", id->public_key) ||
         !find_key(text, "secret-key", id->secret_key))
-        why = "not a key file, or damaged; `svmstream keys new` creates one";
+        why = "not a key file, or damaged; `svmstream curve new` creates one";
     else
         why = judge_pair(id);
     explicit_bzero(text, sizeof text);
@@ -236,7 +236,7 @@ svs_code svi_identity_load(const struct svi_settings *s, bool client, struct svi
         return svi_fail(
             err, SVS_SETTING,
             "curve needs the public key of the process to talk to: give --curve.server KEY (there "
-            "`svmstream keys show` prints it)");
+            "`svmstream curve show` prints it)");
     svs_code code = svi_keys_read(path, id, &why);
     if (code != SVS_OK)
         return svi_fail(err, code, "curve: %s", why.text);

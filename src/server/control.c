@@ -14,7 +14,6 @@
 #include "base/clock.h"
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "config/settings_change.h"
 #include "config/settings_record.h"
 #include "fleet/key_list.h"
 #include "fleet/fleet.h"

@@ -267,7 +267,7 @@ static size_t ingest_zmq_take(struct svi_ingest_zmq *in, struct svi_batch *b, do
 static const svs_error reasons[] = {
     [FORBIDDEN] = {SVS_NOT_ALLOWED, "this key, or its role, was removed from the allow file"},
     [WRONG_SOURCE] = {SVS_NOT_ALLOWED,
-                      "this key is bound to other names than this src (keys allow --role source:NAME)"},
+                      "this key is bound to other names than this src (curve allow --role source:NAME)"},
     [OVER_QUOTA] = {SVS_LIMIT,
                     "this key or connection has as many sources as sources.quota allows: use fewer "
                     "names, and end those that are done with bye"},

@@ -2,8 +2,19 @@
 #ifndef SVI_TRAIN_INTERNAL_H
 #define SVI_TRAIN_INTERNAL_H
 
-#include "solver/standard.h"
+#include "base/pool.h"
 #include "svmstream/train.h"
+
+/* Rows with standardised columns, and the way back to raw units. Dense columns get mean 0 and deviation 1;
+ * sparse ones root mean square 1 only, or they would not be sparse any more. Constant columns become 0 and
+ * get weight 0. */
+struct svi_standard {
+    struct svi_pool pool;
+    svs_rows rows; /* the given ones when nothing is scaled */
+    int d;
+    double *mean, *inverse; /* d; NULL = not scaled; inverse 0: a constant column */
+    double *values;         /* the copy */
+};
 
 /* Made once for all classes and all values of C. */
 struct svi_shared {

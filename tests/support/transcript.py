@@ -30,22 +30,13 @@ REFIT = [msgpack.packb({"op": "refit"})]
 STATUS = [msgpack.packb({"op": "status"})]
 TOPICS = ("model.", "bank.", "score.", "alert.", "error.")
 WHOLE = (b"score.", b"alert.")  # nothing in them is exempt
-GONE = {"novelty.rules"}  # settings that only one of the programs has
-SETTINGS_GONE = re.compile(r'"(?:%s)": ?"[^"]*",? ?' % "|".join(map(re.escape, sorted(GONE))))
 # In texts: speed, memory, fingerprints of states, which checkpoints there are, and figures of a model that is made again from one.
 RATES = re.compile(r"(?m)^(?:(?:seconds|rows/s|memory|checkpoint-\w+|repeated|segments|from record|state) +.*|.* rows/s.*)\n|(?<=, )(?:checkpoint after record \d+, )?\d+ records applied in .*|"
-                   r"^ *novelty\.rules.*\n|^# how the novelty model is kept: present, or before.*\n|(?<=leads to state )[0-9a-f]{32}|(?<=the checkpoint has )[0-9a-f]{32}|(?<=engine )[^|]*? MiB, process +[\d.]+ MiB|weights +\S+(?= from a rebuilt model)|(?<=solves the system of its window to )\S+| +\S+ +[\d.]+M$|(?<=the journal from record )\d+ to \d+|(?<=, )[\d.]+ s$")
+                   r"(?<=leads to state )[0-9a-f]{32}|(?<=the checkpoint has )[0-9a-f]{32}|(?<=engine )[^|]*? MiB, process +[\d.]+ MiB|weights +\S+(?= from a rebuilt model)|(?<=solves the system of its window to )\S+| +\S+ +[\d.]+M$|(?<=the journal from record )\d+ to \d+|(?<=, )[\d.]+ s$")
 # What a client's command prints is compared whole, not by its fingerprint.
-recorded.PRINTED["text"] = lambda text: recorded.masked(SETTINGS_GONE.sub("", RATES.sub("", text)), EXEMPT).splitlines()
+recorded.PRINTED["text"] = lambda text: recorded.masked(RATES.sub("", text), EXEMPT).splitlines()
 # A model that a refit made has the milliseconds that it took.
 OF_REFITS = re.compile(r"(?m)^model +[0-9a-f]{32}$")
-
-
-def scrubbed(value):
-    """Without the settings that are gone, in texts however deep."""
-    if isinstance(value, (list, tuple)):
-        return [scrubbed(v) for v in value]
-    return SETTINGS_GONE.sub("", value) if isinstance(value, str) else value
 
 
 class Clock:
@@ -74,7 +65,7 @@ class Player(recorded.Dialogue):
         self.begin()
 
     def note(self, what, value):
-        self.transcript.append([self.number, what, scrubbed(value)])
+        self.transcript.append([self.number, what, value])
 
     # ---- a life of the process
 
@@ -165,11 +156,7 @@ class Player(recorded.Dialogue):
         if reply[:1] in (b"{", b"["):
             self.note("reply", recorded.masked(reply.decode(), frozenset(exempt or self.exempt)))
         else:
-            fields = recorded.reply_fields(reply, exempt or self.exempt)
-            for pair in fields:
-                if pair[0] == "config" and isinstance(pair[1], list):
-                    pair[1] = [row for row in pair[1] if row[0] not in GONE]
-            self.note("reply", fields)
+            self.note("reply", recorded.reply_fields(reply, exempt or self.exempt))
 
     def move(self, to, *what):
         """What is not acknowledged is there when something has been waited for."""

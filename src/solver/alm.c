@@ -1,11 +1,14 @@
-/* Algorithm 1 of Nie et al. 2014: exact w-step, one pass over the rows an iteration; it starts from the
- * least-squares solution with the multipliers of its hinge residuals. Some iterations reach 1e-2; the rest is
- * done by Newton steps on the same Lagrangian (newton.h), unless the options forbid it.
+/* Algorithms 1 and 2 of Nie et al. 2014, which differ in the w-step: exact (alm), or one gradient step
+ * (alm-inexact).
  *
- * Three parts: the e-step and its bookkeeping (alm.h), which Algorithm 2 shares (alm_inexact.c); the exact
- * w-step v = argmin |X v - z|^2 + R-norm(v)^2 / mu, by a factor of the Gram matrix or, when D is large, by
- * LSQR; and the iteration, where scores, e-step and X'z are made in one pass. */
-#include "solver/papers/alm.h"
+ * Algorithm 1 starts from the least-squares solution with the multipliers of its hinge residuals. Some
+ * iterations reach 1e-2; the rest is done by Newton steps on the same Lagrangian (newton.h), unless the
+ * options forbid it.
+ *
+ * Four parts: the e-step and its bookkeeping, which both share; the exact w-step v = argmin |X v - z|^2 +
+ * R-norm(v)^2 / mu, by a factor of the Gram matrix or, when D is large, by LSQR; the iteration of Algorithm
+ * 1, where scores, e-step and X'z are made in one pass; Algorithm 2. */
+#include "solver/solver_internal.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -20,14 +23,36 @@
 #define BLOCK         128
 #define BEFORE_NEWTON 8
 #define DEFAULT_MAX   3000
+#define INEXACT_MAX   5000
+#define FRESH         50   /* iterations after which the scores are computed again from v */
 #define DIRECT_MAX    1500 /* coordinates up to which the Gram matrix is factored */
 #define LSQR_MAX      60
 #define LSQR_ENOUGH   1e-4 /* |A'r| falls to this share */
 #define INLINE        static inline __attribute__((always_inline))
 
-/* ---- the e-step */
+/* ---- the e-step, the multipliers and the bookkeeping of both algorithms
+ *
+ * With alpha_i = -y_i lambda_i and e_i = y_i s_i one iteration at scores f is
+ *     alpha <- alpha + mu (1 - y f - s)        (Eq. 9, of the iteration before)
+ *     s     <- prox(1 - y f + alpha / mu)      (Eqs. 10-13)
+ *     z     <- y (1 - s + alpha / mu)          (the target of Eq. 14)
+ * and then a w-step towards  min |X v - z|^2 + R-norm(v)^2 / mu. After an exact one R v = X'(y alpha), so the
+ * clipped alpha is a good dual point. mu is held (0.3 C at p = 1 to C at p = 2): a mu that grows without
+ * bound freezes the iterate far from the optimum. */
 
-svs_code svi_alm_reserve(struct svi_alm *a, struct svi_work *w, svs_error *err) {
+struct alm {
+    struct svi_work *w;
+    struct svi_pool pool;
+    double mu;
+    bool begun;        /* s is that of an iteration */
+    double *f, *s, *z; /* n */
+    double *best;      /* padded: the v with the lowest objective so far */
+    double best_objective;
+    double *room; /* for the certificate */
+};
+
+/* Takes room in a->pool, which the caller frees. */
+static svs_code alm_reserve(struct alm *a, struct svi_work *w, svs_error *err) {
     a->w = w;
     a->mu = w->mu = w->o->mu > 0 ? w->o->mu : (0.3 + 0.7 * (w->problem->p - 1)) * w->problem->C;
     a->best_objective = INFINITY;
@@ -38,7 +63,7 @@ svs_code svi_alm_reserve(struct svi_alm *a, struct svi_work *w, svs_error *err) 
 }
 
 /* p as an argument of its own: compiled once for 1, once for 2, once for what lies between. */
-INLINE double alm_step_rows(struct svi_alm *a, double p, int64_t first, int64_t count) {
+INLINE double alm_step_rows(struct alm *a, double p, int64_t first, int64_t count) {
     const struct svi_work *w = a->w;
     const double mu = a->mu, before = a->begun ? 1 : 0;
     double loss = 0;
@@ -54,14 +79,17 @@ INLINE double alm_step_rows(struct svi_alm *a, double p, int64_t first, int64_t 
     return loss;
 }
 
-double svi_alm_step(struct svi_alm *a, int64_t first, int64_t count) {
+/* e-step for rows first .. first + count - 1 whose scores are in f: alpha, s, z. Returns their loss. */
+static double alm_step(struct alm *a, int64_t first, int64_t count) {
     const double p = a->w->problem->p;
     return p == 1   ? alm_step_rows(a, 1, first, count)
            : p == 2 ? alm_step_rows(a, 2, first, count)
                     : alm_step_rows(a, p, first, count);
 }
 
-bool svi_alm_stop(struct svi_alm *a, double loss, int64_t default_iterations) {
+/* After a pass over all rows with this loss: objective, best point, and at intervals the gap. True: stop,
+ * w->stop says why. */
+static bool alm_stop(struct alm *a, double loss, int64_t default_iterations) {
     struct svi_work *w = a->w;
     const double objective = 0.5 * svi_dot(w->v, w->v, w->penalised) + loss;
     struct svi_certificate c = {.gap = NAN};
@@ -81,7 +109,8 @@ bool svi_alm_stop(struct svi_alm *a, double loss, int64_t default_iterations) {
     return true;
 }
 
-void svi_alm_finish(struct svi_alm *a) {
+/* The best point into w->v, its multipliers clipped into w->alpha. */
+static void alm_finish(struct alm *a) {
     struct svi_work *w = a->w;
     if (a->best_objective < INFINITY)
         svi_work_copy(w, w->v, a->best);
@@ -230,7 +259,7 @@ static void wstep_solve(struct wstep *s, double inverse_mu, const double *z, con
 
 /* One iteration: scores, e-step, w-step, in one pass over the rows where X'z is gathered on the way. True:
  * stop. */
-static bool alm_iterate(struct svi_alm *a, struct wstep *s, int64_t most) {
+static bool alm_iterate(struct alm *a, struct wstep *s, int64_t most) {
     const struct svi_work *w = a->w;
     double loss = 0;
     if (s->gram)
@@ -238,18 +267,18 @@ static bool alm_iterate(struct svi_alm *a, struct wstep *s, int64_t most) {
     for (int64_t i = 0; i < w->n; i += BLOCK) {
         int64_t count = svi_work_block(w, i, BLOCK);
         svi_work_scores(w, i, count, w->v, a->f + i);
-        loss += svi_alm_step(a, i, count);
+        loss += alm_step(a, i, count);
         if (s->gram)
             svi_work_add(w, i, count, a->z + i, s->rhs);
     }
-    if (svi_alm_stop(a, loss, most))
+    if (alm_stop(a, loss, most))
         return true;
     wstep_solve(s, 1 / a->mu, a->z, a->f);
     return false;
 }
 
 /* v from the squared loss, alpha from its hinge residuals. */
-static svs_code alm_least_squares(struct svi_alm *a, struct wstep *s, svs_error *err) {
+static svs_code alm_least_squares(struct alm *a, struct wstep *s, svs_error *err) {
     struct svi_work *w = a->w;
     const svs_problem *p = w->problem;
     const double ridge = 1 / (2 * p->C);
@@ -266,12 +295,12 @@ static svs_code alm_least_squares(struct svi_alm *a, struct wstep *s, svs_error 
 }
 
 static svs_code alm_solve(struct svi_work *w, svs_error *err) {
-    struct svi_alm a = {0};
+    struct alm a = {0};
     struct wstep s = {0};
     struct svi_newton_end end;
     const bool limited = w->o->max_iterations > 0 && w->o->max_iterations <= BEFORE_NEWTON;
     const int64_t most = w->o->finish && !limited ? BEFORE_NEWTON : DEFAULT_MAX;
-    svs_code code = svi_alm_reserve(&a, w, err);
+    svs_code code = alm_reserve(&a, w, err);
     if (code == SVS_OK)
         code = wstep_reserve(&s, w, err);
     if (code == SVS_OK && !w->warm)
@@ -281,7 +310,7 @@ static svs_code alm_solve(struct svi_work *w, svs_error *err) {
     if (code == SVS_OK) {
         while (!alm_iterate(&a, &s, most))
             ;
-        svi_alm_finish(&a);
+        alm_finish(&a);
     }
     svi_pool_free(&s.pool);
     svi_pool_free(&a.pool);
@@ -298,6 +327,79 @@ static svs_code alm_solve(struct svi_work *w, svs_error *err) {
 
 const struct svi_method svi_method_ALM = {
     .solve = alm_solve,
+    .can = SVI_LINEAR | SVI_ANY_HINGE | SVI_ANY_BIAS,
+    .does = "the hinge loss with p from 1 to 2, linear, any bias",
+};
+
+/* ---- Algorithm 2: the w-step is one gradient step of optimal length (Eqs. 16-18), with g = X'(f - z) + R v
+ * / mu and length g'g / (|X g|^2 + g'R g / mu). Two products with X and none that needs D x D memory. It
+ * wants columns of like scale. */
+
+struct alm_inexact {
+    struct alm a;
+    double *g, *xg;           /* padded; n */
+    double difference[BLOCK]; /* f - z of a block */
+};
+
+/* e-step and gradient; returns the loss. */
+static double alm_inexact_gradient(struct alm_inexact *x) {
+    struct svi_work *w = x->a.w;
+    double loss = 0;
+    svi_work_clear(w, x->g);
+    for (int j = 0; j < w->penalised; j++)
+        x->g[j] = w->v[j] / x->a.mu;
+    for (int64_t i = 0; i < w->n; i += BLOCK) {
+        int64_t count = svi_work_block(w, i, BLOCK);
+        loss += alm_step(&x->a, i, count);
+        for (int64_t k = i; k < i + count; k++)
+            x->difference[k - i] = x->a.f[k] - x->a.z[k];
+        svi_work_add(w, i, count, x->difference, x->g);
+    }
+    return loss;
+}
+
+static void alm_inexact_descend(struct alm_inexact *x) {
+    struct svi_work *w = x->a.w;
+    double square = 0, curvature = 0;
+    svi_work_scores(w, 0, w->n, x->g, x->xg);
+    for (int j = 0; j < w->dim; j++) {
+        square += x->g[j] * x->g[j];
+        curvature += j < w->penalised ? x->g[j] * x->g[j] / x->a.mu : 0;
+    }
+    for (int64_t i = 0; i < w->n; i++)
+        curvature += x->xg[i] * x->xg[i];
+    if (!(curvature > 0))
+        return;
+    const double s = square / curvature;
+    for (int j = 0; j < w->dim; j++)
+        w->v[j] -= s * x->g[j];
+    for (int64_t i = 0; i < w->n; i++)
+        x->a.f[i] -= s * x->xg[i];
+}
+
+static svs_code alm_inexact_solve(struct svi_work *w, svs_error *err) {
+    struct alm_inexact x = {0};
+    x.g = svi_pool_vector(&x.a.pool, w->dim);
+    x.xg = svi_pool_doubles(&x.a.pool, (size_t)w->n);
+    svs_code code = alm_reserve(&x.a, w, err);
+    if (code == SVS_OK) {
+        svi_work_scores(w, 0, w->n, w->v, x.a.f);
+        while (!alm_stop(&x.a, alm_inexact_gradient(&x), INEXACT_MAX)) {
+            alm_inexact_descend(&x);
+            if (w->iterations % FRESH == 0)
+                svi_work_scores(w, 0, w->n, w->v, x.a.f);
+        }
+        alm_finish(&x.a);
+        if (w->stop == SVS_STOP_ITERATIONS)
+            snprintf(w->note, sizeof w->note,
+                     "gradient steps need columns of like scale: use --scale, or the solver alm");
+    }
+    svi_pool_free(&x.a.pool);
+    return code;
+}
+
+const struct svi_method svi_method_ALM_INEXACT = {
+    .solve = alm_inexact_solve,
     .can = SVI_LINEAR | SVI_ANY_HINGE | SVI_ANY_BIAS,
     .does = "the hinge loss with p from 1 to 2, linear, any bias",
 };

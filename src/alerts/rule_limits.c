@@ -1,0 +1,40 @@
+/* The rule `limits`: a value outside the limits that the setting gives for its column. */
+#include <math.h>
+#include <stdio.h>
+
+#include "alerts/rules_internal.h"
+
+static double limits_outside(const struct svi_rules *r, int j, double v) {
+    return fmax(v - r->seen.high[j], r->seen.low[j] - v);
+}
+
+/* A value outside counts as seen: limits are given, and not learned from what comes. */
+static bool limits_look(struct svi_rules *r, int j, double v, double time) {
+    const double outside = limits_outside(r, j, v);
+    if (!(outside > 0) || svi_rules_has(r, SVI_RULE_LIMITS, j))
+        return false;
+    struct svi_rules_member *m = svi_rules_add(r, SVI_RULE_LIMITS, j, time, time);
+    if (!m)
+        return false;
+    m->low = r->seen.low[j];
+    m->high = r->seen.high[j];
+    svi_rules_bad(r, m, v, outside);
+    return false;
+}
+
+static double limits_badness(const struct svi_rules *r, const struct svi_rules_member *m, double *value) {
+    return isnan(*value) ? NAN : fmax(0, limits_outside(r, m->feature, *value));
+}
+
+static void limits_text(char out[SVI_RULE_PART], const struct svi_rule_words *w) {
+    char v[SVI_ALERT_NUMBER], limit[SVI_ALERT_NUMBER];
+    const struct svi_rules_member *m = w->m;
+    const bool above = m->value > m->high;
+    const double bound = above ? m->high : m->low;
+    snprintf(out, SVI_RULE_PART, "%s %s%s %s its limit %s", w->name,
+             svi_alert_number(v, m->value, m->value - bound, 3), w->unit, above ? "above" : "below",
+             svi_alert_number(limit, bound, 0, 3));
+}
+
+const struct svi_rule_kind svi_rule_limits = {
+    .again = "within limits again", .text = limits_text, .look = limits_look, .badness = limits_badness};

@@ -1,0 +1,75 @@
+/* The rule `stuck`: a value unchanged for longer than ever.
+ *
+ * For MIN_ROWS rows and for RUN_FACTOR times as many as the value ever stayed before (RESTING_FACTOR, where
+ * more than half of the values only repeat the one before: flags, set points, what rests at night), of a
+ * sensor that has changed MIN_RUNS times. For exchangeable values the lengths are geometric, and K lengths
+ * are surpassed 8 times over with probability 8! K! / (K + 8)! at most, 1e-14 at K = 200. */
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "alerts/rules_internal.h"
+
+#define MIN_ROWS       16
+#define MIN_RUNS       200
+#define RUN_FACTOR     8
+#define RESTING_FACTOR 20
+
+/* Rows from which on a column is stuck; INFINITY: not known, or not looked for. */
+static double stuck_patience(const struct svi_rules *r, int j) {
+    const double runs = r->seen.runs[j];
+    if (runs < MIN_RUNS || !r->o.on[SVI_RULE_STUCK] || !(r->kind[j] & SVI_RULES_JUDGED))
+        return INFINITY;
+    const bool rests = 2 * runs < r->seen.values[j];
+    return fmax(MIN_ROWS, (rests ? RESTING_FACTOR : RUN_FACTOR) * r->seen.longest[j]);
+}
+
+static void stuck_block(struct svi_rules *r) {
+    for (int j = 0; j < r->d; j++)
+        r->seen.patient[j] = stuck_patience(r, j);
+}
+
+static bool stuck_look(struct svi_rules *r, int j, double v, double time) {
+    if (v != r->seen.last[j] || !(r->seen.run[j] >= r->seen.patient[j]) || !(r->kind[j] & SVI_RULES_JUDGED) ||
+        svi_rules_has(r, SVI_RULE_STUCK, j))
+        return false;
+    /* The patience was that of the last block; the column may have rested for longer since. */
+    r->seen.patient[j] = stuck_patience(r, j);
+    if (!(r->seen.run[j] >= r->seen.patient[j]))
+        return false;
+    struct svi_rules_member *m = svi_rules_add(r, SVI_RULE_STUCK, j, r->seen.changed_at[j], time);
+    if (!m)
+        return false;
+    m->high = r->seen.longest[j];
+    m->rows = r->seen.run[j] + 1;
+    m->value = v;
+    return false;
+}
+
+static double stuck_badness(const struct svi_rules *r, const struct svi_rules_member *m, double *value) {
+    (void)r;
+    return isnan(*value) ? NAN : *value == m->value ? DBL_MIN : 0;
+}
+
+/* It moves. The run starts again, so that the pass over the row does not take it for the longest seen. */
+static void stuck_recovers(struct svi_rules *r, struct svi_rules_member *m) {
+    const int j = m->feature;
+    svi_rules_seen_twice(&r->seen.longest[j], &r->reported_run[j], r->seen.run[j]);
+    r->seen.run[j] = 0;
+}
+
+static void stuck_text(char out[SVI_RULE_PART], const struct svi_rule_words *w) {
+    char v[SVI_ALERT_NUMBER], lasts[SVI_ALERT_NUMBER];
+    const struct svi_rules_member *m = w->m;
+    snprintf(out, SVI_RULE_PART, "%s stuck at %s%s for %s (%.0f rows, never more than %.0f before)", w->name,
+             svi_alert_number(v, m->value, 0, 3), w->unit, svi_alert_duration(lasts, w->time - m->since),
+             m->rows, m->high);
+}
+
+const struct svi_rule_kind svi_rule_stuck = {.lasts = true,
+                                             .again = "moving again",
+                                             .text = stuck_text,
+                                             .look = stuck_look,
+                                             .block = stuck_block,
+                                             .badness = stuck_badness,
+                                             .recovers = stuck_recovers};
