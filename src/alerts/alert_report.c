@@ -30,7 +30,7 @@ static double add_lags(struct svi_alert_stage *s, int d, double *sums) {
 }
 
 /* Where the largest size is among n values `apart` places apart. */
-static int novelty_report_largest(const double *v, int n, int apart) {
+static int alert_report_largest(const double *v, int n, int apart) {
     int at = 0;
     for (int j = 1; j < n; j++)
         at = fabs(v[j * apart]) > fabs(v[at * apart]) ? j : at;
@@ -60,8 +60,8 @@ static int find_top(struct svi_alert_stage *s, const struct svi_alert_sample *sa
         *adds = 0;
     }
     for (; count < SVI_ALERT_TOP_MAX && count < sample->d && sum > 0; count++) {
-        const int most = novelty_report_largest(sums, sample->d, 1);
-        const int lag = novelty_report_largest(s->rows.adds + most, s->lags, s->rows.d);
+        const int most = alert_report_largest(sums, sample->d, 1);
+        const int lag = alert_report_largest(s->rows.adds + most, s->lags, s->rows.d);
         if (sums[most] == 0)
             break;
         top[count] = contribution_of(s, schema, lag * s->rows.d + most, sums[most] / sum);
@@ -71,7 +71,7 @@ static int find_top(struct svi_alert_stage *s, const struct svi_alert_sample *sa
 }
 
 /* How far a value lies beyond what is usual, in widths of that; 0 within. */
-static double novelty_report_excess(const struct svi_contribution *c) {
+static double alert_report_excess(const struct svi_contribution *c) {
     const double width = c->high - c->low, beyond = fmax(c->value - c->high, c->low - c->value);
     return beyond > 0 ? beyond / fmax(width, 1e-9 * fabs(c->value)) : 0;
 }
@@ -86,7 +86,7 @@ static void write_line(const struct svi_alert_stage *s, const struct svi_alert_s
     const int first = count > 0 && s->judgement.excess > 0; /* stays there */
     memcpy(c, out->top, (size_t)count * sizeof *c);
     for (int i = 1; i < count; i++)
-        for (int k = i; k > first && novelty_report_excess(&c[k]) > novelty_report_excess(&c[k - 1]); k--) {
+        for (int k = i; k > first && alert_report_excess(&c[k]) > alert_report_excess(&c[k - 1]); k--) {
             const struct svi_contribution t = c[k];
             c[k] = c[k - 1];
             c[k - 1] = t;
@@ -190,9 +190,9 @@ static int take_row(const struct svi_alert_report *out, const struct svi_schema 
     const struct svi_contribution *top = out->top;
     double most = 0;
     for (int i = 0; i < out->event.count; i++)
-        most = fmax(most, novelty_report_excess(&top[i]));
+        most = fmax(most, alert_report_excess(&top[i]));
     for (int i = 0; i < out->event.count && count < SVI_ALERT_TOP; i++)
-        if (most > 0 && novelty_report_excess(&top[i]) >= PLAINLY * most &&
+        if (most > 0 && alert_report_excess(&top[i]) >= PLAINLY * most &&
             fact_is_new(facts, count, top[i].column))
             facts[count++] = fact_of_row(schema, &top[i]);
     *combination = count == 0 && out->event.count >= 2;

@@ -28,7 +28,7 @@ static void alert_stage_drop_detectors(struct svi_alert_stage *s) {
 }
 
 void svi_alert_stage_init(struct svi_alert_stage *s, const struct svi_alert_stage_options *o) {
-    *s = (struct svi_alert_stage){.on = o->on, .capacity = o->on ? -1 : INT_MAX};
+    *s = (struct svi_alert_stage){.on = o->on, .capacity = -1};
     if (!s->on)
         return;
     /* The number of columns is known with the first row; `lags` stays 0 in a stage without novelty, and that
@@ -82,7 +82,7 @@ void svi_alert_stage_configure(struct svi_alert_stage *s, const struct svi_alert
     struct svi_shared_room *shared = s->options.shared;
     s->options = o->novelty;
     s->options.shared = shared;
-    s->capacity = s->on ? -1 : INT_MAX;
+    s->capacity = -1;
     if (s->detector)
         svi_detector_configure(s->detector, &s->options, room);
 }
@@ -100,7 +100,6 @@ static void alert_stage_turn_off(struct svi_alert_stage *s) {
     svi_verdicts_clear(&s->verdicts);
     /* `judged` too: svi_alert_stage_learn would otherwise look for the detector that is gone. */
     s->on = s->judged = false;
-    s->capacity = INT_MAX;
 }
 
 void svi_alert_stage_free(struct svi_alert_stage *s) {
@@ -114,7 +113,7 @@ void svi_alert_stage_reset(struct svi_alert_stage *s) {
     const bool on = s->on;
     alert_stage_turn_off(s);
     s->on = on;
-    s->capacity = on ? -1 : INT_MAX;
+    s->capacity = -1;
     svi_alert_init(&s->alert, &before.o);
     svi_alert_policy_clear(&s->policy);
     s->alert.opened = before.opened;
@@ -201,9 +200,9 @@ static svs_code alert_stage_reserve_detectors(struct svi_alert_stage *s, int d, 
 }
 
 svs_code svi_alert_stage_reserve(struct svi_alert_stage *s, int d, bool more_may_come, svs_error *err) {
-    const int most = s->on ? SVI_ALERT_STAGE_COLUMNS / s->lags : INT_MAX;
     if (!s->on) /* many may share this one */
         return SVS_OK;
+    const int most = SVI_ALERT_STAGE_COLUMNS / s->lags;
     if (d > most) {
         /* Not an error: the classifier goes on with the row. An alert that is open ends with this reason
          * (svi_alert_report_change). */
@@ -292,16 +291,16 @@ static void alert_stage_note(struct svi_alert_stage *s) {
 }
 
 svs_code svi_alert_stage_verdict(struct svi_alert_stage *s, int64_t number, bool is_true, svs_error *err) {
+    if (!svi_alert_stage_has_policy(s))
+        return svi_fail(err, SVS_UNAVAILABLE,
+                        "alerts are kept for a verdict only under alert.budget, which is none");
     /* All memory first: a verdict is final, so it must not stop half-way. What it teaches fills parts. */
-    s->capacity = s->on ? -1 : INT_MAX;
-    if (svi_alert_stage_has_policy(s) && s->detector &&
-        (svi_detector_reserve(s->detector, SVI_VERDICT_ROWS, err) != SVS_OK ||
-         svi_alert_policy_reserve(&s->policy, true, err) != SVS_OK))
-        return SVS_NO_MEMORY;
-    if (svi_alert_stage_has_policy(s))
-        return svi_verdicts_say(&s->verdicts, &s->policy, s->detector, number, is_true, err);
-    return svi_fail(err, SVS_UNAVAILABLE,
-                    "alerts are kept for a verdict only under alert.budget, which is none");
+    s->capacity = -1;
+    if (s->detector) {
+        SVI_TRY(svi_detector_reserve(s->detector, SVI_VERDICT_ROWS, err));
+        SVI_TRY(svi_alert_policy_reserve(&s->policy, true, err));
+    }
+    return svi_verdicts_say(&s->verdicts, &s->policy, s->detector, number, is_true, err);
 }
 
 /* What becomes of the alert: by the evidence under a budget, else by p. */

@@ -7,8 +7,6 @@
 #ifndef SVI_ALERT_STAGE_H
 #define SVI_ALERT_STAGE_H
 
-#include <limits.h>
-
 #include "alerts/alert.h"
 #include "alerts/alert_policy.h"
 #include "alerts/alert_verdict.h"
@@ -58,7 +56,7 @@ struct svi_alert_scores {
 
 struct svi_alert_stage {
     bool on;
-    int capacity; /* columns of the next sample that all parts have agreed to, -1: ask them */
+    int capacity; /* while it is on: columns of the next sample that all parts have agreed to; -1: ask them */
     struct svi_detector_options options; /* shared: the room of the thread; NULL: its parts have their own */
     int lags;                            /* 0: it was never on */
     bool differences;
@@ -105,7 +103,7 @@ void svi_alert_stage_reset(struct svi_alert_stage *s); /* as new, but for the co
 
 /* Can a sample of that many columns be judged without a look at the parts? */
 static inline bool svi_alert_stage_has_capacity(const struct svi_alert_stage *s, int d) {
-    return d <= s->capacity;
+    return d <= s->capacity || !s->on;
 }
 
 /* Where it cannot: capacity for such a sample, before anything is done with it. `more_may_come`: columns. A

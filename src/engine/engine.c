@@ -433,10 +433,10 @@ static svs_code engine_make_room(struct svi_engine *e, const struct svi_message 
         return code;
     if (changes || !engine_has_capacity(e, m))
         SVI_TRY(engine_reserve(e, m, fits, err));
-    if (!changes || svi_engine_grow(e, m, err) == SVS_OK)
-        return SVS_OK;
-    svi_engine_ask_rooms(e); /* or a row like this one would not be due, and what is left never be done */
-    return err->code;
+    const svs_code grown = changes ? svi_engine_grow(e, m, err) : SVS_OK;
+    if (grown != SVS_OK) /* else the next row would not be due, and what is left never be done */
+        svi_engine_ask_rooms(e);
+    return grown;
 }
 
 /* Novelty gets the learner's columns. If this or the learner's step fails, both keep them. */
