@@ -1,3 +1,5 @@
+/* Events of svmstream as MQTT messages on PREFIX/STREAM/KIND, of a key PREFIX/STREAM/KIND/KEY. Scores have a
+ * subscription of their own: they come with every sample, and what overflows a queue must not be an alert. */
 #include "events.h"
 
 #include <inttypes.h>
@@ -9,7 +11,8 @@
 #define QUEUE   1000 /* events that may wait in each socket */
 #define AT_ONCE 100  /* events handed on before other work is looked at */
 
-/* One subscription to those of `kinds` that are to be published. */
+/* One subscription to those of `kinds` that are to be published; none at all where that leaves no kind. A
+ * topic of svmstream is kind.stream.key, so a prefix of it selects kind and stream. */
 static svs_code mqtt_events_connect(struct subscription *s, const struct options *o, unsigned kinds,
                                     void *context, svs_error *err) {
     char prefix[2 * SVI_TOPIC_MAX];
@@ -41,6 +44,8 @@ void mqtt_events_close(struct events *e) {
     svi_bytes_clear(&e->text);
 }
 
+/* While the broker takes no more nothing is polled: events wait in the sockets, and what overflows there is
+ * counted as lost by its sequence numbers (subscription_next). */
 int mqtt_events_items(const struct events *e, zmq_pollitem_t *items) {
     int n = 0;
     for (int i = 0; i < EVENT_SOCKETS && mqtt_broker_ready(e->broker); i++)
@@ -61,6 +66,7 @@ static bool mqtt_events_topic(const struct subscription_event *event, const char
                *end = event->topic + event->topic_length, *c = stream;
     while (c < end && *c && strchr(letters, *c))
         c++;
+    /* An empty name, or none behind the kind, is no topic of svmstream's. */
     if (c == stream || c == end || *c != '.')
         return false;
     const int length = (int)(c++ - stream), encoded = c < end ? (int)(end - c - 1) : 0;
@@ -70,6 +76,7 @@ static bool mqtt_events_topic(const struct subscription_event *event, const char
                     c) < (int)size;
 }
 
+/* The first loss is logged, all are counted: a flood of events must not become a flood of lines. */
 static void mqtt_events_publish(struct events *e, const struct subscription_event *event) {
     char topic[768];
     if (!mqtt_events_topic(event, e->options->prefix, topic, sizeof topic))
@@ -81,10 +88,12 @@ static void mqtt_events_publish(struct events *e, const struct subscription_even
     e->counters->lost += event->lost;
     e->counters->events++;
     e->text.size = 0;
+    /* A model is retained: whoever subscribes later has the newest at once. */
     if (svi_json_msgpack(&e->text, event->payload, event->size, NULL) == SVS_OK)
         mqtt_broker_publish(e->broker, topic, e->text.data, e->text.size, event->kind == SVI_TOPIC_MODEL);
 }
 
+/* At most AT_ONCE from each socket, so that messages of the broker and samples have their turn. */
 void mqtt_events_turn(struct events *e) {
     struct subscription_event event;
     for (int i = 0; i < EVENT_SOCKETS; i++)

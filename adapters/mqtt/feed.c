@@ -1,3 +1,6 @@
+/* Samples on their way to svmstream. The outbox of the client library keeps them until they are
+ * acknowledged, and sends them again when svmstream was restarted; here they are made of the values of a
+ * join, refusals and silence are reported, and the counters filled. */
 #include "feed.h"
 
 #include <inttypes.h>
@@ -30,6 +33,9 @@ static void mqtt_feed_hear(void *user, const svs_outbox_event *e) {
         mqtt_log_few(++f->refusals, "svmstream refuses a sample%s%s: %s (%s)%s", e->key[0] ? " of key " : "",
                      svi_escape(key, sizeof key, e->key, strlen(e->key)), e->reason, e->code,
                      mqtt_feed_hint(e->code));
+        /* svmstream carries an absent value over from an earlier one, and has none for a feature: the
+         * features that the reason names are left out until they have a value, or every further sample would
+         * be refused. */
         if (j && strstr(e->reason, SVI_NOTHING_TO_CARRY))
             mqtt_join_leave_out(j, e->reason);
     } else if (e->kind == SVS_OUTBOX_LATER) {
@@ -62,6 +68,8 @@ int mqtt_feed_open(struct feed *f, const struct options *o, struct counters *c, 
     return 1;
 }
 
+/* One sample with the values of now. A feature that never had a value is left out unless it is listed
+ * (mqtt_join_takes); one whose value is missing or stale is NAN. */
 void mqtt_feed_push(void *feed, const struct join *j, double ts, const struct sample_id *id) {
     struct feed *f = feed;
     double x[FEATURES_MAX];
@@ -81,6 +89,7 @@ void mqtt_feed_push(void *feed, const struct join *j, double ts, const struct sa
     const svs_outbox_sample sample = {
         .x = x, .d = d, .names = names, .id = id->value, .ts = ts, .has_ts = true, .key = j->key};
     svs_code code = svs_outbox_pack(f->link.box, &sample, &err);
+    /* A full buffer gives up its oldest sample: the newest values say more about now. */
     if (code == SVS_LIMIT && svs_outbox_drop(f->link.box)) {
         mqtt_log_few(++f->counters->dropped,
                      "the buffer is full (--buffer %" PRId64 "): the oldest sample is dropped",
@@ -92,6 +101,7 @@ void mqtt_feed_push(void *feed, const struct join *j, double ts, const struct sa
     f->counters->samples++;
 }
 
+/* Samples that svmstream has not confirmed: those under way and those that wait. */
 int64_t mqtt_feed_waiting(const struct feed *f) {
     svs_outbox_figures now;
     svs_outbox_status(f->link.box, &now);
@@ -99,19 +109,25 @@ int64_t mqtt_feed_waiting(const struct feed *f) {
 }
 
 double mqtt_feed_wait(const struct feed *f) {
+    /* Silence is reported after PATIENCE seconds without a sign of life, and once: `silent` holds until the
+     * next one. */
     const double left = f->silent ? HUGE_VAL : f->heard + PATIENCE - svi_monotonic();
     const double pause = f->again - svi_monotonic();
     return fmax(0, fmin(left, pause > 0 ? pause : link_wait(&f->link)));
 }
 
+/* During the pause after a peer that is not svmstream nothing of the link is polled. */
 int mqtt_feed_items(const struct feed *f, zmq_pollitem_t *items) {
     return svi_monotonic() < f->again ? 0 : link_items(&f->link, items);
 }
 
+/* One turn: the link sends and receives, then figures become counters and signs of life. */
 void mqtt_feed_turn(struct feed *f) {
     const struct options *o = f->options;
     const svs_outbox_figures *now = &f->figures;
     svs_error err;
+    /* A peer that does not speak our protocol is left alone for a while: trying again at once would fill the
+     * log and the processor. */
     if (svi_monotonic() >= f->again && link_turn(&f->link, &err) != SVS_OK) {
         mqtt_log_few(++f->complaints, "%s", err.text);
         f->again = svi_monotonic() + STRANGER;
@@ -124,6 +140,8 @@ void mqtt_feed_turn(struct feed *f) {
     f->counters->restarts = now->restarts;
     if (now->greeted && !f->met && !o->no_ack)
         mqtt_log("svmstream answers at %s", o->in);
+    /* An acknowledgement, a refusal or a first greeting is an answer. With nothing to send silence is no
+     * fault. */
     const int64_t settled = now->acked + now->refused;
     const bool answered = f->answered || settled != f->settled || (now->greeted && !f->met);
     if (answered && f->silent)

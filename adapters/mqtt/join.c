@@ -1,3 +1,10 @@
+/* How values of sensors become samples (join.h), for one key.
+ *
+ * Each message passes through mqtt_join_begin (what it ends is emitted first), mqtt_join_value for each of
+ * its values, and mqtt_join_end; periods without a message are ended by mqtt_join_close.
+ *
+ * Invariant: `fresh` is the number of sensors with a value since the last sample, and `newest` the time of
+ * the newest of these, -HUGE_VAL while there is none. */
 #include "join.h"
 
 #include <math.h>
@@ -14,6 +21,7 @@ static struct sensor *mqtt_join_find(const struct join *j, const char *name) {
     return NULL;
 }
 
+/* The list of --features, checked once; its order is that of the columns. */
 static int read_list(struct join_plan *p, const char *list) {
     size_t names = 1;
     for (const char *at = list; at && *at; at++)
@@ -50,6 +58,7 @@ int mqtt_join_plan(struct join_plan *p, const struct options *o, struct counters
     return read_list(p, o->features);
 }
 
+/* Sensors keep the order in which they came: it is that of the columns. */
 static struct sensor *mqtt_join_add(struct join *j, const char *name) {
     if (!svi_grow(&j->sensor, j->sensors, &j->room, 4, sizeof *j->sensor))
         mqtt_no_memory(sizeof *j->sensor);
@@ -61,6 +70,8 @@ static struct sensor *mqtt_join_add(struct join *j, const char *name) {
 struct join *mqtt_join_new(const struct join_plan *plan, const char *key) {
     struct join *j = mqtt_need(1, sizeof *j);
     j->plan = plan;
+    /* Without a list `all` does not know how many sensors there are: a first round shows them, until one
+     * comes for the second time. */
     j->learning = plan->mode == JOIN_ALL && !plan->listed;
     j->newest = -HUGE_VAL;
     strcpy(j->key, key);
@@ -76,10 +87,13 @@ void mqtt_join_free(struct join **j) {
     *j = NULL;
 }
 
+/* A listed feature has a column from the start. Any other gets one with its first value: a column without
+ * any value would tell svmstream nothing but its name. */
 bool mqtt_join_takes(const struct join *j, const struct sensor *s) {
     return s->valued || (j->plan->listed && !s->left_out);
 }
 
+/* `text` is svmstream's reason, in which features stand as ('name'). */
 void mqtt_join_leave_out(struct join *j, const char *text) {
     char quoted[NAME_BYTES + 20], name[NAME_BYTES + 16];
     for (int i = 0; i < j->sensors; i++) {
@@ -97,6 +111,8 @@ bool mqtt_join_current(const struct join *j, const struct sensor *s, double ts, 
     return s->seen && !s->missing && (j->plan->stale <= 0 || ts - s->at <= j->plan->stale);
 }
 
+/* Hands the sample on, then begins the next: values stay, and are no longer fresh. An id belongs to one
+ * sample only. */
 static void mqtt_join_emit(struct join *j) {
     j->plan->sample(j->plan->context, j, j->newest, &j->id);
     for (int i = 0; i < j->sensors; i++)
@@ -106,6 +122,8 @@ static void mqtt_join_emit(struct join *j) {
     j->id.value = svs_none();
 }
 
+/* Before the values of a message are taken: what they would overwrite, or what a later period ends, is
+ * emitted. Retained messages are old news, whose time says nothing. */
 void mqtt_join_begin(struct join *j, double ts, bool has_ts, bool retained, const char *const *names,
                      int count) {
     if (retained)
@@ -118,6 +136,8 @@ void mqtt_join_begin(struct join *j, double ts, bool has_ts, bool retained, cons
     }
     if (j->plan->mode != JOIN_PERIOD)
         return;
+    /* Periods have numbers by time stamp, so that they begin at the same times in every run. A value with an
+     * older time stamp enters the period that is open. */
     int64_t number = (int64_t)floor(ts / j->plan->period);
     if (j->fresh > 0 && number > j->number)
         mqtt_join_emit(j);
@@ -129,6 +149,7 @@ void mqtt_join_begin(struct join *j, double ts, bool has_ts, bool retained, cons
         j->due = svi_monotonic() + (has_ts ? j->plan->period : left);
 }
 
+/* False and no *reason: the value is not in --features, which is counted but is no fault of the message. */
 bool mqtt_join_value(struct join *j, const char *name, const struct field *f, double ts, bool retained,
                      const char **reason) {
     struct sensor *s = mqtt_join_find(j, name);
@@ -142,6 +163,7 @@ bool mqtt_join_value(struct join *j, const char *name, const struct field *f, do
     if (!s)
         s = mqtt_join_add(j, name);
     if (!retained) {
+        /* Overwritten: the value before this one is in no sample. */
         j->plan->counters->overwritten += s->fresh;
         j->fresh += !s->fresh;
         s->fresh = true;
@@ -155,7 +177,7 @@ bool mqtt_join_value(struct join *j, const char *name, const struct field *f, do
     return true;
 }
 
-/* Nobody is waited for: each sensor is fresh, or stale. */
+/* No sensor is waited for: each one is fresh, or has been silent for longer than --stale. */
 static bool mqtt_join_complete(const struct join *j, double ts) {
     for (int i = 0; i < j->sensors; i++) {
         const struct sensor *s = &j->sensor[i];
@@ -165,6 +187,8 @@ static bool mqtt_join_complete(const struct join *j, double ts) {
     return true;
 }
 
+/* After all values of a message: with `each`, and with `all` when the round is complete, the sample goes
+ * out. A period waits for its end. */
 void mqtt_join_end(struct join *j, const struct sample_id *id, double ts, bool retained) {
     if (retained || j->fresh == 0)
         return;
@@ -187,6 +211,8 @@ void mqtt_join_close(struct join *j) {
         mqtt_join_emit(j);
 }
 
+/* At the end of the program: a period that is open, and a first round that no sensor has ended, would be
+ * lost otherwise. */
 void mqtt_join_flush(struct join *j) {
     if (j->fresh > 0 && (j->plan->mode == JOIN_PERIOD || j->learning))
         mqtt_join_emit(j);

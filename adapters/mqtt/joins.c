@@ -1,3 +1,6 @@
+/* The joins of all keys: a tree by key (tsearch), a list in the order of last use, and a heap of those whose
+ * period is open. A join is in the tree and the list, and in the heap while mqtt_join_pending says so (place
+ * > 0). */
 #include "joins.h"
 
 #include <math.h>
@@ -22,6 +25,7 @@ static void mqtt_joins_forget(void *join) {
     (void)join; /* the list owns it */
 }
 
+/* The tree refers to joins that the list owns, so it is taken down first and frees none of them. */
 void mqtt_joins_clear(struct joins *all) {
     tdestroy(all->tree, mqtt_joins_forget);
     for (struct join *j = all->first, *after; j; j = after) {
@@ -45,7 +49,8 @@ static void mqtt_joins_append(struct joins *all, struct join *j) {
     all->last = j;
 }
 
-/* The key that has been silent longest, if it may go. */
+/* Removes the key that has been silent longest, if there must be a place and it may be removed: silent for
+ * an hour, and with no period open. The list is in the order of last use, so that key is the first. */
 static bool mqtt_joins_make_room(struct joins *all, double now) {
     struct join *j = all->first;
     if (all->count < all->limit)
@@ -66,6 +71,8 @@ struct join *mqtt_joins_find(const struct joins *all, const char *key) {
     return found ? *found : NULL;
 }
 
+/* A new key takes its place only after the message was accepted (main.c): topics that somebody makes up take
+ * none. */
 struct join *mqtt_joins_use(struct joins *all, const char *key, double now) {
     struct join *j = mqtt_joins_find(all, key);
     if (!j && !mqtt_joins_make_room(all, now))
@@ -90,7 +97,7 @@ static void mqtt_joins_place(struct joins *all, int64_t at, struct join *j) {
     j->place = at + 1;
 }
 
-/* Moves the one at `at` to where it belongs. */
+/* Moves the one at `at` up or down to where it belongs: its time may have changed either way. */
 static void mqtt_joins_sift(struct joins *all, int64_t at) {
     struct join *j = all->due[at];
     for (; at > 0 && all->due[(at - 1) / 2]->due > j->due; at = (at - 1) / 2)
@@ -104,6 +111,8 @@ static void mqtt_joins_sift(struct joins *all, int64_t at) {
     mqtt_joins_place(all, at, j);
 }
 
+/* Called after each message of a key: its period may have begun, moved or ended. The last of the heap takes
+ * the place of one that leaves. */
 void mqtt_joins_note(struct joins *all, struct join *j) {
     if (mqtt_join_pending(j)) {
         if (!j->place && !svi_grow(&all->due, all->pending, &all->room, 16, sizeof *all->due))
@@ -122,12 +131,14 @@ void mqtt_joins_note(struct joins *all, struct join *j) {
     }
 }
 
+/* Negative where no period is open: only messages can change that. */
 double mqtt_joins_wait(const struct joins *all) {
     return all->pending ? fmax(0, all->due[0]->due - svi_monotonic()) : -1;
 }
 
 void mqtt_joins_clock(struct joins *all) {
     const double now = svi_monotonic();
+    /* mqtt_join_close ends the period, so mqtt_joins_note takes it out of the heap and the loop ends. */
     while (all->pending && all->due[0]->due <= now) {
         struct join *j = all->due[0];
         mqtt_join_close(j);

@@ -9,6 +9,7 @@
 
 #define LINE 1024
 
+/* Lines that may come with every message are bounded: after LOGGED of a kind they are only counted. */
 void mqtt_log_few(int64_t count, const char *format, ...) {
     char text[LINE];
     va_list arguments;
@@ -21,6 +22,7 @@ void mqtt_log_few(int64_t count, const char *format, ...) {
             count == LOGGED ? " (further ones are only counted)" : "");
 }
 
+/* One list (COUNTERS) for the log line and for the JSON object that is published. */
 char *mqtt_counters_text(const struct counters *c, int64_t waiting, bool json, char out[COUNTERS_BYTES]) {
     const struct {
         const char *name;
@@ -39,6 +41,8 @@ char *mqtt_counters_text(const struct counters *c, int64_t waiting, bool json, c
     return out;
 }
 
+/* An adapter without memory has nothing to save: it ends, and the broker keeps what it has for the next run.
+ */
 void *mqtt_need(size_t count, size_t size) {
     void *memory = svi_alloc_array(count ? count : 1, size);
     if (!memory)

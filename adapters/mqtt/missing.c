@@ -1,3 +1,5 @@
+/* Values that no sample can hold, reported by topic (missing.h). What is reported is bounded in time (one
+ * line a second), in length (TOLD topics a line) and in memory (MISSING_PLACES topics). */
 #include "missing.h"
 
 #include <inttypes.h>
@@ -12,6 +14,7 @@
 #define TOLD      5      /* topics in a line */
 #define LINE      900
 
+/* A linear search: such values are rare, and there are MISSING_PLACES at most. */
 static struct missing_place *mqtt_missing_find(struct missing *m, const char *topic) {
     for (int i = 0; i < m->places; i++)
         if (strcmp(m->place[i].topic, topic) == 0)
@@ -22,6 +25,7 @@ static struct missing_place *mqtt_missing_find(struct missing *m, const char *to
     return strcpy(m->place[m->places].topic, topic), &m->place[m->places++];
 }
 
+/* Counted under topic and member, escaped: the name goes to a terminal. */
 void mqtt_missing_note(struct missing *m, const char *topic, const struct field *f) {
     char name[sizeof m->place[0].topic], key[50] = "";
     svi_escape(name, sizeof name - sizeof key, topic, strlen(topic));
@@ -37,7 +41,7 @@ void mqtt_missing_note(struct missing *m, const char *topic, const struct field 
     snprintf(p->last, sizeof p->last, isnan(f->value) ? "no value" : "%g", f->value);
 }
 
-/* The place with most values that were not told. */
+/* The place with the most values that were not reported yet; NULL: there is none. */
 static struct missing_place *most_untold(struct missing *m) {
     struct missing_place *most = m->place;
     for (int i = 1; i < m->places; i++)
@@ -46,6 +50,8 @@ static struct missing_place *most_untold(struct missing *m) {
     return most->count > most->told ? most : NULL;
 }
 
+/* The first line comes at once, one with a new topic after BETWEEN; without news the pause doubles, so a
+ * sensor that is broken for a week takes some hundred lines. */
 void mqtt_missing_turn(struct missing *m, double now) {
     char line[LINE];
     const double pause = m->told == 0 ? 0 : m->news ? BETWEEN : m->pause;
@@ -58,6 +64,8 @@ void mqtt_missing_turn(struct missing *m, double now) {
                            i > 0 ? ", " : "", p->topic, p->count, p->last);
         p->told = p->count;
     }
+    /* What did not fit counts as reported, by the words "and others": else it would come up again and again.
+     */
     for (int i = 0; i < m->places; i++) {
         left += m->place[i].count > m->place[i].told;
         m->place[i].told = m->place[i].count;

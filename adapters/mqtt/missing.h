@@ -1,8 +1,8 @@
 /* missing.h: values that no sample can hold (null, nan, beyond what is computed with): counted by topic, and
- * told on standard error.
+ * reported on standard error.
  *
- * A topic that has such a value for the first time is reported within a second; what goes on is reported at pauses
- * that double, an hour at most. One line a second at most, however many topics there are. */
+ * A topic that has such a value for the first time is reported within a second; what goes on is reported at
+ * pauses that double, an hour at most. One line a second at most, however many topics there are. */
 #ifndef MQTT_MISSING_H
 #define MQTT_MISSING_H
 

@@ -1,9 +1,13 @@
 /* The command line: one table (rows) makes the parser, the ranges and the help.
  *
- * mqtt_options_read takes each word to its row, which says where in struct options the value goes and what it
- * may be. What depends on more than one option is checked after the last word, in mqtt_options_complete:
+ * mqtt_options_read takes each word to its row, which says where in struct options the value goes and what
+ * it may be. What depends on more than one option is checked after the last word, in mqtt_options_complete:
  * kinds of events, how to join, template and pattern, names, keys, password. Every failure is one line and
- * exit code 2, or 1 when a file cannot be read. */
+ * exit code 2, or 1 when a file cannot be read.
+ *
+ * Invariants: a mistake is reported before anything connects; options are valid together once
+ * mqtt_options_read has returned 0; texts belong to argv, and only what is made here (password, filter,
+ * own_id, identity) is freed. Read rows, mqtt_options_take and mqtt_options_complete in this order. */
 #include "mqtt_options.h"
 
 #include <errno.h>
@@ -166,6 +170,8 @@ static int mqtt_options_set_number(const struct row *r, const char *text, void *
     return 0;
 }
 
+/* Stores a value by the type of its row. A topic is added to a list, everything else replaces what was
+ * there. */
 static int mqtt_options_set(struct options *o, const struct row *r, const char *value) {
     void *field = (char *)o + r->at;
     const bool topic = r->type == TOPIC;
@@ -214,6 +220,8 @@ static int mqtt_options_take(struct options *o, int argc, char *const *argv, int
     return mqtt_options_set(o, r, equals ? equals + 1 : argv[++*i]);
 }
 
+/* svi_topic_name is the one list of kinds: a new kind needs nothing here but the words of the message below.
+ */
 static int read_kinds(struct options *o) {
     char list[200], *rest = list, *word;
     if (strcmp(o->publish, "none") == 0)
@@ -285,6 +293,7 @@ static int read_password(struct options *o) {
     return 0;
 }
 
+/* The same loader as the program's: settings with --curve and its server key, as a client. */
 static int read_keys(struct options *o) {
     struct svi_settings s = {.curve = "off"};
     svs_error err;
@@ -303,6 +312,7 @@ static int read_keys(struct options *o) {
     return code == SVS_OK ? 0 : 1;
 }
 
+/* What this adapter is called at the broker, and the topics that must not meet. */
 static int read_names(struct options *o) {
     /* n > 0: mqtt_options_set refuses an empty value. MQTT reserves topics that begin with $ for the
      * broker. */
@@ -329,6 +339,7 @@ static int read_names(struct options *o) {
     return 0;
 }
 
+/* The order matters: each test below relies on what those above have settled. */
 static int mqtt_options_complete(struct options *o) {
     /* MQTT 3.1.1 forbids a password without a user name in CONNECT. */
     if (o->password_file && !o->user)

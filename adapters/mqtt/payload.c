@@ -41,6 +41,7 @@ struct member {
     const char *value;
 };
 
+/* Fails with a reason that a person sees in the log; text from outside is escaped. */
 static bool mqtt_payload_fail(struct reading *r, const char *what, const char *text) {
     char safe[80];
     snprintf(r->why, r->size, "%s%s%s", what, *text ? " " : "",
@@ -48,7 +49,8 @@ static bool mqtt_payload_fail(struct reading *r, const char *what, const char *t
     return false;
 }
 
-/* What devices write besides numbers. */
+/* What devices write besides numbers. Infinities are no value that a model could use: like null they count as
+ * missing. */
 static bool word_value(const char *text, struct field *f) {
     static const struct {
         const char *word;
@@ -63,7 +65,8 @@ static bool word_value(const char *text, struct field *f) {
     return false;
 }
 
-/* A number in text, as a whole. Hexadecimal ones are not numbers. */
+/* A number in text, as a whole: spaces around it are allowed. Hexadecimal ones, which strtod would take, are
+ * not numbers. */
 static bool mqtt_payload_text_value(const char *text, struct field *f) {
     char *end;
     text += strspn(text, " \t\r\n");
@@ -74,7 +77,8 @@ static bool mqtt_payload_text_value(const char *text, struct field *f) {
     return end == text + length;
 }
 
-/* The string at `value` in `out` (size bytes). False: it is not a string, or does not fit. */
+/* Puts the string at `value` into `out` (size bytes); svi_json_unescape may have left it in the source.
+ * False: it is not a string, or does not fit. */
 static bool mqtt_payload_string(const char *value, char *out, size_t size) {
     struct svi_span raw, text;
     if (svi_json_type(value) != SVI_JSON_STRING)
@@ -87,7 +91,8 @@ static bool mqtt_payload_string(const char *value, char *out, size_t size) {
     return true;
 }
 
-/* A number, truth value, null or text that means one of these; not judged yet. */
+/* A number, truth value, null, or text that means one of these, whatever its size. Text such as "21.5" is
+ * what many devices write. */
 static bool mqtt_payload_json_raw(const char *value, struct field *f) {
     const enum svi_json_type type = svi_json_type(value);
     char text[TEXT_MAX];
@@ -110,6 +115,8 @@ static bool mqtt_payload_json_value(const char *value, struct field *f) {
 }
 
 /* 2026-03-01T12:00:00.250Z, or with an offset like +01:00. Without either it is taken as UTC. */
+/* strptime knows neither fractions nor offsets: these are read by hand. An offset is subtracted, as it says
+ * how far local time is ahead of UTC. */
 static bool iso_time(const char *text, double *ts) {
     struct tm t = {0};
     char *end, sign;
@@ -129,6 +136,7 @@ static bool iso_time(const char *text, double *ts) {
     return true;
 }
 
+/* Milliseconds and microseconds are told by size: seconds of that size lie beyond the year 5138. */
 static bool mqtt_payload_take_ts(struct reading *r, const char *value) {
     struct field f = {0};
     char text[TEXT_MAX];
@@ -143,6 +151,7 @@ static bool mqtt_payload_take_ts(struct reading *r, const char *value) {
     return true;
 }
 
+/* Whole numbers up to 2^53 in size are exact; larger ones could meet another id. */
 static bool mqtt_payload_take_id(struct reading *r, const char *value) {
     struct sample_id *id = &r->p->id;
     double number = NAN;
@@ -176,6 +185,8 @@ static bool mqtt_payload_take_text(struct reading *r, const char *value) {
     return found;
 }
 
+/* One member: the time, the id, a part of the key, or a value. A value that is no number is skipped, not
+ * refused, as devices mix texts among their numbers. */
 static bool mqtt_payload_take_member(struct reading *r, const char *value) {
     struct payload *p = r->p;
     const struct payload_names *names = r->names;
@@ -206,13 +217,15 @@ static void mqtt_payload_forget(void *member) {
     (void)member; /* the tree does not own it */
 }
 
-/* The members of an object (owner: the caller), each name once. NULL: a key is too long. */
+/* The members of an object (owner: the caller), each name once: of members of one name the last value
+ * counts, in the place of the first. NULL: a key is too long. */
 static struct member *mqtt_payload_members(struct reading *r, const char *object, size_t *count) {
     struct svi_span raw;
     char key[80];
     size_t room = 1;
     void *tree = NULL;
     bool good = true;
+    /* Counted first, as the tree holds pointers into the array, which must not move. */
     for (const char *p = svi_json_first(object); p; p = svi_json_next(svi_json_skip(svi_json_key(p, &raw))))
         room++;
     struct member *members = mqtt_need(room, sizeof *members);
@@ -226,6 +239,8 @@ static struct member *mqtt_payload_members(struct reading *r, const char *object
             mqtt_payload_fail(r, "a key is longer than 64 bytes:", key);
         }
         p = svi_json_next(svi_json_skip(m->value));
+        /* A name that is known already only gives its value to the first one; m is filled again by the next
+         * member. */
         struct member **known = good ? tsearch(m, &tree, mqtt_payload_order) : NULL;
         if (good && !known)
             mqtt_no_memory(sizeof *m);
@@ -240,6 +255,8 @@ static struct member *mqtt_payload_members(struct reading *r, const char *object
     return good ? members : NULL;
 }
 
+/* r->key is the path so far, of `length` bytes; a nested object continues it behind a dot. The length of a
+ * key bounds the depth, for each level takes a byte at least. */
 static bool mqtt_payload_take_object(struct reading *r, const char *object, size_t length) {
     size_t count;
     struct member *members = mqtt_payload_members(r, object, &count);
@@ -262,8 +279,9 @@ static bool mqtt_payload_take_object(struct reading *r, const char *object, size
     return good;
 }
 
-/* An object, or a JSON string, number, truth value or null on its own; anything else is read as plain text.
- * `text` ends in a NUL, after which number.h's bytes can be read. */
+/* Takes an object, or a JSON string, number, truth value or null on its own; anything else is read as plain
+ * text. JSON first, so that "21.5" in quotes is a number. `text` ends in a NUL, after which number.h's bytes
+ * can be read. */
 static bool mqtt_payload_take(struct reading *r, const char *text, size_t length) {
     const char *start = text + strspn(text, " \t\r\n");
     svs_error err;
@@ -277,6 +295,7 @@ static bool mqtt_payload_take(struct reading *r, const char *text, size_t length
     if (code == SVS_OK)
         return mqtt_payload_json_value(start, &r->p->field[0]) ||
                mqtt_payload_fail(r, "a JSON array or text is neither a number nor an object", "");
+    /* What begins like an object and is none is reported as such: "not a number" would mislead. */
     if (*start == '{')
         return mqtt_payload_fail(r, err.text, "");
     if (length > PLAIN_MAX)

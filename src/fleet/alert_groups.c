@@ -1,10 +1,13 @@
 /* Groups stand in the order in which they began.
  *
- * The alerts of all of them are in one pool: each is in a list of its group, in the order in which they
- * joined, and in one of those whose keys have the same hash. Those that have closed stay until the group
- * ends, so that a key that comes again is not counted twice. Places that were given back are used again, the
- * last one first: no result depends on which place an alert has.
+ * The alerts of all groups are in one pool (`member`). Each is in two lists, linked by places in the pool, 0
+ * being none: `next`, those of its group in the order in which they joined, and `alike`, those whose keys
+ * have the same bucket. Alerts that have closed stay until the group ends, so that a key that comes again is
+ * not counted twice. Places that were given back are used again, the last one first: no result depends on
+ * which place an alert has.
  *
+ * Invariants: group->open is the number of its open members, group->keys the number of different keys that
+ * are or were in it, and group->told of these were reported. A key has at most one open alert in a group.
  * Read svi_alert_groups_open first. */
 #include "fleet/alert_groups.h"
 
@@ -63,10 +66,14 @@ struct svi_alert_group *svi_alert_groups_at(svi_alert_groups *g, int i) {
 
 /* ---- members */
 
+/* Multiplication by 2^64 / golden ratio spreads numbers that follow each other; the high half is the better
+ * one. */
 static uint32_t *group_bucket(const svi_alert_groups *g, uint64_t key) {
     return &g->bucket[(key * 0x9e3779b97f4a7c15u >> 32) & (g->room - 1)];
 }
 
+/* Pool and buckets double together, to a limit. The pool has no free places then, so every used one is
+ * hashed again. */
 static bool groups_reserve(svi_alert_groups *g) {
     if (g->spare > 0 || g->used + 1 < g->room)
         return true;
@@ -92,6 +99,7 @@ static bool groups_reserve(svi_alert_groups *g) {
     return true;
 }
 
+/* room is 0 before the first member. */
 static struct group_member *member_find(const svi_alert_groups *g, uint64_t key, int64_t alert) {
     uint32_t i = g->room ? *group_bucket(g, key) : 0;
     while (i && !(g->member[i].key == key && g->member[i].alert == alert))
@@ -103,6 +111,7 @@ static bool member_add(svi_alert_groups *g, struct svi_alert_group *group, uint6
                        bool open) {
     if (g->members == SVI_GROUP_MEMBERS || !groups_reserve(g))
         return false;
+    /* A place that was given back, or the next one that was never used. */
     const uint32_t i = g->spare ? g->spare : g->used + 1;
     struct group_member *m = &g->member[i];
     if (g->spare)
@@ -119,6 +128,8 @@ static bool member_add(svi_alert_groups *g, struct svi_alert_group *group, uint6
     return true;
 }
 
+/* Unlinks the member from its bucket. The list of its group is not repaired: only the end of the whole group
+ * frees members. */
 static void member_free(svi_alert_groups *g, uint32_t i) {
     struct group_member *m = &g->member[i];
     uint32_t *b = group_bucket(g, m->key);
@@ -150,7 +161,9 @@ void svi_alert_groups_end(svi_alert_groups *g, struct svi_alert_group *group) {
     svi_free(group);
 }
 
-/* Other causes have other windows: their groups end with their own, or where there is no room. */
+/* Groups of one key that nobody can join any more end, so that their places serve others. Only those of this
+ * cause are looked at, as another cause may have a larger window; where there is no place left, all of them.
+ * The negated comparison ends a group whose time is NAN. */
 static void groups_tidy(svi_alert_groups *g, uint64_t cause, double time, double window) {
     const bool full = g->count == SVI_GROUPS;
     for (int i = g->count; i-- > 0;)
@@ -175,7 +188,7 @@ static void group_name(struct svi_alert_group *group, const struct svi_group_ale
     group->alerts[group->named++] = a->alert;
 }
 
-/* Has or had the key an alert in it; is one open? */
+/* Has or had the key an alert in this group (returned), and is one of them open (*open)? */
 static bool group_knows(const svi_alert_groups *g, const struct svi_alert_group *group, uint64_t key,
                         bool *open) {
     bool knows = false;
@@ -188,7 +201,8 @@ static bool group_knows(const svi_alert_groups *g, const struct svi_alert_group 
     return knows;
 }
 
-/* Another alert of a key that has one in it is none of it. */
+/* The newest group of this cause whose last alert is within the window. A group in which the key has an open
+ * alert is passed over: two alerts of one key are two things, whatever their cause. */
 static struct svi_alert_group *groups_match(const svi_alert_groups *g, const struct svi_group_alert *a,
                                             double window, bool *knows) {
     for (int i = g->count; i-- > 0;) {
@@ -203,7 +217,8 @@ static struct svi_alert_group *groups_match(const svi_alert_groups *g, const str
     return NULL;
 }
 
-/* The place of an alert of this key that has ended. */
+/* The key had an alert in this group that has closed: the new one takes its place, and the key is not
+ * counted again. */
 static bool member_again(svi_alert_groups *g, struct svi_alert_group *group,
                          const struct svi_group_alert *a) {
     for (uint32_t i = *group_bucket(g, a->key); i; i = g->member[i].alike) {
@@ -227,6 +242,7 @@ struct svi_alert_group *svi_alert_groups_open(svi_alert_groups *g, const struct 
     if (!joins && !(group = groups_add(g)))
         return NULL;
     if (!(knows && member_again(g, group, a)) && !member_add(g, group, a->key, a->alert, true)) {
+        /* A group of its own without a member must not stay. */
         if (!joins)
             svi_alert_groups_end(g, group);
         return NULL;
@@ -249,6 +265,7 @@ void svi_alert_groups_close(svi_alert_groups *g, struct svi_alert_group *group, 
     m->open = false;
 }
 
+/* One alert a call: the caller publishes what follows from it before it asks for the next. */
 struct svi_alert_group *svi_alert_groups_drop(svi_alert_groups *g, uint64_t key) {
     for (uint32_t i = g->room ? *group_bucket(g, key) : 0; i; i = g->member[i].alike)
         if (g->member[i].key == key && g->member[i].open) {
@@ -258,6 +275,7 @@ struct svi_alert_group *svi_alert_groups_drop(svi_alert_groups *g, uint64_t key)
     return NULL;
 }
 
+/* `next` is in the order of joining, and the group has an open member. */
 void svi_alert_groups_oldest(const svi_alert_groups *g, const struct svi_alert_group *group, uint64_t *key,
                              int64_t *alert) {
     uint32_t i = group->oldest;
@@ -277,12 +295,15 @@ static void group_forget_name(struct svi_alert_group *group, const char *name) {
     group->named = kept;
 }
 
+/* What was reported cannot exceed what is left: else the next key that joins would not be reported. */
 void svi_alert_groups_forget(struct svi_alert_group *group, const char *gone) {
     group_forget_name(group, gone);
     group->keys--;
     group->told = group->told > group->keys ? group->keys : group->told;
 }
 
+/* The leader's name moves to the front, whether or not it was among those named; the last name falls off if
+ * there is no place. */
 void svi_alert_groups_lead(struct svi_alert_group *group, const struct svi_group_alert *leader) {
     group_forget_name(group, leader->name);
     const int shift = group->named < SVI_GROUP_NAMES - 1 ? group->named : SVI_GROUP_NAMES - 1;
@@ -296,7 +317,7 @@ void svi_alert_groups_lead(struct svi_alert_group *group, const struct svi_group
 
 /* ---- archive */
 
-#define MOST (INT64_MAX / 4)
+#define MAX_COUNT (INT64_MAX / 4)
 
 static void group_archive_first(struct svi_archive *a, struct svi_group_first *f) {
     svi_archive_text(a, "kind", f->kind, sizeof f->kind);
@@ -323,16 +344,16 @@ static void group_archive(struct svi_archive *a, struct svi_alert_group *group) 
     svi_archive_double(a, "last", &group->last);
     svi_archive_bool(a, "by arrival", &group->by_arrival);
     svi_archive_uint64(a, "leader", &group->leader);
-    svi_archive_int64(a, "alert", &group->alert, 0, MOST);
-    svi_archive_int64(a, "keys", &group->keys, 1, MOST);
-    svi_archive_int64(a, "reported", &group->told, 0, MOST);
+    svi_archive_int64(a, "alert", &group->alert, 0, MAX_COUNT);
+    svi_archive_int64(a, "keys", &group->keys, 1, MAX_COUNT);
+    svi_archive_int64(a, "reported", &group->told, 0, MAX_COUNT);
     svi_archive_double(a, "due", &group->due);
     svi_archive_int(a, "severity", &group->severity, 0, 2);
     svi_archive_int(a, "severity reported", &group->severity_told, 0, 2);
     svi_archive_int(a, "named", &group->named, 0, SVI_GROUP_NAMES);
     for (int i = 0; i < group->named && svi_archive_ok(a); i++) {
         svi_archive_text(a, "name", group->name[i], SVI_GROUP_KEY);
-        svi_archive_int64(a, "its alert", &group->alerts[i], 0, MOST);
+        svi_archive_int64(a, "its alert", &group->alerts[i], 0, MAX_COUNT);
     }
     group_archive_first(a, &group->first);
     svi_archive_check(a, group->leader == UINT64_MAX || (group->named > 0 && group->name[0][0]),
@@ -350,7 +371,7 @@ static void group_archive_members(struct svi_archive *a, svi_alert_groups *g, st
         struct group_member m = loading ? (struct group_member){0} : g->member[at];
         at = loading ? 0 : m.next;
         svi_archive_uint64(a, "key", &m.key);
-        svi_archive_int64(a, "alert", &m.alert, 0, MOST);
+        svi_archive_int64(a, "alert", &m.alert, 0, MAX_COUNT);
         svi_archive_bool(a, "open", &m.open);
         if (!loading || !svi_archive_ok(a) ||
             !svi_archive_check(a, !member_find(g, m.key, m.alert), "an alert is in a group twice"))
@@ -371,6 +392,7 @@ void svi_alert_groups_archive(struct svi_archive *a, svi_alert_groups *g) {
             svi_archive_fail(a, SVS_NO_MEMORY, "no memory for groups of alerts");
             return;
         }
+        /* groups_add counts a group as begun; those of the state are in the number that was read. */
         g->begun -= svi_archive_loading(a);
         group_archive(a, group);
         group_archive_members(a, g, group);

@@ -24,7 +24,7 @@
 #define SVI_GROUP_WORD    12
 #define SVI_GROUP_TEXT    400
 
-/* What the first alert said, for those that name the others. */
+/* What the first alert reported, for the events that name the other keys. */
 struct svi_group_first {
     char kind[SVI_GROUP_WORD], rule[SVI_GROUP_WORD], measure[SVI_GROUP_WORD], judge[SVI_GROUP_WORD];
     double novelty, membership, p, grade, surprise, expected, before, after, since;
@@ -83,7 +83,7 @@ struct svi_alert_group *svi_alert_groups_open(svi_alert_groups *g, const struct 
 void svi_alert_groups_close(svi_alert_groups *g, struct svi_alert_group *group, uint64_t key, int64_t alert);
 void svi_alert_groups_end(svi_alert_groups *g, struct svi_alert_group *group);
 
-/* A group in which a key has an open alert, which closes by this; NULL: there is none (any more). */
+/* A group in which a key has an open alert, which is closed by this call; NULL: there is none left. */
 struct svi_alert_group *svi_alert_groups_drop(svi_alert_groups *g, uint64_t key);
 
 /* The one of its open alerts that joined first; there is one. */

@@ -1,12 +1,18 @@
-/* A stream with keys: an engine for each, and the root for the samples without one.
+/* A stream with keys: an engine for each key, and the root for the samples without one.
  *
- * The fleet has what there is once (the table of keys, what couples them). An element of a message goes to
- * the engine of its key, which is begun by the first sample of it; from there on it goes the way of every
- * sample (engine.c). What the key's engine has to say passes the sink here, which adds the name; alerts get
- * their numbers, and may become part of one of another key. So a key comes to the same bits as an engine that
- * has had its samples alone.
+ * The fleet holds what exists once: the table of keys, and what couples them (prior, alert budget, alert
+ * groups). An element of a message goes to the engine of its key, which its first sample creates; from there
+ * it takes the path of every sample (engine.c). Events of that engine pass the sink in this file, which adds
+ * the key's name. Alerts also get their numbers there, and may join an alert of another key.
  *
- * Read fleet_take first. */
+ * Invariants: a key reaches the same bits as an engine that had its samples alone, but for what couples the
+ * keys, and that takes effect at fixed numbers of elements (is_coupled). No result depends on which keys are
+ * in memory or on the number of threads. Whatever reads or changes a key on this thread settles the workers
+ * first.
+ *
+ * In the order of reading: fleet_take (one element), svi_fleet_find and fleet_begin (which engine),
+ * svi_fleet_done (what it leaves behind), fleet_forget_idle (keys.idle), then the commands and the table of
+ * verbs. */
 #include <math.h>
 #include <string.h>
 
@@ -17,8 +23,8 @@
 #include "learner/learner_archive.h"
 #include "wire/fields.h"
 
-#define FORGET_MOST   16     /* keys that are forgotten before an element */
-#define KEYS_NAMELESS 100000 /* that messages without src begin, where keys.quota is 0 */
+#define MAX_FORGOTTEN_AN_ELEMENT 16     /* keys that are forgotten before an element */
+#define KEYS_NAMELESS            100000 /* that messages without src begin, where keys.quota is 0 */
 
 static void fleet_root_sink(void *user, const struct svi_event *event) {
     svi_fleet_send(user, NULL, event);
@@ -38,6 +44,8 @@ void svi_fleet_send(struct svi_fleet *f, const struct svi_key_entry *entry, cons
         svi_stream_send(&f->stream, &named);
 }
 
+/* The epoch of a key's events grows with the keys that were removed before it began: a key that is dropped
+ * and begins again counts its events from 0, and consumers must not take these for repetitions. */
 struct svi_engine *svi_fleet_make(struct svi_fleet *f, struct svi_shared_settings *s,
                                   struct svi_key_entry *entry, svs_error *err) {
     const struct svi_engine_setup setup = {.common = &f->stream.common,
@@ -62,11 +70,11 @@ static const char *key_shown(char shown[KEY_SHOWN], const char *key) {
 
 /* ---- which engine */
 
-/* May this source begin one more key? Without keys.quota nine tenths of keys.max are for all, and
- * each source that there may be has its part of the last tenth to itself, one key at least: so a client that
- * begins keys without end, under as many names as it may have at a time, leaves others their part. One that
- * says bye and takes another name has a new part. Messages without src, which no quota of sources counts,
- * begin KEYS_NAMELESS together at most. */
+/* May this source begin one more key? Without keys.quota, nine tenths of keys.max are for all sources. The
+ * last tenth is divided by max_sources, and each source has its part of it to itself, one key at least: a
+ * client that begins keys without end, under as many names as it may have at a time, leaves the others their
+ * part. A source that says bye and takes another name has a new part. Messages without src, which no quota
+ * of sources counts, begin KEYS_NAMELESS keys together at most. */
 static bool fleet_may_begin(const struct svi_fleet *f, uint64_t owner) {
     const struct svi_settings *s = f->stream.root->s;
     svi_key_table *table = f->table;
@@ -76,6 +84,8 @@ static bool fleet_may_begin(const struct svi_fleet *f, uint64_t owner) {
         return owned < s->keys_quota;
     if (owner == 0 && owned >= KEYS_NAMELESS)
         return false;
+    /* Within its own part a source is never refused. Beyond it, it competes for the nine tenths, in which
+     * only what sources began beyond their parts is counted. */
     return owned < part || svi_key_table_beyond(table, part) < s->keys_max - tenth;
 }
 
@@ -100,6 +110,9 @@ static void fleet_refuse_more(const struct svi_fleet *f, const char *shown, uint
             owner ? "" : ", or let producers name themselves (src)");
 }
 
+/* Limits are checked first: they refuse without a trace. What can fail for memory follows, and the numbers
+ * that the state shows (begun, rests, note) are taken last, so that a key that could not begin leaves no
+ * gap. */
 static struct svi_key_entry *fleet_begin(struct svi_fleet *f, const char *key, uint64_t owner,
                                          svs_error *err) {
     char shown[KEY_SHOWN];
@@ -112,6 +125,8 @@ static struct svi_key_entry *fleet_begin(struct svi_fleet *f, const char *key, u
         fleet_refuse_more(f, key_shown(shown, key), owner, err);
         return NULL;
     }
+    /* The table, the queue and the prior are changed below, which needs idle workers. The queue gets its
+     * place now: svi_fleet_queue, after a sample was learned, has no way to fail. */
     svi_workers_settle(f);
     if (svi_key_queue_reserve(&f->queue, svi_key_table_count(f->table) + 1, err) != SVS_OK)
         return NULL;
@@ -143,12 +158,17 @@ struct svi_engine *svi_fleet_find(struct svi_fleet *f, const char *key, bool mak
         *entry = fleet_begin(f, key, owner, err);
     else if (!*entry)
         svi_fail(err, SVS_UNKNOWN_KEY, "there is no key %s", key_shown(shown, key));
+    /* A key that is out of memory comes back here. What fails leaves *entry set: the caller tells "no such
+     * key" from "cannot be read" by it (svi_fleet_lose). */
     if (!*entry || (!(*entry)->engine && svi_fleet_return(f, *entry, err) != SVS_OK))
         return NULL;
     svi_key_table_use(f->table, *entry);
     return (*entry)->engine;
 }
 
+/* A key could not be read back for what it was to take. The first such failure is kept for
+ * svi_stream_lost_key: the element was accepted, and only a restart, which repeats the journal, can apply
+ * it. A lack of memory is reported by the engine and is no loss. */
 /* It was not read back for what it is to take: that must be taken by a restart. */
 void svi_fleet_lose(struct svi_fleet *f, const struct svi_key_entry *entry, const svs_error *err) {
     svs_error *lost = &f->stream.lost;
@@ -158,6 +178,8 @@ void svi_fleet_lose(struct svi_fleet *f, const struct svi_key_entry *entry, cons
 }
 
 static void fleet_remove(struct svi_fleet *f, struct svi_key_entry *entry) {
+    /* The key's open alerts leave the totals before its groups are told, which may publish events of other
+     * keys. The engine goes before the entry, which the table frees. */
     f->stream.others.open -= entry->last.open;
     svi_fleet_groups_drop(f, entry);
     svi_engine_free(&entry->engine);
@@ -167,6 +189,8 @@ static void fleet_remove(struct svi_fleet *f, struct svi_key_entry *entry) {
     svi_key_table_remove(f->table, entry);
 }
 
+/* A key that published events is removed. `gone` counts it: if the key begins again, its events have another
+ * epoch (svi_fleet_make). */
 /* A key that has published events is removed: if it comes again, its events have another epoch. */
 static svs_code fleet_end_key(struct svi_fleet *f, struct svi_key_entry *entry, svs_error *err) {
     if (svi_fleet_end(f, entry, err) != SVS_OK)
@@ -181,6 +205,7 @@ void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figur
     const struct svi_drift_stage *drift = &e->quality_stage.drift;
     figures->rows = e->kept[SVI_KEPT_SEEN];
     figures->labelled = e->kept[SVI_KEPT_LABELLED];
+    /* A notice is an error event that refuses nothing; the engine counts both in one place. */
     figures->refused = e->kept[SVI_KEPT_REFUSED] - svi_engine_notices(e);
     figures->judged = sums.judged;
     figures->right = sums.right;
@@ -197,7 +222,8 @@ void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figur
     figures->classes = svi_engine_classes(e);
 }
 
-/* What has come to it since `before`. After a reset what was judged is counted from 0. */
+/* Adds what changed since `before`. A reset of the key sets its judged samples back to 0: then all that it
+ * has judged since is new. */
 static void fleet_add(struct svi_stream_total *t, const struct svi_key_figures *before,
                       const struct svi_key_figures *now) {
     static const struct svi_key_figures none;
@@ -230,6 +256,8 @@ int64_t svi_stream_key_count(const svi_stream *s) {
 
 void svi_fleet_done(struct svi_fleet *f, struct svi_key_entry *entry, const struct svi_key_figures *figures,
                     bool sample, double now) {
+    /* The figures may come from a worker's task, so nothing here reads the engine. Order matters in one
+     * place: `last` must still hold the figures of before while the differences are taken. */
     svi_fleet_measure(f, figures->columns, figures->classes);
     f->stream.others.seen += figures->rows - entry->last.rows;
     svi_fleet_find_alike(f, &entry->last.finds, &figures->finds);
@@ -237,9 +265,12 @@ void svi_fleet_done(struct svi_fleet *f, struct svi_key_entry *entry, const stru
     f->stream.root->out_of_memory = f->stream.root->out_of_memory || figures->out_of_memory;
     entry->last = *figures;
     svi_fleet_queue(f, entry);
+    /* A turn is given to accepted samples alone: a command or passing time does not make a key look heard. */
     if (sample) {
         entry->heard = now;
         svi_key_table_hear(f->table, entry);
+        /* The key began with something that was refused: it is removed, and its number is given back if no
+         * other key has begun since. So it leaves no trace in the state. */
     } else if (figures->rows == 0 && entry->heard == 0) {
         f->begun -= entry->head.number + 1 == f->begun;
         (void)svi_fleet_end(f, entry, NULL); /* no record is of it, so it takes no memory */
@@ -260,6 +291,8 @@ svs_code svi_fleet_drop(struct svi_fleet *f, const char *key, svs_error *err) {
 void svi_fleet_done_here(struct svi_fleet *f, struct svi_key_entry *entry, bool sample, double now) {
     struct svi_key_figures figures;
     struct svi_key_finds own;
+    /* The root has no entry: what its alert policy found since the last time is kept in f->found instead of
+     * entry->last.finds. */
     if (!entry) {
         svi_fleet_finds(f->stream.root, &own);
         svi_fleet_find_alike(f, &f->found, &own);
@@ -278,7 +311,8 @@ svs_code svi_fleet_fail_missing(bool labels, svs_error *err) {
                     labels ? "label" : "forget");
 }
 
-/* Of which key is it, and is it about a sample that came before? */
+/* Reads the key of the next element, and whether it is about an earlier sample. A label or a forget must
+ * name the key of its sample: without one it would fall on the samples without a key, silently. */
 static svs_code fleet_read(const struct svi_envelope *env, char *key, bool *about, svs_error *err) {
     const struct svi_element *el = &env->first;
     const bool labels = svi_element_is(el, SVI_KEY_OP, "label");
@@ -288,19 +322,22 @@ static svs_code fleet_read(const struct svi_envelope *env, char *key, bool *abou
                                                                          : code;
 }
 
-/* The threads, where there are to be any; they begin when they are first needed. */
+/* The key threads, where there are to be any: the caller takes receipts later, and `threads` is above 1.
+ * They are started by the first element that needs them. */
 static struct svi_workers *fleet_workers(struct svi_fleet *f) {
     const int64_t threads = f->stream.root->s->threads;
     if (!f->stream.open || !svi_stream_has_threads(&f->stream))
         return NULL;
     if (!f->workers) {
-        f->workers = svi_workers_new(f, threads < SVI_WORKERS_MOST ? (int)threads : SVI_WORKERS_MOST);
+        f->workers = svi_workers_new(f, threads < SVI_WORKERS_MAX ? (int)threads : SVI_WORKERS_MAX);
         f->stream.later = f->workers != NULL;
     }
     return f->workers;
 }
 
-/* What couples the keys takes effect at these numbers of what came, whatever became of it. */
+/* What couples the keys takes effect at these numbers of elements, refused ones included: the numbers are
+ * the same for any number of threads and in any repetition of the journal. Early on the powers of 2 from 64
+ * are such numbers too, as a small fleet would wait long for the first prior. */
 static bool is_coupled(int64_t taken) {
     const bool early = taken < SVI_FLEET_COUPLE && taken >= SVI_FLEET_COUPLE / 16;
     return taken % SVI_FLEET_COUPLE == 0 || (early && (taken & (taken - 1)) == 0);
@@ -309,6 +346,8 @@ static bool is_coupled(int64_t taken) {
 static void fleet_count(struct svi_fleet *f) {
     if (!is_coupled(++f->taken))
         return;
+    /* All workers must be idle while the sums are moved. The prior comes before the eviction: it may bring
+     * keys back into memory. */
     svi_workers_settle(f);
     svi_fleet_prior_couple(f);
     svi_fleet_share_out(f);
@@ -327,7 +366,8 @@ static bool fleet_forget(struct svi_fleet *f, struct svi_key_entry *entry) {
     return code == SVS_OK;
 }
 
-/* Since when there is no key that is silent for longer. */
+/* Since when the key that is silent the longest is silent; INFINITY without keys. The time is computed again
+ * only when that key, its turn or the notes changed: this is asked before each element. */
 static double fleet_silent(struct svi_fleet *f) {
     struct svi_key_entry *silent = svi_key_table_silent(f->table);
     if (silent && (silent != f->silent || silent->head.turn != f->silent_turn || f->noted != f->silent_noted))
@@ -338,13 +378,16 @@ static double fleet_silent(struct svi_fleet *f) {
     return silent ? f->silent_since : INFINITY;
 }
 
-/* Before an element: keys that are silent for too long go, the one that it is of in any case, and of the
- * others so few that it does not wait for them. All threads come to the same, for what is on its way counts.
- */
+/* Runs before each element. Keys silent for longer than keys.idle are forgotten: the key of this element in
+ * any case, as it must begin anew, and of the others at most MAX_FORGOTTEN_AN_ELEMENT, so that the element
+ * does not wait for them. The times are arrivals, and elements that are still with a worker count, so any
+ * number of threads forgets the same keys. */
 static void fleet_forget_idle(struct svi_fleet *f, const char *key, double now) {
     f->now = now;
     svi_large_pages_go_on(&f->pages);
     const double idle = f->stream.root->s->keys_idle;
+    /* No pass over the keys: the table keeps them in the order in which they were heard. The negation also
+     * catches NAN. */
     if (idle <= 0 || !(now - fleet_silent(f) > idle))
         return;
     svi_workers_settle(f);
@@ -352,7 +395,7 @@ static void fleet_forget_idle(struct svi_fleet *f, const char *key, double now) 
     if (entry && now - svi_fleet_heard(f, entry) > idle)
         (void)fleet_forget(f, entry);
     bool good = true;
-    for (int i = 0; i < FORGET_MOST && now - fleet_silent(f) > idle && good; i++)
+    for (int i = 0; i < MAX_FORGOTTEN_AN_ELEMENT && now - fleet_silent(f) > idle && good; i++)
         good = fleet_forget(f, svi_key_table_silent(f->table));
 }
 
@@ -366,6 +409,8 @@ static svs_code fleet_prepare(struct svi_fleet *f, const char *key, bool make, u
     return err->code;
 }
 
+/* One element: which key, which engine, whether a worker or this thread learns it, and what it leaves
+ * behind. */
 static void fleet_take(struct svi_fleet *f, struct svi_envelope *env, double now, struct svi_receipt *r) {
     char key[SVS_KEY_MAX + 1] = "";
     struct svi_key_entry *entry = NULL;
@@ -373,19 +418,26 @@ static void fleet_take(struct svi_fleet *f, struct svi_envelope *env, double now
     bool about = false;
     svs_error err;
     err.text[0] = '\0';
+    /* The key is read without decoding the element, which may be left to a worker. */
     svi_envelope_peek(env);
     const uint64_t owner = env->has_src ? svi_key_hash(env->src, env->src_length) : 0;
     svs_code code = env->first.is_map ? fleet_read(env, key, &about, &err) : SVS_OK;
+    /* Before the key is looked up: forgetting could free the entry. */
     fleet_forget_idle(f, code == SVS_OK ? key : "", now);
     if (code == SVS_OK && (code = fleet_prepare(f, key, !about, owner, &entry, &err)) == SVS_OK && entry)
         e = entry->engine;
+    /* A key that has accepted a sample goes to its worker, which counts the element in the receipt later.
+     * The first sample stays on this thread: if it is refused, there is no such key. */
     if (code == SVS_OK && entry && entry->last.rows > 0 && fleet_workers(f) &&
         svi_workers_give(f, entry, env, now))
         return;
+    /* From here on this thread works with the engine; what was handed out before is taken up first, so
+     * events leave in the order of the elements. */
     svi_workers_settle(f);
     f->stream.arrival = now;
     const bool first = svi_stream_seen(&f->stream) == 0;
     if (code != SVS_OK) {
+        /* No engine has read the element: it is skipped, or the next one would begin in its midst. */
         svi_envelope_pass(env);
         e = f->stream.root;
     } else {
@@ -393,7 +445,7 @@ static void fleet_take(struct svi_fleet *f, struct svi_envelope *env, double now
     }
     if (code == SVS_OK)
         r->accepted++;
-    else /* one that would begin a key has none to say so */
+    else /* a key that does not exist yet publishes nothing: its refusal is the root's */
         svi_engine_refuse_input(entry && entry->last.rows == 0 && entry->heard == 0 ? f->stream.root : e, env,
                                 false, code, &err, now, r);
     svi_fleet_done_here(f, entry, code == SVS_OK, now);
@@ -401,7 +453,8 @@ static void fleet_take(struct svi_fleet *f, struct svi_envelope *env, double now
         svi_stream_check_names(&f->stream, e, now);
 }
 
-/* What a row in the root's shape needs to be one of this engine's. */
+/* Turns a row in the root's shape into one of this engine's. The columns were matched against the root, as a
+ * format of rows has one header for all keys; the engine keeps its own buffer of d values. */
 static svs_code fleet_move_row(const struct svi_engine *e, struct svi_message *m, svs_error *err) {
     double *row = e->schema.shape.row;
     if (!m->has_x || m->cells)
@@ -413,6 +466,7 @@ static svs_code fleet_move_row(const struct svi_engine *e, struct svi_message *m
     if (m->x != row)
         memcpy(row, m->x, (size_t)m->d * sizeof *row);
     m->x = row;
+    /* A sparse row is as long as its last index says; the d of the engine may be larger. */
     for (; m->kind == SVI_SPARSE && m->d < e->schema.shape.d; m->d++)
         row[m->d] = 0;
     return SVS_OK;
@@ -451,6 +505,9 @@ static svs_code fleet_take_row(svi_stream *s, struct svi_message *m, const void 
     return code;
 }
 
+/* The elements of one message. Keys are fetched into the caches SVI_FLEET_AHEAD elements at a time. The
+ * first `skip` elements were accepted before (the source repeats them): they only pass, and are not counted
+ * as taken either. */
 static svs_code fleet_take_message(svi_stream *s, struct svi_envelope *env, const struct svi_arrival *a,
                                    struct svi_receipt *r, svs_error *err) {
     struct svi_fleet *f = svi_fleet_of(s);
@@ -482,10 +539,13 @@ static svi_engine *fleet_engine(svi_stream *s, const char *key, svs_error *err) 
     struct svi_key_entry *entry;
     struct svi_fleet *f = svi_fleet_of(s);
     svi_workers_settle(f);
+    /* Eviction comes first: nothing that a caller holds of an engine is valid after it. */
     svi_fleet_evict(f);
     return svi_fleet_find(f, key, false, 0, &entry, err);
 }
 
+/* An engine made like that of a new key, from the prior alone. It is in no table; the caller scores with it
+ * and frees it. Without a prior a new key knows nothing, and there is no guest. */
 static svi_engine *fleet_guest(svi_stream *s, svs_error *err) {
     struct svi_fleet *f = svi_fleet_of(s);
     if (!svi_fleet_prior_known(f))
@@ -513,6 +573,8 @@ static svs_code fleet_command(svi_stream *s, const char *key, const struct svi_c
     return code;
 }
 
+/* Totals over all keys: `others` sums the keys, the root adds its own. Quality is summed as counts and
+ * squares, since averages of averages would weigh a key of ten rows like one of a million. */
 static int fleet_figures(const svi_stream *s, struct svi_figure *counted, struct svi_figure *further) {
     const struct svi_fleet *f = svi_fleet_of((svi_stream *)s);
     const struct svi_stream_total *t = &s->others;
@@ -538,6 +600,7 @@ static int fleet_figures(const svi_stream *s, struct svi_figure *counted, struct
         {"prior_keys_out", SVI_COUNT, .as.count = keys_out},
         {"prior_rows_out", SVI_COUNT, .as.count = rows_out}};
     memcpy(further, all, sizeof all);
+    /* The last two figures are those of the prior. */
     return f->prior ? SVI_FLEET_FIGURES : SVI_FLEET_FIGURES - 2;
 }
 
@@ -545,6 +608,8 @@ static svs_code fleet_verify(svi_stream *s, double *difference, svs_error *err) 
     svs_code code = SVS_OK;
     struct svi_fleet *f = svi_fleet_of(s);
     svi_workers_settle(f);
+    /* Each key may have to come back from the disk for it, and leaves memory again at once. A NAN difference
+     * sticks: no later key may hide it. */
     for (struct svi_key_entry *n = svi_key_table_first(f->table), *entry; n && code == SVS_OK; n = n->after) {
         double one = 0;
         struct svi_engine *e = svi_fleet_find(f, n->name, false, 0, &entry, err);
@@ -581,6 +646,9 @@ static bool fleet_is_apart(const svi_stream *s) {
     return !fleet_is_whole(s);
 }
 
+/* In the order of loading: "keys" has the notes that the states refer to, "key totals" is not hashed as it
+ * follows from the states, and "key sum" stands last because archiving the states computes it
+ * (svi_stream_hash relies on that place). */
 static const struct svi_stream_section fleet_sections[] = {
     SVI_STREAM_SECTIONS,
     {"shared desk", true, false, fleet_archive_share, fleet_shares_budget},
@@ -595,6 +663,8 @@ static const struct svi_stream_section fleet_sections[] = {
 
 static void fleet_clear(svi_stream *s) {
     struct svi_fleet *f = svi_fleet_of(s);
+    /* Threads end first: they call the engines that are freed next. Their scratch goes last
+     * (svi_workers_free), as engines point into it while they are freed. */
     svi_workers_stop(f->workers);
     for (struct svi_key_entry *n = f->table ? svi_key_table_first(f->table) : NULL; n; n = n->after)
         svi_engine_free(&n->engine);
@@ -654,6 +724,7 @@ svi_stream *svi_fleet_new(svs_error *err) {
 svs_code svi_fleet_begin(svi_stream *s, struct svi_shared_settings *shared,
                          const struct svi_engine_setup *setup, svs_error *err) {
     struct svi_fleet *f = svi_fleet_of(s);
+    /* `desks` must be 1 and not 0 before the first engine reads it. */
     svi_fleet_share(f);
     if (!(s->root = svi_engine_new(shared, setup, s->epoch, fleet_root_sink, f, err)))
         return err->code;
@@ -661,6 +732,8 @@ svs_code svi_fleet_begin(svi_stream *s, struct svi_shared_settings *shared,
     SVI_TRY((f->table = svi_key_table_new(err)) && (f->groups = svi_alert_groups_new(err))
                 ? svi_fleet_reserve_note(s, err)
                 : SVS_NO_MEMORY);
+    /* The first note holds the settings that new keys begin with: svi_fleet_settings never finds the list
+     * empty. */
     svi_fleet_note(s, SVI_NOTE_CONFIG, 0, 0);
     return svi_fleet_prior_new(f, err);
 }

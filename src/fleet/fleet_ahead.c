@@ -17,6 +17,8 @@ struct ahead {
     int count;
 };
 
+/* Reads on in the message from the element that is next, without moving the envelope. What cannot be read is
+ * left to the element's own turn, which reports it. */
 static void ahead_read(struct ahead *a, const svi_key_table *t, const struct svi_envelope *env) {
     const uint8_t *at = env->next ? env->next : env->first.at;
     for (int64_t i = 0; i < env->left && a->count < SVI_FLEET_AHEAD && at; i++) {
@@ -31,6 +33,8 @@ static void ahead_read(struct ahead *a, const svi_key_table *t, const struct svi
     }
 }
 
+/* The entries are fetched in one loop and read in the next: in between, the memory accesses of all of them
+ * overlap. A guess goes by the hash alone, so a wrong one costs time and nothing else. */
 static void ahead_find(struct ahead *a, const svi_key_table *t, bool engines) {
     const struct svi_key_entry *entry[SVI_FLEET_AHEAD];
     for (int i = 0; i < a->count; i++)
@@ -43,13 +47,16 @@ static void ahead_find(struct ahead *a, const svi_key_table *t, bool engines) {
 void svi_fleet_look_ahead(struct svi_fleet *f, const struct svi_envelope *env) {
     const svi_key_table *t = f->table;
     struct ahead a = {.count = 0};
-    if (svi_key_table_count(t) < SVI_FLEET_MANY)
+    if (svi_key_table_count(t) < SVI_FLEET_MIN_KEYS_AHEAD)
         return;
     ahead_read(&a, t, env);
     ahead_find(&a, t, !f->workers); /* its threads fetch the engines where they are used */
     svi_fleet_fetch(a.engine, a.count);
 }
 
+/* Four rounds, each of which follows the pointers that the round before fetched: the engine, its parts, what
+ * those hold, and what the figures point to. Within a round nothing depends on anything, so the waits
+ * overlap. */
 void svi_fleet_fetch(const struct svi_engine *const *engine, int count) {
     for (int i = 0; i < count; i++)
         if (engine[i])

@@ -12,6 +12,8 @@ void svi_fleet_finds(const struct svi_engine *e, struct svi_key_finds *out) {
     *out = (struct svi_key_finds){.found = s->found, .days = s->days, .count = s->count};
 }
 
+/* The differences since the last call go into the pool: days observed, and whether something was found.
+ * After a reset `days` is smaller than before, and nothing is taken back. */
 void svi_fleet_find_alike(struct svi_fleet *f, const struct svi_key_finds *before,
                           const struct svi_key_finds *now) {
     const double a_day = f->stream.root->novelty->policy.o.a_day;
@@ -27,6 +29,8 @@ void svi_fleet_share(struct svi_fleet *f) {
     f->stream.common.asked = f->asked;
 }
 
+/* Coupling: the number of policies that share alert.budget, and the factor that all levels get. The root
+ * counts as one of them once it has seen a sample. */
 void svi_fleet_share_out(struct svi_fleet *f) {
     const double a_day = f->stream.root->novelty->policy.o.a_day;
     f->policies = svi_key_table_count(f->table) + (f->stream.root->kept[SVI_KEPT_SEEN] > 0);

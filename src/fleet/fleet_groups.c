@@ -1,18 +1,18 @@
 /* Alerts of one cause in many keys are one alert that names them.
  *
  * All alert events of a stream with keys pass here on their way out, in the order of the elements, whatever
- * thread they come from; here they get their numbers. The first alert of a cause goes out as it is. One that
- * opens in another key within `alert.group` seconds of it, or of the last that joined, is part of it: in its
- * place the first is updated, when twice as many keys are concerned as were reported, or GROUP_WAIT seconds
- * after one that was not. It closes when the last of them does.
+ * thread they come from; here they get their numbers. The first alert of a cause is published as it is. One
+ * that opens in another key within `alert.group` seconds of it, or of the last that joined, becomes part of
+ * it: in its place the first is updated, when twice as many keys are concerned as were reported, or
+ * GROUP_WAIT seconds after one that was not. It closes when the last of its alerts does.
  *
- * A CAUSE is the kind of the alert, its rule, and the feature that tells most. Keys that fall silent do so as
- * late as they are slow: the window is an eighth of their silence at least, which is longer than their usual
- * interval (alerts/rules.h).
+ * A CAUSE is the kind of the alert, its rule, and the feature that contributes most. Slow keys fall silent
+ * late: the window is at least an eighth of their silence, longer than their normal interval
+ * (alerts/rules.h).
  *
- * A group speaks in the name of the key that was first. Where that is dropped, the next one takes its place,
- * with an event that opens its own alert. What is said is numbered by the key (entry->head.told) and is part
- * of the state, as the groups are. Read svi_fleet_tell_alert first. */
+ * A group is published in the name of its first key, the leader. Where that is dropped, the next one leads,
+ * with an event that opens its own alert. Numbers of events (entry->head.told) and groups are part of the
+ * state. Read svi_fleet_tell_alert first, then group_open, group_close and svi_fleet_groups_drop. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,13 +39,16 @@ static bool group_is(const struct svi_event *event, const char *state) {
     return strcmp(event->as.alert.state, state) == 0;
 }
 
-/* No row came at all. */
+/* No row came at all. The rules "silent" and "absent" differ by what the key had shown before; for a group
+ * they are one cause. */
 static bool group_is_silence(const struct svi_alert_event *a) {
     return a->rule && a->count == 0 &&
            (strcmp(a->rule, svi_rule_name(SVI_RULE_SILENT)) == 0 ||
             strcmp(a->rule, svi_rule_name(SVI_RULE_ABSENT)) == 0);
 }
 
+/* A hash of kind, rule and feature. An alert about a measure of quality, or about silence, blames no
+ * feature. A column without a name goes by its number, behind a second slash. */
 static uint64_t group_cause(const struct svi_alert_event *a) {
     char cause[3 * SVI_GROUP_WORD + SVS_NAME_MAX];
     const struct svi_contribution *top = a->measure || a->count == 0 ? NULL : &a->top[0];
@@ -58,6 +61,7 @@ static uint64_t group_cause(const struct svi_alert_event *a) {
     return XXH3_64bits(cause, (size_t)length < sizeof cause ? (size_t)length : sizeof cause - 1);
 }
 
+/* The alert's `since` is where the silence began. */
 static double group_window(const struct svi_fleet *f, const struct svi_event *event) {
     const double window = f->stream.root->s->alert_group;
     if (!(window > 0) || !group_is_silence(&event->as.alert))
@@ -72,7 +76,8 @@ static int group_severity(const struct svi_alert_event *a) {
     return s;
 }
 
-/* A line without what it begins with. */
+/* The text without its subject (stream and key), which is replaced by the list of keys. A text that does not
+ * begin with it is kept whole. */
 static const char *group_rest(const struct svi_fleet *f, const char *key, const char *text) {
     char subject[SVI_SUBJECT], shown[GROUP_NAME];
     const char *of = svi_subject(f->stream.root->s->stream, key, subject);
@@ -81,6 +86,8 @@ static const char *group_rest(const struct svi_fleet *f, const char *key, const 
     return strncmp(text, shown, length) == 0 && text[length] == ' ' ? text + length + 1 : text;
 }
 
+/* Copies what the first alert reported: its engine may be out of memory, or the key removed, when the group
+ * is reported again. */
 static void group_keep(struct svi_group_first *f, const char *rest, const struct svi_alert_event *a) {
     snprintf(f->kind, sizeof f->kind, "%s", a->kind);
     snprintf(f->rule, sizeof f->rule, "%s", a->rule ? a->rule : "");
@@ -130,7 +137,8 @@ static void group_send(struct svi_fleet *f, struct svi_key_entry *entry, struct 
     svi_stream_send(&f->stream, event);
 }
 
-/* With the keys that it is of. */
+/* Publishes an event of the group, with the keys that it is about, and remembers what consumers know by now:
+ * `told` keys, the severity, and that nothing is due. */
 static void group_send_named(struct svi_fleet *f, struct svi_alert_group *g, struct svi_key_entry *entry,
                              struct svi_event *event, const char *rest) {
     const char *named[SVI_GROUP_NAMES];
@@ -149,7 +157,8 @@ static void group_send_named(struct svi_fleet *f, struct svi_alert_group *g, str
     group_send(f, entry, event);
 }
 
-/* The key that a group speaks for, which is going to change. False: it cannot be brought back. */
+/* Finds the key that leads the group, and notes that it is going to change (its number of events grows).
+ * False: it cannot be brought back from the disk, and the event is lost, as svi_fleet_lose reports. */
 static bool group_speaker(struct svi_fleet *f, const struct svi_alert_group *g,
                           struct svi_key_entry **entry) {
     svs_error err;
@@ -164,15 +173,18 @@ static bool group_speaker(struct svi_fleet *f, const struct svi_alert_group *g,
     return false;
 }
 
-/* What the group has to say by itself. */
+/* Publishes an event that no engine sent: an update or the close of the group, from what the first alert
+ * left (g->first). */
 static void group_tell(struct svi_fleet *f, struct svi_alert_group *g, const char *state, double ts) {
     const struct svi_group_first *first = &g->first;
     const char *rest = first->text;
     char lasted[SVI_ALERT_NUMBER], moment[SVI_ALERT_NUMBER], end[3 * SVI_ALERT_NUMBER];
     const bool closes = strcmp(state, "close") == 0;
     struct svi_key_entry *entry;
+    /* This may bring the leader's engine into memory. Only its entry is used below. */
     if (!group_speaker(f, g, &entry))
         return;
+    /* The close says how long the whole group has lasted; anything else repeats the first text. */
     if (closes) {
         snprintf(end, sizeof end, "over after %s, since %s", svi_alert_duration(lasted, ts - first->since),
                  svi_alert_moment(moment, first->since, ts));
@@ -183,6 +195,7 @@ static void group_tell(struct svi_fleet *f, struct svi_alert_group *g, const cha
                               .epoch = f->stream.epoch + (entry ? entry->head.again : 0),
                               .key = entry ? entry->name : "",
                               .ts = ts};
+    /* No row stands behind this event: it has no id, and the numbers are those of the first alert. */
     event.as.alert =
         (struct svi_alert_event){.kind = first->kind,
                                  .alert = g->alert,
@@ -209,6 +222,8 @@ static void group_tell(struct svi_fleet *f, struct svi_alert_group *g, const cha
 /* ---- what comes */
 
 /* An alert opens. False: it goes out as it is. */
+/* The first alert of a group returns false: it goes out as its engine wrote it, and the group keeps what it
+ * needs to speak again. `told` 0 tells a new group from one that has been reported. */
 static bool group_open(struct svi_fleet *f, struct svi_key_entry *entry, const struct svi_event *event) {
     const struct svi_alert_event *a = &event->as.alert;
     const double window = group_window(f, event);
@@ -229,6 +244,8 @@ static bool group_open(struct svi_fleet *f, struct svi_key_entry *entry, const s
         g->severity_told = g->severity;
         return false;
     }
+    /* Doubling bounds the number of updates by the logarithm of the number of keys. What is held back
+     * meanwhile is reported after GROUP_WAIT seconds at the latest. */
     if (g->keys >= 2 * g->told || g->severity > g->severity_told)
         group_tell(f, g, "update", event->ts);
     else if (g->keys > g->told)
@@ -236,6 +253,8 @@ static bool group_open(struct svi_fleet *f, struct svi_key_entry *entry, const s
     return true;
 }
 
+/* Only the leader's updates are passed on, with the list of keys. Those of the other keys are dropped unless
+ * they raise the severity: consumers have never seen these alerts open. */
 static bool group_update(struct svi_fleet *f, struct svi_key_entry *entry, struct svi_event *event) {
     const struct svi_alert_event *a = &event->as.alert;
     struct svi_alert_group *g = svi_alert_groups_of(f->groups, group_key(entry), a->alert);
@@ -251,6 +270,9 @@ static bool group_update(struct svi_fleet *f, struct svi_key_entry *entry, struc
     return true;
 }
 
+/* The alert of a key closes. While others of the group are open nothing is published. A group of one key
+ * closes with that key's own event; a larger one with an event of the group, even if the last to close was
+ * not the leader. */
 static bool group_close(struct svi_fleet *f, struct svi_key_entry *entry, const struct svi_event *event) {
     svi_alert_groups *groups = f->groups;
     const int64_t alert = event->as.alert.alert;
@@ -298,7 +320,8 @@ void svi_fleet_groups_pass(struct svi_fleet *f, double now) {
     }
 }
 
-/* Times of arrival move with the clock; time stamps of producers only where they cannot be true any more. */
+/* The arrival clock was moved. `due` is an arrival and moves along. `last` and `since` may be time stamps of
+ * producers: those stay, unless they would lie further ahead than ts_ahead allows. */
 void svi_fleet_groups_move(struct svi_fleet *f, double step, double now) {
     const struct svi_engine *root = f->stream.root;
     for (int i = 0; i < svi_alert_groups_count(f->groups); i++) {
@@ -306,13 +329,16 @@ void svi_fleet_groups_move(struct svi_fleet *f, double step, double now) {
         double moved = g->by_arrival ? step : 0;
         if (g->last + moved > now + root->s->ts_ahead)
             moved = now - g->last;
+        /* INFINITY stays INFINITY. */
         g->due += step;
         g->last += moved;
         g->first.since += moved;
     }
 }
 
-/* The next one speaks for it. */
+/* The oldest alert that is still open leads from now on. Its entry is found by a walk over all keys: entries
+ * are found by name, the group has the number, and this happens only when a leading key is removed. Number
+ * UINT64_MAX is the samples without a key, which have no entry and an empty name. */
 static void group_hand_over(struct svi_fleet *f, struct svi_alert_group *g) {
     struct svi_group_alert next = {.name = ""};
     const struct svi_key_entry *entry = svi_key_table_first(f->table);
@@ -325,9 +351,12 @@ static void group_hand_over(struct svi_fleet *f, struct svi_alert_group *g) {
     group_tell(f, g, "open", g->last);
 }
 
+/* A key is removed, and with it the alerts that are open in its groups. Each call of svi_alert_groups_drop
+ * closes one of them, so the loop ends. */
 void svi_fleet_groups_drop(struct svi_fleet *f, struct svi_key_entry *entry) {
     svi_alert_groups *groups = f->groups;
     for (struct svi_alert_group *g; (g = svi_alert_groups_drop(groups, entry->head.number));) {
+        /* A group that consumers know by the alert of another key is closed in the name of that key. */
         const bool withheld = g->keys > 1 && g->leader != entry->head.number;
         svi_alert_groups_forget(g, entry->name);
         if (g->open == 0 && withheld)
@@ -346,6 +375,7 @@ void svi_fleet_groups_drop(struct svi_fleet *f, struct svi_key_entry *entry) {
     }
 }
 
+/* Alerts end while the key still exists: their events need its name and number. */
 svs_code svi_fleet_end_alerts(struct svi_fleet *f, struct svi_key_entry *entry, svs_error *err) {
     struct svi_key_entry *found;
     if (entry->last.open == 0)

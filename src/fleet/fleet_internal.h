@@ -16,8 +16,8 @@
     (SVI_COUNTERS_FIGURES + SVI_METRICS_FIGURES + SVI_QUALITY_FIGURES + SVI_PROBABILITY_FIGURES +            \
      SVI_GAUGES_MAX + 3 + SVI_FLEET_FIGURES)
 
-/* What reaches all keys: each at its next touch, whether it is in memory or not, so that nothing depends on
- * that. The numbers are in the states of users. */
+/* What reaches all keys, each at its next touch, whether it is in memory or not, so that no result depends
+ * on that. The numbers are in states of users. */
 enum svi_note_kind {
     SVI_NOTE_CONFIG = 0, /* other settings */
     SVI_NOTE_CLOCK,      /* the arrival clock was moved by `step`, and shows `now` */
@@ -28,7 +28,7 @@ enum svi_note_kind {
 
 /* ---- stream.c: what there is once for a stream, however many engines it has */
 
-/* What all keys but "" came to, those that went too. */
+/* Totals over all keys but "", including keys that were removed. */
 struct svi_stream_total {
     int64_t seen, labelled, refused, judged, right, alerts;
     int64_t open;   /* of the keys that there are */
@@ -44,10 +44,11 @@ struct svi_stream_section {
     bool (*present)(const svi_stream *s); /* NULL: always; else only then it is written */
 };
 
-/* What the two kinds do: one engine (stream.c), a fleet (fleet.c). NULL: what the root does is all. */
+/* What the two kinds of stream do: one engine (stream.c), a fleet (fleet.c). NULL: what the root does is
+ * all. */
 struct svi_stream_verbs {
-    /* apply: the elements of a message that was let in, one row; the end of either; when time alone makes
-     * something of it, and that it has. */
+    /* apply: the elements of a message that the entry has accepted; one row; the end of either; when passing
+     * time alone changes something, and that it has passed. */
     svs_code (*take)(svi_stream *s, struct svi_envelope *env, const struct svi_arrival *a,
                      struct svi_receipt *r, svs_error *err);
     svs_code (*take_row)(svi_stream *s, struct svi_message *m, const void *bytes, size_t length, double now,
@@ -58,30 +59,31 @@ struct svi_stream_verbs {
     double (*arrived)(const svi_stream *s);            /* the last arrival, of any engine */
     const struct svi_engine *(*latest)(svi_stream *s); /* that of the last sample with a key; NULL: none */
 
-    /* command: the engine of a key; a command about one. What was done to the root reaches all others, with
-     * room for it made before, after which it cannot fail. */
+    /* command: the engine of a key; a command about one. What was done to the root reaches all others by a
+     * note. Its place is reserved before, so that `reach` cannot fail. */
     svi_engine *(*engine)(svi_stream *s, const char *key, svs_error *err);
     svs_code (*command)(svi_stream *s, const char *key, const struct svi_command *c, double now, int *count,
                         svs_error *err);
 
-    /* score: the engine that a new key would begin with, which is no key; the caller's, one at a time. NULL:
-     * there is no prior (*err is as it was), SVS_NO_MEMORY. */
+    /* score: an engine as a new key would begin with, which belongs to no key. The caller frees it, and has
+     * one at a time. NULL: there is no prior (*err stays as it was), or SVS_NO_MEMORY. */
     svi_engine *(*guest)(svi_stream *s, svs_error *err);
 
     svs_code (*reserve)(svi_stream *s, svs_error *err);
     void (*reach)(svi_stream *s, enum svi_note_kind kind, double step, double now);
 
-    /* settle: nobody is at work after it, and all events are out. */
+    /* settle: all workers are idle after it, and all events are out. */
     void (*settle)(svi_stream *s);
 
-    /* save: sections besides those of the root; the fingerprint of all keys as they are now; each against a
-     * model that is made again. */
+    /* save: sections besides those of the root; the fingerprint of all keys as they are now; the largest
+     * difference of a model from one that is made again. */
     const struct svi_stream_section *sections;
     int section_count;
     svs_code (*add_up)(svi_stream *s, svs_error *err);
     svs_code (*verify)(svi_stream *s, double *difference, svs_error *err);
 
-    /* figures: those of the root that are counted become those of all, and further ones: how many. */
+    /* figures: adds the keys to the counted figures of the root, and fills in further ones; returns how
+     * many. */
     int (*figures)(const svi_stream *s, struct svi_figure *counted, struct svi_figure *further);
     double (*memory)(const svi_stream *s); /* bytes besides those of the root, about */
 
@@ -124,8 +126,8 @@ struct svi_stream {
     struct svi_stream_figures figures;
 };
 
-/* The first sample was accepted by one of its engines, which says what the columns are, or settings have
- * changed: names in settings that none has are reported, once. */
+/* The engine that knows the columns best: that of the last sample. After the first accepted sample, or a
+ * change of settings, names in the settings that no engine has are reported, once. */
 const struct svi_engine *svi_stream_latest(svi_stream *s);
 void svi_stream_check_names(svi_stream *s, const struct svi_engine *e, double now);
 
@@ -144,8 +146,8 @@ svs_code svi_stream_command_engine(svi_stream *s, svi_engine *e, const struct sv
 void svi_stream_archive_sources(struct svi_archive *a, svi_stream *s);
 void svi_stream_archive_source_times(struct svi_archive *a, svi_stream *s);
 
-/* In two parts: all that is there at its mark; the states of keys, or the list of their files, and the sum of
- * their hashes. */
+/* A checkpoint in two parts: all that exists at its mark; then the states of keys, or the list of their
+ * files, and the sum of their hashes. */
 svs_code svi_stream_save_early(svi_stream *s, struct svi_checkpoint *c, svs_error *err);
 svs_code svi_stream_save_part(svi_stream *s, bool late, struct svi_checkpoint *c, svs_error *err);
 
@@ -248,10 +250,11 @@ svs_code svi_fleet_begin(svi_stream *s, struct svi_shared_settings *shared,
 struct svi_engine *svi_fleet_make(struct svi_fleet *f, struct svi_shared_settings *s,
                                   struct svi_key_entry *entry, svs_error *err);
 
-/* A key could not be brought back for what it was to take (svs_code of *err): a restart repeats that. */
+/* A key could not be read back for what it was to take (*err says why): only a restart can repeat that. */
 void svi_fleet_lose(struct svi_fleet *f, const struct svi_key_entry *entry, const svs_error *err);
 
-/* An event of the samples without a key, or of one: with its name; alerts by way of svi_fleet_tell_alert. */
+/* Publishes an event of the samples without a key (entry NULL), or of a key, with its name; alerts by way of
+ * svi_fleet_tell_alert. */
 void svi_fleet_send(struct svi_fleet *f, const struct svi_key_entry *entry, const struct svi_event *event);
 void svi_fleet_key_sink(void *entry, const struct svi_event *event);
 
@@ -260,65 +263,66 @@ void svi_fleet_key_sink(void *entry, const struct svi_event *event);
 struct svi_engine *svi_fleet_find(struct svi_fleet *f, const char *key, bool make, uint64_t owner,
                                   struct svi_key_entry **entry, svs_error *err);
 
-/* After something was done with a key: of an accepted sample, or not. One that has begun with something that
- * was refused is removed again. */
+/* After a key has taken something; `sample`: an accepted sample. A key that began with something that was
+ * refused is removed again. */
 void svi_fleet_done(struct svi_fleet *f, struct svi_key_entry *entry, const struct svi_key_figures *figures,
                     bool sample, double now);
 
-/* Where its engine is at rest; NULL: the samples without one. */
+/* The same where its engine is on no worker; NULL: the samples without a key. */
 void svi_fleet_done_here(struct svi_fleet *f, struct svi_key_entry *entry, bool sample, double now);
 
-/* A key goes, with its engine. SVS_UNKNOWN_KEY. */
+/* Removes a key with its engine. SVS_UNKNOWN_KEY. */
 svs_code svi_fleet_drop(struct svi_fleet *f, const char *key, svs_error *err);
 
-/* What `figures` are now: on the thread that calls the engine. */
+/* Reads the figures of an engine, on the thread that calls it. */
 void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figures);
 
 /* The keys of the next SVI_FLEET_AHEAD elements come into the caches (fleet_ahead.c), where there are
  * many of them. */
-#define SVI_FLEET_MANY  64
-#define SVI_FLEET_AHEAD 16
+#define SVI_FLEET_MIN_KEYS_AHEAD 64
+#define SVI_FLEET_AHEAD          16
 void svi_fleet_look_ahead(struct svi_fleet *f, const struct svi_envelope *env);
 void svi_fleet_fetch(const struct svi_engine *const *engine, int count); /* NULL among them is fine */
 
 /* ---- fleet_time.c: what time brings about in keys */
 
-/* When the first of them falls due, INFINITY: none will; those that are due hear of it, in order, some at a
- * time: the others are due still. */
+/* When the first key falls due, INFINITY: none will. svi_fleet_pass lets keys that are due act, in order,
+ * some at a time: the others are still due after it. */
 double svi_fleet_deadline(const svi_stream *s);
 void svi_fleet_pass(svi_stream *s, double now);
 
-/* Its figures are others; all of them are there: SVS_NO_MEMORY. */
+/* Places a key by its new figures; places all keys: SVS_NO_MEMORY. */
 void svi_fleet_queue(struct svi_fleet *f, struct svi_key_entry *entry);
 svs_code svi_fleet_queue_all(struct svi_fleet *f, svs_error *err);
 
 /* ---- fleet_alerts.c: alerts of all keys together */
 
-/* The engines know of their share of alert.budget as it is now: nobody is at work. */
+/* Sets the share of alert.budget that the engines read; all workers are idle. */
 void svi_fleet_share(struct svi_fleet *f);
 
-/* What an engine's policy has found since it was asked last goes to all of them. */
+/* Adds what the alert policy of an engine has found since it was asked last to the pool of all. */
 void svi_fleet_find_alike(struct svi_fleet *f, const struct svi_key_finds *before,
                           const struct svi_key_finds *now);
 void svi_fleet_finds(const struct svi_engine *e, struct svi_key_finds *out);
 void svi_fleet_pool_archive(struct svi_archive *a, struct svi_fleet *f);
 
-/* Those that there are share it from here on. */
+/* From here on the keys that exist share the budget. */
 void svi_fleet_share_out(struct svi_fleet *f);
 
 /* ---- fleet_groups.c: alerts of one cause in many keys */
 
-/* An alert event goes out, or becomes part of one of another key. */
+/* Publishes an alert event, or makes it part of an alert of another key. */
 void svi_fleet_tell_alert(struct svi_fleet *f, const struct svi_event *event);
 
-/* When a group is due to be reported again, INFINITY: none is; those that are due are; the arrival clock was
- * moved; a key is going to be no more. */
+/* When a group is due to be reported again, INFINITY: none is; reports those that are due; the arrival clock
+ * was moved; a key is removed. */
 double svi_fleet_groups_due(const struct svi_fleet *f);
 void svi_fleet_groups_pass(struct svi_fleet *f, double now);
 void svi_fleet_groups_move(struct svi_fleet *f, double step, double now);
 void svi_fleet_groups_drop(struct svi_fleet *f, struct svi_key_entry *entry);
 
-/* Its alerts end before that; it may have to come back for it. Codes of svi_fleet_return. */
+/* Ends the alerts of a key that is removed next, which may have to come back from the disk for it. Codes of
+ * svi_fleet_return. */
 svs_code svi_fleet_end_alerts(struct svi_fleet *f, struct svi_key_entry *entry, svs_error *err);
 
 /* ---- fleet_memory.c: what keys take */
@@ -332,28 +336,29 @@ double svi_fleet_memory(const svi_stream *s);
 
 /* ---- fleet_notes.c: what reaches all keys */
 
-/* Room for one more; svi_fleet_note takes it, and has none left: it cannot fail. SVS_NO_MEMORY. */
+/* Reserves the place of one more note; svi_fleet_note takes it and cannot fail. SVS_NO_MEMORY. */
 svs_code svi_fleet_reserve_note(svi_stream *s, svs_error *err);
 void svi_fleet_note(svi_stream *s, enum svi_note_kind kind, double step, double now);
 
-/* A key knows of that many; the key goes. */
+/* The key has taken notes up to this one; the key is removed. */
 void svi_fleet_join(struct svi_fleet *f, struct svi_key_entry *entry, uint64_t note);
 void svi_fleet_leave(struct svi_fleet *f, struct svi_key_entry *entry);
 
 /* The arrival of its last sample, by the arrival clock as it is now, as if no time had passed between the
- * last arrival and the next begin of a process: nobody listened then, and a clock that was wrong is no
- * silence. */
+ * last arrival and the next start of a process: nothing was received in between, and a clock that was wrong
+ * is no silence. */
 double svi_fleet_heard(const struct svi_fleet *f, const struct svi_key_entry *entry);
 
-/* The last arrival of all; -INFINITY: none is known. The engine of the key that was heard last, or NULL. */
+/* The last arrival of all keys; -INFINITY: none is known. The engine of the key whose sample came last, or
+ * NULL. */
 double svi_fleet_arrived(const svi_stream *s);
 const struct svi_engine *svi_fleet_latest(svi_stream *s);
 
 /* The settings that its engine has. */
 struct svi_shared_settings *svi_fleet_settings(const struct svi_fleet *f, const struct svi_key_entry *entry);
 
-/* Before anything is done that changes a key: what it does not know of yet reaches it. Codes of
- * svi_engine_prepare; what it knows of it has then, and nothing else. */
+/* Before anything changes a key: brings it the notes that it has not taken yet. On failure (codes of
+ * svi_engine_prepare) they stay untaken. */
 svs_code svi_fleet_touch(struct svi_fleet *f, struct svi_key_entry *entry, svs_error *err);
 
 /* The notes as a part of the state; settings as text. */
@@ -370,7 +375,7 @@ svs_code svi_fleet_record(struct svi_fleet *f, struct svi_key_entry *entry, stru
 void svi_key_sum_add(struct svi_key_sum *sum, const uint8_t hash[16]);
 void svi_key_sum_take(struct svi_key_sum *sum, const uint8_t hash[16]);
 
-/* The sum of the hashes of all keys as they are now, into f->sum. */
+/* Adds up the hashes of all keys as they are now, into f->sum. */
 svs_code svi_fleet_add_up(svi_stream *s, svs_error *err);
 
 /* What a record says of a key, but for its state; and, when all are read, that it is one of this stream:
@@ -378,14 +383,14 @@ svs_code svi_fleet_add_up(svi_stream *s, svs_error *err);
 svs_code svi_fleet_enter(struct svi_key_entry *entry, const struct svi_key_record *r, svs_error *err);
 svs_code svi_fleet_join_entered(struct svi_fleet *f, struct svi_key_entry *entry, svs_error *err);
 
-/* A key that is out of memory comes back. SVS_NO_MEMORY, SVS_IO. */
+/* Brings a key back that is out of memory. SVS_NO_MEMORY, SVS_IO. */
 svs_code svi_fleet_return(struct svi_fleet *f, struct svi_key_entry *entry, svs_error *err);
 
-/* Its state is in a file: the cache needs it no more. */
+/* Its state is in a file: its bytes leave the cache. */
 void svi_fleet_uncache(struct svi_fleet *f, struct svi_key_entry *entry);
 
-/* Those beyond keys.memory leave it, the ones unused the longest; where that fails they stay. Nothing that a
- * caller has of a key's engine is valid after it. */
+/* Moves keys beyond keys.memory out of it, those unused the longest first; where that fails they stay. No
+ * engine that a caller holds is valid after it. */
 void svi_fleet_evict(struct svi_fleet *f);
 
 /* The keys as sections of a checkpoint: what there is once; each of them; the sum of their hashes, which the
@@ -415,11 +420,10 @@ bool svi_fleet_prior_known(const struct svi_fleet *f);
 svs_code svi_fleet_prior_join(struct svi_fleet *f, struct svi_key_entry *entry, struct svi_engine *e,
                               svs_error *err);
 
-/* A key that is going to be no more is in memory after it, and nobody is at work. Codes of svi_fleet_return.
- */
+/* A key that is removed next is in memory after it, and all workers are idle. Codes of svi_fleet_return. */
 svs_code svi_fleet_prior_end(struct svi_fleet *f, struct svi_key_entry *entry, svs_error *err);
 
-/* Of what all keys hold now a new prior is made; nobody is at work. */
+/* Makes a new prior of what all keys hold now; all workers are idle. */
 void svi_fleet_prior_couple(struct svi_fleet *f);
 /* Keys that do not enter it, as of the last coupling; rows that are held and do not. */
 void svi_fleet_prior_out(const struct svi_fleet *f, int64_t *keys, int64_t *rows);
@@ -427,7 +431,7 @@ void svi_fleet_prior_archive(struct svi_archive *a, svi_stream *s);
 
 /* ---- fleet_workers.c: the keys on several threads */
 
-#define SVI_WORKERS_MOST SVI_FLEET_PARTS /* threads */
+#define SVI_WORKERS_MAX SVI_FLEET_PARTS /* threads */
 struct svi_workers;
 
 /* NULL: no memory, or no thread. */
@@ -436,11 +440,11 @@ void svi_workers_stop(
     struct svi_workers *workers); /* nobody works any more; what was not taken up is lost. NULL is fine */
 void svi_workers_free(struct svi_workers **workers); /* after the engines that it worked with */
 
-/* The element (peeked at) of a key that has an engine goes to its thread; what becomes of it is in the
- * receipt of the message, and out, after svi_workers_settle. False: no memory, nothing was done. */
+/* Hands the element (peeked at) of a key that has an engine to its worker. What becomes of it is in the
+ * receipt of the message, and published, after svi_workers_settle. False: no memory, nothing was done. */
 bool svi_workers_give(struct svi_fleet *f, struct svi_key_entry *entry, struct svi_envelope *env, double now);
 
-/* Nobody is at work after it, and all events are out. */
+/* All workers are idle after it, and all events are out. */
 void svi_workers_settle(struct svi_fleet *f);
 
 /* ---- fleet_keep.c: keys in files beside the checkpoints */
@@ -450,11 +454,11 @@ static inline bool svi_fleet_written(const struct svi_key_entry *entry) {
     return entry->slot == 0 && entry->place.file > 0;
 }
 
-/* It is going to change: what a checkpoint needs of it is written, and that it has changed is noted.
- * SVS_NO_MEMORY: it may not. */
+/* Before a key changes: what a checkpoint in progress needs of it is written, and the change is noted.
+ * SVS_NO_MEMORY: it must not change. */
 svs_code svi_fleet_change(struct svi_fleet *f, struct svi_key_entry *entry, svs_error *err);
 
-/* It is going to be no more; likewise. */
+/* Before a key is removed; likewise. */
 svs_code svi_fleet_end(struct svi_fleet *f, struct svi_key_entry *entry, svs_error *err);
 
 /* The list of files as a section, and all that they hold. */

@@ -1,18 +1,17 @@
-/* The keys in files beside the checkpoints, so that a checkpoint writes what has changed since the one
- * before.
+/* The keys in files beside the checkpoints, so that a checkpoint writes only what has changed.
  *
- * A checkpoint is the state at its mark. At the mark the keys that have changed become those pending, which
- * takes no time; then they are written bit by bit between turns, and one that is about to change before it
- * was its turn is written first. When all are, the checkpoint gets the list of files and the sum of the
- * hashes.
+ * A checkpoint is the state at its mark. There the keys that have changed become pending, which takes no
+ * time. They are then written piece by piece between turns, and a pending key that is about to change is
+ * written first. When all are written, the checkpoint gets the list of files and the sum of the hashes. If a
+ * write fails it is given up; what is pending stays so, and the next mark adds to it. Where much of the files
+ * is dead, the oldest is tidied before a mark: what is alive of it is appended again.
  *
- * A key is in one of two lists, or has not changed since its last record (svi_fleet_written). Where much of
- * the files is dead they are tidied before a mark: what is alive of the oldest, and has not changed, is
- * written again at the end, bit by bit too, and it goes.
+ * Invariants: a key is in one of the two lists (slot > 0), or its last record is its state
+ * (svi_fleet_written). `alive` counts the bytes of the last records of the keys that exist, `stale` those of
+ * keys in a list. `sum` adds up the hashes of these records; it loses that of a removed key only when the
+ * removal is written.
  *
- * Where a write fails the checkpoint is given up, what is pending stays so, and the next mark adds to it.
- *
- * Read svi_stream_save_begin, svi_stream_save_on and svi_fleet_change first. */
+ * Read svi_stream_save_begin, svi_stream_save_on and svi_fleet_change first, then svi_stream_tidy_keys. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -22,11 +21,11 @@
 #include "learner/learner_prior.h"
 #include "store/key_record.h"
 
-#define BATCH      16                    /* keys of one write */
-#define LIST_FIRST 256                   /* places */
-#define FILE_LEAST ((uint64_t)1 << 20)   /* bytes */
-#define FILE_SHARE 16                    /* files for what is alive */
-#define TIDY_PIECE ((uint64_t)128 << 10) /* bytes that are looked at at once */
+#define BATCH          16                    /* keys of one write */
+#define LIST_FIRST     256                   /* places */
+#define MIN_FILE_BYTES ((uint64_t)1 << 20)   /* bytes */
+#define FILE_SHARE     16                    /* files for what is alive */
+#define TIDY_PIECE     ((uint64_t)128 << 10) /* bytes that are looked at at once */
 
 static void list_free(struct svi_key_list *l) {
     svi_free(l->at);
@@ -53,6 +52,8 @@ static svs_code list_reserve(struct svi_key_list *l, size_t room, svs_error *err
     return SVS_OK;
 }
 
+/* Appends the key. `slot` is its place counted from 1, so that list_leave finds it without a search;
+ * `generation` says which of the two lists it is in (key_pending). */
 static svs_code list_add(struct svi_key_list *l, struct svi_key_entry *n, uint32_t generation,
                          svs_error *err) {
     if (l->count == l->room && list_reserve(l, l->room ? 2 * l->room : LIST_FIRST, err) != SVS_OK)
@@ -63,10 +64,13 @@ static svs_code list_add(struct svi_key_list *l, struct svi_key_entry *n, uint32
     return SVS_OK;
 }
 
+/* Keys of the current generation are in `changed`. The mark raises the generation, which turns all of them
+ * into pending ones without touching any. */
 static bool key_pending(const struct svi_fleet_kept *k, const struct svi_key_entry *n) {
     return n->slot > 0 && n->generation != k->generation;
 }
 
+/* The place stays, as NULL: the slots of the others must not move while the list is being written. */
 static void list_leave(struct svi_fleet_kept *k, struct svi_key_entry *n) {
     struct svi_key_list *l = key_pending(k, n) ? &k->pending : &k->changed;
     if (n->slot == 0)
@@ -85,7 +89,7 @@ struct keep_batch {
     int count;
 };
 
-/* Its record, or this one, which it has. */
+/* Adds a key to the batch: this record of it, which already exists, or one made of its state now. */
 static svs_code batch_add(struct svi_fleet *f, struct keep_batch *b, struct svi_key_entry *n,
                           const struct svi_key_record *r, svs_error *err) {
     const size_t before = f->packed.size;
@@ -103,6 +107,8 @@ static void batch_begin(struct svi_fleet *f, struct keep_batch *b) {
     f->packed.size = 0;
 }
 
+/* The key's last record is at `at` now. The record of before is dead: its bytes and its hash leave the
+ * totals. `stale` follows the size of a key that is in a list. */
 static void keep_place(struct svi_fleet_kept *k, struct svi_key_entry *n, const struct svi_key_place *at,
                        const uint8_t hash[16]) {
     if (n->slot > 0)
@@ -120,15 +126,19 @@ static void keep_place(struct svi_fleet_kept *k, struct svi_key_entry *n, const 
 /* What was gathered is written. */
 static svs_code batch_write(struct svi_fleet *f, struct keep_batch *b, svs_error *err) {
     struct svi_fleet_kept *k = &f->kept;
+    /* Files hold about a sixteenth of what is alive: the oldest can be tidied in a short time, and there are
+     * not too many of them. The records of a batch lie one after the other, so each place is the one before
+     * plus its size. */
     const uint64_t share = k->alive / FILE_SHARE;
     struct svi_key_place at;
     if (f->packed.size == 0)
         return SVS_OK;
     svs_code code =
-        svi_key_files_append(k->files, &f->packed, share > FILE_LEAST ? share : FILE_LEAST, &at, err);
+        svi_key_files_append(k->files, &f->packed, share > MIN_FILE_BYTES ? share : MIN_FILE_BYTES, &at, err);
     for (int i = 0; i < b->count && code == SVS_OK; i++) {
         at.size = (uint32_t)b->size[i];
         keep_place(k, b->key[i], &at, b->hash[i]);
+        /* The record on disk is as good as the copy in the cache, whose place is needed. */
         svi_fleet_uncache(f, b->key[i]);
         at.offset += b->size[i];
     }
@@ -137,7 +147,8 @@ static svs_code batch_write(struct svi_fleet *f, struct keep_batch *b, svs_error
 
 /* ---- changes */
 
-/* The checkpoint needs it as it is. */
+/* Writes a pending key as it is now, which is still its state at the mark. A failure cannot stop the change
+ * that is coming: it makes the checkpoint fail instead. */
 static void keep_image(struct svi_fleet *f, struct svi_key_entry *n) {
     struct keep_batch b;
     svs_error err = {0};
@@ -151,10 +162,12 @@ static void keep_image(struct svi_fleet *f, struct svi_key_entry *n) {
         f->kept.failed = code;
 }
 
-/* It is going to be another one, or none. */
+/* A key is going to change or to be removed. If the checkpoint in progress has yet to write it, that must
+ * happen now. */
 static void keep_pending(struct svi_fleet *f, struct svi_key_entry *n) {
     if (!f->kept.saving || f->kept.failed != SVS_OK || !key_pending(&f->kept, n))
         return;
+    /* The key's worker may be in the midst of an element: the record is made of an idle engine. */
     svi_workers_settle(f); /* its thread may be at work where it does */
     keep_image(f, n);
 }
@@ -163,14 +176,19 @@ svs_code svi_fleet_change(struct svi_fleet *f, struct svi_key_entry *n, svs_erro
     struct svi_fleet_kept *k = &f->kept;
     keep_pending(f, n);
     if (k->files && n->slot == 0) {
+        /* Noted before the change: a key that changed and is on no list would be missing in the next
+         * checkpoint. */
         if (list_add(&k->changed, n, k->generation, err) != SVS_OK)
             return SVS_NO_MEMORY;
         k->stale += n->place.size;
     }
+    /* The cached copy is of the state before. */
     n->cached = false;
     return SVS_OK;
 }
 
+/* A key is going to be removed. The order: bring it into memory, write it for the checkpoint in progress,
+ * and only then close its alerts, which changes it. */
 svs_code svi_fleet_end(struct svi_fleet *f, struct svi_key_entry *n, svs_error *err) {
     struct svi_fleet_kept *k = &f->kept;
     struct svi_key_record r = {.head = {.number = n->head.number}, .gone = true};
@@ -179,6 +197,9 @@ svs_code svi_fleet_end(struct svi_fleet *f, struct svi_key_entry *n, svs_error *
     keep_pending(f, n);
     if (svi_fleet_end_alerts(f, n, err) != SVS_OK)
         return err->code;
+    /* Its record is in a file: one that says "removed" must follow it, or loading would bring the key back.
+     * Its hash leaves `sum` when that is written (keep_gone): until then the checkpoint in progress counts
+     * the key. */
     if (k->files && n->place.file > 0) {
         memcpy(r.name, n->name, n->head.length + 1u);
         if (svi_key_record_append(&k->gone.records, &r, err) != SVS_OK)
@@ -187,6 +208,7 @@ svs_code svi_fleet_end(struct svi_fleet *f, struct svi_key_entry *n, svs_error *
         k->alive -= n->place.size;
     }
     list_leave(k, n);
+    /* What the key has learned leaves the sums of the prior. */
     if (f->prior)
         svi_learner_count_held(n->engine->learner, -1);
     return SVS_OK;
@@ -194,6 +216,8 @@ svs_code svi_fleet_end(struct svi_fleet *f, struct svi_key_entry *n, svs_error *
 
 /* ---- a checkpoint */
 
+/* From here on states of keys are in files of this directory. Keys that are in none yet are on the list of
+ * changed ones, so the first checkpoint writes all of them. */
 svs_code svi_stream_keep_keys(svi_stream *s, const struct svi_state_dir *dir, svs_error *err) {
     struct svi_fleet *f = svi_fleet_of(s);
     const size_t length = strlen(dir->path) + 1;
@@ -213,10 +237,13 @@ svs_code svi_stream_keep_keys(svi_stream *s, const struct svi_state_dir *dir, sv
     return SVS_OK;
 }
 
-/* What has changed is to be written, and what was left of a checkpoint that was given up. */
+/* The mark: what has changed becomes pending. The normal case swaps two lists. After a checkpoint that was
+ * given up, what it left pending must be kept too: the lists are joined, with the memory for it reserved
+ * first, as no step after `generation++` may fail. */
 static svs_code keep_mark(struct svi_fleet_kept *k, svs_error *err) {
     const struct svi_key_list spare = k->pending;
     const struct svi_keys_gone unused = k->going;
+    /* From k->next on: what comes before has been written. */
     bool left = k->going.records.size > 0;
     for (size_t i = k->next; i < spare.count && !left; i++)
         left = spare.at[i] != NULL;
@@ -233,9 +260,11 @@ static svs_code keep_mark(struct svi_fleet_kept *k, svs_error *err) {
     } else {
         for (size_t i = 0; i < k->changed.count; i++)
             if (k->changed.at[i])
+                /* They were of the generation before, and are pending by it. */
                 (void)list_add(&k->pending, k->changed.at[i], k->generation - 1, err); /* reserved */
         k->changed.count = 0;
         (void)svi_bytes_append(&k->going.records, k->gone.records.data, k->gone.records.size);
+        /* A sum of 128 bits in two halves: the low half has wrapped where it is smaller than a summand. */
         const uint64_t low = k->going.sum.low + k->gone.sum.low;
         k->going.sum.high += k->gone.sum.high + (low < k->gone.sum.low);
         k->going.sum.low = low;
@@ -256,6 +285,8 @@ svs_code svi_stream_save_begin(svi_stream *s, struct svi_checkpoint *c, svs_erro
     return code == SVS_OK ? keep_mark(&f->kept, err) : code;
 }
 
+/* The records of removed keys, before all others of a checkpoint. No new file is begun for their size, and
+ * their hashes leave the sum. */
 static svs_code keep_gone(struct svi_fleet *f, svs_error *err) {
     struct svi_fleet_kept *k = &f->kept;
     struct svi_key_place at;
@@ -263,6 +294,7 @@ static svs_code keep_gone(struct svi_fleet *f, svs_error *err) {
         return SVS_OK;
     if (svi_key_files_append(k->files, &k->going.records, UINT64_MAX, &at, err) != SVS_OK)
         return err->code;
+    /* The borrow is taken from `low` as it was before the subtraction. */
     k->sum.high -= k->going.sum.high + (k->sum.low < k->going.sum.low);
     k->sum.low -= k->going.sum.low;
     k->going.records.size = 0;
@@ -270,6 +302,8 @@ static svs_code keep_gone(struct svi_fleet *f, svs_error *err) {
     return SVS_OK;
 }
 
+/* Writes a batch of pending keys, as many as the time allows. k->next moves only after all of them are
+ * written: a batch that failed is tried again as a whole. */
 static svs_code keep_some(struct svi_fleet *f, double until, svs_error *err) {
     struct svi_fleet_kept *k = &f->kept;
     struct keep_batch b;
@@ -281,6 +315,7 @@ static svs_code keep_some(struct svi_fleet *f, double until, svs_error *err) {
             code = batch_add(f, &b, k->pending.at[at], NULL, err);
     if (code == SVS_OK)
         code = batch_write(f, &b, err);
+    /* Written: from here on these keys are in no list, and their records are their state. */
     for (int i = 0; i < b.count && code == SVS_OK; i++)
         list_leave(k, b.key[i]);
     k->next = code == SVS_OK ? at : k->next;
@@ -294,16 +329,20 @@ svs_code svi_stream_save_on(svi_stream *s, double seconds, bool *done, svs_error
     if (*done)
         return SVS_OK;
     struct svi_fleet_kept *k = &f->kept;
+    /* Engines are packed below, none of which may be learning. */
     svi_workers_settle(f);
     svs_code code =
         k->failed == SVS_OK ? keep_gone(f, err) : svi_fail(err, k->failed, "a key could not be written");
     while (code == SVS_OK && k->next < k->pending.count && svi_monotonic() < until)
         code = keep_some(f, until, err);
+    /* A failure ends the checkpoint (saving is false), while the lists stay as they are. */
     *done = code == SVS_OK && k->next == k->pending.count;
     k->saving = code == SVS_OK;
     return code;
 }
 
+/* All pending keys are written: the checkpoint gets the list of files (`apart`), and the sum that belongs to
+ * it. */
 svs_code svi_stream_save_end(svi_stream *s, struct svi_checkpoint *c, svs_error *err) {
     struct svi_fleet *f = svi_fleet_of(s);
     if (!f || !f->stream.in_files)
@@ -325,11 +364,13 @@ svs_code svi_stream_sync_keys(svi_stream *s, svs_error *err) {
 
 /* ---- tidying */
 
-/* Bytes that the files may have before a mark. They are there until a checkpoint after the next has taken
- * their place, and what has changed comes to them with each of the two: in all, twice of what is alive. */
+/* Bytes that the files may have before a mark, in a form that subtracts no larger number from a smaller one.
+ * Files that a checkpoint has replaced are kept until the checkpoint after the next, and each of the two
+ * appends what has changed. The bound keeps all of that within twice the bytes that are alive, but never
+ * below those of the keys that have not changed. */
 static uint64_t keep_most(const struct svi_fleet_kept *k) {
     const uint64_t twice = 2 * k->alive, others = k->alive - k->stale, room = 2 * k->stale + k->alive / 4;
-    return (room < twice && twice - room > others ? twice - room : others) + FILE_LEAST;
+    return (room < twice && twice - room > others ? twice - room : others) + MIN_FILE_BYTES;
 }
 
 struct tidying {
@@ -337,6 +378,8 @@ struct tidying {
     struct keep_batch b;
 };
 
+/* One record of the oldest file. It is alive if the table still points to this very place; a key that is in
+ * a list will be written anyway, and the place of the record says whether it is the newest of its key. */
 static svs_code tidy_one(void *user, const struct svi_key_record *r, const struct svi_key_place *at,
                          svs_error *err) {
     struct tidying *t = user;
@@ -361,16 +404,18 @@ svs_code svi_stream_tidy_keys(svi_stream *s, double seconds, bool *done, svs_err
     while (!*done && code == SVS_OK && svi_monotonic() < until) {
         struct svi_fleet_kept *k = &f->kept;
         struct tidying t = {.f = f};
+        /* A file that is half done is finished even where there is no longer too much: k->tidied > 0. */
         const bool much = svi_key_files_bytes(k->files) > keep_most(k);
         *done = svi_key_files_oldest(k->files, &length) == 0 || (k->tidied == 0 && !much);
         if (*done)
             break;
         batch_begin(f, &t.b);
-        uint64_t visited = k->tidied; /* what could not be written is visited again */
+        uint64_t visited = k->tidied; /* moves on only when the copies are written */
         code = svi_key_files_visit_oldest(k->files, &visited, TIDY_PIECE, tidy_one, &t, err);
         if (code == SVS_OK)
             code = batch_write(f, &t.b, err);
         k->tidied = code == SVS_OK ? visited : k->tidied;
+        /* All that was alive in the oldest file has been appended elsewhere. */
         if (code == SVS_OK && k->tidied >= length) {
             svi_key_files_leave_oldest(k->files);
             k->tidied = 0;
@@ -381,18 +426,24 @@ svs_code svi_stream_tidy_keys(svi_stream *s, double seconds, bool *done, svs_err
 
 /* ---- loading */
 
+/* One record of a state that is read, in the order of writing: a later record of a key takes the place of
+ * the earlier one. */
 static svs_code keep_enter(void *user, const struct svi_key_record *r, const struct svi_key_place *at,
                            svs_error *err) {
     struct svi_fleet *f = user;
     const size_t length = strlen(r->name);
     struct svi_key_entry *n = svi_key_table_find(f->table, r->name, length);
+    /* The key was removed and began again: what is recorded of its former number is out of date. */
     if (n && n->head.number > r->head.number)
         return SVS_OK;
+    /* What the earlier record added to the totals is taken back. With file 0 keep_place will not take it
+     * back a second time. */
     if (n) {
         svi_key_sum_take(&f->kept.sum, n->kept_hash);
         f->kept.alive -= n->place.size;
         n->place.file = 0;
     }
+    /* Another owner cannot be changed in the table, which counts the keys of each. */
     if (n && (r->gone || n->head.owner != r->head.owner))
         svi_key_table_remove(f->table, n);
     if (r->gone)
@@ -420,6 +471,8 @@ void svi_fleet_files_archive(struct svi_archive *a, svi_stream *s) {
     svi_key_files_archive(a, k->files);
     if (!svi_archive_loading(a) || !svi_archive_ok(a))
         return;
+    /* All records first; then the keys in the order in which they began, which no record says by its place;
+     * then their notes, as only the last record of a key counts. */
     svs_code code = svi_key_files_visit(k->files, keep_enter, f, a->err);
     svi_key_table_sort(f->table);
     for (struct svi_key_entry *n = svi_key_table_first(f->table); n && code == SVS_OK; n = n->after)

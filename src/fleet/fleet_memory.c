@@ -8,10 +8,11 @@
 #include "fleet/fleet_internal.h"
 #include "learner/prior_bounds.h"
 
-#define KEYS_SHARE    0.5
-#define KEYS_FEATURES 10
+#define KEYS_SHARE    0.5 /* of the memory of the machine or cgroup */
+#define KEYS_FEATURES 10  /* columns that a prediction assumes before the first row */
 
 double svi_key_memory(const struct svi_settings *s, int d, int contexts, int classes) {
+    /* A name of a quarter of the maximal length is assumed. */
     return svi_engine_key_memory(s, d, contexts, classes) + sizeof(struct svi_key_entry) + SVS_KEY_MAX / 4;
 }
 
@@ -44,6 +45,8 @@ void svi_keys_memory(const struct svi_settings *s, int d, int classes, struct sv
     m->most = svi_keys_in_memory(s, m, 0);
 }
 
+/* Every key takes an entry, in memory or not; what is left of the share is divided by the size of an engine.
+ * At least one key is in memory, or none could learn. Without a known share nothing is limited. */
 int64_t svi_keys_in_memory(const struct svi_settings *s, const struct svi_keys_memory *m, int64_t keys) {
     if (s->keys_memory > 0)
         return s->keys_memory;
@@ -51,7 +54,8 @@ int64_t svi_keys_in_memory(const struct svi_settings *s, const struct svi_keys_m
     return !(m->share > 0) ? s->keys_max : (int64_t)fmin((double)s->keys_max, fmax(1, left / m->each));
 }
 
-/* As large as the largest that was seen: not one by one. */
+/* The sizes are predicted for the largest key that was seen, when that has grown, and not measured key by
+ * key: this is asked after each message. */
 static void memory_learn(struct svi_fleet *f) {
     const int d = f->largest.columns, classes = f->largest.classes;
     if (d == f->largest.known_columns && classes == f->largest.known_classes)

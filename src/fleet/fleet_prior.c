@@ -1,15 +1,16 @@
 /* What all keys hold, as a prior of each (learner/prior.h; learner/learner_prior.h).
  *
- * Keys are dealt out to parts by their hash, and each thread has whole parts: what its keys learn and let go
+ * Keys are dealt out to parts by their hash, and each thread has whole parts: what its keys learn and forget
  * is added up in the part, in the order of the elements, whatever other threads do. Where keys are coupled
- * (fleet_count) the parts are moved into the sums of all, one after the other, and a new prior is made
- * of them; so neither the sums nor what a key takes depend on the number of threads.
+ * (fleet_count) the parts are moved into the sums of all, one after the other, and a new prior is made of
+ * them. So neither the sums nor what a key takes depend on the number of threads.
  *
- * Before that the bounds are made of what each key is among others, and keys that judged their samples by
- * very different ones judge them again, silent ones too. Where what has left may have cost digits, all keys
- * are added up again, in the order in which they began (prior_renew).
+ * The bounds of the prior describe what is normal among keys. They are made at the same time; keys that
+ * judged their rows by very different bounds judge them again, silent keys too. Where subtraction may have
+ * cost digits, all keys are added up again. A key that is removed takes what it holds out of the sums, and is
+ * read from the disk for it if need be.
  *
- * A key that goes takes with it what it holds, which is read from the disk for it if need be. */
+ * Read svi_fleet_prior_join first, then prior_couple (the four steps), prior_judge and prior_renew. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -62,6 +63,9 @@ bool svi_fleet_prior_known(const struct svi_fleet *f) {
     return f->prior && f->prior->newest;
 }
 
+/* The engine adds to the part of its key, and takes the newest prior by a pointer to the place where it
+ * stands: a coupling reaches all engines by one assignment. The guest of a score adds to sums of its own,
+ * which are emptied each time and enter nothing. */
 svs_code svi_fleet_prior_join(struct svi_fleet *f, struct svi_key_entry *entry, struct svi_engine *e,
                               svs_error *err) {
     if (!f->prior)
@@ -77,6 +81,8 @@ svs_code svi_fleet_prior_join(struct svi_fleet *f, struct svi_key_entry *entry, 
     return svi_learner_set_prior(e->learner, e->s->key_prior, part, &entry->common, &f->prior->newest, err);
 }
 
+/* Bringing the key back makes an engine, which takes part in the prior again; a key can only take out of the
+ * sums what an engine of it holds. */
 svs_code svi_fleet_prior_end(struct svi_fleet *f, struct svi_key_entry *entry, svs_error *err) {
     if (!f->prior)
         return SVS_OK;
@@ -84,8 +90,9 @@ svs_code svi_fleet_prior_end(struct svi_fleet *f, struct svi_key_entry *entry, s
     return entry->engine ? SVS_OK : svi_fleet_return(f, entry, err);
 }
 
-/* Each prior that some key goes by takes memory: the more keys there are, the fewer are made, after numbers
- * of elements that are powers of 2, and multiples of the one that is 16 a key or more. */
+/* Each prior that some key still uses takes memory: the more keys, the fewer priors are made. They are due
+ * after numbers of elements that are powers of 2, and at multiples of the smallest SVI_FLEET_COUPLE * 2^k
+ * that is 16 elements a key or more. */
 static bool prior_is_due(const struct svi_fleet *f) {
     int64_t every = SVI_FLEET_COUPLE;
     while (every < 16 * svi_key_table_count(f->table))
@@ -105,13 +112,16 @@ static bool prior_touched(const struct svi_fleet_prior *p) {
     return touched;
 }
 
+/* In the order of the parts, always all of them: the order of additions decides about the last bits. */
 static svs_code prior_gather(struct svi_fleet_prior *p) {
     for (int i = 0; i < SVI_FLEET_PARTS; i++)
         SVI_TRY(svi_prior_sums_move(&p->all, &p->part[i], NULL));
     return SVS_OK;
 }
 
-/* What the keys that there are have in common. */
+/* Makes the bounds from the traits of all keys that hold something. The coordinates of a part are mapped to
+ * those of the sums first, as each part numbers its features by itself. The old bounds stay where memory is
+ * short. */
 static svs_code prior_bound_keys(struct svi_fleet *f) {
     struct svi_fleet_prior *p = f->prior;
     const size_t most = (size_t)svi_key_table_count(f->table) + 1;
@@ -150,7 +160,9 @@ static struct svi_engine *prior_engine(struct svi_fleet *f, struct svi_key_entry
     return n->engine;
 }
 
-/* Keys whose samples were judged by other bounds are judged again, silent ones too: how many. */
+/* Keys whose rows were judged by bounds that have changed much judge them again, silent keys too: returns
+ * how many. Each may come back from the disk, so keys leave memory as the walk goes on. `keys_out` counts
+ * the keys whose factor is 0: the prior has nothing of them. */
 static int64_t prior_judge(struct svi_fleet *f, const struct svi_prior *of) {
     int64_t judged = 0, out = 0;
     for (struct svi_key_entry *n = svi_key_table_first(f->table); n; n = n->after) {
@@ -167,7 +179,9 @@ static int64_t prior_judge(struct svi_fleet *f, const struct svi_prior *of) {
     return judged;
 }
 
-/* What has left has taken digits with it: all is added up again, of what keys hold. */
+/* Subtraction has cost digits (svi_prior_sums_worn): the sums are made again from what the keys hold.
+ * `renew` stays set until that has succeeded, so a failure, after which the sums are incomplete, is repeated
+ * at the next coupling. */
 static svs_code prior_renew(struct svi_fleet *f) {
     struct svi_fleet_prior *p = f->prior;
     svs_code code = SVS_OK;
@@ -180,6 +194,7 @@ static svs_code prior_renew(struct svi_fleet *f) {
             svi_learner_count_held(e->learner, 1);
         svi_fleet_evict(f);
     }
+    /* What the walk had added to the parts before it failed must not be counted as well next time. */
     for (int i = 0; i < SVI_FLEET_PARTS && code != SVS_OK; i++)
         svi_prior_sums_empty(&p->part[i]);
     if (code == SVS_OK && (code = prior_gather(p)) == SVS_OK)
@@ -193,6 +208,9 @@ static svs_code prior_make(struct svi_fleet *f, struct svi_prior **made) {
     return svi_prior_make(&p->all, &p->bounds, (uint64_t)f->taken, made, NULL);
 }
 
+/* Four steps. The parts are gathered and the bounds made; a prior is made by them, because judging needs
+ * one; keys judge their rows again, which changes the parts; worn sums are renewed. If any of the last two
+ * changed the sums, the prior is made once more. */
 static svs_code prior_couple(struct svi_fleet *f, struct svi_prior **made) {
     struct svi_fleet_prior *p = f->prior;
     svs_code code = prior_gather(p);
@@ -209,6 +227,8 @@ static svs_code prior_couple(struct svi_fleet *f, struct svi_prior **made) {
     return code == SVS_OK && (judged || worn) ? prior_make(f, made) : code;
 }
 
+/* Nothing is made where nothing was learned or forgotten. On failure the newest prior stays: keys go on by
+ * an older one, and no key is left without. */
 void svi_fleet_prior_couple(struct svi_fleet *f) {
     struct svi_fleet_prior *p = f->prior;
     struct svi_prior *made = NULL;
@@ -231,6 +251,8 @@ void svi_fleet_prior_out(const struct svi_fleet *f, int64_t *keys, int64_t *rows
         *rows += p->part[i].out;
 }
 
+/* The prior itself is not in the state. The sums of all change at couplings alone: made of them again, under
+ * its number, the prior has the same bits. */
 void svi_fleet_prior_archive(struct svi_archive *a, svi_stream *s) {
     struct svi_fleet *f = svi_fleet_of(s);
     struct svi_fleet_prior *p = f->prior;

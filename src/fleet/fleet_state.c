@@ -1,13 +1,18 @@
 /* The keys of a stream out of memory, and in its state.
  *
- * An engine that was packed and made again goes on with the same bits, so which keys are in memory decides
- * about time and room alone: those unused the longest leave it, into a cache on disk (fleet/key_cache.h), and
- * come back when they are asked for.
+ * An engine that was packed and made again continues with the same bits, so which keys are in memory decides
+ * about time and memory alone. Keys unused the longest leave memory, into a cache on disk
+ * (fleet/key_cache.h), and come back when they are asked for.
  *
  * The state of a key as bytes: how many of them are hashed and how many there are in all (4 bytes each,
  * little-endian), then the sections of its engine, zeros packed (wire/archive_packed.h). Its hash is XXH3
- * (128 bits) of what the record says of it and of the sections that are hashed; the sum of these of all keys
- * is what the fingerprint of the stream has of them, whatever order they were written in. */
+ * (128 bits) of what the record says of it and of the sections that are hashed. The fingerprint of the
+ * stream has the sum of these hashes, which does not depend on the order of writing.
+ *
+ * Invariant: a key without an engine has its state in exactly one valid place: its record in the files where
+ * svi_fleet_written says so, else the cache. In the order of reading: key_pack and key_unpack (one key as
+ * bytes), svi_fleet_evict and svi_fleet_return (out of memory and back), svi_fleet_record and the archive
+ * functions (the state). */
 #define XXH_STATIC_LINKING_ONLY /* states on the stack: no memory except through the gate */
 #include <endian.h>
 #include <string.h>
@@ -21,11 +26,11 @@
 #include "store/key_record.h"
 #include "wire/archive_packed.h"
 
-#define EVICT_MOST 128               /* keys that leave memory at once */
-#define EVICT_MORE 24                /* than are too many */
-#define PATIENCE   4096              /* calls after a failure */
-#define STATE_MOST ((size_t)1 << 31) /* bytes of a key */
-#define STATE_HEAD 8
+#define MAX_EVICTIONS_AT_ONCE 128               /* keys that leave memory at once */
+#define EXTRA_EVICTIONS       24                /* than are too many */
+#define PATIENCE              4096              /* calls after a failure */
+#define MAX_STATE_BYTES       ((size_t)1 << 31) /* bytes of a key */
+#define STATE_HEAD            8
 
 /* ---- one key as bytes */
 
@@ -34,12 +39,14 @@ static void hash_number(XXH3_state_t *state, uint64_t v) {
     XXH3_128bits_update(state, &v, sizeof v);
 }
 
-/* Of what does not change while the key is not touched. */
+/* Hashes what does not change while the key is not touched. Figures and times are left out: two runs over
+ * the same samples differ in when they came. */
 static void key_hash(const struct svi_key_entry *n, const uint8_t *hashed, size_t size, uint8_t out[16]) {
     XXH3_state_t state;
     XXH128_canonical_t hash;
     XXH3_INITSTATE(&state);
     XXH3_128bits_reset(&state);
+    /* The NUL is hashed too: it separates the name from the numbers behind it. */
     XXH3_128bits_update(&state, n->name, n->head.length + 1u);
     hash_number(&state, n->head.number);
     hash_number(&state, n->head.owner);
@@ -53,14 +60,14 @@ static void key_hash(const struct svi_key_entry *n, const uint8_t *hashed, size_
     memcpy(out, hash.digest, sizeof hash.digest);
 }
 
-/* Appends its state to `out`; hash may be NULL. */
+/* Appends the key's state to `out`, by way of f->raw; hash may be NULL. */
 static svs_code key_pack(struct svi_fleet *f, struct svi_key_entry *n, struct svi_bytes *out, uint8_t *hash,
                          svs_error *err) {
     size_t hashed;
     f->raw.size = 0;
     svs_code code = svi_engine_pack(n->engine, &f->raw, &hashed, err);
     const uint32_t head[2] = {htole32((uint32_t)hashed), htole32((uint32_t)f->raw.size)};
-    if (code == SVS_OK && f->raw.size > STATE_MOST)
+    if (code == SVS_OK && f->raw.size > MAX_STATE_BYTES)
         code = svi_fail(err, SVS_TOO_LARGE, "the state of key %s has %zu bytes", n->name, f->raw.size);
     if (code != SVS_OK)
         return code;
@@ -72,7 +79,8 @@ static svs_code key_pack(struct svi_fleet *f, struct svi_key_entry *n, struct sv
     return SVS_OK;
 }
 
-/* Its sections, into f->raw. */
+/* Unpacks the sections into f->raw. The lengths come from a file and are checked before they are believed:
+ * `raw` decides about an allocation. */
 static svs_code key_open(struct svi_fleet *f, const uint8_t *bytes, size_t size, size_t *hashed,
                          svs_error *err) {
     uint32_t head[2];
@@ -80,8 +88,9 @@ static svs_code key_open(struct svi_fleet *f, const uint8_t *bytes, size_t size,
         return svi_fail(err, SVS_DAMAGED, "the state of a key is truncated");
     memcpy(head, bytes, sizeof head);
     const size_t raw = le32toh(head[1]);
-    svs_code code = raw > STATE_MOST ? SVS_DAMAGED
-                                     : svi_unpack_zeros(bytes + STATE_HEAD, size - STATE_HEAD, raw, &f->raw);
+    svs_code code = raw > MAX_STATE_BYTES
+                        ? SVS_DAMAGED
+                        : svi_unpack_zeros(bytes + STATE_HEAD, size - STATE_HEAD, raw, &f->raw);
     *hashed = le32toh(head[0]);
     if (code == SVS_NO_MEMORY)
         return svi_fail_memory(err, "the state of a key");
@@ -90,7 +99,8 @@ static svs_code key_open(struct svi_fleet *f, const uint8_t *bytes, size_t size,
     return SVS_OK;
 }
 
-/* Its sections are in f->raw after it. */
+/* Makes the engine under the settings that the key has (its note's, not those of now), and fills it. The
+ * sections stay in f->raw, of which the caller may make the hash. */
 static svs_code key_unpack(struct svi_fleet *f, struct svi_key_entry *n, const uint8_t *bytes, size_t size,
                            size_t *hashed, svs_error *err) {
     svs_code code = key_open(f, bytes, size, hashed, err);
@@ -118,15 +128,19 @@ svs_code svi_fleet_return(struct svi_fleet *f, struct svi_key_entry *n, svs_erro
     return key_unpack(f, n, r.state, r.size, &hashed, err);
 }
 
+/* `in_cache` says that the cache has bytes of this key, `cached` that they are its state now. The bytes are
+ * removed at the next put. */
 void svi_fleet_uncache(struct svi_fleet *f, struct svi_key_entry *n) {
     if (n->in_cache)
         svi_key_cache_drop(f->cache, n->head.number);
     n->in_cache = n->cached = false;
 }
 
+/* Moves `count` keys to the cache with one write. All are packed before any is freed: if the write fails,
+ * every one of them stays. */
 static svs_code evict_some(struct svi_fleet *f, int count, svs_error *err) {
-    struct svi_key_bytes put[EVICT_MOST];
-    struct svi_key_entry *leaving[EVICT_MOST], *n;
+    struct svi_key_bytes put[MAX_EVICTIONS_AT_ONCE];
+    struct svi_key_entry *leaving[MAX_EVICTIONS_AT_ONCE], *n;
     svs_code code = f->cache || (f->cache = svi_key_cache_new(f->folder, err)) ? SVS_OK : err->code;
     int puts = 0, out = 0;
     f->packed.size = 0;
@@ -135,9 +149,11 @@ static svs_code evict_some(struct svi_fleet *f, int count, svs_error *err) {
         svi_key_table_leave(f->table, n);
         svi_fleet_measure(f, svi_engine_features(n->engine), svi_engine_classes(n->engine));
         leaving[out++] = n;
+        /* Its state is on disk already: nothing to write. */
         if (n->cached || svi_fleet_written(n))
             continue;
         code = key_pack(f, n, &f->packed, NULL, err);
+        /* Set before the write, which may fail: that costs the removal of a number that is not there. */
         n->in_cache = true;
         put[puts++] = (struct svi_key_bytes){n->head.number, offset, f->packed.size - offset};
     }
@@ -156,14 +172,18 @@ static svs_code evict_some(struct svi_fleet *f, int count, svs_error *err) {
 
 void svi_fleet_evict(struct svi_fleet *f) {
     const int64_t most = svi_fleet_memory_most(f);
-    const int64_t some = most / 16 < EVICT_MORE ? most / 16 : EVICT_MORE; /* not one by one */
+    /* Some more than are too many leave at once: the next new key should not need a write of its own. */
+    const int64_t some = most / 16 < EXTRA_EVICTIONS ? most / 16 : EXTRA_EVICTIONS; /* not one by one */
     svs_error err = {0};
+    /* After a failure (a full disk) the next PATIENCE calls do not try: keys stay in memory, and learning
+     * continues. */
     if (svi_key_table_in_memory(f->table) <= most || (f->patience > 0 && --f->patience > 0))
         return;
     svi_workers_settle(f);
     while (svi_key_table_in_memory(f->table) > most) {
         const int64_t beyond = svi_key_table_in_memory(f->table) - most + some;
-        if (evict_some(f, beyond < EVICT_MOST ? (int)beyond : EVICT_MOST, &err) == SVS_OK) {
+        if (evict_some(f, beyond < MAX_EVICTIONS_AT_ONCE ? (int)beyond : MAX_EVICTIONS_AT_ONCE, &err) ==
+            SVS_OK) {
             f->told = false;
             continue;
         }
@@ -177,6 +197,8 @@ void svi_fleet_evict(struct svi_fleet *f) {
 
 /* ---- in the state */
 
+/* Sums of 128 bits in two halves of 64: addition commutes, so the order in which keys are written does not
+ * show. */
 void svi_key_sum_add(struct svi_key_sum *sum, const uint8_t hash[16]) {
     uint64_t part[2];
     memcpy(part, hash, sizeof part);
@@ -186,12 +208,15 @@ void svi_key_sum_add(struct svi_key_sum *sum, const uint8_t hash[16]) {
 
 void svi_key_sum_take(struct svi_key_sum *sum, const uint8_t hash[16]) {
     uint64_t part[2];
+    /* The borrow is taken from `low` before it is changed. */
     memcpy(part, hash, sizeof part);
     sum->high -= le64toh(part[1]) + (sum->low < le64toh(part[0]));
     sum->low -= le64toh(part[0]);
 }
 
-/* Its state as it is, and the hash of that: *r points to it. */
+/* The key's state as it is, and its hash, wherever it is: in the engine, in the files (which have the hash
+ * beside it), or in the cache. *r points into f->state or into the cache, and is valid until the next call.
+ */
 static svs_code key_state(struct svi_fleet *f, struct svi_key_entry *n, struct svi_key_record *r,
                           svs_error *err) {
     size_t hashed;
@@ -231,6 +256,7 @@ svs_code svi_fleet_record(struct svi_fleet *f, struct svi_key_entry *n, struct s
     return code == SVS_OK ? svi_key_record_append(out, &r, err) : code;
 }
 
+/* Keys whose record is on disk cost nothing: their hash is known. */
 svs_code svi_fleet_add_up(svi_stream *s, svs_error *err) {
     struct svi_fleet *f = svi_fleet_of(s);
     svs_code code = SVS_OK;
@@ -254,6 +280,7 @@ svs_code svi_fleet_enter(struct svi_key_entry *n, const struct svi_key_record *r
     return svi_prior_key_unpack(&n->common, r->common, r->common_size, err);
 }
 
+/* The note must be one that the list still has, and the number one that was given out. */
 svs_code svi_fleet_join_entered(struct svi_fleet *f, struct svi_key_entry *n, svs_error *err) {
     if (n->head.number >= f->begun || n->head.note <= f->dropped || n->head.note > f->noted)
         return svi_fail(err, SVS_DAMAGED, "key %s does not belong here", n->name);
@@ -263,7 +290,8 @@ svs_code svi_fleet_join_entered(struct svi_fleet *f, struct svi_key_entry *n, sv
                : svi_fail(err, SVS_DAMAGED, "the settings of key %s are missing", n->name);
 }
 
-/* A key of a state that has all in it: in memory, then out of it again where there are too many. */
+/* Loads one key of a state that holds all of them. The hash is made again from what was read and must be
+ * that of the record. Where there are too many keys for the memory, some leave it again during the load. */
 static svs_code fleet_load_record(struct svi_fleet *f, const struct svi_key_record *r, svs_error *err) {
     uint8_t hash[16];
     const size_t length = strlen(r->name);
@@ -292,6 +320,7 @@ static void fleet_archive_one(struct svi_archive *a, struct svi_fleet *f, struct
     size_t length;
     if (n && svi_fleet_record(f, n, &record, hash, a->err) == SVS_OK)
         svi_key_sum_add(&f->sum, hash);
+    /* SVI_TRY has no place here: an archive keeps its first error, and every call after it does nothing. */
     if (svi_archive_block(a, "size", "key", &record, SVI_KEY_RECORD_MOST, "a key is truncated",
                           "no memory for a key") &&
         !n && svi_key_record_read(record.data, record.size, &r, &length, a->err) == SVS_OK)
@@ -322,6 +351,8 @@ void svi_fleet_totals_archive(struct svi_archive *a, svi_stream *s) {
     svi_archive_double(a, "squares", &t->squares);
 }
 
+/* While saving, f->sum is added up on the way; the section "key sum" that follows writes it, and while
+ * loading compares it. */
 void svi_fleet_states_archive(struct svi_archive *a, svi_stream *s) {
     struct svi_fleet *f = svi_fleet_of(s);
     struct svi_key_entry *n = svi_key_table_first(f->table);
@@ -334,6 +365,8 @@ void svi_fleet_states_archive(struct svi_archive *a, svi_stream *s) {
     }
     if (!svi_archive_loading(a) || !svi_archive_ok(a))
         return;
+    /* The order of the records means nothing: keys are sorted by their numbers, and the queue is made anew.
+     */
     svi_key_table_sort(f->table);
     (void)svi_fleet_queue_all(f, a->err);
 }

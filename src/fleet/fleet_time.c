@@ -1,9 +1,9 @@
 /* What time alone brings about in keys: one from which no row comes any more is absent.
  *
- * Each key's rules know until when they wait, and say so with their figures after each element; the keys
- * stand in a queue by that (fleet/key_queue.h), those out of memory too, which come back when they are due.
- * What has reached all keys and not yet this one (fleet_notes.c) changes its time: that is reckoned
- * here, so that the begin of a process, after which each waits from the start, touches none of them.
+ * Each key's rules know until when they wait, and report it with the key's figures after each element. The
+ * keys stand in a queue by that time (fleet/key_queue.h), those out of memory too, which come back when they
+ * are due. A note that has not reached a key yet (fleet_notes.c) changes its time; that is computed here, so
+ * that the start of a process, after which each key waits from the start, touches none of them.
  *
  * Passing time is an input that a journal repeats (SVI_RECORD_TIME): which keys are due, and in which order,
  * follows from what came before. */
@@ -12,23 +12,27 @@
 #include "base/fail.h"
 #include "fleet/fleet_internal.h"
 
-#define PASS_MOST 64 /* keys at once: each may have to come back from the disk */
+#define MAX_KEYS_A_PASS 64 /* keys at once: each may have to come back from the disk */
 
 /* The time at which it is due, as it will know when it is touched. */
 static double time_due(const struct svi_fleet *f, const struct svi_key_entry *n) {
     double due = n->last.deadline;
+    /* All sources have left since: no row is expected, and nothing is due until the key is touched. */
     if (n->head.rests != (uint32_t)f->rests)
         return INFINITY;
     for (uint64_t i = n->head.note; i < f->noted && due < INFINITY; i++) {
         const struct svi_note *note = &f->notes[i - f->dropped];
         if (note->kind == SVI_NOTE_CLOCK)
             due += note->step;
+        /* After the start of a process a key has its whole quiet period again, counted from the start. */
         else if (note->kind == SVI_NOTE_BEGIN)
             due = fmax(due, note->now + n->last.quiet);
     }
     return due;
 }
 
+/* A deadline that moved later is not moved in the queue: time_first will find that out. A sample is
+ * therefore cheap, and a key is placed again once for many samples. */
 void svi_fleet_queue(struct svi_fleet *f, struct svi_key_entry *n) {
     if (n->last.deadline < INFINITY)
         svi_key_queue_put_off(&f->queue, n, time_due(f, n));
@@ -41,7 +45,8 @@ svs_code svi_fleet_queue_all(struct svi_fleet *f, svs_error *err) {
     return code;
 }
 
-/* The first one, where it belongs; NULL: none will be due. */
+/* The key that is due first; NULL: none will be. The time in the queue may be too early, never too late: a
+ * key whose time has moved is placed again until the first one is in its right place. */
 static struct svi_key_entry *time_first(struct svi_fleet *f, double *due) {
     struct svi_key_queue *q = &f->queue;
     while (q->count > 0) {
@@ -75,12 +80,13 @@ void svi_fleet_pass(svi_stream *s, double now) {
     struct svi_fleet *f = svi_fleet_of(s);
     double due = INFINITY;
     svs_error err;
+    /* Groups first: their reports are older than what keys find now. */
     svi_fleet_groups_pass(f, now);
-    for (int i = 0; i < PASS_MOST; i++) {
+    for (int i = 0; i < MAX_KEYS_A_PASS; i++) {
         struct svi_key_entry *n = time_first(f, &due);
         if (!n || due > now)
             break;
-        svi_key_queue_leave(&f->queue, n); /* what it has to say then puts it in again */
+        svi_key_queue_leave(&f->queue, n); /* svi_fleet_done puts it in again, by its new deadline */
         if (time_pass_key(f, n, now, &err) == SVS_OK)
             continue;
         f->stream.root->out_of_memory = f->stream.root->out_of_memory || err.code == SVS_NO_MEMORY;

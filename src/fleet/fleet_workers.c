@@ -1,15 +1,17 @@
 /* The keys of a stream on several threads.
  *
- * The stream's thread finds the engine of each element and hands a copy of the element to the thread of its
- * key, which decodes it, learns it and keeps what the engine has to say. The stream's thread then takes the
- * elements up in the order in which they came: it sends their events, counts them in the receipts of their
- * messages and in the table of keys. So the elements of a key are learned in their order, and what goes out
- * is in the order of the elements, whatever thread was faster.
+ * The stream's thread finds the engine of each element and hands a copy of the element to the worker of its
+ * key, which decodes it, learns it and keeps the events of the engine. The stream's thread then takes the
+ * elements up in the order in which they came: it sends their events, and counts them in the receipts of
+ * their messages and in the table of keys. So the elements of a key are learned in their order, and what is
+ * published is in the order of the elements, whichever worker was faster.
  *
- * Nobody is at work when anything else is asked or changed (svi_workers_settle), when the stream's own
- * samples come, or the first of a key: that one may be refused, and then there is no such key.
+ * Invariants: a key's worker follows from the hash of its name, so two workers never share an engine or a
+ * part of the prior. A worker touches its task, the engine and its own scratch, and nothing else of the
+ * fleet. All workers are idle when anything else is asked or changed (svi_workers_settle), when the stream's
+ * own samples come, or the first of a key: that one may be refused, and then there is no such key.
  *
- * Read svi_workers_give first, then worker_do (a thread's side) and workers_take_up. */
+ * Read svi_workers_give first, then worker_do (a worker's side) and workers_take_up. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -57,7 +59,9 @@ struct svi_workers {
 
 /* ---- on its own thread */
 
-/* What an engine has to say on its thread is kept until its turn. */
+/* Keeps an event until its task is taken up. Alerts are always kept, and unencoded: they may become part of
+ * another alert before they are published. While muted, alerts alone matter, since groups and numbers of
+ * alerts are part of the state. */
 static void worker_sink(void *user, const struct svi_event *event) {
     struct task *t = user;
     const svi_stream *s = &t->entry->fleet->stream;
@@ -71,6 +75,8 @@ static void worker_sink(void *user, const struct svi_event *event) {
         t->engine->out_of_memory = true; /* lost, as `seq` shows */
 }
 
+/* Runs on the worker. The element is a message of its own here; what the real message offered beside it (the
+ * bytes that an error shows, the list of columns) follows it in the copy. */
 static void worker_do(struct task *t, struct svi_engine_scratch *scratch) {
     struct svi_envelope env;
     struct svi_receipt receipt = {0};
@@ -85,12 +91,16 @@ static void worker_do(struct task *t, struct svi_engine_scratch *scratch) {
     }
     t->events.size = 0;
     t->error.text[0] = '\0';
+    /* The engine's sink is the task for the time of this element only. At the end it is that of the fleet
+     * again, for commands and passing time. */
     svi_engine_send_to(t->engine, worker_sink, t);
     t->code = svi_engine_use_scratch(t->engine, scratch, &t->error);
     if (t->code == SVS_OK)
         t->code = svi_engine_take_element(t->engine, &env, t->now, &t->error);
     if (t->code != SVS_OK)
         svi_engine_refuse_input(t->engine, &env, false, t->code, &t->error, t->now, &receipt);
+    /* Figures are read by the thread that has just called the engine; the stream's thread works with this
+     * copy. */
     svi_fleet_figures(t->engine, &t->figures);
     t->error.code = t->code;
     svi_engine_send_to(t->engine, svi_fleet_key_sink, t->entry);
@@ -114,6 +124,7 @@ static void worker_look(void *user, uint64_t from, uint64_t to) {
 
 /* ---- on the stream's */
 
+/* What was not taken up is lost: this is for the end of the stream alone. */
 void svi_workers_stop(struct svi_workers *c) {
     for (int i = 0; c && i < c->count; i++)
         svi_follower_free(&c->worker[i].follower);
@@ -156,7 +167,8 @@ struct svi_workers *svi_workers_new(struct svi_fleet *f, int count) {
     return c;
 }
 
-/* What a task leaves behind goes out: in the order of the tasks. */
+/* What a task leaves behind, in the order of the tasks: events first, since svi_fleet_done may publish, or
+ * remove the key. */
 static void task_close(struct svi_fleet *f, struct task *t) {
     struct svi_recorded r;
     size_t at = 0;
@@ -172,23 +184,28 @@ static void task_close(struct svi_fleet *f, struct task *t) {
     svi_fleet_done(f, t->entry, &t->figures, t->code == SVS_OK, t->now);
     if (t->receipt)
         t->receipt->seq = svi_stream_seen(&f->stream) - 1;
+    /* One giant element must not keep its memory in the ring for ever. */
     if (t->events.capacity > TASK_BYTES)
         svi_bytes_clear(&t->events);
     if (t->element.capacity > TASK_BYTES)
         svi_bytes_clear(&t->element);
 }
 
-/* How far it is to be when it is waited for: a wake-up costs as much as some elements. */
+/* How many elements a worker is to have done before this thread is woken: waking up costs as much as some
+ * elements, so it waits for up to 4 * LOT of them, or for all that the worker has. */
 static uint64_t worker_next(const struct worker *w) {
     return w->given - w->closed < 4 * LOT ? w->given : w->closed + 4 * LOT;
 }
 
-/* Takes up those below `until`; who has to do them knows of them. */
+/* Takes up the elements below `until`. First each worker is notified of all that it was given: a worker that
+ * knows of nothing would never be done with it. */
 static void workers_take_up(struct svi_fleet *f, struct svi_workers *c, uint64_t until) {
     for (int i = 0; i < c->count; i++) {
         struct worker *w = &c->worker[i];
         w->done = svi_follower_offer(w->follower, w->offered = w->given).done;
     }
+    /* task_close may come back here: an alert group that speaks for a key, or a pending checkpoint, settles
+     * the workers. It must not take up the same tasks again. */
     c->taking_up = true;
     for (; c->taken_up < until; c->taken_up++) {
         struct task *t = &c->task[c->taken_up % TASKS];
@@ -207,7 +224,8 @@ void svi_workers_settle(struct svi_fleet *f) {
         workers_take_up(f, c, c->given);
 }
 
-/* The bytes that the element and its error events need. */
+/* Copies the bytes that the element and its error events need: the message is gone when the worker reads
+ * them. The columns of the message come along if the element has none. */
 static svs_code task_copy(struct task *t, const struct svi_envelope *env) {
     const struct svi_element *el = &env->first;
     const uint8_t *columns = env->columns, *end = columns;
@@ -226,6 +244,7 @@ static svs_code task_copy(struct task *t, const struct svi_envelope *env) {
 bool svi_workers_give(struct svi_fleet *f, struct svi_key_entry *entry, struct svi_envelope *env,
                       double now) {
     struct svi_workers *c = f->workers;
+    /* The ring is full: half of it is taken up, which leaves the workers something to do meanwhile. */
     if (c->given - c->taken_up == TASKS)
         workers_take_up(f, c, c->given - TASKS / 2);
     struct task *t = &c->task[c->given % TASKS];
@@ -233,7 +252,7 @@ bool svi_workers_give(struct svi_fleet *f, struct svi_key_entry *entry, struct s
     if (task_copy(t, env) != SVS_OK)
         return false;
     svi_envelope_pass(env);
-    if (entry->engine->scratch == f->stream.scratch) { /* where others work while its thread does */
+    if (entry->engine->scratch == f->stream.scratch) { /* the last call was on this thread */
         svi_learner_rest(entry->engine->learner);
         svi_alert_stage_rest(entry->engine->novelty);
     }
@@ -243,7 +262,9 @@ bool svi_workers_give(struct svi_fleet *f, struct svi_key_entry *entry, struct s
     t->receipt = f->stream.receipt;
     t->worker = svi_fleet_part(entry->hash) % c->count;
     struct worker *w = &c->worker[t->worker];
+    /* Two numbers: of the ring of tasks, in the order of all elements, and of the worker's own pieces. */
     w->task[w->given++ % TASKS] = (uint32_t)(c->given++ % TASKS);
+    /* A worker is notified of its elements in lots: each time costs a lock or a wake-up. */
     if (w->given - w->offered >= LOT)
         svi_follower_offer(w->follower, w->offered = w->given);
     return true;

@@ -1,8 +1,13 @@
-/* Bytes by number in LMDB, which is there for its B+ tree alone: one writer, no syncs, no locks, no name.
+/* States of keys, as bytes by number, in LMDB. It serves for its B+ tree alone: one writer, no syncs, no
+ * locks, and no name in the folder. What is in it does not survive the process, and need not.
  *
- * Pages are written with write, not through the map: a disk that is full is an error then, and no signal. The
- * map is address space of which the file takes what is used; where it is full it is doubled, and all is put
- * again. Reading has one transaction that is renewed when something was put. */
+ * Pages are written with write, not through the map: a full disk is an error then, and no signal. The map is
+ * address space, of which the file takes what is used. Where the map is full it is doubled, and the whole
+ * transaction is repeated. One read transaction is kept and renewed after each put, so that reading a key
+ * starts none.
+ *
+ * Each value ends with a checksum seeded with its number: damage, and bytes of another key, are found when
+ * they are read. */
 #include "fleet/key_cache.h"
 
 #include <errno.h>
@@ -20,7 +25,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
-#define CHECK     sizeof(uint64_t) /* bytes after those that were put: XXH3 of them, seeded with their number */
+#define CHECK     sizeof(uint64_t)  /* bytes behind a value: its XXH3, seeded with its number */
 #define MAP_FIRST ((size_t)1 << 28) /* bytes */
 #define PROBE     (1 << 20)         /* bytes: more than there is room for where there was none */
 #define FLAGS     (MDB_NOSUBDIR | MDB_NOSYNC | MDB_NOLOCK | MDB_NOTLS | MDB_NORDAHEAD | MDB_NOMEMINIT)
@@ -37,6 +42,8 @@ struct svi_key_cache {
 };
 
 static svs_code fail_cache(svs_error *err, const svi_key_cache *c, const char *what, int error) {
+    /* Which code it is decides what happens next: a full disk lets keys stay in memory, anything else is
+     * reported as damage or as a failing device. */
     const svs_code code = error == ENOMEM                                        ? SVS_NO_MEMORY
                           : error == ENOSPC || error == EDQUOT || error == EFBIG ? SVS_DISK_FULL
                           : error == MDB_PAGE_NOTFOUND || error == MDB_CORRUPTED ? SVS_DAMAGED
@@ -45,7 +52,8 @@ static svs_code fail_cache(svs_error *err, const svi_key_cache *c, const char *w
                     mdb_strerror(error));
 }
 
-/* A write of which a part had room is EIO to LMDB: is it that? */
+/* LMDB reports a short write as EIO. Was it a full disk? The answer comes from asking for more than a page
+ * of room at the end of the file. */
 static int full_or_io(const svi_key_cache *c) {
     struct stat s;
     int fd;
@@ -54,7 +62,8 @@ static int full_or_io(const svi_key_cache *c) {
     return error == ENOSPC || error == EDQUOT || error == EFBIG ? error : EIO;
 }
 
-/* The file has a name only while it is opened. */
+/* The file has a name only while it is opened: when the process ends, however it ends, the system frees it.
+ */
 static int cache_open(svi_key_cache *c) {
     const int fd = open(c->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
     int error = fd < 0 ? errno : 0;
@@ -71,6 +80,7 @@ static int cache_open(svi_key_cache *c) {
     return error;
 }
 
+/* Numbers in native byte order are the keys of the tree (MDB_INTEGERKEY). */
 static int cache_make_table(svi_key_cache *c) {
     MDB_txn *txn;
     int error = mdb_txn_begin(c->env, NULL, 0, &txn);
@@ -127,6 +137,8 @@ static void cache_stop_reading(svi_key_cache *c) {
 
 /* ---- writing */
 
+/* Removals first: a number that was removed and is put again must end with its new bytes. All of it is one
+ * transaction: a failure leaves the table as it was, and `gone` for the next try. */
 static int cache_write(svi_key_cache *c, const struct svi_key_bytes *items, int count, const uint8_t *bytes) {
     MDB_txn *txn;
     int error = mdb_txn_begin(c->env, NULL, 0, &txn);
@@ -142,6 +154,8 @@ static int cache_write(svi_key_cache *c, const struct svi_key_bytes *items, int 
         const uint8_t *from = bytes + items[i].offset;
         const uint64_t check = XXH3_64bits_withSeed(from, items[i].size, number);
         MDB_val key = {sizeof number, &number}, value = {items[i].size + CHECK, NULL};
+        /* Reserved in the page and copied there: the bytes and their checksum are not put together elsewhere
+         * first. */
         if ((error = mdb_put(txn, c->table, &key, &value, MDB_RESERVE)) == 0) {
             memcpy(value.mv_data, from, items[i].size);
             memcpy((uint8_t *)value.mv_data + items[i].size, &check, CHECK);
@@ -156,6 +170,8 @@ static int cache_write(svi_key_cache *c, const struct svi_key_bytes *items, int 
 svs_code svi_key_cache_put(svi_key_cache *c, const struct svi_key_bytes *items, int count,
                            const uint8_t *bytes, svs_error *err) {
     int error;
+    /* A read transaction that stays open would pin the pages that this one replaces, and the map may only be
+     * resized without one. */
     cache_stop_reading(c);
     while ((error = cache_write(c, items, count, bytes)) == MDB_MAP_FULL) {
         error = c->map > SIZE_MAX / 4 ? ENOSPC : mdb_env_set_mapsize(c->env, 2 * c->map);
@@ -185,6 +201,7 @@ static int cache_read(svi_key_cache *c) {
     return error;
 }
 
+/* The bytes are in the map: valid until the next put. */
 svs_code svi_key_cache_get(svi_key_cache *c, uint64_t number, const uint8_t **bytes, size_t *size,
                            svs_error *err) {
     MDB_val key = {sizeof number, &number}, value;

@@ -1,3 +1,4 @@
+/* The list of keys that a command asks for: filtered, ordered, and cut at a limit. */
 #include "fleet/key_list.h"
 
 #include <math.h>
@@ -21,7 +22,7 @@ static int compare_doubles(double a, double b) {
     return (a > b) - (a < b);
 }
 
-/* Without a bound at the end. */
+/* By the lower bound of how much worse than before the quality is; keys without a bound come last. */
 static int compare_worse(double a, double b) {
     return isnan(a) || isnan(b) ? (int)isnan(a) - (int)isnan(b) : compare_doubles(b, a);
 }
@@ -35,9 +36,12 @@ struct list {
     const struct svi_key_query *q;
 };
 
-/* < 0: a is shown before b. */
+/* Negative: a is listed before b. Ties go by when the key began, then by the name, so that the order is
+ * total: the same keys are cut at the limit, whatever the order of the walk. */
 static int compare_keys(const struct list *l, const struct svi_key_entry *a, const struct svi_key_entry *b) {
     int c = 0;
+    /* By quality: keys that got significantly worse first, then the worst ones; keys without any quality
+     * last, by their alerts. */
     switch (l->q->order) {
     case SVI_KEYS_BY_QUALITY:
         c = (int)isnan(a->last.quality) - (int)isnan(b->last.quality);
@@ -49,6 +53,7 @@ static int compare_keys(const struct list *l, const struct svi_key_entry *a, con
             c = l->q->larger_is_better ? compare_doubles(a->last.quality, b->last.quality)
                                        : compare_doubles(b->last.quality, a->last.quality);
         break;
+    /* The longest silent first; a note that has not reached a key yet counts (svi_fleet_heard). */
     case SVI_KEYS_BY_AGE:
         c = compare_doubles(svi_fleet_heard(l->f, a), svi_fleet_heard(l->f, b));
         break;
@@ -75,7 +80,8 @@ static bool key_matches(const struct list *l, const struct svi_key_entry *k) {
            (l->q->silent <= 0 || l->q->now - svi_fleet_heard(l->f, k) >= l->q->silent);
 }
 
-/* The place i of a heap with the last of those shown at its top gets a key that may be shown earlier. */
+/* A heap of the `count` keys that are listed so far, the last one in the order at its top: a key that comes
+ * before it takes its place. This gives place i to k, and moves the larger child up until k fits. */
 static void heap_sink(const struct list *l, const struct svi_key_entry **heap, int count, int i,
                       const struct svi_key_entry *k) {
     for (int child; (child = 2 * i + 1) < count; i = child) {
@@ -100,6 +106,7 @@ int svi_key_list(const struct svi_fleet *f, const struct svi_key_query *q, const
     const struct list l = {f, q};
     int count = 0;
     *matching = 0;
+    /* One walk over all keys; memory for `limit` of them, whatever the number that match. */
     for (const struct svi_key_entry *k = svi_key_table_first(f->table); k; k = k->after) {
         if (!key_matches(&l, k))
             continue;

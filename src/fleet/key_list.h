@@ -5,7 +5,7 @@
 
 #include "fleet/key_table.h"
 
-#define SVI_KEY_LIST_MOST 10000 /* at once */
+#define SVI_KEY_LIST_MAX 10000 /* at once */
 
 /* Each with the word for it and what comes first; of equals, the one that began first. X(CONSTANT, word) */
 #define SVI_KEY_ORDERS(X)                                                                                    \
@@ -34,7 +34,7 @@ struct svi_key_query {
     bool open;    /* only those with an open alert */
     double now;
     double silent; /* seconds without a sample at least; 0: all */
-    int limit;     /* 0 to SVI_KEY_LIST_MOST */
+    int limit;     /* 0 to SVI_KEY_LIST_MAX */
 };
 
 /* The order of that name; SVI_KEY_ORDER_COUNT: there is none. */

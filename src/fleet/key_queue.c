@@ -1,4 +1,6 @@
-/* A binary heap; each key knows its place. */
+/* A binary heap of keys by the time at which they are due. Each key knows its place (`queued`, from 1), so
+ * that it can be moved or removed without a search. Equal times are ordered by the number of the key: the
+ * order in which keys are due is part of the results. */
 #include "fleet/key_queue.h"
 
 #include <math.h>
@@ -55,6 +57,8 @@ static void queue_sink(struct svi_key_queue *q, size_t i) {
     queue_place(q, i, d);
 }
 
+/* The last of the heap takes the place. It may belong further up or further down than that: it is moved in
+ * both directions. */
 void svi_key_queue_leave(struct svi_key_queue *q, struct svi_key_entry *key) {
     if (key->queued == 0)
         return;
@@ -81,6 +85,8 @@ void svi_key_queue_set(struct svi_key_queue *q, struct svi_key_entry *key, doubl
     queue_sink(q, key->queued - 1);
 }
 
+/* A deadline that only moves later needs no move now: whoever takes the first key checks its time and places
+ * it again (fleet_time.c). */
 void svi_key_queue_put_off(struct svi_key_queue *q, struct svi_key_entry *key, double due) {
     if (key->queued == 0 || due < q->at[key->queued - 1].due)
         svi_key_queue_set(q, key, due);

@@ -1,10 +1,17 @@
 /* Keys by name: open addressing over pointers, with lists through the entries.
  *
- * The first bits of a hash say which of several small tables a key is in, and each of these grows by itself:
+ * The first 8 bits of a hash say which of PARTS small tables a key is in, and each of these grows by itself:
  * of a million keys some thousands at once move to other places, so that no sample waits for all of them.
- * Places are taken by linear probing and given up by moving what follows back (no marks of removed entries,
- * so a stream whose keys come and go does not slow down). At most 3/4 of the places are taken. How many keys
- * each source began is counted in a table of the same kind, of numbers. */
+ * Places are taken by linear probing and freed by moving back what follows (no marks of removed entries, so
+ * a stream whose keys change all the time does not slow down). At most 3/4 of the places are taken. How many
+ * keys each source began is counted in a table of the same kind, of numbers.
+ *
+ * Three lists run through the entries: before/after in the order of beginning, which all results go by;
+ * sooner/later by when keys were heard, which is put in order only once it is asked for; newer/older of
+ * those in memory, about by last use, which decides about time alone.
+ *
+ * In the order of reading: table_place, svi_key_table_add and svi_key_table_remove, then each list with its
+ * own functions. */
 #include "fleet/key_table.h"
 
 #include <string.h>
@@ -14,18 +21,18 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
-#define OWNERS_LEAST 64 /* places; a power of 2 */
-#define PLACES_LEAST 8  /* of a part; a power of 2 */
-#define PARTS        256
-#define CHANCES_MOST 64 /* keys that are passed over when one is to leave memory */
-#define PART_SHIFT   56 /* of a hash: what is left says which part */
+#define MIN_OWNER_PLACES 64 /* places; a power of 2 */
+#define MIN_PART_PLACES  8  /* of a part; a power of 2 */
+#define PARTS            256
+#define MAX_CHANCES      64 /* keys that are passed over when one is to leave memory */
+#define PART_SHIFT       56 /* of a hash: what is left says which part */
 
 struct owner_count {
     uint64_t owner;
     int64_t keys; /* 0: the place is free */
 };
 
-/* The hash is here too: who looks for another key does not touch this one. */
+/* The hash is here too: a search passes other keys without reading their entries. */
 struct key_spot {
     uint64_t hash;
     struct svi_key_entry *key; /* NULL: it is free */
@@ -54,7 +61,7 @@ uint64_t svi_key_hash(const char *name, size_t length) {
 svi_key_table *svi_key_table_new(svs_error *err) {
     svi_key_table *t = svi_alloc(sizeof *t);
     if (t)
-        t->owners = svi_alloc_array(t->owner_places = OWNERS_LEAST, sizeof *t->owners);
+        t->owners = svi_alloc_array(t->owner_places = MIN_OWNER_PLACES, sizeof *t->owners);
     if (!t || !t->owners) {
         svi_fail_memory(err, "the table of keys");
         svi_key_table_free(&t);
@@ -77,8 +84,10 @@ void svi_key_table_free(svi_key_table **t) {
     *t = NULL;
 }
 
-/* ---- who began how many */
+/* ---- how many keys each source began */
 
+/* The place of this owner, or the free one where it belongs. There is always a free place (owners_reserve).
+ */
 static struct owner_count *owner_find(const svi_key_table *t, uint64_t owner) {
     size_t i = owner & (t->owner_places - 1);
     while (t->owners[i].keys > 0 && t->owners[i].owner != owner)
@@ -105,10 +114,14 @@ static bool owners_reserve(svi_key_table *t) {
 
 static void owner_leave(svi_key_table *t, uint64_t owner) {
     struct owner_count *gone = owner_find(t, owner);
+    /* `beyond` is the sum of max(0, keys - part) over all owners: it falls by one where this owner is above
+     * its part. */
     t->beyond -= gone->keys > t->part_of_owner;
     if (gone->keys == 0 || --gone->keys > 0)
         return;
     t->owner_count--;
+    /* Deletion from linear probing (Knuth, 6.4, Algorithm R): each entry up to the next free place moves
+     * into the hole, unless its home lies behind the hole, where a search for it would not pass. */
     const size_t mask = t->owner_places - 1;
     size_t hole = (size_t)(gone - t->owners);
     for (size_t i = (hole + 1) & mask; t->owners[i].keys > 0; i = (i + 1) & mask) {
@@ -121,6 +134,8 @@ static void owner_leave(svi_key_table *t, uint64_t owner) {
     t->owners[hole] = (struct owner_count){0};
 }
 
+/* The sum is kept up to date for one part, that of the last call; another part, after other settings, is
+ * added up anew. */
 int64_t svi_key_table_beyond(svi_key_table *t, int64_t part) {
     if (part == t->part_of_owner)
         return t->beyond;
@@ -137,6 +152,8 @@ int64_t svi_key_table_owned(const svi_key_table *t, uint64_t owner) {
 
 /* ---- keys */
 
+/* The place of this key, or the free one where it belongs. Low bits of the hash choose the place; the high
+ * ones have chosen the part, and say nothing more within it. */
 static size_t table_place(const struct table_part *part, uint64_t hash, const char *name, size_t length) {
     const size_t mask = part->places - 1;
     size_t i = hash & mask;
@@ -157,6 +174,7 @@ const void *svi_key_table_spot(const svi_key_table *t, uint64_t hash) {
     return part->place ? &part->place[hash & (part->places - 1)] : NULL;
 }
 
+/* By the hash alone, without reading the entry: its caller only fetches it. */
 const struct svi_key_entry *svi_key_table_guess(const svi_key_table *t, uint64_t hash) {
     const struct table_part *part = &t->part[hash >> PART_SHIFT];
     const size_t mask = part->places - 1;
@@ -168,11 +186,12 @@ const struct svi_key_entry *svi_key_table_guess(const svi_key_table *t, uint64_t
     return part->place[i].key;
 }
 
+/* Entries keep their address; only the places move. */
 static bool places_reserve(struct table_part *part) {
     const struct table_part old = *part;
     if (4 * (old.taken + 1) <= 3 * old.places)
         return true;
-    const size_t places = old.places ? 2 * old.places : PLACES_LEAST;
+    const size_t places = old.places ? 2 * old.places : MIN_PART_PLACES;
     struct key_spot *wider = svi_alloc_array(places, sizeof *wider);
     if (!wider)
         return false;
@@ -196,7 +215,7 @@ static int compare_turns(const struct svi_key_entry *a, const struct svi_key_ent
     return c != 0 ? c : compare_entries(a, b);
 }
 
-/* Two lists that are in order, through `later`, as one. */
+/* Merges two lists that are in order, linked by `later`. On a tie a comes first: the sort is stable. */
 static struct svi_key_entry *merge_keys(struct svi_key_entry *a, struct svi_key_entry *b,
                                         key_compare *compare) {
     struct svi_key_entry *first = NULL, **end = &first;
@@ -210,7 +229,8 @@ static struct svi_key_entry *merge_keys(struct svi_key_entry *a, struct svi_key_
     return first;
 }
 
-/* A merge sort from the bottom up over `later`, which needs no memory: lists of 1, 2, 4, ... keys. */
+/* A bottom-up merge sort over `later`, which needs no memory and so cannot fail. part[i] is empty or a
+ * sorted list of 2^i keys; a new key is carried up like a bit that is added to a binary number. */
 static struct svi_key_entry *sort_keys(svi_key_table *t, key_compare *compare) {
     struct svi_key_entry *part[64] = {NULL}, *all = NULL;
     for (struct svi_key_entry *k = t->first; k; k = k->after) {
@@ -220,6 +240,8 @@ static struct svi_key_entry *sort_keys(svi_key_table *t, key_compare *compare) {
             list = merge_keys(part[i], list, compare);
         part[i] = list;
     }
+    /* The lists that are left, shorter ones first: those are the newer keys, so they are the second argument
+     * of the merge. */
     for (int i = 0; i < 64; i++)
         all = merge_keys(part[i], all, compare);
     return all;
@@ -239,6 +261,8 @@ static void turn_leave(svi_key_table *t, struct svi_key_entry *k) {
     *(k->later ? &k->later->sooner : &t->heard) = k->sooner;
 }
 
+/* Until the order is asked for the turn is all that is noted: a stream without keys.idle never pays for the
+ * list. */
 void svi_key_table_hear(svi_key_table *t, struct svi_key_entry *k) {
     k->head.turn = ++t->turns;
     if (!t->ordered)
@@ -256,6 +280,7 @@ static void turns_take(svi_key_table *t, struct svi_key_entry *all) {
     }
 }
 
+/* From the first call on the list is kept in order, by each svi_key_table_hear. */
 struct svi_key_entry *svi_key_table_silent(svi_key_table *t) {
     if (!t->ordered)
         turns_take(t, sort_keys(t, compare_turns));
@@ -263,7 +288,7 @@ struct svi_key_entry *svi_key_table_silent(svi_key_table *t) {
     return t->silent;
 }
 
-/* ---- they come and go */
+/* ---- added and removed */
 
 static void order_append(svi_key_table *t, struct svi_key_entry *k) {
     k->before = t->last;
@@ -276,6 +301,7 @@ struct svi_key_entry *svi_key_table_add(svi_key_table *t, const char *name, size
                                         svs_error *err) {
     const uint64_t hash = svi_key_hash(name, length);
     struct table_part *part = &t->part[hash >> PART_SHIFT];
+    /* What can fail comes first: places in both tables, then the entry. */
     struct svi_key_entry *k =
         places_reserve(part) && owners_reserve(t) ? svi_alloc_plain(sizeof *k + length + 1) : NULL;
     if (!k) {
@@ -293,6 +319,7 @@ struct svi_key_entry *svi_key_table_add(svi_key_table *t, const char *name, size
     struct owner_count *o = owner_find(t, owner);
     t->owner_count += o->keys == 0;
     o->owner = owner;
+    /* See owner_leave. */
     t->beyond += ++o->keys > t->part_of_owner;
     t->count++;
     return k;
@@ -303,6 +330,7 @@ void svi_key_table_remove(svi_key_table *t, struct svi_key_entry *k) {
     const size_t mask = part->places - 1;
     size_t hole = table_place(part, k->hash, k->name, k->head.length);
     svi_key_table_leave(t, k);
+    /* As in owner_leave. */
     for (size_t i = (hole + 1) & mask; part->place[i].key; i = (i + 1) & mask) {
         const size_t home = part->place[i].hash & mask;
         if (((i - home) & mask) < ((i - hole) & mask))
@@ -321,6 +349,8 @@ void svi_key_table_remove(svi_key_table *t, struct svi_key_entry *k) {
     svi_free(k);
 }
 
+/* After a load: keys were added in the order of their records. `turns` must not fall below any turn that a
+ * key has, and the list of turns is put in order when it is next asked for. */
 void svi_key_table_sort(svi_key_table *t) {
     struct svi_key_entry *all = sort_keys(t, compare_entries);
     t->first = t->last = NULL;
@@ -365,6 +395,7 @@ static void use_list(svi_key_table *t, struct svi_key_entry *k) {
     t->in_memory++;
 }
 
+/* A use only sets a mark; the list is not touched. That is the second-chance form of least recently used. */
 void svi_key_table_use(svi_key_table *t, struct svi_key_entry *k) {
     if (k->listed)
         k->used = true;
@@ -372,9 +403,11 @@ void svi_key_table_use(svi_key_table *t, struct svi_key_entry *k) {
         use_list(t, k);
 }
 
+/* A key that was used since it got its place goes to the new end, with its mark cleared. After MAX_CHANCES
+ * of them the next one has to go, whatever its mark: the time of an eviction is bounded. */
 struct svi_key_entry *svi_key_table_oldest(svi_key_table *t) {
     struct svi_key_entry *k;
-    for (int i = 0; i < CHANCES_MOST && (k = t->oldest) && k->used; i++) {
+    for (int i = 0; i < MAX_CHANCES && (k = t->oldest) && k->used; i++) {
         svi_key_table_leave(t, k);
         use_list(t, k);
     }

@@ -53,7 +53,8 @@ uint64_t svi_key_hash(const char *name, size_t length);
 
 struct svi_key_entry *svi_key_table_find(const svi_key_table *t, const char *name, size_t length);
 
-/* For base/fetch.h: where the key of a hash is looked for first, and who is there (NULL: no key). */
+/* For base/fetch.h: where the key of a hash is looked for first, and the entry that is there (NULL: no key).
+ */
 const void *svi_key_table_spot(const svi_key_table *t, uint64_t hash);
 const struct svi_key_entry *svi_key_table_guess(const svi_key_table *t, uint64_t hash);
 
@@ -79,8 +80,8 @@ struct svi_key_entry *svi_key_table_first(const svi_key_table *t); /* then ->aft
 void svi_key_table_hear(svi_key_table *t, struct svi_key_entry *k);
 struct svi_key_entry *svi_key_table_silent(svi_key_table *t);
 
-/* In memory and used now; out of memory; one of those in memory that were unused the longest (NULL: none):
- * who was used since it was last looked at has another chance, so that a use touches nothing else. */
+/* In memory and used now; out of memory; one of those in memory that were unused the longest (NULL: none). A
+ * key that was used since it was last looked at has another chance, so that a use touches nothing else. */
 void svi_key_table_use(svi_key_table *t, struct svi_key_entry *k);
 void svi_key_table_leave(svi_key_table *t, struct svi_key_entry *k);
 struct svi_key_entry *svi_key_table_oldest(svi_key_table *t);

@@ -1,12 +1,15 @@
-/* A stream, of which kind it may be: what there is once, however many engines it has, and one engine as the
- * simpler kind. The other one, a fleet, is in fleet.c; the state is in stream_save.c, figures are in
+/* A stream of either kind: what exists once, however many engines it has, and one engine as the simpler
+ * kind. The other kind, a fleet, is in fleet.c; the state is in stream_save.c, figures are in
  * stream_figures.c.
  *
  * What is asked or changed from outside goes to the root, the engine of the samples without a key, when all
- * threads are done (svi_stream_settle), and then reaches the others by the verbs of the kind. Events come
- * back by the sink of the stream, which sends them unless it is muted.
+ * threads are idle (svi_stream_settle), and then reaches the other engines by the verbs of the kind (struct
+ * svi_stream_verbs; a verb that is NULL means that the root is all). Events come back by the sink of the
+ * stream, which sends them unless it is muted.
  *
- * Read svi_stream_apply_later first. */
+ * In the order of reading: svi_stream_apply_later (samples), one_take, svi_stream_command,
+ * svi_stream_prepare and svi_stream_take (settings in two steps, of which only the first can fail),
+ * svi_stream_settle. */
 #include "fleet/stream.h"
 
 #include <inttypes.h>
@@ -25,6 +28,8 @@
 
 /* ---- one engine */
 
+/* The elements of a message, for one engine. Columns are matched once for the message, and not at all where
+ * every element was accepted before. */
 static svs_code one_take(svi_stream *s, struct svi_envelope *env, const struct svi_arrival *a,
                          struct svi_receipt *r, svs_error *err) {
     svs_code code = a->skip < a->count ? svi_engine_match_columns(s->root, env, err) : SVS_OK;
@@ -35,6 +40,8 @@ static svs_code one_take(svi_stream *s, struct svi_envelope *env, const struct s
             svi_engine_pass_element(s->root, env, r);
             continue;
         }
+        /* The first accepted sample fixes the columns: names in the settings that match none can be reported
+         * only now. */
         const bool first = s->root->kept[SVI_KEPT_SEEN] == 0;
         const svs_code one = svi_engine_take_element(s->root, env, a->now, &why);
         r->accepted += one == SVS_OK;
@@ -84,7 +91,8 @@ static svs_code stream_begin(svi_stream *s, struct svi_shared_settings *shared, 
 svi_stream *svi_stream_new(const struct svi_settings *settings, uint64_t epoch, svi_sink *sink, void *user,
                            svs_error *err) {
     const bool keyed = svi_settings_keyed(settings);
-    openblas_set_num_threads(svi_settings_blas_threads(settings)); /* another number gives other bits */
+    /* The BLAS divides sums by its number of threads: another number gives other bits. */
+    openblas_set_num_threads(svi_settings_blas_threads(settings));
     svi_stream *s = keyed ? svi_fleet_new(err) : stream_one(err);
     struct svi_shared_settings *shared = s ? svi_shared_settings_new(settings, err) : NULL;
     if (!shared) {
@@ -96,6 +104,7 @@ svi_stream *svi_stream_new(const struct svi_settings *settings, uint64_t epoch, 
     s->epoch = epoch;
     s->sink = sink;
     s->user = user;
+    /* Until svi_stream_encode says otherwise all topics have a payload. */
     s->encoded = ~0u;
     s->figures.started = s->figures.rate_since = s->figures.rate = NAN;
     svs_code code = svi_entry_init(&s->entry, settings->max_sources, err);
@@ -112,6 +121,7 @@ svi_stream *svi_stream_new(const struct svi_settings *settings, uint64_t epoch, 
 void svi_stream_free(svi_stream **s) {
     if (!*s)
         return;
+    /* The fleet's keys go before the root and the scratch, which their engines use. */
     if ((*s)->verbs->clear)
         (*s)->verbs->clear(*s);
     svi_engine_free(&(*s)->root);
@@ -123,6 +133,7 @@ void svi_stream_free(svi_stream **s) {
 }
 
 void svi_stream_use_threads(svi_stream *s) {
+    /* A fleet has threads for its keys; one engine a second thread for novelty. */
     s->later = s->keyed;
     if (!s->later)
         s->root->two_threads = true;
@@ -136,6 +147,8 @@ void svi_stream_encode(svi_stream *s, unsigned topics) {
     s->encoded = topics;
 }
 
+/* After a journal was repeated (muted) the rate starts anew: what was repeated did not come within this
+ * time. Lacks of memory during it are of the past as well. */
 void svi_stream_mute(svi_stream *s, bool muted) {
     struct svi_engine *root = svi_stream_settle(s);
     s->common.muted = muted;
@@ -159,6 +172,7 @@ const struct svi_engine *svi_stream_latest(svi_stream *s) {
     return e ? e : s->root;
 }
 
+/* `limits` and `context` are the settings that name columns. */
 bool svi_stream_strangers(svi_stream *s, char *text, size_t size) {
     const struct svi_settings *settings = svi_stream_settle(s)->s;
     return (settings->limits[0] || settings->context[0]) &&
@@ -193,7 +207,8 @@ svi_engine *svi_stream_engine(svi_stream *s, const char *key, svs_error *err) {
     return s->verbs->engine ? s->verbs->engine(s, key, err) : s->root;
 }
 
-/* Of which key a command speaks; where it names none, the stream. */
+/* Which key a command is about; "" if it names none: then it is about the stream. A label or a forget must
+ * name its key, as in fleet_read. */
 svs_code svi_stream_key_of(const svi_stream *s, const struct svi_command *c, char *key, svs_error *err) {
     const bool named = c->key.type != SVI_ITEM_TYPE_COUNT;
     const bool about = c->op == SVI_COMMAND_LABEL || c->op == SVI_COMMAND_FORGET;
@@ -209,6 +224,8 @@ svi_engine *svi_stream_engine_of(svi_stream *s, const struct svi_command *c, cha
     return svi_stream_key_of(s, c, key, err) == SVS_OK ? svi_stream_engine(s, key, err) : NULL;
 }
 
+/* The key of the element takes precedence over that of the command. A key that does not exist is scored by a
+ * guest, an engine as a new key would have it, if there is a prior. */
 svs_code svi_stream_score(svi_stream *s, const char *key, struct svi_envelope *env, struct svi_scored *out,
                           svs_error *err) {
     char own[SVS_KEY_MAX + 1];
@@ -221,10 +238,13 @@ svs_code svi_stream_score(svi_stream *s, const char *key, struct svi_envelope *e
         code = s->keyed ? svi_element_key(&env->first, own, err) : svi_engine_fail_keyless(err);
     if (code == SVS_OK && !(e = svi_stream_engine(s, named ? own : key, err)))
         code = err->code;
+    /* out->made makes svi_engine_score hand the engine to the caller, which frees it. Without a guest *err
+     * still says that the key is unknown. */
     if (code == SVS_UNKNOWN_KEY)
         e = out->made = s->verbs->guest(s, err);
     if (e)
         return svi_engine_score(e, env, out->made, out, err);
+    /* The element was not read: it is passed over, so that the next one can be. */
     svi_envelope_pass(env);
     return err->code;
 }
@@ -269,6 +289,9 @@ svs_code svi_stream_apply(svi_stream *s, struct svi_envelope *env, double now, b
     return code;
 }
 
+/* One message: the entry checks its source and sequence number, the kind takes its elements, and the entry
+ * notes what became of it. With key threads the elements may still be under way when this returns; the
+ * receipt is complete after svi_stream_settle. */
 svs_code svi_stream_apply_later(svi_stream *s, struct svi_envelope *env, double now, bool sourced,
                                 struct svi_receipt *r) {
     struct svi_receipt scratch;
@@ -277,12 +300,15 @@ svs_code svi_stream_apply_later(svi_stream *s, struct svi_envelope *env, double 
     s->receipt = r;
     r = r ? r : &scratch;
     svs_code code = svi_entry_begin(&s->entry, env, &a, r, &err);
+    /* The last source has just left: rules that wait for rows would report a silence that is intended. */
     if (a.last_left) {
         svi_rules_rest(s->root->rules);
         stream_reach(s, SVI_NOTE_QUIET, 0, now);
     }
     if (code == SVS_OK)
         code = s->verbs->take(s, env, &a, r, &err);
+    /* A refusal of the message as a whole is an event of the root, behind the events of all elements before
+     * it. */
     if (code != SVS_OK)
         svi_engine_refuse_input(svi_stream_root(s), env, true, code, &err, now, r);
     svi_entry_end(&s->entry, &a, code, r);
@@ -326,11 +352,15 @@ void svi_stream_begin(svi_stream *s, double now) {
     stream_reach(s, SVI_NOTE_BEGIN, 0, now);
 }
 
+/* The model's bits were made by another program or instruction set: it is made again, in keys when they are
+ * next touched. */
 void svi_stream_rebuild(svi_stream *s) {
     svi_learner_rebuild(s->root->learner);
     stream_reach(s, SVI_NOTE_REBUILD, 0, 0);
 }
 
+/* Is a time that is held ahead of the clock of this machine? *step is the most negative correction that any
+ * engine needs. */
 bool svi_stream_ahead(svi_stream *s, double now, double *step) {
     const bool ahead = svi_engine_ahead(svi_stream_root(s), now, step);
     const double arrived = s->verbs->arrived ? s->verbs->arrived(s) : -INFINITY;
@@ -339,6 +369,8 @@ bool svi_stream_ahead(svi_stream *s, double now, double *step) {
     return ahead || *step < 0;
 }
 
+/* All arrival times that are held move by `step`: the differences between them, which rules and rates go by,
+ * stay. */
 void svi_stream_move_clock(svi_stream *s, double step, double now) {
     char reason[SVS_ERROR_TEXT] =
         "the state that was kept is of a later time than the clock of this machine shows: "
@@ -349,6 +381,8 @@ void svi_stream_move_clock(svi_stream *s, double step, double now) {
     stream_reach(s, SVI_NOTE_CLOCK, step, now);
     s->figures.started += step;
     s->figures.rate_since += step;
+    /* With step 0 only time stamps of producers lay ahead of the clock; svi_engine_move_clock has brought
+     * these back. */
     if (step != 0)
         snprintf(reason, sizeof reason,
                  "the clock of this machine was moved by %+.3f s after sample %" PRId64
@@ -367,6 +401,8 @@ svs_code svi_stream_prepare(svi_stream *s, const struct svi_settings *settings,
     return code;
 }
 
+/* Cannot fail: memory was reserved by svi_stream_prepare. The former settings are held until the comparison.
+ */
 void svi_stream_take(svi_stream *s, struct svi_engine_change **change, double now,
                      struct svi_configured *done) {
     struct svi_engine *root = svi_stream_settle(s);
@@ -390,7 +426,8 @@ svs_code svi_stream_configure(svi_stream *s, const struct svi_settings *settings
     return SVS_OK;
 }
 
-/* All or nothing: the process's settings follow the stream's. */
+/* All or nothing: a copy is changed and tried, and the settings of the process follow only when the stream
+ * has taken them. */
 static svs_code command_config(svi_stream *s, const struct svi_command *c, struct svi_settings *settings,
                                double now, int *count, svs_error *err) {
     struct svi_configured done = {.samples = -1};

@@ -47,6 +47,8 @@ void svi_stream_set_kept_memory(svi_stream *s, double share, double fixed) {
     s->figures.kept_fixed = fixed;
 }
 
+/* Figures of one engine, or of the whole stream where it is the root: then the kind adds its keys, and
+ * gauges follow. */
 int svi_stream_figures(svi_stream *s, svi_engine *e, double now, const struct svi_figure **figures) {
     struct svi_stream_figures *f = &s->figures;
     union svi_amount *of = f->counters.of;
@@ -59,6 +61,7 @@ int svi_stream_figures(svi_stream *s, svi_engine *e, double now, const struct sv
     of[SVI_COUNTER_SOURCES].count = svi_sources_count(s->entry.sources);
     of[SVI_COUNTER_UPTIME].number = now - f->started;
     const int d = (int)of[SVI_COUNTER_D].count, classes = (int)of[SVI_COUNTER_CLASSES].count;
+    /* Of the process: the engine, the states that are kept for a load, and the keys. */
     of[SVI_COUNTER_MEMORY_PREDICTED].number =
         svi_engine_memory(e->s, d, classes) +
         (f->kept_fixed + f->kept_share * svi_engine_state_memory(e->s, d, classes)) +
@@ -77,6 +80,7 @@ int svi_stream_figures(svi_stream *s, svi_engine *e, double now, const struct sv
 /* Samples of the stream per second since the stats before, smoothed. */
 static void take_rate(svi_stream *s, double now) {
     struct svi_stream_figures *f = &s->figures;
+    /* Two calls within the same instant would divide by 0. */
     const int64_t seen = svi_stream_seen(s);
     const double since = isnan(f->rate_since) ? f->started : f->rate_since;
     if (!(now > since))
@@ -112,6 +116,7 @@ void svi_stream_progress(svi_stream *s, struct svi_stream_progress *out) {
     out->sums.squares += t->squares;
     const double n = (double)out->sums.judged;
     struct svi_figure *quality = root->scratch->quality; /* what is known of all keys */
+    /* Only what can be summed over keys is known of the whole stream; other qualities are NAN. */
     for (int i = 0; i < out->quality_count; i++)
         quality[i].as.number = strcmp(quality[i].name, "accuracy") == 0 ? (double)out->sums.right / n
                                : strcmp(quality[i].name, "rmse") == 0   ? sqrt(out->sums.squares / n)

@@ -67,6 +67,8 @@ svs_code svi_stream_save_early(svi_stream *s, struct svi_checkpoint *c, svs_erro
     return svi_settings_pack(root->s, &c->settings, err);
 }
 
+/* The parts have an order: states of keys that are archived last compute the sum that the last section
+ * writes. */
 svs_code svi_stream_save(svi_stream *s, struct svi_checkpoint *c, svs_error *err) {
     svs_error local;
     err = err ? err : &local;
@@ -77,6 +79,8 @@ svs_code svi_stream_save(svi_stream *s, struct svi_checkpoint *c, svs_error *err
 size_t svi_stream_size(svi_stream *s) {
     size_t size = svi_engine_size(svi_stream_settle(s));
     svs_error err;
+    /* An archive without a target only counts. Late sections are left out where states of keys are in files:
+     * those are not written with the checkpoint. */
     for (int i = 0; i < s->verbs->section_count; i++) {
         const struct svi_stream_section *of = &s->verbs->sections[i];
         struct svi_archive_out out;
@@ -113,11 +117,15 @@ svs_code svi_stream_load(svi_stream *s, const struct svi_checkpoint *c, svs_erro
     svs_error local;
     err = err ? err : &local;
     s->from = c->dir;
+    /* Sections are looked up by name and read in the order of the table, not of the file: later ones rely on
+     * earlier ones. */
     svs_code code = svi_engine_load(s->root, c, err);
     for (int i = 0; i < s->verbs->section_count && code == SVS_OK; i++) {
         struct svi_archive_in in;
         const struct svi_stream_section *of = &s->verbs->sections[i];
         const struct svi_section *from = svi_checkpoint_find(c, of->name);
+        /* A section that is present on a condition may be missing; the condition itself is part of the
+         * settings. */
         if (!from && !of->present)
             return svi_fail(err, SVS_DAMAGED, "there is no section %s", of->name);
         if (!from)
@@ -140,6 +148,8 @@ static svi_stream *stream_like(const svi_stream *s, const struct svi_settings *s
     return svi_stream_new(settings, s->epoch, s->sink, s->user, err);
 }
 
+/* Limits fix sizes when an engine is created, so higher ones need another stream, filled from a checkpoint
+ * in memory. The old stream is freed only when the new one is complete. */
 svs_code svi_stream_widen(svi_stream **stream, const struct svi_settings *settings, svs_error *err) {
     struct svi_checkpoint c = {0};
     svi_stream *s = *stream;
@@ -160,6 +170,7 @@ svs_code svi_stream_widen(svi_stream **stream, const struct svi_settings *settin
         svi_stream_free(&wider);
         return code;
     }
+    /* What is set by calls is not part of the state, and is carried over by hand. */
     wider->root->two_threads = s->root->two_threads;
     wider->root->keeps_model = s->root->keeps_model;
     wider->open = s->open;
@@ -172,6 +183,8 @@ svs_code svi_stream_widen(svi_stream **stream, const struct svi_settings *settin
     return SVS_OK;
 }
 
+/* The settings of then, but with the limits of now, which fix sizes. After the load the settings of
+ * SVI_CHANGE_LIVE are those of now. */
 static svs_code load_then(const svi_stream *s, const struct svi_checkpoint *c, struct svi_settings *settings,
                           svi_stream **then, svs_error *err) {
     svs_code code =

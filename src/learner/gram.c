@@ -1,10 +1,14 @@
-/* Sums that only grow. A sample waits in a block; a full block is added to G as one product, by our own tiles
- * up to a dimension of BLAS_FROM and by dsyrk from there on, which reads each row once for many columns.
- * The sums by class are added at once, row by row, so that they need no label of what waits. The sum over all
- * samples is not kept: it is the first column of G, and of what waits (svi_gram_total).
+/* Sums that only grow: G = sum s z z' as a lower triangle, and sum s z by class. A sample waits in a block;
+ * a full block is added to G as one product, by our own tiles up to a dimension of BLAS_FROM and by dsyrk
+ * from there on, which reads each row once for many columns. The sums by class are added at once, row by
+ * row, so that they need no label of what waits. The sum over all samples is not kept: it is the first
+ * column of G, and of what waits (svi_gram_total).
  *
- * Whatever changes G as a whole (coordinates, a column that goes, a sample that is taken out) first adds what
- * waits. An archive has both, so that a state goes on with the same blocks, and with the same bits. */
+ * Whatever changes G as a whole (coordinates, a column that is removed, a sample that is taken out) first
+ * adds what waits. An archive has both, so that a state continues with the same blocks, and with the same
+ * bits.
+ *
+ * Read svi_gram_add and svi_gram_flush first, then svi_gram_move (another epoch's coordinates). */
 #include "learner/gram.h"
 
 #include <cblas.h>
@@ -24,6 +28,7 @@ static const struct svi_array gram_table[] = {
 };
 static const struct svi_arrays gram_arrays = SVI_ARRAYS_ALIGNED(gram_table, "the Gram matrix");
 
+/* Doubled where it grows: classes are added one at a time, and each growth copies everything. */
 static int gram_group_room(int groups) {
     return groups < 4 ? 4 : 2 * groups;
 }
@@ -87,6 +92,7 @@ svs_code svi_gram_grow(struct svi_gram *g, int groups, svs_error *err) {
     return code;
 }
 
+/* The sums by class: sum s z in the row of its class; regression (group < 0): sum s t z in row 0. */
 static void gram_add_sums(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s,
                           int group, double target) {
     const double times = group < 0 ? s * target : s;
@@ -105,6 +111,8 @@ void svi_gram_add(struct svi_gram *g, const struct svi_kernels *k, const double 
 
 void svi_gram_add_rows(struct svi_gram *g, const struct svi_kernels *k, const struct svi_gram_rows *rows,
                        const double *mean, const double *inverse) {
+    /* Full blocks are flushed at the same rows as by svi_gram_add, one by one: the order of additions, and
+     * so each bit, is the same. */
     for (int i = 0, count; i < rows->count; i += count) {
         const int left = rows->count - i, room = SVI_GRAM_BLOCK - g->filled;
         double *z = g->block + (size_t)g->filled * (size_t)g->n;
@@ -120,16 +128,21 @@ void svi_gram_add_rows(struct svi_gram *g, const struct svi_kernels *k, const st
 
 void svi_gram_flush(struct svi_gram *g, const struct svi_kernels *k) {
     int n = g->n, count = g->filled;
+    /* Emptied first, so that what is in the block is added once, whoever reads `filled` next. */
     g->filled = 0;
     if (n < BLAS_FROM) {
         k->gram(g->g, n, g->block, n, g->weight, count);
         return;
     }
+    /* dsyrk knows no weights: each row is scaled by the root of its own (all are positive), which costs the
+     * rows in the block; they are not read again. */
     for (int i = 0; i < count; i++)
         cblas_dscal(n, sqrt(g->weight[i]), g->block + (size_t)i * n, 1);
     cblas_dsyrk(CblasRowMajor, CblasLower, CblasTrans, n, count, 1, g->block, n, 1, g->g, n);
 }
 
+/* Subtraction leaves what rounding a larger sample has left in G: exact only as long as nothing much larger
+ * was in (NUMERICS: maintained sums keep eps S^2). Callers take back what they have just added. */
 void svi_gram_take(struct svi_gram *g, const struct svi_kernels *k, const double *z, double s, int group,
                    double target) {
     const double c = -s;
@@ -138,6 +151,7 @@ void svi_gram_take(struct svi_gram *g, const struct svi_kernels *k, const double
     k->gram(g->g, g->n, z, g->n, &c, 1);
 }
 
+/* The row and the column of j, in the lower triangle. */
 bool svi_gram_clear_coordinate(struct svi_gram *g, const struct svi_kernels *k, int j) {
     const size_t n = (size_t)g->n;
     svi_gram_flush(g, k);
@@ -157,6 +171,8 @@ double svi_gram_total(const struct svi_gram *g, int j) {
     return total;
 }
 
+/* r = sum s t z with t = +-1: sum over its class minus sum over the others = 2 (sum over its class) - (sum
+ * over all). */
 void svi_gram_right_hand_side(const struct svi_gram *g, int row, int rows, bool regress, double *to) {
     const double *own = g->sums + (size_t)(regress ? 0 : rows == 1 ? 1 : row) * (size_t)g->n;
     for (int j = 0; j < g->n; j++)
@@ -174,6 +190,8 @@ void svi_gram_scale(struct svi_gram *g, double factor) {
 
 void svi_gram_move(struct svi_gram *g, const double *shift, const double *inverse_spread) {
     int n = g->n;
+    /* From the last row up: row i needs the old column 0 (G_i0 and G_j0, j < i), which is moved only after
+     * all rows. */
     double total = g->g[0];           /* sum s: z_0 = 1 */
     for (int i = n - 1; i > 0; i--) { /* G'_ij = (G_ij - m_i G_0j - m_j G_i0 + m_i m_j G_00) / (s_i s_j) */
         double *gi = g->g + (size_t)i * n;
@@ -199,6 +217,8 @@ static void gram_move_triangle(struct svi_gram *g, double *room, bool out) {
     }
 }
 
+/* The triangle alone goes into the state, by way of `room`; and what waits in the block as rows, so that the
+ * same rows are added together later. */
 void svi_gram_archive(struct svi_archive *a, struct svi_gram *g, int groups, double *room) {
     bool positive = true;
     int filled = g->filled;

@@ -1,12 +1,14 @@
-/* The verbs of a learner (svmstream/learner.h), and what it tells of itself.
+/* The public calls of a learner (svmstream/learner.h), and what it reports of itself.
  *
- * A step scores first and learns then: the row is standardised into input 0 of the recursion, everything that
- * can fail (a bad value, room for an id, a new class) is checked or reserved before the first change, the
- * scores are made, and svi_slide learns (learner_slide.c). Invariant: a call that fails has changed nothing
- * but what had expired by time. A sample without a label but with an id waits in a ring with the scores it
- * was given; svs_learner_label takes it from there.
+ * A step scores first and learns then: the row is standardised into input 0 of the recursion, everything
+ * that can fail (a bad value, memory for an id, a new class) is checked or reserved before the first change,
+ * the scores are made, and svi_slide learns (learner_slide.c). Invariant: a call that fails has changed
+ * nothing but what had expired by time. A sample without a label but with an id waits in a ring with the
+ * scores it was given; svs_learner_label takes it from there.
  *
- * To read: svs_learner_step, svs_learner_label; construction only when room is the question. */
+ * In the order of reading: svs_learner_step with learner_enter_row, learner_admit, learner_make_scores and
+ * learner_take_label; svs_learner_label and svs_learner_forget; svs_learner_model. The construction only
+ * when capacities are the question. */
 #include "svmstream/learner.h"
 
 #include <math.h>
@@ -63,8 +65,8 @@ svs_code svi_learner_check_options(const svs_options *o, int d, svs_error *err) 
 
 /* ---- construction */
 
-/* Samples that got their label leave dead slots behind: with some more of them than may wait, there is a
- * squeeze only after many. */
+/* Slots of the ring of samples that wait. Samples that got their label leave dead slots behind: with a
+ * quarter more slots than samples may wait, the ring is squeezed only after many. */
 static int learner_waiting_slots(const svs_options *o) {
     return o->labels_ttl > 0 ? o->labels_max + (o->labels_max + 3) / 4 : 0;
 }
@@ -74,7 +76,8 @@ unsigned svi_learner_columns(const svs_options *o) {
            (o->class_rule != SVS_CLASSES_ALIKE ? SVI_RING_HAS(FACTOR) : 0);
 }
 
-/* What is always with it. */
+/* Parts that every learner has. Sums that cannot be made again from rows are its own, even where it works in
+ * a shared scratch: another learner would overwrite them there. */
 static svs_code learner_build(svs_learner *l, int d, svs_error *err) {
     svs_code code = svi_class_weights_init(l, err);
     svi_scaler_grow(&l->scaler, d);
@@ -112,6 +115,8 @@ svs_learner *svi_learner_new_for(const svs_options *o, int d, int room, struct s
         svs_learner_free(&l);
         return NULL;
     }
+    /* Everything is allocated: from here on nothing fails. Entering needs the capacity that was just
+     * reserved, and the reset fills what was entered. */
     svi_learner_enter_empty(l);
     svs_learner_reset(l);
     return l;
@@ -142,6 +147,8 @@ void svs_learner_free(svs_learner **pl) {
     *pl = NULL;
 }
 
+/* The order: those that count the rows (snapshot, prior, means) are notified before the rings are emptied.
+ * The version rises, so no reader takes the empty model for the one before. */
 void svs_learner_reset(svs_learner *l) {
     svi_claim(l);
     if (l->snapshot)
@@ -169,7 +176,8 @@ void svs_learner_reset(svs_learner *l) {
 
 /* ---- what comes in */
 
-/* For a row whose |z|^2 does not say already that all is well. */
+/* For a row of which |z|^2 does not prove that it is fine (learner_enter_row): looks at each value, to say
+ * which one is wrong. */
 static svs_code learner_check_row(const svs_learner *l, const double *x, double square, svs_error *err) {
     for (int j = 0; j < l->declared; j++)
         if (!(fabs(x[j]) <= SVI_VALUE_MAX))
@@ -177,6 +185,7 @@ static svs_code learner_check_row(const svs_learner *l, const double *x, double 
                        ? svi_fail(err, SVS_TOO_LARGE,
                                   "feature %d is %g; values beyond 1e100 cannot be computed with", j, x[j])
                        : svi_fail(err, SVS_NOT_FINITE, "feature %d is %g", j, x[j]);
+    /* Features that are declared but not in yet have no z; they count with their raw values. */
     for (int j = l->d; j < l->declared; j++)
         square += x[j] * x[j];
     return square <= SVI_SQUARE_MAX
@@ -185,15 +194,16 @@ static svs_code learner_check_row(const svs_learner *l, const double *x, double 
                           "the sample lies too many deviations from what was seen to be computed with");
 }
 
-/* z of a raw row into input 0. */
+/* Makes z of a raw row in input 0. While |z|^2 stays below scaler.safe no raw value can be beyond
+ * SVI_VALUE_MAX (scaler.h), nor NAN, for which the comparison is false: one comparison instead of d. */
 static inline svs_code learner_enter_row(svs_learner *l, const double *x, svs_error *err) {
     double square = svi_enter(l, 0, x);
     const bool good = square <= l->scaler.safe && l->d == l->declared;
     return good ? SVS_OK : learner_check_row(l, x, square, err);
 }
 
-/* What has its first value in this row takes part from now on; the room that was reserved for a new class is
- * that of before. */
+/* Features with their first value in this row take part from now on. That widens W as well: the capacity
+ * that was reserved for a new class was for the d of before, and z must be made again. */
 static svs_code learner_wake(svs_learner *l, const svs_sample *s, bool fresh, svs_error *err) {
     bool widened = false;
     svs_code code = svi_features_wake(l, s->x, &widened, err);
@@ -239,7 +249,8 @@ static __attribute__((noinline)) svs_code learner_reserve(svs_learner *l, svs_va
     return svi_ring_reserve(&l->window, &slot, err);
 }
 
-/* All that can fail of learning the row of *s, which is in input 0. */
+/* All that can fail of learning the row of *s, which is in input 0. A normal sample needs no more memory:
+ * the ring says so by one look, and the reservation stays out of line. */
 static svs_code learner_admit(svs_learner *l, const svs_sample *s, svs_step *out, struct learner_entry *entry,
                               svs_error *err) {
     svs_code code = learner_resolve(l, s->y, out, err);
@@ -262,7 +273,7 @@ static void learner_make_scores(svs_learner *l, svs_step *out) {
     out->version = l->version;
 }
 
-/* Learns *s, whose z is in input 0, with the label that `out` has by now. */
+/* Learns *s, whose z is in input 0, with the label that `out` has by now. Nothing in it can fail. */
 static inline void learner_take_label(svs_learner *l, const svs_sample *s, const struct learner_entry *entry,
                                       double time, svs_step *out) {
     uint64_t version = l->version;
@@ -275,7 +286,8 @@ static inline void learner_take_label(svs_learner *l, const svs_sample *s, const
     l->version += entry->fresh && l->version == version;
 }
 
-/* For one more that waits, which is reserved. */
+/* A free slot for one more sample that waits. Dead ones at the front go first; the oldest live one only
+ * where as many wait as may, which is counted as an eviction; dead ones in between by a squeeze. */
 static void learner_make_place(svs_learner *l) {
     struct svi_ring *r = &l->waiting;
     while (r->count > 0 && !svi_ring_live(r, r->first))
@@ -293,6 +305,9 @@ static svs_code learner_wait_for_label(svs_learner *l, const svs_sample *s, doub
     if (l->waiting.max == 0 || s->id.kind == SVS_NONE)
         return SVS_OK;
     struct svi_slot own = {.time = time,
+                           /* A late label is reported against the prediction that was given at arrival, so
+                            * the sample keeps its scores (behind its row), the version and the number of
+                            * classes. */
                            .weight = s->weight,
                            .factor = 1,
                            .label = -1,
@@ -302,6 +317,7 @@ static svs_code learner_wait_for_label(svs_learner *l, const svs_sample *s, doub
                            .id = s->id};
     SVI_TRY(svi_ring_reserve(&l->waiting, &own, err));
     learner_make_place(l);
+    /* Everything up to `stride` is written: the slot may have held another sample. */
     const int32_t slot = svi_ring_push(&l->waiting, &own);
     double *row = svi_ring_row(&l->waiting, slot);
     memcpy(row, s->x, (size_t)l->d * sizeof *row);
@@ -311,8 +327,9 @@ static svs_code learner_wait_for_label(svs_learner *l, const svs_sample *s, doub
     return SVS_OK;
 }
 
-/* The first sample is here, and all is well with it: what is held by others is known before it is scored. The
- * classes that come so may have its label among them. */
+/* The first sample is here, and all is well with it: the prior is taken before it is scored. The classes
+ * that come with the prior may have its label among them, so the label is resolved again; and the epoch
+ * changes, so z is made again. */
 static svs_code learner_take_prior(svs_learner *l, const svs_sample *s, bool labelled,
                                    struct learner_entry *entry, svs_step *out, svs_error *err) {
     SVI_TRY(svi_prior_begin(l, entry->fresh, err));
@@ -327,12 +344,14 @@ svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_
     *out = (svs_step){.label = -1, .target = NAN};
     const bool labelled = s->y.kind != SVS_NONE;
     struct learner_entry entry = {0};
+    /* Before anything is read: the state may be packed, while another learner works in the scratch. */
     svi_claim(l);
     if (s->d != l->declared)
         return svi_fail(err, SVS_WRONG_DIMENSION, "the sample has %d features, the model %d", s->d,
                         l->declared);
     if (!(s->weight > 0 && s->weight <= SVI_VALUE_MAX))
         return svi_fail(err, SVS_BAD_WEIGHT, "a weight is a positive finite number, not %g", s->weight);
+    /* Checks, from the cheapest to those that reserve; none has changed the model when the next one fails. */
     svs_code code = learner_enter_row(l, s->x, err);
     if (code == SVS_OK && s->id.kind != SVS_NONE && !learner_good_name(s->id))
         code = svi_fail(err, SVS_BAD_ID, "an id is an integer or a string of 1 to %d bytes", SVS_NAME_MAX);
@@ -342,16 +361,23 @@ svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_
         code = learner_wake(l, s, entry.fresh, err);
     if (code != SVS_OK)
         return code;
+    /* Only before the first sample. */
     if (l->prior && svi_prior_waits(l) &&
         (code = learner_take_prior(l, s, labelled, &entry, out, err)) != SVS_OK)
         return code;
+    /* From here on nothing that was checked can fail. A sample is scored by the model without it: the
+     * published quality is honest because of this order. */
     learner_make_scores(l, out);
     if (labelled)
         learner_take_label(l, s, &entry, time, out);
     else
         code = learner_wait_for_label(l, s, time, out, err);
+    /* What is too old by now leaves last, so that the scores are those of the model before this sample
+     * arrived. */
     if (l->waiting.count > 0 || l->o.window_seconds > 0)
         out->removed += svi_expire(l, time);
+    /* A snapshot of the window is copied a few rows a step (snapshot.h), so that no step waits for all of
+     * it. */
     if (l->snapshot)
         svi_snapshot_copy(l->snapshot, l, SVI_SNAPSHOT_ROWS);
     return code;
@@ -367,6 +393,7 @@ svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double tim
                            svs_error *err) {
     struct learner_entry entry;
     svi_claim(l);
+    /* By time first: a sample that has waited too long is not labelled any more. */
     *out = (svs_step){.label = -1, .target = NAN, .removed = svi_expire(l, time)};
     int32_t slot = svi_ring_find(&l->waiting, id);
     if (slot < 0)
@@ -382,6 +409,7 @@ svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double tim
         code = learner_admit(l, &held, out, &entry, err);
     if (code != SVS_OK)
         return code;
+    /* Its scores are copied out of the ring before learning, which may use the same slot. */
     slot = svi_ring_find(&l->waiting, id); /* a new class may have moved the ring to more room */
     const struct svi_ring_scores *s = svi_ring_scored(&l->waiting, slot);
     const double *row = svi_ring_row(&l->waiting, slot);
@@ -399,7 +427,8 @@ svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double tim
     return SVS_OK;
 }
 
-/* Takes every sample of that id out of a ring; how many. */
+/* Takes every sample with that id out of a ring; returns how many. `older` is looked up first: a slot that
+ * is out is no longer found. */
 static int learner_forget_in(svs_learner *l, struct svi_ring *r, svs_value id) {
     int taken = 0;
     for (int32_t slot = svi_ring_find(r, id), older; slot >= 0; slot = older, taken++) {
@@ -452,7 +481,8 @@ void svs_learner_scores(svs_learner *l, const double *x, double *scores) {
     memcpy(scores, step.scores, (size_t)step.rows * sizeof *scores);
 }
 
-/* W_j = w_j / deviation_j, b = w_0 - sum W_j mean_j. */
+/* The model in raw units: z_j = (x_j - mean_j) / deviation_j, so W_j = w_j / deviation_j and b = w_0 - sum
+ * W_j mean_j. */
 svs_code svs_learner_model(svs_learner *l, svs_model *m, svs_error *err) {
     (void)err;
     svi_claim(l);
@@ -460,6 +490,7 @@ svs_code svs_learner_model(svs_learner *l, svs_model *m, svs_error *err) {
     for (int k = 0; k < rows; k++) {
         const double *w = svs_alsvm_weights(l->m, k);
         double *raw = l->W + (size_t)k * (size_t)l->declared, b = w[0];
+        /* Features that are declared and not in yet keep 0. */
         memset(raw, 0, (size_t)l->declared * sizeof *raw);
         for (int j = 0; j < l->d; j++) {
             raw[j] = w[1 + j] * l->scaler.inverse[j];

@@ -1,9 +1,12 @@
-/* A learner field by field (learner_archive.h), in this order: features and classes, which say how much room
- * there must be; counters; scaler, energies and ridge; P and W; both rings; the sums where they are more than
- * scratch. The parts archive themselves (ring.c, gram.c, scaler.c, recursion.c).
+/* A learner field by field (learner_archive.h). The order is part of the format: features and classes, which
+ * say how much capacity there must be; counters; scaler, energies and ridge; P and W; both rings; the sums
+ * where they are more than scratch; then what only some learners have (archive_rare). The parts archive
+ * themselves (ring.c, gram.c, scaler.c, recursion.c).
  *
- * Loading trusts nothing: room is taken only for what the bytes that are left can fill, and after each part
- * invariants that span several fields are checked. */
+ * One function saves and loads: where `a->loading` is set the fields are filled, else written. Loading
+ * trusts nothing: memory is taken only for what the bytes that are left can fill, and after each part the
+ * invariants that span several fields are checked. An archive keeps its first error, and every call after it
+ * does nothing. */
 #include "learner/learner_archive.h"
 
 #include <math.h>
@@ -34,7 +37,8 @@ static void archive_energy(struct svi_archive *a, svs_learner *l) {
 
 /* ---- features and classes */
 
-/* Room is taken only for what P can be of. */
+/* Loads into a new learner only. `d` comes from the file: before anything of its size is allocated, the
+ * bytes that are left must suffice for P alone. */
 static bool archive_features(struct svi_archive *a, svs_learner *l) {
     int d = l->d;
     bool fresh = l->class_count == 0 && l->arrivals == 0 && l->window.pushed == 0 && l->waiting.pushed == 0;
@@ -46,6 +50,8 @@ static bool archive_features(struct svi_archive *a, svs_learner *l) {
     if (!svi_archive_check(a, svi_archive_left(a) / 8 >= svi_triangle(d + 1), "more features than P has") ||
         svi_features_declare(l, d, a->err) != SVS_OK || svi_features_widen(l, d, a->err) != SVS_OK)
         return false;
+    /* Widening is done with all features scaled and in: which of them are unscaled, and how many are
+     * declared beyond, comes last (archive_rare). */
     l->declared = d; /* which of them are unscaled, and how many there are besides, comes last */
     svi_scaler_scale_all(&l->scaler);
     return true;
@@ -62,6 +68,7 @@ static int archive_compare_classes(const void *pa, const void *pb) {
     return memcmp(a->as.s, b->as.s, a->length);
 }
 
+/* Sorted, as there may be 100,000 classes: a comparison of all pairs would let a small file cost minutes. */
 static bool archive_classes_distinct(struct svi_archive *a, const svs_learner *l) {
     size_t n = (size_t)l->class_count;
     svs_value *sorted = svi_alloc_array(n, sizeof *sorted);
@@ -78,6 +85,7 @@ static bool archive_classes_distinct(struct svi_archive *a, const svs_learner *l
     return svi_archive_check(a, !equal, "two classes are the same");
 }
 
+/* Through the same calls as a new class of the stream, so that the table grows as it would have. */
 static void archive_load_class(struct svi_archive *a, svs_learner *l, const char *name) {
     char bytes[SVS_NAME_MAX];
     svs_value y = svs_none();
@@ -101,6 +109,7 @@ static bool archive_classes(struct svi_archive *a, svs_learner *l) {
     if (!a->loading || !svi_archive_ok(a) || count == 0)
         return svi_archive_ok(a);
     bool fits = svi_archive_left(a) / 8 / (l->d + 1) >= svi_rows(l);
+    /* rows of W follow from the number of classes; svi_class_enter has filled the table alone. */
     if (!svi_archive_check(a, fits, "more classes than W has rows") || !archive_classes_distinct(a, l) ||
         svi_class_room(l, count, a->err) != SVS_OK)
         return false;
@@ -147,6 +156,7 @@ static bool archive_counters(struct svi_archive *a, svs_learner *l) {
     svi_archive_double(a, "refine off", &l->refine.off);
     svi_archive_double(a, "refine gone", &l->refine.gone);
     svi_archive_bool(a, "refine fresh", &l->refine.fresh);
+    /* The guard compares numbers of arrivals: a rebuild that lay behind would never come. */
     bool ahead = l->arrivals ? l->next_rebuild > l->arrivals : l->next_rebuild == 0;
     bool learned = l->base <= l->order && l->order <= l->arrivals && l->held_learned <= l->order;
     bool refine = l->refine.lost >= 0 && l->refine.residual >= 0 && l->refine.now >= 0 &&
@@ -172,6 +182,8 @@ static void archive_rings(struct svi_archive *a, svs_learner *l) {
     kind.waiting = true;
     kind.scores = svi_rows(l);
     svi_ring_archive(a, &l->waiting, &kind);
+    /* What the counter says must be what the rings hold, since the guard and the refinement go by the
+     * counter. */
     if (!a->loading || !svi_archive_ok(a) || l->o.window == 0)
         return;
     int64_t learned = 0;
@@ -187,6 +199,8 @@ static void archive_sums(struct svi_archive *a, svs_learner *l) {
                       "a bucket that these options do not have");
     if (l->bucket)
         svi_archive_int64(a, "bucket from", &l->bucket_from, 0, l->window.pushed);
+    /* A learner in a shared scratch has not gathered its bucket sample by sample; it is made now, with the
+     * same bits. */
     if (!a->loading && l->shared)
         svi_bucket_gather(l);
     if (svi_archive_ok(a) && (l->bucket || l->o.window == 0))

@@ -1,5 +1,6 @@
 /* How far w and P are from a fresh solve in long double on what is held, in the coordinates of the present
- * epoch. */
+ * epoch. Plain loops of O(n d^2 + d^3): for tests and verification, not for the stream. Everything is made
+ * again from the rows (from the sums without a window), so an error of the recursion cannot hide in it. */
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@
  * these rows. */
 #define INVERSE_LOST 1e-6
 
-/* x <- L^-T L^-1 x, the factor in g's lower triangle. */
+/* x <- L^-T L^-1 x, given the factor L in the lower triangle of g. */
 static void check_solve(const long double *g, int n, long double *x) {
     for (int i = 0; i < n; i++) {
         for (int k = 0; k < i; k++)
@@ -26,6 +27,7 @@ static void check_solve(const long double *g, int n, long double *x) {
     }
 }
 
+/* Cholesky, in place, of the lower triangle: G = L L'. */
 static void check_factor(long double *g, int n) {
     for (int i = 0; i < n; i++)
         for (int j = 0; j <= i; j++) {
@@ -53,10 +55,12 @@ static void check_kept_sums(svs_learner *l, long double *g, long double *r) {
         r[i] = l->W[i];
 }
 
+/* The sums of the rows held: g += sum s z z' and r_k += sum s t_k z, then what the prior adds to both. */
 static void check_sums(svs_learner *l, long double *g, long double *r, long double *z) {
     int n = l->d + 1, rows = svi_rows(l);
     const struct svi_ring *held = &l->window;
     for (int32_t i = 0, s; (s = svi_next_learned(l, &i)) >= 0;) {
+        /* The same weight in hats that P holds: only then does P scale alike. */
         long double weight = svi_hat(l, svi_ring_weight(held, s), svi_ring_order(held, s));
         const double *x = svi_ring_row(held, s);
         z[0] = 1;
@@ -81,8 +85,8 @@ static void check_sums(svs_learner *l, long double *g, long double *r, long doub
     }
 }
 
-/* One more row of weight `ridge` and target 0 along scratch[0], given y = G^-1 of it: x -= y v'x / (1/ridge +
- * v'y). */
+/* One more row of weight `ridge` and target 0 along v = scratch[0] (Sherman-Morrison), given y = G^-1 v: x
+ * -= y v'x / (1 / ridge + v'y). */
 static void check_bias(const svs_learner *l, const long double *y, long double ridge, long double *x) {
     const double *v = l->scratch[0];
     long double vx = 0, vy = 0;
@@ -94,7 +98,8 @@ static void check_bias(const svs_learner *l, const long double *y, long double r
         x[j] -= y[j] * (vx / (1 / ridge + vy));
 }
 
-/* The `count` rows of r become G^-1 times them; they stay while nothing is in. */
+/* The first `count` rows of r become G^-1 times them. Nothing is done, and false is returned, while nothing
+ * is in: w is 0 and P the inverse of the ridge then. */
 static bool check_solves(svs_learner *l, long double *g, long double *r, int count, long double *z) {
     int n = l->d + 1;
     bool raw = l->o.scale == SVS_SCALE_NONE;
@@ -139,6 +144,7 @@ static svs_code check_compare(svs_learner *l, double *weights, double *inverse, 
     svi_claim(l);
     int n = l->d + 1, rows = svi_rows(l);
     double *v = l->scratch[2], *pv = l->scratch[3];
+    /* One allocation: g is n x n, then `rows` right-hand sides, the +-1 vector x as one more, and z. */
     long double *g = svi_alloc_array((size_t)n * (size_t)(n + rows + 2), sizeof *g);
     if (!g)
         return svi_fail_memory(err, "a fresh solve");
@@ -152,6 +158,7 @@ static svs_code check_compare(svs_learner *l, double *weights, double *inverse, 
         x[j] = v[j];
     bool solved = check_solves(l, g, r, rows + (inverse != NULL), z);
     *weights = 0;
+    /* The solution 0 of an empty learner leaves |w| itself as the distance (check_distance). */
     for (int k = 0; k < rows; k++)
         check_keep_worse(weights, check_distance(svs_alsvm_weights(l->m, k), r + k * n, n));
     if (inverse && solved) {
@@ -172,6 +179,7 @@ double svs_learner_check(svs_learner *l) {
 svs_code svi_learner_verify(svs_learner *l, double *error, svs_error *err) {
     double inverse = 0;
     SVI_TRY(check_compare(l, error, &inverse, err));
+    /* The error of P counts only beyond INVERSE_LOST: below, refinement keeps w right in spite of it. */
     if (!(inverse <= INVERSE_LOST))
         check_keep_worse(error, inverse);
     return SVS_OK;

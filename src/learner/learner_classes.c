@@ -10,12 +10,15 @@
 #include "learner/learner_internal.h"
 #include "learner/owned_model.h"
 
+/* Streams repeat labels: the class of the last sample is tried first. */
 int svi_class_find(svs_learner *l, svs_value y) {
     const int found = svi_class_index(l->classes, l->class_count, y, l->last_class);
     l->last_class = found < 0 ? l->last_class : found;
     return found;
 }
 
+/* The table and the names are not scratch: the learner keeps them while it is out. The name of a new class
+ * is allocated before the class exists, and svi_class_enter takes it over. */
 svs_code svi_class_table(svs_learner *l, svs_value y, svs_error *err) {
     if (l->class_count == l->class_room) {
         const int most = l->o.max_classes, room = l->class_room > most / 2 ? most : 2 * l->class_room;
@@ -31,6 +34,7 @@ svs_code svi_class_table(svs_learner *l, svs_value y, svs_error *err) {
 svs_code svi_class_room(svs_learner *l, int count, svs_error *err) {
     const int rows = svi_rows_of(count);
     svs_code code = svi_learner_reserve(l, l->feature_room, rows, count < 2 ? 2 : count, err);
+    /* A waiting sample's scores stand behind its row, one for each row of W; more rows need wider slots. */
     if (code == SVS_OK && l->waiting.stride < l->feature_room + rows) /* scores are kept after the row */
         code = svi_ring_restride(&l->waiting, l->feature_room + 2 * rows, l->waiting.stride, 0, 0, 0, err);
     return code == SVS_OK ? svi_gram_grow(l->gram, count < 2 ? 2 : count, err) : code;
@@ -48,7 +52,8 @@ svs_code svi_class_reserve(svs_learner *l, svs_value y, svs_error *err) {
     return svi_class_room(l, count, err);
 }
 
-/* r of "not in this class": - sum s z over everything that is in. */
+/* The right-hand side of a class that no sample has: t = -1 everywhere, so r = - sum s z over all that is in
+ * (ALGORITHMS 1: a class that appears late starts as w = P r, exactly). */
 static void classes_all_others(svs_learner *l, double *r) {
     int n = l->d + 1;
     memset(r, 0, (size_t)n * sizeof *r);
@@ -63,9 +68,12 @@ static void classes_all_others(svs_learner *l, double *r) {
             r[j] -= row.s * row.z[j];
 }
 
-/* Two classes are one row, positive = classes[1]; the third makes them three: -f, f and a new one. */
+/* Two classes are one row, positive = classes[1]. With the third each class has its row: -f, f, and a new
+ * one. The targets of the first two are those of before with their sign, so both rows are exact without a
+ * solve. */
 static void classes_split_row(svs_learner *l) {
     int n = l->d + 1;
+    /* The row is added first, with weights 0: its place must exist before it can be set. */
     double *w = l->scratch[0];
     memset(w, 0, (size_t)n * sizeof *w);
     svs_alsvm_add_row(l->m, w, NULL);
@@ -92,6 +100,7 @@ int svi_class_enter(svs_learner *l, svs_value y) {
     return l->class_count++;
 }
 
+/* The table first: svi_rows counts its classes, and what follows adds rows until W has as many. */
 int svi_class_add(svs_learner *l, svs_value y) {
     const int k = svi_class_enter(l, y);
     if (k == 2)

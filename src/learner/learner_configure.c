@@ -28,7 +28,8 @@ static bool configure_same_weights(const svs_options *a, const svs_options *b) {
     return same;
 }
 
-/* Without a window: do only C and scale differ, of what the model depends on? */
+/* Without a window there are no rows to learn again. May the change be made from the sums? It may if only C
+ * and scale differ, which are in the ridge alone. */
 static bool configure_by_sums(const svs_options *a, const svs_options *b) {
     return a->window == 0 && b->window == 0 && a->rule == b->rule && a->forget == b->forget &&
            a->labels_ttl == b->labels_ttl && a->labels_max == b->labels_max && configure_same_weights(a, b);
@@ -63,12 +64,16 @@ static svs_code configure_announce(svs_learner *fresh, const svs_learner *l, svs
         if (code == SVS_OK)
             svi_class_add(fresh, l->classes[k]);
     }
+    /* The classes stay; all else is as in a new learner. Numbers of samples continue those of the old
+     * learner, so that no number is given twice. */
     svs_learner_reset(fresh);
     fresh->window.pushed = l->window.pushed;
     fresh->waiting.pushed = l->waiting.pushed;
     return code;
 }
 
+/* The rows held, oldest first, by the same call that learned them. Labels and weights are what they were;
+ * what depends on the options (class factors, FALSVM's decisions) is decided again. */
 static svs_code configure_relearn(svs_learner *fresh, const svs_learner *l, svi_learner_watch *watch,
                                   void *user, svs_error *err) {
     svs_step step;
@@ -89,6 +94,8 @@ static svs_code configure_relearn(svs_learner *fresh, const svs_learner *l, svi_
     return SVS_OK;
 }
 
+/* Samples that wait, oldest first: where the new options let fewer wait, the oldest are left out. Their
+ * scores are copied, for they were given under the model of then. */
 static svs_code configure_keep_waiting(svs_learner *fresh, const svs_learner *l, svs_error *err) {
     bool widened;
     svi_claim(fresh);
@@ -96,6 +103,7 @@ static svs_code configure_keep_waiting(svs_learner *fresh, const svs_learner *l,
     for (int32_t i = 0, at; (at = svi_ring_next(&l->waiting, &i)) >= 0;) {
         struct svi_slot from = svi_ring_slot(&l->waiting, at);
         const double *row = svi_ring_row(&l->waiting, at);
+        /* `left` counts down: the last `most` of them stay. */
         if (left-- > most)
             continue;
         svs_code code = svi_features_wake(fresh, row, &widened, err);
@@ -116,7 +124,7 @@ static svs_code configure_keep_waiting(svs_learner *fresh, const svs_learner *l,
     return SVS_OK;
 }
 
-/* What was counted goes on. */
+/* Counters go on from those of the old learner; residual and condition describe the new P. */
 static void configure_count(svs_learner *fresh, const svs_learner *l) {
     const svs_health made = fresh->health;
     fresh->health = l->health;
@@ -131,6 +139,8 @@ static void configure_count(svs_learner *fresh, const svs_learner *l) {
 
 /* ---- without a window */
 
+/* nu = 1 / (2 C) is a factor of the whole ridge, so the faded ridge of each coordinate scales with it. P and
+ * w are then solved from the sums, which know nothing of C or scale. */
 static void configure_ridge(svs_learner *l, const svs_options *o) {
     const double nu = 1 / (2 * o->C), factor = nu / l->nu;
     svi_claim(l);
@@ -145,14 +155,19 @@ static void configure_ridge(svs_learner *l, const svs_options *o) {
 
 /* ---- both halves */
 
+/* All that can fail, on a second learner; svi_learner_take then has no way to fail. What the first one
+ * learns in between would be missing in the second. */
 svs_code svi_learner_prepare(const svs_learner *l, const svs_options *o, svi_learner_watch *watch, void *user,
                              svs_learner **fresh, svs_error *err) {
     *fresh = NULL;
     svs_code code = svs_learner_configurable(l, o, err);
     if (code != SVS_OK || (l->o.window == 0 && l->arrivals > 0))
         return code;
+    /* Where the old learner shares a scratch the new one works in the same: the old one is out meanwhile. */
     if (!(*fresh = svi_learner_new(o, l->declared, l->shared ? l->work : NULL, err)))
         return err->code;
+    /* Its store must not lie behind the learner: the two structures change places, and the block of the new
+     * one is freed. */
     code = svi_store_apart(*fresh, err);
     if (code == SVS_OK)
         code = svi_prior_lend(*fresh, l, err);
@@ -172,9 +187,11 @@ void svi_learner_take(svs_learner *l, const svs_options *o, svs_learner **fresh)
         configure_ridge(l, o);
         return;
     }
+    /* What the snapshot has still to copy is in the rings of the old learner, which go. */
     if (l->snapshot) /* of the window of before: whole, as its owner began it */
         svi_snapshot_copy(l->snapshot, l, INT64_MAX);
     configure_count(*fresh, l);
+    /* Both leave their scratch before the structures change places: a scratch knows its owner by address. */
     svi_learner_count_held(l, -1);
     svi_learner_rest(l);
     svi_learner_rest(*fresh);

@@ -13,6 +13,8 @@
 /* ---- more of them */
 
 /* Room for `features` of them in all that has one entry for each. */
+/* Rings last: P and the scratch may have grown in vain if these fail, which harms nothing, whereas
+ * feature_room says how wide the rows are. */
 static svs_code features_room(svs_learner *l, int features, svs_error *err) {
     const int old = l->feature_room, scores = l->waiting.stride - old;
     SVI_TRY(svi_learner_reserve(l, features, svi_rows(l), l->gram->groups, err));
@@ -24,6 +26,7 @@ static svs_code features_room(svs_learner *l, int features, svs_error *err) {
 
 svs_code svi_features_declare(svs_learner *l, int d, svs_error *err) {
     svs_code code = SVS_OK;
+    /* At least doubled: features may be added one at a time. */
     if (d > l->feature_room) {
         const int room = d > 2 * l->feature_room ? d : 2 * l->feature_room;
         code = features_room(l, room < l->o.max_features ? room : l->o.max_features, err);
@@ -46,6 +49,8 @@ svs_code svi_features_widen(svs_learner *l, int d, svs_error *err) {
     }
     svi_gram_adopt(l->gram, &wider);
     svi_scaler_grow(&l->scaler, d);
+    /* A feature's column of P is that of an independent coordinate: 1 / ridge on the diagonal, 0 elsewhere,
+     * and w 0 (ALGORITHMS 1), until its first value. */
     const int old = l->d;
     l->d = d;
     svi_ridge_grow(l, old);
@@ -60,6 +65,8 @@ svs_code svs_learner_grow(svs_learner *l, int d, svs_error *err) {
     if (d <= before)
         return SVS_OK;
     svs_code code = svi_features_declare(l, d, err);
+    /* Where some feature is unscaled, later ones are in only from their first value on (svi_features_wake).
+     */
     if (code == SVS_OK && l->scaler.unscaled_count == 0)
         code = svi_features_widen(l, d, err);
     if (code != SVS_OK)
@@ -67,6 +74,8 @@ svs_code svs_learner_grow(svs_learner *l, int d, svs_error *err) {
     return code;
 }
 
+/* Features beyond the last one that is not 0 in this row stay out; all before it are in, so that the order
+ * of features never changes. */
 svs_code svi_features_wake(svs_learner *l, const double *x, bool *widened, svs_error *err) {
     int d = l->declared;
     while (d > l->d && x[d - 1] == 0)
@@ -80,7 +89,8 @@ svs_code svi_features_wake(svs_learner *l, const double *x, bool *widened, svs_e
 
 /* ---- which are unscaled */
 
-/* Of the sums, which hold no rows to gather again: z_j = x_j instead of (x_j - mean) inverse. */
+/* Rewrites the sums, as there are no rows to gather again: z_j = x_j instead of (x_j - mean) inverse. In the
+ * notation of svi_gram_move the shift is -mean inverse and the spread is inverse. */
 static void features_make_sums_plain(svs_learner *l, int feature) {
     double *shift = l->scratch[2], *inverse_spread = l->scratch[3];
     const double mean = l->scaler.mean[feature], inverse = l->scaler.inverse[feature];
@@ -107,6 +117,8 @@ void svi_features_wait(svs_learner *l) {
     svi_ridge_reset(l);
 }
 
+/* Three cases: nothing learned yet, where features wait for their first value; a coordinate that is plain
+ * already; else the rows (or sums) are taken into new coordinates by a rebuild. */
 void svs_learner_unscaled(svs_learner *l, int feature) {
     struct svi_scaler *s = &l->scaler;
     if (feature < 0 || feature >= l->o.max_features)

@@ -1,3 +1,6 @@
+/* What a learner holds, for those that read it: numbers and newest row of the window, the samples of an id,
+ * leverage, and means of features over the window. Nothing here changes the model but svi_learner_take_back.
+ */
 #include "learner/learner_held.h"
 
 #include <math.h>
@@ -7,8 +10,9 @@
 #include "learner/learner_internal.h"
 #include "linalg/sparse_rows.h"
 
-#define KEPT_FROM                                                                                            \
-    1024 /* rows: with fewer a sum is made again in the time of a sample, and is as large as 49 */
+/* Rows from which the sum of a feature is kept for each of many learners. With fewer it is made again within
+ * the time of a sample; and a kept sum takes the memory of 49 values. */
+#define KEPT_FROM 1024
 
 void svi_learner_span(const svs_learner *l, struct svi_learner_span *out) {
     *out = (struct svi_learner_span){.window = l->window.pushed,
@@ -17,7 +21,7 @@ void svi_learner_span(const svs_learner *l, struct svi_learner_span *out) {
                                      .waiting_oldest = svi_ring_oldest(&l->waiting)};
 }
 
-/* The slot of the newest of the window; -1: it is empty. */
+/* The newest live slot of the window; -1: there is none. Dead slots at the end are passed over. */
 static int32_t held_newest(const svs_learner *l) {
     int32_t i = l->window.live ? l->window.count - 1 : -1;
     while (i >= 0 && !svi_ring_live(&l->window, svi_ring_at(&l->window, i)))
@@ -49,6 +53,8 @@ const double *svi_learner_waiting_row(const svs_learner *l, svs_value id) {
     return slot < 0 ? NULL : svi_ring_row(&l->waiting, slot);
 }
 
+/* The newest waiting sample was scored by another model as well (the bank's): its late label is reported
+ * against that score. */
 void svi_learner_rescore(svs_learner *l, const double *scores, int predicted) {
     const int32_t slot = svi_ring_at(&l->waiting, l->waiting.count - 1);
     struct svi_ring_scores *s = svi_ring_scored(&l->waiting, slot);
@@ -67,6 +73,7 @@ static struct svi_held_sample held_sample(const svs_learner *l, int32_t slot) {
                                     .own = svi_ring_double(r, SVI_RING_WEIGHT, slot, 1)};
 }
 
+/* Newest first, as the ids are chained. */
 void svi_learner_each_held(const svs_learner *l, svs_value id,
                            void (*found)(void *user, const struct svi_held_sample *s), void *user) {
     for (int32_t slot = svi_ring_find(&l->window, id); slot >= 0;
@@ -83,6 +90,8 @@ bool svi_learner_newest_sample(const svs_learner *l, struct svi_held_sample *out
     return slot >= 0;
 }
 
+/* Without a window: the sample learned last is taken out of the sums again, and P and w are solved from
+ * them. The recursion would do it as well, but would leave its rounding behind; a solve is exact. */
 void svi_learner_take_back(svs_learner *l, const struct svi_held_sample *s) {
     svi_claim(l);
     svi_enter(l, 0, s->x);
@@ -97,6 +106,7 @@ void svi_learner_relax(svs_learner *l, bool relaxed) {
     l->relaxed = relaxed;
 }
 
+/* x'P x, scaled so that the newest sample weighs 1 (P is in hats). */
 double svi_learner_leverage(svs_learner *l, const double *x) {
     svi_claim(l);
     double *const z = l->scratch[0], *const product = l->scratch[1];
@@ -107,6 +117,8 @@ double svi_learner_leverage(svs_learner *l, const double *x) {
 
 /* ---- means */
 
+/* An exact sum (base/exact_sum.h): what enters and leaves does so without rounding, so the mean depends on
+ * the rows alone, not on the history. */
 void svi_kept_add(struct svi_kept_sums *k, const double *x, int sign) {
     for (int i = 0; i < k->count; i++)
         svi_exact_add(&k->of[i].sum, x[k->of[i].feature], sign);
@@ -127,8 +139,10 @@ static void held_add_up(const svs_learner *l, int feature, struct svi_exact_sum 
         svi_exact_add(sum, svi_ring_row(&l->window, slot)[feature], 1);
 }
 
-/* The sum of a feature, kept from now on; NULL without memory, and for a small one of many learners. */
+/* The sum of a feature, made once and kept from now on. NULL without memory, and for a short window of one
+ * of many learners: the caller adds up the rows then. */
 static struct svi_exact_sum *held_keep(svs_learner *l, int feature) {
+    /* One of many learners must stay small. */
     if (l->shared && l->window.count < KEPT_FROM)
         return NULL;
     struct svi_kept_sums *k = l->kept ? l->kept : (l->kept = svi_alloc(sizeof *k));
@@ -154,7 +168,7 @@ static struct svi_exact_sum *held_keep(svs_learner *l, int feature) {
     return &own->sum;
 }
 
-/* Of the sums of z = (x - mean) inverse, by the weights that are in them. */
+/* Without a window: the mean by the sums of z = (x - mean) inverse, weighted, and faded, as they are. */
 static double held_mean_of_sums(const svs_learner *l, int feature) {
     const double weight = svi_gram_total(l->gram, 0), sum = svi_gram_total(l->gram, 1 + feature);
     return weight > 0 ? l->scaler.mean[feature] + sum / weight / l->scaler.inverse[feature] : 0;

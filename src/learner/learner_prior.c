@@ -1,17 +1,17 @@
-/* The prior of a learner: samples of others that it goes by as if they were a few of its own (learner/prior.h
- * states the problem; read svi_prior_entry and svi_prior_begin first). In the coordinates of the epoch, z_j =
- * (x_j - mean_j) inverse_j, the prior's matrix is T A T': its entries follow from what the prior holds around
- * its own means m, with delta_j = m_j - mean_j, without the cancellation that sums around 0 would bring. It
- * is a part of the ridge: what reads the ridge (refining, checks, rebuilds) reads it here.
+/* The prior of a learner: samples of others that count for it like a few of its own (learner/prior.h states
+ * the problem). In the coordinates of the epoch, z_j = (x_j - mean_j) inverse_j, the prior's matrix is T A
+ * T'. Its entries follow from what the prior holds around its own means m, with delta_j = m_j - mean_j,
+ * without the cancellation that sums around 0 would bring. It is a part of the ridge: what reads the ridge
+ * (refining, checks, rebuilds) reads it here.
  *
  * A learner takes the newest prior when its first sample comes and with each planned rebuild, which solves
- * from sums anyway; between them the prior stays. A feature that the prior does not know takes no part in it,
- * as if it had been at its mean. Keys may lie at different levels: each has a center, between the mean of
- * what it holds and the level of all, and the samples of others count for it as if they had been moved there.
+ * from sums anyway. A feature that the prior does not know takes no part in it, as if it had been at its
+ * mean. Each key has a center, between the mean of what it holds and the level of all, to which the samples
+ * of others count as moved. What it holds is counted in shared sums: each sample as it is learned, and
+ * again, taken out, as it leaves. Which samples enter is said by bounds (learner/prior_bounds.h). Invariant:
+ * a verdict changes only while all that is held is taken out, so what leaves is what entered.
  *
- * Likewise what it holds is counted in sums that it shares with others: each sample as it is learned, and
- * again, taken out, as it leaves. Which samples enter is said by bounds (learner/prior_bounds.h): a verdict
- * changes only while all that is held is taken out, so what leaves is what entered. */
+ * Read svi_prior_entry and svi_prior_begin first, then svi_prior_came, svi_prior_left and prior_look. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -36,7 +36,8 @@ static const struct svi_array placed_table[] = {
 };
 static const struct svi_arrays placed_arrays = SVI_ARRAYS(placed_table, "the features of all keys");
 
-/* Is what it holds counted? */
+/* Is what it holds counted in the sums? A learner that is being made in place of another is not, until it
+ * takes its place. */
 static bool prior_counts(const svs_learner *l) {
     return l->prior && !l->prior->lent;
 }
@@ -66,7 +67,7 @@ bool svi_learner_has_prior(const svs_learner *l) {
     return l->prior != NULL;
 }
 
-/* Nothing was learned. */
+/* As before the first sample: no mean counts, nothing is bounded, and the key has no weight. */
 static void prior_unjudged(struct svi_learner_prior *p) {
     p->mean_of = 0;
     p->key->weight = 0;
@@ -85,6 +86,8 @@ svs_code svi_learner_set_prior(svs_learner *l, double worth, struct svi_prior_su
     if (!key && !p->key && !(p->key = svi_alloc(sizeof *p->key)))
         return svi_fail_memory(err, "the model of all keys");
     p->key = key ? key : p->key;
+    /* A key with a weight comes back from the disk: what it is among others is known, and must not be
+     * forgotten. */
     if (p->key->weight == 0) /* else it comes back */
         prior_unjudged(p);
     p->worth = worth;
@@ -108,6 +111,7 @@ void svi_prior_free(svs_learner *l) {
 
 /* ---- its numbers in the present coordinates */
 
+/* min(1, n0 / N) of learner/prior.h: the samples of others count as n0 samples at most. */
 static double prior_share(const svs_learner *l) {
     return fmin(1, l->prior->worth / l->prior->in->total);
 }
@@ -132,6 +136,9 @@ double svi_prior_entry(const svs_learner *l, int i, int j) {
     const int a = i > 0 ? prior_place(l, i) : -1, b = j > 0 ? prior_place(l, j) : -1;
     if ((i > 0 && a < 0) || (j > 0 && b < 0))
         return 0;
+    /* Entry (0, 0) is share N; (i, 0) share inverse_i (off_i + N delta_i); (i, j) share inverse_i inverse_j
+     * (S_ij + off_i delta_j + off_j delta_i + N delta_i delta_j), where S and off are sums about m, and off
+     * is what the rounding of m left. */
     const double share = prior_share(l), *mean = l->scaler.mean, *inverse = l->scaler.inverse;
     if (i == 0)
         return share * p->total;
@@ -144,7 +151,8 @@ double svi_prior_entry(const svs_learner *l, int i, int j) {
            (spread + p->off[a] * other + p->off[b] * delta + p->total * delta * other);
 }
 
-/* The entries of svi_prior_entry, with what rows have in common taken out of the inner loop. */
+/* out += matrix x u. The entries are those of svi_prior_entry; sums that all rows share (off'u, delta'u) are
+ * taken out of the inner loop, which leaves one product with S. */
 void svi_prior_apply(const svs_learner *l, const double *u, double *out) {
     const struct svi_prior *p = prior_in(l);
     const double *mean = l->scaler.mean, *inverse = l->scaler.inverse;
@@ -175,7 +183,8 @@ void svi_prior_apply(const svs_learner *l, const double *u, double *out) {
     }
 }
 
-/* sum s t (1, x - m) for row k of W, of coordinate `at` (-1: the 1). */
+/* sum s t (1, x - m) for row k of W, at coordinate `at` (-1: the 1). For classes it is 2 (sum over the
+ * class) - (sum over all), as in gram.c; a class that the prior does not know has t = -1 throughout. */
 static double prior_target(const svs_learner *l, int k, int at) {
     const struct svi_prior *p = l->prior->in;
     const int positive = svi_rows(l) == 1 ? 1 : k;
@@ -210,6 +219,7 @@ static void prior_find_features(const svs_learner *l) {
         p->from[j] = prior_find(l, p->in, j);
 }
 
+/* The prior in P may only change where P is made again: its matrix is part of P. */
 static void prior_take(svs_learner *l) {
     struct svi_learner_prior *p = l->prior;
     if (p->in == *p->newest)
@@ -220,7 +230,8 @@ static void prior_take(svs_learner *l) {
     prior_find_features(l);
 }
 
-/* The place of a key with these means of n samples; categories are where they are. */
+/* Sets the center of each feature from the mean of n samples. Categories (unscaled features) are 0 or 1 in
+ * every key and are not moved. */
 static void prior_set_center(svs_learner *l, const double *mean, double n) {
     struct svi_learner_prior *p = l->prior;
     for (int j = 0; j < p->placed; j++) {
@@ -256,7 +267,9 @@ static bool prior_plain(const svs_learner *l, int j) {
     return svi_scaler_unscaled(&l->scaler, j);
 }
 
-/* What bounds make of feature j. */
+/* What the bounds make of feature j: how far a value may lie from the center of its key, and whether the
+ * key's mean counts for the level of all. Single precision, as it is kept for keys that are out of memory:
+ * the verdict must be the same there. */
 static void prior_bind(const svs_learner *l, const struct svi_prior *of, int j) {
     const struct svi_learner_prior *p = l->prior;
     struct svi_prior_trait *t = &prior_traits(l)[j];
@@ -269,7 +282,8 @@ static void prior_bind(const svs_learner *l, const struct svi_prior *of, int j) 
         t->flags |= SVI_PRIOR_LEVEL;
 }
 
-/* What they make of the key. */
+/* What the bounds make of the key as a whole: the largest weight of a row, and the factor of all its rows,
+ * by its most excessive spread. */
 static void prior_bind_all(svs_learner *l, const struct svi_prior *of) {
     struct svi_learner_prior *p = l->prior;
     const struct svi_prior_bounds *b = prior_bounds(of);
@@ -291,6 +305,7 @@ static void prior_bind_all(svs_learner *l, const struct svi_prior *of) {
         p->key->middle = b->n > 0 ? prior_float(b->middle[0]) : 0;
         excess = target->spread > 0 ? fmax(excess, svi_prior_excess(b, 0, (double)target->spread)) : excess;
     }
+    /* Without a mean too few rows are held to say anything of spreads. */
     if (p->mean_of > 0)
         p->key->factor = (float)svi_prior_factor(b, excess, (double)p->key->weight);
 }
@@ -301,6 +316,7 @@ struct prior_sample {
     int count;
 };
 
+/* At fixed distances: the sample depends on what is held alone. */
 static void prior_sample(const svs_learner *l, struct prior_sample *s) {
     const int64_t step = (l->held_learned + LOOKED - 1) / LOOKED;
     int64_t wait = 0;
@@ -322,8 +338,9 @@ static double prior_value(const svs_learner *l, int32_t slot, int column) {
                                      : svi_ring_row(r, slot)[column];
 }
 
-/* The middle of a column, and how far from it a row is one of the others: `limit`, where that leaves half of
- * them; else by the median distance from the middle. */
+/* The middle of a column, and *limit, the distance from it beyond which a row is one of the others. The
+ * limit of the bounds holds where it leaves at least half of the rows; else the key differs from the others,
+ * and its own median distance takes its place. */
 static double prior_middle(const svs_learner *l, const struct prior_sample *s, int column, double *limit) {
     double v[LOOKED];
     int inside = 0;
@@ -337,11 +354,12 @@ static double prior_middle(const svs_learner *l, const struct prior_sample *s, i
     if (*limit > 0 && *limit < INFINITY && 2 * inside >= s->count)
         return middle;
     const double usual = svi_quantile(v, s->count, 0.5);
-    *limit = usual > 0 && l->held_learned >= MEAN_FROM ? NORMAL * SVI_PRIOR_FAR * usual : INFINITY;
+    *limit = usual > 0 && l->held_learned >= MEAN_FROM ? NORMAL * SVI_PRIOR_MAX_MULTIPLE * usual : INFINITY;
     return middle;
 }
 
-/* Mean and spread of a column, without the rows that are far outside. */
+/* Mean and spread of a column, without rows that lie far outside: one bad row must not move the center of a
+ * key. */
 static double prior_held_mean(const svs_learner *l, const struct prior_sample *s, int column, double limit,
                               float *spread) {
     const double middle = prior_middle(l, s, column, &limit);
@@ -362,13 +380,14 @@ static double prior_held_mean(const svs_learner *l, const struct prior_sample *s
 static double prior_held_weight(const svs_learner *l, const struct prior_sample *s, double most) {
     double limit = INFINITY, sum = 0;
     const double middle = prior_middle(l, s, COLUMN_WEIGHT, &limit);
-    most = fmin(most, SVI_PRIOR_FAR * middle);
+    most = fmin(most, SVI_PRIOR_MAX_MULTIPLE * middle);
     for (int32_t i = 0, slot; (slot = svi_next_learned(l, &i)) >= 0;)
         sum += fmin(prior_value(l, slot, COLUMN_WEIGHT), most);
     return sum / (double)l->held_learned;
 }
 
-/* Means and spreads of what it holds, and what the bounds make of them. */
+/* Looks at all that is held: means and spreads, then what the bounds make of them. Must be called while
+ * nothing of it is counted. */
 static void prior_look(svs_learner *l, const struct svi_prior *of) {
     struct svi_learner_prior *p = l->prior;
     const bool held = l->held_learned > 0;
@@ -376,6 +395,8 @@ static void prior_look(svs_learner *l, const struct svi_prior *of) {
     prior_sample(l, &sample);
     p->mean_of = l->held_learned >= MEAN_FROM ? (int32_t)l->held_learned : 0;
     p->key->out = 0;
+    /* Twice: limits come first, by which rows enter the means; then means and spreads are there, by which
+     * the key is bounded. */
     prior_bind_all(l, of);
     for (int j = 0; j < p->placed; j++) {
         struct svi_prior_trait *t = &prior_traits(l)[j];
@@ -394,7 +415,7 @@ static void prior_look(svs_learner *l, const struct svi_prior *of) {
     prior_bind_all(l, of);
 }
 
-/* The first one that is learned. */
+/* The first sample that is learned: its values are all that is known of the key. */
 static void prior_look_first(svs_learner *l, const double *x, double weight, double target) {
     struct svi_learner_prior *p = l->prior;
     p->key->weight = fmaxf(prior_float(weight), FLT_MIN);
@@ -421,6 +442,8 @@ void svi_prior_drop(svs_learner *l) {
 }
 
 /* The classes that its samples are of, in their order; one place is left for a class of its own. */
+/* The classes of the prior's samples, in their order, so that a class has the same index in all keys that
+ * begin now. One place is left for a new class of the first sample itself. */
 svs_code svi_prior_begin(svs_learner *l, bool fresh, svs_error *err) {
     const struct svi_prior *p = *l->prior->newest;
     const int most = l->o.max_classes - fresh;
@@ -436,7 +459,8 @@ svs_code svi_prior_begin(svs_learner *l, bool fresh, svs_error *err) {
     return code;
 }
 
-/* Means and deviations of the prior's samples, for those features that it knows. */
+/* The epoch before the first sample: means and deviations of the prior's samples, for the features that it
+ * knows. */
 static void prior_scale(svs_learner *l) {
     const struct svi_prior *p = l->prior->in;
     for (int j = 0; j < l->d; j++) {
@@ -445,6 +469,7 @@ static void prior_scale(svs_learner *l) {
             continue;
         const double variance = p->spread[svi_triangle(at) + at] / p->total;
         l->scaler.mean[j] = prior_mean(l, j + 1, at);
+        /* A variance that is rounding of the mean, or too small to be inverted, keeps deviation 1. */
         if (variance > 1e-24 * l->scaler.mean[j] * l->scaler.mean[j] && variance > 1e-200)
             l->scaler.inverse[j] = 1 / sqrt(variance);
     }
@@ -459,6 +484,8 @@ int svi_learner_classes_coming(const svs_learner *l) {
     return svi_prior_waits(l) && l->o.task != SVS_REGRESS ? (*l->prior->newest)->labels : 0;
 }
 
+/* The order: the center needs the prior; the scaler begins at the row and is then set for what the prior
+ * knows; P and w are solved of prior and ridge alone. */
 void svi_prior_solve(svs_learner *l, const double *x) {
     prior_take(l);
     if (l->prior->placed > 0)
@@ -483,6 +510,8 @@ static svs_code prior_reserve(struct svi_learner_prior *p, int room, svs_error *
     return code;
 }
 
+/* A feature gets its place in the sums. A feature that is known under another identity (it was renewed) is
+ * taken out under the old one and counted again under the new. */
 svs_code svi_learner_place(svs_learner *l, int feature, uint64_t identity, svs_error *err) {
     struct svi_learner_prior *p = l->prior;
     uint16_t place;
@@ -508,6 +537,7 @@ svs_code svi_learner_place(svs_learner *l, int feature, uint64_t identity, svs_e
     p->key->count = (uint16_t)(p->placed + (l->o.task == SVS_REGRESS));
     if (known)
         svi_learner_count_held(l, 1);
+    /* Only new: its mean, 0, counts at once where the key's means do. */
     else if (p->mean_of > 0)
         svi_prior_sums_key(p->sums, &prior_traits(l)[feature], &p->mean[feature], 1, p->mean_of, 1);
     p->from[feature] = prior_find(l, p->in, feature);
@@ -531,7 +561,8 @@ static bool prior_takes(const svs_learner *l, double target) {
                                   fabs(target - (double)p->key->middle) <= (double)p->key->trait->limit);
 }
 
-/* Does it enter? */
+/* Counts a row, or takes it out (weight < 0); false: it does not enter. Each quantity that decides is kept
+ * in the key, so the same row gets the same verdict when it leaves. */
 static bool prior_count(svs_learner *l, const double *x, int label, double target, double weight) {
     struct svi_learner_prior *p = l->prior;
     const uint16_t place =
@@ -561,6 +592,8 @@ void svi_prior_came(svs_learner *l, const double *x, double weight, const svs_st
     l->prior->key->out += !prior_count(l, x, out->label, out->target, weight);
 }
 
+/* Half of what is held did not enter: the key has moved, or began far off. All is taken out, looked at and
+ * counted again, which it does by its own spread then. */
 void svi_prior_learned(svs_learner *l) {
     if (!prior_counts(l) || l->prior->key->out < MEAN_FROM ||
         2 * (int64_t)l->prior->key->out < l->held_learned)
@@ -599,6 +632,8 @@ void svi_learner_judge(svs_learner *l, const struct svi_prior *of) {
     svi_learner_count_held(l, 1);
 }
 
+/* A planned rebuild: out by the old verdicts, then the newest prior, a new look, the new center, and in
+ * again. */
 void svi_prior_renew(svs_learner *l) {
     struct svi_learner_prior *p = l->prior;
     if (!p)
@@ -626,6 +661,8 @@ svs_code svi_prior_lend(svs_learner *fresh, const svs_learner *l, svs_error *err
     return SVS_OK;
 }
 
+/* After the exchange of structures: the key's own description, to which the fleet points, must keep its
+ * address; so the contents are exchanged and not the pointers. */
 void svi_prior_return(svs_learner *l, const svs_learner *old) {
     struct svi_learner_prior *p = l->prior;
     if (!p)
@@ -670,6 +707,8 @@ double svi_learner_prior_memory(int d) {
            d * (double)sizeof(struct svi_prior_trait);
 }
 
+/* What the learner holds in P is archived as a whole (p->in): a newer prior may exist by then, of which P
+ * knows nothing. */
 void svi_learner_prior_archive(struct svi_archive *a, svs_learner *l) {
     struct svi_learner_prior *p = l->prior;
     int placed = p->placed, mean_of = p->mean_of;

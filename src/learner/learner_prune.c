@@ -1,3 +1,5 @@
+/* Features and classes that nothing held has are removed, and the model is made again without them. The
+ * caller decides (svi_learner_held says what is in use); the order of those that stay does not change. */
 #include "learner/learner_prune.h"
 
 #include <string.h>
@@ -71,6 +73,8 @@ static void prune_scores(struct svi_ring_scores *s, double *scores, const bool *
             scores[kept] = scores[k];
         kept++;
     }
+    /* From three classes or more to two: the row of the second one of them, as one row means. To one: a
+     * single class is the first, whose score has the other sign. */
     if (kept < 3 && rows > 1 && kept > 0)
         scores[0] = kept == 2 ? scores[1] : -scores[0];
     else if (kept < 3 && rows == 1)
@@ -79,7 +83,8 @@ static void prune_scores(struct svi_ring_scores *s, double *scores, const bool *
     s->predicted = predicted;
 }
 
-/* place: room for a number of each class. */
+/* Removes classes. place[k] is the new index of class k. Scores first, as they are read by the old number of
+ * classes; the window's labels before class_count changes. */
 static void prune_classes(svs_learner *l, const bool *keep, int32_t *place) {
     int32_t kept = 0;
     for (int32_t i = 0, slot; (slot = svi_ring_next(&l->waiting, &i)) >= 0;)
@@ -134,6 +139,8 @@ static int prune_count(const bool *flags, int n) {
     return set;
 }
 
+/* What can fail is the one allocation. Everything about the rows is taken out first (prior, snapshot,
+ * means), by the old numbers of features. */
 svs_code svi_learner_prune(svs_learner *l, const bool *features, const bool *classes, svs_error *err) {
     const int d = prune_count(features, l->d), declared = prune_count(features, l->declared),
               rows = svi_rows_of(prune_count(classes, l->class_count));
@@ -148,6 +155,7 @@ svs_code svi_learner_prune(svs_learner *l, const bool *features, const bool *cla
     svi_gram_zero(l->gram);
     l->gram->n = d + 1;
     l->m->r.rows = rows;
+    /* P has d + 1 coordinates of nothing: the rebuild below fills it from the rows. */
     svi_alsvm_shrink(l->m, d + 1, l->nu);
     prune_classes(l, classes, place);
     svi_class_recount(l);
@@ -158,6 +166,7 @@ svs_code svi_learner_prune(svs_learner *l, const bool *features, const bool *cla
     l->d = d;
     l->declared = declared;
     svi_prior_prune(l, features);
+    /* Before the rebuild, which reads it. */
     svi_ridge_reset(l); /* its rule depends on d */
     l->bucket = false;
     if (l->arrivals > 0)

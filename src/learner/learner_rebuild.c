@@ -1,17 +1,14 @@
-/* The guard. Rounding in P grows slowly on ordinary data and at once when large samples come and go, and it
- * never heals by itself; so P and w are rebuilt from sums that only ever grew:
- *
- *  - at fixed arrivals: 8, 16, 32, ... up to the window's size (P = I/nu swings widely while the first
- * samples come), then every PERIOD windows; for the last window before that a bucket gathers G sample by
- * sample, so that the rebuild itself needs no pass over the window;
- *  - at once, from the rows held, when the energy sentinel, a pivot, a leverage, or a weight or target that
- *    dwarfed the others and has left says so (learner_slide.c).
- *
+/* The guard. Rounding in P grows slowly on ordinary data and at once when large samples enter and leave, and
+ * it never heals by itself (NUMERICS 4); so P and w are rebuilt from sums that only ever grew:
+ *   - at fixed arrivals: 8, 16, 32, ... up to the window's size (P = I/nu swings widely while the first
+ *     samples come), then every PERIOD windows; for the last window before that a bucket gathers G sample by
+ *     sample, so that the rebuild itself needs no pass over the window;
+ *   - at once, from the rows held, when the energy sentinel, a pivot, a leverage, or a weight or target that
+ *     dwarfed the others and has left says so (learner_slide.c).
  * Where classes are balanced, planned rebuilds come after each quarter of what is held and are made from the
- * rows, which are weighed again by the shares of now (learner_weights.c).
- *
- * Each rebuild begins an epoch: the scaler is fitted again, and w is refined once against the residual of the
- * rows themselves, which takes it to the accuracy of the rows rather than of G. */
+ * rows, which are weighed again by the shares of now (learner_weights.c). Each rebuild begins an epoch: the
+ * scaler is fitted again, and w is refined once against the residual of the rows. Read svi_guard and
+ * svi_rebuild first, then rebuild_scaler_from_sums and rebuild_solve. */
 #include <math.h>
 #include <string.h>
 
@@ -54,13 +51,15 @@ bool svi_next_row(svs_learner *l, int32_t *i, struct svi_learned *row) {
 
 /* ---- epochs */
 
-/* The scaler and the sums in the coordinates of what the sums themselves hold. False: the shift is too large
- * to move them. */
+/* Fits the scaler to what the sums hold, and moves the sums into its coordinates. False: a mean has moved
+ * too many deviations; the products of the move would cancel, and the rows must be gathered again. */
 static bool rebuild_scaler_from_sums(svs_learner *l) {
     struct svi_gram *g = l->gram;
     double *shift = l->scratch[2], *inverse = l->scratch[3], total = g->g[0];
     if (!(total > 0))
         return true;
+    /* In the old coordinates, where the mean was 0 and the variance 1 at the last fit: shift and spread say
+     * what has changed since. */
     for (int j = 1; j <= l->d; j++) {
         const double *row = g->g + (size_t)j * g->n;
         shift[j] = row[0] / total;
@@ -76,6 +75,7 @@ static bool rebuild_scaler_from_sums(svs_learner *l) {
         if (l->o.window && fabs(shift[j]) * inverse[j] > (constant ? SHIFT_CONSTANT : SHIFT_MAX))
             return false;
     }
+    /* The new scaler is the old one followed by this change: mean += shift deviation, deviation *= spread. */
     for (int j = 1; j <= l->d; j++) {
         double *mean = &l->scaler.mean[j - 1], old = *mean;
         *mean += shift[j] / l->scaler.inverse[j - 1];
@@ -92,8 +92,8 @@ void svi_right_hand_sides(const svs_learner *l, double *r) {
         svi_gram_right_hand_side(l->gram, k, rows, l->o.task == SVS_REGRESS, r + (size_t)k * (l->d + 1));
 }
 
-/* w_k += P residual_k: the residual is summed over the rows, not taken from G. Only where G has cost digits.
- */
+/* w_k += P residual_k, the residual being summed over the rows and not taken from G: one step of iterative
+ * refinement. Only where G has cost digits (its condition is high). */
 static void rebuild_refine(svs_learner *l) {
     int n = l->d + 1;
     double *correction = l->scratch[3];
@@ -114,6 +114,8 @@ static void rebuild_refine(svs_learner *l) {
  * drown the samples (ridge_add_bias). */
 static double rebuild_fill_copy(svs_learner *l, double jitter) {
     int n = l->d + 1;
+    /* The ridge's vectors are unit vectors but for scale none, where v_j = inverse_j e_j (learner_ridge.c).
+     */
     const bool raw = l->o.scale == SVS_SCALE_NONE;
     double trace = 0;
     memcpy(l->gram_copy, l->gram->g, (size_t)n * (size_t)n * sizeof(double));
@@ -157,10 +159,11 @@ static void rebuild_solve_empty(svs_learner *l) {
 }
 
 /* P and w from gram + ridge. If even the sums are singular in floating point, the smallest ridge that
- * rounding would have made anyway is added. */
+ * rounding would have made anyway is added to the diagonal, and a hundred times more with each try. */
 static void rebuild_solve(svs_learner *l) {
     bool raw = l->o.scale == SVS_SCALE_NONE;
     double jitter = 0, mean = 0;
+    /* The factorisation destroys gram_copy, so each try fills it again; the right-hand sides stay in W. */
     svi_right_hand_sides(l, l->W);
     for (int k = 0; k < svi_rows(l); k++)
         svi_prior_right(l, k, l->W + (size_t)k * (l->d + 1));
@@ -176,11 +179,13 @@ static void rebuild_solve(svs_learner *l) {
     }
     if (raw)
         ridge_add_bias(l);
+    /* An estimate: tr(P) / n times the mean diagonal of G. It is 1 for a multiple of I and grows with the
+     * spread of the eigenvalues. */
     l->health.condition = svi_alsvm_trace_inverse(l->m) / (l->d + 1) * mean;
 }
 
-/* |G (P v) - v| / |v| for v in scratch[0] and P v in scratch[2], G taken from the rows (from the sums without
- * a window). */
+/* |G (P v) - v| / |v| for v in scratch[0] (of +-1, so |v|^2 = n) and P v in scratch[2]. G is taken from the
+ * rows (from the sums without a window), so it shows what the recursion has lost. */
 static double rebuild_lost(svs_learner *l) {
     int n = l->d + 1;
     const double *v = l->scratch[0], *pv = l->scratch[2];
@@ -222,7 +227,8 @@ double svi_learner_residual(svs_learner *l) {
     return worst;
 }
 
-/* Exactly what is in, whatever rounding the slides have left in it. */
+/* The probe is G times a fixed vector, exactly of what is in, whatever rounding the slides have left in it.
+ * G is a lower triangle: each entry serves its row and its column. */
 static void rebuild_measure_probe(svs_learner *l) {
     const struct svi_gram *g = l->gram;
     const double gain = svi_hat(l, 1, l->order - 1), *way = l->energy->way;
@@ -238,6 +244,8 @@ static void rebuild_measure_probe(svs_learner *l) {
     }
 }
 
+/* The energies in the unit in which the newest sample counts fully. The peak begins at the spread of now: an
+ * epoch knows nothing of larger samples before it. */
 static void rebuild_measure_energy(svs_learner *l) {
     const struct svi_gram *g = l->gram;
     double gain = svi_hat(l, 1, l->order - 1), total = g->g[0]; /* the newest counts fully */
@@ -275,6 +283,8 @@ static void rebuild_gather(svs_learner *l) {
     svi_gram_flush(l->gram, l->m->kernels);
 }
 
+/* Unlike svi_rebuild it keeps the coordinates of the epoch: it comes by a measure of rounding, and must not
+ * move the ridge, which is defined in these coordinates. */
 void svi_heal(svs_learner *l) {
     rebuild_gather(l);
     l->bucket = l->drifts = false;
@@ -291,7 +301,8 @@ void svi_solve_sums(svs_learner *l) {
     l->health.rebuilds++;
 }
 
-/* Exactly the bits that gathering them one by one would have given. */
+/* Gathers the bucket from the rows, for a learner whose sums are scratch: the same rows in the same order,
+ * so exactly the bits that gathering them one by one would have given. */
 void svi_bucket_gather(svs_learner *l) {
     const struct svi_ring *r = &l->window;
     if (!l->bucket || l->own_gram)
@@ -307,8 +318,10 @@ void svi_bucket_gather(svs_learner *l) {
     svi_gram_add_rows(l->gram, l->m->kernels, &rows, l->scaler.mean, l->scaler.inverse);
 }
 
+/* The order: residual of the old P first, which is a figure; weights and prior, which change what the sums
+ * must hold; coordinates and sums; P and w; then what is measured against them (energies, refinement). */
 void svi_rebuild(svs_learner *l, bool planned) {
-    const bool from_sums = l->o.window == 0 || (planned && l->bucket); /* unplanned, it holds but a part */
+    const bool from_sums = l->o.window == 0 || (planned && l->bucket); /* unplanned, it holds only a part */
     if (planned && l->shared)
         svi_bucket_gather(l);
     svi_gram_flush(l->gram, l->m->kernels);
@@ -354,6 +367,8 @@ static int64_t rebuild_after(const svs_learner *l, int64_t arrival) {
     return arrival < window ? window : arrival + PERIOD * window;
 }
 
+/* Called once an arrival, so that all planned work falls on fixed numbers of samples: two runs over the same
+ * stream rebuild at the same places. */
 void svi_guard(svs_learner *l) {
     if (l->next_rebuild == 0)
         l->next_rebuild = rebuild_after(l, 0);
@@ -363,6 +378,8 @@ void svi_guard(svs_learner *l) {
     if (l->arrivals == l->next_rebuild) {
         svi_rebuild(l, true);
         l->next_rebuild = rebuild_after(l, l->arrivals);
+        /* One window before the rebuild the bucket begins. It then holds exactly the window when the rebuild
+         * comes, unless a sample of it leaves early (slide_release). */
     } else if (l->o.window && l->o.rule == SVS_ALSVM && l->arrivals > l->o.window &&
                l->arrivals == l->next_rebuild - l->o.window) {
         svi_gram_zero(l->gram);

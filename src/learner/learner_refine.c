@@ -20,8 +20,8 @@
 #include "learner/learner_internal.h"
 #include "linalg/sparse_rows.h"
 
-#define WATCHES     32 /* times a window P is measured */
-#define WATCH_LEAST 8  /* changes from one measure by G u to the next */
+#define WATCHES               32 /* times a window P is measured */
+#define MIN_CHANGES_A_MEASURE 8  /* changes from one measure by G u to the next */
 /* Mean squares of a feature in units of its variance, from which the epoch has lost the center: the next
  * rebuild comes forward. */
 #define UNCENTRED 4
@@ -33,10 +33,10 @@
 #define TOLERATED       5e-13
 #define TOLERATED_PLAIN 16
 #define PROMISED        1e-11
-#define OFF_MAX         2e-10 /* of P: w may come far at once, in fewer samples than lie between two measures */
+#define OFF_MAX         2e-10 /* of P: w may move far within the samples between two measures */
 #define OFF_PLAIN       10    /* times what is tolerated of w: from there on a new P is hardly better */
-#define CORRECT_MAX     1e-3 /* more is no error of P, but the residual's own */
-#define AGAIN_FROM      1e-9 /* a larger correction was not the last: P is that far off */
+#define CORRECT_MAX     1e-3  /* more is no error of P, but the residual's own */
+#define AGAIN_FROM      1e-9  /* a larger correction was not the last: P is that far off */
 #define ROUNDS          3
 
 #define PARTS      8  /* the most that the error of P is taken for, in multiples of what its probe shows */
@@ -57,7 +57,8 @@
 
 /* ---- the residual */
 
-/* The sign of a row of W in the combination. */
+/* The sign of a row of W in the combination. Fixed, and pseudo-random: an error that is common to all rows
+ * must not cancel. */
 static inline double refine_sign(int k) {
     return k == 0 || ((k * 2654435761u) >> 16 & 1) ? 1 : -1;
 }
@@ -80,6 +81,8 @@ struct refine_block {
     int count;
 };
 
+/* Rows are taken as they lie in the window, SVI_REFINE_ROWS at a time: while they are in the cache they
+ * serve all rows of W. */
 static bool refine_fill(const svs_learner *l, struct refine_block *b, int32_t *next) {
     const struct svi_ring *r = &l->window;
     b->count = 0;
@@ -92,7 +95,8 @@ static bool refine_fill(const svs_learner *l, struct refine_block *b, int32_t *n
     return b->count > 0;
 }
 
-/* off = z'w; z is not made: what is common to all rows is in w and in the sums (refine_rows_add). */
+/* off = z'w, without making z: z'w = w_0 + sum (x_j - mean_j) (inverse_j w_j). The kernel takes the mean
+ * out, so that features far from 0 cost no digits. */
 static void refine_rows_dot(svs_learner *l, struct refine_block *b, const double *w) {
     double *v = l->m->r.y[0]; /* a vector that is free between two sweeps */
     for (int j = 0; j < l->d; j++)
@@ -102,7 +106,7 @@ static void refine_rows_dot(svs_learner *l, struct refine_block *b, const double
         b->off[i] += w[0];
 }
 
-/* to += sum off z. */
+/* to += sum off z, likewise: the inverse deviations are applied once, to the sums. */
 static void refine_rows_add(svs_learner *l, struct refine_block *b, double *to) {
     double *sums = l->m->r.y[0];
     memset(sums, 0, (size_t)l->d * sizeof *sums);
@@ -168,8 +172,9 @@ static double refine_combination(const svs_learner *l, double *w) {
     return squares;
 }
 
-/* The combination of the rows of W into scratch[2], and its residual into scratch[0]. The sum of the squares
- * of all rows. */
+/* The combination of the rows of W goes into scratch[2], and its residual into scratch[0]. Returns the sum
+ * of the squares of all rows. With targets and weights of all rows combined, one pass over the window serves
+ * any number of classes. */
 static double refine_combine(svs_learner *l) {
     const int n = l->d + 1, rows = svi_rows(l);
     const size_t padded = (size_t)l->m->r.padded;
@@ -192,8 +197,8 @@ static double refine_combine(svs_learner *l) {
 
 /* ---- correction */
 
-/* How far w is off, relative to it, by the combination of its rows. With one row it is w itself, whose
- * correction is in scratch[3]. */
+/* How far w is off, relative to it: |P residual| / |w| for the combination of its rows. With one row that is
+ * w itself, whose correction is in scratch[3] then. */
 static double refine_look(svs_learner *l) {
     const double squares = refine_combine(l);
     l->health.window_reads++;
@@ -206,7 +211,8 @@ static void refine_add_to(double *w, const double *correction, int n) {
         w[j] += correction[j];
 }
 
-/* w += P residual for all rows of W; returns the largest share of w that it was. */
+/* w += P residual for all rows of W; returns the largest share of |w| that a correction was. Shares below
+ * rounding are left out: they would only change last bits. */
 static double refine_correct(svs_learner *l) {
     const int n = l->d + 1;
     const size_t padded = (size_t)l->m->r.padded;
@@ -227,10 +233,13 @@ static double refine_correct(svs_learner *l) {
 
 /* ---- when */
 
+/* Losses are independent errors of either sign: they add up in squares. */
 void svi_refine_note_loss(svs_learner *l, double cost) {
     l->refine.lost = hypot(l->refine.lost, cost); /* losses of either sign */
 }
 
+/* The mean square of a feature in units of its variance: 1 while the epoch's mean is that of the window,
+ * more when the window has moved away from it. */
 static double refine_center(const svs_learner *l, int j) {
     const struct svi_energy *e = l->energy;
     const double variance = e->energy[j] - e->sum[j] * e->sum[j] / e->energy[0];
@@ -240,7 +249,8 @@ static double refine_center(const svs_learner *l, int j) {
     return e->energy[j] > OFFSET * OFFSET * e->energy[0] ? INFINITY : 1;
 }
 
-/* How far the equation of the bias is off, in the worst row of W, for a sample of weight 1. */
+/* How far the equation of the bias is off, in the worst row of W, for a sample of weight 1: sum s t - (G
+ * w)_0, all of which is kept in sums, so it costs no pass over the rows. */
 static double refine_equation(svs_learner *l, double gain) {
     const size_t padded = (size_t)l->m->r.padded;
     const double total = l->energy->energy[0];
@@ -274,8 +284,8 @@ void svi_refine_way(double *way, int n) {
     }
 }
 
-/* |P (G u) - u| / |u|, where coordinates count by their share of G; G u without the ridge, and in the unit of
- * the energies, is in `sums`. */
+/* |P (G u) - u| / |u|, where coordinates count by their share of G. G u without the ridge, in the unit of
+ * the energies, is kept sample by sample (svi_energy). */
 static double refine_off(const svs_learner *l, const double *pgu, const double *u, double gain) {
     double off = 0, size = 0;
     for (int j = 0; j <= l->d; j++) {
@@ -286,7 +296,8 @@ static double refine_off(const svs_learner *l, const double *pgu, const double *
     return sqrt(off / size);
 }
 
-/* The relative error of P, by the way and by the unit vector of the bias, in one sweep. */
+/* The relative error of P, by the probe's vector and by the unit vector of the bias: both G u are known, and
+ * P times both takes one sweep. */
 static double refine_error(svs_learner *l, double gain) {
     struct svi_recursion *r = &l->m->r;
     const struct svi_energy *e = l->energy;
@@ -323,7 +334,8 @@ static bool refine_off_too_far(const svs_learner *l) {
     return l->refine.off > fmax(OFF_MAX, OFF_PLAIN * refine_tolerated(l));
 }
 
-/* What w may be off by until the next measure, by the way to come as it was to here, calls for a look. */
+/* Calls for a look if w may be off too far before the next measure: by what is lost so far, plus the error
+ * of P times the way that w has come and, if it goes on like this, will come. */
 static void refine_measure_error(svs_learner *l, double gain) {
     struct svi_refine *r = &l->refine;
     const double gone = refine_gone(l), on = fmax(gone - r->gone, 0);
@@ -333,7 +345,8 @@ static void refine_measure_error(svs_learner *l, double gain) {
     l->drifts = false;
 }
 
-/* Condition and error of now; returns how far the worst feature has left its center. */
+/* Measures condition and error of now; returns how far the worst feature has left its center. The condition
+ * is the largest P_jj G_jj: 1 for a coordinate that the others do not explain, 1 / (1 - R^2) else. */
 static double refine_measure(svs_learner *l) {
     if (!l->o.window || !(l->energy->energy[0] > 0))
         return 0;
@@ -358,11 +371,13 @@ static double refine_measure(svs_learner *l) {
     return uncentred;
 }
 
+/* Counted in changes, not in time; more often where less is held. */
 static int64_t refine_wait(const svs_learner *l) {
-    const int64_t part = l->held_learned / WATCHES, least = svi_refine_probes(l) ? WATCH_LEAST : 1;
+    const int64_t part = l->held_learned / WATCHES, least = svi_refine_probes(l) ? MIN_CHANGES_A_MEASURE : 1;
     return part > least ? part : least;
 }
 
+/* True only says that the epoch is worn: the guard then brings the next rebuild forward. */
 bool svi_refine_watch(svs_learner *l) {
     const bool lost = l->drifts && svi_refine_probes(l) && l->refine.lost > PROMISED / 2;
     if (--l->refine.wait > 0 && !lost)
@@ -371,7 +386,7 @@ bool svi_refine_watch(svs_learner *l) {
     return refine_measure(l) > UNCENTRED;
 }
 
-/* w is right as it is. */
+/* w is right as it is: the way is counted from here. */
 static void refine_stay(svs_learner *l) {
     refine_combination(l, l->from);
     l->refine.gone = 0;
@@ -381,6 +396,7 @@ void svi_refine_new_rows(svs_learner *l) {
     memset(l->from, 0, (size_t)l->m->r.padded * sizeof *l->from);
 }
 
+/* P is new, and so is w = P b: what w has lost is what P is off by. */
 void svi_refine_begin_epoch(svs_learner *l) {
     struct svi_refine *r = &l->refine;
     *r = (struct svi_refine){.looked = l->arrivals, .wait = refine_wait(l)};
@@ -390,11 +406,14 @@ void svi_refine_begin_epoch(svs_learner *l) {
     r->fresh = svi_refine_probes(l) ? r->lost > fmax(PROMISED / 4, refine_tolerated(l)) : r->now > ILL;
 }
 
-/* What w may be off by since the last look, relative to it, where P is not measured. */
+/* What w may be off by since the last look, relative to it, where P is not measured by G u: known losses,
+ * and the bias's equation, amplified by the condition. */
 static double refine_estimate(const svs_learner *l) {
     return l->refine.lost + ERROR * l->refine.residual * l->refine.now;
 }
 
+/* Three regimes: large windows, where the measure has decided; small ones, which are cheap to read; and
+ * others in between (scale none), where reading the window may cost only a share of what learning costs. */
 static bool refine_is_due(const svs_learner *l) {
     const struct svi_refine *r = &l->refine;
     if (svi_refine_probes(l))
@@ -419,6 +438,8 @@ static bool refine_wants_new(const svs_learner *l) {
     return (moved > 0 && refine_off_too_far(l)) || r->looks > l->d / HEAL_SHARE;
 }
 
+/* One look, and what follows from it. The order: a new P first where it is wanted, since a correction by a P
+ * that is far off would not hold; that may have made the look needless. */
 bool svi_refine(svs_learner *l) {
     if (!l->o.window || l->held_learned == 0 || !refine_is_due(l))
         return false;
@@ -431,6 +452,7 @@ bool svi_refine(svs_learner *l) {
     const double found = refine_look(l),
                  least = l->held_learned <= SMALL ? CORRECT_MIN : refine_tolerated(l) / 2;
     bool changed = false;
+    /* Above CORRECT_MAX it is no error of P, and w must not follow it. */
     if (found > least && found < CORRECT_MAX) {
         double share = found;
         if (svi_rows(l) == 1)
@@ -438,6 +460,7 @@ bool svi_refine(svs_learner *l) {
         else
             share = refine_correct(l);
         changed = share > 0;
+        /* P itself is off by the share that remains, so each round multiplies the error by it. */
         for (int i = 1; share > AGAIN_FROM && i < ROUNDS; i++)
             share = refine_correct(l);
     }

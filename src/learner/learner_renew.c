@@ -1,3 +1,5 @@
+/* A feature that no sample held has a value in becomes another one: its coordinate is cleared, so that
+ * nothing of the old feature is left in P, w or the sums. */
 #include "learner/learner_renew.h"
 
 #include "learner/learner_internal.h"
@@ -21,6 +23,8 @@ void svi_learner_renew(svs_learner *l, int feature) {
     svi_scaler_bound(s);
     if (rebuild && l->arrivals > 0)
         svi_rebuild(l, false);
+    /* All rows held have 0 there, so P has no connection between j and the other coordinates but what
+     * rounding left: it is set as for a new feature. */
     bool changed = svi_alsvm_renew(l->m, j, svi_ridge_begin_alone(l, j));
     l->energy->energy[j] = l->energy->sum[j] = l->energy->peak[j] = l->energy->probe[j] = 0;
     l->version += changed || rebuild;

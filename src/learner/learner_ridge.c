@@ -20,7 +20,8 @@ double svi_ridge_weight(const svs_learner *l, int j) {
     return l->ridge ? l->ridge[j] : l->nu;
 }
 
-/* scale standard: v_j = e_j. scale none: v_j = T e_j, the image of the raw coordinate. */
+/* scale standard: v_j = e_j, so the ridge is nu |w|^2 in the epoch's coordinates. scale none: v_j = T e_j,
+ * the image of the raw coordinate, so the ridge is the one of the raw model, whatever the epoch. */
 void svi_ridge_vector(const svs_learner *l, int j, double *v) {
     memset(v, 0, (size_t)(l->d + 1) * sizeof *v);
     v[j] = 1;
@@ -32,6 +33,7 @@ void svi_ridge_vector(const svs_learner *l, int j, double *v) {
         v[1 + i] = -l->scaler.mean[i] * l->scaler.inverse[i];
 }
 
+/* Two products with T: out = T diag(ridge) T' u, without making T. Then the prior's part. */
 void svi_ridge_apply(const svs_learner *l, const double *u, double *out) {
     int n = l->d + 1;
     for (int j = 0; j < n; j++)
@@ -54,6 +56,7 @@ void svi_ridge_apply(const svs_learner *l, const double *u, double *out) {
 
 /* ---- turns */
 
+/* log(0.5) / log(forget) samples are the half-life. */
 static int ridge_period(const svs_learner *l, int d) {
     int power = 1;
     while (power < d + 1)
@@ -67,7 +70,8 @@ static double ridge_due(const svs_learner *l, int j, int period) {
     return l->nu * svi_hat(l, 1, l->order - 1 - since);
 }
 
-/* Brings coordinates first, first + step, ... to rho_j, two in a sweep. False: P must be rebuilt. */
+/* Brings the coordinates first, first + step, ... to rho_j, two in a sweep: what is missing is added like a
+ * sample of weight `missing`, target 0, along v_j. False: P must be rebuilt. */
 static bool ridge_renew(svs_learner *l, int first, int step, int period) {
     struct svi_change change[SVI_PASS_MAX];
     bool good = true;
@@ -75,6 +79,7 @@ static bool ridge_renew(svs_learner *l, int first, int step, int period) {
     memset(l->target[0], 0, (size_t)svi_rows(l) * sizeof(double));
     for (int j = first; j <= l->d; j += step) {
         const double due = ridge_due(l, j, period), missing = due - l->ridge[j];
+        /* Below rounding nothing is added: 1 / missing would be huge. */
         if (fabs(missing) > DBL_EPSILON * due) {
             svi_ridge_vector(l, j, l->m->r.x[count]);
             change[count++] = (struct svi_change){l->target[0], 1 / missing, 0};
@@ -107,6 +112,7 @@ void svi_ridge_reset(svs_learner *l) {
         ridge_begin(l, 0, ridge_period(l, l->d));
 }
 
+/* One coordinate a sample: the one whose turn n mod period says. Over a period each has had its turn. */
 bool svi_ridge_refresh(svs_learner *l) {
     if (!l->ridge)
         return true;
@@ -114,6 +120,8 @@ bool svi_ridge_refresh(svs_learner *l) {
     return ridge_renew(l, (int)(l->order % period), period, period);
 }
 
+/* The period is a power of two, so it changes only when D passes one; then all coordinates change to the new
+ * rule at once. */
 void svi_ridge_grow(svs_learner *l, int old) {
     if (!l->ridge)
         return;

@@ -1,13 +1,16 @@
-/* The slide: a sample goes into P and w, and what leaves the full window goes out in the same sweep.
+/* The slide: a sample enters P and w, and what leaves the full window is removed in the same sweep.
  *
  * Every removal is watched: the pivot, the leverage it had, whether it was by far the heaviest or had by far
- * the largest target, and the energies, which notice when large samples have left. Where P cannot be trusted
- * any more the step ends in a rebuild (learner_rebuild.c), from the rows held. So after each step either P is
- * good or it is new. Invariants: held_learned counts the window's learned live slots; P and w hold exactly
- * these, but for faded ones whose removal would be below rounding (slide_leaves_trace).
+ * the largest target, and the energies, which notice when large samples have left (NUMERICS 4.2). Where P
+ * cannot be trusted any more the step ends in a rebuild (learner_rebuild.c), from the rows held. So after
+ * each step either P is good or it is new.
  *
- * To read: svi_slide, slide_add_and_remove, slide_mend; then svi_remove_slot and svi_expire for what leaves
- * out of its turn. */
+ * Invariants: held_learned counts the window's learned live slots; P and w hold exactly these, but for faded
+ * ones whose removal would be below rounding (slide_leaves_trace). The energies, target sums and prior sums
+ * hold the same samples, in the unit in which the newest sample counts fully.
+ *
+ * In the order of reading: svi_slide, slide_add_and_remove, slide_mend; then svi_remove_slot and svi_expire
+ * for what leaves out of its turn. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -26,14 +29,14 @@
 #define DRIFT_MAX     5e-13
 #define DRIFT_MAX_ILL 1e-13
 #define ILL           100 /* condition estimate */
-/* Held samples for each coordinate from which a rebuild, which heals P, is cheaper than refining w for long.
+/* Held samples for each coordinate from which a rebuild, which heals P, costs less than refining w for long.
  */
-#define HELD_MANY 2
+#define MIN_ROWS_A_COORDINATE 2
 /* A feature whose spread falls this far below its peak has lost large samples. */
 #define ENERGY_DROP  100
 #define ENERGY_NOISE 1e-9 /* of the energy: a smaller spread is rounding */
 /* But an unscaled feature whose peak was at most this, in units of the ridge, costs P 3 digits at most when
- * it goes: a category that nobody has any more is no reason to rebuild. */
+ * it leaves: a category that no sample has any more is no reason to rebuild. */
 #define ENERGY_SMALL 1e3
 /* What leaves is dwarfing when no other sample has this share of its weight, or of its weighted squared
  * target.
@@ -48,6 +51,8 @@
  * an operation. */
 #define TRACE_MIN 1e-25
 
+/* Hats grow with `order`: instead of fading all samples at each step, a new one weighs forget^-(order -
+ * base) (learner_internal.h). */
 double svi_hat(const svs_learner *l, double weight, int64_t order) {
     return l->o.forget == 1 ? weight : weight * pow(l->o.forget, (double)(l->base - order));
 }
@@ -88,7 +93,9 @@ static inline double slide_held_energy(const svs_learner *l, int32_t slot) {
     return slide_target_energy(l, svi_ring_weight(&l->window, slot), svi_ring_target(&l->window, slot));
 }
 
-/* However heavy or large it was, it may have faded below rounding: the ridge is what it is measured by. */
+/* However heavy or large it was, it may have faded below rounding: weight, target and row are measured
+ * against the ridge. A removal of it would be an operation on P with nothing to remove. The cheap tests come
+ * first. */
 static inline bool slide_leaves_trace(svs_learner *l, const struct slide_leaving *s) {
     if (l->o.forget == 1)
         return true;
@@ -103,13 +110,14 @@ static inline double slide_prepare_removal(svs_learner *l, int i, const struct s
                                            struct svi_change *change) {
     const double energy = svi_enter(l, i, svi_ring_row(&l->window, s->slot));
     svi_targets(l, s->label, s->target, l->target[i]);
+    /* A removal is an addition of weight -s in hats (Eq. 6 with the sign of S^-1 = -1 / s). */
     *change = (struct svi_change){l->target[i], -1 / svi_hat(l, s->weight, s->order), 0};
     return energy;
 }
 
-/* True when the sample that leaves dwarfs, in weight or target, all that stay and the one that comes (of
- * weight 0: none does): then what they are in P or w is the rounding of it. Mostly one look at another sample
- * tells. */
+/* True when the sample that leaves dwarfs, in weight or target, all that stay and the one that enters (of
+ * weight 0: none does). What the others are in P or w is then rounding of it. The walk ends at the first
+ * sample that is large enough, mostly the first one. */
 static bool slide_dwarfs_rest(const svs_learner *l, const struct slide_leaving *leaving, double coming,
                               double coming_target) {
     const double weight = DWARFED * leaving->weight,
@@ -126,22 +134,23 @@ static bool slide_dwarfs_rest(const svs_learner *l, const struct slide_leaving *
     return any && !(heavy && large);
 }
 
-/* The relative error that the removal of z adds to P in its direction: that of x'Px, for 1 - x'Px is what
- * remains of 1, twice over, as P z / (1 - x'Px) is what becomes of P z. */
+/* Notes the relative error that the removal of z leaves in P along z. P z becomes P z / (1 - s x'Px), so the
+ * rounding of x'Px counts once in what remains of 1, and once more in the quotient: eps |z| |P z| s / (1 - s
+ * x'Px)^2. */
 static void slide_note_drift(svs_learner *l, const struct svi_change *c, const double *y, double energy,
                              double left) {
     if (left > 0.5)
         return;
     const double size = sqrt(energy * l->m->kernels->dot(y, y, l->m->r.padded)) / -c->inverse_weight;
-    const bool many = l->held_learned >= HELD_MANY * (l->d + 1);
+    const bool many = l->held_learned >= MIN_ROWS_A_COORDINATE * (l->d + 1);
     const double most = many && l->health.condition < ILL ? DRIFT_MAX : DRIFT_MAX_ILL;
     const double cost = DBL_EPSILON * size / (left * left);
     l->drifts |= cost > most;
     svi_refine_note_loss(l, cost);
 }
 
-/* Where features are unscaled: has one lost its energy that cost digits? The peak of others is that of now.
- */
+/* Where features are unscaled: has one lost energy that cost digits? A category that no sample has any more
+ * loses all of it at no cost; its peak begins anew at what it is now. */
 static bool slide_drop_counts(svs_learner *l) {
     const struct svi_energy *e = l->energy;
     const double inverse = e->energy[0] > 0 ? 1 / e->energy[0] : 0;
@@ -158,7 +167,8 @@ static bool slide_drop_counts(svs_learner *l) {
     return counts;
 }
 
-/* A sample of weight s is in; those before it count `keep` times what they did. s < 0: it is out. */
+/* Keeps the sums of targets as the energies are kept: a sample of weight s is added, and those before it
+ * count `keep` times what they did. s < 0: it is taken out. */
 static void slide_count_target(svs_learner *l, int label, double target, double s, double keep) {
     if (l->o.task == SVS_REGRESS) {
         l->targets_in[0] = keep * l->targets_in[0] + s * target;
@@ -175,8 +185,11 @@ static bool slide_removal_alarms(svs_learner *l, const struct svi_change *c, int
                                  const struct slide_leaving *leaving, double energy, double s) {
     const double *z = l->m->r.x[i];
     slide_count_target(l, leaving->label, leaving->target, -s, 1);
+    /* 1 - s x'Px: what remains of 1 (ALGORITHMS 1: 1 - a). A P that is lost can make it look harmless, so
+     * the test of the next line and the energies stand beside it. */
     double left = 1 + c->leverage / c->inverse_weight; /* 1 - s x'Px */
     slide_note_drift(l, c, l->m->r.y[i], energy, left);
+    /* eps |z|^2 s / (nu (1 - a)): the negation catches NAN and a negative `left`. */
     bool lost = !(DBL_EPSILON * energy * s < REMOVAL_ERROR_MAX * l->nu * left);
     bool dropped = l->m->kernels->energy_remove(l->energy, z, s, ENERGY_DROP, ENERGY_NOISE, l->m->r.padded);
     if (dropped && l->scaler.unscaled_count)
@@ -184,7 +197,8 @@ static bool slide_removal_alarms(svs_learner *l, const struct svi_change *c, int
     return dropped | lost;
 }
 
-/* Takes a slot out of P and w, without an addition in the same sweep. False: P must be rebuilt. */
+/* Removes a slot from P and w, without an addition in the same sweep. False: P must be rebuilt. The tests
+ * stand behind the step: they read what it has left. */
 static bool slide_remove_alone(svs_learner *l, const struct slide_leaving *leaving) {
     struct svi_change change;
     double energy = slide_prepare_removal(l, 0, leaving, &change);
@@ -193,6 +207,8 @@ static bool slide_remove_alone(svs_learner *l, const struct slide_leaving *leavi
            !slide_removal_alarms(l, &change, 0, leaving, energy, s) && !slide_dwarfs_rest(l, leaving, 0, 0);
 }
 
+/* After the sample is in. When the hats have grown to GAIN_MAX all that is kept in them is divided by it, P
+ * multiplied: no value changes but by rounding, and `base` is the new zero. */
 static void slide_learned(svs_learner *l) {
     l->order++;
     l->held_learned++;
@@ -209,8 +225,8 @@ static void slide_learned(svs_learner *l) {
     l->base = l->order;
 }
 
-/* The sample in input 0 into P, w and the sums, removing what leaves in the same sweep. False: P must be
- * rebuilt. */
+/* The sample in input 0 enters P, w and the sums, and what leaves is removed in the same sweep: the addition
+ * first, as the other order would pass through a smaller G (NUMERICS 2). False: P must be rebuilt. */
 static bool slide_add_and_remove(svs_learner *l, const struct slide_leaving *leaving, double weight,
                                  svs_step *out) {
     struct svi_change change[2];
@@ -223,6 +239,7 @@ static bool slide_add_and_remove(svs_learner *l, const struct slide_leaving *lea
         count = 2;
     }
     bool good = svi_alsvm_step(l->m, change, count, NULL) == SVS_OK;
+    /* x'Px of the model before the sample, for a weight of 1. */
     out->leverage = change[0].leverage * svi_hat(l, 1, l->order);
     l->m->kernels->energy_add(l->energy, l->m->r.x[0], weight, l->o.forget, l->m->r.padded);
     slide_count_target(l, out->label, out->target, weight, l->o.forget);
@@ -231,6 +248,8 @@ static bool slide_add_and_remove(svs_learner *l, const struct slide_leaving *lea
             !slide_removal_alarms(l, &change[1], 1, leaving, energy, slide_age_weight(l, leaving, l->order));
         good &= !slide_dwarfs_rest(l, leaving, weight, out->target);
     }
+    /* A direction that P hardly knew: 1 + s x'Px is large, and the addition costs P so many digits along it.
+     */
     const double ratio = change[0].leverage / change[0].inverse_weight;
     if (l->o.window && ratio > LEVERAGE_DRIFT) {
         l->drifts = true;
@@ -244,19 +263,21 @@ static bool slide_add_and_remove(svs_learner *l, const struct slide_leaving *lea
 
 /* ---- the slide */
 
-/* After a removal: P cannot be trusted, or nothing is in any more; then the model is P = ridge^-1, w = 0
- * again and not the rounding that is left, which FALSVM's next decision would follow. */
+/* After a removal. Where P cannot be trusted it is rebuilt. Where nothing is in any more the model is P =
+ * ridge^-1, w = 0 again, and not the rounding that is left, which FALSVM's next decision would follow. */
 static void slide_mend(svs_learner *l, bool good) {
     bool emptied = l->o.window && l->held_learned == 0;
     l->health.alarms += !good;
     if (!good || emptied)
         svi_rebuild(l, false);
-    else if (l->drifts && !svi_refine_probes(l) && l->held_learned >= HELD_MANY * (l->d + 1))
+    /* Only where P is not measured (svi_refine_probes): else the measure decides. */
+    else if (l->drifts && !svi_refine_probes(l) && l->held_learned >= MIN_ROWS_A_COORDINATE * (l->d + 1))
         svi_heal(l);
 }
 
-/* Before a slot of the window leaves: a snapshot may want it; the bucket cannot hold it any more; and it is
- * no longer counted. What P and w hold too of it; else nothing. */
+/* Before a slot of the window leaves, all that counts it is updated: a snapshot may want its row; the bucket
+ * cannot hold it any more; means, prior and class counts lose it. Returns what P and w hold of it; slot -1:
+ * nothing. */
 static struct slide_leaving slide_release(svs_learner *l, int32_t slot) {
     const struct svi_ring *r = &l->window;
     const bool live = svi_ring_live(r, slot), in = svi_ring_in(r, slot);
@@ -311,6 +332,10 @@ static bool slide_falsvm_skips(svs_learner *l, int label) {
     return true;
 }
 
+/* The order of the steps is fixed by what each needs. The leaving slot is released while its row is still in
+ * the ring; the sweep reads both rows; then the slot is freed and the new sample takes its place. `order`
+ * rises after the sample's hat was computed, and the ridge's turn goes by the new order. Repairs come last,
+ * the guard's planned work after `arrivals` was counted, and the refinement when P is settled. */
 void svi_slide(svs_learner *l, const double *x, const svs_value *id, double own, double factor, double time,
                svs_step *out) {
     const struct svi_weight weight = {own, factor};
@@ -340,6 +365,7 @@ void svi_slide(svs_learner *l, const double *x, const svs_value *id, double own,
         svi_prior_came(l, x, weight.own, out);
         slide_learned(l);
         svi_prior_learned(l);
+        /* A turn of the ridge can find P lost, like a removal. */
         good &= svi_ridge_refresh(l);
     }
     l->arrivals++;
@@ -362,6 +388,7 @@ void svi_remove_slot(svs_learner *l, int32_t slot) {
     l->version += trace || l->health.rebuilds > rebuilds || corrected;
 }
 
+/* The slots are not removed from P one by one: one rebuild follows for all. */
 int svi_learner_shrink(svs_learner *l, int64_t last, int64_t least) {
     const int64_t from = l->window.pushed - last;
     int removed = 0;
@@ -380,6 +407,7 @@ int svi_learner_shrink(svs_learner *l, int64_t last, int64_t least) {
     return removed;
 }
 
+/* Dead slots at the front go whatever their time. */
 static bool slide_expired(const struct svi_ring *r, double time, double seconds) {
     return r->count && (!svi_ring_live(r, r->first) || *svi_ring_time(r, r->first) < time - seconds);
 }
@@ -392,6 +420,7 @@ int svi_expire(svs_learner *l, double time) {
     }
     while (l->o.window_seconds > 0 && slide_expired(&l->window, time, l->o.window_seconds)) {
         if (svi_ring_live(&l->window, l->window.first)) {
+            /* Killed first, while it is in the ring; then popped as a dead slot. */
             svi_remove_slot(l, l->window.first);
             removed++;
         }

@@ -24,6 +24,7 @@ static const struct svi_array store_table[] = {
 };
 static const struct svi_arrays store_arrays = SVI_ARRAYS(store_table, "the model of a learner");
 
+/* The numbers of elements of each part, by the options: what an option rules out takes no memory. */
 static void store_dims(const svs_options *o, int features, int rows, int classes, bool packs, int32_t *dims) {
     dims[FEATURES] = features;
     dims[RIDGE] = o->forget < 1 ? features + 1 : 0;
@@ -44,7 +45,9 @@ void svi_store_free(svs_learner *l) {
     l->classes = NULL;
 }
 
-/* A new store of at least this size, in a block of its own. */
+/* A new store of at least this size, in a block of its own. All parts move together; the old block is freed
+ * last, as its contents are copied. Pointers into it (l->classes, ...) are those of the new block
+ * afterwards. */
 static svs_code store_make(svs_learner *l, int features, int rows, int classes, bool packs, svs_error *err) {
     const svs_learner old = *l;
     int32_t from[DIMS], to[DIMS];
@@ -77,6 +80,8 @@ svs_code svi_store_apart(svs_learner *l, svs_error *err) {
     return l->store_inside ? store_make(l, 0, 0, 0, false, err) : SVS_OK;
 }
 
+/* The first store lies behind the learner in one allocation: for thousands of learners that is one block
+ * instead of nine. */
 svs_learner *svi_store_learner(const svs_options *o, int features, bool packs) {
     int32_t dims[DIMS];
     store_dims(o, features, 1, SVI_CLASSES_FIRST, packs, dims);
@@ -99,6 +104,7 @@ double svi_store_bytes(const svs_learner *l) {
     return (double)svi_arrays_bytes(&store_arrays, dims);
 }
 
+/* Classes double, as svi_class_table lets them. */
 double svi_store_memory(const svs_options *o, int d, int classes) {
     int32_t dims[DIMS];
     int room = SVI_CLASSES_FIRST;

@@ -16,7 +16,7 @@
 
 #define GIVEN_MAX 100000 /* as many as there may be classes */
 /* Held samples of a class from which their number says enough of its share to weigh them again. */
-#define WEIGH_LEAST 10
+#define MIN_ROWS_TO_WEIGH 10
 
 static svs_code weights_check(const svs_options *o, svs_error *err) {
     char text[SVS_NAME_MAX + 1];
@@ -41,6 +41,7 @@ static svs_code weights_check(const svs_options *o, svs_error *err) {
             return svi_fail(err, SVS_SETTING,
                             "the weight of class %s is %g: it must be above 0 and at most 1e100", text,
                             w->weight);
+        /* n^2 / 2 comparisons, once for a learner. */
         for (int k = 0; k < i; k++)
             if (svs_value_equal(o->class_weight[k].label, w->label))
                 return svi_fail(err, SVS_SETTING, "class %s has two weights, %g and %g: leave one out", text,
@@ -70,6 +71,7 @@ svs_code svi_class_weights_init(svs_learner *l, svs_error *err) {
     svs_code code = weights_check(&l->o, err);
     if (code == SVS_OK && rule == SVS_CLASSES_GIVEN)
         code = weights_copy(l, err);
+    /* The caller's weights may be freed after the call: the options point to the copy. */
     l->o.class_weight = l->given; /* the caller's may go */
     if (!l->given)
         l->o.class_weight_count = 0;
@@ -81,7 +83,8 @@ static double weights_fade(const svs_learner *l) {
     return l->o.window == 0 ? l->o.forget : 1;
 }
 
-/* n / (K n_k) */
+/* n / (K n_k), as if the new sample were in and the oldest of a full window out already: so that the factor
+ * does not jump when the window has filled. */
 static double weights_balanced(const svs_learner *l, int label) {
     const struct svi_ring *r = &l->window;
     const bool full = l->o.window > 0 && svi_ring_full(r);
@@ -99,6 +102,7 @@ static double weights_balanced(const svs_learner *l, int label) {
     return n / (classes * own);
 }
 
+/* A class that is not listed weighs 1. */
 static double weights_given(const svs_learner *l, svs_value y) {
     for (int i = 0; i < l->o.class_weight_count; i++)
         if (svs_value_equal(l->given[i].label, y))
@@ -106,6 +110,8 @@ static double weights_given(const svs_learner *l, svs_value y) {
     return 1;
 }
 
+/* Classes of few samples keep the factors they got: their share is hardly known. A sample's own weight is
+ * not touched. Only before a rebuild from the rows, as P holds the old factors. */
 void svi_class_weigh_again(svs_learner *l) {
     double n = 0, classes = 0;
     if (!l->class_held || l->o.window == 0)
@@ -118,12 +124,13 @@ void svi_class_weigh_again(svs_learner *l) {
     }
     for (int32_t i = 0, slot; (slot = svi_ring_next(&l->window, &i)) >= 0;) {
         const int32_t label = svi_ring_label(&l->window, slot);
-        if (l->class_held[label] >= WEIGH_LEAST)
+        if (l->class_held[label] >= MIN_ROWS_TO_WEIGH)
             svi_ring_set_factor(&l->window, slot, n / (classes * l->class_held[label]));
     }
 }
 
-/* Balanced: with any factor that it may get. */
+/* Is the product of sample weight and factor usable? Where classes are balanced the factor may change later,
+ * up to the size of the window and down to 1 / K: these must be usable as well. */
 static bool weights_fit(const svs_learner *l, double own, double factor) {
     return own * factor > 0 && own * factor <= SVI_VALUE_MAX &&
            (!l->class_held || (own * (double)l->o.window <= SVI_VALUE_MAX && own / l->o.max_classes > 0));
@@ -146,6 +153,8 @@ svs_code svi_class_weigh(const svs_learner *l, svs_value y, int label, double ow
                     own, out->factor, own * out->factor);
 }
 
+/* The new sample counts as 1 after the others have faded; with a window they do not fade, and leave by
+ * svi_class_left. */
 void svi_class_came(svs_learner *l, const svs_step *out) {
     if (!l->class_held)
         return;

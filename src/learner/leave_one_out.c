@@ -2,11 +2,14 @@
  *
  * With A = G0 + a R, G0 = sum s z z' over the held, a = C now / C and R the ridge of now, the score that
  * sample i would have had from all the others is t - (t - z'w)/(1 - h), h = s z'A^-1 z (Sherman-Morrison;
- * Allen 1974, "PRESS").
+ * Allen 1974, "PRESS"). In the coordinates q of the decomposition z'A^-1 v = sum_j q_j(z) q_j(v) shrink_j,
+ * so that all C share the q of a row, and each adds one weighted product.
  *
  * The bias's part of the ridge is left out of R and added after it as one more step, as ridge_add_bias does:
  * with scale none its vector is as long as the means are far from 0, and inside G0 + a R it would drown the
- * samples. G0 has the bias's direction by itself, since each z has a 1 there. */
+ * samples. G0 has the bias's direction by itself, since each z has a 1 there.
+ *
+ * Read svi_leave_one_out first: it gathers, decomposes, shrinks and makes one pass over the rows. */
 #include "learner/leave_one_out.h"
 
 #include <cblas.h>
@@ -73,6 +76,8 @@ static void loo_gather(struct loo *o) {
             svi_targets(o->l, o->label[r], o->target[r], o->targets);
             for (int k = 0; k < o->rows; k++)
                 cblas_daxpy(n, o->weight[r] * o->targets[k], z, 1, o->right + (size_t)k * (size_t)n, 1);
+            /* dsyrk takes rows of weight 1: each is scaled by the root of its weight, after its right-hand
+             * sides are taken. */
             cblas_dscal(n, root, z, 1);
             o->total += o->weight[r];
         }
@@ -82,7 +87,8 @@ static void loo_gather(struct loo *o) {
 
 /* ---- the decomposition */
 
-/* R: without the bias. */
+/* Decomposes G0 + m R, R without the bias. m lies in the geometric middle of all a, where the eigenvalues
+ * lose the least over the grid. */
 static svs_code loo_decompose(struct loo *o, svs_error *err) {
     double *ridge = o->block; /* room for them */
     ridge[0] = 0;
@@ -93,7 +99,8 @@ static svs_code loo_decompose(struct loo *o, svs_error *err) {
     return svi_ridge_path_decompose(&o->path, ridge, sqrt(o->share[0]) * sqrt(o->share[o->count - 1]), err);
 }
 
-/* For each C what the scores of all samples have in common. */
+/* For each C what the scores of all samples have in common: the right-hand sides, shrunk, and for the bias's
+ * step (weight a rho_0 along v) beta = 1 / (a rho_0) + v'A^-1 v. */
 static void loo_shrink(struct loo *o) {
     const size_t n = (size_t)o->n, sides = (size_t)o->rows + 1;
     const double *vector = o->right + (size_t)o->rows * n;
@@ -111,6 +118,8 @@ static void loo_shrink(struct loo *o) {
     }
 }
 
+/* The last right-hand side is the vector of the bias. All become q: what follows works in these coordinates
+ * alone. */
 static void loo_right_hand_sides(struct loo *o) {
     const size_t n = (size_t)o->n;
     svi_ridge_vector(o->l, 0, o->l->scratch[0]);
@@ -129,8 +138,9 @@ struct loo_sums {
     double gain, gain_weighed, gain_square; /* p d, p^2 d, p^2 d^2 of gains d */
 };
 
-/* The scores of row r of the block for each C had it been left out. False: for some it alone makes its own.
- */
+/* The scores that row r of the block would have had, left out, for each C. Both come from A^-1 without the
+ * bias's ridge and are corrected by its step: the score by z'A^-1 v v'A^-1 r / beta, the leverage by (z'A^-1
+ * v)^2 / beta. False: for some C the sample alone makes its own score. */
 static bool loo_leave_out(struct loo *o, int r) {
     const size_t sides = (size_t)o->rows + 1;
     for (int g = 0; g < o->count; g++) {
@@ -159,6 +169,8 @@ static void loo_count(struct loo *o, int label, double p, struct loo_sums *sums)
         sums[g].wrong += p * wrong;
         loss[g] = regress ? squared : wrong;
     }
+    /* Gains are paired, sample by sample, against the present C: what all C find hard cancels, and the noise
+     * is that of the difference. */
     for (int g = 0; g < o->count; g++) {
         const double gain = loss[o->present] - loss[g];
         sums[g].gain += p * gain;
@@ -167,7 +179,8 @@ static void loo_count(struct loo *o, int label, double p, struct loo_sums *sums)
     }
 }
 
-/* The scores and leverages of the m rows of the block, before the bias's ridge. */
+/* The scores and leverages of the m rows of the block, before the bias's ridge. Two products for all C: q
+ * times the shrunk right-hand sides, and q^2 times the shrink factors. */
 static void loo_score_block(struct loo *o, int m) {
     const int n = o->n, wide = o->count * (o->rows + 1);
     svi_ridge_path_turn(&o->path, o->block, m, o->turned);
@@ -198,7 +211,8 @@ static void loo_pass(struct loo *o, struct loo_sums *sums, svs_tuning *out) {
     }
 }
 
-/* The standard error of a weighted mean: the root of sum p^2 (d - mean)^2, over sum p. */
+/* Means, and the standard error of a weighted mean: the root of sum p^2 (d - mean)^2, over sum p. The best C
+ * is `better` only if its gain exceeds NOISE_ERRORS standard errors. */
 static void loo_finish(const struct loo *o, const struct loo_sums *sums, const double *C, svs_tuning *out) {
     const bool regress = o->l->o.task == SVS_REGRESS;
     out->count = o->count;
@@ -285,6 +299,7 @@ svs_code svi_leave_one_out(svs_learner *l, const double *C, int count, int prese
     return code;
 }
 
+/* The grid ascends, with the present C in its place: between two of its values, unless it is one of them. */
 svs_code svs_learner_tune(svs_learner *l, svs_tuning *out, svs_error *err) {
     double C[SVS_TUNING_MAX], next = GRID_FIRST;
     int count = 0, present = -1;

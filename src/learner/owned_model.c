@@ -1,3 +1,5 @@
+/* Models that own what they point to, and how a model scores: the same sums wherever it is used (learner,
+ * bank, model files, other programs), so that a score has the same bits. */
 #include "svmstream/model.h"
 
 #include <string.h>
@@ -44,6 +46,7 @@ void svi_model_scores_sparse(const svs_model *m, const int32_t *column, const do
         scores[k] = model_dot_sparse(m->W + (size_t)k * (size_t)m->d, m->d, column, value, count) + m->b[k];
 }
 
+/* Linear: classes are few, and the guess (the class of the last sample) is mostly right. */
 int svi_class_search(const svs_value *classes, int count, svs_value y, int guess) {
     if (guess >= 0 && guess < count && svs_value_equal(classes[guess], y))
         return guess;
@@ -53,6 +56,8 @@ int svi_class_search(const svs_value *classes, int count, svs_value y, int guess
     return -1;
 }
 
+/* On a tie the class that was seen first. Written without branches: scores of good models are hard to
+ * predict for a processor. */
 int svi_largest_score(int class_count, const double *scores) {
     int best = 0;
     double most = scores[0];
@@ -93,6 +98,7 @@ char *svi_classes_copy(svs_value *to, const svs_value *classes, int count, char 
     return text;
 }
 
+/* One block holds all names, of classes and features: text, one after the other. */
 struct svi_owned_model *svi_model_new(svs_task task, int d, int rows, const svs_value *classes,
                                       int class_count, const char *const *features, svs_error *err) {
     struct svi_owned_model *o = svi_alloc(sizeof *o);
@@ -126,6 +132,7 @@ struct svi_owned_model *svi_model_new(svs_task task, int d, int rows, const svs_
     return o;
 }
 
+/* One block: an offset for each row, and behind them the curve, if there is to be one. */
 double *svi_model_calibrate(svs_model *owned, bool curved, svs_error *err) {
     struct svi_owned_model *o = (struct svi_owned_model *)owned;
     svi_free(o->calibration);
@@ -137,6 +144,7 @@ double *svi_model_calibrate(svs_model *owned, bool curved, svs_error *err) {
     return o->calibration;
 }
 
+/* The model is the first member of its owner (svi_owned_model), so their addresses are the same. */
 void svs_model_free(svs_model **m) {
     struct svi_owned_model *o = (struct svi_owned_model *)*m;
     if (!o)

@@ -1,9 +1,12 @@
 /* Sums of all samples, as a prior (prior.h).
  *
- * They are centred at the means in twice the precision, so that what it holds is as exact as the spread of
- * the features, wherever they lie. Its arrays hold the means, the centred products and sums of each label,
- * and what features and labels are called, by which a learner finds its own. A prior is made whole and not
- * changed again: all that follow it share one. */
+ * They are centred at the means in twice the precision, so that what a prior holds is as exact as the spread
+ * of the features, wherever they lie. Its arrays hold the means, the centred products and sums of each
+ * label, and the identities of features and labels, by which a learner finds its own. Invariant: a prior is
+ * made whole and not changed again, so that all learners that use it can share one, on any thread; `users`
+ * counts them.
+ *
+ * Read svi_prior_make with prior_fill first, then prior_fill_levels and svi_prior_center (levels of keys). */
 #include "learner/prior.h"
 
 #include <math.h>
@@ -15,7 +18,7 @@
 #include "linalg/double_double.h"
 #include "learner/owned_model.h"
 
-#define FAR_BY_CHANCE 3 /* deviations of a mean from its level that chance brings about */
+#define MAX_CHANCE_DEVIATIONS 3 /* deviations of a mean from its level that chance brings about */
 
 enum { FEATURES, LABELS };
 static const struct svi_array prior_table[] = {
@@ -63,6 +66,7 @@ struct svi_prior *svi_prior_use(struct svi_prior *p) {
     return p;
 }
 
+/* acq_rel: the last user frees what others have read, on other threads. */
 void svi_prior_leave(struct svi_prior **p) {
     if (*p && atomic_fetch_sub_explicit(&(*p)->users, 1, memory_order_acq_rel) == 1) {
         svi_arrays_free(&prior_arrays, *p);
@@ -96,7 +100,7 @@ static struct svi_dd prior_center(struct svi_dd sum, struct svi_dd weight, doubl
     return svi_dd_add(sum, svi_dd_minus(svi_dd_times(weight, mean)));
 }
 
-/* The variance of a feature within keys. */
+/* The variance of a feature within keys: the pooled samples lie about the centers of their keys. */
 static double prior_within(const struct svi_prior *p, size_t j) {
     return fmax(0, p->spread[(size_t)svi_triangle((int)j) + j] / p->total);
 }
@@ -105,6 +109,8 @@ static struct svi_dd prior_of_keys(const struct svi_prior_sums *s, int row, int 
     return prior_at(s->by_key, s->by_key_low, (size_t)row * (size_t)s->room + (size_t)feature + 1);
 }
 
+/* Level and variance of the means of keys. By the method of moments: the variance of K means is that between
+ * keys plus that within divided by the n of each, so the mean of within / n is subtracted (below 0: 0). */
 static void prior_fill_levels(struct svi_prior *p, const struct svi_prior_sums *s) {
     for (int j = 0; j < p->d; j++) {
         const struct svi_dd sum = prior_of_keys(s, SVI_PRIOR_MEAN, j),
@@ -121,6 +127,8 @@ static void prior_fill_levels(struct svi_prior *p, const struct svi_prior_sums *
     }
 }
 
+/* All differences of large sums are taken in double-double: in plain double a feature whose mean is 1e8
+ * deviations from 0 would have no digit left. */
 static void prior_fill(struct svi_prior *p, const struct svi_prior_sums *s) {
     const struct svi_dd total = svi_prior_sums_at(s, 0, 0);
     p->total = total.high;
@@ -150,10 +158,13 @@ static void prior_fill(struct svi_prior *p, const struct svi_prior_sums *s) {
     prior_fill_levels(p, s);
 }
 
+/* Empirical Bayes (prior.h): the more a key's own mean is known (V / n small against B), the less it is
+ * drawn to the level of all. A key that is far off by more than chance stays where its samples lie. */
 double svi_prior_center(const struct svi_prior *p, uint16_t feature, double mean, double n) {
     const size_t j = feature;
+    /* chance: the variance of a mean of n rows. */
     const double between = p->between[j], chance = prior_within(p, j) / n;
-    const double far = p->bounds.apart[j + 1] + FAR_BY_CHANCE * sqrt(chance);
+    const double far = p->bounds.apart[j + 1] + MAX_CHANCE_DEVIATIONS * sqrt(chance);
     if (!(between < INFINITY) || !(chance > 0) || fabs(mean - p->bounds.middle[j + 1]) > far)
         return mean;
     return p->level[j] + between / (between + chance) * (mean - p->level[j]);
@@ -173,6 +184,7 @@ static void prior_fill_bounds(struct svi_prior *p, const struct svi_prior_bounds
 svs_code svi_prior_make(const struct svi_prior_sums *s, const struct svi_prior_bounds *b, uint64_t number,
                         struct svi_prior **made, svs_error *err) {
     *made = NULL;
+    /* Nothing is in the sums, or what was has left: there is no prior then, which is no error. */
     if (!s->touched || !(s->high[0] > 0))
         return SVS_OK;
     if (!(*made = prior_new(s->regress, s->n - 1, s->labels, err)))
@@ -216,6 +228,7 @@ void svi_prior_archive(struct svi_archive *a, struct svi_prior **p, struct svi_p
             prior_set_label(of, k, label);
     }
     svi_arrays_archive(a, &prior_arrays, of, dims, dims);
+    /* Loading: keys that used the same prior before share one again. */
     if (!svi_archive_ok(a) || !svi_archive_loading(a) || !newest || newest->number != number)
         return;
     svi_prior_leave(p); /* one for all that go by it */

@@ -1,15 +1,16 @@
-/* What the keys of a stream have in common (prior_bounds.h).
+/* What is normal among the keys of a stream (prior_bounds.h).
  *
- * The spread that is usual is the median over the keys in which the feature varies: a hostile key is one of
- * them, and moves it by one rank. While too few keys have rows enough for a spread (fewer than a quarter of
- * them, or than SVI_PRIOR_FEW) the distances between their first rows take its place: these are larger, by
- * what lies between keys, and known at once. Fewer than SVI_PRIOR_FEW keys, or SVI_PRIOR_EARLY of first rows,
- * have nothing in common, and nothing is bounded.
+ * The normal spread is the median over the keys in which the feature varies: a hostile key is one of them,
+ * and moves it by one rank. While too few keys have rows enough for a spread (fewer than a quarter of them,
+ * or than SVI_PRIOR_MIN_KEYS) the distances between their first rows take its place: these are larger, by
+ * what lies between keys, and known at once. Fewer than SVI_PRIOR_MIN_KEYS keys, or SVI_PRIOR_EARLY of first
+ * rows, have nothing in common, and nothing is bounded.
  *
- * The values of a coordinate are gathered from all keys, one coordinate after the other: a pass over the keys
- * that counts them, and one that files them (bounds_file).
+ * The values of a coordinate are gathered from all keys, one coordinate after the other: a pass over the
+ * keys that counts them, and one that files them (bounds_file), as a counting sort does.
  *
- * Read svi_prior_bounds_make first. */
+ * Read svi_prior_bounds_make first, then bounds_fit; the verdicts (svi_prior_limit to svi_prior_outdated)
+ * are what learners ask. */
 #include "learner/prior_bounds.h"
 
 #include <math.h>
@@ -38,32 +39,37 @@ static const struct svi_arrays bounds_arrays = SVI_ARRAYS(bounds_table, "the bou
 /* ---- verdicts */
 
 double svi_prior_limit(const struct svi_prior_bounds *b, int coordinate) {
-    return coordinate < b->n ? SVI_PRIOR_FAR * b->usual[coordinate] : INFINITY;
+    return coordinate < b->n ? SVI_PRIOR_MAX_MULTIPLE * b->usual[coordinate] : INFINITY;
 }
 
 double svi_prior_most(const struct svi_prior_bounds *b) {
-    return b->n > 0 ? SVI_PRIOR_FAR * b->weight : INFINITY;
+    return b->n > 0 ? SVI_PRIOR_MAX_MULTIPLE * b->weight : INFINITY;
 }
 
 bool svi_prior_near(const struct svi_prior_bounds *b, int coordinate, double level) {
     return coordinate >= b->n || fabs(level - b->middle[coordinate]) <= b->apart[coordinate];
 }
 
+/* The square: a key's rows enter a sum of squares, and so does their excess. */
 double svi_prior_excess(const struct svi_prior_bounds *b, int coordinate, double spread) {
     const double usual = coordinate < b->n ? b->usual[coordinate] : INFINITY;
     const double times = usual > 0 ? spread / usual : 0;
     return times > 0 ? times * times : 0;
 }
 
+/* What the key weighs among others, by the weight of its rows and the energy of its spread, is brought down
+ * to SVI_PRIOR_MAX_KEY_WEIGHT by powers of 4, which are exact in floating point: what leaves later is what
+ * entered. */
 double svi_prior_factor(const struct svi_prior_bounds *b, double excess, double weight) {
     const double heavy = b->n > 0 ? weight / b->weight : 0, all = heavy * fmax(1, excess);
     double factor = 1;
-    while (all * factor > SVI_PRIOR_MOST && factor >= FACTOR)
+    while (all * factor > SVI_PRIOR_MAX_KEY_WEIGHT && factor >= FACTOR)
         factor /= 4;
     return factor >= FACTOR ? factor : 0;
 }
 
-/* Rows are held by a limit that is no more, or very different. */
+/* Rows are held by a limit that exists no more, or is more than 4 times another. Within that factor keys
+ * keep their verdicts: judging again reads all rows of a key. */
 static bool bounds_moved(double was, double is) {
     return is < INFINITY && (was == INFINITY || (is > 0 && was > 4 * is) || (was > 0 && is > 4 * was));
 }
@@ -74,6 +80,8 @@ static int bounds_at(const struct svi_prior_trait *t, const uint16_t *up) {
     return bounded ? up[t->place] : SVI_PRIOR_NONE;
 }
 
+/* Would the key come to other verdicts by these bounds? Decided by its traits alone, as the key may be on
+ * disk. */
 bool svi_prior_outdated(const struct svi_prior_bounds *b, const struct svi_prior_key *key,
                         const uint16_t *up) {
     double excess = 0;
@@ -106,8 +114,8 @@ struct bounds_values {
     int64_t count;
 };
 
-/* The median distance from their median, as a deviation; where most have the same value that of the others,
- * if they are not too few. v changes. */
+/* The median distance from the median, as a deviation. Where most values are the same it is that of the
+ * others, if they are enough. Destroys v. */
 static double bounds_scatter(double *v, int64_t n, double *middle) {
     int64_t others = 0;
     *middle = svi_quantile(v, n, 0.5);
@@ -119,7 +127,7 @@ static double bounds_scatter(double *v, int64_t n, double *middle) {
     for (int64_t i = 0; i < n; i++)
         if (v[i] > 0)
             v[others++] = v[i];
-    return others >= SVI_PRIOR_FEW ? NORMAL * svi_quantile(v, others, 0.5) : 0;
+    return others >= SVI_PRIOR_MIN_KEYS ? NORMAL * svi_quantile(v, others, 0.5) : 0;
 }
 
 /* The median spread of the keys in which it varies. */
@@ -128,9 +136,11 @@ static double bounds_usual(const struct bounds_values *v) {
     for (int64_t i = 0; i < v->count; i++)
         if (v->spread[i] > 0)
             v->room[varies++] = v->spread[i];
-    return varies >= SVI_PRIOR_FEW ? svi_quantile(v->room, varies, 0.5) : 0;
+    return varies >= SVI_PRIOR_MIN_KEYS ? svi_quantile(v->room, varies, 0.5) : 0;
 }
 
+/* What is normal in one coordinate. `spreads`: by the spreads within keys; else, `early`, by the first rows.
+ */
 static void bounds_fit(struct svi_prior_bounds *b, int at, const struct bounds_values *v, bool spreads,
                        bool early) {
     double middle = 0;
@@ -143,6 +153,8 @@ static void bounds_fit(struct svi_prior_bounds *b, int at, const struct bounds_v
     b->usual[at] = within;
     b->middle[at] = middle;
     b->apart[at] = LEVELS * (scatter + within);
+    /* Coordinate 0 is the target, which has no center by key: its limit must also cover the scatter between
+     * keys, and it is never "not in common". */
     if (at > 0)
         return;
     b->usual[at] += spreads ? scatter : 0; /* targets have no center by key */
@@ -183,6 +195,7 @@ static bool bounds_known(const struct svi_prior_key *key) {
     return false;
 }
 
+/* One array of values for all coordinates, filed by coordinate: memory is that of the traits, whatever n. */
 svs_code svi_prior_bounds_make(struct svi_prior_bounds *b, int n, const struct svi_prior_key *const *key,
                                const uint16_t *const *up, int64_t count, svs_error *err) {
     const int32_t dims = n;
@@ -191,7 +204,7 @@ svs_code svi_prior_bounds_make(struct svi_prior_bounds *b, int n, const struct s
         known += bounds_known(key[k]);
         total += key[k]->count;
     }
-    const bool spreads = known >= SVI_PRIOR_FEW && 4 * known >= count, early = count >= SVI_PRIOR_EARLY;
+    const bool spreads = known >= SVI_PRIOR_MIN_KEYS && 4 * known >= count, early = count >= SVI_PRIOR_EARLY;
     const size_t room = (size_t)(total > count ? total : count);
     int64_t *first = svi_alloc_array((size_t)n + 2, sizeof *first);
     double *values = svi_alloc_array(3 * room + 1, sizeof *values);
@@ -204,6 +217,8 @@ svs_code svi_prior_bounds_make(struct svi_prior_bounds *b, int n, const struct s
         for (int64_t k = 0; k < count; k++)
             spare[k] = (double)key[k]->weight;
         b->weight = spreads || early ? svi_quantile(spare, count, 0.5) : INFINITY;
+        /* first[j] is where the values of j begin; bounds_file moves it to their end, where those of j + 1
+         * begin. */
         bounds_count(key, up, count, spreads, n, first);
         bounds_file(key, up, count, spreads, n, first, mean, spread); /* now each ends where it began */
         for (int j = 0; j < n; j++) {
@@ -268,6 +283,7 @@ static bool key_is_good(const struct svi_prior_key *key) {
     return good;
 }
 
+/* A key that has learned nothing packs to nothing. */
 svs_code svi_prior_key_pack(const struct svi_prior_key *key, struct svi_bytes *out) {
     const float head[] = {key->weight, key->most, key->factor, key->middle};
     if (key->weight == 0)

@@ -5,11 +5,11 @@
  * middle of the levels of keys and how far from it a level may lie. They are medians over keys, so that fewer
  * than half of the keys cannot move them far:
  *
- *  - A row does not enter if a feature lies more than SVI_PRIOR_FAR usual spreads from the center of its key.
- *    Its weight counts for at most SVI_PRIOR_FAR usual weights.
- *  - A feature that varies in fewer than SVI_PRIOR_FEW keys is in common to none, and takes no part.
- *  - A key counts at most for SVI_PRIOR_MOST usual keys: the weights of its rows have a factor, a power of 4.
- *    One that would need a factor below 4^-6 does not enter.
+ *  - A row does not enter if a feature lies more than SVI_PRIOR_MAX_MULTIPLE usual spreads from the center of
+ * its key. Its weight counts for at most SVI_PRIOR_MAX_MULTIPLE usual weights.
+ *  - A feature that varies in fewer than SVI_PRIOR_MIN_KEYS keys is in common to none, and takes no part.
+ *  - A key counts at most for SVI_PRIOR_MAX_KEY_WEIGHT usual keys: the weights of its rows have a factor, a
+ * power of 4. One that would need a factor below 4^-6 does not enter.
  *  - The level of a key counts for the level of all if it is not too far from the middle.
  *
  * A key is described by a few numbers (struct svi_prior_key), which are known while it is out of memory. All
@@ -24,18 +24,18 @@
 #include "base/bytes.h"
 #include "svmstream/error.h"
 
-#define SVI_PRIOR_FEATURES 512        /* at most; further ones are not counted */
-#define SVI_PRIOR_NONE     UINT16_MAX /* a place that there is not */
-#define SVI_PRIOR_FAR      30
-#define SVI_PRIOR_MOST     4
-#define SVI_PRIOR_FEW      3
+#define SVI_PRIOR_FEATURES       512        /* at most; further ones are not counted */
+#define SVI_PRIOR_NONE           UINT16_MAX /* a place that there is not */
+#define SVI_PRIOR_MAX_MULTIPLE   30         /* spreads, and weights, in units of the usual one */
+#define SVI_PRIOR_MAX_KEY_WEIGHT 4          /* usual keys */
+#define SVI_PRIOR_MIN_KEYS       3          /* in which a feature varies */
 
 enum { SVI_PRIOR_LEVEL = 1, SVI_PRIOR_FREE = 2 };
 
 /* Of a feature of a key, or of the target. */
 struct svi_prior_trait {
     float mean, spread; /* of the rows held; spread < 0: of too few rows to tell */
-    float limit;        /* SVI_PRIOR_FAR usual spreads, as it judges its rows by now */
+    float limit;        /* SVI_PRIOR_MAX_MULTIPLE usual spreads, as it judges its rows by now */
     uint16_t place; /* coordinate in the sums of its part; the target's is 0; SVI_PRIOR_NONE: it has none */
     uint16_t flags; /* SVI_PRIOR_LEVEL: its mean counts for the level of all; _FREE: it is not bounded */
 };

@@ -1,13 +1,15 @@
 /* Sums of samples in twice the precision (prior_sums.h).
  *
- * A sample touches the whole triangle of its coordinates, as a step of the recursion does; so its rows are
+ * A sample touches the whole triangle of its coordinates, as a step of the recursion does; so rows are
  * padded, with values that mean nothing, and the kernels know no ends of loops. The lower halves are added
  * up as they come, and are put in order when they are moved or read: what they lose lies 30 digits below the
- * sum.
+ * sum. A label's name is a block of its own.
  *
- * A label's name is a block of its own.
+ * Invariants: the sum of what entered minus what left is exact to some 1e-30 of the largest that was ever in
+ * (`peak`), so removal leaves nothing behind; coordinate 0 is the constant 1, a feature keeps its coordinate
+ * until the sums are cleared.
  *
- * Read svi_prior_sums_add first. */
+ * Read svi_prior_sums_add first, then svi_prior_sums_move (parts into all) and svi_prior_sums_worn. */
 #include "learner/prior_sums.h"
 
 #include <math.h>
@@ -52,7 +54,7 @@ static const struct svi_array sums_table[] = {
 };
 static const struct svi_arrays sums_arrays = SVI_ARRAYS_ALIGNED(sums_table, "the sums of all keys");
 
-/* Of n coordinates; where the sums are empty the names alone. */
+/* The arrays of n coordinates; where the sums are empty the names alone, so that a state is short. */
 static void sums_dims(int n, int labels, bool touched, int32_t *dims) {
     dims[TRIANGLE] = touched ? (int32_t)sums_row(n) : 0;
     dims[ROOM] = dims[NAMES] = n;
@@ -62,6 +64,7 @@ static void sums_dims(int n, int labels, bool touched, int32_t *dims) {
     dims[OF_PEAKS] = touched ? n : 0;
 }
 
+/* The top bit keeps names and numbers apart. */
 uint64_t svi_prior_identity(const char *name, int number) {
     const uint64_t named = (uint64_t)1 << 63;
     return name ? XXH3_64bits(name, strlen(name)) | named : (uint64_t)number;
@@ -90,6 +93,7 @@ void svi_prior_sums_clear(struct svi_prior_sums *s) {
 
 /* ---- room */
 
+/* Whole units, and at least doubled. */
 static int sums_room(int needed, int now, int unit) {
     const int units = (needed + unit - 1) / unit * unit;
     return needed <= now ? now : units > 2 * now ? units : 2 * now;
@@ -113,6 +117,8 @@ svs_code svi_prior_sums_ready(struct svi_prior_sums *s, svs_error *err) {
 
 /* ---- features and labels */
 
+/* The guess is the number that the learner gives the feature: mostly right, as most keys have the same
+ * columns. */
 svs_code svi_prior_sums_feature(struct svi_prior_sums *s, uint64_t identity, int guess, uint16_t *place,
                                 svs_error *err) {
     *place = s->n > 1 ? svi_prior_find(s->identity + 1, s->n - 1, identity, guess - 1) : SVI_PRIOR_NONE;
@@ -156,7 +162,8 @@ struct svi_dd svi_prior_sums_at(const struct svi_prior_sums *s, int i, int j) {
 
 /* ---- samples */
 
-/* Into s->x; false: it is left out. */
+/* Puts the row, moved to the center of its key, into s->x by coordinates; false: it is left out. Nothing is
+ * in the sums before the verdict is clear. */
 static bool sums_enter(struct svi_prior_sums *s, const struct svi_prior_trait *trait, const double *center,
                        int d, const double *x, double weight, double target) {
     double squares = s->regress ? 1 + target * target : 1;
@@ -172,6 +179,7 @@ static bool sums_enter(struct svi_prior_sums *s, const struct svi_prior_trait *t
     return fabs(weight) * squares < SQUARES_MAX;
 }
 
+/* Only what enters sets a peak; a removal takes out what has set one before. */
 static void sums_note_peaks(struct svi_prior_sums *s, double weight, double target) {
     for (int i = 0; i < s->n; i++) {
         const double one = weight * s->x[i] * s->x[i];
@@ -189,6 +197,8 @@ static void sums_add_row(const struct svi_kernels *k, double *high, double *low,
         k->exact_add(high, low, x, a.low, padded);
 }
 
+/* The product weight x_i is split into two doubles without error (svi_two_product), and so are its products
+ * with the row, in the kernel. Rows of which x_i is 0 add nothing. */
 bool svi_prior_sums_add(struct svi_prior_sums *s, const struct svi_kernels *k,
                         const struct svi_prior_trait *trait, const double *center, int d, const double *x,
                         double weight, uint16_t label, double target) {
@@ -214,6 +224,7 @@ void svi_prior_sums_leave_out(struct svi_prior_sums *s, int sign) {
     s->out += sign;
 }
 
+/* The high half by an exact sum of two; its error and the low half are collected apart. */
 static void sums_add_one(struct svi_prior_sums *s, int row, uint16_t place, struct svi_dd v, int sign) {
     const size_t at = (size_t)row * (size_t)s->room + place;
     const struct svi_dd sum = svi_two_sum(s->by_key[at], sign * v.high);
@@ -261,15 +272,20 @@ void svi_prior_sums_empty(struct svi_prior_sums *s) {
     s->out = 0;
 }
 
+/* Part by part into the sums of all. The coordinates of the part are mapped by identity; a pair of
+ * coordinates may stand the other way round in the triangle. */
 svs_code svi_prior_sums_move(struct svi_prior_sums *to, struct svi_prior_sums *from, svs_error *err) {
     uint16_t place[SVI_PRIOR_FEATURES + 1] = {0}, label[SVI_PRIOR_LABELS];
     if (!from->touched)
         return SVS_OK;
+    /* All that can fail comes first; from the first addition on the move is completed. */
     for (int j = 1; j < from->n; j++)
         SVI_TRY(svi_prior_sums_feature(to, from->identity[j], j, &place[j], err));
     for (int k = 0; k < from->labels; k++)
         SVI_TRY(svi_prior_sums_label(to, from->label[k], k, &label[k], err));
     SVI_TRY(sums_reserve(to, to->n, to->labels, err));
+    /* The triangle: entry (i, j) of the part belongs to (place_i, place_j), which may stand the other way
+     * round. */
     for (int i = 0; i < from->n; i++)
         for (int j = 0; j <= i; j++) {
             const size_t at = sums_row(i) + (size_t)j;
@@ -278,6 +294,7 @@ svs_code svi_prior_sums_move(struct svi_prior_sums *to, struct svi_prior_sums *f
                 sums_move_one(to->high + sums_row(a) + b, to->low + sums_row(a) + b, from->high + at,
                               from->low + at);
         }
+    /* Sums by label, then by key: rows of coordinates, each row at the place of its label. */
     for (int k = 0; k < from->labels; k++) {
         const size_t at = (size_t)k * (size_t)from->room, into = (size_t)label[k] * (size_t)to->room;
         if (label[k] != SVI_PRIOR_NONE)
@@ -304,6 +321,7 @@ svs_code svi_prior_sums_move(struct svi_prior_sums *to, struct svi_prior_sums *f
 void svi_prior_sums_map(const struct svi_prior_sums *all, const struct svi_prior_sums *from, uint16_t *up) {
     up[0] = 0;
     for (int j = 1; j <= SVI_PRIOR_FEATURES; j++) {
+        /* A coordinate beyond those of the part, or one that never reached the sums, has no place. */
         const bool known = j < from->n && all->n > 1;
         up[j] =
             known ? svi_prior_find(all->identity + 1, all->n - 1, from->identity[j], j - 1) : SVI_PRIOR_NONE;
@@ -311,6 +329,9 @@ void svi_prior_sums_map(const struct svi_prior_sums *all, const struct svi_prior
     }
 }
 
+/* Has subtraction cost digits that count? A sum keeps about 32 digits of the largest that was ever in it; it
+ * is worn where what is left is smaller by more than WORN, since then fewer than 16 digits of it are right.
+ * Means of keys need fewer (KEYS_WORN). */
 bool svi_prior_sums_worn(const struct svi_prior_sums *s, double target) {
     for (int i = 0; s->touched && i < s->n; i++) {
         const size_t square = (size_t)SVI_PRIOR_SQUARE * (size_t)s->room + (size_t)i;
@@ -323,6 +344,8 @@ bool svi_prior_sums_worn(const struct svi_prior_sums *s, double target) {
 
 /* ---- the archive */
 
+/* Loading adds the label like any other; it must become the k-th, or the rows of sums would belong to
+ * others. */
 static void archive_label(struct svi_archive *a, struct svi_prior_sums *s, int k) {
     char room[SVS_NAME_MAX];
     svs_value label = svi_archive_loading(a) ? svs_none() : s->label[k];

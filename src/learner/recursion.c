@@ -1,10 +1,14 @@
-/* The bare recursion (svmstream/alsvm.h): P and W, and what a step does to them.
+/* The bare recursion (svmstream/alsvm.h): P and W, and what a step does to them (Le et al. 2015, Eq. 6;
+ * ALGORITHMS 1). The work of a step is in the kernels (linalg/kernels.h); here are the storage that they
+ * want, whatever looks at P as a whole, and the archive.
  *
- * The work of a step is in the kernels (linalg/kernels.h); here are the storage that they want, whatever
- * looks at P as a whole, and the archive. P lies as a packed lower triangle in strips; up to SVI_PENDING_MAX
- * rank-1 changes may still wait in front of it, so P's entries are to be read only after alsvm_flush, or with
- * what is pending taken into account (svi_alsvm_inverse_times). Invariant: both halves of a diagonal block
- * are equal bit for bit (alsvm_set_entry), and everything from `dim` on is zero. */
+ * P lies as a packed lower triangle in strips; up to SVI_PENDING_MAX rank-1 changes may still wait in front
+ * of it, so that the true P is the stored one + sum cq q'. P's entries are to be read only after
+ * alsvm_flush, or with what is pending taken into account (svi_alsvm_inverse_times). cq is q or -q: the
+ * products of both halves then round alike. Invariants: both halves of a diagonal block are equal bit for
+ * bit (alsvm_set_entry), and everything from `dim` on is zero.
+ *
+ * Read svi_alsvm_step, svs_alsvm_set and svi_alsvm_pack first. */
 
 /* The last part of this file is the block form of many operations (Eqs. 3 and 7): with A = the samples as
  * rows, S = diag(+-s),
@@ -44,10 +48,12 @@ static size_t alsvm_size(int dim, int strip) {
     return (svi_packed_size(padded, strip) + (size_t)padded * (VECTORS + PARTIAL)) * sizeof(double);
 }
 
+/* W has its own block: rows are added to it with each class, while P stays. */
 static size_t alsvm_w_size(int dim, int strip, int rows) {
     return (size_t)alsvm_padded(dim, strip) * (size_t)rows * sizeof(double);
 }
 
+/* P first, then the vectors, each of `padded` values. */
 static void alsvm_lay_out(struct svi_recursion *r, double *memory) {
     r->p = memory;
     double *v = memory + svi_packed_size(r->padded, r->strip);
@@ -121,6 +127,7 @@ double svi_alsvm_memory(int dim, int rows, svs_isa isa) {
     return (double)(sizeof(svs_alsvm) + alsvm_size(dim, strip) + alsvm_w_size(dim, strip, rows));
 }
 
+/* Memory may move, so the pointers into it are made again. */
 svs_code svi_alsvm_reserve(svs_alsvm *m, const struct svi_kernels *kernels, int dim, int rows,
                            svs_error *err) {
     const int strip = kernels->strip(dim);
@@ -144,6 +151,8 @@ svs_code svi_alsvm_reserve(svs_alsvm *m, const struct svi_kernels *kernels, int 
     return SVS_OK;
 }
 
+/* For another learner in the same memory: with another layout all is zero again, which the kernels rely on
+ * beyond `dim`; with the same one the caller overwrites all that counts. */
 void svi_alsvm_begin(svs_alsvm *m, const struct svi_kernels *kernels, int dim, int rows) {
     struct svi_recursion *r = &m->r;
     m->kernels = kernels;
@@ -174,7 +183,7 @@ void svi_alsvm_set_alone(svs_alsvm *m, int j, double nu) {
     alsvm_set_entry(m, j, j, 1 / nu);
 }
 
-/* Pending change k is an addition: then cq is -q (zeros too), else q. */
+/* Is pending change k an addition? cq is -q then, zeros included, so the signs of the first entry tell. */
 static bool alsvm_pending_adds(const struct svi_recursion *r, int k) {
     return !signbit(r->q[k][0]) != !signbit(r->cq[k][0]);
 }
@@ -182,6 +191,8 @@ static bool alsvm_pending_adds(const struct svi_recursion *r, int k) {
 bool svi_alsvm_renew(svs_alsvm *m, int j, double nu) {
     struct svi_recursion *r = &m->r;
     bool changed = false;
+    /* The coordinate is cleared in what is pending as well. The sign of the zero must stay what
+     * alsvm_pending_adds reads, which may be this very entry. */
     for (int k = 0; k < r->pending; k++) {
         r->cq[k][j] = alsvm_pending_adds(r, k) ? -0.0 : 0;
         r->q[k][j] = 0;
@@ -246,6 +257,7 @@ double svi_alsvm_diagonal(const svs_alsvm *m, int j) {
     return p;
 }
 
+/* P in other units (learner_slide.c): pending changes first, which are in the old ones. */
 void svi_alsvm_scale_inverse(svs_alsvm *m, double factor) {
     alsvm_flush(m);
     size_t n = svi_packed_size(m->r.padded, m->r.strip);
@@ -282,12 +294,15 @@ svs_code svs_alsvm_step(svs_alsvm *m, const svs_operation *op, int count, double
 
 /* ---- the matrix as a whole */
 
+/* A sweep with one input applies what is pending on the way. */
 void svs_alsvm_apply(svs_alsvm *m, const double *v, double *out) {
     memcpy(m->r.x[0], v, (size_t)m->r.dim * sizeof *v);
     m->kernels->sweep(&m->r, 1);
     memcpy(out, m->r.y[0], (size_t)m->r.dim * sizeof *out);
 }
 
+/* For a P that must not change by being read: what is pending stays pending, so that the bits of a stream do
+ * not depend on when it is read. */
 void svi_alsvm_inverse_times(const svs_alsvm *m, const double *v, double *out) {
     const struct svi_recursion *r = &m->r;
     memset(out, 0, (size_t)r->dim * sizeof *out);
@@ -310,6 +325,7 @@ static void alsvm_set_matrix(svs_alsvm *m, const double *p) {
             alsvm_set_entry(m, i, j, p[(size_t)i * m->r.dim + j]);
 }
 
+/* w_k = P r_k. */
 void svi_alsvm_set_inverse(svs_alsvm *m, const double *p, const double *r) {
     int n = m->r.dim;
     m->r.pending = 0;
@@ -327,6 +343,7 @@ svs_code svs_alsvm_set(svs_alsvm *m, double *gram, const double *r, svs_error *e
     return SVS_OK;
 }
 
+/* w = P r of the new row (ALGORITHMS 1). */
 svs_code svs_alsvm_add_row(svs_alsvm *m, const double *r, svs_error *err) {
     SVI_TRY(svi_alsvm_reserve(m, m->kernels, m->r.dim, m->r.rows + 1, err));
     memset(alsvm_weights(m, m->r.rows), 0, (size_t)m->r.padded * sizeof(double));
@@ -335,7 +352,8 @@ svs_code svs_alsvm_add_row(svs_alsvm *m, const double *r, svs_error *err) {
     return SVS_OK;
 }
 
-/* A larger layout with the old content in its corner; what was reserved stays so. */
+/* Moves to a larger layout, with the old content in its corner. What was reserved stays so: a capacity once
+ * taken must not be lost. */
 static svs_code alsvm_move(svs_alsvm *m, int dim, svs_error *err) {
     const int strip = m->kernels->strip(dim);
     const size_t size = alsvm_size(dim, strip), w_size = alsvm_w_size(dim, strip, m->r.rows);
@@ -363,6 +381,8 @@ static svs_code alsvm_move(svs_alsvm *m, int dim, svs_error *err) {
     return SVS_OK;
 }
 
+/* A new coordinate is independent of the others: 1 / nu on the diagonal, and zeros, which are there already.
+ */
 svs_code svs_alsvm_grow(svs_alsvm *m, int dim, double nu_new, svs_error *err) {
     int old = m->r.dim;
     if (dim < old || !(nu_new > 0))
@@ -393,7 +413,8 @@ static void alsvm_move_triangle(svs_alsvm *m, double *room, bool out) {
                 alsvm_set_entry(m, i, j, *room);
 }
 
-/* Most changes that wait between two steps: more only where P is far larger than the first-level cache. */
+/* The most changes that wait between two steps: more than a step's own only where P is far larger than the
+ * first-level cache. */
 static int alsvm_pending_most(int dim) {
     return dim <= 64 ? SVI_PASS_MAX : SVI_PENDING_MAX;
 }
@@ -408,10 +429,12 @@ static inline double *alsvm_copy(double *restrict to, const double *restrict fro
     return to + n;
 }
 
-/* Column by column of each strip, what lies on the diagonal and below. */
+/* Column by column of each strip, what lies on the diagonal and below: long runs of memory on both sides.
+ * The mirror images in diagonal blocks are left out, and of what is pending the signs are bits. */
 void svi_alsvm_pack(svs_alsvm *m, struct svi_packed *to, double *values) {
     struct svi_recursion *r = &m->r;
     if (r->pending > alsvm_pending_most(r->dim)) /* never between two steps of ours */
+        /* Never between two steps of ours. Packing may not change a bit otherwise. */
         alsvm_flush(m);
     *to = (struct svi_packed){.pending = (uint8_t)r->pending};
     for (int row = 0; row < r->dim; row += r->strip) {
@@ -493,6 +516,8 @@ struct alsvm_block {
     double *pivot; /* n: Delta, or 0 = skipped */
 };
 
+/* T = A P A' and the innovations against the w of before; P is taken as a whole, so one product with each
+ * serves all operations. */
 static void alsvm_block_fill(struct alsvm_block *b, svs_alsvm *m, const svs_operation *op) {
     svs_alsvm_inverse(m, b->p);
     for (int i = 0; i < b->n; i++) {
@@ -508,8 +533,9 @@ static void alsvm_block_fill(struct alsvm_block *b, svs_alsvm *m, const svs_oper
                 b->t, b->n);
 }
 
-/* Row i of the elimination: L_ij, U_i and the row of V, then the pivot. False when the pivot has the wrong
- * sign. */
+/* Row i of the elimination: L_ij, U_i and the row of V, then the pivot Delta_i = S_ii^-1 + T_ii - sum L_ij^2
+ * Delta_j. False when the pivot has the wrong sign: an addition's is at least 1 / s, a removal's lies in [-1
+ * / s, 0). */
 static bool alsvm_block_eliminate(struct alsvm_block *b, int i, const svs_operation *op) {
     double *ti = b->t + (size_t)i * b->n, *ui = b->u + (size_t)i * b->rows, *vi = b->v + (size_t)i * b->dim;
     double d = ti[i] + (op->remove ? -1 : 1) / op->weight;
@@ -531,6 +557,8 @@ static bool alsvm_block_eliminate(struct alsvm_block *b, int i, const svs_operat
     return op->remove ? d < 0 && d >= -1 / op->weight : d >= 1 / op->weight && d < INFINITY;
 }
 
+/* Scores are final at row i, before its own change: that is what lets FALSVM decide here. A skipped
+ * operation has pivot 0, which drops its column from all later rows. */
 static bool alsvm_block_solve(struct alsvm_block *b, const svs_operation *op, bool falsvm, bool *skip,
                               double *scores) {
     for (int i = 0; i < b->n; i++) {
@@ -561,6 +589,7 @@ static void alsvm_block_apply(struct alsvm_block *b, svs_alsvm *m) {
     alsvm_set_matrix(m, b->p);
 }
 
+/* Nothing of m is changed before the elimination has succeeded. */
 svs_code svs_alsvm_block(svs_alsvm *m, const svs_operation *op, int count, bool falsvm, bool *skip,
                          double *scores, svs_error *err) {
     struct alsvm_block b = {.n = count, .dim = m->r.dim, .rows = m->r.rows};

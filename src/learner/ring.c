@@ -40,6 +40,7 @@ static const uint8_t sizes[SVI_RING_COLUMNS] = {
 
 /* ---- ids */
 
+/* The same hash for all widths of names; ids are compared in full after it. */
 static uint32_t ring_hash_of(svs_value id) {
     const void *bytes = id.kind == SVS_STR ? (const void *)id.as.s : &id.as.i;
     const size_t n = id.kind == SVS_STR ? id.length : sizeof id.as.i;
@@ -62,6 +63,7 @@ static struct svi_chain *ring_chain_of(const struct svi_ring *r, int32_t slot) {
     return (struct svi_chain *)svi_ring_column(r, SVI_RING_CHAIN) + slot;
 }
 
+/* The kind byte is the length of a name, or KIND_INT; 0: no id. */
 svs_value svi_ring_id(const struct svi_ring *r, int32_t slot) {
     const uint8_t kind = svi_ring_has(r, SVI_RING_ID) ? *ring_kind(r, slot) : 0;
     if (kind == 0)
@@ -123,6 +125,7 @@ static size_t ring_lay_out(struct svi_ring *r) {
     return width;
 }
 
+/* A power of two, at most as full as one slot a bucket. */
 static size_t ring_bucket_count(size_t capacity) {
     size_t count = 16;
     while (count < capacity)
@@ -130,7 +133,8 @@ static size_t ring_bucket_count(size_t capacity) {
     return count;
 }
 
-/* Allocates what `r` says: capacity, stride and columns. */
+/* Allocates what `r` says: capacity, stride and columns. Rows and columns are one block, so a ring of few
+ * samples is one piece of memory. */
 static svs_code ring_allocate(struct svi_ring *r, const char *what, svs_error *err) {
     const size_t capacity = (size_t)r->capacity, buckets = ring_bucket_count(capacity),
                  row = (size_t)r->stride * sizeof(double);
@@ -193,6 +197,8 @@ struct svi_slot svi_ring_slot(const struct svi_ring *r, int32_t slot) {
                              .id = svi_ring_id(r, slot)};
 }
 
+/* A small label fits into the state byte, above the two flags (stored as label + 1, so that -1 is 0); only
+ * larger ones need a column. */
 void svi_ring_set_label(struct svi_ring *r, int32_t slot, int32_t label) {
     uint8_t *state = svi_ring_state(r, slot);
     if (svi_ring_has(r, SVI_RING_LABEL))
@@ -235,8 +241,8 @@ struct ring_columns {
     int32_t stride, keep, from, to, tail;
 };
 
-/* Everything moves to new room, oldest first, and the index is made again. `now`: the columns, and the width
- * of names. */
+/* Everything moves to a new block, oldest first, and the index is made again. `has` and `name_width`: the
+ * columns of now. The copy goes by svi_slot, which reads any set of columns and writes any other. */
 static svs_code ring_move(struct svi_ring *r, int32_t capacity, const struct ring_columns *c, unsigned has,
                           int name_width, svs_error *err) {
     struct svi_ring old = *r, now = *r;
@@ -248,6 +254,7 @@ static svs_code ring_move(struct svi_ring *r, int32_t capacity, const struct rin
     if (svi_ring_has(&now, SVI_RING_ID) && capacity > INDEX_FROM)
         now.has |= SVI_RING_HAS(CHAIN);
     SVI_TRY(ring_allocate(&now, "more samples", err));
+    /* Committed before the copies: nothing after the allocation can fail. */
     *r = now;
     ring_clear_buckets(r);
     for (int32_t i = 0; i < r->count; i++) {
@@ -273,7 +280,8 @@ static unsigned ring_columns_for(const struct svi_ring *r, const struct svi_slot
            (s->id.kind == SVS_STR ? SVI_RING_HAS(NAME) : 0);
 }
 
-/* Twice as many slots; at last, and where these are much memory, exactly as many as there may be. */
+/* Twice as many slots. At last, and where these are much memory, exactly as many as there may be: another
+ * doubling would take memory that is never used. */
 static int32_t ring_more(const struct svi_ring *r) {
     const int32_t least = r->max < FIRST_CAPACITY ? r->max : FIRST_CAPACITY;
     if (r->capacity > r->max / 2 || svi_grow_whole(svi_ring_memory(2 * r->capacity, r->stride, r->has),
@@ -286,6 +294,7 @@ svs_code svi_ring_reserve(struct svi_ring *r, const struct svi_slot *s, svs_erro
     const bool grow = r->count == r->capacity && r->capacity < r->max;
     const unsigned has = ring_columns_for(r, s);
     int width = r->name_width, capacity = r->capacity;
+    /* Widths are 8, 16, 32 and 64 bytes. */
     while (s->id.kind == SVS_STR && width < (int)s->id.length)
         width = width ? 2 * width : SVS_NAME_MAX >> (WIDTHS - 1);
     if (!grow && has == r->has && width == r->name_width)
@@ -315,7 +324,7 @@ void svi_ring_enter(struct svi_ring *r, int32_t slot, const struct svi_slot *s) 
     ring_chain(r, slot, s->id);
 }
 
-/* A live slot is dead from now on, and no longer found. */
+/* A live slot is dead from now on, and no longer found. Its id goes with it: a dead slot has none. */
 static inline void ring_take_out(struct svi_ring *r, int32_t slot) {
     *svi_ring_state(r, slot) &= (uint8_t)~SVI_SLOT_LIVE;
     r->live--;
@@ -332,6 +341,7 @@ static inline void ring_count_dead(struct svi_ring *r) {
         r->dead++;
 }
 
+/* Popping passes over dead slots without touching their columns. */
 void svi_ring_pop(struct svi_ring *r) {
     if (r->dead > 0)
         r->dead--;
@@ -347,6 +357,8 @@ void svi_ring_kill(struct svi_ring *r, int32_t slot) {
     ring_count_dead(r);
 }
 
+/* Live slots move down over dead ones, in their order. A slot never moves up, so what is copied has not been
+ * overwritten. Numbers have gaps afterwards, which is why they get a column where they matter. */
 void svi_ring_squeeze(struct svi_ring *r) {
     int32_t kept = 0;
     ring_clear_buckets(r);
@@ -366,6 +378,7 @@ void svi_ring_squeeze(struct svi_ring *r) {
     r->dead = 0;
 }
 
+/* The hash is compared before the id, which lies in another column. */
 static int32_t ring_matching(const struct svi_ring *r, int32_t slot, svs_value id, uint32_t hash) {
     while (slot != NONE &&
            !(ring_chain_of(r, slot)->hash == hash && svs_value_equal(svi_ring_id(r, slot), id)))
@@ -405,6 +418,7 @@ int32_t svi_ring_find_older(const struct svi_ring *r, int32_t slot) {
 
 /* ---- the archive */
 
+/* A piece is small enough for the second-level cache and large enough that a column's name costs nothing. */
 #define PIECE_DOUBLES 32768 /* of rows: what a second-level cache holds */
 #define PIECE_SLOTS   4096
 #define KEY_MAX       64
@@ -464,7 +478,7 @@ static const struct svi_array piece_table[] = {
 };
 static const struct svi_arrays piece_arrays = SVI_ARRAYS(piece_table, "a piece of the samples held");
 
-/* For the pieces of `count` slots: where all of them fit into one, it has room for these alone. */
+/* A piece for `count` slots: where all of them fit into one, it takes memory for these alone. */
 static svs_code ring_piece_new(struct ring_piece *p, const struct svi_ring_kind *kind, int32_t count,
                                svs_error *err) {
     const int width = kind->features + kind->scores, most = PIECE_DOUBLES / (width + 1) + 1;
@@ -481,7 +495,8 @@ static char *ring_entry(const struct ring_piece *p, int c, int i) {
 
 /* Saving. */
 
-/* Entry i of the piece from a slot. */
+/* Fills entry i of the piece from a slot. Columns go by offset in svi_slot: a new fact of a slot needs a row
+ * in `columns` and nothing here. */
 static void ring_gather_slot(struct ring_piece *p, int i, const struct svi_slot *s, const double *row) {
     double *to = p->rows + (size_t)i * (size_t)p->width;
     p->state[i] = (unsigned char)(s->live * LIVE | s->learned * LEARNED | (unsigned)s->id.kind << 2);
@@ -513,6 +528,7 @@ static void ring_gather(struct ring_piece *p, const struct svi_ring *r, int32_t 
 
 /* Loading. */
 
+/* States and lengths come first: what follows is sized by them. */
 static bool ring_check_state(struct svi_archive *a, struct ring_piece *p) {
     bool good = true;
     p->names_size = 0;
@@ -531,6 +547,8 @@ static bool ring_check_state(struct svi_archive *a, struct ring_piece *p) {
     return svi_archive_check(a, good, "a sample's state or id is invalid");
 }
 
+/* The facts of one slot against each other and against what the learner holds. Orders do not fall, since
+ * samples are learned in their order. */
 static bool ring_good_slot(const struct ring_piece *p, const struct svi_slot *s, const double *row) {
     const struct svi_ring_kind *k = p->kind;
     bool good = isfinite(s->time) && s->weight > 0 && s->weight <= SVI_VALUE_MAX;
@@ -578,9 +596,11 @@ static bool ring_read_id(const struct ring_piece *p, int i, const char **name, s
     return svi_utf8_valid(id->as.s, id->length);
 }
 
+/* Pushed like new samples, so that the loaded ring has the columns it needs, whatever ring was saved. */
 static void ring_push_all(struct svi_archive *a, struct svi_ring *r, struct ring_piece *p) {
     const char *name = p->names;
     for (int i = 0; i < p->n && svi_archive_ok(a); i++) {
+        /* A dead slot is pushed and killed: numbers and orders of those behind it stay right. */
         const bool live = p->state[i] & LIVE;
         struct svi_slot s = {
             .weight = 1, .factor = 1, .target = NAN, .label = -1, .order = r->pushed + r->ahead};
@@ -602,6 +622,7 @@ static const char *ring_key(const struct ring_piece *p, const char *field, char 
     return text;
 }
 
+/* One function saves and loads a piece; its fields and their order are the format. */
 static void ring_archive_piece(struct svi_archive *a, struct ring_piece *p) {
     char text[KEY_MAX];
     svi_archive_bytes(a, ring_key(p, "states", text), p->state, p->n);
@@ -643,6 +664,7 @@ void svi_ring_archive(struct svi_archive *a, struct svi_ring *r, const struct sv
     svi_arrays_free(&piece_arrays, &p);
 }
 
+/* Where slots were squeezed the numbers do not rise by one, and are archived on their own. */
 void svi_ring_archive_numbers(struct svi_archive *a, struct svi_ring *r, const char *name) {
     int64_t last = -1;
     bool rising = true;
@@ -663,6 +685,8 @@ void svi_ring_archive_numbers(struct svi_archive *a, struct svi_ring *r, const c
     svi_archive_check(a, rising, "the numbers of the samples held do not rise");
 }
 
+/* In pieces of 256, each checked as it comes: a factor and the sample's own weight must give a usable
+ * product. */
 void svi_ring_archive_factors(struct svi_archive *a, struct svi_ring *r, const char *name) {
     double piece[256];
     char text[KEY_MAX];

@@ -1,3 +1,5 @@
+/* The coordinates in which P is kept (scaler.h): how means and deviations are set, and the bound by which
+ * one comparison checks a row. */
 #include "learner/scaler.h"
 
 #include <math.h>
@@ -9,6 +11,8 @@
 #define SMALLEST 1e-90 /* its inverse square can still be computed with */
 #define ROWS     64    /* at a time */
 
+/* If |z|^2 <= safe, then |x_j - mean_j| inverse_j <= sqrt(safe) <= 0.99 (MAX - |mean_j|) inverse_j for each
+ * j, so |x_j| < MAX. */
 void svi_scaler_bound(struct svi_scaler *s) {
     double least = SVI_VALUE_MAX;
     for (int j = 0; j < s->d; j++)
@@ -49,6 +53,7 @@ void svi_scaler_flag(struct svi_scaler *s, int feature, bool unscaled) {
     s->unscaled_count += unscaled ? 1 : -1;
 }
 
+/* True also where the feature has no coordinate yet, or one that is plain as it is. */
 bool svi_scaler_unscale(struct svi_scaler *s, int feature) {
     svi_scaler_flag(s, feature, true);
     return feature >= s->d || (s->mean[feature] == 0 && s->inverse[feature] == 1);
@@ -59,6 +64,7 @@ void svi_scaler_scale_all(struct svi_scaler *s) {
     s->unscaled_count = 0;
 }
 
+/* Before the first sample is in: in these coordinates its z is (1, 0, ...), however far from 0 it lies. */
 void svi_scaler_center(struct svi_scaler *s, const double *x) {
     scaler_set_plain(s, 0, s->d);
     memcpy(s->mean, x, (size_t)s->d * sizeof *x);
@@ -74,6 +80,8 @@ static int32_t scaler_rows(const struct svi_ring *window, int32_t *next, const d
     return count;
 }
 
+/* Two passes: means first, then squares about them. The one-pass formula would cancel where features lie far
+ * from 0. */
 void svi_scaler_fit(struct svi_scaler *s, const struct svi_kernels *k, const struct svi_ring *window,
                     double *scratch) {
     if (window->live == 0)
@@ -95,6 +103,8 @@ void svi_scaler_fit(struct svi_scaler *s, const struct svi_kernels *k, const str
         k->about_squares(row, count, s->d, mean, square);
     for (int j = 0; j < s->d; j++) {
         double deviation = sqrt(square[j] / n);
+        /* A constant feature keeps the deviation it had: the rounding of its mean would be its deviation
+         * otherwise. */
         if (deviation > CONSTANT * fabs(mean[j]) && deviation > SMALLEST)
             s->inverse[j] = 1 / deviation;
     }
@@ -112,6 +122,7 @@ void svi_scaler_archive(struct svi_archive *a, struct svi_scaler *s) {
         svi_scaler_bound(s);
 }
 
+/* Flags up to the last one that is set. */
 void svi_scaler_archive_unscaled(struct svi_archive *a, struct svi_scaler *s) {
     bool plain = true, flags = true;
     int count = s->room;

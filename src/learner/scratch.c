@@ -2,16 +2,16 @@
  *
  * A learner that works has its state in a scratch (`in`): P with what is pending, W and the energies, laid
  * out for the kernels. With a scratch of its own it stays there. In one that others use it is put out when
- * another one comes in: its state is then `packed`, in room that it took when it could still fail, and which
- * means nothing while it is in. Everything else of a learner (rows, scaler, ridge, counters) is always with
- * it. Invariants: at most one learner is in a scratch, its owner; a scratch has room for each learner that
- * uses it; vectors are zero from the dimension of the owner on.
+ * another one comes in: its state is then `packed`, in memory that it took when it could still fail, and
+ * which means nothing while it is in. Everything else of a learner (rows, scaler, ridge, counters) is always
+ * with it. Invariants: at most one learner is in a scratch, its owner; a scratch has capacity for each
+ * learner that uses it; vectors are zero from the dimension of the owner on.
  *
  * The sums of G are the learner's own where they cannot be made again from rows: without a window, and with
  * forgetting, where what was gathered has been rescaled on the way. Else they are made from the rows when
  * they are wanted (svi_bucket_gather), in the order in which they would have been gathered.
  *
- * To read: svi_learner_enter, scratch_put_out, svi_learner_use_scratch. */
+ * Read svi_learner_enter, scratch_put_out and svi_learner_use_scratch first. */
 #include "learner/scratch.h"
 
 #include <string.h>
@@ -51,6 +51,8 @@ static const struct svi_arrays scratch_arrays =
 
 /* ---- capacity */
 
+/* Packs the owner: the five vectors that a learner keeps (KEPT), then P and W. Cannot fail: `packed` has the
+ * capacity since svi_learner_reserve. */
 static void scratch_put_out(struct svi_learner_scratch *s) {
     svs_learner *l = s->owner;
     if (!l)
@@ -61,12 +63,15 @@ static void scratch_put_out(struct svi_learner_scratch *s) {
     for (int i = 0; i < KEPT; i++, v += s->capacity[VECTOR])
         memcpy(to + (size_t)i * n, v, size);
     svi_alsvm_pack(s->m, &l->form, to + KEPT * n);
+    /* The vectors hold values up to here; the next owner clears what lies beyond its own dimension
+     * (scratch_clean). */
     s->used = (size_t)l->feature_room + 1;
     l->in = false;
     s->owner = NULL;
 }
 
-/* If l is in, it stays as it is; another one goes out. */
+/* If l is in, it stays as it is. Another one is put out first: its vectors move when the arrays grow, and
+ * their layout depends on the capacity. */
 static svs_code scratch_reserve(struct svi_learner_scratch *s, const svs_learner *l, int features, int rows,
                                 int groups, svs_error *err) {
     const size_t n = (size_t)features + 1;
@@ -104,13 +109,14 @@ svs_code svi_learner_reserve(svs_learner *l, int features, int rows, int groups,
     svs_code code = scratch_reserve(l->work, l, features, rows, groups, err);
     if (code == SVS_OK)
         code = svi_store_reserve(l, features, rows, l->class_room, l->shared, err);
-    scratch_point(l); /* what could be had may lie elsewhere now */
+    scratch_point(l); /* even on failure: what could be had may lie elsewhere now */
     return code;
 }
 
 /* ---- in and out */
 
-/* Energies and vectors are zero from here on. */
+/* Makes energies and vectors zero from here on, as far as the last owner has used them: the kernels read
+ * padded vectors to their end. */
 static void scratch_clean(struct svi_learner_scratch *s, size_t from) {
     double *v = s->energy.energy; /* the first of them */
     for (int i = 0; from < s->used && i < VECTORS; i++, v += s->capacity[VECTOR])
@@ -128,6 +134,8 @@ void svi_learner_enter_empty(svs_learner *l) {
     scratch_clean(s, (size_t)l->d + 1);
     if (l->own_gram)
         return;
+    /* Sums in the scratch are those of the last owner: emptied here, and made again from the rows when they
+     * are wanted. */
     s->gram.n = l->d + 1;
     s->gram.groups = l->class_count < 2 ? 2 : l->class_count;
     s->gram.filled = 0;
@@ -144,6 +152,8 @@ void svi_learner_enter(svs_learner *l) {
     svi_alsvm_unpack(s->m, &l->form, from + KEPT * n);
 }
 
+/* Before another thread uses the learner, or somebody else the scratch: the state is in its own memory then.
+ */
 void svi_learner_rest(svs_learner *l) {
     if (l->shared && l->in)
         scratch_put_out(l->work);
@@ -177,7 +187,7 @@ void svi_learner_scratch_free(struct svi_learner_scratch **ps) {
     *ps = NULL;
 }
 
-/* The sums of a scratch that is left become the learner's own where they are to last. */
+/* The sums of a scratch that is left become the learner's own where they must last. */
 static svs_code scratch_keep_gram(svs_learner *l, svs_error *err) {
     if (l->own_gram || l->shared || !svi_gram_lasts(&l->o))
         return SVS_OK;
@@ -190,6 +200,8 @@ static svs_code scratch_keep_gram(svs_learner *l, svs_error *err) {
     return SVS_OK;
 }
 
+/* What can fail comes first: the sums, the new scratch, the place for the packed state. Then the learner
+ * moves, by packing and unpacking, which keeps every bit. */
 svs_code svi_learner_use_scratch(svs_learner *l, struct svi_learner_scratch *s, svs_error *err) {
     struct svi_learner_scratch *to = s ? s : l->shared ? svi_learner_scratch_new(err) : l->work;
     const int groups = l->class_count < 2 ? 2 : l->class_count;
@@ -214,6 +226,7 @@ svs_code svi_learner_use_scratch(svs_learner *l, struct svi_learner_scratch *s, 
     l->work = to;
     l->shared = s;
     svi_learner_enter(l);
+    /* In its own scratch it gathers sample by sample from now on, so the bucket must hold what is missing. */
     if (!s)
         svi_bucket_gather(l);
     return SVS_OK;

@@ -1,3 +1,6 @@
+/* A copy of the window's rows for a solver on another thread, made a few rows a step while the stream goes
+ * on. A row that is about to leave makes the copy complete at once (slide_release): the snapshot is the
+ * window at its begin, whatever happened since. */
 #include "learner/snapshot.h"
 
 #include <math.h>
@@ -52,6 +55,7 @@ svs_code svi_snapshot_begin(struct svi_snapshot *s, svs_learner *l, svs_error *e
     s->next = l->window.pushed - l->window.count;
     s->order = l->order;
     s->count = 0;
+    /* The scaler of the begin, as rows are copied raw: the solver standardises all of them alike. */
     for (int j = 0; j < l->d; j++) {
         s->mean[j] = scaled ? l->scaler.mean[j] : 0;
         s->inverse[j] = scaled ? l->scaler.inverse[j] : 1;
@@ -63,6 +67,7 @@ svs_code svi_snapshot_begin(struct svi_snapshot *s, svs_learner *l, svs_error *e
 
 void svi_snapshot_copy(struct svi_snapshot *s, svs_learner *l, int64_t rows) {
     const int64_t oldest = l->window.pushed - l->window.count;
+    /* Dead slots at the front may have been popped since: numbers say where the copy stands, slots move. */
     if (s->next < oldest) /* dead slots have gone */
         s->next = oldest;
     const int64_t stop = s->end - s->next < rows ? s->end : s->next + rows;
@@ -77,10 +82,12 @@ void svi_snapshot_copy(struct svi_snapshot *s, svs_learner *l, int64_t rows) {
         s->label[s->count] = svi_ring_label(&l->window, slot);
         s->number[s->count] = svi_ring_number(&l->window, slot);
         s->weight[s->count] = svi_ring_weight(&l->window, slot);
+        /* Weights as of the begin of the snapshot, however late the row is copied. */
         if (l->o.forget < 1)
             s->weight[s->count] *= pow(l->o.forget, (double)(s->order - svi_ring_order(&l->window, slot)));
         s->count++;
     }
+    /* Not whole yet; else the learner need not know it any more. */
     if (s->next < s->end)
         return;
     s->active = false;
@@ -104,6 +111,8 @@ double svi_snapshot_memory(int64_t n, int d) {
     return (double)svi_arrays_bytes(&snapshot_arrays, dims);
 }
 
+/* Two numbers are used up: one for a model that was made elsewhere (a refit), and the next for the online
+ * model, so that versions never repeat. */
 uint64_t svi_learner_take_version(svs_learner *l) {
     uint64_t mine = ++l->version;
     l->version++; /* the online model goes on under the next one */

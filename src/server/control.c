@@ -408,8 +408,8 @@ static svs_code key_query_of(const struct request *r, struct svi_key_query *q) {
         return svi_fail(r->err, SVS_WRONG_TYPE, "%s of the names that are wanted, a string",
                         is_name_part(&c->like) ? "prefix is the begin" : "like is a part");
     if (c->limit.type != SVI_ITEM_TYPE_COUNT &&
-        (c->limit.type != SVI_INT || c->limit.i < 0 || c->limit.i > SVI_KEY_LIST_MOST))
-        return svi_fail(r->err, SVS_WRONG_TYPE, "limit is a whole number from 0 to %d", SVI_KEY_LIST_MOST);
+        (c->limit.type != SVI_INT || c->limit.i < 0 || c->limit.i > SVI_KEY_LIST_MAX))
+        return svi_fail(r->err, SVS_WRONG_TYPE, "limit is a whole number from 0 to %d", SVI_KEY_LIST_MAX);
     if (c->silent.type != SVI_ITEM_TYPE_COUNT &&
         !((silent.kind == SVS_INT && silent.as.i >= 0) || (silent.kind == SVS_REAL && silent.as.r >= 0)))
         return svi_fail(r->err, SVS_WRONG_TYPE, "silent is a number of seconds, at least 0");

@@ -1,14 +1,14 @@
-/* ALFPGM (Aregbesola & Griva 2022): min 1/2 alpha'Q alpha - 1'alpha, y'alpha = 0, 0 <= alpha <= cost, by
- * decomposition: a working set of pairs chosen by pWSS, its problem by fpgm.h, then the gradient G = Q alpha
- * - 1 brought up to date with the kernel rows of what moved.
+/* ALFPGM (Aregbesola & Griva 2022; ALGORITHMS 5): min 1/2 alpha'Q alpha - 1'alpha, y'alpha = 0, 0 <= alpha
+ * <= cost, by decomposition: a working set of pairs chosen by pWSS, its problem by fpgm.h, then the gradient
+ * G = Q alpha - 1 brought up to date with the kernel rows of what moved.
  *
  * Between rounds either the free half of the last working set is carried over (the default) or the paper's
- * MinMaxLimiter lets rows rest. The end is judged by the true gap m - M over all rows, and then by the
+ * MinMaxLimiter lets rows rest. The end is decided by the true gap m - M over all rows, and then by the
  * duality gap; its eps falls until the latter meets the tolerance.
  *
- * Invariant: g = Q alpha - 1 for all rows, up to rounding, so that surveys, the bias and the certificate need
- * no kernel value; alfpgm_rebuild makes it again before an end is believed. To read: alfpgm_rounds, then what
- * one round is made of: alfpgm_survey, alfpgm_choose, alfpgm_small_problem, alfpgm_update. */
+ * Invariant: g = Q alpha - 1 for all rows, up to rounding, so that surveys, the bias and the certificate
+ * need no kernel value; alfpgm_rebuild makes it again before an end is believed. To read: alfpgm_rounds,
+ * then what one round is made of: alfpgm_survey, alfpgm_choose, alfpgm_small_problem, alfpgm_update. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,7 +26,7 @@
 #define REST_BOUND  5    /* minAlphaOpt */
 #define REST_ALWAYS 20   /* maxAlphaOpt */
 #define LOOK        32   /* rounds between two looks at the duality gap */
-#define EPS_LEAST   1e-7
+#define MIN_EPS     1e-7
 
 struct alfpgm_candidate {
     double q;
@@ -53,10 +53,15 @@ struct alfpgm {
     int *index;
 };
 
+/* q_i = -y_i G_i. At the optimum q <= b on I_up and q >= b on I_low for one b, the bias: m - M is by how
+ * much that fails. */
 static double alfpgm_q(const struct alfpgm *s, int64_t i) {
     return -s->w->problem->y[i] * s->g[i];
 }
 
+/* The limiter: an index that has not moved in its last two rounds rests, one at a bound after REST_BOUND
+ * rounds, any after REST_ALWAYS. A heuristic, which may rest what matters: alfpgm_rounds wakes all before it
+ * ends. */
 static bool alfpgm_rests(const struct alfpgm *s, int64_t i) {
     if (!s->w->o->limiter)
         return false;
@@ -83,6 +88,7 @@ static double alfpgm_survey(struct alfpgm *s) {
         const double q = alfpgm_q(s, i);
         const bool active = !alfpgm_rests(s, i), positive = s->w->problem->y[i] > 0;
         const bool below = s->w->alpha[i]<s->w->cost[i], above = s->w->alpha[i]> 0;
+        /* The paper's text repeats one of the two sets; these are the ones that hold at LIBSVM's optimum. */
         if (positive ? below : above) { /* I_up */
             s->m = fmax(s->m, q);
             if (active) {
@@ -108,7 +114,8 @@ static void alfpgm_take(struct alfpgm *s, int64_t i) {
     s->set[s->count++] = i;
 }
 
-/* The free rows of the last working set, up to half of the next. */
+/* The free rows of the last working set, up to half of the next. They are those whose optimum depends on
+ * each other most; chosen anew each time, pairs undo what the round before did. */
 static void alfpgm_carry_over(struct alfpgm *s) {
     int kept = 0, before = s->count;
     for (int b = 0; b < before; b++)
@@ -123,7 +130,8 @@ static void alfpgm_carry_over(struct alfpgm *s) {
     }
 }
 
-/* Second order: the partner with which the objective falls most, among the first unused ones below q_i. */
+/* Second order: the partner with which the objective falls most (b^2 / a, the decrease along the pair),
+ * among the first LOOK_AT unused ones below q_i. With fewer candidates than some 50 the method can stall. */
 static int64_t alfpgm_partner(const struct alfpgm *s, int64_t i, const double *row) {
     double best = 0;
     int64_t found = -1;
@@ -152,9 +160,11 @@ static void alfpgm_choose(struct alfpgm *s) {
     qsort(s->low, (size_t)s->lows, sizeof *s->low, alfpgm_ascending);
     alfpgm_carry_over(s);
     const int first = s->count, wanted = (s->room - s->count) / 2;
+    /* Beyond M a row has no partner that it violates with. */
     for (int64_t k = 0; k < s->ups && s->count < first + wanted && s->up[k].q > s->M; k++)
         alfpgm_take(s, s->up[k].row);
     const int leaders = s->count - first;
+    /* Leaders first: the rows of all of them are computed at once, which is where the time goes. */
     svi_kernel_rows_get(&s->k, s->set + first, leaders, s->row);
     for (int a = 0; a < leaders; a++) {
         int64_t j = alfpgm_partner(s, s->set[first + a], s->row[a]);
@@ -163,6 +173,9 @@ static void alfpgm_choose(struct alfpgm *s) {
     }
 }
 
+/* The problem of the working set B in absolute alpha: chi = Q_BN alpha_N - 1 = G_B - Q_BB alpha_B, and
+ * `rest` = y_N'alpha_N. Its tolerance is a quarter of eps: with eps itself the outer loop can stall for
+ * ever. */
 static void alfpgm_small_problem(struct alfpgm *s) {
     const struct svi_work *w = s->w;
     double rest = 0;
@@ -188,6 +201,8 @@ static void alfpgm_small_problem(struct alfpgm *s) {
     s->lambda = p.lambda;
 }
 
+/* G += y o K_:B (y_B o change), one kernel row for each index that moved: the rows are in the cache since
+ * the choice. */
 static void alfpgm_update(struct alfpgm *s) {
     struct svi_work *w = s->w;
     for (int a = 0; a < s->count; a++) {
@@ -207,7 +222,7 @@ static void alfpgm_wake(struct alfpgm *s) {
     memset(s->still, 0, (size_t)s->n);
 }
 
-/* G from scratch, f = y (G + 1). */
+/* G from scratch: with f = K (y o alpha), G = y o f - 1. */
 static void alfpgm_rebuild(struct alfpgm *s) {
     struct svi_work *w = s->w;
     const double *y = w->problem->y;
@@ -219,7 +234,8 @@ static void alfpgm_rebuild(struct alfpgm *s) {
         s->g[i] = y[i] * s->g[i] - 1;
 }
 
-/* The bias that the free rows agree on; without any, the middle of what is possible. */
+/* The bias on which the free rows agree, as the mean of their q; without any, the middle of what is
+ * possible. */
 static double alfpgm_bias(struct alfpgm *s) {
     const struct svi_work *w = s->w;
     double sum = 0;
@@ -233,7 +249,7 @@ static double alfpgm_bias(struct alfpgm *s) {
     return count ? sum / (double)count : 0.5 * (s->m + s->M);
 }
 
-/* Objective at this bias, and dual value, from G. */
+/* Objective at this bias, and the dual value, both from G alone: alpha'Q alpha = alpha'(G + 1). */
 static void alfpgm_certify(struct alfpgm *s, double b) {
     struct svi_work *w = s->w;
     double square = 0, sum = 0, loss = 0;
@@ -273,13 +289,17 @@ static bool alfpgm_finished(struct alfpgm *s) {
         return true;
     s->w->stop = SVS_STOP_STALLED;
     s->eps *= 0.25;
-    return s->eps < EPS_LEAST;
+    return s->eps < MIN_EPS;
 }
 
+/* Each turn: survey; the end, if the true gap says so; else a round. Rows that rest hide violations: all are
+ * woken as soon as the gap of those that do not rest is below half of the true one. */
 static void alfpgm_rounds(struct alfpgm *s) {
     struct svi_work *w = s->w;
     do {
         double active = alfpgm_survey(s), gap = s->m - s->M;
+        /* The multiplier of y'alpha = 0 is minus the bias (LIBSVM's rho): it starts in the middle of what is
+         * possible and is kept between rounds. */
         if (w->iterations == 0)
             s->lambda = -0.5 * (s->m + s->M);
         if (gap < s->eps) {
@@ -329,6 +349,7 @@ static svs_code alfpgm_solve(struct svi_work *w, svs_error *err) {
     s.room = 2 * w->o->pairs < s.n ? 2 * w->o->pairs : (int)s.n;
     svs_code code = alfpgm_reserve(&s, err);
     if (code == SVS_OK) {
+        /* A start need not meet y'alpha = 0, which the decomposition only keeps. */
         if (w->warm)
             svi_balance(w, w->alpha);
         alfpgm_rebuild(&s);

@@ -62,7 +62,9 @@ static svs_code alm_reserve(struct alm *a, struct svi_work *w, svs_error *err) {
     return svi_pool_code(&a->pool, "the augmented Lagrangian", err);
 }
 
-/* p as an argument of its own: compiled once for 1, once for 2, once for what lies between. */
+/* The e-step of some rows. First the multipliers follow the constraint that the w-step before has left (Eq.
+ * 9), then s minimises loss and penalty, then z is the target of the next w-step. p is an argument of its
+ * own: compiled once for 1, once for 2, once for what lies between. */
 INLINE double alm_step_rows(struct alm *a, double p, int64_t first, int64_t count) {
     const struct svi_work *w = a->w;
     const double mu = a->mu, before = a->begun ? 1 : 0;
@@ -146,6 +148,7 @@ static svs_code wstep_reserve(struct wstep *s, struct svi_work *w, svs_error *er
     if (code == SVS_OK && !w->start->gram)
         return svi_rows_gram(&w->problem->rows, NULL, w->n, NULL, w->bias_value, s->gram, err);
     for (size_t i = 0; i < dim && code == SVS_OK; i++)
+        /* Kept for all problems of a training, so it knows no bias value. */
         for (size_t j = 0; j <= i; j++) { /* the start's Gram matrix has a plain 1 at the end of each row */
             double g = w->start->gram[i * ((size_t)w->d + 1) + j];
             g *= i == (size_t)w->d ? w->bias_value : 1;
@@ -232,6 +235,8 @@ static void wstep_lsqr(struct wstep *s, double inverse_mu, const double *z, cons
         alpha = wstep_backward(s, root, beta);
         if (alpha > 0)
             wstep_scale(s->lv, w->dim, 1 / alpha);
+        /* The plane rotation that eliminates beta from the bidiagonal system; what it leaves gives the
+         * length of this step and the next direction. */
         double rho = hypot(rho_bar, beta), c = rho_bar / rho, sine = beta / rho, theta = sine * alpha;
         double step = c * phi_bar / rho;
         for (int j = 0; j < w->dim; j++) {
@@ -240,6 +245,7 @@ static void wstep_lsqr(struct wstep *s, double inverse_mu, const double *z, cons
         }
         rho_bar = -c * alpha;
         phi_bar *= sine;
+        /* An estimate of |A'r|, which is 0 at the solution. */
         if (fabs(phi_bar * alpha * c) <= LSQR_ENOUGH * start)
             return;
     }
@@ -277,7 +283,8 @@ static bool alm_iterate(struct alm *a, struct wstep *s, int64_t most) {
     return false;
 }
 
-/* v from the squared loss, alpha from its hinge residuals. */
+/* A cold start: v from the squared loss, alpha from its hinge residuals, as near to the optimum as a closed
+ * form leads. */
 static svs_code alm_least_squares(struct alm *a, struct wstep *s, svs_error *err) {
     struct svi_work *w = a->w;
     const svs_problem *p = w->problem;
@@ -294,6 +301,9 @@ static svs_code alm_least_squares(struct alm *a, struct wstep *s, svs_error *err
     return SVS_OK;
 }
 
+/* The paper's iteration reaches 1e-2 fast and crawls from there, so after BEFORE_NEWTON iterations Newton
+ * steps on the same Lagrangian continue, from the same v and alpha. The options may forbid it (finish), or
+ * leave no iterations for it. */
 static svs_code alm_solve(struct svi_work *w, svs_error *err) {
     struct alm a = {0};
     struct wstep s = {0};
@@ -370,6 +380,8 @@ static void alm_inexact_descend(struct alm_inexact *x) {
         curvature += x->xg[i] * x->xg[i];
     if (!(curvature > 0))
         return;
+    /* The length that minimises the quadratic along g (Eq. 18). Scores move by X g, which the length needed
+     * anyway. */
     const double s = square / curvature;
     for (int j = 0; j < w->dim; j++)
         w->v[j] -= s * x->g[j];

@@ -10,6 +10,8 @@
 #define BLOCK 256
 #define LANES 4
 
+/* Sums by blocks: the sum of a block is small against the total, so rounding grows with the number of
+ * blocks, not of rows. */
 double svi_objective(const struct svi_work *w, const double *v) {
     const svs_problem *p = w->problem;
     double f[BLOCK], total = 0, penalty = 0;
@@ -26,19 +28,23 @@ double svi_objective(const struct svi_work *w, const double *v) {
     return penalty + total;
 }
 
+/* Scales the heavier side down until sum y alpha = 0. Scaling down stays inside the box; raising the other
+ * side might not. */
 void svi_balance(const struct svi_work *w, double *alpha) {
     const svs_problem *p = w->problem;
     double side[2] = {0, 0};
     for (int64_t i = 0; i < w->n; i++)
         side[p->y[i] > 0] += alpha[i];
     int heavy = side[1] > side[0];
+    /* Both sums are equal afterwards; without any multiplier on the heavy side both are 0 already. */
     double keep = side[heavy] > 0 ? side[!heavy] / side[heavy] : 1;
     for (int64_t i = 0; i < w->n; i++)
         if ((p->y[i] > 0) == heavy)
             alpha[i] *= keep;
 }
 
-/* Scaled until no coordinate of u exceeds 1: then the conjugate of |w|_1 is 0. */
+/* The dual value for R = |w|_1, of alpha scaled down until no coordinate of u = sum y alpha x exceeds 1:
+ * then the conjugate of |w|_1 is 0. */
 static double certificate_dual_l1(const struct svi_work *w, const double *alpha, const double *u) {
     double largest = 1, sum = 0;
     for (int j = 0; j < w->penalised; j++)
@@ -48,6 +54,7 @@ static double certificate_dual_l1(const struct svi_work *w, const double *alpha,
     return sum;
 }
 
+/* D(alpha) = sum gain(alpha) - 1/2 |u|^2, u = sum y alpha (x, bias_value). */
 static double certificate_dual_value(const struct svi_work *w, const double *alpha, double *u) {
     const svs_problem *p = w->problem;
     double s[BLOCK], total = 0;
@@ -89,6 +96,7 @@ static double certificate_dual_squared(const struct svi_work *w, const double *v
     return total - 0.5 * svi_dot(u, u, w->penalised);
 }
 
+/* The dual point is repaired first (certificate.h): a gap proves nothing unless alpha is feasible. */
 void svi_certify(const struct svi_work *w, const double *v, const double *alpha, double *room,
                  struct svi_certificate *out) {
     const svs_problem *p = w->problem;
@@ -106,9 +114,11 @@ void svi_certify(const struct svi_work *w, const double *v, const double *alpha,
             svi_balance(w, mine);
         out->dual = certificate_dual_value(w, mine, u);
     }
+    /* Never below 0 but by rounding (weak duality). */
     out->gap = out->objective - out->dual;
 }
 
+/* Costs a pass over the rows or two, once a solve. */
 svs_code svi_certify_best(const struct svi_work *w, struct svi_certificate *out, svs_error *err) {
     const svs_problem *p = w->problem;
     struct svi_certificate of_v;
@@ -116,6 +126,8 @@ svs_code svi_certify_best(const struct svi_work *w, struct svi_certificate *out,
     if (!room)
         return svi_fail_memory(err, "the certificate");
     svi_certify(w, w->v, w->alpha, room, out);
+    /* For p > 1 the multipliers that belong to v may prove more than those a method kept; for p = 1 they
+     * jump between 0 and C, and prove nothing near the margin. */
     if (p->loss == SVS_HINGE && p->p > 1 && !svi_work_reached(w, out->objective, out->gap)) {
         svi_certify(w, w->v, NULL, room, &of_v);
         if (of_v.dual > out->dual)
@@ -125,8 +137,8 @@ svs_code svi_certify_best(const struct svi_work *w, struct svi_certificate *out,
     return SVS_OK;
 }
 
-/* Of one block: scores to y times multipliers; returns the loss, in lanes, so that no addition waits for the
- * one before it. */
+/* One block: scores become y times multipliers in s. Returns the loss; in lanes, so that no addition waits
+ * for the one before it. */
 static double certificate_block(const double *restrict y, const double *restrict cost, int64_t count,
                                 double *restrict alpha, double *restrict s) {
     double losses[LANES] = {0}, rest = 0;

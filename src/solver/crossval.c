@@ -13,7 +13,7 @@
 #include "solver/predictor.h"
 #include "solver/train_internal.h"
 
-/* Rows with fold != `fold` of the examples, copied. */
+/* A copy of the examples without one fold, in the form (dense or sparse) that they have. */
 struct crossval_part {
     struct svi_pool pool;
     svs_examples e;
@@ -38,6 +38,7 @@ static svs_code crossval_reserve(struct crossval_part *p, const svs_examples *e,
     p->target = e->target ? svi_pool_doubles(pool, (size_t)n) : NULL;
     p->weight = e->weight ? svi_pool_doubles(pool, (size_t)n) : NULL;
     p->e = *e;
+    /* Everything of the examples stays but their rows, labels, targets and weights, which are copies. */
     p->e.rows = (svs_rows){n, e->rows.d, p->dense, stride, dense, p->start, p->column, p->value};
     p->e.label = p->label;
     p->e.target = p->target;
@@ -63,6 +64,7 @@ static void crossval_take_row(struct crossval_part *p, const svs_examples *e, in
         p->weight[to] = e->weight[from];
 }
 
+/* Counted first, then copied: the parts are allocated to size. */
 static svs_code crossval_cut(struct crossval_part *p, const svs_examples *e, const int32_t *folds, int fold,
                              svs_error *err) {
     int64_t n = 0, stored = 0, to = 0;
@@ -78,6 +80,8 @@ static svs_code crossval_cut(struct crossval_part *p, const svs_examples *e, con
     return code;
 }
 
+/* Stratified folds: rows in random order, dealt out class by class. The counter runs on from class to class,
+ * so the sizes of folds differ by one at most, and so do those of each class within them. */
 svs_code svi_assign_folds(const svs_examples *e, int folds, uint64_t seed, int32_t *fold, svs_error *err) {
     struct svi_random random = {seed};
     const int64_t n = e->rows.n;
@@ -92,6 +96,7 @@ svs_code svi_assign_folds(const svs_examples *e, int folds, uint64_t seed, int32
         order[j] = order[i];
         order[i] = row;
     }
+    /* Regression has no classes: one round over all rows. */
     for (int k = 0; k < (e->task == SVS_REGRESS ? 1 : e->class_count); k++)
         for (int64_t i = 0; i < n; i++)
             if (e->task == SVS_REGRESS || e->label[order[i]] == k)
@@ -116,6 +121,7 @@ struct crossval_path {
     double *scores; /* of the rows that are held out, n x rows; or NULL */
 };
 
+/* Scores the rows that are held out, and adds up what the training cost. */
 static svs_code crossval_count_fold(struct crossval_path *a, int fold, int point, const svs_trained *t,
                                     svs_error *err) {
     struct crossval_tally *tally = &a->tally[point];
@@ -142,6 +148,8 @@ static svs_code crossval_count_fold(struct crossval_path *a, int fold, int point
     return code;
 }
 
+/* From the smallest C to the largest, each starting at the solution of the one before. `before` owns that
+ * solution until the next is there. */
 static svs_code crossval_train_path(struct crossval_path *a, int fold, const struct crossval_part *p,
                                     const struct svi_shared *shared, svs_error *err) {
     svs_trained before = {0}, now = {0};
@@ -149,6 +157,7 @@ static svs_code crossval_train_path(struct crossval_path *a, int fold, const str
     svs_code code = SVS_OK;
     for (int k = 0; k < a->points && code == SVS_OK; k++) {
         mine.C = a->C[k];
+        /* The multipliers of the smaller C, scaled, are the start (train_take_start). */
         code = svi_train(shared, &p->e, &mine, k > 0 ? &before : NULL, &now, err);
         if (code != SVS_OK)
             break;
@@ -161,6 +170,8 @@ static svs_code crossval_train_path(struct crossval_path *a, int fold, const str
     return code;
 }
 
+/* Standardisation and the Gram matrix are of the training part alone: nothing of the held-out rows may
+ * enter. */
 static svs_code crossval_run_fold(struct crossval_path *a, int fold, svs_error *err) {
     struct crossval_part p = {0};
     struct svi_shared shared = {0};
@@ -223,8 +234,11 @@ svs_code svs_cross_scores(const svs_examples *e, const svs_train_options *o, int
     return crossval_run_folds(e, o, folds, &o->C, 1, &t, scores, err);
 }
 
+/* Doublings of C: 38 powers of ten. */
 #define POINTS_MAX 128
 
+/* C doubles from `from` to `to`; each fold is cut, scaled and gathered once for the whole path, and scores
+ * of all folds are added up for each C. */
 svs_code svs_search_C(const svs_examples *e, const svs_train_options *o, int folds, double from, double to,
                       void (*point)(void *user, const svs_path_point *p), void *user, svs_path_point *best,
                       svs_error *err) {
@@ -246,6 +260,7 @@ svs_code svs_search_C(const svs_examples *e, const svs_train_options *o, int fol
     for (int k = 0; k < points && code == SVS_OK; k++) {
         const svs_path_point p = {C[k], crossval_quality(e, &tally[k]), tally[k].seconds,
                                   tally[k].iterations};
+        /* On a tie the smaller C stays: the simpler model. */
         bool better = e->task == SVS_REGRESS ? p.quality.rmse < best->quality.rmse
                                              : p.quality.right > best->quality.right;
         if (k == 0 || better)

@@ -7,12 +7,14 @@
 
 #define BLOCK 2048 /* rows that are added at once */
 
-/* gram += change, from the rows that change; their number is up to BLOCK. */
+/* gram += sum change z z' over the listed rows, up to BLOCK of them. */
 static svs_code curvature_add(struct svi_curvature *c, const svs_rows *rows, double bias_value,
                               const int64_t *index, const double *change, int count, svs_error *err) {
     return count == 0 ? SVS_OK : svi_rows_gram(rows, index, count, change, bias_value, c->gram, err);
 }
 
+/* By the rows whose weight has changed, or from scratch where these are as many as those that count at all:
+ * the cost is the same, and nothing cancels. */
 svs_code svi_curvature_update(struct svi_curvature *c, const svs_rows *rows, double bias_value,
                               const double *weight, svs_error *err) {
     const size_t dim = (size_t)rows->d + (bias_value != 0);
@@ -25,6 +27,7 @@ svs_code svi_curvature_update(struct svi_curvature *c, const svs_rows *rows, dou
         members += weight[i] != 0;
     }
     const bool fresh = !c->known || changed >= members;
+    /* Not known while it is being changed: after a failure neither gram nor weights are of one state. */
     c->known = false;
     if (fresh)
         memset(c->gram, 0, dim * dim * sizeof *c->gram);
@@ -45,6 +48,7 @@ svs_code svi_curvature_update(struct svi_curvature *c, const svs_rows *rows, dou
     return code;
 }
 
+/* Solves (unit gram + diagonal) step = -g by a factor, which needs n^3 / 3 operations whatever changed. */
 bool svi_curvature_step(const struct svi_curvature *c, double unit, const struct svi_diagonal *add, int n,
                         const double *g, double *factor, double *step) {
     for (size_t k = 0; k < (size_t)n * (size_t)n; k++)

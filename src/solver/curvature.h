@@ -31,8 +31,8 @@ svs_code svi_curvature_update(struct svi_curvature *c, const svs_rows *rows, dou
 bool svi_curvature_step(const struct svi_curvature *c, double unit, const struct svi_diagonal *add, int n,
                         const double *g, double *factor, double *step);
 
-/* svs_solve for one who solves nearly the same problem again and again; NULL: nothing is kept. The curvature
- * is of use to `newton` with the loss of p = 2 and no free bias; it is left as of the last step. */
+/* svs_solve for a caller that solves nearly the same problem again and again; NULL: nothing is kept. The
+ * curvature is of use to `newton` with the loss of p = 2 and no free bias; it is left as of the last step. */
 svs_code svi_curvature_solve(struct svi_curvature *c, const svs_problem *p, const svs_solve_options *o,
                              const svs_start *start, svs_solution *out, svs_error *err);
 

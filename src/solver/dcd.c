@@ -36,8 +36,10 @@ struct dcd {
     double *best, best_objective;
 };
 
-/* One coordinate. A row leaves the active ones when its gradient says that it will stay at its bound. True:
- * it leaves. */
+/* One coordinate: grad = y f - 1 + Dg alpha, alpha <- clip(alpha - grad / Q_ii) (ALGORITHMS 3). True: the
+ * row leaves the active ones, because its gradient is beyond the bounds of the last pass and says that it
+ * stays at its bound. `dense` and `bounded` are constants at each call, so that the loops are compiled
+ * without them. */
 INLINE bool dcd_visit(struct dcd *s, int64_t i, bool dense, int width, bool bounded) {
     struct svi_work *w = s->w;
     const svs_rows *r = &w->problem->rows;
@@ -65,8 +67,11 @@ INLINE bool dcd_visit(struct dcd *s, int64_t i, bool dense, int width, bool boun
             return true;
         projected = gradient > 0 ? gradient : 0;
     }
+    /* The range of projected gradients over the pass is the stopping rule of the pass, and bounds the next
+     * one's shrinking. */
     s->largest = projected > s->largest ? projected : s->largest;
     s->least = projected < s->least ? projected : s->least;
+    /* The coordinate is at its optimum. */
     if (fabs(projected) < 1e-15)
         return false;
     double next =
@@ -84,6 +89,8 @@ INLINE bool dcd_visit(struct dcd *s, int64_t i, bool dense, int width, bool boun
     return false;
 }
 
+/* A fresh random order in each pass, made as it goes (Fisher-Yates). A row that is shrunk changes places
+ * with the last active one; k steps back, as that one has not been visited. */
 INLINE void dcd_pass_over(struct dcd *s, bool dense, int width, bool bounded) {
     for (int64_t k = 0; k < s->active; k++) {
         int64_t other = k + svi_random_below(&s->random, (uint32_t)(s->active - k));
@@ -112,7 +119,8 @@ static void dcd_pass(struct dcd *s) {
     s->visits += visited;
 }
 
-/* The gap of the best v so far, which may be older than alpha: any pair of points gives a bound. */
+/* The gap of the best v so far, which may be older than alpha: any pair of a v and a feasible alpha gives a
+ * bound. */
 static double dcd_gap(struct dcd *s) {
     struct svi_work *w = s->w;
     double objective = svi_objective(w, w->v), sum = 0;
@@ -146,6 +154,7 @@ static void dcd_descend(struct dcd *s) {
             dcd_unshrink(s);
             next_look = w->iterations; /* look now */
         } else {
+            /* +-INFINITY where a bound has no sign that could shrink anything (the paper's rule). */
             s->high = s->largest > 0 ? s->largest : INFINITY;
             s->low = s->least < 0 ? s->least : -INFINITY;
         }
@@ -155,6 +164,7 @@ static void dcd_descend(struct dcd *s) {
             next_look = w->iterations + 1 + w->iterations / 2;
             small *= flat ? 0.3 : 1;
         }
+        /* Visits and not passes are limited: passes over few active rows are cheap. */
         bool enough = s->visits >= DEFAULT_MAX * w->n;
         stop = svi_work_stop(w, s->best_objective, known, enough ? w->iterations : INT64_MAX);
         if (known <= w->o->tol * s->best_objective) {
@@ -164,7 +174,8 @@ static void dcd_descend(struct dcd *s) {
     }
 }
 
-/* The widest and the narrowest column, when they are what keeps it from converging. */
+/* Advice in the note: the widest and the narrowest column, when their ratio is what keeps the method from
+ * converging. */
 static void dcd_advise(struct dcd *s) {
     struct svi_work *w = s->w;
     double *square = svi_vector(w->dim), most = 0, least = INFINITY;
@@ -197,6 +208,7 @@ static void dcd_begin(struct dcd *s) {
     }
     if (w->warm)
         dcd_gap(s); /* the w that was given may be better than the one its alpha makes */
+    /* v is made of alpha, whatever w was given: the invariant counts, and w is in `best`. */
     svi_work_clear(w, w->v);
     svi_work_add_duals(w, w->bias_value, w->v);
 }
@@ -214,6 +226,7 @@ static svs_code dcd_solve(struct svi_work *w, svs_error *err) {
     svs_code code = svi_pool_code(&s.pool, "coordinate descent", err);
     if (code == SVS_OK) {
         dcd_begin(&s);
+        /* A start may already be good enough. */
         bool good = w->warm && dcd_gap(&s) <= w->o->tol * s.best_objective;
         w->stop = SVS_STOP_TOL;
         if (!good)

@@ -31,7 +31,9 @@ static double fpgm_residual(const struct svi_fpgm *s, const double *a) {
     return cblas_ddot(s->n, s->y, 1, a, 1) + s->rest;
 }
 
-/* L = lambda_max(Q) + mu n, from a power iteration that starts at y. */
+/* L >= lambda_max(Q) + mu n (Eq. 16). The power iteration starts at y, along which the augmented term is
+ * largest, and comes from below: hence MARGIN, the largest diagonal entry, and the doublings in
+ * svi_fpgm_solve. */
 static double fpgm_lipschitz(const struct svi_fpgm *s) {
     double *v = s->work, *qv = s->work + s->n, largest = 0;
     memcpy(v, s->y, (size_t)s->n * sizeof *v);
@@ -61,8 +63,8 @@ static void fpgm_gradient(const struct svi_fpgm *s, const double *b, double *g) 
     cblas_daxpy(s->n, PENALTY * fpgm_residual(s, b) - s->lambda, s->y, 1, g, 1);
 }
 
-/* Eq. 11 at s->a with the gradient g of the Lagrangian: |g| inside the box, what points into it at its ends.
- */
+/* Eq. 11: the violation at s->a, given the gradient g of the Lagrangian: |g| inside the box, at its ends
+ * what points into it. */
 static double fpgm_violation(const struct svi_fpgm *s, const double *g) {
     double worst = 0;
     for (int i = 0; i < s->n; i++) {
@@ -72,7 +74,8 @@ static double fpgm_violation(const struct svi_fpgm *s, const double *g) {
     return worst;
 }
 
-/* Projected gradient steps with momentum, restarted when it points uphill. Returns the violation at a. */
+/* Projected gradient steps with momentum (FISTA's t). The momentum is dropped when it points uphill, which
+ * saves a third of the steps. Returns the violation at a. */
 static double fpgm_descend(struct svi_fpgm *s, double L, int steps) {
     double *b = s->work, *g = s->work + s->n, *next = s->work + 2 * s->n, t = 1, nu = INFINITY;
     memcpy(b, s->a, (size_t)s->n * sizeof *b);
@@ -111,7 +114,7 @@ struct face {
     bool cautious; /* release one at a time */
 };
 
-/* The factor of Q_FF. */
+/* The factor of Q_FF, F the free variables. */
 static bool face_factor(struct face *f) {
     const struct svi_fpgm *s = f->s;
     double trace = 0;
@@ -130,8 +133,8 @@ static bool face_factor(struct face *f) {
     return svi_factor_spd(f->matrix, f->count);
 }
 
-/* p: the step to the minimum on this face with y'a + rest = 0, and its multiplier: Q_FF p = lambda y_F - g_F,
- * y_F'p = -residual. */
+/* The step p to the minimum on this face with y'a + rest = 0, and its multiplier: Q_FF p = lambda y_F - g_F,
+ * y_F'p = -residual. Two solves by one factor give p as a function of lambda; the constraint gives lambda. */
 static bool face_newton(struct face *f) {
     struct svi_fpgm *s = f->s;
     double yp = 0, yz = 0;
@@ -146,6 +149,7 @@ static bool face_newton(struct face *f) {
         yp += s->y[f->free[a]] * f->p[a];
         yz += s->y[f->free[a]] * f->z[a];
     }
+    /* p = p0 + lambda z with Q_FF p0 = -g_F and Q_FF z = y_F; y_F'p = -residual gives lambda. */
     const double lambda = (-fpgm_residual(s, s->a) - yp) / yz;
     if (!(yz > 0) || !isfinite(lambda))
         return false;
@@ -162,12 +166,14 @@ static double face_allowed(const struct svi_fpgm *s, int i, double p) {
     return p > 0 && s->a[i] + p > s->upper[i] ? (s->upper[i] - s->a[i]) / p : 1;
 }
 
-/* Goes along p to the first bound, where what is in the way stays. True: all the way. */
+/* Goes along p to the first bound; variables that are stopped there leave the face. True: all the way. */
 static bool face_advance(struct face *f) {
     struct svi_fpgm *s = f->s;
     double t = 1;
     for (int a = 0; a < f->count; a++)
         t = fmin(t, face_allowed(s, f->free[a], f->p[a]));
+    /* A step of length 0 means that the last release was undone at once: from then on variables are released
+     * one at a time, or the two could alternate for ever. */
     f->cautious = f->cautious || t <= 0;
     for (int a = 0; a < f->count; a++) {
         const int i = f->free[a];
@@ -179,7 +185,7 @@ static bool face_advance(struct face *f) {
     return t >= 1;
 }
 
-/* Frees the variables that want to leave their bounds. How many. */
+/* Frees the variables whose multiplier has the wrong sign for their bound. Returns how many. */
 static int face_release(struct face *f) {
     const struct svi_fpgm *s = f->s;
     int count = 0, worst = -1;
@@ -201,7 +207,8 @@ static int face_release(struct face *f) {
     return count;
 }
 
-/* From s->a. False: not finished. */
+/* From s->a, the face being what is inside its box. Each turn either loses a variable (advance) or ends at
+ * the face's minimum, where others are released. False: not finished within its limit. */
 static bool face_solve(struct svi_fpgm *s) {
     double *const at = s->work + (size_t)s->n * (size_t)s->n;
     struct face f = {.s = s,
@@ -228,6 +235,8 @@ static bool face_solve(struct svi_fpgm *s) {
 
 /* ---- both */
 
+/* A few projected steps show roughly which variables are at a bound; the face is tried from there and mostly
+ * ends it. Only where it fails do the multiplier's rounds (Eq. 9) go on. */
 bool svi_fpgm_solve(struct svi_fpgm *s) {
     double L = fpgm_lipschitz(s);
     int doubled = 0;

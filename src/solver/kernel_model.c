@@ -9,6 +9,7 @@
 #include "learner/owned_model.h"
 #include "linalg/sparse_rows.h"
 
+/* By squaring: exact for small integers, and the same on every machine, which pow is not. */
 static double kernel_model_power(double base, int exponent) {
     double result = 1;
     for (; exponent > 0; exponent >>= 1, base *= base)
@@ -22,10 +23,12 @@ double svs_kernel_value(const svs_kernel *k, double xz, double xx, double zz) {
     if (k->kind == SVS_POLYNOMIAL)
         return kernel_model_power(k->gamma * xz + k->coef0, k->degree);
     double distance = xx + zz - 2 * xz;
+    /* |x|^2 + |z|^2 - 2 x'z can fall below 0 by rounding when x and z are nearly equal. */
     return exp(-k->gamma * (distance > 0 ? distance : 0));
 }
 
-/* x into a full row of zeros, of the model's width; |x|^2 counts columns beyond it too. */
+/* Spreads row x over a full row of zeros, of the model's width, so that support vectors are met by index.
+ * Returns |x|^2, which counts columns beyond the width too. */
 static double kernel_model_spread(const svs_rows *x, int64_t row, int d, double *to) {
     const struct svi_entries e = svi_row_entries(x, row);
     double square = 0;
@@ -38,7 +41,7 @@ static double kernel_model_spread(const svs_rows *x, int64_t row, int d, double 
     return square;
 }
 
-/* Zeros again. */
+/* Makes the full row zero again, by the entries of x alone: a wide row costs what it holds. */
 static void kernel_model_wipe(const svs_rows *x, int64_t row, int d, double *to) {
     const struct svi_entries e = svi_row_entries(x, row);
     for (int64_t k = 0; k < e.count; k++) {
@@ -58,6 +61,7 @@ void svi_kernel_scores(const svs_kernel_model *m, const svs_rows *x, int64_t row
         work[i] = svs_kernel_value(&m->kernel, dot, xx, m->norm2[i]);
     }
     kernel_model_wipe(x, row, s->d, full);
+    /* All decision functions share the kernel values in `work`. */
     for (int r = 0; r < m->rows; r++) {
         const double *coef = m->coef + (size_t)r * (size_t)s->n;
         double sum = m->b[r];
@@ -80,6 +84,8 @@ static bool kernel_model_votes_for(const svs_kernel_model *m, const double *scor
 
 int svs_kernel_predict(const svs_kernel_model *m, const double *scores) {
     int best = 0, most = -1;
+    /* Without one against one the largest score decides; with it K (K - 1) / 2 machines vote. On a tie it is
+     * the class that was seen first. */
     if (m->decision != SVS_ONE_VS_ONE)
         return svi_predicted(SVS_CLASSIFY, m->class_count, scores);
     for (int k = 0; k < m->class_count; k++) {

@@ -23,7 +23,7 @@ static double *kernel_rows_place(const struct svi_kernel_rows *k, int64_t slot) 
     return k->shelf[slot / BLOCK] + slot % BLOCK * k->n;
 }
 
-/* Into the ring, next after `older`. */
+/* Puts a slot into the ring, next after `older`. */
 static void kernel_rows_link(struct svi_kernel_rows *k, int32_t slot, int32_t older) {
     const int32_t newer = k->newer[older];
     k->older[slot] = older;
@@ -31,13 +31,15 @@ static void kernel_rows_link(struct svi_kernel_rows *k, int32_t slot, int32_t ol
     k->newer[older] = k->older[newer] = slot;
 }
 
+/* A slot that was used moves to the new end, next to the sentinel `room`. */
 static void kernel_rows_touch(struct svi_kernel_rows *k, int32_t slot) {
     k->newer[k->older[slot]] = k->newer[slot];
     k->older[k->newer[slot]] = k->older[slot];
     kernel_rows_link(k, slot, k->older[k->room]);
 }
 
-/* Room for another shelf of rows, at the old end. False: the cache is as large as it may be, or can be. */
+/* Takes memory for another shelf of slots, at the old end of the ring, so that empty slots are used before
+ * rows are thrown out. False: the cache is as large as it may be, or can be. */
 static bool kernel_rows_extend(struct svi_kernel_rows *k) {
     if (k->slots == k->room)
         return false;
@@ -67,6 +69,7 @@ static int32_t kernel_rows_take_slot(struct svi_kernel_rows *k, int64_t row) {
     return s;
 }
 
+/* Bookkeeping is allocated for `room` slots at once, memory of rows by shelves when it is needed. */
 static svs_code kernel_rows_reserve(struct svi_kernel_rows *k, int64_t least, svs_error *err) {
     const size_t n = (size_t)k->n, ends = (size_t)k->room + 1;
     struct svi_pool *pool = &k->pool;
@@ -81,11 +84,14 @@ static svs_code kernel_rows_reserve(struct svi_kernel_rows *k, int64_t least, sv
     k->newer = svi_pool_take(pool, ends, sizeof *k->newer);
     if (!pool->failed)
         k->older[k->room] = k->newer[k->room] = (int32_t)k->room;
+    /* What `least` rows need is taken at once: a request for that many cannot fail later. */
     while (!pool->failed && k->slots < least && k->slots < k->room)
         kernel_rows_extend(k);
     return svi_pool_code(pool, "the kernel cache", err);
 }
 
+/* Norms and diagonal, and a check of the largest possible value: an overflow would surface as a NAN in some
+ * far corner of a solver. */
 static svs_code kernel_rows_measure(struct svi_kernel_rows *k, svs_error *err) {
     double largest = 0;
     for (int64_t i = 0; i < k->n; i++) {
@@ -141,6 +147,7 @@ static void kernel_rows_gather(struct svi_kernel_rows *k, const int64_t *index, 
                    (size_t)r->d * sizeof *k->gathered);
         return;
     }
+    /* Lane a of each column is row a: a sparse row meets all gathered rows with one load a value. */
     memset(k->gathered, 0, (size_t)BLOCK * (size_t)r->d * sizeof *k->gathered);
     for (int a = 0; a < count; a++)
         for (int64_t e = svi_row_span(r, index[a])[0]; e < svi_row_span(r, index[a])[1]; e++)
@@ -181,6 +188,8 @@ static int kernel_rows_width(const struct svi_kernel_rows *k, int64_t first) {
     return (int)(k->n - first < TILE ? k->n - first : TILE);
 }
 
+/* Slots are taken for all rows first: with `least` slots none of them is taken from another one of the same
+ * request. */
 static void kernel_rows_load(struct svi_kernel_rows *k, const int64_t *index, int count) {
     double *to[BLOCK];
     for (int a = 0; a < count; a++)
@@ -197,6 +206,7 @@ static void kernel_rows_load(struct svi_kernel_rows *k, const int64_t *index, in
 void svi_kernel_rows_get(struct svi_kernel_rows *k, const int64_t *index, int count, const double **row) {
     int64_t missing[BLOCK];
     int waiting = 0;
+    /* What is there is touched first, so that loading the missing rows does not throw it out. */
     for (int a = 0; a < count; a++)
         if (svi_kernel_rows_has(k, index[a]))
             kernel_rows_touch(k, k->slot[index[a]]);
@@ -218,9 +228,11 @@ static void kernel_rows_add_cached(struct svi_kernel_rows *k, int64_t i, double 
     cblas_daxpy((int)k->n, coef, kernel_rows_place(k, k->slot[i]), 1, f, 1);
 }
 
-/* Rows that are not in the cache: into it while it has empty slots. */
+/* Adds rows that are not in the cache: by way of the cache while it has empty slots, else from the tile,
+ * without storing them. */
 static void kernel_rows_add_missing(struct svi_kernel_rows *k, const int64_t *index, int count,
                                     const double *coef, double *f) {
+    /* The oldest slot is empty, or there is memory for more. */
     if (k->owner[k->newer[k->room]] < 0 || kernel_rows_extend(k)) {
         kernel_rows_load(k, index, count);
         for (int a = 0; a < count; a++)
@@ -238,6 +250,7 @@ static void kernel_rows_add_missing(struct svi_kernel_rows *k, const int64_t *in
     }
 }
 
+/* Rows that are in the cache are added at once, others gathered to full blocks. */
 void svi_kernel_rows_product(struct svi_kernel_rows *k, const double *coef, double *f) {
     int64_t index[BLOCK];
     int waiting = 0;

@@ -1,8 +1,8 @@
 /* The learner's problem in batch (Le et al. 2015), of all rows (alsvm) or of those that the model gets wrong
- * (falsvm): (I + 2 sum c_i x_i x_i') v = 2 sum c_i y_i x_i, c_i = C
- * cost_i. While D is small the matrix is gathered in one pass and factored, and the factor is the
- * preconditioner of conjugate gradients on the rows themselves, which take the rounding of the Gram matrix
- * back out in two or three steps; when D is large they run without one. */
+ * (falsvm): (I + 2 sum c_i x_i x_i') v = 2 sum c_i y_i x_i, c_i = C cost_i. While D is small the matrix is
+ * gathered in one pass and factored, and the factor is the preconditioner of conjugate gradients on the rows
+ * themselves, which take the rounding of the Gram matrix back out in two or three steps; when D is large they
+ * run without one. */
 #include "solver/solver_internal.h"
 
 #include <math.h>
@@ -42,6 +42,7 @@ static void least_squares_apply(struct least_squares *s, const double *v, const 
     svi_work_add(w, 0, w->n, s->f, out);
 }
 
+/* z = M^-1 r, M the factored Gram matrix plus I, or I. */
 static void least_squares_precondition(const struct least_squares *s) {
     svi_work_copy(s->w, s->z, s->r);
     if (s->factor)
@@ -57,6 +58,7 @@ static void least_squares_descend(struct least_squares *s) {
     svi_work_copy(w, s->d, s->z);
     double rz = svi_dot(s->r, s->z, n), objective = svi_objective(w, w->v);
     for (int k = 0; k < STEPS && rz > 0; k++) {
+        /* The Hessian is at least I, so the objective lies at most |r|^2 / 2 above its minimum. */
         double left = 0.5 * svi_dot(s->r, s->r, n);
         if (left <= 0.1 * w->o->tol * objective || (rz <= 1e-30 * objective && k > 0))
             break;

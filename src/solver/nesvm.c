@@ -27,7 +27,7 @@
 #define MU_FIRST    1.0
 #define MU_FALL     0.8
 #define MU_PER_TOL  5 /* the smoothing that leaves about a quarter of tol */
-#define MU_LEAST    1e-9
+#define MIN_MU      1e-9
 #define ROUND       40 /* iterations for one mu */
 #define LAST_ROUND  500
 #define IDLE_ROUNDS 4  /* without a better gap: the floor is reached */
@@ -52,6 +52,7 @@ struct nesvm {
 
 /* ---- X and its transpose */
 
+/* f = X v; with a kernel K v, plus the free bias, which stands behind the n coefficients. */
 static void nesvm_forward(struct nesvm *s, const double *v, double *f) {
     const struct svi_work *w = s->w;
     if (!s->k) {
@@ -79,7 +80,8 @@ static bool nesvm_squared(const struct nesvm *s) {
     return s->w->problem->loss == SVS_SQUARED;
 }
 
-/* What the penalty adds to the gradient. */
+/* The gradient of the penalty into g: v, clip(v / mu, -1, 1) for the smoothed |v|_1 (Eq. 24), or K s with a
+ * kernel. A free bias is not penalised. */
 static void nesvm_penalty_gradient(struct nesvm *s, const double *v, double *g) {
     memset(g, 0, (size_t)svi_padded(s->dim) * sizeof *g);
     if (s->k) {
@@ -94,7 +96,8 @@ static void nesvm_penalty_gradient(struct nesvm *s, const double *v, double *g) 
     }
 }
 
-/* coef_i = y_i c_i u_i at scores f; for the squared loss 2 c (y - f). */
+/* coef_i = y_i c_i u_i at scores f, u_i = clip((1 - y f) / (mu |x_i|_inf), 0, 1) (Eqs. 5, 6 and 10, with the
+ * |x_i|_inf that the thresholds of Eq. 10 lack). Squared loss: 2 c (y - f), exactly. */
 static void nesvm_coefficients(struct nesvm *s, const double *f) {
     const struct svi_work *w = s->w;
     for (int64_t i = 0; i < s->n; i++) {
@@ -105,6 +108,7 @@ static void nesvm_coefficients(struct nesvm *s, const double *f) {
     }
 }
 
+/* grad = penalty' - X' coef (the sign is turned here, as nesvm_backward adds). */
 static void nesvm_gradient(struct nesvm *s) {
     nesvm_forward(s, s->v, s->f);
     nesvm_coefficients(s, s->f);
@@ -114,7 +118,8 @@ static void nesvm_gradient(struct nesvm *s) {
     nesvm_backward(s, s->coef, s->g);
 }
 
-/* lambda_max(X' diag(c/|x|_inf) X), for the squared loss of X' diag(2 c) X. */
+/* lambda_max(X' diag(c / |x|_inf) X), for the squared loss of X' diag(2 c) X, by power iteration from a
+ * vector with no symmetry that data might share. */
 static double nesvm_largest_eigenvalue(struct nesvm *s) {
     double *v = s->y, *g = s->g, value = 0;
     for (int j = 0; j < s->dim; j++)
@@ -148,8 +153,8 @@ static double nesvm_penalty_eigenvalue(struct nesvm *s) {
 
 /* ---- the certificate */
 
-/* With a kernel, from scores and coefficients: objective of v, and the dual value of the box variables y
- * coef, free or no bias. */
+/* With a kernel, from scores and coefficients: the objective of v, and the dual value of the box variables y
+ * coef; with a free bias the heavier side is scaled down first, so that they are feasible. */
 static void nesvm_certify_kernel(struct nesvm *s, struct svi_certificate *out) {
     const struct svi_work *w = s->w;
     double *a = s->work, *ka = s->work + s->n, square = 0, loss = 0, side[2] = {0, 0}, total = 0,
@@ -175,7 +180,8 @@ static void nesvm_certify_kernel(struct nesvm *s, struct svi_certificate *out) {
     out->gap = out->objective - out->dual;
 }
 
-/* A look: keeps the best point with the dual variables of this moment. True: the gap meets the tolerance. */
+/* A look: keeps the point with the smallest gap so far, with the dual variables of this moment. True: the
+ * gap meets the tolerance. */
 static bool nesvm_look(struct nesvm *s, double *gap) {
     struct svi_work *w = s->w;
     struct svi_certificate c;
@@ -202,7 +208,8 @@ static bool nesvm_look(struct nesvm *s, double *gap) {
 
 /* ---- the method */
 
-/* Eqs. 33-35 from v, whose place is also the prox-centre. */
+/* Eqs. 33-35 from v, which is also the prox-centre: a centre at 0, as the paper writes w*, would throw a
+ * warm start away. */
 static bool nesvm_round_of_steps(struct nesvm *s, int64_t steps, bool last) {
     struct svi_work *w = s->w;
     double gap = NAN;
@@ -211,6 +218,7 @@ static bool nesvm_round_of_steps(struct nesvm *s, int64_t steps, bool last) {
     memset(s->sum, 0, (size_t)svi_padded(s->dim) * sizeof *s->sum);
     for (int64_t k = 0; k < steps; k++) {
         nesvm_gradient(s);
+        /* y = v - g / L, z = center - sum (i + 1) / 2 g_i / L, v = 2 / (k + 3) z + (k + 1) / (k + 3) y */
         const double weight = 0.5 * (double)(k + 1), share = 2 / (double)(k + 3);
         for (int j = 0; j < s->dim; j++) {
             s->sum[j] += weight * s->g[j];
@@ -229,9 +237,12 @@ static bool nesvm_round_of_steps(struct nesvm *s, int64_t steps, bool last) {
     return false;
 }
 
+/* Homotopy: mu falls by MU_FALL each round (geometrically, where Eq. 44's mu_0 / (t + 1) ends far from the
+ * optimum), until its floor, which leaves about a quarter of the tolerance. A warm start begins near the
+ * floor: large smoothing would lead it away. */
 static void nesvm_homotopy(struct nesvm *s) {
     struct svi_work *w = s->w;
-    const double end = w->o->mu > 0 ? w->o->mu : fmax(MU_LEAST, MU_PER_TOL * w->o->tol);
+    const double end = w->o->mu > 0 ? w->o->mu : fmax(MIN_MU, MU_PER_TOL * w->o->tol);
     double gap;
     s->mu = nesvm_squared(s) ? 1 : fmax(end, w->warm ? fmin(MU_FIRST, 8 * end) : MU_FIRST);
     s->lambda = nesvm_largest_eigenvalue(s);
@@ -279,6 +290,8 @@ static svs_code nesvm_kernel_matrix(struct nesvm *s, svs_error *err) {
     return code;
 }
 
+/* |x_i|_inf with its appended constant, which the smoothing of the row is divided by. 1 for the squared
+ * loss, which is not smoothed. */
 static void nesvm_row_norms(struct nesvm *s) {
     for (int64_t i = 0; i < s->n; i++) {
         const struct svi_entries e = s->k ? (struct svi_entries){.value = s->k + i * s->n, .count = s->n}

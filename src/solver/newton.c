@@ -39,12 +39,12 @@
 /* Residual of a direction, relative: steps near the end need no better, the gap is what counts. */
 #define CG_ENOUGH 0.01
 
-#define RATIO      7   /* of samples; odd, so that rows that alternate do not fool it */
-#define ROWS_LEAST 400 /* of a sample */
-#define PER_D      10  /* rows of a sample for each coordinate, at least */
-#define SAMPLE_TOL 1e-2
-#define WARM_STEPS 60   /* from a given start; then it is given up */
-#define SEPARABLE  0.01 /* share of the multipliers below which the next ones start at 0 */
+#define RATIO           7   /* of samples; odd, so that rows that alternate do not fool it */
+#define MIN_SAMPLE_ROWS 400 /* of a sample */
+#define PER_D           10  /* rows of a sample for each coordinate, at least */
+#define SAMPLE_TOL      1e-2
+#define WARM_STEPS      60   /* from a given start; then it is given up */
+#define SEPARABLE       0.01 /* share of the multipliers below which the next ones start at 0 */
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -81,7 +81,7 @@ struct svi_sample svi_sample_every(const struct svi_work *w, int64_t step) {
 
 /* ---- row by row */
 
-/* 0 for a free bias, 1 otherwise. */
+/* The second derivative of the penalty in coordinate j: 0 for a free bias, 1 otherwise. */
 static double newton_ridge(const struct svi_work *w, int j) {
     return j < w->penalised ? 1 : 0;
 }
@@ -94,7 +94,9 @@ static enum newton_form newton_form_of(const struct newton *s) {
     return s->p == 1 ? HINGE : isinf(s->mu) ? SQUARED_PRIMAL : ANY;
 }
 
-/* The multiplier of row i at a margin 1 - y f. */
+/* The multiplier of row i at a margin 1 - y f: with tau = margin + alpha / mu and s = prox(tau) it is mu
+ * (tau - s). For p = 1 that is clip(alpha + mu margin, 0, cost); for p = 2 and mu = INFINITY the loss itself
+ * is smooth, and it is the loss's derivative 2 cost margin. */
 INLINE double newton_multiplier(const struct newton *s, enum newton_form form, int64_t i, double margin) {
     double cost = s->cost[i];
     if (form == SQUARED_PRIMAL)
@@ -110,7 +112,8 @@ static void newton_scores(const struct newton *s, const double *v, double *f) {
     svi_rows_multiply(w->kernels, &s->sample.rows, 0, s->sample.n, v, w->bias_value, f);
 }
 
-/* Makes a and u; returns the loss, and what a adds to the dual in *gain. */
+/* Makes a, and u = sum y a x; returns the loss, and in *gain what a adds to the dual. Block by block, so
+ * that the rows are still in the cache when they are added. */
 INLINE double newton_evaluate_rows(struct newton *s, enum newton_form form, double p, double *gain) {
     double coefficient[BLOCK], loss = 0, gains = 0;
     for (int64_t i = 0; i < s->sample.n; i += BLOCK) {
@@ -128,7 +131,8 @@ INLINE double newton_evaluate_rows(struct newton *s, enum newton_form form, doub
     return loss;
 }
 
-/* a, u, g, objective and gap at v, whose scores are in f. */
+/* a, u, g, objective and gap at v, whose scores are in f. v with a is a primal and a dual point, so each
+ * evaluation yields a gap for nothing. */
 static void newton_evaluate(struct newton *s) {
     const struct svi_work *w = s->w;
     const enum newton_form form = newton_form_of(s);
@@ -156,7 +160,8 @@ INLINE double newton_slope_rows(const struct newton *s, enum newton_form form, d
     return sum;
 }
 
-/* The slope of phi at v + t step. */
+/* The slope of phi at v + t step: along the step margins change linearly, so it needs f and df and no
+ * product with the rows. */
 static double newton_slope(const struct newton *s, double t) {
     const enum newton_form form = newton_form_of(s);
     double sum = form == HINGE            ? newton_slope_rows(s, HINGE, t)
@@ -167,7 +172,8 @@ static double newton_slope(const struct newton *s, double t) {
     return sum;
 }
 
-/* mu loss'' / (mu + loss'') at the s of the proximal step. */
+/* The second derivative of the smoothed loss (a Moreau envelope): mu l'' / (mu + l''), l'' at the s of the
+ * proximal step. */
 static double newton_curvature_between(const struct newton *s, int64_t i) {
     double cost = s->cost[i], mu = s->mu, p = s->p;
     double margin = (s->alpha[i] - s->a[i]) / mu + 1 - s->y[i] * s->f[i];
@@ -180,6 +186,8 @@ static void newton_curvature(struct newton *s) {
     const enum newton_form form = newton_form_of(s);
     for (int64_t i = 0; i < s->sample.n; i++) {
         double a = s->a[i];
+        /* p = 1: a row counts while its multiplier lies strictly inside the box (the band); at its ends the
+         * smoothed loss is linear. */
         if (form == HINGE)
             s->h[i] = a > 0 && a < s->cost[i];
         else
@@ -205,7 +213,8 @@ static void newton_product(const struct newton *s, const double *in, double *out
     svi_rows_add(w->kernels, &s->sample.rows, 0, s->sample.n, s->scaled, out, w->bias_value);
 }
 
-/* Conjugate gradients: one product is one pass over the band. */
+/* Conjugate gradients for H step = -g: one product is one pass over the rows. The residual need only fall to
+ * CG_ENOUGH, as the outer iteration corrects the rest. */
 static void newton_solve_cg(struct newton *s) {
     const int n = s->w->dim;
     double *r = s->cg[0], *d = s->cg[1], *hd = s->cg[2];
@@ -226,7 +235,9 @@ static svs_code newton_direction(struct newton *s, svs_error *err) {
         newton_solve_cg(s);
         return SVS_OK;
     }
+    /* The curvature is brought up to date by the rows that entered or left the band. */
     SVI_TRY(svi_curvature_update(s->curvature, &s->sample.rows, s->w->bias_value, s->h, err));
+    /* Rows that agree make the system singular up to rounding: the jitter grows until there is a factor. */
     for (struct svi_diagonal add = {1, s->w->penalised, 1e-10, JITTER}; add.jitter < 1e-3; add.jitter *= 100)
         if (svi_curvature_step(s->curvature, newton_unit(s), &add, s->w->dim, s->g, s->factor, s->step))
             return SVS_OK;
@@ -241,6 +252,8 @@ static svs_code newton_direction(struct newton *s, svs_error *err) {
  * between two ends. */
 static double newton_search(const struct newton *s) {
     double first = newton_slope(s, 0), low = 0, at_low = first, high = 0, at_high = 0, t = 1;
+    /* While the root is not enclosed t doubles; then the secant point, kept off both ends so that a flat
+     * side does not stall it. */
     for (int i = 0; i < TRIALS && first < 0; i++) {
         double now = newton_slope(s, t);
         if (fabs(now) <= FLAT * fabs(first))
@@ -252,8 +265,8 @@ static double newton_search(const struct newton *s) {
     return low;
 }
 
-/* With a free bias sum y a = 0 holds at the end of a round only, and the gap is none before: then it is
- * looked at again with multipliers that were repaired. */
+/* With a free bias sum y a = 0 holds at the end of a round only, and before that the gap proves nothing: it
+ * is made again with multipliers that were repaired. */
 static bool newton_feasible(const struct newton *s, double tol) {
     const struct svi_work *w = s->w;
     struct svi_certificate c;
@@ -270,6 +283,7 @@ static bool newton_ended(struct newton *s, double tol) {
     w->iterations++;
     bool stop = svi_work_stop(w, whole ? s->objective : NAN, whole ? s->gap : NAN, DEFAULT_MAX);
     s->reached = s->gap <= tol * s->objective && newton_feasible(s, tol);
+    /* The best point by its gap is kept: Newton steps may lead through worse ones. */
     if (s->gap < s->best_gap || s->reached) {
         s->best_gap = s->gap;
         svi_work_copy(w, s->best_v, w->v);
@@ -280,7 +294,8 @@ static bool newton_ended(struct newton *s, double tol) {
     return s->reached || stop;
 }
 
-/* Newton steps at fixed multipliers. *done: stop altogether. */
+/* Newton steps at fixed multipliers, until the gradient is small against the gap: then what is left lies in
+ * the multipliers. *done: stop altogether. */
 static svs_code newton_round_of_steps(struct newton *s, double tol, bool *done, svs_error *err) {
     struct svi_work *w = s->w;
     double t = 1;
@@ -293,6 +308,7 @@ static svs_code newton_round_of_steps(struct newton *s, double tol, bool *done, 
         svs_code code = newton_direction(s, err);
         if (code != SVS_OK)
             return code;
+        /* f and df are kept, so that the line search and the move cost no further product. */
         newton_scores(s, s->step, s->df);
         t = newton_search(s);
         for (int j = 0; j < w->dim; j++)
@@ -303,6 +319,9 @@ static svs_code newton_round_of_steps(struct newton *s, double tol, bool *done, 
     return SVS_OK;
 }
 
+/* Rounds of the augmented Lagrangian: the multipliers of a round's end are those of the next, at a larger
+ * mu. With p = 2 (primal) there is nothing to update, and a second round only continues where STEPS ended
+ * the first. */
 static svs_code newton_rounds(struct newton *s, double tol, svs_error *err) {
     struct svi_work *w = s->w;
     const int64_t from = w->iterations;
@@ -342,6 +361,7 @@ static svs_code newton_reserve(struct newton *s, svs_error *err) {
     return svi_pool_code(pool, "the Newton steps", err);
 }
 
+/* On a sample of every step-th row each row counts for `step` of them. */
 static void newton_begin(struct newton *s, const struct svi_newton_plan *plan) {
     const struct svi_work *w = s->w;
     double mean = 0;
@@ -365,6 +385,8 @@ svs_code svi_newton(struct svi_work *w, const struct svi_newton_plan *plan, stru
         code = newton_rounds(&s, plan->tol, err);
     }
     *end = (struct svi_newton_end){.reached = s.reached};
+    /* Whatever ended it, v is the best point that was seen, and `share` tells the next call how much of the
+     * multipliers' room is in use. */
     if (s.best_gap < INFINITY) {
         double sum = 0, cost = 0;
         for (int64_t i = 0; i < s.sample.n; i++) {
@@ -382,8 +404,8 @@ svs_code svi_newton(struct svi_work *w, const struct svi_newton_plan *plan, stru
 
 /* ---- the solver */
 
-/* v from the squared loss on the sample. A system that cannot be solved leaves v = 0: a start all the same.
- */
+/* v from the squared loss on the sample, in closed form: (G + I / (2 C step)) v = sum y x. A system that
+ * cannot be solved leaves v = 0: a start all the same. */
 static svs_code newton_least_squares(struct svi_work *w, const struct svi_sample *s, svs_error *err) {
     const size_t n = (size_t)w->dim;
     const double ridge = 1 / (2 * w->problem->C * (double)s->step);
@@ -409,8 +431,8 @@ static bool newton_over(const struct svi_work *w, svs_code code) {
            w->stop == SVS_STOP_ITERATIONS;
 }
 
-/* The objective of v on as many rows as the sample of every `step`-th one has, but on others, between these.
- */
+/* The objective of v on as many rows as the sample of every `step`-th one has, but on others, half way
+ * between these: a start that was fitted to the sample's own rows would look better than it is. */
 static double newton_sample_objective(const struct svi_work *w, int64_t step, const double *v) {
     double loss = 0, f;
     for (int64_t i = step / 2; i < w->n; i += step) {
@@ -421,13 +443,16 @@ static double newton_sample_objective(const struct svi_work *w, int64_t step, co
 }
 
 static struct svi_sample newton_coarsest(const struct svi_work *w) {
-    const int64_t least = ROWS_LEAST > PER_D * w->dim ? ROWS_LEAST : PER_D * w->dim;
+    const int64_t least = MIN_SAMPLE_ROWS > PER_D * w->dim ? MIN_SAMPLE_ROWS : PER_D * w->dim;
     int64_t step = 1;
     while (w->n / (step * RATIO) >= least)
         step *= RATIO;
     return svi_sample_every(w, step);
 }
 
+/* From the coarsest sample to all rows. What a sample of m rows leaves undone is of the order D / m of the
+ * objective, so the steps on all rows are few. SEPARABLE: multipliers that were nearly all 0 are no guide
+ * for more rows. */
 static svs_code newton_cold(struct svi_work *w, svs_error *err) {
     struct svi_newton_end end = {.share = 1};
     struct svi_newton_plan plan = {.sample = newton_coarsest(w), .sharpness = 1};
@@ -479,6 +504,8 @@ static svs_code newton_good_already(struct svi_work *w, bool *good, svs_error *e
     return code;
 }
 
+/* Three ways: cold; the squared hinge near its last solution, with a kept curvature (newton_again); any
+ * other warm start, which is given WARM_STEPS. */
 static svs_code newton_solve(struct svi_work *w, svs_error *err) {
     struct svi_newton_end end;
     const struct svi_newton_plan plan = {

@@ -47,7 +47,8 @@ static svs_code primal_reserve(struct primal *s, svs_error *err) {
     return svi_pool_code(&s->pool, "the Newton steps", err);
 }
 
-/* u and the objective at v from the multipliers that belong to it. */
+/* u and the objective at v from the multipliers that belong to it, without scores: a_i = 2 cost_i m_i, so
+ * cost_i m_i^2 = a_i^2 / (4 cost_i). */
 static void primal_recall(struct primal *s) {
     const struct svi_work *w = s->w;
     double sum = 0, c[BLOCK];
@@ -66,7 +67,8 @@ static void primal_recall(struct primal *s) {
     s->at.objective = 0.5 * svi_dot(w->v, w->v, w->dim) + sum;
 }
 
-/* step = -(I + 2 sum cost x x')^-1 g over the rows that have a multiplier. False: it has no factor. */
+/* step = -(I + 2 sum cost x x')^-1 g over the rows that have a multiplier (margin below 1): the generalised
+ * Hessian of the squared hinge. False in *solved: it has no factor. */
 static svs_code primal_direction(struct primal *s, bool *solved, svs_error *err) {
     const struct svi_work *w = s->w;
     const int dim = w->dim;
@@ -91,6 +93,7 @@ static bool primal_move(struct primal *s, bool *done) {
         svi_certify_primal(w, s->next, w->alpha, s->u, &s->at);
         w->iterations++;
         const bool stop = svi_work_stop(w, s->at.objective, s->at.gap, DEFAULT_MAX);
+        /* Armijo's condition. A point that is proven is taken even so: nothing is left to gain. */
         const bool lower = s->at.objective <= before + ENOUGH * t * slope;
         w->proven = svi_work_reached(w, s->at.objective, s->at.gap);
         *done = w->proven || stop;
@@ -98,6 +101,7 @@ static bool primal_move(struct primal *s, bool *done) {
             svi_work_copy(w, w->v, s->next);
         if (lower || *done)
             return true;
+        /* The minimum of the parabola through both values and the first slope, within a tenth and a half. */
         const double rise = s->at.objective - before - t * slope;
         t *= fmin(fmax(-0.5 * t * slope / rise, 0.1), 0.5);
     }

@@ -1,6 +1,7 @@
-/* SGD-LSSVM (Nguyen et al. 2015): Q alpha = 1, Q_ij = y_i y_j (K_ij + bias^2) + nu_i [i = j], nu_i = 1/(2
- * cost_i), by steepest steps on the t = 2 largest gradients; when these crawl (high C), conjugate gradients
- * finish. Invariant: g = Q alpha - 1, up to rounding; sgd_lssvm_refresh makes it from scratch.
+/* SGD-LSSVM (Nguyen et al. 2015; ALGORITHMS 6): Q alpha = 1, Q_ij = y_i y_j (K_ij + bias^2) + nu_i [i = j],
+ * nu_i = 1/(2 cost_i), by steepest steps on the t = 2 largest gradients; when these crawl (high C),
+ * conjugate gradients finish. Invariant: g = Q alpha - 1, up to rounding; sgd_lssvm_refresh makes it from
+ * scratch.
  *
  * To read: sgd_lssvm_solve, sgd_lssvm_steepest with its step, sgd_lssvm_conjugate. */
 #include <math.h>
@@ -9,11 +10,11 @@
 #include "solver/kernel_rows.h"
 #include "solver/solver_internal.h"
 
-#define T           2      /* coordinates of one step: t = 1 or 2 is best */
-#define LEAST       32     /* rows that the cache holds in any case */
-#define DEFAULT_MAX 200000 /* steps */
-#define CG_MAX      2000
-#define REPORT      64 /* steps between two reports */
+#define T               2      /* coordinates of one step: t = 1 or 2 is best */
+#define MIN_CACHED_ROWS 32     /* rows that the cache holds in any case */
+#define DEFAULT_MAX     200000 /* steps */
+#define CG_MAX          2000
+#define REPORT          64 /* steps between two reports */
 
 struct sgd_lssvm {
     struct svi_work *w;
@@ -45,13 +46,14 @@ static void sgd_lssvm_product(struct sgd_lssvm *s, const double *in, double *out
         out[i] = y[i] * out[i] + sgd_lssvm_nu(s, i) * in[i];
 }
 
+/* From scratch: thousands of updates leave their rounding in g. */
 static void sgd_lssvm_refresh(struct sgd_lssvm *s) {
     sgd_lssvm_product(s, s->w->alpha, s->g);
     for (int64_t i = 0; i < s->n; i++)
         s->g[i] -= 1;
 }
 
-/* The T rows with the largest |g|. */
+/* The T rows with the largest |g|, the largest first; on a tie the earlier row. */
 static int sgd_lssvm_choose(const struct sgd_lssvm *s, int64_t *set) {
     int count = 0;
     for (int64_t i = 0; i < s->n; i++) {
@@ -66,7 +68,8 @@ static int sgd_lssvm_choose(const struct sgd_lssvm *s, int64_t *set) {
     return count;
 }
 
-/* alpha_B -= theta g_B with the length that is best along it. */
+/* alpha_B -= theta g_B, with theta = |g_B|^2 / (g_B' Q_BB g_B), the best length along it; then g -= theta
+ * Q_:B g_B, which needs the kernel rows of B alone. */
 static void sgd_lssvm_step(struct sgd_lssvm *s) {
     const double *y = s->w->problem->y, *row[T];
     double square = 0, curvature = 0;
@@ -81,6 +84,7 @@ static void sgd_lssvm_step(struct sgd_lssvm *s) {
             curvature += g * y[set[b]] * row[b][set[c]] * y[set[c]] * s->g[set[c]];
     }
     const double theta = square / curvature;
+    /* All moves first: g changes below, and with it what the second one is made of. */
     double move[T];
     for (int b = 0; b < count; b++)
         move[b] = theta * s->g[set[b]];
@@ -115,11 +119,15 @@ static bool sgd_lssvm_steepest(struct sgd_lssvm *s) {
 
 static void sgd_lssvm_conjugate(struct sgd_lssvm *s) {
     struct svi_work *w = s->w;
+    /* The steps have updated g many thousand times: CG starts from a fresh residual. */
     sgd_lssvm_refresh(s);
     for (int64_t i = 0; i < s->n; i++)
         s->d[i] = s->r[i] = -s->g[i];
+    /* Plain conjugate gradients on Q alpha = 1, from the alpha that the steps have reached. */
     double rr = svi_dot(s->r, s->r, s->n);
     for (int k = 0; k < CG_MAX; k++) {
+        /* Half the tolerance: the residual of CG drifts from the true one, which sgd_lssvm_certify makes
+         * again. */
         if (sgd_lssvm_largest(s, s->r) < 0.5 * w->o->tol) {
             w->stop = SVS_STOP_TOL;
             return;
@@ -133,7 +141,7 @@ static void sgd_lssvm_conjugate(struct sgd_lssvm *s) {
     w->stop = SVS_STOP_ITERATIONS;
 }
 
-/* From scratch: y f = g + 1 - nu alpha. */
+/* Objective, dual value and bias, from scratch: y f = g + 1 - nu alpha. */
 static void sgd_lssvm_certify(struct sgd_lssvm *s) {
     struct svi_work *w = s->w;
     double square = 0, loss = 0, sum = 0, penalty = 0, constant = 0;
@@ -162,7 +170,7 @@ static svs_code sgd_lssvm_solve(struct svi_work *w, svs_error *err) {
     svs_code code = svi_pool_code(&s.pool, "the kernel least squares", err);
     if (code == SVS_OK)
         code = svi_kernel_rows_init(&s.k, &w->problem->rows, &w->problem->kernel,
-                                    w->bias_value * w->bias_value, w->o->cache_mib, LEAST, err);
+                                    w->bias_value * w->bias_value, w->o->cache_mib, MIN_CACHED_ROWS, err);
     if (code == SVS_OK) {
         sgd_lssvm_refresh(&s);
         bool done = sgd_lssvm_steepest(&s);

@@ -60,6 +60,7 @@ void svs_solve_options_default(svs_solve_options *o) {
         .solver = SVS_SOLVER_AUTO, .tol = 1e-3, .seed = 1, .cache_mib = 256, .pairs = 50, .finish = true};
 }
 
+/* The user comes first: a progress callback is also how a thread is stopped. */
 bool svi_work_stop(struct svi_work *w, double objective, double gap, int64_t default_iterations) {
     const svs_solve_options *o = w->o;
     const double seconds = svi_monotonic() - w->started;
@@ -107,6 +108,7 @@ static svs_code solver_check_numbers(const svs_problem *p, const svs_solve_optio
     return SVS_OK;
 }
 
+/* The first row that is wrong is named: data come from files, whose lines can be looked up. */
 static svs_code solver_check_labels(const svs_problem *p, bool labels, svs_error *err) {
     int64_t positive = 0;
     for (int64_t i = 0; i < p->rows.n; i++) {
@@ -128,6 +130,7 @@ static svs_code solver_check_labels(const svs_problem *p, bool labels, svs_error
     return SVS_OK;
 }
 
+/* Cheap checks first; the rows themselves last, as they take a pass. */
 static svs_code solver_check(const svs_problem *p, const svs_solve_options *o, svs_error *err) {
     if (p->rows.n < 1)
         return svi_fail(err, SVS_EMPTY, "there are no examples to learn from");
@@ -139,6 +142,7 @@ static svs_code solver_check(const svs_problem *p, const svs_solve_options *o, s
 
 /* ---- which solver */
 
+/* The problem as bits, one of each group, to be compared with what a method can do. */
 static unsigned solver_needs(const svs_problem *p) {
     static const unsigned biases[] = {
         [SVS_BIAS_APPENDED] = SVI_APPENDED, [SVS_BIAS_FREE] = SVI_FREE, [SVS_BIAS_NONE] = SVI_NONE};
@@ -148,7 +152,8 @@ static unsigned solver_needs(const svs_problem *p) {
            biases[p->bias];
 }
 
-/* Never SVS_SOLVER_AUTO; `why` (of `size` bytes) receives the reason in words. */
+/* The method for this problem, by what is cheap: never SVS_SOLVER_AUTO. `why` (of `size` bytes) receives the
+ * reason in words. */
 static svs_solver solver_auto(const svs_problem *p, char *why, size_t size) {
     if (p->kernel.kind != SVS_LINEAR) {
         snprintf(why, size, "auto: a kernel with the %s loss", p->loss == SVS_SQUARED ? "squared" : "hinge");
@@ -175,6 +180,7 @@ static svs_solver solver_auto(const svs_problem *p, char *why, size_t size) {
     return SVS_SOLVER_NEWTON;
 }
 
+/* The squared loss with |w|_1 has no method at all: the message names the penalty, not another solver. */
 static svs_code solver_check_method(const svs_problem *p, svs_solver s, svs_error *err) {
     char why[160];
     const bool squared_l1 = p->loss == SVS_SQUARED && p->penalty == SVS_L1;
@@ -187,7 +193,9 @@ static svs_code solver_check_method(const svs_problem *p, svs_solver s, svs_erro
 
 /* ---- the start */
 
-/* alpha of `count` rows from row `first` on; scores are computed from the first unknown one to the last. */
+/* The alpha of `count` rows from row `first` on: the given ones, clipped to their box; where they are NAN or
+ * missing, those that belong to the given w. Scores are computed once, from the first unknown row to the
+ * last. */
 static void start_block(struct svi_work *w, int64_t first, int64_t count) {
     const svs_problem *p = w->problem;
     const double *known = w->start->alpha;
@@ -211,7 +219,8 @@ static void start_block(struct svi_work *w, int64_t first, int64_t count) {
     }
 }
 
-/* v, alpha (both zero before) and warm from w->start. */
+/* Fills v, alpha (both zero before) and `warm` from w->start. The bias is the weight of the constant, so b
+ * is divided by its value. */
 static void start_from(struct svi_work *w) {
     const svs_start *s = w->start;
     const svs_problem *p = w->problem;
@@ -247,6 +256,8 @@ static svs_code solver_reserve(struct svi_work *w, svs_error *err) {
     return SVS_OK;
 }
 
+/* Objective and gap by the frame's own hand: a method may believe what it likes. `proven`: it has ended with
+ * this very certificate. */
 static svs_code solver_certify(struct svi_work *w, svs_error *err) {
     struct svi_certificate best = {.objective = w->objective, .dual = w->dual};
     svs_code code = SVS_OK;
@@ -259,6 +270,7 @@ static svs_code solver_certify(struct svi_work *w, svs_error *err) {
     return code;
 }
 
+/* v and alpha change owner; what stays in w is freed by solver_run. */
 static void solver_hand_over(struct svi_work *w, svs_solution *out) {
     bool linear = w->problem->kernel.kind == SVS_LINEAR;
     *out = (svs_solution){.solver = w->o->solver,
@@ -272,6 +284,8 @@ static void solver_hand_over(struct svi_work *w, svs_solution *out) {
                           .stop = w->stop,
                           .seconds = svi_monotonic() - w->started};
     out->b = linear ? (w->bias_value != 0 ? w->v[w->d] * w->bias_value : 0) : w->v[0];
+    /* By the certificate, not by why the method stopped: it may have stopped for time at a point that is
+     * good enough. */
     out->converged = w->stop == SVS_STOP_CLOSED || svi_work_reached(w, out->objective, out->gap);
     if (out->converged)
         snprintf(out->note, sizeof out->note, "%s", w->note);
@@ -286,6 +300,7 @@ static void solver_hand_over(struct svi_work *w, svs_solution *out) {
     w->alpha = NULL;
 }
 
+/* Whatever happens the three vectors are freed here: those handed over are NULL by then. */
 static svs_code solver_run(struct svi_work *w, svs_solution *out, svs_error *err) {
     svs_code code = solver_reserve(w, err);
     if (code == SVS_OK) {
@@ -302,6 +317,8 @@ static svs_code solver_run(struct svi_work *w, svs_solution *out, svs_error *err
     return code;
 }
 
+/* The problem and options are copied: gamma and the method are filled in, which the caller's must not show.
+ */
 svs_code svi_work_solve(const svs_problem *problem, const svs_solve_options *options, const svs_start *start,
                         struct svi_curvature *curvature, svs_solution *out, svs_error *err) {
     static const svs_start cold = {0};
@@ -316,6 +333,7 @@ svs_code svi_work_solve(const svs_problem *problem, const svs_solve_options *opt
     if (o.solver == SVS_SOLVER_AUTO)
         o.solver = solver_auto(&p, why, sizeof why);
     SVI_TRY(solver_check_method(&p, o.solver, err));
+    /* Labels last: whether they must be +-1 depends on the method. */
     SVI_TRY(solver_check_labels(
         &p, p.loss == SVS_HINGE || o.solver == SVS_SOLVER_FALSVM || o.solver == SVS_SOLVER_SGD_LSSVM, err));
     struct svi_work w = {.problem = &p,

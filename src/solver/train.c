@@ -21,7 +21,8 @@
 
 /* ---- standardised columns */
 
-/* In two passes, the mean first, so that large offsets do not cancel. */
+/* Means and sums of squares about them, in two passes, so that large offsets do not cancel. Sparse rows keep
+ * mean 0: centring would make every 0 an entry. */
 static void standard_measure(struct svi_standard *s, const svs_rows *r) {
     const double n = (double)r->n;
     for (int pass = 0; pass < 2; pass++)
@@ -61,6 +62,7 @@ static svs_code standard_make(struct svi_standard *s, const svs_rows *rows, bool
     /* of sparse rows as many values as lie before the furthest end, so that offsets stay */
     for (int64_t i = 0; i < rows->n && !rows->dense; i++)
         kept = svi_row_span(rows, i)[1] >= kept ? svi_row_span(rows, i)[1] + 1 : kept;
+    /* Copies, as the caller's rows are not ours; dense ones padded, for the kernels. */
     s->values = svi_pool_doubles(&s->pool, (size_t)kept);
     SVI_TRY(svi_pool_code(&s->pool, "the scaled rows", err));
     standard_measure(s, rows);
@@ -86,7 +88,8 @@ static svs_code standard_make(struct svi_standard *s, const svs_rows *rows, bool
     return SVS_OK;
 }
 
-/* w (d) and b of the scaled problem into `W` and `out_b`. */
+/* w (d) and b of the scaled problem into `W` and `out_b`: W_j = w_j inverse_j, b' = b - sum W_j mean_j, the
+ * same scores on raw rows. */
 static void standard_back(const struct svi_standard *s, const double *w, double b, double *W, double *out_b) {
     *out_b = b;
     for (int j = 0; j < s->d; j++) {
@@ -113,10 +116,13 @@ struct training {
     svs_trained *out;
 };
 
+/* Two classes are one problem; K classes K, each against the rest. */
 static int train_count_problems(const svs_examples *e) {
     return e->task == SVS_REGRESS || e->class_count == 2 ? 1 : e->class_count;
 }
 
+/* Before anything is computed: what the frame would only find in the midst of the work, or in the last
+ * class. */
 static svs_code train_check(const svs_examples *e, const svs_train_options *o, svs_error *err) {
     if (e->rows.n < 1)
         return svi_fail(err, SVS_EMPTY, "there are no examples to learn from");
@@ -142,6 +148,7 @@ static svs_code train_check(const svs_examples *e, const svs_train_options *o, s
                           (long long)e->rows.n);
 }
 
+/* What does not depend on problem or C is made once, for all problems of a training or a path. */
 svs_code svi_shared_make(struct svi_shared *s, const svs_examples *e, const svs_train_options *o, int paths,
                          svs_error *err) {
     const size_t n = (size_t)e->rows.d + 1;
@@ -165,11 +172,13 @@ void svi_shared_clear(struct svi_shared *s) {
     *s = (struct svi_shared){0};
 }
 
+/* Regression has no classes to weigh. */
 static bool train_weighs_classes(const struct training *t) {
     return t->e->task == SVS_CLASSIFY && (t->o->class_weight || t->o->balanced);
 }
 
-/* Those given, or n / (K n_k). */
+/* The factor of C of each class: the given one, or n / (K n_k), where K counts the classes that have
+ * examples. */
 static void train_set_factors(struct training *t) {
     const svs_examples *e = t->e;
     double classes = 0;
@@ -181,7 +190,7 @@ static void train_set_factors(struct training *t) {
                                           : (double)e->rows.n / (classes * fmax(1, t->factor[k]));
 }
 
-/* Is there an example of the problem's positive class? */
+/* y and cost of one problem. Returns whether there is an example of its positive class. */
 static bool train_set_targets(struct training *t, int problem) {
     const svs_examples *e = t->e;
     const int positive = t->out->count == 1 ? 1 : problem;
@@ -215,8 +224,8 @@ static svs_code train_absent_class(const struct training *t, svs_solution *s, sv
     return s->alpha && (s->w || !linear) ? SVS_OK : svi_fail_memory(err, "the training");
 }
 
-/* Where an earlier solution left off. At the optimum alpha = C cost loss'(f), and f hardly depends on C once
- * C is not small: multipliers go over in proportion to C. */
+/* The start where an earlier solution left off. At the optimum alpha = C cost loss'(f), and f hardly depends
+ * on C once C is not small: multipliers are carried over in proportion to C. */
 static void train_take_start(struct training *t, const svs_trained *before, int problem, svs_start *start) {
     const svs_solution *last = before && problem < before->count ? &before->solutions[problem] : NULL;
     if (!last || last->n != t->e->rows.n)
@@ -229,6 +238,7 @@ static void train_take_start(struct training *t, const svs_trained *before, int 
     start->alpha = last->alpha ? t->alpha : NULL;
 }
 
+/* One problem: targets, start, solve. The Gram matrix passes through the start and is only used by `alm`. */
 static svs_code train_solve(struct training *t, int problem, const svs_trained *before, svs_error *err) {
     const svs_train_options *o = t->o;
     const bool weighted = t->e->weight || train_weighs_classes(t);
@@ -257,6 +267,7 @@ static const char *train_method_of(const svs_trained *out) {
     return svs_solver_name(out->solutions[k].solver);
 }
 
+/* The solutions as rows of one model in raw units: rows are standardised here, models are not. */
 static svs_code train_linear_model(struct training *t, svs_error *err) {
     const svs_examples *e = t->e;
     const svs_trained *out = t->out;
@@ -275,6 +286,7 @@ static svs_code train_linear_model(struct training *t, svs_error *err) {
     return SVS_OK;
 }
 
+/* A row supports the model if any of its problems has a multiplier there. */
 static bool train_supports(const svs_trained *out, int64_t i) {
     for (int k = 0; k < out->count; k++)
         if (out->solutions[k].alpha[i] != 0)
@@ -282,7 +294,8 @@ static bool train_supports(const svs_trained *out, int64_t i) {
     return false;
 }
 
-/* Every row with a multiplier in any problem, once; 0 is not stored. */
+/* Copies every row with a multiplier in any problem, once, as a sparse row without zeros; coef is y alpha of
+ * each problem. */
 static void train_fill_support(struct training *t, struct svi_owned_kernel *m) {
     const svs_rows *rows = &t->e->rows;
     int64_t at = 0, entry = 0;
@@ -305,6 +318,7 @@ static void train_fill_support(struct training *t, struct svi_owned_kernel *m) {
     }
 }
 
+/* Counted first, then filled: the model is one allocation of exact size. */
 static svs_code train_kernel_model(struct training *t, svs_error *err) {
     const svs_rows *rows = &t->e->rows;
     int64_t n = 0, stored = 0;
@@ -331,6 +345,7 @@ static svs_code train_kernel_model(struct training *t, svs_error *err) {
     return SVS_OK;
 }
 
+/* All or nothing: on failure `out` is cleared, so that a caller frees nothing twice. */
 svs_code svi_train(const struct svi_shared *s, const svs_examples *e, const svs_train_options *o,
                    const svs_trained *start, svs_trained *out, svs_error *err) {
     struct training t = {.e = e, .o = o, .shared = s, .out = out};
@@ -343,6 +358,7 @@ svs_code svi_train(const struct svi_shared *s, const svs_examples *e, const svs_
     svs_code code = out->solutions ? SVS_OK : svi_fail_memory(err, "the training");
     if (code == SVS_OK && train_weighs_classes(&t))
         train_set_factors(&t);
+    /* One problem after the other, each of them on all rows. */
     for (int k = 0; k < out->count && code == SVS_OK; k++)
         code = train_solve(&t, k, start, err);
     if (code == SVS_OK)
