@@ -240,36 +240,10 @@ static const char *episode_range(char out[2 * NUMBER + 8], const struct svi_aler
     return out;
 }
 
-/* What would have been expected: " (0.1 to 0.3 expected there)", ", 41 expected at this time of day (39.5 to
- * 42.5)". */
-static void episode_expected(char *out, size_t size, const struct svi_alert_fact *f, bool dated) {
-    char range[2 * NUMBER + 8], expected[NUMBER];
-    /* The phrase names what the forecast of that judge stands on. The most specific one wins: a single
-     * feature that explains most comes before the kind of the judge. A stream that counts from 0 has no time
-     * of day. */
-    const bool forecast = f->judge == SVI_JUDGE_LEVEL || f->judge == SVI_JUDGE_STEP;
-    const char *when = f->with >= 0                   ? " there"
-                       : f->judge == SVI_JUDGE_STEP   ? " after the last sample"
-                       : f->judge == SVI_JUDGE_OTHERS ? " from the other features"
-                       : dated                        ? " at this time of day"
-                                                      : "";
-    episode_range(range, f);
-    out[0] = '\0';
-    if (forecast && isfinite(f->expected)) {
-        svi_alert_number(expected, f->expected, f->high - f->low, 2);
-        snprintf(out, size, ", %s expected%s%s%s%s", expected, when, range[0] ? " (" : "", range,
-                 range[0] ? ")" : "");
-    } else if (range[0] && f->judge == SVI_JUDGE_OTHERS) {
-        snprintf(out, size, " (%s expected%s)", range, when);
-    } else if (range[0]) {
-        snprintf(out, size, " (usually %s)", range);
-    }
-}
-
 static void episode_fact(char out[2 * PART], const struct svi_alert_fact *f, bool bare, bool dated) {
     char name[NAME], value[NUMBER], span[NUMBER], lasted[NUMBER + 8] = "",
                                                                   with[NAME + NUMBER + UNIT + 16] = "";
-    char expected[4 * NUMBER + 60] = "", other[NAME], number[NUMBER], unit[UNIT];
+    char expected[4 * NUMBER + 60] = "", range[2 * NUMBER + 8], other[NAME], number[NUMBER], unit[UNIT];
     const double outside = fmax(f->value - f->high, f->low - f->value);
     /* `bare` is for a combination: each feature is within its range, so its range explains nothing. */
     if (f->seconds > 0 && !bare)
@@ -277,8 +251,9 @@ static void episode_fact(char out[2 * PART], const struct svi_alert_fact *f, boo
     if (f->with >= 0 && !bare)
         snprintf(with, sizeof with, " while %s is %s%s", svi_alert_name(other, f->with_name, f->with),
                  svi_alert_number(number, f->with_value, 0, 2), svi_alert_unit(unit, f->with_unit));
-    if (!bare)
-        episode_expected(expected, sizeof expected, f, dated);
+    episode_range(range, f);
+    if (!bare && !(f->text && f->text(expected, sizeof expected, f, range, dated)) && range[0])
+        snprintf(expected, sizeof expected, " (usually %s)", range);
     snprintf(out, 2 * PART, "%s %s%s%s%s%s", svi_alert_name(name, f->name, f->column),
              svi_alert_number(value, f->value, fmax(f->high - f->low, outside), 2),
              svi_alert_unit(unit, f->unit), lasted, with, expected);
@@ -289,10 +264,12 @@ static size_t episode_facts(char *out, size_t at, const struct svi_episode_line 
     const bool together = l->combination && l->count >= 2, dated = l->since >= EPOCH_LEAST;
     /* A combination is always a pair: the caller puts the two that add most first. */
     const int count = together ? 2 : l->count < SVI_ALERT_TOP ? l->count : SVI_ALERT_TOP;
-    if (l->lasting)
-        at = svi_alert_append(out, at, count > 0 ? "unusual for a while: " : "unusual for a while", reserved);
-    else if (count == 0)
+    if (l->opening) {
+        snprintf(part, sizeof part, "%s%s", l->opening, count > 0 ? ": " : "");
+        at = svi_alert_append(out, at, part, reserved);
+    } else if (count == 0) {
         at = svi_alert_append(out, at, "unusual rows", reserved);
+    }
     if (together)
         at = svi_alert_append(out, at, "unusual combination of ", reserved);
     for (int i = 0; i < count; i++) {
@@ -308,24 +285,24 @@ static size_t episode_facts(char *out, size_t at, const struct svi_episode_line 
 
 size_t svi_episode_text(char out[SVI_ALERT_TEXT], const struct svi_episode_line *l) {
     /* An update says first why it comes. Only updates have news; the other states print none of these. */
-    static const char *const news[] = {[SVI_DESK_WORSENED] = ", worse: ",
-                                       [SVI_DESK_JOINED] = ", now also: ",
-                                       [SVI_DESK_AGAIN] = ", again: ",
-                                       [SVI_DESK_LASTS] = ", lasts: "};
+    static const char *const news[] = {[SVI_POLICY_WORSENED] = ", worse: ",
+                                       [SVI_POLICY_JOINED] = ", now also: ",
+                                       [SVI_POLICY_AGAIN] = ", again: ",
+                                       [SVI_POLICY_LASTS] = ", lasts: "};
     char end[END], rarity[NUMBER], span[NUMBER], since[SVI_CALENDAR_MOMENT];
     const bool closes = l->state == SVI_ALERT_CLOSE;
     episode_since(since, l->since, l->time);
     episode_rarity(rarity, l->surprise);
     if (closes)
         snprintf(end, END, "back to normal after %s (%s, %s at worst), since %s",
-                 svi_alert_duration(span, l->lasted), svi_severity_name(l->severity), rarity, since);
+                 svi_alert_duration(span, l->lasted), svi_alert_severity_name(l->severity), rarity, since);
     else
         snprintf(end, END, ", %s, since %s", rarity, since);
     size_t at = svi_alert_begin(out, l->stream);
     at = svi_alert_append(out, at, " ", 0);
     /* A close names no feature: what is usual again has none to blame. */
     if (!closes) {
-        at = svi_alert_append(out, at, svi_severity_name(l->severity), 0);
+        at = svi_alert_append(out, at, svi_alert_severity_name(l->severity), 0);
         at = svi_alert_append(out, at, l->state == SVI_ALERT_UPDATE ? news[l->news] : ": ", 0);
         at = episode_facts(out, at, l, strlen(end) + 40);
     }

@@ -14,8 +14,8 @@
 #include <stddef.h>
 
 #include "alerts/alert.h"
-#include "alerts/desk.h"
-#include "alerts/finding.h"
+#include "alerts/alert_policy.h"
+#include "alerts/evidence.h"
 
 #define SVI_ALERT_TEXT    400 /* bytes, the NUL included */
 #define SVI_ALERT_SUBJECT 136 /* of the stream and a key, as a line begins with them, the NUL included */
@@ -47,7 +47,7 @@ struct svi_alert_line {
  * length. */
 size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *line);
 
-/* An alert under a budget (desk.h):
+/* An alert under a budget (alert_policy.h):
  *
  *     pump1 warning: vibration 1.7 while current is 1.5 (0.1 to 0.3 expected there), one in 2,000,000, since
  *         03:12 CET
@@ -56,11 +56,12 @@ size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *lin
  * serious, worse: vibration 2.4 ..., since Tue 2026-11-24 03:12 CET pump1 back to normal after 2 h 10 min
  * (serious, one in 30,000,000 at worst), since ...
  *
- * "one in N" is the p of the judge that leads: what goes on as before surprises as much once in N samples.
+ * "one in N" is the p of the detector that leads: what goes on as before surprises as much once in N samples.
  * The day is named where it is not that of the sample; times are in the zone that the calendar has taken. */
 struct svi_alert_fact {
-    enum svi_judge judge; /* says how it is reported */
-    const char *name;     /* as in svi_alert_feature */
+    enum svi_alert_detector detector;
+    svi_detector_text *text; /* what follows the value; NULL: its usual range */
+    const char *name;        /* as in svi_alert_feature */
     int column;
     const char *unit, *with_unit; /* likewise */
     double value;                 /* of the sample, or the mean of the last `seconds` */
@@ -74,14 +75,14 @@ struct svi_alert_fact {
 
 struct svi_episode_line {
     enum svi_alert_change state;
-    enum svi_desk_news news; /* of an update */
+    enum svi_alert_news news; /* of an update */
     enum svi_severity severity;
     const char *stream;
     const struct svi_alert_fact *facts; /* `count`, most telling first; all but the first three are ignored */
     int count;
-    bool combination; /* the facts are features that are unusual together, each within its range */
-    bool lasting;     /* none of the last samples is very unusual, all together are */
-    double surprise;  /* -log10 p; of a close the largest */
+    bool combination;    /* the facts are features that are unusual together, each within its range */
+    const char *opening; /* of the detector that leads; NULL: none */
+    double surprise;     /* -log10 p; of a close the largest */
     double since, time;
     double lasted; /* seconds; of a close */
 };

@@ -61,18 +61,18 @@ void svi_verdicts_row(struct svi_verdicts *v, int64_t tag, const double *row) {
     memcpy(rows + (size_t)e->rows++ * columns, row, columns * sizeof *rows);
 }
 
-void svi_verdicts_peak(struct svi_verdicts *v, int64_t tag, enum svi_judge judge, int feature,
+void svi_verdicts_peak(struct svi_verdicts *v, int64_t tag, enum svi_alert_detector detector, int feature,
                        double surprise) {
     struct svi_verdict_episode *e = verdict_episode(v, tag);
     int i = 0;
     if (tag < 1)
         return;
-    while (i < e->count && (e->peaks[i].judge != (int)judge || e->peaks[i].feature != feature))
+    while (i < e->count && (e->peaks[i].detector != (int)detector || e->peaks[i].feature != feature))
         i++;
     if (i == SVI_VERDICT_PEAKS)
         return;
     if (i == e->count)
-        e->peaks[e->count++] = (struct svi_verdict_peak){(int)judge, feature, 0};
+        e->peaks[e->count++] = (struct svi_verdict_peak){(int)detector, feature, 0};
     e->peaks[i].surprise = fmax(e->peaks[i].surprise, surprise);
 }
 
@@ -92,8 +92,8 @@ void svi_verdicts_renew(struct svi_verdicts *v) {
         v->of[i].rows = 0;
 }
 
-static void verdict_follow(struct svi_verdicts *v, const struct svi_verdict_episode *e, struct svi_desk *d,
-                           svi_detector *detector) {
+static void verdict_follow(struct svi_verdicts *v, const struct svi_verdict_episode *e,
+                           struct svi_alert_policy *d, svi_detector *detector) {
     const bool is_true = e->verdict == SVI_VERDICT_TRUE;
     for (int i = 0; i < e->rows && detector; i++) {
         const double *row = verdict_rows(v, e) + (size_t)i * (size_t)v->columns;
@@ -104,14 +104,14 @@ static void verdict_follow(struct svi_verdicts *v, const struct svi_verdict_epis
     }
     for (int i = 0; i < e->count && !is_true; i++)
         if (e->peaks[i].feature >= 0) /* a row is learned */
-            svi_desk_call_usual(d, (enum svi_judge)e->peaks[i].judge, e->peaks[i].feature,
-                                e->peaks[i].surprise);
+            svi_alert_policy_mark_normal(d, (enum svi_alert_detector)e->peaks[i].detector,
+                                         e->peaks[i].feature, e->peaks[i].surprise);
     if (is_true)
         svi_budget_leave_out(&d->budget, e->tag);
 }
 
-svs_code svi_verdicts_say(struct svi_verdicts *v, struct svi_desk *d, svi_detector *detector, int64_t number,
-                          bool is_true, svs_error *err) {
+svs_code svi_verdicts_say(struct svi_verdicts *v, struct svi_alert_policy *d, svi_detector *detector,
+                          int64_t number, bool is_true, svs_error *err) {
     struct svi_verdict_episode *e = verdict_find(v, number);
     if (!e)
         return svi_fail(
@@ -152,7 +152,7 @@ static void verdict_episode_archive(struct svi_archive *a, struct svi_verdicts *
     svi_archive_int64(a, "stride", &e->stride, 1, MOST);
     svi_archive_int(a, "peaks", &e->count, 0, SVI_VERDICT_PEAKS);
     for (int i = 0; i < e->count && svi_archive_ok(a); i++) {
-        svi_archive_int(a, "judge", &e->peaks[i].judge, 0, SVI_JUDGES - 1);
+        svi_archive_int(a, "judge", &e->peaks[i].detector, 0, SVI_DETECTORS - 1);
         svi_archive_int(a, "feature", &e->peaks[i].feature, -1, INT32_MAX / 2);
         svi_archive_finite(a, "surprise", &e->peaks[i].surprise, 1);
     }

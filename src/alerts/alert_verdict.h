@@ -2,15 +2,15 @@
  * kept for that.
  *
  * Of each of the last SVI_VERDICT_EPISODES episodes up to SVI_VERDICT_ROWS rows are kept: of one that lasts
- * longer each second, fourth ... one; and how far which judge was surprised by which feature. */
+ * longer each second, fourth ... one; and how far which detector was surprised by which feature. */
 #ifndef SVI_ALERT_VERDICT_H
 #define SVI_ALERT_VERDICT_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "alerts/desk.h"
-#include "alerts/finding.h"
+#include "alerts/alert_policy.h"
+#include "alerts/evidence.h"
 #include "base/archive.h"
 #include "novelty/detector.h"
 #include "svmstream/error.h"
@@ -22,7 +22,7 @@
 enum svi_verdict { SVI_VERDICT_NONE = 0, SVI_VERDICT_FALSE, SVI_VERDICT_TRUE };
 
 struct svi_verdict_peak {
-    int judge, feature;
+    int detector, feature;
     double surprise;
 };
 
@@ -46,20 +46,20 @@ struct svi_verdicts {
 void svi_verdicts_set_columns(struct svi_verdicts *v, int columns);
 void svi_verdicts_clear(struct svi_verdicts *v); /* frees; what was said stays */
 
-/* A row of the open episode `tag`, and what a judge finds at it. */
+/* A row of the open episode `tag`, and what a detector finds at it. */
 void svi_verdicts_row(struct svi_verdicts *v, int64_t tag, const double *row);
-void svi_verdicts_peak(struct svi_verdicts *v, int64_t tag, enum svi_judge judge, int feature,
+void svi_verdicts_peak(struct svi_verdicts *v, int64_t tag, enum svi_alert_detector detector, int feature,
                        double surprise);
 
 /* The number of the episode in events. */
 void svi_verdicts_number(struct svi_verdicts *v, int64_t tag, int64_t number);
 
 /* A person says of the episode of that number whether it was a true one. What was false is learned, and what
- * judges found at features then is usual for the desk; what was true is taken out of the calibration and of
- * the budget's past. detector: NULL: there is none. SVS_UNAVAILABLE: why nothing can be said of it (any
+ * detectors found at features then is usual for the policy; what was true is taken out of the calibration and
+ * of the budget's past. detector: NULL: there is none. SVS_UNAVAILABLE: why nothing can be said of it (any
  * more). */
-svs_code svi_verdicts_say(struct svi_verdicts *v, struct svi_desk *d, svi_detector *detector, int64_t number,
-                          bool is_true, svs_error *err);
+svs_code svi_verdicts_say(struct svi_verdicts *v, struct svi_alert_policy *d, svi_detector *detector,
+                          int64_t number, bool is_true, svs_error *err);
 
 /* A feature belongs to something else now: the rows that are kept are not learned any more. */
 void svi_verdicts_renew(struct svi_verdicts *v);

@@ -115,9 +115,12 @@ static svs_code tails_resize(struct svi_block_tails *t, int room, svs_error *err
     return code;
 }
 
+bool svi_block_tails_are_full(const struct svi_block_tails *t) {
+    return tails_blocks(t) >= t->room && t->room < SVI_BLOCKS;
+}
+
 svs_code svi_block_tails_reserve(struct svi_block_tails *t, svs_error *err) {
-    const int room = (tails_blocks(t) + 2) / 2 * 2;
-    return tails_blocks(t) < t->room || t->room == SVI_BLOCKS ? SVS_OK : tails_resize(t, room, err);
+    return svi_block_tails_are_full(t) ? tails_resize(t, (tails_blocks(t) + 2) / 2 * 2, err) : SVS_OK;
 }
 
 /* Blocks of a series: one that waits for its turn has those of before. */

@@ -81,7 +81,8 @@ svs_code svi_block_tails_init(struct svi_block_tails *t, int parts, int columns,
                               svs_error *err);
 void svi_block_tails_clear(struct svi_block_tails *t); /* frees */
 
-/* Room for what the next row may bring. SVS_NO_MEMORY: nothing has changed. */
+/* May the next row need more capacity than there is? Capacity for it. SVS_NO_MEMORY: nothing has changed. */
+bool svi_block_tails_are_full(const struct svi_block_tails *t);
 svs_code svi_block_tails_reserve(struct svi_block_tails *t, svs_error *err);
 
 /* -log10 p of value v of a series; 0 where it cannot be above `over`, or v is not above its `telling`. */

@@ -1,6 +1,6 @@
-/* The level of each judge from its own past.
+/* The level of each detector from its own past.
  *
- * Three things are kept of a judge: the last surprises that may still be the largest of the last
+ * Three things are kept of a detector: the last surprises that may still be the largest of the last
  * SVI_BUDGET_APART (descending, so that the first is the record: a row costs one comparison on average), the
  * excursion that is under way, and the list of the largest peaks of those that have ended. Levels are made of
  * that list alone, at fixed numbers of rows. Read in order: the row's time, the record, excursions, levels.
@@ -25,25 +25,26 @@
 #define FIRST_ROOM 4
 #define RANKS      16 /* from which peaks are extrapolated */
 #define MOST       (INT64_MAX / 4)
-#define FARTHEST   2.0 /* extrapolated at most, times the largest seen */
+#define FARTHEST   2.0  /* extrapolated at most, times the largest seen */
+#define TOGETHER   0.05 /* of the time of one alert: findings that count as one */
 
 void svi_budget_init(struct svi_budget *b, double a_day, double interval) {
     *b = (struct svi_budget){.a_day = a_day, .interval = interval, .last = -DBL_MAX, .share.factor = 1};
-    for (int i = 0; i < SVI_JUDGES; i++)
-        b->judge[i].level = INFINITY;
+    for (int i = 0; i < SVI_DETECTORS; i++)
+        b->detector[i].level = INFINITY;
 }
 
-/* ---- several desks */
+/* ---- several policies */
 
-void svi_budget_share(struct svi_budget *b, double desks, double asked) {
+void svi_budget_share(struct svi_budget *b, double policies, double asked) {
     /* Levels stay as they are until this stream sets them: no result depends on when the others report. */
-    b->share.desks = desks;
+    b->share.policies = policies;
     b->share.asked = asked;
 }
 
-/* Of `of_all`, one desk's. */
+/* Of `of_all`, one policy's. */
 static double budget_part(const struct svi_budget *b, double of_all) {
-    return b->share.desks > 1 ? of_all / b->share.desks : of_all;
+    return b->share.policies > 1 ? of_all / b->share.policies : of_all;
 }
 
 /* What it would have found alone, at the end of a row. */
@@ -63,14 +64,14 @@ static void budget_find(struct svi_budget *b) {
 }
 
 double svi_budget_memory(void) {
-    return SVI_JUDGES * (SVI_BUDGET_PEAKS / 2 * (double)sizeof(struct svi_budget_peak) +
-                         SVI_BUDGET_WINDOW / 4 * (double)sizeof(struct svi_budget_recent));
+    return SVI_DETECTORS * (SVI_BUDGET_PEAKS / 2 * (double)sizeof(struct svi_budget_peak) +
+                            SVI_BUDGET_WINDOW / 4 * (double)sizeof(struct svi_budget_recent));
 }
 
 void svi_budget_clear(struct svi_budget *b) {
-    for (int i = 0; i < SVI_JUDGES; i++) {
-        svi_free(b->judge[i].peaks);
-        svi_free(b->judge[i].recent);
+    for (int i = 0; i < SVI_DETECTORS; i++) {
+        svi_free(b->detector[i].peaks);
+        svi_free(b->detector[i].recent);
     }
     svi_budget_init(b, b->a_day, b->interval);
 }
@@ -84,7 +85,7 @@ static int budget_places(int room, int count) {
 }
 
 /* Capacity for `count` peaks; false: out of memory. */
-static bool budget_peak_room(struct svi_budget_judge *j, int count) {
+static bool budget_peak_room(struct svi_budget_detector *j, int count) {
     const int room = budget_places(j->peak_room, count);
     if (count <= j->peak_room || j->peak_room == SVI_BUDGET_PEAKS)
         return true;
@@ -100,7 +101,7 @@ static bool budget_peak_room(struct svi_budget_judge *j, int count) {
 }
 
 /* The same of surprises: each keeps its place in the ring. */
-static bool budget_recent_room(struct svi_budget_judge *j, int count) {
+static bool budget_recent_room(struct svi_budget_detector *j, int count) {
     if (count <= j->window || j->window == SVI_BUDGET_WINDOW)
         return true;
     const int window = budget_places(j->window, count);
@@ -115,9 +116,19 @@ static bool budget_recent_room(struct svi_budget_judge *j, int count) {
     return true;
 }
 
+bool svi_budget_is_full(const struct svi_budget *b) {
+    for (int i = 0; i < SVI_DETECTORS && b->a_day > 0; i++) {
+        const struct svi_budget_detector *j = &b->detector[i];
+        if ((j->count >= j->peak_room && j->peak_room < SVI_BUDGET_PEAKS) ||
+            (j->held >= j->window && j->window < SVI_BUDGET_WINDOW))
+            return true;
+    }
+    return false;
+}
+
 svs_code svi_budget_reserve(struct svi_budget *b, svs_error *err) {
-    for (int i = 0; i < SVI_JUDGES && b->a_day > 0; i++) {
-        struct svi_budget_judge *j = &b->judge[i];
+    for (int i = 0; i < SVI_DETECTORS && b->a_day > 0; i++) {
+        struct svi_budget_detector *j = &b->detector[i];
         if (!budget_peak_room(j, j->count + 1) || !budget_recent_room(j, j->held + 1))
             return svi_fail_memory(err, "the past of the alerts");
     }
@@ -138,7 +149,7 @@ void svi_budget_row(struct svi_budget *b, double time, bool timed) {
     b->rows++;
     b->days += b->rows > 1 ? seconds / DAY : 0;
     /* Exactly the rows in which svi_budget_end looks for finds: the pool sets these against those. */
-    b->share.days += b->share.desks > 0 && b->rows > EARLY ? seconds / DAY : 0;
+    b->share.days += b->share.policies > 0 && b->rows > EARLY ? seconds / DAY : 0;
 }
 
 double svi_budget_rows_a_day(const struct svi_budget *b) {
@@ -153,18 +164,18 @@ void svi_budget_move_times(struct svi_budget *b, double from, double step) {
 /* ---- the record */
 
 /* The k-th of those held. */
-static struct svi_budget_recent *budget_recent(const struct svi_budget_judge *j, int k) {
+static struct svi_budget_recent *budget_recent(const struct svi_budget_detector *j, int k) {
     return &j->recent[(j->first + k) % j->window];
 }
 
-static void budget_drop_first(struct svi_budget_judge *j) {
+static void budget_drop_first(struct svi_budget_detector *j) {
     /* Modulo the largest window, not the one of now: every window divides it, so a place survives growth and
      * an archive loads into a ring of any size. */
     j->first = (j->first + 1) % SVI_BUDGET_WINDOW;
     j->held--;
 }
 
-static bool budget_is_record(struct svi_budget_judge *j, int64_t number, double surprise) {
+static bool budget_is_record(struct svi_budget_detector *j, int64_t number, double surprise) {
     /* A smaller one that is older too can never be the largest again, so it goes. What remains descends and
      * each row enters and leaves once. */
     while (j->held > 0 && budget_recent(j, j->held - 1)->surprise <= surprise)
@@ -182,7 +193,8 @@ static bool budget_is_record(struct svi_budget_judge *j, int64_t number, double 
 
 /* ---- excursions */
 
-void svi_budget_peak_keep(struct svi_budget_peak *peaks, int *count, int room, struct svi_budget_peak peak) {
+static void budget_peak_keep(struct svi_budget_peak *peaks, int *count, int room,
+                             struct svi_budget_peak peak) {
     /* Among equals the earlier peak stays in front, and stays at all in a full list. */
     const bool full = *count == room;
     if (full && (room == 0 || peaks[room - 1].surprise >= peak.surprise))
@@ -193,8 +205,8 @@ void svi_budget_peak_keep(struct svi_budget_peak *peaks, int *count, int room, s
     peaks[at] = peak;
 }
 
-bool svi_budget_surprise(struct svi_budget *b, enum svi_judge judge, double surprise) {
-    struct svi_budget_judge *j = &b->judge[judge];
+bool svi_budget_surprise(struct svi_budget *b, enum svi_alert_detector detector, double surprise) {
+    struct svi_budget_detector *j = &b->detector[detector];
     const bool runs = j->now.surprise > 0;
     /* Here `level` already has the factor in it; times the factor, the ratio is that of this stream alone. */
     const double alone = surprise / j->level * b->share.factor;
@@ -211,7 +223,7 @@ bool svi_budget_surprise(struct svi_budget *b, enum svi_judge judge, double surp
         /* Only now does it enter the past: while it ran it could not raise the level against itself. */
         if (j->now.episode != LEFT_OUT) {
             (void)budget_peak_room(j, j->count + 1); /* without memory the least makes room */
-            svi_budget_peak_keep(j->peaks, &j->count, j->peak_room, j->now);
+            budget_peak_keep(j->peaks, &j->count, j->peak_room, j->now);
         }
         j->now = (struct svi_budget_peak){0};
         j->calm = 0;
@@ -220,14 +232,15 @@ bool svi_budget_surprise(struct svi_budget *b, enum svi_judge judge, double surp
 }
 
 void svi_budget_mark(struct svi_budget *b, int64_t episode) {
-    for (int i = 0; i < SVI_JUDGES; i++)
+    for (int i = 0; i < SVI_DETECTORS; i++)
         /* `calm` 0: the row takes part in the excursion. One that only waits for its end had nothing to do
          * with an alert that opens now. */
-        if (b->judge[i].now.surprise > 0 && b->judge[i].calm == 0 && b->judge[i].now.episode != LEFT_OUT)
-            b->judge[i].now.episode = episode;
+        if (b->detector[i].now.surprise > 0 && b->detector[i].calm == 0 &&
+            b->detector[i].now.episode != LEFT_OUT)
+            b->detector[i].now.episode = episode;
 }
 
-int svi_budget_peak_drop(struct svi_budget_peak *peaks, int count, double before, int64_t episode) {
+static int budget_peak_drop(struct svi_budget_peak *peaks, int count, double before, int64_t episode) {
     int kept = 0;
     for (int i = 0; i < count; i++)
         if (peaks[i].at >= before && (episode == 0 || peaks[i].episode != episode))
@@ -235,8 +248,8 @@ int svi_budget_peak_drop(struct svi_budget_peak *peaks, int count, double before
     return kept;
 }
 
-static void budget_drop(struct svi_budget_judge *j, double before, int64_t episode) {
-    j->count = svi_budget_peak_drop(j->peaks, j->count, before, episode);
+static void budget_drop(struct svi_budget_detector *j, double before, int64_t episode) {
+    j->count = budget_peak_drop(j->peaks, j->count, before, episode);
 }
 
 /* ---- levels */
@@ -244,12 +257,12 @@ static void budget_drop(struct svi_budget_judge *j, double before, int64_t episo
 /* With the whole budget, or its share. */
 static double budget_promise(const struct svi_budget *b, bool shared) {
     const double a_day = shared ? budget_part(b, b->a_day) : b->a_day;
-    /* budget.h, PROMISE: the larger p wins, and the judges share it. At one alert a day the early term is the
-     * larger one up to row R / 5, with R rows a day. */
+    /* budget.h, PROMISE: the larger p wins, and the detectors share it. At one alert a day the early term is
+     * the larger one up to row R / 5, with R rows a day. */
     const double lasting = SVI_BUDGET_PROMISE * a_day / svi_budget_rows_a_day(b);
     const double few = shared ? budget_part(b, SVI_BUDGET_EARLY) : SVI_BUDGET_EARLY;
     const double early = few / (double)(b->rows + 1);
-    return fmax(SVI_BUDGET_LEAST, -log10(fmin(1, fmax(lasting, early) / SVI_JUDGES)));
+    return fmax(SVI_BUDGET_LEAST, -log10(fmin(1, fmax(lasting, early) / SVI_DETECTORS)));
 }
 
 static double budget_factor(const struct svi_budget *b, double promise) {
@@ -257,7 +270,7 @@ static double budget_factor(const struct svi_budget *b, double promise) {
      * its own: the worst case of as many independent streams. */
     if (b->share.asked > 0 && b->rows > EARLY)
         return fmax(1, b->share.asked);
-    return b->share.desks > 1 ? fmax(1, budget_promise(b, true) / promise) : 1;
+    return b->share.policies > 1 ? fmax(1, budget_promise(b, true) / promise) : 1;
 }
 
 /* Alerts that the past may have had. */
@@ -267,7 +280,7 @@ static double budget_total(const struct svi_budget *b, double days) {
     return SVI_BUDGET_SPENT * (b->a_day * days + SVI_BUDGET_EARLY * log1p((double)b->rows / EARLIEST));
 }
 
-double svi_budget_peak_extrapolate(const struct svi_budget_peak *peaks, int count, double m) {
+static double budget_peak_extrapolate(const struct svi_budget_peak *peaks, int count, double m) {
     /* budget.h, PAST: u(h) + s ln(h / m). Fewer than 4 peaks give no h. */
     const int k = count < RANKS ? count : RANKS, h = k / 4;
     if (h < 1)
@@ -276,7 +289,7 @@ double svi_budget_peak_extrapolate(const struct svi_budget_peak *peaks, int coun
     return high + (high - low) / log((double)k / h) * log(h / m);
 }
 
-static double budget_past(const struct svi_budget_judge *j, double m, double promise) {
+static double budget_past(const struct svi_budget_detector *j, double m, double promise) {
     const double most = j->count > 0 ? j->peaks[0].surprise : 0;
     const int rank = m < 2 ? 1 : (int)m;
     /* Fewer excursions than may exceed: the past asks for nothing, and the promise decides alone. */
@@ -285,37 +298,36 @@ static double budget_past(const struct svi_budget_judge *j, double m, double pro
         return order;
     /* So few excursions say little by their order, so the law of the tail counts besides. The cap guards
      * against a steep slope, which would put the level out of reach for long. */
-    return fmax(order,
-                fmin(svi_budget_peak_extrapolate(j->peaks, j->count, m), FARTHEST * fmax(most, promise)));
+    return fmax(order, fmin(budget_peak_extrapolate(j->peaks, j->count, m), FARTHEST * fmax(most, promise)));
 }
 
 /* Peaks at the level that the p-values promise, or above. */
-static int budget_wanted(const struct svi_budget_judge *j, double promise) {
+static int budget_wanted(const struct svi_budget_detector *j, double promise) {
     int n = 0;
     while (n < j->count && j->peaks[n].surprise >= promise)
         n++;
     return n;
 }
 
-/* How many excursions each judge may have had above its level where all together may have had `total`: what
- * one does not need is for the others. */
+/* How many excursions each detector may have had above its level where all together may have had `total`:
+ * what one does not need is for the others. */
 static double budget_share_out(const struct svi_budget *b, double promise, double total) {
-    bool served[SVI_JUDGES] = {false};
-    /* The most modest judge first: what it leaves raises the part of all that follow. Taken in any other
-     * order, a judge could be cut while one after it leaves room. */
+    bool served[SVI_DETECTORS] = {false};
+    /* The most modest detector first: what it leaves raises the part of all that follow. Taken in any other
+     * order, a detector could be cut while one after it leaves room. */
     double left = total;
-    for (int judges = SVI_JUDGES; judges > 0; judges--) {
+    for (int detectors = SVI_DETECTORS; detectors > 0; detectors--) {
         int least = -1, wanted = 0;
-        for (int i = 0; i < SVI_JUDGES; i++) {
-            const int n = served[i] ? 0 : budget_wanted(&b->judge[i], promise);
+        for (int i = 0; i < SVI_DETECTORS; i++) {
+            const int n = served[i] ? 0 : budget_wanted(&b->detector[i], promise);
             if (!served[i] && (least < 0 || n < wanted)) {
                 least = i;
                 wanted = n;
             }
         }
         /* If the most modest one wants more than its part, all that remain do: they get equal parts. */
-        if (wanted > left / judges)
-            return left / judges;
+        if (wanted > left / detectors)
+            return left / detectors;
         served[least] = true;
         left -= wanted;
     }
@@ -326,26 +338,26 @@ static void budget_levels(struct svi_budget *b) {
     /* The second bound keeps m below the peaks that are kept: rank m is in the list if it exists. */
     const double memory = fmin(SVI_BUDGET_MEMORY, SVI_BUDGET_PEAKS / 2 / b->a_day);
     const double promise = budget_promise(b, false);
-    for (int i = 0; i < SVI_JUDGES; i++)
-        budget_drop(&b->judge[i], b->days - memory, 0);
+    for (int i = 0; i < SVI_DETECTORS; i++)
+        budget_drop(&b->detector[i], b->days - memory, 0);
     /* Before the first row the total is 0; DBL_MIN keeps the logarithm of the extrapolation finite. */
     const double m = fmax(DBL_MIN, budget_share_out(b, promise, budget_total(b, fmin(b->days, memory))));
     b->share.factor = budget_factor(b, promise);
-    for (int i = 0; i < SVI_JUDGES; i++)
-        b->judge[i].level = b->share.factor * fmax(promise, budget_past(&b->judge[i], m, promise));
+    for (int i = 0; i < SVI_DETECTORS; i++)
+        b->detector[i].level = b->share.factor * fmax(promise, budget_past(&b->detector[i], m, promise));
 }
 
 void svi_budget_leave_out(struct svi_budget *b, int64_t episode) {
-    for (int i = 0; i < SVI_JUDGES && episode > 0; i++) {
-        budget_drop(&b->judge[i], -DBL_MAX, episode);
-        if (b->judge[i].now.episode == episode)
-            b->judge[i].now.episode = LEFT_OUT;
+    for (int i = 0; i < SVI_DETECTORS && episode > 0; i++) {
+        budget_drop(&b->detector[i], -DBL_MAX, episode);
+        if (b->detector[i].now.episode == episode)
+            b->detector[i].now.episode = LEFT_OUT;
     }
     budget_levels(b);
 }
 
 void svi_budget_end(struct svi_budget *b) {
-    if (b->share.desks > 0 && b->rows > EARLY)
+    if (b->share.policies > 0 && b->rows > EARLY)
         budget_find(b);
     /* Young levels move fast, so they are set more often. Row numbers, not clock times: a replay of the same
      * rows sets the same levels. */
@@ -369,7 +381,7 @@ static void budget_peak_archive(struct svi_archive *a, struct svi_budget_peak *p
     svi_archive_int64(a, "peak of", &p->episode, LEFT_OUT, MOST);
 }
 
-static void budget_judge_archive(struct svi_archive *a, struct svi_budget_judge *j) {
+static void budget_judge_archive(struct svi_archive *a, struct svi_budget_detector *j) {
     /* Not _finite: a level is INFINITY until it has been set. */
     svi_archive_double(a, "level", &j->level);
     svi_archive_check(a, j->level > 0, "a level is none");
@@ -408,10 +420,62 @@ void svi_budget_archive(struct svi_archive *a, struct svi_budget *b) {
     svi_archive_int64(a, "rows", &b->rows, 0, MOST);
     svi_archive_finite(a, "days", &b->days, 1);
     svi_archive_finite(a, "last", &b->last, 1);
-    for (int i = 0; i < SVI_JUDGES && svi_archive_ok(a); i++) {
-        const struct svi_budget_judge *j = &b->judge[i];
-        budget_judge_archive(a, &b->judge[i]);
+    for (int i = 0; i < SVI_DETECTORS && svi_archive_ok(a); i++) {
+        const struct svi_budget_detector *j = &b->detector[i];
+        budget_judge_archive(a, &b->detector[i]);
         for (int k = 0; k < j->held && svi_archive_ok(a); k++)
             svi_archive_check(a, budget_recent(j, k)->number <= b->rows, "a surprise is of a row to come");
     }
+}
+
+/* ---- several policies: the pool of what they have found */
+
+void svi_budget_pool_pass(struct svi_budget_pool *p, double days, double policies) {
+    p->days += days / fmax(1, policies);
+}
+
+/* No more are to come that count as one with those of now. */
+static void budget_pool_settle(struct svi_budget_pool *p, double a_day) {
+    if (!(p->now > 0) || p->days - p->since < TOGETHER / a_day)
+        return;
+    const struct svi_budget_peak found = {.surprise = p->now, .at = p->since};
+    budget_peak_keep(p->peaks, &p->count, SVI_BUDGET_POOL, found);
+    p->now = 0;
+}
+
+void svi_budget_pool_find(struct svi_budget_pool *p, double found, double a_day) {
+    budget_pool_settle(p, a_day);
+    if (!(p->now > 0))
+        p->since = p->days;
+    p->now = fmax(p->now, found);
+}
+
+double svi_budget_pool_factor(struct svi_budget_pool *p, double a_day) {
+    const double memory = fmin(SVI_BUDGET_MEMORY, SVI_BUDGET_POOL / 2 / a_day);
+    const double m = SVI_BUDGET_SPENT * a_day * fmin(p->days, memory);
+    budget_pool_settle(p, a_day);
+    p->count = budget_peak_drop(p->peaks, p->count, p->days - memory, 0);
+    if (!(m >= 1))
+        return 0;
+    const int rank = (int)fmin(m, SVI_BUDGET_POOL);
+    const double order = rank <= p->count ? p->peaks[rank - 1].surprise + SVI_BUDGET_ABOVE : 1;
+    const double far = budget_peak_extrapolate(p->peaks, p->count, m);
+    const double most = p->count > 0 ? FARTHEST * p->peaks[0].surprise : 0;
+    return fmax(1, m < SVI_BUDGET_FEW ? fmax(order, fmin(far, most)) : order);
+}
+
+void svi_budget_pool_archive(struct svi_archive *a, struct svi_budget_pool *p) {
+    double found[SVI_BUDGET_POOL], at[SVI_BUDGET_POOL];
+    for (int i = 0; i < SVI_BUDGET_POOL; i++) {
+        found[i] = p->peaks[i].surprise;
+        at[i] = p->peaks[i].at;
+    }
+    svi_archive_finite(a, "pool days", &p->days, 1);
+    svi_archive_int(a, "pool", &p->count, 0, SVI_BUDGET_POOL);
+    svi_archive_finite(a, "found", found, p->count);
+    svi_archive_finite(a, "found at", at, p->count);
+    for (int i = 0; svi_archive_ok(a) && i < p->count; i++)
+        p->peaks[i] = (struct svi_budget_peak){.surprise = found[i], .at = at[i]};
+    svi_archive_finite(a, "found now", &p->now, 1);
+    svi_archive_finite(a, "found since", &p->since, 1);
 }

@@ -49,9 +49,12 @@ static svs_code deviations_resize(struct svi_deviations *v, int room, svs_error 
     return code;
 }
 
+bool svi_deviations_are_full(const struct svi_deviations *v) {
+    return v->bins >= v->room && v->room < SVI_CONTEXT_BINS;
+}
+
 svs_code svi_deviations_reserve(struct svi_deviations *v, svs_error *err) {
-    const int room = (v->bins + 2) / 2 * 2;
-    return v->bins < v->room || v->room == SVI_CONTEXT_BINS ? SVS_OK : deviations_resize(v, room, err);
+    return svi_deviations_are_full(v) ? deviations_resize(v, (v->bins + 2) / 2 * 2, err) : SVS_OK;
 }
 
 static float *deviations_squares(const struct svi_deviations *v, int bin) {

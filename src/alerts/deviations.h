@@ -9,6 +9,7 @@
 #ifndef SVI_DEVIATIONS_H
 #define SVI_DEVIATIONS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "alerts/context.h"
@@ -34,7 +35,8 @@ struct svi_deviations {
 svs_code svi_deviations_init(struct svi_deviations *v, int parts, int columns, int room, svs_error *err);
 void svi_deviations_clear(struct svi_deviations *v); /* frees */
 
-/* Room for one more bin. SVS_NO_MEMORY: nothing has changed. */
+/* Is there no capacity for one more bin? Capacity for that. SVS_NO_MEMORY: nothing has changed. */
+bool svi_deviations_are_full(const struct svi_deviations *v);
 svs_code svi_deviations_reserve(struct svi_deviations *v, svs_error *err);
 
 /* The present bin's deviations are worked out: when the bin changes, and now and then. */

@@ -1,22 +1,23 @@
-/* The judges of single sensors.
+/* The detectors of single sensors.
  *
  * A row's way: the moment gives the regressors of time (context.h), named columns join them, and forecasts
  * leave residuals (forecast.h). Measured in deviations of the time of day (deviations.h) these go into a
  * ring, from which means are kept; what comes out are the signals, two of each, up and down. Signals that lie
- * beyond most of what was (block_tails.h) make findings. Then everything learns the row.
+ * beyond most of what was (block_tails.h) make evidence. Then everything learns the row.
  *
  * All that is kept of a sensor stands in arrays of d columns, so that loops run along them.
  */
 #include "alerts/sensors.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "alerts/alert_text.h"
 #include "alerts/block_tails.h"
 #include "alerts/context.h"
 #include "alerts/deviations.h"
 #include "alerts/forecast.h"
-#include "alerts/pace.h"
 #include "base/alloc.h"
 #include "base/arrays.h"
 #include "base/fail.h"
@@ -31,20 +32,20 @@
 #define REFRESH    64    /* rows after which the deviations of a bin are worked out again */
 #define FADES      0.999 /* of the moments of successive residuals */
 #define FAR        1e3   /* scales that a column of context counts as at most */
-#define FEW        1.5   /* a judge of one series tells no surprise below it */
+#define FEW        1.5   /* a detector of one series tells no surprise below it */
 #define NONE       (-1)  /* a place of context whose column has changed hands */
 #define TELLING    1.645 /* deviations: 5 % of a normal law lie above */
 
 enum { BY_CONTEXT, BY_STEP, BY_OTHERS, RESIDUALS, VALUE = RESIDUALS };
 
 static const struct {
-    enum svi_judge judge;
+    enum svi_alert_detector detector;
     int residual; /* or VALUE */
     int over;     /* rows */
-} signals[] = {{SVI_JUDGE_VALUE, VALUE, 1},           {SVI_JUDGE_LEVEL, BY_CONTEXT, 1},
-               {SVI_JUDGE_LEVEL, BY_CONTEXT, 30},     {SVI_JUDGE_LEVEL, BY_CONTEXT, MEANS},
-               {SVI_JUDGE_STEP, BY_STEP, STEP_MEANS}, {SVI_JUDGE_OTHERS, BY_OTHERS, 1},
-               {SVI_JUDGE_OTHERS, BY_OTHERS, 30},     {SVI_JUDGE_OTHERS, BY_OTHERS, MEANS}};
+} signals[] = {{SVI_DETECTOR_VALUE, VALUE, 1},           {SVI_DETECTOR_LEVEL, BY_CONTEXT, 1},
+               {SVI_DETECTOR_LEVEL, BY_CONTEXT, 30},     {SVI_DETECTOR_LEVEL, BY_CONTEXT, MEANS},
+               {SVI_DETECTOR_STEP, BY_STEP, STEP_MEANS}, {SVI_DETECTOR_OTHERS, BY_OTHERS, 1},
+               {SVI_DETECTOR_OTHERS, BY_OTHERS, 30},     {SVI_DETECTOR_OTHERS, BY_OTHERS, MEANS}};
 #define SIGNALS     ((int)(sizeof signals / sizeof *signals))
 #define LEVEL_MEANS 3 /* the longest mean of LEVEL */
 
@@ -77,8 +78,8 @@ struct svi_sensors {
     float *gate;                    /* 2 x d: -INFINITY where there is no residual, else 0 */
     uint8_t *odd, *unlearned;       /* d flags */
 
-    int judged;               /* sensors that can surprise, when there was something to price ... */
-    double price[SVI_JUDGES]; /* ... and what they cost a judge */
+    int judged;                  /* sensors that can surprise, when there was something to price ... */
+    double price[SVI_DETECTORS]; /* ... and what they cost a detector */
 };
 
 /* ---- set-up */
@@ -116,7 +117,27 @@ static int sensors_regressors(int contexts) {
     return SVI_CONTEXT_TIME + contexts;
 }
 
-svi_sensors *svi_sensors_new(int d, bool context, bool grows, svs_error *err) {
+static void sensors_drop(void *state) {
+    svi_sensors *s = state;
+    svi_forecast_clear(&s->forecast);
+    svi_deviations_clear(&s->deviations);
+    svi_block_tails_clear(&s->tails);
+    svi_arrays_free(&sensors_arrays, s);
+    svi_free(s);
+}
+
+/* Capacity for what the next row may bring. SVS_NO_MEMORY: nothing has changed. */
+static svs_code sensors_reserve(svi_sensors *s, svs_error *err) {
+    if (!s->grows) /* nothing to do; and another thread may judge */
+        return SVS_OK;
+    SVI_TRY(svi_deviations_reserve(&s->deviations, err));
+    return svi_block_tails_reserve(&s->tails, err);
+}
+
+/* d columns, 1 to SVI_SENSORS_MAX; context: some may be. grows: capacity for blocks of rows, times of day and
+ * columns of context comes as they are needed; else all is there at once, and a row never needs memory.
+ * SVS_NO_MEMORY: NULL. */
+static svi_sensors *sensors_new(int d, bool context, bool grows, svs_error *err) {
     const int32_t dims[DIMS] = {d};
     struct svi_sensors *s = svi_alloc_plain(sizeof *s);
     if (!s) {
@@ -129,31 +150,12 @@ svi_sensors *svi_sensors_new(int d, bool context, bool grows, svs_error *err) {
         svi_forecast_init(&s->forecast, k, d, SVI_PACE_LEAST, err) != SVS_OK ||
         svi_deviations_init(&s->deviations, RESIDUALS, d, bins, err) != SVS_OK ||
         svi_block_tails_init(&s->tails, SIGNALS * 2, d, grows, log10(2.0 * d) + FEW, err) != SVS_OK ||
-        svi_sensors_reserve(s, err) != SVS_OK) {
-        svi_sensors_free(&s);
+        sensors_reserve(s, err) != SVS_OK) {
+        sensors_drop(s);
         return NULL;
     }
     svi_pace_init(&s->pace);
     return s;
-}
-
-void svi_sensors_free(svi_sensors **sensors) {
-    struct svi_sensors *s = *sensors;
-    if (!s)
-        return;
-    *sensors = NULL;
-    svi_forecast_clear(&s->forecast);
-    svi_deviations_clear(&s->deviations);
-    svi_block_tails_clear(&s->tails);
-    svi_arrays_free(&sensors_arrays, s);
-    svi_free(s);
-}
-
-svs_code svi_sensors_reserve(svi_sensors *s, svs_error *err) {
-    if (!s->grows) /* nothing to do; and another thread may judge */
-        return SVS_OK;
-    const svs_code code = svi_deviations_reserve(&s->deviations, err);
-    return code == SVS_OK ? svi_block_tails_reserve(&s->tails, err) : code;
 }
 
 svs_code svi_sensors_reserve_context(svi_sensors *s, svs_error *err) {
@@ -161,19 +163,22 @@ svs_code svi_sensors_reserve_context(svi_sensors *s, svs_error *err) {
     return k > s->forecast.k ? svi_forecast_grow(&s->forecast, k, err) : SVS_OK;
 }
 
-double svi_sensors_memory(int d, int contexts, bool grows) {
-    const int32_t dims[DIMS] = {d};
+static double sensors_bytes(const struct svi_detector_shape *shape) {
+    const int32_t dims[DIMS] = {shape->columns};
+    if (shape->columns < 1 || shape->columns > SVI_SENSORS_MAX)
+        return 0;
     return (double)sizeof(struct svi_sensors) + (double)svi_arrays_bytes(&sensors_arrays, dims) +
-           svi_forecast_memory(sensors_regressors(contexts), d) +
-           svi_deviations_memory(RESIDUALS, d, SVI_CONTEXT_BINS) +
-           svi_block_tails_memory(SIGNALS * 2, d, grows);
+           svi_forecast_memory(sensors_regressors(shape->contexts), shape->columns) +
+           svi_deviations_memory(RESIDUALS, shape->columns, SVI_CONTEXT_BINS) +
+           svi_block_tails_memory(SIGNALS * 2, shape->columns, shape->grows);
 }
 
 /* ---- columns */
 
-svi_sensors *svi_sensors_widened(const svi_sensors *s, int d, svs_error *err) {
+/* A copy with more columns. SVS_NO_MEMORY: NULL. */
+static svi_sensors *sensors_widened(const svi_sensors *s, int d, svs_error *err) {
     const int32_t narrow[DIMS] = {s->d}, wide[DIMS] = {d};
-    struct svi_sensors *w = svi_sensors_new(d, s->with_context, s->grows, err);
+    struct svi_sensors *w = sensors_new(d, s->with_context, s->grows, err);
     if (!w)
         return NULL;
     memcpy(w->context, s->context, sizeof w->context);
@@ -185,9 +190,9 @@ svi_sensors *svi_sensors_widened(const svi_sensors *s, int d, svs_error *err) {
     if (code == SVS_OK)
         code = svi_block_tails_widen(&w->tails, &s->tails, err);
     if (code == SVS_OK)
-        code = svi_sensors_reserve(w, err);
+        code = sensors_reserve(w, err);
     if (code != SVS_OK) {
-        svi_sensors_free(&w);
+        sensors_drop(w);
         return NULL;
     }
     svi_forecast_widen(&w->forecast, &s->forecast);
@@ -195,7 +200,8 @@ svi_sensors *svi_sensors_widened(const svi_sensors *s, int d, svs_error *err) {
     return w;
 }
 
-int svi_sensors_columns(const svi_sensors *s) {
+static int sensors_columns(const void *state) {
+    const svi_sensors *s = state;
     return s->d;
 }
 
@@ -213,11 +219,13 @@ bool svi_sensors_set_context(svi_sensors *s, int column) {
     return true;
 }
 
-void svi_sensors_set_category(svi_sensors *s, int column) {
+static void sensors_set_category(void *state, int column) {
+    svi_sensors *s = state;
     s->category[column] = 1;
 }
 
-void svi_sensors_forget(svi_sensors *s, int column) {
+static void sensors_forget(void *state, int column) {
+    svi_sensors *s = state;
     const int32_t dims[DIMS] = {s->d};
     for (int i = 0; i < s->contexts; i++) /* its place is not given to another: forecasts know it */
         s->context[i] = s->context[i] == column ? NONE : s->context[i];
@@ -359,17 +367,17 @@ static void sensors_signals(struct svi_sensors *s) {
                (size_t)d * sizeof *s->fresh);
 }
 
-/* ---- findings */
+/* ---- evidence */
 
-static struct svi_finding sensors_finding(const struct svi_sensors *s, int i, int j, double surprise) {
-    struct svi_finding f = {.surprise = surprise,
-                            .feature = j,
-                            .over = signals[i].over,
-                            .value = s->x[j],
-                            .expected = NAN,
-                            .low = NAN,
-                            .high = NAN,
-                            .with = -1};
+static struct svi_evidence sensors_finding(const struct svi_sensors *s, int i, int j, double surprise) {
+    struct svi_evidence f = {.surprise = surprise,
+                             .feature = j,
+                             .over = signals[i].over,
+                             .value = s->x[j],
+                             .expected = NAN,
+                             .low = NAN,
+                             .high = NAN,
+                             .with = -1};
     const int r = signals[i].residual;
     if (r == VALUE)
         return f;
@@ -396,17 +404,17 @@ static int sensors_judged(const struct svi_sensors *s) {
     return count > 0 ? count : 1;
 }
 
-/* What the series of a judge cost it. */
+/* What the series of a detector cost it. */
 static void sensors_set_price(struct svi_sensors *s) {
     const int judged = sensors_judged(s);
-    double series[SVI_JUDGES] = {0};
+    double series[SVI_DETECTORS] = {0};
     if (judged == s->judged)
         return;
     s->judged = judged;
     for (int i = 0; i < SIGNALS; i++)
-        series[signals[i].judge] += 2 * judged;
+        series[signals[i].detector] += 2 * judged;
     for (int i = 0; i < SIGNALS; i++)
-        s->price[signals[i].judge] = log10(series[signals[i].judge]);
+        s->price[signals[i].detector] = log10(series[signals[i].detector]);
 }
 
 /* Is any value above what tells something? Mostly none is. */
@@ -418,14 +426,14 @@ static bool sensors_beyond(const float *restrict v, const float *restrict tellin
     return beyond != 0;
 }
 
-static void sensors_find(struct svi_sensors *s, struct svi_finding *findings) {
+static void sensors_find(struct svi_sensors *s, struct svi_evidence *evidence) {
     const int d = s->d;
     if (!sensors_beyond(s->signal, s->tails.telling, 2 * SIGNALS * d))
         return;
     sensors_set_price(s);
     for (int i = 0; i < SIGNALS; i++) {
-        struct svi_finding *f = &findings[signals[i].judge];
-        const double price = s->price[signals[i].judge];
+        struct svi_evidence *f = &evidence[signals[i].detector];
+        const double price = s->price[signals[i].detector];
         if (s->tails.shape.count * s->tails.shape.length < ENOUGH * signals[i].over ||
             !sensors_beyond(s->signal + 2 * i * d, s->tails.telling + 2 * i * d, 2 * d))
             continue;
@@ -489,8 +497,11 @@ static void sensors_learn_steps(struct svi_sensors *s) {
     }
 }
 
-void svi_sensors_step(svi_sensors *s, const double *x, const struct svi_moment *m,
-                      struct svi_finding *findings) {
+static void sensors_look(void *state, const struct svi_detector_sample *sample,
+                         struct svi_evidence *evidence) {
+    svi_sensors *s = state;
+    const double *x = sample->x;
+    const struct svi_moment *m = sample->moment;
     double c[SVI_CONTEXT_MAX] = {0};
     memcpy(c, m->values, sizeof m->values);
     sensors_regress(s, x, c);
@@ -499,7 +510,7 @@ void svi_sensors_step(svi_sensors *s, const double *x, const struct svi_moment *
     sensors_residuals(s, x, c);
     sensors_signals(s);
     memset(s->odd, 0, (size_t)s->d);
-    sensors_find(s, findings);
+    sensors_find(s, evidence);
     sensors_settle(s);
     svi_block_tails_add(&s->tails, s->signal);
     svi_deviations_learn(&s->deviations, m->bin, s->residual,
@@ -514,7 +525,8 @@ void svi_sensors_step(svi_sensors *s, const double *x, const struct svi_moment *
 
 /* ---- archive */
 
-void svi_sensors_archive(struct svi_archive *a, svi_sensors *s) {
+static void sensors_archive(struct svi_archive *a, void *state) {
+    svi_sensors *s = state;
     const int32_t dims[DIMS] = {s->d};
     int32_t context[SVI_CONTEXT_COLUMNS];
     for (int i = 0; i < SVI_CONTEXT_COLUMNS; i++)
@@ -528,6 +540,70 @@ void svi_sensors_archive(struct svi_archive *a, svi_sensors *s) {
     svi_deviations_archive(a, &s->deviations);
     svi_block_tails_archive(a, &s->tails);
     svi_arrays_archive(a, &sensors_arrays, s, dims, dims);
-    if (svi_archive_loading(a) && svi_archive_ok(a) && svi_sensors_reserve(s, a->err) == SVS_OK)
+    if (svi_archive_loading(a) && svi_archive_ok(a) && sensors_reserve(s, a->err) == SVS_OK)
         (void)svi_sensors_reserve_context(s, a->err);
 }
+
+/* ---- as an engine of detectors */
+
+/* It has the columns of the stream and no spare ones, so that it says the same in whatever form rows come.
+ * Too many columns: it holds nothing. */
+static svs_code sensors_fit(void **state, const struct svi_detector_shape *shape, svs_error *err) {
+    svi_sensors *s = *state;
+    const int d = shape->columns;
+    if (s && s->d >= d)
+        return sensors_reserve(s, err);
+    if (d < 1)
+        return SVS_OK;
+    svi_sensors *wide = NULL;
+    if (d <= SVI_SENSORS_MAX &&
+        !(wide = s ? sensors_widened(s, d, err) : sensors_new(d, shape->contexts > 0, shape->grows, err)))
+        return SVS_NO_MEMORY;
+    if (s)
+        sensors_drop(s);
+    *state = wide;
+    return SVS_OK;
+}
+
+static bool sensors_is_full(const void *state) {
+    const svi_sensors *s = state;
+    return s->grows && (svi_deviations_are_full(&s->deviations) || svi_block_tails_are_full(&s->tails));
+}
+
+/* What was expected: " (0.1 to 0.3 expected there)", ", 41 expected at this time of day (39.5 to 42.5)". */
+static bool sensors_text(char *out, size_t size, const struct svi_alert_fact *f, const char *range,
+                         bool dated) {
+    char expected[SVI_ALERT_NUMBER];
+    const bool by_others = f->detector == SVI_DETECTOR_OTHERS;
+    /* The phrase names what the forecast stands on. The most specific one wins: a single feature that
+     * explains most comes before the kind of the detector. A stream that counts from 0 has no time of day. */
+    const char *when = f->with >= 0                       ? " there"
+                       : f->detector == SVI_DETECTOR_STEP ? " after the last sample"
+                       : by_others                        ? " from the other features"
+                       : dated                            ? " at this time of day"
+                                                          : "";
+    /* Values are held against all their past, which is no forecast. */
+    if (f->detector == SVI_DETECTOR_VALUE || (by_others ? !range[0] : !isfinite(f->expected)))
+        return false;
+    if (by_others)
+        snprintf(out, size, " (%s expected%s)", range, when);
+    else
+        snprintf(out, size, ", %s expected%s%s%s%s",
+                 svi_alert_number(expected, f->expected, f->high - f->low, 2), when, range[0] ? " (" : "",
+                 range, range[0] ? ")" : "");
+    return true;
+}
+
+const struct svi_detector_engine svi_sensor_detectors = {.first = SVI_DETECTOR_VALUE,
+                                                         .kept_as = "columns",
+                                                         .max_size = SVI_SENSORS_MAX,
+                                                         .reserve = sensors_fit,
+                                                         .is_full = sensors_is_full,
+                                                         .size = sensors_columns,
+                                                         .look = sensors_look,
+                                                         .archive = sensors_archive,
+                                                         .drop = sensors_drop,
+                                                         .bytes = sensors_bytes,
+                                                         .forget = sensors_forget,
+                                                         .set_category = sensors_set_category,
+                                                         .text = sensors_text};

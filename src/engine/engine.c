@@ -19,10 +19,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "alerts/context.h"
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/limits.h"
 #include "config/settings_record.h"
+#include "engine/alert_options.h"
 #include "engine/engine_internal.h"
 #include "learner/learner_held.h"
 #include "learner/learner_prior.h"
@@ -89,7 +91,7 @@ svs_code svi_engine_use_scratch(struct svi_engine *e, struct svi_engine_scratch 
     if (e->scratch == s)
         return SVS_OK;
     SVI_TRY(svi_learner_use_scratch(e->learner, s->learner, err));
-    SVI_TRY(svi_novelty_stage_use_room(e->novelty, &s->novelty, err));
+    SVI_TRY(svi_alert_stage_use_room(e->novelty, &s->novelty, err));
     e->scratch = s;
     svi_shape_use_room(&e->schema.shape, &s->row);
     return SVS_OK;
@@ -102,7 +104,7 @@ static void engine_free_stages(struct svi_engine *e) {
         svi_free(e->refit);
     }
     if (e->novelty && svi_engine_has_novelty(e)) {
-        svi_novelty_stage_free(e->novelty);
+        svi_alert_stage_free(e->novelty);
         svi_free(e->novelty);
     }
     if (e->rules && svi_engine_has_rules(e)) {
@@ -146,15 +148,17 @@ svs_code svi_engine_new_carried(double **carried, int max_features, svs_error *e
 }
 
 svs_code svi_engine_new_novelty(const struct svi_engine *e, const struct svi_settings *s,
-                                struct svi_novelty_stage **made, svs_error *err) {
+                                struct svi_alert_stage **made, svs_error *err) {
     if (e->off && s->novelty == SVI_NOVELTY_NONE)
         return SVS_OK;
     *made = svi_alloc_plain(sizeof **made);
     if (!*made)
         return svi_fail_memory(err, "the novelty of a stream");
-    svs_code code = svi_novelty_stage_new(*made, s, err);
+    struct svi_alert_stage_options o;
+    const svs_code code = svi_engine_alert_options(s, &o, err);
+    svi_alert_stage_init(*made, &o);
     if (svi_settings_keyed(s))
-        svi_novelty_stage_share_room(*made, &e->scratch->novelty);
+        svi_alert_stage_share_room(*made, &e->scratch->novelty);
     return code;
 }
 
@@ -277,11 +281,13 @@ double svi_engine_state_memory(const struct svi_settings *s, int d, int classes)
     const double name = 2 * sizeof(char *) + SVS_NAME_MAX; /* in the registry, and as models point to it */
     struct svi_schema_options schema;
     const struct svi_metrics_options metrics = engine_metrics_options(s);
+    struct svi_alert_stage_options alerts;
     svi_settings_schema(s, &schema);
+    svi_engine_alert_options(s, &alerts, NULL);
     return sizeof(struct svi_engine) + sizeof(struct svi_shared_settings) + svi_schema_memory(&schema, d) +
            svs_learner_memory(&o, d, classes) + svi_engine_bank_memory(s, &o, d, classes) +
            svi_metrics_memory(&metrics, classes) + svi_sources_memory(s->max_sources) +
-           svi_novelty_stage_memory(s, d, s->context[0] ? SVI_CONTEXT_COLUMNS : 0, false) +
+           svi_alert_stage_memory(&alerts, d, s->context[0] ? SVI_CONTEXT_COLUMNS : 0, false) +
            svi_quality_stage_memory(s, d, classes) + svi_rules_memory(s, d) +
            (svi_outliers_wanted(s) ? svi_outliers_memory(d) : 0) + (double)s->max_features * column +
            d * name;
@@ -294,20 +300,21 @@ double svi_engine_key_memory(const struct svi_settings *s, int d, int contexts, 
     struct svi_class_weights weights;
     struct svi_rules rules;
     const struct svi_metrics_options metrics = engine_metrics_options(s);
+    struct svi_alert_stage_options alerts;
     int blocks = 20;
     svi_settings_learning(s, &weights, &o, NULL);
+    svi_engine_alert_options(s, &alerts, NULL);
     svi_rules_init(&rules, true);
     svi_rules_configure(&rules, s);
-    const bool novelty = s->novelty != SVI_NOVELTY_NONE, desk = strcmp(s->alert_budget, "none") != 0;
     svs_options few = o; /* of a bank, too, what is of classes comes with them */
     few.max_classes = classes;
     blocks += s->key_prior > 0 ? 2 : 0;
-    blocks += (novelty ? 26 : 0) + (novelty && desk ? 16 : 0) + (rules.any ? 6 : 0);
+    blocks += (alerts.on ? 26 : 0) + (alerts.on && alerts.policy.a_day > 0 ? 17 : 0) + (rules.any ? 6 : 0);
     return sizeof(struct svi_engine) + svi_learner_lean_memory(&o, d, classes) -
            (classes + 1.0) * SVS_NAME_MAX + svi_engine_bank_memory(s, &few, d, classes) +
            (s->key_prior > 0 ? svi_learner_prior_memory(d) : 0) + svi_metrics_memory(&metrics, classes) +
            svi_quality_stage_memory(s, d, classes) - sizeof(struct svi_quality_stage) + d * sizeof(char *) +
-           svi_novelty_stage_memory(s, d, contexts, true) +
+           svi_alert_stage_memory(&alerts, d, contexts, true) +
            (rules.any ? sizeof rules + svi_rules_memory(s, d) : 0) + blocks * BLOCK_HEAD +
            (s->missing == SVI_MISSING_CARRY ? (double)s->max_features * sizeof(double) : 0);
 }
@@ -385,44 +392,58 @@ static svs_code engine_make_class_room(struct svi_engine *e, svs_value y, svs_er
     const int classes = svs_learner_class_count(e->learner) + coming + fresh;
     if (classes < 3 || (!fresh && coming == 0))
         return SVS_OK;
-    const svs_code code = svi_metrics_reserve(e->metrics, classes, err);
-    return code == SVS_OK ? svi_quality_stage_reserve(&e->quality_stage, classes, err) : code;
+    SVI_TRY(svi_metrics_reserve(e->metrics, classes, err));
+    return svi_quality_stage_reserve(&e->quality_stage, classes, err);
 }
 
-/* Does the room of this row do for the next one of as many columns? Novelty takes room as it learns, the
- * stream of a key by its classes; columns beside the features may change hands in each row. */
-static bool engine_room_lasts(const struct svi_engine *e) {
-    return !e->novelty->on && !svi_settings_keyed(e->s) && !e->schema.columns;
+/* Is there capacity for the row in all parts? One compare with the columns that they have agreed to last, and
+ * another with those of novelty, which says itself when one of its parts is full; a queue has its own. */
+static inline bool engine_has_capacity(const struct svi_engine *e, const struct svi_message *m) {
+    return m->d == e->roomy_d &&
+           (svi_novelty_queue_waits(e->queue) || svi_alert_stage_has_capacity(e->novelty, m->d));
+}
+
+/* Does what they agree to hold for the next row? With keys rules give memory back while none is open, and
+ * classes come one by one. */
+static bool engine_capacity_lasts(const struct svi_engine *e) {
+    return !svi_settings_keyed(e->s) || (!e->rules->any && e->s->task != SVS_CLASSIFY);
+}
+
+/* All parts are asked; nobody waits, or the queue has capacity for it. */
+static svs_code engine_reserve(struct svi_engine *e, const struct svi_message *m, bool fits, svs_error *err) {
+    if (!fits && !svi_alert_stage_has_capacity(e->novelty, m->d))
+        SVI_TRY(svi_alert_stage_reserve(e->novelty, m->d, m->kind != SVI_DENSE, err));
+    SVI_TRY(svi_drift_stage_reserve(&e->quality_stage.drift, m->d, err));
+    SVI_TRY(svi_rules_reserve(e->rules, m->d, err));
+    SVI_TRY(engine_make_class_room(e, m->y, err));
+    SVI_TRY(svi_publish_reserve(e, m->d, err));
+    e->roomy_d = engine_capacity_lasts(e) ? m->d : -1;
+    return SVS_OK;
 }
 
 /* The learner's columns come last: once it has them, the schema has to follow. */
 static svs_code engine_make_room(struct svi_engine *e, const struct svi_message *m, bool changes,
                                  svs_error *err) {
-    svs_code code = changes ? check_before_growth(e, m, err) : SVS_OK;
+    const svs_code code = changes ? check_before_growth(e, m, err) : SVS_OK;
     const bool fits = svi_novelty_queue_waits(e->queue) && m->d <= e->queue->columns;
+    /* Before the parts are looked at, and before names change that alerts of the queue go by. */
     if (changes || !fits || svi_schema_has_new_names(&e->schema))
         svi_engine_settle(e);
-    if (code == SVS_OK && !fits)
-        code = svi_novelty_stage_reserve(e->novelty, m, err);
-    if (code == SVS_OK)
-        code = svi_drift_stage_reserve(&e->quality_stage.drift, m->d, err);
-    if (code == SVS_OK)
-        code = svi_rules_reserve(e->rules, m->d, err);
-    if (code == SVS_OK)
-        code = engine_make_class_room(e, m->y, err);
-    if (code == SVS_OK)
-        code = svi_publish_reserve(e, m->d, err);
-    if (code == SVS_OK && changes)
-        code = svi_engine_grow(e, m, err);
-    e->roomy_d = code == SVS_OK && engine_room_lasts(e) ? m->d : -1;
-    return code;
+    if (code != SVS_OK)
+        return code;
+    if (changes || !engine_has_capacity(e, m))
+        SVI_TRY(engine_reserve(e, m, fits, err));
+    const svs_code grown = changes ? svi_engine_grow(e, m, err) : SVS_OK;
+    if (grown != SVS_OK) /* else the next row would not be due, and what is left never be done */
+        svi_engine_ask_rooms(e);
+    return grown;
 }
 
 /* Novelty gets the learner's columns. If this or the learner's step fails, both keep them. */
 static svs_code engine_tell_columns(struct svi_engine *e, int d, svs_error *err) {
     svi_engine_tell_categories(e);
     svi_engine_tell_context(e, d);
-    return svi_novelty_stage_reserve_context(e->novelty, err);
+    return svi_detectors_reserve_context(&e->novelty->detectors, err);
 }
 
 /* ---- one message */
@@ -487,14 +508,20 @@ static __attribute__((noinline)) void engine_tell_of(struct svi_engine *e, const
         return;
     svi_engine_settle(e);
     svi_engine_share(e);
-    const enum svi_alert_change change = svi_novelty_stage_judge(e->novelty, m, e->time);
-    const struct svi_novelty_said said = svi_novelty_stage_said(e->novelty);
+    const struct svi_alert_sample sample = {.x = m->x,
+                                            .gaps = m->gaps,
+                                            .d = m->d,
+                                            .time = e->time,
+                                            .timed = !isnan(m->ts),
+                                            .labelled = m->y.kind != SVS_NONE};
+    const struct svi_alert_subject of = {&e->schema, svi_engine_subject(e, subject), m->id, e->event_ts};
+    const enum svi_alert_change change = svi_alert_stage_judge(e->novelty, &sample);
+    const struct svi_alert_scores said = svi_alert_stage_scores(e->novelty);
     if (scored)
         svi_publish_score(e, &score, &said);
-    if (svi_novelty_report(e->novelty, m, &e->schema, svi_engine_subject(e, subject), e->event_ts, change,
-                           &report))
+    if (svi_alert_report_change(e->novelty, &sample, &of, change, &report))
         svi_publish_alert(e, &report, e->event_ts);
-    svi_novelty_stage_learn(e->novelty, m);
+    svi_alert_stage_learn(e->novelty, &sample);
 }
 
 static inline void engine_tell(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
@@ -502,7 +529,7 @@ static inline void engine_tell(struct svi_engine *e, const struct svi_message *m
     const bool scored = engine_tells(e, seen);
     if (seen == e->next_score)
         e->next_score += e->s->scores;
-    if (scored || !svi_novelty_stage_idle(e->novelty))
+    if (scored || !svi_alert_stage_idle(e->novelty))
         engine_tell_of(e, m, step, scored);
 }
 
@@ -589,7 +616,7 @@ static svs_code engine_leave_out(struct svi_engine *e, const struct svi_message 
         return err->code;
     e->kept[SVI_KEPT_DROPPED_MISSING]++;
     svi_schema_restore(&e->schema);
-    svi_novelty_stage_gap(e->novelty);
+    svi_alert_stage_gap(e->novelty);
     svi_engine_rules_dropped(e, m, now);
     return SVS_OK;
 }
@@ -597,7 +624,7 @@ static svs_code engine_leave_out(struct svi_engine *e, const struct svi_message 
 /* Is there more to do for the row than to look at its label? Of nearly all rows of plain numbers there is
  * not: they are as those before them, and these have made all the room. */
 static inline bool engine_is_due(const struct svi_engine *e, const struct svi_message *m) {
-    return m->d != e->roomy_d || m->missing > 0 || e->schema.columns ||
+    return !engine_has_capacity(e, m) || m->missing > 0 || e->schema.columns || e->s->context[0] ||
            !svi_shape_is_that_of(&e->schema.shape, m);
 }
 
@@ -611,25 +638,20 @@ struct engine_done {
 /* All that a row may need before the learner sees it. */
 static svs_code engine_prepare(struct svi_engine *e, struct svi_message *m, double now,
                                struct engine_done *done, svs_error *err) {
-    svs_code code = svi_schema_calendar(&e->schema, m, isnan(m->ts) ? now : m->ts, err);
-    if (code == SVS_OK)
-        code = svi_shape_fits(&e->schema.shape, m, err);
-    done->left_out = code == SVS_OK && m->missing > 0 && svi_schema_policy(&e->schema, m) == SVI_MISSING_DROP;
+    SVI_TRY(svi_schema_calendar(&e->schema, m, isnan(m->ts) ? now : m->ts, err));
+    SVI_TRY(svi_shape_fits(&e->schema.shape, m, err));
+    done->left_out = m->missing > 0 && svi_schema_policy(&e->schema, m) == SVI_MISSING_DROP;
     if (done->left_out)
         return engine_leave_out(e, m, now, err);
-    if (code == SVS_OK && m->missing > 0)
-        code = svi_engine_fill_missing(e, m, err);
-    if (code == SVS_OK)
-        code = engine_check_label(e, m->y, err);
-    if (code == SVS_OK && e->outliers)
-        code = svi_outliers_reserve(e->outliers, m->d, err);
-    if (code == SVS_OK)
-        code = engine_limit(e, m, &done->raw, err);
-    if (code != SVS_OK)
-        return code;
+    if (m->missing > 0)
+        SVI_TRY(svi_engine_fill_missing(e, m, err));
+    SVI_TRY(engine_check_label(e, m->y, err));
+    if (e->outliers)
+        SVI_TRY(svi_outliers_reserve(e->outliers, m->d, err));
+    SVI_TRY(engine_limit(e, m, &done->raw, err));
     const int had = svs_learner_dimension(e->learner);
     done->changes = m->d > had || e->schema.renewed_count > 0 || svi_learner_placed(e->learner) < had;
-    code = engine_make_room(e, m, done->changes, err);
+    const svs_code code = engine_make_room(e, m, done->changes, err);
     if (code == SVS_OK)
         return engine_tell_columns(e, m->d, err);
     done->changes = svs_learner_dimension(e->learner) > had;
@@ -698,22 +720,15 @@ static svs_code check_command(const struct svi_engine *e, const char *op, svs_va
 
 static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, svs_error *err) {
     svs_step step;
-    svs_code code = check_command(e, "label", id, err);
-    if (code == SVS_OK && y.kind == SVS_NONE)
+    SVI_TRY(check_command(e, "label", id, err));
+    if (y.kind == SVS_NONE)
         return svi_fail(err, SVS_BAD_LABEL, "label needs a y");
-    if (code == SVS_OK)
-        code = engine_check_label(e, y, err);
-    if (code == SVS_OK)
-        code = svi_drift_stage_reserve(&e->quality_stage.drift, svs_learner_dimension(e->learner), err);
-    if (code == SVS_OK)
-        code = engine_make_class_room(e, y, err);
+    SVI_TRY(engine_check_label(e, y, err));
+    SVI_TRY(svi_drift_stage_reserve(&e->quality_stage.drift, svs_learner_dimension(e->learner), err));
+    SVI_TRY(engine_make_class_room(e, y, err));
     const int classes = svs_learner_class_count(e->learner);
-    if (code == SVS_OK) {
-        svi_engine_bank_before_label(e, id);
-        code = svs_learner_label(e->learner, id, y, e->time, &step, err);
-    }
-    if (code != SVS_OK)
-        return code;
+    svi_engine_bank_before_label(e, id);
+    SVI_TRY(svs_learner_label(e->learner, id, y, e->time, &step, err));
     svi_engine_bank_label(e, id, y, e->time, step.label);
     svi_engine_tell_twins(e, classes, e->event_ts);
     svi_engine_note_held(e);
@@ -732,7 +747,7 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
         engine_judge(e, &step, false, row, svs_learner_dimension(e->learner));
     if (quality != SVI_ALERT_NONE)
         engine_alarm(e, quality, id);
-    return code;
+    return SVS_OK;
 }
 
 static svs_code engine_forget(struct svi_engine *e, svs_value id, int *count, svs_error *err) {
@@ -874,7 +889,7 @@ void svi_engine_reset(svi_engine *e) {
     svi_quality_stage_reset(&e->quality_stage);
     svi_refit_policy_reset(e->refit);
     svi_engine_end_novelty(e, why);
-    svi_novelty_stage_reset(e->novelty);
+    svi_alert_stage_reset(e->novelty);
     svi_engine_rules_forget(e);
     if (e->outliers)
         svi_outliers_reset(e->outliers);
@@ -901,7 +916,7 @@ static svs_code engine_command_alert(svi_engine *e, const struct svi_command *c,
     svs_code code = svi_command_verdict(c, &number, &is_true, err);
     svi_engine_settle(e);
     svi_engine_share(e);
-    return code == SVS_OK ? svi_novelty_stage_verdict(e->novelty, number, is_true, err) : code;
+    return code == SVS_OK ? svi_alert_stage_verdict(e->novelty, number, is_true, err) : code;
 }
 
 svs_code svi_engine_command(struct svi_engine *e, const struct svi_command *c, struct svi_settings *s,

@@ -106,19 +106,19 @@ static void archive_refit(struct svi_archive *a, struct svi_engine *e) {
 }
 
 static void archive_novelty(struct svi_archive *a, struct svi_engine *e) {
-    svi_novelty_stage_archive(a, e->novelty);
+    svi_alert_stage_archive(a, e->novelty);
 }
 
-static void archive_desk(struct svi_archive *a, struct svi_engine *e) {
-    svi_novelty_stage_desk_archive(a, e->novelty);
+static void archive_policy(struct svi_archive *a, struct svi_engine *e) {
+    svi_alert_stage_policy_archive(a, e->novelty);
 }
 
-static bool has_desk(const struct svi_engine *e) {
-    return svi_novelty_stage_has_desk(e->novelty);
+static bool has_policy(const struct svi_engine *e) {
+    return svi_alert_stage_has_policy(e->novelty);
 }
 
 static void archive_judges(struct svi_archive *a, struct svi_engine *e) {
-    svi_novelty_stage_judges_archive(a, e->novelty);
+    svi_alert_stage_detectors_archive(a, e->novelty);
 }
 
 static void archive_quality(struct svi_archive *a, struct svi_engine *e) {
@@ -190,12 +190,12 @@ static bool has_prior(const struct svi_engine *e) {
     return svi_learner_has_prior(e->learner);
 }
 
-static bool has_shared_desk(const struct svi_engine *e) {
-    return e->off && has_desk(e);
+static bool has_shared_policy(const struct svi_engine *e) {
+    return e->off && has_policy(e);
 }
 
-static void archive_shared_desk(struct svi_archive *a, struct svi_engine *e) {
-    svi_budget_share_archive(a, &e->novelty->desk.budget);
+static void archive_shared_policy(struct svi_archive *a, struct svi_engine *e) {
+    svi_budget_share_archive(a, &e->novelty->policy.budget);
 }
 
 /* Of the whole stream. Not hashed: what reads the input finds it, not the samples. */
@@ -223,8 +223,8 @@ static const struct {
     {"metrics", true, archive_metrics, NULL, false},
     {"refit", true, archive_refit, NULL, false},
     {"novelty", true, archive_novelty, NULL, false},
-    {"desk", true, archive_desk, has_desk, false},
-    {"judges", true, archive_judges, has_desk, false},
+    {"desk", true, archive_policy, has_policy, false},
+    {"judges", true, archive_judges, has_policy, false},
     {"quality", true, archive_quality, NULL, false},
     {"rules", true, archive_rules, has_rules, false},
     {"tallies", false, archive_tallies, NULL, false},
@@ -232,7 +232,7 @@ static const struct {
     {"clock", false, archive_clock, NULL, false},
     {"silence", false, archive_silence, has_rules, false},
     {"filled", false, archive_filled, has_filled, true},
-    {"shared desk", true, archive_shared_desk, has_shared_desk, false},
+    {"shared desk", true, archive_shared_policy, has_shared_policy, false},
     {"prior", true, archive_prior, has_prior, true},
     {"outliers", true, archive_outliers, has_outliers, false},
     {"units", false, archive_units, has_units, true},

@@ -108,7 +108,7 @@ svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_
             svi_bank_renew(e->bank, j);
         svi_engine_leave_unscaled(e, j);
         svi_refit_policy_renew(e->refit, e->learner, j);
-        svi_novelty_stage_renew(e->novelty, j);
+        svi_alert_stage_renew(e->novelty, j);
         svi_drift_stage_renew(&e->quality_stage.drift, j);
         svi_engine_rules_renew(e, j);
         if (e->outliers)
@@ -120,9 +120,9 @@ svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_
 
 void svi_engine_tell_categories(struct svi_engine *e) {
     for (int i = 0; i < e->schema.hot_count; i++)
-        if (!svi_novelty_stage_knows_category(e->novelty, e->schema.hot[i])) {
+        if (!svi_alert_stage_knows_category(e->novelty, e->schema.hot[i])) {
             svi_engine_settle(e);
-            svi_novelty_stage_category(e->novelty, e->schema.hot[i]);
+            svi_alert_stage_category(e->novelty, e->schema.hot[i]);
         }
 }
 
@@ -140,13 +140,14 @@ static bool columns_context(const struct svi_engine *e, int feature) {
 
 void svi_engine_tell_context(struct svi_engine *e, int d) {
     const int names = e->schema.shape.names_kept;
-    struct svi_novelty_stage *n = e->novelty;
-    if (!e->s->context[0] || !n->sensors || (d == n->context_d && names == n->context_names))
+    struct svi_alert_stage *n = e->novelty;
+    if (!e->s->context[0] || svi_detectors_columns(&n->detectors) < 0 ||
+        (d == n->context_d && names == n->context_names))
         return;
     svi_engine_settle(e);
     for (int j = 0; j < d; j++)
         if (columns_context(e, j))
-            (void)svi_novelty_stage_set_context(e->novelty, j);
+            (void)svi_detectors_set_context(&n->detectors, j);
     n->context_d = d;
     n->context_names = names;
 }

@@ -17,6 +17,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "config/settings_record.h"
+#include "engine/alert_options.h"
 #include "engine/engine_internal.h"
 #include "learner/learner_configure.h"
 #include "learner/learner_held.h"
@@ -35,12 +36,13 @@ struct svi_engine_change {
     struct svi_quality_window figures;
     svi_calibrator *calibrator;
     struct svi_refit_policy refit;
+    struct svi_alert_stage_options alerts;
     struct svi_detector_room room;
     double *carried;
     struct svi_outliers *outliers;
-    struct svi_novelty_stage *own_novelty; /* where it was off, and is on */
-    struct svi_rules *own_rules;           /* likewise */
-    struct svi_prices *prices;             /* where there were none */
+    struct svi_alert_stage *own_novelty; /* where it was off, and is on */
+    struct svi_rules *own_rules;         /* likewise */
+    struct svi_prices *prices;           /* where there were none */
 };
 
 /* The next multiple of `every`; -1 = never. */
@@ -93,39 +95,35 @@ static void configuring_calibrate(void *user, const svs_learner *fresh, const sv
 /* One of many has no novelty, or rules, of its own while they are off. */
 static svs_code configuring_make_own(struct svi_engine_change *c, const struct svi_engine *e,
                                      svs_error *err) {
-    svs_code code = SVS_OK;
     if (!svi_engine_has_novelty(e))
-        code = svi_engine_new_novelty(e, c->to, &c->own_novelty, err);
-    if (code == SVS_OK && !svi_engine_has_rules(e))
-        code = svi_engine_new_rules(e, c->to, &c->own_rules, err);
-    if (code == SVS_OK && !e->quality_stage.prices)
-        code = svi_prices_new(&c->prices, c->to, err);
-    return code;
+        SVI_TRY(svi_engine_new_novelty(e, c->to, &c->own_novelty, err));
+    if (!svi_engine_has_rules(e))
+        SVI_TRY(svi_engine_new_rules(e, c->to, &c->own_rules, err));
+    return e->quality_stage.prices ? SVS_OK : svi_prices_new(&c->prices, c->to, err);
 }
 
 static svs_code configuring_make(struct svi_engine_change *c, const struct svi_engine *e, svs_error *err) {
-    svs_code code = configuring_make_own(c, e, err);
-    if (code == SVS_OK && !c->renew)
-        code = svi_novelty_stage_make_room(e->novelty, c->to, &c->room, err);
-    if (code == SVS_OK && c->window)
-        code = (c->metrics = svi_engine_new_metrics(c->to, err))
-                   ? svi_metrics_reserve(c->metrics, svs_learner_class_count(e->learner), err)
-                   : SVS_NO_MEMORY;
-    if (code == SVS_OK && c->window)
-        code = svi_quality_window_make(&c->figures, c->to, err);
-    if (code == SVS_OK && c->refits)
-        code = svi_refit_policy_new(&c->refit, c->to, err);
-    if (code == SVS_OK && c->carries && !e->carried)
-        code = svi_engine_new_carried(&c->carried, (int)c->to->max_features, err);
-    if (code == SVS_OK && svi_outliers_wanted(c->to) && !e->outliers)
-        code = (c->outliers = svi_outliers_new(err)) ? SVS_OK : SVS_NO_MEMORY;
-    if (code == SVS_OK)
-        code = svi_settings_learning(c->to, &c->weights, &c->options, err);
-    if (code == SVS_OK && c->relearn && e->quality_stage.proba &&
-        !(c->calibrator = svi_calibrator_new((int)c->to->max_classes, false, err)))
-        code = SVS_NO_MEMORY;
-    if (code != SVS_OK || !c->relearn)
-        return code;
+    SVI_TRY(svi_engine_alert_options(c->to, &c->alerts, err));
+    SVI_TRY(configuring_make_own(c, e, err));
+    if (!c->renew)
+        SVI_TRY(svi_alert_stage_make_room(e->novelty, &c->alerts, &c->room, err));
+    if (c->window) {
+        if (!(c->metrics = svi_engine_new_metrics(c->to, err)))
+            return SVS_NO_MEMORY;
+        SVI_TRY(svi_metrics_reserve(c->metrics, svs_learner_class_count(e->learner), err));
+        SVI_TRY(svi_quality_window_make(&c->figures, c->to, err));
+    }
+    if (c->refits)
+        SVI_TRY(svi_refit_policy_new(&c->refit, c->to, err));
+    if (c->carries && !e->carried)
+        SVI_TRY(svi_engine_new_carried(&c->carried, (int)c->to->max_features, err));
+    if (svi_outliers_wanted(c->to) && !e->outliers && !(c->outliers = svi_outliers_new(err)))
+        return SVS_NO_MEMORY;
+    SVI_TRY(svi_settings_learning(c->to, &c->weights, &c->options, err));
+    if (!c->relearn)
+        return SVS_OK;
+    if (e->quality_stage.proba && !(c->calibrator = svi_calibrator_new((int)c->to->max_classes, false, err)))
+        return SVS_NO_MEMORY;
     if (c->to->method != SVI_METHOD_AUTO)
         return svi_learner_prepare(e->learner, &c->options, configuring_calibrate, c, &c->learner, err);
     c->host_scores = svi_alloc_array((size_t)c->options.max_classes, sizeof *c->host_scores);
@@ -155,11 +153,11 @@ static void configure_novelty(struct svi_engine *e, struct svi_engine_change *c)
         return;
     if (!c->renew) {
         svi_engine_share(e);
-        svi_novelty_stage_configure(e->novelty, c->to, &c->room);
+        svi_alert_stage_configure(e->novelty, &c->alerts, &c->room);
         return;
     }
     svi_engine_end_novelty(e, "the settings of novelty have changed");
-    svi_novelty_stage_replace(e->novelty, c->to);
+    svi_alert_stage_replace(e->novelty, &c->alerts);
 }
 
 static void configure_schema(struct svi_engine *e, struct svi_engine_change *c) {

@@ -57,7 +57,7 @@ void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs
 }
 
 /* Classes by their numbers, which they keep as long as samples wait; where their names are may change. */
-void svi_publish_score(struct svi_engine *e, struct svi_score *score, const struct svi_novelty_said *said) {
+void svi_publish_score(struct svi_engine *e, struct svi_score *score, const struct svi_alert_scores *said) {
     struct svi_event *event = &score->event;
     event->as.score.judged = said->judged;
     event->as.score.novelty = said->novelty;
@@ -82,7 +82,7 @@ static void alert_number(struct svi_engine *e, struct svi_alert_event *a) {
     int64_t *own = a->measure ? &n->quality : &n->novelty;
     if (strcmp(a->state, "open") == 0)
         *own = ++n->count;
-    if (strcmp(a->state, "open") == 0 && !a->measure && svi_novelty_stage_has_desk(e->novelty))
+    if (strcmp(a->state, "open") == 0 && !a->measure && svi_alert_stage_has_policy(e->novelty))
         svi_verdicts_number(&e->novelty->verdicts, e->novelty->alert.opened, *own);
     a->alert = *own;
     if (!a->measure)
@@ -308,7 +308,7 @@ static void take_refits(const struct svi_engine *e, union svi_amount *of) {
 }
 
 static void take_novelty(const struct svi_engine *e, union svi_amount *of) {
-    const struct svi_novelty_stage *s = e->novelty;
+    const struct svi_alert_stage *s = e->novelty;
     struct svi_detector_health h = {0};
     if (s->detector)
         svi_detector_health(s->detector, &h);
@@ -318,9 +318,9 @@ static void take_novelty(const struct svi_engine *e, union svi_amount *of) {
     of[SVI_COUNTER_ALERTS_TRUE].count = s->verdicts.said_true;
     of[SVI_COUNTER_ALERTS_FALSE].count = s->verdicts.said_false;
     of[SVI_COUNTER_ALERT_PRECISION].number = svi_verdicts_precision(&s->verdicts);
-    of[SVI_COUNTER_ALERT_BUDGET].number = s->desk.o.a_day;
-    of[SVI_COUNTER_ALERTS_A_DAY].number = svi_desk_alerts_a_day(&s->desk);
-    of[SVI_COUNTER_ALERT_LEVEL].number = svi_desk_level(&s->desk);
+    of[SVI_COUNTER_ALERT_BUDGET].number = s->policy.o.a_day;
+    of[SVI_COUNTER_ALERTS_A_DAY].number = svi_alert_policy_alerts_a_day(&s->policy);
+    of[SVI_COUNTER_ALERT_LEVEL].number = svi_alert_policy_level(&s->policy);
     of[SVI_COUNTER_QUALITY_ALERTS].count = e->quality_stage.drift.opened;
     of[SVI_COUNTER_QUALITY_ALERT_OPEN].count = e->quality_stage.drift.open;
     of[SVI_COUNTER_RULE_ALERTS].count = e->rules->opened;

@@ -27,15 +27,14 @@ static void follow_publish(struct svi_engine *e, uint64_t n) {
 static void follow_alert(struct svi_engine *e, uint64_t n) {
     const struct svi_pending *p = svi_novelty_queue_at(e->queue, n);
     const enum svi_alert_change change = (enum svi_alert_change)svi_novelty_queue_row(e->queue, n)->change;
-    struct svi_message m = svi_novelty_queue_message(e->queue, n);
+    const struct svi_alert_sample sample = svi_novelty_queue_sample(e->queue, n);
     struct svi_alert_report report;
     char subject[SVI_SUBJECT];
-    m.id = p->id;
+    const struct svi_alert_subject of = {&e->schema, svi_engine_subject(e, subject), p->id, p->ts};
     follow_publish(e, n);
-    if (svi_novelty_report(e->novelty, &m, &e->schema, svi_engine_subject(e, subject), p->ts, change,
-                           &report))
+    if (svi_alert_report_change(e->novelty, &sample, &of, change, &report))
         svi_publish_alert(e, &report, p->ts);
-    svi_novelty_stage_learn(e->novelty, &m);
+    svi_alert_stage_learn(e->novelty, &sample);
 }
 
 /* Publishes what is done. Where the other thread has stopped, it goes on. */
@@ -83,7 +82,7 @@ static struct svi_novelty_queue *follow_queue(struct svi_engine *e) {
         e->queue = svi_novelty_queue_new(e->novelty);
     e->two_threads = e->queue != NULL;
     if (e->queue)
-        e->queue->columns = svi_novelty_stage_columns(e->novelty);
+        e->queue->columns = svi_alert_stage_columns(e->novelty);
     return e->queue;
 }
 

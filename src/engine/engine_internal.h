@@ -16,8 +16,8 @@ static inline bool svi_engine_has_rules(const struct svi_engine *e) {
 /* Before anything that sets the level of an alert: its share of alert.budget is that of now. */
 static inline void svi_engine_share(struct svi_engine *e) {
     const struct svi_engine_common *c = e->common;
-    if (c->desks > 0 && svi_engine_has_novelty(e))
-        svi_budget_share(&e->novelty->desk.budget, c->desks, c->asked);
+    if (c->policies > 0 && svi_engine_has_novelty(e))
+        svi_budget_share(&e->novelty->policy.budget, c->policies, c->asked);
 }
 
 /* Puts something in the place of missing values, as the setting or the message says. SVS_MISSING_VALUE,
@@ -42,7 +42,7 @@ void svi_engine_tell_context(struct svi_engine *e, int d);
 /* A novelty stage and rules of its own. Of one of many, where they are off by *s: *made stays what it is.
  * SVS_NO_MEMORY. */
 svs_code svi_engine_new_novelty(const struct svi_engine *e, const struct svi_settings *s,
-                                struct svi_novelty_stage **made, svs_error *err);
+                                struct svi_alert_stage **made, svs_error *err);
 svs_code svi_engine_new_rules(const struct svi_engine *e, const struct svi_settings *s,
                               struct svi_rules **made, svs_error *err);
 
@@ -137,7 +137,7 @@ void svi_publish_alert(struct svi_engine *e, const struct svi_alert_report *r, d
 /* A score event but for what novelty says, which points into step and m; and sends it with that. */
 void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
                     struct svi_score *score);
-void svi_publish_score(struct svi_engine *e, struct svi_score *score, const struct svi_novelty_said *said);
+void svi_publish_score(struct svi_engine *e, struct svi_score *score, const struct svi_alert_scores *said);
 
 /* An accepted sample, judged by the second thread; its score (NULL: none is due) and what becomes of the
  * alert are published when that is done, before any other event. False: there is no such thread, or no room.

@@ -3,7 +3,7 @@
 #ifndef SVI_ENGINE_PARTS_H
 #define SVI_ENGINE_PARTS_H
 
-#include "alerts/novelty_report.h"
+#include "alerts/alert_report.h"
 #include "alerts/rules.h"
 #include "base/archive.h"
 #include "bank/bank.h"
@@ -27,7 +27,7 @@ struct svi_engine_common {
     bool score_all; /* every accepted sample has a score event, whatever the setting `scores` says */
     int64_t mark;   /* of score events: which row of an input they are of */
     struct svi_units *units; /* of their columns; NULL: none are kept */
-    double desks;            /* engines that share alert.budget; 0: it is not shared */
+    double policies;         /* engines that share alert.budget; 0: it is not shared */
     double asked;            /* the factor of their levels */
 };
 
@@ -62,7 +62,7 @@ svs_code svi_engine_use_scratch(struct svi_engine *e, struct svi_engine_scratch 
 
 /* In the place of stages that are off, of one of many engines: what is written there counts for nothing. */
 struct svi_engine_off {
-    struct svi_novelty_stage novelty;
+    struct svi_alert_stage novelty;
     struct svi_rules rules;
     struct svi_refit_policy refit;
 };
@@ -112,9 +112,9 @@ struct svi_engine {
     bool keeps_model;   /* `last_model` is kept */
     bool out_of_memory; /* a refit was not taken over for want of memory */
     svi_metrics *metrics;
-    struct svi_refit_policy *refit;    /* in the background */
-    struct svi_novelty_stage *novelty; /* and alerts */
-    struct svi_novelty_queue *queue;   /* to the thread that judges it; NULL = there is none (yet) */
+    struct svi_refit_policy *refit;  /* in the background */
+    struct svi_alert_stage *novelty; /* and alerts */
+    struct svi_novelty_queue *queue; /* to the thread that judges it; NULL = there is none (yet) */
     struct svi_quality_stage quality_stage;
     struct svi_rules *rules;
     bool rules_follow; /* they are of the columns as they are, as far as their number tells, and */

@@ -49,7 +49,7 @@ void svi_engine_end_drift(struct svi_engine *e, const char *why) {
 void svi_engine_end_novelty(struct svi_engine *e, const char *why) {
     struct svi_alert_report report;
     char subject[SVI_SUBJECT];
-    if (svi_novelty_report_end(e->novelty, svi_engine_subject(e, subject), why, &report))
+    if (svi_alert_report_end(e->novelty, svi_engine_subject(e, subject), why, &report))
         svi_publish_alert(e, &report, e->event_ts);
 }
 

@@ -5,23 +5,24 @@
 
 #include "base/alloc.h"
 
-struct svi_message svi_novelty_queue_message(const struct svi_novelty_queue *q, uint64_t n) {
+struct svi_alert_sample svi_novelty_queue_sample(const struct svi_novelty_queue *q, uint64_t n) {
     const struct svi_pending_row *r = svi_novelty_queue_row(q, n);
-    return (struct svi_message){.x = r->x,
-                                .d = r->d,
-                                .gaps = r->gapped ? r->gaps : NULL,
-                                .ts = r->timed ? r->time : NAN,
-                                .y.kind = r->labelled ? SVS_INT : SVS_NONE};
+    return (struct svi_alert_sample){.x = r->x,
+                                     .gaps = r->gapped ? r->gaps : NULL,
+                                     .d = r->d,
+                                     .time = r->time,
+                                     .timed = r->timed,
+                                     .labelled = r->labelled};
 }
 
 void svi_novelty_queue_judge(struct svi_novelty_queue *q, uint64_t n) {
     struct svi_pending_row *r = svi_novelty_queue_row(q, n);
-    const struct svi_message m = svi_novelty_queue_message(q, n);
-    const enum svi_alert_change change = svi_novelty_stage_judge(q->stage, &m, r->time);
+    const struct svi_alert_sample sample = svi_novelty_queue_sample(q, n);
+    const enum svi_alert_change change = svi_alert_stage_judge(q->stage, &sample);
     r->change = (uint8_t)change;
-    r->said = svi_novelty_stage_said(q->stage);
+    r->said = svi_alert_stage_scores(q->stage);
     if (change == SVI_ALERT_NONE)
-        svi_novelty_stage_learn(q->stage, &m);
+        svi_alert_stage_learn(q->stage, &sample);
 }
 
 /* What becomes of an alert is reported with names of the schema and before the sample is learned: that is for
@@ -32,7 +33,7 @@ static bool novelty_queue_piece(void *user, uint64_t n) {
     return svi_novelty_queue_row(q, n)->change == SVI_ALERT_NONE;
 }
 
-struct svi_novelty_queue *svi_novelty_queue_new(struct svi_novelty_stage *stage) {
+struct svi_novelty_queue *svi_novelty_queue_new(struct svi_alert_stage *stage) {
     svs_error err;
     struct svi_novelty_queue *q = svi_alloc(sizeof *q);
     if (!q)

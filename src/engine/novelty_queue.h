@@ -6,7 +6,7 @@
 #include "base/follower.h"
 #include "config/settings.h"
 #include "data/message.h"
-#include "alerts/novelty_stage.h"
+#include "alerts/alert_stage.h"
 #include "wire/event.h"
 
 #define SVI_NOVELTY_QUEUE_ROOM 256 /* samples; a power of 2 */
@@ -26,7 +26,7 @@ struct svi_pending_row {
     int d;
     bool gapped, labelled, timed;
     uint8_t change; /* enum svi_alert_change; from here on the thread's, until it is done */
-    struct svi_novelty_said said;
+    struct svi_alert_scores said;
 };
 
 /* The rest of it, which stays with the first thread. */
@@ -41,7 +41,7 @@ struct svi_pending {
 
 /* Sample n (from 0) of those that were taken has place n % SVI_NOVELTY_QUEUE_ROOM. */
 struct svi_novelty_queue {
-    struct svi_novelty_stage *stage;
+    struct svi_alert_stage *stage;
     svi_follower *follower;
     bool telling;         /* events of samples that waited go out */
     uint64_t taken, told; /* samples: put in; out again, with their events */
@@ -55,7 +55,7 @@ struct svi_novelty_queue {
 };
 
 /* NULL: no thread, or no memory for it. The stage is the owner's and stays where it is. */
-struct svi_novelty_queue *svi_novelty_queue_new(struct svi_novelty_stage *stage);
+struct svi_novelty_queue *svi_novelty_queue_new(struct svi_alert_stage *stage);
 void svi_novelty_queue_free(struct svi_novelty_queue **q);
 
 /* Room for rows of d columns and that number of scores, while nobody waits. False: there is none. */
@@ -81,7 +81,7 @@ void svi_novelty_queue_put(struct svi_novelty_queue *q, const struct svi_message
 void svi_novelty_queue_judge(struct svi_novelty_queue *q, uint64_t n);
 
 /* What of sample n the stage looks at when it judges, reports and learns. */
-struct svi_message svi_novelty_queue_message(const struct svi_novelty_queue *q, uint64_t n);
+struct svi_alert_sample svi_novelty_queue_sample(const struct svi_novelty_queue *q, uint64_t n);
 
 double svi_novelty_queue_memory(const struct svi_settings *s, int d, int classes); /* bytes */
 

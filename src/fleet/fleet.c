@@ -623,11 +623,11 @@ static svs_code fleet_verify(svi_stream *s, double *difference, svs_error *err) 
 /* ---- a stream with keys */
 
 static bool fleet_shares_budget(const svi_stream *s) {
-    return svi_novelty_stage_has_desk(s->root->novelty);
+    return svi_alert_stage_has_policy(s->root->novelty);
 }
 
 static void fleet_archive_share(struct svi_archive *a, svi_stream *s) {
-    svi_budget_share_archive(a, &s->root->novelty->desk.budget);
+    svi_budget_share_archive(a, &s->root->novelty->policy.budget);
 }
 
 static void fleet_archive_groups(struct svi_archive *a, svi_stream *s) {

@@ -19,7 +19,7 @@
 
 #include <xxhash.h>
 
-#include "alerts/desk.h"
+#include "alerts/alert_policy.h"
 #include "base/fail.h"
 #include "fleet/fleet_internal.h"
 
@@ -71,7 +71,7 @@ static double group_window(const struct svi_fleet *f, const struct svi_event *ev
 
 static int group_severity(const struct svi_alert_event *a) {
     int s = SVI_SEVERITY_SERIOUS;
-    while (s > 0 && !(a->severity && strcmp(a->severity, svi_severity_name((enum svi_severity)s)) == 0))
+    while (s > 0 && !(a->severity && strcmp(a->severity, svi_alert_severity_name((enum svi_severity)s)) == 0))
         s--;
     return s;
 }
@@ -196,25 +196,26 @@ static void group_tell(struct svi_fleet *f, struct svi_alert_group *g, const cha
                               .key = entry ? entry->name : "",
                               .ts = ts};
     /* No row stands behind this event: it has no id, and the numbers are those of the first alert. */
-    event.as.alert = (struct svi_alert_event){.kind = first->kind,
-                                              .alert = g->alert,
-                                              .state = state,
-                                              .id = svs_none(),
-                                              .novelty = first->novelty,
-                                              .membership = first->membership,
-                                              .p = first->p,
-                                              .grade = first->grade,
-                                              .judge = first->judge[0] ? first->judge : NULL,
-                                              .severity = svi_severity_name((enum svi_severity)g->severity),
-                                              .surprise = first->surprise,
-                                              .expected = first->expected,
-                                              .over = first->over,
-                                              .since = first->since,
-                                              .measure = first->measure[0] ? first->measure : NULL,
-                                              .before = first->before,
-                                              .after = first->after,
-                                              .rule = first->rule[0] ? first->rule : NULL,
-                                              .sensors = first->sensors};
+    event.as.alert =
+        (struct svi_alert_event){.kind = first->kind,
+                                 .alert = g->alert,
+                                 .state = state,
+                                 .id = svs_none(),
+                                 .novelty = first->novelty,
+                                 .membership = first->membership,
+                                 .p = first->p,
+                                 .grade = first->grade,
+                                 .judge = first->judge[0] ? first->judge : NULL,
+                                 .severity = svi_alert_severity_name((enum svi_severity)g->severity),
+                                 .surprise = first->surprise,
+                                 .expected = first->expected,
+                                 .over = first->over,
+                                 .since = first->since,
+                                 .measure = first->measure[0] ? first->measure : NULL,
+                                 .before = first->before,
+                                 .after = first->after,
+                                 .rule = first->rule[0] ? first->rule : NULL,
+                                 .sensors = first->sensors};
     group_send_named(f, g, entry, &event, rest);
 }
 

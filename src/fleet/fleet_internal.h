@@ -2,7 +2,7 @@
 #ifndef SVI_FLEET_INTERNAL_H
 #define SVI_FLEET_INTERNAL_H
 
-#include "alerts/budget_pool.h"
+#include "alerts/budget.h"
 #include "engine/engine_parts.h"
 #include "fleet/alert_groups.h"
 #include "fleet/key_cache.h"
@@ -197,7 +197,7 @@ struct svi_fleet_kept {
 struct svi_fleet {
     struct svi_stream stream;    /* whose root has the samples without a key */
     struct svi_workers *workers; /* threads for the keys; NULL: there are none (yet) */
-    int64_t desks;               /* that share alert.budget, and ... */
+    int64_t policies;            /* that share alert.budget, and ... */
     double asked;                /* ... the factor of their levels: as of the last coupling; 0: none yet */
     struct svi_engine_off off;   /* of all keys */
     int columns;                 /* of the key that was the last to begin; 0: none has */

@@ -254,7 +254,7 @@ bool svi_workers_give(struct svi_fleet *f, struct svi_key_entry *entry, struct s
     svi_envelope_pass(env);
     if (entry->engine->scratch == f->stream.scratch) { /* the last call was on this thread */
         svi_learner_rest(entry->engine->learner);
-        svi_novelty_stage_rest(entry->engine->novelty);
+        svi_alert_stage_rest(entry->engine->novelty);
     }
     t->entry = entry;
     t->engine = entry->engine;

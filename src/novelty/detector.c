@@ -315,6 +315,11 @@ static svs_code detector_reserve(struct svi_detector *d, int points, int rows, s
     return code;
 }
 
+bool svi_detector_is_full(const svi_detector *d) {
+    return (d->now.points >= d->point_room && d->point_room < d->o.model.max) ||
+           (d->calibration.count + d->now.held_count >= d->row_room && d->row_room < d->o.calibration);
+}
+
 svs_code svi_detector_reserve(svi_detector *d, int more, svs_error *err) {
     return detector_reserve(d, d->now.points + more + 1, d->calibration.count + d->now.held_count + more + 1,
                             err);

@@ -102,8 +102,9 @@ svi_detector *svi_detector_new(const struct svi_detector_options *o, svs_error *
 void svi_detector_free(svi_detector **d);
 void svi_detector_reset(svi_detector *d); /* as new */
 
-/* In a shared room: before each sample room for what it may bring, and that many more points and calibration
- * rows. SVS_NO_MEMORY: nothing has changed. */
+/* May the next sample need more capacity than there is? Only in a shared room. Capacity for it, and for that
+ * many more points and calibration rows. SVS_NO_MEMORY: nothing has changed. */
+bool svi_detector_is_full(const svi_detector *d);
 svs_code svi_detector_reserve(svi_detector *d, int more, svs_error *err);
 
 /* It goes on in that room, with another thread: between two samples. One that rests does not look at the room

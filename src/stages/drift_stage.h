@@ -7,7 +7,7 @@
 
 #include "base/archive.h"
 #include "config/settings.h"
-#include "alerts/novelty_report.h"
+#include "alerts/alert_report.h"
 #include "quality/drift_moments.h"
 
 #define SVI_DRIFT_STAGE_SETTLED 10000 /* samples without a change, after which a level is the usual one */

@@ -19,7 +19,7 @@
 #define SVI_KEY_RECORD_MOST ((uint32_t)1 << 31) /* bytes */
 #define SVI_KEY_NAME        72                  /* room for a name: SVS_KEY_MAX bytes and NUL */
 
-/* What a key's desk found, as if it were alone (alerts/budget.h). */
+/* What a key's policy found, as if it were alone (alerts/budget.h). */
 struct svi_key_finds {
     double found, days; /* the last one; days that it has been looking */
     int64_t count;

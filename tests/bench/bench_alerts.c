@@ -4,8 +4,9 @@
  * given)
  *
  * Prints a line for each row, `S ROW {score event}` (with `scores`), or `J ROW SURPRISE/LEVEL ...` of each
- * judge (finding.h, with `judges`), and for each alert event `A ROW {event}`, ROW from 1: the row after which
- * it came. A row arrives at the time that it bears, as it would live: what goes by arrival is judged so. */
+ * judge (evidence.h, with `judges`), and for each alert event `A ROW {event}`, ROW from 1: the row after
+ * which it came. A row arrives at the time that it bears, as it would live: what goes by arrival is judged
+ * so. */
 #include <inttypes.h>
 #include <math.h>
 
@@ -58,11 +59,11 @@ static void played_event(void *user, const struct svi_event *event) {
 
 /* What each judge said of the row, next to the level that opens an alert. */
 static void played_judges(struct played *p) {
-    const struct svi_novelty_stage *s = svi_stream_root(p->stream)->novelty;
+    const struct svi_alert_stage *s = svi_stream_root(p->stream)->novelty;
     printf("J %" PRId64, p->row);
-    for (int i = 0; i < SVI_JUDGES; i++)
-        printf(" %.3g/%.3g", s->findings[i].surprise, s->desk.budget.judge[i].level);
-    printf(" %.3g\n", s->desk.alarm);
+    for (int i = 0; i < SVI_DETECTORS; i++)
+        printf(" %.3g/%.3g", s->evidence[i].surprise, s->policy.budget.detector[i].level);
+    printf(" %.3g\n", s->policy.alarm);
 }
 
 static void played_open(struct played *p, const char *file, char **settings) {

@@ -4,8 +4,8 @@
 #include "bench/libsvm_peer.h"
 #include "bench/novelty_sets.h"
 
-#include "alerts/novelty_stage.h"
 #include "alerts/alert.h"
+#include "engine/alert_options.h"
 #include "novelty/detector.h"
 
 /* The detector and its alerts, put together as the stream processor does. */
@@ -17,11 +17,12 @@ struct feed {
 
 static struct svi_detector_options detector_defaults(int d) {
     struct svi_settings s;
-    struct svi_detector_options o;
+    struct svi_alert_stage_options o;
     svi_settings_default(&s);
-    if (svi_novelty_stage_options(&s, d, &o, NULL) != SVS_OK)
+    if (svi_engine_alert_options(&s, &o, NULL) != SVS_OK)
         bench_die("the default settings are refused");
-    return o;
+    o.novelty.d = d;
+    return o.novelty;
 }
 
 static void feed_open(struct feed *f, const struct svi_detector_options *o, double fdr) {

@@ -14,8 +14,8 @@
 #include <time.h>
 
 #include "base/bytes.h"
-#include "alerts/sensors.h"
 #include "reference.h"
+#include "support/sensors.h"
 #include "wire/archive_packed.h"
 
 enum { D = 12, KEY_BYTES = 300000, CONTEXTS = 2, VALUES = 4096, LEARNED = 300, ROUNDS = 9 };
@@ -51,8 +51,8 @@ static void must(bool good, const char *what) {
 
 static svi_sensors *sensors_of_key(void) {
     svs_error err;
-    svi_sensors *s = svi_sensors_new(D, true, true, &err);
-    must(s && svi_sensors_reserve(s, &err) == SVS_OK, "no memory");
+    svi_sensors *s = sensors_open(D, CONTEXTS, true, &err);
+    must(s, "no memory");
     for (int i = 0; i < CONTEXTS; i++)
         must(svi_sensors_set_context(s, D - 1 - i), "no context");
     must(svi_sensors_reserve_context(s, &err) == SVS_OK, "no memory");
@@ -60,12 +60,14 @@ static svi_sensors *sensors_of_key(void) {
 }
 
 static void take(struct bench *b, svi_sensors *s, int row) {
-    struct svi_finding findings[SVI_JUDGES] = {{0}};
+    struct svi_evidence findings[SVI_DETECTORS] = {{0}};
     svs_error err;
-    must(svi_sensors_reserve(s, &err) == SVS_OK, "no memory");
+    const struct svi_detector_shape shape = {D, CONTEXTS, true};
+    void *state = s;
+    must(svi_sensor_detectors.reserve(&state, &shape, &err) == SVS_OK, "no memory");
     struct svi_moment at;
     svi_context_moment(b->time + 60.0 * row, &at);
-    svi_sensors_step(s, b->x[row % VALUES], &at, findings);
+    sensors_step(s, b->x[row % VALUES], &at, findings);
 }
 
 static void pack(svi_sensors *s, struct svi_bytes *to) {
@@ -73,7 +75,7 @@ static void pack(svi_sensors *s, struct svi_bytes *to) {
     svs_error err = {0};
     to->size = 0;
     svi_packed_out_begin(&out, to, "sensors", &err);
-    svi_sensors_archive(&out.archive, s);
+    svi_sensor_detectors.archive(&out.archive, s);
     must(err.code == SVS_OK, err.text);
 }
 
@@ -81,7 +83,7 @@ static void unpack(svi_sensors *s, const struct svi_bytes *from) {
     struct svi_packed_in in;
     svs_error err = {0};
     svi_packed_in_begin(&in, from->data, from->size, "sensors", &err);
-    svi_sensors_archive(&in.archive, s);
+    svi_sensor_detectors.archive(&in.archive, s);
     must(svi_packed_in_end(&in) == SVS_OK, err.text);
 }
 
@@ -100,7 +102,7 @@ static double run(struct bench *b, int way) {
         take(b, s, i);
         if (way == ARCHIVE) {
             pack(s, &b->packed[key]);
-            svi_sensors_free(&s);
+            sensors_close(s);
         } else if (way == BLOCKS || way == WHOLE) {
             memcpy(b->block[key], b->room, size);
         }
@@ -186,7 +188,7 @@ int main(int argc, char **argv) {
     measure(&b, false, &seed);
     measure(&b, true, &seed);
     for (int k = 0; k < b.keys; k++) {
-        svi_sensors_free(&b.live[k]);
+        sensors_close(b.live[k]);
         svi_bytes_clear(&b.packed[k]);
         free(b.block[k]);
     }

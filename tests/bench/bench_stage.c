@@ -8,11 +8,12 @@
 
 #include "bench/novelty_sets.h"
 
-#include "alerts/novelty_stage.h"
+#include "alerts/context.h"
 #include "alerts/rules.h"
+#include "engine/alert_options.h"
 
-enum { SENSORS, JUDGE, ROWS, DESK, LEARN, RULES, PARTS, SLOWEST = 3 };
-static const char *const parts[PARTS] = {"sensors", "judge", "row", "desk", "learn", "rules"};
+enum { SENSORS, JUDGE, ROWS, POLICY, LEARN, RULES, PARTS, SLOWEST = 3 };
+static const char *const parts[PARTS] = {"sensors", "judge", "row", "policy", "learn", "rules"};
 
 static double cpu_now(void) {
     struct timespec t;
@@ -31,27 +32,23 @@ static double clock_cost(void) {
     return least;
 }
 
-/* As svi_novelty_stage_judge and _learn do. us[PARTS] becomes the least of what it was and now. */
-static void take_sample(struct svi_novelty_stage *s, struct svi_rules *rules, const double *x, int d,
+/* As svi_alert_stage_judge and _learn do. us[PARTS] becomes the least of what it was and now. */
+static void take_sample(struct svi_alert_stage *s, struct svi_rules *rules, const double *x, int d,
                         double time, float *us) {
     double at[PARTS + 1] = {0};
     const bool look = us != NULL;
-    for (int i = 0; i < SVI_JUDGES; i++)
-        s->findings[i] = (struct svi_finding){
-            .feature = -1, .over = 1, .value = NAN, .expected = NAN, .low = NAN, .high = NAN, .with = -1};
     at[SENSORS] = look ? cpu_now() : 0;
     struct svi_moment moment;
+    struct svi_detector_sample seen = {.x = x, .moment = &moment};
     svi_context_moment(time, &moment);
-    if (s->sensors)
-        svi_sensors_step(s->sensors, x, &moment, s->findings);
+    svi_detectors_look(&s->detectors, &seen, s->evidence);
     at[JUDGE] = look ? cpu_now() : 0;
     svi_detector_judge(s->detector, x, &s->judgement);
     at[ROWS] = look ? cpu_now() : 0;
-    const struct svi_judgement *j = &s->judgement;
-    const struct svi_lasting_rank rank = {j->above, j->p, j->scores, j->calibrates, j->disturbed};
-    svi_row_judges_step(&s->row_judges, j->extreme, &rank, &moment, s->findings);
-    at[DESK] = look ? cpu_now() : 0;
-    svi_desk_step(&s->desk, &s->alert, s->findings, time, true);
+    seen.row = &s->judgement;
+    svi_detectors_look(&s->detectors, &seen, s->evidence);
+    at[POLICY] = look ? cpu_now() : 0;
+    svi_alert_policy_step(&s->policy, &s->alert, s->evidence, time, true);
     at[LEARN] = look ? cpu_now() : 0;
     svi_detector_learn(s->detector, false);
     at[RULES] = look ? cpu_now() : 0;
@@ -63,14 +60,16 @@ static void take_sample(struct svi_novelty_stage *s, struct svi_rules *rules, co
 
 static void run_stream(const struct nov_set *set, float *us) {
     struct svi_settings settings;
-    struct svi_novelty_stage stage;
+    struct svi_alert_stage stage;
     struct svi_rules rules;
     svi_settings_default(&settings);
     svi_rules_init(&rules, false);
     svi_rules_configure(&rules, &settings);
-    struct svi_message m = {.op = SVI_LEARN, .kind = SVI_DENSE, .has_x = true, .d = set->d, .ts = NAN};
-    if (svi_novelty_stage_new(&stage, &settings, NULL) != SVS_OK ||
-        svi_novelty_stage_reserve(&stage, &m, NULL) != SVS_OK ||
+    struct svi_alert_stage_options o;
+    if (svi_engine_alert_options(&settings, &o, NULL) != SVS_OK)
+        bench_die("the default settings are refused");
+    svi_alert_stage_init(&stage, &o);
+    if (svi_alert_stage_reserve(&stage, set->d, false, NULL) != SVS_OK ||
         svi_rules_reserve(&rules, set->d, NULL) != SVS_OK)
         bench_die("no novelty stage");
     svi_detector_set_columns(stage.detector, set->d);
@@ -80,7 +79,7 @@ static void run_stream(const struct nov_set *set, float *us) {
     for (int64_t i = 0; i < set->n; i++)
         take_sample(&stage, &rules, set->x + i * set->d, set->d, 1.7e9 + 60.0 * (double)i,
                     us ? us + i * PARTS : NULL);
-    svi_novelty_stage_free(&stage);
+    svi_alert_stage_free(&stage);
     svi_rules_clear(&rules);
 }
 

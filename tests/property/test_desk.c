@@ -2,7 +2,7 @@
  * however they hang together; episodes follow their rules; what is kept goes on bit for bit. */
 #include "support/problem.h"
 
-#include "alerts/desk.h"
+#include "alerts/alert_policy.h"
 #include "support/archived.h"
 
 #define MINUTE 60.0
@@ -47,22 +47,23 @@ struct outcome {
 };
 
 static struct outcome live(enum law law, int judges, double a_day, double interval, int days, uint64_t seed) {
-    const struct svi_desk_options o = {.a_day = a_day, .group = 60, .clear = 0.05, .warmup = 100};
-    struct svi_desk *d = malloc(sizeof *d);
+    const struct svi_alert_policy_options o = {.a_day = a_day, .group = 60, .clear = 0.05, .warmup = 100};
+    struct svi_alert_policy *d = malloc(sizeof *d);
     struct svi_alert a = {.closed = 0};
-    struct source source[SVI_JUDGES];
+    struct source source[SVI_DETECTORS];
     double opened[2] = {0};
-    svi_desk_init(d, &o);
-    for (int i = 0; i < SVI_JUDGES; i++)
+    svi_alert_policy_init(d, &o);
+    for (int i = 0; i < SVI_DETECTORS; i++)
         source[i] = (struct source){.law = law};
     const int rows = (int)(days * DAY / interval);
     for (int t = 0; t < rows; t++) {
-        struct svi_finding f[SVI_JUDGES] = {{0}};
+        struct svi_evidence f[SVI_DETECTORS] = {{0}};
         for (int i = 0; i < judges; i++)
-            f[i] = (struct svi_finding){.surprise = surprise(&source[i], &seed), .feature = i};
-        opened[t * interval >= 3 * DAY] += svi_desk_step(d, &a, f, t * interval, true) == SVI_ALERT_OPEN;
+            f[i] = (struct svi_evidence){.surprise = surprise(&source[i], &seed), .feature = i};
+        opened[t * interval >= 3 * DAY] +=
+            svi_alert_policy_step(d, &a, f, t * interval, true) == SVI_ALERT_OPEN;
     }
-    svi_desk_clear(d);
+    svi_alert_policy_clear(d);
     free(d);
     return (struct outcome){opened[0] / 3, opened[1] / (days - 3)};
 }
@@ -70,7 +71,7 @@ static struct outcome live(enum law law, int judges, double a_day, double interv
 static void stays_within_its_budget(void **state) {
     (void)state;
     for (int law = 0; law < LAWS; law++)
-        for (int judges = 1; judges <= SVI_JUDGES; judges += SVI_JUDGES - 1) {
+        for (int judges = 1; judges <= SVI_DETECTORS; judges += SVI_DETECTORS - 1) {
             struct outcome sum = {0};
             for (uint64_t seed = 1; seed <= 5; seed++) {
                 const struct outcome o = live((enum law)law, judges, 1, MINUTE, 28, seed);
@@ -82,7 +83,7 @@ static void stays_within_its_budget(void **state) {
             assert_true(sum.late <= 1.1); /* of 125 days */
             assert_true(sum.early <= 4);  /* six judges, each with records of its own */
             if (law == HONEST)
-                assert_true(sum.late <= 1.5 * SVI_BUDGET_PROMISE * judges / SVI_JUDGES);
+                assert_true(sum.late <= 1.5 * SVI_BUDGET_PROMISE * judges / SVI_DETECTORS);
         }
 }
 
@@ -98,7 +99,7 @@ static void whatever_the_pace(void **state) {
             double late = 0;
             for (uint64_t seed = 1; seed <= 3; seed++)
                 late +=
-                    live((enum law)law, SVI_JUDGES, cases[i].a_day, cases[i].interval, cases[i].days, seed)
+                    live((enum law)law, SVI_DETECTORS, cases[i].a_day, cases[i].interval, cases[i].days, seed)
                         .late /
                     3;
             print_message("%g a day, a row in %g s, %s: %.2f\n", cases[i].a_day, cases[i].interval,
@@ -110,26 +111,26 @@ static void whatever_the_pace(void **state) {
 /* One judge's heavy surprises raise its own level alone. */
 static void no_judge_masks_another(void **state) {
     (void)state;
-    const struct svi_desk_options o = {.a_day = 1, .group = 60, .clear = 0.05, .warmup = 100};
-    struct svi_desk *d = malloc(sizeof *d);
+    const struct svi_alert_policy_options o = {.a_day = 1, .group = 60, .clear = 0.05, .warmup = 100};
+    struct svi_alert_policy *d = malloc(sizeof *d);
     for (uint64_t seed = 1; seed <= 20; seed++) {
         uint64_t random = seed;
         struct svi_alert a = {.closed = 0};
         struct source heavy = {.law = SLOW_AND_HEAVY};
         int found = 0;
-        svi_desk_init(d, &o);
+        svi_alert_policy_init(d, &o);
         for (int t = 0; t < 15 * 1440; t++) {
-            struct svi_finding f[SVI_JUDGES] = {{0}};
-            f[SVI_JUDGE_ROW].surprise = surprise(&heavy, &random);
-            f[SVI_JUDGE_LEVEL].surprise = -log10(test_uniform(&random));
+            struct svi_evidence f[SVI_DETECTORS] = {{0}};
+            f[SVI_DETECTOR_ROW].surprise = surprise(&heavy, &random);
+            f[SVI_DETECTOR_LEVEL].surprise = -log10(test_uniform(&random));
             if (t >= 14 * 1440 && t < 14 * 1440 + 360)
-                f[SVI_JUDGE_LEVEL].surprise = 7;
-            const enum svi_alert_change c = svi_desk_step(d, &a, f, t * MINUTE, true);
+                f[SVI_DETECTOR_LEVEL].surprise = 7;
+            const enum svi_alert_change c = svi_alert_policy_step(d, &a, f, t * MINUTE, true);
             found +=
-                t >= 14 * 1440 && t < 14 * 1440 + 5 && c != SVI_ALERT_NONE && d->judge == SVI_JUDGE_LEVEL;
+                t >= 14 * 1440 && t < 14 * 1440 + 5 && c != SVI_ALERT_NONE && d->detector == SVI_DETECTOR_LEVEL;
         }
         assert_true(found > 0);
-        svi_desk_clear(d);
+        svi_alert_policy_clear(d);
     }
     free(d);
 }
@@ -137,21 +138,21 @@ static void no_judge_masks_another(void **state) {
 /* ---- walks */
 
 struct walk_state {
-    double surprise[SVI_JUDGES];
+    double surprise[SVI_DETECTORS];
     double time;
 };
 
-static void walk_step(struct walk_state *w, struct svi_finding *f, uint64_t *seed) {
-    for (int i = 0; i < SVI_JUDGES; i++) {
+static void walk_step(struct walk_state *w, struct svi_evidence *f, uint64_t *seed) {
+    for (int i = 0; i < SVI_DETECTORS; i++) {
         const double u = test_uniform(seed);
         w->surprise[i] =
             u < 0.02 ? 12 * test_uniform(seed) : 0.8 * w->surprise[i] - 0.2 * log10(test_uniform(seed));
-        f[i] = (struct svi_finding){.surprise = w->surprise[i], .feature = (int)(test_random(seed) % 4) - 1};
+        f[i] = (struct svi_evidence){.surprise = w->surprise[i], .feature = (int)(test_random(seed) % 4) - 1};
     }
     w->time += test_random(seed) % 50 ? 10 : 5000;
 }
 
-static bool window_record(double (*past)[SVI_JUDGES], int t, int judge) {
+static bool window_record(double (*past)[SVI_DETECTORS], int t, int judge) {
     for (int k = t - 1; k >= 0 && k > t - SVI_BUDGET_APART; k--)
         if (past[k][judge] > past[t][judge])
             return false;
@@ -159,7 +160,7 @@ static bool window_record(double (*past)[SVI_JUDGES], int t, int judge) {
 }
 
 static void desk_archive(struct svi_archive *a, void *desk) {
-    svi_desk_archive(a, desk);
+    svi_alert_policy_archive(a, desk);
 }
 
 /* Opens when a level is reached by a record, changes in their order, as the alarm says; and what was kept at
@@ -167,42 +168,42 @@ static void desk_archive(struct svi_archive *a, void *desk) {
 static void walks_follow_the_rules(void **state) {
     (void)state;
     enum { LENGTH = 3000 };
-    static double past[LENGTH][SVI_JUDGES];
-    struct svi_desk *d = malloc(sizeof *d), *e = malloc(sizeof *e);
+    static double past[LENGTH][SVI_DETECTORS];
+    struct svi_alert_policy *d = malloc(sizeof *d), *e = malloc(sizeof *e);
     int opened = 0, updates = 0, closed = 0;
     for (uint64_t walk = 1; walk <= 20; walk++) {
         uint64_t seed = walk;
-        const struct svi_desk_options o = {.a_day = walk % 3 ? 100 : 2000,
-                                           .interval = walk % 4 ? 0 : 60,
-                                           .group = walk % 2 ? 0 : 200,
-                                           .clear = 0.05,
-                                           .warmup = 50};
+        const struct svi_alert_policy_options o = {.a_day = walk % 3 ? 100 : 2000,
+                                                   .interval = walk % 4 ? 0 : 60,
+                                                   .group = walk % 2 ? 0 : 200,
+                                                   .clear = 0.05,
+                                                   .warmup = 50};
         struct svi_alert a = {.closed = 0}, b = {.closed = 0};
         struct walk_state w = {{0}, 1000};
         struct svi_bytes kept = {0};
         svs_error err;
-        svi_desk_init(d, &o);
-        svi_desk_init(e, &o);
+        svi_alert_policy_init(d, &o);
+        svi_alert_policy_init(e, &o);
         for (int t = 0; t < LENGTH; t++) {
-            struct svi_finding f[SVI_JUDGES];
-            double level[SVI_JUDGES];
+            struct svi_evidence f[SVI_DETECTORS];
+            double level[SVI_DETECTORS];
             const bool was_open = a.open, timed = test_random(&seed) % 3 > 0;
             bool reached = false;
             if (test_random(&seed) % 100 == 0) {
                 assert_int_equal(archived_save(desk_archive, e, &kept, &err), SVS_OK);
-                svi_desk_clear(e);
+                svi_alert_policy_clear(e);
                 assert_int_equal(archived_load(desk_archive, e, kept.data, kept.size, &err), SVS_OK);
             }
             walk_step(&w, f, &seed);
-            for (int i = 0; i < SVI_JUDGES; i++) {
+            for (int i = 0; i < SVI_DETECTORS; i++) {
                 past[t][i] = f[i].surprise;
-                level[i] = d->budget.judge[i].level;
+                level[i] = d->budget.detector[i].level;
                 reached = reached || (f[i].surprise >= level[i] && window_record(past, t, i));
             }
-            const enum svi_alert_change c = svi_desk_step(d, &a, f, w.time, timed);
-            assert_int_equal(c, svi_desk_step(e, &b, f, w.time, timed));
+            const enum svi_alert_change c = svi_alert_policy_step(d, &a, f, w.time, timed);
+            assert_int_equal(c, svi_alert_policy_step(e, &b, f, w.time, timed));
             assert_true(d->alarm == e->alarm && memcmp(d->ratio, e->ratio, sizeof d->ratio) == 0);
-            assert_true(t < 50 ? d->alarm <= SVI_DESK_BELOW : (d->alarm >= 1) == reached);
+            assert_true(t < 50 ? d->alarm <= SVI_POLICY_BELOW : (d->alarm >= 1) == reached);
             if (t >= 50 && !was_open)
                 assert_int_equal(c, reached ? SVI_ALERT_OPEN : SVI_ALERT_NONE);
             assert_true(t >= 50 || c == SVI_ALERT_NONE);
@@ -210,14 +211,14 @@ static void walks_follow_the_rules(void **state) {
             assert_true(a.open == (was_open ? c != SVI_ALERT_CLOSE : c == SVI_ALERT_OPEN));
             assert_true(c != SVI_ALERT_CLOSE || !reached);
             assert_true(!a.open ||
-                        (d->reported <= d->worst && d->severity >= svi_desk_severity(d->reported, 0)));
+                        (d->reported <= d->worst && d->severity >= svi_alert_severity(d->reported, 0)));
             opened += c == SVI_ALERT_OPEN;
             updates += c == SVI_ALERT_UPDATE;
             closed += c == SVI_ALERT_CLOSE;
         }
         svi_bytes_clear(&kept);
-        svi_desk_clear(d);
-        svi_desk_clear(e);
+        svi_alert_policy_clear(d);
+        svi_alert_policy_clear(e);
     }
     print_message("%d opened, %d updates, %d closed\n", opened, updates, closed);
     assert_true(opened > 100 && updates > 100 && closed > 100);
@@ -229,22 +230,22 @@ static void walks_follow_the_rules(void **state) {
 static void what_flickers_is_one(void **state) {
     (void)state;
     for (int group = 60; group <= 3600; group += 3540) {
-        const struct svi_desk_options o = {.a_day = 1, .group = group, .clear = 0.05, .warmup = 0};
-        struct svi_desk *d = malloc(sizeof *d);
+        const struct svi_alert_policy_options o = {.a_day = 1, .group = group, .clear = 0.05, .warmup = 0};
+        struct svi_alert_policy *d = malloc(sizeof *d);
         struct svi_alert a = {.closed = 0};
         uint64_t seed = 5;
         int opened = 0;
-        svi_desk_init(d, &o);
+        svi_alert_policy_init(d, &o);
         for (int t = 0; t < 3000; t++) {
-            struct svi_finding f[SVI_JUDGES] = {{0}};
+            struct svi_evidence f[SVI_DETECTORS] = {{0}};
             f[0].surprise = -log10(test_uniform(&seed));
             if (t >= 2000 && t < 2300 && t % (group > 60 ? 50 : 9) == 0)
                 f[0].surprise = 9 + t * 1e-3;
-            opened += svi_desk_step(d, &a, f, t * MINUTE, true) == SVI_ALERT_OPEN && t >= 2000;
+            opened += svi_alert_policy_step(d, &a, f, t * MINUTE, true) == SVI_ALERT_OPEN && t >= 2000;
         }
         assert_int_equal(opened, 1);
         assert_false(a.open);
-        svi_desk_clear(d);
+        svi_alert_policy_clear(d);
         free(d);
     }
 }

@@ -2,9 +2,9 @@
  * that do what they say, and no number that is not one. */
 #include "support/problem.h"
 #include "support/quick.h"
+#include "support/stage.h"
 
 #include "alerts/lasting.h"
-#include "alerts/novelty_stage.h"
 #include "novelty/detector.h"
 #include "novelty/lags.h"
 
@@ -12,10 +12,8 @@
 
 static struct svi_detector_options defaults(int d) {
     struct svi_settings s;
-    struct svi_detector_options o;
     svi_settings_default(&s);
-    assert_int_equal(svi_novelty_stage_options(&s, d, &o, NULL), SVS_OK);
-    return o;
+    return stage_novelty(&s, d);
 }
 
 static svi_detector *start(const struct svi_detector_options *o) {

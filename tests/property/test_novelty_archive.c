@@ -2,9 +2,9 @@
  * archive after it is that of a stream that went on. And no bytes harm who loads them. */
 #include "support/problem.h"
 
-#include "alerts/novelty_stage.h"
 #include "novelty/detector.h"
 #include "support/archived.h"
+#include "support/stage.h"
 
 #define WIDEST  20
 #define COLUMNS 128 /* with room for more and lags */
@@ -14,11 +14,11 @@ static bool quick(void) {
 }
 
 static void archive(struct svi_archive *a, void *sentry) {
-    svi_novelty_stage_archive(a, sentry);
-    if (svi_archive_ok(a) && svi_novelty_stage_has_desk(sentry))
-        svi_novelty_stage_desk_archive(a, sentry);
-    if (svi_archive_ok(a) && svi_novelty_stage_has_desk(sentry))
-        svi_novelty_stage_judges_archive(a, sentry);
+    svi_alert_stage_archive(a, sentry);
+    if (svi_archive_ok(a) && svi_alert_stage_has_policy(sentry))
+        svi_alert_stage_policy_archive(a, sentry);
+    if (svi_archive_ok(a) && svi_alert_stage_has_policy(sentry))
+        svi_alert_stage_detectors_archive(a, sentry);
 }
 
 /* ---- streams */
@@ -30,7 +30,7 @@ struct walk {
     double at[WIDEST];
 };
 
-static struct svi_message step(struct walk *w) {
+static struct svi_alert_sample step(struct walk *w) {
     const double what = test_uniform(&w->seed);
     const bool away = w->t++ / 150 % 3 == 2;
     if (what > 0.997 && w->d < WIDEST)
@@ -43,11 +43,8 @@ static struct svi_message step(struct walk *w) {
         else if (what > 0.8)
             w->at[j] += test_normal(&w->seed) - 0.1 * w->at[j] + (away && what > 0.95 ? 5 : 0);
     }
-    return (struct svi_message){.has_x = true,
-                                .kind = SVI_SPARSE,
-                                .d = w->d,
-                                .x = w->at,
-                                .y = {.kind = what * 1000 - floor(what * 1000) < 0.3 ? SVS_INT : SVS_NONE}};
+    return (struct svi_alert_sample){
+        .d = w->d, .x = w->at, .timed = true, .labelled = what * 1000 - floor(what * 1000) < 0.3};
 }
 
 static struct svi_settings any_settings(uint64_t *seed) {
@@ -77,8 +74,8 @@ static struct svi_settings any_settings(uint64_t *seed) {
     return s;
 }
 
-static void open_sentry(struct svi_novelty_stage *s, const struct svi_settings *settings, int walk) {
-    assert_int_equal(svi_novelty_stage_new(s, settings, NULL), SVS_OK);
+static void open_sentry(struct svi_alert_stage *s, const struct svi_settings *settings, int walk) {
+    stage_open(s, settings);
     s->options.model.scale = walk % 4 != 3;
 }
 
@@ -87,15 +84,14 @@ struct judged {
     double surprise, novelty, membership, p, tail, grade, level, adds[COLUMNS], low, high;
 };
 
-static struct judged feed(struct svi_novelty_stage *s, const struct svi_message *m, int t) {
+static struct judged feed(struct svi_alert_stage *s, const struct svi_alert_sample *m, int t) {
     struct judged j;
-    svs_error err = {0};
+    struct svi_alert_sample sample = *m;
+    sample.time = t;
     memset(&j, 0, sizeof j); /* gaps, too: it is compared as bytes */
-    if (svi_novelty_stage_reserve(s, m, &err) != SVS_OK)
-        fail_msg("%s", err.text);
     if (t % 331 == 330)
-        svi_novelty_stage_gap(s);
-    j.change = svi_novelty_stage_judge(s, m, t);
+        svi_alert_stage_gap(s);
+    j.change = stage_judge(s, &sample, true);
     if (s->judged) {
         j.surprise = s->judgement.surprise;
         j.novelty = s->judgement.novelty;
@@ -109,7 +105,7 @@ static struct judged feed(struct svi_novelty_stage *s, const struct svi_message 
             svi_detector_usual(s->detector, m->d - 1, &j.low, &j.high);
         }
     }
-    svi_novelty_stage_learn(s, m);
+    svi_alert_stage_learn(s, m);
     return j;
 }
 
@@ -121,11 +117,11 @@ static struct {
         ranges, far, waits, budgets, refreshing;
 } met;
 
-static void note(const struct svi_novelty_stage *s, int first) {
+static void note(const struct svi_alert_stage *s, int first) {
     const struct svi_detector *d = s->detector;
     met.nothing += !d;
     met.alerts += s->alert.open;
-    met.budgets += s->alert.open && svi_desk_works(&s->desk);
+    met.budgets += s->alert.open && svi_alert_policy_is_on(&s->policy);
     met.calm += !s->alert.open && s->alert.opened > 0;
     if (!d)
         return;
@@ -145,20 +141,19 @@ static void note(const struct svi_novelty_stage *s, int first) {
     met.waits += d->range.of[SVI_RANGE_RUN].rows > 0;
 }
 
-static void save(struct svi_novelty_stage *s, struct svi_bytes *to) {
+static void save(struct svi_alert_stage *s, struct svi_bytes *to) {
     svs_error err;
     if (archived_save(archive, s, to, &err) != SVS_OK)
         fail_msg("%s", err.text);
 }
 
-static void load(struct svi_novelty_stage *s, const struct svi_bytes *from) {
+static void load(struct svi_alert_stage *s, const struct svi_bytes *from) {
     svs_error err;
     if (archived_load(archive, s, from->data, from->size, &err) != SVS_OK)
         fail_msg("%s", err.text);
 }
 
-static void assert_same_state(struct svi_novelty_stage *a, struct svi_novelty_stage *b, const char *when,
-                              int t) {
+static void assert_same_state(struct svi_alert_stage *a, struct svi_alert_stage *b, const char *when, int t) {
     struct svi_bytes one = {0}, other = {0};
     save(a, &one);
     save(b, &other);
@@ -169,7 +164,7 @@ static void assert_same_state(struct svi_novelty_stage *a, struct svi_novelty_st
 }
 
 /* What is reported the two besides judgements. */
-static void assert_same_figures(struct svi_novelty_stage *a, struct svi_novelty_stage *b) {
+static void assert_same_figures(struct svi_alert_stage *a, struct svi_alert_stage *b) {
     struct svi_detector_health one = {0}, other = {0};
     const struct svi_alert *x = &a->alert, *y = &b->alert;
     if (a->detector) {
@@ -197,7 +192,7 @@ static void goes_on_as_if_nothing_had_happened(void **state) {
         struct svi_settings settings = any_settings(&seed);
         struct walk w = {.seed = 600 + (uint64_t)k,
                          .d = 1 + (int)(test_random(&seed) % 6) + (k % 3 ? 0 : 12)};
-        struct svi_novelty_stage a, b;
+        struct svi_alert_stage a, b;
         struct svi_bytes kept = {0};
         open_sentry(&a, &settings, k);
         open_sentry(&b, &settings, k);
@@ -205,21 +200,21 @@ static void goes_on_as_if_nothing_had_happened(void **state) {
             if (t == 0 || test_random(&seed) % 40 == 0) {
                 note(&b, 16);
                 save(&b, &kept);
-                svi_novelty_stage_free(&b);
+                svi_alert_stage_free(&b);
                 open_sentry(&b, &settings, k);
                 load(&b, &kept);
                 assert_same_state(&a, &b, "before", t);
                 assert_same_figures(&a, &b);
             }
-            const struct svi_message m = step(&w);
+            const struct svi_alert_sample m = step(&w);
             const struct judged one = feed(&a, &m, t), other = feed(&b, &m, t);
             if (memcmp(&one, &other, sizeof one) != 0)
                 fail_msg("walk %d, sample %d: surprise %a and %a, p %g and %g, change %d and %d", k, t,
                          one.surprise, other.surprise, one.p, other.p, one.change, other.change);
         }
         assert_same_state(&a, &b, "after", length);
-        svi_novelty_stage_free(&a);
-        svi_novelty_stage_free(&b);
+        svi_alert_stage_free(&a);
+        svi_alert_stage_free(&b);
         svi_bytes_clear(&kept);
     }
     assert_true(met.ready && met.unready && met.renewed && met.runs && met.alerts && met.full && met.nothing);
@@ -250,9 +245,9 @@ static void damage(uint8_t *bytes, size_t size, uint64_t *seed) {
 }
 
 /* What cannot be told from a state goes on as one, in every option and policy. */
-static void survive(struct svi_novelty_stage *s, struct walk w, int from) {
+static void survive(struct svi_alert_stage *s, struct walk w, int from) {
     for (int t = 0; t < 200; t++) {
-        const struct svi_message m = step(&w);
+        const struct svi_alert_sample m = step(&w);
         feed(s, &m, from + t);
     }
     assert_same_state(s, s, "at", from);
@@ -266,17 +261,17 @@ static void damage_is_refused_or_harmless(void **state) {
         uint64_t seed = 70 + (uint64_t)k;
         struct svi_settings settings = any_settings(&seed);
         struct walk w = {.seed = 90 + (uint64_t)k, .d = 2};
-        struct svi_novelty_stage s;
+        struct svi_alert_stage s;
         struct svi_bytes kept = {0};
         const int length = lengths[k % 4];
         settings.novelty_max = settings.novelty_max / 3 + 2;
         open_sentry(&s, &settings, k);
         for (int t = 0; t < length; t++) {
-            const struct svi_message m = step(&w);
+            const struct svi_alert_sample m = step(&w);
             feed(&s, &m, t);
         }
         save(&s, &kept);
-        svi_novelty_stage_free(&s);
+        svi_alert_stage_free(&s);
         for (int i = 0; i < each; i++) {
             svs_error err;
             uint8_t *bad = malloc(kept.size);
@@ -290,7 +285,7 @@ static void damage_is_refused_or_harmless(void **state) {
                 assert_true(code == SVS_DAMAGED && strlen(err.text) > 10);
             refused += code != SVS_OK;
             taken += code == SVS_OK;
-            svi_novelty_stage_free(&s);
+            svi_alert_stage_free(&s);
             free(bad);
         }
         svi_bytes_clear(&kept);
@@ -304,20 +299,20 @@ static void cut_off(void **state) {
     uint64_t seed = 5;
     struct svi_settings settings = any_settings(&seed);
     struct walk w = {.seed = 8, .d = 2};
-    struct svi_novelty_stage s;
+    struct svi_alert_stage s;
     struct svi_bytes kept = {0};
     svs_error err;
     open_sentry(&s, &settings, 0);
     for (int t = 0; t < 200; t++) {
-        const struct svi_message m = step(&w);
+        const struct svi_alert_sample m = step(&w);
         feed(&s, &m, t);
     }
     save(&s, &kept);
-    svi_novelty_stage_free(&s);
+    svi_alert_stage_free(&s);
     for (size_t size = 0; size < kept.size; size += 1 + size / 10) {
         open_sentry(&s, &settings, 0);
         assert_int_equal(archived_load(archive, &s, kept.data, size, &err), SVS_DAMAGED);
-        svi_novelty_stage_free(&s);
+        svi_alert_stage_free(&s);
     }
     svi_bytes_clear(&kept);
 }
@@ -326,7 +321,7 @@ static void cut_off(void **state) {
 static void other_options(void **state) {
     (void)state;
     struct svi_settings with, without;
-    struct svi_novelty_stage s;
+    struct svi_alert_stage s;
     struct svi_bytes kept = {0};
     struct walk w = {.seed = 8, .d = 2};
     svs_error err;
@@ -336,19 +331,19 @@ static void other_options(void **state) {
     without.novelty = SVI_NOVELTY_NONE;
     open_sentry(&s, &with, 0);
     for (int t = 0; t < 500; t++) {
-        const struct svi_message m = step(&w);
+        const struct svi_alert_sample m = step(&w);
         feed(&s, &m, t);
     }
     save(&s, &kept);
-    svi_novelty_stage_free(&s);
+    svi_alert_stage_free(&s);
     for (int k = 0; k < 4; k++) {
         struct svi_settings other = k == 0 ? without : with;
         other.novelty_calibration = k == 1 ? 20 : other.novelty_calibration;
         other.novelty_max = k == 2 ? 3 : other.novelty_max;
         other.novelty_kernel = k == 3 ? SVS_NOVELTY_POLYNOMIAL : other.novelty_kernel;
-        assert_int_equal(svi_novelty_stage_new(&s, &other, NULL), SVS_OK);
+        stage_open(&s, &other);
         assert_int_equal(archived_load(archive, &s, kept.data, kept.size, &err), SVS_DAMAGED);
-        svi_novelty_stage_free(&s);
+        svi_alert_stage_free(&s);
     }
     svi_bytes_clear(&kept);
 }
@@ -356,17 +351,17 @@ static void other_options(void **state) {
 /* Too many columns: it is off, says why, and stays so. */
 static void gone_off(void **state) {
     (void)state;
-    static double wide[SVI_NOVELTY_STAGE_COLUMNS + 1];
+    static double wide[SVI_ALERT_STAGE_COLUMNS + 1];
     struct svi_settings settings;
-    struct svi_novelty_stage a, b;
+    struct svi_alert_stage a, b;
     struct svi_bytes kept = {0};
-    struct svi_message m = {.has_x = true, .kind = SVI_SPARSE, .d = 3, .x = wide};
+    struct svi_alert_sample m = {.d = 3, .x = wide, .timed = true};
     svi_settings_default(&settings);
     settings.novelty = SVI_NOVELTY_FOSVM1;
     open_sentry(&a, &settings, 0);
     open_sentry(&b, &settings, 0);
     feed(&a, &m, 0);
-    m.d = SVI_NOVELTY_STAGE_COLUMNS + 1;
+    m.d = SVI_ALERT_STAGE_COLUMNS + 1;
     feed(&a, &m, 1);
     assert_false(a.on);
     save(&a, &kept);
@@ -375,8 +370,8 @@ static void gone_off(void **state) {
     assert_same_state(&a, &b, "after", 2);
     assert_false(b.on);
     assert_int_equal(feed(&b, &m, 2).change, SVI_ALERT_NONE);
-    svi_novelty_stage_free(&a);
-    svi_novelty_stage_free(&b);
+    svi_alert_stage_free(&a);
+    svi_alert_stage_free(&b);
     svi_bytes_clear(&kept);
 }
 

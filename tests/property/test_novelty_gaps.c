@@ -3,19 +3,18 @@
 #include "support/problem.h"
 #include "support/quick.h"
 
-#include "alerts/novelty_stage.h"
 #include "formats/novelty_file.h"
 #include "novelty/detector.h"
 #include "novelty/novelty_model.h"
 #include "support/archived.h"
+#include "support/stage.h"
 
 #define SENSORS 4
 
 static struct svi_detector_options options(int d, int kernel) {
     struct svi_settings s;
-    struct svi_detector_options o;
     svi_settings_default(&s);
-    assert_int_equal(svi_novelty_stage_options(&s, d, &o, NULL), SVS_OK);
+    struct svi_detector_options o = stage_novelty(&s, d);
     o.model.kernel = (svs_novelty_kernel)kernel;
     o.calibration = 500;
     return o;
@@ -206,10 +205,10 @@ static void bounded_on_any_walk_with_gaps(void **state) {
 /* ---- the stage: gaps become missing coordinates, in lags, too; and a run with them is kept */
 
 static void archive(struct svi_archive *a, void *stage) {
-    svi_novelty_stage_archive(a, stage);
+    svi_alert_stage_archive(a, stage);
 }
 
-static void open_stage(struct svi_novelty_stage *s, int lags, int kernel) {
+static void open_stage(struct svi_alert_stage *s, int lags, int kernel) {
     struct svi_settings settings;
     svi_settings_default(&settings);
     strcpy(settings.alert_budget,
@@ -219,23 +218,22 @@ static void open_stage(struct svi_novelty_stage *s, int lags, int kernel) {
     settings.novelty_kernel = kernel;
     settings.novelty_calibration = 150;
     settings.novelty_max = 30;
-    assert_int_equal(svi_novelty_stage_new(s, &settings, NULL), SVS_OK);
+    stage_open(s, &settings);
 }
 
-static struct svi_judgement step(struct svi_novelty_stage *s, double *x, const uint8_t *gaps, int t) {
-    const struct svi_message m = {.has_x = true, .kind = SVI_DENSE, .d = SENSORS, .x = x, .gaps = gaps};
-    assert_int_equal(svi_novelty_stage_reserve(s, &m, NULL), SVS_OK);
-    svi_novelty_stage_judge(s, &m, t);
-    svi_novelty_stage_learn(s, &m);
+static struct svi_judgement step(struct svi_alert_stage *s, double *x, const uint8_t *gaps, int t) {
+    const struct svi_alert_sample sample = {.d = SENSORS, .x = x, .gaps = gaps, .time = t, .timed = true};
+    stage_judge(s, &sample, false);
+    svi_alert_stage_learn(s, &sample);
     return s->judgement;
 }
 
-static void reload(struct svi_novelty_stage *s, int lags, int kernel) {
+static void reload(struct svi_alert_stage *s, int lags, int kernel) {
     struct svi_bytes kept = {0}, again = {0};
     svs_error err;
     if (archived_save(archive, s, &kept, &err) != SVS_OK)
         fail_msg("%s", err.text);
-    svi_novelty_stage_free(s);
+    svi_alert_stage_free(s);
     open_stage(s, lags, kernel);
     if (archived_load(archive, s, kept.data, kept.size, &err) != SVS_OK)
         fail_msg("%s", err.text);
@@ -249,7 +247,7 @@ static void goes_on_from_an_archive_with_gaps(void **state) {
     (void)state;
     for (int k = 0; k < 6; k++) {
         const int lags = 1 + k / 3 * 2, kernel = k % 3;
-        struct svi_novelty_stage a, b, plain;
+        struct svi_alert_stage a, b, plain;
         uint64_t seed = 91 + (uint64_t)k;
         int told = 0;
         open_stage(&a, lags, kernel);
@@ -273,16 +271,16 @@ static void goes_on_from_an_archive_with_gaps(void **state) {
                 assert_true(!isnan(a.rows.row[j]) == !gaps[j]);
         }
         assert_true(told > 1000);
-        svi_novelty_stage_free(&a);
-        svi_novelty_stage_free(&b);
-        svi_novelty_stage_free(&plain);
+        svi_alert_stage_free(&a);
+        svi_alert_stage_free(&b);
+        svi_alert_stage_free(&plain);
     }
 }
 
 /* Flags of which none is set change nothing. */
 static void no_gap_no_difference(void **state) {
     (void)state;
-    struct svi_novelty_stage a, b;
+    struct svi_alert_stage a, b;
     uint64_t seed = 17;
     static const uint8_t none[SENSORS];
     open_stage(&a, 1, SVS_NOVELTY_LAPLACIAN);
@@ -293,8 +291,8 @@ static void no_gap_no_difference(void **state) {
         const double one = step(&a, x, none, t).surprise, other = step(&b, x, NULL, t).surprise;
         assert_memory_equal(&one, &other, sizeof one);
     }
-    svi_novelty_stage_free(&a);
-    svi_novelty_stage_free(&b);
+    svi_alert_stage_free(&a);
+    svi_alert_stage_free(&b);
 }
 
 /* ---- a feature changes hands */
@@ -314,11 +312,10 @@ static void draw_category(uint64_t *seed, double rare, double *x) {
     x[RENEWED] = what < rare;
 }
 
-static struct svi_judgement step_wide(struct svi_novelty_stage *s, double *x, int t) {
-    const struct svi_message m = {.has_x = true, .kind = SVI_SPARSE, .d = WIDE, .x = x};
-    assert_int_equal(svi_novelty_stage_reserve(s, &m, NULL), SVS_OK);
-    svi_novelty_stage_judge(s, &m, t);
-    svi_novelty_stage_learn(s, &m);
+static struct svi_judgement step_wide(struct svi_alert_stage *s, double *x, int t) {
+    const struct svi_alert_sample sample = {.d = WIDE, .x = x, .time = t, .timed = true};
+    stage_judge(s, &sample, true);
+    svi_alert_stage_learn(s, &sample);
     return s->judgement;
 }
 
@@ -350,7 +347,7 @@ static void assert_consistent(const svi_detector *d) {
     free(u);
 }
 
-static void assert_says_nothing(const struct svi_novelty_stage *s, int feature) {
+static void assert_says_nothing(const struct svi_alert_stage *s, int feature) {
     const svi_detector *d = s->detector;
     double low, high;
     for (int column = feature; column < d->o.d; column += s->rows.d) {
@@ -367,22 +364,22 @@ static void consistent_after_any_renewal(void **state) {
     (void)state;
     for (int k = 0; k < often(24, 6); k++) {
         const int lags = 1 + k / 3 % 3 * 2, kernel = k % 3;
-        struct svi_novelty_stage a, b;
+        struct svi_alert_stage a, b;
         uint64_t seed = 300 + (uint64_t)k;
         open_stage(&a, lags, kernel);
         open_stage(&b, lags, kernel);
         for (int t = 0; t < 1400; t++) {
             double x[WIDE];
             for (int j = SENSORS; j < WIDE && t > 20 && k % 2; j++) {
-                svi_novelty_stage_category(&a, j);
-                svi_novelty_stage_category(&b, t < 700 ? j : SENSORS); /* it is kept */
+                svi_alert_stage_category(&a, j);
+                svi_alert_stage_category(&b, t < 700 ? j : SENSORS); /* it is kept */
             }
             draw_category(&seed, 0.05, x);
             lose(&seed, WIDE, k % 2 ? 0.1 : 0, x);
             if (test_uniform(&seed) < 0.03) {
                 const int feature = (int)(test_random(&seed) % WIDE);
-                svi_novelty_stage_renew(&a, feature);
-                svi_novelty_stage_renew(&b, feature);
+                svi_alert_stage_renew(&a, feature);
+                svi_alert_stage_renew(&b, feature);
                 if (a.detector && t % 5 == 0) {
                     struct svi_detector_health h;
                     assert_says_nothing(&a, feature);
@@ -398,8 +395,8 @@ static void consistent_after_any_renewal(void **state) {
             assert_memory_equal(&one.surprise, &other.surprise, sizeof one.surprise);
             assert_true(one.p == other.p && one.excess == other.excess);
         }
-        svi_novelty_stage_free(&a);
-        svi_novelty_stage_free(&b);
+        svi_alert_stage_free(&a);
+        svi_alert_stage_free(&b);
     }
 }
 
@@ -408,7 +405,7 @@ static void consistent_after_any_renewal(void **state) {
 static void a_renewed_feature_is_new(void **state) {
     (void)state;
     for (int kernel = 0; kernel < 2; kernel++) {
-        struct svi_novelty_stage never, same, was;
+        struct svi_alert_stage never, same, was;
         uint64_t seed = 41, again = 41;
         double x[ROOM] = {0}, y[ROOM] = {0}, before, novelty[2], p, usual;
         int suspicious = 0;
@@ -419,7 +416,7 @@ static void a_renewed_feature_is_new(void **state) {
             draw_category(&seed, 0, x);
             draw_category(&again, t < 2500 ? 0.05 : 0, y);
             if (t % 300 == 299)
-                svi_novelty_stage_renew(&same, RENEWED);
+                svi_alert_stage_renew(&same, RENEWED);
             const struct svi_judgement one = step_wide(&never, x, t), other = step_wide(&same, x, t);
             assert_memory_equal(&one.surprise, &other.surprise, sizeof one.surprise);
             assert_true(one.p == other.p);
@@ -430,7 +427,7 @@ static void a_renewed_feature_is_new(void **state) {
             x[j] = 10 * j;
         x[RENEWED] = 1;
         assert_true(svi_detector_peek(was.detector, x, &before, &p));
-        svi_novelty_stage_renew(&was, RENEWED);
+        svi_alert_stage_renew(&was, RENEWED);
         assert_true(svi_detector_peek(was.detector, x, &novelty[0], &p));
         assert_true(svi_detector_peek(never.detector, x, &novelty[1], &p));
         x[RENEWED] = 0;
@@ -442,13 +439,13 @@ static void a_renewed_feature_is_new(void **state) {
         for (int t = 0; t < 1000; t++) { /* ten renewals later usual rows are usual */
             draw_category(&again, 0, y);
             if (t % 100 == 50)
-                svi_novelty_stage_renew(&was, RENEWED);
+                svi_alert_stage_renew(&was, RENEWED);
             suspicious += step_wide(&was, y, t).p <= 0.05;
         }
         assert_true(suspicious < 100);
-        svi_novelty_stage_free(&never);
-        svi_novelty_stage_free(&same);
-        svi_novelty_stage_free(&was);
+        svi_alert_stage_free(&never);
+        svi_alert_stage_free(&same);
+        svi_alert_stage_free(&was);
     }
 }
 

@@ -3,9 +3,9 @@
 #include "support/plant.h"
 #include "support/problem.h"
 #include "support/quick.h"
+#include "support/stage.h"
 
 #include "base/statistics.h"
-#include "alerts/novelty_stage.h"
 #include "novelty/detector.h"
 
 #define DAYS  14
@@ -21,11 +21,9 @@ struct history {
 
 static struct svi_detector_options defaults(double trim) {
     struct svi_settings s;
-    struct svi_detector_options o;
     svi_settings_default(&s);
     s.novelty_trim = trim;
-    assert_int_equal(svi_novelty_stage_options(&s, SENSORS, &o, NULL), SVS_OK);
-    return o;
+    return stage_novelty(&s, SENSORS);
 }
 
 static svi_detector *start(const struct svi_detector_options *o) {
@@ -314,7 +312,8 @@ static void rows_and_x_alike(void **state) {
     svi_range_add(&r, row);
     svi_range_put(&r, row, 0);
     assert_int_equal(r.far_count, 1);
-    assert_true(svi_range_place(&r, &c, row, &(double){50}, surprise, 0, NULL) == 1); /* the row is the odd one */
+    assert_true(svi_range_place(&r, &c, row, &(double){50}, surprise, 0, NULL) ==
+                1); /* the row is the odd one */
     assert_true(svi_range_place(&r, &c, row, &(double){995}, surprise, 0, NULL) == 0.5);
     assert_true(svi_range_place(&r, &c, row, &(double){2000}, surprise, excess_of(&r, 2000), NULL) == 0.5);
     svi_range_add(&r, &far);

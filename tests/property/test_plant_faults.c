@@ -3,8 +3,7 @@
 #include "support/plant.h"
 #include "support/problem.h"
 #include "support/quick.h"
-
-#include "alerts/novelty_stage.h"
+#include "support/stage.h"
 
 #define DAYS   7
 #define ROWS   (DAYS * DAY + 600) /* before the fault */
@@ -16,24 +15,23 @@
 static int found_at(int seed, int sensor, int *before) {
     struct plant p = plant_of(seed);
     struct svi_settings settings;
-    struct svi_novelty_stage s;
+    struct svi_alert_stage s;
     double x[SENSORS];
-    struct svi_message m = {.kind = SVI_DENSE, .d = SENSORS, .has_x = true, .x = x};
+    struct svi_alert_sample sample = {.d = SENSORS, .x = x, .timed = true};
     int found = -1;
     svi_settings_default(&settings);
-    assert_int_equal(svi_novelty_stage_new(&s, &settings, NULL), SVS_OK);
+    stage_open(&s, &settings);
     for (int t = 0; t < ROWS + WITHIN && found < 0; t++) {
         plant_step(&p, x);
         x[sensor] += t >= ROWS ? 0.5 : 0;
-        m.ts = BEGAN + 60.0 * t;
-        assert_int_equal(svi_novelty_stage_reserve(&s, &m, NULL), SVS_OK);
-        const enum svi_alert_change change = svi_novelty_stage_judge(&s, &m, m.ts);
-        svi_novelty_stage_learn(&s, &m);
+        sample.time = BEGAN + 60.0 * t;
+        const enum svi_alert_change change = stage_judge(&s, &sample, false);
+        svi_alert_stage_learn(&s, &sample);
         *before += t < ROWS && change == SVI_ALERT_OPEN;
         if (t >= ROWS && (change == SVI_ALERT_OPEN || change == SVI_ALERT_UPDATE))
             found = t - ROWS;
     }
-    svi_novelty_stage_free(&s);
+    svi_alert_stage_free(&s);
     return found;
 }
 

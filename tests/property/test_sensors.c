@@ -4,36 +4,37 @@
 #include "support/archived.h"
 #include "support/laws.h"
 #include "support/quick.h"
+#include "support/sensors.h"
 
-#include "alerts/row_judges.h"
-#include "alerts/sensors.h"
+#include "novelty/detector.h"
 
 #define MINUTE 60.0
 #define MONDAY 1699833600.0 /* 2023-11-13 00:00 UTC */
 #define MOST   24           /* columns */
 
-static const enum svi_judge judges[] = {SVI_JUDGE_VALUE, SVI_JUDGE_LEVEL, SVI_JUDGE_STEP, SVI_JUDGE_OTHERS};
+static const enum svi_alert_detector judges[] = {SVI_DETECTOR_VALUE, SVI_DETECTOR_LEVEL, SVI_DETECTOR_STEP,
+                                                 SVI_DETECTOR_OTHERS};
 #define JUDGES ((int)(sizeof judges / sizeof *judges))
 
 static svi_sensors *begin(int d, bool context) {
     svs_error err = {0};
-    svi_sensors *s = svi_sensors_new(d, context, false, &err);
+    svi_sensors *s = sensors_open(d, context, false, &err);
     if (!s)
         fail_msg("%s", err.text);
     return s;
 }
 
-static void step(svi_sensors *s, const double *x, double time, struct svi_finding *f) {
-    for (int i = 0; i < SVI_JUDGES; i++)
-        f[i] = (struct svi_finding){
+static void step(svi_sensors *s, const double *x, double time, struct svi_evidence *f) {
+    for (int i = 0; i < SVI_DETECTORS; i++)
+        f[i] = (struct svi_evidence){
             .feature = -1, .over = 1, .value = NAN, .expected = NAN, .low = NAN, .high = NAN, .with = -1};
     struct svi_moment at;
     svi_context_moment(time, &at);
-    svi_sensors_step(s, x, &at, f);
+    sensors_step(s, x, &at, f);
 }
 
 static void archive_sensors(struct svi_archive *a, void *of) {
-    svi_sensors_archive(a, of);
+    svi_sensor_detectors.archive(a, of);
 }
 
 /* ---- promises */
@@ -41,12 +42,12 @@ static void archive_sensors(struct svi_archive *a, void *of) {
 #define EPISODE 50 /* rows without, after which the next one begins */
 
 struct tally {
-    double rows, hits[SVI_JUDGES][5], episodes[SVI_JUDGES][5]; /* at surprises of 2, 3 and 4 */
+    double rows, hits[SVI_DETECTORS][5], episodes[SVI_DETECTORS][5]; /* at surprises of 2, 3 and 4 */
 };
 
-static void count(struct tally *t, const struct svi_finding *f, int row, int last[SVI_JUDGES][5]) {
+static void count(struct tally *t, const struct svi_evidence *f, int row, int last[SVI_DETECTORS][5]) {
     t->rows++;
-    for (int i = 0; i < SVI_JUDGES; i++)
+    for (int i = 0; i < SVI_DETECTORS; i++)
         for (int k = 2; k <= 4; k++) {
             if (f[i].surprise < k)
                 continue;
@@ -60,17 +61,17 @@ static void count(struct tally *t, const struct svi_finding *f, int row, int las
 static void run_stream(struct tally *t, enum law law, double rho, int d, int rows, uint64_t seed) {
     svi_sensors *s = begin(d, false);
     double x[MOST] = {0};
-    int last[SVI_JUDGES][5] = {{0}};
+    int last[SVI_DETECTORS][5] = {{0}};
     for (int i = 0; i < 9; i++)
         test_random(&seed);
     for (int i = 0; i < rows; i++) {
-        struct svi_finding f[SVI_JUDGES];
+        struct svi_evidence f[SVI_DETECTORS];
         for (int j = 0; j < d; j++)
             x[j] = rho > 0 ? rho * x[j] + sqrt(1 - rho * rho) * test_normal(&seed) : law_draw(law, &seed);
         step(s, x, MONDAY + MINUTE * i, f);
         count(t, f, i, last);
     }
-    svi_sensors_free(&s);
+    sensors_close(s);
 }
 
 /* So many episodes or more in so many rows happen by chance once in 10,000 times. */
@@ -83,8 +84,8 @@ static void check(const struct tally *t, const char *what, double price, bool ro
                          t->rows);
         }
     for (int k = 2; k <= 4 && rows_too; k++)
-        if (law_tail(t->rows, price * pow(10, -k), t->hits[SVI_JUDGE_VALUE][k]) < 1e-4)
-            fail_msg("%s: %g of %g rows have a surprise of %d", what, t->hits[SVI_JUDGE_VALUE][k], t->rows,
+        if (law_tail(t->rows, price * pow(10, -k), t->hits[SVI_DETECTOR_VALUE][k]) < 1e-4)
+            fail_msg("%s: %g of %g rows have a surprise of %d", what, t->hits[SVI_DETECTOR_VALUE][k], t->rows,
                      k);
 }
 
@@ -116,9 +117,9 @@ static void episodes_of_rows_that_hang_together_too(void **state) {
 /* ---- what is odd in its context alone */
 
 /* A pump: flow goes by the load, which is free. At `wrong` flow is one that is usual, at another load. */
-static double surprise_of_wrong_flow(bool context, struct svi_finding *finding) {
+static double surprise_of_wrong_flow(bool context, struct svi_evidence *finding) {
     svi_sensors *s = begin(2, context);
-    struct svi_finding f[SVI_JUDGES];
+    struct svi_evidence f[SVI_DETECTORS];
     uint64_t seed = 6;
     double most = 0;
     for (int i = 0; i < 4010; i++) {
@@ -128,22 +129,22 @@ static double surprise_of_wrong_flow(bool context, struct svi_finding *finding) 
         if (i == 33 && context) /* as soon as anybody says so */
             assert_true(svi_sensors_set_context(s, 0) && svi_sensors_reserve_context(s, NULL) == SVS_OK);
         step(s, x, MONDAY + MINUTE * i, f);
-        for (int j = 0; j < SVI_JUDGES && wrong; j++)
-            if (f[j].surprise > most && j != SVI_JUDGE_OTHERS) {
+        for (int j = 0; j < SVI_DETECTORS && wrong; j++)
+            if (f[j].surprise > most && j != SVI_DETECTOR_OTHERS) {
                 most = f[j].surprise;
                 *finding = f[j];
             }
-        for (int j = 0; j < SVI_JUDGES && context; j++)
+        for (int j = 0; j < SVI_DETECTORS && context; j++)
             assert_true(i < 34 || f[j].feature != 0); /* context is not judged */
     }
-    svi_sensors_free(&s);
+    sensors_close(s);
     return most;
 }
 
 static double surprise_of_warmth(double hour);
 static void what_is_wrong_for_its_context_is_found(void **state) {
     (void)state;
-    struct svi_finding with, without;
+    struct svi_evidence with, without;
     assert_true(surprise_of_wrong_flow(true, &with) > 4);
     assert_true(with.feature == 1 && fabs(with.expected + 3) < 0.5);
     assert_true(with.low < with.expected && with.expected < with.high && with.high - with.low < 1);
@@ -159,8 +160,8 @@ static void context_has_limits(void **state) {
         assert_false(svi_sensors_set_context(s, 0));
     }
     assert_false(svi_sensors_set_context(none, 1));
-    svi_sensors_free(&s);
-    svi_sensors_free(&none);
+    sensors_close(s);
+    sensors_close(none);
 }
 
 /* Ten days of a room that is warm in the day: the warmth of noon at midnight is found, and at noon is none.
@@ -168,17 +169,17 @@ static void context_has_limits(void **state) {
 static double surprise_of_warmth(double hour) {
     const int rows = 10 * 1440 + (int)(hour * 60);
     svi_sensors *s = begin(1, false);
-    struct svi_finding f[SVI_JUDGES];
+    struct svi_evidence f[SVI_DETECTORS];
     uint64_t seed = 11;
     double most = 0;
     for (int i = 0; i < rows + 10; i++) {
         const double usual = 20 - 3 * cos(6.283185307179586 * i / 1440) + 0.2 * test_normal(&seed);
         const double x = i < rows ? usual : 22.9 + 0.2 * test_normal(&seed);
         step(s, &x, MONDAY + MINUTE * i, f);
-        for (int j = 0; j < SVI_JUDGES && i >= rows; j++)
+        for (int j = 0; j < SVI_DETECTORS && i >= rows; j++)
             most = fmax(most, f[j].surprise);
     }
-    svi_sensors_free(&s);
+    sensors_close(s);
     return most;
 }
 
@@ -192,7 +193,7 @@ static void the_hour_counts(void **state) {
 static void what_is_wrong_beside_the_others_is_found(void **state) {
     (void)state;
     svi_sensors *s = begin(3, false);
-    struct svi_finding f[SVI_JUDGES];
+    struct svi_evidence f[SVI_DETECTORS];
     uint64_t seed = 17;
     double most = 0;
     for (int i = 0; i < 4005; i++) {
@@ -200,11 +201,11 @@ static void what_is_wrong_beside_the_others_is_found(void **state) {
         const double x[3] = {a, b, a - b + (i < 4000 ? 0 : 2) + 0.05 * test_normal(&seed)};
         step(s, x, MONDAY + MINUTE * i, f);
         if (i >= 4000)
-            most = fmax(most, f[SVI_JUDGE_OTHERS].surprise);
-        assert_true(i < 4000 || f[SVI_JUDGE_OTHERS].surprise == 0 || f[SVI_JUDGE_OTHERS].with >= 0);
+            most = fmax(most, f[SVI_DETECTOR_OTHERS].surprise);
+        assert_true(i < 4000 || f[SVI_DETECTOR_OTHERS].surprise == 0 || f[SVI_DETECTOR_OTHERS].with >= 0);
     }
     assert_true(most > 4);
-    svi_sensors_free(&s);
+    sensors_close(s);
 }
 
 /* A sensor that comes after days, or has rested so long, is judged like others an hour or two later. */
@@ -212,7 +213,7 @@ static void one_that_comes_late_is_judged(void **state) {
     (void)state;
     for (int rested = 0; rested < 2; rested++) {
         svi_sensors *s = begin(2, false);
-        struct svi_finding f[SVI_JUDGES];
+        struct svi_evidence f[SVI_DETECTORS];
         uint64_t seed = 23;
         double level = 0, early = 0;
         for (int i = 0; i < 14000; i++) {
@@ -221,14 +222,14 @@ static void one_that_comes_late_is_judged(void **state) {
             if (i < 5000)
                 x[1] = rested ? 1e5 : NAN;
             step(s, x, MONDAY + MINUTE * i, f);
-            if (i >= 13990 && f[SVI_JUDGE_LEVEL].feature == 1)
-                level = fmax(level, f[SVI_JUDGE_LEVEL].surprise);
+            if (i >= 13990 && f[SVI_DETECTOR_LEVEL].feature == 1)
+                level = fmax(level, f[SVI_DETECTOR_LEVEL].surprise);
             else if (i < 13990)
-                early += f[SVI_JUDGE_VALUE].surprise >= 5;
+                early += f[SVI_DETECTOR_VALUE].surprise >= 5;
         }
         if (level < 4 || early > 1)
             fail_msg("rested %d: surprise %g in its fault, %g rows before", rested, level, early);
-        svi_sensors_free(&s);
+        sensors_close(s);
     }
 }
 
@@ -249,8 +250,8 @@ static void odd_row(int i, int d, uint64_t *seed, double *x) {
     }
 }
 
-static void same_findings(const struct svi_finding *a, const struct svi_finding *b, int row) {
-    for (int j = 0; j < SVI_JUDGES; j++)
+static void same_findings(const struct svi_evidence *a, const struct svi_evidence *b, int row) {
+    for (int j = 0; j < SVI_DETECTORS; j++)
         if (a[j].surprise != b[j].surprise || a[j].feature != b[j].feature || a[j].over != b[j].over ||
             (a[j].expected != b[j].expected && a[j].expected == a[j].expected) ||
             (a[j].value != b[j].value && a[j].value == a[j].value))
@@ -267,19 +268,19 @@ static void kept_judges_go_on_bit_for_bit(void **state) {
     svs_error err = {0};
     for (int i = 0; i < often(5000, 800); i++) {
         double x[D];
-        struct svi_finding f[SVI_JUDGES], g[SVI_JUDGES];
+        struct svi_evidence f[SVI_DETECTORS], g[SVI_DETECTORS];
         odd_row(i, D, &seed, x);
         if (i == 200)
             assert_true(svi_sensors_set_context(a, 4) && svi_sensors_set_context(b, 4) &&
                         svi_sensors_reserve_context(a, NULL) == SVS_OK &&
                         svi_sensors_reserve_context(b, NULL) == SVS_OK);
         if (i == 400) {
-            svi_sensors_set_category(a, 2);
-            svi_sensors_set_category(b, 2);
+            svi_sensor_detectors.set_category(a, 2);
+            svi_sensor_detectors.set_category(b, 2);
         }
         if (i == 650) {
-            svi_sensors_forget(a, 2);
-            svi_sensors_forget(b, 2);
+            svi_sensor_detectors.forget(a, 2);
+            svi_sensor_detectors.forget(b, 2);
         }
         step(a, x, MONDAY + 30 * MINUTE * i, f);
         step(b, x, MONDAY + 30 * MINUTE * i, g);
@@ -294,13 +295,13 @@ static void kept_judges_go_on_bit_for_bit(void **state) {
         assert_true(archived_same(&one, &two));
         assert_int_equal(archived_save(archive_sensors, kept, &two, &err), SVS_OK);
         assert_true(archived_same(&one, &two));
-        svi_sensors_free(&b);
+        sensors_close(b);
         b = kept;
     }
     svi_bytes_clear(&one);
     svi_bytes_clear(&two);
-    svi_sensors_free(&a);
-    svi_sensors_free(&b);
+    sensors_close(a);
+    sensors_close(b);
 }
 
 /* Columns that come are as if they had been absent: the findings of all judges but OTHERS, which solves its
@@ -314,27 +315,23 @@ static void wider_judges_keep_all(void **state) {
         double seen = 0;
         for (int i = 0; i < when + 1500; i++) {
             double x[WIDE];
-            struct svi_finding f[SVI_JUDGES], g[SVI_JUDGES];
+            struct svi_evidence f[SVI_DETECTORS], g[SVI_DETECTORS];
             odd_row(i, WIDE, &seed, x);
             for (int j = D; j < WIDE && i < when; j++)
                 x[j] = NAN;
-            if (i == when) {
-                svi_sensors *wide = svi_sensors_widened(b, WIDE, NULL);
-                assert_non_null(wide);
-                svi_sensors_free(&b);
-                b = wide;
-            }
+            if (i == when)
+                assert_int_equal(sensors_widen(&b, WIDE, NULL), SVS_OK);
             step(a, x, MONDAY + MINUTE * i, f);
             step(b, x, MONDAY + MINUTE * i, g);
-            for (int j = 0; j < SVI_JUDGES; j++)
-                if (i >= when && j != SVI_JUDGE_OTHERS) {
+            for (int j = 0; j < SVI_DETECTORS; j++)
+                if (i >= when && j != SVI_DETECTOR_OTHERS) {
                     assert_true(f[j].surprise == g[j].surprise && f[j].feature == g[j].feature);
                     seen += f[j].surprise > 0;
                 }
         }
         assert_true(seen > 0);
-        svi_sensors_free(&a);
-        svi_sensors_free(&b);
+        sensors_close(a);
+        sensors_close(b);
     }
 }
 
@@ -358,7 +355,7 @@ static void check_finite(svi_sensors *s, int d, struct svi_bytes *bytes) {
     assert_int_equal(archived_save(archive_sensors, s, bytes, &err), SVS_OK);
     if (archived_load(archive_sensors, other, bytes->data, bytes->size, &err) != SVS_OK)
         fail_msg("%s", err.text); /* what is not finite is refused there */
-    svi_sensors_free(&other);
+    sensors_close(other);
 }
 
 static void wild_values_and_times_break_nothing(void **state) {
@@ -370,7 +367,7 @@ static void wild_values_and_times_break_nothing(void **state) {
         uint64_t seed = 61 + 7 * (uint64_t)walk;
         const int from = walk % 3 * 100; /* wild from the first row on, or later */
         for (int i = 0; i < 1500; i++) {
-            struct svi_finding f[SVI_JUDGES];
+            struct svi_evidence f[SVI_DETECTORS];
             double x[D];
             for (int j = 0; j < D; j++)
                 x[j] = i < from ? test_normal(&seed) : wild_value(i, &seed);
@@ -381,14 +378,14 @@ static void wild_values_and_times_break_nothing(void **state) {
                 if (svi_sensors_set_context(s, walk % D))
                     assert_int_equal(svi_sensors_reserve_context(s, NULL), SVS_OK);
             if (i % 400 == 399)
-                svi_sensors_forget(s, walk % D);
+                svi_sensor_detectors.forget(s, walk % D);
             step(s, x, walk % 4 == 3 ? wild_time(i, &seed) : walk % 4 == 2 ? MONDAY : MONDAY + i, f);
-            for (int j = 0; j < SVI_JUDGES; j++)
+            for (int j = 0; j < SVI_DETECTORS; j++)
                 assert_true(isfinite(f[j].surprise) && f[j].surprise >= 0);
             if (i % 50 == 0 || i < 70)
                 check_finite(s, D, &bytes);
         }
-        svi_sensors_free(&s);
+        sensors_close(s);
     }
     svi_bytes_clear(&bytes);
 }
@@ -396,40 +393,47 @@ static void wild_values_and_times_break_nothing(void **state) {
 /* ---- the row's judges */
 
 static void archive_row_judges(struct svi_archive *a, void *of) {
-    svi_row_judges_archive(a, of);
+    svi_row_detectors.archive(a, of);
+}
+
+static void *open_row_judges(void) {
+    const struct svi_detector_shape shape = {.columns = 1};
+    void *state = NULL;
+    assert_int_equal(svi_row_detectors.reserve(&state, &shape, NULL), SVS_OK);
+    return state;
 }
 
 /* Never more than p says; kept at random moments, at any time. */
 static void judges_of_the_row_too(void **state) {
     (void)state;
-    struct svi_row_judges a, b;
+    void *a = open_row_judges(), *b = open_row_judges();
     struct svi_bytes one = {0}, two = {0};
     uint64_t seed = 71;
     svs_error err = {0};
-    assert_int_equal(svi_row_judges_init(&a, NULL), SVS_OK);
-    assert_int_equal(svi_row_judges_init(&b, NULL), SVS_OK);
     for (int i = 0; i < 6000; i++) {
-        struct svi_finding f[SVI_JUDGES] = {{0}}, g[SVI_JUDGES] = {{0}};
+        struct svi_evidence f[SVI_DETECTORS] = {{0}}, g[SVI_DETECTORS] = {{0}};
         const double p = i % 500 < 490 ? test_uniform(&seed) : 1e-12;
-        const struct svi_lasting_rank rank = {p / 2, p, i < 4000 ? i / 2 : 2000, i % 2, false};
+        const struct svi_judgement row = {
+            .above = p / 2, .p = p, .extreme = p, .scores = i < 4000 ? i / 2 : 2000, .calibrates = i % 2};
         const double time = i % 100 == 99 ? wild_time(i, &seed) : MONDAY + MINUTE * i;
         struct svi_moment at;
         svi_context_moment(time, &at);
-        svi_row_judges_step(&a, p, &rank, &at, f);
-        svi_row_judges_step(&b, p, &rank, &at, g);
+        const struct svi_detector_sample sample = {.moment = &at, .row = &row};
+        svi_row_detectors.look(a, &sample, f);
+        svi_row_detectors.look(b, &sample, g);
         same_findings(f, g, i);
-        assert_true(f[SVI_JUDGE_ROW].surprise <= (float)-log10(p) * (1 + 1e-6));
+        assert_true(f[SVI_DETECTOR_ROW].surprise <= (float)-log10(p) * (1 + 1e-6));
         if (test_random(&seed) % 80)
             continue;
-        svi_row_judges_clear(&b);
-        assert_int_equal(archived_save(archive_row_judges, &a, &one, &err), SVS_OK);
-        assert_int_equal(svi_row_judges_init(&b, NULL), SVS_OK);
-        assert_int_equal(archived_load(archive_row_judges, &b, one.data, one.size, &err), SVS_OK);
-        assert_int_equal(archived_save(archive_row_judges, &b, &two, &err), SVS_OK);
+        svi_row_detectors.drop(b);
+        assert_int_equal(archived_save(archive_row_judges, a, &one, &err), SVS_OK);
+        b = open_row_judges();
+        assert_int_equal(archived_load(archive_row_judges, b, one.data, one.size, &err), SVS_OK);
+        assert_int_equal(archived_save(archive_row_judges, b, &two, &err), SVS_OK);
         assert_true(archived_same(&one, &two));
     }
-    svi_row_judges_clear(&a);
-    svi_row_judges_clear(&b);
+    svi_row_detectors.drop(a);
+    svi_row_detectors.drop(b);
     svi_bytes_clear(&one);
     svi_bytes_clear(&two);
 }

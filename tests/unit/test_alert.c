@@ -308,7 +308,7 @@ static void test_units_follow_values(void **state) {
 
 static void test_units_of_findings(void **state) {
     (void)state;
-    const struct svi_alert_fact f = {.judge = SVI_JUDGE_VALUE,
+    const struct svi_alert_fact f = {.detector = SVI_DETECTOR_VALUE,
                                      .name = "temp",
                                      .unit = "\u00b0C",
                                      .value = 95,

@@ -8,7 +8,7 @@
 #include "features/units.h"
 #include "refit/refit_policy.h"
 #include "engine/sources.h"
-#include "alerts/novelty_stage.h"
+#include "support/stage.h"
 
 /* One kind of object: made, filled, archived, freed. */
 struct kind {
@@ -22,7 +22,7 @@ struct kind {
 static struct svi_settings settings;
 
 union any {
-    struct svi_novelty_stage sentry;
+    struct svi_alert_stage sentry;
     struct svi_shape shape;
     svi_sources *producers;
     struct svi_refit_policy beside;
@@ -32,26 +32,25 @@ union any {
 /* ---- novelty */
 
 static void make_sentry(void *object) {
-    assert_int_equal(svi_novelty_stage_new(object, &settings, NULL), SVS_OK);
+    stage_open(object, &settings);
 }
 
 static void fill_sentry(void *object) {
     uint64_t seed = 3;
     for (int t = 0; t < 300; t++) {
         double x[2] = {test_normal(&seed), test_normal(&seed)};
-        struct svi_message m = {.has_x = true, .kind = SVI_DENSE, .d = 2, .x = x};
-        assert_int_equal(svi_novelty_stage_reserve(object, &m, NULL), SVS_OK);
-        svi_novelty_stage_judge(object, &m, t);
-        svi_novelty_stage_learn(object, &m);
+        const struct svi_alert_sample sample = {.d = 2, .x = x, .time = t, .timed = true};
+        stage_judge(object, &sample, false);
+        svi_alert_stage_learn(object, &sample);
     }
 }
 
 static void archive_sentry(struct svi_archive *a, void *object) {
-    svi_novelty_stage_archive(a, object);
+    svi_alert_stage_archive(a, object);
 }
 
 static void drop_sentry(void *object) {
-    svi_novelty_stage_free(object);
+    svi_alert_stage_free(object);
 }
 
 /* ---- shape */

@@ -1,4 +1,4 @@
-/* Parts of a stream with keys: the queue of those that fall due, groups of alerts, what desks that share a
+/* Parts of a stream with keys: the queue of those that fall due, groups of alerts, what policies that share a
  * budget have found. */
 #include <math.h>
 #include <setjmp.h>
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "alerts/budget_pool.h"
+#include "alerts/budget.h"
 #include "base/random.h"
 #include "fleet/alert_groups.h"
 #include "fleet/key_queue.h"
@@ -152,7 +152,7 @@ static void test_groups_kept(void **state) {
 
 /* ---- what was found */
 
-/* Findings of 100 desks, each 1 a day, exponential above 1: the factor lets as many through as the budget
+/* Findings of 100 policies, each 1 a day, exponential above 1: the factor lets as many through as the budget
  * says. */
 static void test_pool(void **state) {
     (void)state;

@@ -3,26 +3,24 @@
 #include "support/archived.h"
 #include "support/problem.h"
 
-#include "alerts/context.h"
 #include "alerts/forecast.h"
-#include "alerts/row_judges.h"
-#include "alerts/sensors.h"
 #include "support/nomem.h"
+#include "support/sensors.h"
 
 static void feed(svi_sensors *s, int d, int rows, uint64_t *seed) {
     double x[64];
     struct svi_moment at;
-    struct svi_finding f[SVI_JUDGES] = {{0}};
+    struct svi_evidence f[SVI_DETECTORS] = {{0}};
     for (int i = 0; i < rows; i++) {
         for (int j = 0; j < d; j++)
             x[j] = test_normal(seed);
         svi_context_moment(1.7e9 + 60.0 * i, &at);
-        svi_sensors_step(s, x, &at, f);
+        sensors_step(s, x, &at, f);
     }
 }
 
 static void archive_sensors(struct svi_archive *a, void *of) {
-    svi_sensors_archive(a, of);
+    svi_sensor_detectors.archive(a, of);
 }
 
 /* Without room for a wider copy the narrow one is as it was. */
@@ -31,42 +29,45 @@ static void a_refusal_changes_nothing(void **state) {
     struct svi_bytes before = {0}, after = {0};
     svs_error err = {0};
     uint64_t seed = 3;
-    svi_sensors *s = NULL, *wide = NULL;
+    svi_sensors *s = NULL;
+    svs_code code = SVS_NO_MEMORY;
     int refused = 0;
     for (; !s; refused++) {
         left = refused;
-        s = svi_sensors_new(3, true, false, &err);
+        s = sensors_open(3, 1, false, &err);
         left = -1;
         assert_true(s || strstr(err.text, "sensors"));
     }
     assert_int_equal(refused, 7);
     feed(s, 3, 300, &seed);
     assert_int_equal(archived_save(archive_sensors, s, &before, &err), SVS_OK);
-    for (refused = 0; !wide; refused++) {
+    for (refused = 0; code != SVS_OK; refused++) {
         left = refused;
-        wide = svi_sensors_widened(s, 40, &err);
+        code = sensors_widen(&s, 40, &err);
         left = -1;
+        if (code == SVS_OK)
+            continue;
         assert_int_equal(archived_save(archive_sensors, s, &after, &err), SVS_OK);
         assert_true(archived_same(&before, &after));
     }
     assert_int_equal(refused, 7);
-    svi_sensors_free(&s);
-    svi_sensors_free(&wide);
+    sensors_close(s);
     svi_bytes_clear(&before);
     svi_bytes_clear(&after);
 }
 
 static void judges_of_the_row_are_refused(void **state) {
     (void)state;
-    struct svi_row_judges j;
-    for (int n = 0; n < 2; n++) {
+    const struct svi_detector_shape shape = {.columns = 1};
+    void *rows = NULL;
+    for (int n = 0; n < 3; n++) {
         left = n;
-        assert_int_equal(svi_row_judges_init(&j, NULL), SVS_NO_MEMORY);
+        assert_int_equal(svi_row_detectors.reserve(&rows, &shape, NULL), SVS_NO_MEMORY);
         left = -1;
-        svi_row_judges_clear(&j); /* nothing is held twice */
+        assert_null(rows); /* nothing is held */
     }
-    assert_int_equal(svi_row_judges_init(&j, NULL), SVS_OK);
-    svi_row_judges_clear(&j);
+    assert_int_equal(svi_row_detectors.reserve(&rows, &shape, NULL), SVS_OK);
+    svi_row_detectors.drop(rows);
 }
 
 /* And no row takes any. */
@@ -78,20 +79,20 @@ static void memory_is_as_stated(void **state) {
             uint64_t seed = 1;
             int contexts = 0;
             taken = 0;
-            svi_sensors *s = svi_sensors_new(widths[i], context, false, NULL);
+            svi_sensors *s = sensors_open(widths[i], context, false, NULL);
             assert_non_null(s);
-            assert_true(taken == svi_sensors_memory(widths[i], 0, false));
+            assert_true(taken == sensors_memory(widths[i], 0));
             while (svi_sensors_set_context(s, contexts))
                 contexts += contexts + 1 < widths[i];
             contexts = context ? (widths[i] < SVI_CONTEXT_COLUMNS ? widths[i] : SVI_CONTEXT_COLUMNS) : 0;
             assert_int_equal(svi_sensors_reserve_context(s, NULL), SVS_OK);
             if (contexts > 0) /* the block that it left */
                 taken -= svi_forecast_memory(SVI_CONTEXT_TIME, widths[i]);
-            assert_true(taken == svi_sensors_memory(widths[i], contexts, false));
+            assert_true(taken == sensors_memory(widths[i], contexts));
             if (widths[i] <= 64)
                 feed(s, widths[i], 200, &seed);
-            assert_true(taken == svi_sensors_memory(widths[i], contexts, false));
-            svi_sensors_free(&s);
+            assert_true(taken == sensors_memory(widths[i], contexts));
+            sensors_close(s);
         }
 }
 

@@ -3,10 +3,11 @@
  *
  * In the event stand, of all alerts, the features that add most to the surprise of the row (find_top). The
  * line differs: without a budget it names these, those first that lie beyond all that was or plainly out of
- * their usual range. Under a budget it says what the judges found, the one that leads first, and of the row
- * only what lies outside its usual range, or, where nothing does, the two features that are unusual together.
+ * their usual range. Under a budget it says what the detectors found, the one that leads first, and of the
+ * row only what lies outside its usual range, or, where nothing does, the two features that are unusual
+ * together.
  */
-#include "alerts/novelty_report.h"
+#include "alerts/alert_report.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@
 #include "features/calendar.h"
 
 /* Of each feature what all its lags add together, in `sums`; returns the sum of their sizes. */
-static double add_lags(struct svi_novelty_stage *s, int d, double *sums) {
+static double add_lags(struct svi_alert_stage *s, int d, double *sums) {
     const double *adds = s->rows.adds;
     double sum = 0;
     svi_detector_explain(s->detector, s->rows.adds);
@@ -29,14 +30,14 @@ static double add_lags(struct svi_novelty_stage *s, int d, double *sums) {
 }
 
 /* Where the largest size is among n values `apart` places apart. */
-static int novelty_report_largest(const double *v, int n, int apart) {
+static int alert_report_largest(const double *v, int n, int apart) {
     int at = 0;
     for (int j = 1; j < n; j++)
         at = fabs(v[j * apart]) > fabs(v[at * apart]) ? j : at;
     return at;
 }
 
-static struct svi_contribution contribution_of(struct svi_novelty_stage *s, const struct svi_schema *schema,
+static struct svi_contribution contribution_of(struct svi_alert_stage *s, const struct svi_schema *schema,
                                                int column, double adds) {
     struct svi_contribution c = {.feature = svi_schema_name(schema, column % s->rows.d),
                                  .column = column % s->rows.d,
@@ -48,19 +49,19 @@ static struct svi_contribution contribution_of(struct svi_novelty_stage *s, cons
 
 /* The features that add most, at most SVI_ALERT_TOP_MAX; the one that lies beyond its range before them.
  * Returns how many. */
-static int find_top(struct svi_novelty_stage *s, const struct svi_message *m, const struct svi_schema *schema,
-                    struct svi_contribution *top) {
+static int find_top(struct svi_alert_stage *s, const struct svi_alert_sample *sample,
+                    const struct svi_schema *schema, struct svi_contribution *top) {
     double *sums = s->rows.x; /* the sample stands in its row by now */
-    const double sum = add_lags(s, m->d, sums);
+    const double sum = add_lags(s, sample->d, sums);
     int count = 0;
     if (s->judgement.excess > 0) {
         double *adds = &sums[s->judgement.feature % s->rows.d];
         top[count++] = contribution_of(s, schema, s->judgement.feature, sum > 0 ? *adds / sum : 0);
         *adds = 0;
     }
-    for (; count < SVI_ALERT_TOP_MAX && count < m->d && sum > 0; count++) {
-        const int most = novelty_report_largest(sums, m->d, 1);
-        const int lag = novelty_report_largest(s->rows.adds + most, s->lags, s->rows.d);
+    for (; count < SVI_ALERT_TOP_MAX && count < sample->d && sum > 0; count++) {
+        const int most = alert_report_largest(sums, sample->d, 1);
+        const int lag = alert_report_largest(s->rows.adds + most, s->lags, s->rows.d);
         if (sums[most] == 0)
             break;
         top[count] = contribution_of(s, schema, lag * s->rows.d + most, sums[most] / sum);
@@ -70,22 +71,22 @@ static int find_top(struct svi_novelty_stage *s, const struct svi_message *m, co
 }
 
 /* How far a value lies beyond what is usual, in widths of that; 0 within. */
-static double novelty_report_excess(const struct svi_contribution *c) {
+static double alert_report_excess(const struct svi_contribution *c) {
     const double width = c->high - c->low, beyond = fmax(c->value - c->high, c->low - c->value);
     return beyond > 0 ? beyond / fmax(width, 1e-9 * fabs(c->value)) : 0;
 }
 
 /* For people: what lies beyond all that was comes first, then what is plainly out of its usual range, then
  * what adds most. */
-static void write_line(const struct svi_novelty_stage *s, const struct svi_schema *schema, const char *stream,
-                       double ts, enum svi_alert_change change, struct svi_alert_report *out) {
+static void write_line(const struct svi_alert_stage *s, const struct svi_alert_subject *of,
+                       enum svi_alert_change change, struct svi_alert_report *out) {
     struct svi_alert_feature features[SVI_ALERT_TOP];
     struct svi_contribution c[SVI_ALERT_TOP_MAX];
     const int count = out->event.count, shown = count < SVI_ALERT_TOP ? count : SVI_ALERT_TOP;
     const int first = count > 0 && s->judgement.excess > 0; /* stays there */
     memcpy(c, out->top, (size_t)count * sizeof *c);
     for (int i = 1; i < count; i++)
-        for (int k = i; k > first && novelty_report_excess(&c[k]) > novelty_report_excess(&c[k - 1]); k--) {
+        for (int k = i; k > first && alert_report_excess(&c[k]) > alert_report_excess(&c[k - 1]); k--) {
             const struct svi_contribution t = c[k];
             c[k] = c[k - 1];
             c[k - 1] = t;
@@ -93,7 +94,7 @@ static void write_line(const struct svi_novelty_stage *s, const struct svi_schem
     for (int i = 0; i < shown; i++)
         features[i] = (struct svi_alert_feature){.name = c[i].feature,
                                                  .column = c[i].column,
-                                                 .unit = svi_schema_unit(schema, c[i].column),
+                                                 .unit = svi_schema_unit(of->schema, c[i].column),
                                                  .value = c[i].value,
                                                  .low = c[i].low,
                                                  .high = c[i].high};
@@ -101,31 +102,32 @@ static void write_line(const struct svi_novelty_stage *s, const struct svi_schem
         features[0].beyond = svi_detector_range(s->detector, s->judgement.feature, &features[0].earlier_low,
                                                 &features[0].earlier_high);
     const struct svi_alert_line line = {.state = change,
-                                        .stream = stream,
+                                        .stream = of->stream,
                                         .top = features,
                                         .count = shown,
                                         .novelty = out->event.novelty,
                                         .p = out->event.p,
                                         .grade = s->alert.worst,
                                         .since = s->alert.since,
-                                        .time = ts};
+                                        .time = of->ts};
     svi_alert_text(out->text, &line);
 }
 
-/* ---- under a budget: what the judges say */
+/* ---- under a budget: what the detectors say */
 
 #define PLAINLY 0.25 /* of how far the feature that lies farthest outside does */
 
-/* The judge's finding as a person reads it. */
-static struct svi_alert_fact fact_of(const struct svi_novelty_stage *s, const struct svi_message *m,
-                                     const struct svi_schema *schema, enum svi_judge judge) {
-    const struct svi_finding *f = &s->findings[judge];
-    const bool with = f->with >= 0 && f->with < m->d;
-    const double interval = 86400 / svi_budget_rows_a_day(&s->desk.budget);
+/* The detector's evidence as a person reads it. */
+static struct svi_alert_fact fact_of(const struct svi_alert_stage *s, const struct svi_alert_sample *sample,
+                                     const struct svi_schema *schema, enum svi_alert_detector detector) {
+    const struct svi_evidence *f = &s->evidence[detector];
+    const bool with = f->with >= 0 && f->with < sample->d;
+    const double interval = 86400 / svi_budget_rows_a_day(&s->policy.budget);
     double low = f->low, high = f->high;
-    if (judge == SVI_JUDGE_VALUE && isnan(low)) /* all its values are what it is compared with */
+    if (isnan(low)) /* it expects nothing of its own: all the values are what it is compared with */
         svi_detector_usual(s->detector, f->feature, &low, &high);
-    return (struct svi_alert_fact){.judge = judge,
+    return (struct svi_alert_fact){.detector = detector,
+                                   .text = svi_detector_row(detector)->engine->text,
                                    .name = svi_schema_name(schema, f->feature),
                                    .column = f->feature,
                                    .unit = svi_schema_unit(schema, f->feature),
@@ -137,12 +139,11 @@ static struct svi_alert_fact fact_of(const struct svi_novelty_stage *s, const st
                                    .with = with ? f->with : -1,
                                    .with_name = with ? svi_schema_name(schema, f->with) : NULL,
                                    .with_unit = with ? svi_schema_unit(schema, f->with) : NULL,
-                                   .with_value = with ? m->x[f->with] : NAN};
+                                   .with_value = with ? sample->x[f->with] : NAN};
 }
 
 static struct svi_alert_fact fact_of_row(const struct svi_schema *schema, const struct svi_contribution *c) {
-    return (struct svi_alert_fact){.judge = SVI_JUDGE_ROW,
-                                   .name = c->feature,
+    return (struct svi_alert_fact){.name = c->feature,
                                    .column = c->column,
                                    .unit = svi_schema_unit(schema, c->column),
                                    .value = c->value,
@@ -159,25 +160,25 @@ static bool fact_is_new(const struct svi_alert_fact *facts, int count, int colum
     return true;
 }
 
-/* Those of the judges that look at one feature, the one that leads first, then those that have reached their
- * level, by how far above it they are. */
-static int take_judged(const struct svi_novelty_stage *s, const struct svi_message *m,
+/* Those of the detectors that look at one feature, the one that leads first, then those that have reached
+ * their level, by how far above it they are. */
+static int take_judged(const struct svi_alert_stage *s, const struct svi_alert_sample *sample,
                        const struct svi_schema *schema, struct svi_alert_fact *facts) {
-    bool taken[SVI_JUDGES] = {false};
+    bool taken[SVI_DETECTORS] = {false};
     int count = 0;
-    for (int n = 0; n < SVI_JUDGES && count < SVI_ALERT_TOP; n++) {
+    for (int n = 0; n < SVI_DETECTORS && count < SVI_ALERT_TOP; n++) {
         int best = -1;
-        for (int i = 0; i < SVI_JUDGES; i++)
-            if (!taken[i] && s->findings[i].feature >= 0 && s->findings[i].feature < m->d &&
-                (i == (int)s->desk.lead || s->desk.ratio[i] >= 1) &&
-                (best < 0 || i == (int)s->desk.lead ||
-                 (best != (int)s->desk.lead && s->desk.ratio[i] > s->desk.ratio[best])))
+        for (int i = 0; i < SVI_DETECTORS; i++)
+            if (!taken[i] && s->evidence[i].feature >= 0 && s->evidence[i].feature < sample->d &&
+                (i == (int)s->policy.lead || s->policy.ratio[i] >= 1) &&
+                (best < 0 || i == (int)s->policy.lead ||
+                 (best != (int)s->policy.lead && s->policy.ratio[i] > s->policy.ratio[best])))
                 best = i;
         if (best < 0)
             break;
         taken[best] = true;
-        if (fact_is_new(facts, count, s->findings[best].feature))
-            facts[count++] = fact_of(s, m, schema, (enum svi_judge)best);
+        if (fact_is_new(facts, count, s->evidence[best].feature))
+            facts[count++] = fact_of(s, sample, schema, (enum svi_alert_detector)best);
     }
     return count;
 }
@@ -189,9 +190,9 @@ static int take_row(const struct svi_alert_report *out, const struct svi_schema 
     const struct svi_contribution *top = out->top;
     double most = 0;
     for (int i = 0; i < out->event.count; i++)
-        most = fmax(most, novelty_report_excess(&top[i]));
+        most = fmax(most, alert_report_excess(&top[i]));
     for (int i = 0; i < out->event.count && count < SVI_ALERT_TOP; i++)
-        if (most > 0 && novelty_report_excess(&top[i]) >= PLAINLY * most &&
+        if (most > 0 && alert_report_excess(&top[i]) >= PLAINLY * most &&
             fact_is_new(facts, count, top[i].column))
             facts[count++] = fact_of_row(schema, &top[i]);
     *combination = count == 0 && out->event.count >= 2;
@@ -200,72 +201,72 @@ static int take_row(const struct svi_alert_report *out, const struct svi_schema 
     return count;
 }
 
-static void write_episode(const struct svi_novelty_stage *s, const struct svi_message *m,
-                          const struct svi_schema *schema, const char *stream, double ts,
-                          enum svi_alert_change change, struct svi_alert_report *out) {
-    const struct svi_desk *d = &s->desk;
+static void write_episode(const struct svi_alert_stage *s, const struct svi_alert_sample *sample,
+                          const struct svi_alert_subject *of, enum svi_alert_change change,
+                          struct svi_alert_report *out) {
+    const struct svi_alert_policy *d = &s->policy;
     struct svi_alert_fact facts[SVI_ALERT_TOP];
     struct svi_episode_line line = {.state = change,
                                     .news = d->news,
                                     .severity = d->severity,
-                                    .stream = stream,
+                                    .stream = of->stream,
                                     .facts = facts,
                                     .surprise = out->event.surprise,
                                     .since = s->alert.since,
-                                    .time = ts,
+                                    .time = of->ts,
                                     .lasted = 86400 * (d->budget.days - d->began)};
-    const bool row = d->lead == SVI_JUDGE_ROW || d->lead == SVI_JUDGE_LASTING;
+    const struct svi_detector_row *lead = svi_detector_row(d->lead);
     svs_error err;
-    line.lasting = d->lead == SVI_JUDGE_LASTING;
+    line.opening = lead->opening;
     if (change != SVI_ALERT_CLOSE) {
-        line.count = take_judged(s, m, schema, facts);
-        if (row || d->ratio[SVI_JUDGE_ROW] >= 1)
-            line.count = take_row(out, schema, facts, line.count, &line.combination);
+        line.count = take_judged(s, sample, of->schema, facts);
+        if (lead->engine->of_rows || d->ratio[SVI_DETECTOR_ROW] >= 1)
+            line.count = take_row(out, of->schema, facts, line.count, &line.combination);
     }
-    (void)svi_calendar_set_zone(schema->zone, &err); /* where it is unknown, times are those of UTC */
+    (void)svi_calendar_set_zone(of->schema->zone, &err); /* where it is unknown, times are those of UTC */
     svi_episode_text(out->text, &line);
 }
 
-static void add_judge(const struct svi_novelty_stage *s, enum svi_alert_change change,
+static void add_judge(const struct svi_alert_stage *s, enum svi_alert_change change,
                       struct svi_alert_event *e) {
-    const struct svi_finding *f = &s->findings[s->desk.judge];
+    const struct svi_evidence *f = &s->evidence[s->policy.detector];
     const bool closes = change == SVI_ALERT_CLOSE;
-    e->judge = svi_judge_name(s->desk.judge);
-    e->severity = svi_severity_name(s->desk.severity);
-    e->surprise = closes ? s->desk.surprise : f->surprise;
+    e->judge = svi_detector_row(s->policy.detector)->name;
+    e->severity = svi_alert_severity_name(s->policy.severity);
+    e->surprise = closes ? s->policy.surprise : f->surprise;
     e->expected = closes ? NAN : f->expected;
     e->over = closes ? 1 : f->over;
 }
 
-bool svi_novelty_report(struct svi_novelty_stage *s, const struct svi_message *m,
-                        const struct svi_schema *schema, const char *stream, double ts,
-                        enum svi_alert_change change, struct svi_alert_report *out) {
+bool svi_alert_report_change(struct svi_alert_stage *s, const struct svi_alert_sample *sample,
+                             const struct svi_alert_subject *of, enum svi_alert_change change,
+                             struct svi_alert_report *out) {
     if (!s->on)
-        return svi_novelty_report_end(s, stream, s->reason, out);
+        return svi_alert_report_end(s, of->stream, s->reason, out);
     if (change == SVI_ALERT_NONE)
         return false;
     const bool closes = change == SVI_ALERT_CLOSE; /* what is usual again has no reason */
     out->event = (struct svi_alert_event){.state = svi_alert_change_name(change),
-                                          .id = m->id,
+                                          .id = of->id,
                                           .novelty = s->judgement.novelty,
                                           .membership = s->judgement.membership,
                                           .p = s->judgement.p,
                                           .grade = closes ? s->alert.worst : s->grade,
                                           .since = s->alert.since,
                                           .top = out->top,
-                                          .count = closes ? 0 : find_top(s, m, schema, out->top),
+                                          .count = closes ? 0 : find_top(s, sample, of->schema, out->top),
                                           .text = out->text};
-    if (svi_desk_works(&s->desk)) {
+    if (svi_alert_policy_is_on(&s->policy)) {
         add_judge(s, change, &out->event);
-        write_episode(s, m, schema, stream, ts, change, out);
+        write_episode(s, sample, of, change, out);
     } else {
-        write_line(s, schema, stream, ts, change, out);
+        write_line(s, of, change, out);
     }
     return true;
 }
 
-bool svi_novelty_report_end(struct svi_novelty_stage *s, const char *stream, const char *why,
-                            struct svi_alert_report *out) {
+bool svi_alert_report_end(struct svi_alert_stage *s, const char *stream, const char *why,
+                          struct svi_alert_report *out) {
     if (!s->alert.open)
         return false;
     s->alert.open = false;
@@ -278,7 +279,7 @@ bool svi_novelty_report_end(struct svi_novelty_stage *s, const char *stream, con
                                           .since = s->alert.since,
                                           .top = out->top,
                                           .text = out->text};
-    if (svi_desk_works(&s->desk))
+    if (svi_alert_policy_is_on(&s->policy))
         add_judge(s, SVI_ALERT_CLOSE, &out->event);
     snprintf(out->text, sizeof out->text, "%s alert ended: %s", stream, why);
     return true;

@@ -1,0 +1,441 @@
+/* The stage that judges: each accepted sample is judged, an alert may change, and the sample is perhaps
+ * learned.
+ *
+ * In front of novelty (novelty/detector.h) stand the lags: what is judged is a row of d features and the last
+ * samples. Capacity is taken before a sample is judged (svi_alert_stage_reserve), so that a failing
+ * allocation refuses the sample and leaves everything as it was; where columns may still come there is room
+ * for some more. What all parts have agreed to is remembered as a number of columns, until one of them is
+ * full: most samples ask nobody. A stream of too many columns goes on without novelty, and the stats say why.
+ *
+ * The stage returns what it did to the alert; alert_report.c makes an event of it, and the engine publishes.
+ * Read in order: set-up, capacity, one sample, archive. */
+#include "alerts/alert_stage.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "alerts/context.h"
+#include "alerts/sensors.h"
+#include "base/alloc.h"
+#include "base/fail.h"
+
+static void alert_stage_drop_detectors(struct svi_alert_stage *s) {
+    svi_detectors_clear(&s->detectors);
+    /* The engine compares this with the columns: 0 makes it name columns of context to new detectors again.
+     */
+    s->context_d = 0;
+}
+
+void svi_alert_stage_init(struct svi_alert_stage *s, const struct svi_alert_stage_options *o) {
+    *s = (struct svi_alert_stage){.on = o->on, .capacity = -1};
+    if (!s->on)
+        return;
+    /* The number of columns is known with the first row; `lags` stays 0 in a stage without novelty, and that
+     * is how the rest of this file knows one. */
+    s->lags = o->lags;
+    s->differences = o->differences;
+    s->with_context = o->with_context;
+    s->options = o->novelty;
+    svi_alert_init(&s->alert, &o->alert);
+    svi_alert_policy_init(&s->policy, &o->policy);
+}
+
+void svi_alert_stage_share_room(struct svi_alert_stage *s, struct svi_shared_room *room) {
+    s->options.shared = room;
+}
+
+svs_code svi_alert_stage_use_room(struct svi_alert_stage *s, struct svi_shared_room *room, svs_error *err) {
+    if (!s->options.shared) /* one that is off may be on again, in that of the thread that has it then */
+        return SVS_OK;
+    svs_code code = s->detector ? svi_detector_use_room(s->detector, room, err) : SVS_OK;
+    s->options.shared = code == SVS_OK ? room : s->options.shared;
+    return code;
+}
+
+void svi_alert_stage_rest(struct svi_alert_stage *s) {
+    if (s->detector)
+        svi_detector_rest(s->detector);
+}
+
+svs_code svi_alert_stage_make_room(const struct svi_alert_stage *s, const struct svi_alert_stage_options *o,
+                                   struct svi_detector_room *room, svs_error *err) {
+    const bool other = o->novelty.confirm != s->options.confirm || o->novelty.persist != s->options.persist;
+    return s->detector && other ? svi_detector_make_room(s->detector, &o->novelty, room, err) : SVS_OK;
+}
+
+void svi_alert_stage_configure(struct svi_alert_stage *s, const struct svi_alert_stage_options *o,
+                               struct svi_detector_room *room) {
+    if (s->lags == 0) /* none */
+        return;
+    /* Compare before the options are replaced. The procedure starts again only when its share changes: else a
+     * change of any other setting would restore the wealth that it has spent. */
+    const bool other = o->alert.fdr != s->alert.o.fdr;
+    s->alert.o = o->alert;
+    svi_alert_policy_configure(&s->policy, &o->policy);
+    /* Only a budget uses these detectors. They start from nothing if one comes back: they have missed rows.
+     */
+    if (!svi_alert_policy_is_on(&s->policy))
+        alert_stage_drop_detectors(s);
+    if (other && o->alert.fdr > 0)
+        svi_discovery_init(&s->alert.discovery, o->alert.fdr);
+    struct svi_shared_room *shared = s->options.shared;
+    s->options = o->novelty;
+    s->options.shared = shared;
+    s->capacity = -1;
+    if (s->detector)
+        svi_detector_configure(s->detector, &s->options, room);
+}
+
+static void drop_rows(struct svi_alert_stage_rows *r) {
+    svi_lags_clear(&r->history);
+    svi_free(r->x);
+    *r = (struct svi_alert_stage_rows){0};
+}
+
+static void alert_stage_turn_off(struct svi_alert_stage *s) {
+    svi_detector_free(&s->detector);
+    alert_stage_drop_detectors(s);
+    drop_rows(&s->rows);
+    svi_verdicts_clear(&s->verdicts);
+    /* `judged` too: svi_alert_stage_learn would otherwise look for the detector that is gone. */
+    s->on = s->judged = false;
+}
+
+void svi_alert_stage_free(struct svi_alert_stage *s) {
+    alert_stage_turn_off(s);
+    svi_alert_policy_clear(&s->policy);
+}
+
+void svi_alert_stage_reset(struct svi_alert_stage *s) {
+    /* Only the options and the counters outlive a reset: stats count over the whole life of the stream. */
+    const struct svi_alert before = s->alert;
+    const bool on = s->on;
+    alert_stage_turn_off(s);
+    s->on = on;
+    s->capacity = -1;
+    svi_alert_init(&s->alert, &before.o);
+    svi_alert_policy_clear(&s->policy);
+    s->alert.opened = before.opened;
+    s->alert.suppressed = before.suppressed;
+}
+
+void svi_alert_stage_replace(struct svi_alert_stage *s, const struct svi_alert_stage_options *o) {
+    struct svi_alert_stage fresh;
+    svi_alert_stage_init(&fresh, o);
+    if (s->lags > 0 && fresh.lags > 0) { /* a stage that is none keeps none */
+        fresh.alert.opened = s->alert.opened;
+        fresh.alert.suppressed = s->alert.suppressed;
+        fresh.refused = s->refused;
+        fresh.verdicts.said_true = s->verdicts.said_true;
+        fresh.verdicts.said_false = s->verdicts.said_false;
+    }
+    fresh.options.shared = s->options.shared;
+    svi_alert_stage_free(s);
+    *s = fresh;
+}
+
+/* ---- capacity */
+
+/* For d features, d x lags <= SVI_ALERT_STAGE_COLUMNS: a new detector, or the old one with more columns.
+ * SVS_NO_MEMORY: nothing has changed. */
+static svs_code alert_stage_build(struct svi_alert_stage *s, int d, svs_error *err) {
+    const size_t columns = (size_t)d * (size_t)s->lags;
+    struct svi_alert_stage_rows rows = {.d = d};
+    struct svi_detector_options o = s->options;
+    o.d = (int)columns;
+    rows.x = svi_alloc_array((size_t)d + 2 * columns, sizeof *rows.x);
+    /* The detector comes last of what may fail: widening replaces it, and after that there is no way back. */
+    svs_code code = rows.x ? svi_lags_init(&rows.history, d, s->lags, s->differences, err)
+                           : svi_fail_memory(err, "the novelty of the stream");
+    if (code == SVS_OK && s->detector)
+        code = svi_detector_widen(&s->detector, s->lags, d, err);
+    else if (code == SVS_OK && !(s->detector = svi_detector_new(&o, err)))
+        code = SVS_NO_MEMORY;
+    if (code != SVS_OK) {
+        drop_rows(&rows);
+        return code;
+    }
+    svi_verdicts_set_columns(&s->verdicts, (int)columns);
+    rows.row = rows.x + d;
+    rows.adds = rows.row + columns;
+    struct svi_lags *to = &rows.history; /* the samples before this one, with 0 in the columns that are new */
+    const struct svi_lags *from = &s->rows.history;
+    to->held = from->held;
+    to->newest = from->newest;
+    svi_lags_widen(to->ring, to->d, from->ring, from->d, from->lags);
+    drop_rows(&s->rows);
+    s->rows = rows;
+    return SVS_OK;
+}
+
+/* Where columns may still come, room for some more, so that few of them cost a rebuild. Dense rows have all
+ * their columns from the start; other rows may bring new ones at any time. */
+static int alert_stage_spare(int d, bool more_may_come, int most) {
+    int room = 16;
+    if (!more_may_come)
+        return d;
+    while (room < d)
+        room *= 2;
+    return room < most ? room : most;
+}
+
+static struct svi_detector_shape alert_stage_shape(const struct svi_alert_stage *s, int columns) {
+    return (struct svi_detector_shape){columns, s->with_context ? SVI_CONTEXT_COLUMNS : 0, s->options.shared};
+}
+
+/* Detectors that are not there yet: of the first row, or of the first since there is a budget. */
+static svs_code alert_stage_reserve_detectors(struct svi_alert_stage *s, int d, svs_error *err) {
+    const struct svi_detector_shape shape = alert_stage_shape(s, d);
+    bool fresh;
+    if (!svi_alert_policy_is_on(&s->policy))
+        return SVS_OK;
+    SVI_TRY(svi_detectors_reserve(&s->detectors, &shape, &fresh, err));
+    /* New ones only: widened ones are a copy and know their categories. Novelty may know some from before
+     * there was a budget. */
+    for (int j = 0; fresh && s->detector && j < d && j < s->rows.d; j++)
+        if (svi_detector_knows_category(s->detector, s->lags, j))
+            svi_detectors_set_category(&s->detectors, j);
+    return SVS_OK;
+}
+
+svs_code svi_alert_stage_reserve(struct svi_alert_stage *s, int d, bool more_may_come, svs_error *err) {
+    if (!s->on) /* many may share this one */
+        return SVS_OK;
+    const int most = SVI_ALERT_STAGE_COLUMNS / s->lags;
+    if (d > most) {
+        /* Not an error: the classifier goes on with the row. An alert that is open ends with this reason
+         * (svi_alert_report_change). */
+        alert_stage_turn_off(s);
+        snprintf(s->reason, sizeof s->reason,
+                 "novelty is off: %d features times novelty.lags %d are more than %d columns", d, s->lags,
+                 SVI_ALERT_STAGE_COLUMNS);
+        return SVS_OK;
+    }
+    /* Until the end nobody has agreed to anything. Rows first: they may be wider than detectors, but not the
+     * other way round. The first sample may have no feature at all. */
+    s->capacity = -1;
+    if (!s->detector || d > s->rows.d)
+        SVI_TRY(alert_stage_build(s, alert_stage_spare(d, more_may_come, most), err));
+    SVI_TRY(svi_detector_reserve(s->detector, 0, err));
+    SVI_TRY(svi_alert_policy_reserve(&s->policy, false, err));
+    SVI_TRY(alert_stage_reserve_detectors(s, d, err));
+    s->capacity = d;
+    return SVS_OK;
+}
+
+/* After a sample: a part that is full is asked before the next one. */
+static void alert_stage_note_full(struct svi_alert_stage *s) {
+    if (svi_budget_is_full(&s->policy.budget) ||
+        (s->options.shared &&
+         ((s->detector && svi_detector_is_full(s->detector)) || svi_detectors_are_full(&s->detectors))))
+        s->capacity = -1;
+}
+
+int svi_alert_stage_columns(const struct svi_alert_stage *s) {
+    const int columns = svi_detectors_columns(&s->detectors);
+    if (columns < 0) /* they may be due */
+        return svi_alert_policy_is_on(&s->policy) && s->rows.d <= SVI_SENSORS_MAX ? 0 : s->rows.d;
+    /* The narrower of the two: detectors have no spare columns, rows may have. */
+    return columns < s->rows.d ? columns : s->rows.d;
+}
+
+void svi_alert_stage_gap(struct svi_alert_stage *s) {
+    if (s->on)
+        svi_lags_empty(&s->rows.history);
+}
+
+void svi_alert_stage_category(struct svi_alert_stage *s, int feature) {
+    if (!s->on || !s->detector || feature >= s->rows.d)
+        return;
+    svi_detector_category(s->detector, s->lags, feature);
+    svi_detectors_set_category(&s->detectors, feature);
+}
+
+bool svi_alert_stage_knows_category(const struct svi_alert_stage *s, int feature) {
+    /* True where there is nobody to inform: the caller waits for the novelty thread only if it must. */
+    return !s->on || !s->detector || feature >= s->rows.d ||
+           svi_detector_knows_category(s->detector, s->lags, feature);
+}
+
+void svi_alert_stage_renew(struct svi_alert_stage *s, int feature) {
+    if (!s->on || !s->detector || feature >= s->rows.d) /* of columns without room nothing is held */
+        return;
+    svi_lags_renew(s->rows.history.ring, s->rows.d, s->lags, feature);
+    svi_detector_renew(s->detector, s->lags, feature);
+    svi_detectors_forget(&s->detectors, feature);
+    s->context_d = 0; /* it may be one of context, or no more */
+    s->capacity = -1;
+    svi_verdicts_renew(&s->verdicts);
+}
+
+/* What detectors take for the time: rows whose arrival says nothing (alert.interval) are as far apart as it
+ * says, so that the same file gives the same bytes at any speed. */
+static double alert_stage_clock(const struct svi_alert_stage *s, const struct svi_alert_sample *sample) {
+    const struct svi_budget *b = &s->policy.budget;
+    return !sample->timed && b->interval > 0 ? b->days * 86400 : sample->time;
+}
+
+/* What a verdict will be about. */
+static void alert_stage_note(struct svi_alert_stage *s) {
+    const int64_t tag = s->alert.opened;
+    if (!s->alert.open || s->policy.calm > 0 || s->verdicts.columns != s->lags * s->rows.d)
+        return; /* or there was no memory for wider ones of both */
+    /* The quiet tail of an alert is left out above: `verdict=true` would take usual rows out of the
+     * calibration. */
+    svi_verdicts_row(&s->verdicts, tag, s->rows.row);
+    for (int i = 0; i < SVI_DETECTORS; i++)
+        if (s->policy.ratio[i] >= 1)
+            svi_verdicts_peak(&s->verdicts, tag, (enum svi_alert_detector)i, s->evidence[i].feature,
+                              s->evidence[i].surprise);
+}
+
+svs_code svi_alert_stage_verdict(struct svi_alert_stage *s, int64_t number, bool is_true, svs_error *err) {
+    if (!svi_alert_stage_has_policy(s))
+        return svi_fail(err, SVS_UNAVAILABLE,
+                        "alerts are kept for a verdict only under alert.budget, which is none");
+    /* All memory first: a verdict is final, so it must not stop half-way. What it teaches fills parts. */
+    s->capacity = -1;
+    if (s->detector) {
+        SVI_TRY(svi_detector_reserve(s->detector, SVI_VERDICT_ROWS, err));
+        SVI_TRY(svi_alert_policy_reserve(&s->policy, true, err));
+    }
+    return svi_verdicts_say(&s->verdicts, &s->policy, s->detector, number, is_true, err);
+}
+
+/* What becomes of the alert: by the evidence under a budget, else by p. */
+static enum svi_alert_change alert_stage_alarm(struct svi_alert_stage *s, double time, bool timed) {
+    const struct svi_judgement *j = &s->judgement;
+    if (svi_alert_policy_is_on(&s->policy)) {
+        const enum svi_alert_change change =
+            svi_alert_policy_step(&s->policy, &s->alert, s->evidence, time, timed);
+        alert_stage_note(s);
+        s->alarm = s->policy.alarm;
+        s->surprise = s->policy.surprise_now;
+        s->grade = s->alert.grade;
+        return change;
+    }
+    s->alarm = j->p < 1 ? log(j->p) / log(s->alert.o.p) : 0;
+    s->surprise = -log10(j->p);
+    s->grade = j->p > s->alert.o.clear ? 0 : svi_alert_grade(j->novelty, svi_detector_level(s->detector));
+    if (s->grade == 0 && j->p <= s->alert.o.clear) /* not so novel, but nothing was ever there */
+        s->grade = 1 - 1 / (1 + j->excess);
+    return svi_alert_step(&s->alert, j->p, j->tail, s->grade, time);
+}
+
+/* The sample into rows.x, widened by zeros; what took the place of a missing value tells nothing. */
+static void alert_stage_take(struct svi_alert_stage *s, const struct svi_alert_sample *sample) {
+    struct svi_alert_stage_rows *r = &s->rows;
+    const int d = sample->d;
+    memcpy(r->x, sample->x, (size_t)d * sizeof *r->x);
+    memset(r->x + d, 0, (size_t)(r->d - d) * sizeof *r->x);
+    for (int j = 0; sample->gaps && j < d; j++)
+        r->x[j] = sample->gaps[j] ? NAN : r->x[j];
+}
+
+enum svi_alert_change svi_alert_stage_judge(struct svi_alert_stage *s,
+                                            const struct svi_alert_sample *sample) {
+    struct svi_alert_stage_rows *r = &s->rows;
+    if (!s->on) /* many may share this one */
+        return SVI_ALERT_NONE;
+    s->judged = false;
+    if (!s->detector) /* nothing but rows of zeros without a column so far */
+        return SVI_ALERT_NONE;
+    alert_stage_take(s, sample);
+    /* Sensors take every row, even those before the lags are full: they look at single samples. The clock
+     * is asked once, so all detectors see one time. */
+    struct svi_moment moment;
+    struct svi_detector_sample seen = {.x = r->x, .moment = &moment};
+    if (svi_alert_policy_is_on(&s->policy)) /* only then does a detector ask for it */
+        svi_context_moment(alert_stage_clock(s, sample), &moment);
+    svi_detectors_look(&s->detectors, &seen, s->evidence);
+    /* After the sensors, whose forecasts need the context. As a missing value it counts for nothing in the
+     * distances of novelty: an unusual load alone is no alert. */
+    for (int j = 0; s->with_context && j < r->d; j++)
+        if (svi_detectors_is_context(&s->detectors, j))
+            r->x[j] = NAN;
+    if (!svi_lags_push(&r->history, r->x, r->row))
+        return SVI_ALERT_NONE;
+    s->judged = true;
+    /* Spare columns are 0, not missing: they must not count as features that both samples have. */
+    svi_detector_set_columns(s->detector, s->lags * (sample->d > 0 ? sample->d : r->d));
+    svi_detector_judge(s->detector, r->row, &s->judgement);
+    /* Before the early return: the score of a sample without values must not repeat those of the last one. */
+    s->alarm = s->surprise = 0;
+    if (s->judgement.unknown) /* an alert goes on as it is */
+        return SVI_ALERT_NONE;
+    seen.row = &s->judgement;
+    svi_detectors_look(&s->detectors, &seen, s->evidence);
+    return alert_stage_alarm(s, sample->time, sample->timed);
+}
+
+struct svi_alert_scores svi_alert_stage_scores(const struct svi_alert_stage *s) {
+    return (struct svi_alert_scores){s->judged, s->judgement.novelty, s->judgement.p, s->alarm, s->surprise};
+}
+
+void svi_alert_stage_learn(struct svi_alert_stage *s, const struct svi_alert_sample *sample) {
+    if (s->judged)
+        s->refused += svi_detector_learn(s->detector, sample->labelled) == SVI_LEARN_RESULT_REFUSED;
+    if (s->on)
+        alert_stage_note_full(s);
+}
+
+/* ---- archive */
+
+void svi_alert_stage_archive(struct svi_archive *a, struct svi_alert_stage *s) {
+    bool asked = s->lags > 0; /* the setting novelty is not none */
+    int d = s->rows.d;
+    svi_archive_bool(a, "asked", &asked);
+    if (!svi_archive_check(a, asked == (s->lags > 0), "the setting novelty was another") || !asked)
+        return;
+    svi_archive_bool(a, "on", &s->on);
+    svi_archive_text(a, "reason", s->reason, sizeof s->reason);
+    svi_archive_int64(a, "refused", &s->refused, 0, INT64_MAX / 4);
+    svi_alert_archive(a, &s->alert);
+    if (!svi_archive_ok(a) || !s->on)
+        return;
+    svi_archive_int(a, "features", &d, 0, SVI_ALERT_STAGE_COLUMNS / s->lags);
+    if (!svi_archive_ok(a) || d == 0)
+        return;
+    /* The number of features sizes every array: it comes first, then the arrays, then what fills them. */
+    if (svi_archive_loading(a) && alert_stage_build(s, d, a->err) != SVS_OK)
+        return;
+    svi_lags_archive(a, &s->rows.history);
+    svi_detector_archive(a, s->detector);
+}
+
+bool svi_alert_stage_has_policy(const struct svi_alert_stage *s) {
+    return s->lags > 0 && svi_alert_policy_is_on(&s->policy);
+}
+
+void svi_alert_stage_policy_archive(struct svi_archive *a, struct svi_alert_stage *s) {
+    if (svi_archive_check(a, svi_alert_stage_has_policy(s), "the setting alert.budget was none"))
+        svi_alert_policy_archive(a, &s->policy);
+    if (svi_archive_ok(a))
+        svi_verdicts_archive(a, &s->verdicts);
+}
+
+void svi_alert_stage_detectors_archive(struct svi_archive *a, struct svi_alert_stage *s) {
+    const struct svi_detector_shape shape = alert_stage_shape(s, s->detector ? s->rows.d : 0);
+    svi_detectors_archive(a, &s->detectors, &shape);
+}
+
+double svi_alert_stage_memory(const struct svi_alert_stage_options *o, int d, int contexts, bool shared) {
+    struct svi_detector_options novelty = o->novelty;
+    struct svi_shared_room room = {0};
+    const double own = shared ? sizeof(struct svi_alert_stage) : 0;
+    const double columns = (double)d * o->lags;
+    if (!o->on)
+        return 0;
+    if (columns > SVI_ALERT_STAGE_COLUMNS)
+        return own;
+    novelty.d = (int)columns;
+    novelty.shared = shared ? &room : NULL;
+    const bool policy = o->policy.a_day > 0;
+    const struct svi_detector_shape shape = {d, contexts, shared};
+    /* 3 x columns: the ring of lags, the row, what its columns add; d: the sample (struct
+     * svi_alert_stage_rows). */
+    return own + svi_detector_memory(&novelty) + (shared ? 0 : svi_verdicts_memory((int)columns)) +
+           (policy ? svi_detectors_memory(&shape) : 0) + (policy && shared ? svi_budget_memory() : 0) +
+           sizeof(double) * (3 * columns + d);
+}

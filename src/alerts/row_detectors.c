@@ -1,0 +1,119 @@
+/* What the p-value of novelty is worth as a reason for an alert: of one row (ROW), and of many that hang
+ * together (LASTING, lasting.h).
+ *
+ * Both p-values hold for rows that are exchangeable. Rows of a machine are not: each morning is a little like
+ * nothing before, and small p come in runs. So either measure, as -log10 of its p, is divided by its usual
+ * size at that time of day (deviations.h), held against the largest of its own past in blocks of rows
+ * (block_tails.h), and what is reported is how often such an episode begins: never more than the p-value
+ * says. Before there are SVI_BLOCKS blocks LASTING has hardly a past, and speaks by its p alone. */
+#include <math.h>
+
+#include "alerts/block_tails.h"
+#include "alerts/context.h"
+#include "alerts/deviations.h"
+#include "alerts/evidence.h"
+#include "alerts/lasting.h"
+#include "base/alloc.h"
+#include "base/fail.h"
+#include "novelty/detector.h"
+
+#define FEW      1.0  /* no smaller surprise is reported */
+#define WARM     64   /* rows before anything is */
+#define REFRESH  64   /* rows after which the usual size of a time of day is worked out again */
+#define GREATEST 300  /* -log10 p: beyond any p */
+#define LEAST    0.3f /* the usual size is no smaller: that of -log10 p is 0.6 on exchangeable rows */
+
+enum { ROW, LASTING, SERIES };
+
+struct row_detectors {
+    struct svi_lasting lasting;
+    struct svi_pace pace;
+    struct svi_deviations deviations; /* of two series */
+    struct svi_block_tails tails;
+};
+
+static void row_detectors_free(void *state) {
+    struct row_detectors *r = state;
+    svi_deviations_clear(&r->deviations);
+    svi_block_tails_clear(&r->tails);
+    svi_free(r);
+}
+
+/* All capacity is there from the first row on. */
+static svs_code row_detectors_reserve(void **state, const struct svi_detector_shape *shape, svs_error *err) {
+    (void)shape;
+    if (*state)
+        return SVS_OK;
+    struct row_detectors *r = svi_alloc_plain(sizeof *r);
+    if (!r)
+        return svi_fail_memory(err, "the detectors of rows");
+    *r = (struct row_detectors){0};
+    svi_lasting_init(&r->lasting);
+    svi_pace_init(&r->pace);
+    if (svi_deviations_init(&r->deviations, SERIES, 1, SVI_CONTEXT_BINS, err) != SVS_OK ||
+        svi_block_tails_init(&r->tails, SERIES, 1, false, FEW, err) != SVS_OK) {
+        row_detectors_free(r);
+        return SVS_NO_MEMORY;
+    }
+    *state = r;
+    return SVS_OK;
+}
+
+static double row_detectors_bytes(const struct svi_detector_shape *shape) {
+    (void)shape;
+    return (double)sizeof(struct row_detectors) + svi_deviations_memory(SERIES, 1, SVI_CONTEXT_BINS) +
+           svi_block_tails_memory(SERIES, 1, false);
+}
+
+static int row_detectors_size(const void *state) {
+    (void)state;
+    return 1;
+}
+
+static void row_detectors_look(void *state, const struct svi_detector_sample *sample,
+                               struct svi_evidence *evidence) {
+    static const enum svi_alert_detector detector[SERIES] = {SVI_DETECTOR_ROW, SVI_DETECTOR_LASTING};
+    struct row_detectors *r = state;
+    const struct svi_judgement *j = sample->row;
+    const struct svi_moment *m = sample->moment;
+    const struct svi_lasting_rank rank = {j->above, j->p, j->scores, j->calibrates, j->disturbed};
+    float u[SERIES];
+    if (m->bin != r->deviations.bin || r->pace.rows % REFRESH == 0)
+        svi_deviations_turn_to(&r->deviations, m->bin);
+    svi_lasting_add(&r->lasting, &rank);
+    const bool early = r->pace.rows < SVI_BLOCKS * SVI_BLOCK_LEAST;
+    /* p with its tail beyond the ranks: else no row could surprise more than the calibration is long. */
+    const float v[SERIES] = {(float)fmin(-log10(j->extreme), GREATEST),
+                             (float)svi_lasting_surprise(&r->lasting)};
+    for (int i = 0; i < SERIES; i++) {
+        u[i] = r->pace.rows < WARM ? 0 : v[i] / fmaxf(r->deviations.now[i], LEAST);
+        const double episode = svi_block_tails_surprise(&r->tails, i, u[i], 0);
+        evidence[detector[i]].surprise = early && i == LASTING ? v[i] : fmin(v[i], episode);
+    }
+    evidence[SVI_DETECTOR_LASTING].over = svi_lasting_over(&r->lasting);
+    /* What it has surprised by is learned last: no row is judged by a past that holds it. */
+    svi_block_tails_add(&r->tails, u);
+    svi_deviations_learn(&r->deviations, m->bin, v,
+                         (float)fmax(1 / (double)(r->pace.rows + 1), 1 / r->pace.memory));
+    if (svi_pace_row(&r->pace, m->time))
+        r->tails.longest = svi_pace_block(&r->pace);
+}
+
+static void row_detectors_archive(struct svi_archive *a, void *state) {
+    struct row_detectors *r = state;
+    svi_lasting_archive(a, &r->lasting);
+    svi_pace_archive(a, &r->pace);
+    svi_deviations_archive(a, &r->deviations);
+    svi_block_tails_archive(a, &r->tails);
+}
+
+const struct svi_detector_engine svi_row_detectors = {.first = SVI_DETECTOR_ROW,
+                                                      .of_rows = true,
+                                                      .kept_as = "row judges",
+                                                      .max_size = 1,
+                                                      .reserve = row_detectors_reserve,
+                                                      .size = row_detectors_size,
+                                                      .look = row_detectors_look,
+                                                      .archive = row_detectors_archive,
+                                                      .drop = row_detectors_free,
+                                                      .bytes = row_detectors_bytes};
