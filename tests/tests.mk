@@ -79,7 +79,7 @@ NO_THREADS   = $(patsubst $(BUILD)/%,%.c,$(shell for t in $(TEST_BIN); do [ -x $
 # The bank's arithmetic is reached through the bank alone: a second thread that enters it is seen in bank.c, bank_score.c and bank_learn.c,
 # which read and write its fields at each call. Without these accesses an engine of the default method takes a third less time.
 ifneq ($(findstring -fsanitize=thread,$(CFLAGS)),)
-$(patsubst %,$(BUILD)/obj/src/bank/%.o,neighbours fourier_ridge block block_learn block_fourier stack standardiser): ISA = -fno-sanitize=thread
+$(patsubst %,$(BUILD)/obj/src/bank/%.o,neighbours fourier_ridge block stack standardiser): ISA = -fno-sanitize=thread
 endif
 
 tsan: deps ## the tests that have threads under ThreadSanitizer, in build-tsan
