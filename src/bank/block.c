@@ -348,6 +348,10 @@ static void block_features(struct svi_block *b, const float *z) {
     }
 }
 
+void svi_block_expand(struct svi_block *b, const float *z) {
+    block_features(b, z);
+}
+
 void svi_block_score(struct svi_block *b, const float *z, double *scores) {
     const int rows = svi_block_rows(b);
     block_features(b, z);
