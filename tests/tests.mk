@@ -76,10 +76,10 @@ NO_RACES     = $(addprefix tests/cli/,test_commands test_pages test_readme test_
 # Programs of the plain build, where it is there, that start no thread: they need not be made again.
 NO_THREADS   = $(patsubst $(BUILD)/%,%.c,$(shell for t in $(TEST_BIN); do [ -x $$t ] && ! nm -u $$t | grep -q pthread_create && echo $$t; done))
 
-# The bank's arithmetic is reached through the bank alone: a second thread that enters it is seen in bank.c, bank_score.c and bank_learn.c,
+# The bank's arithmetic is reached through the bank alone: a second thread that enters it is seen in bank.c and bank_step.c,
 # which read and write its fields at each call. Without these accesses an engine of the default method takes a third less time.
 ifneq ($(findstring -fsanitize=thread,$(CFLAGS)),)
-$(patsubst %,$(BUILD)/obj/src/bank/%.o,neighbours fourier_ridge block block_learn block_fourier stack standardiser): ISA = -fno-sanitize=thread
+$(patsubst %,$(BUILD)/obj/src/bank/%.o,neighbours fourier_ridge block stack standardiser): ISA = -fno-sanitize=thread
 endif
 
 tsan: deps ## the tests that have threads under ThreadSanitizer, in build-tsan

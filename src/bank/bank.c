@@ -1,13 +1,13 @@
 /* The bank: its members, made for a stream, grown with it, and dropped where they do not fit any more.
  *
- * Scores lie member by member, `stride` values each. A sample passes twice: svi_bank_score (bank_score.c)
- * asks all members and both layers above them; svi_bank_learn (bank_learn.c) then teaches the layers what the
- * members had said, and the members the row. Losses are of what was said before the label was known, so
- * nothing is held out.
+ * What a member is stands in its own file (bank/member_ops.h); here are loops over them, and what is above:
+ * stacks, shares and calibrators. A sample passes twice (bank_step.c): svi_bank_score asks all members and
+ * both layers above them; svi_bank_learn then teaches the layers what the members had said, and the members
+ * the row. Losses are of what was said before the label was known, so nothing is held out.
  *
- * Invariants: all parts have the features and classes of the host, in its order; a member that has gone does
- * not come back; what a call could not do for want of memory is caught up with, or the bank stays as it was.
- */
+ * Invariants: all parts have the features and classes of the host, in its order; a member that was dropped
+ * does not come back; what a call could not do for want of memory is caught up with, or the bank stays as it
+ * was. */
 #include <math.h>
 #include <string.h>
 
@@ -15,7 +15,9 @@
 #include "base/alloc.h"
 #include "base/arrays.h"
 #include "base/fail.h"
+#include "linalg/kernels.h"
 #include "learner/learner_renew.h"
+#include "learner/learner_times.h"
 
 #define VOTE_ETA      0.3
 #define VOTE_ALPHA    0.001
@@ -23,38 +25,11 @@
 #define EXPERT_ALPHA  0.003
 #define RIDGE         1.0
 #define RIDGE_REGRESS 0.1
-#define FADING        0.99
 #define ROWS_MAX      65536
-#define NEAR_ROWS     5000
-
-static const struct svi_window_kind bank_windows[] = {{50, SVS_ALSVM, 1},     {200, SVS_ALSVM, 1},
-                                                      {1000, SVS_ALSVM, 1},   {0, SVS_ALSVM, 1},
-                                                      {0, SVS_ALSVM, FADING}, {0, SVS_FALSVM, 1}};
-
-const struct svi_bank_block svi_bank_blocks[BLOCKS] = {
-    {SVI_MEMBER_PA,
-     {.kind = SVI_BLOCK_RAW,
-      .head_count = 3,
-      .head = {{SVI_STEP_PA, 1, 0}, {SVI_STEP_PA, 0.01F, 0}, {SVI_STEP_ADAGRAD, 0.3F, 0.999F}}},
-     {.kind = SVI_BLOCK_RAW, .head_count = 2, .head = {{SVI_STEP_NLMS, 1, 0}, {SVI_STEP_NLMS, 0.1F, 0}}}},
-    {SVI_MEMBER_PRODUCTS,
-     {.kind = SVI_BLOCK_PRODUCTS,
-      .head_count = 2,
-      .head = {{SVI_STEP_ADAGRAD, 0.3F, 0}, {SVI_STEP_ADAGRAD, 0.03F, 0}}},
-     {.kind = SVI_BLOCK_PRODUCTS, .head_count = 1, .head = {{SVI_STEP_NLMS, 0.1F, 0}}}},
-    {SVI_MEMBER_FOURIER_ADAGRAD,
-     {.kind = SVI_BLOCK_FOURIER,
-      .head_count = 3,
-      .head = {{SVI_STEP_ADAGRAD, 0.3F, 0}, {SVI_STEP_PA, 0.01F, 0}, {SVI_STEP_PA, 0.001F, 0}}},
-     {.kind = SVI_BLOCK_FOURIER, .head_count = 1, .head = {{SVI_STEP_NLMS, 0.1F, 0}}}},
-};
-
-static int bank_window_count(const struct svi_bank_options *o) {
-    return o->host.task == SVS_REGRESS ? 5 : 6; /* FALSVM has classes only */
-}
+#define MEMBERS_ALL   1e6 /* microseconds: every member fits */
 
 struct svi_stacks_options svi_bank_stacks(const struct svi_bank_options *o) {
-    return (struct svi_stacks_options){.members = SVI_MEMBERS,
+    return (struct svi_stacks_options){.members = svi_member_count,
                                        .count = STACKS,
                                        .windows = {0, 1000, 200},
                                        .ridge = o->host.task == SVS_REGRESS ? RIDGE_REGRESS : RIDGE,
@@ -62,93 +37,82 @@ struct svi_stacks_options svi_bank_stacks(const struct svi_bank_options *o) {
                                        .isa = o->host.isa};
 }
 
-static uint32_t bank_windows_on(const svi_bank *b) {
-    return b->on >> SVI_MEMBER_WINDOW_50;
+/* ---- its members */
+
+/* The next part, from the i-th on, with a member that runs; NULL: no more. */
+static const struct svi_member_part *bank_next(const svi_bank *b, int *i) {
+    while (*i < b->c.part_count && !b->part[*i].on)
+        ++*i;
+    return *i < b->c.part_count ? &b->part[(*i)++] : NULL;
 }
 
-static struct svi_block_options bank_block_options(const struct svi_bank_options *o, int i) {
-    const struct svi_bank_block *k = &svi_bank_blocks[i];
-    struct svi_block_options own = o->host.task == SVS_REGRESS ? k->regress : k->classify;
-    own.task = o->host.task;
-    own.seed = o->seed;
-    own.isa = o->host.isa;
-    return own;
-}
-
-static bool bank_new_blocks(svi_bank *b, svs_error *err) {
-    for (int i = 0; i < BLOCKS; i++) {
-        const struct svi_block_options o = bank_block_options(&b->o, i);
-        if (!svi_bank_runs(b, svi_bank_blocks[i].member))
-            continue;
-        if (svi_block_init(&b->block[i], &o, err) != SVS_OK ||
-            (!b->regress && svi_block_reserve_classes(&b->block[i], b->o.host.max_classes, err) != SVS_OK))
-            return false;
+/* The members of `on` run; what belongs to others is freed. */
+static void bank_run(svi_bank *b, uint32_t on) {
+    b->on = on;
+    for (int i = 0; i < b->c.part_count; i++) {
+        struct svi_member_part *p = &b->part[i];
+        p->on = 0;
+        for (int m = p->first; m < svi_member_count && svi_members[m].ops == p->ops; m++)
+            p->on |= (on >> m & 1) << (m - p->first);
+        if (p->ops->clear)
+            p->ops->clear(p);
     }
-    return true;
 }
 
-/* All parts but the windows have d features. The standardiser comes last: rows have zeros where parts that
- * had no memory have no features. */
+/* All parts have d features. The standardiser comes last: rows have zeros where parts that had no memory have
+ * no features. */
 static svs_code bank_widen(svi_bank *b, int d, svs_error *err) {
-    svs_code code = SVS_OK;
-    for (int i = 0; i < BLOCKS && code == SVS_OK; i++)
-        if (svi_bank_runs(b, svi_bank_blocks[i].member))
-            code = svi_block_grow(&b->block[i], d, err);
-    if (code == SVS_OK && svi_bank_runs(b, SVI_MEMBER_NEAREST))
-        code = svi_neighbours_grow(&b->near, d, err);
-    if (code == SVS_OK && svi_bank_runs(b, SVI_MEMBER_FOURIER_EXACT))
-        code = svi_fourier_ridge_grow(&b->exact, EXACT_FEATURES + d, err);
-    if (code == SVS_OK)
-        code = svi_standardiser_grow(&b->standard, d, err);
-    for (int j = 0; j < d && code == SVS_OK; j++)
+    const struct svi_member_part *p;
+    for (int i = 0; (p = bank_next(b, &i));)
+        if (p->ops->grow)
+            SVI_TRY(p->ops->grow(p, d, err));
+    SVI_TRY(svi_standardiser_grow(&b->standard, d, err));
+    for (int j = 0; j < d; j++)
         if (b->plain[j])
             svi_standardiser_unscale(&b->standard, j);
-    return code;
+    return SVS_OK;
 }
 
-/* Parts of members that do not run go. */
-void svi_bank_clear_others(svi_bank *b) {
-    svi_windows_keep(&b->windows, bank_windows_on(b));
-    for (int i = 0; i < BLOCKS; i++)
-        if (!svi_bank_runs(b, svi_bank_blocks[i].member))
-            svi_block_clear(&b->block[i]);
-    if (!svi_bank_runs(b, SVI_MEMBER_NEAREST))
-        svi_neighbours_clear(&b->near);
-    if (!svi_bank_runs(b, SVI_MEMBER_FOURIER_EXACT))
-        svi_fourier_ridge_clear(&b->exact);
+/* Those that run, for d features, with nothing learned. */
+static svs_code bank_begin_members(svi_bank *b, int d, svs_error *err) {
+    const struct svi_member_part *p;
+    for (int i = 0; (p = bank_next(b, &i));)
+        if (p->ops->init)
+            SVI_TRY(p->ops->init(p, d, err));
+    return bank_widen(b, d, err);
 }
 
-/* Members that do not fit any more into the budget go for good. */
-void svi_bank_drop(svi_bank *b, int d, int classes) {
-    b->on &= svi_members_choose(b->o.host.task, d, classes, b->o.budget);
-    svi_bank_clear_others(b);
+/* Bytes of a bank: the state of its parts lies behind it. b: they are placed there; or NULL. */
+static size_t bank_place_parts(svi_bank *b) {
+    const size_t align = _Alignof(max_align_t);
+    size_t size = sizeof *b;
+    for (int i = 0; i < svi_member_part_count; i++) {
+        const struct svi_member_ops *ops = svi_member_parts[i];
+        int first = 0;
+        while (svi_members[first].ops != ops)
+            first++;
+        size = (size + align - 1) / align * align;
+        if (b)
+            b->part[i] =
+                (struct svi_member_part){.ops = ops, .c = &b->c, .self = (char *)b + size, .first = first};
+        size += ops->size;
+    }
+    return size;
 }
 
-/* Those that run, with nothing learned. */
-bool svi_bank_build_members(svi_bank *b, int d, svs_error *err) {
-    return svi_windows_init(&b->windows, &b->o.host, bank_windows, bank_window_count(&b->o),
-                            bank_windows_on(b), d, err) == SVS_OK &&
-           bank_new_blocks(b, err) &&
-           (!svi_bank_runs(b, SVI_MEMBER_NEAREST) ||
-            svi_neighbours_init(&b->near, NEAR_ROWS, d, b->o.host.isa, err) == SVS_OK) &&
-           (!svi_bank_runs(b, SVI_MEMBER_FOURIER_EXACT) ||
-            svi_fourier_ridge_init(&b->exact, b->o.host.task, EXACT_FEATURES + d, b->o.host.max_classes,
-                                   b->o.host.isa, err) == SVS_OK) &&
-           bank_widen(b, d, err) == SVS_OK;
-}
+/* ---- the bank */
 
-enum { ROWS, FEATURES, PADDED, PHI, HELD, DIMS };
+enum { ROWS, FEATURES, PADDED, HELD, MEMBERS, DIMS };
 static const struct svi_array bank_table[] = {
 #define ARRAY(member, ...) SVI_ARRAY(svi_bank, member, NULL, __VA_ARGS__)
-    ARRAY(scores, SVI_AXIS_LENGTH(SVI_MEMBERS), SVI_AXIS(ROWS)),
-    ARRAY(inputs, SVI_AXIS(ROWS), SVI_AXIS_LENGTH(SVI_MEMBERS)),
+    ARRAY(scores, SVI_AXIS(MEMBERS), SVI_AXIS(ROWS)),
+    ARRAY(inputs, SVI_AXIS(ROWS), SVI_AXIS(MEMBERS)),
     ARRAY(said, SVI_AXIS_LENGTH(EXPERTS), SVI_AXIS(ROWS)),
     ARRAY(proba, SVI_AXIS_LENGTH(EXPERTS), SVI_AXIS(ROWS)),
     ARRAY(final, SVI_AXIS(ROWS)),
     ARRAY(mixed, SVI_AXIS(ROWS)),
     ARRAY(turn, SVI_AXIS(ROWS)),
-    ARRAY(z, SVI_AXIS(PADDED)),
-    ARRAY(phi, SVI_AXIS(PHI)),
+    ARRAY(c.z, SVI_AXIS(PADDED)),
     ARRAY(plain, SVI_AXIS(FEATURES)),
     ARRAY(took, SVI_AXIS(HELD)),
 #undef ARRAY
@@ -159,34 +123,32 @@ static void bank_dims(const svs_options *host, int32_t *dims) {
     dims[ROWS] = host->task == SVS_REGRESS ? 1 : host->max_classes;
     dims[FEATURES] = host->max_features;
     dims[PADDED] = svi_round_up(host->max_features, SVI_FLOATS_PAD);
-    dims[PHI] = EXACT_FEATURES + host->max_features;
     dims[HELD] = (int32_t)svi_bank_held(host);
+    dims[MEMBERS] = svi_member_count;
 }
 
-static bool bank_build(svi_bank *b, int d, svs_error *err) {
+static svs_code bank_build(svi_bank *b, int d, svs_error *err) {
     const struct svi_stacks_options stacks = svi_bank_stacks(&b->o);
     int32_t dims[DIMS];
     bank_dims(&b->o.host, dims);
-    if (svi_arrays_alloc(&bank_arrays, b, dims, err) != SVS_OK)
-        return false;
-    b->stride = dims[ROWS];
-    for (int i = 0; i < EXPERTS && !b->regress; i++)
+    SVI_TRY(svi_arrays_alloc(&bank_arrays, b, dims, err));
+    b->c.stride = dims[ROWS];
+    for (int i = 0; i < EXPERTS && !b->c.regress; i++)
         if (!(b->calibrator[i] = svi_calibrator_new(b->o.host.max_classes, false, err)))
-            return false;
-    return svi_standardiser_init(&b->standard, b->o.host.isa, err) == SVS_OK &&
-           svi_bank_build_members(b, d, err) && (b->stacks = svi_stacks_new(&stacks, err));
+            return SVS_NO_MEMORY;
+    SVI_TRY(svi_standardiser_init(&b->standard, b->o.host.isa, err));
+    SVI_TRY(bank_begin_members(b, d, err));
+    return (b->stacks = svi_stacks_new(&stacks, err)) ? SVS_OK : SVS_NO_MEMORY;
 }
 
 /* The caller's may go; a bank that is loaded makes learners again. */
-static bool bank_copy_weights(svi_bank *b, const svs_options *host, svs_error *err) {
+static svs_code bank_copy_weights(svi_bank *b, const svs_options *host, svs_error *err) {
     const size_t n = (size_t)host->class_weight_count;
     if (host->class_rule != SVS_CLASSES_GIVEN || n == 0)
-        return true;
+        return SVS_OK;
     b->given = svi_alloc_array(n, sizeof *b->given + SVS_NAME_MAX);
-    if (!b->given) {
-        svi_fail_memory(err, "the class weights");
-        return false;
-    }
+    if (!b->given)
+        return svi_fail_memory(err, "the class weights");
     char *names = (char *)(b->given + n);
     memcpy(b->given, host->class_weight, n * sizeof *b->given);
     for (size_t i = 0; i < n; i++) {
@@ -195,21 +157,29 @@ static bool bank_copy_weights(svi_bank *b, const svs_options *host, svs_error *e
             label->as.s = memcpy(names + i * SVS_NAME_MAX, label->as.s, label->length);
     }
     b->o.host.class_weight = b->given;
-    return true;
+    return SVS_OK;
+}
+
+static struct svi_member_context bank_context(const struct svi_bank_options *o, int d, int classes) {
+    return (struct svi_member_context){.host = &o->host,
+                                       .seed = o->seed,
+                                       .regress = o->host.task == SVS_REGRESS,
+                                       .d = d,
+                                       .classes = classes};
 }
 
 svi_bank *svi_bank_new(const struct svi_bank_options *o, int d, svs_error *err) {
-    svi_bank *b = svi_alloc(sizeof *b);
-    if (!b) {
-        svi_fail_memory(err, "a bank of learners");
+    svi_bank *b = svi_new(bank_place_parts(NULL), "a bank of learners", err);
+    if (!b)
         return NULL;
-    }
     b->o = *o;
     b->o.host.class_weight = NULL;
-    b->regress = o->host.task == SVS_REGRESS;
-    b->d = d;
-    b->on = svi_members_choose(o->host.task, d, 0, o->budget);
-    if (!bank_copy_weights(b, &o->host, err) || !bank_build(b, d, err)) {
+    b->c = bank_context(&b->o, d, 0);
+    b->c.part = b->part;
+    b->c.part_count = svi_member_part_count;
+    bank_place_parts(b);
+    bank_run(b, svi_members_choose(o->host.task, d, 0, o->budget));
+    if (bank_copy_weights(b, &o->host, err) != SVS_OK || bank_build(b, d, err) != SVS_OK) {
         svi_bank_free(&b);
         return NULL;
     }
@@ -221,13 +191,9 @@ void svi_bank_free(svi_bank **pb) {
     svi_bank *b = *pb;
     if (!b)
         return;
+    bank_run(b, 0);
     svi_arrays_free(&bank_arrays, b);
-    svi_windows_keep(&b->windows, 0);
     svi_standardiser_clear(&b->standard);
-    svi_neighbours_clear(&b->near);
-    svi_fourier_ridge_clear(&b->exact);
-    for (int i = 0; i < BLOCKS; i++)
-        svi_block_clear(&b->block[i]);
     svi_stacks_free(&b->stacks);
     for (int i = 0; i < EXPERTS; i++)
         svi_calibrator_free(&b->calibrator[i]);
@@ -236,63 +202,56 @@ void svi_bank_free(svi_bank **pb) {
     *pb = NULL;
 }
 
-/* The parts that count classes by themselves know as many as the host. */
 void svi_bank_know_classes(svi_bank *b, int classes) {
-    b->classes = classes > b->classes ? classes : b->classes;
-    for (int i = 0; i < BLOCKS && !b->regress; i++)
-        if (svi_bank_runs(b, svi_bank_blocks[i].member))
-            svi_block_add_classes(&b->block[i], b->classes);
-    if (!b->regress && svi_bank_runs(b, SVI_MEMBER_FOURIER_EXACT))
-        svi_fourier_ridge_classes(&b->exact, b->classes);
+    const struct svi_member_part *p;
+    b->c.classes = classes > b->c.classes ? classes : b->c.classes;
+    for (int i = 0; !b->c.regress && (p = bank_next(b, &i));)
+        if (p->ops->add_classes)
+            p->ops->add_classes(p);
 }
 
 void svi_bank_reset(svi_bank *b) {
-    svi_windows_reset(&b->windows);
+    const struct svi_member_part *p;
     svi_standardiser_empty(&b->standard);
-    svi_neighbours_empty(&b->near);
-    if (svi_bank_runs(b, SVI_MEMBER_FOURIER_EXACT))
-        svi_fourier_ridge_empty(&b->exact);
-    for (int i = 0; i < BLOCKS; i++)
-        if (svi_bank_runs(b, svi_bank_blocks[i].member))
-            svi_block_empty(&b->block[i]);
-    svi_bank_know_classes(b, b->classes);
-    b->expanded = false;
+    for (int i = 0; (p = bank_next(b, &i));)
+        if (p->ops->reset)
+            p->ops->reset(p);
+    svi_bank_know_classes(b, b->c.classes);
     svi_stacks_reset(b->stacks);
-    svi_share_init(&b->votes, SVI_MEMBERS, VOTE_ETA, VOTE_ALPHA);
+    svi_share_init(&b->votes, svi_member_count, VOTE_ETA, VOTE_ALPHA);
     svi_share_init(&b->experts, EXPERTS, EXPERT_ETA, EXPERT_ALPHA);
     memset(b->recent, 0, sizeof b->recent);
     b->judged = 0;
     b->targets = 0;
-    b->mean = b->spread = b->largest = b->center = b->last = b->error = 0;
+    b->mean = b->spread = b->largest = b->c.center = b->c.last = b->error = 0;
     b->unit = 1;
     for (int i = 0; i < EXPERTS; i++) {
         svi_slope_init(&b->slope[i]);
-        if (!b->regress)
+        if (!b->c.regress)
             svi_calibrator_reset(b->calibrator[i]);
     }
 }
 
+/* Members that do not fit any more into the budget are dropped for good. */
 svs_code svi_bank_grow(svi_bank *b, int d, svs_error *err) {
-    svi_bank_drop(b, d, b->classes);
-    svs_code code = svi_windows_grow(&b->windows, d, err);
-    if (code == SVS_OK)
-        code = bank_widen(b, d, err);
-    b->d = code == SVS_OK ? d : b->d;
-    return code;
+    bank_run(b, b->on & svi_members_choose(b->o.host.task, d, b->c.classes, b->o.budget));
+    SVI_TRY(bank_widen(b, d, err));
+    b->c.d = d;
+    return SVS_OK;
 }
 
 bool svi_bank_follows(const svi_bank *b, const svs_learner *host) {
-    bool good = b->d == svs_learner_dimension(host) && b->classes == svs_learner_class_count(host);
-    for (int k = 0; good && k < b->classes; k++)
-        for (int i = 0; good && i < b->windows.count; i++)
-            good = !b->windows.of[i] ||
-                   svs_value_equal(svs_learner_class(b->windows.of[i], k), svs_learner_class(host, k));
+    bool good = b->c.d == svs_learner_dimension(host) && b->c.classes == svs_learner_class_count(host);
+    svs_learner *l;
+    for (int i = 0; (l = svi_windows_next(svi_bank_windows(b), &i));)
+        for (int k = 0; good && k < b->c.classes; k++)
+            good = svs_value_equal(svs_learner_class(l, k), svs_learner_class(host, k));
     return good;
 }
 
 void svi_bank_unscaled(svi_bank *b, int feature) {
     svs_learner *l;
-    for (int i = 0; (l = svi_windows_next(&b->windows, &i));)
+    for (int i = 0; (l = svi_windows_next(svi_bank_windows(b), &i));)
         svs_learner_unscaled(l, feature);
     if (feature >= b->o.host.max_features)
         return;
@@ -302,74 +261,178 @@ void svi_bank_unscaled(svi_bank *b, int feature) {
 }
 
 void svi_bank_renew(svi_bank *b, int feature) {
-    svs_learner *l;
-    if (feature >= b->d) /* there was no memory for it yet */
+    const struct svi_member_part *p;
+    if (feature >= b->c.d) /* there was no memory for it yet */
         return;
-    for (int i = 0; (l = svi_windows_next(&b->windows, &i));)
-        svi_learner_renew(l, feature);
     svi_standardiser_renew(&b->standard, feature);
     if (b->plain[feature])
         svi_standardiser_unscale(&b->standard, feature);
-    for (int i = 0; i < BLOCKS; i++)
-        if (svi_bank_runs(b, svi_bank_blocks[i].member))
-            svi_block_renew(&b->block[i], feature);
-    if (svi_bank_runs(b, SVI_MEMBER_NEAREST))
-        svi_neighbours_renew(&b->near, feature);
-    if (svi_bank_runs(b, SVI_MEMBER_FOURIER_EXACT))
-        svi_fourier_ridge_forget_feature(&b->exact, EXACT_FEATURES + feature);
+    for (int i = 0; (p = bank_next(b, &i));)
+        if (p->ops->renew)
+            p->ops->renew(p, feature);
 }
 
 void svi_bank_scale_from(svi_bank *b, int first) {
     svs_learner *l;
-    for (int i = 0; (l = svi_windows_next(&b->windows, &i));)
+    for (int i = 0; (l = svi_windows_next(svi_bank_windows(b), &i));)
         svi_learner_scale_from(l, first);
     for (int j = first; j < b->o.host.max_features; j++)
         b->plain[j] = false;
 }
 
 svs_code svi_bank_meet_class(svi_bank *b, svs_value y, svs_error *err) {
-    svs_code code = SVS_OK;
     svs_learner *l;
-    for (int i = 0; code == SVS_OK && (l = svi_windows_next(&b->windows, &i));)
-        code = svi_learner_meet_class(l, y, err);
-    if (code == SVS_OK)
-        svi_bank_know_classes(b, b->classes + 1);
-    return code;
+    for (int i = 0; (l = svi_windows_next(svi_bank_windows(b), &i));)
+        SVI_TRY(svi_learner_meet_class(l, y, err));
+    svi_bank_know_classes(b, b->c.classes + 1);
+    return SVS_OK;
+}
+
+void svi_bank_move_times(svi_bank *b, double from, double step) {
+    svs_learner *l;
+    for (int i = 0; (l = svi_windows_next(svi_bank_windows(b), &i));)
+        svi_learner_move_times(l, from, step);
 }
 
 /* ---- what it tells */
 
 svs_learner *svi_bank_best_linear(svi_bank *b, svs_learner *host, int *member) {
-    int best = SVI_MEMBER_HOST;
-    for (int i = 0; i < b->windows.count; i++)
-        if (b->windows.of[i] && b->recent[SVI_MEMBER_WINDOW_50 + i] < b->recent[best])
-            best = SVI_MEMBER_WINDOW_50 + i;
-    *member = best;
-    return best == SVI_MEMBER_HOST ? host : b->windows.of[best - SVI_MEMBER_WINDOW_50];
+    const struct svi_windows *w = svi_bank_windows(b);
+    const int first = b->part[0].first;
+    svs_learner *best = host;
+    *member = SVI_MEMBER_HOST;
+    for (int i = 0; i < w->count; i++)
+        if (w->of[i] && b->recent[first + i] < b->recent[*member]) {
+            *member = first + i;
+            best = w->of[i];
+        }
+    return best;
 }
 
 const double *svi_bank_member_scores(const svi_bank *b, int member, int *rows, int *class_count) {
     if (rows)
-        *rows = b->rows;
+        *rows = b->c.rows;
     if (class_count)
-        *class_count = b->class_count;
+        *class_count = b->c.class_count;
     return svi_bank_runs(b, member) ? svi_bank_of(b, member) : NULL;
 }
 
 double svi_bank_memory(const struct svi_bank_options *o, int d, int classes) {
     const struct svi_stacks_options stacks = svi_bank_stacks(o);
-    const int most = o->host.max_classes;
+    const struct svi_member_context c = bank_context(o, d, classes);
     int32_t dims[DIMS];
     bank_dims(&o->host, dims);
-    double bytes = (double)sizeof(svi_bank) + (double)svi_arrays_bytes(&bank_arrays, dims) +
-                   svi_windows_memory(&o->host, bank_windows, bank_window_count(o), ~0U, d, classes) +
-                   svi_standardiser_memory(d) + svi_stacks_memory(&stacks) +
-                   svi_neighbours_memory(NEAR_ROWS, d) +
-                   svi_fourier_ridge_memory(o->host.task, EXACT_FEATURES + d, most);
-    for (int i = 0; i < BLOCKS; i++) {
-        const struct svi_block_options own = bank_block_options(o, i);
-        if (own.kind != SVI_BLOCK_PRODUCTS || d <= SVI_PRODUCTS_MAX)
-            bytes += svi_block_memory(&own, d, most);
+    double bytes = (double)bank_place_parts(NULL) + (double)svi_arrays_bytes(&bank_arrays, dims) +
+                   svi_standardiser_memory(d) + svi_stacks_memory(&stacks);
+    for (int i = 0; i < svi_member_part_count; i++) {
+        const struct svi_member_part p = {.ops = svi_member_parts[i], .c = &c};
+        bytes += p.ops->bytes ? p.ops->bytes(&p) : 0;
     }
     return bytes;
+}
+
+/* ---- what must hold */
+
+/* As many features and classes as the bank, in all that counts them by itself. */
+static const char *bank_shape_wrong(svi_bank *b) {
+    const struct svi_member_part *p;
+    bool good = b->standard.d == b->c.d;
+    for (int i = 0; (p = bank_next(b, &i));)
+        good &= !p->ops->fits || p->ops->fits(p);
+    return good ? NULL : "the members of a bank differ in features or classes";
+}
+
+/* Stacks hold rows under numbers of samples that the host holds. */
+static const char *bank_stacks_wrong(const svi_bank *b, const svs_learner *host, double error) {
+    const double *row;
+    int64_t number;
+    for (int64_t i = 0; svi_learner_held_row(host, i, &row, &number); i++)
+        if (!row && svi_stacks_holds(b->stacks, number))
+            return "a stack holds a sample that the host has let go";
+    for (int i = 0; i < STACKS; i++)
+        if (!(svi_stacks_check(b->stacks, i) <= error))
+            return "a stack is not what follows from what it holds";
+    return NULL;
+}
+
+const char *svi_bank_check(svi_bank *b, const svs_learner *host, double error) {
+    const struct svi_member_part *p;
+    const char *wrong = bank_shape_wrong(b);
+    if (!wrong && !svi_bank_follows(b, host))
+        wrong = "the bank has other features or classes than the host";
+    if (!wrong)
+        wrong = bank_stacks_wrong(b, host, error);
+    for (int i = 0; !wrong && (p = bank_next(b, &i));)
+        wrong = p->ops->check ? p->ops->check(p, host, error) : NULL;
+    return wrong;
+}
+
+/* ---- the archive */
+
+/* Of a regression: what is known of the targets. */
+static void bank_archive_targets(struct svi_archive *a, svi_bank *b) {
+    double *const figures[] = {&b->mean, &b->spread, &b->largest, &b->c.center,
+                               &b->unit, &b->c.last, &b->error};
+    static const char *const names[] = {"mean", "spread", "largest", "center", "unit", "last", "error"};
+    svi_archive_int64(a, "targets", &b->targets, 0, INT64_MAX / 2);
+    for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
+        svi_archive_finite(a, names[i], figures[i], 1);
+    svi_archive_check(a, b->spread >= 0 && b->largest >= 0 && b->unit > 0 && b->error >= 0,
+                      "what is known of the targets is out of range");
+}
+
+/* Which members run: those that were not dropped since the bank was made, whatever would be chosen for the
+ * features and classes of now. Loading: into a new bank of `begun` features, whose choice may be another. */
+static void bank_archive_members(struct svi_archive *a, svi_bank *b, int begun) {
+    const uint32_t most = svi_members_choose(b->o.host.task, begun, 0, MEMBERS_ALL);
+    int on = (int)b->on;
+    svi_archive_int(a, "members", &on, 0, (1 << svi_member_count) - 1);
+    if (!a->loading ||
+        !svi_archive_check(a, ((uint32_t)on & ~most) == 0 && (on & 1), "it has members that no bank has"))
+        return;
+    if (((uint32_t)on & ~b->on) == 0) {
+        bank_run(b, (uint32_t)on);
+        return;
+    }
+    bank_run(b, 0); /* the new ones begin with none of the others there */
+    bank_run(b, (uint32_t)on);
+    if (bank_begin_members(b, begun, a->err) != SVS_OK && svi_archive_ok(a))
+        svi_archive_fail(a, SVS_NO_MEMORY, "no memory for a bank of learners");
+}
+
+static void bank_archive_parts(struct svi_archive *a, svi_bank *b, int from, int to) {
+    for (int i = from; i < to && svi_archive_ok(a); i++) {
+        const struct svi_member_part *p = &b->part[i];
+        if (p->ops->archive)
+            p->ops->archive(a, p);
+    }
+}
+
+void svi_bank_archive(struct svi_archive *a, svi_bank *b) {
+    const int begun = b->c.d;
+    svi_archive_int(a, "features", &b->c.d, 0, b->o.host.max_features);
+    svi_archive_int(a, "classes", &b->c.classes, 0, b->c.regress ? 0 : b->o.host.max_classes);
+    bank_archive_members(a, b, begun);
+    if (!svi_archive_ok(a))
+        return;
+    bank_archive_parts(a, b, 0, 1); /* of raw rows */
+    svi_standardiser_archive(a, &b->standard, b->o.host.max_features);
+    bank_archive_parts(a, b, 1, b->c.part_count);
+    svi_stacks_archive(a, b->stacks);
+    svi_archive_bytes(a, "took", b->took, svi_bank_held(&b->o.host));
+    if (b->c.regress)
+        bank_archive_targets(a, b);
+    svi_archive_int64(a, "judged", &b->judged, 0, INT64_MAX / 2);
+    svi_archive_finite(a, "recent", b->recent, svi_member_count);
+    svi_share_archive(a, &b->votes);
+    svi_share_archive(a, &b->experts);
+    for (int i = 0; i < EXPERTS && svi_archive_ok(a); i++) {
+        svi_slope_archive(a, &b->slope[i]);
+        if (!b->c.regress)
+            svi_calibrator_archive(a, b->calibrator[i]);
+    }
+    if (a->loading && svi_archive_ok(a)) {
+        const char *wrong = bank_shape_wrong(b);
+        svi_archive_check(a, !wrong, wrong);
+    }
 }

@@ -4,13 +4,13 @@
  * The host is the svs_learner of the stream: it owns ids, classes, features and samples that wait for a
  * label, and is a member itself (window SVI_AUTO_WINDOW). The bank has the others:
  *
- *  - windows.h: ALSVM over windows of 50, 200, 1000 and all, exact on what they hold; FALSVM over all; for a
+ *  - windows.c: ALSVM over windows of 50, 200, 1000 and all, exact on what they hold; FALSVM over all; for a
  *    regression ALSVM over all that fades;
- *  - block.h: first-order models (passive-aggressive, AdaGrad; NLMS for a regression) of the row, of its
- *    products, of random Fourier features;
- *  - fourier_ridge.h: least squares on Fourier features and the row, over all samples;
- *  - neighbours.h: the nearest of the last 200 and of the last 5000 rows;
- *  - for a regression, the last target.
+ *  - member_block.c: first-order models (passive-aggressive, AdaGrad; NLMS for a regression) of the row, of
+ *    its products, of random Fourier features;
+ *  - member_fourier_exact.c: least squares on Fourier features and the row, over all samples;
+ *  - member_nearest.c: the nearest of the last 200 and of the last 5000 rows;
+ *  - member_last.c: for a regression, the last target.
  *
  * What the members say of a row becomes one score a class: by stacks (stack.h) with windows of all, 1000 and
  * 200; by a share over the members by their mistakes (of a regression, by the member that was best recently);
@@ -20,12 +20,21 @@
  *
  * Which members there are depends on the number of features, the classes known when features came, and the
  * budget, by the fixed costs of members.c, never by measured time. Results depend on the calls alone, bit for
- * bit on one instruction set. Nothing is allocated in a step but for rings that grow, and when features or
- * classes come. One object, one thread at a time. */
+ * bit on one instruction set.
+ *
+ * SHAPES. A row has d raw values, finite and at most 1e100 in size. Scores are `rows` doubles: one for up to
+ * two classes and for a regression, else one a class, in the order in which the host met the classes.
+ *
+ * LIFETIMES. A bank copies its options, class weights too; host, samples and rows are used during the call
+ * only. What it returns belongs to the bank: scores are valid until the next call that may change it,
+ * learners until it is freed, loaded or grown. One object, one thread at a time.
+ *
+ * MEMORY AND ERRORS. svi_bank_memory bytes at most. Nothing is allocated in a step but for rings that grow,
+ * and when features or classes come. SVS_NO_MEMORY leaves a bank that may be used, and that catches up; what
+ * breaks a rule of this page is a mistake of the caller and is not looked for. `err` may be NULL. */
 #ifndef SVI_BANK_H
 #define SVI_BANK_H
 
-#include "bank/members.h"
 #include "base/archive.h"
 #include "learner/learner_held.h"
 #include "svmstream/learner.h"

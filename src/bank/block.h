@@ -120,6 +120,9 @@ static inline int svi_block_rows(const struct svi_block *b) {
 /* scores: head_count x svi_block_rows(b); of regression in the targets' unit. */
 void svi_block_score(struct svi_block *b, const float *z, double *scores);
 
+/* The features of a row without its scores. What was scored last is not learned any more. */
+void svi_block_expand(struct svi_block *b, const float *z);
+
 /* The label or target of the row scored last. label: 0 to what is reserved - 1; weight > 0. */
 void svi_block_learn(struct svi_block *b, int label, double weight);
 void svi_block_learn_target(struct svi_block *b, double target, double weight);

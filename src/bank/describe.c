@@ -1,23 +1,23 @@
 /* What a bank tells of itself.
  *
- * The windows have their weights in raw units already (svs_learner_model), each in memory of its own; those
- * of the first-order models of the row are brought into them here. Other members have no weights for raw
- * rows: of the models of Fourier features it says how these are drawn, of products and neighbours only
- * what they count for. A member's weight in a stack is that of its place in the table, whether it runs or
- * not: those that do not have given 0. */
+ * Each member's table says what it is as a model in raw units. The windows have their weights there already
+ * (svs_learner_model), each in memory of its own; those of the first-order models of the row are brought into
+ * them, in memory that is here. Other members have no weights for raw rows: of the models of Fourier features
+ * it says how these are drawn, of products and neighbours only what they count for. A member's weight in a
+ * stack is that of its place in the table, whether it runs or not: those that do not have given 0. */
 #include "bank/describe.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "bank/bank_internal.h"
+#include "bank/member_block.h"
 #include "base/alloc.h"
 #include "base/fail.h"
 
-#define RAW_FIRST     SVI_MEMBER_PA
-#define FOURIER_FIRST SVI_MEMBER_FOURIER_ADAGRAD
+_Static_assert(SVI_MEMBERS_MAX <= SVI_BANK_MEMBERS, "every member has its place");
 
-_Static_assert(SVI_MEMBERS <= SVI_BANK_MEMBERS, "there is room for every member");
+#define OWN_WEIGHTS SVI_HEADS_MAX /* members at most whose weights are brought into raw units here */
 
 static bool weights_reserve(struct svi_bank_weights *w, size_t count) {
     if (count > w->room) {
@@ -30,55 +30,34 @@ static bool weights_reserve(struct svi_bank_weights *w, size_t count) {
     return true;
 }
 
-/* Those of a first-order model of the row, if all parts have all of it: where memory was refused while
- * features were added, a block may have features that the standardiser has not, and raw units are its to
- * know. */
-static void describe_head(const svi_bank *b, int head, struct svi_bank_weights *w,
-                          const struct svi_bank_told *t, struct svi_member_told *m) {
-    const struct svi_block *raw = &b->block[RAW];
-    const size_t rows = (size_t)t->rows, d = (size_t)t->d;
-    double *own = w->of + (size_t)head * rows * (d + 1);
-    if (svi_block_rows(raw) != t->rows || raw->d != t->d || /* no sample of the newest class yet */
-        b->standard.d < t->d)
-        return;
-    for (int r = 0; r < t->rows; r++)
-        own[rows * d + (size_t)r] = svi_block_weights(raw, head, r, &b->standard, own + (size_t)r * d);
-    m->W = own;
-    m->b = own + rows * d;
+/* The part of a member; NULL: it is the host. */
+static const struct svi_member_part *describe_part(const svi_bank *b, int member) {
+    return member == SVI_MEMBER_HOST ? NULL : svi_member_part_of(&b->c, svi_members[member].ops);
 }
 
-static void describe_window(svs_learner *l, const struct svi_bank_told *t, struct svi_member_told *m) {
-    svs_model model;
-    if (l && svs_learner_model(l, &model, NULL) == SVS_OK && model.rows == t->rows && model.d == t->d) {
-        m->W = model.W;
-        m->b = model.b;
-    }
-}
-
-static void describe_member(const svi_bank *b, svs_learner *host, int member, struct svi_bank_weights *w,
+/* `own`: memory for the weights of one member, or NULL. True: they are in it now. */
+static bool describe_member(const svi_bank *b, const svs_model *host, int member, double *own,
                             struct svi_bank_told *t) {
-    const struct svi_member_kind *kind = &svi_member_table[member];
-    const int head = member - RAW_FIRST, window = member - SVI_MEMBER_WINDOW_50,
-              fourier = member - FOURIER_FIRST;
+    const struct svi_member *row = &svi_members[member];
+    const struct svi_member_part *p = describe_part(b, member);
     struct svi_member_told *m = &t->member[t->count++];
-    *m = (struct svi_member_told){.name = kind->name,
-                                  .kind = kind->kind[t->task],
-                                  /* of a regression it is three of the last 5000 too */
-                                  .window = t->task == SVS_REGRESS && member == SVI_MEMBER_NEAREST
-                                                ? svi_member_table[SVI_MEMBER_NEAREST_5].window
-                                                : kind->window,
+    struct svi_member_model model = {
+        .rows = t->rows, .d = t->d, .standard = &b->standard, .own = own, .W = host->W, .b = host->b};
+    if (p)
+        model.W = model.b = NULL;
+    if (p && p->ops->model)
+        p->ops->model(p, member - p->first, &model);
+    *m = (struct svi_member_told){.name = row->name,
+                                  .kind = row->kind[t->task] ? row->kind[t->task] : row->kind[0],
+                                  .window = row->window[t->task],
                                   .recent = b->recent[member],
-                                  .vote = t->task == SVS_REGRESS ? NAN : b->votes.w[member]};
+                                  .vote = t->task == SVS_REGRESS ? NAN : b->votes.w[member],
+                                  .W = model.W,
+                                  .b = model.b,
+                                  .fourier = model.fourier};
     for (int i = 0; i < SVI_BANK_STACKS; i++)
         m->stack[i] = svi_stacks_weights(b->stacks, i)[member];
-    if (member == SVI_MEMBER_HOST)
-        describe_window(host, t, m);
-    else if (window >= 0 && window < b->windows.count)
-        describe_window(b->windows.of[window], t, m);
-    else if (head >= 0 && head < b->block[RAW].o.head_count)
-        describe_head(b, head, w, t, m);
-    else if (fourier >= 0 && fourier < b->block[FOURIER].o.head_count)
-        m->fourier = SVI_FOURIER_COUNT;
+    return own && model.W == own;
 }
 
 static void describe_experts(const svi_bank *b, struct svi_bank_told *t) {
@@ -91,7 +70,7 @@ static void describe_experts(const svi_bank *b, struct svi_bank_told *t) {
                                       .window = i > 0 ? stacks.windows[i - 1] : -1,
                                       .share = b->experts.w[i],
                                       .constant =
-                                          i > 0 ? svi_stacks_weights(b->stacks, i - 1)[SVI_MEMBERS] : 0};
+                                          i > 0 ? svi_stacks_weights(b->stacks, i - 1)[svi_member_count] : 0};
         if (t->task == SVS_CLASSIFY && t->class_count == 2)
             e->slope = b->slope[i].a;
         else if (t->task == SVS_CLASSIFY && t->class_count > 2)
@@ -101,20 +80,21 @@ static void describe_experts(const svi_bank *b, struct svi_bank_told *t) {
 
 svs_code svi_bank_describe(const svi_bank *b, svs_learner *host, struct svi_bank_weights *w,
                            struct svi_bank_told *t, svs_error *err) {
-    const struct svi_block *raw = &b->block[RAW], *fourier = &b->block[FOURIER];
+    const struct svi_block *fourier = svi_member_block_fourier(&b->c);
     svs_model model;
+    int own = 0;
     SVI_TRY(svs_learner_model(host, &model, err));
     const size_t rows = (size_t)model.rows, d = (size_t)model.d;
     const bool known = b->standard.d >= model.d;
-    if (!weights_reserve(w, (size_t)raw->o.head_count * rows * (d + 1)))
+    if (!weights_reserve(w, OWN_WEIGHTS * rows * (d + 1)))
         return svi_fail_memory(err, "the weights of a bank");
     *t = (struct svi_bank_told){.task = b->o.host.task,
                                 .d = model.d,
                                 .rows = model.rows,
                                 .class_count = model.class_count,
                                 .classes = model.classes,
-                                .clip = b->regress ? INPUT_MOST : CLIP,
-                                .center = b->center,
+                                .clip = b->c.regress ? INPUT_MOST : CLIP,
+                                .center = b->c.center,
                                 .unit = b->unit,
                                 .mean = known ? b->standard.moments.mean : NULL,
                                 .scale = known ? b->standard.moments.inverse : NULL};
@@ -123,9 +103,10 @@ svs_code svi_bank_describe(const svi_bank *b, svs_learner *host, struct svi_bank
         t->seed = fourier->o.seed;
         t->spread = fourier->spread;
     }
-    for (int m = 0; m < SVI_MEMBERS; m++)
+    for (int m = 0; m < svi_member_count; m++)
         if (svi_bank_runs(b, m))
-            describe_member(b, host, m, w, t);
+            own += describe_member(b, &model, m,
+                                   own < OWN_WEIGHTS ? w->of + (size_t)own * rows * (d + 1) : NULL, t);
     describe_experts(b, t);
     return SVS_OK;
 }
@@ -136,16 +117,16 @@ void svi_bank_weights_clear(struct svi_bank_weights *w) {
 }
 
 double svi_bank_weights_memory(int d, int classes) {
-    return 8.0 * SVI_HEADS_MAX * (classes > 2 ? classes : 1) * (d + 1);
+    return 8.0 * OWN_WEIGHTS * (classes > 2 ? classes : 1) * (d + 1);
 }
 
 void svi_bank_said(const svi_bank *b, struct svi_members_said *m) {
     m->count = 0;
-    for (int i = 0; i < SVI_MEMBERS; i++) {
+    for (int i = 0; i < svi_member_count; i++) {
         const double *scores = svi_bank_member_scores(b, i, &m->rows, NULL);
         if (!scores)
             continue;
-        m->name[m->count] = svi_member_table[i].name;
+        m->name[m->count] = svi_members[i].name;
         m->scores[m->count++] = scores;
     }
 }

@@ -1,9 +1,9 @@
-/* describe.h: what a bank tells of itself (wire/bank_map.h). */
+/* describe.h: what a bank tells of itself (learner/bank_description.h). */
 #ifndef SVI_DESCRIBE_H
 #define SVI_DESCRIBE_H
 
 #include "bank/bank.h"
-#include "wire/bank_map.h"
+#include "learner/bank_description.h"
 
 /* Weights of members that nothing else holds in raw units. Zero-initialised is empty. */
 struct svi_bank_weights {

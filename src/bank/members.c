@@ -1,103 +1,112 @@
 /* Which members there are, what they cost, and which of them run.
  *
  * The costs are nanoseconds a labelled sample, fitted once to what the parts took on one core of a server of
- * 2024
- * (`make bench ONLY=bank`): they say what `auto.budget` means, and are the same on every machine, so that the
- * same input gives the same bytes. */
+ * 2024 (`make bench ONLY=bank`): they say what `auto.budget` means, and are the same on every machine, so
+ * that the same input gives the same bytes. */
 #include "bank/members.h"
 
-const struct svi_member_kind svi_member_table[SVI_MEMBERS] = {
-    [SVI_MEMBER_HOST] = {"alsvm-5000", {"alsvm", "alsvm"}, 5000, true},
-    [SVI_MEMBER_WINDOW_50] = {"alsvm-50", {"alsvm", "alsvm"}, 50, true},
-    [SVI_MEMBER_WINDOW_200] = {"alsvm-200", {"alsvm", "alsvm"}, 200, true},
-    [SVI_MEMBER_WINDOW_1000] = {"alsvm-1000", {"alsvm", "alsvm"}, 1000, true},
-    [SVI_MEMBER_WINDOW_ALL] = {"alsvm-all", {"alsvm", "alsvm"}, 0, true},
-    [SVI_MEMBER_FADING] = {"alsvm-fading", {"alsvm", "alsvm"}, 0, true},
-    [SVI_MEMBER_FALSVM] = {"falsvm-all", {"falsvm", "falsvm"}, 0, true},
-    [SVI_MEMBER_PA] = {"pa-1", {"pa", "nlms"}, -1, true},
-    [SVI_MEMBER_PA_SLOW] = {"pa-0.01", {"pa", "nlms"}, -1, true},
-    [SVI_MEMBER_ADAGRAD] = {"adagrad", {"adagrad", "adagrad"}, -1, true},
-    [SVI_MEMBER_PRODUCTS] = {"products-0.3", {"products", "products"}, -1, false},
-    [SVI_MEMBER_PRODUCTS_SLOW] = {"products-0.03", {"alsvm", "alsvm"}, -1, false},
-    [SVI_MEMBER_NEAREST] = {"nearest-200", {"nearest", "nearest"}, 200, false},
-    [SVI_MEMBER_NEAREST_5] = {"nearest-5000", {"nearest", "nearest"}, 5000, false},
-    [SVI_MEMBER_FOURIER_ADAGRAD] = {"fourier-adagrad", {"fourier", "fourier"}, -1, false},
-    [SVI_MEMBER_FOURIER_PA] = {"fourier-pa-0.01", {"fourier", "fourier"}, -1, false},
-    [SVI_MEMBER_FOURIER_PA_SLOW] = {"fourier-pa-0.001", {"fourier", "fourier"}, -1, false},
-    [SVI_MEMBER_FOURIER_EXACT] = {"fourier-least-squares", {"fourier", "fourier"}, 0, false},
-    [SVI_MEMBER_LAST] = {"last", {"last", "last"}, -1, false},
+#include "bank/member_block.h"
+#include "bank/member_nearest.h"
+#include "bank/windows.h"
+
+/* Nothing else needs to know these. */
+extern const struct svi_member_ops svi_member_fourier_exact, svi_member_last;
+
+/* Short, so that a row is a line. */
+#define WINDOWS  &svi_member_windows
+#define RAW      &svi_member_raw
+#define PRODUCTS &svi_member_products
+#define NEAREST  &svi_member_nearest
+#define FOURIER  &svi_member_fourier
+#define EXACT    &svi_member_fourier_exact
+#define LAST     &svi_member_last
+
+#define CLASSES (1 << SVS_CLASSIFY)
+#define TARGETS (1 << SVS_REGRESS)
+#define BOTH    (CLASSES | TARGETS)
+
+/* The order is that of the state and of what is published: a new row goes to the end. A window runs where its
+ * rows are twice as many as its weights. */
+const struct svi_member svi_members[] = {
+    /* name, kinds, windows, table, beside, tasks, turn, features, cost */
+    {"alsvm-5000", {"alsvm"}, {5000, 5000}, NULL, NULL, BOTH, 1, 0, {250, 1, 0.09, 10, 0.5}},
+    {"alsvm-50", {"alsvm"}, {50, 50}, WINDOWS, NULL, BOTH, 11, 24, {250, 1, 0.09, 10, 0.5}},
+    {"alsvm-200", {"alsvm"}, {200, 200}, WINDOWS, NULL, BOTH, 4, 99, {250, 1, 0.09, 10, 0.5}},
+    {"alsvm-1000", {"alsvm"}, {1000, 1000}, WINDOWS, NULL, BOTH, 2, 0, {250, 1, 0.09, 10, 0.5}},
+    {"alsvm-all", {"alsvm"}, {0, 0}, WINDOWS, NULL, BOTH, 5, 0, {200, 1, 0.06, 10, 0.5}},
+    {"alsvm-fading", {"alsvm"}, {0, 0}, WINDOWS, NULL, TARGETS, 6, 0, {200, 1, 0.06, 10, 0.5}},
+    {"falsvm-all", {"falsvm"}, {0, 0}, WINDOWS, NULL, CLASSES, 10, 0, {150, 1, 0.04, 10, 0.5}},
+    {"pa-1", {"pa", "nlms"}, {-1, -1}, RAW, NULL, BOTH, 3, 0, {60, 1, 0, 10, 1.2}},
+    {"pa-0.01", {"pa", "nlms"}, {-1, -1}, RAW, NULL, BOTH, 3, 0, {0}},
+    {"adagrad", {"adagrad"}, {-1, -1}, RAW, NULL, CLASSES, 3, 0, {0}},
+    {"products-0.3", {"products"}, {-1, -1}, PRODUCTS, NULL, BOTH, 7, 60, {60, 0.4, 0, 5, 0.35, 1}},
+    {"products-0.03", {"alsvm"}, {-1, -1}, PRODUCTS, NULL, CLASSES, 7, 60, {0}},
+    /* of a regression the mean of three of the last 5000 */
+    {"nearest-200", {"nearest"}, {200, 5000}, NEAREST, NULL, BOTH, 8, 32768, {1800, 95, 0, 5, 0}},
+    {"nearest-5000", {"nearest"}, {5000, 5000}, NEAREST, NULL, BOTH, 8, 32768, {0}},
+    {"fourier-adagrad", {"fourier"}, {-1, -1}, FOURIER, NULL, BOTH, 9, 0, {300, 20, 0, 350, 0}},
+    {"fourier-pa-0.01", {"fourier"}, {-1, -1}, FOURIER, NULL, CLASSES, 9, 0, {0}},
+    {"fourier-pa-0.001", {"fourier"}, {-1, -1}, FOURIER, NULL, CLASSES, 9, 0, {0}},
+    {"fourier-least-squares", {"fourier"}, {0, 0}, EXACT, FOURIER, BOTH, 12, 0, {1900, 15, 0.035, 40, 0.3}},
+    {"last", {"last"}, {-1, -1}, LAST, NULL, TARGETS, 1, 0, {0}},
 };
+const int svi_member_count = (int)(sizeof svi_members / sizeof *svi_members);
+_Static_assert(sizeof svi_members / sizeof *svi_members <= SVI_MEMBERS_MAX, "each member has a bit");
+
+/* Fourier least squares reads the rows of the neighbours, and the features of the Fourier block. */
+const struct svi_member_ops *const svi_member_parts[] = {WINDOWS,  NEAREST, EXACT, RAW,
+                                                         PRODUCTS, FOURIER, LAST};
+const int svi_member_part_count = (int)(sizeof svi_member_parts / sizeof *svi_member_parts);
+_Static_assert(sizeof svi_member_parts / sizeof *svi_member_parts <= SVI_PARTS_MAX, "a bank holds all parts");
 
 double svi_members_budget(int d, int classes) {
     const double two = d <= 10 ? 10 : 10 + (d - 10) * 15.0 / 44;
     return classes > 2 ? two * classes / 2 : two;
 }
 
-/* What one group of members takes: base + feature f + square (d + 1)^2 + rows (row + row_feature f), f
- * features of its own. A group runs or does not as a whole. */
-static const struct members_group {
-    uint32_t members;
-    double base, feature, square, row, row_feature;
-    enum { OF_ROW, OF_PRODUCTS } of;
-    int window;       /* it runs up to d + 1 = window / 2; 0 = any d */
-    int features_max; /* 0 = any */
-} members_groups[] = {
-#define BIT SVI_MEMBER_BIT
-    /* in this order they are taken as long as they fit; the first always is */
-    {BIT(SVI_MEMBER_HOST) | BIT(SVI_MEMBER_LAST), 250, 1, 0.09, 10, 0.5, OF_ROW, 0, 0},
-    {BIT(SVI_MEMBER_WINDOW_1000), 250, 1, 0.09, 10, 0.5, OF_ROW, 0, 0},
-    {BIT(SVI_MEMBER_PA) | BIT(SVI_MEMBER_PA_SLOW) | BIT(SVI_MEMBER_ADAGRAD), 60, 1, 0, 10, 1.2, OF_ROW, 0, 0},
-    {BIT(SVI_MEMBER_WINDOW_200), 250, 1, 0.09, 10, 0.5, OF_ROW, 200, 0},
-    {BIT(SVI_MEMBER_WINDOW_ALL), 200, 1, 0.06, 10, 0.5, OF_ROW, 0, 0},
-    {BIT(SVI_MEMBER_FADING), 200, 1, 0.06, 10, 0.5, OF_ROW, 0, 0},
-    {BIT(SVI_MEMBER_PRODUCTS) | BIT(SVI_MEMBER_PRODUCTS_SLOW), 60, 0.4, 0, 5, 0.35, OF_PRODUCTS, 0, 60},
-    {BIT(SVI_MEMBER_NEAREST) | BIT(SVI_MEMBER_NEAREST_5), 1800, 95, 0, 5, 0, OF_ROW, 0, 32768},
-    {BIT(SVI_MEMBER_FOURIER_ADAGRAD) | BIT(SVI_MEMBER_FOURIER_PA) | BIT(SVI_MEMBER_FOURIER_PA_SLOW), 300, 20,
-     0, 350, 0, OF_ROW, 0, 0},
-    {BIT(SVI_MEMBER_FALSVM), 150, 1, 0.04, 10, 0.5, OF_ROW, 0, 0},
-    {BIT(SVI_MEMBER_WINDOW_50), 250, 1, 0.09, 10, 0.5, OF_ROW, 50, 0},
-    {BIT(SVI_MEMBER_FOURIER_EXACT), 1900, 15, 0.035, 40, 0.3, OF_ROW, 0, 0},
-#undef BIT
-};
-
 #define COMBINING     700.0 /* nanoseconds: the stacks and shares */
 #define COMBINING_ROW 350.0
 
-static double members_cost(const struct members_group *g, double d, double rows) {
-    const double f = g->of == OF_PRODUCTS ? d * (d + 3) / 2 : d;
-    return g->base + g->feature * f + g->square * (d + 1) * (d + 1) + rows * (g->row + g->row_feature * f);
+static double members_cost(const struct svi_member *m, double d, double rows) {
+    const double *c = m->cost, f = c[SVI_COST_PRODUCTS] > 0 ? d * (d + 3) / 2 : d;
+    return c[SVI_COST_BASE] + c[SVI_COST_FEATURE] * f + c[SVI_COST_SQUARE] * (d + 1) * (d + 1) +
+           rows * (c[SVI_COST_ROW] + c[SVI_COST_ROW_FEATURE] * f);
+}
+
+/* Can a stream of d features have it, beside the members of earlier turns? */
+static bool members_possible(const struct svi_member *m, svs_task task, int d, uint32_t on) {
+    bool beside = !m->beside;
+    for (int i = 0; i < svi_member_count; i++)
+        beside |= on >> i & 1 && svi_members[i].ops == m->beside;
+    return beside && m->tasks >> task & 1 && (m->features_max == 0 || d <= m->features_max);
 }
 
 uint32_t svi_members_choose(svs_task task, int d, int classes, double budget) {
-    const uint32_t regress = SVI_MEMBER_BIT(SVI_MEMBER_FADING) | SVI_MEMBER_BIT(SVI_MEMBER_LAST),
-                   classify = SVI_MEMBER_BIT(SVI_MEMBER_FALSVM) | SVI_MEMBER_BIT(SVI_MEMBER_ADAGRAD) |
-                              SVI_MEMBER_BIT(SVI_MEMBER_PRODUCTS_SLOW) |
-                              SVI_MEMBER_BIT(SVI_MEMBER_FOURIER_PA) |
-                              SVI_MEMBER_BIT(SVI_MEMBER_FOURIER_PA_SLOW);
-    const uint32_t others = task == SVS_REGRESS ? classify : regress;
     const double rows = classes > 2 ? classes : 1;
     double left =
         1000 * (budget > 0 ? budget : svi_members_budget(d, classes)) - COMBINING - rows * COMBINING_ROW;
     uint32_t on = 0;
-    for (size_t i = 0; i < sizeof members_groups / sizeof members_groups[0]; i++) {
-        const struct members_group *g = &members_groups[i];
-        const double cost = members_cost(g, d, rows);
-        const bool fits = i == 0 || cost <= left;
-        if (!fits || !(g->members & ~others) || (g->window && 2 * (d + 1) > g->window) ||
-            (g->features_max && d > g->features_max))
-            continue;
-        on |= g->members & ~others;
-        left -= cost;
+    for (int turn = 1; turn <= svi_member_count; turn++) {
+        uint32_t members = 0;
+        double cost = 0;
+        for (int i = 0; i < svi_member_count; i++) {
+            if (svi_members[i].turn != turn)
+                continue;
+            cost += members_cost(&svi_members[i], d, rows); /* 0 but for the first of them */
+            members |= members_possible(&svi_members[i], task, d, on) ? 1u << i : 0;
+        }
+        if (members && (turn == 1 || cost <= left)) {
+            on |= members;
+            left -= cost;
+        }
     }
-    if (!(on & SVI_MEMBER_BIT(SVI_MEMBER_FOURIER_ADAGRAD))) /* whose features it is made of */
-        on &= ~SVI_MEMBER_BIT(SVI_MEMBER_FOURIER_EXACT);
     return on;
 }
 
 double svi_members_estimate(uint32_t members, int d, int classes) {
     const double rows = classes > 2 ? classes : 1;
     double sum = COMBINING + rows * COMBINING_ROW;
-    for (size_t i = 0; i < sizeof members_groups / sizeof members_groups[0]; i++)
-        sum += members & members_groups[i].members ? members_cost(&members_groups[i], d, rows) : 0;
+    for (int i = 0; i < svi_member_count; i++)
+        sum += members >> i & 1 ? members_cost(&svi_members[i], d, rows) : 0;
     return sum / 1000;
 }

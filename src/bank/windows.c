@@ -4,18 +4,36 @@
  * where a member could not take a sample: it was too large for what the member's window holds, or memory ran
  * out. windows_catch_up gives such a member what it lacks before it learns again.
  *
- * To read: svi_windows_learn. */
+ * To read: windows_learn. */
 #include "bank/windows.h"
 
-#include "base/fail.h"
 #include <math.h>
 #include <string.h>
 
+#include "base/fail.h"
 #include "learner/learner_archive.h"
 #include "learner/learner_held.h"
+#include "learner/learner_renew.h"
 
-static svs_options windows_options(const svs_options *host, const struct svi_window_kind *kind) {
-    svs_options o = *host;
+#define FADING 0.99 /* recursive least squares with a memory of some 100 samples */
+
+static const struct svi_windows_options windows_of_bank = {
+    .count = {6, 5}, /* FALSVM, the last of them, has classes only */
+    .all = 3,
+    .kind = {{50, SVS_ALSVM, 1},
+             {200, SVS_ALSVM, 1},
+             {1000, SVS_ALSVM, 1},
+             {0, SVS_ALSVM, 1},
+             {0, SVS_ALSVM, FADING},
+             {0, SVS_FALSVM, 1}}};
+
+static const struct svi_windows_options *windows_kinds(const struct svi_member_part *p) {
+    return p->ops->options;
+}
+
+static svs_options windows_options(const struct svi_member_part *p, int i) {
+    const struct svi_window_kind *kind = &windows_kinds(p)->kind[i];
+    svs_options o = *p->c->host;
     o.window = kind->window;
     o.rule = kind->rule;
     o.forget = kind->forget;
@@ -23,45 +41,55 @@ static svs_options windows_options(const svs_options *host, const struct svi_win
     return o;
 }
 
-svs_code svi_windows_init(struct svi_windows *w, const svs_options *host, const struct svi_window_kind *kinds,
-                          int count, uint32_t on, int d, svs_error *err) {
-    *w = (struct svi_windows){.count = count};
-    for (int i = 0; i < count; i++) {
-        const svs_options o = windows_options(host, &kinds[i]);
-        if (on >> i & 1 && !(w->of[i] = svs_learner_new(&o, d, err)))
-            return err->code;
+static svs_code windows_init(const struct svi_member_part *p, int d, svs_error *err) {
+    struct svi_windows *w = p->self;
+    *w = (struct svi_windows){.count = windows_kinds(p)->count[p->c->regress]};
+    for (int i = 0; i < w->count; i++) {
+        const svs_options o = windows_options(p, i);
+        if (p->on >> i & 1 && !(w->of[i] = svs_learner_new(&o, d, err)))
+            return SVS_NO_MEMORY;
         if (w->of[i])
             svi_learner_relax(w->of[i], true);
     }
     return SVS_OK;
 }
 
-void svi_windows_keep(struct svi_windows *w, uint32_t on) {
+static void windows_clear(const struct svi_member_part *p) {
+    struct svi_windows *w = p->self;
     for (int i = 0; i < w->count; i++)
-        if (!(on >> i & 1))
+        if (!(p->on >> i & 1))
             svs_learner_free(&w->of[i]);
 }
 
-void svi_windows_reset(struct svi_windows *w) {
-    for (int i = 0; i < w->count; i++)
-        if (w->of[i])
-            svs_learner_reset(w->of[i]);
+static void windows_reset(const struct svi_member_part *p) {
+    svs_learner *l;
+    for (int i = 0; (l = svi_windows_next(p->self, &i));)
+        svs_learner_reset(l);
 }
 
-svs_code svi_windows_grow(struct svi_windows *w, int d, svs_error *err) {
-    for (int i = 0; i < w->count; i++)
-        if (w->of[i] && d > svs_learner_dimension(w->of[i]))
-            SVI_TRY(svs_learner_grow(w->of[i], d, err));
+static svs_code windows_grow(const struct svi_member_part *p, int d, svs_error *err) {
+    svs_learner *l;
+    for (int i = 0; (l = svi_windows_next(p->self, &i));)
+        if (d > svs_learner_dimension(l))
+            SVI_TRY(svs_learner_grow(l, d, err));
     return SVS_OK;
 }
 
-void svi_windows_score(struct svi_windows *w, const double *x, double *scores, int stride, int rows) {
+static void windows_renew(const struct svi_member_part *p, int feature) {
+    svs_learner *l;
+    for (int i = 0; (l = svi_windows_next(p->self, &i));)
+        svi_learner_renew(l, feature);
+}
+
+/* A member that lacked the memory for the newest classes says 0 of all. */
+static void windows_score(const struct svi_member_part *p, double *scores) {
+    const struct svi_windows *w = p->self;
     for (int i = 0; i < w->count; i++) {
-        double *own = scores + (size_t)i * (size_t)stride;
-        if (w->of[i] && svs_learner_rows(w->of[i]) == rows)
-            svs_learner_scores(w->of[i], x, own);
+        double *own = scores + (size_t)i * (size_t)p->c->stride;
+        if (w->of[i] && svs_learner_rows(w->of[i]) == p->c->rows)
+            svs_learner_scores(w->of[i], p->c->x, own);
         else
-            memset(own, 0, (size_t)rows * sizeof *own);
+            memset(own, 0, (size_t)p->c->rows * sizeof *own);
     }
 }
 
@@ -86,25 +114,59 @@ static svs_code windows_learn_one(svs_learner *l, const svs_learner *host, const
     return windows_catch_up(l, host, count, err);
 }
 
-svs_code svi_windows_learn(struct svi_windows *w, const svs_learner *host, const svs_sample *s, double time,
-                           svs_error *err) {
+/* A member whose own window makes the row too large to be computed with leaves it out. */
+static svs_code windows_learn(const struct svi_member_part *p, const struct svi_member_lesson *l,
+                              svs_error *err) {
+    struct svi_windows *w = p->self;
     svs_code worst = SVS_OK;
     for (int i = 0; i < w->count; i++)
-        if (w->of[i] && windows_learn_one(w->of[i], host, s, time, &w->step[i], err) != SVS_OK)
+        if (w->of[i] && windows_learn_one(w->of[i], l->host, l->sample, l->time, &w->step[i], err) != SVS_OK)
             worst = SVS_NO_MEMORY;
     return worst;
 }
 
 void svi_windows_forget(struct svi_windows *w, svs_value id, double time) {
-    for (int i = 0; i < w->count; i++)
-        if (w->of[i])
-            svs_learner_forget(w->of[i], id, time, NULL, NULL);
+    svs_learner *l;
+    for (int i = 0; (l = svi_windows_next(w, &i));)
+        svs_learner_forget(l, id, time, NULL, NULL);
 }
 
-void svi_windows_archive(struct svi_archive *a, struct svi_windows *w) {
-    for (int i = 0; i < w->count && svi_archive_ok(a); i++)
-        if (w->of[i])
-            svi_learner_archive(a, w->of[i]);
+/* That over all samples; windows take it back by its id (svi_windows_forget). */
+static bool windows_took(const struct svi_member_part *p) {
+    const struct svi_windows *w = p->self;
+    const int all = windows_kinds(p)->all;
+    return w->of[all] && w->step[all].learned;
+}
+
+static void windows_take_back(const struct svi_member_part *p, const struct svi_held_sample *s) {
+    const struct svi_windows *w = p->self;
+    const int all = windows_kinds(p)->all;
+    if (w->of[all])
+        svi_learner_take_back(w->of[all], s);
+}
+
+static void windows_model(const struct svi_member_part *p, int i, struct svi_member_model *m) {
+    const struct svi_windows *w = p->self;
+    svs_model model;
+    if (w->of[i] && svs_learner_model(w->of[i], &model, NULL) == SVS_OK && model.rows == m->rows &&
+        model.d == m->d) {
+        m->W = model.W;
+        m->b = model.b;
+    }
+}
+
+static void windows_archive(struct svi_archive *a, const struct svi_member_part *p) {
+    svs_learner *l;
+    for (int i = 0; svi_archive_ok(a) && (l = svi_windows_next(p->self, &i));)
+        svi_learner_archive(a, l);
+}
+
+static bool windows_fit(const struct svi_member_part *p) {
+    svs_learner *l;
+    bool fit = true;
+    for (int i = 0; (l = svi_windows_next(p->self, &i));)
+        fit &= svs_learner_dimension(l) == p->c->d && svs_learner_class_count(l) == p->c->classes;
+    return fit;
 }
 
 /* The next older row that is held, from the i-th oldest on. */
@@ -154,21 +216,39 @@ static const char *windows_check_one(svs_learner *l, const svs_learner *host, do
                : "a member is not what follows from what it holds";
 }
 
-const char *svi_windows_check(struct svi_windows *w, const svs_learner *host, double error) {
+static const char *windows_check(const struct svi_member_part *p, const svs_learner *host, double error) {
     const char *wrong = NULL;
-    for (int i = 0; i < w->count && !wrong; i++)
-        wrong = w->of[i] ? windows_check_one(w->of[i], host, error) : NULL;
+    svs_learner *l;
+    for (int i = 0; !wrong && (l = svi_windows_next(p->self, &i));)
+        wrong = windows_check_one(l, host, error);
     return wrong;
 }
 
-double svi_windows_memory(const svs_options *host, const struct svi_window_kind *kinds, int count,
-                          uint32_t on, int d, int classes) {
+static double windows_bytes(const struct svi_member_part *p) {
     double bytes = 0;
-    for (int i = 0; i < count; i++) {
-        if (!(on >> i & 1))
-            continue;
-        const svs_options o = windows_options(host, &kinds[i]);
-        bytes += svs_learner_memory(&o, d, classes);
+    for (int i = 0; i < windows_kinds(p)->count[p->c->regress]; i++) {
+        const svs_options o = windows_options(p, i);
+        bytes += svs_learner_memory(&o, p->c->d, p->c->classes);
     }
     return bytes;
 }
+
+const struct svi_member_ops svi_member_windows = {
+    .size = sizeof(struct svi_windows),
+    .options = &windows_of_bank,
+    .took = 1,
+    .init = windows_init,
+    .clear = windows_clear,
+    .reset = windows_reset,
+    .grow = windows_grow,
+    .renew = windows_renew,
+    .score = windows_score,
+    .learn = windows_learn,
+    .held = windows_took,
+    .take_back = windows_take_back,
+    .model = windows_model,
+    .archive = windows_archive,
+    .fits = windows_fit,
+    .check = windows_check,
+    .bytes = windows_bytes,
+};

@@ -6,6 +6,7 @@
 #include "bench/bench.h"
 
 #include "bank/bank.h"
+#include "bank/members.h"
 #include "config/settings.h"
 #include "learner/learner_held.h"
 

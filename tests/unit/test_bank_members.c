@@ -14,26 +14,33 @@ enum { D = 5 };
 
 /* ---- windows */
 
-static const struct svi_window_kind kinds[] = {
-    {20, SVS_ALSVM, 1}, {70, SVS_ALSVM, 1}, {0, SVS_ALSVM, 1}, {0, SVS_FALSVM, 1}};
+static const struct svi_windows_options windows_here = {
+    .count = {4, 4},
+    .all = 2,
+    .kind = {{20, SVS_ALSVM, 1}, {70, SVS_ALSVM, 1}, {0, SVS_ALSVM, 1}, {0, SVS_FALSVM, 1}}};
 
 static svs_options window_options(int i, svs_class_rule rule) {
     svs_options o;
     svs_options_default(&o);
     o.class_rule = rule;
     o.labels_ttl = 0;
-    o.window = i < 0 ? 300 : kinds[i].window;
-    o.rule = i < 0 ? SVS_ALSVM : kinds[i].rule;
+    o.window = i < 0 ? 300 : windows_here.kind[i].window;
+    o.rule = i < 0 ? SVS_ALSVM : windows_here.kind[i].rule;
     return o;
 }
 
-static void windows_archive(struct svi_archive *a, void *w) {
-    svi_windows_archive(a, w);
+static void windows_archive(struct svi_archive *a, void *user) {
+    const struct svi_member_part *p = user;
+    p->ops->archive(a, p);
 }
 
-static void assert_same_scores(struct svi_windows *w, svs_learner *const *own, const double *x, int rows) {
+static void assert_same_scores(const struct svi_member_part *p, struct svi_member_context *c,
+                               svs_learner *const *own, const double *x, int rows) {
+    const struct svi_windows *w = p->self;
     double scores[4][8], expected[8];
-    svi_windows_score(w, x, scores[0], 8, rows);
+    c->x = x;
+    c->rows = rows;
+    p->ops->score(p, scores[0]);
     for (int i = 0; i < 4; i++) {
         svs_learner_scores(own[i], x, expected);
         assert_memory_equal(scores[i], expected, (size_t)rows * sizeof expected[0]);
@@ -44,10 +51,14 @@ static void assert_same_scores(struct svi_windows *w, svs_learner *const *own, c
 static void windows_are_learners(svs_class_rule rule, uint64_t seed) {
     const svs_options host_options = window_options(-1, rule);
     svs_learner *host = svs_learner_new(&host_options, D, NULL), *own[4];
+    struct svi_member_ops ops = svi_member_windows;
+    struct svi_member_context c = {.host = &host_options, .stride = 8};
     struct svi_windows w;
+    struct svi_member_part p = {.ops = &ops, .c = &c, .self = &w, .on = 15};
     svs_step step;
     int classes = 0;
-    assert_int_equal(svi_windows_init(&w, &host_options, kinds, 4, 15, D, NULL), SVS_OK);
+    ops.options = &windows_here;
+    assert_int_equal(ops.init(&p, D, NULL), SVS_OK);
     for (int i = 0; i < 4; i++) {
         const svs_options o = window_options(i, rule);
         assert_non_null(own[i] = svs_learner_new(&o, D, NULL));
@@ -59,7 +70,7 @@ static void windows_are_learners(svs_class_rule rule, uint64_t seed) {
         for (int j = 0; j < d; j++)
             x[j] = test_normal(&seed) + k * (j == 1);
         if (t == 201) {
-            assert_int_equal(svi_windows_grow(&w, d, NULL), SVS_OK);
+            assert_int_equal(ops.grow(&p, d, NULL), SVS_OK);
             assert_int_equal(svs_learner_grow(host, d, NULL), SVS_OK);
             for (int i = 0; i < 4; i++)
                 assert_int_equal(svs_learner_grow(own[i], d, NULL), SVS_OK);
@@ -67,12 +78,16 @@ static void windows_are_learners(svs_class_rule rule, uint64_t seed) {
         if (t == 150) { /* a new one goes on */
             struct svi_bytes bytes = {0};
             struct svi_windows again;
+            struct svi_member_part q = p;
             svs_error err = {0};
-            assert_int_equal(svi_windows_init(&again, &host_options, kinds, 4, 15, D, NULL), SVS_OK);
-            assert_int_equal(archived_save(windows_archive, &w, &bytes, &err), SVS_OK);
-            if (archived_load(windows_archive, &again, bytes.data, bytes.size, &err) != SVS_OK)
+            q.self = &again;
+            assert_int_equal(ops.init(&q, D, NULL), SVS_OK);
+            assert_int_equal(archived_save(windows_archive, &p, &bytes, &err), SVS_OK);
+            if (archived_load(windows_archive, &q, bytes.data, bytes.size, &err) != SVS_OK)
                 fail_msg("%s", err.text);
-            svi_windows_keep(&w, 0);
+            p.on = 0;
+            ops.clear(&p);
+            p.on = 15;
             w = again;
             svi_bytes_clear(&bytes);
         }
@@ -88,19 +103,21 @@ static void windows_are_learners(svs_class_rule rule, uint64_t seed) {
             for (int i = -1; i < 4; i++)
                 svs_learner_reset(i < 0 ? host : own[i]);
         if (t == 300)
-            svi_windows_reset(&w);
+            ops.reset(&p);
         assert_int_equal(svs_learner_step(host, &s, t, &step, NULL), SVS_OK);
-        assert_int_equal(svi_windows_learn(&w, host, &s, t, NULL), SVS_OK);
+        assert_int_equal(
+            ops.learn(&p, &(struct svi_member_lesson){.host = host, .sample = &s, .time = t}, NULL), SVS_OK);
         for (int i = 0; i < 4; i++)
             assert_int_equal(svs_learner_step(own[i], &s, t, &step, NULL), SVS_OK);
         classes = svs_learner_class_count(host);
-        assert_same_scores(&w, own, x, svs_learner_rows(host));
-        const char *wrong = svi_windows_check(&w, host, rule == SVS_CLASSES_ALIKE ? 1e-9 : 1e-8);
+        assert_same_scores(&p, &c, own, x, svs_learner_rows(host));
+        const char *wrong = ops.check(&p, host, rule == SVS_CLASSES_ALIKE ? 1e-9 : 1e-8);
         if (t % 20 == 0 && wrong)
             fail_msg("%s", wrong);
     }
     assert_int_equal(classes, 5);
-    svi_windows_keep(&w, 0);
+    p.on = 0;
+    ops.clear(&p);
     svs_learner_free(&host);
     for (int i = 0; i < 4; i++)
         svs_learner_free(&own[i]);
