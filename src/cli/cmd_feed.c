@@ -22,7 +22,7 @@
 #include "client/delivery.h"
 #include "client/request.h"
 #include "features/cells.h"
-#include "server/ingest_stdin.h"
+#include "server/intake_stdin.h"
 
 #define SHOWN      5 /* rows that cannot be read, reported in full */
 #define AN_HOUR    3600.0

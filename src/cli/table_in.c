@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/machine_memory.h"
-#include "server/ingest_stdin.h"
+#include "server/intake_stdin.h"
 
 static void table_in_progress(void *user, int64_t rows, int64_t position, int64_t size) {
     svi_progress_show(user, rows, (double)position, (double)size, "reading");

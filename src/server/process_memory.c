@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "server/ingest_zmq.h"
+#include "server/intake.h"
 #include "state/write_ahead.h"
 
 #define PROCESS_BYTES (14.0 * 1024 * 1024)

@@ -15,7 +15,7 @@ struct svi_server_hooks {
     FILE *log; /* addresses at the start, of sockets refusals and alerts (a line a second), a summary at the
                   end, the accuracy as the last line; NULL = quiet */
     /* `in` is "-": live figures go to the log every N rows, or where this is 0 at rows 1, 2, 4, 8, ... and on
-     * a terminal every second (server/live_figures.h). */
+     * a terminal every second (report/live_figures.h). */
     int64_t every;
     FILE *errors; /* what goes wrong meanwhile and does not end it; NULL = nowhere */
     /* SIGHUP: the settings as a start would have them now (server/reload.h); NULL = there is no file. */

@@ -14,7 +14,7 @@
 #include "engine/engine_internal.h"
 #include "fleet/fleet.h"
 #include "data/reader.h"
-#include "server/ingest_stdin.h"
+#include "server/intake_stdin.h"
 #include "wire/json.h"
 #include "wire/pack.h"
 

@@ -16,8 +16,8 @@
 #include "bench/bench.h"
 
 #include "config/settings.h"
-#include "server/ingest_stdin.h"
-#include "server/ingest_zmq.h"
+#include "server/intake_stdin.h"
+#include "server/intake.h"
 #include "state/write_ahead.h"
 
 enum { COLUMNS = 128, LINE = 4096, PACKED = 64, TURN = 16 };

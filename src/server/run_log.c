@@ -1,4 +1,4 @@
-#include "server/event_log.h"
+#include "server/run_log.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "server/address_space.h"
+#include "cli/address_space.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/fail.h"
-#include "server/blas_begin.h"
+#include "cli/blas_begin.h"
 
 #define MIB     ((size_t)1 << 20)
 #define BUFFER  (128 * MIB) /* of OpenBLAS on x86-64, for each thread that computes at the same time */

@@ -6,7 +6,7 @@
  * where one ends is found by walking over it, and nothing after a malformed one can be read.
  *
  * A refused row is reported with its line; the text of the line goes into the error event. */
-#include "server/ingest_stdin.h"
+#include "server/intake_stdin.h"
 
 #include <errno.h>
 #include <inttypes.h>

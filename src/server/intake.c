@@ -12,7 +12,7 @@
  * room.
  *
  * Read svi_ingest_zmq_turn first, then settle_all. */
-#include "server/ingest_zmq.h"
+#include "server/intake.h"
 
 #include <math.h>
 #include <string.h>

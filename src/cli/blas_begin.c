@@ -6,7 +6,7 @@
  * are too few of these the program begins again with a longer environment, which costs all that the dynamic
  * linker did: a third of a short command. Sanitizers have not begun by then: nothing may allocate, and calls
  * that they intercept are made without them. */
-#include "server/blas_begin.h"
+#include "cli/blas_begin.h"
 
 #include <stdbool.h>
 #include <stdint.h>
