@@ -13,11 +13,10 @@
 #include "cli/command.h"
 #include "data/reader.h"
 #include "fleet/fleet.h"
-#include "server/intake_stdin.h"
 #include "state/recovery.h"
 #include "store/layout.h"
 #include "config/settings_record.h"
-#include "server/process_memory.h"
+#include "server/server.h"
 #include "svmstream/svmstream.h"
 
 #define KIB  1024.0
@@ -168,7 +167,7 @@ static svs_code config_take_rows(svi_reader *r, const struct svi_settings *s, sv
 
 static svs_code config_check_file(const struct cli_args *a, struct svi_settings *s, const char *path,
                                   svs_error *err) {
-    struct svi_reader_options o = svi_ingest_stdin_options(s);
+    struct svi_reader_options o = svi_settings_reader(s);
     o.task_follows = true;
     svi_reader *r = svi_reader_open(path, &o, NULL, err);
     svs_code code = r ? svi_reader_settle(r, err) : err->code;

@@ -24,7 +24,6 @@
 #include "features/cells.h"
 #include "formats/file_io.h"
 #include "report/plot.h"
-#include "server/intake_stdin.h"
 #include "report/live_figures.h"
 #include "report/verdict.h"
 
@@ -254,7 +253,7 @@ static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
 
 /* The file comes first: what its label is may say what is learned. */
 static svs_code cmd_eval_open(struct eval *e, struct svi_settings *s, svs_error *err) {
-    struct svi_reader_options o = svi_ingest_stdin_options(s);
+    struct svi_reader_options o = svi_settings_reader(s);
     o.task_follows = true;
     e->reader = svi_reader_open(e->args->positional[0], &o, NULL, err);
     if (!e->reader || svi_reader_settle(e->reader, err) != SVS_OK)

@@ -17,15 +17,6 @@
 #include "base/fail.h"
 #include "net/vacancy.h"
 
-const struct svi_input_mode *svi_input_mode(const struct svi_settings *s) {
-    static const struct svi_input_mode modes[] = {
-        [SVI_IN_PULL] = {ZMQ_PULL, .bind = true},
-        [SVI_IN_ROUTER] = {ZMQ_ROUTER, .bind = true, .replies = true},
-        [SVI_IN_SUB] = {ZMQ_SUB, .bind = false},
-    };
-    return &modes[s->in_mode];
-}
-
 /* libzmq's reasons, and what to do about each. */
 static const struct {
     int number;

@@ -26,15 +26,6 @@ struct svi_socket_plan {
     int received;        /* messages queued of a peer at most, where that is not `queue`; 0 = it is */
 };
 
-/* How the input socket works in each in.mode. Another mode is another row in transport.c, besides its word in
- * the settings. */
-struct svi_input_mode {
-    int type;     /* ZMQ_PULL ... */
-    bool bind;    /* peers connect to it and need the role ingest; else it subscribes to a publisher */
-    bool replies; /* every message gets one reply */
-};
-const struct svi_input_mode *svi_input_mode(const struct svi_settings *s);
-
 /* Creates a socket; then keys; then its address. NULL on failure: SVS_IO. Owner: the caller. */
 void *svi_socket_new(void *context, const struct svi_socket_plan *plan, svs_error *err);
 void svi_socket_close(void **socket);

@@ -1,14 +1,21 @@
-/* event_log.h: refusals and alerts on the log of a process with sockets: a line a second at most, with how
- * many there were of each kind since the line before. */
-#ifndef SVI_EVENT_LOG_H
-#define SVI_EVENT_LOG_H
+/* run_log.h: what a run reports to people on its log: where it can be reached at the start; refusals and
+ * alerts of sockets meanwhile, a line a second at most, with how many there were of each kind since the line
+ * before; what it came to as the last lines. */
+#ifndef SVI_RUN_LOG_H
+#define SVI_RUN_LOG_H
 
 #include <stdio.h>
 
-#include "wire/event.h"
+#include "fleet/stream.h"
 
-struct svi_event_log {
-    FILE *to;                        /* NULL = nowhere */
+struct svi_run_log {
+    FILE *to;    /* NULL = nowhere */
+    bool counts; /* refusals and alerts are counted: not of rows, which are reported one by one */
+    const struct svi_settings *settings;
+    svi_stream *stream;   /* once there is one */
+    int64_t seen, errors; /* of the stream when the run began */
+    int twins;            /* notices about classes so far */
+
     int64_t refused[SVS_CODE_COUNT]; /* since the last line */
     int64_t alerts;
     bool due;                    /* there is something to log */
@@ -17,13 +24,35 @@ struct svi_event_log {
     char alert[SVS_ERROR_TEXT];  /* text of the newest alert */
 };
 
-/* Counts an event; those that are neither an error nor an alert are none of its business. */
-void svi_event_log_count(struct svi_event_log *l, const struct svi_event *e);
+/* ---- the start; `kind` may be NULL */
+
+void svi_run_log_address(const struct svi_run_log *l, const char *what, const char *address,
+                         const char *kind);
+
+/* `limit`: connections that there may be, as `ulimit -n` is `descriptors`. */
+void svi_run_log_connections(const struct svi_run_log *l, int limit, int descriptors);
+
+/* How many keys may be in memory and by what; columns that a kept state does not know. */
+void svi_run_log_stream(const struct svi_run_log *l);
+
+/* ---- meanwhile */
+
+/* Takes an event. True: it is an error that refuses no sample, and is logged at once. */
+bool svi_run_log_notice(struct svi_run_log *l, const struct svi_event *e);
 
 /* Seconds until a line is due; INFINITY: nothing is to be logged. */
-double svi_event_log_wait(const struct svi_event_log *l);
+double svi_run_log_wait(const struct svi_run_log *l);
 
 /* Logs what is due; `last`: whatever there is. */
-void svi_event_log_turn(struct svi_event_log *l, bool last);
+void svi_run_log_turn(struct svi_run_log *l, bool last);
+
+/* ---- the end */
+
+/* What the run came to. */
+void svi_run_log_summary(const struct svi_run_log *l, double now);
+
+/* Of so many rows: SVS_OK, or that more than half of them were refused; of more than a tenth a line says so.
+ */
+svs_code svi_run_log_check(const struct svi_run_log *l, int64_t rows, svs_error *err);
 
 #endif

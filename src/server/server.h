@@ -30,4 +30,13 @@ struct svi_server_hooks {
  * input cannot be read on; the most frequent reason when all rows of standard input were refused. */
 svs_code svi_server_run(const struct svi_settings *s, const struct svi_server_hooks *hooks, svs_error *err);
 
+/* Bytes that a process with these settings holds at most for a stream of d features: the engine, what keeps
+ * the state, the messages of a turn, and the process itself. Not the queues of producers that are ahead and
+ * of subscribers that do not read. */
+double svi_server_memory(const struct svi_settings *s, int d, int classes);
+double svi_server_process_memory(int d); /* of these the process itself */
+
+/* Lets the engine report the same, and `queues` bytes of producers that are ahead, as memory_predicted. */
+void svi_server_predict_memory(const struct svi_settings *s, svi_stream *stream, double queues);
+
 #endif
