@@ -12,15 +12,12 @@
 
 svs_code svi_access_open(struct svi_access *a, const struct svi_settings *s, void *context, svs_error *err) {
     *a = (struct svi_access){.context = context, .connects = !svi_settings_intake(s).binds};
-    svs_code code = svi_settings_check_security(s, err);
-    if (code == SVS_OK)
-        code = svi_identity_load(s, false, &a->identity, err);
-    if (code == SVS_OK && a->identity.on && !(a->authenticator = svi_authenticator_new(s, err)))
-        code = err->code;
-    if (code == SVS_OK &&
-        !(a->peers = svi_peer_watch_new(context, a->authenticator, (int)s->max_connections, err)))
-        code = err->code;
-    return code;
+    SVI_TRY(svi_settings_check_security(s, err));
+    SVI_TRY(svi_identity_load(s, false, &a->identity, err));
+    if (a->identity.on && !(a->authenticator = svi_authenticator_new(s, err)))
+        return err->code;
+    a->peers = svi_peer_watch_new(context, a->authenticator, (int)s->max_connections, err);
+    return a->peers ? SVS_OK : err->code;
 }
 
 /* The key of a publisher that we connect to is known, or the settings say that it has none. */

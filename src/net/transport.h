@@ -40,7 +40,11 @@ svs_code svi_socket_secure(void *socket, const struct svi_socket_plan *plan, con
 svs_code svi_socket_attach(void *socket, const struct svi_socket_plan *plan, const char *address,
                            char *actual, svs_error *err);
 
-/* Both of these. */
+/* Waits until a tcp or ipc address, as libzmq reports those that it has bound, could be bound again, at most
+ * this long: libzmq closes in the background. */
+void svi_address_await_free(const char *address, double seconds);
+
+/* svi_socket_secure and svi_socket_attach. */
 svs_code svi_socket_connect(void *socket, const struct svi_socket_plan *plan, const struct svi_identity *id,
                             const char *address, svs_error *err);
 

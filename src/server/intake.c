@@ -37,15 +37,31 @@
 #define ROOM_SECONDS  3.0  /* for which all fits, until the disk is full no more */
 #define AHEAD         1.25 /* times as long as a recent sync, it is begun before it is waited for */
 
+/* What is to be done with a message. */
+enum verdict {
+    APPLY = 0,
+    ANSWER,       /* it changes nothing: a question */
+    FORBIDDEN,    /* its sender has lost the right */
+    WRONG_SOURCE, /* its sender may not use this src */
+    OVER_QUOTA,   /* its sender has as many sources as it may have */
+    NOT_ITS_OWN,  /* bye to the source of another key */
+    UNNUMBERED,   /* exactly-once needs src and n */
+    UNREADABLE    /* JSON that is none: its envelope has the reason and no bytes */
+};
+
+struct intake_message {
+    struct svi_envelope envelope;
+    uint64_t owner; /* of the source that it may make; 0 = it makes none */
+    size_t place;   /* in the batch's `converted`, of what came as JSON */
+    enum verdict verdict;
+};
+
 /* Messages that are written down together; what an intake keeps of each is in its slot. */
 struct svi_batch {
     uint8_t *slots;
-    struct svi_envelope *envelope; /* of each */
-    uint8_t *verdict;              /* of each */
-    uint64_t *owner;               /* of the source that it may make */
-    size_t *place;                 /* in `converted`, of what came as JSON */
-    struct svi_bytes converted;    /* that, as msgpack */
-    int count, done;               /* of them are settled */
+    struct intake_message *message;
+    struct svi_bytes converted; /* what came as JSON, as msgpack */
+    int count, done;            /* of them are settled */
     size_t bytes;
     double now, began; /* arrival clock, monotonic */
     bool full;         /* they could not be written down */
@@ -83,18 +99,15 @@ static void *intake_slot(const struct svi_intake *in, const struct svi_batch *b,
 
 static struct svi_batch *intake_new_batch(size_t slot) {
     struct svi_batch *b = svi_alloc(sizeof *b);
-    if (!b)
-        return NULL;
-    b->slots = svi_alloc_array(TURN_MESSAGES, slot);
-    b->envelope = svi_alloc_array(TURN_MESSAGES, sizeof *b->envelope);
-    b->verdict = svi_alloc(TURN_MESSAGES);
-    b->owner = svi_alloc_array(TURN_MESSAGES, sizeof *b->owner);
-    b->place = svi_alloc_array(TURN_MESSAGES, sizeof *b->place);
+    if (b) {
+        b->slots = svi_alloc_array(TURN_MESSAGES, slot);
+        b->message = svi_alloc_array(TURN_MESSAGES, sizeof *b->message);
+    }
     return b;
 }
 
 static bool intake_has_batch(const struct svi_batch *b) {
-    return b && b->slots && b->envelope && b->verdict && b->owner && b->place;
+    return b && b->slots && b->message;
 }
 
 svs_code svi_intake_new(struct svi_intake *in, svs_error *err) {
@@ -110,10 +123,6 @@ svs_code svi_intake_new(struct svi_intake *in, svs_error *err) {
     if (intake_has_batch(in->first) && intake_has_batch(in->second) && in->held_reply && in->later)
         return SVS_OK;
     return svi_fail_memory(err, "the messages of a turn");
-}
-
-svs_code svi_intake_open(struct svi_intake *in, svs_error *err) {
-    return in->ops->open(in, err);
 }
 
 void svi_intake_close(struct svi_intake *in) {
@@ -134,10 +143,7 @@ static void intake_free_batch(const struct svi_intake *in, struct svi_batch *b) 
         return;
     intake_clear(in, b);
     svi_free(b->slots);
-    svi_free(b->envelope);
-    svi_free(b->verdict);
-    svi_free(b->owner);
-    svi_free(b->place);
+    svi_free(b->message);
     svi_bytes_clear(&b->converted);
     svi_free(b);
 }
@@ -155,17 +161,6 @@ void svi_intake_free(struct svi_intake *in) {
 
 /* ---- the verdict on a message */
 
-/* What is to be done with a message. */
-enum verdict {
-    APPLY = 0,
-    ANSWER,       /* it changes nothing: a question */
-    FORBIDDEN,    /* its sender has lost the right */
-    WRONG_SOURCE, /* its sender may not use this src */
-    OVER_QUOTA,   /* its sender has as many sources as it may have */
-    NOT_ITS_OWN,  /* bye to the source of another key */
-    UNNUMBERED,   /* exactly-once needs src and n */
-    UNREADABLE    /* JSON that is none: its envelope has the reason and no bytes */
-};
 /* Who takes the place of a new source: a user, or else a peer, which is a new one when it connects again. */
 static uint64_t owner_of(const struct svi_intake *in, void *slot) {
     const struct svi_sender from = in->ops->sender(slot);
@@ -191,7 +186,7 @@ static bool makes_source(const struct svi_intake *in, const struct svi_envelope 
 static int64_t sources_to_come(const struct svi_batch *b, uint64_t owner) {
     int64_t count = 0;
     for (int i = b->done; i < b->count; i++)
-        count += b->verdict[i] == APPLY && b->owner[i] == owner;
+        count += b->message[i].verdict == APPLY && b->message[i].owner == owner;
     return count;
 }
 
@@ -264,12 +259,12 @@ static const svs_error *reason_of(const struct svi_envelope *env, enum verdict v
 /* The buffer of what came as JSON has moved: the envelopes in it are read again. */
 static void batch_read_again(struct svi_batch *b) {
     for (int i = 0; i < b->count; i++) {
-        struct svi_envelope *env = &b->envelope[i];
+        struct svi_envelope *env = &b->message[i].envelope;
         const void *shown = env->shown;
         const size_t shown_size = env->shown_size;
         if (!shown || env->size == 0)
             continue;
-        svi_envelope_read(env, b->converted.data + b->place[i], env->size);
+        svi_envelope_read(env, b->converted.data + b->message[i].place, env->size);
         env->shown = shown;
         env->shown_size = shown_size;
     }
@@ -277,14 +272,14 @@ static void batch_read_again(struct svi_batch *b) {
 
 /* JSON -> the message that a producer would have sent: the envelope is that one's. */
 static void batch_read_json(struct svi_batch *b, struct svi_json_input *json, const void *text, size_t size) {
-    struct svi_envelope *env = &b->envelope[b->count];
+    struct svi_envelope *env = &b->message[b->count].envelope;
     const uintptr_t before = (uintptr_t)b->converted.data;
     const size_t at = b->converted.size;
     svs_error err;
     svs_code code = svi_json_message(json, text, size, &b->converted, &err);
     if ((uintptr_t)b->converted.data != before)
         batch_read_again(b);
-    b->place[b->count] = at;
+    b->message[b->count].place = at;
     svi_envelope_read(env, code == SVS_OK ? b->converted.data + at : text, b->converted.size - at);
     env->shown = text;
     env->shown_size = size;
@@ -297,7 +292,7 @@ static void batch_read(struct svi_batch *b, struct svi_json_input *json, const v
     if (svi_json_begins(bytes, size))
         batch_read_json(b, json, bytes, size);
     else
-        svi_envelope_read(&b->envelope[b->count], bytes, size);
+        svi_envelope_read(&b->message[b->count].envelope, bytes, size);
 }
 
 /* Adds what has come to the batch, up to as much as the last turns say can be done in time; returns its
@@ -317,7 +312,8 @@ static size_t intake_take(struct svi_intake *in, struct svi_batch *b, double now
         b->bytes += size;
         in->largest = size > in->largest ? size : in->largest;
         batch_read(b, &in->control->json, bytes, size);
-        b->verdict[i] = (uint8_t)verdict_of(in, intake_slot(in, b, i), &b->envelope[i], now, &b->owner[i]);
+        struct intake_message *m = &b->message[i];
+        m->verdict = verdict_of(in, intake_slot(in, b, i), &m->envelope, now, &m->owner);
         b->count++;
     }
     return b->bytes - before;
@@ -337,11 +333,11 @@ static svs_code intake_write_ahead(struct svi_intake *in, struct svi_batch *b, c
     enum svi_record_kind kind = in->replies ? SVI_RECORD_SOURCED : SVI_RECORD_FRAME;
     svs_code code = SVS_OK;
     for (int i = 0; w && i < b->count && code == SVS_OK; i++) {
-        const struct svi_envelope *env = &b->envelope[i];
-        const svs_error *why = reason_of(env, (enum verdict)b->verdict[i]);
-        if (b->verdict[i] == APPLY)
+        const struct svi_envelope *env = &b->message[i].envelope;
+        const svs_error *why = reason_of(env, b->message[i].verdict);
+        if (b->message[i].verdict == APPLY)
             code = svi_write_ahead_append(w, kind, b->now, env->bytes, env->size, &in->why);
-        else if (b->verdict[i] == UNNUMBERED || b->verdict[i] == UNREADABLE)
+        else if (b->message[i].verdict == UNNUMBERED || b->message[i].verdict == UNREADABLE)
             code = svi_write_ahead_append_refusal(w, why->code, why->text, b->now, &in->why);
     }
     if (code != SVS_OK)
@@ -357,7 +353,7 @@ static svs_code intake_write_ahead(struct svi_intake *in, struct svi_batch *b, c
 /* As JSON where the message was. */
 static void intake_send(struct svi_intake *in, const struct svi_batch *b, int i, const void *reply,
                         size_t size, svs_code code) {
-    if (code == SVS_OK && b->envelope[i].shown)
+    if (code == SVS_OK && b->message[i].envelope.shown)
         code = svi_json_reply(&in->text, &reply, &size);
     in->replies_lost += code != SVS_OK || !in->ops->reply(in, intake_slot(in, b, i), reply, size);
 }
@@ -392,9 +388,16 @@ static bool out_of_memory(const struct svi_intake *in) {
     return in->control->write_ahead && svi_stream_out_of_memory(in->control->stream);
 }
 
+/* The message has made its source. */
+static void intake_note_owner(const struct svi_intake *in, const struct intake_message *m) {
+    uint64_t *missing = m->owner != 0 ? missing_owner(in, &m->envelope) : NULL;
+    if (missing)
+        *missing = m->owner;
+}
+
 static void intake_settle(struct svi_intake *in, struct svi_batch *b, int i) {
-    struct svi_envelope *env = &b->envelope[i];
-    const enum verdict verdict = (enum verdict)b->verdict[i];
+    struct svi_envelope *env = &b->message[i].envelope;
+    const enum verdict verdict = b->message[i].verdict;
     const bool declined = verdict == APPLY && b->full;
     const svs_error *why = verdict > ANSWER ? reason_of(env, verdict) : declined ? &in->why : NULL;
     const bool reported = verdict == FORBIDDEN || verdict == WRONG_SOURCE; /* by access */
@@ -404,19 +407,18 @@ static void intake_settle(struct svi_intake *in, struct svi_batch *b, int i) {
     svs_code code = why                 ? svi_router_decline(in->control, env, why, &in->reply)
                     : verdict == ANSWER ? svi_router_answer(in->control, env, &in->reply)
                                         : svi_router_handle(in->control, env, b->now, &in->reply);
-    uint64_t *missing = !why && b->owner[i] != 0 ? missing_owner(in, env) : NULL;
-    if (missing) /* the message has made its source */
-        *missing = b->owner[i];
+    if (!why)
+        intake_note_owner(in, &b->message[i]);
     if (!out_of_memory(in))
         intake_answer(in, b, i, code);
 }
 
 /* Where there are no replies: what is refused becomes an event. */
 static void intake_apply(struct svi_intake *in, const struct svi_batch *b, int i) {
-    struct svi_envelope *env = &b->envelope[i];
-    if (b->verdict[i] == APPLY)
+    struct svi_envelope *env = &b->message[i].envelope;
+    if (b->message[i].verdict == APPLY)
         svi_stream_apply_later(in->control->stream, env, b->now, false, NULL);
-    else if (b->verdict[i] == UNREADABLE)
+    else if (b->message[i].verdict == UNREADABLE)
         intake_refuse(in, env, &env->form, b->now);
 }
 
@@ -425,10 +427,8 @@ static void intake_answer_later(struct svi_intake *in, struct svi_batch *b) {
     svi_stream_settle(in->control->stream);
     for (int k = 0; k < in->later_count && !out_of_memory(in); k++) {
         const int i = in->later[k].message;
-        const struct svi_envelope *env = &b->envelope[i];
-        uint64_t *missing = b->owner[i] != 0 ? missing_owner(in, env) : NULL;
-        if (missing) /* the message has made its source */
-            *missing = b->owner[i];
+        const struct svi_envelope *env = &b->message[i].envelope;
+        intake_note_owner(in, &b->message[i]);
         const svs_code code = svi_router_reply(in->control, env, &in->later[k].receipt, &in->reply);
         intake_send(in, b, i, in->reply.data, in->reply.size, code);
     }
@@ -438,9 +438,9 @@ static void intake_answer_later(struct svi_intake *in, struct svi_batch *b) {
 /* With keys on several threads samples are handed out first and answered together. False: the message is of
  * another kind. */
 static bool intake_hand_out(struct svi_intake *in, struct svi_batch *b, int i) {
-    struct svi_envelope *env = &b->envelope[i];
-    if (!svi_stream_has_threads(in->control->stream) || b->verdict[i] != APPLY || b->full || env->hello ||
-        env->bye)
+    struct svi_envelope *env = &b->message[i].envelope;
+    if (!svi_stream_has_threads(in->control->stream) || b->message[i].verdict != APPLY || b->full ||
+        env->hello || env->bye)
         return false;
     struct svi_later_reply *later = &in->later[in->later_count++];
     later->message = i;
@@ -635,8 +635,7 @@ double svi_intake_batch_memory(const struct svi_settings *s) {
 
 double svi_intake_memory(const struct svi_settings *s) {
     const struct svi_intake_ops *ops = intake_ops(s);
-    const double each =
-        (double)ops->slot + sizeof(struct svi_envelope) + sizeof(uint64_t) + sizeof(size_t) + 1.0;
+    const double each = (double)(ops->slot + sizeof(struct intake_message));
     if (!ops->take)
         return 0;
     return 2 * (svi_intake_batch_memory(s) + TURN_MESSAGES * each) +

@@ -88,9 +88,8 @@ struct svi_intake {
     int later_count;
 };
 
-/* The fields of the server are set; `own` is not there before svi_intake_open. SVS_NO_MEMORY. */
+/* The fields of the server are set; ops->open comes later. SVS_NO_MEMORY. */
 svs_code svi_intake_new(struct svi_intake *in, svs_error *err);
-svs_code svi_intake_open(struct svi_intake *in, svs_error *err);
 
 /* The address is free a moment later; what was taken stays. svi_intake_free closes it, too. */
 void svi_intake_close(struct svi_intake *in);

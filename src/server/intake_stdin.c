@@ -197,17 +197,13 @@ static svs_code intake_stdin_order(struct svi_intake *in, struct svi_message *m,
     struct rows *r = in->own;
     struct svi_schema *s = svi_engine_schema(svi_stream_root(r->stream));
     bool gaps;
-    svs_code code = svi_cells_choose(&r->cells, &s->shape, m, err);
-    if (svi_settings_keyed(r->settings)) { /* each key has an order of its own */
-        m->listed = false;
-        return code;
-    }
-    if (code == SVS_OK && m->listed && m->cell_count > 0 && svi_schema_columns(s) == 0)
-        code = intake_stdin_tell_names(in, m, now, err);
-    if (code == SVS_OK && m->listed)
-        code = svi_cells_order(&r->cells, s, m, err);
-    if (code != SVS_OK || !m->listed)
-        return code;
+    SVI_TRY(svi_cells_choose(&r->cells, &s->shape, m, err));
+    m->listed = m->listed && !svi_settings_keyed(r->settings); /* each key has an order of its own */
+    if (!m->listed)
+        return SVS_OK;
+    if (m->cell_count > 0 && svi_schema_columns(s) == 0)
+        SVI_TRY(intake_stdin_tell_names(in, m, now, err));
+    SVI_TRY(svi_cells_order(&r->cells, s, m, err));
     m->in_order = intake_stdin_needs_names(s, m, &gaps);
     if (!m->in_order && !gaps)
         m->absent = SVI_MISSING_AUTO;
@@ -219,14 +215,14 @@ static svs_code intake_stdin_take_row(struct svi_intake *in, struct svi_message 
                                       size_t length, double now, svs_error *err) {
     struct rows *r = in->own;
     struct svi_schema *schema = svi_engine_schema(svi_stream_root(r->stream));
-    svs_code code = r->united ? SVS_OK : svi_cells_note_units(schema, r->reader, err);
-    r->united = true;
-    if (code == SVS_OK && m->cells)
-        code = intake_stdin_order(in, m, now, err);
-    if (code != SVS_OK)
-        return code;
+    if (!r->united) {
+        r->united = true;
+        SVI_TRY(svi_cells_note_units(schema, r->reader, err));
+    }
+    if (m->cells)
+        SVI_TRY(intake_stdin_order(in, m, now, err));
     r->sample.size = 0;
-    code = svi_message_encode(m, schema->shape.names, m->missing == 0, &r->sample);
+    const svs_code code = svi_message_encode(m, schema->shape.names, m->missing == 0, &r->sample);
     svi_schema_restore(schema);
     if (code != SVS_OK)
         return svi_fail_memory(err, "a row");

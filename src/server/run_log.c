@@ -22,7 +22,7 @@
 
 /* ---- the start */
 
-static void run_log_line(const struct svi_run_log *l, const char *format, ...) {
+void svi_run_log_line(const struct svi_run_log *l, const char *format, ...) {
     va_list args;
     if (!l->to)
         return;
@@ -30,18 +30,6 @@ static void run_log_line(const struct svi_run_log *l, const char *format, ...) {
     vfprintf(l->to, format, args);
     va_end(args);
     fflush(l->to);
-}
-
-void svi_run_log_address(const struct svi_run_log *l, const char *what, const char *address,
-                         const char *kind) {
-    run_log_line(l, "%s %s%s%s%s\n", what, address, kind ? " (" : "", kind ? kind : "", kind ? ")" : "");
-}
-
-void svi_run_log_connections(const struct svi_run_log *l, int limit, int descriptors) {
-    run_log_line(l,
-                 "connections: at most %d, as `ulimit -n` is %d and each takes two descriptors "
-                 "(max.connections %lld)\n",
-                 limit, descriptors, (long long)l->settings->max_connections);
 }
 
 /* How many keys may be in memory, and by what. */
@@ -102,7 +90,7 @@ bool svi_run_log_notice(struct svi_run_log *l, const struct svi_event *e) {
     if (!subject)
         run_log_count(l, e);
     else if (l->to && (code != SVS_TWIN_CLASSES || l->twins++ < SHOWN)) /* of each key */
-        run_log_line(l, "%s: %s\n", subject, e->as.error.reason);
+        svi_run_log_line(l, "%s: %s\n", subject, e->as.error.reason);
     return subject != NULL;
 }
 
@@ -164,7 +152,6 @@ static void run_log_key_figures(const struct svi_settings *s, const struct svi_f
         fprintf(to, "%s %.3f\n", regress ? "rmse" : "accuracy", quality);
 }
 
-/* What the run came to, for people: the last lines of the log. */
 void svi_run_log_summary(const struct svi_run_log *l, double now) {
     const struct svi_settings *s = l->settings;
     const struct svi_figure *f;
@@ -191,8 +178,8 @@ void svi_run_log_summary(const struct svi_run_log *l, double now) {
     for (int i = 0; i < 2; i++)
         if (svi_figure_value(f, count, kinds[i][0]) > 0)
             fprintf(to, "%s %.0f\n", kinds[i][1], svi_figure_value(f, count, kinds[i][0]));
-    if (suppressed > 0 && svi_settings_intake(s).mode == SVI_IN_STDIN &&
-        !s->ts[0]) /* the whole file takes less than the cooldown */
+    /* The whole file takes less than the cooldown. */
+    if (suppressed > 0 && svi_settings_intake(s).mode == SVI_IN_STDIN && !s->ts[0])
         fprintf(
             to,
             "%.0f more were suppressed by alert.cooldown, which uses the clock when there is no column of "
@@ -204,7 +191,6 @@ void svi_run_log_summary(const struct svi_run_log *l, double now) {
     fflush(to);
 }
 
-/* Rows came, and more than half of them were refused; of more than a tenth a line says so. */
 svs_code svi_run_log_check(const struct svi_run_log *l, int64_t rows, svs_error *err) {
     char reasons[SVS_ERROR_TEXT];
     svs_code most;

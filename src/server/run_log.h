@@ -24,13 +24,9 @@ struct svi_run_log {
     char alert[SVS_ERROR_TEXT];  /* text of the newest alert */
 };
 
-/* ---- the start; `kind` may be NULL */
-
-void svi_run_log_address(const struct svi_run_log *l, const char *what, const char *address,
-                         const char *kind);
-
-/* `limit`: connections that there may be, as `ulimit -n` is `descriptors`. */
-void svi_run_log_connections(const struct svi_run_log *l, int limit, int descriptors);
+/* A line of its own, with its newline. */
+void svi_run_log_line(const struct svi_run_log *l, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /* How many keys may be in memory and by what; columns that a kept state does not know. */
 void svi_run_log_stream(const struct svi_run_log *l);

@@ -22,7 +22,6 @@
 #include "base/fail.h"
 #include "server/control.h"
 #include "server/intake.h"
-#include "net/vacancy.h"
 #include "server/reload.h"
 #include "server/router.h"
 #include "server/run_log.h"
@@ -395,8 +394,7 @@ static svs_code server_turn(struct server *p, svs_error *err) {
     if (zmq_poll(items, ITEM_COUNT, server_wait_ms(p)) < 0)
         return zmq_errno() == EINTR ? SVS_OK
                                     : svi_fail(err, SVS_IO, "waiting failed: %s", zmq_strerror(zmq_errno()));
-    if ((code = follow_clock(p, err)) != SVS_OK)
-        return code;
+    SVI_TRY(follow_clock(p, err));
     server_serve(p, items); /* first: control goes before samples */
     encode_wanted(p);
     if (items[ITEM_RELOAD].revents && svi_signals_came(p->signals.reload))
@@ -426,9 +424,9 @@ static svs_code server_drain(struct server *p, svs_error *err) {
     p->intake.ops->poll(&p->intake, &item);
     while (code == SVS_OK && took && svi_monotonic() < end && zmq_poll(&item, 1, DRAIN_MS) > 0)
         code = server_take(p, true, &took, err);
-    if (svi_intake_stranded(&p->intake) > 0 && p->hooks->log)
-        fprintf(p->hooks->log, "state: %d received messages could not be written and are lost\n",
-                svi_intake_stranded(&p->intake));
+    if (svi_intake_stranded(&p->intake) > 0)
+        svi_run_log_line(&p->log, "state: %d received messages could not be written and are lost\n",
+                         svi_intake_stranded(&p->intake));
     report_access(p, server_now(p));
     if (p->out)
         svi_publisher_subscriptions(p->out);
@@ -445,8 +443,8 @@ static svs_code server_finish(struct server *p, svs_error *err) {
     publish_stats(p, false);
     if (code == SVS_OK && p->write_ahead)
         code = svi_write_ahead_save(p->write_ahead, NULL, NULL, err);
-    if (code == SVS_DISK_FULL && p->hooks->log)
-        fprintf(p->hooks->log, "state: final checkpoint skipped; journal is complete: %s\n", err->text);
+    if (code == SVS_DISK_FULL)
+        svi_run_log_line(&p->log, "state: final checkpoint skipped; journal is complete: %s\n", err->text);
     return code == SVS_DISK_FULL ? SVS_OK : code;
 }
 
@@ -477,7 +475,7 @@ static svs_code open_control(struct server *p, svs_error *err) {
     if (!(p->ctl = svi_access_socket(&p->access, &plan, err)) ||
         svi_socket_attach(p->ctl, &plan, s->ctl, s->ctl, err) != SVS_OK)
         return err->code;
-    svi_run_log_address(&p->log, "ctl", s->ctl, NULL);
+    svi_run_log_line(&p->log, "ctl %s\n", s->ctl);
     return SVS_OK;
 }
 
@@ -523,7 +521,7 @@ static svs_code open_output(struct server *p, svs_error *err) {
         (void)svi_publisher_retain(p->out, SVI_TOPIC_MODEL, last->data, last->size);
         retain_bank(p);
     }
-    svi_run_log_address(&p->log, "out", s->out, NULL);
+    svi_run_log_line(&p->log, "out %s\n", s->out);
     return SVS_OK;
 }
 
@@ -532,7 +530,10 @@ static void server_log_connections(const struct server *p) {
     int descriptors;
     const int limit = p->access.peers ? svi_peer_watch_limit(p->access.peers, &descriptors) : INT_MAX;
     if (limit < p->settings.max_connections)
-        svi_run_log_connections(&p->log, limit, descriptors);
+        svi_run_log_line(&p->log,
+                         "connections: at most %d, as `ulimit -n` is %d and each takes two descriptors "
+                         "(max.connections %lld)\n",
+                         limit, descriptors, (long long)p->settings.max_connections);
 }
 
 static svs_code open_sockets(struct server *p, svs_error *err) {
@@ -550,9 +551,9 @@ static svs_code open_sockets(struct server *p, svs_error *err) {
     if (ctl)
         SVI_TRY(open_control(p, err));
     p->intake.scores = out ? NULL : p->hooks->scores;
-    SVI_TRY(svi_intake_open(&p->intake, err)); /* last: a producer that sees it may send at once */
+    SVI_TRY(p->intake.ops->open(&p->intake, err)); /* last: a producer that sees it may send at once */
     if (!rows)
-        svi_run_log_address(&p->log, "in", s->in, svi_settings_word("in.mode", (int)mode.mode));
+        svi_run_log_line(&p->log, "in %s (%s)\n", s->in, svi_settings_word("in.mode", (int)mode.mode));
     return SVS_OK;
 }
 
@@ -566,8 +567,7 @@ static svs_code server_build(struct server *p, svs_error *err) {
     if (svi_settings_two_threads(&p->settings))
         svi_stream_use_threads(p->stream);
     svi_arrival_clock_start(&p->clock);
-    if (begin_clock(p, err) != SVS_OK)
-        return err->code;
+    SVI_TRY(begin_clock(p, err));
     svi_server_predict_memory(&p->settings, p->stream, 0);
     p->control = (struct svi_control){.stream = p->stream,
                                       .settings = &p->settings,
