@@ -22,12 +22,6 @@
 extern void *blas_memory_alloc(int procpos) __attribute__((weak));
 extern void blas_memory_free(void *buffer) __attribute__((weak));
 
-#if defined(__clang__)
-#define BEFORE_SANITIZERS __attribute__((no_sanitize("address", "undefined", "thread")))
-#else
-#define BEFORE_SANITIZERS __attribute__((no_sanitize_address, no_sanitize_undefined, no_sanitize_thread))
-#endif
-
 /* Threads that OpenBLAS starts while it is loaded, the main one included. */
 BEFORE_SANITIZERS static int loaded_threads(char **environment) {
     static const char key[] = "OPENBLAS_NUM_THREADS=";

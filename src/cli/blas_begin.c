@@ -22,12 +22,6 @@
 #define WIDE_KERNELS "OPENBLAS_CORETYPE=SkylakeX"
 #define MARK         "SVMSTREAM_BLAS_SET=" /* what was set, for the program that begins again: t, k or both */
 
-#if defined(__clang__)
-#define BEFORE_SANITIZERS __attribute__((no_sanitize("address", "undefined", "thread")))
-#else
-#define BEFORE_SANITIZERS __attribute__((no_sanitize_address, no_sanitize_undefined, no_sanitize_thread))
-#endif
-
 #define PAGE  4096 /* a loan begins with one */
 #define LOANS 3
 
