@@ -53,13 +53,13 @@ struct intake_message {
     struct svi_envelope envelope;
     uint64_t owner; /* of the source that it may make; 0 = it makes none */
     size_t place;   /* in the batch's `converted`, of what came as JSON */
-    enum verdict verdict;
 };
 
 /* Messages that are written down together; what an intake keeps of each is in its slot. */
 struct svi_batch {
     uint8_t *slots;
     struct intake_message *message;
+    uint8_t *verdict;           /* on each */
     struct svi_bytes converted; /* what came as JSON, as msgpack */
     int count, done;            /* of them are settled */
     size_t bytes;
@@ -93,6 +93,8 @@ static const struct svi_intake_ops *intake_ops(const struct svi_settings *s) {
     return all[svi_settings_intake(s).mode];
 }
 
+/* The envelope of a message points into its slot, or into `converted`: both stay until the batch is cleared.
+ */
 static void *intake_slot(const struct svi_intake *in, const struct svi_batch *b, int i) {
     return b->slots + (size_t)i * in->ops->slot;
 }
@@ -102,12 +104,13 @@ static struct svi_batch *intake_new_batch(size_t slot) {
     if (b) {
         b->slots = svi_alloc_array(TURN_MESSAGES, slot);
         b->message = svi_alloc_array(TURN_MESSAGES, sizeof *b->message);
+        b->verdict = svi_alloc(TURN_MESSAGES);
     }
     return b;
 }
 
 static bool intake_has_batch(const struct svi_batch *b) {
-    return b && b->slots && b->message;
+    return b && b->slots && b->message && b->verdict;
 }
 
 svs_code svi_intake_new(struct svi_intake *in, svs_error *err) {
@@ -144,6 +147,7 @@ static void intake_free_batch(const struct svi_intake *in, struct svi_batch *b) 
     intake_clear(in, b);
     svi_free(b->slots);
     svi_free(b->message);
+    svi_free(b->verdict);
     svi_bytes_clear(&b->converted);
     svi_free(b);
 }
@@ -161,7 +165,7 @@ void svi_intake_free(struct svi_intake *in) {
 
 /* ---- the verdict on a message */
 
-/* Who takes the place of a new source: a user, or else a peer, which is a new one when it connects again. */
+/* The owner of a new source: a user, or else a peer, which is a new one when it connects again. */
 static uint64_t owner_of(const struct svi_intake *in, void *slot) {
     const struct svi_sender from = in->ops->sender(slot);
     const bool known = from.user[0];
@@ -186,7 +190,7 @@ static bool makes_source(const struct svi_intake *in, const struct svi_envelope 
 static int64_t sources_to_come(const struct svi_batch *b, uint64_t owner) {
     int64_t count = 0;
     for (int i = b->done; i < b->count; i++)
-        count += b->message[i].verdict == APPLY && b->message[i].owner == owner;
+        count += b->verdict[i] == APPLY && b->message[i].owner == owner;
     return count;
 }
 
@@ -313,7 +317,7 @@ static size_t intake_take(struct svi_intake *in, struct svi_batch *b, double now
         in->largest = size > in->largest ? size : in->largest;
         batch_read(b, &in->control->json, bytes, size);
         struct intake_message *m = &b->message[i];
-        m->verdict = verdict_of(in, intake_slot(in, b, i), &m->envelope, now, &m->owner);
+        b->verdict[i] = (uint8_t)verdict_of(in, intake_slot(in, b, i), &m->envelope, now, &m->owner);
         b->count++;
     }
     return b->bytes - before;
@@ -334,10 +338,10 @@ static svs_code intake_write_ahead(struct svi_intake *in, struct svi_batch *b, c
     svs_code code = SVS_OK;
     for (int i = 0; w && i < b->count && code == SVS_OK; i++) {
         const struct svi_envelope *env = &b->message[i].envelope;
-        const svs_error *why = reason_of(env, b->message[i].verdict);
-        if (b->message[i].verdict == APPLY)
+        const svs_error *why = reason_of(env, (enum verdict)b->verdict[i]);
+        if (b->verdict[i] == APPLY)
             code = svi_write_ahead_append(w, kind, b->now, env->bytes, env->size, &in->why);
-        else if (b->message[i].verdict == UNNUMBERED || b->message[i].verdict == UNREADABLE)
+        else if (b->verdict[i] == UNNUMBERED || b->verdict[i] == UNREADABLE)
             code = svi_write_ahead_append_refusal(w, why->code, why->text, b->now, &in->why);
     }
     if (code != SVS_OK)
@@ -358,7 +362,7 @@ static void intake_send(struct svi_intake *in, const struct svi_batch *b, int i,
     in->replies_lost += code != SVS_OK || !in->ops->reply(in, intake_slot(in, b, i), reply, size);
 }
 
-/* Who has the reply finds the events of his samples on their way: where these wait, it does. */
+/* A client that has the reply finds the events of its samples on their way: where these wait, it does. */
 static void intake_send_held(struct svi_intake *in, const struct svi_batch *b) {
     const uint64_t told = svi_stream_published(in->control->stream);
     while (in->held_first < in->held_count && in->held_reply[in->held_first].after <= told) {
@@ -397,7 +401,7 @@ static void intake_note_owner(const struct svi_intake *in, const struct intake_m
 
 static void intake_settle(struct svi_intake *in, struct svi_batch *b, int i) {
     struct svi_envelope *env = &b->message[i].envelope;
-    const enum verdict verdict = b->message[i].verdict;
+    const enum verdict verdict = (enum verdict)b->verdict[i];
     const bool declined = verdict == APPLY && b->full;
     const svs_error *why = verdict > ANSWER ? reason_of(env, verdict) : declined ? &in->why : NULL;
     const bool reported = verdict == FORBIDDEN || verdict == WRONG_SOURCE; /* by access */
@@ -416,9 +420,9 @@ static void intake_settle(struct svi_intake *in, struct svi_batch *b, int i) {
 /* Where there are no replies: what is refused becomes an event. */
 static void intake_apply(struct svi_intake *in, const struct svi_batch *b, int i) {
     struct svi_envelope *env = &b->message[i].envelope;
-    if (b->message[i].verdict == APPLY)
+    if (b->verdict[i] == APPLY)
         svi_stream_apply_later(in->control->stream, env, b->now, false, NULL);
-    else if (b->message[i].verdict == UNREADABLE)
+    else if (b->verdict[i] == UNREADABLE)
         intake_refuse(in, env, &env->form, b->now);
 }
 
@@ -439,8 +443,8 @@ static void intake_answer_later(struct svi_intake *in, struct svi_batch *b) {
  * another kind. */
 static bool intake_hand_out(struct svi_intake *in, struct svi_batch *b, int i) {
     struct svi_envelope *env = &b->message[i].envelope;
-    if (!svi_stream_has_threads(in->control->stream) || b->message[i].verdict != APPLY || b->full ||
-        env->hello || env->bye)
+    if (!svi_stream_has_threads(in->control->stream) || b->verdict[i] != APPLY || b->full || env->hello ||
+        env->bye)
         return false;
     struct svi_later_reply *later = &in->later[in->later_count++];
     later->message = i;
@@ -576,13 +580,12 @@ static svs_code intake_messages_turn(struct svi_intake *in, double now, bool *to
     if (!*took)
         return SVS_OK;
     in->first->now = now; /* also of what was held */
-    svs_code code = intake_write_ahead(in, in->first, svi_write_ahead_commit, err);
-    if (code != SVS_OK)
-        return code;
+    SVI_TRY(intake_write_ahead(in, in->first, svi_write_ahead_commit, err));
     look_at_room(in, in->first);
     if (in->held)
         return SVS_OK;
-    const bool full = in->first->full;
+    svs_code code = SVS_OK;
+    const bool full = in->first->full; /* settle_flow clears the batch: declining is no measure of the cost */
     if (in->control->write_ahead && svi_write_ahead_syncs(in->control->write_ahead))
         code = settle_flow(in, &bytes, err);
     else
@@ -635,7 +638,7 @@ double svi_intake_batch_memory(const struct svi_settings *s) {
 
 double svi_intake_memory(const struct svi_settings *s) {
     const struct svi_intake_ops *ops = intake_ops(s);
-    const double each = (double)(ops->slot + sizeof(struct intake_message));
+    const double each = (double)(ops->slot + sizeof(struct intake_message) + sizeof(uint8_t));
     if (!ops->take)
         return 0;
     return 2 * (svi_intake_batch_memory(s) + TURN_MESSAGES * each) +

@@ -31,6 +31,7 @@ static svs_code intake_zmq_open(struct svi_intake *in, svs_error *err) {
         return svi_fail(err, SVS_IO, "no room for replies: %s", zmq_strerror(zmq_errno()));
     if (plan.type == ZMQ_SUB && zmq_setsockopt(in->own, ZMQ_SUBSCRIBE, s->in_topic, strlen(s->in_topic)) != 0)
         return svi_fail(err, SVS_IO, "cannot subscribe to in.topic: %s", zmq_strerror(zmq_errno()));
+    /* Last: a peer that connects finds the options set. */
     return svi_socket_attach(in->own, &plan, s->in, s->in, err);
 }
 
