@@ -97,7 +97,7 @@ $(BUILD)/svmstream: $(APP_OBJ) $(LIB_A)
 	$(call say,LD,$@)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $^ $(LDLIBS_ALL) -o $@
 
 # The adapter speaks the wire format only: of the program it has the client's sockets and the reading of key files.
-$(BUILD)/svmstream-mqtt: $(MQTT_OBJ) $(patsubst %,$(BUILD)/obj/src/%.o,net/keys net/guarded_file net/transport net/vacancy client/link client/subscription) $(LIB_A)
+$(BUILD)/svmstream-mqtt: $(MQTT_OBJ) $(patsubst %,$(BUILD)/obj/src/%.o,net/keys net/guarded_file net/transport client/link client/subscription) $(LIB_A)
 	$(call say,LD,$@)$(CC) $(CFLAGS_ALL) $(LDFLAGS) $^ -lmosquitto -lzmq -lmsgpackc -lm -o $@
 
 libs: $(LIB_A) $(LIB_SO) ## libsvmstream.a and libsvmstream.so

@@ -1,4 +1,9 @@
-/* config: the effective settings, as a file that the program reads back, and the memory they need. */
+/* config: the effective settings, as a file that the program reads back, and the memory they need.
+ *
+ * `show` writes the settings as they hold, those of a kept state among them, and what the process takes with
+ * them for some numbers of features; `check` says whether they contradict each other and what a data file
+ * would be read as, and warns of memory; `default` writes what holds without any setting. What contradicts
+ * is printed by `show` as a comment, so that its output is a file of settings in any case. */
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
@@ -7,15 +12,16 @@
 #include "base/fail.h"
 #include "cli/command.h"
 #include "data/reader.h"
-#include "server/ingest_stdin.h"
+#include "fleet/fleet.h"
 #include "state/recovery.h"
 #include "store/layout.h"
 #include "config/settings_record.h"
-#include "report/memory_report.h"
-#include "server/process_memory.h"
+#include "server/server.h"
 #include "svmstream/svmstream.h"
 
-#define GIB  (1024.0 * 1024 * 1024)
+#define KIB  1024.0
+#define MIB  (1024 * KIB)
+#define GIB  (1024 * MIB)
 #define MUCH GIB /* what is warned of */
 
 #define ROWS_READ 1000
@@ -38,6 +44,64 @@ static svs_code config_merge_kept(struct svi_settings *s, svs_error *err) {
     return code;
 }
 
+static void config_memory_line(const struct svi_settings *s, int d, int classes, FILE *to) {
+    const double process = svi_server_memory(s, d, classes), engine = process - svi_server_process_memory(d);
+    if (s->task == SVS_REGRESS)
+        fprintf(to, "#   %5d features             engine %10.2f MiB, process %10.2f MiB\n", d, engine / MIB,
+                process / MIB);
+    else
+        fprintf(to, "#   %5d features, %4d classes engine %7.2f MiB, process %10.2f MiB\n", d, classes,
+                engine / MIB, process / MIB);
+}
+
+/* A line, after `lead`, of what the keys of a stream take; a stream without keys has none. */
+static void config_write_keys(const struct svi_settings *s, const char *lead, FILE *to) {
+    const int d = svi_keys_features(s);
+    struct svi_keys_memory m;
+    if (!svi_settings_keyed(s))
+        return;
+    svi_keys_memory(s, d, 2, &m);
+    fprintf(
+        to, "%seach key with %d features and a full window takes %s %.1f KiB; keys.memory %lld, %.2f GiB%s",
+        lead, d, s->method == SVI_METHOD_AUTO ? "at most" : "about", m.each / KIB, (long long)s->keys_memory,
+        (s->keys_memory > 0 ? (double)(s->keys_memory < s->keys_max ? s->keys_memory : s->keys_max) * m.each
+                            : m.share) /
+            GIB,
+        s->keys_memory > 0 ? "\n" : "");
+    if (s->keys_memory == 0)
+        fprintf(to, " (half of what %s): %lld keys\n", m.of, (long long)m.most);
+}
+
+/* For the named features; without names for some usual numbers of features, up to the limit. */
+static void config_write_memory(const struct svi_settings *s, FILE *to) {
+    const int named = svi_settings_feature_count(s), last = named > 0 ? named : (int)s->max_features;
+    fprintf(to,
+            "# Memory at most (the engine, and the process; queues of peers that are ahead come on top):\n");
+    for (const int *usual = (const int[]){10, 54, 100, 0}; *usual && named == 0; usual++)
+        if (*usual < last)
+            config_memory_line(s, *usual, 2, to);
+    config_memory_line(s, last, 2, to);
+    if (s->task == SVS_CLASSIFY)
+        config_memory_line(s, last, (int)s->max_classes, to);
+    config_write_keys(s, "#   ", to);
+}
+
+/* Are there to be more keys in memory than the machine has? Then that, and how many fit. */
+static bool config_keys_warning(const struct svi_settings *s, char *text, size_t size) {
+    struct svi_keys_memory m;
+    if (!svi_settings_keyed(s))
+        return false;
+    svi_keys_memory(s, svi_keys_features(s), 2, &m);
+    const double all = (double)(m.most < s->keys_max ? m.most : s->keys_max) * m.each;
+    if (!(m.machine > 0 && all > m.machine))
+        return false;
+    snprintf(text, size,
+             "keys.memory %lld keeps %.1f GiB of keys in memory, and %s %.1f GiB: at most %.0f keys fit, the "
+             "others can be on disk",
+             (long long)s->keys_memory, all / GIB, m.of, m.machine / GIB, m.machine / m.each);
+    return true;
+}
+
 static int cmd_config_show(const struct cli_args *a) {
     struct svi_settings s = a->settings;
     svs_error err;
@@ -46,7 +110,7 @@ static int cmd_config_show(const struct cli_args *a) {
         code = svi_settings_check(&s, &err);
     printf("# svmstream %s: effective settings; this is a file for --config\n", svs_version());
     svi_settings_write(&s, stdout);
-    svi_memory_write(&s, stdout);
+    config_write_memory(&s, stdout);
     if (code != SVS_OK)
         printf("# %s: %s\n",
                code == SVS_SETTING ? "These settings contradict each other"
@@ -70,7 +134,7 @@ static void warn_of_memory(const struct cli_args *a, const struct svi_settings *
 
 static void warn_of_keys(const struct cli_args *a, const struct svi_settings *s) {
     char text[SVS_ERROR_TEXT];
-    if (!a->quiet && svi_memory_keys_warning(s, text, sizeof text))
+    if (!a->quiet && config_keys_warning(s, text, sizeof text))
         cli_fail(a, "warning: %s", text);
 }
 
@@ -103,7 +167,7 @@ static svs_code config_take_rows(svi_reader *r, const struct svi_settings *s, sv
 
 static svs_code config_check_file(const struct cli_args *a, struct svi_settings *s, const char *path,
                                   svs_error *err) {
-    struct svi_reader_options o = svi_ingest_stdin_options(s);
+    struct svi_reader_options o = svi_settings_reader(s);
     o.task_follows = true;
     svi_reader *r = svi_reader_open(path, &o, NULL, err);
     svs_code code = r ? svi_reader_settle(r, err) : err->code;
@@ -128,7 +192,7 @@ static int cmd_config_check(const struct cli_args *a) {
     warn_of_memory(a, &s);
     warn_of_keys(a, &s);
     if (!a->quiet) {
-        svi_memory_write_keys(&s, "", stdout);
+        config_write_keys(&s, "", stdout);
         puts("ok");
     }
     return CLI_OK;

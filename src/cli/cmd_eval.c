@@ -3,7 +3,7 @@
  * The engine is that of `run`. It sends no events but refusals, of which the first are reported with their
  * lines; refits run between two rows, so that the result depends on the file alone; the clock is read every
  * CLOCK_ROWS rows. What is printed are the engine's own figures: a table or one JSON object at the end, and
- * lines on the way (server/live_figures.h): to standard error at rows 1, 2, 4, 8, ..., or to standard output
+ * lines on the way (report/live_figures.h): to standard error at rows 1, 2, 4, 8, ..., or to standard output
  * every N rows on request. Read take_all first, then cmd_eval_finish. */
 #include <inttypes.h>
 #include <math.h>
@@ -24,9 +24,8 @@
 #include "features/cells.h"
 #include "formats/file_io.h"
 #include "report/plot.h"
-#include "server/ingest_stdin.h"
-#include "server/live_figures.h"
-#include "server/verdict.h"
+#include "report/live_figures.h"
+#include "report/verdict.h"
 
 #define CLOCK_ROWS 1024 /* rows between two looks at the clock and the progress line */
 #define REPORTED   5    /* refused rows reported in full */
@@ -254,7 +253,7 @@ static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
 
 /* The file comes first: what its label is may say what is learned. */
 static svs_code cmd_eval_open(struct eval *e, struct svi_settings *s, svs_error *err) {
-    struct svi_reader_options o = svi_ingest_stdin_options(s);
+    struct svi_reader_options o = svi_settings_reader(s);
     o.task_follows = true;
     e->reader = svi_reader_open(e->args->positional[0], &o, NULL, err);
     if (!e->reader || svi_reader_settle(e->reader, err) != SVS_OK)

@@ -22,7 +22,7 @@
 #include "client/delivery.h"
 #include "client/request.h"
 #include "features/cells.h"
-#include "server/ingest_stdin.h"
+#include "wire/event.h"
 
 #define SHOWN      5 /* rows that cannot be read, reported in full */
 #define AN_HOUR    3600.0
@@ -166,7 +166,7 @@ static svs_code feed_rows(struct feed *f, svi_reader *r, const char *path, int p
 }
 
 static svs_code feed_file(struct feed *f, const char *path, int pass, svs_error *err) {
-    struct svi_reader_options o = svi_ingest_stdin_options(&f->args->settings);
+    struct svi_reader_options o = svi_settings_reader(&f->args->settings);
     o.placed = o.placed && !f->unlabelled;
     svi_reader *r = svi_reader_open(path, &o, &f->shape, err);
     svs_code code = r ? feed_rows(f, r, path, pass, err) : err->code;

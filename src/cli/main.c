@@ -7,8 +7,8 @@
 #include "cli/commands.h"
 #include "cli/help.h"
 #include "cli/options.h"
-#include "server/address_space.h"
-#include "server/blas_begin.h"
+#include "cli/address_space.h"
+#include "cli/blas_begin.h"
 #include "store/state_dir.h"
 #include "svmstream/svmstream.h"
 

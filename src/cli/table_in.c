@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/machine_memory.h"
-#include "server/ingest_stdin.h"
 
 static void table_in_progress(void *user, int64_t rows, int64_t position, int64_t size) {
     svi_progress_show(user, rows, (double)position, (double)size, "reading");
@@ -14,7 +13,7 @@ static void table_in_progress(void *user, int64_t rows, int64_t position, int64_
 
 struct svi_table_options cli_table_options(const struct cli_args *a, struct svi_schema_options *schema,
                                            struct svi_progress *progress) {
-    struct svi_reader_options reader = svi_ingest_stdin_options(&a->settings);
+    struct svi_reader_options reader = svi_settings_reader(&a->settings);
     svi_settings_schema(&a->settings, schema);
     reader.key_spare = true;
     return (struct svi_table_options){
@@ -33,7 +32,7 @@ struct svi_row_memory cli_table_memory(const struct cli_args *a) {
 }
 
 void cli_look_at_table(struct cli_args *a, const char *path) {
-    struct svi_reader_options o = svi_ingest_stdin_options(&a->settings);
+    struct svi_reader_options o = svi_settings_reader(&a->settings);
     svs_error err;
     o.task_follows = o.label_needed = o.key_spare = true;
     struct stat file;

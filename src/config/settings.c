@@ -46,13 +46,17 @@
 
 static const struct svi_word no_yes[] = {{"no", false}, {"yes", true}, {NULL, 0}};
 
+/* The last one has no word, which ends the list. */
+#define X(constant, name, word, binds, replies, text) {word, constant},
+static const struct svi_word in_modes[] = {SVI_INTAKES(X)};
+#undef X
+#define X(constant, name, word, binds, replies, text) text
+
 const struct svi_setting svi_settings_table[] = {
     ROW("in", ADDRESS, in, "tcp://127.0.0.1:5555", START, WORDS({"-", 0}), 0, 0, "",
         "where samples come from; - is standard input"),
-    WORD("in.mode", in_mode, "pull", START,
-         WORDS({"pull", SVI_IN_PULL}, {"router", SVI_IN_ROUTER}, {"sub", SVI_IN_SUB}),
-         "type of the input socket: pull takes what producers push, router acknowledges each message, sub "
-         "subscribes to a publisher"),
+    WORD("in.mode", in_mode, "pull", START, in_modes, "type of the input socket: " SVI_INTAKES(X)),
+#undef X
     ROW("in.format", TEXT, in_format, "auto", START,
         WORDS({"auto", 0}, {"csv", 0}, {"libsvm", 0}, {"jsonl", 0}, {"vw", 0}, {"msgpack", 0}), 0, 0, "",
         "format of text input; auto goes by the file name and the first line"),

@@ -13,6 +13,7 @@
 #include <stdio.h>
 
 #include "config/class_weights.h"
+#include "data/text_options.h"
 #include "features/schema.h"
 #include "store/journal.h"
 #include "svmstream/learner.h"
@@ -23,7 +24,17 @@
 #define SVI_SETTING_MAX   128                         /* rows of the table at most */
 #define SVI_SETTINGS_LINE (2 * SVI_FEATURES_MAX + 64) /* bytes of a line of YAML with its NUL */
 
-enum svi_in_mode { SVI_IN_PULL, SVI_IN_ROUTER, SVI_IN_SUB };
+/* Every way for samples to come in. X(constant, NAME of src/server/intake_NAME.c, word of in.mode, peers connect
+ * to it, each message is acknowledged, text of the setting). Another one is a row, and its file. Standard input
+ * comes last and has no word: `in` - asks for it. */
+#define SVI_INTAKES(X)                                                                                       \
+    X(SVI_IN_PULL, zmq, "pull", true, false, "pull takes what producers push")                               \
+    X(SVI_IN_ROUTER, zmq, "router", true, true, ", router acknowledges each message")                        \
+    X(SVI_IN_SUB, zmq, "sub", false, false, ", sub subscribes to a publisher")                               \
+    X(SVI_IN_STDIN, stdin, NULL, false, false, "")
+#define X(constant, name, word, binds, replies, text) constant,
+enum svi_in_mode { SVI_INTAKES(X) };
+#undef X
 enum svi_method { SVI_METHOD_ALSVM, SVI_METHOD_FALSVM, SVI_METHOD_NONE, SVI_METHOD_AUTO };
 #define SVI_AUTO_WINDOW 5000 /* samples that `method auto` holds */
 enum svi_drift_action { SVI_DRIFT_NONE, SVI_DRIFT_SHRINK, SVI_DRIFT_REFIT };
@@ -281,6 +292,14 @@ svs_code svi_settings_check_security(const struct svi_settings *s, svs_error *er
 /* Is this address (of key `in`, `out` or `ctl`) bound by a process with these settings? */
 bool svi_settings_binds(const struct svi_settings *s, const char *key, const char *address);
 
+/* How samples come in: `in` and `in.mode` together. */
+struct svi_intake_mode {
+    enum svi_in_mode mode;
+    bool binds;   /* peers connect to it */
+    bool replies; /* each message is acknowledged */
+};
+struct svi_intake_mode svi_settings_intake(const struct svi_settings *s);
+
 /* `delivery` and `journal.fsync` with auto resolved. */
 enum svi_delivery svi_settings_delivery(const struct svi_settings *s);
 enum svi_fsync svi_settings_fsync(const struct svi_settings *s);
@@ -304,6 +323,9 @@ int svi_settings_feature_count(const struct svi_settings *s);
 void svi_settings_schema(const struct svi_settings *s, struct svi_schema_options *o);
 /* Without the weights of classes. */
 void svi_settings_learner(const struct svi_settings *s, svs_options *o);
+
+/* What they say about rows of text, as a reader takes it; the strings are the settings'. */
+struct svi_reader_options svi_settings_reader(const struct svi_settings *s);
 /* With them. `w` and the settings must outlive the call that takes the options. SVS_SETTING. */
 svs_code svi_settings_learning(const struct svi_settings *s, struct svi_class_weights *w, svs_options *o,
                                svs_error *err);

@@ -26,10 +26,18 @@ static bool settings_from_stdin(const struct svi_settings *s) {
     return strcmp(s->in, "-") == 0;
 }
 
+#define X(constant, name, word, binds, replies, text) {constant, binds, replies},
+static const struct svi_intake_mode in_modes[] = {SVI_INTAKES(X)};
+#undef X
+
+struct svi_intake_mode svi_settings_intake(const struct svi_settings *s) {
+    return in_modes[settings_from_stdin(s) ? SVI_IN_STDIN : s->in_mode];
+}
+
 enum svi_delivery svi_settings_delivery(const struct svi_settings *s) {
     if (s->delivery != SVI_DELIVERY_AUTO)
         return (enum svi_delivery)s->delivery;
-    if (s->in_mode != SVI_IN_ROUTER)
+    if (!in_modes[s->in_mode].replies)
         return SVI_AT_MOST_ONCE;
     return s->state_dir[0] ? SVI_AT_LEAST_ONCE : SVI_ACKED;
 }
@@ -49,14 +57,15 @@ static svs_code settings_check_delivery(const struct svi_settings *s, svs_error 
     for (size_t i = 0; i < sizeof kept / sizeof kept[0] && !s->state_dir[0]; i++)
         if (!svi_settings_is_default(s, svi_settings_row(kept[i])))
             return svi_fail(err, SVS_SETTING, "%s applies to a kept state only: set state.dir too", kept[i]);
-    if (level > SVI_AT_MOST_ONCE && s->in_mode != SVI_IN_ROUTER)
+    if (level > SVI_AT_MOST_ONCE && !in_modes[s->in_mode].replies)
         return svi_fail(err, SVS_SETTING,
                         "delivery %s acknowledges each message, in.mode %s does not: set in.mode router",
                         name, svi_settings_word("in.mode", s->in_mode));
-    if (level == SVI_AT_MOST_ONCE && s->in_mode == SVI_IN_ROUTER)
+    if (level == SVI_AT_MOST_ONCE && in_modes[s->in_mode].replies)
         return svi_fail(
             err, SVS_SETTING,
-            "in.mode router acknowledges each message: set delivery acked or stronger, or in.mode pull");
+            "in.mode %s acknowledges each message: set delivery acked or stronger, or in.mode pull",
+            svi_settings_word("in.mode", s->in_mode));
     if (level >= SVI_AT_LEAST_ONCE && !s->state_dir[0])
         return svi_fail(err, SVS_SETTING, "delivery %s keeps samples on disk: set state.dir too", name);
     if (level >= SVI_DURABLE && svi_settings_fsync(s) != SVI_FSYNC_ALWAYS)
@@ -366,7 +375,7 @@ static bool settings_is_local(const char *address) {
 /* Subscribers (in.mode sub) connect; with standard input no socket opens that was not asked for. */
 bool svi_settings_binds(const struct svi_settings *s, const char *key, const char *address) {
     if (strcmp(key, "in") == 0)
-        return !settings_from_stdin(s) && s->in_mode != SVI_IN_SUB;
+        return svi_settings_intake(s).binds;
     return address[0] && (!settings_from_stdin(s) || svi_settings_chosen(s, key));
 }
 
@@ -389,6 +398,32 @@ svs_code svi_settings_check_security(const struct svi_settings *s, svs_error *er
                 "curve new` and set --curve on, or set --insecure to let anybody there feed, read and stop it",
                 sockets[i].key, sockets[i].address);
     return SVS_OK;
+}
+
+struct svi_reader_options svi_settings_reader(const struct svi_settings *s) {
+    const bool chosen = svi_settings_chosen(s, "label"), none = chosen && !*s->label;
+    const bool numbers = svi_settings_chosen(s, "task") && s->task == SVS_REGRESS;
+    return (struct svi_reader_options){
+        .format = s->in_format,
+        .label = s->label,
+        .label_required = chosen && !none,
+        .placed = !chosen && !numbers && s->method != SVI_METHOD_NONE,
+        .id = s->id,
+        .ts = s->ts,
+        .ts_format = s->ts_format,
+        .weight = s->weight,
+        .key = s->key,
+        .ignore = s->ignore,
+        .categories = s->categories,
+        .numbers = s->numbers,
+        .features = s->features,
+        .columns = s->columns,
+        .no_header = s->no_header,
+        .missing = s->missing_words,
+        .hash = s->hash > 0,
+        .unlabelled = none || s->method == SVI_METHOD_NONE,
+        .task_given = svi_settings_chosen(s, "task"),
+    };
 }
 
 void svi_settings_learner(const struct svi_settings *s, svs_options *o) {

@@ -11,16 +11,13 @@
 #define REPORT_SECONDS   1.0           /* between two reports of refused messages */
 
 svs_code svi_access_open(struct svi_access *a, const struct svi_settings *s, void *context, svs_error *err) {
-    *a = (struct svi_access){.context = context, .connects = !svi_input_mode(s)->bind};
-    svs_code code = svi_settings_check_security(s, err);
-    if (code == SVS_OK)
-        code = svi_identity_load(s, false, &a->identity, err);
-    if (code == SVS_OK && a->identity.on && !(a->authenticator = svi_authenticator_new(s, err)))
-        code = err->code;
-    if (code == SVS_OK &&
-        !(a->peers = svi_peer_watch_new(context, a->authenticator, (int)s->max_connections, err)))
-        code = err->code;
-    return code;
+    *a = (struct svi_access){.context = context, .connects = !svi_settings_intake(s).binds};
+    SVI_TRY(svi_settings_check_security(s, err));
+    SVI_TRY(svi_identity_load(s, false, &a->identity, err));
+    if (a->identity.on && !(a->authenticator = svi_authenticator_new(s, err)))
+        return err->code;
+    a->peers = svi_peer_watch_new(context, a->authenticator, (int)s->max_connections, err);
+    return a->peers ? SVS_OK : err->code;
 }
 
 /* The key of a publisher that we connect to is known, or the settings say that it has none. */
@@ -79,18 +76,18 @@ bool svi_access_takes(struct svi_access *a, enum svi_role role, zmq_msg_t *m,
     return false;
 }
 
-bool svi_access_admits(struct svi_access *a, enum svi_role role, zmq_msg_t *m) {
+bool svi_access_admits(struct svi_access *a, enum svi_role role, const struct svi_sender *from) {
     if (!a->authenticator || (a->connects && role == SVI_ROLE_INGEST) ||
-        svi_authenticator_allows(a->authenticator, role, svi_message_user(m)))
+        svi_authenticator_allows(a->authenticator, role, from->user))
         return true;
     a->refused++;
-    svi_peer_watch_cut(a->peers, svi_message_connection(m));
+    svi_peer_watch_cut(a->peers, from->connection);
     return false;
 }
 
-bool svi_access_admits_source(struct svi_access *a, zmq_msg_t *m, const char *name, size_t length) {
+bool svi_access_admits_source(struct svi_access *a, const char *user, const char *name, size_t length) {
     if (!a->authenticator || a->connects ||
-        svi_authenticator_allows_source(a->authenticator, svi_message_user(m), name, length))
+        svi_authenticator_allows_source(a->authenticator, user, name, length))
         return true;
     a->refused++;
     return false;
@@ -99,14 +96,15 @@ bool svi_access_admits_source(struct svi_access *a, zmq_msg_t *m, const char *na
 bool svi_access_subscription(struct svi_access *a, zmq_msg_t *m, bool useful) {
     const char *bytes = zmq_msg_data(m);
     size_t size = zmq_msg_size(m);
-    int connection = svi_message_connection(m);
-    if (connection < 0 || size == 0 || bytes[0] != 1) /* it cancels, or its peer is in this process or gone */
+    const struct svi_sender from = {.user = svi_message_user(m), .connection = svi_message_connection(m)};
+    if (from.connection < 0 || size == 0 ||
+        bytes[0] != 1) /* it cancels, or its peer is in this process or gone */
         return true;
     bool short_enough = size - 1 <= SUBSCRIPTION_MAX;
     if (!short_enough)
-        svi_peer_watch_cut(a->peers, connection);
-    svi_peer_watch_subscribed(a->peers, connection, svi_message_user(m), !useful);
-    return svi_access_admits(a, SVI_ROLE_SUBSCRIBE, m) && short_enough;
+        svi_peer_watch_cut(a->peers, from.connection);
+    svi_peer_watch_subscribed(a->peers, from.connection, from.user, !useful);
+    return svi_access_admits(a, SVI_ROLE_SUBSCRIBE, &from) && short_enough;
 }
 
 int svi_access_fd(const struct svi_access *a) {

@@ -10,6 +10,14 @@
 #include "net/peer_watch.h"
 #include "net/transport.h"
 
+/* The sender of a message, whatever it came by. */
+struct svi_sender {
+    const char *user; /* as it was authenticated; "" = it was not */
+    int connection;   /* of libzmq, to be cut when the user may not stay; -1 = not known */
+    const void *peer; /* distinguishes peers while they are connected: `peer_size` bytes, 0 = nothing does */
+    size_t peer_size;
+};
+
 struct svi_access {
     void *context;
     struct svi_identity identity;     /* wiped by svi_access_close */
@@ -38,14 +46,18 @@ void svi_access_close(struct svi_access *a);
 bool svi_access_takes(struct svi_access *a, enum svi_role role, zmq_msg_t *m,
                       const struct svi_frames *frames);
 
-/* Does the sender of this message still have the role? If not, it is counted, and its connection is closed a
- * moment later. */
-bool svi_access_admits(struct svi_access *a, enum svi_role role, zmq_msg_t *m);
+/* Is anything asked of senders? Without CURVE the next two are true of all, and need not be called. */
+static inline bool svi_access_asks(const struct svi_access *a) {
+    return a->authenticator != NULL;
+}
 
-/* May the sender of this message use the source name that it gave (length 0: it gave none)? To be asked
- * before the message takes effect. False: its key is bound to other names; it is counted, the connection
- * stays. */
-bool svi_access_admits_source(struct svi_access *a, zmq_msg_t *m, const char *name, size_t length);
+/* Does this sender still have the role? If not, the message is counted, and the connection is closed a moment
+ * later. */
+bool svi_access_admits(struct svi_access *a, enum svi_role role, const struct svi_sender *from);
+
+/* May this user give a message this source name (length 0: it gave none)? To be asked before the message
+ * takes effect. False: the key is bound to other names; the message is counted, the connection stays. */
+bool svi_access_admits_source(struct svi_access *a, const char *user, const char *name, size_t length);
 
 /* A frame that came on the socket of subscriptions; does it match one of our topics? False: to be ignored. */
 bool svi_access_subscription(struct svi_access *a, zmq_msg_t *m, bool useful);

@@ -8,23 +8,16 @@
 #include "net/transport.h"
 
 #include <errno.h>
+#include <netdb.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fail.h"
-#include "net/vacancy.h"
-
-const struct svi_input_mode *svi_input_mode(const struct svi_settings *s) {
-    static const struct svi_input_mode modes[] = {
-        [SVI_IN_PULL] = {ZMQ_PULL, .bind = true},
-        [SVI_IN_ROUTER] = {ZMQ_ROUTER, .bind = true, .replies = true},
-        [SVI_IN_SUB] = {ZMQ_SUB, .bind = false},
-    };
-    return &modes[s->in_mode];
-}
 
 /* libzmq's reasons, and what to do about each. */
 static const struct {
@@ -52,6 +45,8 @@ static svs_code refuse_address(const struct svi_socket_plan *plan, const char *a
     return svi_fail(err, SVS_IO, "cannot %s %s (setting `%s`): %s", plan->bind ? "bind" : "connect to", shown,
                     plan->setting, text);
 }
+
+#define LOOK_MS 1 /* between two looks at an address */
 
 struct option {
     int name, value;
@@ -172,10 +167,68 @@ bool svi_monitor_next(void *monitor, int *event, int *value) {
 
 /* ---- addresses */
 
+/* As libzmq binds it: connections of the one before, which may linger, are no obstacle. */
+static bool can_be_bound(const struct addrinfo *a) {
+    const int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1;
+    if (fd < 0)
+        return true; /* nothing can be said */
+    const bool good = setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
+                      bind(fd, a->ai_addr, a->ai_addrlen) == 0;
+    close(fd);
+    return good;
+}
+
+/* HOST:PORT in numbers, a host of IPv6 in brackets. */
+static bool tcp_is_free(const char *address) {
+    const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
+                                   .ai_socktype = SOCK_STREAM};
+    struct addrinfo *found;
+    char host[64];
+    const char *colon = strrchr(address, ':');
+    const bool brackets = address[0] == '[';
+    size_t length = colon ? (size_t)(colon - address) : 0;
+    if (length < 3 || length >= sizeof host)
+        return true;
+    length -= brackets ? 2 : 0;
+    memcpy(host, address + brackets, length);
+    host[length] = '\0';
+    if (getaddrinfo(host, colon + 1, &hints, &found) != 0)
+        return true;
+    const bool good = can_be_bound(found);
+    freeaddrinfo(found);
+    return good;
+}
+
+/* Its file may stay: the next to bind replaces it. */
+static bool ipc_is_free(const char *path) {
+    struct sockaddr_un to = {.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof to.sun_path)
+        return true;
+    memcpy(to.sun_path, path, strlen(path));
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    const bool taken =
+        fd >= 0 && (connect(fd, (const struct sockaddr *)&to, sizeof to) == 0 || errno == EAGAIN);
+    if (fd >= 0)
+        close(fd);
+    return !taken;
+}
+
+static bool address_is_free(const char *address) {
+    if (strncmp(address, "tcp://", 6) == 0)
+        return tcp_is_free(address + 6);
+    return strncmp(address, "ipc://", 6) != 0 || ipc_is_free(address + 6);
+}
+
+void svi_address_await_free(const char *address, double seconds) {
+    const double end = svi_monotonic() + seconds;
+    while (!address_is_free(address) && svi_monotonic() < end)
+        poll(NULL, 0, LOOK_MS);
+}
+
 /* libzmq replaces the file of an ipc address, even while another process listens there, which would then get
  * nothing any more. */
 static bool ipc_is_taken(const char *address) {
-    const bool taken = strncmp(address, "ipc://", 6) == 0 && !svi_address_is_free(address);
+    const bool taken = strncmp(address, "ipc://", 6) == 0 && !address_is_free(address);
     errno = EADDRINUSE;
     return taken;
 }
@@ -196,8 +249,8 @@ svs_code svi_socket_attach(void *socket, const struct svi_socket_plan *plan, con
 
 svs_code svi_socket_connect(void *socket, const struct svi_socket_plan *plan, const struct svi_identity *id,
                             const char *address, svs_error *err) {
-    svs_code code = svi_socket_secure(socket, plan, id, err);
-    return code == SVS_OK ? svi_socket_attach(socket, plan, address, NULL, err) : code;
+    SVI_TRY(svi_socket_secure(socket, plan, id, err));
+    return svi_socket_attach(socket, plan, address, NULL, err);
 }
 
 void svi_socket_close(void **socket) {

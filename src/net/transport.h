@@ -26,15 +26,6 @@ struct svi_socket_plan {
     int received;        /* messages queued of a peer at most, where that is not `queue`; 0 = it is */
 };
 
-/* How the input socket works in each in.mode. Another mode is another row in transport.c, besides its word in
- * the settings. */
-struct svi_input_mode {
-    int type;     /* ZMQ_PULL ... */
-    bool bind;    /* peers connect to it and need the role ingest; else it subscribes to a publisher */
-    bool replies; /* every message gets one reply */
-};
-const struct svi_input_mode *svi_input_mode(const struct svi_settings *s);
-
 /* Creates a socket; then keys; then its address. NULL on failure: SVS_IO. Owner: the caller. */
 void *svi_socket_new(void *context, const struct svi_socket_plan *plan, svs_error *err);
 void svi_socket_close(void **socket);
@@ -49,7 +40,11 @@ svs_code svi_socket_secure(void *socket, const struct svi_socket_plan *plan, con
 svs_code svi_socket_attach(void *socket, const struct svi_socket_plan *plan, const char *address,
                            char *actual, svs_error *err);
 
-/* Both of these. */
+/* Waits until a tcp or ipc address, as libzmq reports those that it has bound, could be bound again, at most
+ * this long: libzmq closes in the background. */
+void svi_address_await_free(const char *address, double seconds);
+
+/* svi_socket_secure and svi_socket_attach. */
 svs_code svi_socket_connect(void *socket, const struct svi_socket_plan *plan, const struct svi_identity *id,
                             const char *address, svs_error *err);
 

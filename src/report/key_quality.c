@@ -21,7 +21,7 @@
 #include "fleet/key_list.h"
 #include "fleet/fleet.h"
 #include "report/key_report.h"
-#include "server/verdict.h"
+#include "report/verdict.h"
 #include "wire/pack.h"
 
 struct key_line {

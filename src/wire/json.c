@@ -173,3 +173,11 @@ svs_code svi_json_msgpack(struct svi_bytes *out, const void *bytes, size_t lengt
     json_item(&j, bytes);
     return j.code == SVS_OK ? SVS_OK : svi_fail_memory(err, "a line of JSON");
 }
+
+svs_code svi_json_reply(struct svi_bytes *text, const void **reply, size_t *size) {
+    text->size = 0;
+    svs_code code = svi_json_msgpack(text, *reply, *size, NULL);
+    *reply = text->data;
+    *size = text->size;
+    return code;
+}

@@ -17,4 +17,8 @@ svs_code svi_json_value(struct svi_bytes *out, svs_value v);
  * strings. Codes of svi_msgpack_check. */
 svs_code svi_json_msgpack(struct svi_bytes *out, const void *bytes, size_t length, svs_error *err);
 
+/* A reply in msgpack, for one that has asked in JSON: the same in `text` (replaced), which *reply and *size
+ * are then. */
+svs_code svi_json_reply(struct svi_bytes *text, const void **reply, size_t *size);
+
 #endif

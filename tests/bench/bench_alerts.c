@@ -15,7 +15,6 @@
 #include "engine/engine_internal.h"
 #include "fleet/fleet.h"
 #include "data/reader.h"
-#include "server/ingest_stdin.h"
 #include "wire/json.h"
 #include "wire/pack.h"
 
@@ -87,7 +86,7 @@ static void played_open(struct played *p, const char *file, char **settings) {
     s.scores = p->scores ? SVI_SCORES_ALL : SVI_SCORES_NONE;
     if (code != SVS_OK)
         bench_die(err.text);
-    const struct svi_reader_options o = svi_ingest_stdin_options(&s);
+    const struct svi_reader_options o = svi_settings_reader(&s);
     p->reader = svi_reader_open(file, &o, NULL, &err);
     if (!p->reader || svi_reader_settle(p->reader, &err) != SVS_OK)
         bench_die(err.text);

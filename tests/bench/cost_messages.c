@@ -1,6 +1,6 @@
 /* The way of messages from the input socket, for `make cost` (tests/bench/cost), which counts its
  * instructions in two lengths and takes the difference. Sender and receiver are two sockets of one thread
- * (inproc), so that nothing depends on how threads take turns; svi_ingest_zmq_turn does what it does in
+ * (inproc), so that nothing depends on how threads take turns; svi_intake_turn does what it does in
  * `run`: receive, parse, judge, write ahead, apply, answer.
  *
  * usage: cost_messages FORM FILE SAMPLES [KEY VALUE]...
@@ -16,8 +16,8 @@
 #include "bench/bench.h"
 
 #include "config/settings.h"
-#include "server/ingest_stdin.h"
-#include "server/ingest_zmq.h"
+#include "data/reader.h"
+#include "server/intake.h"
 #include "state/write_ahead.h"
 
 enum { COLUMNS = 128, LINE = 4096, PACKED = 64, TURN = 16 };
@@ -124,7 +124,7 @@ struct receiver {
     struct svi_control control;
     struct svi_access access;
     struct svi_latency latency;
-    struct svi_ingest_zmq in;
+    struct svi_intake in;
     void *context, *socket, *sender;
 };
 
@@ -155,22 +155,19 @@ static void receiver_open(struct receiver *r, const char *const *given) {
                                       .started = NOW,
                                       .run = 1,
                                       .write_ahead = r->write_ahead,
-                                      .json.columns = svi_ingest_stdin_options(&r->settings)};
-    r->in = (struct svi_ingest_zmq){.socket = r->socket,
-                                    .settings = &r->settings,
-                                    .control = &r->control,
-                                    .access = &r->access,
-                                    .latency = &r->latency};
-    check(svi_ingest_zmq_new(&r->in, &err), &err);
+                                      .json.columns = svi_settings_reader(&r->settings)};
+    r->in = (struct svi_intake){
+        .settings = &r->settings, .control = &r->control, .access = &r->access, .latency = &r->latency};
+    check(svi_intake_new(&r->in, &err), &err);
+    r->in.own = r->socket; /* inproc has no address that another process could take */
 }
 
 static void receiver_close(struct receiver *r) {
-    svi_ingest_zmq_free(&r->in);
+    svi_intake_free(&r->in);
     svi_control_clear(&r->control);
     svi_write_ahead_free(&r->write_ahead);
     svi_stream_free(&r->stream);
     zmq_close(r->sender);
-    zmq_close(r->socket);
     zmq_ctx_term(r->context);
 }
 
@@ -188,7 +185,7 @@ static void receiver_take(struct receiver *r, const struct messages *m, int64_t 
         if (zmq_send(r->sender, m->message[from + i].data, m->message[from + i].size, ZMQ_DONTWAIT) < 0)
             bench_die("cannot send");
     for (bool took = true; took;)
-        check(svi_ingest_zmq_turn(&r->in, now, &took, &err), &err);
+        check(svi_intake_turn(&r->in, true, now, &took, &err), &err);
     if (r->settings.in_mode == SVI_IN_ROUTER)
         take_replies(r, count);
 }
@@ -203,7 +200,7 @@ static void read_text(const char *path, int64_t samples) {
     svs_error err;
     svi_settings_default(&settings);
     check(svi_shape_init(&shape, COLUMNS, NULL, &err), &err);
-    const struct svi_reader_options options = svi_ingest_stdin_options(&settings);
+    const struct svi_reader_options options = svi_settings_reader(&settings);
     svi_reader *reader = svi_reader_open(path, &options, &shape, &err);
     if (!reader)
         bench_die(err.text);

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "server/blas_begin.h"
+#include "cli/blas_begin.h"
 
 #define COUNT 6
 

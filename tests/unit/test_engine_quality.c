@@ -3,7 +3,7 @@
 #include "support/engine.h"
 
 #include "server/score_lines.h"
-#include "server/verdict.h"
+#include "report/verdict.h"
 #include "store/checkpoint_file.h"
 #include "support/quick.h"
 #include "support/problem.h"

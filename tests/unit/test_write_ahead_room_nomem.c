@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 
 #include "support/life.h"
-#include "server/process_memory.h"
+#include "server/server.h"
 #include "support/apply.h"
 
 #define AT_ONCE 400000 /* bytes; a state is gathered in pieces of less, and is a multiple of it */

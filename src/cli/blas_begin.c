@@ -6,7 +6,7 @@
  * are too few of these the program begins again with a longer environment, which costs all that the dynamic
  * linker did: a third of a short command. Sanitizers have not begun by then: nothing may allocate, and calls
  * that they intercept are made without them. */
-#include "server/blas_begin.h"
+#include "cli/blas_begin.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,12 +21,6 @@
 #define ONE_THREAD   "OPENBLAS_NUM_THREADS=1"
 #define WIDE_KERNELS "OPENBLAS_CORETYPE=SkylakeX"
 #define MARK         "SVMSTREAM_BLAS_SET=" /* what was set, for the program that begins again: t, k or both */
-
-#if defined(__clang__)
-#define BEFORE_SANITIZERS __attribute__((no_sanitize("address", "undefined", "thread")))
-#else
-#define BEFORE_SANITIZERS __attribute__((no_sanitize_address, no_sanitize_undefined, no_sanitize_thread))
-#endif
 
 #define PAGE  4096 /* a loan begins with one */
 #define LOANS 3

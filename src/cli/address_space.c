@@ -1,4 +1,4 @@
-#include "server/address_space.h"
+#include "cli/address_space.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/fail.h"
-#include "server/blas_begin.h"
+#include "cli/blas_begin.h"
 
 #define MIB     ((size_t)1 << 20)
 #define BUFFER  (128 * MIB) /* of OpenBLAS on x86-64, for each thread that computes at the same time */
@@ -21,12 +21,6 @@
 /* Not in a header of OpenBLAS, but exported by its library; absent in another BLAS. */
 extern void *blas_memory_alloc(int procpos) __attribute__((weak));
 extern void blas_memory_free(void *buffer) __attribute__((weak));
-
-#if defined(__clang__)
-#define BEFORE_SANITIZERS __attribute__((no_sanitize("address", "undefined", "thread")))
-#else
-#define BEFORE_SANITIZERS __attribute__((no_sanitize_address, no_sanitize_undefined, no_sanitize_thread))
-#endif
 
 /* Threads that OpenBLAS starts while it is loaded, the main one included. */
 BEFORE_SANITIZERS static int loaded_threads(char **environment) {

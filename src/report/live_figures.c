@@ -1,4 +1,4 @@
-#include "server/live_figures.h"
+#include "report/live_figures.h"
 
 #include <inttypes.h>
 #include <math.h>

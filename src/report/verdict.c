@@ -1,4 +1,4 @@
-#include "server/verdict.h"
+#include "report/verdict.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,0 +1,348 @@
+/* Standard input: rows of text or msgpack objects, one after another, become messages; their scores go to
+ * standard output as lines of JSON, what was refused and figures to standard error.
+ *
+ * A row of text is read into the engine's own shape and row, encoded as the message that a producer would
+ * send, and applied like one; whether the state is kept makes no difference but for the journal record in
+ * between, so a replay sees the bytes that the engine saw. Objects of msgpack have no frame around them here:
+ * where one ends is found by walking over it, and nothing after a malformed one can be read.
+ *
+ * A refused row is reported with its line; the text of the line goes into the error event. Read
+ * intake_stdin_turn first. */
+#include "server/intake.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/alloc.h"
+#include "base/clock.h"
+#include "base/fail.h"
+#include "features/cells.h"
+#include "data/reader.h"
+#include "fleet/fleet.h"
+#include "fleet/key_list.h"
+#include "report/live_figures.h"
+#include "server/score_lines.h"
+#include "state/write_ahead.h"
+#include "wire/columns.h"
+#include "wire/cursor.h"
+
+#define CHUNK 65536 /* bytes of one read(2) of msgpack */
+#define SHOWN 5     /* refused rows that are reported in full; the others are counted */
+
+struct rows {
+    svi_stream *stream;
+    const struct svi_settings *settings;
+    svi_reader *reader; /* NULL: msgpack */
+    struct svi_reader_options options;
+    struct svi_cells cells;
+    struct svi_bytes sample;   /* a row as a message */
+    char key[SVS_KEY_MAX + 1]; /* of the keys there were at the start the one with the most rows; "" = none */
+    bool begun;                /* there was a turn */
+    bool united;               /* the stream has the units of the columns */
+    bool noted;                /* what there is to say of the header was reported */
+    bool located;              /* the reason of the present refusal names the line itself */
+    uint8_t *buffer; /* msgpack not handed on yet: `capacity` bytes, of which [0, size) are filled */
+    size_t size, capacity;
+    int reported; /* refused rows */
+    struct svi_score_lines lines;
+    struct svi_live_figures live;
+};
+
+/* What a stream with keys knows of its columns: that of one key is taken for all. */
+static enum svi_cell_kind intake_stdin_known(const void *user, const char *name, size_t length) {
+    const struct rows *r = user;
+    svs_error err;
+    const enum svi_cell_kind own =
+        svi_cells_known(svi_engine_schema(svi_stream_root(r->stream)), name, length);
+    svi_engine *e = own == SVI_CELL_MISSING && r->key[0] ? svi_stream_engine(r->stream, r->key, &err) : NULL;
+    return e ? svi_cells_known(svi_engine_schema(e), name, length) : own;
+}
+
+static void intake_stdin_choose_key(struct rows *r) {
+    const struct svi_key_query most = {.order = SVI_KEYS_BY_ROWS, .limit = 1};
+    const struct svi_key_entry *entry;
+    int64_t matching;
+    if (svi_stream_keys(r->stream, &most, &entry, &matching) > 0)
+        snprintf(r->key, sizeof r->key, "%s", entry->name);
+}
+
+static void intake_stdin_close(struct svi_intake *in) {
+    struct rows *r = in->own;
+    svi_reader_close(&r->reader);
+    svi_free(r->buffer);
+    svi_bytes_clear(&r->sample);
+    svi_bytes_clear(&r->lines.text);
+    svi_bytes_clear(&r->lines.event);
+    svi_cells_clear(&r->cells);
+    svi_free(r);
+    in->own = NULL;
+}
+
+static svs_code intake_stdin_open(struct svi_intake *in, svs_error *err) {
+    const struct svi_settings *s = in->settings;
+    svi_stream *stream = in->control->stream;
+    struct rows *r = svi_new(sizeof *r, "the standard input", err);
+    if (!r)
+        return err->code;
+    in->own = r;
+    r->stream = stream;
+    r->settings = s;
+    r->capacity = (size_t)s->max_message + CHUNK;
+    r->options = svi_settings_reader(s);
+    r->options.known = intake_stdin_known;
+    r->options.stream = r;
+    r->lines.fd = in->scores ? fileno(in->scores) : -1;
+    intake_stdin_choose_key(r);
+    if (strcmp(s->in_format, "msgpack") != 0)
+        r->reader =
+            svi_reader_open("-", &r->options, &svi_engine_schema(svi_stream_root(stream))->shape, err);
+    else if (!(r->buffer = svi_alloc(r->capacity)))
+        svi_fail_memory(err, "the standard input's buffer");
+    if (!r->reader && !r->buffer)
+        return err->code;
+    svi_live_figures_begin(&r->live, in->log, stream, in->every);
+    return SVS_OK;
+}
+
+static void intake_stdin_poll(const struct svi_intake *in, zmq_pollitem_t *item) {
+    const struct rows *r = in->own;
+    item->fd = r->reader ? svi_reader_fd(r->reader) : STDIN_FILENO;
+}
+
+/* Seconds after which there are rows without a read. */
+static double intake_stdin_due(const struct rows *r) {
+    return r->reader ? svi_reader_wait(r->reader) : INFINITY;
+}
+
+static double intake_stdin_wait(const struct svi_intake *in) {
+    const struct rows *r = in->own;
+    return fmin(intake_stdin_due(r), svi_live_figures_wait(&r->live));
+}
+
+/* What there is to say of the columns, once and when there are rows. */
+static void intake_stdin_log_note(const struct svi_intake *in) {
+    struct rows *r = in->own;
+    if (!r->reader || in->rows == 0 || r->noted || r->settings->method == SVI_METHOD_NONE)
+        return;
+    r->noted = true;
+    const char *note = svi_reader_note(r->reader);
+    if (note && in->log)
+        fprintf(in->log, "%s\n", note);
+}
+
+/* The row was handed over. What there is to say of the columns comes before the first figures. */
+static void intake_stdin_end_row(const struct svi_intake *in) {
+    struct rows *r = in->own;
+    if (!svi_live_figures_due(&r->live, in->rows))
+        return;
+    intake_stdin_log_note(in);
+    svi_live_figures_show(&r->live);
+}
+
+/* "line 7: " unless the reason says it already. */
+static void intake_stdin_log_refusal(const struct svi_intake *in, const char *reason) {
+    const struct rows *r = in->own;
+    const char *bytes;
+    size_t length;
+    fputs("svmstream: ", in->refused);
+    if (!r->reader)
+        fprintf(in->refused, "object %" PRId64 ": ", in->rows);
+    else if (!r->located)
+        fprintf(in->refused, "line %" PRId64 ": ", svi_reader_line(r->reader, &bytes, &length));
+    fprintf(in->refused, "%s\n", reason);
+}
+
+static void intake_stdin_event(struct svi_intake *in, const struct svi_event *e) {
+    struct rows *r = in->own;
+    if (e->topic == SVI_TOPIC_SCORE)
+        svi_score_lines_score(&r->lines, e, e->as.score.mark);
+    else if (e->topic == SVI_TOPIC_ALERT && in->log)
+        fprintf(in->log, "alert: %s\n", e->as.alert.text);
+    else if (e->topic == SVI_TOPIC_ERROR && in->refused && r->reported++ < SHOWN)
+        intake_stdin_log_refusal(in, e->as.error.reason);
+}
+
+/* Names of columns as a message of their own. */
+static svs_code intake_stdin_tell_names(struct svi_intake *in, const struct svi_message *m, double now,
+                                        svs_error *err) {
+    struct rows *r = in->own;
+    struct svi_pack p;
+    r->sample.size = 0;
+    svi_pack_begin(&p, &r->sample);
+    svi_pack_map(&p, 1);
+    svi_columns_pack_cells(&p, m);
+    if (svi_pack_end(&p) != SVS_OK)
+        return svi_fail_memory(err, "the names of the columns");
+    return svi_intake_apply(in, r->sample.data, r->sample.size, NULL, 0, now, err);
+}
+
+/* Does the row have to say that its values are under names? Numbers alone in the order of a stream of numbers
+ * go without. */
+static bool intake_stdin_needs_names(const struct svi_schema *s, const struct svi_message *m, bool *gaps) {
+    bool words = false;
+    *gaps = false;
+    for (int i = 0; i < m->cell_count; i++) {
+        words |= m->cells[i].kind == SVI_CELL_WORD;
+        *gaps |= m->cells[i].kind == SVI_CELL_MISSING;
+    }
+    return s->columns || words || s->shape.kind == SVI_NAMED || (s->shape.kind == SVI_UNSET && *gaps);
+}
+
+/* The columns of a list in the order of the stream, which has their names from the first row on. */
+static svs_code intake_stdin_order(struct svi_intake *in, struct svi_message *m, double now, svs_error *err) {
+    struct rows *r = in->own;
+    struct svi_schema *s = svi_engine_schema(svi_stream_root(r->stream));
+    bool gaps;
+    SVI_TRY(svi_cells_choose(&r->cells, &s->shape, m, err));
+    m->listed = m->listed && !svi_settings_keyed(r->settings); /* each key has an order of its own */
+    if (!m->listed)
+        return SVS_OK;
+    if (m->cell_count > 0 && svi_schema_columns(s) == 0)
+        SVI_TRY(intake_stdin_tell_names(in, m, now, err));
+    SVI_TRY(svi_cells_order(&r->cells, s, m, err));
+    m->in_order = intake_stdin_needs_names(s, m, &gaps);
+    if (!m->in_order && !gaps)
+        m->absent = SVI_MISSING_AUTO;
+    return SVS_OK;
+}
+
+/* A row is taken as the message that a producer would send. */
+static svs_code intake_stdin_take_row(struct svi_intake *in, struct svi_message *m, const char *line,
+                                      size_t length, double now, svs_error *err) {
+    struct rows *r = in->own;
+    struct svi_schema *schema = svi_engine_schema(svi_stream_root(r->stream));
+    if (!r->united) {
+        r->united = true;
+        SVI_TRY(svi_cells_note_units(schema, r->reader, err));
+    }
+    if (m->cells)
+        SVI_TRY(intake_stdin_order(in, m, now, err));
+    r->sample.size = 0;
+    const svs_code code = svi_message_encode(m, schema->shape.names, m->missing == 0, &r->sample);
+    svi_schema_restore(schema);
+    if (code != SVS_OK)
+        return svi_fail_memory(err, "a row");
+    return svi_intake_apply(in, r->sample.data, r->sample.size, line, length, now, err);
+}
+
+static svs_code text_turn(struct svi_intake *in, bool fill, double now, svs_error *err) {
+    struct rows *r = in->own;
+    struct svi_message m;
+    svs_error why;
+    svs_code code = fill ? svi_reader_fill(r->reader, &why) : SVS_OK;
+    while (code == SVS_OK) {
+        const char *line = NULL;
+        size_t length = 0;
+        enum svi_read what = svi_reader_next(r->reader, &m, &why);
+        if (what == SVI_READ_FAIL)
+            break;
+        in->ended = what == SVI_READ_END;
+        if (what == SVI_READ_END || what == SVI_READ_MORE)
+            return SVS_OK;
+        in->rows++;
+        svi_reader_line(r->reader, &line, &length);
+        r->located = what != SVI_READ_ROW; /* why.text names the line */
+        if (what == SVI_READ_ROW && intake_stdin_take_row(in, &m, line, length, now, &why) != SVS_OK)
+            break;
+        if (r->located)
+            svi_write_ahead_refuse(in->control->write_ahead, r->stream, why.code, why.text, line, length,
+                                   now);
+        r->located = false;
+        intake_stdin_end_row(in);
+    }
+    return svi_fail(err, why.code, "%s", why.text);
+}
+
+/* Objects have no frame around them here: where one ends is found by walking over it, and nothing after a
+ * malformed one can be found again. */
+static svs_code object_end(const struct svi_intake *in, size_t from, size_t *to, svs_error *err) {
+    const struct rows *r = in->own;
+    const uint8_t *at = r->buffer + from;
+    svs_code code = svi_walk(&at, r->buffer + r->size, SVI_WALK_MAX);
+    *to = code == SVS_OK ? (size_t)(at - r->buffer) : from;
+    size_t left = r->size - from;
+    if (code == SVS_TRUNCATED && left > (size_t)r->settings->max_message)
+        return svi_fail(err, SVS_TOO_LARGE,
+                        "object %" PRId64 " of the input exceeds max.message = %" PRId64 " bytes",
+                        in->rows + 1, r->settings->max_message);
+    if (code == SVS_OK || (code == SVS_TRUNCATED && !in->ended))
+        return SVS_OK;
+    return svi_fail(err, code, "object %" PRId64 " of the input: %s; the rest cannot be split into objects",
+                    in->rows + 1, svs_code_text(code));
+}
+
+static svs_code take_objects(struct svi_intake *in, double now, svs_error *err) {
+    struct rows *r = in->own;
+    size_t from = 0, to = 0;
+    svs_code code = SVS_OK;
+    while (from < r->size && (code = object_end(in, from, &to, err)) == SVS_OK && to > from) {
+        in->rows++;
+        if ((code = svi_intake_apply(in, r->buffer + from, to - from, NULL, 0, now, err)) != SVS_OK)
+            return code;
+        intake_stdin_end_row(in);
+        from = to;
+    }
+    if (code != SVS_OK) {
+        in->rows++;
+        svi_write_ahead_refuse(in->control->write_ahead, r->stream, code, svs_code_text(code),
+                               r->buffer + from, r->size - from, now);
+    }
+    memmove(r->buffer, r->buffer + from, r->size - from);
+    r->size -= from;
+    return code;
+}
+
+static svs_code msgpack_turn(struct svi_intake *in, bool fill, double now, svs_error *err) {
+    struct rows *r = in->own;
+    if (!fill)
+        return SVS_OK;
+    size_t room = r->capacity - r->size;
+    ssize_t n = read(STDIN_FILENO, r->buffer + r->size, room < CHUNK ? room : CHUNK);
+    if (n < 0 && (errno == EINTR || errno == EAGAIN))
+        return SVS_OK;
+    if (n < 0)
+        return svi_fail(err, SVS_IO, "standard input cannot be read: %s", strerror(errno));
+    in->ended = n == 0;
+    r->size += (size_t)n;
+    return take_objects(in, now, err);
+}
+
+static svs_code intake_stdin_read(struct svi_intake *in, bool fill, double now, svs_error *err) {
+    struct rows *r = in->own;
+    const double start = svi_monotonic();
+    const int64_t before = in->rows;
+    svs_error trouble;
+    /* Of a key's score a line needs the names of classes, which its engine has as long as the row is in hand.
+     */
+    svi_stream_leave_open(r->stream, !svi_settings_keyed(r->settings));
+    const svs_code code = r->reader ? text_turn(in, fill, now, err) : msgpack_turn(in, fill, now, err);
+    svi_stream_leave_open(r->stream, false);
+    svi_latency_add(in->latency, svi_monotonic() - start, in->rows - before);
+    intake_stdin_log_note(in);
+    const svs_code written = svi_score_lines_flush(&r->lines, in->stop, &trouble);
+    in->ended = in->ended || r->lines.closed;
+    return code == SVS_OK && written != SVS_OK ? svi_fail(err, written, "%s", trouble.text) : code;
+}
+
+/* The first turn takes the rows that were read to find the format, without another read. */
+static svs_code intake_stdin_turn(struct svi_intake *in, bool ready, double now, svs_error *err) {
+    struct rows *r = in->own;
+    svs_code code = SVS_OK;
+    if (!r->begun || ready || intake_stdin_due(r) <= 0)
+        code = intake_stdin_read(in, r->begun && ready, now, err);
+    r->begun = true;
+    if (svi_live_figures_wait(&r->live) <= 0)
+        svi_live_figures_show(&r->live);
+    return code;
+}
+
+const struct svi_intake_ops svi_intake_stdin = {.open = intake_stdin_open,
+                                                .close = intake_stdin_close,
+                                                .poll = intake_stdin_poll,
+                                                .turn = intake_stdin_turn,
+                                                .wait = intake_stdin_wait,
+                                                .event = intake_stdin_event};

@@ -1,0 +1,100 @@
+/* Messages of ZeroMQ: a socket that producers push to (pull), that answers each of them (router), or that
+ * subscribes to a publisher (sub). All that differs between the three stands here. */
+#include "server/intake.h"
+
+#include <string.h>
+
+#include "base/fail.h"
+
+#define QUEUE         1000 /* messages of a producer, and bytes */
+#define QUEUE_BYTES   (64 * 1024 * 1024)
+#define MIN_QUEUE     16
+#define QUEUE_REPLIES 4096 /* of one producer; libzmq counts in halves, and the credit is 1024 */
+#define LINGER_MS     2000 /* replies on their way out at the end */
+
+static int intake_zmq_queue(const struct svi_settings *s) {
+    const int64_t queue = QUEUE_BYTES / s->max_message; /* libzmq counts messages alone */
+    return queue > QUEUE ? QUEUE : queue < MIN_QUEUE ? MIN_QUEUE : (int)queue;
+}
+
+static svs_code intake_zmq_open(struct svi_intake *in, svs_error *err) {
+    static const int types[] = {
+        [SVI_IN_PULL] = ZMQ_PULL, [SVI_IN_ROUTER] = ZMQ_ROUTER, [SVI_IN_SUB] = ZMQ_SUB};
+    struct svi_settings *s = in->settings;
+    const struct svi_intake_mode mode = svi_settings_intake(s);
+    const struct svi_socket_plan plan = {"in",      types[mode.mode], mode.binds, intake_zmq_queue(s),
+                                         LINGER_MS, s->max_message,   0};
+    const int replies = QUEUE_REPLIES;
+    if (!(in->own = svi_access_socket(in->access, &plan, err)))
+        return err->code;
+    if (mode.replies && zmq_setsockopt(in->own, ZMQ_SNDHWM, &replies, sizeof replies) != 0)
+        return svi_fail(err, SVS_IO, "no room for replies: %s", zmq_strerror(zmq_errno()));
+    if (plan.type == ZMQ_SUB && zmq_setsockopt(in->own, ZMQ_SUBSCRIBE, s->in_topic, strlen(s->in_topic)) != 0)
+        return svi_fail(err, SVS_IO, "cannot subscribe to in.topic: %s", zmq_strerror(zmq_errno()));
+    /* Last: a peer that connects finds the options set. */
+    return svi_socket_attach(in->own, &plan, s->in, s->in, err);
+}
+
+static void intake_zmq_close(struct svi_intake *in) {
+    svi_socket_close(&in->own);
+}
+
+static void intake_zmq_poll(const struct svi_intake *in, zmq_pollitem_t *item) {
+    item->socket = in->own;
+}
+
+static bool intake_zmq_receive(const struct svi_intake *in, struct svi_request *r) {
+    if (in->replies)
+        return svi_request_receive(in->own, r);
+    r->route_count = 0;
+    zmq_msg_init(&r->body);
+    if (svi_last_frame(in->own, &r->body, &r->frames))
+        return true;
+    zmq_msg_close(&r->body);
+    return false;
+}
+
+/* What is too large as a whole is dropped on the way. */
+static bool intake_zmq_take(struct svi_intake *in, void *slot, const void **bytes, size_t *size) {
+    struct svi_request *r = slot;
+    do {
+        if (!intake_zmq_receive(in, r))
+            return false;
+        if (svi_access_takes(in->access, SVI_ROLE_INGEST, &r->body, &r->frames))
+            break;
+        svi_request_close(r);
+    } while (true);
+    *bytes = zmq_msg_data(&r->body);
+    *size = r->frames.last;
+    return true;
+}
+
+/* Keys are not free to be chosen, and the routing ids of connections are ours. */
+static struct svi_sender intake_zmq_sender(void *slot) {
+    struct svi_request *r = slot;
+    struct svi_sender from = {.user = svi_message_user(&r->body),
+                              .connection = svi_message_connection(&r->body)};
+    if (r->route_count > 0) {
+        from.peer = zmq_msg_data(&r->route[0]);
+        from.peer_size = zmq_msg_size(&r->route[0]);
+    }
+    return from;
+}
+
+static bool intake_zmq_reply(struct svi_intake *in, void *slot, const void *bytes, size_t size) {
+    return svi_request_reply(in->own, slot, bytes, size);
+}
+
+static void intake_zmq_release(void *slot) {
+    svi_request_close(slot);
+}
+
+const struct svi_intake_ops svi_intake_zmq = {.open = intake_zmq_open,
+                                              .close = intake_zmq_close,
+                                              .poll = intake_zmq_poll,
+                                              .slot = sizeof(struct svi_request),
+                                              .take = intake_zmq_take,
+                                              .sender = intake_zmq_sender,
+                                              .reply = intake_zmq_reply,
+                                              .release = intake_zmq_release,
+                                              .queue = intake_zmq_queue};
