@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/arrays.h"
+#include "novelty/tail.h"
 
 #define REFIT  20   /* the tail is fitted again when one in REFIT of the scores is new */
 #define SHARE  10   /* one score in SHARE is above the threshold */
@@ -22,15 +23,10 @@
 
 /* ---- the tail */
 
-/* Fills in part i, its weight as the logarithm of the likelihood. */
-static void tail_fit_part(struct svi_tail *t, int i, const double *top, double mean) {
-    const double shape = (i + 0.5) / SVI_TAIL_PARTS;
-    double total = 0;
-    t->slope[i] = shape / (1 - shape) / mean;
-    for (int k = 0; k < t->count; k++)
-        total += log1p(t->slope[i] * (top[k] - t->threshold));
-    t->total[i] = total;
-    t->weight[i] = t->count * log(t->slope[i] * mean / total) - total;
+static const struct svi_tail_form tail_form = {.parts = SVI_TAIL_PARTS, .denominator = SVI_TAIL_PARTS};
+
+static struct svi_tail_law tail_law(struct svi_tail *t) {
+    return (struct svi_tail_law){t->slope, t->total, t->weight};
 }
 
 /* To the highest `count`, of which there are fewer than n. */
@@ -41,29 +37,25 @@ static void tail_fit(struct svi_tail *t, const double *sorted, int n, int count)
     t->threshold = top[-1];
     for (int k = 0; k < count; k++)
         sum += top[k] - t->threshold;
-    if (!(sum / count >= 1e-300 && sum < INFINITY))
+    const double mean = sum / count;
+    if (!(mean >= 1e-300 && sum < INFINITY))
         return;
     t->count = count;
     t->share = (1.0 + count) / (1.0 + n);
-    double most = -INFINITY, weights = 0;
     for (int i = 0; i < SVI_TAIL_PARTS; i++) {
-        tail_fit_part(t, i, top, sum / count);
-        most = fmax(most, t->weight[i]);
+        const double shape = svi_tail_shape(&tail_form, i);
+        t->slope[i] = shape / (1 - shape) / mean;
     }
-    for (int i = 0; i < SVI_TAIL_PARTS; i++)
-        weights += t->weight[i] = exp(t->weight[i] - most);
-    for (int i = 0; i < SVI_TAIL_PARTS; i++)
-        t->weight[i] /= weights;
+    const struct svi_tail_law law = tail_law(t);
+    const struct svi_tail_seen seen = {top, count, t->threshold, mean};
+    svi_tail_fit(&tail_form, &law, &seen);
 }
 
-static double tail_p(const struct svi_tail *t, double score) {
-    const double excess = score - t->threshold;
-    double p = 0;
+static double tail_p(struct svi_tail *t, double score) {
+    const struct svi_tail_law law = tail_law(t);
     if (t->count == 0)
         return 1;
-    for (int i = 0; i < SVI_TAIL_PARTS; i++)
-        p += t->weight[i] * exp(-t->count * log1p(log1p(t->slope[i] * excess) / t->total[i]));
-    return fmin(1, SAFETY * t->share * p);
+    return fmin(1, SAFETY * t->share * svi_tail_beyond(&tail_form, &law, t->count, score - t->threshold));
 }
 
 /* ---- the scores */
