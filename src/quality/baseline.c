@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "quality/stat_ring.h"
+#include "base/stat_ring.h"
 
 #define COUNT_MAX (INT64_MAX / 8)
 

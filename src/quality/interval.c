@@ -14,7 +14,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/statistics.h"
-#include "quality/stat_ring.h"
+#include "base/stat_ring.h"
 
 #define ROOM      SVI_INTERVAL_MOST
 #define USUAL     0.998 /* level that SVI_INTERVAL_RESIDUALS are enough for */

@@ -21,7 +21,7 @@
 #include "base/fetch.h"
 #include "base/statistics.h"
 #include "quality/auc.h"
-#include "quality/stat_ring.h"
+#include "base/stat_ring.h"
 
 #define CLASS_MAX (UINT16_MAX - 1)
 #define NO_BIN    UINT16_MAX      /* the score of this sample has no rank */

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "linalg/exponential.h"
-#include "quality/stat_ring.h"
+#include "base/stat_ring.h"
 
 #define BINS       SVI_RELIABILITY_BINS
 #define LOSS_MAX   34.538776394910684 /* -log(1e-15) */
