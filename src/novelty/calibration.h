@@ -40,7 +40,7 @@
 #ifndef SVI_CALIBRATION_H
 #define SVI_CALIBRATION_H
 
-#include "base/archive.h"
+#include "base/stat_ring.h"
 #include "svmstream/error.h"
 
 #define SVI_TAIL_PARTS 16
@@ -55,10 +55,10 @@ struct svi_tail {
 };
 
 struct svi_calibration {
-    double *scores; /* ring of `room` */
-    double *sorted; /* the same `count` scores, ascending */
-    int room, count, at;
-    int capacity; /* scores that the arrays hold, room at most */
+    double *scores; /* by their place in the ring */
+    double *sorted; /* the same scores, ascending */
+    struct svi_stat_ring ring;
+    int capacity; /* scores that the arrays hold, those of the window at most */
     struct svi_tail tail;
     int stale; /* scores that came since the tail was fitted; -1: never was */
 };
