@@ -12,8 +12,8 @@
 #include "refit/refit_policy.h"
 #include "engine/novelty_queue.h"
 #include "engine/outliers.h"
-#include "stages/quality_stage.h"
-#include "quality/counters.h"
+#include "quality/quality_stage.h"
+#include "engine/counters.h"
 #include "quality/metrics.h"
 #include "wire/columns.h"
 

@@ -6,7 +6,7 @@
 
 #include "server/control.h"
 #include "net/access.h"
-#include "quality/latency.h"
+#include "server/latency.h"
 
 /* Messages that are written down together. */
 struct svi_batch {

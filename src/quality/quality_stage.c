@@ -8,7 +8,7 @@
  *
  * A window of another size replaces rings: svi_quality_window_make, which can fail, comes before
  * svi_quality_stage_take_window, which cannot. */
-#include "stages/quality_stage.h"
+#include "quality/quality_stage.h"
 
 #include <string.h>
 

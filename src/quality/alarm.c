@@ -6,7 +6,7 @@
  * back within a quarter of the way from before to the worst: at a fall beyond chance, or slowly, once
  * CALM samples since then have it. Whatever closes it, the detector begins a new stretch (a regression finds
  * new bounds for what is a large error). */
-#include "stages/drift_stage.h"
+#include "quality/alarm.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@
 
 #include "base/archive.h"
 #include "config/settings.h"
-#include "stages/drift_stage.h"
+#include "quality/alarm.h"
 #include "quality/calibrator.h"
 #include "quality/decision.h"
 #include "quality/quality_figures.h"
