@@ -30,7 +30,7 @@ LDLIBS_LIB   = -lopenblas -lmsgpackc -lz -lxxhash -lm
 LDLIBS_ALL   = $(LDLIBS_LIB) -lzmq -lyaml -llmdb -lpthread
 
 LIB_SRC := $(wildcard $(addprefix src/,$(addsuffix /*.c,base linalg data features learner solver novelty wire formats store))) $(wildcard src/client/outbox*.c)
-APP_SRC := $(filter-out src/client/outbox%,$(wildcard $(addprefix src/,$(addsuffix /*.c,config quality alerts bank refit engine fleet state net client server report cli))))
+APP_SRC := $(filter-out src/client/outbox%,$(wildcard $(addprefix src/,$(addsuffix /*.c,quality config alerts bank refit engine fleet state net client server report cli))))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 APP_OBJ := $(APP_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/cli/pages.o
 MQTT_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard adapters/mqtt/*.c))

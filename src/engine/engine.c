@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "alerts/alarm_report.h"
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/limits.h"
@@ -28,6 +29,10 @@
 #include "learner/learner_prior.h"
 #include "learner/scratch.h"
 #include "wire/decode.h"
+
+#define QUALITY_WINDOW     1000 /* samples of windowed quality, when nothing is held */
+#define QUALITY_WINDOW_MAX 1000000
+#define SHRINK_MIN         32 /* samples that `shrink` leaves at least, or 2 (d + 1) if that is more */
 
 struct svi_shared_settings *svi_shared_settings_new(const struct svi_settings *s, svs_error *err) {
     struct svi_shared_settings *shared = svi_alloc(sizeof *shared);
@@ -193,14 +198,28 @@ static bool engine_new_bank(struct svi_engine *e, const svs_options *host, svs_e
     return e->host_scores && (e->bank = svi_engine_make_bank(e->s, host, e->schema.shape.d, err));
 }
 
+/* Windowed quality is over the samples that are held, within limits. A key has no refits: its second
+ * calibrator is for the best linear member of a bank. */
+struct svi_quality_options svi_engine_quality_options(const struct svi_settings *s) {
+    const int64_t window = s->window < QUALITY_WINDOW_MAX ? s->window : QUALITY_WINDOW_MAX;
+    const bool keyed = svi_settings_keyed(s), learns = s->method != SVI_METHOD_NONE;
+    return (struct svi_quality_options){.task = (svs_task)s->task,
+                                        .probabilities =
+                                            s->task == SVS_CLASSIFY && learns && s->max_classes > 1,
+                                        .second = !keyed || s->method == SVI_METHOD_AUTO,
+                                        .many = keyed,
+                                        .max_classes = (int)s->max_classes,
+                                        .window = window < 1 ? QUALITY_WINDOW : window,
+                                        .interval = s->interval,
+                                        .alarm_rate = learns ? s->drift_rate : 0,
+                                        .prices = s->decision_cost};
+}
+
 /* One of many streams has no memory for ranks, nor for classes that have not come. */
 static struct svi_metrics_options engine_metrics_options(const struct svi_settings *s) {
-    const bool keyed = svi_settings_keyed(s);
-    return (struct svi_metrics_options){.task = (svs_task)s->task,
-                                        .window = svi_quality_window(s),
-                                        .max_classes = (int)s->max_classes,
-                                        .ranks = !keyed,
-                                        .grows = keyed};
+    const struct svi_quality_options o = svi_engine_quality_options(s);
+    return (struct svi_metrics_options){
+        .task = o.task, .window = o.window, .max_classes = o.max_classes, .ranks = !o.many, .grows = o.many};
 }
 
 svi_metrics *svi_engine_new_metrics(const struct svi_settings *s, svs_error *err) {
@@ -209,6 +228,7 @@ svi_metrics *svi_engine_new_metrics(const struct svi_settings *s, svs_error *err
 }
 
 static bool engine_new_parts(struct svi_engine *e, int columns, svs_error *err) {
+    const struct svi_quality_options quality = svi_engine_quality_options(e->s);
     svs_options o;
     struct svi_class_weights weights;
     if (svi_settings_learning(e->s, &weights, &o, err) != SVS_OK)
@@ -225,7 +245,7 @@ static bool engine_new_parts(struct svi_engine *e, int columns, svs_error *err) 
            svi_publish_reserve(e, e->schema.shape.d, err) == SVS_OK && engine_new_refit(e, err) == SVS_OK &&
            svi_engine_new_novelty(e, e->s, &e->novelty, err) == SVS_OK &&
            svi_engine_new_rules(e, e->s, &e->rules, err) == SVS_OK &&
-           svi_quality_stage_new(&e->quality_stage, e->s, err) == SVS_OK &&
+           svi_quality_stage_new(&e->quality_stage, &quality, err) == SVS_OK &&
            (e->learner = e->off
                              ? svi_learner_new_for(&o, e->schema.shape.d,
                                                    columns > e->schema.shape.d ? columns : e->schema.shape.d,
@@ -276,13 +296,14 @@ double svi_engine_state_memory(const struct svi_settings *s, int d, int classes)
         2 * sizeof(double) + 2 * sizeof(uint32_t) + (s->missing == SVI_MISSING_CARRY ? sizeof(double) : 0);
     const double name = 2 * sizeof(char *) + SVS_NAME_MAX; /* in the registry, and as models point to it */
     struct svi_schema_options schema;
+    const struct svi_quality_options quality = svi_engine_quality_options(s);
     const struct svi_metrics_options metrics = engine_metrics_options(s);
     svi_settings_schema(s, &schema);
     return sizeof(struct svi_engine) + sizeof(struct svi_shared_settings) + svi_schema_memory(&schema, d) +
            svs_learner_memory(&o, d, classes) + svi_engine_bank_memory(s, &o, d, classes) +
            svi_metrics_memory(&metrics, classes) + svi_sources_memory(s->max_sources) +
            svi_novelty_stage_memory(s, d, s->context[0] ? SVI_CONTEXT_COLUMNS : 0, false) +
-           svi_quality_stage_memory(s, d, classes) + svi_rules_memory(s, d) +
+           svi_quality_stage_memory(&quality, d, classes) + svi_rules_memory(s, d) +
            (svi_outliers_wanted(s) ? svi_outliers_memory(d) : 0) + (double)s->max_features * column +
            d * name;
 }
@@ -293,6 +314,7 @@ double svi_engine_key_memory(const struct svi_settings *s, int d, int contexts, 
     svs_options o;
     struct svi_class_weights weights;
     struct svi_rules rules;
+    const struct svi_quality_options quality = svi_engine_quality_options(s);
     const struct svi_metrics_options metrics = engine_metrics_options(s);
     int blocks = 20;
     svi_settings_learning(s, &weights, &o, NULL);
@@ -306,8 +328,8 @@ double svi_engine_key_memory(const struct svi_settings *s, int d, int contexts, 
     return sizeof(struct svi_engine) + svi_learner_lean_memory(&o, d, classes) -
            (classes + 1.0) * SVS_NAME_MAX + svi_engine_bank_memory(s, &few, d, classes) +
            (s->key_prior > 0 ? svi_learner_prior_memory(d) : 0) + svi_metrics_memory(&metrics, classes) +
-           svi_quality_stage_memory(s, d, classes) - sizeof(struct svi_quality_stage) + d * sizeof(char *) +
-           svi_novelty_stage_memory(s, d, contexts, true) +
+           svi_quality_stage_memory(&quality, d, classes) - sizeof(struct svi_quality_stage) +
+           d * sizeof(char *) + svi_novelty_stage_memory(s, d, contexts, true) +
            (rules.any ? sizeof rules + svi_rules_memory(s, d) : 0) + blocks * BLOCK_HEAD +
            (s->missing == SVI_MISSING_CARRY ? (double)s->max_features * sizeof(double) : 0);
 }
@@ -405,7 +427,7 @@ static svs_code engine_make_room(struct svi_engine *e, const struct svi_message 
     if (code == SVS_OK && !fits)
         code = svi_novelty_stage_reserve(e->novelty, m, err);
     if (code == SVS_OK)
-        code = svi_drift_stage_reserve(&e->quality_stage.drift, m->d, err);
+        code = svi_alarm_reserve(&e->quality_stage.alarm, m->d, err);
     if (code == SVS_OK)
         code = svi_rules_reserve(e->rules, m->d, err);
     if (code == SVS_OK)
@@ -427,41 +449,40 @@ static svs_code engine_tell_columns(struct svi_engine *e, int d, svs_error *err)
 
 /* ---- one message */
 
-/* `refit`: the scores are those of the refit; x: the row, NULL where it is not known any more. Returns what
- * becomes of the quality alert. */
-static enum svi_alert_change engine_judge(struct svi_engine *e, const svs_step *step, bool refit,
-                                          const double *x, int d) {
+/* x: the row, NULL where it is not known any more. Returns what becomes of the quality alarm. */
+static enum svi_alarm_change engine_judge(struct svi_engine *e, const svs_step *step, const double *x,
+                                          int d) {
     double error = step->label != step->predicted;
     if (e->s->task == SVS_REGRESS) {
         if (isnan(step->target))
-            return SVI_ALERT_NONE;
+            return SVI_ALARM_NONE;
         error = step->target - step->scores[0];
         svi_metrics_value(e->metrics, step->target, step->scores[0]);
     } else {
         if (step->label < 0)
-            return SVI_ALERT_NONE;
+            return SVI_ALARM_NONE;
         svi_metrics_class(e->metrics, step->label, step->predicted, step->scores, step->rows);
     }
-    svi_quality_stage_judge(&e->quality_stage, step, refit);
+    svi_quality_stage_judge(&e->quality_stage, step);
     e->kept[SVI_KEPT_LABELLED]++;
-    return svi_drift_stage_judge(&e->quality_stage.drift, error, x, d, e->event_ts, e->kept[SVI_KEPT_SEEN]);
+    return svi_alarm_judge(&e->quality_stage.alarm, error, x, d, e->event_ts, e->kept[SVI_KEPT_SEEN]);
 }
 
 /* The quality alert changed: that is published, and on a rise what `drift.action` says is done. The step is
  * not to be read after this. */
-static void engine_alarm(struct svi_engine *e, enum svi_alert_change change, svs_value id) {
-    const struct svi_drift_stage *s = &e->quality_stage.drift;
+static void engine_alarm(struct svi_engine *e, enum svi_alarm_change change, svs_value id) {
+    const struct svi_alarm *s = &e->quality_stage.alarm;
     const int64_t some = 2 * ((int64_t)svs_learner_dimension(e->learner) + 1);
     struct svi_alert_report report;
     char subject[SVI_SUBJECT];
     svs_error err;
     svi_engine_settle(e); /* alerts are numbered as they come */
-    svi_drift_stage_report(s, id, &e->schema, svi_engine_subject(e, subject), e->event_ts, change, &report);
+    svi_alarm_report(s, id, &e->schema, svi_engine_subject(e, subject), e->event_ts, change, &report);
     svi_publish_alert(e, &report, e->event_ts);
-    if (change == SVI_ALERT_CLOSE)
+    if (change == SVI_ALARM_CLOSED)
         return;
     if (e->s->drift_action == SVI_DRIFT_SHRINK)
-        svi_learner_shrink(e->learner, s->span, some > SVI_DRIFT_STAGE_KEPT ? some : SVI_DRIFT_STAGE_KEPT);
+        svi_learner_shrink(e->learner, s->span, some > SHRINK_MIN ? some : SHRINK_MIN);
     else if (e->s->drift_action == SVI_DRIFT_REFIT)
         e->out_of_memory = svi_engine_refit(e, &err) == SVS_NO_MEMORY || e->out_of_memory;
     /* off, or one runs: the alert says enough */
@@ -514,14 +535,14 @@ static void engine_accept(struct svi_engine *e, struct svi_message *m, double *r
     e->event_ts = isnan(m->ts) ? now : m->ts;
     if (e->carried)
         memcpy(e->carried, m->x, (size_t)m->d * sizeof *m->x);
-    const enum svi_alert_change quality = engine_judge(e, step, e->refit->serves, m->x, m->d);
+    const enum svi_alarm_change quality = engine_judge(e, step, m->x, m->d);
     e->kept[SVI_KEPT_CLIPPED] += m->x != raw;
     m->x = raw;
     engine_tell(e, m, step, seen);
     svi_engine_rules_row(e, m, now);
     if (e->outliers)
         svi_outliers_note(e->outliers, raw, m->d);
-    if (quality != SVI_ALERT_NONE)
+    if (quality != SVI_ALARM_NONE)
         engine_alarm(e, quality, m->id);
     if (svi_refit_policy_step(e->refit, e->learner, seen, e->time))
         svi_engine_publish_model(e, true);
@@ -704,7 +725,7 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
     if (code == SVS_OK)
         code = engine_check_label(e, y, err);
     if (code == SVS_OK)
-        code = svi_drift_stage_reserve(&e->quality_stage.drift, svs_learner_dimension(e->learner), err);
+        code = svi_alarm_reserve(&e->quality_stage.alarm, svs_learner_dimension(e->learner), err);
     if (code == SVS_OK)
         code = engine_make_class_room(e, y, err);
     const int classes = svs_learner_class_count(e->learner);
@@ -728,9 +749,8 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
         svi_quality_stage_calibrate(&e->quality_stage, true, scores, e->refit->model.rows,
                                     e->refit->model.class_count, step.label);
     /* the scores of its arrival, by the online model */
-    const enum svi_alert_change quality =
-        engine_judge(e, &step, false, row, svs_learner_dimension(e->learner));
-    if (quality != SVI_ALERT_NONE)
+    const enum svi_alarm_change quality = engine_judge(e, &step, row, svs_learner_dimension(e->learner));
+    if (quality != SVI_ALARM_NONE)
         engine_alarm(e, quality, id);
     return code;
 }

@@ -122,6 +122,9 @@ static void archive_judges(struct svi_archive *a, struct svi_engine *e) {
 }
 
 static void archive_quality(struct svi_archive *a, struct svi_engine *e) {
+    svi_archive_int64(a, "episodes", &e->episodes.count, 0, MOST);
+    svi_archive_int64(a, "episode of novelty", &e->episodes.novelty, 0, MOST);
+    svi_archive_int64(a, "episode of quality", &e->episodes.quality, 0, MOST);
     svi_quality_stage_archive(a, &e->quality_stage);
 }
 

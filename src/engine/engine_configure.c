@@ -32,6 +32,7 @@ struct svi_engine_change {
     struct svi_class_weights weights; /* of the options */
     bool relearn, renew, refits, window, carries;
     svi_metrics *metrics;
+    struct svi_quality_options quality; /* of `to` */
     struct svi_quality_window figures;
     svi_calibrator *calibrator;
     struct svi_refit_policy refit;
@@ -40,7 +41,7 @@ struct svi_engine_change {
     struct svi_outliers *outliers;
     struct svi_novelty_stage *own_novelty; /* where it was off, and is on */
     struct svi_rules *own_rules;           /* likewise */
-    struct svi_prices *prices;             /* where there were none */
+    struct svi_decision *prices;           /* where there were none */
 };
 
 /* The next multiple of `every`; -1 = never. */
@@ -51,7 +52,7 @@ static int64_t next_due(int64_t seen, int64_t every) {
 static void configuring_end(struct svi_engine_change *c) {
     svi_free(c->own_novelty);
     svi_free(c->own_rules);
-    svi_prices_free(&c->prices);
+    svi_quality_prices_free(&c->prices);
     svs_learner_free(&c->learner);
     svi_bank_free(&c->bank);
     svi_free(c->host_scores);
@@ -76,7 +77,8 @@ static svs_code configuring_begin(struct svi_engine_change *c, const struct svi_
     c->relearn = svi_settings_differ_in(e->s, c->to, SVI_CHANGE_RELEARN);
     c->renew = svi_settings_differ_in(e->s, c->to, SVI_CHANGE_RENEW);
     c->refits = c->relearn || (e->s->refit == SVI_REFIT_NONE) != (c->to->refit == SVI_REFIT_NONE);
-    c->window = svi_quality_window(e->s) != svi_quality_window(c->to);
+    c->quality = svi_engine_quality_options(c->to);
+    c->window = svi_engine_quality_options(e->s).window != c->quality.window;
     c->carries = c->to->missing == SVI_MISSING_CARRY;
     return svi_settings_change_allowed(e->s, c->to, err);
 }
@@ -99,7 +101,7 @@ static svs_code configuring_make_own(struct svi_engine_change *c, const struct s
     if (code == SVS_OK && !svi_engine_has_rules(e))
         code = svi_engine_new_rules(e, c->to, &c->own_rules, err);
     if (code == SVS_OK && !e->quality_stage.prices)
-        code = svi_prices_new(&c->prices, c->to, err);
+        code = svi_quality_prices_new(&c->prices, &c->quality, err);
     return code;
 }
 
@@ -112,7 +114,7 @@ static svs_code configuring_make(struct svi_engine_change *c, const struct svi_e
                    ? svi_metrics_reserve(c->metrics, svs_learner_class_count(e->learner), err)
                    : SVS_NO_MEMORY;
     if (code == SVS_OK && c->window)
-        code = svi_quality_window_make(&c->figures, c->to, err);
+        code = svi_quality_window_make(&c->figures, &c->quality, err);
     if (code == SVS_OK && c->refits)
         code = svi_refit_policy_new(&c->refit, c->to, err);
     if (code == SVS_OK && c->carries && !e->carried)
@@ -230,7 +232,8 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
     if (c->prices)
         e->quality_stage.prices = c->prices;
     c->prices = NULL;
-    svi_quality_stage_configure(&e->quality_stage, e->s);
+    const struct svi_quality_options quality = svi_engine_quality_options(e->s);
+    svi_quality_stage_configure(&e->quality_stage, &quality);
     if (c->own_rules)
         e->rules = c->own_rules;
     c->own_rules = NULL;

@@ -78,7 +78,7 @@ void svi_publish_score(struct svi_engine *e, struct svi_score *score, const stru
 
 /* Which episode it is of. */
 static void alert_number(struct svi_engine *e, struct svi_alert_event *a) {
-    struct svi_episodes *n = &e->quality_stage.drift.episodes;
+    struct svi_episodes *n = &e->episodes;
     int64_t *own = a->measure ? &n->quality : &n->novelty;
     if (strcmp(a->state, "open") == 0)
         *own = ++n->count;
@@ -321,8 +321,8 @@ static void take_novelty(const struct svi_engine *e, union svi_amount *of) {
     of[SVI_COUNTER_ALERT_BUDGET].number = s->desk.o.a_day;
     of[SVI_COUNTER_ALERTS_A_DAY].number = svi_desk_alerts_a_day(&s->desk);
     of[SVI_COUNTER_ALERT_LEVEL].number = svi_desk_level(&s->desk);
-    of[SVI_COUNTER_QUALITY_ALERTS].count = e->quality_stage.drift.opened;
-    of[SVI_COUNTER_QUALITY_ALERT_OPEN].count = e->quality_stage.drift.open;
+    of[SVI_COUNTER_QUALITY_ALERTS].count = e->quality_stage.alarm.opened;
+    of[SVI_COUNTER_QUALITY_ALERT_OPEN].count = e->quality_stage.alarm.open;
     of[SVI_COUNTER_RULE_ALERTS].count = e->rules->opened;
     of[SVI_COUNTER_RULE_ALERTS_OPEN].count = svi_rules_open(e->rules);
     of[SVI_COUNTER_NOVELTY_POINTS].count = h.points;

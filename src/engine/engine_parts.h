@@ -92,6 +92,12 @@ enum svi_kept_counter {
     SVI_KEPT_COUNT
 };
 
+/* Each alert that opens gets the next number; so do its updates and its close. */
+struct svi_episodes {
+    int64_t count;            /* so far */
+    int64_t novelty, quality; /* the last ones */
+};
+
 struct svi_engine {
     struct svi_settings *s; /* of `shared` */
     struct svi_shared_settings *shared;
@@ -116,6 +122,7 @@ struct svi_engine {
     struct svi_novelty_stage *novelty; /* and alerts */
     struct svi_novelty_queue *queue;   /* to the thread that judges it; NULL = there is none (yet) */
     struct svi_quality_stage quality_stage;
+    struct svi_episodes episodes;
     struct svi_rules *rules;
     bool rules_follow; /* they are of the columns as they are, as far as their number tells, and */
     int rules_names;   /* with that number of names */

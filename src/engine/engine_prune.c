@@ -52,7 +52,7 @@ static void engine_drop_features(struct svi_engine *e, const bool *features, svs
     svi_engine_end_novelty(e, why);
     svi_novelty_stage_reset(e->novelty);
     svi_engine_end_drift(e, why);
-    svi_drift_stage_prune(&e->quality_stage.drift);
+    svi_alarm_prune(&e->quality_stage.alarm);
     svi_engine_rules_forget(e);
 }
 

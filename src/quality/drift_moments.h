@@ -1,5 +1,5 @@
-/* drift_moments.h: mean and deviation of each feature over the same stretches as the errors (quality/drift.h),
- * so that what moved most between before and after a change can be named. */
+/* drift_moments.h: mean and deviation of each feature over the same stretches as the errors
+ * (quality/drift.h), so that what moved most between before and after a change can be named. */
 #ifndef SVI_DRIFT_MOMENTS_H
 #define SVI_DRIFT_MOMENTS_H
 
