@@ -7,7 +7,7 @@
 #define SVI_ALARM_H
 
 #include "base/archive.h"
-#include "quality/drift_moments.h"
+#include "quality/drift.h"
 
 #define SVI_ALARM_SETTLED 10000 /* samples without a change, after which a level is the normal one */
 #define SVI_ALARM_SHIFTS  5     /* features named at most */

@@ -14,7 +14,6 @@
 #include "base/fail.h"
 #include "base/fetch.h"
 #include "quality/class_figures.h"
-#include "quality/confusion.h"
 
 struct svi_quality_figures {
     svs_task task;
