@@ -154,11 +154,9 @@ void svi_calibrator_fetch(const svi_calibrator *c) {
 
 svi_calibrator *svi_calibrator_new(int max_classes, bool grows, svs_error *err) {
     const struct calibrator_dims dims = calibrator_dims(max_classes, !grows && max_classes > 2);
-    svi_calibrator *c = svi_alloc_plain(sizeof *c);
-    if (!c) {
-        svi_fail_memory(err, calibrator_arrays.what);
+    svi_calibrator *c = svi_new_plain(sizeof *c, calibrator_arrays.what, err);
+    if (!c)
         return NULL;
-    }
     c->max_classes = max_classes;
     c->quads = svi_quads_get();
     if (svi_arrays_alloc(&calibrator_arrays, c, dims.of, err) == SVS_OK)

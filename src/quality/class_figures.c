@@ -71,11 +71,9 @@ static int32_t confusion_capacity(int classes) {
 }
 
 svi_confusion *svi_confusion_new(int max_classes, bool grows, svs_error *err) {
-    svi_confusion *c = svi_alloc_plain(sizeof *c);
-    if (!c) {
-        svi_fail_memory(err, confusion_arrays.what);
+    svi_confusion *c = svi_new_plain(sizeof *c, confusion_arrays.what, err);
+    if (!c)
         return NULL;
-    }
     c->most = confusion_capacity(max_classes);
     if (svi_confusion_reserve(c, grows ? 2 : max_classes, err) != SVS_OK)
         svi_confusion_free(&c);
