@@ -121,7 +121,6 @@ void svi_engine_free(svi_engine **e) {
         return;
     svi_novelty_queue_free(&(*e)->queue); /* first: it may be at work */
     svs_learner_free(&(*e)->learner);
-    svi_metrics_free(&(*e)->metrics);
     engine_free_stages(*e);
     svi_quality_stage_free(&(*e)->quality_stage);
     svi_schema_clear(&(*e)->schema);
@@ -215,18 +214,6 @@ struct svi_quality_options svi_engine_quality_options(const struct svi_settings 
                                         .prices = s->decision_cost};
 }
 
-/* One of many streams has no memory for ranks, nor for classes that have not come. */
-static struct svi_metrics_options engine_metrics_options(const struct svi_settings *s) {
-    const struct svi_quality_options o = svi_engine_quality_options(s);
-    return (struct svi_metrics_options){
-        .task = o.task, .window = o.window, .max_classes = o.max_classes, .ranks = !o.many, .grows = o.many};
-}
-
-svi_metrics *svi_engine_new_metrics(const struct svi_settings *s, svs_error *err) {
-    const struct svi_metrics_options o = engine_metrics_options(s);
-    return svi_metrics_new(&o, err);
-}
-
 static bool engine_new_parts(struct svi_engine *e, int columns, svs_error *err) {
     const struct svi_quality_options quality = svi_engine_quality_options(e->s);
     svs_options o;
@@ -251,8 +238,7 @@ static bool engine_new_parts(struct svi_engine *e, int columns, svs_error *err) 
                                                    columns > e->schema.shape.d ? columns : e->schema.shape.d,
                                                    e->scratch->learner, err)
                              : svi_learner_new(&o, e->schema.shape.d, NULL, err)) &&
-           (e->s->method != SVI_METHOD_AUTO || engine_new_bank(e, &o, err)) &&
-           (e->metrics = svi_engine_new_metrics(e->s, err));
+           (e->s->method != SVI_METHOD_AUTO || engine_new_bank(e, &o, err));
 }
 
 struct svi_engine *svi_engine_new(struct svi_shared_settings *s, const struct svi_engine_setup *setup,
@@ -297,11 +283,10 @@ double svi_engine_state_memory(const struct svi_settings *s, int d, int classes)
     const double name = 2 * sizeof(char *) + SVS_NAME_MAX; /* in the registry, and as models point to it */
     struct svi_schema_options schema;
     const struct svi_quality_options quality = svi_engine_quality_options(s);
-    const struct svi_metrics_options metrics = engine_metrics_options(s);
     svi_settings_schema(s, &schema);
     return sizeof(struct svi_engine) + sizeof(struct svi_shared_settings) + svi_schema_memory(&schema, d) +
            svs_learner_memory(&o, d, classes) + svi_engine_bank_memory(s, &o, d, classes) +
-           svi_metrics_memory(&metrics, classes) + svi_sources_memory(s->max_sources) +
+           svi_sources_memory(s->max_sources) +
            svi_novelty_stage_memory(s, d, s->context[0] ? SVI_CONTEXT_COLUMNS : 0, false) +
            svi_quality_stage_memory(&quality, d, classes) + svi_rules_memory(s, d) +
            (svi_outliers_wanted(s) ? svi_outliers_memory(d) : 0) + (double)s->max_features * column +
@@ -315,7 +300,6 @@ double svi_engine_key_memory(const struct svi_settings *s, int d, int contexts, 
     struct svi_class_weights weights;
     struct svi_rules rules;
     const struct svi_quality_options quality = svi_engine_quality_options(s);
-    const struct svi_metrics_options metrics = engine_metrics_options(s);
     int blocks = 20;
     svi_settings_learning(s, &weights, &o, NULL);
     svi_rules_init(&rules, true);
@@ -327,7 +311,7 @@ double svi_engine_key_memory(const struct svi_settings *s, int d, int contexts, 
     blocks += (novelty ? 26 : 0) + (novelty && desk ? 16 : 0) + (rules.any ? 6 : 0);
     return sizeof(struct svi_engine) + svi_learner_lean_memory(&o, d, classes) -
            (classes + 1.0) * SVS_NAME_MAX + svi_engine_bank_memory(s, &few, d, classes) +
-           (s->key_prior > 0 ? svi_learner_prior_memory(d) : 0) + svi_metrics_memory(&metrics, classes) +
+           (s->key_prior > 0 ? svi_learner_prior_memory(d) : 0) +
            svi_quality_stage_memory(&quality, d, classes) - sizeof(struct svi_quality_stage) +
            d * sizeof(char *) + svi_novelty_stage_memory(s, d, contexts, true) +
            (rules.any ? sizeof rules + svi_rules_memory(s, d) : 0) + blocks * BLOCK_HEAD +
@@ -407,8 +391,7 @@ static svs_code engine_make_class_room(struct svi_engine *e, svs_value y, svs_er
     const int classes = svs_learner_class_count(e->learner) + coming + fresh;
     if (classes < 3 || (!fresh && coming == 0))
         return SVS_OK;
-    const svs_code code = svi_metrics_reserve(e->metrics, classes, err);
-    return code == SVS_OK ? svi_quality_stage_reserve(&e->quality_stage, classes, err) : code;
+    return svi_quality_stage_reserve(&e->quality_stage, classes, err);
 }
 
 /* Does the room of this row do for the next one of as many columns? Novelty takes room as it learns, the
@@ -452,17 +435,10 @@ static svs_code engine_tell_columns(struct svi_engine *e, int d, svs_error *err)
 /* x: the row, NULL where it is not known any more. Returns what becomes of the quality alarm. */
 static enum svi_alarm_change engine_judge(struct svi_engine *e, const svs_step *step, const double *x,
                                           int d) {
-    double error = step->label != step->predicted;
-    if (e->s->task == SVS_REGRESS) {
-        if (isnan(step->target))
-            return SVI_ALARM_NONE;
-        error = step->target - step->scores[0];
-        svi_metrics_value(e->metrics, step->target, step->scores[0]);
-    } else {
-        if (step->label < 0)
-            return SVI_ALARM_NONE;
-        svi_metrics_class(e->metrics, step->label, step->predicted, step->scores, step->rows);
-    }
+    const bool regress = e->s->task == SVS_REGRESS;
+    if (regress ? isnan(step->target) : step->label < 0)
+        return SVI_ALARM_NONE;
+    const double error = regress ? step->target - step->scores[0] : step->label != step->predicted;
     svi_quality_stage_judge(&e->quality_stage, step);
     e->kept[SVI_KEPT_LABELLED]++;
     return svi_alarm_judge(&e->quality_stage.alarm, error, x, d, e->event_ts, e->kept[SVI_KEPT_SEEN]);
@@ -889,7 +865,6 @@ void svi_engine_reset(svi_engine *e) {
     svs_learner_reset(e->learner);
     if (e->bank)
         svi_bank_reset(e->bank);
-    svi_metrics_reset(e->metrics);
     svi_engine_end_drift(e, why);
     svi_quality_stage_reset(&e->quality_stage);
     svi_refit_policy_reset(e->refit);

@@ -31,7 +31,6 @@ struct svi_engine_change {
     svs_options options;
     struct svi_class_weights weights; /* of the options */
     bool relearn, renew, refits, window, carries;
-    svi_metrics *metrics;
     struct svi_quality_options quality; /* of `to` */
     struct svi_quality_window figures;
     svi_calibrator *calibrator;
@@ -56,7 +55,6 @@ static void configuring_end(struct svi_engine_change *c) {
     svs_learner_free(&c->learner);
     svi_bank_free(&c->bank);
     svi_free(c->host_scores);
-    svi_metrics_free(&c->metrics);
     svi_quality_window_clear(&c->figures);
     svi_calibrator_free(&c->calibrator);
     svi_refit_policy_free(&c->refit);
@@ -110,11 +108,7 @@ static svs_code configuring_make(struct svi_engine_change *c, const struct svi_e
     if (code == SVS_OK && !c->renew)
         code = svi_novelty_stage_make_room(e->novelty, c->to, &c->room, err);
     if (code == SVS_OK && c->window)
-        code = (c->metrics = svi_engine_new_metrics(c->to, err))
-                   ? svi_metrics_reserve(c->metrics, svs_learner_class_count(e->learner), err)
-                   : SVS_NO_MEMORY;
-    if (code == SVS_OK && c->window)
-        code = svi_quality_window_make(&c->figures, &c->quality, err);
+        code = svi_quality_window_make(&c->figures, &c->quality, svs_learner_class_count(e->learner), err);
     if (code == SVS_OK && c->refits)
         code = svi_refit_policy_new(&c->refit, c->to, err);
     if (code == SVS_OK && c->carries && !e->carried)
@@ -217,13 +211,8 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
         svi_refit_policy_replace(e->refit, &c->refit, e->learner, seen, e->time);
     else
         svi_refit_policy_configure(e->refit, c->to, seen, e->time);
-    if (c->metrics) {
-        svi_metrics_take_over(c->metrics, e->metrics);
-        svi_metrics_free(&e->metrics);
-        e->metrics = c->metrics;
-        c->metrics = NULL;
+    if (c->window)
         svi_quality_stage_take_window(&e->quality_stage, &c->figures);
-    }
     if ((e->s->serve == SVI_SERVE_LINEAR) != (c->to->serve == SVI_SERVE_LINEAR)) /* scores of another scale */
         svi_quality_stage_forget_online(&e->quality_stage);
     svi_engine_share_settings(e, c->shared);

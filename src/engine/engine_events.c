@@ -182,7 +182,7 @@ svs_code svi_engine_weights(svi_engine *e, svs_model *m, svs_error *err) {
 }
 
 static int engine_quality(struct svi_engine *e, struct svi_figure *out) {
-    return svi_quality_stage_figures(&e->quality_stage, out, svi_metrics_figures(e->metrics, out));
+    return svi_quality_stage_figures(&e->quality_stage, out);
 }
 
 int svi_engine_quality(struct svi_engine *e, const struct svi_figure **figures) {
@@ -367,7 +367,7 @@ void svi_engine_count(struct svi_engine *e, struct svi_counters *c) {
 
 int svi_engine_further_figures(struct svi_engine *e, struct svi_figure *out) {
     int filled = engine_quality(e, out);
-    filled += svi_quality_figures_list(e->quality_stage.figures, e->metrics,
+    filled += svi_quality_figures_list(e->quality_stage.figures, e->quality_stage.metrics,
                                        svs_learner_class_count(e->learner), out + filled);
     return filled + put_words(e, out + filled);
 }

@@ -49,7 +49,6 @@ svs_code svi_engine_new_rules(const struct svi_engine *e, const struct svi_setti
 /* NULL: SVS_NO_MEMORY. */
 /* What the settings say of quality; its prices are a view of theirs. */
 struct svi_quality_options svi_engine_quality_options(const struct svi_settings *s);
-svi_metrics *svi_engine_new_metrics(const struct svi_settings *s, svs_error *err);
 
 /* What holds samples has changed: a schema with columns goes by it. */
 void svi_engine_tell_held(struct svi_engine *e);

@@ -14,7 +14,6 @@
 #include "engine/outliers.h"
 #include "quality/quality_stage.h"
 #include "engine/counters.h"
-#include "quality/metrics.h"
 #include "wire/columns.h"
 
 #define SVI_GAUGES_MAX 24
@@ -117,7 +116,6 @@ struct svi_engine {
     bool by_arrival;    /* `time` is the arrival of a sample, not the time stamp of one */
     bool keeps_model;   /* `last_model` is kept */
     bool out_of_memory; /* a refit was not taken over for want of memory */
-    svi_metrics *metrics;
     struct svi_refit_policy *refit;    /* in the background */
     struct svi_novelty_stage *novelty; /* and alerts */
     struct svi_novelty_queue *queue;   /* to the thread that judges it; NULL = there is none (yet) */

@@ -56,12 +56,6 @@ static void engine_drop_features(struct svi_engine *e, const bool *features, svs
     svi_engine_rules_forget(e);
 }
 
-/* Classes have other numbers from here on. */
-static void engine_reset_quality(struct svi_engine *e) {
-    svi_metrics_reset(e->metrics);
-    svi_quality_stage_reset(&e->quality_stage);
-}
-
 static svs_code prune_to(struct svi_engine *e, const bool *features, const bool *classes, svs_error *err) {
     const int fewer = flags_missing(classes, svi_engine_classes(e));
     /* A header may have named columns of which no row has come. */
@@ -89,7 +83,7 @@ static svs_code prune_to(struct svi_engine *e, const bool *features, const bool 
     svi_engine_replace_bank(e, &spare);
     svi_refit_policy_reset(e->refit); /* it has the old columns */
     if (fewer > 0)
-        engine_reset_quality(e);
+        svi_quality_stage_reset(&e->quality_stage); /* classes have other numbers now */
     if (without)
         engine_drop_features(e, features, names, columns);
     return SVS_OK;

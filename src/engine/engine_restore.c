@@ -14,11 +14,11 @@
 static const struct {
     size_t offset, size;
 } goes_back[] = {
-    MEMBER(learner),     MEMBER(metrics),    MEMBER(refit), MEMBER(novelty),          MEMBER(quality_stage),
-    MEMBER(schema),      MEMBER(columns),    MEMBER(gaps),  MEMBER(carried),          MEMBER(names),
-    MEMBER(name_room),   MEMBER(name_count), MEMBER(means), MEMBER(columns_of_model), MEMBER(bank),
-    MEMBER(host_scores), MEMBER(linear),     MEMBER(rules), MEMBER(rules_follow),     MEMBER(rules_names),
-    MEMBER(rules_d),     MEMBER(outliers)};
+    MEMBER(learner),    MEMBER(refit), MEMBER(novelty),          MEMBER(quality_stage), MEMBER(schema),
+    MEMBER(columns),    MEMBER(gaps),  MEMBER(carried),          MEMBER(names),         MEMBER(name_room),
+    MEMBER(name_count), MEMBER(means), MEMBER(columns_of_model), MEMBER(bank),          MEMBER(host_scores),
+    MEMBER(linear),     MEMBER(rules), MEMBER(rules_follow),     MEMBER(rules_names),   MEMBER(rules_d),
+    MEMBER(outliers)};
 
 static void exchange_bytes(void *one, void *other, size_t size) {
     uint8_t *a = one, *b = other;

@@ -73,7 +73,8 @@ svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_qua
     q->classes = o->max_classes;
     svi_alarm_init(&q->alarm, o->task == SVS_REGRESS, o->alarm_rate);
     struct svi_quality_window w = {0};
-    svs_code code = svi_quality_window_make(&w, o, err);
+    svs_code code = svi_quality_window_make(&w, o, 0, err);
+    q->metrics = w.metrics;
     q->figures = w.figures;
     q->reliability = w.reliability;
     if (!q->figures)
@@ -85,6 +86,7 @@ svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_qua
 }
 
 svs_code svi_quality_stage_reserve(struct svi_quality_stage *q, int classes, svs_error *err) {
+    SVI_TRY(svi_metrics_reserve(q->metrics, classes, err));
     SVI_TRY(svi_quality_figures_reserve(q->figures, classes, err));
     for (int i = 0; i < 2; i++)
         if (q->calibrator[i])
@@ -121,10 +123,20 @@ void svi_quality_stage_take_calibrator(struct svi_quality_stage *q, svi_calibrat
     svi_quality_stage_forget_refit(q);
 }
 
+static struct svi_metrics_options quality_metrics(const struct svi_quality_options *o) {
+    return (struct svi_metrics_options){.task = o->task,
+                                        .window = o->window,
+                                        .max_classes = o->max_classes,
+                                        .ranks = !o->many,
+                                        .grows = o->many};
+}
+
 svs_code svi_quality_window_make(struct svi_quality_window *w, const struct svi_quality_options *o,
-                                 svs_error *err) {
+                                 int classes, svs_error *err) {
+    const struct svi_metrics_options metrics = quality_metrics(o);
     w->figures = svi_quality_figures_new(o->task, o->window, o->max_classes, o->many, err);
-    if (!w->figures)
+    w->metrics = w->figures ? svi_metrics_new(&metrics, err) : NULL;
+    if (!w->metrics || svi_metrics_reserve(w->metrics, classes, err) != SVS_OK)
         return SVS_NO_MEMORY;
     if (quality_has_reliability(o) && !(w->reliability = svi_reliability_new(o->window, err)))
         return SVS_NO_MEMORY;
@@ -132,14 +144,17 @@ svs_code svi_quality_window_make(struct svi_quality_window *w, const struct svi_
 }
 
 void svi_quality_window_clear(struct svi_quality_window *w) {
+    svi_metrics_free(&w->metrics);
     svi_quality_figures_free(&w->figures);
     svi_reliability_free(&w->reliability);
 }
 
 void svi_quality_stage_take_window(struct svi_quality_stage *q, struct svi_quality_window *w) {
-    const struct svi_quality_window before = {q->figures, q->reliability};
+    const struct svi_quality_window before = {q->metrics, q->figures, q->reliability};
     quality_settle(q);
+    svi_metrics_take_over(w->metrics, q->metrics);
     svi_quality_figures_take_over(w->figures, q->figures);
+    q->metrics = w->metrics;
     q->figures = w->figures;
     if (q->reliability) {
         svi_reliability_take_over(w->reliability, q->reliability);
@@ -150,6 +165,7 @@ void svi_quality_stage_take_window(struct svi_quality_stage *q, struct svi_quali
 
 void svi_quality_stage_free(struct svi_quality_stage *q) {
     svi_alarm_free(&q->alarm);
+    svi_metrics_free(&q->metrics);
     svi_quality_figures_free(&q->figures);
     svi_calibrator_free(&q->calibrator[0]);
     svi_calibrator_free(&q->calibrator[1]);
@@ -161,6 +177,7 @@ void svi_quality_stage_free(struct svi_quality_stage *q) {
 
 void svi_quality_stage_reset(struct svi_quality_stage *q) {
     svi_alarm_reset(&q->alarm);
+    svi_metrics_reset(q->metrics);
     svi_quality_figures_reset(q->figures);
     q->proba_count = 0;
     if (!q->proba)
@@ -269,6 +286,10 @@ svs_calibration svi_quality_stage_law(const struct svi_quality_stage *q, const s
 }
 
 void svi_quality_stage_judge(struct svi_quality_stage *q, const svs_step *served) {
+    if (q->task == SVS_REGRESS)
+        svi_metrics_value(q->metrics, served->target, served->scores[0]);
+    else
+        svi_metrics_class(q->metrics, served->label, served->predicted, served->scores, served->rows);
     svi_quality_figures_judge(q->figures, served);
     if (!q->reliability || q->judged || q->proba_count == 0 || served->label < 0)
         return;
@@ -276,18 +297,19 @@ void svi_quality_stage_judge(struct svi_quality_stage *q, const svs_step *served
     svi_reliability_add(q->reliability, q->proba, q->proba_count, served->label);
 }
 
-int svi_quality_stage_figures(struct svi_quality_stage *q, struct svi_figure *figures, int count) {
+int svi_quality_stage_figures(struct svi_quality_stage *q, struct svi_figure *out) {
     struct svi_figure mine[SVI_RELIABILITY_FIGURES];
-    const int before = count;
+    const int before = svi_metrics_figures(q->metrics, out);
+    int count = before;
     if (!q->reliability)
         return count;
     quality_settle(q);
     svi_reliability_figures(q->reliability, mine);
     for (int i = 0; i < SVI_RELIABILITY_FIGURES; i++) {
         int at = 0;
-        while (at < before && strcmp(figures[at].name, mine[i].name) != 0)
+        while (at < before && strcmp(out[at].name, mine[i].name) != 0)
             at++;
-        figures[at < before ? at : count++] = mine[i];
+        out[at < before ? at : count++] = mine[i];
     }
     return count;
 }
@@ -315,8 +337,10 @@ void svi_quality_stage_archive(struct svi_archive *a, struct svi_quality_stage *
 }
 
 double svi_quality_stage_memory(const struct svi_quality_options *o, int d, int classes) {
+    const struct svi_metrics_options metrics = quality_metrics(o);
     const int most = o->max_classes;
     const double figures = sizeof(struct svi_quality_stage) + svi_alarm_memory(o->alarm_rate, d) +
+                           svi_metrics_memory(&metrics, classes) +
                            svi_quality_figures_memory(o->task, o->window, most, o->many, classes);
     if (!o->probabilities)
         return figures;

@@ -8,8 +8,7 @@
  * Scores are those of svs_step: `rows` of them, one for two classes (above 0: class 1) or a regression, else
  * one for each class. Classes are indices, 0 to class_count - 1 in the order of their first label.
  * Probabilities are `class_count` values of 0 to 1 that sum to 1. Whatever was scored stays the caller's.
- * Errors are SVS_NO_MEMORY, where nothing has changed, and SVS_INVALID for options out of their range. One
- * object, one thread at a time. */
+ * The error of all calls is SVS_NO_MEMORY: nothing has changed then. One object, one thread at a time. */
 #ifndef SVI_QUALITY_STAGE_H
 #define SVI_QUALITY_STAGE_H
 
@@ -30,7 +29,8 @@ struct svi_quality_options {
     bool probabilities; /* classify: scores become probabilities */
     bool second;        /* there may be scores of a second model, which have a calibrator of their own */
     bool many;          /* one of many streams: capacity for more than two classes comes by
-                           svi_quality_stage_reserve, and the figures of probabilities are not kept */
+                           svi_quality_stage_reserve, and neither ranks of scores nor figures of probabilities
+                           are kept */
     int max_classes;    /* >= 1; probabilities: >= 2 */
     int64_t window;     /* labelled samples of the windowed figures, 1 to INT32_MAX */
     double interval;    /* regress: share of the targets that an interval holds, 0 (none) to 0.999 */
@@ -45,6 +45,7 @@ void svi_quality_prices_free(struct svi_decision **d);
 struct svi_quality_stage {
     svs_task task;
     struct svi_alarm alarm;
+    svi_metrics *metrics;
     svi_quality_figures *figures;
     bool ranged; /* the sample at hand has an interval, with these ends (svi_interval_around) */
     double ends[2];
@@ -73,13 +74,14 @@ void svi_quality_stage_free(struct svi_quality_stage *q);
 void svi_quality_stage_reset(struct svi_quality_stage *q); /* as new */
 
 /* Another window: what can fail is made first, the change itself cannot. Figures of the window begin again,
- * all else goes on. Zero-initialised is empty. SVS_NO_MEMORY. */
+ * all else goes on, with capacity for `classes`. Zero-initialised is empty. SVS_NO_MEMORY. */
 struct svi_quality_window {
+    svi_metrics *metrics;
     svi_quality_figures *figures;
     svi_reliability *reliability; /* NULL: the stage has none */
 };
 svs_code svi_quality_window_make(struct svi_quality_window *w, const struct svi_quality_options *o,
-                                 svs_error *err);
+                                 int classes, svs_error *err);
 void svi_quality_window_clear(struct svi_quality_window *w);
 void svi_quality_stage_take_window(struct svi_quality_stage *q, struct svi_quality_window *w);
 
@@ -137,12 +139,12 @@ void svi_quality_stage_calibrate(struct svi_quality_stage *q, bool refit, const 
 /* How m's scores become probabilities, as of now; a 0: they do not. Valid until the next sample. */
 svs_calibration svi_quality_stage_law(const struct svi_quality_stage *q, const svs_model *m);
 
-/* Puts logloss in its place among the figures and adds the others, SVI_PROBABILITY_FIGURES at most. Returns
- * how many there are then. */
+/* The figures of metrics.h and those of reliability.h, whose logloss has its place among the former; at most
+ * SVI_METRICS_FIGURES + SVI_PROBABILITY_FIGURES. Returns how many. */
 #define SVI_PROBABILITY_FIGURES 4
-int svi_quality_stage_figures(struct svi_quality_stage *q, struct svi_figure *figures, int count);
+int svi_quality_stage_figures(struct svi_quality_stage *q, struct svi_figure *out);
 
-/* The label of that sample is known. */
+/* The label, or the target, of that sample is known. */
 void svi_quality_stage_judge(struct svi_quality_stage *q, const svs_step *served);
 
 /* Between two samples; loading goes into one from svi_quality_stage_new. */
