@@ -30,7 +30,7 @@ LDLIBS_LIB   = -lopenblas -lmsgpackc -lz -lxxhash -lm
 LDLIBS_ALL   = $(LDLIBS_LIB) -lzmq -lyaml -llmdb -lpthread
 
 LIB_SRC := $(wildcard $(addprefix src/,$(addsuffix /*.c,base linalg data features learner solver novelty wire formats store))) $(wildcard src/client/outbox*.c)
-APP_SRC := $(filter-out src/client/outbox%,$(wildcard $(addprefix src/,$(addsuffix /*.c,config quality alerts bank refit stages engine fleet state net client server report cli))))
+APP_SRC := $(filter-out src/client/outbox%,$(wildcard $(addprefix src/,$(addsuffix /*.c,quality config alerts bank refit engine fleet state net client server report cli))))
 LIB_OBJ := $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 APP_OBJ := $(APP_SRC:%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/cli/pages.o
 MQTT_OBJ := $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard adapters/mqtt/*.c))
@@ -54,8 +54,8 @@ endif
 $(BUILD)/obj/src/linalg/kernels_generic.o: ISA = -O3
 $(BUILD)/obj/src/linalg/quads_generic.o:  ISA = -O3 -Wno-psabi
 # Loops along the columns of a row.
-$(addprefix $(BUILD)/obj/src/,$(addprefix judges/,forecast.o sensors.o deviations.o block_tails.o) \
-    $(addprefix novelty/,similarity.o range.o) quality/drift_moments.o wire/packed.o): ISA = -O3
+$(addprefix $(BUILD)/obj/src/,$(addprefix alerts/,forecast.o sensors.o deviations.o block_tails.o) \
+    $(addprefix novelty/,similarity.o range.o) quality/drift.o wire/packed.o): ISA = -O3
 
 # The commit that --version names, "+" behind it where sources differ from it; none outside of a repository.
 COMMIT := $(if $(wildcard .git),$(shell git describe --always --abbrev=7 --exclude='*' --dirty=+ 2>/dev/null && git log -1 --format=%cs))

@@ -16,6 +16,7 @@
 #include "base/arrays.h"
 #include "base/fail.h"
 #include "base/wide.h"
+#include "novelty/tail.h"
 
 #define LEAST  4 /* blocks before anything is beyond them */
 #define SHAPES SVI_BLOCK_SHAPES
@@ -227,32 +228,29 @@ static inline __attribute__((always_inline)) void tails_logs(double *restrict x)
     }
 }
 
-/* The shapes xi of a series, see novelty/calibration.h: slope, total and weight. */
+/* The law over the upper maxima of a series. Its slopes and `scale` are not rounded as those of other callers
+ * are, and tails_mixture has logarithms of its own: the bits of what was published depend on both. All
+ * factors share a logarithm: there are SVI_BLOCKS / 4 of them that are 1e10 or so at most. */
 static void tails_mix(struct svi_block_tails *t, int series, int k, struct svi_block_mixture *m) {
+    static const struct svi_tail_form form = {.parts = SHAPES, .denominator = SHAPES, .together = SVI_BLOCKS};
     const double mean = t->excess[series];
-    float y[SVI_BLOCKS];
-    double weight[SHAPES], most = -INFINITY, all = 0;
+    float over[SVI_BLOCKS];
+    double excess[SVI_BLOCKS] = {0}; /* fewer than k where maxima are alike: the others are 0 */
     const int n = tails_shape(t, series)->count;
     int held = 0;
-    (void)tails_largest_but(tails_maxima(t, series), n, k, y);
+    (void)tails_largest_but(tails_maxima(t, series), n, k, over);
     for (int i = 0; i < n; i++)
-        if (y[i] > 0)
-            y[held++] = y[i];
+        if (over[i] > 0)
+            excess[held++] = (double)over[i];
     for (int i = 0; i < SHAPES; i++) {
-        const double xi = (i + 0.5) / SHAPES, b = xi / ((1 - xi) * mean);
-        double product = 1; /* of at most SVI_BLOCKS / 4 numbers that are 1e10 or so at most */
-        for (int j = 0; j < held; j++)
-            product *= 1 + b * (double)y[j];
-        const double total = log(product);
-        weight[i] = k * log(b / total) - total;
-        most = fmax(most, weight[i]);
-        m->slope[i] = b;
-        m->each[i] = 1 / total;
+        const double xi = svi_tail_shape(&form, i);
+        m->slope[i] = xi / ((1 - xi) * mean);
     }
+    const struct svi_tail_law law = {m->slope, m->each, m->weight};
+    const struct svi_tail_seen seen = {excess, k, 0, 1};
+    svi_tail_fit(&form, &law, &seen);
     for (int i = 0; i < SHAPES; i++)
-        all += m->weight[i] = exp(weight[i] - most);
-    for (int i = 0; i < SHAPES; i++)
-        m->weight[i] /= all;
+        m->each[i] = 1 / m->each[i];
     m->known = true;
 }
 

@@ -15,7 +15,7 @@
  *
  * THE TAIL. With the k largest of the n maxima that the series has, above the next one, u, and excesses y_i
  * over it: above u a generalised Pareto law (Pickands 1975); its predictive probability is a mixture over
- * shapes as in novelty/calibration.h, but no less than 1 - (v - u) / (2 mean excesses), which an even law has
+ * shapes as in novelty/tail.h, but no less than 1 - (v - u) / (2 mean excesses), which an even law has
  * and the mixture falls short of just above u. p of a value v > u:
  *
  *     p(v) = -ln(1 - k / (n + 1) x P(next excess > v - u)) / length

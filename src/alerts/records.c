@@ -1,7 +1,7 @@
 /* The rows of a block leave one number behind, their highest; when there are 128 of them each two become one,
  * so that their number stays and their length grows with the stream. The record is the highest of all, and
- * what is above it is held against the tail of the upper half of these numbers (records_fit, records_excess),
- * which is fitted only then.
+ * what is above it is held against the tail of the upper half of these numbers (novelty/tail.h,
+ * records_excess), which is fitted only then.
  *
  * The tail, what counts as seen, blocks: in this order.
  */
@@ -10,6 +10,7 @@
 #include <math.h>
 
 #include "base/statistics.h"
+#include "novelty/tail.h"
 
 #define FIRST_LENGTH 8 /* rows of the first blocks */
 #define EXCESSES     8
@@ -17,62 +18,22 @@
 #define SAFETY       4.0
 #define RENEW        32 /* blocks, after which a bound is found again */
 #define DOUBLINGS    24 /* of the largest excess, within which a bound lies */
-#define TOGETHER     32
+#define TOGETHER     32 /* no factor is above 1 + k, so that some of them can share a logarithm */
 #define HALVINGS     12
 
 /* ---- the tail */
 
-struct records_tail {
-    int k;
-    double slope[SHAPES], total[SHAPES], weight[SHAPES];
-};
-
-/* sum log(1 + b y_i). No factor is above 1 + k, so that some of them can share a logarithm. */
-static double records_logs(const double *excess, int k, double slope) {
-    double sum = 0;
-    for (int i = 0; i < k;) {
-        double product = 1;
-        for (const int end = i + TOGETHER < k ? i + TOGETHER : k; i < end; i++)
-            product *= 1 + slope * excess[i];
-        sum += log(product);
-    }
-    return sum;
-}
-
-static void records_fit(struct records_tail *t, const double *excess, int k) {
-    double sum = 0, best = -INFINITY, weights = 0;
-    t->k = k;
-    for (int i = 0; i < k; i++)
-        sum += excess[i];
-    for (int s = 0; s < SHAPES; s++) {
-        const double xi = (2 * s + 1) / (4.0 * SHAPES);
-        t->slope[s] = xi / (1 - xi) * k / sum;
-        t->total[s] = records_logs(excess, k, t->slope[s]);
-        t->weight[s] = k * log(t->slope[s] * sum / t->total[s]) - t->total[s] - log(xi);
-        best = fmax(best, t->weight[s]);
-    }
-    for (int s = 0; s < SHAPES; s++)
-        weights += t->weight[s] = exp(t->weight[s] - best);
-    for (int s = 0; s < SHAPES; s++)
-        t->weight[s] /= weights;
-}
-
-/* P(Y > y) */
-static double records_beyond(const struct records_tail *t, double y) {
-    double p = 0;
-    for (int s = 0; s < SHAPES; s++)
-        p += t->weight[s] * exp(-t->k * log1p(log1p(t->slope[s] * y) / t->total[s]));
-    return p;
-}
+static const struct svi_tail_form records_form = {
+    .parts = SHAPES, .denominator = 2 * SHAPES, .together = TOGETHER, .light = true};
 
 /* The excess that has this probability, at least `largest`. */
-static double records_excess(const struct records_tail *t, double largest, double p) {
+static double records_excess(const struct svi_tail_law *law, int k, double largest, double p) {
     double low = 0, high = DOUBLINGS;
-    if (records_beyond(t, largest) <= p)
+    if (svi_tail_beyond(&records_form, law, k, largest) <= p)
         return largest;
     for (int i = 0; i < HALVINGS; i++) {
         const double at = (low + high) / 2;
-        *(records_beyond(t, largest * exp2(at)) > p ? &low : &high) = at;
+        *(svi_tail_beyond(&records_form, law, k, largest * exp2(at)) > p ? &low : &high) = at;
     }
     return largest * exp2(high);
 }
@@ -83,9 +44,7 @@ static double *records_blocks(const struct svi_records *r, int series) {
 
 double svi_records_bound(const struct svi_records *r, const struct svi_records_clock *c, int series,
                          int all) {
-    double of[SVI_RECORDS_BLOCKS];
-    struct records_tail tail;
-    double largest = 0;
+    double of[SVI_RECORDS_BLOCKS], slope[SHAPES], total[SHAPES], weight[SHAPES], largest = 0, sum = 0;
     int m = 0, k = 0;
     for (int b = 0; b < c->blocks; b++) {
         of[m] = records_blocks(r, series)[b];
@@ -98,13 +57,20 @@ double svi_records_bound(const struct svi_records *r, const struct svi_records_c
     for (int b = m / 2; b < m; b++)
         if (of[b] > middle) {
             largest = of[b] - middle > largest ? of[b] - middle : largest;
+            sum += of[b] - middle;
             of[k++] = of[b] - middle;
         }
     if (k < EXCESSES)
         return INFINITY;
-    records_fit(&tail, of, k);
+    for (int i = 0; i < SHAPES; i++) {
+        const double xi = svi_tail_shape(&records_form, i);
+        slope[i] = xi / (1 - xi) * k / sum;
+    }
+    const struct svi_tail_law law = {slope, total, weight};
+    const struct svi_tail_seen seen = {of, k, 0, sum};
+    svi_tail_fit(&records_form, &law, &seen);
     const double target = SVI_RECORDS_SHARE / (SAFETY * all * m) * (m + 1) / (k + 1);
-    const double bound = middle + records_excess(&tail, largest, target);
+    const double bound = middle + records_excess(&law, k, largest, target);
     const double most = svi_records_most(r, series);
     return bound > most ? bound : most;
 }

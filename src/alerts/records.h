@@ -17,7 +17,7 @@
  * are 128). What varies over hours and days shows in them, as it does in any future block.
  *
  * TAIL. Above the median Q of the blocks' maxima their excess is taken for generalised Pareto (Pickands 1975;
- * of a Gumbel law it is lighter, which errs to the safe side), and predicted as in novelty/calibration.h: for
+ * of a Gumbel law it is lighter, which errs to the safe side), and predicted as in novelty/tail.h: for
  * a slope b with S(b) = sum log(1 + b y_i) over the k excesses,
  *
  *     P(Y > y | b) = (1 + log(1 + b y) / S(b))^(-k),   weight (b / S(b))^k exp(-S(b)) / xi

@@ -51,11 +51,18 @@ svs_code svi_fail_memory(svs_error *err, const char *what) {
     return svi_fail(err, SVS_NO_MEMORY, "no memory for %s", what);
 }
 
-void *svi_new(size_t size, const char *what, svs_error *err) {
-    void *object = svi_alloc(size);
+static void *fail_unless_made(void *object, const char *what, svs_error *err) {
     if (!object)
         svi_fail_memory(err, what);
     return object;
+}
+
+void *svi_new(size_t size, const char *what, svs_error *err) {
+    return fail_unless_made(svi_alloc(size), what, err);
+}
+
+void *svi_new_plain(size_t size, const char *what, svs_error *err) {
+    return fail_unless_made(svi_alloc_plain(size), what, err);
 }
 
 /* The next piece of output for the bytes at `in`: one whole character, or \xNN for one byte. */

@@ -27,6 +27,7 @@ svs_code svi_fail_memory(svs_error *err, const char *what);
 
 /* A zeroed object (svi_alloc), or NULL with SVS_NO_MEMORY, naming it. */
 void *svi_new(size_t size, const char *what, svs_error *err);
+void *svi_new_plain(size_t size, const char *what, svs_error *err); /* of svi_alloc_plain */
 
 /* The code that svs_code_name calls so; SVS_INVALID for any other name. */
 svs_code svi_code_by_name(const char *name);

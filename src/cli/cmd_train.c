@@ -20,7 +20,7 @@
 #include "formats/model_file.h"
 #include "learner/owned_model.h"
 #include "solver/predictor.h"
-#include "quality/calibration_fit.h"
+#include "quality/calibrator.h"
 #include "wire/schema_map.h"
 
 #define LABEL_TEXT  (4 * SVS_NAME_MAX + 4)
@@ -450,7 +450,7 @@ static svs_code cmd_train_calibrate(struct train *t, svs_model *m, svs_error *er
     if (code == SVS_OK)
         code = svs_cross_scores(e, &t->o, PROBA_FOLDS, scores, err);
     if (code == SVS_OK)
-        code = svi_calibration_fit(scores, e->label, e->rows.n, m->rows, m->class_count, &a, b, err);
+        code = svi_calibrator_fit(scores, e->label, e->rows.n, m->rows, m->class_count, &a, b, err);
     m->calibration.a = a;
     svi_free(scores);
     return code;

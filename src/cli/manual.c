@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "quality/counters.h"
+#include "engine/counters.h"
 #include "config/settings.h"
 #include "svmstream/svmstream.h"
 

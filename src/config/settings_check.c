@@ -14,7 +14,7 @@
 #include "base/fail.h"
 #include "base/machine_memory.h"
 #include "svmstream/solver.h"
-#include "config/decision_cost.h"
+#include "quality/decision.h"
 #include "config/rule_settings.h"
 #include "config/settings.h"
 

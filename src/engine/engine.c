@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "alerts/alarm_report.h"
 #include "alerts/context.h"
 #include "base/alloc.h"
 #include "base/fail.h"
@@ -30,6 +31,10 @@
 #include "learner/learner_prior.h"
 #include "learner/scratch.h"
 #include "wire/decode.h"
+
+#define QUALITY_WINDOW     1000 /* samples of windowed quality, when nothing is held */
+#define QUALITY_WINDOW_MAX 1000000
+#define SHRINK_MIN         32 /* samples that `shrink` leaves at least, or 2 (d + 1) if that is more */
 
 struct svi_shared_settings *svi_shared_settings_new(const struct svi_settings *s, svs_error *err) {
     struct svi_shared_settings *shared = svi_alloc(sizeof *shared);
@@ -118,7 +123,6 @@ void svi_engine_free(svi_engine **e) {
         return;
     svi_novelty_queue_free(&(*e)->queue); /* first: it may be at work */
     svs_learner_free(&(*e)->learner);
-    svi_metrics_free(&(*e)->metrics);
     engine_free_stages(*e);
     svi_quality_stage_free(&(*e)->quality_stage);
     svi_schema_clear(&(*e)->schema);
@@ -197,22 +201,25 @@ static bool engine_new_bank(struct svi_engine *e, const svs_options *host, svs_e
     return e->host_scores && (e->bank = svi_engine_make_bank(e->s, host, e->schema.shape.d, err));
 }
 
-/* One of many streams has no memory for ranks, nor for classes that have not come. */
-static struct svi_metrics_options engine_metrics_options(const struct svi_settings *s) {
-    const bool keyed = svi_settings_keyed(s);
-    return (struct svi_metrics_options){.task = (svs_task)s->task,
-                                        .window = svi_quality_window(s),
+/* Windowed quality is over the samples that are held, within limits. A key has no refits: its second
+ * calibrator is for the best linear member of a bank. */
+struct svi_quality_options svi_engine_quality_options(const struct svi_settings *s) {
+    const int64_t window = s->window < QUALITY_WINDOW_MAX ? s->window : QUALITY_WINDOW_MAX;
+    const bool keyed = svi_settings_keyed(s), learns = s->method != SVI_METHOD_NONE;
+    return (struct svi_quality_options){.task = (svs_task)s->task,
+                                        .probabilities =
+                                            s->task == SVS_CLASSIFY && learns && s->max_classes > 1,
+                                        .second = !keyed || s->method == SVI_METHOD_AUTO,
+                                        .many = keyed,
                                         .max_classes = (int)s->max_classes,
-                                        .ranks = !keyed,
-                                        .grows = keyed};
-}
-
-svi_metrics *svi_engine_new_metrics(const struct svi_settings *s, svs_error *err) {
-    const struct svi_metrics_options o = engine_metrics_options(s);
-    return svi_metrics_new(&o, err);
+                                        .window = window < 1 ? QUALITY_WINDOW : window,
+                                        .interval = s->interval,
+                                        .alarm_rate = learns ? s->drift_rate : 0,
+                                        .prices = s->decision_cost};
 }
 
 static bool engine_new_parts(struct svi_engine *e, int columns, svs_error *err) {
+    const struct svi_quality_options quality = svi_engine_quality_options(e->s);
     svs_options o;
     struct svi_class_weights weights;
     if (svi_settings_learning(e->s, &weights, &o, err) != SVS_OK)
@@ -229,14 +236,13 @@ static bool engine_new_parts(struct svi_engine *e, int columns, svs_error *err) 
            svi_publish_reserve(e, e->schema.shape.d, err) == SVS_OK && engine_new_refit(e, err) == SVS_OK &&
            svi_engine_new_novelty(e, e->s, &e->novelty, err) == SVS_OK &&
            svi_engine_new_rules(e, e->s, &e->rules, err) == SVS_OK &&
-           svi_quality_stage_new(&e->quality_stage, e->s, err) == SVS_OK &&
+           svi_quality_stage_new(&e->quality_stage, &quality, err) == SVS_OK &&
            (e->learner = e->off
                              ? svi_learner_new_for(&o, e->schema.shape.d,
                                                    columns > e->schema.shape.d ? columns : e->schema.shape.d,
                                                    e->scratch->learner, err)
                              : svi_learner_new(&o, e->schema.shape.d, NULL, err)) &&
-           (e->s->method != SVI_METHOD_AUTO || engine_new_bank(e, &o, err)) &&
-           (e->metrics = svi_engine_new_metrics(e->s, err));
+           (e->s->method != SVI_METHOD_AUTO || engine_new_bank(e, &o, err));
 }
 
 struct svi_engine *svi_engine_new(struct svi_shared_settings *s, const struct svi_engine_setup *setup,
@@ -280,15 +286,15 @@ double svi_engine_state_memory(const struct svi_settings *s, int d, int classes)
         2 * sizeof(double) + 2 * sizeof(uint32_t) + (s->missing == SVI_MISSING_CARRY ? sizeof(double) : 0);
     const double name = 2 * sizeof(char *) + SVS_NAME_MAX; /* in the registry, and as models point to it */
     struct svi_schema_options schema;
-    const struct svi_metrics_options metrics = engine_metrics_options(s);
+    const struct svi_quality_options quality = svi_engine_quality_options(s);
     struct svi_alert_stage_options alerts;
     svi_settings_schema(s, &schema);
     svi_engine_alert_options(s, &alerts, NULL);
     return sizeof(struct svi_engine) + sizeof(struct svi_shared_settings) + svi_schema_memory(&schema, d) +
            svs_learner_memory(&o, d, classes) + svi_engine_bank_memory(s, &o, d, classes) +
-           svi_metrics_memory(&metrics, classes) + svi_sources_memory(s->max_sources) +
+           svi_sources_memory(s->max_sources) +
            svi_alert_stage_memory(&alerts, d, s->context[0] ? SVI_CONTEXT_COLUMNS : 0, false) +
-           svi_quality_stage_memory(s, d, classes) + svi_rules_memory(s, d) +
+           svi_quality_stage_memory(&quality, d, classes) + svi_rules_memory(s, d) +
            (svi_outliers_wanted(s) ? svi_outliers_memory(d) : 0) + (double)s->max_features * column +
            d * name;
 }
@@ -299,7 +305,7 @@ double svi_engine_key_memory(const struct svi_settings *s, int d, int contexts, 
     svs_options o;
     struct svi_class_weights weights;
     struct svi_rules rules;
-    const struct svi_metrics_options metrics = engine_metrics_options(s);
+    const struct svi_quality_options quality = svi_engine_quality_options(s);
     struct svi_alert_stage_options alerts;
     int blocks = 20;
     svi_settings_learning(s, &weights, &o, NULL);
@@ -312,9 +318,9 @@ double svi_engine_key_memory(const struct svi_settings *s, int d, int contexts, 
     blocks += (alerts.on ? 26 : 0) + (alerts.on && alerts.policy.a_day > 0 ? 17 : 0) + (rules.any ? 6 : 0);
     return sizeof(struct svi_engine) + svi_learner_lean_memory(&o, d, classes) -
            (classes + 1.0) * SVS_NAME_MAX + svi_engine_bank_memory(s, &few, d, classes) +
-           (s->key_prior > 0 ? svi_learner_prior_memory(d) : 0) + svi_metrics_memory(&metrics, classes) +
-           svi_quality_stage_memory(s, d, classes) - sizeof(struct svi_quality_stage) + d * sizeof(char *) +
-           svi_alert_stage_memory(&alerts, d, contexts, true) +
+           (s->key_prior > 0 ? svi_learner_prior_memory(d) : 0) +
+           svi_quality_stage_memory(&quality, d, classes) - sizeof(struct svi_quality_stage) +
+           d * sizeof(char *) + svi_alert_stage_memory(&alerts, d, contexts, true) +
            (rules.any ? sizeof rules + svi_rules_memory(s, d) : 0) + blocks * BLOCK_HEAD +
            (s->missing == SVI_MISSING_CARRY ? (double)s->max_features * sizeof(double) : 0);
 }
@@ -392,7 +398,6 @@ static svs_code engine_make_class_room(struct svi_engine *e, svs_value y, svs_er
     const int classes = svs_learner_class_count(e->learner) + coming + fresh;
     if (classes < 3 || (!fresh && coming == 0))
         return SVS_OK;
-    SVI_TRY(svi_metrics_reserve(e->metrics, classes, err));
     return svi_quality_stage_reserve(&e->quality_stage, classes, err);
 }
 
@@ -413,7 +418,7 @@ static bool engine_capacity_lasts(const struct svi_engine *e) {
 static svs_code engine_reserve(struct svi_engine *e, const struct svi_message *m, bool fits, svs_error *err) {
     if (!fits && !svi_alert_stage_has_capacity(e->novelty, m->d))
         SVI_TRY(svi_alert_stage_reserve(e->novelty, m->d, m->kind != SVI_DENSE, err));
-    SVI_TRY(svi_drift_stage_reserve(&e->quality_stage.drift, m->d, err));
+    SVI_TRY(svi_alarm_reserve(&e->quality_stage.alarm, m->d, err));
     SVI_TRY(svi_rules_reserve(e->rules, m->d, err));
     SVI_TRY(engine_make_class_room(e, m->y, err));
     SVI_TRY(svi_publish_reserve(e, m->d, err));
@@ -448,41 +453,33 @@ static svs_code engine_tell_columns(struct svi_engine *e, int d, svs_error *err)
 
 /* ---- one message */
 
-/* `refit`: the scores are those of the refit; x: the row, NULL where it is not known any more. Returns what
- * becomes of the quality alert. */
-static enum svi_alert_change engine_judge(struct svi_engine *e, const svs_step *step, bool refit,
-                                          const double *x, int d) {
-    double error = step->label != step->predicted;
-    if (e->s->task == SVS_REGRESS) {
-        if (isnan(step->target))
-            return SVI_ALERT_NONE;
-        error = step->target - step->scores[0];
-        svi_metrics_value(e->metrics, step->target, step->scores[0]);
-    } else {
-        if (step->label < 0)
-            return SVI_ALERT_NONE;
-        svi_metrics_class(e->metrics, step->label, step->predicted, step->scores, step->rows);
-    }
-    svi_quality_stage_judge(&e->quality_stage, step, refit);
+/* x: the row, NULL where it is not known any more. Returns what becomes of the quality alarm. */
+static enum svi_alarm_change engine_judge(struct svi_engine *e, const svs_step *step, const double *x,
+                                          int d) {
+    const bool regress = e->s->task == SVS_REGRESS;
+    if (regress ? isnan(step->target) : step->label < 0)
+        return SVI_ALARM_NONE;
+    const double error = regress ? step->target - step->scores[0] : step->label != step->predicted;
+    svi_quality_stage_judge(&e->quality_stage, step);
     e->kept[SVI_KEPT_LABELLED]++;
-    return svi_drift_stage_judge(&e->quality_stage.drift, error, x, d, e->event_ts, e->kept[SVI_KEPT_SEEN]);
+    return svi_alarm_judge(&e->quality_stage.alarm, error, x, d, e->event_ts, e->kept[SVI_KEPT_SEEN]);
 }
 
 /* The quality alert changed: that is published, and on a rise what `drift.action` says is done. The step is
  * not to be read after this. */
-static void engine_alarm(struct svi_engine *e, enum svi_alert_change change, svs_value id) {
-    const struct svi_drift_stage *s = &e->quality_stage.drift;
+static void engine_alarm(struct svi_engine *e, enum svi_alarm_change change, svs_value id) {
+    const struct svi_alarm *s = &e->quality_stage.alarm;
     const int64_t some = 2 * ((int64_t)svs_learner_dimension(e->learner) + 1);
     struct svi_alert_report report;
     char subject[SVI_SUBJECT];
     svs_error err;
     svi_engine_settle(e); /* alerts are numbered as they come */
-    svi_drift_stage_report(s, id, &e->schema, svi_engine_subject(e, subject), e->event_ts, change, &report);
+    svi_alarm_report(s, id, &e->schema, svi_engine_subject(e, subject), e->event_ts, change, &report);
     svi_publish_alert(e, &report, e->event_ts);
-    if (change == SVI_ALERT_CLOSE)
+    if (change == SVI_ALARM_CLOSED)
         return;
     if (e->s->drift_action == SVI_DRIFT_SHRINK)
-        svi_learner_shrink(e->learner, s->span, some > SVI_DRIFT_STAGE_KEPT ? some : SVI_DRIFT_STAGE_KEPT);
+        svi_learner_shrink(e->learner, s->span, some > SHRINK_MIN ? some : SHRINK_MIN);
     else if (e->s->drift_action == SVI_DRIFT_REFIT)
         e->out_of_memory = svi_engine_refit(e, &err) == SVS_NO_MEMORY || e->out_of_memory;
     /* off, or one runs: the alert says enough */
@@ -541,14 +538,14 @@ static void engine_accept(struct svi_engine *e, struct svi_message *m, double *r
     e->event_ts = isnan(m->ts) ? now : m->ts;
     if (e->carried)
         memcpy(e->carried, m->x, (size_t)m->d * sizeof *m->x);
-    const enum svi_alert_change quality = engine_judge(e, step, e->refit->serves, m->x, m->d);
+    const enum svi_alarm_change quality = engine_judge(e, step, m->x, m->d);
     e->kept[SVI_KEPT_CLIPPED] += m->x != raw;
     m->x = raw;
     engine_tell(e, m, step, seen);
     svi_engine_rules_row(e, m, now);
     if (e->outliers)
         svi_outliers_note(e->outliers, raw, m->d);
-    if (quality != SVI_ALERT_NONE)
+    if (quality != SVI_ALARM_NONE)
         engine_alarm(e, quality, m->id);
     if (svi_refit_policy_step(e->refit, e->learner, seen, e->time))
         svi_engine_publish_model(e, true);
@@ -724,7 +721,7 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
     if (y.kind == SVS_NONE)
         return svi_fail(err, SVS_BAD_LABEL, "label needs a y");
     SVI_TRY(engine_check_label(e, y, err));
-    SVI_TRY(svi_drift_stage_reserve(&e->quality_stage.drift, svs_learner_dimension(e->learner), err));
+    SVI_TRY(svi_alarm_reserve(&e->quality_stage.alarm, svs_learner_dimension(e->learner), err));
     SVI_TRY(engine_make_class_room(e, y, err));
     const int classes = svs_learner_class_count(e->learner);
     svi_engine_bank_before_label(e, id);
@@ -743,9 +740,8 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
         svi_quality_stage_calibrate(&e->quality_stage, true, scores, e->refit->model.rows,
                                     e->refit->model.class_count, step.label);
     /* the scores of its arrival, by the online model */
-    const enum svi_alert_change quality =
-        engine_judge(e, &step, false, row, svs_learner_dimension(e->learner));
-    if (quality != SVI_ALERT_NONE)
+    const enum svi_alarm_change quality = engine_judge(e, &step, row, svs_learner_dimension(e->learner));
+    if (quality != SVI_ALARM_NONE)
         engine_alarm(e, quality, id);
     return SVS_OK;
 }
@@ -884,7 +880,6 @@ void svi_engine_reset(svi_engine *e) {
     svs_learner_reset(e->learner);
     if (e->bank)
         svi_bank_reset(e->bank);
-    svi_metrics_reset(e->metrics);
     svi_engine_end_drift(e, why);
     svi_quality_stage_reset(&e->quality_stage);
     svi_refit_policy_reset(e->refit);

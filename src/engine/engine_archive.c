@@ -98,7 +98,7 @@ static bool has_bank(const struct svi_engine *e) {
 }
 
 static void archive_metrics(struct svi_archive *a, struct svi_engine *e) {
-    svi_metrics_archive(a, e->metrics);
+    svi_metrics_archive(a, e->quality_stage.metrics);
 }
 
 static void archive_refit(struct svi_archive *a, struct svi_engine *e) {
@@ -122,6 +122,9 @@ static void archive_judges(struct svi_archive *a, struct svi_engine *e) {
 }
 
 static void archive_quality(struct svi_archive *a, struct svi_engine *e) {
+    svi_archive_int64(a, "episodes", &e->episodes.count, 0, MOST);
+    svi_archive_int64(a, "episode of novelty", &e->episodes.novelty, 0, MOST);
+    svi_archive_int64(a, "episode of quality", &e->episodes.quality, 0, MOST);
     svi_quality_stage_archive(a, &e->quality_stage);
 }
 
@@ -280,8 +283,7 @@ static svs_code engine_check_loaded(struct svi_engine *e, svs_error *err) {
     if (e->refit->have && e->refit->model.d > e->schema.shape.d)
         return svi_fail(err, SVS_DAMAGED, "the refit has more features than the stream");
     const int classes = svs_learner_class_count(e->learner);
-    const svs_code code = svi_metrics_reserve(e->metrics, classes, err);
-    return code == SVS_OK ? svi_quality_stage_reserve(&e->quality_stage, classes, err) : code;
+    return svi_quality_stage_reserve(&e->quality_stage, classes, err);
 }
 
 /* Of each: its place in the table, the size of its body (4 bytes, little-endian), its body. */

@@ -109,7 +109,7 @@ svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_
         svi_engine_leave_unscaled(e, j);
         svi_refit_policy_renew(e->refit, e->learner, j);
         svi_alert_stage_renew(e->novelty, j);
-        svi_drift_stage_renew(&e->quality_stage.drift, j);
+        svi_alarm_renew(&e->quality_stage.alarm, j);
         svi_engine_rules_renew(e, j);
         if (e->outliers)
             svi_outliers_renew(e->outliers, j);

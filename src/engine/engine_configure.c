@@ -32,7 +32,7 @@ struct svi_engine_change {
     svs_options options;
     struct svi_class_weights weights; /* of the options */
     bool relearn, renew, refits, window, carries;
-    svi_metrics *metrics;
+    struct svi_quality_options quality; /* of `to` */
     struct svi_quality_window figures;
     svi_calibrator *calibrator;
     struct svi_refit_policy refit;
@@ -42,7 +42,7 @@ struct svi_engine_change {
     struct svi_outliers *outliers;
     struct svi_alert_stage *own_novelty; /* where it was off, and is on */
     struct svi_rules *own_rules;         /* likewise */
-    struct svi_prices *prices;           /* where there were none */
+    struct svi_decision *prices;         /* where there were none */
 };
 
 /* The next multiple of `every`; -1 = never. */
@@ -53,11 +53,10 @@ static int64_t next_due(int64_t seen, int64_t every) {
 static void configuring_end(struct svi_engine_change *c) {
     svi_free(c->own_novelty);
     svi_free(c->own_rules);
-    svi_prices_free(&c->prices);
+    svi_quality_prices_free(&c->prices);
     svs_learner_free(&c->learner);
     svi_bank_free(&c->bank);
     svi_free(c->host_scores);
-    svi_metrics_free(&c->metrics);
     svi_quality_window_clear(&c->figures);
     svi_calibrator_free(&c->calibrator);
     svi_refit_policy_free(&c->refit);
@@ -78,7 +77,8 @@ static svs_code configuring_begin(struct svi_engine_change *c, const struct svi_
     c->relearn = svi_settings_differ_in(e->s, c->to, SVI_CHANGE_RELEARN);
     c->renew = svi_settings_differ_in(e->s, c->to, SVI_CHANGE_RENEW);
     c->refits = c->relearn || (e->s->refit == SVI_REFIT_NONE) != (c->to->refit == SVI_REFIT_NONE);
-    c->window = svi_quality_window(e->s) != svi_quality_window(c->to);
+    c->quality = svi_engine_quality_options(c->to);
+    c->window = svi_engine_quality_options(e->s).window != c->quality.window;
     c->carries = c->to->missing == SVI_MISSING_CARRY;
     return svi_settings_change_allowed(e->s, c->to, err);
 }
@@ -99,7 +99,7 @@ static svs_code configuring_make_own(struct svi_engine_change *c, const struct s
         SVI_TRY(svi_engine_new_novelty(e, c->to, &c->own_novelty, err));
     if (!svi_engine_has_rules(e))
         SVI_TRY(svi_engine_new_rules(e, c->to, &c->own_rules, err));
-    return e->quality_stage.prices ? SVS_OK : svi_prices_new(&c->prices, c->to, err);
+    return e->quality_stage.prices ? SVS_OK : svi_quality_prices_new(&c->prices, &c->quality, err);
 }
 
 static svs_code configuring_make(struct svi_engine_change *c, const struct svi_engine *e, svs_error *err) {
@@ -107,12 +107,8 @@ static svs_code configuring_make(struct svi_engine_change *c, const struct svi_e
     SVI_TRY(configuring_make_own(c, e, err));
     if (!c->renew)
         SVI_TRY(svi_alert_stage_make_room(e->novelty, &c->alerts, &c->room, err));
-    if (c->window) {
-        if (!(c->metrics = svi_engine_new_metrics(c->to, err)))
-            return SVS_NO_MEMORY;
-        SVI_TRY(svi_metrics_reserve(c->metrics, svs_learner_class_count(e->learner), err));
-        SVI_TRY(svi_quality_window_make(&c->figures, c->to, err));
-    }
+    if (c->window)
+        SVI_TRY(svi_quality_window_make(&c->figures, &c->quality, svs_learner_class_count(e->learner), err));
     if (c->refits)
         SVI_TRY(svi_refit_policy_new(&c->refit, c->to, err));
     if (c->carries && !e->carried)
@@ -213,13 +209,8 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
         svi_refit_policy_replace(e->refit, &c->refit, e->learner, seen, e->time);
     else
         svi_refit_policy_configure(e->refit, c->to, seen, e->time);
-    if (c->metrics) {
-        svi_metrics_take_over(c->metrics, e->metrics);
-        svi_metrics_free(&e->metrics);
-        e->metrics = c->metrics;
-        c->metrics = NULL;
+    if (c->window)
         svi_quality_stage_take_window(&e->quality_stage, &c->figures);
-    }
     if ((e->s->serve == SVI_SERVE_LINEAR) != (c->to->serve == SVI_SERVE_LINEAR)) /* scores of another scale */
         svi_quality_stage_forget_online(&e->quality_stage);
     svi_engine_share_settings(e, c->shared);
@@ -228,7 +219,8 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
     if (c->prices)
         e->quality_stage.prices = c->prices;
     c->prices = NULL;
-    svi_quality_stage_configure(&e->quality_stage, e->s);
+    const struct svi_quality_options quality = svi_engine_quality_options(e->s);
+    svi_quality_stage_configure(&e->quality_stage, &quality);
     if (c->own_rules)
         e->rules = c->own_rules;
     c->own_rules = NULL;

@@ -78,7 +78,7 @@ void svi_publish_score(struct svi_engine *e, struct svi_score *score, const stru
 
 /* Which episode it is of. */
 static void alert_number(struct svi_engine *e, struct svi_alert_event *a) {
-    struct svi_episodes *n = &e->quality_stage.drift.episodes;
+    struct svi_episodes *n = &e->episodes;
     int64_t *own = a->measure ? &n->quality : &n->novelty;
     if (strcmp(a->state, "open") == 0)
         *own = ++n->count;
@@ -182,7 +182,7 @@ svs_code svi_engine_weights(svi_engine *e, svs_model *m, svs_error *err) {
 }
 
 static int engine_quality(struct svi_engine *e, struct svi_figure *out) {
-    return svi_quality_stage_figures(&e->quality_stage, out, svi_metrics_figures(e->metrics, out));
+    return svi_quality_stage_figures(&e->quality_stage, out);
 }
 
 int svi_engine_quality(struct svi_engine *e, const struct svi_figure **figures) {
@@ -321,8 +321,8 @@ static void take_novelty(const struct svi_engine *e, union svi_amount *of) {
     of[SVI_COUNTER_ALERT_BUDGET].number = s->policy.o.a_day;
     of[SVI_COUNTER_ALERTS_A_DAY].number = svi_alert_policy_alerts_a_day(&s->policy);
     of[SVI_COUNTER_ALERT_LEVEL].number = svi_alert_policy_level(&s->policy);
-    of[SVI_COUNTER_QUALITY_ALERTS].count = e->quality_stage.drift.opened;
-    of[SVI_COUNTER_QUALITY_ALERT_OPEN].count = e->quality_stage.drift.open;
+    of[SVI_COUNTER_QUALITY_ALERTS].count = e->quality_stage.alarm.opened;
+    of[SVI_COUNTER_QUALITY_ALERT_OPEN].count = e->quality_stage.alarm.open;
     of[SVI_COUNTER_RULE_ALERTS].count = e->rules->opened;
     of[SVI_COUNTER_RULE_ALERTS_OPEN].count = svi_rules_open(e->rules);
     of[SVI_COUNTER_NOVELTY_POINTS].count = h.points;
@@ -367,7 +367,7 @@ void svi_engine_count(struct svi_engine *e, struct svi_counters *c) {
 
 int svi_engine_further_figures(struct svi_engine *e, struct svi_figure *out) {
     int filled = engine_quality(e, out);
-    filled += svi_quality_figures_list(e->quality_stage.figures, e->metrics,
+    filled += svi_quality_figures_list(e->quality_stage.figures, e->quality_stage.metrics,
                                        svs_learner_class_count(e->learner), out + filled);
     return filled + put_words(e, out + filled);
 }

@@ -47,7 +47,8 @@ svs_code svi_engine_new_rules(const struct svi_engine *e, const struct svi_setti
                               struct svi_rules **made, svs_error *err);
 
 /* NULL: SVS_NO_MEMORY. */
-svi_metrics *svi_engine_new_metrics(const struct svi_settings *s, svs_error *err);
+/* What the settings say of quality; its prices are a view of theirs. */
+struct svi_quality_options svi_engine_quality_options(const struct svi_settings *s);
 
 /* What holds samples has changed: a schema with columns goes by it. */
 void svi_engine_tell_held(struct svi_engine *e);

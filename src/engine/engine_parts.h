@@ -12,9 +12,8 @@
 #include "refit/refit_policy.h"
 #include "engine/novelty_queue.h"
 #include "engine/outliers.h"
-#include "stages/quality_stage.h"
-#include "quality/counters.h"
-#include "quality/metrics.h"
+#include "quality/quality_stage.h"
+#include "engine/counters.h"
 #include "wire/columns.h"
 
 #define SVI_GAUGES_MAX 24
@@ -92,6 +91,12 @@ enum svi_kept_counter {
     SVI_KEPT_COUNT
 };
 
+/* Each alert that opens gets the next number; so do its updates and its close. */
+struct svi_episodes {
+    int64_t count;            /* so far */
+    int64_t novelty, quality; /* the last ones */
+};
+
 struct svi_engine {
     struct svi_settings *s; /* of `shared` */
     struct svi_shared_settings *shared;
@@ -111,11 +116,11 @@ struct svi_engine {
     bool by_arrival;    /* `time` is the arrival of a sample, not the time stamp of one */
     bool keeps_model;   /* `last_model` is kept */
     bool out_of_memory; /* a refit was not taken over for want of memory */
-    svi_metrics *metrics;
     struct svi_refit_policy *refit;  /* in the background */
     struct svi_alert_stage *novelty; /* and alerts */
     struct svi_novelty_queue *queue; /* to the thread that judges it; NULL = there is none (yet) */
     struct svi_quality_stage quality_stage;
+    struct svi_episodes episodes;
     struct svi_rules *rules;
     bool rules_follow; /* they are of the columns as they are, as far as their number tells, and */
     int rules_names;   /* with that number of names */

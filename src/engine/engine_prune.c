@@ -52,14 +52,8 @@ static void engine_drop_features(struct svi_engine *e, const bool *features, svs
     svi_engine_end_novelty(e, why);
     svi_alert_stage_reset(e->novelty);
     svi_engine_end_drift(e, why);
-    svi_drift_stage_prune(&e->quality_stage.drift);
+    svi_alarm_prune(&e->quality_stage.alarm);
     svi_engine_rules_forget(e);
-}
-
-/* Classes have other numbers from here on. */
-static void engine_reset_quality(struct svi_engine *e) {
-    svi_metrics_reset(e->metrics);
-    svi_quality_stage_reset(&e->quality_stage);
 }
 
 static svs_code prune_to(struct svi_engine *e, const bool *features, const bool *classes, svs_error *err) {
@@ -89,7 +83,7 @@ static svs_code prune_to(struct svi_engine *e, const bool *features, const bool 
     svi_engine_replace_bank(e, &spare);
     svi_refit_policy_reset(e->refit); /* it has the old columns */
     if (fewer > 0)
-        engine_reset_quality(e);
+        svi_quality_stage_reset(&e->quality_stage); /* classes have other numbers now */
     if (without)
         engine_drop_features(e, features, names, columns);
     return SVS_OK;

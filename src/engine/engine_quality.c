@@ -4,14 +4,15 @@
 void svi_engine_class_table(svi_engine *e, bool matrices, struct svi_class_table *out) {
     *out = (struct svi_class_table){0};
     if (e->s->method != SVI_METHOD_NONE)
-        svi_quality_figures_table(e->quality_stage.figures, e->metrics, e->learner, matrices, out);
+        svi_quality_figures_table(e->quality_stage.figures, e->quality_stage.metrics, e->learner, matrices,
+                                  out);
 }
 
 void svi_engine_standing(svi_engine *e, struct svi_engine_standing *out) {
     const struct svi_refit_policy *p = e->refit;
     int64_t won = 0, lost = 0;
     *out = (struct svi_engine_standing){.baseline.commonest_class = -1};
-    out->baseline = svi_quality_figures_standing(e->quality_stage.figures, e->metrics,
+    out->baseline = svi_quality_figures_standing(e->quality_stage.figures, e->quality_stage.metrics,
                                                  svs_learner_class_count(e->learner));
     out->worse = svi_quality_figures_worse(e->quality_stage.figures);
     if (!p->have || p->serves)

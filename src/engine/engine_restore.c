@@ -14,11 +14,11 @@
 static const struct {
     size_t offset, size;
 } goes_back[] = {
-    MEMBER(learner),     MEMBER(metrics),    MEMBER(refit), MEMBER(novelty),          MEMBER(quality_stage),
-    MEMBER(schema),      MEMBER(columns),    MEMBER(gaps),  MEMBER(carried),          MEMBER(names),
-    MEMBER(name_room),   MEMBER(name_count), MEMBER(means), MEMBER(columns_of_model), MEMBER(bank),
-    MEMBER(host_scores), MEMBER(linear),     MEMBER(rules), MEMBER(rules_follow),     MEMBER(rules_names),
-    MEMBER(rules_d),     MEMBER(outliers)};
+    MEMBER(learner),    MEMBER(refit), MEMBER(novelty),          MEMBER(quality_stage), MEMBER(schema),
+    MEMBER(columns),    MEMBER(gaps),  MEMBER(carried),          MEMBER(names),         MEMBER(name_room),
+    MEMBER(name_count), MEMBER(means), MEMBER(columns_of_model), MEMBER(bank),          MEMBER(host_scores),
+    MEMBER(linear),     MEMBER(rules), MEMBER(rules_follow),     MEMBER(rules_names),   MEMBER(rules_d),
+    MEMBER(outliers)};
 
 static void exchange_bytes(void *one, void *other, size_t size) {
     uint8_t *a = one, *b = other;
@@ -43,7 +43,7 @@ svs_code svi_engine_check_back(const svi_engine *e, const svi_engine *then, svs_
 static void end_alerts(struct svi_engine *e, struct svi_engine *then) {
     static const char why[] = "the stream went back to an older state";
     struct svi_alert *alert = &then->novelty->alert;
-    struct svi_drift_stage *drift = &then->quality_stage.drift;
+    struct svi_alarm *alarm = &then->quality_stage.alarm;
     svi_engine_end_novelty(e, why);
     svi_engine_end_drift(e, why);
     svi_engine_rules_forget(e);
@@ -51,9 +51,8 @@ static void end_alerts(struct svi_engine *e, struct svi_engine *then) {
     svi_rules_drop_alerts(then->rules);
     then->rules->opened = e->rules->opened;
     then->rules->arrived = e->rules->arrived;
-    drift->open = false;
-    drift->opened = e->quality_stage.drift.opened;
-    drift->episodes = e->quality_stage.drift.episodes;
+    alarm->open = false;
+    alarm->opened = e->quality_stage.alarm.opened;
     alert->open = false;
     alert->lasted = 0;
     alert->closed = fmax(alert->closed, e->novelty->alert.closed);
@@ -81,7 +80,6 @@ void svi_engine_go_back(svi_engine *e, svi_engine *t, const char *reason, double
     }
     e->schema.o.units = e->common->units; /* those of now: each is its stream's */
     t->schema.o.units = t->common->units;
-    svi_quality_stage_moved(&e->quality_stage);
     if (e->queue)
         e->queue->stage = e->novelty;
     svi_settings_go_back(e->s, t->s);

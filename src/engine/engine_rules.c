@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "alerts/alarm_report.h"
 #include "alerts/rule_report.h"
 #include "engine/engine_internal.h"
 
@@ -28,7 +29,7 @@ static void rules_tell_all(struct svi_engine *e, svs_value id, double ts, const 
     svi_engine_settle(e); /* alerts are numbered as they come */
     const struct svi_rule_about about = {svi_engine_subject(e, subject), e->label && e->label[0], id, ts,
                                          ended};
-    while (svi_rule_report(e->rules, &e->schema, &about, &e->quality_stage.drift.episodes.count, &report)) {
+    while (svi_rule_report(e->rules, &e->schema, &about, &e->episodes.count, &report)) {
         event.as.alert = report.event;
         svi_publish(e, &event);
     }
@@ -42,7 +43,7 @@ static inline void rules_tell(struct svi_engine *e, svs_value id, double ts, con
 void svi_engine_end_drift(struct svi_engine *e, const char *why) {
     struct svi_alert_report report;
     char subject[SVI_SUBJECT];
-    if (svi_drift_stage_end(&e->quality_stage.drift, svi_engine_subject(e, subject), why, &report))
+    if (svi_alarm_report_end(&e->quality_stage.alarm, svi_engine_subject(e, subject), why, &report))
         svi_publish_alert(e, &report, e->event_ts);
 }
 

@@ -201,8 +201,8 @@ static svs_code fleet_end_key(struct svi_fleet *f, struct svi_key_entry *entry, 
 }
 
 void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figures) {
-    const struct svi_metrics_sums sums = svi_metrics_sums(e->metrics);
-    const struct svi_drift_stage *drift = &e->quality_stage.drift;
+    const struct svi_metrics_sums sums = svi_metrics_sums(e->quality_stage.metrics);
+    const struct svi_alarm *alarm = &e->quality_stage.alarm;
     figures->rows = e->kept[SVI_KEPT_SEEN];
     figures->labelled = e->kept[SVI_KEPT_LABELLED];
     /* A notice is an error event that refuses nothing; the engine counts both in one place. */
@@ -210,10 +210,10 @@ void svi_fleet_figures(const struct svi_engine *e, struct svi_key_figures *figur
     figures->judged = sums.judged;
     figures->right = sums.right;
     figures->squares = sums.squares;
-    figures->quality = svi_metrics_windowed(e->metrics);
+    figures->quality = svi_metrics_windowed(e->quality_stage.metrics);
     figures->worse = svi_quality_figures_worse(e->quality_stage.figures);
-    figures->alerts = (int32_t)(e->novelty->alert.opened + drift->opened + e->rules->opened);
-    figures->open = (int32_t)e->novelty->alert.open + (int32_t)drift->open + svi_rules_open(e->rules);
+    figures->alerts = (int32_t)(e->novelty->alert.opened + alarm->opened + e->rules->opened);
+    figures->open = (int32_t)e->novelty->alert.open + (int32_t)alarm->open + svi_rules_open(e->rules);
     figures->deadline = svi_engine_deadline(e);
     figures->quiet = isinf(figures->deadline) ? 0 : svi_rules_quiet(e->rules);
     svi_fleet_finds(e, &figures->finds);
@@ -578,7 +578,7 @@ static svs_code fleet_command(svi_stream *s, const char *key, const struct svi_c
 static int fleet_figures(const svi_stream *s, struct svi_figure *counted, struct svi_figure *further) {
     const struct svi_fleet *f = svi_fleet_of((svi_stream *)s);
     const struct svi_stream_total *t = &s->others;
-    const struct svi_metrics_sums own = svi_metrics_sums(s->root->metrics);
+    const struct svi_metrics_sums own = svi_metrics_sums(s->root->quality_stage.metrics);
     const double judged = (double)(t->judged + own.judged);
     struct svi_key_figures last;
     int64_t keys_out, rows_out;

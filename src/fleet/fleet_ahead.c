@@ -64,7 +64,7 @@ void svi_fleet_fetch(const struct svi_engine *const *engine, int count) {
     for (int i = 0; i < count; i++)
         if (engine[i]) {
             svi_learner_fetch(engine[i]->learner);
-            svi_metrics_fetch(engine[i]->metrics);
+            svi_metrics_fetch(engine[i]->quality_stage.metrics);
             svi_calibrator_fetch(engine[i]->quality_stage.calibrator[0]);
             svi_fetch(engine[i]->schema.shape.names, 64);
             svi_fetch(engine[i]->quality_stage.figures, 64);
@@ -72,7 +72,7 @@ void svi_fleet_fetch(const struct svi_engine *const *engine, int count) {
     for (int i = 0; i < count; i++)
         if (engine[i]) {
             svi_learner_fetch_parts(engine[i]->learner);
-            svi_metrics_fetch_parts(engine[i]->metrics);
+            svi_metrics_fetch_parts(engine[i]->quality_stage.metrics);
             if (engine[i]->quality_stage.figures)
                 svi_quality_figures_fetch(engine[i]->quality_stage.figures);
         }

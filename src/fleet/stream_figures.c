@@ -107,7 +107,7 @@ void svi_stream_progress(svi_stream *s, struct svi_stream_progress *out) {
     const struct svi_stream_total *t = &s->others;
     *out = (struct svi_stream_progress){.seen = svi_stream_seen(s),
                                         .alerts = root->novelty->alert.opened + t->alerts,
-                                        .sums = svi_metrics_sums(root->metrics)};
+                                        .sums = svi_metrics_sums(root->quality_stage.metrics)};
     out->quality_count = svi_engine_quality(root, &out->quality);
     if (!s->keyed)
         return;

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "base/arrays.h"
+#include "novelty/tail.h"
 
 #define REFIT  20   /* the tail is fitted again when one in REFIT of the scores is new */
 #define SHARE  10   /* one score in SHARE is above the threshold */
@@ -22,15 +23,10 @@
 
 /* ---- the tail */
 
-/* Fills in part i, its weight as the logarithm of the likelihood. */
-static void tail_fit_part(struct svi_tail *t, int i, const double *top, double mean) {
-    const double shape = (i + 0.5) / SVI_TAIL_PARTS;
-    double total = 0;
-    t->slope[i] = shape / (1 - shape) / mean;
-    for (int k = 0; k < t->count; k++)
-        total += log1p(t->slope[i] * (top[k] - t->threshold));
-    t->total[i] = total;
-    t->weight[i] = t->count * log(t->slope[i] * mean / total) - total;
+static const struct svi_tail_form tail_form = {.parts = SVI_TAIL_PARTS, .denominator = SVI_TAIL_PARTS};
+
+static struct svi_tail_law tail_law(struct svi_tail *t) {
+    return (struct svi_tail_law){t->slope, t->total, t->weight};
 }
 
 /* To the highest `count`, of which there are fewer than n. */
@@ -41,29 +37,25 @@ static void tail_fit(struct svi_tail *t, const double *sorted, int n, int count)
     t->threshold = top[-1];
     for (int k = 0; k < count; k++)
         sum += top[k] - t->threshold;
-    if (!(sum / count >= 1e-300 && sum < INFINITY))
+    const double mean = sum / count;
+    if (!(mean >= 1e-300 && sum < INFINITY))
         return;
     t->count = count;
     t->share = (1.0 + count) / (1.0 + n);
-    double most = -INFINITY, weights = 0;
     for (int i = 0; i < SVI_TAIL_PARTS; i++) {
-        tail_fit_part(t, i, top, sum / count);
-        most = fmax(most, t->weight[i]);
+        const double shape = svi_tail_shape(&tail_form, i);
+        t->slope[i] = shape / (1 - shape) / mean;
     }
-    for (int i = 0; i < SVI_TAIL_PARTS; i++)
-        weights += t->weight[i] = exp(t->weight[i] - most);
-    for (int i = 0; i < SVI_TAIL_PARTS; i++)
-        t->weight[i] /= weights;
+    const struct svi_tail_law law = tail_law(t);
+    const struct svi_tail_seen seen = {top, count, t->threshold, mean};
+    svi_tail_fit(&tail_form, &law, &seen);
 }
 
-static double tail_p(const struct svi_tail *t, double score) {
-    const double excess = score - t->threshold;
-    double p = 0;
+static double tail_p(struct svi_tail *t, double score) {
+    const struct svi_tail_law law = tail_law(t);
     if (t->count == 0)
         return 1;
-    for (int i = 0; i < SVI_TAIL_PARTS; i++)
-        p += t->weight[i] * exp(-t->count * log1p(log1p(t->slope[i] * excess) / t->total[i]));
-    return fmin(1, SAFETY * t->share * p);
+    return fmin(1, SAFETY * t->share * svi_tail_beyond(&tail_form, &law, t->count, score - t->threshold));
 }
 
 /* ---- the scores */
@@ -77,7 +69,8 @@ static const struct svi_array arrays[] = {
 static const struct svi_arrays calibration_arrays = SVI_ARRAYS(arrays, "the calibration scores");
 
 svs_code svi_calibration_reserve(struct svi_calibration *c, int count, svs_error *err) {
-    const int32_t from[DIMS] = {c->capacity}, to[DIMS] = {count < c->room ? count : c->room};
+    const int32_t from[DIMS] = {c->capacity},
+                  to[DIMS] = {count < c->ring.window ? count : (int)c->ring.window};
     if (to[SCORES] <= c->capacity)
         return SVS_OK;
     svs_code code = svi_arrays_resize(&calibration_arrays, c, from, to, err);
@@ -87,7 +80,7 @@ svs_code svi_calibration_reserve(struct svi_calibration *c, int count, svs_error
 
 svs_code svi_calibration_init(struct svi_calibration *c, int room, int count, svs_error *err) {
     assert(room >= 1);
-    *c = (struct svi_calibration){.room = room, .stale = -1};
+    *c = (struct svi_calibration){.ring.window = room, .stale = -1};
     return svi_calibration_reserve(c, count, err);
 }
 
@@ -102,7 +95,7 @@ void svi_calibration_clear(struct svi_calibration *c) {
 }
 
 void svi_calibration_empty(struct svi_calibration *c) {
-    c->count = c->at = 0;
+    svi_stat_ring_reset(&c->ring);
     c->stale = -1;
 }
 
@@ -110,7 +103,7 @@ void svi_calibration_empty(struct svi_calibration *c) {
  */
 static int calibration_below(const struct svi_calibration *c, double score) {
     const double *from = c->sorted;
-    int left = c->count;
+    int left = (int)c->ring.filled;
     if (left == 0)
         return 0;
     while (left > 1) {
@@ -123,31 +116,32 @@ static int calibration_below(const struct svi_calibration *c, double score) {
 
 double svi_calibration_p(const struct svi_calibration *c, double score) {
     assert(!isnan(score));
-    return (1.0 + (c->count - calibration_below(c, score))) / (1.0 + c->count);
+    return (1.0 + (c->ring.filled - calibration_below(c, score))) / (1.0 + c->ring.filled);
 }
 
 int svi_calibration_above(const struct svi_calibration *c, double score, int level) {
-    if (level == 0 || c->sorted[c->count - level] > score) /* no ties: nearly always */
+    if (level == 0 || c->sorted[c->ring.filled - level] > score) /* no ties: nearly always */
         return level;
-    return c->count - calibration_below(c, nextafter(score, INFINITY));
+    return (int)c->ring.filled - calibration_below(c, nextafter(score, INFINITY));
 }
 
 double svi_calibration_level(const struct svi_calibration *c, double p) {
-    const double may = floor(p * (1.0 + c->count) * (1 + 1e-12)) - 1; /* scores that may be as high */
+    const double may = floor(p * (1.0 + c->ring.filled) * (1 + 1e-12)) - 1; /* scores that may be as high */
     if (may < 0)
         return INFINITY;
-    return may >= c->count ? -INFINITY : c->sorted[c->count - 1 - (int)may];
+    return may >= c->ring.filled ? -INFINITY : c->sorted[c->ring.filled - 1 - (int)may];
 }
 
 double svi_calibration_tail(struct svi_calibration *c, double score) {
     const double p = svi_calibration_p(c, score);
-    if (c->count == 0 || score <= c->sorted[c->count - 1])
+    if (c->ring.filled == 0 || score <= c->sorted[c->ring.filled - 1])
         return p;
-    if (c->stale < 0 || (int64_t)c->stale * REFIT >= c->count) {
-        const int count = c->count / SHARE < MOST ? c->count / SHARE : MOST;
+    const int n = (int)c->ring.filled;
+    if (c->stale < 0 || (int64_t)c->stale * REFIT >= n) {
+        const int count = n / SHARE < MOST ? n / SHARE : MOST;
         c->tail = (struct svi_tail){0};
         if (count >= LEAST)
-            tail_fit(&c->tail, c->sorted, c->count, count);
+            tail_fit(&c->tail, c->sorted, n, count);
         c->stale = 0;
     }
     return fmin(p, tail_p(&c->tail, score));
@@ -155,12 +149,13 @@ double svi_calibration_tail(struct svi_calibration *c, double score) {
 
 double svi_calibration_tail_early(struct svi_calibration *c, double score) {
     const double p = svi_calibration_p(c, score);
+    const int n = (int)c->ring.filled;
     struct svi_tail t;
-    if (c->count >= SVI_TAIL_LEAST)
+    if (n >= SVI_TAIL_LEAST)
         return svi_calibration_tail(c, score);
-    if (c->count < EARLY || score <= c->sorted[c->count - 1])
+    if (n < EARLY || score <= c->sorted[n - 1])
         return p;
-    tail_fit(&t, c->sorted, c->count, c->count / 2 < LEAST ? c->count / 2 : LEAST);
+    tail_fit(&t, c->sorted, n, n / 2 < LEAST ? n / 2 : LEAST);
     return fmin(p, tail_p(&t, score));
 }
 
@@ -170,14 +165,14 @@ static int calibration_ascending(const void *a, const void *b) {
 }
 
 static void calibration_sort(struct svi_calibration *c) {
-    if (c->count == 0)
+    if (c->ring.filled == 0)
         return;
-    memcpy(c->sorted, c->scores, (size_t)c->count * sizeof *c->sorted);
-    qsort(c->sorted, (size_t)c->count, sizeof *c->sorted, calibration_ascending);
+    memcpy(c->sorted, c->scores, (size_t)c->ring.filled * sizeof *c->sorted);
+    qsort(c->sorted, (size_t)c->ring.filled, sizeof *c->sorted, calibration_ascending);
 }
 
 void svi_calibration_replace(struct svi_calibration *c, const double *scores) {
-    for (int i = 0; i < c->count; i++) {
+    for (int i = 0; i < c->ring.filled; i++) {
         assert(!isnan(scores[i]));
         c->scores[i] = scores[i];
     }
@@ -199,19 +194,18 @@ static void calibration_replace_one(struct svi_calibration *c, double old, doubl
 }
 
 int svi_calibration_add(struct svi_calibration *c, double score) {
-    const int place = c->at;
+    const int place = (int)c->ring.slot;
     assert(!isnan(score));
-    if (c->count == c->room) {
+    if (svi_stat_ring_full(&c->ring)) {
         calibration_replace_one(c, c->scores[place], score);
     } else {
         const int to = calibration_below(c, score);
-        memmove(c->sorted + to + 1, c->sorted + to, (size_t)(c->count - to) * sizeof *c->sorted);
+        memmove(c->sorted + to + 1, c->sorted + to, (size_t)(c->ring.filled - to) * sizeof *c->sorted);
         c->sorted[to] = score;
-        c->count++;
     }
     c->scores[place] = score;
-    c->at = place + 1 == c->room ? 0 : place + 1;
-    c->stale += c->stale >= 0 && c->stale < c->room;
+    (void)svi_stat_ring_advance(&c->ring);
+    c->stale += c->stale >= 0 && c->stale < c->ring.window;
     return place;
 }
 
@@ -230,15 +224,13 @@ static void tail_archive(struct svi_archive *a, struct svi_tail *t) {
 
 /* Where a score stands in the ring matters: refreshes draw rows by their place. */
 void svi_calibration_archive(struct svi_archive *a, struct svi_calibration *c) {
-    svi_archive_int(a, "calibration count", &c->count, 0, c->room);
-    svi_archive_int(a, "calibration next", &c->at, 0, c->room - 1);
-    svi_archive_check(a, c->count == c->room || c->at == c->count, "a ring has a hole");
-    if (svi_archive_loading(a) && svi_archive_ok(a) && svi_calibration_reserve(c, c->count, a->err) != SVS_OK)
+    const bool holds = svi_stat_ring_archive_as(a, "calibration count", "calibration next", &c->ring);
+    if (svi_archive_loading(a) && holds && svi_calibration_reserve(c, (int)c->ring.filled, a->err) != SVS_OK)
         svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the calibration scores");
-    svi_archive_doubles(a, "scores", c->scores, svi_archive_ok(a) ? c->count : 0);
-    for (int i = 0; svi_archive_ok(a) && i < c->count; i++)
+    svi_archive_doubles(a, "scores", c->scores, svi_archive_ok(a) ? c->ring.filled : 0);
+    for (int i = 0; svi_archive_ok(a) && i < c->ring.filled; i++)
         svi_archive_check(a, !isnan(c->scores[i]), "a score is not a number");
-    svi_archive_int(a, "tail stale", &c->stale, -1, c->room);
+    svi_archive_int(a, "tail stale", &c->stale, -1, (int)c->ring.window);
     if (!svi_archive_ok(a))
         return;
     if (c->stale >= 0)

@@ -20,18 +20,9 @@
  * (30 ns for 2000, 0.25 us for a million), a new score moves a third of the sorted ones (0.1 us; 0.1 ms for a
  * million). Scores may be infinite, never NaN.
  *
- * THE TAIL: how likely a score beyond all those seen is, judged from the highest tenth of those seen.
- * Above a high threshold, the excess y of almost any quantity is near a generalised Pareto law (Pickands
- * 1975): P(Y > y) = (1 + b y)^(-1/xi), so that log(1 + b y) is exponential with mean xi. For a given b, with
- * S(b) = sum log(1 + b y_i) over the k excesses seen and the prior 1 / xi, both of these are exact:
- *
- *     the probability of the next excess      P(Y > y | b) = (1 + log(1 + b y) / S(b))^(-k)
- *     the likelihood of b                     (b / S(b))^k exp(-S(b))
- *
- * The tail is the mean of the former over 16 values of b weighted by the latter; they are those which the
- * shapes xi = 1/32, 3/32 ... 31/32 would need for the mean excess seen. Not knowing the shape makes the mean
- * heavy, and no shape below 1/32 is believed: so the estimate is rather too large than too small. It is
- * tripled for the cases where the law is not reached yet at the threshold.
+ * THE TAIL: how likely a score beyond all those seen is, judged from the highest tenth of those seen, by the
+ * law of tail.h with the 16 shapes xi = 1/32, 3/32 ... 31/32: so the estimate is rather too large than too
+ * small. It is tripled for the cases where the law is not reached yet at the threshold.
  *
  * Measured, true probability over the estimate, at 1e-3, 1e-4, 1e-5, 1e-6 with 2000 scores (mean over 200
  * fits): |Student t, 3 degrees| 0.41 0.53 0.67 0.80; Pareto of exponent 2 0.38 0.43 0.48 0.50; exponential
@@ -49,7 +40,7 @@
 #ifndef SVI_CALIBRATION_H
 #define SVI_CALIBRATION_H
 
-#include "base/archive.h"
+#include "base/stat_ring.h"
 #include "svmstream/error.h"
 
 #define SVI_TAIL_PARTS 16
@@ -64,10 +55,10 @@ struct svi_tail {
 };
 
 struct svi_calibration {
-    double *scores; /* ring of `room` */
-    double *sorted; /* the same `count` scores, ascending */
-    int room, count, at;
-    int capacity; /* scores that the arrays hold, room at most */
+    double *scores; /* by their place in the ring */
+    double *sorted; /* the same scores, ascending */
+    struct svi_stat_ring ring;
+    int capacity; /* scores that the arrays hold, those of the window at most */
     struct svi_tail tail;
     int stale; /* scores that came since the tail was fitted; -1: never was */
 };

@@ -317,12 +317,12 @@ static svs_code detector_reserve(struct svi_detector *d, int points, int rows, s
 
 bool svi_detector_is_full(const svi_detector *d) {
     return (d->now.points >= d->point_room && d->point_room < d->o.model.max) ||
-           (d->calibration.count + d->now.held_count >= d->row_room && d->row_room < d->o.calibration);
+           (d->calibration.ring.filled + d->now.held_count >= d->row_room && d->row_room < d->o.calibration);
 }
 
 svs_code svi_detector_reserve(svi_detector *d, int more, svs_error *err) {
-    return detector_reserve(d, d->now.points + more + 1, d->calibration.count + d->now.held_count + more + 1,
-                            err);
+    return detector_reserve(d, d->now.points + more + 1,
+                            d->calibration.ring.filled + d->now.held_count + more + 1, err);
 }
 
 /* A room of its own, and all that a refresh in slices needs. */
@@ -496,10 +496,10 @@ void svi_detector_judge(svi_detector *d, const double *x, struct svi_judgement *
         j->novelty = -expm1(-j->surprise);
         j->excess = svi_range_excess(&d->range, d->x, &j->feature);
         j->p = svi_range_place(&d->range, &d->calibration, d->rows, d->x, j->surprise, j->excess, &j->above);
-        j->scores = d->calibration.count;
+        j->scores = d->calibration.ring.filled;
         j->disturbed = detector_in_disturbance(d);
         j->tail = fmin(j->p, svi_calibration_tail(&d->calibration, j->surprise));
-        j->extreme = d->calibration.count >= SVI_TAIL_LEAST
+        j->extreme = d->calibration.ring.filled >= SVI_TAIL_LEAST
                          ? j->tail
                          : fmin(j->p, svi_calibration_tail_early(&d->calibration, j->surprise));
         j->novel = j->p <= d->o.p;
@@ -585,7 +585,7 @@ static const double *detector_calibration_row(const struct svi_detector *d, int 
 
 /* Over pairs of calibration rows; equal ones are passed over. */
 static double detector_median_gamma(struct svi_detector *d) {
-    const uint32_t count = (uint32_t)d->calibration.count;
+    const uint32_t count = (uint32_t)d->calibration.ring.filled;
     double *a = d->work, *b = a + d->stride, *gaps = b + d->stride;
     int found = 0;
     d->m.similarity.nothing = 0; /* pairs that share no coordinate are passed over, too */
@@ -609,7 +609,7 @@ static double detector_base_gamma(struct svi_detector *d) {
         return o->gamma;
     if (o->gamma_rule != SVS_GAMMA_SCALE && o->kernel != SVS_NOVELTY_POLYNOMIAL)
         return detector_median_gamma(d);
-    for (int i = 0; i < d->calibration.count && i < PAIRS; i++) {
+    for (int i = 0; i < d->calibration.ring.filled && i < PAIRS; i++) {
         svi_coordinates_apply(&d->m.coordinates, detector_calibration_row(d, i), u);
         for (int j = 0; j < d->o.d; j++)
             if (!isnan(u[j]))
@@ -650,7 +650,7 @@ static void detector_share(struct svi_detector *d, const double *surprise, int c
 
 /* Scores every calibration row again. */
 static void detector_rescore(struct svi_detector *d) {
-    const int count = d->calibration.count;
+    const int count = d->calibration.ring.filled;
     double *surprise = d->work, *scores = surprise + (size_t)d->members * (size_t)count;
     detector_score_rows(d, surprise, 0, count, count);
     detector_share(d, surprise, count, scores);
@@ -672,14 +672,14 @@ static void detector_begin_model(struct svi_detector *d) {
 }
 
 static bool detector_may_refresh(const struct svi_detector *d) {
-    return d->calibration.count >= LEAST && d->now.points >= 2;
+    return d->calibration.ring.filled >= LEAST && d->now.points >= 2;
 }
 
 static void detector_refresh(struct svi_detector *d) {
     if (!detector_may_refresh(d))
         return;
     d->m.coordinates.shrink = d->ready ? SHRINK : 0;
-    svi_coordinates_fit(&d->m.coordinates, d->rows, d->o.d, d->calibration.count, d->work, 0, d->o.d);
+    svi_coordinates_fit(&d->m.coordinates, d->rows, d->o.d, d->calibration.ring.filled, d->work, 0, d->o.d);
     detector_begin_model(d);
     for (int i = 0; i < d->now.points; i++)
         detector_insert(d, i);
@@ -695,10 +695,10 @@ static void detector_refresh(struct svi_detector *d) {
 static void renewal_swap(struct svi_detector *d) {
     struct svi_renewal *r = d->renewal;
     const struct svi_detector_model model = d->m;
-    const int count = d->calibration.count;
+    const int count = d->calibration.ring.filled;
     d->m = r->next;
     r->next = model;
-    d->calibration.count = r->count;
+    d->calibration.ring.filled = r->count;
     r->count = count;
     for (int i = 0; i < r->changed; i++) {
         double *row = d->rows + (size_t)r->place[i] * (size_t)d->o.d,
@@ -723,7 +723,7 @@ static void renewal_solve(struct svi_detector *d, int g, int k) {
 
 static void renewal_do(struct svi_detector *d, enum slice_kind kind, int k) {
     struct svi_renewal *r = d->renewal;
-    const int rows = d->calibration.count, points = d->now.points;
+    const int rows = d->calibration.ring.filled, points = d->now.points;
     const int features = (d->o.d + FEATURE_SLICES - 1) / FEATURE_SLICES;
     const int from = k * (kind == SLICE_FEATURES ? features
                           : kind == SLICE_POINTS ? POINTS_A_SLICE
@@ -790,8 +790,8 @@ static void renewal_go_on(struct svi_detector *d) {
     for (; r->done < r->due; r->done++) {
         int k = r->done;
         enum slice_kind kind = SLICE_FEATURES;
-        for (; k >= slices_of(kind, d->members, d->now.points, d->calibration.count); kind++)
-            k -= (int)slices_of(kind, d->members, d->now.points, d->calibration.count);
+        for (; k >= slices_of(kind, d->members, d->now.points, d->calibration.ring.filled); kind++)
+            k -= (int)slices_of(kind, d->members, d->now.points, d->calibration.ring.filled);
         renewal_do(d, kind, k);
     }
     renewal_swap(d);
@@ -811,13 +811,13 @@ void svi_detector_finish_renewal(struct svi_detector *d) {
 static void renewal_begin(struct svi_detector *d) {
     struct svi_renewal *r = d->renewal;
     const bool waits = r && d->o.learn == SVI_LEARN_NORMAL;
-    if (!waits || !d->ready || !detector_may_refresh(d) || d->calibration.count <= AT_ONCE) {
+    if (!waits || !d->ready || !detector_may_refresh(d) || d->calibration.ring.filled <= AT_ONCE) {
         detector_refresh(d);
         return;
     }
     r->on = true;
     r->due = r->done = r->changed = 0;
-    r->count = d->calibration.count;
+    r->count = d->calibration.ring.filled;
     r->columns = d->m.similarity.columns;
     r->random = d->now.random;
     r->slices = (int)detector_slices(d->members, d->now.points, r->count);
@@ -841,12 +841,13 @@ static void renewal_keep_row(struct svi_detector *d, int place) {
 /* Have the features moved out of their coordinates? */
 static bool detector_outgrown(struct svi_detector *d) {
     const struct svi_coordinates *c = &d->m.coordinates;
-    if (!d->ready || !c->center || d->calibration.count < LOOK)
+    const struct svi_stat_ring *ring = &d->calibration.ring;
+    if (!d->ready || !c->center || ring->filled < LOOK)
         return false;
     for (int j = 0; j < d->o.d; j++) {
         int away = 0, known = 0;
         for (int i = 0; i < LOOK; i++) { /* the newest ones */
-            const int place = (d->calibration.at - 1 - i + d->calibration.room) % d->calibration.room;
+            const int place = (int)((ring->slot - 1 - i + ring->window) % ring->window);
             const double gap = fabs(detector_calibration_row(d, place)[j] - c->center[j]) * c->inverse[j];
             known += !isnan(gap);
             away += gap > AWAY;
@@ -1001,7 +1002,7 @@ static bool detector_may_learn(struct svi_detector *d, bool labelled) {
 
 static void detector_add_score(struct svi_detector *d, double surprise, const double *raw) {
     if (detector_renewing(d))
-        renewal_keep_row(d, d->calibration.at);
+        renewal_keep_row(d, d->calibration.ring.slot);
     const int place = svi_calibration_add(&d->calibration, surprise);
     memcpy(d->rows + (size_t)place * (size_t)d->o.d, raw, (size_t)d->o.d * sizeof *raw);
     svi_range_put(&d->range, d->rows, place);
@@ -1056,7 +1057,7 @@ static void detector_follow_range(struct svi_detector *d, bool may) {
         svi_range_add(&d->range, d->x);
     else if (!detector_in_disturbance(d))
         svi_range_hold(&d->range, d->x);
-    svi_range_forget(&d->range, d->rows, d->calibration.count, d->work);
+    svi_range_forget(&d->range, d->rows, d->calibration.ring.filled, d->work);
 }
 
 static void detector_refresh_when_due(struct svi_detector *d) {
@@ -1072,7 +1073,7 @@ static void detector_refresh_when_due(struct svi_detector *d) {
         renewal_begin(d);
     }
     if (due || look)
-        svi_range_renew(&d->range, d->rows, d->calibration.count, d->work);
+        svi_range_renew(&d->range, d->rows, d->calibration.ring.filled, d->work);
 }
 
 enum svi_learn_result svi_detector_learn(svi_detector *d, bool labelled) {
@@ -1117,7 +1118,7 @@ void svi_detector_health(svi_detector *d, struct svi_detector_health *out) {
                                         .refreshes = d->now.refreshes,
                                         .held_out = d->now.held_out,
                                         .points = d->now.points,
-                                        .calibration = d->calibration.count,
+                                        .calibration = d->calibration.ring.filled,
                                         .members = d->members};
     for (int g = 0; g < d->members && d->ready; g++)
         out->violation = fmax(out->violation, svi_active_set_violation(&d->m.set[g]));
@@ -1173,7 +1174,7 @@ void svi_detector_configure(svi_detector *d, const struct svi_detector_options *
 
 void svi_detector_usual(svi_detector *d, int feature, double *low, double *high) {
     svi_detector_enter(d);
-    svi_range_usual(d->rows, d->o.d, d->calibration.count, feature, d->work, low, high);
+    svi_range_usual(d->rows, d->o.d, d->calibration.ring.filled, feature, d->work, low, high);
 }
 
 bool svi_detector_range(const svi_detector *d, int feature, double *low, double *high) {
@@ -1188,7 +1189,8 @@ svs_code svi_detector_widen(svi_detector **detector, int lags, int features, svs
     o.d = lags * features;
     struct svi_detector *w = svi_detector_new(&o, err);
     if (!w ||
-        detector_reserve(w, d->now.points + 1, d->calibration.count + d->now.held_count + 1, err) != SVS_OK ||
+        detector_reserve(w, d->now.points + 1, d->calibration.ring.filled + d->now.held_count + 1, err) !=
+            SVS_OK ||
         svi_calibration_reserve(&d->calibration, w->row_room, err) != SVS_OK) {
         svi_detector_free(&w);
         return SVS_NO_MEMORY;
@@ -1299,7 +1301,7 @@ void svi_detector_renew(svi_detector *d, int lags, int feature) {
     svi_detector_enter(d);
     svi_detector_finish_renewal(d);
     svi_lags_renew(d->raw, features, (int64_t)lags * d->now.points, feature);
-    svi_lags_renew(d->rows, features, (int64_t)lags * d->calibration.count, feature);
+    svi_lags_renew(d->rows, features, (int64_t)lags * d->calibration.ring.filled, feature);
     svi_lags_renew(d->room.held, features, (int64_t)lags * d->now.held_count, feature);
     svi_lags_renew(d->candidate, features, lags, feature);
     svi_range_renew_feature(&d->range, lags, feature, d->rows);
@@ -1347,8 +1349,8 @@ static void detector_archive_samples(struct svi_archive *a, struct svi_detector 
     svi_archive_int64s(a, "born", d->born, d->now.points, 0, d->now.learned);
     svi_archive_int64s(a, "used", d->used, d->now.points, 0, d->now.learned);
     svi_calibration_archive(a, &d->calibration);
-    if (detector_archive_room(a, d, d->calibration.count))
-        svi_archive_known(a, "rows", d->rows, (int64_t)d->calibration.count * d->o.d);
+    if (detector_archive_room(a, d, d->calibration.ring.filled))
+        svi_archive_known(a, "rows", d->rows, (int64_t)d->calibration.ring.filled * d->o.d);
 }
 
 /* The run of suspicious samples: without a model nothing is suspicious. */
@@ -1426,13 +1428,13 @@ static void detector_archive_renewal(struct svi_archive *a, struct svi_detector 
         return;
     svi_archive_check(a, d->ready && detector_may_refresh(d), "a refresh without a model");
     svi_archive_int(a, "refresh due", &r->due, 0, INT32_MAX);
-    svi_archive_int(a, "refresh rows", &r->count, LEAST, d->calibration.count);
+    svi_archive_int(a, "refresh rows", &r->count, LEAST, d->calibration.ring.filled);
     svi_archive_int(a, "refresh columns", &r->columns, 0, INT32_MAX);
     svi_archive_uint64(a, "refresh random", &r->random.state);
     svi_archive_int(a, "refresh changed", &r->changed, 0, r->room);
     if (!svi_archive_ok(a))
         return;
-    svi_archive_ints(a, "refresh places", r->place, r->changed, 0, d->calibration.count - 1);
+    svi_archive_ints(a, "refresh places", r->place, r->changed, 0, d->calibration.ring.filled - 1);
     svi_archive_known(a, "refresh old", r->old, (int64_t)r->changed * d->o.d);
     if (!svi_archive_loading(a) || !svi_archive_ok(a))
         return;
@@ -1444,7 +1446,7 @@ static void detector_archive_renewal(struct svi_archive *a, struct svi_detector 
 /* The ranges, and which columns are of categories where some are. */
 static void detector_archive_range(struct svi_archive *a, struct svi_detector *d) {
     bool categories = d->m.coordinates.category;
-    svi_range_archive(a, &d->range, d->rows, d->calibration.count);
+    svi_range_archive(a, &d->range, d->rows, d->calibration.ring.filled);
     svi_archive_bool(a, "has categories", &categories);
     if (!svi_archive_ok(a) || !categories)
         return;

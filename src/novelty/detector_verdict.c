@@ -31,12 +31,12 @@ void svi_detector_withdraw(svi_detector *d, const double *x) {
     bool any = false;
     svi_detector_enter(d);
     svi_detector_finish_renewal(d); /* which goes by the rows of now */
-    for (int i = 0; i < c->count && !middle; i++)
-        if (c->scores[i] == c->sorted[c->count / 2]) {
+    for (int i = 0; i < c->ring.filled && !middle; i++)
+        if (c->scores[i] == c->sorted[c->ring.filled / 2]) {
             middle = d->rows + (size_t)i * (size_t)d->o.d;
             score = c->scores[i];
         }
-    for (int i = 0; i < c->count; i++) {
+    for (int i = 0; i < c->ring.filled; i++) {
         double *row = d->rows + (size_t)i * (size_t)d->o.d;
         const bool it = row != middle && memcmp(row, x, size) == 0;
         d->work[i] = it ? score : c->scores[i];

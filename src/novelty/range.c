@@ -269,7 +269,7 @@ void svi_range_forget(struct svi_range *r, const double *rows, int count, double
 
 double svi_range_place(const struct svi_range *r, const struct svi_calibration *c, const double *rows,
                        const double *x, double surprise, double excess, double *above) {
-    const double p = svi_calibration_p(c, surprise), all = 1.0 + c->count;
+    const double p = svi_calibration_p(c, surprise), all = 1.0 + c->ring.filled;
     const int level = (int)rint(p * all) - 1; /* scores that are not below */
     double not_before = 1, behind = 0;
     if (!(excess > 0)) {

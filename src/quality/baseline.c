@@ -8,7 +8,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "quality/stat_ring.h"
+#include "base/stat_ring.h"
 
 #define COUNT_MAX (INT64_MAX / 8)
 
@@ -42,11 +42,9 @@ static size_t baseline_bytes(svs_task task, int64_t window) {
 }
 
 svi_baseline *svi_baseline_new(svs_task task, int64_t window, svs_error *err) {
-    svi_baseline *b = svi_alloc_plain(baseline_bytes(task, window));
-    if (!b) {
-        svi_fail_memory(err, "the baselines of quality");
+    svi_baseline *b = svi_new_plain(baseline_bytes(task, window), "the baselines of quality", err);
+    if (!b)
         return NULL;
-    }
     b->task = task;
     b->places.window = window;
     b->last = -1;

@@ -59,4 +59,18 @@ void svi_calibrator_archive(struct svi_archive *a, svi_calibrator *c);
 
 double svi_calibrator_memory(int max_classes, int classes); /* bytes, with that many classes */
 
+/* ---- many scores at once
+ *
+ * The minimum of the log loss of (a, b) without a curve, for targets that leave a share to the rows that are
+ * not there (Platt 1999): n_k rows of class k of K have (n_k + 1) / (n_k + K) of it and 1 / (n_k + K) of each
+ * other. Two classes: Newton with halved steps (Lin, Lin, Weng 2007). More: Newton by coordinates, the slope
+ * and each offset in turn, which are summed to 0.
+ *
+ * scores: n x rows, of rows that were not learned by what scored them; label: n class indices; rows and
+ * class_count as in svs_model, class_count >= 2. Fills *a (above 0) and b[rows]. SVS_NO_MEMORY;
+ * SVS_UNAVAILABLE: the scores rank the classes at random or the other way round, so that no slope above 0
+ * fits. */
+svs_code svi_calibrator_fit(const double *scores, const int32_t *label, int64_t n, int rows, int class_count,
+                            double *a, double *b, svs_error *err);
+
 #endif

@@ -14,7 +14,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "base/statistics.h"
-#include "quality/stat_ring.h"
+#include "base/stat_ring.h"
 
 #define ROOM      SVI_INTERVAL_MOST
 #define USUAL     0.998 /* level that SVI_INTERVAL_RESIDUALS are enough for */
@@ -145,11 +145,9 @@ static void interval_rank(svi_interval *v) {
 /* ---- the object */
 
 svi_interval *svi_interval_new(int64_t window, svs_error *err) {
-    svi_interval *v = svi_alloc(sizeof *v + (size_t)window);
-    if (!v) {
-        svi_fail_memory(err, "the residuals of intervals");
+    svi_interval *v = svi_new(sizeof *v + (size_t)window, "the residuals of intervals", err);
+    if (!v)
         return NULL;
-    }
     v->places.window = window;
     return v;
 }

@@ -21,7 +21,7 @@
 #include "base/fetch.h"
 #include "base/statistics.h"
 #include "quality/auc.h"
-#include "quality/stat_ring.h"
+#include "base/stat_ring.h"
 
 #define CLASS_MAX (UINT16_MAX - 1)
 #define NO_BIN    UINT16_MAX      /* the score of this sample has no rank */
@@ -177,11 +177,9 @@ svi_metrics *svi_metrics_new(const struct svi_metrics_options *o, svs_error *err
     }
     const int capacity = metrics_capacity(o, o->grows ? 2 : o->max_classes);
     const struct metrics_dims dims = metrics_dims(o, capacity);
-    svi_metrics *m = svi_alloc_plain(sizeof *m);
-    if (!m) {
-        svi_fail_memory(err, metrics_arrays.what);
+    svi_metrics *m = svi_new_plain(sizeof *m, metrics_arrays.what, err);
+    if (!m)
         return NULL;
-    }
     m->task = o->task;
     m->ring.window = o->window;
     m->max_classes = o->max_classes;

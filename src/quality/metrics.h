@@ -10,9 +10,9 @@
 #define SVI_METRICS_H
 
 #include "base/archive.h"
+#include "base/figure.h"
+#include "quality/class_figures.h"
 #include "svmstream/model.h"
-#include "wire/class_table.h"
-#include "wire/event.h"
 
 #define SVI_METRICS_FIGURES 16 /* room that svi_metrics_figures needs at most */
 

@@ -14,7 +14,6 @@
 #include "base/fail.h"
 #include "base/fetch.h"
 #include "quality/class_figures.h"
-#include "quality/confusion.h"
 
 struct svi_quality_figures {
     svs_task task;
@@ -78,11 +77,9 @@ static bool quality_new_parts(svi_quality_figures *f, int64_t window, bool grows
 
 svi_quality_figures *svi_quality_figures_new(svs_task task, int64_t window, int max_classes, bool grows,
                                              svs_error *err) {
-    svi_quality_figures *f = svi_alloc_plain(sizeof *f);
-    if (!f) {
-        svi_fail_memory(err, "the figures of quality");
+    svi_quality_figures *f = svi_new_plain(sizeof *f, "the figures of quality", err);
+    if (!f)
         return NULL;
-    }
     f->task = task;
     f->max_classes = max_classes;
     if (!quality_new_parts(f, window, grows, err))

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 #include "linalg/exponential.h"
-#include "quality/stat_ring.h"
+#include "base/stat_ring.h"
 
 #define BINS       SVI_RELIABILITY_BINS
 #define LOSS_MAX   34.538776394910684 /* -log(1e-15) */
@@ -42,11 +42,9 @@ static size_t reliability_bytes(int64_t window) {
 }
 
 svi_reliability *svi_reliability_new(int64_t window, svs_error *err) {
-    svi_reliability *r = svi_alloc(reliability_bytes(window));
-    if (!r) {
-        svi_fail_memory(err, "the figures of probabilities");
+    svi_reliability *r = svi_new(reliability_bytes(window), "the figures of probabilities", err);
+    if (!r)
         return NULL;
-    }
     r->places.window = window;
     return r;
 }

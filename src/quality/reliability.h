@@ -13,8 +13,8 @@
 #define SVI_RELIABILITY_H
 
 #include "base/archive.h"
+#include "base/figure.h"
 #include "linalg/quads.h"
-#include "wire/event.h"
 
 #define SVI_RELIABILITY_FIGURES 6 /* in the order above, then with ".w" */
 #define SVI_RELIABILITY_BINS    15

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "config/class_weights.h"
-#include "config/decision_cost.h"
+#include "quality/decision.h"
 
 #define POINT      0.01 /* of accuracy */
 #define LABEL_ROOM (4 * SVS_NAME_MAX + 4)

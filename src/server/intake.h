@@ -14,7 +14,7 @@
 #include <zmq.h>
 
 #include "net/access.h"
-#include "quality/latency.h"
+#include "server/latency.h"
 #include "server/control.h"
 
 struct svi_intake;

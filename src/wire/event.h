@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "base/figure.h"
 #include "data/message.h"
 #include "svmstream/learner.h"
 #include "svmstream/model.h"
@@ -33,21 +34,6 @@ enum svi_topic {
 #undef X
         SVI_TOPIC_COUNT
 };
-
-/* A named number (or short text) of the stats topic, the quality map and status replies. */
-struct svi_figure {
-    const char *name;
-    enum { SVI_COUNT, SVI_NUMBER, SVI_TEXT } type;
-    union {
-        int64_t count;
-        double number; /* NAN is sent as nil: not known yet */
-        const char *text;
-    } as;
-};
-
-/* The figure of that name, or NULL; and its value, NAN when there is none or it is a text. */
-const struct svi_figure *svi_figure_find(const struct svi_figure *f, int count, const char *name);
-double svi_figure_value(const struct svi_figure *f, int count, const char *name);
 
 /* What one feature adds to an alert. */
 struct svi_contribution {

@@ -460,7 +460,7 @@ static void slices_come_to_the_model_at_once(void **state) {
     }
     assert_true(svi_detector_peek(d, x, &peek[0], &p[0]) && svi_detector_peek(e, x, &peek[1], &p[1]));
     assert_true(peek[0] == peek[1]);
-    for (int i = 0; i < d->calibration.count; i += 7) { /* new rows as well */
+    for (int i = 0; i < d->calibration.ring.filled; i += 7) { /* new rows as well */
         assert_true(svi_detector_peek(d, d->rows + (size_t)i * D, &peek[0], &p[0]));
         assert_true(fabs(peek[0] + expm1(-d->calibration.scores[i])) < 1e-12);
     }

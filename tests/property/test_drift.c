@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 #include "base/random.h"
-#include "quality/drift_moments.h"
+#include "quality/drift.h"
 #include "support/adwin.h"
 #include "support/archived.h"
 #include "support/quick.h"

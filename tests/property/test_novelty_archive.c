@@ -131,7 +131,7 @@ static void note(const struct svi_alert_stage *s, int first) {
     met.held += d->now.held_count > 0;
     met.runs += d->now.run > 0;
     met.refreshing += d->renewal->on && d->renewal->due > 0 && d->renewal->changed > 0;
-    met.full += d->calibration.count == d->calibration.room && d->calibration.at > 0;
+    met.full += d->calibration.ring.filled == d->calibration.ring.window && d->calibration.ring.slot > 0;
     met.candidates += d->now.candidates > 0;
     met.flags += d->now.novel_count > (d->o.persist + d->o.persist / 4);
     met.tails += d->calibration.stale > 0 && d->calibration.tail.count > 0;

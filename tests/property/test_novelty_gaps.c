@@ -351,7 +351,7 @@ static void assert_says_nothing(const struct svi_alert_stage *s, int feature) {
     const svi_detector *d = s->detector;
     double low, high;
     for (int column = feature; column < d->o.d; column += s->rows.d) {
-        for (int i = 0; i < d->calibration.count; i++)
+        for (int i = 0; i < d->calibration.ring.filled; i++)
             assert_true(!(d->rows[i * d->o.d + column] != 0) || isnan(d->rows[i * d->o.d + column]));
         for (int i = 0; i < d->now.points; i++)
             assert_true(!(d->raw[i * d->o.d + column] != 0) || isnan(d->raw[i * d->o.d + column]));

@@ -78,7 +78,7 @@ static bool swung(const struct history *h, const double *row) {
 static int rows_above(const svi_detector *d, const struct history *h, double surprise, int *others) {
     int count = 0;
     *others = 0;
-    for (int i = 0; i < d->calibration.count; i++)
+    for (int i = 0; i < d->calibration.ring.filled; i++)
         if (d->calibration.scores[i] >= surprise) {
             count++;
             *others += !swung(h, d->rows + (size_t)i * SENSORS);
@@ -182,10 +182,10 @@ static void count_small(uint64_t seed, int64_t span, double *small, double *rows
         }
         svi_range_add(&r, x);
         if (t % 2)
-            svi_range_put(&r, rows, (c.at + SMALL - 1) % SMALL);
-        svi_range_forget(&r, rows, c.count, column);
+            svi_range_put(&r, rows, (c.ring.slot + SMALL - 1) % SMALL);
+        svi_range_forget(&r, rows, c.ring.filled, column);
         if (t % 100 == 99)
-            svi_range_renew(&r, rows, c.count, column);
+            svi_range_renew(&r, rows, c.ring.filled, column);
     }
     svi_calibration_clear(&c);
     svi_range_clear(&r);

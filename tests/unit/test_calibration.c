@@ -53,8 +53,8 @@ static double coarse(struct svi_random *r) {
 
 static void assert_as_plain(struct svi_calibration *c, const struct plain *b, struct svi_random *r) {
     const double tries[] = {coarse(r), coarse(r) + 0.1, -INFINITY, INFINITY, 0};
-    assert_int_equal(c->count, plain_count(b));
-    for (int i = 1; i < c->count; i++)
+    assert_int_equal(c->ring.filled, plain_count(b));
+    for (int i = 1; i < c->ring.filled; i++)
         assert_true(c->sorted[i - 1] <= c->sorted[i]);
     for (size_t i = 0; i < sizeof tries / sizeof *tries; i++) {
         assert_true(svi_calibration_p(c, tries[i]) == plain_p(b, tries[i]));
@@ -66,7 +66,7 @@ static void assert_as_plain(struct svi_calibration *c, const struct plain *b, st
 static void assert_level(const struct svi_calibration *c, const struct plain *b, double p) {
     const double level = svi_calibration_level(c, p);
     if (level == INFINITY)
-        assert_true(1.0 / (1 + c->count) > p || c->sorted[c->count - 1] == INFINITY);
+        assert_true(1.0 / (1 + c->ring.filled) > p || c->sorted[c->ring.filled - 1] == INFINITY);
     else
         assert_true(plain_p(b, nextafter(level, INFINITY)) <= p);
     if (level > -INFINITY)
@@ -221,7 +221,7 @@ static double size(struct svi_random *r) {
 
 /* Where the tail falls to p. */
 static double tail_score(struct svi_calibration *c, double p) {
-    double low = c->sorted[c->count - 1], high = low + 1;
+    double low = c->sorted[c->ring.filled - 1], high = low + 1;
     while (svi_calibration_tail(c, high) > p)
         high = low + 2 * (high - low);
     for (int i = 0; i < 50; i++) {

@@ -5,7 +5,6 @@
 #include "support/quick.h"
 
 #include "learner/probability.h"
-#include "quality/calibration_fit.h"
 #include "quality/calibrator.h"
 
 #define CLASSES 12
@@ -293,7 +292,7 @@ static void fit_finds_the_law(void **unused) {
         scores[i] = -0.5 + test_normal(&seed);
         label[i] = test_uniform(&seed) < sigmoid(3 * scores[i] + 1);
     }
-    assert_int_equal(svi_calibration_fit(scores, label, N, 1, 2, &a, b, NULL), SVS_OK);
+    assert_int_equal(svi_calibrator_fit(scores, label, N, 1, 2, &a, b, NULL), SVS_OK);
     if (fabs(a - 3) > 0.15 || fabs(b[0] - 1) > 0.1)
         fail_msg("a %g b %g", a, b[0]);
     for (int i = 0; i < N; i++) {
@@ -306,7 +305,7 @@ static void fit_finds_the_law(void **unused) {
         while (label[i] < K - 1 && (u -= p[label[i]]) > 0)
             label[i]++;
     }
-    assert_int_equal(svi_calibration_fit(scores, label, N, K, K, &a, b, NULL), SVS_OK);
+    assert_int_equal(svi_calibrator_fit(scores, label, N, K, K, &a, b, NULL), SVS_OK);
     if (fabs(a - 2) > 0.1 || fabs(b[0] - 0.6) > 0.1 || fabs(b[2] + 0.6) > 0.1)
         fail_msg("a %g b %g %g %g", a, b[0], b[1], b[2]);
 }
@@ -321,11 +320,11 @@ static void fit_of_extremes(void **unused) {
         scores[i] = i - 19.5;
         label[i] = i > 19;
     }
-    assert_int_equal(svi_calibration_fit(scores, label, 40, 1, 2, &a, &b, &err), SVS_OK);
+    assert_int_equal(svi_calibrator_fit(scores, label, 40, 1, 2, &a, &b, &err), SVS_OK);
     assert_true(a > 0.1 && a < 100 && fabs(b) < 1);
     for (int i = 0; i < 40; i++)
         label[i] = i < 20;
-    assert_int_equal(svi_calibration_fit(scores, label, 40, 1, 2, &a, &b, &err), SVS_UNAVAILABLE);
+    assert_int_equal(svi_calibrator_fit(scores, label, 40, 1, 2, &a, &b, &err), SVS_UNAVAILABLE);
     assert_non_null(strstr(err.text, "do not tell the classes apart"));
 }
 

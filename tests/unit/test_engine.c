@@ -4,7 +4,7 @@
 #include "store/checkpoint_file.h"
 #include "support/quick.h"
 
-#include "quality/counters.h"
+#include "engine/counters.h"
 #include "support/apply.h"
 
 static const char *const regress[] = {"task", "regress", NULL};

@@ -70,9 +70,9 @@ static void end(struct stream *s) {
 /* Returns the surprise. `learned`: the sample may calibrate. */
 static double feed(struct stream *s, double score, bool learned) {
     const struct svi_calibration *c = &s->calibration;
-    const double p = svi_calibration_p(c, score), all = 1.0 + c->count;
+    const double p = svi_calibration_p(c, score), all = 1.0 + c->ring.filled;
     const struct svi_lasting_rank rank = {svi_calibration_above(c, score, (int)rint(p * all) - 1) / all, p,
-                                          c->count, s->samples % 2 == 1, !learned};
+                                          c->ring.filled, s->samples % 2 == 1, !learned};
     svi_lasting_add(&s->lasting, &rank);
     if (s->samples++ % 2 && learned)
         svi_calibration_add(&s->calibration, score);

@@ -529,7 +529,7 @@ static void prices_and_a_refit_that_is_away(void **state) {
         fail_msg("%s", text_of(reply, "error"));
     json_decref(reply);
     send_words(l, 80, 90); /* by prices, and a class of its own for each is asked for again */
-    assert_int_equal(svi_stream_root(l->stream)->quality_stage.prices->decision.known, 2);
+    assert_int_equal(svi_stream_root(l->stream)->quality_stage.prices->known, 2);
     svi_refit_run(job);
     assert_true(svi_engine_refit_left(svi_stream_root(l->stream), job));
     send_words(l, 90, 100);

@@ -11,7 +11,6 @@
 
 #include "quality/auc.h"
 #include "quality/class_figures.h"
-#include "quality/confusion.h"
 #include "quality/quality_figures.h"
 #include "support/archived.h"
 #include "support/metrics.h"

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "quality/latency.h"
+#include "server/latency.h"
 #include "server/score_lines.h"
 
 struct pipes {

@@ -1,82 +1,89 @@
-/* quality_stage.h: what the engine knows of how good its scores are, and what follows from it: probabilities
- * and decisions (classify), intervals (regress), figures of classes, the quality alarm. All of it is a
- * function of the samples alone.
+/* quality_stage.h: how good the scores of a learner are, and what follows from it: probabilities and
+ * decisions (classify), intervals (regress), figures of classes, the quality alarm. All of it is a function
+ * of the samples alone.
  *
  * A sample passes it twice: svi_quality_stage_score when it has its scores, svi_quality_stage_judge when its
- * label is known, at once or late. The judgement is of what was scored, so nothing is held out. */
+ * label is known, at once or late. The judgement is of what was scored, so nothing is held out.
+ *
+ * Scores are those of svs_step: `rows` of them, one for two classes (above 0: class 1) or a regression, else
+ * one for each class. Classes are indices, 0 to class_count - 1 in the order of their first label.
+ * Probabilities are `class_count` values of 0 to 1 that sum to 1. Whatever was scored stays the caller's.
+ * The error of all calls is SVS_NO_MEMORY: nothing has changed then. One object, one thread at a time. */
 #ifndef SVI_QUALITY_STAGE_H
 #define SVI_QUALITY_STAGE_H
 
 #include <math.h>
 
 #include "base/archive.h"
-#include "config/settings.h"
-#include "stages/drift_stage.h"
+#include "quality/alarm.h"
 #include "quality/calibrator.h"
 #include "quality/decision.h"
 #include "quality/quality_figures.h"
 #include "quality/reliability.h"
 #include "svmstream/learner.h"
 
-#define SVI_METRICS_WINDOW 1000    /* samples of windowed quality, when nothing is held */
-#define SVI_METRICS_LONG   1000000 /* at most */
-
-/* The setting decision.cost of now, and what it decides. */
-struct svi_prices {
-    struct svi_decision decision;
-    char cost[SVI_TEXT_MAX];
+/* What a stage is made for. Only interval, alarm_rate and prices may change later, and the window by
+ * svi_quality_stage_take_window. */
+struct svi_quality_options {
+    svs_task task;
+    bool probabilities; /* classify: scores become probabilities */
+    bool second;        /* there may be scores of a second model, which have a calibrator of their own */
+    bool many;          /* one of many streams: capacity for more than two classes comes by
+                           svi_quality_stage_reserve, and neither ranks of scores nor figures of probabilities
+                           are kept */
+    int max_classes;    /* >= 1; probabilities: >= 2 */
+    int64_t window;     /* labelled samples of the windowed figures, 1 to INT32_MAX */
+    double interval;    /* regress: share of the targets that an interval holds, 0 (none) to 0.999 */
+    double alarm_rate;  /* false quality alarms a sample at most, 0 (no alarm) to 1 */
+    const char *prices; /* of wrong decisions (decision.h), checked; copied */
 };
 
-/* NULL: none are needed: no classes, or keys and no prices. SVS_NO_MEMORY. */
-svs_code svi_prices_new(struct svi_prices **p, const struct svi_settings *s, svs_error *err);
-void svi_prices_free(struct svi_prices **p);
+/* *d NULL: none are needed: no probabilities, or one of many streams and no prices. Owner: the caller. */
+svs_code svi_quality_prices_new(struct svi_decision **d, const struct svi_quality_options *o, svs_error *err);
+void svi_quality_prices_free(struct svi_decision **d);
 
 struct svi_quality_stage {
     svs_task task;
-    struct svi_drift_stage drift; /* the quality alarm, and the numbers of alerts */
+    struct svi_alarm alarm;
+    svi_metrics *metrics;
     svi_quality_figures *figures;
     bool ranged; /* the sample at hand has an interval, with these ends (svi_interval_around) */
     double ends[2];
 
-    /* Probabilities: NULL for a regression, and where nothing is learned. */
-    svi_calibrator *calibrator[2]; /* of the online model, of the refit or the bank; with keys the second is
-                                      NULL until there is one */
+    /* Probabilities: NULL where there are none. */
+    svi_calibrator *calibrator[2]; /* of the online model, of the refit or the bank; the second may be NULL
+                                      until it is needed */
     int classes;                   /* at most */
     svi_reliability *reliability;
-    struct svi_prices *prices; /* NULL: there are none (of a stream with keys) */
-    bool plain;                /* there are probabilities, and no prices */
-    double *proba;             /* of the sample in hand, by class */
-    int proba_count;           /* 0: it has none, or none were made */
-    const double *scored;      /* its scores, which are only compared with others; NULL: no probabilities */
-    int scored_count;          /* how many it has, made or not */
-    bool serving, judged;      /* by the calibrator of the refit? which has them to judge, soon or late */
-    bool judging;              /* the calibrator that has had such ones last: of the refit? */
+    struct svi_decision *prices; /* NULL: there are none (of one of many streams) */
+    bool plain;                  /* there are probabilities, and no prices */
+    double *proba;               /* of the sample in hand, by class */
+    int proba_count;             /* 0: it has none, or none were made */
+    const double *scored;        /* its scores, which are only compared with others; NULL: no probabilities */
+    int scored_count;            /* how many it has, made or not */
+    bool serving, judged;        /* by the calibrator of the refit? which has them to judge, soon or late */
+    bool judging;                /* the calibrator that has had such ones last: of the refit? */
 };
 
-/* Samples of windowed quality: those that are held, within the limits above. */
-static inline int64_t svi_quality_window(const struct svi_settings *s) {
-    const int64_t window = s->window < SVI_METRICS_LONG ? s->window : SVI_METRICS_LONG;
-    return window < 1 ? SVI_METRICS_WINDOW : window;
-}
-
-svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_settings *s, svs_error *err);
-/* Before there are more than two classes: room for that many. SVS_NO_MEMORY. */
+/* *q is all 0; on failure it is to be freed. */
+svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_quality_options *o,
+                               svs_error *err);
+/* Before there are more than two classes: capacity for that many. SVS_NO_MEMORY. */
 svs_code svi_quality_stage_reserve(struct svi_quality_stage *q, int classes, svs_error *err);
 void svi_quality_stage_free(struct svi_quality_stage *q);
 void svi_quality_stage_reset(struct svi_quality_stage *q); /* as new */
 
 /* Another window: what can fail is made first, the change itself cannot. Figures of the window begin again,
- * all else goes on. Zero-initialised is empty. SVS_NO_MEMORY. */
+ * all else goes on, with capacity for `classes`. Zero-initialised is empty. SVS_NO_MEMORY. */
 struct svi_quality_window {
+    svi_metrics *metrics;
     svi_quality_figures *figures;
     svi_reliability *reliability; /* NULL: the stage has none */
 };
-svs_code svi_quality_window_make(struct svi_quality_window *w, const struct svi_settings *s, svs_error *err);
+svs_code svi_quality_window_make(struct svi_quality_window *w, const struct svi_quality_options *o,
+                                 int classes, svs_error *err);
 void svi_quality_window_clear(struct svi_quality_window *w);
 void svi_quality_stage_take_window(struct svi_quality_stage *q, struct svi_quality_window *w);
-
-/* It has been moved: what points into it is set again. */
-void svi_quality_stage_moved(struct svi_quality_stage *q);
 
 /* The model was made again: `fresh` has been taught its scores, and becomes the calibrator of the online
  * model (NULL: there is none); that of the refit begins again. *fresh is the one of before then. */
@@ -88,8 +95,8 @@ void svi_quality_stage_forget_online(struct svi_quality_stage *q);
 /* Another model than those before takes the place of the refit. */
 void svi_quality_stage_forget_refit(struct svi_quality_stage *q);
 
-/* Settings of now. */
-void svi_quality_stage_configure(struct svi_quality_stage *q, const struct svi_settings *s);
+/* The interval, the rate of the alarm and the prices of now. */
+void svi_quality_stage_configure(struct svi_quality_stage *q, const struct svi_quality_options *o);
 
 /* The ends of the intervals of a regression now (svi_interval_ends). False: there are none. */
 bool svi_quality_stage_ends(const struct svi_quality_stage *q, double *ends);
@@ -132,16 +139,18 @@ void svi_quality_stage_calibrate(struct svi_quality_stage *q, bool refit, const 
 /* How m's scores become probabilities, as of now; a 0: they do not. Valid until the next sample. */
 svs_calibration svi_quality_stage_law(const struct svi_quality_stage *q, const svs_model *m);
 
-/* Puts logloss in its place among the figures and adds the others, SVI_PROBABILITY_FIGURES at most. Returns
- * how many there are then. */
+/* The figures of metrics.h and those of reliability.h, whose logloss has its place among the former; at most
+ * SVI_METRICS_FIGURES + SVI_PROBABILITY_FIGURES. Returns how many. */
 #define SVI_PROBABILITY_FIGURES 4
-int svi_quality_stage_figures(struct svi_quality_stage *q, struct svi_figure *figures, int count);
+int svi_quality_stage_figures(struct svi_quality_stage *q, struct svi_figure *out);
 
-void svi_quality_stage_judge(struct svi_quality_stage *q, const svs_step *served, bool refit);
+/* The label, or the target, of that sample is known. */
+void svi_quality_stage_judge(struct svi_quality_stage *q, const svs_step *served);
 
 /* Between two samples; loading goes into one from svi_quality_stage_new. */
 void svi_quality_stage_archive(struct svi_archive *a, struct svi_quality_stage *q);
 
-double svi_quality_stage_memory(const struct svi_settings *s, int d, int classes); /* bytes at most */
+/* Bytes at most, with d features and that many classes. */
+double svi_quality_stage_memory(const struct svi_quality_options *o, int d, int classes);
 
 #endif

@@ -1,5 +1,5 @@
 /* stat_ring.h: the places in a ring of the last `window` samples: how many are in use, and which one is
- * written next. What stands in them is the owner's.
+ * written next. What stands in them is the owner's, and so are its arrays (base/arrays.h lets them grow).
  *
  * The ring is filled from the front again and again, and archived as it lies: where a round ends decides
  * which sums are made when. */
@@ -27,11 +27,16 @@ static inline void svi_stat_ring_reset(struct svi_stat_ring *r) {
     r->slot = r->filled = 0;
 }
 
-/* All but the window. Returns svi_archive_ok: the places in use can be archived then. */
-static inline bool svi_stat_ring_archive(struct svi_archive *a, struct svi_stat_ring *r) {
-    svi_archive_int64(a, "filled", &r->filled, 0, r->window);
-    svi_archive_int64(a, "slot", &r->slot, 0, r->window - 1);
+/* All but the window, under two names. Returns svi_archive_ok: the places in use can be archived then. */
+static inline bool svi_stat_ring_archive_as(struct svi_archive *a, const char *filled, const char *slot,
+                                            struct svi_stat_ring *r) {
+    svi_archive_int64(a, filled, &r->filled, 0, r->window);
+    svi_archive_int64(a, slot, &r->slot, 0, r->window - 1);
     return svi_archive_check(a, r->filled == r->window || r->slot == r->filled, "a ring has a hole");
+}
+
+static inline bool svi_stat_ring_archive(struct svi_archive *a, struct svi_stat_ring *r) {
+    return svi_stat_ring_archive_as(a, "filled", "slot", r);
 }
 
 #endif

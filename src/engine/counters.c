@@ -1,4 +1,4 @@
-#include "quality/counters.h"
+#include "engine/counters.h"
 
 const struct svi_counter_row svi_counter_table[SVI_COUNTER_COUNT] = {
 #define X(constant, name, kind, unit, text) {#name, SVI_##kind, unit, text},

@@ -3,8 +3,8 @@
 #ifndef SVI_COUNTERS_H
 #define SVI_COUNTERS_H
 
+#include "base/figure.h"
 #include "svmstream/error.h"
-#include "wire/event.h"
 
 /* X(CONSTANT, name, kind, "unit", "sentence"); kind COUNT: a whole number in as.count; NUMBER: as.number, NAN
  * = not known. */

@@ -1,4 +1,4 @@
-#include "quality/latency.h"
+#include "server/latency.h"
 
 #include <math.h>
 

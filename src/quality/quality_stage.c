@@ -2,13 +2,13 @@
  *
  * When it has scores: probabilities by the calibrator of the model that serves, the decision by prices, the
  * ends of an interval. When its label is known: each model's calibrator learns from that model's own scores,
- * then figures count what was said. The quality alarm (drift_stage.c) is asked by the engine itself, since it
- * needs the row. Where another model is made of what is held, or a refit is replaced from outside,
- * calibrators begin again, for scores have another scale then.
+ * then figures count what was said. The quality alarm (alarm.c) is asked by the engine itself, since it needs
+ * the row. Where another model is made of what is held, or a refit is replaced from outside, calibrators
+ * begin again, for scores have another scale then.
  *
  * A window of another size replaces rings: svi_quality_window_make, which can fail, comes before
  * svi_quality_stage_take_window, which cannot. */
-#include "stages/quality_stage.h"
+#include "quality/quality_stage.h"
 
 #include <string.h>
 
@@ -16,98 +16,82 @@
 #include "base/fail.h"
 #include "learner/probability.h"
 
-static bool quality_has_classes(const struct svi_settings *s) {
-    return s->task == SVS_CLASSIFY && s->method != SVI_METHOD_NONE && s->max_classes > 1;
-}
-
 static inline bool quality_is_priced(const struct svi_quality_stage *q) {
-    return q->prices && svi_decision_set_up(&q->prices->decision);
+    return q->prices && svi_decision_set_up(q->prices);
 }
 
-void svi_quality_stage_configure(struct svi_quality_stage *q, const struct svi_settings *s) {
-    svi_drift_stage_configure(&q->drift, s);
-    svi_quality_figures_level(q->figures, s->interval);
-    if (q->prices && strcmp(q->prices->cost, s->decision_cost) != 0) {
-        memcpy(q->prices->cost, s->decision_cost, sizeof q->prices->cost);
-        svi_decision_set(&q->prices->decision, q->prices->cost);
-    }
+void svi_quality_stage_configure(struct svi_quality_stage *q, const struct svi_quality_options *o) {
+    svi_alarm_configure(&q->alarm, o->alarm_rate);
+    svi_quality_figures_level(q->figures, o->interval);
+    /* Names of classes are looked up again for other prices only. */
+    if (q->prices && strcmp(q->prices->cost.text, o->prices) != 0)
+        svi_decision_set(q->prices, o->prices);
     q->plain = q->proba && !quality_is_priced(q);
 }
 
-void svi_prices_free(struct svi_prices **p) {
-    if (*p)
-        svi_decision_free(&(*p)->decision);
-    svi_free(*p);
-    *p = NULL;
+void svi_quality_prices_free(struct svi_decision **d) {
+    if (*d)
+        svi_decision_free(*d);
+    svi_free(*d);
+    *d = NULL;
 }
 
-/* Keys have them only where there are some. */
-static bool quality_has_prices(const struct svi_settings *s) {
-    return quality_has_classes(s) && !(svi_settings_keyed(s) && strcmp(s->decision_cost, "none") == 0);
+static bool quality_has_prices(const struct svi_quality_options *o) {
+    return o->probabilities && !(o->many && strcmp(o->prices, "none") == 0);
 }
 
-svs_code svi_prices_new(struct svi_prices **p, const struct svi_settings *s, svs_error *err) {
-    *p = NULL;
-    if (!quality_has_prices(s))
+svs_code svi_quality_prices_new(struct svi_decision **d, const struct svi_quality_options *o,
+                                svs_error *err) {
+    *d = NULL;
+    if (!quality_has_prices(o))
         return SVS_OK;
-    *p = svi_alloc(sizeof **p);
-    svs_code code = *p ? svi_decision_new(&(*p)->decision, (int)s->max_classes, err)
-                       : svi_fail_memory(err, "the prices of decisions");
+    *d = svi_alloc(sizeof **d);
+    svs_code code =
+        *d ? svi_decision_new(*d, o->max_classes, err) : svi_fail_memory(err, "the prices of decisions");
     if (code != SVS_OK)
-        svi_prices_free(p);
+        svi_quality_prices_free(d);
     return code;
 }
 
-/* A key has no refits; its second calibrator is for the best linear member of a bank. */
-static bool quality_has_second(const struct svi_settings *s) {
-    return !svi_settings_keyed(s) || s->method == SVI_METHOD_AUTO;
+static bool quality_has_reliability(const struct svi_quality_options *o) {
+    return o->probabilities && !o->many;
 }
 
-/* Nor is it measured how good the probabilities of a key are. */
-static bool quality_has_reliability(const struct svi_settings *s) {
-    return quality_has_classes(s) && !svi_settings_keyed(s);
-}
-
-static svs_code quality_new_probabilities(struct svi_quality_stage *q, const struct svi_settings *s,
+static svs_code quality_new_probabilities(struct svi_quality_stage *q, const struct svi_quality_options *o,
                                           svs_error *err) {
-    const int classes = (int)s->max_classes;
-    const bool grows = svi_settings_keyed(s);
-    for (int i = 0; i <= quality_has_second(s); i++)
-        if (!(q->calibrator[i] = svi_calibrator_new(classes, grows, err)))
+    for (int i = 0; i <= o->second; i++)
+        if (!(q->calibrator[i] = svi_calibrator_new(o->max_classes, o->many, err)))
             return SVS_NO_MEMORY;
-    if (svi_prices_new(&q->prices, s, err) != SVS_OK)
-        return SVS_NO_MEMORY;
-    q->proba = svi_alloc_plain_array((size_t)classes, sizeof *q->proba);
+    SVI_TRY(svi_quality_prices_new(&q->prices, o, err));
+    q->proba = svi_alloc_plain_array((size_t)o->max_classes, sizeof *q->proba);
     return q->proba ? SVS_OK : svi_fail_memory(err, "the probabilities of a sample");
 }
 
-svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_settings *s, svs_error *err) {
-    q->task = (svs_task)s->task;
-    q->classes = (int)s->max_classes;
-    svi_drift_stage_new(&q->drift, s);
+svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_quality_options *o,
+                               svs_error *err) {
+    q->task = o->task;
+    q->classes = o->max_classes;
+    svi_alarm_init(&q->alarm, o->task == SVS_REGRESS, o->alarm_rate);
     struct svi_quality_window w = {0};
-    svs_code code = svi_quality_window_make(&w, s, err);
+    svs_code code = svi_quality_window_make(&w, o, 0, err);
+    q->metrics = w.metrics;
     q->figures = w.figures;
     q->reliability = w.reliability;
     if (!q->figures)
         return SVS_NO_MEMORY;
-    if (code == SVS_OK && quality_has_classes(s))
-        code = quality_new_probabilities(q, s, err);
-    svi_quality_stage_configure(q, s);
+    if (code == SVS_OK && o->probabilities)
+        code = quality_new_probabilities(q, o, err);
+    svi_quality_stage_configure(q, o);
     return code;
 }
 
 svs_code svi_quality_stage_reserve(struct svi_quality_stage *q, int classes, svs_error *err) {
+    SVI_TRY(svi_metrics_reserve(q->metrics, classes, err));
     SVI_TRY(svi_quality_figures_reserve(q->figures, classes, err));
     for (int i = 0; i < 2; i++)
         if (q->calibrator[i])
             SVI_TRY(svi_calibrator_reserve(q->calibrator[i], classes, err));
     return SVS_OK;
-}
-
-void svi_quality_stage_moved(struct svi_quality_stage *q) {
-    if (q->prices)
-        svi_decision_set(&q->prices->decision, q->prices->cost);
 }
 
 /* What calibrators have not judged yet. */
@@ -139,25 +123,38 @@ void svi_quality_stage_take_calibrator(struct svi_quality_stage *q, svi_calibrat
     svi_quality_stage_forget_refit(q);
 }
 
-svs_code svi_quality_window_make(struct svi_quality_window *w, const struct svi_settings *s, svs_error *err) {
-    w->figures = svi_quality_figures_new((svs_task)s->task, svi_quality_window(s), (int)s->max_classes,
-                                         svi_settings_keyed(s), err);
-    if (!w->figures)
+static struct svi_metrics_options quality_metrics(const struct svi_quality_options *o) {
+    return (struct svi_metrics_options){.task = o->task,
+                                        .window = o->window,
+                                        .max_classes = o->max_classes,
+                                        .ranks = !o->many,
+                                        .grows = o->many};
+}
+
+svs_code svi_quality_window_make(struct svi_quality_window *w, const struct svi_quality_options *o,
+                                 int classes, svs_error *err) {
+    const struct svi_metrics_options metrics = quality_metrics(o);
+    w->figures = svi_quality_figures_new(o->task, o->window, o->max_classes, o->many, err);
+    w->metrics = w->figures ? svi_metrics_new(&metrics, err) : NULL;
+    if (!w->metrics || svi_metrics_reserve(w->metrics, classes, err) != SVS_OK)
         return SVS_NO_MEMORY;
-    if (quality_has_reliability(s) && !(w->reliability = svi_reliability_new(svi_quality_window(s), err)))
+    if (quality_has_reliability(o) && !(w->reliability = svi_reliability_new(o->window, err)))
         return SVS_NO_MEMORY;
     return SVS_OK;
 }
 
 void svi_quality_window_clear(struct svi_quality_window *w) {
+    svi_metrics_free(&w->metrics);
     svi_quality_figures_free(&w->figures);
     svi_reliability_free(&w->reliability);
 }
 
 void svi_quality_stage_take_window(struct svi_quality_stage *q, struct svi_quality_window *w) {
-    const struct svi_quality_window before = {q->figures, q->reliability};
+    const struct svi_quality_window before = {q->metrics, q->figures, q->reliability};
     quality_settle(q);
+    svi_metrics_take_over(w->metrics, q->metrics);
     svi_quality_figures_take_over(w->figures, q->figures);
+    q->metrics = w->metrics;
     q->figures = w->figures;
     if (q->reliability) {
         svi_reliability_take_over(w->reliability, q->reliability);
@@ -167,18 +164,20 @@ void svi_quality_stage_take_window(struct svi_quality_stage *q, struct svi_quali
 }
 
 void svi_quality_stage_free(struct svi_quality_stage *q) {
-    svi_drift_stage_free(&q->drift);
+    svi_alarm_free(&q->alarm);
+    svi_metrics_free(&q->metrics);
     svi_quality_figures_free(&q->figures);
     svi_calibrator_free(&q->calibrator[0]);
     svi_calibrator_free(&q->calibrator[1]);
     svi_reliability_free(&q->reliability);
-    svi_prices_free(&q->prices);
+    svi_quality_prices_free(&q->prices);
     svi_free(q->proba);
     q->proba = NULL;
 }
 
 void svi_quality_stage_reset(struct svi_quality_stage *q) {
-    svi_drift_stage_reset(&q->drift);
+    svi_alarm_reset(&q->alarm);
+    svi_metrics_reset(q->metrics);
     svi_quality_figures_reset(q->figures);
     q->proba_count = 0;
     if (!q->proba)
@@ -188,7 +187,7 @@ void svi_quality_stage_reset(struct svi_quality_stage *q) {
     if (q->reliability)
         svi_reliability_reset(q->reliability);
     if (q->prices)
-        svi_decision_forget(&q->prices->decision); /* classes may have other numbers from here on */
+        svi_decision_forget(q->prices); /* classes may have other numbers from here on */
 }
 
 bool svi_quality_stage_ends(const struct svi_quality_stage *q, double *ends) {
@@ -200,7 +199,7 @@ bool svi_quality_stage_ends(const struct svi_quality_stage *q, double *ends) {
 /* The class that prices decide for. */
 static int quality_decide(struct svi_quality_stage *q, const svs_learner *learner, const double *proba,
                           int class_count, int usual) {
-    struct svi_decision *d = &q->prices->decision;
+    struct svi_decision *d = q->prices;
     while (d->known < class_count)
         svi_decision_know(d, svs_learner_class(learner, d->known));
     return svi_decision_of(d, proba, class_count, usual);
@@ -286,8 +285,11 @@ svs_calibration svi_quality_stage_law(const struct svi_quality_stage *q, const s
     return q->proba && c && m->class_count > 1 ? svi_calibrator_law(c, m->class_count) : (svs_calibration){0};
 }
 
-void svi_quality_stage_judge(struct svi_quality_stage *q, const svs_step *served, bool refit) {
-    (void)refit;
+void svi_quality_stage_judge(struct svi_quality_stage *q, const svs_step *served) {
+    if (q->task == SVS_REGRESS)
+        svi_metrics_value(q->metrics, served->target, served->scores[0]);
+    else
+        svi_metrics_class(q->metrics, served->label, served->predicted, served->scores, served->rows);
     svi_quality_figures_judge(q->figures, served);
     if (!q->reliability || q->judged || q->proba_count == 0 || served->label < 0)
         return;
@@ -295,18 +297,19 @@ void svi_quality_stage_judge(struct svi_quality_stage *q, const svs_step *served
     svi_reliability_add(q->reliability, q->proba, q->proba_count, served->label);
 }
 
-int svi_quality_stage_figures(struct svi_quality_stage *q, struct svi_figure *figures, int count) {
+int svi_quality_stage_figures(struct svi_quality_stage *q, struct svi_figure *out) {
     struct svi_figure mine[SVI_RELIABILITY_FIGURES];
-    const int before = count;
+    const int before = svi_metrics_figures(q->metrics, out);
+    int count = before;
     if (!q->reliability)
         return count;
     quality_settle(q);
     svi_reliability_figures(q->reliability, mine);
     for (int i = 0; i < SVI_RELIABILITY_FIGURES; i++) {
         int at = 0;
-        while (at < before && strcmp(figures[at].name, mine[i].name) != 0)
+        while (at < before && strcmp(out[at].name, mine[i].name) != 0)
             at++;
-        figures[at < before ? at : count++] = mine[i];
+        out[at < before ? at : count++] = mine[i];
     }
     return count;
 }
@@ -314,7 +317,7 @@ int svi_quality_stage_figures(struct svi_quality_stage *q, struct svi_figure *fi
 /* ---- archive */
 
 void svi_quality_stage_archive(struct svi_archive *a, struct svi_quality_stage *q) {
-    svi_drift_stage_archive(a, &q->drift);
+    svi_alarm_archive(a, &q->alarm);
     svi_quality_figures_archive(a, q->figures);
     bool classes = q->proba != NULL;
     svi_archive_bool(a, "probabilities", &classes);
@@ -333,15 +336,15 @@ void svi_quality_stage_archive(struct svi_archive *a, struct svi_quality_stage *
         svi_reliability_archive(a, q->reliability);
 }
 
-double svi_quality_stage_memory(const struct svi_settings *s, int d, int classes) {
-    const int most = (int)s->max_classes;
-    const bool grows = svi_settings_keyed(s);
-    const double figures =
-        sizeof(struct svi_quality_stage) + svi_drift_stage_memory(s, d) +
-        svi_quality_figures_memory((svs_task)s->task, svi_quality_window(s), most, grows, classes);
-    if (!quality_has_classes(s))
+double svi_quality_stage_memory(const struct svi_quality_options *o, int d, int classes) {
+    const struct svi_metrics_options metrics = quality_metrics(o);
+    const int most = o->max_classes;
+    const double figures = sizeof(struct svi_quality_stage) + svi_alarm_memory(o->alarm_rate, d) +
+                           svi_metrics_memory(&metrics, classes) +
+                           svi_quality_figures_memory(o->task, o->window, most, o->many, classes);
+    if (!o->probabilities)
         return figures;
-    return figures + (1 + quality_has_second(s)) * svi_calibrator_memory(most, grows ? classes : most) +
-           (quality_has_prices(s) ? svi_decision_memory(most) : 0) + (double)most * sizeof(double) +
-           (quality_has_reliability(s) ? svi_reliability_memory(svi_quality_window(s)) : 0);
+    return figures + (1 + o->second) * svi_calibrator_memory(most, o->many ? classes : most) +
+           (quality_has_prices(o) ? svi_decision_memory(most) : 0) + (double)most * sizeof(double) +
+           (quality_has_reliability(o) ? svi_reliability_memory(o->window) : 0);
 }
