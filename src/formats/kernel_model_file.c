@@ -42,7 +42,7 @@ svs_code svi_kernel_encode(const svs_kernel_model *m, struct svi_bytes *out) {
     struct svi_pack p;
     const int64_t n = m->support.n, stored = m->support.start[n];
     svi_pack_begin(&p, out);
-    svi_pack_map(&p, 14 + (m->schema ? 2 : 0));
+    const struct svi_open_map map = svi_pack_open(&p);
     svi_put_text(&p, "method", m->method);
     svi_put_text(&p, "kernel", svi_kernel_names[m->kernel.kind]);
     svi_put_real(&p, "gamma", m->kernel.gamma);
@@ -65,6 +65,7 @@ svs_code svi_kernel_encode(const svs_kernel_model *m, struct svi_bytes *out) {
         svi_pack_key(&p, "schema");
         svi_pack_raw(&p, m->schema, m->schema_size);
     }
+    svi_pack_close(&p, map);
     svs_code end = svi_pack_end(&p);
     return code == SVS_OK ? end : code;
 }

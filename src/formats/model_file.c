@@ -311,14 +311,14 @@ static const char *const kinds[] = {"linear", "kernel", NULL};
 static svs_code write_own(const struct svi_machine *m, const char *path, svs_error *err) {
     struct svi_bytes file = {0};
     struct svi_pack p;
-    svi_checked_file_begin(&p, &file, FORMAT, VERSION, 2);
+    const struct svi_open_map map = svi_checked_file_begin(&p, &file, FORMAT, VERSION);
     svi_put_text(&p, "kind", kinds[m->kernel != NULL]);
     svi_pack_key(&p, "model");
     svs_code code = p.failed    ? SVS_NO_MEMORY
                     : m->linear ? svi_model_encode(m->linear, NULL, 0, &file)
                                 : svi_kernel_encode(m->kernel, &file);
     if (code == SVS_OK)
-        code = svi_checked_file_end(&p);
+        code = svi_checked_file_end(&p, map);
     code = code == SVS_OK ? svi_file_write_bytes(path, &file, err) : svi_fail_memory(err, "a model file");
     svi_bytes_clear(&file);
     return code;

@@ -38,7 +38,7 @@ static svs_code put_member(struct svi_pack *p, const svs_novelty_model *m, const
         return SVS_NO_MEMORY;
     for (size_t i = 0; i < count; i++)
         memcpy(support + i * d, e->support + i * (size_t)m->stride, d * sizeof *support);
-    svi_pack_map(p, 9);
+    const struct svi_open_map map = svi_pack_open(p);
     svi_put_real(p, "gamma", e->gamma);
     svi_put_real(p, "share", e->share);
     svi_put_real(p, "rho", e->rho);
@@ -48,6 +48,7 @@ static svs_code put_member(struct svi_pack *p, const svs_novelty_model *m, const
     svi_put_int(p, "outside", e->outside);
     svi_put_doubles(p, "z", e->z, count);
     svi_put_doubles(p, "support", support, count * d);
+    svi_pack_close(p, map);
     svi_free(support);
     return SVS_OK;
 }
@@ -55,7 +56,7 @@ static svs_code put_member(struct svi_pack *p, const svs_novelty_model *m, const
 static svs_code novelty_encode(const svs_novelty_model *m, struct svi_bytes *out) {
     struct svi_pack p;
     svs_code code = SVS_OK;
-    svi_checked_file_begin(&p, out, FORMAT, VERSION, 13 + (m->schema != NULL));
+    const struct svi_open_map map = svi_checked_file_begin(&p, out, FORMAT, VERSION);
     svi_put_int(&p, "d", m->d);
     svi_put_int(&p, "lags", m->lags > 1 ? m->lags : 1);
     svi_put_int(&p, "differences", m->differences);
@@ -77,7 +78,7 @@ static svs_code novelty_encode(const svs_novelty_model *m, struct svi_bytes *out
     svi_pack_array(&p, (size_t)m->members);
     for (int e = 0; e < m->members && code == SVS_OK; e++)
         code = put_member(&p, m, &m->member[e]);
-    svs_code end = svi_checked_file_end(&p);
+    svs_code end = svi_checked_file_end(&p, map);
     return code == SVS_OK ? end : code;
 }
 

@@ -210,7 +210,7 @@ void svi_key_quality_verdict(const struct svi_key_quality *k, FILE *to) {
 }
 
 static void key_quality_put(struct svi_pack *p, const struct svi_key_quality *k, const struct key_line *l) {
-    svi_pack_map(p, 7);
+    const struct svi_open_map map = svi_pack_open(p);
     svi_put_text(p, "key", l->name);
     svi_put_int(p, "rows", l->rows);
     svi_put_real(p, k->regress ? "rmse" : "accuracy", l->quality);
@@ -218,6 +218,7 @@ static void key_quality_put(struct svi_pack *p, const struct svi_key_quality *k,
     svi_put_real(p, "worse", l->worse);
     svi_put_int(p, "alerts", l->alerts);
     svi_put_int(p, "open", l->open);
+    svi_pack_close(p, map);
 }
 
 svs_code svi_key_quality_pack(const struct svi_key_quality *k, int64_t rows, struct svi_bytes *out,
@@ -226,7 +227,7 @@ svs_code svi_key_quality_pack(const struct svi_key_quality *k, int64_t rows, str
     const int count = svi_stream_figures(k->report.stream, NULL, k->report.now, &f);
     struct svi_pack p;
     svi_pack_begin(&p, out);
-    svi_pack_map(&p, (size_t)count + 4);
+    const struct svi_open_map map = svi_pack_open(&p);
     svi_put_int(&p, "rows", k->report.rows);
     svi_put_real(&p, "seconds", round(k->report.seconds * 1e6) / 1e6);
     for (int i = 0; i < count; i++)
@@ -236,5 +237,6 @@ svs_code svi_key_quality_pack(const struct svi_key_quality *k, int64_t rows, str
     for (int64_t i = 0; i < k->count; i++)
         if (k->lines[i].rows >= rows)
             key_quality_put(&p, k, &k->lines[i]);
+    svi_pack_close(&p, map);
     return svi_pack_end(&p) == SVS_OK ? SVS_OK : svi_fail_memory(err, "the result");
 }

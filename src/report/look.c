@@ -337,7 +337,7 @@ static void look_put_each(const struct svi_look *l, struct svi_pack *p) {
         if (!svi_incident_inside(one, l->log.first, l->log.last))
             continue;
         const double delay = svi_incident_delay(one, l->log.first);
-        svi_pack_map(p, 7 + l->incidents.keyed);
+        const struct svi_open_map map = svi_pack_open(p);
         if (l->incidents.keyed)
             svi_put_text(p, "key", one->key);
         svi_put_text(p, "name", one->name);
@@ -347,6 +347,7 @@ static void look_put_each(const struct svi_look *l, struct svi_pack *p) {
         svi_put_real(p, "delay", delay);
         svi_put_bool(p, "during", one->during);
         svi_put_int(p, "alerts", one->alerts);
+        svi_pack_close(p, map);
     }
 }
 

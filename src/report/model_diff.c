@@ -269,7 +269,7 @@ static const char *diff_task(const svs_model *m) {
 
 static void pack_side(const struct diff *d, struct svi_pack *p, int i) {
     const svs_model *m = diff_model(d, i);
-    svi_pack_map(p, 10);
+    const struct svi_open_map map = svi_pack_open(p);
     svi_put_text(p, "file", d->side[i].name);
     svi_put_uint(p, "version", m->version);
     svi_put_text(p, "method", m->method);
@@ -280,6 +280,7 @@ static void pack_side(const struct diff *d, struct svi_pack *p, int i) {
     svi_put_int(p, "window", m->window);
     svi_put_int(p, "seen", m->seen);
     svi_put_int(p, "learned", m->learned);
+    svi_pack_close(p, map);
 }
 
 static int count_alone(const struct diff *d, int i) {
@@ -329,15 +330,9 @@ static void pack_diff_row(const struct diff *d, struct svi_pack *p, const struct
     }
 }
 
-static void count_figure(void *user, const struct svi_item *name, double a, double b) {
-    (void)name, (void)a, (void)b;
-    ++*(size_t *)user;
-}
-
 static void pack_figure(void *user, const struct svi_item *name, double a, double b) {
     const double both[2] = {a, b};
-    svi_pack_value(user,
-                   (svs_value){.kind = SVS_STR, .length = name->length, .as.s = (const char *)name->body});
+    svi_pack_name(user, name->body, (size_t)name->length);
     svi_pack_array(user, 2);
     for (int i = 0; i < 2; i++)
         svi_pack_real(user, both[i]);
@@ -346,24 +341,24 @@ static void pack_figure(void *user, const struct svi_item *name, double a, doubl
 static svs_code diff_json(const struct diff *d, FILE *to, svs_error *err) {
     struct svi_bytes map = {0}, text = {0};
     struct svi_pack p;
-    size_t figures = 0;
-    each_figure(d, count_figure, &figures);
     svi_pack_begin(&p, &map);
-    svi_pack_map(&p, 9);
+    const struct svi_open_map whole = svi_pack_open(&p);
     svi_put_bool(&p, "same", d->same);
     svi_pack_key(&p, "a");
     pack_side(d, &p, 0);
     svi_pack_key(&p, "b");
     pack_side(d, &p, 1);
     svi_pack_key(&p, "quality");
-    svi_pack_map(&p, figures);
+    const struct svi_open_map figures = svi_pack_open(&p);
     each_figure(d, pack_figure, &p);
+    svi_pack_close(&p, figures);
     pack_alone(d, &p, 0);
     pack_alone(d, &p, 1);
     svi_pack_key(&p, "rows");
     svi_pack_array(&p, (size_t)d->rows);
     for (int k = 0; k < d->rows; k++)
         pack_diff_row(d, &p, &d->row[k]);
+    svi_pack_close(&p, whole);
     svs_code code = svi_pack_end(&p);
     if (code == SVS_OK)
         code = svi_json_msgpack(&text, map.data, map.size, err);

@@ -362,7 +362,6 @@ static const char *message_absent(const struct svi_message *m) {
 
 static void put_message_x(struct svi_pack *p, const struct svi_message *m, const svs_features *names,
                           bool packed) {
-    size_t pairs = 0;
     if (m->cells) {
         put_message_cells(p, m, packed);
         return;
@@ -377,6 +376,7 @@ static void put_message_x(struct svi_pack *p, const struct svi_message *m, const
     }
     svi_pack_key(p, "x");
     const size_t hole = svi_pack_hole(p);
+    size_t pairs = 0;
     for (int j = 0; j < m->d; j++) {
         if (!column_is_sent(m, j))
             continue;
