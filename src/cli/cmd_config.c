@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/human.h"
 #include "cli/command.h"
 #include "data/reader.h"
 #include "server/ingest_stdin.h"
@@ -15,8 +16,7 @@
 #include "server/process_memory.h"
 #include "svmstream/svmstream.h"
 
-#define GIB  (1024.0 * 1024 * 1024)
-#define MUCH GIB /* what is warned of */
+#define MUCH SVI_GIB /* what is warned of */
 
 #define ROWS_READ 1000
 
@@ -65,7 +65,7 @@ static void warn_of_memory(const struct cli_args *a, const struct svi_settings *
         a,
         "warning: with as many features as %s allows (%d) the process takes %.1f GiB, and every sample goes "
         "through %.1f GiB of it; `config show` has the memory for fewer",
-        named > 0 ? "features" : "max.features", d, memory / GIB, 8.0 * d * d / GIB);
+        named > 0 ? "features" : "max.features", d, memory / SVI_GIB, 8.0 * d * d / SVI_GIB);
 }
 
 static void warn_of_keys(const struct cli_args *a, const struct svi_settings *s) {

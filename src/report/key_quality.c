@@ -17,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/human.h"
 #include "base/text.h"
 #include "fleet/key_list.h"
 #include "fleet/fleet.h"
@@ -147,10 +148,8 @@ void svi_key_quality_free(struct svi_key_quality **k) {
 /* ---- telling */
 
 static void key_quality_number(const struct svi_key_quality *k, double value) {
-    char text[32] = "-";
-    if (!isnan(value))
-        snprintf(text, sizeof text, k->regress ? "%.4g" : "%.4f", value);
-    printf(" %10s", text);
+    char text[SVI_HUMAN];
+    printf(" %10s", k->regress ? svi_human_digits(text, value, 4) : svi_human_places(text, value, 4));
 }
 
 static void key_quality_line(const struct svi_key_quality *k, const struct key_line *l) {

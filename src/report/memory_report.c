@@ -1,20 +1,17 @@
 #include "report/memory_report.h"
 
+#include "base/human.h"
 #include "fleet/fleet.h"
 #include "server/process_memory.h"
-
-#define KIB 1024.0
-#define MIB (1024 * KIB)
-#define GIB (1024 * MIB)
 
 static void memory_write_line(const struct svi_settings *s, int d, int classes, FILE *to) {
     const double process = svi_server_memory(s, d, classes), engine = process - svi_server_process_memory(d);
     if (s->task == SVS_REGRESS)
-        fprintf(to, "#   %5d features             engine %10.2f MiB, process %10.2f MiB\n", d, engine / MIB,
-                process / MIB);
+        fprintf(to, "#   %5d features             engine %10.2f MiB, process %10.2f MiB\n", d,
+                engine / SVI_MIB, process / SVI_MIB);
     else
         fprintf(to, "#   %5d features, %4d classes engine %7.2f MiB, process %10.2f MiB\n", d, classes,
-                engine / MIB, process / MIB);
+                engine / SVI_MIB, process / SVI_MIB);
 }
 
 void svi_memory_write_keys(const struct svi_settings *s, const char *lead, FILE *to) {
@@ -25,10 +22,11 @@ void svi_memory_write_keys(const struct svi_settings *s, const char *lead, FILE 
     svi_keys_memory(s, d, 2, &m);
     fprintf(
         to, "%seach key with %d features and a full window takes %s %.1f KiB; keys.memory %lld, %.2f GiB%s",
-        lead, d, s->method == SVI_METHOD_AUTO ? "at most" : "about", m.each / KIB, (long long)s->keys_memory,
+        lead, d, s->method == SVI_METHOD_AUTO ? "at most" : "about", m.each / SVI_KIB,
+        (long long)s->keys_memory,
         (s->keys_memory > 0 ? (double)(s->keys_memory < s->keys_max ? s->keys_memory : s->keys_max) * m.each
                             : m.share) /
-            GIB,
+            SVI_GIB,
         s->keys_memory > 0 ? "\n" : "");
     if (s->keys_memory == 0)
         fprintf(to, " (half of what %s): %lld keys\n", m.of, (long long)m.most);
@@ -59,6 +57,6 @@ bool svi_memory_keys_warning(const struct svi_settings *s, char *text, size_t si
     snprintf(text, size,
              "keys.memory %lld keeps %.1f GiB of keys in memory, and %s %.1f GiB: at most %.0f keys fit, the "
              "others can be on disk",
-             (long long)s->keys_memory, all / GIB, m.of, m.machine / GIB, m.machine / m.each);
+             (long long)s->keys_memory, all / SVI_GIB, m.of, m.machine / SVI_GIB, m.machine / m.each);
     return true;
 }

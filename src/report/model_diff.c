@@ -12,6 +12,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/human.h"
 #include "svmstream/features.h"
 #include "wire/event.h"
 #include "wire/fields.h"
@@ -383,16 +384,10 @@ static const char *diff_name(const struct diff *d, int i, int column, char *out)
 }
 
 static void print_figure(void *user, const struct svi_item *name, double a, double b) {
-    const double both[2] = {a, b};
-    char shown[NAME_SIZE];
-    fprintf(user, "%-12s", svi_escape(shown, sizeof shown, (const char *)name->body, name->length));
-    for (int i = 0; i < 2; i++) {
-        if (isnan(both[i]))
-            fprintf(user, "  %-20s", "-");
-        else
-            fprintf(user, "  %-20.6g", both[i]);
-    }
-    fputc('\n', user);
+    char shown[NAME_SIZE], one[SVI_HUMAN], other[SVI_HUMAN];
+    fprintf(user, "%-12s  %-20s  %-20s\n",
+            svi_escape(shown, sizeof shown, (const char *)name->body, name->length),
+            svi_human_digits(one, a, 6), svi_human_digits(other, b, 6));
 }
 
 static void print_sides(const struct diff *d, FILE *to) {
@@ -433,15 +428,11 @@ static void print_alone(const struct diff *d, int i, FILE *to) {
 }
 
 static void print_diff_row(const struct diff *d, const struct diff_row *r, FILE *to) {
-    char name[NAME_SIZE] = "value";
+    char name[NAME_SIZE] = "value", cosine[SVI_HUMAN];
     if (r->class.kind != SVS_NONE)
         svs_value_text(r->class, name, sizeof name);
-    fprintf(to, "\n%s  bias %.6g -> %.6g", name, r->bias[0], r->bias[1]);
-    if (isnan(r->cosine))
-        fputs("  cosine -", to);
-    else
-        fprintf(to, "  cosine %.6f", r->cosine);
-    fprintf(to, "  change %.6g\n", r->change);
+    fprintf(to, "\n%s  bias %.6g -> %.6g  cosine %s  change %.6g\n", name, r->bias[0], r->bias[1],
+            svi_human_places(cosine, r->cosine, 6), r->change);
     for (int i = 0; i < r->count; i++) {
         const struct diff_weight *w = &r->top[i];
         const int side = w->column[0] < 0;
