@@ -5,7 +5,7 @@
  * come back when they are asked for.
  *
  * The state of a key as bytes: how many of them are hashed and how many there are in all (4 bytes each,
- * little-endian), then the sections of its engine, zeros packed (wire/archive_packed.h). Its hash is XXH3
+ * little-endian), then the sections of its engine, zeros packed (wire/archive_file.h). Its hash is XXH3
  * (128 bits) of what the record says of it and of the sections that are hashed; the sum of these of all keys
  * is what the fingerprint of the stream has of them, whatever order they were written in. */
 #define XXH_STATIC_LINKING_ONLY /* states on the stack: no memory except through the gate */
@@ -19,7 +19,7 @@
 #include "fleet/fleet_internal.h"
 #include "store/checkpoint_file.h"
 #include "store/key_record.h"
-#include "wire/archive_packed.h"
+#include "wire/archive_file.h"
 
 #define EVICT_MOST 128               /* keys that leave memory at once */
 #define EVICT_MORE 24                /* than are too many */
