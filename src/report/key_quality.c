@@ -175,9 +175,8 @@ void svi_key_quality_print(const struct svi_key_quality *k, int64_t limit, int64
     const struct svi_quality_report *r = &k->report;
     const char *name = k->regress ? "rmse" : "accuracy";
     const struct svi_figure *f;
-    printf("%-18s %" PRId64 "\n%-18s %" PRId64 "\n%-18s %.3f\n%-18s %.0f\n%-18s %" PRId64 "\n", "rows",
-           r->rows, "refused", svi_stream_refused(r->stream), "seconds", r->seconds, "rows/s",
-           r->seconds > 0 ? (double)r->rows / r->seconds : 0, "keys", svi_stream_key_count(r->stream));
+    svi_quality_report_print_head(r);
+    printf("%-18s %" PRId64 "\n", "keys", svi_stream_key_count(r->stream));
     if (k->count > 0 && limit > 0)
         printf("%-*s %10s %10s %10s %8s\n", svi_key_width("key"), "key", "rows", name, "same", "alerts");
     const int64_t wanted = key_lines_of(k, rows);
@@ -222,15 +221,10 @@ static void key_quality_put(struct svi_pack *p, const struct svi_key_quality *k,
 
 svs_code svi_key_quality_pack(const struct svi_key_quality *k, int64_t rows, struct svi_bytes *out,
                               svs_error *err) {
-    const struct svi_figure *f;
-    const int count = svi_stream_figures(k->report.stream, NULL, k->report.now, &f);
     struct svi_pack p;
     svi_pack_begin(&p, out);
     const struct svi_open_map map = svi_pack_open(&p);
-    svi_put_int(&p, "rows", k->report.rows);
-    svi_put_real(&p, "seconds", round(k->report.seconds * 1e6) / 1e6);
-    for (int i = 0; i < count; i++)
-        svi_put_figure(&p, &f[i]);
+    svi_quality_report_put_head(&k->report, &p);
     svi_put_real(&p, k->regress ? "keys_rmse_same" : "keys_accuracy_same", k->same);
     svi_put_array(&p, "by_key", (size_t)key_lines_of(k, rows));
     for (int64_t i = 0; i < k->count; i++)

@@ -6,7 +6,6 @@
  * comes first in the first model. */
 #include "report/model_diff.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -264,23 +263,35 @@ static void pack_feature(const struct diff *d, struct svi_pack *p, int i, int co
         svi_pack_int(p, column);
 }
 
-static const char *diff_task(const svs_model *m) {
-    return m->task == SVS_REGRESS ? "regress" : "classify";
+struct model_figure {
+    const char *name, *title; /* in the map and in tables; no title: differences alone have it */
+    svs_value value;
+};
+
+#define MODEL_FIGURES 9
+
+/* What a model is, in the order in which every report says so. */
+static void model_figures(const svs_model *m, struct model_figure out[MODEL_FIGURES]) {
+    const struct model_figure all[MODEL_FIGURES] = {
+        {"version", "version", svs_int((int64_t)m->version)},
+        {"method", "method", svs_str(m->method)},
+        {"task", "task", svs_str(m->task == SVS_REGRESS ? "regress" : "classify")},
+        {"d", "features", svs_int(m->d)},
+        {"classes", NULL, svs_int(m->class_count)},
+        {"C", "C", svs_real(m->C)},
+        {"window", "window", svs_int(m->window)},
+        {"seen", "seen", svs_int(m->seen)},
+        {"learned", "learned", svs_int(m->learned)}};
+    memcpy(out, all, sizeof all);
 }
 
 static void pack_side(const struct diff *d, struct svi_pack *p, int i) {
-    const svs_model *m = diff_model(d, i);
+    struct model_figure f[MODEL_FIGURES];
     const struct svi_open_map map = svi_pack_open(p);
+    model_figures(diff_model(d, i), f);
     svi_put_text(p, "file", d->side[i].name);
-    svi_put_uint(p, "version", m->version);
-    svi_put_text(p, "method", m->method);
-    svi_put_text(p, "task", diff_task(m));
-    svi_put_int(p, "d", m->d);
-    svi_put_int(p, "classes", m->class_count);
-    svi_put_real(p, "C", m->C);
-    svi_put_int(p, "window", m->window);
-    svi_put_int(p, "seen", m->seen);
-    svi_put_int(p, "learned", m->learned);
+    for (int k = 0; k < MODEL_FIGURES; k++)
+        svi_put_value(p, f[k].name, f[k].value);
     svi_pack_close(p, map);
 }
 
@@ -390,18 +401,30 @@ static void print_figure(void *user, const struct svi_item *name, double a, doub
             svi_human_digits(one, a, 6), svi_human_digits(other, b, 6));
 }
 
+/* Six digits of a real number: a report is read, not computed with. */
+static const char *model_figure_text(const struct model_figure *f, char out[NAME_SIZE]) {
+    return f->value.kind == SVS_REAL ? svi_human_digits(out, f->value.as.r, 6)
+                                     : svs_value_text(f->value, out, NAME_SIZE);
+}
+
+void svi_model_report(const svs_model *m, FILE *to) {
+    struct model_figure f[MODEL_FIGURES];
+    char text[NAME_SIZE];
+    model_figures(m, f);
+    for (int k = 0; k < MODEL_FIGURES; k++)
+        if (f[k].title)
+            fprintf(to, "%s %s\n", f[k].title, model_figure_text(&f[k], text));
+}
+
 static void print_sides(const struct diff *d, FILE *to) {
-    const svs_model *a = diff_model(d, 0), *b = diff_model(d, 1);
+    struct model_figure a[MODEL_FIGURES], b[MODEL_FIGURES];
+    char one[NAME_SIZE], other[NAME_SIZE];
+    model_figures(diff_model(d, 0), a);
+    model_figures(diff_model(d, 1), b);
     fprintf(to, "%-12s  %-20s  %s\n", "", d->side[0].name, d->side[1].name);
-    fprintf(to, "%-12s  %-20" PRIu64 "  %" PRIu64 "\n", "version", a->version, b->version);
-    fprintf(to, "%-12s  %-20s  %s\n", "method", a->method, b->method);
-    fprintf(to, "%-12s  %-20s  %s\n", "task", diff_task(a), diff_task(b));
-    fprintf(to, "%-12s  %-20d  %d\n", "features", a->d, b->d);
-    fprintf(to, "%-12s  %-20d  %d\n", "classes", a->class_count, b->class_count);
-    fprintf(to, "%-12s  %-20g  %g\n", "C", a->C, b->C);
-    fprintf(to, "%-12s  %-20" PRId64 "  %" PRId64 "\n", "window", a->window, b->window);
-    fprintf(to, "%-12s  %-20" PRId64 "  %" PRId64 "\n", "seen", a->seen, b->seen);
-    fprintf(to, "%-12s  %-20" PRId64 "  %" PRId64 "\n", "learned", a->learned, b->learned);
+    for (int k = 0; k < MODEL_FIGURES; k++)
+        fprintf(to, "%-12s  %-20s  %s\n", a[k].title ? a[k].title : a[k].name, model_figure_text(&a[k], one),
+                model_figure_text(&b[k], other));
     each_figure(d, print_figure, to);
 }
 
