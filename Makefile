@@ -54,7 +54,7 @@ endif
 $(BUILD)/obj/src/linalg/kernels_generic.o: ISA = -O3
 $(BUILD)/obj/src/linalg/quads_generic.o:  ISA = -O3 -Wno-psabi
 # Loops along the columns of a row.
-$(addprefix $(BUILD)/obj/src/,$(addprefix judges/,forecast.o sensors.o deviations.o block_tails.o) \
+$(addprefix $(BUILD)/obj/src/,$(addprefix alerts/,forecast.o sensors.o deviations.o block_tails.o) \
     $(addprefix novelty/,similarity.o range.o) quality/drift_moments.o wire/packed.o): ISA = -O3
 
 # The commit that --version names, "+" behind it where sources differ from it; none outside of a repository.
