@@ -236,15 +236,20 @@ static void put_bank_event(struct svi_pack *p, const struct svi_event *e) {
 
 static const struct {
     const char *name;
+    bool retained;
     void (*put)(struct svi_pack *p, const struct svi_event *e);
 } topics[SVI_TOPIC_COUNT] = {
-#define X(constant, name, retained, text) {#name, put_##name##_event},
+#define X(constant, name, retained, text) {#name, retained, put_##name##_event},
     SVI_TOPICS(X)
 #undef X
 };
 
 const char *svi_topic_name(enum svi_topic topic) {
     return topics[topic].name;
+}
+
+bool svi_topic_retained(enum svi_topic topic) {
+    return topics[topic].retained;
 }
 
 static const char hex[] = "0123456789ABCDEF";
