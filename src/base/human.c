@@ -169,11 +169,14 @@ char *svi_human_place(char out[SVI_HUMAN], bool by_rows, double at) {
 }
 
 char *svi_human_span(char out[SVI_HUMAN], bool by_rows, double span) {
-    if (!by_rows && !isnan(span))
+    if (!by_rows && span > 0)
         return svi_human_duration(out, span);
     if (isnan(span))
         return strcpy(out, "-");
-    snprintf(out, SVI_HUMAN, "%.0f row%s", span, span == 1 ? "" : "s");
+    if (!by_rows) /* times of a log may go back: by how much is shown */
+        snprintf(out, SVI_HUMAN, "%.0f s", span);
+    else
+        snprintf(out, SVI_HUMAN, "%.0f row%s", span, span == 1 ? "" : "s");
     return out;
 }
 

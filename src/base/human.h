@@ -41,7 +41,8 @@ char *svi_human_since(char out[SVI_HUMAN], double since, double now);
 /* To the second, in UTC: "2026-11-22 10:05:30", with milliseconds where there are some; likewise "350 s". */
 char *svi_human_moment(char out[SVI_HUMAN], double seconds);
 
-/* A moment and a span of a log that may count rows instead of seconds: "row 17", "3 rows". */
+/* A moment and a span of a log that may count rows instead of seconds: "row 17", "3 rows". A span below 0 is
+ * shown: "-5 s". */
 char *svi_human_place(char out[SVI_HUMAN], bool by_rows, double at);
 char *svi_human_span(char out[SVI_HUMAN], bool by_rows, double span);
 

@@ -166,7 +166,7 @@ static const char *look_rate_text(const struct svi_look *l, char out[2 * SVI_HUM
     char a[SVI_HUMAN];
     const double days = look_days(l);
     if (days < 1)
-        snprintf(out, 2 * SVI_HUMAN, "in %s", svi_human_duration(a, days * DAY));
+        snprintf(out, 2 * SVI_HUMAN, "in %s", svi_human_span(a, false, days * DAY));
     else
         snprintf(out, 2 * SVI_HUMAN, "%s %s", look_number(a, rate), look_rate_unit(l));
     return out;
@@ -225,9 +225,9 @@ static void look_print_alerts(const struct svi_look *l) {
     if (log->rows > 0 && !log->by_rows)
         printf("%-18s %s to %s UTC, %s\n", "time", svi_human_moment(a, log->first),
                svi_human_moment(b, log->last),
-               svi_human_duration((char[SVI_HUMAN]){0}, log->last - log->first));
+               svi_human_span((char[SVI_HUMAN]){0}, false, log->last - log->first));
     else if (!isnan(days))
-        printf("%-18s %s, at %g s a row\n", "time", svi_human_duration(a, days * DAY), l->o.row_seconds);
+        printf("%-18s %s, at %g s a row\n", "time", svi_human_span(a, false, days * DAY), l->o.row_seconds);
     printf("%-18s %" PRId64 "  (%s)\n", "alerts", log->alerts, look_rate_text(l, rate, l->result[0].rate));
     look_print_kinds("by kind", log->kinds);
     look_print_kinds("by judge, rule", log->judges);
