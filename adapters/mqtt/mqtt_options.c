@@ -23,7 +23,7 @@
 #include "log.h"
 #include "naming.h"
 
-enum type { TEXT, TOPIC, WHOLE, REAL, FLAG, NEVER };
+enum type { NEVER, TEXT, TOPIC, WHOLE, REAL, FLAG };
 
 /* `type` decides what lies at `at`: TEXT a const char *, WHOLE an int64_t, REAL a double, FLAG a bool;
  * TOPIC ignores it. A row whose type does not fit its field overwrites the neighbours. */
@@ -35,11 +35,9 @@ struct row {
 };
 
 #define AT(field) offsetof(struct options, field)
-#define GROUP(text)                                                                                          \
-    { NULL, NULL, text, NEVER, 0, 0, 0 }
 
 static const struct row rows[] = {
-    GROUP("The broker:"),
+    {.text = "The broker:"},
     {"host", "NAME", "where the broker is (localhost)", TEXT, AT(host), 0, 0},
     {"port", "N", "its port (1883, with TLS 8883)", WHOLE, AT(port), 1, 65535},
     {"client-id", "ID",
@@ -54,7 +52,7 @@ static const struct row rows[] = {
     {"cert-key", "FILE", "its key, without pass phrase (`--cert FILE --key FILE` is the same)", TEXT,
      AT(cert_key), 0, 0},
     {"insecure", NULL, "do not check that the certificate names the host", FLAG, AT(insecure), 0, 0},
-    GROUP("From topics to samples:"),
+    {.text = "From topics to samples:"},
     {"topic", "FILTER", "topics to subscribe to, with + and #; may be repeated; QoS 1", TOPIC, 0, 0, 0},
     {"template", "LEVELS", "what the levels of a topic are: 'plant/{machine}/{sensor}'; + and # skip levels",
      TEXT, AT(template), 0, 0},
@@ -79,7 +77,7 @@ static const struct row rows[] = {
      "key of the time stamp in JSON objects: seconds, milliseconds or ISO 8601 (time of arrival)", TEXT,
      AT(ts_key), 0, 0},
     {"id", "KEY", "key of the sample's id in JSON objects (none)", TEXT, AT(id_key), 0, 0},
-    GROUP("svmstream:"),
+    {.text = "svmstream:"},
     {"in", "ADDRESS", "its `in` (tcp://127.0.0.1:5555)", TEXT, AT(in), 0, 0},
     {"out", "ADDRESS", "its `out` (tcp://127.0.0.1:5556)", TEXT, AT(out), 0, 0},
     {"curve", "FILE", "own CURVE keys (`svmstream curve new FILE`), where svmstream runs with --curve", TEXT,
@@ -94,7 +92,7 @@ static const struct row rows[] = {
     {"prefix", "TOPIC",
      "where they are published: PREFIX/STREAM/alert, of a key PREFIX/STREAM/alert/KEY (svmstream)", TEXT,
      AT(prefix), 0, 0},
-    GROUP("Otherwise:"),
+    {.text = "Otherwise:"},
     {"stats", "SECONDS",
      "log the counters every SECONDS, here and on PREFIX/adapter; 0: at the end only (60)", REAL, AT(stats),
      0, 1e9},

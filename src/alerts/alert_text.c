@@ -1,118 +1,26 @@
 /* Lines for people: of novelty alerts, of those under a budget, then of quality alerts.
  *
- * Numbers come first: as many digits as a person wants, and as many more as tell a value from what is usual.
- * Then times, the parts of a line, and the lines. A line always fits: its end is kept free for, and features
- * that find no more room are left out whole.
- */
+ * Numbers and times are those of base/human.h: as many digits as a person wants, and as many more as tell a
+ * value from what is usual. First the parts of a line, then the lines. A line always fits: its end is kept
+ * free for, and features that do not fit before it are left out whole. */
 #include "alerts/alert_text.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/fail.h"
+#include "base/human.h"
 #include "base/statistics.h"
 #include "features/calendar.h"
 
 /* Sizes for the worst case: PART holds a name, a unit and five numbers (the value and two ranges). After a
  * stream of SVI_ALERT_SUBJECT bytes an end of END bytes always fits into SVI_ALERT_TEXT. */
 #define NAME   SVI_ALERT_NAME
-#define UNIT   SVI_ALERT_UNIT
-#define NUMBER SVI_ALERT_NUMBER
+#define UNIT   SVI_HUMAN_UNIT
+#define NUMBER SVI_HUMAN
 #define PART   (NAME + UNIT + 5 * NUMBER + 40)
 #define END    (3 * NUMBER + 80)
-
-#define EPOCH_LEAST 1e8           /* 1973: no stream that counts from 0 gets there */
-#define EPOCH_MOST  253402300800. /* the year 10000 */
-
-/* ---- numbers */
-
-static int alert_text_magnitude(double v) {
-    return (int)floor(log10(fabs(v)));
-}
-
-/* 1.50 -> 1.5, 2.00 -> 2, -0.0 -> 0 */
-static void trim_zeros(char *text) {
-    char *end = text + strlen(text);
-    while (strchr(text, '.') && (end[-1] == '0' || end[-1] == '.')) {
-        const char last = *--end;
-        *end = 0;
-        if (last == '.')
-            break;
-    }
-    if (strcmp(text, "-0") == 0)
-        strcpy(text, "0");
-}
-
-/* 1.5e+07 -> 1.5e7 */
-static void shorten_exponent(char *text) {
-    char *e = strchr(text, 'e');
-    if (!e)
-        return;
-    char *to = e[1] == '-' ? e + 2 : e + 1;
-    const char *from = to + strspn(to, "+0");
-    memmove(to, from, strlen(from) + 1);
-}
-
-const char *svi_alert_number(char out[NUMBER], double v, double spread, int digits) {
-    if (!isfinite(v) || v == 0) {
-        snprintf(out, NUMBER, "%s", v == 0 ? "0" : isnan(v) ? "unknown" : v > 0 ? "infinite" : "-infinite");
-        return out;
-    }
-    /* Two digits of `spread` must show: 1013.25 in a range 0.4 wide must not shrink to 1013. */
-    const int size = alert_text_magnitude(v);
-    const int needed = spread > 0 && isfinite(spread) ? size - alert_text_magnitude(spread) + 2 : 0;
-    digits = needed > digits ? (needed < 9 ? needed : 9) : digits;
-    /* Outside these sizes a reader would have to count zeros. */
-    if (size >= 7 || size < -5) {
-        snprintf(out, NUMBER, "%.*g", digits, v);
-        shorten_exponent(out);
-        return out;
-    }
-    /* %f keeps every digit before the point, so a whole number is never rounded. */
-    snprintf(out, NUMBER, "%.*f", digits > size + 1 ? digits - 1 - size : 0, v);
-    trim_zeros(out);
-    return out;
-}
-
-/* ---- times */
-
-const char *svi_alert_duration(char out[NUMBER], double seconds) {
-    /* Round first and split afterwards: the other order could print "2 h 60 min". */
-    const double minutes = floor(seconds / 60 + 0.5), hours = floor(seconds / 3600 + 0.5);
-    if (!(seconds > 0))
-        snprintf(out, NUMBER, "0 s");
-    else if (seconds < 0.1)
-        snprintf(out, NUMBER, "less than 0.1 s");
-    else if (seconds < 99.5)
-        snprintf(out, NUMBER, seconds < 9.95 ? "%.2g s" : "%.0f s", seconds);
-    else if (minutes < 120)
-        snprintf(out, NUMBER, "%.0f min", minutes);
-    else if (minutes < 48 * 60)
-        snprintf(out, NUMBER, "%.0f h %.0f min", floor(minutes / 60), fmod(minutes, 60));
-    else if (hours < 1e7)
-        snprintf(out, NUMBER, "%.0f d %.0f h", floor(hours / 24), fmod(hours, 24));
-    else
-        snprintf(out, NUMBER, "more than 1000 years");
-    return out;
-}
-
-const char *svi_alert_moment(char out[NUMBER], double since, double now) {
-    /* The number itself where there is no date. NaN fails the test and ends up here, too. */
-    if (!(since >= EPOCH_LEAST && since < EPOCH_MOST)) {
-        char text[NUMBER];
-        snprintf(out, NUMBER, "%.30s s", svi_alert_number(text, since, 0, 3));
-        return out;
-    }
-    const time_t t = (time_t)since;
-    struct tm utc;
-    gmtime_r(&t, &utc);
-    strftime(out, NUMBER, floor(since / 86400) == floor(now / 86400) ? "%H:%M UTC" : "%Y-%m-%d %H:%M UTC",
-             &utc);
-    return out;
-}
 
 /* ---- the line */
 
@@ -134,15 +42,6 @@ const char *svi_alert_name(char out[NAME], const char *name, int column) {
     return out;
 }
 
-const char *svi_alert_unit(char out[UNIT], const char *unit) {
-    out[0] = '\0';
-    if (unit && *unit) {
-        out[0] = ' ';
-        svi_escape(out + 1, UNIT - 1, unit, strlen(unit));
-    }
-    return out;
-}
-
 size_t svi_alert_begin(char *out, const char *stream) {
     /* The cut bounds what a long stream name takes from the line, so this first append always succeeds and
      * `out` holds a string from here on. */
@@ -158,16 +57,16 @@ static void feature_text(char out[PART], const struct svi_alert_feature *f, cons
     const double width = f->high - f->low;
     const double outside = fmax(f->value - f->high, f->low - f->value);
     svi_alert_name(name, f->name, f->column);
-    svi_alert_unit(unit, f->unit);
+    svi_human_unit(unit, f->unit);
     if (f->beyond)
-        snprintf(range, sizeof range, ", earlier %s to %s", svi_alert_number(low, f->earlier_low, width, 3),
-                 svi_alert_number(high, f->earlier_high, width, 3));
+        snprintf(range, sizeof range, ", earlier %s to %s", svi_human_number(low, f->earlier_low, width, 3),
+                 svi_human_number(high, f->earlier_high, width, 3));
     if (isfinite(width))
         snprintf(out, PART, "%s%s %s%s (usual %s to %s%s)", before, name,
-                 svi_alert_number(value, f->value, fmax(width, outside), 3), unit,
-                 svi_alert_number(low, f->low, width, 3), svi_alert_number(high, f->high, width, 3), range);
+                 svi_human_number(value, f->value, fmax(width, outside), 3), unit,
+                 svi_human_number(low, f->low, width, 3), svi_human_number(high, f->high, width, 3), range);
     else
-        snprintf(out, PART, "%s%s %s%s", before, name, svi_alert_number(value, f->value, 0, 3), unit);
+        snprintf(out, PART, "%s%s %s%s", before, name, svi_human_number(value, f->value, 0, 3), unit);
 }
 
 size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *l) {
@@ -175,13 +74,13 @@ size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *l) 
     const char *before = l->state == SVI_ALERT_UPDATE ? " worse: " : " ";
     const int count = l->state == SVI_ALERT_CLOSE ? 0 : l->count < SVI_ALERT_TOP ? l->count : SVI_ALERT_TOP;
     /* The end comes first because its length decides how many features fit before it. */
-    svi_alert_moment(since, l->since, l->time);
+    svi_human_since(since, l->since, l->time);
     if (l->state == SVI_ALERT_CLOSE)
         snprintf(end, END, " back to normal after %s, worst grade %s, since %s",
-                 svi_alert_duration(a, l->time - l->since), svi_alert_number(b, l->grade, 0, 2), since);
+                 svi_human_duration(a, l->time - l->since), svi_human_number(b, l->grade, 0, 2), since);
     else
         snprintf(end, END, "%snovelty %s, p %s, since %s", count > 0 ? ", " : before,
-                 svi_alert_number(a, l->novelty, 0, 2), svi_alert_number(b, l->p, 0, 2), since);
+                 svi_human_number(a, l->novelty, 0, 2), svi_human_number(b, l->p, 0, 2), since);
     size_t at = svi_alert_begin(out, l->stream);
     for (int i = 0; i < count; i++) {
         feature_text(part, &l->top[i], i > 0 ? ", " : before);
@@ -194,20 +93,6 @@ size_t svi_alert_text(char out[SVI_ALERT_TEXT], const struct svi_alert_line *l) 
 
 #define SURE 12.0 /* no p below 10^-12 is believed */
 
-/* 41230 -> 41,230 */
-static const char *alert_text_count(char out[NUMBER], int64_t n) {
-    char digits[NUMBER];
-    const int length = snprintf(digits, sizeof digits, "%" PRId64, n);
-    int at = 0;
-    for (int i = 0; i < length; i++) {
-        if (i > 0 && (length - i) % 3 == 0)
-            out[at++] = ',';
-        out[at++] = digits[i];
-    }
-    out[at] = '\0';
-    return out;
-}
-
 static const char *episode_rarity(char out[NUMBER], double surprise) {
     char count[NUMBER];
     /* One significant digit: the p behind it is an estimate. 1e-9 makes up for log10 of a power of ten that
@@ -215,17 +100,17 @@ static const char *episode_rarity(char out[NUMBER], double surprise) {
     const double n = pow(10, fmin(surprise, SURE)), unit = pow(10, floor(log10(fmax(n, 10)) + 1e-9));
     const double rounded = n < 10 ? fmax(1, floor(n + 0.5)) : floor(n / unit + 0.5) * unit;
     snprintf(out, NUMBER, "%sone in %.20s", surprise > SURE ? "less than " : "",
-             alert_text_count(count, (int64_t)rounded));
+             svi_human_count(count, (int64_t)rounded));
     return out;
 }
 
 static const char *episode_since(char out[SVI_CALENDAR_MOMENT], double since, double now) {
     char text[NUMBER];
-    /* Unlike svi_alert_moment, in the zone of the stream: the caller has set it (svi_calendar_set_zone). */
-    if (since >= EPOCH_LEAST && since < EPOCH_MOST)
+    /* Unlike svi_human_since, in the zone of the stream: the caller has set it (svi_calendar_set_zone). */
+    if (svi_human_is_date(since))
         svi_calendar_moment(out, since, now);
     else
-        snprintf(out, SVI_CALENDAR_MOMENT, "%.30s s", svi_alert_number(text, since, 0, 3));
+        snprintf(out, SVI_CALENDAR_MOMENT, "%.30s s", svi_human_number(text, since, 0, 3));
     return out;
 }
 
@@ -235,8 +120,8 @@ static const char *episode_range(char out[2 * NUMBER + 8], const struct svi_aler
     const double width = f->high - f->low;
     out[0] = '\0';
     if (isfinite(width))
-        snprintf(out, 2 * NUMBER + 8, "%s to %s", svi_alert_number(low, f->low, width, 2),
-                 svi_alert_number(high, f->high, width, 2));
+        snprintf(out, 2 * NUMBER + 8, "%s to %s", svi_human_number(low, f->low, width, 2),
+                 svi_human_number(high, f->high, width, 2));
     return out;
 }
 
@@ -247,21 +132,21 @@ static void episode_fact(char out[2 * PART], const struct svi_alert_fact *f, boo
     const double outside = fmax(f->value - f->high, f->low - f->value);
     /* `bare` is for a combination: each feature is within its range, so its range explains nothing. */
     if (f->seconds > 0 && !bare)
-        snprintf(lasted, sizeof lasted, " for %.36s", svi_alert_duration(span, f->seconds));
+        snprintf(lasted, sizeof lasted, " for %.36s", svi_human_duration(span, f->seconds));
     if (f->with >= 0 && !bare)
         snprintf(with, sizeof with, " while %s is %s%s", svi_alert_name(other, f->with_name, f->with),
-                 svi_alert_number(number, f->with_value, 0, 2), svi_alert_unit(unit, f->with_unit));
+                 svi_human_number(number, f->with_value, 0, 2), svi_human_unit(unit, f->with_unit));
     episode_range(range, f);
     if (!bare && !(f->text && f->text(expected, sizeof expected, f, range, dated)) && range[0])
         snprintf(expected, sizeof expected, " (usually %s)", range);
     snprintf(out, 2 * PART, "%s %s%s%s%s%s", svi_alert_name(name, f->name, f->column),
-             svi_alert_number(value, f->value, fmax(f->high - f->low, outside), 2),
-             svi_alert_unit(unit, f->unit), lasted, with, expected);
+             svi_human_number(value, f->value, fmax(f->high - f->low, outside), 2),
+             svi_human_unit(unit, f->unit), lasted, with, expected);
 }
 
 static size_t episode_facts(char *out, size_t at, const struct svi_episode_line *l, size_t reserved) {
     char part[2 * PART];
-    const bool together = l->combination && l->count >= 2, dated = l->since >= EPOCH_LEAST;
+    const bool together = l->combination && l->count >= 2, dated = svi_human_is_date(l->since);
     /* A combination is always a pair: the caller puts the two that add most first. */
     const int count = together ? 2 : l->count < SVI_ALERT_TOP ? l->count : SVI_ALERT_TOP;
     if (l->opening) {
@@ -295,7 +180,7 @@ size_t svi_episode_text(char out[SVI_ALERT_TEXT], const struct svi_episode_line 
     episode_rarity(rarity, l->surprise);
     if (closes)
         snprintf(end, END, "back to normal after %s (%s, %s at worst), since %s",
-                 svi_alert_duration(span, l->lasted), svi_alert_severity_name(l->severity), rarity, since);
+                 svi_human_duration(span, l->lasted), svi_alert_severity_name(l->severity), rarity, since);
     else
         snprintf(end, END, ", %s, since %s", rarity, since);
     size_t at = svi_alert_begin(out, l->stream);
@@ -315,8 +200,8 @@ size_t svi_episode_text(char out[SVI_ALERT_TEXT], const struct svi_episode_line 
 static const char *quality_level_text(char out[NUMBER], double v, bool regress) {
     char number[NUMBER];
     if (regress)
-        return svi_alert_number(out, v, 0, 2);
-    snprintf(out, NUMBER, "%.30s %%", svi_alert_number(number, 100 * v, 0, 2));
+        return svi_human_number(out, v, 0, 2);
+    snprintf(out, NUMBER, "%.30s %%", svi_human_number(number, 100 * v, 0, 2));
     return out;
 }
 
@@ -326,17 +211,17 @@ static void quality_feature_text(char out[PART], const struct svi_quality_featur
      * fewer. An unknown deviation is 0 and leaves the choice to the move. */
     const double spread = fmax(f->deviation, fabs(f->after - f->before));
     svi_alert_name(name, f->name, f->column);
-    snprintf(out, PART, "%s%s %s -> %s%s", before, name, svi_alert_number(from, f->before, spread, 2),
-             svi_alert_number(to, f->after, spread, 2), svi_alert_unit(unit, f->unit));
+    snprintf(out, PART, "%s%s %s -> %s%s", before, name, svi_human_number(from, f->before, spread, 2),
+             svi_human_number(to, f->after, spread, 2), svi_human_unit(unit, f->unit));
 }
 
 static void quality_end_text(char part[PART], const struct svi_quality_line *l, const char *figure) {
     char lasted[NUMBER], now[NUMBER], before[NUMBER], worst[NUMBER], since[NUMBER];
     snprintf(part, PART, "%s after %s: %s %s, before %s, worst %s, since %s",
-             l->adapted ? "stays as it is" : "back to normal", svi_alert_duration(lasted, l->time - l->since),
+             l->adapted ? "stays as it is" : "back to normal", svi_human_duration(lasted, l->time - l->since),
              figure, quality_level_text(now, l->after, l->regress),
              quality_level_text(before, l->before, l->regress),
-             quality_level_text(worst, l->worst, l->regress), svi_alert_moment(since, l->since, l->time));
+             quality_level_text(worst, l->worst, l->regress), svi_human_since(since, l->since, l->time));
 }
 
 size_t svi_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line *l) {
@@ -352,8 +237,8 @@ size_t svi_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line 
     snprintf(part, PART, "%s: %s %s -> %s since %s (after sample %s)",
              l->state == SVI_ALERT_UPDATE ? " worse" : "", figure,
              quality_level_text(before, l->before, l->regress),
-             quality_level_text(after, l->after, l->regress), svi_alert_moment(since, l->since, l->time),
-             alert_text_count(count, l->number));
+             quality_level_text(after, l->after, l->regress), svi_human_since(since, l->since, l->time),
+             svi_human_count(count, l->number));
     /* The figures and the time stand before the features, so nothing has to be kept free behind these. */
     at = svi_alert_append(out, at, part, 0);
     for (int i = 0; i < l->count && i < SVI_ALERT_TOP; i++) {

@@ -16,6 +16,7 @@
 #include "alerts/alert.h"
 #include "alerts/alert_policy.h"
 #include "alerts/evidence.h"
+#include "base/human.h"
 
 #define SVI_ALERT_TEXT    400 /* bytes, the NUL included */
 #define SVI_ALERT_SUBJECT 136 /* of the stream and a key, as a line begins with them, the NUL included */
@@ -118,18 +119,9 @@ struct svi_quality_line {
 
 size_t svi_quality_text(char out[SVI_ALERT_TEXT], const struct svi_quality_line *line);
 
-/* Parts of lines. A number as a person writes it, with at least `digits` digits, and with as many as show
- * differences of `spread` (0: not known) in two digits, at most 9; whole numbers are not rounded. How long;
- * and when, where it is `now`. A feature's name, as in svi_alert_feature; its unit as it follows a value,
- * with a blank before it. */
-#define SVI_ALERT_NUMBER 40
-#define SVI_ALERT_NAME   48
-#define SVI_ALERT_UNIT   24
-const char *svi_alert_number(char out[SVI_ALERT_NUMBER], double v, double spread, int digits);
-const char *svi_alert_duration(char out[SVI_ALERT_NUMBER], double seconds);
-const char *svi_alert_moment(char out[SVI_ALERT_NUMBER], double since, double now);
+/* A feature's name, as in svi_alert_feature. */
+#define SVI_ALERT_NAME 48
 const char *svi_alert_name(char out[SVI_ALERT_NAME], const char *name, int column);
-const char *svi_alert_unit(char out[SVI_ALERT_UNIT], const char *unit);
 
 /* The stream, escaped, with which a line begins. Returns the length. */
 size_t svi_alert_begin(char *out, const char *stream);

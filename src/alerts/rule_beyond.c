@@ -82,21 +82,21 @@ static void beyond_leaves(struct svi_rules *r, struct svi_rules_member *m, bool 
 }
 
 static void beyond_text(char out[SVI_RULE_PART], const struct svi_rule_words *w) {
-    char v[SVI_ALERT_NUMBER], low[SVI_ALERT_NUMBER], high[SVI_ALERT_NUMBER];
+    char v[SVI_HUMAN], low[SVI_HUMAN], high[SVI_HUMAN];
     const struct svi_rules_member *m = w->m;
     const bool above = m->value > m->high;
     snprintf(out, SVI_RULE_PART, "%s %s%s %s all it ever showed (%s to %s)", w->name,
-             svi_alert_number(v, m->value, m->value - (above ? m->high : m->low), 3), w->unit,
-             above ? "above" : "below", svi_alert_number(low, m->low, m->high - m->low, 3),
-             svi_alert_number(high, m->high, m->high - m->low, 3));
+             svi_human_number(v, m->value, m->value - (above ? m->high : m->low), 3), w->unit,
+             above ? "above" : "below", svi_human_number(low, m->low, m->high - m->low, 3),
+             svi_human_number(high, m->high, m->high - m->low, 3));
 }
 
 static void rate_text(char out[SVI_RULE_PART], const struct svi_rule_words *w) {
-    char v[SVI_ALERT_NUMBER], high[SVI_ALERT_NUMBER];
+    char v[SVI_HUMAN], high[SVI_HUMAN];
     const struct svi_rules_member *m = w->m;
     snprintf(out, SVI_RULE_PART, "%s moved by %s%s in one row (never by more than %s before)", w->name,
-             svi_alert_number(v, m->value, m->value - m->high, 3), w->unit,
-             svi_alert_number(high, m->high, 0, 3));
+             svi_human_number(v, m->value, m->value - m->high, 3), w->unit,
+             svi_human_number(high, m->high, 0, 3));
 }
 
 const struct svi_rule_kind svi_rule_beyond = {.normal_after = ROWS_UNTIL_NORMAL,

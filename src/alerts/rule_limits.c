@@ -27,13 +27,13 @@ static double limits_badness(const struct svi_rules *r, const struct svi_rules_m
 }
 
 static void limits_text(char out[SVI_RULE_PART], const struct svi_rule_words *w) {
-    char v[SVI_ALERT_NUMBER], limit[SVI_ALERT_NUMBER];
+    char v[SVI_HUMAN], limit[SVI_HUMAN];
     const struct svi_rules_member *m = w->m;
     const bool above = m->value > m->high;
     const double bound = above ? m->high : m->low;
     snprintf(out, SVI_RULE_PART, "%s %s%s %s its limit %s", w->name,
-             svi_alert_number(v, m->value, m->value - bound, 3), w->unit, above ? "above" : "below",
-             svi_alert_number(limit, bound, 0, 3));
+             svi_human_number(v, m->value, m->value - bound, 3), w->unit, above ? "above" : "below",
+             svi_human_number(limit, bound, 0, 3));
 }
 
 const struct svi_rule_kind svi_rule_limits = {

@@ -50,10 +50,10 @@ void svi_rules_follow(struct svi_rules *r, const struct svi_settings *s, const s
 /* ---- the line */
 
 const char *svi_rule_every(char out[SVI_RULE_EVERY], const char *what, double seconds) {
-    char every[SVI_ALERT_NUMBER];
+    char every[SVI_HUMAN];
     out[0] = '\0';
     if (isfinite(seconds))
-        snprintf(out, SVI_RULE_EVERY, " (a %s usually every %s)", what, svi_alert_duration(every, seconds));
+        snprintf(out, SVI_RULE_EVERY, " (a %s usually every %s)", what, svi_human_duration(every, seconds));
     return out;
 }
 
@@ -61,15 +61,15 @@ const char *svi_rule_every(char out[SVI_RULE_EVERY], const char *what, double se
 static size_t report_close(char *out, size_t at, const struct svi_schema *schema,
                            const struct svi_rules_alert *a, const struct svi_rule_kind *k,
                            const struct svi_rule_about *about) {
-    char part[SVI_RULE_PART], name[SVI_ALERT_NAME] = "the stream", more[SVI_ALERT_NUMBER] = "";
-    char lasted[SVI_ALERT_NUMBER];
+    char part[SVI_RULE_PART], name[SVI_ALERT_NAME] = "the stream", more[SVI_HUMAN] = "";
+    char lasted[SVI_HUMAN];
     const bool named = !(k->of_stream && about->key); /* a line begins with the key itself */
     if (a->first >= 0)
         svi_alert_name(name, svi_schema_name(schema, a->first), a->first);
     if (a->total > 1)
         snprintf(more, sizeof more, " and %d more", a->total - 1);
     snprintf(part, sizeof part, "%s%s%s%s after %s", named ? name : "", more, named ? " " : "",
-             a->settled ? "taken as usual" : k->again, svi_alert_duration(lasted, about->ts - a->since));
+             a->settled ? "taken as usual" : k->again, svi_human_duration(lasted, about->ts - a->since));
     return svi_alert_append(out, at, part, 0);
 }
 
@@ -77,14 +77,14 @@ static size_t report_close(char *out, size_t at, const struct svi_schema *schema
 static size_t report_sensors(char *out, size_t at, const struct svi_rules *r, const struct svi_schema *schema,
                              const struct svi_rules_alert *a, const struct svi_rules_member *const *top,
                              int count, const struct svi_rule_about *about, size_t reserved) {
-    char part[SVI_RULE_PART], more[SVI_ALERT_NUMBER];
+    char part[SVI_RULE_PART], more[SVI_HUMAN];
     int shown = 0;
     for (; shown < count && shown < LINE_SENSORS; shown++) {
         const struct svi_rules_member *m = top[shown];
         struct svi_rule_words w = {.r = r, .m = m, .key = about->key, .time = about->ts};
         const char *name = m->feature < 0 ? NULL : svi_schema_name(schema, m->feature);
         svi_alert_name(w.name, name, m->feature);
-        svi_alert_unit(w.unit, name ? svi_schema_unit(schema, m->feature) : NULL);
+        svi_human_unit(w.unit, name ? svi_schema_unit(schema, m->feature) : NULL);
         svi_rule_kinds[m->rule]->text(part, &w);
         at = svi_alert_append(out, at, shown > 0 ? ", " : "", 0);
         at = svi_alert_append(out, at, part, reserved);
@@ -98,9 +98,9 @@ static void report_text(char out[SVI_ALERT_TEXT], const struct svi_rules *r, con
                         const struct svi_rules_alert *a, enum svi_rule rule,
                         const struct svi_rules_member *const *top, int count,
                         const struct svi_rule_about *about) {
-    char all[SVI_RULE_PART], end[2 * SVI_ALERT_NUMBER], moment[SVI_ALERT_NUMBER];
+    char all[SVI_RULE_PART], end[2 * SVI_HUMAN], moment[SVI_HUMAN];
     const struct svi_rule_kind *k = svi_rule_kinds[rule];
-    snprintf(end, sizeof end, ", since %s", svi_alert_moment(moment, a->since, about->ts));
+    snprintf(end, sizeof end, ", since %s", svi_human_since(moment, a->since, about->ts));
     size_t at = svi_alert_append(out, svi_alert_begin(out, about->name), " ", 0);
     if (a->change == SVI_ALERT_CLOSE) {
         at = report_close(out, at, schema, a, k, about);
@@ -108,7 +108,7 @@ static void report_text(char out[SVI_ALERT_TEXT], const struct svi_rules *r, con
         snprintf(all, sizeof all, "all %d sensors %s", a->members, svi_rule_name(rule));
         at = svi_alert_append(out, at, all, 0);
     } else {
-        at = report_sensors(out, at, r, schema, a, top, count, about, 2 * SVI_ALERT_NUMBER + sizeof end);
+        at = report_sensors(out, at, r, schema, a, top, count, about, 2 * SVI_HUMAN + sizeof end);
     }
     svi_alert_append(out, at, end, 0);
 }

@@ -59,10 +59,10 @@ static void stuck_recovers(struct svi_rules *r, struct svi_rules_member *m) {
 }
 
 static void stuck_text(char out[SVI_RULE_PART], const struct svi_rule_words *w) {
-    char v[SVI_ALERT_NUMBER], lasts[SVI_ALERT_NUMBER];
+    char v[SVI_HUMAN], lasts[SVI_HUMAN];
     const struct svi_rules_member *m = w->m;
     snprintf(out, SVI_RULE_PART, "%s stuck at %s%s for %s (%.0f rows, never more than %.0f before)", w->name,
-             svi_alert_number(v, m->value, 0, 3), w->unit, svi_alert_duration(lasts, w->time - m->since),
+             svi_human_number(v, m->value, 0, 3), w->unit, svi_human_duration(lasts, w->time - m->since),
              m->rows, m->high);
 }
 

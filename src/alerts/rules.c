@@ -32,36 +32,35 @@ const struct svi_rule_kind *const svi_rule_kinds[SVI_RULES] = {SVI_RULES_ALL(X)}
 
 enum { COLUMNS, BLOCKS, PARTS, DIMS };
 
-#define ROW(member, called, unused, ...)                                                                     \
-    SVI_ARRAY_WITH(struct svi_rules, member, called, SVI_ARRAY_ANY, unused, __VA_ARGS__)
+#define OWNER    struct svi_rules
 #define A_COLUMN SVI_AXIS(COLUMNS)
 #define A_SIDE   SVI_AXIS(PARTS), SVI_AXIS(COLUMNS)
 
 static const struct svi_array arrays[] = {
-    ROW(seen.low, "low", -INFINITY, A_COLUMN),
-    ROW(seen.high, "high", INFINITY, A_COLUMN),
-    ROW(seen.last, "last", NAN, A_COLUMN),
-    ROW(seen.changed_at, "changed at", 0, A_COLUMN),
-    ROW(seen.run, "run", 0, A_COLUMN),
-    ROW(seen.longest, "longest", 0, A_COLUMN),
-    ROW(seen.patient, "patient", INFINITY, A_COLUMN),
-    ROW(seen.runs, "runs", 0, A_COLUMN),
-    ROW(reported_run, "reported run", 0, A_COLUMN),
-    ROW(seen.values, "values", 0, A_COLUMN),
-    ROW(born, "born", 0, A_COLUMN),
-    ROW(gap, "gap", 0, A_COLUMN),
-    ROW(longest_gap, "longest gap", 0, A_COLUMN),
-    ROW(reported_gap, "reported gap", 0, A_COLUMN),
-    ROW(gone, "gone", 0, A_COLUMN),
-    ROW(records.most, "most", -INFINITY, A_SIDE),
-    ROW(records.now, "now", -INFINITY, A_SIDE),
-    ROW(records.check, "check", -INFINITY, A_SIDE),
-    ROW(records.suspect, "suspect", -INFINITY, A_SIDE),
-    ROW(records.blocks, "blocks", -INFINITY, A_SIDE, SVI_AXIS(BLOCKS)),
-    ROW(row, NULL, 0, A_COLUMN),
-    ROW(kind, "kinds", 0, A_COLUMN),
-    ROW(told, NULL, 0, A_COLUMN),
-    ROW(gaps, NULL, 0, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, seen.low, "low", SVI_ARRAY_ANY, -INFINITY, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, seen.high, "high", SVI_ARRAY_ANY, INFINITY, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, seen.last, "last", SVI_ARRAY_ANY, NAN, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, seen.changed_at, "changed at", SVI_ARRAY_ANY, 0, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, seen.run, "run", SVI_ARRAY_ANY, 0, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, seen.longest, "longest", SVI_ARRAY_ANY, 0, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, seen.patient, "patient", SVI_ARRAY_ANY, INFINITY, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, seen.runs, "runs", SVI_ARRAY_ANY, 0, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, reported_run, "reported run", SVI_ARRAY_ANY, 0, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, seen.values, "values", SVI_ARRAY_ANY, 0, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, born, "born", SVI_ARRAY_ANY, 0, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, gap, "gap", SVI_ARRAY_ANY, 0, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, longest_gap, "longest gap", SVI_ARRAY_ANY, 0, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, reported_gap, "reported gap", SVI_ARRAY_ANY, 0, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, gone, "gone", SVI_ARRAY_ANY, 0, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, records.most, "most", SVI_ARRAY_ANY, -INFINITY, A_SIDE),
+    SVI_ARRAY_WITH(OWNER, records.now, "now", SVI_ARRAY_ANY, -INFINITY, A_SIDE),
+    SVI_ARRAY_WITH(OWNER, records.check, "check", SVI_ARRAY_ANY, -INFINITY, A_SIDE),
+    SVI_ARRAY_WITH(OWNER, records.suspect, "suspect", SVI_ARRAY_ANY, -INFINITY, A_SIDE),
+    SVI_ARRAY_WITH(OWNER, records.blocks, "blocks", SVI_ARRAY_ANY, -INFINITY, A_SIDE, SVI_AXIS(BLOCKS)),
+    SVI_ARRAY_WITH(OWNER, row, NULL, SVI_ARRAY_ANY, 0, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, kind, "kinds", SVI_ARRAY_ANY, 0, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, told, NULL, SVI_ARRAY_ANY, 0, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, gaps, NULL, SVI_ARRAY_ANY, 0, A_COLUMN),
 };
 static const struct svi_arrays rules_arrays = SVI_ARRAYS(arrays, "the rules of the features");
 

@@ -13,14 +13,13 @@
 /* Series of the records: values, negated values, steps. */
 enum svi_rules_side { SVI_RULES_UP, SVI_RULES_DOWN, SVI_RULES_STEP, SVI_RULES_SIDES };
 
-#define SVI_RULE_PART                                                                                        \
-    (SVI_ALERT_NAME + SVI_ALERT_UNIT + 4 * SVI_ALERT_NUMBER + 60) /* of a line, one member */
+#define SVI_RULE_PART (SVI_ALERT_NAME + SVI_HUMAN_UNIT + 4 * SVI_HUMAN + 60) /* of a line, one member */
 
 /* What the text of a member is made of. */
 struct svi_rule_words {
     const struct svi_rules *r;
     const struct svi_rules_member *m;
-    char name[SVI_ALERT_NAME], unit[SVI_ALERT_UNIT]; /* as they stand in a line */
+    char name[SVI_ALERT_NAME], unit[SVI_HUMAN_UNIT]; /* as they stand in a line */
     bool key;                                        /* the stream is one of a key */
     double time;
 };
@@ -74,7 +73,7 @@ void svi_rules_bad(struct svi_rules *r, struct svi_rules_member *m, double value
 void svi_rules_arrive(struct svi_rules *r, double arrival);
 
 /* " (a row usually every 60 s)" after a text; "" where it is not known. */
-#define SVI_RULE_EVERY (SVI_ALERT_NUMBER + 32)
+#define SVI_RULE_EVERY (SVI_HUMAN + 32)
 const char *svi_rule_every(char out[SVI_RULE_EVERY], const char *what, double seconds);
 
 /* Is the column reported under the rule? */

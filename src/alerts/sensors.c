@@ -86,30 +86,29 @@ struct svi_sensors {
 
 enum { COLUMNS, DIMS };
 
-#define OF_SENSOR  SVI_AXIS(COLUMNS)
-#define OF_EACH(n) SVI_AXIS_LENGTH(n), SVI_AXIS(COLUMNS)
-#define ROW(...)   SVI_ARRAY(struct svi_sensors, __VA_ARGS__)
+#define OF_SENSOR SVI_AXIS(COLUMNS)
+#define OWNER     struct svi_sensors
 
 static const struct svi_array arrays[] = {
-    ROW(origin, "origin", OF_SENSOR),
-    ROW(before, "before", OF_SENSOR),
-    ROW(now_before, "now before", OF_SENSOR),
-    ROW(before_before, "before before", OF_SENSOR),
-    ROW(odd_rows, "odd rows", OF_SENSOR),
-    ROW(sum, "sums", OF_EACH(SIGNALS)),
-    ROW(x, NULL, OF_SENSOR),
-    ROW(by_context, NULL, OF_SENSOR),
-    ROW(by_others, NULL, OF_SENSOR),
-    ROW(ring[BY_CONTEXT], "by context", OF_EACH(MEANS)),
-    ROW(ring[BY_STEP], "by step", OF_EACH(STEP_MEANS)),
-    ROW(ring[BY_OTHERS], "by others", OF_EACH(MEANS)),
-    ROW(residual, NULL, OF_EACH(RESIDUALS)),
-    ROW(fresh, NULL, OF_EACH(RESIDUALS)),
-    ROW(signal, NULL, OF_EACH(2 * SIGNALS)),
-    ROW(gate, NULL, OF_EACH(2)),
-    ROW(category, "categories", OF_SENSOR),
-    ROW(odd, NULL, OF_SENSOR),
-    ROW(unlearned, NULL, OF_SENSOR),
+    SVI_ARRAY(OWNER, origin, "origin", OF_SENSOR),
+    SVI_ARRAY(OWNER, before, "before", OF_SENSOR),
+    SVI_ARRAY(OWNER, now_before, "now before", OF_SENSOR),
+    SVI_ARRAY(OWNER, before_before, "before before", OF_SENSOR),
+    SVI_ARRAY(OWNER, odd_rows, "odd rows", OF_SENSOR),
+    SVI_ARRAY(OWNER, sum, "sums", SVI_AXIS_LENGTH(SIGNALS), OF_SENSOR),
+    SVI_ARRAY(OWNER, x, NULL, OF_SENSOR),
+    SVI_ARRAY(OWNER, by_context, NULL, OF_SENSOR),
+    SVI_ARRAY(OWNER, by_others, NULL, OF_SENSOR),
+    SVI_ARRAY(OWNER, ring[BY_CONTEXT], "by context", SVI_AXIS_LENGTH(MEANS), OF_SENSOR),
+    SVI_ARRAY(OWNER, ring[BY_STEP], "by step", SVI_AXIS_LENGTH(STEP_MEANS), OF_SENSOR),
+    SVI_ARRAY(OWNER, ring[BY_OTHERS], "by others", SVI_AXIS_LENGTH(MEANS), OF_SENSOR),
+    SVI_ARRAY(OWNER, residual, NULL, SVI_AXIS_LENGTH(RESIDUALS), OF_SENSOR),
+    SVI_ARRAY(OWNER, fresh, NULL, SVI_AXIS_LENGTH(RESIDUALS), OF_SENSOR),
+    SVI_ARRAY(OWNER, signal, NULL, SVI_AXIS_LENGTH(2 * SIGNALS), OF_SENSOR),
+    SVI_ARRAY(OWNER, gate, NULL, SVI_AXIS_LENGTH(2), OF_SENSOR),
+    SVI_ARRAY(OWNER, category, "categories", OF_SENSOR),
+    SVI_ARRAY(OWNER, odd, NULL, OF_SENSOR),
+    SVI_ARRAY(OWNER, unlearned, NULL, OF_SENSOR),
 };
 static const struct svi_arrays sensors_arrays = SVI_ARRAYS(arrays, "the judges of the sensors");
 
@@ -573,7 +572,7 @@ static bool sensors_is_full(const void *state) {
 /* What was expected: " (0.1 to 0.3 expected there)", ", 41 expected at this time of day (39.5 to 42.5)". */
 static bool sensors_text(char *out, size_t size, const struct svi_alert_fact *f, const char *range,
                          bool dated) {
-    char expected[SVI_ALERT_NUMBER];
+    char expected[SVI_HUMAN];
     const bool by_others = f->detector == SVI_DETECTOR_OTHERS;
     /* The phrase names what the forecast stands on. The most specific one wins: a single feature that
      * explains most comes before the kind of the detector. A stream that counts from 0 has no time of day. */
@@ -589,7 +588,7 @@ static bool sensors_text(char *out, size_t size, const struct svi_alert_fact *f,
         snprintf(out, size, " (%s expected%s)", range, when);
     else
         snprintf(out, size, ", %s expected%s%s%s%s",
-                 svi_alert_number(expected, f->expected, f->high - f->low, 2), when, range[0] ? " (" : "",
+                 svi_human_number(expected, f->expected, f->high - f->low, 2), when, range[0] ? " (" : "",
                  range, range[0] ? ")" : "");
     return true;
 }

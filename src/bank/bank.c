@@ -104,18 +104,18 @@ static size_t bank_place_parts(svi_bank *b) {
 
 enum { ROWS, FEATURES, PADDED, HELD, MEMBERS, DIMS };
 static const struct svi_array bank_table[] = {
-#define ARRAY(member, ...) SVI_ARRAY(svi_bank, member, NULL, __VA_ARGS__)
-    ARRAY(scores, SVI_AXIS(MEMBERS), SVI_AXIS(ROWS)),
-    ARRAY(inputs, SVI_AXIS(ROWS), SVI_AXIS(MEMBERS)),
-    ARRAY(said, SVI_AXIS_LENGTH(EXPERTS), SVI_AXIS(ROWS)),
-    ARRAY(proba, SVI_AXIS_LENGTH(EXPERTS), SVI_AXIS(ROWS)),
-    ARRAY(final, SVI_AXIS(ROWS)),
-    ARRAY(mixed, SVI_AXIS(ROWS)),
-    ARRAY(turn, SVI_AXIS(ROWS)),
-    ARRAY(c.z, SVI_AXIS(PADDED)),
-    ARRAY(plain, SVI_AXIS(FEATURES)),
-    ARRAY(took, SVI_AXIS(HELD)),
-#undef ARRAY
+#define OWNER svi_bank
+    SVI_ARRAY(OWNER, scores, NULL, SVI_AXIS(MEMBERS), SVI_AXIS(ROWS)),
+    SVI_ARRAY(OWNER, inputs, NULL, SVI_AXIS(ROWS), SVI_AXIS(MEMBERS)),
+    SVI_ARRAY(OWNER, said, NULL, SVI_AXIS_LENGTH(EXPERTS), SVI_AXIS(ROWS)),
+    SVI_ARRAY(OWNER, proba, NULL, SVI_AXIS_LENGTH(EXPERTS), SVI_AXIS(ROWS)),
+    SVI_ARRAY(OWNER, final, NULL, SVI_AXIS(ROWS)),
+    SVI_ARRAY(OWNER, mixed, NULL, SVI_AXIS(ROWS)),
+    SVI_ARRAY(OWNER, turn, NULL, SVI_AXIS(ROWS)),
+    SVI_ARRAY(OWNER, c.z, NULL, SVI_AXIS(PADDED)),
+    SVI_ARRAY(OWNER, plain, NULL, SVI_AXIS(FEATURES)),
+    SVI_ARRAY(OWNER, took, NULL, SVI_AXIS(HELD)),
+#undef OWNER
 };
 static const struct svi_arrays bank_arrays = SVI_ARRAYS_ALIGNED(bank_table, "a bank of learners");
 

@@ -81,20 +81,22 @@ static float *block_head_scores(const struct svi_block *b, int head) {
 }
 
 static const struct svi_array block_table[] = {
-#define ARRAY(member, name, ...) SVI_ARRAY(struct svi_block, member, name, __VA_ARGS__)
-    ARRAY(f, NULL, SVI_AXIS(BLOCK_LENGTH)),
-    ARRAY(made, NULL, SVI_AXIS_PLUS(BLOCK_MOMENTS, 2 * PAD)),
-    ARRAY(scratch, NULL, SVI_AXIS_PLUS(BLOCK_MOMENTS, 2 * PAD)),
-    ARRAY(mean, "block mean", SVI_AXIS(BLOCK_MOMENTS)),
-    ARRAY(variance, "block variance", SVI_AXIS(BLOCK_MOMENTS)),
-    ARRAY(waves, NULL, SVI_AXIS(BLOCK_PADDED), SVI_AXIS(BLOCK_COSINES)),
-    ARRAY(shift, NULL, SVI_AXIS(BLOCK_COSINES)),
-    ARRAY(kept, "block rows", SVI_AXIS(BLOCK_KEPT), SVI_AXIS(BLOCK_PADDED)),
-    ARRAY(scores, NULL, SVI_AXIS(BLOCK_HEADS), SVI_AXIS(BLOCK_PADDED_ROWS)),
-    ARRAY(chance, NULL, SVI_AXIS(BLOCK_PADDED_ROWS)),
-    ARRAY(weights, "block weights", SVI_AXIS(BLOCK_HEADS), SVI_AXIS(BLOCK_ROWS), SVI_AXIS(BLOCK_LENGTH)),
-    ARRAY(sums, "block sums", SVI_AXIS(BLOCK_ADAGRADS), SVI_AXIS(BLOCK_ROWS), SVI_AXIS(BLOCK_LENGTH)),
-#undef ARRAY
+#define OWNER struct svi_block
+    SVI_ARRAY(OWNER, f, NULL, SVI_AXIS(BLOCK_LENGTH)),
+    SVI_ARRAY(OWNER, made, NULL, SVI_AXIS_PLUS(BLOCK_MOMENTS, 2 * PAD)),
+    SVI_ARRAY(OWNER, scratch, NULL, SVI_AXIS_PLUS(BLOCK_MOMENTS, 2 * PAD)),
+    SVI_ARRAY(OWNER, mean, "block mean", SVI_AXIS(BLOCK_MOMENTS)),
+    SVI_ARRAY(OWNER, variance, "block variance", SVI_AXIS(BLOCK_MOMENTS)),
+    SVI_ARRAY(OWNER, waves, NULL, SVI_AXIS(BLOCK_PADDED), SVI_AXIS(BLOCK_COSINES)),
+    SVI_ARRAY(OWNER, shift, NULL, SVI_AXIS(BLOCK_COSINES)),
+    SVI_ARRAY(OWNER, kept, "block rows", SVI_AXIS(BLOCK_KEPT), SVI_AXIS(BLOCK_PADDED)),
+    SVI_ARRAY(OWNER, scores, NULL, SVI_AXIS(BLOCK_HEADS), SVI_AXIS(BLOCK_PADDED_ROWS)),
+    SVI_ARRAY(OWNER, chance, NULL, SVI_AXIS(BLOCK_PADDED_ROWS)),
+    SVI_ARRAY(OWNER, weights, "block weights", SVI_AXIS(BLOCK_HEADS), SVI_AXIS(BLOCK_ROWS),
+              SVI_AXIS(BLOCK_LENGTH)),
+    SVI_ARRAY(OWNER, sums, "block sums", SVI_AXIS(BLOCK_ADAGRADS), SVI_AXIS(BLOCK_ROWS),
+              SVI_AXIS(BLOCK_LENGTH)),
+#undef OWNER
 };
 static const struct svi_arrays block_arrays =
     SVI_ARRAYS_ALIGNED(block_table, "a block of first-order members");

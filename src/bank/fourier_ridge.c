@@ -25,13 +25,13 @@
 
 enum { ROWS, DIM, NEXT };
 static const struct svi_array ridge_table[] = {
-#define ARRAY(member, name, ...) SVI_ARRAY(struct svi_fourier_ridge, member, name, __VA_ARGS__)
-    ARRAY(w, "w", SVI_AXIS(ROWS), SVI_AXIS(DIM)),
-    ARRAY(next, "next", SVI_AXIS(NEXT), SVI_AXIS(DIM)),
-    ARRAY(factor, NULL, SVI_AXIS(DIM), SVI_AXIS(DIM)),
-    ARRAY(triangle, NULL, SVI_AXIS_TRIANGLE(DIM)),
-    ARRAY(f, NULL, SVI_AXIS(DIM)),
-#undef ARRAY
+#define OWNER struct svi_fourier_ridge
+    SVI_ARRAY(OWNER, w, "w", SVI_AXIS(ROWS), SVI_AXIS(DIM)),
+    SVI_ARRAY(OWNER, next, "next", SVI_AXIS(NEXT), SVI_AXIS(DIM)),
+    SVI_ARRAY(OWNER, factor, NULL, SVI_AXIS(DIM), SVI_AXIS(DIM)),
+    SVI_ARRAY(OWNER, triangle, NULL, SVI_AXIS_TRIANGLE(DIM)),
+    SVI_ARRAY(OWNER, f, NULL, SVI_AXIS(DIM)),
+#undef OWNER
 };
 static const struct svi_arrays ridge_arrays =
     SVI_ARRAYS_ALIGNED(ridge_table, "least squares on Fourier features");

@@ -42,18 +42,18 @@ static const struct svi_nearest_kernels *neighbours_kernels(svs_isa isa) {
 
 enum { BLOCKS, STRIDE, SKETCH, QUERY, CHUNKS, DIMS };
 static const struct svi_array neighbours_table[] = {
-#define ARRAY(member, ...) SVI_ARRAY(struct svi_neighbours, member, NULL, __VA_ARGS__)
-    ARRAY(z, SVI_AXIS(STRIDE)),
-    ARRAY(bytes, SVI_AXIS(STRIDE)),
-    ARRAY(query, SVI_AXIS(QUERY)),
-    ARRAY(norm, SVI_AXIS(CHUNKS)),
-    ARRAY(rows, SVI_AXIS(BLOCKS), SVI_AXIS_LENGTH(ROWS), SVI_AXIS(STRIDE)),
-    ARRAY(sketch, SVI_AXIS(BLOCKS), SVI_AXIS(SKETCH)),
-    ARRAY(live, SVI_AXIS(BLOCKS)),
-    ARRAY(targets, SVI_AXIS(BLOCKS), SVI_AXIS_LENGTH(ROWS)),
-    ARRAY(labels, SVI_AXIS(BLOCKS), SVI_AXIS_LENGTH(ROWS)),
-    ARRAY(sums, SVI_AXIS(BLOCKS), SVI_AXIS_LENGTH(ROWS)),
-#undef ARRAY
+#define OWNER struct svi_neighbours
+    SVI_ARRAY(OWNER, z, NULL, SVI_AXIS(STRIDE)),
+    SVI_ARRAY(OWNER, bytes, NULL, SVI_AXIS(STRIDE)),
+    SVI_ARRAY(OWNER, query, NULL, SVI_AXIS(QUERY)),
+    SVI_ARRAY(OWNER, norm, NULL, SVI_AXIS(CHUNKS)),
+    SVI_ARRAY(OWNER, rows, NULL, SVI_AXIS(BLOCKS), SVI_AXIS_LENGTH(ROWS), SVI_AXIS(STRIDE)),
+    SVI_ARRAY(OWNER, sketch, NULL, SVI_AXIS(BLOCKS), SVI_AXIS(SKETCH)),
+    SVI_ARRAY(OWNER, live, NULL, SVI_AXIS(BLOCKS)),
+    SVI_ARRAY(OWNER, targets, NULL, SVI_AXIS(BLOCKS), SVI_AXIS_LENGTH(ROWS)),
+    SVI_ARRAY(OWNER, labels, NULL, SVI_AXIS(BLOCKS), SVI_AXIS_LENGTH(ROWS)),
+    SVI_ARRAY(OWNER, sums, NULL, SVI_AXIS(BLOCKS), SVI_AXIS_LENGTH(ROWS)),
+#undef OWNER
 };
 static const struct svi_arrays neighbours_arrays =
     SVI_ARRAYS_ALIGNED(neighbours_table, "the nearest neighbours");

@@ -7,12 +7,13 @@
 #include "base/fail.h"
 
 static const struct svi_array standard_table[] = {
-#define ARRAY(member, name)                                                                                  \
-    SVI_ARRAY_WITH(struct svi_standardiser, member, name, SVI_ARRAY_ANY, 0, SVI_AXIS(0))
-    ARRAY(moments.count, "standard count"),     ARRAY(moments.mean, "standard mean"),
-    ARRAY(moments.squares, "standard squares"), ARRAY(moments.inverse, "standard inverse"),
-    ARRAY(unscaled, "standard unscaled"),
-#undef ARRAY
+#define OWNER struct svi_standardiser
+    SVI_ARRAY_WITH(OWNER, moments.count, "standard count", SVI_ARRAY_ANY, 0, SVI_AXIS(0)),
+    SVI_ARRAY_WITH(OWNER, moments.mean, "standard mean", SVI_ARRAY_ANY, 0, SVI_AXIS(0)),
+    SVI_ARRAY_WITH(OWNER, moments.squares, "standard squares", SVI_ARRAY_ANY, 0, SVI_AXIS(0)),
+    SVI_ARRAY_WITH(OWNER, moments.inverse, "standard inverse", SVI_ARRAY_ANY, 0, SVI_AXIS(0)),
+    SVI_ARRAY_WITH(OWNER, unscaled, "standard unscaled", SVI_ARRAY_ANY, 0, SVI_AXIS(0)),
+#undef OWNER
 };
 static const struct svi_arrays standard_arrays =
     SVI_ARRAYS_ALIGNED(standard_table, "mean and deviation of the features");

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/fail.h"
+#include "base/human.h"
 #include "cli/command.h"
 #include "data/reader.h"
 #include "fleet/fleet.h"
@@ -19,10 +20,7 @@
 #include "server/server.h"
 #include "svmstream/svmstream.h"
 
-#define KIB  1024.0
-#define MIB  (1024 * KIB)
-#define GIB  (1024 * MIB)
-#define MUCH GIB /* what is warned of */
+#define MUCH SVI_GIB /* what is warned of */
 
 #define ROWS_READ 1000
 
@@ -47,11 +45,11 @@ static svs_code config_merge_kept(struct svi_settings *s, svs_error *err) {
 static void config_memory_line(const struct svi_settings *s, int d, int classes, FILE *to) {
     const double process = svi_server_memory(s, d, classes), engine = process - svi_server_process_memory(d);
     if (s->task == SVS_REGRESS)
-        fprintf(to, "#   %5d features             engine %10.2f MiB, process %10.2f MiB\n", d, engine / MIB,
-                process / MIB);
+        fprintf(to, "#   %5d features             engine %10.2f MiB, process %10.2f MiB\n", d,
+                engine / SVI_MIB, process / SVI_MIB);
     else
         fprintf(to, "#   %5d features, %4d classes engine %7.2f MiB, process %10.2f MiB\n", d, classes,
-                engine / MIB, process / MIB);
+                engine / SVI_MIB, process / SVI_MIB);
 }
 
 /* A line, after `lead`, of what the keys of a stream take; a stream without keys has none. */
@@ -63,10 +61,11 @@ static void config_write_keys(const struct svi_settings *s, const char *lead, FI
     svi_keys_memory(s, d, 2, &m);
     fprintf(
         to, "%seach key with %d features and a full window takes %s %.1f KiB; keys.memory %lld, %.2f GiB%s",
-        lead, d, s->method == SVI_METHOD_AUTO ? "at most" : "about", m.each / KIB, (long long)s->keys_memory,
+        lead, d, s->method == SVI_METHOD_AUTO ? "at most" : "about", m.each / SVI_KIB,
+        (long long)s->keys_memory,
         (s->keys_memory > 0 ? (double)(s->keys_memory < s->keys_max ? s->keys_memory : s->keys_max) * m.each
                             : m.share) /
-            GIB,
+            SVI_GIB,
         s->keys_memory > 0 ? "\n" : "");
     if (s->keys_memory == 0)
         fprintf(to, " (half of what %s): %lld keys\n", m.of, (long long)m.most);
@@ -98,7 +97,7 @@ static bool config_keys_warning(const struct svi_settings *s, char *text, size_t
     snprintf(text, size,
              "keys.memory %lld keeps %.1f GiB of keys in memory, and %s %.1f GiB: at most %.0f keys fit, the "
              "others can be on disk",
-             (long long)s->keys_memory, all / GIB, m.of, m.machine / GIB, m.machine / m.each);
+             (long long)s->keys_memory, all / SVI_GIB, m.of, m.machine / SVI_GIB, m.machine / m.each);
     return true;
 }
 
@@ -129,7 +128,7 @@ static void warn_of_memory(const struct cli_args *a, const struct svi_settings *
         a,
         "warning: with as many features as %s allows (%d) the process takes %.1f GiB, and every sample goes "
         "through %.1f GiB of it; `config show` has the memory for fewer",
-        named > 0 ? "features" : "max.features", d, memory / GIB, 8.0 * d * d / GIB);
+        named > 0 ? "features" : "max.features", d, memory / SVI_GIB, 8.0 * d * d / SVI_GIB);
 }
 
 static void warn_of_keys(const struct cli_args *a, const struct svi_settings *s) {

@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "base/fnv.h"
+#include "base/human.h"
 #include "cli/command.h"
 #include "report/progress.h"
 #include "client/delivery.h"
@@ -241,12 +242,12 @@ static void report_unread(const struct feed *f) {
 }
 
 static void report_sent(const struct feed *f, const svs_outbox_figures *figures, double seconds) {
-    char rate[32];
+    char rate[SVI_HUMAN];
     const int64_t sent = figures->acked + figures->refused;
     if (f->there > 0)
         fprintf(stderr, "%" PRId64 " rows were there already, from an earlier run as %s\n", f->there, f->src);
     fprintf(stderr, "sent %" PRId64 " rows in %.2f s, %s rows/s", sent, seconds,
-            svi_short(seconds > 0 ? (double)sent / seconds : 0, rate, sizeof rate));
+            svi_human_short(rate, seconds > 0 ? (double)sent / seconds : 0));
     if (f->acked)
         fprintf(stderr, ": %" PRId64 " acknowledged, %" PRId64 " refused, %" PRId64 " sent again",
                 figures->acked, figures->refused, figures->resent);

@@ -4,7 +4,6 @@
  * file of `train` is encoded as one (formats/model_file.h). Its bytes are kept next to the decoded model,
  * since an export as msgpack writes them as they were. show and export differ only in what they do with it:
  * see cmd_model_load and the two functions after it. */
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -98,10 +97,7 @@ struct model_source {
 static void print_model_table(const struct model_source *s, int64_t top) {
     const svs_model *m = s->model;
     char name[NAME_SIZE];
-    printf("version %" PRIu64 "\nmethod %s\ntask %s\nfeatures %d\nC %g\nwindow %" PRId64 "\nseen %" PRId64
-           "\nlearned %" PRId64 "\n",
-           m->version, m->method, m->task == SVS_REGRESS ? "regress" : "classify", m->d, m->C, m->window,
-           m->seen, m->learned);
+    svi_model_report(m, stdout);
     if (m->elsewhere)
         puts("scores those of the stream are its bank's (method auto), not those of these weights: see "
              "`svmstream ctl bank`");

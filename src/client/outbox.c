@@ -319,15 +319,16 @@ static void pack_samples(svs_outbox *b, struct svi_pack *p) {
         const struct svi_kept *k = svi_store_at(&b->store, b->sent + i);
         const bool numbered = i == 0 && b->o.release != SVS_OUTBOX_SENT, named = names && !k->stub;
         names = names && !named;
-        svi_pack_map(p, (k->stub ? 0 : k->pairs) + (named ? 1 : 0) + (numbered ? 2 : 0));
+        const struct svi_open_map map = svi_pack_open(p);
         if (named)
-            svi_pack_raw(p, b->columns.data, b->columns.size);
+            svi_pack_pairs(p, b->columns.data, b->columns.size, 1);
         if (!k->stub)
-            svi_pack_raw(p, b->store.block + k->at, k->size);
-        if (!numbered)
-            continue;
-        svi_put_text(p, "src", b->src);
-        svi_put_int(p, "n", b->first + b->sent - b->shift);
+            svi_pack_pairs(p, b->store.block + k->at, k->size, k->pairs);
+        if (numbered) {
+            svi_put_text(p, "src", b->src);
+            svi_put_int(p, "n", b->first + b->sent - b->shift);
+        }
+        svi_pack_close(p, map);
     }
 }
 
@@ -383,13 +384,14 @@ static void frame_greeting(svs_outbox *b, const char *op) {
     b->framed = 0;
     b->frame.size = 0;
     svi_pack_begin(&p, &b->frame);
-    svi_pack_map(&p, returns ? 4 : 2);
+    const struct svi_open_map map = svi_pack_open(&p);
     svi_put_text(&p, "op", op);
     svi_put_text(&p, "src", b->src);
     if (returns) {
         svi_put_int(&p, "n", b->first + b->taken - b->shift);
         svi_put_uint(&p, "run", b->run);
     }
+    svi_pack_close(&p, map);
     b->out_of_memory = svi_pack_end(&p) != SVS_OK;
 }
 

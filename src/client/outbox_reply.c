@@ -21,13 +21,15 @@
 
 #define NUMBER_MAX    0x1p60 /* sums and differences of such numbers are numbers */
 #define MESSAGE_LEAST 64     /* a process that says that it takes less is not believed */
-#define AT(field)     offsetof(struct reply_fields, field)
 #define NUMBER(field)                                                                                        \
-    { .name = #field, .type = SVI_FIELD_INTEGER, .to = AT(a.field), .high = NUMBER_MAX, .optional = true }
+    {                                                                                                        \
+        .name = #field, .type = SVI_FIELD_INTEGER, .to = offsetof(struct reply_fields, a.field),             \
+        .high = NUMBER_MAX, .optional = true                                                                 \
+    }
 #define OTHER(field)                                                                                         \
-    { .name = #field, .to = AT(field), .optional = true }
+    { .name = #field, .to = offsetof(struct reply_fields, field), .optional = true }
 #define BITS(field)                                                                                          \
-    { .name = #field, .type = SVI_FIELD_UINT, .to = AT(a.field), .optional = true }
+    { .name = #field, .type = SVI_FIELD_UINT, .to = offsetof(struct reply_fields, a.field), .optional = true }
 
 /* A reply as it comes; texts and truth values still as msgpack. */
 struct reply_fields {

@@ -107,11 +107,12 @@ svs_code client_model_request(const char *key, struct svi_bytes *request) {
     struct svi_pack p;
     request->size = 0;
     svi_pack_begin(&p, request);
-    svi_pack_map(&p, key ? 3 : 2);
+    const struct svi_open_map map = svi_pack_open(&p);
     svi_put_text(&p, "op", "model");
     svi_put_bool(&p, "loo", true);
     if (key)
         svi_put_text(&p, "key", key);
+    svi_pack_close(&p, map);
     return svi_pack_end(&p);
 }
 
@@ -135,12 +136,11 @@ svs_code client_keys_request(const struct client_keys *k, struct svi_bytes *requ
 
 /* Would a sample of these columns be scored, and one of a key? */
 static svs_code request_of_columns(const struct svi_message *row, struct svi_bytes *request) {
-    const bool keyed = row->key.kind != SVS_NONE;
     struct svi_pack p;
     svi_pack_begin(&p, request);
-    svi_pack_map(&p, keyed ? 3 : 2);
+    const struct svi_open_map map = svi_pack_open(&p);
     svi_put_text(&p, "op", "score");
-    if (keyed)
+    if (row->key.kind != SVS_NONE)
         svi_put_text(&p, "key", "");
     svi_put_map(&p, "sample", 3);
     svi_put_text(&p, "missing", "zero");
@@ -148,6 +148,7 @@ static svs_code request_of_columns(const struct svi_message *row, struct svi_byt
     svi_put_array(&p, "x", (size_t)row->cell_count);
     for (int i = 0; i < row->cell_count; i++)
         svi_pack_nil(&p);
+    svi_pack_close(&p, map);
     return svi_pack_end(&p);
 }
 

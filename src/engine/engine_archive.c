@@ -24,7 +24,6 @@
 #include "linalg/kernels.h"
 #include "svmstream/svmstream.h"
 #include "wire/archive_file.h"
-#include "wire/archive_packed.h"
 
 #define MOST (INT64_MAX / 4) /* of what is counted: sums of two stay in range */
 
@@ -290,7 +289,7 @@ static svs_code engine_check_loaded(struct svi_engine *e, svs_error *err) {
 static svs_code pack_sections(struct svi_engine *e, bool hashed, struct svi_bytes *out, svs_error *err) {
     svs_code code = SVS_OK;
     for (int i = 0; i < SECTIONS && code == SVS_OK; i++) {
-        struct svi_packed_out to;
+        struct svi_archive_out to;
         const uint8_t head[PACKED_HEAD] = {(uint8_t)i};
         if (sections[i].hashed != hashed || (sections[i].present && !sections[i].present(e)))
             continue;
@@ -337,7 +336,7 @@ static const uint8_t *packed_find(const uint8_t *at, const uint8_t *end, int sec
 svs_code svi_engine_unpack(struct svi_engine *e, const uint8_t *bytes, size_t size, svs_error *err) {
     svs_code code = SVS_OK;
     for (int i = 0; i < SECTIONS && code == SVS_OK; i++) {
-        struct svi_packed_in in;
+        struct svi_archive_in in;
         size_t body_size;
         const uint8_t *body = packed_find(bytes, bytes + size, i, &body_size);
         if (!body && section_needed(e, i))
@@ -346,7 +345,7 @@ svs_code svi_engine_unpack(struct svi_engine *e, const uint8_t *bytes, size_t si
             continue;
         svi_packed_in_begin(&in, body, body_size, sections[i].name, err);
         sections[i].archive(&in.archive, e);
-        code = svi_packed_in_end(&in);
+        code = svi_archive_in_end(&in);
     }
     return code == SVS_OK ? engine_check_loaded(e, err) : code;
 }

@@ -84,10 +84,12 @@ svs_code svi_schema_init(struct svi_schema *s, const struct svi_schema_options *
 /* Arrays of a mixed stream, for as many entries as there may be features: `column` and `absent` go by column,
  * the others by feature. */
 static const struct svi_array schema_table[] = {
-#define ARRAY(member) SVI_ARRAY(struct svi_schema, member, NULL, SVI_AXIS(0))
-    ARRAY(column), ARRAY(seen[0]), ARRAY(seen[1]), ARRAY(seen[2]),
-    ARRAY(owner),  ARRAY(hot),     ARRAY(absent),  ARRAY(one_hot),
-#undef ARRAY
+#define OWNER struct svi_schema
+    SVI_ARRAY(OWNER, column, NULL, SVI_AXIS(0)),  SVI_ARRAY(OWNER, seen[0], NULL, SVI_AXIS(0)),
+    SVI_ARRAY(OWNER, seen[1], NULL, SVI_AXIS(0)), SVI_ARRAY(OWNER, seen[2], NULL, SVI_AXIS(0)),
+    SVI_ARRAY(OWNER, owner, NULL, SVI_AXIS(0)),   SVI_ARRAY(OWNER, hot, NULL, SVI_AXIS(0)),
+    SVI_ARRAY(OWNER, absent, NULL, SVI_AXIS(0)),  SVI_ARRAY(OWNER, one_hot, NULL, SVI_AXIS(0)),
+#undef OWNER
 };
 static const struct svi_arrays schema_arrays = SVI_ARRAYS(schema_table, "the columns of the stream");
 

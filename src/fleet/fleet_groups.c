@@ -21,6 +21,7 @@
 
 #include "alerts/alert_policy.h"
 #include "base/fail.h"
+#include "base/human.h"
 #include "fleet/fleet_internal.h"
 
 #define GROUP_WAIT   5.0 /* seconds of arrival */
@@ -178,7 +179,7 @@ static bool group_speaker(struct svi_fleet *f, const struct svi_alert_group *g,
 static void group_tell(struct svi_fleet *f, struct svi_alert_group *g, const char *state, double ts) {
     const struct svi_group_first *first = &g->first;
     const char *rest = first->text;
-    char lasted[SVI_ALERT_NUMBER], moment[SVI_ALERT_NUMBER], end[3 * SVI_ALERT_NUMBER];
+    char lasted[SVI_HUMAN], moment[SVI_HUMAN], end[3 * SVI_HUMAN];
     const bool closes = strcmp(state, "close") == 0;
     struct svi_key_entry *entry;
     /* This may bring the leader's engine into memory. Only its entry is used below. */
@@ -186,8 +187,8 @@ static void group_tell(struct svi_fleet *f, struct svi_alert_group *g, const cha
         return;
     /* The close says how long the whole group has lasted; anything else repeats the first text. */
     if (closes) {
-        snprintf(end, sizeof end, "over after %s, since %s", svi_alert_duration(lasted, ts - first->since),
-                 svi_alert_moment(moment, first->since, ts));
+        snprintf(end, sizeof end, "over after %s, since %s", svi_human_duration(lasted, ts - first->since),
+                 svi_human_since(moment, first->since, ts));
         rest = end;
     }
     struct svi_event event = {.topic = SVI_TOPIC_ALERT,

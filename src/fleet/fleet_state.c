@@ -5,7 +5,7 @@
  * (fleet/key_cache.h), and come back when they are asked for.
  *
  * The state of a key as bytes: how many of them are hashed and how many there are in all (4 bytes each,
- * little-endian), then the sections of its engine, zeros packed (wire/archive_packed.h). Its hash is XXH3
+ * little-endian), then the sections of its engine, zeros packed (wire/archive_file.h). Its hash is XXH3
  * (128 bits) of what the record says of it and of the sections that are hashed. The fingerprint of the
  * stream has the sum of these hashes, which does not depend on the order of writing.
  *
@@ -24,7 +24,7 @@
 #include "fleet/fleet_internal.h"
 #include "store/checkpoint_file.h"
 #include "store/key_record.h"
-#include "wire/archive_packed.h"
+#include "wire/archive_file.h"
 
 #define MAX_EVICTIONS_AT_ONCE 128               /* keys that leave memory at once */
 #define EXTRA_EVICTIONS       24                /* than are too many */

@@ -14,16 +14,19 @@ static uint32_t checked_file_crc(const uint8_t *bytes, size_t size) {
     return (uint32_t)crc32(0, bytes, (uInt)size);
 }
 
-void svi_checked_file_begin(struct svi_pack *p, struct svi_bytes *out, const char *format, int version,
-                            size_t more) {
+struct svi_open_map svi_checked_file_begin(struct svi_pack *p, struct svi_bytes *out, const char *format,
+                                           int version) {
     svi_pack_begin(p, out);
-    svi_pack_map(p, more + 3);
-    svi_pack_key(p, "format");
-    svi_pack_text(p, format);
+    const struct svi_open_map map = svi_pack_open(p);
+    svi_put_text(p, "format", format);
     svi_put_int(p, "v", version);
+    return map;
 }
 
-svs_code svi_checked_file_end(struct svi_pack *p) {
+svs_code svi_checked_file_end(struct svi_pack *p, struct svi_open_map map) {
+    /* The checksum covers the head of the map, which therefore is written before it and counts it. */
+    svi_pack_promise(p, 1);
+    svi_pack_close(p, map);
     const uint32_t crc = p->failed ? 0 : checked_file_crc(p->out->data + p->start, p->out->size - p->start);
     const uint32_t wide = htobe32(crc);
     svi_pack_raw(p, CRC_KEY "\xce", KEY_BYTES + 1); /* a uint 32, whatever the number is */

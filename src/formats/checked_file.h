@@ -6,11 +6,11 @@
 #include "wire/fields.h"
 #include "wire/pack.h"
 
-/* Begins the map with format and v; `more` further pairs are to be packed, then svi_checked_file_end: SVS_OK,
+/* Begins the map with format and v; further pairs are packed, then svi_checked_file_end: SVS_OK,
  * or SVS_NO_MEMORY with nothing left in `out`. */
-void svi_checked_file_begin(struct svi_pack *p, struct svi_bytes *out, const char *format, int version,
-                            size_t more);
-svs_code svi_checked_file_end(struct svi_pack *p);
+struct svi_open_map svi_checked_file_begin(struct svi_pack *p, struct svi_bytes *out, const char *format,
+                                           int version);
+svs_code svi_checked_file_end(struct svi_pack *p, struct svi_open_map map);
 
 struct svi_checked_file {
     char format[32]; /* "" = none that could be ours */

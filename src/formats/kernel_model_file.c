@@ -42,7 +42,7 @@ svs_code svi_kernel_encode(const svs_kernel_model *m, struct svi_bytes *out) {
     struct svi_pack p;
     const int64_t n = m->support.n, stored = m->support.start[n];
     svi_pack_begin(&p, out);
-    svi_pack_map(&p, 14 + (m->schema ? 2 : 0));
+    const struct svi_open_map map = svi_pack_open(&p);
     svi_put_text(&p, "method", m->method);
     svi_put_text(&p, "kernel", svi_kernel_names[m->kernel.kind]);
     svi_put_real(&p, "gamma", m->kernel.gamma);
@@ -65,6 +65,7 @@ svs_code svi_kernel_encode(const svs_kernel_model *m, struct svi_bytes *out) {
         svi_pack_key(&p, "schema");
         svi_pack_raw(&p, m->schema, m->schema_size);
     }
+    svi_pack_close(&p, map);
     svs_code end = svi_pack_end(&p);
     return code == SVS_OK ? end : code;
 }
@@ -81,25 +82,25 @@ struct kernel_parts {
     int class_count;
 };
 
-#define FIELD(member, kind, low, high) SVI_FIELD(struct kernel_parts, member, kind, low, high)
+#define OWNER struct kernel_parts
 
 static const struct svi_field kernel_fields[] = {
-    FIELD(method, ANY, 0, 0),
-    FIELD(classes, ANY, 0, 0),
-    SVI_FIELD_WORDS(struct kernel_parts, kernel, svi_kernel_names),
-    SVI_FIELD_WORDS(struct kernel_parts, decision, decisions),
-    FIELD(gamma, REAL, 0, 1e300),
-    FIELD(coef0, REAL, -1e300, 1e300),
-    FIELD(degree, REAL, 0, 20),
-    FIELD(d, REAL, 1, COLUMNS_MAX),
-    FIELD(C, REAL, 0, 1e300),
-    FIELD(b, DOUBLES, 0, 0),
-    FIELD(coef, DOUBLES, 0, 0),
-    FIELD(start, DOUBLES, 0, 0),
-    FIELD(column, DOUBLES, 0, 0),
-    FIELD(value, DOUBLES, 0, 0),
-    SVI_FIELD_OPTIONAL(struct kernel_parts, features, ANY, 0, 0),
-    SVI_FIELD_OPTIONAL(struct kernel_parts, schema, ANY, 0, 0),
+    SVI_FIELD(OWNER, method, ANY, 0, 0),
+    SVI_FIELD(OWNER, classes, ANY, 0, 0),
+    SVI_FIELD_WORDS(OWNER, kernel, svi_kernel_names),
+    SVI_FIELD_WORDS(OWNER, decision, decisions),
+    SVI_FIELD(OWNER, gamma, REAL, 0, 1e300),
+    SVI_FIELD(OWNER, coef0, REAL, -1e300, 1e300),
+    SVI_FIELD(OWNER, degree, REAL, 0, 20),
+    SVI_FIELD(OWNER, d, REAL, 1, COLUMNS_MAX),
+    SVI_FIELD(OWNER, C, REAL, 0, 1e300),
+    SVI_FIELD(OWNER, b, DOUBLES, 0, 0),
+    SVI_FIELD(OWNER, coef, DOUBLES, 0, 0),
+    SVI_FIELD(OWNER, start, DOUBLES, 0, 0),
+    SVI_FIELD(OWNER, column, DOUBLES, 0, 0),
+    SVI_FIELD(OWNER, value, DOUBLES, 0, 0),
+    SVI_FIELD_OPTIONAL(OWNER, features, ANY, 0, 0),
+    SVI_FIELD_OPTIONAL(OWNER, schema, ANY, 0, 0),
 };
 
 static svs_code kernel_classes(struct kernel_parts *p, svs_error *err) {

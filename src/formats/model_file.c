@@ -45,26 +45,25 @@ struct model_parts {
 
 static const char *const tasks[] = {[SVS_CLASSIFY] = "classify", [SVS_REGRESS] = "regress", NULL};
 
-#define FIELD(member, kind, high)    SVI_FIELD(struct model_parts, member, kind, 0, high)
-#define OPTIONAL(member, kind, high) SVI_FIELD_OPTIONAL(struct model_parts, member, kind, 0, high)
+#define OWNER struct model_parts
 
 static const struct svi_field model_fields[] = {
-    OPTIONAL(version, UINT, 0),
-    OPTIONAL(method, ANY, 0),
-    SVI_FIELD_WORDS(struct model_parts, task, tasks),
-    FIELD(d, INTEGER, SVI_FIELD_UNLIMITED),
-    OPTIONAL(features, ANY, 0),
-    FIELD(classes, ANY, 0),
-    FIELD(W, DOUBLES, 0),
-    FIELD(b, ANY, 0),
-    SVI_FIELD_OPTIONAL(struct model_parts, C, REAL, -HUGE_VAL, HUGE_VAL),
-    OPTIONAL(window, INTEGER, SVI_FIELD_UNLIMITED),
-    OPTIONAL(seen, INTEGER, SVI_FIELD_UNLIMITED),
-    OPTIONAL(learned, INTEGER, SVI_FIELD_UNLIMITED),
-    OPTIONAL(schema, ANY, 0),
-    OPTIONAL(calibration, ANY, 0),
-    OPTIONAL(serves, ANY, 0),
-    OPTIONAL(reproduces, ANY, 0),
+    SVI_FIELD_OPTIONAL(OWNER, version, UINT, 0, 0),
+    SVI_FIELD_OPTIONAL(OWNER, method, ANY, 0, 0),
+    SVI_FIELD_WORDS(OWNER, task, tasks),
+    SVI_FIELD(OWNER, d, INTEGER, 0, SVI_FIELD_UNLIMITED),
+    SVI_FIELD_OPTIONAL(OWNER, features, ANY, 0, 0),
+    SVI_FIELD(OWNER, classes, ANY, 0, 0),
+    SVI_FIELD(OWNER, W, DOUBLES, 0, 0),
+    SVI_FIELD(OWNER, b, ANY, 0, 0),
+    SVI_FIELD_OPTIONAL(OWNER, C, REAL, -HUGE_VAL, HUGE_VAL),
+    SVI_FIELD_OPTIONAL(OWNER, window, INTEGER, 0, SVI_FIELD_UNLIMITED),
+    SVI_FIELD_OPTIONAL(OWNER, seen, INTEGER, 0, SVI_FIELD_UNLIMITED),
+    SVI_FIELD_OPTIONAL(OWNER, learned, INTEGER, 0, SVI_FIELD_UNLIMITED),
+    SVI_FIELD_OPTIONAL(OWNER, schema, ANY, 0, 0),
+    SVI_FIELD_OPTIONAL(OWNER, calibration, ANY, 0, 0),
+    SVI_FIELD_OPTIONAL(OWNER, serves, ANY, 0, 0),
+    SVI_FIELD_OPTIONAL(OWNER, reproduces, ANY, 0, 0),
 };
 
 struct calibration_parts {
@@ -311,14 +310,14 @@ static const char *const kinds[] = {"linear", "kernel", NULL};
 static svs_code write_own(const struct svi_machine *m, const char *path, svs_error *err) {
     struct svi_bytes file = {0};
     struct svi_pack p;
-    svi_checked_file_begin(&p, &file, FORMAT, VERSION, 2);
+    const struct svi_open_map map = svi_checked_file_begin(&p, &file, FORMAT, VERSION);
     svi_put_text(&p, "kind", kinds[m->kernel != NULL]);
     svi_pack_key(&p, "model");
     svs_code code = p.failed    ? SVS_NO_MEMORY
                     : m->linear ? svi_model_encode(m->linear, NULL, 0, &file)
                                 : svi_kernel_encode(m->kernel, &file);
     if (code == SVS_OK)
-        code = svi_checked_file_end(&p);
+        code = svi_checked_file_end(&p, map);
     code = code == SVS_OK ? svi_file_write_bytes(path, &file, err) : svi_fail_memory(err, "a model file");
     svi_bytes_clear(&file);
     return code;

@@ -38,7 +38,7 @@ static svs_code put_member(struct svi_pack *p, const svs_novelty_model *m, const
         return SVS_NO_MEMORY;
     for (size_t i = 0; i < count; i++)
         memcpy(support + i * d, e->support + i * (size_t)m->stride, d * sizeof *support);
-    svi_pack_map(p, 9);
+    const struct svi_open_map map = svi_pack_open(p);
     svi_put_real(p, "gamma", e->gamma);
     svi_put_real(p, "share", e->share);
     svi_put_real(p, "rho", e->rho);
@@ -48,6 +48,7 @@ static svs_code put_member(struct svi_pack *p, const svs_novelty_model *m, const
     svi_put_int(p, "outside", e->outside);
     svi_put_doubles(p, "z", e->z, count);
     svi_put_doubles(p, "support", support, count * d);
+    svi_pack_close(p, map);
     svi_free(support);
     return SVS_OK;
 }
@@ -55,7 +56,7 @@ static svs_code put_member(struct svi_pack *p, const svs_novelty_model *m, const
 static svs_code novelty_encode(const svs_novelty_model *m, struct svi_bytes *out) {
     struct svi_pack p;
     svs_code code = SVS_OK;
-    svi_checked_file_begin(&p, out, FORMAT, VERSION, 13 + (m->schema != NULL));
+    const struct svi_open_map map = svi_checked_file_begin(&p, out, FORMAT, VERSION);
     svi_put_int(&p, "d", m->d);
     svi_put_int(&p, "lags", m->lags > 1 ? m->lags : 1);
     svi_put_int(&p, "differences", m->differences);
@@ -77,7 +78,7 @@ static svs_code novelty_encode(const svs_novelty_model *m, struct svi_bytes *out
     svi_pack_array(&p, (size_t)m->members);
     for (int e = 0; e < m->members && code == SVS_OK; e++)
         code = put_member(&p, m, &m->member[e]);
-    svs_code end = svi_checked_file_end(&p);
+    svs_code end = svi_checked_file_end(&p, map);
     return code == SVS_OK ? end : code;
 }
 
@@ -97,18 +98,18 @@ struct member_parts {
     struct svi_doubles z, support;
 };
 
-#define MEMBER_FIELD(member, kind, low, high) SVI_FIELD(struct member_parts, member, kind, low, high)
+#define MEMBER_PARTS struct member_parts
 
 static const struct svi_field member_fields[] = {
-    MEMBER_FIELD(gamma, REAL, DBL_MIN, DBL_MAX),
-    MEMBER_FIELD(share, REAL, DBL_MIN, 1),
-    MEMBER_FIELD(rho, REAL, DBL_MIN, DBL_MAX),
-    MEMBER_FIELD(worst, REAL, -HUGE_VAL, HUGE_VAL),
-    MEMBER_FIELD(violation, REAL, 0, DBL_MAX),
-    MEMBER_FIELD(rounds, INTEGER, 0, SVI_FIELD_UNLIMITED),
-    MEMBER_FIELD(outside, INTEGER, 0, SVI_FIELD_UNLIMITED),
-    MEMBER_FIELD(z, DOUBLES, 0, 0),
-    MEMBER_FIELD(support, DOUBLES, 0, 0),
+    SVI_FIELD(MEMBER_PARTS, gamma, REAL, DBL_MIN, DBL_MAX),
+    SVI_FIELD(MEMBER_PARTS, share, REAL, DBL_MIN, 1),
+    SVI_FIELD(MEMBER_PARTS, rho, REAL, DBL_MIN, DBL_MAX),
+    SVI_FIELD(MEMBER_PARTS, worst, REAL, -HUGE_VAL, HUGE_VAL),
+    SVI_FIELD(MEMBER_PARTS, violation, REAL, 0, DBL_MAX),
+    SVI_FIELD(MEMBER_PARTS, rounds, INTEGER, 0, SVI_FIELD_UNLIMITED),
+    SVI_FIELD(MEMBER_PARTS, outside, INTEGER, 0, SVI_FIELD_UNLIMITED),
+    SVI_FIELD(MEMBER_PARTS, z, DOUBLES, 0, 0),
+    SVI_FIELD(MEMBER_PARTS, support, DOUBLES, 0, 0),
 };
 
 /* NaN: a missing coordinate. Where kernels are polynomials there is none. */
@@ -190,23 +191,23 @@ struct novelty_parts {
     const char **name;                          /* NULL = there are none */
 };
 
-#define FIELD(member, kind, low, high) SVI_FIELD(struct novelty_parts, member, kind, low, high)
+#define PARTS struct novelty_parts
 
 static const struct svi_field novelty_fields[] = {
-    FIELD(d, INTEGER, 1, FEATURES_MAX),
-    FIELD(lags, INTEGER, 1, SVI_LAGS_MAX),
-    FIELD(differences, INTEGER, 0, 1),
-    FIELD(degree, INTEGER, 0, 20),
-    FIELD(fosvm, INTEGER, 1, 2),
-    FIELD(trained, INTEGER, 0, SVI_FIELD_UNLIMITED),
-    FIELD(trimmed, INTEGER, 0, SVI_FIELD_UNLIMITED),
-    FIELD(theta, REAL, DBL_MIN, 1 - DBL_EPSILON / 2),
-    FIELD(features, ANY, 0, 0),
-    FIELD(members, ANY, 0, 0),
-    SVI_FIELD_OPTIONAL(struct novelty_parts, schema, ANY, 0, 0),
-    SVI_FIELD_WORDS(struct novelty_parts, kernel, svi_novelty_kernels),
-    SVI_FIELD_OPTIONAL(struct novelty_parts, center, DOUBLES, 0, 0),
-    SVI_FIELD_OPTIONAL(struct novelty_parts, inverse, DOUBLES, 0, 0),
+    SVI_FIELD(PARTS, d, INTEGER, 1, FEATURES_MAX),
+    SVI_FIELD(PARTS, lags, INTEGER, 1, SVI_LAGS_MAX),
+    SVI_FIELD(PARTS, differences, INTEGER, 0, 1),
+    SVI_FIELD(PARTS, degree, INTEGER, 0, 20),
+    SVI_FIELD(PARTS, fosvm, INTEGER, 1, 2),
+    SVI_FIELD(PARTS, trained, INTEGER, 0, SVI_FIELD_UNLIMITED),
+    SVI_FIELD(PARTS, trimmed, INTEGER, 0, SVI_FIELD_UNLIMITED),
+    SVI_FIELD(PARTS, theta, REAL, DBL_MIN, 1 - DBL_EPSILON / 2),
+    SVI_FIELD(PARTS, features, ANY, 0, 0),
+    SVI_FIELD(PARTS, members, ANY, 0, 0),
+    SVI_FIELD_OPTIONAL(PARTS, schema, ANY, 0, 0),
+    SVI_FIELD_WORDS(PARTS, kernel, svi_novelty_kernels),
+    SVI_FIELD_OPTIONAL(PARTS, center, DOUBLES, 0, 0),
+    SVI_FIELD_OPTIONAL(PARTS, inverse, DOUBLES, 0, 0),
 };
 
 static svs_code take_names(struct novelty_parts *p, svs_error *err) {

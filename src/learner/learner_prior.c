@@ -28,11 +28,11 @@
 #define NORMAL    1.4826 /* of a normal law: the deviation over the median distance from the median */
 
 static const struct svi_array placed_table[] = {
-#define ARRAY(member, name) SVI_ARRAY(struct svi_learner_prior, member, name, SVI_AXIS(0))
-    ARRAY(center, "center"),
-    ARRAY(mean, "mean"),
-    ARRAY(from, NULL),
-#undef ARRAY
+#define OWNER struct svi_learner_prior
+    SVI_ARRAY(OWNER, center, "center", SVI_AXIS(0)),
+    SVI_ARRAY(OWNER, mean, "mean", SVI_AXIS(0)),
+    SVI_ARRAY(OWNER, from, NULL, SVI_AXIS(0)),
+#undef OWNER
 };
 static const struct svi_arrays placed_arrays = SVI_ARRAYS(placed_table, "the features of all keys");
 

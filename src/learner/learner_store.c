@@ -11,16 +11,16 @@
 
 enum { FEATURES, RIDGE, CLASSES, HELD, PACKED, EACH, FLAGS, DIMS };
 static const struct svi_array store_table[] = {
-#define ARRAY(member, ...) SVI_ARRAY(svs_learner, member, NULL, __VA_ARGS__)
-    ARRAY(classes, SVI_AXIS(CLASSES)),
-    ARRAY(scaler.mean, SVI_AXIS(FEATURES)),
-    ARRAY(scaler.inverse, SVI_AXIS(FEATURES)),
-    ARRAY(ridge, SVI_AXIS(RIDGE)),
-    ARRAY(targets_in, SVI_AXIS(CLASSES)),
-    ARRAY(class_held, SVI_AXIS(HELD)),
-    ARRAY(packed, SVI_AXIS(PACKED), SVI_AXIS(EACH)),
-    ARRAY(scaler.unscaled, SVI_AXIS(FLAGS)),
-#undef ARRAY
+#define OWNER svs_learner
+    SVI_ARRAY(OWNER, classes, NULL, SVI_AXIS(CLASSES)),
+    SVI_ARRAY(OWNER, scaler.mean, NULL, SVI_AXIS(FEATURES)),
+    SVI_ARRAY(OWNER, scaler.inverse, NULL, SVI_AXIS(FEATURES)),
+    SVI_ARRAY(OWNER, ridge, NULL, SVI_AXIS(RIDGE)),
+    SVI_ARRAY(OWNER, targets_in, NULL, SVI_AXIS(CLASSES)),
+    SVI_ARRAY(OWNER, class_held, NULL, SVI_AXIS(HELD)),
+    SVI_ARRAY(OWNER, packed, NULL, SVI_AXIS(PACKED), SVI_AXIS(EACH)),
+    SVI_ARRAY(OWNER, scaler.unscaled, NULL, SVI_AXIS(FLAGS)),
+#undef OWNER
 };
 static const struct svi_arrays store_arrays = SVI_ARRAYS(store_table, "the model of a learner");
 

@@ -22,22 +22,21 @@
 
 enum { FEATURES, LABELS };
 static const struct svi_array prior_table[] = {
-#define ARRAY(member, name, ...)                                                                             \
-    SVI_ARRAY_WITH(struct svi_prior, member, name, SVI_ARRAY_NUMBER, 0, __VA_ARGS__)
-    ARRAY(mean, "mean", SVI_AXIS(FEATURES)),
-    ARRAY(level, "level", SVI_AXIS(FEATURES)),
-    ARRAY(between, "between", SVI_AXIS(FEATURES)),
-    ARRAY(off, "off", SVI_AXIS(FEATURES)),
-    ARRAY(spread, "spread", SVI_AXIS_TRIANGLE(FEATURES)),
-    ARRAY(weight, "weight", SVI_AXIS(LABELS)),
-    ARRAY(sum, "sum", SVI_AXIS(LABELS), SVI_AXIS(FEATURES)),
-    ARRAY(bounds.usual, "usual spread", SVI_AXIS_PLUS(FEATURES, 1)),
-    ARRAY(bounds.middle, "middle", SVI_AXIS_PLUS(FEATURES, 1)),
-    ARRAY(bounds.apart, "apart", SVI_AXIS_PLUS(FEATURES, 1)),
-    ARRAY(identity, "identity", SVI_AXIS(FEATURES)),
-    ARRAY(label, NULL, SVI_AXIS(LABELS)),
-    ARRAY(name, NULL, SVI_AXIS(LABELS), SVI_AXIS_LENGTH(SVS_NAME_MAX)),
-#undef ARRAY
+#define OWNER struct svi_prior
+    SVI_ARRAY_WITH(OWNER, mean, "mean", SVI_ARRAY_NUMBER, 0, SVI_AXIS(FEATURES)),
+    SVI_ARRAY_WITH(OWNER, level, "level", SVI_ARRAY_NUMBER, 0, SVI_AXIS(FEATURES)),
+    SVI_ARRAY_WITH(OWNER, between, "between", SVI_ARRAY_NUMBER, 0, SVI_AXIS(FEATURES)),
+    SVI_ARRAY_WITH(OWNER, off, "off", SVI_ARRAY_NUMBER, 0, SVI_AXIS(FEATURES)),
+    SVI_ARRAY_WITH(OWNER, spread, "spread", SVI_ARRAY_NUMBER, 0, SVI_AXIS_TRIANGLE(FEATURES)),
+    SVI_ARRAY_WITH(OWNER, weight, "weight", SVI_ARRAY_NUMBER, 0, SVI_AXIS(LABELS)),
+    SVI_ARRAY_WITH(OWNER, sum, "sum", SVI_ARRAY_NUMBER, 0, SVI_AXIS(LABELS), SVI_AXIS(FEATURES)),
+    SVI_ARRAY_WITH(OWNER, bounds.usual, "usual spread", SVI_ARRAY_NUMBER, 0, SVI_AXIS_PLUS(FEATURES, 1)),
+    SVI_ARRAY_WITH(OWNER, bounds.middle, "middle", SVI_ARRAY_NUMBER, 0, SVI_AXIS_PLUS(FEATURES, 1)),
+    SVI_ARRAY_WITH(OWNER, bounds.apart, "apart", SVI_ARRAY_NUMBER, 0, SVI_AXIS_PLUS(FEATURES, 1)),
+    SVI_ARRAY_WITH(OWNER, identity, "identity", SVI_ARRAY_NUMBER, 0, SVI_AXIS(FEATURES)),
+    SVI_ARRAY_WITH(OWNER, label, NULL, SVI_ARRAY_NUMBER, 0, SVI_AXIS(LABELS)),
+    SVI_ARRAY_WITH(OWNER, name, NULL, SVI_ARRAY_NUMBER, 0, SVI_AXIS(LABELS), SVI_AXIS_LENGTH(SVS_NAME_MAX)),
+#undef OWNER
 };
 static const struct svi_arrays prior_arrays = SVI_ARRAYS(prior_table, "the model of all keys");
 

@@ -27,12 +27,11 @@
 #define FACTOR          (1.0 / 4096)
 
 static const struct svi_array bounds_table[] = {
-#define ARRAY(member, name)                                                                                  \
-    SVI_ARRAY_WITH(struct svi_prior_bounds, member, name, SVI_ARRAY_NUMBER, 0, SVI_AXIS(0))
-    ARRAY(usual, "usual spread"),
-    ARRAY(middle, "middle"),
-    ARRAY(apart, "apart"),
-#undef ARRAY
+#define OWNER struct svi_prior_bounds
+    SVI_ARRAY_WITH(OWNER, usual, "usual spread", SVI_ARRAY_NUMBER, 0, SVI_AXIS(0)),
+    SVI_ARRAY_WITH(OWNER, middle, "middle", SVI_ARRAY_NUMBER, 0, SVI_AXIS(0)),
+    SVI_ARRAY_WITH(OWNER, apart, "apart", SVI_ARRAY_NUMBER, 0, SVI_AXIS(0)),
+#undef OWNER
 };
 static const struct svi_arrays bounds_arrays = SVI_ARRAYS(bounds_table, "the bounds of all keys");
 

@@ -37,20 +37,20 @@ static size_t sums_row(int i) {
 
 enum { TRIANGLE, ROOM, NAMES, LABELS, SUMS, OF_KEYS, OF_PEAKS, DIMS };
 static const struct svi_array sums_table[] = {
-#define ARRAY(member, name, ...)                                                                             \
-    SVI_ARRAY_WITH(struct svi_prior_sums, member, name, SVI_ARRAY_ANY, 0, __VA_ARGS__)
-    ARRAY(high, "products", SVI_AXIS(TRIANGLE)),
-    ARRAY(low, "their rest", SVI_AXIS(TRIANGLE)),
-    ARRAY(by_label, "of labels", SVI_AXIS(SUMS), SVI_AXIS(ROOM)),
-    ARRAY(by_low, "their rest", SVI_AXIS(SUMS), SVI_AXIS(ROOM)),
-    ARRAY(by_key, "of keys", SVI_AXIS(OF_KEYS), SVI_AXIS(ROOM)),
-    ARRAY(by_key_low, "their rest", SVI_AXIS(OF_KEYS), SVI_AXIS(ROOM)),
-    ARRAY(peak, "largest", SVI_AXIS(OF_PEAKS)),
-    ARRAY(key_peak, "largest of keys", SVI_AXIS(OF_PEAKS)),
-    ARRAY(x, NULL, SVI_AXIS(ROOM)), /* svi_prior_sums_empty clears what stands before it */
-    ARRAY(identity, "identity", SVI_AXIS(NAMES)),
-    ARRAY(label, NULL, SVI_AXIS(LABELS)),
-#undef ARRAY
+#define OWNER struct svi_prior_sums
+    SVI_ARRAY_WITH(OWNER, high, "products", SVI_ARRAY_ANY, 0, SVI_AXIS(TRIANGLE)),
+    SVI_ARRAY_WITH(OWNER, low, "their rest", SVI_ARRAY_ANY, 0, SVI_AXIS(TRIANGLE)),
+    SVI_ARRAY_WITH(OWNER, by_label, "of labels", SVI_ARRAY_ANY, 0, SVI_AXIS(SUMS), SVI_AXIS(ROOM)),
+    SVI_ARRAY_WITH(OWNER, by_low, "their rest", SVI_ARRAY_ANY, 0, SVI_AXIS(SUMS), SVI_AXIS(ROOM)),
+    SVI_ARRAY_WITH(OWNER, by_key, "of keys", SVI_ARRAY_ANY, 0, SVI_AXIS(OF_KEYS), SVI_AXIS(ROOM)),
+    SVI_ARRAY_WITH(OWNER, by_key_low, "their rest", SVI_ARRAY_ANY, 0, SVI_AXIS(OF_KEYS), SVI_AXIS(ROOM)),
+    SVI_ARRAY_WITH(OWNER, peak, "largest", SVI_ARRAY_ANY, 0, SVI_AXIS(OF_PEAKS)),
+    SVI_ARRAY_WITH(OWNER, key_peak, "largest of keys", SVI_ARRAY_ANY, 0, SVI_AXIS(OF_PEAKS)),
+    SVI_ARRAY_WITH(OWNER, x, NULL, SVI_ARRAY_ANY, 0,
+                   SVI_AXIS(ROOM)), /* svi_prior_sums_empty clears what stands before it */
+    SVI_ARRAY_WITH(OWNER, identity, "identity", SVI_ARRAY_ANY, 0, SVI_AXIS(NAMES)),
+    SVI_ARRAY_WITH(OWNER, label, NULL, SVI_ARRAY_ANY, 0, SVI_AXIS(LABELS)),
+#undef OWNER
 };
 static const struct svi_arrays sums_arrays = SVI_ARRAYS_ALIGNED(sums_table, "the sums of all keys");
 

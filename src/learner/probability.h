@@ -76,7 +76,7 @@ static inline double svi_logit_curved(const double *curve, double z, struct svi_
 /* Two classes: proba[2] at the logit z; returns that of the second one at another logit. */
 static inline double svi_logit_pair(double z, double other, double *proba) {
     const svi_two lesser = svi_exp_two((svi_two){-fabs(z), -fabs(other)}),
-                  greater = SVI_BOTH(1.0) / (SVI_BOTH(1.0) + lesser), product = lesser * greater;
+                  greater = svi_both(1.0) / (svi_both(1.0) + lesser), product = lesser * greater;
     const int second = z > 0;
     proba[second] = greater[0];
     proba[!second] = product[0];

@@ -424,9 +424,9 @@ int32_t svi_ring_find_older(const struct svi_ring *r, int32_t slot) {
 #define KEY_MAX       64
 
 /* The state of a slot in one byte. */
-#define LIVE    1u
-#define LEARNED 2u
-#define KIND(s) ((s) >> 2) /* enum svs_value_kind of the id */
+#define LIVE       1u
+#define LEARNED    2u
+#define KIND_SHIFT 2 /* the enum svs_value_kind of the id stands above them */
 
 /* Which rings have a column. */
 #define LABELLED 1u /* window, classification */
@@ -468,13 +468,14 @@ struct ring_piece {
 
 enum { SLOTS, WIDTH };
 static const struct svi_array piece_table[] = {
-#define ARRAY(member, ...) SVI_ARRAY(struct ring_piece, member, NULL, __VA_ARGS__)
-    ARRAY(rows, SVI_AXIS(SLOTS), SVI_AXIS(WIDTH)),
-    ARRAY(ids, SVI_AXIS(SLOTS)),
-    ARRAY(column, SVI_AXIS_LENGTH(COLUMNS), SVI_AXIS(SLOTS)), /* of entries of 8 bytes at most */
-    ARRAY(names, SVI_AXIS(SLOTS), SVI_AXIS_LENGTH(SVS_NAME_MAX)),
-    ARRAY(state, SVI_AXIS(SLOTS)),
-#undef ARRAY
+#define OWNER struct ring_piece
+    SVI_ARRAY(OWNER, rows, NULL, SVI_AXIS(SLOTS), SVI_AXIS(WIDTH)),
+    SVI_ARRAY(OWNER, ids, NULL, SVI_AXIS(SLOTS)),
+    SVI_ARRAY(OWNER, column, NULL, SVI_AXIS_LENGTH(COLUMNS),
+              SVI_AXIS(SLOTS)), /* of entries of 8 bytes at most */
+    SVI_ARRAY(OWNER, names, NULL, SVI_AXIS(SLOTS), SVI_AXIS_LENGTH(SVS_NAME_MAX)),
+    SVI_ARRAY(OWNER, state, NULL, SVI_AXIS(SLOTS)),
+#undef OWNER
 };
 static const struct svi_arrays piece_arrays = SVI_ARRAYS(piece_table, "a piece of the samples held");
 
@@ -533,7 +534,7 @@ static bool ring_check_state(struct svi_archive *a, struct ring_piece *p) {
     bool good = true;
     p->names_size = 0;
     for (int i = 0; i < p->n; i++) {
-        unsigned s = p->state[i], kind = KIND(s);
+        unsigned s = p->state[i], kind = s >> KIND_SHIFT;
         good &= kind == SVS_NONE || kind == SVS_INT || kind == SVS_STR;
         good &= (s & LIVE) ? kind != SVS_NONE || !p->kind->waiting : s == 0;
         good &= !(s & LEARNED) || !p->kind->waiting;
@@ -585,7 +586,7 @@ static void ring_fill_row(const struct ring_piece *p, int i, double *row, int cl
 
 /* The id of entry i; false: its bytes are none. */
 static bool ring_read_id(const struct ring_piece *p, int i, const char **name, svs_value *id) {
-    *id = (svs_value){.kind = (uint8_t)KIND(p->state[i])};
+    *id = (svs_value){.kind = (uint8_t)(p->state[i] >> KIND_SHIFT)};
     if (id->kind == SVS_INT)
         id->as.i = p->ids[i];
     if (id->kind != SVS_STR)

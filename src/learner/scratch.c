@@ -26,25 +26,25 @@
 
 enum { VECTOR, ROWS, N, DIMS };
 static const struct svi_array scratch_table[] = {
-#define ARRAY(member, ...) SVI_ARRAY(struct svi_learner_scratch, member, NULL, __VA_ARGS__)
-    ARRAY(energy.energy, SVI_AXIS(VECTOR)),
-    ARRAY(energy.sum, SVI_AXIS(VECTOR)),
-    ARRAY(energy.peak, SVI_AXIS(VECTOR)),
-    ARRAY(energy.probe, SVI_AXIS(VECTOR)),
-    ARRAY(from, SVI_AXIS(VECTOR)),
-    ARRAY(vector[0], SVI_AXIS(VECTOR)),
-    ARRAY(vector[1], SVI_AXIS(VECTOR)),
-    ARRAY(vector[2], SVI_AXIS(VECTOR)),
-    ARRAY(vector[3], SVI_AXIS(VECTOR)),
-    ARRAY(energy.way, SVI_AXIS(VECTOR)),
-    ARRAY(target[0], SVI_AXIS(ROWS)),
-    ARRAY(target[1], SVI_AXIS(ROWS)),
-    ARRAY(scores, SVI_AXIS(ROWS)),
-    ARRAY(b, SVI_AXIS(ROWS)),
-    ARRAY(W, SVI_AXIS(ROWS), SVI_AXIS(N)),
-    ARRAY(gram_copy, SVI_AXIS(N), SVI_AXIS(N)),
-    ARRAY(residual, SVI_AXIS(ROWS), SVI_AXIS(VECTOR)),
-#undef ARRAY
+#define OWNER struct svi_learner_scratch
+    SVI_ARRAY(OWNER, energy.energy, NULL, SVI_AXIS(VECTOR)),
+    SVI_ARRAY(OWNER, energy.sum, NULL, SVI_AXIS(VECTOR)),
+    SVI_ARRAY(OWNER, energy.peak, NULL, SVI_AXIS(VECTOR)),
+    SVI_ARRAY(OWNER, energy.probe, NULL, SVI_AXIS(VECTOR)),
+    SVI_ARRAY(OWNER, from, NULL, SVI_AXIS(VECTOR)),
+    SVI_ARRAY(OWNER, vector[0], NULL, SVI_AXIS(VECTOR)),
+    SVI_ARRAY(OWNER, vector[1], NULL, SVI_AXIS(VECTOR)),
+    SVI_ARRAY(OWNER, vector[2], NULL, SVI_AXIS(VECTOR)),
+    SVI_ARRAY(OWNER, vector[3], NULL, SVI_AXIS(VECTOR)),
+    SVI_ARRAY(OWNER, energy.way, NULL, SVI_AXIS(VECTOR)),
+    SVI_ARRAY(OWNER, target[0], NULL, SVI_AXIS(ROWS)),
+    SVI_ARRAY(OWNER, target[1], NULL, SVI_AXIS(ROWS)),
+    SVI_ARRAY(OWNER, scores, NULL, SVI_AXIS(ROWS)),
+    SVI_ARRAY(OWNER, b, NULL, SVI_AXIS(ROWS)),
+    SVI_ARRAY(OWNER, W, NULL, SVI_AXIS(ROWS), SVI_AXIS(N)),
+    SVI_ARRAY(OWNER, gram_copy, NULL, SVI_AXIS(N), SVI_AXIS(N)),
+    SVI_ARRAY(OWNER, residual, NULL, SVI_AXIS(ROWS), SVI_AXIS(VECTOR)),
+#undef OWNER
 };
 static const struct svi_arrays scratch_arrays =
     SVI_ARRAYS_ALIGNED(scratch_table, "what a learner works with");

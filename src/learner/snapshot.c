@@ -12,14 +12,14 @@
 
 enum { ROWS, STRIDE, FEATURES };
 static const struct svi_array snapshot_table[] = {
-#define ARRAY(member, ...) SVI_ARRAY(struct svi_snapshot, member, NULL, __VA_ARGS__)
-    ARRAY(rows, SVI_AXIS(ROWS), SVI_AXIS(STRIDE)),
-    ARRAY(label, SVI_AXIS(ROWS)),
-    ARRAY(weight, SVI_AXIS(ROWS)),
-    ARRAY(number, SVI_AXIS(ROWS)),
-    ARRAY(mean, SVI_AXIS(FEATURES)),
-    ARRAY(inverse, SVI_AXIS(FEATURES)),
-#undef ARRAY
+#define OWNER struct svi_snapshot
+    SVI_ARRAY(OWNER, rows, NULL, SVI_AXIS(ROWS), SVI_AXIS(STRIDE)),
+    SVI_ARRAY(OWNER, label, NULL, SVI_AXIS(ROWS)),
+    SVI_ARRAY(OWNER, weight, NULL, SVI_AXIS(ROWS)),
+    SVI_ARRAY(OWNER, number, NULL, SVI_AXIS(ROWS)),
+    SVI_ARRAY(OWNER, mean, NULL, SVI_AXIS(FEATURES)),
+    SVI_ARRAY(OWNER, inverse, NULL, SVI_AXIS(FEATURES)),
+#undef OWNER
 };
 static const struct svi_arrays snapshot_arrays =
     SVI_ARRAYS_ALIGNED(snapshot_table, "a snapshot of the window");

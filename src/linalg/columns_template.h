@@ -1,9 +1,7 @@
 /* columns_template.h: the loops of the plain rules (kernels.h: columns_pass, columns_seen) for COLUMNS_W
  * columns at a time; included once for each width, from the widest to single columns, each of which goes on
  * where the one before has ended. Comparisons and choices alone: the same bits for all widths. */
-#define JOIN_(a, b) a##b
-#define JOIN(a, b)  JOIN_(a, b)
-#define OF(name)    JOIN(name, COLUMNS_W)
+#define OF(name) JOIN(name, COLUMNS_W)
 
 typedef double OF(columns) __attribute__((vector_size(8 * COLUMNS_W), aligned(8)));
 typedef long long OF(marks) __attribute__((vector_size(8 * COLUMNS_W)));
@@ -87,6 +85,4 @@ INLINE int OF(columns_seen)(const struct svi_column_seen *c, double *record, con
 }
 
 #undef OF
-#undef JOIN
-#undef JOIN_
 #undef COLUMNS_W

@@ -29,8 +29,10 @@ typedef unsigned long long svi_two_places __attribute__((vector_size(16)));
         return (real)((bits)rest + ((bits)shifted << 52));                                                   \
     }
 
-#define SVI_BOTH(c) ((svi_two){(c), (c)})
-SVI_EXPONENTIAL(svi_exp_two, svi_two, svi_two_bits, SVI_BOTH)
+static inline svi_two svi_both(double c) {
+    return (svi_two){c, c};
+}
+SVI_EXPONENTIAL(svi_exp_two, svi_two, svi_two_bits, svi_both)
 
 /* log(x), x positive and not denormal, to 2e-13 of itself. For vectors as above; places: of unsigned whole
  * numbers. x = 2^e m with m around 1; with f = (m - 1) / (m + 1), log m = 2 atanh(f). e is made as a number
@@ -49,10 +51,10 @@ SVI_EXPONENTIAL(svi_exp_two, svi_two, svi_two_bits, SVI_BOTH)
         return e * all(0.69314718055994531) + all(2.0) * (f + f * (s * q));                                  \
     }
 
-SVI_LOGARITHM(svi_log_two, svi_two, svi_two_bits, svi_two_places, SVI_BOTH)
+SVI_LOGARITHM(svi_log_two, svi_two, svi_two_bits, svi_two_places, svi_both)
 
 static inline double svi_log(double x) {
-    return svi_log_two(SVI_BOTH(x))[0];
+    return svi_log_two(svi_both(x))[0];
 }
 
 #endif

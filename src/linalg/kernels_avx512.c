@@ -1,21 +1,31 @@
 /* The kernels for AVX-512: 32 registers of eight doubles. */
 #include <immintrin.h>
 
-#define VW       8
-#define KERNELS  svi_kernels_avx512
-#define FLOATS   svi_floats_avx512
-#define ISA      SVS_ISA_AVX512
-#define ISA_NAME "avx512"
-#define NEAREST  svi_nearest_avx512
-#define MAX_WIDE _mm512_max_pd
+#define VW        8
+#define KERNELS   svi_kernels_avx512
+#define FLOATS    svi_floats_avx512
+#define ISA       SVS_ISA_AVX512
+#define ISA_NAME  "avx512"
+#define NEAREST   svi_nearest_avx512
+#define ANY_WIDE  avx512_any
+#define SOME_WIDE avx512_some
+#define STRIP_FOR avx512_strip
+#define MAX_WIDE  _mm512_max_pd
 
 /* Is any bit set? */
-#define ANY_WIDE(marks) (_mm512_test_epi64_mask((__m512i)(marks), (__m512i)(marks)) != 0)
+static inline int avx512_any(__m512i marks) {
+    return _mm512_test_epi64_mask(marks, marks) != 0;
+}
 
 /* The first `count` of p, which `in` has. */
-#define SOME_WIDE(p, count, in) _mm512_maskz_loadu_pd((__mmask8)((1U << (count)) - 1), p)
+static inline __m512d avx512_some(const double *p, int count, __m512i in) {
+    (void)in;
+    return _mm512_maskz_loadu_pd((__mmask8)((1U << count) - 1), p);
+}
 
 /* Up to 32 rows are one full square; then 16 (least padding); beyond 128, 24 (fewest partial sums). */
-#define STRIP_FOR(dim) (dim <= 32 ? (dim + 7) / 8 * 8 : dim <= 128 ? 16 : 24)
+static int avx512_strip(int dim) {
+    return dim <= 32 ? (dim + 7) / 8 * 8 : dim <= 128 ? 16 : 24;
+}
 
 #include "linalg/kernels_template.h"

@@ -1,6 +1,6 @@
 /* kernels_template.h: the kernels, written once for vectors of VW doubles and compiled once per instruction
  * set. The including file defines VW (2, 4, 8), KERNELS, FLOATS, NEAREST (the names of the tables), ISA,
- * ISA_NAME, and STRIP_FOR(dim), the strip height for a dimension, a multiple of VW.
+ * ISA_NAME, and STRIP_FOR, a function of a dimension: the strip height for a dimension, a multiple of VW.
  */
 #include <math.h>
 #include <string.h>
@@ -633,6 +633,9 @@ static void lanes_dot(const double *value, const int32_t *column, int64_t count,
     UNROLL for (int v = 0; v < LANE_VECTORS; v++) * (vec_u *)(sum + v * VW) = even[v] + odd[v];
 }
 
+#define JOIN_(a, b) a##b
+#define JOIN(a, b)  JOIN_(a, b)
+
 #define COLUMNS_W VW
 #include "linalg/columns_template.h"
 #if VW > 2
@@ -641,9 +644,6 @@ static void lanes_dot(const double *value, const int32_t *column, int64_t count,
 #endif
 #define COLUMNS_W 1
 #include "linalg/columns_template.h"
-
-#define WIDE_(name, width) name##width
-#define WIDE(name, width)  WIDE_(name, width)
 
 /* What the widest loop leaves over: on its own, so that the registers are the loop's. */
 static __attribute__((noinline)) bool columns_rest_stirs(const struct svi_column_seen *c,
@@ -671,18 +671,18 @@ static __attribute__((noinline)) void columns_rest_seen(const struct svi_column_
 
 static void columns_seen(const struct svi_column_seen *c, double *now, const double *seen, const double *x,
                          double time, int d, int sides) {
-    const int j = WIDE(columns_seen, VW)(c, now, seen, x, time, 0, d, sides);
+    const int j = JOIN(columns_seen, VW)(c, now, seen, x, time, 0, d, sides);
     if (j < d)
         columns_rest_seen(c, now, seen, x, time, j, d, sides);
 }
 
 INLINE bool columns_pass_of(const struct svi_column_seen *c, const double *beyond, double *now,
                             const double *x, double time, int d, int sides) {
-    WIDE(marks, VW) any = {0};
-    int j = WIDE(columns_stir, VW)(c, beyond, x, 0, d, sides, &any);
-    if (WIDE(some, VW)(any) || (j < d && columns_rest_stirs(c, beyond, x, j, d, sides)))
+    JOIN(marks, VW) any = {0};
+    int j = JOIN(columns_stir, VW)(c, beyond, x, 0, d, sides, &any);
+    if (JOIN(some, VW)(any) || (j < d && columns_rest_stirs(c, beyond, x, j, d, sides)))
         return false;
-    j = WIDE(columns_seen, VW)(c, now, x, x, time, 0, d, sides);
+    j = JOIN(columns_seen, VW)(c, now, x, x, time, 0, d, sides);
     if (j < d)
         columns_rest_seen(c, now, x, x, time, j, d, sides);
     return true;
@@ -703,14 +703,14 @@ static __attribute__((noinline)) bool columns_pass_whole(const struct svi_column
     mask at;
     UNROLL for (int k = 0; k < VW; k++) at[k] = k;
     const mask in = at < d % VW - (mask){0};
-    WIDE(marks, VW) any = {0};
-    const int j = WIDE(columns_stir, VW)(c, beyond, x, 0, d, 2, &any);
-    const WIDE(columns, VW) last = (WIDE(columns, VW))((mask)SOME_WIDE(x + j, d - j, in) | ~in);
-    any |= WIDE(stir_at, VW)(c, beyond, last, j, 2);
-    if (WIDE(some, VW)(any))
+    JOIN(marks, VW) any = {0};
+    const int j = JOIN(columns_stir, VW)(c, beyond, x, 0, d, 2, &any);
+    const JOIN(columns, VW) last = (JOIN(columns, VW))((mask)SOME_WIDE(x + j, d - j, in) | ~in);
+    any |= JOIN(stir_at, VW)(c, beyond, last, j, 2);
+    if (JOIN(some, VW)(any))
         return false;
-    WIDE(columns_seen, VW)(c, now, x, x, time, 0, d, 2);
-    WIDE(seen_at, VW)(c, now, last, last, splat(time), j, 2);
+    JOIN(columns_seen, VW)(c, now, x, x, time, 0, d, 2);
+    JOIN(seen_at, VW)(c, now, last, last, splat(time), j, 2);
     return true;
 }
 #endif
@@ -727,14 +727,9 @@ static bool columns_pass(const struct svi_column_seen *c, const double *beyond, 
     return columns_pass_of(c, beyond, now, x, time, d, 2);
 }
 
-static int strip_for(int dim) {
-    (void)dim;
-    return STRIP_FOR(dim);
-}
-
 const struct svi_kernels KERNELS = {ISA_NAME,
                                     ISA,
-                                    strip_for,
+                                    STRIP_FOR,
                                     sweep,
                                     step,
                                     standardise,

@@ -89,9 +89,12 @@ INLINE double total(quad v) {
     return (v[0] + v[1]) + (v[2] + v[3]);
 }
 
-#define ALL(c) ((quad){(c), (c), (c), (c)})
-SVI_EXPONENTIAL(exp_quad, quad, bits, ALL)
-SVI_LOGARITHM(log_quad, quad, bits, places, ALL)
+INLINE quad all_of(double c) {
+    return (quad){c, c, c, c};
+}
+
+SVI_EXPONENTIAL(exp_quad, quad, bits, all_of)
+SVI_LOGARITHM(log_quad, quad, bits, places, all_of)
 
 INLINE double largest(quad v) {
     const double a = v[0] > v[1] ? v[0] : v[1], b = v[2] > v[3] ? v[2] : v[3];

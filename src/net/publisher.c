@@ -44,14 +44,9 @@ struct svi_publisher {
 };
 
 static void name_topics(svi_publisher *p, const char *stream) {
-    static const bool retained[] = {
-#define X(constant, name, keep, text) keep,
-        SVI_TOPICS(X)
-#undef X
-    };
     for (int t = 0; t < SVI_TOPIC_COUNT; t++) {
         p->topics[t].length = svi_topic_write((enum svi_topic)t, stream, NULL, p->topics[t].name);
-        p->topics[t].retained = retained[t];
+        p->topics[t].retained = svi_topic_retained((enum svi_topic)t);
     }
 }
 

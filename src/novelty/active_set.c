@@ -30,13 +30,15 @@
 
 enum { POINTS, DIMS };
 
-#define ROW(member, ...) SVI_ARRAY(struct svi_active_set, member, NULL, __VA_ARGS__)
-#define A_POINT          SVI_AXIS(POINTS)
+#define OWNER   struct svi_active_set
+#define A_POINT SVI_AXIS(POINTS)
 
 static const struct svi_array arrays[] = {
-    ROW(k, A_POINT, A_POINT), ROW(factor, A_POINT, A_POINT), ROW(z, A_POINT),     ROW(u, A_POINT),
-    ROW(ones, A_POINT),       ROW(trial, A_POINT),           ROW(place, A_POINT), ROW(point, A_POINT),
-    ROW(idle, A_POINT),       ROW(dependent, A_POINT),
+    SVI_ARRAY(OWNER, k, NULL, A_POINT, A_POINT), SVI_ARRAY(OWNER, factor, NULL, A_POINT, A_POINT),
+    SVI_ARRAY(OWNER, z, NULL, A_POINT),          SVI_ARRAY(OWNER, u, NULL, A_POINT),
+    SVI_ARRAY(OWNER, ones, NULL, A_POINT),       SVI_ARRAY(OWNER, trial, NULL, A_POINT),
+    SVI_ARRAY(OWNER, place, NULL, A_POINT),      SVI_ARRAY(OWNER, point, NULL, A_POINT),
+    SVI_ARRAY(OWNER, idle, NULL, A_POINT),       SVI_ARRAY(OWNER, dependent, NULL, A_POINT),
 };
 static const struct svi_arrays active_set_arrays =
     SVI_ARRAYS_ALIGNED(arrays, "the active set of the one-class model");

@@ -79,14 +79,13 @@ static void extremes_merge(struct svi_extremes *to, const struct svi_extremes *f
 
 enum { FEATURES, ROWS, DIMS };
 
-#define A_PART(part)                                                                                         \
-    SVI_ARRAY(struct svi_range, of[part].value[0], NULL, SVI_AXIS_LENGTH(SVI_EXTREMES), SVI_AXIS(FEATURES))
+#define A_PART SVI_AXIS_LENGTH(SVI_EXTREMES), SVI_AXIS(FEATURES)
 
 static const struct svi_array arrays[] = {
-    A_PART(SVI_RANGE_NOW),
-    A_PART(SVI_RANGE_BEFORE),
-    A_PART(SVI_RANGE_RUN),
-    A_PART(SVI_RANGE_ALL),
+    SVI_ARRAY(struct svi_range, of[SVI_RANGE_NOW].value[0], NULL, A_PART),
+    SVI_ARRAY(struct svi_range, of[SVI_RANGE_BEFORE].value[0], NULL, A_PART),
+    SVI_ARRAY(struct svi_range, of[SVI_RANGE_RUN].value[0], NULL, A_PART),
+    SVI_ARRAY(struct svi_range, of[SVI_RANGE_ALL].value[0], NULL, A_PART),
     SVI_ARRAY(struct svi_range, width, NULL, SVI_AXIS(FEATURES)),
     SVI_ARRAY(struct svi_range, far, NULL, SVI_AXIS(ROWS)),
 };

@@ -136,15 +136,15 @@ static inline void metrics_exchange_ranks(svi_metrics *m, int bin, int truth, co
 
 enum { JUDGED, ERRORS, CLASSES, RANKS, DIMS };
 
-#define STRUCTS(...) SVI_ARRAY_STRUCTS(struct svi_metrics, __VA_ARGS__)
+#define OWNER struct svi_metrics
 
 static const struct svi_array arrays[] = {
-    STRUCTS(all.of, int64_t, "counts", SVI_ARRAY_COUNT, SVI_AXIS(CLASSES)),
-    STRUCTS(recent.of, int64_t, NULL, SVI_ARRAY_COUNT, SVI_AXIS(CLASSES)),
-    STRUCTS(all.ranks, int64_t, NULL, SVI_ARRAY_COUNT, SVI_AXIS(RANKS)),
-    STRUCTS(recent.ranks, int64_t, NULL, SVI_ARRAY_COUNT, SVI_AXIS(RANKS)),
-    STRUCTS(errors, double, "errors", SVI_ARRAY_ANY, SVI_AXIS(ERRORS)),
-    STRUCTS(judged, uint8_t, "judged", SVI_ARRAY_ANY, SVI_AXIS(JUDGED)),
+    SVI_ARRAY_STRUCTS(OWNER, all.of, int64_t, "counts", SVI_ARRAY_COUNT, SVI_AXIS(CLASSES)),
+    SVI_ARRAY_STRUCTS(OWNER, recent.of, int64_t, NULL, SVI_ARRAY_COUNT, SVI_AXIS(CLASSES)),
+    SVI_ARRAY_STRUCTS(OWNER, all.ranks, int64_t, NULL, SVI_ARRAY_COUNT, SVI_AXIS(RANKS)),
+    SVI_ARRAY_STRUCTS(OWNER, recent.ranks, int64_t, NULL, SVI_ARRAY_COUNT, SVI_AXIS(RANKS)),
+    SVI_ARRAY_STRUCTS(OWNER, errors, double, "errors", SVI_ARRAY_ANY, SVI_AXIS(ERRORS)),
+    SVI_ARRAY_STRUCTS(OWNER, judged, uint8_t, "judged", SVI_ARRAY_ANY, SVI_AXIS(JUDGED)),
 };
 static const struct svi_arrays metrics_arrays = SVI_ARRAYS(arrays, "the prequential quality");
 

@@ -28,13 +28,12 @@ struct svi_quality_figures {
 
 enum { CLASSES, CONFUSED, DIMS };
 
-#define STRUCTS(member, axis)                                                                                \
-    SVI_ARRAY_STRUCTS(struct svi_quality_figures, member, int64_t, NULL, SVI_ARRAY_ANY, axis)
+#define OWNER struct svi_quality_figures
 
 static const struct svi_array arrays[] = {
-    STRUCTS(classes, SVI_AXIS(CLASSES)),
-    STRUCTS(all, SVI_AXIS(CLASSES)),
-    STRUCTS(window, SVI_AXIS(CLASSES)),
+    SVI_ARRAY_STRUCTS(OWNER, classes, int64_t, NULL, SVI_ARRAY_ANY, SVI_AXIS(CLASSES)),
+    SVI_ARRAY_STRUCTS(OWNER, all, int64_t, NULL, SVI_ARRAY_ANY, SVI_AXIS(CLASSES)),
+    SVI_ARRAY_STRUCTS(OWNER, window, int64_t, NULL, SVI_ARRAY_ANY, SVI_AXIS(CLASSES)),
     SVI_ARRAY(struct svi_quality_figures, matrix[0], NULL, SVI_AXIS(CONFUSED), SVI_AXIS(CONFUSED)),
     SVI_ARRAY(struct svi_quality_figures, matrix[1], NULL, SVI_AXIS(CONFUSED), SVI_AXIS(CONFUSED)),
 };

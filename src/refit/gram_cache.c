@@ -20,14 +20,14 @@ struct svi_gram_cache {
 
 enum { ROWS, STRIDE, N };
 static const struct svi_array cache_table[] = {
-#define ARRAY(member, ...) SVI_ARRAY(struct svi_gram_cache, member, NULL, __VA_ARGS__)
-    ARRAY(gram, SVI_AXIS(N), SVI_AXIS(N)),
-    ARRAY(rows, SVI_AXIS(ROWS), SVI_AXIS(STRIDE)),
-    ARRAY(mean, SVI_AXIS(N)),
-    ARRAY(inverse, SVI_AXIS(N)),
-    ARRAY(number, SVI_AXIS(ROWS)),
-    ARRAY(index, SVI_AXIS(ROWS)),
-#undef ARRAY
+#define OWNER struct svi_gram_cache
+    SVI_ARRAY(OWNER, gram, NULL, SVI_AXIS(N), SVI_AXIS(N)),
+    SVI_ARRAY(OWNER, rows, NULL, SVI_AXIS(ROWS), SVI_AXIS(STRIDE)),
+    SVI_ARRAY(OWNER, mean, NULL, SVI_AXIS(N)),
+    SVI_ARRAY(OWNER, inverse, NULL, SVI_AXIS(N)),
+    SVI_ARRAY(OWNER, number, NULL, SVI_AXIS(ROWS)),
+    SVI_ARRAY(OWNER, index, NULL, SVI_AXIS(ROWS)),
+#undef OWNER
 };
 static const struct svi_arrays cache_arrays =
     SVI_ARRAYS_ALIGNED(cache_table, "the Gram matrix of the window");

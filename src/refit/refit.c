@@ -27,11 +27,10 @@
 
 enum { ROWS, OF_ROW }; /* values of a row: features, samples */
 static const struct svi_array result_table[] = {
-#define ARRAY(member, name, ...)                                                                             \
-    SVI_ARRAY_WITH(struct svi_refit_result, member, name, SVI_ARRAY_ANY, 0, __VA_ARGS__)
-    ARRAY(W, "W", SVI_AXIS(ROWS), SVI_AXIS(OF_ROW)),
-    ARRAY(b, "b", SVI_AXIS(ROWS)),
-#undef ARRAY
+#define OWNER struct svi_refit_result
+    SVI_ARRAY_WITH(OWNER, W, "W", SVI_ARRAY_ANY, 0, SVI_AXIS(ROWS), SVI_AXIS(OF_ROW)),
+    SVI_ARRAY_WITH(OWNER, b, "b", SVI_ARRAY_ANY, 0, SVI_AXIS(ROWS)),
+#undef OWNER
 };
 static const struct svi_arrays result_arrays = SVI_ARRAYS_ALIGNED(result_table, "a refit");
 static const struct svi_array duals_table[] = {

@@ -13,8 +13,8 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/human.h"
 #include "fleet/key_table.h"
-#include "report/moment.h"
 
 /* Which judge, or which rule; NULL: the alert names none. */
 static const char *alert_log_judge(const struct svi_alert_event *a) {
@@ -135,13 +135,13 @@ static void alert_log_close(struct svi_alert_log *l, struct svi_alert_episode *e
 
 static void alert_log_print(struct svi_alert_log *l, const struct svi_alert_event *a, double at,
                             double lasted) {
-    char when[SVI_MOMENT], span[SVI_MOMENT] = "";
+    char when[SVI_HUMAN], span[SVI_HUMAN] = "";
     const bool closes = strcmp(a->state, "close") == 0, known = closes && !isnan(lasted);
     if (l->progress)
         svi_progress_clear(l->progress);
     if (known)
-        svi_span_of(span, l->by_rows, lasted);
-    fprintf(l->lines, "%-19s  #%" PRId64 " %s%s%s: %s\n", svi_moment_of(when, l->by_rows, at), a->alert,
+        svi_human_span(span, l->by_rows, lasted);
+    fprintf(l->lines, "%-19s  #%" PRId64 " %s%s%s: %s\n", svi_human_place(when, l->by_rows, at), a->alert,
             closes ? "closed" : a->state, known ? " after " : "", span, a->text ? a->text : "");
 }
 

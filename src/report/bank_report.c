@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/human.h"
 #include "wire/fields.h"
 
 #define STACKS 3
@@ -38,10 +39,8 @@ static bool next_part(const uint8_t **at, const uint8_t *end, struct member_part
 }
 
 static void report_number(FILE *to, int width, double value) {
-    if (isnan(value))
-        fprintf(to, " %*s", width, "-");
-    else
-        fprintf(to, " %*.4g", width, value);
+    char text[SVI_HUMAN];
+    fprintf(to, " %*s", width, svi_human_digits(text, value, 4));
 }
 
 static void report_member(FILE *to, const struct member_part *m) {

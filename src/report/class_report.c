@@ -1,26 +1,17 @@
 #include "report/class_report.h"
 
 #include <inttypes.h>
-#include <math.h>
 
+#include "base/human.h"
 #include "quality/class_figures.h"
 
 #define LABEL_ROOM (4 * SVS_NAME_MAX + 4)
 
-static void class_report_share(FILE *to, double share) {
-    if (isnan(share))
-        fprintf(to, " %9s", "-");
-    else
-        fprintf(to, " %9.4f", share);
-}
-
 static void class_report_row(FILE *to, const char *label, double precision, double recall, double f1,
                              int64_t rows, const char *note) {
-    fprintf(to, "%-16s", label);
-    class_report_share(to, precision);
-    class_report_share(to, recall);
-    class_report_share(to, f1);
-    fprintf(to, " %10" PRId64 "%s\n", rows, note);
+    char p[SVI_HUMAN], r[SVI_HUMAN], f[SVI_HUMAN];
+    fprintf(to, "%-16s %9s %9s %9s %10" PRId64 "%s\n", label, svi_human_places(p, precision, 4),
+            svi_human_places(r, recall, 4), svi_human_places(f, f1, 4), rows, note);
 }
 
 /* Does class a come before class b: more rows, or as many and seen earlier? */

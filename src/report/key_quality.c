@@ -17,6 +17,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/human.h"
 #include "base/text.h"
 #include "fleet/key_list.h"
 #include "fleet/fleet.h"
@@ -147,10 +148,8 @@ void svi_key_quality_free(struct svi_key_quality **k) {
 /* ---- telling */
 
 static void key_quality_number(const struct svi_key_quality *k, double value) {
-    char text[32] = "-";
-    if (!isnan(value))
-        snprintf(text, sizeof text, k->regress ? "%.4g" : "%.4f", value);
-    printf(" %10s", text);
+    char text[SVI_HUMAN];
+    printf(" %10s", k->regress ? svi_human_digits(text, value, 4) : svi_human_places(text, value, 4));
 }
 
 static void key_quality_line(const struct svi_key_quality *k, const struct key_line *l) {
@@ -176,9 +175,8 @@ void svi_key_quality_print(const struct svi_key_quality *k, int64_t limit, int64
     const struct svi_quality_report *r = &k->report;
     const char *name = k->regress ? "rmse" : "accuracy";
     const struct svi_figure *f;
-    printf("%-18s %" PRId64 "\n%-18s %" PRId64 "\n%-18s %.3f\n%-18s %.0f\n%-18s %" PRId64 "\n", "rows",
-           r->rows, "refused", svi_stream_refused(r->stream), "seconds", r->seconds, "rows/s",
-           r->seconds > 0 ? (double)r->rows / r->seconds : 0, "keys", svi_stream_key_count(r->stream));
+    svi_quality_report_print_head(r);
+    printf("%-18s %" PRId64 "\n", "keys", svi_stream_key_count(r->stream));
     if (k->count > 0 && limit > 0)
         printf("%-*s %10s %10s %10s %8s\n", svi_key_width("key"), "key", "rows", name, "same", "alerts");
     const int64_t wanted = key_lines_of(k, rows);
@@ -210,7 +208,7 @@ void svi_key_quality_verdict(const struct svi_key_quality *k, FILE *to) {
 }
 
 static void key_quality_put(struct svi_pack *p, const struct svi_key_quality *k, const struct key_line *l) {
-    svi_pack_map(p, 7);
+    const struct svi_open_map map = svi_pack_open(p);
     svi_put_text(p, "key", l->name);
     svi_put_int(p, "rows", l->rows);
     svi_put_real(p, k->regress ? "rmse" : "accuracy", l->quality);
@@ -218,23 +216,20 @@ static void key_quality_put(struct svi_pack *p, const struct svi_key_quality *k,
     svi_put_real(p, "worse", l->worse);
     svi_put_int(p, "alerts", l->alerts);
     svi_put_int(p, "open", l->open);
+    svi_pack_close(p, map);
 }
 
 svs_code svi_key_quality_pack(const struct svi_key_quality *k, int64_t rows, struct svi_bytes *out,
                               svs_error *err) {
-    const struct svi_figure *f;
-    const int count = svi_stream_figures(k->report.stream, NULL, k->report.now, &f);
     struct svi_pack p;
     svi_pack_begin(&p, out);
-    svi_pack_map(&p, (size_t)count + 4);
-    svi_put_int(&p, "rows", k->report.rows);
-    svi_put_real(&p, "seconds", round(k->report.seconds * 1e6) / 1e6);
-    for (int i = 0; i < count; i++)
-        svi_put_figure(&p, &f[i]);
+    const struct svi_open_map map = svi_pack_open(&p);
+    svi_quality_report_put_head(&k->report, &p);
     svi_put_real(&p, k->regress ? "keys_rmse_same" : "keys_accuracy_same", k->same);
     svi_put_array(&p, "by_key", (size_t)key_lines_of(k, rows));
     for (int64_t i = 0; i < k->count; i++)
         if (k->lines[i].rows >= rows)
             key_quality_put(&p, k, &k->lines[i]);
+    svi_pack_close(&p, map);
     return svi_pack_end(&p) == SVS_OK ? SVS_OK : svi_fail_memory(err, "the result");
 }

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/fail.h"
+#include "base/human.h"
 #include "base/text.h"
-#include "report/moment.h"
 #include "wire/fields.h"
 
 #define KEY_WIDTH 24 /* characters */
@@ -31,14 +31,12 @@ int svi_key_width(const char *name) {
 }
 
 static void key_line_write(FILE *to, const struct key_line *k) {
-    char name[4 * SVS_KEY_MAX + 4], age[SVI_MOMENT], quality[32] = "-", open[32] = "";
+    char name[4 * SVS_KEY_MAX + 4], age[SVI_HUMAN], quality[SVI_HUMAN], open[32] = "";
     svi_escape(name, sizeof name, k->key, strlen(k->key));
-    if (!isnan(k->quality))
-        snprintf(quality, sizeof quality, "%.4g", k->quality);
     if (k->open > 0)
         snprintf(open, sizeof open, ", %" PRId64 " open", k->open);
     fprintf(to, "%-*s %10" PRId64 " %16s %10s %8" PRId64 "%s\n", svi_key_width(name), name, k->rows,
-            svi_duration_text(age, k->age), quality, k->alerts, open);
+            svi_human_duration(age, k->age), svi_human_digits(quality, k->quality, 4), k->alerts, open);
 }
 
 static void key_lines_write(FILE *to, const struct key_reply *r, const uint8_t *end, int64_t *shown) {

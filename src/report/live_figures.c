@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/human.h"
 
 #define LINE_ROOM 160
 #define INTERVAL  1.0 /* seconds between two lines on a terminal */
@@ -39,11 +40,8 @@ static double live_figures_memory(void) {
     return pages * (double)sysconf(_SC_PAGESIZE);
 }
 
-static void live_figures_add(char *line, const char *format, double value) {
+static void live_figures_add(char *line, const char *cell) {
     const size_t length = strlen(line);
-    char cell[32] = "-";
-    if (!isnan(value))
-        snprintf(cell, sizeof cell, format, value);
     snprintf(line + length, LINE_ROOM - length, " %10s", cell);
 }
 
@@ -76,20 +74,25 @@ static void live_figures_put_row(const struct svi_live_figures *l, const struct 
                                  double seconds) {
     const struct svi_settings *s = svi_stream_settings(l->stream);
     const bool regress = s->task == SVS_REGRESS;
-    char line[LINE_ROOM];
+    char line[LINE_ROOM], cell[SVI_HUMAN];
     snprintf(line, sizeof line, "%10" PRId64, l->row);
     if (s->method != SVI_METHOD_NONE) {
         const struct svi_figure *f = now->quality;
         const int count = now->quality_count;
-        const char *const format = regress ? "%.5g" : "%.4f";
-        live_figures_add(line, format, svi_figure_value(f, count, regress ? "rmse" : "accuracy"));
-        live_figures_add(line, format, live_figures_since(l, now, regress));
-        live_figures_add(line, format, svi_figure_value(f, count, regress ? "mae" : "kappa"));
+        const double values[] = {svi_figure_value(f, count, regress ? "rmse" : "accuracy"),
+                                 live_figures_since(l, now, regress),
+                                 svi_figure_value(f, count, regress ? "mae" : "kappa")};
+        for (int i = 0; i < 3; i++)
+            live_figures_add(line, regress ? svi_human_digits(cell, values[i], 5)
+                                           : svi_human_places(cell, values[i], 4));
     }
     if (s->novelty != SVI_NOVELTY_NONE)
-        live_figures_add(line, "%.0f", (double)now->alerts);
-    live_figures_add(line, "%.0f", seconds > 0 ? (double)(l->row - l->shown) / seconds : NAN);
-    live_figures_add(line, "%.1fM", live_figures_memory() / 1048576);
+        live_figures_add(line, svi_human_places(cell, (double)now->alerts, 0));
+    live_figures_add(line,
+                     svi_human_places(cell, seconds > 0 ? (double)(l->row - l->shown) / seconds : NAN, 0));
+    const double memory = live_figures_memory();
+    svi_human_places(cell, memory / SVI_MIB, 1);
+    live_figures_add(line, strcat(cell, isnan(memory) ? "" : "M"));
     fprintf(l->to, "%s\n", line);
     fflush(l->to);
 }

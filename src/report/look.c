@@ -14,7 +14,7 @@
 
 #include "base/alloc.h"
 #include "base/fail.h"
-#include "report/moment.h"
+#include "base/human.h"
 
 #define DAY        86400.0
 #define RATE_ROWS  1000.0
@@ -157,32 +157,28 @@ static svs_code look_settle(struct svi_look *l, const char *budget, struct svi_l
 /* ---- for people */
 
 /* "0.071", "13.2", "140": three digits at most, two below 1. */
-static const char *look_number(char out[SVI_MOMENT], double v) {
-    if (isnan(v))
-        snprintf(out, SVI_MOMENT, "-");
-    else
-        snprintf(out, SVI_MOMENT, v >= 100 || v == 0 ? "%.0f" : v >= 1 ? "%.3g" : "%.2g", v);
-    return out;
+static const char *look_number(char out[SVI_HUMAN], double v) {
+    return v >= 100 || v == 0 ? svi_human_places(out, v, 0) : svi_human_digits(out, v, v >= 1 ? 3 : 2);
 }
 
 /* "0.36 a day"; of less than a day "in 21 min". */
-static const char *look_rate_text(const struct svi_look *l, char out[2 * SVI_MOMENT], double rate) {
-    char a[SVI_MOMENT];
+static const char *look_rate_text(const struct svi_look *l, char out[2 * SVI_HUMAN], double rate) {
+    char a[SVI_HUMAN];
     const double days = look_days(l);
     if (days < 1)
-        snprintf(out, 2 * SVI_MOMENT, "in %s", svi_duration_text(a, days * DAY));
+        snprintf(out, 2 * SVI_HUMAN, "in %s", svi_human_span(a, false, days * DAY));
     else
-        snprintf(out, 2 * SVI_MOMENT, "%s %s", look_number(a, rate), look_rate_unit(l));
+        snprintf(out, 2 * SVI_HUMAN, "%s %s", look_number(a, rate), look_rate_unit(l));
     return out;
 }
 
 /* A delay or a duration: seconds, or rows. */
-static const char *look_span(const struct svi_look *l, char out[SVI_MOMENT], double span) {
-    return svi_span_of(out, l->log.by_rows, span);
+static const char *look_span(const struct svi_look *l, char out[SVI_HUMAN], double span) {
+    return svi_human_span(out, l->log.by_rows, span);
 }
 
-static const char *look_moment(const struct svi_look *l, char out[SVI_MOMENT], double at) {
-    return svi_moment_of(out, l->log.by_rows, at);
+static const char *look_moment(const struct svi_look *l, char out[SVI_HUMAN], double at) {
+    return svi_human_place(out, l->log.by_rows, at);
 }
 
 /* "novelty 9, quality 2". */
@@ -223,15 +219,15 @@ static void look_print_keys(const struct svi_alert_log *log) {
 
 static void look_print_alerts(const struct svi_look *l) {
     const struct svi_alert_log *log = &l->log;
-    char a[SVI_MOMENT], b[SVI_MOMENT], rate[2 * SVI_MOMENT];
+    char a[SVI_HUMAN], b[SVI_HUMAN], rate[2 * SVI_HUMAN];
     const double days = look_days(l);
     printf("%-18s %" PRId64 "\n", "rows", log->rows);
     if (log->rows > 0 && !log->by_rows)
-        printf("%-18s %s to %s UTC, %s\n", "time", svi_moment_text(a, log->first),
-               svi_moment_text(b, log->last),
-               svi_duration_text((char[SVI_MOMENT]){0}, log->last - log->first));
+        printf("%-18s %s to %s UTC, %s\n", "time", svi_human_moment(a, log->first),
+               svi_human_moment(b, log->last),
+               svi_human_span((char[SVI_HUMAN]){0}, false, log->last - log->first));
     else if (!isnan(days))
-        printf("%-18s %s, at %g s a row\n", "time", svi_duration_text(a, days * DAY), l->o.row_seconds);
+        printf("%-18s %s, at %g s a row\n", "time", svi_human_span(a, false, days * DAY), l->o.row_seconds);
     printf("%-18s %" PRId64 "  (%s)\n", "alerts", log->alerts, look_rate_text(l, rate, l->result[0].rate));
     look_print_kinds("by kind", log->kinds);
     look_print_kinds("by judge, rule", log->judges);
@@ -247,7 +243,7 @@ static void look_print_alerts(const struct svi_look *l) {
 
 static void look_print_incidents(const struct svi_look *l) {
     const struct svi_look_result *r = &l->result[0];
-    char a[SVI_MOMENT], b[SVI_MOMENT], rate[2 * SVI_MOMENT];
+    char a[SVI_HUMAN], b[SVI_HUMAN], rate[2 * SVI_HUMAN];
     printf("%-18s %" PRId64, "incidents", r->incidents.count);
     if (r->incidents.outside > 0)
         printf("  (%" PRId64 " more lie outside of the rows)", r->incidents.outside);
@@ -262,7 +258,7 @@ static void look_print_incidents(const struct svi_look *l) {
 }
 
 static void look_print_each(const struct svi_look *l) {
-    char a[SVI_MOMENT], b[SVI_MOMENT];
+    char a[SVI_HUMAN], b[SVI_HUMAN];
     int64_t shown = 0;
     printf("\n%s%-20s %-23s %-14s %s\n", l->incidents.keyed ? "key          " : "", "incident", "start",
            "found after", "alerts");
@@ -271,7 +267,7 @@ static void look_print_each(const struct svi_look *l) {
         const double delay = svi_incident_delay(one, l->log.first);
         if (!svi_incident_inside(one, l->log.first, l->log.last))
             continue;
-        char place[SVI_MOMENT], key[2 * SVS_KEY_MAX];
+        char place[SVI_HUMAN], key[2 * SVS_KEY_MAX];
         snprintf(place, sizeof place, "line %" PRId64, one->line);
         if (l->incidents.keyed)
             printf("%-12s ", one->key[0] ? svi_escape(key, sizeof key, one->key, strlen(one->key)) : "''");
@@ -288,7 +284,7 @@ static void look_print_each(const struct svi_look *l) {
 }
 
 static void look_print_budgets(const struct svi_look *l) {
-    char a[SVI_MOMENT], b[SVI_MOMENT];
+    char a[SVI_HUMAN], b[SVI_HUMAN];
     const char *const unit = look_rate_unit(l);
     const bool marked = l->o.incidents;
     printf("\n%-12s %8s %15s", "budget", "alerts", unit);
@@ -300,7 +296,7 @@ static void look_print_budgets(const struct svi_look *l) {
         const struct svi_look_result *r = &l->result[1 + i];
         printf("%-12s %8" PRId64 " %15s", r->budget, r->alerts, look_number(a, r->rate));
         if (marked) {
-            char found[SVI_MOMENT];
+            char found[SVI_HUMAN];
             snprintf(found, sizeof found, "%" PRId64 "/%" PRId64, r->incidents.found, r->incidents.count);
             printf(" %10s %14s", found, look_span(l, a, r->incidents.median_delay));
             printf(" %20s %10s", look_number(a, r->false_rate), look_number(b, r->precision));
@@ -337,7 +333,7 @@ static void look_put_each(const struct svi_look *l, struct svi_pack *p) {
         if (!svi_incident_inside(one, l->log.first, l->log.last))
             continue;
         const double delay = svi_incident_delay(one, l->log.first);
-        svi_pack_map(p, 7 + l->incidents.keyed);
+        const struct svi_open_map map = svi_pack_open(p);
         if (l->incidents.keyed)
             svi_put_text(p, "key", one->key);
         svi_put_text(p, "name", one->name);
@@ -347,6 +343,7 @@ static void look_put_each(const struct svi_look *l, struct svi_pack *p) {
         svi_put_real(p, "delay", delay);
         svi_put_bool(p, "during", one->during);
         svi_put_int(p, "alerts", one->alerts);
+        svi_pack_close(p, map);
     }
 }
 
@@ -417,7 +414,7 @@ static svs_code look_pack_budgets(struct svi_look *l, svs_error *err) {
 
 /* Whoever marked incidents and finds none of them has another clock, zone or file in hand. */
 static svs_code look_check_incidents(const struct svi_look *l, svs_error *err) {
-    char a[SVI_MOMENT], b[SVI_MOMENT], c[SVI_MOMENT], d[SVI_MOMENT];
+    char a[SVI_HUMAN], b[SVI_HUMAN], c[SVI_HUMAN], d[SVI_HUMAN];
     const struct svi_incidents *in = &l->incidents;
     if (!l->o.incidents || l->result[0].incidents.count > 0 || l->log.rows == 0)
         return SVS_OK;

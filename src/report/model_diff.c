@@ -6,12 +6,12 @@
  * comes first in the first model. */
 #include "report/model_diff.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/alloc.h"
 #include "base/fail.h"
+#include "base/human.h"
 #include "svmstream/features.h"
 #include "wire/event.h"
 #include "wire/fields.h"
@@ -263,23 +263,36 @@ static void pack_feature(const struct diff *d, struct svi_pack *p, int i, int co
         svi_pack_int(p, column);
 }
 
-static const char *diff_task(const svs_model *m) {
-    return m->task == SVS_REGRESS ? "regress" : "classify";
+struct model_figure {
+    const char *name, *title; /* in the map and in tables; no title: differences alone have it */
+    svs_value value;
+};
+
+#define MODEL_FIGURES 9
+
+/* What a model is, in the order in which every report says so. */
+static void model_figures(const svs_model *m, struct model_figure out[MODEL_FIGURES]) {
+    const struct model_figure all[MODEL_FIGURES] = {
+        {"version", "version", svs_int((int64_t)m->version)},
+        {"method", "method", svs_str(m->method)},
+        {"task", "task", svs_str(m->task == SVS_REGRESS ? "regress" : "classify")},
+        {"d", "features", svs_int(m->d)},
+        {"classes", NULL, svs_int(m->class_count)},
+        {"C", "C", svs_real(m->C)},
+        {"window", "window", svs_int(m->window)},
+        {"seen", "seen", svs_int(m->seen)},
+        {"learned", "learned", svs_int(m->learned)}};
+    memcpy(out, all, sizeof all);
 }
 
 static void pack_side(const struct diff *d, struct svi_pack *p, int i) {
-    const svs_model *m = diff_model(d, i);
-    svi_pack_map(p, 10);
+    struct model_figure f[MODEL_FIGURES];
+    const struct svi_open_map map = svi_pack_open(p);
+    model_figures(diff_model(d, i), f);
     svi_put_text(p, "file", d->side[i].name);
-    svi_put_uint(p, "version", m->version);
-    svi_put_text(p, "method", m->method);
-    svi_put_text(p, "task", diff_task(m));
-    svi_put_int(p, "d", m->d);
-    svi_put_int(p, "classes", m->class_count);
-    svi_put_real(p, "C", m->C);
-    svi_put_int(p, "window", m->window);
-    svi_put_int(p, "seen", m->seen);
-    svi_put_int(p, "learned", m->learned);
+    for (int k = 0; k < MODEL_FIGURES; k++)
+        svi_put_value(p, f[k].name, f[k].value);
+    svi_pack_close(p, map);
 }
 
 static int count_alone(const struct diff *d, int i) {
@@ -329,15 +342,9 @@ static void pack_diff_row(const struct diff *d, struct svi_pack *p, const struct
     }
 }
 
-static void count_figure(void *user, const struct svi_item *name, double a, double b) {
-    (void)name, (void)a, (void)b;
-    ++*(size_t *)user;
-}
-
 static void pack_figure(void *user, const struct svi_item *name, double a, double b) {
     const double both[2] = {a, b};
-    svi_pack_value(user,
-                   (svs_value){.kind = SVS_STR, .length = name->length, .as.s = (const char *)name->body});
+    svi_pack_name(user, name->body, (size_t)name->length);
     svi_pack_array(user, 2);
     for (int i = 0; i < 2; i++)
         svi_pack_real(user, both[i]);
@@ -346,24 +353,24 @@ static void pack_figure(void *user, const struct svi_item *name, double a, doubl
 static svs_code diff_json(const struct diff *d, FILE *to, svs_error *err) {
     struct svi_bytes map = {0}, text = {0};
     struct svi_pack p;
-    size_t figures = 0;
-    each_figure(d, count_figure, &figures);
     svi_pack_begin(&p, &map);
-    svi_pack_map(&p, 9);
+    const struct svi_open_map whole = svi_pack_open(&p);
     svi_put_bool(&p, "same", d->same);
     svi_pack_key(&p, "a");
     pack_side(d, &p, 0);
     svi_pack_key(&p, "b");
     pack_side(d, &p, 1);
     svi_pack_key(&p, "quality");
-    svi_pack_map(&p, figures);
+    const struct svi_open_map figures = svi_pack_open(&p);
     each_figure(d, pack_figure, &p);
+    svi_pack_close(&p, figures);
     pack_alone(d, &p, 0);
     pack_alone(d, &p, 1);
     svi_pack_key(&p, "rows");
     svi_pack_array(&p, (size_t)d->rows);
     for (int k = 0; k < d->rows; k++)
         pack_diff_row(d, &p, &d->row[k]);
+    svi_pack_close(&p, whole);
     svs_code code = svi_pack_end(&p);
     if (code == SVS_OK)
         code = svi_json_msgpack(&text, map.data, map.size, err);
@@ -388,30 +395,36 @@ static const char *diff_name(const struct diff *d, int i, int column, char *out)
 }
 
 static void print_figure(void *user, const struct svi_item *name, double a, double b) {
-    const double both[2] = {a, b};
-    char shown[NAME_SIZE];
-    fprintf(user, "%-12s", svi_escape(shown, sizeof shown, (const char *)name->body, name->length));
-    for (int i = 0; i < 2; i++) {
-        if (isnan(both[i]))
-            fprintf(user, "  %-20s", "-");
-        else
-            fprintf(user, "  %-20.6g", both[i]);
-    }
-    fputc('\n', user);
+    char shown[NAME_SIZE], one[SVI_HUMAN], other[SVI_HUMAN];
+    fprintf(user, "%-12s  %-20s  %-20s\n",
+            svi_escape(shown, sizeof shown, (const char *)name->body, name->length),
+            svi_human_digits(one, a, 6), svi_human_digits(other, b, 6));
+}
+
+/* Six digits of a real number: a report is read, not computed with. */
+static const char *model_figure_text(const struct model_figure *f, char out[NAME_SIZE]) {
+    return f->value.kind == SVS_REAL ? svi_human_digits(out, f->value.as.r, 6)
+                                     : svs_value_text(f->value, out, NAME_SIZE);
+}
+
+void svi_model_report(const svs_model *m, FILE *to) {
+    struct model_figure f[MODEL_FIGURES];
+    char text[NAME_SIZE];
+    model_figures(m, f);
+    for (int k = 0; k < MODEL_FIGURES; k++)
+        if (f[k].title)
+            fprintf(to, "%s %s\n", f[k].title, model_figure_text(&f[k], text));
 }
 
 static void print_sides(const struct diff *d, FILE *to) {
-    const svs_model *a = diff_model(d, 0), *b = diff_model(d, 1);
+    struct model_figure a[MODEL_FIGURES], b[MODEL_FIGURES];
+    char one[NAME_SIZE], other[NAME_SIZE];
+    model_figures(diff_model(d, 0), a);
+    model_figures(diff_model(d, 1), b);
     fprintf(to, "%-12s  %-20s  %s\n", "", d->side[0].name, d->side[1].name);
-    fprintf(to, "%-12s  %-20" PRIu64 "  %" PRIu64 "\n", "version", a->version, b->version);
-    fprintf(to, "%-12s  %-20s  %s\n", "method", a->method, b->method);
-    fprintf(to, "%-12s  %-20s  %s\n", "task", diff_task(a), diff_task(b));
-    fprintf(to, "%-12s  %-20d  %d\n", "features", a->d, b->d);
-    fprintf(to, "%-12s  %-20d  %d\n", "classes", a->class_count, b->class_count);
-    fprintf(to, "%-12s  %-20g  %g\n", "C", a->C, b->C);
-    fprintf(to, "%-12s  %-20" PRId64 "  %" PRId64 "\n", "window", a->window, b->window);
-    fprintf(to, "%-12s  %-20" PRId64 "  %" PRId64 "\n", "seen", a->seen, b->seen);
-    fprintf(to, "%-12s  %-20" PRId64 "  %" PRId64 "\n", "learned", a->learned, b->learned);
+    for (int k = 0; k < MODEL_FIGURES; k++)
+        fprintf(to, "%-12s  %-20s  %s\n", a[k].title ? a[k].title : a[k].name, model_figure_text(&a[k], one),
+                model_figure_text(&b[k], other));
     each_figure(d, print_figure, to);
 }
 
@@ -438,15 +451,11 @@ static void print_alone(const struct diff *d, int i, FILE *to) {
 }
 
 static void print_diff_row(const struct diff *d, const struct diff_row *r, FILE *to) {
-    char name[NAME_SIZE] = "value";
+    char name[NAME_SIZE] = "value", cosine[SVI_HUMAN];
     if (r->class.kind != SVS_NONE)
         svs_value_text(r->class, name, sizeof name);
-    fprintf(to, "\n%s  bias %.6g -> %.6g", name, r->bias[0], r->bias[1]);
-    if (isnan(r->cosine))
-        fputs("  cosine -", to);
-    else
-        fprintf(to, "  cosine %.6f", r->cosine);
-    fprintf(to, "  change %.6g\n", r->change);
+    fprintf(to, "\n%s  bias %.6g -> %.6g  cosine %s  change %.6g\n", name, r->bias[0], r->bias[1],
+            svi_human_places(cosine, r->cosine, 6), r->change);
     for (int i = 0; i < r->count; i++) {
         const struct diff_weight *w = &r->top[i];
         const int side = w->column[0] < 0;

@@ -18,6 +18,9 @@ struct svi_model_side {
     svs_model *model;
 };
 
+/* The lines that begin a report of a model: version, method, task, features, C, window, seen and learned. */
+void svi_model_report(const svs_model *m, FILE *to);
+
 /* Writes the difference as a table, or with `json` as one line; `top` weights of each row at most. *same:
  * both give every row the same scores under the same labels. SVS_NO_MEMORY. */
 svs_code svi_model_diff(const struct svi_model_side side[2], int64_t top, bool json, FILE *to, bool *same,

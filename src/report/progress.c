@@ -1,22 +1,9 @@
 #include "base/clock.h"
+#include "base/human.h"
 #include "report/progress.h"
 
 #include <stdio.h>
 #include <unistd.h>
-
-char *svi_short(double value, char *out, int size) {
-    static const struct {
-        double unit;
-        const char *letter;
-    } units[] = {{1e9, "G"}, {1e6, "M"}, {1e3, "k"}};
-    for (int i = 0; i < 3; i++)
-        if (value >= units[i].unit) {
-            snprintf(out, (size_t)size, "%.3g%s", value / units[i].unit, units[i].letter);
-            return out;
-        }
-    snprintf(out, (size_t)size, "%.3g", value);
-    return out;
-}
 
 void svi_progress_begin(struct svi_progress *p, bool quiet) {
     *p = (struct svi_progress){.on = !quiet && isatty(STDERR_FILENO), .start = svi_monotonic()};
@@ -48,10 +35,9 @@ void svi_progress_show(struct svi_progress *p, int64_t rows, double position, do
     if (!progress_is_due(p))
         return;
     const double elapsed = p->shown - p->start, share = size > 0 ? position / size : 0;
-    char line[200], count[32], rate[32];
-    svi_short((double)rows, count, sizeof count);
-    svi_short(elapsed > 0 ? (double)rows / elapsed : 0, rate, sizeof rate);
-    int n = snprintf(line, sizeof line, "%s rows  %s rows/s", count, rate);
+    char line[200], count[SVI_HUMAN], rate[SVI_HUMAN];
+    int n = snprintf(line, sizeof line, "%s rows  %s rows/s", svi_human_short(count, (double)rows),
+                     svi_human_short(rate, elapsed > 0 ? (double)rows / elapsed : 0));
     if (share > 0 && share <= 1)
         n += snprintf(line + n, sizeof line - (size_t)n, "  %.0f %%  ETA %.0f s", 100 * share,
                       elapsed * (1 - share) / share);

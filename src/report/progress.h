@@ -26,7 +26,4 @@ void svi_progress_clear(struct svi_progress *p);
 /* Takes the line from the screen. Returns the seconds since the beginning. */
 double svi_progress_end(struct svi_progress *p);
 
-/* "1.2M", "345k", "78": three digits for people. Returns out. */
-char *svi_short(double value, char *out, int size);
-
 #endif

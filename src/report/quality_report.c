@@ -18,15 +18,28 @@ static const char *const classify[] = {"accuracy",      "balanced_accuracy",
 static const char *const regress[] = {"rmse", "rmse_same", "rmse_mean",      "mae",
                                       "r2",   "coverage",  "interval_width", NULL};
 
+void svi_quality_report_print_head(const struct svi_quality_report *r) {
+    printf("%-18s %" PRId64 "\n%-18s %" PRId64 "\n%-18s %.3f\n%-18s %.0f\n", "rows", r->rows, "refused",
+           svi_stream_refused(r->stream), "seconds", r->seconds, "rows/s",
+           r->seconds > 0 ? (double)r->rows / r->seconds : 0);
+}
+
+void svi_quality_report_put_head(const struct svi_quality_report *r, struct svi_pack *p) {
+    const struct svi_figure *f;
+    const int count = svi_stream_figures(r->stream, NULL, r->now, &f);
+    svi_put_int(p, "rows", r->rows);
+    svi_put_real(p, "seconds", round(r->seconds * 1e6) / 1e6);
+    for (int i = 0; i < count; i++)
+        svi_put_figure(p, &f[i]);
+}
+
 /* The figure that counts most comes last. The classes are asked for before the figures: both are lists of the
  * engine, and the second ends the first. */
 void svi_quality_report_print(const struct svi_quality_report *r) {
     const struct svi_figure *f;
     const char *const *names = svi_stream_settings(r->stream)->task == SVS_REGRESS ? regress : classify;
     struct svi_class_table classes;
-    printf("%-18s %" PRId64 "\n%-18s %" PRId64 "\n%-18s %.3f\n%-18s %.0f\n", "rows", r->rows, "refused",
-           svi_stream_refused(r->stream), "seconds", r->seconds, "rows/s",
-           r->seconds > 0 ? (double)r->rows / r->seconds : 0);
+    svi_quality_report_print_head(r);
     svi_engine_class_table(svi_stream_root(r->stream), false, &classes);
     svi_class_report_write(stdout, &classes, classes.count == 2 ? 1 : -1);
     const int count = svi_stream_figures(r->stream, NULL, r->now, &f);
@@ -41,17 +54,12 @@ void svi_quality_report_print(const struct svi_quality_report *r) {
 }
 
 svs_code svi_quality_report_pack(const struct svi_quality_report *r, struct svi_bytes *out, svs_error *err) {
-    const struct svi_figure *f;
-    const int count = svi_stream_figures(r->stream, NULL, r->now, &f);
     struct svi_class_table classes;
     struct svi_pack p;
-    svi_engine_class_table(svi_stream_root(r->stream), true, &classes);
     svi_pack_begin(&p, out);
     const struct svi_open_map map = svi_pack_open(&p);
-    svi_put_int(&p, "rows", r->rows);
-    svi_put_real(&p, "seconds", round(r->seconds * 1e6) / 1e6);
-    for (int i = 0; i < count; i++)
-        svi_put_figure(&p, &f[i]);
+    svi_quality_report_put_head(r, &p);
+    svi_engine_class_table(svi_stream_root(r->stream), true, &classes); /* after the figures, which end it */
     svi_put_class_table(&p, &classes);
     svi_pack_close(&p, map);
     return svi_pack_end(&p) == SVS_OK ? SVS_OK : svi_fail_memory(err, "the result");

@@ -12,6 +12,12 @@ struct svi_quality_report {
     double now;     /* arrival clock */
 };
 
+/* The lines and pairs that begin every report of a file: its rows, what was refused, the time that it took;
+ * the pairs go on with all figures of the stream. */
+void svi_quality_report_print_head(const struct svi_quality_report *r);
+struct svi_pack;
+void svi_quality_report_put_head(const struct svi_quality_report *r, struct svi_pack *p);
+
 /* On standard output. */
 void svi_quality_report_print(const struct svi_quality_report *r);
 

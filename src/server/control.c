@@ -429,7 +429,7 @@ static svs_code key_query_of(const struct request *r, struct svi_key_query *q) {
 }
 
 static void reply_key(const struct request *r, const struct svi_key_entry *k) {
-    svi_pack_map(r->reply, 7);
+    const struct svi_open_map map = svi_pack_open(r->reply);
     svi_put_text(r->reply, "key", k->name);
     svi_put_int(r->reply, "rows", k->last.rows);
     svi_put_real(r->reply, "age", fmax(0, r->now - svi_stream_key_heard(r->control->stream, k)));
@@ -437,6 +437,7 @@ static void reply_key(const struct request *r, const struct svi_key_entry *k) {
     svi_put_real(r->reply, "worse", k->last.worse);
     svi_put_int(r->reply, "alerts", k->last.alerts);
     svi_put_int(r->reply, "open", k->last.open);
+    svi_pack_close(r->reply, map);
 }
 
 static svs_code op_keys(struct request *r) {

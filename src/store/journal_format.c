@@ -40,16 +40,16 @@ static void find_secrets(struct svi_segment_header *h, const uint8_t *bytes, siz
         h->again = svi_load64(again + key);
 }
 
-#define WORD_FIELD(member) SVI_FIELD(struct svi_segment_header, member, UINT, 0, 0)
+#define OWNER struct svi_segment_header
 
 enum svi_header_state svi_segment_header_read(struct svi_segment_header *h, const uint8_t *bytes,
                                               size_t size) {
     static const struct svi_field fields[] = {SVI_FIELD_STRING(struct svi_segment_header, program),
                                               SVI_FIELD_STRING(struct svi_segment_header, stream),
-                                              WORD_FIELD(epoch),
-                                              WORD_FIELD(first),
-                                              WORD_FIELD(chain),
-                                              WORD_FIELD(secret)};
+                                              SVI_FIELD(OWNER, epoch, UINT, 0, 0),
+                                              SVI_FIELD(OWNER, first, UINT, 0, 0),
+                                              SVI_FIELD(OWNER, chain, UINT, 0, 0),
+                                              SVI_FIELD(OWNER, secret, UINT, 0, 0)};
     struct svi_header map;
     *h = (struct svi_segment_header){0};
     find_secrets(h, bytes, size);

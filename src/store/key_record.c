@@ -7,7 +7,7 @@
 #include <xxhash.h>
 
 #include "base/fail.h"
-#include "wire/archive_packed.h"
+#include "wire/archive_file.h"
 
 #define LENGTH_SIZE 4
 #define CHECK_SIZE  8
@@ -58,7 +58,7 @@ static void record_archive(struct svi_archive *a, struct svi_key_record *r) {
 }
 
 svs_code svi_key_record_append(struct svi_bytes *out, const struct svi_key_record *r, svs_error *err) {
-    struct svi_packed_out to;
+    struct svi_archive_out to;
     struct svi_key_record head = *r;
     const size_t begin = out->size;
     svs_error local;
@@ -89,7 +89,7 @@ svs_code svi_key_record_append(struct svi_bytes *out, const struct svi_key_recor
 
 svs_code svi_key_record_read(const uint8_t *bytes, size_t size, struct svi_key_record *r, size_t *length,
                              svs_error *err) {
-    struct svi_packed_in in;
+    struct svi_archive_in in;
     uint32_t stored = 0;
     uint64_t check;
     if (size >= LENGTH_SIZE)

@@ -1,7 +1,7 @@
 /* key_record.h: the state of one key as a record of bytes.
  *
  *   length   4 bytes, little-endian: of the whole record
- *   head     as wire/archive_packed.h packs it: name, number, owner, begun, note,
+ *   head     as wire/archive_file.h packs it: name, number, owner, begun, note,
  *            rests, again, heard, reported, turn, figures, hash, gone, length of
  *            `common`
  *   common   what the key is among others, with key.prior (learner/prior_bounds.h)

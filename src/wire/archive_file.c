@@ -1,3 +1,11 @@
+/* Archives as bytes, in two forms: with the names of the fields, as the sections of files are kept, and
+ * without them, as the many states of keys are.
+ *
+ * Both append to one buffer and read from one piece of bytes; they differ in how an integer, a double and a
+ * block stand there. The named form is one msgpack map, whose head is filled in at the end; the packed form
+ * has no head. Bytes that are read are not trusted: every length is held against what is left before anything
+ * is copied, and a failure is final (base/archive.h). The order of this file: appending, the two forms out,
+ * the two forms in, and runs of zeros, which the states of keys are packed by once more. */
 #include "wire/archive_file.h"
 
 #include <stdio.h>
@@ -15,6 +23,10 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "blocks are copied as 
 #define BIN32   0xc6
 #define EXT32   0xc9
 
+#define VARINT_MOST 10  /* bytes of one */
+#define RUN         128 /* literal bytes, and zeros, of one token at most */
+#define RUN_LEAST   3   /* zeros that are worth a token */
+
 /* The msgpack extension of a block of each type; 0: bin. */
 static const uint8_t exts[] = {[SVI_ARCHIVE_BYTES] = 0,
                                [SVI_ARCHIVE_DOUBLES] = 2,
@@ -25,7 +37,7 @@ static const uint8_t exts[] = {[SVI_ARCHIVE_BYTES] = 0,
 static void archive_append(struct svi_archive *a, const void *bytes, size_t size) {
     struct svi_archive_out *o = (struct svi_archive_out *)a;
     o->size += size;
-    if (o->bytes && svi_archive_ok(a) && svi_bytes_append(o->bytes, bytes, size) != SVS_OK)
+    if (size > 0 && o->bytes && svi_archive_ok(a) && svi_bytes_append(o->bytes, bytes, size) != SVS_OK)
         svi_archive_fail(a, SVS_NO_MEMORY, "no memory for its bytes");
 }
 
@@ -62,8 +74,7 @@ static void archive_put_piece(struct svi_archive *a, const char *name, enum svi_
     head[5] = exts[type];
     append_key(a, name);
     archive_append(a, head, exts[type] ? 6 : 5);
-    if (size > 0)
-        archive_append(a, v, size);
+    archive_append(a, v, size);
 }
 
 static void archive_put_block(struct svi_archive *a, const char *name, enum svi_archive_type type, void *v,
@@ -77,16 +88,21 @@ static void archive_put_block(struct svi_archive *a, const char *name, enum svi_
     archive_put_piece(a, name, type, from, (size_t)size);
 }
 
-static const struct svi_archive_form out_form = {archive_put_integer, archive_put_real, archive_put_block,
-                                                 NULL};
+static const struct svi_archive_form named_out = {archive_put_integer, archive_put_real, archive_put_block,
+                                                  NULL};
+
+static struct svi_archive archive_begin(const struct svi_archive_form *form, bool loading,
+                                        const char *section, svs_error *err) {
+    err->code = SVS_OK;
+    err->text[0] = '\0';
+    return (struct svi_archive){form, loading, section, err};
+}
 
 void svi_archive_out_begin(struct svi_archive_out *o, struct svi_bytes *bytes, const char *section,
                            svs_error *err) {
-    const uint8_t head[5] = {MAP32};
-    err->code = SVS_OK;
-    err->text[0] = '\0';
-    *o = (struct svi_archive_out){
-        {&out_form, false, section, err}, bytes, bytes ? bytes->size : 0, 0, 0, SVI_ARCHIVE_PIECE};
+    const uint8_t head[5] = {MAP32}; /* the number of fields follows it, at the end */
+    *o = (struct svi_archive_out){archive_begin(&named_out, false, section, err), .bytes = bytes,
+                                  .start = bytes ? bytes->size : 0, .piece = SVI_ARCHIVE_PIECE};
     archive_append(&o->archive, head, sizeof head);
 }
 
@@ -99,7 +115,39 @@ svs_code svi_archive_out_end(struct svi_archive_out *o) {
     return o->archive.err->code;
 }
 
-/* ---- reading */
+/* ---- the packed form */
+
+static void packed_put_integer(struct svi_archive *a, const char *name, int64_t *v) {
+    uint64_t bits = (uint64_t)*v << 1 ^ (*v < 0 ? UINT64_MAX : 0);
+    uint8_t out[VARINT_MOST];
+    size_t size = 0;
+    (void)name;
+    for (; bits >= 0x80; bits >>= 7)
+        out[size++] = (uint8_t)(bits | 0x80);
+    out[size++] = (uint8_t)bits;
+    archive_append(a, out, size);
+}
+
+static void packed_put_real(struct svi_archive *a, const char *name, double *v) {
+    (void)name;
+    archive_append(a, v, sizeof *v);
+}
+
+static void packed_put_block(struct svi_archive *a, const char *name, enum svi_archive_type type, void *v,
+                             int64_t count) {
+    (void)name;
+    archive_append(a, v, (size_t)count * svi_archive_size[type]);
+}
+
+static const struct svi_archive_form packed_out = {packed_put_integer, packed_put_real, packed_put_block,
+                                                   NULL};
+
+void svi_packed_out_begin(struct svi_archive_out *o, struct svi_bytes *bytes, const char *section,
+                          svs_error *err) {
+    *o = (struct svi_archive_out){archive_begin(&packed_out, false, section, err), .bytes = bytes};
+}
+
+/* ---- reading the named form */
 
 static void archive_damaged(struct svi_archive *a, const char *name, const char *what) {
     char text[128];
@@ -113,11 +161,10 @@ static void archive_damaged(struct svi_archive *a, const char *name, const char 
 static bool archive_next(struct svi_archive *a, const char *name, struct svi_item *value) {
     struct svi_archive_in *in = (struct svi_archive_in *)a;
     struct svi_item key;
-    if (in->left > 0) {
+    if (in->at < in->end) {
         const uint8_t *at = svi_item_read(in->at, &key);
         if (svi_item_is(&key, name)) {
             in->at = svi_item_read(at, value);
-            in->left--;
             bool scalar = value->type != SVI_ARRAY && value->type != SVI_MAP;
             return svi_archive_check(a, scalar, "a field is a container");
         }
@@ -172,26 +219,134 @@ static int64_t archive_bytes_left(const struct svi_archive *a) {
     return in->end - in->at;
 }
 
-static const struct svi_archive_form in_form = {archive_get_integer, archive_get_real, archive_get_block,
-                                                archive_bytes_left};
+static const struct svi_archive_form named_in = {archive_get_integer, archive_get_real, archive_get_block,
+                                                 archive_bytes_left};
 
 void svi_archive_in_begin(struct svi_archive_in *i, const void *bytes, size_t size, const char *section,
                           svs_error *err) {
     struct svi_item map;
     const uint8_t *at = bytes;
-    err->code = SVS_OK;
-    err->text[0] = '\0';
-    *i = (struct svi_archive_in){{&in_form, true, section, err}, bytes, (const uint8_t *)bytes + size, 0};
-    if (svi_walk(&at, i->end, 2) != SVS_OK || at != i->end) {
-        svi_archive_fail(&i->archive, SVS_DAMAGED, "its bytes are not one msgpack map");
-        return;
+    *i = (struct svi_archive_in){archive_begin(&named_in, true, section, err), bytes, at + size};
+    /* One map and nothing behind it: from here on what is left of the bytes is what is left of its fields. */
+    if (svi_walk(&at, i->end, 2) == SVS_OK && at == i->end) {
+        i->at = svi_item_read(bytes, &map);
+        if (map.type == SVI_MAP)
+            return;
     }
-    i->at = svi_item_read(bytes, &map);
-    if (svi_archive_check(&i->archive, map.type == SVI_MAP, "its bytes are not one msgpack map"))
-        i->left = map.length;
+    svi_archive_fail(&i->archive, SVS_DAMAGED, "its bytes are not one msgpack map");
 }
 
 svs_code svi_archive_in_end(struct svi_archive_in *i) {
-    svi_archive_check(&i->archive, i->left == 0, "it has unknown fields");
+    svi_archive_check(&i->archive, i->at == i->end, "it has unknown fields");
     return i->archive.err->code;
+}
+
+/* ---- reading the packed form */
+
+static bool packed_take(struct svi_archive *a, void *v, uint64_t size) {
+    struct svi_archive_in *in = (struct svi_archive_in *)a;
+    if (!svi_archive_check(a, size <= (uint64_t)(in->end - in->at), "it is truncated"))
+        return false;
+    if (size > 0) /* v may be NULL else */
+        memcpy(v, in->at, (size_t)size);
+    in->at += size;
+    return true;
+}
+
+static void packed_get_integer(struct svi_archive *a, const char *name, int64_t *v) {
+    uint64_t bits = 0;
+    uint8_t byte = 0x80;
+    (void)name;
+    for (int i = 0; byte & 0x80; i++) {
+        if (!svi_archive_check(a, i < VARINT_MOST, "an integer has too many bytes") ||
+            !packed_take(a, &byte, 1))
+            return;
+        bits |= (uint64_t)(byte & 0x7f) << 7 * i;
+    }
+    bits = bits >> 1 ^ (bits & 1 ? UINT64_MAX : 0);
+    memcpy(v, &bits, sizeof bits);
+}
+
+static void packed_get_real(struct svi_archive *a, const char *name, double *v) {
+    (void)name;
+    packed_take(a, v, sizeof *v);
+}
+
+static void packed_get_block(struct svi_archive *a, const char *name, enum svi_archive_type type, void *v,
+                             int64_t count) {
+    const struct svi_archive_in *in = (const struct svi_archive_in *)a;
+    (void)name;
+    if (svi_archive_check(a, count >= 0 && count <= (in->end - in->at) / svi_archive_size[type],
+                          "it is truncated"))
+        packed_take(a, v, (uint64_t)count * svi_archive_size[type]);
+}
+
+static const struct svi_archive_form packed_in = {packed_get_integer, packed_get_real, packed_get_block,
+                                                  archive_bytes_left};
+
+void svi_packed_in_begin(struct svi_archive_in *i, const void *bytes, size_t size, const char *section,
+                         svs_error *err) {
+    *i = (struct svi_archive_in){archive_begin(&packed_in, true, section, err), bytes,
+                                 (const uint8_t *)bytes + size};
+}
+
+/* ---- zeros: a token below RUN is followed by that many bytes and one, the others are as many zeros */
+
+static size_t zeros_at(const uint8_t *at, const uint8_t *end) {
+    const size_t most = end - at < RUN ? (size_t)(end - at) : RUN;
+    size_t n = 0;
+    while (n < most && at[n] == 0)
+        n++;
+    return n;
+}
+
+static size_t literals_at(const uint8_t *at, const uint8_t *end) {
+    const size_t most = end - at < RUN ? (size_t)(end - at) : RUN;
+    size_t n = 0;
+    while (n < most &&
+           !(at[n] == 0 && end - at - (ptrdiff_t)n >= RUN_LEAST && at[n + 1] == 0 && at[n + 2] == 0))
+        n++;
+    return n;
+}
+
+svs_code svi_pack_zeros(const uint8_t *bytes, size_t size, struct svi_bytes *out) {
+    const uint8_t *at = bytes, *const end = bytes + size;
+    if (svi_bytes_reserve(out, size + size / RUN + 1) != SVS_OK)
+        return SVS_NO_MEMORY;
+    uint8_t *to = out->data + out->size;
+    while (at < end) {
+        size_t n = zeros_at(at, end);
+        if (n >= RUN_LEAST) {
+            *to++ = (uint8_t)(RUN + n - 1);
+        } else {
+            n = literals_at(at, end);
+            *to++ = (uint8_t)(n - 1);
+            memcpy(to, at, n);
+            to += n;
+        }
+        at += n;
+    }
+    out->size = (size_t)(to - out->data);
+    return SVS_OK;
+}
+
+svs_code svi_unpack_zeros(const uint8_t *bytes, size_t size, size_t most, struct svi_bytes *out) {
+    const uint8_t *at = bytes, *const end = bytes + size;
+    out->size = 0;
+    while (at < end) {
+        const bool zeros = *at >= RUN;
+        const size_t n = (size_t)(*at & (RUN - 1)) + 1;
+        at++;
+        if (n > most - out->size || (!zeros && n > (size_t)(end - at)))
+            return SVS_DAMAGED;
+        if (svi_bytes_reserve(out, n) != SVS_OK)
+            return SVS_NO_MEMORY;
+        if (zeros)
+            memset(out->data + out->size, 0, n);
+        else
+            memcpy(out->data + out->size, at, n);
+        out->size += n;
+        at += zeros ? 0 : n;
+    }
+    return SVS_OK;
 }

@@ -6,7 +6,7 @@
 static void put_class_figures(struct svi_pack *p, const struct svi_class_table *t, int k) {
     static const char *const names[][5] = {{"support", "predicted", "precision", "recall", "f1"},
                                            {"support.w", "predicted.w", "precision.w", "recall.w", "f1.w"}};
-    svi_pack_map(p, t->window ? 11 : 6);
+    const struct svi_open_map map = svi_pack_open(p);
     svi_put_value(p, "class", t->classes[k]);
     for (int w = 0; w < (t->window ? 2 : 1); w++) {
         const struct svi_class_count *c = w ? &t->window[k] : &t->all[k];
@@ -16,6 +16,7 @@ static void put_class_figures(struct svi_pack *p, const struct svi_class_table *
         svi_put_real(p, names[w][3], svi_class_recall(c));
         svi_put_real(p, names[w][4], svi_class_f1(c));
     }
+    svi_pack_close(p, map);
 }
 
 static void put_class_matrix(struct svi_pack *p, const char *key, const int64_t *matrix, int n) {

@@ -95,7 +95,7 @@ static svs_code begin_dense(struct reading *r, uint32_t n) {
 static inline uint64_t take_double(const uint8_t *p, double *out) {
     uint64_t bits = svi_load64(p + 1);
     memcpy(out, &bits, sizeof bits);
-    return SVI_CARRY_OF(bits);
+    return svi_carry_of(bits);
 }
 
 static inline bool four_doubles(const uint8_t *p) {

@@ -222,15 +222,20 @@ static void put_bank_event(struct svi_pack *p, const struct svi_event *e) {
 
 static const struct {
     const char *name;
+    bool retained;
     void (*put)(struct svi_pack *p, const struct svi_event *e);
 } topics[SVI_TOPIC_COUNT] = {
-#define X(constant, name, retained, text) {#name, put_##name##_event},
+#define X(constant, name, retained, text) {#name, retained, put_##name##_event},
     SVI_TOPICS(X)
 #undef X
 };
 
 const char *svi_topic_name(enum svi_topic topic) {
     return topics[topic].name;
+}
+
+bool svi_topic_retained(enum svi_topic topic) {
+    return topics[topic].retained;
 }
 
 static const char hex[] = "0123456789ABCDEF";
@@ -348,7 +353,6 @@ static const char *message_absent(const struct svi_message *m) {
 
 static void put_message_x(struct svi_pack *p, const struct svi_message *m, const svs_features *names,
                           bool packed) {
-    size_t pairs = 0;
     if (m->cells) {
         put_message_cells(p, m, packed);
         return;
@@ -363,6 +367,7 @@ static void put_message_x(struct svi_pack *p, const struct svi_message *m, const
     }
     svi_pack_key(p, "x");
     const size_t hole = svi_pack_hole(p);
+    size_t pairs = 0;
     for (int j = 0; j < m->d; j++) {
         if (!column_is_sent(m, j))
             continue;

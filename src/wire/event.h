@@ -134,6 +134,7 @@ typedef void svi_put_scores(struct svi_pack *p, const struct svi_event *e); /* a
 void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores *scores);
 
 const char *svi_topic_name(enum svi_topic topic); /* "model" */
+bool svi_topic_retained(enum svi_topic topic);    /* the last one is sent to each new subscriber */
 
 /* "model.pump1." into `out` (SVI_TOPIC_MAX bytes). Returns its length. With a key that is not empty
  * "model.pump1.mixer%207.": what is neither a letter, a digit, _ nor - is percent-encoded. */

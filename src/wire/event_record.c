@@ -13,7 +13,9 @@ struct record_head {
     struct svi_event event;
 };
 
-#define ALIGNED(n) (((n) + 15) & ~(size_t)15)
+static size_t record_aligned(size_t n) {
+    return (n + 15) & ~(size_t)15;
+}
 
 /* Strings of an alert, one after another with their NULs; an empty one stands for NULL. */
 #define ALERT_TEXTS 7
@@ -63,7 +65,7 @@ static void recorded_alert(struct svi_alert_event *a, const char *at, struct svi
 static svs_code record_end(struct svi_bytes *out, size_t from, size_t *part) {
     static const uint8_t zeros[16];
     *part = out->size - from;
-    return svi_bytes_append(out, zeros, ALIGNED(*part) - *part);
+    return svi_bytes_append(out, zeros, record_aligned(*part) - *part);
 }
 
 static svs_code record_parts(const struct svi_event *e, bool encode, struct svi_bytes *room,
@@ -94,8 +96,8 @@ svs_code svi_event_record(const struct svi_event *e, bool encode, struct svi_byt
                           struct svi_bytes *out) {
     struct record_head h = {.event = *e};
     const size_t before = out->size;
-    svs_code code = svi_bytes_reserve(out, ALIGNED(sizeof h));
-    out->size += code == SVS_OK ? ALIGNED(sizeof h) : 0;
+    svs_code code = svi_bytes_reserve(out, record_aligned(sizeof h));
+    out->size += code == SVS_OK ? record_aligned(sizeof h) : 0;
     if (code == SVS_OK)
         code = record_parts(e, encode, room, out, &h);
     if (code != SVS_OK) {
@@ -113,11 +115,11 @@ bool svi_event_recorded(const struct svi_bytes *from, size_t *at, struct svi_rec
     if (*at >= from->size)
         return false;
     memcpy(&h, from->data + *at, sizeof h);
-    uint8_t *next = from->data + *at + ALIGNED(sizeof h);
+    uint8_t *next = from->data + *at + record_aligned(sizeof h);
     *at += h.size;
     for (int i = 0; i < PARTS; i++) {
         part[i] = next;
-        next += ALIGNED(h.part[i]);
+        next += record_aligned(h.part[i]);
     }
     out->event = h.event;
     out->payload = (struct svi_bytes){part[PART_PAYLOAD], h.part[PART_PAYLOAD], h.part[PART_PAYLOAD]};

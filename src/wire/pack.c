@@ -47,6 +47,11 @@ void svi_pack_close(struct svi_pack *p, struct svi_open_map m) {
     p->keys = m.around;
 }
 
+void svi_pack_pairs(struct svi_pack *p, const void *bytes, size_t size, size_t pairs) {
+    p->keys += pairs;
+    svi_pack_raw(p, bytes, size);
+}
+
 void svi_pack_promise(struct svi_pack *p, size_t pairs) {
     p->keys += pairs;
 }

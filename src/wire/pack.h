@@ -42,6 +42,9 @@ struct svi_open_map {
 struct svi_open_map svi_pack_open(struct svi_pack *p);
 void svi_pack_close(struct svi_pack *p, struct svi_open_map m);
 
+/* Pairs of the open map that are msgpack already. */
+void svi_pack_pairs(struct svi_pack *p, const void *bytes, size_t size, size_t pairs);
+
 /* Pairs of the open map that are appended to it after it is closed. */
 void svi_pack_promise(struct svi_pack *p, size_t pairs);
 

@@ -15,7 +15,7 @@ static bool packed_float64(const uint8_t *from, int n, double *restrict row) {
         uint64_t bits;
         memcpy(&bits, from + 8 * (size_t)i, sizeof bits);
         bits = le64toh(bits);
-        carry |= SVI_CARRY_OF(bits);
+        carry |= svi_carry_of(bits);
         memcpy(&row[i], &bits, sizeof bits);
     }
     return !(carry & SVI_SIGN);

@@ -7,9 +7,11 @@
 
 /* The exponent bits of a double: all set in NaN and the infinities alone, so that one more of the lowest of
  * them carries into the sign. Of several numbers the sums are or-ed, and looked at once. */
-#define SVI_EXPONENT       0x7ff0000000000000u
-#define SVI_SIGN           0x8000000000000000u
-#define SVI_CARRY_OF(bits) (((bits) & ~SVI_SIGN) + (SVI_EXPONENT & -SVI_EXPONENT))
+#define SVI_EXPONENT 0x7ff0000000000000u
+#define SVI_SIGN     0x8000000000000000u
+static inline uint64_t svi_carry_of(uint64_t bits) {
+    return (bits & ~SVI_SIGN) + (SVI_EXPONENT & -SVI_EXPONENT);
+}
 
 /* n numbers at `from`. False: one of them is not finite. */
 bool svi_packed_float64(const uint8_t *from, int n, double *row);

@@ -16,7 +16,7 @@
 #include "base/bytes.h"
 #include "reference.h"
 #include "support/sensors.h"
-#include "wire/archive_packed.h"
+#include "wire/archive_file.h"
 
 enum { D = 12, KEY_BYTES = 300000, CONTEXTS = 2, VALUES = 4096, LEARNED = 300, ROUNDS = 9 };
 enum { LIVE, HOT, ARCHIVE, BLOCKS, WHOLE, WAYS };
@@ -71,7 +71,7 @@ static void take(struct bench *b, svi_sensors *s, int row) {
 }
 
 static void pack(svi_sensors *s, struct svi_bytes *to) {
-    struct svi_packed_out out;
+    struct svi_archive_out out;
     svs_error err = {0};
     to->size = 0;
     svi_packed_out_begin(&out, to, "sensors", &err);
@@ -80,11 +80,11 @@ static void pack(svi_sensors *s, struct svi_bytes *to) {
 }
 
 static void unpack(svi_sensors *s, const struct svi_bytes *from) {
-    struct svi_packed_in in;
+    struct svi_archive_in in;
     svs_error err = {0};
     svi_packed_in_begin(&in, from->data, from->size, "sensors", &err);
     svi_sensor_detectors.archive(&in.archive, s);
-    must(svi_packed_in_end(&in) == SVS_OK, err.text);
+    must(svi_archive_in_end(&in) == SVS_OK, err.text);
 }
 
 static double run(struct bench *b, int way) {
