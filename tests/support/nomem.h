@@ -18,12 +18,15 @@ void *__wrap_svi_alloc_plain(size_t size);
 void *__wrap_svi_realloc(void *block, size_t old_size, size_t size);
 void *__wrap_svi_realloc_plain(void *block, size_t old_size, size_t size);
 
-static bool from_then_on __attribute__((unused)) = false; /* all behind it fail too */
+static bool from_then_on __attribute__((unused)) = false; /* all after it fail too */
+static bool failed __attribute__((unused)) = false;       /* one has failed */
 
 static bool fails(void) {
-    if (left == 0 && from_then_on)
-        return true;
-    return left >= 0 && left-- == 0;
+    const bool now = left == 0;
+    if (left > 0 || (now && !from_then_on))
+        left--;
+    failed = failed || now;
+    return now;
 }
 
 void *__wrap_svi_alloc(size_t size) {

@@ -11,31 +11,7 @@
 
 #include "base/alloc.h"
 #include "config/settings.h"
-
-static int left; /* allocations that succeed before one fails; -1 = all */
-
-void *__real_svi_alloc(size_t size);
-void *__real_svi_realloc(void *block, size_t old_size, size_t size);
-void *__real_svi_realloc_plain(void *block, size_t old_size, size_t size);
-void *__wrap_svi_alloc(size_t size);
-void *__wrap_svi_realloc(void *block, size_t old_size, size_t size);
-void *__wrap_svi_realloc_plain(void *block, size_t old_size, size_t size);
-
-static bool granted(void) {
-    return left < 0 || left-- > 0;
-}
-
-void *__wrap_svi_alloc(size_t size) {
-    return granted() ? __real_svi_alloc(size) : NULL;
-}
-
-void *__wrap_svi_realloc(void *block, size_t old_size, size_t size) {
-    return granted() ? __real_svi_realloc(block, old_size, size) : NULL;
-}
-
-void *__wrap_svi_realloc_plain(void *block, size_t old_size, size_t size) {
-    return granted() ? __real_svi_realloc_plain(block, old_size, size) : NULL;
-}
+#include "support/nomem.h"
 
 /* These take the place of libyaml's (yaml_private.h). */
 __attribute__((visibility("default"))) void *yaml_malloc(size_t size);
@@ -43,15 +19,15 @@ __attribute__((visibility("default"))) void *yaml_realloc(void *block, size_t si
 __attribute__((visibility("default"))) unsigned char *yaml_strdup(const unsigned char *text);
 
 void *yaml_malloc(size_t size) {
-    return granted() ? malloc(size ? size : 1) : NULL;
+    return !fails() ? malloc(size ? size : 1) : NULL;
 }
 
 void *yaml_realloc(void *block, size_t size) {
-    return granted() ? realloc(block, size ? size : 1) : NULL;
+    return !fails() ? realloc(block, size ? size : 1) : NULL;
 }
 
 unsigned char *yaml_strdup(const unsigned char *text) {
-    return granted() ? (unsigned char *)strdup((const char *)text) : NULL;
+    return !fails() ? (unsigned char *)strdup((const char *)text) : NULL;
 }
 
 static void test_each_allocation_may_fail(void **state) {

@@ -10,42 +10,13 @@
 
 #include "base/alloc.h"
 #include "support/kept.h"
+#include "support/nomem.h"
 #include "store/journal_internal.h"
-
-static long left = -1;       /* allocations until one fails; -1 = none fails */
-static bool forever, failed; /* all behind it fail as well; one has failed */
-
-void *__real_svi_alloc(size_t size);
-void *__real_svi_realloc(void *block, size_t old_size, size_t size);
-void *__real_svi_realloc_plain(void *block, size_t old_size, size_t size);
-void *__wrap_svi_alloc(size_t size);
-void *__wrap_svi_realloc(void *block, size_t old_size, size_t size);
-void *__wrap_svi_realloc_plain(void *block, size_t old_size, size_t size);
-
-static bool fails(void) {
-    bool now = left == 0;
-    if (left > 0 || (now && !forever))
-        left--;
-    failed = failed || now;
-    return now;
-}
-
-void *__wrap_svi_alloc(size_t size) {
-    return fails() ? NULL : __real_svi_alloc(size);
-}
-
-void *__wrap_svi_realloc(void *block, size_t old_size, size_t size) {
-    return fails() ? NULL : __real_svi_realloc(block, old_size, size);
-}
-
-void *__wrap_svi_realloc_plain(void *block, size_t old_size, size_t size) {
-    return fails() ? NULL : __real_svi_realloc_plain(block, old_size, size);
-}
 
 static struct kept k;
 
 static int setup(void **state) {
-    forever = *state != NULL;
+    from_then_on = *state != NULL;
     kept_open(&k);
     return 0;
 }
@@ -217,8 +188,8 @@ static void test_checkpoint(void **state) {
     svi_checkpoint_clear(&written);
 }
 
-#define TEST(name, forever)                                                                                  \
-    { #name, name, setup, teardown, forever }
+#define TEST(name, from_then_on)                                                                                  \
+    { #name, name, setup, teardown, from_then_on }
 
 int main(void) {
     const struct CMUnitTest tests[] = {TEST(test_journal, NULL),    TEST(test_journal, &k),
