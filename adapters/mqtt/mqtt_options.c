@@ -38,7 +38,7 @@ struct row {
 
 static const struct row rows[] = {
     {.text = "The broker:"},
-    {"host", "NAME", "where the broker is (localhost)", TEXT, AT(host), 0, 0},
+    {"host", "NAME", "address of the broker (localhost)", TEXT, AT(host), 0, 0},
     {"port", "N", "its port (1883, with TLS 8883)", WHOLE, AT(port), 1, 65535},
     {"client-id", "ID",
      "fixed name of this adapter at the broker, and `src` at svmstream (svmstream-mqtt-PREFIX)", TEXT,
@@ -54,19 +54,19 @@ static const struct row rows[] = {
     {"insecure", NULL, "do not check that the certificate names the host", FLAG, AT(insecure), 0, 0},
     {.text = "From topics to samples:"},
     {"topic", "FILTER", "topics to subscribe to, with + and #; may be repeated; QoS 1", TOPIC, 0, 0, 0},
-    {"template", "LEVELS", "what the levels of a topic are: 'plant/{machine}/{sensor}'; + and # skip levels",
+    {"template", "LEVELS", "names of the topic's levels: 'plant/{machine}/{sensor}'; + and # skip levels",
      TEXT, AT(template), 0, 0},
     {"feature", "PATTERN",
      "name of the feature: '{machine}.{sensor}'; {key} is the key in a JSON object, {topic} "
      "the topic with dots",
      TEXT, AT(feature), 0, 0},
     {"key", "PATTERN",
-     "key of the sample, where svmstream runs with --key (a model for each): '{machine}'; tokens of the "
+     "key of the sample, if svmstream runs with --key (a model for each): '{machine}'; tokens of the "
      "template, {topic}, or members of the JSON object (none)",
      TEXT, AT(key), 0, 0},
-    {"keys", "N", "up to N keys; what comes of further ones is counted and left out (100000)", WHOLE,
+    {"keys", "N", "maximum number of keys; samples of further keys are counted and dropped (100000)", WHOLE,
      AT(keys), 1, 1e8},
-    {"features", "A,B,...", "the features of every sample, in this order; others are counted and left out",
+    {"features", "A,B,...", "the features of every sample, in this order; others are counted and dropped",
      TEXT, AT(features), 0, 0},
     {"join", "HOW",
      "each: a sample for each message, with the last values of the other sensors; all: one when "
@@ -80,7 +80,7 @@ static const struct row rows[] = {
     {.text = "svmstream:"},
     {"in", "ADDRESS", "its `in` (tcp://127.0.0.1:5555)", TEXT, AT(in), 0, 0},
     {"out", "ADDRESS", "its `out` (tcp://127.0.0.1:5556)", TEXT, AT(out), 0, 0},
-    {"curve", "FILE", "own CURVE keys (`svmstream curve new FILE`), where svmstream runs with --curve", TEXT,
+    {"curve", "FILE", "own CURVE keys (`svmstream curve new FILE`), if svmstream runs with --curve", TEXT,
      AT(curve), 0, 0},
     {"curve.server", "KEY", "its public key, or the file that holds it", TEXT, AT(curve_server), 0, 0},
     {"no-ack", NULL, "push to `in.mode pull`: nothing is acknowledged or sent again", FLAG, AT(no_ack), 0, 0},
@@ -90,9 +90,9 @@ static const struct row rows[] = {
      TEXT, AT(publish), 0, 0},
     {"stream", "NAME", "only the events of this stream (all at that address)", TEXT, AT(stream), 0, 0},
     {"prefix", "TOPIC",
-     "where they are published: PREFIX/STREAM/alert, of a key PREFIX/STREAM/alert/KEY (svmstream)", TEXT,
+     "topic of published events: PREFIX/STREAM/alert, for a key PREFIX/STREAM/alert/KEY (svmstream)", TEXT,
      AT(prefix), 0, 0},
-    {.text = "Otherwise:"},
+    {.text = "Other options:"},
     {"stats", "SECONDS",
      "log the counters every SECONDS, here and on PREFIX/adapter; 0: at the end only (60)", REAL, AT(stats),
      0, 1e9},
@@ -107,21 +107,23 @@ static const char *const before = "usage: svmstream-mqtt --topic FILTER [options
                                   "nested keys are joined by dots.\n";
 
 static const char *const after =
-    "\nExamples:\n"
+    "\n"
+    "Examples:\n"
     "  svmstream-mqtt --topic 'room/+'\n"
     "  svmstream-mqtt --template 'plant/{machine}/{sensor}' --feature '{machine}.{sensor}' --join 1 --stale "
     "60\n"
     "  svmstream-mqtt --template 'plant/{machine}/{sensor}' --key '{machine}' --join 1 --stale 60\n"
     "  svmstream-mqtt --host broker.example --cafile ca.pem --user meter --password-file secret \\\n"
     "      --topic 'zigbee2mqtt/+' --feature '{topic}.{key}' --ts last_seen --publish alert,score\n"
-    "  mosquitto_sub -t 'svmstream/+/alert/#'\n\n"
-    "PREFIX/status is \"online\" or \"offline\" (retained, last will). Values that were not seen yet (with "
-    "--features) or\n"
-    "are stale go out as missing: svmstream's setting `missing` decides. A retained message fills in a "
-    "value, but\n"
-    "makes no sample. While svmstream is away samples wait (--buffer); while this adapter is away the broker "
+    "  mosquitto_sub -t 'svmstream/+/alert/#'\n"
+    "\n"
+    "PREFIX/status is \"online\" or \"offline\" (retained, last will). Values not seen yet (with --features) "
+    "and stale\n"
+    "values are sent as missing: svmstream's setting `missing` decides. A retained message sets a value, but "
+    "makes\n"
+    "no sample. While svmstream is down, samples wait (--buffer); while this adapter is down, the broker "
     "keeps\n"
-    "what is sent with QoS 1, as far as its own limits go. Ends on SIGINT and SIGTERM, within 2 s.\n"
+    "messages with QoS 1, up to its own limits. Ends on SIGINT and SIGTERM, within 2 s.\n"
     "Exit codes: 0 ended by a signal, 1 failed or samples were left over, 2 usage.\n";
 
 void mqtt_options_help(void) {

@@ -206,10 +206,10 @@ static int cmd_ctl_run(const struct cli_args *a) {
 
 static const struct cli_option options[] = {
     CLI_NUMBER("timeout", 0, "SECONDS", "5", 0.001, 1e6,
-               "how long to wait for the reply; of stop, load and tune 60, of config with settings 600"),
+               "how long to wait for the reply; for stop, load and tune 60, for config with settings 600"),
     CLI_SWITCH("yes", 0, "with reset: consent to drop the model that a state.dir keeps"),
     CLI_SWITCH("relearn", 0, "with load checkpoint=N: learn the samples after it again"),
-    CLI_OPTION("without-src", 0, "NAME", NULL, "with --relearn: but not what this source sent"), CLI_END};
+    CLI_OPTION("without-src", 0, "NAME", NULL, "with --relearn: except samples of this source"), CLI_END};
 
 /* What it does; after `config`, what a running process takes. */
 static const char *cmd_ctl_word(bool config, int i) {
@@ -229,39 +229,38 @@ const struct cli_command cli_ctl = {
     .usage = "OPERATION [KEY=VALUE...]",
     .help =
         "Sends one request to the address `ctl` and prints the reply as JSON; exit code 1 when it is an\n"
-        "error. Values that look like numbers are sent as numbers, [...] and {...} as what they are in\n"
-        "JSON; \"7\" with its quotes is sent as a string.\n"
+        "error. Values that look like numbers are sent as numbers, [...] and {...} as JSON; \"7\"\n"
+        "with its quotes is sent as a string.\n"
         "\n"
-        "  status               all figures\n"
-        "  config [KEY=VALUE..] the settings, or sets some of the running process, all or none: with\n"
-        "                       C, window, forget, scale, method or class.weight the model is made again\n"
-        "                       from the samples held; standard error says what changed\n"
-        "  model                the model as it is now\n"
-        "  bank                 the bank of method auto: its members, on standard error as a table too\n"
-        "  columns              what the columns are, their values that were missing\n"
+        "  status               prints all figures\n"
+        "  config [KEY=VALUE..] prints the settings, or changes some of the running process, all or none:\n"
+        "                       C, window, forget, scale, method and class.weight rebuild the model from\n"
+        "                       the samples held; standard error lists the changes\n"
+        "  model                prints the current model\n"
+        "  bank                 prints the bank of method auto, with a table of members on standard error\n"
+        "  columns              prints the kinds of the columns, and their numbers of missing values\n"
         "  publish              publishes model and stats now\n"
-        "  tune                 judges C: each sample held left out once, for C from 2^-10 to 2^10; changes\n"
-        "                       nothing, but standard error says whether another C is clearly better\n"
-        "  score x=...          what the model says of a sample, which is not learned;\n"
-        "                       sample='[{\"x\": ...}, ...]': of each of many\n"
-        "  label id=... y=...   the label of a sample that waits for it\n"
+        "  tune                 evaluates C: leaves out each held sample once, for C from 2^-10 to 2^10;\n"
+        "                       changes nothing; standard error reports whether another C is clearly better\n"
+        "  score x=...          scores a sample without learning it; sample='[{\"x\": ...}, ...]': many\n"
+        "  label id=... y=...   adds the label of a sample that waits for it\n"
         "  forget id=...        removes a sample\n"
         "  alert alert=N verdict=false|true\n"
-        "                       what came of an alert: one that was false is learned as usual, one that was\n"
-        "                       true stays out of what is usual\n"
+        "                       confirms (true) or rejects (false) an alert: rejected rows are learned as\n"
+        "                       normal, confirmed ones are not\n"
         "  refit                solves the window again in the background\n"
-        "  save                 a checkpoint now, with its hash\n"
-        "  reset                forgets everything that was learned; of a kept state with --yes\n"
-        "  keys                 the keys of a stream (svmstream keys prints a table); drop key=NAME forgets "
-        "one\n"
+        "  save                 writes a checkpoint now, and prints its hash\n"
+        "  reset                forgets everything that was learned; a kept state needs --yes\n"
+        "  keys                 lists the keys of a stream (svmstream keys prints a table); drop key=NAME\n"
+        "                       forgets one\n"
         "  prune                drops classes and features that no held sample has\n"
         "  stop                 ends the process\n"
         "  load checkpoint=N    goes back to the state after record N (`state show` lists them)\n"
-        "  load FILE            lets the model of a file serve\n"
+        "  load FILE            serves the model of a file\n"
         "\n"
-        "In a stream with keys key=NAME asks for this key: status, model, columns, score, tune, label, "
+        "In a stream with keys key=NAME selects a key, for status, model, columns, score, tune, label, "
         "forget,\n"
-        "alert, publish, reset, prune, and config to read it. label and forget need it.\n"
+        "alert, publish, reset, prune, and config without changes. label and forget need it.\n"
         "\n"
         "  svmstream ctl status\n"
         "  svmstream ctl status key=press-03\n"

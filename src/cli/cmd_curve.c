@@ -99,7 +99,7 @@ static const struct cli_option options[] = {
 
 const struct cli_command cli_curve = {
     .name = "curve",
-    .text = "make CURVE keys, and say which clients are admitted",
+    .text = "make CURVE keys, and admit or revoke clients",
     .usage = "new [FILE] | show [FILE] | allow PUBKEY | revoke NAME|PUBKEY | list",
     .help =
         "new       creates a pair of keys: FILE (default: svmstream.key in the current directory) with the\n"

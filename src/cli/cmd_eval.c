@@ -371,7 +371,7 @@ static const struct cli_option options[] = {
     CLI_SWITCH("json", 0, "print the result as one JSON object"),
     CLI_INTEGER("limit", 'n', "N", SVI_KEY_QUALITY_SHOWN, 0, CLI_UNLIMITED,
                 "with --key: at most N keys in the table"),
-    CLI_INTEGER("rows", 0, "N", "0", 0, CLI_UNLIMITED, "with --key: keys with at least N rows alone"),
+    CLI_INTEGER("rows", 0, "N", "0", 0, CLI_UNLIMITED, "with --key: only keys with at least N rows"),
     CLI_OPTION("plot", 0, "FILE", NULL,
                "draw quality, novelty and alerts over the rows, or over their times; with --alerts the "
                "features that alerts name, and the incidents (.svg or .png; needs gnuplot)"),
@@ -385,20 +385,22 @@ const struct cli_command cli_eval = {
     .usage = "FILE",
     .help =
         "Runs the engine of `run` over a file without sockets and prints its prequential quality, with a\n"
-        "table of classes; the last line is the accuracy (or the rmse with --task regress). What the\n"
-        "figures come to is said on standard error: a class that was never found, a learner that is no\n"
-        "better than always saying the commonest class. Figures on the way go to standard\n"
-        "error, at rows 1, 2, 4, 8, ... and on a terminal every second; or with --every N to standard\n"
-        "output.\n"
+        "table of classes; the last line is the accuracy (or the rmse with --task regress).\n"
+        "A one-line verdict goes to standard error where it applies: a class that was never found, a "
+        "learner\n"
+        "no better than always answering the commonest class. Progress figures go to standard error, at\n"
+        "rows 1, 2, 4, 8, ... and on a terminal every second; with --every N to standard output.\n"
         "\n"
-        "With --alerts it prints the alerts that `run` would have reported of these rows, and when, instead\n"
-        "of the quality: try settings before they are switched on (alert.*, novelty.*, limits, context).\n"
-        "Against marked --incidents it says which are found, how soon, and how many alerts are false, and\n"
-        "what other budgets would do.\n"
+        "--alerts prints the alerts that `run` would have reported for these rows, and when, instead of the\n"
+        "quality: use it to try settings in advance (alert.*, novelty.*, limits, context). With marked\n"
+        "--incidents it prints which are found, how soon, how many alerts are false, and the effect of "
+        "other\n"
+        "budgets.\n"
         "\n"
-        "With --key COLUMN each key has a model of its own, and the table has a line for each, the worst\n"
-        "first, with what \"the same as before\" would have come to. The worst is the one whose error is\n"
-        "above that by the most, with 97.5 % confidence: a few rows say little.\n"
+        "With --key COLUMN each key has its own model, and the table has a line for each, the worst first,\n"
+        "next to the result of \"the same as before\". The error of the worst exceeds that by the most, "
+        "with\n"
+        "97.5 % confidence: a few rows are weak evidence.\n"
         "\n"
         "  svmstream eval --label rain weather.csv.gz\n"
         "  svmstream eval --key machine plant.csv\n"

@@ -454,22 +454,23 @@ static int cmd_feed_run(const struct cli_args *a) {
 }
 
 static const struct cli_option options[] = {
-    CLI_NUMBER("rate", 0, "ROWS/S", "0", 0, 1e9, "rows per second; 0 is flat out"),
+    CLI_NUMBER("rate", 0, "ROWS/S", "0", 0, 1e9, "rows per second; 0 is no limit"),
     CLI_INTEGER("batch", 0, "N", "1", 1, 1000000, "rows in one message"),
     CLI_SWITCH("packed", 0, "features as packed doubles rather than an array of numbers"),
     CLI_INTEGER("limit", 'n', "N", "0", 0, CLI_UNLIMITED, "stop after N rows; 0 sends all"),
     CLI_INTEGER("repeat", 0, "N", "1", 0, 1000000000, "send the files N times; 0 never stops"),
-    CLI_SWITCH("no-label", 0, "leave the labels out: the samples are scored only"),
+    CLI_SWITCH("no-label", 0, "omit the labels: samples are scored and not learned"),
     CLI_SWITCH("ack", 0,
-               "every row is acknowledged, and sent again until it is (in.mode router); the same command "
-               "again sends only what is missing"),
+               "send each row until it is acknowledged (in.mode router); the same command again sends only "
+               "the missing rows"),
     CLI_SWITCH("durable", 0,
-               "--ack, and only to a process that keeps its state (state.dir): done when all rows are on its "
-               "disk, and until then every row is kept here"),
+               "like --ack, and only to a process that keeps its state (state.dir): ends when all rows are "
+               "on its disk, and keeps every row until then"),
     CLI_OPTION("src", 0, "NAME", NULL,
-               "with --ack: name of this producer, under which the process counts its rows; by default made "
-               "from the files' names"),
-    CLI_INTEGER("in-flight", 0, "N", "256", 1, 1000000, "with --ack: messages that may be on the way"),
+               "with --ack: name of this producer, under which the process counts its rows; the default is "
+               "made from the files' names"),
+    CLI_INTEGER("in-flight", 0, "N", "256", 1, 1000000,
+                "with --ack: maximum number of unacknowledged messages"),
     CLI_NUMBER("timeout", 0, "SECONDS", "10", 0.001, 1e6,
                "give up when no process listens, or nothing gets through, for this long"),
     CLI_END};
@@ -480,14 +481,14 @@ const struct cli_command cli_feed = {
     .usage = "FILE...",
     .help =
         "Reads CSV, LIBSVM or JSON lines, plain or .gz (- is standard input), and sends each row to the\n"
-        "address `in`. With --ack (to `svmstream run --in.mode router`) nothing is lost or taken twice\n"
-        "while the process lives; when it is restarted it gets what it lacks, files from their beginning.\n"
-        "A process with state.dir goes on where it was; then feed ends when all rows are on its disk.\n"
+        "address `in`. With --ack (to `svmstream run --in.mode router`) nothing is lost or applied twice\n"
+        "while the process lives; after a restart it gets its missing rows, files from their beginning. A\n"
+        "process with state.dir continues where it stopped; feed then ends when all rows are on its disk.\n"
         "\n"
-        "The names of CSV columns go with the rows and are matched with those of the stream, in any order. "
-        "A\n"
-        "header with other names is refused; a process with in.mode pull does not answer, so that is asked\n"
-        "at `ctl`, if it is given or `in` is not.\n"
+        "The names of CSV columns are sent with the rows and matched with those of the stream, in any "
+        "order.\n"
+        "A header with other names is refused. A process with in.mode pull does not answer: feed then asks\n"
+        "`ctl`, if `ctl` is given or `in` is not.\n"
         "\n"
         "  svmstream feed --label rain weather.csv.gz\n"
         "  svmstream feed --batch 64 --packed --rate 1000 a9a.svm\n"

@@ -199,13 +199,14 @@ const struct cli_command cli_model = {
     .text = "show a model, export it as JSON or for LIBLINEAR, or compare two",
     .usage = "show|export [FILE] or diff A B",
     .help =
-        "FILE is the payload of a `model.` event (`svmstream eval --model-out` writes one) or what `train`\n"
-        "wrote; without it, the current model of the process at `ctl` is used. Weights are in the units of\n"
+        "FILE is the payload of a `model.` event (`svmstream eval --model-out` writes one) or a file of\n"
+        "`train`; without it, the current model of the process at `ctl` is used. Weights are in the units "
+        "of\n"
         "the raw input.\n"
         "\n"
-        "diff compares two of them: classes and features of one alone, the weights that differ most, the\n"
-        "cosine of their rows, and figures side by side. Exit code 0 when they say the same of every row, 1\n"
-        "when they differ, 2 when they cannot be compared.\n"
+        "diff compares two models: classes and features of only one, the weights that differ most, the\n"
+        "cosine of their rows, and figures side by side. Exit code 0 if they score every row alike, 1 if\n"
+        "they differ, 2 if they cannot be compared.\n"
         "\n"
         "  svmstream model show\n"
         "  svmstream model export --key press-03 -o press-03.json\n"

@@ -670,10 +670,9 @@ static const struct cli_verb verbs[] = {
 static const struct cli_option options[] = {
     CLI_INTEGER("degree", 'd', "N", "3", 1, 20, "train: of the polynomial kernel"),
     CLI_SWITCH("normals-only", 0, "train: leave out rows whose label is not 0"),
-    CLI_NUMBER(
-        "memory", 0, "MIB", "0", 0, 1e9,
-        "train, score: memory for the rows of the file; what takes more is refused. 0 is three quarters of "
-        "what the machine, or the process's cgroup, has"),
+    CLI_NUMBER("memory", 0, "MIB", "0", 0, 1e9,
+               "train, score: memory for the rows of the file; a larger file is refused. 0 is three quarters "
+               "of what the machine, or the process's cgroup, has"),
     CLI_SWITCH("json", 0, "score, show: print JSON (scores: one line per row)"),
     CLI_INTEGER("top", 'n', "N", "0", 0, 1000, "score: name the N features that contribute most"),
     CLI_OPTION("plot", 0, "FILE", NULL,

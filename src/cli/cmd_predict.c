@@ -334,10 +334,10 @@ const struct cli_command cli_predict = {
     .help =
         "Writes one prediction per line to OUTPUT and the quality to standard output; without OUTPUT the\n"
         "predictions go to standard output and the quality to standard error. MODEL is a file of `train`,\n"
-        "of LIBLINEAR or of LIBSVM, or a model event that was saved. Columns are matched by name where\n"
-        "file and model have names, by position otherwise. Rows are predicted as they are read; after one\n"
-        "that is wrong OUTPUT is not written. A model of a log takes logs: with words, times\n"
-        "and missing values (`svmstream help training`).\n"
+        "of LIBLINEAR or of LIBSVM, or a saved model event. Columns are matched by name where\n"
+        "file and model have names, by position otherwise. Rows are predicted as they are read; after an\n"
+        "invalid one OUTPUT is not written. A model of a log accepts logs, with words, times and missing\n"
+        "values (`svmstream help training`).\n"
         "\n"
         "  svmstream predict a9a.t.svm a9a.model a9a.out\n"
         "  svmstream predict -b 1 new.csv weather.model",

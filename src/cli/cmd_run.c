@@ -58,7 +58,7 @@ const struct cli_command cli_run = {
     .text = "learn from a stream and publish models, scores and stats",
     .usage = "",
     .help =
-        "Takes samples from the socket `in`, publishes on `out`, answers on `ctl`, until SIGINT, SIGTERM or\n"
+        "Reads samples from the socket `in`, publishes on `out`, answers on `ctl`, until SIGINT, SIGTERM or\n"
         "`svmstream ctl stop`; then everything received is learned and published first. The addresses that\n"
         "are bound are reported on standard error; a port of * picks a free one.\n"
         "\n"
@@ -66,10 +66,11 @@ const struct cli_command cli_run = {
         "while the process runs take effect, those that need a restart are named.\n"
         "\n"
         "With --in - samples are read from standard input, and scores go to standard output as JSON lines.\n"
-        "No socket is opened then unless --out or --ctl is given. Figures of what has been read so far\n"
-        "go to standard error: at rows 1, 2, 4, 8, ... and on a terminal every second, or with --every N.\n"
+        "No socket is opened then unless --out or --ctl is given. Progress figures go to standard error:\n"
+        "at rows 1, 2, 4, 8, ... and on a terminal every second, or with --every N.\n"
         "\n"
-        "An address that other machines reach needs CURVE: `svmstream curve new`, `svmstream curve allow` and\n"
+        "An address that other machines reach needs CURVE: `svmstream curve new`, `svmstream curve allow` "
+        "and\n"
         "--curve on; or --insecure.\n"
         "\n"
         "  svmstream run\n"

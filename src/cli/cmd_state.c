@@ -236,12 +236,10 @@ const struct cli_command cli_state = {
     .help =
         "show      lists the checkpoints and journal segments in a directory; `ctl load checkpoint=N` goes\n"
         "          back to the one after record N\n"
-        "verify    reads all of them, rebuilds the model from the newest checkpoint and from the one "
-        "before, and\n"
-        "          compares; exit code 1 when something is damaged, or weights are further off than "
-        "promised\n"
+        "verify    reads all of them, rebuilds the model from the two newest checkpoints and compares; exit\n"
+        "          code 1 if something is damaged, or weights differ by more than promised\n"
         "\n"
-        "Both only read, also while a process writes there.\n"
+        "Both only read, and may run while a process writes there.\n"
         "\n"
         "  svmstream state verify /var/lib/pump1",
     .keys = "",

@@ -589,7 +589,7 @@ static const struct cli_option options[] = {
     CLI_OPTION("format", 0, "own|liblinear|libsvm", "own", "format of the model file"),
     CLI_NUMBER("cache", 'm', "MIB", "256", 1, 1e9, "memory for kernel rows"),
     CLI_NUMBER("memory", 0, "MIB", "0", 0, 1e9,
-               "memory for the rows of the file; what takes more is refused. 0 is three quarters of what the "
+               "memory for the rows of the file; a larger file is refused. 0 is three quarters of what the "
                "machine, or the process's cgroup, has"),
     CLI_INTEGER("max-iterations", 0, "N", "0", 0, CLI_UNLIMITED,
                 "limit of the solver's iterations; 0 is its default"),
@@ -607,8 +607,8 @@ const struct cli_command cli_train = {
     .help =
         "Reads LIBSVM, CSV with a header or JSON lines, plain or .gz, and writes MODEL (default:\n"
         "FILE.model in the current directory; - is standard output). Every model comes with a certificate:\n"
-        "the duality gap, computed from scratch, bounds its distance from the optimum. Columns are used as\n"
-        "they are; --scale standard standardises them for the solver, the weights stay in raw units.\n"
+        "the duality gap, computed from scratch, bounds its distance from the optimum. Columns are used\n"
+        "unscaled; --scale standard standardises them for the solver, and the weights stay in raw units.\n"
         "\n"
         "  svmstream train -c 1 a9a.svm a9a.model\n"
         "  svmstream train -t rbf -g 0.5 --loss l1 --format libsvm data.svm data.model\n"

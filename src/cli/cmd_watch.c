@@ -467,17 +467,17 @@ static int cmd_watch_run(const struct cli_args *a) {
 }
 
 static const struct cli_option options[] = {
-    CLI_OPTION("key", 0, "KEY", NULL, "only what is about this key, its current model first"),
+    CLI_OPTION("key", 0, "KEY", NULL, "only events of this key, its current model first"),
     CLI_SWITCH("json", 0, "events as JSON lines, with their topic"),
-    CLI_INTEGER("count", 'n', "N", "0", 0, CLI_UNLIMITED, "stop after N events; 0 goes on"),
-    CLI_NUMBER(
-        "timeout", 0, "SECONDS", "0", 0, 1e9,
-        "stop after this time; 0 goes on; exit code 1 when fewer than --count came, or nobody was there"),
+    CLI_INTEGER("count", 'n', "N", "0", 0, CLI_UNLIMITED, "stop after N events; 0 does not stop"),
+    CLI_NUMBER("timeout", 0, "SECONDS", "0", 0, 1e9,
+               "stop after this time; 0 does not stop; exit code 1 after fewer than --count events, or "
+               "without a process to connect to"),
     CLI_OPTION(
         "exec", 0, "COMMAND", NULL,
         "run this in a shell for each alert event, with the event as one line of JSON on its standard input"),
     CLI_NUMBER("exec-timeout", 0, "SECONDS", "60", 0.001, 1e6,
-               "end that command, and what it started, when it takes longer"),
+               "end that command, and its children, after this time"),
     CLI_END};
 
 static const char *watch_word(bool config, int i) {
@@ -491,12 +491,11 @@ const struct cli_command cli_watch = {
     .usage = "[TOPIC...]",
     .help =
         "Subscribes at the address `out` and prints one line per event. A TOPIC is a prefix: model, score,\n"
-        "bank, stats, error, alert, or with the stream's name: model.pump1. (the closing dot keeps "
-        "model.pump10.\n"
-        "out). Events that this subscriber was too slow for are reported: lost 3 score events. An alert\n"
-        "rings the terminal's bell, unless --quiet is given. --exec hands each alert event on, one after\n"
-        "the other: its state is open, update or close. A command that fails or takes more than\n"
-        "--exec-timeout seconds is reported, and the next event gets its own.\n"
+        "bank, stats, error, alert, or with the stream's name: model.pump1. (the final dot excludes\n"
+        "model.pump10.). If this subscriber is too slow, the lost events are reported: lost 3 score events.\n"
+        "An alert rings the terminal's bell, unless --quiet is given. --exec runs a command for each alert\n"
+        "event, one after the other; the event's state is open, update or close. A command that fails or\n"
+        "takes more than --exec-timeout seconds is reported, and the next event starts another one.\n"
         "\n"
         "  svmstream watch model error\n"
         "  svmstream watch --json score | jq .yhat\n"

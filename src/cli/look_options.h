@@ -14,9 +14,9 @@
             "are found, how soon, and how many alerts are false"),                                           \
         CLI_NUMBER("tolerance", 0, "SECONDS", NULL, 0, 1e9,                                                  \
                    "with --incidents: an alert this long before or after an incident still belongs to it; "  \
-                   "rows where the file has no times"),                                                      \
+                   "in rows if the file has no times"),                                                      \
         CLI_OPTION("budgets", 0, "LIST", NULL,                                                               \
-                   "with --alerts: a table over these alert budgets, each a run of its own; with "           \
+                   "with --alerts: a table over these alert budgets, each in a separate run; with "          \
                    "--incidents " SVI_LOOK_BUDGETS ", unless this is none")
 
 /* What is wrong with them, without --alerts or with each other: CLI_USAGE and said; else CLI_OK. */

@@ -336,11 +336,11 @@ static const char *change_text(const struct svi_setting *row) {
         [SVI_CHANGE_START] = "set at each start, not kept",
         [SVI_CHANGE_LIVE] = "kept; may change at a start or by `ctl config`",
         [SVI_CHANGE_LIMIT] = "kept; may be raised at a start",
-        [SVI_CHANGE_MODEL] = "kept; fixed as long as the state lives",
-        [SVI_CHANGE_ONWARD] = "kept; may change at a start or by `ctl config`, and holds from then on",
+        [SVI_CHANGE_MODEL] = "kept; fixed for the lifetime of the state",
+        [SVI_CHANGE_ONWARD] = "kept; may change at a start or by `ctl config`, and takes effect from then on",
         [SVI_CHANGE_RELEARN] =
-            "kept; may change at a start or by `ctl config`: the model is made again from the samples held",
-        [SVI_CHANGE_RENEW] = "kept; may change at a start or by `ctl config`: novelty begins from nothing",
+            "kept; may change at a start or by `ctl config`: the model is rebuilt from the samples held",
+        [SVI_CHANGE_RENEW] = "kept; may change at a start or by `ctl config`: novelty starts from nothing",
     };
     return texts[row->change];
 }

@@ -16,7 +16,7 @@ enum { COMMON_CONFIG, COMMON_HELP, COMMON_QUIET, COMMON_VERSION, COMMON_COUNT };
 
 const struct cli_option cli_common_options[] = {
     CLI_OPTION("config", 'f', "FILE", NULL,
-               "read settings from a YAML file of `key: value` lines; flags win over it"),
+               "read settings from a YAML file of `key: value` lines; flags override it"),
     CLI_SWITCH("help", 'h', "show this help"),
     CLI_SWITCH("quiet", 'q', "print nothing but errors"),
     CLI_SWITCH("version", 0, "show the version"),

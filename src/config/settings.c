@@ -54,18 +54,17 @@ static const struct svi_word in_modes[] = {SVI_INTAKES(X)};
 
 const struct svi_setting svi_settings_table[] = {
     ROW("in", ADDRESS, in, "tcp://127.0.0.1:5555", START, WORDS({"-", 0}), 0, 0, "",
-        "where samples come from; - is standard input"),
+        "source of the samples; - is standard input"),
     WORD("in.mode", in_mode, "pull", START, in_modes, "type of the input socket: " SVI_INTAKES(X)),
 #undef X
     ROW("in.format", TEXT, in_format, "auto", START,
         WORDS({"auto", 0}, {"csv", 0}, {"libsvm", 0}, {"jsonl", 0}, {"vw", 0}, {"msgpack", 0}), 0, 0, "",
-        "format of text input; auto goes by the file name and the first line"),
+        "format of text input; auto decides by the file name and the first line"),
     TEXT("in.topic", in_topic, "", START,
          "prefix of the topics to subscribe to with in.mode sub; empty is all"),
     ROW("out", ADDRESS, out, "tcp://127.0.0.1:5556", START, NULL, 0, 0, "",
-        "where models, scores, alerts, stats and errors are published"),
-    ROW("ctl", ADDRESS, ctl, "tcp://127.0.0.1:5557", START, NULL, 0, 0, "",
-        "where control requests are answered"),
+        "address for publishing models, scores, alerts, stats and errors"),
+    ROW("ctl", ADDRESS, ctl, "tcp://127.0.0.1:5557", START, NULL, 0, 0, "", "address for control requests"),
     ROW("stream", NAME, stream, "default", MODEL, NULL, 0, 0, "", "name of the stream, part of every topic"),
     TEXT("curve", curve, "off", START,
          "encrypt all sockets and admit known keys only: off, on (the key file is svmstream.key in the "
@@ -75,8 +74,8 @@ const struct svi_setting svi_settings_table[] = {
     TEXT("curve.allow", curve_allow, "svmstream.allow", START,
          "file of the admitted keys and their roles; changes take effect at once"),
     WORD("insecure", insecure, "no", START, no_yes,
-         "bind addresses that other machines can reach although curve is off: anybody there may feed, read "
-         "and stop the process"),
+         "allow addresses that other machines can reach without curve: anybody there may feed, read and stop "
+         "the process"),
     TEXT("state.dir", state_dir, "", START,
          "directory of the kept state: every input is written there before it takes effect, and a restart "
          "continues where the last run ended; empty keeps no state"),
@@ -84,7 +83,7 @@ const struct svi_setting svi_settings_table[] = {
          WORDS({"auto", SVI_DELIVERY_AUTO}, {"at-most-once", SVI_AT_MOST_ONCE}, {"acked", SVI_ACKED},
                {"at-least-once", SVI_AT_LEAST_ONCE}, {"durable", SVI_DURABLE},
                {"exactly-once", SVI_EXACTLY_ONCE}),
-         "what an acknowledgement promises: acked is in memory, at-least-once survives the process, durable "
+         "meaning of an acknowledgement: acked is in memory, at-least-once survives the process, durable "
          "survives a power cut, exactly-once takes numbered samples only; auto is at-most-once without "
          "in.mode router, at-least-once with state.dir, else acked"),
     WORD("journal.fsync", journal_fsync, "auto", START,
@@ -101,80 +100,77 @@ const struct svi_setting svi_settings_table[] = {
          "keep the records that a restart needs, or all, so that `svmstream replay` can start at the first "
          "sample"),
     NUMBER("checkpoint.seconds", checkpoint_seconds, "0.25", START, 0, 1e6, "seconds",
-           "processor time after which the state is written, and which a restart may have to repeat; 0 "
-           "writes it at the end and after each 64 MiB of journal"),
+           "processor time between checkpoints, which a restart may have to repeat; 0 writes one at the end "
+           "and after each 64 MiB of journal"),
     INTEGER("checkpoint.keep", checkpoint_keep, "5", START, 2, 1000, "checkpoints",
-            "that are kept, to which `svmstream ctl load` can go back: the newest two, and older ones the "
-            "further apart the older they are"),
-    WORD("accept-loss", accept_loss, "no", START, no_yes,
-         "start although part of the kept state is damaged, with the rest of it"),
+            "number kept for `svmstream ctl load`: the newest two, and older ones, thinned out with age"),
+    WORD("accept-loss", accept_loss, "no", START, no_yes, "start with the undamaged part of a damaged state"),
     WORD("task", task, "classify", MODEL, WORDS({"classify", SVS_CLASSIFY}, {"regress", SVS_REGRESS}),
-         "what is learned: a class or a number"),
+         "type of the target: a class or a number"),
     WORD("method", method, "auto", RELEARN,
          WORDS({"auto", SVI_METHOD_AUTO}, {"alsvm", SVI_METHOD_ALSVM}, {"falsvm", SVI_METHOD_FALSVM},
                {"none", SVI_METHOD_NONE}),
-         "auto is a bank of learners, weighed by how well each has predicted; alsvm is one exact linear "
-         "model that learns every "
-         "labelled sample, falsvm only those that it gets wrong; none has no classifier: novelty alone"),
+         "auto is an ensemble of learners, weighted by how well each has predicted; alsvm is one exact "
+         "linear model that learns every labelled sample, falsvm one that learns only those that it gets "
+         "wrong; none has no classifier, only novelty"),
     NUMBER("auto.budget", auto_budget, "0", RELEARN, 0, 1e6, "microseconds",
-           "what a sample may cost by the table of costs of method auto, which picks its members; 0 is 10 up "
-           "to 10 features, 25 with 54, times half the number of classes from three on"),
+           "CPU budget per sample from a built-in cost table, which selects the members of method auto; 0 is "
+           "10 up to 10 features, 25 with 54, times half the number of classes from three on"),
     NUMBER("C", C, "1", RELEARN, 1e-9, 1e12, "", "penalty of the squared errors; larger fits closer"),
     INTEGER("window", window, "1000", RELEARN, 0, 1e8, "samples",
-            "labelled samples that the model is computed from; older ones are removed exactly; 0 has no "
-            "window and forgets nothing"),
+            "number of labelled samples that the model is computed from; older ones are removed exactly; 0 "
+            "means no window: nothing is forgotten"),
     NUMBER("window.seconds", window_seconds, "0", RELEARN, 0, FOREVER, "seconds",
            "samples older than this leave the window too; 0 is no limit"),
     NUMBER("forget", forget, "1", RELEARN, 1e-3, 1, "",
-           "factor by which the weight of a learned sample falls with every sample learned after it; 1 is no "
-           "decay"),
+           "factor by which the weight of a learned sample falls with every later sample; 1 is no decay"),
     WORD("scale", scale, "standard", RELEARN,
          WORDS({"none", SVS_SCALE_NONE}, {"standard", SVS_SCALE_STANDARD}),
          "standard scales features to mean 0 and deviation 1 inside; published weights are always in raw "
          "units"),
     TEXT("class.weight", class_weight, "none", RELEARN,
-         "how much samples of a class count: none (all the same), balanced (the rarer in the window, the "
-         "more), or CLASS=WEIGHT for some, separated by commas"),
-    TEXT(
-        "decision.cost", decision_cost, "none", LIVE,
-        "prices of wrong decisions, by which the probabilities decide: CLASS=PRICE of missing that class, or "
-        "TRUTH>DECISION=PRICE, separated by commas; others cost 1; none decides by the score"),
+         "weight of the samples of a class: none (all equal), balanced (inverse class frequency in the "
+         "window), or CLASS=WEIGHT for some, separated by commas"),
+    TEXT("decision.cost", decision_cost, "none", LIVE,
+         "prices of wrong decisions, so that the least expected price decides: CLASS=PRICE of missing that "
+         "class, or TRUTH>DECISION=PRICE, separated by commas; others cost 1; none decides by the score"),
     NUMBER("interval", interval, "0.9", LIVE, 0, 0.999, "",
-           "share of the targets of a regression that the published interval is to hold; 0 is no interval"),
-    NUMBER(
-        "drift.rate", drift_rate, "0.0001", LIVE, 0, 1, "per sample",
-        "false quality alarms at most, per labelled sample, while the quality stays as it is; 0 is no alarm"),
+           "coverage of the published prediction interval of a regression; 0 is no interval"),
+    NUMBER("drift.rate", drift_rate, "0.0001", LIVE, 0, 1, "per sample",
+           "maximum rate of false quality alarms, per labelled sample, while the quality does not change; 0 "
+           "is no alarm"),
     WORD("drift.action", drift_action, "none", LIVE,
          WORDS({"none", SVI_DRIFT_NONE}, {"shrink", SVI_DRIFT_SHRINK}, {"refit", SVI_DRIFT_REFIT}),
-         "what a quality alarm does besides: nothing, remove the samples of before the change from the "
-         "window, or begin a refit"),
+         "further action of a quality alarm: none, remove the samples before the change from the window, or "
+         "start a refit"),
     TEXT("features", features, "", MODEL,
          "names of the features in column order, separated by commas; others are then refused"),
     TEXT("label", label, "label", START,
-         "column of the label in CSV and JSON lines; without one of this name it is guessed, unless this is "
-         "given; '' is none"),
+         "column of the label in CSV and JSON lines; guessed if this is not set and no column is called "
+         "label; '' is no label"),
     TEXT("id", id, "", START,
-         "column of the id; empty is guessed: one named like an id whose values all differ"),
+         "column of the id; empty guesses a column named like an id whose values all differ"),
     TEXT("ts", ts, "", START,
          "column of the time stamp: ISO 8601, or seconds, milliseconds, microseconds or nanoseconds since "
-         "1970 by their size; empty is guessed"),
-    TEXT("ts.format", ts_format, "", START,
-         "format of times in text, in the words of strptime and %f for a fraction: %d.%m.%Y %H:%M:%S.%f; empty "
-         "is ISO 8601, or a date whose order of day and month the first rows tell"),
+         "1970 by their size; empty guesses it"),
+    TEXT(
+        "ts.format", ts_format, "", START,
+        "format of times in text, in the notation of strptime, with %f for a fraction: %d.%m.%Y %H:%M:%S.%f; "
+        "empty is ISO 8601, or a date whose order of day and month follows from the first rows"),
     TEXT("weight", weight, "", START, "column of the sample weight; empty is none"),
     TEXT("columns", columns, "", START,
          "names of the columns of a CSV without a header line, separated by commas"),
     WORD("no-header", no_header, "no", START, no_yes,
-         "the first line of a CSV is a row; a first line of numbers is one in any case"),
+         "the first line of a CSV is a row; a first line of numbers always is"),
     TEXT("categories", categories, "", MODEL,
          "columns whose values are names, even if they look like numbers, separated by commas"),
     TEXT("numbers", numbers, "", MODEL, "columns whose values are numbers; a word in them is refused"),
-    TEXT("ignore", ignore, "", MODEL, "columns that are no features"),
+    TEXT("ignore", ignore, "", MODEL, "columns that are not features"),
     TEXT("unscaled", unscaled, "", MODEL,
-         "columns of numbers that scale standard leaves as they are; those of categories always stay"),
+         "columns of numbers that scale standard leaves unscaled; those of categories always are"),
     INTEGER("categories.max", categories_max, "100", MODEL, 1, 32768, "values",
-            "values of one category that have a column of their own; further ones share one until a value "
-            "that no held sample has gives its column back"),
+            "maximum number of values of one category with their own column; further ones share one until "
+            "the column of a value that no held sample has is free"),
     INTEGER("hash", hash, "0", MODEL, 0, 20, "bits",
             "the values beyond categories.max share 2^BITS columns instead of one"),
     TEXT(
@@ -184,7 +180,7 @@ const struct svi_setting svi_settings_table[] = {
     TEXT("zone", zone, "UTC", MODEL, "time zone of the calendar: UTC, +01:00 or Europe/Berlin"),
     WORD("columns.new", columns_new, "add", ONWARD,
          WORDS({"add", SVI_COLUMNS_ADD}, {"refuse", SVI_COLUMNS_REFUSE}),
-         "a name that comes after the first sample adds a column, or its sample is refused"),
+         "a new name after the first sample adds a column, or its sample is refused"),
     WORD("missing", missing, "auto", ONWARD,
          WORDS({"auto", SVI_MISSING_AUTO}, {"refuse", SVI_MISSING_REFUSE}, {"carry", SVI_MISSING_CARRY},
                {"drop", SVI_MISSING_DROP}, {"mean", SVI_MISSING_MEAN}, {"zero", SVI_MISSING_ZERO}),
@@ -195,8 +191,8 @@ const struct svi_setting svi_settings_table[] = {
          "words of a text that stand for a missing value, in upper or lower case; an empty cell always does"),
     WORD("outlier", outlier, "clip", ONWARD,
          WORDS({"clip", SVI_OUTLIER_CLIP}, {"refuse", SVI_OUTLIER_REFUSE}, {"take", SVI_OUTLIER_TAKE}),
-         "a number beyond a million robust deviations of its column: clip it to what is usual before the "
-         "model learns the sample, refuse the sample with an error, or take it as it is; with keys it is "
+         "a number beyond a million robust deviations of its column: clip it to the normal range before the "
+         "model learns the sample, refuse the sample with an error, or take it unchanged; with keys it is "
          "taken"),
     WORD("refit", refit, "auto", ONWARD,
          WORDS({"none", SVI_REFIT_NONE}, {"alm", SVS_SOLVER_ALM}, {"alm-inexact", SVS_SOLVER_ALM_INEXACT},
@@ -213,11 +209,11 @@ const struct svi_setting svi_settings_table[] = {
     WORD("serve", serve, "online", LIVE,
          WORDS({"online", SVI_SERVE_ONLINE}, {"refit", SVI_SERVE_REFIT}, {"best", SVI_SERVE_BEST},
                {"linear", SVI_SERVE_LINEAR}),
-         "whose scores are published: those of the online model, of the last refit, or of the one that was "
-         "better recently; linear, with method auto, of its best linear member alone"),
+         "model whose scores are published: the online model, the last refit, or the one that was better "
+         "recently; linear is the best linear member of method auto"),
     WORD("novelty", novelty, "fosvm1", RENEW,
          WORDS({"none", SVI_NOVELTY_NONE}, {"fosvm1", SVI_NOVELTY_FOSVM1}, {"fosvm2", SVI_NOVELTY_FOSVM2}),
-         "one-class model that judges how novel each sample is; of samples that lie outside, fosvm1 makes "
+         "one-class model that scores the novelty of each sample; of samples that lie outside, fosvm1 makes "
          "each a support vector, fosvm2 the worst of each novelty.m"),
     WORD("novelty.kernel", novelty_kernel, "laplacian", RENEW,
          WORDS({"rbf", SVS_NOVELTY_RBF}, {"laplacian", SVS_NOVELTY_LAPLACIAN},
@@ -236,16 +232,16 @@ const struct svi_setting svi_settings_table[] = {
     INTEGER("novelty.window", novelty_window, "10000", RENEW, 0, 1e12, "samples",
             "number of learned samples after which a support vector is removed; 0 is never"),
     INTEGER("novelty.lags", novelty_lags, "1", RENEW, 1, 1024, "samples",
-            "judge the last N samples as one, so that a single sensor has a shape"),
+            "evaluate the last N samples as one, so that a single sensor has a shape"),
     WORD("novelty.differences", novelty_differences, "no", RENEW, no_yes,
-         "with novelty.lags, judge the newest sample and the steps that led to it instead of the samples"),
+         "with novelty.lags, evaluate the newest sample and the steps before it instead of the samples"),
     WORD("novelty.learn", novelty_learn, "normal", ONWARD,
          WORDS({"normal", SVI_LEARN_NORMAL}, {"all", SVI_LEARN_ALL}, {"labelled", SVI_LEARN_LABELLED},
                {"persistent", SVI_LEARN_PERSISTENT}),
-         "which samples the novelty model may learn: those that are not novel, all, those with a label, or "
-         "also a change that lasts"),
+         "samples that the novelty model may learn: those that are not novel, all, those with a label, or "
+         "also a lasting change"),
     NUMBER("novelty.trim", novelty_trim, "0.2", ONWARD, 0, 0.5, "",
-           "fraction of the least usual samples that normal and persistent leave out nevertheless"),
+           "fraction of the least normal samples that normal and persistent leave out too"),
     INTEGER("novelty.persist", novelty_persist, "100", ONWARD, 1, 1e6, "samples",
             "with persistent, a change is learned once N of the last 5/4 N samples were novel"),
     INTEGER("novelty.calibration", novelty_calibration, "2000", RENEW, 1, 1e6, "samples",
@@ -256,44 +252,43 @@ const struct svi_setting svi_settings_table[] = {
             "samples before the first alert"),
     NUMBER("alert.p", alert_p, "0.001", LIVE, 1e-6, 0.999, "",
            "without alert.budget an alert opens at p-values up to this: the fraction of false alarms among "
-           "normal samples; choosing it turns the budget off"),
-    NUMBER("alert.clear", alert_clear, "0.05", LIVE, 1e-6, 0.999, "",
-           "an alert closes at p-values above this; under alert.budget such p-values keep none open"),
+           "normal samples; setting it turns the budget off"),
+    NUMBER(
+        "alert.clear", alert_clear, "0.05", LIVE, 1e-6, 0.999, "",
+        "an alert closes at p-values above this; under alert.budget such p-values do not keep an alert open"),
     NUMBER("alert.cooldown", alert_cooldown, "60", LIVE, 0, FOREVER, "seconds",
-           "time after an alert closed in which no other opens; not used with alert.budget"),
-    NUMBER(
-        "alert.fdr", alert_fdr, "0", ONWARD, 0, 0.999, "",
-        "open alerts so that only this fraction of them is false, instead of by alert.p; 0 goes by alert.p"),
+           "time after an alert closes during which no other opens; not used with alert.budget"),
+    NUMBER("alert.fdr", alert_fdr, "0", ONWARD, 0, 0.999, "",
+           "open alerts so that only this fraction of them is false, instead of by alert.p; 0 uses alert.p"),
     TEXT("alert.budget", alert_budget, "1/day", ONWARD,
-         "alerts of novelty that the stream may have while nothing is wrong: N/hour, N/day or N/week; the "
-         "level at which one opens is set from the stream's own past; none goes by alert.p or alert.fdr"),
-    NUMBER(
-        "alert.interval", alert_interval, "0", ONWARD, 0, FOREVER, "seconds",
-        "what a row without ts counts as for alert.budget; 0 goes by its arrival. 60 where rows come from a "
-        "file or standard input"),
+         "maximum rate of novelty alerts of the stream while nothing is wrong: N/hour, N/day or N/week; the "
+         "stream's own past sets the level at which one opens; none uses alert.p or alert.fdr"),
+    NUMBER("alert.interval", alert_interval, "0", ONWARD, 0, FOREVER, "seconds",
+           "time that a row without ts counts for in alert.budget; 0 uses its arrival. 60 for rows from a "
+           "file or standard input"),
     NUMBER("alert.group", alert_group, "60", LIVE, 0, FOREVER, "seconds",
            "alerts of one cause that open within this time of each other are one alert"),
 #define X(constant, name, about) #name " (" about "), "
     TEXT("alert.rules", alert_rules, "beyond,stuck,absent", ONWARD,
          "rules that open alerts of kind rule, for each feature: " SVI_RULES_CHOSEN(X) "or none"),
 #undef X
-    TEXT(
-        "alert.absent", alert_absent, "auto", ONWARD,
-        "time without a value after which a feature, or the stream, is absent: seconds, auto (many times its "
-        "usual interval) or none"),
+    TEXT("alert.absent", alert_absent, "auto", ONWARD,
+         "time without a value after which a feature, or the stream, is absent: seconds, auto (many times "
+         "its normal interval) or none"),
     TEXT("limits", limits, "", ONWARD,
-         "COLUMN:LOW..HIGH, separated by commas: a value outside is an alert of kind rule; one side may be "
-         "left out"),
+         "COLUMN:LOW..HIGH, separated by commas: a value outside opens an alert of kind rule; one side may "
+         "be left out"),
     TEXT("context", context, "", RENEW,
-         "columns that say what is usual for the others, and are not judged themselves, e.g. load,shift"),
+         "columns that determine what is normal for the others and are not monitored themselves, e.g. "
+         "load,shift"),
     INTEGER("publish.every", publish_every, "1000", LIVE, 0, 1e9, "samples",
             "publish the model after every N samples; 0 is never"),
     NUMBER("publish.seconds", publish_seconds, "1", LIVE, 0, FOREVER, "seconds",
            "publish the stats, and the model if it changed, at this interval of the clock; 0 is never"),
     ROW("scores", INTEGER, scores, "all", LIVE, WORDS({"all", SVI_SCORES_ALL}, {"none", SVI_SCORES_NONE}), 0,
-        1e9, "samples", "which scores are published: all, none, or every N-th"),
+        1e9, "samples", "scores to publish: all, none, or every N-th"),
     WORD("score.members", score_members, "no", LIVE, no_yes,
-         "with method auto: scores are published with what each member of the bank said"),
+         "with method auto: publish the scores of each member of the bank too"),
     NUMBER("labels.ttl", labels_ttl, "3600", MODEL, 0, FOREVER, "seconds",
            "how long a sample with an id waits for its label; 0 does not wait"),
     INTEGER("labels.max", labels_max, "10000", LIMIT, 1, 1e8, "samples",
@@ -308,37 +303,35 @@ const struct svi_setting svi_settings_table[] = {
     INTEGER("max.sources", max_sources, "1024", LIMIT, 1, 1e6, "sources",
             "maximum number of sources whose sequence numbers are kept, for acknowledged input"),
     NUMBER("sources.idle", sources_idle, "604800", LIVE, 0, FOREVER, "seconds",
-           "with max.sources sources, one that has sent nothing for longer than this gives way to a new one, "
-           "the most silent first; 0 is never"),
-    INTEGER(
-        "sources.quota", sources_quota, "0", START, 0, 1e6, "sources",
-        "sources, silent ones left out, that one key (curve) or else one connection may have; 0 is half of "
-        "max.sources"),
+           "with max.sources sources, a new one replaces the one that has been silent longest, if longer "
+           "than this; 0 is never"),
+    INTEGER("sources.quota", sources_quota, "0", START, 0, 1e6, "sources",
+            "maximum number of sources, without silent ones, of one CURVE key or else one connection; 0 is "
+            "half of max.sources"),
     INTEGER("max.connections", max_connections, "1000", START, 1, 10000, "connections",
             "maximum number of connections to all sockets together; beyond it, idle ones are closed"),
     TEXT("key", key, "", MODEL,
-         "a model for each key: the column of text rows that holds the key (messages have it as `key`; --key "
+         "column of text rows that holds the key, for a model of each key (messages have it as `key`; --key "
          "alone is --key key); empty is one model for all"),
     INTEGER("keys.max", keys_max, "1000000", LIMIT, 1, 1e9, "keys",
-            "maximum number of keys; a sample of one more is refused; unless it is given it is lower where a "
-            "quarter of the memory of the machine holds fewer keys that are on disk"),
+            "maximum number of keys; samples of further keys are refused; the default is lower if a quarter "
+            "of the machine's memory holds fewer keys that are on disk"),
     INTEGER("keys.memory", keys_memory, "0", START, 0, 1e9, "keys",
-            "keys whose models are in memory; those unused the longest are on disk; 0 is as many as half of "
-            "the memory of the machine, or of the cgroup of the process, holds"),
+            "maximum number of keys with their models in memory; those unused longest are on disk; 0 is the "
+            "number that fits half of the memory of the machine, or of the cgroup of the process"),
     NUMBER("keys.idle", keys_idle, "0", LIVE, 0, FOREVER, "seconds",
-           "a key that has had no sample for longer than this is forgotten, with its model; 0 is never"),
-    INTEGER(
-        "keys.quota", keys_quota, "0", ONWARD, 0, 1e9, "keys",
-        "keys that one source may have begun (of messages without src, all together); 0 shares: nine tenths "
-        "of keys.max are for all, and of the rest each of max.sources has a part of its own; messages "
-        "without src begin 100,000 at most (rows of standard input as many as keys.max)"),
+           "a key without a sample for longer than this is forgotten, with its model; 0 is never"),
+    INTEGER("keys.quota", keys_quota, "0", ONWARD, 0, 1e9, "keys",
+            "maximum number of keys begun by one source (messages without src count together); 0 shares: "
+            "nine tenths of keys.max are common, and the rest is divided among max.sources; messages without "
+            "src begin at most 100,000 (rows of standard input keys.max)"),
     NUMBER("key.prior", key_prior, "10", MODEL, 0, 1e6, "samples",
-           "a new key begins with the model of all keys, which counts as much as this many samples of its "
-           "own; 0 begins from nothing"),
+           "a new key starts with the model of all keys, which counts as much as this many samples of its "
+           "own; 0 starts from nothing"),
     INTEGER("threads", threads, "0", MODEL, 0, 64, "threads",
-            "0 judges novelty on a second thread, with the same results; 1 does everything on one thread (0 "
-            "and 1 may be changed at any start); from 2 on a computation has this many threads too, and its "
-            "sums differ in their last bits"),
+            "0 evaluates novelty on a second thread, with the same results; 1 does everything on one thread "
+            "(0 and 1 may be changed at any start); from 2 on computations also use this many threads, and "
+            "their sums differ in the last bits"),
     INTEGER("seed", seed, "1", MODEL, 0, SVI_EXACT_MAX, "", "seed of the random numbers"),
     {.key = NULL},
 };
