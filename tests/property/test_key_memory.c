@@ -1,7 +1,6 @@
 /* What one key takes, and that its bits do not depend on where it was when: counted at the gate of
  * allocations, when it is in full use, against what is promised and against what svi_key_memory says
  * beforehand. What a thread has for all its keys is taken by the first of them. */
-#include <malloc.h>
 
 #include "support/engine.h"
 
@@ -10,7 +9,7 @@
 #include "fleet/fleet.h"
 
 #define D       10
-#define KEYS    4   /* that are counted */
+#define KEYS    4     /* that are counted */
 #define LEARNER 16896 /* 16.5 KiB: a learner alone, with what the heap adds */
 
 static double held; /* bytes of all blocks */
@@ -26,39 +25,77 @@ void *__wrap_svi_realloc(void *block, size_t old_size, size_t size);
 void *__wrap_svi_realloc_plain(void *block, size_t old_size, size_t size);
 void __wrap_svi_free(void *block);
 
-/* With what the heap has before it. */
-static double bytes_of(void *block) {
-    return block ? (double)malloc_usable_size(block) + (double)sizeof(size_t) : 0;
+/* Blocks by address, and the bytes that were asked for. The heap may give a block up to 16 bytes more, when
+ * the rest of a hole is too small to be a block: that depends on what else the process has, so it is not
+ * counted. */
+#define PLACES (1 << 16)
+static struct place {
+    const void *block; /* NULL: never used */
+    size_t size;
+    bool freed;
+} places[PLACES];
+
+static struct place *place_of(const void *block, bool new) {
+    size_t at = (size_t)block / 16 * 0x9e3779b1U % PLACES;
+    for (int i = 0; i < PLACES; i++, at = (at + 1) % PLACES) {
+        if (places[at].block == block && !places[at].freed)
+            return &places[at];
+        if (new && (!places[at].block || places[at].freed))
+            return &places[at];
+        if (!new && !places[at].block)
+            break;
+    }
+    fail_msg("a block is not known, or there are too many");
+    return NULL;
+}
+
+/* With what the heap has before a block, and its rounding. */
+static double bytes_of(const void *block) {
+    if (!block)
+        return 0;
+    const size_t size = (place_of(block, false)->size + sizeof(size_t) + 15) & ~(size_t)15;
+    return size < 32 ? 32 : (double)size;
+}
+
+static void *noted(void *block, size_t size) {
+    if (block) {
+        *place_of(block, true) = (struct place){block, size, false};
+        held += bytes_of(block);
+    }
+    return block;
+}
+
+static void forgotten(const void *block) {
+    if (block) {
+        held -= bytes_of(block);
+        place_of(block, false)->freed = true;
+    }
 }
 
 void *__wrap_svi_alloc(size_t size) {
-    void *block = __real_svi_alloc(size);
-    held += bytes_of(block);
-    return block;
+    return noted(__real_svi_alloc(size), size);
 }
 
 void *__wrap_svi_alloc_plain(size_t size) {
-    void *block = __real_svi_alloc_plain(size);
-    held += bytes_of(block);
-    return block;
+    return noted(__real_svi_alloc_plain(size), size);
 }
 
 void *__wrap_svi_realloc(void *block, size_t old_size, size_t size) {
-    const double before = bytes_of(block);
     void *more = __real_svi_realloc(block, old_size, size);
-    held += more ? bytes_of(more) - before : 0;
-    return more;
+    if (more)
+        forgotten(block);
+    return noted(more, size);
 }
 
 void *__wrap_svi_realloc_plain(void *block, size_t old_size, size_t size) {
-    const double before = bytes_of(block);
     void *more = __real_svi_realloc_plain(block, old_size, size);
-    held += more ? bytes_of(more) - before : 0;
-    return more;
+    if (more)
+        forgotten(block);
+    return noted(more, size);
 }
 
 void __wrap_svi_free(void *block) {
-    held -= bytes_of(block);
+    forgotten(block);
     __real_svi_free(block);
 }
 
