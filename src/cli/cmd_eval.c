@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 #include "cli/command.h"
-#include "cli/look_options.h"
+#include "cli/preview_options.h"
 #include "cli/object.h"
 #include "fleet/fleet.h"
 #include "report/key_quality.h"

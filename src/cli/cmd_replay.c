@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/fail.h"
-#include "cli/look_options.h"
-#include "report/replay_look.h"
+#include "cli/preview_options.h"
+#include "report/replay_preview.h"
 #include "report/replay_report.h"
 #include "state/recovery.h"
 #include "store/layout.h"

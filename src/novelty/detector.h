@@ -42,7 +42,7 @@
 #include <stdint.h>
 
 #include "base/random.h"
-#include "base/shared_room.h"
+#include "base/shared_scratch.h"
 #include "novelty/active_set.h"
 #include "novelty/calibration.h"
 #include "novelty/coordinates.h"

@@ -6,7 +6,7 @@
  *
  * Times are the samples' own. Where they have none, the number of a row stands in the place of a time, in the
  * lines, of incidents and delays; rates are then per 1,000 rows, unless it was said how long a row takes. */
-#include "report/look.h"
+#include "report/preview.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-#include "cli/look_options.h"
+#include "cli/preview_options.h"
 
 #include <math.h>
 #include <string.h>

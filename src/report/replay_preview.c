@@ -1,4 +1,4 @@
-#include "report/replay_look.h"
+#include "report/replay_preview.h"
 
 #include "base/fail.h"
 #include "store/layout.h"

@@ -3,7 +3,7 @@
 #define SVI_LOOK_OPTIONS_H
 
 #include "cli/command.h"
-#include "report/look.h"
+#include "report/preview.h"
 
 /* Rows of the table of options; --json and --plot are the command's own. */
 #define CLI_LOOK_OPTIONS                                                                                     \

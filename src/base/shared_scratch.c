@@ -1,4 +1,4 @@
-#include "base/shared_room.h"
+#include "base/shared_scratch.h"
 
 #include "base/alloc.h"
 #include "base/fail.h"

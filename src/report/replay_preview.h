@@ -4,7 +4,7 @@
 #ifndef SVI_REPLAY_LOOK_H
 #define SVI_REPLAY_LOOK_H
 
-#include "report/look.h"
+#include "report/preview.h"
 #include "state/recovery.h"
 
 /* The first part is the caller's to fill. */
