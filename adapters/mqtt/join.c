@@ -60,7 +60,7 @@ int mqtt_join_plan(struct join_plan *p, const struct options *o, struct counters
 
 /* Sensors keep the order in which they came: it is that of the columns. */
 static struct sensor *mqtt_join_add(struct join *j, const char *name) {
-    if (!svi_grow(&j->sensor, j->sensors, &j->room, 4, sizeof *j->sensor))
+    if (!svi_grow(&j->sensor, j->sensors, &j->capacity, 4, sizeof *j->sensor))
         mqtt_no_memory(sizeof *j->sensor);
     struct sensor *s = &j->sensor[j->sensors++];
     strcpy(s->name, name);

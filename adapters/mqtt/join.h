@@ -42,7 +42,7 @@ struct join {
     const struct join_plan *plan;
     struct sensor *sensor; /* owned; listed ones first, in their order */
     int sensors;
-    int64_t room;
+    int64_t capacity;
     bool learning; /* all: the first round, in which sensors become known */
     int fresh;
     double newest;               /* time of the newest value since the last sample */

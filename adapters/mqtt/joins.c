@@ -51,7 +51,7 @@ static void mqtt_joins_append(struct joins *all, struct join *j) {
 
 /* Removes the key that has been silent longest, if there must be a place and it may be removed: silent for
  * an hour, and with no period open. The list is in the order of last use, so that key is the first. */
-static bool mqtt_joins_make_room(struct joins *all, double now) {
+static bool mqtt_joins_reserve(struct joins *all, double now) {
     struct join *j = all->first;
     if (all->count < all->limit)
         return true;
@@ -75,7 +75,7 @@ struct join *mqtt_joins_find(const struct joins *all, const char *key) {
  * none. */
 struct join *mqtt_joins_use(struct joins *all, const char *key, double now) {
     struct join *j = mqtt_joins_find(all, key);
-    if (!j && !mqtt_joins_make_room(all, now))
+    if (!j && !mqtt_joins_reserve(all, now))
         return NULL;
     if (j) {
         mqtt_joins_unlink(all, j);
@@ -115,7 +115,7 @@ static void mqtt_joins_sift(struct joins *all, int64_t at) {
  * the place of one that leaves. */
 void mqtt_joins_note(struct joins *all, struct join *j) {
     if (mqtt_join_pending(j)) {
-        if (!j->place && !svi_grow(&all->due, all->pending, &all->room, 16, sizeof *all->due))
+        if (!j->place && !svi_grow(&all->due, all->pending, &all->capacity, 16, sizeof *all->due))
             mqtt_no_memory(sizeof *all->due);
         if (!j->place)
             mqtt_joins_place(all, all->pending++, j);

@@ -17,7 +17,7 @@ struct joins {
     struct join *first, *last; /* in the order of their last use */
     int64_t count, limit;
     struct join **due; /* a heap: due[0] ends first */
-    int64_t pending, room;
+    int64_t pending, capacity;
 };
 
 /* As mqtt_join_plan. mqtt_joins_clear in any case. */

@@ -1,5 +1,5 @@
 /* Values that no sample can hold, reported by topic (missing.h). What is reported is bounded in time (one
- * line a second), in length (TOLD topics a line) and in memory (MISSING_PLACES topics). */
+ * line a second), in length (MAX_TOPICS_SHOWN topics a line) and in memory (MISSING_PLACES topics). */
 #include "missing.h"
 
 #include <inttypes.h>
@@ -9,10 +9,10 @@
 #include "base/fail.h"
 #include "log.h"
 
-#define BETWEEN   1.0    /* seconds between two lines at least */
-#define PAUSE_MAX 3600.0 /* without news */
-#define TOLD      5      /* topics in a line */
-#define LINE      900
+#define BETWEEN          1.0    /* seconds between two lines at least */
+#define PAUSE_MAX        3600.0 /* without news */
+#define MAX_TOPICS_SHOWN 5      /* topics in a line */
+#define LINE             900
 
 /* A linear search: such values are rare, and there are MISSING_PLACES at most. */
 static struct missing_place *mqtt_missing_find(struct missing *m, const char *topic) {
@@ -59,7 +59,7 @@ void mqtt_missing_turn(struct missing *m, double now) {
     int length = 0, left = 0;
     if (now < m->told + pause || !(p = most_untold(m)))
         return;
-    for (int i = 0; p && i < TOLD; i++, p = most_untold(m)) {
+    for (int i = 0; p && i < MAX_TOPICS_SHOWN; i++, p = most_untold(m)) {
         length += snprintf(line + length, sizeof line - (size_t)length, "%s%s %" PRId64 " (%s)",
                            i > 0 ? ", " : "", p->topic, p->count, p->last);
         p->told = p->count;

@@ -105,13 +105,13 @@ static bool mqtt_payload_json_raw(const char *value, struct field *f) {
 }
 
 /* What the engine could not compute with is no value: it would refuse the samples that hold it. */
-static bool mqtt_payload_judge(bool good, struct field *f) {
+static bool mqtt_payload_classify(bool good, struct field *f) {
     f->missing = !(fabs(f->value) <= SVI_VALUE_ANY_SCALE);
     return good;
 }
 
 static bool mqtt_payload_json_value(const char *value, struct field *f) {
-    return mqtt_payload_judge(mqtt_payload_json_raw(value, f), f);
+    return mqtt_payload_classify(mqtt_payload_json_raw(value, f), f);
 }
 
 /* 2026-03-01T12:00:00.250Z, or with an offset like +01:00. Without either it is taken as UTC. */
@@ -222,13 +222,13 @@ static void mqtt_payload_forget(void *member) {
 static struct member *mqtt_payload_members(struct reading *r, const char *object, size_t *count) {
     struct svi_span raw;
     char key[80];
-    size_t room = 1;
+    size_t capacity = 1;
     void *tree = NULL;
     bool good = true;
     /* Counted first, as the tree holds pointers into the array, which must not move. */
     for (const char *p = svi_json_first(object); p; p = svi_json_next(svi_json_skip(svi_json_key(p, &raw))))
-        room++;
-    struct member *members = mqtt_need(room, sizeof *members);
+        capacity++;
+    struct member *members = mqtt_need(capacity, sizeof *members);
     *count = 0;
     for (const char *p = svi_json_first(object); p && good;) {
         struct member *m = &members[*count];
@@ -301,7 +301,7 @@ static bool mqtt_payload_take(struct reading *r, const char *text, size_t length
     if (length > PLAIN_MAX)
         return mqtt_payload_fail(r, "neither a number nor a JSON object, and long", "");
     if (strlen(text) < length ||
-        !mqtt_payload_judge(mqtt_payload_text_value(text, &r->p->field[0]), &r->p->field[0]))
+        !mqtt_payload_classify(mqtt_payload_text_value(text, &r->p->field[0]), &r->p->field[0]))
         return mqtt_payload_fail(r, "neither a number nor a JSON object:", text);
     return true;
 }

@@ -6,8 +6,6 @@
 #define RISE                                                                                                 \
     0.1 /* an update is reported when the grade rose by this much; less a hair for the rounding of tenths */
 
-#define MOST (INT64_MAX / 4) /* of what is counted: sums of two stay in range */
-
 void svi_alert_init(struct svi_alert *a, const struct svi_alert_options *o) {
     *a = (struct svi_alert){.o = *o, .closed = -DBL_MAX};
     if (o->fdr > 0)
@@ -81,12 +79,12 @@ void svi_alert_archive(struct svi_archive *a, struct svi_alert *alert) {
     svi_archive_bool(a, "alert open", &alert->open);
     svi_archive_finite(a, "alert since", &alert->since, 1);
     svi_archive_finite(a, "alert closed", &alert->closed, 1);
-    svi_archive_int64(a, "alert lasted", &alert->lasted, 0, MOST);
+    svi_archive_int64(a, "alert lasted", &alert->lasted, 0, SVI_COUNT_MAX);
     svi_archive_finite(a, "alert grade", &alert->grade, 1);
     svi_archive_finite(a, "alert worst", &alert->worst, 1);
-    svi_archive_int64(a, "alert seen", &alert->seen, 0, MOST);
-    svi_archive_int64(a, "alerts opened", &alert->opened, 0, MOST);
-    svi_archive_int64(a, "alerts suppressed", &alert->suppressed, 0, MOST);
+    svi_archive_int64(a, "alert seen", &alert->seen, 0, SVI_COUNT_MAX);
+    svi_archive_int64(a, "alerts opened", &alert->opened, 0, SVI_COUNT_MAX);
+    svi_archive_int64(a, "alerts suppressed", &alert->suppressed, 0, SVI_COUNT_MAX);
     if (alert->o.fdr > 0)
         svi_discovery_archive(a, &alert->discovery);
 }

@@ -122,10 +122,10 @@ static void policy_follow(struct svi_alert_policy *d, int detector, double ratio
     /* Two limits on purpose: `quiet` (below SVI_POLICY_CLEAR) decides `again`, `idle` (below the level)
      * decides how long a detector is held to the stricter limit. Both saturate, so they cannot overflow. */
     const int quiet = d->quiet[detector] + 1, idle = d->idle[detector] + 1;
-    d->quiet[detector] = ratio >= SVI_POLICY_CLEAR    ? 0
-                         : quiet < SVI_POLICY_LINGERS ? quiet
-                                                      : SVI_POLICY_LINGERS;
-    d->idle[detector] = ratio >= 1 ? 0 : idle <= SVI_POLICY_LINGERS ? idle : SVI_POLICY_LINGERS + 1;
+    d->quiet[detector] = ratio >= SVI_POLICY_CLEAR      ? 0
+                         : quiet < SVI_POLICY_HOLD_ROWS ? quiet
+                                                        : SVI_POLICY_HOLD_ROWS;
+    d->idle[detector] = ratio >= 1 ? 0 : idle <= SVI_POLICY_HOLD_ROWS ? idle : SVI_POLICY_HOLD_ROWS + 1;
 }
 
 static void policy_read(struct svi_alert_policy *d, const struct svi_evidence *f, struct policy_reading *r) {
@@ -157,8 +157,9 @@ static void policy_read(struct svi_alert_policy *d, const struct svi_evidence *f
         r->any = r->any || r->reached[i];
         r->ratio = r->reached[i] ? fmax(r->ratio, ratio) : r->ratio;
         /* Hysteresis: a detector that opened or joined must fall well below its level, else a value at the
-         * level would open and close in turns. After SVI_POLICY_LINGERS idle samples it is like any other. */
-        const bool holds = d->joined[i] && d->idle[i] <= SVI_POLICY_LINGERS;
+         * level would open and close in turns. After SVI_POLICY_HOLD_ROWS idle samples it is like any other.
+         */
+        const bool holds = d->joined[i] && d->idle[i] <= SVI_POLICY_HOLD_ROWS;
         r->calm = r->calm && (ratio < (holds ? SVI_POLICY_CLEAR : 1) || surprise < -log10(d->o.clear));
     }
     policy_surprise(d, most);
@@ -224,7 +225,7 @@ static bool policy_is_over(struct svi_alert_policy *d, const struct policy_readi
     d->calm++;
     /* Samples and time: in a fast stream ten samples are nothing, in a slow one `group` is less than one.
      * The budget bounds what a gap counts, so silence alone closes nothing. */
-    return d->calm >= SVI_POLICY_CALM && (d->budget.days - d->busy) * DAY >= d->o.group;
+    return d->calm >= SVI_POLICY_QUIET_ROWS && (d->budget.days - d->busy) * DAY >= d->o.group;
 }
 
 static enum svi_alert_change policy_go_on(struct svi_alert_policy *d, struct svi_alert *a,
@@ -303,8 +304,8 @@ void svi_alert_policy_archive(struct svi_archive *a, struct svi_alert_policy *d)
     svi_archive_finite(a, "most", d->most, SVI_BUDGET_APART);
     svi_archive_int(a, "most at", &d->most_at, 0, SVI_BUDGET_APART - 1);
     for (int i = 0; i < SVI_DETECTORS; i++) {
-        svi_archive_int(a, "quiet", &d->quiet[i], 0, SVI_POLICY_LINGERS);
-        svi_archive_int(a, "idle", &d->idle[i], 0, SVI_POLICY_LINGERS + 1);
+        svi_archive_int(a, "quiet", &d->quiet[i], 0, SVI_POLICY_HOLD_ROWS);
+        svi_archive_int(a, "idle", &d->idle[i], 0, SVI_POLICY_HOLD_ROWS + 1);
     }
     svi_archive_finite(a, "reported", &d->reported, 1);
     svi_archive_finite(a, "worst", &d->worst, 1);

@@ -6,9 +6,9 @@
  * more is reported than updates: when a detector's surprise over its level has grown by SVI_POLICY_WORSE
  * times since it was last reported, when another feature has reached a level, when a detector reaches its
  * level again after SVI_BUDGET_APART samples below SVI_POLICY_CLEAR of it, when it has become more severe. It
- * closes after SVI_POLICY_CALM samples, and at least `group` seconds, in which each detector was below its
- * level, those that had reached theirs in the last SVI_POLICY_LINGERS samples below SVI_POLICY_CLEAR of it,
- * or p was above `clear`: what comes back before that is the same episode.
+ * closes after SVI_POLICY_QUIET_ROWS samples, and at least `group` seconds, in which each detector was below
+ * its level, those that had reached theirs in the last SVI_POLICY_HOLD_ROWS samples below SVI_POLICY_CLEAR of
+ * it, or p was above `clear`: what comes back before that is the same episode.
  *
  * SURPRISE of a sample, as a single number for who wants to set a level of his own: the largest of the
  * detectors where it is SVI_POLICY_ONSET times that of each of the SVI_BUDGET_APART samples before, else 0:
@@ -30,12 +30,12 @@
 #include "alerts/evidence.h"
 
 /* What may be tuned. */
-#define SVI_POLICY_WORSE   1.25
-#define SVI_POLICY_CLEAR   0.6
-#define SVI_POLICY_CALM    10  /* samples */
-#define SVI_POLICY_LINGERS 180 /* samples */
-#define SVI_POLICY_ONSET   1.05
-#define SVI_POLICY_BELOW   0.5
+#define SVI_POLICY_WORSE      1.25
+#define SVI_POLICY_CLEAR      0.6
+#define SVI_POLICY_QUIET_ROWS 10  /* samples */
+#define SVI_POLICY_HOLD_ROWS  180 /* samples */
+#define SVI_POLICY_ONSET      1.05
+#define SVI_POLICY_BELOW      0.5
 
 #define SVI_POLICY_FEATURES 8  /* of an episode, remembered */
 #define SVI_POLICY_NORMAL   32 /* surprises by features that a person marked normal, the last ones */
@@ -70,7 +70,7 @@ struct svi_alert_policy {
     double most[SVI_BUDGET_APART]; /* the largest surprises of the last samples ... */
     int most_at;                   /* ... and the place of the next one */
     int quiet[SVI_DETECTORS]; /* samples since the detector was above SVI_POLICY_CLEAR of its level ... */
-    int idle[SVI_DETECTORS];  /* ... and since it was above it; at most SVI_POLICY_LINGERS + 1 */
+    int idle[SVI_DETECTORS];  /* ... and since it was above it; at most SVI_POLICY_HOLD_ROWS + 1 */
     struct svi_alert_policy_normal *normal; /* SVI_POLICY_NORMAL; NULL: nothing was called so yet */
     int normal_count;
 

@@ -43,7 +43,7 @@ static struct svi_contribution contribution_of(struct svi_alert_stage *s, const 
                                  .column = column % s->rows.d,
                                  .value = s->rows.row[column],
                                  .adds = adds};
-    svi_detector_usual(s->detector, column, &c.low, &c.high);
+    svi_detector_normal_range(s->detector, column, &c.low, &c.high);
     return c;
 }
 
@@ -125,7 +125,7 @@ static struct svi_alert_fact fact_of(const struct svi_alert_stage *s, const stru
     const double interval = 86400 / svi_budget_rows_a_day(&s->policy.budget);
     double low = f->low, high = f->high;
     if (isnan(low)) /* it expects nothing of its own: all the values are what it is compared with */
-        svi_detector_usual(s->detector, f->feature, &low, &high);
+        svi_detector_normal_range(s->detector, f->feature, &low, &high);
     return (struct svi_alert_fact){.detector = detector,
                                    .text = svi_detector_row(detector)->engine->text,
                                    .name = svi_schema_name(schema, f->feature),
@@ -227,8 +227,8 @@ static void write_episode(const struct svi_alert_stage *s, const struct svi_aler
     svi_episode_text(out->text, &line);
 }
 
-static void add_judge(const struct svi_alert_stage *s, enum svi_alert_change change,
-                      struct svi_alert_event *e) {
+static void add_detector(const struct svi_alert_stage *s, enum svi_alert_change change,
+                         struct svi_alert_event *e) {
     const struct svi_evidence *f = &s->evidence[s->policy.detector];
     const bool closes = change == SVI_ALERT_CLOSE;
     e->judge = svi_detector_row(s->policy.detector)->name;
@@ -257,7 +257,7 @@ bool svi_alert_report_change(struct svi_alert_stage *s, const struct svi_alert_s
                                           .count = closes ? 0 : find_top(s, sample, of->schema, out->top),
                                           .text = out->text};
     if (svi_alert_policy_is_on(&s->policy)) {
-        add_judge(s, change, &out->event);
+        add_detector(s, change, &out->event);
         write_episode(s, sample, of, change, out);
     } else {
         write_line(s, of, change, out);
@@ -280,7 +280,7 @@ bool svi_alert_report_end(struct svi_alert_stage *s, const char *stream, const c
                                           .top = out->top,
                                           .text = out->text};
     if (svi_alert_policy_is_on(&s->policy))
-        add_judge(s, SVI_ALERT_CLOSE, &out->event);
+        add_detector(s, SVI_ALERT_CLOSE, &out->event);
     snprintf(out->text, sizeof out->text, "%s alert ended: %s", stream, why);
     return true;
 }

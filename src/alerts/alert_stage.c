@@ -41,31 +41,32 @@ void svi_alert_stage_init(struct svi_alert_stage *s, const struct svi_alert_stag
     svi_alert_policy_init(&s->policy, &o->policy);
 }
 
-void svi_alert_stage_share_room(struct svi_alert_stage *s, struct svi_shared_room *room) {
-    s->options.shared = room;
+void svi_alert_stage_share_scratch(struct svi_alert_stage *s, struct svi_shared_scratch *scratch) {
+    s->options.shared = scratch;
 }
 
-svs_code svi_alert_stage_use_room(struct svi_alert_stage *s, struct svi_shared_room *room, svs_error *err) {
+svs_code svi_alert_stage_use_scratch(struct svi_alert_stage *s, struct svi_shared_scratch *scratch,
+                                     svs_error *err) {
     if (!s->options.shared) /* one that is off may be on again, in that of the thread that has it then */
         return SVS_OK;
-    svs_code code = s->detector ? svi_detector_use_room(s->detector, room, err) : SVS_OK;
-    s->options.shared = code == SVS_OK ? room : s->options.shared;
+    svs_code code = s->detector ? svi_detector_use_scratch(s->detector, scratch, err) : SVS_OK;
+    s->options.shared = code == SVS_OK ? scratch : s->options.shared;
     return code;
 }
 
-void svi_alert_stage_rest(struct svi_alert_stage *s) {
+void svi_alert_stage_release_scratch(struct svi_alert_stage *s) {
     if (s->detector)
-        svi_detector_rest(s->detector);
+        svi_detector_release_scratch(s->detector);
 }
 
-svs_code svi_alert_stage_make_room(const struct svi_alert_stage *s, const struct svi_alert_stage_options *o,
-                                   struct svi_detector_room *room, svs_error *err) {
+svs_code svi_alert_stage_prepare(const struct svi_alert_stage *s, const struct svi_alert_stage_options *o,
+                                 struct svi_detector_prepared *prepared, svs_error *err) {
     const bool other = o->novelty.confirm != s->options.confirm || o->novelty.persist != s->options.persist;
-    return s->detector && other ? svi_detector_make_room(s->detector, &o->novelty, room, err) : SVS_OK;
+    return s->detector && other ? svi_detector_prepare(s->detector, &o->novelty, prepared, err) : SVS_OK;
 }
 
 void svi_alert_stage_configure(struct svi_alert_stage *s, const struct svi_alert_stage_options *o,
-                               struct svi_detector_room *room) {
+                               struct svi_detector_prepared *prepared) {
     if (s->lags == 0) /* none */
         return;
     /* Compare before the options are replaced. The procedure starts again only when its share changes: else a
@@ -79,12 +80,12 @@ void svi_alert_stage_configure(struct svi_alert_stage *s, const struct svi_alert
         alert_stage_drop_detectors(s);
     if (other && o->alert.fdr > 0)
         svi_discovery_init(&s->alert.discovery, o->alert.fdr);
-    struct svi_shared_room *shared = s->options.shared;
+    struct svi_shared_scratch *shared = s->options.shared;
     s->options = o->novelty;
     s->options.shared = shared;
     s->capacity = -1;
     if (s->detector)
-        svi_detector_configure(s->detector, &s->options, room);
+        svi_detector_configure(s->detector, &s->options, prepared);
 }
 
 static void drop_rows(struct svi_alert_stage_rows *r) {
@@ -127,8 +128,8 @@ void svi_alert_stage_replace(struct svi_alert_stage *s, const struct svi_alert_s
         fresh.alert.opened = s->alert.opened;
         fresh.alert.suppressed = s->alert.suppressed;
         fresh.refused = s->refused;
-        fresh.verdicts.said_true = s->verdicts.said_true;
-        fresh.verdicts.said_false = s->verdicts.said_false;
+        fresh.verdicts.marked_true = s->verdicts.marked_true;
+        fresh.verdicts.marked_false = s->verdicts.marked_false;
     }
     fresh.options.shared = s->options.shared;
     svi_alert_stage_free(s);
@@ -172,12 +173,12 @@ static svs_code alert_stage_build(struct svi_alert_stage *s, int d, svs_error *e
 /* Where columns may still come, room for some more, so that few of them cost a rebuild. Dense rows have all
  * their columns from the start; other rows may bring new ones at any time. */
 static int alert_stage_spare(int d, bool more_may_come, int most) {
-    int room = 16;
+    int capacity = 16;
     if (!more_may_come)
         return d;
-    while (room < d)
-        room *= 2;
-    return room < most ? room : most;
+    while (capacity < d)
+        capacity *= 2;
+    return capacity < most ? capacity : most;
 }
 
 static struct svi_detector_shape alert_stage_shape(const struct svi_alert_stage *s, int columns) {
@@ -300,7 +301,7 @@ svs_code svi_alert_stage_verdict(struct svi_alert_stage *s, int64_t number, bool
         SVI_TRY(svi_detector_reserve(s->detector, SVI_VERDICT_ROWS, err));
         SVI_TRY(svi_alert_policy_reserve(&s->policy, true, err));
     }
-    return svi_verdicts_say(&s->verdicts, &s->policy, s->detector, number, is_true, err);
+    return svi_verdicts_give(&s->verdicts, &s->policy, s->detector, number, is_true, err);
 }
 
 /* What becomes of the alert: by the evidence under a budget, else by p. */
@@ -333,8 +334,8 @@ static void alert_stage_take(struct svi_alert_stage *s, const struct svi_alert_s
         r->x[j] = sample->gaps[j] ? NAN : r->x[j];
 }
 
-enum svi_alert_change svi_alert_stage_judge(struct svi_alert_stage *s,
-                                            const struct svi_alert_sample *sample) {
+enum svi_alert_change svi_alert_stage_assess(struct svi_alert_stage *s,
+                                             const struct svi_alert_sample *sample) {
     struct svi_alert_stage_rows *r = &s->rows;
     if (!s->on) /* many may share this one */
         return SVI_ALERT_NONE;
@@ -359,7 +360,7 @@ enum svi_alert_change svi_alert_stage_judge(struct svi_alert_stage *s,
     s->judged = true;
     /* Spare columns are 0, not missing: they must not count as features that both samples have. */
     svi_detector_set_columns(s->detector, s->lags * (sample->d > 0 ? sample->d : r->d));
-    svi_detector_judge(s->detector, r->row, &s->judgement);
+    svi_detector_assess(s->detector, r->row, &s->judgement);
     /* Before the early return: the score of a sample without values must not repeat those of the last one. */
     s->alarm = s->surprise = 0;
     if (s->judgement.unknown) /* an alert goes on as it is */
@@ -422,7 +423,7 @@ void svi_alert_stage_detectors_archive(struct svi_archive *a, struct svi_alert_s
 
 double svi_alert_stage_memory(const struct svi_alert_stage_options *o, int d, int contexts, bool shared) {
     struct svi_detector_options novelty = o->novelty;
-    struct svi_shared_room room = {0};
+    struct svi_shared_scratch scratch = {0};
     const double own = shared ? sizeof(struct svi_alert_stage) : 0;
     const double columns = (double)d * o->lags;
     if (!o->on)
@@ -430,7 +431,7 @@ double svi_alert_stage_memory(const struct svi_alert_stage_options *o, int d, in
     if (columns > SVI_ALERT_STAGE_COLUMNS)
         return own;
     novelty.d = (int)columns;
-    novelty.shared = shared ? &room : NULL;
+    novelty.shared = shared ? &scratch : NULL;
     const bool policy = o->policy.a_day > 0;
     const struct svi_detector_shape shape = {d, contexts, shared};
     /* 3 x columns: the ring of lags, the row, what its columns add; d: the sample (struct

@@ -83,17 +83,19 @@ void svi_alert_stage_free(struct svi_alert_stage *s);
 
 /* A stage of one of many streams that a thread works on in turns: from the start, or from then on (between
  * two samples), its parts work in the room of that thread. SVS_NO_MEMORY: they stay where they were. */
-void svi_alert_stage_share_room(struct svi_alert_stage *s, struct svi_shared_room *room);
-svs_code svi_alert_stage_use_room(struct svi_alert_stage *s, struct svi_shared_room *room, svs_error *err);
-void svi_alert_stage_rest(struct svi_alert_stage *s); /* nothing of it is in a room until its next call */
+void svi_alert_stage_share_scratch(struct svi_alert_stage *s, struct svi_shared_scratch *scratch);
+svs_code svi_alert_stage_use_scratch(struct svi_alert_stage *s, struct svi_shared_scratch *scratch,
+                                     svs_error *err);
+void svi_alert_stage_release_scratch(
+    struct svi_alert_stage *s); /* nothing of it is in a room until its next call */
 
-/* Capacity for other options, taken before anything changes (svi_detector_clear_room). SVS_NO_MEMORY. */
-svs_code svi_alert_stage_make_room(const struct svi_alert_stage *s, const struct svi_alert_stage_options *o,
-                                   struct svi_detector_room *room, svs_error *err);
+/* Capacity for other options, taken before anything changes (svi_detector_prepared_clear). SVS_NO_MEMORY. */
+svs_code svi_alert_stage_prepare(const struct svi_alert_stage *s, const struct svi_alert_stage_options *o,
+                                 struct svi_detector_prepared *scratch, svs_error *err);
 
 /* The options of now; those that svi_alert_stage_replace is for have not changed. The room is used up. */
 void svi_alert_stage_configure(struct svi_alert_stage *s, const struct svi_alert_stage_options *o,
-                               struct svi_detector_room *room);
+                               struct svi_detector_prepared *prepared);
 
 /* Options with which everything starts again: a new stage, of which the counters alone are the old ones. An
  * open alert has been ended. */
@@ -138,7 +140,8 @@ bool svi_alert_stage_knows_category(const struct svi_alert_stage *s, int feature
 void svi_alert_stage_renew(struct svi_alert_stage *s, int feature);
 
 /* Judges an accepted sample that there is capacity for. Returns what it did to the alert. */
-enum svi_alert_change svi_alert_stage_judge(struct svi_alert_stage *s, const struct svi_alert_sample *sample);
+enum svi_alert_change svi_alert_stage_assess(struct svi_alert_stage *s,
+                                             const struct svi_alert_sample *sample);
 
 /* Novelty is off, and nothing of it is left to be reported. */
 static inline bool svi_alert_stage_idle(const struct svi_alert_stage *s) {

@@ -6,8 +6,6 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
-#define MOST (INT64_MAX / 4)
-
 static void verdicts_free_rows(struct svi_verdicts *v) {
     for (int i = 0; i < SVI_VERDICT_EPISODES; i++) {
         svi_free(v->rows[i]);
@@ -24,9 +22,9 @@ void svi_verdicts_set_columns(struct svi_verdicts *v, int columns) {
 }
 
 void svi_verdicts_clear(struct svi_verdicts *v) {
-    const int64_t said_true = v->said_true, said_false = v->said_false;
+    const int64_t marked_true = v->marked_true, marked_false = v->marked_false;
     verdicts_free_rows(v);
-    *v = (struct svi_verdicts){.said_true = said_true, .said_false = said_false};
+    *v = (struct svi_verdicts){.marked_true = marked_true, .marked_false = marked_false};
 }
 
 static struct svi_verdict_episode *verdict_episode(struct svi_verdicts *v, int64_t tag) {
@@ -110,8 +108,8 @@ static void verdict_follow(struct svi_verdicts *v, const struct svi_verdict_epis
         svi_budget_leave_out(&d->budget, e->tag);
 }
 
-svs_code svi_verdicts_say(struct svi_verdicts *v, struct svi_alert_policy *d, svi_detector *detector,
-                          int64_t number, bool is_true, svs_error *err) {
+svs_code svi_verdicts_give(struct svi_verdicts *v, struct svi_alert_policy *d, svi_detector *detector,
+                           int64_t number, bool is_true, svs_error *err) {
     struct svi_verdict_episode *e = verdict_find(v, number);
     if (!e)
         return svi_fail(
@@ -123,15 +121,15 @@ svs_code svi_verdicts_say(struct svi_verdicts *v, struct svi_alert_policy *d, sv
         return svi_fail(err, SVS_UNAVAILABLE, "alert %lld was called %s before: a verdict is for good",
                         (long long)number, e->verdict == SVI_VERDICT_TRUE ? "true" : "false");
     e->verdict = is_true ? SVI_VERDICT_TRUE : SVI_VERDICT_FALSE;
-    v->said_true += is_true;
-    v->said_false += !is_true;
+    v->marked_true += is_true;
+    v->marked_false += !is_true;
     verdict_follow(v, e, d, detector);
     return SVS_OK;
 }
 
 double svi_verdicts_precision(const struct svi_verdicts *v) {
-    const int64_t all = v->said_true + v->said_false;
-    return all > 0 ? (double)v->said_true / (double)all : NAN;
+    const int64_t all = v->marked_true + v->marked_false;
+    return all > 0 ? (double)v->marked_true / (double)all : NAN;
 }
 
 double svi_verdicts_memory(int columns) {
@@ -142,14 +140,14 @@ double svi_verdicts_memory(int columns) {
 
 static void verdict_episode_archive(struct svi_archive *a, struct svi_verdicts *v,
                                     struct svi_verdict_episode *e) {
-    svi_archive_int64(a, "tag", &e->tag, 0, MOST);
+    svi_archive_int64(a, "tag", &e->tag, 0, SVI_COUNT_MAX);
     if (!svi_archive_ok(a) || e->tag == 0)
         return;
     svi_archive_check(a, &v->of[e->tag % SVI_VERDICT_EPISODES] == e, "an episode is not in its place");
-    svi_archive_int64(a, "number", &e->number, 0, MOST);
+    svi_archive_int64(a, "number", &e->number, 0, SVI_COUNT_MAX);
     svi_archive_int(a, "verdict", &e->verdict, SVI_VERDICT_NONE, SVI_VERDICT_TRUE);
-    svi_archive_int64(a, "met", &e->met, 0, MOST);
-    svi_archive_int64(a, "stride", &e->stride, 1, MOST);
+    svi_archive_int64(a, "met", &e->met, 0, SVI_COUNT_MAX);
+    svi_archive_int64(a, "stride", &e->stride, 1, SVI_COUNT_MAX);
     svi_archive_int(a, "peaks", &e->count, 0, SVI_VERDICT_PEAKS);
     for (int i = 0; i < e->count && svi_archive_ok(a); i++) {
         svi_archive_int(a, "judge", &e->peaks[i].detector, 0, SVI_DETECTORS - 1);
@@ -166,8 +164,8 @@ static void verdict_episode_archive(struct svi_archive *a, struct svi_verdicts *
 }
 
 void svi_verdicts_archive(struct svi_archive *a, struct svi_verdicts *v) {
-    svi_archive_int64(a, "said true", &v->said_true, 0, MOST);
-    svi_archive_int64(a, "said false", &v->said_false, 0, MOST);
+    svi_archive_int64(a, "said true", &v->marked_true, 0, SVI_COUNT_MAX);
+    svi_archive_int64(a, "said false", &v->marked_false, 0, SVI_COUNT_MAX);
     for (int i = 0; i < SVI_VERDICT_EPISODES && svi_archive_ok(a); i++)
         verdict_episode_archive(a, v, &v->of[i]);
 }

@@ -39,7 +39,7 @@ struct svi_verdicts {
     int columns;                        /* of a row */
     double *rows[SVI_VERDICT_EPISODES]; /* SVI_VERDICT_ROWS x columns each, by tag; made when first needed */
     struct svi_verdict_episode of[SVI_VERDICT_EPISODES]; /* by tag */
-    int64_t said_true, said_false;
+    int64_t marked_true, marked_false;
 };
 
 /* Rows have that number of columns; those that were kept are gone, unless they have as many. */
@@ -58,8 +58,8 @@ void svi_verdicts_number(struct svi_verdicts *v, int64_t tag, int64_t number);
  * detectors found at features then is usual for the policy; what was true is taken out of the calibration and
  * of the budget's past. detector: NULL: there is none. SVS_UNAVAILABLE: why nothing can be said of it (any
  * more). */
-svs_code svi_verdicts_say(struct svi_verdicts *v, struct svi_alert_policy *d, svi_detector *detector,
-                          int64_t number, bool is_true, svs_error *err);
+svs_code svi_verdicts_give(struct svi_verdicts *v, struct svi_alert_policy *d, svi_detector *detector,
+                           int64_t number, bool is_true, svs_error *err);
 
 /* A feature belongs to something else now: the rows that are kept are not learned any more. */
 void svi_verdicts_renew(struct svi_verdicts *v);

@@ -18,8 +18,8 @@
 #include "base/wide.h"
 #include "novelty/tail.h"
 
-#define LEAST  4 /* blocks before anything is beyond them */
-#define SHAPES SVI_BLOCK_SHAPES
+#define MIN_BLOCKS 4 /* blocks before anything is beyond them */
+#define SHAPES     SVI_BLOCK_SHAPES
 /* Series that take over their maxima in a row, or more: all have before the block ends. */
 #define AT_ONCE 32
 
@@ -37,7 +37,7 @@ static double tails_excess_at(double p, int k, int n) {
 
 /* What all fits to that number of blocks share. */
 static struct svi_block_shape tails_shape_of(const struct svi_block_tails *t, int count, int64_t length) {
-    const int k = count >= LEAST ? tails_top(count) : 0;
+    const int k = count >= MIN_BLOCKS ? tails_top(count) : 0;
     struct svi_block_shape shape = {.count = count, .length = length};
     if (k < 1)
         return shape;
@@ -70,8 +70,8 @@ struct tails_dims {
     int32_t of[DIMS];
 };
 
-static struct tails_dims tails_dims(const struct svi_block_tails *t, int room) {
-    return (struct tails_dims){{t->parts, t->columns, room}};
+static struct tails_dims tails_dims(const struct svi_block_tails *t, int capacity) {
+    return (struct tails_dims){{t->parts, t->columns, capacity}};
 }
 
 svs_code svi_block_tails_init(struct svi_block_tails *t, int parts, int columns, bool grows, double least,
@@ -79,12 +79,12 @@ svs_code svi_block_tails_init(struct svi_block_tails *t, int parts, int columns,
     *t = (struct svi_block_tails){.parts = parts,
                                   .columns = columns,
                                   .series = parts * columns,
-                                  .room = grows ? 0 : SVI_BLOCKS,
+                                  .capacity = grows ? 0 : SVI_BLOCKS,
                                   .least = least,
-                                  .longest = SVI_BLOCK_LEAST,
+                                  .longest = SVI_BLOCK_MIN_ROWS,
                                   .done = parts * columns};
-    const struct tails_dims dims = tails_dims(t, t->room);
-    t->shape = t->before = tails_shape_of(t, 0, SVI_BLOCK_LEAST);
+    const struct tails_dims dims = tails_dims(t, t->capacity);
+    t->shape = t->before = tails_shape_of(t, 0, SVI_BLOCK_MIN_ROWS);
     svs_code code = svi_arrays_alloc(&tails_arrays, t, dims.of, err);
     if (code == SVS_OK && !grows && !(t->mixtures = svi_alloc_array((size_t)t->series, sizeof *t->mixtures)))
         code = svi_fail_memory(err, "the tails of the sensors");
@@ -109,15 +109,15 @@ static int tails_blocks(const struct svi_block_tails *t) {
     return tails_merge(t) ? SVI_BLOCKS : most;
 }
 
-static svs_code tails_resize(struct svi_block_tails *t, int room, svs_error *err) {
-    const struct tails_dims from = tails_dims(t, t->room), to = tails_dims(t, room);
+static svs_code tails_resize(struct svi_block_tails *t, int capacity, svs_error *err) {
+    const struct tails_dims from = tails_dims(t, t->capacity), to = tails_dims(t, capacity);
     const svs_code code = svi_arrays_resize(&tails_arrays, t, from.of, to.of, err);
-    t->room = code == SVS_OK ? room : t->room;
+    t->capacity = code == SVS_OK ? capacity : t->capacity;
     return code;
 }
 
 bool svi_block_tails_are_full(const struct svi_block_tails *t) {
-    return tails_blocks(t) >= t->room && t->room < SVI_BLOCKS;
+    return tails_blocks(t) >= t->capacity && t->capacity < SVI_BLOCKS;
 }
 
 svs_code svi_block_tails_reserve(struct svi_block_tails *t, svs_error *err) {
@@ -130,7 +130,7 @@ static int tails_count(const struct svi_block_tails *t, int series) {
 }
 
 static float *tails_maxima(const struct svi_block_tails *t, int series) {
-    return t->maxima + (size_t)series * (size_t)t->room;
+    return t->maxima + (size_t)series * (size_t)t->capacity;
 }
 
 /* The blocks that a series has: one that waits for its turn has those of before. */
@@ -191,7 +191,7 @@ static void tails_levels(struct svi_block_tails *t, int series, const struct svi
 static void tails_fit(struct svi_block_tails *t, int series) {
     float over[SVI_BLOCKS], sum = 0;
     const int n = tails_shape(t, series)->count, held = t->held[series];
-    const int k = held >= LEAST ? tails_top(held) : 0;
+    const int k = held >= MIN_BLOCKS ? tails_top(held) : 0;
     const float least = k > 0 ? tails_largest_but(tails_maxima(t, series), n, k, over) : -INFINITY;
     if (t->mixtures)
         t->mixtures[series].known = false;
@@ -372,7 +372,7 @@ void svi_block_tails_add(struct svi_block_tails *t, const float *v) {
 /* ---- columns and archive */
 
 void svi_block_tails_forget(struct svi_block_tails *t, int series) {
-    for (int i = 0; i < t->room; i++)
+    for (int i = 0; i < t->capacity; i++)
         tails_maxima(t, series)[i] = -INFINITY;
     t->now[series] = t->last[series] = -INFINITY;
     tails_count_held(t, series);
@@ -381,16 +381,16 @@ void svi_block_tails_forget(struct svi_block_tails *t, int series) {
 
 svs_code svi_block_tails_widen(struct svi_block_tails *to, const struct svi_block_tails *from,
                                svs_error *err) {
-    if (to->room < from->room && tails_resize(to, from->room, err) != SVS_OK)
+    if (to->capacity < from->capacity && tails_resize(to, from->capacity, err) != SVS_OK)
         return SVS_NO_MEMORY;
-    const struct tails_dims wide = tails_dims(to, to->room), narrow = tails_dims(from, from->room);
+    const struct tails_dims wide = tails_dims(to, to->capacity), narrow = tails_dims(from, from->capacity);
     to->longest = from->longest;
     to->row = from->row;
     to->at = from->at;
     to->place = from->place;
     to->shape = from->shape;
     to->before = from->before;
-    for (size_t i = 0; i < (size_t)to->room * (size_t)to->series; i++)
+    for (size_t i = 0; i < (size_t)to->capacity * (size_t)to->series; i++)
         to->maxima[i] = -INFINITY;
     svi_arrays_copy(&tails_arrays, to, wide.of, from, narrow.of);
     for (int j = from->done; j < from->series; j++) /* those that wait do not any longer */
@@ -405,13 +405,13 @@ svs_code svi_block_tails_widen(struct svi_block_tails *to, const struct svi_bloc
 /* What a series does not have is 0, whatever stood there before pairs of blocks became one. */
 static void tails_tidy(struct svi_block_tails *t) {
     for (int j = 0; j < t->series; j++)
-        for (int i = tails_count(t, j); i < t->room; i++)
+        for (int i = tails_count(t, j); i < t->capacity; i++)
             tails_maxima(t, j)[i] = 0;
 }
 
 static void tails_archive_shape(struct svi_archive *a, const struct svi_block_tails *t,
                                 struct svi_block_shape *shape) {
-    svi_archive_int64(a, "length", &shape->length, SVI_BLOCK_LEAST, INT64_MAX / 256);
+    svi_archive_int64(a, "length", &shape->length, SVI_BLOCK_MIN_ROWS, INT64_MAX / 256);
     svi_archive_int(a, "blocks", &shape->count, 0, SVI_BLOCKS);
     if (svi_archive_loading(a) && svi_archive_ok(a))
         *shape = tails_shape_of(t, shape->count, shape->length);
@@ -423,7 +423,7 @@ static bool tails_are_placed(const struct svi_block_tails *t) {
 }
 
 void svi_block_tails_archive(struct svi_archive *a, struct svi_block_tails *t) {
-    svi_archive_int64(a, "longest", &t->longest, SVI_BLOCK_LEAST, INT64_MAX / 256);
+    svi_archive_int64(a, "longest", &t->longest, SVI_BLOCK_MIN_ROWS, INT64_MAX / 256);
     tails_archive_shape(a, t, &t->shape);
     tails_archive_shape(a, t, &t->before);
     svi_archive_int64(a, "row", &t->row, 0, INT64_MAX / 256);
@@ -432,9 +432,9 @@ void svi_block_tails_archive(struct svi_archive *a, struct svi_block_tails *t) {
     svi_archive_int(a, "done", &t->done, 0, t->series);
     if (!svi_archive_check(a, t->row < t->shape.length, "a block of rows is overdue") ||
         !svi_archive_check(a, tails_are_placed(t), "blocks of rows contradict themselves") ||
-        (tails_blocks(t) > t->room && tails_resize(t, tails_blocks(t), a->err) != SVS_OK))
+        (tails_blocks(t) > t->capacity && tails_resize(t, tails_blocks(t), a->err) != SVS_OK))
         return;
-    const struct tails_dims dims = tails_dims(t, t->room), used = tails_dims(t, tails_blocks(t));
+    const struct tails_dims dims = tails_dims(t, t->capacity), used = tails_dims(t, tails_blocks(t));
     if (!svi_archive_loading(a))
         tails_tidy(t);
     svi_arrays_archive(a, &tails_arrays, t, dims.of, used.of);

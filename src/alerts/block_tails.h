@@ -34,9 +34,9 @@
 #include "base/archive.h"
 #include "svmstream/error.h"
 
-#define SVI_BLOCKS       64
-#define SVI_BLOCK_LEAST  16 /* rows of the first blocks */
-#define SVI_BLOCK_SHAPES 8
+#define SVI_BLOCKS         64
+#define SVI_BLOCK_MIN_ROWS 16 /* rows of the first blocks */
+#define SVI_BLOCK_SHAPES   8
 
 /* Blocks that are held, and what follows from their number for every fit. */
 struct svi_block_shape {
@@ -56,7 +56,7 @@ struct svi_block_mixture {
 struct svi_block_tails {
     int parts, columns; /* of the series: parts x columns */
     int series;         /* their number: values a row */
-    int room;           /* blocks that there is room for */
+    int capacity;       /* blocks that there is room for */
     double least;       /* a smaller surprise is not reported */
     int64_t longest;    /* rows of a block at most; a power of 2, the caller's to raise */
     int64_t row;        /* of the present block */

@@ -15,18 +15,17 @@
 #include "base/fail.h"
 
 /* EARLY: up to this row levels are set more often, and the factor of the pool does not count yet. RANKS: more
- * ranks would fit the bulk of the peaks, not their tail. FIRST_ROOM and its doublings divide
+ * ranks would fit the bulk of the peaks, not their tail. FIRST_CAPACITY and its doublings divide
  * SVI_BUDGET_WINDOW; the ring relies on that. */
-#define EARLIEST   64 /* rows: before that nothing is reported */
-#define DAY        86400.0
-#define MANY_ROWS  1e9 /* a day: where no time has gone by */
-#define EARLY      1024
-#define LEFT_OUT   (-1) /* episode of an excursion that ends after a person called it true */
-#define FIRST_ROOM 4
-#define RANKS      16 /* from which peaks are extrapolated */
-#define MOST       (INT64_MAX / 4)
-#define FARTHEST   2.0  /* extrapolated at most, times the largest seen */
-#define TOGETHER   0.05 /* of the time of one alert: findings that count as one */
+#define EARLIEST       64 /* rows: before that nothing is reported */
+#define DAY            86400.0
+#define MAX_ROWS_A_DAY 1e9 /* a day: where no time has gone by */
+#define EARLY          1024
+#define LEFT_OUT       (-1) /* episode of an excursion that ends after a person called it true */
+#define FIRST_CAPACITY 4
+#define RANKS          16   /* from which peaks are extrapolated */
+#define FARTHEST       2.0  /* extrapolated at most, times the largest seen */
+#define TOGETHER       0.05 /* of the time of one alert: findings that count as one */
 
 void svi_budget_init(struct svi_budget *b, double a_day, double interval) {
     *b = (struct svi_budget){.a_day = a_day, .interval = interval, .last = -DBL_MAX, .share.factor = 1};
@@ -77,31 +76,31 @@ void svi_budget_clear(struct svi_budget *b) {
 }
 
 /* Places for `count` where there are `room`: twice as many, until they do. */
-static int budget_places(int room, int count) {
-    room = room > 0 ? room : FIRST_ROOM;
-    while (room < count)
-        room *= 2;
-    return room;
+static int budget_places(int capacity, int count) {
+    capacity = capacity > 0 ? capacity : FIRST_CAPACITY;
+    while (capacity < count)
+        capacity *= 2;
+    return capacity;
 }
 
 /* Capacity for `count` peaks; false: out of memory. */
-static bool budget_peak_room(struct svi_budget_detector *j, int count) {
-    const int room = budget_places(j->peak_room, count);
-    if (count <= j->peak_room || j->peak_room == SVI_BUDGET_PEAKS)
+static bool budget_reserve_peaks(struct svi_budget_detector *j, int count) {
+    const int capacity = budget_places(j->peak_capacity, count);
+    if (count <= j->peak_capacity || j->peak_capacity == SVI_BUDGET_PEAKS)
         return true;
-    struct svi_budget_peak *peaks = svi_alloc_plain_array((size_t)room, sizeof *peaks);
+    struct svi_budget_peak *peaks = svi_alloc_plain_array((size_t)capacity, sizeof *peaks);
     for (int i = 0; peaks && i < j->count; i++)
         peaks[i] = j->peaks[i];
     if (!peaks)
         return false;
     svi_free(j->peaks);
     j->peaks = peaks;
-    j->peak_room = room;
+    j->peak_capacity = capacity;
     return true;
 }
 
 /* The same of surprises: each keeps its place in the ring. */
-static bool budget_recent_room(struct svi_budget_detector *j, int count) {
+static bool budget_reserve_recent(struct svi_budget_detector *j, int count) {
     if (count <= j->window || j->window == SVI_BUDGET_WINDOW)
         return true;
     const int window = budget_places(j->window, count);
@@ -119,7 +118,7 @@ static bool budget_recent_room(struct svi_budget_detector *j, int count) {
 bool svi_budget_is_full(const struct svi_budget *b) {
     for (int i = 0; i < SVI_DETECTORS && b->a_day > 0; i++) {
         const struct svi_budget_detector *j = &b->detector[i];
-        if ((j->count >= j->peak_room && j->peak_room < SVI_BUDGET_PEAKS) ||
+        if ((j->count >= j->peak_capacity && j->peak_capacity < SVI_BUDGET_PEAKS) ||
             (j->held >= j->window && j->window < SVI_BUDGET_WINDOW))
             return true;
     }
@@ -129,7 +128,7 @@ bool svi_budget_is_full(const struct svi_budget *b) {
 svs_code svi_budget_reserve(struct svi_budget *b, svs_error *err) {
     for (int i = 0; i < SVI_DETECTORS && b->a_day > 0; i++) {
         struct svi_budget_detector *j = &b->detector[i];
-        if (!budget_peak_room(j, j->count + 1) || !budget_recent_room(j, j->held + 1))
+        if (!budget_reserve_peaks(j, j->count + 1) || !budget_reserve_recent(j, j->held + 1))
             return svi_fail_memory(err, "the past of the alerts");
     }
     return SVS_OK;
@@ -153,7 +152,7 @@ void svi_budget_row(struct svi_budget *b, double time, bool timed) {
 }
 
 double svi_budget_rows_a_day(const struct svi_budget *b) {
-    return b->days > 0 ? fmin(MANY_ROWS, (double)b->rows / b->days) : MANY_ROWS;
+    return b->days > 0 ? fmin(MAX_ROWS_A_DAY, (double)b->rows / b->days) : MAX_ROWS_A_DAY;
 }
 
 void svi_budget_move_times(struct svi_budget *b, double from, double step) {
@@ -182,7 +181,7 @@ static bool budget_is_record(struct svi_budget_detector *j, int64_t number, doub
         j->held--;
     while (j->held > 0 && budget_recent(j, 0)->number <= number - SVI_BUDGET_APART)
         budget_drop_first(j);
-    if (!budget_recent_room(j, j->held + 1)) { /* svi_budget_reserve was not called */
+    if (!budget_reserve_recent(j, j->held + 1)) { /* svi_budget_reserve was not called */
         if (j->held == 0)
             return true;
         budget_drop_first(j);
@@ -193,13 +192,13 @@ static bool budget_is_record(struct svi_budget_detector *j, int64_t number, doub
 
 /* ---- excursions */
 
-static void budget_peak_keep(struct svi_budget_peak *peaks, int *count, int room,
+static void budget_peak_keep(struct svi_budget_peak *peaks, int *count, int capacity,
                              struct svi_budget_peak peak) {
     /* Among equals the earlier peak stays in front, and stays at all in a full list. */
-    const bool full = *count == room;
-    if (full && (room == 0 || peaks[room - 1].surprise >= peak.surprise))
+    const bool full = *count == capacity;
+    if (full && (capacity == 0 || peaks[capacity - 1].surprise >= peak.surprise))
         return;
-    int at = full ? room - 1 : (*count)++;
+    int at = full ? capacity - 1 : (*count)++;
     for (; at > 0 && peaks[at - 1].surprise < peak.surprise; at--)
         peaks[at] = peaks[at - 1];
     peaks[at] = peak;
@@ -222,8 +221,8 @@ bool svi_budget_surprise(struct svi_budget *b, enum svi_alert_detector detector,
     } else if (runs && ++j->calm >= SVI_BUDGET_APART) {
         /* Only now does it enter the past: while it ran it could not raise the level against itself. */
         if (j->now.episode != LEFT_OUT) {
-            (void)budget_peak_room(j, j->count + 1); /* without memory the least makes room */
-            budget_peak_keep(j->peaks, &j->count, j->peak_room, j->now);
+            (void)budget_reserve_peaks(j, j->count + 1); /* without memory the least makes room */
+            budget_peak_keep(j->peaks, &j->count, j->peak_capacity, j->now);
         }
         j->now = (struct svi_budget_peak){0};
         j->calm = 0;
@@ -262,7 +261,7 @@ static double budget_promise(const struct svi_budget *b, bool shared) {
     const double lasting = SVI_BUDGET_PROMISE * a_day / svi_budget_rows_a_day(b);
     const double few = shared ? budget_part(b, SVI_BUDGET_EARLY) : SVI_BUDGET_EARLY;
     const double early = few / (double)(b->rows + 1);
-    return fmax(SVI_BUDGET_LEAST, -log10(fmin(1, fmax(lasting, early) / SVI_DETECTORS)));
+    return fmax(SVI_BUDGET_MIN_LEVEL, -log10(fmin(1, fmax(lasting, early) / SVI_DETECTORS)));
 }
 
 static double budget_factor(const struct svi_budget *b, double promise) {
@@ -294,7 +293,7 @@ static double budget_past(const struct svi_budget_detector *j, double m, double 
     const int rank = m < 2 ? 1 : (int)m;
     /* Fewer excursions than may exceed: the past asks for nothing, and the promise decides alone. */
     const double order = rank <= j->count ? j->peaks[rank - 1].surprise + SVI_BUDGET_ABOVE : 0;
-    if (!(m < SVI_BUDGET_FEW))
+    if (!(m < SVI_BUDGET_MIN_EXCURSIONS))
         return order;
     /* So few excursions say little by their order, so the law of the tail counts besides. The cap guards
      * against a steep slope, which would put the level out of reach for long. */
@@ -378,16 +377,16 @@ void svi_budget_set(struct svi_budget *b, double a_day, double interval) {
 static void budget_peak_archive(struct svi_archive *a, struct svi_budget_peak *p) {
     svi_archive_finite(a, "peak", &p->surprise, 1);
     svi_archive_finite(a, "peak at", &p->at, 1);
-    svi_archive_int64(a, "peak of", &p->episode, LEFT_OUT, MOST);
+    svi_archive_int64(a, "peak of", &p->episode, LEFT_OUT, SVI_COUNT_MAX);
 }
 
-static void budget_judge_archive(struct svi_archive *a, struct svi_budget_detector *j) {
+static void budget_detector_archive(struct svi_archive *a, struct svi_budget_detector *j) {
     /* Not _finite: a level is INFINITY until it has been set. */
     svi_archive_double(a, "level", &j->level);
     svi_archive_check(a, j->level > 0, "a level is none");
     int count = j->count, held = j->held;
     svi_archive_int(a, "peaks", &count, 0, SVI_BUDGET_PEAKS);
-    if (!budget_peak_room(j, count))
+    if (!budget_reserve_peaks(j, count))
         svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the past of the alerts");
     j->count = svi_archive_ok(a) ? count : 0;
     for (int i = 0; i < j->count && svi_archive_ok(a); i++)
@@ -396,12 +395,12 @@ static void budget_judge_archive(struct svi_archive *a, struct svi_budget_detect
     svi_archive_int(a, "calm", &j->calm, 0, SVI_BUDGET_APART);
     svi_archive_int(a, "first", &j->first, 0, SVI_BUDGET_WINDOW - 1);
     svi_archive_int(a, "held", &held, 0, SVI_BUDGET_APART);
-    if (svi_archive_loading(a) && !budget_recent_room(j, held))
+    if (svi_archive_loading(a) && !budget_reserve_recent(j, held))
         svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the past of the alerts");
     j->held = svi_archive_ok(a) ? held : 0;
     for (int k = 0; k < j->held && svi_archive_ok(a); k++) {
         svi_archive_finite(a, "recent", &budget_recent(j, k)->surprise, 1);
-        svi_archive_int64(a, "number", &budget_recent(j, k)->number, 0, MOST);
+        svi_archive_int64(a, "number", &budget_recent(j, k)->number, 0, SVI_COUNT_MAX);
     }
 }
 
@@ -412,17 +411,17 @@ void svi_budget_share_archive(struct svi_archive *a, struct svi_budget *b) {
     svi_archive_finite(a, "reached", &s->reached, 1);
     svi_archive_int(a, "calm", &s->calm, 0, SVI_BUDGET_APART);
     svi_archive_finite(a, "found", &s->found, 1);
-    svi_archive_int64(a, "finds", &s->count, 0, MOST);
+    svi_archive_int64(a, "finds", &s->count, 0, SVI_COUNT_MAX);
     svi_archive_finite(a, "days", &s->days, 1);
 }
 
 void svi_budget_archive(struct svi_archive *a, struct svi_budget *b) {
-    svi_archive_int64(a, "rows", &b->rows, 0, MOST);
+    svi_archive_int64(a, "rows", &b->rows, 0, SVI_COUNT_MAX);
     svi_archive_finite(a, "days", &b->days, 1);
     svi_archive_finite(a, "last", &b->last, 1);
     for (int i = 0; i < SVI_DETECTORS && svi_archive_ok(a); i++) {
         const struct svi_budget_detector *j = &b->detector[i];
-        budget_judge_archive(a, &b->detector[i]);
+        budget_detector_archive(a, &b->detector[i]);
         for (int k = 0; k < j->held && svi_archive_ok(a); k++)
             svi_archive_check(a, budget_recent(j, k)->number <= b->rows, "a surprise is of a row to come");
     }
@@ -461,7 +460,7 @@ double svi_budget_pool_factor(struct svi_budget_pool *p, double a_day) {
     const double order = rank <= p->count ? p->peaks[rank - 1].surprise + SVI_BUDGET_ABOVE : 1;
     const double far = budget_peak_extrapolate(p->peaks, p->count, m);
     const double most = p->count > 0 ? FARTHEST * p->peaks[0].surprise : 0;
-    return fmax(1, m < SVI_BUDGET_FEW ? fmax(order, fmin(far, most)) : order);
+    return fmax(1, m < SVI_BUDGET_MIN_EXCURSIONS ? fmax(order, fmin(far, most)) : order);
 }
 
 void svi_budget_pool_archive(struct svi_archive *a, struct svi_budget_pool *p) {

@@ -17,8 +17,8 @@
  * counts once. In T days of past SVI_BUDGET_SPENT x a_day x T may have exceeded the levels, m of each
  * detector: what one does not need, because fewer reached the level of the promise, is shared by the others.
  * A level lies above the peak of rank m, rounded down, and above all while m < 2: a record. While m <
- * SVI_BUDGET_FEW the peaks are extrapolated besides, by an exponential law: with u(h) and u(k) the peaks of
- * rank h = k / 4 and k = min(count, 16),
+ * SVI_BUDGET_MIN_EXCURSIONS the peaks are extrapolated besides, by an exponential law: with u(h) and u(k) the
+ * peaks of rank h = k / 4 and k = min(count, 16),
  *
  *     u(h) + s ln(h / m),   s = (u(h) - u(k)) / ln(k / h)
  *
@@ -38,11 +38,11 @@
  *
  * POOL. Each policy alone would find `a_day` alerts a day, several together a multiple of their budget. In T
  * days of past SVI_BUDGET_SPENT x a_day x T findings of all of them may have been alerts: m. The factor lies
- * above the finding of rank m, rounded down; while m < SVI_BUDGET_FEW it is extrapolated besides, as levels
- * are. So it is set by what the keys of this stream have shown, not by a worst case, and what one key does
- * not need is for the others. Before m is 1 it is not known. What comes within a twentieth of the time of one
- * alert (72 minutes at 1 a day) counts as one, the largest: else one disturbance of all keys at once would
- * raise the factor for weeks; independent findings that matter are far more rare than that. */
+ * above the finding of rank m, rounded down; while m < SVI_BUDGET_MIN_EXCURSIONS it is extrapolated besides,
+ * as levels are. So it is set by what the keys of this stream have shown, not by a worst case, and what one
+ * key does not need is for the others. Before m is 1 it is not known. What comes within a twentieth of the
+ * time of one alert (72 minutes at 1 a day) counts as one, the largest: else one disturbance of all keys at
+ * once would raise the factor for weeks; independent findings that matter are far more rare than that. */
 #ifndef SVI_BUDGET_H
 #define SVI_BUDGET_H
 
@@ -56,17 +56,17 @@
 /* What may be tuned. */
 #define SVI_BUDGET_PROMISE 1.5 /* times the budget that exchangeable rows would use, without a past */
 #define SVI_BUDGET_EARLY                                                                                     \
-    0.3                        /* alerts that rows may have besides, each time that they are e times as many \
-                                */
-#define SVI_BUDGET_SPENT  0.75 /* part of the budget that the past may have used */
-#define SVI_BUDGET_BASE   1.0  /* surprise at which an excursion begins */
-#define SVI_BUDGET_APART  50   /* samples: of a record, and of calm that ends an excursion */
-#define SVI_BUDGET_FEW    4.0  /* excursions that may exceed, below which peaks are extrapolated */
-#define SVI_BUDGET_ABOVE  0.01 /* the level lies so far above a peak */
-#define SVI_BUDGET_LEAST  2.0  /* no level is below it */
-#define SVI_BUDGET_MEMORY 28.0 /* days */
-#define SVI_BUDGET_PEAKS  64   /* excursions kept for each detector, the largest */
-#define SVI_BUDGET_GAP    20   /* mean intervals that one interval counts as at most */
+    0.3 /* alerts that rows may have besides, each time that they are e times as many                        \
+         */
+#define SVI_BUDGET_SPENT          0.75 /* part of the budget that the past may have used */
+#define SVI_BUDGET_BASE           1.0  /* surprise at which an excursion begins */
+#define SVI_BUDGET_APART          50   /* samples: of a record, and of calm that ends an excursion */
+#define SVI_BUDGET_MIN_EXCURSIONS 4.0  /* excursions that may exceed, below which peaks are extrapolated */
+#define SVI_BUDGET_ABOVE          0.01 /* the level lies so far above a peak */
+#define SVI_BUDGET_MIN_LEVEL      2.0  /* no level is below it */
+#define SVI_BUDGET_MEMORY         28.0 /* days */
+#define SVI_BUDGET_PEAKS          64   /* excursions kept for each detector, the largest */
+#define SVI_BUDGET_GAP            20   /* mean intervals that one interval counts as at most */
 
 #define SVI_BUDGET_WINDOW 64 /* places; a power of 2 above SVI_BUDGET_APART */
 
@@ -84,7 +84,7 @@ struct svi_budget_recent {
 struct svi_budget_detector {
     double level;                     /* INFINITY before the first one */
     struct svi_budget_peak *peaks;    /* descending ... */
-    int count, peak_room;             /* ... that many, and room for that many, SVI_BUDGET_PEAKS at most */
+    int count, peak_capacity;         /* ... that many, and room for that many, SVI_BUDGET_PEAKS at most */
     struct svi_budget_peak now;       /* of the excursion; surprise 0: there is none */
     int calm;                         /* samples since it was half as surprising */
     struct svi_budget_recent *recent; /* those that may still be the largest of the last SVI_BUDGET_APART,

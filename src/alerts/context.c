@@ -36,7 +36,7 @@ void svi_context_moment(double time, struct svi_moment *out) {
 /* ---- how far back detectors look */
 
 void svi_pace_init(struct svi_pace *p) {
-    *p = (struct svi_pace){.memory = SVI_PACE_LEAST};
+    *p = (struct svi_pace){.memory = SVI_PACE_MIN};
 }
 
 bool svi_pace_row(struct svi_pace *p, double time) {
@@ -44,12 +44,12 @@ bool svi_pace_row(struct svi_pace *p, double time) {
     p->rows++;
     if (p->rows < FIRST || (p->rows & (p->rows - 1)) != 0 || !(time > p->since))
         return false;
-    p->memory = fmax(SVI_PACE_LEAST, fmin((double)p->rows / (time - p->since) * WEEK, SVI_PACE_MOST));
+    p->memory = fmax(SVI_PACE_MIN, fmin((double)p->rows / (time - p->since) * WEEK, SVI_PACE_MAX));
     return true;
 }
 
 int64_t svi_pace_block(const struct svi_pace *p) {
-    int64_t rows = SVI_BLOCK_LEAST;
+    int64_t rows = SVI_BLOCK_MIN_ROWS;
     while ((double)rows * 2 * SVI_BLOCKS <= 4 * p->memory)
         rows *= 2;
     return rows;
@@ -59,6 +59,6 @@ void svi_pace_archive(struct svi_archive *a, struct svi_pace *p) {
     svi_archive_int64(a, "rows", &p->rows, 0, INT64_MAX / 4);
     svi_archive_finite(a, "since", &p->since, 1);
     svi_archive_finite(a, "memory", &p->memory, 1);
-    svi_archive_check(a, p->memory >= SVI_PACE_LEAST && p->memory <= SVI_PACE_MOST,
+    svi_archive_check(a, p->memory >= SVI_PACE_MIN && p->memory <= SVI_PACE_MAX,
                       "the memory of the judges is out of range");
 }

@@ -1,7 +1,7 @@
 /* context.h: what is known of a sample before its sensors are looked at: where in the day and in the week it
  * lies, and the columns that were named as context. Forecasts are linear in these (forecast.h); scales go by
- * the time of day (SVI_CONTEXT_BINS). And how far back detectors look: a week of rows, SVI_PACE_LEAST at
- * least and SVI_PACE_MOST at most, as far as the times of the rows tell how many that is. */
+ * the time of day (SVI_CONTEXT_BINS). And how far back detectors look: a week of rows, SVI_PACE_MIN at
+ * least and SVI_PACE_MAX at most, as far as the times of the rows tell how many that is. */
 #ifndef SVI_CONTEXT_H
 #define SVI_CONTEXT_H
 
@@ -26,8 +26,8 @@ struct svi_moment {
  * 1 each; and its bin. */
 void svi_context_moment(double time, struct svi_moment *out);
 
-#define SVI_PACE_LEAST 2000.0
-#define SVI_PACE_MOST  20000.0
+#define SVI_PACE_MIN 2000.0
+#define SVI_PACE_MAX 20000.0
 
 struct svi_pace {
     int64_t rows;

@@ -7,10 +7,10 @@
 #include "base/arrays.h"
 #include "base/wide.h"
 
-#define HALF   (SVI_CONTEXT_BINS / 2)
-#define VISITS 90          /* rows that a bin remembers */
-#define MOST   25          /* squared deviations that one residual counts as, but for ... */
-#define EARLY  (1.0f / 64) /* ... as long as its share is above this */
+#define HALF       (SVI_CONTEXT_BINS / 2)
+#define VISITS     90          /* rows that a bin remembers */
+#define MAX_SQUARE 25          /* squared deviations that one residual counts as, but for ... */
+#define EARLY      (1.0f / 64) /* ... as long as its share is above this */
 
 /* ---- what it consists of */
 
@@ -27,14 +27,14 @@ struct deviations_dims {
     int32_t of[DIMS];
 };
 
-static struct deviations_dims deviations_dims(const struct svi_deviations *v, int room) {
-    return (struct deviations_dims){{v->parts, v->columns, 1 + room}};
+static struct deviations_dims deviations_dims(const struct svi_deviations *v, int capacity) {
+    return (struct deviations_dims){{v->parts, v->columns, 1 + capacity}};
 }
 
-svs_code svi_deviations_init(struct svi_deviations *v, int parts, int columns, int room, svs_error *err) {
+svs_code svi_deviations_init(struct svi_deviations *v, int parts, int columns, int capacity, svs_error *err) {
     *v = (struct svi_deviations){
-        .parts = parts, .columns = columns, .series = parts * columns, .room = room, .bin = -1};
-    const struct deviations_dims dims = deviations_dims(v, room);
+        .parts = parts, .columns = columns, .series = parts * columns, .capacity = capacity, .bin = -1};
+    const struct deviations_dims dims = deviations_dims(v, capacity);
     return svi_arrays_alloc(&deviations_arrays, v, dims.of, err);
 }
 
@@ -42,15 +42,15 @@ void svi_deviations_clear(struct svi_deviations *v) {
     svi_arrays_free(&deviations_arrays, v);
 }
 
-static svs_code deviations_resize(struct svi_deviations *v, int room, svs_error *err) {
-    const struct deviations_dims from = deviations_dims(v, v->room), to = deviations_dims(v, room);
+static svs_code deviations_resize(struct svi_deviations *v, int capacity, svs_error *err) {
+    const struct deviations_dims from = deviations_dims(v, v->capacity), to = deviations_dims(v, capacity);
     const svs_code code = svi_arrays_resize(&deviations_arrays, v, from.of, to.of, err);
-    v->room = code == SVS_OK ? room : v->room;
+    v->capacity = code == SVS_OK ? capacity : v->capacity;
     return code;
 }
 
 bool svi_deviations_are_full(const struct svi_deviations *v) {
-    return v->bins >= v->room && v->room < SVI_CONTEXT_BINS;
+    return v->bins >= v->capacity && v->capacity < SVI_CONTEXT_BINS;
 }
 
 svs_code svi_deviations_reserve(struct svi_deviations *v, svs_error *err) {
@@ -71,7 +71,7 @@ void svi_deviations_turn_to(struct svi_deviations *v, int bin) {
     const float rows = SVI_DEVIATION_STEADY + v->visits[bin] + (v->visits[before] + v->visits[after]) / 2;
     for (int j = 0; j < n; j++) {
         const float square = (SVI_DEVIATION_STEADY * v->overall[j] + at[j] + (b[j] + a[j]) / 2) / rows;
-        v->now[j] = v->overall[j] > 0 ? fmaxf(SVI_DEVIATION_LEAST, sqrtf(square)) : 1;
+        v->now[j] = v->overall[j] > 0 ? fmaxf(SVI_DEVIATION_MIN, sqrtf(square)) : 1;
     }
     v->bin = bin;
 }
@@ -85,13 +85,14 @@ static void deviations_begin(struct svi_deviations *v, int j) {
             deviations_squares(v, b)[j] = v->visits[b];
 }
 
-/* Squares count up to MOST times those of now or of all times, but for the first rows. */
+/* Squares count up to MAX_SQUARE times those of now or of all times, but for the first rows. */
 SVI_WIDE
 static void deviations_add(float *restrict sum, float *restrict overall, const float *restrict now,
                            const float *restrict residual, float keep, float share, int n) {
     const bool early = share > EARLY;
     for (int j = 0; j < n; j++) {
-        const float square = residual[j] * residual[j], a = MOST * now[j] * now[j], b = MOST * overall[j];
+        const float square = residual[j] * residual[j], a = MAX_SQUARE * now[j] * now[j],
+                    b = MAX_SQUARE * overall[j];
         const float most = early ? INFINITY : a > b ? a : b;
         const float counted = square < most ? square : most;
         sum[j] = sum[j] * keep + counted;
@@ -113,17 +114,17 @@ void svi_deviations_learn(struct svi_deviations *v, int bin, const float *residu
 /* ---- columns and archive */
 
 void svi_deviations_forget(struct svi_deviations *v, int column) {
-    const struct deviations_dims dims = deviations_dims(v, v->room);
+    const struct deviations_dims dims = deviations_dims(v, v->capacity);
     svi_arrays_forget(&deviations_arrays, v, dims.of, COLUMNS, column);
     for (int j = column; j < v->series; j += v->columns)
         v->now[j] = 1;
 }
 
 svs_code svi_deviations_widen(struct svi_deviations *to, const struct svi_deviations *from, svs_error *err) {
-    if (to->room < from->room && deviations_resize(to, from->room, err) != SVS_OK)
+    if (to->capacity < from->capacity && deviations_resize(to, from->capacity, err) != SVS_OK)
         return SVS_NO_MEMORY;
-    const struct deviations_dims wide = deviations_dims(to, to->room),
-                                 narrow = deviations_dims(from, from->room);
+    const struct deviations_dims wide = deviations_dims(to, to->capacity),
+                                 narrow = deviations_dims(from, from->capacity);
     svi_arrays_copy(&deviations_arrays, to, wide.of, from, narrow.of);
     for (int j = 0; j < to->series; j++)
         to->now[j] = to->now[j] > 0 ? to->now[j] : 1;
@@ -153,14 +154,14 @@ void svi_deviations_archive(struct svi_archive *a, struct svi_deviations *v) {
     svi_archive_int(a, "bins", &v->bins, 0, SVI_CONTEXT_BINS);
     svi_archive_int(a, "bin", &v->bin, -1, SVI_CONTEXT_BINS - 1);
     if (!svi_archive_check(a, deviations_are_placed(v), "times of day contradict themselves") ||
-        (v->bins > v->room && deviations_resize(v, v->bins, a->err) != SVS_OK))
+        (v->bins > v->capacity && deviations_resize(v, v->bins, a->err) != SVS_OK))
         return;
-    const struct deviations_dims dims = deviations_dims(v, v->room), used = deviations_dims(v, v->bins);
+    const struct deviations_dims dims = deviations_dims(v, v->capacity), used = deviations_dims(v, v->bins);
     svi_arrays_archive(a, &deviations_arrays, v, dims.of, used.of);
 }
 
-double svi_deviations_memory(int parts, int columns, int room) {
+double svi_deviations_memory(int parts, int columns, int capacity) {
     const struct svi_deviations v = {.parts = parts, .columns = columns};
-    const struct deviations_dims dims = deviations_dims(&v, room);
+    const struct deviations_dims dims = deviations_dims(&v, capacity);
     return (double)svi_arrays_bytes(&deviations_arrays, dims.of);
 }

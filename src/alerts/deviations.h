@@ -17,12 +17,12 @@
 #include "svmstream/error.h"
 
 #define SVI_DEVIATION_STEADY 30
-#define SVI_DEVIATION_LEAST  1e-5 /* of the unit that residuals are measured in */
+#define SVI_DEVIATION_MIN    1e-5 /* of the unit that residuals are measured in */
 
 struct svi_deviations {
     int parts, columns;             /* of the series: parts x columns */
     int series;                     /* their number */
-    int bins, room;                 /* that had a row; for which there is room */
+    int bins, capacity;             /* that had a row; for which there is room */
     float *square;                  /* (1 + room) x series: sums of squared residuals, by place; 0 at first */
     float visits[SVI_CONTEXT_BINS]; /* by bin: rows that these are of */
     uint8_t place[SVI_CONTEXT_BINS]; /* by bin; 0: it had no row */
@@ -32,7 +32,7 @@ struct svi_deviations {
 };
 
 /* Room for `room` bins that have rows, SVI_CONTEXT_BINS at most. SVS_NO_MEMORY: it may be cleared. */
-svs_code svi_deviations_init(struct svi_deviations *v, int parts, int columns, int room, svs_error *err);
+svs_code svi_deviations_init(struct svi_deviations *v, int parts, int columns, int capacity, svs_error *err);
 void svi_deviations_clear(struct svi_deviations *v); /* frees */
 
 /* Is there no capacity for one more bin? Capacity for that. SVS_NO_MEMORY: nothing has changed. */
@@ -54,6 +54,6 @@ svs_code svi_deviations_widen(struct svi_deviations *to, const struct svi_deviat
 
 /* Loading: room is made for the bins that there are. */
 void svi_deviations_archive(struct svi_archive *a, struct svi_deviations *v);
-double svi_deviations_memory(int parts, int columns, int room); /* bytes */
+double svi_deviations_memory(int parts, int columns, int capacity); /* bytes */
 
 #endif

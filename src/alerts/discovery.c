@@ -1,7 +1,6 @@
 #include "alerts/discovery.h"
 
 #define SHORTEST 64
-#define MOST     (INT64_MAX / 4) /* of what is counted: sums of two stay in range */
 
 static double discovery_length(int span) {
     return (double)(SHORTEST << span);
@@ -37,7 +36,7 @@ bool svi_discovery_test(struct svi_discovery *d, double p) {
 
 void svi_discovery_archive(struct svi_archive *a, struct svi_discovery *d) {
     svi_archive_finite(a, "coins left", d->left, SVI_DISCOVERY_SPANS);
-    svi_archive_int64(a, "idle tests", &d->idle, 0, MOST);
-    svi_archive_int64(a, "tests", &d->tested, 0, MOST);
-    svi_archive_int64(a, "discoveries", &d->found, 0, MOST);
+    svi_archive_int64(a, "idle tests", &d->idle, 0, SVI_COUNT_MAX);
+    svi_archive_int64(a, "tests", &d->tested, 0, SVI_COUNT_MAX);
+    svi_archive_int64(a, "discoveries", &d->found, 0, SVI_COUNT_MAX);
 }

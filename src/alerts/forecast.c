@@ -22,8 +22,6 @@
 #define HUGE_VALUE 1e150 /* its square is a number */
 #define TINY       1e-9  /* of the largest diagonal entry there is by nature */
 
-#define MOST_ROWS (INT64_MAX / 4)
-
 #define SIDE_MAX (SVI_CONTEXT_MAX + SVI_FORECAST_OTHERS) /* unknowns that are solved for at once */
 
 /* ---- what it consists of */
@@ -121,11 +119,11 @@ static void forecast_by_context(struct svi_forecast *f, const double *restrict x
     const double *restrict level = f->level, *restrict scale = f->scale, *restrict out = f->out;
     double *restrict z = f->z + f->k, *restrict expected = f->expected;
     for (int j = 0; j < f->d; j++) {
-        const double most = deviation ? SVI_FORECAST_FAR * (double)deviation[j] : INFINITY;
+        const double most = deviation ? SVI_FORECAST_CLIP * (double)deviation[j] : INFINITY;
         double value = (x[j] - level[j]) / (scale[j] > 0 ? scale[j] : NAN);
-        value = value > SVI_FORECAST_MOST    ? SVI_FORECAST_MOST
-                : value < -SVI_FORECAST_MOST ? -SVI_FORECAST_MOST
-                                             : value;
+        value = value > SVI_FORECAST_MAX    ? SVI_FORECAST_MAX
+                : value < -SVI_FORECAST_MAX ? -SVI_FORECAST_MAX
+                                            : value;
         const double residual = value - out[j];
         const double counted = residual > most ? most : residual < -most ? -most : residual;
         by_context[j] = residual;
@@ -361,8 +359,8 @@ void svi_forecast_archive(struct svi_archive *a, struct svi_forecast *f) {
         return;
     const struct forecast_dims dims = forecast_dims(f->k, f->d);
     svi_archive_finite(a, "memory", &f->memory, 1);
-    svi_archive_int64(a, "rows", &f->rows, 0, MOST_ROWS);
-    svi_archive_int64(a, "next", &f->next, 1, 2 * MOST_ROWS);
+    svi_archive_int64(a, "rows", &f->rows, 0, SVI_COUNT_MAX);
+    svi_archive_int64(a, "next", &f->next, 1, 2 * SVI_COUNT_MAX);
     svi_archive_bool(a, "solved", &f->solved);
     svi_arrays_archive(a, &forecast_arrays, f, dims.of, dims.of);
     svi_archive_check(a, f->memory >= 1 && f->next > f->rows && (f->others || !f->solved),

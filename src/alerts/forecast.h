@@ -22,8 +22,8 @@
 #include "svmstream/error.h"
 
 #define SVI_FORECAST_OTHERS 64
-#define SVI_FORECAST_FAR    30.0
-#define SVI_FORECAST_MOST   1e9 /* scales: a value counts as so far from its level at most */
+#define SVI_FORECAST_CLIP   30.0
+#define SVI_FORECAST_MAX    1e9 /* scales: a value counts as so far from its level at most */
 
 struct svi_forecast {
     int k, d;              /* regressors that may be other than 0, the first of which is 1; sensors */
@@ -53,7 +53,7 @@ svs_code svi_forecast_grow(struct svi_forecast *f, int k, svs_error *err);
 
 /* c: k regressors, x: d values, NaN where missing. Residuals, d each, in units of the scale; NaN: there is no
  * forecast. deviation: how far residuals by context usually lie from 0, d of them, NULL while not known: what
- * lies SVI_FORECAST_FAR times as far counts so far in forecasts of other sensors, so that one that has gone
+ * lies SVI_FORECAST_CLIP times as far counts so far in forecasts of other sensors, so that one that has gone
  * mad accuses no other. */
 void svi_forecast_residuals(struct svi_forecast *f, const double *c, const double *x, const float *deviation,
                             double *by_context, double *by_others);

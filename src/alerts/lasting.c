@@ -4,14 +4,14 @@
 #include <limits.h>
 #include <math.h>
 
-#define MOST_EVIDENCE 27.631021115928547 /* ln 1e12 */
-#define FALL          6.907755278982137  /* ln 1000 */
-#define MOST_ODD      2.0 /* a log f above this counts as this for tau: a fault is not what hangs together */
-#define FEW           8   /* calibration scores, for a rank to say anything */
-#define MANY          500 /* from that number on, scores that are shared by several ranks do not matter */
-#define BLOCKS        30  /* for a variance */
-#define MEMORY        512 /* blocks that a scale remembers, about */
-#define MOST          (INT64_MAX / 8)
+#define MAX_EVIDENCE   27.631021115928547 /* ln 1e12 */
+#define FALL           6.907755278982137  /* ln 1000 */
+#define MAX_LOG_FACTOR 2.0 /* a log f above this counts as this for tau: a fault is not what hangs together  \
+                            */
+#define MIN_SCORES  8      /* calibration scores, for a rank to say anything */
+#define MANY_SCORES 500    /* from that number on, scores that are shared by several ranks do not matter */
+#define BLOCKS      30     /* for a variance */
+#define MEMORY      512    /* blocks that a scale remembers, about */
 
 void svi_lasting_init(struct svi_lasting *l) {
     *l = (struct svi_lasting){.tau = 1};
@@ -62,7 +62,7 @@ static void lasting_measure(struct svi_lasting *l, double value) {
 void svi_lasting_add(struct svi_lasting *l, const struct svi_lasting_rank *r) {
     assert(r->low >= 0 && r->low < r->high && r->high <= 1);
     l->seen++;
-    if (r->scores < FEW || (r->scores < MANY && !r->calibrates))
+    if (r->scores < MIN_SCORES || (r->scores < MANY_SCORES && !r->calibrates))
         return;
     const double scores = fmin(1, 2 / l->tau) * r->scores; /* that say something of their own */
     const double odd = lasting_log_evidence(r->low, fmax(r->high, 1 / (1 + scores)));
@@ -70,14 +70,14 @@ void svi_lasting_add(struct svi_lasting *l, const struct svi_lasting_rank *r) {
         l->since = l->seen - 1;
         l->evidence = l->highest = 0;
     }
-    l->evidence = fmin(MOST_EVIDENCE, l->evidence + odd / l->tau);
+    l->evidence = fmin(MAX_EVIDENCE, l->evidence + odd / l->tau);
     l->highest = fmax(l->highest, l->evidence);
     if (l->highest - l->evidence >= FALL)
         l->evidence = 0;
     if (r->disturbed)
         return;
     l->counted++;
-    lasting_measure(l, fmin(odd, MOST_ODD));
+    lasting_measure(l, fmin(odd, MAX_LOG_FACTOR));
     if (l->counted % 64 == 0)
         l->tau = lasting_effective(l);
 }
@@ -95,9 +95,9 @@ void svi_lasting_archive(struct svi_archive *a, struct svi_lasting *l) {
     char key[SVI_KEY_MAX];
     svi_archive_finite(a, "lasting evidence", &l->evidence, 1);
     svi_archive_finite(a, "lasting highest", &l->highest, 1);
-    svi_archive_int64(a, "lasting seen", &l->seen, 0, MOST);
-    svi_archive_int64(a, "lasting counted", &l->counted, 0, MOST);
-    svi_archive_int64(a, "lasting since", &l->since, 0, MOST);
+    svi_archive_int64(a, "lasting seen", &l->seen, 0, SVI_COUNT_MAX);
+    svi_archive_int64(a, "lasting counted", &l->counted, 0, SVI_COUNT_MAX);
+    svi_archive_int64(a, "lasting since", &l->since, 0, SVI_COUNT_MAX);
     svi_archive_finite(a, "lasting tau", &l->tau, 1);
     for (int k = 0; k < SVI_LASTING_SCALES; k++)
         svi_archive_finite(a, svi_archive_key(key, "lasting scale", k), &l->scale[k].part, 4);

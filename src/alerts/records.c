@@ -50,7 +50,7 @@ double svi_records_bound(const struct svi_records *r, const struct svi_records_c
         of[m] = records_blocks(r, series)[b];
         m += of[m] > -INFINITY;
     }
-    if (m < SVI_RECORDS_LEAST || all < 1)
+    if (m < SVI_RECORDS_MIN_BLOCKS || all < 1)
         return INFINITY;
     (void)svi_select_rank(of, m, m / 2);
     const double middle = of[m / 2];
@@ -81,7 +81,7 @@ void svi_records_take(struct svi_records *r, int series, double v) {
     r->check[series] = svi_records_most(r, series);
 }
 
-void svi_records_told(struct svi_records *r, int series, double v) {
+void svi_records_end_reported(struct svi_records *r, int series, double v) {
     double *suspect = &r->suspect[series];
     const double twice = v < *suspect ? v : *suspect;
     *suspect = v > *suspect ? v : *suspect;

@@ -33,9 +33,9 @@
 
 #include "base/archive.h"
 
-#define SVI_RECORDS_BLOCKS 128
-#define SVI_RECORDS_LEAST  64
-#define SVI_RECORDS_SHARE  0.1
+#define SVI_RECORDS_BLOCKS     128
+#define SVI_RECORDS_MIN_BLOCKS 64
+#define SVI_RECORDS_SHARE      0.1
 
 /* Arrays of series, which their owner holds in a table of his own; all begin with -INFINITY. */
 struct svi_records {
@@ -69,7 +69,7 @@ void svi_records_take(struct svi_records *r, int series, double v);
 void svi_records_settle(struct svi_records *r, const struct svi_records_clock *c, int series, double v);
 
 /* What was told has ended: what came twice so high counts as seen. */
-void svi_records_told(struct svi_records *r, int series, double v);
+void svi_records_end_reported(struct svi_records *r, int series, double v);
 
 /* The row was the last of a block: `count` series begin the next one; the clock has not moved yet. */
 void svi_records_end_block(struct svi_records *r, const struct svi_records_clock *c, int first, int count);

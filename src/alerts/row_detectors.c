@@ -17,11 +17,11 @@
 #include "base/fail.h"
 #include "novelty/detector.h"
 
-#define FEW      1.0  /* no smaller surprise is reported */
-#define WARM     64   /* rows before anything is */
-#define REFRESH  64   /* rows after which the usual size of a time of day is worked out again */
-#define GREATEST 300  /* -log10 p: beyond any p */
-#define LEAST    0.3f /* the usual size is no smaller: that of -log10 p is 0.6 on exchangeable rows */
+#define MIN_SURPRISE 1.0  /* no smaller surprise is reported */
+#define WARM         64   /* rows before anything is */
+#define REFRESH      64   /* rows after which the usual size of a time of day is worked out again */
+#define GREATEST     300  /* -log10 p: beyond any p */
+#define MIN_SCALE    0.3f /* the usual size is no smaller: that of -log10 p is 0.6 on exchangeable rows */
 
 enum { ROW, LASTING, SERIES };
 
@@ -51,7 +51,7 @@ static svs_code row_detectors_reserve(void **state, const struct svi_detector_sh
     svi_lasting_init(&r->lasting);
     svi_pace_init(&r->pace);
     if (svi_deviations_init(&r->deviations, SERIES, 1, SVI_CONTEXT_BINS, err) != SVS_OK ||
-        svi_block_tails_init(&r->tails, SERIES, 1, false, FEW, err) != SVS_OK) {
+        svi_block_tails_init(&r->tails, SERIES, 1, false, MIN_SURPRISE, err) != SVS_OK) {
         row_detectors_free(r);
         return SVS_NO_MEMORY;
     }
@@ -81,12 +81,12 @@ static void row_detectors_look(void *state, const struct svi_detector_sample *sa
     if (m->bin != r->deviations.bin || r->pace.rows % REFRESH == 0)
         svi_deviations_turn_to(&r->deviations, m->bin);
     svi_lasting_add(&r->lasting, &rank);
-    const bool early = r->pace.rows < SVI_BLOCKS * SVI_BLOCK_LEAST;
+    const bool early = r->pace.rows < SVI_BLOCKS * SVI_BLOCK_MIN_ROWS;
     /* p with its tail beyond the ranks: else no row could surprise more than the calibration is long. */
     const float v[SERIES] = {(float)fmin(-log10(j->extreme), GREATEST),
                              (float)svi_lasting_surprise(&r->lasting)};
     for (int i = 0; i < SERIES; i++) {
-        u[i] = r->pace.rows < WARM ? 0 : v[i] / fmaxf(r->deviations.now[i], LEAST);
+        u[i] = r->pace.rows < WARM ? 0 : v[i] / fmaxf(r->deviations.now[i], MIN_SCALE);
         const double episode = svi_block_tails_surprise(&r->tails, i, u[i], 0);
         evidence[detector[i]].surprise = early && i == LASTING ? v[i] : fmin(v[i], episode);
     }

@@ -78,7 +78,7 @@ static void beyond_leaves(struct svi_rules *r, struct svi_rules_member *m, bool 
     if (normal)
         svi_records_settle(&r->records, &r->clock, series, v);
     else
-        svi_records_told(&r->records, series, v);
+        svi_records_end_reported(&r->records, series, v);
 }
 
 static void beyond_text(char out[SVI_RULE_PART], const struct svi_rule_words *w) {

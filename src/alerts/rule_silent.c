@@ -49,7 +49,7 @@ double svi_rules_quiet(const struct svi_rules *r) {
 
 double svi_rules_deadline(const struct svi_rules *r) {
     const struct svi_rules_member *m = silent_member(r);
-    if (!r->any || !r->o.on[SVI_RULE_SILENT] || !r->waits || r->seen.room == 0 || (m && m->bad == 0))
+    if (!r->any || !r->o.on[SVI_RULE_SILENT] || !r->waits || r->seen.capacity == 0 || (m && m->bad == 0))
         return INFINITY;
     return r->arrived + svi_rules_quiet(r);
 }
@@ -74,7 +74,7 @@ void svi_rules_begin(struct svi_rules *r, double now) {
         r->arrived = now;
 }
 
-void svi_rules_rest(struct svi_rules *r) {
+void svi_rules_pause(struct svi_rules *r) {
     r->waits = false;
 }
 

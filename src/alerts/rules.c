@@ -21,8 +21,7 @@
 #include "base/arrays.h"
 #include "base/fail.h"
 
-#define COUNT_MOST (INT64_MAX / 4)
-#define ALERTS     (SVI_RULES * SVI_RULES_ALERTS)
+#define ALERTS (SVI_RULES * SVI_RULES_ALERTS)
 
 #define X(constant, name, about) [SVI_RULE_##constant] = &svi_rule_##name,
 const struct svi_rule_kind *const svi_rule_kinds[SVI_RULES] = {SVI_RULES_ALL(X)};
@@ -69,16 +68,16 @@ struct rules_dims {
 };
 
 static struct rules_dims rules_dims(const struct svi_rules *r) {
-    return (struct rules_dims){{r->seen.room, r->records.width, r->sides}};
+    return (struct rules_dims){{r->seen.capacity, r->records.width, r->sides}};
 }
 
 /* Of `room` columns or a few more. Rules that grow have blocks for the next rows and the sides that are
  * needed, the others all that there may be. */
-static struct rules_dims rules_dims_for(const struct svi_rules *r, int room, int sides) {
+static struct rules_dims rules_dims_for(const struct svi_rules *r, int capacity, int sides) {
     int columns = 16;
     if (r->grows)
-        return (struct rules_dims){{room, r->clock.blocks / 4 * 4 + 4, sides}};
-    while (columns < room)
+        return (struct rules_dims){{capacity, r->clock.blocks / 4 * 4 + 4, sides}};
+    while (columns < capacity)
         columns *= 2;
     return (struct rules_dims){
         {columns < SVI_RULES_FEATURES ? columns : SVI_RULES_FEATURES, SVI_RECORDS_BLOCKS, SVI_RULES_SIDES}};
@@ -89,7 +88,7 @@ static svs_code rules_resize(struct svi_rules *r, struct rules_dims to, svs_erro
     if (memcmp(&from, &to, sizeof to) == 0)
         return SVS_OK;
     SVI_TRY(svi_arrays_resize(&rules_arrays, r, from.of, to.of, err));
-    r->seen.room = to.of[COLUMNS];
+    r->seen.capacity = to.of[COLUMNS];
     r->records.width = to.of[BLOCKS];
     r->sides = to.of[PARTS];
     return SVS_OK;
@@ -122,21 +121,21 @@ static void rules_free_open(struct svi_rules *r) {
     svi_free(r->alerts);
     r->open = NULL;
     r->alerts = NULL;
-    r->open_room = 0;
+    r->open_capacity = 0;
 }
 
 void svi_rules_clear(struct svi_rules *r) {
     svi_arrays_free(&rules_arrays, r);
     rules_free_open(r);
-    r->seen.room = r->records.width = r->sides = 0;
+    r->seen.capacity = r->records.width = r->sides = 0;
     rules_forget(r);
 }
 
 /* Room for that many members, and for alerts. */
-static bool rules_open_room(struct svi_rules *r, int count) {
+static bool rules_reserve_open(struct svi_rules *r, int count) {
     if (!r->alerts && !(r->alerts = svi_alloc_plain_array(ALERTS, sizeof *r->alerts)))
         return false;
-    if (count <= r->open_room)
+    if (count <= r->open_capacity)
         return true;
     struct svi_rules_member *open = svi_alloc_plain_array((size_t)count, sizeof *open);
     if (!open)
@@ -145,7 +144,7 @@ static bool rules_open_room(struct svi_rules *r, int count) {
         memcpy(open, r->open, (size_t)r->open_count * sizeof *open);
     svi_free(r->open);
     r->open = open;
-    r->open_room = count;
+    r->open_capacity = count;
     return true;
 }
 
@@ -163,15 +162,17 @@ static int rules_most_members(int columns) {
 
 svs_code svi_rules_reserve(struct svi_rules *r, int d, svs_error *err) {
     const int wanted = d < SVI_RULES_FEATURES ? d : SVI_RULES_FEATURES;
-    if (!r->grows && wanted <= r->seen.room && r->alerts && r->open_room >= rules_most_members(r->seen.room))
+    if (!r->grows && wanted <= r->seen.capacity && r->alerts &&
+        r->open_capacity >= rules_most_members(r->seen.capacity))
         return SVS_OK; /* at nearly every row: those have all sides */
     const int sides = r->steps || r->sides == SVI_RULES_SIDES ? SVI_RULES_SIDES : SVI_RULES_STEP;
-    const struct rules_dims to = rules_dims_for(r, wanted > r->seen.room ? wanted : r->seen.room, sides);
+    const struct rules_dims to =
+        rules_dims_for(r, wanted > r->seen.capacity ? wanted : r->seen.capacity, sides);
     if (!r->any || to.of[COLUMNS] < 1)
         return SVS_OK;
     if (r->grows && r->alerts && rules_none_open(r))
         rules_free_open(r);
-    if (!r->grows && !rules_open_room(r, rules_most_members(to.of[COLUMNS])))
+    if (!r->grows && !rules_reserve_open(r, rules_most_members(to.of[COLUMNS])))
         return svi_fail_memory(err, rules_arrays.what);
     return rules_resize(r, to, err);
 }
@@ -237,7 +238,7 @@ static void rules_leave(struct svi_rules *r, struct svi_rules_member *m) {
 }
 
 void svi_rules_renew(struct svi_rules *r, int feature) {
-    if (!r->any || feature >= r->seen.room)
+    if (!r->any || feature >= r->seen.capacity)
         return;
     for (int rule = 0; rule < SVI_RULES; rule++) {
         struct svi_rules_member *m = svi_rules_member(r, rule, feature);
@@ -295,8 +296,8 @@ static int rules_alert(struct svi_rules *r, int rule, double time) {
 
 struct svi_rules_member *svi_rules_add(struct svi_rules *r, int rule, int feature, double since,
                                        double time) {
-    const int room = r->open_count < r->open_room ? r->open_room : 2 * r->open_count + 2;
-    const int at = rules_open_room(r, room) ? rules_alert(r, rule, time) : -1;
+    const int capacity = r->open_count < r->open_capacity ? r->open_capacity : 2 * r->open_count + 2;
+    const int at = rules_reserve_open(r, capacity) ? rules_alert(r, rule, time) : -1;
     if (at < 0)
         return NULL;
     struct svi_rules_alert *a = &r->alerts[at];
@@ -543,8 +544,8 @@ static void rules_archive_member(struct svi_archive *a, struct svi_rules *r, str
     svi_archive_int(a, "rule", &m->rule, 0, SVI_RULES - 1);
     svi_archive_int(a, "feature", &m->feature, -1, r->d - 1);
     svi_archive_int(a, "place", &m->alert, 0, ALERTS - 1);
-    svi_archive_int64(a, "bad", &m->bad, 0, COUNT_MOST);
-    svi_archive_int64(a, "well", &m->well, 0, COUNT_MOST);
+    svi_archive_int64(a, "bad", &m->bad, 0, SVI_COUNT_MAX);
+    svi_archive_int64(a, "well", &m->well, 0, SVI_COUNT_MAX);
     svi_archive_double(a, "well since", &m->well_since);
     svi_archive_double(a, "since", &m->since);
     svi_archive_double(a, "value", &m->value);
@@ -564,7 +565,7 @@ static void rules_archive_alert(struct svi_archive *a, struct svi_rules *r, stru
     svi_archive_bool(a, "open", &alert->open);
     if (!alert->open)
         return;
-    svi_archive_int64(a, "number", &alert->number, 1, COUNT_MOST);
+    svi_archive_int64(a, "number", &alert->number, 1, SVI_COUNT_MAX);
     svi_archive_double(a, "since", &alert->since);
     svi_archive_double(a, "opened", &alert->opened);
     svi_archive_int(a, "members", &alert->members, 1, r->d + 1);
@@ -572,8 +573,8 @@ static void rules_archive_alert(struct svi_archive *a, struct svi_rules *r, stru
     svi_archive_int(a, "first", &alert->first, -1, r->d - 1);
 }
 
-static bool rules_archive_open_room(struct svi_archive *a, struct svi_rules *r, int count) {
-    if (!rules_open_room(r, count))
+static bool rules_archive_reserve_open(struct svi_archive *a, struct svi_rules *r, int count) {
+    if (!rules_reserve_open(r, count))
         svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the alerts of rules");
     return svi_archive_ok(a);
 }
@@ -586,12 +587,12 @@ static void rules_archive_open(struct svi_archive *a, struct svi_rules *r) {
         rules_archive_alert(a, r, &alert);
         if (!svi_archive_loading(a) || !alert.open || !svi_archive_ok(a))
             continue;
-        if (rules_archive_open_room(a, r, r->open_room))
+        if (rules_archive_reserve_open(a, r, r->open_capacity))
             r->alerts[i] = alert;
     }
-    svi_archive_int(a, "sensors", &count, 0, rules_most_members(r->seen.room));
+    svi_archive_int(a, "sensors", &count, 0, rules_most_members(r->seen.capacity));
     if (svi_archive_ok(a) && svi_archive_loading(a) && count > 0)
-        (void)rules_archive_open_room(a, r, count);
+        (void)rules_archive_reserve_open(a, r, count);
     r->open_count = svi_archive_ok(a) ? count : 0;
     for (int i = 0; i < r->open_count && svi_archive_ok(a); i++) {
         const struct svi_rules_member *m = &r->open[i];
@@ -612,7 +613,7 @@ static void rules_archive_open(struct svi_archive *a, struct svi_rules *r) {
 }
 
 /* Room for what is archived: no more sides than those, so that it is archived again as it was. */
-static bool rules_archive_room(struct svi_archive *a, struct svi_rules *r, struct rules_dims used) {
+static bool rules_archive_reserve(struct svi_archive *a, struct svi_rules *r, struct rules_dims used) {
     const int64_t values = (int64_t)(svi_arrays_bytes(&rules_arrays, used.of) / sizeof(double));
     if (!svi_archive_check(a, used.of[PARTS] >= SVI_RULES_STEP || r->d == 0, "the columns have no records") ||
         !svi_archive_check(a, r->rows > 0 || r->d == 0, "there are columns without a row") ||
@@ -621,7 +622,7 @@ static bool rules_archive_room(struct svi_archive *a, struct svi_rules *r, struc
     const struct rules_dims to = rules_dims_for(r, r->d, used.of[PARTS]);
     if (r->rows == 0 || to.of[COLUMNS] < 1)
         return true;
-    return (r->grows || rules_archive_open_room(a, r, rules_most_members(to.of[COLUMNS]))) &&
+    return (r->grows || rules_archive_reserve_open(a, r, rules_most_members(to.of[COLUMNS]))) &&
            rules_resize(r, to, a->err) == SVS_OK;
 }
 
@@ -629,8 +630,8 @@ void svi_rules_archive(struct svi_archive *a, struct svi_rules *r) {
     int sides = r->sides;
     svi_archive_int(a, "columns", &r->d, 0, SVI_RULES_FEATURES);
     svi_archive_int(a, "sides", &sides, 0, SVI_RULES_SIDES);
-    svi_archive_int64(a, "opened", &r->opened, 0, COUNT_MOST);
-    svi_archive_int64(a, "rows", &r->rows, 0, COUNT_MOST);
+    svi_archive_int64(a, "opened", &r->opened, 0, SVI_COUNT_MAX);
+    svi_archive_int64(a, "rows", &r->rows, 0, SVI_COUNT_MAX);
     svi_archive_double(a, "first", &r->first);
     svi_archive_double(a, "time", &r->time);
     svi_archive_double(a, "missing now", &r->gap_count);
@@ -639,7 +640,7 @@ void svi_rules_archive(struct svi_archive *a, struct svi_rules *r) {
     if (!svi_archive_ok(a))
         return;
     const struct rules_dims used = {{r->d, r->clock.blocks, sides}};
-    if (svi_archive_loading(a) && !rules_archive_room(a, r, used))
+    if (svi_archive_loading(a) && !rules_archive_reserve(a, r, used))
         return;
     svi_arrays_archive(a, &rules_arrays, r, rules_dims(r).of, used.of);
     svi_archive_int(a, "judged", &r->judged, 0, r->d);

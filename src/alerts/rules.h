@@ -84,7 +84,7 @@ struct svi_rules {
     double gap_count;   /* columns without a value in the last row */
     bool left_out;      /* rows may leave columns out */
     struct svi_rules_member *open;
-    int open_count, open_room;
+    int open_count, open_capacity;
     bool changed;                          /* there may be something to report */
     struct svi_rules_alert *alerts;        /* SVI_RULES_ALERTS of each rule; NULL: none is open */
     int64_t opened;                        /* so far */
@@ -126,7 +126,7 @@ double svi_rules_arrived(const struct svi_rules *r);
 
 /* A process begins; all producers have said good-bye. */
 void svi_rules_begin(struct svi_rules *r, double now);
-void svi_rules_rest(struct svi_rules *r);
+void svi_rules_pause(struct svi_rules *r);
 
 /* Where a row of a map has no value: a column j that it leaves out (marks[j] != round) or whose value is
  * missing

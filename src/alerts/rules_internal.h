@@ -83,7 +83,7 @@ static inline bool svi_rules_has(const struct svi_rules *r, int rule, int featur
 
 /* The series of a column on a side. */
 static inline int svi_rules_series(const struct svi_rules *r, enum svi_rules_side side, int j) {
-    return (int)side * r->seen.room + j;
+    return (int)side * r->seen.capacity + j;
 }
 
 /* The record of a column on a side. */

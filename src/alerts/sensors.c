@@ -23,18 +23,18 @@
 #include "base/fail.h"
 #include "base/wide.h"
 
-#define MEANS      180   /* rows of the longest mean */
-#define STEP_MEANS 30    /* rows of the longest one of BY_STEP */
-#define ENOUGH     10    /* times as many rows as a mean has, before it counts */
-#define LARGEST    1e4f  /* deviations that a residual counts as at most */
-#define ODD        5.0   /* surprise of one series from which on a sensor is not learned */
-#define WARM       64    /* rows before residuals count */
-#define REFRESH    64    /* rows after which the deviations of a bin are worked out again */
-#define FADES      0.999 /* of the moments of successive residuals */
-#define FAR        1e3   /* scales that a column of context counts as at most */
-#define FEW        1.5   /* a detector of one series tells no surprise below it */
-#define NONE       (-1)  /* a place of context whose column has changed hands */
-#define TELLING    1.645 /* deviations: 5 % of a normal law lie above */
+#define MEANS                180   /* rows of the longest mean */
+#define STEP_MEANS           30    /* rows of the longest one of BY_STEP */
+#define MIN_MEANS            10    /* times as many rows as a mean has, before it counts */
+#define LARGEST              1e4f  /* deviations that a residual counts as at most */
+#define MAX_LEARNED_SURPRISE 5.0   /* surprise of one series from which on a sensor is not learned */
+#define WARM                 64    /* rows before residuals count */
+#define REFRESH              64    /* rows after which the deviations of a bin are worked out again */
+#define FADES                0.999 /* of the moments of successive residuals */
+#define CONTEXT_CLIP         1e3   /* scales that a column of context counts as at most */
+#define MIN_SURPRISE         1.5   /* a detector of one series tells no surprise below it */
+#define NONE                 (-1)  /* a place of context whose column has changed hands */
+#define TELLING              1.645 /* deviations: 5 % of a normal law lie above */
 
 enum { BY_CONTEXT, BY_STEP, BY_OTHERS, RESIDUALS, VALUE = RESIDUALS };
 
@@ -146,9 +146,10 @@ static svi_sensors *sensors_new(int d, bool context, bool grows, svs_error *err)
     *s = (struct svi_sensors){.d = d, .with_context = context, .grows = grows};
     const int k = sensors_regressors(0), bins = grows ? 0 : SVI_CONTEXT_BINS;
     if (svi_arrays_alloc(&sensors_arrays, s, dims, err) != SVS_OK ||
-        svi_forecast_init(&s->forecast, k, d, SVI_PACE_LEAST, err) != SVS_OK ||
+        svi_forecast_init(&s->forecast, k, d, SVI_PACE_MIN, err) != SVS_OK ||
         svi_deviations_init(&s->deviations, RESIDUALS, d, bins, err) != SVS_OK ||
-        svi_block_tails_init(&s->tails, SIGNALS * 2, d, grows, log10(2.0 * d) + FEW, err) != SVS_OK ||
+        svi_block_tails_init(&s->tails, SIGNALS * 2, d, grows, log10(2.0 * d) + MIN_SURPRISE, err) !=
+            SVS_OK ||
         sensors_reserve(s, err) != SVS_OK) {
         sensors_drop(s);
         return NULL;
@@ -245,15 +246,13 @@ static void sensors_regress(const struct svi_sensors *s, const double *x, double
             continue;
         const double far =
             s->forecast.scale[j] > 0 ? (x[j] - s->forecast.level[j]) / s->forecast.scale[j] : 0;
-        c[SVI_CONTEXT_TIME + i] = isnan(far) ? 0 : fmax(-FAR, fmin(far, FAR));
+        c[SVI_CONTEXT_TIME + i] = isnan(far) ? 0 : fmax(-CONTEXT_CLIP, fmin(far, CONTEXT_CLIP));
     }
 }
 
 /* Its square is a float. */
 static inline float sensors_float(double r) {
-    return (float)(r > SVI_FORECAST_MOST    ? SVI_FORECAST_MOST
-                   : r < -SVI_FORECAST_MOST ? -SVI_FORECAST_MOST
-                                            : r);
+    return (float)(r > SVI_FORECAST_MAX ? SVI_FORECAST_MAX : r < -SVI_FORECAST_MAX ? -SVI_FORECAST_MAX : r);
 }
 
 /* What of residuals the rows before do not tell; as floats, 0 for none. */
@@ -325,7 +324,7 @@ static void sensors_values(const double *restrict x, const double *restrict orig
     float *restrict down = up + d;
     for (int j = 0; j < d; j++) {
         double v = (x[j] - origin[j]) / (scale[j] > 0 ? scale[j] : NAN);
-        v = v > SVI_FORECAST_MOST ? SVI_FORECAST_MOST : v < -SVI_FORECAST_MOST ? -SVI_FORECAST_MOST : v;
+        v = v > SVI_FORECAST_MAX ? SVI_FORECAST_MAX : v < -SVI_FORECAST_MAX ? -SVI_FORECAST_MAX : v;
         const bool none = v != v || category[j];
         up[j] = none ? -INFINITY : (float)v;
         down[j] = none ? -INFINITY : (float)-v;
@@ -368,7 +367,7 @@ static void sensors_signals(struct svi_sensors *s) {
 
 /* ---- evidence */
 
-static struct svi_evidence sensors_finding(const struct svi_sensors *s, int i, int j, double surprise) {
+static struct svi_evidence sensors_evidence(const struct svi_sensors *s, int i, int j, double surprise) {
     struct svi_evidence f = {.surprise = surprise,
                              .feature = j,
                              .over = signals[i].over,
@@ -433,21 +432,22 @@ static void sensors_find(struct svi_sensors *s, struct svi_evidence *evidence) {
     for (int i = 0; i < SIGNALS; i++) {
         struct svi_evidence *f = &evidence[signals[i].detector];
         const double price = s->price[signals[i].detector];
-        if (s->tails.shape.count * s->tails.shape.length < ENOUGH * signals[i].over ||
+        if (s->tails.shape.count * s->tails.shape.length < MIN_MEANS * signals[i].over ||
             !sensors_beyond(s->signal + 2 * i * d, s->tails.telling + 2 * i * d, 2 * d))
             continue;
         for (int k = 2 * i * d; k < 2 * (i + 1) * d; k++) {
             if (!(s->signal[k] > s->tails.telling[k]))
                 continue;
-            if (svi_block_tails_held(&s->tails, k) * s->tails.shape.length < ENOUGH * signals[i].over)
+            if (svi_block_tails_held(&s->tails, k) * s->tails.shape.length < MIN_MEANS * signals[i].over)
                 continue;                            /* it came late */
             const double over = f->surprise + price; /* or odd */
-            const double surprise = svi_block_tails_surprise(&s->tails, k, s->signal[k],
-                                                             over < ODD || s->odd[k % d] ? over : ODD);
-            if (surprise > ODD)
+            const double surprise = svi_block_tails_surprise(
+                &s->tails, k, s->signal[k],
+                over < MAX_LEARNED_SURPRISE || s->odd[k % d] ? over : MAX_LEARNED_SURPRISE);
+            if (surprise > MAX_LEARNED_SURPRISE)
                 s->odd[k % d] = 1;
             if (surprise - price > f->surprise)
-                *f = sensors_finding(s, i, k % d, surprise - price);
+                *f = sensors_evidence(s, i, k % d, surprise - price);
         }
     }
 }

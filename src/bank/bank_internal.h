@@ -15,10 +15,10 @@
 #include "bank/windows.h"
 #include "quality/calibrator.h"
 
-#define STACKS     3
-#define EXPERTS    (1 + STACKS) /* the share, and the stacks */
-#define CLIP       2.0          /* of a member's score in a stack */
-#define INPUT_MOST 1e4          /* of a value of a regression in a stack, in deviations of the targets */
+#define STACKS    3
+#define EXPERTS   (1 + STACKS) /* the share, and the stacks */
+#define CLIP      2.0          /* of a member's score in a stack */
+#define MAX_INPUT 1e4          /* of a value of a regression in a stack, in deviations of the targets */
 
 struct svi_bank {
     struct svi_bank_options o;

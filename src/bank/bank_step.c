@@ -16,9 +16,9 @@
 #include "learner/owned_model.h"
 #include "learner/probability.h"
 
-#define PROBA_LEAST 1e-6
-#define TARGETS_FEW 16  /* of a regression: the stacks begin after them */
-#define ERROR_MOST  1e6 /* of a squared error, in units of the targets' variance */
+#define MIN_PROBA   1e-6
+#define MIN_TARGETS 16  /* of a regression: the stacks begin after them */
+#define MAX_ERROR   1e6 /* of a squared error, in units of the targets' variance */
 #define MSE_KEEP    0.999
 #define LOSS_UNIT   9     /* mean squared errors that are a loss of 1 */
 #define RECENT      0.005 /* weight of the newest loss */
@@ -56,7 +56,7 @@ static void bank_prepare_inputs(svi_bank *b) {
             if (!svi_bank_runs(b, m))
                 *input = 0;
             else if (b->c.regress)
-                *input = bank_bounded((bank_bounded(s, 2 * b->largest) - b->c.center) / b->unit, INPUT_MOST);
+                *input = bank_bounded((bank_bounded(s, 2 * b->largest) - b->c.center) / b->unit, MAX_INPUT);
             else
                 *input = bank_bounded(s, CLIP);
         }
@@ -103,10 +103,10 @@ static void bank_combine(svi_bank *b) {
             b->mixed[k] += b->experts.w[i] * p[k];
     }
     if (b->c.rows == 1)
-        b->final[0] = 0.5 * log(fmax(b->mixed[1], PROBA_LEAST) / fmax(b->mixed[0], PROBA_LEAST));
+        b->final[0] = 0.5 * log(fmax(b->mixed[1], MIN_PROBA) / fmax(b->mixed[0], MIN_PROBA));
     else
         for (int k = 0; k < classes; k++)
-            b->final[k] = log(fmax(b->mixed[k], PROBA_LEAST));
+            b->final[k] = log(fmax(b->mixed[k], MIN_PROBA));
 }
 
 /* Of a regression: the stacks and the member that was best recently, by their shares. */
@@ -121,7 +121,7 @@ static void bank_combine_values(svi_bank *b) {
     double sum = 0;
     for (int i = 0; i < EXPERTS; i++)
         sum += b->experts.w[i] * svi_bank_expert(b, i)[0];
-    b->final[0] = b->targets < TARGETS_FEW ? b->c.last : b->c.center + b->unit * sum;
+    b->final[0] = b->targets < MIN_TARGETS ? b->c.last : b->c.center + b->unit * sum;
 }
 
 void svi_bank_score(svi_bank *b, const double *x, const double *host, int rows, int class_count,
@@ -169,19 +169,19 @@ static svs_code bank_learn_target(svi_bank *b, const struct svi_held_sample *hel
     double loss[SVI_MEMBERS_MAX];
     for (int m = 0; m < svi_member_count; m++) {
         const double e = (svi_bank_of(b, m)[0] - held->target) / b->unit;
-        loss[m] = fmin(e * e, ERROR_MOST);
+        loss[m] = fmin(e * e, MAX_ERROR);
     }
     bank_remember(b, loss);
     svs_code code = SVS_OK;
-    b->turn[0] = bank_bounded((held->target - b->c.center) / b->unit, INPUT_MOST);
-    if (b->targets >= TARGETS_FEW) {
+    b->turn[0] = bank_bounded((held->target - b->c.center) / b->unit, MAX_INPUT);
+    if (b->targets >= MIN_TARGETS) {
         const double own = (b->final[0] - b->c.center) / b->unit - b->turn[0];
         for (int i = 0; i < EXPERTS; i++) {
             const double e = svi_bank_expert(b, i)[0] - b->turn[0];
             loss[i] = b->error > 0 ? fmin(1, e * e / (LOSS_UNIT * b->error)) : 0;
         }
         svi_share_learn(&b->experts, loss);
-        b->error += (1 - MSE_KEEP) * (bank_bounded(own * own, INPUT_MOST) - b->error);
+        b->error += (1 - MSE_KEEP) * (bank_bounded(own * own, MAX_INPUT) - b->error);
         code = svi_stacks_learn(b->stacks, b->inputs, b->turn, 1, held->weight, held->number, err);
     }
     bank_see_target(b, held->target);

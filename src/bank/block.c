@@ -19,14 +19,14 @@
 #include "base/random.h"
 #include "linalg/kernels.h"
 
-#define PAD         SVI_FLOATS_PAD
-#define BLOCK_FADE  (1 << 20) /* rows after which the products' moments fade */
-#define WEIGHT_MAX  1e6       /* of a sample */
-#define ERROR_MAX   1e6       /* of a target, in its scale */
-#define CERTAIN     1e-3F     /* a chance that is this near to its aim is left there */
-#define WEIGHT_MOST 1e20F     /* of a model, loaded */
-#define SUM_MOST    1e25F
-#define PI          3.14159265358979323846
+#define PAD        SVI_FLOATS_PAD
+#define BLOCK_FADE (1 << 20) /* rows after which the products' moments fade */
+#define WEIGHT_MAX 1e6       /* of a sample */
+#define ERROR_MAX  1e6       /* of a target, in its scale */
+#define CERTAIN    1e-3F     /* a chance that is this near to its aim is left there */
+#define MAX_WEIGHT 1e20F     /* of a model, loaded */
+#define MAX_SUM    1e25F
+#define PI         3.14159265358979323846
 
 /* What its arrays go by. Moments are of products, cosines, rows kept and features of Fourier features: else
  * these are 0. */
@@ -517,9 +517,9 @@ static bool block_heads_sound(const struct svi_block *b) {
     bool sound = true;
     for (int h = 0; h < b->o.head_count; h++)
         for (int r = 0; r < svi_block_rows(b); r++) {
-            sound = sound && block_vector_sound(b, block_row(b, h, r), -WEIGHT_MOST, WEIGHT_MOST);
+            sound = sound && block_vector_sound(b, block_row(b, h, r), -MAX_WEIGHT, MAX_WEIGHT);
             if (b->o.head[h].step == SVI_STEP_ADAGRAD)
-                sound = sound && block_vector_sound(b, block_sum(b, h, r), 0, SUM_MOST);
+                sound = sound && block_vector_sound(b, block_sum(b, h, r), 0, MAX_SUM);
         }
     if (b->o.kind == SVI_BLOCK_PRODUCTS)
         sound =

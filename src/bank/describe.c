@@ -20,7 +20,7 @@ _Static_assert(SVI_MEMBERS_MAX <= SVI_BANK_MEMBERS, "every member has its place"
 #define OWN_WEIGHTS SVI_HEADS_MAX /* members at most whose weights are brought into raw units here */
 
 static bool weights_reserve(struct svi_bank_weights *w, size_t count) {
-    if (count > w->room) {
+    if (count > w->capacity) {
         double *of = svi_alloc_array(count, sizeof *of);
         if (!of)
             return false;
@@ -37,40 +37,40 @@ static const struct svi_member_part *describe_part(const svi_bank *b, int member
 
 /* `own`: memory for the weights of one member, or NULL. True: they are in it now. */
 static bool describe_member(const svi_bank *b, const svs_model *host, int member, double *own,
-                            struct svi_bank_told *t) {
+                            struct svi_bank_description *t) {
     const struct svi_member *row = &svi_members[member];
     const struct svi_member_part *p = describe_part(b, member);
-    struct svi_member_told *m = &t->member[t->count++];
+    struct svi_member_description *m = &t->member[t->count++];
     struct svi_member_model model = {
         .rows = t->rows, .d = t->d, .standard = &b->standard, .own = own, .W = host->W, .b = host->b};
     if (p)
         model.W = model.b = NULL;
     if (p && p->ops->model)
         p->ops->model(p, member - p->first, &model);
-    *m = (struct svi_member_told){.name = row->name,
-                                  .kind = row->kind[t->task] ? row->kind[t->task] : row->kind[0],
-                                  .window = row->window[t->task],
-                                  .recent = b->recent[member],
-                                  .vote = t->task == SVS_REGRESS ? NAN : b->votes.w[member],
-                                  .W = model.W,
-                                  .b = model.b,
-                                  .fourier = model.fourier};
+    *m = (struct svi_member_description){.name = row->name,
+                                         .kind = row->kind[t->task] ? row->kind[t->task] : row->kind[0],
+                                         .window = row->window[t->task],
+                                         .recent = b->recent[member],
+                                         .vote = t->task == SVS_REGRESS ? NAN : b->votes.w[member],
+                                         .W = model.W,
+                                         .b = model.b,
+                                         .fourier = model.fourier};
     for (int i = 0; i < SVI_BANK_STACKS; i++)
         m->stack[i] = svi_stacks_weights(b->stacks, i)[member];
     return own && model.W == own;
 }
 
-static void describe_experts(const svi_bank *b, struct svi_bank_told *t) {
+static void describe_experts(const svi_bank *b, struct svi_bank_description *t) {
     const struct svi_stacks_options stacks = svi_bank_stacks(&b->o);
     for (int i = 0; i < SVI_BANK_EXPERTS; i++) {
-        struct svi_expert_told *e = &t->expert[i];
-        *e = (struct svi_expert_told){.name = i > 0                    ? "stack"
-                                              : t->task == SVS_REGRESS ? "best"
-                                                                       : "votes",
-                                      .window = i > 0 ? stacks.windows[i - 1] : -1,
-                                      .share = b->experts.w[i],
-                                      .constant =
-                                          i > 0 ? svi_stacks_weights(b->stacks, i - 1)[svi_member_count] : 0};
+        struct svi_expert_description *e = &t->expert[i];
+        *e = (struct svi_expert_description){
+            .name = i > 0                    ? "stack"
+                    : t->task == SVS_REGRESS ? "best"
+                                             : "votes",
+            .window = i > 0 ? stacks.windows[i - 1] : -1,
+            .share = b->experts.w[i],
+            .constant = i > 0 ? svi_stacks_weights(b->stacks, i - 1)[svi_member_count] : 0};
         if (t->task == SVS_CLASSIFY && t->class_count == 2)
             e->slope = b->slope[i].a;
         else if (t->task == SVS_CLASSIFY && t->class_count > 2)
@@ -79,7 +79,7 @@ static void describe_experts(const svi_bank *b, struct svi_bank_told *t) {
 }
 
 svs_code svi_bank_describe(const svi_bank *b, svs_learner *host, struct svi_bank_weights *w,
-                           struct svi_bank_told *t, svs_error *err) {
+                           struct svi_bank_description *t, svs_error *err) {
     const struct svi_block *fourier = svi_member_block_fourier(&b->c);
     svs_model model;
     int own = 0;
@@ -88,16 +88,16 @@ svs_code svi_bank_describe(const svi_bank *b, svs_learner *host, struct svi_bank
     const bool known = b->standard.d >= model.d;
     if (!weights_reserve(w, OWN_WEIGHTS * rows * (d + 1)))
         return svi_fail_memory(err, "the weights of a bank");
-    *t = (struct svi_bank_told){.task = b->o.host.task,
-                                .d = model.d,
-                                .rows = model.rows,
-                                .class_count = model.class_count,
-                                .classes = model.classes,
-                                .clip = b->c.regress ? INPUT_MOST : CLIP,
-                                .center = b->c.center,
-                                .unit = b->unit,
-                                .mean = known ? b->standard.moments.mean : NULL,
-                                .scale = known ? b->standard.moments.inverse : NULL};
+    *t = (struct svi_bank_description){.task = b->o.host.task,
+                                       .d = model.d,
+                                       .rows = model.rows,
+                                       .class_count = model.class_count,
+                                       .classes = model.classes,
+                                       .clip = b->c.regress ? MAX_INPUT : CLIP,
+                                       .center = b->c.center,
+                                       .unit = b->unit,
+                                       .mean = known ? b->standard.moments.mean : NULL,
+                                       .scale = known ? b->standard.moments.inverse : NULL};
     if (fourier->spread > 0) {
         t->fourier = SVI_FOURIER_COUNT;
         t->seed = fourier->o.seed;
@@ -120,7 +120,7 @@ double svi_bank_weights_memory(int d, int classes) {
     return 8.0 * OWN_WEIGHTS * (classes > 2 ? classes : 1) * (d + 1);
 }
 
-void svi_bank_said(const svi_bank *b, struct svi_members_said *m) {
+void svi_bank_member_table(const svi_bank *b, struct svi_member_scores *m) {
     m->count = 0;
     for (int i = 0; i < svi_member_count; i++) {
         const double *scores = svi_bank_member_scores(b, i, &m->rows, NULL);

@@ -1,6 +1,6 @@
 /* Least squares on Fourier features, some rows of the solution a sample.
  *
- * G + nu = L L' is made by rows, LEAST_ROWS of them with each sample that is learned after the one with which
+ * G + nu = L L' is made by rows, MIN_ROWS of them with each sample that is learned after the one with which
  * it was begun; then the right-hand sides, which were copied at the beginning, are solved; then w changes.
  * Meanwhile G stays as it was: samples are gathered beside it (learner/gram.h), and it is done before they
  * are so many that they go in. So an archive holds how far it was and the right-hand sides; rows of L follow
@@ -14,13 +14,13 @@
 #include "base/arrays.h"
 #include "linalg/cholesky.h"
 
-#define NU           0.5
-#define FIRST_SOLVE  16
-#define LEAST_ROWS   32  /* of the factor, in a step: 0.1 ms at 256 features */
-#define FACTOR_MOST  32  /* steps */
-#define SOLVE_MOST   16  /* steps; together they are done before the gathered samples go into G */
-#define PAGE_DOUBLES 512 /* of the smallest pages */
-#define WEIGHT_MOST                                                                                          \
+#define NU               0.5
+#define FIRST_SOLVE      16
+#define MIN_ROWS         32  /* of the factor, in a step: 0.1 ms at 256 features */
+#define MAX_FACTOR_STEPS 32  /* steps */
+#define MAX_SOLVE_STEPS  16  /* steps; together they are done before the gathered samples go into G */
+#define PAGE_DOUBLES     512 /* of the smallest pages */
+#define MAX_WEIGHT                                                                                           \
     1e6 /* a sample counts as one of this weight at most: sums stay where G is positive definite */
 
 enum { ROWS, DIM, NEXT };
@@ -74,7 +74,7 @@ void svi_fourier_ridge_empty(struct svi_fourier_ridge *r) {
 
 /* ---- solving */
 
-_Static_assert(FACTOR_MOST + SOLVE_MOST < SVI_GRAM_BLOCK, "G stays as it is until it is solved");
+_Static_assert(MAX_FACTOR_STEPS + MAX_SOLVE_STEPS < SVI_GRAM_BLOCK, "G stays as it is until it is solved");
 
 static void ridge_solve_begin(struct svi_fourier_ridge *r) {
     const size_t n = (size_t)r->dim;
@@ -89,8 +89,8 @@ static void ridge_solve_begin(struct svi_fourier_ridge *r) {
 /* The next rows of the factor of G + nu. False: there is none; the weights of samples are bounded, so that
  * this takes 1e16 of them. */
 static bool ridge_factor_step(struct svi_fourier_ridge *r) {
-    const int n = r->dim, least = (n + FACTOR_MOST - 1) / FACTOR_MOST,
-              count = least > LEAST_ROWS ? least : LEAST_ROWS, from = r->progress,
+    const int n = r->dim, least = (n + MAX_FACTOR_STEPS - 1) / MAX_FACTOR_STEPS,
+              count = least > MIN_ROWS ? least : MIN_ROWS, from = r->progress,
               to = from + count < n ? from + count : n;
     for (int i = from; i < to; i++) {
         double *row = r->factor + (size_t)i * (size_t)n;
@@ -103,7 +103,7 @@ static bool ridge_factor_step(struct svi_fourier_ridge *r) {
 
 /* Some more of it; w is the new one when it is all there. */
 static void ridge_step(struct svi_fourier_ridge *r) {
-    const int n = r->dim, rows = ridge_rows(r), count = (rows + SOLVE_MOST - 1) / SOLVE_MOST;
+    const int n = r->dim, rows = ridge_rows(r), count = (rows + MAX_SOLVE_STEPS - 1) / MAX_SOLVE_STEPS;
     if (r->progress < n) {
         r->solving = ridge_factor_step(r); /* else w stays */
         return;
@@ -179,14 +179,14 @@ void svi_fourier_ridge_classes(struct svi_fourier_ridge *r, int classes) {
 
 /* ---- samples */
 
-static void ridge_enter(struct svi_fourier_ridge *r, const float *phi) {
+static void ridge_insert(struct svi_fourier_ridge *r, const float *phi) {
     r->f[0] = 1;
     for (int j = 1; j < r->dim; j++)
         r->f[j] = (double)phi[j - 1];
 }
 
 void svi_fourier_ridge_score(struct svi_fourier_ridge *r, const float *phi, double *scores) {
-    ridge_enter(r, phi);
+    ridge_insert(r, phi);
     for (int k = 0; k < ridge_rows(r); k++)
         r->kernels->rows_dot(r->w + (size_t)k * (size_t)r->dim, (size_t)r->dim, 1, r->dim, r->f, &scores[k]);
 }
@@ -202,25 +202,25 @@ void svi_fourier_ridge_touch(struct svi_fourier_ridge *r, int part, int parts) {
 }
 
 static double ridge_weight(double weight) {
-    return weight < WEIGHT_MOST ? weight : WEIGHT_MOST;
+    return weight < MAX_WEIGHT ? weight : MAX_WEIGHT;
 }
 
 void svi_fourier_ridge_learn(struct svi_fourier_ridge *r, const float *phi, int label, double target,
                              double weight) {
-    ridge_enter(r, phi);
+    ridge_insert(r, phi);
     svi_gram_add(&r->gram, r->kernels, r->f, ridge_weight(weight), label, target);
     r->learned++;
     const int64_t n = r->learned;
     if (r->solving)
         ridge_step(r);
-    if (n % (n <= SVI_FOURIER_RIDGE_MANY ? SVI_FOURIER_RIDGE_EVERY : SVI_FOURIER_RIDGE_SELDOM) == 0 ||
+    if (n % (n <= SVI_FOURIER_RIDGE_LARGE ? SVI_FOURIER_RIDGE_EVERY : SVI_FOURIER_RIDGE_SELDOM) == 0 ||
         (n >= FIRST_SOLVE && n < SVI_FOURIER_RIDGE_EVERY && (n & (n - 1)) == 0))
         ridge_solve_begin(r);
 }
 
 void svi_fourier_ridge_take_back(struct svi_fourier_ridge *r, const float *phi, int label, double target,
                                  double weight) {
-    ridge_enter(r, phi);
+    ridge_insert(r, phi);
     svi_gram_take(&r->gram, r->kernels, r->f, ridge_weight(weight), label, target);
     ridge_solve_begin(r);
     ridge_finish(r);

@@ -19,8 +19,8 @@
 
 #define SVI_FOURIER_RIDGE_EVERY 256
 #define SVI_FOURIER_RIDGE_SELDOM                                                                             \
-    1024 /* beyond SVI_FOURIER_RIDGE_MANY samples, of which so few change little */
-#define SVI_FOURIER_RIDGE_MANY 4096
+    1024 /* beyond SVI_FOURIER_RIDGE_LARGE samples, of which so few change little */
+#define SVI_FOURIER_RIDGE_LARGE 4096
 
 struct svi_fourier_ridge {
     svs_task task;

@@ -7,10 +7,10 @@
 #include "bank/neighbours.h"
 #include "base/fail.h"
 
-#define ROWS    5000 /* that are held */
-#define RECENT  200  /* rows that the first member asks of two or more classes */
-#define NEAREST 5
-#define FEW     3
+#define ROWS      5000 /* that are held */
+#define RECENT    200  /* rows that the first member asks of two or more classes */
+#define NEAREST   5
+#define MAX_VOTES 3
 
 struct nearest {
     struct svi_neighbours ring;
@@ -68,7 +68,7 @@ static void nearest_score(const struct svi_member_part *p, double *scores) {
     struct svi_neighbour last, of[NEAREST];
     const int found = svi_neighbours_find_both(&n->ring, p->c->z, RECENT, &last, NEAREST, of);
     if (p->c->regress)
-        nearest_poll(p->c, of, found < FEW ? found : FEW, scores);
+        nearest_poll(p->c, of, found < MAX_VOTES ? found : MAX_VOTES, scores);
     else
         nearest_poll(p->c, &last, last.number >= 0, scores);
     nearest_poll(p->c, of, found, scores + p->c->stride);

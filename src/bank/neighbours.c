@@ -380,7 +380,7 @@ static void neighbours_begin(const struct svi_neighbours *n, const struct svi_ne
     }
 }
 
-static int neighbours_tell(const struct svi_neighbours *n, const struct neighbours_best *best,
+static int neighbours_vote(const struct svi_neighbours *n, const struct neighbours_best *best,
                            struct svi_neighbour *out) {
     for (int i = 0; i < best->count; i++) {
         const size_t slot = neighbours_slot(n, best->number[i]);
@@ -429,7 +429,7 @@ static int neighbours_best_of(const struct svi_neighbours *n, const struct svi_n
     if (best.k < 1)
         return 0;
     neighbours_search(n, scan, &best, low, error);
-    return neighbours_tell(n, &best, out);
+    return neighbours_vote(n, &best, out);
 }
 
 int svi_neighbours_find_both(struct svi_neighbours *n, const float *z, int recent, struct svi_neighbour *near,

@@ -21,12 +21,12 @@ void svi_slope_learn(struct svi_slope *s, double score, const double *proba, int
     const double gradient = (proba[1] - (truth == 1)) * score;
     s->curvature = KEEP * s->curvature + proba[1] * proba[0] * score * score;
     const double a = s->a - gradient / (s->curvature + 1e-9);
-    s->a = a < SVI_SLOPE_LEAST ? SVI_SLOPE_LEAST : a < SVI_SLOPE_MOST ? a : SVI_SLOPE_MOST;
+    s->a = a < SVI_SLOPE_MIN ? SVI_SLOPE_MIN : a < SVI_SLOPE_MAX ? a : SVI_SLOPE_MAX;
 }
 
 void svi_slope_archive(struct svi_archive *a, struct svi_slope *s) {
     svi_archive_double(a, "slope", &s->a);
     svi_archive_double(a, "curvature", &s->curvature);
-    svi_archive_check(a, s->a >= SVI_SLOPE_LEAST && s->a <= SVI_SLOPE_MOST && s->curvature >= 0,
+    svi_archive_check(a, s->a >= SVI_SLOPE_MIN && s->a <= SVI_SLOPE_MAX && s->curvature >= 0,
                       "a slope is out of range");
 }

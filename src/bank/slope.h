@@ -2,14 +2,14 @@
  * exp(-a s)). No offset: what the expert decides by its score stays decided.
  *
  * a is moved by a Newton step on the log loss of each sample, with the curvature of those before fading
- * (online Newton step: Hazan, Agarwal, Kale 2007), and stays in [SVI_SLOPE_LEAST, SVI_SLOPE_MOST]. */
+ * (online Newton step: Hazan, Agarwal, Kale 2007), and stays in [SVI_SLOPE_MIN, SVI_SLOPE_MAX]. */
 #ifndef SVI_SLOPE_H
 #define SVI_SLOPE_H
 
 #include "base/archive.h"
 
-#define SVI_SLOPE_LEAST 0.05
-#define SVI_SLOPE_MOST  20.0
+#define SVI_SLOPE_MIN 0.05
+#define SVI_SLOPE_MAX 20.0
 
 struct svi_slope {
     double a, curvature;

@@ -21,8 +21,8 @@
 #define ROWS_FIRST    256 /* capacity at the start; it is this times a power of two */
 #define SOLVE_WINDOWS 4   /* samples between fresh solves, in windows */
 #define SOLVE_ALL     4096
-#define WEIGHT_MOST   1e3 /* P cannot take weights of any size: those of samples count within these bounds */
-#define WEIGHT_LEAST  1e-3
+#define MAX_WEIGHT    1e3 /* P cannot take weights of any size: those of samples count within these bounds */
+#define MIN_WEIGHT    1e-3
 
 /* Of rows. */
 struct stack_rows {
@@ -195,7 +195,7 @@ static void stack_solve(svi_stacks *s, struct stack *k) {
 /* ---- learning */
 
 /* The row into input i of the recursion. */
-static struct svi_change stack_enter(const svi_stacks *s, struct stack *k, int i, int64_t row, double *t) {
+static struct svi_change stack_insert(const svi_stacks *s, struct stack *k, int i, int64_t row, double *t) {
     const int64_t at = stack_at(s, row);
     const float *x = s->rows.x + at * s->o.members;
     double *to = k->m->r.x[i];
@@ -216,11 +216,11 @@ static void stack_slide(svi_stacks *s, struct stack *k, int64_t coming, int64_t 
         while (k->first < until && !s->rows.live[stack_at(s, k->first)])
             k->first++;
         if (coming < s->tail) {
-            change[count] = stack_enter(s, k, count, coming++, &t[count]);
+            change[count] = stack_insert(s, k, count, coming++, &t[count]);
             count++;
         }
         if (k->first < until) {
-            change[count] = stack_enter(s, k, count, k->first++, &t[count]);
+            change[count] = stack_insert(s, k, count, k->first++, &t[count]);
             change[count].inverse_weight = -change[count].inverse_weight;
             count++;
         }
@@ -311,7 +311,7 @@ svs_code svi_stacks_learn(svi_stacks *s, const double *x, const double *t, int r
         const int64_t at = stack_at(s, s->tail++);
         for (int j = 0; j < m; j++)
             s->rows.x[at * m + j] = (float)x[(size_t)r * (size_t)m + (size_t)j];
-        s->rows.weight[at] = fmin(fmax(weight, WEIGHT_LEAST), WEIGHT_MOST);
+        s->rows.weight[at] = fmin(fmax(weight, MIN_WEIGHT), MAX_WEIGHT);
         s->rows.number[at] = s->newest;
         s->rows.target[at] = (float)t[r];
         s->rows.live[at] = 1;
@@ -365,7 +365,7 @@ static void stack_remove(svi_stacks *s, struct stack *k, int64_t row) {
     double t;
     if (k->all.gram)
         stack_gather(s, row, -1, &k->all);
-    struct svi_change change = stack_enter(s, k, 0, row, &t);
+    struct svi_change change = stack_insert(s, k, 0, row, &t);
     change.inverse_weight = -change.inverse_weight;
     s->rows.live[stack_at(s, row)] = 0; /* for a fresh solve it has left */
     if (svi_alsvm_step(k->m, &change, 1, NULL) != SVS_OK)
@@ -419,7 +419,7 @@ static bool stack_rows_sound(const svi_stacks *s, int64_t first, int64_t last) {
         const int64_t at = stack_at(s, row);
         const int64_t before = row > s->head ? s->rows.number[stack_at(s, row - 1)] : 0;
         sound &= s->rows.number[at] >= before && s->rows.number[at] <= s->newest && s->rows.live[at] <= 1 &&
-                 s->rows.weight[at] >= WEIGHT_LEAST && s->rows.weight[at] <= WEIGHT_MOST;
+                 s->rows.weight[at] >= MIN_WEIGHT && s->rows.weight[at] <= MAX_WEIGHT;
     }
     return sound;
 }

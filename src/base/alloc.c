@@ -7,14 +7,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define ALIGNMENT  64
-#define LARGE_PAGE ((uintptr_t)2 << 20)
-#define HEAP_STEP  (16 << 20) /* bytes by which the heap grows */
-#define HEAP_MOST  (4 << 20)  /* bytes that are taken from it; what is larger has pages of its own */
-#define APART      (128 << 10)
-#define LEAST_PAGE 4096
+#define ALIGNMENT      64
+#define LARGE_PAGE     ((uintptr_t)2 << 20)
+#define HEAP_STEP      (16 << 20) /* bytes by which the heap grows */
+#define MAX_HEAP_BLOCK (4 << 20)  /* bytes that are taken from it; what is larger has pages of its own */
+#define APART          (128 << 10)
+#define MIN_PAGE       4096
 /* The same beside a heap that was made ahead, which a checkpoint's room is to fit. */
-#define AHEAD_MOST (1 << 20)
+#define MAX_AHEAD (1 << 20)
 
 /* A large block leaves its pages to the system, which has zeros for each when it is first used: who asks for
  * much does not wait for all of it at once, and what is never used takes no memory. */
@@ -71,13 +71,13 @@ void svi_alloc_ahead(size_t size) {
     mallopt(M_TRIM_THRESHOLD, (int)(2 * size));
     mallopt(M_MMAP_THRESHOLD, (int)(2 * size));
     volatile char *block = malloc(size);
-    mallopt(M_MMAP_THRESHOLD, AHEAD_MOST);
+    mallopt(M_MMAP_THRESHOLD, MAX_AHEAD);
 #ifdef MADV_POPULATE_WRITE /* at once, where the system knows it: a quarter of the time */
-    const uintptr_t begin = ((uintptr_t)block + LEAST_PAGE - 1) / LEAST_PAGE * LEAST_PAGE;
+    const uintptr_t begin = ((uintptr_t)block + MIN_PAGE - 1) / MIN_PAGE * MIN_PAGE;
     if (block)
-        (void)madvise((void *)begin, size - LEAST_PAGE, MADV_POPULATE_WRITE);
+        (void)madvise((void *)begin, size - MIN_PAGE, MADV_POPULATE_WRITE);
 #endif
-    for (size_t at = 0; block && at < size; at += LEAST_PAGE)
+    for (size_t at = 0; block && at < size; at += MIN_PAGE)
         block[at] = 0;
     free((void *)block);
 }
@@ -89,7 +89,7 @@ static uintptr_t heap_end(void) {
 
 void svi_large_pages_begin(uintptr_t *until) {
     mallopt(M_TOP_PAD, HEAP_STEP);
-    mallopt(M_MMAP_THRESHOLD, HEAP_MOST);
+    mallopt(M_MMAP_THRESHOLD, MAX_HEAP_BLOCK);
     *until = heap_end();
 }
 

@@ -66,16 +66,16 @@ void svi_large_pages_go_on(uintptr_t *until);
 
 /* Room for one more than `count` elements in a block of *room of them: twice as many, `least` at first.
  * pointer: the address of the pointer to the block. False: left as it was. */
-static inline bool svi_grow(void *pointer, int64_t count, int64_t *room, int64_t least, size_t element) {
-    const int64_t wider = *room > 0 ? 2 * *room : least;
+static inline bool svi_grow(void *pointer, int64_t count, int64_t *capacity, int64_t least, size_t element) {
+    const int64_t wider = *capacity > 0 ? 2 * *capacity : least;
     void *old, *more;
-    if (count < *room)
+    if (count < *capacity)
         return true;
     memcpy(&old, pointer, sizeof old);
-    if (!(more = svi_realloc(old, (size_t)*room * element, (size_t)wider * element)))
+    if (!(more = svi_realloc(old, (size_t)*capacity * element, (size_t)wider * element)))
         return false;
     memcpy(pointer, &more, sizeof more);
-    *room = wider;
+    *capacity = wider;
     return true;
 }
 

@@ -151,11 +151,11 @@ void svi_archive_text(struct svi_archive *a, const char *name, char *v, size_t s
         out_of_range(a, name);
 }
 
-void svi_archive_value(struct svi_archive *a, const char *name, svs_value *v, char *room) {
+void svi_archive_value(struct svi_archive *a, const char *name, svs_value *v, char *scratch) {
     char key[64];
     int kind = v->kind, length = (int)v->length;
     snprintf(key, sizeof key, "%s kind", name);
-    svi_archive_int(a, key, &kind, SVS_NONE, room ? SVS_STR : SVS_REAL);
+    svi_archive_int(a, key, &kind, SVS_NONE, scratch ? SVS_STR : SVS_REAL);
     if (!svi_archive_ok(a))
         return;
     v->kind = (uint8_t)kind;
@@ -169,7 +169,7 @@ void svi_archive_value(struct svi_archive *a, const char *name, svs_value *v, ch
     svi_archive_int(a, key, &length, 0, SVS_NAME_MAX);
     if (!svi_archive_ok(a))
         return;
-    char *bytes = a->loading ? room : (char *)v->as.s; /* saving only reads */
+    char *bytes = a->loading ? scratch : (char *)v->as.s; /* saving only reads */
     svi_archive_bytes(a, name, bytes, length);
     v->length = (uint32_t)length;
     v->as.s = bytes;

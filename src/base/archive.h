@@ -24,6 +24,10 @@
 
 #include "svmstream/value.h"
 
+/* Counts that are read back are at most this, so that they can go on counting and sums of a few stay in
+ * range. */
+#define SVI_COUNT_MAX (INT64_MAX / 8)
+
 struct svi_archive;
 
 /* What the elements of a block are; the size of one is that of the C type. */
@@ -98,7 +102,7 @@ void svi_archive_text(struct svi_archive *a, const char *name, char *v, size_t s
 
 /* An id, a class: none, an integer, a real or a string. A string is read into `room` (SVS_NAME_MAX bytes,
  * which v then points to; may be NULL where no string can be). */
-void svi_archive_value(struct svi_archive *a, const char *name, svs_value *v, char *room);
+void svi_archive_value(struct svi_archive *a, const char *name, svs_value *v, char *scratch);
 
 /* Doubles that must be finite: loading checks it. */
 void svi_archive_finite(struct svi_archive *a, const char *name, double *v, int64_t count);

@@ -8,11 +8,11 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define PATH_MOST 4096
+#define MAX_PATH 4096
 
 /* The number in a file of a cgroup; INFINITY: "max", or there is none. */
 static double cgroup_number(const char *folder, const char *name) {
-    char path[PATH_MOST], text[64] = "";
+    char path[MAX_PATH], text[64] = "";
     double number = INFINITY;
     if ((size_t)snprintf(path, sizeof path, "%s/%s", folder, name) >= sizeof path)
         return INFINITY;
@@ -28,7 +28,7 @@ static double cgroup_number(const char *folder, const char *name) {
  * container with a file system of its own), the last ones, at the top, are still those of the process. */
 static double cgroup_lowest(const char *root, const char *mount, const char *cgroup,
                             const char *const *files) {
-    char folder[PATH_MOST];
+    char folder[MAX_PATH];
     double lowest = INFINITY;
     const int top = snprintf(folder, sizeof folder, "%s%s", root, mount);
     const int length = snprintf(folder, sizeof folder, "%s%s%s", root, mount, cgroup);
@@ -57,7 +57,7 @@ static bool cgroup_has_memory(const char *controllers) {
 double svi_cgroup_memory(const char *root) {
     static const char *const first[] = {"memory.limit_in_bytes", NULL};
     static const char *const second[] = {"memory.max", "memory.high", NULL};
-    char path[PATH_MOST], line[PATH_MOST];
+    char path[MAX_PATH], line[MAX_PATH];
     double lowest = INFINITY;
     if ((size_t)snprintf(path, sizeof path, "%s/proc/self/cgroup", root) >= sizeof path)
         return INFINITY;

@@ -40,7 +40,7 @@ double svi_quantile(double *v, int64_t n, double share) {
     return svi_select_rank(v, n, (int64_t)(share * (double)(n - 1) + 0.5));
 }
 
-void svi_usual_range(double *values, int n, double *low, double *high) {
+void svi_normal_range(double *values, int n, double *low, double *high) {
     *low = n < 1 ? NAN : svi_quantile(values, n, 0.05);
     *high = n < 1 ? NAN : svi_quantile(values, n, 0.95);
 }

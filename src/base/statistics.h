@@ -40,6 +40,6 @@ double svi_quantile(double *v, int64_t n, double share);
 
 /* The 5 % and the 95 % quantile (nearest rank) of n values, none NaN, which change places. With n < 1 both
  * are NaN. About 10 n steps. */
-void svi_usual_range(double *values, int n, double *low, double *high);
+void svi_normal_range(double *values, int n, double *low, double *high);
 
 #endif

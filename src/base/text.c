@@ -111,8 +111,8 @@ bool svi_utf8_valid(const char *bytes, size_t length) {
 }
 
 size_t svi_join_names(const char *outer, size_t outer_length, const char *inner, size_t inner_length,
-                      char *to, size_t room) {
-    if (outer_length >= room || inner_length >= room - outer_length)
+                      char *to, size_t capacity) {
+    if (outer_length >= capacity || inner_length >= capacity - outer_length)
         return 0;
     memcpy(to, outer, outer_length);
     to[outer_length] = '.';

@@ -29,7 +29,7 @@ int svi_text_control(const char *bytes, size_t length);
 
 /* `outer`.`inner` into `to`, which has `room` bytes, without a NUL; returns the length. 0: it is longer. */
 size_t svi_join_names(const char *outer, size_t outer_length, const char *inner, size_t inner_length,
-                      char *to, size_t room);
+                      char *to, size_t capacity);
 
 /* Does text[0 .. length) end in `ending`? */
 bool svi_ends_with(const char *text, size_t length, const char *ending);

@@ -11,12 +11,12 @@
 #include "base/fail.h"
 #include "cli/blas_begin.h"
 
-#define MIB     ((size_t)1 << 20)
-#define BUFFER  (128 * MIB) /* of OpenBLAS on x86-64, for each thread that computes at the same time */
-#define STACK   (8 * MIB)   /* of a thread, beside its buffer */
-#define CALLERS 2           /* the stream and the refit */
-#define REST    (128 * MIB) /* program, libraries, and a start */
-#define MOST    64          /* threads that OpenBLAS starts at most */
+#define MIB         ((size_t)1 << 20)
+#define BUFFER      (128 * MIB) /* of OpenBLAS on x86-64, for each thread that computes at the same time */
+#define STACK       (8 * MIB)   /* of a thread, beside its buffer */
+#define CALLERS     2           /* the stream and the refit */
+#define REST        (128 * MIB) /* program, libraries, and a start */
+#define MAX_THREADS 64          /* threads that OpenBLAS starts at most */
 
 /* Not in a header of OpenBLAS, but exported by its library; absent in another BLAS. */
 extern void *blas_memory_alloc(int procpos) __attribute__((weak));
@@ -30,7 +30,7 @@ BEFORE_SANITIZERS static int loaded_threads(char **environment) {
     for (char **e = environment; e && *e; e++)
         if (strncmp(*e, key, sizeof key - 1) == 0 && atoi(*e + sizeof key - 1) > 0)
             count = atoi(*e + sizeof key - 1);
-    return count < 1 ? 1 : count > MOST ? MOST : count;
+    return count < 1 ? 1 : count > MAX_THREADS ? MAX_THREADS : count;
 }
 
 /* Before the constructors of the libraries: what OpenBLAS does there cannot be stopped. */
@@ -61,10 +61,10 @@ __attribute__((section(".preinit_array"), used)) static void (*const check_first
 
 static bool address_space_holds(int callers, int threads) {
     const size_t need = (size_t)callers * BUFFER + (size_t)threads * (BUFFER + STACK);
-    void *room = mmap(NULL, need, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (room != MAP_FAILED)
-        munmap(room, need);
-    return room != MAP_FAILED;
+    void *scratch = mmap(NULL, need, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (scratch != MAP_FAILED)
+        munmap(scratch, need);
+    return scratch != MAP_FAILED;
 }
 
 svs_code svi_take_buffers(int threads, int64_t *second, svs_error *err) {

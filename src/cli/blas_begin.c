@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define MOST 4000 /* variables; with more of them nothing is set */
+#define MAX_VARIABLES 4000 /* variables; with more of them nothing is set */
 
 #define ONE_THREAD   "OPENBLAS_NUM_THREADS=1"
 #define WIDE_KERNELS "OPENBLAS_CORETYPE=SkylakeX"
@@ -62,7 +62,7 @@ struct wanted {
 };
 
 /* False: there are too few places, or there is no page. */
-BEFORE_SANITIZERS static bool begin_lent(char **environment, const struct wanted *w) {
+BEFORE_SANITIZERS static bool begin_borrowed(char **environment, const struct wanted *w) {
     static const char names[][12] = {"_=",    "OLDPWD=", "SHLVL=", "PWD=",   "HOSTNAME=", "LOGNAME=", "USER=",
                                      "MAIL=", "TERM=",   "LANG=",  "SHELL=", "HOME=",     "PATH="};
     char **places[LOANS];
@@ -89,11 +89,11 @@ BEFORE_SANITIZERS static bool begin_lent(char **environment, const struct wanted
 }
 
 BEFORE_SANITIZERS static void begin_again(char **argv, char **environment, const struct wanted *w) {
-    char *variables[MOST + LOANS + 1], program[4096], entry[LOANS][32] = {0};
+    char *variables[MAX_VARIABLES + LOANS + 1], program[4096], entry[LOANS][32] = {0};
     const ssize_t length = readlink("/proc/self/exe", program, sizeof program - 1);
     int count = 0;
     for (; environment[count]; count++) {
-        if (count == MOST)
+        if (count == MAX_VARIABLES)
             return;
         variables[count] = environment[count];
     }
@@ -123,7 +123,7 @@ BEFORE_SANITIZERS void svi_blas_begin(char **argv, char **environment) {
         w.entry[count++] = WIDE_KERNELS;
         mark[sizeof MARK] = 'k';
     }
-    if (count > 1 && !begin_lent(environment, &w))
+    if (count > 1 && !begin_borrowed(environment, &w))
         begin_again(argv, environment, &w);
 }
 

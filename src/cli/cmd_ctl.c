@@ -136,7 +136,7 @@ static svs_code cmd_ctl_build_model(const char *path, struct svi_bytes *request,
 }
 
 /* For people, beside the reply: what has changed, and what it took. */
-static void cmd_ctl_tell_changes(struct cli_object reply) {
+static void cmd_ctl_print_changes(struct cli_object reply) {
     char key[80], from[80], to[80];
     const struct cli_object changed = cli_key(reply, "changed"), samples = cli_key(reply, "relearned");
     const struct svi_item map = cli_item(changed);
@@ -165,7 +165,7 @@ static int cmd_ctl_show(const struct cli_args *a, const struct svi_bytes *reply)
     const struct cli_object map = {reply->data, reply->data + reply->size};
     fflush(stdout);
     if (result == CLI_OK && !a->quiet)
-        cmd_ctl_tell_changes(map);
+        cmd_ctl_print_changes(map);
     if (result == CLI_OK && !a->quiet && strcmp(a->positional[0], "tune") == 0)
         svi_tuning_report(stderr, map.at, map.end);
     if (result == CLI_OK && !a->quiet && cli_key(map, "bank").at && strcmp(a->positional[0], "bank") == 0)

@@ -159,7 +159,7 @@ static svs_code take_all(struct eval *e, svs_error *err) {
             return svi_fail(err, why.code, "%s: %s", e->args->positional[0], why.text);
         if (first && what == SVI_READ_ROW) {
             first = false;
-            if (isnan(m.ts) && svi_look_without_times(e->log, err) != SVS_OK)
+            if (isnan(m.ts) && svi_preview_without_times(e->log, err) != SVS_OK)
                 return err->code;
         }
         cmd_eval_take(e, what, &m, &why);
@@ -297,7 +297,7 @@ static svs_code cmd_eval_pass(void *user, const char *budget, struct svi_alert_l
     if (e->stream)
         svi_stream_settle(e->stream);
     if (code == SVS_OK)
-        svi_look_end_pass(log, e->stream);
+        svi_preview_end_pass(log, e->stream);
     if (code == SVS_OK)
         code = cmd_eval_taken(e, err);
     if (code == SVS_OK && !budget && cli_has(e->args, "model-out"))
@@ -310,8 +310,8 @@ static svs_code cmd_eval_pass(void *user, const char *budget, struct svi_alert_l
 static int cmd_eval_alerts(struct eval *e) {
     const struct cli_args *a = e->args;
     svs_error err = {0};
-    const int result = cli_look(a, &e->s, strcmp(a->positional[0], "-") == 0, cmd_eval_row_seconds(e),
-                                cmd_eval_pass, e, &e->progress);
+    const int result = cli_preview(a, &e->s, strcmp(a->positional[0], "-") == 0, cmd_eval_row_seconds(e),
+                                   cmd_eval_pass, e, &e->progress);
     svi_progress_end(&e->progress);
     return result == CLI_OK ? cmd_eval_end(e, SVS_OK, &err) : result;
 }
@@ -344,7 +344,7 @@ static int cmd_eval_run(const struct cli_args *a) {
         return cli_usage(a, "--every prints lines of a table: it does nothing with --json");
     if (every > 0 && cli_has(a, "alerts"))
         return cli_usage(a, "--every prints figures of the quality: it does nothing with --alerts");
-    if (cli_look_check(a) != CLI_OK || check_keyed(a) != CLI_OK)
+    if (cli_preview_check(a) != CLI_OK || check_keyed(a) != CLI_OK)
         return CLI_USAGE;
     if (cli_has(a, "alerts"))
         return cmd_eval_alerts(&e);

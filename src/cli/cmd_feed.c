@@ -337,7 +337,7 @@ static void cmd_feed_warn(void *user, const char *text) {
 
 static svs_code cmd_feed_open(struct feed *f, svs_error *err) {
     svs_outbox_options o;
-    const double room = 2.0 * (double)f->in_flight * (double)f->batch,
+    const double capacity = 2.0 * (double)f->in_flight * (double)f->batch,
                  least = f->acked && !f->replay ? PIPE_ROWS : 1024;
     f->delivery = (struct delivery){.address = f->args->settings.in,
                                     .timeout = f->timeout,
@@ -349,7 +349,7 @@ static svs_code cmd_feed_open(struct feed *f, svs_error *err) {
     o.replay = f->replay;
     o.batch = (int)f->batch;
     o.window = (int)f->in_flight;
-    o.samples = (int64_t)fmin(fmax(room, least), 1e8);
+    o.samples = (int64_t)fmin(fmax(capacity, least), 1e8);
     o.release = !f->acked ? SVS_OUTBOX_SENT : f->durable ? SVS_OUTBOX_DURABLE : SVS_OUTBOX_SAFEST;
     o.bytes = INT64_C(1) << 30;
     o.message = f->args->settings.max_message;
@@ -403,7 +403,7 @@ static int read_options(struct feed *f) {
 }
 
 /* All is done: that the place of the name is not given back at once is no failure. */
-static void say_bye(struct feed *f) {
+static void send_bye(struct feed *f) {
     svs_error late;
     svs_outbox_leave(f->delivery.link.box);
     (void)delivery_finish(&f->delivery, &late);
@@ -431,7 +431,7 @@ static int cmd_feed_run(const struct cli_args *a) {
         svs_outbox_status(f.delivery.link.box, &figures);
         f.on_disk = svs_outbox_done(f.delivery.link.box);
         if (code == SVS_OK && f.passing)
-            say_bye(&f);
+            send_bye(&f);
     }
     if (delivery_close(&f.delivery, &late) != SVS_OK && code == SVS_OK) {
         code = late.code;

@@ -31,7 +31,7 @@
 #include "wire/json.h"
 #include "wire/schema_map.h"
 
-#define NAME_ROOM  (SVS_NAME_MAX + 16) /* a name with its lag */
+#define NAME_BYTES (SVS_NAME_MAX + 16) /* a name with its lag */
 #define NAME_SHOWN 60
 #define CHUNK      1024 /* rows between two looks at the progress line */
 #define PANELS_MAX 3    /* features in a picture */
@@ -299,11 +299,11 @@ static svs_code novelty_train_fit(struct novelty_train *t, svs_error *err) {
     const int d = r->rows.d;
     struct svi_pool pool = {NULL, false};
     const char **names = r->names ? svi_pool_take(&pool, (size_t)d, sizeof *names) : NULL;
-    char *text = r->names ? svi_pool_take(&pool, (size_t)d, NAME_ROOM) : NULL;
+    char *text = r->names ? svi_pool_take(&pool, (size_t)d, NAME_BYTES) : NULL;
     svs_code code = svi_pool_code(&pool, "the names of the features", err);
     for (int j = 0; names && text && j < d; j++)
         names[j] =
-            svi_lags_name(r->names, r->width, t->differences, j, text + (size_t)j * NAME_ROOM, NAME_ROOM);
+            svi_lags_name(r->names, r->width, t->differences, j, text + (size_t)j * NAME_BYTES, NAME_BYTES);
     if (code == SVS_OK)
         code = svs_novelty_train(&r->rows, names, &t->options, &t->model, err);
     t->seconds = svi_monotonic() - start;
@@ -416,7 +416,7 @@ static svs_code novelty_score_reserve(struct novelty_score *s, svs_error *err) {
     SVI_POOL_DOUBLES(&s->pool, n, &s->novelty, &s->surprise);
     SVI_POOL_DOUBLES(&s->pool, d, &s->x, &s->adds);
     s->named = svi_pool_take(&s->pool, d, sizeof *s->named);
-    s->work = svi_pool_doubles(&s->pool, svi_explain_room(s->model));
+    s->work = svi_pool_doubles(&s->pool, svi_explain_doubles(s->model));
     return svi_pool_code(&s->pool, "the scores", err);
 }
 
@@ -442,9 +442,9 @@ static int novelty_next_feature(const struct novelty_score *s) {
     return best;
 }
 
-static const char *novelty_feature_name(const struct novelty_score *s, int j, char *room, size_t size) {
+static const char *novelty_feature_name(const struct novelty_score *s, int j, char *scratch, size_t size) {
     return s->model->features ? s->model->features[j]
-                              : svi_lags_name(NULL, s->rows.width, s->model->differences, j, room, size);
+                              : svi_lags_name(NULL, s->rows.width, s->model->differences, j, scratch, size);
 }
 
 /* A cell of a CSV: quoted where it must be. */
@@ -464,14 +464,14 @@ static void novelty_put_cell(FILE *to, const char *text) {
 
 static void novelty_put_top(struct novelty_score *s, FILE *to, int64_t row) {
     const bool json = cli_has(s->args, "json");
-    char room[32];
+    char capacity[32];
     svs_rows_copy(&s->rows.rows, row, s->x);
     svi_explain(s->model, s->x, s->work, NULL, s->adds);
     memset(s->named, 0, (size_t)s->model->d * sizeof *s->named);
     fputs(json ? ",\"top\":[" : "", to);
     for (int64_t k = 0; k < s->top; k++) {
         const int j = novelty_next_feature(s);
-        const char *name = novelty_feature_name(s, j, room, sizeof room);
+        const char *name = novelty_feature_name(s, j, capacity, sizeof capacity);
         s->named[j] = true;
         if (json) {
             s->text.size = 0;

@@ -207,7 +207,7 @@ static svs_code cmd_predict_all(void *user, FILE *to, svs_error *err) {
     }
     const svs_code code = svi_table_each(&p->table, p->args->positional[0], &o, cmd_predict_row, p, err);
     svi_progress_end(&p->progress);
-    cli_say_dropped(p->args, &p->table);
+    cli_report_dropped(p->args, &p->table);
     return code;
 }
 
@@ -225,7 +225,7 @@ static void cmd_predict_print_quality(const struct predict *p, FILE *to) {
     int64_t all = p->labelled + p->table.strange;
     fprintf(to, "Accuracy = %g%% (%" PRId64 "/%" PRId64 ")\n", 100 * (double)p->right / (double)all, p->right,
             all);
-    const struct svi_class_table classes = {
+    const struct svi_class_table_reserve classes = {
         .count = p->class_count, .classes = p->classes, .all = p->counts, .confusion = p->confusion};
     svi_class_report_write(to, &classes, -1);
     if (cli_has(p->args, "confusion"))
@@ -288,9 +288,9 @@ static svs_code cmd_predict_work(struct predict *p, svs_error *err) {
         code = cmd_predict_know_columns(p, err);
     if (code == SVS_OK)
         code = svi_predictor_init(&p->predictor, p->machine.linear, p->machine.kernel, err);
-    const size_t room = (size_t)p->class_count + 1;
-    if (code == SVS_OK && (!(p->confusion = svi_alloc_array(room, room * sizeof *p->confusion)) ||
-                           !(p->counts = svi_alloc_array(room, sizeof *p->counts))))
+    const size_t capacity = (size_t)p->class_count + 1;
+    if (code == SVS_OK && (!(p->confusion = svi_alloc_array(capacity, capacity * sizeof *p->confusion)) ||
+                           !(p->counts = svi_alloc_array(capacity, sizeof *p->counts))))
         code = svi_fail_memory(err, "the predictions");
     if (code == SVS_OK)
         code = svi_file_write(output, cmd_predict_all, p, err);

@@ -63,23 +63,24 @@ static svs_code cmd_replay_recover(const struct cli_args *a, uint64_t until, str
 /* ---- the alerts that would have been */
 
 static svs_code replay_alerts_with(void *user, const char *budget, struct svi_settings *s, svs_error *err) {
-    const struct svi_replay_look *l = user;
+    const struct svi_replay_preview *l = user;
     return cmd_replay_overlay(l->user, &l->dir, budget, s, err);
 }
 
 static int cmd_replay_alerts(const struct cli_args *a) {
-    struct svi_replay_look l = {.given = &a->settings,
-                                .what_if = asks_what_if(a),
-                                .from_start = cli_has(a, "from-start"),
-                                .until = cli_has(a, "until") ? (uint64_t)cli_integer(a, "until") : INT64_MAX,
-                                .quiet = a->quiet,
-                                .with = replay_alerts_with,
-                                .user = a};
+    struct svi_replay_preview l = {.given = &a->settings,
+                                   .what_if = asks_what_if(a),
+                                   .from_start = cli_has(a, "from-start"),
+                                   .until =
+                                       cli_has(a, "until") ? (uint64_t)cli_integer(a, "until") : INT64_MAX,
+                                   .quiet = a->quiet,
+                                   .with = replay_alerts_with,
+                                   .user = a};
     svs_error err;
-    if (svi_replay_look_open(&l, a->positional[0], &err) != SVS_OK)
+    if (svi_replay_preview_open(&l, a->positional[0], &err) != SVS_OK)
         return cli_error(a, &err);
-    const int result = cli_look(a, NULL, false, NAN, svi_replay_look_pass, &l, &l.progress);
-    svi_replay_look_close(&l);
+    const int result = cli_preview(a, NULL, false, NAN, svi_replay_preview_pass, &l, &l.progress);
+    svi_replay_preview_close(&l);
     return result;
 }
 
@@ -87,7 +88,7 @@ static int cmd_replay_run(const struct cli_args *a) {
     svs_error err;
     struct svi_recovery *r = NULL;
     const int64_t until = cli_has(a, "until") ? cli_integer(a, "until") : INT64_MAX;
-    if (cli_look_check(a) != CLI_OK)
+    if (cli_preview_check(a) != CLI_OK)
         return CLI_USAGE;
     for (const char *const *name = (const char *const[]){"json", "plot", NULL}; *name; name++)
         if (cli_has(a, *name) && !cli_has(a, "alerts"))

@@ -154,7 +154,7 @@ static svs_code cmd_state_read_journal(const struct svi_state_dir *f, uint64_t *
 
 /* Are the weights as near to a fresh solve as promised: WEIGHTS_OFF, or ten times what a solve in doubles is
  * off by in this window? */
-static svs_code judge_weights(svi_stream *s, int *damaged, svs_error *err) {
+static svs_code assess_weights(svi_stream *s, int *damaged, svs_error *err) {
     double difference = -1, fresh = -1;
     svs_code code = svi_stream_verify(s, &difference, err);
     if (code != SVS_OK || difference < 0)
@@ -198,7 +198,7 @@ static svs_code cmd_state_verify(const struct cli_args *a, const struct svi_stat
         printf("%-16s %d, %" PRIu64 " records, %" PRIu64 " after the checkpoint\n", "segments",
                r->found.segments, records, r->found.records);
     if (code == SVS_OK)
-        code = judge_weights(r->stream, damaged, err);
+        code = assess_weights(r->stream, damaged, err);
     svi_recovery_free(&r);
     return code;
 }

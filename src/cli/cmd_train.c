@@ -55,7 +55,7 @@ static const struct liblinear { const char *number, *name, *loss; } * liblinear_
 }
 
 /* The loss that a solver is for, unless one is named. */
-static const char *usual_loss(const struct train *t) {
+static const char *normal_loss(const struct train *t) {
     const struct liblinear *method = liblinear_solver(cli_value(t->args, "solver"));
     if (t->args->settings.task == SVS_REGRESS)
         return "squared";
@@ -76,7 +76,7 @@ static const char *usual_loss(const struct train *t) {
 
 /* As LIBLINEAR's -s: a solver implies a loss, which --loss overrules. */
 static int take_loss(struct train *t) {
-    const char *word = cli_has(t->args, "loss") ? cli_value(t->args, "loss") : usual_loss(t);
+    const char *word = cli_has(t->args, "loss") ? cli_value(t->args, "loss") : normal_loss(t);
     char *end = "";
     t->o.loss = strcmp(word, "squared") == 0 ? SVS_SQUARED : SVS_HINGE;
     t->o.p = t->o.loss == SVS_SQUARED || strcmp(word, "l2") == 0 ? 2
@@ -319,7 +319,7 @@ static svs_code read_examples(struct train *t, svs_error *err) {
     o.reader.label_needed = true;
     o.task = (svs_task)t->args->settings.task;
     const svs_code code = svi_table_read(&t->table, t->args->positional[0], &o, err);
-    cli_say_dropped(t->args, &t->table);
+    cli_report_dropped(t->args, &t->table);
     if (code == SVS_OK && t->table.zeros && schema.missing == SVI_MISSING_AUTO && !t->args->quiet) {
         svi_progress_clear(&t->progress);
         fprintf(stderr,
@@ -546,7 +546,7 @@ static int cmd_train_run(const struct cli_args *given) {
     struct train t = {.args = a, .first_gap = NAN};
     svs_error err = {0};
     svi_large_blocks_apart();
-    cli_look_at_table(&mine, mine.positional[0]);
+    cli_preview_table(&mine, mine.positional[0]);
     const int wrong = take_options(&t);
     if (wrong != CLI_OK)
         return wrong;

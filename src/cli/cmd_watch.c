@@ -216,7 +216,7 @@ static bool pipe_to_wait(pid_t pid, double end, int *status) {
     return ended;
 }
 
-static svs_code pipe_to_judge(const char *command, bool ended, int status, double seconds, svs_error *err) {
+static svs_code pipe_to_assess(const char *command, bool ended, int status, double seconds, svs_error *err) {
     if (!ended)
         return svi_fail(err, SVS_UNAVAILABLE, "the command '%.100s' took more than %g seconds and was ended",
                         command, seconds);
@@ -249,7 +249,7 @@ static svs_code pipe_to(const char *command, const void *bytes, size_t size, dou
     if (pid < 0)
         return svi_fail(err, SVS_UNAVAILABLE, "cannot start '%.100s': %s", command, strerror(errno));
     const bool ended = pipe_to_wait(pid, end, &status);
-    return pipe_to_judge(command, ended, status, seconds, err);
+    return pipe_to_assess(command, ended, status, seconds, err);
 }
 
 /* ---- events as they come */
@@ -317,7 +317,7 @@ static svs_code cmd_watch_subscribe(struct watch *w, svs_error *err) {
 }
 
 /* "stats.NAME." names the stream, whose topics are subscribed to from here on. */
-static svs_code cmd_watch_hear_name(struct watch *w, const struct subscription_event *e, svs_error *err) {
+static svs_code cmd_watch_learn_name(struct watch *w, const struct subscription_event *e, svs_error *err) {
     const char *name = e->topic + strlen(STATS);
     const size_t rest = e->topic_length > strlen(STATS) ? e->topic_length - strlen(STATS) : 0;
     const char *end = memchr(name, '.', rest);
@@ -335,7 +335,7 @@ static svs_code cmd_watch_take_events(struct watch *w, svs_error *err) {
     svs_code code = SVS_OK;
     while (code == SVS_OK && w->events < w->wanted && subscription_next(&w->subscription, &e))
         if (w->asks)
-            code = cmd_watch_hear_name(w, &e, err);
+            code = cmd_watch_learn_name(w, &e, err);
         else if (!w->key || *event_key((struct cli_object){e.payload, (const uint8_t *)e.payload + e.size},
                                        (char[KEY_TEXT]){0}))
             cmd_watch_show(w, &e);

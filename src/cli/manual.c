@@ -162,12 +162,12 @@ static int text_width(const char *text, size_t length) {
 }
 
 /* As many of the words as `room` columns hold, at least one. Returns the columns that they take. */
-static int put_line(struct page_writer *o, const char **words, int room) {
+static int put_line(struct page_writer *o, const char **words, int capacity) {
     int column = 0;
     while (**words) {
         const size_t length = strcspn(*words, " ");
         const int needed = text_width(*words, length) + (column > 0);
-        if (column > 0 && column + needed > room)
+        if (column > 0 && column + needed > capacity)
             break;
         put_repeated(o, ' ', column > 0);
         put_bytes(o, *words, length);
@@ -211,7 +211,7 @@ static int split_row(const char *line, char *buffer, const char **cells) {
 
 /* Columns are as wide as their texts; where there is not room for that, the widest ones give way, as far as
  * their words allow it. */
-static void lay_out_table(struct table_layout *t, const char *text, int room) {
+static void lay_out_table(struct table_layout *t, const char *text, int capacity) {
     char buffer[BLOCK_BYTES];
     const char *cells[COLUMN_MAX];
     *t = (struct table_layout){.columns = 0};
@@ -232,7 +232,7 @@ static void lay_out_table(struct table_layout *t, const char *text, int room) {
     int sum = COLUMN_GAP * (t->columns - 1), widest = 0;
     for (int c = 0; c < t->columns; c++)
         sum += t->width[c];
-    for (; sum > room && widest >= 0; sum--) {
+    for (; sum > capacity && widest >= 0; sum--) {
         widest = -1;
         for (int c = 0; c < t->columns; c++)
             if (t->width[c] > t->longest[c] && (widest < 0 || t->width[c] >= t->width[widest]))

@@ -128,10 +128,11 @@ static svs_code take_pair(struct command_line *l, const char *flag, int row, svs
         return err->code;
     if (before && before != all)
         snprintf(all, sizeof l->a->pairs, "%s", before);
-    const size_t at = strlen(all), room = sizeof l->a->pairs - at;
-    const int n = snprintf(all + at, room, "%s%s:%s", at > 0 ? "," : "", flag + 2, value);
+    const size_t at = strlen(all), capacity = sizeof l->a->pairs - at;
+    const int n = snprintf(all + at, capacity, "%s%s:%s", at > 0 ? "," : "", flag + 2, value);
     l->a->value[row] = all;
-    return (size_t)n < room ? SVS_OK : svi_fail(err, SVS_SETTING, "the values of -%c are too long", flag[1]);
+    return (size_t)n < capacity ? SVS_OK
+                                : svi_fail(err, SVS_SETTING, "the values of -%c are too long", flag[1]);
 }
 
 static enum flag_kind kind_of_option(const struct cli_option *o) {
@@ -242,14 +243,14 @@ static svs_code check_verb(struct cli_args *a, svs_error *err) {
 static svs_code check_positionals(struct cli_args *a, svs_error *err) {
     const struct cli_command *c = a->command;
     char shown[64];
-    int room = 0;
+    int capacity = 0;
     if (c->verbs && a->positional_count > 0)
         SVI_TRY(check_verb(a, err));
     const int first = a->verb ? 1 : 0, given = a->positional_count - first;
     const char *usage = a->verb ? a->verb->usage : c->usage;
-    for (const char *word = usage; *word && room <= given; room++) {
+    for (const char *word = usage; *word && capacity <= given; capacity++) {
         const size_t length = strcspn(word, " ");
-        if (word[0] != '[' && room == given)
+        if (word[0] != '[' && capacity == given)
             return svi_fail(err, SVS_SETTING, "missing argument: %.*s (svmstream %s%s%s %s)",
                             c->verbs && !a->verb ? 6 : (int)strcspn(word, " ."),
                             c->verbs && !a->verb ? "ACTION" : word, c->name, a->verb ? " " : "",
@@ -258,15 +259,15 @@ static svs_code check_positionals(struct cli_args *a, svs_error *err) {
             return SVS_OK;
         word += length + (word[length] != '\0');
     }
-    if (given <= room)
+    if (given <= capacity)
         return SVS_OK;
-    const char *extra = a->positional[first + room];
+    const char *extra = a->positional[first + capacity];
     return svi_fail(err, SVS_SETTING, "unexpected argument '%s'",
                     svi_escape(shown, sizeof shown, extra, strlen(extra)));
 }
 
 /* `--key FILE`: the file that is missed. */
-static svs_code tell_key_word(const char *word, svs_error *err) {
+static svs_code explain_key_word(const char *word, svs_error *err) {
     const svs_error before = *err;
     return svi_fail(err, before.code, "%.200s; --key took %.60s as the name of a column", before.text, word);
 }
@@ -286,7 +287,7 @@ svs_code cli_parse(struct cli_args *a, const struct cli_command *command,
         return code;
     code = check_positionals(a, err);
     if (code != SVS_OK && l.key_word && a->positional_count == 0)
-        code = tell_key_word(l.key_word, err);
+        code = explain_key_word(l.key_word, err);
     if (code == SVS_OK)
         code = check_option_values(a, err);
     if (code == SVS_OK && a->config) {

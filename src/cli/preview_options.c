@@ -8,7 +8,7 @@
 #include "cli/object.h"
 #include "report/plot.h"
 
-int cli_look_check(const struct cli_args *a) {
+int cli_preview_check(const struct cli_args *a) {
     static const char *const without[] = {"incidents", "budgets"};
     for (size_t i = 0; i < sizeof without / sizeof *without; i++)
         if (cli_has(a, without[i]) && !cli_has(a, "alerts"))
@@ -21,28 +21,28 @@ int cli_look_check(const struct cli_args *a) {
     return CLI_OK;
 }
 
-int cli_look(const struct cli_args *a, const struct svi_settings *checked, bool once, double row_seconds,
-             svi_look_pass *pass, void *user, struct svi_progress *progress) {
-    const struct svi_look_options o = {.incidents = cli_value(a, "incidents"),
-                                       .tolerance =
-                                           cli_has(a, "tolerance") ? cli_number(a, "tolerance") : NAN,
-                                       .budgets = cli_value(a, "budgets"),
-                                       .plot = cli_value(a, "plot"),
-                                       .row_seconds = row_seconds,
-                                       .json = cli_has(a, "json"),
-                                       .quiet = a->quiet,
-                                       .once = once};
+int cli_preview(const struct cli_args *a, const struct svi_settings *checked, bool once, double row_seconds,
+                svi_preview_pass *pass, void *user, struct svi_progress *progress) {
+    const struct svi_preview_options o = {.incidents = cli_value(a, "incidents"),
+                                          .tolerance =
+                                              cli_has(a, "tolerance") ? cli_number(a, "tolerance") : NAN,
+                                          .budgets = cli_value(a, "budgets"),
+                                          .plot = cli_value(a, "plot"),
+                                          .row_seconds = row_seconds,
+                                          .json = cli_has(a, "json"),
+                                          .quiet = a->quiet,
+                                          .once = once};
     svs_error err;
-    struct svi_look *l = svi_alloc(sizeof *l);
-    svs_code code = l ? svi_look_begin(l, &o, checked, &err) : svi_fail_memory(&err, "the alerts");
+    struct svi_preview *l = svi_alloc(sizeof *l);
+    svs_code code = l ? svi_preview_begin(l, &o, checked, &err) : svi_fail_memory(&err, "the alerts");
     if (code == SVS_OK && once && o.incidents && !o.budgets && !a->quiet)
         fprintf(stderr, "no table over budgets: it reads the rows again, and standard input has them once\n");
     if (code == SVS_OK)
-        code = svi_look_run(l, pass, user, progress, &err);
+        code = svi_preview_run(l, pass, user, progress, &err);
     if (code == SVS_OK && o.json)
         code = cli_show_json(l->json.data, l->json.size, &err);
     if (l)
-        svi_look_clear(l);
+        svi_preview_clear(l);
     svi_free(l);
     return cli_end(a, code, &err);
 }

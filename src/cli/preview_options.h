@@ -20,11 +20,11 @@
                    "--incidents " SVI_LOOK_BUDGETS ", unless this is none")
 
 /* What is wrong with them, without --alerts or with each other: CLI_USAGE and said; else CLI_OK. */
-int cli_look_check(const struct cli_args *a);
+int cli_preview_check(const struct cli_args *a);
 
 /* All passes, and all that is printed. `checked`: settings that budgets are held against, NULL = none;
- * `once`: the rows come only once; row_seconds: as svi_look_options. Returns an exit code. */
-int cli_look(const struct cli_args *a, const struct svi_settings *checked, bool once, double row_seconds,
-             svi_look_pass *pass, void *user, struct svi_progress *progress);
+ * `once`: the rows come only once; row_seconds: as svi_preview_options. Returns an exit code. */
+int cli_preview(const struct cli_args *a, const struct svi_settings *checked, bool once, double row_seconds,
+                svi_preview_pass *pass, void *user, struct svi_progress *progress);
 
 #endif

@@ -31,7 +31,7 @@ struct svi_row_memory cli_table_memory(const struct cli_args *a) {
                      : (struct svi_row_memory){all.bytes * 3 / 4, all.of};
 }
 
-void cli_look_at_table(struct cli_args *a, const char *path) {
+void cli_preview_table(struct cli_args *a, const char *path) {
     struct svi_reader_options o = svi_settings_reader(&a->settings);
     svs_error err;
     o.task_follows = o.label_needed = o.key_spare = true;
@@ -48,7 +48,7 @@ void cli_look_at_table(struct cli_args *a, const char *path) {
     svi_reader_close(&r);
 }
 
-void cli_say_dropped(const struct cli_args *a, const struct svi_table *t) {
+void cli_report_dropped(const struct cli_args *a, const struct svi_table *t) {
     if (t->dropped > 0)
         cli_fail(a, "%lld rows were left out, for a value is missing in them (missing drop)",
                  (long long)t->dropped);

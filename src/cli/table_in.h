@@ -17,9 +17,9 @@ struct svi_row_memory cli_table_memory(const struct cli_args *a);
 /* Looks at the first rows of a file before it is read, unless it is standard input, which has them only once:
  * what its columns are goes to standard error, and where the task is not given and the label has many
  * different numbers it becomes a regression. What is wrong with the file is said when it is read. */
-void cli_look_at_table(struct cli_args *a, const char *path);
+void cli_preview_table(struct cli_args *a, const char *path);
 
 /* Says how many rows the policy `missing drop` left out of the table, where it did. */
-void cli_say_dropped(const struct cli_args *a, const struct svi_table *t);
+void cli_report_dropped(const struct cli_args *a, const struct svi_table *t);
 
 #endif

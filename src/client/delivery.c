@@ -3,7 +3,7 @@
  * Every call that waits is a loop over delivery_turn: send, poll, receive, and then judge the progress
  * (delivery_check). Progress is any sample that was answered for, or nothing to wait for; without any for
  * `timeout` seconds the call fails, and delivery_give_up says what may be wrong from how far the connection
- * came. What the outbox reports meanwhile is kept for the command (delivery_hear). */
+ * came. What the outbox reports meanwhile is kept for the command (delivery_receive). */
 #include "client/delivery.h"
 
 #include <errno.h>
@@ -52,7 +52,7 @@ static void keep_trouble(struct delivery *d, const svs_outbox_event *e) {
     }
 }
 
-static void delivery_hear(void *user, const svs_outbox_event *e) {
+static void delivery_receive(void *user, const svs_outbox_event *e) {
     struct delivery *d = user;
     const bool cut = strcmp(e->code, "power_cut") == 0;
     if (e->kind == SVS_OUTBOX_ACKED) {
@@ -146,7 +146,7 @@ static svs_code delivery_turn(struct delivery *d, double seconds, int fd, bool *
 /* ---- the calls */
 
 svs_code delivery_open(struct delivery *d, svs_outbox_options *o, svs_error *err) {
-    o->tell = delivery_hear;
+    o->tell = delivery_receive;
     o->user = d;
     d->later.code = SVS_OK;
     d->curve = d->identity->on;

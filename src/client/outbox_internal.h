@@ -23,7 +23,7 @@ struct svi_kept {
 /* Zero-initialised but for the bounds is empty. */
 struct svi_store {
     struct svi_kept *ring;
-    int64_t room, first, count, samples; /* entries: allocated, oldest, in use, at most */
+    int64_t capacity, first, count, samples; /* entries: allocated, oldest, in use, at most */
     uint8_t *block;
     size_t size, tail, bytes; /* of the block: allocated, where the next goes if it fits, at most */
 };

@@ -19,8 +19,8 @@
 
 /* ---- reading */
 
-#define NUMBER_MAX    0x1p60 /* sums and differences of such numbers are numbers */
-#define MESSAGE_LEAST 64     /* a process that says that it takes less is not believed */
+#define NUMBER_MAX        0x1p60 /* sums and differences of such numbers are numbers */
+#define MIN_MESSAGE_BYTES 64     /* a process that says that it takes less is not believed */
 #define NUMBER(field)                                                                                        \
     {                                                                                                        \
         .name = #field, .type = SVI_FIELD_INTEGER, .to = offsetof(struct reply_fields, a.field),             \
@@ -74,7 +74,7 @@ svs_code svi_answer_read(struct svi_answer *a, const void *bytes, size_t length,
 
 /* ---- what becomes of samples */
 
-static void outbox_answer_tell(svs_outbox *b, const svs_outbox_event *e) {
+static void outbox_answer_notify(svs_outbox *b, const svs_outbox_event *e) {
     if (b->o.tell)
         b->o.tell(b->o.user, e);
 }
@@ -120,7 +120,7 @@ static void outbox_answer_release(svs_outbox *b) {
     b->f.acked += count - refused;
     b->f.refused += refused;
     if (count > refused)
-        outbox_answer_tell(b, &e);
+        outbox_answer_notify(b, &e);
 }
 
 /* The process has answered for all samples below `at`, and refused `refused` of them for the reason in `a`:
@@ -141,7 +141,7 @@ static void outbox_answer_settle(svs_outbox *b, int64_t at, int64_t refused, con
     if (e.count > 0 && at > b->reported) {
         b->reported = at;
         e.key = to == from + 1 ? svi_outbox_key(b, from, key) : "";
-        outbox_answer_tell(b, &e);
+        outbox_answer_notify(b, &e);
     }
     outbox_answer_release(b);
 }
@@ -202,7 +202,7 @@ static void take_refusal(svs_outbox *b, const struct svi_answer *a) {
 static void outbox_answer_later(svs_outbox *b, const char *code, const char *reason, double now) {
     const int64_t at = b->first + b->taken;
     double wait = svi_outbox_pause(b, now);
-    outbox_answer_tell(b, &(svs_outbox_event){SVS_OUTBOX_LATER, at, at, 0, code, reason, wait, ""});
+    outbox_answer_notify(b, &(svs_outbox_event){SVS_OUTBOX_LATER, at, at, 0, code, reason, wait, ""});
 }
 
 /* A message that the process cannot read: its reply has no number. Replies come in order, so it is the
@@ -256,16 +256,16 @@ static int64_t outbox_answer_adopt(svs_outbox *b, int64_t next) {
 }
 
 /* `first`: the oldest that was kept. */
-static void tell_lack(svs_outbox *b, bool other, int64_t first, int64_t count) {
+static void report_lack(svs_outbox *b, bool other, int64_t first, int64_t count) {
     static const char *const why[] = {
         "a power cut took them from the process before they were on disk: with its setting delivery durable "
         "it acknowledges only what is",
         "the process was restarted and keeps nothing: with its setting state.dir it does"};
-    outbox_answer_tell(b, &(svs_outbox_event){SVS_OUTBOX_RESTARTED, first - count, first - 1, count,
-                                              count == 0 ? ""
-                                              : other    ? "no_state"
-                                                         : "power_cut",
-                                              count ? why[other] : "", 0, ""});
+    outbox_answer_notify(b, &(svs_outbox_event){SVS_OUTBOX_RESTARTED, first - count, first - 1, count,
+                                                count == 0 ? ""
+                                                : other    ? "no_state"
+                                                           : "power_cut",
+                                                count ? why[other] : "", 0, ""});
 }
 
 static void outbox_answer_resume(svs_outbox *b, const struct svi_answer *a, double now) {
@@ -287,12 +287,12 @@ static void outbox_answer_resume(svs_outbox *b, const struct svi_answer *a, doub
                  "this name?",
                  b->src);
         if (at > b->reached && !b->o.replay)
-            outbox_answer_tell(
+            outbox_answer_notify(
                 b, &(svs_outbox_event){SVS_OUTBOX_LATER, from, from, 0, "no_source", reason, 0, ""});
         forgotten = outbox_answer_adopt(b, a->next);
     }
-    if (a->max_message >= MESSAGE_LEAST || other)
-        b->message_max = a->max_message >= MESSAGE_LEAST ? a->max_message : 0;
+    if (a->max_message >= MIN_MESSAGE_BYTES || other)
+        b->message_max = a->max_message >= MIN_MESSAGE_BYTES ? a->max_message : 0;
     b->sent = b->taken;
     b->f.under_way = 0;
     b->met = true;
@@ -307,7 +307,7 @@ static void outbox_answer_resume(svs_outbox *b, const struct svi_answer *a, doub
     note_disk(b, a->durable, 0);
     outbox_answer_release(b);
     if (other || forgotten > 0)
-        tell_lack(b, other, first, forgotten);
+        report_lack(b, other, first, forgotten);
 }
 
 /* The process that answers is in the same run as when it acknowledged what it has, so it has it still, but

@@ -3,11 +3,11 @@
 #include "base/alloc.h"
 #include "client/outbox_internal.h"
 
-#define FIRST_ROOM 64
-#define FIRST_SIZE 4096
+#define FIRST_CAPACITY 64
+#define FIRST_SIZE     4096
 
 /* An entry of no bytes would share its place with the next. */
-static size_t room_of(size_t size) {
+static size_t capacity_of(size_t size) {
     return size ? size : 1;
 }
 
@@ -19,21 +19,21 @@ void svi_store_clear(struct svi_store *s) {
 
 struct svi_kept *svi_store_at(const struct svi_store *s, int64_t i) {
     int64_t place = s->first + i;
-    return &s->ring[place < s->room ? place : place - s->room];
+    return &s->ring[place < s->capacity ? place : place - s->capacity];
 }
 
 /* The room doubled, the oldest at its beginning. */
 static svs_code grow_ring(struct svi_store *s) {
-    int64_t room = s->room ? 2 * s->room : FIRST_ROOM;
-    room = room < s->samples ? room : s->samples;
-    struct svi_kept *ring = svi_alloc_array((size_t)room, sizeof *ring);
+    int64_t capacity = s->capacity ? 2 * s->capacity : FIRST_CAPACITY;
+    capacity = capacity < s->samples ? capacity : s->samples;
+    struct svi_kept *ring = svi_alloc_array((size_t)capacity, sizeof *ring);
     if (!ring)
         return SVS_NO_MEMORY;
     for (int64_t i = 0; i < s->count; i++)
         ring[i] = *svi_store_at(s, i);
     svi_free(s->ring);
     s->ring = ring;
-    s->room = room;
+    s->capacity = capacity;
     s->first = 0;
     return SVS_OK;
 }
@@ -56,7 +56,7 @@ static size_t place_for(const struct svi_store *s, size_t size) {
 static svs_code rebuild_block(struct svi_store *s, size_t needed) {
     size_t size = s->size ? s->size : FIRST_SIZE, used = 0, tail = 0;
     for (int64_t i = 0; i < s->count; i++)
-        used += room_of(svi_store_at(s, i)->size);
+        used += capacity_of(svi_store_at(s, i)->size);
     while (size < 2 * used + needed)
         size *= 2;
     size = size < s->bytes ? size : s->bytes;
@@ -69,7 +69,7 @@ static svs_code rebuild_block(struct svi_store *s, size_t needed) {
         struct svi_kept *k = svi_store_at(s, i);
         memcpy(block + tail, s->block + k->at, k->size);
         k->at = tail;
-        tail += room_of(k->size);
+        tail += capacity_of(k->size);
     }
     svi_free(s->block);
     s->block = block;
@@ -79,10 +79,10 @@ static svs_code rebuild_block(struct svi_store *s, size_t needed) {
 }
 
 svs_code svi_store_push(struct svi_store *s, const void *body, size_t size, uint32_t pairs) {
-    size_t taken = room_of(size);
+    size_t taken = capacity_of(size);
     if (s->count == s->samples || taken > s->bytes)
         return SVS_LIMIT;
-    svs_code code = s->count == s->room ? grow_ring(s) : SVS_OK;
+    svs_code code = s->count == s->capacity ? grow_ring(s) : SVS_OK;
     size_t at = code == SVS_OK ? place_for(s, taken) : SIZE_MAX;
     if (code == SVS_OK && at == SIZE_MAX && (code = rebuild_block(s, taken)) == SVS_OK)
         at = place_for(s, taken);
@@ -100,8 +100,8 @@ svs_code svi_store_push(struct svi_store *s, const void *body, size_t size, uint
 void svi_store_pop(struct svi_store *s, int64_t count) {
     count = count < s->count ? count : s->count;
     s->count -= count;
-    if (s->room)
-        s->first = (s->first + count) % s->room;
+    if (s->capacity)
+        s->first = (s->first + count) % s->capacity;
     if (s->count == 0)
         s->first = 0, s->tail = 0;
 }
@@ -113,21 +113,21 @@ void svi_store_remove(struct svi_store *s, int64_t i) {
     svi_store_pop(s, 1);
     if (s->count > 0) {
         const struct svi_kept *last = svi_store_at(s, s->count - 1);
-        s->tail = last->at + room_of(last->size);
+        s->tail = last->at + capacity_of(last->size);
     }
 }
 
 bool svi_store_check(const struct svi_store *s) {
     size_t end = 0;
     int turns = 0;
-    if (s->count < 0 || s->count > s->room || s->room > s->samples || s->size > s->bytes)
+    if (s->count < 0 || s->count > s->capacity || s->capacity > s->samples || s->size > s->bytes)
         return false;
     for (int64_t i = 0; i < s->count; i++) {
         const struct svi_kept *k = svi_store_at(s, i);
-        if (k->at + room_of(k->size) > s->size)
+        if (k->at + capacity_of(k->size) > s->size)
             return false;
         turns += i > 0 && k->at < end;
-        end = k->at + room_of(k->size);
+        end = k->at + capacity_of(k->size);
         if (turns > 0 && end > svi_store_at(s, 0)->at)
             return false;
     }

@@ -57,7 +57,7 @@ static svs_code request_converse(void *socket, void *monitor, bool secured, cons
 }
 
 /* The process closes what it listens on before it closes its connections. */
-static void await_gone(void *events, double end) {
+static void await_end(void *events, double end) {
     zmq_pollitem_t item = {events, 0, ZMQ_POLLIN, 0};
     int event = 0, value;
     for (double left = end - svi_monotonic(); left > 0 && event != ZMQ_EVENT_DISCONNECTED;
@@ -94,7 +94,7 @@ svs_code client_ask(const struct svi_settings *s, const struct client_question *
     if (code == SVS_OK)
         code = request_converse(socket, monitor, id.on, s->ctl, q, reply, err);
     if (code == SVS_OK && q->until_gone && is_granted(reply))
-        await_gone(monitor, end);
+        await_end(monitor, end);
     svi_monitor_free(&monitor, socket);
     svi_socket_close(&socket);
     svi_identity_wipe(&id);

@@ -18,9 +18,9 @@
 #include "config/rule_settings.h"
 #include "config/settings.h"
 
-#define KEYS_SHARE  0.25   /* of the memory of the machine, for keys on disk */
-#define GAMMA_LEAST 1e-100 /* usable, whatever the distances */
-#define GAMMA_MOST  1e100
+#define KEYS_SHARE 0.25   /* of the memory of the machine, for keys on disk */
+#define MIN_GAMMA  1e-100 /* usable, whatever the distances */
+#define MAX_GAMMA  1e100
 
 static bool settings_from_stdin(const struct svi_settings *s) {
     return strcmp(s->in, "-") == 0;
@@ -395,7 +395,8 @@ svs_code svi_settings_check_security(const struct svi_settings *s, svs_error *er
             return svi_fail(
                 err, SVS_SETTING,
                 "%s %.60s is reachable from other machines without protection: create a key with `svmstream "
-                "curve new` and set --curve on, or set --insecure to let anybody there feed, read and stop it",
+                "curve new` and set --curve on, or set --insecure to let anybody there feed, read and stop "
+                "it",
                 sockets[i].key, sockets[i].address);
     return SVS_OK;
 }
@@ -502,10 +503,10 @@ svs_code svi_settings_novelty(const struct svi_settings *s, svs_novelty_options 
     char *end;
     o->gamma_rule = SVS_GAMMA_GIVEN;
     o->gamma = strtod(text, &end);
-    if (end != text && !*end && o->gamma >= GAMMA_LEAST && o->gamma <= GAMMA_MOST)
+    if (end != text && !*end && o->gamma >= MIN_GAMMA && o->gamma <= MAX_GAMMA)
         return SVS_OK;
     return svi_fail(
         err, SVS_SETTING,
         "novelty.gamma: '%.20s' is not an allowed value (auto, median, scale, or a number from %g to %g)",
-        text, GAMMA_LEAST, GAMMA_MOST);
+        text, MIN_GAMMA, MAX_GAMMA);
 }

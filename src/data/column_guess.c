@@ -29,15 +29,15 @@
 #include "data/quantity.h"
 #include "data/reader_internal.h"
 
-#define EXAMPLES      4    /* values of the label that are shown */
-#define EXAMPLE_TEXT  24   /* bytes of one */
-#define NOTE_TEXT     1024 /* bytes of the line */
-#define NAME_TEXT     100  /* bytes of a name in it */
-#define SHOWN         8    /* columns of one kind in it */
-#define FEW_ROWS      20   /* fewer tell little */
-#define CLASSES_MANY  50   /* more different values are no classes */
-#define INTEGERS_MANY 20   /* more different integers may be a number to be learned */
-#define WORDS_MANY    0.8  /* this share of different words is text */
+#define EXAMPLES           4    /* values of the label that are shown */
+#define EXAMPLE_TEXT       24   /* bytes of one */
+#define NOTE_TEXT          1024 /* bytes of the line */
+#define NAME_TEXT          100  /* bytes of a name in it */
+#define SHOWN              8    /* columns of one kind in it */
+#define MIN_ROWS           20   /* fewer tell little */
+#define MAX_CLASSES        50   /* more different values are no classes */
+#define MAX_CLASS_INTEGERS 20   /* more different integers may be a number to be learned */
+#define TEXT_SHARE         0.8  /* this share of different words is text */
 
 struct guessed {
     struct svi_column_use is;
@@ -47,9 +47,9 @@ struct guessed {
     int numbers, integers, times;
     int zeros, nothings;             /* numbers like 007; plain ones that are 0 */
     int quantities, united, foreign; /* no plain numbers: without a unit, with that of the column, another */
-    int commas, points;     /* decimal marks that can be nothing else: 33,4 and 1,234.5; 33.4 and 4.604,35 */
-    int dates_told, clocks; /* dates that are not ISO 8601; times of day without one */
-    int same_order;         /* of the dates those that are the same in both orders */
+    int commas, points; /* decimal marks that can be nothing else: 33,4 and 1,234.5; 33.4 and 4.604,35 */
+    int dates_reported, clocks;  /* dates that are not ISO 8601; times of day without one */
+    int same_order;              /* of the dates those that are the same in both orders */
     int day_first, month_first;  /* of the dates those that are one in that order alone */
     int day_rises, month_rises;  /* rises, were that the order */
     double day_last, month_last; /* likewise */
@@ -61,7 +61,7 @@ struct guessed {
     double last, low;
     size_t length;    /* of all words */
     uint64_t *hashes; /* of the values seen */
-    size_t room;
+    size_t capacity;
     int different;
     char examples[EXAMPLES][EXAMPLE_TEXT];
     uint64_t example_hashes[EXAMPLES];
@@ -73,7 +73,7 @@ struct guessed {
 struct svi_guess {
     const struct svi_reader_options *o;
     struct guessed *columns;
-    size_t room;
+    size_t capacity;
     int count, rows;
     bool closed, commas, nameless, whole, decided, regress;
     struct svi_missing_words missing;
@@ -114,7 +114,7 @@ void svi_guess_nameless(svi_guess *g) {
 }
 
 svs_code svi_guess_column(svi_guess *g, struct svi_span name, svs_error *err) {
-    if (!svi_row_room((void **)&g->columns, &g->room, (size_t)g->count + 1, sizeof *g->columns))
+    if (!svi_row_reserve((void **)&g->columns, &g->capacity, (size_t)g->count + 1, sizeof *g->columns))
         return svi_fail_memory(err, "the columns of a file");
     svi_guess_rename(g, g->count++, name);
     return SVS_OK;
@@ -214,9 +214,9 @@ static void guess_date(struct guessed *c, struct svi_span value) {
     c->clocks += svi_time_of_clock(value.at, length, &unused);
     if (!day && !month)
         return;
-    c->day_rises += c->dates_told > 0 && by_day >= c->day_last;
-    c->month_rises += c->dates_told > 0 && by_month >= c->month_last;
-    c->dates_told++;
+    c->day_rises += c->dates_reported > 0 && by_day >= c->day_last;
+    c->month_rises += c->dates_reported > 0 && by_month >= c->month_last;
+    c->dates_reported++;
     c->day_first += !month;
     c->month_first += !day;
     c->same_order += day && month && by_day == by_month;
@@ -277,7 +277,7 @@ svs_code svi_guess_value(svi_guess *g, int column, struct svi_span value, svs_er
     const bool number = svi_cell_number(value, &v);
     if ((!number || g->missing.numbers) && svi_cell_missing(&g->missing, value) && !guess_keeps(g, c, value))
         return SVS_OK;
-    if (!svi_row_room((void **)&c->hashes, &c->room, (size_t)c->seen + 1, sizeof *c->hashes))
+    if (!svi_row_reserve((void **)&c->hashes, &c->capacity, (size_t)c->seen + 1, sizeof *c->hashes))
         return svi_fail_memory(err, "the first rows of a file");
     const uint64_t hash = guess_hash(value);
     c->hashes[c->seen++] = hash;
@@ -391,7 +391,7 @@ static void count_different(struct guessed *c) {
 
 /* Is the name this word, or does its last part say it: ..._word, ...-word, ...Word? 2: it is, 1: its last
  * part does. */
-static int name_says(const char *name, const char *word) {
+static int name_implies(const char *name, const char *word) {
     const size_t length = strlen(name), n = strlen(word);
     if (length < n || strcasecmp(name + length - n, word) != 0)
         return 0;
@@ -402,10 +402,10 @@ static int name_says(const char *name, const char *word) {
            (islower((unsigned char)before) && isupper((unsigned char)first));
 }
 
-static int name_says_one(const char *name, const char *const *words) {
+static int name_implies_one(const char *name, const char *const *words) {
     int most = 0;
     for (; *words; words++) {
-        const int says = name_says(name, *words);
+        const int says = name_implies(name, *words);
         most = says > most ? says : most;
     }
     return most;
@@ -523,7 +523,7 @@ static bool asks_for(const char *name, const char *const *words) {
             continue;
         const char *rest = name + n;
         const bool parted = *rest && strchr("_-. ", *rest), humped = isupper((unsigned char)*rest);
-        if ((parted || humped) && (!words || name_says_one(rest + parted, words) == 2))
+        if ((parted || humped) && (!words || name_implies_one(rest + parted, words) == 2))
             return true;
     }
     return false;
@@ -551,20 +551,20 @@ int svi_label_rank(const char *name) {
                                        "ergebnis", "resultat",    "resultado", "risultato", "esito",
                                        "wynik",    "status_code", NULL};
     static const char *const whole[] = {"category", "state", "default", "passed", "pass", NULL};
-    const int first = name_says_one(name, strong), second = name_says_one(name, outcomes),
-              third = name_says_one(name, weak);
+    const int first = name_implies_one(name, strong), second = name_implies_one(name, outcomes),
+              third = name_implies_one(name, weak);
     if (first > 0)
         return first == 2 ? 1 : 2;
     if (second > 0)
         return second == 2 || asks_for(name, outcomes) ? 3 : 4;
-    return third == 2 || name_says_one(name, whole) == 2 ? 5 : third ? 6 : 0;
+    return third == 2 || name_implies_one(name, whole) == 2 ? 5 : third ? 6 : 0;
 }
 
 /* Numbers that are no classes: fractions, or very many integers. */
 static bool calls_for_regression(const struct guessed *c) {
     return (holds_numbers(c) || c->is.comma || c->is.amount) &&
            (c->integers < c->numbers || c->marked > 0 ||
-            (c->different > INTEGERS_MANY && c->different * 20 > c->seen));
+            (c->different > MAX_CLASS_INTEGERS && c->different * 20 > c->seen));
 }
 
 /* Next to a column x, and at no edge, y is a place. */
@@ -585,9 +585,9 @@ static int rank_label(const svi_guess *g, const struct guessed *c) {
         return 0;
     if (calls_for_regression(c))
         return rank <= 2 ? rank : 0;
-    if (c->different > CLASSES_MANY)
+    if (c->different > MAX_CLASSES)
         return rank == 1 && c->different * 2 <= c->seen ? rank : 0;
-    if (c->different > 1 || rank == 1 || c->seen < FEW_ROWS)
+    if (c->different > 1 || rank == 1 || c->seen < MIN_ROWS)
         return rank;
     return g->whole || c->seen == 0 ? 0 : rank + 6;
 }
@@ -612,7 +612,7 @@ static int guess_weigh(svi_guess *g, int best, int rank, int equals) {
     static const char *const classes[] = {"class", "klasse", "classe", "clase", "klass", NULL};
     const int place = guess_find_place(g);
     const bool edge = best == 0 || best == g->count - 1;
-    const bool clear = rank <= 2 && !name_says_one(g->columns[best].name, classes);
+    const bool clear = rank <= 2 && !name_implies_one(g->columns[best].name, classes);
     int others = 0, other = -1;
     if (!g->o->placed || clear || best == place || (edge && rank <= 3))
         return equals == 1 ? best : -1;
@@ -674,7 +674,7 @@ static bool named_like_time(const char *name) {
     static const char *const words[] = {
         "time",  "timestamp", "ts",    "date",    "datetime", "at",   "when",  "t",    "epoch", "unix",
         "stamp", "zeit",      "datum", "uhrzeit", "fecha",    "hora", "heure", "hour", NULL};
-    return name_says_one(name, words) > 0;
+    return name_implies_one(name, words) > 0;
 }
 
 /* Numbers of the size of times since 1973, or text. */
@@ -688,7 +688,7 @@ static bool may_be_time(const struct guessed *c) {
 /* 10.05.26 may be a date, too. */
 static bool holds_clocks(const struct guessed *c) {
     static const char *const words[] = {"time", "uhrzeit", "zeit", "hora", "heure", "hour", NULL};
-    return are_most(c, c->clocks) && (c->clocks > c->dates_told || name_says_one(c->name, words) > 0);
+    return are_most(c, c->clocks) && (c->clocks > c->dates_reported || name_implies_one(c->name, words) > 0);
 }
 
 /* Dates of another form are times where all are in one order. What tells it is a number above 12, then the
@@ -696,11 +696,11 @@ static bool holds_clocks(const struct guessed *c) {
 static void decide_order(struct guessed *c) {
     const bool month =
         c->month_first > c->day_first || (c->month_first == c->day_first && c->month_rises > c->day_rises);
-    if (holds_clocks(c) || !are_most(c, c->dates_told - (month ? c->day_first : c->month_first)))
+    if (holds_clocks(c) || !are_most(c, c->dates_reported - (month ? c->day_first : c->month_first)))
         return;
     c->is.order = month ? SVI_TIME_MONTH_FIRST : SVI_TIME_DAY_FIRST;
-    c->times = c->dates_told;
-    c->steps = c->dates_told - 1;
+    c->times = c->dates_reported;
+    c->steps = c->dates_reported - 1;
     c->rises = month ? c->month_rises : c->day_rises;
 }
 
@@ -743,12 +743,12 @@ static bool named_like_code(const char *name) {
     static const char *const words[] = {"code",       "zip",   "zipcode", "postcode", "postalcode",
                                         "plz",        "store", "shop",    "branch",   "filiale",
                                         "department", "dept",  NULL};
-    return name_says_one(name, words) > 0;
+    return name_implies_one(name, words) > 0;
 }
 
 static bool named_like_id(const char *name, bool *plain) {
     static const char *const words[] = {"id", "uuid", "guid", NULL};
-    const int says = name_says_one(name, words);
+    const int says = name_implies_one(name, words);
     *plain = says == 2;
     return says > 0;
 }
@@ -758,7 +758,7 @@ static void decide_id(svi_guess *g) {
     for (int i = 0; i < g->count; i++) {
         struct guessed *c = &g->columns[i];
         const bool named = named_like_id(c->name, &plain), fraction = c->integers < c->numbers;
-        const bool several = c->seen >= FEW_ROWS && c->different > 2 && c->different * 2 <= c->seen;
+        const bool several = c->seen >= MIN_ROWS && c->different > 2 && c->different * 2 <= c->seen;
         if (!is_free(c) || fraction || c->seen == 0)
             continue;
         if (!named && several && named_like_code(c->name))
@@ -766,12 +766,12 @@ static void decide_id(svi_guess *g) {
         if (!named)
             continue;
         const bool unique = c->different == c->seen && c->length <= (size_t)c->seen * SVS_NAME_MAX / 2;
-        if (unique && !found && (plain || c->seen >= FEW_ROWS / 2)) {
+        if (unique && !found && (plain || c->seen >= MIN_ROWS / 2)) {
             c->is.use = SVI_USE_ID;
             found = true;
-        } else if (c->seen >= FEW_ROWS && c->different > WORDS_MANY * c->seen) {
+        } else if (c->seen >= MIN_ROWS && c->different > TEXT_SHARE * c->seen) {
             guess_drop(c, "ids");
-        } else if (c->seen >= FEW_ROWS && c->different * 2 <= c->seen) {
+        } else if (c->seen >= MIN_ROWS && c->different * 2 <= c->seen) {
             c->is.use = SVI_USE_WORD; /* its numbers name things */
         }
     }
@@ -780,7 +780,7 @@ static void decide_id(svi_guess *g) {
 /* ---- the label by its place */
 
 static bool counts_rows(const struct guessed *c, int rows) {
-    return c->seen == rows && c->integers == rows && rows >= FEW_ROWS / 2 && c->ones == rows - 1;
+    return c->seen == rows && c->integers == rows && rows >= MIN_ROWS / 2 && c->ones == rows - 1;
 }
 
 /* 0, 1 or -1, as labels in numbers mostly are. */
@@ -797,15 +797,15 @@ static bool has_signs(const struct guessed *c) {
 static bool has_two_values(const svi_guess *g, const struct guessed *c) {
     if (!is_free(c) || c->integers < c->numbers || c->nested || holds_times(c))
         return false;
-    if (c->different == 2 && g->rows >= FEW_ROWS)
+    if (c->different == 2 && g->rows >= MIN_ROWS)
         return true;
     return g->begun && c->different > 0 && c->different <= 2 && (c->numbers == 0 || has_signs(c));
 }
 
 /* Data to learn from without names have their classes in the last column. A log has a time. */
 static bool has_classes(const svi_guess *g, const struct guessed *c) {
-    return !guess_find(g, SVI_USE_TIME) && g->nameless && is_free(c) && g->rows >= FEW_ROWS &&
-           c->numbers == 0 && c->different > 2 && c->different <= INTEGERS_MANY &&
+    return !guess_find(g, SVI_USE_TIME) && g->nameless && is_free(c) && g->rows >= MIN_ROWS &&
+           c->numbers == 0 && c->different > 2 && c->different <= MAX_CLASS_INTEGERS &&
            c->different * 5 <= c->seen;
 }
 
@@ -853,11 +853,11 @@ static void decide_place(svi_guess *g) {
 
 static void decide_words(const svi_guess *g, struct guessed *c) {
     c->is.use = SVI_USE_WORD;
-    if (g->o->hash || c->seen < FEW_ROWS || c->different < FEW_ROWS)
+    if (g->o->hash || c->seen < MIN_ROWS || c->different < MIN_ROWS)
         return;
-    if (are_most(c, c->dates_told) || are_most(c, c->clocks) || named_like_time(c->name))
+    if (are_most(c, c->dates_reported) || are_most(c, c->clocks) || named_like_time(c->name))
         guess_drop(c, "times of no form that is known: --ts with --ts.format takes them");
-    else if (c->different > WORDS_MANY * c->seen)
+    else if (c->different > TEXT_SHARE * c->seen)
         guess_drop(c, c->length > 24 * (size_t)c->seen
                           ? "text, --categories or --hash takes it"
                           : "nearly all values differ, --categories or --hash takes it");
@@ -866,13 +866,13 @@ static void decide_words(const svi_guess *g, struct guessed *c) {
 static void decide_feature(const svi_guess *g, struct guessed *c, bool constants) {
     if (c->nested && c->seen == 0)
         guess_drop(c, "no single values");
-    else if (c->seen == 0 && g->rows >= (g->whole ? FEW_ROWS : 5 * FEW_ROWS))
+    else if (c->seen == 0 && g->rows >= (g->whole ? MIN_ROWS : 5 * MIN_ROWS))
         guess_drop(c, "empty");
     else if (c->seen == 0)
         return; /* what comes first tells */
     else if (counts_rows(c, g->rows))
         guess_drop(c, "row numbers");
-    else if (!constants && c->different == 1 && g->whole && c->seen >= FEW_ROWS)
+    else if (!constants && c->different == 1 && g->whole && c->seen >= MIN_ROWS)
         guess_drop(c, "constant");
     else if ((holds_numbers(c) || c->is.comma || c->is.amount) && c->zeros == 0)
         c->is.use = SVI_USE_NUMBER;
@@ -921,7 +921,7 @@ static void note_item(svi_guess *g, bool first, const char *title, const char *i
 }
 
 /* Of a list, of which SHOWN are named. */
-static void note_rest(svi_guess *g, int count) {
+static void note_remainder(svi_guess *g, int count) {
     if (count > SHOWN)
         note_add(g, " and %d more", count - SHOWN);
 }
@@ -958,7 +958,7 @@ static bool is_candidate(const struct guessed *c, int pass) {
         return c->asked;
     if (pass == 1)
         return svi_label_rank(c->name) > 0;
-    return pass == 3 || (c->different >= 2 && c->different <= INTEGERS_MANY);
+    return pass == 3 || (c->different >= 2 && c->different <= MAX_CLASS_INTEGERS);
 }
 
 static bool has_candidates(const svi_guess *g, int pass) {
@@ -995,7 +995,7 @@ static void note_time(svi_guess *g, const struct guessed *c) {
         if (g->columns[i].is.clock)
             note_add(g, " + %s", shown_name(&g->columns[i], name));
     const char *order = c->is.order == SVI_TIME_MONTH_FIRST ? "month first" : "day first";
-    if (c->is.order != SVI_TIME_ISO && c->same_order < c->dates_told)
+    if (c->is.order != SVI_TIME_ISO && c->same_order < c->dates_reported)
         note_add(g, " (%s%s)", order, known ? "" : ", a guess: --ts.format overrides it");
     else if (holds_times(c) && c->is.order == SVI_TIME_ISO)
         note_add(g, " (%s)", g->o->ts_format && *g->o->ts_format ? g->o->ts_format : "ISO 8601");
@@ -1037,7 +1037,7 @@ static void note_numbers(svi_guess *g) {
         if (c->is.measure[0] && shown++ < SHOWN)
             note_add(g, "%s%s in %s", shown > 1 ? ", " : " (", shown_name(c, name), c->is.measure);
     }
-    note_rest(g, shown);
+    note_remainder(g, shown);
     const char *marks = dotted    ? "decimal commas, 1.234 is 1234"
                         : commas  ? "with decimal commas"
                         : amounts ? "some written as 1,200"
@@ -1060,7 +1060,7 @@ static void note_mixed(svi_guess *g) {
         note_item(g, shown == 1, "numbers of several units, so not read as numbers:", shown_name(c, name));
         note_add(g, " (%s%s%s)", c->first_unit, c->other_unit[0] ? ", " : " and none", c->other_unit);
     }
-    note_rest(g, shown);
+    note_remainder(g, shown);
 }
 
 /* One kind: "3 categories: machine 8, ..."; numbers are named only where there is something to say. */
@@ -1085,7 +1085,7 @@ static void note_features(svi_guess *g) {
         if (g->columns[i].is.use == SVI_USE_WORD && shown++ < SHOWN)
             note_add(g, "%s %s %d", shown > 1 ? "," : "", shown_name(&g->columns[i], name),
                      g->columns[i].different);
-    note_rest(g, shown);
+    note_remainder(g, shown);
 }
 
 static void note_others(svi_guess *g) {
@@ -1099,14 +1099,14 @@ static void note_others(svi_guess *g) {
         if (c->reason)
             note_add(g, " (%s)", c->reason);
     }
-    note_rest(g, shown);
-    for (int i = 0; i < g->count && g->rows >= FEW_ROWS; i++) {
+    note_remainder(g, shown);
+    for (int i = 0; i < g->count && g->rows >= MIN_ROWS; i++) {
         const struct guessed *c = &g->columns[i];
         if (c->is.use > SVI_USE_WORD || c->different > 1 || constant++ >= SHOWN)
             continue;
         note_item(g, constant == 1, "constant so far:", shown_name(c, name));
     }
-    note_rest(g, constant);
+    note_remainder(g, constant);
 }
 
 /* Names of the settings that no column has: the columns of a CSV are all there. */
@@ -1140,7 +1140,7 @@ static void write_note(svi_guess *g, const char *about) {
     note_others(g);
     note_mixed(g);
     note_strangers(g);
-    if (g->whole || g->begun || g->rows >= FEW_ROWS)
+    if (g->whole || g->begun || g->rows >= MIN_ROWS)
         return;
     note_part(g);
     note_add(g, "guessed from %d row%s", g->rows, g->rows == 1 ? "" : "s");
@@ -1156,7 +1156,7 @@ svs_code svi_guess_decide(svi_guess *g, bool whole, const char *about, svs_error
     for (int i = 0; i < g->count; i++)
         decide_marks(g, &g->columns[i], commas);
     for (int i = 0; i < g->count; i++)
-        if (!holds_times(&g->columns[i]) && g->columns[i].dates_told > 0)
+        if (!holds_times(&g->columns[i]) && g->columns[i].dates_reported > 0)
             decide_order(&g->columns[i]);
     SVI_TRY(apply_settings(g, err));
     labelled = guess_make_label(g, guess_find_label(g));

@@ -51,8 +51,8 @@ struct csv {
     int cell_count;
     char *
         text; /* two copies of the first line: as it is, and with doubled quotes undone; and numbered names */
-    char *room; /* words of the present row whose doubled quotes were undone */
-    size_t room_size, used;
+    char *unescaped; /* words of the present row whose doubled quotes were undone */
+    size_t scratch_size, used;
     int64_t headers; /* lines that were the header again */
     bool begun;      /* the first line came as a row */
     bool hashes;     /* rows may begin with # */
@@ -281,7 +281,7 @@ static void csv_end(void *state) {
     svi_free(h->columns);
     svi_free(h->is);
     svi_free(h->cells);
-    svi_free(h->room);
+    svi_free(h->unescaped);
     svi_free(h);
 }
 
@@ -519,11 +519,11 @@ static svs_code csv_plain_text(const struct csv_row *r, struct svi_span *cell) {
     const size_t length = (size_t)(cell->end - cell->at), whole = (size_t)(r->line.end - r->line.at);
     if (!memchr(cell->at, '"', length))
         return SVS_OK;
-    if (h->used == 0 && !svi_row_room((void **)&h->room, &h->room_size, whole + SVI_NUMBER_PAD, 1))
+    if (h->used == 0 && !svi_row_reserve((void **)&h->unescaped, &h->scratch_size, whole + SVI_NUMBER_PAD, 1))
         return svi_fail_memory(r->err, "a row");
-    *cell = csv_unquote(*cell, h->room + h->used);
+    *cell = csv_unquote(*cell, h->unescaped + h->used);
     h->used += length;
-    h->room[h->used++] = 0; /* two quotes became one: there is room for it */
+    h->unescaped[h->used++] = 0; /* two quotes became one: there is room for it */
     return SVS_OK;
 }
 

@@ -17,8 +17,8 @@
 #include "data/span.h"
 #include "svmstream/value.h"
 
-#define FEATURES_MAX 1000000
-#define FIRST_ROOM   16
+#define FEATURES_MAX   1000000
+#define FIRST_CAPACITY 16
 
 struct entry {
     char *name; /* NUL-terminated, a block of its own: it must not move when the registry grows */
@@ -30,7 +30,7 @@ struct svs_features {
     struct entry *entries; /* by column */
     int32_t *slots;        /* column + 1, 0 = empty; a power of two, at least twice `room` */
     size_t slot_count;
-    int count, room, max;
+    int count, capacity, max;
     uint64_t changes;
 };
 
@@ -67,12 +67,12 @@ static size_t slot_of(const svs_features *f, uint32_t hash, const char *name, si
     return at;
 }
 
-static svs_code feature_names_make_room(svs_features *f, svs_error *err) {
-    if (f->count < f->room)
+static svs_code feature_names_reserve(svs_features *f, svs_error *err) {
+    if (f->count < f->capacity)
         return SVS_OK;
-    int room = f->room ? f->room * 2 : FIRST_ROOM;
-    struct entry *entries = svi_alloc_plain_array((size_t)room, sizeof *entries);
-    int32_t *slots = svi_alloc_plain_array((size_t)room * 2, sizeof *slots);
+    int capacity = f->capacity ? f->capacity * 2 : FIRST_CAPACITY;
+    struct entry *entries = svi_alloc_plain_array((size_t)capacity, sizeof *entries);
+    int32_t *slots = svi_alloc_plain_array((size_t)capacity * 2, sizeof *slots);
     if (!entries || !slots) {
         svi_free(entries);
         svi_free(slots);
@@ -84,8 +84,8 @@ static svs_code feature_names_make_room(svs_features *f, svs_error *err) {
     svi_free(f->slots);
     f->entries = entries;
     f->slots = slots;
-    f->slot_count = (size_t)room * 2;
-    f->room = room;
+    f->slot_count = (size_t)capacity * 2;
+    f->capacity = capacity;
     for (int column = 0; column < f->count; column++) {
         const struct entry *e = &f->entries[column];
         f->slots[slot_of(f, e->hash, e->name, e->length)] = column + 1;
@@ -159,7 +159,7 @@ int svs_features_add(svs_features *f, const char *name, size_t length, svs_error
     if (check_name(f, name, length, err) != SVS_OK)
         return -1;
     char *copy = svi_alloc_plain(length + 1);
-    if (!copy || feature_names_make_room(f, err) != SVS_OK) {
+    if (!copy || feature_names_reserve(f, err) != SVS_OK) {
         svi_free(copy);
         svi_fail_memory(err, "a feature name");
         return -1;
@@ -236,7 +236,7 @@ bool svi_features_check(const svs_features *f) {
     size_t used = 0;
     for (size_t i = 0; i < f->slot_count; i++)
         used += f->slots[i] != 0;
-    bool good = used == (size_t)f->count && f->count <= f->max && f->count <= f->room;
+    bool good = used == (size_t)f->count && f->count <= f->max && f->count <= f->capacity;
     for (int column = 0; good && column < f->count; column++) {
         const struct entry *e = &f->entries[column];
         good = svs_features_find(f, e->name, e->length) == column && strlen(e->name) == e->length;

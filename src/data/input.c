@@ -20,7 +20,7 @@
 #define NAME_SHOWN  40 /* bytes of a name in an error text */
 #define BZIP2_PLACE 4  /* where the first block begins, by its own number */
 #define BZIP2_BLOCK "1AY&SY"
-#define ZIP_LOOK    2048 /* bytes in which the names of a spreadsheet's parts come */
+#define ZIP_HEAD    2048 /* bytes in which the names of a spreadsheet's parts come */
 
 /* ---- files that are not text: refused with what makes text of them */
 
@@ -50,7 +50,7 @@ static bool foreign_begins(const struct foreign_kind *f, const unsigned char *fi
 
 /* A spreadsheet is a zip archive of parts with names of their own. */
 static bool foreign_is_sheet(const unsigned char *first, size_t count) {
-    const size_t look = count < ZIP_LOOK ? count : ZIP_LOOK;
+    const size_t look = count < ZIP_HEAD ? count : ZIP_HEAD;
     return memmem(first, look, "[Content_Types].xml", 19) || memmem(first, look, "opendocument", 12);
 }
 

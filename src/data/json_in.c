@@ -313,7 +313,7 @@ static const char *read_escape(const char *p, char out[4], size_t *length) {
     return p + 2;
 }
 
-bool svi_json_unescape(struct svi_span raw, char *room, size_t size, struct svi_span *text) {
+bool svi_json_unescape(struct svi_span raw, char *scratch, size_t size, struct svi_span *text) {
     *text = raw;
     size_t length = (size_t)(raw.end - raw.at);
     if (!memchr(raw.at, '\\', length))
@@ -325,9 +325,9 @@ bool svi_json_unescape(struct svi_span raw, char *room, size_t size, struct svi_
         p = *p == '\\' ? read_escape(p, piece, &n) : p + 1;
         if (used + n > size)
             return false;
-        memcpy(room + used, piece, n);
+        memcpy(scratch + used, piece, n);
         used += n;
     }
-    *text = (struct svi_span){room, room + used};
+    *text = (struct svi_span){scratch, scratch + used};
     return true;
 }

@@ -55,6 +55,6 @@ const char *svi_json_skip(const char *p);
 
 /* The string that `raw` means: `raw` itself without escapes, else written to `room`. False when it is over
  * `size` bytes. */
-bool svi_json_unescape(struct svi_span raw, char *room, size_t size, struct svi_span *text);
+bool svi_json_unescape(struct svi_span raw, char *scratch, size_t size, struct svi_span *text);
 
 #endif

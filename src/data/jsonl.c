@@ -28,7 +28,7 @@
 #include "data/number.h"
 
 #define COLUMNS_MAX 1000000
-#define NESTED_ROOM                                                                                          \
+#define NESTED_BYTES                                                                                         \
     32 /* a key of 5 bytes may become a name of SVS_NAME_MAX bytes, twice where it has escapes */
 
 enum { ROOM_ID, ROOM_Y, ROOM_STREAM, ROOM_SRC, ROOM_KEY, ROOM_COUNT };
@@ -43,9 +43,9 @@ struct jsonl {
     enum svi_time_order order;            /* likewise, of dates */
     char rooms[ROOM_COUNT][SVS_NAME_MAX]; /* strings of the present row that had escapes */
     struct svi_cell *cells;               /* of the present row */
-    size_t cell_room;
+    size_t cell_capacity;
     char *text; /* its names and words that had escapes; as long as the line */
-    size_t text_room, used;
+    size_t text_capacity, used;
 };
 
 /* The row being read. For error texts: the key whose value is taken, the column in an array (else -1). */
@@ -98,11 +98,11 @@ static svs_code jsonl_take_number(const struct jsonl_row *r, const char *value, 
 }
 
 /* A string of 1 to SVS_NAME_MAX bytes of UTF-8; `too_long` and `malformed` are the codes of other ones. */
-static svs_code jsonl_take_string(const struct jsonl_row *r, const char *value, int room, svs_value *out,
+static svs_code jsonl_take_string(const struct jsonl_row *r, const char *value, int capacity, svs_value *out,
                                   svs_code too_long, svs_code malformed) {
     struct svi_span raw, text;
     svi_json_string_at(value, &raw);
-    if (!svi_json_unescape(raw, r->state->rooms[room], SVS_NAME_MAX, &text))
+    if (!svi_json_unescape(raw, r->state->rooms[capacity], SVS_NAME_MAX, &text))
         return jsonl_refuse(r, too_long, "is a string of more than %d bytes", SVS_NAME_MAX);
     size_t length = (size_t)(text.end - text.at);
     if (length == 0 || !svi_utf8_valid(text.at, length))
@@ -281,7 +281,7 @@ static svs_code jsonl_take_array(struct jsonl_row *r, const char *array) {
 }
 
 /* Made once a row, before anything points into it, for the longest that can come. */
-static bool jsonl_make_room(const struct jsonl_row *r) {
+static bool jsonl_reserve(const struct jsonl_row *r) {
     struct jsonl *j = r->state;
     const size_t whole = (size_t)(r->line.end - r->line.at);
     if (j->used > 0)
@@ -289,8 +289,8 @@ static bool jsonl_make_room(const struct jsonl_row *r) {
     const char *brace = memchr(r->line.at + 1, '{', whole - 1);
     if (brace && !r->flat) /* that of x */
         brace = memchr(brace + 1, '{', (size_t)(r->line.end - brace) - 1);
-    return svi_row_room((void **)&j->text, &j->text_room, (brace ? NESTED_ROOM : 1) * whole + SVI_NUMBER_PAD,
-                        1);
+    return svi_row_reserve((void **)&j->text, &j->text_capacity,
+                           (brace ? NESTED_BYTES : 1) * whole + SVI_NUMBER_PAD, 1);
 }
 
 /* A string of the line without its escapes, ended so that it can be read as a number. */
@@ -300,7 +300,7 @@ static svs_code jsonl_plain_text(const struct jsonl_row *r, struct svi_span raw,
     *text = raw;
     if (!memchr(raw.at, '\\', length))
         return SVS_OK;
-    if (!jsonl_make_room(r))
+    if (!jsonl_reserve(r))
         return svi_fail_memory(r->err, "a row");
     svi_json_unescape(raw, j->text + j->used, length, text);
     j->used += (size_t)(text->end - text->at);
@@ -317,7 +317,7 @@ static svs_code jsonl_add_cell(struct jsonl_row *r, struct svi_cell **cell) {
     if (length == 0 || length > SVS_NAME_MAX || !svi_utf8_valid(name.at, length))
         return jsonl_refuse(r, SVS_BAD_COLUMN, "is no name of a column: those are 1 to %d bytes of UTF-8",
                             SVS_NAME_MAX);
-    if (!svi_row_room((void **)&j->cells, &j->cell_room, count + 1, sizeof *j->cells))
+    if (!svi_row_reserve((void **)&j->cells, &j->cell_capacity, count + 1, sizeof *j->cells))
         return svi_fail_memory(r->err, "a row");
     r->m->cells = j->cells;
     *cell = &j->cells[r->m->cell_count++];
@@ -406,7 +406,7 @@ static svs_code jsonl_take_map(struct jsonl_row *r, const char *map, jsonl_taker
     r->m->has_x = true;
     r->m->kind = SVI_NAMED;
     r->m->absent = SVI_MISSING_MEAN;
-    if (!svi_row_room((void **)&j->cells, &j->cell_room, 1, sizeof *j->cells))
+    if (!svi_row_reserve((void **)&j->cells, &j->cell_capacity, 1, sizeof *j->cells))
         return svi_fail_memory(r->err, "a row");
     r->m->cells = j->cells; /* not NULL, however few there are */
     return jsonl_each(r, map, take);
@@ -484,7 +484,7 @@ static svs_code jsonl_take_column(struct jsonl_row *r, const char *value);
 static svs_code jsonl_take_inner(struct jsonl_row *r, const char *value) {
     struct jsonl *j = r->state;
     struct svi_span name;
-    if (!jsonl_make_room(r))
+    if (!jsonl_reserve(r))
         return svi_fail_memory(r->err, "a row");
     if (!jsonl_join(r->inside, r->key, j->text + j->used, &name))
         return r->flat ? SVS_OK
@@ -607,12 +607,12 @@ static svs_code jsonl_sample_object(struct jsonl *j, struct svi_span inside, con
                                     svs_error *err) {
     svs_code code = SVS_OK;
     for (const char *p = svi_json_first(object); p && code == SVS_OK;) {
-        char room[SVS_NAME_MAX];
+        char capacity[SVS_NAME_MAX];
         struct svi_span key, name;
         const char *value = svi_json_key(p, &key);
         if (inside.at == inside.end)
             code = jsonl_sample_value(j, key, value, err);
-        else if (jsonl_join(inside, key, room, &name))
+        else if (jsonl_join(inside, key, capacity, &name))
             code = jsonl_sample_value(j, name, value, err);
         else
             code = jsonl_sample_value(j, inside, "[]", err); /* which is said to have no single values */

@@ -66,8 +66,8 @@ static svs_code libsvm_add_entry(struct libsvm_row *r, int32_t column, double va
     struct libsvm *s = r->state;
     struct svi_message *m = r->m;
     const size_t count = (size_t)m->count + 1;
-    if (!svi_row_room((void **)&s->column, &s->columns, count, sizeof *s->column) ||
-        !svi_row_room((void **)&s->value, &s->values, count, sizeof *s->value))
+    if (!svi_row_reserve((void **)&s->column, &s->columns, count, sizeof *s->column) ||
+        !svi_row_reserve((void **)&s->value, &s->values, count, sizeof *s->value))
         return svi_fail_memory(r->err, "a row of LIBSVM text");
     s->column[m->count] = column;
     s->value[m->count++] = value;
@@ -158,8 +158,8 @@ static void *libsvm_begin(const struct svi_reader_options *o, svi_guess *guess, 
         return NULL;
     }
     s->sparse = o->sparse;
-    if (s->sparse && !(svi_row_room((void **)&s->column, &s->columns, 1, sizeof *s->column) &&
-                       svi_row_room((void **)&s->value, &s->values, 1, sizeof *s->value))) {
+    if (s->sparse && !(svi_row_reserve((void **)&s->column, &s->columns, 1, sizeof *s->column) &&
+                       svi_row_reserve((void **)&s->value, &s->values, 1, sizeof *s->value))) {
         libsvm_end(s);
         svi_fail_memory(err, "the reader");
         return NULL;

@@ -86,11 +86,11 @@ static double scale_wide(uint64_t w, int e) {
         shift = 64 - shift;
     } else {
         uint64_t divisor = power_of_five(-e);
-        int room = __builtin_clzll(divisor);
+        int capacity = __builtin_clzll(divisor);
         wide dividend = (wide)w << 63;
-        divisor <<= room;
+        divisor <<= capacity;
         top = (uint64_t)(dividend / divisor) | (dividend % divisor != 0);
-        shift = room - 63;
+        shift = capacity - 63;
     }
     return ldexp((double)top, e + shift - zeros);
 }

@@ -27,13 +27,13 @@
 #include "data/reader_internal.h"
 #include "data/input.h"
 
-#define LONGEST_LINE  ((size_t)1 << 20)
-#define SAMPLE_LINES  1000                /* looked at before the first row */
-#define SAMPLE_BYTES  ((size_t)256 << 10) /* or this many bytes */
-#define LONGEST_ROW   ((size_t)64 << 10)  /* of several lines */
-#define COMMENT_LINES 100                 /* looked at below a line that may be a comment */
-#define SILENCE       0.25                /* seconds without more of them */
-#define OPEN_MOST     1                   /* seconds that a row of several lines may take to come */
+#define LONGEST_LINE     ((size_t)1 << 20)
+#define SAMPLE_LINES     1000                /* looked at before the first row */
+#define SAMPLE_BYTES     ((size_t)256 << 10) /* or this many bytes */
+#define LONGEST_ROW      ((size_t)64 << 10)  /* of several lines */
+#define COMMENT_LINES    100                 /* looked at below a line that may be a comment */
+#define SILENCE          0.25                /* seconds without more of them */
+#define MAX_OPEN_SECONDS 1                   /* seconds that a row of several lines may take to come */
 
 struct svi_reader {
     struct svi_input source;
@@ -123,7 +123,7 @@ svs_code svi_reader_fill(svi_reader *r, svs_error *err) {
 
 double svi_reader_wait(const svi_reader *r) {
     if (r->open > 0)
-        return fmax(0, r->open + OPEN_MOST - svi_monotonic());
+        return fmax(0, r->open + MAX_OPEN_SECONDS - svi_monotonic());
     if (!r->sampling || (svi_guess_rows(r->guess) == 0 && r->samples < 2)) /* a header alone tells nothing */
         return INFINITY;
     return fmax(0, r->sampled + SILENCE - svi_monotonic());
@@ -548,16 +548,16 @@ enum svi_read svi_reader_row(svi_reader *r, struct svi_message *m, svs_error *er
     }
 }
 
-bool svi_row_room(void **block, size_t *room, size_t count, size_t element) {
-    if (count <= *room)
+bool svi_row_reserve(void **block, size_t *capacity, size_t count, size_t element) {
+    if (count <= *capacity)
         return true;
-    size_t more = *room ? *room : 16;
+    size_t more = *capacity ? *capacity : 16;
     while (more < count)
         more *= 2;
-    void *grown = svi_realloc(*block, *room * element, more * element);
+    void *grown = svi_realloc(*block, *capacity * element, more * element);
     if (!grown)
         return false;
     *block = grown;
-    *room = more;
+    *capacity = more;
     return true;
 }

@@ -55,6 +55,6 @@ bool svi_vw_looks(struct svi_span line);
 
 /* Room for the cells of a row, the bytes of what is unescaped, or what is gathered for the guess, grown to
  * `count` of the elements and kept; false: no memory, it is as it was. */
-bool svi_row_room(void **block, size_t *room, size_t count, size_t element);
+bool svi_row_reserve(void **block, size_t *capacity, size_t count, size_t element);
 
 #endif

@@ -37,9 +37,9 @@ static svs_code shape_add_fixed(struct svi_shape *s, const char *from, const cha
 }
 
 /* A stream may have far fewer columns than it could: what no row reaches takes no memory. */
-svs_code svi_shape_room_init(struct svi_shape_room *r, int columns, svs_error *err) {
+svs_code svi_shape_scratch_init(struct svi_shape_scratch *r, int columns, svs_error *err) {
     const size_t count = (size_t)columns;
-    *r = (struct svi_shape_room){.columns = columns};
+    *r = (struct svi_shape_scratch){.columns = columns};
     r->block = svi_alloc_plain(count * (sizeof *r->row + sizeof *r->marks) + LINE);
     if (!r->block)
         return svi_fail_memory(err, "the row of a sample");
@@ -48,35 +48,35 @@ svs_code svi_shape_room_init(struct svi_shape_room *r, int columns, svs_error *e
     return SVS_OK;
 }
 
-void svi_shape_room_clear(struct svi_shape_room *r) {
+void svi_shape_scratch_clear(struct svi_shape_scratch *r) {
     svi_free(r->block);
-    *r = (struct svi_shape_room){0};
+    *r = (struct svi_shape_scratch){0};
 }
 
-void svi_shape_use_room(struct svi_shape *s, struct svi_shape_room *room) {
-    s->room = room;
-    s->row = room->row;
-    s->marks = room->marks;
-    s->round = room->round;
+void svi_shape_use_scratch(struct svi_shape *s, struct svi_shape_scratch *scratch) {
+    s->scratch = scratch;
+    s->row = scratch->row;
+    s->marks = scratch->marks;
+    s->round = scratch->round;
 }
 
-static svs_code shape_take_room(struct svi_shape *s, struct svi_shape_room *room, svs_error *err) {
-    struct svi_shape_room own;
-    if (room) {
-        svi_shape_use_room(s, room);
+static svs_code shape_reserve(struct svi_shape *s, struct svi_shape_scratch *scratch, svs_error *err) {
+    struct svi_shape_scratch own;
+    if (scratch) {
+        svi_shape_use_scratch(s, scratch);
         return SVS_OK;
     }
-    svs_code code = svi_shape_room_init(&own, s->max_features, err);
+    svs_code code = svi_shape_scratch_init(&own, s->max_features, err);
     s->row = own.row;
     s->marks = own.marks;
     s->block = own.block;
     return code;
 }
 
-static svs_code shape_fill(struct svi_shape *s, const char *fixed, struct svi_shape_room *room,
+static svs_code shape_fill(struct svi_shape *s, const char *fixed, struct svi_shape_scratch *scratch,
                            svs_error *err) {
     s->names = svs_features_new(s->max_features, err);
-    if (shape_take_room(s, room, err) != SVS_OK || !s->names)
+    if (shape_reserve(s, scratch, err) != SVS_OK || !s->names)
         return svi_fail_memory(err, "the row of a sample");
     if (!fixed || !*fixed)
         return SVS_OK;
@@ -91,11 +91,11 @@ static svs_code shape_fill(struct svi_shape *s, const char *fixed, struct svi_sh
 }
 
 svs_code svi_shape_init_in(struct svi_shape *s, int max_features, const char *fixed,
-                           struct svi_shape_room *room, svs_error *err) {
+                           struct svi_shape_scratch *scratch, svs_error *err) {
     *s = (struct svi_shape){.max_features = max_features};
     if (max_features < 1 || max_features > FEATURES_MAX)
         return svi_fail(err, SVS_SETTING, "max.features is 1 to %d, not %d", FEATURES_MAX, max_features);
-    svs_code code = shape_fill(s, fixed, room, err);
+    svs_code code = shape_fill(s, fixed, scratch, err);
     if (code != SVS_OK)
         svi_shape_clear(s);
     return code;
@@ -112,15 +112,15 @@ void svi_shape_clear(struct svi_shape *s) {
 }
 
 void svi_shape_begin_row(struct svi_shape *s) {
-    const int columns = s->room ? s->room->columns : s->max_features;
-    if (s->room)
-        s->round = s->room->round;
+    const int columns = s->scratch ? s->scratch->columns : s->max_features;
+    if (s->scratch)
+        s->round = s->scratch->round;
     if (++s->round == 0) { /* the count wrapped: old marks would match */
         memset(s->marks, 0, (size_t)columns * sizeof *s->marks);
         s->round = 1;
     }
-    if (s->room)
-        s->room->round = s->round;
+    if (s->scratch)
+        s->scratch->round = s->round;
 }
 
 void svi_shape_restore(struct svi_shape *s) {

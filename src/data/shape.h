@@ -15,7 +15,7 @@ enum svi_kind { SVI_UNSET = 0, SVI_DENSE, SVI_SPARSE, SVI_NAMED };
 
 /* The row in hand: nothing of it is needed between two rows, so that the shapes of streams which a thread
  * works on in turns can share it. */
-struct svi_shape_room {
+struct svi_shape_scratch {
     double *row;     /* `columns` values */
     uint32_t *marks; /* likewise; marks[j] == round: column j was met in this row */
     void *block;     /* where both lie: owned */
@@ -24,8 +24,8 @@ struct svi_shape_room {
 };
 
 /* SVS_NO_MEMORY. */
-svs_code svi_shape_room_init(struct svi_shape_room *r, int columns, svs_error *err);
-void svi_shape_room_clear(struct svi_shape_room *r);
+svs_code svi_shape_scratch_init(struct svi_shape_scratch *r, int columns, svs_error *err);
+void svi_shape_scratch_clear(struct svi_shape_scratch *r);
 
 struct svi_shape {
     enum svi_kind kind;
@@ -41,12 +41,12 @@ struct svi_shape {
     uint32_t *marks; /* max_features; marks[j] == round: column j was met in this row */
     void *block;     /* where both lie; owned; NULL: in a room of others */
     uint32_t round;
-    struct svi_shape_room *room; /* of others too, where row and marks are; NULL: they are owned */
+    struct svi_shape_scratch *scratch; /* of others too, where row and marks are; NULL: they are owned */
 };
 
 /* Of a shape in a room of others: it is in this one from now on, which has max_features columns and outlives
  * it. Between two rows. */
-void svi_shape_use_room(struct svi_shape *s, struct svi_shape_room *room);
+void svi_shape_use_scratch(struct svi_shape *s, struct svi_shape_scratch *scratch);
 
 /* Names and row of a shape; `fixed` (may be NULL or ""): comma-separated names of the setting `features`, in
  * column order; blanks around a name are dropped. With names the shape starts with d = their number, its kind
@@ -56,7 +56,7 @@ svs_code svi_shape_init(struct svi_shape *s, int max_features, const char *fixed
 
 /* Likewise, in a room of others, of max_features columns; NULL: in one of its own. */
 svs_code svi_shape_init_in(struct svi_shape *s, int max_features, const char *fixed,
-                           struct svi_shape_room *room, svs_error *err);
+                           struct svi_shape_scratch *scratch, svs_error *err);
 void svi_shape_clear(struct svi_shape *s);
 
 /* Before the first column of a row whose columns may come in any order (maps): forgets all marks. */

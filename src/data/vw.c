@@ -22,9 +22,9 @@
 struct vw {
     struct svi_missing_words missing;
     struct svi_cell *cells; /* of the present row */
-    size_t cell_room;
+    size_t cell_capacity;
     char *names; /* of its columns in namespaces */
-    size_t name_room;
+    size_t name_capacity;
 };
 
 /* The line being read. */
@@ -139,7 +139,7 @@ static svs_code vw_take_name(struct vw_row *r, struct svi_span name, struct svi_
     *cell = (struct svi_cell){.name = space > 0 ? NULL : name.at, .name_length = (uint32_t)whole};
     if (space == 0)
         return SVS_OK;
-    if (!svi_row_room((void **)&h->names, &h->name_room, r->used + whole, 1))
+    if (!svi_row_reserve((void **)&h->names, &h->name_capacity, r->used + whole, 1))
         return svi_fail_memory(r->err, "a row");
     memcpy(h->names + r->used, r->space.at, space);
     h->names[r->used + space] = '^';
@@ -165,7 +165,8 @@ static svs_code vw_take_feature(struct vw_row *r, struct svi_span word) {
     struct vw *h = r->state;
     const char *colon = vw_find(word, ':'), *equals = vw_find((struct svi_span){word.at, colon}, '=');
     const bool category = equals < colon;
-    if (!svi_row_room((void **)&h->cells, &h->cell_room, (size_t)r->m->cell_count + 1, sizeof *h->cells))
+    if (!svi_row_reserve((void **)&h->cells, &h->cell_capacity, (size_t)r->m->cell_count + 1,
+                         sizeof *h->cells))
         return svi_fail_memory(r->err, "a row");
     r->m->cells = h->cells;
     struct svi_cell *cell = &h->cells[r->m->cell_count];
@@ -213,7 +214,7 @@ static svs_code vw_row(void *state, struct svi_shape *shape, struct svi_span lin
     m->has_x = true;
     m->kind = SVI_NAMED;
     m->absent = SVI_MISSING_ZERO;
-    if (!svi_row_room((void **)&h->cells, &h->cell_room, 1, sizeof *h->cells))
+    if (!svi_row_reserve((void **)&h->cells, &h->cell_capacity, 1, sizeof *h->cells))
         return svi_fail_memory(err, "a row");
     m->cells = h->cells; /* not NULL, however few there are */
     for (p = bar; code == SVS_OK && p < line.end;) {

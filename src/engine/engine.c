@@ -63,7 +63,7 @@ void svi_engine_share_settings(struct svi_engine *e, struct svi_shared_settings 
     svi_shared_settings_leave(&e->shared);
     e->shared = s;
     e->s = &s->s;
-    svi_engine_ask_rooms(e);
+    svi_engine_capacity_changed(e);
 }
 
 void svi_engine_send_to(struct svi_engine *e, svi_sink *sink, void *user) {
@@ -77,7 +77,7 @@ struct svi_engine_scratch *svi_engine_scratch_new(const struct svi_settings *s, 
         svi_fail_memory(err, "the room of a thread");
     else if (svi_settings_keyed(s) &&
              (!(scratch->learner = svi_learner_scratch_new(err)) ||
-              svi_shape_room_init(&scratch->row, (int)s->max_features, err) != SVS_OK))
+              svi_shape_scratch_init(&scratch->row, (int)s->max_features, err) != SVS_OK))
         svi_engine_scratch_free(&scratch);
     return scratch;
 }
@@ -85,8 +85,8 @@ struct svi_engine_scratch *svi_engine_scratch_new(const struct svi_settings *s, 
 void svi_engine_scratch_free(struct svi_engine_scratch **s) {
     if (*s) {
         svi_learner_scratch_free(&(*s)->learner);
-        svi_shape_room_clear(&(*s)->row);
-        svi_shared_room_clear(&(*s)->novelty);
+        svi_shape_scratch_clear(&(*s)->row);
+        svi_shared_scratch_clear(&(*s)->novelty);
     }
     svi_free(*s);
     *s = NULL;
@@ -96,9 +96,9 @@ svs_code svi_engine_use_scratch(struct svi_engine *e, struct svi_engine_scratch 
     if (e->scratch == s)
         return SVS_OK;
     SVI_TRY(svi_learner_use_scratch(e->learner, s->learner, err));
-    SVI_TRY(svi_alert_stage_use_room(e->novelty, &s->novelty, err));
+    SVI_TRY(svi_alert_stage_use_scratch(e->novelty, &s->novelty, err));
     e->scratch = s;
-    svi_shape_use_room(&e->schema.shape, &s->row);
+    svi_shape_use_scratch(&e->schema.shape, &s->row);
     return SVS_OK;
 }
 
@@ -162,7 +162,7 @@ svs_code svi_engine_new_novelty(const struct svi_engine *e, const struct svi_set
     const svs_code code = svi_engine_alert_options(s, &o, err);
     svi_alert_stage_init(*made, &o);
     if (svi_settings_keyed(s))
-        svi_alert_stage_share_room(*made, &e->scratch->novelty);
+        svi_alert_stage_share_scratch(*made, &e->scratch->novelty);
     return code;
 }
 
@@ -226,7 +226,7 @@ static bool engine_new_parts(struct svi_engine *e, int columns, svs_error *err) 
         return false;
     struct svi_schema_options schema;
     svi_settings_schema(e->s, &schema);
-    schema.room = svi_settings_keyed(e->s) ? &e->scratch->row : NULL;
+    schema.scratch = svi_settings_keyed(e->s) ? &e->scratch->row : NULL;
     schema.units = e->common->units;
     svi_columns_init(&e->columns, (int)e->s->max_features);
     return svi_schema_init(&e->schema, &schema, err) == SVS_OK &&
@@ -265,7 +265,7 @@ struct svi_engine *svi_engine_new(struct svi_shared_settings *s, const struct sv
     e->epoch = epoch;
     svi_engine_send_to(e, sink, user);
     e->time = -DBL_MAX;
-    svi_engine_ask_rooms(e);
+    svi_engine_capacity_changed(e);
     e->next_publish = e->s->publish_every > 0 ? e->s->publish_every : -1;
     e->next_score = e->s->scores > 0 ? e->s->scores : -1;
     if (engine_new_parts(e, setup->columns, err)) {
@@ -316,7 +316,7 @@ double svi_engine_key_memory(const struct svi_settings *s, int d, int contexts, 
     few.max_classes = classes;
     blocks += s->key_prior > 0 ? 2 : 0;
     blocks += (alerts.on ? 26 : 0) + (alerts.on && alerts.policy.a_day > 0 ? 17 : 0) + (rules.any ? 6 : 0);
-    return sizeof(struct svi_engine) + svi_learner_lean_memory(&o, d, classes) -
+    return sizeof(struct svi_engine) + svi_learner_shared_memory(&o, d, classes) -
            (classes + 1.0) * SVS_NAME_MAX + svi_engine_bank_memory(s, &few, d, classes) +
            (s->key_prior > 0 ? svi_learner_prior_memory(d) : 0) +
            svi_quality_stage_memory(&quality, d, classes) - sizeof(struct svi_quality_stage) +
@@ -390,7 +390,7 @@ static svs_code check_before_growth(const struct svi_engine *e, const struct svi
 }
 
 /* A class that is new finds room, and those that come with the prior. */
-static svs_code engine_make_class_room(struct svi_engine *e, svs_value y, svs_error *err) {
+static svs_code engine_reserve_class(struct svi_engine *e, svs_value y, svs_error *err) {
     if (e->s->task != SVS_CLASSIFY || !svi_settings_keyed(e->s)) /* there is room from the start */
         return SVS_OK;
     const int coming = svi_learner_classes_coming(e->learner);
@@ -404,7 +404,7 @@ static svs_code engine_make_class_room(struct svi_engine *e, svs_value y, svs_er
 /* Is there capacity for the row in all parts? One compare with the columns that they have agreed to last, and
  * another with those of novelty, which says itself when one of its parts is full; a queue has its own. */
 static inline bool engine_has_capacity(const struct svi_engine *e, const struct svi_message *m) {
-    return m->d == e->roomy_d &&
+    return m->d == e->capacity_d &&
            (svi_novelty_queue_waits(e->queue) || svi_alert_stage_has_capacity(e->novelty, m->d));
 }
 
@@ -420,15 +420,15 @@ static svs_code engine_reserve(struct svi_engine *e, const struct svi_message *m
         SVI_TRY(svi_alert_stage_reserve(e->novelty, m->d, m->kind != SVI_DENSE, err));
     SVI_TRY(svi_alarm_reserve(&e->quality_stage.alarm, m->d, err));
     SVI_TRY(svi_rules_reserve(e->rules, m->d, err));
-    SVI_TRY(engine_make_class_room(e, m->y, err));
+    SVI_TRY(engine_reserve_class(e, m->y, err));
     SVI_TRY(svi_publish_reserve(e, m->d, err));
-    e->roomy_d = engine_capacity_lasts(e) ? m->d : -1;
+    e->capacity_d = engine_capacity_lasts(e) ? m->d : -1;
     return SVS_OK;
 }
 
 /* The learner's columns come last: once it has them, the schema has to follow. */
-static svs_code engine_make_room(struct svi_engine *e, const struct svi_message *m, bool changes,
-                                 svs_error *err) {
+static svs_code engine_reserve_row(struct svi_engine *e, const struct svi_message *m, bool changes,
+                                   svs_error *err) {
     const svs_code code = changes ? check_before_growth(e, m, err) : SVS_OK;
     const bool fits = svi_novelty_queue_waits(e->queue) && m->d <= e->queue->columns;
     /* Before the parts are looked at, and before names change that alerts of the queue go by. */
@@ -440,29 +440,29 @@ static svs_code engine_make_room(struct svi_engine *e, const struct svi_message 
         SVI_TRY(engine_reserve(e, m, fits, err));
     const svs_code grown = changes ? svi_engine_grow(e, m, err) : SVS_OK;
     if (grown != SVS_OK) /* else the next row would not be due, and what is left never be done */
-        svi_engine_ask_rooms(e);
+        svi_engine_capacity_changed(e);
     return grown;
 }
 
 /* Novelty gets the learner's columns. If this or the learner's step fails, both keep them. */
-static svs_code engine_tell_columns(struct svi_engine *e, int d, svs_error *err) {
-    svi_engine_tell_categories(e);
-    svi_engine_tell_context(e, d);
+static svs_code engine_report_columns(struct svi_engine *e, int d, svs_error *err) {
+    svi_engine_refresh_categories(e);
+    svi_engine_refresh_context(e, d);
     return svi_detectors_reserve_context(&e->novelty->detectors, err);
 }
 
 /* ---- one message */
 
 /* x: the row, NULL where it is not known any more. Returns what becomes of the quality alarm. */
-static enum svi_alarm_change engine_judge(struct svi_engine *e, const svs_step *step, const double *x,
-                                          int d) {
+static enum svi_alarm_change engine_assess(struct svi_engine *e, const svs_step *step, const double *x,
+                                           int d) {
     const bool regress = e->s->task == SVS_REGRESS;
     if (regress ? isnan(step->target) : step->label < 0)
         return SVI_ALARM_NONE;
     const double error = regress ? step->target - step->scores[0] : step->label != step->predicted;
-    svi_quality_stage_judge(&e->quality_stage, step);
+    svi_quality_stage_update(&e->quality_stage, step);
     e->kept[SVI_KEPT_LABELLED]++;
-    return svi_alarm_judge(&e->quality_stage.alarm, error, x, d, e->event_ts, e->kept[SVI_KEPT_SEEN]);
+    return svi_alarm_update(&e->quality_stage.alarm, error, x, d, e->event_ts, e->kept[SVI_KEPT_SEEN]);
 }
 
 /* The quality alert changed: that is published, and on a rise what `drift.action` says is done. The step is
@@ -486,14 +486,14 @@ static void engine_alarm(struct svi_engine *e, enum svi_alarm_change change, svs
 }
 
 /* Has the sample of that number a score event? */
-static inline bool engine_tells(const struct svi_engine *e, int64_t seen) {
+static inline bool engine_publishes(const struct svi_engine *e, int64_t seen) {
     return seen == e->next_score || e->common->score_all;
 }
 
 /* Its novelty, its score if that is due, and what becomes of the alert: now, or in the queue to the second
  * thread. On its own, as it takes much of the stack. */
-static __attribute__((noinline)) void engine_tell_of(struct svi_engine *e, const struct svi_message *m,
-                                                     const svs_step *step, bool scored) {
+static __attribute__((noinline)) void
+engine_publish_outcome(struct svi_engine *e, const struct svi_message *m, const svs_step *step, bool scored) {
     struct svi_score score;
     struct svi_alert_report report;
     char subject[SVI_SUBJECT];
@@ -512,7 +512,7 @@ static __attribute__((noinline)) void engine_tell_of(struct svi_engine *e, const
                                             .timed = !isnan(m->ts),
                                             .labelled = m->y.kind != SVS_NONE};
     const struct svi_alert_subject of = {&e->schema, svi_engine_subject(e, subject), m->id, e->event_ts};
-    const enum svi_alert_change change = svi_alert_stage_judge(e->novelty, &sample);
+    const enum svi_alert_change change = svi_alert_stage_assess(e->novelty, &sample);
     const struct svi_alert_scores said = svi_alert_stage_scores(e->novelty);
     if (scored)
         svi_publish_score(e, &score, &said);
@@ -521,13 +521,13 @@ static __attribute__((noinline)) void engine_tell_of(struct svi_engine *e, const
     svi_alert_stage_learn(e->novelty, &sample);
 }
 
-static inline void engine_tell(struct svi_engine *e, const struct svi_message *m, const svs_step *step,
-                               int64_t seen) {
-    const bool scored = engine_tells(e, seen);
+static inline void engine_publish_score(struct svi_engine *e, const struct svi_message *m,
+                                        const svs_step *step, int64_t seen) {
+    const bool scored = engine_publishes(e, seen);
     if (seen == e->next_score)
         e->next_score += e->s->scores;
     if (scored || !svi_alert_stage_idle(e->novelty))
-        engine_tell_of(e, m, step, scored);
+        engine_publish_outcome(e, m, step, scored);
 }
 
 /* `raw`: the row as it came. The model has learned m->x, and the quality goes by it; alerts and events are
@@ -538,10 +538,10 @@ static void engine_accept(struct svi_engine *e, struct svi_message *m, double *r
     e->event_ts = isnan(m->ts) ? now : m->ts;
     if (e->carried)
         memcpy(e->carried, m->x, (size_t)m->d * sizeof *m->x);
-    const enum svi_alarm_change quality = engine_judge(e, step, m->x, m->d);
+    const enum svi_alarm_change quality = engine_assess(e, step, m->x, m->d);
     e->kept[SVI_KEPT_CLIPPED] += m->x != raw;
     m->x = raw;
-    engine_tell(e, m, step, seen);
+    engine_publish_score(e, m, step, seen);
     svi_engine_rules_row(e, m, now);
     if (e->outliers)
         svi_outliers_note(e->outliers, raw, m->d);
@@ -562,7 +562,7 @@ static void engine_calibrate(struct svi_engine *e, const double *scores, int row
     struct svi_quality_stage *q = &e->quality_stage;
     const struct svi_refit_policy *r = e->refit;
     const int label = served->label;
-    const bool wanted = engine_tells(e, e->kept[SVI_KEPT_SEEN] + 1);
+    const bool wanted = engine_publishes(e, e->kept[SVI_KEPT_SEEN] + 1);
     if (!wanted && !r->have && !e->bank && svi_quality_stage_pair(q, served))
         return;
     svi_quality_stage_score(q, e->learner, served, r->serves, wanted);
@@ -648,9 +648,9 @@ static svs_code engine_prepare(struct svi_engine *e, struct svi_message *m, doub
     SVI_TRY(engine_limit(e, m, &done->raw, err));
     const int had = svs_learner_dimension(e->learner);
     done->changes = m->d > had || e->schema.renewed_count > 0 || svi_learner_placed(e->learner) < had;
-    const svs_code code = engine_make_room(e, m, done->changes, err);
+    const svs_code code = engine_reserve_row(e, m, done->changes, err);
     if (code == SVS_OK)
-        return engine_tell_columns(e, m->d, err);
+        return engine_report_columns(e, m->d, err);
     done->changes = svs_learner_dimension(e->learner) > had;
     return code;
 }
@@ -702,7 +702,7 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
     engine_calibrate(e, scores, rows, class_count, &step);
     engine_accept(e, m, done.raw, &step, now);
     if (svs_learner_class_count(e->learner) > class_count)
-        svi_engine_tell_twins(e, class_count, now);
+        svi_engine_report_twin_classes(e, class_count, now);
     return SVS_OK;
 }
 
@@ -722,12 +722,12 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
         return svi_fail(err, SVS_BAD_LABEL, "label needs a y");
     SVI_TRY(engine_check_label(e, y, err));
     SVI_TRY(svi_alarm_reserve(&e->quality_stage.alarm, svs_learner_dimension(e->learner), err));
-    SVI_TRY(engine_make_class_room(e, y, err));
+    SVI_TRY(engine_reserve_class(e, y, err));
     const int classes = svs_learner_class_count(e->learner);
     svi_engine_bank_before_label(e, id);
     SVI_TRY(svs_learner_label(e->learner, id, y, e->time, &step, err));
     svi_engine_bank_label(e, id, y, e->time, step.label);
-    svi_engine_tell_twins(e, classes, e->event_ts);
+    svi_engine_report_twin_classes(e, classes, e->event_ts);
     svi_engine_note_held(e);
     const double *row = svi_learner_newest(e->learner); /* of this sample; NULL without a window */
     if (row && e->schema.columns)
@@ -740,7 +740,7 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
         svi_quality_stage_calibrate(&e->quality_stage, true, scores, e->refit->model.rows,
                                     e->refit->model.class_count, step.label);
     /* the scores of its arrival, by the online model */
-    const enum svi_alarm_change quality = engine_judge(e, &step, row, svs_learner_dimension(e->learner));
+    const enum svi_alarm_change quality = engine_assess(e, &step, row, svs_learner_dimension(e->learner));
     if (quality != SVI_ALARM_NONE)
         engine_alarm(e, quality, id);
     return SVS_OK;
@@ -803,7 +803,7 @@ void svi_engine_refuse_input(struct svi_engine *e, const struct svi_envelope *en
 /* A row is due where the message has given columns their names; a row that names new ones has more. */
 static inline void engine_look_for_names(struct svi_engine *e, const struct svi_envelope *env) {
     if (env->columns && svi_schema_has_new_names(&e->schema))
-        svi_engine_ask_rooms(e);
+        svi_engine_capacity_changed(e);
 }
 
 /* The values of an array, whose columns the message names, into the order of the stream. *named: the element
@@ -829,7 +829,7 @@ svs_code svi_engine_take_element(struct svi_engine *e, struct svi_envelope *env,
     env->order = &e->columns;
     svi_engine_note_held(e); /* a sample may have been forgotten */
     svs_code code = svi_envelope_next(env, &e->schema, &m, err);
-    if (code == SVS_OK && !e->common->keys_allowed && svi_element_tells(&env->first, SVI_KEY_KEY))
+    if (code == SVS_OK && !e->common->keys_allowed && svi_element_states(&env->first, SVI_KEY_KEY))
         code = svi_engine_fail_keyless(err);
     if (code == SVS_OK)
         code = engine_order(e, env, &m, &named, err);
@@ -876,7 +876,7 @@ svs_code svi_engine_label(svi_engine *e, svs_value id, svs_value y, double now, 
 void svi_engine_reset(svi_engine *e) {
     static const char why[] = "the stream was reset";
     svi_engine_settle(e);
-    svi_engine_ask_rooms(e);
+    svi_engine_capacity_changed(e);
     svs_learner_reset(e->learner);
     if (e->bank)
         svi_bank_reset(e->bank);

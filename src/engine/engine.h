@@ -81,7 +81,7 @@ void svi_engine_publish_model(svi_engine *e, bool force);
 /* What each class has; with `matrices` the confusion matrices too. count 0: there is no class yet, or it
  * is a regression. Pointers valid until the next
  * call of this, of svi_stream_figures or svi_stream_publish_stats. */
-void svi_engine_class_table(svi_engine *e, bool matrices, struct svi_class_table *out);
+void svi_engine_class_table(svi_engine *e, bool matrices, struct svi_class_table_reserve *out);
 
 /* How the learner stands against what needs none; and how the last refit does against the online model, over
  * the samples that both scored. n 0: it is not to be compared; or, the refit serves. */
@@ -137,7 +137,7 @@ svs_code svi_engine_tune(svi_engine *e, double most, svs_tuning *out, svs_error 
 svs_code svi_engine_model_event(svi_engine *e, svs_model *m, struct svi_event *event, svs_error *err);
 
 /* Likewise the event of the bank. SVS_UNAVAILABLE: there is none, the method is not auto. */
-svs_code svi_engine_bank_event(svi_engine *e, struct svi_bank_told *told, struct svi_event *event,
+svs_code svi_engine_bank_event(svi_engine *e, struct svi_bank_description *told, struct svi_event *event,
                                svs_error *err);
 
 /* A refit whose snapshot is complete, to be run by svi_refit_run on any thread; NULL when there is none. It

@@ -25,8 +25,6 @@
 #include "svmstream/svmstream.h"
 #include "wire/archive_file.h"
 
-#define MOST (INT64_MAX / 4) /* of what is counted: sums of two stay in range */
-
 /* Which model events there were. Where publish.seconds counts, two runs over the same input differ in that:
  * zeros stand for it then in what is hashed, and section `clock` has it. */
 static void archive_published(struct svi_archive *a, struct svi_engine *e, bool hidden) {
@@ -42,10 +40,10 @@ static void archive_published(struct svi_archive *a, struct svi_engine *e, bool 
 static void archive_core(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_double(a, "time", &e->time);
     svi_archive_double(a, "event time", &e->event_ts);
-    svi_archive_int64(a, "seen", &e->kept[SVI_KEPT_SEEN], 0, MOST);
-    svi_archive_int64(a, "labelled", &e->kept[SVI_KEPT_LABELLED], 0, MOST);
-    svi_archive_int64(a, "next publish", &e->next_publish, -1, MOST);
-    svi_archive_int64(a, "next score", &e->next_score, -1, MOST);
+    svi_archive_int64(a, "seen", &e->kept[SVI_KEPT_SEEN], 0, SVI_COUNT_MAX);
+    svi_archive_int64(a, "labelled", &e->kept[SVI_KEPT_LABELLED], 0, SVI_COUNT_MAX);
+    svi_archive_int64(a, "next publish", &e->next_publish, -1, SVI_COUNT_MAX);
+    svi_archive_int64(a, "next score", &e->next_score, -1, SVI_COUNT_MAX);
     archive_published(a, e, e->s->publish_seconds > 0);
     svi_archive_uint64(a, "score events", &e->seq[SVI_TOPIC_SCORE]);
     svi_archive_uint64(a, "alert events", &e->seq[SVI_TOPIC_ALERT]);
@@ -74,7 +72,7 @@ static bool has_schema(const struct svi_engine *e) {
 
 /* Not hashed: what was refused before may be repeated, and counts again. */
 static void archive_filled(struct svi_archive *a, struct svi_engine *e) {
-    svi_archive_int64(a, "filled", &e->kept[SVI_KEPT_FILLED_MISSING], 0, MOST);
+    svi_archive_int64(a, "filled", &e->kept[SVI_KEPT_FILLED_MISSING], 0, SVI_COUNT_MAX);
     svi_schema_missing_archive(a, &e->schema);
 }
 
@@ -116,14 +114,14 @@ static bool has_policy(const struct svi_engine *e) {
     return svi_alert_stage_has_policy(e->novelty);
 }
 
-static void archive_judges(struct svi_archive *a, struct svi_engine *e) {
+static void archive_detectors(struct svi_archive *a, struct svi_engine *e) {
     svi_alert_stage_detectors_archive(a, e->novelty);
 }
 
 static void archive_quality(struct svi_archive *a, struct svi_engine *e) {
-    svi_archive_int64(a, "episodes", &e->episodes.count, 0, MOST);
-    svi_archive_int64(a, "episode of novelty", &e->episodes.novelty, 0, MOST);
-    svi_archive_int64(a, "episode of quality", &e->episodes.quality, 0, MOST);
+    svi_archive_int64(a, "episodes", &e->episodes.count, 0, SVI_COUNT_MAX);
+    svi_archive_int64(a, "episode of novelty", &e->episodes.novelty, 0, SVI_COUNT_MAX);
+    svi_archive_int64(a, "episode of quality", &e->episodes.quality, 0, SVI_COUNT_MAX);
     svi_quality_stage_archive(a, &e->quality_stage);
 }
 
@@ -146,7 +144,7 @@ static void archive_refused(struct svi_archive *a, struct svi_engine *e) {
         if (svi_code_is_remark((svs_code)code))
             continue;
         snprintf(name, sizeof name, "refused.%s", svs_code_name((svs_code)code));
-        svi_archive_int64(a, name, &e->refused[code], 0, MOST);
+        svi_archive_int64(a, name, &e->refused[code], 0, SVI_COUNT_MAX);
     }
 }
 
@@ -155,7 +153,7 @@ static void archive_tallies(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_uint64(a, "error events", &e->seq[SVI_TOPIC_ERROR]);
     for (int i = SVI_KEPT_REFUSED; i < SVI_KEPT_COUNT; i++)
         if (i != SVI_KEPT_FILLED_MISSING) /* archive_filled */
-            svi_archive_int64(a, svi_counter_table[svi_kept_place(i)].name, &e->kept[i], 0, MOST);
+            svi_archive_int64(a, svi_counter_table[svi_kept_place(i)].name, &e->kept[i], 0, SVI_COUNT_MAX);
     archive_refused(a, e);
     svi_refit_policy_tallies_archive(a, e->refit);
 }
@@ -226,7 +224,7 @@ static const struct {
     {"refit", true, archive_refit, NULL, false},
     {"novelty", true, archive_novelty, NULL, false},
     {"desk", true, archive_policy, has_policy, false},
-    {"judges", true, archive_judges, has_policy, false},
+    {"judges", true, archive_detectors, has_policy, false},
     {"quality", true, archive_quality, NULL, false},
     {"rules", true, archive_rules, has_rules, false},
     {"tallies", false, archive_tallies, NULL, false},
@@ -275,7 +273,7 @@ svs_code svi_engine_save(struct svi_engine *e, struct svi_checkpoint *c, svs_err
 /* Do the parts fit each other? */
 static svs_code engine_check_loaded(struct svi_engine *e, svs_error *err) {
     svi_engine_note_held(e);
-    svi_engine_ask_rooms(e);
+    svi_engine_capacity_changed(e);
     e->out_of_memory_before = e->refused[SVS_NO_MEMORY];
     if (svs_learner_dimension(e->learner) > e->schema.shape.d)
         return svi_fail(err, SVS_DAMAGED, "the learner has more features than the stream");

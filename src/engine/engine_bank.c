@@ -226,13 +226,13 @@ svs_code svi_engine_bank_model(struct svi_engine *e, svs_model *m, svs_error *er
 
 /* ---- what it tells */
 
-bool svi_engine_bank_said(const struct svi_engine *e, struct svi_members_said *said) {
+bool svi_engine_bank_members(const struct svi_engine *e, struct svi_member_scores *said) {
     if (e->bank && e->s->score_members)
-        svi_bank_said(e->bank, said);
+        svi_bank_member_table(e->bank, said);
     return e->bank && e->s->score_members;
 }
 
-svs_code svi_engine_bank_event(svi_engine *e, struct svi_bank_told *told, struct svi_event *event,
+svs_code svi_engine_bank_event(svi_engine *e, struct svi_bank_description *told, struct svi_event *event,
                                svs_error *err) {
     const uint64_t models = e->seq[SVI_TOPIC_MODEL];
     if (!e->bank)

@@ -118,7 +118,7 @@ svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_
     return code;
 }
 
-void svi_engine_tell_categories(struct svi_engine *e) {
+void svi_engine_refresh_categories(struct svi_engine *e) {
     for (int i = 0; i < e->schema.hot_count; i++)
         if (!svi_alert_stage_knows_category(e->novelty, e->schema.hot[i])) {
             svi_engine_settle(e);
@@ -138,7 +138,7 @@ static bool columns_context(const struct svi_engine *e, int feature) {
     return svi_span_listed(whole, e->s->context) || (value && svi_span_listed(column, e->s->context));
 }
 
-void svi_engine_tell_context(struct svi_engine *e, int d) {
+void svi_engine_refresh_context(struct svi_engine *e, int d) {
     const int names = e->schema.shape.names_kept;
     struct svi_alert_stage *n = e->novelty;
     if (!e->s->context[0] || svi_detectors_columns(&n->detectors) < 0 ||
@@ -152,7 +152,7 @@ void svi_engine_tell_context(struct svi_engine *e, int d) {
     n->context_names = names;
 }
 
-void svi_engine_tell_held(struct svi_engine *e) {
+void svi_engine_refresh_held(struct svi_engine *e) {
     struct svi_learner_span span;
     svi_learner_span(e->learner, &span);
     e->schema.held = (struct svi_held){span.window, e->s->window == 0 && !e->bank ? -1 : span.window_oldest,

@@ -37,7 +37,7 @@ struct svi_engine_change {
     svi_calibrator *calibrator;
     struct svi_refit_policy refit;
     struct svi_alert_stage_options alerts;
-    struct svi_detector_room room;
+    struct svi_detector_prepared prepared;
     double *carried;
     struct svi_outliers *outliers;
     struct svi_alert_stage *own_novelty; /* where it was off, and is on */
@@ -60,7 +60,7 @@ static void configuring_end(struct svi_engine_change *c) {
     svi_quality_window_clear(&c->figures);
     svi_calibrator_free(&c->calibrator);
     svi_refit_policy_free(&c->refit);
-    svi_detector_clear_room(&c->room);
+    svi_detector_prepared_clear(&c->prepared);
     svi_free(c->carried);
     svi_outliers_free(&c->outliers);
     svi_shared_settings_leave(&c->shared);
@@ -106,7 +106,7 @@ static svs_code configuring_make(struct svi_engine_change *c, const struct svi_e
     SVI_TRY(svi_engine_alert_options(c->to, &c->alerts, err));
     SVI_TRY(configuring_make_own(c, e, err));
     if (!c->renew)
-        SVI_TRY(svi_alert_stage_make_room(e->novelty, &c->alerts, &c->room, err));
+        SVI_TRY(svi_alert_stage_prepare(e->novelty, &c->alerts, &c->prepared, err));
     if (c->window)
         SVI_TRY(svi_quality_window_make(&c->figures, &c->quality, svs_learner_class_count(e->learner), err));
     if (c->refits)
@@ -149,7 +149,7 @@ static void configure_novelty(struct svi_engine *e, struct svi_engine_change *c)
         return;
     if (!c->renew) {
         svi_engine_share(e);
-        svi_alert_stage_configure(e->novelty, &c->alerts, &c->room);
+        svi_alert_stage_configure(e->novelty, &c->alerts, &c->prepared);
         return;
     }
     svi_engine_end_novelty(e, "the settings of novelty have changed");
@@ -176,7 +176,7 @@ static void configure_outliers(struct svi_engine *e, struct svi_engine_change *c
         return;
     e->outliers = c->outliers;
     c->outliers = NULL;
-    svi_engine_ask_rooms(e);
+    svi_engine_capacity_changed(e);
 }
 
 /* That of before goes; NULL: there is none for the method of now. */
@@ -232,8 +232,8 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
         svi_quality_stage_take_calibrator(&e->quality_stage, &c->calibrator);
 }
 
-static void configure_tell(struct svi_engine *e, const struct svi_engine_change *c, const char *differences,
-                           const struct svi_configured *done, double now) {
+static void configure_report(struct svi_engine *e, const struct svi_engine_change *c, const char *differences,
+                             const struct svi_configured *done, double now) {
     char reason[SVS_ERROR_TEXT];
     const int length = snprintf(reason, sizeof reason, "%s", differences);
     if (c->relearn && length < (int)sizeof reason)
@@ -289,6 +289,6 @@ void svi_engine_take(svi_engine *e, struct svi_engine_change **change, double no
     svs_learner_health(e->learner, &h);
     done->samples = c->relearn ? h.held : -1;
     if (differences[0])
-        configure_tell(e, c, differences, done, now);
+        configure_report(e, c, differences, done, now);
     svi_engine_change_free(change);
 }

@@ -45,7 +45,7 @@ void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs
                                                           : 2; /* a refit that serves may know fewer */
     event->as.score.version = step->version;
     event->as.score.bank = e->bank && e->s->serve != SVI_SERVE_LINEAR;
-    event->as.score.members = svi_engine_bank_said(e, &e->scratch->said) ? &e->scratch->said : NULL;
+    event->as.score.members = svi_engine_bank_members(e, &e->scratch->said) ? &e->scratch->said : NULL;
     if (e->quality_stage.ranged) {
         svi_interval_around(e->quality_stage.ends, step->scores[0], step->leverage, score->interval);
         event->as.score.interval = score->interval;
@@ -116,24 +116,24 @@ void svi_engine_refuse(svi_engine *e, svs_code code, const char *reason, const v
 }
 
 svs_code svi_publish_reserve(struct svi_engine *e, int d, svs_error *err) {
-    if (d <= e->name_room)
+    if (d <= e->name_capacity)
         return SVS_OK;
-    int room = 2 * e->name_room > d ? 2 * e->name_room : d;
-    const char **names = svi_alloc_plain_array((size_t)room, sizeof *names);
+    int capacity = 2 * e->name_capacity > d ? 2 * e->name_capacity : d;
+    const char **names = svi_alloc_plain_array((size_t)capacity, sizeof *names);
     if (!names)
         return svi_fail_memory(err, "the names of more features");
     if (e->names)
         memcpy(names, e->names, (size_t)e->name_count * sizeof *names);
     svi_free(e->names);
     e->names = names;
-    e->name_room = room;
+    e->name_capacity = capacity;
     return SVS_OK;
 }
 
 /* The names of the first d columns, NULL when the stream has none. A name once accepted never moves or
  * changes. */
 static const char *const *names_of(struct svi_engine *e, int d) {
-    if (d < 1 || e->schema.shape.names_kept < d || d > e->name_room)
+    if (d < 1 || e->schema.shape.names_kept < d || d > e->name_capacity)
         return NULL;
     for (; e->name_count < d; e->name_count++)
         e->names[e->name_count] = svs_features_name(e->schema.shape.names, e->name_count);
@@ -211,7 +211,7 @@ svs_code svi_engine_model_event(svi_engine *e, svs_model *m, struct svi_event *e
 
 /* With each model, and with its `seq`. It is made up only where it is sent: a repetition numbers it. */
 static void publish_bank(struct svi_engine *e) {
-    struct svi_bank_told told;
+    struct svi_bank_description told;
     struct svi_event event;
     if (!e->common->muted && svi_engine_bank_event(e, &told, &event, NULL) == SVS_OK) {
         e->seq[SVI_TOPIC_BANK] = event.seq;
@@ -315,8 +315,8 @@ static void take_novelty(const struct svi_engine *e, union svi_amount *of) {
     of[SVI_COUNTER_ALERTS].count = s->alert.opened;
     of[SVI_COUNTER_ALERTS_SUPPRESSED].count = s->alert.suppressed;
     of[SVI_COUNTER_ALERT_OPEN].count = s->alert.open;
-    of[SVI_COUNTER_ALERTS_TRUE].count = s->verdicts.said_true;
-    of[SVI_COUNTER_ALERTS_FALSE].count = s->verdicts.said_false;
+    of[SVI_COUNTER_ALERTS_TRUE].count = s->verdicts.marked_true;
+    of[SVI_COUNTER_ALERTS_FALSE].count = s->verdicts.marked_false;
     of[SVI_COUNTER_ALERT_PRECISION].number = svi_verdicts_precision(&s->verdicts);
     of[SVI_COUNTER_ALERT_BUDGET].number = s->policy.o.a_day;
     of[SVI_COUNTER_ALERTS_A_DAY].number = svi_alert_policy_alerts_a_day(&s->policy);

@@ -38,7 +38,7 @@ static void follow_alert(struct svi_engine *e, uint64_t n) {
 }
 
 /* Publishes what is done. Where the other thread has stopped, it goes on. */
-static void follow_tell(struct svi_engine *e, struct svi_follower_state state) {
+static void follow_report(struct svi_engine *e, struct svi_follower_state state) {
     struct svi_novelty_queue *q = e->queue;
     q->telling = true;
     for (; q->told < state.done; q->told++)
@@ -57,11 +57,11 @@ void svi_engine_settle(svi_engine *e) {
         return;
     struct svi_follower_state state;
     do /* one that has stopped goes on with what it had begun */
-        follow_tell(e, state = svi_follower_halt(q->follower));
+        follow_report(e, state = svi_follower_halt(q->follower));
     while (state.stopped);
     q->telling = true;
     for (; q->told < q->taken; q->told++) {
-        svi_novelty_queue_judge(q, q->told);
+        svi_novelty_queue_assess(q, q->told);
         if (svi_novelty_queue_row(q, q->told)->change == SVI_ALERT_NONE)
             follow_publish(e, q->told);
         else
@@ -95,12 +95,12 @@ static bool follow_takes(struct svi_engine *e, const struct svi_message *m, cons
     if ((m->id.kind == SVS_STR && m->id.length > SVS_NAME_MAX) ||
         (m->y.kind == SVS_STR && m->y.length > SVS_NAME_MAX))
         return false;
-    if (q->columns > q->d || scores > q->score_room) {
+    if (q->columns > q->d || scores > q->score_capacity) {
         svi_engine_settle(e);
         return svi_novelty_queue_reserve(q, q->columns, scores);
     }
-    while (q->taken - q->told == SVI_NOVELTY_QUEUE_ROOM)
-        follow_tell(e, svi_follower_wait(q->follower, q->taken - SVI_NOVELTY_QUEUE_ROOM / 2));
+    while (q->taken - q->told == SVI_NOVELTY_QUEUE_CAPACITY)
+        follow_report(e, svi_follower_wait(q->follower, q->taken - SVI_NOVELTY_QUEUE_CAPACITY / 2));
     return true;
 }
 
@@ -110,6 +110,6 @@ bool svi_engine_queue(struct svi_engine *e, const struct svi_message *m, const s
     struct svi_novelty_queue *q = e->queue;
     svi_novelty_queue_put(q, m, e->time, e->event_ts, score);
     if (q->taken - q->told >= LOT && q->taken % LOT == 0)
-        follow_tell(e, svi_follower_offer(q->follower, q->taken));
+        follow_report(e, svi_follower_offer(q->follower, q->taken));
     return true;
 }

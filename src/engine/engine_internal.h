@@ -31,13 +31,13 @@ void svi_engine_count_missing(struct svi_engine *e, const struct svi_message *m)
 svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_error *err);
 
 /* The values of categories in this sample are that to novelty. */
-void svi_engine_tell_categories(struct svi_engine *e);
+void svi_engine_refresh_categories(struct svi_engine *e);
 
 /* The columns of the setting `context` are that to novelty; names may come after their columns. */
 /* Classes from this one on are new: one whose text is that of another, of another type, is reported. */
-void svi_engine_tell_twins(struct svi_engine *e, int from, double now);
+void svi_engine_report_twin_classes(struct svi_engine *e, int from, double now);
 
-void svi_engine_tell_context(struct svi_engine *e, int d);
+void svi_engine_refresh_context(struct svi_engine *e, int d);
 
 /* A novelty stage and rules of its own. Of one of many, where they are off by *s: *made stays what it is.
  * SVS_NO_MEMORY. */
@@ -51,15 +51,15 @@ svs_code svi_engine_new_rules(const struct svi_engine *e, const struct svi_setti
 struct svi_quality_options svi_engine_quality_options(const struct svi_settings *s);
 
 /* What holds samples has changed: a schema with columns goes by it. */
-void svi_engine_tell_held(struct svi_engine *e);
+void svi_engine_refresh_held(struct svi_engine *e);
 static inline void svi_engine_note_held(struct svi_engine *e) {
     if (e->schema.columns)
-        svi_engine_tell_held(e);
+        svi_engine_refresh_held(e);
 }
 
 /* Something that rooms are made of has changed: the next row asks for them again. */
-static inline void svi_engine_ask_rooms(struct svi_engine *e) {
-    e->roomy_d = -1;
+static inline void svi_engine_capacity_changed(struct svi_engine *e) {
+    e->capacity_d = -1;
 }
 
 /* The last values of the features, none known. SVS_NO_MEMORY. */
@@ -107,7 +107,7 @@ void svi_engine_bank_calibrate(struct svi_engine *e, int label);
 void svi_engine_bank_peek(struct svi_engine *e, const double *x, double *scores);
 
 /* What members said of the sample at hand. False: it is not asked for, or there is no bank. */
-bool svi_engine_bank_said(const struct svi_engine *e, struct svi_members_said *said);
+bool svi_engine_bank_members(const struct svi_engine *e, struct svi_member_scores *said);
 
 /* The model of the best linear member. */
 svs_code svi_engine_bank_model(struct svi_engine *e, svs_model *m, svs_error *err);

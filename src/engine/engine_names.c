@@ -63,7 +63,7 @@ static void strangers_columns(struct strangers *t) {
         snprintf(t->text + t->at, t->size - t->at, " and %d more", count - STRANGERS_SHOWN);
 }
 
-void svi_engine_tell_twins(struct svi_engine *e, int from, double now) {
+void svi_engine_report_twin_classes(struct svi_engine *e, int from, double now) {
     char reason[SVS_ERROR_TEXT], shown[4 * SVS_NAME_MAX + 4], other[4 * SVS_NAME_MAX + 4];
     for (int k = from; k < svs_learner_class_count(e->learner); k++) {
         const svs_value y = svs_learner_class(e->learner, k);

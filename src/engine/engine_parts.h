@@ -46,9 +46,9 @@ void svi_shared_settings_leave(struct svi_shared_settings **s);
 struct svi_engine_scratch {
     struct svi_learner_scratch *learner; /* NULL: those who use it have their own */
     struct svi_figure quality[SVI_METRICS_FIGURES + SVI_PROBABILITY_FIGURES];
-    struct svi_members_said said; /* by the members, of the sample at hand */
-    struct svi_shared_room novelty;
-    struct svi_shape_room row; /* of the sample at hand; empty: those who use it have their own */
+    struct svi_member_scores said; /* by the members, of the sample at hand */
+    struct svi_shared_scratch novelty;
+    struct svi_shape_scratch row; /* of the sample at hand; empty: those who use it have their own */
 };
 
 /* For engines with these settings, of keys or not. NULL: SVS_NO_MEMORY. */
@@ -125,14 +125,14 @@ struct svi_engine {
     bool rules_follow; /* they are of the columns as they are, as far as their number tells, and */
     int rules_names;   /* with that number of names */
     int rules_d;
-    int roomy_d; /* for rows of that many columns all room is made and all names are known; -1: ask */
+    int capacity_d; /* for rows of that many columns all room is made and all names are known; -1: ask */
     struct svi_schema schema;
     struct svi_columns columns; /* how the arrays of producers that name their columns are ordered */
     uint8_t *gaps;              /* by column: where the sample in hand has no value; made when first needed */
     double *carried; /* missing == carry: the last accepted value of each column, NAN = none; else NULL */
     struct svi_outliers *outliers; /* NULL: rows are taken as they come */
     const char **names;            /* of the columns, as a model event points to them */
-    int name_room, name_count;
+    int name_capacity, name_count;
     double *means; /* of the features, as a model event carries them; room for max_features */
     struct svi_bytes columns_of_model; /* its key `schema` */
 

@@ -91,7 +91,7 @@ static svs_code prune_to(struct svi_engine *e, const bool *features, const bool 
 
 svs_code svi_engine_prune(svi_engine *e, svs_error *err) {
     svi_engine_settle(e);
-    svi_engine_ask_rooms(e);
+    svi_engine_capacity_changed(e);
     const size_t d = (size_t)e->schema.shape.d, count = (size_t)svi_engine_classes(e);
     bool *flags = svi_alloc_array(d + count + 1, sizeof *flags);
     if (!flags)

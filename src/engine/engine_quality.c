@@ -1,8 +1,8 @@
 /* What the figures of the quality come to, beyond a list of numbers: classes, and how the learner stands. */
 #include "engine/engine_internal.h"
 
-void svi_engine_class_table(svi_engine *e, bool matrices, struct svi_class_table *out) {
-    *out = (struct svi_class_table){0};
+void svi_engine_class_table(svi_engine *e, bool matrices, struct svi_class_table_reserve *out) {
+    *out = (struct svi_class_table_reserve){0};
     if (e->s->method != SVI_METHOD_NONE)
         svi_quality_figures_table(e->quality_stage.figures, e->quality_stage.metrics, e->learner, matrices,
                                   out);

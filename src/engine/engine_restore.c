@@ -15,7 +15,7 @@ static const struct {
     size_t offset, size;
 } goes_back[] = {
     MEMBER(learner),    MEMBER(refit), MEMBER(novelty),          MEMBER(quality_stage), MEMBER(schema),
-    MEMBER(columns),    MEMBER(gaps),  MEMBER(carried),          MEMBER(names),         MEMBER(name_room),
+    MEMBER(columns),    MEMBER(gaps),  MEMBER(carried),          MEMBER(names),         MEMBER(name_capacity),
     MEMBER(name_count), MEMBER(means), MEMBER(columns_of_model), MEMBER(bank),          MEMBER(host_scores),
     MEMBER(linear),     MEMBER(rules), MEMBER(rules_follow),     MEMBER(rules_names),   MEMBER(rules_d),
     MEMBER(outliers)};
@@ -65,8 +65,8 @@ void svi_engine_go_back(svi_engine *e, svi_engine *t, const char *reason, double
     const int64_t seen = e->kept[SVI_KEPT_SEEN];
     svi_engine_settle(e);
     svi_engine_settle(t);
-    svi_engine_ask_rooms(e);
-    svi_engine_ask_rooms(t);
+    svi_engine_capacity_changed(e);
+    svi_engine_capacity_changed(t);
     if (t->time > e->time) /* the clock was moved back since */
         svi_engine_move_times(t, -INFINITY, e->time - t->time);
     end_alerts(e, t);
@@ -75,8 +75,8 @@ void svi_engine_go_back(svi_engine *e, svi_engine *t, const char *reason, double
     for (size_t i = 0; i < sizeof goes_back / sizeof *goes_back; i++)
         exchange_bytes((char *)e + goes_back[i].offset, (char *)t + goes_back[i].offset, goes_back[i].size);
     if (e->scratch->row.row) {
-        svi_shape_use_room(&e->schema.shape, &e->scratch->row);
-        svi_shape_use_room(&t->schema.shape, &t->scratch->row);
+        svi_shape_use_scratch(&e->schema.shape, &e->scratch->row);
+        svi_shape_use_scratch(&t->schema.shape, &t->scratch->row);
     }
     e->schema.o.units = e->common->units; /* those of now: each is its stream's */
     t->schema.o.units = t->common->units;

@@ -22,7 +22,7 @@ const char *svi_engine_subject(const struct svi_engine *e, char out[SVI_SUBJECT]
 }
 
 /* `ended`: as in svi_rule_about. */
-static void rules_tell_all(struct svi_engine *e, svs_value id, double ts, const char *ended) {
+static void rules_report_all(struct svi_engine *e, svs_value id, double ts, const char *ended) {
     struct svi_rule_report report;
     char subject[SVI_SUBJECT];
     struct svi_event event = {.topic = SVI_TOPIC_ALERT, .ts = ts};
@@ -35,9 +35,9 @@ static void rules_tell_all(struct svi_engine *e, svs_value id, double ts, const 
     }
 }
 
-static inline void rules_tell(struct svi_engine *e, svs_value id, double ts, const char *ended) {
+static inline void rules_report(struct svi_engine *e, svs_value id, double ts, const char *ended) {
     if (svi_rules_pending(e->rules))
-        rules_tell_all(e, id, ts, ended);
+        rules_report_all(e, id, ts, ended);
 }
 
 void svi_engine_end_drift(struct svi_engine *e, const char *why) {
@@ -60,7 +60,7 @@ void svi_engine_end_alerts(struct svi_engine *e, const char *why) {
     if (!svi_engine_has_rules(e))
         return;
     svi_rules_end(e->rules);
-    rules_tell(e, svs_none(), e->event_ts, why);
+    rules_report(e, svs_none(), e->event_ts, why);
 }
 
 /* Where the row in hand has no value: what took its place is none, and what a map leaves out neither. */
@@ -83,7 +83,7 @@ void svi_engine_rules_row(struct svi_engine *e, const struct svi_message *m, dou
         e->rules_follow = true;
     }
     svi_rules_row(r, m->x, rules_gaps_of(e, m), m->d, e->time, now);
-    rules_tell(e, m->id, e->event_ts, NULL);
+    rules_report(e, m->id, e->event_ts, NULL);
 }
 
 void svi_engine_rules_dropped(struct svi_engine *e, const struct svi_message *m, double now) {
@@ -94,7 +94,7 @@ void svi_engine_rules_dropped(struct svi_engine *e, const struct svi_message *m,
     if (!e->rules_follow)
         svi_rules_follow(r, e->s, &e->schema, r->d);
     svi_rules_row(r, m->x, svi_rules_holes(r, m->x, m->d), m->d, fmax(e->time, own), now);
-    rules_tell(e, m->id, own, NULL);
+    rules_report(e, m->id, own, NULL);
 }
 
 void svi_engine_rules_renew(struct svi_engine *e, int feature) {
@@ -105,12 +105,12 @@ void svi_engine_rules_renew(struct svi_engine *e, int feature) {
 void svi_engine_rules_configure(struct svi_engine *e) {
     svi_rules_configure(e->rules, e->s);
     e->rules_follow = false;
-    rules_tell(e, svs_none(), e->event_ts, NULL);
+    rules_report(e, svs_none(), e->event_ts, NULL);
 }
 
 void svi_engine_rules_forget(struct svi_engine *e) {
     svi_rules_end(e->rules);
-    rules_tell(e, svs_none(), e->event_ts, NULL);
+    rules_report(e, svs_none(), e->event_ts, NULL);
     svi_rules_clear(e->rules);
     e->rules_follow = false;
 }
@@ -122,5 +122,5 @@ double svi_engine_deadline(const svi_engine *e) {
 void svi_engine_pass(svi_engine *e, double now) {
     svi_engine_settle(e);
     svi_rules_pass(e->rules, now);
-    rules_tell(e, svs_none(), now, NULL);
+    rules_report(e, svs_none(), now, NULL);
 }

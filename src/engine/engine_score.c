@@ -18,8 +18,8 @@ static int engine_score_known(const struct svi_engine *e, const struct svi_messa
 
 /* All that both the model and the novelty model look at, 0 where the sample has nothing. */
 static double *engine_score_widen(const struct svi_engine *e, const struct svi_message *m, int d) {
-    const int room = d > e->novelty->rows.d ? d : e->novelty->rows.d, known = engine_score_known(e, m);
-    double *x = svi_alloc_array((size_t)(room > known ? room : known) + 1, sizeof *x);
+    const int capacity = d > e->novelty->rows.d ? d : e->novelty->rows.d, known = engine_score_known(e, m);
+    double *x = svi_alloc_array((size_t)(capacity > known ? capacity : known) + 1, sizeof *x);
     if (x)
         memcpy(x, m->x, (size_t)known * sizeof *x);
     return x;

@@ -50,7 +50,7 @@ static svs_code entry_number(struct svi_entry *n, const struct svi_envelope *env
                          : refuse_forgotten(r, err);
     if (!a->source && !(a->source = entry_add(n, env, a, err)))
         return err->code;
-    svi_sources_hear(n->sources, a->source, a->now);
+    svi_sources_touch(n->sources, a->source, a->now);
     if (r->first > next) {
         r->jumped_from = next;
         a->source->next = next = r->first;

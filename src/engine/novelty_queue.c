@@ -15,10 +15,10 @@ struct svi_alert_sample svi_novelty_queue_sample(const struct svi_novelty_queue 
                                      .labelled = r->labelled};
 }
 
-void svi_novelty_queue_judge(struct svi_novelty_queue *q, uint64_t n) {
+void svi_novelty_queue_assess(struct svi_novelty_queue *q, uint64_t n) {
     struct svi_pending_row *r = svi_novelty_queue_row(q, n);
     const struct svi_alert_sample sample = svi_novelty_queue_sample(q, n);
-    const enum svi_alert_change change = svi_alert_stage_judge(q->stage, &sample);
+    const enum svi_alert_change change = svi_alert_stage_assess(q->stage, &sample);
     r->change = (uint8_t)change;
     r->said = svi_alert_stage_scores(q->stage);
     if (change == SVI_ALERT_NONE)
@@ -29,7 +29,7 @@ void svi_novelty_queue_judge(struct svi_novelty_queue *q, uint64_t n) {
  * the thread that has the schema. */
 static bool novelty_queue_piece(void *user, uint64_t n) {
     struct svi_novelty_queue *q = user;
-    svi_novelty_queue_judge(q, n);
+    svi_novelty_queue_assess(q, n);
     return svi_novelty_queue_row(q, n)->change == SVI_ALERT_NONE;
 }
 
@@ -39,8 +39,8 @@ struct svi_novelty_queue *svi_novelty_queue_new(struct svi_alert_stage *stage) {
     if (!q)
         return NULL;
     q->stage = stage;
-    q->at = svi_alloc_array(SVI_NOVELTY_QUEUE_ROOM, sizeof *q->at);
-    q->row = svi_alloc_array(SVI_NOVELTY_QUEUE_ROOM, sizeof *q->row);
+    q->at = svi_alloc_array(SVI_NOVELTY_QUEUE_CAPACITY, sizeof *q->at);
+    q->row = svi_alloc_array(SVI_NOVELTY_QUEUE_CAPACITY, sizeof *q->row);
     q->follower = q->at && q->row ? svi_follower_new("novelty", novelty_queue_piece, q, &err) : NULL;
     if (!q->follower)
         svi_novelty_queue_free(&q);
@@ -67,8 +67,8 @@ static size_t novelty_queue_stride(int d) {
 
 static bool novelty_queue_widen(struct svi_novelty_queue *q, int d) {
     const size_t stride = novelty_queue_stride(d);
-    double *rows = svi_alloc_array(stride * SVI_NOVELTY_QUEUE_ROOM, sizeof *rows);
-    uint8_t *gaps = svi_alloc((size_t)d * SVI_NOVELTY_QUEUE_ROOM);
+    double *rows = svi_alloc_array(stride * SVI_NOVELTY_QUEUE_CAPACITY, sizeof *rows);
+    uint8_t *gaps = svi_alloc((size_t)d * SVI_NOVELTY_QUEUE_CAPACITY);
     if (!rows || !gaps) {
         svi_free(rows);
         svi_free(gaps);
@@ -79,7 +79,7 @@ static bool novelty_queue_widen(struct svi_novelty_queue *q, int d) {
     q->rows = rows;
     q->gaps = gaps;
     q->d = d;
-    for (size_t i = 0; i < SVI_NOVELTY_QUEUE_ROOM; i++) {
+    for (size_t i = 0; i < SVI_NOVELTY_QUEUE_CAPACITY; i++) {
         q->row[i].x = rows + i * stride;
         q->row[i].gaps = gaps + i * (size_t)d;
     }
@@ -87,21 +87,21 @@ static bool novelty_queue_widen(struct svi_novelty_queue *q, int d) {
 }
 
 static bool novelty_queue_more_scores(struct svi_novelty_queue *q, int count) {
-    const int room = count > 2 * q->score_room ? count : 2 * q->score_room;
-    double *scores = svi_alloc_array((size_t)room * SVI_NOVELTY_QUEUE_ROOM, sizeof *scores);
+    const int capacity = count > 2 * q->score_capacity ? count : 2 * q->score_capacity;
+    double *scores = svi_alloc_array((size_t)capacity * SVI_NOVELTY_QUEUE_CAPACITY, sizeof *scores);
     if (!scores)
         return false;
     svi_free(q->scores);
     q->scores = scores;
-    q->score_room = room;
-    for (size_t i = 0; i < SVI_NOVELTY_QUEUE_ROOM; i++)
-        q->at[i].scores = scores + i * (size_t)room;
+    q->score_capacity = capacity;
+    for (size_t i = 0; i < SVI_NOVELTY_QUEUE_CAPACITY; i++)
+        q->at[i].scores = scores + i * (size_t)capacity;
     return true;
 }
 
 bool svi_novelty_queue_reserve(struct svi_novelty_queue *q, int d, int scores) {
     return (d <= q->d || novelty_queue_widen(q, d)) &&
-           (scores <= q->score_room || novelty_queue_more_scores(q, scores));
+           (scores <= q->score_capacity || novelty_queue_more_scores(q, scores));
 }
 
 static svs_value pending_keep(svs_value v, char *text) {
@@ -152,6 +152,6 @@ double svi_novelty_queue_memory(const struct svi_settings *s, int d, int classes
     const double row = (double)novelty_queue_stride(d) * sizeof(double) + d,
                  scores = 4.0 * (classes > 1 ? classes : 1);
     return sizeof(struct svi_novelty_queue) +
-           SVI_NOVELTY_QUEUE_ROOM *
+           SVI_NOVELTY_QUEUE_CAPACITY *
                (sizeof(struct svi_pending) + sizeof(struct svi_pending_row) + row + scores * sizeof(double));
 }

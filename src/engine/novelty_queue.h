@@ -9,7 +9,7 @@
 #include "alerts/alert_stage.h"
 #include "wire/event.h"
 
-#define SVI_NOVELTY_QUEUE_ROOM 256 /* samples; a power of 2 */
+#define SVI_NOVELTY_QUEUE_CAPACITY 256 /* samples; a power of 2 */
 
 /* A score event but for what novelty says. */
 struct svi_score {
@@ -39,7 +39,7 @@ struct svi_pending {
     double *scores; /* room for its scores and probabilities */
 };
 
-/* Sample n (from 0) of those that were taken has place n % SVI_NOVELTY_QUEUE_ROOM. */
+/* Sample n (from 0) of those that were taken has place n % SVI_NOVELTY_QUEUE_CAPACITY. */
 struct svi_novelty_queue {
     struct svi_alert_stage *stage;
     svi_follower *follower;
@@ -49,8 +49,8 @@ struct svi_novelty_queue {
     struct svi_pending *at;
     double *rows;   /* for each d, rounded up to whole cache lines */
     uint8_t *gaps;  /* d for each */
-    double *scores; /* score_room for each */
-    int d, score_room;
+    double *scores; /* score_capacity for each */
+    int d, score_capacity;
     int columns; /* while somebody waits: those that the stage has room for */
 };
 
@@ -67,10 +67,10 @@ static inline bool svi_novelty_queue_waits(const struct svi_novelty_queue *q) {
 }
 
 static inline struct svi_pending *svi_novelty_queue_at(const struct svi_novelty_queue *q, uint64_t n) {
-    return &q->at[n % SVI_NOVELTY_QUEUE_ROOM];
+    return &q->at[n % SVI_NOVELTY_QUEUE_CAPACITY];
 }
 static inline struct svi_pending_row *svi_novelty_queue_row(const struct svi_novelty_queue *q, uint64_t n) {
-    return &q->row[n % SVI_NOVELTY_QUEUE_ROOM];
+    return &q->row[n % SVI_NOVELTY_QUEUE_CAPACITY];
 }
 
 /* Puts one more in, with its event (NULL: none); there is room. */
@@ -78,7 +78,7 @@ void svi_novelty_queue_put(struct svi_novelty_queue *q, const struct svi_message
                            const struct svi_score *score);
 
 /* Judges sample n, on either thread; learns it too, unless something becomes of the alert. */
-void svi_novelty_queue_judge(struct svi_novelty_queue *q, uint64_t n);
+void svi_novelty_queue_assess(struct svi_novelty_queue *q, uint64_t n);
 
 /* What of sample n the stage looks at when it judges, reports and learns. */
 struct svi_alert_sample svi_novelty_queue_sample(const struct svi_novelty_queue *q, uint64_t n);

@@ -31,9 +31,8 @@
 #define FALL           0.7  /* of a deviation */
 #define RELATIVE       1e-3 /* least deviation, in units of the center */
 #define NO_SCALE       1e20 /* bound without a deviation, in units of the center or of 1 */
-#define LEAST_CAPACITY 8    /* columns */
-#define MOST_ROWS      (INT64_MAX / 4)
-#define MOST_COLUMNS   1000000
+#define MIN_CAPACITY   8    /* columns */
+#define MAX_COLUMNS    1000000
 
 enum { COLUMNS };
 static const struct svi_array arrays[] = {
@@ -105,7 +104,7 @@ void svi_outliers_reset(struct svi_outliers *o) {
 }
 
 static int outliers_capacity(int d) {
-    int capacity = LEAST_CAPACITY;
+    int capacity = MIN_CAPACITY;
     while (capacity < d)
         capacity *= 2;
     return capacity;
@@ -130,7 +129,7 @@ struct outliers_scale {
 static double outliers_bound(double center, double deviation) {
     const double size = fabs(center);
     if (deviation > 0)
-        return SVI_OUTLIER_FAR * fmax(deviation, RELATIVE * size);
+        return SVI_OUTLIER_DEVIATIONS * fmax(deviation, RELATIVE * size);
     return NO_SCALE * fmax(size, 1);
 }
 
@@ -258,8 +257,8 @@ void svi_outliers_prune(struct svi_outliers *o, const bool *keep) {
 
 void svi_outliers_archive(struct svi_archive *a, struct svi_outliers *o) {
     int columns = o->d;
-    svi_archive_int64(a, "rows", &o->rows, 0, MOST_ROWS);
-    svi_archive_int(a, "columns", &columns, 0, MOST_COLUMNS);
+    svi_archive_int64(a, "rows", &o->rows, 0, SVI_COUNT_MAX);
+    svi_archive_int(a, "columns", &columns, 0, MAX_COLUMNS);
     if (!svi_archive_ok(a))
         return;
     if (svi_archive_loading(a)) {

@@ -3,8 +3,8 @@
  *
  * Of each column SVI_OUTLIER_SAMPLES values are kept, those of sampled rows: one of four at first, then one
  * of 32. Their median is the center, and the distance within which three quarters of them lie is the
- * deviation. A value is an outlier where it is further from the center than SVI_OUTLIER_FAR deviations; it is
- * clipped to one.
+ * deviation. A value is an outlier where it is further from the center than SVI_OUTLIER_DEVIATIONS
+ * deviations; it is clipped to one.
  *
  * Raw values are sampled, clipped or not: up to seven of 32 change next to nothing, so a burst of errors does
  * no harm; with the eighth, after some 250 rows, the column has a new level, and rows are taken as they come
@@ -18,9 +18,9 @@
 #include "config/settings.h"
 #include "linalg/quads.h"
 
-#define SVI_OUTLIER_SAMPLES 32
-#define SVI_OUTLIER_BEGIN   128 /* rows in which the first samples are taken: nothing is an outlier there */
-#define SVI_OUTLIER_FAR     1e6 /* deviations */
+#define SVI_OUTLIER_SAMPLES    32
+#define SVI_OUTLIER_BEGIN      128 /* rows in which the first samples are taken: nothing is an outlier there */
+#define SVI_OUTLIER_DEVIATIONS 1e6 /* deviations */
 
 struct svi_outliers {
     const struct svi_quads *quads;

@@ -13,12 +13,12 @@
 #include "base/fail.h"
 #include "base/fnv.h"
 
-#define FIRST_ROOM 8 /* names; doubled when full */
+#define FIRST_CAPACITY 8 /* names; doubled when full */
 
 struct svi_sources {
     struct svi_source *of;
     int32_t *place; /* 2 x room, a power of 2: 1 + index of a name by its hash, 0 = free; linear probing */
-    int64_t count, room, max;
+    int64_t count, capacity, max;
     int64_t recent; /* the one found last: it is mostly asked for several times */
     double oldest;  /* none was heard before; so that a full table is not searched in vain */
 };
@@ -62,7 +62,7 @@ static bool sources_is(const struct svi_source *s, const char *name, size_t leng
 
 /* The place of the name, or the free one where it belongs. */
 static int32_t *place_of(const svi_sources *p, const char *name, size_t length) {
-    uint64_t mask = 2 * (uint64_t)p->room - 1;
+    uint64_t mask = 2 * (uint64_t)p->capacity - 1;
     for (uint64_t i = sources_hash(name, length) & mask;; i = (i + 1) & mask) {
         if (p->place[i] == 0)
             return &p->place[i];
@@ -72,7 +72,7 @@ static int32_t *place_of(const svi_sources *p, const char *name, size_t length) 
 }
 
 struct svi_source *svi_sources_find(svi_sources *p, const char *name, size_t length) {
-    if (p->room == 0 || length == 0 || length > SVS_NAME_MAX || memchr(name, 0, length))
+    if (p->capacity == 0 || length == 0 || length > SVS_NAME_MAX || memchr(name, 0, length))
         return NULL;
     if (p->recent < p->count && sources_is(&p->of[p->recent], name, length))
         return &p->of[p->recent];
@@ -89,10 +89,10 @@ static void sources_place_all(svi_sources *p) {
 }
 
 static svs_code sources_grow(svi_sources *p) {
-    int64_t room = p->room ? 2 * p->room : FIRST_ROOM;
-    int32_t *place = svi_alloc_array(2 * (size_t)room, sizeof *place);
+    int64_t capacity = p->capacity ? 2 * p->capacity : FIRST_CAPACITY;
+    int32_t *place = svi_alloc_array(2 * (size_t)capacity, sizeof *place);
     struct svi_source *of =
-        place ? svi_realloc(p->of, (size_t)p->room * sizeof *of, (size_t)room * sizeof *of) : NULL;
+        place ? svi_realloc(p->of, (size_t)p->capacity * sizeof *of, (size_t)capacity * sizeof *of) : NULL;
     if (!of) {
         svi_free(place);
         return SVS_NO_MEMORY;
@@ -100,7 +100,7 @@ static svs_code sources_grow(svi_sources *p) {
     svi_free(p->place);
     p->of = of;
     p->place = place;
-    p->room = room;
+    p->capacity = capacity;
     sources_place_all(p);
     return SVS_OK;
 }
@@ -109,11 +109,11 @@ void svi_sources_remove(svi_sources *p, struct svi_source *source) {
     const int64_t after = p->count - 1 - (source - p->of);
     memmove(source, source + 1, (size_t)after * sizeof *source);
     p->count--;
-    memset(p->place, 0, 2 * (size_t)p->room * sizeof *p->place);
+    memset(p->place, 0, 2 * (size_t)p->capacity * sizeof *p->place);
     sources_place_all(p);
 }
 
-void svi_sources_hear(svi_sources *p, struct svi_source *source, double now) {
+void svi_sources_touch(svi_sources *p, struct svi_source *source, double now) {
     source->heard = now;
     p->oldest = fmin(p->oldest, now);
 }
@@ -166,7 +166,7 @@ struct svi_source *svi_sources_add(svi_sources *p, const char *name, size_t leng
                  svi_escape(shown, sizeof shown, name, length), (long long)p->max);
         return NULL;
     }
-    if (p->count == p->room && sources_grow(p) != SVS_OK) {
+    if (p->count == p->capacity && sources_grow(p) != SVS_OK) {
         svi_fail_memory(err, "one more source");
         return NULL;
     }
@@ -176,7 +176,7 @@ struct svi_source *svi_sources_add(svi_sources *p, const char *name, size_t leng
     added->next = added->safe = added->safer = 0;
     added->fsync_generation = added->losses = added->owner = 0;
     *place_of(p, added->name, length) = (int32_t)p->count;
-    svi_sources_hear(p, added, now);
+    svi_sources_touch(p, added, now);
     return added;
 }
 
@@ -220,8 +220,8 @@ void svi_sources_times_archive(struct svi_archive *a, svi_sources *p) {
 }
 
 double svi_sources_memory(int64_t max) {
-    double room = FIRST_ROOM;
-    while (room < (double)max)
-        room *= 2;
-    return sizeof(svi_sources) + room * (sizeof(struct svi_source) + 2 * sizeof(int32_t));
+    double capacity = FIRST_CAPACITY;
+    while (capacity < (double)max)
+        capacity *= 2;
+    return sizeof(svi_sources) + capacity * (sizeof(struct svi_source) + 2 * sizeof(int32_t));
 }

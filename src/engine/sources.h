@@ -62,7 +62,7 @@ struct svi_source *svi_sources_add(svi_sources *p, const char *name, size_t leng
                                    svs_error *err);
 
 /* A message of this source came. */
-void svi_sources_hear(svi_sources *p, struct svi_source *source, double now);
+void svi_sources_touch(svi_sources *p, struct svi_source *source, double now);
 
 /* Forgets a source. */
 void svi_sources_remove(svi_sources *p, struct svi_source *source);

@@ -92,7 +92,7 @@ static int category_find_free(const struct svi_schema *s, const struct svi_colum
     return best;
 }
 
-static svs_code category_room(struct svi_schema *s, svs_error *err) {
+static svs_code category_reserve(struct svi_schema *s, svs_error *err) {
     if (!svi_grow(&s->renewed, s->renewed_count, &s->renewed_room, 16, sizeof *s->renewed))
         return svi_fail_memory(err, "features that change hands");
     return SVS_OK;
@@ -101,7 +101,7 @@ static svs_code category_room(struct svi_schema *s, svs_error *err) {
 static int category_take_over(struct svi_schema *s, int feature, const char *key, size_t length,
                               svs_error *err) {
     char *name =
-        category_room(s, err) == SVS_OK ? svi_features_new_name(s->shape.names, key, length, err) : NULL;
+        category_reserve(s, err) == SVS_OK ? svi_features_new_name(s->shape.names, key, length, err) : NULL;
     if (!name)
         return -1;
     s->renewed[s->renewed_count++] = (struct svi_handover){
@@ -190,14 +190,15 @@ int svi_category_feature(struct svi_schema *s, int column, const char *word, siz
 }
 
 svs_code svi_category_reserve(struct svi_column *c, int count, svs_error *err) {
-    if (count <= c->room)
+    if (count <= c->capacity)
         return SVS_OK;
-    const int room = count > 2 * c->room ? count : 2 * c->room;
-    int32_t *value = svi_realloc(c->value, (size_t)c->room * sizeof *value, (size_t)room * sizeof *value);
+    const int capacity = count > 2 * c->capacity ? count : 2 * c->capacity;
+    int32_t *value =
+        svi_realloc(c->value, (size_t)c->capacity * sizeof *value, (size_t)capacity * sizeof *value);
     if (!value)
         return svi_fail_memory(err, "the values of a category");
     c->value = value;
-    c->room = room;
+    c->capacity = capacity;
     return SVS_OK;
 }
 

@@ -14,7 +14,7 @@ void svi_cells_clear(struct svi_cells *c) {
 }
 
 /* Room for the cells that are chosen: others than the ordered ones, which are made of them. */
-static svs_code cells_room_chosen(struct svi_cells *c, int count, svs_error *err) {
+static svs_code cells_reserve_chosen(struct svi_cells *c, int count, svs_error *err) {
     if (count <= c->chosen_room)
         return SVS_OK;
     svi_free(c->chosen);
@@ -23,16 +23,16 @@ static svs_code cells_room_chosen(struct svi_cells *c, int count, svs_error *err
     return c->chosen ? SVS_OK : svi_fail_memory(err, "the columns of a row");
 }
 
-static svs_code cells_room(struct svi_cells *c, int count, svs_error *err) {
-    if (count <= c->room)
+static svs_code cells_reserve(struct svi_cells *c, int count, svs_error *err) {
+    if (count <= c->capacity)
         return SVS_OK;
     svi_free(c->cell);
     svi_free(c->place);
     c->cell = svi_alloc_array((size_t)count, sizeof *c->cell);
     c->place = svi_alloc_array((size_t)count, sizeof *c->place);
-    c->room = c->cell && c->place ? count : 0;
+    c->capacity = c->cell && c->place ? count : 0;
     c->listed = 0;
-    return c->room > 0 ? SVS_OK : svi_fail_memory(err, "the columns of a row");
+    return c->capacity > 0 ? SVS_OK : svi_fail_memory(err, "the columns of a row");
 }
 
 svs_code svi_cells_choose(struct svi_cells *c, const struct svi_shape *s, struct svi_message *m,
@@ -40,7 +40,7 @@ svs_code svi_cells_choose(struct svi_cells *c, const struct svi_shape *s, struct
     int count = 0;
     if (!s->fixed_names || !m->cells)
         return SVS_OK;
-    if (cells_room_chosen(c, m->cell_count, err) != SVS_OK)
+    if (cells_reserve_chosen(c, m->cell_count, err) != SVS_OK)
         return err->code;
     for (int i = 0; i < m->cell_count; i++)
         if (svs_features_find(s->names, m->cells[i].name, m->cells[i].name_length) >= 0)
@@ -54,7 +54,7 @@ svs_code svi_cells_order(struct svi_cells *c, const struct svi_schema *s, struct
                          svs_error *err) {
     const int columns = svi_schema_columns(s);
     const bool same = c->listed == m->cell_count && c->changes == svi_schema_changes(s);
-    if (cells_room(c, columns > m->cell_count ? columns : m->cell_count, err) != SVS_OK)
+    if (cells_reserve(c, columns > m->cell_count ? columns : m->cell_count, err) != SVS_OK)
         return err->code;
     for (int i = 0; !same && i < m->cell_count; i++) {
         c->place[i] = svi_schema_find(s, m->cells[i].name, m->cells[i].name_length, i);

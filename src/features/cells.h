@@ -11,7 +11,7 @@ struct svi_cells {
     int chosen_room;
     struct svi_cell *cell; /* in the order of the stream's columns; owned */
     int32_t *place;        /* by cell of the reader's list: its column; owned */
-    int room, listed;      /* of cell and place; how many cells `place` is of, 0 = none */
+    int capacity, listed;  /* of cell and place; how many cells `place` is of, 0 = none */
     uint64_t changes;      /* of the schema then */
 };
 

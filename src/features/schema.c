@@ -60,7 +60,7 @@ static bool schema_listed(const svs_features *list, const char *name, size_t len
 
 svs_code svi_schema_init(struct svi_schema *s, const struct svi_schema_options *o, svs_error *err) {
     *s = (struct svi_schema){.o = *o, .calendar = -1, .calendar_kept = -1};
-    svs_code code = svi_shape_init_in(&s->shape, o->max_features, o->features, o->room, err);
+    svs_code code = svi_shape_init_in(&s->shape, o->max_features, o->features, o->scratch, err);
     if (code == SVS_OK)
         code = schema_list(&s->categories, "categories", o->categories, err);
     if (code == SVS_OK)
@@ -130,7 +130,7 @@ double svi_schema_memory(const struct svi_schema_options *o, int d) {
            d * (double)(sizeof(struct svi_handover) + sizeof(int32_t) + 2 * sizeof(char *) + SVS_NAME_MAX);
 }
 
-static bool schema_take_room(struct svi_schema *s, svs_error *err) {
+static bool schema_reserve(struct svi_schema *s, svs_error *err) {
     const int32_t most = s->shape.max_features;
     s->columns = svs_features_new(most, err);
     return svi_arrays_alloc(&schema_arrays, s, &most, err) == SVS_OK && s->columns;
@@ -158,7 +158,7 @@ static bool schema_has_number(const struct svi_schema *s, const struct svi_messa
 static svs_code schema_mix(struct svi_schema *s, const struct svi_message *m, svs_error *err) {
     if (s->columns)
         return SVS_OK;
-    bool good = schema_take_room(s, err);
+    bool good = schema_reserve(s, err);
     const int count = svs_features_count(s->shape.names);
     for (int j = 0; good && j < count; j++) {
         const char *name = svs_features_name(s->shape.names, j);
@@ -510,12 +510,12 @@ svs_code svi_schema_refuse_columns(const struct svi_schema *s, const struct svi_
                                    svs_error *err) {
     char sent[SVI_LIST_PAIR] = "", have[SVI_LIST_PAIR] = "";
     const char *name = "";
-    bool room = true;
-    for (int i = 0; room && i < m->cell_count; i++)
-        room = svi_list_add(sent, sizeof sent, m->cells[i].name, m->cells[i].name_length);
-    room = true;
-    for (int c = 0; room && (name = svi_schema_column_name(s, c)); c++)
-        room = svi_list_add(have, sizeof have, name, strlen(name));
+    bool capacity = true;
+    for (int i = 0; capacity && i < m->cell_count; i++)
+        capacity = svi_list_add(sent, sizeof sent, m->cells[i].name, m->cells[i].name_length);
+    capacity = true;
+    for (int c = 0; capacity && (name = svi_schema_column_name(s, c)); c++)
+        capacity = svi_list_add(have, sizeof have, name, strlen(name));
     return svi_fail(err, SVS_OTHER_COLUMNS,
                     model ? "--ignore passes a column over: the columns are %s, but the model has %s"
                           : "the columns are %s, but this stream has %s",

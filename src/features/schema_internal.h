@@ -16,8 +16,9 @@ struct svi_schema_options {
     const char *zone;                          /* NULL: UTC; see calendar.h */
     bool refuse_new;                           /* once a row was taken, no further columns */
     enum svi_missing missing;                  /* the setting */
-    struct svi_shape_room *room; /* of max_features columns, for the row in hand; NULL: one of its own */
-    struct svi_units *units;     /* of the columns; NULL: none are kept */
+    struct svi_shape_scratch
+        *scratch;            /* of max_features columns, for the row in hand; NULL: one of its own */
+    struct svi_units *units; /* of the columns; NULL: none are kept */
     int64_t held_rows; /* a feature changes hands after at least this number of rows without its value */
 };
 
@@ -33,7 +34,7 @@ struct svi_column_state {
 struct svi_column {
     struct svi_column_state now, kept;
     int32_t *value; /* category: their features; owned, NULL = none yet */
-    int room;       /* of these */
+    int capacity;   /* of these */
 };
 
 /* How many samples have entered what holds samples, and the number of the oldest that is held; the latter is

@@ -29,8 +29,9 @@
 #define FIRST_CLASSES 16
 #define FIRST_MOVED   64
 #define REPORT_ROWS   4096
-#define FEW           16   /* a row that sets at most one feature in FEW is read by those that it set */
-#define WIDE          1000 /* columns, from which on rows may name few of them */
+#define SPARSE_ONE_IN                                                                                        \
+    16            /* a row that sets at most one feature in SPARSE_ONE_IN is read by those that it set */
+#define WIDE 1000 /* columns, from which on rows may name few of them */
 
 #define ROW_BYTES                                                                                            \
     (sizeof(int64_t) + sizeof(int32_t) + 3 * sizeof(double)) /* start, label, target, weight, ts */
@@ -45,12 +46,12 @@ struct class_label {
 struct table_rows {
     const struct svi_table_options *o;
     const char *path;
-    svi_table_row *each;             /* NULL: rows are kept */
-    void *user;                      /* of it */
-    struct svi_schema own, *schema;  /* by which the rows go: its own, or that of a model */
-    bool checked;                    /* the columns of a CSV are all there that must be */
-    int64_t n, row_room, entry_room; /* rows that are held */
-    int64_t taken;                   /* rows in all: those that went to `each` are not held */
+    svi_table_row *each;                      /* NULL: rows are kept */
+    void *user;                               /* of it */
+    struct svi_schema own, *schema;           /* by which the rows go: its own, or that of a model */
+    bool checked;                             /* the columns of a CSV are all there that must be */
+    int64_t n, rows_capacity, entry_capacity; /* rows that are held */
+    int64_t taken;                            /* rows in all: those that went to `each` are not held */
     int64_t *start;
     int32_t *column;
     double *value, *dense;
@@ -65,7 +66,7 @@ struct table_rows {
     bool zeros;      /* it is 0 */
     double *means;
     struct class_label *found; /* in order of first sight */
-    int class_count, class_room, last;
+    int class_count, class_capacity, last;
     svs_value *classes;
     const char **names;
     int32_t *map;              /* column of the file -> column of the table, -1 = dropped; NULL = as it is */
@@ -73,7 +74,7 @@ struct table_rows {
     uint64_t changes;          /* of the file's names then */
     int32_t *sorted;           /* the places of o->names in the order of the names */
     struct table_entry *moved; /* a row, while its columns are moved */
-    int64_t moved_room;
+    int64_t moved_capacity;
 };
 
 struct table_entry {
@@ -83,39 +84,39 @@ struct table_entry {
 
 /* ---- room */
 
-static bool table_grow(void **block, size_t element, int64_t old, int64_t room) {
-    void *more = svi_realloc_plain(*block, (size_t)old * element, (size_t)room * element);
+static bool table_grow(void **block, size_t element, int64_t old, int64_t capacity) {
+    void *more = svi_realloc_plain(*block, (size_t)old * element, (size_t)capacity * element);
     if (more)
         *block = more;
     return more != NULL;
 }
 
-static svs_code table_room_for_row(struct table_rows *t, svs_error *err) {
-    if (t->n + 1 < t->row_room)
+static svs_code table_reserve_row(struct table_rows *t, svs_error *err) {
+    if (t->n + 1 < t->rows_capacity)
         return SVS_OK;
-    const int64_t room = t->row_room ? 2 * t->row_room : FIRST_ROWS;
-    if (!table_grow((void **)&t->start, sizeof *t->start, t->row_room, room) ||
-        !table_grow((void **)&t->label, sizeof *t->label, t->row_room, room) ||
-        !table_grow((void **)&t->target, sizeof *t->target, t->row_room, room) ||
-        !table_grow((void **)&t->weight, sizeof *t->weight, t->row_room, room) ||
-        !table_grow((void **)&t->ts, sizeof *t->ts, t->row_room, room))
+    const int64_t capacity = t->rows_capacity ? 2 * t->rows_capacity : FIRST_ROWS;
+    if (!table_grow((void **)&t->start, sizeof *t->start, t->rows_capacity, capacity) ||
+        !table_grow((void **)&t->label, sizeof *t->label, t->rows_capacity, capacity) ||
+        !table_grow((void **)&t->target, sizeof *t->target, t->rows_capacity, capacity) ||
+        !table_grow((void **)&t->weight, sizeof *t->weight, t->rows_capacity, capacity) ||
+        !table_grow((void **)&t->ts, sizeof *t->ts, t->rows_capacity, capacity))
         return svi_fail_memory(err, "the rows of a file");
     if (t->n == 0)
         t->start[0] = 0;
-    t->row_room = room;
+    t->rows_capacity = capacity;
     return SVS_OK;
 }
 
-static svs_code table_room_for_entries(struct table_rows *t, int64_t count, svs_error *err) {
-    int64_t room = t->entry_room ? t->entry_room : FIRST_ENTRIES;
-    while (room < t->start[t->n] + count)
-        room *= 2;
-    if (room == t->entry_room)
+static svs_code table_reserve_entries(struct table_rows *t, int64_t count, svs_error *err) {
+    int64_t capacity = t->entry_capacity ? t->entry_capacity : FIRST_ENTRIES;
+    while (capacity < t->start[t->n] + count)
+        capacity *= 2;
+    if (capacity == t->entry_capacity)
         return SVS_OK;
-    if (!table_grow((void **)&t->column, sizeof *t->column, t->entry_room, room) ||
-        !table_grow((void **)&t->value, sizeof *t->value, t->entry_room, room))
+    if (!table_grow((void **)&t->column, sizeof *t->column, t->entry_capacity, capacity) ||
+        !table_grow((void **)&t->value, sizeof *t->value, t->entry_capacity, capacity))
         return svi_fail_memory(err, "the values of a file");
-    t->entry_room = room;
+    t->entry_capacity = capacity;
     return SVS_OK;
 }
 
@@ -152,15 +153,15 @@ static int table_find_class(struct table_rows *t, svs_value y) {
 
 static svs_code table_add_class(struct table_rows *t, svs_value y, int *index, svs_error *err) {
     *index = t->class_count;
-    if (t->class_count == t->class_room) {
-        int room = t->class_room ? 2 * t->class_room : FIRST_CLASSES;
+    if (t->class_count == t->class_capacity) {
+        int capacity = t->class_capacity ? 2 * t->class_capacity : FIRST_CLASSES;
         struct class_label *before = t->found;
-        if (!table_grow((void **)&t->found, sizeof *t->found, t->class_room, room))
+        if (!table_grow((void **)&t->found, sizeof *t->found, t->class_capacity, capacity))
             return svi_fail_memory(err, "the classes of a file");
         for (int k = 0; before && k < t->class_count; k++)
             if (t->found[k].value.kind == SVS_STR)
                 t->found[k].value.as.s = t->found[k].text;
-        t->class_room = room;
+        t->class_capacity = capacity;
     }
     struct class_label *c = &t->found[t->class_count++];
     c->value = y;
@@ -250,9 +251,9 @@ static svs_code table_replace(struct table_rows *t, enum svi_missing policy, int
 /* What later rows need to know of this one. */
 static svs_code table_remember(struct table_rows *t, const struct svi_message *m, enum svi_missing policy,
                                svs_error *err) {
-    const size_t room = (size_t)t->schema->shape.max_features;
+    const size_t capacity = (size_t)t->schema->shape.max_features;
     if (policy == SVI_MISSING_CARRY && !t->carried &&
-        !(t->carried = svi_alloc_array(room, sizeof *t->carried)))
+        !(t->carried = svi_alloc_array(capacity, sizeof *t->carried)))
         return svi_fail_memory(err, "the row before");
     if (policy == SVI_MISSING_CARRY && !m->column) /* LIBSVM text lacks nothing that would be asked for */
         memcpy(t->carried, m->x, (size_t)m->d * sizeof *m->x);
@@ -309,8 +310,8 @@ static svs_code table_add_absent(struct table_rows *t, svs_error *err) {
         return err->code;
     t->column = NULL;
     t->value = NULL;
-    t->entry_room = t->start[t->n] = 0;
-    svs_code code = table_room_for_entries(t, given + t->n * numbers, err);
+    t->entry_capacity = t->start[t->n] = 0;
+    svs_code code = table_reserve_entries(t, given + t->n * numbers, err);
     t->start[t->n] = stored;
     for (int64_t i = 0, k = 0; i < t->n && code == SVS_OK; i++) {
         t->start[i] = at;
@@ -332,7 +333,7 @@ static svs_code table_add_absent(struct table_rows *t, svs_error *err) {
  * as in text in which words are counted: the mean of those that a row has would say that it has them all. */
 static bool table_is_wide(const struct table_rows *t) {
     return t->lazy && !t->o->keep_missing && t->schema->o.missing == SVI_MISSING_AUTO && t->d >= WIDE &&
-           t->start[t->n] <= t->n * t->d / FEW;
+           t->start[t->n] <= t->n * t->d / SPARSE_ONE_IN;
 }
 
 static void table_take_zeros(struct table_rows *t) {
@@ -383,15 +384,15 @@ static svs_code table_fill_means(struct table_rows *t, struct svi_table *table, 
 static svs_code table_check_columns(struct table_rows *t, const struct svi_message *m, svs_error *err) {
     const struct svi_shape *s = &t->schema->shape;
     char list[SVI_LIST_PAIR] = "";
-    bool room = true;
+    bool capacity = true;
     for (int j = 0; j < s->names_kept; j++) {
         const char *name = svs_features_name(s->names, j);
         int i = 0;
         while (i < m->cell_count && !(m->cells[i].name_length == strlen(name) &&
                                       memcmp(m->cells[i].name, name, m->cells[i].name_length) == 0))
             i++;
-        for (int k = 0; i == m->cell_count && room && k < m->cell_count; k++)
-            room = svi_list_add(list, sizeof list, m->cells[k].name, m->cells[k].name_length);
+        for (int k = 0; i == m->cell_count && capacity && k < m->cell_count; k++)
+            capacity = svi_list_add(list, sizeof list, m->cells[k].name, m->cells[k].name_length);
         if (i == m->cell_count)
             return svi_fail(err, SVS_SETTING, "there is no feature column \"%.60s\"; the columns are %s",
                             name, list);
@@ -451,7 +452,7 @@ static int table_compare_features(const void *a, const void *b) {
 /* The features that may be other than 0, where they are few of many, ascending; else NULL. */
 static const int32_t *table_set_features(struct table_rows *t, const struct svi_message *m, int *count) {
     int32_t *set = m->cells && !m->listed ? svi_schema_set(t->schema, count) : NULL;
-    if (!set || (*count > m->d / FEW && !t->lazy))
+    if (!set || (*count > m->d / SPARSE_ONE_IN && !t->lazy))
         return NULL;
     qsort(set, (size_t)*count, sizeof *set, table_compare_features);
     return set;
@@ -488,8 +489,8 @@ static svs_code table_store_row(struct table_rows *t, struct svi_table *table, c
         count += m->x[j] != 0;
     const double more = ROW_BYTES + (double)count * ENTRY_BYTES;
     if (svi_table_fits(t->o->memory, table_bytes(t) + more, err) != SVS_OK ||
-        table_room_for_row(t, err) != SVS_OK || table_take_label(t, table, m->y, err) != SVS_OK ||
-        table_room_for_entries(t, count, err) != SVS_OK)
+        table_reserve_row(t, err) != SVS_OK || table_take_label(t, table, m->y, err) != SVS_OK ||
+        table_reserve_entries(t, count, err) != SVS_OK)
         return err->code;
     t->start[t->n + 1] = table_put_values(t, m, set, count);
     t->d = m->d > t->d ? m->d : t->d;
@@ -583,13 +584,14 @@ static int table_compare_entries(const void *a, const void *b) {
     return (x->column > y->column) - (x->column < y->column);
 }
 
-static svs_code table_room_to_move(struct table_rows *t, int64_t count, svs_error *err) {
-    int64_t room = t->moved_room ? t->moved_room : FIRST_MOVED;
-    while (room < count)
-        room *= 2;
-    if (room > t->moved_room && !table_grow((void **)&t->moved, sizeof *t->moved, t->moved_room, room))
+static svs_code table_reserve_move(struct table_rows *t, int64_t count, svs_error *err) {
+    int64_t capacity = t->moved_capacity ? t->moved_capacity : FIRST_MOVED;
+    while (capacity < count)
+        capacity *= 2;
+    if (capacity > t->moved_capacity &&
+        !table_grow((void **)&t->moved, sizeof *t->moved, t->moved_capacity, capacity))
         return svi_fail_memory(err, "the columns of a file");
-    t->moved_room = room;
+    t->moved_capacity = capacity;
     return SVS_OK;
 }
 
@@ -603,7 +605,7 @@ static svs_code table_move_columns(struct table_rows *t, svs_error *err) {
     for (int64_t i = 0; i < t->n; i++) {
         int64_t from = t->start[i], to = t->start[i + 1];
         int count = 0;
-        if (table_room_to_move(t, to - from, err) != SVS_OK)
+        if (table_reserve_move(t, to - from, err) != SVS_OK)
             return err->code;
         for (int64_t k = from; k < to; k++)
             if (t->column[k] < t->mapped && t->map[t->column[k]] >= 0)
@@ -842,7 +844,7 @@ svs_code svi_table_each(struct svi_table *table, const char *path, const struct 
     reader.stream = t;
     reader.sparse = true;
     svi_reader *r = code == SVS_OK ? svi_reader_open(path, &reader, &t->schema->shape, &mine) : NULL;
-    if (r && table_room_for_row(t, &mine) == SVS_OK && table_room_for_entries(t, 1, &mine) == SVS_OK)
+    if (r && table_reserve_row(t, &mine) == SVS_OK && table_reserve_entries(t, 1, &mine) == SVS_OK)
         table_read_rows(t, table, r, &mine);
     if (mine.code == SVS_OK)
         svi_cells_note_unused(t->schema, r, &mine);

@@ -6,7 +6,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
-#define UNITS_LEAST 8
+#define MIN_UNITS 8
 
 void svi_units_clear(struct svi_units *u) {
     svi_free(u->unit);
@@ -24,7 +24,7 @@ svs_code svi_units_set(struct svi_units *u, const char *column, const char *unit
     struct svi_unit *at = units_of(u, column);
     if (!at && u->count >= most)
         return svi_fail(err, SVS_LIMIT, "more than max.features = %d columns have units", most);
-    if (!at && !svi_grow(&u->unit, u->count, &u->room, UNITS_LEAST, sizeof *u->unit))
+    if (!at && !svi_grow(&u->unit, u->count, &u->capacity, MIN_UNITS, sizeof *u->unit))
         return svi_fail_memory(err, "the units of columns");
     if (!at) {
         at = &u->unit[u->count++];

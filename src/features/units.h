@@ -13,7 +13,7 @@ struct svi_unit {
 
 struct svi_units {
     struct svi_unit *unit; /* owned */
-    int64_t count, room;
+    int64_t count, capacity;
 };
 
 void svi_units_clear(struct svi_units *u);

@@ -34,7 +34,7 @@ struct svi_alert_groups {
     uint64_t begun;
     struct group_member *member; /* from place 1 on */
     uint32_t *bucket;
-    uint32_t room, used, spare; /* places; begun so far; the first of those given back */
+    uint32_t capacity, used, spare; /* places; begun so far; the first of those given back */
     uint32_t members;
 };
 
@@ -69,20 +69,20 @@ struct svi_alert_group *svi_alert_groups_at(svi_alert_groups *g, int i) {
 /* Multiplication by 2^64 / golden ratio spreads numbers that follow each other; the high half is the better
  * one. */
 static uint32_t *group_bucket(const svi_alert_groups *g, uint64_t key) {
-    return &g->bucket[(key * 0x9e3779b97f4a7c15u >> 32) & (g->room - 1)];
+    return &g->bucket[(key * 0x9e3779b97f4a7c15u >> 32) & (g->capacity - 1)];
 }
 
 /* Pool and buckets double together, to a limit. The pool has no free places then, so every used one is
  * hashed again. */
 static bool groups_reserve(svi_alert_groups *g) {
-    if (g->spare > 0 || g->used + 1 < g->room)
+    if (g->spare > 0 || g->used + 1 < g->capacity)
         return true;
-    const uint32_t room = g->room ? 2 * g->room : BUCKETS_FIRST;
-    if (room > 2 * SVI_GROUP_MEMBERS)
+    const uint32_t capacity = g->capacity ? 2 * g->capacity : BUCKETS_FIRST;
+    if (capacity > 2 * SVI_GROUP_MEMBERS)
         return false;
-    uint32_t *bucket = svi_alloc_array(room, sizeof *bucket);
+    uint32_t *bucket = svi_alloc_array(capacity, sizeof *bucket);
     struct group_member *more =
-        bucket ? svi_realloc(g->member, g->room * sizeof *more, room * sizeof *more) : NULL;
+        bucket ? svi_realloc(g->member, g->capacity * sizeof *more, capacity * sizeof *more) : NULL;
     if (!more) {
         svi_free(bucket);
         return false;
@@ -90,7 +90,7 @@ static bool groups_reserve(svi_alert_groups *g) {
     svi_free(g->bucket);
     g->bucket = bucket;
     g->member = more;
-    g->room = room;
+    g->capacity = capacity;
     for (uint32_t i = 1; i <= g->used; i++) { /* none was given back */
         uint32_t *b = group_bucket(g, g->member[i].key);
         g->member[i].alike = *b;
@@ -101,7 +101,7 @@ static bool groups_reserve(svi_alert_groups *g) {
 
 /* room is 0 before the first member. */
 static struct group_member *member_find(const svi_alert_groups *g, uint64_t key, int64_t alert) {
-    uint32_t i = g->room ? *group_bucket(g, key) : 0;
+    uint32_t i = g->capacity ? *group_bucket(g, key) : 0;
     while (i && !(g->member[i].key == key && g->member[i].alert == alert))
         i = g->member[i].alike;
     return i ? &g->member[i] : NULL;
@@ -193,7 +193,7 @@ static bool group_knows(const svi_alert_groups *g, const struct svi_alert_group 
                         bool *open) {
     bool knows = false;
     *open = false;
-    for (uint32_t i = g->room ? *group_bucket(g, key) : 0; i; i = g->member[i].alike)
+    for (uint32_t i = g->capacity ? *group_bucket(g, key) : 0; i; i = g->member[i].alike)
         if (g->member[i].key == key && g->member[i].group == group) {
             knows = true;
             *open = *open || g->member[i].open;
@@ -267,7 +267,7 @@ void svi_alert_groups_close(svi_alert_groups *g, struct svi_alert_group *group, 
 
 /* One alert a call: the caller publishes what follows from it before it asks for the next. */
 struct svi_alert_group *svi_alert_groups_drop(svi_alert_groups *g, uint64_t key) {
-    for (uint32_t i = g->room ? *group_bucket(g, key) : 0; i; i = g->member[i].alike)
+    for (uint32_t i = g->capacity ? *group_bucket(g, key) : 0; i; i = g->member[i].alike)
         if (g->member[i].key == key && g->member[i].open) {
             svi_alert_groups_close(g, g->member[i].group, key, g->member[i].alert);
             return g->member[i].group;
@@ -304,7 +304,7 @@ void svi_alert_groups_forget(struct svi_alert_group *group, const char *gone) {
 
 /* The leader's name moves to the front, whether or not it was among those named; the last name falls off if
  * there is no place. */
-void svi_alert_groups_lead(struct svi_alert_group *group, const struct svi_group_alert *leader) {
+void svi_alert_groups_set_leader(struct svi_alert_group *group, const struct svi_group_alert *leader) {
     group_forget_name(group, leader->name);
     const int shift = group->named < SVI_GROUP_NAMES - 1 ? group->named : SVI_GROUP_NAMES - 1;
     memmove(group->name[1], group->name[0], (size_t)shift * SVI_GROUP_KEY);

@@ -92,7 +92,7 @@ void svi_alert_groups_oldest(const svi_alert_groups *g, const struct svi_alert_g
 
 /* A key of it is no more; another speaks for it, and is named first. */
 void svi_alert_groups_forget(struct svi_alert_group *group, const char *gone);
-void svi_alert_groups_lead(struct svi_alert_group *group, const struct svi_group_alert *leader);
+void svi_alert_groups_set_leader(struct svi_alert_group *group, const struct svi_group_alert *leader);
 
 void svi_alert_groups_archive(struct svi_archive *a, svi_alert_groups *g);
 

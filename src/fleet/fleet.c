@@ -39,7 +39,7 @@ void svi_fleet_send(struct svi_fleet *f, const struct svi_key_entry *entry, cons
     struct svi_event named = *event;
     named.key = entry ? entry->name : "";
     if (event->topic == SVI_TOPIC_ALERT)
-        svi_fleet_tell_alert(f, &named);
+        svi_fleet_publish_alert(f, &named);
     else
         svi_stream_send(&f->stream, &named);
 }
@@ -184,7 +184,7 @@ static void fleet_remove(struct svi_fleet *f, struct svi_key_entry *entry) {
     svi_fleet_groups_drop(f, entry);
     svi_engine_free(&entry->engine);
     svi_key_queue_leave(&f->queue, entry);
-    svi_fleet_leave(f, entry);
+    svi_fleet_unlink(f, entry);
     svi_fleet_uncache(f, entry);
     svi_key_table_remove(f->table, entry);
 }
@@ -245,8 +245,8 @@ int svi_stream_keys(svi_stream *s, const struct svi_key_query *q, const struct s
     return f ? svi_key_list(f, q, entries, matching) : 0;
 }
 
-double svi_stream_key_heard(svi_stream *s, const struct svi_key_entry *entry) {
-    return svi_fleet_heard(svi_fleet_of(s), entry);
+double svi_stream_key_last_arrival(svi_stream *s, const struct svi_key_entry *entry) {
+    return svi_fleet_last_arrival(svi_fleet_of(s), entry);
 }
 
 int64_t svi_stream_key_count(const svi_stream *s) {
@@ -268,7 +268,7 @@ void svi_fleet_done(struct svi_fleet *f, struct svi_key_entry *entry, const stru
     /* A turn is given to accepted samples alone: a command or passing time does not make a key look heard. */
     if (sample) {
         entry->heard = now;
-        svi_key_table_hear(f->table, entry);
+        svi_key_table_touch(f->table, entry);
         /* The key began with something that was refused: it is removed, and its number is given back if no
          * other key has begun since. So it leaves no trace in the state. */
     } else if (figures->rows == 0 && entry->heard == 0) {
@@ -371,7 +371,7 @@ static bool fleet_forget(struct svi_fleet *f, struct svi_key_entry *entry) {
 static double fleet_silent(struct svi_fleet *f) {
     struct svi_key_entry *silent = svi_key_table_silent(f->table);
     if (silent && (silent != f->silent || silent->head.turn != f->silent_turn || f->noted != f->silent_noted))
-        f->silent_since = svi_fleet_heard(f, silent);
+        f->silent_since = svi_fleet_last_arrival(f, silent);
     f->silent = silent;
     f->silent_turn = silent ? silent->head.turn : 0;
     f->silent_noted = f->noted;
@@ -392,7 +392,7 @@ static void fleet_forget_idle(struct svi_fleet *f, const char *key, double now) 
         return;
     svi_workers_settle(f);
     struct svi_key_entry *entry = key[0] ? svi_key_table_find(f->table, key, strlen(key)) : NULL;
-    if (entry && now - svi_fleet_heard(f, entry) > idle)
+    if (entry && now - svi_fleet_last_arrival(f, entry) > idle)
         (void)fleet_forget(f, entry);
     bool good = true;
     for (int i = 0; i < MAX_FORGOTTEN_AN_ELEMENT && now - fleet_silent(f) > idle && good; i++)
@@ -546,7 +546,7 @@ static svi_engine *fleet_engine(svi_stream *s, const char *key, svs_error *err) 
 
 /* An engine made like that of a new key, from the prior alone. It is in no table; the caller scores with it
  * and frees it. Without a prior a new key knows nothing, and there is no guest. */
-static svi_engine *fleet_guest(svi_stream *s, svs_error *err) {
+static svi_engine *fleet_unkeyed(svi_stream *s, svs_error *err) {
     struct svi_fleet *f = svi_fleet_of(s);
     if (!svi_fleet_prior_known(f))
         return NULL;
@@ -693,7 +693,7 @@ static const struct svi_stream_verbs fleet_verbs = {.take = fleet_take_message,
                                                     .latest = svi_fleet_latest,
                                                     .engine = fleet_engine,
                                                     .command = fleet_command,
-                                                    .guest = fleet_guest,
+                                                    .guest = fleet_unkeyed,
                                                     .reserve = svi_fleet_reserve_note,
                                                     .reach = svi_fleet_note,
                                                     .settle = fleet_settle,

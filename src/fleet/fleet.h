@@ -14,7 +14,7 @@ int svi_stream_keys(svi_stream *s, const struct svi_key_query *q, const struct s
                     int64_t *matching);
 /* When the last sample of one of them came, by the arrival clock as it is now; the time in which no process
  * ran is left out. */
-double svi_stream_key_heard(svi_stream *s, const struct svi_key_entry *entry);
+double svi_stream_key_last_arrival(svi_stream *s, const struct svi_key_entry *entry);
 int64_t svi_stream_key_count(const svi_stream *s);
 
 /* Of one key with that many features, columns of context among them, and classes: what it takes in the heap

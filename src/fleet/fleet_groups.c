@@ -12,7 +12,7 @@
  *
  * A group is published in the name of its first key, the leader. Where that is dropped, the next one leads,
  * with an event that opens its own alert. Numbers of events (entry->head.told) and groups are part of the
- * state. Read svi_fleet_tell_alert first, then group_open, group_close and svi_fleet_groups_drop. */
+ * state. Read svi_fleet_publish_alert first, then group_open, group_close and svi_fleet_groups_drop. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -79,7 +79,7 @@ static int group_severity(const struct svi_alert_event *a) {
 
 /* The text without its subject (stream and key), which is replaced by the list of keys. A text that does not
  * begin with it is kept whole. */
-static const char *group_rest(const struct svi_fleet *f, const char *key, const char *text) {
+static const char *group_remainder(const struct svi_fleet *f, const char *key, const char *text) {
     char subject[SVI_SUBJECT], shown[GROUP_NAME];
     const char *of = svi_subject(f->stream.root->s->stream, key, subject);
     svi_escape(shown, sizeof shown, of, strlen(of));
@@ -176,7 +176,7 @@ static bool group_speaker(struct svi_fleet *f, const struct svi_alert_group *g,
 
 /* Publishes an event that no engine sent: an update or the close of the group, from what the first alert
  * left (g->first). */
-static void group_tell(struct svi_fleet *f, struct svi_alert_group *g, const char *state, double ts) {
+static void group_publish(struct svi_fleet *f, struct svi_alert_group *g, const char *state, double ts) {
     const struct svi_group_first *first = &g->first;
     const char *rest = first->text;
     char lasted[SVI_HUMAN], moment[SVI_HUMAN], end[3 * SVI_HUMAN];
@@ -239,7 +239,7 @@ static bool group_open(struct svi_fleet *f, struct svi_key_entry *entry, const s
     const int severity = group_severity(a);
     g->severity = severity > g->severity ? severity : g->severity;
     if (g->told == 0) {
-        group_keep(&g->first, group_rest(f, event->key, a->text), a);
+        group_keep(&g->first, group_remainder(f, event->key, a->text), a);
         g->by_arrival = event->ts == f->stream.arrival;
         g->told = 1;
         g->severity_told = g->severity;
@@ -248,7 +248,7 @@ static bool group_open(struct svi_fleet *f, struct svi_key_entry *entry, const s
     /* Doubling bounds the number of updates by the logarithm of the number of keys. What is held back
      * meanwhile is reported after GROUP_WAIT seconds at the latest. */
     if (g->keys >= 2 * g->told || g->severity > g->severity_told)
-        group_tell(f, g, "update", event->ts);
+        group_publish(f, g, "update", event->ts);
     else if (g->keys > g->told)
         g->due = fmin(g->due, f->stream.arrival + GROUP_WAIT);
     return true;
@@ -265,9 +265,9 @@ static bool group_update(struct svi_fleet *f, struct svi_key_entry *entry, struc
     const bool leads = g->leader == group_key(entry) && g->alert == a->alert;
     g->severity = severity > g->severity ? severity : g->severity;
     if (leads)
-        group_send_named(f, g, entry, event, group_rest(f, event->key, a->text));
+        group_send_named(f, g, entry, event, group_remainder(f, event->key, a->text));
     else if (g->severity > g->severity_told)
-        group_tell(f, g, "update", event->ts);
+        group_publish(f, g, "update", event->ts);
     return true;
 }
 
@@ -285,12 +285,12 @@ static bool group_close(struct svi_fleet *f, struct svi_key_entry *entry, const 
     if (g->open > 0)
         return true;
     if (!alone)
-        group_tell(f, g, "close", event->ts);
+        group_publish(f, g, "close", event->ts);
     svi_alert_groups_end(groups, g);
     return !alone;
 }
 
-void svi_fleet_tell_alert(struct svi_fleet *f, const struct svi_event *event) {
+void svi_fleet_publish_alert(struct svi_fleet *f, const struct svi_event *event) {
     struct svi_event own = *event;
     struct svi_key_entry *entry =
         event->key[0] ? svi_key_table_find(f->table, event->key, strlen(event->key)) : NULL;
@@ -316,7 +316,7 @@ void svi_fleet_groups_pass(struct svi_fleet *f, double now) {
         struct svi_alert_group *g = svi_alert_groups_at(groups, i);
         if (g->due <= now) {
             g->due = INFINITY;
-            group_tell(f, g, "update", g->last);
+            group_publish(f, g, "update", g->last);
         }
     }
 }
@@ -348,8 +348,8 @@ static void group_hand_over(struct svi_fleet *f, struct svi_alert_group *g) {
         entry = entry->after;
     if (entry)
         next.name = entry->name;
-    svi_alert_groups_lead(g, &next);
-    group_tell(f, g, "open", g->last);
+    svi_alert_groups_set_leader(g, &next);
+    group_publish(f, g, "open", g->last);
 }
 
 /* A key is removed, and with it the alerts that are open in its groups. Each call of svi_alert_groups_drop
@@ -361,7 +361,7 @@ void svi_fleet_groups_drop(struct svi_fleet *f, struct svi_key_entry *entry) {
         const bool withheld = g->keys > 1 && g->leader != entry->head.number;
         svi_alert_groups_forget(g, entry->name);
         if (g->open == 0 && withheld)
-            group_tell(f, g, "close", g->last);
+            group_publish(f, g, "close", g->last);
         if (g->open == 0)
             svi_alert_groups_end(groups, g);
         else if (g->leader == entry->head.number)

@@ -169,7 +169,7 @@ struct svi_key_sum {
 
 struct svi_key_list {
     struct svi_key_entry **at; /* NULL: it is not in it any more */
-    size_t count, room;
+    size_t count, capacity;
 };
 
 /* Keys that are no more, as records. */
@@ -217,7 +217,7 @@ struct svi_fleet {
     struct svi_key_finds found;          /* of the root, as of its last sample */
     struct svi_note *notes;              /* those that some key does not know of, and the newest */
     uint64_t noted, dropped;             /* so far; of these before the first of `notes` */
-    int64_t note_room;                   /* places in `notes` */
+    int64_t note_capacity;               /* places in `notes` */
     svi_key_cache *cache;                /* of those out of memory; made when it is first needed */
     char *folder;                        /* for it; NULL: that of temporary files */
     struct svi_bytes raw, state, packed; /* room */
@@ -228,7 +228,7 @@ struct svi_fleet {
     struct svi_key_entry *guest;        /* no key, but of the engine of one; NULL: there was none yet */
     struct svi_key_entry *silent;       /* the one that was silent the longest when it was looked at last, */
     uint64_t silent_turn, silent_noted; /* and whether that is so still; */
-    double silent_since;                /* svi_fleet_heard of it */
+    double silent_since;                /* svi_fleet_last_arrival of it */
     uintptr_t pages;                    /* svi_large_pages_begin */
     double now;                         /* arrival clock of the element in hand, or the last one */
     bool told;                          /* that keys cannot leave memory */
@@ -254,7 +254,7 @@ struct svi_engine *svi_fleet_make(struct svi_fleet *f, struct svi_shared_setting
 void svi_fleet_lose(struct svi_fleet *f, const struct svi_key_entry *entry, const svs_error *err);
 
 /* Publishes an event of the samples without a key (entry NULL), or of a key, with its name; alerts by way of
- * svi_fleet_tell_alert. */
+ * svi_fleet_publish_alert. */
 void svi_fleet_send(struct svi_fleet *f, const struct svi_key_entry *entry, const struct svi_event *event);
 void svi_fleet_key_sink(void *entry, const struct svi_event *event);
 
@@ -312,7 +312,7 @@ void svi_fleet_share_out(struct svi_fleet *f);
 /* ---- fleet_groups.c: alerts of one cause in many keys */
 
 /* Publishes an alert event, or makes it part of an alert of another key. */
-void svi_fleet_tell_alert(struct svi_fleet *f, const struct svi_event *event);
+void svi_fleet_publish_alert(struct svi_fleet *f, const struct svi_event *event);
 
 /* When a group is due to be reported again, INFINITY: none is; reports those that are due; the arrival clock
  * was moved; a key is removed. */
@@ -342,12 +342,12 @@ void svi_fleet_note(svi_stream *s, enum svi_note_kind kind, double step, double 
 
 /* The key has taken notes up to this one; the key is removed. */
 void svi_fleet_join(struct svi_fleet *f, struct svi_key_entry *entry, uint64_t note);
-void svi_fleet_leave(struct svi_fleet *f, struct svi_key_entry *entry);
+void svi_fleet_unlink(struct svi_fleet *f, struct svi_key_entry *entry);
 
 /* The arrival of its last sample, by the arrival clock as it is now, as if no time had passed between the
  * last arrival and the next start of a process: nothing was received in between, and a clock that was wrong
  * is no silence. */
-double svi_fleet_heard(const struct svi_fleet *f, const struct svi_key_entry *entry);
+double svi_fleet_last_arrival(const struct svi_fleet *f, const struct svi_key_entry *entry);
 
 /* The last arrival of all keys; -INFINITY: none is known. The engine of the key whose sample came last, or
  * NULL. */
@@ -380,7 +380,7 @@ svs_code svi_fleet_add_up(svi_stream *s, svs_error *err);
 
 /* What a record says of a key, but for its state; and, when all are read, that it is one of this stream:
  * SVS_DAMAGED. */
-svs_code svi_fleet_enter(struct svi_key_entry *entry, const struct svi_key_record *r, svs_error *err);
+svs_code svi_fleet_restore_entry(struct svi_key_entry *entry, const struct svi_key_record *r, svs_error *err);
 svs_code svi_fleet_join_entered(struct svi_fleet *f, struct svi_key_entry *entry, svs_error *err);
 
 /* Brings a key back that is out of memory. SVS_NO_MEMORY, SVS_IO. */

@@ -41,14 +41,14 @@ void svi_fleet_kept_clear(struct svi_fleet *f) {
     svi_bytes_clear(&k->going.records);
 }
 
-static svs_code list_reserve(struct svi_key_list *l, size_t room, svs_error *err) {
-    if (room <= l->room)
+static svs_code list_reserve(struct svi_key_list *l, size_t capacity, svs_error *err) {
+    if (capacity <= l->capacity)
         return SVS_OK;
-    struct svi_key_entry **at = svi_realloc(l->at, l->room * sizeof(void *), room * sizeof(void *));
+    struct svi_key_entry **at = svi_realloc(l->at, l->capacity * sizeof(void *), capacity * sizeof(void *));
     if (!at)
         return svi_fail_memory(err, "the list of keys that have changed");
     l->at = at;
-    l->room = room;
+    l->capacity = capacity;
     return SVS_OK;
 }
 
@@ -56,7 +56,7 @@ static svs_code list_reserve(struct svi_key_list *l, size_t room, svs_error *err
  * `generation` says which of the two lists it is in (key_pending). */
 static svs_code list_add(struct svi_key_list *l, struct svi_key_entry *n, uint32_t generation,
                          svs_error *err) {
-    if (l->count == l->room && list_reserve(l, l->room ? 2 * l->room : LIST_FIRST, err) != SVS_OK)
+    if (l->count == l->capacity && list_reserve(l, l->capacity ? 2 * l->capacity : LIST_FIRST, err) != SVS_OK)
         return SVS_NO_MEMORY;
     l->at[l->count++] = n;
     n->slot = (uint32_t)l->count;
@@ -198,7 +198,7 @@ svs_code svi_fleet_end(struct svi_fleet *f, struct svi_key_entry *n, svs_error *
     if (svi_fleet_end_alerts(f, n, err) != SVS_OK)
         return err->code;
     /* Its record is in a file: one that says "removed" must follow it, or loading would bring the key back.
-     * Its hash leaves `sum` when that is written (keep_gone): until then the checkpoint in progress counts
+     * Its hash leaves `sum` when that is written (keep_removed): until then the checkpoint in progress counts
      * the key. */
     if (k->files && n->place.file > 0) {
         memcpy(r.name, n->name, n->head.length + 1u);
@@ -253,7 +253,7 @@ static svs_code keep_mark(struct svi_fleet_kept *k, svs_error *err) {
     k->generation++; /* those changed are pending from here on */
     if (!left) {
         k->pending = k->changed;
-        k->changed = (struct svi_key_list){spare.at, 0, spare.room};
+        k->changed = (struct svi_key_list){spare.at, 0, spare.capacity};
         k->going = k->gone;
         k->gone = (struct svi_keys_gone){.records = unused.records};
         k->gone.records.size = 0;
@@ -287,7 +287,7 @@ svs_code svi_stream_save_begin(svi_stream *s, struct svi_checkpoint *c, svs_erro
 
 /* The records of removed keys, before all others of a checkpoint. No new file is begun for their size, and
  * their hashes leave the sum. */
-static svs_code keep_gone(struct svi_fleet *f, svs_error *err) {
+static svs_code keep_removed(struct svi_fleet *f, svs_error *err) {
     struct svi_fleet_kept *k = &f->kept;
     struct svi_key_place at;
     if (k->going.records.size == 0)
@@ -332,7 +332,7 @@ svs_code svi_stream_save_on(svi_stream *s, double seconds, bool *done, svs_error
     /* Engines are packed below, none of which may be learning. */
     svi_workers_settle(f);
     svs_code code =
-        k->failed == SVS_OK ? keep_gone(f, err) : svi_fail(err, k->failed, "a key could not be written");
+        k->failed == SVS_OK ? keep_removed(f, err) : svi_fail(err, k->failed, "a key could not be written");
     while (code == SVS_OK && k->next < k->pending.count && svi_monotonic() < until)
         code = keep_some(f, until, err);
     /* A failure ends the checkpoint (saving is false), while the lists stay as they are. */
@@ -369,8 +369,8 @@ svs_code svi_stream_sync_keys(svi_stream *s, svs_error *err) {
  * appends what has changed. The bound keeps all of that within twice the bytes that are alive, but never
  * below those of the keys that have not changed. */
 static uint64_t keep_most(const struct svi_fleet_kept *k) {
-    const uint64_t twice = 2 * k->alive, others = k->alive - k->stale, room = 2 * k->stale + k->alive / 4;
-    return (room < twice && twice - room > others ? twice - room : others) + MIN_FILE_BYTES;
+    const uint64_t twice = 2 * k->alive, others = k->alive - k->stale, capacity = 2 * k->stale + k->alive / 4;
+    return (capacity < twice && twice - capacity > others ? twice - capacity : others) + MIN_FILE_BYTES;
 }
 
 struct tidying {
@@ -428,8 +428,8 @@ svs_code svi_stream_tidy_keys(svi_stream *s, double seconds, bool *done, svs_err
 
 /* One record of a state that is read, in the order of writing: a later record of a key takes the place of
  * the earlier one. */
-static svs_code keep_enter(void *user, const struct svi_key_record *r, const struct svi_key_place *at,
-                           svs_error *err) {
+static svs_code keep_restore(void *user, const struct svi_key_record *r, const struct svi_key_place *at,
+                             svs_error *err) {
     struct svi_fleet *f = user;
     const size_t length = strlen(r->name);
     struct svi_key_entry *n = svi_key_table_find(f->table, r->name, length);
@@ -453,7 +453,7 @@ static svs_code keep_enter(void *user, const struct svi_key_record *r, const str
     n = svi_key_table_find(f->table, r->name, length);
     if (!n && !(n = svi_key_table_add(f->table, r->name, length, r->head.owner, err)))
         return SVS_NO_MEMORY;
-    if (svi_fleet_enter(n, r, err) != SVS_OK)
+    if (svi_fleet_restore_entry(n, r, err) != SVS_OK)
         return err->code;
     keep_place(&f->kept, n, at, r->hash);
     return SVS_OK;
@@ -473,7 +473,7 @@ void svi_fleet_files_archive(struct svi_archive *a, svi_stream *s) {
         return;
     /* All records first; then the keys in the order in which they began, which no record says by its place;
      * then their notes, as only the last record of a key counts. */
-    svs_code code = svi_key_files_visit(k->files, keep_enter, f, a->err);
+    svs_code code = svi_key_files_visit(k->files, keep_restore, f, a->err);
     svi_key_table_sort(f->table);
     for (struct svi_key_entry *n = svi_key_table_first(f->table); n && code == SVS_OK; n = n->after)
         code = svi_fleet_join_entered(f, n, a->err);

@@ -31,7 +31,8 @@ static struct svi_note *note_at(const struct svi_fleet *f, uint64_t number) {
 
 svs_code svi_fleet_reserve_note(svi_stream *s, svs_error *err) {
     struct svi_fleet *f = svi_fleet_of(s);
-    if (!svi_grow(&f->notes, (int64_t)(f->noted - f->dropped), &f->note_room, NOTES_FIRST, sizeof *f->notes))
+    if (!svi_grow(&f->notes, (int64_t)(f->noted - f->dropped), &f->note_capacity, NOTES_FIRST,
+                  sizeof *f->notes))
         return svi_fail_memory(err, "what reaches all keys");
     return SVS_OK;
 }
@@ -91,7 +92,7 @@ void svi_fleet_notes_clear(struct svi_fleet *f) {
     svi_free(f->notes);
     f->notes = NULL;
     f->noted = f->dropped = 0;
-    f->note_room = 0;
+    f->note_capacity = 0;
 }
 
 void svi_fleet_join(struct svi_fleet *f, struct svi_key_entry *entry, uint64_t note) {
@@ -99,7 +100,7 @@ void svi_fleet_join(struct svi_fleet *f, struct svi_key_entry *entry, uint64_t n
     note_at(f, note - 1)->keys++;
 }
 
-void svi_fleet_leave(struct svi_fleet *f, struct svi_key_entry *entry) {
+void svi_fleet_unlink(struct svi_fleet *f, struct svi_key_entry *entry) {
     struct svi_note *last = note_at(f, entry->head.note - 1);
     /* The newest note keeps its settings even without keys: the next new key joins it. */
     if (--last->keys > 0 || entry->head.note == f->noted)
@@ -113,7 +114,7 @@ static double note_moves(const struct svi_note *n) {
     return n->kind == SVI_NOTE_CLOCK || n->kind == SVI_NOTE_BEGIN ? n->step : 0;
 }
 
-double svi_fleet_heard(const struct svi_fleet *f, const struct svi_key_entry *entry) {
+double svi_fleet_last_arrival(const struct svi_fleet *f, const struct svi_key_entry *entry) {
     double heard = entry->heard;
     for (uint64_t i = entry->head.note; i < f->noted; i++)
         heard += note_moves(note_at(f, i));
@@ -122,7 +123,7 @@ double svi_fleet_heard(const struct svi_fleet *f, const struct svi_key_entry *en
 
 /* The key with the highest turn. A walk over all keys; asked for at the start of a process and by commands,
  * not by samples. */
-static const struct svi_key_entry *notes_last_heard(const struct svi_fleet *f) {
+static const struct svi_key_entry *notes_last_arrival(const struct svi_fleet *f) {
     const struct svi_key_entry *last = NULL;
     for (const struct svi_key_entry *n = svi_key_table_first(f->table); n; n = n->after)
         last = !last || n->head.turn > last->head.turn ? n : last;
@@ -131,7 +132,7 @@ static const struct svi_key_entry *notes_last_heard(const struct svi_fleet *f) {
 
 const struct svi_engine *svi_fleet_latest(svi_stream *s) {
     struct svi_fleet *f = svi_fleet_of(s);
-    const struct svi_key_entry *last = notes_last_heard(f);
+    const struct svi_key_entry *last = notes_last_arrival(f);
     struct svi_key_entry *entry;
     svs_error err;
     return last ? svi_fleet_find(f, last->name, false, 0, &entry, &err) : NULL;
@@ -139,8 +140,8 @@ const struct svi_engine *svi_fleet_latest(svi_stream *s) {
 
 double svi_fleet_arrived(const svi_stream *s) {
     const struct svi_fleet *f = svi_fleet_of((svi_stream *)s);
-    const struct svi_key_entry *last = notes_last_heard(f);
-    return fmax(svi_engine_arrived(s->root), last ? svi_fleet_heard(f, last) : -INFINITY);
+    const struct svi_key_entry *last = notes_last_arrival(f);
+    return fmax(svi_engine_arrived(s->root), last ? svi_fleet_last_arrival(f, last) : -INFINITY);
 }
 
 struct svi_shared_settings *svi_fleet_settings(const struct svi_fleet *f, const struct svi_key_entry *entry) {
@@ -197,7 +198,7 @@ svs_code svi_fleet_touch(struct svi_fleet *f, struct svi_key_entry *entry, svs_e
      * whose rules are those of f->off has none of its own. */
     if (entry->head.rests != (uint32_t)f->rests && entry->engine->rules != &f->off.rules) {
         svi_workers_settle(f); /* rows of before may be on their way */
-        svi_rules_rest(entry->engine->rules);
+        svi_rules_pause(entry->engine->rules);
     }
     entry->head.rests = (uint32_t)f->rests;
     if (entry->head.note == f->noted)
@@ -207,7 +208,7 @@ svs_code svi_fleet_touch(struct svi_fleet *f, struct svi_key_entry *entry, svs_e
         config = note_at(f, i)->kind == SVI_NOTE_CONFIG ? note_at(f, i) : config;
     if (config && touch_configure(f, entry, config->now, err) != SVS_OK)
         return err->code;
-    /* entry->heard gets here what svi_fleet_heard has added so far on the fly. */
+    /* entry->heard gets here what svi_fleet_last_arrival has added so far on the fly. */
     for (uint64_t i = entry->head.note; i < f->noted; i++) {
         const struct svi_note *n = note_at(f, i);
         entry->heard += note_moves(n);
@@ -220,7 +221,7 @@ svs_code svi_fleet_touch(struct svi_fleet *f, struct svi_key_entry *entry, svs_e
     }
     /* The key leaves its old note before it joins the newest: the old note may be dropped, and the newest
      * never is. */
-    svi_fleet_leave(f, entry);
+    svi_fleet_unlink(f, entry);
     svi_fleet_join(f, entry, f->noted);
     return SVS_OK;
 }
@@ -276,8 +277,8 @@ void svi_fleet_notes_archive(struct svi_archive *a, struct svi_fleet *f) {
         svi_fleet_notes_clear(f);
         f->dropped = dropped;
         f->noted = noted;
-        f->note_room = (int64_t)(noted - dropped) + NOTES_FIRST;
-        if (!(f->notes = svi_alloc_array((size_t)f->note_room, sizeof *f->notes))) {
+        f->note_capacity = (int64_t)(noted - dropped) + NOTES_FIRST;
+        if (!(f->notes = svi_alloc_array((size_t)f->note_capacity, sizeof *f->notes))) {
             f->noted = f->dropped;
             svi_archive_fail(a, SVS_NO_MEMORY, "no memory for notes");
             return;

@@ -10,7 +10,7 @@
  * cost digits, all keys are added up again. A key that is removed takes what it holds out of the sums, and is
  * read from the disk for it if need be.
  *
- * Read svi_fleet_prior_join first, then prior_couple (the four steps), prior_judge and prior_renew. */
+ * Read svi_fleet_prior_join first, then prior_couple (the four steps), prior_apply_bounds and prior_renew. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -47,7 +47,7 @@ svs_code svi_fleet_prior_new(struct svi_fleet *f, svs_error *err) {
 void svi_fleet_prior_free(struct svi_fleet *f) {
     if (!f->prior)
         return;
-    svi_prior_leave(&f->prior->newest);
+    svi_prior_release(&f->prior->newest);
     svi_prior_bounds_clear(&f->prior->bounds);
     svi_prior_sums_clear(&f->prior->all);
     svi_prior_sums_clear(&f->prior->guest);
@@ -163,13 +163,13 @@ static struct svi_engine *prior_engine(struct svi_fleet *f, struct svi_key_entry
 /* Keys whose rows were judged by bounds that have changed much judge them again, silent keys too: returns
  * how many. Each may come back from the disk, so keys leave memory as the walk goes on. `keys_out` counts
  * the keys whose factor is 0: the prior has nothing of them. */
-static int64_t prior_judge(struct svi_fleet *f, const struct svi_prior *of) {
+static int64_t prior_apply_bounds(struct svi_fleet *f, const struct svi_prior *of) {
     int64_t judged = 0, out = 0;
     for (struct svi_key_entry *n = svi_key_table_first(f->table); n; n = n->after) {
         if (n->common.weight > 0 && svi_prior_outdated(&of->bounds, &n->common, prior_up(f, n))) {
             struct svi_engine *e = prior_engine(f, n);
             if (e && svi_fleet_change(f, n, NULL) == SVS_OK)
-                svi_learner_judge(e->learner, of);
+                svi_learner_apply_bounds(e->learner, of);
             svi_fleet_evict(f);
             judged++;
         }
@@ -179,7 +179,7 @@ static int64_t prior_judge(struct svi_fleet *f, const struct svi_prior *of) {
     return judged;
 }
 
-/* Subtraction has cost digits (svi_prior_sums_worn): the sums are made again from what the keys hold.
+/* Subtraction has cost digits (svi_prior_sums_inexact): the sums are made again from what the keys hold.
  * `renew` stays set until that has succeeded, so a failure, after which the sums are incomplete, is repeated
  * at the next coupling. */
 static svs_code prior_renew(struct svi_fleet *f) {
@@ -204,7 +204,7 @@ static svs_code prior_renew(struct svi_fleet *f) {
 
 static svs_code prior_make(struct svi_fleet *f, struct svi_prior **made) {
     struct svi_fleet_prior *p = f->prior;
-    svi_prior_leave(made);
+    svi_prior_release(made);
     return svi_prior_make(&p->all, &p->bounds, (uint64_t)f->taken, made, NULL);
 }
 
@@ -218,10 +218,10 @@ static svs_code prior_couple(struct svi_fleet *f, struct svi_prior **made) {
         code = prior_bound_keys(f);
     if (code == SVS_OK)
         code = prior_make(f, made);
-    const bool judged = code == SVS_OK && *made && prior_judge(f, *made) > 0;
+    const bool judged = code == SVS_OK && *made && prior_apply_bounds(f, *made) > 0;
     if (code == SVS_OK && judged)
         code = prior_gather(p);
-    const bool worn = code == SVS_OK && (p->renew || svi_prior_sums_worn(&p->all, p->bounds.usual[0]));
+    const bool worn = code == SVS_OK && (p->renew || svi_prior_sums_inexact(&p->all, p->bounds.usual[0]));
     if (code == SVS_OK && worn)
         code = prior_renew(f);
     return code == SVS_OK && (judged || worn) ? prior_make(f, made) : code;
@@ -236,10 +236,10 @@ void svi_fleet_prior_couple(struct svi_fleet *f) {
         return;
     if (prior_couple(f, &made) != SVS_OK) {
         f->stream.root->out_of_memory = true;
-        svi_prior_leave(&made);
+        svi_prior_release(&made);
         return;
     }
-    svi_prior_leave(&p->newest);
+    svi_prior_release(&p->newest);
     p->newest = made;
 }
 

@@ -273,7 +273,7 @@ svs_code svi_fleet_add_up(svi_stream *s, svs_error *err) {
     return code;
 }
 
-svs_code svi_fleet_enter(struct svi_key_entry *n, const struct svi_key_record *r, svs_error *err) {
+svs_code svi_fleet_restore_entry(struct svi_key_entry *n, const struct svi_key_record *r, svs_error *err) {
     n->head = r->head;
     n->last = r->last;
     n->heard = r->heard;
@@ -301,7 +301,7 @@ static svs_code fleet_load_record(struct svi_fleet *f, const struct svi_key_reco
     struct svi_key_entry *n = svi_key_table_add(f->table, r->name, length, r->head.owner, err);
     if (!n)
         return SVS_NO_MEMORY;
-    SVI_TRY(svi_fleet_enter(n, r, err));
+    SVI_TRY(svi_fleet_restore_entry(n, r, err));
     SVI_TRY(svi_fleet_join_entered(f, n, err));
     SVI_TRY(key_unpack(f, n, r->state, r->size, &hashed, err));
     svi_key_table_use(f->table, n);
@@ -321,7 +321,7 @@ static void fleet_archive_one(struct svi_archive *a, struct svi_fleet *f, struct
     if (n && svi_fleet_record(f, n, &record, hash, a->err) == SVS_OK)
         svi_key_sum_add(&f->sum, hash);
     /* SVI_TRY has no place here: an archive keeps its first error, and every call after it does nothing. */
-    if (svi_archive_block(a, "size", "key", &record, SVI_KEY_RECORD_MOST, "a key is truncated",
+    if (svi_archive_block(a, "size", "key", &record, SVI_KEY_RECORD_MAX, "a key is truncated",
                           "no memory for a key") &&
         !n && svi_key_record_read(record.data, record.size, &r, &length, a->err) == SVS_OK)
         fleet_load_record(f, &r, a->err);

@@ -38,7 +38,7 @@ struct task {
     struct svi_receipt *receipt; /* of its message, or NULL */
     svs_error error;
     struct svi_key_figures figures;
-    struct svi_bytes events, room;
+    struct svi_bytes events, scratch;
 };
 
 struct worker {
@@ -71,7 +71,7 @@ static void worker_sink(void *user, const struct svi_event *event) {
     named.key = t->entry->name;
     if (s->common.muted ? !alert : !asked && !alert && event->topic != SVI_TOPIC_ERROR)
         return;
-    if (svi_event_record(&named, asked && !alert, &t->room, &t->events) != SVS_OK)
+    if (svi_event_record(&named, asked && !alert, &t->scratch, &t->events) != SVS_OK)
         t->engine->out_of_memory = true; /* lost, as `seq` shows */
 }
 
@@ -142,7 +142,7 @@ void svi_workers_free(struct svi_workers **workers) {
     for (int i = 0; c->task && i < TASKS; i++) {
         svi_bytes_clear(&c->task[i].element);
         svi_bytes_clear(&c->task[i].events);
-        svi_bytes_clear(&c->task[i].room);
+        svi_bytes_clear(&c->task[i].scratch);
     }
     svi_free(c->task);
     svi_free(c);
@@ -253,8 +253,8 @@ bool svi_workers_give(struct svi_fleet *f, struct svi_key_entry *entry, struct s
         return false;
     svi_envelope_pass(env);
     if (entry->engine->scratch == f->stream.scratch) { /* the last call was on this thread */
-        svi_learner_rest(entry->engine->learner);
-        svi_alert_stage_rest(entry->engine->novelty);
+        svi_learner_release_scratch(entry->engine->learner);
+        svi_alert_stage_release_scratch(entry->engine->novelty);
     }
     t->entry = entry;
     t->engine = entry->engine;

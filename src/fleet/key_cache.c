@@ -37,7 +37,7 @@ struct svi_key_cache {
     bool reading;    /* it is of the newest state */
     size_t map;
     uint64_t *gone; /* numbers to be removed at the next put */
-    int64_t gone_count, gone_room;
+    int64_t removed_count, removed_capacity;
     char path[256];
 };
 
@@ -144,7 +144,7 @@ static int cache_write(svi_key_cache *c, const struct svi_key_bytes *items, int 
     int error = mdb_txn_begin(c->env, NULL, 0, &txn);
     if (error)
         return error;
-    for (int64_t i = 0; i < c->gone_count && !error; i++) {
+    for (int64_t i = 0; i < c->removed_count && !error; i++) {
         MDB_val key = {sizeof c->gone[i], &c->gone[i]};
         error = mdb_del(txn, c->table, &key, NULL);
         error = error == MDB_NOTFOUND ? 0 : error;
@@ -181,14 +181,14 @@ svs_code svi_key_cache_put(svi_key_cache *c, const struct svi_key_bytes *items, 
     }
     if (error)
         return fail_cache(err, c, "written", error == EIO ? full_or_io(c) : error);
-    c->gone_count = 0;
+    c->removed_count = 0;
     return SVS_OK;
 }
 
 void svi_key_cache_drop(svi_key_cache *c, uint64_t number) {
-    if (!svi_grow(&c->gone, c->gone_count, &c->gone_room, 64, sizeof *c->gone))
+    if (!svi_grow(&c->gone, c->removed_count, &c->removed_capacity, 64, sizeof *c->gone))
         return; /* its bytes stay in the cache, and nothing refers to them */
-    c->gone[c->gone_count++] = number;
+    c->gone[c->removed_count++] = number;
 }
 
 /* ---- reading */

@@ -53,9 +53,9 @@ static int compare_keys(const struct list *l, const struct svi_key_entry *a, con
             c = l->q->larger_is_better ? compare_doubles(a->last.quality, b->last.quality)
                                        : compare_doubles(b->last.quality, a->last.quality);
         break;
-    /* The longest silent first; a note that has not reached a key yet counts (svi_fleet_heard). */
+    /* The longest silent first; a note that has not reached a key yet counts (svi_fleet_last_arrival). */
     case SVI_KEYS_BY_AGE:
-        c = compare_doubles(svi_fleet_heard(l->f, a), svi_fleet_heard(l->f, b));
+        c = compare_doubles(svi_fleet_last_arrival(l->f, a), svi_fleet_last_arrival(l->f, b));
         break;
     case SVI_KEYS_BY_ROWS:
         c = (b->last.rows > a->last.rows) - (b->last.rows < a->last.rows);
@@ -77,7 +77,7 @@ static bool key_matches(const struct list *l, const struct svi_key_entry *k) {
            l->q->prefix_length <= k->head.length &&
            memcmp(k->name, l->q->prefix ? l->q->prefix : "", l->q->prefix_length) == 0 &&
            (!l->q->open || k->last.open > 0) &&
-           (l->q->silent <= 0 || l->q->now - svi_fleet_heard(l->f, k) >= l->q->silent);
+           (l->q->silent <= 0 || l->q->now - svi_fleet_last_arrival(l->f, k) >= l->q->silent);
 }
 
 /* A heap of the `count` keys that are listed so far, the last one in the order at its top: a key that comes

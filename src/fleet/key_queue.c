@@ -16,16 +16,16 @@ void svi_key_queue_clear(struct svi_key_queue *q) {
 }
 
 svs_code svi_key_queue_reserve(struct svi_key_queue *q, int64_t keys, svs_error *err) {
-    size_t room = q->room ? q->room : QUEUE_FIRST;
-    while (room < (size_t)keys)
-        room *= 2;
-    if (room == q->room)
+    size_t capacity = q->capacity ? q->capacity : QUEUE_FIRST;
+    while (capacity < (size_t)keys)
+        capacity *= 2;
+    if (capacity == q->capacity)
         return SVS_OK;
-    struct svi_key_due *more = svi_realloc(q->at, q->room * sizeof *more, room * sizeof *more);
+    struct svi_key_due *more = svi_realloc(q->at, q->capacity * sizeof *more, capacity * sizeof *more);
     if (!more)
         return svi_fail_memory(err, "the times of keys");
     q->at = more;
-    q->room = room;
+    q->capacity = capacity;
     return SVS_OK;
 }
 

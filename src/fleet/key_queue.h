@@ -16,7 +16,7 @@ struct svi_key_due {
 /* Zero-initialised is empty. */
 struct svi_key_queue {
     struct svi_key_due *at; /* a heap */
-    size_t count, room;
+    size_t count, capacity;
 };
 
 void svi_key_queue_clear(struct svi_key_queue *q);

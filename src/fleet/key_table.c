@@ -263,7 +263,7 @@ static void turn_leave(svi_key_table *t, struct svi_key_entry *k) {
 
 /* Until the order is asked for the turn is all that is noted: a stream without keys.idle never pays for the
  * list. */
-void svi_key_table_hear(svi_key_table *t, struct svi_key_entry *k) {
+void svi_key_table_touch(svi_key_table *t, struct svi_key_entry *k) {
     k->head.turn = ++t->turns;
     if (!t->ordered)
         return;
@@ -280,7 +280,7 @@ static void turns_take(svi_key_table *t, struct svi_key_entry *all) {
     }
 }
 
-/* From the first call on the list is kept in order, by each svi_key_table_hear. */
+/* From the first call on the list is kept in order, by each svi_key_table_touch. */
 struct svi_key_entry *svi_key_table_silent(svi_key_table *t) {
     if (!t->ordered)
         turns_take(t, sort_keys(t, compare_turns));

@@ -77,7 +77,7 @@ struct svi_key_entry *svi_key_table_first(const svi_key_table *t); /* then ->aft
 
 /* Heard now. The one that was silent the longest (NULL: there is no key), then ->later: the first time that
  * it is asked for takes a while where there are many. */
-void svi_key_table_hear(svi_key_table *t, struct svi_key_entry *k);
+void svi_key_table_touch(svi_key_table *t, struct svi_key_entry *k);
 struct svi_key_entry *svi_key_table_silent(svi_key_table *t);
 
 /* In memory and used now; out of memory; one of those in memory that were unused the longest (NULL: none). A

@@ -233,7 +233,7 @@ svs_code svi_stream_score(svi_stream *s, const char *key, struct svi_envelope *e
     svi_engine *e = NULL;
     *out = (struct svi_scored){.yhat = svs_none()};
     svi_envelope_peek(env);
-    const bool named = svi_element_tells(&env->first, SVI_KEY_KEY);
+    const bool named = svi_element_states(&env->first, SVI_KEY_KEY);
     if (named)
         code = s->keyed ? svi_element_key(&env->first, own, err) : svi_engine_fail_keyless(err);
     if (code == SVS_OK && !(e = svi_stream_engine(s, named ? own : key, err)))
@@ -257,7 +257,7 @@ svs_code svi_stream_model_event(svi_stream *s, const char *key, svs_model *m, st
     return code;
 }
 
-svs_code svi_stream_bank_event(svi_stream *s, const char *key, struct svi_bank_told *told,
+svs_code svi_stream_bank_event(svi_stream *s, const char *key, struct svi_bank_description *told,
                                struct svi_event *event, svs_error *err) {
     svi_engine *e = svi_stream_engine(s, key, err);
     svs_code code = e ? svi_engine_bank_event(e, told, event, err) : err->code;
@@ -302,7 +302,7 @@ svs_code svi_stream_apply_later(svi_stream *s, struct svi_envelope *env, double 
     svs_code code = svi_entry_begin(&s->entry, env, &a, r, &err);
     /* The last source has just left: rules that wait for rows would report a silence that is intended. */
     if (a.last_left) {
-        svi_rules_rest(s->root->rules);
+        svi_rules_pause(s->root->rules);
         stream_reach(s, SVI_NOTE_QUIET, 0, now);
     }
     if (code == SVS_OK)

@@ -13,9 +13,9 @@
 #include "base/fail.h"
 #include "data/number.h"
 
-#define AFTER      (SVI_NUMBER_PAD + 1) /* bytes after a file's own in memory */
-#define FILE_MAX   ((size_t)1 << 31)
-#define FIRST_ROOM ((size_t)1 << 16)
+#define AFTER          (SVI_NUMBER_PAD + 1) /* bytes after a file's own in memory */
+#define FILE_MAX       ((size_t)1 << 31)
+#define FIRST_CAPACITY ((size_t)1 << 16)
 
 static svs_code file_io_fail(const char *path, svs_error *err) {
     return svi_fail(err, SVS_IO, "%.150s: %s", path, strerror(errno));
@@ -100,32 +100,32 @@ svs_code svi_file_write_bytes(const char *path, const struct svi_bytes *bytes, s
 /* ---- reading */
 
 /* Room for all of a plain file, and a byte more, so that its end is seen; of others for their beginning. */
-static size_t first_room(FILE *from) {
+static size_t first_capacity(FILE *from) {
     struct stat about;
     const bool known = fstat(fileno(from), &about) == 0 && S_ISREG(about.st_mode) && about.st_size > 0;
     const size_t size = known && (size_t)about.st_size < FILE_MAX ? (size_t)about.st_size : 0;
-    return size + AFTER + 1 > FIRST_ROOM ? size + AFTER + 1 : FIRST_ROOM;
+    return size + AFTER + 1 > FIRST_CAPACITY ? size + AFTER + 1 : FIRST_CAPACITY;
 }
 
 static svs_code read_whole(FILE *from, char **bytes, size_t *size, svs_error *err) {
-    size_t room = first_room(from);
-    *bytes = svi_alloc_plain(room);
+    size_t capacity = first_capacity(from);
+    *bytes = svi_alloc_plain(capacity);
     *size = 0;
     while (*bytes) {
-        *size += fread(*bytes + *size, 1, room - AFTER - *size, from);
+        *size += fread(*bytes + *size, 1, capacity - AFTER - *size, from);
         if (ferror(from))
             return svi_fail(err, SVS_IO, "%s", strerror(errno));
         if (feof(from)) {
             memset(*bytes + *size, 0, AFTER);
             return SVS_OK;
         }
-        if (room >= FILE_MAX)
+        if (capacity >= FILE_MAX)
             return svi_fail(err, SVS_TOO_LARGE, "the file is larger than 2 GiB");
-        char *more = svi_realloc_plain(*bytes, room, 2 * room);
+        char *more = svi_realloc_plain(*bytes, capacity, 2 * capacity);
         if (!more)
             break;
         *bytes = more;
-        room *= 2;
+        capacity *= 2;
     }
     return svi_fail_memory(err, "a model file");
 }

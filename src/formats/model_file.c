@@ -218,7 +218,7 @@ static svs_code take_calibration(struct svi_owned_model *o, const uint8_t *at, c
     return code;
 }
 
-static bool key_says(const uint8_t *value, bool wanted) {
+static bool key_holds(const uint8_t *value, bool wanted) {
     struct svi_item item = {.type = SVI_NIL};
     if (value)
         svi_item_read(value, &item);
@@ -263,7 +263,7 @@ static svs_code take_model(struct svi_owned_model *o, const uint8_t *map, size_t
     m->window = p.window;
     m->seen = p.seen;
     m->learned = p.learned;
-    m->elsewhere = key_says(p.serves, true) && key_says(p.reproduces, false);
+    m->elsewhere = key_holds(p.serves, true) && key_holds(p.reproduces, false);
     if ((code = take_b(o, p.b, err)) != SVS_OK || (code = take_doubles(&p.W, "W", &o->W, err)) != SVS_OK ||
         (code = take_classes(o, p.classes, err)) != SVS_OK ||
         (code = check_model(m, p.W.count, err)) != SVS_OK)

@@ -125,19 +125,19 @@ static svs_code take_vector(const struct member_parts *p, const svs_novelty_mode
 }
 
 static svs_code take_vectors(const struct member_parts *p, const svs_novelty_model *m, int count,
-                             const struct svi_member_room *room, svs_error *err) {
+                             const struct svi_member_slot *slot, svs_error *err) {
     const struct svi_kernels *pass = svi_kernels_get(SVS_ISA_BEST);
     double sum = 0;
-    svs_code code = svi_doubles_copy(&p->z, 0, count, room->z, "member", "z", err);
+    svs_code code = svi_doubles_copy(&p->z, 0, count, slot->z, "member", "z", err);
     for (int i = 0; i < count && code == SVS_OK; i++) {
-        double *x = room->support + (size_t)i * (size_t)m->stride;
+        double *x = slot->support + (size_t)i * (size_t)m->stride;
         code = take_vector(p, m, i, x, err);
-        room->norm2[i] = m->kernel == SVS_NOVELTY_POLYNOMIAL ? pass->dot(x, x, m->stride) : 0;
-        if (code == SVS_OK && !(room->z[i] > 0))
+        slot->norm2[i] = m->kernel == SVS_NOVELTY_POLYNOMIAL ? pass->dot(x, x, m->stride) : 0;
+        if (code == SVS_OK && !(slot->z[i] > 0))
             code = svi_fail(err, SVS_WRONG_TYPE, "z[%d] of the member is not positive", i);
-        sum += room->z[i];
+        sum += slot->z[i];
     }
-    svi_novelty_model_mark(m, room, count);
+    svi_novelty_model_mark(m, slot, count);
     if (code == SVS_OK && !(fabs(p->rho * sum - 1) < ROUNDING))
         code = svi_fail(err, SVS_WRONG_TYPE, "rho of the member is not 1 / sum of z");
     return code;
@@ -145,11 +145,11 @@ static svs_code take_vectors(const struct member_parts *p, const svs_novelty_mod
 
 static svs_code take_member(const uint8_t *at, const uint8_t *end, svs_novelty_model *m, svs_error *err) {
     struct member_parts p;
-    struct svi_member_room room;
+    struct svi_member_slot slot;
     SVI_TRY(svi_fields_read("member", SVI_FIELDS(member_fields), at, end, &p, err));
     if (p.z.count < 1 || p.z.count > COUNT_MAX || p.support.count != p.z.count * m->d)
         return svi_fail(err, SVS_WRONG_TYPE, "the lengths of z and support contradict each other");
-    SVI_TRY(svi_novelty_model_member(m, (int)p.z.count, &room, err));
+    SVI_TRY(svi_novelty_model_member(m, (int)p.z.count, &slot, err));
     svs_novelty_member *e = &m->member[m->members - 1];
     e->gamma = p.gamma;
     e->share = p.share;
@@ -158,7 +158,7 @@ static svs_code take_member(const uint8_t *at, const uint8_t *end, svs_novelty_m
     e->violation = p.violation;
     e->rounds = p.rounds;
     e->outside = p.outside;
-    return take_vectors(&p, m, e->count, &room, err);
+    return take_vectors(&p, m, e->count, &slot, err);
 }
 
 static svs_code take_members(const uint8_t *at, const uint8_t *end, svs_novelty_model *m, svs_error *err) {
@@ -211,7 +211,7 @@ static const struct svi_field novelty_fields[] = {
 };
 
 static svs_code take_names(struct novelty_parts *p, svs_error *err) {
-    size_t room = 0;
+    size_t capacity = 0;
     struct svi_item array, item;
     const uint8_t *at = svi_item_read(p->features, &array), *next = at;
     if (array.type == SVI_NIL)
@@ -224,10 +224,10 @@ static svs_code take_names(struct novelty_parts *p, svs_error *err) {
             !svi_utf8_valid((const char *)item.body, item.length))
             return svi_fail(err, SVS_WRONG_TYPE, "features[%lld] of the " WHAT " is not a name",
                             (long long)j);
-        room += item.length + 1;
+        capacity += item.length + 1;
     }
     p->name = svi_alloc_array((size_t)p->d, sizeof *p->name);
-    char *to = p->text = svi_alloc(room);
+    char *to = p->text = svi_alloc(capacity);
     if (!p->name || !p->text)
         return svi_fail_memory(err, "the names of a model");
     for (int64_t j = 0; j < p->d; j++, to += item.length + 1) {

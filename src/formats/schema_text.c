@@ -7,13 +7,13 @@
 #include "wire/decode.h"
 #include "wire/schema_map.h"
 
-#define NAME_ROOM   (4 * SVS_NAME_MAX + 8)
+#define NAME_BYTES  (4 * SVS_NAME_MAX + 8)
 #define SHOWN_WORDS 12 /* of a column */
 
 /* "machine  words: a, b, (other)". */
 static void print_words(const struct svi_schema *s, int column, FILE *to) {
     const size_t name = strlen(svi_schema_column_name(s, column));
-    char text[NAME_ROOM];
+    char text[NAME_BYTES];
     int count = 0;
     for (int j = 0; j < s->shape.d; j++) {
         const char *feature = svs_features_name(s->shape.names, j);
@@ -30,7 +30,7 @@ svs_code svi_schema_print(const svs_model *m, FILE *to, svs_error *err) {
     struct svi_model_schema schema;
     const struct svi_schema *s = &schema.schema;
     const uint8_t *at = m->schema;
-    char name[NAME_ROOM];
+    char name[NAME_BYTES];
     svs_code code = at ? svi_schema_decode(&schema, m->features, m->d, at, at + m->schema_size, err) : SVS_OK;
     if (at && code != SVS_OK)
         svi_model_schema_clear(&schema);

@@ -15,7 +15,7 @@
 #define SVI_BANK_EXPERTS                                                                                     \
     4 /* over the members: one that votes (regression: the best recently), and the stacks */
 
-struct svi_member_told {
+struct svi_member_description {
     const char *name, *kind;       /* of it; and the rule that it learns by */
     int64_t window;                /* samples that it holds; 0 = all, -1 = none */
     double recent;                 /* recent loss */
@@ -25,7 +25,7 @@ struct svi_member_told {
     int fourier;                   /* Fourier features that it is a model of; 0: none */
 };
 
-struct svi_expert_told {
+struct svi_expert_description {
     const char *name;
     int64_t window;  /* of a stack: samples, 0 = all; -1: it is none */
     double share;    /* in the answer */
@@ -34,16 +34,16 @@ struct svi_expert_told {
     svs_calibration law; /* more: of the scores; a 0: there are not */
 };
 
-struct svi_bank_told {
+struct svi_bank_description {
     uint64_t version; /* of the model */
     bool serves;      /* the published scores are the bank's */
     svs_task task;
     int d, rows, class_count;
     const svs_value *classes;
     int count; /* of members */
-    struct svi_member_told member[SVI_BANK_MEMBERS];
-    struct svi_expert_told expert[SVI_BANK_EXPERTS]; /* stack i is expert 1 + i */
-    double clip;                                     /* of a member's score in a stack */
+    struct svi_member_description member[SVI_BANK_MEMBERS];
+    struct svi_expert_description expert[SVI_BANK_EXPERTS]; /* stack i is expert 1 + i */
+    double clip;                                            /* of a member's score in a stack */
     double center, unit;        /* of a regression: what is subtracted from it before, and divided by */
     const double *mean, *scale; /* d: of standardised rows, z = clip((x - mean) scale) at +-10 */
     int fourier;                /* features drawn; 0: none yet, or no member is of them */
@@ -52,7 +52,7 @@ struct svi_bank_told {
 };
 
 /* What members said of a sample: `rows` scores each. */
-struct svi_members_said {
+struct svi_member_scores {
     int count, rows;
     const char *name[SVI_BANK_MEMBERS];
     const double *scores[SVI_BANK_MEMBERS];

@@ -29,12 +29,12 @@ static const struct svi_array gram_table[] = {
 static const struct svi_arrays gram_arrays = SVI_ARRAYS_ALIGNED(gram_table, "the Gram matrix");
 
 /* Doubled where it grows: classes are added one at a time, and each growth copies everything. */
-static int gram_group_room(int groups) {
+static int gram_group_capacity(int groups) {
     return groups < 4 ? 4 : 2 * groups;
 }
 
 double svi_gram_memory(int n, int groups) {
-    const int32_t dims[] = {n, gram_group_room(groups), SVI_GRAM_BLOCK};
+    const int32_t dims[] = {n, gram_group_capacity(groups), SVI_GRAM_BLOCK};
     return (double)svi_arrays_bytes(&gram_arrays, dims);
 }
 
@@ -45,10 +45,10 @@ svs_code svi_gram_init(struct svi_gram *g, int n, int groups, svs_error *err) {
 
 svs_code svi_gram_init_wider(struct svi_gram *g, int n, int groups, const struct svi_gram *of,
                              svs_error *err) {
-    const int room = n > of->room ? n : of->room;
-    const int group_room = groups > of->group_room ? gram_group_room(groups) : of->group_room;
-    const int32_t dims[] = {room, group_room, SVI_GRAM_BLOCK};
-    *g = (struct svi_gram){.n = n, .room = room, .groups = groups, .group_room = group_room};
+    const int capacity = n > of->capacity ? n : of->capacity;
+    const int group_capacity = groups > of->group_capacity ? gram_group_capacity(groups) : of->group_capacity;
+    const int32_t dims[] = {capacity, group_capacity, SVI_GRAM_BLOCK};
+    *g = (struct svi_gram){.n = n, .capacity = capacity, .groups = groups, .group_capacity = group_capacity};
     svs_code code = svi_arrays_alloc(&gram_arrays, g, dims, err);
     if (code != SVS_OK)
         svi_gram_clear(g);
@@ -62,7 +62,7 @@ void svi_gram_clear(struct svi_gram *g) {
 
 void svi_gram_zero(struct svi_gram *g) {
     memset(g->g, 0, (size_t)g->n * (size_t)g->n * sizeof(double));
-    memset(g->sums, 0, (size_t)g->n * (size_t)g->group_room * sizeof(double));
+    memset(g->sums, 0, (size_t)g->n * (size_t)g->group_capacity * sizeof(double));
     g->filled = 0;
 }
 
@@ -77,7 +77,7 @@ void svi_gram_adopt(struct svi_gram *g, struct svi_gram *wider) {
 
 svs_code svi_gram_reserve(struct svi_gram *g, int n, int groups, svs_error *err) {
     struct svi_gram wider;
-    if (n <= g->room && groups <= g->group_room)
+    if (n <= g->capacity && groups <= g->group_capacity)
         return SVS_OK;
     SVI_TRY(svi_gram_init_wider(&wider, n, groups, g, err));
     wider.n = g->n;
@@ -114,9 +114,9 @@ void svi_gram_add_rows(struct svi_gram *g, const struct svi_kernels *k, const st
     /* Full blocks are flushed at the same rows as by svi_gram_add, one by one: the order of additions, and
      * so each bit, is the same. */
     for (int i = 0, count; i < rows->count; i += count) {
-        const int left = rows->count - i, room = SVI_GRAM_BLOCK - g->filled;
+        const int left = rows->count - i, capacity = SVI_GRAM_BLOCK - g->filled;
         double *z = g->block + (size_t)g->filled * (size_t)g->n;
-        count = left < room ? left : room;
+        count = left < capacity ? left : capacity;
         k->standardise_rows(z, rows->x + i, count, mean, inverse, g->n - 1);
         k->groups_add(g->sums, g->n, z, rows->times + i, rows->group + i, count);
         memcpy(g->weight + g->filled, rows->s + i, (size_t)count * sizeof *g->weight);
@@ -210,27 +210,27 @@ void svi_gram_move(struct svi_gram *g, const double *shift, const double *invers
     }
 }
 
-static void gram_move_triangle(struct svi_gram *g, double *room, bool out) {
-    for (int i = 0; i < g->n; room += ++i) {
+static void gram_move_triangle(struct svi_gram *g, double *scratch, bool out) {
+    for (int i = 0; i < g->n; scratch += ++i) {
         double *row = g->g + (size_t)i * (size_t)g->n;
-        memcpy(out ? room : row, out ? row : room, (size_t)(i + 1) * sizeof *row);
+        memcpy(out ? scratch : row, out ? row : scratch, (size_t)(i + 1) * sizeof *row);
     }
 }
 
 /* The triangle alone goes into the state, by way of `room`; and what waits in the block as rows, so that the
  * same rows are added together later. */
-void svi_gram_archive(struct svi_archive *a, struct svi_gram *g, int groups, double *room) {
+void svi_gram_archive(struct svi_archive *a, struct svi_gram *g, int groups, double *scratch) {
     bool positive = true;
     int filled = g->filled;
     if (!a->loading)
-        gram_move_triangle(g, room, true);
-    svi_archive_finite(a, "gram", room, svi_triangle(g->n));
+        gram_move_triangle(g, scratch, true);
+    svi_archive_finite(a, "gram", scratch, svi_triangle(g->n));
     if (a->loading && svi_archive_ok(a))
-        gram_move_triangle(g, room, false);
+        gram_move_triangle(g, scratch, false);
     svi_archive_int(a, "gathered", &filled, 0, SVI_GRAM_BLOCK - 1);
     if (!svi_archive_ok(a))
         return;
-    const int32_t dims[] = {g->n, g->group_room, SVI_GRAM_BLOCK}, used[] = {g->n, groups, filled};
+    const int32_t dims[] = {g->n, g->group_capacity, SVI_GRAM_BLOCK}, used[] = {g->n, groups, filled};
     svi_archive_finite(a, "gathered weights", g->weight, filled);
     svi_arrays_archive(a, &gram_arrays, g, dims, used);
     for (int i = 0; i < filled; i++)

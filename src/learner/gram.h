@@ -13,11 +13,11 @@
 #define SVI_GRAM_BLOCK 64
 
 struct svi_gram {
-    int n, groups;        /* dimension; rows of sums */
-    int room, group_room; /* the largest n and groups */
-    double *g;            /* n x n, row-major, lower triangle */
-    double *sums;         /* group_room x n */
-    double *block;        /* SVI_GRAM_BLOCK x n */
+    int n, groups;                /* dimension; rows of sums */
+    int capacity, group_capacity; /* the largest n and groups */
+    double *g;                    /* n x n, row-major, lower triangle */
+    double *sums;                 /* group_capacity x n */
+    double *block;                /* SVI_GRAM_BLOCK x n */
     double weight[SVI_GRAM_BLOCK];
     int filled;
 };
@@ -93,6 +93,6 @@ void svi_gram_move(struct svi_gram *g, const double *shift, const double *invers
 double svi_gram_memory(int n, int groups); /* bytes */
 
 /* The first `groups` sums; `room`: n (n + 1) / 2 values of scratch. Loading: n is set, with room. */
-void svi_gram_archive(struct svi_archive *a, struct svi_gram *g, int groups, double *room);
+void svi_gram_archive(struct svi_archive *a, struct svi_gram *g, int groups, double *scratch);
 
 #endif

@@ -6,7 +6,7 @@
  * nothing but what had expired by time. A sample without a label but with an id waits in a ring with the
  * scores it was given; svs_learner_label takes it from there.
  *
- * In the order of reading: svs_learner_step with learner_enter_row, learner_admit, learner_make_scores and
+ * In the order of reading: svs_learner_step with learner_insert_row, learner_admit, learner_make_scores and
  * learner_take_label; svs_learner_label and svs_learner_forget; svs_learner_model. The construction only
  * when capacities are the question. */
 #include "svmstream/learner.h"
@@ -92,9 +92,9 @@ svs_learner *svi_learner_new(const svs_options *o, int d, struct svi_learner_scr
     return svi_learner_new_for(o, d, d, s, err);
 }
 
-svs_learner *svi_learner_new_for(const svs_options *o, int d, int room, struct svi_learner_scratch *s,
+svs_learner *svi_learner_new_for(const svs_options *o, int d, int capacity, struct svi_learner_scratch *s,
                                  svs_error *err) {
-    const int features = room < 1 ? 1 : room;
+    const int features = capacity < 1 ? 1 : capacity;
     if (svi_learner_check_options(o, d, err) != SVS_OK)
         return NULL;
     svs_learner *l = svi_store_learner(o, features, s);
@@ -104,7 +104,7 @@ svs_learner *svi_learner_new_for(const svs_options *o, int d, int room, struct s
     }
     l->nu = 1 / (2 * o->C);
     l->d = l->declared = d;
-    l->feature_room = features;
+    l->feature_capacity = features;
     l->kernels = svi_kernels_get(o->isa);
     l->shared = s;
     l->work = s ? s : svi_learner_scratch_new(err);
@@ -117,7 +117,7 @@ svs_learner *svi_learner_new_for(const svs_options *o, int d, int room, struct s
     }
     /* Everything is allocated: from here on nothing fails. Entering needs the capacity that was just
      * reserved, and the reset fills what was entered. */
-    svi_learner_enter_empty(l);
+    svi_learner_restore_empty(l);
     svs_learner_reset(l);
     return l;
 }
@@ -142,7 +142,7 @@ void svs_learner_free(svs_learner **pl) {
     if (l->own_gram)
         svi_gram_clear(l->own_gram);
     svi_free(l->own_gram);
-    svi_learner_leave(l);
+    svi_learner_disown_scratch(l);
     svi_free(l);
     *pl = NULL;
 }
@@ -164,7 +164,7 @@ void svs_learner_reset(svs_learner *l) {
     double *const energies[] = {l->energy->energy, l->energy->sum, l->energy->peak, l->energy->probe};
     for (int i = 0; i < 4; i++)
         memset(energies[i], 0, (size_t)l->work->capacity[0] * sizeof(double));
-    memset(l->targets_in, 0, (size_t)l->class_room * sizeof *l->targets_in);
+    memset(l->targets_in, 0, (size_t)l->class_capacity * sizeof *l->targets_in);
     l->bucket = l->drifts = false;
     l->held_learned = 0;
     l->arrivals = l->next_rebuild = l->order = l->base = 0;
@@ -176,7 +176,7 @@ void svs_learner_reset(svs_learner *l) {
 
 /* ---- what comes in */
 
-/* For a row of which |z|^2 does not prove that it is fine (learner_enter_row): looks at each value, to say
+/* For a row of which |z|^2 does not prove that it is fine (learner_insert_row): looks at each value, to say
  * which one is wrong. */
 static svs_code learner_check_row(const svs_learner *l, const double *x, double square, svs_error *err) {
     for (int j = 0; j < l->declared; j++)
@@ -196,8 +196,8 @@ static svs_code learner_check_row(const svs_learner *l, const double *x, double 
 
 /* Makes z of a raw row in input 0. While |z|^2 stays below scaler.safe no raw value can be beyond
  * SVI_VALUE_MAX (scaler.h), nor NAN, for which the comparison is false: one comparison instead of d. */
-static inline svs_code learner_enter_row(svs_learner *l, const double *x, svs_error *err) {
-    double square = svi_enter(l, 0, x);
+static inline svs_code learner_insert_row(svs_learner *l, const double *x, svs_error *err) {
+    double square = svi_transform_into(l, 0, x);
     const bool good = square <= l->scaler.safe && l->d == l->declared;
     return good ? SVS_OK : learner_check_row(l, x, square, err);
 }
@@ -211,7 +211,7 @@ static svs_code learner_wake(svs_learner *l, const svs_sample *s, bool fresh, sv
         return code;
     if (fresh)
         code = svi_class_reserve(l, s->y, err);
-    svi_enter(l, 0, s->x);
+    svi_transform_into(l, 0, s->x);
     return code;
 }
 
@@ -279,7 +279,7 @@ static inline void learner_take_label(svs_learner *l, const svs_sample *s, const
     uint64_t version = l->version;
     if (entry->fresh) {
         out->label = svi_class_add(l, s->y);
-        svi_enter(l, 0, s->x); /* adding a row of W needed the buffer */
+        svi_transform_into(l, 0, s->x); /* adding a row of W needed the buffer */
     }
     svi_slide(l, s->x, &s->id, entry->weight.own, entry->weight.factor, time, out);
     /* skipped by FALSVM, but the model has a class more */
@@ -321,8 +321,8 @@ static svs_code learner_wait_for_label(svs_learner *l, const svs_sample *s, doub
     const int32_t slot = svi_ring_push(&l->waiting, &own);
     double *row = svi_ring_row(&l->waiting, slot);
     memcpy(row, s->x, (size_t)l->d * sizeof *row);
-    memset(row + l->d, 0, (size_t)(l->feature_room - l->d) * sizeof *row);
-    memcpy(row + l->feature_room, out->scores, (size_t)out->rows * sizeof *row);
+    memset(row + l->d, 0, (size_t)(l->feature_capacity - l->d) * sizeof *row);
+    memcpy(row + l->feature_capacity, out->scores, (size_t)out->rows * sizeof *row);
     out->waiting = true;
     return SVS_OK;
 }
@@ -336,7 +336,7 @@ static svs_code learner_take_prior(svs_learner *l, const svs_sample *s, bool lab
     if (labelled)
         SVI_TRY(learner_admit(l, s, out, entry, err));
     svi_prior_solve(l, s->x);
-    svi_enter(l, 0, s->x);
+    svi_transform_into(l, 0, s->x);
     return SVS_OK;
 }
 
@@ -352,7 +352,7 @@ svs_code svs_learner_step(svs_learner *l, const svs_sample *s, double time, svs_
     if (!(s->weight > 0 && s->weight <= SVI_VALUE_MAX))
         return svi_fail(err, SVS_BAD_WEIGHT, "a weight is a positive finite number, not %g", s->weight);
     /* Checks, from the cheapest to those that reserve; none has changed the model when the next one fails. */
-    svs_code code = learner_enter_row(l, s->x, err);
+    svs_code code = learner_insert_row(l, s->x, err);
     if (code == SVS_OK && s->id.kind != SVS_NONE && !learner_good_name(s->id))
         code = svi_fail(err, SVS_BAD_ID, "an id is an integer or a string of 1 to %d bytes", SVS_NAME_MAX);
     if (code == SVS_OK && labelled)
@@ -404,7 +404,7 @@ svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double tim
                        .id = id,
                        .y = y,
                        .weight = svi_ring_double(&l->waiting, SVI_RING_WEIGHT, slot, 1)};
-    svs_code code = learner_enter_row(l, held.x, err); /* by the deviations of now */
+    svs_code code = learner_insert_row(l, held.x, err); /* by the deviations of now */
     if (code == SVS_OK)
         code = learner_admit(l, &held, out, &entry, err);
     if (code != SVS_OK)
@@ -417,7 +417,7 @@ svs_code svs_learner_label(svs_learner *l, svs_value id, svs_value y, double tim
     out->class_count = s->class_count;
     out->predicted = s->predicted;
     out->version = s->version;
-    out->scores = memcpy(l->scores, row + l->feature_room, (size_t)out->rows * sizeof *row);
+    out->scores = memcpy(l->scores, row + l->feature_capacity, (size_t)out->rows * sizeof *row);
     held.x = row;
     held.id = svi_ring_id(&l->waiting, slot);
     learner_take_label(l, &held, &entry, time, out);
@@ -476,7 +476,7 @@ svs_value svs_learner_class(const svs_learner *l, int index) {
 void svs_learner_scores(svs_learner *l, const double *x, double *scores) {
     svs_step step;
     svi_claim(l);
-    svi_enter(l, 0, x);
+    svi_transform_into(l, 0, x);
     learner_make_scores(l, &step);
     memcpy(scores, step.scores, (size_t)step.rows * sizeof *scores);
 }
@@ -524,7 +524,7 @@ double svs_learner_memory(const svs_options *o, int d, int classes) {
     const unsigned each = SVI_RING_HAS(ID) | SVI_RING_HAS(WEIGHT);
     const int features = d < 1 ? 1 : d, scores = 2 * svi_rows_of(classes);
     const double window = (double)o->window;
-    return svi_learner_lean_memory(o, d, classes) + svi_learner_scratch_memory(o, d, classes) +
+    return svi_learner_shared_memory(o, d, classes) + svi_learner_scratch_memory(o, d, classes) +
            svi_ring_memory(window, features, svi_learner_columns(o) | each) -
            svi_ring_memory(window, features, svi_learner_columns(o)) +
            svi_ring_memory(learner_waiting_slots(o), features + scores, SVI_RING_WAITING | each);

@@ -92,8 +92,8 @@ static void archive_load_class(struct svi_archive *a, svs_learner *l, const char
     svi_archive_value(a, name, &y, bytes);
     bool good = y.kind == SVS_INT || (y.kind == SVS_STR && y.length >= 1 && svi_utf8_valid(y.as.s, y.length));
     if (svi_archive_check(a, good, "a class is neither an integer nor a name") &&
-        svi_class_table(l, y, a->err) == SVS_OK)
-        svi_class_enter(l, y);
+        svi_class_table_reserve(l, y, a->err) == SVS_OK)
+        svi_class_insert(l, y);
 }
 
 static bool archive_classes(struct svi_archive *a, svs_learner *l) {
@@ -109,9 +109,9 @@ static bool archive_classes(struct svi_archive *a, svs_learner *l) {
     if (!a->loading || !svi_archive_ok(a) || count == 0)
         return svi_archive_ok(a);
     bool fits = svi_archive_left(a) / 8 / (l->d + 1) >= svi_rows(l);
-    /* rows of W follow from the number of classes; svi_class_enter has filled the table alone. */
+    /* rows of W follow from the number of classes; svi_class_insert has filled the table alone. */
     if (!svi_archive_check(a, fits, "more classes than W has rows") || !archive_classes_distinct(a, l) ||
-        svi_class_room(l, count, a->err) != SVS_OK)
+        svi_class_reserve_parts(l, count, a->err) != SVS_OK)
         return false;
     l->m->r.rows = svi_rows(l);
     return true;
@@ -174,7 +174,7 @@ static void archive_rings(struct svi_archive *a, svs_learner *l) {
     struct svi_ring_kind kind = {.name = "window",
                                  .regress = l->o.task == SVS_REGRESS,
                                  .features = l->d,
-                                 .scores_at = l->feature_room,
+                                 .scores_at = l->feature_capacity,
                                  .class_count = l->class_count,
                                  .order = l->order};
     svi_ring_archive(a, &l->window, &kind);

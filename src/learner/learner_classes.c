@@ -18,11 +18,12 @@ int svi_class_find(svs_learner *l, svs_value y) {
 }
 
 /* The table and the names are not scratch: the learner keeps them while it is out. The name of a new class
- * is allocated before the class exists, and svi_class_enter takes it over. */
-svs_code svi_class_table(svs_learner *l, svs_value y, svs_error *err) {
-    if (l->class_count == l->class_room) {
-        const int most = l->o.max_classes, room = l->class_room > most / 2 ? most : 2 * l->class_room;
-        svs_code code = svi_store_reserve(l, 0, 0, room, l->shared, err);
+ * is allocated before the class exists, and svi_class_insert takes it over. */
+svs_code svi_class_table_reserve(svs_learner *l, svs_value y, svs_error *err) {
+    if (l->class_count == l->class_capacity) {
+        const int most = l->o.max_classes,
+                  capacity = l->class_capacity > most / 2 ? most : 2 * l->class_capacity;
+        svs_code code = svi_store_reserve(l, 0, 0, capacity, l->shared, err);
         if (code != SVS_OK)
             return code;
     }
@@ -31,12 +32,13 @@ svs_code svi_class_table(svs_learner *l, svs_value y, svs_error *err) {
     return SVS_OK;
 }
 
-svs_code svi_class_room(svs_learner *l, int count, svs_error *err) {
+svs_code svi_class_reserve_parts(svs_learner *l, int count, svs_error *err) {
     const int rows = svi_rows_of(count);
-    svs_code code = svi_learner_reserve(l, l->feature_room, rows, count < 2 ? 2 : count, err);
+    svs_code code = svi_learner_reserve(l, l->feature_capacity, rows, count < 2 ? 2 : count, err);
     /* A waiting sample's scores stand behind its row, one for each row of W; more rows need wider slots. */
-    if (code == SVS_OK && l->waiting.stride < l->feature_room + rows) /* scores are kept after the row */
-        code = svi_ring_restride(&l->waiting, l->feature_room + 2 * rows, l->waiting.stride, 0, 0, 0, err);
+    if (code == SVS_OK && l->waiting.stride < l->feature_capacity + rows) /* scores are kept after the row */
+        code =
+            svi_ring_restride(&l->waiting, l->feature_capacity + 2 * rows, l->waiting.stride, 0, 0, 0, err);
     return code == SVS_OK ? svi_gram_grow(l->gram, count < 2 ? 2 : count, err) : code;
 }
 
@@ -47,9 +49,9 @@ svs_code svi_class_reserve(svs_learner *l, svs_value y, svs_error *err) {
         return svi_fail(err, SVS_LIMIT, "label %s would be class number %d, but max.classes is %d",
                         svs_value_text(y, text, sizeof text), count, l->o.max_classes);
     }
-    SVI_TRY(svi_class_table(l, y, err));
+    SVI_TRY(svi_class_table_reserve(l, y, err));
     SVI_TRY(svi_prior_reserve(l, y, err));
-    return svi_class_room(l, count, err);
+    return svi_class_reserve_parts(l, count, err);
 }
 
 /* The right-hand side of a class that no sample has: t = -1 everywhere, so r = - sum s z over all that is in
@@ -90,7 +92,7 @@ void svi_class_forget(svs_value *y) {
     *y = svs_none();
 }
 
-int svi_class_enter(svs_learner *l, svs_value y) {
+int svi_class_insert(svs_learner *l, svs_value y) {
     if (y.kind == SVS_STR) {
         y.as.s = memcpy(l->next_name, y.as.s, y.length);
         l->next_name = NULL;
@@ -102,7 +104,7 @@ int svi_class_enter(svs_learner *l, svs_value y) {
 
 /* The table first: svi_rows counts its classes, and what follows adds rows until W has as many. */
 int svi_class_add(svs_learner *l, svs_value y) {
-    const int k = svi_class_enter(l, y);
+    const int k = svi_class_insert(l, y);
     if (k == 2)
         classes_split_row(l);
     if (k >= 2) {

@@ -56,7 +56,7 @@ svs_code svs_learner_configurable(const svs_learner *l, const svs_options *o, sv
 /* What a learner knows before its first sample. */
 static svs_code configure_announce(svs_learner *fresh, const svs_learner *l, svs_error *err) {
     svs_code code = SVS_OK;
-    for (int j = 0; j < l->scaler.room && l->scaler.unscaled_count > 0; j++)
+    for (int j = 0; j < l->scaler.max_d && l->scaler.unscaled_count > 0; j++)
         if (svi_scaler_unscaled(&l->scaler, j))
             svs_learner_unscaled(fresh, j);
     for (int k = 0; k < l->class_count && code == SVS_OK; k++) {
@@ -116,7 +116,7 @@ static svs_code configure_keep_waiting(svs_learner *fresh, const svs_learner *l,
         double *copy = svi_ring_row(&fresh->waiting, slot);
         memset(copy, 0, (size_t)fresh->waiting.stride * sizeof *copy);
         memcpy(copy, row, (size_t)l->d * sizeof *copy);
-        memcpy(copy + fresh->feature_room, row + l->feature_room,
+        memcpy(copy + fresh->feature_capacity, row + l->feature_capacity,
                (size_t)svi_rows_of(from.class_count) * sizeof *copy);
         svi_ring_set_number(&fresh->waiting, slot, number);
     }
@@ -193,8 +193,8 @@ void svi_learner_take(svs_learner *l, const svs_options *o, svs_learner **fresh)
     configure_count(*fresh, l);
     /* Both leave their scratch before the structures change places: a scratch knows its owner by address. */
     svi_learner_count_held(l, -1);
-    svi_learner_rest(l);
-    svi_learner_rest(*fresh);
+    svi_learner_release_scratch(l);
+    svi_learner_release_scratch(*fresh);
     const svs_learner old = *l;
     *l = **fresh;
     **fresh = old;

@@ -14,22 +14,22 @@
 
 /* Room for `features` of them in all that has one entry for each. */
 /* Rings last: P and the scratch may have grown in vain if these fail, which harms nothing, whereas
- * feature_room says how wide the rows are. */
-static svs_code features_room(svs_learner *l, int features, svs_error *err) {
-    const int old = l->feature_room, scores = l->waiting.stride - old;
+ * feature_capacity says how wide the rows are. */
+static svs_code features_reserve(svs_learner *l, int features, svs_error *err) {
+    const int old = l->feature_capacity, scores = l->waiting.stride - old;
     SVI_TRY(svi_learner_reserve(l, features, svi_rows(l), l->gram->groups, err));
     SVI_TRY(svi_ring_restride(&l->window, features, old, 0, 0, 0, err));
     SVI_TRY(svi_ring_restride(&l->waiting, features + scores, old, old, features, scores, err));
-    l->feature_room = features;
+    l->feature_capacity = features;
     return SVS_OK;
 }
 
 svs_code svi_features_declare(svs_learner *l, int d, svs_error *err) {
     svs_code code = SVS_OK;
     /* At least doubled: features may be added one at a time. */
-    if (d > l->feature_room) {
-        const int room = d > 2 * l->feature_room ? d : 2 * l->feature_room;
-        code = features_room(l, room < l->o.max_features ? room : l->o.max_features, err);
+    if (d > l->feature_capacity) {
+        const int capacity = d > 2 * l->feature_capacity ? d : 2 * l->feature_capacity;
+        code = features_reserve(l, capacity < l->o.max_features ? capacity : l->o.max_features, err);
     }
     if (code == SVS_OK && d > l->declared)
         l->declared = d;

@@ -58,7 +58,7 @@ const double *svi_learner_waiting_row(const svs_learner *l, svs_value id) {
 void svi_learner_rescore(svs_learner *l, const double *scores, int predicted) {
     const int32_t slot = svi_ring_at(&l->waiting, l->waiting.count - 1);
     struct svi_ring_scores *s = svi_ring_scored(&l->waiting, slot);
-    memcpy(svi_ring_row(&l->waiting, slot) + l->feature_room, scores,
+    memcpy(svi_ring_row(&l->waiting, slot) + l->feature_capacity, scores,
            (size_t)svi_rows_of(s->class_count) * sizeof *scores);
     s->predicted = predicted;
 }
@@ -94,7 +94,7 @@ bool svi_learner_newest_sample(const svs_learner *l, struct svi_held_sample *out
  * them. The recursion would do it as well, but would leave its rounding behind; a solve is exact. */
 void svi_learner_take_back(svs_learner *l, const struct svi_held_sample *s) {
     svi_claim(l);
-    svi_enter(l, 0, s->x);
+    svi_transform_into(l, 0, s->x);
     svi_gram_take(l->gram, l->m->kernels, l->m->r.x[0], s->weight, s->label, s->target);
     l->m->kernels->energy_remove(l->energy, l->m->r.x[0], s->weight, INFINITY, 0, l->m->r.padded);
     l->held_learned--;
@@ -150,10 +150,10 @@ static struct svi_exact_sum *held_keep(svs_learner *l, int feature) {
         return NULL;
     if (feature < k->places && k->place[feature])
         return &k->of[k->place[feature] - 1].sum;
-    if (!svi_grow(&k->of, k->count, &k->room, 4, sizeof *k->of))
+    if (!svi_grow(&k->of, k->count, &k->capacity, 4, sizeof *k->of))
         return NULL;
     if (feature >= k->places) {
-        const int places = l->feature_room;
+        const int places = l->feature_capacity;
         int32_t *more =
             svi_realloc(k->place, (size_t)k->places * sizeof *more, (size_t)places * sizeof *more);
         if (!more)

@@ -39,7 +39,7 @@ struct svi_kept_sums {
         struct svi_exact_sum sum;
     } * of;
     int count;
-    int64_t room;
+    int64_t capacity;
     int32_t *place; /* of each of `places` features: 0, or its place + 1; NULL until something is asked for */
     int places;
 };
@@ -71,7 +71,7 @@ struct svi_learner_prior {
     struct svi_prior *const *newest; /* *newest NULL: there is none yet */
     struct svi_prior *in;            /* what P holds; NULL: none */
     double worth;
-    int placed, room;          /* features known, of which there is room */
+    int placed, capacity;      /* features known, of which there is room */
     bool centered;             /* `center` is that of the samples */
     bool lent;                 /* it is not counted, and `key` is its own */
     int32_t mean_of;           /* samples whose mean is counted; 0: it is not */
@@ -103,9 +103,9 @@ struct svs_learner {
     bool store_inside;      /* what is below with "in store" is behind the learner, in its block */
     double *packed;         /* in store: energies, then svi_alsvm_pack; NULL if it never shared */
     double nu;
-    int d;            /* features that are in; the recursion has d + 1 */
-    int declared;     /* features that there are: those from d on were 0 in every sample so far */
-    int feature_room; /* features that rows, scaler and buffers have room for */
+    int d;                /* features that are in; the recursion has d + 1 */
+    int declared;         /* features that there are: those from d on were 0 in every sample so far */
+    int feature_capacity; /* features that rows, scaler and buffers have room for */
     struct svi_scaler scaler;
     struct svi_ring window, waiting;
     struct svi_snapshot *snapshot; /* of the window, being copied; NULL = none */
@@ -122,11 +122,11 @@ struct svs_learner {
 
     svs_value *classes; /* in store */
     char *next_name;    /* room for that of a class that is to come, or NULL; the others have theirs */
-    int class_room;     /* of classes and class_held */
+    int class_capacity; /* of classes and class_held */
     int class_count, last_class;
     svs_class_weight *given; /* what o.class_weight points to, the names behind it; NULL = none */
     double *class_held;      /* balanced: samples of each class that are held; without a window, that came, as
-                                they have faded; class_room values, in store. NULL = not balanced */
+                                they have faded; class_capacity values, in store. NULL = not balanced */
     double
         *targets_in; /* what the samples that are in weigh by class; regression: [0] is sum s t; in store */
     double *ridge;   /* per coordinate, in hats, in store: the ridge is sum ridge_j v_j v_j' (forget < 1 only;
@@ -159,15 +159,15 @@ svs_code svi_learner_check_options(const svs_options *o, int d, svs_error *err);
 int svi_class_find(svs_learner *l, svs_value y); /* -1: never seen */
 int svi_class_add(svs_learner *l, svs_value y);
 /* Into the table alone, which has room. */
-int svi_class_enter(svs_learner *l, svs_value y);
+int svi_class_insert(svs_learner *l, svs_value y);
 /* Frees its name. */
 void svi_class_forget(svs_value *y);
 /* Room, so that adding y cannot fail. */
 svs_code svi_class_reserve(svs_learner *l, svs_value y, svs_error *err);
 /* Room in the table for a class more, and for its name. */
-svs_code svi_class_table(svs_learner *l, svs_value y, svs_error *err);
+svs_code svi_class_table_reserve(svs_learner *l, svs_value y, svs_error *err);
 /* Room in all parts but the table for `count` classes. */
-svs_code svi_class_room(svs_learner *l, int count, svs_error *err);
+svs_code svi_class_reserve_parts(svs_learner *l, int count, svs_error *err);
 #define SVI_CLASSES_FIRST 2 /* room of the table of a new learner */
 /* Rows of W. */
 static inline int svi_rows(const svs_learner *l) {
@@ -193,7 +193,7 @@ svs_code svi_class_weights_init(svs_learner *l, svs_error *err);
 svs_code svi_class_weigh(const svs_learner *l, svs_value y, int label, double own, struct svi_weight *out,
                          svs_error *err);
 /* A labelled sample has come, a held one has left. */
-void svi_class_came(svs_learner *l, const svs_step *out);
+void svi_class_count_change(svs_learner *l, const svs_step *out);
 void svi_class_left(svs_learner *l, int label);
 /* Balanced, with a window: what is held of all but small classes gets the factors of now. P is to be made
  * from the rows then. */
@@ -236,17 +236,17 @@ static inline size_t svi_packed_room(int features, int rows) {
 
 /* ---- scratch.c */
 /* The state as it is; from a new learner. */
-void svi_learner_enter(svs_learner *l);
-void svi_learner_enter_empty(svs_learner *l);
+void svi_learner_restore_state(svs_learner *l);
+void svi_learner_restore_empty(svs_learner *l);
 /* Before anything is read or changed that lies in a scratch. */
 static inline void svi_claim(svs_learner *l) {
     if (!l->in)
-        svi_learner_enter(l);
+        svi_learner_restore_state(l);
 }
 /* Room to work with so many features, rows of W and sums of classes; the learner is in. */
 svs_code svi_learner_reserve(svs_learner *l, int features, int rows, int groups, svs_error *err);
 /* It will not come back: its own scratch goes. */
-void svi_learner_leave(svs_learner *l);
+void svi_learner_disown_scratch(svs_learner *l);
 /* Sums that cannot be made again from rows. */
 static inline bool svi_gram_lasts(const svs_options *o) {
     return o->window == 0 || o->forget < 1;
@@ -280,7 +280,7 @@ void svi_remove_slot(svs_learner *l, int32_t slot);
 /* The weight of a sample in hats, relative to base. */
 double svi_hat(const svs_learner *l, double weight, int64_t order);
 /* z = T (1, x) into input buffer i of the recursion; |z|^2. */
-double svi_enter(svs_learner *l, int i, const double *x);
+double svi_transform_into(svs_learner *l, int i, const double *x);
 /* The scores of the sample in input 0. */
 void svi_scores_now(const svs_learner *l, double *scores);
 
@@ -345,7 +345,7 @@ svs_code svi_prior_reserve(svs_learner *l, svs_value y, svs_error *err);
 /* The first sample is going to be learned, without a prior so far. */
 void svi_prior_first(svs_learner *l, const double *x);
 /* A sample was learned; a slot leaves. */
-void svi_prior_came(svs_learner *l, const double *x, double weight, const svs_step *out);
+void svi_prior_add_sample(svs_learner *l, const double *x, double weight, const svs_step *out);
 void svi_prior_left(svs_learner *l, int32_t slot);
 /* It is held: where half of what is held did not enter, all of it is looked at again. */
 void svi_prior_learned(svs_learner *l);

@@ -11,7 +11,8 @@
  * again, taken out, as it leaves. Which samples enter is said by bounds (learner/prior_bounds.h). Invariant:
  * a verdict changes only while all that is held is taken out, so what leaves is what entered.
  *
- * Read svi_prior_entry and svi_prior_begin first, then svi_prior_came, svi_prior_left and prior_look. */
+ * Read svi_prior_entry and svi_prior_begin first, then svi_prior_add_sample, svi_prior_left and prior_look.
+ */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -60,7 +61,7 @@ static uint16_t prior_find(const svs_learner *l, const struct svi_prior *of, int
 
 /* Of the features that there is room for. */
 static svs_code prior_reserve_traits(const svs_learner *l, svs_error *err) {
-    return svi_prior_key_reserve(l->prior->key, l->prior->room + (l->o.task == SVS_REGRESS), err);
+    return svi_prior_key_reserve(l->prior->key, l->prior->capacity + (l->o.task == SVS_REGRESS), err);
 }
 
 bool svi_learner_has_prior(const svs_learner *l) {
@@ -99,7 +100,7 @@ svs_code svi_learner_set_prior(svs_learner *l, double worth, struct svi_prior_su
 void svi_prior_free(svs_learner *l) {
     if (!l->prior)
         return;
-    svi_prior_leave(&l->prior->in);
+    svi_prior_release(&l->prior->in);
     if (l->prior->lent && l->prior->key) {
         svi_prior_key_clear(l->prior->key);
         svi_free(l->prior->key);
@@ -225,7 +226,7 @@ static void prior_take(svs_learner *l) {
     if (p->in == *p->newest)
         return;
     struct svi_prior *taken = svi_prior_use(*p->newest);
-    svi_prior_leave(&p->in);
+    svi_prior_release(&p->in);
     p->in = taken;
     prior_find_features(l);
 }
@@ -436,7 +437,7 @@ void svi_prior_first(svs_learner *l, const double *x) {
 void svi_prior_drop(svs_learner *l) {
     if (!l->prior)
         return;
-    svi_prior_leave(&l->prior->in);
+    svi_prior_release(&l->prior->in);
     l->prior->centered = false;
     prior_unjudged(l->prior);
 }
@@ -503,10 +504,10 @@ void svi_prior_follow(svs_learner *l) {
 
 /* ---- features */
 
-static svs_code prior_reserve(struct svi_learner_prior *p, int room, svs_error *err) {
-    const int32_t from = p->room, to = room;
+static svs_code prior_reserve(struct svi_learner_prior *p, int capacity, svs_error *err) {
+    const int32_t from = p->capacity, to = capacity;
     svs_code code = svi_arrays_resize(&placed_arrays, p, &from, &to, err);
-    p->room = code == SVS_OK ? room : p->room;
+    p->capacity = code == SVS_OK ? capacity : p->capacity;
     return code;
 }
 
@@ -518,8 +519,8 @@ svs_code svi_learner_place(svs_learner *l, int feature, uint64_t identity, svs_e
     if (!prior_counts(l))
         return SVS_OK;
     svi_claim(l);
-    const int room = feature < l->declared ? l->declared : feature + 1;
-    if (feature >= p->room && prior_reserve(p, room, err) != SVS_OK)
+    const int capacity = feature < l->declared ? l->declared : feature + 1;
+    if (feature >= p->capacity && prior_reserve(p, capacity, err) != SVS_OK)
         return SVS_NO_MEMORY;
     if (prior_reserve_traits(l, err) != SVS_OK)
         return SVS_NO_MEMORY;
@@ -584,7 +585,7 @@ svs_code svi_prior_reserve(svs_learner *l, svs_value y, svs_error *err) {
     return svi_prior_sums_label(l->prior->sums, y, 0, &place, err);
 }
 
-void svi_prior_came(svs_learner *l, const double *x, double weight, const svs_step *out) {
+void svi_prior_add_sample(svs_learner *l, const double *x, double weight, const svs_step *out) {
     if (!prior_counts(l))
         return;
     if (l->prior->key->weight == 0)
@@ -624,7 +625,7 @@ void svi_learner_count_held(svs_learner *l, int sign) {
         svi_prior_sums_key(p->sums, prior_traits(l), p->mean, p->placed, p->mean_of, sign);
 }
 
-void svi_learner_judge(svs_learner *l, const struct svi_prior *of) {
+void svi_learner_apply_bounds(svs_learner *l, const struct svi_prior *of) {
     if (!l->prior)
         return;
     svi_learner_count_held(l, -1);
@@ -653,9 +654,9 @@ svs_code svi_prior_lend(svs_learner *fresh, const svs_learner *l, svs_error *err
     if (!from)
         return SVS_OK;
     SVI_TRY(svi_learner_set_prior(fresh, from->worth, from->sums, NULL, &from->in, err));
-    SVI_TRY(prior_reserve(fresh->prior, from->room, err));
+    SVI_TRY(prior_reserve(fresh->prior, from->capacity, err));
     fresh->prior->placed = from->placed;
-    svi_arrays_copy(&placed_arrays, fresh->prior, &from->room, from, &from->room);
+    svi_arrays_copy(&placed_arrays, fresh->prior, &from->capacity, from, &from->capacity);
     SVI_TRY(prior_reserve_traits(fresh, err));
     svi_array_copy(prior_traits(fresh), prior_traits(l), (size_t)from->placed * sizeof *from->key->trait);
     return SVS_OK;
@@ -702,8 +703,8 @@ void svi_prior_prune(svs_learner *l, const bool *features) {
 /* ---- in the state */
 
 double svi_learner_prior_memory(int d) {
-    const int32_t room = d;
-    return (double)(sizeof(struct svi_learner_prior) + svi_arrays_bytes(&placed_arrays, &room)) +
+    const int32_t capacity = d;
+    return (double)(sizeof(struct svi_learner_prior) + svi_arrays_bytes(&placed_arrays, &capacity)) +
            d * (double)sizeof(struct svi_prior_trait);
 }
 
@@ -717,11 +718,11 @@ void svi_learner_prior_archive(struct svi_archive *a, svs_learner *l) {
     p->mean_of = mean_of;
     svi_archive_int(a, "features", &placed, 0, l->declared);
     if (!svi_archive_ok(a) ||
-        (svi_archive_loading(a) && placed > p->room && prior_reserve(p, placed, a->err) != SVS_OK))
+        (svi_archive_loading(a) && placed > p->capacity && prior_reserve(p, placed, a->err) != SVS_OK))
         return;
     p->placed = placed;
-    const int32_t room = p->room, used = placed;
-    svi_arrays_archive(a, &placed_arrays, p, &room, &used);
+    const int32_t capacity = p->capacity, used = placed;
+    svi_arrays_archive(a, &placed_arrays, p, &capacity, &used);
     svi_prior_key_archive(a, p->key);
     svi_archive_check(a, placed == 0 || p->key->count == placed + (l->o.task == SVS_REGRESS),
                       "traits are missing");

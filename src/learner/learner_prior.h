@@ -29,7 +29,7 @@ int svi_learner_placed(const svs_learner *l);
 void svi_learner_count_held(svs_learner *l, int sign);
 
 /* What it holds is judged by the bounds of this prior, and counted again. Its model stays. */
-void svi_learner_judge(svs_learner *l, const struct svi_prior *of);
+void svi_learner_apply_bounds(svs_learner *l, const struct svi_prior *of);
 
 /* A part of the state, after svi_learner_archive, into a learner with svi_learner_set_prior. */
 void svi_learner_prior_archive(struct svi_archive *a, svs_learner *l);

@@ -88,8 +88,8 @@ static void prune_scores(struct svi_ring_scores *s, double *scores, const bool *
 static void prune_classes(svs_learner *l, const bool *keep, int32_t *place) {
     int32_t kept = 0;
     for (int32_t i = 0, slot; (slot = svi_ring_next(&l->waiting, &i)) >= 0;)
-        prune_scores(svi_ring_scored(&l->waiting, slot), svi_ring_row(&l->waiting, slot) + l->feature_room,
-                     keep);
+        prune_scores(svi_ring_scored(&l->waiting, slot),
+                     svi_ring_row(&l->waiting, slot) + l->feature_capacity, keep);
     for (int k = 0; k < l->class_count; k++) {
         if (!keep[k]) {
             svi_class_forget(&l->classes[k]);
@@ -112,7 +112,7 @@ static void prune_unscaled(struct svi_scaler *s, const bool *keep, int d) {
     for (int j = 0; j < d; j++)
         if (keep[j])
             svi_scaler_flag(s, kept++, svi_scaler_unscaled(s, j));
-    for (int j = kept; j < s->room; j++)
+    for (int j = kept; j < s->max_d; j++)
         svi_scaler_flag(s, j, false);
 }
 

@@ -317,7 +317,7 @@ static double refine_error(svs_learner *l, double gain) {
 }
 
 /* How far w has come since it was right, relative to it. */
-static double refine_gone(svs_learner *l) {
+static double refine_removed(svs_learner *l) {
     double *w = l->scratch[2];
     const int padded = l->m->r.padded;
     const double squares = refine_combination(l, w);
@@ -338,7 +338,7 @@ static bool refine_off_too_far(const svs_learner *l) {
  * of P times the way that w has come and, if it goes on like this, will come. */
 static void refine_measure_error(svs_learner *l, double gain) {
     struct svi_refine *r = &l->refine;
-    const double gone = refine_gone(l), on = fmax(gone - r->gone, 0);
+    const double gone = refine_removed(l), on = fmax(gone - r->gone, 0);
     r->off = refine_error(l, gain);
     r->gone = gone;
     r->fresh = r->lost + r->off * (gone + on) > fmax(PROMISED, refine_tolerated(l)) || refine_off_too_far(l);

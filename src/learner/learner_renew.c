@@ -5,7 +5,7 @@
 #include "learner/learner_internal.h"
 
 void svi_learner_scale_from(svs_learner *l, int first) {
-    for (int j = first > l->declared ? first : l->declared; j < l->scaler.room; j++)
+    for (int j = first > l->declared ? first : l->declared; j < l->scaler.max_d; j++)
         svi_scaler_flag(&l->scaler, j, false);
 }
 

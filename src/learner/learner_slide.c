@@ -57,7 +57,7 @@ double svi_hat(const svs_learner *l, double weight, int64_t order) {
     return l->o.forget == 1 ? weight : weight * pow(l->o.forget, (double)(l->base - order));
 }
 
-double svi_enter(svs_learner *l, int i, const double *x) {
+double svi_transform_into(svs_learner *l, int i, const double *x) {
     return l->m->kernels->standardise(l->m->r.x[i], x, l->scaler.mean, l->scaler.inverse, l->d,
                                       l->m->r.padded);
 }
@@ -102,13 +102,13 @@ static inline bool slide_leaves_trace(svs_learner *l, const struct slide_leaving
     const double weight = slide_age_weight(l, s, l->order), least = TRACE_MIN * l->nu;
     return weight > least || /* |z| is 1 at least */
            slide_held_energy(l, s->slot) * (weight / s->weight) > least ||
-           weight * svi_enter(l, 1, svi_ring_row(&l->window, s->slot)) > least;
+           weight * svi_transform_into(l, 1, svi_ring_row(&l->window, s->slot)) > least;
 }
 
 /* Prepares the removal of a slot as change i of the next step; returns |z|^2. */
 static inline double slide_prepare_removal(svs_learner *l, int i, const struct slide_leaving *s,
                                            struct svi_change *change) {
-    const double energy = svi_enter(l, i, svi_ring_row(&l->window, s->slot));
+    const double energy = svi_transform_into(l, i, svi_ring_row(&l->window, s->slot));
     svi_targets(l, s->label, s->target, l->target[i]);
     /* A removal is an addition of weight -s in hats (Eq. 6 with the sign of S^-1 = -1 / s). */
     *change = (struct svi_change){l->target[i], -1 / svi_hat(l, s->weight, s->order), 0};
@@ -345,7 +345,7 @@ void svi_slide(svs_learner *l, const double *x, const svs_value *id, double own,
     if (l->arrivals == 0 && !(l->prior && l->prior->in)) {
         svi_scaler_center(&l->scaler, x); /* the epoch before the first sample: centred there */
         svi_solve_empty(l);
-        svi_enter(l, 0, x);
+        svi_transform_into(l, 0, x);
     }
     bool good = true, full = l->o.window > 0 && svi_ring_full(&l->window);
     out->learned = !slide_falsvm_skips(l, out->label);
@@ -360,9 +360,9 @@ void svi_slide(svs_learner *l, const double *x, const svs_value *id, double own,
         svi_ring_pop(&l->window);
     if (l->o.window)
         slide_remember(l, x, *id, weight, time, out);
-    svi_class_came(l, out);
+    svi_class_count_change(l, out);
     if (out->learned) {
-        svi_prior_came(l, x, weight.own, out);
+        svi_prior_add_sample(l, x, weight.own, out);
         slide_learned(l);
         svi_prior_learned(l);
         /* A turn of the ridge can find P lost, like a removal. */

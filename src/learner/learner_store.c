@@ -36,7 +36,7 @@ static void store_dims(const svs_options *o, int features, int rows, int classes
 }
 
 static void store_dims_now(const svs_learner *l, int32_t *dims) {
-    store_dims(&l->o, l->scaler.capacity, l->packed_rows, l->class_room, l->packed, dims);
+    store_dims(&l->o, l->scaler.capacity, l->packed_rows, l->class_capacity, l->packed, dims);
 }
 
 void svi_store_free(svs_learner *l) {
@@ -53,7 +53,7 @@ static svs_code store_make(svs_learner *l, int features, int rows, int classes, 
     int32_t from[DIMS], to[DIMS];
     store_dims_now(l, from);
     features = features > l->scaler.capacity ? features : l->scaler.capacity;
-    classes = classes > l->class_room ? classes : l->class_room;
+    classes = classes > l->class_capacity ? classes : l->class_capacity;
     rows = rows > l->packed_rows ? rows : l->packed_rows;
     store_dims(&l->o, features, rows, classes, packs || l->packed, to);
     void *block = svi_alloc(svi_arrays_bytes(&store_arrays, to));
@@ -65,13 +65,13 @@ static svs_code store_make(svs_learner *l, int features, int rows, int classes, 
         svi_free(old.classes);
     l->store_inside = false;
     l->scaler.capacity = features;
-    l->class_room = classes;
+    l->class_capacity = classes;
     l->packed_rows = rows;
     return SVS_OK;
 }
 
 svs_code svi_store_reserve(svs_learner *l, int features, int rows, int classes, bool packs, svs_error *err) {
-    const bool more = features > l->scaler.capacity || classes > l->class_room ||
+    const bool more = features > l->scaler.capacity || classes > l->class_capacity ||
                       (packs && (rows > l->packed_rows || !l->packed));
     return more ? store_make(l, features, rows, classes, packs, err) : SVS_OK;
 }
@@ -91,9 +91,9 @@ svs_learner *svi_store_learner(const svs_options *o, int features, bool packs) {
     svi_arrays_place(&store_arrays, l, (char *)l + STORE_BEGIN, dims);
     l->store_inside = true;
     l->o = *o;
-    l->scaler.room = o->max_features;
+    l->scaler.max_d = o->max_features;
     l->scaler.capacity = features;
-    l->class_room = SVI_CLASSES_FIRST;
+    l->class_capacity = SVI_CLASSES_FIRST;
     l->packed_rows = 1;
     return l;
 }
@@ -104,12 +104,12 @@ double svi_store_bytes(const svs_learner *l) {
     return (double)svi_arrays_bytes(&store_arrays, dims);
 }
 
-/* Classes double, as svi_class_table lets them. */
+/* Classes double, as svi_class_table_reserve lets them. */
 double svi_store_memory(const svs_options *o, int d, int classes) {
     int32_t dims[DIMS];
-    int room = SVI_CLASSES_FIRST;
-    while (room < classes)
-        room *= 2;
-    store_dims(o, d, svi_rows_of(classes), room, true, dims);
+    int capacity = SVI_CLASSES_FIRST;
+    while (capacity < classes)
+        capacity *= 2;
+    store_dims(o, d, svi_rows_of(classes), capacity, true, dims);
     return (double)svi_arrays_bytes(&store_arrays, dims);
 }

@@ -155,7 +155,7 @@ svs_code svi_class_weigh(const svs_learner *l, svs_value y, int label, double ow
 
 /* The new sample counts as 1 after the others have faded; with a window they do not fade, and leave by
  * svi_class_left. */
-void svi_class_came(svs_learner *l, const svs_step *out) {
+void svi_class_count_change(svs_learner *l, const svs_step *out) {
     if (!l->class_held)
         return;
     const double fade = out->learned ? weights_fade(l) : 1; /* by `forget`, with each that is learned */
@@ -172,7 +172,7 @@ void svi_class_left(svs_learner *l, int label) {
 void svi_class_recount(svs_learner *l) {
     if (!l->class_held)
         return;
-    memset(l->class_held, 0, (size_t)l->class_room * sizeof *l->class_held);
+    memset(l->class_held, 0, (size_t)l->class_capacity * sizeof *l->class_held);
     for (int32_t i = 0, slot; (slot = svi_ring_next(&l->window, &i)) >= 0;)
         l->class_held[svi_ring_label(&l->window, slot)]++;
 }

@@ -66,7 +66,7 @@ struct svi_prior *svi_prior_use(struct svi_prior *p) {
 }
 
 /* acq_rel: the last user frees what others have read, on other threads. */
-void svi_prior_leave(struct svi_prior **p) {
+void svi_prior_release(struct svi_prior **p) {
     if (*p && atomic_fetch_sub_explicit(&(*p)->users, 1, memory_order_acq_rel) == 1) {
         svi_arrays_free(&prior_arrays, *p);
         svi_free(*p);
@@ -105,7 +105,7 @@ static double prior_within(const struct svi_prior *p, size_t j) {
 }
 
 static struct svi_dd prior_of_keys(const struct svi_prior_sums *s, int row, int feature) {
-    return prior_at(s->by_key, s->by_key_low, (size_t)row * (size_t)s->room + (size_t)feature + 1);
+    return prior_at(s->by_key, s->by_key_low, (size_t)row * (size_t)s->capacity + (size_t)feature + 1);
 }
 
 /* Level and variance of the means of keys. By the method of moments: the variance of K means is that between
@@ -145,8 +145,8 @@ static void prior_fill(struct svi_prior *p, const struct svi_prior_sums *s) {
         }
     }
     for (int k = 0; k < p->labels; k++) {
-        const double *high = s->by_label + (size_t)k * (size_t)s->room,
-                     *low = s->by_low + (size_t)k * (size_t)s->room;
+        const double *high = s->by_label + (size_t)k * (size_t)s->capacity,
+                     *low = s->by_low + (size_t)k * (size_t)s->capacity;
         const struct svi_dd weight = prior_at(high, low, 0);
         p->weight[k] = weight.high;
         for (int j = 0; j < p->d; j++)
@@ -200,7 +200,7 @@ void svi_prior_archive(struct svi_archive *a, struct svi_prior **p, struct svi_p
     bool any = *p != NULL, regress = any && (*p)->regress;
     uint64_t number = any ? (*p)->number : 0;
     int d = any ? (*p)->d : 0, labels = any ? (*p)->labels : 0;
-    char room[SVS_NAME_MAX];
+    char capacity[SVS_NAME_MAX];
     svi_archive_bool(a, "any", &any);
     if (!svi_archive_ok(a) || !any)
         return;
@@ -222,7 +222,7 @@ void svi_prior_archive(struct svi_archive *a, struct svi_prior **p, struct svi_p
     svi_archive_check(a, of->bounds.weight >= 0, "a weight is below 0");
     for (int k = 0; k < labels && !regress; k++) {
         svs_value label = svi_archive_loading(a) ? svs_none() : of->label[k];
-        svi_archive_value(a, "label", &label, room);
+        svi_archive_value(a, "label", &label, capacity);
         if (svi_archive_loading(a) && svi_archive_ok(a))
             prior_set_label(of, k, label);
     }
@@ -230,6 +230,6 @@ void svi_prior_archive(struct svi_archive *a, struct svi_prior **p, struct svi_p
     /* Loading: keys that used the same prior before share one again. */
     if (!svi_archive_ok(a) || !svi_archive_loading(a) || !newest || newest->number != number)
         return;
-    svi_prior_leave(p); /* one for all that go by it */
+    svi_prior_release(p); /* one for all that go by it */
     *p = svi_prior_use(newest);
 }

@@ -53,7 +53,7 @@ svs_code svi_prior_make(const struct svi_prior_sums *s, const struct svi_prior_b
 
 /* One user more; one less, and *p is NULL then. NULL is fine. From any thread. */
 struct svi_prior *svi_prior_use(struct svi_prior *p);
-void svi_prior_leave(struct svi_prior **p);
+void svi_prior_release(struct svi_prior **p);
 
 /* The place of a feature, or SVI_PRIOR_NONE; of a label, or -1. */
 uint16_t svi_prior_feature(const struct svi_prior *p, uint64_t identity, int guess);

@@ -109,7 +109,7 @@ bool svi_prior_outdated(const struct svi_prior_bounds *b, const struct svi_prior
 
 /* Values of one coordinate, of `count` keys. */
 struct bounds_values {
-    double *mean, *spread, *room;
+    double *mean, *spread, *scratch;
     int64_t count;
 };
 
@@ -130,12 +130,12 @@ static double bounds_scatter(double *v, int64_t n, double *middle) {
 }
 
 /* The median spread of the keys in which it varies. */
-static double bounds_usual(const struct bounds_values *v) {
+static double bounds_normal(const struct bounds_values *v) {
     int64_t varies = 0;
     for (int64_t i = 0; i < v->count; i++)
         if (v->spread[i] > 0)
-            v->room[varies++] = v->spread[i];
-    return varies >= SVI_PRIOR_MIN_KEYS ? svi_quantile(v->room, varies, 0.5) : 0;
+            v->scratch[varies++] = v->spread[i];
+    return varies >= SVI_PRIOR_MIN_KEYS ? svi_quantile(v->scratch, varies, 0.5) : 0;
 }
 
 /* What is normal in one coordinate. `spreads`: by the spreads within keys; else, `early`, by the first rows.
@@ -148,7 +148,7 @@ static void bounds_fit(struct svi_prior_bounds *b, int at, const struct bounds_v
     if (!spreads && !early)
         return;
     const double scatter = v->count > 0 ? bounds_scatter(v->mean, v->count, &middle) : 0;
-    const double within = spreads ? bounds_usual(v) : scatter;
+    const double within = spreads ? bounds_normal(v) : scatter;
     b->usual[at] = within;
     b->middle[at] = middle;
     b->apart[at] = LEVELS * (scatter + within);
@@ -204,15 +204,15 @@ svs_code svi_prior_bounds_make(struct svi_prior_bounds *b, int n, const struct s
         total += key[k]->count;
     }
     const bool spreads = known >= SVI_PRIOR_MIN_KEYS && 4 * known >= count, early = count >= SVI_PRIOR_EARLY;
-    const size_t room = (size_t)(total > count ? total : count);
+    const size_t capacity = (size_t)(total > count ? total : count);
     int64_t *first = svi_alloc_array((size_t)n + 2, sizeof *first);
-    double *values = svi_alloc_array(3 * room + 1, sizeof *values);
+    double *values = svi_alloc_array(3 * capacity + 1, sizeof *values);
     *b = (struct svi_prior_bounds){0};
     svs_code code = first && values ? svi_arrays_alloc(&bounds_arrays, b, &dims, err)
                                     : svi_fail_memory(err, bounds_arrays.what);
     if (code == SVS_OK) {
         b->n = n;
-        double *mean = values, *spread = values + room, *spare = values + 2 * room;
+        double *mean = values, *spread = values + capacity, *spare = values + 2 * capacity;
         for (int64_t k = 0; k < count; k++)
             spare[k] = (double)key[k]->weight;
         b->weight = spreads || early ? svi_quantile(spare, count, 0.5) : INFINITY;
@@ -255,14 +255,14 @@ void svi_prior_bounds_clear(struct svi_prior_bounds *b) {
 /* ---- of one key */
 
 svs_code svi_prior_key_reserve(struct svi_prior_key *key, int count, svs_error *err) {
-    if (count <= key->room)
+    if (count <= key->capacity)
         return SVS_OK;
     struct svi_prior_trait *more =
-        svi_realloc(key->trait, key->room * sizeof *more, (size_t)count * sizeof *more);
+        svi_realloc(key->trait, key->capacity * sizeof *more, (size_t)count * sizeof *more);
     if (!more)
         return svi_fail_memory(err, "what a key has in common with others");
     key->trait = more;
-    key->room = (uint16_t)count;
+    key->capacity = (uint16_t)count;
     return SVS_OK;
 }
 

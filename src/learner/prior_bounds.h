@@ -46,7 +46,7 @@ struct svi_prior_key {
     float most;                    /* what a weight may be, as it judges them by now */
     float factor;                  /* of the weights of its rows; 0: it does not enter */
     float middle;                  /* from which targets are not too far */
-    uint16_t count, room;          /* traits */
+    uint16_t count, capacity;      /* traits */
     uint32_t out;                  /* rows that did not enter since it was looked at last */
 };
 

@@ -9,7 +9,7 @@
  * (`peak`), so removal leaves nothing behind; coordinate 0 is the constant 1, a feature keeps its coordinate
  * until the sums are cleared.
  *
- * Read svi_prior_sums_add first, then svi_prior_sums_move (parts into all) and svi_prior_sums_worn. */
+ * Read svi_prior_sums_add first, then svi_prior_sums_move (parts into all) and svi_prior_sums_inexact. */
 #include "learner/prior_sums.h"
 
 #include <math.h>
@@ -23,11 +23,11 @@
 #include "linalg/double_double.h"
 #include "learner/owned_model.h"
 
-#define ROOM_FIRST  16
-#define LABEL_FIRST 2
-#define SQUARES_MAX 1e250
-#define WORN        1e16 /* of 32 digits: the others are right */
-#define KEYS_WORN   1e8
+#define FIRST_CAPACITY       16
+#define LABEL_FIRST          2
+#define SQUARES_MAX          1e250
+#define MAX_CANCELLATION     1e16 /* of 32 digits: the others are right */
+#define MAX_KEY_CANCELLATION 1e8
 
 /* Where row i begins: rows of i + 1 values are padded to whole cache lines. */
 static size_t sums_row(int i) {
@@ -35,19 +35,19 @@ static size_t sums_row(int i) {
     return 32 * lines * (lines + 1) + 8 * rest * (lines + 1);
 }
 
-enum { TRIANGLE, ROOM, NAMES, LABELS, SUMS, OF_KEYS, OF_PEAKS, DIMS };
+enum { TRIANGLE, CAPACITY, NAMES, LABELS, SUMS, OF_KEYS, OF_PEAKS, DIMS };
 static const struct svi_array sums_table[] = {
 #define OWNER struct svi_prior_sums
     SVI_ARRAY_WITH(OWNER, high, "products", SVI_ARRAY_ANY, 0, SVI_AXIS(TRIANGLE)),
     SVI_ARRAY_WITH(OWNER, low, "their rest", SVI_ARRAY_ANY, 0, SVI_AXIS(TRIANGLE)),
-    SVI_ARRAY_WITH(OWNER, by_label, "of labels", SVI_ARRAY_ANY, 0, SVI_AXIS(SUMS), SVI_AXIS(ROOM)),
-    SVI_ARRAY_WITH(OWNER, by_low, "their rest", SVI_ARRAY_ANY, 0, SVI_AXIS(SUMS), SVI_AXIS(ROOM)),
-    SVI_ARRAY_WITH(OWNER, by_key, "of keys", SVI_ARRAY_ANY, 0, SVI_AXIS(OF_KEYS), SVI_AXIS(ROOM)),
-    SVI_ARRAY_WITH(OWNER, by_key_low, "their rest", SVI_ARRAY_ANY, 0, SVI_AXIS(OF_KEYS), SVI_AXIS(ROOM)),
+    SVI_ARRAY_WITH(OWNER, by_label, "of labels", SVI_ARRAY_ANY, 0, SVI_AXIS(SUMS), SVI_AXIS(CAPACITY)),
+    SVI_ARRAY_WITH(OWNER, by_low, "their rest", SVI_ARRAY_ANY, 0, SVI_AXIS(SUMS), SVI_AXIS(CAPACITY)),
+    SVI_ARRAY_WITH(OWNER, by_key, "of keys", SVI_ARRAY_ANY, 0, SVI_AXIS(OF_KEYS), SVI_AXIS(CAPACITY)),
+    SVI_ARRAY_WITH(OWNER, by_key_low, "their rest", SVI_ARRAY_ANY, 0, SVI_AXIS(OF_KEYS), SVI_AXIS(CAPACITY)),
     SVI_ARRAY_WITH(OWNER, peak, "largest", SVI_ARRAY_ANY, 0, SVI_AXIS(OF_PEAKS)),
     SVI_ARRAY_WITH(OWNER, key_peak, "largest of keys", SVI_ARRAY_ANY, 0, SVI_AXIS(OF_PEAKS)),
     SVI_ARRAY_WITH(OWNER, x, NULL, SVI_ARRAY_ANY, 0,
-                   SVI_AXIS(ROOM)), /* svi_prior_sums_empty clears what stands before it */
+                   SVI_AXIS(CAPACITY)), /* svi_prior_sums_empty clears what stands before it */
     SVI_ARRAY_WITH(OWNER, identity, "identity", SVI_ARRAY_ANY, 0, SVI_AXIS(NAMES)),
     SVI_ARRAY_WITH(OWNER, label, NULL, SVI_ARRAY_ANY, 0, SVI_AXIS(LABELS)),
 #undef OWNER
@@ -57,7 +57,7 @@ static const struct svi_arrays sums_arrays = SVI_ARRAYS_ALIGNED(sums_table, "the
 /* The arrays of n coordinates; where the sums are empty the names alone, so that a state is short. */
 static void sums_dims(int n, int labels, bool touched, int32_t *dims) {
     dims[TRIANGLE] = touched ? (int32_t)sums_row(n) : 0;
-    dims[ROOM] = dims[NAMES] = n;
+    dims[CAPACITY] = dims[NAMES] = n;
     dims[LABELS] = labels;
     dims[SUMS] = touched ? labels : 0;
     dims[OF_KEYS] = touched ? SVI_PRIOR_OF_KEYS : 0;
@@ -94,25 +94,26 @@ void svi_prior_sums_clear(struct svi_prior_sums *s) {
 /* ---- room */
 
 /* Whole units, and at least doubled. */
-static int sums_room(int needed, int now, int unit) {
+static int sums_capacity_for(int needed, int now, int unit) {
     const int units = (needed + unit - 1) / unit * unit;
     return needed <= now ? now : units > 2 * now ? units : 2 * now;
 }
 
 static svs_code sums_reserve(struct svi_prior_sums *s, int n, int labels, svs_error *err) {
-    const int room = sums_room(n, s->room, 8), label_room = sums_room(labels, s->label_room, LABEL_FIRST);
+    const int capacity = sums_capacity_for(n, s->capacity, 8),
+              label_capacity = sums_capacity_for(labels, s->label_capacity, LABEL_FIRST);
     int32_t from[DIMS], to[DIMS];
-    sums_dims(s->room, s->label_room, true, from);
-    sums_dims(room, label_room, true, to);
+    sums_dims(s->capacity, s->label_capacity, true, from);
+    sums_dims(capacity, label_capacity, true, to);
     if (svi_arrays_resize(&sums_arrays, s, from, to, err) != SVS_OK)
         return SVS_NO_MEMORY;
-    s->room = room;
-    s->label_room = label_room;
+    s->capacity = capacity;
+    s->label_capacity = label_capacity;
     return SVS_OK;
 }
 
 svs_code svi_prior_sums_ready(struct svi_prior_sums *s, svs_error *err) {
-    return sums_reserve(s, s->n > ROOM_FIRST ? s->n : ROOM_FIRST, LABEL_FIRST, err);
+    return sums_reserve(s, s->n > FIRST_CAPACITY ? s->n : FIRST_CAPACITY, LABEL_FIRST, err);
 }
 
 /* ---- features and labels */
@@ -164,8 +165,8 @@ struct svi_dd svi_prior_sums_at(const struct svi_prior_sums *s, int i, int j) {
 
 /* Puts the row, moved to the center of its key, into s->x by coordinates; false: it is left out. Nothing is
  * in the sums before the verdict is clear. */
-static bool sums_enter(struct svi_prior_sums *s, const struct svi_prior_trait *trait, const double *center,
-                       int d, const double *x, double weight, double target) {
+static bool sums_insert(struct svi_prior_sums *s, const struct svi_prior_trait *trait, const double *center,
+                        int d, const double *x, double weight, double target) {
     double squares = s->regress ? 1 + target * target : 1;
     memset(s->x, 0, (size_t)s->n * sizeof *s->x);
     s->x[0] = 1;
@@ -202,7 +203,7 @@ static void sums_add_row(const struct svi_kernels *k, double *high, double *low,
 bool svi_prior_sums_add(struct svi_prior_sums *s, const struct svi_kernels *k,
                         const struct svi_prior_trait *trait, const double *center, int d, const double *x,
                         double weight, uint16_t label, double target) {
-    if (!sums_enter(s, trait, center, d, x, weight, target))
+    if (!sums_insert(s, trait, center, d, x, weight, target))
         return false;
     s->touched = true;
     if (weight > 0)
@@ -214,8 +215,8 @@ bool svi_prior_sums_add(struct svi_prior_sums *s, const struct svi_kernels *k,
     if (label == SVI_PRIOR_NONE)
         return true;
     const struct svi_dd a = s->regress ? svi_two_product(weight, target) : (struct svi_dd){weight, 0};
-    sums_add_row(k, s->by_label + (size_t)label * (size_t)s->room,
-                 s->by_low + (size_t)label * (size_t)s->room, s->x, a, s->n);
+    sums_add_row(k, s->by_label + (size_t)label * (size_t)s->capacity,
+                 s->by_low + (size_t)label * (size_t)s->capacity, s->x, a, s->n);
     return true;
 }
 
@@ -226,7 +227,7 @@ void svi_prior_sums_leave_out(struct svi_prior_sums *s, int sign) {
 
 /* The high half by an exact sum of two; its error and the low half are collected apart. */
 static void sums_add_one(struct svi_prior_sums *s, int row, uint16_t place, struct svi_dd v, int sign) {
-    const size_t at = (size_t)row * (size_t)s->room + place;
+    const size_t at = (size_t)row * (size_t)s->capacity + place;
     const struct svi_dd sum = svi_two_sum(s->by_key[at], sign * v.high);
     s->by_key[at] = sum.high;
     s->by_key_low[at] += sum.low + sign * v.low;
@@ -296,13 +297,13 @@ svs_code svi_prior_sums_move(struct svi_prior_sums *to, struct svi_prior_sums *f
         }
     /* Sums by label, then by key: rows of coordinates, each row at the place of its label. */
     for (int k = 0; k < from->labels; k++) {
-        const size_t at = (size_t)k * (size_t)from->room, into = (size_t)label[k] * (size_t)to->room;
+        const size_t at = (size_t)k * (size_t)from->capacity, into = (size_t)label[k] * (size_t)to->capacity;
         if (label[k] != SVI_PRIOR_NONE)
             sums_move_row(to->by_label + into, to->by_low + into, from->by_label + at, from->by_low + at,
                           place, from->n);
     }
     for (int k = 0; k < SVI_PRIOR_OF_KEYS; k++) {
-        const size_t at = (size_t)k * (size_t)from->room, into = (size_t)k * (size_t)to->room;
+        const size_t at = (size_t)k * (size_t)from->capacity, into = (size_t)k * (size_t)to->capacity;
         sums_move_row(to->by_key + into, to->by_key_low + into, from->by_key + at, from->by_key_low + at,
                       place, from->n);
     }
@@ -330,16 +331,16 @@ void svi_prior_sums_map(const struct svi_prior_sums *all, const struct svi_prior
 }
 
 /* Has subtraction cost digits that count? A sum keeps about 32 digits of the largest that was ever in it; it
- * is worn where what is left is smaller by more than WORN, since then fewer than 16 digits of it are right.
- * Means of keys need fewer (KEYS_WORN). */
-bool svi_prior_sums_worn(const struct svi_prior_sums *s, double target) {
+ * is worn where what is left is smaller by more than MAX_CANCELLATION, since then fewer than 16 digits of it
+ * are right. Means of keys need fewer (MAX_KEY_CANCELLATION). */
+bool svi_prior_sums_inexact(const struct svi_prior_sums *s, double target) {
     for (int i = 0; s->touched && i < s->n; i++) {
-        const size_t square = (size_t)SVI_PRIOR_SQUARE * (size_t)s->room + (size_t)i;
-        if (s->peak[i] > WORN * fmax(0, svi_prior_sums_at(s, i, i).high) ||
-            s->key_peak[i] > KEYS_WORN * fmax(0, s->by_key[square]))
+        const size_t square = (size_t)SVI_PRIOR_SQUARE * (size_t)s->capacity + (size_t)i;
+        if (s->peak[i] > MAX_CANCELLATION * fmax(0, svi_prior_sums_at(s, i, i).high) ||
+            s->key_peak[i] > MAX_KEY_CANCELLATION * fmax(0, s->by_key[square]))
             return true;
     }
-    return s->touched && s->target_peak > WORN * s->high[0] * target * target;
+    return s->touched && s->target_peak > MAX_CANCELLATION * s->high[0] * target * target;
 }
 
 /* ---- the archive */
@@ -347,10 +348,10 @@ bool svi_prior_sums_worn(const struct svi_prior_sums *s, double target) {
 /* Loading adds the label like any other; it must become the k-th, or the rows of sums would belong to
  * others. */
 static void archive_label(struct svi_archive *a, struct svi_prior_sums *s, int k) {
-    char room[SVS_NAME_MAX];
+    char capacity[SVS_NAME_MAX];
     svs_value label = svi_archive_loading(a) ? svs_none() : s->label[k];
     uint16_t place = 0;
-    svi_archive_value(a, "label", &label, room);
+    svi_archive_value(a, "label", &label, capacity);
     if (!svi_archive_loading(a) || !svi_archive_ok(a) ||
         !svi_archive_check(a, label.kind == SVS_INT || label.kind == SVS_STR, "a label is none"))
         return;
@@ -374,7 +375,7 @@ void svi_prior_sums_archive(struct svi_archive *a, struct svi_prior_sums *s) {
     for (int k = 0; k < labels && !s->regress; k++)
         archive_label(a, s, k);
     int32_t dims[DIMS], used[DIMS];
-    sums_dims(s->room, s->label_room, true, dims);
+    sums_dims(s->capacity, s->label_capacity, true, dims);
     sums_dims(n, labels, s->touched, used);
     if (s->touched || n > 1) /* else there may be no arrays yet */
         svi_arrays_archive(a, &sums_arrays, s, dims, used);

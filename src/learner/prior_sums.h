@@ -31,16 +31,16 @@ enum { SVI_PRIOR_KEYS, SVI_PRIOR_INVERSE, SVI_PRIOR_MEAN, SVI_PRIOR_SQUARE, SVI_
 struct svi_prior_sums {
     bool regress;
     bool touched;                /* there is something in them */
-    int n, room;                 /* coordinates: 1, then the features; of which there is room */
-    int labels, label_room;      /* regression: one, of no label */
+    int n, capacity;             /* coordinates: 1, then the features; of which there is room */
+    int labels, label_capacity;  /* regression: one, of no label */
     uint64_t *identity;          /* of coordinate j, from 1 */
     svs_value *label;            /* owned */
     double *high, *low;          /* sum s x_i x_j, j <= i, row by row (NULL: no room yet) */
-    double *by_label, *by_low;   /* label_room x room */
+    double *by_label, *by_low;   /* label_capacity x room */
     double *by_key, *by_key_low; /* SVI_PRIOR_OF_KEYS x room */
     double *x;                   /* of the sample at hand */
     /* The largest that ever came in since they were empty: s x_i^2; the square of a key's mean; s t^2. What
-     * cancels may have left 2^-104 of it (svi_prior_sums_worn). */
+     * cancels may have left 2^-104 of it (svi_prior_sums_inexact). */
     double *peak, *key_peak, target_peak;
     int64_t out; /* samples that are held, and do not enter (svi_prior_sums_add) */
 };
@@ -95,7 +95,7 @@ void svi_prior_sums_map(const struct svi_prior_sums *all, const struct svi_prior
 
 /* May something that has left have cost them digits? They are to be made again of what is held. `target`:
  * the usual size of a target, INFINITY: not known. */
-bool svi_prior_sums_worn(const struct svi_prior_sums *s, double target);
+bool svi_prior_sums_inexact(const struct svi_prior_sums *s, double target);
 
 /* Nothing is in them; features and labels stay. */
 void svi_prior_sums_empty(struct svi_prior_sums *s);

@@ -404,13 +404,13 @@ svs_code svs_alsvm_grow(svs_alsvm *m, int dim, double nu_new, svs_error *err) {
 /* ---- the archive */
 
 /* P <-> its lower triangle, row by row. */
-static void alsvm_move_triangle(svs_alsvm *m, double *room, bool out) {
+static void alsvm_move_triangle(svs_alsvm *m, double *scratch, bool out) {
     for (int i = 0; i < m->r.dim; i++)
-        for (int j = 0; j <= i; j++, room++)
+        for (int j = 0; j <= i; j++, scratch++)
             if (out)
-                *room = *alsvm_at(m, i, j);
+                *scratch = *alsvm_at(m, i, j);
             else
-                alsvm_set_entry(m, i, j, *room);
+                alsvm_set_entry(m, i, j, *scratch);
 }
 
 /* The most changes that wait between two steps: more than a step's own only where P is far larger than the
@@ -491,13 +491,13 @@ static void alsvm_archive_pending(struct svi_archive *a, struct svi_recursion *r
         r->pending = pending;
 }
 
-void svi_alsvm_archive(struct svi_archive *a, svs_alsvm *m, double *room) {
+void svi_alsvm_archive(struct svi_archive *a, svs_alsvm *m, double *scratch) {
     char text[SVI_KEY_MAX];
     if (!a->loading)
-        alsvm_move_triangle(m, room, true);
-    svi_archive_finite(a, "P", room, svi_triangle(m->r.dim));
+        alsvm_move_triangle(m, scratch, true);
+    svi_archive_finite(a, "P", scratch, svi_triangle(m->r.dim));
     if (a->loading && svi_archive_ok(a))
-        alsvm_move_triangle(m, room, false);
+        alsvm_move_triangle(m, scratch, false);
     alsvm_archive_pending(a, &m->r);
     for (int k = 0; k < m->r.rows && svi_archive_ok(a); k++)
         svi_archive_finite(a, svi_archive_key(text, "w", k), alsvm_weights(m, k), m->r.dim);

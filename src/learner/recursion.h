@@ -67,6 +67,6 @@ bool svi_alsvm_renew(svs_alsvm *m, int j, double nu);
 double svi_alsvm_memory(int dim, int rows, svs_isa isa);
 
 /* `room`: dim (dim + 1) / 2 values of scratch. Loading: dim and rows are set, with room for them. */
-void svi_alsvm_archive(struct svi_archive *a, svs_alsvm *m, double *room);
+void svi_alsvm_archive(struct svi_archive *a, svs_alsvm *m, double *scratch);
 
 #endif

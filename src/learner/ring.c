@@ -319,7 +319,7 @@ svs_code svi_ring_restride(struct svi_ring *r, int32_t stride, int32_t keep, int
 
 /* ---- samples */
 
-void svi_ring_enter(struct svi_ring *r, int32_t slot, const struct svi_slot *s) {
+void svi_ring_insert(struct svi_ring *r, int32_t slot, const struct svi_slot *s) {
     svi_ring_put_more(r, slot, s);
     ring_chain(r, slot, s->id);
 }

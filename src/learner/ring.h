@@ -17,9 +17,6 @@
 #include "base/archive.h"
 #include "base/limits.h"
 
-/* Counts that are read back are at most this, so that they can go on counting. */
-#define SVI_COUNT_MAX ((int64_t)1 << 60)
-
 /* What can be known of a sample. */
 struct svi_slot {
     double time;      /* when it entered */
@@ -223,7 +220,7 @@ static inline void svi_ring_put_window(struct svi_ring *r, int32_t slot, const s
 void svi_ring_put_more(struct svi_ring *r, int32_t slot, const struct svi_slot *s);
 
 /* The same of a slot that is new, which is found by its id from now on. */
-void svi_ring_enter(struct svi_ring *r, int32_t slot, const struct svi_slot *s);
+void svi_ring_insert(struct svi_ring *r, int32_t slot, const struct svi_slot *s);
 
 /* Appends a sample (the ring is not full, and has room for it), which is live and gets its number; the row is
  * the caller's to fill. */
@@ -236,7 +233,7 @@ static inline int32_t svi_ring_push(struct svi_ring *r, struct svi_slot *s) {
     r->count++;
     svi_ring_put_window(r, slot, s);
     if (r->has != SVI_RING_WINDOW)
-        svi_ring_enter(r, slot, s);
+        svi_ring_insert(r, slot, s);
     return slot;
 }
 

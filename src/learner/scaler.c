@@ -60,7 +60,7 @@ bool svi_scaler_unscale(struct svi_scaler *s, int feature) {
 }
 
 void svi_scaler_scale_all(struct svi_scaler *s) {
-    memset(s->unscaled, 0, ((size_t)s->room + 7) / 8);
+    memset(s->unscaled, 0, ((size_t)s->max_d + 7) / 8);
     s->unscaled_count = 0;
 }
 
@@ -125,10 +125,10 @@ void svi_scaler_archive(struct svi_archive *a, struct svi_scaler *s) {
 /* Flags up to the last one that is set. */
 void svi_scaler_archive_unscaled(struct svi_archive *a, struct svi_scaler *s) {
     bool plain = true, flags = true;
-    int count = s->room;
+    int count = s->max_d;
     while (!a->loading && count > 0 && !svi_scaler_unscaled(s, count - 1))
         count--;
-    svi_archive_int(a, "unscaled flags", &count, 0, s->room);
+    svi_archive_int(a, "unscaled flags", &count, 0, s->max_d);
     if (!svi_archive_ok(a))
         return;
     uint8_t *each = svi_alloc((size_t)count + 1);

@@ -15,7 +15,7 @@ struct svi_scaler {
     double *mean, *inverse; /* capacity values, the owner's: mean and 1/deviation of each feature */
     int d, capacity;
     uint8_t *unscaled; /* room flags, eight to a byte, whatever d is */
-    int room, unscaled_count;
+    int max_d, unscaled_count;
     double safe; /* no raw value of a row with |z|^2 up to here is beyond SVI_VALUE_MAX */
 };
 

@@ -11,7 +11,7 @@
  * forgetting, where what was gathered has been rescaled on the way. Else they are made from the rows when
  * they are wanted (svi_bucket_gather), in the order in which they would have been gathered.
  *
- * Read svi_learner_enter, scratch_put_out and svi_learner_use_scratch first. */
+ * Read svi_learner_restore_state, scratch_put_out and svi_learner_use_scratch first. */
 #include "learner/scratch.h"
 
 #include <string.h>
@@ -65,7 +65,7 @@ static void scratch_put_out(struct svi_learner_scratch *s) {
     svi_alsvm_pack(s->m, &l->form, to + KEPT * n);
     /* The vectors hold values up to here; the next owner clears what lies beyond its own dimension
      * (scratch_clean). */
-    s->used = (size_t)l->feature_room + 1;
+    s->used = (size_t)l->feature_capacity + 1;
     l->in = false;
     s->owner = NULL;
 }
@@ -108,7 +108,7 @@ static void scratch_point(svs_learner *l) {
 svs_code svi_learner_reserve(svs_learner *l, int features, int rows, int groups, svs_error *err) {
     svs_code code = scratch_reserve(l->work, l, features, rows, groups, err);
     if (code == SVS_OK)
-        code = svi_store_reserve(l, features, rows, l->class_room, l->shared, err);
+        code = svi_store_reserve(l, features, rows, l->class_capacity, l->shared, err);
     scratch_point(l); /* even on failure: what could be had may lie elsewhere now */
     return code;
 }
@@ -124,7 +124,7 @@ static void scratch_clean(struct svi_learner_scratch *s, size_t from) {
     s->used = from;
 }
 
-void svi_learner_enter_empty(svs_learner *l) {
+void svi_learner_restore_empty(svs_learner *l) {
     struct svi_learner_scratch *s = l->work;
     scratch_put_out(s);
     s->owner = l;
@@ -141,11 +141,11 @@ void svi_learner_enter_empty(svs_learner *l) {
     s->gram.filled = 0;
 }
 
-void svi_learner_enter(svs_learner *l) {
+void svi_learner_restore_state(svs_learner *l) {
     struct svi_learner_scratch *s = l->work;
     const size_t n = (size_t)l->d + 1, size = n * sizeof(double);
     const double *from = l->packed;
-    svi_learner_enter_empty(l);
+    svi_learner_restore_empty(l);
     double *v = s->energy.energy;
     for (int i = 0; i < KEPT; i++, v += s->capacity[VECTOR])
         memcpy(v, from + (size_t)i * n, size);
@@ -154,12 +154,12 @@ void svi_learner_enter(svs_learner *l) {
 
 /* Before another thread uses the learner, or somebody else the scratch: the state is in its own memory then.
  */
-void svi_learner_rest(svs_learner *l) {
+void svi_learner_release_scratch(svs_learner *l) {
     if (l->shared && l->in)
         scratch_put_out(l->work);
 }
 
-void svi_learner_leave(svs_learner *l) {
+void svi_learner_disown_scratch(svs_learner *l) {
     if (l->in)
         l->work->owner = NULL;
     l->in = false;
@@ -211,9 +211,9 @@ svs_code svi_learner_use_scratch(svs_learner *l, struct svi_learner_scratch *s, 
         return SVS_OK;
     svs_code code = s ? scratch_keep_gram(l, err) : SVS_OK;
     if (code == SVS_OK)
-        code = scratch_reserve(to, l, l->feature_room, svi_rows(l), groups, err);
+        code = scratch_reserve(to, l, l->feature_capacity, svi_rows(l), groups, err);
     if (code == SVS_OK)
-        code = svi_store_reserve(l, l->feature_room, svi_rows(l), l->class_room, true, err);
+        code = svi_store_reserve(l, l->feature_capacity, svi_rows(l), l->class_capacity, true, err);
     if (code != SVS_OK) {
         if (!s)
             svi_learner_scratch_free(&to);
@@ -225,7 +225,7 @@ svs_code svi_learner_use_scratch(svs_learner *l, struct svi_learner_scratch *s, 
         svi_learner_scratch_free(&l->work);
     l->work = to;
     l->shared = s;
-    svi_learner_enter(l);
+    svi_learner_restore_state(l);
     /* In its own scratch it gathers sample by sample from now on, so the bucket must hold what is missing. */
     if (!s)
         svi_bucket_gather(l);
@@ -241,7 +241,7 @@ double svi_learner_scratch_memory(const svs_options *o, int d, int classes) {
            svi_gram_memory(n, classes) + svi_alsvm_memory(n, rows, o->isa);
 }
 
-double svi_learner_lean_memory(const svs_options *o, int d, int classes) {
+double svi_learner_shared_memory(const svs_options *o, int d, int classes) {
     const int features = d < 1 ? 1 : d;
     double bytes =
         (double)sizeof(svs_learner) + svi_ring_memory((double)o->window, features, svi_learner_columns(o)) +

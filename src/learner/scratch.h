@@ -25,7 +25,7 @@ svs_learner *svi_learner_new(const svs_options *o, int d, struct svi_learner_scr
 
 /* Likewise, with room for that many features, d at least: the one block of a learner is what it needs then.
  */
-svs_learner *svi_learner_new_for(const svs_options *o, int d, int room, struct svi_learner_scratch *s,
+svs_learner *svi_learner_new_for(const svs_options *o, int d, int capacity, struct svi_learner_scratch *s,
                                  svs_error *err);
 
 /* From now on the learner works in s; NULL: in one of its own. Between any two calls. A learner that rests
@@ -34,11 +34,11 @@ svs_learner *svi_learner_new_for(const svs_options *o, int d, int room, struct s
 svs_code svi_learner_use_scratch(svs_learner *l, struct svi_learner_scratch *s, svs_error *err);
 
 /* Nothing of it is in a scratch that others use, until its next call. Cannot fail. */
-void svi_learner_rest(svs_learner *l);
+void svi_learner_release_scratch(svs_learner *l);
 
 /* Bytes at most of a learner in a scratch of others, all of whose samples have weight 1, no id and a label;
  * and of a scratch for such learners: svs_learner_memory in two halves. */
-double svi_learner_lean_memory(const svs_options *o, int d, int classes);
+double svi_learner_shared_memory(const svs_options *o, int d, int classes);
 double svi_learner_scratch_memory(const svs_options *o, int d, int classes);
 
 #endif

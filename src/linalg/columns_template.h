@@ -28,10 +28,10 @@ INLINE OF(marks)
     OF(stir_at)(const struct svi_column_seen *c, const double *beyond, OF(columns) v, int j, int sides) {
 #define AT(p) (*(const OF(columns) *)((p) + j))
     const OF(columns) last = AT(c->last);
-    OF(marks) any = (v > AT(beyond)) | (-v > AT(beyond + c->room)) | (v < AT(c->low)) | (v > AT(c->high));
+    OF(marks) any = (v > AT(beyond)) | (-v > AT(beyond + c->capacity)) | (v < AT(c->low)) | (v > AT(c->high));
     any |= (v == last) & (AT(c->run) >= AT(c->patient));
     if (sides > 2)
-        any |= OF(size)(v - last) > AT(beyond + 2 * c->room);
+        any |= OF(size)(v - last) > AT(beyond + 2 * c->capacity);
     return any;
 #undef AT
 }
@@ -61,9 +61,9 @@ INLINE void OF(seen_at)(const struct svi_column_seen *c, double *record, OF(colu
 #define AT(p) (*(OF(columns) *)((p) + j))
     const OF(columns) last = AT(c->last), run = AT(c->run);
     AT(record) = OF(larger)(s, AT(record));
-    AT(record + c->room) = OF(larger)(-s, AT(record + c->room));
+    AT(record + c->capacity) = OF(larger)(-s, AT(record + c->capacity));
     if (sides > 2)
-        AT(record + 2 * c->room) = OF(larger)(OF(size)(s - last), AT(record + 2 * c->room));
+        AT(record + 2 * c->capacity) = OF(larger)(OF(size)(s - last), AT(record + 2 * c->capacity));
     const OF(marks) known = v == v, other = known & (v != last);
     const OF(columns) more = (OF(columns))(known & (OF(marks))one);
     AT(c->longest) = OF(larger)((OF(columns))(other & (OF(marks))run), AT(c->longest));

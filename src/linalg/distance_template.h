@@ -216,7 +216,7 @@ INLINE vec root(vec v) {
 }
 
 INLINE vec squash_of(vec x, vec center, vec inverse) {
-    const vec u = (x - center) * inverse, most = splat(1e150), far = splat(SVI_SQUASH_FAR);
+    const vec u = (x - center) * inverse, most = splat(1e150), far = splat(SVI_SQUASH_LIMIT);
     const mask sign = (mask)u & (mask)splat(-0.0), inside = (vec)((mask)u ^ sign) < most;
     const vec size = (vec)((((mask)u ^ sign) & inside) | ((mask)most & ~inside));
     const vec bent = size / splat(SVI_SQUASH_BEND);

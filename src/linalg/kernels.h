@@ -21,12 +21,12 @@
 
 #include "svmstream/alsvm.h"
 
-#define SVI_PASS_MAX    2 /* operations in one step */
-#define SVI_PENDING_MAX 8
-#define SVI_LANES       16  /* of lanes_dot */
-#define SVI_SQUASH_BEND 3.0 /* of squash */
-#define SVI_SQUASH_FAR  8.0
-#define SVI_DECAY_MAX   4 /* sums of decay_dots */
+#define SVI_PASS_MAX     2 /* operations in one step */
+#define SVI_PENDING_MAX  8
+#define SVI_LANES        16  /* of lanes_dot */
+#define SVI_SQUASH_BEND  3.0 /* of squash */
+#define SVI_SQUASH_LIMIT 8.0
+#define SVI_DECAY_MAX    4 /* sums of decay_dots */
 
 /* The state of one recursion. All vectors have `padded` entries, zero from `dim` on, aligned to 64 bytes. */
 struct svi_recursion {
@@ -65,7 +65,7 @@ struct svi_column_seen {
     double *run, *longest;     /* values that it has been there for; the most of these so far */
     double *patient;           /* longer than this is stuck; INFINITY: not known */
     double *runs, *values;     /* changes; values that it had */
-    int room;                  /* columns of each of these */
+    int capacity;              /* columns of each of these */
 };
 
 struct svi_kernels {
@@ -80,7 +80,7 @@ struct svi_kernels {
     /* z = T (1, x): z[0] = 1, z[1 + j] = (x[j] - mean[j]) inverse[j] for d features. Returns |z|^2. Of the
      * `room` values at z, at least d + 1, those behind may become 0. */
     double (*standardise)(double *z, const double *x, const double *mean, const double *inverse, int d,
-                          int room);
+                          int capacity);
     /* The same of `count` rows that lie anywhere, into z one after another, d + 1 values each. */
     void (*standardise_rows)(double *z, const double *const *x, int count, const double *mean,
                              const double *inverse, int d);
@@ -134,8 +134,8 @@ struct svi_kernels {
      * of which the others are powers. */
     void (*decay_dots)(const double *t, double gamma, int64_t n, const double *const *z, int count,
                        double *to);
-    /* to_j = B asinh(u / B), B = SVI_SQUASH_BEND, and beyond |u| = SVI_SQUASH_FAR what exceeds it as well; u
-     * = (x_j - center_j) inverse_j, j < d, to a few units in 1e-16; sizes of u above 1e150 count as 1e150.
+    /* to_j = B asinh(u / B), B = SVI_SQUASH_BEND, and beyond |u| = SVI_SQUASH_LIMIT what exceeds it as well;
+     * u = (x_j - center_j) inverse_j, j < d, to a few units in 1e-16; sizes of u above 1e150 count as 1e150.
      * `to` may be x. */
     void (*squash)(const double *x, const double *center, const double *inverse, int d, double *to);
     /* to_j += scale sign(u_j - x_j); all aligned and padded to a multiple of 8. */

@@ -328,7 +328,7 @@ INLINE vec standard_part(const double *x, const double *mean, const double *inve
 
 /* z is stored in whole vectors, as it is read next: a load across two stores has to wait for both. */
 static double standardise(double *z, const double *x, const double *mean, const double *inverse, int d,
-                          int room) {
+                          int capacity) {
     const int n = d + 1;
     const vec one = {1};
     vec v = standard_part(x - 1, mean - 1, inverse - 1, 1, n < VW ? n : VW) + one, squares = v * v;
@@ -340,7 +340,7 @@ static double standardise(double *z, const double *x, const double *mean, const 
         v = j + VW <= n ? (*(const vec_u *)a - *(const vec_u *)m) * *(const vec_u *)i
                         : standard_part(a, m, i, 0, n - j);
     }
-    if (j + VW <= room)
+    if (j + VW <= capacity)
         *(vec_u *)(z + j) = v;
     else
         store_first(z + j, v, n - j);
@@ -721,7 +721,7 @@ static bool columns_pass(const struct svi_column_seen *c, const double *beyond, 
     if (sides > 2)
         return columns_pass_steps(c, beyond, now, x, time, d);
 #ifdef SOME_WIDE
-    if (d % VW && d / VW * VW + VW <= c->room)
+    if (d % VW && d / VW * VW + VW <= c->capacity)
         return columns_pass_whole(c, beyond, now, x, time, d);
 #endif
     return columns_pass_of(c, beyond, now, x, time, d, 2);

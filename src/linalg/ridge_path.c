@@ -34,15 +34,15 @@ static svs_code eigen_symmetric(double *a, int n, double *values, svs_error *err
                         EIGEN_MAX);
     const size_t size = (size_t)n;
     const int reals = (int)(1 + 6 * size + 2 * size * size), whole = 3 + 5 * n;
-    double *room = svi_alloc_array((size_t)reals, sizeof *room);
+    double *scratch = svi_alloc_array((size_t)reals, sizeof *scratch);
     int *indices = svi_alloc_array((size_t)whole, sizeof *indices), info = -1;
-    svs_code code = room && indices ? SVS_OK : svi_fail_memory(err, "eigenvectors");
+    svs_code code = scratch && indices ? SVS_OK : svi_fail_memory(err, "eigenvectors");
     if (code == SVS_OK && eigen_finite(a, n))
-        dsyevd_("V", "U", &n, a, &n, values, room, &reals, indices, &whole, &info, 1, 1);
+        dsyevd_("V", "U", &n, a, &n, values, scratch, &reals, indices, &whole, &info, 1, 1);
     if (code == SVS_OK && info != 0)
         code = svi_fail(err, SVS_NUMERIC, "eigenvectors of a matrix that is not finite");
     svi_free(indices);
-    svi_free(room);
+    svi_free(scratch);
     return code;
 }
 

@@ -134,10 +134,10 @@ static bool is_comment(const char *line, size_t length) {
 }
 
 /* Takes the next word of a line into `word` (room bytes). False: there is none, or it is longer. */
-static bool acl_take_word(const char **at, char *word, size_t room) {
+static bool acl_take_word(const char **at, char *word, size_t capacity) {
     *at += strspn(*at, " \t");
     size_t length = strcspn(*at, " \t");
-    if (length == 0 || length >= room)
+    if (length == 0 || length >= capacity)
         return false;
     memcpy(word, *at, length);
     word[length] = '\0';

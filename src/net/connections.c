@@ -6,7 +6,8 @@
  * home's, not in the control socket's (count_connection).
  *
  * Room is looked for among the connections of the control socket or among the others, never both: neither can
- * take the places of the other (make_room). When bytes of a connection last moved the flood guard knows. */
+ * take the places of the other (make_capacity). When bytes of a connection last moved the flood guard knows.
+ */
 #include "net/connections.h"
 
 #include <dirent.h>
@@ -21,13 +22,13 @@
 #include "net/acl.h"
 #include "net/flood_guard.h"
 
-#define OWN      128  /* descriptors that the process needs for itself, where there are many */
-#define LATER    32   /* that it opens after this table at least: sockets, what libzmq has for each, files */
-#define SPARE    8    /* for newcomers that are going to be shut down */
-#define LEAST    4    /* connections */
-#define BURST    4096 /* connections that libzmq may accept before the first of them is shut down */
-#define RESERVED 16   /* places for the control socket alone at most; at most a quarter of all */
-#define ACTIVE   1000 /* ms since bytes moved: not idle */
+#define OWN             128 /* descriptors that the process needs for itself, where there are many */
+#define LATER           32 /* that it opens after this table at least: sockets, what libzmq has for each, files */
+#define SPARE           8    /* for newcomers that are going to be shut down */
+#define MIN_CONNECTIONS 4    /* connections */
+#define BURST           4096 /* connections that libzmq may accept before the first of them is shut down */
+#define RESERVED        16   /* places for the control socket alone at most; at most a quarter of all */
+#define ACTIVE          1000 /* ms since bytes moved: not idle */
 
 /* Two descriptors for each connection. Returns the limit in force. */
 static int request_descriptors(int wanted) {
@@ -56,14 +57,14 @@ static int open_descriptors(void) {
 svs_code svi_connections_init(struct svi_connections *c, int limit, svs_error *err) {
     const int granted = request_descriptors(2 * limit + OWN + BURST), open = open_descriptors();
     const int own = granted > 2 * OWN && open + LATER + SPARE < OWN ? OWN : open + LATER + SPARE;
-    const int room = (granted - own) / 2;
-    *c = (struct svi_connections){.slots = granted, .limit = limit < room ? limit : room};
-    if (room < LEAST)
+    const int capacity = (granted - own) / 2;
+    *c = (struct svi_connections){.slots = granted, .limit = limit < capacity ? limit : capacity};
+    if (capacity < MIN_CONNECTIONS)
         return svi_fail(
             err, SVS_IO,
             "ulimit -n is %d: the process itself needs %d descriptors, and each connection two: raise "
             "it to %d at least",
-            granted, own, own + 2 * LEAST);
+            granted, own, own + 2 * MIN_CONNECTIONS);
     c->reserved = c->limit / 4 < RESERVED ? c->limit / 4 : RESERVED;
     c->of = svi_alloc_array((size_t)c->slots, sizeof *c->of);
     return c->of ? SVS_OK : svi_fail_memory(err, "the table of connections");
@@ -162,7 +163,7 @@ static struct choice find_choice(struct svi_connections *c, const struct svi_con
 }
 
 /* The control socket may have what the others leave, and gives it back to them, except its own places. */
-static void make_room(struct svi_connections *c, struct svi_connection *newest, int64_t now) {
+static void make_capacity(struct svi_connections *c, struct svi_connection *newest, int64_t now) {
     const bool control = newest->socket == SVI_ROLE_CONTROL;
     const bool crowded = c->count - c->control > c->limit - c->reserved;
     if (c->count <= c->limit && (control || !crowded))
@@ -191,7 +192,7 @@ struct svi_connection *svi_connections_open(struct svi_connections *c, int fd, i
     x->home = find_home(copy);
     if (accepted) {
         count_connection(c, x, 1);
-        make_room(c, x, now);
+        make_capacity(c, x, now);
     }
     return x;
 }

@@ -91,7 +91,7 @@ static bool find_key(char *text, const char *name, char key[SVI_KEY_LENGTH + 1])
     return found;
 }
 
-static const char *judge_pair(const struct svi_identity *id) {
+static const char *assess_pair(const struct svi_identity *id) {
     char derived[SVI_KEY_LENGTH + 1];
     if (is_published(id->public_key) || is_published(id->secret_key))
         return PUBLISHED;
@@ -139,7 +139,7 @@ svs_code svi_keys_read(const char *path, struct svi_identity *id, svs_error *err
         !find_key(text, "secret-key", id->secret_key))
         why = "not a key file, or damaged; `svmstream curve new` creates one";
     else
-        why = judge_pair(id);
+        why = assess_pair(id);
     explicit_bzero(text, sizeof text);
     id->on = !why;
     if (!why)

@@ -153,8 +153,8 @@ struct zap {
 
 enum { VERSION, ID, DOMAIN, ADDRESS, IDENTITY, MECHANISM, KEY, FRAMES };
 
-static void zap_take_text(char *out, size_t room, const char *bytes, size_t size) {
-    size_t length = size < room ? size : room - 1;
+static void zap_take_text(char *out, size_t capacity, const char *bytes, size_t size) {
+    size_t length = size < capacity ? size : capacity - 1;
     memcpy(out, bytes, length);
     out[length] = '\0';
 }
@@ -203,7 +203,7 @@ static void zap_answer(void *gate, const struct zap *q, bool yes, const char *us
         zmq_send(gate, reply[i], strlen(reply[i]), (i < 3 ? ZMQ_SNDMORE : 0) | ZMQ_DONTWAIT);
 }
 
-static bool peer_may_enter(svi_peer_watch *w, const struct zap *q, char user[SVI_KEY_LENGTH + 1]) {
+static bool peer_admitted(svi_peer_watch *w, const struct zap *q, char user[SVI_KEY_LENGTH + 1]) {
     svs_error why = {SVS_NOT_ALLOWED, "the ZAP request is incomplete"};
     char reason[SVS_ERROR_TEXT];
     user[0] = '\0';
@@ -222,7 +222,7 @@ static void answer_zap(svi_peer_watch *w) {
     struct zap question;
     char user[SVI_KEY_LENGTH + 1];
     if (zap_receive(w->zap, &question)) {
-        bool yes = peer_may_enter(w, &question, user);
+        bool yes = peer_admitted(w, &question, user);
         zap_answer(w->zap, &question, yes, user);
     }
 }

@@ -6,7 +6,7 @@
 
 #include "base/alloc.h"
 
-#define PLACES_LEAST 16
+#define MIN_PLACES 16
 
 struct svi_prefix {
     uint64_t hash;
@@ -34,7 +34,7 @@ static bool prefixes_widen(struct svi_prefixes *p) {
     if (4 * ((size_t)p->count + 1) <= 3 * p->places)
         return true;
     struct svi_prefix **old = p->place;
-    const size_t before = p->places, places = before ? 2 * before : PLACES_LEAST;
+    const size_t before = p->places, places = before ? 2 * before : MIN_PLACES;
     struct svi_prefix **wider = svi_alloc_array(places, sizeof *wider);
     if (!wider)
         return false;
@@ -52,7 +52,7 @@ void svi_prefixes_add(struct svi_prefixes *p, const char *text, size_t length) {
     if (p->places && p->place[prefix_place(p, hash, text, length)])
         return;
     struct svi_prefix *x = NULL;
-    if (p->count < SVI_PREFIXES_MOST && prefixes_widen(p))
+    if (p->count < SVI_PREFIXES_MAX && prefixes_widen(p))
         x = svi_alloc(sizeof *x + length);
     if (!x) {
         p->full = true;

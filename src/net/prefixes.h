@@ -1,5 +1,5 @@
 /* prefixes.h: a set of texts, asked which of them a name begins with: subscriptions to some keys of a stream.
- * At most SVI_PREFIXES_MOST of them are kept. When there are more, or memory lacks, it is `full`, and says of
+ * At most SVI_PREFIXES_MAX of them are kept. When there are more, or memory lacks, it is `full`, and says of
  * each name from then on that it begins with one: too much is sent to a socket that filters anyway. */
 #ifndef SVI_PREFIXES_H
 #define SVI_PREFIXES_H
@@ -10,7 +10,7 @@
 
 #include "wire/event.h"
 
-#define SVI_PREFIXES_MOST 100000
+#define SVI_PREFIXES_MAX 100000
 
 struct svi_prefix; /* a text and its hash */
 

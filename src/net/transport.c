@@ -46,7 +46,7 @@ static svs_code refuse_address(const struct svi_socket_plan *plan, const char *a
                     plan->setting, text);
 }
 
-#define LOOK_MS 1 /* between two looks at an address */
+#define CHECK_MS 1 /* between two looks at an address */
 
 struct option {
     int name, value;
@@ -222,7 +222,7 @@ static bool address_is_free(const char *address) {
 void svi_address_await_free(const char *address, double seconds) {
     const double end = svi_monotonic() + seconds;
     while (!address_is_free(address) && svi_monotonic() < end)
-        poll(NULL, 0, LOOK_MS);
+        poll(NULL, 0, CHECK_MS);
 }
 
 /* libzmq replaces the file of an ipc address, even while another process listens there, which would then get

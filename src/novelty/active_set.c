@@ -48,20 +48,20 @@ void svi_active_set_clear(struct svi_active_set *h) {
     *h = (struct svi_active_set){0};
 }
 
-svs_code svi_active_set_reserve(struct svi_active_set *h, int room, svs_error *err) {
-    const int32_t from[DIMS] = {h->room}, to[DIMS] = {room};
+svs_code svi_active_set_reserve(struct svi_active_set *h, int capacity, svs_error *err) {
+    const int32_t from[DIMS] = {h->capacity}, to[DIMS] = {capacity};
     h->pass = svi_kernels_get(SVS_ISA_BEST);
-    svs_code code = room > h->room ? svi_arrays_resize(&active_set_arrays, h, from, to, err) : SVS_OK;
-    h->room = code == SVS_OK && room > h->room ? room : h->room;
+    svs_code code = capacity > h->capacity ? svi_arrays_resize(&active_set_arrays, h, from, to, err) : SVS_OK;
+    h->capacity = code == SVS_OK && capacity > h->capacity ? capacity : h->capacity;
     return code;
 }
 
 static double *active_set_column(const struct svi_active_set *h, int c) {
-    return h->factor + (size_t)c * (size_t)h->room;
+    return h->factor + (size_t)c * (size_t)h->capacity;
 }
 
 static double *active_set_row(const struct svi_active_set *h, int i) {
-    return h->k + (size_t)i * (size_t)h->room;
+    return h->k + (size_t)i * (size_t)h->capacity;
 }
 
 /* The place of each point in the support; false when a point has two. */
@@ -78,14 +78,14 @@ static bool active_set_find_places(struct svi_active_set *h) {
 
 /* ---- in a block of others */
 
-size_t svi_active_set_block(int room) {
-    const int32_t dims[DIMS] = {room};
+size_t svi_active_set_block(int capacity) {
+    const int32_t dims[DIMS] = {capacity};
     return (svi_arrays_bytes(&active_set_arrays, dims) + 63) / 64 * 8; /* so that what follows is aligned */
 }
 
-void svi_active_set_place(struct svi_active_set *h, int room, double *block) {
-    const int32_t dims[DIMS] = {room};
-    h->room = room;
+void svi_active_set_place(struct svi_active_set *h, int capacity, double *block) {
+    const int32_t dims[DIMS] = {capacity};
+    h->capacity = capacity;
     h->pass = svi_kernels_get(SVS_ISA_BEST);
     svi_arrays_place(&active_set_arrays, h, block, dims);
 }
@@ -139,13 +139,13 @@ void svi_active_set_add(struct svi_active_set *h, const double *row) {
 /* ---- the support and its factor */
 
 /* False: the point depends on the support. */
-static bool active_set_enter(struct svi_active_set *h, int i) {
+static bool active_set_insert(struct svi_active_set *h, int i) {
     const int n = h->support;
     double *row = h->trial, square = active_set_row(h, i)[i], own = square;
     for (int s = 0; s < n; s++)
         row[s] = active_set_row(h, i)[h->point[s]];
     if (n > 0) {
-        h->pass->lower_solve(h->factor, (size_t)h->room, n, row);
+        h->pass->lower_solve(h->factor, (size_t)h->capacity, n, row);
         square -= cblas_ddot(n, row, 1, row, 1);
     }
     if (!(square > PIVOT * own))
@@ -229,7 +229,7 @@ static double active_set_longest_step(const struct svi_active_set *h) {
 static void active_set_settle(struct svi_active_set *h) {
     for (int left = 4 * h->support + 40; h->support > 0 && left > 0; left--) {
         memcpy(h->trial, h->ones, (size_t)h->support * sizeof *h->trial); /* L' trial = ones, unsigned */
-        h->pass->lower_solve_transposed(h->factor, (size_t)h->room, h->support, h->trial);
+        h->pass->lower_solve_transposed(h->factor, (size_t)h->capacity, h->support, h->trial);
         const double step = active_set_longest_step(h);
         bool all = true;
         for (int s = 0; s < h->support; s++) {
@@ -257,7 +257,7 @@ static void active_set_settle(struct svi_active_set *h) {
 static void active_set_take_place(struct svi_active_set *h, int i) {
     int leaves = -1;
     double step = INFINITY, *c = h->trial;
-    h->pass->lower_solve_transposed(h->factor, (size_t)h->room, h->support, c);
+    h->pass->lower_solve_transposed(h->factor, (size_t)h->capacity, h->support, c);
     for (int s = 0; s < h->support; s++)
         if (c[s] > 0 && h->z[h->point[s]] < step * c[s]) {
             step = h->z[h->point[s]] / c[s];
@@ -268,20 +268,20 @@ static void active_set_take_place(struct svi_active_set *h, int i) {
     for (int s = 0; s < h->support; s++)
         h->z[h->point[s]] = s == leaves ? 0 : fmax(0, h->z[h->point[s]] - step * c[s]);
     active_set_leave(h, leaves);
-    h->z[i] = active_set_enter(h, i) ? step : 0;
+    h->z[i] = active_set_insert(h, i) ? step : 0;
 }
 
 /* u = K z: on the support the optimum makes it 1. Elsewhere by the rows of K that are fewer: those of the
  * idle points, or those of the support. */
 static void active_set_multiply(struct svi_active_set *h) {
-    const size_t room = (size_t)h->room;
+    const size_t capacity = (size_t)h->capacity;
     int idle = 0;
     if (2 * h->support < h->count)
-        h->pass->chosen_sum(h->k, room, h->point, h->support, h->count, h->z, h->u);
+        h->pass->chosen_sum(h->k, capacity, h->point, h->support, h->count, h->z, h->u);
     for (int i = 0; i < h->count && 2 * h->support >= h->count; i++)
         if (h->place[i] < 0)
             h->idle[idle++] = i;
-    h->pass->chosen_dot(h->k, room, h->idle, idle, h->count, h->z, h->trial);
+    h->pass->chosen_dot(h->k, capacity, h->idle, idle, h->count, h->z, h->trial);
     for (int i = 0; i < idle; i++)
         h->u[h->idle[i]] = h->trial[i];
     for (int s = 0; s < h->support; s++)
@@ -309,7 +309,7 @@ bool svi_active_set_go_on(struct svi_active_set *h, int steps) {
         const int i = active_set_worst_idle(h);
         if (i < 0)
             return true;
-        if (!active_set_enter(h, i))
+        if (!active_set_insert(h, i))
             active_set_take_place(h, i);
         active_set_settle(h);
         h->dependent[i] = h->place[i] < 0; /* rounding alone can send it back at once */
@@ -393,9 +393,10 @@ static bool active_set_is_kernel(const struct svi_active_set *h) {
 static void active_set_archive_kernel(struct svi_archive *a, struct svi_active_set *h, const char *name,
                                       double *v) {
     char key[64];
-    if (!active_set_archive_triangle(a, active_set_key(key, name, "kernel"), v, h->k, h->count, h->room, 1))
+    if (!active_set_archive_triangle(a, active_set_key(key, name, "kernel"), v, h->k, h->count, h->capacity,
+                                     1))
         return;
-    active_set_move_triangle(true, v, h->k, h->count, 1, h->room); /* the upper one */
+    active_set_move_triangle(true, v, h->k, h->count, 1, h->capacity); /* the upper one */
     svi_archive_check(a, active_set_is_kernel(h), "a matrix is not that of a kernel");
 }
 
@@ -429,7 +430,7 @@ static void active_set_archive_support(struct svi_archive *a, struct svi_active_
         return;
     svi_archive_ints(a, active_set_key(key, name, "point"), h->point, h->support, 0, h->count - 1);
     const bool loaded = active_set_archive_triangle(a, active_set_key(key, name, "factor"), v, h->factor,
-                                                    h->support, 1, h->room);
+                                                    h->support, 1, h->capacity);
     svi_archive_finite(a, active_set_key(key, name, "ones"), h->ones, h->support);
     if (loaded && svi_archive_ok(a) &&
         svi_archive_check(a, active_set_find_places(h), "a point is in a support twice"))

@@ -19,9 +19,9 @@
 #include "svmstream/error.h"
 
 struct svi_active_set {
-    int count, room; /* points of A; room for `room` (all arrays below) */
-    double *k;       /* room x room, symmetric: K */
-    double *z;       /* count; 0 = idle, that is: in A but not in the support */
+    int count, capacity; /* points of A; room for `room` (all arrays below) */
+    double *k;           /* room x room, symmetric: K */
+    double *z;           /* count; 0 = idle, that is: in A but not in the support */
     double *u;       /* count: (Kz)_i after svi_active_set_solve; 1 on the support, as the optimum makes it */
     int *place;      /* count: where in the support, -1 = idle */
     int support;     /* points with z > 0 */
@@ -36,16 +36,16 @@ struct svi_active_set {
 };
 
 /* Room for `room` points; a zeroed set has none. SVS_NO_MEMORY: nothing has changed. */
-svs_code svi_active_set_reserve(struct svi_active_set *h, int room, svs_error *err);
+svs_code svi_active_set_reserve(struct svi_active_set *h, int capacity, svs_error *err);
 void svi_active_set_clear(struct svi_active_set *h); /* frees */
 void svi_active_set_empty(struct svi_active_set *h); /* forgets the points, keeps the room */
 
 /* A set whose arrays lie in a block of others while it is worked on, of svi_active_set_block(room) doubles,
  * and packed in between (`in`: back from there): svi_active_set_packed(count) doubles. Where it is in, all
  * but `u` is as it was. */
-size_t svi_active_set_block(int room);
+size_t svi_active_set_block(int capacity);
 size_t svi_active_set_packed(int count);
-void svi_active_set_place(struct svi_active_set *h, int room, double *block);
+void svi_active_set_place(struct svi_active_set *h, int capacity, double *block);
 void svi_active_set_pack(struct svi_active_set *h, double *packed, bool in);
 
 /* Appends a point (count < room), idle. `row`: its kernel values with the points there are, then with itself:

@@ -14,12 +14,12 @@
 #include "base/arrays.h"
 #include "novelty/tail.h"
 
-#define REFIT  20   /* the tail is fitted again when one in REFIT of the scores is new */
-#define SHARE  10   /* one score in SHARE is above the threshold */
-#define LEAST  20   /* excesses for a fit */
-#define MOST   1000 /* more would cost time and gain little */
-#define SAFETY 3
-#define EARLY  30 /* scores from which on there may be a tail */
+#define REFIT        20   /* the tail is fitted again when one in REFIT of the scores is new */
+#define SHARE        10   /* one score in SHARE is above the threshold */
+#define MIN_EXCESSES 20   /* excesses for a fit */
+#define MAX_EXCESSES 1000 /* more would cost time and gain little */
+#define SAFETY       3
+#define EARLY        30 /* scores from which on there may be a tail */
 
 /* ---- the tail */
 
@@ -78,14 +78,14 @@ svs_code svi_calibration_reserve(struct svi_calibration *c, int count, svs_error
     return code;
 }
 
-svs_code svi_calibration_init(struct svi_calibration *c, int room, int count, svs_error *err) {
-    assert(room >= 1);
-    *c = (struct svi_calibration){.ring.window = room, .stale = -1};
+svs_code svi_calibration_init(struct svi_calibration *c, int capacity, int count, svs_error *err) {
+    assert(capacity >= 1);
+    *c = (struct svi_calibration){.ring.window = capacity, .stale = -1};
     return svi_calibration_reserve(c, count, err);
 }
 
-double svi_calibration_memory(int room) {
-    const int32_t dims[DIMS] = {room};
+double svi_calibration_memory(int capacity) {
+    const int32_t dims[DIMS] = {capacity};
     return (double)svi_arrays_bytes(&calibration_arrays, dims);
 }
 
@@ -138,9 +138,9 @@ double svi_calibration_tail(struct svi_calibration *c, double score) {
         return p;
     const int n = (int)c->ring.filled;
     if (c->stale < 0 || (int64_t)c->stale * REFIT >= n) {
-        const int count = n / SHARE < MOST ? n / SHARE : MOST;
+        const int count = n / SHARE < MAX_EXCESSES ? n / SHARE : MAX_EXCESSES;
         c->tail = (struct svi_tail){0};
-        if (count >= LEAST)
+        if (count >= MIN_EXCESSES)
             tail_fit(&c->tail, c->sorted, n, count);
         c->stale = 0;
     }
@@ -151,11 +151,11 @@ double svi_calibration_tail_early(struct svi_calibration *c, double score) {
     const double p = svi_calibration_p(c, score);
     const int n = (int)c->ring.filled;
     struct svi_tail t;
-    if (n >= SVI_TAIL_LEAST)
+    if (n >= SVI_TAIL_MIN_SCORES)
         return svi_calibration_tail(c, score);
     if (n < EARLY || score <= c->sorted[n - 1])
         return p;
-    tail_fit(&t, c->sorted, n, n / 2 < LEAST ? n / 2 : LEAST);
+    tail_fit(&t, c->sorted, n, n / 2 < MIN_EXCESSES ? n / 2 : MIN_EXCESSES);
     return fmin(p, tail_p(&t, score));
 }
 

@@ -43,8 +43,8 @@
 #include "base/stat_ring.h"
 #include "svmstream/error.h"
 
-#define SVI_TAIL_PARTS 16
-#define SVI_TAIL_LEAST 200 /* scores */
+#define SVI_TAIL_PARTS      16
+#define SVI_TAIL_MIN_SCORES 200 /* scores */
 
 struct svi_tail {
     int count;        /* k; 0 = no fit: fewer than 200 scores, or an upper tenth without differences or with
@@ -65,9 +65,9 @@ struct svi_calibration {
 
 /* room >= 1. The arrays hold `count` scores; before svi_calibration_add, svi_calibration_reserve makes them
  * hold that many, or all of the room if that is less. SVS_NO_MEMORY: nothing has changed. */
-svs_code svi_calibration_init(struct svi_calibration *c, int room, int count, svs_error *err);
+svs_code svi_calibration_init(struct svi_calibration *c, int capacity, int count, svs_error *err);
 svs_code svi_calibration_reserve(struct svi_calibration *c, int count, svs_error *err);
-double svi_calibration_memory(int room);               /* bytes besides the struct */
+double svi_calibration_memory(int capacity);           /* bytes besides the struct */
 void svi_calibration_clear(struct svi_calibration *c); /* frees */
 void svi_calibration_empty(struct svi_calibration *c); /* forgets the scores, keeps the room */
 

@@ -29,12 +29,11 @@
 
 #define FIRST_REFRESH 32
 #define PAIRS         512 /* of calibration rows, for the median distance */
-#define LEAST         8   /* calibration rows, before there can be a model */
-#define LOOK          64  /* calibration rows by which a refresh is found to be due */
+#define MIN_ROWS      8   /* calibration rows, before there can be a model */
+#define CHECK_ROWS    64  /* calibration rows by which a refresh is found to be due */
 #define AWAY          10.0 /* deviations from the center: when most of these rows lie further out, in one feature */
-#define SHRINK        0.8             /* of a feature's scale a refresh leaves this at least */
-#define MANY          4               /* at most one point in MANY */
-#define MOST          (INT64_MAX / 8) /* of what is counted */
+#define SHRINK        0.8 /* of a feature's scale a refresh leaves this at least */
+#define TRIM_ONE_IN   4   /* at most one point in TRIM_ONE_IN */
 
 /* ---- slices of a refresh: how many of which kind */
 
@@ -112,8 +111,8 @@ static const struct svi_array of_rows[] = {
     SVI_ARRAY(struct svi_detector, rows, NULL, SVI_AXIS(ROWS), A_ROW),
 };
 static const struct svi_array of_run[] = {
-    SVI_ARRAY(struct svi_detector_room, held, NULL, SVI_AXIS(CONFIRM), A_ROW),
-    SVI_ARRAY(struct svi_detector_room, novel, NULL, SVI_AXIS(FLAGS)),
+    SVI_ARRAY(struct svi_detector_prepared, held, NULL, SVI_AXIS(CONFIRM), A_ROW),
+    SVI_ARRAY(struct svi_detector_prepared, novel, NULL, SVI_AXIS(FLAGS)),
 };
 static const struct svi_array of_model[] = {
     SVI_ARRAY(struct svi_detector_model, at, NULL, SVI_AXIS(FULL), SVI_AXIS(STRIDE)),
@@ -151,7 +150,7 @@ static int detector_work(const struct svi_detector_options *o, int stride) {
 }
 
 /* Flags of `persistent`. */
-static int64_t detector_novel_room(const struct svi_detector_options *o) {
+static int64_t detector_reserve_novel(const struct svi_detector_options *o) {
     return o->persist + o->persist / 4;
 }
 
@@ -171,7 +170,7 @@ static struct detector_dims detector_dims(const struct svi_detector_options *o, 
                                    [STRIDE] = stride,
                                    [FULL] = o->model.max,
                                    [CONFIRM] = o->confirm,
-                                   [FLAGS] = (int32_t)detector_novel_room(o) + 1,
+                                   [FLAGS] = (int32_t)detector_reserve_novel(o) + 1,
                                    [PACKED] = o->shared ? detector_packed(members, points) : 0,
                                    [WORK] = detector_work(o, stride),
                                    [MEMBERS] = members,
@@ -231,12 +230,12 @@ static void detector_put_out(void *detector) {
 
 static void detector_show_model(struct svi_detector *d);
 
-void svi_detector_enter(svi_detector *d) {
+void svi_detector_claim_scratch(svi_detector *d) {
     double *from = d->packed;
     if (d->in)
         return;
     if (!d->own)
-        (void)svi_shared_room_enter(d->o.shared, d, detector_put_out);
+        (void)svi_shared_scratch_claim(d->o.shared, d, detector_put_out);
     d->in = true;
     double *block = d->own ? d->own : d->o.shared->at;
     const bool elsewhere = d->m.at != block; /* the sizes of a detector never change: one place, one layout */
@@ -254,17 +253,17 @@ void svi_detector_enter(svi_detector *d) {
         detector_show_model(d);
 }
 
-void svi_detector_rest(svi_detector *d) {
+void svi_detector_release_scratch(svi_detector *d) {
     if (d->in && !d->own)
-        svi_shared_room_rest(d->o.shared);
+        svi_shared_scratch_release(d->o.shared);
 }
 
-svs_code svi_detector_use_room(svi_detector *d, struct svi_shared_room *room, svs_error *err) {
-    if (d->own || d->o.shared == room)
+svs_code svi_detector_use_scratch(svi_detector *d, struct svi_shared_scratch *scratch, svs_error *err) {
+    if (d->own || d->o.shared == scratch)
         return SVS_OK;
-    SVI_TRY(svi_shared_room_reserve(room, detector_block(&d->o), err));
-    svi_detector_rest(d);
-    d->o.shared = room;
+    SVI_TRY(svi_shared_scratch_reserve(scratch, detector_block(&d->o), err));
+    svi_detector_release_scratch(d);
+    d->o.shared = scratch;
     return SVS_OK;
 }
 
@@ -279,12 +278,12 @@ void svi_detector_free(svi_detector **detector) {
     svi_range_clear(&d->range);
     svi_arrays_free(&points_arrays, d);
     svi_arrays_free(&rows_arrays, d);
-    svi_arrays_free(&run_arrays, &d->room);
+    svi_arrays_free(&run_arrays, &d->run);
     if (d->renewal)
         svi_coordinates_clear(&d->renewal->next.coordinates);
     svi_free(d->renewal);
     if (d->in && !d->own)
-        svi_shared_room_leave(d->o.shared, d);
+        svi_shared_scratch_disown(d->o.shared, d);
     svi_free(d->own);
     svi_free(d);
     *detector = NULL;
@@ -292,32 +291,33 @@ void svi_detector_free(svi_detector **detector) {
 
 /* Capacity for that many points and calibration rows, up to what the options allow. */
 static svs_code detector_reserve(struct svi_detector *d, int points, int rows, svs_error *err) {
-    const int grown = d->row_room + d->row_room / 4 + 8, rounded = (points + 7) / 8 * 8;
+    const int grown = d->rows_capacity + d->rows_capacity / 4 + 8, rounded = (points + 7) / 8 * 8;
     points = rounded < d->o.model.max ? rounded : d->o.model.max;
-    points = points > d->point_room ? points : d->point_room;
-    rows = rows <= d->row_room ? d->row_room : rows > grown ? rows : grown;
+    points = points > d->point_capacity ? points : d->point_capacity;
+    rows = rows <= d->rows_capacity ? d->rows_capacity : rows > grown ? rows : grown;
     rows = rows < d->o.calibration ? rows : d->o.calibration;
-    if (points == d->point_room && rows == d->row_room)
+    if (points == d->point_capacity && rows == d->rows_capacity)
         return SVS_OK;
-    const struct detector_dims from = detector_dims(&d->o, d->point_room, d->row_room, 1),
+    const struct detector_dims from = detector_dims(&d->o, d->point_capacity, d->rows_capacity, 1),
                                to = detector_dims(&d->o, points, rows, 1);
     svs_code code = svi_arrays_resize(&points_arrays, d, from.of, to.of, err);
     if (code != SVS_OK)
         return code;
-    d->point_room = points;
+    d->point_capacity = points;
     d->m.coordinates.category = d->m.coordinates.category ? d->category : NULL; /* which has moved */
     code = svi_calibration_reserve(&d->calibration, rows, err);
     if (code == SVS_OK)
         code = svi_range_reserve(&d->range, rows, err);
     if (code == SVS_OK)
         code = svi_arrays_resize(&rows_arrays, d, from.of, to.of, err);
-    d->row_room = code == SVS_OK ? rows : d->row_room;
+    d->rows_capacity = code == SVS_OK ? rows : d->rows_capacity;
     return code;
 }
 
 bool svi_detector_is_full(const svi_detector *d) {
-    return (d->now.points >= d->point_room && d->point_room < d->o.model.max) ||
-           (d->calibration.ring.filled + d->now.held_count >= d->row_room && d->row_room < d->o.calibration);
+    return (d->now.points >= d->point_capacity && d->point_capacity < d->o.model.max) ||
+           (d->calibration.ring.filled + d->now.held_count >= d->rows_capacity &&
+            d->rows_capacity < d->o.calibration);
 }
 
 svs_code svi_detector_reserve(svi_detector *d, int more, svs_error *err) {
@@ -331,7 +331,7 @@ static svs_code detector_take_own(struct svi_detector *d, svs_error *err) {
     d->renewal = svi_alloc(sizeof *d->renewal);
     if (!d->own || !d->renewal)
         return svi_fail_memory(err, "the novelty detector");
-    d->renewal->room = detector_changes(&d->o, d->members);
+    d->renewal->capacity = detector_changes(&d->o, d->members);
     return svi_coordinates_init(&d->renewal->next.coordinates, d->o.d, d->o.model.scale, err);
 }
 
@@ -357,11 +357,11 @@ svi_detector *svi_detector_new(const struct svi_detector_options *o, svs_error *
     const struct detector_dims dims = detector_dims(o, 0, 0, 1);
     const int points = o->shared ? 1 : o->model.max, rows = o->shared ? 1 : o->calibration;
     if (svi_coordinates_init(&d->m.coordinates, o->d, o->model.scale, err) != SVS_OK ||
-        svi_arrays_alloc(&run_arrays, &d->room, dims.of, err) != SVS_OK ||
+        svi_arrays_alloc(&run_arrays, &d->run, dims.of, err) != SVS_OK ||
         svi_calibration_init(&d->calibration, o->calibration, 0, err) != SVS_OK ||
         svi_range_init(&d->range, o->d, 1, detector_span(o), err) != SVS_OK ||
         detector_reserve(d, points, rows, err) != SVS_OK ||
-        (o->shared ? svi_shared_room_reserve(o->shared, detector_block(o), err)
+        (o->shared ? svi_shared_scratch_reserve(o->shared, detector_block(o), err)
                    : detector_take_own(d, err)) != SVS_OK) {
         svi_detector_free(&d);
         return NULL;
@@ -372,7 +372,7 @@ svi_detector *svi_detector_new(const struct svi_detector_options *o, svs_error *
 }
 
 void svi_detector_reset(svi_detector *d) {
-    svi_detector_enter(d);
+    svi_detector_claim_scratch(d);
     svi_calibration_empty(&d->calibration);
     svi_range_empty(&d->range);
     for (int g = 0; g < d->members; g++)
@@ -480,9 +480,9 @@ void svi_detector_set_columns(svi_detector *d, int columns) {
     d->m.similarity.columns = columns;
 }
 
-void svi_detector_judge(svi_detector *d, const double *x, struct svi_judgement *out) {
+void svi_detector_assess(svi_detector *d, const double *x, struct svi_judgement *out) {
     struct svi_judgement *j = &d->judgement;
-    svi_detector_enter(d);
+    svi_detector_claim_scratch(d);
     memcpy(d->x, x, (size_t)d->o.d * sizeof *x);
     *j = (struct svi_judgement){.membership = 1,
                                 .p = 1,
@@ -499,7 +499,7 @@ void svi_detector_judge(svi_detector *d, const double *x, struct svi_judgement *
         j->scores = d->calibration.ring.filled;
         j->disturbed = detector_in_disturbance(d);
         j->tail = fmin(j->p, svi_calibration_tail(&d->calibration, j->surprise));
-        j->extreme = d->calibration.ring.filled >= SVI_TAIL_LEAST
+        j->extreme = d->calibration.ring.filled >= SVI_TAIL_MIN_SCORES
                          ? j->tail
                          : fmin(j->p, svi_calibration_tail_early(&d->calibration, j->surprise));
         j->novel = j->p <= d->o.p;
@@ -510,7 +510,7 @@ void svi_detector_judge(svi_detector *d, const double *x, struct svi_judgement *
 bool svi_detector_peek(svi_detector *d, const double *x, double *novelty, double *p) {
     if (!d->ready)
         return false;
-    svi_detector_enter(d);
+    svi_detector_claim_scratch(d);
     *novelty = 0;
     *p = 1;
     if (detector_knows_nothing(d, x))
@@ -672,7 +672,7 @@ static void detector_begin_model(struct svi_detector *d) {
 }
 
 static bool detector_may_refresh(const struct svi_detector *d) {
-    return d->calibration.ring.filled >= LEAST && d->now.points >= 2;
+    return d->calibration.ring.filled >= MIN_ROWS && d->now.points >= 2;
 }
 
 static void detector_refresh(struct svi_detector *d) {
@@ -829,7 +829,7 @@ static void renewal_keep_row(struct svi_detector *d, int place) {
     for (int i = 0; i < r->changed; i++)
         if (r->place[i] == place)
             return;
-    if (r->changed == r->room) { /* novelty.confirm was raised meanwhile */
+    if (r->changed == r->capacity) { /* novelty.confirm was raised meanwhile */
         svi_detector_finish_renewal(d);
         return;
     }
@@ -842,17 +842,17 @@ static void renewal_keep_row(struct svi_detector *d, int place) {
 static bool detector_outgrown(struct svi_detector *d) {
     const struct svi_coordinates *c = &d->m.coordinates;
     const struct svi_stat_ring *ring = &d->calibration.ring;
-    if (!d->ready || !c->center || ring->filled < LOOK)
+    if (!d->ready || !c->center || ring->filled < CHECK_ROWS)
         return false;
     for (int j = 0; j < d->o.d; j++) {
         int away = 0, known = 0;
-        for (int i = 0; i < LOOK; i++) { /* the newest ones */
+        for (int i = 0; i < CHECK_ROWS; i++) { /* the newest ones */
             const int place = (int)((ring->slot - 1 - i + ring->window) % ring->window);
             const double gap = fabs(detector_calibration_row(d, place)[j] - c->center[j]) * c->inverse[j];
             known += !isnan(gap);
             away += gap > AWAY;
         }
-        if (2 * away > known && 8 * away > LOOK)
+        if (2 * away > known && 8 * away > CHECK_ROWS)
             return true;
     }
     return false;
@@ -982,11 +982,11 @@ static enum svi_learn_result detector_fit_sample(struct svi_detector *d) {
 
 /* The share of novel ones among the last; counts the present one. */
 static bool detector_change_lasts(struct svi_detector *d) {
-    const int64_t room = detector_novel_room(&d->o);
-    if (room == 0)
+    const int64_t capacity = detector_reserve_novel(&d->o);
+    if (capacity == 0)
         return false;
-    uint8_t *flag = &d->room.novel[d->now.novel_count++ % room];
-    d->now.novel_sum += d->judgement.novel - (d->now.novel_count > room ? *flag : 0);
+    uint8_t *flag = &d->run.novel[d->now.novel_count++ % capacity];
+    d->now.novel_sum += d->judgement.novel - (d->now.novel_count > capacity ? *flag : 0);
     *flag = d->judgement.novel;
     return d->now.novel_sum >= d->o.persist;
 }
@@ -1012,7 +1012,7 @@ static void detector_add_score(struct svi_detector *d, double surprise, const do
 static void detector_release(struct svi_detector *d) {
     double each[SVS_MEMBERS_MAX];
     for (int i = 0; i < d->now.held_count; i++) {
-        const double *raw = d->room.held + (size_t)i * (size_t)d->o.d;
+        const double *raw = d->run.held + (size_t)i * (size_t)d->o.d;
         detector_add_score(d, detector_score(d, raw, each), raw);
     }
     d->now.held_count = 0;
@@ -1044,7 +1044,7 @@ static enum svi_learn_result detector_calibrate(struct svi_detector *d) {
         return SVI_LEARN_RESULT_HELD_OUT;
     }
     if (d->now.run > 0)
-        memcpy(d->room.held + (size_t)d->now.held_count++ * (size_t)d->o.d, d->x,
+        memcpy(d->run.held + (size_t)d->now.held_count++ * (size_t)d->o.d, d->x,
                (size_t)d->o.d * sizeof *d->x);
     else
         detector_add_score(d, d->judgement.surprise, d->x);
@@ -1077,7 +1077,7 @@ static void detector_refresh_when_due(struct svi_detector *d) {
 }
 
 enum svi_learn_result svi_detector_learn(svi_detector *d, bool labelled) {
-    svi_detector_enter(d);
+    svi_detector_claim_scratch(d);
     if (d->judgement.unknown) { /* neither a usual sample nor an odd one: a run goes on after it */
         d->now.seen++;
         detector_refresh_when_due(d);
@@ -1099,7 +1099,7 @@ enum svi_learn_result svi_detector_learn(svi_detector *d, bool labelled) {
 /* ---- what others ask */
 
 void svi_detector_explain(svi_detector *d, double *adds) {
-    svi_detector_enter(d);
+    svi_detector_claim_scratch(d);
     if (d->ready)
         svi_explain(&d->m.view, d->x, d->work, NULL, adds);
     else
@@ -1111,7 +1111,7 @@ double svi_detector_level(const svi_detector *d) {
 }
 
 void svi_detector_health(svi_detector *d, struct svi_detector_health *out) {
-    svi_detector_enter(d);
+    svi_detector_claim_scratch(d);
     *out = (struct svi_detector_health){.seen = d->now.seen,
                                         .joined = d->now.joined,
                                         .left = d->now.left,
@@ -1126,55 +1126,55 @@ void svi_detector_health(svi_detector *d, struct svi_detector_health *out) {
 
 /* ---- other options */
 
-void svi_detector_clear_room(struct svi_detector_room *room) {
-    svi_arrays_free(&run_arrays, room);
+void svi_detector_prepared_clear(struct svi_detector_prepared *prepared) {
+    svi_arrays_free(&run_arrays, prepared);
 }
 
-svs_code svi_detector_make_room(const svi_detector *d, const struct svi_detector_options *o,
-                                struct svi_detector_room *room, svs_error *err) {
+svs_code svi_detector_prepare(const svi_detector *d, const struct svi_detector_options *o,
+                              struct svi_detector_prepared *prepared, svs_error *err) {
     struct svi_detector_options wide = *o;
     wide.d = d->o.d;
     wide.confirm = o->confirm > d->now.held_count ? o->confirm : d->now.held_count;
-    return svi_arrays_alloc(&run_arrays, room, detector_dims(&wide, 0, 0, 1).of, err);
+    return svi_arrays_alloc(&run_arrays, prepared, detector_dims(&wide, 0, 0, 1).of, err);
 }
 
 /* The last flags, at the places that their numbers have in the new ring. */
-static void detector_move_flags(struct svi_detector *d, uint8_t *novel, int64_t room) {
-    const int64_t before = detector_novel_room(&d->o);
+static void detector_move_flags(struct svi_detector *d, uint8_t *novel, int64_t capacity) {
+    const int64_t before = detector_reserve_novel(&d->o);
     int64_t last = d->now.novel_count < before ? d->now.novel_count : before;
-    last = last < room ? last : room;
+    last = last < capacity ? last : capacity;
     d->now.novel_sum = 0;
     for (int64_t i = d->now.novel_count - last; i < d->now.novel_count; i++) {
-        novel[i % room] = d->room.novel[i % before];
-        d->now.novel_sum += novel[i % room];
+        novel[i % capacity] = d->run.novel[i % before];
+        d->now.novel_sum += novel[i % capacity];
     }
 }
 
 void svi_detector_configure(svi_detector *d, const struct svi_detector_options *o,
-                            struct svi_detector_room *room) {
+                            struct svi_detector_prepared *prepared) {
     const bool other = o->confirm != d->o.confirm;
-    svi_detector_enter(d);
+    svi_detector_claim_scratch(d);
     d->o.p = o->p;
     d->o.clear = o->clear;
     d->o.learn = o->learn;
     d->o.model.trim = o->model.trim;
-    if (room->held) {
-        const struct svi_detector_room before = d->room;
-        detector_move_flags(d, room->novel, detector_novel_room(o));
-        memcpy(room->held, before.held, (size_t)d->now.held_count * (size_t)d->o.d * sizeof *before.held);
-        d->room = *room;
-        *room = before;
+    if (prepared->held) {
+        const struct svi_detector_prepared before = d->run;
+        detector_move_flags(d, prepared->novel, detector_reserve_novel(o));
+        memcpy(prepared->held, before.held, (size_t)d->now.held_count * (size_t)d->o.d * sizeof *before.held);
+        d->run = *prepared;
+        *prepared = before;
         d->o.persist = o->persist;
         d->o.confirm = o->confirm;
     }
     if (other)
         detector_settle_held(d, d->now.held_count < d->o.confirm);
-    svi_detector_clear_room(room);
+    svi_detector_prepared_clear(prepared);
 }
 
-void svi_detector_usual(svi_detector *d, int feature, double *low, double *high) {
-    svi_detector_enter(d);
-    svi_range_usual(d->rows, d->o.d, d->calibration.ring.filled, feature, d->work, low, high);
+void svi_detector_normal_range(svi_detector *d, int feature, double *low, double *high) {
+    svi_detector_claim_scratch(d);
+    svi_range_normal(d->rows, d->o.d, d->calibration.ring.filled, feature, d->work, low, high);
 }
 
 bool svi_detector_range(const svi_detector *d, int feature, double *low, double *high) {
@@ -1191,7 +1191,7 @@ svs_code svi_detector_widen(svi_detector **detector, int lags, int features, svs
     if (!w ||
         detector_reserve(w, d->now.points + 1, d->calibration.ring.filled + d->now.held_count + 1, err) !=
             SVS_OK ||
-        svi_calibration_reserve(&d->calibration, w->row_room, err) != SVS_OK) {
+        svi_calibration_reserve(&d->calibration, w->rows_capacity, err) != SVS_OK) {
         svi_detector_free(&w);
         return SVS_NO_MEMORY;
     }
@@ -1199,11 +1199,11 @@ svs_code svi_detector_widen(svi_detector **detector, int lags, int features, svs
     const struct svi_calibration empty = w->calibration;
     w->calibration = d->calibration;
     d->calibration = empty;
-    const struct detector_dims narrow = detector_dims(&d->o, d->point_room, d->row_room, lags),
-                               wide = detector_dims(&o, w->point_room, w->row_room, lags);
+    const struct detector_dims narrow = detector_dims(&d->o, d->point_capacity, d->rows_capacity, lags),
+                               wide = detector_dims(&o, w->point_capacity, w->rows_capacity, lags);
     svi_arrays_copy(&points_arrays, w, wide.of, d, narrow.of);
     svi_arrays_copy(&rows_arrays, w, wide.of, d, narrow.of);
-    svi_arrays_copy(&run_arrays, &w->room, wide.of, &d->room, narrow.of);
+    svi_arrays_copy(&run_arrays, &w->run, wide.of, &d->run, narrow.of);
     w->m.coordinates.category = d->m.coordinates.category ? w->category : NULL;
     w->now = d->now;
     svi_range_widen(&w->range, &d->range, lags);
@@ -1267,7 +1267,7 @@ static void detector_renew_points(struct svi_detector *d, int lags, int feature)
     const int points = d->now.points, count = detector_level_points(d, lags, feature, differs);
     if (count == 0)
         return;
-    if (count > points / MANY) {
+    if (count > points / TRIM_ONE_IN) {
         for (int g = 0; g < d->members; g++)
             svi_active_set_empty(&d->m.set[g]);
         d->m.lacking = 0;
@@ -1298,11 +1298,11 @@ bool svi_detector_knows_category(const svi_detector *d, int lags, int feature) {
 
 void svi_detector_renew(svi_detector *d, int lags, int feature) {
     const int features = d->o.d / lags;
-    svi_detector_enter(d);
+    svi_detector_claim_scratch(d);
     svi_detector_finish_renewal(d);
     svi_lags_renew(d->raw, features, (int64_t)lags * d->now.points, feature);
     svi_lags_renew(d->rows, features, (int64_t)lags * d->calibration.ring.filled, feature);
-    svi_lags_renew(d->room.held, features, (int64_t)lags * d->now.held_count, feature);
+    svi_lags_renew(d->run.held, features, (int64_t)lags * d->now.held_count, feature);
     svi_lags_renew(d->candidate, features, lags, feature);
     svi_range_renew_feature(&d->range, lags, feature, d->rows);
     if (d->ready)
@@ -1312,15 +1312,15 @@ void svi_detector_renew(svi_detector *d, int lags, int feature) {
 /* ---- the detector as it is kept */
 
 static void detector_archive_counts(struct svi_archive *a, struct svi_detector *d) {
-    svi_archive_int64(a, "seen", &d->now.seen, 0, MOST);
-    svi_archive_int64(a, "learned", &d->now.learned, 0, MOST);
-    svi_archive_int64(a, "joined", &d->now.joined, 0, MOST);
-    svi_archive_int64(a, "left", &d->now.left, 0, MOST);
-    svi_archive_int64(a, "renewals", &d->now.refreshes, 0, MOST);
-    svi_archive_int64(a, "held out", &d->now.held_out, 0, MOST);
-    svi_archive_int64(a, "next renewal", &d->now.next_refresh, 1, 2 * MOST);
-    svi_archive_int64(a, "next check", &d->now.next_check, 1, 2 * MOST);
-    svi_archive_int64(a, "last join", &d->now.last_join, INT64_MIN / 2, MOST);
+    svi_archive_int64(a, "seen", &d->now.seen, 0, SVI_COUNT_MAX);
+    svi_archive_int64(a, "learned", &d->now.learned, 0, SVI_COUNT_MAX);
+    svi_archive_int64(a, "joined", &d->now.joined, 0, SVI_COUNT_MAX);
+    svi_archive_int64(a, "left", &d->now.left, 0, SVI_COUNT_MAX);
+    svi_archive_int64(a, "renewals", &d->now.refreshes, 0, SVI_COUNT_MAX);
+    svi_archive_int64(a, "held out", &d->now.held_out, 0, SVI_COUNT_MAX);
+    svi_archive_int64(a, "next renewal", &d->now.next_refresh, 1, 2 * SVI_COUNT_MAX);
+    svi_archive_int64(a, "next check", &d->now.next_check, 1, 2 * SVI_COUNT_MAX);
+    svi_archive_int64(a, "last join", &d->now.last_join, INT64_MIN / 2, SVI_COUNT_MAX);
     svi_archive_uint64(a, "random", &d->now.random.state);
     svi_archive_int(a, "points", &d->now.points, 0, d->o.model.max);
     svi_archive_bool(a, "ready", &d->ready);
@@ -1335,7 +1335,7 @@ static void detector_archive_counts(struct svi_archive *a, struct svi_detector *
 }
 
 /* Loading: room for what comes. */
-static bool detector_archive_room(struct svi_archive *a, struct svi_detector *d, int rows) {
+static bool detector_archive_reserve(struct svi_archive *a, struct svi_detector *d, int rows) {
     if (svi_archive_loading(a) && svi_archive_ok(a) &&
         detector_reserve(d, d->now.points, rows, a->err) != SVS_OK)
         svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the novelty detector");
@@ -1343,24 +1343,24 @@ static bool detector_archive_room(struct svi_archive *a, struct svi_detector *d,
 }
 
 static void detector_archive_samples(struct svi_archive *a, struct svi_detector *d) {
-    if (!detector_archive_room(a, d, 1))
+    if (!detector_archive_reserve(a, d, 1))
         return;
     svi_archive_known(a, "raw", d->raw, (int64_t)d->now.points * d->o.d);
     svi_archive_int64s(a, "born", d->born, d->now.points, 0, d->now.learned);
     svi_archive_int64s(a, "used", d->used, d->now.points, 0, d->now.learned);
     svi_calibration_archive(a, &d->calibration);
-    if (detector_archive_room(a, d, d->calibration.ring.filled))
+    if (detector_archive_reserve(a, d, d->calibration.ring.filled))
         svi_archive_known(a, "rows", d->rows, (int64_t)d->calibration.ring.filled * d->o.d);
 }
 
 /* The run of suspicious samples: without a model nothing is suspicious. */
 static void detector_archive_run(struct svi_archive *a, struct svi_detector *d) {
-    svi_archive_int64(a, "run", &d->now.run, 0, MOST);
+    svi_archive_int64(a, "run", &d->now.run, 0, SVI_COUNT_MAX);
     svi_archive_bool(a, "run novel", &d->now.run_novel);
     svi_archive_int(a, "held count", &d->now.held_count, 0, d->o.confirm);
     if (svi_archive_check(a, d->ready || (d->now.run == 0 && !d->now.run_novel && d->now.held_count == 0),
                           "there is a run without a model"))
-        svi_archive_known(a, "held", d->room.held, (int64_t)d->now.held_count * d->o.d);
+        svi_archive_known(a, "held", d->run.held, (int64_t)d->now.held_count * d->o.d);
 }
 
 static void detector_archive_candidate(struct svi_archive *a, struct svi_detector *d) {
@@ -1374,16 +1374,16 @@ static void detector_archive_candidate(struct svi_archive *a, struct svi_detecto
 
 /* The flags' places follow from how many there were. */
 static void detector_archive_change(struct svi_archive *a, struct svi_detector *d) {
-    const int64_t room = detector_novel_room(&d->o);
-    svi_archive_int64(a, "novel count", &d->now.novel_count, 0, room > 0 ? MOST : 0);
+    const int64_t capacity = detector_reserve_novel(&d->o);
+    svi_archive_int64(a, "novel count", &d->now.novel_count, 0, capacity > 0 ? SVI_COUNT_MAX : 0);
     if (!svi_archive_ok(a))
         return;
-    const int64_t filled = d->now.novel_count < room ? d->now.novel_count : room;
-    svi_archive_bytes(a, "novel", d->room.novel, filled);
+    const int64_t filled = d->now.novel_count < capacity ? d->now.novel_count : capacity;
+    svi_archive_bytes(a, "novel", d->run.novel, filled);
     d->now.novel_sum = 0;
     for (int64_t i = 0; i < filled; i++) {
-        svi_archive_check(a, d->room.novel[i] <= 1, "a flag is neither 0 nor 1");
-        d->now.novel_sum += d->room.novel[i];
+        svi_archive_check(a, d->run.novel[i] <= 1, "a flag is neither 0 nor 1");
+        d->now.novel_sum += d->run.novel[i];
     }
 }
 
@@ -1428,10 +1428,10 @@ static void detector_archive_renewal(struct svi_archive *a, struct svi_detector 
         return;
     svi_archive_check(a, d->ready && detector_may_refresh(d), "a refresh without a model");
     svi_archive_int(a, "refresh due", &r->due, 0, INT32_MAX);
-    svi_archive_int(a, "refresh rows", &r->count, LEAST, d->calibration.ring.filled);
+    svi_archive_int(a, "refresh rows", &r->count, MIN_ROWS, d->calibration.ring.filled);
     svi_archive_int(a, "refresh columns", &r->columns, 0, INT32_MAX);
     svi_archive_uint64(a, "refresh random", &r->random.state);
-    svi_archive_int(a, "refresh changed", &r->changed, 0, r->room);
+    svi_archive_int(a, "refresh changed", &r->changed, 0, r->capacity);
     if (!svi_archive_ok(a))
         return;
     svi_archive_ints(a, "refresh places", r->place, r->changed, 0, d->calibration.ring.filled - 1);
@@ -1459,7 +1459,7 @@ void svi_detector_archive(struct svi_archive *a, svi_detector *d) {
         detector_archive_counts,    detector_archive_samples, detector_archive_run,
         detector_archive_candidate, detector_archive_change,  detector_archive_model,
         detector_archive_renewal,   detector_archive_range};
-    svi_detector_enter(d);
+    svi_detector_claim_scratch(d);
     for (size_t i = 0; i < sizeof parts / sizeof *parts && svi_archive_ok(a); i++)
         parts[i](a, d);
 }

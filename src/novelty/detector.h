@@ -63,9 +63,9 @@ struct svi_detector_options {
     int confirm;     /* ... of this many samples is a disturbance; >= 1 */
     int64_t persist; /* `persistent`: a change is learned once `persist` of the last 5/4 persist samples were
                         novel */
-    struct svi_shared_room *shared; /* NULL: it has arrays of its own for all that it may come to hold. Else
-                                       it works there, refreshes at once, and its arrays grow */
-    int d;                          /* features, lags included */
+    struct svi_shared_scratch *shared; /* NULL: it has arrays of its own for all that it may come to hold.
+                                       Else it works there, refreshes at once, and its arrays grow */
+    int d;                             /* features, lags included */
 };
 
 typedef struct svi_detector svi_detector;
@@ -109,12 +109,12 @@ svs_code svi_detector_reserve(svi_detector *d, int more, svs_error *err);
 
 /* It goes on in that room, with another thread: between two samples. One that rests does not look at the room
  * that it leaves. SVS_NO_MEMORY: it stays. */
-svs_code svi_detector_use_room(svi_detector *d, struct svi_shared_room *room, svs_error *err);
+svs_code svi_detector_use_scratch(svi_detector *d, struct svi_shared_scratch *scratch, svs_error *err);
 
-void svi_detector_rest(svi_detector *d); /* it is in no room until its next call */
+void svi_detector_release_scratch(svi_detector *d); /* it is in no room until its next call */
 
 /* What it holds is where it works, for the functions that want it so. */
-void svi_detector_enter(svi_detector *d);
+void svi_detector_claim_scratch(svi_detector *d);
 
 /* More features: each of the `lags` parts of a row gets `features` columns, the new ones 0 in all that is
  * held. SVS_NO_MEMORY: *d is unchanged. */
@@ -138,7 +138,7 @@ void svi_detector_set_columns(svi_detector *d, int columns);
 /* Judges x (d raw values, NaN where one is missing); changes nothing that a later judgement sees. A sample
  * all of whose values are missing says nothing: its p is 1, its surprise 0, and it is neither learned nor
  * does it calibrate. */
-void svi_detector_judge(svi_detector *d, const double *x, struct svi_judgement *out);
+void svi_detector_assess(svi_detector *d, const double *x, struct svi_judgement *out);
 
 /* The sample that was judged last: learned, or not. `labelled`: it has a label. */
 enum svi_learn_result svi_detector_learn(svi_detector *d, bool labelled);
@@ -146,7 +146,7 @@ enum svi_learn_result svi_detector_learn(svi_detector *d, bool labelled);
 /* What the features of the sample that was judged last add to its surprise (see svs_novelty_explain), and
  * their usual ranges, the 5 % and 95 % quantiles of the calibration rows: d values each. */
 void svi_detector_explain(svi_detector *d, double *adds);
-void svi_detector_usual(svi_detector *d, int feature, double *low, double *high);
+void svi_detector_normal_range(svi_detector *d, int feature, double *low, double *high);
 
 /* What a feature has shown at all, but for disturbances and what is long ago. False: nothing yet. */
 bool svi_detector_range(const svi_detector *d, int feature, double *low, double *high);
@@ -180,21 +180,21 @@ void svi_detector_teach(svi_detector *d, const double *x, bool calibrates);
 void svi_detector_withdraw(svi_detector *d, const double *x);
 
 /* What goes by confirm and persist; room for other values of them is taken before anything changes. */
-struct svi_detector_room {
+struct svi_detector_prepared {
     double *held;   /* `confirm` rows, raw */
     uint8_t *novel; /* a ring of flags: 5/4 of `persist`, and one */
 };
 
 /* SVS_NO_MEMORY: there is none. `clear` frees what was not used. */
-svs_code svi_detector_make_room(const svi_detector *d, const struct svi_detector_options *o,
-                                struct svi_detector_room *room, svs_error *err);
-void svi_detector_clear_room(struct svi_detector_room *room);
+svs_code svi_detector_prepare(const svi_detector *d, const struct svi_detector_options *o,
+                              struct svi_detector_prepared *prepared, svs_error *err);
+void svi_detector_prepared_clear(struct svi_detector_prepared *prepared);
 
 /* Other values of p, clear, learn, confirm, persist and model.trim, between two samples; the room is used up.
  * A run that is under way is one of the new `confirm`; of the flags of `persistent` the last stay that there
  * is room for. */
 void svi_detector_configure(svi_detector *d, const struct svi_detector_options *o,
-                            struct svi_detector_room *room);
+                            struct svi_detector_prepared *prepared);
 
 /* The state between two samples: after svi_detector_learn, or before the first. Loading goes into a detector
  * made with the same options that has seen nothing; when it fails the detector is fit to be freed, nothing
@@ -243,10 +243,10 @@ struct svi_renewal {
     int count, columns;       /* calibration rows and similarity.columns when it began */
     struct svi_random random; /* ... */
     struct svi_detector_model next;
-    double *surprise;  /* of each member for each row */
-    int room, changed; /* for rows that change; rows that did ... */
-    int32_t *place;    /* ... their places; those from `count` on are new ... */
-    double *old;       /* ... and their raw values before */
+    double *surprise;      /* of each member for each row */
+    int capacity, changed; /* for rows that change; rows that did ... */
+    int32_t *place;        /* ... their places; those from `count` on are new ... */
+    double *old;           /* ... and their raw values before */
 };
 
 struct svi_detector {
@@ -261,12 +261,12 @@ struct svi_detector {
     double
         *own; /* the block of m, of what a refresh makes and of x to work; NULL: it is in the shared room */
     bool in;  /* they are in place: always with `own`, else while it owns the shared room */
-    double *x, *u;            /* the sample judged last: raw, in coordinates */
-    double *gap, *kernel;     /* max values each */
-    double *work;             /* scratch of explanations and refreshes */
-    int point_room, row_room; /* points and calibration rows that there is room for */
-    double *packed;           /* of one in a shared room: what of the points lies there, while it is not in */
-    double *raw;              /* raw values of the points */
+    double *x, *u;                     /* the sample judged last: raw, in coordinates */
+    double *gap, *kernel;              /* max values each */
+    double *work;                      /* scratch of explanations and refreshes */
+    int point_capacity, rows_capacity; /* points and calibration rows that there is room for */
+    double *packed; /* of one in a shared room: what of the points lies there, while it is not in */
+    double *raw;    /* raw values of the points */
     int64_t *born,
         *used; /* learned samples before it joined, and before it was last the nearest to one inside */
 
@@ -274,7 +274,7 @@ struct svi_detector {
     double *rows; /* raw values of the calibration samples, by their place in its ring */
     struct svi_range range;
 
-    struct svi_detector_room room; /* calibration samples of the present run; flags, for `persistent` */
+    struct svi_detector_prepared run; /* calibration samples of the present run; flags, for `persistent` */
     double *candidate; /* fosvm 2: the worst sample of the present m; fosvm 1: of those that wait; raw */
     double member_surprise[SVS_MEMBERS_MAX];
     struct svi_judgement judgement;

@@ -8,7 +8,7 @@ void svi_detector_teach(svi_detector *d, const double *x, bool calibrates) {
     struct svi_judgement j;
     const struct svi_detector_state before = d->now;
     const enum svi_novelty_learn learn = d->o.learn;
-    svi_detector_judge(d, x, &j);
+    svi_detector_assess(d, x, &j);
     if (j.unknown)
         return;
     d->o.learn = SVI_LEARN_ALL;
@@ -29,7 +29,7 @@ void svi_detector_withdraw(svi_detector *d, const double *x) {
     const double *middle = NULL;
     double score = 0;
     bool any = false;
-    svi_detector_enter(d);
+    svi_detector_claim_scratch(d);
     svi_detector_finish_renewal(d); /* which goes by the rows of now */
     for (int i = 0; i < c->ring.filled && !middle; i++)
         if (c->scores[i] == c->sorted[c->ring.filled / 2]) {

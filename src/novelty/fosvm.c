@@ -25,14 +25,14 @@
 #include "novelty/coordinates.h"
 #include "novelty/novelty_model.h"
 
-#define BLOCK      512  /* rows looked at together */
-#define FIRST_ROOM 64   /* points */
-#define DRAWN      2048 /* rows drawn first, so that the sweeps over all find little left to do */
-#define SWEEPS_MAX 100
-#define ROUNDS_MAX 1000000
-#define SAMPLE     4096 /* rows by which quantiles, variances and spreads are estimated */
-#define PAIRS      4000 /* of rows, for the median distance */
-#define KERNELS    256  /* rows whose kernels make up the density that trimming goes by */
+#define BLOCK          512  /* rows looked at together */
+#define FIRST_CAPACITY 64   /* points */
+#define DRAWN          2048 /* rows drawn first, so that the sweeps over all find little left to do */
+#define SWEEPS_MAX     100
+#define ROUNDS_MAX     1000000
+#define SAMPLE         4096 /* rows by which quantiles, variances and spreads are estimated */
+#define PAIRS          4000 /* of rows, for the median distance */
+#define KERNELS        256  /* rows whose kernels make up the density that trimming goes by */
 
 /* Some rows that lie together. */
 struct fit_block {
@@ -53,13 +53,13 @@ static int64_t fit_draw_size(const struct svi_member_fit *f) {
     return wanted < f->rows.count ? wanted : f->rows.count;
 }
 
-static svs_code fit_reserve(struct svi_member_fit *f, int room, svs_error *err) {
-    const size_t old = (size_t)f->set.room, n = (size_t)room, stride = (size_t)f->rows.stride;
+static svs_code fit_reserve(struct svi_member_fit *f, int capacity, svs_error *err) {
+    const size_t old = (size_t)f->set.capacity, n = (size_t)capacity, stride = (size_t)f->rows.stride;
     if (!svi_grow_doubles(&f->support, old * stride, n * stride) ||
         !svi_grow_doubles(&f->support_norm2, old, n) || !svi_grow_doubles(&f->row, old, n + 1) ||
         !svi_grow_doubles(&f->kernel, old * BLOCK, n * BLOCK))
         return svi_fail_memory(err, "the active set of the one-class model");
-    return svi_active_set_reserve(&f->set, room, err);
+    return svi_active_set_reserve(&f->set, capacity, err);
 }
 
 static svs_code fit_prepare(struct svi_member_fit *f, svs_error *err) {
@@ -69,7 +69,7 @@ static svs_code fit_prepare(struct svi_member_fit *f, svs_error *err) {
     f->picked_norm2 = svi_pool_doubles(&f->pool, draw);
     f->stuck = svi_pool_take(&f->pool, BLOCK, sizeof *f->stuck);
     svs_code code = svi_pool_code(&f->pool, "the work space of the one-class model", err);
-    return code == SVS_OK ? fit_reserve(f, FIRST_ROOM, err) : code;
+    return code == SVS_OK ? fit_reserve(f, FIRST_CAPACITY, err) : code;
 }
 
 /* ---- points of the active set */
@@ -105,7 +105,7 @@ static bool fit_is_full(const struct svi_member_fit *f) {
 /* Row i of the block joins the active set, and the small problem is solved again. */
 static svs_code fit_join(struct svi_member_fit *f, const struct fit_block *b, int64_t i, svs_error *err) {
     const size_t stride = (size_t)f->rows.stride;
-    SVI_TRY(f->set.count == f->set.room ? fit_reserve(f, 2 * f->set.room, err) : SVS_OK);
+    SVI_TRY(f->set.count == f->set.capacity ? fit_reserve(f, 2 * f->set.capacity, err) : SVS_OK);
     const int n = f->set.count;
     for (int a = 0; a < n; a++)
         f->row[a] = f->kernel[(size_t)a * BLOCK + (size_t)i];
@@ -483,13 +483,13 @@ static svs_code training_trim(struct training *t, double gamma, svs_error *err) 
 /* ---- members */
 
 static svs_code training_add_member(struct training *t, const struct svi_member_fit *f, svs_error *err) {
-    struct svi_member_room room;
+    struct svi_member_slot slot;
     const size_t n = (size_t)f->set.count;
-    SVI_TRY(svi_novelty_model_member(t->model, f->set.count, &room, err));
-    memcpy(room.support, f->support, n * (size_t)t->coordinates.stride * sizeof *room.support);
-    memcpy(room.norm2, f->support_norm2, n * sizeof *room.norm2);
-    memcpy(room.z, f->set.z, n * sizeof *room.z);
-    svi_novelty_model_mark(t->model, &room, f->set.count);
+    SVI_TRY(svi_novelty_model_member(t->model, f->set.count, &slot, err));
+    memcpy(slot.support, f->support, n * (size_t)t->coordinates.stride * sizeof *slot.support);
+    memcpy(slot.norm2, f->support_norm2, n * sizeof *slot.norm2);
+    memcpy(slot.z, f->set.z, n * sizeof *slot.z);
+    svi_novelty_model_mark(t->model, &slot, f->set.count);
     svs_novelty_member *m = &t->model->member[t->model->members - 1];
     m->gamma = f->gamma;
     m->rho = svi_active_set_rho(&f->set);

@@ -95,25 +95,25 @@ svs_code svi_novelty_model_describe(svs_novelty_model *m, const void *schema, si
     return SVS_OK;
 }
 
-svs_code svi_novelty_model_member(svs_novelty_model *m, int count, struct svi_member_room *room,
+svs_code svi_novelty_model_member(svs_novelty_model *m, int count, struct svi_member_slot *slot,
                                   svs_error *err) {
     const size_t n = (size_t)count, stride = (size_t)m->stride;
     if (m->members == SVS_MEMBERS_MAX)
         return svi_fail(err, SVS_LIMIT, "a novelty model has at most %d members", SVS_MEMBERS_MAX);
-    room->support = svi_alloc_array(n, (stride + 2) * sizeof(double));
-    if (!room->support)
+    slot->support = svi_alloc_array(n, (stride + 2) * sizeof(double));
+    if (!slot->support)
         return svi_fail_memory(err, "the support vectors");
-    room->norm2 = room->support + n * stride;
-    room->z = room->norm2 + n;
+    slot->norm2 = slot->support + n * stride;
+    slot->z = slot->norm2 + n;
     m->member[m->members++] = (svs_novelty_member){
-        .count = count, .support = room->support, .norm2 = room->norm2, .z = room->z, .share = 1};
+        .count = count, .support = slot->support, .norm2 = slot->norm2, .z = slot->z, .share = 1};
     return SVS_OK;
 }
 
-void svi_novelty_model_mark(const svs_novelty_model *m, const struct svi_member_room *room, int count) {
+void svi_novelty_model_mark(const svs_novelty_model *m, const struct svi_member_slot *slot, int count) {
     for (int i = 0; i < count; i++)
-        if (svi_count_missing(room->support + (size_t)i * (size_t)m->stride, m->d) > 0)
-            room->norm2[i] = NAN;
+        if (svi_count_missing(slot->support + (size_t)i * (size_t)m->stride, m->d) > 0)
+            slot->norm2[i] = NAN;
 }
 
 /* ---- scores */
@@ -268,7 +268,7 @@ struct explain_view {
     double *weight;   /* of each support vector: gaps at first */
 };
 
-size_t svi_explain_room(const svs_novelty_model *m) {
+size_t svi_explain_doubles(const svs_novelty_model *m) {
     return 3 * (size_t)m->stride + (size_t)novelty_model_largest_member(m);
 }
 
@@ -387,7 +387,7 @@ static double explain_slope(const svs_novelty_model *m, double x, int j) {
         return 1;
     const double u = (x - m->center[j]) * m->inverse[j];
     const double bent = u / SVI_SQUASH_BEND;
-    return m->inverse[j] * (1 / sqrt(1 + bent * bent) + (fabs(u) > SVI_SQUASH_FAR));
+    return m->inverse[j] * (1 / sqrt(1 + bent * bent) + (fabs(u) > SVI_SQUASH_LIMIT));
 }
 
 void svi_explain(const svs_novelty_model *m, const double *x, double *work, double *gradient, double *adds) {
@@ -420,7 +420,7 @@ void svi_explain(const svs_novelty_model *m, const double *x, double *work, doub
 }
 
 svs_code svs_novelty_explain(const svs_novelty_model *m, const double *x, double *out, svs_error *err) {
-    double *work = svi_alloc_array(svi_explain_room(m), sizeof *work);
+    double *work = svi_alloc_array(svi_explain_doubles(m), sizeof *work);
     if (!work)
         return svi_fail_memory(err, "the explanation of a sample");
     svi_explain(m, x, work, NULL, out);

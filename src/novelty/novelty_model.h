@@ -11,7 +11,7 @@
 extern const char *const svi_novelty_kernels[];
 
 /* Room of a new member, to be filled. */
-struct svi_member_room {
+struct svi_member_slot {
     double *support; /* count x stride, zeroed */
     double *norm2, *z;
 };
@@ -28,11 +28,11 @@ svs_code svi_novelty_model_describe(svs_novelty_model *m, const void *schema, si
 
 /* Appends a member of `count` support vectors; its other figures are the caller's to set. SVS_LIMIT,
  * SVS_NO_MEMORY. */
-svs_code svi_novelty_model_member(svs_novelty_model *m, int count, struct svi_member_room *room,
+svs_code svi_novelty_model_member(svs_novelty_model *m, int count, struct svi_member_slot *slot,
                                   svs_error *err);
 
 /* The support is filled: norm2 of the vectors that lack a coordinate becomes NaN. */
-void svi_novelty_model_mark(const svs_novelty_model *m, const struct svi_member_room *room, int count);
+void svi_novelty_model_mark(const svs_novelty_model *m, const struct svi_member_slot *slot, int count);
 
 /* Surprise of `count` rows that are in coordinates already, of one member alone. SVS_NO_MEMORY. */
 svs_code svi_novelty_member_surprise(const svs_novelty_model *m, int member, const double *points,
@@ -51,10 +51,10 @@ svs_code svi_novelty_member_surprise(const svs_novelty_model *m, int member, con
  */
 
 /* Doubles that svi_explain works in. */
-size_t svi_explain_room(const svs_novelty_model *m);
+size_t svi_explain_doubles(const svs_novelty_model *m);
 
-/* x: d raw values; work: svi_explain_room doubles, aligned to 64. `gradient` (of the surprise, in raw units)
- * and `adds` (see svs_novelty_explain): d values each, either may be NULL. */
+/* x: d raw values; work: svi_explain_doubles doubles, aligned to 64. `gradient` (of the surprise, in raw
+ * units) and `adds` (see svs_novelty_explain): d values each, either may be NULL. */
 void svi_explain(const svs_novelty_model *m, const double *x, double *work, double *gradient, double *adds);
 
 #endif

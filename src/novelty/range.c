@@ -16,8 +16,6 @@
 #include "base/statistics.h"
 #include "novelty/lags.h"
 
-#define MOST (INT64_MAX / 8) /* of what is counted */
-
 /* ---- extremes */
 
 static void extremes_empty(struct svi_extremes *e, int d) {
@@ -92,14 +90,14 @@ static const struct svi_array arrays[] = {
 static const struct svi_arrays range_arrays = SVI_ARRAYS(arrays, "the ranges of the features");
 
 svs_code svi_range_reserve(struct svi_range *r, int rows, svs_error *err) {
-    const int32_t from[DIMS] = {r->d, r->room}, to[DIMS] = {r->d, rows};
-    svs_code code = rows > r->room ? svi_arrays_resize(&range_arrays, r, from, to, err) : SVS_OK;
-    if (code != SVS_OK || rows <= r->room)
+    const int32_t from[DIMS] = {r->d, r->capacity}, to[DIMS] = {r->d, rows};
+    svs_code code = rows > r->capacity ? svi_arrays_resize(&range_arrays, r, from, to, err) : SVS_OK;
+    if (code != SVS_OK || rows <= r->capacity)
         return code;
     for (int i = 0; i < SVI_RANGE_PARTS; i++)
         for (int k = 1; k < SVI_EXTREMES; k++)
             r->of[i].value[k] = r->of[i].value[0] + (size_t)k * (size_t)r->d;
-    r->room = rows;
+    r->capacity = rows;
     return SVS_OK;
 }
 
@@ -130,7 +128,7 @@ double svi_range_memory(int d, int rows) {
 
 double svi_range_excess(const struct svi_range *r, const double *x, int *feature) {
     const double *high = r->of[SVI_RANGE_ALL].value[SVI_HIGH], *low = r->of[SVI_RANGE_ALL].value[SVI_LOW];
-    double most = SVI_RANGE_LEAST;
+    double most = SVI_RANGE_MIN_WIDTH;
     int at = -1;
     const bool may = r->counts && !extremes_hold(&r->of[SVI_RANGE_ALL], x, r->d);
     for (int j = 0; j < (may ? r->d : 0); j++) {
@@ -149,7 +147,7 @@ double svi_range_excess(const struct svi_range *r, const double *x, int *feature
  * extreme itself, the second one is that of the others. */
 static double range_own_excess(const struct svi_range *r, const double *row, const double *x) {
     double *const *all = r->of[SVI_RANGE_ALL].value;
-    double most = SVI_RANGE_LEAST;
+    double most = SVI_RANGE_MIN_WIDTH;
     bool counts = false;
     const bool may = !extremes_hold(&r->of[SVI_RANGE_ALL], row, r->d);
     for (int j = 0; j < (may ? r->d : 0); j++) {
@@ -233,21 +231,21 @@ static void range_find_far(struct svi_range *r, const double *rows, int count) {
         svi_range_put(r, rows, i);
 }
 
-void svi_range_usual(const double *rows, int d, int count, int feature, double *column, double *low,
-                     double *high) {
+void svi_range_normal(const double *rows, int d, int count, int feature, double *column, double *low,
+                      double *high) {
     const int shown = count < SVI_RANGE_SHOWN ? count : SVI_RANGE_SHOWN;
     int known = 0;
     for (int i = 0; i < shown; i++) {
         column[known] = rows[(int64_t)i * count / shown * d + feature];
         known += !isnan(column[known]);
     }
-    svi_usual_range(column, known, low, high);
+    svi_normal_range(column, known, low, high);
 }
 
 void svi_range_renew(struct svi_range *r, const double *rows, int count, double *column) {
     for (int j = 0; j < r->d; j++) {
         double low, high;
-        svi_range_usual(rows, r->d, count, j, column, &low, &high);
+        svi_range_normal(rows, r->d, count, j, column, &low, &high);
         extremes_widen(&r->of[SVI_RANGE_NOW], j, low, high);
         extremes_widen(&r->of[SVI_RANGE_ALL], j, low, high);
     }
@@ -320,7 +318,7 @@ static void range_archive_part(struct svi_archive *a, struct svi_range *r, int p
     static const char *const values[] = {"now", "before", "run"};
     struct svi_extremes *e = &r->of[part];
     const int64_t count = SVI_EXTREMES * (int64_t)r->d;
-    svi_archive_int64(a, rows[part], &e->rows, 0, MOST);
+    svi_archive_int64(a, rows[part], &e->rows, 0, SVI_COUNT_MAX);
     if (!svi_archive_ok(a) || (part == SVI_RANGE_RUN && e->rows == 0))
         return;
     svi_archive_doubles(a, values[part], e->value[0], count);

@@ -9,7 +9,7 @@
  *
  * EXCESS of x: the largest over the features of how far x lies above the highest or below the lowest value in
  * the range, in widths of the feature: from the lowest to the highest of its 5 % and 95 % quantiles. From
- * SVI_RANGE_LEAST on it counts; below that it is 0 and nothing is other than without a range. Nor does
+ * SVI_RANGE_MIN_WIDTH on it counts; below that it is 0 and nothing is other than without a range. Nor does
  * anything count before the range has SVI_RANGE_ROWS rows: of a few rows each new one may be the highest.
  *
  * ORDER. Rows are compared by their excess first and then by their surprise, and p is conformal for that
@@ -39,9 +39,9 @@
 #include "base/archive.h"
 #include "novelty/calibration.h"
 
-#define SVI_RANGE_LEAST 0.5
-#define SVI_RANGE_ROWS  1000
-#define SVI_RANGE_SHOWN 200 /* calibration rows that show what is usual of a feature, spread evenly */
+#define SVI_RANGE_MIN_WIDTH 0.5
+#define SVI_RANGE_ROWS      1000
+#define SVI_RANGE_SHOWN     200 /* calibration rows that show what is usual of a feature, spread evenly */
 
 /* Rows of d values: of each feature the highest value, the second highest, the lowest, the second lowest, and
  * the lowest and highest that was usual; infinite for none. */
@@ -61,7 +61,7 @@ struct svi_range {
     double *width;                           /* of each feature when it was renewed; 0 = none */
     struct svi_extremes of[SVI_RANGE_PARTS]; /* all: those of `now` and `before` */
     int *far, far_count;                     /* places of the calibration rows that have an excess */
-    int room;                                /* rows that there is room for in `far` */
+    int capacity;                            /* rows that there is room for in `far` */
 };
 
 /* rows: calibration rows that there is room for; svi_range_reserve makes it more. SVS_NO_MEMORY: nothing has
@@ -73,7 +73,7 @@ void svi_range_empty(struct svi_range *r); /* as new */
 
 double svi_range_memory(int d, int rows); /* bytes besides the struct */
 
-/* 0, or SVI_RANGE_LEAST at least: then *feature (may be NULL) is the one that has it. */
+/* 0, or SVI_RANGE_MIN_WIDTH at least: then *feature (may be NULL) is the one that has it. */
 double svi_range_excess(const struct svi_range *r, const double *x, int *feature);
 
 /* What the feature showed. False: nothing yet. */
@@ -90,8 +90,8 @@ void svi_range_put(struct svi_range *r, const double *rows, int place);
 
 /* The 5 % and 95 % quantiles of a feature of the calibration rows, NaN for none; column: room for
  * SVI_RANGE_SHOWN values. */
-void svi_range_usual(const double *rows, int d, int count, int feature, double *column, double *low,
-                     double *high);
+void svi_range_normal(const double *rows, int d, int count, int feature, double *column, double *low,
+                      double *high);
 
 /* The calibration rows show what is usual now; widths, and which rows are far, are found again. column: as
  * above. */

@@ -4,8 +4,8 @@
  * A rise opens an alarm, or makes the open one worse; what was before it is dropped from the detector then,
  * so that a fall is measured from the new level. The alarm closes when the error since the last change is
  * back within a quarter of the way from before to the worst: at a fall beyond chance, or slowly, once
- * CALM samples since then have it. Whatever closes it, the detector begins a new stretch (a regression finds
- * new bounds for what is a large error). */
+ * QUIET_SAMPLES samples since then have it. Whatever closes it, the detector begins a new stretch (a
+ * regression finds new bounds for what is a large error). */
 #include "quality/alarm.h"
 
 #include <math.h>
@@ -13,10 +13,9 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
-#define ERROR_MAX  1e140 /* squares are summed */
-#define NEAR       0.25  /* of the way from before to the worst */
-#define CALM       256   /* samples */
-#define COUNT_MOST (INT64_MAX / 4)
+#define ERROR_MAX     1e140 /* squares are summed */
+#define NEAR          0.25  /* of the way from before to the worst */
+#define QUIET_SAMPLES 256   /* samples */
 
 void svi_alarm_configure(struct svi_alarm *s, double rate) {
     const bool was = s->on;
@@ -112,15 +111,15 @@ static enum svi_alarm_change alarm_close(struct svi_alarm *s, const struct svi_d
 static enum svi_alarm_change alarm_watch(struct svi_alarm *s, bool fell) {
     struct svi_drift_stretch now = fell ? s->errors->found.after : s->errors->all;
     const double near = s->share + NEAR * (s->worst_share - s->share);
-    if ((fell || now.n >= CALM) && svi_drift_share(&now) <= near)
+    if ((fell || now.n >= QUIET_SAMPLES) && svi_drift_share(&now) <= near)
         return alarm_close(s, &now, false);
     if (now.n >= SVI_ALARM_SETTLED)
         return alarm_close(s, &now, true);
     return SVI_ALARM_NONE;
 }
 
-enum svi_alarm_change svi_alarm_judge(struct svi_alarm *s, double error, const double *x, int d, double time,
-                                      int64_t number) {
+enum svi_alarm_change svi_alarm_update(struct svi_alarm *s, double error, const double *x, int d, double time,
+                                       int64_t number) {
     const double size = fabs(error) <= ERROR_MAX ? fabs(error) : ERROR_MAX;
     const struct svi_drift_sample sample = {size, time, number};
     if (!s->on || !s->errors)
@@ -165,14 +164,14 @@ static void alarm_archive_errors(struct svi_archive *a, struct svi_alarm *s) {
 
 void svi_alarm_archive(struct svi_archive *a, struct svi_alarm *s) {
     svi_archive_bool(a, "open", &s->open);
-    svi_archive_int64(a, "opened", &s->opened, 0, COUNT_MOST);
+    svi_archive_int64(a, "opened", &s->opened, 0, SVI_COUNT_MAX);
     svi_archive_double(a, "share", &s->share);
     svi_archive_double(a, "worst share", &s->worst_share);
     svi_archive_double(a, "before", &s->before);
     svi_archive_double(a, "after", &s->after);
     svi_archive_double(a, "worst", &s->worst);
     svi_archive_finite(a, "since", &s->since, 1);
-    svi_archive_int64(a, "number", &s->number, -1, COUNT_MOST);
+    svi_archive_int64(a, "number", &s->number, -1, SVI_COUNT_MAX);
     alarm_archive_errors(a, s);
 }
 

@@ -51,13 +51,13 @@ svs_code svi_alarm_make(struct svi_alarm *s, svs_error *err);
 static inline svs_code svi_alarm_reserve(struct svi_alarm *s, int d, svs_error *err) {
     if (s->on && !s->errors && svi_alarm_make(s, err) != SVS_OK)
         return SVS_NO_MEMORY;
-    return s->on && d > s->moments.room ? svi_drift_moments_reserve(&s->moments, d, err) : SVS_OK;
+    return s->on && d > s->moments.capacity ? svi_drift_moments_reserve(&s->moments, d, err) : SVS_OK;
 }
 
 /* A judged sample: 1 = wrong, 0 = right, or the error of a regression; its row x[d] (NULL: not known), for
  * which there is capacity; time in seconds, number in the stream. */
-enum svi_alarm_change svi_alarm_judge(struct svi_alarm *s, double error, const double *x, int d, double time,
-                                      int64_t number);
+enum svi_alarm_change svi_alarm_update(struct svi_alarm *s, double error, const double *x, int d, double time,
+                                       int64_t number);
 
 /* An open alarm ends without a sample. False: none was open. */
 bool svi_alarm_end(struct svi_alarm *s);

@@ -27,7 +27,7 @@
 #include "linalg/quads.h"
 #include "learner/probability.h"
 
-#define MEMORY_LEAST 1000.0 /* samples */
+#define MIN_MEMORY   1000.0 /* samples */
 #define RARE         500.0  /* samples of the rarest class that are to be remembered */
 #define CURVE_LONGER 3.0    /* times the memory of the slope */
 #define BEGIN        30.0   /* samples that count as seen at the start */
@@ -39,9 +39,9 @@
 #define CURVE_STEP   0.5
 #define LEVERAGE     SVI_LOGIT_PLAIN
 #define SPREAD       10.0 /* of logits, a square, where they count: by p (1 - p) */
-#define SLOPE_LEAST  1e-3
-#define SLOPE_MOST   1e4
-#define OFFSET_MOST  1e4
+#define MIN_SLOPE    1e-3
+#define MAX_SLOPE    1e4
+#define MAX_OFFSET   1e4
 #define PAIR_SLOPE   2.0 /* a score is 2 p - 1 where p is near 1/2: least squares on targets of 1 and -1 */
 #define MORE_SLOPE   1.0
 #define STEP         4 /* samples, after the first EACH_UNTIL, for one step */
@@ -235,7 +235,7 @@ static void calibrator_find_rarest(svi_calibrator *c) {
 
 static double calibrator_memory_of(const svi_calibrator *c, int64_t rarest) {
     const double count = (double)c->count, memory = RARE * (count + 2) / ((double)rarest + 1);
-    return memory > MEMORY_LEAST ? memory : MEMORY_LEAST;
+    return memory > MIN_MEMORY ? memory : MIN_MEMORY;
 }
 
 /* The factor by which what is remembered fades with that many samples. */
@@ -246,8 +246,8 @@ static double calibrator_fade(const svi_calibrator *c, double memory, int64_t sa
 }
 
 static double calibrator_slope(double a) {
-    const double least = a > SLOPE_LEAST ? a : SLOPE_LEAST;
-    return least < SLOPE_MOST ? least : SLOPE_MOST;
+    const double least = a > MIN_SLOPE ? a : MIN_SLOPE;
+    return least < MAX_SLOPE ? least : MAX_SLOPE;
 }
 
 /* ---- the curve */
@@ -304,7 +304,7 @@ static void calibrator_step_pair(svi_calibrator *c, double fade, double samples)
     if (!(determinant > 0) || !isfinite(da) || !isfinite(db) || !isfinite(moved))
         return;
     *a = calibrator_slope(*a - t * da);
-    *b = svi_bounded(*b - t * db, OFFSET_MOST);
+    *b = svi_bounded(*b - t * db, MAX_OFFSET);
 }
 
 static __attribute__((noinline)) void calibrator_step_two(svi_calibrator *c) {
@@ -384,12 +384,12 @@ static void calibrator_learn_more(svi_calibrator *c, int rows, int truth) {
                                         .seen = c->seen,
                                         .rare = RARE,
                                         .samples = count + 2,
-                                        .least = MEMORY_LEAST,
+                                        .least = MIN_MEMORY,
                                         .half = (count + BEGIN) / 2,
                                         .pull = CURVE_PULL,
                                         .damp = DAMP,
                                         .step = STEP_MAX,
-                                        .most = OFFSET_MOST,
+                                        .most = MAX_OFFSET,
                                         .scores = LEVERAGE};
     if (truth >= rows)
         return; /* it had no score */
@@ -424,7 +424,7 @@ void svi_calibrator_learn(svi_calibrator *c, const double *scores, int rows, int
 _Static_assert(sizeof(struct calibrator_curve) == 4 * SVS_CURVE * sizeof(double), "a curve is doubles");
 
 static bool calibrator_is_slope(double a) {
-    return a >= SLOPE_LEAST && a <= SLOPE_MOST;
+    return a >= MIN_SLOPE && a <= MAX_SLOPE;
 }
 
 /* Has anything of more than two classes been learned? Where not, it takes no memory in an archive. */
@@ -447,7 +447,7 @@ static int calibrator_used_classes(const svi_calibrator *c) {
 
 static void calibrator_check_offsets(struct svi_archive *a, const svi_calibrator *c) {
     for (int k = 0; k < c->max_classes && svi_archive_ok(a); k++)
-        svi_archive_check(a, fabs(c->law.b[k]) <= OFFSET_MOST && c->offset_bend[k] >= 0,
+        svi_archive_check(a, fabs(c->law.b[k]) <= MAX_OFFSET && c->offset_bend[k] >= 0,
                           "an offset is out of range");
 }
 
@@ -483,7 +483,7 @@ void svi_calibrator_archive(struct svi_archive *a, svi_calibrator *c) {
         c->classes = c->seen[k] > 0 ? k + 1 : c->classes;
     svi_archive_check(a,
                       calibrator_is_slope(c->pair[0]) && calibrator_is_slope(c->slope[0]) &&
-                          fabs(c->pair[1]) <= OFFSET_MOST && c->pair[2] >= 0 && c->pair[4] >= 0 &&
+                          fabs(c->pair[1]) <= MAX_OFFSET && c->pair[2] >= 0 && c->pair[4] >= 0 &&
                           c->slope[1] >= 0,
                       "a slope is out of range");
     calibrator_check_curve(a, &c->two);
@@ -503,7 +503,7 @@ double svi_calibrator_memory(int max_classes, int classes) {
 
 #define FIT_ROUNDS    200
 #define FIT_HALVES    30
-#define FIT_ENOUGH    1e-9 /* of the mean loss: less is gained */
+#define FIT_TOLERANCE 1e-9 /* of the mean loss: less is gained */
 #define FIT_RIDGE     1e-9 /* of the mean curvature */
 #define FIT_SLOPE_MIN 1e-6 /* of scores whose median size is 1 */
 
@@ -655,7 +655,7 @@ svs_code svi_calibrator_fit(const double *scores, const int32_t *label, int64_t 
     double loss = INFINITY;
     for (int round = 0; round < FIT_ROUNDS; round++) {
         const double now = calibrator_fit_round(&f, step, tried);
-        if (loss - now < FIT_ENOUGH)
+        if (loss - now < FIT_TOLERANCE)
             break;
         loss = now;
     }

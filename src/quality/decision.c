@@ -6,7 +6,7 @@
 #include "base/fail.h"
 #include "data/cell.h"
 
-#define PRICE_MOST 1e9
+#define MAX_PRICE 1e9
 
 /* ---- prices as text */
 
@@ -47,7 +47,7 @@ static svs_code decision_item(struct svi_decision_cost *c, struct svi_span item,
         return decision_wrong(item, "has no price", err);
     const struct svi_span number = decision_trim((struct svi_span){equals + 1, item.end});
     if (number.at == number.end || !svi_cell_number(number, &p->price) ||
-        !(p->price >= 0 && p->price <= PRICE_MOST))
+        !(p->price >= 0 && p->price <= MAX_PRICE))
         return decision_wrong(item, "has a price that is no number from 0 to 1e9", err);
     arrow = arrow < equals ? arrow : NULL;
     p->decision = svs_none();

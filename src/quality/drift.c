@@ -17,30 +17,29 @@
 #include "base/arrays.h"
 #include "base/statistics.h"
 
-#define LEAST     32 /* samples before a change */
-#define STEP      8  /* of the numbers of samples at which the level changes, from LEAST on */
-#define WRONG     3  /* of the samples since a rise are wrong at least */
-#define SINGLE    12 /* of the last wrong samples are tried as beginning of a rise */
-#define FOLDS     4  /* full blocks after which all buckets are looked at ... */
-#define NEAR_FULL 4  /* ... and this many sizes with each other one ... */
-#define NEAR      2  /* ... and with each wrong sample */
-#define TERMS     256
-#define TERM_MOST 25. /* a single change counts for no more */
-#define ABOVE     5.0 /* of the threshold: by simulation */
-#define SLOPE     1.7
-#define FLOOR     4.6
-#define COMMON    1e-4 /* for a rate below it both rise ... */
-#define RARER     1.15 /* ... by this for each e-th part */
-#define LOG_2     0.69314718055994531
-#define LOG_5_4   0.22314355131420976
-#define LOG_6_4   0.40546510810816438
-#define LOG_7_4   0.55961578793542266
-#define DOUBTS    3. /* standard errors by which overdispersion must be beyond 1 */
-#define LARGE     0.9
+#define MIN_BEFORE 32 /* samples before a change */
+#define STEP       8  /* of the numbers of samples at which the level changes, from MIN_BEFORE on */
+#define WRONG      3  /* of the samples since a rise are wrong at least */
+#define SINGLE     12 /* of the last wrong samples are tried as beginning of a rise */
+#define FOLDS      4  /* full blocks after which all buckets are looked at ... */
+#define NEAR_FULL  4  /* ... and this many sizes with each other one ... */
+#define NEAR       2  /* ... and with each wrong sample */
+#define TERMS      256
+#define MAX_TERM   25. /* a single change counts for no more */
+#define ABOVE      5.0 /* of the threshold: by simulation */
+#define SLOPE      1.7
+#define FLOOR      4.6
+#define COMMON     1e-4 /* for a rate below it both rise ... */
+#define RARER      1.15 /* ... by this for each e-th part */
+#define LOG_2      0.69314718055994531
+#define LOG_5_4    0.22314355131420976
+#define LOG_6_4    0.40546510810816438
+#define LOG_7_4    0.55961578793542266
+#define DOUBTS     3. /* standard errors by which overdispersion must be beyond 1 */
+#define LARGE      0.9
 #define BELOW                                                                                                \
     (1 - 1e-9) /* a bound that is less than this of what it is held against is below it, however             \
                 * both were rounded */
-#define COUNT_MOST (INT64_MAX / 8)
 
 void svi_drift_set_rate(struct svi_drift *d, double rate) {
     const double rarer = rate > 0 && rate < COMMON ? RARER * log(COMMON / rate) : 0;
@@ -164,7 +163,7 @@ static void drift_weigh(struct drift_look *l, int64_t n2, int64_t w2, double thr
     const bool rise = w2 * l->n > l->wrong * n2;
     const double p = (double)l->wrong / (double)l->n, q = 1 - p;
     const double dispersion = drift_dispersion(l->d, n2);
-    if (n1 < LEAST || (rise ? w2 < WRONG : n2 < LEAST) ||
+    if (n1 < MIN_BEFORE || (rise ? w2 < WRONG : n2 < MIN_BEFORE) ||
         drift_is_short(l, n1, n2, w2, threshold * dispersion))
         return;
     double ratio = drift_term((double)w1, (double)n1 * p) + drift_term((double)(n1 - w1), (double)n1 * q) +
@@ -306,9 +305,9 @@ static inline int drift_rises(const struct svi_drift *d, const struct svi_cuts *
 
 /* Is no change near, by bounds of all that drift_search would look at after a wrong sample? Most often that
  * is all there is to do. */
-static inline bool drift_is_calm(struct svi_drift *d) {
+static inline bool drift_is_quiet(struct svi_drift *d) {
     double n[SVI_DRIFT_RECENT], wrong[SVI_DRIFT_RECENT], level[SVI_DRIFT_RECENT];
-    struct svi_cuts c = {.n = (double)d->all.n, .wrong = (double)d->all.wrong, .fewest = LEAST};
+    struct svi_cuts c = {.n = (double)d->all.n, .wrong = (double)d->all.wrong, .fewest = MIN_BEFORE};
     if (d->recent > d->near_until)
         drift_find_near(d);
     c.bound = c.wrong * (c.n - c.wrong) / c.n;
@@ -326,7 +325,7 @@ static enum svi_drift_change drift_search(struct svi_drift *d, bool wrong, bool 
     struct drift_look l = {
         .d = d, .n = d->all.n, .wrong = d->all.wrong, .bound = w * (n - w) / n, .ratio = -1};
     l.least = BELOW * d->floor * l.bound;
-    if (d->all.n <= LEAST || d->all.wrong < WRONG || !(d->threshold < INFINITY))
+    if (d->all.n <= MIN_BEFORE || d->all.wrong < WRONG || !(d->threshold < INFINITY))
         return SVI_DRIFT_SAME;
     if (wrong)
         drift_try_recent(&l);
@@ -370,7 +369,7 @@ static void drift_compare(struct svi_drift *d, int i, double n, double one, doub
         d->scale[i].sum /= 2;
         d->scale[i].terms /= 2;
     }
-    d->scale[i].sum += term < TERM_MOST ? term : TERM_MOST;
+    d->scale[i].sum += term < MAX_TERM ? term : MAX_TERM;
     d->scale[i].terms++;
     drift_measure_scale(d, i);
 }
@@ -471,7 +470,7 @@ enum svi_drift_change svi_drift_step(struct svi_drift *d, const struct svi_drift
         d->all.squares += s->size * s->size;
     const bool full = d->recent == SVI_DRIFT_RECENT;
     enum svi_drift_change change = SVI_DRIFT_SAME;
-    if (full || (wrong && !drift_is_calm(d)))
+    if (full || (wrong && !drift_is_quiet(d)))
         change = drift_search(d, wrong, full, false);
     if (change == SVI_DRIFT_FALL && d->regress)
         svi_drift_renew(d);
@@ -496,11 +495,11 @@ void svi_drift_move_times(struct svi_drift *d, double from, double step) {
 }
 
 static void drift_archive_stretch(struct svi_archive *a, struct svi_drift_stretch *s) {
-    svi_archive_int64(a, "samples", &s->n, 0, COUNT_MOST);
+    svi_archive_int64(a, "samples", &s->n, 0, SVI_COUNT_MAX);
     svi_archive_int64(a, "wrong", &s->wrong, 0, s->n);
     svi_archive_finite(a, "squares", &s->squares, 1);
     svi_archive_finite(a, "time", &s->time, 1);
-    svi_archive_int64(a, "number", &s->number, 0, COUNT_MOST);
+    svi_archive_int64(a, "number", &s->number, 0, SVI_COUNT_MAX);
 }
 
 static void drift_archive_buckets(struct svi_archive *a, struct svi_drift *d) {
@@ -543,8 +542,8 @@ void svi_drift_archive(struct svi_archive *a, struct svi_drift *d) {
     drift_archive_stretch(a, &d->all);
     svi_archive_uint64(a, "bits", &d->bits);
     svi_archive_int(a, "recent", &d->recent, 0, SVI_DRIFT_RECENT);
-    svi_archive_int64(a, "pushed", &d->pushed, d->recent, COUNT_MOST);
-    svi_archive_int64(a, "folds", &d->folds, 0, COUNT_MOST);
+    svi_archive_int64(a, "pushed", &d->pushed, d->recent, SVI_COUNT_MAX);
+    svi_archive_int64(a, "folds", &d->folds, 0, SVI_COUNT_MAX);
     if (!svi_archive_ok(a))
         return;
     svi_archive_check(a, d->recent == SVI_DRIFT_RECENT || d->bits >> d->recent == 0,
@@ -554,7 +553,7 @@ void svi_drift_archive(struct svi_archive *a, struct svi_drift *d) {
         struct svi_drift_sample *s = &d->last[(d->pushed - 1 - i) & (SVI_DRIFT_RECENT - 1)];
         svi_archive_finite(a, "error", &s->size, 1);
         svi_archive_finite(a, "time", &s->time, 1);
-        svi_archive_int64(a, "number", &s->number, 0, COUNT_MOST);
+        svi_archive_int64(a, "number", &s->number, 0, SVI_COUNT_MAX);
     }
     svi_archive_int(a, "buckets", &d->buckets, 0, SVI_DRIFT_BUCKETS - 1);
     if (svi_archive_ok(a))
@@ -568,8 +567,8 @@ void svi_drift_archive(struct svi_archive *a, struct svi_drift *d) {
  * the mean of their own stretch, so that a feature like a time stamp, whose mean is a billion deviations,
  * keeps its digits. What moved is looked for at an alarm only. */
 
-#define TOGETHER        8    /* columns, as quads take them; room is a multiple of it */
-#define LEAST_DEVIATION 1e-9 /* of the mean's size: below it is rounding */
+#define TOGETHER      8    /* columns, as quads take them; room is a multiple of it */
+#define MIN_DEVIATION 1e-9 /* of the mean's size: below it is rounding */
 
 enum { FEATURES };
 
@@ -581,11 +580,11 @@ static const struct svi_array arrays[] = {
 static const struct svi_arrays drift_moments_arrays = SVI_ARRAYS(arrays, "the moments of the features");
 
 static double *drift_moments_of(const struct svi_drift_moments *m, int slot) {
-    return m->bucket + (size_t)slot * 2 * (size_t)m->room;
+    return m->bucket + (size_t)slot * 2 * (size_t)m->capacity;
 }
 
 static double *drift_moments_row(const struct svi_drift_moments *m, int64_t place) {
-    return m->recent + (size_t)(place & (SVI_DRIFT_RECENT - 1)) * (size_t)m->room;
+    return m->recent + (size_t)(place & (SVI_DRIFT_RECENT - 1)) * (size_t)m->capacity;
 }
 
 void svi_drift_moments_free(struct svi_drift_moments *m) {
@@ -593,40 +592,41 @@ void svi_drift_moments_free(struct svi_drift_moments *m) {
     *m = (struct svi_drift_moments){0};
 }
 
-static int32_t drift_moments_room(int d) {
-    int room = TOGETHER;
-    while (room < d)
-        room *= 2;
-    return room < SVI_DRIFT_FEATURES ? room : SVI_DRIFT_FEATURES;
+static int32_t drift_moments_reserve(int d) {
+    int capacity = TOGETHER;
+    while (capacity < d)
+        capacity *= 2;
+    return capacity < SVI_DRIFT_FEATURES ? capacity : SVI_DRIFT_FEATURES;
 }
 
 svs_code svi_drift_moments_reserve(struct svi_drift_moments *m, int d, svs_error *err) {
-    const int32_t room = drift_moments_room(d);
-    if (d <= m->room || m->off)
+    const int32_t capacity = drift_moments_reserve(d);
+    if (d <= m->capacity || m->off)
         return SVS_OK;
     if (d > SVI_DRIFT_FEATURES) {
         svi_drift_moments_free(m);
         m->off = true;
         return SVS_OK;
     }
-    const svs_code code = svi_arrays_resize(&drift_moments_arrays, m, &m->room, &room, err);
-    m->room = code == SVS_OK ? room : m->room;
+    const svs_code code = svi_arrays_resize(&drift_moments_arrays, m, &m->capacity, &capacity, err);
+    m->capacity = code == SVS_OK ? capacity : m->capacity;
     m->quads = m->quads ? m->quads : svi_quads_get();
     return code;
 }
 
 /* The block of rows that begins at `place` into a slot. */
 static void drift_moments_fold(struct svi_drift_moments *m, int slot, int64_t place) {
-    double *mean = drift_moments_of(m, slot), *squares = mean + m->room;
+    double *mean = drift_moments_of(m, slot), *squares = mean + m->capacity;
     const int columns = (m->d + TOGETHER - 1) / TOGETHER * TOGETHER;
-    memset(mean, 0, 2 * (size_t)m->room * sizeof *mean);
-    m->quads->moments(m->recent, SVI_DRIFT_RECENT, place, SVI_DRIFT_BLOCK, m->room, columns, mean, squares);
+    memset(mean, 0, 2 * (size_t)m->capacity * sizeof *mean);
+    m->quads->moments(m->recent, SVI_DRIFT_RECENT, place, SVI_DRIFT_BLOCK, m->capacity, columns, mean,
+                      squares);
 }
 
 static void drift_moments_join(struct svi_drift_moments *m, int into, int64_t n_into, int from,
                                int64_t n_from) {
-    double *mean = drift_moments_of(m, into), *squares = mean + m->room;
-    const double *mean_from = drift_moments_of(m, from), *squares_from = mean_from + m->room;
+    double *mean = drift_moments_of(m, into), *squares = mean + m->capacity;
+    const double *mean_from = drift_moments_of(m, from), *squares_from = mean_from + m->capacity;
     const double share = (double)n_from / (double)(n_into + n_from), both = (double)n_into * share;
     for (int j = 0; j < m->d; j++) {
         const double gap = mean_from[j] - mean[j];
@@ -647,7 +647,7 @@ static __attribute__((noinline)) void drift_moments_follow(struct svi_drift_mome
 
 void svi_drift_moments_step(struct svi_drift_moments *m, const struct svi_drift *d, const double *x,
                             int features) {
-    if (features > m->room || m->room == 0 || d->pushed == 0)
+    if (features > m->capacity || m->capacity == 0 || d->pushed == 0)
         return;
     m->d = features > m->d ? features : m->d;
     if (d->event.slot >= 0) /* merges come with a slot alone */
@@ -666,7 +666,7 @@ void svi_drift_moments_step(struct svi_drift_moments *m, const struct svi_drift 
 
 void svi_drift_moments_clear(struct svi_drift_moments *m, int feature) {
     if (feature < m->d)
-        svi_arrays_forget(&drift_moments_arrays, m, &m->room, FEATURES, feature);
+        svi_arrays_forget(&drift_moments_arrays, m, &m->capacity, FEATURES, feature);
 }
 
 /* ---- what moved */
@@ -677,7 +677,7 @@ static struct svi_moments drift_moments_sum(const struct svi_drift_moments *m, c
     struct svi_moments sum = {0};
     for (int i = from; i < to; i++) {
         const double *of = drift_moments_of(m, d->bucket[i].slot);
-        svi_moments_merge(&sum, (struct svi_moments){(double)d->bucket[i].of.n, of[j], of[m->room + j]});
+        svi_moments_merge(&sum, (struct svi_moments){(double)d->bucket[i].of.n, of[j], of[m->capacity + j]});
     }
     for (int i = newest + count - 1; i >= newest; i--)
         svi_moments_add(&sum, drift_moments_row(m, d->pushed - 1 - i)[j]);
@@ -691,7 +691,7 @@ static struct svi_drift_shift drift_moments_shift(const struct svi_drift_moments
                                                    f->bucket < d->buckets ? 0 : d->recent - f->recent);
     const struct svi_moments a = drift_moments_sum(m, d, j, f->bucket, d->buckets, 0, f->recent);
     const double pooled = sqrt((b.squares + a.squares) / (b.n + a.n)), gap = a.mean - b.mean,
-                 least = LEAST_DEVIATION * fmax(fabs(a.mean), fabs(b.mean));
+                 least = MIN_DEVIATION * fmax(fabs(a.mean), fabs(b.mean));
     return (struct svi_drift_shift){.feature = j,
                                     .before = b.mean,
                                     .after = a.mean,
@@ -740,13 +740,13 @@ void svi_drift_moments_archive(struct svi_archive *a, struct svi_drift_moments *
     }
     for (int i = 0; i < d->buckets; i++) {
         svi_archive_known(a, "means", drift_moments_of(m, d->bucket[i].slot), m->d);
-        svi_archive_known(a, "squares", drift_moments_of(m, d->bucket[i].slot) + m->room, m->d);
+        svi_archive_known(a, "squares", drift_moments_of(m, d->bucket[i].slot) + m->capacity, m->d);
     }
     for (int i = d->recent - 1; i >= 0; i--)
         svi_archive_finite(a, "row", drift_moments_row(m, d->pushed - 1 - i), m->d);
 }
 
 double svi_drift_moments_memory(int d) {
-    const int32_t room = drift_moments_room(d);
-    return d > SVI_DRIFT_FEATURES ? 0 : (double)svi_arrays_bytes(&drift_moments_arrays, &room);
+    const int32_t capacity = drift_moments_reserve(d);
+    return d > SVI_DRIFT_FEATURES ? 0 : (double)svi_arrays_bytes(&drift_moments_arrays, &capacity);
 }

@@ -138,11 +138,11 @@ void svi_drift_archive(struct svi_archive *a, struct svi_drift *d);
 
 /* Zero-initialised is empty. */
 struct svi_drift_moments {
-    bool off;       /* there were too many features */
-    int d;          /* features so far */
-    int32_t room;   /* features that there is capacity for */
-    double *bucket; /* SVI_DRIFT_BUCKETS x 2 x room: means, then sums of squared deviations, by slot */
-    double *recent; /* SVI_DRIFT_RECENT x room: raw rows, by their place in svi_drift's `last` */
+    bool off;         /* there were too many features */
+    int d;            /* features so far */
+    int32_t capacity; /* features that there is capacity for */
+    double *bucket;   /* SVI_DRIFT_BUCKETS x 2 x room: means, then sums of squared deviations, by slot */
+    double *recent;   /* SVI_DRIFT_RECENT x room: raw rows, by their place in svi_drift's `last` */
     const struct svi_quads *quads; /* set with the room */
 };
 

@@ -16,7 +16,7 @@
 #include "base/statistics.h"
 #include "base/stat_ring.h"
 
-#define ROOM      SVI_INTERVAL_MOST
+#define CAPACITY  SVI_INTERVAL_MAX
 #define USUAL     0.998 /* level that SVI_INTERVAL_RESIDUALS are enough for */
 #define SPARE     24    /* residuals of a tail besides those that are needed, at least */
 #define ROUNDING  1e-9
@@ -26,7 +26,7 @@ enum { OUTSIDE = 0, INSIDE = 1, UNKNOWN = 2 }; /* of a judged sample; 2: there w
 
 struct tail {
     int count;
-    double sorted[ROOM]; /* ascending */
+    double sorted[CAPACITY]; /* ascending */
 };
 
 /* What every sample needs comes first, side by side. */
@@ -40,7 +40,7 @@ struct svi_interval {
     double width; /* sum */
     int64_t judged_window, inside_window;
     struct svi_stat_ring places;
-    double ring[ROOM], scratch[ROOM];
+    double ring[CAPACITY], scratch[CAPACITY];
     struct tail low, high; /* `high`: of -r */
     uint8_t covered[];     /* ring of the window */
 };
@@ -98,18 +98,18 @@ static int interval_spare(int rank) {
 }
 
 static int interval_most(const svi_interval *v) {
-    return v->level > USUAL ? SVI_INTERVAL_MOST : SVI_INTERVAL_RESIDUALS;
+    return v->level > USUAL ? SVI_INTERVAL_MAX : SVI_INTERVAL_RESIDUALS;
 }
 
 /* Its slot. */
 static int interval_oldest(const svi_interval *v) {
     const int at = v->at - v->count;
-    return at < 0 ? at + ROOM : at;
+    return at < 0 ? at + CAPACITY : at;
 }
 
 static void interval_tail_pick(svi_interval *v, struct tail *t, int rank, double sign) {
     const int wanted = interval_spare(rank), count = wanted < v->count ? wanted : v->count;
-    for (int i = 0, at = interval_oldest(v); i < v->count; i++, at = at + 1 == ROOM ? 0 : at + 1)
+    for (int i = 0, at = interval_oldest(v); i < v->count; i++, at = at + 1 == CAPACITY ? 0 : at + 1)
         v->scratch[i] = sign * v->ring[at];
     if (count < v->count)
         svi_select_rank(v->scratch, v->count, count - 1);
@@ -226,7 +226,7 @@ static void interval_take(svi_interval *v, double residual, bool full) {
     interval_tail_add(&v->low, residual, v->low.count == v->count);
     interval_tail_add(&v->high, -residual, v->high.count == v->count);
     v->ring[v->at] = residual;
-    v->at = v->at + 1 == ROOM ? 0 : v->at + 1;
+    v->at = v->at + 1 == CAPACITY ? 0 : v->at + 1;
     v->count++;
     if (!full)
         interval_rank(v);
@@ -269,17 +269,18 @@ static void interval_recount(struct svi_archive *a, svi_interval *v) {
 /* In the order in which they came. */
 static void interval_archive_residuals(struct svi_archive *a, svi_interval *v) {
     const bool loading = svi_archive_loading(a);
-    svi_archive_int(a, "residuals", &v->count, 0, ROOM);
+    svi_archive_int(a, "residuals", &v->count, 0, CAPACITY);
     svi_archive_bool(a, "skips", &v->skips);
     if (!svi_archive_ok(a))
         return;
-    for (int i = 0, at = interval_oldest(v); i < v->count && !loading; i++, at = at + 1 == ROOM ? 0 : at + 1)
+    for (int i = 0, at = interval_oldest(v); i < v->count && !loading;
+         i++, at = at + 1 == CAPACITY ? 0 : at + 1)
         v->scratch[i] = v->ring[at];
     svi_archive_finite(a, "residuals in order", v->scratch, v->count);
     if (!loading)
         return;
     memcpy(v->ring, v->scratch, (size_t)v->count * sizeof *v->ring);
-    v->at = v->count % ROOM;
+    v->at = v->count % CAPACITY;
     if (svi_archive_ok(a))
         interval_settle(v);
 }

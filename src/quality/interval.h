@@ -26,7 +26,7 @@
 #include "base/archive.h"
 
 #define SVI_INTERVAL_RESIDUALS 999  /* this many of the last count: levels up to 0.998 */
-#define SVI_INTERVAL_MOST      1999 /* for levels above */
+#define SVI_INTERVAL_MAX       1999 /* for levels above */
 
 typedef struct svi_interval svi_interval;
 

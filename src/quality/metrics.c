@@ -75,7 +75,7 @@ struct svi_metrics {
 };
 
 /* No branch on what is hard to predict: a hit or not. */
-static inline void metrics_enter(struct counts *c, struct judged j) {
+static inline void metrics_insert(struct counts *c, struct judged j) {
     const bool hit = j.predicted == j.truth;
     c->n++;
     c->hits += hit;
@@ -298,11 +298,11 @@ void svi_metrics_class(svi_metrics *m, int truth, int predicted, const double *s
     m->classes = truth >= m->classes ? truth + 1 : m->classes;
     if (m->all.ranks)
         metrics_exchange_ranks(m, j.bin, truth, old);
-    metrics_enter(&m->all, j);
+    metrics_insert(&m->all, j);
     if (old)
         metrics_replace(&m->recent, j, old);
     else
-        metrics_enter(&m->recent, j);
+        metrics_insert(&m->recent, j);
     *place = j;
     if (svi_stat_ring_advance(&m->ring))
         metrics_wrap(m);
@@ -513,7 +513,7 @@ static void metrics_recount(struct svi_archive *a, svi_metrics *m) {
         if (!svi_archive_check(a, metrics_plausible(&j, m->capacity),
                                "a sample has a class beyond the last one"))
             return;
-        metrics_enter(&m->recent, j);
+        metrics_insert(&m->recent, j);
         if (j.bin != NO_BIN && m->recent.ranks)
             metrics_rank(m->recent.ranks, j);
     }

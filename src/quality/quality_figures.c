@@ -139,7 +139,7 @@ bool svi_quality_figures_ends(const svi_quality_figures *f, double *ends) {
     return f->interval && svi_interval_ends(f->interval, ends);
 }
 
-void svi_quality_figures_judge(svi_quality_figures *f, const svs_step *step) {
+void svi_quality_figures_update(svi_quality_figures *f, const svs_step *step) {
     if (f->task == SVS_REGRESS) {
         svi_baseline_value(f->baseline, step->target, step->scores[0]);
         svi_interval_learn(f->interval, step->scores[0], step->leverage, step->target);
@@ -211,15 +211,16 @@ int svi_quality_figures_list(svi_quality_figures *f, svi_metrics *metrics, int c
 }
 
 void svi_quality_figures_table(svi_quality_figures *f, const svi_metrics *metrics, const svs_learner *learner,
-                               bool matrices, struct svi_class_table *out) {
-    *out = (struct svi_class_table){0};
+                               bool matrices, struct svi_class_table_reserve *out) {
+    *out = (struct svi_class_table_reserve){0};
     if (f->task == SVS_REGRESS || quality_reserve_report(f, NULL) != SVS_OK)
         return;
     const int n = svs_learner_class_count(learner);
     svi_metrics_class_counts(metrics, n, f->all, f->window);
     for (int k = 0; k < n; k++)
         f->classes[k] = svs_learner_class(learner, k);
-    *out = (struct svi_class_table){.count = n, .classes = f->classes, .all = f->all, .window = f->window};
+    *out = (struct svi_class_table_reserve){
+        .count = n, .classes = f->classes, .all = f->all, .window = f->window};
     if (!matrices || !svi_confusion_matrix(f->confusion, n, f->matrix[0]))
         return;
     svi_metrics_confusion(metrics, n, f->matrix[1]);

@@ -43,7 +43,7 @@ void svi_quality_figures_level(svi_quality_figures *f, double level);
 bool svi_quality_figures_ends(const svi_quality_figures *f, double *ends);
 
 /* A sample whose label has come; *step: the scores that were made before it was learned. */
-void svi_quality_figures_judge(svi_quality_figures *f, const svs_step *step);
+void svi_quality_figures_update(svi_quality_figures *f, const svs_step *step);
 
 /* `metrics`: of the same samples; classes: those that the learner knows. NAN = not known yet. Returns how
  * many were filled in. */
@@ -53,7 +53,7 @@ int svi_quality_figures_list(svi_quality_figures *f, svi_metrics *metrics, int c
 /* Every class of the learner; with `matrices` the confusion matrices too. Valid until the next call of this
  * or svi_quality_figures_list. */
 void svi_quality_figures_table(svi_quality_figures *f, const svi_metrics *metrics, const svs_learner *learner,
-                               bool matrices, struct svi_class_table *out);
+                               bool matrices, struct svi_class_table_reserve *out);
 
 /* The learner against what needs none; n 0: it is not to be compared (no sample yet, or the other task). */
 struct svi_standing {

@@ -258,7 +258,7 @@ static inline bool quality_has_calibrator(struct svi_quality_stage *q, bool refi
 }
 
 /* Whose probabilities are judged: what another one has before is judged first. */
-static inline void quality_judge_by(struct svi_quality_stage *q, bool refit) {
+static inline void quality_score_by(struct svi_quality_stage *q, bool refit) {
     if (q->judging != refit)
         quality_settle(q);
     q->judging = refit;
@@ -272,7 +272,7 @@ void svi_quality_stage_calibrate(struct svi_quality_stage *q, bool refit, const 
         return;
     if (quality_is_pair(rows, class_count, label)) {
         if (served)
-            quality_judge_by(q, refit);
+            quality_score_by(q, refit);
         svi_calibrator_learn_pair(q->calibrator[refit], scores[0], label, served ? q->reliability : NULL);
     } else {
         svi_calibrator_learn(q->calibrator[refit], scores, rows, class_count, label,
@@ -285,12 +285,12 @@ svs_calibration svi_quality_stage_law(const struct svi_quality_stage *q, const s
     return q->proba && c && m->class_count > 1 ? svi_calibrator_law(c, m->class_count) : (svs_calibration){0};
 }
 
-void svi_quality_stage_judge(struct svi_quality_stage *q, const svs_step *served) {
+void svi_quality_stage_update(struct svi_quality_stage *q, const svs_step *served) {
     if (q->task == SVS_REGRESS)
         svi_metrics_value(q->metrics, served->target, served->scores[0]);
     else
         svi_metrics_class(q->metrics, served->label, served->predicted, served->scores, served->rows);
-    svi_quality_figures_judge(q->figures, served);
+    svi_quality_figures_update(q->figures, served);
     if (!q->reliability || q->judged || q->proba_count == 0 || served->label < 0)
         return;
     quality_settle(q); /* in their order */

@@ -2,7 +2,7 @@
  * decisions (classify), intervals (regress), figures of classes, the quality alarm. All of it is a function
  * of the samples alone.
  *
- * A sample passes it twice: svi_quality_stage_score when it has its scores, svi_quality_stage_judge when its
+ * A sample passes it twice: svi_quality_stage_score when it has its scores, svi_quality_stage_update when its
  * label is known, at once or late. The judgement is of what was scored, so nothing is held out.
  *
  * Scores are those of svs_step: `rows` of them, one for two classes (above 0: class 1) or a regression, else
@@ -145,7 +145,7 @@ svs_calibration svi_quality_stage_law(const struct svi_quality_stage *q, const s
 int svi_quality_stage_figures(struct svi_quality_stage *q, struct svi_figure *out);
 
 /* The label, or the target, of that sample is known. */
-void svi_quality_stage_judge(struct svi_quality_stage *q, const svs_step *served);
+void svi_quality_stage_update(struct svi_quality_stage *q, const svs_step *served);
 
 /* Between two samples; loading goes into one from svi_quality_stage_new. */
 void svi_quality_stage_archive(struct svi_archive *a, struct svi_quality_stage *q);

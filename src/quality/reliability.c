@@ -81,7 +81,7 @@ static inline void reliability_count(struct totals *t, struct judged j, int dire
     t->bin[bin].p += direction * (int64_t)p;
 }
 
-static struct judged reliability_judge(const double *proba, int class_count, int truth) {
+static struct judged reliability_update(const double *proba, int class_count, int truth) {
     double loss = truth < class_count ? -svi_log(proba[truth]) : LOSS_MAX, brier = truth >= class_count;
     int top = 1;
     for (int k = 0; k < class_count && class_count > 2; k++) {
@@ -113,10 +113,10 @@ static inline void reliability_take(svi_reliability *r, struct judged j) {
 }
 
 void svi_reliability_add(svi_reliability *r, const double *proba, int class_count, int truth) {
-    reliability_take(r, reliability_judge(proba, class_count, truth));
+    reliability_take(r, reliability_update(proba, class_count, truth));
 }
 
-/* As reliability_judge does it, bit for bit. */
+/* As reliability_update does it, bit for bit. */
 void svi_reliability_add_pairs(svi_reliability *r, const struct svi_quads *quads, const double *first,
                                const double *second, const double *y, int n) {
     static const struct svi_pair_units units = {LOSS_MAX, LOSS_UNIT, BRIER_UNIT, P_UNIT};

@@ -5,8 +5,8 @@
 
 #include "linalg/sparse_rows.h"
 
-#define SHARE        0.75 /* of the samples must be there still */
-#define STRETCH_MOST 1e3  /* of a coordinate's unit: beyond it the Gram matrix is made again */
+#define SHARE       0.75 /* of the samples must be there still */
+#define MAX_STRETCH 1e3  /* of a coordinate's unit: beyond it the Gram matrix is made again */
 
 bool svi_kept_curvature_fits(int d, int rows, double count, int stride) {
     const double dim = d + 1;
@@ -32,7 +32,7 @@ void svi_kept_curvature_free(struct svi_kept_curvature *k) {
 static svs_code kept_curvature_reserve(struct svi_kept_curvature *k, const struct svi_snapshot *s, int rows,
                                        svs_error *err) {
     const size_t dim = (size_t)s->d + 1, n = (size_t)s->count, all = n * (size_t)rows;
-    if (k->dim == s->d + 1 && k->rows == rows && k->room >= s->count)
+    if (k->dim == s->d + 1 && k->rows == rows && k->capacity >= s->count)
         return SVS_OK;
     svi_kept_curvature_free(k);
     k->at = svi_pool_take(&k->pool, (size_t)rows, sizeof *k->at);
@@ -47,7 +47,7 @@ static svs_code kept_curvature_reserve(struct svi_kept_curvature *k, const struc
     }
     k->dim = s->d + 1;
     k->rows = rows;
-    k->room = s->count;
+    k->capacity = s->count;
     return SVS_OK;
 }
 
@@ -88,7 +88,7 @@ static bool kept_curvature_move(double *gram, const struct svi_snapshot *b, cons
     for (int i = 0; i < d; i++) {
         const double stretch = s->inverse[i] / b->inverse[i],
                      shift = (b->mean[i] - s->mean[i]) * s->inverse[i];
-        if (!(fabs(log(stretch)) < log(STRETCH_MOST)) || !(fabs(shift) < STRETCH_MOST))
+        if (!(fabs(log(stretch)) < log(MAX_STRETCH)) || !(fabs(shift) < MAX_STRETCH))
             return false;
         for (int j = 0; j <= i; j++) /* row i; last[j] has moved for j < i, as has row j */
             gram[i * n + j] = stretch * gram[i * n + j] + shift * last[j];

@@ -14,7 +14,7 @@
 struct svi_kept_curvature {
     struct svi_snapshot before; /* the window of the last success, standardised */
     int dim, rows;              /* d + 1; of the model */
-    int64_t room;               /* samples */
+    int64_t capacity;           /* samples */
     struct svi_pool pool;
     struct svi_curvature *at; /* rows; each with its Gram matrix */
     double *weights,

@@ -22,8 +22,8 @@
 #include "learner/ring.h"
 #include "wire/archive_file.h"
 
-#define COLUMNS      8     /* that are standardised at once; rows are padded to them */
-#define WEIGHT_LEAST 1e-30 /* what has decayed below it counts for nothing, but a cost is above 0 */
+#define COLUMNS    8     /* that are standardised at once; rows are padded to them */
+#define MIN_WEIGHT 1e-30 /* what has decayed below it counts for nothing, but a cost is above 0 */
 
 enum { ROWS, OF_ROW }; /* values of a row: features, samples */
 static const struct svi_array result_table[] = {
@@ -66,8 +66,8 @@ struct svi_refit *svi_refit_new(const struct svi_settings *s, svs_error *err) {
     }
     r->how = svi_refit_how_of(s);
     r->C = s->C;
-    r->renewed.room = (int)s->max_features;
-    r->renewed.flags = svi_alloc_array((size_t)r->renewed.room, sizeof *r->renewed.flags);
+    r->renewed.capacity = (int)s->max_features;
+    r->renewed.flags = svi_alloc_array((size_t)r->renewed.capacity, sizeof *r->renewed.flags);
     if (r->renewed.flags)
         return r;
     svi_fail_memory(err, "the refit");
@@ -77,13 +77,13 @@ struct svi_refit *svi_refit_new(const struct svi_settings *s, svs_error *err) {
 
 static void renewed_clear(struct svi_renewed *n) {
     if (n->any)
-        memset(n->flags, 0, (size_t)n->room * sizeof *n->flags);
+        memset(n->flags, 0, (size_t)n->capacity * sizeof *n->flags);
     n->any = false;
 }
 
 void svi_refit_settle(struct svi_refit *r) {
     const struct svi_refit_result *result = &r->result;
-    for (int j = 0; r->renewed.any && j < r->renewed.room; j++) {
+    for (int j = 0; r->renewed.any && j < r->renewed.capacity; j++) {
         if (!r->renewed.flags[j])
             continue;
         for (int k = 0; r->have && j < result->d && k < result->rows; k++)
@@ -177,7 +177,7 @@ static int64_t refit_set_targets(struct run *u, int row) {
     int64_t count = 0;
     for (int64_t i = 0; i < s->count; i++) {
         u->y[i] = s->label[i] == positive ? 1 : -1;
-        u->cost[i] = s->weight[i] > WEIGHT_LEAST ? s->weight[i] : WEIGHT_LEAST;
+        u->cost[i] = s->weight[i] > MIN_WEIGHT ? s->weight[i] : MIN_WEIGHT;
         count += s->label[i] == positive;
     }
     return count;

@@ -23,7 +23,7 @@
 /* Features that were renewed since the snapshot was begun: the policy's, wherever the job is. */
 struct svi_renewed {
     bool any, *flags; /* room flags */
-    int room;
+    int capacity;
 };
 
 /* A model solved as a batch, in raw units, and how that went. */

@@ -35,8 +35,8 @@ svs_code svi_refit_policy_new(struct svi_refit_policy *p, const struct svi_setti
     p->every = p->next = s->refit_every > 0 ? s->refit_every : s->window;
     p->seconds = s->refit_seconds;
     p->next_time = INFINITY;
-    p->hit_room = SVI_REFIT_POLICY_WINDOW;
-    p->hits = svi_alloc((size_t)p->hit_room);
+    p->hit_capacity = SVI_REFIT_POLICY_WINDOW;
+    p->hits = svi_alloc((size_t)p->hit_capacity);
     p->job = svi_refit_new(s, err);
     p->state = SVI_REFIT_IDLE;
     if (!p->job)
@@ -140,7 +140,7 @@ void svi_refit_policy_score(struct svi_refit_policy *p, const struct svi_message
     if (step->label >= 0) {
         uint8_t now = (uint8_t)((step->predicted == step->label) | (p->predicted == step->label) << 1);
         uint8_t *slot = &p->hits[p->hit_at];
-        if (p->hit_count == p->hit_room) {
+        if (p->hit_count == p->hit_capacity) {
             p->online -= *slot & 1;
             p->refit -= *slot >> 1;
         } else {
@@ -149,7 +149,7 @@ void svi_refit_policy_score(struct svi_refit_policy *p, const struct svi_message
         *slot = now;
         p->online += now & 1;
         p->refit += now >> 1;
-        p->hit_at = p->hit_at + 1 == p->hit_room ? 0 : p->hit_at + 1;
+        p->hit_at = p->hit_at + 1 == p->hit_capacity ? 0 : p->hit_at + 1;
     }
     if (!p->serves)
         return;
@@ -177,7 +177,7 @@ static bool refit_should_serve(const struct svi_refit_policy *p) {
         return false;
     if (p->serve == SVI_SERVE_REFIT)
         return true;
-    if (p->hit_count < SVI_REFIT_POLICY_LEAST)
+    if (p->hit_count < SVI_REFIT_POLICY_MIN_SAMPLES)
         return p->serves;
     double margin = HOLD * (double)p->hit_count + 1;
     return (double)p->refit > (double)p->online + (p->serves ? -margin : margin);
@@ -308,7 +308,7 @@ void svi_refit_policy_go_back(struct svi_refit_policy *p, svs_learner *learner, 
 
 bool svi_refit_policy_renew(struct svi_refit_policy *p, svs_learner *learner, int feature) {
     bool changed = false;
-    if (p->state == SVI_REFIT_OFF || feature < 0 || feature >= p->job->renewed.room)
+    if (p->state == SVI_REFIT_OFF || feature < 0 || feature >= p->job->renewed.capacity)
         return false;
     for (int k = 0; p->have && feature < p->model.d && k < p->model.rows; k++) {
         double *w = &p->W[(int64_t)k * p->model.d + feature];
@@ -334,7 +334,7 @@ struct svi_refit *svi_refit_policy_take(struct svi_refit_policy *p) {
 
 svs_code svi_refit_policy_reserve(struct svi_refit_policy *p, int rows, int d, svs_error *err) {
     const int64_t weights = (int64_t)rows * d;
-    if (weights <= p->weights && rows <= p->room)
+    if (weights <= p->weights && rows <= p->capacity)
         return SVS_OK;
     double *W = svi_alloc_array((size_t)(weights + 2 * rows), sizeof *W);
     if (!W)
@@ -344,7 +344,7 @@ svs_code svi_refit_policy_reserve(struct svi_refit_policy *p, int rows, int d, s
     p->b = W + weights;
     p->scores = p->b + rows;
     p->weights = weights;
-    p->room = rows;
+    p->capacity = rows;
     return SVS_OK;
 }
 
@@ -448,14 +448,12 @@ svs_code svi_refit_policy_repeat(struct svi_refit_policy *p, svs_learner *learne
 
 /* ---- archive */
 
-#define MOST (INT64_MAX / 4) /* of what is counted */
-
 /* Running or not: who has the job is of no matter to what comes later. */
 static void archive_state(struct svi_archive *a, struct svi_refit_policy *p) {
     bool running = p->state > SVI_REFIT_IDLE;
     svi_archive_bool(a, "running", &running);
     svi_archive_bool(a, "stale", &p->stale);
-    svi_archive_int64(a, "next", &p->next, 0, MOST);
+    svi_archive_int64(a, "next", &p->next, 0, SVI_COUNT_MAX);
     svi_archive_double(a, "next time", &p->next_time);
     svi_archive_check(a, !isnan(p->next_time), "a time is none");
     svi_archive_check(a, running || !p->stale, "a refit that does not run is stale");
@@ -467,8 +465,8 @@ static void archive_state(struct svi_archive *a, struct svi_refit_policy *p) {
 static void archive_hits(struct svi_archive *a, struct svi_refit_policy *p) {
     uint8_t hits[SVI_REFIT_POLICY_WINDOW];
     for (int64_t i = 0; i < p->hit_count && !svi_archive_loading(a); i++)
-        hits[i] = p->hits[(p->hit_at - p->hit_count + i + p->hit_room) % p->hit_room];
-    svi_archive_int64(a, "hit count", &p->hit_count, 0, p->hit_room);
+        hits[i] = p->hits[(p->hit_at - p->hit_count + i + p->hit_capacity) % p->hit_capacity];
+    svi_archive_int64(a, "hit count", &p->hit_count, 0, p->hit_capacity);
     if (!svi_archive_ok(a))
         return;
     svi_archive_bytes(a, "hits", hits, p->hit_count);
@@ -480,7 +478,7 @@ static void archive_hits(struct svi_archive *a, struct svi_refit_policy *p) {
         p->online += hits[i] & 1;
         p->refit += hits[i] >> 1;
     }
-    p->hit_at = p->hit_count % p->hit_room;
+    p->hit_at = p->hit_count % p->hit_capacity;
 }
 
 /* Told with the stats for as long as no other refit comes, whether or not it is still of use. */
@@ -490,11 +488,11 @@ static void archive_figures(struct svi_archive *a, struct svi_refit_policy *p) {
     svi_archive_int(a, "method", &method, 0, SVS_SOLVER_COUNT);
     svi_archive_uint64(a, "version", &m->version);
     svi_archive_double(a, "C", &m->C);
-    svi_archive_int64(a, "window", &m->window, 0, MOST);
+    svi_archive_int64(a, "window", &m->window, 0, SVI_COUNT_MAX);
     svi_archive_double(a, "objective", &m->objective);
     svi_archive_double(a, "gap", &m->gap);
-    svi_archive_int64(a, "iterations", &m->iterations, 0, MOST);
-    svi_archive_int64(a, "at", &m->at, 0, MOST);
+    svi_archive_int64(a, "iterations", &m->iterations, 0, SVI_COUNT_MAX);
+    svi_archive_int64(a, "at", &m->at, 0, SVI_COUNT_MAX);
     if (!svi_archive_loading(a) || !svi_archive_ok(a))
         return;
     m->method = method < SVS_SOLVER_COUNT ? svs_solver_name((svs_solver)method) : NULL;
@@ -525,10 +523,10 @@ void svi_refit_policy_archive(struct svi_archive *a, struct svi_refit_policy *p)
     if (!svi_archive_check(a, off == (p->state == SVI_REFIT_OFF), "the setting refit was another") || off)
         return;
     archive_state(a, p);
-    svi_archive_int64(a, "done", &p->done, 0, MOST);
-    svi_archive_int64(a, "failed", &p->failed, 0, MOST);
-    svi_archive_int64(a, "skipped", &p->skipped, 0, MOST);
-    svi_archive_int64(a, "overtaken", &p->overtaken, 0, MOST);
+    svi_archive_int64(a, "done", &p->done, 0, SVI_COUNT_MAX);
+    svi_archive_int64(a, "failed", &p->failed, 0, SVI_COUNT_MAX);
+    svi_archive_int64(a, "skipped", &p->skipped, 0, SVI_COUNT_MAX);
+    svi_archive_int64(a, "overtaken", &p->overtaken, 0, SVI_COUNT_MAX);
     svi_archive_text(a, "reason", p->reason, sizeof p->reason);
     archive_hits(a, p);
     archive_figures(a, p);
@@ -547,6 +545,6 @@ void svi_refit_policy_archive(struct svi_archive *a, struct svi_refit_policy *p)
 void svi_refit_policy_tallies_archive(struct svi_archive *a, struct svi_refit_policy *p) {
     if (p->state == SVI_REFIT_OFF)
         return;
-    svi_archive_int64(a, "refit begun", &p->job->begun, 0, MOST);
+    svi_archive_int64(a, "refit begun", &p->job->begun, 0, SVI_COUNT_MAX);
     svi_archive_double(a, "refit milliseconds", &p->model.milliseconds);
 }

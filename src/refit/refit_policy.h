@@ -11,8 +11,8 @@
 #include "refit/refit.h"
 #include "svmstream/learner.h"
 
-#define SVI_REFIT_POLICY_WINDOW 1000 /* labelled samples by which the better one is found, at most */
-#define SVI_REFIT_POLICY_LEAST  200  /* before that the online model serves */
+#define SVI_REFIT_POLICY_WINDOW      1000 /* labelled samples by which the better one is found, at most */
+#define SVI_REFIT_POLICY_MIN_SAMPLES 200  /* before that the online model serves */
 
 enum svi_refit_state {
     SVI_REFIT_OFF = 0,
@@ -37,14 +37,14 @@ struct svi_refit_policy {
     struct svi_refit *left;   /* a job that was away when another policy took its place; NULL = none */
 
     bool have, serves;
-    bool loaded;            /* the model is no refit, but one that was given (svi_refit_policy_load) */
-    svs_model model;        /* of the last refit; W, b are owned */
-    double *W, *b, *scores; /* one block */
-    int64_t weights, room;  /* doubles of W; of b and scores */
-    int predicted;          /* of the sample at hand */
+    bool loaded;               /* the model is no refit, but one that was given (svi_refit_policy_load) */
+    svs_model model;           /* of the last refit; W, b are owned */
+    double *W, *b, *scores;    /* one block */
+    int64_t weights, capacity; /* doubles of W; of b and scores */
+    int predicted;             /* of the sample at hand */
 
     uint8_t *hits; /* ring: bit 0 the online model was right, bit 1 the refit was */
-    int64_t hit_count, hit_room, hit_at, online, refit;
+    int64_t hit_count, hit_capacity, hit_at, online, refit;
 
     int64_t done, failed, skipped, overtaken;
     char reason[SVS_ERROR_TEXT]; /* of the last failure */

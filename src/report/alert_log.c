@@ -17,7 +17,7 @@
 #include "fleet/key_table.h"
 
 /* Which judge, or which rule; NULL: the alert names none. */
-static const char *alert_log_judge(const struct svi_alert_event *a) {
+static const char *alert_log_detector(const struct svi_alert_event *a) {
     return a->judge ? a->judge : a->rule;
 }
 
@@ -62,7 +62,7 @@ static struct svi_alert_episode *alert_log_find(struct svi_alert_log *l, const c
 
 static struct svi_alert_episode *alert_log_open(struct svi_alert_log *l, const char *key, int64_t alert,
                                                 double at) {
-    if (!svi_grow(&l->open, l->open_count, &l->open_room, 16, sizeof *l->open)) {
+    if (!svi_grow(&l->open, l->open_count, &l->open_capacity, 16, sizeof *l->open)) {
         l->failed = true;
         return NULL;
     }
@@ -104,8 +104,8 @@ static void alert_log_report(struct svi_alert_log *l, const struct svi_event *ev
     l->updates += !opened;
     if (opened)
         alert_log_count(l->kinds, a->kind);
-    if (opened && alert_log_judge(a))
-        alert_log_count(l->judges, alert_log_judge(a));
+    if (opened && alert_log_detector(a))
+        alert_log_count(l->judges, alert_log_detector(a));
     if (before < 0)
         return;
     if (episode && episode->before < 0)
@@ -160,7 +160,7 @@ static void alert_log_keep(struct svi_alert_log *l, const struct svi_event *even
         svi_put_int(&p, "keys_count", a->keys);
     svi_put_int(&p, "alert", a->alert);
     svi_put_text(&p, "kind", a->kind);
-    svi_put_value(&p, "judge", alert_log_judge(a) ? svs_str(alert_log_judge(a)) : svs_none());
+    svi_put_value(&p, "judge", alert_log_detector(a) ? svs_str(alert_log_detector(a)) : svs_none());
     svi_put_text(&p, "state", a->state);
     svi_put_real(&p, l->by_rows ? "row" : "ts", at);
     svi_put_real(&p, "since", a->since);
@@ -217,7 +217,7 @@ void svi_alert_log_reset(struct svi_alert_log *l) {
                                   .keeps = l->keeps,
                                   .by_rows = l->by_rows,
                                   .open = l->open,
-                                  .open_room = l->open_room,
+                                  .open_capacity = l->open_capacity,
                                   .keys = l->keys,
                                   .key_room = l->key_room,
                                   .events = l->events};

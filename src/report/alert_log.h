@@ -61,10 +61,10 @@ struct svi_alert_log {
     struct svi_alert_key *keys; /* in the order of their first report */
     int64_t key_count, key_room;
     struct svi_alert_episode *open; /* those that are */
-    int64_t open_count, open_room;
+    int64_t open_count, open_capacity;
     struct svi_bytes events; /* a map each */
     int64_t event_count, events_left_out;
-    char budget[32]; /* that of the settings; svi_look_end_pass */
+    char budget[32]; /* that of the settings; svi_preview_end_pass */
     bool failed;     /* memory ran out */
 };
 

@@ -145,9 +145,9 @@ static void alert_plot_range(const struct svi_alert_plot *p, int j, double *low,
         *low = fmin(*low, (double)p->of[i].low[j]);
         *high = fmax(*high, (double)p->of[i].high[j]);
     }
-    const double room = *high > *low ? MARGIN * (*high - *low) : fmax(1e-9, MARGIN * fabs(*high));
-    *low -= room;
-    *high += room;
+    const double capacity = *high > *low ? MARGIN * (*high - *low) : fmax(1e-9, MARGIN * fabs(*high));
+    *low -= capacity;
+    *high += capacity;
 }
 
 svs_code svi_alert_plot_write(const struct svi_alert_plot *p, const char *path, bool by_rows,

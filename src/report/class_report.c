@@ -5,7 +5,7 @@
 #include "base/human.h"
 #include "quality/class_figures.h"
 
-#define LABEL_ROOM (4 * SVS_NAME_MAX + 4)
+#define LABEL_BYTES (4 * SVS_NAME_MAX + 4)
 
 static void class_report_row(FILE *to, const char *label, double precision, double recall, double f1,
                              int64_t rows, const char *note) {
@@ -15,13 +15,13 @@ static void class_report_row(FILE *to, const char *label, double precision, doub
 }
 
 /* Does class a come before class b: more rows, or as many and seen earlier? */
-static bool class_report_before(const struct svi_class_table *t, int a, int b) {
+static bool class_report_before(const struct svi_class_table_reserve *t, int a, int b) {
     const int64_t more = t->all[a].support - t->all[b].support;
     return more > 0 || (more == 0 && a < b);
 }
 
 /* The classes with most rows, most first. Returns how many. */
-static int class_report_pick(const struct svi_class_table *t, int *chosen) {
+static int class_report_pick(const struct svi_class_table_reserve *t, int *chosen) {
     int count = 0;
     for (int k = 0; k < t->count; k++) {
         int place = count;
@@ -37,9 +37,9 @@ static int class_report_pick(const struct svi_class_table *t, int *chosen) {
     return count;
 }
 
-void svi_class_report_write(FILE *to, const struct svi_class_table *t, int positive) {
+void svi_class_report_write(FILE *to, const struct svi_class_table_reserve *t, int positive) {
     int chosen[SVI_CLASS_REPORT_ROWS];
-    char label[LABEL_ROOM];
+    char label[LABEL_BYTES];
     if (t->count < 2)
         return;
     const int count = class_report_pick(t, chosen);
@@ -58,8 +58,8 @@ void svi_class_report_write(FILE *to, const struct svi_class_table *t, int posit
                      a.weighted_f1, a.n, "");
 }
 
-void svi_class_report_confusion(FILE *to, const struct svi_class_table *t) {
-    char label[LABEL_ROOM];
+void svi_class_report_confusion(FILE *to, const struct svi_class_table_reserve *t) {
+    char label[LABEL_BYTES];
     fprintf(to, "%-16s", "true \\ predicted");
     for (int k = 0; k < t->count; k++)
         fprintf(to, " %10.10s", svs_value_text(t->classes[k], label, sizeof label));

@@ -17,9 +17,9 @@
 #define SVI_CLASS_REPORT_ROWS 20 /* classes with most rows, the others are counted */
 
 /* Nothing for fewer than two classes. `positive`: index of the class that is marked so, -1 = none. */
-void svi_class_report_write(FILE *to, const struct svi_class_table *t, int positive);
+void svi_class_report_write(FILE *to, const struct svi_class_table_reserve *t, int positive);
 
 /* Rows the truth, columns the decision; t->confusion is known. */
-void svi_class_report_confusion(FILE *to, const struct svi_class_table *t);
+void svi_class_report_confusion(FILE *to, const struct svi_class_table_reserve *t);
 
 #endif

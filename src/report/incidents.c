@@ -31,7 +31,7 @@ struct incidents_file {
     char separator;
     int column[CELLS_MAX]; /* START ..., COLUMNS = another one */
     int columns;
-    int64_t line, room;
+    int64_t line, capacity;
     bool decided; /* text or numbers */
     enum svi_time_unit unit;
 };
@@ -157,7 +157,7 @@ static svs_code incidents_add(struct incidents_file *f, const struct svi_inciden
     if (in->count == SVI_INCIDENTS_MAX)
         return svi_fail(err, SVS_TOO_LARGE, "%.150s has more than %d incidents: split it", f->path,
                         SVI_INCIDENTS_MAX);
-    if (!svi_grow(&in->of, in->count, &f->room, 64, sizeof *in->of))
+    if (!svi_grow(&in->of, in->count, &f->capacity, 64, sizeof *in->of))
         return svi_fail_memory(err, "the incidents");
     in->of[in->count++] = *one;
     return SVS_OK;

@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "base/human.h"
 
-#define LINE_ROOM 160
-#define INTERVAL  1.0 /* seconds between two lines on a terminal */
+#define LINE_BYTES 160
+#define INTERVAL   1.0 /* seconds between two lines on a terminal */
 
 void svi_live_figures_begin(struct svi_live_figures *l, FILE *to, svi_stream *stream, int64_t every) {
     *l = (struct svi_live_figures){.to = to,
@@ -42,7 +42,7 @@ static double live_figures_memory(void) {
 
 static void live_figures_add(char *line, const char *cell) {
     const size_t length = strlen(line);
-    snprintf(line + length, LINE_ROOM - length, " %10s", cell);
+    snprintf(line + length, LINE_BYTES - length, " %10s", cell);
 }
 
 /* The first figure over the rows since the line before. */
@@ -60,7 +60,7 @@ static double live_figures_since(const struct svi_live_figures *l, const struct 
 
 static void live_figures_put_header(const struct svi_settings *s, FILE *to) {
     const bool regress = s->task == SVS_REGRESS;
-    char line[LINE_ROOM];
+    char line[LINE_BYTES];
     int n = snprintf(line, sizeof line, "%10s", "rows");
     if (s->method != SVI_METHOD_NONE)
         n += snprintf(line + n, sizeof line - (size_t)n, " %10s %10s %10s", regress ? "rmse" : "accuracy",
@@ -74,7 +74,7 @@ static void live_figures_put_row(const struct svi_live_figures *l, const struct 
                                  double seconds) {
     const struct svi_settings *s = svi_stream_settings(l->stream);
     const bool regress = s->task == SVS_REGRESS;
-    char line[LINE_ROOM], cell[SVI_HUMAN];
+    char line[LINE_BYTES], cell[SVI_HUMAN];
     snprintf(line, sizeof line, "%10" PRId64, l->row);
     if (s->method != SVI_METHOD_NONE) {
         const struct svi_figure *f = now->quality;

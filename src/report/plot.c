@@ -22,7 +22,7 @@
 #include "formats/file_io.h"
 
 #define POINTS_MAX 4000
-#define NAME_ROOM  80
+#define NAME_BYTES 80
 #define TICKS_MAX  7 /* of times; a date takes a ninth of the width */
 #define MARK       "#d62728"
 
@@ -43,7 +43,7 @@ bool svi_plot_takes(const char *path) {
 
 /* 'text' as gnuplot reads it: a quote is doubled, nothing else has a meaning between single ones. */
 static void plot_put_quoted(FILE *to, const char *text) {
-    char plain[NAME_ROOM];
+    char plain[NAME_BYTES];
     svi_escape(plain, sizeof plain, text, strlen(text));
     fputc('\'', to);
     for (const char *c = plain; *c; c++)

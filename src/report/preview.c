@@ -23,8 +23,8 @@
 
 /* ---- beginning */
 
-static svs_code look_add_budget(struct svi_look *l, const char *word, size_t length, bool named,
-                                const struct svi_settings *s, svs_error *err) {
+static svs_code preview_add_budget(struct svi_preview *l, const char *word, size_t length, bool named,
+                                   const struct svi_settings *s, svs_error *err) {
     struct svi_settings with;
     char text[SVI_LOOK_BUDGET], shown[60];
     svs_error why;
@@ -50,7 +50,7 @@ static svs_code look_add_budget(struct svi_look *l, const char *word, size_t len
     return SVS_OK;
 }
 
-static svs_code look_take_budgets(struct svi_look *l, const struct svi_settings *s, svs_error *err) {
+static svs_code preview_take_budgets(struct svi_preview *l, const struct svi_settings *s, svs_error *err) {
     const bool named = l->o.budgets != NULL;
     const char *at = named ? l->o.budgets : l->o.incidents ? SVI_LOOK_BUDGETS : "none";
     svs_code code = SVS_OK;
@@ -64,7 +64,7 @@ static svs_code look_take_budgets(struct svi_look *l, const struct svi_settings 
         return SVS_OK;
     while (code == SVS_OK) {
         const size_t length = strcspn(at, ",");
-        code = look_add_budget(l, at, length, named, s, err);
+        code = preview_add_budget(l, at, length, named, s, err);
         if (!at[length])
             break;
         at += length + 1;
@@ -72,8 +72,8 @@ static svs_code look_take_budgets(struct svi_look *l, const struct svi_settings 
     return code;
 }
 
-svs_code svi_look_begin(struct svi_look *l, const struct svi_look_options *o, const struct svi_settings *s,
-                        svs_error *err) {
+svs_code svi_preview_begin(struct svi_preview *l, const struct svi_preview_options *o,
+                           const struct svi_settings *s, svs_error *err) {
     l->o = *o;
     svs_code code = SVS_OK;
     if (s)
@@ -81,13 +81,13 @@ svs_code svi_look_begin(struct svi_look *l, const struct svi_look_options *o, co
     if (o->incidents)
         code = svi_incidents_read(&l->incidents, o->incidents, o->tolerance, err);
     if (code == SVS_OK)
-        code = look_take_budgets(l, s, err);
+        code = preview_take_budgets(l, s, err);
     if (code == SVS_OK && o->plot && !(l->plot = svi_alloc(sizeof *l->plot)))
         code = svi_fail_memory(err, "the plot");
     return code;
 }
 
-void svi_look_clear(struct svi_look *l) {
+void svi_preview_clear(struct svi_preview *l) {
     svi_incidents_clear(&l->incidents);
     svi_alert_log_clear(&l->log);
     svi_bytes_clear(&l->json);
@@ -97,7 +97,7 @@ void svi_look_clear(struct svi_look *l) {
 
 /* ---- for passes */
 
-svs_code svi_look_without_times(struct svi_alert_log *log, svs_error *err) {
+svs_code svi_preview_without_times(struct svi_alert_log *log, svs_error *err) {
     log->by_rows = true;
     if (log->incidents && log->incidents->text)
         return svi_fail(err, SVS_SETTING,
@@ -106,7 +106,7 @@ svs_code svi_look_without_times(struct svi_alert_log *log, svs_error *err) {
     return SVS_OK;
 }
 
-void svi_look_end_pass(struct svi_alert_log *log, svi_stream *stream) {
+void svi_preview_end_pass(struct svi_alert_log *log, svi_stream *stream) {
     snprintf(log->budget, sizeof log->budget, "%.*s", (int)sizeof log->budget - 1,
              svi_stream_settings(stream)->alert_budget);
     svi_alert_log_end(log);
@@ -119,34 +119,34 @@ void svi_look_end_pass(struct svi_alert_log *log, svi_stream *stream) {
 /* ---- figures */
 
 /* NAN: not known. */
-static double look_days(const struct svi_look *l) {
+static double preview_days(const struct svi_preview *l) {
     const struct svi_alert_log *log = &l->log;
     if (!log->by_rows)
         return log->last > log->first ? (log->last - log->first) / DAY : NAN;
     return isnan(l->o.row_seconds) || log->rows == 0 ? NAN : (double)log->rows * l->o.row_seconds / DAY;
 }
 
-static double look_row_rate(const struct svi_look *l, int64_t count) {
+static double preview_row_rate(const struct svi_preview *l, int64_t count) {
     return l->log.rows > 0 ? (double)count * RATE_ROWS / (double)l->log.rows : NAN;
 }
 
-static double look_rate(const struct svi_look *l, int64_t count) {
-    const double days = look_days(l);
-    return isnan(days) ? look_row_rate(l, count) : (double)count / days;
+static double preview_rate(const struct svi_preview *l, int64_t count) {
+    const double days = preview_days(l);
+    return isnan(days) ? preview_row_rate(l, count) : (double)count / days;
 }
 
-static const char *look_rate_unit(const struct svi_look *l) {
-    return isnan(look_days(l)) ? "per 1,000 rows" : "a day";
+static const char *preview_rate_unit(const struct svi_preview *l) {
+    return isnan(preview_days(l)) ? "per 1,000 rows" : "a day";
 }
 
-static svs_code look_settle(struct svi_look *l, const char *budget, struct svi_look_result *r,
-                            svs_error *err) {
+static svs_code preview_settle(struct svi_preview *l, const char *budget, struct svi_preview_result *r,
+                               svs_error *err) {
     const struct svi_alert_log *log = &l->log;
-    *r = (struct svi_look_result){
+    *r = (struct svi_preview_result){
         .alerts = log->alerts,
         .outside = log->outside,
-        .rate = look_rate(l, log->alerts),
-        .false_rate = look_rate(l, log->outside),
+        .rate = preview_rate(l, log->alerts),
+        .false_rate = preview_rate(l, log->outside),
         .precision = log->alerts > 0 ? (double)(log->alerts - log->outside) / (double)log->alerts : NAN};
     snprintf(r->budget, sizeof r->budget, "%s", budget ? budget : log->budget);
     if (log->failed)
@@ -157,32 +157,32 @@ static svs_code look_settle(struct svi_look *l, const char *budget, struct svi_l
 /* ---- for people */
 
 /* "0.071", "13.2", "140": three digits at most, two below 1. */
-static const char *look_number(char out[SVI_HUMAN], double v) {
+static const char *preview_number(char out[SVI_HUMAN], double v) {
     return v >= 100 || v == 0 ? svi_human_places(out, v, 0) : svi_human_digits(out, v, v >= 1 ? 3 : 2);
 }
 
 /* "0.36 a day"; of less than a day "in 21 min". */
-static const char *look_rate_text(const struct svi_look *l, char out[2 * SVI_HUMAN], double rate) {
+static const char *preview_rate_text(const struct svi_preview *l, char out[2 * SVI_HUMAN], double rate) {
     char a[SVI_HUMAN];
-    const double days = look_days(l);
+    const double days = preview_days(l);
     if (days < 1)
         snprintf(out, 2 * SVI_HUMAN, "in %s", svi_human_span(a, false, days * DAY));
     else
-        snprintf(out, 2 * SVI_HUMAN, "%s %s", look_number(a, rate), look_rate_unit(l));
+        snprintf(out, 2 * SVI_HUMAN, "%s %s", preview_number(a, rate), preview_rate_unit(l));
     return out;
 }
 
 /* A delay or a duration: seconds, or rows. */
-static const char *look_span(const struct svi_look *l, char out[SVI_HUMAN], double span) {
+static const char *preview_span(const struct svi_preview *l, char out[SVI_HUMAN], double span) {
     return svi_human_span(out, l->log.by_rows, span);
 }
 
-static const char *look_moment(const struct svi_look *l, char out[SVI_HUMAN], double at) {
+static const char *preview_moment(const struct svi_preview *l, char out[SVI_HUMAN], double at) {
     return svi_human_place(out, l->log.by_rows, at);
 }
 
 /* "novelty 9, quality 2". */
-static void look_print_kinds(const char *title, const struct svi_alert_kind *kinds) {
+static void preview_print_kinds(const char *title, const struct svi_alert_kind *kinds) {
     for (int i = 0; i < SVI_ALERT_LOG_KINDS && kinds[i].count; i++) {
         if (i == 0)
             printf("  %-16s ", title);
@@ -193,8 +193,8 @@ static void look_print_kinds(const char *title, const struct svi_alert_kind *kin
 }
 
 /* The most first; of equals the one that came first. */
-static const struct svi_alert_key *look_next_key(const struct svi_alert_log *log,
-                                                 const struct svi_alert_key *before) {
+static const struct svi_alert_key *preview_next_key(const struct svi_alert_log *log,
+                                                    const struct svi_alert_key *before) {
     const struct svi_alert_key *best = NULL;
     for (const struct svi_alert_key *k = log->keys; k < log->keys + log->key_count; k++)
         if ((!before || k->count < before->count || (k->count == before->count && k > before)) &&
@@ -203,13 +203,13 @@ static const struct svi_alert_key *look_next_key(const struct svi_alert_log *log
     return best;
 }
 
-static void look_print_keys(const struct svi_alert_log *log) {
+static void preview_print_keys(const struct svi_alert_log *log) {
     char shown[2 * SVS_KEY_MAX];
     const struct svi_alert_key *k = NULL;
     if (log->key_count == 0)
         return;
     printf("  %-16s ", "by key");
-    for (int i = 0; i < KEYS_SHOWN && (k = look_next_key(log, k)); i++)
+    for (int i = 0; i < KEYS_SHOWN && (k = preview_next_key(log, k)); i++)
         printf("%s%s %" PRId64, i > 0 ? ", " : "",
                k->name[0] ? svi_escape(shown, sizeof shown, k->name, strlen(k->name)) : "''", k->count);
     if (log->key_count > KEYS_SHOWN)
@@ -217,10 +217,10 @@ static void look_print_keys(const struct svi_alert_log *log) {
     putchar('\n');
 }
 
-static void look_print_alerts(const struct svi_look *l) {
+static void preview_print_alerts(const struct svi_preview *l) {
     const struct svi_alert_log *log = &l->log;
     char a[SVI_HUMAN], b[SVI_HUMAN], rate[2 * SVI_HUMAN];
-    const double days = look_days(l);
+    const double days = preview_days(l);
     printf("%-18s %" PRId64 "\n", "rows", log->rows);
     if (log->rows > 0 && !log->by_rows)
         printf("%-18s %s to %s UTC, %s\n", "time", svi_human_moment(a, log->first),
@@ -228,21 +228,21 @@ static void look_print_alerts(const struct svi_look *l) {
                svi_human_span((char[SVI_HUMAN]){0}, false, log->last - log->first));
     else if (!isnan(days))
         printf("%-18s %s, at %g s a row\n", "time", svi_human_span(a, false, days * DAY), l->o.row_seconds);
-    printf("%-18s %" PRId64 "  (%s)\n", "alerts", log->alerts, look_rate_text(l, rate, l->result[0].rate));
-    look_print_kinds("by kind", log->kinds);
-    look_print_kinds("by judge, rule", log->judges);
-    look_print_keys(log);
+    printf("%-18s %" PRId64 "  (%s)\n", "alerts", log->alerts, preview_rate_text(l, rate, l->result[0].rate));
+    preview_print_kinds("by kind", log->kinds);
+    preview_print_kinds("by judge, rule", log->judges);
+    preview_print_keys(log);
     if (log->updates > 0)
         printf("%-18s %" PRId64 "\n", "updates", log->updates);
     if (log->open_count > 0)
         printf("%-18s %" PRId64 "\n", "open at the end", log->open_count);
     if (log->closed > 0)
         printf("%-18s %s on average, %s at most\n", "lasted",
-               look_span(l, a, log->lasted / (double)log->closed), look_span(l, b, log->longest));
+               preview_span(l, a, log->lasted / (double)log->closed), preview_span(l, b, log->longest));
 }
 
-static void look_print_incidents(const struct svi_look *l) {
-    const struct svi_look_result *r = &l->result[0];
+static void preview_print_incidents(const struct svi_preview *l) {
+    const struct svi_preview_result *r = &l->result[0];
     char a[SVI_HUMAN], b[SVI_HUMAN], rate[2 * SVI_HUMAN];
     printf("%-18s %" PRId64, "incidents", r->incidents.count);
     if (r->incidents.outside > 0)
@@ -251,13 +251,13 @@ static void look_print_incidents(const struct svi_look *l) {
     if (r->incidents.during > 0)
         printf("  (%" PRId64 " of the others began while an alert was open)", r->incidents.during);
     putchar('\n');
-    printf("%-18s %s\n", "median delay", look_span(l, a, r->incidents.median_delay));
+    printf("%-18s %s\n", "median delay", preview_span(l, a, r->incidents.median_delay));
     printf("%-18s %" PRId64 "  (%s; in no incident, tolerance %s)\n", "false alerts", r->outside,
-           look_rate_text(l, rate, r->false_rate), look_span(l, b, l->incidents.tolerance));
-    printf("%-18s %s\n", "precision", look_number(a, r->precision));
+           preview_rate_text(l, rate, r->false_rate), preview_span(l, b, l->incidents.tolerance));
+    printf("%-18s %s\n", "precision", preview_number(a, r->precision));
 }
 
-static void look_print_each(const struct svi_look *l) {
+static void preview_print_each(const struct svi_preview *l) {
     char a[SVI_HUMAN], b[SVI_HUMAN];
     int64_t shown = 0;
     printf("\n%s%-20s %-23s %-14s %s\n", l->incidents.keyed ? "key          " : "", "incident", "start",
@@ -272,8 +272,8 @@ static void look_print_each(const struct svi_look *l) {
         if (l->incidents.keyed)
             printf("%-12s ", one->key[0] ? svi_escape(key, sizeof key, one->key, strlen(one->key)) : "''");
         printf("%-20s %-23s %-14s %" PRId64 "\n", one->name[0] ? one->name : place,
-               look_moment(l, a, one->start),
-               !isnan(delay) ? look_span(l, b, delay)
+               preview_moment(l, a, one->start),
+               !isnan(delay) ? preview_span(l, b, delay)
                : one->during ? "missed (open)"
                              : "missed",
                one->alerts);
@@ -283,23 +283,23 @@ static void look_print_each(const struct svi_look *l) {
         printf("and %" PRId64 " more: --json has them all\n", l->result[0].incidents.count - shown);
 }
 
-static void look_print_budgets(const struct svi_look *l) {
+static void preview_print_budgets(const struct svi_preview *l) {
     char a[SVI_HUMAN], b[SVI_HUMAN];
-    const char *const unit = look_rate_unit(l);
+    const char *const unit = preview_rate_unit(l);
     const bool marked = l->o.incidents;
     printf("\n%-12s %8s %15s", "budget", "alerts", unit);
     if (marked)
         printf(" %10s %14s %20s %10s", "found", "median delay",
-               isnan(look_days(l)) ? "false per 1,000 rows" : "false a day", "precision");
+               isnan(preview_days(l)) ? "false per 1,000 rows" : "false a day", "precision");
     putchar('\n');
     for (int i = 0; i < l->budget_count; i++) {
-        const struct svi_look_result *r = &l->result[1 + i];
-        printf("%-12s %8" PRId64 " %15s", r->budget, r->alerts, look_number(a, r->rate));
+        const struct svi_preview_result *r = &l->result[1 + i];
+        printf("%-12s %8" PRId64 " %15s", r->budget, r->alerts, preview_number(a, r->rate));
         if (marked) {
             char found[SVI_HUMAN];
             snprintf(found, sizeof found, "%" PRId64 "/%" PRId64, r->incidents.found, r->incidents.count);
-            printf(" %10s %14s", found, look_span(l, a, r->incidents.median_delay));
-            printf(" %20s %10s", look_number(a, r->false_rate), look_number(b, r->precision));
+            printf(" %10s %14s", found, preview_span(l, a, r->incidents.median_delay));
+            printf(" %20s %10s", preview_number(a, r->false_rate), preview_number(b, r->precision));
         }
         putchar('\n');
     }
@@ -308,11 +308,12 @@ static void look_print_budgets(const struct svi_look *l) {
 /* ---- for programs */
 
 /* Rates are of days, or per 1,000 rows: the other one is nil. */
-static void look_put_result(const struct svi_look *l, struct svi_pack *p, const struct svi_look_result *r) {
-    const bool days = !isnan(look_days(l));
+static void preview_put_result(const struct svi_preview *l, struct svi_pack *p,
+                               const struct svi_preview_result *r) {
+    const bool days = !isnan(preview_days(l));
     svi_put_int(p, "alerts", r->alerts);
     svi_put_real(p, "alerts_a_day", days ? r->rate : NAN);
-    svi_put_real(p, "alerts_per_1000_rows", look_row_rate(l, r->alerts));
+    svi_put_real(p, "alerts_per_1000_rows", preview_row_rate(l, r->alerts));
     svi_put_text(p, "budget", r->budget);
     if (!l->o.incidents)
         return;
@@ -322,11 +323,11 @@ static void look_put_result(const struct svi_look *l, struct svi_pack *p, const 
     svi_put_real(p, "median_delay", r->incidents.median_delay);
     svi_put_int(p, "false_alerts", r->outside);
     svi_put_real(p, "false_a_day", days ? r->false_rate : NAN);
-    svi_put_real(p, "false_per_1000_rows", look_row_rate(l, r->outside));
+    svi_put_real(p, "false_per_1000_rows", preview_row_rate(l, r->outside));
     svi_put_real(p, "precision", r->precision);
 }
 
-static void look_put_each(const struct svi_look *l, struct svi_pack *p) {
+static void preview_put_each(const struct svi_preview *l, struct svi_pack *p) {
     svi_put_array(p, "each", (size_t)l->result[0].incidents.count);
     for (int64_t i = 0; i < l->incidents.count; i++) {
         const struct svi_incident *one = &l->incidents.of[i];
@@ -347,7 +348,7 @@ static void look_put_each(const struct svi_look *l, struct svi_pack *p) {
     }
 }
 
-static void look_put_kinds(struct svi_pack *p, const char *key, const struct svi_alert_kind *kinds) {
+static void preview_put_kinds(struct svi_pack *p, const char *key, const struct svi_alert_kind *kinds) {
     svi_pack_key(p, key);
     const struct svi_open_map map = svi_pack_open(p);
     for (int i = 0; i < SVI_ALERT_LOG_KINDS && kinds[i].count; i++)
@@ -355,7 +356,7 @@ static void look_put_kinds(struct svi_pack *p, const char *key, const struct svi
     svi_pack_close(p, map);
 }
 
-static void look_put_keys(struct svi_pack *p, const struct svi_alert_log *log) {
+static void preview_put_keys(struct svi_pack *p, const struct svi_alert_log *log) {
     svi_put_map(p, "keys", (size_t)log->key_count);
     for (int64_t i = 0; i < log->key_count; i++) {
         svi_pack_name(p, log->keys[i].name, strlen(log->keys[i].name));
@@ -365,7 +366,7 @@ static void look_put_keys(struct svi_pack *p, const struct svi_alert_log *log) {
 
 /* The map of the first pass; where there is a table over budgets, look_pack_budgets adds that pair behind it.
  */
-static svs_code look_pack(struct svi_look *l, svs_error *err) {
+static svs_code preview_pack(struct svi_preview *l, svs_error *err) {
     const struct svi_alert_log *log = &l->log;
     struct svi_pack p;
     svi_pack_begin(&p, &l->json);
@@ -374,37 +375,37 @@ static svs_code look_pack(struct svi_look *l, svs_error *err) {
     svi_put_text(&p, "unit", log->by_rows ? "rows" : "seconds");
     svi_put_real(&p, "first", log->first);
     svi_put_real(&p, "last", log->last);
-    svi_put_real(&p, "days", look_days(l));
-    look_put_result(l, &p, &l->result[0]);
+    svi_put_real(&p, "days", preview_days(l));
+    preview_put_result(l, &p, &l->result[0]);
     svi_put_int(&p, "updates", log->updates);
     svi_put_int(&p, "closed", log->closed);
     svi_put_int(&p, "open", log->open_count);
     svi_put_real(&p, "mean_lasted", log->closed > 0 ? log->lasted / (double)log->closed : NAN);
     svi_put_real(&p, "longest", log->closed > 0 ? log->longest : NAN);
-    look_put_kinds(&p, "kinds", log->kinds);
-    look_put_kinds(&p, "judges", log->judges);
+    preview_put_kinds(&p, "kinds", log->kinds);
+    preview_put_kinds(&p, "judges", log->judges);
     if (log->key_count > 0)
-        look_put_keys(&p, log);
+        preview_put_keys(&p, log);
     svi_put_array(&p, "events", (size_t)log->event_count);
     svi_pack_raw(&p, log->events.data, log->events.size);
     svi_put_int(&p, "events_left_out", log->events_left_out);
     if (l->o.incidents) {
         svi_put_int(&p, "incidents_outside", l->result[0].incidents.outside);
         svi_put_real(&p, "tolerance", l->incidents.tolerance);
-        look_put_each(l, &p);
+        preview_put_each(l, &p);
     }
     svi_pack_promise(&p, l->budget_count > 0);
     svi_pack_close(&p, map);
     return svi_pack_end(&p) == SVS_OK ? SVS_OK : svi_fail_memory(err, "the result");
 }
 
-static svs_code look_pack_budgets(struct svi_look *l, svs_error *err) {
+static svs_code preview_pack_budgets(struct svi_preview *l, svs_error *err) {
     struct svi_pack p;
     svi_pack_begin(&p, &l->json);
     svi_put_array(&p, "budgets", (size_t)l->budget_count);
     for (int i = 0; i < l->budget_count; i++) {
         const struct svi_open_map map = svi_pack_open(&p);
-        look_put_result(l, &p, &l->result[1 + i]);
+        preview_put_result(l, &p, &l->result[1 + i]);
         svi_pack_close(&p, map);
     }
     return svi_pack_end(&p) == SVS_OK ? SVS_OK : svi_fail_memory(err, "the result");
@@ -413,7 +414,7 @@ static svs_code look_pack_budgets(struct svi_look *l, svs_error *err) {
 /* ---- the passes */
 
 /* Whoever marked incidents and finds none of them has another clock, zone or file in hand. */
-static svs_code look_check_incidents(const struct svi_look *l, svs_error *err) {
+static svs_code preview_check_incidents(const struct svi_preview *l, svs_error *err) {
     char a[SVI_HUMAN], b[SVI_HUMAN], c[SVI_HUMAN], d[SVI_HUMAN];
     const struct svi_incidents *in = &l->incidents;
     if (!l->o.incidents || l->result[0].incidents.count > 0 || l->log.rows == 0)
@@ -421,40 +422,40 @@ static svs_code look_check_incidents(const struct svi_look *l, svs_error *err) {
     return svi_fail(err, SVS_INVALID,
                     "no incident lies where the rows are: the rows are from %s to %s, the incidents from %s "
                     "to %s: is it the right file, time zone (UTC where a time has none) and unit?",
-                    look_moment(l, a, l->log.first), look_moment(l, b, l->log.last),
-                    look_moment(l, c, in->of[0].start), look_moment(l, d, in->of[in->count - 1].start));
+                    preview_moment(l, a, l->log.first), preview_moment(l, b, l->log.last),
+                    preview_moment(l, c, in->of[0].start), preview_moment(l, d, in->of[in->count - 1].start));
 }
 
-static svs_code look_first(struct svi_look *l, svi_look_pass *pass, void *user, svs_error *err) {
+static svs_code preview_first(struct svi_preview *l, svi_preview_pass *pass, void *user, svs_error *err) {
     l->log.lines = l->o.json ? NULL : stdout;
     l->log.keeps = l->o.json;
     l->log.plot = l->plot;
     svs_code code = pass(user, NULL, &l->log, err);
     if (code == SVS_OK)
-        code = look_settle(l, NULL, &l->result[0], err);
+        code = preview_settle(l, NULL, &l->result[0], err);
     if (code == SVS_OK && l->plot)
         code = svi_alert_plot_write(l->plot, l->o.plot, l->log.by_rows, l->log.incidents, err);
     if (code == SVS_OK && l->o.json)
-        return look_pack(l, err);
+        return preview_pack(l, err);
     if (code != SVS_OK)
         return code;
     if (l->log.alerts > 0)
         putchar('\n');
-    look_print_alerts(l);
-    if ((code = look_check_incidents(l, err)) != SVS_OK || !l->o.incidents)
+    preview_print_alerts(l);
+    if ((code = preview_check_incidents(l, err)) != SVS_OK || !l->o.incidents)
         return code;
-    look_print_incidents(l);
-    look_print_each(l);
+    preview_print_incidents(l);
+    preview_print_each(l);
     return SVS_OK;
 }
 
-svs_code svi_look_run(struct svi_look *l, svi_look_pass *pass, void *user, struct svi_progress *progress,
-                      svs_error *err) {
+svs_code svi_preview_run(struct svi_preview *l, svi_preview_pass *pass, void *user,
+                         struct svi_progress *progress, svs_error *err) {
     l->log.incidents = l->o.incidents ? &l->incidents : NULL;
     l->log.progress = progress;
-    svs_code code = look_first(l, pass, user, err);
+    svs_code code = preview_first(l, pass, user, err);
     if (code == SVS_OK)
-        code = look_check_incidents(l, err);
+        code = preview_check_incidents(l, err);
     fflush(stdout);
     l->log.lines = NULL;
     l->log.plot = NULL;
@@ -467,14 +468,14 @@ svs_code svi_look_run(struct svi_look *l, svi_look_pass *pass, void *user, struc
         svi_alert_log_reset(&l->log);
         code = pass(user, l->budgets[i], &l->log, err);
         if (code == SVS_OK)
-            code = look_settle(l, l->budgets[i], &l->result[1 + i], err);
+            code = preview_settle(l, l->budgets[i], &l->result[1 + i], err);
     }
     if (code != SVS_OK || l->budget_count == 0)
         return code;
     if (progress)
         svi_progress_clear(progress);
     if (l->o.json)
-        return look_pack_budgets(l, err);
-    look_print_budgets(l);
+        return preview_pack_budgets(l, err);
+    preview_print_budgets(l);
     return SVS_OK;
 }

@@ -3,22 +3,22 @@
 #include "base/fail.h"
 #include "store/layout.h"
 
-static void replay_look_sink(void *user, const struct svi_event *event) {
-    svi_alert_log_take(((struct svi_replay_look *)user)->log, event);
+static void replay_preview_sink(void *user, const struct svi_event *event) {
+    svi_alert_log_take(((struct svi_replay_preview *)user)->log, event);
 }
 
-static void replay_look_again(void *user) {
-    svi_alert_log_reset(((struct svi_replay_look *)user)->log);
+static void replay_preview_again(void *user) {
+    svi_alert_log_reset(((struct svi_replay_preview *)user)->log);
 }
 
-static void replay_look_turn(void *user) {
-    struct svi_replay_look *l = user;
+static void replay_preview_turn(void *user) {
+    struct svi_replay_preview *l = user;
     svi_progress_show(&l->progress, l->log->rows, 0, 0, l->budget);
 }
 
 /* What a checkpoint was made with cannot be taken back: there, only what `ctl config` changes can be tried.
  */
-static svs_code replay_look_allowed(const struct svi_replay_look *l, svs_error *err) {
+static svs_code replay_preview_allowed(const struct svi_replay_preview *l, svs_error *err) {
     for (const struct svi_setting *row = svi_settings_table; row->key && !l->whole; row++)
         if (svi_settings_given(l->given, row) && row->change != SVI_CHANGE_START &&
             !svi_change_any_time(row->change))
@@ -31,26 +31,26 @@ static svs_code replay_look_allowed(const struct svi_replay_look *l, svs_error *
     return SVS_OK;
 }
 
-svs_code svi_replay_look_open(struct svi_replay_look *l, const char *path, svs_error *err) {
+svs_code svi_replay_preview_open(struct svi_replay_preview *l, const char *path, svs_error *err) {
     svs_code code = svi_layout_open(&l->dir, path, false, err);
     if (code != SVS_OK)
         return code;
     code = svi_recovery_whole(&l->dir, &l->whole, err);
     l->whole = l->whole || l->from_start;
     if (code == SVS_OK)
-        code = replay_look_allowed(l, err);
+        code = replay_preview_allowed(l, err);
     if (code != SVS_OK)
-        svi_replay_look_close(l);
+        svi_replay_preview_close(l);
     return code;
 }
 
-void svi_replay_look_close(struct svi_replay_look *l) {
+void svi_replay_preview_close(struct svi_replay_preview *l) {
     svi_progress_end(&l->progress);
     svi_state_dir_close(&l->dir);
 }
 
-svs_code svi_replay_look_pass(void *user, const char *budget, struct svi_alert_log *log, svs_error *err) {
-    struct svi_replay_look *l = user;
+svs_code svi_replay_preview_pass(void *user, const char *budget, struct svi_alert_log *log, svs_error *err) {
+    struct svi_replay_preview *l = user;
     const bool others = budget || l->what_if;
     struct svi_settings with;
     struct svi_recovery r = {0};
@@ -60,20 +60,20 @@ svs_code svi_replay_look_pass(void *user, const char *budget, struct svi_alert_l
                                      .one_thread = l->given->threads == 1,
                                      .with = others ? &with : NULL,
                                      .score_all = true,
-                                     .again = replay_look_again,
-                                     .turn = replay_look_turn,
+                                     .again = replay_preview_again,
+                                     .turn = replay_preview_turn,
                                      .log = l->quiet || budget ? NULL : stderr};
     svi_progress_begin(&l->progress, l->quiet);
     l->log = log;
     l->budget = budget;
     svs_code code = others ? l->with(l, budget, &with, err) : SVS_OK;
     if (code == SVS_OK)
-        code = svi_recover(&l->dir, &o, replay_look_sink, l, &r, err);
+        code = svi_recover(&l->dir, &o, replay_preview_sink, l, &r, err);
     if (code == SVS_OK && !r.stream)
         code = svi_fail(err, SVS_EMPTY, "no state is kept in %.150s", l->dir.path);
     if (code == SVS_OK) {
         svi_stream_settle(r.stream);
-        svi_look_end_pass(log, r.stream);
+        svi_preview_end_pass(log, r.stream);
     }
     svi_stream_free(&r.stream);
     return code;

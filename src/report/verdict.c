@@ -7,17 +7,17 @@
 #include "config/class_weights.h"
 #include "quality/decision.h"
 
-#define POINT      0.01 /* of accuracy */
-#define LABEL_ROOM (4 * SVS_NAME_MAX + 4)
+#define POINT       0.01 /* of accuracy */
+#define LABEL_BYTES (4 * SVS_NAME_MAX + 4)
 
 static bool verdict_no_better(struct svi_advantage a) {
     return a.n >= SVI_VERDICT_ROWS && !svi_advantage_shows(a);
 }
 
 /* `priced`: by weights or prices something else than the accuracy is wanted. */
-static void verdict_classes(const struct svi_standing *s, const struct svi_class_table *t, double accuracy,
-                            bool priced, FILE *to) {
-    char label[LABEL_ROOM];
+static void verdict_classes(const struct svi_standing *s, const struct svi_class_table_reserve *t,
+                            double accuracy, bool priced, FILE *to) {
+    char label[LABEL_BYTES];
     const struct svi_advantage *c = &s->commonest, *before = &s->same;
     /* One class alone is right always: there is nothing to say yet. */
     if (!priced && t->count >= 2 && s->commonest_class >= 0 && s->commonest_class < t->count &&
@@ -50,8 +50,8 @@ static void verdict_values(const struct svi_standing *s, const struct svi_figure
 }
 
 /* Classes are compared by their text: 7 in a setting is the number and the word. */
-static bool verdict_came(const struct svi_class_table *t, svs_value named) {
-    char label[LABEL_ROOM], other[LABEL_ROOM];
+static bool verdict_received(const struct svi_class_table_reserve *t, svs_value named) {
+    char label[LABEL_BYTES], other[LABEL_BYTES];
     svs_value_text(named, label, sizeof label);
     for (int k = 0; k < t->count; k++)
         if (strcmp(label, svs_value_text(t->classes[k], other, sizeof other)) == 0)
@@ -59,19 +59,21 @@ static bool verdict_came(const struct svi_class_table *t, svs_value named) {
     return false;
 }
 
-static void verdict_named(const char *setting, svs_value named, const struct svi_class_table *t, FILE *to) {
-    char label[LABEL_ROOM];
-    if (named.kind != SVS_NONE && !verdict_came(t, named))
+static void verdict_named(const char *setting, svs_value named, const struct svi_class_table_reserve *t,
+                          FILE *to) {
+    char label[LABEL_BYTES];
+    if (named.kind != SVS_NONE && !verdict_received(t, named))
         fprintf(to, "%s names %s, a class that never came\n", setting,
                 svs_value_text(named, label, sizeof label));
 }
 
 /* Slips of the fingers show at the end only: a class may come at any time. */
-static void verdict_settings(const struct svi_settings *s, const struct svi_class_table *t, FILE *to) {
+static void verdict_settings(const struct svi_settings *s, const struct svi_class_table_reserve *t,
+                             FILE *to) {
     struct svi_class_weights weights;
     struct svi_decision_cost cost;
     svs_error err;
-    char label[LABEL_ROOM], before[LABEL_ROOM] = "";
+    char label[LABEL_BYTES], before[LABEL_BYTES] = "";
     if (svi_class_weights_read(s->class_weight, &weights, &err) == SVS_OK)
         for (int i = 0; i < weights.count; i++) {
             svs_value_text(weights.of[i].label, label, sizeof label);
@@ -89,7 +91,7 @@ static void verdict_settings(const struct svi_settings *s, const struct svi_clas
 
 void svi_verdict_write(svi_stream *stream, double now, FILE *to) {
     const struct svi_figure *f;
-    struct svi_class_table classes;
+    struct svi_class_table_reserve classes;
     struct svi_engine_standing standing;
     if (svi_stream_settings(stream)->method == SVI_METHOD_NONE)
         return;

@@ -25,11 +25,11 @@
 
 /* Multiplications that `model` may take for its key `loo`, some tenths of a second: who asks for a model does
  * not expect the stream to wait. */
-#define LOO_MOST  1e9
-#define TUNE_MOST 1e11 /* and `tune` itself: some ten seconds */
+#define MAX_LOO_STEPS  1e9
+#define MAX_TUNE_STEPS 1e11 /* and `tune` itself: some ten seconds */
 
-#define SCORES_MOST    (64 << 20) /* bytes of the reply to a batch */
-#define SCORES_SECONDS 2          /* that a batch may hold up the stream */
+#define MAX_SCORES_BYTES (64 << 20) /* bytes of the reply to a batch */
+#define SCORES_SECONDS   2          /* that a batch may hold up the stream */
 
 #define KEYS_SHOWN 100 /* by `keys`, where no limit is asked for */
 
@@ -52,7 +52,7 @@ static svs_code op_status(struct request *r) {
     const struct svi_figure *f;
     svi_stream *s = r->control->stream;
     const int count = svi_stream_figures(s, r->engine, r->now, &f);
-    struct svi_class_table classes;
+    struct svi_class_table_reserve classes;
     const bool keyed = r->key[0];
     svi_engine_class_table(r->engine, true, &classes);
     if (keyed)
@@ -206,13 +206,14 @@ static svs_code op_model(struct request *r) {
     struct svi_event event;
     svs_tuning tuning;
     SVI_TRY(svi_stream_model_event(r->control->stream, r->key, &m, &event, r->err));
-    if (r->command.loo && is_tuned(r, &m) && svi_engine_tune(r->engine, LOO_MOST, &tuning, NULL) == SVS_OK)
+    if (r->command.loo && is_tuned(r, &m) &&
+        svi_engine_tune(r->engine, MAX_LOO_STEPS, &tuning, NULL) == SVS_OK)
         event.as.model.tuning = &tuning;
     return reply_event(r, "model", &event);
 }
 
 static svs_code op_bank(struct request *r) {
-    struct svi_bank_told told;
+    struct svi_bank_description told;
     struct svi_event event;
     svs_code code = svi_stream_bank_event(r->control->stream, r->key, &told, &event, r->err);
     return code == SVS_OK ? reply_event(r, "bank", &event) : code;
@@ -220,7 +221,7 @@ static svs_code op_bank(struct request *r) {
 
 static svs_code op_tune(struct request *r) {
     svs_tuning tuning;
-    SVI_TRY(svi_engine_tune(r->engine, TUNE_MOST, &tuning, r->err));
+    SVI_TRY(svi_engine_tune(r->engine, MAX_TUNE_STEPS, &tuning, r->err));
     svi_put_tuning(r->reply, &tuning);
     return SVS_OK;
 }
@@ -270,11 +271,11 @@ static svs_code reply_batch(struct request *r, struct svi_envelope *env) {
         svi_scored_clear(&scored);
         if (code == SVS_IO || code == SVS_NO_MEMORY)
             return code;
-        if (r->reply->out->size > SCORES_MOST)
+        if (r->reply->out->size > MAX_SCORES_BYTES)
             return svi_fail(
                 r->err, SVS_LIMIT,
                 "the scores of so large a batch take more than %d MiB: send fewer samples at once",
-                SCORES_MOST >> 20);
+                MAX_SCORES_BYTES >> 20);
         if (svi_monotonic() - begun > SCORES_SECONDS) /* each unknown key is a model of its own */
             return svi_fail(r->err, SVS_LIMIT,
                             "the batch takes more than %d s, for which the stream stands still: send fewer "
@@ -432,7 +433,7 @@ static void reply_key(const struct request *r, const struct svi_key_entry *k) {
     const struct svi_open_map map = svi_pack_open(r->reply);
     svi_put_text(r->reply, "key", k->name);
     svi_put_int(r->reply, "rows", k->last.rows);
-    svi_put_real(r->reply, "age", fmax(0, r->now - svi_stream_key_heard(r->control->stream, k)));
+    svi_put_real(r->reply, "age", fmax(0, r->now - svi_stream_key_last_arrival(r->control->stream, k)));
     svi_put_real(r->reply, "quality", k->last.quality);
     svi_put_real(r->reply, "worse", k->last.worse);
     svi_put_int(r->reply, "alerts", k->last.alerts);

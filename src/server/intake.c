@@ -34,7 +34,7 @@
 #define PIECE         8    /* messages between two looks at the socket */
 #define PIECE_OF_KEYS 128  /* with keys on several threads, which wait for each other then */
 #define RETRY_SECONDS 0.25 /* with a full disk */
-#define ROOM_SECONDS  3.0  /* for which all fits, until the disk is full no more */
+#define SPACE_SECONDS 3.0  /* for which all fits, until the disk is full no more */
 #define AHEAD         1.25 /* times as long as a recent sync, it is begun before it is waited for */
 
 /* What is to be done with a message. */
@@ -302,8 +302,8 @@ static void batch_read(struct svi_batch *b, struct svi_json_input *json, const v
 /* Adds what has come to the batch, up to as much as the last turns say can be done in time; returns its
  * bytes. */
 static size_t intake_take(struct svi_intake *in, struct svi_batch *b, double now) {
-    const double room = TURN_SECONDS / in->cost;
-    const size_t before = b->bytes, most = room < TURN_BYTES ? (size_t)room : TURN_BYTES;
+    const double free_bytes = TURN_SECONDS / in->cost;
+    const size_t before = b->bytes, most = free_bytes < TURN_BYTES ? (size_t)free_bytes : TURN_BYTES;
     const void *bytes;
     size_t size;
     b->now = now;
@@ -476,7 +476,7 @@ static bool settle_some(struct svi_intake *in, struct svi_batch *b, int most) {
     return true;
 }
 
-static void log_room(const struct svi_intake *in, const char *what, const char *why) {
+static void log_capacity(const struct svi_intake *in, const char *what, const char *why) {
     if (!in->log)
         return;
     fprintf(in->log, "state: %s%s\n", what, why);
@@ -484,30 +484,30 @@ static void log_room(const struct svi_intake *in, const char *what, const char *
 }
 
 /* What could not be written is reported, once when that begins and once when it is over for a while
- * (tell_room); where there are no replies it waits for room. */
-static void look_at_room(struct svi_intake *in, const struct svi_batch *b) {
+ * (log_space_needed); where there are no replies it waits for room. */
+static void check_space(struct svi_intake *in, const struct svi_batch *b) {
     in->held = b->full && !in->replies;
     in->retry = svi_monotonic() + RETRY_SECONDS;
     in->fits = !b->full && in->blocked && in->fits == 0 ? svi_monotonic() : b->full ? 0 : in->fits;
     if (!b->full || in->blocked)
         return;
     in->blocked = true;
-    log_room(in, "not accepting samples: ", in->why.text);
+    log_capacity(in, "not accepting samples: ", in->why.text);
     svi_stream_refuse(in->control->stream, in->why.code, in->why.text, NULL, 0, b->now);
 }
 
 /* Seconds until it is reported that all fits again; INFINITY: it is not to be. */
 static double intake_fits_wait(const struct svi_intake *in) {
-    return in->blocked && in->fits > 0 ? fmax(0, in->fits + ROOM_SECONDS - svi_monotonic()) : INFINITY;
+    return in->blocked && in->fits > 0 ? fmax(0, in->fits + SPACE_SECONDS - svi_monotonic()) : INFINITY;
 }
 
 /* At the edge small messages fit and larger ones do not: that is one story, and ends when all of them fit. */
-static void tell_room(struct svi_intake *in) {
+static void log_space_needed(struct svi_intake *in) {
     if (intake_fits_wait(in) > 0)
         return;
     in->blocked = false;
     in->fits = 0;
-    log_room(in, "accepting samples again", "");
+    log_capacity(in, "accepting samples again", "");
 }
 
 static int piece_of(const struct svi_intake *in) {
@@ -550,7 +550,7 @@ static svs_code settle_flow(struct svi_intake *in, size_t *bytes, svs_error *err
             code = intake_write_ahead(in, b, svi_write_ahead_begin, err);
         if (code == SVS_OK)
             code = svi_write_ahead_end(w, err);
-        look_at_room(in, b);
+        check_space(in, b);
         in->first = b;
         in->second = a;
         begun = false;
@@ -571,7 +571,7 @@ static void intake_log_label(struct svi_intake *in) {
 }
 
 static svs_code intake_messages_turn(struct svi_intake *in, double now, bool *took, svs_error *err) {
-    tell_room(in);
+    log_space_needed(in);
     if (in->held && in->retry > svi_monotonic())
         return SVS_OK;
     const double began = svi_monotonic();
@@ -581,7 +581,7 @@ static svs_code intake_messages_turn(struct svi_intake *in, double now, bool *to
         return SVS_OK;
     in->first->now = now; /* also of what was held */
     SVI_TRY(intake_write_ahead(in, in->first, svi_write_ahead_commit, err));
-    look_at_room(in, in->first);
+    check_space(in, in->first);
     if (in->held)
         return SVS_OK;
     svs_code code = SVS_OK;

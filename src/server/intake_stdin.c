@@ -167,8 +167,8 @@ static void intake_stdin_event(struct svi_intake *in, const struct svi_event *e)
 }
 
 /* Names of columns as a message of their own. */
-static svs_code intake_stdin_tell_names(struct svi_intake *in, const struct svi_message *m, double now,
-                                        svs_error *err) {
+static svs_code intake_stdin_report_names(struct svi_intake *in, const struct svi_message *m, double now,
+                                          svs_error *err) {
     struct rows *r = in->own;
     struct svi_pack p;
     r->sample.size = 0;
@@ -202,7 +202,7 @@ static svs_code intake_stdin_order(struct svi_intake *in, struct svi_message *m,
     if (!m->listed)
         return SVS_OK;
     if (m->cell_count > 0 && svi_schema_columns(s) == 0)
-        SVI_TRY(intake_stdin_tell_names(in, m, now, err));
+        SVI_TRY(intake_stdin_report_names(in, m, now, err));
     SVI_TRY(svi_cells_order(&r->cells, s, m, err));
     m->in_order = intake_stdin_needs_names(s, m, &gaps);
     if (!m->in_order && !gaps)
@@ -300,8 +300,8 @@ static svs_code msgpack_turn(struct svi_intake *in, bool fill, double now, svs_e
     struct rows *r = in->own;
     if (!fill)
         return SVS_OK;
-    size_t room = r->capacity - r->size;
-    ssize_t n = read(STDIN_FILENO, r->buffer + r->size, room < CHUNK ? room : CHUNK);
+    size_t free_bytes = r->capacity - r->size;
+    ssize_t n = read(STDIN_FILENO, r->buffer + r->size, free_bytes < CHUNK ? free_bytes : CHUNK);
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return SVS_OK;
     if (n < 0)

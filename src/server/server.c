@@ -397,7 +397,7 @@ static svs_code server_turn(struct server *p, svs_error *err) {
     SVI_TRY(follow_clock(p, err));
     server_serve(p, items); /* first: control goes before samples */
     encode_wanted(p);
-    if (items[ITEM_RELOAD].revents && svi_signals_came(p->signals.reload))
+    if (items[ITEM_RELOAD].revents && svi_signals_pending(p->signals.reload))
         svi_reload(&p->reload, &p->control, &p->access, server_now(p));
     if (items[ITEM_END].revents)
         p->stop = true;
@@ -482,7 +482,7 @@ static svs_code open_control(struct server *p, svs_error *err) {
 /* What a new subscriber gets before the first model of this process: the bank as it is. Without memory it
  * waits. */
 static void retain_bank(struct server *p) {
-    struct svi_bank_told told;
+    struct svi_bank_description told;
     struct svi_event event;
     struct svi_bytes bytes = {0};
     if (svi_stream_bank_event(p->stream, "", &told, &event, NULL) == SVS_OK &&
@@ -496,7 +496,7 @@ static svs_code server_present(void *user, enum svi_topic topic, const char *key
     struct server *p = user;
     union {
         svs_model model;
-        struct svi_bank_told bank;
+        struct svi_bank_description bank;
     } told;
     struct svi_event event;
     svs_error err;

@@ -41,7 +41,7 @@ bool svi_signals_take(struct svi_signals *s) {
     return s->end >= 0 && s->reload >= 0;
 }
 
-bool svi_signals_came(int fd) {
+bool svi_signals_pending(int fd) {
     struct signalfd_siginfo taken;
     bool came = false;
     while (fd >= 0 && read(fd, &taken, sizeof taken) > 0)
@@ -53,7 +53,7 @@ void svi_signals_give_back(const struct svi_signals *s) {
     const int kept = errno;
     for (int i = 0; i < 2; i++) {
         const int fd = i ? s->reload : s->end;
-        (void)svi_signals_came(fd);
+        (void)svi_signals_pending(fd);
         if (fd >= 0)
             close(fd);
     }

@@ -18,7 +18,7 @@ struct svi_signals {
 bool svi_signals_take(struct svi_signals *s);
 
 /* Did it come, once or more since the last call? For one of the two descriptors. */
-bool svi_signals_came(int fd);
+bool svi_signals_pending(int fd);
 
 /* Signals that came meanwhile were obeyed: they do not strike when they are let through again. */
 void svi_signals_give_back(const struct svi_signals *s);

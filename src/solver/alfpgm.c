@@ -19,14 +19,14 @@
 #include "solver/fpgm.h"
 #include "solver/kernel_rows.h"
 
-#define DEFAULT_MAX 5000 /* rounds */
-#define LOOK_AT     200  /* partners looked at for each row: minAlphaCheck */
-#define TAU         1e-12
-#define STILL       1e-6 /* a multiplier that moved less did not move */
-#define REST_BOUND  5    /* minAlphaOpt */
-#define REST_ALWAYS 20   /* maxAlphaOpt */
-#define LOOK        32   /* rounds between two looks at the duality gap */
-#define MIN_EPS     1e-7
+#define DEFAULT_MAX  5000 /* rounds */
+#define MAX_PARTNERS 200  /* partners looked at for each row: minAlphaCheck */
+#define TAU          1e-12
+#define STILL        1e-6 /* a multiplier that moved less did not move */
+#define REST_BOUND   5    /* minAlphaOpt */
+#define REST_ALWAYS  20   /* maxAlphaOpt */
+#define CHECK_ROUNDS 32   /* rounds between two looks at the duality gap */
+#define MIN_EPS      1e-7
 
 struct alfpgm_candidate {
     double q;
@@ -38,8 +38,8 @@ struct alfpgm {
     struct svi_pool pool;
     struct svi_kernel_rows k;
     int64_t n;
-    int room;  /* rows of a working set at most */
-    double *g; /* n: Q alpha - 1 */
+    int capacity; /* rows of a working set at most */
+    double *g;    /* n: Q alpha - 1 */
     double eps, lambda;
     double m, M;                       /* of all rows */
     struct alfpgm_candidate *up, *low; /* n each, sorted: the most violating first */
@@ -62,7 +62,7 @@ static double alfpgm_q(const struct alfpgm *s, int64_t i) {
 /* The limiter: an index that has not moved in its last two rounds rests, one at a bound after REST_BOUND
  * rounds, any after REST_ALWAYS. A heuristic, which may rest what matters: alfpgm_rounds wakes all before it
  * ends. */
-static bool alfpgm_rests(const struct alfpgm *s, int64_t i) {
+static bool alfpgm_at_rest(const struct alfpgm *s, int64_t i) {
     if (!s->w->o->limiter)
         return false;
     const bool bound = s->w->alpha[i] <= 0 || s->w->alpha[i] >= s->w->cost[i];
@@ -86,7 +86,7 @@ static double alfpgm_survey(struct alfpgm *s) {
     s->ups = s->lows = 0;
     for (int64_t i = 0; i < s->n; i++) {
         const double q = alfpgm_q(s, i);
-        const bool active = !alfpgm_rests(s, i), positive = s->w->problem->y[i] > 0;
+        const bool active = !alfpgm_at_rest(s, i), positive = s->w->problem->y[i] > 0;
         const bool below = s->w->alpha[i]<s->w->cost[i], above = s->w->alpha[i]> 0;
         /* The paper's text repeats one of the two sets; these are the ones that hold at LIBSVM's optimum. */
         if (positive ? below : above) { /* I_up */
@@ -108,7 +108,7 @@ static double alfpgm_survey(struct alfpgm *s) {
 }
 
 static void alfpgm_take(struct alfpgm *s, int64_t i) {
-    if (s->taken[i] || s->count == s->room)
+    if (s->taken[i] || s->count == s->capacity)
         return;
     s->taken[i] = true;
     s->set[s->count++] = i;
@@ -121,7 +121,7 @@ static void alfpgm_carry_over(struct alfpgm *s) {
     for (int b = 0; b < before; b++)
         s->taken[s->set[b]] = false;
     s->count = 0;
-    for (int b = 0; b < before && kept < s->room / 2 && !s->w->o->limiter; b++) {
+    for (int b = 0; b < before && kept < s->capacity / 2 && !s->w->o->limiter; b++) {
         int64_t i = s->set[b];
         if (s->w->alpha[i] <= 0 || s->w->alpha[i] >= s->w->cost[i])
             continue;
@@ -131,12 +131,13 @@ static void alfpgm_carry_over(struct alfpgm *s) {
 }
 
 /* Second order: the partner with which the objective falls most (b^2 / a, the decrease along the pair),
- * among the first LOOK_AT unused ones below q_i. With fewer candidates than some 50 the method can stall. */
+ * among the first MAX_PARTNERS unused ones below q_i. With fewer candidates than some 50 the method can
+ * stall. */
 static int64_t alfpgm_partner(const struct alfpgm *s, int64_t i, const double *row) {
     double best = 0;
     int64_t found = -1;
     int looked = 0;
-    for (int64_t k = 0; k < s->lows && looked < LOOK_AT; k++) {
+    for (int64_t k = 0; k < s->lows && looked < MAX_PARTNERS; k++) {
         const int64_t j = s->low[k].row;
         const double b = alfpgm_q(s, i) - s->low[k].q;
         if (b <= 0)
@@ -159,7 +160,7 @@ static void alfpgm_choose(struct alfpgm *s) {
     qsort(s->up, (size_t)s->ups, sizeof *s->up, alfpgm_descending);
     qsort(s->low, (size_t)s->lows, sizeof *s->low, alfpgm_ascending);
     alfpgm_carry_over(s);
-    const int first = s->count, wanted = (s->room - s->count) / 2;
+    const int first = s->count, wanted = (s->capacity - s->count) / 2;
     /* Beyond M a row has no partner that it violates with. */
     for (int64_t k = 0; k < s->ups && s->count < first + wanted && s->up[k].q > s->M; k++)
         alfpgm_take(s, s->up[k].row);
@@ -316,7 +317,7 @@ static void alfpgm_rounds(struct alfpgm *s) {
         alfpgm_small_problem(s);
         alfpgm_update(s);
         w->iterations++;
-        if (w->iterations % LOOK == 0) {
+        if (w->iterations % CHECK_ROUNDS == 0) {
             alfpgm_certify(s, alfpgm_bias(s));
             if (alfpgm_reached(s) && alfpgm_finished(s))
                 return;
@@ -325,28 +326,28 @@ static void alfpgm_rounds(struct alfpgm *s) {
 }
 
 static svs_code alfpgm_reserve(struct alfpgm *s, svs_error *err) {
-    const size_t n = (size_t)s->n, room = (size_t)s->room;
+    const size_t n = (size_t)s->n, capacity = (size_t)s->capacity;
     struct svi_pool *pool = &s->pool;
     s->g = svi_pool_doubles(pool, n);
     s->up = svi_pool_take(pool, n, sizeof *s->up);
     s->low = svi_pool_take(pool, n, sizeof *s->low);
-    s->set = svi_pool_take(pool, room, sizeof *s->set);
-    s->row = svi_pool_take(pool, room, sizeof *s->row);
+    s->set = svi_pool_take(pool, capacity, sizeof *s->set);
+    s->row = svi_pool_take(pool, capacity, sizeof *s->row);
     s->taken = svi_pool_take(pool, n, sizeof *s->taken);
     s->rounds = svi_pool_take(pool, n, 1);
     s->still = svi_pool_take(pool, n, 1);
-    s->q = svi_pool_doubles(pool, room * room);
-    s->work = svi_pool_doubles(pool, svi_fpgm_work(room) + n);
-    s->index = svi_pool_take(pool, 2 * room, sizeof *s->index);
-    SVI_POOL_DOUBLES(pool, room, &s->chi, &s->upper, &s->y, &s->a, &s->before);
+    s->q = svi_pool_doubles(pool, capacity * capacity);
+    s->work = svi_pool_doubles(pool, svi_fpgm_work(capacity) + n);
+    s->index = svi_pool_take(pool, 2 * capacity, sizeof *s->index);
+    SVI_POOL_DOUBLES(pool, capacity, &s->chi, &s->upper, &s->y, &s->a, &s->before);
     SVI_TRY(svi_pool_code(pool, "the decomposition", err));
     return svi_kernel_rows_init(&s->k, &s->w->problem->rows, &s->w->problem->kernel, 0, s->w->o->cache_mib,
-                                s->room, err);
+                                s->capacity, err);
 }
 
 static svs_code alfpgm_solve(struct svi_work *w, svs_error *err) {
     struct alfpgm s = {.w = w, .n = w->n, .eps = 0.01};
-    s.room = 2 * w->o->pairs < s.n ? 2 * w->o->pairs : (int)s.n;
+    s.capacity = 2 * w->o->pairs < s.n ? 2 * w->o->pairs : (int)s.n;
     svs_code code = alfpgm_reserve(&s, err);
     if (code == SVS_OK) {
         /* A start need not meet y'alpha = 0, which the decomposition only keeps. */
@@ -364,7 +365,7 @@ static svs_code alfpgm_solve(struct svi_work *w, svs_error *err) {
             w->v[w->d] = b;
         }
         snprintf(w->note, sizeof w->note, "%s, working sets of %d rows",
-                 w->o->limiter ? "MinMaxLimiter" : "free half carried over", s.room);
+                 w->o->limiter ? "MinMaxLimiter" : "free half carried over", s.capacity);
     }
     svi_pool_free(&s.pool);
     svi_kernel_rows_clear(&s.k);

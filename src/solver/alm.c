@@ -20,15 +20,15 @@
 #include "solver/loss.h"
 #include "solver/newton.h"
 
-#define BLOCK         128
-#define BEFORE_NEWTON 8
-#define DEFAULT_MAX   3000
-#define INEXACT_MAX   5000
-#define FRESH         50   /* iterations after which the scores are computed again from v */
-#define DIRECT_MAX    1500 /* coordinates up to which the Gram matrix is factored */
-#define LSQR_MAX      60
-#define LSQR_ENOUGH   1e-4 /* |A'r| falls to this share */
-#define INLINE        static inline __attribute__((always_inline))
+#define BLOCK          128
+#define BEFORE_NEWTON  8
+#define DEFAULT_MAX    3000
+#define INEXACT_MAX    5000
+#define FRESH          50   /* iterations after which the scores are computed again from v */
+#define DIRECT_MAX     1500 /* coordinates up to which the Gram matrix is factored */
+#define LSQR_MAX       60
+#define LSQR_TOLERANCE 1e-4 /* |A'r| falls to this share */
+#define INLINE         static inline __attribute__((always_inline))
 
 /* ---- the e-step, the multipliers and the bookkeeping of both algorithms
  *
@@ -48,7 +48,7 @@ struct alm {
     double *f, *s, *z; /* n */
     double *best;      /* padded: the v with the lowest objective so far */
     double best_objective;
-    double *room; /* for the certificate */
+    double *scratch; /* for the certificate */
 };
 
 /* Takes room in a->pool, which the caller frees. */
@@ -58,7 +58,7 @@ static svs_code alm_reserve(struct alm *a, struct svi_work *w, svs_error *err) {
     a->best_objective = INFINITY;
     SVI_POOL_DOUBLES(&a->pool, (size_t)w->n, &a->f, &a->s, &a->z);
     a->best = svi_pool_vector(&a->pool, w->dim);
-    a->room = svi_pool_doubles(&a->pool, svi_certify_room(w));
+    a->scratch = svi_pool_doubles(&a->pool, svi_certify_doubles(w));
     return svi_pool_code(&a->pool, "the augmented Lagrangian", err);
 }
 
@@ -103,7 +103,7 @@ static bool alm_stop(struct alm *a, double loss, int64_t default_iterations) {
     const int64_t done = ++w->iterations;
     /* The gap costs as much as the iteration: asked for after 1, 2, 4, 8 iterations and after every 8th. */
     if (done % 8 == 0 || (done < 8 && (done & (done - 1)) == 0))
-        svi_certify(w, a->best, w->alpha, a->room, &c);
+        svi_certify(w, a->best, w->alpha, a->scratch, &c);
     const bool stop = svi_work_stop(w, a->best_objective, c.gap, default_iterations);
     if (!svi_work_reached(w, a->best_objective, c.gap))
         return stop;
@@ -246,7 +246,7 @@ static void wstep_lsqr(struct wstep *s, double inverse_mu, const double *z, cons
         rho_bar = -c * alpha;
         phi_bar *= sine;
         /* An estimate of |A'r|, which is 0 at the solution. */
-        if (fabs(phi_bar * alpha * c) <= LSQR_ENOUGH * start)
+        if (fabs(phi_bar * alpha * c) <= LSQR_TOLERANCE * start)
             return;
     }
 }

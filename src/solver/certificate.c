@@ -97,10 +97,10 @@ static double certificate_dual_squared(const struct svi_work *w, const double *v
 }
 
 /* The dual point is repaired first (certificate.h): a gap proves nothing unless alpha is feasible. */
-void svi_certify(const struct svi_work *w, const double *v, const double *alpha, double *room,
+void svi_certify(const struct svi_work *w, const double *v, const double *alpha, double *scratch,
                  struct svi_certificate *out) {
     const svs_problem *p = w->problem;
-    double *u = room, *mine = room + svi_padded(w->dim);
+    double *u = scratch, *mine = scratch + svi_padded(w->dim);
     out->objective = svi_objective(w, v);
     if (p->loss == SVS_SQUARED) {
         out->dual = certificate_dual_squared(w, v, mine, u);
@@ -122,18 +122,18 @@ void svi_certify(const struct svi_work *w, const double *v, const double *alpha,
 svs_code svi_certify_best(const struct svi_work *w, struct svi_certificate *out, svs_error *err) {
     const svs_problem *p = w->problem;
     struct svi_certificate of_v;
-    double *room = svi_alloc_array(svi_certify_room(w), sizeof *room);
-    if (!room)
+    double *scratch = svi_alloc_array(svi_certify_doubles(w), sizeof *scratch);
+    if (!scratch)
         return svi_fail_memory(err, "the certificate");
-    svi_certify(w, w->v, w->alpha, room, out);
+    svi_certify(w, w->v, w->alpha, scratch, out);
     /* For p > 1 the multipliers that belong to v may prove more than those a method kept; for p = 1 they
      * jump between 0 and C, and prove nothing near the margin. */
     if (p->loss == SVS_HINGE && p->p > 1 && !svi_work_reached(w, out->objective, out->gap)) {
-        svi_certify(w, w->v, NULL, room, &of_v);
+        svi_certify(w, w->v, NULL, scratch, &of_v);
         if (of_v.dual > out->dual)
             *out = of_v;
     }
-    svi_free(room);
+    svi_free(scratch);
     return SVS_OK;
 }
 

@@ -16,9 +16,9 @@ double svi_objective(const struct svi_work *w, const double *v);
 /* Objective and dual value at (v, alpha). alpha is first repaired (in a copy) so that it is feasible: clipped
  * into its box; with a free bias the heavier side is scaled down until sum y alpha = 0; with R = L1 it counts
  * as scaled until |sum y alpha x|_inf <= 1. alpha == NULL: made from v by alpha_i = cost_i p (1 - y
- * f)_+^(p-1). Squared loss: the dual variables are made from v in any case. `room`: svi_certify_room(w)
+ * f)_+^(p-1). Squared loss: the dual variables are made from v in any case. `room`: svi_certify_doubles(w)
  * doubles, aligned. */
-void svi_certify(const struct svi_work *w, const double *v, const double *alpha, double *room,
+void svi_certify(const struct svi_work *w, const double *v, const double *alpha, double *scratch,
                  struct svi_certificate *out);
 
 /* The certificate of w->v with w->alpha; for p > 1, where that misses the tolerance, with the multipliers
@@ -31,7 +31,7 @@ svs_code svi_certify_best(const struct svi_work *w, struct svi_certificate *out,
 void svi_certify_primal(const struct svi_work *w, const double *v, double *alpha, double *u,
                         struct svi_certificate *out);
 
-static inline size_t svi_certify_room(const struct svi_work *w) {
+static inline size_t svi_certify_doubles(const struct svi_work *w) {
     return (size_t)svi_padded(w->dim) + (size_t)w->n;
 }
 

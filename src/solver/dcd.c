@@ -19,7 +19,7 @@
 #include "solver/certificate.h"
 
 #define DEFAULT_MAX 3000 /* passes over all rows, or as many visits in passes over the active ones */
-#define FIRST_LOOK  5    /* at the gap, after this many passes; then after half as many again */
+#define FIRST_CHECK 5    /* at the gap, after this many passes; then after half as many again */
 #define INLINE      static inline __attribute__((always_inline))
 
 struct dcd {
@@ -145,7 +145,7 @@ static void dcd_unshrink(struct dcd *s) {
 static void dcd_descend(struct dcd *s) {
     struct svi_work *w = s->w;
     double small = fmin(1, 10 * w->o->tol), known = INFINITY;
-    int64_t next_look = FIRST_LOOK;
+    int64_t next_look = FIRST_CHECK;
     bool stop = false;
     while (!stop) {
         dcd_pass(s);

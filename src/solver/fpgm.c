@@ -18,7 +18,7 @@
 #define FIRST_STEPS 24  /* of the projected gradient, before the face is tried */
 #define STEPS       600 /* for each later multiplier */
 #define FACES       3   /* multipliers after which the face is tried */
-#define LOOK        8   /* steps between two looks at the violation */
+#define CHECK_STEPS 8   /* steps between two looks at the violation */
 #define DOUBLINGS   4   /* of L, when it was too small to converge */
 #define POWER_STEPS 3
 #define MARGIN      1.05 /* power iteration comes from below */
@@ -94,7 +94,7 @@ static double fpgm_descend(struct svi_fpgm *s, double L, int steps) {
             s->a[i] = next[i];
         }
         t = faster;
-        if (k % LOOK == 0 || k == steps) {
+        if (k % CHECK_STEPS == 0 || k == steps) {
             fpgm_gradient(s, s->a, g);
             nu = fpgm_violation(s, g);
             if (nu < s->tol)

@@ -35,22 +35,22 @@ static void kernel_rows_link(struct svi_kernel_rows *k, int32_t slot, int32_t ol
 static void kernel_rows_touch(struct svi_kernel_rows *k, int32_t slot) {
     k->newer[k->older[slot]] = k->newer[slot];
     k->older[k->newer[slot]] = k->older[slot];
-    kernel_rows_link(k, slot, k->older[k->room]);
+    kernel_rows_link(k, slot, k->older[k->capacity]);
 }
 
 /* Takes memory for another shelf of slots, at the old end of the ring, so that empty slots are used before
  * rows are thrown out. False: the cache is as large as it may be, or can be. */
 static bool kernel_rows_extend(struct svi_kernel_rows *k) {
-    if (k->slots == k->room)
+    if (k->slots == k->capacity)
         return false;
-    const int64_t more = k->room - k->slots < BLOCK ? k->room - k->slots : BLOCK;
+    const int64_t more = k->capacity - k->slots < BLOCK ? k->capacity - k->slots : BLOCK;
     double *rows = svi_pool_take(&k->pool, (size_t)more, (size_t)k->n * sizeof *rows);
     if (!rows)
         return false;
     k->shelf[k->slots / BLOCK] = rows;
     for (int64_t s = k->slots + more - 1; s >= k->slots; s--) {
         k->owner[s] = -1;
-        kernel_rows_link(k, (int32_t)s, (int32_t)k->room);
+        kernel_rows_link(k, (int32_t)s, (int32_t)k->capacity);
     }
     k->slots += more;
     return true;
@@ -58,9 +58,9 @@ static bool kernel_rows_extend(struct svi_kernel_rows *k) {
 
 /* The slot that was not asked for the longest, now `row`'s. */
 static int32_t kernel_rows_take_slot(struct svi_kernel_rows *k, int64_t row) {
-    int32_t s = k->newer[k->room];
+    int32_t s = k->newer[k->capacity];
     if (k->owner[s] >= 0 && kernel_rows_extend(k))
-        s = k->newer[k->room];
+        s = k->newer[k->capacity];
     if (k->owner[s] >= 0)
         k->slot[k->owner[s]] = -1;
     k->owner[s] = (int32_t)row;
@@ -71,7 +71,7 @@ static int32_t kernel_rows_take_slot(struct svi_kernel_rows *k, int64_t row) {
 
 /* Bookkeeping is allocated for `room` slots at once, memory of rows by shelves when it is needed. */
 static svs_code kernel_rows_reserve(struct svi_kernel_rows *k, int64_t least, svs_error *err) {
-    const size_t n = (size_t)k->n, ends = (size_t)k->room + 1;
+    const size_t n = (size_t)k->n, ends = (size_t)k->capacity + 1;
     struct svi_pool *pool = &k->pool;
     k->norm2 = svi_pool_doubles(pool, n);
     k->diagonal = svi_pool_doubles(pool, n);
@@ -83,9 +83,9 @@ static svs_code kernel_rows_reserve(struct svi_kernel_rows *k, int64_t least, sv
     k->older = svi_pool_take(pool, ends, sizeof *k->older);
     k->newer = svi_pool_take(pool, ends, sizeof *k->newer);
     if (!pool->failed)
-        k->older[k->room] = k->newer[k->room] = (int32_t)k->room;
+        k->older[k->capacity] = k->newer[k->capacity] = (int32_t)k->capacity;
     /* What `least` rows need is taken at once: a request for that many cannot fail later. */
-    while (!pool->failed && k->slots < least && k->slots < k->room)
+    while (!pool->failed && k->slots < least && k->slots < k->capacity)
         kernel_rows_extend(k);
     return svi_pool_code(pool, "the kernel cache", err);
 }
@@ -117,7 +117,7 @@ static svs_code kernel_rows_measure(struct svi_kernel_rows *k, svs_error *err) {
 svs_code svi_kernel_rows_init(struct svi_kernel_rows *k, const svs_rows *rows, const svs_kernel *kernel,
                               double shift, double mib, int64_t least, svs_error *err) {
     const double fits = mib * 1048576 / (8.0 * (double)rows->n);
-    const int64_t room = fits < (double)rows->n ? (int64_t)fits : rows->n;
+    const int64_t capacity = fits < (double)rows->n ? (int64_t)fits : rows->n;
     if (least < BLOCK) /* what product() loads at once */
         least = BLOCK < rows->n ? BLOCK : rows->n;
     *k = (struct svi_kernel_rows){.rows = rows,
@@ -125,7 +125,7 @@ svs_code svi_kernel_rows_init(struct svi_kernel_rows *k, const svs_rows *rows, c
                                   .kernel = *kernel,
                                   .shift = shift,
                                   .n = rows->n,
-                                  .room = room < least ? least : room};
+                                  .capacity = capacity < least ? least : capacity};
     svs_code code = kernel_rows_reserve(k, least, err);
     return code == SVS_OK ? kernel_rows_measure(k, err) : code;
 }
@@ -233,7 +233,7 @@ static void kernel_rows_add_cached(struct svi_kernel_rows *k, int64_t i, double 
 static void kernel_rows_add_missing(struct svi_kernel_rows *k, const int64_t *index, int count,
                                     const double *coef, double *f) {
     /* The oldest slot is empty, or there is memory for more. */
-    if (k->owner[k->newer[k->room]] < 0 || kernel_rows_extend(k)) {
+    if (k->owner[k->newer[k->capacity]] < 0 || kernel_rows_extend(k)) {
         kernel_rows_load(k, index, count);
         for (int a = 0; a < count; a++)
             kernel_rows_add_cached(k, index[a], coef[index[a]], f);

@@ -16,8 +16,9 @@ struct svi_kernel_rows {
     const svs_rows *rows;
     const struct svi_kernels *vector;
     svs_kernel kernel;
-    double shift;           /* added to each value: an appended constant's product */
-    int64_t n, room, slots; /* room: rows that the cache may hold; slots: those there is memory for by now */
+    double shift; /* added to each value: an appended constant's product */
+    int64_t n, capacity,
+        slots;              /* room: rows that the cache may hold; slots: those there is memory for by now */
     double *norm2;          /* n: |x_i|^2 */
     double *diagonal;       /* n: K_ii + shift */
     double **shelf;         /* memory of a few slots each */

@@ -24,17 +24,17 @@
 #include "solver/certificate.h"
 #include "solver/kernel_rows.h"
 
-#define MU_FIRST    1.0
-#define MU_FALL     0.8
-#define MU_PER_TOL  5 /* the smoothing that leaves about a quarter of tol */
-#define MIN_MU      1e-9
-#define ROUND       40 /* iterations for one mu */
-#define LAST_ROUND  500
-#define IDLE_ROUNDS 4  /* without a better gap: the floor is reached */
-#define LOOK        20 /* iterations between two looks at the gap in the last round */
-#define DEFAULT_MAX 20000
-#define POWER_STEPS 30
-#define MARGIN      1.1
+#define MU_FIRST         1.0
+#define MU_FALL          0.8
+#define MU_PER_TOL       5 /* the smoothing that leaves about a quarter of tol */
+#define MIN_MU           1e-9
+#define ROUND            40 /* iterations for one mu */
+#define LAST_ROUND       500
+#define IDLE_ROUNDS      4  /* without a better gap: the floor is reached */
+#define CHECK_ITERATIONS 20 /* iterations between two looks at the gap in the last round */
+#define DEFAULT_MAX      20000
+#define POWER_STEPS      30
+#define MARGIN           1.1
 
 struct nesvm {
     struct svi_work *w;
@@ -226,7 +226,7 @@ static bool nesvm_round_of_steps(struct nesvm *s, int64_t steps, bool last) {
             s->v[j] = share * z + (1 - share) * y;
         }
         w->iterations++;
-        bool now = last ? k % LOOK == LOOK - 1 : k == steps - 1;
+        bool now = last ? k % CHECK_ITERATIONS == CHECK_ITERATIONS - 1 : k == steps - 1;
         if (now && nesvm_look(s, &gap)) {
             w->stop = SVS_STOP_TOL;
             return true;

@@ -29,15 +29,15 @@
 #define TRIALS 40  /* of a line search */
 #define FLAT   0.1 /* a line search ends at this share of the first slope */
 /* A round ends when |g|^2 / 2 is this share of half the gap: the rest lies in the multipliers. */
-#define ROUND_ENOUGH 0.2
-#define GROWTH       4    /* of mu from round to round */
-#define SAMPLE_STEPS 12   /* on a sample of the rows: its optimum is not the one that is sought */
-#define DEFAULT_MAX  2000 /* steps */
+#define ROUND_TOLERANCE 0.2
+#define GROWTH          4    /* of mu from round to round */
+#define SAMPLE_STEPS    12   /* on a sample of the rows: its optimum is not the one that is sought */
+#define DEFAULT_MAX     2000 /* steps */
 
 #define JITTER 1e-14
 #define CG_MAX 250
 /* Residual of a direction, relative: steps near the end need no better, the gap is what counts. */
-#define CG_ENOUGH 0.01
+#define CG_TOLERANCE 0.01
 
 #define RATIO           7   /* of samples; odd, so that rows that alternate do not fool it */
 #define MIN_SAMPLE_ROWS 400 /* of a sample */
@@ -214,14 +214,14 @@ static void newton_product(const struct newton *s, const double *in, double *out
 }
 
 /* Conjugate gradients for H step = -g: one product is one pass over the rows. The residual need only fall to
- * CG_ENOUGH, as the outer iteration corrects the rest. */
+ * CG_TOLERANCE, as the outer iteration corrects the rest. */
 static void newton_solve_cg(struct newton *s) {
     const int n = s->w->dim;
     double *r = s->cg[0], *d = s->cg[1], *hd = s->cg[2];
     svi_work_clear(s->w, s->step);
     for (int j = 0; j < n; j++)
         d[j] = r[j] = -s->g[j];
-    double rr = svi_dot(r, r, n), enough = CG_ENOUGH * CG_ENOUGH * rr;
+    double rr = svi_dot(r, r, n), enough = CG_TOLERANCE * CG_TOLERANCE * rr;
     for (int k = 0; k < CG_MAX && rr > enough; k++) {
         newton_product(s, d, hd);
         rr = svi_conjugate_step(s->step, r, d, hd, n, rr);
@@ -303,7 +303,7 @@ static svs_code newton_round_of_steps(struct newton *s, double tol, bool *done, 
     for (int i = 0; i < STEPS && t > 0; i++) {
         newton_evaluate(s);
         *done = newton_ended(s, tol);
-        if (*done || svi_dot(s->g, s->g, w->dim) <= ROUND_ENOUGH * s->gap)
+        if (*done || svi_dot(s->g, s->g, w->dim) <= ROUND_TOLERANCE * s->gap)
             return SVS_OK;
         svs_code code = newton_direction(s, err);
         if (code != SVS_OK)

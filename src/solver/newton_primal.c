@@ -19,7 +19,7 @@
 #define BLOCK       256
 #define STEPS       6
 #define SHORTER     1    /* times that a step is shortened */
-#define ENOUGH      1e-4 /* of the slope: what a step must lower the objective by */
+#define ARMIJO      1e-4 /* of the slope: what a step must lower the objective by */
 #define JITTER      1e-14
 #define DEFAULT_MAX 2000
 
@@ -94,7 +94,7 @@ static bool primal_move(struct primal *s, bool *done) {
         w->iterations++;
         const bool stop = svi_work_stop(w, s->at.objective, s->at.gap, DEFAULT_MAX);
         /* Armijo's condition. A point that is proven is taken even so: nothing is left to gain. */
-        const bool lower = s->at.objective <= before + ENOUGH * t * slope;
+        const bool lower = s->at.objective <= before + ARMIJO * t * slope;
         w->proven = svi_work_reached(w, s->at.objective, s->at.gap);
         *done = w->proven || stop;
         if (lower || w->proven)

@@ -254,7 +254,7 @@ static svs_code recovery_read_journal(struct recovering *w, svs_error *err) {
     return code;
 }
 
-static void recovery_tell(const struct recovering *w) {
+static void recovery_report(const struct recovering *w) {
     const struct svi_recovery *r = w->r;
     FILE *log = w->o->log;
     if (!log)
@@ -293,7 +293,7 @@ static svs_code recovery_recover(const struct svi_state_dir *f, const struct svi
         code = recovery_read_journal(&w, err);
     r->seconds = svi_monotonic() - began;
     if (code == SVS_OK)
-        recovery_tell(&w);
+        recovery_report(&w);
     else
         svi_stream_free(&r->stream);
     svi_journal_reader_free(&w.reader);

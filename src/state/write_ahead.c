@@ -26,18 +26,18 @@
 #include "config/settings_record.h"
 #include "base/worker.h"
 
-#define NEEDED           2 /* checkpoints that a restart may need, with the journal after them */
-#define JOURNAL_MOST     (64 * 1024 * 1024) /* bytes between checkpoints, however little work they were */
-#define LOOK_SECONDS     0.005              /* between two looks whether a sync has ended */
-#define STALL_MOST       0.05               /* of the work may go into taking checkpoints */
-#define STALL_SHARE      0.005              /* of it rather: of 1000 samples few meet one */
-#define SPENT_KEYS       0.2                /* of it may go into the states of keys, bit by bit */
-#define RATHER           4                  /* times checkpoint.seconds, for that, at most */
-#define SLACK            65536              /* bytes */
-#define PIECE            (1024 * 1024)      /* bytes of a state that are gathered at once, at most */
-#define CHECKPOINT_SHARE 1.25               /* of a state's size its room has */
-#define SLICE_MOST       0.002              /* seconds of a turn that go into the states of keys */
-#define SLICE_LEAST      0.0002
+#define NEEDED            2 /* checkpoints that a restart may need, with the journal after them */
+#define MAX_JOURNAL_BYTES (64 * 1024 * 1024) /* bytes between checkpoints, however little work they were */
+#define SYNC_POLL_SECONDS 0.005              /* between two looks whether a sync has ended */
+#define MAX_STALL_SHARE   0.05               /* of the work may go into taking checkpoints */
+#define STALL_SHARE       0.005              /* of it rather: of 1000 samples few meet one */
+#define SPENT_KEYS        0.2                /* of it may go into the states of keys, bit by bit */
+#define MAX_DELAY_TIMES   4                  /* times checkpoint.seconds, for that, at most */
+#define SLACK             65536              /* bytes */
+#define PIECE             (1024 * 1024)      /* bytes of a state that are gathered at once, at most */
+#define CHECKPOINT_SHARE  1.25               /* of a state's size its room has */
+#define MAX_SLICE_SECONDS 0.002              /* seconds of a turn that go into the states of keys */
+#define MIN_SLICE_SECONDS 0.0002
 
 /* Where a checkpoint stands of which the states of keys are written bit by bit. */
 enum write_ahead_phase {
@@ -67,7 +67,7 @@ struct svi_write_ahead {
     svi_worker *checkpoint_thread;
     struct svi_checkpoint checkpoint; /* the checkpoint thread's while it is busy, as the next three */
     bool prepares;                    /* it makes way for the next one, and does not write this one */
-    size_t room;                      /* that it shall make for it; 0 = there is enough */
+    size_t wanted;                    /* that it shall make for it; 0 = there is enough */
     svs_error result;
     size_t size_before; /* of the bodies of the one before */
     bool waits;         /* the checkpoint, until the journal before it is on disk */
@@ -154,13 +154,13 @@ static svs_code clear_away(svi_write_ahead *w, int64_t keep, svs_error *err) {
 static void make_way(svi_write_ahead *w) {
     struct svi_bytes *b = &w->checkpoint.bodies;
     svs_error err;
-    if (w->room > 0) {
+    if (w->wanted > 0) {
         svi_bytes_clear(b);
-        b->data = svi_alloc(w->room);
-        b->capacity = b->data ? w->room : 0;
+        b->data = svi_alloc(w->wanted);
+        b->capacity = b->data ? w->wanted : 0;
         if (b->data) /* a large block has its pages when they are written */
             memset(b->data, 0, b->capacity);
-        w->room = 0;
+        w->wanted = 0;
     }
     if (w->keyed)
         (void)clear_away(w, 1, &err); /* what could not go goes the next time */
@@ -184,7 +184,7 @@ static const struct svi_worker_task checkpoint_task = {"checkpoints", write_down
 
 static const struct svi_worker_task fsync_task = {"syncs", svi_journal_sync_run, NULL, true};
 
-static void tell_generation(svi_write_ahead *w) {
+static void report_generation(svi_write_ahead *w) {
     svi_entry_set_fsync_generation(svi_stream_entry(w->stream), w->fsync_generation,
                                    w->fsync_generation_durable);
 }
@@ -192,7 +192,7 @@ static void tell_generation(svi_write_ahead *w) {
 static svs_code begin_sync(svi_write_ahead *w, svs_error *err) {
     svs_code code = svi_journal_sync_begin(w->journal, &w->sync, err);
     w->fsync_generation_pending = w->fsync_generation++;
-    tell_generation(w);
+    report_generation(w);
     if (code == SVS_OK)
         svi_worker_submit(w->fsync_thread, &w->sync);
     w->due = 0;
@@ -203,7 +203,7 @@ static svs_code end_sync(svi_write_ahead *w, svs_error *err) {
     svs_code code = svi_journal_sync_end(w->journal, &w->sync, err);
     if (code == SVS_OK && w->fsync_generation_pending > w->fsync_generation_durable)
         w->fsync_generation_durable = w->fsync_generation_pending;
-    tell_generation(w);
+    report_generation(w);
     return code;
 }
 
@@ -263,14 +263,14 @@ static void prepare_checkpoint(svi_write_ahead *w) {
         w->phase = CHECKPOINT_TIDIES;
         return;
     }
-    w->room = enough ? 0 : (size_t)(CHECKPOINT_SHARE * (double)size) + 2 * SLACK;
+    w->wanted = enough ? 0 : (size_t)(CHECKPOINT_SHARE * (double)size) + 2 * SLACK;
     w->prepares = true;
     svi_worker_submit(w->checkpoint_thread, w);
 }
 
 /* A turn's part of a checkpoint of which the states of keys are written bit by bit. */
 static svs_code advance_checkpoint(svi_write_ahead *w, double work, svs_error *err) {
-    const double seconds = fmin(fmax(work, SLICE_LEAST), SLICE_MOST);
+    const double seconds = fmin(fmax(work, MIN_SLICE_SECONDS), MAX_SLICE_SECONDS);
     bool done = false;
     if (w->phase == CHECKPOINT_SAVES)
         return go_on_saving(w, seconds, err);
@@ -283,9 +283,9 @@ static svs_code advance_checkpoint(svi_write_ahead *w, double work, svs_error *e
 /* Its thread has written it, or has only made room. A full disk is no reason to end: the next one may find
  * some. */
 static svs_code end_checkpoint(svi_write_ahead *w, svs_error *err) {
-    const bool made_room = w->prepares;
+    const bool made_capacity = w->prepares;
     w->prepares = false;
-    if (made_room)
+    if (made_capacity)
         return SVS_OK;
     if (w->result.code != SVS_OK) {
         w->failed++;
@@ -304,7 +304,7 @@ static svs_code unless_full(svs_code code) {
 /* All that took effect so far is on disk. */
 static void end_generation(svi_write_ahead *w) {
     w->fsync_generation_durable = w->fsync_generation++;
-    tell_generation(w);
+    report_generation(w);
 }
 
 /* What runs in the background has ended. */
@@ -429,7 +429,7 @@ static svs_code sync_in_background(svi_write_ahead *w, double now, svs_error *er
     if (code == SVS_OK && !svi_worker_busy(w->fsync_thread) && svi_journal_due(w->journal, now, &w->due))
         code = begin_sync(w, err);
     if (svi_worker_busy(w->fsync_thread))
-        w->due = now + LOOK_SECONDS;
+        w->due = now + SYNC_POLL_SECONDS;
     return code;
 }
 
@@ -467,9 +467,9 @@ int64_t svi_write_ahead_durable(const svi_write_ahead *w, const char *src) {
 /* Has there been work enough for another checkpoint? One that held the stream up for long comes later, such
  * that fewer samples meet it; a restart repeats that much more. */
 static bool has_worked(const svi_write_ahead *w) {
-    return w->every > 0 && w->work >= w->every && w->work * STALL_MOST >= w->stall &&
-           w->work * (w->keyed ? SPENT_KEYS : STALL_MOST) >= w->spent &&
-           (w->work * STALL_SHARE >= w->stall || w->work >= RATHER * w->every);
+    return w->every > 0 && w->work >= w->every && w->work * MAX_STALL_SHARE >= w->stall &&
+           w->work * (w->keyed ? SPENT_KEYS : MAX_STALL_SHARE) >= w->spent &&
+           (w->work * STALL_SHARE >= w->stall || w->work >= MAX_DELAY_TIMES * w->every);
 }
 
 svs_code svi_write_ahead_turn(svi_write_ahead *w, double work, svs_error *err) {
@@ -483,7 +483,7 @@ svs_code svi_write_ahead_turn(svi_write_ahead *w, double work, svs_error *err) {
         w->phase = w->prepares ? CHECKPOINT_TIDIES : w->phase;
         code = unless_full(end_checkpoint(w, err));
     }
-    const bool grown = svi_journal_bytes(w->journal) - w->bytes_at >= JOURNAL_MOST;
+    const bool grown = svi_journal_bytes(w->journal) - w->bytes_at >= MAX_JOURNAL_BYTES;
     const bool idle = !w->waits && !svi_worker_busy(w->checkpoint_thread);
     if (code == SVS_OK && idle && w->phase == CHECKPOINT_NONE && (grown || has_worked(w)))
         prepare_checkpoint(w);
@@ -623,7 +623,7 @@ static svs_code take_up(svi_write_ahead *w, struct svi_settings *s, svi_sink *si
     w->keyed = svi_settings_keyed(s);
     if (w->keyed) /* those that a restart needs: going back is not for keys */
         w->keep = NEEDED;
-    tell_generation(w);
+    report_generation(w);
     w->any = r.checkpointed;
     w->newest = r.checkpoint;
     w->work = r.seconds; /* what was repeated would be repeated again */

@@ -251,8 +251,8 @@ svs_code svi_checkpoint_write_pieces(const struct svi_state_dir *dir, struct svi
     svs_code code = write_unfinished(dir, &w, unfinished, c, err);
     svi_bytes_clear(&w.head);
     if (code == SVS_OK && renameat(dir->fd, unfinished, dir->fd, name) != 0)
-        code = svi_no_room(errno) ? svi_fail_full(err, dir->path, name, 0, errno)
-                                  : svi_fail_io(err, dir->path, unfinished, "renamed", errno);
+        code = svi_no_space(errno) ? svi_fail_full(err, dir->path, name, 0, errno)
+                                   : svi_fail_io(err, dir->path, unfinished, "renamed", errno);
     if (code != SVS_OK)
         (void)unlinkat(dir->fd, unfinished, 0);
     else
@@ -408,10 +408,10 @@ svs_code svi_checkpoint_parse(const uint8_t *bytes, size_t size, const char *dir
         .bytes = bytes, .at = bytes, .end = bytes + size, .dir = dir, .name = name, .err = err};
     empty_checkpoint(c);
     /* The bodies are not more than the file: room for them all, and no more, instead of growing. */
-    void *room = size > c->bodies.capacity ? svi_realloc(c->bodies.data, 0, size) : c->bodies.data;
-    if (size > 0 && !room)
+    void *grown = size > c->bodies.capacity ? svi_realloc(c->bodies.data, 0, size) : c->bodies.data;
+    if (size > 0 && !grown)
         return svi_fail_memory(err, "the sections of a checkpoint");
-    c->bodies.data = room;
+    c->bodies.data = grown;
     c->bodies.capacity = size > c->bodies.capacity ? size : c->bodies.capacity;
     svs_code code = parse_header(&p, c);
     while (code == SVS_OK && p.objects-- > 0)

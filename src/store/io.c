@@ -94,7 +94,7 @@ static bool no_descriptor(int error) {
     return error == EMFILE || error == ENFILE;
 }
 
-bool svi_no_room(int error) {
+bool svi_no_space(int error) {
     return error == ENOSPC || error == EDQUOT || error == EFBIG || no_descriptor(error);
 }
 
@@ -145,6 +145,6 @@ svs_code svi_fail_full(svs_error *err, const char *dir, const char *name, uint64
 
 svs_code svi_fail_write(svs_error *err, const char *dir, const char *name, uint64_t wanted, const char *what,
                         int error) {
-    return svi_no_room(error) ? svi_fail_full(err, dir, name, wanted, error)
-                              : svi_fail_io(err, dir, name, what, error);
+    return svi_no_space(error) ? svi_fail_full(err, dir, name, wanted, error)
+                               : svi_fail_io(err, dir, name, what, error);
 }

@@ -23,7 +23,7 @@ int svi_random(void *bytes, size_t size); /* at most 256 of them, for secrets */
 
 /* The failure means that there is no room (or that a limit of the process is reached, such as open files,
  * which peers use up as well): it may go away. */
-bool svi_no_room(int error);
+bool svi_no_space(int error);
 
 /* "DIRECTORY/NAME what": the path is shortened where it is long; `dir`: its path, or NULL. */
 svs_code svi_fail_file(svs_error *err, svs_code code, const char *dir, const char *name, const char *format,
@@ -38,7 +38,7 @@ int64_t svi_free_bytes(const char *dir);
 /* SVS_DISK_FULL with the bytes that were wanted and those that are free, or the limit that is reached. */
 svs_code svi_fail_full(svs_error *err, const char *dir, const char *name, uint64_t wanted, int error);
 
-/* svi_fail_full where the disk or a limit is full (svi_no_room), else svi_fail_io. */
+/* svi_fail_full where the disk or a limit is full (svi_no_space), else svi_fail_io. */
 svs_code svi_fail_write(svs_error *err, const char *dir, const char *name, uint64_t wanted, const char *what,
                         int error);
 

@@ -131,7 +131,7 @@ svs_code svi_journal_sync_begin(svi_journal *j, struct svi_journal_sync *s, svs_
     if (j->dead != SVS_OK || j->durable == j->written.number || check_there(j, err) != SVS_OK)
         return journal_dead(j, err);
     s->fd = openat(j->dir->fd, segment_name(j, name), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (s->fd < 0 && svi_no_room(errno)) /* too many files are open: there is this one */
+    if (s->fd < 0 && svi_no_space(errno)) /* too many files are open: there is this one */
         return sync_segment(j, err);
     if (s->fd < 0)
         return journal_die(j, name, "opened", errno, err);
@@ -256,7 +256,7 @@ static svs_code create_segment(svi_journal *j, svs_error *err) {
     bool unknown = !error;
     if (!error && !(error = svi_sync_data(fd)) && !(error = svi_state_dir_flush(j->dir)))
         error = move_mark(j, j->begun.segment, &unknown);
-    if (error && (unknown || !svi_no_room(error)))
+    if (error && (unknown || !svi_no_space(error)))
         code = journal_die(j, name, unknown ? "made durable" : "begun", error, err);
     else if (error && fd >= 0 && unlinkat(j->dir->fd, name, 0) != 0)
         code = journal_die(j, name, "removed", errno, err);
@@ -284,7 +284,7 @@ static svs_code rotate_segment(svi_journal *j, svs_error *err) {
 static svs_code undo_write(svi_journal *j, size_t wanted, int error, svs_error *err) {
     char name[SVI_FILE_NAME];
     segment_name(j, name);
-    if (!svi_no_room(error))
+    if (!svi_no_space(error))
         return journal_die(j, name, "written", error, err);
     int truncated = svi_truncate(j->fd, j->written.offset);
     if (truncated)

@@ -289,7 +289,7 @@ static bool segment_follows(svi_journal_reader *r, uint64_t number) {
     return true;
 }
 
-static void enter_segment(svi_journal_reader *r, const struct svi_segment_header *h) {
+static void claim_segment(svi_journal_reader *r, const struct svi_segment_header *h) {
     uint64_t number = r->numbers[r->at], epoch = r->options.epoch ? r->options.epoch : r->found.epoch;
     char what[80];
     if (h->first != number)
@@ -371,7 +371,7 @@ static void next_segment(svi_journal_reader *r) {
     if (!open_segment(r, r->at + 1) || !segment_follows(r, r->numbers[r->at]) || !read_header(r, &h, &state))
         return;
     if (state == SVI_HEADER_SOUND)
-        enter_segment(r, &h);
+        claim_segment(r, &h);
     else
         bad_header(r, &h);
 }
@@ -499,7 +499,7 @@ static void begin_inside(svi_journal_reader *r) {
     if (state == SVI_HEADER_SOUND) {
         r->here.number = r->numbers[r->at];
         r->chained = r->open = false;
-        enter_segment(r, &h);
+        claim_segment(r, &h);
         if (r->open && h.secret != from.secret) {
             r->open = false;
             if (pass_over(r, 0, "it is not the segment that the checkpoint continues"))

@@ -23,8 +23,8 @@
 #include "store/io.h"
 #include "wire/archive_file.h"
 
-#define FILES_MOST 4096
-#define PIECE      ((size_t)4 << 20) /* bytes that are read at once */
+#define MAX_FILES 4096
+#define PIECE     ((size_t)4 << 20) /* bytes that are read at once */
 
 struct key_file {
     uint32_t number;
@@ -37,7 +37,7 @@ struct svi_key_files {
     struct svi_state_dir dir; /* its descriptor alone */
     struct key_file *file;    /* ascending */
     int count;
-    int64_t room;
+    int64_t capacity;
     int current; /* the one that is appended to, -1 = a new one is to begin */
     uint64_t bytes;
     bool new_names;
@@ -78,9 +78,9 @@ void svi_key_files_free(svi_key_files **f) {
 }
 
 static struct key_file *files_add(svi_key_files *f) {
-    if (f->count == FILES_MOST)
+    if (f->count == MAX_FILES)
         return NULL;
-    if (!svi_grow(&f->file, f->count, &f->room, 16, sizeof *f->file))
+    if (!svi_grow(&f->file, f->count, &f->capacity, 16, sizeof *f->file))
         return NULL;
     return &f->file[f->count++];
 }
@@ -115,7 +115,7 @@ static svs_code file_open(svi_key_files *f, struct key_file *k, svs_error *err) 
 
 void svi_key_files_archive(struct svi_archive *a, svi_key_files *f) {
     int count = f->count;
-    svi_archive_int(a, "files", &count, 0, FILES_MOST);
+    svi_archive_int(a, "files", &count, 0, MAX_FILES);
     for (int i = 0; i < count && svi_archive_ok(a); i++) {
         char key[SVI_KEY_MAX];
         struct key_file *k = svi_archive_loading(a) ? files_add(f) : &f->file[i];
@@ -169,7 +169,7 @@ static svs_code files_read_at(const svi_key_files *f, const struct key_file *k, 
 }
 
 /* From *offset on, which moves on: until `budget` bytes were given. */
-static svs_code visit_file(svi_key_files *f, const struct key_file *k, struct svi_bytes *room,
+static svs_code visit_file(svi_key_files *f, const struct key_file *k, struct svi_bytes *buffer,
                            uint64_t *offset, uint64_t budget, svi_key_visitor *visit, void *user,
                            svs_error *err) {
     svs_code code = SVS_OK;
@@ -177,34 +177,34 @@ static svs_code visit_file(svi_key_files *f, const struct key_file *k, struct sv
     const uint64_t end = budget < k->length - start ? start + budget : k->length;
     const size_t piece = budget < PIECE ? (size_t)budget + sizeof(uint32_t) : PIECE;
     size_t at = 0;
-    room->size = 0;
+    buffer->size = 0;
     while (code == SVS_OK && start + at < end) {
         struct svi_key_record r;
         uint32_t need = 0;
         size_t length;
         const uint64_t left = k->length - start - at;
-        if (room->size - at >= sizeof need)
-            memcpy(&need, room->data + at, sizeof need);
-        if (room->size - at < sizeof need || room->size - at < need) { /* the rest of it, and some more */
-            const size_t kept = room->size - at, wanted = (need > piece ? need : piece) - kept;
+        if (buffer->size - at >= sizeof need)
+            memcpy(&need, buffer->data + at, sizeof need);
+        if (buffer->size - at < sizeof need || buffer->size - at < need) { /* the rest of it, and some more */
+            const size_t kept = buffer->size - at, wanted = (need > piece ? need : piece) - kept;
             const size_t size = left - kept < wanted ? (size_t)(left - kept) : wanted;
             if (kept > 0) /* it may have no block yet */
-                memmove(room->data, room->data + at, kept);
+                memmove(buffer->data, buffer->data + at, kept);
             start += at;
             at = 0;
-            room->size = kept;
+            buffer->size = kept;
             if (size == 0 || need > left)
                 code = svi_fail(err, SVS_DAMAGED, "the record of a key is truncated");
-            else if (svi_bytes_reserve(room, size) != SVS_OK)
+            else if (svi_bytes_reserve(buffer, size) != SVS_OK)
                 return svi_fail_memory(err, "the records of keys");
-            else if ((code = files_read_at(f, k, room->data + kept, size, start + kept, err)) != SVS_OK)
+            else if ((code = files_read_at(f, k, buffer->data + kept, size, start + kept, err)) != SVS_OK)
                 return code;
-            room->size += size;
+            buffer->size += size;
             if (code == SVS_OK)
                 continue;
         }
         if (code == SVS_OK)
-            code = svi_key_record_read(room->data + at, room->size - at, &r, &length, err);
+            code = svi_key_record_read(buffer->data + at, buffer->size - at, &r, &length, err);
         if (code != SVS_OK)
             return fail_record(f, k, start + at, err);
         const struct svi_key_place place = {k->number, (uint32_t)length, start + at};
@@ -216,39 +216,39 @@ static svs_code visit_file(svi_key_files *f, const struct key_file *k, struct sv
 }
 
 svs_code svi_key_files_visit(svi_key_files *f, svi_key_visitor *visit, void *user, svs_error *err) {
-    struct svi_bytes room = {0};
+    struct svi_bytes buffer = {0};
     svs_code code =
-        svi_bytes_reserve(&room, PIECE) == SVS_OK ? SVS_OK : svi_fail_memory(err, "the records of keys");
+        svi_bytes_reserve(&buffer, PIECE) == SVS_OK ? SVS_OK : svi_fail_memory(err, "the records of keys");
     for (int i = 0; i < f->count && code == SVS_OK; i++) {
         uint64_t offset = 0;
         const struct key_file k = f->file[i];
-        code = visit_file(f, &k, &room, &offset, UINT64_MAX, visit, user, err);
+        code = visit_file(f, &k, &buffer, &offset, UINT64_MAX, visit, user, err);
     }
-    svi_bytes_clear(&room);
+    svi_bytes_clear(&buffer);
     return code;
 }
 
 svs_code svi_key_files_visit_oldest(svi_key_files *f, uint64_t *offset, uint64_t budget,
                                     svi_key_visitor *visit, void *user, svs_error *err) {
-    struct svi_bytes room = {0};
+    struct svi_bytes buffer = {0};
     const struct key_file k = f->file[0]; /* who visits may begin other files */
-    svs_code code = visit_file(f, &k, &room, offset, budget, visit, user, err);
-    svi_bytes_clear(&room);
+    svs_code code = visit_file(f, &k, &buffer, offset, budget, visit, user, err);
+    svi_bytes_clear(&buffer);
     return code;
 }
 
-svs_code svi_key_files_read(svi_key_files *f, const struct svi_key_place *at, struct svi_bytes *room,
+svs_code svi_key_files_read(svi_key_files *f, const struct svi_key_place *at, struct svi_bytes *buffer,
                             struct svi_key_record *r, svs_error *err) {
     const struct key_file *k = files_find(f, at->file);
     size_t length;
     if (!k || at->offset + at->size > k->length)
         return svi_fail(err, SVS_IO, "the state of a key is not where it should be");
-    room->size = 0;
-    if (svi_bytes_reserve(room, at->size) != SVS_OK)
+    buffer->size = 0;
+    if (svi_bytes_reserve(buffer, at->size) != SVS_OK)
         return svi_fail_memory(err, "the record of a key");
-    svs_code code = files_read_at(f, k, room->data, at->size, at->offset, err);
-    room->size = at->size;
-    if (code == SVS_OK && svi_key_record_read(room->data, at->size, r, &length, err) != SVS_OK)
+    svs_code code = files_read_at(f, k, buffer->data, at->size, at->offset, err);
+    buffer->size = at->size;
+    if (code == SVS_OK && svi_key_record_read(buffer->data, at->size, r, &length, err) != SVS_OK)
         code = fail_record(f, k, at->offset, err);
     return code;
 }

@@ -46,7 +46,7 @@ svs_code svi_key_files_visit_oldest(svi_key_files *f, uint64_t *offset, uint64_t
                                     svi_key_visitor *visit, void *user, svs_error *err);
 
 /* The record there, which points into `room`. SVS_DAMAGED, SVS_IO, SVS_NO_MEMORY. */
-svs_code svi_key_files_read(svi_key_files *f, const struct svi_key_place *at, struct svi_bytes *room,
+svs_code svi_key_files_read(svi_key_files *f, const struct svi_key_place *at, struct svi_bytes *buffer,
                             struct svi_key_record *r, svs_error *err);
 
 /* Appends whole records; *at: the first of them, and so on. SVS_DISK_FULL, SVS_IO, SVS_NO_MEMORY: they are

@@ -52,7 +52,7 @@ static void record_archive(struct svi_archive *a, struct svi_key_record *r) {
     svi_archive_bytes(a, "hash", r->hash, sizeof r->hash);
     svi_archive_bool(a, "gone", &r->gone);
     int64_t common = (int64_t)r->common_size;
-    svi_archive_int64(a, "common", &common, 0, SVI_KEY_RECORD_MOST / 2);
+    svi_archive_int64(a, "common", &common, 0, SVI_KEY_RECORD_MAX / 2);
     r->common_size = (size_t)common;
     svi_archive_check(a, r->name[0] || r->gone, "a key has no name");
 }
@@ -69,7 +69,7 @@ svs_code svi_key_record_append(struct svi_bytes *out, const struct svi_key_recor
         record_archive(&to.archive, &head);
     if (code == SVS_OK)
         code = err->code;
-    if (code == SVS_OK && r->size > SVI_KEY_RECORD_MOST / 2)
+    if (code == SVS_OK && r->size > SVI_KEY_RECORD_MAX / 2)
         code = svi_fail(err, SVS_TOO_LARGE, "the state of key %s has %zu bytes", r->name, r->size);
     if (code == SVS_OK)
         code = svi_bytes_reserve(out, r->common_size + r->size + CHECK_SIZE);
@@ -95,7 +95,7 @@ svs_code svi_key_record_read(const uint8_t *bytes, size_t size, struct svi_key_r
     if (size >= LENGTH_SIZE)
         memcpy(&stored, bytes, sizeof stored);
     *length = le32toh(stored);
-    if (*length < LENGTH_SIZE + CHECK_SIZE || *length > size || *length > SVI_KEY_RECORD_MOST)
+    if (*length < LENGTH_SIZE + CHECK_SIZE || *length > size || *length > SVI_KEY_RECORD_MAX)
         return svi_fail(err, SVS_DAMAGED, "the record of a key is truncated");
     const size_t body = *length - CHECK_SIZE;
     memcpy(&check, bytes + body, sizeof check);

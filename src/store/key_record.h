@@ -16,8 +16,8 @@
 #include "base/bytes.h"
 #include "svmstream/value.h"
 
-#define SVI_KEY_RECORD_MOST ((uint32_t)1 << 31) /* bytes */
-#define SVI_KEY_NAME        72                  /* room for a name: SVS_KEY_MAX bytes and NUL */
+#define SVI_KEY_RECORD_MAX ((uint32_t)1 << 31) /* bytes */
+#define SVI_KEY_NAME       72                  /* room for a name: SVS_KEY_MAX bytes and NUL */
 
 /* What a key's policy found, as if it were alone (alerts/budget.h). */
 struct svi_key_finds {

@@ -8,7 +8,7 @@
 #include "store/read_buffer.h"
 
 /* A checkpoint's header has the settings in it: one of more bytes than this is looked at when it is read. */
-#define LOOK ((size_t)SVI_READ_BUFFER)
+#define HEAD_BYTES ((size_t)SVI_READ_BUFFER)
 
 static svs_code layout_check_file(struct svi_read_buffer *b, const struct svi_state_dir *dir,
                                   const char *prefix, uint64_t number, svs_error *err) {
@@ -16,7 +16,7 @@ static svs_code layout_check_file(struct svi_read_buffer *b, const struct svi_st
     const uint8_t *bytes;
     uint64_t found = SVI_STATE_LAYOUT;
     svs_code code = svi_read_buffer_open(b, dir, svi_state_dir_name(name, prefix, number), err);
-    const size_t size = b->size < LOOK ? (size_t)b->size : LOOK;
+    const size_t size = b->size < HEAD_BYTES ? (size_t)b->size : HEAD_BYTES;
     if (code == SVS_OK && size > 0 && (code = svi_read_buffer_at(b, 0, size, &bytes, err)) == SVS_OK)
         found = strcmp(prefix, SVI_JOURNAL) == 0 ? svi_segment_layout(bytes, size)
                                                  : svi_checkpoint_layout(bytes, size);

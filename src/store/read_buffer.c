@@ -54,24 +54,24 @@ void svi_read_buffer_close(struct svi_read_buffer *b) {
 
 void svi_read_buffer_clear(struct svi_read_buffer *b) {
     svi_read_buffer_close(b);
-    svi_free(b->room);
+    svi_free(b->buffer);
     *b = (struct svi_read_buffer){.fd = -1};
 }
 
 /* What is in the buffer from `offset` on moves to its beginning. */
-static svs_code make_buffer_room(struct svi_read_buffer *b, uint64_t offset, size_t need, svs_error *err) {
+static svs_code reserve_buffer(struct svi_read_buffer *b, uint64_t offset, size_t need, svs_error *err) {
     size_t skip = (size_t)(offset - b->start);
     bool kept = offset >= b->start && offset - b->start < b->filled;
     if (kept)
-        memmove(b->room, b->room + skip, b->filled - skip);
+        memmove(b->buffer, b->buffer + skip, b->filled - skip);
     b->filled = kept ? b->filled - skip : 0;
     b->start = offset;
     if (need <= b->capacity)
         return SVS_OK;
-    void *grown = svi_realloc(b->room, b->filled, need + SVI_READ_BUFFER);
+    void *grown = svi_realloc(b->buffer, b->filled, need + SVI_READ_BUFFER);
     if (!grown)
         return svi_fail_memory(err, "the buffer for reading a file");
-    b->room = grown;
+    b->buffer = grown;
     b->capacity = need + SVI_READ_BUFFER;
     return SVS_OK;
 }
@@ -79,12 +79,12 @@ static svs_code make_buffer_room(struct svi_read_buffer *b, uint64_t offset, siz
 /* Zeros as far as the sector goes in which reading failed. */
 static void skip_sector(struct svi_read_buffer *b) {
     const uint64_t at = b->start + b->filled;
-    size_t n = SECTOR - (size_t)(at % SECTOR), room = b->capacity - b->filled;
-    if (n > room)
-        n = room;
+    size_t n = SECTOR - (size_t)(at % SECTOR), capacity = b->capacity - b->filled;
+    if (n > capacity)
+        n = capacity;
     if (n > b->size - at)
         n = (size_t)(b->size - at);
-    memset(b->room + b->filled, 0, n);
+    memset(b->buffer + b->filled, 0, n);
     b->filled += n;
     b->hidden += n;
 }
@@ -94,7 +94,7 @@ static svs_code fill_buffer(struct svi_read_buffer *b, size_t need, svs_error *e
     while (b->filled < need) {
         size_t got = 0;
         const int error =
-            svi_read_at(b->fd, b->room + b->filled, b->capacity - b->filled, b->start + b->filled, &got);
+            svi_read_at(b->fd, b->buffer + b->filled, b->capacity - b->filled, b->start + b->filled, &got);
         b->filled += got;
         if (!error && b->filled < need)
             return svi_fail_file(err, SVS_IO, b->dir, b->name, "became shorter while it was read");
@@ -118,13 +118,13 @@ svs_code svi_read_buffer_at(struct svi_read_buffer *b, uint64_t offset, size_t n
         return SVS_OK;
     }
     if (offset < b->start || offset + need > b->start + b->filled) {
-        if (make_buffer_room(b, offset, need, err) != SVS_OK)
+        if (reserve_buffer(b, offset, need, err) != SVS_OK)
             return SVS_NO_MEMORY;
         svs_code code = fill_buffer(b, need, err);
         if (code != SVS_OK)
             return code;
     }
-    *at = b->room + (offset - b->start);
+    *at = b->buffer + (offset - b->start);
     return SVS_OK;
 }
 

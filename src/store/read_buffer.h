@@ -13,7 +13,7 @@ struct svi_read_buffer {
     int fd;        /* -1: `memory` */
     uint64_t size; /* of the file */
     const uint8_t *memory;
-    uint8_t *room; /* keeps its capacity from one file to the next */
+    uint8_t *buffer; /* keeps its capacity from one file to the next */
     size_t capacity, filled;
     uint64_t start;     /* of what is in `room`, in the file */
     uint64_t hidden;    /* bytes of the file that are such zeros */

@@ -345,8 +345,8 @@ svs_code svi_state_dir_clear(const struct svi_state_dir *dir, const char *prefix
         if (renameat(dir->fd, name, dir->fd, unfinished_name(gone, prefix, numbers[i])) == 0 ||
             errno == ENOENT)
             continue;
-        code = svi_no_room(errno) ? svi_state_dir_remove(dir, prefix, numbers[i], err)
-                                  : svi_fail_io(err, dir->path, name, "removed", errno);
+        code = svi_no_space(errno) ? svi_state_dir_remove(dir, prefix, numbers[i], err)
+                                   : svi_fail_io(err, dir->path, name, "removed", errno);
     }
     if (code == SVS_OK && count > 0)
         code = svi_state_dir_sync(dir, err);

@@ -23,9 +23,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "blocks are copied as 
 #define BIN32   0xc6
 #define EXT32   0xc9
 
-#define VARINT_MOST 10  /* bytes of one */
-#define RUN         128 /* literal bytes, and zeros, of one token at most */
-#define RUN_LEAST   3   /* zeros that are worth a token */
+#define MAX_VARINT 10  /* bytes of one */
+#define RUN        128 /* literal bytes, and zeros, of one token at most */
+#define MIN_RUN    3   /* zeros that are worth a token */
 
 /* The msgpack extension of a block of each type; 0: bin. */
 static const uint8_t exts[] = {[SVI_ARCHIVE_BYTES] = 0,
@@ -119,7 +119,7 @@ svs_code svi_archive_out_end(struct svi_archive_out *o) {
 
 static void packed_put_integer(struct svi_archive *a, const char *name, int64_t *v) {
     uint64_t bits = (uint64_t)*v << 1 ^ (*v < 0 ? UINT64_MAX : 0);
-    uint8_t out[VARINT_MOST];
+    uint8_t out[MAX_VARINT];
     size_t size = 0;
     (void)name;
     for (; bits >= 0x80; bits >>= 7)
@@ -258,7 +258,7 @@ static void packed_get_integer(struct svi_archive *a, const char *name, int64_t 
     uint8_t byte = 0x80;
     (void)name;
     for (int i = 0; byte & 0x80; i++) {
-        if (!svi_archive_check(a, i < VARINT_MOST, "an integer has too many bytes") ||
+        if (!svi_archive_check(a, i < MAX_VARINT, "an integer has too many bytes") ||
             !packed_take(a, &byte, 1))
             return;
         bits |= (uint64_t)(byte & 0x7f) << 7 * i;
@@ -304,7 +304,7 @@ static size_t literals_at(const uint8_t *at, const uint8_t *end) {
     const size_t most = end - at < RUN ? (size_t)(end - at) : RUN;
     size_t n = 0;
     while (n < most &&
-           !(at[n] == 0 && end - at - (ptrdiff_t)n >= RUN_LEAST && at[n + 1] == 0 && at[n + 2] == 0))
+           !(at[n] == 0 && end - at - (ptrdiff_t)n >= MIN_RUN && at[n + 1] == 0 && at[n + 2] == 0))
         n++;
     return n;
 }
@@ -316,7 +316,7 @@ svs_code svi_pack_zeros(const uint8_t *bytes, size_t size, struct svi_bytes *out
     uint8_t *to = out->data + out->size;
     while (at < end) {
         size_t n = zeros_at(at, end);
-        if (n >= RUN_LEAST) {
+        if (n >= MIN_RUN) {
             *to++ = (uint8_t)(RUN + n - 1);
         } else {
             n = literals_at(at, end);

@@ -4,8 +4,8 @@
 
 #include "wire/calibration_map.h"
 
-static void put_bank_member(struct svi_pack *p, const struct svi_bank_told *t,
-                            const struct svi_member_told *m) {
+static void put_bank_member(struct svi_pack *p, const struct svi_bank_description *t,
+                            const struct svi_member_description *m) {
     const struct svi_open_map map = svi_pack_open(p);
     svi_put_text(p, "name", m->name);
     svi_put_text(p, "kind", m->kind);
@@ -24,8 +24,8 @@ static void put_bank_member(struct svi_pack *p, const struct svi_bank_told *t,
     svi_pack_close(p, map);
 }
 
-static void put_bank_expert(struct svi_pack *p, const struct svi_bank_told *t,
-                            const struct svi_expert_told *e) {
+static void put_bank_expert(struct svi_pack *p, const struct svi_bank_description *t,
+                            const struct svi_expert_description *e) {
     const struct svi_open_map map = svi_pack_open(p);
     svi_put_text(p, "name", e->name);
     if (e->window >= 0) {
@@ -40,7 +40,7 @@ static void put_bank_expert(struct svi_pack *p, const struct svi_bank_told *t,
     svi_pack_close(p, map);
 }
 
-void svi_put_bank(struct svi_pack *p, const struct svi_bank_told *t) {
+void svi_put_bank(struct svi_pack *p, const struct svi_bank_description *t) {
     svi_put_uint(p, "version", t->version);
     svi_put_bool(p, "serves", t->serves);
     svi_put_text(p, "task", t->task == SVS_REGRESS ? "regress" : "classify");
@@ -68,7 +68,7 @@ void svi_put_bank(struct svi_pack *p, const struct svi_bank_told *t) {
     svi_put_real(p, "spread", t->spread);
 }
 
-void svi_put_members(struct svi_pack *p, const struct svi_members_said *m) {
+void svi_put_members(struct svi_pack *p, const struct svi_member_scores *m) {
     svi_pack_map(p, (size_t)m->count);
     for (int i = 0; i < m->count; i++) {
         svi_pack_name(p, m->name[i], strlen(m->name[i]));

@@ -8,9 +8,9 @@
 #include "wire/pack.h"
 
 /* The pairs of a bank, into an open map. */
-void svi_put_bank(struct svi_pack *p, const struct svi_bank_told *t);
+void svi_put_bank(struct svi_pack *p, const struct svi_bank_description *t);
 
 /* The value of the key `members` of a score. */
-void svi_put_members(struct svi_pack *p, const struct svi_members_said *m);
+void svi_put_members(struct svi_pack *p, const struct svi_member_scores *m);
 
 #endif

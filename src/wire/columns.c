@@ -6,14 +6,14 @@
 #include "base/fail.h"
 
 void svi_columns_init(struct svi_columns *c, int max_features) {
-    *c = (struct svi_columns){.room = max_features};
+    *c = (struct svi_columns){.capacity = max_features};
 }
 
 static svs_code columns_reserve(struct svi_columns *c, svs_error *err) {
     if (!c->place)
-        c->place = svi_alloc_array((size_t)c->room, sizeof *c->place);
+        c->place = svi_alloc_array((size_t)c->capacity, sizeof *c->place);
     if (!c->row)
-        c->row = svi_alloc_array((size_t)c->room, sizeof *c->row);
+        c->row = svi_alloc_array((size_t)c->capacity, sizeof *c->row);
     return c->place && c->row ? SVS_OK : svi_fail_memory(err, "the order of columns");
 }
 
@@ -21,7 +21,7 @@ void svi_columns_clear(struct svi_columns *c) {
     svi_bytes_clear(&c->list);
     svi_free(c->place);
     svi_free(c->row);
-    *c = (struct svi_columns){.room = c->room};
+    *c = (struct svi_columns){.capacity = c->capacity};
 }
 
 void svi_columns_forget(struct svi_columns *c) {
@@ -32,11 +32,11 @@ void svi_columns_forget(struct svi_columns *c) {
 
 /* The first `known` columns of the stream. */
 static const char *columns_list_stream(const struct svi_schema *s, int known, char *list) {
-    bool room = true;
+    bool capacity = true;
     list[0] = '\0';
-    for (int j = 0; room && j < known; j++)
-        room = svi_list_add(list, SVI_LIST_PAIR, svi_schema_column_name(s, j),
-                            strlen(svi_schema_column_name(s, j)));
+    for (int j = 0; capacity && j < known; j++)
+        capacity = svi_list_add(list, SVI_LIST_PAIR, svi_schema_column_name(s, j),
+                                strlen(svi_schema_column_name(s, j)));
     return list;
 }
 
@@ -44,12 +44,12 @@ static const char *columns_list_stream(const struct svi_schema *s, int known, ch
 static const char *columns_list_sent(const uint8_t *value, char *list) {
     struct svi_item head, name;
     const uint8_t *at = svi_item_read(value, &head);
-    bool room = true;
+    bool capacity = true;
     list[0] = '\0';
-    for (uint32_t i = 0; room && i < head.length; i++) {
+    for (uint32_t i = 0; capacity && i < head.length; i++) {
         const uint8_t *next = svi_item_read(at, &name);
-        room = name.type == SVI_STRING &&
-               svi_list_add(list, SVI_LIST_PAIR, (const char *)name.body, name.length);
+        capacity = name.type == SVI_STRING &&
+                   svi_list_add(list, SVI_LIST_PAIR, (const char *)name.body, name.length);
         at = next;
     }
     return list;

@@ -18,7 +18,7 @@ struct svi_columns {
     enum svi_kind kind;    /* of the stream then */
     int count;             /* names of the list */
     bool in_order;         /* they are in the order of the stream */
-    int room;              /* of place and row, once there is a list */
+    int capacity;          /* of place and row, once there is a list */
     int32_t *place;        /* by place in the list: the stream's column; owned */
     double *row;           /* for reordering; owned */
 };

@@ -52,10 +52,10 @@ static uint64_t load_bits(const uint8_t *p, int size) {
 
 /* The same for an item with a length field. False for 0xc1. A field that does not fit into `room` gives a
  * span that does not fit either. */
-static bool measure_sized(const uint8_t *p, uint64_t room, uint64_t *span, uint64_t *elements) {
+static bool measure_sized(const uint8_t *p, uint64_t capacity, uint64_t *span, uint64_t *elements) {
     struct sized s = sized[*p - 0xc0];
     *span = 1u + s.field + s.extra;
-    if (s.field == 0 || room < *span)
+    if (s.field == 0 || capacity < *span)
         return s.field != 0;
     uint64_t n = load_bits(p + 1, s.field);
     *elements = n * s.times;
@@ -66,7 +66,7 @@ static bool measure_sized(const uint8_t *p, uint64_t room, uint64_t *span, uint6
 
 /* Passes at most `count` doubles, by far the most frequent items; returns how many there were. */
 static inline uint64_t pass_doubles(const uint8_t *p, const uint8_t *end, uint64_t count) {
-    uint64_t room = (uint64_t)(end - p) / 9, most = count < room ? count : room, n = 0;
+    uint64_t capacity = (uint64_t)(end - p) / 9, most = count < capacity ? count : capacity, n = 0;
     const uint8_t lead = SVI_LEAD_DOUBLE;
     for (; n + 4 <= most; n += 4, p += 36) /* one branch for four */
         if ((p[0] ^ lead) | (p[9] ^ lead) | (p[18] ^ lead) | (p[27] ^ lead))
@@ -88,10 +88,10 @@ svs_code svi_walk(const uint8_t **at, const uint8_t *end, int depth) {
             return SVS_OK;
         if (p >= end)
             return SVS_TRUNCATED;
-        uint64_t room = (uint64_t)(end - p), span = svi_leads[*p] & 0xff, elements = svi_leads[*p] >> 8;
-        if (span == 0 && !measure_sized(p, room, &span, &elements))
+        uint64_t capacity = (uint64_t)(end - p), span = svi_leads[*p] & 0xff, elements = svi_leads[*p] >> 8;
+        if (span == 0 && !measure_sized(p, capacity, &span, &elements))
             return SVS_NOT_MSGPACK;
-        if (span > room || elements > room - span)
+        if (span > capacity || elements > capacity - span)
             return SVS_TRUNCATED;
         p += span;
         count--;

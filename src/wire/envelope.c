@@ -327,7 +327,7 @@ void svi_element_leave_out(struct svi_element *el, enum svi_key key) {
     el->seen &= ~(1u << key);
 }
 
-bool svi_element_tells(const struct svi_element *el, enum svi_key key) {
+bool svi_element_states(const struct svi_element *el, enum svi_key key) {
     return element_item(el, key).type != SVI_NIL;
 }
 

@@ -113,7 +113,7 @@ bool svi_element_is(const struct svi_element *el, enum svi_key key, const char *
 void svi_element_leave_out(struct svi_element *el, enum svi_key key);
 
 /* Is the key there, with a value that is not nil? */
-bool svi_element_tells(const struct svi_element *el, enum svi_key key);
+bool svi_element_states(const struct svi_element *el, enum svi_key key);
 
 /* Reads the keys of the next element into e->first (e->left > 0), which svi_envelope_next decodes. */
 void svi_envelope_peek(struct svi_envelope *e);

@@ -155,7 +155,7 @@ static void put_contribution(struct svi_pack *p, const struct svi_contribution *
     svi_put_real(p, "adds", c->adds);
 }
 
-static void put_judge(struct svi_pack *p, const struct svi_alert_event *a) {
+static void put_detector(struct svi_pack *p, const struct svi_alert_event *a) {
     svi_put_text(p, "judge", a->judge);
     svi_put_text(p, "severity", a->severity);
     svi_put_real(p, "surprise", a->surprise);
@@ -192,7 +192,7 @@ static void put_alert_event(struct svi_pack *p, const struct svi_event *e) {
         svi_put_real(p, "p", a->p);
         svi_put_real(p, "grade", a->grade);
         if (a->judge)
-            put_judge(p, a);
+            put_detector(p, a);
     }
     svi_put_real(p, "since", a->since);
     svi_put_array(p, "top", (size_t)a->count);

@@ -97,11 +97,11 @@ struct svi_event {
             int class_count;
             const double *proba; /* of the classes in order, proba_count of them; 0: key absent */
             int proba_count;
-            const double *interval;                 /* low and high end, NULL: key absent */
-            uint64_t version;                       /* key `model` */
-            bool bank;                              /* which is of a bank: key `bank` */
-            const struct svi_members_said *members; /* NULL: key absent */
-            bool judged;                            /* novelty and p are known */
+            const double *interval;                  /* low and high end, NULL: key absent */
+            uint64_t version;                        /* key `model` */
+            bool bank;                               /* which is of a bank: key `bank` */
+            const struct svi_member_scores *members; /* NULL: key absent */
+            bool judged;                             /* novelty and p are known */
             double novelty, p;
             double alarm;    /* how near to an alert: 1 is where one may open */
             double surprise; /* -log10 of the smallest p of all judges */
@@ -111,7 +111,7 @@ struct svi_event {
         struct {
             const struct svi_figure *figures;
             int count;
-            struct svi_class_table classes;
+            struct svi_class_table_reserve classes;
         } stats;
         struct {
             svs_code code;
@@ -120,7 +120,7 @@ struct svi_event {
             const void *sample; /* first bytes of what was refused */
             size_t sample_size;
         } error;
-        const struct svi_bank_told *bank;
+        const struct svi_bank_description *bank;
     } as;
 };
 

@@ -68,13 +68,13 @@ static svs_code record_end(struct svi_bytes *out, size_t from, size_t *part) {
     return svi_bytes_append(out, zeros, record_aligned(*part) - *part);
 }
 
-static svs_code record_parts(const struct svi_event *e, bool encode, struct svi_bytes *room,
+static svs_code record_parts(const struct svi_event *e, bool encode, struct svi_bytes *buffer,
                              struct svi_bytes *out, struct record_head *h) {
-    svs_code code = encode ? svi_event_encode(e, room) : SVS_OK;
+    svs_code code = encode ? svi_event_encode(e, buffer) : SVS_OK;
     for (int i = 0; i < PARTS && code == SVS_OK; i++) {
         const size_t from = out->size;
         if (i == PART_PAYLOAD && encode)
-            code = svi_bytes_append(out, room->data, room->size);
+            code = svi_bytes_append(out, buffer->data, buffer->size);
         else if (i == PART_KEY && e->key)
             code = record_text(out, e->key);
         else if (i == PART_ONE && e->topic == SVI_TOPIC_ALERT)
@@ -92,14 +92,14 @@ static svs_code record_parts(const struct svi_event *e, bool encode, struct svi_
     return code;
 }
 
-svs_code svi_event_record(const struct svi_event *e, bool encode, struct svi_bytes *room,
+svs_code svi_event_record(const struct svi_event *e, bool encode, struct svi_bytes *buffer,
                           struct svi_bytes *out) {
     struct record_head h = {.event = *e};
     const size_t before = out->size;
     svs_code code = svi_bytes_reserve(out, record_aligned(sizeof h));
     out->size += code == SVS_OK ? record_aligned(sizeof h) : 0;
     if (code == SVS_OK)
-        code = record_parts(e, encode, room, out, &h);
+        code = record_parts(e, encode, buffer, out, &h);
     if (code != SVS_OK) {
         out->size = before;
         return code;

@@ -9,7 +9,7 @@
 
 /* Appends the event. `encode`: with its payload. `room` is for the payload while it is made. SVS_NO_MEMORY:
  * nothing was appended. */
-svs_code svi_event_record(const struct svi_event *e, bool encode, struct svi_bytes *room,
+svs_code svi_event_record(const struct svi_event *e, bool encode, struct svi_bytes *buffer,
                           struct svi_bytes *out);
 
 /* The event at *at, which moves on; false at the end. What it points to lies in `from`, which stays as it is

@@ -52,7 +52,7 @@ static const char *past_blanks(const char *p) {
 /* ---- values */
 
 /* Where `size` bytes more are written, NULL without memory; what is written is then added to the size. */
-static uint8_t *convert_room(struct conversion *c, size_t size) {
+static uint8_t *convert_reserve(struct conversion *c, size_t size) {
     struct svi_bytes *out = c->pack.out;
     c->pack.failed = c->pack.failed || svi_bytes_reserve(out, size) != SVS_OK;
     return c->pack.failed ? NULL : out->data + out->size;
@@ -60,7 +60,7 @@ static uint8_t *convert_room(struct conversion *c, size_t size) {
 
 /* A double with its bits: NaN too, which is refused as what it is. */
 static void convert_real(struct conversion *c, double r) {
-    uint8_t *to = convert_room(c, 9);
+    uint8_t *to = convert_reserve(c, 9);
     uint64_t bits;
     memcpy(&bits, &r, sizeof bits);
     if (to)
@@ -88,7 +88,7 @@ static void convert_string(struct conversion *c, struct svi_span raw) {
     struct svi_bytes *out = c->pack.out;
     struct svi_span text = raw;
     const size_t most = (size_t)(raw.end - raw.at);
-    uint8_t *to = convert_room(c, STRING_HEAD + most);
+    uint8_t *to = convert_reserve(c, STRING_HEAD + most);
     if (!to)
         return;
     svi_json_unescape(raw, (char *)to + STRING_HEAD, most, &text);
@@ -358,13 +358,14 @@ static void convert_noted(struct conversion *c, const struct flat_row *row) {
 
 /* The name of a key of the object `outer` (NULL: of the row); at NULL: it is longer than any that the
  * settings know. */
-static struct svi_span flat_name(const struct svi_span *outer, struct svi_span key, char room[SVS_NAME_MAX]) {
+static struct svi_span flat_name(const struct svi_span *outer, struct svi_span key,
+                                 char capacity[SVS_NAME_MAX]) {
     if (!outer)
         return key;
     const size_t length = outer->at ? svi_join_names(outer->at, (size_t)(outer->end - outer->at), key.at,
-                                                     (size_t)(key.end - key.at), room, SVS_NAME_MAX)
+                                                     (size_t)(key.end - key.at), capacity, SVS_NAME_MAX)
                                     : 0;
-    return length > 0 ? (struct svi_span){room, room + length} : (struct svi_span){NULL, NULL};
+    return length > 0 ? (struct svi_span){capacity, capacity + length} : (struct svi_span){NULL, NULL};
 }
 
 /* The columns of an object that are features, as a map; others are noted. `outer`: its name (flat_name), NULL
@@ -375,10 +376,10 @@ static const char *convert_columns(struct conversion *c, struct flat_row *row, c
     const size_t at = svi_pack_hole(&c->pack);
     const char *value = past_blanks(object + 1);
     for (const char *p = svi_json_first(object); p; p = svi_json_next(value)) {
-        char room[SVS_NAME_MAX];
+        char capacity[SVS_NAME_MAX];
         struct svi_span key;
         p = svi_json_key(p, &key);
-        const struct svi_span name = flat_name(outer, key, room);
+        const struct svi_span name = flat_name(outer, key, capacity);
         const enum svi_use use = name.at ? use_of_key(c, name, p) : SVI_USE_OPEN;
         const bool feature = use != SVI_USE_NONE && use <= SVI_USE_WORD;
         const bool nested = svi_json_type(p) == SVI_JSON_OBJECT &&

@@ -7,9 +7,10 @@
 #include "data/json_in.h"
 #include "data/number.h"
 
-static void json_value_string(struct svi_pack *p, struct svi_span raw, char *room, size_t size) {
+static void json_value_string(struct svi_pack *p, struct svi_span raw, char *scratch, size_t size) {
     struct svi_span text;
-    svi_json_unescape(raw, room, size, &text); /* what a string means is no longer than how it is written */
+    svi_json_unescape(raw, scratch, size,
+                      &text); /* what a string means is no longer than how it is written */
     svi_pack_string(p, text.at, (size_t)(text.end - text.at));
 }
 
@@ -24,14 +25,14 @@ static void json_value_number(struct svi_pack *p, const char *at) {
 }
 
 /* Of a checked text; `room`: `size` bytes, as long as the text. */
-static void json_value_pack(struct svi_pack *p, const char *at, char *room, size_t size) {
+static void json_value_pack(struct svi_pack *p, const char *at, char *scratch, size_t size) {
     const enum svi_json_type type = svi_json_type(at);
     const bool object = type == SVI_JSON_OBJECT;
     struct svi_span raw;
     size_t count = 0;
     if (type == SVI_JSON_STRING) {
         svi_json_string_at(at, &raw);
-        json_value_string(p, raw, room, size);
+        json_value_string(p, raw, scratch, size);
     } else if (type == SVI_JSON_NUMBER) {
         json_value_number(p, at);
     } else if (type == SVI_JSON_TRUE || type == SVI_JSON_FALSE) {
@@ -43,23 +44,23 @@ static void json_value_pack(struct svi_pack *p, const char *at, char *room, size
         for (const char *e = svi_json_first(at); e; e = svi_json_next(svi_json_skip(e)), count++) {
             if (object) {
                 e = svi_json_key(e, &raw);
-                json_value_string(p, raw, room, size);
+                json_value_string(p, raw, scratch, size);
             }
-            json_value_pack(p, e, room, size);
+            json_value_pack(p, e, scratch, size);
         }
         svi_pack_fill(p, hole, count, object);
     }
 }
 
 svs_code svi_pack_json(struct svi_pack *p, const char *text, svs_error *err) {
-    const size_t length = strlen(text), room = length + 1 + SVI_NUMBER_PAD;
-    char *copy = svi_alloc(2 * room);
+    const size_t length = strlen(text), capacity = length + 1 + SVI_NUMBER_PAD;
+    char *copy = svi_alloc(2 * capacity);
     if (!copy)
         return svi_fail_memory(err, "a JSON text");
     memcpy(copy, text, length);
     svs_code code = svi_json_check_value((struct svi_span){copy, copy + length}, SVI_JSON_DEPTH, err);
     if (code == SVS_OK)
-        json_value_pack(p, copy + strspn(copy, " \t\r\n"), copy + room, room);
+        json_value_pack(p, copy + strspn(copy, " \t\r\n"), copy + capacity, capacity);
     svi_free(copy);
     return code;
 }

@@ -29,11 +29,11 @@ static bool read_table(const char *name, struct table *t) {
     }
     for (const char *p = line; *p; p++)
         t->d += *p == ',';
-    for (int room = 0; gzgets(f, line, sizeof line); t->rows++) {
-        if (t->rows == room) {
-            room = room ? 2 * room : 4096;
-            t->x = realloc(t->x, (size_t)room * t->d * sizeof *t->x);
-            t->y = realloc(t->y, (size_t)room * sizeof *t->y);
+    for (int capacity = 0; gzgets(f, line, sizeof line); t->rows++) {
+        if (t->rows == capacity) {
+            capacity = capacity ? 2 * capacity : 4096;
+            t->x = realloc(t->x, (size_t)capacity * t->d * sizeof *t->x);
+            t->y = realloc(t->y, (size_t)capacity * sizeof *t->y);
         }
         char *p = line;
         for (int j = 0; j < t->d; j++, p++)

@@ -37,7 +37,7 @@ static void feed_open(struct feed *f, const struct svi_detector_options *o, doub
 
 static enum svi_alert_change feed_sample(struct feed *f, const double *x, double time) {
     struct svi_judgement *j = &f->judgement;
-    svi_detector_judge(f->detector, x, j);
+    svi_detector_assess(f->detector, x, j);
     const enum svi_alert_change change = svi_alert_step(&f->alert, j->p, j->tail, j->novelty, time);
     svi_detector_learn(f->detector, false);
     return change;
@@ -309,7 +309,7 @@ static void rate(const char *what, const struct nov_set *s, const struct svi_det
         best = fmin(best, bench_now() - start);
         start = bench_now();
         for (int64_t i = 0; i < s->n; i++)
-            svi_detector_judge(f.detector, s->x + i * s->d, &f.judgement);
+            svi_detector_assess(f.detector, s->x + i * s->d, &f.judgement);
         judge = fmin(judge, bench_now() - start);
         svi_detector_health(f.detector, &health);
         svi_detector_free(&f.detector);

@@ -31,7 +31,7 @@ struct bench {
     struct svi_bytes *packed;
     uint8_t **block; /* as large as what is packed */
     svi_sensors *one;
-    uint8_t *room;
+    uint8_t *capacity;
     size_t size; /* of a block */
     double time;
 };
@@ -97,14 +97,14 @@ static double run(struct bench *b, int way) {
             s = sensors_of_key(); /* loading goes into new ones */
             unpack(s, &b->packed[key]);
         } else if (way == BLOCKS || way == WHOLE) {
-            memcpy(b->room, b->block[key], size);
+            memcpy(b->capacity, b->block[key], size);
         }
         take(b, s, i);
         if (way == ARCHIVE) {
             pack(s, &b->packed[key]);
             sensors_close(s);
         } else if (way == BLOCKS || way == WHOLE) {
-            memcpy(b->block[key], b->room, size);
+            memcpy(b->block[key], b->capacity, size);
         }
     }
     return (now() - began) / b->rows;
@@ -182,8 +182,8 @@ int main(int argc, char **argv) {
         memset(b.block[k], 1, KEY_BYTES);
     }
     b.time += 60.0 * (LEARNED + b.keys);
-    b.room = malloc(KEY_BYTES);
-    must(b.room, "no memory");
+    b.capacity = malloc(KEY_BYTES);
+    must(b.capacity, "no memory");
     printf("%d keys, %d columns, %d of context, %zu bytes packed\n", b.keys, D, CONTEXTS, b.size);
     measure(&b, false, &seed);
     measure(&b, true, &seed);
@@ -192,6 +192,6 @@ int main(int argc, char **argv) {
         svi_bytes_clear(&b.packed[k]);
         free(b.block[k]);
     }
-    free(b.room), free(b.live), free(b.packed), free(b.block), free(b.order);
+    free(b.capacity), free(b.live), free(b.packed), free(b.block), free(b.order);
     return 0;
 }

@@ -86,7 +86,7 @@ static void copy_snapshot(struct svi_snapshot *to, const struct svi_snapshot *fr
     memcpy(to->number, from->number, n * sizeof *to->number);
     memcpy(to->mean, from->mean, d * sizeof *to->mean);
     memcpy(to->inverse, from->inverse, d * sizeof *to->inverse);
-    to->room = from->count;
+    to->capacity = from->count;
     to->width = from->d;
 }
 

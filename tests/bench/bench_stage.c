@@ -32,7 +32,7 @@ static double clock_cost(void) {
     return least;
 }
 
-/* As svi_alert_stage_judge and _learn do. us[PARTS] becomes the least of what it was and now. */
+/* As svi_alert_stage_assess and _learn do. us[PARTS] becomes the least of what it was and now. */
 static void take_sample(struct svi_alert_stage *s, struct svi_rules *rules, const double *x, int d,
                         double time, float *us) {
     double at[PARTS + 1] = {0};
@@ -43,7 +43,7 @@ static void take_sample(struct svi_alert_stage *s, struct svi_rules *rules, cons
     svi_context_moment(time, &moment);
     svi_detectors_look(&s->detectors, &seen, s->evidence);
     at[JUDGE] = look ? cpu_now() : 0;
-    svi_detector_judge(s->detector, x, &s->judgement);
+    svi_detector_assess(s->detector, x, &s->judgement);
     at[ROWS] = look ? cpu_now() : 0;
     seen.row = &s->judgement;
     svi_detectors_look(&s->detectors, &seen, s->evidence);

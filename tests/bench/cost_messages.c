@@ -52,9 +52,9 @@ static struct rows read_rows(const char *path) {
         bench_die("no rows");
     for (at = line; (at = strchr(at, ',')); at++)
         r.d++;
-    for (int64_t room = 0; fgets(line, sizeof line, f); r.count++) {
-        if (r.count == room)
-            r.x = realloc(r.x, (size_t)(room = 2 * room + 1024) * sizeof *r.x);
+    for (int64_t capacity = 0; fgets(line, sizeof line, f); r.count++) {
+        if (r.count == capacity)
+            r.x = realloc(r.x, (size_t)(capacity = 2 * capacity + 1024) * sizeof *r.x);
         at = line;
         for (int j = 0; j <= r.d; j++, at++)
             r.x[r.count][j] = strtod(at, &at);
@@ -89,9 +89,9 @@ static struct messages read_messages(const char *path) {
     FILE *f = fopen(path, "r");
     if (!f)
         bench_die("no messages");
-    for (int64_t room = 0; fgets(line, sizeof line, f); m.count++) {
-        if (m.count == room)
-            m.message = realloc(m.message, (size_t)(room = 2 * room + 1024) * sizeof *m.message);
+    for (int64_t capacity = 0; fgets(line, sizeof line, f); m.count++) {
+        if (m.count == capacity)
+            m.message = realloc(m.message, (size_t)(capacity = 2 * capacity + 1024) * sizeof *m.message);
         msgpack_sbuffer_init(&m.message[m.count]);
         msgpack_sbuffer_write(&m.message[m.count], line, strlen(line));
     }

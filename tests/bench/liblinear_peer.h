@@ -19,8 +19,8 @@ static inline void peer_quiet(const char *text) {
 static inline void peer_open(struct peer *p, const struct bench_set *s) {
     const svs_rows *r = &s->table.examples.rows;
     double *x = malloc((size_t)r->d * sizeof *x);
-    size_t room = (size_t)svs_rows_stored(r) + 2 * (size_t)r->n;
-    struct feature_node *at = p->nodes = malloc(room * sizeof *at);
+    size_t capacity = (size_t)svs_rows_stored(r) + 2 * (size_t)r->n;
+    struct feature_node *at = p->nodes = malloc(capacity * sizeof *at);
     p->rows = malloc((size_t)r->n * sizeof(struct feature_node *));
     for (int64_t i = 0; i < r->n; i++) {
         p->rows[i] = at;

@@ -346,8 +346,8 @@ static void cut_saved(const struct file *f, const struct saved *s, int64_t prese
     if (fate == REVERTED || at >= present) {
         uint8_t former[SECTOR] = {0};
         memcpy(former, s->former, s->length);
-        int64_t room = present > at + s->length ? present - at : s->length;
-        write_at(f->fd, former, (size_t)(room < SECTOR ? room : SECTOR), at);
+        int64_t capacity = present > at + s->length ? present - at : s->length;
+        write_at(f->fd, former, (size_t)(capacity < SECTOR ? capacity : SECTOR), at);
     } else if (fate == GARBLED && s->low < s->high) {
         make_garbage(f, l, present, garbage);
         write_at(f->fd, garbage, (size_t)(s->high - s->low), at + s->low);

@@ -28,7 +28,7 @@ static void check_states(svs_novelty_kernel kernel, int fosvm, double where, boo
     for (int i = 0; i < SAMPLES; i++) {
         const bool third = rare && test_uniform(&seed) < 0.01, other = test_uniform(&seed) < 0.5;
         const double x[] = {other ? where : 0, third ? where : 0};
-        svi_detector_judge(d, x, &j);
+        svi_detector_assess(d, x, &j);
         assert_false(isnan(j.surprise));
         if (i >= BEGIN && !third)
             assert_true(j.p > 0.05 && !j.novel);

@@ -253,7 +253,7 @@ static void what_waits_goes_on_waiting(void **state) {
     const svs_value id = s.id;
     const int rows = svi_rows_of(s.class_count);
     const uint64_t version = s.version;
-    memcpy(scores, svi_ring_row(&a.l->waiting, slot) + a.l->feature_room, (size_t)rows * sizeof *scores);
+    memcpy(scores, svi_ring_row(&a.l->waiting, slot) + a.l->feature_capacity, (size_t)rows * sizeof *scores);
     to = o;
     to.C = 50;
     to.labels_max = 3;

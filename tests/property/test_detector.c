@@ -33,7 +33,7 @@ static void assert_sound(const struct svi_judgement *j) {
 static struct svi_judgement feed(svi_detector *d, const double *x, bool labelled,
                                  enum svi_learn_result *lesson) {
     struct svi_judgement j;
-    svi_detector_judge(d, x, &j);
+    svi_detector_assess(d, x, &j);
     assert_sound(&j);
     const enum svi_learn_result what = svi_detector_learn(d, labelled);
     assert_true(j.calibrates == (what == SVI_LEARN_RESULT_CALIBRATED || what == SVI_LEARN_RESULT_HELD_OUT));
@@ -196,7 +196,7 @@ static void extreme_values(void **state) {
                         x[j] = t % 7 == 0 || t > 300 ? values[test_random(&seed) % 8] : test_normal(&seed);
                     feed(d, x, false, NULL);
                     svi_detector_explain(d, adds);
-                    svi_detector_usual(d, 1, &low, &high);
+                    svi_detector_normal_range(d, 1, &low, &high);
                     for (int j = 0; j < 3; j++)
                         assert_true(!isnan(adds[j]));
                     assert_true(t < 2 || low <= high);
@@ -306,7 +306,7 @@ static void points_follow_the_window(void **state) {
     }
     x[0] = 0; /* usual once */
     struct svi_judgement j;
-    svi_detector_judge(d, x, &j);
+    svi_detector_assess(d, x, &j);
     assert_true(j.novelty > 0.9);
     assert_true(health(d).left > 0);
     svi_detector_free(&d);
@@ -368,10 +368,10 @@ static void judging_changes_nothing(void **state) {
             x[j] = test_normal(&seed);
             other[j] = 9 * test_normal(&seed);
         }
-        svi_detector_judge(d, x, &a);
-        svi_detector_judge(d, other, &c);
-        svi_detector_judge(d, x, &c);
-        svi_detector_judge(e, x, &b);
+        svi_detector_assess(d, x, &a);
+        svi_detector_assess(d, other, &c);
+        svi_detector_assess(d, x, &c);
+        svi_detector_assess(e, x, &b);
         assert_true(a.surprise == b.surprise && a.p == b.p && a.tail == b.tail && c.surprise == a.surprise);
         assert_int_equal(svi_detector_learn(d, false), svi_detector_learn(e, false));
     }

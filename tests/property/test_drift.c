@@ -317,12 +317,12 @@ static void too_many_features(void **state) {
     (void)state;
     struct svi_drift_moments m = {0};
     assert_int_equal(svi_drift_moments_reserve(&m, 4096, NULL), SVS_OK);
-    assert_true(m.room == 4096);
+    assert_true(m.capacity == 4096);
     assert_true(svi_drift_moments_memory(4096) >= 4096. * 8 * (2 * SVI_DRIFT_BUCKETS + SVI_DRIFT_RECENT));
     assert_int_equal(svi_drift_moments_reserve(&m, 4097, NULL), SVS_OK);
-    assert_true(m.room == 0 && m.off && svi_drift_moments_memory(4097) == 0);
+    assert_true(m.capacity == 0 && m.off && svi_drift_moments_memory(4097) == 0);
     assert_int_equal(svi_drift_moments_reserve(&m, 3, NULL), SVS_OK);
-    assert_true(m.room == 0);
+    assert_true(m.capacity == 0);
     svi_drift_moments_free(&m);
 }
 

@@ -100,12 +100,12 @@ static void verdicts_are_those_of_jansson(void **state) {
 static void compare_value(const char *p, const json_t *tree) {
     double number;
     struct svi_span raw, text;
-    char room[256];
+    char capacity[256];
     switch (json_typeof(tree)) {
     case JSON_STRING:
         assert_int_equal(svi_json_type(p), SVI_JSON_STRING);
         svi_json_string_at(p, &raw);
-        assert_true(svi_json_unescape(raw, room, sizeof room, &text));
+        assert_true(svi_json_unescape(raw, capacity, sizeof capacity, &text));
         assert_int_equal(text.end - text.at, json_string_length(tree));
         assert_memory_equal(text.at, json_string_value(tree), json_string_length(tree));
         break;
@@ -146,13 +146,13 @@ static void values_are_those_of_jansson(void **state) {
 
 static void long_strings_do_not_fit(void **state) {
     (void)state;
-    char room[4];
+    char capacity[4];
     struct svi_span text;
     const char *const raws[] = {"abcd", "abcde", "ab\\n\\u00e9", "abc\\n\\n", "\\u20ac", "\\u20acxy"};
     const bool fits[] = {true, false, false, false, true, false};
     for (int i = 0; i < 6; i++) {
         struct svi_span raw = {raws[i], raws[i] + strlen(raws[i])};
-        assert_int_equal(svi_json_unescape(raw, room, sizeof room, &text), fits[i]);
+        assert_int_equal(svi_json_unescape(raw, capacity, sizeof capacity, &text), fits[i]);
     }
 }
 

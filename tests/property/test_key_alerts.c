@@ -26,7 +26,7 @@ struct play {
     struct svi_random random;
     struct svi_bytes bytes, event, batch;
     struct told *told;
-    int count, room, opens, updates;
+    int count, capacity, opens, updates;
     uint64_t seq[KEYS];
     double now;
     int wrong[KEYS], silent[KEYS]; /* turns that it lasts */
@@ -43,9 +43,9 @@ static struct told *told_of(struct play *p, const struct svi_event *event) {
     for (int i = 0; i < p->count; i++)
         if (p->told[i].alert == a->alert && strcmp(p->told[i].key, event->key) == 0)
             return &p->told[i];
-    if (p->count == p->room) {
-        p->room = p->room ? 2 * p->room : 256;
-        p->told = realloc(p->told, (size_t)p->room * sizeof *p->told);
+    if (p->count == p->capacity) {
+        p->capacity = p->capacity ? 2 * p->capacity : 256;
+        p->told = realloc(p->told, (size_t)p->capacity * sizeof *p->told);
         assert_non_null(p->told);
     }
     p->told[p->count] = (struct told){.alert = a->alert};

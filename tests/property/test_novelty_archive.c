@@ -102,7 +102,7 @@ static struct judged feed(struct svi_alert_stage *s, const struct svi_alert_samp
         j.level = svi_detector_level(s->detector);
         if (s->rows.d * s->lags <= COLUMNS && t % 7 == 0) {
             svi_detector_explain(s->detector, j.adds);
-            svi_detector_usual(s->detector, m->d - 1, &j.low, &j.high);
+            svi_detector_normal_range(s->detector, m->d - 1, &j.low, &j.high);
         }
     }
     svi_alert_stage_learn(s, m);

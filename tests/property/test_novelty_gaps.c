@@ -30,7 +30,7 @@ static svi_detector *start(const struct svi_detector_options *o) {
 
 static struct svi_judgement feed(svi_detector *d, const double *x) {
     struct svi_judgement j;
-    svi_detector_judge(d, x, &j);
+    svi_detector_assess(d, x, &j);
     assert_true(isfinite(j.surprise) && isfinite(j.novelty) && isfinite(j.membership));
     assert_true(j.p > 0 && j.p <= 1 && j.tail >= 0 && j.tail <= j.p);
     svi_detector_learn(d, false);
@@ -105,7 +105,7 @@ static void faults_are_found_beside_gaps(void **state) {
             assert_true(svi_detector_peek(d, x, &novelty, &p));
             novel += p <= 0.05;
             x[1] += 8;
-            svi_detector_judge(d, x, &j);
+            svi_detector_assess(d, x, &j);
             svi_detector_explain(d, adds);
             assert_true(adds[0] == 0 && j.feature != 0);
             found += j.p <= 0.01;
@@ -191,7 +191,7 @@ static void bounded_on_any_walk_with_gaps(void **state) {
             svi_detector_health(d, &h);
             assert_true(h.points <= o.model.max && isfinite(h.violation));
             svi_detector_explain(d, adds);
-            svi_detector_usual(d, 0, &low, &high);
+            svi_detector_normal_range(d, 0, &low, &high);
             for (int j = 0; j < o.d; j++)
                 assert_true(isnan(x[j]) ? adds[j] == 0 : isfinite(adds[j]));
             assert_true(isnan(low) == isnan(high) && !(low > high));
@@ -338,7 +338,7 @@ static void assert_consistent(const svi_detector *d) {
             svi_similarity_of_gap(&d->m.similarity, v->member[g].gamma, k, d->m.norm2, d->m.norm2[i],
                                   all.count, k);
             for (int b = 0; b < h->count; b++)
-                assert_true(b == i || fabs(h->k[i * h->room + b] - k[b]) <= 1e-12);
+                assert_true(b == i || fabs(h->k[i * h->capacity + b] - k[b]) <= 1e-12);
         }
     }
     assert_int_equal(d->ready && d->o.model.kernel != SVS_NOVELTY_POLYNOMIAL ? d->m.lacking : 0,
@@ -570,7 +570,7 @@ static void coordinates_and_sums(void **state) {
             for (int j = 0; j < n; j++) {
                 const double u = (x[j] - center[j]) * inverse[j], size = fmin(fabs(u), 1e150);
                 const double bent = SVI_SQUASH_BEND * asinh(size / SVI_SQUASH_BEND);
-                const double should = copysign(bent + fmax(0, size - SVI_SQUASH_FAR), u);
+                const double should = copysign(bent + fmax(0, size - SVI_SQUASH_LIMIT), u);
                 assert_true(fabs(to[j] - should) <= 1e-15 * fabs(should) + 1e-15);
                 x[j] = fabs(x[j]); /* distances */
             }

@@ -41,7 +41,7 @@ static void test_gradient(void **state) {
         for (int scale = 0; scale < 2; scale++) {
             struct test_oneclass t;
             test_oneclass_make(&t, 200, 5, (svs_novelty_kernel)k, SVS_GAMMA_AUTO, scale);
-            double *work = svi_alloc_array(svi_explain_room(t.model), sizeof *work);
+            double *work = svi_alloc_array(svi_explain_doubles(t.model), sizeof *work);
             for (int i = 0; i < 30; i++) {
                 double x[5];
                 for (int j = 0; j < 5; j++)

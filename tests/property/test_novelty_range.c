@@ -36,7 +36,7 @@ static svi_detector *start(const struct svi_detector_options *o) {
 
 static struct svi_judgement feed(svi_detector *d, const double *x) {
     struct svi_judgement j;
-    svi_detector_judge(d, x, &j);
+    svi_detector_assess(d, x, &j);
     svi_detector_learn(d, false);
     return j;
 }
@@ -137,7 +137,7 @@ static void one_sensor_far_out(void **state) {
             least = fmin(least, near);
             sum += near;
             x[sensor] = faulty(&h, sensor, x[sensor], true);
-            svi_detector_judge(d, x, &j);
+            svi_detector_assess(d, x, &j);
             hidden += rows_above(d, &h, j.surprise, &others) >= 2;
             assert_int_equal(others, 0);
         }

@@ -291,7 +291,7 @@ static void silence_is_told_by_the_clock(void **state) {
     assert_int_equal(h.closed[SVI_RULE_SILENT], 1);
     svi_rules_begin(&r, START + MINUTE * 1000); /* a process that was down for long */
     assert_true(svi_rules_deadline(&r) > START + MINUTE * 1000 + 60);
-    svi_rules_rest(&r);
+    svi_rules_pause(&r);
     assert_true(isinf(svi_rules_deadline(&r)));
     svi_rules_clear(&r);
 }

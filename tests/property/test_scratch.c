@@ -115,7 +115,7 @@ static void something_else(struct pair *p, struct svi_learner_scratch *const *s)
     else if (what == 3)
         less_of_it(p);
     else if (what == 4)
-        svi_learner_rest(p->shared);
+        svi_learner_release_scratch(p->shared);
     else if (what == 5)
         assert_int_equal(svi_learner_use_scratch(p->shared, NULL, NULL), SVS_OK);
     else if (what == 6)
@@ -191,13 +191,13 @@ static void a_bit_shows(void **unused) {
     for (size_t at = 0; at < size; at++) {
         struct svi_bytes a = {0}, b = {0};
         svs_error err;
-        svi_learner_rest(p.shared);
+        svi_learner_release_scratch(p.shared);
         double *value = &p.shared->packed[at], before = *value;
         assert_int_equal(walk_save(p.own, &a, &err), SVS_OK);
         *value = nextafter(before, 2 * before + 1);
         assert_int_equal(walk_save(p.shared, &b, &err), SVS_OK);
         seen += a.size != b.size || memcmp(a.data, b.data, a.size) != 0;
-        svi_learner_rest(p.shared);
+        svi_learner_release_scratch(p.shared);
         *value = before;
         svi_bytes_clear(&a);
         svi_bytes_clear(&b);

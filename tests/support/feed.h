@@ -148,8 +148,8 @@ static inline char *feed_read(struct feed *f, bool nonzero) {
 
 /* gzip of the bytes in `members` members of about the same size. The caller frees *out. */
 static inline size_t feed_gzip(const char *bytes, size_t length, int members, unsigned char **out) {
-    size_t room = length + length / 100 + 1000 + 200 * (size_t)members, used = 0;
-    *out = malloc(room);
+    size_t capacity = length + length / 100 + 1000 + 200 * (size_t)members, used = 0;
+    *out = malloc(capacity);
     for (int i = 0; i < members; i++) {
         size_t from = length * (size_t)i / (size_t)members, to = length * (size_t)(i + 1) / (size_t)members;
         z_stream z = {0};
@@ -157,9 +157,9 @@ static inline size_t feed_gzip(const char *bytes, size_t length, int members, un
         z.next_in = (unsigned char *)bytes + from;
         z.avail_in = (unsigned)(to - from);
         z.next_out = *out + used;
-        z.avail_out = (unsigned)(room - used);
+        z.avail_out = (unsigned)(capacity - used);
         assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
-        used = room - z.avail_out;
+        used = capacity - z.avail_out;
         deflateEnd(&z);
     }
     return used;

@@ -27,7 +27,7 @@ static inline enum svi_alert_change stage_judge(struct svi_alert_stage *s,
     if (!svi_alert_stage_has_capacity(s, sample->d) &&
         svi_alert_stage_reserve(s, sample->d, more_may_come, &err) != SVS_OK)
         fail_msg("%s", err.text);
-    return svi_alert_stage_judge(s, sample);
+    return svi_alert_stage_assess(s, sample);
 }
 
 #endif

@@ -408,13 +408,13 @@ static void test_usual_range_is_that_of_sorted_values(void **state) {
         for (int i = 0; i < n; i++)
             sorted[i] = v[i] = svi_random_below(&r, 9) ? svi_random_below(&r, kinds) : -INFINITY;
         qsort(sorted, (size_t)n, sizeof *sorted, ascending);
-        svi_usual_range(v, n, &low, &high);
+        svi_normal_range(v, n, &low, &high);
         assert_true(low == sorted[(int)(0.05 * (n - 1) + 0.5)] &&
                     high == sorted[(int)(0.95 * (n - 1) + 0.5)]);
         qsort(v, (size_t)n, sizeof *v, ascending); /* the values are still the same */
         assert_memory_equal(v, sorted, (size_t)n * sizeof *v);
     }
-    svi_usual_range(v, 0, &low, &high);
+    svi_normal_range(v, 0, &low, &high);
     assert_true(isnan(low) && isnan(high));
 }
 

@@ -159,12 +159,12 @@ static void aligned_arrays_begin_at_cache_lines(void **state) {
 
 struct kept {
     struct thing t;
-    int32_t room[DIMS], used[DIMS];
+    int32_t capacity[DIMS], used[DIMS];
 };
 
 static void archive_kept(struct svi_archive *a, void *of) {
     struct kept *k = of;
-    svi_arrays_archive(a, &arrays, &k->t, k->room, k->used);
+    svi_arrays_archive(a, &arrays, &k->t, k->capacity, k->used);
 }
 
 static void archives_do_not_show_room(void **state) {
@@ -175,22 +175,22 @@ static void archives_do_not_show_room(void **state) {
         struct svi_bytes first = {0}, again = {0};
         svs_error err = {0};
         for (int i = 0; i < DIMS; i++) {
-            a.room[i] = a.used[i] + (int32_t)svi_random_below(&random, 3);
-            b.room[i] = b.used[i] + (int32_t)svi_random_below(&random, 3);
+            a.capacity[i] = a.used[i] + (int32_t)svi_random_below(&random, 3);
+            b.capacity[i] = b.used[i] + (int32_t)svi_random_below(&random, 3);
         }
-        assert_int_equal(svi_arrays_alloc(&arrays, &a.t, a.room, NULL), SVS_OK);
-        assert_int_equal(svi_arrays_alloc(&arrays, &b.t, b.room, NULL), SVS_OK);
+        assert_int_equal(svi_arrays_alloc(&arrays, &a.t, a.capacity, NULL), SVS_OK);
+        assert_int_equal(svi_arrays_alloc(&arrays, &b.t, b.capacity, NULL), SVS_OK);
         struct thing small;
         assert_int_equal(svi_arrays_alloc(&arrays, &small, a.used, NULL), SVS_OK);
         fill(&small, a.used);
         small.cube[1] = -INFINITY;
         small.side[0] = NAN;
-        svi_arrays_copy(&arrays, &a.t, a.room, &small, a.used);
+        svi_arrays_copy(&arrays, &a.t, a.capacity, &small, a.used);
         assert_int_equal(archived_save(archive_kept, &a, &first, &err), SVS_OK);
         assert_int_equal(archived_load(archive_kept, &b, first.data, first.size, &err), SVS_OK);
         assert_int_equal(archived_save(archive_kept, &b, &again, &err), SVS_OK);
         assert_true(archived_same(&first, &again));
-        assert_true(b.t.cube[cube_at(b.room, 0, 0, 1)] == -INFINITY && isnan(b.t.side[0]));
+        assert_true(b.t.cube[cube_at(b.capacity, 0, 0, 1)] == -INFINITY && isnan(b.t.side[0]));
         svi_bytes_clear(&first);
         svi_bytes_clear(&again);
         svi_arrays_free(&arrays, &small);
@@ -201,11 +201,11 @@ static void archives_do_not_show_room(void **state) {
 
 static void what_is_not_finite_is_refused(void **state) {
     (void)state;
-    struct kept a = {.room = {2, 1, 1}, .used = {2, 1, 1}}, b = a;
+    struct kept a = {.capacity = {2, 1, 1}, .used = {2, 1, 1}}, b = a;
     struct svi_bytes bytes = {0};
     svs_error err = {0};
-    assert_int_equal(svi_arrays_alloc(&arrays, &a.t, a.room, NULL), SVS_OK);
-    assert_int_equal(svi_arrays_alloc(&arrays, &b.t, b.room, NULL), SVS_OK);
+    assert_int_equal(svi_arrays_alloc(&arrays, &a.t, a.capacity, NULL), SVS_OK);
+    assert_int_equal(svi_arrays_alloc(&arrays, &b.t, b.capacity, NULL), SVS_OK);
     a.t.count[0] = -1;
     assert_int_equal(archived_save(archive_kept, &a, &bytes, &err), SVS_OK);
     assert_int_equal(archived_load(archive_kept, &b, bytes.data, bytes.size, &err), SVS_DAMAGED);

@@ -361,7 +361,7 @@ static void test_requests(void **state) {
 static void test_sizes(void **state) {
     (void)state;
     struct speaker f;
-    struct svi_bank_told told;
+    struct svi_bank_description told;
     struct svi_event event;
     struct svi_bytes bytes = {0};
     speaker_open(&f, (const char *const[]){"method", "auto", "novelty", "none", NULL});
@@ -399,7 +399,7 @@ static void test_muted(void **state) {
     assert_int_equal(f.count[SVI_TOPIC_BANK], 0);
     svi_stream_mute(f.e, false);
     svs_model m;
-    struct svi_bank_told told;
+    struct svi_bank_description told;
     struct svi_event model, bank;
     assert_int_equal(svi_engine_model_event(svi_stream_root(f.e), &m, &model, NULL), SVS_OK);
     assert_int_equal(svi_engine_bank_event(svi_stream_root(f.e), &told, &bank, NULL), SVS_OK);

@@ -42,7 +42,7 @@ static void build_row(struct speaker *f, struct svi_random *random, int i) {
 
 /* At any time weights are reported in raw units only where all features have a mean and a deviation. */
 static void assert_told_weights_have_scales(struct speaker *f, struct svi_bank_weights *w, int *scaleless) {
-    struct svi_bank_told t;
+    struct svi_bank_description t;
     svs_error err;
     if (svi_bank_describe(svi_stream_root(f->e)->bank, svi_stream_root(f->e)->learner, w, &t, &err) != SVS_OK)
         return;

@@ -53,7 +53,7 @@ static void blocks_cover_all_rows(void **state) {
     enum { MANY = 50, ROWS = 12000 };
     static const int looked_at[] = {0, 31, 32, MANY - 1};
     static float counted[MANY][ROWS];
-    struct svi_block_tails t = begin(MANY, 0, SVI_BLOCK_LEAST);
+    struct svi_block_tails t = begin(MANY, 0, SVI_BLOCK_MIN_ROWS);
     uint64_t seed = 5;
     int waited = 0;
     for (int i = 0; i < ROWS; i++) {
@@ -183,11 +183,11 @@ static void each_surprise_is_as_rare_as_it_says(void **state) {
 static void a_series_that_comes_late_begins_anew(void **state) {
     (void)state;
     const int late = 16 * SVI_BLOCKS; /* then blocks are longer */
-    struct svi_block_tails t = begin(2, 0, SVI_BLOCK_LEAST), fresh = begin(1, 0, SVI_BLOCK_LEAST);
+    struct svi_block_tails t = begin(2, 0, SVI_BLOCK_MIN_ROWS), fresh = begin(1, 0, SVI_BLOCK_MIN_ROWS);
     uint64_t seed = 9;
     for (int i = 0; i < late; i++)
         svi_block_tails_add(&t, (float[]){(float)test_normal(&seed), -INFINITY});
-    for (int i = 0; i < 60 * SVI_BLOCK_LEAST; i++) {
+    for (int i = 0; i < 60 * SVI_BLOCK_MIN_ROWS; i++) {
         const float v = (float)test_normal(&seed), other = (float)test_normal(&seed);
         for (float far = 1; far < 10; far += 2)
             assert_true(svi_block_tails_surprise(&t, 1, far, 0) ==
@@ -195,7 +195,7 @@ static void a_series_that_comes_late_begins_anew(void **state) {
         if (i == 500) { /* and one that starts again is as new */
             svi_block_tails_forget(&t, 1);
             svi_block_tails_clear(&fresh);
-            fresh = begin(1, 0, SVI_BLOCK_LEAST);
+            fresh = begin(1, 0, SVI_BLOCK_MIN_ROWS);
             while (fresh.row != t.row)
                 svi_block_tails_add(&fresh, (float[]){-INFINITY});
         }
@@ -226,14 +226,14 @@ static void one_event_does_not_blind(void **state) {
 
 static void alike_and_few(void **state) {
     (void)state;
-    struct svi_block_tails t = begin(1, 0, SVI_BLOCK_LEAST);
+    struct svi_block_tails t = begin(1, 0, SVI_BLOCK_MIN_ROWS);
     const float one = 1;
-    for (int i = 0; i < 4 * SVI_BLOCK_LEAST; i++) {
+    for (int i = 0; i < 4 * SVI_BLOCK_MIN_ROWS; i++) {
         assert_true(svi_block_tails_surprise(&t, 0, 1e9f, 0) == 0); /* too few blocks */
         svi_block_tails_add(&t, &one);
     }
     assert_true(svi_block_tails_surprise(&t, 0, 1, 0) == 0);
-    assert_true(svi_block_tails_surprise(&t, 0, 2, 0) == log10(5 * SVI_BLOCK_LEAST));
+    assert_true(svi_block_tails_surprise(&t, 0, 2, 0) == log10(5 * SVI_BLOCK_MIN_ROWS));
     assert_true(svi_block_tails_surprise(&t, 0, -INFINITY, 0) == 0);
     svi_block_tails_clear(&t);
 }
@@ -291,7 +291,7 @@ static void kept_tails_go_on_bit_for_bit(void **state) {
         if (test_random(&seed) % (t.row < 4 ? 5 : 50))
             continue;
         waited += t.done < SERIES;
-        struct svi_block_tails other = begin(SERIES, 1, SVI_BLOCK_LEAST);
+        struct svi_block_tails other = begin(SERIES, 1, SVI_BLOCK_MIN_ROWS);
         assert_int_equal(archived_save(archive_tails, &t, &bytes, &err), SVS_OK);
         assert_int_equal(archived_load(archive_tails, &other, bytes.data, bytes.size, &err), SVS_OK);
         assert_int_equal(archived_save(archive_tails, &other, &again, &err), SVS_OK);
@@ -301,7 +301,7 @@ static void kept_tails_go_on_bit_for_bit(void **state) {
         t = other;
     }
     assert_true(waited > 20);
-    struct svi_block_tails other = begin(SERIES, 1, SVI_BLOCK_LEAST);
+    struct svi_block_tails other = begin(SERIES, 1, SVI_BLOCK_MIN_ROWS);
     t.row = t.shape.length; /* overdue */
     assert_int_equal(archived_save(archive_tails, &t, &bytes, &err), SVS_OK);
     assert_int_equal(archived_load(archive_tails, &other, bytes.data, bytes.size, &err), SVS_DAMAGED);

@@ -98,8 +98,8 @@ static void plain_solve_others(struct plain *p) {
     p->solved = true;
 }
 
-/* Fills z of the row at hand; the residuals, NaN where there is none. What lies further than SVI_FORECAST_FAR
- * deviations from what the context says counts so far for the others. */
+/* Fills z of the row at hand; the residuals, NaN where there is none. What lies further than
+ * SVI_FORECAST_CLIP deviations from what the context says counts so far for the others. */
 static void plain_residuals(struct plain *p, const double *c, const double *x, const float *deviation,
                             double *by_context, double *by_others) {
     long double *z = p->z[p->rows], counted[WIDE];
@@ -110,7 +110,7 @@ static void plain_residuals(struct plain *p, const double *c, const double *x, c
         for (int i = 0; i < K; i++)
             out += p->t[i][j] * z[i];
         const bool none = isnan(x[j]) || !(p->scale[j] > 0);
-        const long double far = deviation ? SVI_FORECAST_FAR * (long double)deviation[j] : INFINITY;
+        const long double far = deviation ? SVI_FORECAST_CLIP * (long double)deviation[j] : INFINITY;
         p->said[j] = out;
         z[K + j] = none ? out : (x[j] - p->level[j]) / p->scale[j];
         counted[K + j] = fmaxl(out - far, fminl(z[K + j], out + far));

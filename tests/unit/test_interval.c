@@ -68,7 +68,7 @@ static int ascending(const void *a, const void *b) {
 }
 
 static int mirror_most(const struct mirror *m) {
-    return m->level > 0.998 ? SVI_INTERVAL_MOST : SVI_INTERVAL_RESIDUALS;
+    return m->level > 0.998 ? SVI_INTERVAL_MAX : SVI_INTERVAL_RESIDUALS;
 }
 
 static void mirror_drop(struct mirror *m, int most) {

@@ -49,14 +49,14 @@ static void test_full_anywhere(void **state) {
     svs_error e;
     struct content c;
     (void)state;
-    for (rlim_t room = 0; room < 400; room += 7) {
+    for (rlim_t capacity = 0; capacity < 400; capacity += 7) {
         svi_journal *j = kept_journal(&k, 4096, SVI_FSYNC_ALWAYS, NULL);
         kept_append_to(j, 3, 1);
         struct svi_position at = svi_journal_position(j);
         for (int i = 0; i < 2; i++) {
             for (uint64_t n = 3; n < 12; n++)
                 kept_append(j, n, record_size(n));
-            limit(at.offset + room);
+            limit(at.offset + capacity);
             svs_code code = svi_journal_commit(j, &e);
             limit(RLIM_INFINITY);
             assert_full(code, &e, "journal-0000000000000000");
@@ -80,7 +80,7 @@ static void test_full_at_a_new_segment(void **state) {
     svs_error e;
     (void)state;
     rlim_t header = 1;
-    for (rlim_t room = 0; room < header; room += 20) {
+    for (rlim_t capacity = 0; capacity < header; capacity += 20) {
         svi_journal *j = kept_journal(&k, 200, SVI_FSYNC_NEVER, NULL);
         header = svi_journal_position(j).offset;
         kept_append_to(j, 5, 5);
@@ -89,7 +89,7 @@ static void test_full_at_a_new_segment(void **state) {
         for (int i = 0; i < 3; i++) {
             kept_append(j, 5, record_size(5));
             assert_int_equal(svi_journal_position(j).segment, 5);
-            limit(room);
+            limit(capacity);
             svs_code code = svi_journal_commit(j, &e);
             limit(RLIM_INFINITY);
             assert_full(code, &e, "journal-0000000000000005");
@@ -151,9 +151,9 @@ static void test_full_for_a_checkpoint(void **state) {
     svs_error e;
     (void)state;
     assert_int_equal(svi_checkpoint_write(&k.folder, &c, &size, &e), SVS_OK);
-    for (rlim_t room = 0; room < (rlim_t)size; room += 11) {
-        limit(room);
-        c.position.number = 3 + room % 2; /* also over an old one */
+    for (rlim_t capacity = 0; capacity < (rlim_t)size; capacity += 11) {
+        limit(capacity);
+        c.position.number = 3 + capacity % 2; /* also over an old one */
         svs_code code = svi_checkpoint_write(&k.folder, &c, &size, &e);
         limit(RLIM_INFINITY);
         assert_full(code, &e, ".tmp");

@@ -101,7 +101,7 @@ static void test_groups(void **state) {
     svi_alert_groups_oldest(g, one, &key, &alert);
     assert_true(key == 2 && alert == 6);
     svi_alert_groups_forget(one, "k1");
-    svi_alert_groups_lead(one, &(struct svi_group_alert){.key = 3, .name = "k3", .alert = 1});
+    svi_alert_groups_set_leader(one, &(struct svi_group_alert){.key = 3, .name = "k3", .alert = 1});
     assert_int_equal(one->named, 2);
     assert_string_equal(one->name[0], "k3");
     assert_string_equal(one->name[1], "k2");

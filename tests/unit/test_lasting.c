@@ -57,8 +57,8 @@ struct stream {
     int64_t samples;
 };
 
-static void begin(struct stream *s, int room) {
-    assert_int_equal(svi_calibration_init(&s->calibration, room, room, NULL), SVS_OK);
+static void begin(struct stream *s, int capacity) {
+    assert_int_equal(svi_calibration_init(&s->calibration, capacity, capacity, NULL), SVS_OK);
     svi_lasting_init(&s->lasting);
     s->samples = 0;
 }
@@ -87,11 +87,11 @@ struct tally {
     double samples, above[LEVELS], alarms[LEVELS], squares[LEVELS]; /* at surprises of 1, 2, 3, 4 */
 };
 
-static void run_stream(struct tally *t, enum law law, uint64_t seed, int room, int samples, double rho) {
+static void run_stream(struct tally *t, enum law law, uint64_t seed, int capacity, int samples, double rho) {
     struct svi_random r = {seed};
     struct stream s;
     double z = gauss(&r), before = 0, above[LEVELS] = {0};
-    begin(&s, room);
+    begin(&s, capacity);
     for (int i = 0; i < samples; i++) {
         z = rho * z + sqrt(1 - rho * rho) * gauss(&r);
         const double surprise = feed(&s, rho > 0 ? fabs(z) : draw(law, &r), true);
@@ -112,7 +112,7 @@ static void run_stream(struct tally *t, enum law law, uint64_t seed, int room, i
 /* P(surprise >= k) <= 10^-k for samples of streams of any length: short ones show the time of few scores. */
 static void each_surprise_is_as_rare_as_it_says(void **state) {
     static const struct {
-        int room, samples, streams;
+        int capacity, samples, streams;
     } kinds[] = {{2000, 300, 500}, {2000, 5000, 20}, {100, 3000, 20}};
     (void)state;
     for (int law = 0; law < LAWS; law++)
@@ -120,11 +120,12 @@ static void each_surprise_is_as_rare_as_it_says(void **state) {
             struct tally t = {0};
             const int streams = often(kinds[i].streams, kinds[i].streams / 20);
             for (int k = 0; k < streams; k++)
-                run_stream(&t, (enum law)law, 77 + 1000 * (uint64_t)k, kinds[i].room, kinds[i].samples, 0);
+                run_stream(&t, (enum law)law, 77 + 1000 * (uint64_t)k, kinds[i].capacity, kinds[i].samples,
+                           0);
             for (int k = 0; k < LEVELS; k++) {
                 const double most = pow(10, -k - 1), error = sqrt(t.squares[k]) / t.samples;
                 if (t.above[k] / t.samples > most + 3 * error)
-                    fail_msg("law %d, room %d, %d samples: %g are at %d", law, kinds[i].room,
+                    fail_msg("law %d, room %d, %d samples: %g are at %d", law, kinds[i].capacity,
                              kinds[i].samples, t.above[k] / t.samples, k + 1);
                 assert_true(t.alarms[k] <= t.above[k]);
             }

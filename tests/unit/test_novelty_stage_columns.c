@@ -12,11 +12,11 @@ static const char *const alone[] = {
     "alert.clear", "0.05", "alert.cooldown", "0",     "novelty.confirm",     "5",   NULL};
 
 static int name_them(void **unused) {
-    static char room[COLUMNS][16];
+    static char capacity[COLUMNS][16];
     (void)unused;
     for (int j = 0; j < COLUMNS; j++) {
-        snprintf(room[j], sizeof room[j], "s%d", j);
-        names[j] = room[j];
+        snprintf(capacity[j], sizeof capacity[j], "s%d", j);
+        names[j] = capacity[j];
     }
     return 0;
 }

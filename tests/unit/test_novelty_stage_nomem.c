@@ -12,10 +12,10 @@
 static const char *names[COLUMNS];
 
 static void name_them(void) {
-    static char room[COLUMNS][16];
+    static char capacity[COLUMNS][16];
     for (int j = 0; j < COLUMNS; j++) {
-        snprintf(room[j], sizeof room[j], "s%d", j);
-        names[j] = room[j];
+        snprintf(capacity[j], sizeof capacity[j], "s%d", j);
+        names[j] = capacity[j];
     }
 }
 

@@ -243,8 +243,8 @@ static void test_topics_of_keys(void **state) {
 /* What no topic is begins none, and nobody is asked. */
 static void test_topics_of_no_key(void **state) {
     struct fixture *f = *state;
-    const char *wrong[] = {"model.pump1.a b.",  "model.pump1.%4.", "model.pump1.%zz.",   "model.pump1.%41.",
-                           "model.pump1.%20%.", "model.pump1..",   "model.pump10.a.", "model.pump1.%00."};
+    const char *wrong[] = {"model.pump1.a b.",  "model.pump1.%4.", "model.pump1.%zz.", "model.pump1.%41.",
+                           "model.pump1.%20%.", "model.pump1..",   "model.pump10.a.",  "model.pump1.%00."};
     shown = 0;
     svi_publisher_show_keys(f->publisher, present, (char[]){"mine"});
     for (int i = 0; i < 8; i++)
@@ -299,10 +299,10 @@ static void test_prefixes(void **state) {
         assert_int_equal(svi_prefixes_match(&p, name, strlen(name)), expected);
     }
     svi_prefixes_clear(&p);
-    for (int i = 0; i <= SVI_PREFIXES_MOST; i++) {
+    for (int i = 0; i <= SVI_PREFIXES_MAX; i++) {
         char name[20];
         svi_prefixes_add(&p, name, (size_t)snprintf(name, sizeof name, "k%d.", i));
-        assert_int_equal(p.full, i == SVI_PREFIXES_MOST);
+        assert_int_equal(p.full, i == SVI_PREFIXES_MAX);
     }
     assert_true(svi_prefixes_match(&p, "other", 5)); /* nobody misses anything */
     svi_prefixes_clear(&p);

@@ -223,7 +223,7 @@ static void class_step(struct walk *w) {
                            .predicted = w->predicted[i],
                            .target = NAN};
     svi_metrics_class(w->metrics, step.label, step.predicted, scores, CLASSES);
-    svi_quality_figures_judge(w->figures, &step);
+    svi_quality_figures_update(w->figures, &step);
 }
 
 static void test_classes(void **unused) {
@@ -410,7 +410,7 @@ static void test_values(void **unused) {
                                    .target = w.y[i],
                                    .leverage = 0.01};
             svi_metrics_value(w.metrics, w.y[i], w.yhat[i]);
-            svi_quality_figures_judge(w.figures, &step);
+            svi_quality_figures_update(w.figures, &step);
             if (w.count == 400)
                 walk_reset(&w);
             if (w.count % often(13, 61) == 0 || (w.count - w.begin > 1 && w.count - w.begin < 35))

@@ -92,10 +92,10 @@ static void texts_are_quantities(void **state) {
 }
 
 static bool has_unit(const char *text, const char *unit) {
-    char room[128] = "";
+    char capacity[128] = "";
     struct svi_quantity q;
-    snprintf(room, sizeof room, "%s", text);
-    assert_true(svi_quantity_read((struct svi_span){room, room + strlen(room)}, false, &q));
+    snprintf(capacity, sizeof capacity, "%s", text);
+    assert_true(svi_quantity_read((struct svi_span){capacity, capacity + strlen(capacity)}, false, &q));
     return svi_quantity_has_unit(&q, unit);
 }
 
@@ -116,10 +116,10 @@ static void units_are_text(void **state) {
     static const char *const all[] = {"5\xf5null", "5 \xc3", "5 \xc2\x85", "5 a\xe2\x80\xae", "5 \xe2\x80"};
     (void)state;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
-        char room[128] = "";
+        char capacity[128] = "";
         struct svi_quantity q;
-        snprintf(room, sizeof room, "%s", all[i]);
-        assert_false(svi_quantity_read((struct svi_span){room, room + strlen(room)}, false, &q));
+        snprintf(capacity, sizeof capacity, "%s", all[i]);
+        assert_false(svi_quantity_read((struct svi_span){capacity, capacity + strlen(capacity)}, false, &q));
     }
 }
 

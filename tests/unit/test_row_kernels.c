@@ -47,17 +47,17 @@ static void assert_values(const double *got, const double *want, int n, int end)
 }
 
 static void standardises(const struct svi_kernels *k, const struct rows *r, int d) {
-    for (int room = d + 1; room <= d + 1 + SLACK; room++) {
+    for (int capacity = d + 1; capacity <= d + 1 + SLACK; capacity++) {
         double z[LONGEST + 1 + SLACK], want[LONGEST + 1] = {1}, square = 1;
         fill(z, LONGEST + 1 + SLACK, UNTOUCHED);
         for (int j = 0; j < d; j++) {
             want[1 + j] = (r->x[0][j] - r->mean[j]) * r->inverse[j];
             square += want[1 + j] * want[1 + j];
         }
-        const double got = k->standardise(z, r->x[0], r->mean, r->inverse, d, room);
+        const double got = k->standardise(z, r->x[0], r->mean, r->inverse, d, capacity);
         assert_true(fabs(got - square) <= 1e-14 * square);
-        assert_values(z, want, d + 1, room);
-        for (int j = d + 1; j < room; j++)
+        assert_values(z, want, d + 1, capacity);
+        for (int j = d + 1; j < capacity; j++)
             assert_true(z[j] == 0 || z[j] == UNTOUCHED);
     }
     /* Several rows: the bits of one after another. */

@@ -42,7 +42,7 @@ static void a_refusal_changes_nothing(void **state) {
         if (code == SVS_OK)
             break;
         assert_int_equal(code, SVS_NO_MEMORY);
-        assert_int_equal(r.seen.room, 16);
+        assert_int_equal(r.seen.capacity, 16);
     }
     assert_int_equal(refused, 2); /* room for members, once found, stays */
     svi_bytes_clear(&before);

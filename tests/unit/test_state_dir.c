@@ -353,7 +353,7 @@ static void test_long_paths_and_texts(void **state) {
     assert_non_null(strstr(e.text, "too long"));
     assert_null(strchr(e.text, '\n'));
     assert_string_equal(svi_errno_text(987654), "unknown reason");
-    assert_true(svi_no_room(ENOSPC) && svi_no_room(EDQUOT) && svi_no_room(EFBIG) && !svi_no_room(EIO));
+    assert_true(svi_no_space(ENOSPC) && svi_no_space(EDQUOT) && svi_no_space(EFBIG) && !svi_no_space(EIO));
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

@@ -350,10 +350,10 @@ static void read_novelty(const uint8_t *bytes, size_t size) {
     svs_novelty_free(&m);
 }
 
-static size_t slurp(const char *path, uint8_t *bytes, size_t room) {
+static size_t slurp(const char *path, uint8_t *bytes, size_t capacity) {
     FILE *f = fopen(path, "rb");
     assert_non_null(f);
-    size_t n = fread(bytes, 1, room, f);
+    size_t n = fread(bytes, 1, capacity, f);
     fclose(f);
     return n;
 }

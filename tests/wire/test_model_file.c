@@ -43,9 +43,9 @@ static void train(svs_kernel_kind kind, svs_trained *out) {
     test_data_free(&t);
 }
 
-static size_t slurp(uint8_t *bytes, size_t room) {
+static size_t slurp(uint8_t *bytes, size_t capacity) {
     FILE *f = fopen(path, "rb");
-    size_t n = fread(bytes, 1, room, f);
+    size_t n = fread(bytes, 1, capacity, f);
     fclose(f);
     return n;
 }

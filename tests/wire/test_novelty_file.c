@@ -24,9 +24,9 @@ static int remove_path(void **state) {
     return 0;
 }
 
-static size_t slurp(uint8_t *bytes, size_t room) {
+static size_t slurp(uint8_t *bytes, size_t capacity) {
     FILE *f = fopen(path, "rb");
-    size_t n = fread(bytes, 1, room, f);
+    size_t n = fread(bytes, 1, capacity, f);
     fclose(f);
     return n;
 }
