@@ -1,9 +1,11 @@
 /* One-class models as files: writing first, then reading.
  *
  * Nothing in a file is trusted, whatever its checksum: each map is read by a table of its fields
- * (wire/fields.h) into plain parts, lengths are held against each other before room is made for anything, and
- * only then is the model built. A failure anywhere frees what there is: no half of a model is returned. Read
- * svi_novelty_decode at the end first: scalars, names, coordinates, members. */
+ * (wire/fields.h) into plain parts that point into the bytes; lengths are compared with each other before
+ * memory is allocated; and only then is the model built. A failure anywhere frees what exists, so a
+ * partial model is never returned.
+ *
+ * Read svi_novelty_decode at the end first: scalars, names, coordinates, members, columns. */
 #include "formats/novelty_file.h"
 
 #include <float.h>
@@ -36,6 +38,7 @@ static svs_code put_member(struct svi_pack *p, const svs_novelty_model *m, const
     double *support = svi_alloc_array(count, d * sizeof *support);
     if (!support)
         return SVS_NO_MEMORY;
+    /* In memory vectors are `stride` apart, in the file d. */
     for (size_t i = 0; i < count; i++)
         memcpy(support + i * d, e->support + i * (size_t)m->stride, d * sizeof *support);
     const struct svi_open_map map = svi_pack_open(p);
@@ -112,7 +115,7 @@ static const struct svi_field member_fields[] = {
     SVI_FIELD(MEMBER_PARTS, support, DOUBLES, 0, 0),
 };
 
-/* NaN: a missing coordinate. Where kernels are polynomials there is none. */
+/* Copies vector i. NaN is a missing coordinate, which polynomial kernels do not allow. */
 static svs_code take_vector(const struct member_parts *p, const svs_novelty_model *m, int i, double *x,
                             svs_error *err) {
     for (int j = 0; j < m->d; j++) {
@@ -132,12 +135,15 @@ static svs_code take_vectors(const struct member_parts *p, const svs_novelty_mod
     for (int i = 0; i < count && code == SVS_OK; i++) {
         double *x = slot->support + (size_t)i * (size_t)m->stride;
         code = take_vector(p, m, i, x, err);
+        /* |x|^2 is not in the file: polynomial kernels score with it. */
         slot->norm2[i] = m->kernel == SVS_NOVELTY_POLYNOMIAL ? pass->dot(x, x, m->stride) : 0;
         if (code == SVS_OK && !(slot->z[i] > 0))
             code = svi_fail(err, SVS_WRONG_TYPE, "z[%d] of the member is not positive", i);
         sum += slot->z[i];
     }
+    /* After all vectors are there; also after a failure, when the model is freed anyway. */
     svi_novelty_model_mark(m, slot, count);
+    /* rho = 1 / sum z (ALGORITHMS 7): both are in the file, and must agree. */
     if (code == SVS_OK && !(fabs(p->rho * sum - 1) < ROUNDING))
         code = svi_fail(err, SVS_WRONG_TYPE, "rho of the member is not 1 / sum of z");
     return code;
@@ -171,6 +177,7 @@ static svs_code take_members(const uint8_t *at, const uint8_t *end, svs_novelty_
                         SVS_MEMBERS_MAX);
     for (uint32_t e = 0; e < array.length && code == SVS_OK; e++) {
         code = take_member(at, end, m, err);
+        /* To the next member: its map was read by name, so `at` is still at its start. */
         svi_walk(&at, end, SVI_DEPTH_MAX);
         shares += code == SVS_OK ? m->member[e].share : 0;
     }
@@ -226,6 +233,7 @@ static svs_code take_names(struct novelty_parts *p, svs_error *err) {
                             (long long)j);
         capacity += item.length + 1;
     }
+    /* Two passes over the names: the first has checked them and measured their text. */
     p->name = svi_alloc_array((size_t)p->d, sizeof *p->name);
     char *to = p->text = svi_alloc(capacity);
     if (!p->name || !p->text)
@@ -238,12 +246,13 @@ static svs_code take_names(struct novelty_parts *p, svs_error *err) {
     return SVS_OK;
 }
 
-/* Before room is made for a model of d features. */
+/* Checks that hold before memory is allocated for a model of d features. */
 static svs_code check_parts(const struct novelty_parts *p, svs_error *err) {
     const struct svi_doubles *const columns[] = {&p->center, &p->inverse};
     if (p->d % p->lags != 0 || p->trimmed > p->trained ||
         (p->kernel == SVS_NOVELTY_POLYNOMIAL && p->degree < 1))
         return svi_fail(err, SVS_WRONG_TYPE, "the " WHAT "'s numbers contradict each other");
+    /* center and inverse: both, or neither. */
     for (int i = 0; i < 2 && (p->center.body || p->inverse.body); i++)
         if (columns[i]->count != p->d)
             return svi_fail(err, SVS_WRONG_TYPE, "the " WHAT " has %lld values of %s for %lld features",
@@ -277,7 +286,7 @@ static svs_novelty_model *new_model(const struct novelty_parts *p, svs_error *er
     return m;
 }
 
-/* The columns are of one sample, whatever the lags. */
+/* The schema describes one sample, so d / lags features. */
 static svs_code take_columns(const struct novelty_parts *p, const uint8_t *end, svs_novelty_model *m,
                              svs_error *err) {
     size_t size;
