@@ -128,6 +128,8 @@ static const struct svi_array bank_table[] = {
 static const struct svi_arrays bank_arrays = SVI_ARRAYS_ALIGNED(bank_table, "a bank of learners");
 
 static void bank_dims(const svs_options *host, int32_t *dims) {
+    /* Capacity for the most classes and features that the stream may get, so that a step never allocates
+     * here. */
     dims[ROWS] = host->task == SVS_REGRESS ? 1 : host->max_classes;
     dims[FEATURES] = host->max_features;
     dims[PADDED] = svi_round_up(host->max_features, SVI_FLOATS_PAD);
@@ -141,6 +143,7 @@ static svs_code bank_build(svi_bank *b, int d, svs_error *err) {
     bank_dims(&b->o.host, dims);
     SVI_TRY(svi_arrays_alloc(&bank_arrays, b, dims, err));
     b->c.stride = dims[ROWS];
+    /* Stacks come last: without them b->stacks is NULL, and svi_bank_free frees whatever exists. */
     for (int i = 0; i < EXPERTS && !b->c.regress; i++)
         if (!(b->calibrator[i] = svi_calibrator_new(b->o.host.max_classes, false, err)))
             return SVS_NO_MEMORY;
@@ -170,6 +173,7 @@ static svs_code bank_copy_weights(svi_bank *b, const svs_options *host, svs_erro
     return SVS_OK;
 }
 
+/* What members see before there is a bank: svi_bank_memory uses it too. */
 static struct svi_member_context bank_context(const struct svi_bank_options *o, int d, int classes) {
     return (struct svi_member_context){.host = &o->host,
                                        .seed = o->seed,
@@ -238,6 +242,7 @@ void svi_bank_reset(svi_bank *b) {
     svi_share_init(&b->experts, EXPERTS, EXPERT_ETA, EXPERT_ALPHA);
     memset(b->recent, 0, sizeof b->recent);
     b->scored = 0;
+    /* Statistics of a regression; a unit of 1, because scores are divided by it from the first row on. */
     b->targets = 0;
     b->mean = b->spread = b->largest = b->c.center = b->c.last = b->error = 0;
     b->unit = 1;
@@ -259,6 +264,7 @@ svs_code svi_bank_grow(svi_bank *b, int d, svs_error *err) {
 }
 
 bool svi_bank_follows(const svi_bank *b, const svs_learner *host) {
+    /* Counts first; then the classes one by one, since the windows keep labels of their own. */
     bool good = b->c.d == svs_learner_dimension(host) && b->c.classes == svs_learner_class_count(host);
     svs_learner *l;
     for (int i = 0; (l = svi_windows_next(svi_bank_windows(b), &i));)

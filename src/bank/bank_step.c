@@ -24,11 +24,9 @@
 #define LOSS_UNIT   9     /* this many mean squared errors are a loss of 1: three deviations */
 #define RECENT      0.005 /* weight of the newest loss */
 
+/* v cut at +-limit. A NaN fails all comparisons and becomes 0. */
 static double bank_bounded(double v, double limit) {
-    return v > limit     ? limit
-           : v >= -limit ? v
-           : v < -limit  ? -limit
-                         : 0; /* a NaN fails all comparisons and becomes 0 */
+    return v > limit ? limit : v >= -limit ? v : v < -limit ? -limit : 0;
 }
 
 static double *bank_expert_proba_of(const svi_bank *b, int expert) {
@@ -77,8 +75,8 @@ static void bank_vote(svi_bank *b, double *expert_scores) {
     for (int m = 0; m < svi_member_count; m++) {
         if (!svi_bank_runs(b, m))
             continue;
-        /* One row is for class 1 of two: a vote for class 0 subtracts. */
         const int class = svi_predicted(SVS_CLASSIFY, b->c.class_count, svi_bank_of(b, m));
+        /* One row is for class 1 of two: a vote for class 0 subtracts. */
         if (b->c.rows > 1)
             expert_scores[class] += 2 * b->votes.w[m];
         else
@@ -131,6 +129,7 @@ static void bank_combine_values(svi_bank *b) {
     svi_bank_expert(b, 0)[0] = b->inputs[best];
     for (int i = 0; i < STACKS; i++)
         svi_stacks_score(b->stacks, i, b->inputs, 1, svi_bank_expert(b, 1 + i));
+    /* The shares add up to 1. */
     double sum = 0;
     for (int i = 0; i < EXPERTS; i++)
         sum += b->experts.w[i] * svi_bank_expert(b, i)[0];
@@ -138,12 +137,15 @@ static void bank_combine_values(svi_bank *b) {
     b->final[0] = b->targets < MIN_TARGETS ? b->c.last : b->c.center + b->unit * sum;
 }
 
+/* Members, inputs of the stacks, experts, answer. Scores, inputs and probabilities of the row stay in the
+ * bank: svi_bank_learn reads them. */
 void svi_bank_score(svi_bank *b, const double *x, const double *host, int rows, int class_count,
                     struct svi_bank_scored *out) {
     b->c.rows = rows;
     b->c.class_count = class_count;
     bank_score_members(b, x, host);
     bank_prepare_inputs(b);
+    /* With one class every answer is right and there is nothing to combine. */
     if (b->c.regress)
         bank_combine_values(b);
     else if (class_count > 1)
@@ -193,6 +195,7 @@ static svs_code bank_learn_target(svi_bank *b, const struct svi_held_sample *hel
     }
     bank_update_recent(b, loss);
     svs_code code = SVS_OK;
+    /* Bounded like the inputs. */
     b->stack_targets[0] = bank_bounded((held->target - b->c.center) / b->unit, MAX_INPUT);
     if (b->targets >= MIN_TARGETS) {
         /* Losses of experts relative to the running error of the answer, in [0, 1] as a share wants them. */
@@ -230,6 +233,7 @@ static svs_code bank_learn_class(svi_bank *b, const struct svi_held_sample *held
                                  bank_expert_proba_of(b, i));
     }
     svi_share_learn(&b->experts, loss);
+    /* The stacks fit +1 for the sample's class and -1 for others, one row a class (stack.h). */
     for (int r = 0; r < b->c.rows; r++)
         b->stack_targets[r] = b->c.rows == 1 ? (label == 1 ? 1 : -1) : (label == r ? 1 : -1);
     return svi_stacks_learn(b->stacks, b->inputs, b->stack_targets, b->c.rows, held->weight, held->number,

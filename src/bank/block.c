@@ -105,6 +105,7 @@ static const struct svi_arrays block_arrays =
 
 static void block_dims(const struct svi_block_options *o, int d, int rows, int32_t *dims) {
     const bool fourier = o->kind == SVI_BLOCK_FOURIER;
+    /* Arrays that a kind of block does not use have a dimension of 0 and take no memory. */
     dims[BLOCK_LENGTH] = block_length(o->kind, d);
     dims[BLOCK_HEADS] = o->head_count;
     dims[BLOCK_ADAGRADS] = block_adagrads(o, o->head_count);
@@ -165,6 +166,7 @@ double svi_block_memory(const struct svi_block_options *o, int d, int classes) {
 }
 
 static bool block_head_fits(const struct svi_block_options *o, const struct svi_head *h) {
+    /* A regression has NLMS heads only, classes have the others; ranges as in block.h. */
     const bool nlms = h->step == SVI_STEP_NLMS;
     return h->keep >= 0 && h->keep <= 1 && h->rate > 0 && h->rate <= (nlms ? 1 : 1e6F) &&
            nlms == (o->task == SVS_REGRESS);
@@ -174,6 +176,7 @@ svs_code svi_block_init(struct svi_block *b, const struct svi_block_options *o, 
     *b = (struct svi_block){.o = *o, .kernels = svi_floats_get(o->isa), .scale = 1};
     if (!b->kernels)
         return svi_fail(err, SVS_UNAVAILABLE, "this machine lacks the instruction set that is asked for");
+    /* Options come from our own tables, so these are checks of the caller, made once and not in each step. */
     if (o->head_count < 1 || o->head_count > SVI_HEADS_MAX)
         return svi_fail(err, SVS_INVALID, "a block has 1 to %d heads, not %d", SVI_HEADS_MAX, o->head_count);
     for (int h = 0; h < o->head_count; h++)
@@ -424,6 +427,8 @@ static void block_learn_passive_aggressive(struct svi_block *b, int h, int label
                                            double *norm) {
     const int n = b->length, rows = svi_block_rows(b);
     const float *s = block_head_scores(b, h), *f = b->f;
+    /* Up to two classes: y s with y = +-1. More: the margin between the right class and the strongest
+     * wrong one. */
     int other = label == 0; /* the strongest wrong class; starts at any wrong one */
     for (int r = 0; r < rows; r++)
         other = r != label && s[r] > s[other] ? r : other;
@@ -562,6 +567,7 @@ static bool block_heads_sound(const struct svi_block *b) {
     if (b->o.kind == SVI_BLOCK_PRODUCTS)
         sound =
             sound && block_vector_sound(b, b->mean, -200, 200) && block_vector_sound(b, b->variance, 0, 1e5F);
+    /* The standardiser clips at +-SVI_FLOATS_CLIP. */
     for (int i = 0; i < b->kept_rows; i++)
         for (int j = 0; j < b->d; j++)
             sound = sound && fabsf(block_kept(b, i)[j]) <= SVI_FLOATS_CLIP;
@@ -572,6 +578,7 @@ static void block_archive_arrays(struct svi_archive *a, struct svi_block *b) {
     int32_t dims[BLOCK_DIMS], used[BLOCK_DIMS];
     block_dims(&b->o, b->capacity, b->row_capacity, dims);
     block_dims(&b->o, b->d, svi_block_rows(b), used);
+    /* Saved is the part in use, without padding: neither capacity nor vector length shows in the bytes. */
     used[BLOCK_LENGTH] = block_archive_length(b);
     used[BLOCK_MOMENTS] = b->o.kind == SVI_BLOCK_PRODUCTS ? block_archive_length(b) : 0;
     used[BLOCK_KEPT] = b->kept_rows;
@@ -596,6 +603,8 @@ static void block_archive_phi(struct svi_archive *a, struct svi_block *b) {
 
 static void block_archive_targets(struct svi_archive *a, struct svi_block *b) {
     int exponent;
+    /* Moments of targets of at most 1e100 in size; the scale must be a power of two, or rescaling would
+     * lose bits. */
     svi_archive_double(a, "block target count", &b->target.n);
     svi_archive_double(a, "block target mean", &b->target.mean);
     svi_archive_double(a, "block target squares", &b->target.squares);
@@ -611,6 +620,7 @@ static void block_archive_targets(struct svi_archive *a, struct svi_block *b) {
  * damaged file cannot make us allocate much. */
 static bool block_archive_size(struct svi_archive *a, struct svi_block *b, int d, int classes) {
     const int rows = b->o.task == SVS_REGRESS || classes <= 2 ? 1 : classes;
+    /* A lower bound of what is saved: without the leading vector, and at most one vector of padding. */
     const int64_t floats = (int64_t)block_length(b->o.kind, d) - 2 * SVI_FLOATS_PAD;
     const int64_t bytes = floats * rows * b->o.head_count * (int64_t)sizeof(float);
     if (!svi_archive_check(a, svi_archive_left(a) >= bytes && svi_archive_left(a) >= rows,

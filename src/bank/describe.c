@@ -64,6 +64,9 @@ static bool describe_member(const svi_bank *b, const svs_model *host, int member
 }
 
 static void describe_experts(const svi_bank *b, struct svi_bank_description *t) {
+    /* Expert 0 is the vote, or of a regression the best member; experts 1 to 3 are the stacks, with their
+     * constants. What turns a score into a probability depends on the number of classes, as in
+     * bank_step.c. */
     const struct svi_stacks_options stacks = svi_bank_stacks(&b->o);
     for (int i = 0; i < SVI_BANK_EXPERTS; i++) {
         struct svi_expert_description *e = &t->expert[i];
@@ -102,11 +105,13 @@ svs_code svi_bank_describe(const svi_bank *b, svs_learner *host, struct svi_bank
                                        .unit = b->unit,
                                        .mean = known ? b->standard.moments.mean : NULL,
                                        .scale = known ? b->standard.moments.inverse : NULL};
+    /* Seed and spread reproduce the Fourier features: a reader can make them too. */
     if (fourier->spread > 0) {
         t->fourier = SVI_FOURIER_COUNT;
         t->seed = fourier->o.seed;
         t->spread = fourier->spread;
     }
+    /* Each member that converts its weights takes the next slot of rows x (d + 1) values. */
     for (int m = 0; m < svi_member_count; m++)
         if (svi_bank_runs(b, m))
             own += describe_member(b, &model, m,

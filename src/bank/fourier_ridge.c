@@ -68,6 +68,7 @@ void svi_fourier_ridge_clear(struct svi_fourier_ridge *r) {
 
 void svi_fourier_ridge_empty(struct svi_fourier_ridge *r) {
     svi_gram_zero(&r->gram);
+    /* Until the first solution all scores are 0. */
     memset(r->w, 0, (size_t)r->row_capacity * (size_t)r->dim * sizeof *r->w);
     r->learned = r->solved = 0;
     r->solving = false;
@@ -149,6 +150,7 @@ svs_code svi_fourier_ridge_grow(struct svi_fourier_ridge *r, int features, svs_e
         svi_gram_clear(&wider);
         return code;
     }
+    /* Empty sums change places; others are copied into the wider ones. */
     if (unused) {
         svi_gram_clear(&r->gram);
         r->gram = wider;
@@ -190,6 +192,7 @@ void svi_fourier_ridge_classes(struct svi_fourier_ridge *r, int classes) {
 /* ---- samples */
 
 static void ridge_insert(struct svi_fourier_ridge *r, const float *phi) {
+    /* f = (1, phi), in double precision for sums over all samples. */
     r->f[0] = 1;
     for (int j = 1; j < r->dim; j++)
         r->f[j] = (double)phi[j - 1];
@@ -256,6 +259,8 @@ static void ridge_resume(struct svi_archive *a, struct svi_fourier_ridge *r, int
 }
 
 void svi_fourier_ridge_archive(struct svi_archive *a, struct svi_fourier_ridge *r) {
+    /* `solving` and `progress` are read into locals: the object is solving only when ridge_resume has its
+     * factor again. */
     bool solving = r->solving;
     int progress = r->progress;
     svi_archive_int(a, "classes", &r->classes, 0, r->task == SVS_REGRESS ? 0 : r->gram.groups);
@@ -269,6 +274,7 @@ void svi_fourier_ridge_archive(struct svi_archive *a, struct svi_fourier_ridge *
         svi_archive_int64(a, "begun", &r->begun, 0, r->learned);
         svi_archive_int(a, "progress", &progress, 0, r->dim + ridge_rows(r) - 1);
     }
+    /* `next` is saved only while a solution is in progress. */
     const int32_t dims[] = {r->row_capacity, r->dim, r->row_capacity},
                   used[] = {ridge_rows(r), r->dim, solving ? ridge_rows(r) : 0};
     svi_arrays_archive(a, &ridge_arrays, r, dims, used);

@@ -69,6 +69,8 @@ static void nearest_score(const struct svi_member_part *p, double *scores) {
     struct svi_neighbour last, of[NEAREST];
     /* One search serves both members: the nearest recent row is found on the way. */
     const int found = svi_neighbours_find_both(&n->ring, p->c->z, RECENT, &last, NEAREST, of);
+    /* The first member: with targets the mean of three, because one neighbour's target is too noisy; with
+     * classes the nearest recent row. */
     if (p->c->regress)
         nearest_vote(p->c, of, found < MAX_VOTES ? found : MAX_VOTES, scores);
     else

@@ -28,7 +28,7 @@ extern const struct svi_member_ops svi_member_fourier_exact, svi_member_last;
 /* The order is that of the state and of the published model, so a new row goes at the end. features_max of
  * a window keeps twice as many rows as weights: with fewer, least squares follows the noise. */
 const struct svi_member svi_members[] = {
-    /* name, kinds, windows, table, beside, tasks, turn, features, cost */
+    /* name, kinds, windows, table, requires, tasks, turn, features, cost */
     {"alsvm-5000", {"alsvm"}, {5000, 5000}, NULL, NULL, BOTH, 1, 0, {250, 1, 0.09, 10, 0.5}},
     {"alsvm-50", {"alsvm"}, {50, 50}, WINDOWS, NULL, BOTH, 11, 24, {250, 1, 0.09, 10, 0.5}},
     {"alsvm-200", {"alsvm"}, {200, 200}, WINDOWS, NULL, BOTH, 4, 99, {250, 1, 0.09, 10, 0.5}},
@@ -54,7 +54,7 @@ const int svi_member_count = (int)(sizeof svi_members / sizeof *svi_members);
 _Static_assert(sizeof svi_members / sizeof *svi_members <= SVI_MEMBERS_MAX, "each member has a bit");
 
 /* The order of member_ops.h: Fourier least squares reads rows of the neighbours and features of the
- * Fourier block. A row is scored from last to first, so the block comes after it. */
+ * Fourier block. A row is scored from last to first, so the block stands after the member that reads it. */
 const struct svi_member_ops *const svi_member_parts[] = {WINDOWS,  NEAREST, EXACT, RAW,
                                                          PRODUCTS, FOURIER, LAST};
 const int svi_member_part_count = (int)(sizeof svi_member_parts / sizeof *svi_member_parts);
@@ -77,10 +77,10 @@ static double members_cost(const struct svi_member *m, double d, double rows) {
 
 /* Can the member run with d features, next to the members of earlier turns (`on`)? */
 static bool members_possible(const struct svi_member *m, svs_task task, int d, uint32_t on) {
-    bool beside = !m->beside;
+    bool met = !m->requires;
     for (int i = 0; i < svi_member_count; i++)
-        beside |= on >> i & 1 && svi_members[i].ops == m->beside;
-    return beside && m->tasks >> task & 1 && (m->features_max == 0 || d <= m->features_max);
+    met |= on >> i & 1 && svi_members[i].ops == m->requires;
+    return met && m->tasks >> task & 1 && (m->features_max == 0 || d <= m->features_max);
 }
 
 uint32_t svi_members_choose(svs_task task, int d, int classes, double budget) {

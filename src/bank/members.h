@@ -32,9 +32,9 @@ struct svi_member {
     int64_t window[2];                /* by task: samples it holds; 0 = all, -1 = it keeps no samples */
     const struct svi_member_ops *ops; /* members of one table are adjacent; NULL: the host */
     const struct svi_member_ops
-        *beside; /* runs only where a member of this table, of an earlier turn, does; NULL: no condition */
-    int tasks;   /* bits 1 << svs_task: tasks that have it */
-    int turn;    /* order of selection, from 1 on; members of one turn run together or not at all */
+        *requires; /* runs only where a member of this table, of an earlier turn, does; NULL: no condition */
+    int tasks;     /* bits 1 << svs_task: tasks that have it */
+    int turn;      /* order of selection, from 1 on; members of one turn run together or not at all */
     int features_max;       /* largest number of features it runs with; 0 = any */
     double cost[SVI_COSTS]; /* of all members of its turn; the others of the turn have 0 */
 };

@@ -138,6 +138,7 @@ void svi_neighbours_empty(struct svi_neighbours *n) {
 svs_code svi_neighbours_grow(struct svi_neighbours *n, int d, svs_error *err) {
     if (d > SVI_NEIGHBOURS_D)
         return svi_fail(err, SVS_LIMIT, "neighbours: %d features are more than %d", d, SVI_NEIGHBOURS_D);
+    /* Up to `stride` values there is nothing to do: the columns exist and are 0. */
     if (d > n->stride) {
         const int more = n->stride + n->stride / 2 < SVI_NEIGHBOURS_D ? n->stride + n->stride / 2 : d;
         if (neighbours_resize(n, n->have, neighbours_stride(d > more ? d : more), err) != SVS_OK)
@@ -307,6 +308,7 @@ static void neighbours_tighten(const struct svi_neighbours *n, struct neighbours
 /* Mask of the numbers first, first + 1, ..., first + 63 that lie in [low, high). */
 static uint64_t neighbours_within(int64_t first, int64_t low, int64_t high) {
     uint64_t mask = ~(uint64_t)0;
+    /* Shifts by 64 or more are undefined, hence the tests. */
     if (low > first)
         mask &= low - first < ROWS ? mask << (low - first) : 0;
     if (high < first + ROWS)
@@ -396,6 +398,7 @@ static void neighbours_search(const struct svi_neighbours *n, const struct svi_n
 /* Sums of the first chunks for all rows held. Rows that cannot be found get the largest sum, so that they
  * do not count towards the start bound. */
 static void neighbours_begin(const struct svi_neighbours *n, const struct svi_nearest_scan *scan) {
+    /* From the block of the oldest row to that of the newest. */
     const int64_t oldest = n->oldest / ROWS, newest = (n->pushed - 1) / ROWS;
     const int from = neighbours_place(n, oldest), to = neighbours_place(n, newest);
     /* The rows held are one range of blocks, or two where the ring has wrapped. */
@@ -457,6 +460,7 @@ static int neighbours_best_of(const struct svi_neighbours *n, const struct svi_n
                               float error, int64_t low, int k, struct svi_neighbour *out) {
     struct neighbours_best best = {.k = k < SVI_NEIGHBOURS_K ? k : SVI_NEIGHBOURS_K,
                                    .unit = ldexp(1, -scan->shift)};
+    /* k may be 0, and the search needs a k-th best. */
     if (best.k < 1)
         return 0;
     neighbours_search(n, scan, &best, low, error);
@@ -525,6 +529,7 @@ static void neighbours_scatter(struct svi_archive *a, struct svi_neighbours *n,
         }
         const int64_t number =
             svi_neighbours_push(n, p->rows + (size_t)i * (size_t)p->d, p->labels[i], p->targets[i]);
+        /* The push has set the live bit if the row can be found. */
         const size_t slot = neighbours_slot(n, number);
         good &= p->labels[i] >= -1 && (!p->classes || p->labels[i] < p->classes);
         good &= p->live[i] <= 1 && (!live || (n->live[slot / ROWS] >> slot % ROWS & 1));
@@ -543,6 +548,7 @@ static void neighbours_archive_rows(struct svi_archive *a, struct svi_neighbours
     const int64_t first = n->oldest;
     if (svi_arrays_alloc(&piece_arrays, &p, dims, a->err) != SVS_OK)
         return;
+    /* Piece by piece through one buffer: a full ring is never copied as a whole. */
     for (int from = 0; from < count && svi_archive_ok(a); from += p.count) {
         p.count = count - from < piece_rows ? count - from : piece_rows;
         const int32_t used[] = {p.count, p.d};

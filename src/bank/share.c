@@ -24,6 +24,7 @@ void svi_share_learn(struct svi_share *s, const double *loss) {
 
 void svi_share_archive(struct svi_archive *a, struct svi_share *s) {
     svi_archive_finite(a, "shares", s->w, s->count);
+    /* A sum of 0 could never be normalised again. */
     double sum = 0;
     for (int i = 0; i < s->count; i++) {
         svi_archive_check(a, s->w[i] >= 0, "a share is below 0");

@@ -22,6 +22,7 @@ void svi_slope_learn(struct svi_slope *s, double score, const double *proba, int
     /* Log loss l(a), p = 1 / (1 + exp(-a s)): l' = (p - y) s, l'' = p (1 - p) s^2. */
     const double gradient = (proba[1] - (truth == 1)) * score;
     s->curvature = KEEP * s->curvature + proba[1] * proba[0] * score * score;
+    /* 1e-9 keeps the step finite while all scores were 0; the bounds keep it useful after it. */
     const double a = s->a - gradient / (s->curvature + 1e-9);
     s->a = a < SVI_SLOPE_MIN ? SVI_SLOPE_MIN : a < SVI_SLOPE_MAX ? a : SVI_SLOPE_MAX;
 }

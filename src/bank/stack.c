@@ -83,6 +83,7 @@ static inline int64_t stack_at(const svi_stacks *s, int64_t row) {
 /* ---- construction */
 
 static svs_code stacks_build(svi_stacks *s, svs_error *err) {
+    /* What is built before a failure is freed by svi_stacks_free. */
     const int32_t rows[] = {(int32_t)s->capacity, s->o.members};
     svs_code code = svi_arrays_alloc(&row_arrays, &s->rows, rows, err);
     if (code == SVS_OK)
@@ -104,6 +105,7 @@ svi_stacks *svi_stacks_new(const struct svi_stacks_options *o, svs_error *err) {
     svi_stacks *s = svi_alloc(sizeof *s);
     if (s) {
         s->o = *o;
+        /* The constant is one more coordinate. */
         s->dim = o->members + 1;
         s->capacity = ROWS_FIRST;
         if (stacks_build(s, err) != SVS_OK)
@@ -164,6 +166,7 @@ static void stack_gather(const svi_stacks *s, int64_t row, double sign, struct s
     const float *held = s->rows.x + at * s->o.members;
     const int m = s->o.members;
     const double c = sign * s->rows.weight[at], target = (double)s->rows.target[at];
+    /* In double precision from the rounded values, as P has it. */
     double *x = s->row;
     for (int i = 0; i < m; i++)
         x[i] = (double)held[i];
@@ -206,6 +209,7 @@ static struct svi_change stack_insert(const svi_stacks *s, struct stack *k, int 
         to[j] = (double)x[j];
     to[s->o.members] = 1;
     *t = (double)s->rows.target[at];
+    /* The recursion takes inverse weights; the caller negates them to remove. */
     return (struct svi_change){t, 1 / s->rows.weight[at], 0};
 }
 
@@ -247,6 +251,7 @@ static int64_t stacks_run(const svi_stacks *s, int64_t row) {
 
 /* Rows that the longest window needs, at `rows` a sample. */
 static int64_t stacks_window_rows(const svi_stacks *s, int rows) {
+    /* One sample more than the window: a row is appended before the oldest is dropped. */
     int64_t longest = 0;
     for (int i = 0; i < s->o.count; i++)
         longest = s->of[i].window > longest ? s->of[i].window : longest;
@@ -263,6 +268,7 @@ static svs_code stacks_widen(svi_stacks *s, int64_t needed, svs_error *err) {
     if (svi_arrays_alloc(&row_arrays, &rows, dims, err) != SVS_OK)
         return SVS_NO_MEMORY;
     for (int64_t row = s->head; row < s->tail; row += dims[ROWS]) {
+        /* Contiguous in both rings, so a run is one copy. */
         svi_arrays_view(&row_arrays, &from, &s->rows, dims, stack_at(s, row));
         svi_arrays_view(&row_arrays, &to, &rows, dims, row % capacity);
         dims[ROWS] = (int32_t)(stacks_run(s, row) - row);
@@ -463,6 +469,7 @@ static void stack_archive(struct svi_archive *a, svi_stacks *s, struct stack *k)
 }
 
 void svi_stacks_archive(struct svi_archive *a, svi_stacks *s) {
+    /* Head and tail stay absolute: `first` of the stacks and the runs of the archive refer to them. */
     int64_t head = s->head, tail = s->tail;
     const int64_t row_bytes = s->o.members * (int64_t)sizeof(float);
     svi_archive_int64(a, "newest", &s->newest, -1, SVI_STACKS_COUNT_MAX);

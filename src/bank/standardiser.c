@@ -114,6 +114,7 @@ void svi_standardiser_archive(struct svi_archive *a, struct svi_standardiser *s,
     int d = s->d;
     svi_archive_int(a, "standard features", &d, 0, features_max);
     svi_archive_int64(a, "standard rows", &s->rows, 0, INT64_MAX);
+    /* Four doubles a feature must still be there before memory for them is made. */
     if (!svi_archive_check(a, svi_archive_left(a) / (4 * (int64_t)sizeof(double)) >= d,
                            "more features than bytes"))
         return;

@@ -34,6 +34,7 @@ static const struct svi_windows_options *windows_kinds(const struct svi_member_p
 
 static svs_options windows_options(const struct svi_member_part *p, int i) {
     const struct svi_window_kind *kind = &windows_kinds(p)->kind[i];
+    /* All but window, rule and forgetting are the host's: C, scaling, class weights. */
     svs_options o = *p->c->host;
     o.window = kind->window;
     o.rule = kind->rule;
@@ -48,6 +49,7 @@ static svs_code windows_init(const struct svi_member_part *p, int d, svs_error *
     *w = (struct svi_windows){.count = windows_kinds(p)->count[p->c->regress]};
     for (int i = 0; i < w->count; i++) {
         const svs_options o = windows_options(p, i);
+        /* A member that does not run stays NULL and is skipped everywhere. */
         if (p->on >> i & 1 && !(w->of[i] = svs_learner_new(&o, d, err)))
             return SVS_NO_MEMORY;
         if (w->of[i])
@@ -206,6 +208,7 @@ static bool windows_held(const svs_learner *l, const svs_learner *host) {
 }
 
 static const char *windows_check_one(svs_learner *l, const svs_learner *host, double error) {
+    /* Cheap comparisons first; the fresh solve of svi_learner_verify only if an error bound is asked for. */
     double worst = 0;
     if (svs_learner_dimension(l) != svs_learner_dimension(host))
         return "a member has other features than the host";

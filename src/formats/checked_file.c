@@ -37,6 +37,7 @@ svs_code svi_checked_file_end(struct svi_pack *p, struct svi_open_map map) {
 }
 
 bool svi_checked_file_looks(const uint8_t *bytes, size_t size) {
+    /* fixmap, map 16, map 32. */
     return size > 0 && ((bytes[0] & 0xf0) == 0x80 || bytes[0] == 0xde || bytes[0] == 0xdf);
 }
 

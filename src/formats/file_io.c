@@ -113,6 +113,7 @@ static size_t first_capacity(FILE *from) {
 }
 
 static svs_code read_whole(FILE *from, char **bytes, size_t *size, svs_error *err) {
+    /* AFTER bytes of the capacity stay free for the zeros that follow the content. */
     size_t capacity = first_capacity(from);
     *bytes = svi_alloc_plain(capacity);
     *size = 0;
@@ -124,6 +125,7 @@ static svs_code read_whole(FILE *from, char **bytes, size_t *size, svs_error *er
             memset(*bytes + *size, 0, AFTER);
             return SVS_OK;
         }
+        /* Not at the end, so the buffer is full: double it. */
         if (capacity >= FILE_MAX)
             return svi_fail(err, SVS_TOO_LARGE, "the file is larger than 2 GiB");
         char *more = svi_realloc_plain(*bytes, capacity, 2 * capacity);

@@ -113,6 +113,8 @@ static svs_code kernel_classes(struct kernel_parts *p, svs_error *err) {
         return svi_fail(err, SVS_WRONG_TYPE,
                         "the kernel model's classes must be an array of two labels or more");
     p->class_count = (int)array.length;
+    /* An array's length was checked against the bytes (svi_msgpack_check), so memory is in proportion to
+     * the file. */
     p->labels = svi_alloc_array(array.length, sizeof *p->labels);
     if (!p->labels)
         return svi_fail_memory(err, "the classes of a model");
@@ -165,6 +167,7 @@ static svs_code kernel_names(const struct kernel_parts *p, struct svi_owned_kern
     if (array.type != SVI_ARRAY || array.length != (uint32_t)o->model.support.d)
         return svi_fail(err, SVS_WRONG_TYPE, "the kernel model's features must be an array of %d names",
                         o->model.support.d);
+    /* The pool remembers a failed allocation: one check at the end. */
     const char **names = svi_pool_take(&o->pool, array.length, sizeof *names);
     for (uint32_t j = 0; names && j < array.length; j++) {
         at = svi_item_read(at, &name);
@@ -197,6 +200,7 @@ static svs_code kernel_schema(const struct kernel_parts *p, const uint8_t *end, 
 static svs_code kernel_fill(const struct kernel_parts *p, struct svi_owned_kernel *o, svs_error *err) {
     struct svi_item method;
     svs_code code;
+    /* CSR first: norms run over start, column and value. */
     if ((code = kernel_rows(p, o, err)) != SVS_OK ||
         (code = svi_doubles_copy(&p->b, 0, p->b.count, o->b, WHAT, "b", err)) != SVS_OK ||
         (code = svi_doubles_copy(&p->coef, 0, p->coef.count, o->coef, WHAT, "coef", err)) != SVS_OK ||
@@ -220,6 +224,8 @@ svs_kernel_model *svi_kernel_decode(const void *bytes, size_t length, svs_error 
     struct svi_owned_kernel *o = NULL;
     svs_code code =
         svi_fields_read(WHAT, SVI_FIELDS(kernel_fields), bytes, (const uint8_t *)bytes + length, &p, err);
+    /* Each check uses what the one before has read: fields, number of classes, lengths; the model is
+     * allocated only then. */
     if (code == SVS_OK)
         code = kernel_classes(&p, err);
     if (code == SVS_OK)

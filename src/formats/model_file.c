@@ -98,6 +98,7 @@ static svs_code take_features(struct svi_owned_model *o, const uint8_t *at, svs_
         return svi_fail(err, SVS_WRONG_TYPE,
                         "the model's features is %s: it must be nil or an array of names",
                         svi_item_name(&array));
+    /* One more than the names: an array of no names is not NULL, which would mean unnamed. */
     o->features = svi_alloc_array(array.length + 1, sizeof *o->features);
     if (!o->features)
         return svi_fail_memory(err, "the names of a model");
@@ -130,6 +131,7 @@ static svs_code take_classes(struct svi_owned_model *o, const uint8_t *at, svs_e
         return svi_fail_memory(err, "the classes of a model");
     for (uint32_t k = 0; k < array.length; k++) {
         at = svi_item_read(at, &label);
+        /* Labels that are strings keep pointer and length, and stay where they are. */
         if (!svi_item_label(&label, &o->classes[k]))
             return svi_fail(err, SVS_WRONG_TYPE,
                             "classes[%u] of the model is %s: a label is an integer or a string", k,
@@ -151,6 +153,7 @@ static svs_code take_b(struct svi_owned_model *o, const uint8_t *at, svs_error *
     struct svi_item item;
     double number;
     svi_item_read(at, &item);
+    /* Rows are compared with the classes later (check_model). */
     if (svi_item_doubles(&item, &packed)) {
         o->model.rows = (int)packed.count;
         return take_doubles(&packed, "b", &o->b, err);
@@ -182,6 +185,7 @@ static svs_code check_model(const svs_model *m, int64_t weights, svs_error *err)
 }
 
 static svs_code take_curve(const struct svi_doubles *packed, double *curve, svs_error *err) {
+    /* A rising curve keeps the order of scores; any other would make decisions and probabilities disagree. */
     if (packed->count != SVS_CURVE)
         return svi_fail(err, SVS_WRONG_TYPE, "the curve of the model's calibration has %lld values, not %d",
                         (long long)packed->count, SVS_CURVE);
@@ -198,6 +202,7 @@ static svs_code take_calibration(struct svi_owned_model *o, const uint8_t *at, c
     struct svi_doubles packed;
     struct svi_item b;
     svs_model *m = &o->model;
+    /* The field reader needs the end of the inner map. */
     const uint8_t *after = at;
     svi_walk(&after, end, SVI_DEPTH_MAX);
     svs_code code = svi_fields_read("calibration", SVI_FIELDS(calibration_fields), at, after, &p, err);
@@ -236,6 +241,7 @@ static const uint8_t *copy_parts(struct svi_owned_model *o, const uint8_t *map, 
                                  struct model_parts *p) {
     const uint8_t **const found[] = {&p->method, &p->features,    &p->classes, &p->b,
                                      &p->schema, &p->calibration, &p->serves,  &p->reproduces};
+    /* The two pieces before and after the weights, moved together. */
     const size_t weights = (size_t)p->W.count * sizeof(double), before = (size_t)(p->W.body - map);
     uint8_t *copy = o->text = svi_alloc(length - weights);
     if (!copy)
@@ -321,6 +327,7 @@ static svs_code write_own(const struct svi_machine *m, const char *path, svs_err
     struct svi_pack p;
     const struct svi_open_map map = svi_checked_file_begin(&p, &file, FORMAT, VERSION);
     svi_put_text(&p, "kind", kinds[m->kernel != NULL]);
+    /* The model's own encoder appends the value of this key. */
     svi_pack_key(&p, "model");
     svs_code code = p.failed    ? SVS_NO_MEMORY
                     : m->linear ? svi_model_encode(m->linear, NULL, 0, &file)
@@ -394,6 +401,7 @@ svs_code svi_machine_read(struct svi_machine *m, const char *path, svs_error *er
         code = strncmp(bytes, "solver_type ", 12) == 0 ? svi_liblinear_read(m, bytes, &mine)
                : strncmp(bytes, "svm_type ", 9) == 0   ? svi_libsvm_read(m, bytes, &mine)
                                                        : read_own(m, (const uint8_t *)bytes, size, &mine);
+    /* Models own copies of all they need. */
     svi_free(bytes);
     if (code != SVS_OK) {
         svi_machine_clear(m);

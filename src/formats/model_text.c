@@ -144,6 +144,7 @@ static void model_json_calibration(struct model_json *j, const svs_model *m) {
 static svs_code write_json(const struct svi_machine *machine, FILE *to) {
     const svs_model *m = machine->linear;
     struct model_json json = {.to = to}, *j = &json;
+    /* Keys and order of a `model.` event. Failures of `to` are found at the end by ferror. */
     fprintf(j->to, "{\"version\":%" PRId64 ",\"method\":", (int64_t)m->version);
     model_json_value(j, svs_str(m->method));
     fprintf(j->to, ",\"task\":\"%s\",\"d\":%d,\"features\":", m->task == SVS_REGRESS ? "regress" : "classify",
@@ -190,6 +191,7 @@ static svs_code text_bad(const struct text *t, const char *what) {
 }
 
 static void text_skip_blanks(struct text *t) {
+    /* A carriage return counts as a blank: files with CRLF are read too. */
     while (*t->at == ' ' || *t->at == '\t' || *t->at == '\r')
         t->at++;
 }
@@ -283,6 +285,7 @@ struct liblinear {
 static svs_code liblinear_line(struct text *t, const char *key, void *header) {
     struct liblinear *h = header;
     bool good = true;
+    /* Labels are allocated by nr_class, so nr_class must come first and may not change afterwards. */
     if (strcmp(key, "solver_type") == 0)
         text_word(t, h->solver, sizeof h->solver);
     else if (strcmp(key, "nr_class") == 0 && !h->labels) /* their number may not change under them */
@@ -328,6 +331,7 @@ static svs_code liblinear_weights(struct text *t, const struct liblinear *h, int
 }
 
 static svs_code liblinear_model(struct svi_machine *out, struct text *t, const struct liblinear *h) {
+    /* The solver's name tells the task. */
     const bool regress = strstr(h->solver, "SVR") != NULL, pairs = h->classes == 2 && !regress;
     /* Crammer and Singer write a column a class even for two classes. */
     const bool crammer = strcmp(h->solver, "MCSVM_CS") == 0;
@@ -438,6 +442,7 @@ static svs_code libsvm_line(struct text *t, const char *key, void *header) {
 static bool libsvm_pairs(struct text *t, int32_t *column, double *value, int64_t *count, int64_t *widest) {
     int64_t index, last = 0;
     double x;
+    /* text_integer with last + 1 as lower bound makes indices ascend. */
     for (*count = 0; !at_line_end(t); ++*count) {
         if (!text_integer(t, last + 1, FEATURES_MAX, &index) || *t->at != ':')
             return false;
@@ -502,11 +507,13 @@ static void libsvm_vectors(struct text *t, const struct libsvm *h, struct svi_ow
 
 static svs_code libsvm_model(struct svi_machine *out, struct text *t, const struct libsvm *h) {
     int64_t stored, d, sum = 0, pairs = h->classes * (h->classes - 1) / 2;
+    /* The counts of the classes must add up to the vectors that are measured and read. */
     for (int64_t k = 0; k < h->classes; k++)
         sum += h->counts[k];
     if (!h->has_rho || !h->has_labels || !h->has_counts || sum != h->total)
         return text_bad(t,
                         "nr_class, rho, label, nr_sv or total_sv is missing, or they contradict each other");
+    /* Measured in the text itself: nothing is allocated for values that are not there. */
     SVI_TRY(libsvm_measure(*t, h, &stored, &d));
     double *coef = svi_alloc_array((size_t)h->classes, sizeof *coef);
     struct svi_owned_kernel *o =

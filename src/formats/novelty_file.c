@@ -60,6 +60,7 @@ static svs_code novelty_encode(const svs_novelty_model *m, struct svi_bytes *out
     struct svi_pack p;
     svs_code code = SVS_OK;
     const struct svi_open_map map = svi_checked_file_begin(&p, out, FORMAT, VERSION);
+    /* Once packing has failed, further calls do nothing: only put_member can fail by itself. */
     svi_put_int(&p, "d", m->d);
     svi_put_int(&p, "lags", m->lags > 1 ? m->lags : 1);
     svi_put_int(&p, "differences", m->differences);
@@ -150,6 +151,7 @@ static svs_code take_vectors(const struct member_parts *p, const svs_novelty_mod
 }
 
 static svs_code take_member(const uint8_t *at, const uint8_t *end, svs_novelty_model *m, svs_error *err) {
+    /* Lengths before svi_novelty_model_member, which allocates by them. */
     struct member_parts p;
     struct svi_member_slot slot;
     SVI_TRY(svi_fields_read("member", SVI_FIELDS(member_fields), at, end, &p, err));
@@ -170,6 +172,7 @@ static svs_code take_member(const uint8_t *at, const uint8_t *end, svs_novelty_m
 static svs_code take_members(const uint8_t *at, const uint8_t *end, svs_novelty_model *m, svs_error *err) {
     struct svi_item array;
     svs_code code = SVS_OK;
+    /* Scores of the members are mixed by their shares, which must add up to 1. */
     double shares = 0;
     at = svi_item_read(at, &array);
     if (array.type != SVI_ARRAY || array.length < 1 || array.length > SVS_MEMBERS_MAX)
@@ -192,7 +195,7 @@ struct novelty_parts {
     int64_t d, lags, differences, degree, fosvm, trained, trimmed;
     int kernel;
     double theta;
-    const uint8_t *features, *members, *schema; /* the last NULL: there is none */
+    const uint8_t *features, *members, *schema; /* schema: NULL = absent */
     struct svi_doubles center, inverse;         /* body NULL: not scaled */
     char *text;                                 /* names as C strings, one after the other */
     const char **name;                          /* NULL = there are none */
@@ -265,6 +268,7 @@ static svs_code take_coordinates(const struct novelty_parts *p, svs_novelty_mode
         return SVS_OK;
     SVI_TRY(svi_doubles_copy(&p->center, 0, m->d, (double *)m->center, WHAT, "center", err));
     SVI_TRY(svi_doubles_copy(&p->inverse, 0, m->d, (double *)m->inverse, WHAT, "inverse", err));
+    /* A scale of 0 or less would hide a feature or turn it round. */
     for (int j = 0; j < m->d; j++)
         if (!(m->inverse[j] > 0))
             return svi_fail(err, SVS_WRONG_TYPE, "inverse[%d] of the " WHAT " is not positive", j);
@@ -306,6 +310,7 @@ svs_novelty_model *svi_novelty_decode(const void *bytes, size_t size, svs_error 
             svi_fail(err, SVS_WRONG_TYPE, "the file is not a " WHAT ": `svmstream novelty train` makes one");
     if (code == SVS_OK)
         code = svi_checked_file_read(&file, VERSION, WHAT, SVI_FIELDS(novelty_fields), &p, err);
+    /* Names and lengths before the model is made, for it is made of them; then its content. */
     const bool good = code == SVS_OK && take_names(&p, err) == SVS_OK && check_parts(&p, err) == SVS_OK &&
                       (m = new_model(&p, err)) && take_coordinates(&p, m, err) == SVS_OK &&
                       take_members(p.members, file.end, m, err) == SVS_OK &&

@@ -43,6 +43,7 @@ svs_code svi_schema_print(const svs_model *m, FILE *to, svs_error *err) {
         const char *column = svi_schema_column_name(s, c);
         const int feature = s->column[c].now.feature;
         fprintf(to, "column %s  ", svi_escape(name, sizeof name, column, strlen(column)));
+        /* A number's mean is what a missing value becomes; a column without a value yet has no kind. */
         switch (svi_schema_kind(s, c)) {
         case SVI_COLUMN_CATEGORY:
             fprintf(to, "words: ");

@@ -78,6 +78,7 @@ static bool gram_cache_same_units(const struct svi_gram_cache *c, const struct s
 static int64_t gram_cache_difference(const int64_t *number, int64_t count, const int64_t *others,
                                      int64_t other_count, int64_t *index) {
     int64_t found = 0;
+    /* A merge of two ascending lists: linear in both. */
     for (int64_t i = 0, k = 0; i < count; i++) {
         while (k < other_count && others[k] < number[i])
             k++;

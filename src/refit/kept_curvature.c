@@ -129,6 +129,8 @@ static svs_code kept_curvature_slide_row(struct svi_kept_curvature *k, int row, 
 
 static svs_code kept_curvature_slide_rows(struct svi_kept_curvature *k, const struct svi_snapshot *s,
                                           svs_error *err) {
+    /* Scratch shared by all rows of the model: the list of removed samples is the same for each, their
+     * weights are not. */
     const size_t removed_count = (size_t)(k->before.count - k->shared);
     struct svi_pool pool = {0};
     double *change = svi_pool_doubles(&pool, removed_count);

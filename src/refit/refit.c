@@ -70,6 +70,7 @@ struct svi_refit *svi_refit_new(const struct svi_settings *s, svs_error *err) {
     r->how = svi_refit_how_of(s);
     r->C = s->C;
     r->renewed.capacity = (int)s->max_features;
+    /* For all features that the stream may get: marking one while a worker has the job must not allocate. */
     r->renewed.flags = svi_alloc_array((size_t)r->renewed.capacity, sizeof *r->renewed.flags);
     if (r->renewed.flags)
         return r;
@@ -85,6 +86,7 @@ static void renewed_clear(struct svi_renewed *n) {
 }
 
 void svi_refit_settle(struct svi_refit *r) {
+    /* As if the feature had always been 0: weight 0 in the result, nothing in the Gram matrix. */
     const struct svi_refit_result *result = &r->result;
     for (int j = 0; r->renewed.any && j < r->renewed.capacity; j++) {
         if (!r->renewed.flags[j])
@@ -121,6 +123,7 @@ void svi_refit_free(struct svi_refit **pr) {
 static svs_code refit_reserve(struct run *u, svs_error *err) {
     const struct svi_snapshot *s = &u->r->snapshot;
     const int32_t weights[] = {u->out.rows, s->d}, duals[] = {u->out.rows, (int32_t)s->count};
+    /* Scratch in the pool, freed after the run; result and duals apart, since they outlive it. */
     SVI_POOL_DOUBLES(&u->pool, (size_t)s->count, &u->y, &u->cost);
     SVI_POOL_DOUBLES(&u->pool, (size_t)s->stride, &u->w, &u->mean, &u->inverse);
     SVI_TRY(svi_pool_code(&u->pool, "a refit", err));
@@ -211,11 +214,13 @@ static svs_code solve_row(struct run *u, int row, svs_error *err) {
         start_duals(u, row);
         start.alpha = u->duals.alpha + (int64_t)row * s->count;
     }
+    /* The bias is the weight of a constant 1 and penalised, as in the online model. */
     const svs_problem p = {
         .rows = u->rows, .y = u->y, .cost = u->cost, .C = r->C, .p = r->how.p, .bias_value = 1};
     svs_solve_options_default(&o);
     o.solver = r->how.solver;
     o.tol = r->how.tol;
+    /* The solver's progress is only used to cancel it. */
     o.progress = refit_go_on;
     o.user = r;
     svs_code code =
@@ -244,6 +249,7 @@ static svs_code solve_row(struct run *u, int row, svs_error *err) {
 static void refit_take_over(struct run *u) {
     struct svi_refit *r = u->r;
     memcpy(u->duals.number, r->snapshot.number, (size_t)r->snapshot.count * sizeof *u->duals.number);
+    /* Numbers name the duals' samples for the next refit's start_duals. */
     u->duals.held = r->snapshot.count;
     u->out.milliseconds = 1e3 * u->seconds;
     svi_arrays_free(&result_arrays, &r->result);
@@ -256,6 +262,7 @@ static void refit_take_over(struct run *u) {
         svi_kept_curvature_take(&r->curvature, &r->snapshot);
     else
         svi_kept_curvature_forget(&r->curvature);
+    /* A curvature is of one C: the next run compares. */
     r->curvature_C = r->C;
     r->have = true;
 }
@@ -339,6 +346,7 @@ static void refit_record_archive(struct svi_archive *a, svs_error *error, struct
                                  int64_t max_features, int64_t max_classes) {
     int code = (int)error->code, method = (int)r->method;
     svi_archive_int(a, "code", &code, SVS_OK, SVS_CODE_COUNT - 1);
+    /* A failed refit is its code and text only. */
     svi_archive_text(a, "text", error->text, sizeof error->text);
     error->code = (svs_code)code;
     if (!svi_archive_ok(a) || code != SVS_OK)

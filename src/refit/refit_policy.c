@@ -32,10 +32,12 @@ svs_code svi_refit_policy_new(struct svi_refit_policy *p, const struct svi_setti
                                    .max_classes = (int)s->max_classes,
                                    .C = s->C,
                                    .window = s->window};
+    /* A policy without refits stays OFF, and calls on it do nothing. */
     if (s->refit == SVI_REFIT_NONE || s->window == 0 || s->task == SVS_REGRESS ||
         s->method == SVI_METHOD_NONE || s->method == SVI_METHOD_AUTO)
         return SVS_OK;
     p->how = svi_refit_how_of(s);
+    /* By default one refit a window of samples. */
     p->every = p->next = s->refit_every > 0 ? s->refit_every : s->window;
     p->seconds = s->refit_seconds;
     p->next_time = INFINITY;
@@ -96,6 +98,7 @@ void svi_refit_policy_replace(struct svi_refit_policy *p, struct svi_refit_polic
     if (on && was)
         refit_policy_report_on(fresh, p);
     if (on) {
+        /* As after a change of settings: the next multiple of `every`, or a full interval of time. */
         fresh->next = (seen / fresh->every + 1) * fresh->every;
         fresh->next_time = fresh->seconds > 0 ? time + fresh->seconds : INFINITY;
     }
@@ -136,6 +139,7 @@ void svi_refit_policy_free(struct svi_refit_policy *p) {
 /* ---- scores */
 
 void svi_refit_policy_score(struct svi_refit_policy *p, const struct svi_message *m, svs_step *step) {
+    /* No refit yet: the online model's step stays as it is. */
     if (!p->have)
         return;
     if (step->class_count != p->model.class_count) { /* a class was added that the refit does not know */
@@ -282,7 +286,7 @@ bool svi_refit_policy_step(struct svi_refit_policy *p, svs_learner *learner, int
 void svi_refit_policy_reset(struct svi_refit_policy *p) {
     if (p->state == SVI_REFIT_OFF)
         return;
-    /* A running refit is only marked: its end must come at the same sample in a replay. */
+    /* A running refit is cancelled and marked; its end still arrives, and is recorded. */
     p->stale = p->state > SVI_REFIT_IDLE;
     if (p->stale)
         atomic_store(&p->job->cancel, true);
@@ -330,6 +334,7 @@ bool svi_refit_policy_renew(struct svi_refit_policy *p, svs_learner *learner, in
     bool changed = false;
     if (p->state == SVI_REFIT_OFF || feature < 0 || feature >= p->job->renewed.capacity)
         return false;
+    /* The model in use at once; a weight that was 0 changes nothing and needs no new version. */
     for (int k = 0; p->have && feature < p->model.d && k < p->model.rows; k++) {
         double *w = &p->W[(int64_t)k * p->model.d + feature];
         changed |= *w != 0;
@@ -357,6 +362,7 @@ svs_code svi_refit_policy_reserve(struct svi_refit_policy *p, int rows, int d, s
     const int64_t weights = (int64_t)rows * d;
     if (weights <= p->weights && rows <= p->capacity)
         return SVS_OK;
+    /* One block: W, then b and scores. */
     double *W = svi_alloc_array((size_t)(weights + 2 * rows), sizeof *W);
     if (!W)
         return svi_fail_memory(err, "a refit's model");
@@ -376,6 +382,7 @@ static svs_code refit_policy_put(struct svi_refit_policy *p, svs_learner *learne
     memcpy(p->W, m->W, (size_t)m->rows * (size_t)m->d * sizeof *p->W);
     memcpy(p->b, m->b, (size_t)m->rows * sizeof *p->b);
     p->model = *m;
+    /* Versions come from the learner: online models and refits share one sequence. */
     p->model.version = svi_learner_take_version(learner);
     p->model.task = SVS_CLASSIFY;
     p->model.W = p->W;
@@ -389,6 +396,7 @@ static svs_code refit_policy_put(struct svi_refit_policy *p, svs_learner *learne
 
 static svs_code refit_policy_adopt(struct svi_refit_policy *p, svs_learner *learner, int64_t seen,
                                    svs_error *err) {
+    /* Weights stay in the job too: the next refit starts from them. */
     const struct svi_refit_result *r = &p->job->result;
     const svs_model m = {.method = svs_solver_name(r->method),
                          .d = r->d,
@@ -409,6 +417,7 @@ static svs_code refit_policy_adopt(struct svi_refit_policy *p, svs_learner *lear
 
 svs_code svi_refit_policy_load(struct svi_refit_policy *p, svs_learner *learner, const svs_model *m,
                                int64_t seen, svs_error *err) {
+    /* Only what is known of a loaded model: it has no solution's figures. */
     const svs_model given = {.method = LOADED,
                              .d = m->d,
                              .rows = m->rows,
@@ -433,11 +442,12 @@ svs_code svi_refit_policy_load(struct svi_refit_policy *p, svs_learner *learner,
 enum svi_refit_outcome svi_refit_policy_give(struct svi_refit_policy *p, svs_learner *learner, int d,
                                              int64_t seen) {
     svs_error err = p->job->error;
-    /* A class was added or features were taken back while it ran: its model does not fit the stream. */
+    /* A class was added while it ran, or the stream has fewer features: its model does not fit. */
     const bool of_lost_samples =
         err.code == SVS_OK &&
         (p->job->result.class_count != svs_learner_class_count(learner) || p->job->result.d > d);
     const bool overtaken = p->stale || of_lost_samples;
+    /* The job is ours again: features renewed while it was away must not return with its result. */
     p->state = SVI_REFIT_IDLE;
     svi_refit_settle(p->job);
     if (p->stale)
@@ -464,6 +474,7 @@ svs_code svi_refit_policy_repeat(struct svi_refit_policy *p, svs_learner *learne
                                  size_t size, svs_error *err) {
     if (!p->job)
         return svi_fail(err, SVS_DAMAGED, "the journal has a refit, but there are none with these settings");
+    /* The record replaces the solution: a copy under way is of no use. */
     if (p->job->snapshot.active)
         svi_snapshot_drop(&p->job->snapshot, learner);
     return svi_refit_unpack(p->job, record, size, p->max_features, p->max_classes, err);
@@ -507,6 +518,7 @@ static void archive_hits(struct svi_archive *a, struct svi_refit_policy *p) {
 /* Figures of the last refit, which the stats report until the next one, whether or not it is still in use. */
 static void archive_figures(struct svi_archive *a, struct svi_refit_policy *p) {
     svs_model *m = &p->model;
+    /* Saved by number; SVS_SOLVER_COUNT stands for none, or for a loaded model. */
     int method = m->method ? (int)svs_solver_find(m->method) : SVS_SOLVER_COUNT;
     svi_archive_int(a, "method", &method, 0, SVS_SOLVER_COUNT);
     svi_archive_uint64(a, "version", &m->version);
@@ -529,6 +541,7 @@ static void archive_refit_model(struct svi_archive *a, struct svi_refit_policy *
     svi_archive_int(a, "class count", &m->class_count, 2, p->max_classes);
     if (!svi_archive_ok(a))
         return;
+    /* Rows follow from the classes, and the weights must be in the bytes before memory is allocated. */
     m->rows = svi_rows_of(m->class_count);
     const int64_t weights = (int64_t)m->rows * m->d;
     if (!svi_archive_check(a, weights <= svi_archive_left(a) / 8, "a model's weights are truncated") ||
@@ -570,6 +583,7 @@ void svi_refit_policy_archive(struct svi_archive *a, struct svi_refit_policy *p)
 void svi_refit_policy_tallies_archive(struct svi_archive *a, struct svi_refit_policy *p) {
     if (p->state == SVI_REFIT_OFF)
         return;
+    /* Not part of the state that a replay must reproduce, hence apart. */
     svi_archive_int64(a, "refit begun", &p->job->begun, 0, SVI_COUNT_MAX);
     svi_archive_double(a, "refit milliseconds", &p->model.milliseconds);
 }

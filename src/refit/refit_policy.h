@@ -11,10 +11,12 @@
 #include "refit/refit.h"
 #include "svmstream/learner.h"
 
-#define SVI_REFIT_POLICY_WINDOW 1000 /* the two models are compared over at most this many labelled samples  \
-                                      */
-#define SVI_REFIT_POLICY_MIN_SAMPLES 200 /* below this number of them the model that serves is not changed   \
-                                          */
+#define SVI_REFIT_POLICY_WINDOW                                                                              \
+    1000 /* the two models are compared over at most this many labelled samples                              \
+          */
+#define SVI_REFIT_POLICY_MIN_SAMPLES                                                                         \
+    200 /* below this number of them the model that serves is not changed                                    \
+         */
 
 enum svi_refit_state {
     SVI_REFIT_OFF = 0,
