@@ -24,7 +24,7 @@ void svi_put_tuning(struct svi_pack *p, const svs_tuning *t) {
     svi_put_real(p, "gain", t->row[t->best].gain);
     svi_put_bool(p, "better", t->better);
     svi_put_int(p, "samples", t->samples);
-    svi_put_int(p, "alone", t->alone);
+    svi_put_int(p, "skipped", t->alone);
     svi_put_array(p, "table", (size_t)t->count);
     for (int g = 0; g < t->count; g++)
         put_tuning_row(p, &t->row[g]);
