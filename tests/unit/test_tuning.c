@@ -16,7 +16,7 @@
 #include "wire/tuning.h"
 
 static svs_tuning a_tuning(bool regress) {
-    svs_tuning t = {.count = 3, .present = 1, .best = 0, .better = true, .samples = 500, .alone = 2};
+    svs_tuning t = {.count = 3, .present = 1, .best = 0, .better = true, .samples = 500, .skipped = 2};
     for (int g = 0; g < 3; g++)
         t.row[g] = (svs_tuning_row){.C = pow(4, g - 1),
                                     .squared = 0.25 + g,
@@ -45,7 +45,7 @@ static void there_and_back(void **unused) {
         write_map(&t, &bytes);
         assert_int_equal(svi_tuning_read(bytes.data, bytes.data + bytes.size, &back, NULL), SVS_OK);
         assert_true(back.count == 3 && back.present == 1 && back.best == 0 && back.better);
-        assert_true(back.samples == 500 && back.alone == 2);
+        assert_true(back.samples == 500 && back.skipped == 2);
         for (int g = 0; g < 3; g++) {
             assert_true(back.row[g].C == t.row[g].C && back.row[g].squared == t.row[g].squared);
             assert_true(back.row[g].gain == t.row[g].gain && back.row[g].noise == t.row[g].noise);
