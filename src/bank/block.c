@@ -487,8 +487,8 @@ static bool block_learn_features(struct svi_block *b) {
 }
 
 void svi_block_learn(struct svi_block *b, int label, double weight) {
-    /* Also without features: the class counts, and the row is collected. */
     double norm = 0;
+    /* Also without features: the class counts, and the row is collected. */
     svi_block_add_classes(b, label + 1);
     if (block_learn_features(b) || !(weight > 0))
         return;
@@ -509,8 +509,8 @@ static void block_rescale(struct svi_block *b, double target) {
     if (!(deviation > 1e-100) || (deviation < 2 * b->scale && deviation >= b->scale / 4))
         return;
     const double scale = exp2(floor(log2(deviation)));
-    const float change = (float)fmin(b->scale / scale,
-                                     1e30); /* bounded for the first change, from 1, when all weights are 0 */
+    /* Bounded for the first change, from 1, when all weights are 0. */
+    const float change = (float)fmin(b->scale / scale, 1e30);
     b->scale = scale;
     for (int h = 0; h < b->o.head_count; h++) {
         float *w = block_row(b, h, 0);

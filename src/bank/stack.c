@@ -192,8 +192,8 @@ static void stack_solve(svi_stacks *s, struct stack *k) {
             stack_gather(s, row, 1, &s->solve);
     for (size_t i = 0; i < n; i++)
         s->solve.gram[i * n + i] += s->o.ridge;
-    if (svs_alsvm_set(k->m, s->solve.gram, s->solve.right, NULL) !=
-        SVS_OK) /* cannot happen while weights are within their bounds */
+    /* It cannot fail while weights are within their bounds; if it did, the stack would start again. */
+    if (svs_alsvm_set(k->m, s->solve.gram, s->solve.right, NULL) != SVS_OK)
         svi_alsvm_reset(k->m, 1, s->o.ridge);
     stack_plan(s, k);
 }

@@ -151,10 +151,10 @@ static svs_code take_vectors(const struct member_parts *p, const svs_novelty_mod
 }
 
 static svs_code take_member(const uint8_t *at, const uint8_t *end, svs_novelty_model *m, svs_error *err) {
-    /* Lengths before svi_novelty_model_member, which allocates by them. */
     struct member_parts p;
     struct svi_member_slot slot;
     SVI_TRY(svi_fields_read("member", SVI_FIELDS(member_fields), at, end, &p, err));
+    /* Before svi_novelty_model_member, which allocates by these lengths. */
     if (p.z.count < 1 || p.z.count > COUNT_MAX || p.support.count != p.z.count * m->d)
         return svi_fail(err, SVS_WRONG_TYPE, "the lengths of z and support contradict each other");
     SVI_TRY(svi_novelty_model_member(m, (int)p.z.count, &slot, err));

@@ -201,9 +201,10 @@ static svs_code solve_row(struct run *u, int row, svs_error *err) {
     svs_start start = {.gram = svi_gram_cache_gram(r->gram)};
     svs_solution solved;
     svs_solve_options o;
+    /* No sample of the class in the window: w = 0, b = -1 says "not this class", without a problem to
+     * solve. */
     if (refit_set_targets(u, row) == 0 && s->class_count > 2) {
-        u->out.b[row] = -1; /* no sample of the class in the window: w = 0, b = -1 says "not this class", and
-                               there is no problem to solve */
+        u->out.b[row] = -1;
         return SVS_OK;
     }
     /* Warm start only from the same problem. Features and classes are only ever added, so comparing their
@@ -248,8 +249,8 @@ static svs_code solve_row(struct run *u, int row, svs_error *err) {
 /* Success: new result and duals replace what was kept; the run keeps nothing that its cleanup would free. */
 static void refit_take_over(struct run *u) {
     struct svi_refit *r = u->r;
+    /* The duals' samples are known by their numbers in the next refit (start_duals). */
     memcpy(u->duals.number, r->snapshot.number, (size_t)r->snapshot.count * sizeof *u->duals.number);
-    /* Numbers name the duals' samples for the next refit's start_duals. */
     u->duals.held = r->snapshot.count;
     u->out.milliseconds = 1e3 * u->seconds;
     svi_arrays_free(&result_arrays, &r->result);

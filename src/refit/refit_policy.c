@@ -108,8 +108,8 @@ void svi_refit_policy_replace(struct svi_refit_policy *p, struct svi_refit_polic
      * be registered with the learner. */
     if (was && p->state != SVI_REFIT_AWAY && p->job->snapshot.active)
         svi_snapshot_drop(&p->job->snapshot, learner);
-    if (p->state == SVI_REFIT_AWAY) { /* this overwrites p->left, which is NULL then: a worker returns one job
-                                         before it takes the next */
+    /* This overwrites p->left, which is NULL then: a worker returns one job before it takes the next. */
+    if (p->state == SVI_REFIT_AWAY) {
         atomic_store(&p->job->cancel, true);
         fresh->left = p->job;
         p->job = NULL;
