@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-#define SHORTEST 1e-7 /* seconds: the first step */
+#define SHORTEST 1e-7 /* seconds; upper bound of the first step */
 
 void svi_latency_add(struct svi_latency *l, double seconds, int64_t messages) {
     int step = seconds > SHORTEST ? (int)(4 * log2(seconds / SHORTEST)) + 1 : 0;

@@ -1,12 +1,12 @@
-/* SIGHUP, in three steps that do not depend on each other: the settings, the allow file, the key file.
+/* SIGHUP, in three independent steps: settings, allow file, key file.
  *
- * Settings are compared with what the file said before, not with what holds now: what `ctl config` has
- * changed meanwhile stays until the file itself changes. Those that may change go the way of a control
- * request, so a kept state writes them down before they take effect and a restart repeats them. What needs a
- * restart is named each time until there is one.
+ * Settings are compared with what the file contained before, not with the current values: what `ctl config`
+ * has changed stays until the file itself changes. Changes are applied as a control request, so a kept state
+ * records them before they take effect and a restart repeats them. A setting that needs a restart is named at
+ * each reload until then.
  *
- * The allow file is followed by the authenticator anyway, so it is only checked and counted here. Keys are
- * part of the bound sockets: another one in the key file needs a restart. */
+ * The authenticator follows the allow file anyway, so it is only checked and counted here. Keys are part of
+ * the bound sockets: a different key in the key file needs a restart. */
 #include "server/reload.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@
 #include "net/acl.h"
 #include "wire/pack.h"
 
-#define NAMES_MAX 400 /* bytes of the settings that a line names */
+#define NAMES_MAX 400 /* bytes of the names listed in one line */
 
 struct names {
     char text[NAMES_MAX];
@@ -43,7 +43,7 @@ static void reload_complain(const struct svi_reload *r, const char *what, const 
     }
 }
 
-/* {op: config, set: {...}} of the rows that may change and do. */
+/* Packs {op: config, set: {...}} with the settings that differ and may change at any time. */
 static svs_code pack_changes(const struct svi_reload *r, const struct svi_settings *fresh,
                              struct svi_bytes *request) {
     char text[SVI_FEATURES_MAX];
@@ -70,11 +70,13 @@ static svs_code change_settings(struct svi_reload *r, const struct svi_settings 
                         ? svi_control_do(c, request.data, request.size, now, err)
                         : svi_fail_memory(err, "the changed settings");
     svi_bytes_clear(&request);
+    /* Only after success: a failed change is tried again by the next SIGHUP. */
     if (code == SVS_OK)
         svi_settings_adopt(&r->given, fresh);
     return code;
 }
 
+/* All or nothing: if the file is invalid or one change is refused, all settings stay. */
 static void reload_settings(struct svi_reload *r, struct svi_control *c, double now) {
     struct names changed = {{0}, 0}, later = {{0}, 0};
     svs_error err = {0};
