@@ -11,11 +11,11 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
-/* What distinguishes one state of a file from another; compared as bytes. */
+/* Identifies one version of a file; compared as bytes, hence zeroed before it is filled. */
 struct file_version {
     dev_t device;
     ino_t inode;
-    off_t size; /* -1 = there is no file */
+    off_t size; /* -1 = the file is missing */
     struct timespec changed, renamed;
 };
 
@@ -23,9 +23,10 @@ struct svi_authenticator {
     char path[SVI_TEXT_MAX], stream[65];
     pthread_mutex_t lock; /* guards the acl */
     struct svi_acl acl;
-    atomic_bool binds;                /* some client may send under certain names only */
-    atomic_bool revoked;              /* rights were taken from somebody, so each user must be looked up */
-    struct file_version read, before; /* in force, and at the last look; the refreshing thread's */
+    atomic_bool binds;   /* some client is bound to source names */
+    atomic_bool revoked; /* some key has lost rights, so each user must be looked up */
+    struct file_version read,
+        before; /* the version in force, and that of the last check; refreshing thread only */
 };
 
 static struct file_version version_of_file(const char *path) {
@@ -122,7 +123,7 @@ bool svi_authenticator_allows_source(svi_authenticator *a, const char *user, con
     return good;
 }
 
-/* Does `now` lack anything that `before` gave? */
+/* Does any key have fewer rights in `now` than in `before`? */
 static bool takes_away(const svi_authenticator *a, const struct svi_acl *before, const struct svi_acl *now) {
     for (int i = 0; i < before->count; i++)
         for (int r = 0; r < SVI_ROLE_COUNT; r++)
@@ -132,6 +133,8 @@ static bool takes_away(const svi_authenticator *a, const struct svi_acl *before,
     return false;
 }
 
+/* Swaps the new list in. `revoked` is set last, with release order: a thread that sees it also sees the new
+ * list. It is never cleared, since admitted users may outlive any number of changes. */
 static bool put_in_force(svi_authenticator *a, struct svi_acl *fresh) {
     bool less = takes_away(a, &a->acl, fresh), binds = any_bound(fresh);
     pthread_mutex_lock(&a->lock);
@@ -154,7 +157,9 @@ bool svi_authenticator_refresh(svi_authenticator *a, svs_error *trouble) {
     a->before = now;
     if (same || !steady)
         return false;
-    a->read = now; /* right or wrong, it is read once */
+    a->read = now; /* valid or not, each version is read once */
+    /* The version is taken before the file is read: a change in between shows at the next check. A missing
+     * file falls through with an empty list, which refuses every peer. */
     if (now.size < 0) {
         svi_fail(trouble, SVS_NOT_ALLOWED, "the allow file %.100s is gone: every peer is refused", a->path);
     } else if (svi_acl_load(&fresh, a->path, &why) != SVS_OK) {

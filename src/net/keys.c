@@ -1,11 +1,11 @@
-/* Three steps, from the bottom up. One key: 40 characters of Z85, and not one of the four that the manual of
- * CURVE prints. One file: find_key reads a value, read_public and svi_keys_read a whole file; both accept
- * only what guarded_file lets through, and a pair only when its public key follows from its secret one. What
- * the settings mean: svi_identity_load makes one identity from curve and curve.server for the sockets.
+/* Three layers, from the bottom up. One key: 40 characters of Z85, and not one of the four printed in the
+ * manual of CURVE. One file: find_key reads a value, read_public and svi_keys_read a whole file; both accept
+ * only what guarded_file admits, and a pair only if its public key follows from its secret one. The settings:
+ * svi_identity_load makes one identity from curve and curve.server for the sockets.
  *
- * A secret is held in an identity or a buffer of one function, wiped (explicit_bzero) on every way out, and
- * never part of a message. A key file is never replaced: the .pub file is written first, as a new file, and
- * removed again when the secret one cannot be written. */
+ * Secrets exist only in an identity or in a buffer of one function, which is wiped (explicit_bzero) on every
+ * way out; they never appear in a message. A key file is never replaced: the .pub file is written first, as a
+ * new file, and removed again if the secret one cannot be written. */
 #include "net/keys.h"
 
 #include <limits.h>
@@ -19,14 +19,14 @@
 #include "base/fail.h"
 #include "net/guarded_file.h"
 
-#define FILE_SIZE 4096 /* bytes of a key file at most */
-#define ATTEMPTS  1000 /* pairs that are made until the public key begins with a letter or a digit */
+#define FILE_SIZE 4096 /* largest key file, bytes */
+#define ATTEMPTS  1000 /* pairs generated until the public key begins with a letter or a digit */
 
 #define PUBLISHED                                                                                            \
     "this key is printed in the manual of CURVE and protects nothing: make one with `svmstream curve new`"
 #define NO_CURVE "this build of libzmq has no CURVE"
 
-/* zmq_curve(7), "test vectors". */
+/* The test vectors of zmq_curve(7). */
 static const char *const published[] = {
     "Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID", "D:)Q[IlAW!ahhC2ac:9*A}h:p?([4%wOTJ%JR%cs",
     "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7", "JTKVSB%%)wK0E.X)V>+}o?pNmC{O&4W4b!Ni{Lh6"};
@@ -66,7 +66,7 @@ svs_code svi_key_check(const char *text, svs_error *err) {
 
 /* ---- key files */
 
-/* The value of the line `name = "value"`, once and not longer than a key. False: none, or it is damaged. */
+/* The value of the line `name = "value"`, which must occur once and be a key. False: missing or damaged. */
 static bool find_key(char *text, const char *name, char key[SVI_KEY_LENGTH + 1]) {
     bool found = false;
     size_t length = strlen(name);
@@ -102,7 +102,8 @@ static const char *assess_pair(const struct svi_identity *id) {
                : "the public key does not match the secret key: the file is damaged";
 }
 
-/* A file of a public key; one with the secret too will do, as long as it is kept well. */
+/* Reads the public key of a file. A file with the secret key is accepted too, as long as nobody else may
+ * write it. */
 static svs_code read_public(const char *path, char key[SVI_KEY_LENGTH + 1], svs_error *err) {
     char text[FILE_SIZE];
     size_t length;
@@ -117,7 +118,7 @@ static svs_code read_public(const char *path, char key[SVI_KEY_LENGTH + 1], svs_
     return code;
 }
 
-/* The one that `svmstream curve new` writes next to the secret. */
+/* Is this the .pub file that `svmstream curve new` writes next to the secret? */
 static bool is_public_file(const char *path) {
     char key[SVI_KEY_LENGTH + 1];
     const size_t n = strlen(path), end = strlen(SVI_KEY_PUBLIC);
@@ -149,6 +150,7 @@ svs_code svi_keys_read(const char *path, struct svi_identity *id, svs_error *err
 }
 
 svs_code svi_key_resolve(const char *text, char key[SVI_KEY_LENGTH + 1], svs_error *err) {
+    /* A text of 40 characters could be both; the file wins, as keys.h states. */
     if (access(text, F_OK) == 0)
         return read_public(text, key, err);
     if (!is_z85(text)) {
@@ -161,7 +163,8 @@ svs_code svi_key_resolve(const char *text, char key[SVI_KEY_LENGTH + 1], svs_err
     return svi_key_check(key, err);
 }
 
-/* One that begins with a letter or a digit is no option of a command line and no comment of a file. */
+/* A key that begins with a letter or a digit cannot be mistaken for an option on a command line or a comment
+ * in a file. */
 static const char *make_pair(struct svi_identity *id) {
     for (int i = 0; i < ATTEMPTS; i++) {
         if (zmq_curve_keypair(id->public_key, id->secret_key) != 0)

@@ -21,7 +21,8 @@ void svi_prefixes_clear(struct svi_prefixes *p) {
     *p = (struct svi_prefixes){0};
 }
 
-/* Where it is, or would be put. */
+/* The slot of a prefix, or the empty slot where it would go (open addressing, linear probing). Terminates
+ * because a quarter of the slots is always empty. */
 static size_t prefix_place(const struct svi_prefixes *p, uint64_t hash, const char *text, size_t length) {
     size_t i = hash & (p->places - 1);
     for (const struct svi_prefix *x; (x = p->place[i]); i = (i + 1) & (p->places - 1))
@@ -76,6 +77,8 @@ void svi_prefixes_remove(struct svi_prefixes *p, const char *text, size_t length
     svi_free(p->place[hole]);
     p->of_length[length]--;
     p->count--;
+    /* Closes the gap: every entry behind it whose probe sequence crosses the gap moves into it, so that no
+     * search stops too early. No tombstones are needed. */
     for (size_t i = (hole + 1) & mask; p->place[i]; i = (i + 1) & mask) {
         if (((i - p->place[i]->hash) & mask) < ((i - hole) & mask))
             continue;
