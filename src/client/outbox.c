@@ -1,13 +1,14 @@
-/* An outbox: samples in, messages out (svmstream/outbox.h says what for; outbox_reply.c takes the replies).
+/* An outbox: samples in, messages out (svmstream/outbox.h explains its purpose; outbox_reply.c processes the
+ * replies).
  *
  * Samples wait in a queue (outbox_store.c) in the order in which they are put. Marks divide it (see struct
- * svs_outbox): taken <= sent, and below `reached` a process may have them. svs_outbox_frame builds the next
- * message from the mark `sent` on, svs_outbox_sent moves the mark once the socket has the message; so a
- * message that the socket does not take is simply built again.
+ * svs_outbox): taken <= sent, and the process may have everything below `reached`. svs_outbox_frame builds
+ * the next message from the mark `sent`; svs_outbox_sent moves the mark once the socket has accepted it. A
+ * message that the socket rejects is simply built again.
  *
- * The phase says whether samples go out (live), a hello comes first (greeting), or nothing goes out for a
- * while (paused). Time moves it in outbox_advance, replies move it in outbox_reply.c. svi_outbox_check states
- * what always holds. */
+ * The phase decides whether samples are sent (live), a hello comes first (greeting), or nothing is sent for a
+ * while (paused). Time advances it in outbox_advance, replies in outbox_reply.c. svi_outbox_check states the
+ * invariants. */
 #include "svmstream/outbox.h"
 
 #include <math.h>
@@ -23,8 +24,8 @@
 #include "wire/fields.h"
 #include "wire/pack.h"
 
-#define OVERHEAD 96 /* bytes around a sample's pairs: headers, src, n */
-#define HEADER   5  /* bytes in front of a further one */
+#define OVERHEAD 96 /* bytes that a message adds: headers, src, n */
+#define HEADER   5  /* bytes that each further sample of a batch adds */
 
 void svs_outbox_defaults(svs_outbox_options *o) {
     *o = (svs_outbox_options){.samples = 10000,
@@ -72,6 +73,7 @@ svs_outbox *svs_outbox_new(const svs_outbox_options *o, svs_error *err) {
     b->store.samples = o->samples;
     b->store.bytes = (size_t)o->bytes;
     b->ask = true;
+    /* Without replies there is no greeting. */
     if (o->release == SVS_OUTBOX_SENT)
         b->phase = SVI_LIVE, b->met = true;
     b->patience = o->timeout;
@@ -120,12 +122,15 @@ static svs_code outbox_keep(svs_outbox *b, const void *body, size_t size, uint32
 svs_code svs_outbox_put(svs_outbox *b, const void *bytes, size_t length, svs_error *err) {
     const uint8_t *end = (const uint8_t *)bytes + length;
     struct svi_item map, key;
-    svs_code code = svi_msgpack_check(bytes, length, SVI_DEPTH_MAX - 1, err); /* a batch is one deeper */
+    svs_code code = svi_msgpack_check(bytes, length, SVI_DEPTH_MAX - 1,
+                                      err); /* one level less: a batch nests one deeper */
     if (code != SVS_OK)
         return code;
     const uint8_t *at = svi_item_read(bytes, &map);
     if (map.type != SVI_MAP)
         return svi_fail(err, SVS_WRONG_TYPE, "a sample is a map, not %s", svi_item_name(&map));
+    /* Only top-level names are checked: numbering is the outbox's task, and a second `src` would make every
+     * message invalid. */
     for (uint32_t i = 0; i < map.length; i++) {
         svi_item_read(at, &key);
         if (svi_item_is(&key, "src") || svi_item_is(&key, "n"))
@@ -195,6 +200,7 @@ svs_code svs_outbox_columns(svs_outbox *b, const char *const *names, int d, svs_
     svi_pack_begin(&p, &b->scratch);
     if (d > 0)
         svi_columns_pack(&p, names, d);
+    /* Reserved before the old names are dropped: on failure they stay in use. */
     if (svi_pack_end(&p) != SVS_OK || svi_bytes_reserve(&b->columns, b->scratch.size) != SVS_OK)
         return svi_fail_memory(err, "the names of columns");
     if (b->scratch.size + 2 * OVERHEAD > (size_t)b->o.message)
@@ -206,10 +212,13 @@ svs_code svs_outbox_columns(svs_outbox *b, const char *const *names, int d, svs_
 }
 
 bool svs_outbox_drop(svs_outbox *b) {
+    /* A sample that the process may have keeps its number: only one that was never sent can be dropped
+     * without leaving a gap. */
     const int64_t reached = b->reached - b->first, oldest = reached > b->sent ? reached : b->sent;
     if (b->o.replay || oldest >= b->store.count)
         return false;
     svi_store_remove(&b->store, oldest);
+    /* Marks above the dropped sample move down by one with the numbers. */
     b->touched -= b->touched > b->first + oldest;
     b->reported -= b->reported > b->first + oldest;
     b->f.dropped++;
@@ -232,23 +241,24 @@ double svi_outbox_pause(svs_outbox *b, double now) {
     return wait;
 }
 
-/* Messages that may be under way. */
+/* How many messages may be in flight: the smaller of our window and the process's credit. */
 static int64_t outbox_window(const svs_outbox *b) {
     if (b->singly)
         return 1;
     return b->f.credit >= 0 && b->f.credit < b->o.window ? b->f.credit : b->o.window;
 }
 
+/* Sending needs samples and a free place in the window. */
 static bool can_send(const svs_outbox *b) {
     return b->sent < b->store.count && b->f.under_way < outbox_window(b);
 }
 
-/* Some samples are under way. */
+/* Some samples are in flight: a reply is expected. */
 static bool outbox_expects(const svs_outbox *b) {
     return b->sent > b->taken;
 }
 
-/* There are samples, none is under way, and none may go. */
+/* There are samples, none is in flight, and the credit allows none. */
 static bool is_shut(const svs_outbox *b) {
     return !outbox_expects(b) && b->sent < b->store.count && outbox_window(b) == 0;
 }
@@ -258,7 +268,7 @@ int64_t svi_outbox_on_disk(const svs_outbox *b) {
     return b->f.durable < at ? b->f.durable : at;
 }
 
-/* Nothing is to be done but to wait for the process's disk, of which no reply will say anything. */
+/* Only the process's disk is awaited, and no further reply will report it: a hello has to ask. */
 static bool is_curious(const svs_outbox *b) {
     return b->o.release != SVS_OUTBOX_TAKEN && b->keeps && b->sent == b->store.count && !outbox_expects(b) &&
            svi_outbox_on_disk(b) < b->first + b->taken;
@@ -277,12 +287,14 @@ void svs_outbox_leave(svs_outbox *b) {
         b->leaving = SVI_LEAVES;
 }
 
-/* Bye is to be said now. */
+/* Is a bye due now? */
 static bool may_leave(const svs_outbox *b) {
     return b->leaving == SVI_LEAVES && all_done(b);
 }
 
-/* What the passing of time brings. */
+/* Advances the phase by time. The order matters: a pause that has ended becomes a greeting before the others
+ * are checked, and the repetition of an unanswered hello comes last. Waiting times double up to pause_max, so
+ * that a process that is down is not flooded. */
 static void outbox_advance(svs_outbox *b, double now) {
     if (b->phase == SVI_PAUSED && now >= b->again)
         svi_outbox_greet(b);
@@ -302,7 +314,8 @@ static void outbox_advance(svs_outbox *b, double now) {
     }
 }
 
-/* As many of the samples that are not under way as go into one message. */
+/* Packs as many of the unsent samples as one message may hold; only the first carries src and n, the others
+ * follow by position. */
 static void pack_samples(svs_outbox *b, struct svi_pack *p) {
     int64_t left = b->store.count - b->sent, most = b->singly ? 1 : b->o.batch;
     const int64_t limit = b->message_max > 0 && b->message_max < b->o.message ? b->message_max : b->o.message;
@@ -314,7 +327,7 @@ static void pack_samples(svs_outbox *b, struct svi_pack *p) {
     }
     if (b->framed > 1)
         svi_pack_array(p, (size_t)b->framed);
-    bool names = b->columns.size > 0; /* are still to be said: by the first that is no stub, which is none */
+    bool names = b->columns.size > 0; /* names still to be packed: into the first sample that is not a stub */
     for (int64_t i = 0; i < b->framed; i++) {
         const struct svi_kept *k = svi_store_at(&b->store, b->sent + i);
         const bool numbered = i == 0 && b->o.release != SVS_OUTBOX_SENT, named = names && !k->stub;
@@ -358,8 +371,9 @@ void svi_outbox_give_up(svs_outbox *b, int64_t place, const char *code, const ch
     k->stub = true;
 }
 
-/* The next message: a sample, or some. One that is larger than the process takes would only end the
- * connection: it is not sent. */
+/* Builds the next message of samples. One that exceeds the process's max.message would only end the
+ * connection: its first sample is given up, and the message is built again with a stub. Two rounds suffice,
+ * since a batch stops before it exceeds the limit. */
 static void frame_samples(svs_outbox *b) {
     struct svi_pack p;
     char reason[120];
@@ -377,7 +391,8 @@ static void frame_samples(svs_outbox *b) {
     }
 }
 
-/* Hello or bye. A producer that was forgotten says which number comes next. */
+/* Builds a hello or bye. A producer that the process has forgotten states its next number, and the run in
+ * which it was acknowledged. */
 static void frame_greeting(svs_outbox *b, const char *op) {
     struct svi_pack p;
     const bool returns = b->returns && b->phase == SVI_GREETING;
@@ -407,6 +422,7 @@ bool svs_outbox_frame(svs_outbox *b, double now, const void **bytes, size_t *siz
 }
 
 void svs_outbox_sent(svs_outbox *b, double now) {
+    /* No samples: in the live phase only bye is sent without any, in the greeting phase only hello. */
     if (b->framed == 0 && b->phase == SVI_LIVE) {
         b->leaving = SVI_SAID_BYE;
         b->asked = now;
@@ -419,6 +435,7 @@ void svs_outbox_sent(svs_outbox *b, double now) {
         return;
     }
     b->f.sent += b->framed;
+    /* Without replies a sample is settled as soon as the socket has it. */
     if (b->o.release == SVS_OUTBOX_SENT) {
         svi_store_pop(&b->store, b->framed);
         b->first += b->framed;
@@ -429,6 +446,7 @@ void svs_outbox_sent(svs_outbox *b, double now) {
     if (!outbox_expects(b))
         b->heard = now;
     b->f.under_way++;
+    /* `touched` outlives renumbering, so that samples sent again are counted as such. */
     int64_t from = b->first + b->sent, to = from + b->framed;
     b->sent += b->framed;
     if (from < b->touched)
@@ -451,6 +469,7 @@ double svs_outbox_wait(const svs_outbox *b, double now) {
         due = b->asked + b->o.timeout;
     if ((b->phase == SVI_LIVE && (can_send(b) || is_shut(b))) || may_leave(b))
         due = now;
+    /* Without this the loop would spin on a frame that cannot be built. */
     if (b->out_of_memory)
         due = fmax(due, now + b->o.pause);
     return fmax(0, due - now);

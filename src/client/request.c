@@ -13,14 +13,14 @@
 #include "wire/pack.h"
 
 #define LINGER_MS   100
-#define ASK_SECONDS 1.0 /* for an answer about columns */
+#define ASK_SECONDS 1.0 /* timeout of the question about columns */
 
-/* Until the reply can be read, the other end has refused us or ended, or the time is over. Negative: it
- * failed. */
+/* Waits until the reply is readable, the handshake is refused, or the timeout is over (0). Negative: polling
+ * failed. After SVI_WAITING seconds without a connection it calls `waiting`, once. */
 static int request_poll(void *socket, void *monitor, const char *address, const struct client_question *q) {
     zmq_pollitem_t items[2] = {{socket, 0, ZMQ_POLLIN, 0}, {monitor, 0, ZMQ_POLLIN, 0}};
     const double start = svi_monotonic();
-    bool patient = !q->waiting; /* or somebody is there, or it was said that nobody is */
+    bool patient = !q->waiting; /* no (further) notice: none wanted, already given, or a process is there */
     for (double passed = 0; passed < q->timeout; passed = svi_monotonic() - start) {
         const double until = patient ? q->timeout : fmin(q->timeout, SVI_WAITING);
         int event = 0, value;
@@ -56,7 +56,7 @@ static svs_code request_converse(void *socket, void *monitor, bool secured, cons
     return code;
 }
 
-/* The process closes what it listens on before it closes its connections. */
+/* Waits until the process has closed the connection; it closes its listening addresses before that. */
 static void await_end(void *events, double end) {
     zmq_pollitem_t item = {events, 0, ZMQ_POLLIN, 0};
     int event = 0, value;
@@ -66,7 +66,7 @@ static void await_end(void *events, double end) {
             return;
 }
 
-/* Who refused to end does not go. */
+/* Was the request granted? A process that refused to stop keeps the connection open. */
 static bool is_granted(const struct svi_bytes *reply) {
     struct svi_answer answer;
     return svi_answer_read(&answer, reply->data, reply->size, NULL) == SVS_OK && answer.ok;
@@ -82,6 +82,7 @@ svs_code client_ask(const struct svi_settings *s, const struct client_question *
     if (code != SVS_OK)
         return code;
     const double end = svi_monotonic() + q->timeout;
+    /* Failed handshakes matter only with keys: without, a failing peer is retried until the timeout. */
     const int events = ZMQ_EVENT_CONNECTED | (id.on ? SVI_HANDSHAKE_FAILED : 0) |
                        (q->until_gone ? ZMQ_EVENT_DISCONNECTED : 0);
     void *context = zmq_ctx_new(), *monitor = NULL;
@@ -134,7 +135,8 @@ svs_code client_keys_request(const struct client_keys *k, struct svi_bytes *requ
     return svi_pack_end(&p);
 }
 
-/* Would a sample of these columns be scored, and one of a key? */
+/* Builds a score request with these columns, all values missing, and with a key if the row has one: the
+ * process checks them as it would check a sample, and learns nothing. */
 static svs_code request_of_columns(const struct svi_message *row, struct svi_bytes *request) {
     struct svi_pack p;
     svi_pack_begin(&p, request);

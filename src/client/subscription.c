@@ -10,12 +10,12 @@
 #include "wire/decode.h"
 #include "wire/fields.h"
 
-#define TOPICS (1 << 20) /* that are followed; events of further ones are all taken as new */
+#define TOPICS (1 << 20) /* topics that are tracked; all events of further ones count as new */
 
 struct followed {
     uint64_t epoch, seq; /* of the last event */
     size_t length;
-    const char *topic; /* its own bytes, behind this structure; of one that is sought, any */
+    const char *topic; /* points behind this structure; in a search key, anywhere */
 };
 
 static int subscription_order(const void *a, const void *b) {
@@ -72,7 +72,7 @@ static enum svi_topic subscription_kind(const char *topic, size_t length) {
     return SVI_TOPIC_COUNT;
 }
 
-/* NULL: it is not known, and there is no room for it. */
+/* The entry of a topic, created if missing. NULL: it is not known and cannot be added. */
 static struct followed *subscription_find(struct subscription *s, const char *topic, size_t length,
                                           bool *known) {
     const struct followed sought = {.topic = topic, .length = length};
@@ -93,7 +93,8 @@ static struct followed *subscription_find(struct subscription *s, const char *to
     return f;
 }
 
-/* False: a retained event that was seen already. */
+/* Compares `seq` with the last one of its topic. False: a retained event that was seen before. A new epoch
+ * starts over, because the process counts from 1 again; nothing counts as lost then. */
 static bool subscription_follow(struct subscription *s, struct subscription_event *e) {
     static const struct svi_field fields[] = {
         {.name = "epoch", .type = SVI_FIELD_UINT, .to = offsetof(struct followed, epoch)},
@@ -116,7 +117,7 @@ static bool subscription_follow(struct subscription *s, struct subscription_even
     return true;
 }
 
-/* Takes note of connections made and refused. */
+/* Reads the monitor: connections made and refused. Without keys a failed handshake is no refusal. */
 static void subscription_look(struct subscription *s) {
     int event, value;
     while (svi_monitor_next(s->monitor, &event, &value)) {
@@ -129,7 +130,7 @@ bool subscription_next(struct subscription *s, struct subscription_event *e) {
     struct svi_item map;
     subscription_look(s);
     while (zmq_msg_recv(&s->topic, s->socket, ZMQ_DONTWAIT) >= 0) {
-        int frames = 1; /* of an event: two, topic and payload */
+        int frames = 1; /* an event has two: topic and payload */
         for (bool more = zmq_msg_more(&s->topic);
              more && zmq_msg_recv(&s->payload, s->socket, ZMQ_DONTWAIT) >= 0;
              more = zmq_msg_more(&s->payload))
