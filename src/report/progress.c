@@ -1,3 +1,5 @@
+/* The line is overwritten in place with a carriage return and padded to the previous width, so that no rest
+ * of a longer line remains. */
 #include "base/clock.h"
 #include "base/human.h"
 #include "report/progress.h"
