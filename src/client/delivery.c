@@ -27,6 +27,7 @@ static void keep_refusal(struct delivery *d, const svs_outbox_event *e) {
     d->reasons[svi_code_by_name(e->code)] += e->count;
     if (d->shown == DELIVERY_SHOWN)
         return;
+    /* Rows are numbered from 1 for people, samples from 0 in the outbox. */
     svs_error *r = &d->refusal[d->shown++];
     const char *open = e->code[0] ? " (" : "", *shut = e->code[0] ? ")" : "";
     if (e->first == e->last)
@@ -63,6 +64,7 @@ static void delivery_receive(void *user, const svs_outbox_event *e) {
     } else if (e->kind == SVS_OUTBOX_LATER) {
         keep_trouble(d, e);
     } else {
+        /* A power cut is reported separately: the process kept its state, but not the last of it. */
         d->restarts += !cut;
         d->forgotten[cut] += e->count;
     }
@@ -111,8 +113,8 @@ static svs_code delivery_check(struct delivery *d, svs_error *err) {
     /* Every counter that a reply can raise; their sum changes with any progress. */
     const int64_t settled = f.acked + f.refused + f.dropped + f.taken + f.durable;
     const bool all_taken = f.kept == f.taken;
-    const bool idle =
-        d->met && f.kept == 0 && !d->finishing; /* with nothing to send, an absent process does no harm */
+    /* with nothing to send, an absent process does no harm */
+    const bool idle = d->met && f.kept == 0 && !d->finishing;
     if (settled != d->settled || idle ||
         (f.greeted && d->met && all_taken && (!d->finishing || svs_outbox_done(d->link.box))))
         d->moved = now;
@@ -138,6 +140,7 @@ static svs_code delivery_turn(struct delivery *d, double seconds, int fd, bool *
     zmq_pollitem_t items[LINK_ITEMS + 1];
     link_send(&d->link);
     const int n = link_items(&d->link, items);
+    /* `fd` is the last item, and left out of the poll if it is -1. */
     items[n] = (zmq_pollitem_t){NULL, fd, ZMQ_POLLIN, 0};
     const double left = d->moved + d->timeout - svi_monotonic() + 0.001,
                  wait = fmin(fmin(seconds, link_wait(&d->link)), left);
@@ -220,8 +223,8 @@ svs_code delivery_finish(struct delivery *d, svs_error *err) {
 svs_code delivery_close(struct delivery *d, svs_error *err) {
     const double start = svi_monotonic();
     link_close(&d->link);
-    if (1000 * (svi_monotonic() - start) <
-        LINGER_MS) /* libzmq does not report expired lingering: only the time tells */
+    /* libzmq does not report that the linger time has expired: the elapsed time shows it */
+    if (1000 * (svi_monotonic() - start) < LINGER_MS)
         return SVS_OK;
     return svi_fail(err, SVS_IO, "%s did not take the last messages within %d s: up to %d of them are lost",
                     d->address, LINGER_MS / 1000, LINK_QUEUE);

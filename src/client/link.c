@@ -1,3 +1,9 @@
+/* The outbox meets its socket: frames of the outbox are sent as long as the socket accepts them, replies are
+ * passed back, and the monitor shows when a connection breaks, so that the outbox greets again at once
+ * instead of after a timeout.
+ *
+ * The rest concerns the end of a PUSH socket over ipc (link_close): libzmq counts a message as sent when the
+ * kernel has it, but the peer drops what it has not read when the connection ends. */
 #include "client/link.h"
 
 #include <errno.h>
@@ -104,8 +110,8 @@ svs_code link_receive(struct link *l, svs_error *err) {
 }
 
 svs_code link_turn(struct link *l, svs_error *err) {
-    svs_code code =
-        link_receive(l, err); /* before the event that the connection broke: these replies still count */
+    /* before the event that the connection broke: these replies still count */
+    svs_code code = link_receive(l, err);
     int event, value;
     while (svi_monitor_next(l->monitor, &event, &value)) {
         l->accepted = l->accepted || event == ZMQ_EVENT_CONNECTED;

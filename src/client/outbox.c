@@ -103,6 +103,7 @@ int64_t svs_outbox_wanted(const svs_outbox *b) {
 static svs_code outbox_keep(svs_outbox *b, const void *body, size_t size, uint32_t pairs, svs_error *err) {
     if (svs_outbox_wanted(b) < 0)
         return svi_fail(err, SVS_UNAVAILABLE, "it is not known yet which sample the process wants");
+    /* The columns go with every message, so a single sample must fit together with them. */
     if (size + b->columns.size + OVERHEAD > (size_t)b->o.message)
         return svi_fail(err, SVS_TOO_LARGE,
                         "the sample has %zu bytes, the names of its columns %zu, a message %lld at most",
@@ -122,8 +123,8 @@ static svs_code outbox_keep(svs_outbox *b, const void *body, size_t size, uint32
 svs_code svs_outbox_put(svs_outbox *b, const void *bytes, size_t length, svs_error *err) {
     const uint8_t *end = (const uint8_t *)bytes + length;
     struct svi_item map, key;
-    svs_code code = svi_msgpack_check(bytes, length, SVI_DEPTH_MAX - 1,
-                                      err); /* one level less: a batch nests one deeper */
+    /* one level less: a batch nests one deeper */
+    svs_code code = svi_msgpack_check(bytes, length, SVI_DEPTH_MAX - 1, err);
     if (code != SVS_OK)
         return code;
     const uint8_t *at = svi_item_read(bytes, &map);
@@ -167,6 +168,7 @@ svs_code svs_outbox_pack(svs_outbox *b, const svs_outbox_sample *s, svs_error *e
                 {"key", s->key && s->key[0] ? svs_str(s->key) : svs_none()}};
     struct svi_pack p;
     uint32_t pairs = 1;
+    /* All checks come before packing: a sample that would be refused for its form never gets a number. */
     if (!s->x || s->d < 1)
         return svi_fail(err, SVS_INVALID, "a sample needs x, and d from 1");
     if (s->key && (strlen(s->key) > SVS_KEY_MAX || !svi_utf8_valid(s->key, strlen(s->key))))
@@ -179,6 +181,7 @@ svs_code svs_outbox_pack(svs_outbox *b, const svs_outbox_sample *s, svs_error *e
     b->scratch.size = 0;
     svi_pack_begin(&p, &b->scratch);
     pack_x(&p, s);
+    /* Absent values are left out, as in a message written by hand. */
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (rows[i].value.kind != SVS_NONE) {
             svi_put_value(&p, rows[i].key, rows[i].value);
@@ -320,6 +323,8 @@ static void pack_samples(svs_outbox *b, struct svi_pack *p) {
     int64_t left = b->store.count - b->sent, most = b->singly ? 1 : b->o.batch;
     const int64_t limit = b->message_max > 0 && b->message_max < b->o.message ? b->message_max : b->o.message;
     size_t size = OVERHEAD + b->columns.size;
+    /* First count how many fit, by an upper bound of their bytes, since the length precedes the elements in
+     * msgpack. */
     for (b->framed = 0; b->framed < left && b->framed < most; b->framed++) {
         size += svi_store_at(&b->store, b->sent + b->framed)->size + HEADER;
         if (b->framed > 0 && size > (size_t)limit)
@@ -330,6 +335,7 @@ static void pack_samples(svs_outbox *b, struct svi_pack *p) {
     bool names = b->columns.size > 0; /* names still to be packed: into the first sample that is not a stub */
     for (int64_t i = 0; i < b->framed; i++) {
         const struct svi_kept *k = svi_store_at(&b->store, b->sent + i);
+        /* A message of mode pull carries no numbers: nobody would answer. */
         const bool numbered = i == 0 && b->o.release != SVS_OUTBOX_SENT, named = names && !k->stub;
         names = names && !named;
         const struct svi_open_map map = svi_pack_open(p);
@@ -412,6 +418,7 @@ static void frame_greeting(svs_outbox *b, const char *op) {
 
 bool svs_outbox_frame(svs_outbox *b, double now, const void **bytes, size_t *size) {
     outbox_advance(b, now);
+    /* A hello precedes everything; a bye waits until all samples are settled. */
     const bool hello = b->phase == SVI_GREETING && b->ask, bye = may_leave(b);
     if (!hello && !bye && !(b->phase == SVI_LIVE && can_send(b)))
         return false;

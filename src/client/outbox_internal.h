@@ -42,7 +42,7 @@ void svi_store_remove(struct svi_store *s, int64_t i);
 /* The i-th oldest, i < count. Valid until the next push, pop or removal. */
 struct svi_kept *svi_store_at(const struct svi_store *s, int64_t i);
 
-/* Checks that every entry lies inside the block, behind the previous one, and overlaps none. */
+/* Checks that every entry lies inside the block, after the previous one, and overlaps none. */
 bool svi_store_check(const struct svi_store *s);
 
 /* replies of a process (outbox_reply.c) */
@@ -87,8 +87,8 @@ struct svs_outbox {
     bool keeps;       /* the process keeps its state */
     enum svi_outbox_phase phase;
     bool ask, met;
-    double asked,
-        patience; /* time of the last hello or bye, and seconds until an unanswered hello is repeated */
+    /* time of the last hello or bye, and seconds until an unanswered hello is repeated */
+    double asked, patience;
     double again, pause; /* SVI_PAUSED */
     double heard;        /* SVI_LIVE: time of the last reply, or of the first message after a pause */
     double ask_again;    /* seconds after `heard` without progress of the disk until a hello asks */

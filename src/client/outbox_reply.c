@@ -135,6 +135,7 @@ static void outbox_answer_settle(svs_outbox *b, int64_t at, int64_t refused, con
     char key[SVS_KEY_MAX + 1];
     svs_outbox_event e = {SVS_OUTBOX_REFUSED, b->first + from, at - 1, 0, a->code, a->reason, 0, ""};
     e.count = refused < whole ? refused : whole;
+    /* Marks backwards from the end, skipping stubs. */
     for (int64_t i = to - 1, left = e.count; left > 0; i--) {
         struct svi_kept *k = svi_store_at(&b->store, i);
         k->refused = !k->stub;
@@ -142,6 +143,7 @@ static void outbox_answer_settle(svs_outbox *b, int64_t at, int64_t refused, con
     }
     b->taken = to;
     outbox_answer_progress(b);
+    /* Repeated refusals, of samples sent again after a reconnection, are not reported twice. */
     if (e.count > 0 && at > b->reported) {
         b->reported = at;
         e.key = to == from + 1 ? svi_outbox_key(b, from, key) : "";
@@ -150,7 +152,7 @@ static void outbox_answer_settle(svs_outbox *b, int64_t at, int64_t refused, con
     outbox_answer_release(b);
 }
 
-/* Takes back `taken` and the refusals behind it: the process has lost those results. */
+/* Takes back `taken` and the refusals after it: the process has lost those results. */
 static void outbox_answer_take_back(svs_outbox *b, int64_t taken) {
     for (int64_t i = taken; i < b->taken; i++)
         svi_store_at(&b->store, i)->refused = false;
@@ -171,7 +173,8 @@ static void take_ack(svs_outbox *b, const struct svi_answer *a) {
     const int64_t at = a->n + b->shift + 1, from = b->first + b->taken, applied = a->applied + b->shift + 1;
     if (at > b->reached) {
         if (b->phase == SVI_LIVE)
-            svi_outbox_greet(b); /* we never sent these: greet to find out */
+            /* we never sent these: greet to find out */
+            svi_outbox_greet(b);
         return;
     }
     if (a->credit >= 0)
@@ -198,6 +201,7 @@ static void take_ack(svs_outbox *b, const struct svi_answer *a) {
 static void take_refusal(svs_outbox *b, const struct svi_answer *a) {
     const int64_t at = a->n + b->shift;
     int64_t end = a->next > a->n ? a->next + b->shift : at + 1;
+    /* A late reply: the message is settled already, or was never sent. */
     if (at < b->first + b->taken || at >= b->reached)
         return;
     end = end < b->reached ? end : b->reached;
@@ -231,8 +235,8 @@ static void take_trouble(svs_outbox *b, const struct svi_answer *a, double now) 
         return;
     } else if (strcmp(a->code, "gap") == 0 || strcmp(a->code, "source_forgotten") == 0) {
         b->f.gaps += a->code[0] == 'g';
-        svi_outbox_greet(
-            b); /* the answer to hello distinguishes a process that forgot us from another process */
+        /* the answer to hello distinguishes a process that forgot us from another process */
+        svi_outbox_greet(b);
     } else if (is_unreadable(b, a)) {
         if (b->o.batch == 1 || b->singly)
             svi_outbox_give_up(b, b->taken, a->code, a->reason);
@@ -246,9 +250,9 @@ static void take_trouble(svs_outbox *b, const struct svi_answer *a, double now) 
 
 /* ---- hello */
 
-/* The process wants a sample that is not stored, or numbers them anew. Returns how many acknowledged samples
- * it has lost. Without replay what is lost stays lost: the oldest stored sample simply gets the number
- * `next`. */
+/* The process wants a sample that is not stored, or has another numbering. Returns how many acknowledged
+ * samples it has lost. Without replay what is lost stays lost: the oldest stored sample simply gets the
+ * number `next`. */
 static int64_t outbox_answer_adopt(svs_outbox *b, int64_t next) {
     const int64_t at = next + b->shift, first = b->first;
     int64_t lowest = at > 0 ? at : 0;
@@ -305,8 +309,10 @@ static void outbox_answer_resume(svs_outbox *b, const struct svi_answer *a, doub
                 b, &(svs_outbox_event){SVS_OUTBOX_LATER, from, from, 0, "no_source", reason, 0, ""});
         forgotten = outbox_answer_adopt(b, a->next);
     }
+    /* Another process may have another limit, or report none. */
     if (a->max_message >= MIN_MESSAGE_BYTES || other)
         b->message_max = a->max_message >= MIN_MESSAGE_BYTES ? a->max_message : 0;
+    /* What was in flight is sent again: its replies are lost or belong to an earlier connection. */
     b->sent = b->taken;
     b->f.under_way = 0;
     b->met = true;
@@ -318,6 +324,7 @@ static void outbox_answer_resume(svs_outbox *b, const struct svi_answer *a, doub
     b->phase = SVI_LIVE;
     b->greeted = -1;
     b->heard = now;
+    /* The disk first: a release depends on it. */
     note_disk(b, a->durable, 0);
     outbox_answer_release(b);
     if (other || forgotten > 0)
@@ -363,6 +370,7 @@ static void take_hello(svs_outbox *b, const struct svi_answer *a, double now) {
     const bool live = b->phase == SVI_LIVE, returned = b->returns && a->next > 0;
     if (a->credit >= 0)
         b->f.credit = a->credit;
+    /* Counted even if the answer is ignored below: is_sure depends on the number in flight. */
     b->hellos -= b->hellos > 0;
     if (b->phase == SVI_LIVE && a->epoch != b->f.epoch)
         svi_outbox_greet(b); /* a late answer from a process that is not the present one */

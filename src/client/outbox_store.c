@@ -1,3 +1,6 @@
+/* Two structures: a ring of entries, and one block with their bytes, used in a circle. An entry lies in one
+ * piece. Space is freed only at the oldest entry; other gaps disappear when the block is rebuilt. A failed
+ * push leaves the store as it was. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -39,7 +42,7 @@ static svs_code grow_ring(struct svi_store *s) {
 }
 
 /* The offset where `size` bytes fit in one piece, or SIZE_MAX. The used part begins at the oldest entry and
- * ends at the tail; it wraps around the end of the block if the tail is not behind the oldest. */
+ * ends at the tail; it wraps around the end of the block if the tail is not after the oldest. */
 static size_t place_for(const struct svi_store *s, size_t size) {
     if (s->count == 0)
         return size <= s->size ? 0 : SIZE_MAX;
@@ -60,11 +63,9 @@ static svs_code rebuild_block(struct svi_store *s, size_t needed) {
     while (size < 2 * used + needed)
         size *= 2;
     size = size < s->bytes ? size : s->bytes;
-    if (size <= s->size &&
-        used + needed >
-            s->size -
-                s->size /
-                    8) /* little would be gained: an almost full store would copy itself for every sample */
+    /* At the limit of bytes a rebuild can only remove gaps. If these are small it is refused: an almost full
+     * store would copy itself for every sample. */
+    if (size <= s->size && used + needed > s->size - s->size / 8)
         return SVS_LIMIT;
     uint8_t *block = svi_alloc(size);
     if (!block)
@@ -87,6 +88,7 @@ svs_code svi_store_push(struct svi_store *s, const void *body, size_t size, uint
     if (s->count == s->samples || taken > s->bytes)
         return SVS_LIMIT;
     svs_code code = s->count == s->capacity ? grow_ring(s) : SVS_OK;
+    /* The ring first: if it cannot grow, the block stays as it is. */
     size_t at = code == SVS_OK ? place_for(s, taken) : SIZE_MAX;
     if (code == SVS_OK && at == SIZE_MAX && (code = rebuild_block(s, taken)) == SVS_OK)
         at = place_for(s, taken);

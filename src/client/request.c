@@ -1,3 +1,6 @@
+/* One request, one reply, over a socket that lives only for it. The monitor tells apart what a timeout could
+ * not: nobody listens (the user is informed, and the wait goes on), our key is refused (it ends at once), or
+ * the process is slow. */
 #include "client/request.h"
 
 #include <errno.h>
@@ -45,6 +48,7 @@ static svs_code request_converse(void *socket, void *monitor, bool secured, cons
         request_poll(socket, monitor, address, q) < 0)
         return svi_fail(err, SVS_IO, "cannot talk to %.100s: %s", address, zmq_strerror(errno));
     zmq_msg_init(&m);
+    /* No reply, for whatever reason the poll ended: advice depends on whether keys are in use. */
     if (!svi_last_frame(socket, &m, NULL))
         code = svi_fail(
             err, SVS_IO, "no answer from %.60s: is `svmstream run` running with this `ctl`%s", address,
@@ -94,8 +98,10 @@ svs_code client_ask(const struct svi_settings *s, const struct client_question *
     code = monitor ? svi_socket_connect(socket, &plan, &id, s->ctl, err) : err->code;
     if (code == SVS_OK)
         code = request_converse(socket, monitor, id.on, s->ctl, q, reply, err);
+    /* The same deadline covers the answer and the end of the process. */
     if (code == SVS_OK && q->until_gone && is_granted(reply))
         await_end(monitor, end);
+    /* The monitor before its socket; the context last, which waits LINGER_MS at most for the request. */
     svi_monitor_free(&monitor, socket);
     svi_socket_close(&socket);
     svi_identity_wipe(&id);
@@ -159,6 +165,7 @@ svs_code client_ask_columns(const struct svi_settings *s, const struct svi_messa
     struct svi_bytes request = {0}, reply = {0};
     struct svi_answer answer;
     svs_code code = SVS_OK;
+    /* `in` was given without `ctl`: the default `ctl` may belong to another process. */
     if (svi_settings_chosen(s, "in") && !svi_settings_chosen(s, "ctl"))
         return SVS_OK;
     if (request_of_columns(row, &request) != SVS_OK)

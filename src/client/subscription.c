@@ -1,3 +1,6 @@
+/* Events are followed by topic: each has its own sequence numbers, so gaps are counted for each, and a
+ * retained event that arrives again is recognised. The last numbers are kept in a search tree, since a stream
+ * with keys has a topic for each. */
 #include "client/subscription.h"
 
 #include <errno.h>
@@ -15,7 +18,7 @@
 struct followed {
     uint64_t epoch, seq; /* of the last event */
     size_t length;
-    const char *topic; /* points behind this structure; in a search key, anywhere */
+    const char *topic; /* points after this structure; in a search key, anywhere */
 };
 
 static int subscription_order(const void *a, const void *b) {
@@ -85,6 +88,7 @@ static struct followed *subscription_find(struct subscription *s, const char *to
         return NULL;
     f->topic = memcpy(f + 1, topic, length);
     f->length = length;
+    /* tsearch allocates a node of the tree, which may fail too. */
     if (!tsearch(f, &s->followed, subscription_order)) {
         svi_free(f);
         return NULL;
@@ -101,6 +105,7 @@ static bool subscription_follow(struct subscription *s, struct subscription_even
         {.name = "seq", .type = SVI_FIELD_UINT, .to = offsetof(struct followed, seq)}};
     struct followed now = {0};
     bool known = false;
+    /* An event without numbers is passed on as it is: it cannot be ordered. */
     if (svi_fields_read("event", fields, 2, e->payload, (const uint8_t *)e->payload + e->size, &now, NULL) !=
         SVS_OK)
         return true;
@@ -131,6 +136,8 @@ bool subscription_next(struct subscription *s, struct subscription_event *e) {
     subscription_look(s);
     while (zmq_msg_recv(&s->topic, s->socket, ZMQ_DONTWAIT) >= 0) {
         int frames = 1; /* an event has two: topic and payload */
+        /* Reads all frames of a message, even of one that is not an event, so that the next one starts at its
+         * topic. */
         for (bool more = zmq_msg_more(&s->topic);
              more && zmq_msg_recv(&s->payload, s->socket, ZMQ_DONTWAIT) >= 0;
              more = zmq_msg_more(&s->payload))

@@ -1,3 +1,9 @@
+/* Access combines the parts of the room: keys, authenticator, peer watch and flood guard, and keeps the
+ * limits of each socket.
+ *
+ * Rights are checked twice: at the handshake (by the peer watch) and at each message, since they may have
+ * been revoked meanwhile. Without CURVE neither check applies, and frames are limited by the flood guard
+ * alone. */
 #include "net/access.h"
 
 #include <inttypes.h>

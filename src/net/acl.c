@@ -98,6 +98,7 @@ svs_code svi_client_check(const char *name, const char *roles, svs_error *err) {
         ingests = ingests || g.kind == SVI_ROLE_INGEST;
         bound = bound || g.kind == GRANT_SOURCE;
     }
+    /* A binding without the right to send is surely a mistake. */
     if (bound && !ingests)
         return svi_fail(err, SVS_INVALID, "source:NAME needs the role ingest too");
     return SVS_OK;
@@ -229,12 +230,14 @@ svs_code svi_acl_parse(struct svi_acl *acl, const char *path, const char *bytes,
     struct svi_acl fresh = {0};
     char shown[80];
     svs_error why;
+    /* Counted first: the array has exactly one entry for each line that could be a client. */
     const int count = count_clients(bytes, length);
     svi_escape(shown, sizeof shown, path, strlen(path));
     if (count > SVI_CLIENTS_MAX)
         return svi_fail(err, SVS_INVALID, "%s: more than %d clients", shown, SVI_CLIENTS_MAX);
     if (count > 0 && !(fresh.client = svi_alloc_array((size_t)count, sizeof *fresh.client)))
         return svi_fail_memory(err, "the allow file");
+    /* *acl is replaced only by a complete and valid list. */
     if (parse_lines(&fresh, bytes, length, &why) != SVS_OK) {
         svi_acl_clear(&fresh);
         return svi_fail(err, why.code, "%s%s", shown, why.text);
@@ -282,6 +285,7 @@ static int acl_lock(const char *path, bool make) {
         int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (make ? O_CREAT : 0), 0644);
         if (fd < 0)
             return -1;
+        /* Taken, and the path still leads to the locked file. */
         if (flock(fd, LOCK_EX) == 0 && fstat(fd, &held) == 0 && stat(path, &named) == 0 &&
             held.st_ino == named.st_ino && held.st_dev == named.st_dev)
             return fd;
@@ -337,6 +341,7 @@ static svs_code acl_change_locked(const char *path, int fd, const char *name_or_
         code = svi_fail_memory(err, "the allow file");
     if (code == SVS_OK)
         size = acl_edit(text, size, name_or_key, line, changed, removed);
+    /* Only a removal fails if the client is missing; adding replaces or appends. */
     if (code == SVS_OK && !*line && !removed->key[0])
         code = svi_fail_path(err, SVS_UNKNOWN_ID, path, "no such client");
     if (code == SVS_OK)

@@ -1,3 +1,8 @@
+/* The allow file in memory, and the decisions made from it.
+ *
+ * One thread refreshes it (the peer watch's), any thread asks. The lock guards the list; two atomic flags
+ * keep the common case free of it: nobody was revoked, nobody is bound to source names. A list replaces the
+ * previous one as a whole, so that no decision mixes two versions. */
 #include "net/authenticator.h"
 
 #include <errno.h>
@@ -25,8 +30,8 @@ struct svi_authenticator {
     struct svi_acl acl;
     atomic_bool binds;   /* some client is bound to source names */
     atomic_bool revoked; /* some key has lost rights, so each user must be looked up */
-    struct file_version read,
-        before; /* the version in force, and that of the last check; refreshing thread only */
+    /* the version in force, and that of the last check; refreshing thread only */
+    struct file_version read, before;
 };
 
 static struct file_version version_of_file(const char *path) {
@@ -58,6 +63,7 @@ svi_authenticator *svi_authenticator_new(const struct svi_settings *s, svs_error
     memcpy(a->path, s->curve_allow, sizeof a->path);
     memcpy(a->stream, s->stream, sizeof a->stream);
     pthread_mutex_init(&a->lock, NULL);
+    /* Before the file is read, so that a change meanwhile is noticed by the first refresh. */
     a->read = a->before = version_of_file(a->path);
     if (svi_acl_load(&a->acl, a->path, err) != SVS_OK)
         svi_authenticator_free(&a);
@@ -89,6 +95,7 @@ bool svi_authenticator_admits(svi_authenticator *a, const char *domain, const ch
         svi_fail(why, SVS_NOT_ALLOWED, "it connected without CURVE");
         return false;
     }
+    /* The name of the client in the message comes from the list, so it is formatted under the lock. */
     pthread_mutex_lock(&a->lock);
     const struct svi_client *c = svi_acl_find(&a->acl, user);
     bool good = c && svi_client_may(c, svi_role_of(domain), a->stream);

@@ -157,6 +157,7 @@ static struct choice find_choice(struct svi_connections *c, const struct svi_con
         if (now.x->copy == 0 || !now.x->accepted || now.x->cut || now.x == newest ||
             (now.x->socket == SVI_ROLE_CONTROL) != control)
             continue;
+        /* `moved` may be earlier than `opened`: the event of a connection arrives after its first bytes. */
         const int64_t moved = svi_flood_guard_moved(fd, &spoken);
         now.silent = moved > 0 && !spoken;
         now.since = now.silent || moved < now.x->opened ? now.x->opened : moved;
@@ -186,8 +187,8 @@ struct svi_connection *svi_connections_open(struct svi_connections *c, int fd, i
     if (fd < 0 || fd >= c->slots)
         return NULL;
     struct svi_connection *x = &c->of[fd];
-    struct svi_connection before =
-        svi_connections_close(c, fd); /* the end of its previous owner was not reported yet */
+    /* the end of its previous owner was not reported yet */
+    struct svi_connection before = svi_connections_close(c, fd);
     svi_connection_release(&before);
     int copy = dup(fd), type;
     if (copy < 0)

@@ -108,7 +108,7 @@ static struct entry *entry_of(int fd) {
 /* libzmq passes the bytes to other threads in a way that ThreadSanitizer cannot see. */
 #define READS_FOR_LIBZMQ __attribute__((noinline, no_sanitize("thread")))
 
-/* Finds the next frame header in bytes[*at, n), skipping bodies; *at moves behind it. False: the bytes end
+/* Finds the next frame header in bytes[*at, n), skipping bodies; *at moves after it. False: the bytes end
  * first; the parser continues with the next ones. */
 READS_FOR_LIBZMQ static bool framing_next(struct framing *f, const uint8_t *bytes, size_t n, size_t *at,
                                           struct frame *out) {
@@ -180,9 +180,8 @@ static int64_t waiting_limit(const struct svi_flood_limits *l) {
 /* Counts a frame that begins. False: the peer must be disconnected, for the reason in *why. */
 static bool frame_is_allowed(struct entry *e, const struct frame *f, enum svi_flood *why) {
     const struct svi_flood_limits *l = &guard.limits[atomic_load(&e->socket)];
-    const int handshake =
-        l->curve ? 2
-                 : 1; /* peer's frames: with CURVE HELLO and INITIATE (or WELCOME and READY), else READY */
+    /* peer's frames: with CURVE HELLO and INITIATE (or WELCOME and READY), else READY */
+    const int handshake = l->curve ? 2 : 1;
     *why = SVI_FLOOD_SIZE;
     if (e->handshake < handshake) { /* counted before any limit of a socket: it may not be assigned yet */
         e->handshake++;
@@ -196,9 +195,10 @@ static bool frame_is_allowed(struct entry *e, const struct frame *f, enum svi_fl
         *why = SVI_FLOOD_WAITING;
         return atomic_fetch_add(&e->waiting, cost) + cost <= waiting_limit(l);
     }
-    if ((f->flags & COMMAND) &&
-        !(f->flags & MORE)) /* a command: libzmq consumes it at once, and it ends no message */
+    /* a command: libzmq consumes it at once, and it ends no message */
+    if ((f->flags & COMMAND) && !(f->flags & MORE))
         return true;
+    /* Without CURVE the end of a message is visible, so its size and frames are counted exactly. */
     e->message += f->size;
     e->frames++;
     if (e->message > l->message)
@@ -234,9 +234,10 @@ static size_t entry_received(struct entry *e, int fd, const uint8_t *bytes, size
         atomic_store(&e->spoken, true);
         if (!frame_is_allowed(e, &f, &why)) {
             atomic_store(&e->phase, ENDED);
-            if (e->handshake ==
-                before) /* during the handshake it may just be a client that does not speak ZeroMQ */
+            /* during the handshake it may just be a client that does not speak ZeroMQ */
+            if (e->handshake == before)
                 report_flood(e, fd, why);
+            /* The bytes before this frame are passed on: complete messages in them were allowed. */
             shutdown(fd, SHUT_RDWR);
             return at > header ? at - header : 0;
         }

@@ -1,3 +1,5 @@
+/* Reading and writing files that security depends on. Trust is decided on the open descriptor, and writing
+ * goes through a synced temporary file in the same directory: a crash leaves the old file or the new one. */
 #include "net/guarded_file.h"
 
 #include <errno.h>

@@ -77,6 +77,7 @@ static bool find_key(char *text, const char *name, char key[SVI_KEY_LENGTH + 1])
         if (strncmp(line, name, length) != 0)
             continue;
         line += length + strspn(line + length, " \t");
+        /* A second line of this name makes the file ambiguous. */
         if (found || *line != '=')
             return false;
         line += 1 + strspn(line + 1, " \t");
@@ -84,6 +85,7 @@ static bool find_key(char *text, const char *name, char key[SVI_KEY_LENGTH + 1])
             return false;
         memcpy(key, line + 1, SVI_KEY_LENGTH);
         key[SVI_KEY_LENGTH] = '\0';
+        /* The quotes and the length were checked; the characters are checked here. */
         found = is_z85(key);
         if (!found)
             return false;
@@ -131,11 +133,14 @@ svs_code svi_keys_read(const char *path, struct svi_identity *id, svs_error *err
     const char *why = NULL;
     svi_identity_wipe(id);
     svs_code code = svi_guarded_read(path, true, text, sizeof text, &length, err);
+    /* A common mistake is to name the .pub file, which fails as readable by others; the message then says so.
+     */
     if (code != SVS_OK)
         return is_public_file(path)
                    ? svi_fail_path(err, SVS_INVALID, path,
                                    "this is the public key: the secret one is in the file without .pub")
                    : code;
+    /* A NUL inside would hide the rest of the file. */
     if (strlen(text) != length || !find_key(text, "public-key", id->public_key) ||
         !find_key(text, "secret-key", id->secret_key))
         why = "not a key file, or damaged; `svmstream curve new` creates one";
@@ -229,6 +234,7 @@ svs_code svi_identity_load(const struct svi_settings *s, bool client, struct svi
     const char *path = svi_keys_path(s);
     svs_error why;
     svi_identity_wipe(id);
+    /* Both half-configurations are refused: silently talking without CURVE would be worse. */
     if (!path && s->curve_server[0] && client)
         return svi_fail(
             err, SVS_SETTING,

@@ -79,6 +79,7 @@ static void name_peer(int fd, char *out) {
 /* ---- connections that open and close */
 
 static void connection_opened(svi_peer_watch *w, int socket, int fd, bool accepted) {
+    /* The flood guard first: opening may close the connection at once. */
     svi_flood_guard_assign(fd, socket);
     svi_connections_open(&w->connections, fd, socket, accepted, svi_monotonic_ms());
 }
@@ -312,6 +313,7 @@ static bool watch_start(svi_peer_watch *w, void *context) {
     w->zap = zmq_socket(context, ZMQ_REP);
     if (w->ready < 0 || w->wake < 0 || !w->zap || zmq_bind(w->zap, ZAP_ADDRESS) != 0)
         return false;
+    /* The monitors connect before the sockets exist: inproc allows it, and no event can be missed. */
     for (int s = 0; s < SOCKETS; s++) {
         monitor_address(w, s, address);
         w->monitors[s] = zmq_socket(context, ZMQ_PAIR);
@@ -406,6 +408,8 @@ bool svi_peer_watch_next_cut(svi_peer_watch *w, struct svi_cut *cut) {
     bool any = w->cuts > 0;
     if (any) {
         w->cuts--;
+        /* Newest first. Beyond CUTS_NAMED only the number is known: the last entry stands for these, without
+         * its address. */
         *cut = w->cut[w->cuts < CUTS_NAMED ? w->cuts : CUTS_NAMED - 1];
         if (w->cuts >= CUTS_NAMED)
             cut->peer[0] = '\0';

@@ -1,3 +1,5 @@
+/* A hash table of prefixes with open addressing. A name is looked up once for each length that occurs among
+ * them, so the cost does not depend on their number. */
 #include "net/prefixes.h"
 
 #include <string.h>
@@ -55,6 +57,7 @@ void svi_prefixes_add(struct svi_prefixes *p, const char *text, size_t length) {
     struct svi_prefix *x = NULL;
     if (p->count < SVI_PREFIXES_MAX && prefixes_widen(p))
         x = svi_alloc(sizeof *x + length);
+    /* Never cleared by removals: which prefixes are missing is not known any more. */
     if (!x) {
         p->full = true;
         return;
@@ -77,7 +80,7 @@ void svi_prefixes_remove(struct svi_prefixes *p, const char *text, size_t length
     svi_free(p->place[hole]);
     p->of_length[length]--;
     p->count--;
-    /* Closes the gap: every entry behind it whose probe sequence crosses the gap moves into it, so that no
+    /* Closes the gap: every entry after it whose probe sequence crosses the gap moves into it, so that no
      * search stops too early. No tombstones are needed. */
     for (size_t i = (hole + 1) & mask; p->place[i]; i = (i + 1) & mask) {
         if (((i - p->place[i]->hash) & mask) < ((i - hole) & mask))

@@ -66,6 +66,7 @@ svi_publisher *svi_publisher_new(struct svi_access *access, const char *address,
         zmq_setsockopt(p->socket, ZMQ_XPUB_VERBOSE, &verbose, sizeof verbose) == 0 &&
         svi_socket_attach(p->socket, &plan, address, actual, err) == SVS_OK)
         return p;
+    /* The monitor must end before the socket that it belongs to is closed. */
     svi_access_leave(access);
     svi_publisher_free(&p);
     return NULL;
@@ -131,6 +132,7 @@ static void show_key(svi_publisher *p, const struct topic *t, const char *name, 
 static void publisher_subscribe(svi_publisher *p, struct topic *t, bool on, const char *prefix,
                                 size_t length) {
     if (publisher_matches(t, prefix, length)) {
+        /* Idempotent: libzmq in verbose mode reports a subscription as often as it is made. */
         t->prefixes += (int)on - (int)t->prefix[length];
         t->prefix[length] = on;
         t->resend = t->resend || (on && t->retained);
@@ -237,11 +239,11 @@ svs_code svi_publisher_publish(svi_publisher *p, const struct svi_event *e) {
         return publish_of_key(p, t, e);
     if (!t->retained && t->prefixes == 0)
         return SVS_OK;
+    /* A retained topic is encoded in place, so its payload is kept without a copy. */
     struct svi_bytes *payload = t->retained ? &t->last : &p->payload;
     SVI_TRY(publisher_encode(e, payload));
-    if (e->topic != SVI_TOPIC_BANK ||
-        t->prefixes >
-            0) /* a bank is large and rarely subscribed to; its size alone must not shrink the queue */
+    /* a bank is large and rarely subscribed to; its size alone must not shrink the queue */
+    if (e->topic != SVI_TOPIC_BANK || t->prefixes > 0)
         limit_queue(p, payload->size);
     if (t->prefixes > 0)
         send_message(p, t->name, t->length, payload);

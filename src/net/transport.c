@@ -72,6 +72,8 @@ static bool configure_socket(void *socket, const struct svi_socket_plan *plan) {
     const struct option all[] = {{ZMQ_LINGER, plan->linger_ms},
                                  {ZMQ_RCVHWM, plan->received ? plan->received : plan->queue},
                                  {ZMQ_SNDHWM, plan->queue}};
+    /* Mandatory: sending to a peer that has left fails, so that a lost reply is counted instead of vanishing.
+     */
     const struct option mandatory = {ZMQ_ROUTER_MANDATORY, 1};
     if (!set_int_options(socket, all, 3) ||
         (plan->type == ZMQ_ROUTER && !set_int_options(socket, &mandatory, 1)) ||
@@ -194,6 +196,7 @@ static bool tcp_is_free(const char *address) {
     size_t length = colon ? (size_t)(colon - address) : 0;
     if (length < 3 || length >= sizeof host)
         return true;
+    /* The brackets of IPv6 are not part of the host for getaddrinfo. */
     length -= brackets ? 2 : 0;
     memcpy(host, address + brackets, length);
     host[length] = '\0';
@@ -248,6 +251,7 @@ svs_code svi_socket_attach(void *socket, const struct svi_socket_plan *plan, con
         return refuse_address(plan, address, err);
     if ((plan->bind ? zmq_bind(socket, wanted) : zmq_connect(socket, wanted)) != 0)
         return refuse_address(plan, address, err);
+    /* Only now is the port known, if the system chose it. */
     if (actual && zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, actual, &size) != 0)
         return refuse_address(plan, address, err);
     return SVS_OK;
@@ -284,8 +288,8 @@ bool svi_request_receive(void *router, struct svi_request *r) {
             zmq_msg_init(kept);
             zmq_msg_move(kept, &r->body);
         }
-        if ((got = zmq_msg_recv(&r->body, router, ZMQ_DONTWAIT)) <
-            0) /* not expected: libzmq delivers messages whole */
+        /* not expected: libzmq delivers messages whole */
+        if ((got = zmq_msg_recv(&r->body, router, ZMQ_DONTWAIT)) < 0)
             break;
         of.count++;
         of.bytes += (size_t)got;

@@ -42,8 +42,8 @@ struct request {
     char key[SVS_KEY_MAX + 1]; /* name of that key; "": none */
     struct svi_command command;
     struct svi_engine_change *change; /* of config with set: prepared, not yet in effect */
-    struct svi_settings
-        *before; /* buffer for settings: first the wanted ones, then those before the change */
+    /* buffer for settings: first the wanted ones, then those before the change */
+    struct svi_settings *before;
     double now;
     struct svi_pack *reply;
     svs_error *err;
@@ -51,6 +51,8 @@ struct request {
 
 /* the operations: each adds its pairs to the reply after `ok`, or fails */
 
+/* All counters and figures, of the stream or of the key that the request names. `uptime` is that of the
+ * process; the figure of the same name begins with the first stats or status, so it is skipped. */
 static svs_code op_status(struct request *r) {
     const struct svi_figure *f;
     svi_stream *s = r->control->stream;
@@ -232,6 +234,8 @@ static svs_code op_tune(struct request *r) {
     return SVS_OK;
 }
 
+/* Pairs follow the names of a score event, so that a client reads both with the same code. Keys without a
+ * value are absent. */
 static void reply_scored(const struct request *r, const struct svi_scored *s) {
     svi_put_value(r->reply, "yhat", s->yhat);
     svi_put_reals(r->reply, "scores", s->scores, s->rows);
@@ -284,8 +288,8 @@ static svs_code reply_batch(struct request *r, struct svi_envelope *env) {
                 r->err, SVS_LIMIT,
                 "the scores of so large a batch take more than %d MiB: send fewer samples at once",
                 MAX_SCORES_BYTES >> 20);
-        if (svi_monotonic() - begun >
-            SCORES_SECONDS) /* each unknown key costs a model built from the prior */
+        /* each unknown key costs a model built from the prior */
+        if (svi_monotonic() - begun > SCORES_SECONDS)
             return svi_fail(r->err, SVS_LIMIT,
                             "the batch takes more than %d s, for which the stream stands still: send fewer "
                             "samples at once",
@@ -341,6 +345,7 @@ static svs_code load_options_of(const struct request *r, struct svi_load_options
         return svi_fail(r->err, SVS_UNAVAILABLE,
                         "load goes back to a checkpoint of a state that is kept: start with --state.dir "
                         "DIRECTORY");
+    /* Each row of text is read into columns fixed at the start; an older state might have fewer of them. */
     if (r->control->text_rows)
         return svi_fail(r->err, SVS_UNAVAILABLE,
                         "load is not possible while rows of text come in: their columns have their places");
@@ -348,6 +353,7 @@ static svs_code load_options_of(const struct request *r, struct svi_load_options
         return svi_fail(
             r->err, SVS_WRONG_TYPE,
             "load needs model, or checkpoint, the number of records in it (svmstream state show lists them)");
+    /* Without relearning no source could be left out. */
     if (c->without.type != SVI_ITEM_TYPE_COUNT && (c->without.type != SVI_STRING || !c->relearn))
         return svi_fail(r->err, SVS_WRONG_TYPE,
                         "without is the name of a source, whose samples are not learned again: it goes with "
@@ -366,6 +372,8 @@ static void reply_loaded(const struct request *r) {
     svi_put_uint(r->reply, "version", svi_engine_version(svi_stream_root(r->control->stream)));
 }
 
+/* Two operations share the name: a model replaces that of the engine, and is applied like any command; a
+ * checkpoint takes the whole stream back, which only the write-ahead can do. */
 static svs_code op_load(struct request *r) {
     struct svi_load_options o;
     struct svi_loaded loaded;
@@ -430,6 +438,7 @@ static svs_code key_query_of(const struct request *r, struct svi_key_query *q) {
         return svi_fail(r->err, SVS_WRONG_TYPE, "silent is a number of seconds, at least 0");
     if (c->rows.type != SVI_ITEM_TYPE_COUNT && (c->rows.type != SVI_INT || c->rows.i < 0))
         return svi_fail(r->err, SVS_WRONG_TYPE, "rows is a whole number, at least 0");
+    /* An unknown name gives SVI_KEY_ORDER_COUNT, which is refused like a wrong type. */
     if (c->sort.type == SVI_STRING)
         q->order = svi_key_order_of((const char *)c->sort.body, c->sort.length);
     if (q->order == SVI_KEY_ORDER_COUNT ||
@@ -462,6 +471,7 @@ static svs_code op_keys(struct request *r) {
     SVI_TRY(key_query_of(r, &q));
     q.like_length = name_part(&r->command.like, like, &q.like);
     q.prefix_length = name_part(&r->command.prefix, prefix, &q.prefix);
+    /* One entry more than the limit, since a limit of 0 is valid: it asks for the counts alone. */
     const struct svi_key_entry **shown = svi_alloc_array((size_t)q.limit + 1, sizeof *shown);
     if (!shown)
         return svi_fail_memory(r->err, "the list of keys");
@@ -536,6 +546,7 @@ static svs_code control_run(struct request *r) {
     svs_code code = find_engine(r);
     if (code == SVS_OK)
         code = require_consent(r);
+    /* Set before the record is written: it decides the kind of the record. */
     r->command.keeps_shape = c->text_rows;
     if (code == SVS_OK && r->command.op == SVI_COMMAND_PRUNE && c->text_rows)
         code = svi_fail(r->err, SVS_UNAVAILABLE,
@@ -545,9 +556,11 @@ static svs_code control_run(struct request *r) {
     if (kept && code == SVS_OK)
         code = svi_write_ahead_write(c->write_ahead, record_kind(&r->command), r->now, r->command.bytes,
                                      r->command.size, r->err);
+    /* From here on the record exists, so the effect has to follow. */
     const bool written = kept && code == SVS_OK;
     if (code == SVS_OK)
         code = operations[r->command.op](r);
+    /* Frees what was prepared and did not take effect. */
     svi_engine_change_free(&r->change);
     svi_free(r->before);
     /* SVS_IO can only come from keeping the state. If memory ran out after the write, a restart would apply

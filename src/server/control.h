@@ -12,8 +12,8 @@ struct svi_control {
     svi_stream *stream;
     struct svi_settings *settings; /* `config` may change them */
     double started;                /* arrival clock at start; moves with the clock */
-    uint64_t
-        run; /* identifies this start of the process: within one run, nothing that was acknowledged is lost */
+    /* identifies this start of the process: within one run, nothing that was acknowledged is lost */
+    uint64_t run;
     bool stop;                           /* `stop` was requested */
     struct svi_write_ahead *write_ahead; /* NULL: the state is not kept on disk */
     bool text_rows; /* the input is rows of text, whose columns have fixed places: features and classes must

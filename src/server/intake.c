@@ -344,6 +344,8 @@ static svs_code intake_write_ahead(struct svi_intake *in, struct svi_batch *b, c
     svi_write_ahead *w = in->control->write_ahead;
     enum svi_record_kind kind = in->replies ? SVI_RECORD_SOURCED : SVI_RECORD_FRAME;
     svs_code code = SVS_OK;
+    /* Refusals that the replay cannot derive from a message are recorded as such, so that counters agree
+     * after a restart. Questions and messages of the wrong sender leave no trace in the state. */
     for (int i = 0; w && i < b->count && code == SVS_OK; i++) {
         const struct svi_envelope *env = &b->message[i].envelope;
         const svs_error *why = reason_of(env, (enum verdict)b->verdict[i]);
@@ -352,6 +354,7 @@ static svs_code intake_write_ahead(struct svi_intake *in, struct svi_batch *b, c
         else if (b->verdict[i] == UNNUMBERED || b->verdict[i] == UNREADABLE)
             code = svi_write_ahead_append_refusal(w, why->code, why->text, b->now, &in->why);
     }
+    /* All or nothing: a batch that cannot be collected completely is not written at all. */
     if (code != SVS_OK)
         svi_write_ahead_abort(w);
     else if (w)
@@ -475,6 +478,7 @@ static bool intake_hand_out(struct svi_intake *in, struct svi_batch *b, int i) {
 static bool settle_some(struct svi_intake *in, struct svi_batch *b, int limit) {
     svi_stream_leave_open(in->control->stream, true);
     for (; b->done < b->count && limit > 0 && !out_of_memory(in); b->done++, limit--) {
+        /* Distributed messages are answered together, later; this loop continues. */
         if (in->replies && intake_hand_out(in, b, b->done))
             continue;
         if (in->later_count > 0)
@@ -487,9 +491,12 @@ static bool settle_some(struct svi_intake *in, struct svi_batch *b, int limit) {
     if (in->later_count > 0)
         intake_answer_later(in, b);
     svi_stream_leave_open(in->control->stream, false);
+    /* The stream is closed again, so every event is out and no held reply is left: the slots can be released.
+     */
     intake_send_held(in, b);
     if (b->done < b->count)
         return false;
+    /* The whole batch is settled: its messages waited since it was begun. */
     svi_latency_add(in->latency, svi_monotonic() - b->began, b->count);
     intake_clear(in, b);
     return true;
@@ -540,8 +547,8 @@ static int piece_of(const struct svi_intake *in) {
  * senders wait for replies, half of the first batch is answered before: they can then send more for the
  * second. */
 static bool is_time(const struct svi_intake *in, const struct svi_batch *a, const struct svi_batch *b) {
-    const double left =
-        (a->count - a->done - piece_of(in)) * in->each; /* seconds of work left when this is asked next */
+    /* seconds of work left when this is asked next */
+    const double left = (a->count - a->done - piece_of(in)) * in->each;
     const bool last = left <= AHEAD * svi_write_ahead_sync_seconds(in->control->write_ahead);
     return b->count >= a->count || (last && (a->done == 0 || 2 * a->done >= a->count));
 }
@@ -614,9 +621,8 @@ static svs_code intake_messages_turn(struct svi_intake *in, double now, bool *to
     if (in->held)
         return SVS_OK;
     svs_code code = SVS_OK;
-    const bool full =
-        in->first
-            ->full; /* read now, as settle_flow clears it: declined messages say nothing about the cost */
+    /* read now, as settle_flow clears it: declined messages say nothing about the cost */
+    const bool full = in->first->full;
     if (in->control->write_ahead && svi_write_ahead_syncs(in->control->write_ahead))
         code = settle_flow(in, &bytes, err);
     else

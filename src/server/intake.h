@@ -35,8 +35,8 @@ struct svi_intake_ops {
      */
     bool (*take)(struct svi_intake *in, void *slot, const void **bytes, size_t *size);
     struct svi_sender (*sender)(void *slot);
-    bool (*reply)(struct svi_intake *in, void *slot, const void *bytes,
-                  size_t size); /* false: the reply is lost */
+    /* false: the reply is lost */
+    bool (*reply)(struct svi_intake *in, void *slot, const void *bytes, size_t size);
     void (*release)(void *slot);
     int (*queue)(const struct svi_settings *s); /* messages of one peer that the transport may queue */
 
@@ -44,8 +44,8 @@ struct svi_intake_ops {
     /* Reads if `ready`, and passes on the rows that are complete. Sets in->ended at the end of the input. */
     svs_code (*turn)(struct svi_intake *in, bool ready, double now, svs_error *err);
     double (*wait)(const struct svi_intake *in); /* seconds until a turn is due without input */
-    void (*event)(struct svi_intake *in,
-                  const struct svi_event *e); /* an event of the stream, such as the score of a row */
+    /* an event of the stream, such as the score of a row */
+    void (*event)(struct svi_intake *in, const struct svi_event *e);
 };
 
 struct svi_batch;

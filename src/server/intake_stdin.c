@@ -92,7 +92,7 @@ static svs_code intake_stdin_open(struct svi_intake *in, svs_error *err) {
     in->own = r;
     r->stream = stream;
     r->settings = s;
-    /* The largest object fits, and one read behind it. */
+    /* The largest object fits, and one read after it. */
     r->capacity = (size_t)s->max_message + CHUNK;
     r->options = svi_settings_reader(s);
     r->options.known = intake_stdin_known;
@@ -204,9 +204,12 @@ static svs_code intake_stdin_order(struct svi_intake *in, struct svi_message *m,
     m->listed = m->listed && !svi_settings_keyed(r->settings); /* each key has its own order */
     if (!m->listed)
         return SVS_OK;
+    /* The schema has no columns yet: this is the first row. */
     if (m->cell_count > 0 && svi_schema_columns(s) == 0)
         SVI_TRY(intake_stdin_report_names(in, m, now, err));
     SVI_TRY(svi_cells_order(&r->cells, s, m, err));
+    /* Names are needed only if something beyond plain numbers may occur; a plain row is then as short as a
+     * producer would send it. */
     m->in_order = intake_stdin_needs_names(s, m, &gaps);
     if (!m->in_order && !gaps)
         m->absent = SVI_MISSING_AUTO;
@@ -246,9 +249,11 @@ static svs_code text_turn(struct svi_intake *in, bool fill, double now, svs_erro
         enum svi_read what = svi_reader_next(r->reader, &m, &why);
         if (what == SVI_READ_FAIL)
             break;
+        /* `ended` is set before the return: the rows taken so far still get their scores in this turn. */
         in->ended = what == SVI_READ_END;
         if (what == SVI_READ_END || what == SVI_READ_MORE)
             return SVS_OK;
+        /* Counted before the row is applied: refusals and scores name this row. */
         in->rows++;
         svi_reader_line(r->reader, &line, &length);
         r->located = what != SVI_READ_ROW; /* then why.text names the line */
@@ -271,6 +276,7 @@ static svs_code object_end(const struct svi_intake *in, size_t from, size_t *to,
     svs_code code = svi_walk(&at, r->buffer + r->size, SVI_WALK_MAX);
     *to = code == SVS_OK ? (size_t)(at - r->buffer) : from;
     size_t left = r->size - from;
+    /* More bytes than the largest message, and still no end: waiting for more would never finish. */
     if (code == SVS_TRUNCATED && left > (size_t)r->settings->max_message)
         return svi_fail(err, SVS_TOO_LARGE,
                         "object %" PRId64 " of the input exceeds max.message = %" PRId64 " bytes",
@@ -313,6 +319,7 @@ static svs_code msgpack_turn(struct svi_intake *in, bool fill, double now, svs_e
         return SVS_OK;
     if (n < 0)
         return svi_fail(err, SVS_IO, "standard input cannot be read: %s", strerror(errno));
+    /* A rest that is no complete object is reported by take_objects as truncated. */
     in->ended = n == 0;
     r->size += (size_t)n;
     return take_objects(in, now, err);

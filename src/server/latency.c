@@ -1,3 +1,5 @@
+/* Step i of the histogram covers times up to SHORTEST * 2^(i / 4) seconds; the last step also takes
+ * everything beyond. */
 #include "server/latency.h"
 
 #include <math.h>

@@ -82,6 +82,7 @@ static void reload_settings(struct svi_reload *r, struct svi_control *c, double 
     svs_error err = {0};
     struct svi_settings *fresh = svi_alloc(sizeof *fresh);
     svs_code code = fresh ? r->read(r->from, fresh, &err) : svi_fail_memory(&err, "the settings");
+    /* Sorts the changed settings by whether they can change now or need a restart. */
     for (const struct svi_setting *row = svi_settings_table; row->key && code == SVS_OK; row++)
         if (svi_settings_differ(&r->given, fresh, row))
             add_name(svi_change_any_time(row->change) ? &changed : &later, row->key);
@@ -92,6 +93,8 @@ static void reload_settings(struct svi_reload *r, struct svi_control *c, double 
         reload_complain(r, "the settings stay as they were", &err);
         return;
     }
+    /* Only settings of the first kind were adopted: the others differ again at the next reload and are named
+     * again. */
     reload_log(r->log, changed.count ? "changed " : "no setting has changed", changed.text);
     if (later.count)
         reload_log(r->log, "these need a restart: ", later.text);
@@ -105,11 +108,13 @@ static void reload_keys(const struct svi_reload *r, const struct svi_settings *s
     char text[64];
     if (!access->authenticator)
         return;
+    /* Loaded into a copy that is thrown away: the one in force is the authenticator's. */
     if (svi_acl_load(&acl, s->curve_allow, &err) == SVS_OK) {
         snprintf(text, sizeof text, "%d", acl.count);
         reload_log(r->log, "keys in the allow file: ", text);
     } else
         reload_complain(r, "the last good allow file stays in force", &err);
+    /* The identity was loaded only to compare public keys. */
     if (svi_identity_load(s, false, &id, &err) != SVS_OK)
         reload_complain(r, "the key stays as it was", &err);
     else if (strcmp(id.public_key, access->identity.public_key) != 0)

@@ -1,3 +1,8 @@
+/* Replies to the messages of in.mode router. Every reply is a map whose head is filled in at the end.
+ *
+ * There are three kinds: hello (the position of a source, the credit, the delivery level), an acknowledgement
+ * (everything up to n is settled), and a refusal (final: the number is used up; otherwise the message may be
+ * sent again). A client relies on this difference, so svi_router_decline decides it with care. */
 #include "server/router.h"
 
 #include <string.h>

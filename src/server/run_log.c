@@ -168,6 +168,7 @@ void svi_run_log_summary(const struct svi_run_log *l, double now) {
     const int count = svi_stream_figures(l->stream, NULL, now, &f);
     const double quality = svi_figure_value(f, count, name),
                  suppressed = svi_figure_value(f, count, "alerts_suppressed");
+    /* Counts first, then alerts by kind, then the verdict, and the quality in the last line. */
     run_log_reasons(l, reasons, sizeof reasons, NULL);
     fprintf(to, "seen %" PRId64 "\nrefused %" PRId64 "%s%s%s\n", svi_stream_seen(l->stream),
             svi_stream_refused(l->stream), reasons[0] ? " (" : "", reasons, reasons[0] ? ")" : "");
@@ -197,6 +198,7 @@ void svi_run_log_summary(const struct svi_run_log *l, double now) {
 svs_code svi_run_log_check(const struct svi_run_log *l, int64_t rows, svs_error *err) {
     char reasons[SVS_ERROR_TEXT];
     svs_code commonest;
+    /* Refusals of this run only: a restored state brings older ones along. */
     const int64_t refused = svi_stream_refused(l->stream) - l->errors;
     if (rows == 0 || !svi_refused_many(refused, rows))
         return SVS_OK;

@@ -1,3 +1,6 @@
+/* Score events become lines of text in memory; svi_score_lines_flush writes them, once a turn. Nothing here
+ * blocks without also watching for the signal to stop: a reader that pauses must not keep the process alive.
+ */
 #include "server/score_lines.h"
 
 #include <errno.h>

@@ -165,8 +165,8 @@ static void server_update_figures(struct server *p) {
 static void server_sink(void *user, const struct svi_event *e) {
     struct server *p = user;
     if (p->out)
-        svi_publisher_publish(p->out,
-                              e); /* out of memory: the event is lost, which subscribers detect by `seq` */
+        /* out of memory: the event is lost, which subscribers detect by `seq` */
+        svi_publisher_publish(p->out, e);
     if (!svi_run_log_notice(&p->log, e))
         svi_intake_event(&p->intake, e);
 }
@@ -192,6 +192,7 @@ static void publish_stats(struct server *p, bool due) {
     svs_code written = SVS_OK;
     p->stats_at = svi_monotonic();
     report_access(p, time);
+    /* Without an output socket nobody receives stats. */
     if (!p->out)
         return;
     svi_stream_set_gauge(p->stream, "latency_p50", svi_latency_quantile(l, 0.5));
@@ -235,6 +236,7 @@ static bool server_answer(struct server *p) {
         return false;
     const void *body = zmq_msg_data(&r.body);
     const size_t length = zmq_msg_size(&r.body);
+    /* A message beyond the limits is dropped without a reply; its peer is disconnected. */
     if (svi_access_takes(&p->access, SVI_ROLE_CONTROL, &r.body, &r.frames)) {
         const struct svi_sender from = {.user = svi_message_user(&r.body),
                                         .connection = svi_message_connection(&r.body)};
@@ -243,6 +245,7 @@ static bool server_answer(struct server *p) {
             admitted && !late
                 ? svi_control_handle(&p->control, body, length, server_now(p), &p->reply)
                 : svi_router_decline(&p->control, NULL, admitted ? &ending : &forbidden, &p->reply);
+        /* `r` is not closed: `stopper` owns its frames now. */
         if (p->control.stop && !late) {
             p->stopper = r;
             p->stopped = true;
@@ -272,8 +275,8 @@ static void poll_items(const struct server *p, zmq_pollitem_t *items) {
     memset(items, 0, ITEM_COUNT * sizeof *items);
     for (int i = 0; i < ITEM_COUNT; i++) {
         items[i].events = ZMQ_POLLIN;
-        items[i].fd =
-            p->signals.end; /* placeholder for entries without a descriptor or socket of their own */
+        /* placeholder for entries without a descriptor or socket of their own */
+        items[i].fd = p->signals.end;
     }
     items[ITEM_RELOAD].fd = p->signals.reload;
     if (!p->intake.held) /* else nothing more is taken until the held batch is written */
@@ -423,6 +426,7 @@ static svs_code server_turn(struct server *p, svs_error *err) {
     svs_code code = SVS_OK;
     bool took;
     poll_items(p, items);
+    /* A handler (signals.c) interrupts the poll; the next turn sees the signal's descriptor. */
     if (zmq_poll(items, ITEM_COUNT, server_wait_ms(p)) < 0)
         return zmq_errno() == EINTR ? SVS_OK
                                     : svi_fail(err, SVS_IO, "waiting failed: %s", zmq_strerror(zmq_errno()));
@@ -431,6 +435,7 @@ static svs_code server_turn(struct server *p, svs_error *err) {
     encode_wanted(p);
     if (items[ITEM_RELOAD].revents && svi_signals_pending(p->signals.reload))
         svi_reload(&p->reload, &p->control, &p->access, server_now(p));
+    /* After a signal nothing more is taken here; server_drain takes what was sent before. */
     if (items[ITEM_END].revents)
         p->stop = true;
     else
@@ -483,8 +488,8 @@ static svs_code server_finish(struct server *p, svs_error *err) {
 
 static svs_code server_loop(struct server *p, svs_error *err) {
     p->stats_at = svi_monotonic();
-    p->worked = svi_clock_seconds(
-        CLOCK_THREAD_CPUTIME_ID); /* CPU time of the recovery is already known to the write-ahead */
+    /* CPU time of the recovery is already known to the write-ahead */
+    p->worked = svi_clock_seconds(CLOCK_THREAD_CPUTIME_ID);
     bool took;
     /* Rows that were read to detect the format are in the buffer already: the descriptor need not become
      * readable again. */
@@ -589,8 +594,8 @@ static svs_code open_sockets(struct server *p, svs_error *err) {
     if (ctl)
         SVI_TRY(open_control(p, err));
     p->intake.scores = out ? NULL : p->hooks->scores;
-    SVI_TRY(
-        p->intake.ops->open(&p->intake, err)); /* last: a producer that finds this address may send at once */
+    /* last: a producer that finds this address may send at once */
+    SVI_TRY(p->intake.ops->open(&p->intake, err));
     if (!rows)
         svi_run_log_line(&p->log, "in %s (%s)\n", s->in, svi_settings_word("in.mode", (int)mode.mode));
     return SVS_OK;
@@ -611,6 +616,7 @@ static svs_code server_build(struct server *p, svs_error *err) {
     svi_arrival_clock_start(&p->clock);
     SVI_TRY(begin_clock(p, err));
     svi_server_predict_memory(&p->settings, p->stream, 0);
+    /* `run` differs from that of every earlier start, as it is the wall clock in microseconds. */
     p->control = (struct svi_control){.stream = p->stream,
                                       .settings = &p->settings,
                                       .started = server_now(p),

@@ -1,3 +1,5 @@
+/* Signals as descriptors: blocked in all threads and read through signalfd, so that they are handled between
+ * two turns of the loop and never in the middle of one. */
 #include "server/signals.h"
 
 #include <errno.h>
@@ -33,8 +35,8 @@ bool svi_signals_take(struct svi_signals *s) {
     sigaddset(&wanted, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &wanted, &s->mask);
     sigaction(SIGPIPE, &ignore, &s->pipe);
-    sigaction(SIGXFSZ, &ignore,
-              &s->too_large); /* a write beyond the limit then fails like one on a full disk */
+    /* a write beyond the limit then fails like one on a full disk */
+    sigaction(SIGXFSZ, &ignore, &s->too_large);
     sigaction(SIGINT, &hand, &s->interrupt);
     sigaction(SIGTERM, &hand, &s->terminate);
     sigaction(SIGHUP, &hand, &s->hangup);
