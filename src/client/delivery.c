@@ -212,6 +212,8 @@ svs_code delivery_finish(struct delivery *d, svs_error *err) {
     svs_outbox *box = d->link.box;
     const int64_t row = svs_outbox_wanted(box);
     svs_code code = SVS_OK;
+    /* Waiting for the disk counts as waiting here, so a process that never syncs is noticed after `timeout`.
+     */
     d->finishing = true;
     d->moved = svi_monotonic();
     while (code == SVS_OK && svs_outbox_wanted(box) >= row && !svs_outbox_done(box))

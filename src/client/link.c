@@ -98,6 +98,8 @@ void link_send(struct link *l) {
             l->blocked = true;
 }
 
+/* Whatever answers on the port must speak the protocol: a malformed reply ends the delivery instead of being
+ * ignored. */
 svs_code link_receive(struct link *l, svs_error *err) {
     zmq_msg_t m;
     svs_code code = SVS_OK;

@@ -38,6 +38,8 @@ void svs_outbox_defaults(svs_outbox_options *o) {
                               .pause_max = 2};
 }
 
+/* A table, so that every option states its range in the error. Written as !(low <= value <= high), which
+ * refuses a NAN too. */
 static svs_code outbox_check_options(const svs_outbox_options *o, svs_error *err) {
     const struct {
         const char *name;
@@ -142,6 +144,7 @@ svs_code svs_outbox_put(svs_outbox *b, const void *bytes, size_t length, svs_err
     return outbox_keep(b, map.body, (size_t)(end - map.body), map.length, err);
 }
 
+/* Three forms: a map by name, an array, or one packed block of doubles. */
 static void pack_x(struct svi_pack *p, const svs_outbox_sample *s) {
     svi_pack_key(p, "x");
     if (s->names)
@@ -257,13 +260,13 @@ static bool can_send(const svs_outbox *b) {
 }
 
 /* Some samples are in flight: a reply is expected. */
-static bool outbox_expects(const svs_outbox *b) {
+static bool outbox_expects_reply(const svs_outbox *b) {
     return b->sent > b->taken;
 }
 
 /* There are samples, none is in flight, and the credit allows none. */
-static bool is_shut(const svs_outbox *b) {
-    return !outbox_expects(b) && b->sent < b->store.count && outbox_window(b) == 0;
+static bool has_no_credit(const svs_outbox *b) {
+    return !outbox_expects_reply(b) && b->sent < b->store.count && outbox_window(b) == 0;
 }
 
 int64_t svi_outbox_on_disk(const svs_outbox *b) {
@@ -272,13 +275,13 @@ int64_t svi_outbox_on_disk(const svs_outbox *b) {
 }
 
 /* Only the process's disk is awaited, and no further reply will report it: a hello has to ask. */
-static bool is_curious(const svs_outbox *b) {
-    return b->o.release != SVS_OUTBOX_TAKEN && b->keeps && b->sent == b->store.count && !outbox_expects(b) &&
-           svi_outbox_on_disk(b) < b->first + b->taken;
+static bool must_ask_about_disk(const svs_outbox *b) {
+    return b->o.release != SVS_OUTBOX_TAKEN && b->keeps && b->sent == b->store.count &&
+           !outbox_expects_reply(b) && svi_outbox_on_disk(b) < b->first + b->taken;
 }
 
 static bool all_done(const svs_outbox *b) {
-    return b->phase == SVI_LIVE && b->taken == b->store.count && !is_curious(b);
+    return b->phase == SVI_LIVE && b->taken == b->store.count && !must_ask_about_disk(b);
 }
 
 bool svs_outbox_done(const svs_outbox *b) {
@@ -291,7 +294,7 @@ void svs_outbox_leave(svs_outbox *b) {
 }
 
 /* Is a bye due now? */
-static bool may_leave(const svs_outbox *b) {
+static bool bye_is_due(const svs_outbox *b) {
     return b->leaving == SVI_LEAVES && all_done(b);
 }
 
@@ -301,11 +304,11 @@ static bool may_leave(const svs_outbox *b) {
 static void outbox_advance(svs_outbox *b, double now) {
     if (b->phase == SVI_PAUSED && now >= b->again)
         svi_outbox_greet(b);
-    if (b->phase == SVI_LIVE && outbox_expects(b) && now >= b->heard + b->o.timeout)
+    if (b->phase == SVI_LIVE && outbox_expects_reply(b) && now >= b->heard + b->o.timeout)
         svi_outbox_greet(b);
-    if (b->phase == SVI_LIVE && is_shut(b))
+    if (b->phase == SVI_LIVE && has_no_credit(b))
         svi_outbox_pause(b, now);
-    if (b->phase == SVI_LIVE && is_curious(b) && now >= b->heard + b->ask_again) {
+    if (b->phase == SVI_LIVE && must_ask_about_disk(b) && now >= b->heard + b->ask_again) {
         b->ask_again = fmin(2 * b->ask_again, fmax(b->o.pause, b->o.pause_max));
         svi_outbox_greet(b);
     }
@@ -351,6 +354,8 @@ static void pack_samples(svs_outbox *b, struct svi_pack *p) {
     }
 }
 
+/* Walks over the stored pairs, which were checked when they were put, so the walk cannot run out of the
+ * entry. */
 const char *svi_outbox_key(const svs_outbox *b, int64_t place, char *out) {
     const struct svi_kept *k = svi_store_at(&b->store, place);
     const uint8_t *at = b->store.block + k->at, *end = at + k->size;
@@ -374,6 +379,7 @@ void svi_outbox_give_up(svs_outbox *b, int64_t place, const char *code, const ch
     if (!k->stub && b->o.tell)
         b->o.tell(b->o.user, &(svs_outbox_event){SVS_OUTBOX_REFUSED, at, at, 1, code, reason, 0,
                                                  svi_outbox_key(b, place, key)});
+    /* The mark also keeps it from being reported twice. */
     k->stub = true;
 }
 
@@ -419,7 +425,7 @@ static void frame_greeting(svs_outbox *b, const char *op) {
 bool svs_outbox_frame(svs_outbox *b, double now, const void **bytes, size_t *size) {
     outbox_advance(b, now);
     /* A hello precedes everything; a bye waits until all samples are settled. */
-    const bool hello = b->phase == SVI_GREETING && b->ask, bye = may_leave(b);
+    const bool hello = b->phase == SVI_GREETING && b->ask, bye = bye_is_due(b);
     if (!hello && !bye && !(b->phase == SVI_LIVE && can_send(b)))
         return false;
     hello || bye ? frame_greeting(b, bye ? "bye" : "hello") : frame_samples(b);
@@ -450,7 +456,7 @@ void svs_outbox_sent(svs_outbox *b, double now) {
         b->f.acked += b->framed;
         return;
     }
-    if (!outbox_expects(b))
+    if (!outbox_expects_reply(b))
         b->heard = now;
     b->f.under_way++;
     /* `touched` outlives renumbering, so that samples sent again are counted as such. */
@@ -468,13 +474,13 @@ double svs_outbox_wait(const svs_outbox *b, double now) {
         due = b->again;
     else if (b->phase == SVI_GREETING)
         due = b->ask ? now : b->asked + b->patience;
-    else if (outbox_expects(b))
+    else if (outbox_expects_reply(b))
         due = b->heard + b->o.timeout;
-    else if (is_curious(b))
+    else if (must_ask_about_disk(b))
         due = b->heard + b->ask_again;
     else if (b->leaving == SVI_SAID_BYE)
         due = b->asked + b->o.timeout;
-    if ((b->phase == SVI_LIVE && (can_send(b) || is_shut(b))) || may_leave(b))
+    if ((b->phase == SVI_LIVE && (can_send(b) || has_no_credit(b))) || bye_is_due(b))
         due = now;
     /* Without this the loop would spin on a frame that cannot be built. */
     if (b->out_of_memory)
@@ -496,12 +502,14 @@ void svs_outbox_status(const svs_outbox *b, svs_outbox_figures *f) {
     f->greeted = b->phase == SVI_LIVE;
 }
 
+/* In the order of the structure: the marks, the window, what may be taken but not released, and that every
+ * sample put is accounted for once. */
 bool svi_outbox_check(const svs_outbox *b) {
     const svs_outbox_figures *f = &b->f;
     const int64_t end = b->first + b->store.count;
     return svi_store_check(&b->store) && b->taken >= 0 && b->taken <= b->sent && b->sent <= b->store.count &&
            b->first >= 0 && b->reached >= b->first + b->sent && b->reached <= end && f->under_way >= 0 &&
-           (outbox_expects(b) || f->under_way == 0) &&
+           (outbox_expects_reply(b) || f->under_way == 0) &&
            (b->taken == 0 ||
             (b->o.release != SVS_OUTBOX_TAKEN && !b->o.replay && b->f.durable <= b->first)) &&
            (b->o.replay ? b->shift == 0 : b->first == f->acked + f->refused) &&

@@ -6,7 +6,7 @@
  * which they are released (outbox_answer_release decides when).
  *
  * Invariant: a number on the wire names only one sample. Numbers change only when a hello is answered
- * (outbox_answer_adopt), and only if no message with an old number can still be in flight (is_sure). A
+ * (outbox_answer_adopt), and only if no message with an old number can still be in flight (is_trusted). A
  * message without a reply is sent again, however often its connection breaks. Read from the end of the file
  * upwards. */
 #include <stdio.h>
@@ -271,7 +271,7 @@ static int64_t outbox_answer_adopt(svs_outbox *b, int64_t next) {
 
 /* Reports samples that the process lost although it had acknowledged them. `first`: the oldest stored sample.
  */
-static void report_lack(svs_outbox *b, bool other, int64_t first, int64_t count) {
+static void report_loss(svs_outbox *b, bool other, int64_t first, int64_t count) {
     static const char *const why[] = {
         "a power cut took them from the process before they were on disk: with its setting delivery durable "
         "it acknowledges only what is",
@@ -328,7 +328,7 @@ static void outbox_answer_resume(svs_outbox *b, const struct svi_answer *a, doub
     note_disk(b, a->durable, 0);
     outbox_answer_release(b);
     if (other || forgotten > 0)
-        report_lack(b, other, first, forgotten);
+        report_loss(b, other, first, forgotten);
 }
 
 /* Did a process of the same run forget this source? It still has the samples that it acknowledged, so the
@@ -339,7 +339,7 @@ static bool is_forgotten(const svs_outbox *b, const struct svi_answer *a) {
 }
 
 /* Does the process keep its state? Its delivery level decides; if it reports none, its `durable` does. */
-static bool is_keeper(const svs_outbox *b, const struct svi_answer *a) {
+static bool keeps_its_state(const svs_outbox *b, const struct svi_answer *a) {
     static const char *const levels[] = {"at-least-once", "durable", "exactly-once"};
     for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++)
         if (strcmp(a->delivery, levels[i]) == 0)
@@ -352,7 +352,7 @@ static bool is_keeper(const svs_outbox *b, const struct svi_answer *a) {
  * unanswered, as many answers must agree, because an earlier one may be late. At the very first contact,
  * messages from an earlier life of this producer may still be queued in the process: at least two answers
  * must agree. */
-static bool is_sure(svs_outbox *b, const struct svi_answer *a) {
+static bool is_trusted(svs_outbox *b, const struct svi_answer *a) {
     const int64_t at = a->next + b->shift;
     if (b->o.replay || (b->met && at >= b->first && at <= b->reached))
         return true; /* the numbering does not change */
@@ -370,19 +370,19 @@ static void take_hello(svs_outbox *b, const struct svi_answer *a, double now) {
     const bool live = b->phase == SVI_LIVE, returned = b->returns && a->next > 0;
     if (a->credit >= 0)
         b->f.credit = a->credit;
-    /* Counted even if the answer is ignored below: is_sure depends on the number in flight. */
+    /* Counted even if the answer is ignored below: is_trusted depends on the number in flight. */
     b->hellos -= b->hellos > 0;
     if (b->phase == SVI_LIVE && a->epoch != b->f.epoch)
         svi_outbox_greet(b); /* a late answer from a process that is not the present one */
     if (b->phase != SVI_GREETING || live)
         return;
-    b->keeps = is_keeper(b, a);
+    b->keeps = keeps_its_state(b, a);
     if (b->o.release == SVS_OUTBOX_DURABLE && !b->keeps)
         outbox_answer_later(
             b, "not_durable",
             "the process keeps nothing: it needs --state.dir, and --delivery durable against power cuts",
             now);
-    else if ((b->returns = is_forgotten(b, a)) || !is_sure(b, a))
+    else if ((b->returns = is_forgotten(b, a)) || !is_trusted(b, a))
         b->ask = true;
     else {
         b->f.returned += returned;

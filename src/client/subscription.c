@@ -65,6 +65,8 @@ svs_code subscription_remove(struct subscription *s, const char *prefix, svs_err
     return svi_fail(err, SVS_IO, "cannot end a subscription: %s", zmq_strerror(errno));
 }
 
+/* The kind is the part of the topic before the first dot; a topic of another program gives SVI_TOPIC_COUNT.
+ */
 static enum svi_topic subscription_kind(const char *topic, size_t length) {
     for (int t = 0; t < SVI_TOPIC_COUNT; t++) {
         const char *name = svi_topic_name((enum svi_topic)t);
@@ -123,7 +125,7 @@ static bool subscription_follow(struct subscription *s, struct subscription_even
 }
 
 /* Reads the monitor: connections made and refused. Without keys a failed handshake is no refusal. */
-static void subscription_look(struct subscription *s) {
+static void subscription_follow_connection(struct subscription *s) {
     int event, value;
     while (svi_monitor_next(s->monitor, &event, &value)) {
         s->met = s->met || event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
@@ -133,7 +135,7 @@ static void subscription_look(struct subscription *s) {
 
 bool subscription_next(struct subscription *s, struct subscription_event *e) {
     struct svi_item map;
-    subscription_look(s);
+    subscription_follow_connection(s);
     while (zmq_msg_recv(&s->topic, s->socket, ZMQ_DONTWAIT) >= 0) {
         int frames = 1; /* an event has two: topic and payload */
         /* Reads all frames of a message, even of one that is not an event, so that the next one starts at its
@@ -157,7 +159,7 @@ bool subscription_next(struct subscription *s, struct subscription_event *e) {
 }
 
 bool subscription_refused(struct subscription *s) {
-    subscription_look(s);
+    subscription_follow_connection(s);
     const bool refused = s->refused;
     s->refused = false;
     return refused;

@@ -16,6 +16,8 @@
 #define SUBSCRIPTION_MAX SVI_TOPIC_MAX /* bytes */
 #define REPORT_SECONDS   1.0           /* between two reports of refused messages */
 
+/* The authenticator comes before the peer watch, which answers from it, and both before any socket: libzmq
+ * admits everybody while nobody answers its questions. */
 svs_code svi_access_open(struct svi_access *a, const struct svi_settings *s, void *context, svs_error *err) {
     *a = (struct svi_access){.context = context, .connects = !svi_settings_intake(s).binds};
     SVI_TRY(svi_settings_check_security(s, err));
@@ -152,6 +154,8 @@ static bool report_cut_peer(struct svi_access *a, svs_error *report) {
     return true;
 }
 
+/* Summed up over a second at least, so that a misbehaving client cannot fill the log. A clock that went back
+ * does not silence the reports. */
 static bool report_refused_messages(struct svi_access *a, double now, svs_error *report) {
     const int64_t count = a->refused - a->reported;
     if (count == 0 || (now - a->reported_at < REPORT_SECONDS && now >= a->reported_at))

@@ -148,6 +148,8 @@ static bool acl_take_word(const char **at, char *word, size_t capacity) {
     return true;
 }
 
+/* One line into a client. Everything is validated here, so a struct svi_client is valid wherever it appears.
+ */
 static svs_code parse_line(const char *bytes, size_t length, struct svi_client *out, svs_error *err) {
     char line[LINE_SIZE];
     const char *at = line;
@@ -201,6 +203,7 @@ static svs_code check_unique(struct svi_acl *acl, svs_error *err) {
     return SVS_OK;
 }
 
+/* An upper bound that is exact for a valid file: each line but comments is a client. */
 static int count_clients(const char *bytes, size_t size) {
     int count = 0;
     size_t length;
@@ -211,6 +214,7 @@ static int count_clients(const char *bytes, size_t size) {
     return count;
 }
 
+/* The number of the line is part of the message: the whole file is refused for one of them. */
 static svs_code parse_lines(struct svi_acl *acl, const char *bytes, size_t size, svs_error *err) {
     size_t length;
     svs_error why;

@@ -34,6 +34,8 @@ struct svi_authenticator {
     struct file_version read, before;
 };
 
+/* Both times are compared: a file moved into place keeps its time of modification, but changes that of its
+ * status. */
 static struct file_version version_of_file(const char *path) {
     struct stat s;
     struct file_version v;
@@ -131,7 +133,8 @@ bool svi_authenticator_allows_source(svi_authenticator *a, const char *user, con
 }
 
 /* Does any key have fewer rights in `now` than in `before`? */
-static bool takes_away(const svi_authenticator *a, const struct svi_acl *before, const struct svi_acl *now) {
+static bool revokes_rights(const svi_authenticator *a, const struct svi_acl *before,
+                           const struct svi_acl *now) {
     for (int i = 0; i < before->count; i++)
         for (int r = 0; r < SVI_ROLE_COUNT; r++)
             if (svi_client_may(&before->client[i], (enum svi_role)r, a->stream) &&
@@ -142,8 +145,8 @@ static bool takes_away(const svi_authenticator *a, const struct svi_acl *before,
 
 /* Swaps the new list in. `revoked` is set last, with release order: a thread that sees it also sees the new
  * list. It is never cleared, since admitted users may outlive any number of changes. */
-static bool put_in_force(svi_authenticator *a, struct svi_acl *fresh) {
-    bool less = takes_away(a, &a->acl, fresh), binds = any_bound(fresh);
+static bool replace_acl(svi_authenticator *a, struct svi_acl *fresh) {
+    bool less = revokes_rights(a, &a->acl, fresh), binds = any_bound(fresh);
     pthread_mutex_lock(&a->lock);
     struct svi_acl old = a->acl;
     a->acl = *fresh;
@@ -174,5 +177,5 @@ bool svi_authenticator_refresh(svi_authenticator *a, svs_error *trouble) {
                  "the changed allow file is not valid, the previous one stays in force: %s", why.text);
         return false;
     }
-    return put_in_force(a, &fresh);
+    return replace_acl(a, &fresh);
 }

@@ -6,8 +6,8 @@
  * home, not for the control socket (count_connection).
  *
  * The victim is chosen either among the connections of the control socket or among the others, so neither
- * group can take the slots of the other (make_capacity). The flood guard knows when bytes of a connection
- * last moved. */
+ * group can take the slots of the other (connections_enforce_limit). The flood guard knows when bytes of a
+ * connection last moved. */
 #include "net/connections.h"
 
 #include <dirent.h>
@@ -95,6 +95,8 @@ static void count_connection(struct svi_connections *c, const struct svi_connect
     c->control += x->socket == SVI_ROLE_CONTROL ? change : 0;
 }
 
+/* shutdown, not close: libzmq owns the descriptor and has to see the end. The duplicate makes sure that it is
+ * this connection that ends, even if the number was reused. */
 static void connection_cut(struct svi_connections *c, struct svi_connection *x) {
     if (x->cut)
         return;
@@ -139,7 +141,7 @@ struct choice {
 
 /* Is a the better victim? Silent connections come first, oldest first: a flood of half-open connections
  * cannot displace working ones. Then the home with most connections, then the longest idle. */
-static bool gives_way_before(const struct svi_connections *c, const struct choice *a,
+static bool is_better_victim(const struct svi_connections *c, const struct choice *a,
                              const struct choice *b) {
     if (!b->x || a->silent != b->silent)
         return !b->x || a->silent;
@@ -148,7 +150,7 @@ static bool gives_way_before(const struct svi_connections *c, const struct choic
 }
 
 /* The best victim among the connections of the control socket, or among all others. */
-static struct choice find_choice(struct svi_connections *c, const struct svi_connection *newest,
+static struct choice find_victim(struct svi_connections *c, const struct svi_connection *newest,
                                  bool control) {
     struct choice best = {.x = NULL};
     for (int fd = 0; fd < c->slots; fd++) {
@@ -161,7 +163,7 @@ static struct choice find_choice(struct svi_connections *c, const struct svi_con
         const int64_t moved = svi_flood_guard_moved(fd, &spoken);
         now.silent = moved > 0 && !spoken;
         now.since = now.silent || moved < now.x->opened ? now.x->opened : moved;
-        if (gives_way_before(c, &now, &best))
+        if (is_better_victim(c, &now, &best))
             best = now;
     }
     return best;
@@ -169,12 +171,12 @@ static struct choice find_choice(struct svi_connections *c, const struct svi_con
 
 /* Closes one connection if there are too many. The control socket may use free slots of the others, but gives
  * them back when needed; its reserved slots nobody else can take. */
-static void make_capacity(struct svi_connections *c, struct svi_connection *newest, int64_t now) {
+static void connections_enforce_limit(struct svi_connections *c, struct svi_connection *newest, int64_t now) {
     const bool control = newest->socket == SVI_ROLE_CONTROL;
     const bool crowded = c->count - c->control > c->limit - c->reserved;
     if (c->count <= c->limit && (control || !crowded))
         return;
-    const struct choice a = find_choice(c, newest, control || !crowded);
+    const struct choice a = find_victim(c, newest, control || !crowded);
     /* An active victim is spared unless its home keeps more connections than the home of the new one:
      * otherwise one address could displace everybody else. */
     const bool yields =
@@ -201,7 +203,7 @@ struct svi_connection *svi_connections_open(struct svi_connections *c, int fd, i
     x->home = find_home(copy);
     if (accepted) {
         count_connection(c, x, 1);
-        make_capacity(c, x, now);
+        connections_enforce_limit(c, x, now);
     }
     return x;
 }

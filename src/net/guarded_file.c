@@ -69,6 +69,7 @@ svs_code svi_guarded_read(const char *path, bool secret, char *out, size_t size,
     return why ? svi_fail_path(err, code, path, "%s", why) : SVS_OK;
 }
 
+/* Makes the new name durable; if it fails, the file is still complete under one name or the other. */
 static void sync_folder_of(const char *path) {
     char parent[PATH_MAX];
     const char *slash = strrchr(path, '/');

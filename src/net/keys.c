@@ -93,6 +93,8 @@ static bool find_key(char *text, const char *name, char key[SVI_KEY_LENGTH + 1])
     return found;
 }
 
+/* Why a pair is not acceptable; NULL: it is. The public key is derived again: a mixed-up file would fail only
+ * at the first handshake otherwise. */
 static const char *assess_pair(const struct svi_identity *id) {
     char derived[SVI_KEY_LENGTH + 1];
     if (is_published(id->public_key) || is_published(id->secret_key))
@@ -181,6 +183,8 @@ static const char *make_pair(struct svi_identity *id) {
     return "no random numbers are available";
 }
 
+/* The public file first: if the secret one cannot be written, nothing secret is left, and the public one is
+ * removed. */
 static svs_code write_pair(const char *path, const struct svi_identity *id, svs_error *err) {
     static const char secret[] =
         "# SECRET key of svmstream: nobody else may read this file. Give away the .pub file.\n"
@@ -206,6 +210,8 @@ static svs_code write_pair(const char *path, const struct svi_identity *id, svs_
 svs_code svi_keys_new(const char *path, char key[SVI_KEY_LENGTH + 1], svs_error *err) {
     struct svi_identity id;
     struct stat s;
+    /* Checked before the pair is generated; svi_guarded_write would refuse as well, but the .pub file comes
+     * first there. lstat, so that a dangling link counts as existing. */
     if (lstat(path, &s) == 0)
         return svi_fail_path(err, SVS_IO, path, "already exists and is not replaced");
     const char *why = make_pair(&id);

@@ -64,6 +64,7 @@ static void ring_eventfd(int fd) {
     (void)rung;
 }
 
+/* Address and port of a peer, "" if it has none (ipc) or has left. Numeric: a lookup of names would block. */
 static void name_peer(int fd, char *out) {
     struct sockaddr_storage a;
     socklen_t size = sizeof a;
@@ -121,6 +122,8 @@ static void count_refusal(svi_peer_watch *w, const char *why) {
     svi_fail(&w->reason, SVS_NOT_ALLOWED, "%s", why);
 }
 
+/* Failed handshakes have no reliable descriptor, so they are only counted; accepted and closed connections
+ * maintain the table. A HANDSHAKE_FAILED_AUTH is not watched: ZAP has counted that refusal. */
 static void handle_event(svi_peer_watch *w, int socket, int event, int fd) {
     if (event == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL)
         count_refusal(w, "it came without CURVE, with another server's key, or does not speak ZeroMQ");
@@ -162,6 +165,8 @@ static void zap_take_text(char *out, size_t capacity, const char *bytes, size_t 
     out[length] = '\0';
 }
 
+/* Copies one frame of a request. Frames come from libzmq, but their content from the peer: nothing longer
+ * than its field is stored. */
 static void zap_take_frame(struct zap *q, int number, const char *bytes, size_t size) {
     if (number == ID && size < sizeof q->id) {
         memcpy(q->id, bytes, size);
@@ -206,6 +211,7 @@ static void zap_answer(void *gate, const struct zap *q, bool yes, const char *us
         zmq_send(gate, reply[i], strlen(reply[i]), (i < 3 ? ZMQ_SNDMORE : 0) | ZMQ_DONTWAIT);
 }
 
+/* Decides with the authenticator; a refusal is counted with its reason, which the next notice shows. */
 static bool peer_admitted(svi_peer_watch *w, const struct zap *q, char user[SVI_KEY_LENGTH + 1]) {
     svs_error why = {SVS_NOT_ALLOWED, "the ZAP request is incomplete"};
     char reason[SVS_ERROR_TEXT];

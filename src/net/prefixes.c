@@ -33,6 +33,8 @@ static size_t prefix_place(const struct svi_prefixes *p, uint64_t hash, const ch
     return i;
 }
 
+/* Keeps the load at most 3/4, doubling the table before an insertion. False: no memory, and the table is as
+ * before. */
 static bool prefixes_widen(struct svi_prefixes *p) {
     if (4 * ((size_t)p->count + 1) <= 3 * p->places)
         return true;

@@ -182,6 +182,8 @@ void svi_publisher_subscriptions(svi_publisher *p) {
     for (int i = 0; i < TURN && p->shown < SHOWN && zmq_msg_recv(&m, p->socket, ZMQ_DONTWAIT) >= 0; i++)
         take_subscription(p, &m);
     zmq_msg_close(&m);
+    /* Retained messages go out once for all subscriptions of this turn; XPUB sends them to every subscriber
+     * of the topic, and clients skip a repeated `seq`. */
     for (int t = 0; t < SVI_TOPIC_COUNT; t++) {
         if (p->topics[t].resend && p->topics[t].last.size > 0) {
             limit_queue(p, p->topics[t].last.size);

@@ -139,6 +139,7 @@ int svi_message_connection(zmq_msg_t *m) {
 
 /* ---- monitors */
 
+/* The address contains the pointer of the socket, which is unique among open sockets. */
 void *svi_monitor_new(void *context, void *socket, int events) {
     char address[64];
     snprintf(address, sizeof address, "inproc://monitor-%p", socket);
@@ -313,6 +314,8 @@ bool svi_request_reply(void *router, struct svi_request *r, const void *bytes, s
     return zmq_send(router, bytes, length, ZMQ_DONTWAIT) >= 0;
 }
 
+/* Earlier frames are counted and dropped: those in front of the last one are routing, or excess of a peer
+ * that does not follow the protocol. */
 bool svi_last_frame(void *socket, zmq_msg_t *m, struct svi_frames *frames) {
     struct svi_frames of = {0};
     int got;

@@ -78,6 +78,7 @@ void svi_alert_plot_mark(struct svi_alert_plot *p, const struct svi_alert_event 
     struct svi_alert_stretch *s = p->count > 0 ? &p->of[p->count - 1] : NULL;
     if (column >= 0)
         p->named[column]++;
+    /* One dot for each stretch: the first alert of it. */
     if (!s || !isnan(s->alert))
         return;
     s->alert = p->at;

@@ -45,6 +45,7 @@ static void report_number(FILE *to, int width, double value) {
     fprintf(to, " %*s", width, svi_human_digits(text, value, 4));
 }
 
+/* A member that takes part in no stack has no weights: its line just ends earlier. */
 static void report_member(FILE *to, const struct member_part *m) {
     char name[4 * NAME];
     struct svi_item stacks, item;

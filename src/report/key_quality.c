@@ -58,6 +58,7 @@ static void key_line_fill(const struct svi_key_quality *k, svi_engine *e, struct
     l->better = same.by > 0 || same.n < SVI_VERDICT_ROWS;
 }
 
+/* Samples without a key are in the stream's own engine, whose alerts are counted by kind. */
 static void key_line_fill_unkeyed(const struct svi_key_quality *k, struct key_line *l) {
     static const char *const alerts[] = {"alerts", "quality_alerts", "rule_alerts"};
     const struct svi_figure *f;

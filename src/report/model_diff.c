@@ -74,6 +74,7 @@ static svs_code diff_match_names(struct diff *d, svs_error *err) {
     return code;
 }
 
+/* Fills `other` in both directions: by column, or by name if both models have names. */
 static svs_code diff_match(struct diff *d, svs_error *err) {
     d->named = diff_model(d, 0)->features && diff_model(d, 1)->features;
     for (int i = 0; i < 2; i++) {
@@ -325,6 +326,7 @@ static int count_classes_alone(const struct diff *d, int i) {
     return count;
 }
 
+/* What only one model has, under keys that name the side: classes_a, features_a and so on. */
 static void pack_alone(const struct diff *d, struct svi_pack *p, int i) {
     const svs_model *m = diff_model(d, i);
     svi_pack_key(p, i ? "classes_b" : "classes_a");
@@ -445,6 +447,7 @@ static void print_sides(const struct diff *d, FILE *to) {
     each_figure(d, print_figure, to);
 }
 
+/* The list of features is cut at LISTED; the JSON form has them all. */
 static void print_alone(const struct diff *d, int i, FILE *to) {
     const svs_model *m = diff_model(d, i);
     char name[NAME_SIZE];
@@ -481,6 +484,8 @@ static void print_diff_row(const struct diff *d, const struct diff_row *r, FILE 
     }
 }
 
+/* From the general to the details: properties, what one model lacks, rows, and the conclusion as the last
+ * line. */
 static void diff_table(const struct diff *d, FILE *to) {
     print_sides(d, to);
     for (int i = 0; i < 2; i++)

@@ -168,6 +168,7 @@ static void plot_put_panel(const struct svi_plot *p, FILE *to, const struct svi_
     fputc('\n', to);
 }
 
+/* Margins are fixed, so that the x axes of all panels line up. */
 static void plot_put_script(const struct plot_file *f, FILE *to) {
     const struct svi_plot *p = f->plot;
     fprintf(to, "set terminal %s size 800,%d background '#ffffff' font 'sans,11'\n",

@@ -111,6 +111,7 @@ svs_code svi_preview_without_times(struct svi_alert_log *log, svs_error *err) {
 }
 
 void svi_preview_end_pass(struct svi_alert_log *log, svi_stream *stream) {
+    /* The budget in effect: the settings may have been those of a kept state. */
     snprintf(log->budget, sizeof log->budget, "%.*s", (int)sizeof log->budget - 1,
              svi_stream_settings(stream)->alert_budget);
     svi_alert_log_end(log);
@@ -210,6 +211,7 @@ static const struct svi_alert_key *preview_next_key(const struct svi_alert_log *
     return best;
 }
 
+/* A line of the keys with most alerts; the rest is a number. */
 static void preview_print_keys(const struct svi_alert_log *log) {
     char shown[2 * SVS_KEY_MAX];
     const struct svi_alert_key *k = NULL;
@@ -265,6 +267,8 @@ static void preview_print_incidents(const struct svi_preview *l) {
     printf("%-18s %s\n", "precision", preview_number(a, r->precision));
 }
 
+/* A line for each incident that overlaps the rows, sorted by key and start. One without a name shows its line
+ * in the file. */
 static void preview_print_each(const struct svi_preview *l) {
     char a[SVI_HUMAN], b[SVI_HUMAN];
     int64_t shown = 0;
@@ -291,6 +295,8 @@ static void preview_print_each(const struct svi_preview *l) {
         printf("and %" PRId64 " more: --json has them all\n", l->result[0].incidents.count - shown);
 }
 
+/* A row for each budget. With incidents it also has the columns that a person weighs against each other:
+ * found and delay against false alerts. */
 static void preview_print_budgets(const struct svi_preview *l) {
     char a[SVI_HUMAN], b[SVI_HUMAN];
     const char *const unit = preview_rate_unit(l);
@@ -408,6 +414,7 @@ static svs_code preview_pack(struct svi_preview *l, svs_error *err) {
     return svi_pack_end(&p) == SVS_OK ? SVS_OK : svi_fail_memory(err, "the result");
 }
 
+/* Appends the pair promised by preview_pack. */
 static svs_code preview_pack_budgets(struct svi_preview *l, svs_error *err) {
     struct svi_pack p;
     svi_pack_begin(&p, &l->json);

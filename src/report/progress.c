@@ -40,6 +40,7 @@ void svi_progress_show(struct svi_progress *p, int64_t rows, double position, do
     char line[200], count[SVI_HUMAN], rate[SVI_HUMAN];
     int n = snprintf(line, sizeof line, "%s rows  %s rows/s", svi_human_short(count, (double)rows),
                      svi_human_short(rate, elapsed > 0 ? (double)rows / elapsed : 0));
+    /* The remaining time assumes the average rate so far. */
     if (share > 0 && share <= 1)
         n += snprintf(line + n, sizeof line - (size_t)n, "  %.0f %%  ETA %.0f s", 100 * share,
                       elapsed * (1 - share) / share);

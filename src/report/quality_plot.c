@@ -59,6 +59,7 @@ void svi_quality_plot_add(struct svi_quality_plot *p, const struct svi_quality_r
     p->time = p->count == 0 ? row->time : fmax(p->time, row->time);
     one.first.time = one.last.time = one.alert.time = p->time;
     p->per = p->per > 0 ? p->per : 1;
+    /* As in alert_plot.c: all stretches are complete and the table is full. */
     if (p->open == p->per && p->count == QUALITY_POINTS)
         quality_plot_halve(p);
     if (p->count == 0 || p->open == p->per) {

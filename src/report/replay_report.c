@@ -9,6 +9,7 @@
 
 #include "base/fail.h"
 
+/* Figures that a stream may lack are skipped, so one list serves all kinds of streams. */
 static void replay_report_figures(svi_stream *stream) {
     static const char *const shown[] = {"learned", "held",        "model_version", "accuracy",
                                         "kappa",   "auc",         "rmse",          "mae",

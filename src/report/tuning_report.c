@@ -31,6 +31,7 @@ static void tuning_report_table(FILE *to, const svs_tuning *t) {
     fputc('\n', to);
 }
 
+/* Advice only beyond twice the noise: below that, chance decides which C is best. */
 static void tuning_report_verdict(FILE *to, const svs_tuning *t) {
     const svs_tuning_row *now = &t->row[t->present], *best = &t->row[t->best];
     if (t->best == t->present)

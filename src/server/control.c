@@ -74,6 +74,8 @@ static svs_code op_status(struct request *r) {
     return SVS_OK;
 }
 
+/* Numbers stay numbers; everything else is the text that the settings file would have, which `config` accepts
+ * back. */
 static void reply_setting(const struct request *r, const struct svi_settings *s,
                           const struct svi_setting *row, const char *key) {
     char text[SVI_TEXT_MAX * 16];
@@ -108,6 +110,8 @@ static svs_code op_prune(struct request *r) {
     return SVS_OK;
 }
 
+/* A column as the schema sees it: its kind, how often it was missing, its unit if known, and for a category
+ * the number of its values. */
 static void reply_column(const struct request *r, const struct svi_schema *s, int column) {
     static const char *const kinds[] = {[SVI_COLUMN_OPEN] = "open",
                                         [SVI_COLUMN_NUMBER] = "number",
@@ -214,6 +218,7 @@ static svs_code op_model(struct request *r) {
     struct svi_event event;
     svs_tuning tuning;
     SVI_TRY(svi_stream_model_event(r->control->stream, r->key, &m, &event, r->err));
+    /* Leave-one-out is an extra: if it is too expensive or not possible, the model is sent without it. */
     if (r->command.loo && is_tuned(r, &m) &&
         svi_engine_tune(r->engine, MAX_LOO_STEPS, &tuning, NULL) == SVS_OK)
         event.as.model.tuning = &tuning;
@@ -572,6 +577,7 @@ static svs_code control_run(struct request *r) {
     return code;
 }
 
+/* Converts JSON to msgpack first, so that everything after it, journal records included, sees one format. */
 static svs_code control_take(struct svi_control *c, const void *request, size_t length, double now,
                              struct svi_pack *reply, svs_error *err) {
     struct request r = {.control = c, .now = now, .reply = reply, .err = err};

@@ -100,6 +100,8 @@ static void *intake_slot(const struct svi_intake *in, const struct svi_batch *b,
     return b->slots + (size_t)i * in->ops->slot;
 }
 
+/* All arrays have the size of a full turn from the start: nothing is allocated between a message and its
+ * reply. */
 static struct svi_batch *intake_new_batch(size_t slot) {
     struct svi_batch *b = svi_alloc(sizeof *b);
     if (b) {
@@ -288,6 +290,7 @@ static void batch_read_json(struct svi_batch *b, struct svi_json_input *json, co
     const size_t at = b->converted.size;
     svs_error err;
     svs_code code = svi_json_message(json, text, size, &b->converted, &err);
+    /* Envelopes point into the buffer; growing may have moved it. */
     if ((uintptr_t)b->converted.data != before)
         batch_read_again(b);
     b->message[b->count].place = at;
@@ -427,6 +430,7 @@ static void intake_settle(struct svi_intake *in, struct svi_batch *b, int i) {
     if (verdict > ANSWER && !reported && !b->full) /* check_space reports a full disk */
         intake_refuse(in, env, why, b->now);
     in->declined += declined;
+    /* Three outcomes: declined with a reason, answered without a change, or applied. */
     svs_code code = why                 ? svi_router_decline(in->control, env, why, &in->reply)
                     : verdict == ANSWER ? svi_router_answer(in->control, env, &in->reply)
                                         : svi_router_handle(in->control, env, b->now, &in->reply);
@@ -503,14 +507,14 @@ static bool settle_some(struct svi_intake *in, struct svi_batch *b, int limit) {
 }
 
 /* One line of the log about the disk. */
-static void log_capacity(const struct svi_intake *in, const char *what, const char *why) {
+static void log_disk_state(const struct svi_intake *in, const char *what, const char *why) {
     if (!in->log)
         return;
     fprintf(in->log, "state: %s%s\n", what, why);
     fflush(in->log);
 }
 
-/* Reports a full disk once when it begins; log_space_needed reports the end. If there are no replies the
+/* Reports a full disk once when it begins; log_space_again reports the end. If there are no replies the
  * batch is held, and the intake takes nothing until it fits: senders then block on their queues. */
 static void check_space(struct svi_intake *in, const struct svi_batch *b) {
     in->held = b->full && !in->replies;
@@ -519,25 +523,26 @@ static void check_space(struct svi_intake *in, const struct svi_batch *b) {
     if (!b->full || in->blocked)
         return;
     in->blocked = true;
-    log_capacity(in, "not accepting samples: ", in->why.text);
+    log_disk_state(in, "not accepting samples: ", in->why.text);
     svi_stream_refuse(in->control->stream, in->why.code, in->why.text, NULL, 0, b->now);
 }
 
 /* Seconds until the end of "disk full" can be reported; INFINITY: nothing to report. */
-static double intake_fits_wait(const struct svi_intake *in) {
+static double space_report_wait(const struct svi_intake *in) {
     return in->blocked && in->fits > 0 ? fmax(0, in->fits + SPACE_SECONDS - svi_monotonic()) : INFINITY;
 }
 
 /* Close to a full disk small messages fit and larger ones do not. That is one episode, which ends when all
  * writes have succeeded for SPACE_SECONDS. */
-static void log_space_needed(struct svi_intake *in) {
-    if (intake_fits_wait(in) > 0)
+static void log_space_again(struct svi_intake *in) {
+    if (space_report_wait(in) > 0)
         return;
     in->blocked = false;
     in->fits = 0;
-    log_capacity(in, "accepting samples again", "");
+    log_disk_state(in, "accepting samples again", "");
 }
 
+/* Threads of keys synchronise after each piece, so pieces are larger with them. */
 static int piece_of(const struct svi_intake *in) {
     return svi_stream_has_threads(in->control->stream) ? PIECE_OF_KEYS : PIECE;
 }
@@ -567,6 +572,7 @@ static svs_code settle_flow(struct svi_intake *in, size_t *bytes, svs_error *err
         struct svi_batch *a = in->first, *b = in->second;
         const int count = a->count;
         const double spent = svi_monotonic() - began;
+        /* A full disk is not fed further, and a batch whose sync has begun is closed. */
         if (!begun && !a->full && spent < TURN_SECONDS)
             *bytes += intake_take(in, b, now + spent);
         if (!begun && b->count > 0 && is_time(in, a, b)) {
@@ -584,6 +590,7 @@ static svs_code settle_flow(struct svi_intake *in, size_t *bytes, svs_error *err
             code = intake_write_ahead(in, b, svi_write_ahead_begin, err);
         if (code == SVS_OK)
             code = svi_write_ahead_end(w, err);
+        /* The second batch is durable now (or full) and becomes the first. */
         check_space(in, b);
         in->first = b;
         in->second = a;
@@ -607,7 +614,7 @@ static void intake_log_label(struct svi_intake *in) {
 /* One turn of an intake of messages: take, write, settle. A held batch is written again before anything new
  * is taken, so that the order of messages never changes. */
 static svs_code intake_messages_turn(struct svi_intake *in, double now, bool *took, svs_error *err) {
-    log_space_needed(in);
+    log_space_again(in);
     if (in->held && in->retry > svi_monotonic())
         return SVS_OK;
     const double began = svi_monotonic();
@@ -646,6 +653,7 @@ svs_code svi_intake_turn(struct svi_intake *in, bool ready, double now, bool *to
     return code;
 }
 
+/* The order of one row: written, parsed, applied. The mark lets its score event find the row. */
 svs_code svi_intake_apply(struct svi_intake *in, const void *bytes, size_t size, const char *shown,
                           size_t shown_size, double now, svs_error *err) {
     struct svi_envelope env;
@@ -662,7 +670,7 @@ svs_code svi_intake_apply(struct svi_intake *in, const void *bytes, size_t size,
 double svi_intake_wait(const struct svi_intake *in) {
     const double own = in->own && in->ops->wait ? in->ops->wait(in) : INFINITY;
     const double again = in->held ? fmax(0, in->retry - svi_monotonic()) : INFINITY;
-    return fmin(fmin(own, again), intake_fits_wait(in));
+    return fmin(fmin(own, again), space_report_wait(in));
 }
 
 int svi_intake_stranded(const struct svi_intake *in) {
@@ -675,6 +683,7 @@ double svi_intake_batch_memory(const struct svi_settings *s) {
     return TURN_BYTES + (double)s->max_message + TURN_MESSAGES * OVERHEAD;
 }
 
+/* Two full batches, and the arrays of held and later replies. */
 double svi_intake_memory(const struct svi_settings *s) {
     const struct svi_intake_ops *ops = intake_ops(s);
     const double each = (double)(ops->slot + sizeof(struct intake_message) + sizeof(uint8_t));

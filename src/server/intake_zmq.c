@@ -43,6 +43,7 @@ static void intake_zmq_poll(const struct svi_intake *in, zmq_pollitem_t *item) {
     item->socket = in->own;
 }
 
+/* A ROUTER keeps the return path; other sockets have none, so only the last frame matters. */
 static bool intake_zmq_receive(const struct svi_intake *in, struct svi_request *r) {
     if (in->replies)
         return svi_request_receive(in->own, r);

@@ -62,6 +62,8 @@ void svi_run_log_stream(const struct svi_run_log *l) {
 
 /* ---- meanwhile */
 
+/* Counts events for the next line. Only the text of the first refusal and of the latest alert is kept: a
+ * flood costs no memory and one line. */
 static void run_log_count(struct svi_run_log *l, const struct svi_event *e) {
     if (!l->to || !l->counts)
         return;
@@ -121,6 +123,7 @@ void svi_run_log_turn(struct svi_run_log *l, bool last) {
         fprintf(l->to, "%" PRId64 " alerts, the last one: %s", l->alerts, l->alert);
     fputc('\n', l->to);
     fflush(l->to);
+    /* The next period starts empty. */
     memset(l->refused, 0, sizeof l->refused);
     l->alerts = 0;
     l->due = false;

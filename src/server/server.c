@@ -33,7 +33,7 @@
 #include "base/worker.h"
 
 #define TURN_REQUESTS 64
-#define PASS_AGAIN    1.0 /* seconds between two attempts at what a full disk postponed */
+#define TIMERS_RETRY  1.0 /* seconds between two attempts at what a full disk postponed */
 
 #define QUEUE_CTL     64   /* queue per client: waiting requests, and replies that it does not read */
 #define LINGER_MS     2000 /* how long closing waits for replies that are still being sent */
@@ -147,12 +147,14 @@ double svi_server_memory(const struct svi_settings *s, int d, int classes) {
 
 void svi_server_predict_memory(const struct svi_settings *s, svi_stream *stream, double queues) {
     double share, fixed;
+    /* The features are those of the stream so far: the prediction grows with them. */
     server_surrounding_memory(s, svi_engine_features(svi_stream_root(stream)), &share, &fixed);
     svi_stream_set_kept_memory(stream, share, fixed + queues);
 }
 
 static void server_update_figures(struct server *p) {
     const bool watched = svi_access_fd(&p->access) >= 0;
+    /* Gauges that cost something to compute are set only when somebody is about to read them. */
     svi_intake_figures(&p->intake);
     /* Without a peer watch (no sockets) the number of producers is unknown; one is assumed. */
     svi_server_predict_memory(
@@ -279,6 +281,7 @@ static void poll_items(const struct server *p, zmq_pollitem_t *items) {
         items[i].fd = p->signals.end;
     }
     items[ITEM_RELOAD].fd = p->signals.reload;
+    /* Control, subscriptions and signals are served even while a batch is held. */
     if (!p->intake.held) /* else nothing more is taken until the held batch is written */
         p->intake.ops->poll(&p->intake, &items[ITEM_IN]);
     items[ITEM_CTL].socket = p->ctl;
@@ -297,8 +300,8 @@ static double stats_wait(const struct server *p) {
 }
 
 /* Applies what becomes due by the mere passing of time. Its record is written first; if that fails on a full
- * disk, it is tried again after PASS_AGAIN seconds. */
-static svs_code server_pass(struct server *p, svs_error *err) {
+ * disk, it is tried again after TIMERS_RETRY seconds. */
+static svs_code server_apply_timers(struct server *p, svs_error *err) {
     const double now = server_now(p);
     svs_code code = SVS_OK;
     if (now < svi_stream_deadline(p->stream) || svi_monotonic() < p->pass_at)
@@ -307,16 +310,16 @@ static svs_code server_pass(struct server *p, svs_error *err) {
         code = svi_write_ahead_write(p->write_ahead, SVI_RECORD_TIME, now, NULL, 0, err);
     if (code == SVS_OK)
         svi_stream_pass(p->stream, now);
-    p->pass_at = code == SVS_OK ? 0 : svi_monotonic() + PASS_AGAIN;
+    p->pass_at = code == SVS_OK ? 0 : svi_monotonic() + TIMERS_RETRY;
     return code == SVS_DISK_FULL || code == SVS_NO_MEMORY ? SVS_OK : code;
 }
 
-static double pass_wait(const struct server *p) {
+static double timers_wait(const struct server *p) {
     return fmax(svi_stream_deadline(p->stream) - server_now(p), p->pass_at - svi_monotonic());
 }
 
 static long server_wait_ms(const struct server *p) {
-    double left = fmin(svi_intake_wait(&p->intake), fmin(svi_run_log_wait(&p->log), pass_wait(p)));
+    double left = fmin(svi_intake_wait(&p->intake), fmin(svi_run_log_wait(&p->log), timers_wait(p)));
     if (p->out && p->settings.publish_seconds > 0)
         left = fmin(left, stats_wait(p));
     if (p->write_ahead)
@@ -355,7 +358,7 @@ static void server_serve(struct server *p, const zmq_pollitem_t *items) {
 /* Puts a finished refit into effect once its result is in the journal. A replay then uses the recorded result
  * at the same sample instead of solving again. On a full disk `finished` stays set, and the next turn tries
  * again. */
-static svs_code give_refit(struct server *p, svs_error *err) {
+static svs_code apply_refit(struct server *p, svs_error *err) {
     svs_code code = SVS_OK;
     /* A solution whose window has been reset or replaced meanwhile is dropped. */
     if (svi_engine_refit_left(svi_stream_root(p->stream), p->finished)) {
@@ -386,7 +389,7 @@ static svs_code exchange_refits(struct server *p, svs_error *err) {
     if (svi_worker_busy(p->worker))
         p->finished = svi_worker_collect(p->worker);
     if (p->finished)
-        code = give_refit(p, err);
+        code = apply_refit(p, err);
     struct svi_refit *job =
         svi_worker_busy(p->worker) || p->finished ? NULL : svi_engine_refit_take(svi_stream_root(p->stream));
     if (job)
@@ -397,7 +400,7 @@ static svs_code exchange_refits(struct server *p, svs_error *err) {
 /* Ends the process when memory and journal may have diverged: the journal has a record whose effect is
  * missing here. Stopping is safe, since a restart applies it. Otherwise gives the write-ahead its turn (sync,
  * checkpoint), with the CPU time spent since the last one. */
-static svs_code server_keep(struct server *p, svs_error *err) {
+static svs_code server_keep_state(struct server *p, svs_error *err) {
     if (p->control.failed)
         return svi_fail(err, p->control.failure.code, "%s", p->control.failure.text);
     if (!p->write_ahead)
@@ -441,11 +444,11 @@ static svs_code server_turn(struct server *p, svs_error *err) {
     else
         code = server_take(p, items[ITEM_IN].revents, &took, err);
     if (code == SVS_OK)
-        code = server_pass(p, err);
+        code = server_apply_timers(p, err);
     if (code == SVS_OK)
         code = exchange_refits(p, err);
     if (code == SVS_OK)
-        code = server_keep(p, err);
+        code = server_keep_state(p, err);
     svi_run_log_turn(&p->log, false);
     p->stop = p->stop || p->control.stop;
     return code;
