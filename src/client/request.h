@@ -38,7 +38,7 @@ svs_code client_keys_request(const struct client_keys *k, struct svi_bytes *requ
 svs_code client_model_request(const char *key, struct svi_bytes *request);
 
 /* Checks columns in advance with a process that acknowledges nothing and so cannot refuse them. Asks at
- * `ctl`, if that is given or `in` is not, so that both addresses belong to one process. SVS_OTHER_COLUMNS:
+ * `ctl`, if that is given or `in` is not, so that both addresses belong to one process. SVS_WRONG_COLUMNS:
  * with both lists; SVS_BAD_KEY: the row has a key, and the process has a single model. SVS_OK without an
  * answer. */
 svs_code client_ask_columns(const struct svi_settings *s, const struct svi_message *row, svs_error *err);
