@@ -74,6 +74,7 @@ static void delivery_receive(void *user, const svs_outbox_event *e) {
 
 /* The likely reason for no progress, from the stage that the connection reached: nobody listens, handshake or
  * greeting failed, temporarily refused, or silent. */
+/* In the order of the stages that a connection passes; the first one missing is the reason. */
 static svs_code delivery_give_up(const struct delivery *d, const svs_outbox_figures *f, svs_error *err) {
     const char *address = d->address;
     const struct link *l = &d->link;
@@ -119,6 +120,7 @@ static svs_code delivery_check(struct delivery *d, svs_error *err) {
         (f.greeted && d->met && all_taken && (!d->finishing || svs_outbox_done(d->link.box))))
         d->moved = now;
     d->settled = settled;
+    /* Waiting would not help: the process never accepts these columns, or never keeps anything. */
     if (d->hopeless && d->later.code == SVS_WRONG_COLUMNS)
         return svi_fail(err, SVS_WRONG_COLUMNS, "%s", d->later.text);
     if (d->hopeless && d->later.code != SVS_OK)
@@ -161,6 +163,7 @@ svs_code delivery_open(struct delivery *d, svs_outbox_options *o, svs_error *err
     d->later.code = SVS_OK;
     d->curve = d->identity->on;
     d->moved = svi_monotonic();
+    /* Unacknowledged messages exist only in the socket: closing has to wait for them. */
     const int linger_ms = o->release == SVS_OUTBOX_SENT ? LINGER_MS : 0;
     svs_code code = link_open(&d->link, d->address, d->identity, o, linger_ms, err);
     const double start = d->moved;
@@ -184,6 +187,7 @@ svs_code delivery_put(struct delivery *d, const void *bytes, size_t length, int 
     const int64_t row = svs_outbox_wanted(box);
     svs_outbox_figures f;
     svs_code code = SVS_LIMIT;
+    /* The process may ask for another sample meanwhile (with replay); then this one is out of turn. */
     while (svs_outbox_wanted(box) == row && (code = svs_outbox_put(box, bytes, length, err)) == SVS_LIMIT) {
         d->finishing = true; /* the outbox may be full of samples that wait only for the disk */
         code = delivery_turn(d, d->timeout, -1, NULL, err);
@@ -223,6 +227,7 @@ svs_code delivery_finish(struct delivery *d, svs_error *err) {
 }
 
 svs_code delivery_close(struct delivery *d, svs_error *err) {
+    /* The outbox holds nothing for mode pull; what is left is in the socket. */
     const double start = svi_monotonic();
     link_close(&d->link);
     /* libzmq does not report that the linger time has expired: the elapsed time shows it */
@@ -272,6 +277,7 @@ svs_code delivery_columns(svs_outbox *box, const struct svi_message *row, struct
         names[i] = at;
     code = code == SVS_OK ? svs_outbox_columns(box, names, count, err) : svi_fail_memory(err, "the columns");
     svi_free(names);
+    /* Forgotten on failure, so that the next row tries again. */
     named->size = code == SVS_OK ? named->size : 0;
     return code;
 }

@@ -31,6 +31,7 @@ svs_code link_open(struct link *l, const char *address, const struct svi_identit
                               {ZMQ_RECONNECT_IVL_MAX, 1000},
                               {ZMQ_HEARTBEAT_IVL, BEAT_MS},
                               {ZMQ_IMMEDIATE, l->push}};
+    /* The outbox first: its options are checked before anything is opened. */
     if (!(l->box = svs_outbox_new(o, err)))
         return err->code;
     if (!(l->context = zmq_ctx_new()))
@@ -115,6 +116,7 @@ svs_code link_turn(struct link *l, svs_error *err) {
     /* before the event that the connection broke: these replies still count */
     svs_code code = link_receive(l, err);
     int event, value;
+    /* `accepted` and `introduced` are never cleared: they tell how far the connection ever got. */
     while (svi_monitor_next(l->monitor, &event, &value)) {
         l->accepted = l->accepted || event == ZMQ_EVENT_CONNECTED;
         if (event == ZMQ_EVENT_CONNECTED)
@@ -122,6 +124,8 @@ svs_code link_turn(struct link *l, svs_error *err) {
         if (event == ZMQ_EVENT_DISCONNECTED)
             drop_tail(l);
         l->introduced = l->introduced || event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+        /* Only a connection that was complete can break; failed attempts of libzmq to reconnect are no news.
+         */
         if (event == ZMQ_EVENT_DISCONNECTED && l->connected)
             svs_outbox_broken(l->box, svi_monotonic());
         l->connected =
@@ -131,6 +135,7 @@ svs_code link_turn(struct link *l, svs_error *err) {
     return code;
 }
 
+/* POLLOUT only while the socket is full: it would be ready all the time otherwise. */
 int link_items(const struct link *l, zmq_pollitem_t *items) {
     const short events = (short)((l->push ? 0 : ZMQ_POLLIN) | (l->blocked ? ZMQ_POLLOUT : 0));
     int n = 0;

@@ -79,6 +79,7 @@ svs_outbox *svs_outbox_new(const svs_outbox_options *o, svs_error *err) {
     /* Without replies there is no greeting. */
     if (o->release == SVS_OUTBOX_SENT)
         b->phase = SVI_LIVE, b->met = true;
+    /* The fields whose first value is not zero. */
     b->patience = o->timeout;
     b->pause = b->ask_again = o->pause;
     b->greeted = -1;
@@ -99,6 +100,7 @@ void svs_outbox_free(svs_outbox **b) {
 
 /* ---- in */
 
+/* With replay the process decides where to start, so nothing is wanted before the first greeting. */
 int64_t svs_outbox_wanted(const svs_outbox *b) {
     return b->o.replay && !b->met ? -1 : b->first + b->store.count;
 }
@@ -281,6 +283,7 @@ static bool must_ask_about_disk(const svs_outbox *b) {
            !outbox_expects_reply(b) && svi_outbox_on_disk(b) < b->first + b->taken;
 }
 
+/* Everything put is settled, and on disk where that is awaited. */
 static bool all_done(const svs_outbox *b) {
     return b->phase == SVI_LIVE && b->taken == b->store.count && !must_ask_about_disk(b);
 }
@@ -290,6 +293,7 @@ bool svs_outbox_done(const svs_outbox *b) {
 }
 
 void svs_outbox_leave(svs_outbox *b) {
+    /* Without replies there is nobody to take leave of. */
     if (b->leaving == SVI_STAYS && b->o.release != SVS_OUTBOX_SENT)
         b->leaving = SVI_LEAVES;
 }
@@ -305,6 +309,7 @@ static bool bye_is_due(const svs_outbox *b) {
 static void outbox_advance(svs_outbox *b, double now) {
     if (b->phase == SVI_PAUSED && now >= b->again)
         svi_outbox_greet(b);
+    /* A reply is overdue: the greeting finds out what the process has. */
     if (b->phase == SVI_LIVE && outbox_expects_reply(b) && now >= b->heard + b->o.timeout)
         svi_outbox_greet(b);
     if (b->phase == SVI_LIVE && has_no_credit(b))
@@ -313,6 +318,7 @@ static void outbox_advance(svs_outbox *b, double now) {
         b->ask_again = fmin(2 * b->ask_again, fmax(b->o.pause, b->o.pause_max));
         svi_outbox_greet(b);
     }
+    /* A bye is a courtesy: without an answer it counts as said. */
     if (b->leaving == SVI_SAID_BYE && now >= b->asked + b->o.timeout)
         b->leaving = SVI_LEFT;
     if (b->phase == SVI_GREETING && !b->ask && now >= b->asked + b->patience) {
@@ -409,6 +415,7 @@ static void frame_samples(svs_outbox *b) {
 static void frame_greeting(svs_outbox *b, const char *op) {
     struct svi_pack p;
     const bool returns = b->returns && b->phase == SVI_GREETING;
+    /* svs_outbox_sent recognises a greeting by its number of samples. */
     b->framed = 0;
     b->frame.size = 0;
     svi_pack_begin(&p, &b->frame);
@@ -491,11 +498,13 @@ double svs_outbox_wait(const svs_outbox *b, double now) {
 
 void svs_outbox_broken(svs_outbox *b, double now) {
     (void)now;
+    /* A paused outbox greets anyway when the pause ends; one that has said bye only waits for its answer. */
     if (b->phase != SVI_PAUSED && b->o.release != SVS_OUTBOX_SENT && b->leaving < SVI_SAID_BYE)
         svi_outbox_greet(b);
 }
 
 void svs_outbox_status(const svs_outbox *b, svs_outbox_figures *f) {
+    /* Counters are kept; positions are derived from the marks. */
     *f = b->f;
     f->kept = b->store.count;
     f->taken = b->taken;

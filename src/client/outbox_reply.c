@@ -54,6 +54,7 @@ svs_code svi_answer_read(struct svi_answer *a, const void *bytes, size_t length,
         OTHER(code),     OTHER(error),        BITS(epoch),    BITS(run)};
     struct reply_fields r = {
         .a = {.n = -1, .next = -1, .credit = -1, .durable = -1, .applied = -1, .max_message = -1}};
+    /* The whole reply is checked first, so that the field readers need no bounds. */
     svs_code code = svi_msgpack_check(bytes, length, SVI_DEPTH_MAX, err);
     if (code != SVS_OK)
         return code;
@@ -98,6 +99,7 @@ static void outbox_answer_progress(svs_outbox *b) {
         b->f.under_way = 0;
 }
 
+/* Marks are relative to `first`: all of them move down with it. */
 static void outbox_answer_pop(svs_outbox *b, int64_t count) {
     svi_store_pop(&b->store, count);
     b->first += count;
@@ -179,6 +181,7 @@ static void take_ack(svs_outbox *b, const struct svi_answer *a) {
     }
     if (a->credit >= 0)
         b->f.credit = a->credit;
+    /* A number of an earlier numbering may be below 0 after the shift. */
     if (a->applied >= 0)
         b->f.applied = applied > 0 ? applied : 0;
     b->keeps = b->keeps || a->durable >= 0;
@@ -211,6 +214,7 @@ static void take_refusal(svs_outbox *b, const struct svi_answer *a) {
 }
 
 static void outbox_answer_later(svs_outbox *b, const char *code, const char *reason, double now) {
+    /* The oldest unsettled sample stands for all that wait. */
     const int64_t at = b->first + b->taken;
     double wait = svi_outbox_pause(b, now);
     outbox_answer_notify(b, &(svs_outbox_event){SVS_OUTBOX_LATER, at, at, 0, code, reason, wait, ""});
@@ -229,6 +233,7 @@ static bool is_unreadable(const svs_outbox *b, const struct svi_answer *a) {
 
 /* Handles a reply that is neither success nor a final refusal. */
 static void take_trouble(svs_outbox *b, const struct svi_answer *a, double now) {
+    /* Also the hello itself can be refused for now, for instance by a full disk. */
     if (b->phase == SVI_GREETING && a->n < 0) {
         outbox_answer_later(b, a->code, a->reason, now);
     } else if (b->phase != SVI_LIVE) {
@@ -256,6 +261,7 @@ static void take_trouble(svs_outbox *b, const struct svi_answer *a, double now) 
 static int64_t outbox_answer_adopt(svs_outbox *b, int64_t next) {
     const int64_t at = next + b->shift, first = b->first;
     int64_t lowest = at > 0 ? at : 0;
+    /* Nothing that was settled under the old position can be relied on. */
     outbox_answer_take_back(b, 0);
     if (b->o.replay) { /* the producer provides the samples from `next` on: drop the stored ones before it */
         const int64_t count = at > first && at - first < b->store.count ? at - first : b->store.count;
@@ -265,6 +271,7 @@ static int64_t outbox_answer_adopt(svs_outbox *b, int64_t next) {
     } else {
         b->shift = first - next;
     }
+    /* Under the new numbering nothing has been sent yet. */
     b->reached = b->first;
     return lowest < first ? first - lowest : 0;
 }
@@ -287,6 +294,7 @@ static void report_loss(svs_outbox *b, bool other, int64_t first, int64_t count)
  * first contact without replay (its number defines `shift`), the first with replay (its number defines
  * `first`), a position among the stored samples (settle or take back), and one outside of them (adopt). */
 static void outbox_answer_resume(svs_outbox *b, const struct svi_answer *a, double now) {
+    /* A new epoch means another state: of another process, or of one that kept nothing. */
     const bool other = b->met && a->epoch != b->f.epoch;
     const int64_t first = b->first, from = first + b->taken, at = a->next + b->shift;
     int64_t forgotten = 0;
@@ -360,6 +368,7 @@ static bool is_trusted(svs_outbox *b, const struct svi_answer *a) {
         return false; /* another hello is due: this answers an earlier one */
     if (b->greeted == a->next && b->greeted_epoch == a->epoch)
         return --b->doubts <= 0;
+    /* A different answer starts the count of agreeing ones again. */
     b->greeted = a->next;
     b->greeted_epoch = a->epoch;
     b->doubts = b->hellos > 0 || b->met ? b->hellos : 1;
@@ -376,6 +385,7 @@ static void take_hello(svs_outbox *b, const struct svi_answer *a, double now) {
         svi_outbox_greet(b); /* a late answer from a process that is not the present one */
     if (b->phase != SVI_GREETING || live)
         return;
+    /* Decided by every greeting, since a restarted process may run with other settings. */
     b->keeps = keeps_its_state(b, a);
     if (b->o.release == SVS_OUTBOX_DURABLE && !b->keeps)
         outbox_answer_later(
@@ -395,6 +405,7 @@ svs_code svs_outbox_reply(svs_outbox *b, const void *bytes, size_t length, doubl
     svs_code code = svi_answer_read(&a, bytes, length, err);
     if (code != SVS_OK || b->o.release == SVS_OUTBOX_SENT)
         return code;
+    /* Only the answer to a hello has `next` without `n`. */
     const bool hello = a.ok && a.n < 0 && a.next >= 0;
     if (b->leaving >= SVI_SAID_BYE) { /* any other reply is late */
         b->leaving = hello || a.n >= 0 ? b->leaving : SVI_LEFT;

@@ -32,6 +32,7 @@ static svs_code grow_ring(struct svi_store *s) {
     struct svi_kept *ring = svi_alloc_array((size_t)capacity, sizeof *ring);
     if (!ring)
         return SVS_NO_MEMORY;
+    /* svi_store_at still refers to the old ring here. */
     for (int64_t i = 0; i < s->count; i++)
         ring[i] = *svi_store_at(s, i);
     svi_free(s->ring);
@@ -44,6 +45,7 @@ static svs_code grow_ring(struct svi_store *s) {
 /* The offset where `size` bytes fit in one piece, or SIZE_MAX. The used part begins at the oldest entry and
  * ends at the tail; it wraps around the end of the block if the tail is not after the oldest. */
 static size_t place_for(const struct svi_store *s, size_t size) {
+    /* An empty store starts at the beginning, whatever its tail was. */
     if (s->count == 0)
         return size <= s->size ? 0 : SIZE_MAX;
     size_t head = svi_store_at(s, 0)->at;
@@ -70,6 +72,7 @@ static svs_code rebuild_block(struct svi_store *s, size_t needed) {
     uint8_t *block = svi_alloc(size);
     if (!block)
         return SVS_NO_MEMORY;
+    /* Copied in the order of the queue, so the new block does not wrap. */
     for (int64_t i = 0; i < s->count; i++) {
         struct svi_kept *k = svi_store_at(s, i);
         memcpy(block + tail, s->block + k->at, k->size);

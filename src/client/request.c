@@ -24,12 +24,14 @@ static int request_poll(void *socket, void *monitor, const char *address, const 
     zmq_pollitem_t items[2] = {{socket, 0, ZMQ_POLLIN, 0}, {monitor, 0, ZMQ_POLLIN, 0}};
     const double start = svi_monotonic();
     bool patient = !q->waiting; /* no (further) notice: none wanted, already given, or a process is there */
+    /* Each round polls up to the next point in time that matters: the notice, or the timeout. */
     for (double passed = 0; passed < q->timeout; passed = svi_monotonic() - start) {
         const double until = patient ? q->timeout : fmin(q->timeout, SVI_WAITING);
         int event = 0, value;
         const int ready = zmq_poll(items, 2, 1 + (long)(1000 * fmax(0, until - passed)));
         if (ready < 0 || items[0].revents)
             return ready;
+        /* Any event but a connection is a refusal, or the end of the process. */
         if (items[1].revents && svi_monitor_next(monitor, &event, &value) && event != ZMQ_EVENT_CONNECTED)
             return ready;
         if (ready == 0 && !patient)
@@ -134,6 +136,7 @@ svs_code client_keys_request(const struct client_keys *k, struct svi_bytes *requ
     svi_put_real(&p, "silent", k->silent);
     svi_put_int(&p, "rows", k->rows);
     svi_put_bool(&p, "open", k->open);
+    /* Absent texts leave the default to the process. */
     for (int i = 0; i < 3; i++)
         if (texts[i][1])
             svi_put_text(&p, texts[i][0], texts[i][1]);

@@ -23,6 +23,7 @@ struct followed {
 
 static int subscription_order(const void *a, const void *b) {
     const struct followed *x = a, *y = b;
+    /* By length first: topics need not end in NUL, and most comparisons end here. */
     if (x->length != y->length)
         return x->length < y->length ? -1 : 1;
     return memcmp(x->topic, y->topic, x->length);
@@ -42,6 +43,7 @@ svs_code subscription_open(struct subscription *s, void *context, const char *ad
 }
 
 void subscription_close(struct subscription *s) {
+    /* May be called for one that was never opened, or twice. */
     if (!s->open)
         return;
     zmq_msg_close(&s->topic);

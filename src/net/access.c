@@ -19,6 +19,7 @@
 /* The authenticator comes before the peer watch, which answers from it, and both before any socket: libzmq
  * admits everybody while nobody answers its questions. */
 svs_code svi_access_open(struct svi_access *a, const struct svi_settings *s, void *context, svs_error *err) {
+    /* Everything empty first: svi_access_close may follow a failure at any step. */
     *a = (struct svi_access){.context = context, .connects = !svi_settings_intake(s).binds};
     SVI_TRY(svi_settings_check_security(s, err));
     SVI_TRY(svi_identity_load(s, false, &a->identity, err));

@@ -188,6 +188,7 @@ struct svi_connection *svi_connections_open(struct svi_connections *c, int fd, i
                                             int64_t now) {
     if (fd < 0 || fd >= c->slots)
         return NULL;
+    /* An entry for each possible descriptor: no search, and no allocation while peers connect. */
     struct svi_connection *x = &c->of[fd];
     /* the end of its previous owner was not reported yet */
     struct svi_connection before = svi_connections_close(c, fd);
@@ -246,6 +247,7 @@ bool svi_connections_subscribed(struct svi_connections *c, int fd, const char *u
 
 void svi_connections_review(struct svi_connections *c, int socket,
                             bool (*may_stay)(void *with, const char *user), void *with) {
+    /* A full scan: rights are revoked rarely. */
     for (int fd = 0; fd < c->slots; fd++) {
         const struct svi_connection *x = svi_connections_find(c, fd);
         if (x && x->socket == socket && x->user[0] && !may_stay(with, x->user))

@@ -48,6 +48,7 @@ static bool is_z85(const char *text) {
     static const char digits[] =
         "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
     uint8_t key[32];
+    /* The alphabet is checked here, since not every version of zmq_z85_decode does. */
     bool good =
         strlen(text) == SVI_KEY_LENGTH && text[strspn(text, digits)] == '\0' && zmq_z85_decode(key, text);
     explicit_bzero(key, sizeof key);

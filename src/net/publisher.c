@@ -167,6 +167,7 @@ static void take_subscription(svi_publisher *p, zmq_msg_t *m) {
 /* Keeps the queue of a subscriber that does not read within SVI_PUBLISH_BYTES. Halving makes changes of the
  * option rare. */
 static void limit_queue(svi_publisher *p, size_t payload) {
+    /* It never grows again: the largest payload may return. */
     int queue = p->queue;
     while (queue > 64 && (double)queue * (double)payload > SVI_PUBLISH_BYTES)
         queue /= 2;
@@ -226,6 +227,7 @@ static svs_code publish_of_key(svi_publisher *p, const struct topic *t, const st
     char name[SVI_TOPIC_MAX];
     if (!svi_publisher_wanted(p, e->topic))
         return SVS_OK;
+    /* The topic is built only after the cheap test: most streams have many keys and few subscriptions. */
     const size_t length = svi_topic_write(e->topic, e->stream, e->key, name);
     if (t->prefixes == 0 && !svi_prefixes_match(&t->keys, name, length))
         return SVS_OK;

@@ -39,6 +39,7 @@ static void alert_log_count(struct svi_alert_kind *kinds, const char *kind) {
 static void alert_log_count_key(struct svi_alert_log *l, const struct svi_event *event) {
     const uint64_t hash = svi_key_hash(event->key, strlen(event->key));
     int64_t i = 0;
+    /* By the hash first; a scan suffices, since alerts are rare. */
     while (i < l->key_count && !(l->keys[i].hash == hash && strcmp(l->keys[i].name, event->key) == 0))
         i++;
     /* Further keys are not counted, so that memory does not grow with the stream. */
@@ -102,6 +103,7 @@ static void alert_log_report(struct svi_alert_log *l, const struct svi_event *ev
     const bool belongs = l->incidents && svi_incidents_report(l->incidents, event->key, at, opened, &before);
     if (l->incidents && l->incidents->keyed && !opened)
         alert_log_named(l, a, episode, at);
+    /* Whether it is false is decided when it opens; an update can only improve that (alert_log_named). */
     if (episode && opened)
         episode->outside = l->incidents && !belongs;
     l->outside += opened && l->incidents && !belongs;
@@ -129,6 +131,7 @@ static void alert_log_close(struct svi_alert_log *l, struct svi_alert_episode *e
     l->closed++;
     if (!episode)
         return;
+    /* In seconds, or in rows if the samples have no times. */
     l->lasted += at - episode->opened;
     l->longest = fmax(l->longest, at - episode->opened);
     if (l->incidents) {
@@ -145,6 +148,7 @@ static void alert_log_print(struct svi_alert_log *l, const struct svi_alert_even
                             double lasted) {
     char when[SVI_HUMAN], span[SVI_HUMAN] = "";
     const bool closes = strcmp(a->state, "close") == 0, known = closes && !isnan(lasted);
+    /* The progress line is on the same terminal. */
     if (l->progress)
         svi_progress_clear(l->progress);
     if (known)

@@ -47,6 +47,7 @@ static void alert_plot_widen(struct svi_alert_plot *p, int d) {
 }
 
 void svi_alert_plot_add(struct svi_alert_plot *p, double at, const double *x, int d) {
+    /* Columns beyond the limit are not plotted. */
     d = d < SVI_ALERT_PLOT_COLUMNS ? d : SVI_ALERT_PLOT_COLUMNS;
     if (d > p->d)
         alert_plot_widen(p, d);
@@ -88,6 +89,7 @@ void svi_alert_plot_mark(struct svi_alert_plot *p, const struct svi_alert_event 
 
 void svi_alert_plot_names(struct svi_alert_plot *p, const struct svi_shape *shape) {
     for (int j = 0; j < p->d; j++) {
+        /* Unnamed features keep their number, from 0 as in the data. */
         const char *name = j < shape->names_kept ? svs_features_name(shape->names, j) : NULL;
         if (name)
             svi_escape(p->name[j], sizeof p->name[j], name, strlen(name));
@@ -168,6 +170,7 @@ svs_code svi_alert_plot_write(const struct svi_alert_plot *p, const char *path, 
     struct alert_picture c = {.plot = p, .incidents = incidents};
     struct svi_plot_series series[PANELS_MAX][3];
     struct svi_plot_panel panels[PANELS_MAX];
+    /* Without incidents the first series is skipped: the next one takes its slot. */
     const int bands = incidents != NULL;
     if (p->count == 0 || p->d == 0)
         return svi_fail(err, SVS_INVALID, "--plot has nothing to draw: no row was accepted");

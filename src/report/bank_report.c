@@ -36,6 +36,7 @@ static const struct svi_field member_fields[] = {
 static bool next_part(const uint8_t **at, const uint8_t *end, struct member_part *m) {
     *m = (struct member_part){.recent = NAN, .vote = NAN, .share = NAN, .window = -1};
     const svs_code code = svi_fields_read("a member", SVI_FIELDS(member_fields), *at, end, m, NULL);
+    /* Past the entry even if it was invalid, so that the next one can be read. */
     svi_walk(at, end, SVI_WALK_MAX);
     return code == SVS_OK;
 }

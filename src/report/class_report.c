@@ -33,6 +33,7 @@ static int class_report_pick(const struct svi_class_table_reserve *t, int *chose
         if (place == SVI_CLASS_REPORT_ROWS)
             continue;
         count += count < SVI_CLASS_REPORT_ROWS;
+        /* Makes a gap at `place`; the last of a full list falls out. */
         for (int i = count - 1; i > place; i--)
             chosen[i] = chosen[i - 1];
         chosen[place] = k;

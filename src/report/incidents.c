@@ -194,6 +194,7 @@ static svs_code incidents_read_lines(struct incidents_file *f, const char *at, c
 static int incidents_compare(const void *a, const void *b) {
     const struct svi_incident *x = a, *y = b;
     const int keys = strcmp(x->key, y->key);
+    /* Lines last, so that the order does not depend on qsort. */
     return keys != 0              ? keys
            : x->start != y->start ? (x->start > y->start) - (x->start < y->start)
                                   : (x->line > y->line) - (x->line < y->line);
@@ -238,6 +239,7 @@ svs_code svi_incidents_read(struct svi_incidents *in, const char *path, double t
     size_t size = 0;
     *in = (struct svi_incidents){0};
     svs_error why;
+    /* An error of reading gets the option's name; errors of content name the line. */
     svs_code code = svi_file_read(path, &bytes, &size, &why);
     if (code != SVS_OK)
         svi_fail(err, code, "--incidents %.150s: %.120s", path, why.text);
@@ -260,6 +262,7 @@ void svi_incidents_clear(struct svi_incidents *in) {
 
 void svi_incidents_reset(struct svi_incidents *in) {
     for (int64_t i = 0; i < in->count; i++) {
+        /* Only the results; the file's fields stay. */
         in->of[i].first = NAN;
         in->of[i].alerts = in->of[i].early = 0;
         in->of[i].during = false;
@@ -325,6 +328,7 @@ void svi_incidents_close(struct svi_incidents *in, int64_t place, double at) {
 void svi_incidents_during(struct svi_incidents *in, const char *key, double opened, double closed) {
     int64_t first, end;
     incidents_of(in, key, &first, &end);
+    /* The first incident after the opening, then all up to the close. */
     for (int64_t i = incidents_after(in, first, end, NULL, opened); i < end && in->of[i].start <= closed; i++)
         in->of[i].during = true;
 }

@@ -55,6 +55,7 @@ static void key_line_fill(const struct svi_key_quality *k, svi_engine *e, struct
     l->same = svi_figure_value(f, count, k->regress ? "rmse_no_change" : "accuracy_no_change");
     l->worse = standing.worse;
     l->compared = same.n;
+    /* Too few rows count as better: no blame without evidence. */
     l->better = same.by > 0 || same.n < SVI_VERDICT_ROWS;
 }
 
@@ -96,6 +97,7 @@ static double key_lines_same(const struct svi_key_quality *k) {
         const struct key_line *l = &k->lines[i];
         if (isnan(l->same))
             continue;
+        /* Squares add up for the rmse, hits for the accuracy. */
         sum += (double)l->compared * (k->regress ? l->same * l->same : l->same);
         n += (double)l->compared;
     }

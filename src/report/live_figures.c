@@ -56,6 +56,7 @@ static double live_figures_since(const struct svi_live_figures *l, const struct 
     const struct svi_metrics_sums *a = &l->before.sums, *b = &now->sums;
     if (a->began != b->began)
         a = &none;
+    /* Only labelled samples are counted. */
     const double n = (double)(b->judged - a->judged);
     if (regress)
         return sqrt(fmax(0, b->squares - a->squares) / n);
@@ -95,6 +96,7 @@ static void live_figures_put_row(const struct svi_live_figures *l, const struct 
         live_figures_add(line, svi_human_places(cell, (double)now->alerts, 0));
     live_figures_add(line,
                      svi_human_places(cell, seconds > 0 ? (double)(l->row - l->shown) / seconds : NAN, 0));
+    /* Resident memory, since that is what a limit of the system counts. */
     const double memory = live_figures_memory();
     svi_human_places(cell, memory / SVI_MIB, 1);
     live_figures_add(line, strcat(cell, isnan(memory) ? "" : "M"));

@@ -103,6 +103,7 @@ static void diff_keep(struct diff_row *r, int64_t top, const struct diff_weight 
     int at = r->count;
     while (at > 0 && fabs(r->top[at - 1].w[1] - r->top[at - 1].w[0]) < size)
         at--;
+    /* Too small for a full list, or no change at all. */
     if (at >= top || size == 0)
         return;
     r->count += r->count < top;
@@ -193,6 +194,7 @@ static bool diff_same_law(const svs_model *a, const svs_model *b) {
 static svs_code diff_rows(struct diff *d, svs_error *err) {
     const svs_model *a = diff_model(d, 0), *b = diff_model(d, 1);
     svs_code code = SVS_OK;
+    /* The cheap conditions first; rows can only make it false. */
     d->same = a->task == b->task && a->class_count == b->class_count && a->rows == b->rows;
     if (!(d->row = svi_alloc_array((size_t)a->rows + 1, sizeof *d->row)))
         return svi_fail_memory(err, "the rows of a model");
@@ -264,6 +266,7 @@ static void each_figure(const struct diff *d, diff_figure *visit, void *user) {
             svi_walk(&at, end, SVI_WALK_MAX);
             svi_walk(&at, end, SVI_WALK_MAX);
             const double a = quality_value(&d->side[0], &key), b = quality_value(&d->side[1], &key);
+            /* The second round adds only what the first model lacks. */
             if ((i == 0 && !isnan(a)) || (i == 1 && isnan(a) && !isnan(b)))
                 visit(user, &key, a, b);
         }
@@ -351,6 +354,7 @@ static void pack_diff_row(const struct diff *d, struct svi_pack *p, const struct
     svi_pack_array(p, (size_t)r->count);
     for (int i = 0; i < r->count; i++) {
         const struct diff_weight *w = &r->top[i];
+        /* A feature is named by the model that has it. */
         const int side = w->column[0] < 0;
         svi_pack_map(p, 3);
         svi_pack_key(p, "feature");
@@ -507,6 +511,7 @@ svs_code svi_model_diff(const struct svi_model_side side[2], int64_t top, bool j
     svs_code code = diff_match(&d, err);
     if (code == SVS_OK)
         code = diff_rows(&d, err);
+    /* Set even on an error, where it means nothing. */
     *same = d.same;
     if (code == SVS_OK && json)
         code = diff_json(&d, to, err);

@@ -84,6 +84,7 @@ static void plot_put_run(const struct plot_file *f, FILE *to, int64_t first, int
 }
 
 static void plot_put_data(const struct plot_file *f, FILE *to) {
+    /* At most POINTS_MAX runs, of equal length but the last. */
     const int64_t n = f->plot->n, run = (n + POINTS_MAX - 1) / POINTS_MAX;
     fputs("$data << END\n", to);
     for (int64_t i = 0; i < n; i += run)
@@ -108,6 +109,7 @@ static void plot_put_axis(const struct svi_plot *p, FILE *to) {
     const char *const quote = p->times ? "'" : "";
     double first, last, v[SVI_PLOT_COLUMNS];
     size_t i = 0;
+    /* Points are in order, so the first and the last give the range. */
     p->point(p->user, 0, &first, v);
     p->point(p->user, p->n - 1, &last, v);
     while (i < count && fabs(last - first) > TICKS_MAX * ticks[i].step)
@@ -204,6 +206,7 @@ static int plot_start(int out, pid_t *child, int *in) {
             failure = posix_spawnp(child, words[0], &actions, NULL, words, environ);
         posix_spawn_file_actions_destroy(&actions);
     }
+    /* The child has its copy; ours would keep the pipe open after it ends. */
     close(ends[0]);
     *in = ends[1];
     if (failure != 0)

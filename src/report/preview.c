@@ -149,6 +149,7 @@ static const char *preview_rate_unit(const struct svi_preview *l) {
 static svs_code preview_settle(struct svi_preview *l, const char *budget, struct svi_preview_result *r,
                                svs_error *err) {
     const struct svi_alert_log *log = &l->log;
+    /* Copied out of the log, which the next pass clears. */
     *r = (struct svi_preview_result){
         .alerts = log->alerts,
         .outside = log->outside,
@@ -204,6 +205,7 @@ static void preview_print_kinds(const char *title, const struct svi_alert_kind *
 static const struct svi_alert_key *preview_next_key(const struct svi_alert_log *log,
                                                     const struct svi_alert_key *before) {
     const struct svi_alert_key *best = NULL;
+    /* The largest count after that of the previous key; the order of the array breaks ties. */
     for (const struct svi_alert_key *k = log->keys; k < log->keys + log->key_count; k++)
         if ((!before || k->count < before->count || (k->count == before->count && k > before)) &&
             (!best || k->count > best->count))
@@ -345,6 +347,7 @@ static void preview_put_each(const struct svi_preview *l, struct svi_pack *p) {
     svi_put_array(p, "each", (size_t)l->result[0].incidents.count);
     for (int64_t i = 0; i < l->incidents.count; i++) {
         const struct svi_incident *one = &l->incidents.of[i];
+        /* Those outside of the rows are only counted. */
         if (!svi_incident_inside(one, l->log.first, l->log.last))
             continue;
         const double delay = svi_incident_delay(one, l->log.first);
@@ -472,6 +475,7 @@ svs_code svi_preview_run(struct svi_preview *l, svi_preview_pass *pass, void *us
                          struct svi_progress *progress, svs_error *err) {
     l->log.incidents = l->o.incidents ? &l->incidents : NULL;
     l->log.progress = progress;
+    /* If no incident overlaps the rows, further passes would be as useless. */
     svs_code code = preview_first(l, pass, user, err);
     if (code == SVS_OK)
         code = preview_check_incidents(l, err);

@@ -20,6 +20,7 @@ static void progress_draw(struct svi_progress *p, const char *line) {
     fflush(stderr);
 }
 
+/* The clock is read only where a line would be shown. */
 static bool progress_is_due(struct svi_progress *p) {
     const double time = p->on ? svi_monotonic() : 0;
     const bool due = p->on && time - p->shown >= 0.2;

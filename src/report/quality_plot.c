@@ -40,6 +40,7 @@ static struct svi_quality_stretch quality_plot_join(const struct svi_quality_str
     both.first = a->first;
     both.low = fmin(a->low, b->low);
     both.high = fmax(a->high, b->high);
+    /* The alert of higher novelty survives. */
     if (a->alert.alert && !(b->alert.alert && b->alert.novelty > a->alert.novelty))
         both.alert = a->alert;
     return both;
@@ -106,6 +107,7 @@ static bool quality_plot_range(const struct svi_quality_plot *p, bool value, dou
         *low = 0;
         *high = 1;
     }
+    /* An rmse starts at 0; an accuracy axis shows at least 0.9 to 1, so that small differences stay small. */
     *low = value ? 0 : fmin(floor(*low * 10) / 10, 0.9);
     *high = value ? fmax(*high * 1.1, 1e-12) : 1.005;
     return known;

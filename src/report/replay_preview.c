@@ -38,6 +38,7 @@ svs_code svi_replay_preview_open(struct svi_replay_preview *l, const char *path,
     if (code != SVS_OK)
         return code;
     code = svi_recovery_whole(&l->dir, &l->whole, err);
+    /* From the start any setting can be tried, since nothing was built with the old ones. */
     l->whole = l->whole || l->from_start;
     if (code == SVS_OK)
         code = replay_preview_allowed(l, err);

@@ -115,6 +115,7 @@ void svi_verdict_write(svi_stream *stream, double now, FILE *to) {
     verdict_classes(&standing.baseline, &classes, svi_figure_value(f, count, "accuracy"), priced, to);
     if (classes.count > 0)
         verdict_settings(s, &classes, to);
+    /* Advice only if it is large and clear: more than two standard errors and more than a point. */
     if (!priced && s->serve == SVI_SERVE_ONLINE && svi_advantage_shows(standing.refit) &&
         standing.refit.by > POINT)
         fprintf(to, "the refit is %.0f points ahead: --serve best\n", 100 * standing.refit.by);
