@@ -101,6 +101,7 @@ bool svi_span_is_any(struct svi_span s, const char *words) {
 }
 
 bool svi_cell_infinite(struct svi_span s) {
+    /* svi_number knows no words, so an infinite value is recognised by its name. */
     if (s.at < s.end && (*s.at == '-' || *s.at == '+'))
         s.at++;
     return one_of(s, "inf,infinity", true);
@@ -191,6 +192,7 @@ svs_code svi_cell_key(struct svi_span s, const struct svi_missing_words *missing
                       svs_error *err) {
     const size_t length = (size_t)(s.end - s.at);
     *key = svs_none();
+    /* No integers here: a key keeps its text, zeros included. */
     if (svi_cell_missing(missing, s))
         return SVS_OK;
     if (length > SVS_KEY_MAX)

@@ -432,6 +432,7 @@ static int name_implies_one(const char *name, const char *const *words) {
     return most;
 }
 
+/* No step has decided the column yet. */
 static bool is_free(const struct guessed *c) {
     return c->is.use == SVI_USE_OPEN;
 }
@@ -460,6 +461,7 @@ static svs_code guess_assign(svi_guess *g, const char *name, const char *what, e
     if (!name || !*name)
         return SVS_OK;
     for (int i = 0; i < g->count; i++)
+        /* A column has one use: the second setting that names it is an error, not an override. */
         if (strcmp(g->columns[i].name, name) == 0) {
             if (!is_free(&g->columns[i]))
                 return svi_fail(err, SVS_SETTING, "the column \"%.60s\" cannot be the %s and something else",
@@ -577,6 +579,7 @@ int svi_label_rank(const char *name) {
                                        "ergebnis", "resultat",    "resultado", "risultato", "esito",
                                        "wynik",    "status_code", NULL};
     static const char *const whole[] = {"category", "state", "default", "passed", "pass", NULL};
+    /* The full name ranks before its last part, in each list. */
     const int first = name_implies_one(name, strong), second = name_implies_one(name, outcomes),
               third = name_implies_one(name, weak);
     if (first > 0)
@@ -878,6 +881,7 @@ static int guess_find_place(const svi_guess *g) {
         last--;
     if (last <= first)
         return -1;
+    /* From the strongest evidence to the weakest. */
     const int i = has_two_values(g, &g->columns[last])                               ? last
                   : has_two_values(g, &g->columns[first]) && is_sure_first(g, first) ? first
                   : has_classes(g, &g->columns[last])                                ? last
@@ -937,6 +941,7 @@ static void decide_features(svi_guess *g) {
             decide_feature(g, &g->columns[i], false);
         features += g->columns[i].is.use <= SVI_USE_WORD;
     }
+    /* No feature at all: take back what was dropped only for being constant. */
     for (int i = 0; i < g->count && features == 0; i++) {
         struct guessed *c = &g->columns[i];
         if (c->is.use == SVI_USE_NONE && c->reason && c->different == 1) {
@@ -975,10 +980,12 @@ static void note_remainder(svi_guess *g, int count) {
         note_add(g, " and %d more", count - SHOWN);
 }
 
+/* The name, escaped and cut: it goes to a terminal. */
 static const char *shown_name(const struct guessed *c, char text[NAME_TEXT]) {
     return svi_escape(text, NAME_TEXT, c->name, strlen(c->name));
 }
 
+/* The label with its classes, or with the task that its numbers call for, and how to overrule the guess. */
 static void note_label(svi_guess *g, const struct guessed *c) {
     const char *place = g->by_place ? "; by its place, --label says otherwise" : "";
     char name[NAME_TEXT];
@@ -1022,6 +1029,7 @@ static bool has_candidates(const svi_guess *g, int pass) {
 static void note_candidates(svi_guess *g) {
     char name[NAME_TEXT];
     note_part(g);
+    /* A setting that named a missing column is reported first; a guess that found nothing only says so. */
     if (g->o->label_required)
         note_add(g, "no column \"%s\"", svi_escape(name, sizeof name, g->o->label, strlen(g->o->label)));
     else
@@ -1040,6 +1048,7 @@ static void note_candidates(svi_guess *g) {
 /* Adds how times are read: the order of day and month for dates that are ambiguous, the format, or the unit.
  */
 static void note_time(svi_guess *g, const struct guessed *c) {
+    /* Neither a number above 12 nor the order of the dates decided: the order is a guess. */
     const bool known = c->day_first + c->month_first > 0 || c->day_rises != c->month_rises;
     char name[NAME_TEXT];
     for (int i = 0; i < g->count; i++)
@@ -1085,6 +1094,8 @@ static void note_numbers(svi_guess *g) {
         const struct guessed *c = &g->columns[i];
         if (c->is.use != SVI_USE_NUMBER)
             continue;
+        /* Flags of a column count only if its values really have such marks: `comma` may come from other
+         * columns. */
         commas += c->is.comma && c->commas > 0;
         amounts += c->is.amount && c->quantities > 0;
         dotted += c->is.comma && c->dotted > 0;
@@ -1092,6 +1103,7 @@ static void note_numbers(svi_guess *g) {
             note_add(g, "%s%s in %s", shown > 1 ? ", " : " (", shown_name(c, name), c->is.measure);
     }
     note_remainder(g, shown);
+    /* The strongest remark alone: a changed meaning of 1.234 matters most. */
     const char *marks = dotted    ? "decimal commas, 1.234 is 1234"
                         : commas  ? "with decimal commas"
                         : amounts ? "some written as 1,200"
@@ -1148,6 +1160,7 @@ static void note_others(svi_guess *g) {
     int shown = 0, constant = 0;
     for (int i = 0; i < g->count; i++) {
         const struct guessed *c = &g->columns[i];
+        /* Counts all of them, names the first SHOWN. */
         if (c->is.use != SVI_USE_NONE || shown++ >= SHOWN)
             continue;
         note_item(g, shown == 1, "ignored:", shown_name(c, name));
@@ -1155,6 +1168,7 @@ static void note_others(svi_guess *g) {
             note_add(g, " (%s)", c->reason);
     }
     note_remainder(g, shown);
+    /* Used although constant: more rows may bring another value. With few rows that is no news. */
     for (int i = 0; i < g->count && g->rows >= MIN_ROWS; i++) {
         const struct guessed *c = &g->columns[i];
         if (c->is.use > SVI_USE_WORD || c->different > 1 || constant++ >= SHOWN)
@@ -1170,6 +1184,7 @@ static void note_strangers(svi_guess *g) {
     int shown = 0;
     for (int k = 0; k < 3; k++)
         for (const char *p = lists[k]; g->closed && p && *p;) {
+            /* Empty names of a list (a trailing comma) are accepted. */
             const char *end = strchrnul(p, ',');
             const struct svi_span name = svi_trim((struct svi_span){p, end});
             char text[NAME_TEXT];

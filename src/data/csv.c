@@ -74,6 +74,7 @@ static const char *csv_cut_quoted(const struct csv *h, const char *p, const char
                                   struct svi_span *cell) {
     cell->at = p;
     for (; p < end; p++)
+        /* A quote ends the cell unless another one follows at once. */
         if (*p == '"' && (p + 1 == end || p[1] != '"'))
             break;
         else if (*p == '"')
@@ -234,6 +235,7 @@ static svs_code csv_check_names(const struct csv *h, svs_error *err) {
         char text[80];
         const int place =
             svs_features_add(names, h->names[i].at, (size_t)(h->names[i].end - h->names[i].at), &why);
+        /* svs_features_add returns the column of an existing name: a place before i is a duplicate. */
         if (place < 0)
             code = svi_fail(err, why.code, "column %d of the header: %.200s", i + 1, why.text);
         else if (place < i)
@@ -309,6 +311,7 @@ static void *csv_begin(const struct svi_reader_options *o, svi_guess *guess, str
     h->o = o;
     svi_missing_words_init(&h->missing, o->missing);
     h->guess = guess;
+    /* csv_end frees a partly built state. */
     if (csv_read_first(h, line, err) == SVS_OK)
         return h;
     csv_end(h);
@@ -333,6 +336,8 @@ static enum svi_row_end csv_ends(const void *state, struct svi_span line) {
     const struct csv *h = state;
     int count = 0;
     for (const char *p = line.at; p; p++) {
+        /* csv_cut sets cell.end to the line's end only if the quote never closed; otherwise the quotes are
+         * malformed. */
         struct svi_span cell = {line.at, line.end};
         const char *stop = csv_cut(h, p, line.end, &cell);
         count++;
@@ -345,6 +350,7 @@ static enum svi_row_end csv_ends(const void *state, struct svi_span line) {
     return count == h->count ? SVI_ENDS_WHOLE : SVI_ENDS_WRONG;
 }
 
+/* A repeated header is the same line byte by byte. */
 static bool csv_is_first(const struct csv *h, struct svi_span line) {
     const size_t length = (size_t)(h->first.end - h->first.at);
     return (size_t)(line.end - line.at) == length && memcmp(line.at, h->first.at, length) == 0;
@@ -554,8 +560,8 @@ static svs_code csv_plain_text(const struct csv_row *r, struct svi_span *cell) {
         return svi_fail_memory(r->err, "a row");
     *cell = csv_unquote(*cell, h->unescaped + h->used);
     h->used += length;
-    h->unescaped[h->used++] =
-        0; /* ends the text as a line ends; two quotes became one, so this byte is within `length` */
+    /* Ends the text as a line ends. Two quotes became one, so this byte is within `length`. */
+    h->unescaped[h->used++] = 0;
     return SVS_OK;
 }
 
@@ -596,6 +602,8 @@ static svs_code csv_take_label(const struct csv_row *r, int column, struct svi_s
 static svs_code csv_take_cell(const struct csv_row *r, int column, struct svi_span cell) {
     const enum svi_use use = r->h->is[column].use;
     struct svi_message *m = r->m;
+    /* By use, unused columns first: they are not even unquoted. Words that mean missing apply to all others,
+     * but label, id and key treat them themselves. */
     if (use == SVI_USE_NONE)
         return SVS_OK;
     SVI_TRY(csv_plain_text(r, &cell));

@@ -137,6 +137,7 @@ bool svi_features_is(const svs_features *f, int column, const char *name, size_t
     return column >= 0 && column < f->count && feature_names_same(&f->entries[column], name, length);
 }
 
+/* Length first, so that the text that is shown is short. */
 static svs_code check_name_text(const char *name, size_t length, svs_error *err) {
     char text[80];
     if (length < 1 || length > SVS_NAME_MAX)
@@ -201,6 +202,7 @@ static void feature_names_leave(svs_features *f, const struct entry *e) {
 }
 
 char *svi_features_new_name(const svs_features *f, const char *name, size_t length, svs_error *err) {
+    /* A name has one column: lookups would find only one of two. */
     if (svs_features_find(f, name, length) >= 0) {
         svi_fail(err, SVS_BAD_COLUMN, "there is a feature \"%.*s\" already", (int)length, name);
         return NULL;

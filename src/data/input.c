@@ -70,6 +70,7 @@ static svs_code foreign_refuse(const char *file, const unsigned char *first, siz
         const struct foreign_kind *f = &foreign[i];
         if (!foreign_begins(f, first, count))
             continue;
+        /* The command names the file, unless its name is long or it is standard input. */
         const bool sheet = strstr(f->what, "zip") && foreign_is_sheet(first, count);
         svi_escape(name, sizeof name, file ? file : "", file ? strlen(file) : 0);
         snprintf(command, sizeof command, sheet ? "libreoffice --convert-to csv %s" : f->command,
@@ -101,8 +102,8 @@ static svs_code open_file(struct svi_input *s, const char *path, svs_error *err)
     if (S_ISDIR(about.st_mode))
         return svi_fail(err, SVS_IO, "cannot read '%s': it is a directory", s->name);
     s->size = S_ISREG(about.st_mode) ? (int64_t)about.st_size : -1;
-    s->buffer =
-        svi_alloc_plain(s->capacity + SVI_INPUT_PAD); /* pages that short lines never reach take no memory */
+    /* Pages that short lines never reach take no memory. */
+    s->buffer = svi_alloc_plain(s->capacity + SVI_INPUT_PAD);
     return s->buffer ? SVS_OK : svi_fail_memory(err, "the line buffer");
 }
 
@@ -143,6 +144,7 @@ static svs_code start_gzip(struct svi_input *s, svs_error *err) {
         z->zalloc = zlib_alloc;
         z->zfree = zlib_free;
     }
+    /* 15 + 16: the largest window, and a gzip header rather than a zlib one. */
     if (!z || !s->packed || inflateInit2(z, 15 + 16) != Z_OK) {
         svi_free(z);
         return svi_fail_memory(err, "unpacking gzip");

@@ -90,6 +90,7 @@ static int json_in_unicode(const char *p, uint32_t *character) {
     return 10;
 }
 
+/* An escape, of which the backslash was seen. */
 static svs_code check_escape(struct check *c) {
     uint32_t character;
     c->at++;
@@ -113,6 +114,7 @@ static const char *past_plain(const char *p, const char *end) {
     return p;
 }
 
+/* A string: runs of plain characters, escapes between them, and its closing quote. */
 static svs_code check_string(struct check *c) {
     if (at_end(c) || *c->at != '"')
         return json_in_refuse(c, "a string");

@@ -202,6 +202,7 @@ static svs_code jsonl_take_ts(struct jsonl_row *r, const char *value) {
     if (jsonl_is_missing_word(r, value))
         return SVS_OK;
     if (svi_json_type(value) == SVI_JSON_STRING) {
+        /* Text is read in the format of the settings only in flat maps: the wire knows ISO 8601. */
         svi_json_string_at(value, &raw);
         return svi_cell_time(raw, r->flat ? r->state->options->ts_format : NULL, r->state->order, &r->m->ts)
                    ? SVS_OK
@@ -234,6 +235,7 @@ static svs_code jsonl_take_n(struct jsonl_row *r, const char *value) {
     return SVS_OK;
 }
 
+/* Only the three operations of samples: control commands are not read from files. */
 static svs_code jsonl_take_op(struct jsonl_row *r, const char *value) {
     static const char *const ops[] = {[SVI_LEARN] = "learn", [SVI_LABEL] = "label", [SVI_FORGET] = "forget"};
     struct svi_span raw;
@@ -344,6 +346,7 @@ static svs_code jsonl_put_string(struct jsonl_row *r, struct svi_cell *cell, con
     struct svi_span raw, text;
     svi_json_string_at(value, &raw);
     SVI_TRY(jsonl_plain_text(r, raw, &text));
+    /* The words apply to flat maps; in a sample only the empty string is missing. */
     if (r->flat ? svi_cell_missing(&r->state->missing, text) : text.at == text.end)
         return SVS_OK;
     if (use != SVI_USE_NUMBER)
@@ -610,9 +613,8 @@ static svs_code jsonl_sample_value(struct jsonl *j, struct svi_span key, const c
         return svi_guess_nested(j->guess, column), SVS_OK;
     if (type == SVI_JSON_STRING)
         svi_json_string_at(value, &text);
-    if (type == SVI_JSON_TRUE ||
-        type ==
-            SVI_JSON_FALSE) { /* truth values count as 1 and 0; the digits are padded as the guess requires */
+    /* Truth values count as 1 and 0; the digits are padded as the guess requires. */
+    if (type == SVI_JSON_TRUE || type == SVI_JSON_FALSE) {
         static const char digits[2][SVI_NUMBER_PAD] = {"0", "1"};
         text.at = digits[type == SVI_JSON_TRUE];
         text.end = text.at + 1;
@@ -628,13 +630,13 @@ static svs_code jsonl_sample_object(struct jsonl *j, struct svi_span inside, con
         char joined[SVS_NAME_MAX];
         struct svi_span key, name;
         const char *value = svi_json_key(p, &key);
+        /* A name that would be too long marks the object as a column without single values. */
         if (inside.at == inside.end)
             code = jsonl_sample_value(j, key, value, err);
         else if (jsonl_join(inside, key, joined, &name))
             code = jsonl_sample_value(j, name, value, err);
         else
-            code = jsonl_sample_value(j, inside, "[]",
-                                      err); /* too long a name: noted as a column without single values */
+            code = jsonl_sample_value(j, inside, "[]", err);
         p = svi_json_next(svi_json_skip(value));
     }
     return code;

@@ -92,6 +92,8 @@ static svs_code libsvm_put_value(struct libsvm_row *r, int64_t index, double val
     /* A dense stream and one with fixed names take no further columns; otherwise an index may widen the
      * stream. */
     bool closed = r->m->kind == SVI_DENSE || s->fixed_names;
+    /* Each refusal has its own text, from malformed to beyond the limits; the limit guards the writes below.
+     */
     if (index < 1)
         return svi_fail(r->err, SVS_BAD_COLUMN, "index %lld: indices count from 1", (long long)index);
     if (index == r->previous)
@@ -190,6 +192,7 @@ bool svi_libsvm_looks(struct svi_span line) {
     int64_t index;
     double value;
     const char *p = libsvm_skip_blanks(line.at, line.end);
+    /* An optional label, then one well-formed pair. */
     const char *q = svi_number(p, &value);
     if (q != p && libsvm_ends_token(q, line.end))
         p = libsvm_skip_blanks(q, line.end);

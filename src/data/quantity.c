@@ -149,6 +149,7 @@ bool svi_quantity_read(struct svi_span s, bool comma, struct svi_quantity *q) {
             s.at++;
         }
     }
+    /* Number first, unit last: what the number leaves must be the unit and nothing else. */
     if (!quantity_whole(&d, &s, comma ? '.' : ',', &q->grouped))
         return false;
     q->fraction = s.at < s.end && *s.at == (comma ? ',' : '.');
@@ -164,6 +165,7 @@ bool svi_quantity_read(struct svi_span s, bool comma, struct svi_quantity *q) {
     quantity_skip_blanks(&s);
     if (s.at == s.end)
         return true;
+    /* A sign of money may also stand after the number: 4,35 €. */
     q->unit = q->unit.at < q->unit.end ? (struct svi_span){NULL, NULL} : s; /* $5 km has two units: refused */
     q->money = quantity_money(s) == (size_t)(s.end - s.at);
     return q->unit.at && quantity_unit(s);

@@ -58,6 +58,7 @@ static void reader_format_by_name(struct svi_reader *r, const char *path) {
     } endings[] = {{".csv", &svi_csv},       {".tsv", &svi_csv},     {".svm", &svi_libsvm},
                    {".libsvm", &svi_libsvm}, {".jsonl", &svi_jsonl}, {".ndjson", &svi_jsonl},
                    {".json", &svi_jsonl},    {".vw", &svi_vw}};
+    /* .csv.gz is a CSV. */
     size_t length = strlen(path);
     if (svi_ends_with(path, length, ".gz"))
         length -= 3;
@@ -215,6 +216,7 @@ static enum found reader_find_line(svi_reader *r) {
 static inline bool reader_cut_line(svi_reader *r) {
     struct svi_input *s = &r->source;
     const char *at = s->buffer + s->at, *end = s->buffer + s->end;
+    /* A line that ends in the buffer and is not too long needs none of the other cases. */
     if (r->skipping || r->number == 0)
         return false;
     const char *newline = memchr(at + r->searched, '\n', (size_t)(end - at) - r->searched);
@@ -364,6 +366,7 @@ static svs_code reader_begin(svi_reader *r, svs_error *err) {
     if (filter)
         return svi_fail(err, SVS_SETTING,
                         "a file of JSON has one object a line: jq -c %s makes that of this one", filter);
+    /* The most specific look first. */
     if (!r->format)
         r->format = *text.at == '{'             ? &svi_jsonl
                     : svi_libsvm_looks(r->line) ? &svi_libsvm
@@ -432,9 +435,8 @@ static enum svi_read reader_read_line(svi_reader *r, struct svi_message *m, svs_
     svs_error why; /* not cleared: it is large, and nearly every line is a row */
     svi_message_begin(m, r->shape->row);
     svs_code code = r->format->row(r->state, r->shape, r->line, m, &why);
-    if (code == SVS_OK && !m->cells &&
-        !(r->options.key &&
-          *r->options.key)) /* with keys the shape is that of the key's stream, which checks it */
+    /* With keys the row must fit the shape of its key's stream, which checks it. */
+    if (code == SVS_OK && !m->cells && !(r->options.key && *r->options.key))
         code = svi_shape_fits(r->shape, m, &why);
     if (code == SVS_OK)
         return SVI_READ_ROW;
@@ -549,6 +551,7 @@ static svs_code reader_await(svi_reader *r, svs_error *err) {
 
 svs_code svi_reader_settle(svi_reader *r, svs_error *err) {
     struct svi_message m;
+    /* Steps as svi_reader_next does, but stops before the first row is read. */
     while (!r->state || r->sampling) {
         bool again;
         if (reader_step(r, &m, &again, err) == SVI_READ_FAIL)

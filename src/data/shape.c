@@ -29,6 +29,7 @@ static svs_code shape_add_fixed(struct svi_shape *s, const char *from, const cha
         from++;
     while (to > from && isspace((unsigned char)to[-1]))
         to--;
+    /* An added name raises the count; a duplicate does not. */
     int before = svs_features_count(s->names);
     svs_error why = {0};
     if (svs_features_add(s->names, from, (size_t)(to - from), &why) < 0)
@@ -80,6 +81,7 @@ static svs_code shape_reserve(struct svi_shape *s, struct svi_shape_scratch *scr
 
 static svs_code shape_fill(struct svi_shape *s, const char *fixed, struct svi_shape_scratch *scratch,
                            svs_error *err) {
+    /* The registry is made even without names: named rows may follow. */
     s->names = svs_features_new(s->max_features, err);
     if (shape_reserve(s, scratch, err) != SVS_OK || !s->names)
         return svi_fail_memory(err, "the row of a sample");
@@ -188,6 +190,7 @@ static void shape_archive_name(struct svi_archive *a, struct svi_shape *s, int c
     svi_archive_text(a, svi_archive_key(key, "name", column), name, sizeof name);
     if (!svi_archive_loading(a) || !svi_archive_ok(a))
         return;
+    /* Fixed names were added by svi_shape_init; the archive must agree with them. */
     if (column < s->names_kept && !shape_take_value(a, s, column, name))
         return;
     const int place = svs_features_add(s->names, name, strlen(name), &err);

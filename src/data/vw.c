@@ -86,6 +86,7 @@ static svs_code vw_take_number(const struct vw_row *r, struct svi_span word, con
 static svs_code vw_take_front(struct vw_row *r, int k, struct svi_span word) {
     double base;
     svs_code code;
+    /* 1:2 3:1 would otherwise be read as a class named 1:2. */
     if (k == 0 && vw_find(word, ':') != word.end)
         return vw_refuse(r, SVS_BAD_LABEL, word,
                          "a label of several costs is not taken: give the class alone");
@@ -173,6 +174,7 @@ static svs_code vw_take_feature(struct vw_row *r, struct svi_span word) {
     const char *colon = vw_find(word, ':'), *equals = vw_find((struct svi_span){word.at, colon}, '=');
     /* An = after the colon belongs to the value. */
     const bool category = equals < colon;
+    /* The array may move: cells are only pointed to until the next feature. */
     if (!svi_row_reserve((void **)&h->cells, &h->cell_capacity, (size_t)r->m->cell_count + 1,
                          sizeof *h->cells))
         return svi_fail_memory(r->err, "a row");
