@@ -284,7 +284,7 @@ static svs_code csv_read_first(struct csv *h, struct svi_span line, svs_error *e
     for (int i = 0; i < h->count; i++)
         SVI_TRY(svi_guess_column(h->guess, h->names[i], err));
     h->header = csv_look_at_first(h);
-    /* Commas in cells are only possible where commas do not separate cells. */
+    /* Where commas separate cells, a comma inside a quoted one is weak evidence of a decimal comma. */
     svi_guess_closed(h->guess, h->delimiter == ',');
     /* A line that is a row for certain gets its final names now; an open question waits for csv_decide. */
     return h->header == CSV_MAYBE_HEADER ? SVS_OK : csv_name_columns(h, err);

@@ -346,7 +346,6 @@ static svs_code jsonl_put_string(struct jsonl_row *r, struct svi_cell *cell, con
     struct svi_span raw, text;
     svi_json_string_at(value, &raw);
     SVI_TRY(jsonl_plain_text(r, raw, &text));
-    /* The words apply to flat maps; in a sample only the empty string is missing. */
     if (r->flat ? svi_cell_missing(&r->state->missing, text) : text.at == text.end)
         return SVS_OK;
     if (use != SVI_USE_NUMBER)

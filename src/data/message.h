@@ -55,8 +55,7 @@ struct svi_message {
     int count;
     int missing; /* entries of x that are missing (nil, empty cell): NAN in x; nothing else in x is NAN or
                     infinite */
-    const struct svi_cell
-        *cells; /* a row under names that is not in x yet; NULL: x is set, or the message has no row */
+    const struct svi_cell *cells; /* a row under names, not in x yet; NULL: x is set, or no row */
     int cell_count;
     bool in_order;           /* the cells are listed, in the order of the stream's columns */
     bool plain;              /* all cells are numbers */

@@ -410,8 +410,8 @@ static svs_code reader_sample(svi_reader *r, svs_error *err) {
             if (joined == JOINED_ROW)
                 length = (size_t)(row.end - at) + (row.end < at + held && *row.end == '\r');
         }
-        /* An overlong line is skipped; it is refused later as a row. */
         const bool last = at + length == s->buffer + s->end;
+        /* An overlong line is not sampled; it is refused later as a row. */
         svs_code code = length > LONGEST_LINE ? SVS_OK : r->format->sample(r->state, line, &enough, err);
         if (code != SVS_OK)
             return code;

@@ -6,9 +6,8 @@
 
 /* Lists of column names are separated by commas; NULL or "" = empty. */
 struct svi_reader_options {
-    const char
-        *format;       /* auto, csv, libsvm, jsonl, vw; auto looks at the file name, then at the first line */
-    const char *label; /* column of y; default "label" */
+    const char *format;  /* auto (by file name, then first line), csv, libsvm, jsonl, vw */
+    const char *label;   /* column of y; default "label" */
     bool label_required; /* a CSV without that column is refused (SVS_SETTING) with its columns listed; no
                             other label is guessed */
     const char *id, *ts, *weight, *key;        /* columns */

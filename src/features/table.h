@@ -20,9 +20,8 @@
 
 /* The limit of the memory of rows, while they are read and after. */
 struct svi_row_memory {
-    double most; /* bytes; 0 = no limit */
-    const char
-        *of; /* whose memory this is three quarters of ("this machine has"); NULL = given by an option */
+    double most;    /* bytes; 0 = no limit */
+    const char *of; /* "this machine has": its three quarters; NULL = by an option */
 };
 
 struct svi_table_options {
@@ -32,13 +31,12 @@ struct svi_table_options {
     struct svi_schema *model;                /* the closed schema of a model, used instead; NULL = none */
     const double *means;                     /* of the model's features, NAN where it has none; NULL = none */
     svs_task task;
-    bool unlabelled;   /* rows without a label are accepted (label -1, target NAN), else refused */
-    bool keep_missing; /* under the policy mean, missing numbers stay NAN */
-    bool no_means;     /* the rows are for a model without means: a row that needs one is refused */
-    int max_features;  /* 1 to 1,000,000 */
-    int features;      /* minimum number of columns (a model's d); 0 = those of the file */
-    const svs_value
-        *known; /* classes of a model, in its order: other labels get index -1 and are counted in `strange` */
+    bool unlabelled;          /* rows without a label are accepted (label -1, target NAN), else refused */
+    bool keep_missing;        /* under the policy mean, missing numbers stay NAN */
+    bool no_means;            /* the rows are for a model without means: a row that needs one is refused */
+    int max_features;         /* 1 to 1,000,000 */
+    int features;             /* minimum number of columns (a model's d); 0 = those of the file */
+    const svs_value *known;   /* classes of a model: other labels get index -1, counted in `strange` */
     int known_count;          /* 0 = the classes are those of the file */
     const char *const *names; /* names of a model's features: those of the file are put into this order; NULL
                                  = the file's order */
