@@ -41,7 +41,7 @@ static void keep_refusal(struct delivery *d, const svs_outbox_event *e) {
 static void keep_trouble(struct delivery *d, const svs_outbox_event *e) {
     const double now = svi_monotonic();
     const bool known = d->warned > 0 && now - d->warned < REMIND;
-    const bool others = strcmp(e->code, svs_code_name(SVS_OTHER_COLUMNS)) == 0;
+    const bool others = strcmp(e->code, svs_code_name(SVS_WRONG_COLUMNS)) == 0;
     svi_fail(&d->later, svi_code_by_name(e->code), others ? "%s" : "%s (%s)", e->reason, e->code);
     d->hopeless = others || strcmp(e->code, "not_durable") == 0;
     if (d->warn && !known && !d->hopeless) {
@@ -112,8 +112,8 @@ static svs_code delivery_check(struct delivery *d, svs_error *err) {
         (f.greeted && d->met && all_taken && (!d->finishing || svs_outbox_done(d->link.box))))
         d->moved = now;
     d->settled = settled;
-    if (d->hopeless && d->later.code == SVS_OTHER_COLUMNS)
-        return svi_fail(err, SVS_OTHER_COLUMNS, "%s", d->later.text);
+    if (d->hopeless && d->later.code == SVS_WRONG_COLUMNS)
+        return svi_fail(err, SVS_WRONG_COLUMNS, "%s", d->later.text);
     if (d->hopeless && d->later.code != SVS_OK)
         return svi_fail(err, SVS_UNAVAILABLE, "%.60s cannot promise that: %.150s", d->address, d->later.text);
     if (now - d->moved <= d->timeout)

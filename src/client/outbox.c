@@ -56,7 +56,8 @@ static svs_code outbox_check_options(const svs_outbox_options *o, svs_error *err
                             rows[i].name, rows[i].value, rows[i].low, rows[i].high);
     size_t length = o->src ? strlen(o->src) : 0;
     if (length < 1 || length > SVS_NAME_MAX || !svi_utf8_valid(o->src, length))
-        return svi_fail(err, SVS_NO_SOURCE, "src must be a name of 1 to %d bytes of UTF-8", SVS_NAME_MAX);
+        return svi_fail(err, SVS_MISSING_SOURCE, "src must be a name of 1 to %d bytes of UTF-8",
+                        SVS_NAME_MAX);
     return SVS_OK;
 }
 

@@ -288,7 +288,7 @@ static void outbox_answer_resume(svs_outbox *b, const struct svi_answer *a, doub
                  b->src);
         if (at > b->reached && !b->o.replay)
             outbox_answer_notify(
-                b, &(svs_outbox_event){SVS_OUTBOX_LATER, from, from, 0, "no_source", reason, 0, ""});
+                b, &(svs_outbox_event){SVS_OUTBOX_LATER, from, from, 0, "missing_source", reason, 0, ""});
         forgotten = outbox_answer_adopt(b, a->next);
     }
     if (a->max_message >= MIN_MESSAGE_BYTES || other)

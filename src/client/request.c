@@ -153,7 +153,7 @@ static svs_code request_of_columns(const struct svi_message *row, struct svi_byt
 }
 
 svs_code client_ask_columns(const struct svi_settings *s, const struct svi_message *row, svs_error *err) {
-    static const svs_code refusals[] = {SVS_OTHER_COLUMNS, SVS_BAD_KEY};
+    static const svs_code refusals[] = {SVS_WRONG_COLUMNS, SVS_BAD_KEY};
     struct svi_bytes request = {0}, reply = {0};
     struct svi_answer answer;
     svs_code code = SVS_OK;

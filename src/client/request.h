@@ -38,7 +38,7 @@ svs_code client_keys_request(const struct client_keys *k, struct svi_bytes *requ
 svs_code client_model_request(const char *key, struct svi_bytes *request);
 
 /* A process that acknowledges nothing cannot refuse columns: it is asked at `ctl`, if that is given or `in`
- * is not, so that both are of one process. SVS_OTHER_COLUMNS: with both lists; SVS_BAD_KEY: the row has a
+ * is not, so that both are of one process. SVS_WRONG_COLUMNS: with both lists; SVS_BAD_KEY: the row has a
  * key, and the process one model. Without an answer SVS_OK. */
 svs_code client_ask_columns(const struct svi_settings *s, const struct svi_message *row, svs_error *err);
 

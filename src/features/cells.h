@@ -22,7 +22,7 @@ svs_code svi_cells_choose(struct svi_cells *c, const struct svi_shape *s, struct
                           svs_error *err);
 
 /* Puts listed cells into the order of the schema's columns; a column without a cell is missing.
- * SVS_OTHER_COLUMNS, with both lists: a cell has no column; SVS_NO_MEMORY. */
+ * SVS_WRONG_COLUMNS, with both lists: a cell has no column; SVS_NO_MEMORY. */
 svs_code svi_cells_order(struct svi_cells *c, const struct svi_schema *s, struct svi_message *m,
                          svs_error *err);
 

@@ -244,7 +244,7 @@ static svs_code schema_refuse_new(const struct svi_schema *s, const char *name, 
                                   svs_error *err) {
     char text[80];
     if (s->closed)
-        return svi_fail(err, SVS_OTHER_COLUMNS, "the model has no column \"%s\"",
+        return svi_fail(err, SVS_WRONG_COLUMNS, "the model has no column \"%s\"",
                         svi_escape(text, sizeof text, name, length));
     if (s->shape.fixed_names)
         return svi_fail(err, SVS_BAD_COLUMN, "\"%s\" is not a name in the setting `features`",
@@ -551,7 +551,7 @@ svs_code svi_schema_refuse_columns(const struct svi_schema *s, const struct svi_
     fits = true;
     for (int c = 0; fits && (name = svi_schema_column_name(s, c)); c++)
         fits = svi_list_add(have, sizeof have, name, strlen(name));
-    return svi_fail(err, SVS_OTHER_COLUMNS,
+    return svi_fail(err, SVS_WRONG_COLUMNS,
                     model ? "--ignore passes a column over: the columns are %s, but the model has %s"
                           : "the columns are %s, but this stream has %s",
                     sent, have);
@@ -624,7 +624,7 @@ static __attribute__((noinline)) svs_code schema_take_cells(struct svi_schema *s
             code = svi_schema_cell(s, m, &m->cells[i], column, err);
     }
     /* Both lists help more than the first name that does not fit. */
-    if (code == SVS_OTHER_COLUMNS)
+    if (code == SVS_WRONG_COLUMNS)
         code = svi_schema_refuse_columns(s, m, true, err);
     if (code != SVS_OK)
         return code;

@@ -44,7 +44,7 @@ uint64_t svi_schema_changes(const struct svi_schema *s);
 
 /* The column of that name, added if it is new. m: the current row, NULL = none; `guess`: where the column
  * probably is. -1: SVS_BAD_COLUMN (malformed, not in the setting `features`, or new where columns.new refuses
- * it), SVS_OTHER_COLUMNS (closed), SVS_LIMIT, SVS_NO_MEMORY. */
+ * it), SVS_WRONG_COLUMNS (closed), SVS_LIMIT, SVS_NO_MEMORY. */
 int svi_schema_column(struct svi_schema *s, const struct svi_message *m, const char *name, size_t length,
                       int guess, svs_error *err);
 
@@ -54,7 +54,7 @@ bool svi_schema_ignores(const struct svi_schema *s, const char *name, size_t len
 /* The column of that name, or -1; `guess`: where it probably is. */
 int svi_schema_find(const struct svi_schema *s, const char *name, size_t length, int guess);
 
-/* Fails with SVS_OTHER_COLUMNS and both lists: the cells of the row, and the columns of the stream or
+/* Fails with SVS_WRONG_COLUMNS and both lists: the cells of the row, and the columns of the stream or
  * (`model`) of a model. */
 svs_code svi_schema_refuse_columns(const struct svi_schema *s, const struct svi_message *m, bool model,
                                    svs_error *err);
@@ -92,7 +92,7 @@ svs_code svi_schema_cell(struct svi_schema *s, struct svi_message *m, const stru
 /* Ends the row: columns that it did not name are missing if the row asks for that (m->absent). */
 void svi_schema_end_row(struct svi_schema *s, struct svi_message *m);
 
-/* Builds the whole row from m->cells. SVS_OTHER_COLUMNS lists all columns of the row and of the closed
+/* Builds the whole row from m->cells. SVS_WRONG_COLUMNS lists all columns of the row and of the closed
  * schema. */
 svs_code svi_schema_row(struct svi_schema *s, struct svi_message *m, svs_error *err);
 

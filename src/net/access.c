@@ -133,8 +133,8 @@ static bool report_cut_peer(struct svi_access *a, svs_error *report) {
     if (!svi_peer_watch_next_cut(a->peers, &cut))
         return false;
     describe_flood(a, &cut, why, sizeof why);
-    svi_fail(report, SVS_PEER_CUT, "a peer%s%s was disconnected: %s", cut.peer[0] ? " at " : "", cut.peer,
-             why);
+    svi_fail(report, SVS_PEER_DISCONNECTED, "a peer%s%s was disconnected: %s", cut.peer[0] ? " at " : "",
+             cut.peer, why);
     return true;
 }
 

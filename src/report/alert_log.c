@@ -160,7 +160,7 @@ static void alert_log_keep(struct svi_alert_log *l, const struct svi_event *even
         svi_put_int(&p, "keys_count", a->keys);
     svi_put_int(&p, "alert", a->alert);
     svi_put_text(&p, "kind", a->kind);
-    svi_put_value(&p, "judge", alert_log_detector(a) ? svs_str(alert_log_detector(a)) : svs_none());
+    svi_put_value(&p, "detector", alert_log_detector(a) ? svs_str(alert_log_detector(a)) : svs_none());
     svi_put_text(&p, "state", a->state);
     svi_put_real(&p, l->by_rows ? "row" : "ts", at);
     svi_put_real(&p, "since", a->since);

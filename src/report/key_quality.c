@@ -52,7 +52,7 @@ static void key_line_fill(const struct svi_key_quality *k, svi_engine *e, struct
     const struct svi_advantage same = standing.baseline.same;
     const int count = svi_stream_figures(k->report.stream, e, k->report.now, &f);
     l->quality = svi_figure_value(f, count, k->regress ? "rmse" : "accuracy");
-    l->same = svi_figure_value(f, count, k->regress ? "rmse_same" : "accuracy_same");
+    l->same = svi_figure_value(f, count, k->regress ? "rmse_no_change" : "accuracy_no_change");
     l->worse = standing.worse;
     l->compared = same.n;
     l->better = same.by > 0 || same.n < SVI_VERDICT_ROWS;
@@ -212,8 +212,8 @@ static void key_quality_put(struct svi_pack *p, const struct svi_key_quality *k,
     svi_put_text(p, "key", l->name);
     svi_put_int(p, "rows", l->rows);
     svi_put_real(p, k->regress ? "rmse" : "accuracy", l->quality);
-    svi_put_real(p, k->regress ? "rmse_same" : "accuracy_same", l->same);
-    svi_put_real(p, "worse", l->worse);
+    svi_put_real(p, k->regress ? "rmse_no_change" : "accuracy_no_change", l->same);
+    svi_put_real(p, "excess_error", l->worse);
     svi_put_int(p, "alerts", l->alerts);
     svi_put_int(p, "open", l->open);
     svi_pack_close(p, map);
@@ -225,7 +225,7 @@ svs_code svi_key_quality_pack(const struct svi_key_quality *k, int64_t rows, str
     svi_pack_begin(&p, out);
     const struct svi_open_map map = svi_pack_open(&p);
     svi_quality_report_put_head(&k->report, &p);
-    svi_put_real(&p, k->regress ? "keys_rmse_same" : "keys_accuracy_same", k->same);
+    svi_put_real(&p, k->regress ? "keys_rmse_no_change" : "keys_accuracy_no_change", k->same);
     svi_put_array(&p, "by_key", (size_t)key_lines_of(k, rows));
     for (int64_t i = 0; i < k->count; i++)
         if (k->lines[i].rows >= rows)

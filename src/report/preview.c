@@ -312,7 +312,7 @@ static void preview_put_result(const struct svi_preview *l, struct svi_pack *p,
                                const struct svi_preview_result *r) {
     const bool days = !isnan(preview_days(l));
     svi_put_int(p, "alerts", r->alerts);
-    svi_put_real(p, "alerts_a_day", days ? r->rate : NAN);
+    svi_put_real(p, "alerts_per_day", days ? r->rate : NAN);
     svi_put_real(p, "alerts_per_1000_rows", preview_row_rate(l, r->alerts));
     svi_put_text(p, "budget", r->budget);
     if (!l->o.incidents)
@@ -322,7 +322,7 @@ static void preview_put_result(const struct svi_preview *l, struct svi_pack *p,
     svi_put_int(p, "missed_while_open", r->incidents.during);
     svi_put_real(p, "median_delay", r->incidents.median_delay);
     svi_put_int(p, "false_alerts", r->outside);
-    svi_put_real(p, "false_a_day", days ? r->false_rate : NAN);
+    svi_put_real(p, "false_alerts_per_day", days ? r->false_rate : NAN);
     svi_put_real(p, "false_per_1000_rows", preview_row_rate(l, r->outside));
     svi_put_real(p, "precision", r->precision);
 }
@@ -383,7 +383,7 @@ static svs_code preview_pack(struct svi_preview *l, svs_error *err) {
     svi_put_real(&p, "mean_lasted", log->closed > 0 ? log->lasted / (double)log->closed : NAN);
     svi_put_real(&p, "longest", log->closed > 0 ? log->longest : NAN);
     preview_put_kinds(&p, "kinds", log->kinds);
-    preview_put_kinds(&p, "judges", log->judges);
+    preview_put_kinds(&p, "detectors", log->judges);
     if (log->key_count > 0)
         preview_put_keys(&p, log);
     svi_put_array(&p, "events", (size_t)log->event_count);

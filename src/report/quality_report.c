@@ -8,15 +8,22 @@
 #include "report/class_report.h"
 #include "wire/pack.h"
 
-static const char *const classify[] = {"accuracy",      "balanced_accuracy",
-                                       "gmean",         "accuracy_commonest",
-                                       "accuracy_same", "kappa",
-                                       "kappa_t",       "f1",
-                                       "auc",           "ap",
-                                       "logloss",       "brier",
-                                       "ece",           NULL};
-static const char *const regress[] = {"rmse", "rmse_same", "rmse_mean",      "mae",
-                                      "r2",   "coverage",  "interval_width", NULL};
+static const char *const classify[] = {"accuracy",
+                                       "balanced_accuracy",
+                                       "gmean",
+                                       "accuracy_majority",
+                                       "accuracy_no_change",
+                                       "kappa",
+                                       "kappa_t",
+                                       "f1",
+                                       "auc",
+                                       "ap",
+                                       "logloss",
+                                       "brier",
+                                       "ece",
+                                       NULL};
+static const char *const regress[] = {"rmse", "rmse_no_change", "rmse_mean",      "mae",
+                                      "r2",   "coverage",       "interval_width", NULL};
 
 void svi_quality_report_print_head(const struct svi_quality_report *r) {
     printf("%-18s %" PRId64 "\n%-18s %" PRId64 "\n%-18s %.3f\n%-18s %.0f\n", "rows", r->rows, "refused",

@@ -23,8 +23,8 @@ static void tuning_report_table(FILE *to, const svs_tuning *t) {
                 row->gain, row->noise, g == t->best ? "   best" : "", g == t->present ? "   now" : "");
     }
     fprintf(to, "%" PRId64 " samples, each left out once", t->samples);
-    if (t->alone > 0)
-        fprintf(to, "; %" PRId64 " more are so heavy that they make their own scores", t->alone);
+    if (t->skipped > 0)
+        fprintf(to, "; %" PRId64 " more are so heavy that they make their own scores", t->skipped);
     fputc('\n', to);
 }
 

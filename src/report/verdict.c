@@ -43,7 +43,7 @@ static void verdict_values(const struct svi_standing *s, const struct svi_figure
     const double rmse = svi_figure_value(f, count, "rmse");
     if (verdict_no_better(s->same))
         fprintf(to, "rmse %.4g is no better than \"the same as before\" (%.4g)\n", rmse,
-                svi_figure_value(f, count, "rmse_same"));
+                svi_figure_value(f, count, "rmse_no_change"));
     if (verdict_no_better(s->mean))
         fprintf(to, "rmse %.4g is no better than always saying the mean so far (%.4g)\n", rmse,
                 svi_figure_value(f, count, "rmse_mean"));

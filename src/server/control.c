@@ -435,7 +435,7 @@ static void reply_key(const struct request *r, const struct svi_key_entry *k) {
     svi_put_int(r->reply, "rows", k->last.rows);
     svi_put_real(r->reply, "age", fmax(0, r->now - svi_stream_key_last_arrival(r->control->stream, k)));
     svi_put_real(r->reply, "quality", k->last.quality);
-    svi_put_real(r->reply, "worse", k->last.worse);
+    svi_put_real(r->reply, "excess_error", k->last.worse);
     svi_put_int(r->reply, "alerts", k->last.alerts);
     svi_put_int(r->reply, "open", k->last.open);
     svi_pack_close(r->reply, map);

@@ -251,7 +251,8 @@ static const svs_error reasons[] = {
                     "this key or connection has as many sources as sources.quota allows: use fewer "
                     "names, and end those that are done with bye"},
     [NOT_ITS_OWN] = {SVS_NOT_ALLOWED, "bye to a source that another key began: that key may end it"},
-    [UNNUMBERED] = {SVS_NO_SOURCE, "delivery exactly-once accepts numbered samples only: give src and n"},
+    [UNNUMBERED] = {SVS_MISSING_SOURCE,
+                    "delivery exactly-once accepts numbered samples only: give src and n"},
 };
 
 static const svs_error *reason_of(const struct svi_envelope *env, enum verdict verdict) {

@@ -79,7 +79,7 @@ static void run_log_count(struct svi_run_log *l, const struct svi_event *e) {
 static const char *run_log_subject(svs_code code) {
     return code == SVS_CLOCK_MOVED                                    ? "clock"
            : code == SVS_CONFIG_CHANGED || code == SVS_UNKNOWN_COLUMN ? "config"
-           : code == SVS_TWIN_CLASSES                                 ? "label"
+           : code == SVS_AMBIGUOUS_CLASS                              ? "label"
            : code == SVS_STATE_LOADED                                 ? "state"
                                                                       : NULL;
 }
@@ -89,7 +89,7 @@ bool svi_run_log_notice(struct svi_run_log *l, const struct svi_event *e) {
     const char *subject = run_log_subject(code);
     if (!subject)
         run_log_count(l, e);
-    else if (l->to && (code != SVS_TWIN_CLASSES || l->twins++ < SHOWN)) /* of each key */
+    else if (l->to && (code != SVS_AMBIGUOUS_CLASS || l->twins++ < SHOWN)) /* of each key */
         svi_run_log_line(l, "%s: %s\n", subject, e->as.error.reason);
     return subject != NULL;
 }
