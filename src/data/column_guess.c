@@ -164,6 +164,7 @@ static void guess_number(struct guessed *c, struct svi_span value, double v) {
     c->integers += v == trunc(v) && fabs(v) < 0x1p63;
     if (c->points == 0) /* else the meaning of points is settled */
         guess_point(c, value);
+    /* Until a unit is decided each number may decide it. */
     if (c->is.unit == SVI_TIME_UNKNOWN)
         svi_time_of_number(v, &c->is.unit);
     guess_step(c, v);
@@ -258,6 +259,7 @@ static void guess_example(struct guessed *c, struct svi_span value, uint64_t has
     for (int k = 0; k < c->example_count; k++)
         if (c->example_hashes[k] == hash) /* the common case in a column of few values */
             return;
+    /* Different values may look the same once they are cut: compare what is shown. */
     svi_span_text(value, text, sizeof text);
     for (int k = 0; k < c->example_count; k++)
         if (strcmp(c->examples[k], text) == 0)
@@ -273,6 +275,7 @@ static uint64_t guess_hash(struct svi_span value) {
 /* Is a missing word a value here? "-" is where "+" was seen, and None where the column may be a label of
  * words: by its name or by its position at either end. */
 static bool guess_keeps(const svi_guess *g, struct guessed *c, struct svi_span value) {
+    /* The last column is only known as such in a closed set; in JSON it is the last one so far. */
     const bool placed = c == g->columns || c == g->columns + g->count - 1;
     const bool none =
         value.at < value.end && c->numbers == 0 && svi_cell_none(value) &&
@@ -532,6 +535,8 @@ static svs_code apply_settings(svi_guess *g, svs_error *err) {
         const struct svi_span name = {c->name, c->name + strlen(c->name)};
         if (!is_free(c) || (o->label && strcmp(c->name, o->label) == 0))
             continue;
+        /* Then what lists and stream say about the others; the label's column waits for the label's own step.
+         */
         c->is.use = svi_guess_late(g, name);
         /* A use beyond the settings comes from the stream: it has seen this file's columns before. */
         g->begun = g->begun || c->is.use != svi_use_of(o, name);
@@ -613,8 +618,10 @@ static int rank_label(const svi_guess *g, const struct guessed *c) {
     const int rank = svi_label_rank(c->name);
     if (!is_free(c) || rank == 0 || holds_times(c) || is_coordinate(g, c))
         return 0;
+    /* A target of a regression only by a name that says so: many features are numbers called status. */
     if (calls_for_regression(c))
         return rank <= 2 ? rank : 0;
+    /* Too many classes, unless the name is beyond doubt and each occurs twice on average. */
     if (c->different > MAX_CLASSES)
         return rank == 1 && c->different * 2 <= c->seen ? rank : 0;
     if (c->different > 1 || rank == 1 || c->seen < MIN_ROWS)
@@ -657,12 +664,12 @@ static int guess_weigh(svi_guess *g, int best, int rank, int equals) {
         }
     if (others == 0)
         return equals == 1 ? best : -1;
-    /* The rival won by its position if that is what made it one. */
+    /* Whether the line says that the position decided. */
     g->by_place = rank == 6 && others == 1 && other == place;
     if (rank == 6 && others == 1)
         return other;
+    /* The columns of the best rank are candidates too. */
     for (int i = 0; i < g->count; i++)
-        /* The columns of the best rank are candidates too. */
         g->columns[i].asked = g->columns[i].asked || rank_label(g, &g->columns[i]) == rank;
     return -1;
 }
@@ -740,6 +747,7 @@ static void decide_order(struct guessed *c) {
     c->is.order = month ? SVI_TIME_MONTH_FIRST : SVI_TIME_DAY_FIRST;
     c->times = c->dates;
     c->steps = c->dates - 1;
+    /* may_be_time reads these as if the dates had been ISO 8601. */
     c->rises = month ? c->month_rises : c->day_rises;
 }
 
@@ -747,6 +755,7 @@ static void decide_order(struct guessed *c) {
  * a time. */
 static void decide_clock(svi_guess *g, int date) {
     const struct guessed *d = &g->columns[date];
+    /* Only where the dates lack a time of day, in a file with a fixed set of columns. */
     if (!g->closed || d->has_clock || !holds_times(d))
         return;
     for (int i = 0; i < g->count; i++) {
@@ -895,6 +904,7 @@ static void decide_place(svi_guess *g) {
         if (!g->o->placed || g->columns[i].asked ||
             (is_free(&g->columns[i]) && rank_label(g, &g->columns[i]) > 0))
             return;
+    /* guess_find_place relies on times and ids: they are decided by now. */
     g->by_place = guess_make_label(g, guess_find_place(g));
 }
 
@@ -1182,6 +1192,7 @@ static void note_others(svi_guess *g) {
 static void note_strangers(svi_guess *g) {
     const char *const lists[] = {g->o->ignore, g->o->categories, g->o->numbers};
     int shown = 0;
+    /* A misspelt name in a setting would otherwise have no effect and no message. */
     for (int k = 0; k < 3; k++)
         for (const char *p = lists[k]; g->closed && p && *p;) {
             /* Empty names of a list (a trailing comma) are accepted. */

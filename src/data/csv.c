@@ -73,8 +73,8 @@ static bool csv_is_space(const struct csv *h, char c) {
 static const char *csv_cut_quoted(const struct csv *h, const char *p, const char *end,
                                   struct svi_span *cell) {
     cell->at = p;
+    /* A quote ends the cell unless another one follows at once. */
     for (; p < end; p++)
-        /* A quote ends the cell unless another one follows at once. */
         if (*p == '"' && (p + 1 == end || p[1] != '"'))
             break;
         else if (*p == '"')
@@ -257,8 +257,8 @@ static svs_code csv_name_columns(struct csv *h, svs_error *err) {
             h->names[i] = csv_number_name(numbered + 12 * (ptrdiff_t)i, i);
     if (code == SVS_OK)
         code = csv_check_names(h, err);
+    /* The guess knows the columns by the cells of the first line so far. */
     for (int i = 0; i < h->count && code == SVS_OK; i++)
-        /* The guess knows the columns by the cells of the first line so far. */
         svi_guess_rename(h->guess, i, h->names[i]);
     return code;
 }
@@ -483,6 +483,7 @@ static svs_code csv_refuse_cell(const struct csv_row *r, int column, struct svi_
     if (svi_cell_infinite(cell) || (svi_cell_number(cell, &v) && !isfinite(v)))
         return svi_fail(r->err, SVS_NOT_FINITE, "column \"%s\": \"%s\" is not finite", name, text);
     const struct svi_column_use *is = &r->h->is[column];
+    /* From the most specific reason to the general one. */
     if (is->use == SVI_USE_NUMBER && is->measure[0])
         return svi_fail(r->err, SVS_WRONG_TYPE, "column \"%s\": \"%s\" is not a number in %s", name, text,
                         is->measure);
@@ -618,6 +619,7 @@ static svs_code csv_take_cell(const struct csv_row *r, int column, struct svi_sp
         return csv_take_feature(r, column, cell, missing);
     if (use == SVI_USE_TIME)
         return csv_take_time(r, column, cell, missing);
+    /* A missing weight is 1, the default. */
     if (missing)
         return SVS_OK;
     SVI_TRY(csv_take_number(r, column, cell, &m->weight, "a weight"));
@@ -629,6 +631,7 @@ static svs_code csv_take_cell(const struct csv_row *r, int column, struct svi_sp
 static bool csv_is_no_row(struct csv *h, struct svi_span line) {
     if (csv_is_blank(h, line))
         return true;
+    /* One byte rejects nearly every row before the comparison of the whole line. */
     if (h->header == CSV_NO_HEADER || *line.at != *h->first.at || !csv_is_first(h, line))
         return false;
     h->headers += h->begun;

@@ -99,6 +99,7 @@ static svs_code open_file(struct svi_input *s, const char *path, svs_error *err)
     struct stat about;
     if (s->fd < 0 || fstat(s->fd, &about) != 0)
         return fail_io(s, "open", err);
+    /* open succeeds on a directory; only read would fail, with a text that helps less. */
     if (S_ISDIR(about.st_mode))
         return svi_fail(err, SVS_IO, "cannot read '%s': it is a directory", s->name);
     s->size = S_ISREG(about.st_mode) ? (int64_t)about.st_size : -1;
@@ -141,6 +142,7 @@ static svs_code start_gzip(struct svi_input *s, svs_error *err) {
     s->packed = svi_alloc(SVI_INPUT_CHUNK);
     z_stream *z = svi_alloc(sizeof *z);
     if (z) {
+        /* zlib's memory comes from the program's allocator too, where tests can make it fail. */
         z->zalloc = zlib_alloc;
         z->zfree = zlib_free;
     }

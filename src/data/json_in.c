@@ -94,6 +94,7 @@ static int json_in_unicode(const char *p, uint32_t *character) {
 static svs_code check_escape(struct check *c) {
     uint32_t character;
     c->at++;
+    /* \u has digits, all others are one letter. */
     if (c->at < c->end && *c->at == 'u') {
         int length = json_in_unicode(c->at + 1, &character);
         if (length == 0)
@@ -123,6 +124,7 @@ static svs_code check_string(struct check *c) {
         c->at = past_plain(c->at, c->end);
         if (c->at >= c->end || *c->at == '"')
             break;
+        /* past_plain stops at quotes, backslashes and control characters. */
         if (*c->at != '\\')
             return json_in_refuse(c, "a character that is no control character");
         svs_code code = check_escape(c);
@@ -186,6 +188,7 @@ static svs_code check_container(struct check *c, int depth) {
         svs_code code = object ? check_string(c) : SVS_OK;
         if (code != SVS_OK)
             return code;
+        /* The key was checked as a string; its colon follows. */
         if (object && (at_end(c) || *c->at != ':'))
             return json_in_refuse(c, "a colon");
         c->at += object;

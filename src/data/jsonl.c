@@ -372,6 +372,7 @@ static svs_code jsonl_put_cell(struct jsonl_row *r, const char *value, enum svi_
         return jsonl_put_string(r, cell, value, use);
     if (r->state->missing.numbers && jsonl_is_missing_word(r, value))
         return SVS_OK;
+    /* Anything but null and strings: a truth value, a number, or an error. */
     const bool truth = type == SVI_JSON_TRUE || type == SVI_JSON_FALSE;
     /* A category of codes is written with numbers by some producers: their text is the word. */
     if (use == SVI_USE_WORD && (truth || type == SVI_JSON_NUMBER))
@@ -467,6 +468,7 @@ static svs_code jsonl_take_key(struct jsonl_row *r, const char *value) {
 static svs_code jsonl_take_sample(struct jsonl_row *r, const char *object) {
     const struct svi_message *m = r->m;
     SVI_TRY(jsonl_each(r, object, jsonl_take_key));
+    /* After all keys, because their order is free. */
     if (m->op == SVI_LEARN && !m->has_x)
         return svi_fail(r->err, SVS_MISSING_X, "the sample has no x");
     if (m->op != SVI_LEARN && m->id.kind == SVS_NONE)
@@ -481,6 +483,7 @@ static svs_code jsonl_take_sample(struct jsonl_row *r, const char *object) {
 static enum svi_use jsonl_use(struct jsonl_row *r) {
     const struct jsonl *j = r->state;
     const size_t length = (size_t)(r->key.end - r->key.at);
+    /* Rows mostly have the same keys in the same order, so the next column is tried before a lookup. */
     const int guess = r->guess++;
     const int column = svi_features_is(j->names, guess, r->key.at, length)
                            ? guess
@@ -584,6 +587,7 @@ static void *jsonl_begin(const struct svi_reader_options *o, svi_guess *guess, s
     j->options = o;
     svi_missing_words_init(&j->missing, o->missing);
     j->guess = guess;
+    /* The registry gives the guess's columns by name; it is freed by jsonl_end like the rest. */
     j->names = svs_features_new(COLUMNS_MAX, err);
     if (j->names)
         return j;
@@ -656,6 +660,7 @@ static svs_code jsonl_sample(void *state, struct svi_span line, bool *enough, sv
     }
     code = jsonl_sample_object(j, (struct svi_span){line.at, line.at}, line.at, err);
     svi_guess_row(j->guess);
+    /* From one flat map on there are columns to decide. */
     j->flat = true;
     return code;
 }

@@ -36,6 +36,7 @@ static struct svi_span libsvm_token_at(const char *p, const char *end) {
 
 /* Reads index:value. Returns the byte after it; NULL: something else stands there. */
 static const char *libsvm_read_pair(const char *p, const char *end, int64_t *index, double *value) {
+    /* The number is read in place: a blank, # or the line end stops it. */
     const char *colon = svi_integer(p, index);
     if (colon == p || *colon != ':')
         return NULL;
@@ -154,6 +155,7 @@ static svs_code libsvm_row(void *state, struct svi_shape *shape, struct svi_span
         double value = 0;
         const char *q = libsvm_read_pair(p, line.end, &index, &value);
         code = q ? libsvm_put_value(&r, index, value) : libsvm_refuse_pair(p, line.end, err);
+        /* After a refusal `code` ends the loop. */
         p = q ? q : p;
     }
     m->column = s->column;

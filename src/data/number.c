@@ -130,6 +130,7 @@ const char *svi_number_long(const char *at, double *value) {
     uint64_t w = 0;
     const char *p = take_whole(from, &w);
     long digits = p - from;
+    /* Digits after the point count down the exponent instead of dividing. */
     int e = 0;
     if (*p == '.') {
         const char *fraction = p + 1;

@@ -49,6 +49,7 @@ static bool quantity_whole(struct digits *d, struct svi_span *s, char mark, bool
         return false;
     if (s->at == s->end || *s->at != mark)
         return true;
+    /* A mark after the digits makes them the first group. */
     if (count > 3 || *first == '0')
         return false;
     while (s->at < s->end && *s->at == mark) {
@@ -68,6 +69,7 @@ static bool quantity_exponent(struct digits *d, struct svi_span *s) {
     const char *digits = p + (p < s->end && (*p == '-' || *p == '+'));
     if (!quantity_digit(digits, s->end))
         return true;
+    /* Copies the e and its sign. */
     for (; s->at < digits; s->at++)
         if (!quantity_put(d, *s->at))
             return false;

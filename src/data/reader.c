@@ -84,6 +84,7 @@ svi_reader *svi_reader_open(const char *path, const struct svi_reader_options *o
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (strcmp(wanted, formats[i]->name) == 0)
             r->format = formats[i];
+    /* One exit for all failures: svi_reader_close frees a partly built reader. */
     svs_code code = r->guess ? SVS_OK : svi_fail_memory(err, "the reader");
     if (code == SVS_OK && !r->format && strcmp(wanted, "auto") != 0)
         code = svi_fail(err, SVS_SETTING,
@@ -319,6 +320,7 @@ static bool reader_is_comment(const struct svi_reader *r, bool *wait) {
     *wait = false;
     if ((r->format && r->format != &svi_csv) || r->line.at == r->line.end || *r->line.at != '#')
         return false;
+    /* Looks for the first line below that is neither blank nor begins with #. */
     for (int i = 0; i < COMMENT_LINES; i++) {
         const char *newline = memchr(p, '\n', (size_t)(held - p));
         *wait = !newline && !ended;

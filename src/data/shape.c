@@ -146,6 +146,7 @@ svs_features *svi_shape_kept_names(const struct svi_shape *s, const bool *keep, 
 }
 
 void svi_shape_keep(struct svi_shape *s, const bool *keep, svs_features *names) {
+    /* Columns without names count as well: kept may exceed the number of names. */
     int kept = 0;
     for (int j = 0; j < s->d; j++)
         kept += keep[j];
@@ -171,6 +172,7 @@ static bool shape_is_of(const char *fixed, const char *name) {
 /* Loads a fixed column whose feature has become that of a value (it was open when the first word arrived). */
 static bool shape_take_value(struct svi_archive *a, struct svi_shape *s, int column, const char *name) {
     const char *fixed = svs_features_name(s->names, column);
+    /* The same name needs no change; a name of another column is refused. */
     if (strcmp(fixed, name) == 0 || !svi_archive_check(a, shape_is_of(fixed, name), OTHER_FEATURES))
         return svi_archive_ok(a);
     char *block = svi_features_new_name(s->names, name, strlen(name), a->err);
@@ -205,6 +207,7 @@ void svi_shape_archive(struct svi_archive *a, struct svi_shape *s) {
     svi_archive_int(a, "kind", &kind, SVI_UNSET, SVI_NAMED);
     svi_archive_int(a, "columns", &s->d, s->fixed_names ? s->d : 0, s->max_features);
     svi_archive_int(a, "names", &names, 0, s->max_features);
+    /* A stream with fixed names has had all of them from the beginning. */
     svi_archive_check(a, names >= s->names_kept, OTHER_FEATURES);
     for (int column = 0; column < names && svi_archive_ok(a); column++)
         shape_archive_name(a, s, column);

@@ -122,6 +122,7 @@ static svs_code vw_take_fronts(struct vw_row *r, const char **p, const char *bar
 /* Reads what follows a bar: `ns`, `ns:2` or nothing. */
 static svs_code vw_take_space(struct vw_row *r, const char **p, const char *end) {
     r->space = (struct svi_span){*p, *p};
+    /* A bar resets both, also one without a name. */
     r->factor = 1;
     if (*p == end || svi_is_blank(**p))
         return SVS_OK;
@@ -138,6 +139,7 @@ static svs_code vw_take_space(struct vw_row *r, const char **p, const char *end)
 static svs_code vw_take_name(struct vw_row *r, struct svi_span name, struct svi_cell *cell) {
     struct vw *h = r->state;
     const size_t space = (size_t)(r->space.end - r->space.at), length = (size_t)(name.end - name.at);
+    /* ns^name, or the name alone. */
     const size_t whole = space > 0 ? space + 1 + length : length;
     if (length == 0 || whole > SVS_NAME_MAX || !svi_utf8_valid(name.at, length) ||
         !svi_utf8_valid(r->space.at, space))
@@ -182,6 +184,7 @@ static svs_code vw_take_feature(struct vw_row *r, struct svi_span word) {
     struct svi_cell *cell = &h->cells[r->m->cell_count];
     if (category && colon < word.end)
         return vw_refuse(r, SVS_WRONG_TYPE, word, "column=word has no value: leave it out");
+    /* The cell counts once it has a name; until a value follows it is missing. */
     SVI_TRY(vw_take_name(r, (struct svi_span){word.at, equals}, cell));
     r->m->cell_count++;
     if (colon < word.end)

@@ -62,6 +62,7 @@ svs_code svi_cells_order(struct svi_cells *c, const struct svi_schema *s, struct
         return err->code;
     for (int i = 0; !same && i < m->cell_count; i++) {
         c->place[i] = svi_schema_find(s, m->cells[i].name, m->cells[i].name_length, i);
+        /* A column that the stream does not have: the file does not fit, and its columns are listed. */
         if (c->place[i] < 0)
             return svi_schema_refuse_columns(s, m, false, err);
     }

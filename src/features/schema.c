@@ -150,6 +150,7 @@ static void schema_forget_columns(struct svi_schema *s) {
     if (s->columns)
         s->changes_before += svi_features_changes(s->columns) + 1;
     schema_clear_columns(s);
+    /* schema_clear_columns has freed the array. */
     s->renewed = NULL;
     s->renewed_capacity = 0;
     s->hot_count = s->absent_count = s->columns_kept = 0;
@@ -352,6 +353,7 @@ static void schema_set(struct svi_schema *s, struct svi_message *m, int feature,
  * category_find_free. */
 static svs_code schema_set_value(struct svi_schema *s, struct svi_message *m, int column, const char *word,
                                  size_t length, svs_error *err) {
+    /* A model has features for the values that it was trained on; an unknown one sets none. */
     if (s->closed) {
         schema_set(s, m, svi_category_known(s, column, word, length), 1);
         return SVS_OK;
@@ -376,6 +378,7 @@ svs_code svi_schema_number(struct svi_schema *s, struct svi_message *m, int colu
     struct svi_column *c = &s->column[column];
     if (c->now.kind == SVI_COLUMN_IGNORED)
         return SVS_OK;
+    /* Codes may be sent as numbers: 7 is the value 7 of a category, however it was written. */
     if (c->now.kind == SVI_COLUMN_CATEGORY) {
         char text[32];
         for (int digits = 15; digits <= 17; digits++) { /* the shortest text that reads back as v */
@@ -515,6 +518,7 @@ void svi_schema_end_row(struct svi_schema *s, struct svi_message *m) {
     /* Absence means something only if the row asks for it. */
     if (s->named_only || m->absent == SVI_MISSING_AUTO || svi_schema_policy(s, m) == SVI_MISSING_ZERO)
         return;
+    /* Marks go by column, so a category that had a word is skipped like a number. */
     const int count = svi_schema_columns(s);
     for (int c = 0; c < count; c++) {
         if (s->shape.marks[c] == s->shape.round)
@@ -629,6 +633,7 @@ static __attribute__((noinline)) svs_code schema_take_cells(struct svi_schema *s
     if (code != SVS_OK)
         return code;
     svi_schema_end_row(s, m);
+    /* The row was accepted by the schema, so every wanted cell has a column now. */
     if (!known)
         schema_note_list(s, m);
     return SVS_OK;
@@ -805,6 +810,7 @@ void svi_schema_used_row(struct svi_schema *s, const double *x, int d) {
 
 bool svi_schema_unscaled(const struct svi_schema *s, int feature) {
     const char *name = svs_features_name(s->shape.names, feature);
+    /* Scaling would make rare values large. */
     return (s->columns && s->one_hot[feature]) || (name && schema_listed(s->unscaled, name, strlen(name)));
 }
 

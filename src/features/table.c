@@ -367,6 +367,7 @@ static void table_take_zeros(struct table_rows *t) {
     int64_t at = 0;
     for (int64_t i = 0, k = 0; i < t->n; i++) {
         t->start[i] = at;
+        /* `at` never passes k, so the rows shrink in place. */
         for (; k < t->start[i + 1]; k++) {
             t->column[at] = t->column[k];
             t->value[at] = t->value[k];
@@ -530,6 +531,7 @@ static svs_code table_store_row(struct table_rows *t, struct svi_table *table, c
         table_reserve_row(t, err) != SVS_OK || table_take_label(t, table, m->y, err) != SVS_OK ||
         table_reserve_entries(t, count, err) != SVS_OK)
         return err->code;
+    /* Nothing below can fail. */
     t->start[t->n + 1] = table_put_values(t, m, set, count);
     t->d = m->d > t->d ? m->d : t->d;
     t->weight[t->n] = m->weight;
@@ -700,6 +702,7 @@ static svs_code table_give_row(struct table_rows *t, svs_error *err) {
         return SVS_OK;
     if (table_move_columns(t, err) != SVS_OK)
         return err->code;
+    /* One row, whose arrays are those of the table: valid only during the call. */
     svs_examples row = {.rows = table_rows_of(t), .task = t->o->task, .label = t->label, .target = t->target};
     row.rows.d = table_width(t);
     t->each(t->user, &row, 0);
@@ -801,6 +804,7 @@ static svs_code table_finish(struct table_rows *t, struct svi_table *table, svs_
     if (table_fill_means(t, table, err) != SVS_OK || table_sort_classes(t, err) != SVS_OK ||
         table_move_columns(t, err) != SVS_OK)
         return err->code;
+    /* A stream of arrays must have exactly the model's width; sparse rows may end early. */
     const int wanted = t->o->exact && !t->schema->shape.fixed_names ? t->o->features : 0;
     if (wanted > 0 && (t->d > wanted || (t->d < wanted && t->schema->shape.kind == SVI_DENSE)))
         return svi_fail(err, SVS_WRONG_DIMENSION, "%.100s has %d features, not %d", t->path, t->d, wanted);
