@@ -60,7 +60,7 @@ bool svi_engine_ahead(const svi_engine *e, double now, double *step);
  * process and of the engine have `serve: refit`. Its classes must be those of the stream, in any order. Where
  * both have names, features are matched by name and columns that the model lacks get weight 0; otherwise the
  * numbers of features must be equal. Published as an error event with the code state_loaded. After a failure
- * nothing has changed: SVS_BAD_LABEL, SVS_OTHER_COLUMNS, SVS_WRONG_DIMENSION, SVS_UNAVAILABLE (refits are
+ * nothing has changed: SVS_BAD_LABEL, SVS_WRONG_COLUMNS, SVS_WRONG_DIMENSION, SVS_UNAVAILABLE (refits are
  * off, or another task), SVS_TOO_LARGE, SVS_NO_MEMORY, codes of svs_model_decode. */
 svs_code svi_engine_take_model(svi_engine *e, const void *bytes, size_t size, struct svi_settings *s,
                                double now, svs_error *err);
