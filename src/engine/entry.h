@@ -47,7 +47,7 @@ void svi_entry_clear(struct svi_entry *n);
 
 /* Fills in *a, and *r as far as it is known yet. With a->sourced: SVS_GAP, SVS_SOURCE_FORGOTTEN, SVS_LIMIT
  * and SVS_NO_MEMORY leave the table as it was; bye removes its source, and hello with `n` restores an unknown
- * one. Also SVS_NO_SOURCE, and the code of a malformed envelope. */
+ * one. Also SVS_MISSING_SOURCE, and the code of a malformed envelope. */
 svs_code svi_entry_begin(struct svi_entry *n, const struct svi_envelope *env, struct svi_arrival *a,
                          struct svi_receipt *r, svs_error *err);
 
