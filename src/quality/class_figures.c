@@ -8,7 +8,7 @@
 #include "base/fail.h"
 #include "base/fetch.h"
 
-/* A share that is not known counts as 0. */
+/* An undefined share counts as 0 in an average. */
 static double class_figures_share(double share) {
     return isnan(share) ? 0 : share;
 }
@@ -29,6 +29,8 @@ struct svi_class_averages svi_class_averages(const struct svi_class_count *c, in
         a.f1 += f1;
         a.weighted_precision += support * precision;
         a.weighted_f1 += support * f1;
+        /* What follows averages over classes that were labels. A recall of 0 gives log 0 = -inf and so a
+         * G-mean of 0. */
         if (c[k].support == 0)
             continue;
         labels++;
@@ -37,7 +39,7 @@ struct svi_class_averages svi_class_averages(const struct svi_class_count *c, in
         if (a.commonest < 0 || c[k].support > c[a.commonest].support)
             a.commonest = k;
     }
-    const double n = (double)a.n, each = a.n > 0 ? met : 0; /* 0: what is divided by it is NAN */
+    const double n = (double)a.n, each = a.n > 0 ? met : 0; /* 0 / 0: every average is NAN */
     a.precision /= each;
     a.recall /= each;
     a.f1 /= each;
@@ -51,11 +53,11 @@ struct svi_class_averages svi_class_averages(const struct svi_class_count *c, in
 /* ---- the confusion matrix */
 
 struct svi_confusion {
-    int most;         /* classes with a row of their own */
-    int32_t capacity; /* classes: the stride of a row */
+    int most;         /* classes that can get a row: min(max_classes, SVI_CONFUSION_MAX) */
+    int32_t capacity; /* classes with a row now; the stride of a row */
     int classes;      /* seen so far */
-    bool over;        /* more than there is capacity for were seen */
-    int64_t *count;
+    bool over;        /* a class beyond the capacity was seen: the matrix is incomplete for good */
+    int64_t *count;   /* capacity x capacity, rows the truth */
 };
 
 enum { CLASSES };
@@ -118,6 +120,7 @@ void svi_confusion_reset(svi_confusion *c) {
 
 void svi_confusion_add(svi_confusion *c, int truth, int predicted) {
     const int last = truth > predicted ? truth : predicted;
+    /* A partial matrix would not add up to the samples, so one sample out of range ends it. */
     if (last >= c->capacity) {
         c->over = true;
         return;

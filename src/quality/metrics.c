@@ -1,15 +1,15 @@
-/* The prequential quality: counts for classes, sums for values, once over all of the stream and once over the
- * window, which is a ring of what was judged.
+/* The prequential quality: counts for classes and sums for values, over the whole stream and over the window,
+ * which is a ring of scored samples.
  *
- * Whole numbers over the window are exact, so a sample that leaves is simply taken out of them. Windowed sums
- * of doubles never subtract, and so never drift: the ring is filled from the front again and again. What came
- * since the last wrap is summed as it comes (`fresh`); what is left of the round before is read from suffix
- * sums, which the wrap made in place: slot i then holds the sum over i .. end, and is only overwritten when
- * sample i leaves. So an outlier leaves no rounding error behind, and a sample costs two additions on
- * average. Means and squared deviations merge likewise (svi_moments_merge).
+ * Windowed counts are integers, so a sample that leaves is simply subtracted. Windowed sums of doubles are
+ * never subtracted from and so never drift. The ring is filled from the front again and again. Samples since
+ * the last wrap are summed in `fresh`. The rest of the round before is read from suffix sums, which the wrap
+ * made in place: slot i then holds the sum over i .. end, and is overwritten only when sample i leaves. An
+ * outlier therefore leaves no rounding error, and a sample costs two additions on average. Means and squared
+ * deviations merge in the same way (svi_moments_merge).
  *
  * Read the structs first, then the samples (svi_metrics_class, svi_metrics_value), the figures, and the
- * archive, which recounts whole numbers and keeps sums: the order of their terms is in their last bits. */
+ * archive. The archive recounts integers but stores sums, whose last bits depend on the order of terms. */
 #include "quality/metrics.h"
 
 #include <math.h>
@@ -24,11 +24,11 @@
 #include "base/stat_ring.h"
 
 #define CLASS_MAX (UINT16_MAX - 1)
-#define NO_BIN    UINT16_MAX      /* the score of this sample has no rank */
-#define COUNT_MAX (INT64_MAX / 8) /* of an archived count */
+#define NO_BIN    UINT16_MAX      /* the sample's score has no rank */
+#define COUNT_MAX (INT64_MAX / 8) /* largest count accepted from an archive */
 #define BLOCKS    (SVI_AUC_BINS / SVI_AUC_BLOCK)
 
-/* A sum with its rounding error carried along (Kahan); for terms of one sign. */
+/* A sum that carries its rounding error along (Kahan); for terms of one sign. */
 struct sum {
     double sum, lost;
 };
@@ -43,11 +43,11 @@ static inline void metrics_sum_add(struct sum *s, double value) {
 /* Exact counts of one stretch of the stream: all of it, or the window. */
 struct counts {
     int64_t n, hits, same;      /* same: the label was that of the sample before */
-    struct svi_class_count *of; /* the first for "nothing was predicted", then classes */
-    struct svi_auc *ranks;      /* NULL: they are not kept */
+    struct svi_class_count *of; /* capacity + 1: [0] is "nothing was predicted", then the classes */
+    struct svi_auc *ranks;      /* NULL: not kept */
 };
 
-/* What is needed to take a sample out of the counts of the window. Classes count from 1, 0 is none. */
+/* What is needed to remove a sample from the window's counts. Classes count from 1; 0 is no prediction. */
 struct judged {
     uint16_t truth, predicted, bin, same;
 };
@@ -60,21 +60,21 @@ struct errors {
 
 struct svi_metrics {
     svs_task task;
-    int max_classes, capacity; /* classes; for how many of them there are counts */
+    int max_classes, capacity; /* classes at most; classes with counts now */
     int classes;               /* seen so far */
-    int last;                  /* label of the sample before, -1 at first */
+    int last;                  /* label of the sample before, -1: none */
     struct svi_stat_ring ring;
     struct counts all, recent;
     struct judged *judged; /* ring */
-    int late, late_truth;  /* the rank that is not counted yet, or NO_BIN; of which class */
+    int late, late_truth;  /* bin and class of the newest sample, whose rank is counted with the next one */
     struct sum absolute, square;
     struct svi_moments truth;
     struct errors fresh;
     struct errors *errors; /* ring */
-    int64_t began;         /* no part of what is archived */
+    int64_t began;         /* resets; not archived */
 };
 
-/* No branch on what is hard to predict: a hit or not. */
+/* Branch-free: whether a sample is a hit is hard to predict. */
 static inline void metrics_insert(struct counts *c, struct judged j) {
     const bool hit = j.predicted == j.truth;
     c->n++;
@@ -85,7 +85,7 @@ static inline void metrics_insert(struct counts *c, struct judged j) {
     c->of[j.predicted].predicted++;
 }
 
-/* The one takes the place of the other. */
+/* `j` replaces `old` in the counts of the full window, whose size n stays. */
 static inline void metrics_replace(struct counts *c, struct judged j, const struct judged *old) {
     const bool hit = j.predicted == j.truth, was = old->predicted == old->truth;
     c->hits += (int64_t)hit - was;
@@ -103,6 +103,7 @@ static inline void metrics_rank(struct svi_auc *r, struct judged j) {
     r->touched[j.bin / SVI_AUC_BLOCK] = 1;
 }
 
+/* Counts the rank that was deferred; needed before ranks are read, archived or copied. */
 static inline void metrics_settle(svi_metrics *m) {
     if (m->late == NO_BIN)
         return;
@@ -118,14 +119,16 @@ static inline void metrics_fetch_rank(const struct svi_auc *r, int bin) {
         __builtin_prefetch(r->count[bin], 1);
 }
 
-/* Ranks lie all over some 100 kB. So a sample is counted with the next one, and takes its own place, as what
- * leaves next, into the caches until then. Before the ring advances; old: what leaves, NULL: nothing. */
+/* Ranks are scattered over some 100 kB, and counting one at once would wait for memory. A sample's rank is
+ * therefore counted with the next sample; meanwhile its bins, and those of the sample that leaves next, are
+ * prefetched. Called before the ring advances. old: the sample that leaves, NULL: none. */
 static inline void metrics_exchange_ranks(svi_metrics *m, int bin, int truth, const struct judged *old) {
     metrics_settle(m);
     if (old && old->bin != NO_BIN)
         m->recent.ranks->count[old->bin][old->truth - 1]--;
     if (old)
         metrics_fetch_rank(m->recent.ranks, (m->ring.slot + 1 < m->ring.window ? old + 1 : m->judged)->bin);
+    /* The next sample to leave is in the slot after this one, or in the first slot at the end of the ring. */
     m->late = bin;
     m->late_truth = truth;
     metrics_fetch_rank(m->all.ranks, bin);
@@ -152,6 +155,8 @@ struct metrics_dims {
     int32_t of[DIMS];
 };
 
+/* A regression has the ring of errors alone, a classification the rest; counts have one row more, for "none".
+ */
 static struct metrics_dims metrics_dims(const struct svi_metrics_options *o, int capacity) {
     const int32_t window = (int32_t)o->window;
     return o->task == SVS_REGRESS
@@ -303,6 +308,7 @@ void svi_metrics_class(svi_metrics *m, int truth, int predicted, const double *s
         metrics_replace(&m->recent, j, old);
     else
         metrics_insert(&m->recent, j);
+    /* Last, because `old` points to this slot. */
     *place = j;
     if (svi_stat_ring_advance(&m->ring))
         metrics_wrap(m);
@@ -311,6 +317,7 @@ void svi_metrics_class(svi_metrics *m, int truth, int predicted, const double *s
 void svi_metrics_value(svi_metrics *m, double truth, double predicted) {
     if (m->task != SVS_REGRESS)
         return;
+    /* {1, truth, 0} are the moments of one value; merging them adds it. */
     double error = truth - predicted;
     struct errors e = {fabs(error), error * error, {1, truth, 0}};
     metrics_sum_add(&m->absolute, e.absolute);
@@ -322,7 +329,7 @@ void svi_metrics_value(svi_metrics *m, double truth, double predicted) {
         metrics_wrap(m);
 }
 
-/* (observed - by chance) / (1 - by chance) */
+/* Kappa: (observed - chance) / (1 - chance). NAN where chance alone is perfect. */
 static double metrics_beyond_chance(double observed, double chance) {
     return chance < 1 ? (observed - chance) / (1 - chance) : NAN;
 }
@@ -354,8 +361,8 @@ static const char *const class_names[][CLASS_FIGURES] = {
 enum { MAE, RMSE, R2, VALUE_FIGURES };
 static const char *const value_names[][VALUE_FIGURES] = {{"mae", "rmse", "r2"}, {"mae.w", "rmse.w", "r2.w"}};
 
-/* An area by the ranks of all or of the window. Where ranks are not kept, those of the window are
- * counted from its ring. */
+/* An area from the ranks of the totals or of the window. Where ranks are not kept, those of the window are
+ * counted from its ring; those of the totals are unknown. NAN without memory for that. */
 static double metrics_area(const svi_metrics *m, const struct counts *c,
                            double (*area)(const struct svi_auc *)) {
     if (m->classes > 2 || (!c->ranks && c == &m->all))
@@ -392,7 +399,8 @@ static void metrics_value_figures(double absolute, double square, const struct s
     value[R2] = truth->squares > 0 ? 1 - square / truth->squares : NAN;
 }
 
-/* The errors of the window of a regression. */
+/* The errors of the window: those since the wrap, and the suffix sum that begins at the oldest sample, which
+ * is in the slot written next. While the ring is not full, all are fresh. */
 static struct errors metrics_recent_errors(const svi_metrics *m) {
     struct errors recent = m->fresh;
     if (svi_stat_ring_full(&m->ring))
@@ -474,7 +482,7 @@ _Static_assert(sizeof(struct svi_moments) == 3 * sizeof(double), "moments are do
 _Static_assert(sizeof(struct svi_class_count) == 3 * sizeof(int64_t),
                "the counts of a class are whole numbers");
 
-/* "Nothing" and the classes that were counted: the others take no room. */
+/* The number of counts to archive: "nothing" and the classes up to the last one that occurred. */
 static int metrics_counted(const svi_metrics *m) {
     int n = m->capacity;
     while (n > 0 && m->all.of[n].support == 0 && m->all.of[n].predicted == 0)
@@ -482,7 +490,7 @@ static int metrics_counted(const svi_metrics *m) {
     return n + 1;
 }
 
-/* At most `n` samples have a rank. */
+/* Archives the blocks of bins that hold a count. Loading checks that at most `n` samples have a rank. */
 static void metrics_archive_rank(struct svi_archive *a, struct svi_auc *r, int64_t n) {
     uint8_t used[BLOCKS] = {0};
     for (int bin = 0; bin < SVI_AUC_BINS; bin++)
@@ -506,7 +514,7 @@ static bool metrics_plausible(const struct judged *j, int capacity) {
            (j->bin == NO_BIN || ranks);
 }
 
-/* The counts of the window, from its samples. */
+/* Counts the window again from its samples, which may be damaged. */
 static void metrics_recount(struct svi_archive *a, svi_metrics *m) {
     for (int64_t i = 0; i < m->ring.filled; i++) {
         const struct judged j = m->judged[i];
@@ -537,12 +545,15 @@ static void metrics_archive_values(struct svi_archive *a, svi_metrics *m) {
 }
 
 void svi_metrics_archive(struct svi_archive *a, svi_metrics *m) {
+    /* The deferred rank has no place in the archive. */
     metrics_settle(m);
     if (svi_archive_loading(a))
         svi_metrics_reset(m);
     if (!svi_stat_ring_archive(a, &m->ring))
         return;
     const int32_t filled = (int32_t)m->ring.filled;
+    /* Loading: classes are read first, so that capacity for their counts can be reserved before the arrays
+     * are read. */
     int counted = m->task == SVS_REGRESS ? 0 : metrics_counted(m);
     (m->task == SVS_REGRESS ? metrics_archive_values : metrics_archive_classes)(a, m);
     svi_archive_int(a, "counted", &counted, m->judged ? 1 : 0, m->judged ? m->max_classes + 1 : 0);

@@ -17,12 +17,12 @@
 #define CAME       SVI_PAIR_CAME
 #define COUNT_MAX  (INT64_MAX / 8)
 
-/* One sample, in whole numbers. */
+/* One sample, in integer units: rounding happens once, here, and never in a windowed sum. */
 struct judged {
     uint32_t loss, brier, p;
-}; /* p with CAME: what it was the probability of came true */
+}; /* p has the bit CAME set if the outcome it is the probability of was true */
 
-/* Of a stretch: all whole numbers, so that a sample is taken out as it was put in. */
+/* Sums over a stretch in integers, so that removing a sample undoes adding it exactly. */
 struct totals {
     int64_t n, loss, brier;
     struct {
@@ -33,8 +33,8 @@ struct totals {
 struct svi_reliability {
     struct svi_stat_ring places;
     struct totals recent;
-    double n, loss, brier, bin[BINS][3]; /* all: samples; sums. By bin: samples, came, sum of p */
-    struct judged ring[];                /* of the window */
+    double n, loss, brier, bin[BINS][3]; /* totals: samples; sums. By bin: samples, true ones, sum of p */
+    struct judged ring[];                /* the samples of the window */
 };
 
 static size_t reliability_bytes(int64_t window) {
@@ -65,7 +65,7 @@ void svi_reliability_take_over(svi_reliability *r, const svi_reliability *of) {
     r->recent = (struct totals){0};
 }
 
-/* Of a probability in units. */
+/* The bin of a probability in units; p = 1 belongs to the last one. */
 static inline int reliability_bin(uint32_t p) {
     const int bin = (int)(((uint64_t)p * BINS) >> P_BITS);
     return bin < BINS ? bin : BINS - 1;
@@ -81,6 +81,8 @@ static inline void reliability_count(struct totals *t, struct judged j, int dire
     t->bin[bin].p += direction * (int64_t)p;
 }
 
+/* The figures of one sample. Two classes: the squared error of the second class's probability alone, which is
+ * half the sum over both classes; `top` is the second class then. */
 static struct judged reliability_update(const double *proba, int class_count, int truth) {
     double loss = truth < class_count ? -svi_log(proba[truth]) : LOSS_MAX, brier = truth >= class_count;
     int top = 1;
@@ -97,6 +99,7 @@ static struct judged reliability_update(const double *proba, int class_count, in
 }
 
 static inline void reliability_take(svi_reliability *r, struct judged j) {
+    /* The oldest sample of a full window is subtracted before its slot is overwritten. */
     const uint32_t p = j.p & ~CAME;
     double *bin = r->bin[reliability_bin(p)];
     if (svi_stat_ring_full(&r->places))
@@ -116,7 +119,7 @@ void svi_reliability_add(svi_reliability *r, const double *proba, int class_coun
     reliability_take(r, reliability_update(proba, class_count, truth));
 }
 
-/* As reliability_update does it, bit for bit. */
+/* A vector form of reliability_update with the same bits. */
 void svi_reliability_add_pairs(svi_reliability *r, const struct svi_quads *quads, const double *first,
                                const double *second, const double *y, int n) {
     static const struct svi_pair_units units = {LOSS_MAX, LOSS_UNIT, BRIER_UNIT, P_UNIT};
@@ -131,6 +134,8 @@ void svi_reliability_figures(const svi_reliability *r, struct svi_figure *out) {
                                                                "logloss.w", "brier.w", "ece.w"};
     const struct totals *t = &r->recent;
     double ece = 0, recent = 0;
+    /* |true outcomes - sum of p| of a bin, over n: samples of the bin times the gap between its share and its
+     * mean p. */
     for (int b = 0; b < BINS; b++) {
         ece += fabs(r->bin[b][1] - r->bin[b][2]);
         recent += fabs((double)t->bin[b].came - (double)t->bin[b].p / P_UNIT);
@@ -163,6 +168,7 @@ void svi_reliability_archive(struct svi_archive *a, svi_reliability *r) {
     svi_archive_finite(a, "brier", &r->brier, 1);
     svi_archive_finite(a, "bins", r->bin[0], 3 * BINS);
     svi_archive_bytes(a, "probabilities", r->ring, r->places.filled * (int64_t)sizeof *r->ring);
+    /* The windowed sums are not archived: they are exact, so the samples give them back. */
     for (int64_t i = 0; i < r->places.filled && svi_archive_loading(a) && svi_archive_ok(a); i++)
         if (svi_archive_check(a, (r->ring[i].p & ~CAME) <= (uint32_t)P_UNIT, "a probability is above 1"))
             reliability_count(&r->recent, r->ring[i], 1);
