@@ -1,13 +1,13 @@
-/* A novelty model: its memory, the scores that it gives, and what explains a score.
+/* A novelty model: its memory, its scores, and the explanation of a score.
  *
- * Scoring takes BLOCK rows at a time: into coordinates, then for each member the kernel values with its
- * support vectors and one product with z. -log of a membership too small for that is computed from the
- * distances, where it stays exact, so that surprise orders even rows whose every kernel value underflows.
+ * Scoring takes BLOCK rows at a time: coordinates first, then for each member the kernel values with its
+ * support vectors and one product with z. A membership too small for that gets its -log from the distances,
+ * where it stays exact, so surprise orders even rows whose kernel values all underflow.
  *
- * An explanation takes one row: each member's weights (the share of each support vector in the membership),
- * the centre that they make, the gradient of the surprise; what feature j adds is |gradient_j| (x_j -
- * centre_j). The detector explains with its own view of itself as a model, so nothing here may allocate but
- * the public calls. */
+ * An explanation takes one row. For each member: the weights (share of each support vector in the
+ * membership), their centre, and the gradient of the surprise; feature j adds |gradient_j| (x_j - centre_j).
+ * The detector explains its own view of itself as a model, so svi_explain must not allocate; only the public
+ * calls do. */
 #include "novelty/novelty_model.h"
 
 #include <math.h>
@@ -23,7 +23,7 @@
 #define BLOCK 256 /* rows scored together */
 #define WEAK                                                                                                 \
     1e-13 /* weights below this share are left out of an explanation: they cost as much as the others */
-#define FLAT 1e-12 /* memberships of polynomial kernels may vanish; slopes end here */
+#define FLAT 1e-12 /* memberships of polynomial kernels may vanish; divisors are at least this */
 
 const char *const svi_novelty_kernels[] = {"rbf", "laplacian", "polynomial", NULL};
 
@@ -118,17 +118,17 @@ void svi_novelty_model_mark(const svs_novelty_model *m, const struct svi_member_
 
 /* ---- scores */
 
-/* What scoring BLOCK rows needs. */
+/* Scratch for scoring BLOCK rows, one allocation. */
 struct score_scratch {
     double *points;     /* BLOCK x stride */
     double *norm2;      /* BLOCK */
-    double *kernel;     /* most support vectors x BLOCK */
+    double *kernel;     /* largest number of support vectors x BLOCK */
     double *membership; /* BLOCK */
-    double *gap;        /* most support vectors */
+    double *gap;        /* largest number of support vectors */
     double *surprise;   /* BLOCK */
 };
 
-/* The model's coordinates: a view. */
+/* The model's coordinates, borrowed. */
 static struct svi_coordinates novelty_model_coordinates(const svs_novelty_model *m) {
     return (struct svi_coordinates){.d = m->d,
                                     .stride = m->stride,
@@ -175,6 +175,7 @@ static double *scratch_new(const svs_novelty_model *m, struct score_scratch *s, 
     return all;
 }
 
+/* Surprises of one member for a block of rows in coordinates. */
 static void novelty_model_surprise(const svs_novelty_model *m, const svs_novelty_member *e,
                                    const double *points, int count, const struct score_scratch *s,
                                    double *surprise) {
@@ -196,7 +197,7 @@ static void novelty_model_surprise(const svs_novelty_model *m, const svs_novelty
     for (int i = 0; i < count; i++) {
         surprise[i] = -log(fmax(s->membership[i], SVI_FAINT));
         if (rows.gaps && svi_count_missing(points + (size_t)i * (size_t)m->stride, m->d) == m->d)
-            surprise[i] = 0; /* nothing is known of it */
+            surprise[i] = 0; /* a row without any value */
         else if (!(s->membership[i] > SVI_FAINT || polynomial)) {
             svi_similarity_gap(&similarity, &support, 0, e->count, points + (size_t)i * (size_t)m->stride,
                                s->gap);
@@ -218,7 +219,8 @@ svs_code svi_novelty_member_surprise(const svs_novelty_model *m, int member, con
     return SVS_OK;
 }
 
-/* The weighted mean of the members' surprises, of one block of rows. */
+/* Scores one block of raw rows: the weighted mean of the members' surprises, and novelty 1 - exp(-surprise).
+ * Either output may be NULL. */
 static void novelty_model_score_block(const svs_novelty_model *m, const svs_rows *rows, int64_t first,
                                       int count, const struct score_scratch *s, double *novelty,
                                       double *surprise) {
@@ -258,14 +260,14 @@ svs_code svs_novelty_score(const svs_novelty_model *m, const svs_rows *rows, int
 
 /* ---- explanations */
 
-/* The sample in the model's coordinates and what one member makes of it. */
+/* The sample in the model's coordinates, and the results for one member at a time. */
 struct explain_view {
     const svs_novelty_model *m;
     struct svi_similarity similarity;
     double *u;        /* stride */
     double *centre;   /* stride: weighted mean of the support vectors */
     double *gradient; /* stride, in coordinates */
-    double *weight;   /* of each support vector: gaps at first */
+    double *weight;   /* by support vector: first its gap, then its weight */
 };
 
 size_t svi_explain_doubles(const svs_novelty_model *m) {
@@ -281,6 +283,7 @@ static const double *explain_vector(const struct explain_view *v, const svs_nove
     return e->support + (size_t)i * (size_t)v->m->stride;
 }
 
+/* The mean of the support vectors by weight. Nearly all weights are 0. */
 static void explain_centre(const struct explain_view *v, const svs_novelty_member *e) {
     memset(v->centre, 0, (size_t)v->m->stride * sizeof *v->centre);
     for (int i = 0; i < e->count; i++)
@@ -288,8 +291,9 @@ static void explain_centre(const struct explain_view *v, const svs_novelty_membe
             explain_add(v->centre, v->weight[i], explain_vector(v, e, i), v->m->d);
 }
 
-/* The gaps become weights of sum 1, which stay exact where every kernel value underflows. Points without
- * weight in the membership have none here, however near they are. */
+/* Turns gaps into weights w_i = z_i k_i / sum z k. Kernel values are taken relative to the nearest point, so
+ * the weights stay exact where every kernel value underflows. Points with z = 0 get weight 0, however near.
+ */
 static void explain_weigh(const struct explain_view *v, const svs_novelty_member *e) {
     double least = INFINITY, sum = 0;
     for (int i = 0; i < e->count; i++)
@@ -317,7 +321,9 @@ static void explain_laplacian(const struct explain_view *v, const svs_novelty_me
     }
 }
 
-/* b = (1 + gamma u'x) / sqrt((1 + gamma u'u) (1 + gamma x'x)). */
+/* k = b^p with b = (1 + gamma u'x) / sqrt((1 + gamma u'u) (1 + gamma x'x)), and db/du = gamma x / norm - b
+ * gamma u / (1 + gamma u'u). The second part is the same direction for all i, so its factors are summed in
+ * `along`. */
 static void explain_polynomial(const struct explain_view *v, const svs_novelty_member *e) {
     const int d = v->m->d, p = v->m->degree;
     double membership = 0, weights = 0, own = 1, along = 0;
@@ -339,8 +345,8 @@ static void explain_polynomial(const struct explain_view *v, const svs_novelty_m
     explain_centre(v, e);
 }
 
-/* rbf and laplacian where coordinates are missing: each support vector speaks of those that it shares with x,
- * the louder the fewer these are. */
+/* rbf and laplacian with missing coordinates: each support vector contributes to the coordinates that it
+ * shares with x only, scaled by d / their number like its gap. */
 static void explain_shared(const struct explain_view *v, const svs_novelty_member *e) {
     const int d = v->m->d;
     explain_weigh(v, e);
@@ -365,6 +371,7 @@ static void explain_shared(const struct explain_view *v, const svs_novelty_membe
     }
 }
 
+/* Weights, centre and gradient of one member. */
 static void explain_look(const struct explain_view *v, const svs_novelty_member *e) {
     static void (*const slopes[])(const struct explain_view *, const svs_novelty_member *) = {
         [SVS_NOVELTY_RBF] = explain_rbf,
@@ -381,7 +388,8 @@ static void explain_look(const struct explain_view *v, const svs_novelty_member 
         slopes[v->m->kernel](v, e);
 }
 
-/* Of coordinate j at x, in raw units: see coordinates.h. */
+/* The derivative of coordinate j with respect to the raw value x_j (coordinates.h): 1 / sqrt(1 + (u/3)^2),
+ * plus 1 beyond the limit, times the inverse scale. */
 static double explain_slope(const svs_novelty_model *m, double x, int j) {
     if (!m->inverse)
         return 1;
@@ -409,7 +417,7 @@ void svi_explain(const svs_novelty_model *m, const double *x, double *work, doub
         const double share = m->member[e].share;
         explain_look(&v, &m->member[e]);
         for (int j = 0; j < m->d; j++) {
-            if (isnan(x[j])) /* what is missing adds nothing */
+            if (isnan(x[j])) /* a missing value adds nothing */
                 continue;
             if (gradient)
                 gradient[j] += share * v.gradient[j] * explain_slope(m, x[j], j);
