@@ -47,6 +47,7 @@ void svi_active_set_clear(struct svi_active_set *h) {
     *h = (struct svi_active_set){0};
 }
 
+/* Kernels are set even without growth: a zeroed set needs them too. */
 svs_code svi_active_set_reserve(struct svi_active_set *h, int capacity, svs_error *err) {
     const int32_t from[DIMS] = {h->capacity}, to[DIMS] = {capacity};
     h->pass = svi_kernels_get(SVS_ISA_BEST);
@@ -89,6 +90,8 @@ void svi_active_set_place(struct svi_active_set *h, int capacity, double *block)
     svi_arrays_place(&active_set_arrays, h, block, dims);
 }
 
+/* Two triangles of n (n + 1) / 2, z and ones of n each, and the indices of the support, rounded up. The
+ * support is at most all points, so the size follows from the count alone. */
 size_t svi_active_set_packed(int count) {
     const size_t n = (size_t)count;
     return n * (n + 1) + 2 * n + (n * sizeof(int) + sizeof(double) - 1) / sizeof(double);
@@ -206,6 +209,7 @@ static void active_set_rename(struct svi_active_set *h, int from, int to) {
     active_set_row(h, to)[to] = active_set_row(h, from)[from];
 }
 
+/* A point of the support leaves the factor first, while its indices are still valid. */
 void svi_active_set_remove(struct svi_active_set *h, int i) {
     if (h->place[i] >= 0)
         active_set_leave(h, h->place[i]);
@@ -310,6 +314,7 @@ void svi_active_set_begin(struct svi_active_set *h) {
     active_set_settle(h);
 }
 
+/* Each step lets one point enter. u must be recomputed before the choice, because settle has moved z. */
 bool svi_active_set_go_on(struct svi_active_set *h, int steps) {
     for (; steps > 0; steps--) {
         active_set_multiply(h);
@@ -331,6 +336,7 @@ bool svi_active_set_solve(struct svi_active_set *h) {
     return svi_active_set_go_on(h, svi_active_set_most_steps(h));
 }
 
+/* The method is finite in exact arithmetic; with rounding the bound prevents an endless alternation. */
 int svi_active_set_most_steps(const struct svi_active_set *h) {
     return 3 * h->count + 30;
 }

@@ -117,6 +117,7 @@ static int calibration_below(const struct svi_calibration *c, double score) {
     return (int)(from - c->sorted) + (*from < score);
 }
 
+/* Scores equal to this one count as at least as high, so ties make p larger, never too small. */
 double svi_calibration_p(const struct svi_calibration *c, double score) {
     assert(!isnan(score));
     return (1.0 + (c->ring.filled - calibration_below(c, score))) / (1.0 + c->ring.filled);
@@ -177,6 +178,7 @@ static void calibration_sort(struct svi_calibration *c) {
     qsort(c->sorted, (size_t)c->ring.filled, sizeof *c->sorted, calibration_ascending);
 }
 
+/* The tail belongs to the former scores and is fitted again. */
 void svi_calibration_replace(struct svi_calibration *c, const double *scores) {
     for (int i = 0; i < c->ring.filled; i++) {
         assert(!isnan(scores[i]));
@@ -200,6 +202,7 @@ static void calibration_replace_one(struct svi_calibration *c, double old, doubl
     s[to] = score;
 }
 
+/* The sorted array is changed first, while the ring still holds the score that leaves. */
 int svi_calibration_add(struct svi_calibration *c, double score) {
     const int place = (int)c->ring.slot;
     assert(!isnan(score));

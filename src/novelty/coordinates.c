@@ -97,6 +97,8 @@ static void coordinates_fill(const struct svi_coordinates *c, int missing, doubl
         to[j] = isnan(to[j]) ? 0 : to[j] * scale;
 }
 
+/* Rows without missing values take the fast path; padding is 0, so that distances can run over whole strides.
+ */
 void svi_coordinates_apply(const struct svi_coordinates *c, const double *x, double *to) {
     const int missing = svi_count_missing(x, c->d);
     if (missing > 0)

@@ -48,8 +48,9 @@ enum slice_kind {
 };
 
 /* The work of one slice. A solution takes little more than one step per point. */
-#define FEATURE_SLICES 16 /* whatever the number of columns, so that spare ones do not change the schedule   \
-                           */
+#define FEATURE_SLICES                                                                                       \
+    16 /* whatever the number of columns, so that spare ones do not change the schedule                      \
+        */
 #define POINTS_A_SLICE 64
 #define STEPS_A_SLICE  16
 #define ROWS_A_SLICE   128
@@ -60,7 +61,8 @@ static int detector_solve_slices(int points) {
     return (points + points / 4) / STEPS_A_SLICE + 2;
 }
 
-static int64_t slices_of(enum slice_kind kind, int members, int points, int64_t rows) {
+/* Slices of one kind; the gamma and the final shares are a single slice each. */
+static int64_t detector_slices_of(enum slice_kind kind, int members, int points, int64_t rows) {
     switch (kind) {
     case SLICE_FEATURES:
         return FEATURE_SLICES;
@@ -78,7 +80,7 @@ static int64_t slices_of(enum slice_kind kind, int members, int points, int64_t 
 static int64_t detector_slices(int members, int points, int64_t rows) {
     int64_t sum = 0;
     for (int kind = 0; kind < SLICE_KINDS; kind++)
-        sum += slices_of((enum slice_kind)kind, members, points, rows);
+        sum += detector_slices_of((enum slice_kind)kind, members, points, rows);
     return sum;
 }
 
@@ -152,7 +154,7 @@ static int detector_work(const struct svi_detector_options *o, int stride) {
 }
 
 /* Capacity of the ring of flags for `persistent`. */
-static int64_t detector_reserve_novel(const struct svi_detector_options *o) {
+static int64_t detector_flags(const struct svi_detector_options *o) {
     return o->persist + o->persist / 4;
 }
 
@@ -161,6 +163,8 @@ static int detector_packed(int members, int points) {
     return members * (int)svi_active_set_packed(points) + points;
 }
 
+/* Lengths of all arrays, for a number of points and rows that have capacity. `lags` only matters when rows
+ * are copied to wider ones: FEATURES is the width of one part. */
 static struct detector_dims detector_dims(const struct svi_detector_options *o, int points, int rows,
                                           int lags) {
     double multiples[SVS_MEMBERS_MAX];
@@ -172,7 +176,7 @@ static struct detector_dims detector_dims(const struct svi_detector_options *o, 
                                    [STRIDE] = stride,
                                    [FULL] = o->model.max,
                                    [CONFIRM] = o->confirm,
-                                   [FLAGS] = (int32_t)detector_reserve_novel(o) + 1,
+                                   [FLAGS] = (int32_t)detector_flags(o) + 1,
                                    [PACKED] = o->shared ? detector_packed(members, points) : 0,
                                    [WORK] = detector_work(o, stride),
                                    [MEMBERS] = members,
@@ -213,7 +217,7 @@ static double *detector_place_model(struct svi_detector_model *m, const struct d
 }
 
 /* Sets every pointer into the block. */
-static void detector_point(struct svi_detector *d, double *block) {
+static void detector_lay_out(struct svi_detector *d, double *block) {
     const struct detector_dims dims = detector_dims(&d->o, d->o.model.max, d->o.calibration, 1);
     block = detector_place_model(&d->m, &dims, block);
     svi_arrays_place(&sample_arrays, d, block, dims.of);
@@ -225,7 +229,7 @@ static void detector_point(struct svi_detector *d, double *block) {
 
 /* Called when another detector claims the scratch: packs what cannot be recomputed. Without a model there is
  * nothing to keep. */
-static void detector_put_out(void *detector) {
+static void detector_pack(void *detector) {
     struct svi_detector *d = detector;
     double *to = d->packed;
     d->in = false;
@@ -238,21 +242,23 @@ static void detector_put_out(void *detector) {
 
 static void detector_show_model(struct svi_detector *d);
 
+/* Brings the arrays into place. Claiming makes the former user pack its state into its own memory; then the
+ * pointers are set and this detector's state is unpacked. */
 void svi_detector_claim_scratch(svi_detector *d) {
     double *from = d->packed;
     if (d->in)
         return;
     if (!d->own)
-        (void)svi_shared_scratch_claim(d->o.shared, d, detector_put_out);
+        (void)svi_shared_scratch_claim(d->o.shared, d, detector_pack);
     d->in = true;
     double *block = d->own ? d->own : d->o.shared->at;
     const bool elsewhere =
         d->m.at != block; /* sizes never change, so the same address means the same layout */
     if (elsewhere)
-        detector_point(d, block);
+        detector_lay_out(d, block);
     if (!d->ready)
         return;
-    /* The order of detector_put_out: sets, then squared lengths. Coordinates are recomputed from the raw
+    /* The order of detector_pack: sets, then squared lengths. Coordinates are recomputed from the raw
      * points. */
     for (int g = 0; g < d->members; g++, from += svi_active_set_packed(d->now.points))
         svi_active_set_pack(&d->m.set[g], from, true);
@@ -269,6 +275,7 @@ void svi_detector_release_scratch(svi_detector *d) {
         svi_shared_scratch_release(d->o.shared);
 }
 
+/* The new scratch is reserved before the old one is given up, so that a failure changes nothing. */
 svs_code svi_detector_use_scratch(svi_detector *d, struct svi_shared_scratch *scratch, svs_error *err) {
     if (d->own || d->o.shared == scratch)
         return SVS_OK;
@@ -327,6 +334,7 @@ static svs_code detector_reserve(struct svi_detector *d, int points, int rows, s
     return code;
 }
 
+/* The next sample may add one point, or one calibration row besides those that are held back. */
 bool svi_detector_is_full(const svi_detector *d) {
     return (d->now.points >= d->point_capacity && d->point_capacity < d->o.model.max) ||
            (d->calibration.ring.filled + d->now.held_count >= d->rows_capacity &&
@@ -339,7 +347,7 @@ svs_code svi_detector_reserve(svi_detector *d, int more, svs_error *err) {
 }
 
 /* Allocates an own block and everything that a refresh in slices needs. */
-static svs_code detector_take_own(struct svi_detector *d, svs_error *err) {
+static svs_code detector_alloc_own(struct svi_detector *d, svs_error *err) {
     d->own = svi_alloc_array(detector_block(&d->o), sizeof *d->own);
     d->renewal = svi_alloc(sizeof *d->renewal);
     if (!d->own || !d->renewal)
@@ -354,6 +362,8 @@ static int64_t detector_span(const struct svi_detector_options *o) {
     return o->window == 0 ? 0 : most < SVI_RANGE_ROWS ? SVI_RANGE_ROWS : most;
 }
 
+/* Without shared scratch everything has its final size at once; otherwise points and rows start small and
+ * grow. */
 svi_detector *svi_detector_new(const struct svi_detector_options *o, svs_error *err) {
     double multiples[SVS_MEMBERS_MAX];
     struct svi_detector *d = svi_alloc(sizeof *d);
@@ -376,7 +386,7 @@ svi_detector *svi_detector_new(const struct svi_detector_options *o, svs_error *
         svi_range_init(&d->range, o->d, 1, detector_span(o), err) != SVS_OK ||
         detector_reserve(d, points, rows, err) != SVS_OK ||
         (o->shared ? svi_shared_scratch_reserve(o->shared, detector_block(o), err)
-                   : detector_take_own(d, err)) != SVS_OK) {
+                   : detector_alloc_own(d, err)) != SVS_OK) {
         svi_detector_free(&d);
         return NULL;
     }
@@ -487,7 +497,7 @@ static double detector_score(struct svi_detector *d, const double *raw, double *
 }
 
 /* Are all values of the sample missing? Spare columns are 0 and do not count. */
-static bool detector_knows_nothing(const struct svi_detector *d, const double *x) {
+static bool detector_is_unknown(const struct svi_detector *d, const double *x) {
     const int missing = svi_count_missing(x, d->o.d);
     return missing > 0 && missing == d->m.similarity.columns;
 }
@@ -505,7 +515,7 @@ void svi_detector_assess(svi_detector *d, const double *x, struct svi_judgement 
                                 .p = 1,
                                 .tail = 1,
                                 .extreme = 1,
-                                .unknown = detector_knows_nothing(d, x),
+                                .unknown = detector_is_unknown(d, x),
                                 .calibrates = d->now.seen % 2 == 1};
     if (d->ready && !j->unknown) {
         j->surprise = detector_score(d, d->x, d->member_surprise);
@@ -525,13 +535,16 @@ void svi_detector_assess(svi_detector *d, const double *x, struct svi_judgement 
     *out = *j;
 }
 
+/* Scores like svi_detector_assess but leaves d->judgement and d->x alone. It overwrites member_surprise and
+ * the gaps, which learning reads, so it must not be called between svi_detector_assess and
+ * svi_detector_learn. */
 bool svi_detector_peek(svi_detector *d, const double *x, double *novelty, double *p) {
     if (!d->ready)
         return false;
     svi_detector_claim_scratch(d);
     *novelty = 0;
     *p = 1;
-    if (detector_knows_nothing(d, x))
+    if (detector_is_unknown(d, x))
         return true;
     const double surprise = detector_score(d, x, d->member_surprise);
     *novelty = -expm1(-surprise);
@@ -574,6 +587,7 @@ static void detector_show_member(struct svi_detector *d, int g) {
 }
 
 /* Solves every member's small problem. */
+/* Solves every member's small problem and updates the view, whose number of points may have changed. */
 static void detector_solve(struct svi_detector *d) {
     for (int g = 0; g < d->members; g++) {
         svi_active_set_solve(&d->m.set[g]);
@@ -598,6 +612,7 @@ static void detector_show_model(struct svi_detector *d) {
 
 /* ---- refreshes: rebuild what is frozen in between from the calibration rows */
 
+/* The raw row whose score has this place in the calibration's ring. */
 static const double *detector_calibration_row(const struct svi_detector *d, int place) {
     return d->rows + (size_t)place * (size_t)d->o.d;
 }
@@ -693,6 +708,7 @@ static void detector_begin_model(struct svi_detector *d) {
     d->m.lacking = 0;
 }
 
+/* Scales need some rows, and a median distance needs two points. */
 static bool detector_may_refresh(const struct svi_detector *d) {
     return d->calibration.ring.filled >= MIN_ROWS && d->now.points >= 2;
 }
@@ -747,7 +763,7 @@ static void renewal_solve(struct svi_detector *d, int g, int k) {
 }
 
 /* Runs slice k of a kind; the detector is swapped. */
-static void renewal_do(struct svi_detector *d, enum slice_kind kind, int k) {
+static void renewal_slice(struct svi_detector *d, enum slice_kind kind, int k) {
     struct svi_renewal *r = d->renewal;
     const int rows = d->calibration.ring.filled, points = d->now.points;
     const int features = (d->o.d + FEATURE_SLICES - 1) / FEATURE_SLICES;
@@ -798,7 +814,7 @@ static void renewal_take(struct svi_detector *d) {
 }
 
 /* Runs the slices that are due, and takes the model over after the last one. */
-static void renewal_go_on(struct svi_detector *d) {
+static void renewal_continue(struct svi_detector *d) {
     struct svi_renewal *r = d->renewal;
     if (r->done == r->due)
         return;
@@ -820,9 +836,9 @@ static void renewal_go_on(struct svi_detector *d) {
         /* Finds the kind of slice number `done`, and its number within the kind. */
         int k = r->done;
         enum slice_kind kind = SLICE_FEATURES;
-        for (; k >= slices_of(kind, d->members, d->now.points, d->calibration.ring.filled); kind++)
-            k -= (int)slices_of(kind, d->members, d->now.points, d->calibration.ring.filled);
-        renewal_do(d, kind, k);
+        for (; k >= detector_slices_of(kind, d->members, d->now.points, d->calibration.ring.filled); kind++)
+            k -= (int)detector_slices_of(kind, d->members, d->now.points, d->calibration.ring.filled);
+        renewal_slice(d, kind, k);
     }
     renewal_swap(d);
     if (r->done == r->slices)
@@ -833,7 +849,7 @@ void svi_detector_finish_renewal(struct svi_detector *d) {
     if (!detector_renewing(d))
         return;
     d->renewal->due = d->renewal->slices;
-    renewal_go_on(d);
+    renewal_continue(d);
 }
 
 /* Begins a refresh. It runs at once while it is little work, and under policies that learn changes, whose
@@ -893,7 +909,7 @@ static bool detector_outgrown(struct svi_detector *d) {
 
 /* Removes point i; the last point takes its index everywhere, as in svi_active_set_remove. The problems must
  * be solved afterwards. */
-static void detector_leave(struct svi_detector *d, int i) {
+static void detector_remove_point(struct svi_detector *d, int i) {
     const int last = --d->now.points;
     const size_t features = (size_t)d->o.d, stride = (size_t)d->stride;
     for (int g = 0; g < d->members && d->ready; g++)
@@ -910,7 +926,7 @@ static void detector_leave(struct svi_detector *d, int i) {
 }
 
 /* Keeps the sample as the candidate if it is further outside than the one that waits. */
-static void detector_wait(struct svi_detector *d, const double *raw) {
+static void detector_keep_candidate(struct svi_detector *d, const double *raw) {
     const double surprise = d->judgement.surprise;
     if (d->now.candidates > 0 && surprise <= d->now.candidate_membership)
         return;
@@ -926,7 +942,7 @@ static enum svi_learn_result detector_admit(struct svi_detector *d, const double
     /* A refresh relies on the points of its beginning. The worst sample waits for its end. */
     if (detector_renewing(d)) {
         if (worst)
-            detector_wait(d, raw);
+            detector_keep_candidate(d, raw);
         return SVI_LEARN_RESULT_WAITS;
     }
     if (d->now.points == d->o.model.max) {
@@ -934,7 +950,7 @@ static enum svi_learn_result detector_admit(struct svi_detector *d, const double
         const int64_t since = d->now.learned - d->now.last_join;
         int oldest = 0;
         if (worst)
-            detector_wait(d, raw);
+            detector_keep_candidate(d, raw);
         if (since < 1 || since < window / d->o.model.max)
             return SVI_LEARN_RESULT_WAITS;
         /* The worst of the samples that waited, the present one included, joins instead of the newest. */
@@ -945,7 +961,7 @@ static enum svi_learn_result detector_admit(struct svi_detector *d, const double
         for (int i = 1; i < d->now.points; i++)
             if (d->born[i] < d->born[oldest])
                 oldest = i;
-        detector_leave(d, oldest);
+        detector_remove_point(d, oldest);
     }
     const int n = d->now.points++;
     memcpy(d->raw + (size_t)n * (size_t)d->o.d, raw, (size_t)d->o.d * sizeof *raw);
@@ -988,7 +1004,7 @@ static void detector_age(struct svi_detector *d) {
     const int before = d->now.points;
     for (int i = d->now.points - 1; i >= 0 && d->o.window > 0 && !detector_renewing(d); i--)
         if (d->now.learned - d->used[i] >= d->o.window)
-            detector_leave(d, i);
+            detector_remove_point(d, i);
     if (d->now.points == before || !d->ready)
         return;
     detector_solve(d);
@@ -1020,7 +1036,7 @@ static enum svi_learn_result detector_fit_sample(struct svi_detector *d) {
 
 /* Counts the present sample; true while `persist` of the last 5/4 persist samples were novel. */
 static bool detector_change_lasts(struct svi_detector *d) {
-    const int64_t capacity = detector_reserve_novel(&d->o);
+    const int64_t capacity = detector_flags(&d->o);
     if (capacity == 0)
         return false;
     uint8_t *flag = &d->run.novel[d->now.novel_count++ % capacity];
@@ -1110,18 +1126,18 @@ static void detector_follow_range(struct svi_detector *d, bool may) {
 /* Schedules refreshes by number of sample alone: at doubling numbers and, every o.calibration samples, where
  * a feature has left its coordinates. While one is running, each sample makes one more slice due. */
 static void detector_refresh_when_due(struct svi_detector *d) {
-    const bool due = d->now.seen == d->now.next_refresh, look = d->now.seen == d->now.next_check;
+    const bool due = d->now.seen == d->now.next_refresh, check = d->now.seen == d->now.next_check;
     if (due) /* without points there is no model: try again soon */
         d->now.next_refresh += d->ready || d->now.points >= 2 ? d->now.next_refresh : FIRST_REFRESH;
-    if (look)
+    if (check)
         d->now.next_check += d->o.calibration;
     if (detector_renewing(d)) {
         d->renewal->due++;
-        renewal_go_on(d);
-    } else if (due || (look && detector_outgrown(d))) {
+        renewal_continue(d);
+    } else if (due || (check && detector_outgrown(d))) {
         renewal_begin(d);
     }
-    if (due || look)
+    if (due || check)
         svi_range_renew(&d->range, d->rows, d->calibration.ring.filled, d->work);
 }
 
@@ -1191,7 +1207,7 @@ svs_code svi_detector_prepare(const svi_detector *d, const struct svi_detector_o
 /* Copies the newest flags to their places in a ring of another capacity (number mod capacity), and counts
  * them. */
 static void detector_move_flags(struct svi_detector *d, uint8_t *novel, int64_t capacity) {
-    const int64_t before = detector_reserve_novel(&d->o);
+    const int64_t before = detector_flags(&d->o);
     int64_t last = d->now.novel_count < before ? d->now.novel_count : before;
     last = last < capacity ? last : capacity;
     d->now.novel_sum = 0;
@@ -1212,7 +1228,7 @@ void svi_detector_configure(svi_detector *d, const struct svi_detector_options *
     /* The former arrays go back to `prepared`, which is freed at the end. */
     if (prepared->held) {
         const struct svi_detector_prepared before = d->run;
-        detector_move_flags(d, prepared->novel, detector_reserve_novel(o));
+        detector_move_flags(d, prepared->novel, detector_flags(o));
         memcpy(prepared->held, before.held, (size_t)d->now.held_count * (size_t)d->o.d * sizeof *before.held);
         d->run = *prepared;
         *prepared = before;
@@ -1237,6 +1253,8 @@ bool svi_detector_range(const svi_detector *d, int feature, double *low, double 
 
 /* ---- more features */
 
+/* Builds a wider detector from the options, copies state and arrays, and refreshes it: distances with
+ * additional columns have other scales. The calibration, which has no columns, is handed over. */
 svs_code svi_detector_widen(svi_detector **detector, int lags, int features, svs_error *err) {
     struct svi_detector *d = *detector;
     struct svi_detector_options o = d->o;
@@ -1334,7 +1352,7 @@ static void detector_renew_points(struct svi_detector *d, int lags, int feature)
         for (int i = points - 1; i >= 0;
              i--) /* backwards: the point that takes index i was visited already */
             if (differs[i] != 0)
-                detector_leave(d, i);
+                detector_remove_point(d, i);
     }
     detector_solve(d);
 }
@@ -1356,6 +1374,7 @@ bool svi_detector_knows_category(const svi_detector *d, int lags, int feature) {
     return knows;
 }
 
+/* Sets the feature to 0 wherever rows are stored, then repairs what was derived from them. */
 void svi_detector_renew(svi_detector *d, int lags, int feature) {
     const int features = d->o.d / lags;
     svi_detector_claim_scratch(d);
@@ -1434,7 +1453,7 @@ static void detector_archive_candidate(struct svi_archive *a, struct svi_detecto
 
 /* The flags of `persistent`: their places follow from their number, and their sum is recounted. */
 static void detector_archive_change(struct svi_archive *a, struct svi_detector *d) {
-    const int64_t capacity = detector_reserve_novel(&d->o);
+    const int64_t capacity = detector_flags(&d->o);
     svi_archive_int64(a, "novel count", &d->now.novel_count, 0, capacity > 0 ? SVI_COUNT_MAX : 0);
     if (!svi_archive_ok(a))
         return;
@@ -1447,6 +1466,7 @@ static void detector_archive_change(struct svi_archive *a, struct svi_detector *
     }
 }
 
+/* One member: gamma, share, and its small problem. */
 static void detector_archive_member(struct svi_archive *a, struct svi_detector *d, int g) {
     svs_novelty_member *m = &d->m.view.member[g];
     char name[SVI_KEY_MAX], key[64];

@@ -47,6 +47,7 @@ void svi_member_fit_clear(struct svi_member_fit *f) {
     svi_pool_free(&f->pool);
 }
 
+/* Rows per draw: m of FOSVM2, or the one large first draw of FOSVM1. */
 static int64_t fit_draw_size(const struct svi_member_fit *f) {
     const int64_t wanted = f->options->fosvm == 2 ? f->options->m : DRAWN;
     return wanted < f->rows.count ? wanted : f->rows.count;
@@ -100,6 +101,7 @@ static void fit_forget_idle(struct svi_member_fit *f) {
     }
 }
 
+/* `max` limits the support, not the set: points without weight do not reach the model. */
 static bool fit_is_full(const struct svi_member_fit *f) {
     return f->options->max > 0 && f->set.support >= f->options->max;
 }
@@ -154,6 +156,7 @@ static svs_code fit_take_block(struct svi_member_fit *f, const struct fit_block 
         fit_kernel_row(f, b, a);
     memset(f->stuck, 0, BLOCK * sizeof *f->stuck);
     int64_t worst = fit_worst_row(f, b);
+    /* Every join changes all memberships, so the worst row is chosen again each time. */
     for (; joins > 0 && f->member_of[worst] < edge && !f->stuck[worst] && !fit_is_full(f) && code == SVS_OK;
          joins--) {
         code = fit_join(f, b, worst, err);
@@ -179,6 +182,7 @@ static svs_code fit_take_block(struct svi_member_fit *f, const struct fit_block 
     return code;
 }
 
+/* The block of rows that begins at `first`; the last one is shorter. */
 static struct fit_block fit_rows_block(const struct svi_member_fit *f, int64_t first) {
     const int64_t left = f->rows.count - first;
     struct fit_block b = {.points = f->rows};
@@ -283,6 +287,8 @@ static svs_code fit_fosvm2(struct svi_member_fit *f, svs_error *err) {
     return code;
 }
 
+/* Fits one member; what was fitted is in f->set and f->support even after an error, for the caller to clear.
+ */
 svs_code svi_member_fit(struct svi_member_fit *f, svs_error *err) {
     SVI_TRY(fit_prepare(f, err));
     /* The first row starts the set: with one point it has weight 1, and everything else is measured against
@@ -327,6 +333,7 @@ struct training {
     struct svs_novelty_model *model;
 };
 
+/* Rejects options that cannot work, before anything is allocated. */
 static svs_code training_check(const svs_rows *rows, const svs_novelty_options *o, svs_error *err) {
     if (rows->n < 2)
         return svi_fail(err, SVS_INVALID, "a one-class model needs two rows at least, there are %lld",
@@ -439,6 +446,7 @@ static double training_gamma(struct training *t) {
 
 /* ---- trimming */
 
+/* Swaps two rows, with their squared lengths. */
 static void training_swap_rows(struct training *t, int64_t a, int64_t b) {
     const size_t stride = (size_t)t->coordinates.stride;
     double *x = t->points + (size_t)a * stride, *y = t->points + (size_t)b * stride;
@@ -583,6 +591,7 @@ static svs_code training_run(struct training *t, const svs_rows *rows, svs_error
 
 svs_code svs_novelty_train(const svs_rows *rows, const char *const *names, const svs_novelty_options *o,
                            svs_novelty_model **out, svs_error *err) {
+    /* Ownership of the model passes to the caller at the very end; until then any failure frees it. */
     struct training t = {.o = *o, .n = rows->n, .random = {o->seed}};
     svs_code code = training_check(rows, o, err);
     if (code != SVS_OK)

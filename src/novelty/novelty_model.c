@@ -27,6 +27,7 @@
 
 const char *const svi_novelty_kernels[] = {"rbf", "laplacian", "polynomial", NULL};
 
+/* A member's arrays are one allocation, which begins at `support`. */
 void svs_novelty_free(svs_novelty_model **model) {
     svs_novelty_model *m = *model;
     if (!m)
@@ -138,6 +139,7 @@ static struct svi_coordinates novelty_model_coordinates(const svs_novelty_model 
                                     .fill = m->kernel == SVS_NOVELTY_POLYNOMIAL};
 }
 
+/* The kernels of the model; the gap of rows without a common coordinate follows from its first gamma. */
 static struct svi_similarity novelty_model_similarity(const svs_novelty_model *m) {
     struct svi_similarity similarity = svi_similarity_of(m->kernel, m->degree, m->d);
     if (m->members > 0)
@@ -145,6 +147,7 @@ static struct svi_similarity novelty_model_similarity(const svs_novelty_model *m
     return similarity;
 }
 
+/* The support vectors of a member as points. NaN in norm2 marks those with missing coordinates. */
 static struct svi_points novelty_model_support(const svs_novelty_model *m, const svs_novelty_member *e) {
     return (struct svi_points){.x = e->support,
                                .stride = m->stride,
@@ -159,6 +162,8 @@ static int novelty_model_largest_member(const svs_novelty_model *m) {
     return largest;
 }
 
+/* Allocates the scratch; returns the block to free. Sizes are multiples of 8 doubles, which keeps parts
+ * aligned. */
 static double *scratch_new(const svs_novelty_model *m, struct score_scratch *s, svs_error *err) {
     const size_t stride = (size_t)m->stride, most = (size_t)svi_round_up(novelty_model_largest_member(m), 8);
     double *all = svi_alloc_array(BLOCK * (stride + 3) + most * (BLOCK + 1), sizeof *all);
@@ -192,6 +197,7 @@ static void novelty_model_surprise(const svs_novelty_model *m, const svs_novelty
         svi_similarity_gap(&similarity, &rows, 0, count, e->support + (size_t)a * (size_t)m->stride, k);
         svi_similarity_of_gap(&similarity, e->gamma, k, polynomial ? s->norm2 : NULL, e->norm2[a], count, k);
     }
+    /* memberships = K' z: kernel rows are support vectors, columns the rows of the block. */
     cblas_dgemv(CblasRowMajor, CblasTrans, e->count, count, 1, s->kernel, BLOCK, e->z, 1, 0, s->membership,
                 1);
     for (int i = 0; i < count; i++) {
@@ -306,12 +312,14 @@ static void explain_weigh(const struct explain_view *v, const svs_novelty_member
     explain_centre(v, e);
 }
 
+/* rbf: the gradient points from the centre to x. */
 static void explain_rbf(const struct explain_view *v, const svs_novelty_member *e) {
     explain_weigh(v, e);
     for (int j = 0; j < v->m->d; j++)
         v->gradient[j] = 2 * e->gamma * (v->u[j] - v->centre[j]);
 }
 
+/* laplacian: each support vector adds the sign of its side, by weight. */
 static void explain_laplacian(const struct explain_view *v, const svs_novelty_member *e) {
     explain_weigh(v, e);
     for (int i = 0; i < e->count; i++) {
@@ -372,7 +380,7 @@ static void explain_shared(const struct explain_view *v, const svs_novelty_membe
 }
 
 /* Weights, centre and gradient of one member. */
-static void explain_look(const struct explain_view *v, const svs_novelty_member *e) {
+static void explain_member(const struct explain_view *v, const svs_novelty_member *e) {
     static void (*const slopes[])(const struct explain_view *, const svs_novelty_member *) = {
         [SVS_NOVELTY_RBF] = explain_rbf,
         [SVS_NOVELTY_LAPLACIAN] = explain_laplacian,
@@ -415,7 +423,8 @@ void svi_explain(const svs_novelty_model *m, const double *x, double *work, doub
     }
     for (int e = 0; e < m->members; e++) {
         const double share = m->member[e].share;
-        explain_look(&v, &m->member[e]);
+        /* Gradients and centres are combined by the members' shares, like their surprises. */
+        explain_member(&v, &m->member[e]);
         for (int j = 0; j < m->d; j++) {
             if (isnan(x[j])) /* a missing value adds nothing */
                 continue;

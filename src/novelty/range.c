@@ -18,6 +18,7 @@
 
 /* ---- extremes */
 
+/* Infinite values of the other sign: the first real value replaces them in any comparison. */
 static void extremes_empty(struct svi_extremes *e, int d) {
     static const bool highest[SVI_EXTREMES] = {
         [SVI_HIGH] = true, [SVI_HIGH_2] = true, [SVI_USUAL_HIGH] = true};
@@ -51,6 +52,7 @@ static bool extremes_hold(const struct svi_extremes *e, const double *x, int d) 
     return j == d;
 }
 
+/* Adds a row. */
 static void extremes_add(struct svi_extremes *e, const double *x, int d) {
     for (int j = 0; j < d; j++) {
         extremes_raise(e, j, x[j]);
@@ -175,6 +177,7 @@ bool svi_range_of(const struct svi_range *r, int feature, double *low, double *h
     return *low <= *high;
 }
 
+/* `now` holds fewer rows than `all`, so a row that leaves `now` unchanged leaves `all` unchanged as well. */
 void svi_range_add(struct svi_range *r, const double *x) {
     r->of[SVI_RANGE_NOW].rows++;
     r->of[SVI_RANGE_ALL].rows++;
@@ -219,6 +222,7 @@ static void range_sift(struct svi_range *r, const double *rows, int place) {
     r->far_count = kept;
 }
 
+/* A new row may also be the one that ends the excess of others, so `far` is sifted first. */
 void svi_range_put(struct svi_range *r, const double *rows, int place) {
     const double *row = range_row(r, rows, place);
     range_sift(r, rows, place);
@@ -299,6 +303,7 @@ double svi_range_place(const struct svi_range *r, const struct svi_calibration *
 
 /* ---- other features, and the archive */
 
+/* Empty parts keep their infinite values; in the others new features have been 0 in every row. */
 void svi_range_widen(struct svi_range *to, const struct svi_range *from, int lags) {
     for (int i = 0; i < SVI_RANGE_PARTS; i++) {
         to->of[i].rows = from->of[i].rows;

@@ -36,6 +36,8 @@ static void similarity_shared_gap(const struct svi_similarity *s, const double *
         s->pass->rows_l1_shared(x, stride, count, (int)stride, v, s->columns, s->nothing, gap);
 }
 
+/* The slower form with missing values is taken only where some can occur; both give the same bits without
+ * them. */
 void svi_similarity_gap(const struct svi_similarity *s, const struct svi_points *p, int64_t first,
                         int64_t count, const double *v, double *gap) {
     const double *x = p->x + first * p->stride;
@@ -50,6 +52,7 @@ void svi_similarity_gap(const struct svi_similarity *s, const struct svi_points 
         s->pass->rows_dot(x, stride, count, p->stride, v, gap);
 }
 
+/* base^degree by repeated squaring. */
 static double similarity_power(double base, int degree) {
     double product = 1;
     for (; degree > 0; degree >>= 1, base *= base)

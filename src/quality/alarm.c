@@ -42,6 +42,8 @@ void svi_alarm_free(struct svi_alarm *s) {
     s->on = false;
 }
 
+/* Called by svi_alarm_reserve before the first sample, and not by init, which cannot fail. A failed call can
+ * be repeated: `top` is kept, and `errors` is set last. */
 svs_code svi_alarm_make(struct svi_alarm *s, svs_error *err) {
     if (!s->top)
         s->top = svi_alloc_plain_array(SVI_ALARM_SHIFTS, sizeof *s->top);
@@ -51,6 +53,7 @@ svs_code svi_alarm_make(struct svi_alarm *s, svs_error *err) {
     return SVS_OK;
 }
 
+/* Errors and moments describe the same stretches, so they are dropped together. */
 void svi_alarm_prune(struct svi_alarm *s) {
     if (s->errors)
         svi_drift_renew(s->errors);
@@ -77,6 +80,7 @@ static double alarm_figure(const struct svi_alarm *s, const struct svi_drift_str
     return s->regress ? sqrt(of->squares / (double)of->n) : svi_drift_share(of);
 }
 
+/* The error has risen: opens the alarm, or worsens the open one. */
 static enum svi_alarm_change alarm_rise(struct svi_alarm *s) {
     const struct svi_drift_found *f = &s->errors->found;
     const enum svi_alarm_change change = s->open ? SVI_ALARM_WORSENED : SVI_ALARM_OPENED;
@@ -102,6 +106,7 @@ static enum svi_alarm_change alarm_rise(struct svi_alarm *s) {
     return change;
 }
 
+/* Closes the alarm at the level of `now`. */
 static enum svi_alarm_change alarm_close(struct svi_alarm *s, const struct svi_drift_stretch *now,
                                          bool adapted) {
     s->after = alarm_figure(s, now);

@@ -67,6 +67,7 @@ void svi_baseline_reset(svi_baseline *b) {
     *b = (struct svi_baseline){.task = b->task, .places.window = b->places.window, .last = -1};
 }
 
+/* *b keeps its own (empty) ring: copying the struct does not copy the ring's values. */
 void svi_baseline_take_over(svi_baseline *b, const svi_baseline *of) {
     const struct svi_stat_ring places = b->places;
     *b = *of;
@@ -92,6 +93,7 @@ static void baseline_wrap(svi_baseline *b) {
     }
 }
 
+/* Sum and sum of squares suffice for the mean gain and its standard error. */
 static inline void baseline_gain_add(struct gain *g, double gain) {
     g->sum += gain;
     g->squares += gain * gain;
@@ -116,6 +118,7 @@ void svi_baseline_value(svi_baseline *b, double truth, double predicted) {
         if (svi_stat_ring_advance(&b->places))
             baseline_wrap(b);
     }
+    /* Welford's update of the mean; also for the first target, which is not compared. */
     b->target = truth;
     b->mean += off / (double)++b->targets;
 }
@@ -138,6 +141,8 @@ struct svi_advantage svi_advantage_of_pairs(int64_t n, int64_t won, int64_t lost
         .n = n, .by = by, .error = sqrt(fmax(0, (double)(won + lost) / m - by * by) / m)};
 }
 
+/* Both are right on `own` samples, so these cancel: the learner alone is right on hits - own, the class alone
+ * on support - own. */
 struct svi_advantage svi_baseline_commonest(int64_t n, int64_t hits, int64_t support, int64_t own) {
     return svi_advantage_of_pairs(n, hits - own, support - own);
 }
@@ -150,6 +155,7 @@ static struct svi_advantage baseline_gain(const svi_baseline *b, const struct ga
         .n = b->n, .by = by, .error = known ? sqrt(fmax(0, spread) / (n - 1)) : INFINITY};
 }
 
+/* `both` counts samples that both got right, which leaves the discordant pairs. */
 struct svi_advantage svi_baseline_same(const svi_baseline *b) {
     return b->task == SVS_REGRESS ? baseline_gain(b, &b->gain_same)
                                   : svi_advantage_of_pairs(b->n, b->hits - b->both, b->same - b->both);

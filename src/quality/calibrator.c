@@ -111,6 +111,7 @@ void svi_calibrator_free(svi_calibrator **c) {
     *c = NULL;
 }
 
+/* The identity: every value at its knot, nothing learned. */
 static void calibrator_begin_curve(struct calibrator_curve *c) {
     *c = (struct calibrator_curve){0};
     memcpy(c->value, svi_logit_knots, sizeof c->value);
@@ -138,6 +139,7 @@ static struct calibrator_dims calibrator_dims(int max_classes, bool more) {
     return (struct calibrator_dims){{[CLASSES] = svi_quads_up(max_classes), [MORE] = more}};
 }
 
+/* More than two classes get everything at once, for max_classes: the number of classes is then no matter. */
 svs_code svi_calibrator_reserve(svi_calibrator *c, int classes, svs_error *err) {
     if (classes < 3 || c->more)
         return SVS_OK;
@@ -219,7 +221,7 @@ void svi_calibrator_probabilities(svi_calibrator *c, const double *scores, int r
 
 /* ---- the memory */
 
-static inline void calibrator_see(svi_calibrator *c, int truth) {
+static inline void calibrator_count_class(svi_calibrator *c, int truth) {
     c->seen[truth]++;
     c->count++;
     c->classes = truth >= c->classes ? truth + 1 : c->classes;
@@ -227,7 +229,7 @@ static inline void calibrator_see(svi_calibrator *c, int truth) {
 
 /* Counts a sample. True: a step is due. */
 static inline bool calibrator_count(svi_calibrator *c, int truth, int64_t *held) {
-    calibrator_see(c, truth);
+    calibrator_count_class(c, truth);
     ++*held;
     return c->count < EACH_UNTIL || *held >= STEP;
 }
@@ -239,6 +241,8 @@ static void calibrator_find_rarest(svi_calibrator *c) {
             c->rarest = c->seen[k];
 }
 
+/* m = max(MIN_MEMORY, RARE / share of the rarest class), with the share estimated as (rarest + 1) / (count +
+ * 2). */
 static double calibrator_memory_of(const svi_calibrator *c, int64_t rarest) {
     const double count = (double)c->count, memory = RARE * (count + 2) / ((double)rarest + 1);
     return memory > MIN_MEMORY ? memory : MIN_MEMORY;
@@ -252,6 +256,7 @@ static double calibrator_fade(const svi_calibrator *c, double memory, int64_t sa
     return fade > 0 ? fade : 0;
 }
 
+/* A slope within its limits; NaN becomes the smallest. */
 static double calibrator_slope(double a) {
     const double least = a > MIN_SLOPE ? a : MIN_SLOPE;
     return least < MAX_SLOPE ? least : MAX_SLOPE;
@@ -433,7 +438,7 @@ void svi_calibrator_learn(svi_calibrator *c, const double *scores, int rows, int
     if ((rows > 1 || truth > 1) && !c->more)
         return; /* svi_calibrator_reserve was not called */
     if (rows == 1 && truth > 1) {
-        calibrator_see(c, truth); /* a class without a score yet */
+        calibrator_count_class(c, truth); /* a class without a score yet */
     } else if (rows == 1) {
         svi_calibrator_learn_pair(c, scores[0], truth, NULL);
     } else {

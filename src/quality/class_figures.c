@@ -53,7 +53,7 @@ struct svi_class_averages svi_class_averages(const struct svi_class_count *c, in
 /* ---- the confusion matrix */
 
 struct svi_confusion {
-    int most;         /* classes that can get a row: min(max_classes, SVI_CONFUSION_MAX) */
+    int max_classes;  /* classes that can get a row: min(max_classes, SVI_CONFUSION_MAX) */
     int32_t capacity; /* classes with a row now; the stride of a row */
     int classes;      /* seen so far */
     bool over;        /* a class beyond the capacity was seen: the matrix is incomplete for good */
@@ -76,14 +76,14 @@ svi_confusion *svi_confusion_new(int max_classes, bool grows, svs_error *err) {
     svi_confusion *c = svi_new_plain(sizeof *c, confusion_arrays.what, err);
     if (!c)
         return NULL;
-    c->most = confusion_capacity(max_classes);
+    c->max_classes = confusion_capacity(max_classes);
     if (svi_confusion_reserve(c, grows ? 2 : max_classes, err) != SVS_OK)
         svi_confusion_free(&c);
     return c;
 }
 
 svs_code svi_confusion_reserve(svi_confusion *c, int classes, svs_error *err) {
-    const int32_t capacity = classes < c->most ? classes : c->most;
+    const int32_t capacity = classes < c->max_classes ? classes : c->max_classes;
     if (capacity <= c->capacity)
         return SVS_OK;
     const svs_code code = svi_arrays_resize(&confusion_arrays, c, &c->capacity, &capacity, err);
@@ -143,7 +143,7 @@ void svi_confusion_archive(struct svi_archive *a, svi_confusion *c) {
         svi_confusion_reset(c);
     svi_archive_bool(a, "too many classes", &c->over);
     int32_t classes = c->classes;
-    svi_archive_int(a, "confused classes", &classes, 0, c->most);
+    svi_archive_int(a, "confused classes", &classes, 0, c->max_classes);
     if (!svi_archive_ok(a) || svi_confusion_reserve(c, classes, a->err) != SVS_OK)
         return;
     c->classes = classes;

@@ -146,7 +146,7 @@ void svi_decision_know(struct svi_decision *d, svs_value class) {
     d->known++;
 }
 
-int svi_decision_of(const struct svi_decision *d, const double *proba, int class_count, int usual) {
+int svi_decision_of(const struct svi_decision *d, const double *proba, int class_count, int by_score) {
     /* Deciding k costs what missing every other class costs: sum_j p_j missed_j less the part of k itself,
      * which would be right. This is O(classes), where the full matrix would be O(classes^2). */
     double all = 0;
@@ -161,7 +161,7 @@ int svi_decision_of(const struct svi_decision *d, const double *proba, int class
     }
     /* Starting from the decision of the scores and replacing it only by a strictly lower price keeps it among
      * equals. */
-    int best = usual >= 0 && usual < class_count ? usual : 0;
+    int best = by_score >= 0 && by_score < class_count ? by_score : 0;
     for (int k = 0; k < class_count; k++)
         best = d->expected[k] < d->expected[best] ? k : best;
     return best;

@@ -60,8 +60,8 @@ void svi_decision_know(struct svi_decision *d, svs_value class);
 void svi_decision_forget(struct svi_decision *d);
 
 /* The class index with the least expected price for proba[class_count]; all of these classes must be known.
- * Among equal ones the decision of the scores, `usual`, is preferred, then the lowest index. */
-int svi_decision_of(const struct svi_decision *d, const double *proba, int class_count, int usual);
+ * by_score: the decision by scores alone, preferred among equal ones; otherwise the lowest index wins. */
+int svi_decision_of(const struct svi_decision *d, const double *proba, int class_count, int by_score);
 
 double svi_decision_memory(int max_classes); /* bytes besides the struct */
 

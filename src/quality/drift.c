@@ -43,6 +43,7 @@
     (1 - 1e-9) /* a bound that is less than this of what it is held against is below it, however             \
                 * both were rounded */
 
+/* Threshold and floor of drift.h. `near` holds levels derived from them, so it is invalidated. */
 void svi_drift_set_rate(struct svi_drift *d, double rate) {
     const double rarer = rate > 0 && rate < COMMON ? RARER * log(COMMON / rate) : 0;
     d->threshold = rate > 0 ? ABOVE - log(fmax(rate, COMMON)) + rarer : INFINITY;
@@ -143,7 +144,7 @@ static double drift_dispersion(const struct svi_drift *d, int64_t n) {
 }
 
 /* One search: what its candidates have in common, and the best one so far. */
-struct drift_look {
+struct drift_candidates {
     const struct svi_drift *d;
     int64_t n, wrong; /* of all samples kept */
     double bound;     /* wrong (n - wrong) / n */
@@ -155,7 +156,8 @@ struct drift_look {
 
 /* Rules a candidate out without logarithms: kl(a, b) <= log(1 + c) <= c / sqrt(1 + c), with c = (a - b)^2 /
  * (b (1 - b)). With apart = w2 n - w n2, c of either part is apart^2 / (n bound n_i^2). */
-static bool drift_is_short(const struct drift_look *l, int64_t n1, int64_t n2, int64_t w2, double threshold) {
+static bool drift_is_short(const struct drift_candidates *l, int64_t n1, int64_t n2, int64_t w2,
+                           double threshold) {
     const double one = (double)n1, two = (double)n2, apart = (double)(w2 * l->n - l->wrong * n2);
     const double both = apart * apart / ((double)l->n * l->bound);
     const double c1 = both / (one * one), c2 = both / (two * two);
@@ -164,7 +166,7 @@ static bool drift_is_short(const struct drift_look *l, int64_t n1, int64_t n2, i
 
 /* Computes the ratio of a change before the last n2 samples, of which w2 are wrong, and keeps the candidate
  * if it is further beyond its threshold than the best one so far. */
-static void drift_weigh(struct drift_look *l, int64_t n2, int64_t w2, double threshold, int bucket,
+static void drift_weigh(struct drift_candidates *l, int64_t n2, int64_t w2, double threshold, int bucket,
                         int recent) {
     const int64_t n1 = l->n - n2, w1 = l->wrong - w2;
     const bool rise = w2 * l->n > l->wrong * n2;
@@ -200,7 +202,7 @@ static inline double drift_level(const struct svi_drift *d, int64_t n) {
 
 /* Rules most candidates out by the chi-square bound: the ratio is at most apart^2 / (bound n1 n2). First
  * against the lowest threshold of all, which is precomputed; then against the candidate's own. */
-static inline void drift_try(struct drift_look *l, int64_t n2, int64_t w2, int bucket, int recent) {
+static inline void drift_try(struct drift_candidates *l, int64_t n2, int64_t w2, int bucket, int recent) {
     const int64_t n1 = l->n - n2;
     const double apart = (double)(w2 * l->n - l->wrong * n2);
     if (apart * apart < l->least * (double)n2 * (double)n1 || n1 == 0 || n2 == 0)
@@ -213,7 +215,7 @@ static inline void drift_try(struct drift_look *l, int64_t n2, int64_t w2, int b
 
 /* Tries the boundaries of the buckets whose level is below `levels`, newest first, beginning with the one
  * between the buckets and the recent samples. The oldest bucket has no boundary before it. */
-static void drift_try_buckets(struct drift_look *l, int levels) {
+static void drift_try_buckets(struct drift_candidates *l, int levels) {
     const struct svi_drift *d = l->d;
     int64_t n = d->recent, wrong = d->recent_wrong;
     drift_try(l, n, wrong, d->buckets, d->recent);
@@ -225,7 +227,7 @@ static void drift_try_buckets(struct drift_look *l, int levels) {
 }
 
 /* Tries a rise that begins with the newest of the wrong samples in `bits`; `wrong` are wrong since then. */
-static inline void drift_try_rise(struct drift_look *l, uint64_t bits, int wrong) {
+static inline void drift_try_rise(struct drift_candidates *l, uint64_t bits, int wrong) {
     const int n = __builtin_ctzll(bits) + 1;
     if (wrong * l->n > l->wrong * n)
         drift_try(l, n, wrong, l->d->buckets, n);
@@ -234,7 +236,7 @@ static inline void drift_try_rise(struct drift_look *l, uint64_t bits, int wrong
 /* The ratio of a rise is largest when it begins with a wrong sample, so only these are candidates: of the
  * recent ones each up to SINGLE, then every fourth. The first WRONG - 1 have too few wrong samples after
  * them. */
-static inline void drift_try_recent(struct drift_look *l) {
+static inline void drift_try_recent(struct drift_candidates *l) {
     const struct svi_drift *d = l->d;
     uint64_t bits = d->bits & (d->bits - 1);
     bits &= bits - 1;
@@ -312,8 +314,8 @@ static inline int drift_rises(const struct svi_drift *d, const struct svi_cuts *
         if (w > SINGLE && (w - SINGLE) % 4)
             continue;
         const int since = __builtin_ctzll(bits) + 1;
-        const double usual = d->threshold - drift_slope[since], apart = w * c->n - c->wrong * since;
-        const double most = BELOW * (usual > d->floor ? usual : d->floor) * d->dispersion[since >> 5];
+        const double threshold = d->threshold - drift_slope[since], apart = w * c->n - c->wrong * since;
+        const double most = BELOW * (threshold > d->floor ? threshold : d->floor) * d->dispersion[since >> 5];
         if (apart <= 0 || apart * apart < most * c->bound * since * (c->n - since))
             continue;
         n[count] = since;
@@ -347,7 +349,7 @@ static inline bool drift_is_quiet(struct svi_drift *d) {
  * d->found alone. */
 static enum svi_drift_change drift_search(struct svi_drift *d, bool wrong, bool full, bool again) {
     const double w = (double)d->all.wrong, n = (double)d->all.n;
-    struct drift_look l = {
+    struct drift_candidates l = {
         .d = d, .n = d->all.n, .wrong = d->all.wrong, .bound = w * (n - w) / n, .ratio = -1};
     l.least = BELOW * d->floor * l.bound;
     if (d->all.n <= MIN_BEFORE || d->all.wrong < WRONG || !(d->threshold < INFINITY))
@@ -378,6 +380,7 @@ static int drift_free_slot(const struct svi_drift *d) {
     return 64 * at + __builtin_ctzll(~taken[at]);
 }
 
+/* Removes the oldest `count` buckets; their slots become free. The caller adjusts `all`. */
 static void drift_drop_buckets(struct svi_drift *d, int count) {
     d->buckets -= count;
     d->near_until = 0;
@@ -460,6 +463,7 @@ static void drift_follow(struct svi_drift *d) {
     } while (d->buckets > 0 && drift_search(d, false, true, true) == SVI_DRIFT_FALL);
 }
 
+/* Keeps `after` alone: its buckets, and its recent samples where the change lies among these. */
 void svi_drift_cut(struct svi_drift *d, const struct svi_drift_found *f) {
     drift_drop_buckets(d, f->bucket);
     d->all = f->after;
@@ -631,15 +635,16 @@ void svi_drift_moments_free(struct svi_drift_moments *m) {
     *m = (struct svi_drift_moments){0};
 }
 
-static int32_t drift_moments_reserve(int d) {
+static int32_t drift_moments_capacity(int d) {
     int capacity = TOGETHER;
     while (capacity < d)
         capacity *= 2;
     return capacity < SVI_DRIFT_FEATURES ? capacity : SVI_DRIFT_FEATURES;
 }
 
+/* At SVI_DRIFT_FEATURES the moments take 7 MB per stream; beyond that nothing is kept. */
 svs_code svi_drift_moments_reserve(struct svi_drift_moments *m, int d, svs_error *err) {
-    const int32_t capacity = drift_moments_reserve(d);
+    const int32_t capacity = drift_moments_capacity(d);
     if (d <= m->capacity || m->off)
         return SVS_OK;
     if (d > SVI_DRIFT_FEATURES) {
@@ -686,6 +691,8 @@ static __attribute__((noinline)) void drift_moments_follow(struct svi_drift_mome
         drift_moments_join(m, e->merge[i].into, e->merge[i].n_into, e->merge[i].from, e->merge[i].n_from);
 }
 
+/* One row. The number of features may grow; rows and buckets before have 0 for new ones. A short row is
+ * filled up with 0, a missing one repeats the row before. */
 void svi_drift_moments_step(struct svi_drift_moments *m, const struct svi_drift *d, const double *x,
                             int features) {
     if (features > m->capacity || m->capacity == 0 || d->pushed == 0)
@@ -797,6 +804,6 @@ void svi_drift_moments_archive(struct svi_archive *a, struct svi_drift_moments *
 }
 
 double svi_drift_moments_memory(int d) {
-    const int32_t capacity = drift_moments_reserve(d);
+    const int32_t capacity = drift_moments_capacity(d);
     return d > SVI_DRIFT_FEATURES ? 0 : (double)svi_arrays_bytes(&drift_moments_arrays, &capacity);
 }

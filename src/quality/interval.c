@@ -18,11 +18,11 @@
 #include "base/statistics.h"
 #include "base/stat_ring.h"
 
-#define CAPACITY  SVI_INTERVAL_MAX
-#define USUAL     0.998 /* highest level for which SVI_INTERVAL_RESIDUALS suffice */
-#define SPARE     24    /* least number of residuals in a tail beyond those needed */
-#define ROUNDING  1e-9  /* (n + 1)(1 - level) may round to just below an integer */
-#define COUNT_MAX (INT64_MAX / 8)
+#define CAPACITY     SVI_INTERVAL_MAX
+#define COMMON_LEVEL 0.998 /* highest level for which SVI_INTERVAL_RESIDUALS suffice */
+#define SPARE        24    /* least number of residuals in a tail beyond those needed */
+#define ROUNDING     1e-9  /* (n + 1)(1 - level) may round to just below an integer */
+#define COUNT_MAX    (INT64_MAX / 8)
 
 enum { OUTSIDE = 0, INSIDE = 1, UNKNOWN = 2 }; /* of a target; 2: there was no interval yet */
 
@@ -104,8 +104,8 @@ static int interval_spare(int rank) {
 }
 
 /* The number of residuals stored at this level. */
-static int interval_most(const svi_interval *v) {
-    return v->level > USUAL ? SVI_INTERVAL_MAX : SVI_INTERVAL_RESIDUALS;
+static int interval_max_count(const svi_interval *v) {
+    return v->level > COMMON_LEVEL ? SVI_INTERVAL_MAX : SVI_INTERVAL_RESIDUALS;
 }
 
 /* The slot of the oldest residual. */
@@ -153,6 +153,7 @@ static void interval_rank(svi_interval *v) {
 
 /* ---- the object */
 
+/* The ring of outcomes follows the struct: one byte per sample of the window. */
 svi_interval *svi_interval_new(int64_t window, svs_error *err) {
     svi_interval *v = svi_new(sizeof *v + (size_t)window, "the residuals of intervals", err);
     if (!v)
@@ -178,6 +179,7 @@ void svi_interval_reset(svi_interval *v) {
     v->places.window = window;
 }
 
+/* Copies residuals and tails; the ring of outcomes stays *v's own, so its counts restart. */
 void svi_interval_take_over(svi_interval *v, const svi_interval *of) {
     const struct svi_stat_ring places = v->places;
     *v = *of;
@@ -188,7 +190,7 @@ void svi_interval_take_over(svi_interval *v, const svi_interval *of) {
 /* Adapts everything to the present level: drops the oldest residuals beyond its number, then derives ranks,
  * tails and ends. Reducing `count` drops the oldest because they are found by counting back from `at`. */
 static void interval_settle(svi_interval *v) {
-    const int most = v->level > 0 ? interval_most(v) : 0;
+    const int most = v->level > 0 ? interval_max_count(v) : 0;
     v->count = v->count < most ? v->count : most;
     v->low.count = v->high.count = 0;
     interval_rank(v);
@@ -259,7 +261,7 @@ void svi_interval_learn(svi_interval *v, double score, double leverage, double t
      * another distribution. */
     if (!(leverage < 1) || !isfinite(error))
         return;
-    const bool full = v->count == interval_most(v);
+    const bool full = v->count == interval_max_count(v);
     /* A full ring takes every second residual only, which doubles the time span it covers. */
     if (full)
         v->skips = !v->skips;

@@ -48,7 +48,7 @@ struct counts {
 };
 
 /* What is needed to remove a sample from the window's counts. Classes count from 1; 0 is no prediction. */
-struct judged {
+struct outcome {
     uint16_t truth, predicted, bin, same;
 };
 
@@ -65,8 +65,8 @@ struct svi_metrics {
     int last;                  /* label of the sample before, -1: none */
     struct svi_stat_ring ring;
     struct counts all, recent;
-    struct judged *judged; /* ring */
-    int late, late_truth;  /* bin and class of the newest sample, whose rank is counted with the next one */
+    struct outcome *judged; /* ring */
+    int late, late_truth;   /* bin and class of the newest sample, whose rank is counted with the next one */
     struct sum absolute, square;
     struct svi_moments truth;
     struct errors fresh;
@@ -75,7 +75,7 @@ struct svi_metrics {
 };
 
 /* Branch-free: whether a sample is a hit is hard to predict. */
-static inline void metrics_insert(struct counts *c, struct judged j) {
+static inline void metrics_insert(struct counts *c, struct outcome j) {
     const bool hit = j.predicted == j.truth;
     c->n++;
     c->hits += hit;
@@ -86,7 +86,7 @@ static inline void metrics_insert(struct counts *c, struct judged j) {
 }
 
 /* `j` replaces `old` in the counts of the full window, whose size n stays. */
-static inline void metrics_replace(struct counts *c, struct judged j, const struct judged *old) {
+static inline void metrics_replace(struct counts *c, struct outcome j, const struct outcome *old) {
     const bool hit = j.predicted == j.truth, was = old->predicted == old->truth;
     c->hits += (int64_t)hit - was;
     c->same += (int64_t)j.same - old->same;
@@ -98,7 +98,7 @@ static inline void metrics_replace(struct counts *c, struct judged j, const stru
     c->of[j.predicted].predicted++;
 }
 
-static inline void metrics_rank(struct svi_auc *r, struct judged j) {
+static inline void metrics_rank(struct svi_auc *r, struct outcome j) {
     r->count[j.bin][j.truth - 1]++;
     r->touched[j.bin / SVI_AUC_BLOCK] = 1;
 }
@@ -122,7 +122,7 @@ static inline void metrics_fetch_rank(const struct svi_auc *r, int bin) {
 /* Ranks are scattered over some 100 kB, and counting one at once would wait for memory. A sample's rank is
  * therefore counted with the next sample; meanwhile its bins, and those of the sample that leaves next, are
  * prefetched. Called before the ring advances. old: the sample that leaves, NULL: none. */
-static inline void metrics_exchange_ranks(svi_metrics *m, int bin, int truth, const struct judged *old) {
+static inline void metrics_exchange_ranks(svi_metrics *m, int bin, int truth, const struct outcome *old) {
     metrics_settle(m);
     if (old && old->bin != NO_BIN)
         m->recent.ranks->count[old->bin][old->truth - 1]--;
@@ -203,6 +203,7 @@ void svi_metrics_free(svi_metrics **m) {
     *m = NULL;
 }
 
+/* Only the counts of classes grow: the ring holds class numbers and does not depend on the capacity. */
 svs_code svi_metrics_reserve(svi_metrics *m, int classes, svs_error *err) {
     const struct svi_metrics_options o = metrics_options(m);
     const int capacity = metrics_capacity(&o, classes);
@@ -264,6 +265,8 @@ static void metrics_copy_counts(struct counts *c, const struct counts *of, int c
     c->same = of->same;
 }
 
+/* Totals are copied rather than moved, because `of` may have another capacity. Its deferred rank belongs to
+ * the totals and is counted first. */
 void svi_metrics_take_over(svi_metrics *m, svi_metrics *of) {
     metrics_settle(of);
     metrics_copy_counts(&m->all, &of->all, m->capacity < of->capacity ? m->capacity : of->capacity);
@@ -288,17 +291,19 @@ static void metrics_wrap(svi_metrics *m) {
         metrics_merge_errors(&m->errors[i], &m->errors[i + 1]);
 }
 
+/* One sample: its record is made first, then counted in totals and window, then stored in place of the
+ * oldest. */
 void svi_metrics_class(svi_metrics *m, int truth, int predicted, const double *scores, int rows) {
     if (truth < 0 || truth >= m->capacity || m->task != SVS_CLASSIFY)
         return;
     const bool none = predicted < 0 || predicted >= m->capacity;
     bool ranks = rows == 1 && truth <= 1;
-    struct judged j = {.truth = (uint16_t)(truth + 1),
-                       .predicted = (uint16_t)(none ? 0 : predicted + 1),
-                       .bin = ranks ? (uint16_t)svi_auc_bin(scores[0]) : NO_BIN,
-                       .same = truth == m->last};
-    struct judged *place = &m->judged[m->ring.slot];
-    const struct judged *old = svi_stat_ring_full(&m->ring) ? place : NULL;
+    struct outcome j = {.truth = (uint16_t)(truth + 1),
+                        .predicted = (uint16_t)(none ? 0 : predicted + 1),
+                        .bin = ranks ? (uint16_t)svi_auc_bin(scores[0]) : NO_BIN,
+                        .same = truth == m->last};
+    struct outcome *place = &m->judged[m->ring.slot];
+    const struct outcome *old = svi_stat_ring_full(&m->ring) ? place : NULL;
     m->last = truth;
     m->classes = truth >= m->classes ? truth + 1 : m->classes;
     if (m->all.ranks)
@@ -334,6 +339,7 @@ static double metrics_beyond_chance(double observed, double chance) {
     return chance < 1 ? (observed - chance) / (1 - chance) : NAN;
 }
 
+/* Chance agreement: the product of the marginal shares of labels and predictions, summed over classes. */
 static double metrics_kappa(const struct counts *c, int classes) {
     double agreement = 0, n = (double)c->n;
     for (int k = 1; k <= classes; k++)
@@ -341,6 +347,7 @@ static double metrics_kappa(const struct counts *c, int classes) {
     return metrics_beyond_chance((double)c->hits / n, agreement);
 }
 
+/* The mean F1 over classes that occurred as label or prediction; 0 / 0 = NAN while there is none. */
 static double metrics_macro_f1(const struct counts *c, int classes) {
     double sum = 0;
     int met = 0;
@@ -371,7 +378,7 @@ static double metrics_area(const svi_metrics *m, const struct counts *c,
         return area(c->ranks);
     struct svi_auc *ranks = svi_alloc(sizeof *ranks);
     for (int64_t i = 0; ranks && i < m->ring.filled; i++) {
-        const struct judged j = m->judged[i];
+        const struct outcome j = m->judged[i];
         if (j.bin == NO_BIN)
             continue;
         metrics_rank(ranks, j);
@@ -456,7 +463,7 @@ void svi_metrics_class_counts(const svi_metrics *m, int classes, struct svi_clas
 void svi_metrics_confusion(const svi_metrics *m, int classes, int64_t *out) {
     memset(out, 0, (size_t)classes * (size_t)classes * sizeof *out);
     for (int64_t i = 0; m->judged && i < m->ring.filled; i++) {
-        const struct judged j = m->judged[i];
+        const struct outcome j = m->judged[i];
         if (j.truth <= classes && j.predicted >= 1 && j.predicted <= classes)
             out[(size_t)(j.truth - 1) * (size_t)classes + j.predicted - 1]++;
     }
@@ -473,7 +480,7 @@ struct svi_metrics_more svi_metrics_more(svi_metrics *m, bool window) {
 
 /* ---- archive */
 
-_Static_assert(sizeof(struct judged) == 4 * sizeof(uint16_t), "a ring of them is bytes without gaps");
+_Static_assert(sizeof(struct outcome) == 4 * sizeof(uint16_t), "a ring of them is bytes without gaps");
 _Static_assert(sizeof(struct errors) == 5 * sizeof(double), "a ring of them is doubles");
 
 /* A struct of doubles, as an array of them. */
@@ -508,7 +515,8 @@ static void metrics_archive_rank(struct svi_archive *a, struct svi_auc *r, int64
     }
 }
 
-static bool metrics_plausible(const struct judged *j, int capacity) {
+/* Can this record have been written by svi_metrics_class? Its numbers index arrays when it is counted. */
+static bool metrics_plausible(const struct outcome *j, int capacity) {
     const bool ranks = j->bin < SVI_AUC_BINS && j->truth <= 2;
     return j->truth >= 1 && j->truth <= capacity && j->predicted <= capacity && j->same <= 1 &&
            (j->bin == NO_BIN || ranks);
@@ -517,7 +525,7 @@ static bool metrics_plausible(const struct judged *j, int capacity) {
 /* Counts the window again from its samples, which may be damaged. */
 static void metrics_recount(struct svi_archive *a, svi_metrics *m) {
     for (int64_t i = 0; i < m->ring.filled; i++) {
-        const struct judged j = m->judged[i];
+        const struct outcome j = m->judged[i];
         if (!svi_archive_check(a, metrics_plausible(&j, m->capacity),
                                "a sample has a class beyond the last one"))
             return;

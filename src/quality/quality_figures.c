@@ -66,6 +66,7 @@ static svs_code quality_reserve_report(svi_quality_figures *f, svs_error *err) {
     return f->all ? SVS_OK : svi_arrays_alloc(&report_arrays, f, dims.of, err);
 }
 
+/* The parts of the task. A failure leaves the others for svi_quality_figures_free. */
 static bool quality_new_parts(svi_quality_figures *f, int64_t window, bool grows, svs_error *err) {
     if (!(f->baseline = svi_baseline_new(f->task, window, err)))
         return false;
@@ -233,6 +234,7 @@ void svi_quality_figures_table(svi_quality_figures *f, const svi_metrics *metric
     out->confusion_window = f->matrix[1];
 }
 
+/* The commonest class is that of all samples so far, known only in hindsight, which favours the baseline. */
 struct svi_standing svi_quality_figures_standing(svi_quality_figures *f, const svi_metrics *metrics,
                                                  int classes) {
     struct svi_standing s = {.same = svi_baseline_same(f->baseline), .commonest_class = -1};

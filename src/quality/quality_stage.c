@@ -91,6 +91,7 @@ svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_qua
     return code;
 }
 
+/* Every part only grows, so a failure half-way leaves a usable stage with some spare capacity. */
 svs_code svi_quality_stage_reserve(struct svi_quality_stage *q, int classes, svs_error *err) {
     SVI_TRY(svi_metrics_reserve(q->metrics, classes, err));
     SVI_TRY(svi_quality_figures_reserve(q->figures, classes, err));
@@ -206,11 +207,11 @@ bool svi_quality_stage_ends(const struct svi_quality_stage *q, double *ends) {
 
 /* The class with the least expected price. Classes that appeared since the last decision are added first. */
 static int quality_decide(struct svi_quality_stage *q, const svs_learner *learner, const double *proba,
-                          int class_count, int usual) {
+                          int class_count, int by_score) {
     struct svi_decision *d = q->prices;
     while (d->known < class_count)
         svi_decision_know(d, svs_learner_class(learner, d->known));
-    return svi_decision_of(d, proba, class_count, usual);
+    return svi_decision_of(d, proba, class_count, by_score);
 }
 
 /* Two classes and one score: the calibrator collects such samples and updates `reliability` itself. */
@@ -225,6 +226,8 @@ static inline bool quality_needs(const struct svi_quality_stage *q, const svs_st
            (served->label >= 0 && !quality_is_pair(served->rows, served->class_count, served->label));
 }
 
+/* Records which scores are published, whether or not their probabilities are computed now: the calibrator
+ * that learns them later decides by that whether they count in the figures. */
 void svi_quality_stage_score(struct svi_quality_stage *q, const svs_learner *learner, svs_step *served,
                              bool refit, bool wanted) {
     const bool has = q->proba && served->class_count > 1 && q->calibrator[refit];
@@ -247,13 +250,13 @@ void svi_quality_stage_score(struct svi_quality_stage *q, const svs_learner *lea
 int svi_quality_stage_peek(struct svi_quality_stage *q, const svs_learner *learner, const svs_model *m,
                            const double *scores, double *proba, int *count) {
     svi_calibrator *c = q->calibrator[m->refit];
-    const int usual = svs_model_predict(m, scores);
+    const int by_score = svs_model_predict(m, scores);
     *count = 0;
     if (!q->proba || m->class_count < 2 || !c)
-        return usual;
+        return by_score;
     svi_calibrator_probabilities(c, scores, m->rows, m->class_count, proba);
     *count = m->class_count;
-    return quality_is_priced(q) ? quality_decide(q, learner, proba, m->class_count, usual) : usual;
+    return quality_is_priced(q) ? quality_decide(q, learner, proba, m->class_count, by_score) : by_score;
 }
 
 /* Allocates a calibrator when it is first needed. Without memory, scores have no probabilities until a later
@@ -294,11 +297,14 @@ void svi_quality_stage_calibrate(struct svi_quality_stage *q, bool refit, const 
     }
 }
 
+/* The second calibrator is that of a refit, or of the bank whose scores are published instead of m's. */
 svs_calibration svi_quality_stage_law(const struct svi_quality_stage *q, const svs_model *m) {
     const svi_calibrator *c = q->calibrator[m->refit || m->elsewhere];
     return q->proba && c && m->class_count > 1 ? svi_calibrator_law(c, m->class_count) : (svs_calibration){0};
 }
 
+/* Counts the sample in every figure. Samples whose probabilities went to a calibrator (`judged`) are counted
+ * by that one. */
 void svi_quality_stage_update(struct svi_quality_stage *q, const svs_step *served) {
     if (q->task == SVS_REGRESS)
         svi_metrics_value(q->metrics, served->target, served->scores[0]);
