@@ -149,12 +149,14 @@ static bool active_set_insert(struct svi_active_set *h, int i) {
     double *row = h->trial, square = active_set_row(h, i)[i], own = square;
     for (int s = 0; s < n; s++)
         row[s] = active_set_row(h, i)[h->point[s]];
+    /* Forward substitution; what remains of K_ii is the squared distance from the span of the support. */
     if (n > 0) {
         h->pass->lower_solve(h->factor, (size_t)h->capacity, n, row);
         square -= cblas_ddot(n, row, 1, row, 1);
     }
     if (!(square > PIVOT * own))
         return false;
+    /* `ones` gains one entry from the new row: l'ones + pivot entry = 1. */
     const double pivot = sqrt(square);
     for (int c = 0; c < n; c++)
         active_set_column(h, c)[n] = row[c];
@@ -274,6 +276,7 @@ static void active_set_take_place(struct svi_active_set *h, int i) {
             step = h->z[h->point[s]] / c[s];
             leaves = s;
         }
+    /* c_s > 0 means that the weight of s falls along the direction; the first to reach 0 ends the step. */
     if (leaves < 0 || !(step * PIVOT * active_set_row(h, i)[i] < 1 - h->u[i]))
         return;
     for (int s = 0; s < h->support; s++)
@@ -287,6 +290,7 @@ static void active_set_take_place(struct svi_active_set *h, int i) {
 static void active_set_multiply(struct svi_active_set *h) {
     const size_t capacity = (size_t)h->capacity;
     int idle = 0;
+    /* z is 0 outside the support, so the sum runs over the support's rows alone. */
     if (2 * h->support < h->count)
         h->pass->chosen_sum(h->k, capacity, h->point, h->support, h->count, h->z, h->u);
     for (int i = 0; i < h->count && 2 * h->support >= h->count; i++)

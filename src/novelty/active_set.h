@@ -50,8 +50,8 @@ size_t svi_active_set_packed(int count);
 void svi_active_set_place(struct svi_active_set *h, int capacity, double *block);
 void svi_active_set_pack(struct svi_active_set *h, double *packed, bool in);
 
-/* Appends an idle point; count < capacity. row: count + 1 kernel values, with the present points and itself.
- */
+/* Appends an idle point; count < capacity. row: count + 1 kernel values, with the present points and
+ * itself. */
 void svi_active_set_add(struct svi_active_set *h, const double *row);
 
 /* Removes point i; the last point gets its index. z is then feasible but not optimal: solve next. */

@@ -45,8 +45,8 @@ static double coordinates_of_category(const double *v, int64_t n) {
     return rarer > 0 ? 1 / fmin(1, STEP * sqrt(fmax(1, LOW / rarer))) : 0;
 }
 
-/* Per feature: spread from quantiles, else from the deviation; the shrink limit; categories replace it all.
- */
+/* Per feature: spread from quantiles, else from the deviation; the shrink limit; categories replace it
+ * all. */
 void svi_coordinates_fit(struct svi_coordinates *c, const double *rows, int64_t stride, int64_t count,
                          double *column, int first, int end) {
     for (int j = first; c->center && j < end; j++) {
@@ -97,8 +97,8 @@ static void coordinates_fill(const struct svi_coordinates *c, int missing, doubl
         to[j] = isnan(to[j]) ? 0 : to[j] * scale;
 }
 
-/* Rows without missing values take the fast path; padding is 0, so that distances can run over whole strides.
- */
+/* Rows without missing values take the fast path; padding is 0, so that distances can run over whole
+ * strides. */
 void svi_coordinates_apply(const struct svi_coordinates *c, const double *x, double *to) {
     const int missing = svi_count_missing(x, c->d);
     if (missing > 0)

@@ -16,8 +16,8 @@
  * of the faults are found (0.08 with quantiles).
  *
  * A missing value is NaN in x and in coordinates. Polynomial kernels multiply, so there (`fill`) it becomes
- * 0, which removes it from every product and length, and the known coordinates are scaled by sqrt(d / known).
- */
+ * 0, which removes it from every product and length, and the known coordinates are scaled by sqrt(d /
+ * known). */
 #ifndef SVI_COORDINATES_H
 #define SVI_COORDINATES_H
 

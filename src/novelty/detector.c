@@ -198,8 +198,8 @@ static size_t detector_model_part(const struct detector_dims *dims) {
            (size_t)dims->of[MEMBERS] * svi_active_set_block(dims->of[FULL]);
 }
 
-/* Doubles in the block. Shared scratch has no part for a refresh in slices: such detectors refresh at once.
- */
+/* Doubles in the block. Shared scratch has no part for a refresh in slices: such detectors refresh at
+ * once. */
 static size_t detector_block(const struct svi_detector_options *o) {
     const struct detector_dims dims = detector_dims(o, o->model.max, o->calibration, 1);
     const size_t sample = detector_model_part(&dims) + detector_part(&sample_arrays, &dims);
@@ -287,6 +287,7 @@ svs_code svi_detector_use_scratch(svi_detector *d, struct svi_shared_scratch *sc
 
 /* ---- life */
 
+/* The shared scratch is not owned: it only forgets the detector. */
 void svi_detector_free(svi_detector **detector) {
     struct svi_detector *d = *detector;
     if (!d)
@@ -320,6 +321,7 @@ static svs_code detector_reserve(struct svi_detector *d, int points, int rows, s
         return SVS_OK;
     const struct detector_dims from = detector_dims(&d->o, d->point_capacity, d->rows_capacity, 1),
                                to = detector_dims(&d->o, points, rows, 1);
+    /* The capacity of points is updated at once: if a later part fails, what has grown is known. */
     svs_code code = svi_arrays_resize(&points_arrays, d, from.of, to.of, err);
     if (code != SVS_OK)
         return code;
@@ -482,6 +484,7 @@ static double detector_polynomial_score(struct svi_detector *d, const double *u)
 static double detector_score(struct svi_detector *d, const double *raw, double *member_surprise) {
     const struct svi_points points = {d->m.at, d->stride, d->now.points, d->m.lacking > 0};
     double surprise = 0;
+    /* Gaps once for all members; the members' kernels differ in gamma alone. */
     svi_coordinates_apply(&d->m.coordinates, raw, d->u);
     svi_similarity_gap(&d->m.similarity, &points, 0, d->now.points, d->u, d->gap);
     if (d->m.similarity.kernel == SVS_NOVELTY_POLYNOMIAL)
@@ -526,6 +529,8 @@ void svi_detector_assess(svi_detector *d, const double *x, struct svi_judgement 
         j->p = svi_range_place(&d->range, &d->calibration, d->rows, d->x, j->surprise, j->excess, &j->above);
         j->scores = d->calibration.ring.filled;
         j->disturbed = detector_in_disturbance(d);
+        /* Both estimates continue p below 1 / (1 + count); `extreme` also with fewer than SVI_TAIL_MIN_SCORES
+         * scores. */
         j->tail = fmin(j->p, svi_calibration_tail(&d->calibration, j->surprise));
         j->extreme = d->calibration.ring.filled >= SVI_TAIL_MIN_SCORES
                          ? j->tail
@@ -645,6 +650,7 @@ static double detector_base_gamma(struct svi_detector *d) {
         return o->gamma;
     if (o->gamma_rule != SVS_GAMMA_SCALE && o->kernel != SVS_NOVELTY_POLYNOMIAL)
         return detector_median_gamma(d);
+    /* The variance of all coordinates, over as many rows as pairs are drawn otherwise. */
     for (int i = 0; i < d->calibration.ring.filled && i < PAIRS; i++) {
         svi_coordinates_apply(&d->m.coordinates, detector_calibration_row(d, i), u);
         for (int j = 0; j < d->o.d; j++)
@@ -741,6 +747,8 @@ static void renewal_swap(struct svi_detector *d) {
     r->next = model;
     d->calibration.ring.filled = r->count;
     r->count = count;
+    /* Rows that were added since have places from r->count on; swapping them does no harm, as `filled` hides
+     * them. */
     for (int i = 0; i < r->changed; i++) {
         double *row = d->rows + (size_t)r->place[i] * (size_t)d->o.d,
                *old = r->old + (size_t)i * (size_t)d->o.d;
@@ -861,6 +869,8 @@ static void renewal_begin(struct svi_detector *d) {
         detector_refresh(d);
         return;
     }
+    /* What the slices depend on is recorded now: rows, columns, random state. Points stay as they are while
+     * `on`. */
     r->on = true;
     r->due = r->done = r->changed = 0;
     r->count = d->calibration.ring.filled;
@@ -912,6 +922,7 @@ static bool detector_outgrown(struct svi_detector *d) {
 static void detector_remove_point(struct svi_detector *d, int i) {
     const int last = --d->now.points;
     const size_t features = (size_t)d->o.d, stride = (size_t)d->stride;
+    /* Without a model there are no problems yet, only raw rows. */
     for (int g = 0; g < d->members && d->ready; g++)
         svi_active_set_remove(&d->m.set[g], i);
     d->now.left++;
@@ -968,6 +979,7 @@ static enum svi_learn_result detector_admit(struct svi_detector *d, const double
     d->born[n] = d->used[n] = d->now.learned;
     d->now.joined++;
     d->now.last_join = d->now.learned;
+    /* Without a model the point waits for the first refresh. */
     if (d->ready)
         detector_insert(d, n);
     return SVI_LEARN_RESULT_JOINED;
@@ -1020,6 +1032,7 @@ static enum svi_learn_result detector_fit_sample(struct svi_detector *d) {
     enum svi_learn_result result = SVI_LEARN_RESULT_INSIDE;
     for (int g = 0; g < d->members && d->ready; g++)
         most = fmax(most, d->member_surprise[g]);
+    /* The surprise of membership 1 - theta: -log(1 - theta). */
     const bool inside = d->ready && most <= -log1p(-d->o.model.theta);
     if (inside)
         d->used[detector_nearest(d)] = d->now.learned;
@@ -1029,6 +1042,7 @@ static enum svi_learn_result detector_fit_sample(struct svi_detector *d) {
         result = detector_admit_drawn(d, exp(-most));
     else if (!inside)
         result = detector_admit(d, d->x);
+    /* Solving once, after ageing and joining are done. */
     if (result == SVI_LEARN_RESULT_JOINED && d->ready)
         detector_solve(d);
     return result;
@@ -1235,8 +1249,8 @@ void svi_detector_configure(svi_detector *d, const struct svi_detector_options *
         d->o.persist = o->persist;
         d->o.confirm = o->confirm;
     }
-    /* A smaller `confirm` can make a disturbance of the present run, or leave no capacity for more held rows.
-     */
+    /* A smaller `confirm` can make a disturbance of the present run, or leave no capacity for more held
+     * rows. */
     if (other)
         detector_settle_held(d, d->now.held_count < d->o.confirm);
     svi_detector_prepared_clear(prepared);
@@ -1316,6 +1330,7 @@ static double detector_common(const struct svi_detector *d, int column) {
 static int detector_level_points(struct svi_detector *d, int lags, int feature, double *differs) {
     int count = 0;
     memset(differs, 0, (size_t)d->now.points * sizeof *differs);
+    /* Each part of a row of lags has a column of the feature. Its majority is read before it is cleared. */
     for (int column = feature; column < d->o.d; column += d->o.d / lags) {
         const double common = detector_common(d, column);
         for (int i = 0; i < d->now.points; i++) {
@@ -1508,6 +1523,7 @@ static void detector_archive_renewal(struct svi_archive *a, struct svi_detector 
     svi_archive_bool(a, "refreshing", r ? &r->on : &off);
     if (!svi_archive_check(a, r || !off, "a refresh in parts, where it is done at once") || !r || !r->on)
         return;
+    /* A refresh in slices never begins without a model; the slices would find nothing to work on. */
     svi_archive_check(a, d->ready && detector_may_refresh(d), "a refresh without a model");
     svi_archive_int(a, "refresh due", &r->due, 0, INT32_MAX);
     svi_archive_int(a, "refresh rows", &r->count, MIN_ROWS, d->calibration.ring.filled);

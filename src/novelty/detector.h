@@ -192,8 +192,8 @@ svs_code svi_detector_prepare(const svi_detector *d, const struct svi_detector_o
 void svi_detector_prepared_clear(struct svi_detector_prepared *prepared);
 
 /* Applies p, clear, learn, confirm, persist and model.trim, between two samples, and takes the prepared
- * arrays. The new `confirm` holds for the present run too; of the flags of `persistent` the newest are kept.
- */
+ * arrays. The new `confirm` holds for the present run too; of the flags of `persistent` the newest are
+ * kept. */
 void svi_detector_configure(svi_detector *d, const struct svi_detector_options *o,
                             struct svi_detector_prepared *prepared);
 

@@ -4,8 +4,8 @@
 #include "novelty/detector.h"
 
 /* Runs the row through svi_detector_learn as a normal sample: with p = 1, under the policy `all` and outside
- * of any run, so that neither its surprise nor the present run excludes it. The run is restored afterwards.
- */
+ * of any run, so that neither its surprise nor the present run excludes it. The run is restored
+ * afterwards. */
 void svi_detector_teach(svi_detector *d, const double *x, bool calibrates) {
     struct svi_judgement j;
     const struct svi_detector_state before = d->now;

@@ -163,6 +163,7 @@ static svs_code fit_take_block(struct svi_member_fit *f, const struct fit_block 
         ++*joined;
         const int64_t before = worst;
         worst = fit_worst_row(f, b);
+        /* The row that joined must be inside now; if it is not, no solution contains it. */
         if (b->points.gaps && code == SVS_OK && f->member_of[before] < edge) {
             --*joined;
             worst = fit_give_up(f, b, before);
@@ -208,6 +209,7 @@ static svs_code fit_take_drawn(struct svi_member_fit *f, int64_t joins, int64_t 
         memcpy(f->picked + i * stride, f->rows.x + row * stride, (size_t)stride * sizeof *f->picked);
         f->picked_norm2[i] = f->norm2 ? f->norm2[row] : 0;
     }
+    /* `worst` and `outside` are reset with every draw: they describe the model that was tested last. */
     f->worst = 1;
     f->outside = 0;
     for (int64_t first = 0; first < count && code == SVS_OK; first += BLOCK) {
@@ -243,6 +245,7 @@ static int64_t fit_visit_block(struct svi_member_fit *f, int64_t block, int64_t 
 static svs_code fit_fosvm1(struct svi_member_fit *f, svs_error *err) {
     const int64_t blocks = (f->rows.count + BLOCK - 1) / BLOCK, last = (SWEEPS_MAX - 1) * blocks;
     int64_t joined = 0, clean = 0;
+    /* Random rows first find most of the support cheaply, before every row is visited. */
     svs_code code = fit_take_drawn(f, INT64_MAX, &joined, err);
     f->worst = 1;
     f->outside = 0;
@@ -287,8 +290,8 @@ static svs_code fit_fosvm2(struct svi_member_fit *f, svs_error *err) {
     return code;
 }
 
-/* Fits one member; what was fitted is in f->set and f->support even after an error, for the caller to clear.
- */
+/* Fits one member; what was fitted is in f->set and f->support even after an error, for the caller to
+ * clear. */
 svs_code svi_member_fit(struct svi_member_fit *f, svs_error *err) {
     SVI_TRY(fit_prepare(f, err));
     /* The first row starts the set: with one point it has weight 1, and everything else is measured against
@@ -338,6 +341,7 @@ static svs_code training_check(const svs_rows *rows, const svs_novelty_options *
     if (rows->n < 2)
         return svi_fail(err, SVS_INVALID, "a one-class model needs two rows at least, there are %lld",
                         (long long)rows->n);
+    /* One row per rule: adding an option means adding a row. */
     const struct {
         bool wrong;
         const char *text;
@@ -393,6 +397,7 @@ static svs_code training_place(struct training *t, const svs_rows *rows, svs_err
     svs_code code = svi_pool_code(&t->pool, "the rows to train on", err);
     if (code != SVS_OK)
         return code;
+    /* The scales come from a sample of rows, so that training costs one pass over all of them. */
     for (int64_t i = 0; i < count; i++)
         svs_rows_copy(rows, training_sample_row(t, i), t->sample + i * d);
     svi_coordinates_fit(&t->coordinates, t->sample, d, count, t->sample + count * d, 0, (int)d);
@@ -554,6 +559,7 @@ static svs_code training_weigh(struct training *t, svs_error *err) {
     const int64_t count = t->kept < SAMPLE ? t->kept : SAMPLE;
     svs_code code = SVS_OK;
     double sum = 0, *sample = m->members > 1 ? svi_alloc_array((size_t)count * stride, sizeof *sample) : NULL;
+    /* A single member has share 1 without a sample. */
     if (m->members > 1 && !sample)
         return svi_fail_memory(err, "the rows by which the members are weighed");
     for (int64_t i = 0; i < count && sample; i++)

@@ -24,10 +24,11 @@ void svi_lags_empty(struct svi_lags *l) {
     l->held = 0;
 }
 
+/* Writes the sample into the ring; once full, the row is the ring unrolled from the newest on: two copies. */
 bool svi_lags_push(struct svi_lags *l, const double *x, double *out) {
     const size_t d = (size_t)l->d, bytes = d * sizeof *x;
-    l->newest = l->newest > 0 ? l->newest - 1
-                              : l->lags - 1; /* the ring is filled backwards, so that older samples follow */
+    /* The ring is filled backwards, so that older samples follow newer ones. */
+    l->newest = l->newest > 0 ? l->newest - 1 : l->lags - 1;
     memcpy(l->ring + (size_t)l->newest * d, x, bytes);
     l->held += l->held < l->lags;
     if (l->held < l->lags)

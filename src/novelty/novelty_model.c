@@ -58,6 +58,7 @@ static bool novelty_model_copy_names(svs_novelty_model *m, const char *const *na
     return copies;
 }
 
+/* A failure half-way is cleaned up by svs_novelty_free, which accepts partial models. */
 svs_novelty_model *svi_novelty_model_new(int d, bool scale, const char *const *names, svs_error *err) {
     svs_novelty_model *m = svi_alloc(sizeof *m);
     bool got = m;
@@ -184,6 +185,7 @@ static double *scratch_new(const svs_novelty_model *m, struct score_scratch *s, 
 static void novelty_model_surprise(const svs_novelty_model *m, const svs_novelty_member *e,
                                    const double *points, int count, const struct score_scratch *s,
                                    double *surprise) {
+    /* Gaps are computed per support vector over all rows of the block, which keeps the vector in cache. */
     const struct svi_similarity similarity = novelty_model_similarity(m);
     const struct svi_points support = novelty_model_support(m, e);
     const struct svi_points rows = {points, m->stride, count,
@@ -298,8 +300,8 @@ static void explain_centre(const struct explain_view *v, const svs_novelty_membe
 }
 
 /* Turns gaps into weights w_i = z_i k_i / sum z k. Kernel values are taken relative to the nearest point, so
- * the weights stay exact where every kernel value underflows. Points with z = 0 get weight 0, however near.
- */
+ * the weights stay exact where every kernel value underflows. Points with z = 0 get weight 0, however
+ * near. */
 static void explain_weigh(const struct explain_view *v, const svs_novelty_member *e) {
     double least = INFINITY, sum = 0;
     for (int i = 0; i < e->count; i++)
@@ -359,11 +361,13 @@ static void explain_shared(const struct explain_view *v, const svs_novelty_membe
     const int d = v->m->d;
     explain_weigh(v, e);
     for (int i = 0; i < e->count; i++) {
+        /* A weight covers the shared coordinates only, so it is scaled like the gap it came from. */
         int shared = 0;
         for (int j = 0; j < d; j++)
             shared += !isnan(v->u[j] - explain_vector(v, e, i)[j]);
         v->weight[i] = shared > 0 ? v->weight[i] * d / shared : 0;
     }
+    /* Per coordinate, the mean gap to the support vectors that have it gives the centre. */
     for (int j = 0; j < d; j++) {
         double mass = 0, moment = 0, slope = 0;
         for (int i = 0; i < e->count; i++) {
@@ -406,6 +410,8 @@ static double explain_slope(const svs_novelty_model *m, double x, int j) {
     return m->inverse[j] * (1 / sqrt(1 + bent * bent) + (fabs(u) > SVI_SQUASH_LIMIT));
 }
 
+/* In coordinates per member, then back to raw units for the gradient (chain rule). `adds` has no unit, so the
+ * scales cancel there. */
 void svi_explain(const svs_novelty_model *m, const double *x, double *work, double *gradient, double *adds) {
     const struct explain_view v = {.m = m,
                                    .similarity = novelty_model_similarity(m),

@@ -137,6 +137,7 @@ double svi_range_excess(const struct svi_range *r, const double *x, int *feature
     /* Only a row with a value beyond the second extremes can lie beyond the first ones. */
     double most = SVI_RANGE_MIN_WIDTH;
     int at = -1;
+    /* Nearly every row ends here, with two comparisons per feature. */
     const bool may = r->counts && !extremes_hold(&r->of[SVI_RANGE_ALL], x, r->d);
     for (int j = 0; j < (may ? r->d : 0); j++) {
         const double beyond = x[j] > high[j] ? x[j] - high[j] : low[j] - x[j];
@@ -158,6 +159,8 @@ static double range_own_excess(const struct svi_range *r, const double *row, con
     bool counts = false;
     const bool may = !extremes_hold(&r->of[SVI_RANGE_ALL], row, r->d);
     for (int j = 0; j < (may ? r->d : 0); j++) {
+        /* A row that ties with another at the extreme has the same value as second extreme, so its excess is
+         * 0. */
         double high = all[row[j] == all[SVI_HIGH][j] ? SVI_HIGH_2 : SVI_HIGH][j];
         double low = all[row[j] == all[SVI_LOW][j] ? SVI_LOW_2 : SVI_LOW][j];
         high = x ? fmax(high, x[j]) : high;

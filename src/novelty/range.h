@@ -64,8 +64,8 @@ struct svi_range {
     int capacity;                            /* of `far`, in calibration rows */
 };
 
-/* rows: capacity for calibration rows, which svi_range_reserve increases. SVS_NO_MEMORY: nothing has changed.
- */
+/* rows: capacity for calibration rows, which svi_range_reserve increases. SVS_NO_MEMORY: nothing has
+ * changed. */
 svs_code svi_range_init(struct svi_range *r, int d, int rows, int64_t span, svs_error *err);
 svs_code svi_range_reserve(struct svi_range *r, int rows, svs_error *err);
 void svi_range_clear(struct svi_range *r); /* frees */

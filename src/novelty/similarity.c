@@ -36,8 +36,7 @@ static void similarity_shared_gap(const struct svi_similarity *s, const double *
         s->pass->rows_l1_shared(x, stride, count, (int)stride, v, s->columns, s->nothing, gap);
 }
 
-/* The slower form with missing values is taken only where some can occur; both give the same bits without
- * them. */
+/* The form for missing values is slower, so it is taken only where some can be missing. */
 void svi_similarity_gap(const struct svi_similarity *s, const struct svi_points *p, int64_t first,
                         int64_t count, const double *v, double *gap) {
     const double *x = p->x + first * p->stride;

@@ -2,8 +2,8 @@
  *
  * Classes are counted. Squared errors of values are summed over all samples and over a ring of the window, in
  * the way of metrics.c: slots older than the last wrap hold the sum from there to the end of the ring. A
- * windowed sum is therefore one such suffix sum plus the sum since the wrap, and nothing is ever subtracted.
- */
+ * windowed sum is therefore one such suffix sum plus the sum since the wrap, and nothing is ever
+ * subtracted. */
 #include "quality/baseline.h"
 
 #include <math.h>

@@ -172,6 +172,7 @@ svi_calibrator *svi_calibrator_new(int max_classes, bool grows, svs_error *err) 
     return c;
 }
 
+/* As after _new: slopes at their start with curvature 1, curves on the diagonal, nothing seen. */
 void svi_calibrator_reset(svi_calibrator *c) {
     const size_t n = (size_t)c->max_classes;
     c->count = c->rarest = c->held[0] = c->held[1] = 0;
@@ -248,8 +249,8 @@ static double calibrator_memory_of(const svi_calibrator *c, int64_t rarest) {
     return memory > MIN_MEMORY ? memory : MIN_MEMORY;
 }
 
-/* The factor by which curvature fades over `samples` samples: 1 - samples / min(memory, half of those seen).
- */
+/* The factor by which curvature fades over `samples` samples: 1 - samples / min(memory, half of those
+ * seen). */
 static double calibrator_fade(const svi_calibrator *c, double memory, int64_t samples) {
     const double half = ((double)c->count + BEGIN) / 2;
     const double fade = 1 - (double)samples / (memory < half ? memory : half);
@@ -321,8 +322,8 @@ static void calibrator_step_pair(svi_calibrator *c, double fade, double samples)
     const double square = da * da * r[SS] + 2 * da * db * r[S] + db * db * samples;
     const double mean = square / samples, moved = sqrt(mean > 0 ? mean : 0),
                  t = moved > STEP_MAX ? STEP_MAX / moved : 1;
-    /* Sums are cleared whether or not the step is usable: an overflow must not repeat itself in the next one.
-     */
+    /* Sums are cleared whether or not the step is usable: an overflow must not repeat itself in the next
+     * one. */
     memset(c->recent, 0, sizeof c->recent);
     if (!(determinant > 0) || !isfinite(da) || !isfinite(db) || !isfinite(moved))
         return;
@@ -342,6 +343,7 @@ static __attribute__((noinline)) void calibrator_step_two(svi_calibrator *c) {
 /* Processes the waiting samples with the law, which has not changed since they arrived. The newest is also
  * passed by value: loading four values right after one of them was stored would stall. */
 static __attribute__((noinline)) void calibrator_fold(svi_calibrator *c, double newest, double second) {
+    /* The law that scored these samples: a step follows only after they are processed. */
     const struct svi_pair_law law = {.a = c->pair[0],
                                      .b = c->pair[1],
                                      .value = c->two.value,
@@ -403,6 +405,7 @@ static void calibrator_step_slope(svi_calibrator *c, const struct svi_classes_le
 static void calibrator_learn_more(svi_calibrator *c, int rows, int truth) {
     c->placed = NULL; /* the law changes from here on */
     const bool due = calibrator_count(c, truth, &c->held[1]);
+    /* `rarest` is refreshed with the steps only; in between the memory grows with the count alone. */
     if (due)
         calibrator_find_rarest(c);
     const double memory = calibrator_memory_of(c, c->rarest), count = (double)c->count;
@@ -422,6 +425,7 @@ static void calibrator_learn_more(svi_calibrator *c, int rows, int truth) {
                                         .scores = LEVERAGE};
     if (truth >= rows)
         return; /* a class without a score yet is counted but teaches nothing */
+    /* The offsets step inside `learn`; the slope, which all classes share, after it. */
     c->quads->learn(&c->law, &lesson, rows);
     calibrator_step_slope(c, &lesson, calibrator_fade(c, memory, 1));
     if (!due)
@@ -497,6 +501,7 @@ void svi_calibrator_archive(struct svi_archive *a, svi_calibrator *c) {
     bool more = calibrator_uses_more(c);
     if (svi_archive_loading(a))
         svi_calibrator_reset(c);
+    /* Sizes first: the arrays that follow need their capacity before they can be read. */
     svi_archive_int64(a, "calibrated", &c->count, 0, COUNT_MAX);
     svi_archive_int64(a, "rarest", &c->rarest, 0, COUNT_MAX);
     svi_archive_int(a, "calibrated classes", &used, 0, c->max_classes);
@@ -575,6 +580,7 @@ static double calibrator_fit_loss(struct calibrator_fit *f, double a, const doub
         memset(f->gradient, 0, 2 * (1 + (size_t)f->rows) * sizeof *f->gradient);
         f->cross = 0;
     }
+    /* Loss and derivatives are summed in one pass over the rows, in their order. */
     for (int64_t i = 0; i < f->n; i++) {
         const double *s = f->scores + i * f->rows;
         const double shrink = slopes ? calibrator_fit_shrink(s, f->rows, a) : 1;
@@ -668,6 +674,7 @@ static double calibrator_fit_scale(const double *scores, size_t count, double *s
 svs_code svi_calibrator_fit(const double *scores, const int32_t *label, int64_t n, int rows, int class_count,
                             double *a, double *b, svs_error *err) {
     const size_t count = (size_t)n * (size_t)rows;
+    /* One block for gradient, bend, step, tried (rows + 1 each), target and proba (class_count each). */
     double *work = svi_alloc_array(4 * (size_t)(rows + 1) + 2 * (size_t)class_count, sizeof *work);
     double *scaled = svi_alloc_array(count + 1, sizeof *scaled);
     if (!work || !scaled) {
@@ -695,6 +702,8 @@ svs_code svi_calibrator_fit(const double *scores, const int32_t *label, int64_t 
     for (int k = 0; k < class_count; k++)
         f.target[k] = (f.target[k] + 1) / (f.target[k] + class_count);
     double loss = INFINITY;
+    /* The loss never rises, so a small gain means that the minimum is near; the bound is for cycles of
+     * rounding. */
     for (int round = 0; round < FIT_ROUNDS; round++) {
         const double now = calibrator_fit_round(&f, step, tried);
         if (loss - now < FIT_TOLERANCE)

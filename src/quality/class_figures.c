@@ -13,6 +13,8 @@ static double class_figures_share(double share) {
     return isnan(share) ? 0 : share;
 }
 
+/* Sums over the classes first, then the divisions. Macro averages divide by the classes that occurred at all,
+ * balanced accuracy and G-mean by those with labels, weighted averages by the samples. */
 struct svi_class_averages svi_class_averages(const struct svi_class_count *c, int classes) {
     struct svi_class_averages a = {.commonest = -1};
     double recalls = 0, logarithms = 0;

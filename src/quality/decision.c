@@ -68,6 +68,8 @@ static svs_code decision_item(struct svi_decision_cost *c, struct svi_span item,
     return code;
 }
 
+/* The text is copied first, because the parsed values point into it. `none` and the empty text have no
+ * prices. */
 svs_code svi_decision_cost_parse(struct svi_decision_cost *c, const char *text, svs_error *err) {
     const size_t length = strnlen(text, SVI_PRICES_TEXT);
     c->count = 0;
@@ -75,8 +77,8 @@ svs_code svi_decision_cost_parse(struct svi_decision_cost *c, const char *text, 
     memcpy(c->text, text, length);
     if (length == 0 || strcmp(c->text, "none") == 0)
         return SVS_OK;
-    /* `at` moves to end + 1 after the last item, so that an empty item after a final comma is still reported.
-     */
+    /* `at` moves to end + 1 after the last item, so that an empty item after a final comma is still
+     * reported. */
     for (const char *at = c->text, *end = at + length; at <= end;) {
         const char *comma = memchr(at, ',', (size_t)(end - at));
         const struct svi_span item = decision_trim((struct svi_span){at, comma ? comma : end});

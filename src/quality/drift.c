@@ -172,12 +172,15 @@ static void drift_weigh(struct drift_candidates *l, int64_t n2, int64_t w2, doub
     const bool rise = w2 * l->n > l->wrong * n2;
     const double p = (double)l->wrong / (double)l->n, q = 1 - p;
     const double dispersion = drift_dispersion(l->d, n2);
+    /* A rise needs WRONG wrong samples to be more than bad luck; a fall has few or none, so it needs length
+     * instead. */
     if (n1 < MIN_BEFORE || (rise ? w2 < WRONG : n2 < MIN_BEFORE) ||
         drift_is_short(l, n1, n2, w2, threshold * dispersion))
         return;
     /* n1 kl(p1, p) + n2 kl(p2, p), written with counts: w1 log(w1 / (n1 p)) and so on. */
     double ratio = drift_term((double)w1, (double)n1 * p) + drift_term((double)(n1 - w1), (double)n1 * q) +
                    drift_term((double)w2, (double)n2 * p) + drift_term((double)(n2 - w2), (double)n2 * q);
+    /* The dispersion is at least 1, so a ratio below the threshold needs no division. */
     if (ratio < threshold)
         return;
     ratio /= dispersion;
@@ -311,6 +314,7 @@ static inline int drift_rises(const struct svi_drift *d, const struct svi_cuts *
     int count = 0;
     bits &= bits - 1;
     for (int w = WRONG; w <= d->recent_wrong; w++, bits &= bits - 1) {
+        /* The same selection as in drift_try_recent. */
         if (w > SINGLE && (w - SINGLE) % 4)
             continue;
         const int since = __builtin_ctzll(bits) + 1;
@@ -391,6 +395,7 @@ static void drift_drop_buckets(struct svi_drift *d, int count) {
  * errors has the (hypergeometric) variance K (2n - K) / (2n - 1), so a term has mean 1. */
 static void drift_compare(struct svi_drift *d, int i, double n, double one, double other) {
     const double both = one + other, right = 2 * n - both;
+    /* Without both outcomes there is no variance to compare with. */
     if (both == 0 || right == 0)
         return;
     const double gap = one - other, term = gap * gap * (2 * n - 1) / (both * right);
@@ -426,6 +431,7 @@ static void drift_merge(struct svi_drift *d) {
         /* Before the counts are added, while both halves are still known. */
         drift_compare(d, level + 1, (double)a->of.n, (double)a->of.wrong, (double)b->of.wrong);
         drift_append(&a->of, &b->of);
+        /* The merged bucket keeps the first slot and becomes the newest of the next level. */
         a->level++;
         d->buckets--;
         memmove(b, b + 1, (size_t)(d->buckets - first - 1) * sizeof *b);
@@ -454,8 +460,8 @@ static void drift_fold(struct svi_drift *d) {
 }
 
 /* After a fall, drops the oldest buckets one by one until no fall is found. Cutting at the best candidate
- * instead would select the stretch with the lowest share, and the next normal samples would look like a rise.
- */
+ * instead would select the stretch with the lowest share, and the next normal samples would look like a
+ * rise. */
 static void drift_follow(struct svi_drift *d) {
     do {
         d->all = drift_minus(&d->all, &d->bucket[0].of);
@@ -566,6 +572,8 @@ static void drift_archive_buckets(struct svi_archive *a, struct svi_drift *d) {
     svi_archive_check(a, n == d->all.n && wrong == d->all.wrong, "the buckets of errors are not all");
 }
 
+/* Order: task and large errors, dispersions, recent samples, buckets. The totals come before what they are
+ * checked against. */
 void svi_drift_archive(struct svi_archive *a, struct svi_drift *d) {
     bool regress = d->regress;
     svi_archive_bool(a, "regress", &regress);
@@ -591,6 +599,7 @@ void svi_drift_archive(struct svi_archive *a, struct svi_drift *d) {
         return;
     svi_archive_check(a, d->recent == SVI_DRIFT_RECENT || d->bits >> d->recent == 0,
                       "more samples are wrong than there are");
+    /* The ring is stored by age, oldest first; its places follow from `pushed`. */
     d->recent_wrong = __builtin_popcountll(d->bits);
     for (int i = d->recent - 1; i >= 0; i--) {
         struct svi_drift_sample *s = &d->last[(d->pushed - 1 - i) & (SVI_DRIFT_RECENT - 1)];
@@ -680,8 +689,8 @@ static void drift_moments_join(struct svi_drift_moments *m, int into, int64_t n_
     }
 }
 
-/* Repeats the bucket operations of the last step, in their order. Not inlined, because few samples have any.
- */
+/* Repeats the bucket operations of the last step, in their order. Not inlined, because few samples have
+ * any. */
 static __attribute__((noinline)) void drift_moments_follow(struct svi_drift_moments *m,
                                                            const struct svi_drift *d) {
     const struct svi_drift_event *e = &d->event;
@@ -757,8 +766,8 @@ int svi_drift_moments_top(const struct svi_drift_moments *m, const struct svi_dr
     int count = 0;
     if (found->before.n < 1 || found->after.n < 1)
         return 0;
-    /* The largest of d standard normal values is about sqrt(2 log d); two more deviations make it unlikely.
-     */
+    /* The largest of d standard normal values is about sqrt(2 log d); two more deviations make it
+     * unlikely. */
     const double chance =
         (sqrt(2 * log(fmax(1, m->d))) + 2) * sqrt(1 / (double)found->before.n + 1 / (double)found->after.n);
     for (int j = 0; j < m->d; j++) {
@@ -785,8 +794,8 @@ void svi_drift_moments_archive(struct svi_archive *a, struct svi_drift_moments *
     svi_archive_int(a, "features", &features, 0, SVI_DRIFT_FEATURES);
     if (!svi_archive_check(a, !m->off || features == 0, "moments of too many features") || features == 0)
         return;
-    /* A damaged number of features must not make a huge allocation: the archive has to hold that many values.
-     */
+    /* A damaged number of features must not make a huge allocation: the archive has to hold that many
+     * values. */
     if (svi_archive_loading(a)) {
         const int64_t values = (int64_t)features * (2 * d->buckets + d->recent);
         if (!svi_archive_check(a, values <= svi_archive_left(a) / (int64_t)sizeof(double),

@@ -22,8 +22,8 @@
  * errors rarer, and only a rise above the low level matters.
  *
  * Candidates: some of the last 64 samples, and the ends of buckets that double in size with their age, 4 or 5
- * of a size, as in ADWIN (Bifet & Gavalda 2007). A sample costs 12 to 35 ns at error rates from 0.01 to 0.4.
- */
+ * of a size, as in ADWIN (Bifet & Gavalda 2007). A sample costs 12 to 35 ns at error rates from 0.01 to
+ * 0.4. */
 #ifndef SVI_DRIFT_H
 #define SVI_DRIFT_H
 

@@ -295,6 +295,7 @@ static void interval_archive_residuals(struct svi_archive *a, svi_interval *v) {
     svi_archive_bool(a, "skips", &v->skips);
     if (!svi_archive_ok(a))
         return;
+    /* The oldest residual gets slot 0 when loading, which changes no figure. */
     for (int i = 0, at = interval_oldest(v); i < v->count && !loading;
          i++, at = at + 1 == CAPACITY ? 0 : at + 1)
         v->scratch[i] = v->ring[at];

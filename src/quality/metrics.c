@@ -155,8 +155,8 @@ struct metrics_dims {
     int32_t of[DIMS];
 };
 
-/* A regression has the ring of errors alone, a classification the rest; counts have one row more, for "none".
- */
+/* A regression has the ring of errors alone, a classification the rest; counts have one row more, for
+ * "none". */
 static struct metrics_dims metrics_dims(const struct svi_metrics_options *o, int capacity) {
     const int32_t window = (int32_t)o->window;
     return o->task == SVS_REGRESS
@@ -173,6 +173,7 @@ static int metrics_capacity(const struct svi_metrics_options *o, int classes) {
     return classes < 2 && o->max_classes > 2 ? 2 : classes < o->max_classes ? classes : o->max_classes;
 }
 
+/* Class numbers and the bin are stored in 16 bits each, which limits max_classes. */
 svi_metrics *svi_metrics_new(const struct svi_metrics_options *o, svs_error *err) {
     if (o->window < 1 || o->window > INT32_MAX || o->max_classes < 1 || o->max_classes > CLASS_MAX) {
         svi_fail(err, SVS_INVALID,
@@ -376,6 +377,8 @@ static double metrics_area(const svi_metrics *m, const struct counts *c,
         return NAN;
     if (c->ranks)
         return area(c->ranks);
+    /* Only streams without ranks come here, and only when a report is requested: 224 kB, for as long as it
+     * takes. */
     struct svi_auc *ranks = svi_alloc(sizeof *ranks);
     for (int64_t i = 0; ranks && i < m->ring.filled; i++) {
         const struct outcome j = m->judged[i];
@@ -422,6 +425,8 @@ double svi_metrics_windowed(const svi_metrics *m) {
     return recent.truth.n > 0 ? sqrt(recent.square / recent.truth.n) : NAN;
 }
 
+/* Totals first, then the window, in the fixed order of the names: the order is that of the published
+ * figures. */
 int svi_metrics_figures(svi_metrics *m, struct svi_figure *out) {
     double value[2][CLASS_FIGURES];
     bool regress = m->task == SVS_REGRESS;
@@ -502,6 +507,7 @@ static void metrics_archive_rank(struct svi_archive *a, struct svi_auc *r, int64
     uint8_t used[BLOCKS] = {0};
     for (int bin = 0; bin < SVI_AUC_BINS; bin++)
         used[bin / SVI_AUC_BLOCK] |= r->count[bin][0] != 0 || r->count[bin][1] != 0;
+    /* Scores of a stream fill few blocks; the flags say which ones follow. */
     svi_archive_bytes(a, "ranks", used, BLOCKS);
     for (int block = 0; block < BLOCKS && svi_archive_ok(a); block++) {
         char name[SVI_KEY_MAX];

@@ -5,8 +5,8 @@
  * rank, from a fixed fine histogram: error below 0.002); logloss is a placeholder here, which reliability.h
  * fills.
  * regress: mae, rmse, r2. Windowed figures carry the suffix ".w". Cost per sample: O(1), 35 ns for two
- * classes; figures: about 10 us. Nothing is allocated outside _new and _reserve. Windowed sums never drift.
- */
+ * classes; figures: about 10 us. Nothing is allocated outside _new and _reserve. Windowed sums never
+ * drift. */
 #ifndef SVI_METRICS_H
 #define SVI_METRICS_H
 

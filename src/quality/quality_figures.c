@@ -206,6 +206,7 @@ int svi_quality_figures_list(svi_quality_figures *f, svi_metrics *metrics, int c
     if (quality_reserve_report(f, NULL) != SVS_OK)
         return 0;
     svi_metrics_class_counts(metrics, classes, f->all, f->window);
+    /* As in metrics.h, the figures of all samples come first, then those of the window. */
     for (int window = 0; window < 2; window++) {
         quality_classes(metrics, window, window ? f->window : f->all, classes, value);
         for (int i = 0; i < QUALITY_NAMES; i++)
@@ -225,8 +226,8 @@ void svi_quality_figures_table(svi_quality_figures *f, const svi_metrics *metric
         f->classes[k] = svs_learner_class(learner, k);
     *out = (struct svi_class_table_reserve){
         .count = n, .classes = f->classes, .all = f->all, .window = f->window};
-    /* The matrix of the window is shown only together with the total one: with too many classes neither is.
-     */
+    /* The matrix of the window is shown only together with the total one: with too many classes neither
+     * is. */
     if (!matrices || !svi_confusion_matrix(f->confusion, n, f->matrix[0]))
         return;
     svi_metrics_confusion(metrics, n, f->matrix[1]);

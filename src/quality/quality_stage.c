@@ -219,8 +219,8 @@ static inline bool quality_is_pair(int rows, int class_count, int label) {
     return rows == 1 && class_count == 2 && (label == 0 || label == 1);
 }
 
-/* Are the probabilities of a sample needed at once? If its calibrator will update the figures, they are not.
- */
+/* Are the probabilities of a sample needed at once? If its calibrator will update the figures, they are
+ * not. */
 static inline bool quality_needs(const struct svi_quality_stage *q, const svs_step *served, bool wanted) {
     return wanted || quality_is_priced(q) ||
            (served->label >= 0 && !quality_is_pair(served->rows, served->class_count, served->label));

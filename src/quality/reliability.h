@@ -42,8 +42,8 @@ void svi_reliability_add_pairs(svi_reliability *r, const struct svi_quads *quads
 /* Fills SVI_RELIABILITY_FIGURES figures; NAN = not known yet. */
 void svi_reliability_figures(const svi_reliability *r, struct svi_figure *out);
 
-/* The whole state, bit for bit; loads into an object with the same window. 12 bytes per sample of the window.
- */
+/* The whole state, bit for bit; loads into an object with the same window. 12 bytes per sample of the
+ * window. */
 void svi_reliability_archive(struct svi_archive *a, svi_reliability *r);
 
 double svi_reliability_memory(int64_t window); /* bytes */
