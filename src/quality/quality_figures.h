@@ -2,9 +2,9 @@
  * averages over classes, average precision, the confusion matrix, the baselines that need no learner, and the
  * intervals of a regression. Suffix ".w": over the window.
  *
- * classify: accuracy_commonest, accuracy_same, precision_macro, recall_macro, precision_weighted,
- * f1_weighted, balanced_accuracy, gmean, ap. regress: rmse_same, rmse_mean, coverage; and interval_width over
- * all. Nothing is allocated after _new, except by objects made with `grows`. */
+ * classify: accuracy_majority, accuracy_no_change, precision_macro, recall_macro, precision_weighted,
+ * f1_weighted, balanced_accuracy, gmean, ap. regress: rmse_no_change, rmse_mean, coverage; and interval_width
+ * over all. Nothing is allocated after _new, except by objects made with `grows`. */
 #ifndef SVI_QUALITY_FIGURES_H
 #define SVI_QUALITY_FIGURES_H
 
