@@ -185,6 +185,7 @@ static void active_set_leave(struct svi_active_set *h, int j) {
     }
     for (int p = j; p < n; p++) {
         double *a = active_set_column(h, p) + p, *b = active_set_column(h, p + 1) + p, x = *a, y = *b, c, s;
+        /* The rotation zeroes the entry above the diagonal; rows below p are turned in the same way. */
         cblas_drotg(&x, &y, &c, &s);
         cblas_drot(n - p, a, 1, b, 1, c, s);
         cblas_drot(1, h->ones + p, 1, h->ones + p + 1, 1, c, s);
@@ -467,6 +468,8 @@ void svi_active_set_archive(struct svi_archive *a, struct svi_active_set *h, con
     }
     if (count == 0)
         return;
+    /* One buffer serves both triangles: K first, then the factor, which active_set_is_factor reads from
+     * it. */
     double *v = svi_alloc_array((size_t)active_set_triangle(count), sizeof *v);
     if (!v) {
         svi_archive_fail(a, SVS_NO_MEMORY, "no memory for a kernel matrix");

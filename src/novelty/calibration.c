@@ -45,6 +45,7 @@ static void tail_fit(struct svi_tail *t, const double *sorted, int n, int count)
     t->count = count;
     /* The conformal share: as a p-value counts the score itself. */
     t->share = (1.0 + count) / (1.0 + n);
+    /* b = xi / (1 - xi) / mean: the slope with which shape xi has the mean excess seen (tail.h). */
     for (int i = 0; i < SVI_TAIL_PARTS; i++) {
         const double shape = svi_tail_shape(&tail_form, i);
         t->slope[i] = shape / (1 - shape) / mean;
@@ -234,6 +235,7 @@ static void tail_archive(struct svi_archive *a, struct svi_tail *t) {
 
 /* Places in the ring are kept: refreshes draw rows by place. `sorted` is rebuilt. */
 void svi_calibration_archive(struct svi_archive *a, struct svi_calibration *c) {
+    /* Capacity follows from the number of scores, which is read with the ring. */
     const bool holds = svi_stat_ring_archive_as(a, "calibration count", "calibration next", &c->ring);
     if (svi_archive_loading(a) && holds && svi_calibration_reserve(c, (int)c->ring.filled, a->err) != SVS_OK)
         svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the calibration scores");

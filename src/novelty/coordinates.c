@@ -61,6 +61,7 @@ void svi_coordinates_fit(struct svi_coordinates *c, const double *rows, int64_t 
         }
         if (known == 0)
             continue;
+        /* Quantiles ignore the extreme 5 % on both sides, so outliers do not set the scale. */
         double spread = (svi_quantile(column, known, 1 - LOW) - svi_quantile(column, known, LOW)) / DEVIATION;
         if (!(spread > 0))
             spread = svi_deviation(column, known);

@@ -246,6 +246,7 @@ static void detector_show_model(struct svi_detector *d);
  * pointers are set and this detector's state is unpacked. */
 void svi_detector_claim_scratch(svi_detector *d) {
     double *from = d->packed;
+    /* Already in place: the common case, as a detector usually works on many samples in a row. */
     if (d->in)
         return;
     if (!d->own)
@@ -629,6 +630,7 @@ static double detector_median_gamma(struct svi_detector *d) {
     double *a = d->work, *b = a + d->stride, *gaps = b + d->stride;
     int found = 0;
     d->m.similarity.nothing = 0; /* so pairs without a common coordinate have gap 0 and are skipped too */
+    /* The generator is part of the state, so the pairs are the same after a restart. */
     for (int i = 0; i < PAIRS; i++) {
         svi_coordinates_apply(&d->m.coordinates,
                               detector_calibration_row(d, (int)svi_random_below(&d->now.random, count)), a);
@@ -1017,6 +1019,7 @@ static void detector_age(struct svi_detector *d) {
     for (int i = d->now.points - 1; i >= 0 && d->o.window > 0 && !detector_renewing(d); i--)
         if (d->now.learned - d->used[i] >= d->o.window)
             detector_remove_point(d, i);
+    /* Without a removal the solution is still exact, and nothing has to be scored again. */
     if (d->now.points == before || !d->ready)
         return;
     detector_solve(d);
@@ -1053,6 +1056,7 @@ static bool detector_change_lasts(struct svi_detector *d) {
     const int64_t capacity = detector_flags(&d->o);
     if (capacity == 0)
         return false;
+    /* The flag that is overwritten leaves the sum only once the ring is full. */
     uint8_t *flag = &d->run.novel[d->now.novel_count++ % capacity];
     d->now.novel_sum += d->judgement.novel - (d->now.novel_count > capacity ? *flag : 0);
     *flag = d->judgement.novel;
@@ -1119,6 +1123,7 @@ static enum svi_learn_result detector_calibrate(struct svi_detector *d) {
         d->now.held_out++;
         return SVI_LEARN_RESULT_HELD_OUT;
     }
+    /* A suspicious sample waits for the end of its run. */
     if (d->now.run > 0)
         memcpy(d->run.held + (size_t)d->now.held_count++ * (size_t)d->o.d, d->x,
                (size_t)d->o.d * sizeof *d->x);
@@ -1292,6 +1297,7 @@ svs_code svi_detector_widen(svi_detector **detector, int lags, int features, svs
     svi_arrays_copy(&rows_arrays, w, wide.of, d, narrow.of);
     svi_arrays_copy(&run_arrays, &w->run, wide.of, &d->run, narrow.of);
     w->m.coordinates.category = d->m.coordinates.category ? w->category : NULL;
+    /* The state counts points and rows, so it is taken over after the arrays. */
     w->now = d->now;
     svi_range_widen(&w->range, &d->range, lags);
     if (d->ready)
@@ -1504,6 +1510,7 @@ static void detector_archive_model(struct svi_archive *a, struct svi_detector *d
         for (int j = 0; j < c->d; j++)
             svi_archive_check(a, c->inverse[j] > 0, "the scale of a feature is not above 0");
     }
+    /* Members need the number of points, which the counts have given. */
     for (int g = 0; g < d->members && svi_archive_ok(a); g++)
         detector_archive_member(a, d, g);
     if (!svi_archive_loading(a) || !svi_archive_ok(a))

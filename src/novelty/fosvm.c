@@ -534,6 +534,7 @@ static svs_code training_add_member(struct training *t, const struct svi_member_
  * next. */
 static svs_code training_fit_member(struct training *t, double gamma, int members, svs_error *err) {
     svs_novelty_options o = t->o;
+    /* At least two points for each member, or its model could not enclose anything. */
     o.max = o.max > 0 ? (o.max / members > 2 ? o.max / members : 2) : 0;
     struct svi_member_fit f = {.options = &o,
                                .similarity = t->similarity,
@@ -566,6 +567,7 @@ static svs_code training_weigh(struct training *t, svs_error *err) {
         memcpy(sample + (size_t)i * stride, t->points + (size_t)(i * t->kept / count) * stride,
                stride * sizeof *sample);
     for (int g = 0; g < m->members && sample && code == SVS_OK; g++) {
+        /* The deviation is at least 1e-6: a member with one surprise for all rows must not get all weight. */
         code = svi_novelty_member_surprise(m, g, sample, count, t->surprise, err);
         m->member[g].share = code == SVS_OK ? 1 / fmax(svi_deviation(t->surprise, count), 1e-6) : 1;
     }

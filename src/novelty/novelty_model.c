@@ -233,6 +233,7 @@ static void novelty_model_score_block(const svs_novelty_model *m, const svs_rows
                                       int count, const struct score_scratch *s, double *novelty,
                                       double *surprise) {
     const struct svi_coordinates coordinates = novelty_model_coordinates(m);
+    /* Coordinates are computed in place: the raw row is copied to where they belong. */
     double total[BLOCK] = {0};
     for (int i = 0; i < count; i++) {
         double *point = s->points + (size_t)i * (size_t)m->stride;

@@ -292,6 +292,7 @@ double svi_range_place(const struct svi_range *r, const struct svi_calibration *
         behind = svi_calibration_above(c, surprise, level);
     }
     for (int i = 0; i < r->far_count; i++) {
+        /* Far rows are few, so each is compared in full, with x as part of the range. */
         const double score = c->scores[r->far[i]];
         if (!(excess > 0) && score > surprise) /* counted already, far or not: the common case */
             continue;

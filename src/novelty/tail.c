@@ -39,6 +39,7 @@ void svi_tail_fit(const struct svi_tail_form *f, const struct svi_tail_law *law,
 }
 
 double svi_tail_beyond(const struct svi_tail_form *f, const struct svi_tail_law *law, int count, double y) {
+    /* (1 + log(1 + b y) / S)^-k = exp(-k log1p(log1p(b y) / S)): exact for small y and stable for large k. */
     double p = 0;
     for (int i = 0; i < f->parts; i++)
         p += law->weight[i] * exp(-count * log1p(log1p(law->slope[i] * y) / law->total[i]));

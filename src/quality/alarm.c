@@ -18,14 +18,13 @@
 #define QUIET_SAMPLES 256   /* samples */
 
 void svi_alarm_configure(struct svi_alarm *s, double rate) {
-    /* Turning the alarm off also drops the stretch: after a gap it would mix errors of two periods. */
     const bool was = s->on;
     s->on = rate > 0;
     s->rate = rate;
     if (s->errors)
         svi_drift_set_rate(s->errors, s->rate);
-    /* Off, it is as new, with all that it measured: a restart would not make it, and must lead to the same
-     * state. */
+    /* Turning the alarm off resets it completely, measured dispersions included: after a restart the detector
+     * would not exist, and both must lead to the same state. */
     if (was && !s->on && s->errors)
         svi_drift_init(s->errors, s->regress, s->rate);
     if (was && !s->on)

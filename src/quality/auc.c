@@ -23,6 +23,8 @@ double svi_auc_area(const struct svi_auc *r) {
     int64_t all_negatives = 0, all_positives = 0; /* in the blocks so far */
     for (int block = 0; block < SVI_AUC_BINS / SVI_AUC_BLOCK; block++) {
         const int64_t(*count)[2] = r->count + block * SVI_AUC_BLOCK;
+        /* Most blocks of a stream were never touched; skipping them makes the cost that of the scores that
+         * occur. */
         if (!r->touched[block])
             continue;
         uint64_t twice = 0, negatives = 0, positives = 0; /* twice may wrap: then it is not used */

@@ -102,6 +102,8 @@ static inline void baseline_gain_add(struct gain *g, double gain) {
 /* Both baselines predict from earlier targets alone: `target` and `mean` are updated last, as prequential
  * scoring demands. */
 void svi_baseline_value(svi_baseline *b, double truth, double predicted) {
+    /* All three errors belong to the same sample, so their differences have less variance than each of
+     * them. */
     const double own = (truth - predicted) * (truth - predicted);
     const double off = truth - b->mean;
     if (b->targets > 0) {

@@ -252,6 +252,7 @@ static double calibrator_memory_of(const svi_calibrator *c, int64_t rarest) {
 /* The factor by which curvature fades over `samples` samples: 1 - samples / min(memory, half of those
  * seen). */
 static double calibrator_fade(const svi_calibrator *c, double memory, int64_t samples) {
+    /* BEGIN samples count as seen, or the first ones would forget each other at once. */
     const double half = ((double)c->count + BEGIN) / 2;
     const double fade = 1 - (double)samples / (memory < half ? memory : half);
     return fade > 0 ? fade : 0;
@@ -273,6 +274,7 @@ static void calibrator_raise(struct calibrator_curve *c) {
         const double fallen = value[j - 1] + RISE - value[j];
         if (fallen <= 0)
             continue;
+        /* The curvature of both includes DAMP, so a value without any sample still resists. */
         const double lower = c->bend[j - 1] + DAMP, upper = c->bend[j] + DAMP;
         value[j] += fallen * lower / (lower + upper);
         value[j - 1] = value[j] - RISE;
@@ -310,6 +312,7 @@ static inline double calibrator_lesser(double a, double b) {
 static void calibrator_step_pair(svi_calibrator *c, double fade, double samples) {
     double *a = &c->pair[0], *b = &c->pair[1], *h = &c->pair[2], *r = c->recent;
     const double pull = RIDGE * (1 - fade), ga = r[GA] + pull * (*a - PAIR_SLOPE), gb = r[GB] + pull * *b;
+    /* Curvature fades and takes in the recent samples in one go: aa, ab, bb. */
     for (int i = 0; i < 3; i++)
         h[i] = fade * h[i] + r[HAA + i];
     /* The variance of the scores, H_aa - H_ab^2 / H_bb over H_bb, is bounded by SPREAD / a^2: curvature left
@@ -391,6 +394,7 @@ void svi_calibrator_learn_pair(svi_calibrator *c, double score, int truth, svi_r
 /* One Newton step of the slope: gradient sum_k p_k s_k - s_truth, curvature the variance of the scores under
  * p. A step moves logits by at most STEP_MAX standard deviations of the score. */
 static void calibrator_step_slope(svi_calibrator *c, const struct svi_classes_lesson *lesson, double fade) {
+    /* The curvature fades by one sample, since this step is taken with every one. */
     double *a = &c->slope[0], *h = &c->slope[1];
     *h = fade * *h + lesson->square;
     const double pull = RIDGE * (1 - fade) * (*a - MORE_SLOPE);

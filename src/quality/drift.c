@@ -442,6 +442,8 @@ static void drift_merge(struct svi_drift *d) {
 /* Turns the older half of the recent samples into a bucket. The two halves of that block are the pair of the
  * shortest scale. */
 static void drift_fold(struct svi_drift *d) {
+    /* A new bucket is the newest, hence the last; the array has one spare place for it until drift_merge
+     * ran. */
     struct svi_drift_bucket *b = &d->bucket[d->buckets];
     const uint64_t old = d->bits >> SVI_DRIFT_BLOCK;
     const int slot = drift_free_slot(d);

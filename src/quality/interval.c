@@ -116,6 +116,8 @@ static int interval_oldest(const svi_interval *v) {
 
 /* Selects a tail from the ring; sign -1 gives the upper one. O(count). */
 static void interval_tail_pick(svi_interval *v, struct tail *t, int rank, double sign) {
+    /* With few residuals the tail holds all of them, which interval_tail_add recognises by the equal
+     * counts. */
     const int wanted = interval_spare(rank), count = wanted < v->count ? wanted : v->count;
     for (int i = 0, at = interval_oldest(v); i < v->count; i++, at = at + 1 == CAPACITY ? 0 : at + 1)
         v->scratch[i] = sign * v->ring[at];
@@ -252,6 +254,7 @@ static void interval_take(svi_interval *v, double residual, bool full) {
 void svi_interval_learn(svi_interval *v, double score, double leverage, double target) {
     if (!(v->level > 0))
         return;
+    /* The interval of this row has the leverage's scale, as it was published. */
     const double error = target - score, scale = sqrt(1 + leverage), low = scale * v->ends[0],
                  high = scale * v->ends[1];
     /* Coverage is prequential: the target is compared with the interval that was valid before its residual is

@@ -227,6 +227,7 @@ void svi_metrics_fetch(const svi_metrics *m) {
 }
 
 void svi_metrics_fetch_parts(const svi_metrics *m) {
+    /* Two more than the classes seen: [0] is "nothing", and the sample may bring a new class. */
     const size_t counted = (size_t)(m->classes < m->capacity ? m->classes + 2 : m->capacity + 1);
     if (!m->judged)
         return;

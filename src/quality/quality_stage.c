@@ -249,6 +249,8 @@ void svi_quality_stage_score(struct svi_quality_stage *q, const svs_learner *lea
 
 int svi_quality_stage_peek(struct svi_quality_stage *q, const svs_learner *learner, const svs_model *m,
                            const double *scores, double *proba, int *count) {
+    /* A row outside the stream gets its own array of probabilities: q->proba belongs to the present
+     * sample. */
     svi_calibrator *c = q->calibrator[m->refit];
     const int by_score = svs_model_predict(m, scores);
     *count = 0;

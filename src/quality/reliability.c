@@ -86,6 +86,7 @@ static inline void reliability_count(struct totals *t, struct outcome j, int dir
 /* The figures of one sample. Two classes: the squared error of the second class's probability alone, which is
  * half the sum over both classes; `top` is the second class then. */
 static struct outcome reliability_update(const double *proba, int class_count, int truth) {
+    /* A class without a probability has p = 0: the largest loss, and 1 for its squared error. */
     double loss = truth < class_count ? -svi_log(proba[truth]) : LOSS_MAX, brier = truth >= class_count;
     int top = 1;
     for (int k = 0; k < class_count && class_count > 2; k++) {
