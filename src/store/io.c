@@ -21,7 +21,7 @@ int svi_write_all(int fd, const void *bytes, size_t size) {
         ssize_t n = write(fd, at, size);
         if (n < 0 && errno == EINTR && ++interrupted < INTERRUPTIONS)
             continue;
-        if (n <= 0)
+        if (n <= 0) /* write of a regular file never returns 0; if it did, the loop would not end */
             return n < 0 ? errno : EIO;
         at += n;
         size -= (size_t)n;
@@ -47,8 +47,8 @@ int svi_read_at(int fd, void *bytes, size_t size, uint64_t offset, size_t *got) 
     return 0;
 }
 
-/* Returns 0 or an errno; an interrupted call is made again. An interrupted sync has reported no lost write,
- * so it may be asked for again; after any other failure it may not. */
+/* Returns 0 or an errno from the calling function; repeats an interrupted call. An interrupted sync has
+ * reported no lost write, so it may be repeated; after any other failure it must not be. */
 #define RETURN_OF(call)                                                                                      \
     for (int i = 0; i < INTERRUPTIONS; i++) {                                                                \
         if ((call) >= 0)                                                                                     \
@@ -74,7 +74,7 @@ int svi_truncate(int fd, uint64_t size) {
     RETURN_OF(ftruncate(fd, (off_t)size));
 }
 
-/* Up to 256 bytes are never cut short. */
+/* getrandom never returns fewer bytes than asked for, up to 256. */
 int svi_random(void *bytes, size_t size) {
     RETURN_OF(getrandom(bytes, size, 0));
 }
@@ -86,7 +86,7 @@ static int write_back(int fd) {
 
 int svi_write_back(int fd) {
     const int error = write_back(fd);
-    /* not every system has it, and not every sandbox lets it through */
+    /* Some systems lack sync_file_range and some sandboxes forbid it: a full sync does more, never less. */
     return error == ENOSYS || error == EPERM || error == EINVAL ? svi_sync_data(fd) : error;
 }
 
@@ -134,6 +134,7 @@ svs_code svi_fail_full(svs_error *err, const char *dir, const char *name, uint64
     char left[40] = "";
     const bool limit = error == EFBIG;
     int64_t free = -1;
+    /* With a quota or a file size limit, the free bytes of the file system would mislead. */
     if (!limit && error != EDQUOT)
         free = svi_free_bytes(dir);
     if (free >= 0)

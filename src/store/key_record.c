@@ -12,6 +12,7 @@
 #define LENGTH_SIZE 4
 #define CHECK_SIZE  8
 
+/* The order of the fields is the format: the packed form has no names. */
 static void record_archive_figures(struct svi_archive *a, struct svi_key_figures *f) {
     int alerts = f->alerts, open = f->open;
     svi_archive_int64(a, "rows", &f->rows, 0, INT64_MAX / 4);
@@ -60,9 +61,10 @@ static void record_archive(struct svi_archive *a, struct svi_key_record *r) {
 svs_code svi_key_record_append(struct svi_bytes *out, const struct svi_key_record *r, svs_error *err) {
     struct svi_archive_out to;
     struct svi_key_record head = *r;
-    const size_t begin = out->size;
+    const size_t begin = out->size; /* the record is removed from here on failure */
     svs_error local;
     err = err ? err : &local;
+    /* The length is not known before the head is packed: four zeros hold its place. */
     svs_code code = svi_bytes_append(out, "\0\0\0", LENGTH_SIZE);
     svi_packed_out_begin(&to, out, "key", err);
     if (code == SVS_OK)
@@ -77,6 +79,7 @@ svs_code svi_key_record_append(struct svi_bytes *out, const struct svi_key_recor
         out->size = begin;
         return code == SVS_NO_MEMORY ? svi_fail_memory(err, "the record of a key") : code;
     }
+    /* Reserved above: the appends below cannot fail. */
     if (r->common_size > 0)
         svi_bytes_append(out, r->common, r->common_size);
     if (r->size > 0)
@@ -97,6 +100,7 @@ svs_code svi_key_record_read(const uint8_t *bytes, size_t size, struct svi_key_r
     *length = le32toh(stored);
     if (*length < LENGTH_SIZE + CHECK_SIZE || *length > size || *length > SVI_KEY_RECORD_MAX)
         return svi_fail(err, SVS_DAMAGED, "the record of a key is truncated");
+    /* The check before the content: what follows reads bytes that were written as they are. */
     const size_t body = *length - CHECK_SIZE;
     memcpy(&check, bytes + body, sizeof check);
     if (le64toh(check) != XXH3_64bits(bytes, body))
