@@ -30,7 +30,7 @@ bool svi_item_doubles(const struct svi_item *item, struct svi_doubles *out) {
     return true;
 }
 
-/* False: the value is not what the field must be. */
+/* Stores the value if it has the field's type and range; false: it does not, and nothing is stored. */
 static bool field_value(const struct svi_field *f, const uint8_t *at, const struct svi_item *item,
                         void *out) {
     double number;
@@ -71,7 +71,7 @@ static bool field_value(const struct svi_field *f, const uint8_t *at, const stru
     }
 }
 
-/* "an integer from 1 to 20": what the field must be. */
+/* Describes the type and range of a field for an error text: "an integer from 1 to 20". */
 static void describe_field(const struct svi_field *f, char *out, size_t size) {
     static const char *const kinds[] = {"anything", "an integer", "an integer from 0",     "a finite number",
                                         "one of",   "a string",   "packed float64 (ext 2)"};
@@ -91,9 +91,9 @@ struct map_reading {
     const char *what;
     const struct svi_field *fields;
     size_t count;
-    uint64_t seen; /* bit k: field k was there */
+    uint64_t seen; /* bit k: field k was present */
     uint8_t *to;
-    svs_error first; /* failure */
+    svs_error first; /* the first failure */
 };
 
 static void fields_take(struct map_reading *r, size_t k, const uint8_t *at) {
@@ -101,6 +101,7 @@ static void fields_take(struct map_reading *r, size_t k, const uint8_t *at) {
     struct svi_item item;
     char wanted[128];
     svi_item_read(at, &item);
+    /* nil means absent, except for a required field of any type, whose value may be nil. */
     if (item.type == SVI_NIL && (f->optional || f->type != SVI_FIELD_ANY))
         return;
     if (r->seen >> k & 1) {
@@ -122,6 +123,7 @@ svs_code svi_fields_read(const char *what, const struct svi_field *fields, size_
     const uint8_t *at = svi_item_read(map, &item);
     if (item.type != SVI_MAP)
         return svi_fail(err, SVS_WRONG_TYPE, "the %s is %s: it must be a map", what, svi_item_name(&item));
+    /* Reading goes on after a failure: a damaged header still yields its readable fields. */
     for (uint32_t i = 0; i < item.length; i++) {
         const uint8_t *value = at;
         svi_walk(&value, end, SVI_DEPTH_MAX);
