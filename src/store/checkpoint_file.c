@@ -327,6 +327,7 @@ static svs_code parse_header(struct parser *p, struct svi_checkpoint *c) {
     if (state != SVI_HEADER_SOUND ||
         svi_fields_read("header", SVI_FIELDS(more), p->at, p->at + h.size, &parts, NULL) != SVS_OK)
         return fail_damaged(p, "the header is incomplete");
+    /* The settings are read in place: they have no fixed capacity, unlike the other texts of the header. */
     svi_item_read(parts.settings, &settings);
     if (settings.type != SVI_STRING)
         return fail_damaged(p, "the header is incomplete");
@@ -386,6 +387,7 @@ static svs_code parse_section(struct parser *p, struct svi_checkpoint *c) {
     struct svi_item item[SECTION_ITEMS];
     struct svi_section read = {.offset = c->bodies.size}, *s;
     SVI_TRY(parse_object(p, item, SECTION_ITEMS));
+    /* A right check only proves that the file is as it was written: types are not taken for granted. */
     if (item[0].type != SVI_STRING || item[0].length == 0 || item[0].length >= sizeof read.name ||
         memchr(item[0].body, '\0', item[0].length) || item[1].type != SVI_BOOL || item[2].type != SVI_BIN)
         return fail_damaged(p, "the section has another form");
@@ -444,7 +446,7 @@ svs_code svi_checkpoint_parse(const uint8_t *bytes, size_t size, const char *dir
 
 svs_code svi_checkpoint_read(const struct svi_state_dir *dir, uint64_t number, struct svi_checkpoint *c,
                              svs_error *err) {
-    const uint8_t *bytes = (const uint8_t *)"";
+    const uint8_t *bytes = (const uint8_t *)""; /* an empty file has no buffer, and is parsed as damaged */
     struct svi_read_buffer b = {.fd = -1};
     char name[SVI_FILE_NAME];
     svs_code code = svi_read_buffer_open(&b, dir, svi_state_dir_name(name, SVI_CHECKPOINT, number), err);

@@ -16,7 +16,7 @@
 
 int svi_write_all(int fd, const void *bytes, size_t size) {
     const char *at = bytes;
-    int interrupted = 0;
+    int interrupted = 0; /* in a row: a transfer that makes progress may be interrupted any number of times */
     while (size > 0) {
         ssize_t n = write(fd, at, size);
         if (n < 0 && errno == EINTR && ++interrupted < INTERRUPTIONS)
@@ -39,7 +39,7 @@ int svi_read_at(int fd, void *bytes, size_t size, uint64_t offset, size_t *got) 
             continue;
         if (n < 0)
             return errno;
-        if (n == 0)
+        if (n == 0) /* end of the file; the caller decides whether that is a failure */
             break;
         *got += (size_t)n;
         interrupted = 0;
@@ -90,6 +90,7 @@ int svi_write_back(int fd) {
     return error == ENOSYS || error == EPERM || error == EINVAL ? svi_sync_data(fd) : error;
 }
 
+/* Too many open files, in this process or in the system. */
 static bool no_descriptor(int error) {
     return error == EMFILE || error == ENFILE;
 }
@@ -98,6 +99,7 @@ bool svi_no_space(int error) {
     return error == ENOSPC || error == EDQUOT || error == EFBIG || no_descriptor(error);
 }
 
+/* strerrordesc_np instead of strerror: it is safe in threads, and its text does not depend on the locale. */
 const char *svi_errno_text(int error) {
     const char *text = strerrordesc_np(error);
     return text ? text : "unknown reason";
@@ -112,6 +114,7 @@ svs_code svi_fail_file(svs_error *err, svs_code code, const char *dir, const cha
     va_end(args);
     if (!dir)
         return svi_fail(err, code, "%s %s", name, text);
+    /* The path comes from the user and may hold anything; `name` is always one of ours. */
     svi_escape(path, sizeof path, dir, strlen(dir));
     return svi_fail(err, code, "%s%s%s %s", path, *name ? "/" : "", name, text);
 }

@@ -304,6 +304,8 @@ static svs_code undo_write(svi_journal *j, size_t wanted, int error, svs_error *
 svs_code svi_journal_write(svi_journal *j, svs_error *err) {
     if (j->dead != SVS_OK || j->gathered.size == 0)
         return journal_dead(j, err);
+    /* The header of a new segment goes to a new file, the records after it: so a rotation and a batch are two
+     * writes, and `written` moves after each. */
     size_t header = j->header, size = j->gathered.size - header;
     svs_code code = header ? rotate_segment(j, err) : SVS_OK;
     if (code != SVS_OK) {

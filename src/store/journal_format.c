@@ -38,6 +38,7 @@ svs_code svi_segment_header_write(struct svi_segment_header *h, struct svi_bytes
 static void find_secrets(struct svi_segment_header *h, const uint8_t *bytes, size_t size) {
     const size_t key = sizeof AGAIN - 1;
     const uint8_t *again = memmem(bytes, size, AGAIN, key);
+    /* Without the second copy, both are the first: the reader then tries one secret only. */
     if (size >= SECRET_AT + 8)
         h->secret = h->again = svi_load64(bytes + SECRET_AT);
     if (again && size - (size_t)(again - bytes) >= key + 8)

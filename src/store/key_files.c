@@ -51,6 +51,7 @@ svi_key_files *svi_key_files_new(const struct svi_state_dir *dir, svs_error *err
         return NULL;
     }
     f->current = -1;
+    /* A descriptor of its own: the caller may close the directory, and its lock, before the files. */
     f->dir =
         (struct svi_state_dir){.fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), .lock = -1};
     const size_t length = strlen(dir->path) + 1;
@@ -108,6 +109,7 @@ static svs_code file_open(svi_key_files *f, struct key_file *k, svs_error *err) 
         return svi_fail_io(err, f->dir.path, name, "opened", errno);
     if (svi_state_dir_hold(&f->dir, name, k->fd, &s, err) != SVS_OK)
         return SVS_IO;
+    /* Longer is normal: records that were appended after the checkpoint do not count. */
     if (!S_ISREG(s.st_mode) || (uint64_t)s.st_size < k->length)
         return svi_fail_file(err, SVS_DAMAGED, f->dir.path, name, "has %llu bytes, and the checkpoint %llu",
                              (unsigned long long)s.st_size, (unsigned long long)k->length);
@@ -129,6 +131,7 @@ void svi_key_files_archive(struct svi_archive *a, svi_key_files *f) {
         svi_archive_int64(a, svi_archive_key(key, "length", i), &length, 0, INT64_MAX / 4);
         if (!svi_archive_loading(a))
             continue;
+        /* Set even after a failure: svi_key_files_free closes every fd of the list that is not -1. */
         *k = (struct key_file){.number = (uint32_t)number, .fd = -1, .length = (uint64_t)length};
         f->bytes += k->length;
         if (!svi_archive_ok(a) ||
@@ -150,6 +153,8 @@ svs_code svi_key_files_of(svi_key_files *f, const struct svi_checkpoint *c, svs_
 
 /* ---- reading */
 
+/* Adds file and byte to the error of a record. The text is copied first, because svi_fail_file writes to err.
+ */
 static svs_code fail_record(const svi_key_files *f, const struct key_file *k, uint64_t offset,
                             svs_error *err) {
     char name[SVI_FILE_NAME], why[SVS_ERROR_TEXT];
@@ -280,7 +285,7 @@ static svs_code files_begin(svi_key_files *f, svs_error *err) {
         f->count--;
         return svi_fail_write(err, f->dir.path, name, 0, "opened", error);
     }
-    (void)flock(k->fd, LOCK_SH | LOCK_NB);
+    (void)flock(k->fd, LOCK_SH | LOCK_NB); /* cannot be taken: nobody else knows this file yet */
     f->current = f->count - 1;
     f->new_names = true;
     return SVS_OK;

@@ -35,6 +35,8 @@ static void record_archive_figures(struct svi_archive *a, struct svi_key_figures
     f->open = open;
 }
 
+/* The head of a record. Values whose C type has no archive function pass through a variable of one that has,
+ * in both directions: when saving, the assignments back change nothing. */
 static void record_archive(struct svi_archive *a, struct svi_key_record *r) {
     svi_archive_text(a, "name", r->name, sizeof r->name);
     r->head.length = (uint8_t)strlen(r->name);
@@ -85,7 +87,7 @@ svs_code svi_key_record_append(struct svi_bytes *out, const struct svi_key_recor
     if (r->size > 0)
         svi_bytes_append(out, r->state, r->size);
     const uint32_t length = htole32((uint32_t)(out->size - begin + CHECK_SIZE));
-    memcpy(out->data + begin, &length, sizeof length);
+    memcpy(out->data + begin, &length, sizeof length); /* before the check, which covers it */
     const uint64_t check = htole64(XXH3_64bits(out->data + begin, out->size - begin));
     return svi_bytes_append(out, &check, sizeof check);
 }
@@ -98,6 +100,7 @@ svs_code svi_key_record_read(const uint8_t *bytes, size_t size, struct svi_key_r
     if (size >= LENGTH_SIZE)
         memcpy(&stored, bytes, sizeof stored);
     *length = le32toh(stored);
+    /* The length is the only part used before the check: out of range it must not lead outside of `bytes`. */
     if (*length < LENGTH_SIZE + CHECK_SIZE || *length > size || *length > SVI_KEY_RECORD_MAX)
         return svi_fail(err, SVS_DAMAGED, "the record of a key is truncated");
     /* The check before the content: what follows reads bytes that were written as they are. */
@@ -112,6 +115,7 @@ svs_code svi_key_record_read(const uint8_t *bytes, size_t size, struct svi_key_r
         return err->code;
     if (r->common_size > (size_t)(in.end - in.at))
         return svi_fail(err, SVS_DAMAGED, "the record of a key is truncated");
+    /* No svi_archive_in_end: the bytes after the head are common and state, not unknown fields. */
     r->common = in.at;
     r->state = in.at + r->common_size;
     r->size = (size_t)(in.end - r->state);

@@ -30,11 +30,13 @@ svs_code svi_read_buffer_open(struct svi_read_buffer *b, const struct svi_state_
     struct stat s;
     reset_buffer(b, name);
     b->dir = dir->path;
+    /* O_NONBLOCK: opening a FIFO of this name must not wait for a writer; it is refused below. */
     b->fd = openat(dir->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (b->fd < 0)
         return svi_fail_io(err, dir->path, name, "opened", errno);
     if (svi_state_dir_hold(dir, name, b->fd, &s, err) != SVS_OK)
         return SVS_IO;
+    /* The size is that of now: records appended later by the process that writes are not read. */
     if (!S_ISREG(s.st_mode))
         return svi_fail_file(err, SVS_IO, dir->path, name, "is not a regular file");
     b->size = (uint64_t)s.st_size;

@@ -262,6 +262,7 @@ svs_code svi_state_dir_open(struct svi_state_dir *dir, const char *path, bool wr
     *dir = (struct svi_state_dir){.fd = -1, .lock = -1, .path = svi_alloc(length + 1)};
     if (dir->path)
         memcpy(dir->path, path, length);
+    /* `names` exists only with an initialised lock, so svi_state_dir_close may destroy what it finds. */
     if (dir->path && write && (dir->names = svi_alloc(sizeof *dir->names)))
         pthread_mutex_init(&dir->names->lock, NULL);
     svs_code code = !dir->path || (write && !dir->names) ? svi_fail_memory(err, "the state directory")
