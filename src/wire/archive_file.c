@@ -109,6 +109,7 @@ void svi_archive_out_begin(struct svi_archive_out *o, struct svi_bytes *bytes, c
 
 svs_code svi_archive_out_end(struct svi_archive_out *o) {
     uint32_t fields = htobe32(o->fields);
+    /* After a failure nothing of the section stays: it would have no head. */
     if (o->bytes && svi_archive_ok(&o->archive))
         memcpy(o->bytes->data + o->start + 1, &fields, sizeof fields);
     else if (o->bytes)
@@ -261,7 +262,7 @@ static void packed_get_integer(struct svi_archive *a, const char *name, int64_t 
     uint64_t bits = 0;
     uint8_t byte = 0x80;
     (void)name;
-    for (int i = 0; byte & 0x80; i++) {
+    for (int i = 0; byte & 0x80; i++) { /* bounded: shifts stay below 64 */
         if (!svi_archive_check(a, i < MAX_VARINT, "an integer has too many bytes") ||
             !packed_take(a, &byte, 1))
             return;

@@ -121,6 +121,7 @@ static svs_code columns_match_list(struct svi_columns *c, struct svi_schema *s, 
     const bool fits = open || list.length == (uint32_t)wanted || (part && list.length < (uint32_t)known);
     if (s->shape.kind == SVI_SPARSE || !fits)
         return columns_refuse(s, value, known, err);
+    /* The place of a name in the list is the guess for its column: in the usual order no search is needed. */
     svi_shape_begin_row(&s->shape);
     c->in_order = true;
     for (uint32_t i = 0; i < list.length; i++) {
@@ -150,7 +151,7 @@ svs_code svi_columns_match(struct svi_columns *c, struct svi_schema *s, const st
     c->list.size = 0; /* invalid until the new match is complete */
     SVI_TRY(columns_reserve(c, err));
     SVI_TRY(columns_match_list(c, s, value, part, err));
-    svi_walk(&after, end, SVI_DEPTH_MAX);
+    svi_walk(&after, end, SVI_DEPTH_MAX); /* finds the end of the list, whose bytes are cached */
     c->changes = svi_schema_changes(s);
     c->kind = s->shape.kind;
     return svi_bytes_append(&c->list, value, (size_t)(after - value)) == SVS_OK

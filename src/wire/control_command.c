@@ -126,6 +126,7 @@ svs_code svi_command_read(struct svi_command *c, const void *bytes, size_t size,
     char name[40];
     struct svi_item map, key, op = {.type = SVI_ITEM_TYPE_COUNT}; /* not met yet */
     *c = (struct svi_command){.bytes = bytes, .size = size};
+    /* Every item is marked as absent: nil is a value that a request may have. */
     for (const struct command_part *i = items; i->name; i++)
         memcpy((char *)c + i->to, &op, sizeof op);
     /* Checked as a whole first: the walks below cannot fail. */
@@ -143,6 +144,7 @@ svs_code svi_command_read(struct svi_command *c, const void *bytes, size_t size,
     if (op.type != SVI_STRING)
         return svi_fail(err, op.type == SVI_ITEM_TYPE_COUNT ? SVS_UNKNOWN_OP : SVS_WRONG_TYPE,
                         "a request is a map with the key op, a string");
+    /* Escaped for the error text; no operation has characters that escaping changes. */
     svi_escape(name, sizeof name, (const char *)op.body, op.length);
     while (c->op < SVI_COMMAND_COUNT && strcmp(commands[c->op].name, name) != 0)
         c->op++;
@@ -159,6 +161,7 @@ svs_value svi_item_value(const struct svi_item *item) {
     case SVI_REAL:
         if (!isfinite(item->r))
             return svs_none();
+        /* 1.0 and 1 are the same label, as in samples (decode.c). */
         return item->r == trunc(item->r) && fabs(item->r) <= SVI_EXACT_MAX ? svs_int((int64_t)item->r)
                                                                            : svs_real(item->r);
     case SVI_STRING:

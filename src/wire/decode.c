@@ -52,6 +52,7 @@ static const char *decode_where(const struct reading *r, int column, char out[10
 }
 
 static svs_code refuse_not_finite(const struct reading *r, const char *where, double v) {
+    /* NaN is refused rather than taken as missing: it is mostly the result of a failed computation. */
     const char *what = isnan(v) ? "NaN" : v > 0 ? "infinite" : "minus infinite";
     return svi_fail(r->err, SVS_NOT_FINITE, "%s is %s: send nil for a missing value", where, what);
 }
@@ -86,7 +87,7 @@ static svs_code decode_put_value(struct reading *r, int column, const struct svi
 
 /* Begins a dense row of n values. Its size is checked before any value is written. */
 static svs_code begin_dense(struct reading *r, uint32_t n) {
-    r->array = true;
+    r->array = true; /* the values are in the order of the message; svi_columns_order sorts them later */
     r->m->kind = r->names_come && r->shape->kind == SVI_NAMED ? SVI_NAMED : SVI_DENSE;
     r->m->d = n < INT_MAX ? (int)n : INT_MAX; /* too many either way: svi_shape_fits refuses it */
     return svi_shape_fits(r->shape, r->m, r->err);
@@ -155,9 +156,10 @@ static svs_code decode_put_named(struct reading *r, int column, const struct svi
 /* Begins a row of names from an array of `count` values, starting over if a dense row was begun: the names
  * are matched first, because the order of the values is only known from them. */
 static svs_code decode_begin_listed(struct reading *r, uint32_t count) {
+    /* A list may omit columns only where the policy fills them. */
     const bool part = svi_schema_policy(r->schema, r->m) != SVI_MISSING_REFUSE;
     struct svi_columns *c = r->env->order;
-    r->array = false;
+    r->array = false; /* values go to their columns at once: nothing is left to reorder */
     r->m->missing = 0;
     svs_code code = svi_columns_match(c, r->schema, r->env, part, r->err);
     if (code == SVS_OK && count != (uint32_t)c->count)
@@ -184,7 +186,7 @@ static inline double decode_packed_at(const struct svi_item *ext, int i) {
 static svs_code decode_take_listed(struct reading *r, const struct svi_item *x, uint32_t count) {
     const struct svi_columns *c = r->env->order;
     svs_code code = decode_begin_listed(r, count);
-    r->at = x->body;
+    r->at = x->body; /* from the first value again, even if a dense row had been begun */
     for (int i = 0; code == SVS_OK && i < c->count; i++) {
         struct svi_item item = {.type = SVI_REAL};
         if (x->type == SVI_EXT)
@@ -227,6 +229,7 @@ static svs_code decode_take_array(struct reading *r, const struct svi_item *arra
             break;
         struct svi_item item;
         p = svi_item_read(p, &item);
+        /* The dense row is abandoned: nothing of it has left r->m. */
         if (decode_asks_for_names(r, &item))
             return decode_take_listed(r, array, array->length);
         code = decode_put_value(r, i++, &item);
@@ -263,7 +266,7 @@ static svs_code decode_begin_map(struct reading *r, enum svi_kind kind) {
     r->m->kind = kind;
     r->m->d = r->shape->d;
     SVI_TRY(svi_shape_fits(r->shape, r->m, r->err));
-    if (r->m->d > 0)
+    if (r->m->d > 0) /* the row has no memory before the first column */
         memset(r->m->x, 0, (size_t)r->m->d * sizeof *r->m->x);
     svi_shape_begin_row(r->shape);
     return SVS_OK;
@@ -272,11 +275,12 @@ static svs_code decode_begin_map(struct reading *r, enum svi_kind kind) {
 /* Stores one column of a sparse row and widens the row if necessary. 0 <= column < max_features. */
 static svs_code put_column(struct reading *r, int column, const struct svi_item *item) {
     struct svi_message *m = r->m;
+    /* Columns between the old width and this one are 0, like all others that the map does not set. */
     if (column >= m->d) {
         memset(m->x + m->d, 0, (size_t)(column + 1 - m->d) * sizeof *m->x);
         m->d = column + 1;
     }
-    if (!svi_shape_mark(r->shape, column)) {
+    if (!svi_shape_mark(r->shape, column)) { /* two values for one column: neither may win silently */
         char at[100];
         return svi_fail(r->err, SVS_DUPLICATE_KEY, "%s is a duplicate", decode_where(r, column, at));
     }
@@ -293,6 +297,7 @@ static svs_code wrong_key(const struct reading *r, const struct svi_item *key) {
 /* The column of an integer key. A dense stream, or one with fixed names, cannot get further columns. */
 static svs_code column_of(const struct reading *r, const struct svi_item *key, int *column) {
     const struct svi_shape *s = r->shape;
+    /* Order of the checks: type, sign, the columns of the stream, the limit of the settings. */
     bool closed = r->m->kind == SVI_DENSE || s->fixed_names;
     if (key->type != SVI_INT && key->type != SVI_HUGE_INT)
         return wrong_key(r, key);
@@ -350,13 +355,13 @@ static svs_code decode_take_value(struct reading *r, const struct svi_item *name
     const enum svi_column_kind kind = map ? decode_kind(r, name) : SVI_COLUMN_NUMBER;
     if (kind == SVI_COLUMN_OPEN)
         return decode_take_nested(r, name, value.length);
-    if (kind == SVI_COLUMN_IGNORED) {
+    if (kind == SVI_COLUMN_IGNORED) { /* the whole map is skipped, whatever it holds */
         svi_walk(&past, r->end, SVI_DEPTH_MAX);
         r->at = past;
         return SVS_OK;
     }
     const svs_code code = name_of(r, name, r->values, &column);
-    r->values += r->values < INT_MAX;
+    r->values += r->values < INT_MAX; /* a guess only: it may stop counting, but not overflow */
     return code == SVS_OK ? decode_put_named(r, column, &value) : code;
 }
 
@@ -369,6 +374,7 @@ static svs_code decode_take_nested(struct reading *r, const struct svi_item *out
         r->at = svi_item_read(r->at, &key);
         if (key.type != SVI_STRING)
             return wrong_key(r, &key);
+        /* `name` points to `text`, so each level of nesting has a buffer of its own on the stack. */
         name.length = (uint32_t)svi_join_names((const char *)outer->body, outer->length,
                                                (const char *)key.body, key.length, text, sizeof text);
         code = name.length > 0 ? decode_take_value(r, &name) : refuse_joined(r, outer, &key);
@@ -523,7 +529,7 @@ static svs_code decode_take_ts(struct reading *r, const struct svi_item *item) {
 }
 
 static svs_code decode_take_w(struct reading *r, const struct svi_item *item) {
-    double *w = &r->m->weight;
+    double *w = &r->m->weight; /* 1 unless given */
     if (!svi_item_number(item, w))
         return decode_wrong_type(r, SVI_KEY_W, item, "a number above 0");
     if (!(*w > 0 && isfinite(*w)))
@@ -556,6 +562,7 @@ static svs_code decode_take_src(struct reading *r, const struct svi_item *item) 
 static svs_code decode_take_n(struct reading *r, const struct svi_item *item) {
     double v = -1;
     bool number = svi_item_number(item, &v);
+    /* A real counts up to 2^53: beyond it, two sequence numbers could be the same double. */
     bool whole = item->type == SVI_INT || (number && v == trunc(v) && fabs(v) <= SVI_EXACT_MAX);
     if (!whole || v < 0)
         return decode_wrong_type(r, SVI_KEY_N, item, "an integer from 0");
@@ -683,7 +690,8 @@ svs_code svi_envelope_next(struct svi_envelope *e, struct svi_schema *schema, st
                         .m = m,
                         .err = err,
                         .names_come = e->columns};
-    svi_message_begin(m, schema->shape.row);
+    svi_message_begin(m,
+                      schema->shape.row); /* x is decoded into the row of the shape, which later stages use */
     svs_code code = decode_element(&r, el);
     e->array = r.array;
     return code;

@@ -119,6 +119,7 @@ static void element_note(struct svi_element *el, const struct svi_item *key, con
 const uint8_t *svi_element_read(const uint8_t *at, const uint8_t *end, int depth, struct svi_element *el) {
     struct svi_item item;
     el->at = el->end = at;
+    /* value, ordered and keys are not cleared: only what `seen` and `count` state is read. */
     el->count = 0;
     el->bad_key = NULL;
     el->is_map = at < end && ((*at & 0xf0) == 0x80 || *at == 0xde || *at == 0xdf);
@@ -133,12 +134,14 @@ const uint8_t *svi_element_read(const uint8_t *at, const uint8_t *end, int depth
         at++;
     else if ((at = container_head(at, end, &item)))
         pairs = item.length;
-    if (!at || (pairs > 0 && depth < 1))
+    if (!at || (pairs > 0 && depth < 1)) /* an empty container does not nest, as in svi_walk */
         return NULL;
     for (; pairs > 0; pairs--) {
         struct svi_item key;
         const uint8_t *key_at = at;
         const uint8_t *value = element_read_key(at, end, depth - 1, &key);
+        /* The value is only skipped here: whether it is right is decided when its turn comes, after
+         * everything that precedes it in the message. */
         at = value;
         if (!value || !svi_skip(&at, end, depth - 1))
             return NULL;
@@ -163,6 +166,7 @@ static const uint8_t *element_pass(const uint8_t *at, const uint8_t *end, int de
 static bool envelope_scan(struct svi_envelope *e) {
     const uint8_t *at = e->bytes, *end = at + e->size;
     struct svi_item head = {.type = SVI_MAP};
+    /* One level of the depth is the array of a batch, so its elements have one less. */
     const bool batch = e->batch = e->size > 0 && ((*at & 0xf0) == 0x90 || *at == 0xdc || *at == 0xdd);
     e->left = 1;
     if (batch) {
@@ -195,6 +199,7 @@ static void envelope_read_source(struct svi_envelope *e) {
     if (seen >> SVI_KEY_SRC & 1) {
         svi_item_read(value[SVI_KEY_SRC], &item);
         e->has_src = item.type != SVI_NIL;
+        /* A src of another type still counts as given: a message with n is then refused for its src. */
         if (item.type == SVI_STRING) {
             e->src = (const char *)item.body;
             e->src_length = item.length;
@@ -248,6 +253,7 @@ svs_code svi_envelope_read(struct svi_envelope *e, const void *bytes, size_t siz
     } else if (e->left > SVI_BATCH_MAX)
         svi_fail(&e->form, SVS_TOO_LARGE, "a batch of %lld elements: at most %d are accepted at once",
                  (long long)e->left, SVI_BATCH_MAX);
+    /* Only where the form is valid was `first` read to its end. */
     const bool found = e->form.code == SVS_OK || e->form.code == SVS_TOO_LARGE;
     if (found && e->left > 0 && e->first.is_map)
         envelope_read_source(e);
@@ -327,7 +333,7 @@ bool svi_element_is(const struct svi_element *el, enum svi_key key, const char *
 
 void svi_element_leave_out(struct svi_element *el, enum svi_key key) {
     int kept = 0;
-    for (int i = 0; i < el->count; i++)
+    for (int i = 0; i < el->count; i++) /* the others keep their order, which decides about errors */
         if (el->keys[i] != key) {
             el->ordered[kept] = el->ordered[i];
             el->keys[kept++] = el->keys[i];

@@ -65,7 +65,7 @@ static void put_model(struct svi_pack *p, const svs_model *m, const struct svi_f
         svi_pack_key(p, "schema");
         svi_pack_raw(p, m->schema, m->schema_size);
     }
-    if (m->calibration.a > 0)
+    if (m->calibration.a > 0) /* 0: the scores are not calibrated yet */
         svi_put_calibration(p, &m->calibration, m->rows);
     svi_put_map(p, "quality", (size_t)quality_count);
     put_figures(p, quality, quality_count);
@@ -133,6 +133,7 @@ void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores
         svi_put_real(p, "alarm", e->as.score.alarm);
         svi_put_real(p, "surprise", e->as.score.surprise);
     }
+    /* A score states the version of the model that made it, so that a subscriber can reproduce it. */
     svi_put_uint(p, "model", e->as.score.version);
     if (e->as.score.bank)
         svi_put_uint(p, "bank", e->as.score.version);
@@ -250,9 +251,11 @@ static bool is_plain(uint8_t byte) {
 }
 
 size_t svi_topic_write(enum svi_topic topic, const char *stream, const char *key, char *out) {
-    /* The final dot keeps subscriptions exact: the prefix "model.pump1." does not match the stream pump10. */
+    /* ZeroMQ subscribes by prefix. The final dot keeps it exact: "model.pump1." does not match the stream
+     * pump10, but it matches every key of pump1. */
     size_t n = (size_t)snprintf(out, SVI_TOPIC_MAX, "%s.%.*s.", topics[topic].name, SVI_STREAM_MAX, stream);
     const size_t stem = n;
+    /* SVI_TOPIC_MAX has capacity for a key of only encoded bytes; the bound guards against a longer one. */
     for (const char *c = key ? key : ""; *c && n + 4 < SVI_TOPIC_MAX; c++) {
         const uint8_t byte = (uint8_t)*c;
         if (is_plain(byte)) {
@@ -337,6 +340,7 @@ static bool put_message_packed(struct svi_pack *p, const struct svi_message *m) 
 
 static void put_message_cells(struct svi_pack *p, const struct svi_message *m, bool packed) {
     svi_pack_key(p, "x");
+    /* Cells in order go with `columns` true; packed numbers are used only for rows without it. */
     if (packed && m->listed && !m->in_order && put_message_packed(p, m))
         return;
     if (m->listed)
@@ -407,6 +411,7 @@ svs_code svi_message_encode(const struct svi_message *m, const svs_features *nam
                  {"missing", message_absent(m) ? svs_str(message_absent(m)) : svs_none()}};
     const size_t pair_count = sizeof pairs / sizeof *pairs;
     struct svi_pack p;
+    /* Before anything is packed: a NaN in packed numbers would be refused by the receiver. */
     if (packed && m->has_x && m->kind == SVI_DENSE && m->missing > 0)
         return SVS_MISSING_VALUE;
     svi_pack_begin(&p, out);

@@ -73,6 +73,7 @@ static svs_code record_end(struct svi_bytes *out, size_t from, size_t *part) {
 static svs_code record_parts(const struct svi_event *e, bool encode, struct svi_bytes *buffer,
                              struct svi_bytes *out, struct record_head *h) {
     svs_code code = encode ? svi_event_encode(e, buffer) : SVS_OK;
+    /* Every part is ended, also an absent one of size 0: reading walks over all of them in this order. */
     for (int i = 0; i < PARTS && code == SVS_OK; i++) {
         const size_t from = out->size;
         if (i == PART_PAYLOAD && encode)
@@ -117,6 +118,7 @@ bool svi_event_recorded(const struct svi_bytes *from, size_t *at, struct svi_rec
     uint8_t *part[PARTS];
     if (*at >= from->size)
         return false;
+    /* Not validated: the bytes never leave the process. */
     memcpy(&h, from->data + *at, sizeof h);
     uint8_t *next = from->data + *at + record_aligned(sizeof h);
     *at += h.size;

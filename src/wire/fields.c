@@ -35,12 +35,12 @@ static bool field_value(const struct svi_field *f, const uint8_t *at, const stru
                         void *out) {
     double number;
     switch (f->type) {
-    case SVI_FIELD_INTEGER:
+    case SVI_FIELD_INTEGER: /* compared as doubles: a bound of 2^63 has no int64_t */
         if (item->type != SVI_INT || (double)item->i < f->low || (double)item->i > f->high)
             return false;
         *(int64_t *)out = item->i;
         return true;
-    case SVI_FIELD_UINT:
+    case SVI_FIELD_UINT: /* item->i has the bits of a huge integer too */
         if (item->type != SVI_HUGE_INT && (item->type != SVI_INT || item->i < 0))
             return false;
         *(uint64_t *)out = (uint64_t)item->i;
@@ -108,7 +108,7 @@ static void fields_take(struct map_reading *r, size_t k, const uint8_t *at) {
         svi_fail(&r->first, SVS_DUPLICATE_KEY, "the %s has the key %s twice", r->what, f->name);
         return;
     }
-    r->seen |= UINT64_C(1) << k;
+    r->seen |= UINT64_C(1) << k; /* also if the value is bad: the field is then wrong, not absent */
     if (field_value(f, at, &item, r->to + f->to) || r->first.code != SVS_OK)
         return;
     describe_field(f, wanted, sizeof wanted);
@@ -131,7 +131,7 @@ svs_code svi_fields_read(const char *what, const struct svi_field *fields, size_
         if (key.type != SVI_STRING && r.first.code == SVS_OK)
             svi_fail(&r.first, SVS_WRONG_TYPE, "a key of the %s is %s: keys are strings", what,
                      svi_item_name(&key));
-        size_t k = 0;
+        size_t k = 0; /* linear: a table has a dozen rows, and nothing here runs for each sample */
         while (k < count && !svi_item_is(&key, fields[k].name))
             k++;
         if (k < count)

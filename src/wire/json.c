@@ -49,6 +49,7 @@ static int json_escape(const char *text, size_t left, bool utf8, char out[8], si
 
 static void json_string(struct json *j, const void *bytes, size_t length) {
     const char *text = bytes;
+    /* Decided for the whole string: a name in Latin-1 must not be half decoded. */
     const bool utf8 = svi_utf8_valid(text, length);
     size_t plain = 0; /* start of the run that needs no escape and is added at once */
     json_add(j, "\"", 1);
@@ -77,6 +78,7 @@ static void json_number(struct json *j, double r) {
         json_add(j, "null", 4);
 }
 
+/* Packed numbers as an array; a rest shorter than a number is dropped. */
 static void json_packed(struct json *j, const struct svi_item *e) {
     const size_t size = e->ext == 1 ? sizeof(float) : sizeof(double);
     json_add(j, "[", 1);
@@ -106,6 +108,7 @@ static const uint8_t *json_key(struct json *j, const uint8_t *at) {
     return at;
 }
 
+/* Writes an array or a map; returns the address after it. */
 static const uint8_t *json_container(struct json *j, const struct svi_item *c) {
     const bool map = c->type == SVI_MAP;
     const uint8_t *at = c->body;
@@ -178,6 +181,7 @@ svs_code svi_json_msgpack(struct svi_bytes *out, const void *bytes, size_t lengt
 
 svs_code svi_json_reply(struct svi_bytes *text, const void **reply, size_t *size) {
     text->size = 0;
+    /* The reply is of our own encoders, so only memory can fail. */
     svs_code code = svi_json_msgpack(text, *reply, *size, NULL);
     *reply = text->data;
     *size = text->size;

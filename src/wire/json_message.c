@@ -248,6 +248,7 @@ static const char *convert_pair(struct conversion *c, struct svi_span key, const
 
 /* An object with the keys of the wire. */
 static const char *convert_sample(struct conversion *c, const char *object) {
+    /* "missing" may follow x, so the pair is added only after all keys were seen. */
     const size_t at = svi_pack_hole(&c->pack);
     bool has_x = false, has_missing = false;
     uint32_t count = 0;
@@ -306,6 +307,7 @@ static void flat_find_label(struct conversion *c, const char *object) {
         struct svi_span key;
         const char *value = svi_json_key(p, &key);
         const int rank = flat_label_rank(c, key, value, name);
+        /* The settings know the label: a name must not compete with it. */
         if (svi_use_of(&in->columns, key) == SVI_USE_LABEL) {
             in->label[0] = '\0';
             return;
@@ -389,6 +391,7 @@ static struct svi_span flat_name(const struct svi_span *outer, struct svi_span k
 static const char *convert_columns(struct conversion *c, struct flat_row *row, const struct svi_span *outer,
                                    const char *object) {
     uint32_t features = 0;
+    /* After the loop, value is the address after the last pair; of an empty object it is its end. */
     const size_t at = svi_pack_hole(&c->pack);
     const char *value = past_blanks(object + 1);
     for (const char *p = svi_json_first(object); p; p = svi_json_next(value)) {
@@ -407,7 +410,7 @@ static const char *convert_columns(struct conversion *c, struct flat_row *row, c
             features++;
             continue;
         }
-        value = svi_json_skip(p);
+        value = svi_json_skip(p); /* not a feature: noted by its address in the text, converted after x */
         if (use != SVI_USE_NONE && row->count < NOTED_MAX) {
             row->noted[row->count].use = use;
             row->noted[row->count++].value = p;
@@ -420,13 +423,14 @@ static const char *convert_columns(struct conversion *c, struct flat_row *row, c
 static const char *convert_flat(struct conversion *c, const char *object) {
     struct flat_row row = {.count = 0};
     const size_t at = svi_pack_hole(&c->pack);
+    /* Before any column is converted: the label must be known to keep it out of x. */
     if (!c->in->looked && !c->in->columns.label_required && !c->in->columns.unlabelled)
         flat_find_label(c, object);
     svi_pack_key(&c->pack, "x");
     const char *end = convert_columns(c, &row, NULL, object);
     convert_noted(c, &row);
     convert_missing(c);
-    svi_pack_fill(&c->pack, at, (uint32_t)row.count + 2, true);
+    svi_pack_fill(&c->pack, at, (uint32_t)row.count + 2, true); /* with x and missing */
     return end;
 }
 
@@ -509,6 +513,7 @@ bool svi_json_begins(const void *bytes, size_t size) {
 svs_code svi_json_message(struct svi_json_input *in, const void *text, size_t size, struct svi_bytes *out,
                           svs_error *err) {
     struct conversion c = {.in = in};
+    /* Check everything, then convert: `out` gets nothing of a message that is refused. */
     if (!svi_json_begins(text, size))
         return svi_fail(err, SVS_NOT_JSON, "not JSON: an object or an array expected");
     if (take_text(in, text, size) != SVS_OK)

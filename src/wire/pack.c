@@ -18,6 +18,7 @@ void svi_pack_raw(struct svi_pack *p, const void *bytes, size_t size) {
 }
 
 void svi_pack_begin(struct svi_pack *p, struct svi_bytes *out) {
+    /* What is in `out` already stays: encoders append, and a failure removes only their own bytes. */
     *p = (struct svi_pack){.out = out, .start = out->size};
     msgpack_packer_init(&p->packer, p, pack_append);
 }
@@ -36,6 +37,7 @@ void svi_pack_map(struct svi_pack *p, size_t pairs) {
     msgpack_pack_map(&p->packer, pairs);
 }
 
+/* The count of the enclosing map is saved in the result, so open maps nest like the calls that make them. */
 struct svi_open_map svi_pack_open(struct svi_pack *p) {
     const struct svi_open_map m = {svi_pack_hole(p), p->keys};
     p->keys = 0;
@@ -65,7 +67,7 @@ size_t svi_pack_hole(struct svi_pack *p) {
 /* The hole is one byte, enough for up to 15 elements; otherwise the content moves up by two or four bytes. */
 void svi_pack_fill(struct svi_pack *p, size_t hole, size_t count, bool map) {
     const size_t more = count < 16 ? 0 : count < 65536 ? 2 : 4;
-    svi_pack_raw(p, "\0\0\0", more);
+    svi_pack_raw(p, "\0\0\0", more); /* makes space at the end; the literal has four bytes with its NUL */
     if (p->failed)
         return;
     uint8_t *head = p->out->data + hole;
@@ -139,7 +141,7 @@ void svi_pack_bin(struct svi_pack *p, const void *bytes, size_t size) {
 }
 
 void svi_pack_doubles(struct svi_pack *p, const double *v, size_t count) {
-    if (!v && count > 0) {
+    if (!v && count > 0) { /* an empty array may have no memory */
         svi_pack_nil(p);
         return;
     }

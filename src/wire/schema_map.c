@@ -36,6 +36,7 @@ static const char *const column_kinds[] = {[SVI_COLUMN_OPEN] = "open",
 /* ---- writing */
 
 bool svi_schema_matters(const struct svi_schema *s, bool filled) {
+    /* Features without names (dense or sparse rows) cannot be described by columns. */
     const bool named = s->shape.names_kept > 0 && s->shape.names_kept >= s->shape.d;
     return named && (svi_schema_archived(s) || filled || s->o.missing == SVI_MISSING_MEAN);
 }
@@ -72,6 +73,8 @@ static void put_category(struct svi_pack *p, const struct svi_schema *s, int d, 
 
 static void put_schema_column(struct svi_pack *p, const struct svi_schema *s, int d, int column,
                               const double *mean) {
+    /* Without separate columns, column j is feature j. A feature from d on was added after the model was
+     * made. */
     const enum svi_column_kind kind = svi_schema_kind(s, column);
     const int own = s->columns ? s->column[column].now.feature : column;
     const bool has = kind == SVI_COLUMN_NUMBER && own >= 0 && own < d;
@@ -239,7 +242,7 @@ svs_code svi_schema_decode(struct svi_model_schema *m, const char *const *featur
     struct schema_parts p = {0};
     struct svi_item array;
     svs_error mine = {0};
-    err = err ? err : &mine;
+    err = err ? err : &mine; /* the functions below return err->code */
     *m = (struct svi_model_schema){0};
     svs_code code = svi_fields_read(WHAT, SVI_FIELDS(schema_fields), at, end, &p, err);
     if (code != SVS_OK)
@@ -251,9 +254,11 @@ svs_code svi_schema_decode(struct svi_model_schema *m, const char *const *featur
         return svi_fail(err, SVS_WRONG_TYPE,
                         "columns of the " WHAT " is %s: it must be an array of %d maps at most",
                         svi_item_name(&array), COLUMNS_MAX);
+    /* COLUMNS_MAX bounds this allocation; each column has at least one byte in the file besides. */
     code = svi_model_schema_init(m, features, d, (int)array.length, err);
     if (code != SVS_OK)
         return code;
+    /* Options before columns: hash decides how values of a category become features. */
     m->schema.o.missing = (enum svi_missing)p.missing;
     m->schema.o.hash = (int)p.hash;
     code = read_columns(m, at, array.length, end, err);

@@ -61,6 +61,7 @@ svs_code svi_tuning_read(const uint8_t *map, const uint8_t *end, svs_tuning *t, 
     svs_code code = svi_fields_read("what is said of C", SVI_FIELDS(fields), map, end, &parts, err);
     if (code != SVS_OK)
         return code;
+    /* Bool and array have no type in the table of fields: they are checked here. */
     svi_item_read(parts.better, &better);
     const uint8_t *at = svi_item_read(parts.table, &table);
     if (better.type != SVI_BOOL || table.type != SVI_ARRAY || table.length < 1 ||
