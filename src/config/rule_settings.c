@@ -63,6 +63,7 @@ svs_code svi_rule_settings_read(const char *rules, const char *absent, const cha
     const size_t length = strlen(absent);
     *out = (struct svi_rule_settings){.on[SVI_RULE_LIMITS] = limits[0] != '\0'};
     SVI_TRY(rule_settings_names(rules, out->on, err));
+    /* alert.absent none overrides alert.rules; a time alone does not switch the rule on. */
     if (strcmp(absent, "none") == 0)
         out->on[SVI_RULE_ABSENT] = false;
     else if (strcmp(absent, "auto") != 0 &&
@@ -124,6 +125,7 @@ static svs_code limit_check(const char *limits, const char *features, const char
     if (features && features[0] && !svi_span_listed(column, features))
         return svi_fail(err, SVS_SETTING, "limits: '%s' names none of the columns of features (%s)", shown,
                         svi_escape(all, sizeof all, features, strlen(features)));
+    /* Entries before this one have passed the check, so svi_limit_next may read them. */
     while (at < entry && svi_limit_next(&at, &earlier))
         if (earlier.length == limit.length && memcmp(earlier.column, limit.column, limit.length) == 0)
             return svi_fail(err, SVS_SETTING, "limits: '%s' is the second entry of its column: leave one out",

@@ -58,6 +58,7 @@ static svs_code settings_check_delivery(const struct svi_settings *s, svs_error 
     /* `auto` resolves to a level that fits, so the errors below concern a level that was given. */
     enum svi_delivery level = svi_settings_delivery(s);
     const char *name = svi_settings_word("delivery", (int)level);
+    /* Compared with the default, not with "given": a file that lists all settings must pass. */
     for (size_t i = 0; i < sizeof kept / sizeof kept[0] && !s->state_dir[0]; i++)
         if (!svi_settings_is_default(s, svi_settings_row(kept[i])))
             return svi_fail(err, SVS_SETTING, "%s applies to a kept state only: set state.dir too", kept[i]);
@@ -129,6 +130,7 @@ static const char *settings_without_prior(const struct svi_settings *s) {
         return "window";
     if (s->forget < 1)
         return "forget";
+    /* An invalid class.weight is reported by its own check. */
     return svi_class_weights_read(s->class_weight, &w, NULL) == SVS_OK && w.rule != SVS_CLASSES_ALIKE
                ? "class.weight"
                : NULL;
@@ -168,6 +170,7 @@ static void settings_settle_keys(struct svi_settings *s) {
         s->novelty_calibration = 200; /* what the fit of the tail to the highest scores needs */
 }
 
+/* Keys come first: they set a method, so that the rule for alsvm below finds nothing left to do. */
 const char *svi_settings_settle_method(struct svi_settings *s) {
     if (svi_settings_keyed(s))
         settings_settle_keys(s);
@@ -183,6 +186,7 @@ svs_code svi_settings_settle_alerts(struct svi_settings *s, const char **key, sv
     const struct svi_setting *row = svi_settings_row("alert.budget");
     const char *by = svi_settings_chosen(s, "alert.p") ? "alert.p" : "alert.fdr";
     *key = NULL;
+    /* The arrival times of a file's rows mean nothing: without ts, a fixed interval counts for the budget. */
     if (settings_from_stdin(s) && !svi_settings_given(s, svi_settings_row("alert.interval")))
         s->alert_interval = SVI_FILE_INTERVAL;
     if (!svi_settings_chosen(s, by) || strcmp(s->alert_budget, "none") == 0)
@@ -197,6 +201,7 @@ svs_code svi_settings_settle_alerts(struct svi_settings *s, const char **key, sv
     return SVS_OK;
 }
 
+/* method auto chooses the settings of its members itself: a setting that it would ignore is refused. */
 static svs_code settings_check_auto(const struct svi_settings *s, svs_error *err) {
     const char *key = settings_chosen_of_alsvm(s);
     if (s->method == SVI_METHOD_AUTO && key)
@@ -214,6 +219,7 @@ static svs_code settings_check_auto(const struct svi_settings *s, svs_error *err
     return SVS_OK;
 }
 
+/* Settings about keys without keys, and settings that a stream with keys does not support. */
 static svs_code settings_check_keys(const struct svi_settings *s, svs_error *err) {
     static const char *const of_keys[] = {"keys.max", "keys.memory", "keys.idle", "keys.quota", "key.prior"};
     for (size_t i = 0; !svi_settings_keyed(s) && i < sizeof of_keys / sizeof of_keys[0]; i++)
@@ -243,6 +249,7 @@ static svs_code settings_check_keys(const struct svi_settings *s, svs_error *err
     return SVS_OK;
 }
 
+/* The learner and its refit: actions need what they act on, and each solver has its losses. */
 static svs_code settings_check_learner(const struct svi_settings *s, svs_error *err) {
     double p;
     if (s->method == SVI_METHOD_FALSVM && s->task == SVS_REGRESS)
@@ -269,6 +276,7 @@ static svs_code settings_check_learner(const struct svi_settings *s, svs_error *
     return SVS_OK;
 }
 
+/* Novelty and the levels of its alerts. With novelty none the levels have no effect and are not checked. */
 static svs_code settings_check_novelty(const struct svi_settings *s, svs_error *err) {
     svs_novelty_options o;
     svs_code code = svi_settings_novelty(s, &o, err);
@@ -365,6 +373,8 @@ static bool settings_is_local(const char *address) {
     char host[64];
     struct in_addr v4;
     struct in6_addr v6;
+    /* begin is used only after the prefix "tcp://", so it is inside; the last ':' precedes the port, also of
+     * an IPv6 address in brackets. */
     const char *begin = address + 6, *colon = strrchr(address, ':');
     if (strncmp(address, "ipc://", 6) == 0 || strncmp(address, "inproc://", 9) == 0)
         return true;
@@ -390,6 +400,7 @@ bool svi_settings_binds(const struct svi_settings *s, const char *key, const cha
 
 svs_code svi_settings_check_security(const struct svi_settings *s, svs_error *err) {
     const struct { const char *key, *address; } sockets[] = {{"in", s->in}, {"out", s->out}, {"ctl", s->ctl}};
+    /* A bound socket is protected by its own key, but a subscriber must know the publisher's to trust it. */
     bool off = strcmp(s->curve, "off") == 0, sub = !settings_from_stdin(s) && s->in_mode == SVI_IN_SUB;
     if (!s->curve[0] || !s->curve_allow[0])
         return svi_fail(err, SVS_SETTING,
@@ -479,6 +490,8 @@ svs_code svi_settings_learning(const struct svi_settings *s, struct svi_class_we
 }
 
 void svi_settings_schema(const struct svi_settings *s, struct svi_schema_options *o) {
+    /* A feature is reused only after this many rows without its value: no row held for novelty then has it.
+     */
     const int64_t calibrates = s->novelty == SVI_NOVELTY_NONE ? 0 : 2 * s->novelty_calibration;
     *o = (struct svi_schema_options){.max_features = (int)s->max_features,
                                      .features = s->features,

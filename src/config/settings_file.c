@@ -63,6 +63,7 @@ static svs_code yaml_take_key(struct yaml_reader *r, yaml_mark_t at, const char 
         svi_settings_unknown(key, &unknown);
         return yaml_refuse(r, at, "%s", unknown.text);
     }
+    /* YAML parsers differ on which of two equal keys counts: neither does here. */
     size_t *line = &r->line[r->row - svi_settings_table];
     if (*line > 0)
         return yaml_refuse(r, at, "duplicate setting %s, first set on line %zu", key, *line);
@@ -87,6 +88,7 @@ static svs_code yaml_take_value(struct yaml_reader *r, yaml_mark_t at, const cha
 /* Takes a key or a value, or refuses a node that can be neither. */
 static svs_code yaml_take_node(struct yaml_reader *r, const yaml_event_t *e) {
     const char *text = (const char *)e->data.scalar.value;
+    /* Outside of the map, or not a scalar where a key is expected. */
     if (!r->map || (!r->row && e->type != YAML_SCALAR_EVENT))
         return yaml_refuse(r, e->start_mark,
                            "expected one flat map, with a line `key: value` for each setting");

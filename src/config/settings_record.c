@@ -31,6 +31,7 @@ svs_code svi_settings_pack(const struct svi_settings *s, struct svi_bytes *out, 
         char line[SVI_SETTINGS_LINE];
         if (row->change == SVI_CHANGE_START)
             continue;
+        /* Quoted: a text may hold what YAML reads in another way (null, " #", ": "). */
         size_t size = svi_settings_line(s, row, true, line);
         if (row->offset == offsetof(struct svi_settings, threads))
             size =
@@ -52,6 +53,7 @@ svs_code svi_settings_unpack(struct svi_settings *s, const char *from, const voi
 
 bool svi_settings_differ(const struct svi_settings *a, const struct svi_settings *b,
                          const struct svi_setting *row) {
+    /* As text, so that the comparison is the one that a kept state allows: its values were text as well. */
     char one[SVI_FEATURES_MAX], other[SVI_FEATURES_MAX];
     settings_record_value(a, row, one, sizeof one);
     settings_record_value(b, row, other, sizeof other);
@@ -109,6 +111,7 @@ static svs_code settings_record_refuse(const struct svi_settings *s, const struc
                     row->key);
 }
 
+/* Is the row lower in a than in b? Only for limits, which are all integers. */
 static bool settings_record_lower(const struct svi_settings *a, const struct svi_settings *b,
                                   const struct svi_setting *row) {
     return *(const int64_t *)svi_settings_field(a, row) < *(const int64_t *)svi_settings_field(b, row);
@@ -230,6 +233,7 @@ static svs_code change_check_method(const struct svi_settings *s, const struct s
 static svs_code change_check_alerts(const struct svi_settings *s, const struct svi_settings *changed,
                                     svs_error *err) {
     const bool p = s->alert_p != changed->alert_p, fdr = s->alert_fdr != changed->alert_fdr;
+    /* The budget after the change counts: both may be set in one request. */
     if (strcmp(changed->alert_budget, "none") == 0 || !(p || fdr))
         return SVS_OK;
     return svi_fail(
@@ -241,7 +245,8 @@ static svs_code change_check_alerts(const struct svi_settings *s, const struct s
 
 svs_code svi_settings_change_allowed(const struct svi_settings *s, const struct svi_settings *changed,
                                      svs_error *err) {
-    svs_code code = svi_settings_check(changed, err);
+    svs_code code =
+        svi_settings_check(changed, err); /* as at a start; then what only a running stream forbids */
     code = code == SVS_OK ? change_check_method(s, changed, err) : code;
     return code == SVS_OK ? change_check_alerts(s, changed, err) : code;
 }
