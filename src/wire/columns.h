@@ -31,7 +31,7 @@ void svi_columns_forget(struct svi_columns *c);
 
 /* Matches env->columns (NULL: nothing to do) with the columns of the schema. If the schema has no names,
  * those of the list are added; they stay once the message is committed. `part`: the list may omit columns.
- * SVS_OTHER_COLUMNS with both lists (also if the list is malformed), SVS_LIMIT, SVS_NO_MEMORY: the caller
+ * SVS_WRONG_COLUMNS with both lists (also if the list is malformed), SVS_LIMIT, SVS_NO_MEMORY: the caller
  * then removes added names by svi_schema_restore. */
 svs_code svi_columns_match(struct svi_columns *c, struct svi_schema *s, const struct svi_envelope *env,
                            bool part, svs_error *err);

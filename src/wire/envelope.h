@@ -89,7 +89,7 @@ static inline bool svi_envelope_numbered(const struct svi_envelope *e) {
     return e->has_src && e->has_n;
 }
 
-/* Are src and n usable, or both absent? SVS_NO_SOURCE with the reason. */
+/* Are src and n usable, or both absent? SVS_MISSING_SOURCE with the reason. */
 svs_code svi_envelope_check_source(const struct svi_envelope *e, svs_error *err);
 
 /* Finds the keys of the element at `at` and checks its form. Returns its end, or NULL if the form is bad.
