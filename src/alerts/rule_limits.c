@@ -1,14 +1,15 @@
-/* The rule `limits`: a value outside the limits that the setting gives for its column. */
+/* The rule `limits`: a value outside the limits that the settings give for its column. */
 #include <math.h>
 #include <stdio.h>
 
 #include "alerts/rules_internal.h"
 
+/* How far outside its limits a value is; negative: inside. Columns without limits have infinite ones. */
 static double limits_outside(const struct svi_rules *r, int j, double v) {
     return fmax(v - r->seen.high[j], r->seen.low[j] - v);
 }
 
-/* A value outside counts as seen: limits are given, and not learned from what comes. */
+/* Returns false: a value outside counts as seen, because limits are given and not learned. */
 static bool limits_look(struct svi_rules *r, int j, double v, double time) {
     const double outside = limits_outside(r, j, v);
     if (!(outside > 0) || svi_rules_has(r, SVI_RULE_LIMITS, j))
@@ -16,6 +17,7 @@ static bool limits_look(struct svi_rules *r, int j, double v, double time) {
     struct svi_rules_member *m = svi_rules_add(r, SVI_RULE_LIMITS, j, time, time);
     if (!m)
         return false;
+    /* The limits of the opening are kept for the text, even if a setting changes them later. */
     m->low = r->seen.low[j];
     m->high = r->seen.high[j];
     svi_rules_bad(r, m, v, outside);
