@@ -19,7 +19,7 @@ const char *svi_alert_change_name(enum svi_alert_change change) {
     return names[change];
 }
 
-static enum svi_alert_change alert_go_on(struct svi_alert *a, double p, double grade, double time) {
+static enum svi_alert_change alert_continue(struct svi_alert *a, double p, double grade, double time) {
     /* The close comes first: the sample that ends the alert is normal, and counts neither in its length nor
      * in its worst grade. `closed` starts the cool-down. */
     if (p > a->o.clear) {
@@ -56,7 +56,7 @@ enum svi_alert_change svi_alert_step(struct svi_alert *a, double p, double tail,
     if (a->seen++ < a->o.warmup)
         return SVI_ALERT_NONE;
     if (a->open)
-        return alert_go_on(a, p, grade, time);
+        return alert_continue(a, p, grade, time);
     if (!alert_novel(a, p, tail, cooling))
         return SVI_ALERT_NONE;
     if (cooling) {

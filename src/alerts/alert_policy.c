@@ -3,7 +3,7 @@
  * Start with svi_alert_policy_step. It first condenses the sample (policy_read): each detector's surprise
  * over its level, whether that is a record, and whether all detectors are calm. Surprises that a person has
  * marked normal are lowered below their level there. The alarm and the fate of the alert (policy_open,
- * policy_go_on) follow from that reading alone.
+ * policy_continue) follow from that reading alone.
  *
  * The budget receives every surprise before the decision, and after it learns which excursions belonged to an
  * alert. Levels change last. No sample is therefore assessed by a level that already knows it.
@@ -128,7 +128,7 @@ static void policy_surprise(struct svi_alert_policy *d, double largest) {
 }
 
 /* Updates how long a detector has been quiet, and idle. */
-static void policy_follow(struct svi_alert_policy *d, int detector, double ratio) {
+static void policy_track(struct svi_alert_policy *d, int detector, double ratio) {
     /* The two limits differ on purpose. `quiet`, below SVI_POLICY_CLEAR, decides `again`; `idle`, below the
      * level, decides how long a detector is held to the clear level. Both saturate, so neither overflows. */
     const int quiet = d->quiet[detector] + 1, idle = d->idle[detector] + 1;
@@ -158,9 +158,9 @@ static void policy_read(struct svi_alert_policy *d, const struct svi_evidence *f
         largest = surprise > largest ? surprise : largest;
         d->alarm = counts > d->alarm ? counts : d->alarm;
         r->reached[i] = record && ratio >= 1;
-        /* Before policy_follow, which resets `quiet` at this sample. */
+        /* Before policy_track, which resets `quiet` at this sample. */
         r->again = r->again || (r->reached[i] && d->quiet[i] >= SVI_BUDGET_APART);
-        policy_follow(d, i, ratio);
+        policy_track(d, i, ratio);
         /* A detector that has reached its level beats a larger ratio that is no record. Among two of the same
          * kind the larger ratio leads, and the earlier detector wins a tie. */
         if (r->reached[i] != r->reached[d->lead] ? r->reached[i] : ratio > d->ratio[d->lead])
@@ -239,9 +239,9 @@ static bool policy_is_over(struct svi_alert_policy *d, const struct policy_readi
     return d->calm >= SVI_POLICY_QUIET_ROWS && (d->budget.days - d->busy) * DAY >= d->o.group;
 }
 
-static enum svi_alert_change policy_go_on(struct svi_alert_policy *d, struct svi_alert *a,
-                                          const struct svi_evidence *f, const struct policy_reading *r,
-                                          double time) {
+static enum svi_alert_change policy_continue(struct svi_alert_policy *d, struct svi_alert *a,
+                                             const struct svi_evidence *f, const struct policy_reading *r,
+                                             double time) {
     if (policy_is_over(d, r)) {
         a->open = false;
         a->lasted = 0;
@@ -282,7 +282,7 @@ enum svi_alert_change svi_alert_policy_step(struct svi_alert_policy *d, struct s
     if (a->seen++ < d->o.warmup)
         d->alarm = fmin(d->alarm, SVI_POLICY_BELOW);
     else if (a->open)
-        change = policy_go_on(d, a, evidence, &r, time);
+        change = policy_continue(d, a, evidence, &r, time);
     else if (r.any)
         change = policy_open(d, a, evidence, &r, time);
     /* After the change: an excursion at the opening sample belongs to the alert, one at the closing sample

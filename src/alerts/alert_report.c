@@ -5,9 +5,9 @@
  *
  *   without one (write_line)   the same features, in another order: the one beyond its earlier range first,
  *                              then by how far they lie outside their normal range;
- *   with one (write_episode)   the facts that the detectors found, the leading one first (take_judged), then
- * of the row the features outside their normal range or, if there are none, the two that are anomalous
- * together (take_row).
+ *   with one (write_episode)   the facts that the detectors found, the leading one first
+ * (add_detector_facts), then of the row the features outside their normal range or, if there are none, the
+ * two that are anomalous together (add_row_facts).
  *
  * Columns of a row are lag x d + feature. `rows.x` serves as scratch once the row is assessed. */
 #include "alerts/alert_report.h"
@@ -67,12 +67,12 @@ static int find_top(struct svi_alert_stage *s, const struct svi_alert_sample *sa
     /* A feature that is listed is zeroed, so that the next search finds the next largest. The rest of the
      * list stays empty when only zeros are left: a feature that adds nothing explains nothing. */
     for (; count < SVI_ALERT_TOP_MAX && count < sample->d && sum > 0; count++) {
-        const int most = alert_report_largest(sums, sample->d, 1);
-        const int lag = alert_report_largest(s->rows.adds + most, s->lags, s->rows.d);
-        if (sums[most] == 0)
+        const int largest = alert_report_largest(sums, sample->d, 1);
+        const int lag = alert_report_largest(s->rows.adds + largest, s->lags, s->rows.d);
+        if (sums[largest] == 0)
             break;
-        top[count] = contribution_of(s, schema, lag * s->rows.d + most, sums[most] / sum);
-        sums[most] = 0;
+        top[count] = contribution_of(s, schema, lag * s->rows.d + largest, sums[largest] / sum);
+        sums[largest] = 0;
     }
     return count;
 }
@@ -176,8 +176,8 @@ static bool fact_is_new(const struct svi_alert_fact *facts, int count, int colum
 
 /* Facts of the detectors of sensors: the leading one first, then those at their level, by their ratio.
  * Returns their number, SVI_ALERT_TOP at most. */
-static int take_judged(const struct svi_alert_stage *s, const struct svi_alert_sample *sample,
-                       const struct svi_schema *schema, struct svi_alert_fact *facts) {
+static int add_detector_facts(const struct svi_alert_stage *s, const struct svi_alert_sample *sample,
+                              const struct svi_schema *schema, struct svi_alert_fact *facts) {
     bool taken[SVI_DETECTORS] = {false};
     int count = 0;
     for (int n = 0; n < SVI_DETECTORS && count < SVI_ALERT_TOP; n++) {
@@ -201,8 +201,8 @@ static int take_judged(const struct svi_alert_stage *s, const struct svi_alert_s
 
 /* Facts of a row that is anomalous as a whole: the features outside their normal range; if there are none,
  * the two that add most, as a combination. `count`: facts so far; returns the new number. */
-static int take_row(const struct svi_alert_report *out, const struct svi_schema *schema,
-                    struct svi_alert_fact *facts, int count, bool *combination) {
+static int add_row_facts(const struct svi_alert_report *out, const struct svi_schema *schema,
+                         struct svi_alert_fact *facts, int count, bool *combination) {
     const struct svi_contribution *top = out->top;
     double farthest = 0;
     for (int i = 0; i < out->event.count; i++)
@@ -238,9 +238,9 @@ static void write_episode(const struct svi_alert_stage *s, const struct svi_aler
      * reason, and further features would distract. */
     line.opening = lead->opening;
     if (change != SVI_ALERT_CLOSE) {
-        line.count = take_judged(s, sample, of->schema, facts);
+        line.count = add_detector_facts(s, sample, of->schema, facts);
         if (lead->engine->of_rows || d->ratio[SVI_DETECTOR_ROW] >= 1)
-            line.count = take_row(out, of->schema, facts, line.count, &line.combination);
+            line.count = add_row_facts(out, of->schema, facts, line.count, &line.combination);
     }
     (void)svi_calendar_set_zone(of->schema->zone, &err); /* unknown zone: times are in UTC */
     svi_episode_text(out->text, &line);

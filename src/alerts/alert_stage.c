@@ -180,13 +180,13 @@ static svs_code alert_stage_build(struct svi_alert_stage *s, int d, svs_error *e
 /* Features to reserve for d: where columns may be added, the next power of two from 16 on, so that few new
  * ones cost a rebuild. Dense rows have all their columns from the start; other rows may add some at any
  * time. */
-static int alert_stage_spare(int d, bool more_may_come, int most) {
+static int alert_stage_spare(int d, bool more_may_come, int limit) {
     int capacity = 16;
     if (!more_may_come)
         return d;
     while (capacity < d)
         capacity *= 2;
-    return capacity < most ? capacity : most;
+    return capacity < limit ? capacity : limit;
 }
 
 static struct svi_detector_shape alert_stage_shape(const struct svi_alert_stage *s, int columns) {
@@ -212,8 +212,8 @@ static svs_code alert_stage_reserve_detectors(struct svi_alert_stage *s, int d, 
 svs_code svi_alert_stage_reserve(struct svi_alert_stage *s, int d, bool more_may_come, svs_error *err) {
     if (!s->on) /* one stage that is off may serve many streams and threads: it is not written to */
         return SVS_OK;
-    const int most = SVI_ALERT_STAGE_COLUMNS / s->lags;
-    if (d > most) {
+    const int limit = SVI_ALERT_STAGE_COLUMNS / s->lags;
+    if (d > limit) {
         /* Not an error: the classifier continues with the row. An open alert ends with this reason
          * (svi_alert_report_change). */
         alert_stage_turn_off(s);
@@ -226,7 +226,7 @@ svs_code svi_alert_stage_reserve(struct svi_alert_stage *s, int d, bool more_may
      * detectors of sensors, never narrower. The first sample may have no feature at all. */
     s->capacity = -1;
     if (!s->detector || d > s->rows.d)
-        SVI_TRY(alert_stage_build(s, alert_stage_spare(d, more_may_come, most), err));
+        SVI_TRY(alert_stage_build(s, alert_stage_spare(d, more_may_come, limit), err));
     SVI_TRY(svi_detector_reserve(s->detector, 0, err));
     SVI_TRY(svi_alert_policy_reserve(&s->policy, false, err));
     SVI_TRY(alert_stage_reserve_detectors(s, d, err));
@@ -290,7 +290,7 @@ static double alert_stage_clock(const struct svi_alert_stage *s, const struct sv
 }
 
 /* Keeps what a verdict on the open alert will need: its rows and the peaks of its detectors. */
-static void alert_stage_note(struct svi_alert_stage *s) {
+static void alert_stage_keep(struct svi_alert_stage *s) {
     const int64_t tag = s->alert.opened;
     if (!s->alert.open || s->policy.calm > 0 || s->verdicts.columns != s->lags * s->rows.d)
         return;
@@ -323,7 +323,7 @@ static enum svi_alert_change alert_stage_alarm(struct svi_alert_stage *s, double
     if (svi_alert_policy_is_on(&s->policy)) {
         const enum svi_alert_change change =
             svi_alert_policy_step(&s->policy, &s->alert, s->evidence, time, timed);
-        alert_stage_note(s);
+        alert_stage_keep(s);
         s->alarm = s->policy.alarm;
         s->surprise = s->policy.surprise_now;
         s->grade = s->alert.grade;
@@ -340,7 +340,7 @@ static enum svi_alert_change alert_stage_alarm(struct svi_alert_stage *s, double
 
 /* Copies the sample into rows.x, widened by zeros. A value that only stands in for a missing one becomes NaN:
  * it carries no evidence. */
-static void alert_stage_take(struct svi_alert_stage *s, const struct svi_alert_sample *sample) {
+static void alert_stage_copy(struct svi_alert_stage *s, const struct svi_alert_sample *sample) {
     struct svi_alert_stage_rows *r = &s->rows;
     const int d = sample->d;
     memcpy(r->x, sample->x, (size_t)d * sizeof *r->x);
@@ -357,14 +357,14 @@ enum svi_alert_change svi_alert_stage_assess(struct svi_alert_stage *s,
     s->judged = false;
     if (!s->detector) /* so far all rows were empty and no column exists */
         return SVI_ALERT_NONE;
-    alert_stage_take(s, sample);
+    alert_stage_copy(s, sample);
     /* Sensors assess every sample, even before the lags are full, because they need no row. The clock is read
      * once, so that all detectors see the same time. */
     struct svi_moment moment;
     struct svi_detector_sample seen = {.x = r->x, .moment = &moment};
     if (svi_alert_policy_is_on(&s->policy)) /* only then does a detector ask for it */
         svi_context_moment(alert_stage_clock(s, sample), &moment);
-    svi_detectors_look(&s->detectors, &seen, s->evidence);
+    svi_detectors_assess(&s->detectors, &seen, s->evidence);
     /* After the sensors, whose forecasts need the context. As a missing value, context has no part in the
      * distances of novelty: an unusual load alone is no alert. */
     for (int j = 0; s->with_context && j < r->d; j++)
@@ -382,7 +382,7 @@ enum svi_alert_change svi_alert_stage_assess(struct svi_alert_stage *s,
         return SVI_ALERT_NONE;
     seen.row = &s->judgement;
     /* The second pass adds the detectors of rows to the evidence of the sensors; it does not clear it. */
-    svi_detectors_look(&s->detectors, &seen, s->evidence);
+    svi_detectors_assess(&s->detectors, &seen, s->evidence);
     return alert_stage_alarm(s, sample->time, sample->timed);
 }
 

@@ -104,8 +104,8 @@ void svi_verdicts_renew(struct svi_verdicts *v) {
  * False: the rows are normal, so the detector learns them, every second one as a calibration score; and the
  * surprise of each feature is marked normal in the policy. True: the rows leave the calibration and the
  * excursions leave the past of the budget, so that neither takes the fault for normal. */
-static void verdict_follow(struct svi_verdicts *v, const struct svi_verdict_episode *e,
-                           struct svi_alert_policy *d, svi_detector *detector) {
+static void verdict_apply(struct svi_verdicts *v, const struct svi_verdict_episode *e,
+                          struct svi_alert_policy *d, svi_detector *detector) {
     const bool is_true = e->verdict == SVI_VERDICT_TRUE;
     for (int i = 0; i < e->rows && detector; i++) {
         const double *row = verdict_rows(v, e) + (size_t)i * (size_t)v->columns;
@@ -138,7 +138,7 @@ svs_code svi_verdicts_give(struct svi_verdicts *v, struct svi_alert_policy *d, s
     e->verdict = is_true ? SVI_VERDICT_TRUE : SVI_VERDICT_FALSE;
     v->marked_true += is_true;
     v->marked_false += !is_true;
-    verdict_follow(v, e, d, detector);
+    verdict_apply(v, e, d, detector);
     return SVS_OK;
 }
 

@@ -111,8 +111,8 @@ static bool tails_merge(const struct svi_block_tails *t) {
 
 /* Places in use. While pairs are being merged, series that wait still have all SVI_BLOCKS. */
 static int tails_blocks(const struct svi_block_tails *t) {
-    const int most = t->before.count > t->shape.count ? t->before.count : t->shape.count;
-    return tails_merge(t) ? SVI_BLOCKS : most;
+    const int count = t->before.count > t->shape.count ? t->before.count : t->shape.count;
+    return tails_merge(t) ? SVI_BLOCKS : count;
 }
 
 static svs_code tails_resize(struct svi_block_tails *t, int capacity, svs_error *err) {
@@ -161,7 +161,7 @@ static void tails_count_held(struct svi_block_tails *t, int series) {
  * exceeds it, 0 for the others. Comparing each pair needs no branch, which beats a selection at this size. */
 SVI_WIDE
 static float tails_largest_but(const float *restrict v, int n, int k, float *restrict over) {
-    float all[SVI_BLOCKS], least = INFINITY;
+    float all[SVI_BLOCKS], threshold = INFINITY;
     int greater[SVI_BLOCKS] = {0};
     for (int i = 0; i < SVI_BLOCKS; i++)
         all[i] = i < n ? v[i] : -INFINITY;
@@ -169,10 +169,10 @@ static float tails_largest_but(const float *restrict v, int n, int k, float *res
         for (int i = 0; i < SVI_BLOCKS; i++)
             greater[i] += all[j] > all[i];
     for (int i = 0; i < SVI_BLOCKS; i++)
-        least = greater[i] <= k && all[i] < least ? all[i] : least;
+        threshold = greater[i] <= k && all[i] < threshold ? all[i] : threshold;
     for (int i = 0; i < SVI_BLOCKS; i++)
-        over[i] = all[i] > least ? all[i] - least : 0;
-    return least;
+        over[i] = all[i] > threshold ? all[i] - threshold : 0;
+    return threshold;
 }
 
 /* The shape for the blocks in which the series had values. A series that started late has fewer than the
@@ -189,9 +189,9 @@ static struct svi_block_shape *tails_own_shape(struct svi_block_tails *t, int se
 
 /* The levels of a series from its fit (u and the mean excess) and the shape of its blocks. */
 static void tails_levels(struct svi_block_tails *t, int series, const struct svi_block_shape *shape) {
-    const float least = t->above[series], mean = t->excess[series];
-    t->telling[series] = least + mean * shape->telling;
-    t->most[series] = mean > 0 ? least + mean * shape->most : INFINITY;
+    const float threshold = t->above[series], mean = t->excess[series];
+    t->telling[series] = threshold + mean * shape->telling;
+    t->most[series] = mean > 0 ? threshold + mean * shape->most : INFINITY;
 }
 
 /* Fits the tail of a series: u is the (k + 1)-th largest maximum, the excesses are over it. With too few
@@ -200,17 +200,17 @@ static void tails_fit(struct svi_block_tails *t, int series) {
     float over[SVI_BLOCKS], sum = 0;
     const int n = tails_shape(t, series)->count, held = t->held[series];
     const int k = held >= MIN_BLOCKS ? tails_top(held) : 0;
-    const float least = k > 0 ? tails_largest_but(tails_maxima(t, series), n, k, over) : -INFINITY;
+    const float threshold = k > 0 ? tails_largest_but(tails_maxima(t, series), n, k, over) : -INFINITY;
     if (t->mixtures)
         t->mixtures[series].known = false;
     t->excess[series] = 0;
     t->above[series] = t->telling[series] = t->most[series] = INFINITY;
-    if (least == -INFINITY) /* too few blocks with values */
+    if (threshold == -INFINITY) /* too few blocks with values */
         return;
     for (int i = 0; i < n; i++)
         sum += over[i];
     t->excess[series] = sum / (float)k;
-    t->above[series] = least;
+    t->above[series] = threshold;
     tails_levels(t, series, tails_own_shape(t, series));
 }
 
@@ -325,7 +325,7 @@ static void tails_place(struct svi_block_tails *t, int j) {
 }
 
 /* Stores the maximum and refits the series, unless its k upper maxima are unchanged in value and number. */
-static void tails_take(struct svi_block_tails *t, int j) {
+static void tails_update(struct svi_block_tails *t, int j) {
     const bool full = t->before.count == SVI_BLOCKS;
     const float old = tails_maxima(t, j)[t->place];
     /* The upper maxima change if the new maximum is one of them, or replaces one of them in a full ring. */
@@ -345,11 +345,11 @@ static void tails_take(struct svi_block_tails *t, int j) {
 }
 
 /* The next series store their maximum: at least AT_ONCE of them, and enough to finish within a block. */
-static void tails_go_on(struct svi_block_tails *t) {
-    const int64_t each = t->series / t->before.length + 1, most = each > AT_ONCE ? each : AT_ONCE;
-    const int end = t->series - t->done < most ? t->series : t->done + (int)most;
+static void tails_advance(struct svi_block_tails *t) {
+    const int64_t each = t->series / t->before.length + 1, count = each > AT_ONCE ? each : AT_ONCE;
+    const int end = t->series - t->done < count ? t->series : t->done + (int)count;
     while (t->done < end)
-        tails_take(t, t->done);
+        tails_update(t, t->done);
 }
 
 /* Ends the current block. Its maxima move to `last`, where series fetch them. When all places are filled and
@@ -377,10 +377,10 @@ static void tails_end_block(struct svi_block_tails *t) {
 
 /* Raises the maxima of the current block by a row; no value counts for more than its `most`. */
 SVI_WIDE
-static void tails_raise(float *restrict now, const float *restrict v, const float *restrict most, int n) {
+static void tails_raise(float *restrict now, const float *restrict v, const float *restrict limit, int n) {
     for (int j = 0; j < n; j++) {
-        const float at_most = v[j] < most[j] ? v[j] : most[j];
-        now[j] = at_most > now[j] ? at_most : now[j];
+        const float value = v[j] < limit[j] ? v[j] : limit[j];
+        now[j] = value > now[j] ? value : now[j];
     }
 }
 
@@ -389,7 +389,7 @@ void svi_block_tails_add(struct svi_block_tails *t, const float *v) {
     if (++t->row == t->shape.length)
         tails_end_block(t);
     if (t->done < t->series)
-        tails_go_on(t);
+        tails_advance(t);
 }
 
 /* ---- columns and archive */

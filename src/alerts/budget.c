@@ -51,7 +51,7 @@ static double budget_part(const struct svi_budget *b, double of_all) {
 }
 
 /* At the end of a row: the excursions that this policy would have reported alone (budget.h, FLEET). */
-static void budget_find(struct svi_budget *b) {
+static void budget_count_findings(struct svi_budget *b) {
     struct svi_budget_share *s = &b->share;
     /* `most` 1 is the level without the factor. Measured with it, a high factor would hide the very findings
      * that it is computed from, and would then fall for want of them. */
@@ -275,8 +275,8 @@ static double budget_promise(const struct svi_budget *b, bool shared) {
     /* The larger p applies, and the detectors share it. At one alert a day and R rows a day, the early term
      * is the larger one up to row R / 5. */
     const double lasting = SVI_BUDGET_PROMISE * a_day / svi_budget_rows_a_day(b);
-    const double few = shared ? budget_part(b, SVI_BUDGET_EARLY) : SVI_BUDGET_EARLY;
-    const double early = few / (double)(b->rows + 1);
+    const double grant = shared ? budget_part(b, SVI_BUDGET_EARLY) : SVI_BUDGET_EARLY;
+    const double early = grant / (double)(b->rows + 1);
     return fmax(SVI_BUDGET_MIN_LEVEL, -log10(fmin(1, fmax(lasting, early) / SVI_DETECTORS)));
 }
 
@@ -320,7 +320,7 @@ static double budget_past(const struct svi_budget_detector *j, double m, double 
 }
 
 /* Peaks at or above the promise: the excursions that a detector needs of the budget. */
-static int budget_wanted(const struct svi_budget_detector *j, double promise) {
+static int budget_needed(const struct svi_budget_detector *j, double promise) {
     int n = 0;
     while (n < j->count && j->peaks[n].surprise >= promise)
         n++;
@@ -331,23 +331,23 @@ static int budget_wanted(const struct svi_budget_detector *j, double promise) {
  * What one detector does not need is shared by the others. */
 static double budget_share_out(const struct svi_budget *b, double promise, double total) {
     bool served[SVI_DETECTORS] = {false};
-    /* The detector that needs least is served first: what it leaves raises the part of all that follow. In
+    /* The detector that needs smallest is served first: what it leaves raises the part of all that follow. In
      * any other order, one could be cut although a later one leaves something over. */
     double left = total;
     for (int detectors = SVI_DETECTORS; detectors > 0; detectors--) {
-        int least = -1, wanted = 0;
+        int smallest = -1, needed = 0;
         for (int i = 0; i < SVI_DETECTORS; i++) {
-            const int n = served[i] ? 0 : budget_wanted(&b->detector[i], promise);
-            if (!served[i] && (least < 0 || n < wanted)) {
-                least = i;
-                wanted = n;
+            const int n = served[i] ? 0 : budget_needed(&b->detector[i], promise);
+            if (!served[i] && (smallest < 0 || n < needed)) {
+                smallest = i;
+                needed = n;
             }
         }
         /* If even the smallest need exceeds its part, all remaining ones do, and they get equal parts. */
-        if (wanted > left / detectors)
+        if (needed > left / detectors)
             return left / detectors;
-        served[least] = true;
-        left -= wanted;
+        served[smallest] = true;
+        left -= needed;
     }
     return total;
 }
@@ -379,7 +379,7 @@ void svi_budget_leave_out(struct svi_budget *b, int64_t episode) {
 
 void svi_budget_end(struct svi_budget *b) {
     if (b->share.policies > 0 && b->rows > EARLY)
-        budget_find(b);
+        budget_count_findings(b);
     /* Levels of a young stream move fast, so they are set more often. By row numbers, not by the clock: a
      * replay of the same rows sets the same levels. */
     if (b->rows % (b->rows <= EARLY ? 16 : 64) == 0)

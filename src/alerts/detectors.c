@@ -60,8 +60,8 @@ void svi_detectors_clear(struct svi_detectors *s) {
     *s = (struct svi_detectors){{NULL}};
 }
 
-void svi_detectors_look(struct svi_detectors *s, const struct svi_detector_sample *sample,
-                        struct svi_evidence evidence[SVI_DETECTORS]) {
+void svi_detectors_assess(struct svi_detectors *s, const struct svi_detector_sample *sample,
+                          struct svi_evidence evidence[SVI_DETECTORS]) {
     /* A sample comes here twice: first by its values, then with what novelty makes of its row. Only the first
      * call clears, so evidence of sensors survives the second. */
     for (int i = 0; i < SVI_DETECTORS && !sample->row; i++)
@@ -69,7 +69,7 @@ void svi_detectors_look(struct svi_detectors *s, const struct svi_detector_sampl
             .feature = -1, .over = 1, .value = NAN, .expected = NAN, .low = NAN, .high = NAN, .with = -1};
     for (int i = 0; i < SVI_DETECTORS; i++)
         if (s->state[i] && rows[i].engine->of_rows == (sample->row != NULL))
-            rows[i].engine->look(s->state[i], sample, evidence);
+            rows[i].engine->assess(s->state[i], sample, evidence);
 }
 
 /* ---- columns */

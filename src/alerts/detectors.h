@@ -31,8 +31,8 @@ void svi_detectors_clear(struct svi_detectors *s); /* frees */
 
 /* Assesses and learns a sample: first with its values (row NULL), which clears the evidence, then with the
  * judgement of novelty. */
-void svi_detectors_look(struct svi_detectors *s, const struct svi_detector_sample *sample,
-                        struct svi_evidence evidence[SVI_DETECTORS]);
+void svi_detectors_assess(struct svi_detectors *s, const struct svi_detector_sample *sample,
+                          struct svi_evidence evidence[SVI_DETECTORS]);
 
 /* A column starts again; is a value of a category; becomes context (false: it cannot, or it already is); is
  * it context? Columns without capacity are ignored. After set_context, reserve_context is due before the next

@@ -82,7 +82,7 @@ struct svi_detector_engine {
     int (*size)(const void *state);
     /* Assesses and then learns the sample. `evidence`: by detector; the engine fills in its own detectors,
      * whose surprise is 0 before. */
-    void (*look)(void *state, const struct svi_detector_sample *sample, struct svi_evidence *evidence);
+    void (*assess)(void *state, const struct svi_detector_sample *sample, struct svi_evidence *evidence);
     void (*archive)(struct svi_archive *a, void *state);     /* loads into a new state of the same size */
     void (*drop)(void *state);                               /* frees the state */
     double (*bytes)(const struct svi_detector_shape *shape); /* largest size in memory */

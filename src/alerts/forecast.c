@@ -159,7 +159,7 @@ void svi_forecast_residuals(struct svi_forecast *f, const double *c, const doubl
 /* Row j of P z is a sum over all coordinates; the largest term of another sensor is what the forecast rests
  * on. */
 int svi_forecast_owes(const struct svi_forecast *f, int j) {
-    int most = -1;
+    int largest = -1;
     double size = 0;
     if (!f->solved)
         return -1;
@@ -167,9 +167,9 @@ int svi_forecast_owes(const struct svi_forecast *f, int j) {
     for (int i = 0; i < f->d; i++)
         if (i != j && fabs(row[i] * z[i]) > size) {
             size = fabs(row[i] * z[i]);
-            most = i;
+            largest = i;
         }
-    return most;
+    return largest;
 }
 
 /* ---- learning */
@@ -294,17 +294,17 @@ static inline __attribute__((always_inline)) void forecast_fade(double *restrict
 SVI_WIDE
 static void forecast_fade_triangle(double *restrict triangle, double keep, const double *restrict z,
                                    size_t n) {
-    const size_t few = n < SHORT ? n : SHORT, entries = few * (few + 1) / 2;
+    const size_t shorter = n < SHORT ? n : SHORT, entries = shorter * (shorter + 1) / 2;
     double product[SHORT * (SHORT + 1) / 2 + 4], padded[SHORT + 4] = {0};
     double *restrict to = product;
-    memcpy(padded, z, few * sizeof *z);
-    for (size_t i = 0; i < few; to += ++i)
+    memcpy(padded, z, shorter * sizeof *z);
+    for (size_t i = 0; i < shorter; to += ++i)
         for (size_t j = 0; j <= i; j += 4)
             for (size_t l = 0; l < 4; l++)
                 to[j + l] = padded[i] * padded[j + l];
     for (size_t e = 0; e < entries; e++)
         triangle[e] = keep * triangle[e] + product[e];
-    for (size_t i = few; i < n; i++)
+    for (size_t i = shorter; i < n; i++)
         forecast_fade(triangle + i * (i + 1) / 2, keep, z[i], z, i + 1);
 }
 

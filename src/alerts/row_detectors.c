@@ -70,8 +70,8 @@ static int row_detectors_size(const void *state) {
     return 1;
 }
 
-static void row_detectors_look(void *state, const struct svi_detector_sample *sample,
-                               struct svi_evidence *evidence) {
+static void row_detectors_assess(void *state, const struct svi_detector_sample *sample,
+                                 struct svi_evidence *evidence) {
     static const enum svi_alert_detector detector[SERIES] = {SVI_DETECTOR_ROW, SVI_DETECTOR_LASTING};
     struct row_detectors *r = state;
     const struct svi_judgement *j = sample->row;
@@ -117,7 +117,7 @@ const struct svi_detector_engine svi_row_detectors = {.first = SVI_DETECTOR_ROW,
                                                       .max_size = 1,
                                                       .reserve = row_detectors_reserve,
                                                       .size = row_detectors_size,
-                                                      .look = row_detectors_look,
+                                                      .assess = row_detectors_assess,
                                                       .archive = row_detectors_archive,
                                                       .drop = row_detectors_free,
                                                       .bytes = row_detectors_bytes};

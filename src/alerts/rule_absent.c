@@ -17,7 +17,7 @@
 
 /* The row has a value. A gap that was reported counts as seen only if one as long was reported before; any
  * other one raises the longest gap at once. */
-static void absent_ends(struct svi_rules *r, int j) {
+static void absent_present(struct svi_rules *r, int j) {
     double *longest = &r->longest_gap[j];
     if (r->gap[j] > 0 && svi_rules_has(r, SVI_RULE_ABSENT, j))
         svi_rules_seen_twice(longest, &r->reported_gap[j], r->gap[j]);
@@ -27,7 +27,7 @@ static void absent_ends(struct svi_rules *r, int j) {
 }
 
 /* One more row without a value. */
-static void absent_goes_on(struct svi_rules *r, int j, double time) {
+static void absent_missing(struct svi_rules *r, int j, double time) {
     const double values = r->seen.values[j], longest = r->longest_gap[j];
     if (r->gap[j] == 0)
         r->gone[j] = r->time;
@@ -48,9 +48,9 @@ static void absent_goes_on(struct svi_rules *r, int j, double time) {
 static void absent_gaps(struct svi_rules *r, const uint8_t *gaps, int d, double time) {
     for (int j = 0; j < d; j++)
         if (gaps && gaps[j])
-            absent_goes_on(r, j, time);
+            absent_missing(r, j, time);
         else
-            absent_ends(r, j);
+            absent_present(r, j);
 }
 
 /* `out` decides about r->left_out for good: from then on absent columns must have been in half of

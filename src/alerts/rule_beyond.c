@@ -2,7 +2,7 @@
  * (records.h). The rule `rate`: the same for the steps from one row to the next.
  *
  * What is reported does not count as seen, so that one fault does not mask the next. It counts as seen once
- * it has been reported twice (beyond_leaves), or has lasted for ROWS_UNTIL_NORMAL rows. */
+ * it has been reported twice (beyond_removed), or has lasted for ROWS_UNTIL_NORMAL rows. */
 #include <math.h>
 #include <stdio.h>
 
@@ -38,7 +38,7 @@ static double beyond_excess(const struct svi_rules *r, int j, double v) {
     return fmax(v - svi_rules_most(r, SVI_RULES_UP, j), -v - svi_rules_most(r, SVI_RULES_DOWN, j));
 }
 
-static bool beyond_look(struct svi_rules *r, int j, double v, double time) {
+static bool beyond_assess(struct svi_rules *r, int j, double v, double time) {
     if (!(r->kind[j] & SVI_RULES_JUDGED))
         return false;
     const bool up = beyond_open(r, SVI_RULES_UP, j, v, v, time);
@@ -72,7 +72,7 @@ static double rate_badness(const struct svi_rules *r, const struct svi_rules_mem
 
 /* The worst value goes to the records of its side: as part of the past if it became normal, else
  * as reported. */
-static void beyond_leaves(struct svi_rules *r, struct svi_rules_member *m, bool normal) {
+static void beyond_removed(struct svi_rules *r, struct svi_rules_member *m, bool normal) {
     const bool step = m->rule == SVI_RULE_RATE, up = m->value > m->high;
     const enum svi_rules_side side = step ? SVI_RULES_STEP : up ? SVI_RULES_UP : SVI_RULES_DOWN;
     const int series = svi_rules_series(r, side, m->feature);
@@ -104,13 +104,13 @@ static void rate_text(char out[SVI_RULE_PART], const struct svi_rule_words *w) {
 const struct svi_rule_kind svi_rule_beyond = {.normal_after = ROWS_UNTIL_NORMAL,
                                               .again = "within what was seen before again",
                                               .text = beyond_text,
-                                              .look = beyond_look,
+                                              .assess = beyond_assess,
                                               .badness = beyond_badness,
-                                              .leaves = beyond_leaves};
+                                              .removed = beyond_removed};
 
 const struct svi_rule_kind svi_rule_rate = {.normal_after = ROWS_UNTIL_NORMAL,
                                             .again = "moving as before again",
                                             .text = rate_text,
                                             .step = rate_step,
                                             .badness = rate_badness,
-                                            .leaves = beyond_leaves};
+                                            .removed = beyond_removed};

@@ -10,7 +10,7 @@ static double limits_outside(const struct svi_rules *r, int j, double v) {
 }
 
 /* Returns false: a value outside counts as seen, because limits are given and not learned. */
-static bool limits_look(struct svi_rules *r, int j, double v, double time) {
+static bool limits_assess(struct svi_rules *r, int j, double v, double time) {
     const double outside = limits_outside(r, j, v);
     if (!(outside > 0) || svi_rules_has(r, SVI_RULE_LIMITS, j))
         return false;
@@ -39,4 +39,4 @@ static void limits_text(char out[SVI_RULE_PART], const struct svi_rule_words *w)
 }
 
 const struct svi_rule_kind svi_rule_limits = {
-    .again = "within limits again", .text = limits_text, .look = limits_look, .badness = limits_badness};
+    .again = "within limits again", .text = limits_text, .assess = limits_assess, .badness = limits_badness};

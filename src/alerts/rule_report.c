@@ -45,10 +45,10 @@ static void report_bind(struct svi_rules *r, const struct svi_settings *s, const
 
 void svi_rules_follow(struct svi_rules *r, const struct svi_settings *s, const struct svi_schema *schema,
                       int d) {
-    const int most = d < SVI_RULES_FEATURES ? d : SVI_RULES_FEATURES;
-    for (int j = 0; j < most; j++)
+    const int columns = d < SVI_RULES_FEATURES ? d : SVI_RULES_FEATURES;
+    for (int j = 0; j < columns; j++)
         report_bind(r, s, schema, j);
-    svi_rules_bound(r, most);
+    svi_rules_bound(r, columns);
 }
 
 /* ---- the line */

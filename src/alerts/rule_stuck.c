@@ -32,7 +32,7 @@ static void stuck_block(struct svi_rules *r) {
         r->seen.patient[j] = stuck_patience(r, j);
 }
 
-static bool stuck_look(struct svi_rules *r, int j, double v, double time) {
+static bool stuck_assess(struct svi_rules *r, int j, double v, double time) {
     if (v != r->seen.last[j] || !(r->seen.run[j] >= r->seen.patient[j]) || !(r->kind[j] & SVI_RULES_JUDGED) ||
         svi_rules_has(r, SVI_RULE_STUCK, j))
         return false;
@@ -44,8 +44,8 @@ static bool stuck_look(struct svi_rules *r, int j, double v, double time) {
     struct svi_rules_member *m = svi_rules_add(r, SVI_RULE_STUCK, j, r->seen.changed_at[j], time);
     if (!m)
         return false;
-    /* The run started where the value last changed: the alert is dated back to there. +1: the first value of
-     * a run. */
+    /* The run started where the value last changed: the alert is dated back to there. +1: this row,
+     * which the run does not include yet. */
     m->high = r->seen.longest[j];
     m->rows = r->seen.run[j] + 1;
     m->value = v;
@@ -76,7 +76,7 @@ static void stuck_text(char out[SVI_RULE_PART], const struct svi_rule_words *w) 
 const struct svi_rule_kind svi_rule_stuck = {.lasts = true,
                                              .again = "moving again",
                                              .text = stuck_text,
-                                             .look = stuck_look,
+                                             .assess = stuck_assess,
                                              .block = stuck_block,
                                              .badness = stuck_badness,
                                              .recovers = stuck_recovers};

@@ -3,16 +3,16 @@
  * frame calls through its row (rules_internal.h).
  *
  * A row is first checked without a branch a column (linalg/kernels.h: columns_pass). It is almost always
- * within all bounds, and the same call then adds it to what was seen. Otherwise rules_look_all goes through
+ * within all bounds, and the same call then adds it to what was seen. Otherwise rules_assess_all goes through
  * the columns one by one, lets the rules open alerts, and removes from a copy of the row what must not count
  * as seen.
  *
  * What is reported is a member: a sensor under a rule. Members of a rule that opened together share an alert.
  * The list of members is short, and only they are assessed again in each row (rules_watch).
  *
- * Invariants: told[j] has bit `rule` if and only if there is exactly one member (rule, j); an alert that is
- * not about to be reported as closed has members; a value beyond its bound never enters the records while its
- * sensor is reported. */
+ * Invariants: open_rules[j] has bit `rule` if and only if there is exactly one member (rule, j); an alert
+ * that is not about to be reported as closed has members; a value beyond its bound never enters the records
+ * while its sensor is reported. */
 #include "alerts/rules_internal.h"
 
 #include <math.h>
@@ -59,7 +59,7 @@ static const struct svi_array arrays[] = {
     SVI_ARRAY_WITH(OWNER, records.blocks, "blocks", SVI_ARRAY_ANY, -INFINITY, A_SIDE, SVI_AXIS(BLOCKS)),
     SVI_ARRAY_WITH(OWNER, row, NULL, SVI_ARRAY_ANY, 0, A_COLUMN),
     SVI_ARRAY_WITH(OWNER, kind, "kinds", SVI_ARRAY_ANY, 0, A_COLUMN),
-    SVI_ARRAY_WITH(OWNER, told, NULL, SVI_ARRAY_ANY, 0, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, open_rules, NULL, SVI_ARRAY_ANY, 0, A_COLUMN),
     SVI_ARRAY_WITH(OWNER, gaps, NULL, SVI_ARRAY_ANY, 0, A_COLUMN),
 };
 static const struct svi_arrays rules_arrays = SVI_ARRAYS(arrays, "the rules of the features");
@@ -152,7 +152,7 @@ static bool rules_reserve_open(struct svi_rules *r, int count) {
 }
 
 /* Is nothing open and nothing left to report? */
-static bool rules_none_open(const struct svi_rules *r) {
+static bool rules_all_closed(const struct svi_rules *r) {
     bool none = r->open_count == 0;
     for (int i = 0; none && i < ALERTS; i++)
         none = !r->alerts[i].open && r->alerts[i].change == SVI_ALERT_NONE;
@@ -160,14 +160,14 @@ static bool rules_none_open(const struct svi_rules *r) {
 }
 
 /* The most members there can be: one a rule and column, and one of the stream. */
-static int rules_most_members(int columns) {
+static int rules_max_members(int columns) {
     return columns * SVI_RULES + 1;
 }
 
 svs_code svi_rules_reserve(struct svi_rules *r, int d, svs_error *err) {
     const int wanted = d < SVI_RULES_FEATURES ? d : SVI_RULES_FEATURES;
     if (!r->grows && wanted <= r->seen.capacity && r->alerts &&
-        r->open_capacity >= rules_most_members(r->seen.capacity))
+        r->open_capacity >= rules_max_members(r->seen.capacity))
         return SVS_OK; /* nearly always: rules that do not grow have all sides from the start */
     const int sides = r->steps || r->sides == SVI_RULES_SIDES ? SVI_RULES_SIDES : SVI_RULES_STEP;
     const struct rules_dims to =
@@ -176,9 +176,9 @@ svs_code svi_rules_reserve(struct svi_rules *r, int d, svs_error *err) {
         return SVS_OK;
     /* One of many streams gives back what its alerts took once all are closed. Members of a stream that grows
      * are allocated when one opens (svi_rules_add); others are reserved here, so that opening cannot fail. */
-    if (r->grows && r->alerts && rules_none_open(r))
+    if (r->grows && r->alerts && rules_all_closed(r))
         rules_free_open(r);
-    if (!r->grows && !rules_reserve_open(r, rules_most_members(to.of[COLUMNS])))
+    if (!r->grows && !rules_reserve_open(r, rules_max_members(to.of[COLUMNS])))
         return svi_fail_memory(err, rules_arrays.what);
     return rules_resize(r, to, err);
 }
@@ -192,7 +192,7 @@ double svi_rules_memory(const struct svi_settings *s, int d) {
     const struct rules_dims most = rules_dims_for(&r, d < SVI_RULES_FEATURES ? d : SVI_RULES_FEATURES,
                                                   r.steps ? SVI_RULES_SIDES : SVI_RULES_STEP);
     const double open = r.grows ? 0
-                                : rules_most_members(most.of[COLUMNS]) * (double)sizeof *r.open +
+                                : rules_max_members(most.of[COLUMNS]) * (double)sizeof *r.open +
                                       ALERTS * (double)sizeof *r.alerts;
     return r.any ? (double)svi_arrays_bytes(&rules_arrays, most.of) + open : 0;
 }
@@ -236,10 +236,10 @@ static void rules_change(struct svi_rules *r, struct svi_rules_alert *a, enum sv
 
 /* Removes a member; with the last one its alert closes. The members after it move down by one place, so loops
  * that remove run from the end. */
-static void rules_leave(struct svi_rules *r, struct svi_rules_member *m) {
+static void rules_remove(struct svi_rules *r, struct svi_rules_member *m) {
     struct svi_rules_alert *a = &r->alerts[m->alert];
     if (m->feature >= 0)
-        r->told[m->feature] &= (uint8_t) ~(1U << m->rule);
+        r->open_rules[m->feature] &= (uint8_t) ~(1U << m->rule);
     if (--a->members == 0)
         rules_change(r, a, SVI_ALERT_CLOSE);
     const size_t at = (size_t)(m - r->open);
@@ -253,7 +253,7 @@ void svi_rules_renew(struct svi_rules *r, int feature) {
     for (int rule = 0; rule < SVI_RULES; rule++) {
         struct svi_rules_member *m = svi_rules_member(r, rule, feature);
         if (m)
-            rules_leave(r, m);
+            rules_remove(r, m);
     }
     /* Its rules are a matter of settings and stay; all that was seen goes. */
     const uint8_t kind = r->kind[feature];
@@ -274,7 +274,7 @@ void svi_rules_configure(struct svi_rules *r, const struct svi_settings *s) {
     }
     for (int i = r->open_count - 1; i >= 0; i--)
         if (!r->o.on[r->open[i].rule])
-            rules_leave(r, &r->open[i]);
+            rules_remove(r, &r->open[i]);
     if (before && !r->any) {
         struct svi_rules_alert *ended = r->alerts; /* their closes are still to be reported */
         r->alerts = NULL;
@@ -285,7 +285,7 @@ void svi_rules_configure(struct svi_rules *r, const struct svi_settings *s) {
 
 void svi_rules_end(struct svi_rules *r) {
     while (r->open_count > 0)
-        rules_leave(r, &r->open[r->open_count - 1]);
+        rules_remove(r, &r->open[r->open_count - 1]);
 }
 
 /* ---- members and alerts */
@@ -327,7 +327,7 @@ struct svi_rules_member *svi_rules_add(struct svi_rules *r, int rule, int featur
     struct svi_rules_member *m = &r->open[r->open_count++];
     *m = (struct svi_rules_member){.rule = rule, .feature = feature, .alert = at, .since = since};
     if (feature >= 0)
-        r->told[feature] |= (uint8_t)(1U << rule);
+        r->open_rules[feature] |= (uint8_t)(1U << rule);
     return m;
 }
 
@@ -357,14 +357,14 @@ static bool rules_is_well(struct svi_rules_member *m, double time) {
 
 /* ---- a row */
 
-/* Lets all rules assess column j of a row. Returns v if it counts as seen, else NaN. `look` stands on the
+/* Lets all rules assess column j of a row. Returns v if it counts as seen, else NaN. `assess` stands on the
  * left: every rule must see the value. */
-static double rules_look(struct svi_rules *r, int j, double v, double time) {
+static double rules_assess(struct svi_rules *r, int j, double v, double time) {
     bool out = false;
     for (int rule = 0; rule < SVI_RULES; rule++) {
         const struct svi_rule_kind *k = svi_rule_kinds[rule];
-        if (k->look)
-            out = k->look(r, j, v, time) || out;
+        if (k->assess)
+            out = k->assess(r, j, v, time) || out;
     }
     return out ? NAN : v;
 }
@@ -386,39 +386,39 @@ static void rules_watch(struct svi_rules *r, const double *x, double time) {
                 continue;
             /* The rule enters the value into its records before the member, which holds it, is removed. */
             r->alerts[m->alert].settled = true;
-            k->leaves(r, m, true);
-            rules_leave(r, m);
+            k->removed(r, m, true);
+            rules_remove(r, m);
         } else if (bad ==
                    0) { /* NaN: the row has no evidence of it, and the count of well rows stands still */
             if (k->recovers && m->well == 0)
                 k->recovers(r, m);
             if (!rules_is_well(m, time))
                 continue;
-            if (k->leaves)
-                k->leaves(r, m, false);
-            rules_leave(r, m);
+            if (k->removed)
+                k->removed(r, m, false);
+            rules_remove(r, m);
         }
     }
 }
 
-/* Does column j need rules_look: above a record, outside its limits, or unchanged for too long? */
+/* Does column j need rules_assess: above a record, outside its limits, or unchanged for too long? */
 static bool rules_stirs(const struct svi_rules *r, int j, double v) {
     const struct svi_column_seen *c = &r->seen;
-    const double *most = r->records.most;
-    return v > most[j] || -v > most[svi_rules_series(r, SVI_RULES_DOWN, j)] || v < c->low[j] ||
+    const double *record = r->records.most;
+    return v > record[j] || -v > record[svi_rules_series(r, SVI_RULES_DOWN, j)] || v < c->low[j] ||
            v > c->high[j] || (v == c->last[j] && c->run[j] >= c->patient[j]);
 }
 
 /* Opens the alerts of this row, and leaves in r->row the row without the values that must not count as seen.
  * Steps are assessed in all columns, because rules_stirs does not see them. r->row may be x itself: each
  * column is read before it is written. */
-static void rules_look_all(struct svi_rules *r, const double *x, int d, double time) {
+static void rules_assess_all(struct svi_rules *r, const double *x, int d, double time) {
     const bool steps = rules_has_steps(r);
     for (int j = 0; j < d; j++) {
         for (int rule = 0; steps && rule < SVI_RULES; rule++)
             if (r->o.on[rule] && svi_rule_kinds[rule]->step)
                 svi_rule_kinds[rule]->step(r, j, fabs(x[j] - r->seen.last[j]), time);
-        r->row[j] = rules_stirs(r, j, x[j]) ? rules_look(r, j, x[j], time) : x[j];
+        r->row[j] = rules_stirs(r, j, x[j]) ? rules_assess(r, j, x[j], time) : x[j];
     }
 }
 
@@ -457,7 +457,7 @@ static const double *rules_gaps(struct svi_rules *r, const double *x, const uint
 
 /* True: nothing is beyond a bound, and the row has been added to what was seen. So it is with nearly every
  * row. While something is reported, the stricter condition applies that no value is above its record (`most`,
- * not `check`): rules_look then has nothing to do in any column, and a value above the record of a reported
+ * not `check`): rules_assess then has nothing to do in any column, and a value above the record of a reported
  * sensor stays out. */
 static bool rules_passes(struct svi_rules *r, const double *x, int d, double time) {
     const double *beyond = r->open_count > 0 ? r->records.most : r->records.check;
@@ -480,7 +480,7 @@ void svi_rules_row(struct svi_rules *r, const double *x, const uint8_t *gaps, in
     /* If x is r->row (a gap, now or in the last row), a value that must not count as seen is NaN in both, and
      * columns_seen takes it for missing. */
     if (!rules_passes(r, x, d, time)) {
-        rules_look_all(r, x, d, time);
+        rules_assess_all(r, x, d, time);
         /* SVI_RULES_STEP sides, up and down: the rule has already entered the steps that count as seen. */
         r->kernels->columns_seen(&r->seen, r->records.now, r->row, x, time, d, SVI_RULES_STEP);
     }
@@ -613,7 +613,7 @@ static bool rules_archive_reserve_open(struct svi_archive *a, struct svi_rules *
 }
 
 /* Alerts, then members. Loading checks what the rest of this file relies on: each member has an open alert,
- * none occurs twice, and `members` of each alert is right. told[] is not archived but rebuilt from the
+ * none occurs twice, and `members` of each alert is right. open_rules[] is not archived but rebuilt from the
  * members. */
 static void rules_archive_open(struct svi_archive *a, struct svi_rules *r) {
     int silent = 0, of[ALERTS] = {0}, count = r->open_count;
@@ -626,7 +626,7 @@ static void rules_archive_open(struct svi_archive *a, struct svi_rules *r) {
         if (rules_archive_reserve_open(a, r, r->open_capacity))
             r->alerts[i] = alert;
     }
-    svi_archive_int(a, "sensors", &count, 0, rules_most_members(r->seen.capacity));
+    svi_archive_int(a, "sensors", &count, 0, rules_max_members(r->seen.capacity));
     if (svi_archive_ok(a) && svi_archive_loading(a) && count > 0)
         (void)rules_archive_reserve_open(a, r, count);
     r->open_count = svi_archive_ok(a) ? count : 0;
@@ -641,7 +641,7 @@ static void rules_archive_open(struct svi_archive *a, struct svi_rules *r) {
         silent += m->feature < 0;
         const bool twice = m->feature < 0 ? silent > 1 : svi_rules_has(r, m->rule, m->feature);
         if (svi_archive_check(a, !twice, "a rule is of a sensor twice") && m->feature >= 0)
-            r->told[m->feature] |= (uint8_t)(1U << m->rule);
+            r->open_rules[m->feature] |= (uint8_t)(1U << m->rule);
     }
     for (int i = 0; i < ALERTS && svi_archive_ok(a); i++)
         svi_archive_check(a, of[i] == (r->alerts && r->alerts[i].open ? r->alerts[i].members : 0),
@@ -659,7 +659,7 @@ static bool rules_archive_reserve(struct svi_archive *a, struct svi_rules *r, st
     const struct rules_dims to = rules_dims_for(r, r->d, used.of[PARTS]);
     if (r->rows == 0 || to.of[COLUMNS] < 1)
         return true;
-    return (r->grows || rules_archive_reserve_open(a, r, rules_most_members(to.of[COLUMNS]))) &&
+    return (r->grows || rules_archive_reserve_open(a, r, rules_max_members(to.of[COLUMNS]))) &&
            rules_resize(r, to, a->err) == SVS_OK;
 }
 

@@ -75,7 +75,7 @@ struct svi_rules {
     double *gone;               /* time of the last value before the gap */
     struct svi_records records; /* sides x columns */
     double *row;                /* scratch: the row without gaps and without what does not count as seen */
-    uint8_t *kind, *told;       /* bits: SVI_RULES_LIMITED ...; 1 << rule if reported under it */
+    uint8_t *kind, *open_rules; /* bits: SVI_RULES_LIMITED ...; 1 << rule if reported under it */
     uint8_t *gaps;              /* scratch: flags */
 
     struct svi_records_clock clock;

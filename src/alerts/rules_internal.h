@@ -37,10 +37,10 @@ struct svi_rule_kind {
 
     /* * A row with a gap, or the row after one. gaps: as in svi_rules_row. */
     void (*gaps)(struct svi_rules *r, const uint8_t *gaps, int d, double time);
-    /* Called if a row does not pass (rules_passes). * step: for each column. * look: for each column that
+    /* Called if a row does not pass (rules_passes). * step: for each column. * assess: for each column that
      * stirs (rules_stirs); true: the value must not count as seen. */
     void (*step)(struct svi_rules *r, int j, double step, double time);
-    bool (*look)(struct svi_rules *r, int j, double v, double time);
+    bool (*assess)(struct svi_rules *r, int j, double v, double time);
     /* * The row was the last of a block; records and clock still have that block. */
     void (*block)(struct svi_rules *r);
 
@@ -51,7 +51,7 @@ struct svi_rule_kind {
     /* The first well row after a bad one. */
     void (*recovers)(struct svi_rules *r, struct svi_rules_member *m);
     /* The member is about to be removed: well for long enough, or (normal) bad for normal_after rows. */
-    void (*leaves)(struct svi_rules *r, struct svi_rules_member *m, bool normal);
+    void (*removed)(struct svi_rules *r, struct svi_rules_member *m, bool normal);
 };
 
 /* By enum svi_rule. */
@@ -81,7 +81,7 @@ const char *svi_rule_every(char out[SVI_RULE_EVERY], const char *what, double se
 
 /* Is the column reported under the rule? */
 static inline bool svi_rules_has(const struct svi_rules *r, int rule, int feature) {
-    return r->told[feature] >> rule & 1;
+    return r->open_rules[feature] >> rule & 1;
 }
 
 /* The series of a column on a side, in the arrays of the records. */

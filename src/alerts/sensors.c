@@ -1,14 +1,14 @@
 /* The detectors of single sensors. Parts: set-up, columns, residuals and signals of a row, evidence,
  * learning, archive, the engine.
  *
- * The way of a row (sensors_look): the moment gives the regressors of time (context.h), columns of context
+ * The way of a row (sensors_assess): the moment gives the regressors of time (context.h), columns of context
  * join them, and forecasts leave residuals (forecast.h). In deviations of the time of day (deviations.h)
  * these enter rings, from which means are kept. Signals are the values and these means, each in two
  * directions, up and down. A signal beyond its tail (block_tails.h) is evidence. Then everything learns the
  * row, so no row is assessed by a past that contains it.
  *
  * Layout: everything kept of a sensor is in arrays of d columns, so that loops run along the sensors.
- * `signals` has 2 x SIGNALS rows of d: signal i up at row 2 i, down at row 2 i + 1. -INFINITY marks a signal
+ * `signal` has 2 x SIGNALS rows of d: signal i up at row 2 i, down at row 2 i + 1. -INFINITY marks a signal
  * that does not exist. */
 #include "alerts/sensors.h"
 
@@ -268,7 +268,7 @@ static inline float sensors_float(double r) {
  * regression on the last one, of slope now_before / before_before. r == r is false for NaN alone, and keeps
  * the loop without branches. */
 SVI_WIDE
-static void sensors_take(struct svi_sensors *s) {
+static void sensors_store_residuals(struct svi_sensors *s) {
     const int d = s->d;
     const double *restrict by_context = s->by_context, *restrict by_others = s->by_others,
                            *restrict before = s->before, *restrict now_before = s->now_before,
@@ -291,7 +291,7 @@ static void sensors_take(struct svi_sensors *s) {
 }
 
 static void sensors_residuals(struct svi_sensors *s, const double *x, const double *c) {
-    /* Context is assessed by no signal: as a missing value it has no residual, and its gate stays shut. */
+    /* No signal assesses a column of context: as a missing value it has no residual, and its gate is shut. */
     memcpy(s->x, x, (size_t)s->d * sizeof *x);
     for (int i = 0; i < s->contexts; i++)
         if (s->context[i] != NONE)
@@ -300,7 +300,7 @@ static void sensors_residuals(struct svi_sensors *s, const double *x, const doub
     svi_forecast_residuals(&s->forecast, c, s->x,
                            s->pace.rows < WARM ? NULL : s->deviations.now + BY_CONTEXT * s->d, s->by_context,
                            s->by_others);
-    sensors_take(s);
+    sensors_store_residuals(s);
     for (int j = 0; j < s->d; j++)
         if (s->category[j])
             s->gate[j] = s->gate[s->d + j] = -INFINITY;
@@ -505,8 +505,8 @@ static void sensors_settle(struct svi_sensors *s) {
         s->unlearned[j] = s->odd[j];
         if (s->odd_rows[j] <= s->forecast.memory / 4)
             continue;
-        /* The level moves by the mean residual of the last MEANS rows, in units of the sensor. Moments stay:
-         * they are about values relative to the level. */
+        /* The level moves by the mean residual of the last MEANS rows, in units of the sensor. Moments stay,
+         * as if the past had been at the new level. */
         s->forecast.level[j] += s->sum[LEVEL_MEANS * s->d + j] / MEANS *
                                 s->deviations.now[BY_CONTEXT * s->d + j] * s->forecast.scale[j];
         s->odd_rows[j] = 0;
@@ -532,8 +532,8 @@ static void sensors_learn_steps(struct svi_sensors *s) {
 
 /* One row: residuals, signals, evidence; then the tails, deviations, forecasts and steps learn it, each from
  * the same residuals. */
-static void sensors_look(void *state, const struct svi_detector_sample *sample,
-                         struct svi_evidence *evidence) {
+static void sensors_assess(void *state, const struct svi_detector_sample *sample,
+                           struct svi_evidence *evidence) {
     svi_sensors *s = state;
     const double *x = sample->x;
     const struct svi_moment *m = sample->moment;
@@ -639,7 +639,7 @@ const struct svi_detector_engine svi_sensor_detectors = {.first = SVI_DETECTOR_V
                                                          .reserve = sensors_fit,
                                                          .is_full = sensors_is_full,
                                                          .size = sensors_columns,
-                                                         .look = sensors_look,
+                                                         .assess = sensors_assess,
                                                          .archive = sensors_archive,
                                                          .drop = sensors_drop,
                                                          .bytes = sensors_bytes,
