@@ -233,7 +233,7 @@ typedef struct svs_tuning {
     int count, present, best; /* rows; that of C now; of the greatest gain, of equal ones least `squared` */
     bool better;              /* the gain of `best` is more than twice its noise */
     int64_t samples;          /* left out, one at a time */
-    int64_t alone;            /* others held whose weight makes their own score: for some C 1 - h < 1e-9 */
+    int64_t skipped;          /* others held whose weight makes their own score: for some C 1 - h < 1e-9 */
 } svs_tuning;
 
 /* C judged by leaving out each of the samples held, for C = 2^-10, 2^-8 ... 2^10 and the present one: in

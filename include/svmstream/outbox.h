@@ -151,7 +151,7 @@ typedef struct svs_outbox_sample {
 /* The defaults; `src` is to be set. */
 SVS_API void svs_outbox_defaults(svs_outbox_options *o);
 
-/* NULL on failure: SVS_INVALID, SVS_NO_SOURCE, SVS_NO_MEMORY. Owner: the caller. */
+/* NULL on failure: SVS_INVALID, SVS_MISSING_SOURCE, SVS_NO_MEMORY. Owner: the caller. */
 SVS_API svs_outbox *svs_outbox_new(const svs_outbox_options *o, svs_error *err);
 
 /* Frees *box and sets it to NULL; *box may be NULL. */
@@ -178,7 +178,7 @@ SVS_API svs_code svs_outbox_pack(svs_outbox *box, const svs_outbox_sample *sampl
 
 /* Names what the arrays in `x` hold, in their order: from here on the names go with each message, and the
  * process matches them with the columns of its stream. They must name all that is kept, too. One whose
- * columns are others takes nothing (SVS_OUTBOX_LATER, other_columns). d = 0: no names again. SVS_INVALID
+ * columns are others takes nothing (SVS_OUTBOX_LATER, wrong_columns). d = 0: no names again. SVS_INVALID
  * (d < 0, a name that is NULL), SVS_TOO_LARGE: they leave no room in `message`; SVS_NO_MEMORY. */
 SVS_API svs_code svs_outbox_columns(svs_outbox *box, const char *const *names, int d, svs_error *err);
 

@@ -58,7 +58,7 @@ SVS_API svs_code svs_schema_begin(svs_schema *s, svs_error *err);
 
 /* The value of a column in this row, in any order. SVS_NOT_FINITE; SVS_WRONG_TYPE (a word in a column of
  * numbers, an empty word), SVS_DUPLICATE_KEY (the column has its value), SVS_BAD_COLUMN (a name or word that
- * cannot be one), SVS_OTHER_COLUMNS (the model has no such column), SVS_LIMIT, SVS_NO_MEMORY. The row is void
+ * cannot be one), SVS_WRONG_COLUMNS (the model has no such column), SVS_LIMIT, SVS_NO_MEMORY. The row is void
  * then: begin again. */
 SVS_API svs_code svs_schema_number(svs_schema *s, const char *name, double value, svs_error *err);
 SVS_API svs_code svs_schema_word(svs_schema *s, const char *name, const char *word, svs_error *err);

@@ -22,7 +22,7 @@ svs_code svi_cells_choose(struct svi_cells *c, const struct svi_shape *s, struct
                           svs_error *err);
 
 /* Listed cells in the order of the schema's columns; a column that is not among them is missing.
- * SVS_OTHER_COLUMNS with both lists: one is not among the columns; SVS_NO_MEMORY. */
+ * SVS_WRONG_COLUMNS with both lists: one is not among the columns; SVS_NO_MEMORY. */
 svs_code svi_cells_order(struct svi_cells *c, const struct svi_schema *s, struct svi_message *m,
                          svs_error *err);
 

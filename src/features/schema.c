@@ -226,7 +226,7 @@ static svs_code schema_refuse_new(const struct svi_schema *s, const char *name, 
                                   svs_error *err) {
     char text[80];
     if (s->closed)
-        return svi_fail(err, SVS_OTHER_COLUMNS, "the model has no column \"%s\"",
+        return svi_fail(err, SVS_WRONG_COLUMNS, "the model has no column \"%s\"",
                         svi_escape(text, sizeof text, name, length));
     if (s->shape.fixed_names)
         return svi_fail(err, SVS_BAD_COLUMN, "\"%s\" is not a name in the setting `features`",
@@ -516,7 +516,7 @@ svs_code svi_schema_refuse_columns(const struct svi_schema *s, const struct svi_
     capacity = true;
     for (int c = 0; capacity && (name = svi_schema_column_name(s, c)); c++)
         capacity = svi_list_add(have, sizeof have, name, strlen(name));
-    return svi_fail(err, SVS_OTHER_COLUMNS,
+    return svi_fail(err, SVS_WRONG_COLUMNS,
                     model ? "--ignore passes a column over: the columns are %s, but the model has %s"
                           : "the columns are %s, but this stream has %s",
                     sent, have);
@@ -584,7 +584,7 @@ static __attribute__((noinline)) svs_code schema_take_cells(struct svi_schema *s
         if (code == SVS_OK && column >= 0)
             code = svi_schema_cell(s, m, &m->cells[i], column, err);
     }
-    if (code == SVS_OTHER_COLUMNS)
+    if (code == SVS_WRONG_COLUMNS)
         code = svi_schema_refuse_columns(s, m, true, err);
     if (code != SVS_OK)
         return code;

@@ -45,7 +45,7 @@ uint64_t svi_schema_changes(const struct svi_schema *s);
 
 /* The column of that name, which is made where it is new; m: the row in hand, NULL = none; `guess`: where it
  * probably is. -1: SVS_BAD_COLUMN (malformed, not one of the setting features, new where none may be),
- * SVS_OTHER_COLUMNS (closed), SVS_LIMIT, SVS_NO_MEMORY. */
+ * SVS_WRONG_COLUMNS (closed), SVS_LIMIT, SVS_NO_MEMORY. */
 int svi_schema_column(struct svi_schema *s, const struct svi_message *m, const char *name, size_t length,
                       int guess, svs_error *err);
 
@@ -55,7 +55,7 @@ bool svi_schema_ignores(const struct svi_schema *s, const char *name, size_t len
 /* The column of that name, or -1. */
 int svi_schema_find(const struct svi_schema *s, const char *name, size_t length, int guess);
 
-/* SVS_OTHER_COLUMNS with both lists: the cells of a row, and the columns of the stream or of a model. */
+/* SVS_WRONG_COLUMNS with both lists: the cells of a row, and the columns of the stream or of a model. */
 svs_code svi_schema_refuse_columns(const struct svi_schema *s, const struct svi_message *m, bool model,
                                    svs_error *err);
 
@@ -92,7 +92,7 @@ svs_code svi_schema_cell(struct svi_schema *s, struct svi_message *m, const stru
 /* All columns are in: what a row that asks for it did not name is missing. */
 void svi_schema_end_row(struct svi_schema *s, struct svi_message *m);
 
-/* m->cells as a row, all of it. SVS_OTHER_COLUMNS names all columns of the row and of the closed schema. */
+/* m->cells as a row, all of it. SVS_WRONG_COLUMNS names all columns of the row and of the closed schema. */
 svs_code svi_schema_row(struct svi_schema *s, struct svi_message *m, svs_error *err);
 
 /* The features of the calendar, where there are any, for a sample of that time. SVS_NOT_SUPPORTED (columns

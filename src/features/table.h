@@ -68,7 +68,7 @@ struct svi_table {
 
 /* Reads all of `path` ("-" = standard input). The first bad row ends it with its line number in the text:
  * codes of the reader and of the schema, SVS_BAD_LABEL (regression: not a number; a missing label),
- * SVS_MISSING_VALUE, SVS_OTHER_COLUMNS (a model's schema: both lists), SVS_LIMIT (columns, memory), SVS_EMPTY
+ * SVS_MISSING_VALUE, SVS_WRONG_COLUMNS (a model's schema: both lists), SVS_LIMIT (columns, memory), SVS_EMPTY
  * (no row), SVS_SETTING and SVS_WRONG_DIMENSION (`exact`), SVS_NO_MEMORY. svi_table_clear in any case. */
 svs_code svi_table_read(struct svi_table *t, const char *path, const struct svi_table_options *o,
                         svs_error *err);
