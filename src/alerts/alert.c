@@ -71,12 +71,12 @@ enum svi_alert_change svi_alert_step(struct svi_alert *a, double p, double tail,
     return SVI_ALERT_OPEN;
 }
 
-double svi_alert_grade(double novelty, double usual) {
-    /* Written so that a NaN gives 0. At `usual` 1 nothing can be more novel by a share: any excess
+double svi_alert_grade(double novelty, double level) {
+    /* Written so that a NaN gives 0. At `level` 1 nothing can be more novel by a share: any excess
      * is full. */
-    if (!(novelty > usual))
+    if (!(novelty > level))
         return 0;
-    return usual < 1 ? fmin(1, (novelty - usual) / (1 - usual)) : 1;
+    return level < 1 ? fmin(1, (novelty - level) / (1 - level)) : 1;
 }
 
 void svi_alert_move_times(struct svi_alert *a, double from, double step) {

@@ -52,9 +52,9 @@ void svi_alert_init(struct svi_alert *a, const struct svi_alert_options *o);
  * (svi_calibration_tail; unused without `fdr`). `grade`: 0 to 1. `time`: engine time in seconds. */
 enum svi_alert_change svi_alert_step(struct svi_alert *a, double p, double tail, double grade, double time);
 
-/* The grade of a novelty, 0 to 1: 0 at or below `usual`, the novelty at which an alert opens; 1 for a
+/* The grade of a novelty, 0 to 1: 0 at or below `level`, the novelty at which an alert opens; 1 for a
  * membership of 0; linear between them. */
-double svi_alert_grade(double novelty, double usual);
+double svi_alert_grade(double novelty, double level);
 
 /* Follows a shift of the clock: times after `from` move by `step`. Seconds. */
 void svi_alert_move_times(struct svi_alert *a, double from, double step);

@@ -17,14 +17,14 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
-/* GREATEST keeps p = 0 finite, because archives of peaks hold only finite numbers. USUAL lies above
+/* GREATEST keeps p = 0 finite, because archives of peaks hold only finite numbers. MARKED_NORMAL lies above
  * SVI_POLICY_CLEAR, so a verdict keeps an alert from opening but does not end one that its detector is still
  * part of. */
-#define DAY        86400.0
-#define GREATEST   300.0        /* largest surprise, -log10 p: beyond any p */
-#define USUAL      0.9          /* ratio of what a person marked normal */
-#define LASTS      (30 * 60.0)  /* seconds, to a warning */
-#define LASTS_LONG (6 * 3600.0) /* seconds, to serious */
+#define DAY           86400.0
+#define GREATEST      300.0        /* largest surprise, -log10 p: beyond any p */
+#define MARKED_NORMAL 0.9          /* ratio of what a person marked normal */
+#define LASTS         (30 * 60.0)  /* seconds, to a warning */
+#define LASTS_LONG    (6 * 3600.0) /* seconds, to serious */
 
 void svi_alert_policy_init(struct svi_alert_policy *d, const struct svi_alert_policy_options *o) {
     /* An alert that p opened before there was a budget has no ratio; it is measured from the level itself. */
@@ -39,9 +39,9 @@ void svi_alert_policy_clear(struct svi_alert_policy *d) {
     svi_alert_policy_init(d, &o);
 }
 
-svs_code svi_alert_policy_reserve(struct svi_alert_policy *d, bool usual, svs_error *err) {
+svs_code svi_alert_policy_reserve(struct svi_alert_policy *d, bool mark, svs_error *err) {
     /* The list is allocated with the first verdict; most streams never get one. */
-    if (usual && !d->normal && !(d->normal = svi_alloc_plain_array(SVI_POLICY_NORMAL, sizeof *d->normal)))
+    if (mark && !d->normal && !(d->normal = svi_alloc_plain_array(SVI_POLICY_NORMAL, sizeof *d->normal)))
         return svi_fail_memory(err, "what was called usual");
     return svi_budget_reserve(&d->budget, err);
 }
@@ -150,8 +150,8 @@ static void policy_read(struct svi_alert_policy *d, const struct svi_evidence *f
         /* The budget takes the surprise unchanged, verdict or not: otherwise levels would forget what the
          * stream does, and fall. */
         const bool record = svi_budget_surprise(&d->budget, (enum svi_alert_detector)i, surprise);
-        if (ratio >= USUAL && policy_is_normal(d, i, &f[i]))
-            ratio = USUAL;
+        if (ratio >= MARKED_NORMAL && policy_is_normal(d, i, &f[i]))
+            ratio = MARKED_NORMAL;
         d->ratio[i] = ratio;
         /* The alarm of a sample that is no record stays below 1: an alert cannot open there. */
         const double counts = record || ratio < SVI_POLICY_BELOW ? ratio : SVI_POLICY_BELOW;
@@ -300,12 +300,12 @@ void svi_alert_policy_archive(struct svi_archive *a, struct svi_alert_policy *d)
     svi_budget_archive(a, &d->budget);
     /* The count is set only when the list has capacity for it, so a failed load leaves a list that can be
      * read and freed. */
-    int usual = d->normal_count;
-    svi_archive_int(a, "usual", &usual, 0, SVI_POLICY_NORMAL);
-    if (usual > 0 && svi_archive_loading(a) && svi_archive_ok(a) &&
+    int marked = d->normal_count;
+    svi_archive_int(a, "usual", &marked, 0, SVI_POLICY_NORMAL);
+    if (marked > 0 && svi_archive_loading(a) && svi_archive_ok(a) &&
         svi_alert_policy_reserve(d, true, a->err) != SVS_OK)
         svi_archive_fail(a, SVS_NO_MEMORY, "no memory for what was called usual");
-    d->normal_count = svi_archive_ok(a) ? usual : 0;
+    d->normal_count = svi_archive_ok(a) ? marked : 0;
     for (int i = 0; i < d->normal_count && svi_archive_ok(a); i++) {
         svi_archive_int(a, "usual judge", &d->normal[i].detector, 0, SVI_DETECTORS - 1);
         svi_archive_int(a, "usual feature", &d->normal[i].feature, -1, INT32_MAX / 2);

@@ -96,9 +96,9 @@ struct svi_alert_policy {
 
 void svi_alert_policy_init(struct svi_alert_policy *d, const struct svi_alert_policy_options *o);
 
-/* Reserves capacity for the next row and, with `usual`, for one more surprise marked normal. SVS_NO_MEMORY:
+/* Reserves capacity for the next row and, with `mark`, for one more surprise marked normal. SVS_NO_MEMORY:
  * nothing has changed. */
-svs_code svi_alert_policy_reserve(struct svi_alert_policy *d, bool usual, svs_error *err);
+svs_code svi_alert_policy_reserve(struct svi_alert_policy *d, bool mark, svs_error *err);
 
 /* Frees everything; the policy is as after svi_alert_policy_init with the same options. */
 void svi_alert_policy_clear(struct svi_alert_policy *d);

@@ -62,7 +62,7 @@ void svi_detectors_clear(struct svi_detectors *s) {
 
 void svi_detectors_assess(struct svi_detectors *s, const struct svi_detector_sample *sample,
                           struct svi_evidence evidence[SVI_DETECTORS]) {
-    /* A sample comes here twice: first by its values, then with what novelty makes of its row. Only the first
+    /* A sample comes here twice: first with its values, then with the judgement of novelty. Only the first
      * call clears, so evidence of sensors survives the second. */
     for (int i = 0; i < SVI_DETECTORS && !sample->row; i++)
         evidence[i] = (struct svi_evidence){

@@ -388,8 +388,7 @@ static void rules_watch(struct svi_rules *r, const double *x, double time) {
             r->alerts[m->alert].settled = true;
             k->removed(r, m, true);
             rules_remove(r, m);
-        } else if (bad ==
-                   0) { /* NaN: the row has no evidence of it, and the count of well rows stands still */
+        } else if (bad == 0) { /* NaN: no evidence in this row, and the count of well rows stays */
             if (k->recovers && m->well == 0)
                 k->recovers(r, m);
             if (!rules_is_well(m, time))
