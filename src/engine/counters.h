@@ -1,5 +1,5 @@
-/* counters.h: what the engine counts, as one list: the stats topic, `ctl status`, the manual's protocol page
- * and the tests all come from it. */
+/* counters.h: the counters of an engine as one list, from which the stats topic, `ctl status`, the manual's
+ * protocol page and the tests are generated. */
 #ifndef SVI_COUNTERS_H
 #define SVI_COUNTERS_H
 
@@ -122,9 +122,11 @@ struct svi_counters {
 };
 
 #define SVI_COUNTERS_FIGURES                                                                                 \
-    (SVI_COUNTER_COUNT + SVS_CODE_COUNT) /* room that svi_counters_figures needs at most */
+    (SVI_COUNTER_COUNT + SVS_CODE_COUNT) /* largest result of svi_counters_figures                           \
+                                          */
 
-/* All counters in the order of the list, then refused.CODE for each code that occurred. Returns how many. */
+/* Writes all counters in the order of the list, then refused.CODE for each code that occurred, to `out`
+ * (SVI_COUNTERS_FIGURES long). Returns their number. */
 int svi_counters_figures(const struct svi_counters *c, struct svi_figure *out);
 
 #endif

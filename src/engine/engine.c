@@ -1,15 +1,14 @@
-/* The engine: one learner's life without any I/O. What comes in, in this file; what goes out, in
- * engine_events.c.
+/* The engine: one learner with its stages and no I/O. This file has the input; output is in engine_events.c.
  *
- * Each element of a message goes the same way alone, however it was framed: decoded into the row of the
- * shape, checked (nothing changes until all checks have passed and all room is made), scored and learned by
- * the learner, judged by the novelty stage, counted, published. The children return what has changed; only
- * the engine publishes. A row as those before it, which is nearly each of plain numbers, goes straight to the
- * learner; what else a row may need is behind one question (engine_is_due).
+ * Elements take the same path one by one, however they were framed: decoded into the row of the shape,
+ * checked and given capacity in all stages, scored and learned by the learner, assessed by the novelty stage,
+ * counted, published. Stages return what has changed; only the engine publishes. A row like those before it,
+ * which nearly every row of plain numbers is, goes straight to the learner; engine_is_due finds the rows that
+ * need more.
  *
- * Two invariants: a refused element changes nothing but the counters, and everything that happens is a
- * function of the calls and their `now`, so that a journal that repeats the calls repeats the state bit for
- * bit.
+ * Two invariants. A refused element changes nothing but the counters: all checks and all allocations come
+ * before the first change. Everything is a function of the calls and their `now`, so a journal that repeats
+ * the calls repeats the state bit for bit.
  *
  * Read engine_learn and engine_accept first, then svi_engine_take_element; commands and refits follow. */
 #include "engine/engine.h"
@@ -34,7 +33,7 @@
 
 #define QUALITY_WINDOW     1000 /* samples of windowed quality, when nothing is held */
 #define QUALITY_WINDOW_MAX 1000000
-#define SHRINK_MIN         32 /* samples that `shrink` leaves at least, or 2 (d + 1) if that is more */
+#define SHRINK_MIN         32 /* samples that `shrink` keeps at least, or 2 (d + 1) if that is more */
 
 struct svi_shared_settings *svi_shared_settings_new(const struct svi_settings *s, svs_error *err) {
     struct svi_shared_settings *shared = svi_alloc(sizeof *shared);
@@ -95,6 +94,7 @@ void svi_engine_scratch_free(struct svi_engine_scratch **s) {
 svs_code svi_engine_use_scratch(struct svi_engine *e, struct svi_engine_scratch *s, svs_error *err) {
     if (e->scratch == s)
         return SVS_OK;
+
     SVI_TRY(svi_learner_use_scratch(e->learner, s->learner, err));
     SVI_TRY(svi_alert_stage_use_scratch(e->novelty, &s->novelty, err));
     e->scratch = s;
@@ -102,7 +102,7 @@ svs_code svi_engine_use_scratch(struct svi_engine *e, struct svi_engine_scratch 
     return SVS_OK;
 }
 
-/* Stages of its own. */
+/* Frees the stages that the engine owns; placeholders belong to the stream. */
 static void engine_free_stages(struct svi_engine *e) {
     if (e->refit && !e->off) {
         svi_refit_policy_free(e->refit);
@@ -121,7 +121,7 @@ static void engine_free_stages(struct svi_engine *e) {
 void svi_engine_free(svi_engine **e) {
     if (!*e)
         return;
-    svi_novelty_queue_free(&(*e)->queue); /* first: it may be at work */
+    svi_novelty_queue_free(&(*e)->queue); /* first: its thread may be using the novelty stage */
     svs_learner_free(&(*e)->learner);
     engine_free_stages(*e);
     svi_quality_stage_free(&(*e)->quality_stage);
@@ -187,7 +187,7 @@ static svs_code engine_new_refit(struct svi_engine *e, svs_error *err) {
     return e->refit ? svi_refit_policy_new(e->refit, e->s, err) : svi_fail_memory(err, "the refit");
 }
 
-/* Of fixed columns it is known from the start which are never scaled. */
+/* Fixed columns are known from the start, including which of them are never scaled. */
 static void engine_unscale(struct svi_engine *e) {
     for (int j = 0; j < e->schema.shape.d; j++)
         if (svi_schema_unscaled(&e->schema, j))
@@ -201,8 +201,8 @@ static bool engine_new_bank(struct svi_engine *e, const svs_options *host, svs_e
     return e->host_scores && (e->bank = svi_engine_make_bank(e->s, host, e->schema.shape.d, err));
 }
 
-/* Windowed quality is over the samples that are held, within limits. A key has no refits: its second
- * calibrator is for the best linear member of a bank. */
+/* The windowed figures cover as many samples as are held, up to QUALITY_WINDOW_MAX. The second calibrator is
+ * for refits, or with keys, which have none, for the best linear member of a bank. */
 struct svi_quality_options svi_engine_quality_options(const struct svi_settings *s) {
     const int64_t window = s->window < QUALITY_WINDOW_MAX ? s->window : QUALITY_WINDOW_MAX;
     const bool keyed = svi_settings_keyed(s), learns = s->method != SVI_METHOD_NONE;
@@ -218,6 +218,8 @@ struct svi_quality_options svi_engine_quality_options(const struct svi_settings 
                                         .prices = s->decision_cost};
 }
 
+/* Makes the parts: the schema first, since it gives the columns, and the bank last, since it needs its host.
+ * After a failure svi_engine_free frees what was made. */
 static bool engine_new_parts(struct svi_engine *e, int columns, svs_error *err) {
     const struct svi_quality_options quality = svi_engine_quality_options(e->s);
     svs_options o;
@@ -256,6 +258,7 @@ struct svi_engine *svi_engine_new(struct svi_shared_settings *s, const struct sv
     e->s = &s->s;
     e->common = setup->common;
     e->scratch = setup->scratch;
+    /* Placeholders before the stages: engine_new_parts replaces those of stages that are on. */
     if ((e->off = setup->off)) {
         e->novelty = &e->off->novelty;
         e->rules = &e->off->rules;
@@ -269,7 +272,8 @@ struct svi_engine *svi_engine_new(struct svi_shared_settings *s, const struct sv
     e->next_publish = e->s->publish_every > 0 ? e->s->publish_every : -1;
     e->next_score = e->s->scores > 0 ? e->s->scores : -1;
     if (engine_new_parts(e, setup->columns, err)) {
-        svi_learner_relax(e->learner, e->bank);
+        svi_learner_relax(e->learner,
+                          e->bank); /* one of many learners: its rounding hardly shows in the stack */
         engine_unscale(e);
         e->published_version = svs_learner_version(e->learner);
     } else {
@@ -299,7 +303,7 @@ double svi_engine_state_memory(const struct svi_settings *s, int d, int classes)
            d * name;
 }
 
-#define BLOCK_HEAD 16 /* bytes that the heap adds to a block, about */
+#define BLOCK_HEAD 16 /* bytes that the heap adds to each block, about */
 
 double svi_engine_key_memory(const struct svi_settings *s, int d, int contexts, int classes) {
     svs_options o;
@@ -307,12 +311,12 @@ double svi_engine_key_memory(const struct svi_settings *s, int d, int contexts, 
     struct svi_rules rules;
     const struct svi_quality_options quality = svi_engine_quality_options(s);
     struct svi_alert_stage_options alerts;
-    int blocks = 20;
+    int blocks = 20; /* number of heap blocks, counted with the parts that are on */
     svi_settings_learning(s, &weights, &o, NULL);
     svi_engine_alert_options(s, &alerts, NULL);
     svi_rules_init(&rules, true);
     svi_rules_configure(&rules, s);
-    svs_options few = o; /* of a bank, too, what is of classes comes with them */
+    svs_options few = o; /* what a bank holds for each class is allocated when the class appears */
     few.max_classes = classes;
     blocks += s->key_prior > 0 ? 2 : 0;
     blocks += (alerts.on ? 26 : 0) + (alerts.on && alerts.policy.a_day > 0 ? 17 : 0) + (rules.any ? 6 : 0);
@@ -330,9 +334,9 @@ double svi_engine_memory(const struct svi_settings *s, int d, int classes) {
            svi_novelty_queue_memory(s, d, classes);
 }
 
-/* ---- what a message must meet before the learner sees it; nothing here changes anything but x and err */
+/* ---- checks before the learner sees a message; nothing here changes more than x and err */
 
-/* Of a message that names its stream, or is of a later time than now. */
+/* For a message that names its stream, or whose time stamp is later than now. */
 static svs_code check_claims(const struct svi_engine *e, const struct svi_message *m, double now,
                              svs_error *err) {
     char shown[80];
@@ -374,8 +378,8 @@ static bool class_is_known(const struct svi_engine *e, svs_value y) {
     return false;
 }
 
-/* Would the learner refuse a sample that brings new columns, or takes one over? It must be known before that
- * is done, so that a refused sample changes none. */
+/* The checks of the learner, made earlier for a sample that adds or reassigns columns: once the columns have
+ * changed, the sample must not be refused any more. */
 static svs_code check_before_growth(const struct svi_engine *e, const struct svi_message *m, svs_error *err) {
     for (int j = 0; j < m->d; j++)
         if (!(fabs(m->x[j]) <= SVI_VALUE_MAX))
@@ -389,9 +393,9 @@ static svs_code check_before_growth(const struct svi_engine *e, const struct svi
     return SVS_OK;
 }
 
-/* A class that is new finds room, and those that come with the prior. */
+/* Reserves in the quality stage for a new class, and for the classes that the prior of all keys adds. */
 static svs_code engine_reserve_class(struct svi_engine *e, svs_value y, svs_error *err) {
-    if (e->s->task != SVS_CLASSIFY || !svi_settings_keyed(e->s)) /* there is room from the start */
+    if (e->s->task != SVS_CLASSIFY || !svi_settings_keyed(e->s)) /* without keys max.classes are allocated */
         return SVS_OK;
     const int coming = svi_learner_classes_coming(e->learner);
     const bool fresh = y.kind != SVS_NONE && !class_is_known(e, y);
@@ -401,20 +405,23 @@ static svs_code engine_reserve_class(struct svi_engine *e, svs_value y, svs_erro
     return svi_quality_stage_reserve(&e->quality_stage, classes, err);
 }
 
-/* Is there capacity for the row in all parts? One compare with the columns that they have agreed to last, and
- * another with those of novelty, which says itself when one of its parts is full; a queue has its own. */
+/* Is there capacity for the row in all parts? One comparison with the columns reserved last covers all but
+ * novelty, whose parts also fill up with samples. While samples are queued, novelty must not be read: the
+ * queue has its own capacity. */
 static inline bool engine_has_capacity(const struct svi_engine *e, const struct svi_message *m) {
     return m->d == e->capacity_d &&
            (svi_novelty_queue_waits(e->queue) || svi_alert_stage_has_capacity(e->novelty, m->d));
 }
 
-/* Does what they agree to hold for the next row? With keys rules give memory back while none is open, and
- * classes come one by one. */
+/* Does the capacity last for the next row? Not with keys where rules are on, which free memory while no alert
+ * is open, or where a row may add a class. */
 static bool engine_capacity_lasts(const struct svi_engine *e) {
     return !svi_settings_keyed(e->s) || (!e->rules->any && e->s->task != SVS_CLASSIFY);
 }
 
-/* All parts are asked; nobody waits, or the queue has capacity for it. */
+/* Reserves in all parts. `fits`: the capacity noted by the queue covers the row, so novelty is not asked;
+ * otherwise the queue is empty.
+ */
 static svs_code engine_reserve(struct svi_engine *e, const struct svi_message *m, bool fits, svs_error *err) {
     if (!fits && !svi_alert_stage_has_capacity(e->novelty, m->d))
         SVI_TRY(svi_alert_stage_reserve(e->novelty, m->d, m->kind != SVI_DENSE, err));
@@ -426,12 +433,13 @@ static svs_code engine_reserve(struct svi_engine *e, const struct svi_message *m
     return SVS_OK;
 }
 
-/* The learner's columns come last: once it has them, the schema has to follow. */
+/* Reserves for a due row and adds its columns. The learner's columns come last: after that the schema has to
+ * commit to them, so nothing else may fail. */
 static svs_code engine_reserve_row(struct svi_engine *e, const struct svi_message *m, bool changes,
                                    svs_error *err) {
     const svs_code code = changes ? check_before_growth(e, m, err) : SVS_OK;
     const bool fits = svi_novelty_queue_waits(e->queue) && m->d <= e->queue->columns;
-    /* Before the parts are looked at, and before names change that alerts of the queue go by. */
+    /* The queue is emptied before the parts are read, and before names change that its alerts would use. */
     if (changes || !fits || svi_schema_has_new_names(&e->schema))
         svi_engine_settle(e);
     if (code != SVS_OK)
@@ -439,12 +447,13 @@ static svs_code engine_reserve_row(struct svi_engine *e, const struct svi_messag
     if (changes || !engine_has_capacity(e, m))
         SVI_TRY(engine_reserve(e, m, fits, err));
     const svs_code grown = changes ? svi_engine_grow(e, m, err) : SVS_OK;
-    if (grown != SVS_OK) /* else the next row would not be due, and what is left never be done */
+    if (grown != SVS_OK) /* otherwise the next row would not be due, and the growth would stay unfinished */
         svi_engine_capacity_changed(e);
     return grown;
 }
 
-/* Novelty gets the learner's columns. If this or the learner's step fails, both keep them. */
+/* Passes the columns of the learner on to novelty. If this or the step of the learner fails, both keep them.
+ */
 static svs_code engine_report_columns(struct svi_engine *e, int d, svs_error *err) {
     svi_engine_refresh_categories(e);
     svi_engine_refresh_context(e, d);
@@ -453,7 +462,8 @@ static svs_code engine_report_columns(struct svi_engine *e, int d, svs_error *er
 
 /* ---- one message */
 
-/* x: the row, NULL where it is not known any more. Returns what becomes of the quality alarm. */
+/* Counts a labelled sample in the prequential figures and the quality alarm. x: the row, d values; NULL where
+ * it is no longer known. Returns the change of the alarm, which the caller publishes after the score. */
 static enum svi_alarm_change engine_assess(struct svi_engine *e, const svs_step *step, const double *x,
                                            int d) {
     const bool regress = e->s->task == SVS_REGRESS;
@@ -465,33 +475,33 @@ static enum svi_alarm_change engine_assess(struct svi_engine *e, const svs_step 
     return svi_alarm_update(&e->quality_stage.alarm, error, x, d, e->event_ts, e->kept[SVI_KEPT_SEEN]);
 }
 
-/* The quality alert changed: that is published, and on a rise what `drift.action` says is done. The step is
- * not to be read after this. */
+/* Publishes a change of the quality alert and, unless it closed, takes the action of `drift.action`.
+ * Invalidates the step, since the learner may shrink. */
 static void engine_alarm(struct svi_engine *e, enum svi_alarm_change change, svs_value id) {
     const struct svi_alarm *s = &e->quality_stage.alarm;
-    const int64_t some = 2 * ((int64_t)svs_learner_dimension(e->learner) + 1);
+    const int64_t determined = 2 * ((int64_t)svs_learner_dimension(e->learner) + 1);
     struct svi_alert_report report;
     char subject[SVI_SUBJECT];
     svs_error err;
-    svi_engine_settle(e); /* alerts are numbered as they come */
+    svi_engine_settle(e); /* queued samples may open alerts, whose numbers come first */
     svi_alarm_report(s, id, &e->schema, svi_engine_subject(e, subject), e->event_ts, change, &report);
     svi_publish_alert(e, &report, e->event_ts);
     if (change == SVI_ALARM_CLOSED)
         return;
     if (e->s->drift_action == SVI_DRIFT_SHRINK)
-        svi_learner_shrink(e->learner, s->span, some > SHRINK_MIN ? some : SHRINK_MIN);
+        svi_learner_shrink(e->learner, s->span, determined > SHRINK_MIN ? determined : SHRINK_MIN);
     else if (e->s->drift_action == SVI_DRIFT_REFIT)
         e->out_of_memory = svi_engine_refit(e, &err) == SVS_NO_MEMORY || e->out_of_memory;
-    /* off, or one runs: the alert says enough */
+    /* Other failures mean that refits are off or one is running, which needs no report besides the alert. */
 }
 
-/* Has the sample of that number a score event? */
+/* Does the sample with this number get a score event? */
 static inline bool engine_publishes(const struct svi_engine *e, int64_t seen) {
     return seen == e->next_score || e->common->score_all;
 }
 
-/* Its novelty, its score if that is due, and what becomes of the alert: now, or in the queue to the second
- * thread. On its own, as it takes much of the stack. */
+/* Assesses the novelty of an accepted sample and publishes its score, if that is due, and its alert: now, or
+ * by way of the queue. Not inlined, as the two reports take much stack. */
 static __attribute__((noinline)) void
 engine_publish_outcome(struct svi_engine *e, const struct svi_message *m, const svs_step *step, bool scored) {
     struct svi_score score;
@@ -499,8 +509,8 @@ engine_publish_outcome(struct svi_engine *e, const struct svi_message *m, const 
     char subject[SVI_SUBJECT];
     if (scored)
         svi_fill_score(e, m, step, &score);
-    const bool lasts =
-        !scored || !score.event.as.score.members; /* what the bank says is gone with the next sample */
+    /* The members' scores are overwritten by the next sample, so such an event cannot wait. */
+    const bool lasts = !scored || !score.event.as.score.members;
     if (lasts && svi_engine_queue(e, m, scored ? &score : NULL))
         return;
     svi_engine_settle(e);
@@ -513,9 +523,10 @@ engine_publish_outcome(struct svi_engine *e, const struct svi_message *m, const 
                                             .labelled = m->y.kind != SVS_NONE};
     const struct svi_alert_subject of = {&e->schema, svi_engine_subject(e, subject), m->id, e->event_ts};
     const enum svi_alert_change change = svi_alert_stage_assess(e->novelty, &sample);
-    const struct svi_alert_scores said = svi_alert_stage_scores(e->novelty);
+    const struct svi_alert_scores novelty = svi_alert_stage_scores(e->novelty);
     if (scored)
-        svi_publish_score(e, &score, &said);
+        svi_publish_score(e, &score, &novelty);
+    /* The report compares the sample with the normal values before it, so learning comes last. */
     if (svi_alert_report_change(e->novelty, &sample, &of, change, &report))
         svi_publish_alert(e, &report, e->event_ts);
     svi_alert_stage_learn(e->novelty, &sample);
@@ -530,8 +541,9 @@ static inline void engine_publish_score(struct svi_engine *e, const struct svi_m
         engine_publish_outcome(e, m, step, scored);
 }
 
-/* `raw`: the row as it came. The model has learned m->x, and the quality goes by it; alerts and events are
- * about what came. */
+/* Everything after the step of the learner, in the order of the events: score, novelty alert, rules, quality
+ * alert, model. `raw`: the row as received, which alerts and events show; model and quality use m->x, which
+ * may be clipped. */
 static void engine_accept(struct svi_engine *e, struct svi_message *m, double *raw, const svs_step *step,
                           double now) {
     int64_t seen = ++e->kept[SVI_KEPT_SEEN];
@@ -539,12 +551,14 @@ static void engine_accept(struct svi_engine *e, struct svi_message *m, double *r
     if (e->carried)
         memcpy(e->carried, m->x, (size_t)m->d * sizeof *m->x);
     const enum svi_alarm_change quality = engine_assess(e, step, m->x, m->d);
-    e->kept[SVI_KEPT_CLIPPED] += m->x != raw;
+    e->kept[SVI_KEPT_CLIPPED] += m->x != raw; /* a clipped row is a copy */
     m->x = raw;
     engine_publish_score(e, m, step, seen);
     svi_engine_rules_row(e, m, now);
     if (e->outliers)
         svi_outliers_note(e->outliers, raw, m->d);
+    /* From here on `step` is invalid: drift.action may shrink the window, and a refit may change the model.
+     */
     if (quality != SVI_ALARM_NONE)
         engine_alarm(e, quality, m->id);
     if (svi_refit_policy_step(e->refit, e->learner, seen, e->time))
@@ -555,15 +569,16 @@ static void engine_accept(struct svi_engine *e, struct svi_message *m, double *r
     }
 }
 
-/* Probabilities first, then what the label says of the scores that each model gave; `scores` are those of the
- * online model. */
+/* Makes the probabilities of the served scores, then calibrates each model by the label. Probabilities first,
+ * or they would know the label of their own sample. `scores` (rows values): those of the online model. */
 static void engine_calibrate(struct svi_engine *e, const double *scores, int rows, int class_count,
                              svs_step *served) {
     struct svi_quality_stage *q = &e->quality_stage;
     const struct svi_refit_policy *r = e->refit;
     const int label = served->label;
     const bool wanted = engine_publishes(e, e->kept[SVI_KEPT_SEEN] + 1);
-    if (!wanted && !r->have && !e->bank && svi_quality_stage_pair(q, served))
+    if (!wanted && !r->have && !e->bank &&
+        svi_quality_stage_pair(q, served)) /* the common case, in one call */
         return;
     svi_quality_stage_score(q, e->learner, served, r->serves, wanted);
     svi_quality_stage_calibrate(q, false, scores, rows, class_count, label);
@@ -585,7 +600,8 @@ static svs_code engine_refuse_outlier(const struct svi_engine *e, const struct s
                     o->column, called, m->x[o->column], o->limit, o->center);
 }
 
-/* A value of the row may be an outlier. */
+/* Clips or refuses a row that may have an outlier. The clipped row is a copy: alerts and events show the raw
+ * values. */
 static __attribute__((noinline)) svs_code engine_clip(struct svi_engine *e, struct svi_message *m,
                                                       svs_error *err) {
     struct svi_outlier first;
@@ -598,18 +614,19 @@ static __attribute__((noinline)) svs_code engine_clip(struct svi_engine *e, stru
     return SVS_OK;
 }
 
-/* *raw: the row as it came; m->x: what the model learns of it. */
+/* *raw: the row as received; m->x: the row for the model, clipped where it has outliers. */
 static inline svs_code engine_limit(struct svi_engine *e, struct svi_message *m, double **raw,
                                     svs_error *err) {
     *raw = m->x;
     return e->outliers && svi_outliers_far(e->outliers, m->x, m->d) ? engine_clip(e, m, err) : SVS_OK;
 }
 
-/* A row without a value that the setting `missing` does not do without. */
+/* Drops a row with a missing value, as the setting `missing` says. Dropped is not refused: it is counted and
+ * causes no error event, and lags and rules take note of the gap. */
 static svs_code engine_leave_out(struct svi_engine *e, const struct svi_message *m, double now,
                                  svs_error *err) {
     svi_engine_settle(e);
-    if (svi_rules_reserve(e->rules, 0, err) != SVS_OK) /* they see the row, too */
+    if (svi_rules_reserve(e->rules, 0, err) != SVS_OK) /* the rules see the other values of the row */
         return err->code;
     e->kept[SVI_KEPT_DROPPED_MISSING]++;
     svi_schema_restore(&e->schema);
@@ -618,21 +635,23 @@ static svs_code engine_leave_out(struct svi_engine *e, const struct svi_message 
     return SVS_OK;
 }
 
-/* Is there more to do for the row than to look at its label? Of nearly all rows of plain numbers there is
- * not: they are as those before them, and these have made all the room. */
+/* Does the row need engine_prepare? Nearly no row of plain numbers does: it has the shape of those before it,
+ * which have reserved all capacity. */
 static inline bool engine_is_due(const struct svi_engine *e, const struct svi_message *m) {
     return !engine_has_capacity(e, m) || m->missing > 0 || e->schema.columns || e->s->context[0] ||
            !svi_shape_is_that_of(&e->schema.shape, m);
 }
 
-/* What was done for a row that is due. */
+/* Results of engine_prepare. */
 struct engine_done {
-    bool left_out; /* it goes no further */
-    bool changes;  /* columns came or changed hands, and stay so even if memory runs out after that */
-    double *raw;   /* the row as it came, before outliers were clipped */
+    bool left_out; /* dropped for a missing value: complete */
+    bool changes;  /* columns were added or reassigned, and stay so even if memory runs out after that */
+    double *raw;   /* the row as received, before outliers were clipped */
 };
 
-/* All that a row may need before the learner sees it. */
+/* Everything that a due row may need before the learner sees it. The order matters: the calendar fills in
+ * columns that count for the shape; missing values are replaced before outliers are
+ * looked for, which reads the whole row; columns are added when all checks have passed. */
 static svs_code engine_prepare(struct svi_engine *e, struct svi_message *m, double now,
                                struct engine_done *done, svs_error *err) {
     SVI_TRY(svi_schema_calendar(&e->schema, m, isnan(m->ts) ? now : m->ts, err));
@@ -651,11 +670,11 @@ static svs_code engine_prepare(struct svi_engine *e, struct svi_message *m, doub
     const svs_code code = engine_reserve_row(e, m, done->changes, err);
     if (code == SVS_OK)
         return engine_report_columns(e, m->d, err);
-    done->changes = svs_learner_dimension(e->learner) > had;
+    done->changes = svs_learner_dimension(e->learner) > had; /* the schema has to keep what the learner has */
     return code;
 }
 
-/* After a row that was due. */
+/* After a due row was learned. */
 static void engine_count_row(struct svi_engine *e, const struct svi_message *m) {
     svi_engine_note_held(e);
     svi_schema_used(&e->schema);
@@ -664,6 +683,7 @@ static void engine_count_row(struct svi_engine *e, const struct svi_message *m) 
         svi_engine_count_missing(e, m);
 }
 
+/* One sample, from the decoded message to its events. */
 static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double now, svs_error *err) {
     if (m->cells && svi_schema_row(&e->schema, m, err) != SVS_OK)
         return err->code;
@@ -681,6 +701,7 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
     if (e->s->method == SVI_METHOD_NONE) /* nothing to learn, nothing to wait for */
         sample.id = sample.y = svs_none();
     const double own = isnan(m->ts) ? now : m->ts, time = own > e->time ? own : e->time;
+    /* The step is the last thing that can be refused. It scores the sample before it learns it. */
     if (code == SVS_OK)
         code = svs_learner_step(e->learner, &sample, time, &step, err);
     if (done.changes || (due && code == SVS_OK))
@@ -692,6 +713,9 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
     if (own > e->time)
         e->by_arrival = isnan(m->ts);
     e->time = time;
+    /* From here on the step becomes that of the model that serves: first the bank's scores replace those of
+     * its host, then a refit that serves replaces both. The scores in between are kept, for their own
+     * calibration. */
     if (e->bank)
         svi_engine_bank_step(e, &sample, time, &step);
     const double *scores = step.scores;
@@ -706,7 +730,7 @@ static svs_code engine_learn(struct svi_engine *e, struct svi_message *m, double
     return SVS_OK;
 }
 
-/* Is it said of which sample a command speaks, and could there be such a one? */
+/* Does a command name its sample, and can there be one? */
 static svs_code check_command(const struct svi_engine *e, const char *op, svs_value id, svs_error *err) {
     if (id.kind == SVS_NONE)
         return svi_fail(err, SVS_BAD_ID, "%s needs the id of the sample", op);
@@ -724,6 +748,7 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
     SVI_TRY(svi_alarm_reserve(&e->quality_stage.alarm, svs_learner_dimension(e->learner), err));
     SVI_TRY(engine_reserve_class(e, y, err));
     const int classes = svs_learner_class_count(e->learner);
+    /* The host moves the row from the waiting samples to the window, so the members score it before that. */
     svi_engine_bank_before_label(e, id);
     SVI_TRY(svs_learner_label(e->learner, id, y, e->time, &step, err));
     svi_engine_bank_label(e, id, y, e->time, step.label);
@@ -736,10 +761,12 @@ static svs_code engine_label(struct svi_engine *e, svs_value id, svs_value y, sv
     svi_quality_stage_calibrate(&e->quality_stage, false, step.scores, step.rows, step.class_count,
                                 step.label);
     const double *scores = row ? svi_refit_policy_peek(e->refit, row, &step) : NULL;
-    if (scores) /* a sample that waited is none that the refit was made of */
+    if (scores) /* the refit was made without this sample, which was waiting then, so its score is honest */
         svi_quality_stage_calibrate(&e->quality_stage, true, scores, e->refit->model.rows,
                                     e->refit->model.class_count, step.label);
-    /* the scores of its arrival, by the online model */
+    /* The alarm gets the scores that the online model gave on arrival: a late label
+     * must not assess a later model.
+     */
     const enum svi_alarm_change quality = engine_assess(e, &step, row, svs_learner_dimension(e->learner));
     if (quality != SVI_ALARM_NONE)
         engine_alarm(e, quality, id);
@@ -757,13 +784,14 @@ static svs_code engine_take(struct svi_engine *e, struct svi_message *m, double 
     SVI_TRY(check_origin(e, m, now, err));
     if (m->op == SVI_LEARN)
         return engine_learn(e, m, now, err);
-    if (m->ts > e->time) { /* a command is no sample: it has a time only if it says so */
+    if (m->ts > e->time) { /* false without ts (NAN): a command moves the time only if it has one */
         e->time = m->ts;
         e->by_arrival = false;
     }
     return m->op == SVI_LABEL ? engine_label(e, m->id, m->y, err) : engine_forget(e, m->id, NULL, err);
 }
 
+/* Refuses an element: restores the schema, the only thing that decoding changes, and publishes the error. */
 static void engine_undo(struct svi_engine *e, svs_code code, const svs_error *err, const void *bytes,
                         size_t length, double now) {
     svi_schema_restore(&e->schema);
@@ -776,7 +804,7 @@ svs_code svi_engine_fail_keyless(svs_error *err) {
 
 svs_code svi_engine_row(struct svi_engine *e, struct svi_message *m, const void *bytes, size_t length,
                         double now, svs_error *err) {
-    svi_engine_note_held(e); /* a sample may have been forgotten */
+    svi_engine_note_held(e); /* a command may have removed a sample since the last row */
     svs_code code = m->key.kind != SVS_NONE && !e->common->keys_allowed ? svi_engine_fail_keyless(err)
                                                                         : engine_take(e, m, now, err);
     if (code != SVS_OK)
@@ -800,14 +828,15 @@ void svi_engine_refuse_input(struct svi_engine *e, const struct svi_envelope *en
     r->error.code = code;
 }
 
-/* A row is due where the message has given columns their names; a row that names new ones has more. */
+/* Makes the next row due after a message has named columns: a row of unchanged width would not be otherwise.
+ */
 static inline void engine_look_for_names(struct svi_engine *e, const struct svi_envelope *env) {
     if (env->columns && svi_schema_has_new_names(&e->schema))
         svi_engine_capacity_changed(e);
 }
 
-/* The values of an array, whose columns the message names, into the order of the stream. *named: the element
- * only names columns. */
+/* Reorders the values of an array by the columns that its message names. *named: the element only names
+ * columns and holds no sample. */
 static svs_code engine_order(struct svi_engine *e, const struct svi_envelope *env, struct svi_message *m,
                              bool *named, svs_error *err) {
     *named = env->columns && m->op == SVI_LEARN && !m->has_x;
@@ -817,7 +846,7 @@ static svs_code engine_order(struct svi_engine *e, const struct svi_envelope *en
         return code;
     }
     svs_code code = svi_columns_match(&e->columns, &e->schema, env, false, err);
-    svi_engine_settle(e); /* columns get names */
+    svi_engine_settle(e); /* alerts of queued samples must not get the new names */
     if (code == SVS_OK)
         svi_schema_commit_names(&e->schema);
     return code;
@@ -827,7 +856,7 @@ svs_code svi_engine_take_element(struct svi_engine *e, struct svi_envelope *env,
     struct svi_message m;
     bool named = false;
     env->order = &e->columns;
-    svi_engine_note_held(e); /* a sample may have been forgotten */
+    svi_engine_note_held(e); /* a command may have removed a sample since the last row */
     svs_code code = svi_envelope_next(env, &e->schema, &m, err);
     if (code == SVS_OK && !e->common->keys_allowed && svi_element_states(&env->first, SVI_KEY_KEY))
         code = svi_engine_fail_keyless(err);
@@ -842,7 +871,8 @@ void svi_engine_pass_element(struct svi_engine *e, struct svi_envelope *env, str
     r->duplicates++;
 }
 
-/* May columns be missing from the list that the message begins with? Its samples are asked one by one. */
+/* May the list of columns at the start of a message be incomplete? If the setting is auto, a message that
+ * states `missing` is checked sample by sample. */
 static bool engine_may_leave_out(const struct svi_engine *e, const struct svi_envelope *env) {
     const int missing = e->s->missing;
     return missing == SVI_MISSING_AUTO ? env->first.seen >> SVI_KEY_MISSING & 1
@@ -873,6 +903,7 @@ svs_code svi_engine_label(svi_engine *e, svs_value id, svs_value y, double now, 
     return code;
 }
 
+/* Alerts are ended before the stage that holds them is reset, or subscribers would never see them close. */
 void svi_engine_reset(svi_engine *e) {
     static const char why[] = "the stream was reset";
     svi_engine_settle(e);
@@ -894,7 +925,7 @@ svs_code svi_engine_refit(svi_engine *e, svs_error *err) {
     return svi_refit_policy_start_now(e->refit, e->learner, e->kept[SVI_KEPT_SEEN], err);
 }
 
-/* A command about one sample. */
+/* A label or forget command. */
 static svs_code engine_command_sample(svi_engine *e, const struct svi_command *c, double now, int *count,
                                       svs_error *err) {
     svs_value id, y;

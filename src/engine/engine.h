@@ -1,11 +1,14 @@
-/* engine.h: one learner's life without any I/O: rows and time in, events out by callback. A stream is one of
- * them, or one for each key (fleet/stream.h).
+/* engine.h: one learner with its stages and no I/O: rows and time in, events out by callback. A stream is one
+ * engine, or one for each key (fleet/stream.h).
  *
- * Engine time never goes back (but see svi_stream_move_clock): a sample moves it to its `ts`, or to its
- * arrival when it has none, if that is later; a command only if it has a `ts`. A refused element changes
- * nothing (only columns that were made for it when memory ran out stay) and gives exactly one error event.
- * For each accepted sample, in this order: it is scored and learned, counted in the prequential figures, its
- * score event goes out, then a model if one is due and the weights have changed. */
+ * Engine time never decreases (except by svi_stream_move_clock): a sample moves it to its `ts`, or to its
+ * arrival without one, if that is later; a command moves it only if it has a `ts`. A refused element changes
+ * nothing (except that columns added for it stay if memory ran out after that) and causes exactly one error
+ * event. An accepted sample is scored and learned, counted in the prequential figures, its score event is
+ * published, then a model if one is due and the weights have changed; always in this order.
+ *
+ * All times are seconds; `now` is the arrival clock. Where a function takes `err`, its codes are listed; NULL
+ * is not allowed unless stated. */
 #ifndef SVI_ENGINE_H
 #define SVI_ENGINE_H
 
@@ -21,70 +24,70 @@
 
 typedef struct svi_engine svi_engine;
 
-/* Called for each event, in order; everything in it is valid during the call only. */
+/* Called for each event, in order; the event and all it points to are valid during the call only. */
 typedef void svi_sink(void *user, const struct svi_event *event);
 
-void svi_engine_free(svi_engine **e);
+void svi_engine_free(svi_engine **e); /* NULL in *e is fine */
 
-/* Scores and alerts may wait beyond the sample that they are of, until a later call sends them, with all
- * others in the order in which they would have come; this sends what waits. Whatever asks the engine or
- * changes it settles by itself. */
+/* Scores and alerts may be sent later than their sample, by a later call, but in the order that one thread
+ * would have sent them in. This function sends those that wait. Functions that read or change the engine call
+ * it themselves. */
 void svi_engine_settle(svi_engine *e);
 
-/* One row from a text reader: cells, or x in the row of svi_engine_schema. A refusal is published as an error
- * event. */
+/* Takes one row from a text reader: cells, or x in the row of svi_engine_schema. A refusal is published as an
+ * error event; `bytes` is the input that it shows. */
 svs_code svi_engine_row(svi_engine *e, struct svi_message *m, const void *bytes, size_t length, double now,
                         svs_error *err);
 struct svi_schema *svi_engine_schema(svi_engine *e);
 
-/* Counts and publishes a refusal that was made elsewhere (a text row, a peer that was cut). */
+/* Counts and publishes a refusal decided elsewhere (an unreadable text row, a disconnected peer). */
 void svi_engine_refuse(svi_engine *e, svs_code code, const char *reason, const void *bytes, size_t length,
                        double now);
 
-/* Late label and removal, as the control socket asks for them; a refusal gives an error event too. *count may
- * be NULL. */
+/* Removal and late label, as requested on the control socket; a refusal is also published as an error event.
+ * *count: samples removed; `count` and `err` may be NULL. */
 svs_code svi_engine_forget(svi_engine *e, svs_value id, double now, int *count, svs_error *err);
 svs_code svi_engine_label(svi_engine *e, svs_value id, svs_value y, double now, svs_error *err);
 
-/* The last arrival that is known, by the arrival clock; -INFINITY: none is. */
+/* The last known arrival, by the arrival clock; -INFINITY: none. */
 double svi_engine_arrived(const svi_engine *e);
 
-/* A state that was taken up lies in the future of the clock: *step is what it is to be moved by (0 where only
- * time stamps do). */
+/* Is a recovered state ahead of the clock `now`? *step (negative) is the amount by which to move its arrival
+ * times; 0 where only time stamps of producers are ahead. */
 bool svi_engine_ahead(const svi_engine *e, double now, double *step);
 
-/* A linear model (msgpack, svs_model_decode) takes the place of the refit and serves: the settings of the
- * process and of the engine have serve refit from then on. Its classes must be those of the stream, in any
- * order; its features are found by name where both have names, and what it does not have counts for nothing;
- * else there must be as many. Reported as an error event with the code state_loaded. SVS_BAD_LABEL,
- * SVS_WRONG_COLUMNS, SVS_WRONG_DIMENSION, SVS_UNAVAILABLE (no refits, another task), codes of
- * svs_model_decode: nothing has changed. */
+/* A linear model (msgpack, svs_model_decode) replaces the refit and serves: from then on the settings of the
+ * process and of the engine have `serve: refit`. Its classes must be those of the stream, in any order. Where
+ * both have names, features are matched by name and columns that the model lacks get weight 0; otherwise the
+ * numbers of features must be equal. Published as an error event with the code state_loaded. After a failure
+ * nothing has changed: SVS_BAD_LABEL, SVS_WRONG_COLUMNS, SVS_WRONG_DIMENSION, SVS_UNAVAILABLE (refits are
+ * off, or another task), SVS_TOO_LARGE, SVS_NO_MEMORY, codes of svs_model_decode. */
 svs_code svi_engine_take_model(svi_engine *e, const void *bytes, size_t size, struct svi_settings *s,
                                double now, svs_error *err);
 
-/* Names of the settings limits and context that no column has so far: what they do nothing for, and which
- * columns there are, as a text. False: there are none, or no column either. */
+/* Names in the settings `limits` and `context` that no column has so far, which therefore have no effect:
+ * writes a text with these names and those of the first columns, at most `size` bytes. False: there is no
+ * such name, or no column yet. */
 bool svi_engine_strangers(const svi_engine *e, const struct svi_settings *s, char *text, size_t size);
 
-/* Drops model, window, waiting samples and quality; counters, classes, features and sources stay. */
+/* Drops model, window, waiting samples, novelty and quality; counters, classes, features and sources stay. */
 void svi_engine_reset(svi_engine *e);
 
-/* Drops the features and classes that no held sample has. With features novelty goes, and begins from
- * nothing; with classes the quality so far. SVS_UNAVAILABLE: it is not known what is held (window 0);
- * SVS_NO_MEMORY: nothing is changed. */
+/* Drops the features and classes that no held sample has. If features are dropped, novelty restarts; if
+ * classes are, the figures of the quality do. SVS_UNAVAILABLE: without a window it is not known what is held;
+ * SVS_NO_MEMORY: nothing has changed. */
 svs_code svi_engine_prune(svi_engine *e, svs_error *err);
-int svi_engine_classes(const svi_engine *e); /* now */
+int svi_engine_classes(const svi_engine *e); /* number of classes now */
 
-/* Publishes the present model (if its version changed since the last time, or `force`). */
+/* Publishes the present model, if its version has changed since the last time, or `force`. */
 void svi_engine_publish_model(svi_engine *e, bool force);
 
-/* What each class has; with `matrices` the confusion matrices too. count 0: there is no class yet, or it
- * is a regression. Pointers valid until the next
- * call of this, of svi_stream_figures or svi_stream_publish_stats. */
+/* Figures of each class; with `matrices` also the confusion matrices. count 0: no class yet, or a regression.
+ * Pointers are valid until the next call of this function, svi_stream_figures or svi_stream_publish_stats. */
 void svi_engine_class_table(svi_engine *e, bool matrices, struct svi_class_table_reserve *out);
 
-/* How the learner stands against what needs none; and how the last refit does against the online model, over
- * the samples that both scored. n 0: it is not to be compared; or, the refit serves. */
+/* Comparison of the learner with trivial baselines, and of the last refit with the online model over the
+ * samples that both scored. refit.n 0: no comparison, since there is no refit or it serves. */
 struct svi_engine_standing {
     struct svi_standing baseline;
     double worse; /* svi_baseline_worse */
@@ -92,32 +95,33 @@ struct svi_engine_standing {
 };
 void svi_engine_standing(svi_engine *e, struct svi_engine_standing *out);
 
-/* What the mere passing of time brings about, as an input like any other: when it is due, on the arrival
- * clock (INFINITY: never, as far as is known), and that it is. A state that is kept records the calls. */
+/* Effects of the passing of time alone, which is an input like any other: `deadline` says when the next one
+ * is due, on the arrival clock (INFINITY: none is known), `pass` brings it about. A kept state records the
+ * calls of `pass`. */
 double svi_engine_deadline(const svi_engine *e);
 void svi_engine_pass(svi_engine *e, double now);
 
-/* The present model with seen, features, quality and the schema. Pointers valid until the next call. */
+/* The present model with `seen`, features, quality and the schema. Pointers are valid until the next call. */
 svs_code svi_engine_model(svi_engine *e, svs_model *m, const struct svi_figure **quality, int *quality_count,
                           svs_error *err);
 
-/* What the present model says of the next element of a message; nothing is counted, learned or published.
- * `began`: the engine is new, and takes what its first sample would take from the prior of all keys: it is
- * fit to be freed after that. *out is to be cleared, also after a failure; what it points to is the engine's.
- */
+/* Scores the next element of a message with the present model; nothing is counted, learned or published.
+ * `began`: the engine is new and is first given what its first sample would take from the prior of all keys;
+ * after that it may only be freed. The caller clears *out, also after a failure; other pointers in it are the
+ * engine's. */
 struct svi_scored {
-    bool names;       /* it only names the columns of those after it; nothing else is set */
-    svi_engine *made; /* for this, as that of a new key, for there is none; else NULL */
+    bool names;       /* the element only names the columns of those after it; nothing else is set */
+    svi_engine *made; /* engine of a new key, made for this and owned here; else NULL */
     bool classed;     /* scores and proba are of these classes, in this order */
     const svs_value *classes;
     int class_count;
     svs_value yhat;
-    double *scores;
+    double *scores; /* owned; `rows` values */
     int rows;
     const double *proba; /* by class, in the block of scores */
     int proba_count;     /* 0: none */
     uint64_t version;
-    bool bank;   /* made by the bank of method auto */
+    bool bank;   /* scored by the bank of method auto */
     bool ranged; /* interval (low, high) is known */
     double interval[2];
     bool judged; /* novelty and p are known */
@@ -127,55 +131,55 @@ svs_code svi_engine_score(svi_engine *e, struct svi_envelope *env, bool began, s
                           svs_error *err);
 void svi_scored_clear(struct svi_scored *s);
 
-/* C judged by leaving out each sample that the online model holds (svs_learner_tune); `most`: multiplications
- * that it may take at most, beyond which it is SVS_LIMIT. SVS_UNAVAILABLE, with the reason: method none, and
- * as svs_learner_tune. Changes nothing. */
-svs_code svi_engine_tune(svi_engine *e, double most, svs_tuning *out, svs_error *err);
+/* Assesses values of C by leaving out each sample that the online model holds (svs_learner_tune). SVS_LIMIT:
+ * it would take more than `max_cost` multiplications. SVS_UNAVAILABLE, with the reason: method none or auto,
+ * a prior, and as svs_learner_tune. Changes nothing. */
+svs_code svi_engine_tune(svi_engine *e, double max_cost, svs_tuning *out, svs_error *err);
 
-/* The same as the event of the model topic that would carry it, with the `seq` of the last one sent; nothing
- * is published. `m` is filled and must live as long as the event. */
+/* The present model as an event of the model topic, with the `seq` of the last one sent; nothing is
+ * published. `m` is filled and must live as long as the event. */
 svs_code svi_engine_model_event(svi_engine *e, svs_model *m, struct svi_event *event, svs_error *err);
 
-/* Likewise the event of the bank. SVS_UNAVAILABLE: there is none, the method is not auto. */
-svs_code svi_engine_bank_event(svi_engine *e, struct svi_bank_description *told, struct svi_event *event,
-                               svs_error *err);
+/* Likewise the event of the bank; `description` is filled and must live as long as the event.
+ * SVS_UNAVAILABLE: the method is not auto. */
+svs_code svi_engine_bank_event(svi_engine *e, struct svi_bank_description *description,
+                               struct svi_event *event, svs_error *err);
 
-/* A refit whose snapshot is complete, to be run by svi_refit_run on any thread; NULL when there is none. It
- * must come back by svi_engine_refit_give, after which sample it does is recorded and is all that a replay
- * needs to know. */
+/* take: a refit whose snapshot is complete, to be run by svi_refit_run on any thread; NULL when there is
+ * none. give: the refit that was taken has been run and takes effect. A kept state records after which
+ * sample, which is all that a replay needs to know. */
 struct svi_refit *svi_engine_refit_take(svi_engine *e);
 void svi_engine_refit_give(svi_engine *e);
 
-/* Has the problem changed while this refit was away? Then it does not come back: it is freed, and not
- * recorded.
- */
+/* Has the problem changed since this refit was taken? Then it must not be given back: the caller frees it,
+ * and it is not recorded. */
 bool svi_engine_refit_left(svi_engine *e, const struct svi_refit *job);
 
-/* Runs a refit that is ready at once, on this thread, and gives it back. */
+/* Runs a refit that is ready, if there is one, on this thread and gives it back. */
 void svi_engine_refit_here(svi_engine *e);
 
-/* Begins a refit now. SVS_UNAVAILABLE: off, running already, or nothing to do, with the reason. */
+/* Begins a refit now. SVS_UNAVAILABLE, with the reason: refits are off, one is running, or nothing to do. */
 svs_code svi_engine_refit(svi_engine *e, svs_error *err);
 
 uint64_t svi_engine_version(const svi_engine *e); /* of the online model */
-int64_t svi_engine_errors(const svi_engine *e);   /* refusals so far, and what else is reported as an error */
-int64_t svi_engine_notices(const svi_engine *e);  /* of these, those about no sample */
+int64_t svi_engine_errors(const svi_engine *e);  /* refusals and notices so far, without svi_code_is_remark */
+int64_t svi_engine_notices(const svi_engine *e); /* of these, the notices, which refuse nothing */
 const int64_t *svi_engine_refusals(const svi_engine *e); /* by code, SVS_CODE_COUNT of them */
 
 /* ---- for a state that is kept */
 
-/* Takes over the settings that may change while the model lives, all or nothing; the others of *s are not
- * looked at. Those of SVI_CHANGE_RELEARN make the model again from the samples held (svs_learner_configure):
- * the refit of before serves no more, and the next begins at once; with another window the windowed figures
- * of the quality begin again. Those of SVI_CHANGE_RENEW end an open alert, and novelty begins from nothing.
- * Beyond SVI_CHANGE_LIVE, an error event with the code config_changed says what has changed, and the model
- * that serves now is published.
+/* Adopts the settings of *s that may change while the model lives, all or nothing; the others are ignored.
+ * Those of SVI_CHANGE_RELEARN rebuild the model from the samples held (svs_learner_configure): the refit no
+ * longer serves, and the next one begins at once; if the window changes, the windowed figures of the quality
+ * restart. Those of SVI_CHANGE_RENEW end an open alert and restart novelty. For a change beyond
+ * SVI_CHANGE_LIVE, an error event with the code config_changed names the differences, and the model that
+ * serves now is published.
  *
- * In two halves: all that can fail, and all that changes, which uses the change up. Nothing may be done with
- * the engine between them. Codes of svi_engine_configurable, SVS_NO_MEMORY, and those of
- * svs_learner_configure. */
+ * In two halves: svi_engine_prepare does all that can fail and changes nothing; svi_engine_take cannot fail
+ * and frees the change. The engine must not be used between them. Codes of svi_engine_configurable,
+ * SVS_NO_MEMORY, and those of svs_learner_configure. */
 struct svi_configured {
-    int64_t samples; /* that the model was made from; -1: it is the one of before */
+    int64_t samples; /* from which the model was rebuilt; -1: it was not */
 };
 struct svi_engine_change;
 svs_code svi_engine_prepare(const svi_engine *e, const struct svi_settings *s,
@@ -184,39 +188,41 @@ void svi_engine_take(svi_engine *e, struct svi_engine_change **change, double no
                      struct svi_configured *done);
 void svi_engine_change_free(struct svi_engine_change **change); /* NULL is fine */
 
-/* Could it, as far as is known without trying? SVS_SETTING, SVS_UNAVAILABLE (window 0 holds no samples). */
+/* Would svi_engine_prepare accept these settings? Memory is not tried. SVS_SETTING, SVS_UNAVAILABLE (window 0
+ * holds no samples to learn from). */
 svs_code svi_engine_configurable(const svi_engine *e, const struct svi_settings *s, svs_error *err);
 
-/* Was something refused because memory ran out? Then a repetition may come to another state. */
+/* Was anything refused for lack of memory since the state was loaded? Then a replay may reach another state.
+ */
 bool svi_engine_out_of_memory(const svi_engine *e);
 
-/* Keeps the bytes of the last model event from here on, also while it is muted, for subscribers of a
- * later process. Size 0: there was none. Valid until the next call. */
+/* keep_model: from now on keep the bytes of the last model event, also while muted, for subscribers of a
+ * later process. last_model: these bytes, valid until the next call; size 0: none yet. */
 void svi_engine_keep_model(svi_engine *e);
 const struct svi_bytes *svi_engine_last_model(const svi_engine *e);
 
-/* The result of a refit that took effect here before (svi_refit_pack). */
+/* Repeats a refit that took effect here in an earlier process (svi_refit_pack). */
 svs_code svi_engine_refit_repeat(svi_engine *e, const void *record, size_t size, svs_error *err);
 
-/* A refit that was away when its process ended begins again. */
+/* Begins again a refit that was running when its process ended. */
 void svi_engine_refit_restart(svi_engine *e);
 
-/* Of one key with that many features, columns of context among them, and classes, in a stream with keys: what
- * it takes in the heap once all is full, about (to a tenth). */
+/* Estimated heap (within a tenth) of one key in a stream with keys, once all its windows are full: bytes for
+ * d features, of which `contexts` are columns of context, and this number of classes. */
 double svi_engine_key_memory(const struct svi_settings *s, int d, int contexts, int classes);
 
-/* Bytes that an engine will hold at most; and of these its state, without a refit. */
+/* Upper bound of the bytes that an engine holds; and of its state alone, without refits and queues. */
 double svi_engine_memory(const struct svi_settings *s, int d, int classes);
 double svi_engine_state_memory(const struct svi_settings *s, int d, int classes);
 
 int svi_engine_features(const svi_engine *e); /* of the stream so far */
 
-/* The engine goes back to the state of another one, which it leaves in its place: svi_stream_go_back.
- * SVS_UNAVAILABLE: it cannot, as far as is known without trying. */
+/* go_back: exchanges the state of *e with that of the older engine *then (svi_stream_go_back) and publishes
+ * `reason`; cannot fail. check_back: SVS_UNAVAILABLE: it must not be called. */
 svs_code svi_engine_check_back(const svi_engine *e, const svi_engine *then, svs_error *err);
 void svi_engine_go_back(svi_engine *e, svi_engine *then, const char *reason, double now);
 
-/* How far the model is from solving the system of its window (svi_learner_residual). */
+/* Relative residual of the model in the system of its window (svi_learner_residual); NAN = not known. */
 double svi_engine_residual(svi_engine *e);
 
 #endif

@@ -1,12 +1,13 @@
 /* The whole state of an engine as sections of a checkpoint, bit for bit.
  *
- * One function a section both saves and loads (base/archive.h), so the two cannot drift apart; the table
- * `sections` is the list. Sections marked `hashed` make the fingerprint of the state: what a journal, applied
- * again, comes to. The section `tallies` holds what differs between two runs over the same input for reasons
- * of time alone, `clock` what publish.seconds brought about, `source times` and `silence` when what was
- * heard, and `last model` the event that late subscribers get; none of them is hashed.
+ * One function for each section both saves and loads it (base/archive.h), so the two cannot diverge; the
+ * table `sections` lists them. Those marked `hashed` form the fingerprint of the state, which a replay of the
+ * journal must reproduce. Not hashed is what may differ between two runs over the same input: counts of
+ * refusals, which may be repeated (`tallies`, `filled`); effects of publish.seconds (`clock`); times at which
+ * sensors were last seen (`silence`); and the event that late subscribers get (`last model`).
  *
- * Another section, another field or another order of them is another layout (store/state_dir.h). */
+ * A checkpoint has named sections; the state of a key is packed without names, by place in the table, so new
+ * sections go to the end. Another section, field or order of them is another layout (store/state_dir.h). */
 #include <endian.h>
 #include <math.h>
 #include <stdio.h>
@@ -25,8 +26,9 @@
 #include "svmstream/svmstream.h"
 #include "wire/archive_file.h"
 
-/* Which model events there were. Where publish.seconds counts, two runs over the same input differ in that:
- * zeros stand for it then in what is hashed, and section `clock` has it. */
+/* Number and version of the model events. With publish.seconds they differ between two runs over the same
+ * input: then the hashed section has zeros (`hidden`), and section `clock`, which is read later, the numbers.
+ */
 static void archive_published(struct svi_archive *a, struct svi_engine *e, bool hidden) {
     uint64_t version = hidden ? 0 : e->published_version, events = hidden ? 0 : e->seq[SVI_TOPIC_MODEL];
     svi_archive_uint64(a, "published version", &version);
@@ -70,7 +72,7 @@ static bool has_schema(const struct svi_engine *e) {
     return svi_schema_archived(&e->schema);
 }
 
-/* Not hashed: what was refused before may be repeated, and counts again. */
+/* Not hashed: elements that were refused may be sent again and are counted twice then. */
 static void archive_filled(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_int64(a, "filled", &e->kept[SVI_KEPT_FILLED_MISSING], 0, SVI_COUNT_MAX);
     svi_schema_missing_archive(a, &e->schema);
@@ -129,7 +131,7 @@ static void archive_rules(struct svi_archive *a, struct svi_engine *e) {
     svi_rules_archive(a, e->rules);
 }
 
-/* Not hashed: how long a sensor was silent depends on the clock. */
+/* Not hashed: for how long a sensor was silent depends on the clock. */
 static void archive_silence(struct svi_archive *a, struct svi_engine *e) {
     svi_rules_silence_archive(a, e->rules);
 }
@@ -158,14 +160,14 @@ static void archive_tallies(struct svi_archive *a, struct svi_engine *e) {
     svi_refit_policy_tallies_archive(a, e->refit);
 }
 
-/* Not rebuilt from the state, which samples have moved on since it was published. */
+/* Kept as bytes: the state has changed since that event was published and cannot reproduce it. */
 static void archive_last_model(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_block(a, "size", "event", &e->last_model, INT32_MAX, "the model is truncated",
                       "no memory for the last model");
 }
 
-/* Where engine time came from, on which no result depends until the clock is moved; and what the clock had
- * published. */
+/* Not hashed: the origin of engine time, which matters only when the clock is moved, and the numbers of
+ * events that the clock caused. */
 static void archive_clock(struct svi_archive *a, struct svi_engine *e) {
     svi_archive_bool(a, "by arrival", &e->by_arrival);
     archive_published(a, e, false);
@@ -198,7 +200,8 @@ static void archive_shared_policy(struct svi_archive *a, struct svi_engine *e) {
     svi_budget_share_archive(a, &e->novelty->policy.budget);
 }
 
-/* Of the whole stream. Not hashed: what reads the input finds it, not the samples. */
+/* Units belong to the whole stream. Not hashed: they are found by the reader of the input, not in the
+ * samples. */
 static void archive_units(struct svi_archive *a, struct svi_engine *e) {
     svi_units_archive(a, e->schema.o.units, e->schema.shape.max_features);
 }
@@ -207,13 +210,14 @@ static bool has_units(const struct svi_engine *e) {
     return !e->off && e->schema.o.units && e->schema.o.units->count > 0;
 }
 
-/* States of keys name a section by its place here. */
+/* Packed states of keys identify a section by its index here. Loading follows this order: the shape gives the
+ * columns before the learner, and the learner the classes before what is indexed by them. */
 static const struct {
     const char *name;
     bool hashed;
     void (*archive)(struct svi_archive *, struct svi_engine *);
-    bool (*present)(const struct svi_engine *); /* NULL: always; else only then it is written */
-    bool grows; /* the stream fills it as it goes: without the section it is empty */
+    bool (*present)(const struct svi_engine *); /* is it written? NULL: always */
+    bool grows; /* a new engine lacks it until samples fill it: may be absent when loading */
 } sections[] = {
     {"engine", true, archive_core, NULL, false},
     {"shape", true, archive_shape, NULL, false},
@@ -238,11 +242,11 @@ static const struct {
     {"units", false, archive_units, has_units, true},
 };
 
-#define PACKED_HEAD 5 /* bytes */
+#define PACKED_HEAD 5 /* bytes: index, size of the body */
 #define SECTIONS    ((int)(sizeof sections / sizeof sections[0]))
 _Static_assert(sizeof sections / sizeof sections[0] <= SVI_SECTIONS_MAX, "a checkpoint has room for all");
 
-/* Loading: must it be there? */
+/* Must this section be there when loading? */
 static bool section_needed(const struct svi_engine *e, int i) {
     return !sections[i].grows && (!sections[i].present || sections[i].present(e));
 }
@@ -270,7 +274,8 @@ svs_code svi_engine_save(struct svi_engine *e, struct svi_checkpoint *c, svs_err
     return SVS_OK;
 }
 
-/* Do the parts fit each other? */
+/* After loading: refreshes what is derived from the state, and checks that the parts fit each other, since
+ * each section could only check itself. */
 static svs_code engine_check_loaded(struct svi_engine *e, svs_error *err) {
     svi_engine_note_held(e);
     svi_engine_capacity_changed(e);
@@ -283,7 +288,8 @@ static svs_code engine_check_loaded(struct svi_engine *e, svs_error *err) {
     return svi_quality_stage_reserve(&e->quality_stage, classes, err);
 }
 
-/* Of each: its place in the table, the size of its body (4 bytes, little-endian), its body. */
+/* Appends the sections that are (not) hashed: for each its index in the table (1 byte), the size of its body
+ * (4 bytes, little-endian), and the body. The size is filled in afterwards. */
 static svs_code pack_sections(struct svi_engine *e, bool hashed, struct svi_bytes *out, svs_error *err) {
     svs_code code = SVS_OK;
     for (int i = 0; i < SECTIONS && code == SVS_OK; i++) {
@@ -314,7 +320,7 @@ svs_code svi_engine_pack(struct svi_engine *e, struct svi_bytes *out, size_t *ha
     return code == SVS_OK ? pack_sections(e, false, out, err) : code;
 }
 
-/* The body of a section of a packed state; NULL: it is not there. */
+/* The body of a section of a packed state; NULL: absent, or truncated. */
 static const uint8_t *packed_find(const uint8_t *at, const uint8_t *end, int section, size_t *size) {
     uint32_t stored;
     while (end - at >= PACKED_HEAD) {

@@ -1,10 +1,14 @@
-/* The bank of `method auto`: where the engine asks it, teaches it, and makes it again.
+/* The bank of `method auto` in the engine: scoring, learning, rebuilding and publishing it.
  *
- * The host, e->learner, is asked first and can refuse a sample; the bank then takes what the host took. A
- * late label finds the scores of its arrival with the host (svi_learner_rescore); what the members of now say
- * of the row is what the stacks learn from. Where the model is made again from what is held, the bank is too,
- * by the same samples in the same order. There are no refits beside a bank: their calibrator is that of the
- * best linear member. */
+ * The host, e->learner, takes each sample first and may refuse it; the bank takes what the host took and
+ * never refuses, so both hold the same samples. The host keeps the published scores of a waiting sample for
+ * its late label (svi_learner_rescore); the stacks learn from the scores of the present members instead,
+ * which are those that they weigh. When the model is rebuilt from the samples held, the bank is rebuilt with
+ * it, from the same samples in the same order. With a bank there are no refits; their calibrator serves the
+ * best linear member.
+ *
+ * Lack of memory in the bank does not refuse a sample: the engine marks itself out of memory, and the bank is
+ * asked to follow again before the next sample. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -26,7 +30,8 @@ double svi_engine_bank_memory(const struct svi_settings *s, const svs_options *h
                : 0;
 }
 
-/* The scores of the step become those that are served. */
+/* Replaces the scores of the step by those that are served: the bank's, or those of its best linear member.
+ */
 static void bank_serve(struct svi_engine *e, const struct svi_bank_scored *scored, svs_step *step) {
     if (e->s->serve != SVI_SERVE_LINEAR) {
         step->scores = scored->scores;
@@ -37,6 +42,7 @@ static void bank_serve(struct svi_engine *e, const struct svi_bank_scored *score
     step->predicted = svi_predicted((svs_task)e->s->task, step->class_count, step->scores);
 }
 
+/* Learns the sample that the host has just put into its window, with the weight and number it has there. */
 static void bank_learn(struct svi_engine *e, const svs_sample *s, double time) {
     struct svi_held_sample held;
     svs_error err;
@@ -64,7 +70,7 @@ void svi_engine_bank_step(struct svi_engine *e, const svs_sample *s, double time
         bank_learn(e, s, time);
 }
 
-/* Of a row that the host is asked about for it. */
+/* Scores a row that is no new sample: the bank needs the scores of its host, which are computed here. */
 static void bank_consult(struct svi_engine *e, const double *x, struct svi_bank_scored *scored) {
     svs_learner_scores(e->learner, x, e->host_scores);
     svi_bank_score(e->bank, x, e->host_scores, svs_learner_rows(e->learner),
@@ -73,7 +79,7 @@ static void bank_consult(struct svi_engine *e, const double *x, struct svi_bank_
 
 void svi_engine_bank_before_label(struct svi_engine *e, svs_value id) {
     const double *x = svi_learner_waiting_row(e->learner, id);
-    struct svi_bank_scored unused;
+    struct svi_bank_scored unused; /* the members remember their scores for svi_bank_learn */
     if (!e->bank || !x)
         return;
     bank_consult(e, x, &unused);
@@ -96,19 +102,21 @@ void svi_engine_bank_calibrate(struct svi_engine *e, int label) {
     svi_quality_stage_calibrate(&e->quality_stage, true, scores, rows, class_count, label);
 }
 
-/* ---- made again */
+/* ---- rebuilding */
 
+/* A bank that learns while svi_learner_prepare feeds the samples held to a fresh host. */
 struct bank_class {
     svi_bank *bank;
-    svi_calibrator *calibrator;  /* NULL: none */
-    bool linear;                 /* it is taught the scores of the best linear member */
-    const svs_learner *numbered; /* whose numbers the samples keep; NULL: those of the fresh learner */
-    int64_t next;                /* of what it holds */
-    svs_code code;
+    svi_calibrator *calibrator; /* NULL: none */
+    bool linear;                /* the calibrator learns the scores of the best linear member */
+    const svs_learner
+        *numbered; /* samples keep their numbers in this learner; NULL: those of the fresh host */
+    int64_t next;  /* index of the next sample held there */
+    svs_code code; /* failure of the bank, which cannot stop the feeding */
     svs_error *err;
 };
 
-/* The number of the next sample that is held. */
+/* The number of the next sample held; removed ones are skipped, as the feeding skips them. */
 static int64_t bank_next_number(struct bank_class *c) {
     const double *row = NULL;
     int64_t number = 0;
@@ -140,7 +148,8 @@ static void bank_watch(void *user, const svs_learner *fresh, const svs_sample *s
         c->code = SVS_NO_MEMORY;
 }
 
-/* An empty one for the features and classes that are flagged; NULL: all. */
+/* Makes an empty bank for the flagged features and classes (NULL: all) of the host. Classes are declared in
+ * the order of the host, as the bank shares its class indices. */
 static svs_code bank_like(const struct svi_engine *e, const struct svi_settings *s, const svs_options *host,
                           const bool *features, const bool *classes, svi_bank **bank, svs_error *err) {
     const int d = svs_learner_dimension(e->learner);
@@ -185,6 +194,8 @@ svs_code svi_engine_spare_bank(const struct svi_engine *e, const bool *features,
     return code == SVS_OK ? bank_like(e, e->s, &o, features, classes, spare, err) : code;
 }
 
+/* The host stays as svi_learner_prune left it. A fresh learner is fed only because the bank has to see each
+ * sample with the scores that its host gives before learning it; it is dropped afterwards. */
 void svi_engine_replace_bank(struct svi_engine *e, svi_bank **spare) {
     svs_options o;
     struct svi_class_weights weights;
@@ -204,7 +215,7 @@ void svi_engine_replace_bank(struct svi_engine *e, svi_bank **spare) {
         e->out_of_memory = true;
 }
 
-/* ---- of a sample that is no part of the stream, and the model */
+/* ---- a sample that is no part of the stream, and the model */
 
 void svi_engine_bank_peek(struct svi_engine *e, const double *x, double *scores) {
     struct svi_bank_scored scored;
@@ -224,16 +235,16 @@ svs_code svi_engine_bank_model(struct svi_engine *e, svs_model *m, svs_error *er
     return SVS_OK;
 }
 
-/* ---- what it tells */
+/* ---- publishing */
 
-bool svi_engine_bank_members(const struct svi_engine *e, struct svi_member_scores *said) {
+bool svi_engine_bank_members(const struct svi_engine *e, struct svi_member_scores *out) {
     if (e->bank && e->s->score_members)
-        svi_bank_member_table(e->bank, said);
+        svi_bank_member_table(e->bank, out);
     return e->bank && e->s->score_members;
 }
 
-svs_code svi_engine_bank_event(svi_engine *e, struct svi_bank_description *told, struct svi_event *event,
-                               svs_error *err) {
+svs_code svi_engine_bank_event(svi_engine *e, struct svi_bank_description *description,
+                               struct svi_event *event, svs_error *err) {
     const uint64_t models = e->seq[SVI_TOPIC_MODEL];
     if (!e->bank)
         return svi_fail(err, SVS_UNAVAILABLE, "method %s has no bank: it is what method auto learns with",
@@ -243,9 +254,9 @@ svs_code svi_engine_bank_event(svi_engine *e, struct svi_bank_description *told,
                                 .epoch = e->epoch,
                                 .seq = models > 0 ? models - 1 : 0,
                                 .ts = e->event_ts,
-                                .as.bank = told};
-    svs_code code = svi_bank_describe(e->bank, e->learner, &e->bank_weights, told, err);
-    told->version = svs_learner_version(e->learner);
-    told->serves = e->s->serve != SVI_SERVE_LINEAR;
+                                .as.bank = description};
+    svs_code code = svi_bank_describe(e->bank, e->learner, &e->bank_weights, description, err);
+    description->version = svs_learner_version(e->learner);
+    description->serves = e->s->serve != SVI_SERVE_LINEAR;
     return code;
 }

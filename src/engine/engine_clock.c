@@ -1,10 +1,12 @@
-/* The arrival clock is moved while times are held that were read from it. */
+/* Moves of the arrival clock: all held times that were read from it have to move along, or windows and
+ * cooldowns would last too long or end at once. Time stamps of producers stay. */
 #include <math.h>
 
 #include "base/arrival_clock.h"
 #include "engine/engine_internal.h"
 #include "learner/learner_times.h"
 
+/* A new stage that holds times needs a line here. */
 void svi_engine_move_times(struct svi_engine *e, double from, double step) {
     if (e->time > from)
         e->time += step;
@@ -29,13 +31,16 @@ bool svi_engine_ahead(const svi_engine *e, double now, double *step) {
 }
 
 void svi_engine_move_clock(struct svi_engine *e, double step, double now) {
+    /* The rules hold arrivals whatever time the engine goes by. The engine's own times are arrivals only if
+     * its samples have no time stamps. */
     svi_rules_move_arrival(e->rules, step);
     if (e->by_arrival) {
         if (e->event_ts == e->time)
             e->event_ts += step;
         svi_engine_move_times(e, -INFINITY, step);
     }
-    /* Time stamps of producers are true whatever the clock here says, unless it says that they cannot be. */
+    /* Time stamps of producers hold whatever this clock shows, unless they lie further ahead than ts.ahead
+     * allows: then every later sample would be refused. */
     if (e->time > now + e->s->ts_ahead)
         svi_engine_move_times(e, now, now - e->time);
 }

@@ -1,4 +1,5 @@
-/* What the engine does about columns: values that are missing, and features that come or change hands. */
+/* Columns in the engine: replacement of missing values, and features that are added or reassigned to another
+ * value (a category that no held sample has gives its feature to a new one). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,7 +23,7 @@ static svs_code engine_refuse_missing(const struct svi_engine *e, int column, sv
     return svi_fail(err, SVS_MISSING_VALUE, "feature %d %s", column, why);
 }
 
-/* What takes the place of a missing value; NAN: nothing does. */
+/* The replacement of a missing value; NAN: there is none, and the sample is refused. */
 static double engine_replacement(struct svi_engine *e, enum svi_missing policy, int column) {
     switch (policy) {
     case SVI_MISSING_ZERO:
@@ -49,7 +50,8 @@ svs_code svi_engine_fill_missing(struct svi_engine *e, struct svi_message *m, sv
             return engine_refuse_missing(e, j, err);
         m->x[j] = v;
     }
-    m->gaps = policy == SVI_MISSING_CARRY ? NULL : e->gaps; /* a value of the sensor itself says something */
+    m->gaps =
+        policy == SVI_MISSING_CARRY ? NULL : e->gaps; /* novelty assesses a carried value as a real one */
     return SVS_OK;
 }
 
@@ -66,8 +68,8 @@ void svi_engine_leave_unscaled(struct svi_engine *e, int feature) {
         svi_bank_unscaled(e->bank, feature);
 }
 
-/* The host first: rows have the features that it has. A bank that lacks the memory to follow is asked again
- * before the next sample. */
+/* Adds columns to the host, then to the bank. The host decides: a bank without memory to follow is asked
+ * again before the next sample. After a failure the new features must not stay flagged as unscaled. */
 static svs_code engine_widen(struct svi_engine *e, int d, svs_error *err) {
     const int before = svs_learner_dimension(e->learner);
     svs_code code = svs_learner_grow(e->learner, d, err);
@@ -81,14 +83,16 @@ static svs_code engine_widen(struct svi_engine *e, int d, svs_error *err) {
     return code;
 }
 
-/* The samples of other keys count as a prior by what each feature is (learner/learner_prior.h). */
+/* Gives a feature its identity in the prior of all keys (learner/learner_prior.h): keys may have the same
+ * features at different indices. */
 static svs_code columns_place_one(struct svi_engine *e, int feature, svs_error *err) {
     const char *name = svs_features_name(e->schema.shape.names, feature);
     return svi_learner_place(e->learner, feature, svi_prior_identity(name, feature), err);
 }
 
-/* The learner gets to know of new columns: which of them are never scaled, and which were another
- * value's before. Nothing of this changes what is known so far. */
+/* In this order: new columns are flagged as unscaled before the learner has them, then added, then placed in
+ * the prior; last come the reassigned features, whose old value is removed from every stage that indexes by
+ * feature. A new stage of that kind needs a line in the loop. */
 svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_error *err) {
     const int before = svs_learner_dimension(e->learner);
     for (int j = before; j < m->d; j++)
@@ -102,7 +106,7 @@ svs_code svi_engine_grow(struct svi_engine *e, const struct svi_message *m, svs_
         if (j >= before)
             continue;
         svi_learner_renew(e->learner, j);
-        if (j < svi_learner_placed(e->learner)) /* it has become another */
+        if (j < svi_learner_placed(e->learner)) /* its identity in the prior has changed as well */
             code = columns_place_one(e, j, err);
         if (e->bank)
             svi_bank_renew(e->bank, j);
@@ -126,8 +130,8 @@ void svi_engine_refresh_categories(struct svi_engine *e) {
         }
 }
 
-/* Is it a column of the setting `context`, by its name, the column of its category, or its number where it
- * has no name? */
+/* Is this feature named in the setting `context`: by its name, by the column of its category ("shift" for
+ * "shift=day"), or by its number if it has no name? */
 static bool columns_context(const struct svi_engine *e, int feature) {
     char number[16];
     const char *name = svi_schema_name(&e->schema, feature);

@@ -1,14 +1,15 @@
-/* Other settings while the stream runs: by `ctl config`, at a restart, or as a recovery repeats them.
+/* Changes of settings while the stream runs: by `ctl config`, at a restart, or repeated by a recovery.
  *
- * A setting's change class says what it takes (config/settings.h): most hold from then on; those of the
- * classifier make the model again from the samples held, and with it what stands on the model: refits begin
- * again, with the window the windowed figures do; those of novelty make a new novelty stage. All or nothing:
- * svi_engine_prepare does everything that takes memory or can be refused, and svi_engine_take cannot fail; a
- * process that keeps its state writes the change down between them. One event says what has changed, and the
- * new model goes out at once.
+ * The change class of a setting (config/settings.h) says what it takes. Most settings simply hold from then
+ * on. Those of the classifier rebuild the model from the samples held, and what depends on it: refits
+ * restart, and with the window the windowed figures. Those of novelty make a new novelty stage.
  *
- * A function of the calls like all of the engine, so that a journal repeats it. Read svi_engine_prepare and
- * configure_take first. */
+ * A change is all or nothing. svi_engine_prepare does everything that takes memory or can be refused;
+ * svi_engine_take cannot fail. A process that keeps its state writes the change to its journal between them.
+ * One event names the differences, and the new model is published at once.
+ *
+ * The result is a function of the calls, as everywhere in the engine, so a journal repeats it. Read
+ * svi_engine_prepare and configure_take first. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -22,10 +23,11 @@
 #include "learner/learner_configure.h"
 #include "learner/learner_held.h"
 
-/* What a change takes, and what was made for it. */
+/* What a change affects, and everything allocated for it. Members that svi_engine_take uses are moved out and
+ * set to NULL; the rest is freed with the change. */
 struct svi_engine_change {
     struct svi_shared_settings *shared;
-    struct svi_settings *to; /* of these */
+    struct svi_settings *to; /* in `shared` */
     svs_learner *learner;
     svi_bank *bank; /* for method auto */
     double *host_scores;
@@ -40,12 +42,12 @@ struct svi_engine_change {
     struct svi_detector_prepared prepared;
     double *carried;
     struct svi_outliers *outliers;
-    struct svi_alert_stage *own_novelty; /* where it was off, and is on */
+    struct svi_alert_stage *own_novelty; /* for one engine of many whose novelty is switched on */
     struct svi_rules *own_rules;         /* likewise */
-    struct svi_decision *prices;         /* where there were none */
+    struct svi_decision *prices;         /* if there were none before */
 };
 
-/* The next multiple of `every`; -1 = never. */
+/* The next multiple of `every` after `seen`; -1 = never. */
 static int64_t next_due(int64_t seen, int64_t every) {
     return every > 0 ? (seen / every + 1) * every : -1;
 }
@@ -66,7 +68,7 @@ static void configuring_end(struct svi_engine_change *c) {
     svi_shared_settings_leave(&c->shared);
 }
 
-/* The settings to go on with: SVS_SETTING, where they may not be those. */
+/* Settles the new settings and what they affect. SVS_SETTING: they may not change in this way. */
 static svs_code configuring_begin(struct svi_engine_change *c, const struct svi_engine *e,
                                   const struct svi_settings *s, svs_error *err) {
     *c = (struct svi_engine_change){.shared = svi_shared_settings_new(e->s, err)};
@@ -83,7 +85,7 @@ static svs_code configuring_begin(struct svi_engine_change *c, const struct svi_
     return svi_settings_change_allowed(e->s, c->to, err);
 }
 
-/* The scores that the new model gives to what is held are as honest as those of the stream. */
+/* Calibrates the new model by the samples held: each is scored before it is learned, as in the stream. */
 static void configuring_calibrate(void *user, const svs_learner *fresh, const svs_sample *sample, double time,
                                   const svs_step *step) {
     struct svi_engine_change *c = user;
@@ -92,7 +94,8 @@ static void configuring_calibrate(void *user, const svs_learner *fresh, const sv
         svi_calibrator_learn(c->calibrator, step->scores, step->rows, step->class_count, step->label, NULL);
 }
 
-/* One of many has no novelty, or rules, of its own while they are off. */
+/* For one engine of many, allocates the stages that are switched on: while they are off it has placeholders.
+ */
 static svs_code configuring_make_own(struct svi_engine_change *c, const struct svi_engine *e,
                                      svs_error *err) {
     if (!svi_engine_has_novelty(e))
@@ -102,6 +105,7 @@ static svs_code configuring_make_own(struct svi_engine_change *c, const struct s
     return e->quality_stage.prices ? SVS_OK : svi_quality_prices_new(&c->prices, &c->quality, err);
 }
 
+/* Allocates everything that the change needs. Learning comes last, since it is by far the most work. */
 static svs_code configuring_make(struct svi_engine_change *c, const struct svi_engine *e, svs_error *err) {
     SVI_TRY(svi_engine_alert_options(c->to, &c->alerts, err));
     SVI_TRY(configuring_make_own(c, e, err));
@@ -128,7 +132,8 @@ static svs_code configuring_make(struct svi_engine_change *c, const struct svi_e
                : svi_fail_memory(err, "the scores of a bank");
 }
 
-/* Every sample held has another number than before: categories go by them. */
+/* After a rebuild every sample held has a new number. Tells the schema which sample had each category last,
+ * by the new numbers, or it would reassign features that are in use. */
 static void configure_renumber(struct svi_engine *e) {
     const double *row;
     int64_t number;
@@ -140,6 +145,8 @@ static void configure_renumber(struct svi_engine *e) {
     svi_engine_note_held(e);
 }
 
+/* Novelty of its own for an engine that had none; other options for the stage it has; or a new stage, after
+ * the open alert has been closed by the old one. */
 static void configure_novelty(struct svi_engine *e, struct svi_engine_change *c) {
     if (c->own_novelty)
         e->novelty = c->own_novelty;
@@ -148,7 +155,7 @@ static void configure_novelty(struct svi_engine *e, struct svi_engine_change *c)
     if (fresh || !svi_engine_has_novelty(e))
         return;
     if (!c->renew) {
-        svi_engine_share(e);
+        svi_engine_share(e); /* before the alert levels are set */
         svi_alert_stage_configure(e->novelty, &c->alerts, &c->prepared);
         return;
     }
@@ -179,7 +186,7 @@ static void configure_outliers(struct svi_engine *e, struct svi_engine_change *c
     svi_engine_capacity_changed(e);
 }
 
-/* That of before goes; NULL: there is none for the method of now. */
+/* Replaces the bank by that of the new method; c->bank is NULL if that has none. */
 static void configure_bank(struct svi_engine *e, struct svi_engine_change *c) {
     svi_bank_free(&e->bank);
     svi_free(e->host_scores);
@@ -190,10 +197,11 @@ static void configure_bank(struct svi_engine *e, struct svi_engine_change *c) {
     c->host_scores = NULL;
 }
 
-/* Nothing here can fail. */
+/* Nothing here can fail. Up to svi_engine_share_settings e->s has the old settings, which the comparisons
+ * need; after it the new ones, which the stages read. */
 static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
     const int64_t seen = e->kept[SVI_KEPT_SEEN];
-    const bool again = c->learner != NULL; /* it was not the sums alone */
+    const bool again = c->learner != NULL; /* the samples were learned again; else only the ridge changes */
     if (c->to->publish_every != e->s->publish_every)
         e->next_publish = next_due(seen, c->to->publish_every);
     if (c->to->scores != e->s->scores)
@@ -211,7 +219,8 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
         svi_refit_policy_configure(e->refit, c->to, seen, e->time);
     if (c->window)
         svi_quality_stage_take_window(&e->quality_stage, &c->figures);
-    if ((e->s->serve == SVI_SERVE_LINEAR) != (c->to->serve == SVI_SERVE_LINEAR)) /* scores of another scale */
+    /* Scores of another scale: the calibration so far does not fit them. */
+    if ((e->s->serve == SVI_SERVE_LINEAR) != (c->to->serve == SVI_SERVE_LINEAR))
         svi_quality_stage_forget_online(&e->quality_stage);
     svi_engine_share_settings(e, c->shared);
     if (!(e->s->drift_rate > 0))
@@ -228,6 +237,7 @@ static void configure_take(struct svi_engine *e, struct svi_engine_change *c) {
         svi_engine_rules_configure(e);
     if (c->relearn)
         configure_renumber(e);
+    /* After svi_quality_stage_forget_online, which would discard it. */
     if (again)
         svi_quality_stage_take_calibrator(&e->quality_stage, &c->calibrator);
 }

@@ -1,11 +1,13 @@
-/* What goes out of the engine: events, figures and the present model. Nothing else publishes.
+/* Output of the engine: events, figures and the present model. Nothing else publishes.
  *
- * Every event passes svi_publish, which numbers it by topic, whether somebody gets it or not: a recovery ends
- * with the numbers at which its predecessor stopped. A model event is the
- * online model or, where the refit serves, the refit's, with what only the learner knows (classes, samples
+ * Every event passes through svi_publish, which numbers it by topic even while the stream is muted: after a
+ * recovery the numbers continue where the ended process stopped. A model event carries the online model or,
+ * if the refit serves, the model of the refit, completed with what only the learner knows (classes, samples
  * learned).
  *
- * Figures come from two places: counters kept here, and health asked from the parts when stats are due. */
+ * Figures have two origins: counters kept in e->kept, and the health of the parts, which is read when stats
+ * are due. Everything published points into buffers of the engine and is valid during the call of the sink.
+ * Read svi_publish, then the topics in order: score, alert, error, model, stats. */
 #include <math.h>
 #include <string.h>
 
@@ -17,16 +19,18 @@
 
 #define SAMPLE_BYTES 64 /* of a refused element are shown */
 
-/* What waits for novelty goes out before it. */
 void svi_publish(struct svi_engine *e, struct svi_event *event) {
+    /* Queued samples are older than this event, so theirs have to be published first. */
     svi_engine_settle(e);
     event->stream = e->s->stream;
     event->epoch = e->epoch;
     event->seq =
         e->common->sink_numbers_alerts && event->topic == SVI_TOPIC_ALERT ? 0 : e->seq[event->topic]++;
+    /* Encoded even while muted, since a later process sends the last model to its subscribers. Without memory
+     * late subscribers get the next one. */
     if (e->keeps_model && event->topic == SVI_TOPIC_MODEL &&
         svi_event_encode(event, &e->last_model) != SVS_OK)
-        e->last_model.size = 0; /* late subscribers wait for the next */
+        e->last_model.size = 0;
     e->sink(e->user, event);
 }
 
@@ -45,7 +49,7 @@ void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs
                                                           : 2; /* a refit that serves may know fewer */
     event->as.score.version = step->version;
     event->as.score.bank = e->bank && e->s->serve != SVI_SERVE_LINEAR;
-    event->as.score.members = svi_engine_bank_members(e, &e->scratch->said) ? &e->scratch->said : NULL;
+    event->as.score.members = svi_engine_bank_members(e, &e->scratch->members) ? &e->scratch->members : NULL;
     if (e->quality_stage.ranged) {
         svi_interval_around(e->quality_stage.ends, step->scores[0], step->leverage, score->interval);
         event->as.score.interval = score->interval;
@@ -56,14 +60,16 @@ void svi_fill_score(struct svi_engine *e, const struct svi_message *m, const svs
     score->predicted = step->predicted;
 }
 
-/* Classes by their numbers, which they keep as long as samples wait; where their names are may change. */
-void svi_publish_score(struct svi_engine *e, struct svi_score *score, const struct svi_alert_scores *said) {
+/* Completes a score event and sends it. The predicted class is kept as an index until here: indices do not
+ * change while samples wait, but the names may have moved in memory. */
+void svi_publish_score(struct svi_engine *e, struct svi_score *score,
+                       const struct svi_alert_scores *novelty) {
     struct svi_event *event = &score->event;
-    event->as.score.judged = said->judged;
-    event->as.score.novelty = said->novelty;
-    event->as.score.p = said->p;
-    event->as.score.alarm = said->alarm;
-    event->as.score.surprise = said->surprise;
+    event->as.score.judged = novelty->judged;
+    event->as.score.novelty = novelty->novelty;
+    event->as.score.p = novelty->p;
+    event->as.score.alarm = novelty->alarm;
+    event->as.score.surprise = novelty->surprise;
     const bool classed = e->s->method != SVI_METHOD_NONE && e->s->task != SVS_REGRESS;
     event->as.score.classes = classed ? svi_learner_classes(e->learner) : NULL;
     if (e->s->method == SVI_METHOD_NONE)
@@ -76,7 +82,8 @@ void svi_publish_score(struct svi_engine *e, struct svi_score *score, const stru
     svi_publish(e, event);
 }
 
-/* Which episode it is of. */
+/* Numbers the alert. An update or a close repeats the number of its open; an event with a measure is of the
+ * quality. A verdict names an alert by this number, so the policy is given it as well. */
 static void alert_number(struct svi_engine *e, struct svi_alert_event *a) {
     struct svi_episodes *n = &e->episodes;
     int64_t *own = a->measure ? &n->quality : &n->novelty;
@@ -111,7 +118,7 @@ void svi_publish_error(struct svi_engine *e, svs_code code, const char *reason, 
 void svi_engine_refuse(svi_engine *e, svs_code code, const char *reason, const void *bytes, size_t length,
                        double now) {
     bool known = code > SVS_OK && code < SVS_CODE_COUNT;
-    e->out_of_memory_before += code == SVS_NO_MEMORY; /* it was not this engine that lacked it */
+    e->out_of_memory_before += code == SVS_NO_MEMORY; /* the state of this engine is complete all the same */
     svi_publish_error(e, known ? code : SVS_INVALID, reason, bytes, length, now);
 }
 
@@ -130,8 +137,8 @@ svs_code svi_publish_reserve(struct svi_engine *e, int d, svs_error *err) {
     return SVS_OK;
 }
 
-/* The names of the first d columns, NULL when the stream has none. A name once accepted never moves or
- * changes. */
+/* The names of the first d columns, NULL when the stream has none. Only new ones are looked up: an accepted
+ * name neither moves nor changes until features are reassigned or pruned, which lowers name_count. */
 static const char *const *names_of(struct svi_engine *e, int d) {
     if (d < 1 || e->schema.shape.names_kept < d || d > e->name_capacity)
         return NULL;
@@ -140,8 +147,8 @@ static const char *const *names_of(struct svi_engine *e, int d) {
     return e->names;
 }
 
-/* How raw rows become what the model takes, where there is more to know than names. A mean is part of it
- * where one is put in the place of missing values, or would be for some of the forms in which rows come. */
+/* The key `schema` of a model: how raw rows become its features, if names alone do not say that. It includes
+ * the means where they replace missing values, or would for some of the forms in which rows arrive. */
 static svs_code engine_describe(struct svi_engine *e, svs_model *m, svs_error *err) {
     const struct svi_schema *s = &e->schema;
     const bool filled = e->kept[SVI_KEPT_FILLED_MISSING] > 0;
@@ -161,7 +168,7 @@ static svs_code engine_describe(struct svi_engine *e, svs_model *m, svs_error *e
     return SVS_OK;
 }
 
-/* The refit's model with what only the learner knows. */
+/* Replaces *m by the model of the refit, but keeps what only the learner knows. */
 static void take_refit(const struct svi_engine *e, svs_model *m) {
     const svs_value *classes = m->classes;
     const int64_t learned = m->learned;
@@ -209,11 +216,12 @@ svs_code svi_engine_model_event(svi_engine *e, svs_model *m, struct svi_event *e
     return svi_engine_model(e, m, &event->as.model.quality, &event->as.model.quality_count, err);
 }
 
-/* With each model, and with its `seq`. It is made up only where it is sent: a repetition numbers it. */
+/* Publishes the bank with the `seq` of the model just sent. While muted the description is not made: the
+ * number follows from that of the model. */
 static void publish_bank(struct svi_engine *e) {
-    struct svi_bank_description told;
+    struct svi_bank_description description;
     struct svi_event event;
-    if (!e->common->muted && svi_engine_bank_event(e, &told, &event, NULL) == SVS_OK) {
+    if (!e->common->muted && svi_engine_bank_event(e, &description, &event, NULL) == SVS_OK) {
         e->seq[SVI_TOPIC_BANK] = event.seq;
         svi_publish(e, &event);
     }
@@ -225,7 +233,7 @@ void svi_engine_publish_model(svi_engine *e, bool force) {
     struct svi_event event;
     svi_engine_settle(e);
     uint64_t version = e->refit->serves ? e->refit->model.version : svs_learner_version(e->learner);
-    if (version == e->published_version && !force)
+    if (version == e->published_version && !force) /* subscribers have this model */
         return;
     svs_code code = svi_engine_model_event(e, &m, &event, &err);
     if (code != SVS_OK) {
@@ -244,6 +252,7 @@ void svi_publish_refit(struct svi_engine *e) {
     struct svi_event event;
     svs_error err;
     svi_engine_settle(e);
+    /* The event of the online model is made first, for the fields that take_refit keeps. */
     if (!e->refit->serves && svi_engine_model_event(e, &m, &event, &err) == SVS_OK) {
         take_refit(e, &m);
         m.seen = e->kept[SVI_KEPT_SEEN];
@@ -254,6 +263,8 @@ void svi_publish_refit(struct svi_engine *e) {
         e->kept[SVI_KEPT_PUBLISHED_MODELS]++;
         svi_publish(e, &event);
     }
+    /* Last, because subscribers and last_model retain the latest model event: it must be the one that serves.
+     */
     svi_engine_publish_model(e, true);
 }
 
@@ -271,7 +282,7 @@ int svi_kept_place(int kept) {
     return places[kept];
 }
 
-/* What the learner counts itself. */
+/* Counters of the learner. */
 static void take_health(const struct svi_engine *e, union svi_amount *of) {
     svs_health h;
     svs_learner_health(e->learner, &h);
@@ -334,7 +345,7 @@ static void take_novelty(const struct svi_engine *e, union svi_amount *of) {
     of[SVI_COUNTER_NOVELTY_LEVEL].number = s->detector ? svi_detector_level(s->detector) : NAN;
 }
 
-/* Words among the figures: who serves, why the last refit failed, why there is no novelty. */
+/* Figures that are texts: which model serves, why the last refit failed, why novelty is off. */
 static int put_words(const struct svi_engine *e, struct svi_figure *out) {
     const struct svi_refit_policy *b = e->refit;
     const char *const online = !e->bank ? "online" : e->s->serve == SVI_SERVE_LINEAR ? "linear" : "bank";
@@ -377,7 +388,7 @@ void svi_engine_publish_stats(struct svi_engine *e, const struct svi_figure *fig
     event.as.stats.figures = figures;
     event.as.stats.count = count;
     svi_engine_class_table(e, false, &event.as.stats.classes);
-    if (event.as.stats.classes.count > SVI_STATS_CLASSES)
+    if (event.as.stats.classes.count > SVI_STATS_CLASSES) /* a longer table is sent on request only */
         event.as.stats.classes.count = 0;
     svi_publish(e, &event);
 }
@@ -390,7 +401,8 @@ int64_t svi_engine_errors(const svi_engine *e) {
     return e->kept[SVI_KEPT_REFUSED];
 }
 
-int64_t svi_engine_notices(const svi_engine *e) { /* remarks are not counted among errors */
+/* Of the notices only those that svi_publish_error counts as refused: remarks are not. */
+int64_t svi_engine_notices(const svi_engine *e) {
     return e->refused[SVS_CLOCK_MOVED] + e->refused[SVS_CONFIG_CHANGED] + e->refused[SVS_STATE_LOADED];
 }
 

@@ -1,6 +1,6 @@
-/* What somebody may not have meant: names in the settings limits and context that no column has (a slip of
- * the fingers would leave a limit out of force without a word; columns may come at any time, so nothing is
- * refused for it), and labels that are two classes but look like one. */
+/* Reports of probable mistakes: names in the settings limits and context that no column has, and labels that
+ * are two classes but look like one. Neither is refused, since a column may be added and a class be meant at
+ * any time; without a report a misspelt limit would silently have no effect. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,8 +9,8 @@
 #include "data/cell.h"
 #include "engine/engine_internal.h"
 
-#define STRANGERS_SHOWN 4  /* names, and columns */
-#define STRANGER_TEXT   40 /* bytes of one */
+#define STRANGERS_SHOWN 4  /* names, and as many columns */
+#define STRANGER_TEXT   40 /* bytes of each */
 
 struct strangers {
     const svi_engine *e;
@@ -19,7 +19,7 @@ struct strangers {
     int count;
 };
 
-/* Is there a column, or a feature, of that name, or of that number where columns have no names? */
+/* Is there a column, or a feature, of this name, or of this number where columns have no names? */
 static bool columns_has(const svi_engine *e, struct svi_span name) {
     const size_t length = (size_t)(name.end - name.at);
     const int column = svi_schema_find(&e->schema, name.at, length, 0);
@@ -36,6 +36,7 @@ static bool columns_has(const svi_engine *e, struct svi_span name) {
     return false;
 }
 
+/* Appends a name unless a column has it. The names beyond STRANGERS_SHOWN are counted only. */
 static void strangers_add(struct strangers *t, const char *setting, struct svi_span name) {
     char shown[STRANGER_TEXT];
     if (name.at == name.end || columns_has(t->e, name) || t->count++ >= STRANGERS_SHOWN)
@@ -45,6 +46,7 @@ static void strangers_add(struct strangers *t, const char *setting, struct svi_s
                               t->count > 1 ? ", " : "no column so far is called ", shown, setting);
 }
 
+/* Appends the first columns, from which the intended one can be guessed. */
 static void strangers_columns(struct strangers *t) {
     const struct svi_schema *s = &t->e->schema;
     const int count = svi_schema_columns(s);

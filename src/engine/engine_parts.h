@@ -1,4 +1,4 @@
-/* engine_parts.h: what an engine consists of, for its own sources and for the room `fleet`, which makes
+/* engine_parts.h: the structure of an engine, for its own sources and for the room `fleet`, which makes
  * streams of engines. */
 #ifndef SVI_ENGINE_PARTS_H
 #define SVI_ENGINE_PARTS_H
@@ -18,65 +18,67 @@
 
 #define SVI_GAUGES_MAX 24
 
-/* What holds for all engines of a stream, by the word of its owner, who changes it between two calls. */
+/* Values that hold for all engines of a stream. The owner changes them between two calls. */
 struct svi_engine_common {
     bool keys_allowed;        /* elements may name a key, by which their engine was found */
-    bool sink_numbers_alerts; /* alert events have no number of their own */
-    bool muted;     /* nobody gets what goes to the sink: what is made up for readers alone is left out */
-    bool score_all; /* every accepted sample has a score event, whatever the setting `scores` says */
-    int64_t mark;   /* of score events: which row of an input they are of */
-    struct svi_units *units; /* of their columns; NULL: none are kept */
-    double policies;         /* engines that share alert.budget; 0: it is not shared */
-    double asked;            /* the factor of their levels */
+    bool sink_numbers_alerts; /* the sink numbers alert events; the engine gives them no seq */
+    bool muted;               /* the sink drops all events, so content made only for readers is left out */
+    bool score_all;          /* every accepted sample has a score event, whatever the setting `scores` says */
+    int64_t mark;            /* copied to score events: number of the input row that they belong to */
+    struct svi_units *units; /* of the columns; NULL: not kept */
+    double policies;         /* number of engines that share alert.budget; 0: it is not shared */
+    double asked;            /* common factor of their alert levels */
 };
 
-/* Settings, and how many have them: the engines of a stream share them. */
+/* Settings with a count of their users: the engines of a stream share them. */
 struct svi_shared_settings {
     struct svi_settings s;
     int64_t users;
 };
 
-/* A copy with one user; NULL: SVS_NO_MEMORY. Another user; one user less, and *s is NULL then. */
+/* new: a copy with one user; NULL: SVS_NO_MEMORY. use: adds a user. leave: removes one, frees the settings
+ * after the last, and sets *s to NULL. */
 struct svi_shared_settings *svi_shared_settings_new(const struct svi_settings *s, svs_error *err);
 struct svi_shared_settings *svi_shared_settings_use(struct svi_shared_settings *s);
 void svi_shared_settings_leave(struct svi_shared_settings **s);
 
-/* What an engine needs while it is called and not between two calls: those of a stream share it, one for each
- * thread. */
+/* Memory that an engine needs during a call only. The engines of a stream share it, one for each thread. */
 struct svi_engine_scratch {
-    struct svi_learner_scratch *learner; /* NULL: those who use it have their own */
+    struct svi_learner_scratch *learner; /* NULL: each learner has its own */
     struct svi_figure quality[SVI_METRICS_FIGURES + SVI_PROBABILITY_FIGURES];
-    struct svi_member_scores said; /* by the members, of the sample at hand */
+    struct svi_member_scores members; /* their scores of the sample at hand */
     struct svi_shared_scratch novelty;
-    struct svi_shape_scratch row; /* of the sample at hand; empty: those who use it have their own */
+    struct svi_shape_scratch row; /* of the sample at hand; empty: each engine has its own */
 };
 
 /* For engines with these settings, of keys or not. NULL: SVS_NO_MEMORY. */
 struct svi_engine_scratch *svi_engine_scratch_new(const struct svi_settings *s, svs_error *err);
 void svi_engine_scratch_free(struct svi_engine_scratch **s);
 
-/* The engine of a key, which nobody is calling, goes on with this one: nobody may be using the one that it
- * leaves, unless learner and novelty rest. SVS_NO_MEMORY: it goes on with that. */
+/* Moves the engine of a key to another scratch, between two calls. No other thread may be using the scratch
+ * that it leaves, unless learner and novelty have released it. SVS_NO_MEMORY: it keeps the old one. */
 svs_code svi_engine_use_scratch(struct svi_engine *e, struct svi_engine_scratch *s, svs_error *err);
 
-/* In the place of stages that are off, of one of many engines: what is written there counts for nothing. */
+/* Placeholders for the stages that are off in the engines of keys, which share them: saves memory for each
+ * key. What is written there has no effect. */
 struct svi_engine_off {
     struct svi_alert_stage novelty;
     struct svi_rules rules;
     struct svi_refit_policy refit;
 };
 
-/* What an engine is made with besides its settings; it belongs to its owner, and outlives it. */
+/* Arguments of svi_engine_new besides the settings. The pointers belong to the caller and must outlive the
+ * engine. */
 struct svi_engine_setup {
     const struct svi_engine_common *common;
-    struct svi_engine_scratch *scratch; /* of the thread that calls it */
-    struct svi_engine_off *off; /* of one of many, whose model is exact at any time and which has no refits;
-                                   NULL: each stage is its own */
-    const char *label;          /* what lines for people name after the stream; NULL or "": nothing */
-    int columns;                /* that it will probably have */
+    struct svi_engine_scratch *scratch; /* of the thread that calls the engine */
+    struct svi_engine_off *off; /* placeholders for one engine of many, which never has refits; NULL: the
+                                   engine owns each of its stages */
+    const char *label;          /* named after the stream in lines for people; NULL or "": nothing */
+    int columns;                /* expected number of columns, for which the learner reserves */
 };
 
-/* What an engine counts itself; the other counters are found in its parts when figures are asked for. */
+/* Counters that the engine keeps itself; the others are read from its parts when figures are requested. */
 enum svi_kept_counter {
     SVI_KEPT_SEEN,
     SVI_KEPT_LABELLED,
@@ -91,10 +93,10 @@ enum svi_kept_counter {
     SVI_KEPT_COUNT
 };
 
-/* Each alert that opens gets the next number; so do its updates and its close. */
+/* Numbers of alerts: each that opens gets the next one, and its updates and its close repeat it. */
 struct svi_episodes {
     int64_t count;            /* so far */
-    int64_t novelty, quality; /* the last ones */
+    int64_t novelty, quality; /* number of the last alert of this kind */
 };
 
 struct svi_engine {
@@ -102,58 +104,59 @@ struct svi_engine {
     struct svi_shared_settings *shared;
     const struct svi_engine_common *common;
     struct svi_engine_scratch *scratch; /* of the thread that calls it */
-    struct svi_engine_off *off;         /* NULL: it is the only engine of its stream */
+    struct svi_engine_off *off;         /* NULL: it owns all its stages */
     const char *label;
     uint64_t epoch;
     svi_sink *sink;
     void *user;
     svs_learner *learner;
     svi_bank *bank;                       /* method auto; else NULL */
-    double *host_scores;                  /* room for the scores of the host, where there is a bank */
-    struct svi_bank_weights bank_weights; /* of what is published of it */
-    int linear;         /* the member of it whose linear model was the best before the sample at hand */
-    bool two_threads;   /* there is to be a queue, when novelty is first judged */
-    bool by_arrival;    /* `time` is the arrival of a sample, not the time stamp of one */
+    double *host_scores;                  /* max_classes scores of the host, where there is a bank */
+    struct svi_bank_weights bank_weights; /* buffers for its published description */
+    int linear;         /* member of the bank whose linear model was the best before the sample at hand */
+    bool two_threads;   /* make a queue when novelty is first assessed */
+    bool by_arrival;    /* `time` is the arrival of a sample, not a time stamp */
     bool keeps_model;   /* `last_model` is kept */
-    bool out_of_memory; /* a refit was not taken over for want of memory */
+    bool out_of_memory; /* a refit or a step of the bank was lost for lack of memory */
     struct svi_refit_policy *refit;  /* in the background */
-    struct svi_alert_stage *novelty; /* and alerts */
-    struct svi_novelty_queue *queue; /* to the thread that judges it; NULL = there is none (yet) */
+    struct svi_alert_stage *novelty; /* and its alerts */
+    struct svi_novelty_queue *queue; /* to the thread that assesses novelty; NULL = none (yet) */
     struct svi_quality_stage quality_stage;
     struct svi_episodes episodes;
     struct svi_rules *rules;
-    bool rules_follow; /* they are of the columns as they are, as far as their number tells, and */
-    int rules_names;   /* with that number of names */
-    int rules_d;
-    int capacity_d; /* for rows of that many columns all room is made and all names are known; -1: ask */
+    bool rules_follow; /* the rules match the columns, as far as the next two numbers show */
+    int rules_names;   /* names of columns when they were matched */
+    int rules_d;       /* columns then */
+    int capacity_d; /* rows of this many columns fit all stages and all their names are known; -1: reserve */
     struct svi_schema schema;
-    struct svi_columns columns; /* how the arrays of producers that name their columns are ordered */
-    uint8_t *gaps;              /* by column: where the sample in hand has no value; made when first needed */
+    struct svi_columns columns; /* order of the arrays of producers that name their columns */
+    uint8_t *gaps;   /* by column: the sample at hand lacks this value; allocated when first needed */
     double *carried; /* missing == carry: the last accepted value of each column, NAN = none; else NULL */
-    struct svi_outliers *outliers; /* NULL: rows are taken as they come */
-    const char **names;            /* of the columns, as a model event points to them */
+    struct svi_outliers *outliers; /* NULL: rows are taken unchanged */
+    const char **names;            /* of the columns, for model events to point to */
     int name_capacity, name_count;
-    double *means; /* of the features, as a model event carries them; room for max_features */
-    struct svi_bytes columns_of_model; /* its key `schema` */
+    double *means; /* of the features, for model events; max_features values, allocated when first needed */
+    struct svi_bytes columns_of_model; /* key `schema` of a model event */
 
     double time;                      /* engine time, -DBL_MAX before the first sample */
-    double event_ts;                  /* of the last sample: its own ts, or its arrival */
-    int64_t next_publish, next_score; /* `seen` at which they are due, -1 = never */
+    double event_ts;                  /* of the last sample: its ts, or its arrival */
+    int64_t next_publish, next_score; /* value of `seen` at which they are due, -1 = never */
     uint64_t published_version;
-    uint64_t seq[SVI_TOPIC_COUNT]; /* of the next event */
+    uint64_t seq[SVI_TOPIC_COUNT]; /* of the next event of each topic */
 
-    struct svi_bytes last_model; /* the bytes of the last model event, as it went out; empty: none did */
+    struct svi_bytes last_model; /* encoded last model event; empty: none yet */
 
     int64_t kept[SVI_KEPT_COUNT];
     int64_t refused[SVS_CODE_COUNT];
-    int64_t out_of_memory_before; /* refusals for want of memory when it was unmuted, and those of others */
+    int64_t out_of_memory_before; /* refusals for lack of memory that do not count: before the state was
+                                     loaded, or elsewhere */
 };
 
-/* With settings of which it becomes one more user. NULL on failure. */
+/* The engine becomes one more user of *s. NULL: SVS_NO_MEMORY, SVS_SETTING. Owner: the caller. */
 struct svi_engine *svi_engine_new(struct svi_shared_settings *s, const struct svi_engine_setup *setup,
                                   uint64_t epoch, svi_sink *sink, void *user, svs_error *err);
 
-/* Events go there from here on; other settings, which say the same. */
+/* send_to: further events go to this sink. share_settings: uses other settings with the same values. */
 void svi_engine_send_to(struct svi_engine *e, svi_sink *sink, void *user);
 void svi_engine_share_settings(struct svi_engine *e, struct svi_shared_settings *s);
 
@@ -161,57 +164,60 @@ void svi_engine_share_settings(struct svi_engine *e, struct svi_shared_settings 
 
 struct svi_checkpoint;
 
-/* Appends them to *c; loads those that it finds there. SVS_DAMAGED, SVS_NO_MEMORY: it is fit to be freed. */
+/* save appends the sections to *c; load reads them into a new engine. After a failure of load (SVS_DAMAGED,
+ * SVS_NO_MEMORY) the engine may only be freed. */
 svs_code svi_engine_save(struct svi_engine *e, struct svi_checkpoint *c, svs_error *err);
 svs_code svi_engine_load(struct svi_engine *e, const struct svi_checkpoint *c, svs_error *err);
-size_t svi_engine_size(struct svi_engine *e); /* bytes that they take now */
+size_t svi_engine_size(struct svi_engine *e); /* bytes of all sections now */
 
-/* The same as bytes, appended to `out`: first what is hashed, *hashed bytes. Into a new engine: SVS_DAMAGED,
- * SVS_NO_MEMORY: it is fit to be freed. */
+/* The same as packed bytes, appended to `out`: the hashed sections first, *hashed bytes. unpack reads them
+ * into a new engine; after a failure (SVS_DAMAGED, SVS_NO_MEMORY) it may only be freed. */
 svs_code svi_engine_pack(struct svi_engine *e, struct svi_bytes *out, size_t *hashed, svs_error *err);
 svs_code svi_engine_unpack(struct svi_engine *e, const uint8_t *bytes, size_t size, svs_error *err);
 
-/* ---- engine.c: what comes in */
+/* ---- engine.c: input */
 
-/* The columns that a message names are those of the engine: before its number is used up, for it may come
- * again with others. */
+/* Checks that the columns named by a message are those of the engine. Called before the number of the message
+ * is used up, so that the producer can send it again with corrected columns. */
 svs_code svi_engine_match_columns(struct svi_engine *e, const struct svi_envelope *env, svs_error *err);
 
-/* One element, decoded and applied; one that was taken before is passed over; one is refused, or the message
- * as a whole. */
+/* take: decodes and applies the next element. pass: skips an element that was applied before. refuse:
+ * publishes the refusal of an element, or with `whole` of the message; `code` overrides err->code. */
 svs_code svi_engine_take_element(struct svi_engine *e, struct svi_envelope *env, double now, svs_error *err);
 void svi_engine_pass_element(struct svi_engine *e, struct svi_envelope *env, struct svi_receipt *r);
 void svi_engine_refuse_input(struct svi_engine *e, const struct svi_envelope *env, bool whole, svs_code code,
                              const svs_error *err, double now, struct svi_receipt *r);
 
-/* SVS_BAD_KEY. */
+/* Always SVS_BAD_KEY: the input names a key, but the stream has none. */
 svs_code svi_engine_fail_keyless(svs_error *err);
 
-/* A command about this engine alone: forget, label, alert, reset, prune, refit, load. */
+/* Carries out a command about this engine alone: forget, label, alert, reset, prune, refit, load. *count: as
+ * in svi_engine_forget; *s: the settings of the process. */
 svs_code svi_engine_command(struct svi_engine *e, const struct svi_command *c, struct svi_settings *s,
                             double now, int *count, svs_error *err);
 
-/* ---- what goes out */
+/* ---- output */
 
-/* What it counts, into its places; its quality, which is valid until the next call, and all other figures of
- * it, for the end of a list: how many. The stats of it go out. */
+/* count: fills in the counters of this engine. quality, further_figures: the figures of its quality, valid
+ * until the next call, and those figures with all others; they return the number. publish_stats: publishes
+ * these figures with the table of classes. */
 void svi_engine_count(struct svi_engine *e, struct svi_counters *c);
 int svi_engine_quality(struct svi_engine *e, const struct svi_figure **figures);
 int svi_engine_further_figures(struct svi_engine *e, struct svi_figure *out);
 void svi_engine_publish_stats(struct svi_engine *e, const struct svi_figure *figures, int count, double now);
 
-/* All open alerts end, of whatever kind, and say why. */
+/* Closes all open alerts of every kind; `why` is the reason published. */
 void svi_engine_end_alerts(struct svi_engine *e, const char *why);
 
-/* What lines for people begin with: the stream, and a label (NULL is fine). */
+/* Beginning of lines for people: the stream, and a label (NULL is fine). */
 #define SVI_SUBJECT (SVI_STREAM_MAX + SVS_KEY_MAX + 2)
 const char *svi_subject(const char *stream, const char *label, char out[SVI_SUBJECT]);
 const char *svi_engine_subject(const struct svi_engine *e, char out[SVI_SUBJECT]);
 
-/* The arrival clock was moved (svi_stream_move_clock). */
+/* The arrival clock was moved by `step` and shows `now` (svi_stream_move_clock). */
 void svi_engine_move_clock(struct svi_engine *e, double step, double now);
 
-/* Counts a refusal and publishes it; `bytes`: what was refused. */
+/* Counts a refusal or a remark and publishes it; `bytes`: the refused input, NULL = none. */
 void svi_publish_error(struct svi_engine *e, svs_code code, const char *reason, const void *bytes,
                        size_t length, double now);
 

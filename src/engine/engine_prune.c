@@ -1,4 +1,8 @@
-/* Features and classes that no held sample has leave the stream, so that others find room. */
+/* Removes features and classes that no held sample has, so that new ones fit max.features and max.classes.
+ *
+ * All that can fail comes first, on copies: kept names and columns, an empty bank of the new shape, the
+ * learner. After the learner was pruned nothing fails any more, since the stages would have different
+ * columns. */
 #include <math.h>
 #include <string.h>
 
@@ -18,13 +22,16 @@ static int flags_missing(const bool *flags, int n) {
     return missing;
 }
 
-/* Columns are those of the shape; the learner may have fewer, for a header names them before rows come. */
+/* Flags what is held: `features` has one flag for each column of the shape, `classes` one for each class. The
+ * learner may have fewer columns, since a header names them before the first row. Columns of dense rows are
+ * kept while any sample is held, since their rows have a value for each, and fixed columns always. */
 static svs_code find_held(const struct svi_engine *e, bool *features, bool *classes, svs_error *err) {
     bool any = false;
     const bool maps = e->schema.shape.kind == SVI_SPARSE || e->schema.shape.kind == SVI_NAMED;
     svs_code code = svi_learner_held(e->learner, features, classes, &any, err);
     for (int j = 0; e->schema.columns && j < e->schema.shape.d; j++)
-        features[j] = features[j] || e->schema.owner[j] < 0; /* the calendar's may be 0 for a while */
+        features[j] =
+            features[j] || e->schema.owner[j] < 0; /* calendar features may be 0 in all held samples */
     if (code == SVS_OK && (e->schema.shape.fixed_names || (any && !maps)))
         memset(features, 1, (size_t)e->schema.shape.d * sizeof *features);
     return code;
@@ -39,6 +46,8 @@ static void prune_carried(struct svi_engine *e, const bool *features, int d) {
         e->carried[j] = NAN;
 }
 
+/* Renumbers the columns in all stages that index by them, and restarts those that cannot be renumbered. Takes
+ * ownership of names and columns. */
 static void engine_drop_features(struct svi_engine *e, const bool *features, svs_features *names,
                                  svs_features *columns) {
     static const char why[] = "features were dropped";
@@ -58,7 +67,7 @@ static void engine_drop_features(struct svi_engine *e, const bool *features, svs
 
 static svs_code prune_to(struct svi_engine *e, const bool *features, const bool *classes, svs_error *err) {
     const int fewer = flags_missing(classes, svi_engine_classes(e));
-    /* A header may have named columns of which no row has come. */
+    /* A header may have named columns that no row has had yet. */
     const bool nameless = !e->schema.shape.fixed_names && e->schema.shape.names_kept > e->schema.shape.d;
     const bool without = flags_missing(features, e->schema.shape.d) > 0 || nameless ||
                          (e->schema.shape.d == 0 && e->schema.shape.kind != SVI_UNSET);
@@ -81,9 +90,9 @@ static svs_code prune_to(struct svi_engine *e, const bool *features, const bool 
         return code;
     }
     svi_engine_replace_bank(e, &spare);
-    svi_refit_policy_reset(e->refit); /* it has the old columns */
+    svi_refit_policy_reset(e->refit); /* its model has the old columns */
     if (fewer > 0)
-        svi_quality_stage_reset(&e->quality_stage); /* classes have other numbers now */
+        svi_quality_stage_reset(&e->quality_stage); /* classes have new indices */
     if (without)
         engine_drop_features(e, features, names, columns);
     return SVS_OK;

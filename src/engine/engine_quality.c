@@ -1,4 +1,5 @@
-/* What the figures of the quality come to, beyond a list of numbers: classes, and how the learner stands. */
+/* Results of the quality that are not single figures: the table of classes, and comparisons with baselines.
+ */
 #include "engine/engine_internal.h"
 
 void svi_engine_class_table(svi_engine *e, bool matrices, struct svi_class_table_reserve *out) {

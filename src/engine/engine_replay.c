@@ -1,4 +1,4 @@
-/* What a kept state needs of the engine when it is taken up again. */
+/* Functions of the engine that only a kept state needs, when it is recovered. */
 #include <math.h>
 
 #include "base/fail.h"

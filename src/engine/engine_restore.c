@@ -1,4 +1,8 @@
-/* Going back: the state of an older checkpoint takes the place of what the stream has learned since. */
+/* Going back: the state of an older checkpoint replaces what the stream has learned since.
+ *
+ * The older state is a second engine. The members that hold learned state are exchanged between the two, so
+ * nothing is allocated and nothing can fail; counters, sequence numbers, sources and the clock continue. The
+ * caller frees the second engine, and with it the state that was left. */
 #include <math.h>
 #include <stddef.h>
 #include <string.h>
@@ -8,7 +12,7 @@
 #include "engine/engine_internal.h"
 #include "learner/snapshot.h"
 
-/* What goes back; all else of an engine goes on. */
+/* The members that are exchanged; a new member of svi_engine that holds learned state belongs here. */
 #define MEMBER(name)                                                                                         \
     { offsetof(struct svi_engine, name), sizeof(((struct svi_engine *)0)->name) }
 static const struct {
@@ -39,7 +43,8 @@ svs_code svi_engine_check_back(const svi_engine *e, const svi_engine *then, svs_
     return SVS_OK;
 }
 
-/* No alert is open after it: those of then have ended since, or end now. What is counted goes on. */
+/* Closes the open alerts of both states: those of the older one have ended since in the stream. Numbers of
+ * alerts and the end of the cooldown continue, because subscribers have seen them. */
 static void end_alerts(struct svi_engine *e, struct svi_engine *then) {
     static const char why[] = "the stream went back to an older state";
     struct svi_alert *alert = &then->novelty->alert;
@@ -67,18 +72,20 @@ void svi_engine_go_back(svi_engine *e, svi_engine *t, const char *reason, double
     svi_engine_settle(t);
     svi_engine_capacity_changed(e);
     svi_engine_capacity_changed(t);
-    if (t->time > e->time) /* the clock was moved back since */
+    if (t->time > e->time) /* the clock was moved back since: engine time must not run ahead */
         svi_engine_move_times(t, -INFINITY, e->time - t->time);
     end_alerts(e, t);
+    /* Versions never repeat, since subscribers take a known version for a known model. */
     svi_learner_pass_version(t->learner, svs_learner_version(e->learner));
     svi_refit_policy_go_back(e->refit, e->learner, t->refit, t->learner, seen, e->time);
     for (size_t i = 0; i < sizeof goes_back / sizeof *goes_back; i++)
         exchange_bytes((char *)e + goes_back[i].offset, (char *)t + goes_back[i].offset, goes_back[i].size);
+    /* The exchanged members still point to parts that stay with their engine. */
     if (e->scratch->row.row) {
         svi_shape_use_scratch(&e->schema.shape, &e->scratch->row);
         svi_shape_use_scratch(&t->schema.shape, &t->scratch->row);
     }
-    e->schema.o.units = e->common->units; /* those of now: each is its stream's */
+    e->schema.o.units = e->common->units;
     t->schema.o.units = t->common->units;
     if (e->queue)
         e->queue->stage = e->novelty;

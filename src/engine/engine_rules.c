@@ -1,6 +1,5 @@
-/* The plain rules (alerts/rules.h) as the engine has them: they run on the first thread, no matter which
- * thread judges novelty.
- */
+/* The plain rules (alerts/rules.h) in the engine. They run on the stream's thread, whichever thread assesses
+ * novelty; their alerts share the numbers of the others, so the queue is settled before one is published. */
 #include <math.h>
 #include <string.h>
 
@@ -21,12 +20,12 @@ const char *svi_engine_subject(const struct svi_engine *e, char out[SVI_SUBJECT]
     return svi_subject(e->s->stream, e->label, out);
 }
 
-/* `ended`: as in svi_rule_about. */
+/* Publishes all pending changes of the rules' alerts. `ended`: as in svi_rule_about. */
 static void rules_report_all(struct svi_engine *e, svs_value id, double ts, const char *ended) {
     struct svi_rule_report report;
     char subject[SVI_SUBJECT];
     struct svi_event event = {.topic = SVI_TOPIC_ALERT, .ts = ts};
-    svi_engine_settle(e); /* alerts are numbered as they come */
+    svi_engine_settle(e); /* queued samples may open alerts, whose numbers come first */
     const struct svi_rule_about about = {svi_engine_subject(e, subject), e->label && e->label[0], id, ts,
                                          ended};
     while (svi_rule_report(e->rules, &e->schema, &about, &e->episodes.count, &report)) {
@@ -63,7 +62,8 @@ void svi_engine_end_alerts(struct svi_engine *e, const char *why) {
     rules_report(e, svs_none(), e->event_ts, why);
 }
 
-/* Where the row in hand has no value: what took its place is none, and what a map leaves out neither. */
+/* Flags of the columns where the row at hand has no value of its own: a replacement is not a value, and
+ * neither is the 0 of a feature that a map leaves out. NULL: all have one. */
 static const uint8_t *rules_gaps_of(struct svi_engine *e, const struct svi_message *m) {
     const struct svi_shape *shape = &e->schema.shape;
     const uint8_t *missing = m->missing > 0 ? e->gaps : NULL;
@@ -77,7 +77,7 @@ void svi_engine_rules_row(struct svi_engine *e, const struct svi_message *m, dou
     if (!r->any)
         return;
     if (!e->rules_follow || m->d != e->rules_d || e->rules_names != e->schema.shape.names_kept) {
-        svi_rules_follow(r, e->s, &e->schema, m->d); /* names may come after their columns */
+        svi_rules_follow(r, e->s, &e->schema, m->d); /* names may arrive after their columns */
         e->rules_d = m->d;
         e->rules_names = e->schema.shape.names_kept;
         e->rules_follow = true;
@@ -89,10 +89,11 @@ void svi_engine_rules_row(struct svi_engine *e, const struct svi_message *m, dou
 void svi_engine_rules_dropped(struct svi_engine *e, const struct svi_message *m, double now) {
     struct svi_rules *r = e->rules;
     const double own = isnan(m->ts) ? now : m->ts;
-    if (!r->any || r->d == 0) /* nothing is known of its columns */
+    if (!r->any || r->d == 0) /* before the first accepted row no column is known */
         return;
     if (!e->rules_follow)
         svi_rules_follow(r, e->s, &e->schema, r->d);
+    /* Engine time does not move, since the row is not accepted; the rules see the time it would have. */
     svi_rules_row(r, m->x, svi_rules_holes(r, m->x, m->d), m->d, fmax(e->time, own), now);
     rules_report(e, m->id, own, NULL);
 }
@@ -110,7 +111,7 @@ void svi_engine_rules_configure(struct svi_engine *e) {
 
 void svi_engine_rules_forget(struct svi_engine *e) {
     svi_rules_end(e->rules);
-    rules_report(e, svs_none(), e->event_ts, NULL);
+    rules_report(e, svs_none(), e->event_ts, NULL); /* before clear, which drops what the reports need */
     svi_rules_clear(e->rules);
     e->rules_follow = false;
 }

@@ -1,5 +1,6 @@
-/* What the present model says of a sample, without counting, learning or publishing it; and what leaving out
- * those that it holds says of its C. */
+/* Scores a sample with the present model without counting, learning or publishing it; and assesses C by
+ * leaving out each sample held. Nothing here may change a result of the stream: only an engine made for this
+ * call learns (engine_score_begin). */
 #include <math.h>
 #include <string.h>
 
@@ -11,12 +12,13 @@
 #include "learner/leave_one_out.h"
 #include "wire/decode.h"
 
-/* Of columns that the stream does not have neither model knows anything. */
+/* Columns of the sample that the stream has; the others have no weight. */
 static int engine_score_known(const struct svi_engine *e, const struct svi_message *m) {
     return m->d < e->schema.shape.d ? m->d : e->schema.shape.d;
 }
 
-/* All that both the model and the novelty model look at, 0 where the sample has nothing. */
+/* A copy of the row, as wide as the wider of the model (d) and the novelty model, with 0 where the sample has
+ * no value. NULL: no memory. Owner: the caller. */
 static double *engine_score_widen(const struct svi_engine *e, const struct svi_message *m, int d) {
     const int capacity = d > e->novelty->rows.d ? d : e->novelty->rows.d, known = engine_score_known(e, m);
     double *x = svi_alloc_array((size_t)(capacity > known ? capacity : known) + 1, sizeof *x);
@@ -31,7 +33,8 @@ static svs_code engine_score_score(struct svi_engine *e, const struct svi_messag
     SVI_TRY(svi_engine_weights(e, &model, err));
     double *x = engine_score_widen(e, m, model.d),
            *scores = svi_alloc_array((size_t)(model.rows + model.class_count) + 1, sizeof *scores);
-    for (int i = 0; x && i < e->schema.renewed_count; i++) /* the weight there is of another value */
+    /* A feature that this sample would reassign still has the weight of the old value. */
+    for (int i = 0; x && i < e->schema.renewed_count; i++)
         x[e->schema.renewed[i].feature] = 0;
     if (x && scores && model.d > 0) {
         if (model.elsewhere)
@@ -49,10 +52,10 @@ static svs_code engine_score_score(struct svi_engine *e, const struct svi_messag
     out->ranged = x && scores && model.d > 0 && svi_quality_stage_ends(&e->quality_stage, ends);
     if (out->ranged)
         svi_interval_around(ends, scores[0], svi_learner_leverage(e->learner, x), out->interval);
-    for (int j = 0; x && m->gaps && j < engine_score_known(e, m);
-         j++) /* novelty leaves out what is missing */
+    /* After the scores, which need a replacement: novelty leaves missing values out. */
+    for (int j = 0; x && m->gaps && j < engine_score_known(e, m); j++)
         x[j] = m->gaps[j] ? NAN : x[j];
-    /* One sample alone has no history: with lags there is nothing to judge. */
+    /* With lags a novelty row consists of several samples, and a single one has no predecessors. */
     out->judged = x && e->novelty->on && e->novelty->detector && e->novelty->lags == 1 &&
                   svi_detector_peek(e->novelty->detector, x, &out->novelty, &out->p);
     svi_free(x);
@@ -66,7 +69,8 @@ static svs_code engine_score_score(struct svi_engine *e, const struct svi_messag
     return x && scores ? SVS_OK : svi_fail_memory(err, "a sample to score");
 }
 
-/* What its first sample brings about before it is scored, without a label. */
+/* Lets a new engine take the sample without a label, which adds the columns and what the prior of all keys
+ * has for them; what follows is scored as the first sample of that key would be. */
 static svs_code engine_score_begin(struct svi_engine *e, const struct svi_message *m, svs_error *err) {
     const svs_sample sample = {.x = m->x, .d = m->d, .weight = 1};
     const int classes = svi_learner_classes_coming(e->learner);
@@ -109,7 +113,7 @@ svs_code svi_engine_score(svi_engine *e, struct svi_envelope *env, bool began, s
     return code;
 }
 
-svs_code svi_engine_tune(svi_engine *e, double most, svs_tuning *out, svs_error *err) {
+svs_code svi_engine_tune(svi_engine *e, double max_cost, svs_tuning *out, svs_error *err) {
     if (e->s->method == SVI_METHOD_NONE)
         return svi_fail(err, SVS_UNAVAILABLE, "method none learns nothing: there is no C to choose");
     if (e->bank)
@@ -119,10 +123,10 @@ svs_code svi_engine_tune(svi_engine *e, double most, svs_tuning *out, svs_error 
         return svi_fail(err, SVS_UNAVAILABLE,
                         "with key.prior there is no C to choose: a stream with --key.prior 0 has one");
     const double cost = svi_leave_one_out_cost(e->learner);
-    if (cost > most)
+    if (cost > max_cost)
         return svi_fail(err, SVS_LIMIT,
                         "leaving out each of the samples held would take %.2g multiplications, for which the "
                         "stream would wait; at most %.2g are made: a smaller window needs fewer",
-                        cost, most);
+                        cost, max_cost);
     return svs_learner_tune(e->learner, out, err);
 }

@@ -1,4 +1,7 @@
-/* A model that was learned elsewhere takes the place of the refit, and serves. */
+/* Loads a model that was learned elsewhere; it replaces the refit and serves.
+ *
+ * Its classes and features are mapped to those of the stream first, because a refit of the stream, and
+ * everything that reads it, has the stream's order. Nothing changes until the mapped model is accepted. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -9,9 +12,10 @@
 #include "base/limits.h"
 #include "engine/engine_internal.h"
 
-#define LABEL_SHOWN 60
+#define LABEL_SHOWN 60 /* bytes of a label in an error text */
 
-/* Which class of the stream each class of the model is; or which one only one of them has. */
+/* place[k]: index in the stream of class k of the model (`class_count` values). SVS_BAD_LABEL: the two have
+ * not the same classes, each once. */
 static svs_code place_classes(const struct svi_engine *e, const svs_model *m, int *place, svs_error *err) {
     const int known = svs_learner_class_count(e->learner);
     char shown[4 * SVS_NAME_MAX];
@@ -41,7 +45,7 @@ static svs_code place_classes(const struct svi_engine *e, const svs_model *m, in
     return code;
 }
 
-/* The column of each feature of the model. */
+/* column[j]: column in the stream of feature j of the model (m->d values). */
 static svs_code place_columns(const struct svi_engine *e, const svs_model *m, int *column, svs_error *err) {
     const struct svi_shape *shape = &e->schema.shape;
     char shown[80];
@@ -59,7 +63,8 @@ static svs_code place_columns(const struct svi_engine *e, const svs_model *m, in
     return SVS_OK;
 }
 
-/* As the stream has its classes and columns. One row is class 1 against class 0. */
+/* Writes the weights (rows x d) and constants in the order of the stream's classes and columns. A single row
+ * scores class 1 against class 0, so exchanged classes change its sign. */
 static void place_weights(const svs_model *m, const int *place, const int *column, double *W, double *b,
                           int d) {
     const double sign = m->rows == 1 && place[0] == 1 ? -1 : 1;
@@ -92,6 +97,7 @@ static svs_code take_check(const struct svi_engine *e, const svs_model *m, svs_e
     return SVS_OK;
 }
 
+/* Maps the model and gives it to the refit policy, which copies it. */
 static svs_code take_over(struct svi_engine *e, const svs_model *m, svs_error *err) {
     const int d = e->schema.shape.d;
     int *map = svi_alloc_array((size_t)(m->class_count + m->d) + 1, sizeof *map);
@@ -121,6 +127,8 @@ svs_code svi_engine_take_model(svi_engine *e, const void *bytes, size_t size, st
     svs_model *m = svs_model_decode(bytes, size, err);
     if (!m)
         return err->code;
+    /* The policy decides by `serve` whether a new model serves at once, so it is set before and restored
+     * after a failure. */
     const int before = e->refit->serve;
     e->refit->serve = SVI_SERVE_REFIT;
     svs_code code = take_over(e, m, err);
@@ -133,7 +141,7 @@ svs_code svi_engine_take_model(svi_engine *e, const void *bytes, size_t size, st
     if (code != SVS_OK)
         return code;
     e->s->serve = s->serve = SVI_SERVE_REFIT;
-    svi_quality_stage_forget_refit(&e->quality_stage);
+    svi_quality_stage_forget_refit(&e->quality_stage); /* calibrated for scores of another scale */
     svi_publish_error(e, SVS_STATE_LOADED, reason, NULL, 0, now);
     svi_engine_publish_model(e, true);
     return SVS_OK;

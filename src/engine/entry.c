@@ -1,3 +1,6 @@
+/* The entry of a stream. A source numbers its elements from 0 without gaps. A message below `next` is a
+ * duplicate and is skipped; one above it is refused, so that the source sends again from `next`; neither is
+ * applied twice. */
 #include "engine/entry.h"
 
 #include <string.h>
@@ -28,8 +31,9 @@ static struct svi_source *entry_add(struct svi_entry *n, const struct svi_envelo
     return svi_sources_add(n->sources, env->src, env->src_length, a->now, a->idle, err);
 }
 
-/* Holds the message's number against the table of sources. After a loss, the first message of a source says
- * where it goes on; one that comes later and does not follow was refused when it came, and is again. */
+/* Checks the number of a message against the table of sources. After a loss of the journal the first message
+ * of a source tells where it continues, and the numbers before are lost; a later one that does not follow was
+ * refused the first time, too, and is refused again. */
 static svs_code entry_number(struct svi_entry *n, const struct svi_envelope *env, struct svi_arrival *a,
                              struct svi_receipt *r, svs_error *err) {
     if (svi_envelope_check_source(env, err) != SVS_OK)
@@ -50,18 +54,19 @@ static svs_code entry_number(struct svi_entry *n, const struct svi_envelope *env
                          : refuse_forgotten(r, err);
     if (!a->source && !(a->source = entry_add(n, env, a, err)))
         return err->code;
+    /* A duplicate is a sign of life; a refused message is not. */
     svi_sources_touch(n->sources, a->source, a->now);
     if (r->first > next) {
         r->jumped_from = next;
         a->source->next = next = r->first;
     }
-    if (r->first + env->left > next) /* not all of it was taken before */
+    if (r->first + env->left > next) /* it has new elements, so the source is in step again */
         a->source->losses = n->losses;
     a->skip = next - r->first < env->left ? next - r->first : env->left;
     return SVS_OK;
 }
 
-/* The end of a source, or the return of one that was forgotten: neither is a sample. */
+/* bye ends a source; hello with n restores one that was removed, with its number. Neither has samples. */
 static svs_code entry_greet(struct svi_entry *n, const struct svi_envelope *env, struct svi_arrival *a,
                             svs_error *err) {
     if (!env->src_good)
@@ -71,7 +76,7 @@ static svs_code entry_greet(struct svi_entry *n, const struct svi_envelope *env,
     if (env->bye && source)
         svi_sources_remove(n->sources, source);
     a->last_left = env->bye && svi_sources_count(n->sources) == 0;
-    if (env->bye || source)
+    if (env->bye || source) /* the number of a known source is ours, not the one it states */
         return SVS_OK;
     if (env->n < 1 || env->n > SVI_NEXT_MAX / 2)
         return svi_fail(err, SVS_MISSING_SOURCE,

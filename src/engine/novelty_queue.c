@@ -1,3 +1,6 @@
+/* A ring of samples on their way to the second thread and back. A sample is copied, since the row, the texts
+ * and the scores of the engine are overwritten by the next one. What both threads use (svi_pending_row) is
+ * apart from what only the first one uses, so that they do not share cache lines. */
 #include "engine/novelty_queue.h"
 
 #include <math.h>
@@ -20,13 +23,13 @@ void svi_novelty_queue_assess(struct svi_novelty_queue *q, uint64_t n) {
     const struct svi_alert_sample sample = svi_novelty_queue_sample(q, n);
     const enum svi_alert_change change = svi_alert_stage_assess(q->stage, &sample);
     r->change = (uint8_t)change;
-    r->said = svi_alert_stage_scores(q->stage);
+    r->novelty = svi_alert_stage_scores(q->stage);
     if (change == SVI_ALERT_NONE)
         svi_alert_stage_learn(q->stage, &sample);
 }
 
-/* What becomes of an alert is reported with names of the schema and before the sample is learned: that is for
- * the thread that has the schema. */
+/* The task of the second thread. It stops at a sample that changes an alert: the change has to be reported
+ * before the sample is learned, with names of the schema, which belongs to the other thread. */
 static bool novelty_queue_piece(void *user, uint64_t n) {
     struct svi_novelty_queue *q = user;
     svi_novelty_queue_assess(q, n);
@@ -65,6 +68,7 @@ static size_t novelty_queue_stride(int d) {
     return ((size_t)d + 7) / 8 * 8;
 }
 
+/* Buffers for wider rows. The queue is empty, so nothing is copied. */
 static bool novelty_queue_widen(struct svi_novelty_queue *q, int d) {
     const size_t stride = novelty_queue_stride(d);
     double *rows = svi_alloc_array(stride * SVI_NOVELTY_QUEUE_CAPACITY, sizeof *rows);
@@ -104,6 +108,7 @@ bool svi_novelty_queue_reserve(struct svi_novelty_queue *q, int d, int scores) {
            (scores <= q->score_capacity || novelty_queue_more_scores(q, scores));
 }
 
+/* A copy of a value whose string, if it is one, lies in `text`. */
 static svs_value pending_keep(svs_value v, char *text) {
     if (v.kind != SVS_STR)
         return v;
@@ -131,7 +136,8 @@ void svi_novelty_queue_put(struct svi_novelty_queue *q, const struct svi_message
     if (!score)
         return;
     struct svi_event *e = &p->score.event;
-    double *proba = p->scores ? p->scores + score->event.as.score.rows : NULL; /* without a learner: none */
+    double *proba = p->scores ? p->scores + score->event.as.score.rows : NULL; /* method none has no scores */
+    /* Every pointer of the event is redirected to the copies of the queue. */
     p->score = *score;
     e->as.score.id = p->id;
     e->as.score.y = p->y;

@@ -1,15 +1,15 @@
 /* The robust scale of each column, from a few sampled values.
  *
- * Rows are compared with `center` and `bound`, which are made from the samples: those of a column once in
- * TURN samples, and with each sample those of some columns, so that no row pays for all. A row beyond them is
- * looked at closely: its far columns are measured by the samples of now. That changes nothing, for the row
- * may be refused.
+ * Rows are compared with `center` and `bound`, which are computed from the samples: for each column once in
+ * TURN samples, a few columns with each sample, so that no row pays for all of them. A row beyond a bound is
+ * examined further: the columns in question are measured by the present samples. That changes no state, since
+ * the row may still be refused.
  *
- * The deviation that counts for the bound rises at once and falls by three tenths each time it is made again:
- * a column that rests for an hour keeps the scale of its work. It is at least a thousandth of the center, so
- * that rounding in a column that does not change is no scale. A column with fewer than eight samples that
- * differ from its median (one-hot words, a rare event) has no deviation: it is bounded where numbers are none
- * that anybody measures, at NO_SCALE.
+ * The deviation used for the bound rises at once but falls by at most three tenths each time it is computed:
+ * a column at rest for an hour keeps the scale of its work. It is at least RELATIVE times the center, so that
+ * the rounding of a constant column does not become its scale. A column with fewer than OUTER samples that
+ * differ from its median (one-hot words, a rare event) has no deviation; its bound is NO_SCALE, beyond any
+ * measured quantity.
  *
  * Read outliers_measure, svi_outliers_clip and svi_outliers_note. */
 #include "engine/outliers.h"
@@ -24,12 +24,12 @@
 #include "base/random.h"
 
 #define SAMPLES        SVI_OUTLIER_SAMPLES
-#define EVERY_AT_FIRST (SVI_OUTLIER_BEGIN / SAMPLES) /* rows */
-#define EVERY          32
-#define TURN           64   /* samples in which the bounds of all columns are made again */
-#define OUTER          8    /* samples that may be errors, and one more */
-#define FALL           0.7  /* of a deviation */
-#define RELATIVE       1e-3 /* least deviation, in units of the center */
+#define EVERY_AT_FIRST (SVI_OUTLIER_BEGIN / SAMPLES) /* rows for each of the first SAMPLES samples */
+#define EVERY          32                            /* rows for each later one */
+#define TURN           64   /* samples in which the bounds of all columns are computed once */
+#define OUTER          8    /* number of outermost samples that determine a scale; one less may be errors */
+#define FALL           0.7  /* smallest ratio of a deviation to the one before */
+#define RELATIVE       1e-3 /* smallest deviation, in units of the center */
 #define NO_SCALE       1e20 /* bound without a deviation, in units of the center or of 1 */
 #define MIN_CAPACITY   8    /* columns */
 #define MAX_COLUMNS    1000000
@@ -44,13 +44,14 @@ static const struct svi_array arrays[] = {
 };
 static const struct svi_arrays outliers_arrays = SVI_ARRAYS(arrays, "the scales of the columns");
 
-/* ---- which rows are sampled: one of each block, drawn so that no period in the stream meets it */
+/* ---- sampled rows: one of each block, drawn at random so that no period of the stream is always hit */
 
 static int64_t outliers_number(int64_t row) {
     return row < SVI_OUTLIER_BEGIN ? row / EVERY_AT_FIRST : SAMPLES + (row - SVI_OUTLIER_BEGIN) / EVERY;
 }
 
-/* From 1. */
+/* The row (from 1) of sample `number` (from 0): a row of its block, drawn by a hash of the number. The draw
+ * depends on nothing else, so a restored state samples the same rows. */
 static int64_t outliers_row(int64_t number) {
     struct svi_random random = {(uint64_t)number};
     const uint64_t draw = svi_random_next(&random);
@@ -59,13 +60,13 @@ static int64_t outliers_row(int64_t number) {
     return 1 + SVI_OUTLIER_BEGIN + EVERY * (number - SAMPLES) + (int64_t)(draw % EVERY);
 }
 
-/* After which row the next sample is taken. */
+/* Sets `next`: the row of this block if it is still ahead, else that of the next block. */
 static void outliers_wait(struct svi_outliers *o) {
     const int64_t number = outliers_number(o->rows), row = outliers_row(number);
     o->next = row > o->rows ? row : outliers_row(number + 1);
 }
 
-/* Are there samples enough? */
+/* Are the first SAMPLES samples complete? Before that all bounds are infinite. */
 static bool outliers_begun(const struct svi_outliers *o) {
     return o->next > SVI_OUTLIER_BEGIN;
 }
@@ -133,7 +134,7 @@ static double outliers_bound(double center, double deviation) {
     return NO_SCALE * fmax(size, 1);
 }
 
-/* By insertion, first of every seventh one. */
+/* Shell sort with gaps 7 and 1. */
 static void outliers_sort(double *v) {
     for (int gap = 7; gap >= 1; gap -= 6)
         for (int i = gap; i < SAMPLES; i++) {
@@ -145,14 +146,16 @@ static void outliers_sort(double *v) {
         }
 }
 
-/* `fall`: what becomes of the deviation that counted so far, if that of now is smaller. */
+/* Measures a column by its samples. The deviation is the distance from the median within which SAMPLES -
+ * OUTER + 1 of the values lie. If it is smaller than the one counted so far, that one counts, times `fall`; a
+ * deviation of 0 says nothing and leaves the old one. */
 static struct outliers_scale outliers_measure(const struct svi_outliers *o, int column, double fall) {
     double v[SAMPLES];
     int low = 0, high = SAMPLES - 1;
     memcpy(v, o->sample + (size_t)column * SAMPLES, sizeof v);
     outliers_sort(v);
     struct outliers_scale s = {.center = v[(SAMPLES - 1) / 2]};
-    for (int i = 1; i < OUTER; i++) { /* the outermost ones leave */
+    for (int i = 1; i < OUTER; i++) { /* drop OUTER - 1 values, each time the one further from the median */
         if (s.center - v[low] > v[high] - s.center)
             low++;
         else
@@ -164,6 +167,7 @@ static struct outliers_scale outliers_measure(const struct svi_outliers *o, int 
     return s;
 }
 
+/* Stores what outliers_measure finds, with the fall that is due. */
 static void outliers_settle(struct svi_outliers *o, int column) {
     const struct outliers_scale s = outliers_measure(o, column, FALL);
     o->center[column] = s.center;
@@ -179,6 +183,7 @@ double *svi_outliers_clip(struct svi_outliers *o, const double *x, int d, struct
     for (int j = 0; j < columns; j++) {
         if (!(fabs(x[j] - o->center[j]) > o->bound[j]) || fabs(x[j]) > SVI_VALUE_MAX)
             continue;
+        /* The stored bound may be TURN samples old; the present one decides. */
         const struct outliers_scale s = outliers_measure(o, j, 1);
         if (fabs(x[j] - s.center) <= s.bound)
             continue;
@@ -186,8 +191,8 @@ double *svi_outliers_clip(struct svi_outliers *o, const double *x, int d, struct
             memcpy(o->clipped, x, (size_t)d * sizeof *x);
             *first = (struct svi_outlier){j, s.center, s.counted, s.bound};
         }
-        const double usual = s.now > 0 ? s.now : s.counted;
-        o->clipped[j] = s.center + (x[j] > s.center ? usual : -usual);
+        const double deviation = s.now > 0 ? s.now : s.counted;
+        o->clipped[j] = s.center + (x[j] > s.center ? deviation : -deviation);
     }
     return count > 0 ? o->clipped : NULL;
 }
@@ -196,13 +201,15 @@ static double outliers_first_bound(const struct svi_outliers *o) {
     return outliers_begun(o) ? outliers_bound(0, 0) : INFINITY;
 }
 
-/* Columns that are new, and 0 in all samples so far. */
+/* Adds columns; their samples so far are 0. */
 static void outliers_widen(struct svi_outliers *o, int d) {
     for (int j = o->d; j < d; j++)
         o->bound[j] = outliers_first_bound(o);
     o->d = d;
 }
 
+/* Stores a row in the ring of samples and computes the bounds that are due: all when the ring is first full,
+ * then every TURN-th column in turn. */
 static void outliers_sample(struct svi_outliers *o, const double *x, int d) {
     const int64_t number = outliers_number(o->rows - 1);
     double *sample = o->sample + number % SAMPLES;
@@ -226,7 +233,7 @@ void svi_outliers_due(struct svi_outliers *o, const double *x, int d) {
     outliers_wait(o);
 }
 
-/* ---- columns that come and go */
+/* ---- columns that are reassigned or removed */
 
 void svi_outliers_renew(struct svi_outliers *o, int feature) {
     const int32_t capacity = o->capacity;
@@ -262,6 +269,7 @@ void svi_outliers_archive(struct svi_archive *a, struct svi_outliers *o) {
     if (!svi_archive_ok(a))
         return;
     if (svi_archive_loading(a)) {
+        /* Checked before the allocation, so that a damaged number cannot ask for gigabytes. */
         const int64_t values = (int64_t)columns * (SAMPLES + 2);
         if (!svi_archive_check(a, values <= svi_archive_left(a) / (int64_t)sizeof(double),
                                "the scales of the columns are truncated") ||

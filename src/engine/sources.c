@@ -1,9 +1,9 @@
-/* A bounded table of names: entries in the order of their first sight, and places by hash.
+/* A bounded table of names: entries in the order in which they were added, and an index by hash.
  *
- * A name that leaves moves those after it up by one and has all places made again: it happens at most once a
- * name, and the order stays the one that checkpoints have. Who gives way for want of room is found by a walk
- * over all entries, which is made only when somebody may have been silent for long enough: `oldest` is a
- * lower bound of the times at which they were heard, so what is found does not depend on it. */
+ * Removing a name moves those after it up by one and rebuilds the index. That happens at most once for each
+ * name, and it keeps the order, which checkpoints have as well. When the table is full, the name to remove is
+ * found by a walk over all entries. `oldest` is a lower bound of their last_seen: it avoids the walk while no
+ * name can have been silent for long enough, but never changes its result. */
 #include "engine/sources.h"
 
 #include <math.h>
@@ -17,10 +17,10 @@
 
 struct svi_sources {
     struct svi_source *of;
-    int32_t *place; /* 2 x room, a power of 2: 1 + index of a name by its hash, 0 = free; linear probing */
+    int32_t *place; /* 2 capacity places, a power of 2: 1 + index of a name, 0 = free; linear probing */
     int64_t count, capacity, max;
-    int64_t recent; /* the one found last: it is mostly asked for several times */
-    double oldest;  /* none was heard before; so that a full table is not searched in vain */
+    int64_t recent; /* index found last, which is usually looked up several times */
+    double oldest;  /* no name was last seen before this time */
 };
 
 svi_sources *svi_sources_new(int64_t max, svs_error *err) {
@@ -51,7 +51,7 @@ int64_t svi_sources_count(const svi_sources *p) {
     return p->count;
 }
 
-/* The table is bounded, so names chosen to collide cost a bounded walk. */
+/* Not keyed: the table is bounded, so names that are chosen to collide cost a bounded walk. */
 static uint64_t sources_hash(const char *name, size_t length) {
     return svi_fnv_fold(svi_fnv(SVI_FNV_SEED, name, length));
 }
@@ -60,7 +60,7 @@ static bool sources_is(const struct svi_source *s, const char *name, size_t leng
     return memcmp(s->name, name, length) == 0 && s->name[length] == '\0';
 }
 
-/* The place of the name, or the free one where it belongs. */
+/* The place of a name, or the free one where it belongs. Half of the places are free, so the walk ends. */
 static int32_t *place_of(const svi_sources *p, const char *name, size_t length) {
     uint64_t mask = 2 * (uint64_t)p->capacity - 1;
     for (uint64_t i = sources_hash(name, length) & mask;; i = (i + 1) & mask) {
@@ -82,7 +82,7 @@ struct svi_source *svi_sources_find(svi_sources *p, const char *name, size_t len
     return found ? &p->of[found - 1] : NULL;
 }
 
-/* All names into a table of places that is empty. */
+/* Enters all names into an empty index. */
 static void sources_place_all(svi_sources *p) {
     for (int64_t i = 0; i < p->count; i++)
         *place_of(p, p->of[i].name, strlen(p->of[i].name)) = (int32_t)(i + 1);
@@ -114,36 +114,36 @@ void svi_sources_remove(svi_sources *p, struct svi_source *source) {
 }
 
 void svi_sources_touch(svi_sources *p, struct svi_source *source, double now) {
-    source->heard = now;
+    source->last_seen = now;
     p->oldest = fmin(p->oldest, now);
 }
 
 void svi_sources_move_times(svi_sources *p, double from, double step) {
     for (int64_t i = 0; i < p->count; i++)
-        if (p->of[i].heard > from)
-            p->of[i].heard += step;
-    p->oldest += fmin(step, 0); /* still none was heard before */
+        if (p->of[i].last_seen > from)
+            p->of[i].last_seen += step;
+    p->oldest += fmin(step, 0); /* still a lower bound, whichever times moved */
 }
 
-/* The source that has been silent longest. Of those that are not known to be silent it is known from now on.
- */
+/* The source that has been silent longest. A source whose last message is not known (loaded without times)
+ * counts as seen now. */
 static struct svi_source *sources_most_silent(svi_sources *p, double now) {
     struct svi_source *found = p->of;
     for (int64_t i = 0; i < p->count; i++) {
         struct svi_source *s = &p->of[i];
-        s->heard = isnan(s->heard) ? now : s->heard;
-        found = s->heard < found->heard ? s : found;
+        s->last_seen = isnan(s->last_seen) ? now : s->last_seen;
+        found = s->last_seen < found->last_seen ? s : found;
     }
-    p->oldest = found->heard;
+    p->oldest = found->last_seen;
     return found;
 }
 
-/* False: all have been heard of recently. */
+/* Removes the source that has been silent longest, if that is longer than `idle`. False: none is. */
 static bool sources_give_way(svi_sources *p, double now, double idle) {
     if (!(idle > 0 && now - p->oldest > idle))
         return false;
     struct svi_source *silent = sources_most_silent(p, now);
-    const bool gone = now - silent->heard > idle;
+    const bool gone = now - silent->last_seen > idle;
     if (gone)
         svi_sources_remove(p, silent);
     return gone;
@@ -152,7 +152,7 @@ static bool sources_give_way(svi_sources *p, double now, double idle) {
 int64_t svi_sources_owned(const svi_sources *p, uint64_t owner, double now, double idle) {
     int64_t owned = 0;
     for (int64_t i = 0; i < p->count; i++)
-        owned += p->of[i].owner == owner && !(idle > 0 && now - p->of[i].heard > idle);
+        owned += p->of[i].owner == owner && !(idle > 0 && now - p->of[i].last_seen > idle);
     return owned;
 }
 
@@ -180,7 +180,7 @@ struct svi_source *svi_sources_add(svi_sources *p, const char *name, size_t leng
     return added;
 }
 
-/* A producer that is loaded is new: its name was not there before. */
+/* Adds a producer while loading; a name that is already in the table is damage. */
 static struct svi_source *load_name(struct svi_archive *a, svi_sources *p, const char *key) {
     char name[SVS_NAME_MAX + 1] = "";
     svi_archive_text(a, key, name, sizeof name);
@@ -202,7 +202,7 @@ void svi_sources_archive(struct svi_archive *a, svi_sources *p) {
             svi_archive_text(a, key, of->name, sizeof of->name);
         if (of)
             svi_archive_int64(a, svi_archive_key(key, "next", (int)i), &of->next, 0, SVI_NEXT_MAX);
-        if (of && svi_archive_loading(a))
+        if (of && svi_archive_loading(a)) /* what was loaded is on disk, in whatever generation */
             of->safe = of->safer = of->next;
     }
 }
@@ -211,8 +211,8 @@ void svi_sources_times_archive(struct svi_archive *a, svi_sources *p) {
     for (int64_t i = 0; i < p->count && svi_archive_ok(a); i++) {
         char key[SVI_KEY_MAX];
         struct svi_source *of = &p->of[i];
-        uint64_t owner = svi_owner_is_key(of->owner) ? of->owner : 0;
-        svi_archive_double(a, svi_archive_key(key, "heard", (int)i), &of->heard);
+        uint64_t owner = svi_owner_is_key(of->owner) ? of->owner : 0; /* connections end with the process */
+        svi_archive_double(a, svi_archive_key(key, "heard", (int)i), &of->last_seen);
         svi_archive_uint64(a, svi_archive_key(key, "owner", (int)i), &owner);
         if (svi_archive_loading(a))
             of->owner = owner;

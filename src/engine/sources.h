@@ -1,10 +1,10 @@
-/* sources.h: the producers of acknowledged input, and the first sequence number of each that was not taken
- * yet.
+/* sources.h: the producers of acknowledged input, each with the first sequence number that was not taken yet.
  *
- * A bounded table of names. A forgotten producer's samples would be applied twice, so a name leaves only when
- * its producer says bye, or when there is no room and it has been silent for long: the one that is silent
- * longest. Silence is measured in the arrival times of messages, so that a replay forgets the same names.
- * Lookup is O(1) and allocates nothing; a new name may. */
+ * The table of names is bounded. If a producer were forgotten while it still sends, its samples could be
+ * applied twice. A name is therefore removed only when its producer says bye, or when the table is full and
+ * the producer has been silent for long: then the one that has been silent longest. Silence is measured in
+ * arrival times of messages, so that a replay removes the same names. Lookup is O(1) and allocates nothing;
+ * adding a name may. */
 #ifndef SVI_SOURCES_H
 #define SVI_SOURCES_H
 
@@ -19,15 +19,15 @@
 
 struct svi_source {
     char name[SVS_NAME_MAX + 1]; /* NUL-terminated; no NUL inside */
-    int64_t next;                /* contiguous from 0 */
-    uint64_t fsync_generation;   /* of the disk, in which `next` moved last */
-    int64_t safe, safer;         /* what `next` was when that fsync_generation began, and the one before it */
-    uint64_t losses;             /* of the journal, after which it is known where this source goes on */
-    double heard;                /* arrival time of its last message; NAN = not known */
-    uint64_t owner;              /* whose place it takes, as the surroundings count it; 0 = not known */
+    int64_t next;                /* first number not taken yet; numbers are contiguous from 0 */
+    uint64_t fsync_generation;   /* generation in which `next` advanced last */
+    int64_t safe, safer;         /* `next` at the start of that generation, and of the one before it */
+    uint64_t losses;             /* losses of the journal after which this source has stated its number */
+    double last_seen;            /* arrival time of its last message; NAN = not known */
+    uint64_t owner;              /* connection or key whose quota it counts against; 0 = not known */
 };
 
-/* `next` moves. A generation ends when what was taken in it is handed to fsync. */
+/* Advances `next`. A generation ends when its numbers are handed to fsync. */
 static inline void svi_source_take(struct svi_source *p, int64_t next, uint64_t fsync_generation) {
     if (p->fsync_generation != fsync_generation) {
         p->safer = p->fsync_generation + 1 == fsync_generation ? p->safe : p->next;
@@ -37,8 +37,8 @@ static inline void svi_source_take(struct svi_source *p, int64_t next, uint64_t 
     p->next = next;
 }
 
-/* The last number that is on disk when all up to fsync_generation `kept` is (two before the present one at
- * most); -1 = none. */
+/* The last number that is on disk when all generations up to `kept` are (at most two before the present one);
+ * -1 = none. */
 static inline int64_t svi_source_durable(const struct svi_source *p, uint64_t kept) {
     return (p->fsync_generation <= kept ? p->next : p->fsync_generation == kept + 1 ? p->safe : p->safer) - 1;
 }
@@ -55,13 +55,13 @@ int64_t svi_sources_count(const svi_sources *p);
  * _remove. */
 struct svi_source *svi_sources_find(svi_sources *p, const char *name, size_t length);
 
-/* A new name (not in the table), with next = 0, heard `now`. Where the table is full, the name that has been
- * silent longest gives way, if it has been for longer than `idle` seconds (0: none does). NULL: SVS_LIMIT,
- * SVS_NO_MEMORY; nothing is changed. */
+/* Adds a name (not in the table) with next = 0, last seen `now`. If the table is full, the name that has been
+ * silent longest is removed, provided that it has been silent for more than `idle` seconds (0: none is
+ * removed). NULL: SVS_LIMIT, SVS_NO_MEMORY; nothing has changed. */
 struct svi_source *svi_sources_add(svi_sources *p, const char *name, size_t length, double now, double idle,
                                    svs_error *err);
 
-/* A message of this source came. */
+/* A message of this source arrived. */
 void svi_sources_touch(svi_sources *p, struct svi_source *source, double now);
 
 /* Forgets a source. */
@@ -70,18 +70,18 @@ void svi_sources_remove(svi_sources *p, struct svi_source *source);
 /* The arrival clock was moved by `step`: times after `from` move along. */
 void svi_sources_move_times(svi_sources *p, double from, double step);
 
-/* How many have this owner and would not give way now. O(count). */
+/* Number of sources of this owner that svi_sources_add would not remove now. O(count). */
 int64_t svi_sources_owned(const svi_sources *p, uint64_t owner, double now, double idle);
 
-/* Names in the order of their first sight, and where each goes on. What is loaded, into an empty table, is on
- * disk. */
+/* Names in the order in which they were added, each with its next number. Loading goes into an empty table;
+ * loaded numbers count as on disk. */
 void svi_sources_archive(struct svi_archive *a, svi_sources *p);
 
-/* When each was heard last, and the owners that outlive the process; after svi_sources_archive. Where this is
- * not kept, silence begins when room is needed for the first time. */
+/* The time each was last seen, and the owners that outlive the process; after svi_sources_archive. Without
+ * this section, silence counts from the first time that the table is full. */
 void svi_sources_times_archive(struct svi_archive *a, svi_sources *p);
 
-/* An owner that is a key; those of connections have an even number, and end with the process. */
+/* Is this owner a key? Owners that are connections have even numbers and do not outlive the process. */
 static inline bool svi_owner_is_key(uint64_t owner) {
     return owner & 1;
 }

@@ -1,12 +1,12 @@
-/* alert_groups.h: alerts of several keys that have one cause: who belongs to whom, and what has been said of
- * it.
+/* alert_groups.h: groups of alerts of several keys with one cause: their members, and what was reported of
+ * them.
  *
- * An alert that opens begins a group of its own, or joins one that is open, of the same cause, whose last
- * alert opened within `window` seconds of it. A group ends when the last of its alerts has closed. One of a
- * single key is forgotten when the next alert of its cause cannot join it, or for want of room. Of each group
- * the first keys are named, the others counted.
+ * An alert that opens joins an open group of the same cause whose last alert opened within `window` seconds,
+ * or begins a new group. A group ends when the last of its alerts has closed. A group of a single key is
+ * dropped when the next alert of its cause cannot join it, or when the capacity is needed. The first keys of
+ * a group are named, the others counted.
  *
- * Times are those of the events. Nothing depends on anything but the calls in their order. */
+ * Times are those of the events. Results depend on the calls and their order alone. */
 #ifndef SVI_ALERT_GROUPS_H
 #define SVI_ALERT_GROUPS_H
 
@@ -17,39 +17,39 @@
 #include "svmstream/error.h"
 #include "svmstream/value.h"
 
-#define SVI_GROUPS        256               /* at once; what opens beyond is on its own */
-#define SVI_GROUP_MEMBERS (1 << 20)         /* alerts in groups, likewise */
-#define SVI_GROUP_NAMES   16                /* keys named of a group */
+#define SVI_GROUPS        256               /* at most; further alerts are not grouped */
+#define SVI_GROUP_MEMBERS (1 << 20)         /* alerts in all groups, likewise */
+#define SVI_GROUP_NAMES   16                /* keys of a group that are named */
 #define SVI_GROUP_KEY     (SVS_KEY_MAX + 1) /* bytes of a name */
 #define SVI_GROUP_WORD    12
 #define SVI_GROUP_TEXT    400
 
-/* What the first alert reported, for the events that name the other keys. */
+/* Contents of the first alert, repeated in the events that name further keys. */
 struct svi_group_first {
     char kind[SVI_GROUP_WORD], rule[SVI_GROUP_WORD], measure[SVI_GROUP_WORD], judge[SVI_GROUP_WORD];
     double novelty, membership, p, grade, surprise, expected, before, after, since;
     int over, sensors;
-    char text[SVI_GROUP_TEXT]; /* without whom it is about */
+    char text[SVI_GROUP_TEXT]; /* without the key */
 };
 
 struct svi_alert_group {
-    uint64_t number; /* of groups before it */
+    uint64_t number; /* number of groups before it */
     uint64_t cause;
     double last;       /* time of the last alert that opened */
-    bool by_arrival;   /* it, and that of the first, are arrivals, not time stamps */
-    uint64_t leader;   /* the key (its number) in whose name it is reported, ... */
+    bool by_arrival;   /* `last`, and the time of the first, are arrivals, not time stamps */
+    uint64_t leader;   /* number of the key under whose name the group is reported, ... */
     int64_t alert;     /* ... and its alert */
-    int64_t open;      /* alerts */
-    int64_t keys;      /* that it is or was of */
-    int64_t told;      /* of them when it was reported last */
-    double due;        /* arrival clock: when it is due to be reported again; INFINITY: it is not */
+    int64_t open;      /* open alerts */
+    int64_t keys;      /* keys that belong or belonged to it */
+    int64_t told;      /* value of `keys` at the last report */
+    double due;        /* arrival clock: when the next report is due; INFINITY: none */
     int severity;      /* the highest; 0: lowest, or none */
-    int severity_told; /* likewise */
-    int named;
+    int severity_told; /* value at the last report */
+    int named;         /* used places of `name` and `alerts` */
     char name[SVI_GROUP_NAMES][SVI_GROUP_KEY]; /* the leader's first */
     int64_t alerts[SVI_GROUP_NAMES];
     struct svi_group_first first;
-    uint32_t oldest, newest; /* members; of the structure alone */
+    uint32_t oldest, newest; /* members, for svi_alert_groups only */
 };
 
 typedef struct svi_alert_groups svi_alert_groups;
@@ -67,30 +67,31 @@ struct svi_group_alert {
 svi_alert_groups *svi_alert_groups_new(svs_error *err);
 void svi_alert_groups_free(svi_alert_groups **g);
 
-/* Groups, in the order in which they began; from 0. */
+/* Number of groups, and group i, from 0, in the order in which they began. */
 int svi_alert_groups_count(const svi_alert_groups *g);
 struct svi_alert_group *svi_alert_groups_at(svi_alert_groups *g, int i);
 
-/* That of an open alert; NULL: it is on its own. */
+/* The group of an open alert; NULL: it is not grouped. */
 struct svi_alert_group *svi_alert_groups_of(svi_alert_groups *g, uint64_t key, int64_t alert);
 
-/* An alert opens. The group that it joins, or its own (`keys` 1), for which `first` is still to be filled in.
- * NULL: no room, it is on its own. */
+/* An alert opens: returns the group that it joins, or a new one (`keys` 1) whose `first` the caller fills in.
+ * NULL: no capacity, the alert is not grouped. */
 struct svi_alert_group *svi_alert_groups_open(svi_alert_groups *g, const struct svi_group_alert *a,
                                               double window);
 
-/* It closes: the group stays until svi_alert_groups_end. */
+/* close: removes an alert from its group, which stays even when empty; end: removes the group. */
 void svi_alert_groups_close(svi_alert_groups *g, struct svi_alert_group *group, uint64_t key, int64_t alert);
 void svi_alert_groups_end(svi_alert_groups *g, struct svi_alert_group *group);
 
-/* A group in which a key has an open alert, which is closed by this call; NULL: there is none left. */
+/* Closes one open alert of a key and returns its group; NULL: the key has no open alert left. */
 struct svi_alert_group *svi_alert_groups_drop(svi_alert_groups *g, uint64_t key);
 
-/* The one of its open alerts that joined first; there is one. */
+/* The open alert of the group that joined first. The group must have one. */
 void svi_alert_groups_oldest(const svi_alert_groups *g, const struct svi_alert_group *group, uint64_t *key,
                              int64_t *alert);
 
-/* A key of it is no more; another speaks for it, and is named first. */
+/* forget: removes the name of a key that was removed. set_leader: reports the group under this key, named
+ * first. */
 void svi_alert_groups_forget(struct svi_alert_group *group, const char *gone);
 void svi_alert_groups_set_leader(struct svi_alert_group *group, const struct svi_group_alert *leader);
 

@@ -1,6 +1,5 @@
-/* key_cache.h: bytes by number, on disk: where keys are that are out of memory. It is a cache: its file has
- * no name any more once it is open, so that it goes with the process, however that ends, and nothing is
- * synced.
+/* key_cache.h: bytes by number, on disk, for keys that are out of memory. It is a cache, so nothing is
+ * synced; its file is unlinked as soon as it is open and vanishes with the process, however that ends.
  *
  * Used by one thread at a time. */
 #ifndef SVI_KEY_CACHE_H
@@ -13,27 +12,28 @@
 
 typedef struct svi_key_cache svi_key_cache;
 
-/* In this folder; NULL: in that of temporary files (TMPDIR, or /tmp). NULL: SVS_IO, SVS_DISK_FULL,
- * SVS_NO_MEMORY. */
+/* A cache in this directory; NULL: in that of temporary files (TMPDIR, or /tmp). Returns NULL on SVS_IO,
+ * SVS_DISK_FULL, SVS_NO_MEMORY. Owner: the caller. */
 svi_key_cache *svi_key_cache_new(const char *folder, svs_error *err);
 void svi_key_cache_free(svi_key_cache **c);
 
-/* What is put: `size` bytes from `offset` on. */
+/* One item to put: `size` bytes from `offset` on. */
 struct svi_key_bytes {
     uint64_t number;
     size_t offset, size;
 };
 
-/* Puts all or none, in the place of what there is of these numbers. SVS_DISK_FULL, SVS_IO, SVS_NO_MEMORY. */
+/* Stores all items or none, replacing older ones with the same numbers. SVS_DISK_FULL, SVS_IO, SVS_NO_MEMORY.
+ */
 svs_code svi_key_cache_put(svi_key_cache *c, const struct svi_key_bytes *items, int count,
                            const uint8_t *bytes, svs_error *err);
 
-/* Valid until the next call. SVS_IO: it is not there, or cannot be read; SVS_DAMAGED: it is not what was put.
- */
+/* Reads an item; *bytes is valid until the next call. SVS_IO: absent, or unreadable; SVS_DAMAGED: not the
+ * bytes that were put. */
 svs_code svi_key_cache_get(svi_key_cache *c, uint64_t number, const uint8_t **bytes, size_t *size,
                            svs_error *err);
 
-/* This one is not needed any more: its room is used again from the next put on. */
+/* Removes an item; its space is reused by later puts. */
 void svi_key_cache_drop(svi_key_cache *c, uint64_t number);
 
 #endif

@@ -1,13 +1,13 @@
-/* key_list.h: which keys are to be shown, and in which order: one pass over the table, with room for those
- * that are shown alone. */
+/* key_list.h: selects and sorts the keys to show, in one pass over the table, with memory for those shown
+ * only. */
 #ifndef SVI_KEY_LIST_H
 #define SVI_KEY_LIST_H
 
 #include "fleet/key_table.h"
 
-#define SVI_KEY_LIST_MAX 10000 /* at once */
+#define SVI_KEY_LIST_MAX 10000 /* keys at once */
 
-/* Each with the word for it and what comes first; of equals, the one that began first. X(CONSTANT, word) */
+/* X(CONSTANT, word): each order with its word and what comes first; of equals, the key that began first. */
 #define SVI_KEY_ORDERS(X)                                                                                    \
     X(QUALITY,                                                                                               \
       quality)        /* the worst (`worse`); last those of which none is known, and of these as `alerts` */ \
@@ -25,22 +25,23 @@ enum svi_key_order {
 
 struct svi_key_query {
     enum svi_key_order order;
-    bool larger_is_better; /* of the quality */
-    const char *like;      /* a part of the name, of that length; length 0: all */
+    bool larger_is_better; /* of two figures of quality */
+    const char *like;      /* a part of the name; length 0: any */
     size_t like_length;
-    const char *prefix; /* which it begins with, likewise */
+    const char *prefix; /* the beginning of the name, likewise */
     size_t prefix_length;
-    int64_t rows; /* at least */
-    bool open;    /* only those with an open alert */
+    int64_t rows; /* smallest number of rows */
+    bool open;    /* only keys with an open alert */
     double now;
-    double silent; /* seconds without a sample at least; 0: all */
+    double silent; /* smallest time without a sample, seconds; 0: any */
     int limit;     /* 0 to SVI_KEY_LIST_MAX */
 };
 
-/* The order of that name; SVI_KEY_ORDER_COUNT: there is none. */
+/* The order with this name; SVI_KEY_ORDER_COUNT: unknown. */
 enum svi_key_order svi_key_order_of(const char *word, size_t length);
 
-/* Fills `out` (q->limit places), in order. Returns how many; *matching: those that the query lets through. */
+/* Fills `out` (q->limit places), in order, and returns the number; *matching: the number of all keys that
+ * match. */
 int svi_key_list(const struct svi_fleet *f, const struct svi_key_query *q, const struct svi_key_entry **out,
                  int64_t *matching);
 

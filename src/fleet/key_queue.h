@@ -1,8 +1,8 @@
-/* key_queue.h: keys by the time at which they fall due, whether they are in memory or not.
+/* key_queue.h: keys ordered by the time at which they fall due, whether they are in memory or not.
  *
- * A key whose time becomes later stays where it is until it is the first: who asks for the first one holds it
- * against the time of now, and sets it again. So a sample of a key, which puts its time off, costs nothing
- * here. Of equal times the key that began first comes first. */
+ * A key whose time becomes later keeps its place until it is the first. The caller that takes the first key
+ * compares it with the present time and sets it again if it is not due. So a sample of a key, which postpones
+ * its time, costs nothing here. Of equal times, the key that began first comes first. */
 #ifndef SVI_KEY_QUEUE_H
 #define SVI_KEY_QUEUE_H
 
@@ -21,13 +21,13 @@ struct svi_key_queue {
 
 void svi_key_queue_clear(struct svi_key_queue *q);
 
-/* Room for that many keys. SVS_NO_MEMORY. */
+/* Capacity for this number of keys. SVS_NO_MEMORY. */
 svs_code svi_key_queue_reserve(struct svi_key_queue *q, int64_t keys, svs_error *err);
 
-/* It is due then: INFINITY: never. There is room. */
+/* Sets the time of a key; INFINITY: never due. Capacity must have been reserved. */
 void svi_key_queue_set(struct svi_key_queue *q, struct svi_key_entry *key, double due);
 
-/* Likewise, where a later time can wait. */
+/* The same, but a later time takes effect only when the key is the first. */
 void svi_key_queue_put_off(struct svi_key_queue *q, struct svi_key_entry *key, double due);
 
 void svi_key_queue_leave(struct svi_key_queue *q, struct svi_key_entry *key);

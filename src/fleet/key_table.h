@@ -1,10 +1,9 @@
-/* key_table.h: the keys of a stream by name: in the order in which they began, in that in which they were
- * heard last, and those in memory in the order of their last use. What a key holds is its user's; the table
- * knows its name, who began it and how to find it.
+/* key_table.h: the keys of a stream by name; also in the order in which they began, in that in which they
+ * were last seen, and, for those in memory, in the order of their last use. The table knows the name of a
+ * key, its owner and how to find it; what the key holds belongs to the caller.
  *
- * Nothing that is computed depends on the order of last use: it only says which key goes to the disk first.
- * Which key is forgotten first is said by the order in which they were heard.
- */
+ * No result depends on the order of last use, which only decides which key is moved to disk first. The order
+ * in which keys were last seen decides which key is removed first. */
 #ifndef SVI_KEY_TABLE_H
 #define SVI_KEY_TABLE_H
 
@@ -19,26 +18,26 @@
 struct svi_engine;
 struct svi_fleet;
 
-/* One key. Read by its user; written by the table but for the members from `engine` on. */
+/* One key. The table writes the members before `engine`, the caller the others. */
 struct svi_key_entry {
     uint64_t hash;
-    struct svi_key_entry *before, *after; /* in the order of their beginning */
-    struct svi_key_entry *newer, *older;  /* of those in memory, about by last use */
-    struct svi_key_entry *sooner, *later; /* by when they were heard last, where that is asked for */
+    struct svi_key_entry *before, *after; /* in the order in which keys began */
+    struct svi_key_entry *newer, *older;  /* of keys in memory, approximately by last use */
+    struct svi_key_entry *sooner, *later; /* by `heard`, kept once it has been asked for */
     struct svi_key_head head;
-    struct svi_engine *engine; /* NULL: it is out of memory */
-    struct svi_fleet *fleet;   /* that the engine is of */
-    double heard;              /* arrival clock of the last one */
+    struct svi_engine *engine; /* NULL: out of memory */
+    struct svi_fleet *fleet;   /* to which the engine belongs */
+    double heard;              /* arrival clock of the last sample */
     struct svi_key_figures last;
-    struct svi_prior_key common; /* what it is among others, where they share a prior */
+    struct svi_prior_key common; /* its description for the prior, where keys share one */
     struct svi_key_place place;  /* of its last record in the files of the state */
-    uint8_t kept_hash[16];       /* of what it holds there */
-    uint32_t queued;             /* place among those that fall due (key_queue.h), from 1; 0: it does not */
-    uint32_t slot, generation;   /* in the list of those that have changed since, from 1; 0: it has not */
+    uint8_t kept_hash[16];       /* hash of that record's state */
+    uint32_t queued;             /* index in the heap of due keys (key_queue.h), from 1; 0: not in it */
+    uint32_t slot, generation;   /* index in the list of changed keys, from 1; 0: unchanged */
     bool listed;                 /* it is in the order of last use, */
     bool used;                   /* and was used since it got its place there */
-    bool cached;                 /* svi_key_cache has its state as it is */
-    bool in_cache;               /* or as it was */
+    bool cached;                 /* svi_key_cache has its present state, */
+    bool in_cache;               /* or an older one */
     char name[];                 /* UTF-8, 1 to SVS_KEY_MAX bytes and NUL */
 };
 
@@ -48,40 +47,42 @@ typedef struct svi_key_table svi_key_table;
 svi_key_table *svi_key_table_new(svs_error *err);
 void svi_key_table_free(svi_key_table **t);
 
-/* The hash that decides about places, shards and threads: the same in every process. */
+/* The hash that determines places, parts and threads; the same in every process. */
 uint64_t svi_key_hash(const char *name, size_t length);
 
 struct svi_key_entry *svi_key_table_find(const svi_key_table *t, const char *name, size_t length);
 
-/* For base/fetch.h: where the key of a hash is looked for first, and the entry that is there (NULL: no key).
- */
+/* For prefetching (base/fetch.h): the place where a hash is looked up first, and the entry there (NULL:
+ * none). */
 const void *svi_key_table_spot(const svi_key_table *t, uint64_t hash);
 const struct svi_key_entry *svi_key_table_guess(const svi_key_table *t, uint64_t hash);
 
-/* A key that is not there yet, with engine NULL. NULL: SVS_NO_MEMORY, nothing has changed. */
+/* Adds a key that is not in the table, with engine NULL. NULL: SVS_NO_MEMORY, nothing has changed. */
 struct svi_key_entry *svi_key_table_add(svi_key_table *t, const char *name, size_t length, uint64_t owner,
                                         svs_error *err);
 
-/* It is gone, and freed; its engine is NULL. */
+/* Removes and frees an entry, whose engine must be NULL. */
 void svi_key_table_remove(svi_key_table *t, struct svi_key_entry *k);
 
-/* In the order of their numbers and of their turns from now on, whatever order they were added in. */
+/* Sorts the keys by their numbers and turns, after they were loaded in another order. */
 void svi_key_table_sort(svi_key_table *t);
 
 int64_t svi_key_table_count(const svi_key_table *t);
-int64_t svi_key_table_in_memory(const svi_key_table *t);             /* of those listed */
-int64_t svi_key_table_owned(const svi_key_table *t, uint64_t owner); /* keys that it began */
-/* Those that sources began beyond `part` keys each; it takes a while when `part` is another one. */
+int64_t svi_key_table_in_memory(const svi_key_table *t); /* number of listed keys */
+int64_t svi_key_table_owned(const svi_key_table *t,
+                            uint64_t owner); /* number of keys that this owner began */
+/* Number of keys that owners began beyond `part` keys each; O(keys) if `part` differs from the last call. */
 int64_t svi_key_table_beyond(svi_key_table *t, int64_t part);
 struct svi_key_entry *svi_key_table_first(const svi_key_table *t); /* then ->after; NULL: none */
 
-/* Heard now. The one that was silent the longest (NULL: there is no key), then ->later: the first time that
- * it is asked for takes a while where there are many. */
+/* touch: the key is seen now. silent: the key that has been silent longest (NULL: no key), then ->later; the
+ * first call sorts all keys. */
 void svi_key_table_touch(svi_key_table *t, struct svi_key_entry *k);
 struct svi_key_entry *svi_key_table_silent(svi_key_table *t);
 
-/* In memory and used now; out of memory; one of those in memory that were unused the longest (NULL: none). A
- * key that was used since it was last looked at has another chance, so that a use touches nothing else. */
+/* use: the key is in memory and used now. leave: it is out of memory. oldest: one of the keys in memory that
+ * have been unused longest (NULL: none). A key used since the last pass gets a second chance (clock
+ * algorithm), so that a use touches no other entry. */
 void svi_key_table_use(svi_key_table *t, struct svi_key_entry *k);
 void svi_key_table_leave(svi_key_table *t, struct svi_key_entry *k);
 struct svi_key_entry *svi_key_table_oldest(svi_key_table *t);

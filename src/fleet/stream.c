@@ -499,5 +499,5 @@ uint64_t svi_stream_taken(const svi_stream *s) {
 }
 
 uint64_t svi_stream_published(const svi_stream *s) {
-    return s->root->queue ? s->root->queue->told : 0;
+    return s->root->queue ? s->root->queue->published : 0;
 }

@@ -1,7 +1,6 @@
-/* bank_description.h: what a bank of learners (`method auto`) tells of itself, as values: its members, those
- * that are linear with weights in raw units, how they did recently, and the weights by which their scores
- * become one answer. The bank fills it (bank/describe.h), wire/bank_map.h packs it, and neither knows the
- * other. */
+/* bank_description.h: the published description of a bank of learners (`method auto`), as values: its members
+ * (linear ones with weights in raw units), their recent losses, and the weights that combine their scores
+ * into one. The bank fills it in (bank/describe.h), wire/bank_map.h packs it, and neither knows the other. */
 #ifndef SVI_BANK_DESCRIPTION_H
 #define SVI_BANK_DESCRIPTION_H
 
@@ -13,25 +12,25 @@
 #define SVI_BANK_MEMBERS 32 /* at most */
 #define SVI_BANK_STACKS  3
 #define SVI_BANK_EXPERTS                                                                                     \
-    4 /* over the members: one that votes (regression: the best recently), and the stacks */
+    4 /* combinations of the members: a vote (regression: the best one recently), and the stacks */
 
 struct svi_member_description {
-    const char *name, *kind;       /* of it; and the rule that it learns by */
+    const char *name, *kind;       /* kind: the rule by which it learns */
     int64_t window;                /* samples that it holds; 0 = all, -1 = none */
     double recent;                 /* recent loss */
-    double vote;                   /* its share of the votes; NAN: a regression has none */
+    double vote;                   /* its share of the votes; NAN in a regression */
     double stack[SVI_BANK_STACKS]; /* its weight in each stack */
     const double *W, *b;           /* linear: rows x d in raw units, and rows; else NULL */
-    int fourier;                   /* Fourier features that it is a model of; 0: none */
+    int fourier;                   /* number of its random Fourier features; 0: none */
 };
 
 struct svi_expert_description {
     const char *name;
-    int64_t window;  /* of a stack: samples, 0 = all; -1: it is none */
-    double share;    /* in the answer */
-    double constant; /* of a stack */
-    double slope; /* two classes: the score becomes a probability by sigmoid(slope s); 0: there are not two */
-    svs_calibration law; /* more: of the scores; a 0: there are not */
+    int64_t window;      /* of a stack: samples, 0 = all; -1: not a stack */
+    double share;        /* its weight in the published score */
+    double constant;     /* of a stack */
+    double slope;        /* two classes: probability = sigmoid(slope s); 0: not two classes */
+    svs_calibration law; /* three classes or more: calibration of the scores; a = 0: fewer */
 };
 
 struct svi_bank_description {
@@ -43,15 +42,15 @@ struct svi_bank_description {
     int count; /* of members */
     struct svi_member_description member[SVI_BANK_MEMBERS];
     struct svi_expert_description expert[SVI_BANK_EXPERTS]; /* stack i is expert 1 + i */
-    double clip;                                            /* of a member's score in a stack */
-    double center, unit;        /* of a regression: what is subtracted from it before, and divided by */
-    const double *mean, *scale; /* d: of standardised rows, z = clip((x - mean) scale) at +-10 */
-    int fourier;                /* features drawn; 0: none yet, or no member is of them */
+    double clip;                                            /* limit of a member's score in a stack */
+    double center, unit;        /* regression: a member learns (y - center) / unit */
+    const double *mean, *scale; /* d: standardised rows are z = clip((x - mean) scale) at +-10 */
+    int fourier;                /* random features drawn; 0: none yet, or no member uses them */
     uint64_t seed;
-    double spread; /* of rows, by which frequencies are chosen */
+    double spread; /* of the rows, from which the frequencies follow */
 };
 
-/* What members said of a sample: `rows` scores each. */
+/* The scores of the members for a sample, `rows` each. */
 struct svi_member_scores {
     int count, rows;
     const char *name[SVI_BANK_MEMBERS];

@@ -1,5 +1,5 @@
-/* learner_fetch.h: a learner that is going to learn a sample soon comes into the caches (base/fetch.h): first
- * itself, then what it points to. */
+/* learner_fetch.h: prefetches a learner that will soon learn a sample into the caches (base/fetch.h): first
+ * the structure, then what it points to. */
 #ifndef SVI_LEARNER_FETCH_H
 #define SVI_LEARNER_FETCH_H
 

@@ -1,40 +1,41 @@
-/* learner_prior.h: a learner among others: what all of them hold is a prior of each (learner/prior.h), and what
- * it holds is counted in the sums of all.
+/* learner_prior.h: a learner among others, whose pooled samples are a prior of each (learner/prior.h); its
+ * own samples are counted in the pooled sums.
  *
- * For learners with a window, without forgetting, whose samples count by their own weights alone. */
+ * For learners with a window, without forgetting and without class weights. */
 #ifndef SVI_LEARNER_PRIOR_H
 #define SVI_LEARNER_PRIOR_H
 
 #include "learner/prior.h"
 #include "svmstream/learner.h"
 
-/* From now on, before the first sample: the newest prior, which its owner may change between two calls,
- * counts as `worth` samples, and what is held is counted in `sums`; `key` has what it is among others. They
- * outlive the learner, and `sums` is ready (svi_prior_sums_ready). SVS_NO_MEMORY. */
+/* Joins the learner, before its first sample: the prior *newest, which its owner may replace between two
+ * calls, counts as `worth` samples; samples held are counted in `sums`; `key` describes the learner to the
+ * others. All three must outlive the learner, and `sums` must be ready (svi_prior_sums_ready).
+ * SVS_NO_MEMORY. */
 svs_code svi_learner_set_prior(svs_learner *l, double worth, struct svi_prior_sums *sums,
                                struct svi_prior_key *key, struct svi_prior *const *newest, svs_error *err);
 bool svi_learner_has_prior(const svs_learner *l);
 
-/* Classes at most that come with the first sample, from the prior. */
+/* Upper bound of the classes that the prior adds with the first sample. */
 int svi_learner_classes_coming(const svs_learner *l);
 
-/* What a feature is (svi_prior_identity): before the first sample with a value other than 0 in it; again when
- * it has become another one (svi_learner_renew). SVS_NO_MEMORY. And how many are known; INT32_MAX where
- * nobody asks. */
+/* place: states the identity of a feature (svi_prior_identity), before the first sample with a value other
+ * than 0 in it, and again after svi_learner_renew. SVS_NO_MEMORY. placed: number of features with an
+ * identity; INT32_MAX without a prior. */
 svs_code svi_learner_place(svs_learner *l, int feature, uint64_t identity, svs_error *err);
 int svi_learner_placed(const svs_learner *l);
 
-/* All that it holds is counted (1) as it was when it was taken out of the sums (-1): for one that is going to
- * be no more, or for sums that are made again. */
+/* Adds all samples held to the sums (sign 1), or subtracts them as they were added (-1): before the learner
+ * is removed, or when the sums are rebuilt. */
 void svi_learner_count_held(svs_learner *l, int sign);
 
-/* What it holds is judged by the bounds of this prior, and counted again. Its model stays. */
+/* Assesses the samples held by the bounds of this prior and counts them again. The model stays. */
 void svi_learner_apply_bounds(svs_learner *l, const struct svi_prior *of);
 
-/* A part of the state, after svi_learner_archive, into a learner with svi_learner_set_prior. */
+/* A part of the state, after svi_learner_archive; loading needs svi_learner_set_prior before. */
 void svi_learner_prior_archive(struct svi_archive *a, svs_learner *l);
 
-/* Bytes of what a learner of d features keeps for it; the prior itself is shared by many. */
+/* Bytes that a learner of d features needs for this, without the prior itself, which many share. */
 double svi_learner_prior_memory(int d);
 
 #endif

@@ -1,16 +1,16 @@
-/* learner_prune.h: features and classes that no held sample has leave a learner again. */
+/* learner_prune.h: removes features and classes that no held sample has. */
 #ifndef SVI_LEARNER_PRUNE_H
 #define SVI_LEARNER_PRUNE_H
 
 #include "svmstream/learner.h"
 
-/* Which features (d flags) are not 0, and which classes (svs_learner_class_count flags) are a label, in a
- * sample that is held; a sample that waits for its label counts for features. *any: is one held at all?
- * SVS_UNAVAILABLE: without a window nothing is held, and yet something was learned. */
+/* Flags the features (d flags) that are not 0, and the classes (svs_learner_class_count flags) that are a
+ * label, in any held sample; for features, samples that wait for a label count as well. *any: is any sample
+ * held? SVS_UNAVAILABLE: samples were learned, but without a window none is held. */
 svs_code svi_learner_held(const svs_learner *l, bool *features, bool *classes, bool *any, svs_error *err);
 
-/* Keeps the features and classes that are flagged, among them all that are held, in their order; P and w are
- * made again from the rows. SVS_NO_MEMORY: nothing is changed. */
+/* Keeps the flagged features and classes, in their order; all that are held must be flagged. P and w are
+ * rebuilt from the rows. SVS_NO_MEMORY: nothing has changed. */
 svs_code svi_learner_prune(svs_learner *l, const bool *features, const bool *classes, svs_error *err);
 
 #endif

@@ -1,5 +1,5 @@
-/* owned_model.h: an svs_model that owns all it points to, for the code that makes one: svs_train, readers
- * of models. */
+/* owned_model.h: an svs_model that owns all it points to, for code that makes one (svs_train, readers of
+ * models), and operations on scores and classes. */
 #ifndef SVI_OWNED_MODEL_H
 #define SVI_OWNED_MODEL_H
 
@@ -7,30 +7,30 @@
 #include "svmstream/model.h"
 
 struct svi_owned_model {
-    svs_model model; /* first: svs_model_free takes the model's address for the owner's */
-    void *text;      /* bytes that strings of the model lie in */
+    svs_model model; /* must be first: svs_model_free converts its address to the owner's */
+    void *text;      /* bytes of all strings of the model */
     double *W, *b;
-    double *calibration; /* rows offsets, and a curve where there is one */
+    double *calibration; /* `rows` offsets, then the curve if there is one */
     svs_value *classes;
     const char **features;
 };
 
-/* Room for W, b and classes, which are copied from `classes` (may be NULL when there are none), and for the
- * names of `features` (NULL = none). The other keys are 0, method "". NULL: SVS_NO_MEMORY. Freed by
- * svs_model_free. */
+/* Allocates a model with W and b of zeros and copies of the classes (NULL if there are none) and of the names
+ * `features` (NULL = none). Its other members are 0, method "". NULL: SVS_NO_MEMORY. Freed by svs_model_free.
+ */
 struct svi_owned_model *svi_model_new(svs_task task, int d, int rows, const svs_value *classes,
                                       int class_count, const char *const *features, svs_error *err);
 
-/* Gives the model room for a calibration, with a curve or without: returns `rows` offsets, and after them
- * SVS_CURVE values, to be filled. The model has it once calibration.a is above 0. NULL: SVS_NO_MEMORY. */
+/* Allocates a calibration for the model: returns `rows` offsets, followed by SVS_CURVE values if `curved`,
+ * for the caller to fill in. It takes effect when calibration.a is above 0. NULL: SVS_NO_MEMORY. */
 double *svi_model_calibrate(svs_model *owned, bool curved, svs_error *err);
 
-/* svs_model_scores of a row that has `count` values, in ascending columns, and is 0 elsewhere: the same bits.
- * What lies beyond the model's columns is passed over. */
+/* svs_model_scores, with the same bits, for a sparse row: `count` values in ascending columns, 0 elsewhere.
+ * Columns beyond those of the model are ignored. */
 void svi_model_scores_sparse(const svs_model *m, const int32_t *column, const double *value, int64_t count,
                              double *scores);
 
-/* The index of the first one of the largest. */
+/* Index of the largest score, the first of equal ones. */
 int svi_largest_score(int class_count, const double *scores);
 
 /* svs_model_predict of a model with `class_count` classes. */
@@ -42,10 +42,10 @@ static inline int svi_predicted(svs_task task, int class_count, const double *sc
     return svi_largest_score(class_count, scores);
 }
 
-/* svi_class_index of a class that is no integer. */
+/* svi_class_index for a class that is not an integer. */
 int svi_class_search(const svs_value *classes, int count, svs_value y, int guess);
 
-/* The index of a class, or -1; `guess` is looked at first. */
+/* The index of a class, or -1. `guess` (any value) is tried first. */
 static inline int svi_class_index(const svs_value *classes, int count, svs_value y, int guess) {
     if (y.kind != SVS_INT)
         return svi_class_search(classes, count, y, guess);
@@ -57,10 +57,10 @@ static inline int svi_class_index(const svs_value *classes, int count, svs_value
     return -1;
 }
 
-/* Bytes of the strings among the classes, and one more. */
+/* Bytes of all strings among the classes, plus 1. */
 size_t svi_classes_text(const svs_value *classes, int count);
 
-/* Copies classes, their strings to `text` one after the other; returns the end of these. */
+/* Copies classes, and their strings one after the other to `text`; returns the end of the strings. */
 char *svi_classes_copy(svs_value *to, const svs_value *classes, int count, char *text);
 
 #endif

@@ -18,17 +18,16 @@ struct svs_alsvm {
 /* The step of svs_alsvm_step for samples that are already in m->r.x[i] (entries from dim on zero). */
 svs_code svi_alsvm_step(svs_alsvm *m, struct svi_change *change, int count, svs_error *err);
 
-/* Room for a model of this size, whatever the present one is, which stays as it is: svs_alsvm_add_row cannot
- * fail then. */
+/* Capacity for a model of this size, so that svs_alsvm_add_row cannot fail; the present model stays.
+ * SVS_NO_MEMORY. */
 svs_code svi_alsvm_reserve(svs_alsvm *m, const struct svi_kernels *kernels, int dim, int rows,
                            svs_error *err);
 
-/* Another model takes its place (there is room for it): with vectors of zeros from `dim` on, and else what
- * svi_alsvm_unpack or svi_alsvm_reset puts there. */
+/* Begins another model in place of the present one, within its capacity. Vectors are zero from `dim` on; the
+ * rest is undefined until svi_alsvm_unpack or svi_alsvm_reset. */
 void svi_alsvm_begin(svs_alsvm *m, const struct svi_kernels *kernels, int dim, int rows);
 
-/* The state in few doubles: one triangle of P, the changes that are pending and W; each has `dim` values a
- * row. */
+/* The state in few doubles: one triangle of P, the pending changes and W; each with `dim` values a row. */
 struct svi_packed {
     uint8_t pending, adds; /* bit k of adds: change k is an addition */
 };
@@ -42,31 +41,32 @@ void svi_alsvm_set_inverse(svs_alsvm *m, const double *p, const double *r);
 /* P <- factor P (weights in a new unit: G <- G / factor, and w as it was). */
 void svi_alsvm_scale_inverse(svs_alsvm *m, double factor);
 
-/* out = P v, with what is pending left pending. */
+/* out = P v; pending changes stay pending. */
 void svi_alsvm_inverse_times(const svs_alsvm *m, const double *v, double *out);
 
 double svi_alsvm_trace_inverse(svs_alsvm *m);
 
-/* P_jj, with what is pending left pending. */
+/* P_jj; pending changes stay pending. */
 double svi_alsvm_diagonal(const svs_alsvm *m, int j);
 
 /* Back to P = I/nu, w = 0 with `rows` rows. */
 void svi_alsvm_reset(svs_alsvm *m, int rows, double nu);
 
-/* Back to P = I/nu, w = 0 of `dim` features, at most what it has, in the room that it has. */
+/* Back to P = I/nu, w = 0 with `dim` coordinates, not more than now; the capacity stays. */
 void svi_alsvm_shrink(svs_alsvm *m, int dim, double nu);
 
 /* P_jj = 1/nu, for a coordinate that no sample has touched since the reset or growth. */
 void svi_alsvm_set_alone(svs_alsvm *m, int j, double nu);
 
-/* Coordinate j becomes one that no sample has touched: P_jj = 1/nu, zeros beside it and in every row of w.
- * The rest is right if all samples that are in have 0 there. True: a weight was not 0. O(dim). */
+/* Makes coordinate j one that no sample has touched: P_jj = 1/nu, zeros in the rest of its row and column and
+ * in every row of w. The rest stays right if all samples in the model have 0 there. True: a weight was not 0.
+ * O(dim). */
 bool svi_alsvm_renew(svs_alsvm *m, int j, double nu);
 
 /* Bytes of an object of this size. */
 double svi_alsvm_memory(int dim, int rows, svs_isa isa);
 
-/* `room`: dim (dim + 1) / 2 values of scratch. Loading: dim and rows are set, with room for them. */
+/* `scratch`: dim (dim + 1) / 2 values. Loading: dim and rows are set and have capacity. */
 void svi_alsvm_archive(struct svi_archive *a, svs_alsvm *m, double *scratch);
 
 #endif

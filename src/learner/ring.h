@@ -1,11 +1,11 @@
 /* ring.h: samples held in order of arrival, found by id: the window, and the samples that wait for a label.
  *
- * A sample has a row of doubles and a slot of facts. What most samples have in common takes no place: facts
- * lie in columns, and a column is made with the first sample that needs it (a weight other than 1, an id, a
- * class index that its byte does not hold ...). A sample that is taken out before its turn stays as a dead
- * slot until it is the oldest, or until svi_ring_squeeze. Room is taken as samples come, twice as much each
- * time while that is little and then for `max`, in one block; the id index appears where it is faster than
- * looking at all. A slot's index is valid until the next push. */
+ * A sample has a row of doubles and a slot of properties. Properties that most samples share take no memory:
+ * they are columns, and a column is made with the first sample that needs it (a weight other than 1, an id, a
+ * class index beyond its byte ...). A sample removed before its turn stays as a dead slot until it is the
+ * oldest, or until svi_ring_squeeze. Capacity doubles while that is little memory and then grows to `max`, in
+ * one block; an id index is made when it is faster than a search. The index of a slot is valid until the next
+ * push. */
 #ifndef SVI_RING_H
 #define SVI_RING_H
 
@@ -17,18 +17,18 @@
 #include "base/archive.h"
 #include "base/limits.h"
 
-/* What can be known of a sample. */
+/* All properties of a sample. */
 struct svi_slot {
-    double time;      /* when it entered */
-    double weight;    /* as its producer has it */
-    double factor;    /* window: of its class when it was learned; 1 where classes count alike */
-    double target;    /* regression; else NAN */
-    int64_t number;   /* how many entered this ring before it; a push gives it */
-    int64_t order;    /* learned samples before it was learned */
-    uint64_t version; /* waiting: of the model that scored it */
-    int32_t label;    /* class index, -1 = none */
+    double time;                    /* when it entered */
+    double weight;                  /* given by its producer */
+    double factor;                  /* window: of its class when it was learned; 1 without class weights */
+    double target;                  /* regression; else NAN */
+    int64_t number;                 /* samples that entered this ring before it; set by svi_ring_push */
+    int64_t order;                  /* samples learned before it was learned */
+    uint64_t version;               /* waiting: of the model that scored it */
+    int32_t label;                  /* class index, -1 = none */
     int32_t predicted, class_count; /* waiting: its scores */
-    bool live;                      /* false: taken out before its turn */
+    bool live;                      /* false: removed before its turn */
     bool learned;
     svs_value id; /* a string points into the ring */
 };
@@ -39,11 +39,11 @@ enum svi_ring_column {
     SVI_RING_WEIGHT, /* absent: 1 */
     SVI_RING_FACTOR, /* absent: 1 */
     SVI_RING_TARGET, /* absent: NAN */
-    SVI_RING_ORDER,  /* absent: they rise by one from live slot to slot */
-    SVI_RING_NUMBER, /* absent: they rise by one from slot to slot */
+    SVI_RING_ORDER,  /* absent: rises by one from live slot to live slot */
+    SVI_RING_NUMBER, /* absent: rises by one from slot to slot */
     SVI_RING_SCORED, /* struct svi_ring_scores; absent: 0 */
-    SVI_RING_ID,     /* an integer, or nothing that is looked at */
-    SVI_RING_CHAIN,  /* struct svi_chain, where there are buckets */
+    SVI_RING_ID,     /* an integer; unused for other ids */
+    SVI_RING_CHAIN,  /* struct svi_chain, if there are buckets */
     SVI_RING_LABEL,  /* absent: in the state */
     SVI_RING_KIND,   /* of the id: 0 = none, 255 = an integer, else the length of a string */
     SVI_RING_STATE,
@@ -52,7 +52,7 @@ enum svi_ring_column {
 };
 
 #define SVI_RING_HAS(column) (1u << SVI_RING_##column)
-/* What each ring of a kind has. */
+/* Columns that each ring of a kind has. */
 #define SVI_RING_WINDOW  (SVI_RING_HAS(TIME) | SVI_RING_HAS(STATE))
 #define SVI_RING_WAITING (SVI_RING_WINDOW | SVI_RING_HAS(NUMBER) | SVI_RING_HAS(SCORED))
 
@@ -71,29 +71,29 @@ struct svi_chain {
 #define SVI_SLOT_LABEL_MAX 62 /* in the state: label + 1 in six bits */
 
 struct svi_ring {
-    double *rows;     /* capacity x stride; behind them, in the same block, the columns */
+    double *rows;     /* capacity x stride; the columns follow in the same block */
     char *columns;    /* capacity x width bytes */
     int32_t *buckets; /* newest slot of each, -1 = none; NULL: no index */
     uint32_t bucket_mask;
-    uint16_t has;                 /* bits: columns that there are */
+    uint16_t has;                 /* present columns, SVI_RING_HAS bits */
     uint8_t at[SVI_RING_COLUMNS]; /* bytes of a slot before this column */
     uint8_t name_width;
     int32_t capacity, max;
     int32_t first, count; /* the oldest slot; slots in use, dead ones too */
     int32_t live;
-    int32_t dead; /* slots from the oldest on that are dead: the one after them, if any, is live */
+    int32_t dead; /* number of dead slots at the start: the one after them, if any, is live */
     int32_t stride;
     int64_t pushed; /* samples that ever entered */
-    int64_t ahead;  /* without their column: an order minus the number of the sample */
+    int64_t ahead;  /* without the column ORDER: order minus number of each sample */
 };
 
-/* For `max` samples of `stride` doubles at most, with these columns (SVI_RING_HAS) from the start. Takes no
- * room yet. */
+/* A ring for at most `max` samples of `stride` doubles, with these columns (SVI_RING_HAS) from the start.
+ * Allocates nothing yet. */
 void svi_ring_init(struct svi_ring *r, int32_t max, int32_t stride, unsigned columns);
 void svi_ring_clear(struct svi_ring *r); /* frees */
-void svi_ring_empty(struct svi_ring *r); /* forgets the samples, keeps the room */
+void svi_ring_empty(struct svi_ring *r); /* removes the samples, keeps the capacity */
 
-/* Makes sure that the next push of such a sample cannot fail. */
+/* Makes sure that the next push of a sample like *s cannot fail. SVS_NO_MEMORY. */
 svs_code svi_ring_reserve(struct svi_ring *r, const struct svi_slot *s, svs_error *err);
 
 static inline bool svi_ring_full(const struct svi_ring *r) {
@@ -110,13 +110,13 @@ static inline int32_t svi_ring_at(const struct svi_ring *r, int32_t i) {
     return at < r->capacity ? at : at - r->capacity;
 }
 
-/* ---- what is known of a slot */
+/* ---- properties of a slot */
 
 static inline bool svi_ring_has(const struct svi_ring *r, enum svi_ring_column column) {
     return r->has >> column & 1;
 }
 
-/* Where a column that there is begins. */
+/* The start of a present column. */
 static inline void *svi_ring_column(const struct svi_ring *r, enum svi_ring_column column) {
     return r->columns + (size_t)r->capacity * r->at[column];
 }
@@ -179,13 +179,13 @@ static inline int64_t svi_ring_order(const struct svi_ring *r, int32_t slot) {
                                            : svi_ring_number(r, slot) + r->ahead;
 }
 
-/* None for a dead one. */
+/* The id of a slot; svs_none for a dead one. */
 svs_value svi_ring_id(const struct svi_ring *r, int32_t slot);
 
-/* All of it. */
+/* All properties of a slot. */
 struct svi_slot svi_ring_slot(const struct svi_ring *r, int32_t slot);
 
-/* Rows of W, and so scores, of that many classes. */
+/* Rows of W, and therefore scores, for this number of classes. */
 static inline int svi_rows_of(int classes) {
     return classes < 3 ? 1 : classes;
 }
@@ -197,20 +197,21 @@ static inline int64_t svi_ring_oldest(const struct svi_ring *r) {
 
 /* ---- changes */
 
-/* Would a sample of that order have it without a column? */
+/* Can a sample have this order without a column for it? */
 static inline bool svi_ring_ordered(const struct svi_ring *r, int64_t order) {
     return r->live == 0 || r->has & (SVI_RING_HAS(ORDER) | SVI_RING_HAS(NUMBER)) ||
            order == r->pushed + r->ahead;
 }
 
-/* Is it known without a further look that svi_ring_reserve has nothing to do? So it is of nearly all: samples
- * without an id that weigh 1, where no room is to come. */
+/* Quick check that svi_ring_reserve has nothing to do: true for nearly all samples, those without an id and
+ * with weight 1, unless the capacity has to grow. */
 static inline bool svi_ring_takes(const struct svi_ring *r, const struct svi_slot *s) {
     return (r->count < r->capacity || r->capacity == r->max) && s->weight == 1 && s->factor == 1 &&
            s->label <= SVI_SLOT_LABEL_MAX && s->id.kind == SVS_NONE && svi_ring_ordered(r, s->order);
 }
 
-/* What each ring has of a slot; and all else, in the columns that there are. */
+/* put_window: writes the properties that every ring has. put_more: writes the others to the present columns.
+ */
 static inline void svi_ring_put_window(struct svi_ring *r, int32_t slot, const struct svi_slot *s) {
     *svi_ring_time(r, slot) = s->time;
     *svi_ring_state(r, slot) =
@@ -219,11 +220,11 @@ static inline void svi_ring_put_window(struct svi_ring *r, int32_t slot, const s
 }
 void svi_ring_put_more(struct svi_ring *r, int32_t slot, const struct svi_slot *s);
 
-/* The same of a slot that is new, which is found by its id from now on. */
+/* put_more for a new slot, which also enters the id index. */
 void svi_ring_insert(struct svi_ring *r, int32_t slot, const struct svi_slot *s);
 
-/* Appends a sample (the ring is not full, and has room for it), which is live and gets its number; the row is
- * the caller's to fill. */
+/* Appends a live sample and gives it its number; the caller fills in the row. The ring must not be full, and
+ * svi_ring_reserve must have succeeded for it. */
 static inline int32_t svi_ring_push(struct svi_ring *r, struct svi_slot *s) {
     const int32_t slot = svi_ring_at(r, r->count);
     s->live = true;
@@ -237,8 +238,8 @@ static inline int32_t svi_ring_push(struct svi_ring *r, struct svi_slot *s) {
     return slot;
 }
 
-/* Another label, at most as large as the largest so far; another factor, where the ring has them; another
- * number, where it has them; other scores. */
+/* Changes the label, not beyond the largest so far; the factor and the number, if the ring has these columns;
+ * the scores. */
 void svi_ring_set_label(struct svi_ring *r, int32_t slot, int32_t label);
 static inline void svi_ring_set_factor(struct svi_ring *r, int32_t slot, double factor) {
     ((double *)svi_ring_column(r, SVI_RING_FACTOR))[slot] = factor;
@@ -250,38 +251,37 @@ static inline struct svi_ring_scores *svi_ring_scored(const struct svi_ring *r, 
     return (struct svi_ring_scores *)svi_ring_column(r, SVI_RING_SCORED) + slot;
 }
 
-/* Drops the oldest slot. */
+/* Removes the oldest slot. */
 void svi_ring_pop(struct svi_ring *r);
 
-/* Takes a slot out before its turn: dead, and no longer found. */
+/* Removes a slot before its turn: it is dead and no longer found by its id. */
 void svi_ring_kill(struct svi_ring *r, int32_t slot);
 
-/* Moves the live slots together, so that the dead ones take no place. O(count). For rings that have numbers.
- */
+/* Moves the live slots together and frees the dead ones. O(count). Only for rings with numbers. */
 void svi_ring_squeeze(struct svi_ring *r);
 
 /* The newest live slot of that id, or the next older one after `slot`; -1 = none. */
 int32_t svi_ring_find(const struct svi_ring *r, svs_value id);
 int32_t svi_ring_find_older(const struct svi_ring *r, int32_t slot);
 
-/* A new stride: in each row the first `keep` doubles stay, the `tail` doubles at `from` move to `to`, the
- * rest is zero. */
+/* Sets a new stride: in each row the first `keep` doubles stay, the `tail` doubles at `from` move to `to`,
+ * the rest is zero. SVS_NO_MEMORY. */
 svs_code svi_ring_restride(struct svi_ring *r, int32_t stride, int32_t keep, int32_t from, int32_t to,
                            int32_t tail, svs_error *err);
 
-/* Bytes of a full ring that has these columns; an id index is counted where there are ids. */
+/* Bytes of a full ring with these columns, including the id index if there are ids. */
 double svi_ring_memory(double max, int stride, unsigned columns);
 
 /* ---- the archive */
 
-/* What a ring's slots can hold. */
+/* Limits of the slots of a ring, which loading checks. */
 struct svi_ring_kind {
-    const char *name; /* of its fields: "window" */
+    const char *name; /* prefix of its fields: "window" */
     bool waiting;     /* with scores after each row and no label; else with a label or a target */
     bool regress;
     int features;    /* values of a row */
     int scores_at;   /* where the scores begin in a row of the ring */
-    int scores;      /* the most that a slot has; 0 unless waiting */
+    int scores;      /* largest number for a slot; 0 unless waiting */
     int class_count; /* labels are below this */
     int64_t order;   /* no slot's order is above this */
 };
@@ -289,8 +289,7 @@ struct svi_ring_kind {
 /* Loading: the ring is empty and its stride suffices; numbers rise by one from slot to slot. */
 void svi_ring_archive(struct svi_archive *a, struct svi_ring *r, const struct svi_ring_kind *kind);
 
-/* The numbers of the slots, which do not rise by one any more once the ring was squeezed. Loading: after the
- * ring. */
+/* The numbers of the slots, which no longer rise by one after svi_ring_squeeze. Loading: after the ring. */
 void svi_ring_archive_numbers(struct svi_archive *a, struct svi_ring *r, const char *name);
 
 /* The factors of the slots. Loading: after the ring. */

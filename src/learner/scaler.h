@@ -12,47 +12,48 @@
 #include "learner/ring.h"
 
 struct svi_scaler {
-    double *mean, *inverse; /* capacity values, the owner's: mean and 1/deviation of each feature */
+    double *mean,
+        *inverse; /* `capacity` values, owned by the learner: mean and 1/deviation of each feature */
     int d, capacity;
-    uint8_t *unscaled; /* room flags, eight to a byte, whatever d is */
+    uint8_t *unscaled; /* max_d flags, eight to a byte, independent of d */
     int max_d, unscaled_count;
-    double safe; /* no raw value of a row with |z|^2 up to here is beyond SVI_VALUE_MAX */
+    double safe; /* a row with |z|^2 up to here has no raw value beyond SVI_VALUE_MAX */
 };
 
-/* More features than before, or the first ones, for which there is room: mean 0, deviation 1. */
+/* Grows to d features, within capacity: the new ones have mean 0, deviation 1. */
 void svi_scaler_grow(struct svi_scaler *s, int d);
 
 /* Mean 0 and deviation 1 everywhere. */
 void svi_scaler_reset(struct svi_scaler *s);
 
-/* Mean = x, deviation 1, but for the unscaled: before the first sample is in. */
+/* Mean = x, deviation 1, except unscaled features; before the first sample is learned. */
 void svi_scaler_center(struct svi_scaler *s, const double *x);
 
-/* Mean and deviation of the live rows of the window (two passes). A feature that is constant there, but for
- * rounding, keeps the deviation that it had. scratch: d values. */
+/* Mean and deviation of the live rows of the window (two passes). A feature that is constant there up to
+ * rounding keeps its previous deviation. scratch: d values. */
 void svi_scaler_fit(struct svi_scaler *s, const struct svi_kernels *k, const struct svi_ring *window,
                     double *scratch);
 
-/* From now on this feature (below `room`) is unscaled. False: its coordinate is another one so far, and the
- * caller has to make it plain, and P with it. */
+/* Marks a feature (below max_d) as unscaled. False: its coordinate has been scaled so far, and the caller
+ * must transform it and P. */
 bool svi_scaler_unscale(struct svi_scaler *s, int feature);
 
 static inline bool svi_scaler_unscaled(const struct svi_scaler *s, int feature) {
     return s->unscaled[feature / 8] >> feature % 8 & 1;
 }
 
-/* Only says so: the coordinate is what it was. */
+/* Sets the flag alone; the coordinate does not change. */
 void svi_scaler_flag(struct svi_scaler *s, int feature, bool unscaled);
 
-/* No feature is unscaled any more. */
+/* Clears the flags of all features. */
 void svi_scaler_scale_all(struct svi_scaler *s);
 
-/* Makes `safe` again: after mean or inverse were changed from outside. */
+/* Computes `safe`; required after mean or inverse were changed from outside. */
 void svi_scaler_bound(struct svi_scaler *s);
 
 void svi_scaler_archive(struct svi_archive *a, struct svi_scaler *s);
 
-/* Which features are unscaled: a part of its own, which the caller leaves out where none is. Loading: after
+/* The flags of unscaled features: a separate part, which the caller omits if there are none. Loading: after
  * the scaler. */
 void svi_scaler_archive_unscaled(struct svi_archive *a, struct svi_scaler *s);
 

@@ -1,14 +1,14 @@
-/* scratch.h: what a learner needs only while it works, which many learners can share.
+/* scratch.h: memory that a learner needs only while it works, and that many learners can share.
  *
- * A learner makes one for itself, unless it is made with one that others use too: then P, W and the sums of
- * energies lie there as the kernels want them while it works, with the vectors and matrices that hold nothing
- * between calls, and the learner keeps a packed copy of them, a third of the size, once another one works in
- * the same scratch. Which learner works where and when makes no bit different. Room is taken in the scratch
- * when a learner comes to use it, or comes to have more features or classes, and is never given back, so that
- * a learner that found room once cannot fail for it later.
+ * A learner makes its own scratch unless it is given a shared one. While it works, P, W and the sums of
+ * energies are in the scratch in the form that the kernels need, with vectors and matrices that hold nothing
+ * between calls. When another learner works in the same scratch, the first one keeps a packed copy, a third
+ * of the size. Which learner works where and when does not change any bit. The scratch grows when a learner
+ * begins to use it or gets more features or classes, and never shrinks, so that a learner that has reserved
+ * once cannot fail later.
  *
- * A scratch is used by one thread at a time; learners that use the same one are too. What points into it
- * (svs_step.scores, svs_model) is valid until the next call on any learner that uses it. */
+ * A scratch, and all learners that share it, are used by one thread at a time. Pointers into it
+ * (svs_step.scores, svs_model) are valid until the next call on any learner that uses it. */
 #ifndef SVI_LEARNER_SCRATCH_H
 #define SVI_LEARNER_SCRATCH_H
 
@@ -16,28 +16,28 @@
 
 struct svi_learner_scratch;
 
-/* Empty. NULL: SVS_NO_MEMORY. Owner: the caller, who frees or moves the learners that use it first. */
+/* Makes an empty scratch. NULL: SVS_NO_MEMORY. Owner: the caller, who must free or move its learners first.
+ */
 struct svi_learner_scratch *svi_learner_scratch_new(svs_error *err);
 void svi_learner_scratch_free(struct svi_learner_scratch **s);
 
-/* svs_learner_new in a scratch of others; NULL: in one of its own. */
+/* svs_learner_new in a shared scratch; NULL: in its own. */
 svs_learner *svi_learner_new(const svs_options *o, int d, struct svi_learner_scratch *s, svs_error *err);
 
-/* Likewise, with room for that many features, d at least: the one block of a learner is what it needs then.
- */
+/* The same with capacity for this number of features (>= d), so that the learner stays in a single block. */
 svs_learner *svi_learner_new_for(const svs_options *o, int d, int capacity, struct svi_learner_scratch *s,
                                  svs_error *err);
 
-/* From now on the learner works in s; NULL: in one of its own. Between any two calls. A learner that rests
- * does not touch the scratch that it leaves, which another thread may be using. SVS_NO_MEMORY: it stays where
- * it was. */
+/* Moves the learner, between two calls, to scratch s; NULL: to its own. If it has released its old scratch,
+ * that is not touched, and another thread may be using it. SVS_NO_MEMORY: nothing has changed. */
 svs_code svi_learner_use_scratch(svs_learner *l, struct svi_learner_scratch *s, svs_error *err);
 
-/* Nothing of it is in a scratch that others use, until its next call. Cannot fail. */
+/* Packs the state of the learner, which then has nothing in a shared scratch until its next call. Cannot
+ * fail. */
 void svi_learner_release_scratch(svs_learner *l);
 
-/* Bytes at most of a learner in a scratch of others, all of whose samples have weight 1, no id and a label;
- * and of a scratch for such learners: svs_learner_memory in two halves. */
+/* Upper bound of the bytes of a learner in a shared scratch whose samples all have weight 1, no id and a
+ * label; and of a scratch for such learners. Together they are svs_learner_memory. */
 double svi_learner_shared_memory(const svs_options *o, int d, int classes);
 double svi_learner_scratch_memory(const svs_options *o, int d, int classes);
 

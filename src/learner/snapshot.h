@@ -1,9 +1,8 @@
-/* snapshot.h: the window as it was at one moment, copied a few rows at a time so that no sample waits for it.
+/* snapshot.h: the window at one moment, copied a few rows at a time so that no sample waits for it.
  *
- * svi_snapshot_begin fixes which samples belong to it; each step of the learner then copies a few of them,
- * the oldest first, and one that is about to leave is copied before it goes (all that is left is, then). Rows
- * that came later are not in it. The rows are raw; what it takes to standardise them as the learner did at
- * that moment is kept with them. */
+ * svi_snapshot_begin fixes which samples belong to it. Each step of the learner then copies a few of them,
+ * the oldest first; before a sample that is not copied yet is removed, all remaining ones are copied. Later
+ * rows do not belong to it. The rows are raw; mean and scale of that moment are stored with them. */
 #ifndef SVI_SNAPSHOT_H
 #define SVI_SNAPSHOT_H
 
@@ -26,28 +25,28 @@ struct svi_snapshot {
     double *mean, *inverse; /* d: of the scaler; 0 and 1 when nothing is scaled */
 };
 
-/* Capacity for n rows of d features; what it held is of no use any more. SVS_NO_MEMORY: it is empty. */
+/* Capacity for n rows of d features; discards the content. SVS_NO_MEMORY: it is empty. */
 svs_code svi_snapshot_reserve(struct svi_snapshot *s, int64_t n, int d, svs_error *err);
 
-/* Begins with what `l` holds now; the learner keeps a pointer to *s until it is whole or dropped. Room is
- * taken here. SVS_NO_MEMORY: nothing was begun. */
+/* Begins a snapshot of the samples that `l` holds now, and reserves for it; the learner keeps a pointer to *s
+ * until it is complete or dropped. SVS_NO_MEMORY: nothing was begun. */
 svs_code svi_snapshot_begin(struct svi_snapshot *s, svs_learner *l, svs_error *err);
 
-/* Copies up to `rows` further rows; the learner does so at each step. */
+/* Copies up to `rows` further rows; called by each step of the learner. */
 void svi_snapshot_copy(struct svi_snapshot *s, svs_learner *l, int64_t rows);
 
-/* Gives it up: it is not whole and will not be. */
+/* Abandons an incomplete snapshot. */
 void svi_snapshot_drop(struct svi_snapshot *s, svs_learner *l);
 
 void svi_snapshot_clear(struct svi_snapshot *s); /* frees */
 
-/* Versions go on after `version`, which another learner of the same stream has come to. */
+/* Continues the versions of l after `version`, which another learner of the same stream has reached. */
 void svi_learner_pass_version(svs_learner *l, uint64_t version);
 
 /* Bytes for n rows of d features. */
 double svi_snapshot_memory(int64_t n, int d);
 
-/* A version number that no model of the learner has or will have. */
+/* Takes a version number that no other model of the learner has or will have. */
 uint64_t svi_learner_take_version(svs_learner *l);
 
 #endif

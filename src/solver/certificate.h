@@ -1,4 +1,5 @@
-/* certificate.h: objective, dual value and gap of a point, from scratch, for any linear problem. */
+/* certificate.h: objective, dual value and duality gap of a point, computed from scratch, for any linear
+ * problem. */
 #ifndef SVI_CERTIFICATE_H
 #define SVI_CERTIFICATE_H
 
@@ -13,21 +14,21 @@ struct svi_certificate {
 /* Objective of v: R(v) + sum cost_i loss_i. */
 double svi_objective(const struct svi_work *w, const double *v);
 
-/* Objective and dual value at (v, alpha). alpha is first repaired (in a copy) so that it is feasible: clipped
- * into its box; with a free bias the heavier side is scaled down until sum y alpha = 0; with R = L1 it counts
- * as scaled until |sum y alpha x|_inf <= 1. alpha == NULL: made from v by alpha_i = cost_i p (1 - y
- * f)_+^(p-1). Squared loss: the dual variables are made from v in any case. `room`: svi_certify_doubles(w)
- * doubles, aligned. */
+/* Objective and dual value at (v, alpha). A copy of alpha is made feasible first: clipped into its box; with
+ * a free bias the heavier side is scaled down until sum y alpha = 0; with R = L1 it is scaled until |sum y
+ * alpha x|_inf <= 1. alpha
+ * == NULL: computed from v by alpha_i = cost_i p (1 - y f)_+^(p-1). With the squared loss the dual variables
+ * are always computed from v. `scratch`: svi_certify_doubles(w) doubles, aligned. */
 void svi_certify(const struct svi_work *w, const double *v, const double *alpha, double *scratch,
                  struct svi_certificate *out);
 
-/* The certificate of w->v with w->alpha; for p > 1, where that misses the tolerance, with the multipliers
- * that belong to v if they do better. SVS_NO_MEMORY. */
+/* The certificate of w->v with w->alpha; if that misses the tolerance and p > 1, with the multipliers
+ * computed from v, provided that they give a smaller gap. SVS_NO_MEMORY. */
 svs_code svi_certify_best(const struct svi_work *w, struct svi_certificate *out, svs_error *err);
 
-/* The same for the multipliers that belong to v, which it leaves in alpha, and their u = sum y alpha (x,
- * bias_value), in one pass over the rows. Hinge with p = 2, R = L2, and no free bias, where v - u is the
- * gradient of the objective and half its square the gap. */
+/* The certificate with the multipliers computed from v, which are written to alpha (n values), and u = sum y
+ * alpha (x, bias_value), in one pass over the rows. Only for the hinge with p = 2, R = L2, and no free bias:
+ * there v - u is the gradient of the objective, and half its squared norm the gap. */
 void svi_certify_primal(const struct svi_work *w, const double *v, double *alpha, double *u,
                         struct svi_certificate *out);
 
@@ -35,10 +36,10 @@ static inline size_t svi_certify_doubles(const struct svi_work *w) {
     return (size_t)svi_padded(w->dim) + (size_t)w->n;
 }
 
-/* Scales the alpha of the heavier side down until sum y alpha = 0, as the free bias asks. */
+/* Scales the alpha of the heavier side down until sum y alpha = 0, as a free bias requires. */
 void svi_balance(const struct svi_work *w, double *alpha);
 
-/* alpha in the box of row i; with the squared loss any is. */
+/* alpha clipped into the box of row i; the squared loss has none. */
 static inline double svi_boxed(const struct svi_work *w, int64_t i, double alpha) {
     if (w->problem->loss == SVS_SQUARED)
         return alpha;

@@ -2,10 +2,10 @@
  * augmented Lagrangian whose inner problems are solved by the fast projected gradient method (Bloom, Griva &
  * Quijada 2016; Aregbesola & Griva 2022, Eqs. 9, 11, 16).
  *
- * At high C that takes thousands of steps, though a few dozen show which variables are at their bounds. So
- * after a few the rest is done exactly: Newton steps on the face of the free variables, with a step to the
- * first bound in the way and a release of those that want to leave theirs (an active set method). Where Q is
- * not positive definite enough for it, the projected gradient goes on alone. */
+ * At high C this takes thousands of steps, although a few dozen show which variables are at their bounds.
+ * Therefore an active set method finishes after the first steps: Newton steps on the face of the free
+ * variables, each cut at the first bound, and release of variables whose multiplier has the wrong sign. If Q
+ * is not sufficiently positive definite for it, the projected gradient continues alone. */
 #ifndef SVI_FPGM_H
 #define SVI_FPGM_H
 
@@ -16,7 +16,7 @@ struct svi_fpgm {
     int n;
     const double *q; /* n x n, row-major, full: Q_BB */
     const double *chi, *upper, *y;
-    double rest;   /* y'a of what is not in this problem */
+    double rest;   /* y'a of the variables outside this problem */
     double tol;    /* eps_sub */
     double *a;     /* n: in: the start, out: the solution */
     double lambda; /* in and out: the multiplier of y'a = 0; LIBSVM's rho */

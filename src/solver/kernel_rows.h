@@ -1,10 +1,10 @@
 /* kernel_rows.h: rows of the kernel matrix, several at a time, kept in a cache of a given size (least
  * recently used goes first).
  *
- * A row costs O(n d) or O(stored entries) and n kernel values; sixteen are computed at once, tile by tile, so
- * that products stay in the first-level cache: dense rows by GEMM with |x|^2 kept, sparse ones against
- * sixteen transposed rows. Memory: at most `mib` MiB of rows (but `least` rows in any case), taken when
- * needed, and O(n + d) besides. */
+ * A row costs O(n d) or O(stored entries) and n kernel values. Sixteen rows are computed at once, tile by
+ * tile, so that products stay in the first-level cache: dense rows by GEMM with stored |x|^2, sparse ones
+ * against sixteen transposed rows. Memory: at most `mib` MiB of rows (but at least `least` rows), allocated
+ * when needed, and O(n + d). */
 #ifndef SVI_KERNEL_ROWS_H
 #define SVI_KERNEL_ROWS_H
 
@@ -16,21 +16,20 @@ struct svi_kernel_rows {
     const svs_rows *rows;
     const struct svi_kernels *vector;
     svs_kernel kernel;
-    double shift; /* added to each value: an appended constant's product */
-    int64_t n, capacity,
-        slots;              /* room: rows that the cache may hold; slots: those there is memory for by now */
-    double *norm2;          /* n: |x_i|^2 */
-    double *diagonal;       /* n: K_ii + shift */
-    double **shelf;         /* memory of a few slots each */
-    double *tile;           /* products being made into kernel values */
-    double *gathered;       /* features of the rows being computed */
-    int32_t *slot;          /* n: where row i is, -1 = nowhere */
-    int32_t *owner;         /* room + 1: whose row it is, -1 = none; the last is the ring's end */
-    int32_t *older, *newer; /* room + 1: a ring of slots in the order of use; newer[room] is the oldest */
+    double shift;               /* added to each value: an appended constant's product */
+    int64_t n, capacity, slots; /* capacity: rows that the cache may hold; slots: rows allocated so far */
+    double *norm2;              /* n: |x_i|^2 */
+    double *diagonal;           /* n: K_ii + shift */
+    double **shelf;             /* memory of a few slots each */
+    double *tile;               /* products being made into kernel values */
+    double *gathered;           /* features of the rows being computed */
+    int32_t *slot;              /* n: where row i is, -1 = nowhere */
+    int32_t *owner;             /* room + 1: whose row it is, -1 = none; the last is the ring's end */
+    int32_t *older, *newer;     /* room + 1: a ring of slots in the order of use; newer[room] is the oldest */
 };
 
-/* `least` rows fit in any case: they may be asked for at once. SVS_NO_MEMORY; SVS_NUMERIC when the kernel
- * overflows on these rows. */
+/* The cache holds at least `least` rows, which is the limit of one svi_kernel_rows_get. SVS_NO_MEMORY;
+ * SVS_NUMERIC: the kernel overflows on these rows. */
 svs_code svi_kernel_rows_init(struct svi_kernel_rows *k, const svs_rows *rows, const svs_kernel *kernel,
                               double shift, double mib, int64_t least, svs_error *err);
 void svi_kernel_rows_clear(struct svi_kernel_rows *k);
@@ -44,8 +43,8 @@ static inline bool svi_kernel_rows_has(const struct svi_kernel_rows *k, int64_t 
  * call. */
 void svi_kernel_rows_get(struct svi_kernel_rows *k, const int64_t *index, int count, const double **row);
 
-/* f_i = sum_j coef_j (K_ij + shift) over all rows; rows with coef 0 are not computed. What is in a full cache
- * stays there: sums over all rows in turn would otherwise throw out each row just before its use. */
+/* f_i = sum_j coef_j (K_ij + shift) over all rows; rows with coef 0 are not computed. A full cache keeps its
+ * content: repeated passes over all rows would otherwise evict each row just before its use. */
 void svi_kernel_rows_product(struct svi_kernel_rows *k, const double *coef, double *f);
 
 #endif

@@ -29,7 +29,7 @@ static inline double svi_loss(const svs_problem *p, double y, double f) {
     return p->loss == SVS_SQUARED ? (y - f) * (y - f) : svi_hinge(p->p, 1 - y * f);
 }
 
-/* Hinge: what alpha >= 0 adds to the dual: alpha (1 - (1 - 1/p) (alpha / (p cost))^(1/(p-1))). */
+/* Hinge: contribution of alpha >= 0 to the dual: alpha (1 - (1 - 1/p) (alpha / (p cost))^(1/(p-1))). */
 static inline double svi_gain(double p, double cost, double alpha) {
     if (p == 1)
         return alpha;
@@ -37,8 +37,8 @@ static inline double svi_gain(double p, double cost, double alpha) {
     return alpha * (1 - (1 - 1 / p) * s);
 }
 
-/* Hinge: minus the slope of cost loss by y f: the dual variable that belongs to a margin. At p = 1 the box's
- * ends. */
+/* Hinge: the dual variable of a margin 1 - y f, minus the derivative of cost * loss by y f. At p = 1 an end
+ * of the box. */
 static inline double svi_dual_of(double p, double cost, double margin) {
     double s = svi_positive(margin);
     if (p == 1)

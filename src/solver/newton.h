@@ -24,12 +24,12 @@ struct svi_sample {
 
 struct svi_sample svi_sample_every(const struct svi_work *w, int64_t step);
 
-/* How to begin and when to end. */
+/* Start and stopping rule. */
 struct svi_newton_plan {
     struct svi_sample sample;
     double tol;    /* gap <= tol * objective */
-    int64_t steps; /* at most; 0 = many */
-    /* alpha starts as this share of cost, 0 to 1, for a v that is near but without multipliers; below 0: as
+    int64_t steps; /* limit; 0 = a high default */
+    /* alpha starts as this share of cost, 0 to 1, for a v near the solution without multipliers; below 0: as
      * w->alpha */
     double share;
     /* the first mu, in units of the mean cost: the band is 1/sharpness wide; not for p = 2 */
@@ -42,7 +42,7 @@ struct svi_newton_end {
                      separable */
 };
 
-/* From w->v on; leaves the v with the smallest gap and, with step 1, its multipliers in w->alpha. */
+/* Starts at w->v; leaves the v with the smallest gap there and, with step 1, its multipliers in w->alpha. */
 svs_code svi_newton(struct svi_work *w, const struct svi_newton_plan *plan, struct svi_newton_end *end,
                     svs_error *err);
 

@@ -1,4 +1,4 @@
-/* predictor.h: what a trained model, linear or kernel, predicts for rows, with the buffers that it takes. */
+/* predictor.h: predictions of a trained model, linear or kernel, for rows, with the buffers they need. */
 #ifndef SVI_PREDICTOR_H
 #define SVI_PREDICTOR_H
 
@@ -14,7 +14,8 @@ struct svi_predictor {
     double *scores; /* decision values of the last row */
 };
 
-/* For rows of as many columns as the model has, or more. SVS_NO_MEMORY; svi_predictor_clear in any case. */
+/* Exactly one of the two models is not NULL and must outlive *p. Rows must have at least the columns of the
+ * model. SVS_NO_MEMORY; call svi_predictor_clear in any case. */
 svs_code svi_predictor_init(struct svi_predictor *p, const svs_model *linear, const svs_kernel_model *kernel,
                             svs_error *err);
 void svi_predictor_clear(struct svi_predictor *p);

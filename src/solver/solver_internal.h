@@ -1,11 +1,10 @@
-/* solver_internal.h: what the frame (solver.c) and the methods share: the checked problem, the row of a
- * method in the frame's table, the clock and the stopping rule.
+/* solver_internal.h: shared by the frame (solver.c) and the methods: the checked problem, the row of a method
+ * in the frame's table, the clock and the stopping rule.
  *
- * A new solver is a new file and one row in one list: the row X(NAME, ...) of SVS_SOLVERS
- * (svmstream/solver.h), and a file that defines svi_method_NAME: what the method can do, and the function
- * that does it. The frame checks the problem against that, makes the start, calls the function, recomputes
- * objective, dual and gap from scratch (certificate.c) and fills the solution. In papers/ lie the methods
- * that `auto` never takes. */
+ * A new solver is a row X(NAME, ...) of SVS_SOLVERS (svmstream/solver.h) and a file that defines
+ * svi_method_NAME: the problems that it can solve, and the function that solves them. The frame checks the
+ * problem against that, makes the start, calls the function, recomputes objective, dual and gap from scratch
+ * (certificate.c) and fills in the solution. Methods that `auto` never chooses are in papers/. */
 #ifndef SVI_SOLVER_INTERNAL_H
 #define SVI_SOLVER_INTERNAL_H
 
@@ -28,17 +27,18 @@ struct svi_work {
     double *cost;   /* n upper bounds C cost_i */
 
     /* In: the start (w = 0 without one), with start.alpha clipped or, where NAN or absent with a given w,
-     * taken from the hinge residual. Out: the best point found. v[0 .. d) = w, v[d] = weight of the constant,
-     * so f = w'x + v[d] bias_value. Room for svi_padded(dim) values, zero from dim on, aligned. Nonlinear
-     * kernels: v holds the bias alone at v[0], and it is f's constant. */
+     * computed from the hinge residual. Out: the best point found. v[0 .. d) = w, v[d] = weight of the
+     * constant, so f = w'x + v[d] bias_value. svi_padded(dim) values, zero from dim on, aligned. Nonlinear
+     * kernels: v[0] is the constant of f, and v has nothing else. */
     double *v;
     double *alpha; /* n; in [0, cost_i] for p = 1, >= 0 for p > 1, any sign for the squared loss */
     bool warm;     /* a start was given: w or alpha */
-    struct svi_curvature *curvature; /* NULL: nothing is kept from solve to solve */
-    bool proven; /* objective and dual are of svi_certify_primal at v and alpha: the frame's own */
+    struct svi_curvature *curvature; /* kept from solve to solve; NULL: none is */
+    bool proven; /* objective and dual are those of svi_certify_primal at v and alpha, so the frame keeps them
+                  */
 
     /* Out. */
-    double objective, dual; /* what the method believes; the frame recomputes both for linear problems */
+    double objective, dual; /* according to the method; the frame recomputes both for linear problems */
     double kkt, mu;         /* as in svs_solution; NAN unless set */
     int64_t iterations;
     svs_stop stop;
@@ -74,13 +74,13 @@ struct svi_method {
 SVS_SOLVERS(X)
 #undef X
 
-/* svs_solve; `curvature` is NULL or what is kept from solve to solve. */
+/* svs_solve; `curvature` is kept from solve to solve and may be NULL. */
 svs_code svi_work_solve(const svs_problem *problem, const svs_solve_options *options, const svs_start *start,
                         struct svi_curvature *curvature, svs_solution *out, svs_error *err);
 
-/* To be called about once an iteration: reports to the progress callback (objective, gap may be NAN) and
- * looks at the limits. True: stop now; w->stop says why. `default_iterations` holds when the options set
- * none. Call it AFTER w->iterations was advanced. */
+/* To be called about once an iteration, AFTER w->iterations was advanced: reports to the progress callback
+ * (objective, gap may be NAN) and checks the limits. True: stop now; w->stop has the reason.
+ * `default_iterations` is the limit if the options set none. */
 bool svi_work_stop(struct svi_work *w, double objective, double gap, int64_t default_iterations);
 
 /* Is gap <= tol * objective? */

@@ -1,13 +1,14 @@
-/* train_internal.h: what several trainings on the same examples share, and how rows go to folds. */
+/* train_internal.h: data shared by several trainings on the same examples, and the assignment of rows to
+ * folds. */
 #ifndef SVI_TRAIN_INTERNAL_H
 #define SVI_TRAIN_INTERNAL_H
 
 #include "base/pool.h"
 #include "svmstream/train.h"
 
-/* Rows with standardised columns, and the way back to raw units. Dense columns get mean 0 and deviation 1;
- * sparse ones root mean square 1 only, or they would not be sparse any more. Constant columns become 0 and
- * get weight 0. */
+/* Rows with standardised columns, and the transformation back to raw units. Dense columns get mean 0 and
+ * deviation 1; sparse ones get root mean square 1 only, to stay sparse. Constant columns become 0 and get
+ * weight 0. */
 struct svi_standard {
     struct svi_pool pool;
     svs_rows rows; /* the given ones when nothing is scaled */
@@ -16,19 +17,19 @@ struct svi_standard {
     double *values;         /* the copy */
 };
 
-/* Made once for all classes and all values of C. */
+/* Computed once for all classes and all values of C. */
 struct svi_shared {
     struct svi_standard standard; /* rows as the solver sees them */
     double *gram;                 /* as svs_start has it, or NULL: the solver would not use it */
 };
 
-/* Checks the examples and makes what is shared; `paths`: how many values of C will be trained. Codes of
- * svs_train. svi_shared_clear in any case. */
+/* Checks the examples and computes the shared data; `paths`: number of values of C to be trained. Codes of
+ * svs_train. Call svi_shared_clear in any case. */
 svs_code svi_shared_make(struct svi_shared *s, const svs_examples *e, const svs_train_options *o, int paths,
                          svs_error *err);
 void svi_shared_clear(struct svi_shared *s);
 
-/* svs_train on the examples that `s` was made for. */
+/* svs_train on the examples from which `s` was made. */
 svs_code svi_train(const struct svi_shared *s, const svs_examples *e, const svs_train_options *o,
                    const svs_trained *start, svs_trained *out, svs_error *err);
 

@@ -1,9 +1,12 @@
-/* Going back to a checkpoint: read, perhaps followed by what came after it, packed as a record, applied.
+/* Going back to a checkpoint: the checkpoint is read into a second, muted stream, and the journal after it is
+ * applied there if the command says so.
  *
- * What is learned again are the samples, labels and forgets of the journal, in an engine of its own that
- * tells nothing. Left out are commands that change the stream as a whole (reset, prune, config, earlier
- * loads) and refits, which are of other samples then: that is how such a command is undone. The record holds
- * the result, so nothing of it is done again when the journal is applied. */
+ * Applied again are the samples, labels, forgets and moves of the clock. Commands that change the stream as a
+ * whole (reset, prune, config, earlier loads) are left out, which is how such a command is undone; so are
+ * refits, which were made from other samples. The record of the load (load_record.c) holds the result, so a
+ * recovery repeats none of this.
+ *
+ * Failures leave the stream as it is. They must not be SVS_IO, which would end the process. */
 #include "state/load.h"
 
 #include <inttypes.h>
@@ -15,11 +18,11 @@
 #include "state/recovery.h"
 #include "svmstream/svmstream.h"
 
-#define LISTED 12 /* checkpoints in an error text */
+#define LISTED 12 /* newest checkpoints that an error text lists */
 
 /* ---- a checkpoint */
 
-/* Is it kept? SVS_UNAVAILABLE: which are. */
+/* SVS_UNAVAILABLE, with a list of the kept checkpoints: this one is not kept. */
 static svs_code load_find(const struct svi_state_dir *dir, uint64_t wanted, svs_error *err) {
     uint64_t *numbers = NULL;
     int count = 0;
@@ -41,7 +44,8 @@ static svs_code load_find(const struct svi_state_dir *dir, uint64_t wanted, svs_
                     wanted, count == 1 ? "is" : "are", count ? names : "none");
 }
 
-/* SVS_IO would end the process, whose own files are as they were. */
+/* The write-ahead takes SVS_IO for a failure of its own files and ends the process; a failure to read older
+ * files is none of those. */
 static svs_code load_failure(svs_code code, svs_error *err) {
     return err->code = code == SVS_IO ? SVS_DAMAGED : code;
 }
@@ -67,7 +71,8 @@ static bool load_of_source(const struct svi_envelope *env, const struct svi_load
            memcmp(env->src, o->without, o->without_length) == 0;
 }
 
-/* Is this record one that is learned again? */
+/* Does `relearn` apply this record again? An unreadable message or command was refused and changed nothing.
+ */
 static bool load_repeats(const struct svi_record *r, const struct svi_load_options *o) {
     struct svi_envelope env;
     struct svi_command c;
@@ -79,14 +84,14 @@ static bool load_repeats(const struct svi_record *r, const struct svi_load_optio
     case SVI_RECORD_CONTROL:
         return svi_command_read(&c, r->payload, r->size, NULL) == SVS_OK &&
                (c.op == SVI_COMMAND_LABEL || c.op == SVI_COMMAND_FORGET);
-    case SVI_RECORD_CLOCK:
+    case SVI_RECORD_CLOCK: /* the arrival times of later records go by the moved clock */
         return true;
     default:
         return false;
     }
 }
 
-/* Are the records from this one on still there? */
+/* SVS_UNAVAILABLE: records from `first` on have been removed; without a journal, all up to `end`. */
 static svs_code load_check_journal(const struct svi_state_dir *dir, uint64_t first, uint64_t end,
                                    svs_error *err) {
     struct svi_state_dir_ends journal;
@@ -103,6 +108,7 @@ static svs_code load_check_journal(const struct svi_state_dir *dir, uint64_t fir
     return SVS_OK;
 }
 
+/* Applies the records from the checkpoint up to `end`, the position at which the load was asked for. */
 static svs_code load_relearn(struct svi_load *l, const struct svi_state_dir *dir,
                              const struct svi_load_options *o, const struct svi_checkpoint *c, uint64_t end,
                              svs_error *err) {
@@ -121,6 +127,8 @@ static svs_code load_relearn(struct svi_load *l, const struct svi_state_dir *dir
     if (what == SVI_JOURNAL_FAIL)
         code = load_failure(err->code, err);
     svi_journal_reader_free(&reader);
+    /* Refusals for lack of memory are events, not failures of apply; here they would lose samples silently.
+     */
     if (code == SVS_OK && svi_stream_out_of_memory(l->then))
         code = svi_fail(err, SVS_NO_MEMORY, "memory ran out for the samples that are learned again");
     l->relearned = svi_stream_seen(l->then) - before;

@@ -13,6 +13,8 @@ void svi_load_clear(struct svi_load *l) {
     svi_stream_free(&l->then);
 }
 
+/* The table of the sections, which follow one another in c->bodies without gaps: offsets are not kept, and a
+ * size may not exceed the bytes left, so that a damaged record cannot point beyond the block. */
 static void load_archive_sections(struct svi_archive *a, struct svi_checkpoint *c) {
     char key[SVI_KEY_MAX];
     size_t offset = 0;
@@ -29,6 +31,7 @@ static void load_archive_sections(struct svi_archive *a, struct svi_checkpoint *
     }
 }
 
+/* Saves and loads the payload. The bodies come before their table, whose check needs their size. */
 static void load_archive(struct svi_archive *a, struct svi_load *l, struct svi_checkpoint *c) {
     static const char truncated[] = "a state is truncated", no_memory[] = "no memory for a state";
     svi_archive_text(a, "reason", l->reason, sizeof l->reason);
@@ -43,6 +46,7 @@ svs_code svi_load_pack(struct svi_load *l, struct svi_bytes *out, svs_error *err
     struct svi_archive_out to;
     struct svi_checkpoint c = {0};
     const size_t size = svi_stream_size(l->then);
+    /* Checked before the state is saved, which would take that memory. */
     if (size > LARGEST)
         return svi_fail(err, SVS_TOO_LARGE,
                         "that state has %zu bytes, and a record of the journal at most %zu: a smaller window "
@@ -63,6 +67,7 @@ svs_code svi_load_unpack(struct svi_load *l, const svi_stream *stream, const voi
     struct svi_archive_in from;
     struct svi_checkpoint c = {0};
     svi_archive_in_begin(&from, bytes, size, "load", err);
+    /* The record has no name, since it lies in the journal of this stream; svi_stream_then compares it. */
     snprintf(c.stream, sizeof c.stream, "%s", svi_stream_settings(stream)->stream);
     load_archive(&from.archive, l, &c);
     svs_code code = svi_archive_in_end(&from);

@@ -9,8 +9,10 @@
 #include "state/load_record.h"
 #include "wire/archive_file.h"
 
-#define STEP_MAX 1e12 /* seconds; no clock shows more */
+#define STEP_MAX 1e12 /* seconds (31,000 years): a longer step is damage */
 
+/* The start of a process: its settings, in the order of write_ahead_settle and write_ahead_start: first
+ * higher limits, then the change of settings, then the begin. */
 static svs_code apply_start(svi_stream **stream, struct svi_settings *s, const struct svi_record *r,
                             svs_error *err) {
     svs_code code = svi_settings_unpack(s, "the journal's settings", r->payload, r->size, err);
@@ -22,7 +24,7 @@ static svs_code apply_start(svi_stream **stream, struct svi_settings *s, const s
     svi_stream_begin(*stream, r->now);
     if (code == SVS_OK || code == SVS_NO_MEMORY)
         return code;
-    *s = *svi_stream_settings(*stream); /* it was refused then, too, and the process ended */
+    *s = *svi_stream_settings(*stream); /* refused then as well: that process ended and changed nothing */
     return SVS_OK;
 }
 
@@ -62,7 +64,8 @@ static svs_code apply_clock(svi_stream *stream, const struct svi_record *r, svs_
     return SVS_OK;
 }
 
-/* A command that failed when it came fails again; only for want of memory the state would be another. */
+/* A command that failed the first time fails again, which is no failure of the recovery. Lack of memory is
+ * one: the command may have succeeded then. */
 static svs_code apply_command(svi_stream *stream, struct svi_settings *s, const struct svi_record *r,
                               svs_error *err) {
     struct svi_command c;
@@ -88,7 +91,7 @@ svs_code svi_record_apply(svi_stream **stream, struct svi_settings *s, const str
     struct svi_envelope env;
     switch (r->kind) {
     case SVI_RECORD_FRAME:
-    case SVI_RECORD_SOURCED: /* what was refused then is refused again */
+    case SVI_RECORD_SOURCED: /* elements that were refused then are refused again, with the same events */
         svi_envelope_read(&env, r->payload, r->size);
         svi_stream_apply(*stream, &env, r->now, r->kind == SVI_RECORD_SOURCED, receipt);
         return SVS_OK;

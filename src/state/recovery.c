@@ -1,12 +1,13 @@
-/* Recovery: the newest checkpoint that loads, then the journal after it, record by record.
+/* Recovery: loads the newest sound checkpoint, then applies the journal after it, record by record.
  *
- * Each record goes through the function that applied it first (record.c), into a muted engine where the
- * caller wants no events. A checkpoint of another program or instruction set is loaded and its model rebuilt,
- * for its bits could not be continued. Where part of the journal is lost and that is accepted, each source
- * may go on once at whatever number it gives; the samples between are reported as lost.
+ * Each record goes through the function that applied it the first time (record.c), so the result is the state
+ * of the ended process bit for bit; the stream is muted where the caller wants no events. A checkpoint of
+ * another program or instruction set is loaded and its model rebuilt, because other kernels round differently
+ * and the bits could not be continued. Where part of the journal is lost and the caller accepts that, each
+ * source may continue once at any number; the samples between are reported as lost.
  *
- * A reader may look at a directory in which a process writes; what vanishes under it is read again
- * (svi_recover). Read recovery_recover first. */
+ * A command may read a directory to which a process writes; if files vanish under it, svi_recover starts
+ * over. Read recovery_recover first, then a checkpoint and the journal from the top. */
 #include "state/recovery.h"
 
 #include <inttypes.h>
@@ -21,8 +22,8 @@
 #include "linalg/kernels.h"
 #include "svmstream/svmstream.h"
 
-#define JUMPS_REPORTED 10    /* sources that lost samples, one line each */
-#define TOLERANCE      1e-10 /* of the model in the system of its window */
+#define JUMPS_REPORTED 10    /* lines about lost samples; later ones are summed up */
+#define TOLERANCE      1e-10 /* residual of a loaded model beyond which it is reported */
 
 /* ---- a checkpoint */
 
@@ -36,9 +37,10 @@ struct recovering {
     svi_journal_reader *reader;
 };
 
+/* An empty stream with r->settings, muted before it can send anything. */
 static svs_code make_stream(struct recovering *w, svs_error *err) {
     struct svi_recovery *r = w->r;
-    if (w->o->otherwise) /* not recorded: of this start */
+    if (w->o->otherwise) /* keys.memory is no part of the state: the value of this start holds */
         r->settings.keys_memory = w->o->otherwise->keys_memory;
     r->stream = svi_stream_new(&r->settings, r->epoch, w->sink, w->user, err);
     if (!r->stream)
@@ -51,8 +53,11 @@ static svs_code make_stream(struct recovering *w, svs_error *err) {
     return SVS_OK;
 }
 
-/* The bits of another program or instruction set would not be continued as they were begun. */
-static void look_over(struct recovering *w) {
+/* Rebuilds the model of a checkpoint that another program or instruction set wrote: its kernels round
+ * differently, so the bits could not be continued. Otherwise the bits stay, and a large residual is only
+ * reported: a rebuild would make the recovery differ from the process that ended. The residual is taken
+ * before the rebuild, which would hide it. */
+static void recovery_check_model(struct recovering *w) {
     const struct svi_checkpoint *c = &w->checkpoint;
     struct svi_recovery *r = w->r;
     const char *isa = svi_kernels_get(SVS_ISA_BEST)->name;
@@ -71,7 +76,8 @@ static void look_over(struct recovering *w) {
                 r->residual);
 }
 
-/* Other settings, as `ctl config` would change them there; what they say now is of no time, and not sent. */
+/* Puts the settings of a trial in force, as `ctl config` would at this point. It happens at no time of the
+ * stream, so the event that reports the change is not sent. */
 static svs_code recovery_try(const struct recovering *w, svs_error *err) {
     struct svi_recovery *r = w->r;
     svi_stream_mute(r->stream, true);
@@ -99,15 +105,15 @@ static svs_code recovery_load(struct recovering *w, uint64_t number, svs_error *
         svi_stream_free(&r->stream);
         return code;
     }
-    look_over(w);
+    recovery_check_model(w);
     r->checkpointed = true;
     r->checkpoint = number;
     memcpy(r->hash, c->hash, sizeof r->hash);
     return SVS_OK;
 }
 
-/* The newest sound one; or the newest but one, else the newest, if there is any: of the others that are kept
- * the journal may not lead on. */
+/* Loads the newest sound checkpoint. SVI_FROM_OLDEST: the newest but one, else the newest; older ones are no
+ * use, since the journal between them and the next may have been removed. Finding none is no error. */
 static svs_code load_sound(struct recovering *w, svs_error *err) {
     uint64_t *numbers = NULL;
     int count = 0;
@@ -116,6 +122,7 @@ static svs_code load_sound(struct recovering *w, svs_error *err) {
     for (int i = oldest && count > 2 ? count - 2 : 0; i < count && code == SVS_OK && !w->r->checkpointed;
          i++) {
         code = recovery_load(w, numbers[oldest ? i : count - 1 - i], err);
+        /* Another checkpoint can make up for a damaged one, but not for lack of memory or a later version. */
         if (code != SVS_DAMAGED && code != SVS_SETTING && code != SVS_IO)
             continue;
         if (w->o->log)
@@ -133,7 +140,8 @@ static bool record_starts(const struct svi_record *r) {
     return r->kind == SVI_RECORD_START;
 }
 
-/* Without a checkpoint the settings are those of the first record. */
+/* An empty stream for a journal without a checkpoint. Its settings are those of the first record, a start. If
+ * the first records are lost, so are their settings; then sources may begin at any number, too. */
 static svs_code recovery_begin(struct recovering *w, const struct svi_record *first, svs_error *err) {
     struct svi_recovery *r = w->r;
     struct svi_journal_found found;
@@ -157,7 +165,7 @@ static svs_code recovery_begin(struct recovering *w, const struct svi_record *fi
     return SVS_OK;
 }
 
-/* After a loss: from which number on a source goes on. */
+/* Reports the samples that a source skipped with this message, which happens after a loss only. */
 static void report_jump(struct recovering *w, const struct svi_receipt *receipt) {
     struct svi_recovery *r = w->r;
     char shown[80];
@@ -173,15 +181,19 @@ static void report_jump(struct recovering *w, const struct svi_receipt *receipt)
                 svi_escape(shown, sizeof shown, receipt->src, strlen(receipt->src)), receipt->first);
 }
 
+/* Applies one record. With other settings (o->with) this is a trial: refits, changes of settings and starts
+ * of the recorded run do not apply to it, and a recorded return to an older state cannot, since the record
+ * holds a state made with the old settings. */
 static svs_code recovery_apply(struct recovering *w, const struct svi_record *record, svs_error *err) {
     struct svi_journal_found found;
     struct svi_receipt receipt = {.jumped_from = -1};
     svs_code code = w->r->stream ? SVS_OK : recovery_begin(w, record, err);
-    const bool theirs = record_starts(record) || record->kind == SVI_RECORD_REFIT ||
-                        record->kind == SVI_RECORD_CONFIG; /* not those of what is tried instead */
+    const bool old_settings =
+        record_starts(record) || record->kind == SVI_RECORD_REFIT || record->kind == SVI_RECORD_CONFIG;
+    /* The pause before a recorded start is part of the input, unlike its settings. */
     if (code == SVS_OK && w->o->with && record_starts(record))
         svi_stream_begin(w->r->stream, record->now);
-    if (code != SVS_OK || (w->o->with && theirs))
+    if (code != SVS_OK || (w->o->with && old_settings))
         return code;
     if (w->o->with && record->kind == SVI_RECORD_LOAD)
         return svi_fail(err, SVS_UNAVAILABLE,
@@ -189,12 +201,14 @@ static svs_code recovery_apply(struct recovering *w, const struct svi_record *re
                         " the stream went back to an older state, which is one of the settings of then: "
                         "--until %" PRIu64 " ends before it",
                         record->number, record->number);
+    /* From the first loss on the reader cannot know which samples are gone, so each source may jump once. */
     svi_journal_reader_found(w->reader, &found);
     if (found.lost)
         svi_entry_allow_gaps(svi_stream_entry(w->r->stream), true);
+    /* The stream may be another one after this, when a start raised a limit. */
     svi_stream_leave_open(w->r->stream, true);
-    code = svi_record_apply(&w->r->stream, &w->r->settings, record, &receipt,
-                            err); /* a start may raise a limit */
+    code = svi_record_apply(&w->r->stream, &w->r->settings, record, &receipt, err);
+    /* Lack of memory refuses samples that were accepted the first time: the state would differ silently. */
     if (code == SVS_OK)
         code = svi_stream_lost_key(w->r->stream, err);
     if (code == SVS_OK && svi_stream_out_of_memory(w->r->stream))
@@ -203,12 +217,13 @@ static svs_code recovery_apply(struct recovering *w, const struct svi_record *re
     report_jump(w, &receipt);
     if (w->o->turn)
         w->o->turn(w->user);
-    if (w->o->with) /* with other settings the refits are others too */
+    if (w->o->with) /* refits of a trial run at once, on this thread, so that its results are reproducible */
         svi_engine_refit_here(svi_stream_root(w->r->stream));
     return code;
 }
 
-/* Without a checkpoint the whole stream must be there, unless less will do. */
+/* Position of the first record for a recovery without a checkpoint. Only with accept_loss, or for a reader
+ * that asked for SVI_FROM_START, may the journal begin later than at record 0. */
 static svs_code first_record(struct recovering *w, struct svi_position *start, svs_error *err) {
     struct svi_state_dir_ends journal;
     svs_code code = svi_state_dir_find(w->dir, "journal", &journal, err);
@@ -222,6 +237,7 @@ static svs_code first_record(struct recovering *w, struct svi_position *start, s
     return code;
 }
 
+/* Applies the journal from the checkpoint, or from its first record, up to o->until. */
 static svs_code recovery_read_journal(struct recovering *w, svs_error *err) {
     struct svi_position start = {0};
     const struct svi_journal_reader_options o = {w->r->checkpointed ? w->r->epoch : 0, SVI_RECORD_LARGEST,
@@ -241,8 +257,9 @@ static svs_code recovery_read_journal(struct recovering *w, svs_error *err) {
     if (what == SVI_JOURNAL_FAIL)
         code = err->code;
     svi_journal_reader_found(w->reader, &w->r->found);
-    if (code == SVS_OK && what == SVI_JOURNAL_RECORD) /* the one that was left out */
+    if (code == SVS_OK && what == SVI_JOURNAL_RECORD) /* record o->until was read but not applied */
         w->r->found.records--;
+    /* Without a checkpoint the records before the first one are lost, which the reader cannot see. */
     if (w->o->from != SVI_FROM_START && start.number > 0) {
         w->r->found.damages++;
         w->r->found.lost_records += start.number;
@@ -301,9 +318,9 @@ static svs_code recovery_recover(const struct svi_state_dir *f, const struct svi
     return code;
 }
 
-/* What changes when a process that writes has removed something. */
+/* Differs after a writing process has removed a checkpoint or a segment. */
 struct extent {
-    uint64_t oldest_checkpoint, newest_checkpoint, oldest_segment; /* 0 = there is none */
+    uint64_t oldest_checkpoint, newest_checkpoint, oldest_segment; /* 0 = none */
 };
 
 static struct extent recovery_extent(const struct svi_state_dir *f) {
@@ -313,8 +330,9 @@ static struct extent recovery_extent(const struct svi_state_dir *f) {
     return (struct extent){checkpoints.first, checkpoints.last, journal.first};
 }
 
-/* A reader may look while a process writes: after each checkpoint it removes what was just going to be
- * read. */
+/* A directory may be read while a process writes to it. After each checkpoint that process removes older
+ * files, perhaps those that were to be read next. A failure during which files were removed is therefore
+ * tried again; the process that holds the lock removes nothing meanwhile and fails at once. */
 svs_code svi_recover(const struct svi_state_dir *f, const struct svi_recovery_options *o, svi_sink *sink,
                      void *user, struct svi_recovery *r, svs_error *err) {
     svs_code code = SVS_OK;

@@ -1,12 +1,12 @@
 /* Write-ahead: a journal, and checkpoints that bound how much of it a restart has to apply.
  *
- * Three threads. The stream's appends and commits records, and takes the bytes of a state between two turns.
- * The checkpoint thread writes them and then removes what they replace. The fsync thread does every sync that
- * the stream does not wait for: one thread, one at a time, for of two syncs one might find nothing left to
- * write while the other has not yet reported that it failed.
+ * Three threads share the work. The stream's thread appends and commits records, and copies the state between
+ * two turns. The checkpoint thread writes that copy and then removes what it replaces. The fsync thread does
+ * the syncs in the background, one at a time: with two at once, one could find nothing left to write and
+ * succeed while the other has not yet reported its failure.
  *
- * What is on disk is counted in fsync generations: a generation ends when its sync is started and is durable
- * when that sync has succeeded; the engine notes with each source in which generation its last number came.
+ * Durability is counted in fsync generations. A generation ends when its sync is started and is durable when
+ * that sync has succeeded; the entry notes for each source the generation in which its last number arrived.
  *
  * Invariants: a checkpoint is never newer than the journal on disk, and nothing takes effect before its
  * record is committed. Read in order: checkpoints, the stream, start and end. */
@@ -27,23 +27,24 @@
 #include "base/worker.h"
 
 #define NEEDED            2 /* checkpoints that a restart may need, with the journal after them */
-#define MAX_JOURNAL_BYTES (64 * 1024 * 1024) /* bytes between checkpoints, however little work they were */
-#define SYNC_POLL_SECONDS 0.005              /* between two looks whether a sync has ended */
-#define MAX_STALL_SHARE   0.05               /* of the work may go into taking checkpoints */
-#define STALL_SHARE       0.005              /* of it rather: of 1000 samples few meet one */
-#define SPENT_KEYS        0.2                /* of it may go into the states of keys, bit by bit */
-#define MAX_DELAY_TIMES   4                  /* times checkpoint.seconds, for that, at most */
-#define SLACK             65536              /* bytes */
-#define PIECE             (1024 * 1024)      /* bytes of a state that are gathered at once, at most */
-#define CHECKPOINT_SHARE  1.25               /* of a state's size its room has */
-#define MAX_SLICE_SECONDS 0.002              /* seconds of a turn that go into the states of keys */
+#define MAX_JOURNAL_BYTES (64 * 1024 * 1024) /* between checkpoints, however little work they were */
+#define SYNC_POLL_SECONDS 0.005              /* between two checks whether a sync has ended */
+#define MAX_STALL_SHARE   0.05               /* share of the work that taking checkpoints may cost */
+#define STALL_SHARE       0.005              /* share aimed at: few of 1000 samples wait for one */
+#define SPENT_KEYS        0.2                /* share of the work for saving the states of keys */
+#define MAX_DELAY_TIMES   4                  /* longest delay to meet STALL_SHARE, in checkpoint.seconds */
+#define SLACK             65536              /* bytes by which a state may grow until it is saved */
+#define PIECE             (1024 * 1024)      /* most bytes of a state that are gathered at once */
+#define CHECKPOINT_SHARE  1.25               /* capacity of the copy, in sizes of the state */
+#define MAX_SLICE_SECONDS 0.002              /* of one turn for the states of keys */
 #define MIN_SLICE_SECONDS 0.0002
 
-/* Where a checkpoint stands of which the states of keys are written bit by bit. */
+/* Progress of a checkpoint. With keys it takes many turns: its position in the journal is fixed between the
+ * two phases. */
 enum write_ahead_phase {
     CHECKPOINT_NONE = 0,
-    CHECKPOINT_TIDIES, /* before its mark */
-    CHECKPOINT_SAVES   /* after it */
+    CHECKPOINT_TIDIES, /* rewrites key files that are mostly dead; the position is still open */
+    CHECKPOINT_SAVES   /* writes the states of keys as they were at the position */
 };
 
 struct svi_write_ahead {
@@ -51,56 +52,56 @@ struct svi_write_ahead {
     svi_journal *journal;
     svi_stream *stream;
     bool keep_all;
-    int64_t keep; /* checkpoints */
-    bool keyed;   /* states of keys are in files beside them */
+    int64_t keep; /* number of checkpoints */
+    bool keyed;   /* states of keys are in separate files */
     bool always;  /* every commit is synced, so whatever took effect is on disk */
-    double every; /* seconds of work between checkpoints, 0 = none */
-    double work;  /* since the last */
-    double due;   /* monotonic: when the journal wants to be synced */
+    double every; /* seconds of work between checkpoints, 0 = no checkpoints */
+    double work;  /* seconds since the last one */
+    double due;   /* monotonic: when the journal has to be synced; 0 = ask it at the next turn */
 
     svi_worker *fsync_thread;
-    struct svi_journal_sync sync; /* the fsync thread's while it is busy */
-    double sync_seconds;          /* of those that a turn waited for, recently */
+    struct svi_journal_sync sync; /* owned by the fsync thread while it is busy */
+    double sync_seconds;          /* smoothed duration of the syncs that a turn waited for */
     uint64_t fsync_generation, fsync_generation_pending,
-        fsync_generation_durable; /* svi_engine_set_fsync_generation */
+        fsync_generation_durable; /* svi_entry_set_fsync_generation */
 
     svi_worker *checkpoint_thread;
-    struct svi_checkpoint checkpoint; /* the checkpoint thread's while it is busy, as the next three */
-    bool prepares;                    /* it makes way for the next one, and does not write this one */
-    size_t wanted;                    /* that it shall make for it; 0 = there is enough */
+    struct svi_checkpoint checkpoint; /* owned by the checkpoint thread while it is busy, as the next three */
+    bool prepares;                    /* it makes space for the next checkpoint and writes none */
+    size_t wanted;                    /* bytes of capacity to allocate; 0 = there is enough */
     svs_error result;
-    size_t size_before; /* of the bodies of the one before */
-    bool waits;         /* the checkpoint, until the journal before it is on disk */
-    int64_t bytes_at;   /* of the journal at the last */
+    size_t size_before; /* bytes of the bodies of the previous checkpoint */
+    bool waits;         /* the checkpoint is complete, but the journal before it is not yet on disk */
+    int64_t bytes_at;   /* size of the journal at the last checkpoint */
     double since;       /* monotonic: when the oldest record that is not on disk was written; 0 = all are */
-    uint64_t newest;    /* records in the newest checkpoint */
-    bool any;           /* there is one */
-    double stall;       /* seconds that taking the last one took, at a time */
-    double spent;       /* and in all */
+    uint64_t newest;    /* records before the newest checkpoint */
+    bool any;           /* `newest` is valid */
+    double stall;       /* longest time for which the last checkpoint held up the stream, seconds */
+    double spent;       /* total time that it took from the stream, seconds */
     enum write_ahead_phase phase;
     int64_t written, failed;
 };
 
 /* ---- checkpoints */
 
-/* Which of these, in ascending order, goes first: never one that a restart may need, nor the oldest, but
- * where what it leaves open is smallest for how long ago it is. So the distances grow with the age. */
+/* Index of the checkpoint to remove first; `numbers` ascends. The newest NEEDED ones stay, since a restart
+ * may need them, and so does the oldest unless there is no other choice. Of the others the one is removed
+ * whose removal leaves the smallest gap relative to its age, so that the distances grow with the age. */
 static int write_ahead_spare(const uint64_t *numbers, int count) {
     int spare = 0;
-    double least = INFINITY;
+    double smallest = INFINITY;
     for (int i = 1; i < count - NEEDED; i++) {
         const double gap = (double)(numbers[i + 1] - numbers[i - 1]),
                      age = (double)(numbers[count - 1] - numbers[i]) + 1;
-        if (gap / age < least) {
-            least = gap / age;
+        if (gap / age < smallest) {
+            smallest = gap / age;
             spare = i;
         }
     }
     return spare;
 }
 
-/* The files of keys that none of these checkpoints names go. One that cannot be read names them all, and a
- * file that is newer than all that they name may be of the checkpoint that is begun. */
+/* Removes the key files that none of these checkpoints refers to. */
 static svs_code clear_keys(svi_write_ahead *w, const uint64_t *checkpoints, int count, svs_error *err) {
     struct svi_checkpoint c = {0};
     uint64_t *files = NULL, newest = 0;
@@ -110,6 +111,7 @@ static svs_code clear_keys(svi_write_ahead *w, const uint64_t *checkpoints, int 
     for (int i = 0; i < count && left > 0 && code == SVS_OK; i++) {
         svi_key_files *named = svi_key_files_new(&w->dir, err);
         code = named ? SVS_OK : err->code;
+        /* An unreadable checkpoint may refer to any file, so none is removed. */
         if (code == SVS_OK && (svi_checkpoint_read(&w->dir, checkpoints[i], &c, &unread) != SVS_OK ||
                                svi_key_files_of(named, &c, &unread) != SVS_OK))
             left = 0;
@@ -120,6 +122,7 @@ static svs_code clear_keys(svi_write_ahead *w, const uint64_t *checkpoints, int 
                 memmove(files + j, files + j + 1, (size_t)(left-- - j - 1) * sizeof *files);
         svi_key_files_free(&named);
     }
+    /* Files newer than all that are referred to may belong to the checkpoint in progress. */
     while (left > 0 && files[left - 1] > newest)
         left--;
     if (code == SVS_OK && left > 0)
@@ -129,8 +132,9 @@ static svs_code clear_keys(svi_write_ahead *w, const uint64_t *checkpoints, int 
     return code;
 }
 
-/* Checkpoints that are too many go, then the part of the journal before the newest two: for good, since a
- * checkpoint that a power cut brought back without its journal would make the directory a damaged one. */
+/* Removes surplus checkpoints, then the journal before the newest NEEDED, then unused key files. The order
+ * matters, and so does that each removal is durable before the next: a checkpoint that a power cut brought
+ * back without its journal would make the directory look damaged. */
 static svs_code clear_away(svi_write_ahead *w, int64_t keep, svs_error *err) {
     uint64_t *numbers = NULL;
     int count = 0;
@@ -148,9 +152,9 @@ static svs_code clear_away(svi_write_ahead *w, int64_t keep, svs_error *err) {
     return code;
 }
 
-/* Room for the next checkpoint: touched for the first time, for which the stream would wait longer than for
- * copying. Of a stream with keys the newest checkpoint is the only one while the next is written: of their
- * states there are two then. */
+/* Allocates the buffer of the next checkpoint and touches its pages here, because the page faults would hold
+ * up the stream longer than the copy itself. With keys all checkpoints but the newest are removed first,
+ * which limits the states of keys on disk to two generations. */
 static void make_way(svi_write_ahead *w) {
     struct svi_bytes *b = &w->checkpoint.bodies;
     svs_error err;
@@ -158,21 +162,23 @@ static void make_way(svi_write_ahead *w) {
         svi_bytes_clear(b);
         b->data = svi_alloc(w->wanted);
         b->capacity = b->data ? w->wanted : 0;
-        if (b->data) /* a large block has its pages when they are written */
+        if (b->data) /* the kernel maps the pages of a large block at the first write only */
             memset(b->data, 0, b->capacity);
         w->wanted = 0;
     }
     if (w->keyed)
-        (void)clear_away(w, 1, &err); /* what could not go goes the next time */
+        (void)clear_away(w, 1, &err); /* what fails now is removed after the next checkpoint */
 }
 
-/* All that may wait for the disk is done here. */
+/* The job of the checkpoint thread: everything that may wait for the disk. */
 static void write_down(void *job) {
     svi_write_ahead *w = job;
     if (w->prepares) {
         make_way(w);
         return;
     }
+    /* The key files are durable before the checkpoint that refers to them, and the checkpoint before anything
+     * older is removed. In any other order a power cut leaves a checkpoint without its parts. */
     w->result.code = svi_stream_sync_keys(w->stream, &w->result);
     if (w->result.code == SVS_OK)
         w->result.code = svi_checkpoint_write(&w->dir, &w->checkpoint, NULL, &w->result);
@@ -191,6 +197,7 @@ static void report_generation(svi_write_ahead *w) {
 
 static svs_code begin_sync(svi_write_ahead *w, svs_error *err) {
     svs_code code = svi_journal_sync_begin(w->journal, &w->sync, err);
+    /* Samples from here on are not covered by this sync, so they belong to the next generation. */
     w->fsync_generation_pending = w->fsync_generation++;
     report_generation(w);
     if (code == SVS_OK)
@@ -201,14 +208,16 @@ static svs_code begin_sync(svi_write_ahead *w, svs_error *err) {
 
 static svs_code end_sync(svi_write_ahead *w, svs_error *err) {
     svs_code code = svi_journal_sync_end(w->journal, &w->sync, err);
+    /* A sync on the stream's thread may have made a later generation durable meanwhile (end_generation). */
     if (code == SVS_OK && w->fsync_generation_pending > w->fsync_generation_durable)
         w->fsync_generation_durable = w->fsync_generation_pending;
     report_generation(w);
     return code;
 }
 
-/* What is in a checkpoint must not be newer than what is in the journal: that is synced before it is written.
- */
+/* Gives the complete checkpoint to its thread once the journal before it is on disk; until then only starts
+ * that sync, and is called again by later turns. A checkpoint newer than the durable journal would keep,
+ * after a power cut, samples that the journal never had. */
 static svs_code write_ahead_hand_over(svi_write_ahead *w, svs_error *err) {
     if (svi_journal_durable(w->journal) < w->checkpoint.position.number)
         return svi_worker_busy(w->fsync_thread) ? SVS_OK : begin_sync(w, err);
@@ -217,7 +226,8 @@ static svs_code write_ahead_hand_over(svi_write_ahead *w, svs_error *err) {
     return SVS_OK;
 }
 
-/* Writes states of keys for so long; when all are, the rest goes to its thread. */
+/* Saves states of keys for about `seconds`. After the last one the checkpoint is complete and is handed over.
+ * The time counts as a stall, since no sample is taken meanwhile. */
 static svs_code go_on_saving(svi_write_ahead *w, double seconds, svs_error *err) {
     const double began = svi_monotonic();
     bool done = false;
@@ -236,13 +246,15 @@ static svs_code go_on_saving(svi_write_ahead *w, double seconds, svs_error *err)
     return code;
 }
 
+/* Fixes the position of a checkpoint and copies the state of the root. Nothing may be committed between the
+ * two, or the checkpoint would claim records that it lacks. */
 static svs_code begin_checkpoint(svi_write_ahead *w, double seconds, svs_error *err) {
     const double began = svi_monotonic();
     const struct svi_position at = svi_journal_position(w->journal);
     w->phase = CHECKPOINT_NONE;
     w->work = 0;
     w->bytes_at = svi_journal_bytes(w->journal);
-    if (w->any && at.number == w->newest)
+    if (w->any && at.number == w->newest) /* no record since: the newest one is this one */
         return SVS_OK;
     w->size_before = w->checkpoint.bodies.size;
     svs_code code = svi_stream_save_begin(w->stream, &w->checkpoint, err);
@@ -253,7 +265,9 @@ static svs_code begin_checkpoint(svi_write_ahead *w, double seconds, svs_error *
     return code == SVS_OK ? go_on_saving(w, seconds, err) : code;
 }
 
-/* One is due: at once, unless its room has to be made first. */
+/* Begins a checkpoint that is due: at once where its buffer is large enough, else after the checkpoint thread
+ * has allocated one. Asking for the size costs a pass over the state, so two equal sizes in a row are
+ * trusted; SLACK covers small growth. */
 static void prepare_checkpoint(svi_write_ahead *w) {
     const struct svi_bytes *b = &w->checkpoint.bodies;
     const bool steady = b->size > 0 && b->size == w->size_before; /* as with a full window */
@@ -268,7 +282,8 @@ static void prepare_checkpoint(svi_write_ahead *w) {
     svi_worker_submit(w->checkpoint_thread, w);
 }
 
-/* A turn's part of a checkpoint of which the states of keys are written bit by bit. */
+/* One turn's share of a checkpoint in progress. The slice grows with the work of the turn, so that a busy
+ * stream finishes its checkpoint as well, within limits that keep the latency low. */
 static svs_code advance_checkpoint(svi_write_ahead *w, double work, svs_error *err) {
     const double seconds = fmin(fmax(work, MIN_SLICE_SECONDS), MAX_SLICE_SECONDS);
     bool done = false;
@@ -280,8 +295,7 @@ static svs_code advance_checkpoint(svi_write_ahead *w, double work, svs_error *e
     return code == SVS_OK && done ? begin_checkpoint(w, seconds, err) : code;
 }
 
-/* Its thread has written it, or has only made room. A full disk is no reason to end: the next one may find
- * some. */
+/* The checkpoint thread has finished: it wrote the checkpoint, or only made space for the next one. */
 static svs_code end_checkpoint(svi_write_ahead *w, svs_error *err) {
     const bool made_capacity = w->prepares;
     w->prepares = false;
@@ -297,20 +311,22 @@ static svs_code end_checkpoint(svi_write_ahead *w, svs_error *err) {
     return SVS_OK;
 }
 
+/* A failed checkpoint loses nothing, since the journal is complete without it. Therefore a full disk or lack
+ * of memory is not an error: the next checkpoint may succeed. */
 static svs_code unless_full(svs_code code) {
     return code == SVS_DISK_FULL || code == SVS_NO_MEMORY ? SVS_OK : code;
 }
 
-/* All that took effect so far is on disk. */
+/* After a sync on this thread: everything that took effect so far is on disk. */
 static void end_generation(svi_write_ahead *w) {
     w->fsync_generation_durable = w->fsync_generation++;
     report_generation(w);
 }
 
-/* What runs in the background has ended. */
+/* Waits for both background threads and takes their results. */
 static svs_code write_ahead_settled(svi_write_ahead *w, svs_error *err) {
     svs_code code = SVS_OK;
-    if (svi_worker_wait(w->fsync_thread)) /* if it failed, no later sync would hear of it */
+    if (svi_worker_wait(w->fsync_thread)) /* the kernel reports a failed sync once: a later one may succeed */
         code = end_sync(w, err);
     if (svi_worker_wait(w->checkpoint_thread)) {
         svs_error second;
@@ -322,13 +338,15 @@ static svs_code write_ahead_settled(svi_write_ahead *w, svs_error *err) {
 
 svs_code svi_write_ahead_save(svi_write_ahead *w, uint64_t *record, char *hash, svs_error *err) {
     svs_code code = write_ahead_settled(w, err);
-    w->waits = false;                                     /* a newer one takes its place */
-    if (code == SVS_OK && w->phase == CHECKPOINT_SAVES) { /* what it has begun is of use for that */
+    w->waits = false; /* a complete one that still waits is replaced by the newer one below */
+    /* A checkpoint in progress has to end before another one begins. */
+    if (code == SVS_OK && w->phase == CHECKPOINT_SAVES) {
         code = unless_full(go_on_saving(w, INFINITY, err));
         w->waits = false;
         if (code == SVS_OK)
             code = write_ahead_settled(w, err);
     }
+    /* With the journal durable, begin_checkpoint hands over at once and there is something to wait for. */
     if (code == SVS_OK && (code = svi_journal_sync(w->journal, err)) == SVS_OK)
         end_generation(w);
     if (code == SVS_OK)
@@ -342,7 +360,8 @@ svs_code svi_write_ahead_save(svi_write_ahead *w, uint64_t *record, char *hash, 
     return code;
 }
 
-/* The record of it is on disk before it takes effect: from then on a restart needs nothing that is older. */
+/* The record holds the whole older state and is on disk before it takes effect. From then on a restart needs
+ * neither the checkpoint nor the records that were learned again. */
 svs_code svi_write_ahead_load(svi_write_ahead *w, const struct svi_load_options *o, struct svi_settings *s,
                               double now, struct svi_loaded *out, svs_error *err) {
     struct svi_load l = {0};
@@ -357,7 +376,7 @@ svs_code svi_write_ahead_load(svi_write_ahead *w, const struct svi_load_options 
         code = svi_write_ahead_write(w, SVI_RECORD_LOAD, now, payload.data, payload.size, err);
     svi_bytes_clear(&payload);
     if (code == SVS_OK)
-        svi_journal_release(w->journal);
+        svi_journal_release(w->journal); /* it grew to the size of the state for this record */
     if (code == SVS_OK && (code = svi_journal_sync(w->journal, err)) == SVS_OK)
         end_generation(w);
     if (code == SVS_OK) {
@@ -375,8 +394,8 @@ svs_code svi_write_ahead_append(svi_write_ahead *w, enum svi_record_kind kind, d
     return svi_journal_append(w->journal, kind, now, payload, size, err);
 }
 
-/* Since when is there something that a power cut would take? */
-static void look_at_disk(svi_write_ahead *w) {
+/* Updates `since`, the time from which on a power cut would lose something. */
+static void update_since(svi_write_ahead *w) {
     if (svi_journal_durable(w->journal) == svi_journal_position(w->journal).number)
         w->since = 0;
     else if (w->since == 0)
@@ -386,10 +405,10 @@ static void look_at_disk(svi_write_ahead *w) {
 svs_code svi_write_ahead_commit(svi_write_ahead *w, svs_error *err) {
     const uint64_t syncs = svi_journal_syncs(w->journal);
     svs_code code = svi_journal_commit(w->journal, err);
-    if (svi_journal_syncs(w->journal) != syncs)
+    if (svi_journal_syncs(w->journal) != syncs) /* the commit itself synced, as when a segment was full */
         end_generation(w);
     w->due = 0;
-    look_at_disk(w);
+    update_since(w);
     return code;
 }
 
@@ -411,7 +430,7 @@ svs_code svi_write_ahead_end(svi_write_ahead *w, svs_error *err) {
         w->sync_seconds = 0.5 * (w->sync_seconds + w->sync.seconds);
         code = svi_journal_sync_end(w->journal, &w->sync, err);
     }
-    look_at_disk(w);
+    update_since(w);
     return code;
 }
 
@@ -419,7 +438,8 @@ double svi_write_ahead_sync_seconds(const svi_write_ahead *w) {
     return w->sync_seconds;
 }
 
-/* Nobody waits for the disk between two syncs that are due: a slow one would hold the stream up. */
+/* Collects a finished sync, hands over a checkpoint that waited for it, and starts the next sync when it is
+ * due. Never waits: a slow disk would hold up the stream. While a sync runs, `due` is the next poll. */
 static svs_code sync_in_background(svi_write_ahead *w, double now, svs_error *err) {
     svs_code code = SVS_OK;
     if (svi_worker_busy(w->fsync_thread) && svi_worker_collect(w->fsync_thread))
@@ -464,8 +484,10 @@ int64_t svi_write_ahead_durable(const svi_write_ahead *w, const char *src) {
                             : svi_entry_durable(svi_stream_entry(w->stream), src);
 }
 
-/* Has there been work enough for another checkpoint? One that held the stream up for long comes later, such
- * that fewer samples meet it; a restart repeats that much more. */
+/* Has there been enough work for another checkpoint? With w seconds of work since the last one, which stalled
+ * the stream for s seconds at a time, this needs w >= checkpoint.seconds and s <= MAX_STALL_SHARE w. It also
+ * waits for s <= STALL_SHARE w, but not beyond w = MAX_DELAY_TIMES checkpoint.seconds, since a restart has to
+ * repeat the work. The total time spent on the last one is bounded as well: by SPENT_KEYS w with keys. */
 static bool has_worked(const svi_write_ahead *w) {
     return w->every > 0 && w->work >= w->every && w->work * MAX_STALL_SHARE >= w->stall &&
            w->work * (w->keyed ? SPENT_KEYS : MAX_STALL_SHARE) >= w->spent &&
@@ -478,12 +500,13 @@ svs_code svi_write_ahead_turn(svi_write_ahead *w, double work, svs_error *err) {
     w->work += work;
     if (now >= w->due)
         code = sync_in_background(w, now, err);
-    look_at_disk(w);
+    update_since(w);
     if (code == SVS_OK && svi_worker_busy(w->checkpoint_thread) && svi_worker_collect(w->checkpoint_thread)) {
         w->phase = w->prepares ? CHECKPOINT_TIDIES : w->phase;
         code = unless_full(end_checkpoint(w, err));
     }
     const bool grown = svi_journal_bytes(w->journal) - w->bytes_at >= MAX_JOURNAL_BYTES;
+    /* The copy of the state belongs to the last checkpoint until that is written. */
     const bool idle = !w->waits && !svi_worker_busy(w->checkpoint_thread);
     if (code == SVS_OK && idle && w->phase == CHECKPOINT_NONE && (grown || has_worked(w)))
         prepare_checkpoint(w);
@@ -501,7 +524,8 @@ int svi_write_ahead_fd(const svi_write_ahead *w) {
     return svi_worker_fd(w->checkpoint_thread);
 }
 
-/* The checkpoint, what it is gathered in, and the journal's records of a turn, whose room doubles. */
+/* The copy of the state, the piece that gathers it, and the journal's records of a turn, whose buffer doubles
+ * when it grows. */
 void svi_write_ahead_memory(double turn, double *share, double *fixed) {
     *share = CHECKPOINT_SHARE;
     *fixed = sizeof(svi_write_ahead) + 2 * SLACK + PIECE + 2 * turn;
@@ -522,7 +546,8 @@ void svi_write_ahead_figures(const svi_write_ahead *w) {
 
 /* ---- start and end */
 
-/* Checkpoints newer than the one that was loaded cannot be read: they must not come first the next time. */
+/* Renames the checkpoints newer than the loaded one, which could not be loaded, so that the next start does
+ * not try them again. */
 static svs_code set_aside(svi_write_ahead *w, const struct svi_recovery *r, svs_error *err) {
     uint64_t *numbers = NULL;
     int count = 0;
@@ -534,7 +559,7 @@ static svs_code set_aside(svi_write_ahead *w, const struct svi_recovery *r, svs_
     return code;
 }
 
-/* The first record of this process: from here on its settings hold. */
+/* Writes and syncs the first record of this process: its settings hold for the records after it. */
 static svs_code note_start(svi_write_ahead *w, const struct svi_settings *s, double now, svs_error *err) {
     struct svi_bytes text = {0};
     svs_code code = svi_settings_pack(s, &text, err);
@@ -546,7 +571,9 @@ static svs_code note_start(svi_write_ahead *w, const struct svi_settings *s, dou
     return code;
 }
 
-/* What to go on with, and the engine for it. */
+/* Settles the settings to continue with and the stream: the recovered one, wider where a limit was raised, or
+ * a new one. Both checks come before anything is written, so that a refused start leaves the directory as it
+ * was. */
 static svs_code write_ahead_settle(struct svi_recovery *r, struct svi_settings *s, svi_sink *sink, void *user,
                                    svi_stream **stream, svs_error *err) {
     svs_code code = r->stream ? svi_settings_merge(s, &r->settings, err) : SVS_OK;
@@ -559,7 +586,7 @@ static svs_code write_ahead_settle(struct svi_recovery *r, struct svi_settings *
         return code;
     if (r->stream)
         return svi_settings_raised(s, &r->settings) ? svi_stream_widen(stream, s, err) : SVS_OK;
-    /* A crash may have left a segment without a record: what follows in it is of its epoch. */
+    /* A crash may have left a segment without a record; the records appended to it share its epoch. */
     r->epoch = r->found.epoch ? r->found.epoch : (uint64_t)(1e6 * svi_wall_clock());
     *stream = svi_stream_new(s, r->epoch, sink, user, err);
     if (*stream)
@@ -567,8 +594,8 @@ static svs_code write_ahead_settle(struct svi_recovery *r, struct svi_settings *
     return *stream ? SVS_OK : err->code;
 }
 
-/* Other flags than those that the state was kept with are the same as `ctl config`: what can fail comes
- * before the record of the start, which a recovery repeats. */
+/* Flags that differ from the kept settings act like `ctl config`. All that can fail comes before the record
+ * of the start, because a recovery repeats that record and must not fail at it. */
 static svs_code write_ahead_start(svi_write_ahead *w, const struct svi_settings *s, FILE *log,
                                   svs_error *err) {
     char differences[160];
@@ -594,6 +621,8 @@ static svs_code write_ahead_start(svi_write_ahead *w, const struct svi_settings 
     return SVS_OK;
 }
 
+/* Recovers the state, opens the journal at its end, and records the start. The stream stays muted until its
+ * start is on disk; a refit that was running when the last process ended starts again after that. */
 static svs_code take_up(svi_write_ahead *w, struct svi_settings *s, svi_sink *sink, void *user, FILE *log,
                         svi_stream **stream, svs_error *err) {
     struct svi_recovery r = {0};
@@ -621,16 +650,17 @@ static svs_code take_up(svi_write_ahead *w, struct svi_settings *s, svi_sink *si
     if ((code = svi_stream_keep_keys(w->stream, &w->dir, err)) != SVS_OK)
         return code;
     w->keyed = svi_settings_keyed(s);
-    if (w->keyed) /* those that a restart needs: going back is not for keys */
+    if (w->keyed) /* a stream with keys cannot go back to an older checkpoint, so more are of no use */
         w->keep = NEEDED;
     report_generation(w);
     w->any = r.checkpointed;
     w->newest = r.checkpoint;
-    w->work = r.seconds; /* what was repeated would be repeated again */
+    w->work = r.seconds; /* another crash before the next checkpoint would repeat this work as well */
     if ((code = write_ahead_start(w, s, log, err)) != SVS_OK)
         return code;
     svi_stream_mute(w->stream, false);
     svi_engine_refit_restart(svi_stream_root(w->stream));
+    /* Without a new checkpoint the next start would meet the same damage, or rebuild the model again. */
     return r.found.damages > 0 || r.rebuilt ? svi_write_ahead_save(w, NULL, NULL, err) : SVS_OK;
 }
 
@@ -664,9 +694,10 @@ void svi_write_ahead_free(svi_write_ahead **pw) {
     svi_write_ahead *w = *pw;
     if (!w)
         return;
+    /* The threads first: they use the journal, the directory and the checkpoint. */
     svi_worker_free(&w->checkpoint_thread);
     svi_worker_free(&w->fsync_thread);
-    if (w->journal) /* what they had open */
+    if (w->journal) /* closes the file of a sync that nobody collected */
         (void)svi_journal_sync_end(w->journal, &w->sync, NULL);
     svi_journal_free(&w->journal);
     svi_state_dir_close(&w->dir);
