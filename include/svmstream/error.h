@@ -42,12 +42,12 @@ extern "C" {
     X(UNKNOWN_ID, unknown_id, "no sample with this `id` is held or waits for a label")                       \
     X(MISSING_X, missing_x, "a sample to learn or to score has no `x`")                                      \
     X(MISSING_VALUE, missing_value, "a feature value is missing and the setting `missing` refuses")          \
-    X(OTHER_STREAM, other_stream, "the sample names another stream than this process serves")                \
+    X(WRONG_STREAM, wrong_stream, "the sample names another stream than this process serves")                \
     X(TS_AHEAD, ts_ahead, "the time stamp lies too far ahead of the clock")                                  \
-    X(PEER_CUT, peer_cut, "a peer was disconnected for a message over the size limit")                       \
+    X(PEER_DISCONNECTED, peer_disconnected, "a peer was disconnected for a message over the size limit")     \
     X(NOT_ALLOWED, not_allowed, "a peer's key is not listed, or lacks the role for what it wants")           \
     X(GAP, gap, "a sequence number was skipped; send again from `next`")                                     \
-    X(NO_SOURCE, no_source, "acknowledged input needs both `src` and `n`")                                   \
+    X(MISSING_SOURCE, missing_source, "acknowledged input needs both `src` and `n`")                         \
     X(DISK_FULL, disk_full,                                                                                  \
       "there is no room to write the sample down; nothing of it was taken, send it again later")             \
     X(UNAVAILABLE, unavailable, "the operation is known but not available as this process is set up")        \
@@ -61,7 +61,7 @@ extern "C" {
     X(NOT_CONVERGED, not_converged, "a solver ended before its certificate met the tolerance")               \
     X(NUMERIC, numeric, "the numbers leave the range in which the model can be computed")                    \
     X(NOT_SUPPORTED, not_supported, "the operation is known, but this version cannot do it")                 \
-    X(OTHER_COLUMNS, other_columns, "the names of the columns are not those of the stream")                  \
+    X(WRONG_COLUMNS, wrong_columns, "the names of the columns are not those of the stream")                  \
     X(CLOCK_MOVED, clock_moved, "the clock of the machine was moved; what is held has moved along")          \
     X(SOURCE_FORGOTTEN, source_forgotten,                                                                    \
       "the `src` is not known (any more) and its `n` is not 0: say hello, then go on as it says")            \
@@ -75,7 +75,7 @@ extern "C" {
     X(MISSING_KEY, missing_key, "a label or a removal does not carry the `key` of its sample")               \
     X(UNKNOWN_KEY, unknown_key, "the stream has no such key (any more)")                                     \
     X(UNKNOWN_COLUMN, unknown_column, "a setting names a column that no sample has had so far")              \
-    X(TWIN_CLASSES, twin_classes,                                                                            \
+    X(AMBIGUOUS_CLASS, ambiguous_class,                                                                      \
       "a label is an integer in some samples and a string of its digits in others")                          \
     X(OUTLIER, outlier, "a number lies far beyond its column's values and the setting `outlier` refuses")
 

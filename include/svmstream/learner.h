@@ -240,7 +240,7 @@ typedef struct svs_tuning {
     int count, present, best; /* rows; that of the current C; the largest gain, ties by least `squared` */
     bool better;              /* the gain of `best` is more than twice its noise */
     int64_t samples;          /* samples left out, one at a time */
-    int64_t alone;            /* held samples not counted, as they determine their own score: 1 - h < 1e-9 */
+    int64_t skipped;          /* held samples not counted, as they determine their own score: 1 - h < 1e-9 */
 } svs_tuning;
 
 /* Rates C by leaving out each held sample, for C = 2^-10, 2^-8 ... 2^10 and the current one: in closed form,

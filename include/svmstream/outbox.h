@@ -149,7 +149,7 @@ typedef struct svs_outbox_sample {
 /* The defaults; the caller must set `src`. */
 SVS_API void svs_outbox_defaults(svs_outbox_options *o);
 
-/* NULL on failure: SVS_INVALID, SVS_NO_SOURCE, SVS_NO_MEMORY. Owner: the caller. */
+/* NULL on failure: SVS_INVALID, SVS_MISSING_SOURCE, SVS_NO_MEMORY. Owner: the caller. */
 SVS_API svs_outbox *svs_outbox_new(const svs_outbox_options *o, svs_error *err);
 
 /* Frees *box and sets it to NULL; *box may be NULL. */
@@ -176,7 +176,7 @@ SVS_API svs_code svs_outbox_pack(svs_outbox *box, const svs_outbox_sample *sampl
 
 /* Names the values of dense samples, in their order: from now on each message carries the names, and the
  * process matches them with the columns of its stream. They must fit all kept samples, too. A process with
- * other columns takes nothing (SVS_OUTBOX_LATER, other_columns). d = 0: no names any more. SVS_INVALID (d <
+ * other columns takes nothing (SVS_OUTBOX_LATER, wrong_columns). d = 0: no names any more. SVS_INVALID (d <
  * 0, a NULL name), SVS_TOO_LARGE: they leave no space in `message`; SVS_NO_MEMORY. */
 SVS_API svs_code svs_outbox_columns(svs_outbox *box, const char *const *names, int d, svs_error *err);
 

@@ -58,7 +58,7 @@ SVS_API svs_code svs_schema_begin(svs_schema *s, svs_error *err);
 
 /* Sets the value of a column in this row; columns may be in any order. SVS_NOT_FINITE; SVS_WRONG_TYPE (a word
  * in a column of numbers, an empty word), SVS_DUPLICATE_KEY (the column already has a value), SVS_BAD_COLUMN
- * (an invalid name or word), SVS_OTHER_COLUMNS (the model has no such column), SVS_LIMIT, SVS_NO_MEMORY.
+ * (an invalid name or word), SVS_WRONG_COLUMNS (the model has no such column), SVS_LIMIT, SVS_NO_MEMORY.
  * After a failure the row is void: begin a new one. */
 SVS_API svs_code svs_schema_number(svs_schema *s, const char *name, double value, svs_error *err);
 SVS_API svs_code svs_schema_word(svs_schema *s, const char *name, const char *word, svs_error *err);

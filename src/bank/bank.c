@@ -1,13 +1,16 @@
-/* The bank: its members, made for a stream, grown with it, and dropped where they do not fit any more.
+/* The bank: makes its members for a stream, grows them with it, and drops those that no longer fit the
+ * budget.
  *
- * What a member is stands in its own file (bank/member_ops.h); here are loops over them, and what is above:
- * stacks, shares and calibrators. A sample passes twice (bank_step.c): svi_bank_score asks all members and
- * both layers above them; svi_bank_learn then teaches the layers what the members had said, and the members
- * the row. Losses are of what was said before the label was known, so nothing is held out.
+ * Each member is implemented in its own file behind a table of functions (bank/member_ops.h); this file
+ * loops over the tables and owns what sits above them: stacks, shares and calibrators. A sample passes
+ * twice (bank_step.c): svi_bank_score asks all members and both layers; svi_bank_learn then teaches the
+ * layers by the scores that the members gave, and the members by the row. Losses are always of scores made
+ * before the label was known, so no samples are held out.
  *
- * Invariants: all parts have the features and classes of the host, in its order; a member that was dropped
- * does not come back; what a call could not do for want of memory is caught up with, or the bank stays as it
- * was. */
+ * Invariants: all parts have the host's features and classes, in its order; a dropped member never
+ * returns; what a call could not do for want of memory is repeated later, or the bank stays as it was.
+ *
+ * Read in order: members, construction and changes of the host, figures, checks, the archive. */
 #include <math.h>
 #include <string.h>
 
@@ -19,14 +22,14 @@
 #include "learner/learner_renew.h"
 #include "learner/learner_times.h"
 
-#define VOTE_ETA      0.3
+#define VOTE_ETA      0.3 /* share.h: of the vote over members, whose loss is 0 or 1 */
 #define VOTE_ALPHA    0.001
-#define EXPERT_ETA    2.0
+#define EXPERT_ETA    2.0 /* of the share over experts, whose loss is in [0, 1] */
 #define EXPERT_ALPHA  0.003
-#define RIDGE         1.0
+#define RIDGE         1.0 /* of the stacks */
 #define RIDGE_REGRESS 0.1
-#define ROWS_MAX      65536
-#define MEMBERS_ALL   1e6 /* microseconds: every member fits */
+#define ROWS_MAX      65536 /* that the stacks hold: K a sample of K > 2 classes */
+#define MEMBERS_ALL   1e6   /* microseconds: every member fits */
 
 struct svi_stacks_options svi_bank_stacks(const struct svi_bank_options *o) {
     return (struct svi_stacks_options){.members = svi_member_count,
@@ -37,21 +40,22 @@ struct svi_stacks_options svi_bank_stacks(const struct svi_bank_options *o) {
                                        .isa = o->host.isa};
 }
 
-/* ---- its members */
+/* ---- members */
 
-/* The next part, from the i-th on, with a member that runs; NULL: no more. */
+/* Iterator: the next part from the i-th on with a running member; NULL at the end. */
 static const struct svi_member_part *bank_next(const svi_bank *b, int *i) {
     while (*i < b->c.part_count && !b->part[*i].on)
         ++*i;
     return *i < b->c.part_count ? &b->part[(*i)++] : NULL;
 }
 
-/* The members of `on` run; what belongs to others is freed. */
+/* Makes exactly the members of `on` run and frees the memory of all others. */
 static void bank_run(svi_bank *b, uint32_t on) {
     b->on = on;
     for (int i = 0; i < b->c.part_count; i++) {
         struct svi_member_part *p = &b->part[i];
         p->on = 0;
+        /* The members of one table are adjacent in svi_members: bank bit m is part bit m - first. */
         for (int m = p->first; m < svi_member_count && svi_members[m].ops == p->ops; m++)
             p->on |= (on >> m & 1) << (m - p->first);
         if (p->ops->clear)
@@ -59,21 +63,24 @@ static void bank_run(svi_bank *b, uint32_t on) {
     }
 }
 
-/* All parts have d features. The standardiser comes last: rows have zeros where parts that had no memory have
- * no features. */
+/* Grows all parts to d features, members before the standardiser. If memory runs out between, the rows are
+ * still zero in the columns that some member lacks, so no member misreads a column; the next call finishes
+ * the growth. */
 static svs_code bank_widen(svi_bank *b, int d, svs_error *err) {
     const struct svi_member_part *p;
     for (int i = 0; (p = bank_next(b, &i));)
         if (p->ops->grow)
             SVI_TRY(p->ops->grow(p, d, err));
     SVI_TRY(svi_standardiser_grow(&b->standard, d, err));
+    /* New columns start as scaled; those declared unscaled are marked again. Repeating it for old ones is
+     * harmless: they have no moments. */
     for (int j = 0; j < d; j++)
         if (b->plain[j])
             svi_standardiser_unscale(&b->standard, j);
     return SVS_OK;
 }
 
-/* Those that run, for d features, with nothing learned. */
+/* Initialises the running members for d features, with nothing learned. */
 static svs_code bank_begin_members(svi_bank *b, int d, svs_error *err) {
     const struct svi_member_part *p;
     for (int i = 0; (p = bank_next(b, &i));)
@@ -82,7 +89,8 @@ static svs_code bank_begin_members(svi_bank *b, int d, svs_error *err) {
     return bank_widen(b, d, err);
 }
 
-/* Bytes of a bank: the state of its parts lies behind it. b: they are placed there; or NULL. */
+/* Size of a bank in bytes: the struct, then the state of each part, aligned. b not NULL: also points its
+ * parts there. */
 static size_t bank_place_parts(svi_bank *b) {
     const size_t align = _Alignof(max_align_t);
     size_t size = sizeof *b;
@@ -107,19 +115,21 @@ static const struct svi_array bank_table[] = {
 #define OWNER svi_bank
     SVI_ARRAY(OWNER, scores, NULL, SVI_AXIS(MEMBERS), SVI_AXIS(ROWS)),
     SVI_ARRAY(OWNER, inputs, NULL, SVI_AXIS(ROWS), SVI_AXIS(MEMBERS)),
-    SVI_ARRAY(OWNER, said, NULL, SVI_AXIS_LENGTH(EXPERTS), SVI_AXIS(ROWS)),
+    SVI_ARRAY(OWNER, expert_scores, NULL, SVI_AXIS_LENGTH(EXPERTS), SVI_AXIS(ROWS)),
     SVI_ARRAY(OWNER, proba, NULL, SVI_AXIS_LENGTH(EXPERTS), SVI_AXIS(ROWS)),
     SVI_ARRAY(OWNER, final, NULL, SVI_AXIS(ROWS)),
     SVI_ARRAY(OWNER, mixed, NULL, SVI_AXIS(ROWS)),
-    SVI_ARRAY(OWNER, turn, NULL, SVI_AXIS(ROWS)),
+    SVI_ARRAY(OWNER, stack_targets, NULL, SVI_AXIS(ROWS)),
     SVI_ARRAY(OWNER, c.z, NULL, SVI_AXIS(PADDED)),
     SVI_ARRAY(OWNER, plain, NULL, SVI_AXIS(FEATURES)),
-    SVI_ARRAY(OWNER, took, NULL, SVI_AXIS(HELD)),
+    SVI_ARRAY(OWNER, held_parts, NULL, SVI_AXIS(HELD)),
 #undef OWNER
 };
 static const struct svi_arrays bank_arrays = SVI_ARRAYS_ALIGNED(bank_table, "a bank of learners");
 
 static void bank_dims(const svs_options *host, int32_t *dims) {
+    /* Capacity for the most classes and features that the stream may get, so that a step never allocates
+     * here. */
     dims[ROWS] = host->task == SVS_REGRESS ? 1 : host->max_classes;
     dims[FEATURES] = host->max_features;
     dims[PADDED] = svi_round_up(host->max_features, SVI_FLOATS_PAD);
@@ -133,6 +143,7 @@ static svs_code bank_build(svi_bank *b, int d, svs_error *err) {
     bank_dims(&b->o.host, dims);
     SVI_TRY(svi_arrays_alloc(&bank_arrays, b, dims, err));
     b->c.stride = dims[ROWS];
+    /* Stacks come last: without them b->stacks is NULL, and svi_bank_free frees whatever exists. */
     for (int i = 0; i < EXPERTS && !b->c.regress; i++)
         if (!(b->calibrator[i] = svi_calibrator_new(b->o.host.max_classes, false, err)))
             return SVS_NO_MEMORY;
@@ -141,7 +152,8 @@ static svs_code bank_build(svi_bank *b, int d, svs_error *err) {
     return (b->stacks = svi_stacks_new(&stacks, err)) ? SVS_OK : SVS_NO_MEMORY;
 }
 
-/* The caller's may go; a bank that is loaded makes learners again. */
+/* Deep copy of the class weights: the caller's may be freed, and loading a bank makes learners from them
+ * again. */
 static svs_code bank_copy_weights(svi_bank *b, const svs_options *host, svs_error *err) {
     const size_t n = (size_t)host->class_weight_count;
     if (host->class_rule != SVS_CLASSES_GIVEN || n == 0)
@@ -149,6 +161,7 @@ static svs_code bank_copy_weights(svi_bank *b, const svs_options *host, svs_erro
     b->given = svi_alloc_array(n, sizeof *b->given + SVS_NAME_MAX);
     if (!b->given)
         return svi_fail_memory(err, "the class weights");
+    /* One block: the n weights, then SVS_NAME_MAX bytes for the text of each label. */
     char *names = (char *)(b->given + n);
     memcpy(b->given, host->class_weight, n * sizeof *b->given);
     for (size_t i = 0; i < n; i++) {
@@ -160,6 +173,7 @@ static svs_code bank_copy_weights(svi_bank *b, const svs_options *host, svs_erro
     return SVS_OK;
 }
 
+/* What members see before there is a bank: svi_bank_memory uses it too. */
 static struct svi_member_context bank_context(const struct svi_bank_options *o, int d, int classes) {
     return (struct svi_member_context){.host = &o->host,
                                        .seed = o->seed,
@@ -173,16 +187,20 @@ svi_bank *svi_bank_new(const struct svi_bank_options *o, int d, svs_error *err) 
     if (!b)
         return NULL;
     b->o = *o;
+    /* The caller's array may be freed after this call; bank_copy_weights sets a copy where the weights are
+     * used. */
     b->o.host.class_weight = NULL;
     b->c = bank_context(&b->o, d, 0);
     b->c.part = b->part;
     b->c.part_count = svi_member_part_count;
+    /* Parts need their addresses before bank_run, which writes their `on` bits. */
     bank_place_parts(b);
     bank_run(b, svi_members_choose(o->host.task, d, 0, o->budget));
     if (bank_copy_weights(b, &o->host, err) != SVS_OK || bank_build(b, d, err) != SVS_OK) {
         svi_bank_free(&b);
         return NULL;
     }
+    /* From here on a new bank and a reset one are the same. */
     svi_bank_reset(b);
     return b;
 }
@@ -191,6 +209,7 @@ void svi_bank_free(svi_bank **pb) {
     svi_bank *b = *pb;
     if (!b)
         return;
+    /* No member runs: every part frees all it has. */
     bank_run(b, 0);
     svi_arrays_free(&bank_arrays, b);
     svi_standardiser_clear(&b->standard);
@@ -216,12 +235,14 @@ void svi_bank_reset(svi_bank *b) {
     for (int i = 0; (p = bank_next(b, &i));)
         if (p->ops->reset)
             p->ops->reset(p);
+    /* Some parts drop their classes in a reset; the host keeps them. */
     svi_bank_know_classes(b, b->c.classes);
     svi_stacks_reset(b->stacks);
     svi_share_init(&b->votes, svi_member_count, VOTE_ETA, VOTE_ALPHA);
     svi_share_init(&b->experts, EXPERTS, EXPERT_ETA, EXPERT_ALPHA);
     memset(b->recent, 0, sizeof b->recent);
-    b->judged = 0;
+    b->scored = 0;
+    /* Statistics of a regression; a unit of 1, because scores are divided by it from the first row on. */
     b->targets = 0;
     b->mean = b->spread = b->largest = b->c.center = b->c.last = b->error = 0;
     b->unit = 1;
@@ -232,7 +253,9 @@ void svi_bank_reset(svi_bank *b) {
     }
 }
 
-/* Members that do not fit any more into the budget are dropped for good. */
+/* The budget is divided again for d features: a member that no longer fits is dropped for good, since it
+ * would have missed samples if it returned. c.d changes last, so that svi_bank_follows stays false until
+ * all parts have grown. */
 svs_code svi_bank_grow(svi_bank *b, int d, svs_error *err) {
     bank_run(b, b->on & svi_members_choose(b->o.host.task, d, b->c.classes, b->o.budget));
     SVI_TRY(bank_widen(b, d, err));
@@ -241,6 +264,7 @@ svs_code svi_bank_grow(svi_bank *b, int d, svs_error *err) {
 }
 
 bool svi_bank_follows(const svi_bank *b, const svs_learner *host) {
+    /* Counts first; then the classes one by one, since the windows keep labels of their own. */
     bool good = b->c.d == svs_learner_dimension(host) && b->c.classes == svs_learner_class_count(host);
     svs_learner *l;
     for (int i = 0; (l = svi_windows_next(svi_bank_windows(b), &i));)
@@ -253,6 +277,7 @@ void svi_bank_unscaled(svi_bank *b, int feature) {
     svs_learner *l;
     for (int i = 0; (l = svi_windows_next(svi_bank_windows(b), &i));)
         svs_learner_unscaled(l, feature);
+    /* `plain` remembers the declaration also for features that the standardiser does not have yet. */
     if (feature >= b->o.host.max_features)
         return;
     b->plain[feature] = true;
@@ -262,7 +287,7 @@ void svi_bank_unscaled(svi_bank *b, int feature) {
 
 void svi_bank_renew(svi_bank *b, int feature) {
     const struct svi_member_part *p;
-    if (feature >= b->c.d) /* there was no memory for it yet */
+    if (feature >= b->c.d) /* no part has it yet, for want of memory */
         return;
     svi_standardiser_renew(&b->standard, feature);
     if (b->plain[feature])
@@ -294,10 +319,11 @@ void svi_bank_move_times(svi_bank *b, double from, double step) {
         svi_learner_move_times(l, from, step);
 }
 
-/* ---- what it tells */
+/* ---- figures */
 
 svs_learner *svi_bank_best_linear(svi_bank *b, svs_learner *host, int *member) {
     const struct svi_windows *w = svi_bank_windows(b);
+    /* `recent` is indexed by place in svi_members, the windows by their place in the part. */
     const int first = b->part[0].first;
     svs_learner *best = host;
     *member = SVI_MEMBER_HOST;
@@ -333,7 +359,7 @@ double svi_bank_memory(const struct svi_bank_options *o, int d, int classes) {
 
 /* ---- what must hold */
 
-/* As many features and classes as the bank, in all that counts them by itself. */
+/* Every part that counts features and classes itself has as many as the bank. */
 static const char *bank_shape_wrong(svi_bank *b) {
     const struct svi_member_part *p;
     bool good = b->standard.d == b->c.d;
@@ -342,7 +368,7 @@ static const char *bank_shape_wrong(svi_bank *b) {
     return good ? NULL : "the members of a bank differ in features or classes";
 }
 
-/* Stacks hold rows under numbers of samples that the host holds. */
+/* The stacks hold rows only of samples that the host still holds, and equal a fresh solve on them. */
 static const char *bank_stacks_wrong(const svi_bank *b, const svs_learner *host, double error) {
     const double *row;
     int64_t number;
@@ -369,7 +395,7 @@ const char *svi_bank_check(svi_bank *b, const svs_learner *host, double error) {
 
 /* ---- the archive */
 
-/* Of a regression: what is known of the targets. */
+/* Statistics of the targets of a regression. */
 static void bank_archive_targets(struct svi_archive *a, svi_bank *b) {
     double *const figures[] = {&b->mean, &b->spread, &b->largest, &b->c.center,
                                &b->unit, &b->c.last, &b->error};
@@ -381,20 +407,22 @@ static void bank_archive_targets(struct svi_archive *a, svi_bank *b) {
                       "what is known of the targets is out of range");
 }
 
-/* Which members run: those that were not dropped since the bank was made, whatever would be chosen for the
- * features and classes of now. Loading: into a new bank of `begun` features, whose choice may be another. */
+/* Which members run. Saved is the set itself: it depends on when features and classes were added, so it
+ * cannot be chosen again from the present counts. Loading: `b` is new, for `begun` features, and its own
+ * choice may differ. */
 static void bank_archive_members(struct svi_archive *a, svi_bank *b, int begun) {
-    const uint32_t most = svi_members_choose(b->o.host.task, begun, 0, MEMBERS_ALL);
+    const uint32_t possible = svi_members_choose(b->o.host.task, begun, 0, MEMBERS_ALL);
     int on = (int)b->on;
     svi_archive_int(a, "members", &on, 0, (1 << svi_member_count) - 1);
     if (!a->loading ||
-        !svi_archive_check(a, ((uint32_t)on & ~most) == 0 && (on & 1), "it has members that no bank has"))
+        !svi_archive_check(a, ((uint32_t)on & ~possible) == 0 && (on & 1), "it has members that no bank has"))
         return;
+    /* The saved set is a subset of ours: dropping the rest is enough. */
     if (((uint32_t)on & ~b->on) == 0) {
         bank_run(b, (uint32_t)on);
         return;
     }
-    bank_run(b, 0); /* the new ones begin with none of the others there */
+    bank_run(b, 0); /* members that the new bank lacks are initialised with all others absent */
     bank_run(b, (uint32_t)on);
     if (bank_begin_members(b, begun, a->err) != SVS_OK && svi_archive_ok(a))
         svi_archive_fail(a, SVS_NO_MEMORY, "no memory for a bank of learners");
@@ -409,20 +437,21 @@ static void bank_archive_parts(struct svi_archive *a, svi_bank *b, int from, int
 }
 
 void svi_bank_archive(struct svi_archive *a, svi_bank *b) {
+    /* Members are made for the features that the new bank has; loading each part then grows it to c.d. */
     const int begun = b->c.d;
     svi_archive_int(a, "features", &b->c.d, 0, b->o.host.max_features);
     svi_archive_int(a, "classes", &b->c.classes, 0, b->c.regress ? 0 : b->o.host.max_classes);
     bank_archive_members(a, b, begun);
     if (!svi_archive_ok(a))
         return;
-    bank_archive_parts(a, b, 0, 1); /* of raw rows */
+    bank_archive_parts(a, b, 0, 1); /* windows see raw rows and come before the standardiser in the file */
     svi_standardiser_archive(a, &b->standard, b->o.host.max_features);
     bank_archive_parts(a, b, 1, b->c.part_count);
     svi_stacks_archive(a, b->stacks);
-    svi_archive_bytes(a, "took", b->took, svi_bank_held(&b->o.host));
+    svi_archive_bytes(a, "took", b->held_parts, svi_bank_held(&b->o.host));
     if (b->c.regress)
         bank_archive_targets(a, b);
-    svi_archive_int64(a, "judged", &b->judged, 0, INT64_MAX / 2);
+    svi_archive_int64(a, "judged", &b->scored, 0, INT64_MAX / 2);
     svi_archive_finite(a, "recent", b->recent, svi_member_count);
     svi_share_archive(a, &b->votes);
     svi_share_archive(a, &b->experts);
@@ -431,6 +460,8 @@ void svi_bank_archive(struct svi_archive *a, svi_bank *b) {
         if (!b->c.regress)
             svi_calibrator_archive(a, b->calibrator[i]);
     }
+    /* Each part was loaded with its own counts: bytes that contradict each other stop here, not in a later
+     * step. */
     if (a->loading && svi_archive_ok(a)) {
         const char *wrong = bank_shape_wrong(b);
         svi_archive_check(a, !wrong, wrong);

@@ -1,8 +1,8 @@
 /* bank_internal.h: the inside of a bank, and what its files share.
  *
- *  - bank.c: members made, grown and dropped; the state as bytes, and what must hold
- *  - bank_step.c: a sample: what is answered, learned, and taken back
- *  - describe.c: what it tells of itself */
+ *  - bank.c: makes, grows and drops members; archive and checks
+ *  - bank_step.c: one sample: answer, learning, taking back
+ *  - describe.c: the published description */
 #ifndef SVI_BANK_INTERNAL_H
 #define SVI_BANK_INTERNAL_H
 
@@ -16,38 +16,41 @@
 #include "quality/calibrator.h"
 
 #define STACKS    3
-#define EXPERTS   (1 + STACKS) /* the share, and the stacks */
-#define CLIP      2.0          /* of a member's score in a stack */
-#define MAX_INPUT 1e4          /* of a value of a regression in a stack, in deviations of the targets */
+#define EXPERTS   (1 + STACKS) /* the vote (a regression: the best member), then the stacks */
+#define CLIP      2.0          /* bound on a member's score as a stack's input */
+#define MAX_INPUT 1e4          /* the same for a regression, in deviations of the targets */
 
 struct svi_bank {
     struct svi_bank_options o;
-    struct svi_member_context c; /* what the members see of it, the row at hand among it */
+    struct svi_member_context c; /* what members can see of the bank, the current row included */
     struct svi_member_part part[SVI_PARTS_MAX];
-    uint32_t on;             /* members that run, as bits */
-    uint8_t *took;           /* by number modulo the host's window: the parts that can take a sample back */
-    svs_class_weight *given; /* what o.host.class_weight points to, the names behind it; NULL = none */
-    uint8_t *plain;          /* by feature: it is never scaled; max_features flags */
+    uint32_t on;         /* members that run, as bits */
+    uint8_t *held_parts; /* by sample number modulo the host's window: held_bit of each part that can take it
+                            back */
+    svs_class_weight *given; /* copy that o.host.class_weight points to, followed by the names; NULL = none */
+    uint8_t *plain;          /* max_features flags: this feature is never standardised */
     struct svi_standardiser standard;
     svi_stacks *stacks;
-    struct svi_share votes, experts;
-    struct svi_slope slope[EXPERTS];     /* of two classes */
-    svi_calibrator *calibrator[EXPERTS]; /* of more; NULL for a regression */
-    double recent[SVI_MEMBERS_MAX];      /* recent losses: the share of mistakes; of a regression the squared
-                                            error in units of the variance of the targets */
-    int64_t judged;                      /* samples that are in these */
-    int64_t targets;                     /* of a regression: how many, and what is known of them */
-    double mean, spread, largest, unit, error;
+    struct svi_share votes, experts;     /* over the members; over the experts */
+    struct svi_slope slope[EXPERTS];     /* two classes: score -> probability */
+    svi_calibrator *calibrator[EXPERTS]; /* three or more; NULL for a regression */
+    double recent[SVI_MEMBERS_MAX]; /* recent losses: share of mistakes; regression: squared error divided by
+                                       the variance of the targets */
+    int64_t scored;                 /* labelled samples in `recent` */
+    int64_t targets;              /* regression: targets seen; the statistics of them are in the next line */
+    double mean, spread, largest; /* running mean, sum of squared deviations, largest absolute value */
+    double unit, error; /* deviation of the targets, > 0; running squared error of the answer, in units^2 */
 
-    /* of the row at hand */
-    double *scores;               /* members x c.stride */
-    double *inputs;               /* c.stride x members: clipped */
-    double *said;                 /* EXPERTS x c.stride */
-    double *proba;                /* EXPERTS x c.stride */
-    double *final, *mixed, *turn; /* c.stride each */
+    /* of the current row */
+    double *scores;        /* members x c.stride */
+    double *inputs;        /* rows x members: clipped scores, as the stacks take them */
+    double *expert_scores; /* EXPERTS x c.stride */
+    double *proba;         /* EXPERTS x c.stride: probability of each class */
+    double *final, *mixed,
+        *stack_targets; /* c.stride each: answer, mixed probabilities, targets of the stacks */
 };
 
-/* Samples that the host holds at most. */
+/* Upper bound of the samples that the host holds. */
 static inline int64_t svi_bank_held(const svs_options *host) {
     return host->window > 0 ? host->window : 1;
 }
@@ -61,17 +64,17 @@ static inline double *svi_bank_of(const svi_bank *b, int member) {
 }
 
 static inline double *svi_bank_expert(const svi_bank *b, int expert) {
-    return b->said + (size_t)expert * (size_t)b->c.stride;
+    return b->expert_scores + (size_t)expert * (size_t)b->c.stride;
 }
 
-/* The learners beside the host: the first part of every bank. */
+/* The windowed learners, which are the first part of every bank. */
 static inline struct svi_windows *svi_bank_windows(const svi_bank *b) {
     return b->part[0].self;
 }
 
 struct svi_stacks_options svi_bank_stacks(const struct svi_bank_options *o);
 
-/* The parts that count classes by themselves know as many as the host. */
+/* Raises the class count of every part that keeps its own to `classes`, at least the present count. */
 void svi_bank_know_classes(svi_bank *b, int classes);
 
 #endif

@@ -1,14 +1,15 @@
-/* A sample in the bank: how it is answered, what its label teaches, and what is taken back of those that are
- * forgotten.
+/* One sample in the bank: the answer, what its label teaches, and what is taken back when it is forgotten.
  *
- * To answer, the members come first: the host's scores are given, the others are asked. Then two layers:
- * stacks and votes over the members (the experts), and a share over these. Classes are mixed as
- * probabilities, each expert's made by its slope; a regression is a mean of values in the unit of the
- * targets. Nothing is learned there. A label teaches the layers first, by what the members had said of the
- * row; then each member the row.
+ * The answer is made bottom up: the host's scores are given, the other members are asked; then the experts
+ * (a vote and three stacks over the members' scores), and a share over the experts. Classes are mixed as
+ * probabilities, which a slope or a calibrator makes of each expert's scores; a regression mixes values in
+ * units of the targets' deviation. Scoring learns nothing. A label teaches top down: first the two layers,
+ * by the scores that the members gave before they knew it, then each member.
  *
- * A sample has the host's number everywhere: stacks hold rows under it, and `took` says which of the members
- * over all samples learned it. */
+ * Every part knows a sample by the host's number: the stacks hold its rows under it, and `held_parts`
+ * records which of the members over all samples learned it, so that only those take it back.
+ *
+ * Read in order: answer, learning, forgetting. */
 #include <math.h>
 #include <string.h>
 
@@ -16,25 +17,27 @@
 #include "learner/owned_model.h"
 #include "learner/probability.h"
 
-#define MIN_PROBA   1e-6
-#define MIN_TARGETS 16  /* of a regression: the stacks begin after them */
-#define MAX_ERROR   1e6 /* of a squared error, in units of the targets' variance */
-#define MSE_KEEP    0.999
-#define LOSS_UNIT   9     /* mean squared errors that are a loss of 1 */
+#define MIN_PROBA   1e-6  /* keeps the logs of scores finite */
+#define MIN_TARGETS 16    /* regression: until then the answer is the last target, and stacks learn nothing */
+#define MAX_ERROR   1e6   /* cap of a squared error, in variances of the targets */
+#define MSE_KEEP    0.999 /* of the running squared error of the answer, a sample */
+#define LOSS_UNIT   9     /* this many mean squared errors are a loss of 1: three deviations */
 #define RECENT      0.005 /* weight of the newest loss */
 
-static double bank_bounded(double v, double most) {
-    return v > most ? most : v >= -most ? v : v < -most ? -most : 0; /* NaN: 0 */
+/* v cut at +-limit. A NaN fails all comparisons and becomes 0. */
+static double bank_bounded(double v, double limit) {
+    return v > limit ? limit : v >= -limit ? v : v < -limit ? -limit : 0;
 }
 
-static double *bank_expert_chances(const svi_bank *b, int expert) {
+static double *bank_expert_proba_of(const svi_bank *b, int expert) {
     return b->proba + (size_t)expert * (size_t)b->c.stride;
 }
 
 /* ---- the answer */
 
-/* Members that share one row of standardised features; they go backward, each after those it reads. */
-static void bank_ask(svi_bank *b, const double *x, const double *host) {
+/* Asks all members. They share one standardised row. Parts go from last to first, so that a part that
+ * reads the features of another (member_ops.h) is scored after it. */
+static void bank_score_members(svi_bank *b, const double *x, const double *host) {
     memcpy(svi_bank_of(b, SVI_MEMBER_HOST), host, (size_t)b->c.rows * sizeof *host);
     b->c.x = x;
     svi_standardiser_row(&b->standard, x, b->c.z);
@@ -43,11 +46,14 @@ static void bank_ask(svi_bank *b, const double *x, const double *host) {
         if (p->on)
             p->ops->score(p, svi_bank_of(b, p->first));
     }
+    /* x is the caller's: it must not be read in learn. z stays valid until the next row. */
     b->c.x = NULL;
 }
 
-/* The scores as the stacks take them: bounded; of a regression in deviations of the targets; 0 of a member
- * that does not run. */
+/* The members' scores as inputs of the stacks: bounded, so that one wild member cannot ruin P; for a
+ * regression in deviations from the mean target; 0 for a member that does not run, which then adds nothing
+ * to a stack's score. Values of a regression are cut at twice the largest target before that: far outside
+ * they carry no information. */
 static void bank_prepare_inputs(svi_bank *b) {
     double *input = b->inputs;
     for (int r = 0; r < b->c.rows; r++)
@@ -62,32 +68,34 @@ static void bank_prepare_inputs(svi_bank *b) {
         }
 }
 
-/* Votes of the members for each class, by their shares: scores as of a model. */
-static void bank_vote(svi_bank *b, double *said) {
-    memset(said, 0, (size_t)b->c.rows * sizeof *said);
+/* Expert 0: the members vote for a class with their shares w, sum w = 1. Scores are in [-1, 1], like a
+ * model's: 2 (sum of w for the class) - 1. */
+static void bank_vote(svi_bank *b, double *expert_scores) {
+    memset(expert_scores, 0, (size_t)b->c.rows * sizeof *expert_scores);
     for (int m = 0; m < svi_member_count; m++) {
         if (!svi_bank_runs(b, m))
             continue;
         const int class = svi_predicted(SVS_CLASSIFY, b->c.class_count, svi_bank_of(b, m));
+        /* One row is for class 1 of two: a vote for class 0 subtracts. */
         if (b->c.rows > 1)
-            said[class] += 2 * b->votes.w[m];
+            expert_scores[class] += 2 * b->votes.w[m];
         else
-            said[0] += class == 1 ? b->votes.w[m] : -b->votes.w[m];
+            expert_scores[0] += class == 1 ? b->votes.w[m] : -b->votes.w[m];
     }
     for (int r = 0; r < b->c.rows && b->c.rows > 1; r++)
-        said[r] -= 1;
+        expert_scores[r] -= 1;
 }
 
-/* Two classes by a slope alone, so that what the expert decides stays decided; of more classes an offset
- * costs no decision that was worth having. */
+/* Probabilities of expert i. Two classes use a slope without offset, which never changes the decision;
+ * with more classes an offset may, and gains more than it costs. */
 static void bank_expert_proba(const svi_bank *b, int i, double *p) {
-    const double *said = svi_bank_expert(b, i);
+    const double *expert_scores = svi_bank_expert(b, i);
     if (b->c.rows == 1) {
-        svi_slope_proba(&b->slope[i], said, p);
+        svi_slope_proba(&b->slope[i], expert_scores, p);
         return;
     }
     const svs_calibration law = svi_calibrator_law(b->calibrator[i], b->c.class_count);
-    svi_probabilities(&law, said, b->c.rows, p);
+    svi_probabilities(&law, expert_scores, b->c.rows, p);
 }
 
 static void bank_combine(svi_bank *b) {
@@ -95,13 +103,15 @@ static void bank_combine(svi_bank *b) {
     bank_vote(b, svi_bank_expert(b, 0));
     for (int i = 0; i < STACKS; i++)
         svi_stacks_score(b->stacks, i, b->inputs, b->c.rows, svi_bank_expert(b, 1 + i));
+    /* Mixing after calibration: experts differ in scale, probabilities do not. */
     memset(b->mixed, 0, (size_t)classes * sizeof *b->mixed);
     for (int i = 0; i < EXPERTS; i++) {
-        double *p = bank_expert_chances(b, i);
+        double *p = bank_expert_proba_of(b, i);
         bank_expert_proba(b, i, p);
         for (int k = 0; k < classes; k++)
             b->mixed[k] += b->experts.w[i] * p[k];
     }
+    /* Back to scores: half the log odds, of which a slope of 2 makes the probability again. */
     if (b->c.rows == 1)
         b->final[0] = 0.5 * log(fmax(b->mixed[1], MIN_PROBA) / fmax(b->mixed[0], MIN_PROBA));
     else
@@ -109,7 +119,8 @@ static void bank_combine(svi_bank *b) {
             b->final[k] = log(fmax(b->mixed[k], MIN_PROBA));
 }
 
-/* Of a regression: the stacks and the member that was best recently, by their shares. */
+/* Regression: expert 0 is the member with the lowest recent loss; the answer is the mean of the experts'
+ * values, weighted by their shares, in the targets' unit. */
 static void bank_combine_values(svi_bank *b) {
     int best = SVI_MEMBER_HOST;
     for (int m = 0; m < svi_member_count; m++)
@@ -118,18 +129,23 @@ static void bank_combine_values(svi_bank *b) {
     svi_bank_expert(b, 0)[0] = b->inputs[best];
     for (int i = 0; i < STACKS; i++)
         svi_stacks_score(b->stacks, i, b->inputs, 1, svi_bank_expert(b, 1 + i));
+    /* The shares add up to 1. */
     double sum = 0;
     for (int i = 0; i < EXPERTS; i++)
         sum += b->experts.w[i] * svi_bank_expert(b, i)[0];
+    /* Before MIN_TARGETS the unit is a guess and the stacks have learned nothing. */
     b->final[0] = b->targets < MIN_TARGETS ? b->c.last : b->c.center + b->unit * sum;
 }
 
+/* Members, inputs of the stacks, experts, answer. Scores, inputs and probabilities of the row stay in the
+ * bank: svi_bank_learn reads them. */
 void svi_bank_score(svi_bank *b, const double *x, const double *host, int rows, int class_count,
                     struct svi_bank_scored *out) {
     b->c.rows = rows;
     b->c.class_count = class_count;
-    bank_ask(b, x, host);
+    bank_score_members(b, x, host);
     bank_prepare_inputs(b);
+    /* With one class every answer is right and there is nothing to combine. */
     if (b->c.regress)
         bank_combine_values(b);
     else if (class_count > 1)
@@ -144,8 +160,10 @@ void svi_bank_score(svi_bank *b, const double *x, const double *host, int rows, 
 
 /* ---- learning */
 
-/* The targets so far: where they lie, how far they spread, how large they are. */
-static void bank_see_target(svi_bank *b, double target) {
+/* Adds a target to the running mean and sum of squares (Welford), and derives the unit of stack inputs
+ * from them. Called after the layers have learned, so that center and unit are those the scores were made
+ * with. */
+static void bank_add_target(svi_bank *b, double target) {
     const double before = target - b->mean;
     b->targets++;
     b->mean += before / (double)b->targets;
@@ -154,37 +172,44 @@ static void bank_see_target(svi_bank *b, double target) {
     const double deviation = sqrt(b->spread / (double)b->targets);
     b->c.center = b->mean;
     b->c.last = target;
+    /* A constant target has no deviation: its size serves as the unit, or 1. */
     b->unit = deviation > 0 ? deviation : b->largest > 0 ? b->largest : 1;
 }
 
-/* The plain mean at first, then one that fades. */
-static void bank_remember(svi_bank *b, const double *loss) {
-    const double plain = 1 / (double)++b->judged, newest = plain > RECENT ? plain : RECENT;
+/* Recent losses: the plain mean of the first 1 / RECENT samples, then an exponential mean, so that the
+ * first losses do not dominate. A member that does not run keeps its value. */
+static void bank_update_recent(svi_bank *b, const double *loss) {
+    const double plain = 1 / (double)++b->scored, newest = plain > RECENT ? plain : RECENT;
     for (int m = 0; m < svi_member_count; m++)
         b->recent[m] += svi_bank_runs(b, m) ? newest * (loss[m] - b->recent[m]) : 0;
 }
 
-/* Scores and target of a regression in a unit of their own: the stack's ridge is for values of about 1. */
+/* Teaches the layers a target. Everything is divided by the unit that svi_bank_score used: the stacks'
+ * ridge presumes values of about 1. */
 static svs_code bank_learn_target(svi_bank *b, const struct svi_held_sample *held, svs_error *err) {
     double loss[SVI_MEMBERS_MAX];
     for (int m = 0; m < svi_member_count; m++) {
         const double e = (svi_bank_of(b, m)[0] - held->target) / b->unit;
+        /* Capped: one outlier must not decide `recent` for long. */
         loss[m] = fmin(e * e, MAX_ERROR);
     }
-    bank_remember(b, loss);
+    bank_update_recent(b, loss);
     svs_code code = SVS_OK;
-    b->turn[0] = bank_bounded((held->target - b->c.center) / b->unit, MAX_INPUT);
+    /* Bounded like the inputs. */
+    b->stack_targets[0] = bank_bounded((held->target - b->c.center) / b->unit, MAX_INPUT);
     if (b->targets >= MIN_TARGETS) {
-        const double own = (b->final[0] - b->c.center) / b->unit - b->turn[0];
+        /* Losses of experts relative to the running error of the answer, in [0, 1] as a share wants them. */
+        const double own = (b->final[0] - b->c.center) / b->unit - b->stack_targets[0];
         for (int i = 0; i < EXPERTS; i++) {
-            const double e = svi_bank_expert(b, i)[0] - b->turn[0];
+            const double e = svi_bank_expert(b, i)[0] - b->stack_targets[0];
             loss[i] = b->error > 0 ? fmin(1, e * e / (LOSS_UNIT * b->error)) : 0;
         }
         svi_share_learn(&b->experts, loss);
         b->error += (1 - MSE_KEEP) * (bank_bounded(own * own, MAX_INPUT) - b->error);
-        code = svi_stacks_learn(b->stacks, b->inputs, b->turn, 1, held->weight, held->number, err);
+        code = svi_stacks_learn(b->stacks, b->inputs, b->stack_targets, 1, held->weight, held->number, err);
     }
-    bank_see_target(b, held->target);
+    /* Last, for it changes center and unit. */
+    bank_add_target(b, held->target);
     return code;
 }
 
@@ -192,23 +217,27 @@ static svs_code bank_learn_class(svi_bank *b, const struct svi_held_sample *held
     double loss[SVI_MEMBERS_MAX];
     const int label = held->label;
     for (int m = 0; m < svi_member_count; m++)
+        /* -1 excludes a member that does not run from the shares. */
         loss[m] = svi_bank_runs(b, m)
                       ? svi_predicted(SVS_CLASSIFY, b->c.class_count, svi_bank_of(b, m)) != label
                       : -1;
-    bank_remember(b, loss);
+    bank_update_recent(b, loss);
     svi_share_learn(&b->votes, loss);
     for (int i = 0; i < EXPERTS; i++) {
-        loss[i] = 1 - bank_expert_chances(b, i)[label];
+        /* Loss by the probabilities of the answer; slopes and calibrators change only after they are read. */
+        loss[i] = 1 - bank_expert_proba_of(b, i)[label];
         if (b->c.rows == 1)
-            svi_slope_learn(&b->slope[i], svi_bank_expert(b, i)[0], bank_expert_chances(b, i), label);
+            svi_slope_learn(&b->slope[i], svi_bank_expert(b, i)[0], bank_expert_proba_of(b, i), label);
         else
             svi_calibrator_learn(b->calibrator[i], svi_bank_expert(b, i), b->c.rows, b->c.class_count, label,
-                                 bank_expert_chances(b, i));
+                                 bank_expert_proba_of(b, i));
     }
     svi_share_learn(&b->experts, loss);
+    /* The stacks fit +1 for the sample's class and -1 for others, one row a class (stack.h). */
     for (int r = 0; r < b->c.rows; r++)
-        b->turn[r] = b->c.rows == 1 ? (label == 1 ? 1 : -1) : (label == r ? 1 : -1);
-    return svi_stacks_learn(b->stacks, b->inputs, b->turn, b->c.rows, held->weight, held->number, err);
+        b->stack_targets[r] = b->c.rows == 1 ? (label == 1 ? 1 : -1) : (label == r ? 1 : -1);
+    return svi_stacks_learn(b->stacks, b->inputs, b->stack_targets, b->c.rows, held->weight, held->number,
+                            err);
 }
 
 svs_code svi_bank_learn(svi_bank *b, const svs_learner *host, const svs_sample *s,
@@ -216,11 +245,14 @@ svs_code svi_bank_learn(svi_bank *b, const svs_learner *host, const svs_sample *
     const struct svi_member_lesson lesson = {.host = host, .sample = s, .held = held, .time = time};
     const int classes = svs_learner_class_count(host);
     svs_code worst = SVS_OK;
-    uint8_t took = 0; /* the parts that can take this sample back once it is known by its number alone */
+    uint8_t held_parts = 0; /* held_bit of each part that will be able to take this sample back */
+    /* A class first seen with this sample has no scores yet: only the members learn it. */
     if (b->c.regress)
         worst = bank_learn_target(b, held, err);
     else if (b->c.class_count > 1 && held->label < b->c.class_count)
         worst = bank_learn_class(b, held, err);
+    /* Between the layers and the members: the layers learned in the shape of the scores, the members need
+     * the new class. */
     if (classes > b->c.classes)
         svi_bank_know_classes(b, classes);
     for (int i = 0; i < b->c.part_count; i++) {
@@ -228,12 +260,13 @@ svs_code svi_bank_learn(svi_bank *b, const svs_learner *host, const svs_sample *
         if (!p->on || !p->ops->learn)
             continue;
         if (p->ops->learn(p, &lesson, err) != SVS_OK)
-            worst = SVS_NO_MEMORY; /* what it lacks it gets before the next sample */
+            worst = SVS_NO_MEMORY; /* it catches up before its next sample */
         if (p->ops->held && p->ops->held(p))
-            took |= p->ops->took;
+            held_parts |= p->ops->held_bit;
     }
+    /* After all members: the row was standardised by what was known before it, and so was each copy of it. */
     svi_standardiser_take(&b->standard, s->x);
-    b->took[held->number % svi_bank_held(&b->o.host)] = took;
+    b->held_parts[held->number % svi_bank_held(&b->o.host)] = held_parts;
     return worst;
 }
 
@@ -241,17 +274,23 @@ svs_code svi_bank_learn(svi_bank *b, const svs_learner *host, const svs_sample *
 
 static void bank_forget_one(void *user, const struct svi_held_sample *s) {
     svi_bank *b = user;
-    const bool known = b->o.host.class_rule != SVS_CLASSES_BALANCED; /* with which weight it was learned */
-    const uint8_t took = known ? b->took[s->number % svi_bank_held(&b->o.host)] : 0;
+    const bool known =
+        b->o.host.class_rule !=
+        SVS_CLASSES_BALANCED; /* the weight it was learned with; balanced classes have changed it since */
+    const uint8_t held_parts = known ? b->held_parts[s->number % svi_bank_held(&b->o.host)] : 0;
     svi_stacks_forget(b->stacks, s->number);
+    /* From last to first again. Fourier least squares needs the row from the neighbours, which stand
+     * before it in the table: they remove it only afterwards. */
     for (int i = b->c.part_count - 1; i >= 0; i--) {
         const struct svi_member_part *p = &b->part[i];
-        if (p->on && p->ops->take_back && (!p->ops->took || p->ops->took & took))
+        if (p->on && p->ops->take_back && (!p->ops->held_bit || p->ops->held_bit & held_parts))
             p->ops->take_back(p, s);
     }
 }
 
 void svi_bank_forget(svi_bank *b, const svs_learner *host, svs_value id, double time) {
+    /* Parts that know samples by number first, while the host still holds them; windows know ids
+     * themselves. */
     svi_learner_each_held(host, id, bank_forget_one, b);
     svi_windows_forget(svi_bank_windows(b), id, time);
 }

@@ -1,10 +1,11 @@
-/* What a bank tells of itself.
+/* A bank's description of itself, for the `model.` event.
  *
- * Each member's table says what it is as a model in raw units. The windows have their weights there already
- * (svs_learner_model), each in memory of its own; those of the first-order models of the row are brought into
- * them, in memory that is here. Other members have no weights for raw rows: of the models of Fourier features
- * it says how these are drawn, of products and neighbours only what they count for. A member's weight in a
- * stack is that of its place in the table, whether it runs or not: those that do not have given 0. */
+ * Each member's table gives it as a model in raw units. The windows have raw weights already
+ * (svs_learner_model), each in its own memory; those of the first-order models of the row are converted
+ * here, into memory of svi_bank_weights. Other members have no weights for raw rows: Fourier models are
+ * described by how their features are drawn, products and neighbours only by their influence. A member's
+ * weight in a stack is that of its place in the table, whether it runs or not: one that does not run has
+ * given 0. */
 #include "bank/describe.h"
 
 #include <math.h>
@@ -17,7 +18,8 @@
 
 _Static_assert(SVI_MEMBERS_MAX <= SVI_BANK_MEMBERS, "every member has its place");
 
-#define OWN_WEIGHTS SVI_HEADS_MAX /* members at most whose weights are brought into raw units here */
+#define OWN_WEIGHTS                                                                                          \
+    SVI_HEADS_MAX /* at most this many members need converted weights: the heads of the raw block */
 
 static bool weights_reserve(struct svi_bank_weights *w, size_t count) {
     if (count > w->capacity) {
@@ -30,17 +32,18 @@ static bool weights_reserve(struct svi_bank_weights *w, size_t count) {
     return true;
 }
 
-/* The part of a member; NULL: it is the host. */
+/* The part of a member; NULL for the host. */
 static const struct svi_member_part *describe_part(const svi_bank *b, int member) {
     return member == SVI_MEMBER_HOST ? NULL : svi_member_part_of(&b->c, svi_members[member].ops);
 }
 
-/* `own`: memory for the weights of one member, or NULL. True: they are in it now. */
+/* Appends one member. `own`: memory for its converted weights, or NULL. True: it used that memory. */
 static bool describe_member(const svi_bank *b, const svs_model *host, int member, double *own,
                             struct svi_bank_description *t) {
     const struct svi_member *row = &svi_members[member];
     const struct svi_member_part *p = describe_part(b, member);
     struct svi_member_description *m = &t->member[t->count++];
+    /* The host is described by its own model; any other member starts with none and may fill one in. */
     struct svi_member_model model = {
         .rows = t->rows, .d = t->d, .standard = &b->standard, .own = own, .W = host->W, .b = host->b};
     if (p)
@@ -61,6 +64,9 @@ static bool describe_member(const svi_bank *b, const svs_model *host, int member
 }
 
 static void describe_experts(const svi_bank *b, struct svi_bank_description *t) {
+    /* Expert 0 is the vote, or of a regression the best member; experts 1 to 3 are the stacks, with their
+     * constants. What turns a score into a probability depends on the number of classes, as in
+     * bank_step.c. */
     const struct svi_stacks_options stacks = svi_bank_stacks(&b->o);
     for (int i = 0; i < SVI_BANK_EXPERTS; i++) {
         struct svi_expert_description *e = &t->expert[i];
@@ -85,6 +91,7 @@ svs_code svi_bank_describe(const svi_bank *b, svs_learner *host, struct svi_bank
     int own = 0;
     SVI_TRY(svs_learner_model(host, &model, err));
     const size_t rows = (size_t)model.rows, d = (size_t)model.d;
+    /* After a growth that failed the standardiser may have fewer features: then raw units are unknown. */
     const bool known = b->standard.d >= model.d;
     if (!weights_reserve(w, OWN_WEIGHTS * rows * (d + 1)))
         return svi_fail_memory(err, "the weights of a bank");
@@ -98,11 +105,13 @@ svs_code svi_bank_describe(const svi_bank *b, svs_learner *host, struct svi_bank
                                        .unit = b->unit,
                                        .mean = known ? b->standard.moments.mean : NULL,
                                        .scale = known ? b->standard.moments.inverse : NULL};
+    /* Seed and spread reproduce the Fourier features: a reader can make them too. */
     if (fourier->spread > 0) {
         t->fourier = SVI_FOURIER_COUNT;
         t->seed = fourier->o.seed;
         t->spread = fourier->spread;
     }
+    /* Each member that converts its weights takes the next slot of rows x (d + 1) values. */
     for (int m = 0; m < svi_member_count; m++)
         if (svi_bank_runs(b, m))
             own += describe_member(b, &model, m,

@@ -1,10 +1,11 @@
-/* Least squares on Fourier features, some rows of the solution a sample.
+/* Least squares on Fourier features, with the solution spread over samples.
  *
- * G + nu = L L' is made by rows, MIN_ROWS of them with each sample that is learned after the one with which
- * it was begun; then the right-hand sides, which were copied at the beginning, are solved; then w changes.
- * Meanwhile G stays as it was: samples are gathered beside it (learner/gram.h), and it is done before they
- * are so many that they go in. So an archive holds how far it was and the right-hand sides; rows of L follow
- * from G, by the same steps, to the last bit.
+ * G + nu I = L L' is factored row by row, at least MIN_ROWS rows with each sample learned after the one
+ * that started it; then the right-hand sides, copied at the start, are solved; then w changes. G must not
+ * change meanwhile: new samples wait in the block of learner/gram.h, and the static assertion below
+ * guarantees that the solution is done before the block is full and is flushed into G. Therefore an
+ * archive holds only the progress and the right-hand sides: the rows of L follow from G by the same steps,
+ * to the last bit.
  *
  * Read in order: arrays, solving (ridge_step), features and classes, samples, the archive. */
 #include "bank/fourier_ridge.h"
@@ -16,12 +17,12 @@
 
 #define NU               0.5
 #define FIRST_SOLVE      16
-#define MIN_ROWS         32  /* of the factor, in a step: 0.1 ms at 256 features */
-#define MAX_FACTOR_STEPS 32  /* steps */
-#define MAX_SOLVE_STEPS  16  /* steps; together they are done before the gathered samples go into G */
-#define PAGE_DOUBLES     512 /* of the smallest pages */
+#define MIN_ROWS         32  /* rows of the factor in a step: 0.1 ms at 256 features */
+#define MAX_FACTOR_STEPS 32  /* samples over which the factor is spread */
+#define MAX_SOLVE_STEPS  16  /* samples over which the right-hand sides are spread */
+#define PAGE_DOUBLES     512 /* doubles in the smallest page */
 #define MAX_WEIGHT                                                                                           \
-    1e6 /* a sample counts as one of this weight at most: sums stay where G is positive definite */
+    1e6 /* cap of a sample's weight, so that rounding of the sums leaves G + nu I positive definite */
 
 enum { ROWS, DIM, NEXT };
 static const struct svi_array ridge_table[] = {
@@ -67,6 +68,7 @@ void svi_fourier_ridge_clear(struct svi_fourier_ridge *r) {
 
 void svi_fourier_ridge_empty(struct svi_fourier_ridge *r) {
     svi_gram_zero(&r->gram);
+    /* Until the first solution all scores are 0. */
     memset(r->w, 0, (size_t)r->row_capacity * (size_t)r->dim * sizeof *r->w);
     r->learned = r->solved = 0;
     r->solving = false;
@@ -78,6 +80,8 @@ _Static_assert(MAX_FACTOR_STEPS + MAX_SOLVE_STEPS < SVI_GRAM_BLOCK, "G stays as 
 
 static void ridge_solve_begin(struct svi_fourier_ridge *r) {
     const size_t n = (size_t)r->dim;
+    /* All samples so far into G; the block is empty then, and its capacity is the time limit of the
+     * solution. */
     svi_gram_flush(&r->gram, r->kernels);
     for (int k = 0; k < ridge_rows(r); k++)
         svi_gram_right_hand_side(&r->gram, k, ridge_rows(r), r->task == SVS_REGRESS, r->next + (size_t)k * n);
@@ -86,11 +90,11 @@ static void ridge_solve_begin(struct svi_fourier_ridge *r) {
     r->progress = 0;
 }
 
-/* The next rows of the factor of G + nu. False: there is none; the weights of samples are bounded, so that
- * this takes 1e16 of them. */
+/* Factors the next rows of G + nu I. False: a pivot is not positive; with bounded weights rounding would
+ * need 1e16 samples for that. */
 static bool ridge_factor_step(struct svi_fourier_ridge *r) {
-    const int n = r->dim, least = (n + MAX_FACTOR_STEPS - 1) / MAX_FACTOR_STEPS,
-              count = least > MIN_ROWS ? least : MIN_ROWS, from = r->progress,
+    const int n = r->dim, per_step = (n + MAX_FACTOR_STEPS - 1) / MAX_FACTOR_STEPS,
+              count = per_step > MIN_ROWS ? per_step : MIN_ROWS, from = r->progress,
               to = from + count < n ? from + count : n;
     for (int i = from; i < to; i++) {
         double *row = r->factor + (size_t)i * (size_t)n;
@@ -101,11 +105,12 @@ static bool ridge_factor_step(struct svi_fourier_ridge *r) {
     return svi_factor_rows(r->factor, n, from, to);
 }
 
-/* Some more of it; w is the new one when it is all there. */
+/* One step of the solution: rows of the factor, or right-hand sides; w changes in one step, when all are
+ * solved, so a score never mixes two solutions. */
 static void ridge_step(struct svi_fourier_ridge *r) {
     const int n = r->dim, rows = ridge_rows(r), count = (rows + MAX_SOLVE_STEPS - 1) / MAX_SOLVE_STEPS;
     if (r->progress < n) {
-        r->solving = ridge_factor_step(r); /* else w stays */
+        r->solving = ridge_factor_step(r); /* without a factor w stays as it is */
         return;
     }
     for (int i = 0; i < count && r->progress < n + rows; i++, r->progress++)
@@ -124,23 +129,28 @@ static void ridge_finish(struct svi_fourier_ridge *r) {
 
 /* ---- features and classes */
 
-/* Where nothing was learned nothing is copied: most of its pages have never been touched. */
+/* An unused ridge is allocated again without a copy, because most of its pages have never been touched. */
 svs_code svi_fourier_ridge_grow(struct svi_fourier_ridge *r, int features, svs_error *err) {
     struct svi_gram wider;
-    const bool unused = r->learned == 0 && r->classes < 3; /* else w holds something */
+    const bool unused =
+        r->learned == 0 &&
+        r->classes < 3; /* from three classes on w holds constants (svi_fourier_ridge_classes) */
     const int32_t from[] = {r->row_capacity, unused ? 0 : r->dim, r->row_capacity},
                   to[] = {r->row_capacity, features + 1, r->row_capacity};
     if (features + 1 <= r->dim)
         return SVS_OK;
+    /* The factor belongs to the old dimension. */
     ridge_finish(r);
     svs_code code = svi_gram_init_wider(&wider, features + 1, r->gram.groups, &r->gram, err);
     if (code != SVS_OK)
         return code;
+    /* The new sums are ready before the arrays change: a failure of either leaves the dimension as it was. */
     code = svi_arrays_resize(&ridge_arrays, r, from, to, err);
     if (code != SVS_OK) {
         svi_gram_clear(&wider);
         return code;
     }
+    /* Empty sums change places; others are copied into the wider ones. */
     if (unused) {
         svi_gram_clear(&r->gram);
         r->gram = wider;
@@ -158,8 +168,9 @@ void svi_fourier_ridge_forget_feature(struct svi_fourier_ridge *r, int j) {
         r->w[(size_t)k * (size_t)r->dim + 1 + (size_t)j] = 0;
 }
 
-/* Two classes are one row, for the second of them; the third makes them three: its own is that of a class
- * which no sample was of. */
+/* Two classes share one row, which is for the second. With the third class they become two rows: w for the
+ * second and -w for the first. A new class gets the row that least squares gives a class without samples:
+ * target -1 everywhere, about w = (-1, 0, ...). */
 void svi_fourier_ridge_classes(struct svi_fourier_ridge *r, int classes) {
     const size_t n = (size_t)r->dim;
     if (classes > r->classes)
@@ -169,6 +180,7 @@ void svi_fourier_ridge_classes(struct svi_fourier_ridge *r, int classes) {
         for (size_t j = 0; j < n; j++)
             r->w[j] = -r->w[j];
     }
+    /* Rows of the classes that are new, and only where rows are one a class. */
     for (int k = r->classes < 3 ? 2 : r->classes; r->task == SVS_CLASSIFY && k < classes && classes >= 3;
          k++) {
         memset(r->w + (size_t)k * n, 0, n * sizeof *r->w);
@@ -180,6 +192,7 @@ void svi_fourier_ridge_classes(struct svi_fourier_ridge *r, int classes) {
 /* ---- samples */
 
 static void ridge_insert(struct svi_fourier_ridge *r, const float *phi) {
+    /* f = (1, phi), in double precision for sums over all samples. */
     r->f[0] = 1;
     for (int j = 1; j < r->dim; j++)
         r->f[j] = (double)phi[j - 1];
@@ -195,6 +208,7 @@ void svi_fourier_ridge_touch(struct svi_fourier_ridge *r, int part, int parts) {
     const size_t count = (size_t)r->dim * (size_t)r->dim, from = count * (size_t)part / (size_t)parts,
                  to = count * (size_t)(part + 1) / (size_t)parts;
     for (size_t i = from; i < to; i += PAGE_DOUBLES) {
+        /* A write of the same value: volatile, or the compiler drops it. */
         volatile double *g = r->gram.g + i, *factor = r->factor + i;
         *g = *g;
         *factor = *factor;
@@ -210,6 +224,8 @@ void svi_fourier_ridge_learn(struct svi_fourier_ridge *r, const float *phi, int 
     ridge_insert(r, phi);
     svi_gram_add(&r->gram, r->kernels, r->f, ridge_weight(weight), label, target);
     r->learned++;
+    /* First a step of the solution in progress, then perhaps a new one: every 2^k samples at the start,
+     * when each sample changes much. */
     const int64_t n = r->learned;
     if (r->solving)
         ridge_step(r);
@@ -222,13 +238,14 @@ void svi_fourier_ridge_take_back(struct svi_fourier_ridge *r, const float *phi, 
                                  double weight) {
     ridge_insert(r, phi);
     svi_gram_take(&r->gram, r->kernels, r->f, ridge_weight(weight), label, target);
+    /* At once: a sample that is forgotten must not remain in w until the next solution. */
     ridge_solve_begin(r);
     ridge_finish(r);
 }
 
 /* ---- the archive */
 
-/* The factor follows from G. */
+/* Loading: repeats the rows of the factor that were done; their bits follow from G. */
 static void ridge_resume(struct svi_archive *a, struct svi_fourier_ridge *r, int progress) {
     const int known = progress < r->dim ? progress : r->dim;
     bool good = r->learned - r->begun < SVI_GRAM_BLOCK;
@@ -242,6 +259,8 @@ static void ridge_resume(struct svi_archive *a, struct svi_fourier_ridge *r, int
 }
 
 void svi_fourier_ridge_archive(struct svi_archive *a, struct svi_fourier_ridge *r) {
+    /* `solving` and `progress` are read into locals: the object is solving only when ridge_resume has its
+     * factor again. */
     bool solving = r->solving;
     int progress = r->progress;
     svi_archive_int(a, "classes", &r->classes, 0, r->task == SVS_REGRESS ? 0 : r->gram.groups);
@@ -255,6 +274,7 @@ void svi_fourier_ridge_archive(struct svi_archive *a, struct svi_fourier_ridge *
         svi_archive_int64(a, "begun", &r->begun, 0, r->learned);
         svi_archive_int(a, "progress", &progress, 0, r->dim + ridge_rows(r) - 1);
     }
+    /* `next` is saved only while a solution is in progress. */
     const int32_t dims[] = {r->row_capacity, r->dim, r->row_capacity},
                   used[] = {ridge_rows(r), r->dim, solving ? ridge_rows(r) : 0};
     svi_arrays_archive(a, &ridge_arrays, r, dims, used);

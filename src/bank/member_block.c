@@ -1,6 +1,6 @@
-/* The first-order members: which heads the three blocks have, and the blocks as parts of a bank.
+/* The first-order members: the heads of the three blocks, and the blocks as parts of a bank.
  *
- * A head's place in its block is that of its member among the rows of the table in members.c. */
+ * The order of the heads in a block is that of its members in the table of members.c. */
 #include "bank/member_block.h"
 
 #include "base/fail.h"
@@ -36,7 +36,7 @@ static struct svi_block_options member_block_options(const struct svi_member_par
     return o;
 }
 
-/* All classes that there can be have their capacity at once: a label finds it. */
+/* Reserves all classes of the stream at once, so that a label never allocates. */
 static svs_code member_block_init(const struct svi_member_part *p, int d, svs_error *err) {
     const struct svi_block_options o = member_block_options(p);
     (void)d;
@@ -65,8 +65,9 @@ static void member_block_add_classes(const struct svi_member_part *p) {
     svi_block_add_classes(p->self, p->c->classes);
 }
 
-/* The heads' scores come one behind the other; the last of them moves first, so that none is overwritten. A
- * loop, for there is one of them as a rule. */
+/* The block returns the heads' scores one after another; the bank wants them `stride` apart. They move
+ * from the last to the first, so that none is overwritten. A plain loop, because a head usually has one
+ * score. */
 static void member_block_score(const struct svi_member_part *p, double *scores) {
     const struct svi_block *b = p->self;
     const size_t rows = (size_t)svi_block_rows(b), stride = (size_t)p->c->stride;
@@ -86,8 +87,9 @@ static svs_code member_block_learn(const struct svi_member_part *p, const struct
     return SVS_OK;
 }
 
-/* Where memory was refused while features were added, a block may have features that the standardiser has
- * not, and raw units are its to know; and no label of the newest class may have come yet. */
+/* Only a raw block has weights in raw units. After a growth that failed for want of memory the block may
+ * have features that the standardiser lacks, and without its moments there are no raw units; and a new
+ * class may not have reached the block yet. */
 static void member_block_model(const struct svi_member_part *p, int i, struct svi_member_model *m) {
     const struct svi_block *b = p->self;
     const size_t rows = (size_t)m->rows, d = (size_t)m->d;

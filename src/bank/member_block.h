@@ -1,5 +1,5 @@
-/* member_block.h: the first-order members: three blocks of models (bank/block.h), of the row, of its products
- * and of random Fourier features. */
+/* member_block.h: the first-order members: three blocks of models (bank/block.h), on the row, on its
+ * products, and on random Fourier features. */
 #ifndef SVI_MEMBER_BLOCK_H
 #define SVI_MEMBER_BLOCK_H
 
@@ -8,7 +8,7 @@
 
 extern const struct svi_member_ops svi_member_raw, svi_member_products, svi_member_fourier;
 
-/* The block of Fourier features of this bank: without features and heads where its members do not run. */
+/* The bank's block of Fourier features; it has neither features nor heads while its members do not run. */
 struct svi_block *svi_member_block_fourier(const struct svi_member_context *c);
 
 #endif

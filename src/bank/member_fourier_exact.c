@@ -1,8 +1,9 @@
 /* Least squares on the first Fourier features of the Fourier block, and on the row: a member over all
  * samples.
  *
- * The features are those that the block made when it scored the row. A sample that is forgotten is taken back
- * by its row among the neighbours, of which the block makes the same features again. */
+ * It uses the features that the block made when it scored the row. A forgotten sample is taken back
+ * through its row among the neighbours, from which the block makes the same features again: its draws
+ * never change. */
 #include <string.h>
 
 #include "bank/member_block.h"
@@ -11,12 +12,12 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
-#define FEATURES 208 /* of the block; those of the row come behind, so that new ones are the last */
+#define FEATURES 208 /* features of the block; those of the row follow, so that new ones are appended */
 
 struct fourier_exact {
     struct svi_fourier_ridge ridge;
-    float *phi;    /* of the row at hand: FEATURES + max_features */
-    bool expanded; /* it is there */
+    float *phi;    /* features of the current row: FEATURES + max_features */
+    bool expanded; /* phi is that of the current row */
 };
 
 static size_t exact_length(const struct svi_member_context *c) {
@@ -62,12 +63,13 @@ static void exact_add_classes(const struct svi_member_part *p) {
     svi_fourier_ridge_classes(&e->ridge, p->c->classes);
 }
 
-/* False: the Fourier features are not drawn yet. */
+/* Makes phi of a row that the block has just expanded. False: the Fourier features are not drawn yet. */
 static bool exact_expand(struct fourier_exact *e, const struct svi_member_context *c, const float *z) {
     int count;
     const float *f = svi_block_features(svi_member_block_fourier(c), &count);
     if (count < FEATURES)
         return false;
+    /* phi = (Fourier features, z). */
     memcpy(e->phi, f, FEATURES * sizeof *e->phi);
     memcpy(e->phi + FEATURES, z, (size_t)c->d * sizeof *e->phi);
     return true;
@@ -82,8 +84,8 @@ static void exact_score(const struct svi_member_part *p, double *scores) {
         memset(scores, 0, (size_t)p->c->rows * sizeof *scores);
 }
 
-/* While the block still gathers rows for its draws, G and its factor get their pages, some a sample: the
- * first solution would wait for all of them. */
+/* While the block still collects rows for its draws, each sample touches some pages of G and its factor;
+ * the first solution would otherwise take all page faults at once. */
 static svs_code exact_learn(const struct svi_member_part *p, const struct svi_member_lesson *l,
                             svs_error *err) {
     struct fourier_exact *e = p->self;
@@ -107,9 +109,11 @@ static void exact_take_back(const struct svi_member_part *p, const struct svi_he
     const float *z = svi_member_nearest_row(p->c, s->number);
     if (!z)
         return;
+    /* The block's features are overwritten: nothing may be learned of the last row after this. */
     svi_block_expand(svi_member_block_fourier(p->c), z);
     if (exact_expand(e, p->c, z))
         svi_fourier_ridge_take_back(&e->ridge, e->phi, s->label, s->target, s->weight);
+    /* phi is no longer that of a row that was scored. */
     e->expanded = false;
 }
 
@@ -131,7 +135,7 @@ static double exact_bytes(const struct svi_member_part *p) {
 
 const struct svi_member_ops svi_member_fourier_exact = {
     .size = sizeof(struct fourier_exact),
-    .took = 2,
+    .held_bit = 2,
     .init = exact_init,
     .clear = exact_clear,
     .reset = exact_reset,

@@ -1,4 +1,4 @@
-/* The last target of a regression, as a member: what "the same as before" would say. */
+/* The last target of a regression, as a member: the forecast "the same as before". */
 #include "bank/member_ops.h"
 
 static void last_score(const struct svi_member_part *p, double *scores) {

@@ -1,20 +1,21 @@
-/* The nearest of the last 200 and of the last 5000 rows: one ring of rows, and two ways to ask it.
+/* The nearest of the last 200 and of the last 5000 rows: one ring of rows, and two ways to query it.
  *
- * A class gets the share of the neighbours that are of it; a regression the mean of their targets, the first
- * member of three neighbours, the second of five. Rows are standardised as they were when they came. */
+ * A class scores by its share of the neighbours; a regression takes the mean of their targets, of three
+ * neighbours for the first member and of five for the second. Rows are standardised as they were when they
+ * were learned. */
 #include "bank/member_nearest.h"
 
 #include "bank/neighbours.h"
 #include "base/fail.h"
 
-#define ROWS      5000 /* that are held */
-#define RECENT    200  /* rows that the first member asks of two or more classes */
-#define NEAREST   5
-#define MAX_VOTES 3
+#define ROWS      5000 /* capacity of the ring */
+#define RECENT    200  /* rows that the first member searches, with classes */
+#define NEAREST   5    /* neighbours of the second member */
+#define MAX_VOTES 3    /* neighbours of the first member in a regression */
 
 struct nearest {
     struct svi_neighbours ring;
-    int64_t from; /* a row's number with the host, less that in the ring */
+    int64_t from; /* a row's number at the host minus its number in the ring */
 };
 
 static svs_code nearest_init(const struct svi_member_part *p, int d, svs_error *err) {
@@ -43,9 +44,9 @@ static void nearest_renew(const struct svi_member_part *p, int feature) {
     svi_neighbours_renew(&n->ring, feature);
 }
 
-/* What `count` neighbours say: their share of each class, as a score of a model; of a regression their mean.
- */
-static void nearest_poll(const struct svi_member_context *c, const struct svi_neighbour *n, int count,
+/* Scores of `count` neighbours: 2 share - 1 for each class (one score for class 1 of two), or the mean
+ * target. Without neighbours 0, or the mean of all targets. */
+static void nearest_vote(const struct svi_member_context *c, const struct svi_neighbour *n, int count,
                          double *scores) {
     if (c->regress) {
         double sum = 0;
@@ -66,21 +67,25 @@ static void nearest_poll(const struct svi_member_context *c, const struct svi_ne
 static void nearest_score(const struct svi_member_part *p, double *scores) {
     struct nearest *n = p->self;
     struct svi_neighbour last, of[NEAREST];
+    /* One search serves both members: the nearest recent row is found on the way. */
     const int found = svi_neighbours_find_both(&n->ring, p->c->z, RECENT, &last, NEAREST, of);
+    /* The first member: with targets the mean of three, because one neighbour's target is too noisy; with
+     * classes the nearest recent row. */
     if (p->c->regress)
-        nearest_poll(p->c, of, found < MAX_VOTES ? found : MAX_VOTES, scores);
+        nearest_vote(p->c, of, found < MAX_VOTES ? found : MAX_VOTES, scores);
     else
-        nearest_poll(p->c, &last, last.number >= 0, scores);
-    nearest_poll(p->c, of, found, scores + p->c->stride);
+        nearest_vote(p->c, &last, last.number >= 0, scores);
+    nearest_vote(p->c, of, found, scores + p->c->stride);
 }
 
-/* Numbers of the host that no row came with, as those of samples that it had let go before the bank was made
- * again, are numbers in the ring all the same, so that the two differ by a constant. */
+/* Keeps numbers of host and ring a constant apart. The host may skip numbers, for example those of samples
+ * that it removed before the bank was made: the ring gets rows under them that are never found. Gaps
+ * beyond the capacity, or numbers that went back, empty the ring instead, after which `from` is set again. */
 static svs_code nearest_align(struct nearest *n, const float *z, int64_t number, svs_error *err) {
-    int64_t lacking = number - n->from - n->ring.pushed;
-    if (n->ring.oldest < n->ring.pushed && (lacking < 0 || lacking > n->ring.capacity))
+    int64_t missing = number - n->from - n->ring.pushed;
+    if (n->ring.oldest < n->ring.pushed && (missing < 0 || missing > n->ring.capacity))
         svi_neighbours_empty(&n->ring);
-    for (; n->ring.oldest < n->ring.pushed && lacking > 0; lacking--) {
+    for (; n->ring.oldest < n->ring.pushed && missing > 0; missing--) {
         SVI_TRY(svi_neighbours_reserve(&n->ring, err));
         svi_neighbours_remove(&n->ring, svi_neighbours_push(&n->ring, z, -1, 0));
     }
@@ -101,7 +106,7 @@ static void nearest_take_back(const struct svi_member_part *p, const struct svi_
     svi_neighbours_remove(&n->ring, s->number - n->from);
 }
 
-/* `from` is in the state of every bank. */
+/* `from` is saved even where no member runs: the archive's layout does not depend on it. */
 static void nearest_archive(struct svi_archive *a, const struct svi_member_part *p) {
     struct nearest *n = p->self;
     svi_archive_int64(a, "neighbours from", &n->from, INT64_MIN / 2, INT64_MAX / 2);

@@ -1,7 +1,7 @@
-/* Which members there are, what they cost, and which of them run.
+/* The members, their costs, and which of them run.
  *
- * The costs are nanoseconds a labelled sample, fitted once to what the parts took on one core of a server of
- * 2024 (`make bench ONLY=bank`): they say what `auto.budget` means, and are the same on every machine, so
+ * Costs are nanoseconds a labelled sample, fitted once to measurements on one core of a server of 2024
+ * (`make bench ONLY=bank`). They define what `auto.budget` means and are the same on every machine, so
  * that the same input gives the same bytes. */
 #include "bank/members.h"
 
@@ -9,10 +9,10 @@
 #include "bank/member_nearest.h"
 #include "bank/windows.h"
 
-/* Nothing else needs to know these. */
+/* Declared here, because only this table uses them. */
 extern const struct svi_member_ops svi_member_fourier_exact, svi_member_last;
 
-/* Short, so that a row is a line. */
+/* Short names, so that a row fits on a line. */
 #define WINDOWS  &svi_member_windows
 #define RAW      &svi_member_raw
 #define PRODUCTS &svi_member_products
@@ -25,10 +25,10 @@ extern const struct svi_member_ops svi_member_fourier_exact, svi_member_last;
 #define TARGETS (1 << SVS_REGRESS)
 #define BOTH    (CLASSES | TARGETS)
 
-/* The order is that of the state and of what is published: a new row goes to the end. A window runs where its
- * rows are twice as many as its weights. */
+/* The order is that of the state and of the published model, so a new row goes at the end. features_max of
+ * a window keeps twice as many rows as weights: with fewer, least squares follows the noise. */
 const struct svi_member svi_members[] = {
-    /* name, kinds, windows, table, beside, tasks, turn, features, cost */
+    /* name, kinds, windows, table, requires, tasks, turn, features, cost */
     {"alsvm-5000", {"alsvm"}, {5000, 5000}, NULL, NULL, BOTH, 1, 0, {250, 1, 0.09, 10, 0.5}},
     {"alsvm-50", {"alsvm"}, {50, 50}, WINDOWS, NULL, BOTH, 11, 24, {250, 1, 0.09, 10, 0.5}},
     {"alsvm-200", {"alsvm"}, {200, 200}, WINDOWS, NULL, BOTH, 4, 99, {250, 1, 0.09, 10, 0.5}},
@@ -41,7 +41,7 @@ const struct svi_member svi_members[] = {
     {"adagrad", {"adagrad"}, {-1, -1}, RAW, NULL, CLASSES, 3, 0, {0}},
     {"products-0.3", {"products"}, {-1, -1}, PRODUCTS, NULL, BOTH, 7, 60, {60, 0.4, 0, 5, 0.35, 1}},
     {"products-0.03", {"alsvm"}, {-1, -1}, PRODUCTS, NULL, CLASSES, 7, 60, {0}},
-    /* of a regression the mean of three of the last 5000 */
+    /* in a regression the mean of three of the last 5000 */
     {"nearest-200", {"nearest"}, {200, 5000}, NEAREST, NULL, BOTH, 8, 32768, {1800, 95, 0, 5, 0}},
     {"nearest-5000", {"nearest"}, {5000, 5000}, NEAREST, NULL, BOTH, 8, 32768, {0}},
     {"fourier-adagrad", {"fourier"}, {-1, -1}, FOURIER, NULL, BOTH, 9, 0, {300, 20, 0, 350, 0}},
@@ -53,7 +53,8 @@ const struct svi_member svi_members[] = {
 const int svi_member_count = (int)(sizeof svi_members / sizeof *svi_members);
 _Static_assert(sizeof svi_members / sizeof *svi_members <= SVI_MEMBERS_MAX, "each member has a bit");
 
-/* Fourier least squares reads the rows of the neighbours, and the features of the Fourier block. */
+/* The order of member_ops.h: Fourier least squares reads rows of the neighbours and features of the
+ * Fourier block. A row is scored from last to first, so the block stands after the member that reads it. */
 const struct svi_member_ops *const svi_member_parts[] = {WINDOWS,  NEAREST, EXACT, RAW,
                                                          PRODUCTS, FOURIER, LAST};
 const int svi_member_part_count = (int)(sizeof svi_member_parts / sizeof *svi_member_parts);
@@ -64,21 +65,22 @@ double svi_members_budget(int d, int classes) {
     return classes > 2 ? two * classes / 2 : two;
 }
 
-#define COMBINING     700.0 /* nanoseconds: the stacks and shares */
+#define COMBINING     700.0 /* nanoseconds: stacks and shares, and the same for each row of scores */
 #define COMBINING_ROW 350.0
 
+/* Equation of enum svi_member_cost, with f = d, or the number of products. */
 static double members_cost(const struct svi_member *m, double d, double rows) {
     const double *c = m->cost, f = c[SVI_COST_PRODUCTS] > 0 ? d * (d + 3) / 2 : d;
     return c[SVI_COST_BASE] + c[SVI_COST_FEATURE] * f + c[SVI_COST_SQUARE] * (d + 1) * (d + 1) +
            rows * (c[SVI_COST_ROW] + c[SVI_COST_ROW_FEATURE] * f);
 }
 
-/* Can a stream of d features have it, beside the members of earlier turns? */
+/* Can the member run with d features, next to the members of earlier turns (`on`)? */
 static bool members_possible(const struct svi_member *m, svs_task task, int d, uint32_t on) {
-    bool beside = !m->beside;
+    bool met = !m->requires;
     for (int i = 0; i < svi_member_count; i++)
-        beside |= on >> i & 1 && svi_members[i].ops == m->beside;
-    return beside && m->tasks >> task & 1 && (m->features_max == 0 || d <= m->features_max);
+    met |= on >> i & 1 && svi_members[i].ops == m->requires;
+    return met && m->tasks >> task & 1 && (m->features_max == 0 || d <= m->features_max);
 }
 
 uint32_t svi_members_choose(svs_task task, int d, int classes, double budget) {
@@ -86,13 +88,16 @@ uint32_t svi_members_choose(svs_task task, int d, int classes, double budget) {
     double left =
         1000 * (budget > 0 ? budget : svi_members_budget(d, classes)) - COMBINING - rows * COMBINING_ROW;
     uint32_t on = 0;
+    /* Greedy by turn: a turn that is too dear is skipped, and a later, cheaper one may still fit. Turn 1
+     * runs at any budget: the host, and members that cost nothing. */
     for (int turn = 1; turn <= svi_member_count; turn++) {
         uint32_t members = 0;
         double cost = 0;
         for (int i = 0; i < svi_member_count; i++) {
             if (svi_members[i].turn != turn)
                 continue;
-            cost += members_cost(&svi_members[i], d, rows); /* 0 but for the first of them */
+            cost += members_cost(&svi_members[i], d,
+                                 rows); /* the cost of a turn stands in the row of its first member */
             members |= members_possible(&svi_members[i], task, d, on) ? 1u << i : 0;
         }
         if (members && (turn == 1 || cost <= left)) {

@@ -1,17 +1,16 @@
 /* The nearest of the last rows (neighbours.h).
  *
- * A row with number i lies in block ((i - base) / 64) mod blocks at place i mod 64, so that a block holds an
- * aligned run of 64 numbers and nothing moves when the ring turns. It does not turn before it has its full
- * capacity, so that rows keep their places while it grows. There is one block more than the rows need: the
- * oldest rows are out of sight before their block is written again. In `rows` and `sketch` everything from
- * value d on is zero, always: more values are more columns in use.
+ * The row with number i lies in block ((i - base) / 64) mod blocks at place i mod 64: a block holds an
+ * aligned run of 64 numbers, and nothing moves when the ring wraps. It does not wrap before it has its
+ * full capacity, so that rows keep their places while it grows. There is one block more than the rows
+ * need: the oldest rows are out of reach before their block is overwritten. In `rows` and `sketch`
+ * everything from value d on is always zero, so that growing d only means using more columns.
  *
- * A search measures the newest few rows, which sets the bar at what a stream's own past makes likely, then
- * goes from the newest block to the oldest. A block's sketches are compared with the bar, the rows that stay
- * are measured, the best are kept and the bar sinks. The bar is the k-th best distance so far, in units of
- * the sketch, with what sketches may be wrong by (nearest.h) and what rounding may add; so a row that is
- * passed over is further than the k-th, and the result is that of measuring every row. At a distance of 0
- * nothing older can be nearer: the search ends. */
+ * A search sums all rows' sketches over the first chunks, which gives a start bound that about k rows
+ * meet. It measures these rows exactly; the k-th best distance is the real bound. A second sweep, from the
+ * newest block to the oldest, measures every other row whose sketch is within the bound, which tightens
+ * with each better row. The bound allows for the error of sketches (nearest.h) and for rounding, so that a
+ * row that is passed over is further away than the k-th best: the result is that of measuring every row. */
 #include "bank/neighbours.h"
 
 #include <math.h>
@@ -24,10 +23,10 @@
 #include "linalg/kernels.h"
 
 #define ROWS         SVI_NEAREST_ROWS
-#define AT_ONCE      2 /* chunks that all rows are compared by; of more, one */
-#define FIRST_ROWS   64
-#define PIECE_FLOATS 32768
-#define COUNT_MAX    ((int64_t)1 << 60) /* numbers can go on rising */
+#define AT_ONCE      2     /* up to this many chunks are all summed at the start; of more, only the first */
+#define FIRST_ROWS   64    /* first allocation */
+#define PIECE_FLOATS 32768 /* about this many values in a piece of the archive */
+#define COUNT_MAX    ((int64_t)1 << 60) /* of a loaded number: pushes cannot overflow it */
 
 static const struct svi_nearest_kernels *neighbours_kernels(svs_isa isa) {
     const struct svi_kernels *k = svi_kernels_get(isa);
@@ -58,7 +57,7 @@ static const struct svi_array neighbours_table[] = {
 static const struct svi_arrays neighbours_arrays =
     SVI_ARRAYS_ALIGNED(neighbours_table, "the nearest neighbours");
 
-/* Where a run of 64 numbers lies. */
+/* The block of a run of 64 numbers (run = number / 64). */
 static int neighbours_place(const struct svi_neighbours *n, int64_t run) {
     return (int)((run - n->base / ROWS) % n->blocks);
 }
@@ -72,6 +71,7 @@ static size_t neighbours_slot(const struct svi_neighbours *n, int64_t number) {
 }
 
 static size_t neighbours_sketch_bytes(int stride) {
+    /* Up to the end of the last pair. */
     return svi_nearest_pair_at(stride / 2 - 1) * SVI_NEAREST_PAIR + SVI_NEAREST_PAIR;
 }
 
@@ -86,6 +86,7 @@ static int neighbours_stride(int d) {
 }
 
 static void neighbours_dims(int have, int stride, int32_t *dims) {
+    /* One block more than `have` rows fill, see the top. */
     dims[BLOCKS] = have ? (have + ROWS - 1) / ROWS + 1 : 0;
     dims[STRIDE] = stride;
     dims[SKETCH] = (int32_t)neighbours_sketch_bytes(stride);
@@ -127,6 +128,8 @@ void svi_neighbours_clear(struct svi_neighbours *n) {
 void svi_neighbours_empty(struct svi_neighbours *n) {
     n->oldest = n->pushed;
     n->error = 0;
+    /* Pushes continue in block 0, perhaps in the middle of a run; a push clears a block's live bits only
+     * at its start. */
     n->base = n->pushed / ROWS * ROWS;
     if (n->blocks)
         n->live[0] = 0;
@@ -135,6 +138,7 @@ void svi_neighbours_empty(struct svi_neighbours *n) {
 svs_code svi_neighbours_grow(struct svi_neighbours *n, int d, svs_error *err) {
     if (d > SVI_NEIGHBOURS_D)
         return svi_fail(err, SVS_LIMIT, "neighbours: %d features are more than %d", d, SVI_NEIGHBOURS_D);
+    /* Up to `stride` values there is nothing to do: the columns exist and are 0. */
     if (d > n->stride) {
         const int more = n->stride + n->stride / 2 < SVI_NEIGHBOURS_D ? n->stride + n->stride / 2 : d;
         if (neighbours_resize(n, n->have, neighbours_stride(d > more ? d : more), err) != SVS_OK)
@@ -151,9 +155,11 @@ static double neighbours_bytes(int have, int stride) {
 }
 
 svs_code svi_neighbours_reserve(struct svi_neighbours *n, svs_error *err) {
+    /* The ring grows only when it is full, and wraps only at full capacity. */
     if (n->pushed - n->oldest < n->have || n->have == n->capacity)
         return SVS_OK;
     int have = n->have == 0 ? FIRST_ROWS : 2 * n->have;
+    /* Small rings take their whole capacity at once. */
     if (svi_grow_whole(neighbours_bytes(have, n->stride), neighbours_bytes(n->capacity, n->stride)))
         have = n->capacity;
     return neighbours_resize(n, have < n->capacity ? have : n->capacity, n->stride, err);
@@ -165,26 +171,31 @@ double svi_neighbours_memory(int capacity, int d) {
 
 /* ---- rows */
 
-/* Takes the row at hand in, with zeros from d on. False: it has a value that cannot be. */
-static bool neighbours_take(struct svi_neighbours *n, const float *z, float *error) {
+/* Copies a row to n->z, which is zero from d on, and makes its sketch. False: it has a value that cannot
+ * be searched for. */
+static bool neighbours_load(struct svi_neighbours *n, const float *z, float *error) {
     if (n->d)
         memcpy(n->z, z, (size_t)n->d * sizeof *z);
     return n->kernels->sketch(n->z, n->stride, n->bytes, error);
 }
 
-/* e(x) from its square, rounded up: sums of d squares are off by less than (d / 16 + 8) units in 6e-8. */
+/* e(x) from its square, rounded up: a float sum of d squares is off by less than (d / 16 + 8) units of
+ * 6e-8. */
 static float neighbours_error(float square) {
     return sqrtf(square) * 1.001f;
 }
 
-/* The own sum of a slot over the chunk of value j. */
-static uint16_t *neighbours_own(const struct svi_neighbours *n, size_t slot, int j) {
+/* The sum that a row keeps of its own sketch over the chunk of value j: |x|^2 + 128 sum x, modulo 2^16
+ * (nearest.h). */
+static uint16_t *neighbours_chunk_sum(const struct svi_neighbours *n, size_t slot, int j) {
     int8_t *block = n->sketch + slot / ROWS * neighbours_sketch_block(n);
     int8_t *chunk = block + svi_nearest_chunk_at(j / (2 * SVI_NEAREST_CHUNK)) * SVI_NEAREST_PAIR;
     return (uint16_t *)(void *)chunk + slot % ROWS;
 }
 
-static void neighbours_put(struct svi_neighbours *n, size_t slot) {
+/* Writes the row in n->z and its sketch into a slot: values whole, sketch by pairs into the transposed
+ * block, and the sum of each chunk. */
+static void neighbours_store(struct svi_neighbours *n, size_t slot) {
     int8_t *block = n->sketch + slot / ROWS * neighbours_sketch_block(n) + slot % ROWS * 2;
     memcpy(n->rows + slot * (size_t)n->stride, n->z, (size_t)n->stride * sizeof *n->rows);
     for (int first = 0; first < n->d; first += 2 * SVI_NEAREST_CHUNK) {
@@ -192,7 +203,7 @@ static void neighbours_put(struct svi_neighbours *n, size_t slot) {
         int sum = 0;
         for (int j = first; j < last; j++)
             sum += n->bytes[j] * (n->bytes[j] + 128);
-        *neighbours_own(n, slot, first) = (uint16_t)sum;
+        *neighbours_chunk_sum(n, slot, first) = (uint16_t)sum;
         for (int j = first; j < last; j += 2)
             memcpy(block + svi_nearest_pair_at(j / 2) * SVI_NEAREST_PAIR, n->bytes + j, 2);
     }
@@ -202,16 +213,20 @@ int64_t svi_neighbours_push(struct svi_neighbours *n, const float *z, int label,
     const int b = neighbours_block(n, n->pushed);
     const size_t slot = neighbours_slot(n, n->pushed);
     float square;
+    /* A new run: rows of the run that was in this block are out of reach now, but their bits are still
+     * set. */
     if (n->pushed % ROWS == 0)
         n->live[b] = 0;
-    if (neighbours_take(n, z, &square)) {
+    if (neighbours_load(n, z, &square)) {
         const float error = neighbours_error(square);
         n->error = n->error > error ? n->error : error;
-        neighbours_put(n, slot);
+        neighbours_store(n, slot);
         n->targets[slot] = target;
         n->labels[slot] = label;
         n->live[b] |= (uint64_t)1 << n->pushed % ROWS;
     }
+    /* A row that cannot be found takes its number all the same: numbers must stay in step with the
+     * caller's. */
     n->pushed++;
     if (n->pushed - n->oldest > n->capacity)
         n->oldest++;
@@ -235,7 +250,8 @@ void svi_neighbours_renew(struct svi_neighbours *n, int j) {
         int8_t *block = n->sketch + slot / ROWS * neighbours_sketch_block(n);
         int8_t *byte =
             block + svi_nearest_pair_at(j / 2) * SVI_NEAREST_PAIR + slot % ROWS * 2 + (size_t)j % 2;
-        uint16_t *own = neighbours_own(n, slot, j);
+        uint16_t *own = neighbours_chunk_sum(n, slot, j);
+        /* Byte and sum change together, or sketches would no longer be lower bounds. */
         *own = (uint16_t)(*own - *byte * (*byte + 128));
         *byte = 0;
         n->rows[slot * (size_t)n->stride + (size_t)j] = 0;
@@ -244,16 +260,17 @@ void svi_neighbours_renew(struct svi_neighbours *n, int j) {
 
 /* ---- search */
 
-/* The best so far, the nearest first. */
+/* The best rows so far, nearest first. */
 struct neighbours_best {
     float distance[SVI_NEIGHBOURS_K];
     int64_t number[SVI_NEIGHBOURS_K];
     int count, k;
-    double bound; /* of sums; HUGE_VAL while there are fewer than k */
-    double unit;  /* of a sum: 2^-shift */
+    double bound; /* bound of a sketch's sum; HUGE_VAL while there are fewer than k */
+    double unit;  /* 2^-shift: one unit of squared sketch distance, in a sum */
 };
 
-/* A row may come twice. */
+/* Inserts by distance, newer first among equals. The second sweep meets rows of the first one again: those
+ * are skipped. */
 static void neighbours_insert(struct neighbours_best *best, float distance, int64_t number) {
     if (best->count == best->k && distance > best->distance[best->k - 1])
         return;
@@ -261,6 +278,7 @@ static void neighbours_insert(struct neighbours_best *best, float distance, int6
         if (best->number[i] == number)
             return;
     int i = best->count < best->k ? best->count++ : best->k;
+    /* Insertion sort from the end; the worst falls out at place k. */
     for (; i > 0; i--) {
         const float other = best->distance[i - 1];
         if (!(distance < other || (distance == other && number > best->number[i - 1])))
@@ -276,19 +294,21 @@ static void neighbours_insert(struct neighbours_best *best, float distance, int6
     }
 }
 
-/* Sets the bar from the k-th best; distances are off by what neighbours_error says. */
-static void neighbours_sink(const struct svi_neighbours *n, struct neighbours_best *best, float error) {
+/* Sets the bound from the k-th best: by nearest.h a row within distance r has |q(z) - q(x)| <= 16 (r +
+ * e(z) + e(x)). Distances are off by rounding, and the small terms cover that of this computation. */
+static void neighbours_tighten(const struct svi_neighbours *n, struct neighbours_best *best, float error) {
     if (best->count < best->k)
         return;
     const double rounding = 1 + (n->d / 16.0 + 16) * 0x1p-22;
-    const double far = sqrt(best->distance[best->k - 1] * rounding) + n->error + error;
-    const double units = far * far * (SVI_NEAREST_SCALE * SVI_NEAREST_SCALE) * (1 + 1e-9) + 1e-6;
+    const double radius = sqrt(best->distance[best->k - 1] * rounding) + n->error + error;
+    const double units = radius * radius * (SVI_NEAREST_SCALE * SVI_NEAREST_SCALE) * (1 + 1e-9) + 1e-6;
     best->bound = units * best->unit;
 }
 
-/* Bits of the numbers first, first + 1, ... that lie in [low, high). */
+/* Mask of the numbers first, first + 1, ..., first + 63 that lie in [low, high). */
 static uint64_t neighbours_within(int64_t first, int64_t low, int64_t high) {
     uint64_t mask = ~(uint64_t)0;
+    /* Shifts by 64 or more are undefined, hence the tests. */
     if (low > first)
         mask &= low - first < ROWS ? mask << (low - first) : 0;
     if (high < first + ROWS)
@@ -296,6 +316,7 @@ static uint64_t neighbours_within(int64_t first, int64_t low, int64_t high) {
     return mask;
 }
 
+/* Measures the rows of `mask` in the block that starts with number `first`, and tightens the bound. */
 static void neighbours_measure(const struct svi_neighbours *n, struct neighbours_best *best, int64_t first,
                                uint64_t mask, float error) {
     float distance[ROWS];
@@ -303,18 +324,21 @@ static void neighbours_measure(const struct svi_neighbours *n, struct neighbours
         return;
     const float *rows = n->rows + neighbours_slot(n, first) * (size_t)n->stride;
     n->kernels->distances(rows, (size_t)n->stride, mask, n->z, svi_round_up(n->d, 16), distance);
+    /* Distances are packed: the i-th is of the i-th set bit. */
     for (int i = 0; mask; mask &= mask - 1, i++)
         neighbours_insert(best, distance[i], first + __builtin_ctzll(mask));
-    neighbours_sink(n, best, error);
+    neighbours_tighten(n, best, error);
 }
 
-/* Measures those of the numbers in [low, high) whose sketches are within best->bound, the newest block first;
- * `sinking`: within what it becomes. */
+/* Measures the rows with numbers in [low, high) whose sketches are within the bound, newest block first.
+ * tightening: the bound follows better rows; otherwise it stays that of the start. */
 static void neighbours_sweep(const struct svi_neighbours *n, const struct svi_nearest_scan *scan,
                              struct neighbours_best *best, int64_t low, int64_t high, float error,
-                             bool sinking) {
+                             bool tightening) {
     double bound = best->bound;
     for (int64_t block = (high - 1) / ROWS; block >= low / ROWS;) {
+        /* A scan goes down through adjacent blocks; at block 0 the ring wraps, and the next scan starts at
+         * its end. */
         const int from = neighbours_place(n, block);
         const int64_t left = block - low / ROWS;
         uint64_t mask;
@@ -327,12 +351,14 @@ static void neighbours_sweep(const struct svi_neighbours *n, const struct svi_ne
         mask &= n->live[found] & neighbours_within(block * ROWS, low, high);
         neighbours_measure(n, best, block * ROWS, mask, error);
         block--;
-        if (sinking)
+        if (tightening)
             bound = best->bound;
     }
 }
 
-/* A sum that k of the numbers in [low, high) do not exceed, from the blocks that lie in there wholly. */
+/* A start bound: a sum that k of the rows with numbers in [low, high) do not exceed, from blocks wholly
+ * inside the range; a block at the ring's oldest end counts as inside, because hidden rows have the
+ * largest sum. */
 static double neighbours_start(const struct svi_neighbours *n, const struct svi_nearest_scan *scan, int k,
                                int64_t low, int64_t high) {
     const int64_t oldest = low == n->oldest ? low / ROWS : (low + ROWS - 1) / ROWS,
@@ -342,13 +368,15 @@ static double neighbours_start(const struct svi_neighbours *n, const struct svi_
         return HUGE_VAL;
     if (from <= to)
         return n->kernels->lowest(scan, from, to, k);
+    /* The range wraps: k rows of either part are k rows of the range. */
     const uint16_t a = n->kernels->lowest(scan, from, n->blocks - 1, k);
     const uint16_t b = n->kernels->lowest(scan, 0, to, k);
     return a < b ? a : b;
 }
 
-/* The k best of the numbers in [low, pushed), whose sums are known: first those whose sketches are nearest,
- * then whatever they leave possible. */
+/* The k best rows with numbers in [low, pushed), given the sums of the first chunks. The first sweep
+ * measures those whose sums are lowest; the second, over all chunks, whatever the bound of those leaves
+ * possible. */
 static void neighbours_search(const struct svi_neighbours *n, const struct svi_nearest_scan *scan,
                               struct neighbours_best *best, int64_t low, float error) {
     best->count = 0;
@@ -359,29 +387,34 @@ static void neighbours_search(const struct svi_neighbours *n, const struct svi_n
     struct svi_nearest_scan part = *scan;
     part.last = part.known;
     neighbours_sweep(n, &part, best, low, n->pushed, error, false);
+    /* Fewer than k found: no bound can exclude a row. */
     if (best->count < best->k)
         best->bound = HUGE_VAL;
+    /* 65535 as start means that the first sweep had all rows already. */
     if (start < 65535)
         neighbours_sweep(n, scan, best, low, n->pushed, error, true);
 }
 
-/* The first sums of all rows that are held; rows that are not found get the largest. */
+/* Sums of the first chunks for all rows held. Rows that cannot be found get the largest sum, so that they
+ * do not count towards the start bound. */
 static void neighbours_begin(const struct svi_neighbours *n, const struct svi_nearest_scan *scan) {
+    /* From the block of the oldest row to that of the newest. */
     const int64_t oldest = n->oldest / ROWS, newest = (n->pushed - 1) / ROWS;
     const int from = neighbours_place(n, oldest), to = neighbours_place(n, newest);
+    /* The rows held are one range of blocks, or two where the ring has wrapped. */
     n->kernels->begin(scan, from <= to ? from : 0, to);
     if (from > to)
         n->kernels->begin(scan, from, n->blocks - 1);
     for (int64_t block = oldest; block <= newest; block++) {
         const int b = neighbours_place(n, block);
-        uint64_t away = ~(n->live[b] & neighbours_within(block * ROWS, n->oldest, n->pushed));
-        for (; away; away &= away - 1)
-            n->sums[(size_t)b * ROWS + (size_t)__builtin_ctzll(away)] = 65535;
+        uint64_t hidden = ~(n->live[b] & neighbours_within(block * ROWS, n->oldest, n->pushed));
+        for (; hidden; hidden &= hidden - 1)
+            n->sums[(size_t)b * ROWS + (size_t)__builtin_ctzll(hidden)] = 65535;
     }
 }
 
-static int neighbours_vote(const struct svi_neighbours *n, const struct neighbours_best *best,
-                           struct svi_neighbour *out) {
+static int neighbours_output(const struct svi_neighbours *n, const struct neighbours_best *best,
+                             struct svi_neighbour *out) {
     for (int i = 0; i < best->count; i++) {
         const size_t slot = neighbours_slot(n, best->number[i]);
         out[i] =
@@ -390,11 +423,11 @@ static int neighbours_vote(const struct svi_neighbours *n, const struct neighbou
     return best->count;
 }
 
-/* Takes the query in. False: there is nothing to be found. */
+/* Prepares a search for z: sketch, chunk norms and the sums of all rows. False: nothing can be found. */
 static bool neighbours_query(struct svi_neighbours *n, const float *z, struct svi_nearest_scan *scan,
                              float *error) {
     float square;
-    if (n->pushed == n->oldest || !neighbours_take(n, z, &square))
+    if (n->pushed == n->oldest || !neighbours_load(n, z, &square))
         return false;
     *error = neighbours_error(square);
     const int chunks = n->d > 0 ? (n->d - 1) / (2 * SVI_NEAREST_CHUNK) + 1 : 1;
@@ -413,6 +446,7 @@ static bool neighbours_query(struct svi_neighbours *n, const float *z, struct sv
         int sum = 0;
         for (int p = first; p < last; p++) {
             const int a = n->bytes[2 * p], b = n->bytes[2 * p + 1];
+            /* Layout of svi_nearest_scan: the two bytes + 64, twice. */
             n->query[p] = (int32_t)(((uint32_t)(a + 64) | (uint32_t)(b + 64) << 8) * 0x10001u);
             sum += a * a + b * b;
         }
@@ -426,10 +460,11 @@ static int neighbours_best_of(const struct svi_neighbours *n, const struct svi_n
                               float error, int64_t low, int k, struct svi_neighbour *out) {
     struct neighbours_best best = {.k = k < SVI_NEIGHBOURS_K ? k : SVI_NEIGHBOURS_K,
                                    .unit = ldexp(1, -scan->shift)};
+    /* k may be 0, and the search needs a k-th best. */
     if (best.k < 1)
         return 0;
     neighbours_search(n, scan, &best, low, error);
-    return neighbours_vote(n, &best, out);
+    return neighbours_output(n, &best, out);
 }
 
 int svi_neighbours_find_both(struct svi_neighbours *n, const float *z, int recent, struct svi_neighbour *near,
@@ -439,15 +474,16 @@ int svi_neighbours_find_both(struct svi_neighbours *n, const float *z, int recen
     *near = (struct svi_neighbour){.number = -1, .label = -1, .target = NAN};
     if (!neighbours_query(n, z, &scan, &error))
         return 0;
+    /* Both searches share the sums: they differ only in the range and k. */
     const int64_t last = n->pushed - (recent > 0 ? recent : 0);
     neighbours_best_of(n, &scan, error, n->pushed - n->oldest > recent ? last : n->oldest, 1, near);
     return neighbours_best_of(n, &scan, error, n->oldest, k, out);
 }
 
-/* ---- the archive: rows in pieces, the oldest first; those that are not found any more are zero there */
+/* ---- the archive: rows in pieces, the oldest first; rows that cannot be found are zeros there */
 
 struct neighbours_piece {
-    int count, d; /* rows, values of one */
+    int count, d; /* rows of this piece; values of a row */
     int classes;
     double *targets;
     float *rows;
@@ -464,6 +500,8 @@ static const struct svi_array piece_table[] = {
 };
 static const struct svi_arrays piece_arrays = SVI_ARRAYS(piece_table, "a piece of the nearest neighbours");
 
+/* Copies rows from `first` on into a piece. Hidden rows are saved as zeros, so that removed data does not
+ * stay in the file. */
 static void neighbours_gather(const struct svi_neighbours *n, struct neighbours_piece *p, int64_t first) {
     for (int i = 0; i < p->count; i++) {
         const size_t slot = neighbours_slot(n, first + i), size = (size_t)p->d * sizeof *p->rows;
@@ -478,6 +516,8 @@ static void neighbours_gather(const struct svi_neighbours *n, struct neighbours_
     }
 }
 
+/* Pushes the rows of a piece, as they were pushed before, and hides those that were hidden. Checked after
+ * each push: a live row must be one that can be found, its label or target in range. */
 static void neighbours_scatter(struct svi_archive *a, struct svi_neighbours *n,
                                const struct neighbours_piece *p) {
     bool good = true;
@@ -489,6 +529,7 @@ static void neighbours_scatter(struct svi_archive *a, struct svi_neighbours *n,
         }
         const int64_t number =
             svi_neighbours_push(n, p->rows + (size_t)i * (size_t)p->d, p->labels[i], p->targets[i]);
+        /* The push has set the live bit if the row can be found. */
         const size_t slot = neighbours_slot(n, number);
         good &= p->labels[i] >= -1 && (!p->classes || p->labels[i] < p->classes);
         good &= p->live[i] <= 1 && (!live || (n->live[slot / ROWS] >> slot % ROWS & 1));
@@ -501,13 +542,15 @@ static void neighbours_scatter(struct svi_archive *a, struct svi_neighbours *n,
 
 static void neighbours_archive_rows(struct svi_archive *a, struct svi_neighbours *n, int count, int classes) {
     struct neighbours_piece p = {.d = n->d, .classes = classes};
-    const int full = PIECE_FLOATS / (p.d + 8) + 1, most = count < full ? count : full;
-    const int32_t dims[] = {most, p.d};
+    /* The size of a piece depends on d and the count, not on the memory allocated, and so do the bytes. */
+    const int full = PIECE_FLOATS / (p.d + 8) + 1, piece_rows = count < full ? count : full;
+    const int32_t dims[] = {piece_rows, p.d};
     const int64_t first = n->oldest;
     if (svi_arrays_alloc(&piece_arrays, &p, dims, a->err) != SVS_OK)
         return;
+    /* Piece by piece through one buffer: a full ring is never copied as a whole. */
     for (int from = 0; from < count && svi_archive_ok(a); from += p.count) {
-        p.count = count - from < most ? count - from : most;
+        p.count = count - from < piece_rows ? count - from : piece_rows;
         const int32_t used[] = {p.count, p.d};
         if (!a->loading)
             neighbours_gather(n, &p, first + from);
@@ -528,6 +571,7 @@ void svi_neighbours_archive(struct svi_archive *a, struct svi_neighbours *n, int
         return;
     if (a->loading) {
         svs_error err;
+        /* 4 d + 13 bytes a row (values, target, label, flag): checked before memory is allocated. */
         if (!svi_archive_check(a, svi_archive_left(a) / (4 * (int64_t)d + 13) >= count,
                                "there are fewer neighbours than it says"))
             return;
@@ -536,7 +580,7 @@ void svi_neighbours_archive(struct svi_archive *a, struct svi_neighbours *n, int
             svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the nearest neighbours' features");
             return;
         }
-        n->pushed = n->oldest = pushed - count; /* numbers rise by one */
+        n->pushed = n->oldest = pushed - count; /* the rows pushed by loading get their old numbers */
         svi_neighbours_empty(n);
     }
     if (count > 0)

@@ -1,14 +1,14 @@
-/* neighbours.h: the nearest of the last rows: a member of the bank that votes as the 1 nearest of the last
- * 200 rows and the 5 nearest of the last 5000 do (Cover, Hart: Nearest neighbor pattern classification,
+/* neighbours.h: the nearest of the last rows, for a member of the bank that votes like the nearest of the
+ * last 200 rows and the 5 nearest of the last 5000 (Cover, Hart: Nearest neighbor pattern classification,
  * 1967).
  *
  * A ring of the last `capacity` rows of d values in single precision, each with a class or a target. Rows
- * have numbers that rise by one from 0, whether they are found or not. Distances are squared Euclidean ones
- * in single precision, summed in a fixed order; of equal ones the newer row is nearer. What is found is
- * exact: it depends on the rows and the instruction set alone, never on how the search went.
+ * have numbers that rise by one from 0, whether they can be found or not. Distances are squared Euclidean
+ * ones in single precision, summed in a fixed order; of equal ones the newer row is nearer. Results are
+ * exact: they depend on the rows and the instruction set alone, never on how the search went.
  *
- * Cost: a sweep over capacity x d bytes, and exact distances of the few rows that it leaves
- * (linalg/nearest.h). Memory: svi_neighbours_memory. No threads, no allocation but in _init, _grow, _reserve
+ * Cost: a sweep over capacity x d bytes, and exact distances of the few rows that the sweep cannot exclude
+ * (linalg/nearest.h). Memory: svi_neighbours_memory. No threads; allocation only in _init, _grow, _reserve
  * and loading. */
 #ifndef SVI_NEIGHBOURS_H
 #define SVI_NEIGHBOURS_H
@@ -18,9 +18,9 @@
 #include "base/archive.h"
 #include "linalg/nearest.h"
 
-#define SVI_NEIGHBOURS_K   8         /* most neighbours that are asked for */
-#define SVI_NEIGHBOURS_D   32768     /* most values of a row */
-#define SVI_NEIGHBOURS_MAX (1 << 24) /* most rows */
+#define SVI_NEIGHBOURS_K   8         /* largest k */
+#define SVI_NEIGHBOURS_D   32768     /* largest d */
+#define SVI_NEIGHBOURS_MAX (1 << 24) /* largest capacity */
 
 struct svi_neighbour {
     int64_t number;
@@ -31,59 +31,63 @@ struct svi_neighbour {
 
 struct svi_neighbours {
     const struct svi_nearest_kernels *kernels;
-    int capacity;  /* rows at most */
-    int have;      /* rows that fit: 0, then doubling up to capacity */
-    int blocks;    /* of SVI_NEAREST_ROWS rows: one more than `have` needs, so that none has both ends */
-    int d, stride; /* values of a row; that fit in one, a multiple of 16, zero from d on */
-    int64_t pushed, oldest; /* the next number; the oldest that is held */
-    int64_t base;           /* the number at the beginning of block 0, a multiple of SVI_NEAREST_ROWS */
-    float error;            /* the largest e(x) since the ring was empty */
+    int capacity; /* rows at most */
+    int have;     /* allocated rows: 0, then doubling up to capacity */
+    int blocks; /* blocks of SVI_NEAREST_ROWS rows: one more than `have` needs, so that no block holds oldest
+                   and newest rows together */
+    int d, stride;          /* values of a row; values allocated a row, a multiple of 16, zero from d on */
+    int64_t pushed, oldest; /* the next number; the oldest number held */
+    int64_t base;           /* the number at the start of block 0, a multiple of SVI_NEAREST_ROWS */
+    float error;            /* the largest sketch error e(x) (nearest.h) since the ring was empty */
     float *rows;            /* blocks x SVI_NEAREST_ROWS x stride */
-    int8_t *sketch;         /* blocks, as nearest.h has them */
-    uint64_t *live;         /* of each block: the rows that are found */
+    int8_t *sketch;         /* blocks in the layout of nearest.h */
+    uint64_t *live;         /* by block: bit i set if row i can be found */
     double *targets;
     int32_t *labels;
-    uint16_t *sums; /* a search's own: of each row */
-    float *z;       /* stride: the row at hand */
+    uint16_t *sums; /* scratch of a search: the sum of each row */
+    float *z;       /* stride: the row being pushed or searched for */
     int8_t *bytes;  /* stride: its sketch */
-    int32_t *query; /* stride / 2: the same for a scan */
-    uint16_t *norm; /* stride / 32 + 1: likewise */
+    int32_t *query; /* stride / 2: its sketch as a scan takes it */
+    uint16_t *norm; /* stride / 32 + 1: its norms by chunk */
 };
 
-/* Takes 1 <= capacity <= SVI_NEIGHBOURS_MAX, 0 <= d <= SVI_NEIGHBOURS_D; SVS_NOT_SUPPORTED when the machine
- * lacks the instruction set. */
+/* 1 <= capacity <= SVI_NEIGHBOURS_MAX, 0 <= d <= SVI_NEIGHBOURS_D, else SVS_LIMIT. SVS_NOT_SUPPORTED: the
+ * machine lacks the instruction set. SVS_NO_MEMORY. */
 svs_code svi_neighbours_init(struct svi_neighbours *n, int capacity, int d, svs_isa isa, svs_error *err);
 void svi_neighbours_clear(struct svi_neighbours *n); /* frees */
-void svi_neighbours_empty(struct svi_neighbours *n); /* forgets all rows; numbers go on, the capacity stays */
+void svi_neighbours_empty(struct svi_neighbours *n); /* forgets all rows; numbers continue, memory stays */
 
-/* More values in a row: 0 in all that are held. Room grows by half at least. Failing changes nothing. */
+/* Grows rows to d values, which are 0 in all rows held. Capacity grows by half at least. A failing call
+ * changes nothing. */
 svs_code svi_neighbours_grow(struct svi_neighbours *n, int d, svs_error *err);
 
-/* Value j becomes 0 in all rows. */
+/* Sets value j to 0 in all rows. */
 void svi_neighbours_renew(struct svi_neighbours *n, int j);
 
-/* Makes sure that the next push has room. Failing changes nothing. */
+/* Reserves memory for the next push. A failing call changes nothing. */
 svs_code svi_neighbours_reserve(struct svi_neighbours *n, svs_error *err);
 
-/* One more row of d values (reserved), and its number. The oldest leaves when there are `capacity`. A row
- * with a value that is not finite, or larger than SVI_NEAREST_SIZE, takes a number but is never found. */
+/* Appends a row of d values (reserved before) and returns its number. When `capacity` rows are held, the
+ * oldest is dropped. A row with a value that is not finite, or larger than SVI_NEAREST_SIZE, takes a
+ * number but is never found. */
 int64_t svi_neighbours_push(struct svi_neighbours *n, const float *z, int label, double target);
 
-/* The row is found no more. One that has left, or has not come: nothing happens. */
+/* Hides the row from searches. Nothing happens if the number is older than the ring, or not used yet. */
 void svi_neighbours_remove(struct svi_neighbours *n, int64_t number);
 
-/* The row of that number, d values, zero up to a multiple of 16; NULL: it is not found (any more). Until the
- * next call that changes the ring. */
+/* The row of this number: d values, zeros up to a multiple of 16. NULL: it cannot be found (any more).
+ * Valid until the next call that changes the ring. */
 const float *svi_neighbours_row(const struct svi_neighbours *n, int64_t number);
 
-/* The k (at most SVI_NEIGHBOURS_K) nearest to z, the nearest first, and on the way the nearest of the last
- * `recent` numbers: *near, whose number is -1 when there is none. Returns how many there are; 0 when z has a
- * value as above. */
+/* Finds the k (at most SVI_NEIGHBOURS_K) rows nearest to z, the nearest first, and in the same search the
+ * nearest of the last `recent` numbers: *near, with number -1 if there is none. Returns how many were
+ * found; 0 if z has a value that push would not accept. */
 int svi_neighbours_find_both(struct svi_neighbours *n, const float *z, int recent, struct svi_neighbour *near,
                              int k, struct svi_neighbour *out);
 
-/* Labels are below `classes`; 0: regression, targets are at most SVI_VALUE_MAX in size. Loading: into one
- * that was initialised with this capacity and no more values than were saved; all of that is checked. */
+/* Saves or loads. Labels are below `classes`; 0: regression, targets are at most SVI_VALUE_MAX in size.
+ * Load into a ring initialised with the same capacity and no more values than were saved; everything is
+ * checked. */
 void svi_neighbours_archive(struct svi_archive *a, struct svi_neighbours *n, int classes);
 
 /* Bytes of a full ring. */

@@ -9,6 +9,7 @@ void svi_share_init(struct svi_share *s, int count, double eta, double alpha) {
 }
 
 void svi_share_learn(struct svi_share *s, const double *loss) {
+    /* Multiplicative update; normalised below, so that weights neither underflow nor drift. */
     double sum = 0;
     int among = 0;
     for (int i = 0; i < s->count; i++) {
@@ -16,12 +17,14 @@ void svi_share_learn(struct svi_share *s, const double *loss) {
         sum += s->w[i];
         among += loss[i] >= 0;
     }
-    for (int i = 0; i < s->count && sum > 0; i++) /* who has a say has alpha / n at least */
+    for (int i = 0; i < s->count && sum > 0;
+         i++) /* an expert that takes part keeps at least alpha / n, so it can recover */
         s->w[i] = loss[i] < 0 ? 0 : (1 - s->alpha) * s->w[i] / sum + s->alpha / among;
 }
 
 void svi_share_archive(struct svi_archive *a, struct svi_share *s) {
     svi_archive_finite(a, "shares", s->w, s->count);
+    /* A sum of 0 could never be normalised again. */
     double sum = 0;
     for (int i = 0; i < s->count; i++) {
         svi_archive_check(a, s->w[i] >= 0, "a share is below 0");

@@ -1,9 +1,9 @@
-/* share.h: weights over experts by their losses so far, where the best one changes: fixed share (Herbster and
- * Warmuth 1998),
+/* share.h: weights over experts by their losses so far, for the case that the best expert changes: fixed
+ * share (Herbster and Warmuth 1998),
  *
  *     w_i <- w_i exp(-eta loss_i) / Z,   w_i <- (1 - alpha) w_i + alpha / n.
  *
- * Deterministic, nothing is allocated. */
+ * Deterministic; nothing is allocated. */
 #ifndef SVI_SHARE_H
 #define SVI_SHARE_H
 
@@ -13,14 +13,14 @@
 
 struct svi_share {
     int count;         /* n, 1 to SVI_SHARE_MAX */
-    double eta, alpha; /* of the losses, which are 0 to 1; 0 to 1 */
+    double eta, alpha; /* eta > 0 scales the losses; alpha in [0, 1] */
     double w[SVI_SHARE_MAX];
 };
 
-/* All alike. */
+/* Equal weights 1 / count. */
 void svi_share_init(struct svi_share *s, int count, double eta, double alpha);
 
-/* `loss`: count values from 0 to 1; below 0: this one has no say and is left out of it. */
+/* loss: count values in [0, 1]; a negative one excludes its expert, whose weight becomes 0. */
 void svi_share_learn(struct svi_share *s, const double *loss);
 
 void svi_share_archive(struct svi_archive *a, struct svi_share *s);

@@ -4,9 +4,10 @@
 
 #include "learner/probability.h"
 
-#define BEGIN 2.0   /* a score is 2 p - 1 where p is near 1/2: least squares on targets of 1 and -1 */
-#define DAMP  1.0   /* curvature at the start */
-#define KEEP  0.999 /* of the curvature, a sample */
+#define BEGIN                                                                                                \
+    2.0 /* scores of least squares on +-1 are about 2 p - 1, whose logit near p = 1/2 is twice that */
+#define DAMP 1.0   /* initial curvature */
+#define KEEP 0.999 /* factor of the curvature at each sample */
 
 void svi_slope_init(struct svi_slope *s) {
     *s = (struct svi_slope){BEGIN, DAMP};
@@ -18,8 +19,10 @@ void svi_slope_proba(const struct svi_slope *s, const double *score, double *pro
 }
 
 void svi_slope_learn(struct svi_slope *s, double score, const double *proba, int truth) {
+    /* Log loss l(a), p = 1 / (1 + exp(-a s)): l' = (p - y) s, l'' = p (1 - p) s^2. */
     const double gradient = (proba[1] - (truth == 1)) * score;
     s->curvature = KEEP * s->curvature + proba[1] * proba[0] * score * score;
+    /* 1e-9 keeps the step finite while all scores were 0; the bounds keep it useful after it. */
     const double a = s->a - gradient / (s->curvature + 1e-9);
     s->a = a < SVI_SLOPE_MIN ? SVI_SLOPE_MIN : a < SVI_SLOPE_MAX ? a : SVI_SLOPE_MAX;
 }

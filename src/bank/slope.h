@@ -1,8 +1,8 @@
-/* slope.h: the score of an expert for the second of two classes -> its probability, by one slope: 1 / (1 +
- * exp(-a s)). No offset: what the expert decides by its score stays decided.
+/* slope.h: an expert's score s for the second of two classes -> its probability 1 / (1 + exp(-a s)). There
+ * is no offset, so that the sign of the score still decides.
  *
- * a is moved by a Newton step on the log loss of each sample, with the curvature of those before fading
- * (online Newton step: Hazan, Agarwal, Kale 2007), and stays in [SVI_SLOPE_MIN, SVI_SLOPE_MAX]. */
+ * Each sample moves a by a Newton step on its log loss; the curvature is that of past samples with
+ * forgetting (online Newton step: Hazan, Agarwal, Kale 2007). a stays in [SVI_SLOPE_MIN, SVI_SLOPE_MAX]. */
 #ifndef SVI_SLOPE_H
 #define SVI_SLOPE_H
 
@@ -17,10 +17,11 @@ struct svi_slope {
 
 void svi_slope_init(struct svi_slope *s);
 
-/* proba: of both classes. */
+/* proba: 2 values, the probabilities of both classes. */
 void svi_slope_proba(const struct svi_slope *s, const double *score, double *proba);
 
-/* The sample with this score, and this svi_slope_proba of it, was of class `truth`. */
+/* Learns that the sample with this score, and these probabilities of svi_slope_proba, was of class `truth`
+ * (0 or 1). */
 void svi_slope_learn(struct svi_slope *s, double score, const double *proba, int truth);
 
 void svi_slope_archive(struct svi_archive *a, struct svi_slope *s);

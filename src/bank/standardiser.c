@@ -30,6 +30,8 @@ void svi_standardiser_clear(struct svi_standardiser *s) {
     *s = (struct svi_standardiser){0};
 }
 
+/* Moments of a feature as if `count` rows had been 0 so far. An unscaled one has mean 0 and inverse 1 for
+ * good, and counts nothing. */
 static void standard_begin(struct svi_standardiser *s, int j, double count) {
     const struct svi_float_moments *m = &s->moments;
     m->count[j] = s->unscaled[j] ? 0 : count;
@@ -43,7 +45,7 @@ void svi_standardiser_empty(struct svi_standardiser *s) {
         standard_begin(s, j, 0);
 }
 
-/* The capacity that is made where d features do not fit. */
+/* Capacity to grow to when d features do not fit: a quarter more. */
 static int32_t standard_capacity(int d) {
     return d + d / 4;
 }
@@ -89,12 +91,15 @@ void svi_standardiser_row(const struct svi_standardiser *s, const double *x, flo
 void svi_standardiser_take(struct svi_standardiser *s, const double *x) {
     s->kernels->moments(x, &s->moments, s->d);
     s->rows++;
+    /* The kernel updates all columns at once; unscaled ones are put back, which is cheaper than a test
+     * inside it. */
     for (int j = 0; s->unscaled_count > 0 && j < s->d; j++)
         if (s->unscaled[j])
             standard_begin(s, j, 0);
 }
 
-/* What the kernel makes of counts and sums, for bytes that are not trusted: numbers that rows can give. */
+/* Whether loaded moments are numbers that rows can lead to: the bytes are not trusted, and the kernel's
+ * sums must not overflow. */
 static bool standard_sound(const struct svi_standardiser *s) {
     const struct svi_float_moments *m = &s->moments;
     for (int j = 0; j < s->d; j++)
@@ -109,6 +114,7 @@ void svi_standardiser_archive(struct svi_archive *a, struct svi_standardiser *s,
     int d = s->d;
     svi_archive_int(a, "standard features", &d, 0, features_max);
     svi_archive_int64(a, "standard rows", &s->rows, 0, INT64_MAX);
+    /* Four doubles a feature must still be there before memory for them is made. */
     if (!svi_archive_check(a, svi_archive_left(a) / (4 * (int64_t)sizeof(double)) >= d,
                            "more features than bytes"))
         return;
@@ -121,6 +127,7 @@ void svi_standardiser_archive(struct svi_archive *a, struct svi_standardiser *s,
     svi_arrays_archive(a, &standard_arrays, s, &s->capacity, &d);
     if (!svi_archive_ok(a) || !svi_archive_check(a, standard_sound(s), "a mean or deviation is out of range"))
         return;
+    /* Not saved: it follows from the flags. */
     s->unscaled_count = 0;
     for (int j = 0; j < d; j++)
         s->unscaled_count += s->unscaled[j];

@@ -1,10 +1,11 @@
-/* Learners of the same stream as the host, each with a window of its own.
+/* Learners of the same stream as the host, each with its own window.
  *
- * They get what the host got, in its order. Classes and features have the same indices as the host's, also
- * where a member could not take a sample: it was too large for what the member's window holds, or memory ran
- * out. windows_catch_up gives such a member what it lacks before it learns again.
+ * They get what the host got, in its order. Classes and features keep the host's indices even where a
+ * member could not take a sample, because it was too large for the member's window or because memory ran
+ * out: windows_catch_up adds what such a member lacks before it learns again. A skipped sample costs a
+ * member one sample; a skipped class would shift all later indices.
  *
- * To read: windows_learn. */
+ * Read windows_learn first, then windows_catch_up; the rest are single loops over the members. */
 #include "bank/windows.h"
 
 #include <math.h>
@@ -15,10 +16,10 @@
 #include "learner/learner_held.h"
 #include "learner/learner_renew.h"
 
-#define FADING 0.99 /* recursive least squares with a memory of some 100 samples */
+#define FADING 0.99 /* recursive least squares with a memory of about 100 samples */
 
 static const struct svi_windows_options windows_of_bank = {
-    .count = {6, 5}, /* FALSVM, the last of them, has classes only */
+    .count = {6, 5}, /* FALSVM, the last one, has no regression */
     .all = 3,
     .kind = {{50, SVS_ALSVM, 1},
              {200, SVS_ALSVM, 1},
@@ -33,10 +34,12 @@ static const struct svi_windows_options *windows_kinds(const struct svi_member_p
 
 static svs_options windows_options(const struct svi_member_part *p, int i) {
     const struct svi_window_kind *kind = &windows_kinds(p)->kind[i];
+    /* All but window, rule and forgetting are the host's: C, scaling, class weights. */
     svs_options o = *p->c->host;
     o.window = kind->window;
     o.rule = kind->rule;
     o.forget = kind->forget;
+    /* Only the host keeps samples that wait for a label; members get them when it is known. */
     o.labels_ttl = 0;
     return o;
 }
@@ -46,6 +49,7 @@ static svs_code windows_init(const struct svi_member_part *p, int d, svs_error *
     *w = (struct svi_windows){.count = windows_kinds(p)->count[p->c->regress]};
     for (int i = 0; i < w->count; i++) {
         const svs_options o = windows_options(p, i);
+        /* A member that does not run stays NULL and is skipped everywhere. */
         if (p->on >> i & 1 && !(w->of[i] = svs_learner_new(&o, d, err)))
             return SVS_NO_MEMORY;
         if (w->of[i])
@@ -81,7 +85,7 @@ static void windows_renew(const struct svi_member_part *p, int feature) {
         svi_learner_renew(l, feature);
 }
 
-/* A member that lacked the memory for the newest classes says 0 of all. */
+/* A member that lacks the newest classes, for want of memory, has scores of another shape: 0 for all. */
 static void windows_score(const struct svi_member_part *p, double *scores) {
     const struct svi_windows *w = p->self;
     for (int i = 0; i < w->count; i++) {
@@ -93,8 +97,8 @@ static void windows_score(const struct svi_member_part *p, double *scores) {
     }
 }
 
-/* The first `count` classes of the host, which the member lacks where memory did or where it refused their
- * sample. Classes have the same indices everywhere, so that none may be left out. */
+/* Adds those of the host's first `count` classes, and its features, that the member lacks, either for want
+ * of memory or because it refused their sample. The order is the host's, so none may be skipped. */
 static svs_code windows_catch_up(svs_learner *l, const svs_learner *host, int count, svs_error *err) {
     svs_code code = SVS_OK;
     const int d = svs_learner_dimension(host);
@@ -106,6 +110,9 @@ static svs_code windows_catch_up(svs_learner *l, const svs_learner *host, int co
 static svs_code windows_learn_one(svs_learner *l, const svs_learner *host, const svs_sample *s, double time,
                                   svs_step *step, svs_error *err) {
     const int count = svs_learner_class_count(host);
+    /* If the sample is of the host's newest class, the step itself adds it (as it did at the host); before
+     * it only the classes before that one are caught up with, after it all, in case the step refused the
+     * sample. */
     const bool newest = count > 0 && svs_value_equal(svs_learner_class(host, count - 1), s->y);
     *step = (svs_step){0};
     if (windows_catch_up(l, host, newest ? count - 1 : count, err) != SVS_OK ||
@@ -114,7 +121,7 @@ static svs_code windows_learn_one(svs_learner *l, const svs_learner *host, const
     return windows_catch_up(l, host, count, err);
 }
 
-/* A member whose own window makes the row too large to be computed with leaves it out. */
+/* A member for whose window the row is too large numerically leaves it out; only memory is an error. */
 static svs_code windows_learn(const struct svi_member_part *p, const struct svi_member_lesson *l,
                               svs_error *err) {
     struct svi_windows *w = p->self;
@@ -131,8 +138,8 @@ void svi_windows_forget(struct svi_windows *w, svs_value id, double time) {
         svs_learner_forget(l, id, time, NULL, NULL);
 }
 
-/* That over all samples; windows take it back by its id (svi_windows_forget). */
-static bool windows_took(const struct svi_member_part *p) {
+/* Held bit of the member over all samples. Windows remove a sample by its id instead (svi_windows_forget). */
+static bool windows_learned_all(const struct svi_member_part *p) {
     const struct svi_windows *w = p->self;
     const int all = windows_kinds(p)->all;
     return w->of[all] && w->step[all].learned;
@@ -169,7 +176,7 @@ static bool windows_fit(const struct svi_member_part *p) {
     return fit;
 }
 
-/* The next older row that is held, from the i-th oldest on. */
+/* The next row that is still held, going from the i-th oldest to older ones; *i moves on. NULL at the end. */
 static const double *windows_older(const svs_learner *l, int64_t *i) {
     const double *row = NULL;
     int64_t number;
@@ -186,7 +193,7 @@ static int64_t windows_slots(const svs_learner *l) {
     return count;
 }
 
-/* The rows of a member are rows of the host, in its order. */
+/* Are the rows of a member a subsequence of the host's rows? Both are walked from the newest on. */
 static bool windows_held(const svs_learner *l, const svs_learner *host) {
     int64_t i = windows_slots(l) - 1, j = windows_slots(host) - 1;
     const size_t size = (size_t)svs_learner_dimension(host) * sizeof(double);
@@ -201,6 +208,7 @@ static bool windows_held(const svs_learner *l, const svs_learner *host) {
 }
 
 static const char *windows_check_one(svs_learner *l, const svs_learner *host, double error) {
+    /* Cheap comparisons first; the fresh solve of svi_learner_verify only if an error bound is asked for. */
     double worst = 0;
     if (svs_learner_dimension(l) != svs_learner_dimension(host))
         return "a member has other features than the host";
@@ -236,7 +244,7 @@ static double windows_bytes(const struct svi_member_part *p) {
 const struct svi_member_ops svi_member_windows = {
     .size = sizeof(struct svi_windows),
     .options = &windows_of_bank,
-    .took = 1,
+    .held_bit = 1,
     .init = windows_init,
     .clear = windows_clear,
     .reset = windows_reset,
@@ -244,7 +252,7 @@ const struct svi_member_ops svi_member_windows = {
     .renew = windows_renew,
     .score = windows_score,
     .learn = windows_learn,
-    .held = windows_took,
+    .held = windows_learned_all,
     .take_back = windows_take_back,
     .model = windows_model,
     .archive = windows_archive,

@@ -454,7 +454,7 @@ static int cmd_feed_run(const struct cli_args *a) {
     svi_cells_clear(&f.cells);
     if (code == SVS_OK || (f.acked && figures.put > 0))
         cmd_feed_summarise(&f, &figures, seconds);
-    if (f.acked && figures.kept > 0 && code != SVS_OK && code != SVS_OTHER_COLUMNS)
+    if (f.acked && figures.kept > 0 && code != SVS_OK && code != SVS_WRONG_COLUMNS)
         return cli_fail(a, "%s; %s", err.text,
                         f.replay ? "the same command again sends what is missing"
                                  : "they are lost with this program");

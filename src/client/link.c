@@ -1,3 +1,9 @@
+/* The outbox meets its socket: frames of the outbox are sent as long as the socket accepts them, replies are
+ * passed back, and the monitor shows when a connection breaks, so that the outbox greets again at once
+ * instead of after a timeout.
+ *
+ * The rest concerns the end of a PUSH socket over ipc (link_close): libzmq counts a message as sent when the
+ * kernel has it, but the peer drops what it has not read when the connection ends. */
 #include "client/link.h"
 
 #include <errno.h>
@@ -13,17 +19,19 @@
 #include "base/fail.h"
 #include "net/transport.h"
 
-#define BEAT_MS 5000 /* between signs of life, so that a vanished host is noticed */
+#define BEAT_MS 5000 /* between heartbeats, so that a vanished host is noticed */
 
 svs_code link_open(struct link *l, const char *address, const struct svi_identity *identity,
                    const svs_outbox_options *o, int linger_ms, svs_error *err) {
     *l = (struct link){.address = address, .linger_ms = linger_ms, .push = o->release == SVS_OUTBOX_SENT};
     const struct svi_socket_plan plan = {
         "in", l->push ? ZMQ_PUSH : ZMQ_DEALER, false, LINK_QUEUE, linger_ms, -1, 0};
+    /* IMMEDIATE for PUSH: queueing for a peer that is not there would count samples as sent. */
     const int options[][2] = {{ZMQ_RECONNECT_IVL, 50},
                               {ZMQ_RECONNECT_IVL_MAX, 1000},
                               {ZMQ_HEARTBEAT_IVL, BEAT_MS},
                               {ZMQ_IMMEDIATE, l->push}};
+    /* The outbox first: its options are checked before anything is opened. */
     if (!(l->box = svs_outbox_new(o, err)))
         return err->code;
     if (!(l->context = zmq_ctx_new()))
@@ -45,7 +53,8 @@ static void drop_tail(struct link *l) {
     l->tail = 0;
 }
 
-/* Keeps the connection from hanging up when libzmq closes its own descriptor. */
+/* Duplicates the descriptor of an ipc PUSH connection, so that it stays open when libzmq closes its own: the
+ * peer's libzmq discards what it has not read when the connection ends. */
 static void hold_tail(struct link *l, int connection) {
     int family = 0;
     socklen_t size = sizeof family;
@@ -55,18 +64,20 @@ static void hold_tail(struct link *l, int connection) {
     l->tail = fcntl(connection, F_DUPFD_CLOEXEC, 3);
 }
 
-/* Until the other end has read what is in the connection. */
+/* Waits, within linger_ms, until the other end has read everything in the connection. */
 static void await_read(const struct link *l) {
     const double end = svi_monotonic() + l->linger_ms / 1000.0;
     int unread = 0;
     while (l->tail > 0 && ioctl(l->tail, SIOCOUTQ, &unread) == 0 && unread > 0 && svi_monotonic() < end)
-        poll(NULL, 0, 1); /* the system does not tell when it is empty */
+        poll(NULL, 0, 1); /* no event reports an empty send queue */
 }
 
 void link_close(struct link *l) {
     svi_monitor_free(&l->monitor, l->socket);
     svi_socket_close(&l->socket);
     if (l->context)
+        /* Blocks until all messages are in the connection, or the linger time is over; only then can the rest
+         * be measured. */
         while (zmq_ctx_term(l->context) != 0 && zmq_errno() == EINTR)
             ;
     l->context = NULL;
@@ -80,6 +91,7 @@ void link_send(struct link *l) {
     const void *bytes;
     size_t size;
     l->blocked = false;
+    /* A frame that the socket does not accept is built again later: only svs_outbox_sent moves on. */
     while (!l->blocked && svs_outbox_frame(l->box, now, &bytes, &size))
         if (zmq_send(l->socket, bytes, size, ZMQ_DONTWAIT) >= 0)
             svs_outbox_sent(l->box, now);
@@ -87,6 +99,8 @@ void link_send(struct link *l) {
             l->blocked = true;
 }
 
+/* Whatever answers on the port must speak the protocol: a malformed reply ends the delivery instead of being
+ * ignored. */
 svs_code link_receive(struct link *l, svs_error *err) {
     zmq_msg_t m;
     svs_code code = SVS_OK;
@@ -99,8 +113,10 @@ svs_code link_receive(struct link *l, svs_error *err) {
 }
 
 svs_code link_turn(struct link *l, svs_error *err) {
-    svs_code code = link_receive(l, err); /* before the news that the connection is broken */
+    /* before the event that the connection broke: these replies still count */
+    svs_code code = link_receive(l, err);
     int event, value;
+    /* `accepted` and `introduced` are never cleared: they tell how far the connection ever got. */
     while (svi_monitor_next(l->monitor, &event, &value)) {
         l->accepted = l->accepted || event == ZMQ_EVENT_CONNECTED;
         if (event == ZMQ_EVENT_CONNECTED)
@@ -108,6 +124,8 @@ svs_code link_turn(struct link *l, svs_error *err) {
         if (event == ZMQ_EVENT_DISCONNECTED)
             drop_tail(l);
         l->introduced = l->introduced || event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
+        /* Only a connection that was complete can break; failed attempts of libzmq to reconnect are no news.
+         */
         if (event == ZMQ_EVENT_DISCONNECTED && l->connected)
             svs_outbox_broken(l->box, svi_monotonic());
         l->connected =
@@ -117,6 +135,7 @@ svs_code link_turn(struct link *l, svs_error *err) {
     return code;
 }
 
+/* POLLOUT only while the socket is full: it would be ready all the time otherwise. */
 int link_items(const struct link *l, zmq_pollitem_t *items) {
     const short events = (short)((l->push ? 0 : ZMQ_POLLIN) | (l->blocked ? ZMQ_POLLOUT : 0));
     int n = 0;

@@ -1,13 +1,14 @@
-/* An outbox: samples in, messages out (svmstream/outbox.h says what for; outbox_reply.c takes the replies).
+/* An outbox: samples in, messages out (svmstream/outbox.h explains its purpose; outbox_reply.c processes the
+ * replies).
  *
  * Samples wait in a queue (outbox_store.c) in the order in which they are put. Marks divide it (see struct
- * svs_outbox): taken <= sent, and below `reached` a process may have them. svs_outbox_frame builds the next
- * message from the mark `sent` on, svs_outbox_sent moves the mark once the socket has the message; so a
- * message that the socket does not take is simply built again.
+ * svs_outbox): taken <= sent, and the process may have everything below `reached`. svs_outbox_frame builds
+ * the next message from the mark `sent`; svs_outbox_sent moves the mark once the socket has accepted it. A
+ * message that the socket rejects is simply built again.
  *
- * The phase says whether samples go out (live), a hello comes first (greeting), or nothing goes out for a
- * while (paused). Time moves it in outbox_advance, replies move it in outbox_reply.c. svi_outbox_check states
- * what always holds. */
+ * The phase decides whether samples are sent (live), a hello comes first (greeting), or nothing is sent for a
+ * while (paused). Time advances it in outbox_advance, replies in outbox_reply.c. svi_outbox_check states the
+ * invariants. */
 #include "svmstream/outbox.h"
 
 #include <math.h>
@@ -23,8 +24,8 @@
 #include "wire/fields.h"
 #include "wire/pack.h"
 
-#define OVERHEAD 96 /* bytes around a sample's pairs: headers, src, n */
-#define HEADER   5  /* bytes in front of a further one */
+#define OVERHEAD 96 /* bytes that a message adds: headers, src, n */
+#define HEADER   5  /* bytes that each further sample of a batch adds */
 
 void svs_outbox_defaults(svs_outbox_options *o) {
     *o = (svs_outbox_options){.samples = 10000,
@@ -37,6 +38,8 @@ void svs_outbox_defaults(svs_outbox_options *o) {
                               .pause_max = 2};
 }
 
+/* A table, so that every option states its range in the error. Written as !(low <= value <= high), which
+ * refuses a NAN too. */
 static svs_code outbox_check_options(const svs_outbox_options *o, svs_error *err) {
     const struct {
         const char *name;
@@ -56,7 +59,8 @@ static svs_code outbox_check_options(const svs_outbox_options *o, svs_error *err
                             rows[i].name, rows[i].value, rows[i].low, rows[i].high);
     size_t length = o->src ? strlen(o->src) : 0;
     if (length < 1 || length > SVS_NAME_MAX || !svi_utf8_valid(o->src, length))
-        return svi_fail(err, SVS_NO_SOURCE, "src must be a name of 1 to %d bytes of UTF-8", SVS_NAME_MAX);
+        return svi_fail(err, SVS_MISSING_SOURCE, "src must be a name of 1 to %d bytes of UTF-8",
+                        SVS_NAME_MAX);
     return SVS_OK;
 }
 
@@ -72,8 +76,10 @@ svs_outbox *svs_outbox_new(const svs_outbox_options *o, svs_error *err) {
     b->store.samples = o->samples;
     b->store.bytes = (size_t)o->bytes;
     b->ask = true;
+    /* Without replies there is no greeting. */
     if (o->release == SVS_OUTBOX_SENT)
         b->phase = SVI_LIVE, b->met = true;
+    /* The fields whose first value is not zero. */
     b->patience = o->timeout;
     b->pause = b->ask_again = o->pause;
     b->greeted = -1;
@@ -94,6 +100,7 @@ void svs_outbox_free(svs_outbox **b) {
 
 /* ---- in */
 
+/* With replay the process decides where to start, so nothing is wanted before the first greeting. */
 int64_t svs_outbox_wanted(const svs_outbox *b) {
     return b->o.replay && !b->met ? -1 : b->first + b->store.count;
 }
@@ -101,6 +108,7 @@ int64_t svs_outbox_wanted(const svs_outbox *b) {
 static svs_code outbox_keep(svs_outbox *b, const void *body, size_t size, uint32_t pairs, svs_error *err) {
     if (svs_outbox_wanted(b) < 0)
         return svi_fail(err, SVS_UNAVAILABLE, "it is not known yet which sample the process wants");
+    /* The columns go with every message, so a single sample must fit together with them. */
     if (size + b->columns.size + OVERHEAD > (size_t)b->o.message)
         return svi_fail(err, SVS_TOO_LARGE,
                         "the sample has %zu bytes, the names of its columns %zu, a message %lld at most",
@@ -120,12 +128,15 @@ static svs_code outbox_keep(svs_outbox *b, const void *body, size_t size, uint32
 svs_code svs_outbox_put(svs_outbox *b, const void *bytes, size_t length, svs_error *err) {
     const uint8_t *end = (const uint8_t *)bytes + length;
     struct svi_item map, key;
-    svs_code code = svi_msgpack_check(bytes, length, SVI_DEPTH_MAX - 1, err); /* a batch is one deeper */
+    /* one level less: a batch nests one deeper */
+    svs_code code = svi_msgpack_check(bytes, length, SVI_DEPTH_MAX - 1, err);
     if (code != SVS_OK)
         return code;
     const uint8_t *at = svi_item_read(bytes, &map);
     if (map.type != SVI_MAP)
         return svi_fail(err, SVS_WRONG_TYPE, "a sample is a map, not %s", svi_item_name(&map));
+    /* Only top-level names are checked: numbering is the outbox's task, and a second `src` would make every
+     * message invalid. */
     for (uint32_t i = 0; i < map.length; i++) {
         svi_item_read(at, &key);
         if (svi_item_is(&key, "src") || svi_item_is(&key, "n"))
@@ -136,6 +147,7 @@ svs_code svs_outbox_put(svs_outbox *b, const void *bytes, size_t length, svs_err
     return outbox_keep(b, map.body, (size_t)(end - map.body), map.length, err);
 }
 
+/* Three forms: a map by name, an array, or one packed block of doubles. */
 static void pack_x(struct svi_pack *p, const svs_outbox_sample *s) {
     svi_pack_key(p, "x");
     if (s->names)
@@ -162,6 +174,7 @@ svs_code svs_outbox_pack(svs_outbox *b, const svs_outbox_sample *s, svs_error *e
                 {"key", s->key && s->key[0] ? svs_str(s->key) : svs_none()}};
     struct svi_pack p;
     uint32_t pairs = 1;
+    /* All checks come before packing: a sample that would be refused for its form never gets a number. */
     if (!s->x || s->d < 1)
         return svi_fail(err, SVS_INVALID, "a sample needs x, and d from 1");
     if (s->key && (strlen(s->key) > SVS_KEY_MAX || !svi_utf8_valid(s->key, strlen(s->key))))
@@ -174,6 +187,7 @@ svs_code svs_outbox_pack(svs_outbox *b, const svs_outbox_sample *s, svs_error *e
     b->scratch.size = 0;
     svi_pack_begin(&p, &b->scratch);
     pack_x(&p, s);
+    /* Absent values are left out, as in a message written by hand. */
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
         if (rows[i].value.kind != SVS_NONE) {
             svi_put_value(&p, rows[i].key, rows[i].value);
@@ -195,6 +209,7 @@ svs_code svs_outbox_columns(svs_outbox *b, const char *const *names, int d, svs_
     svi_pack_begin(&p, &b->scratch);
     if (d > 0)
         svi_columns_pack(&p, names, d);
+    /* Reserved before the old names are dropped: on failure they stay in use. */
     if (svi_pack_end(&p) != SVS_OK || svi_bytes_reserve(&b->columns, b->scratch.size) != SVS_OK)
         return svi_fail_memory(err, "the names of columns");
     if (b->scratch.size + 2 * OVERHEAD > (size_t)b->o.message)
@@ -206,10 +221,13 @@ svs_code svs_outbox_columns(svs_outbox *b, const char *const *names, int d, svs_
 }
 
 bool svs_outbox_drop(svs_outbox *b) {
+    /* A sample that the process may have keeps its number: only one that was never sent can be dropped
+     * without leaving a gap. */
     const int64_t reached = b->reached - b->first, oldest = reached > b->sent ? reached : b->sent;
     if (b->o.replay || oldest >= b->store.count)
         return false;
     svi_store_remove(&b->store, oldest);
+    /* Marks above the dropped sample move down by one with the numbers. */
     b->touched -= b->touched > b->first + oldest;
     b->reported -= b->reported > b->first + oldest;
     b->f.dropped++;
@@ -232,25 +250,26 @@ double svi_outbox_pause(svs_outbox *b, double now) {
     return wait;
 }
 
-/* Messages that may be under way. */
+/* How many messages may be in flight: the smaller of our window and the process's credit. */
 static int64_t outbox_window(const svs_outbox *b) {
     if (b->singly)
         return 1;
     return b->f.credit >= 0 && b->f.credit < b->o.window ? b->f.credit : b->o.window;
 }
 
+/* Sending needs samples and a free place in the window. */
 static bool can_send(const svs_outbox *b) {
     return b->sent < b->store.count && b->f.under_way < outbox_window(b);
 }
 
-/* Some samples are under way. */
-static bool outbox_expects(const svs_outbox *b) {
+/* Some samples are in flight: a reply is expected. */
+static bool outbox_expects_reply(const svs_outbox *b) {
     return b->sent > b->taken;
 }
 
-/* There are samples, none is under way, and none may go. */
-static bool is_shut(const svs_outbox *b) {
-    return !outbox_expects(b) && b->sent < b->store.count && outbox_window(b) == 0;
+/* There are samples, none is in flight, and the credit allows none. */
+static bool has_no_credit(const svs_outbox *b) {
+    return !outbox_expects_reply(b) && b->sent < b->store.count && outbox_window(b) == 0;
 }
 
 int64_t svi_outbox_on_disk(const svs_outbox *b) {
@@ -258,14 +277,15 @@ int64_t svi_outbox_on_disk(const svs_outbox *b) {
     return b->f.durable < at ? b->f.durable : at;
 }
 
-/* Nothing is to be done but to wait for the process's disk, of which no reply will say anything. */
-static bool is_curious(const svs_outbox *b) {
-    return b->o.release != SVS_OUTBOX_TAKEN && b->keeps && b->sent == b->store.count && !outbox_expects(b) &&
-           svi_outbox_on_disk(b) < b->first + b->taken;
+/* Only the process's disk is awaited, and no further reply will report it: a hello has to ask. */
+static bool must_ask_about_disk(const svs_outbox *b) {
+    return b->o.release != SVS_OUTBOX_TAKEN && b->keeps && b->sent == b->store.count &&
+           !outbox_expects_reply(b) && svi_outbox_on_disk(b) < b->first + b->taken;
 }
 
+/* Everything put is settled, and on disk where that is awaited. */
 static bool all_done(const svs_outbox *b) {
-    return b->phase == SVI_LIVE && b->taken == b->store.count && !is_curious(b);
+    return b->phase == SVI_LIVE && b->taken == b->store.count && !must_ask_about_disk(b);
 }
 
 bool svs_outbox_done(const svs_outbox *b) {
@@ -273,27 +293,32 @@ bool svs_outbox_done(const svs_outbox *b) {
 }
 
 void svs_outbox_leave(svs_outbox *b) {
+    /* Without replies there is nobody to take leave of. */
     if (b->leaving == SVI_STAYS && b->o.release != SVS_OUTBOX_SENT)
         b->leaving = SVI_LEAVES;
 }
 
-/* Bye is to be said now. */
-static bool may_leave(const svs_outbox *b) {
+/* Is a bye due now? */
+static bool bye_is_due(const svs_outbox *b) {
     return b->leaving == SVI_LEAVES && all_done(b);
 }
 
-/* What the passing of time brings. */
+/* Advances the phase by time. The order matters: a pause that has ended becomes a greeting before the others
+ * are checked, and the repetition of an unanswered hello comes last. Waiting times double up to pause_max, so
+ * that a process that is down is not flooded. */
 static void outbox_advance(svs_outbox *b, double now) {
     if (b->phase == SVI_PAUSED && now >= b->again)
         svi_outbox_greet(b);
-    if (b->phase == SVI_LIVE && outbox_expects(b) && now >= b->heard + b->o.timeout)
+    /* A reply is overdue: the greeting finds out what the process has. */
+    if (b->phase == SVI_LIVE && outbox_expects_reply(b) && now >= b->heard + b->o.timeout)
         svi_outbox_greet(b);
-    if (b->phase == SVI_LIVE && is_shut(b))
+    if (b->phase == SVI_LIVE && has_no_credit(b))
         svi_outbox_pause(b, now);
-    if (b->phase == SVI_LIVE && is_curious(b) && now >= b->heard + b->ask_again) {
+    if (b->phase == SVI_LIVE && must_ask_about_disk(b) && now >= b->heard + b->ask_again) {
         b->ask_again = fmin(2 * b->ask_again, fmax(b->o.pause, b->o.pause_max));
         svi_outbox_greet(b);
     }
+    /* A bye is a courtesy: without an answer it counts as said. */
     if (b->leaving == SVI_SAID_BYE && now >= b->asked + b->o.timeout)
         b->leaving = SVI_LEFT;
     if (b->phase == SVI_GREETING && !b->ask && now >= b->asked + b->patience) {
@@ -302,11 +327,14 @@ static void outbox_advance(svs_outbox *b, double now) {
     }
 }
 
-/* As many of the samples that are not under way as go into one message. */
+/* Packs as many of the unsent samples as one message may hold; only the first carries src and n, the others
+ * follow by position. */
 static void pack_samples(svs_outbox *b, struct svi_pack *p) {
     int64_t left = b->store.count - b->sent, most = b->singly ? 1 : b->o.batch;
     const int64_t limit = b->message_max > 0 && b->message_max < b->o.message ? b->message_max : b->o.message;
     size_t size = OVERHEAD + b->columns.size;
+    /* First count how many fit, by an upper bound of their bytes, since the length precedes the elements in
+     * msgpack. */
     for (b->framed = 0; b->framed < left && b->framed < most; b->framed++) {
         size += svi_store_at(&b->store, b->sent + b->framed)->size + HEADER;
         if (b->framed > 0 && size > (size_t)limit)
@@ -314,9 +342,10 @@ static void pack_samples(svs_outbox *b, struct svi_pack *p) {
     }
     if (b->framed > 1)
         svi_pack_array(p, (size_t)b->framed);
-    bool names = b->columns.size > 0; /* are still to be said: by the first that is no stub, which is none */
+    bool names = b->columns.size > 0; /* names still to be packed: into the first sample that is not a stub */
     for (int64_t i = 0; i < b->framed; i++) {
         const struct svi_kept *k = svi_store_at(&b->store, b->sent + i);
+        /* A message of mode pull carries no numbers: nobody would answer. */
         const bool numbered = i == 0 && b->o.release != SVS_OUTBOX_SENT, named = names && !k->stub;
         names = names && !named;
         const struct svi_open_map map = svi_pack_open(p);
@@ -332,6 +361,8 @@ static void pack_samples(svs_outbox *b, struct svi_pack *p) {
     }
 }
 
+/* Walks over the stored pairs, which were checked when they were put, so the walk cannot run out of the
+ * entry. */
 const char *svi_outbox_key(const svs_outbox *b, int64_t place, char *out) {
     const struct svi_kept *k = svi_store_at(&b->store, place);
     const uint8_t *at = b->store.block + k->at, *end = at + k->size;
@@ -355,11 +386,13 @@ void svi_outbox_give_up(svs_outbox *b, int64_t place, const char *code, const ch
     if (!k->stub && b->o.tell)
         b->o.tell(b->o.user, &(svs_outbox_event){SVS_OUTBOX_REFUSED, at, at, 1, code, reason, 0,
                                                  svi_outbox_key(b, place, key)});
+    /* The mark also keeps it from being reported twice. */
     k->stub = true;
 }
 
-/* The next message: a sample, or some. One that is larger than the process takes would only end the
- * connection: it is not sent. */
+/* Builds the next message of samples. One that exceeds the process's max.message would only end the
+ * connection: its first sample is given up, and the message is built again with a stub. Two rounds suffice,
+ * since a batch stops before it exceeds the limit. */
 static void frame_samples(svs_outbox *b) {
     struct svi_pack p;
     char reason[120];
@@ -377,10 +410,12 @@ static void frame_samples(svs_outbox *b) {
     }
 }
 
-/* Hello or bye. A producer that was forgotten says which number comes next. */
+/* Builds a hello or bye. A producer that the process has forgotten states its next number, and the run in
+ * which it was acknowledged. */
 static void frame_greeting(svs_outbox *b, const char *op) {
     struct svi_pack p;
     const bool returns = b->returns && b->phase == SVI_GREETING;
+    /* svs_outbox_sent recognises a greeting by its number of samples. */
     b->framed = 0;
     b->frame.size = 0;
     svi_pack_begin(&p, &b->frame);
@@ -397,7 +432,8 @@ static void frame_greeting(svs_outbox *b, const char *op) {
 
 bool svs_outbox_frame(svs_outbox *b, double now, const void **bytes, size_t *size) {
     outbox_advance(b, now);
-    const bool hello = b->phase == SVI_GREETING && b->ask, bye = may_leave(b);
+    /* A hello precedes everything; a bye waits until all samples are settled. */
+    const bool hello = b->phase == SVI_GREETING && b->ask, bye = bye_is_due(b);
     if (!hello && !bye && !(b->phase == SVI_LIVE && can_send(b)))
         return false;
     hello || bye ? frame_greeting(b, bye ? "bye" : "hello") : frame_samples(b);
@@ -407,6 +443,7 @@ bool svs_outbox_frame(svs_outbox *b, double now, const void **bytes, size_t *siz
 }
 
 void svs_outbox_sent(svs_outbox *b, double now) {
+    /* No samples: in the live phase only bye is sent without any, in the greeting phase only hello. */
     if (b->framed == 0 && b->phase == SVI_LIVE) {
         b->leaving = SVI_SAID_BYE;
         b->asked = now;
@@ -419,6 +456,7 @@ void svs_outbox_sent(svs_outbox *b, double now) {
         return;
     }
     b->f.sent += b->framed;
+    /* Without replies a sample is settled as soon as the socket has it. */
     if (b->o.release == SVS_OUTBOX_SENT) {
         svi_store_pop(&b->store, b->framed);
         b->first += b->framed;
@@ -426,9 +464,10 @@ void svs_outbox_sent(svs_outbox *b, double now) {
         b->f.acked += b->framed;
         return;
     }
-    if (!outbox_expects(b))
+    if (!outbox_expects_reply(b))
         b->heard = now;
     b->f.under_way++;
+    /* `touched` outlives renumbering, so that samples sent again are counted as such. */
     int64_t from = b->first + b->sent, to = from + b->framed;
     b->sent += b->framed;
     if (from < b->touched)
@@ -443,14 +482,15 @@ double svs_outbox_wait(const svs_outbox *b, double now) {
         due = b->again;
     else if (b->phase == SVI_GREETING)
         due = b->ask ? now : b->asked + b->patience;
-    else if (outbox_expects(b))
+    else if (outbox_expects_reply(b))
         due = b->heard + b->o.timeout;
-    else if (is_curious(b))
+    else if (must_ask_about_disk(b))
         due = b->heard + b->ask_again;
     else if (b->leaving == SVI_SAID_BYE)
         due = b->asked + b->o.timeout;
-    if ((b->phase == SVI_LIVE && (can_send(b) || is_shut(b))) || may_leave(b))
+    if ((b->phase == SVI_LIVE && (can_send(b) || has_no_credit(b))) || bye_is_due(b))
         due = now;
+    /* Without this the loop would spin on a frame that cannot be built. */
     if (b->out_of_memory)
         due = fmax(due, now + b->o.pause);
     return fmax(0, due - now);
@@ -458,11 +498,13 @@ double svs_outbox_wait(const svs_outbox *b, double now) {
 
 void svs_outbox_broken(svs_outbox *b, double now) {
     (void)now;
+    /* A paused outbox greets anyway when the pause ends; one that has said bye only waits for its answer. */
     if (b->phase != SVI_PAUSED && b->o.release != SVS_OUTBOX_SENT && b->leaving < SVI_SAID_BYE)
         svi_outbox_greet(b);
 }
 
 void svs_outbox_status(const svs_outbox *b, svs_outbox_figures *f) {
+    /* Counters are kept; positions are derived from the marks. */
     *f = b->f;
     f->kept = b->store.count;
     f->taken = b->taken;
@@ -470,12 +512,14 @@ void svs_outbox_status(const svs_outbox *b, svs_outbox_figures *f) {
     f->greeted = b->phase == SVI_LIVE;
 }
 
+/* In the order of the structure: the marks, the window, what may be taken but not released, and that every
+ * sample put is accounted for once. */
 bool svi_outbox_check(const svs_outbox *b) {
     const svs_outbox_figures *f = &b->f;
     const int64_t end = b->first + b->store.count;
     return svi_store_check(&b->store) && b->taken >= 0 && b->taken <= b->sent && b->sent <= b->store.count &&
            b->first >= 0 && b->reached >= b->first + b->sent && b->reached <= end && f->under_way >= 0 &&
-           (outbox_expects(b) || f->under_way == 0) &&
+           (outbox_expects_reply(b) || f->under_way == 0) &&
            (b->taken == 0 ||
             (b->o.release != SVS_OUTBOX_TAKEN && !b->o.replay && b->f.durable <= b->first)) &&
            (b->o.replay ? b->shift == 0 : b->first == f->acked + f->refused) &&

@@ -1,14 +1,14 @@
-/* What an outbox makes of the replies of a process.
+/* How an outbox processes the replies of a process.
  *
- * A reply is read into a struct svi_answer; svs_outbox_reply sorts it: the answer to a hello (take_hello), an
- * acknowledgement (take_ack), a final refusal (take_refusal), or anything else that keeps samples from being
- * taken for now (take_trouble). All of them move two marks: `taken`, below which samples are answered for,
- * and `first`, below which they are released (outbox_answer_release decides when).
+ * A reply is parsed into a struct svi_answer, which svs_outbox_reply dispatches: the answer to a hello
+ * (take_hello), an acknowledgement (take_ack), a final refusal (take_refusal), or a temporary problem
+ * (take_trouble). All of them move two marks: `taken`, below which samples are settled, and `first`, below
+ * which they are released (outbox_answer_release decides when).
  *
- * The invariant is that a number on the wire names one sample only. Numbers change only when a hello is
- * answered (outbox_answer_adopt), and only when no message with an old number can still be under way
- * (is_sure). A message that gets no reply is sent again, however often its connection breaks. Read from the
- * end of the file upwards. */
+ * Invariant: a number on the wire names only one sample. Numbers change only when a hello is answered
+ * (outbox_answer_adopt), and only if no message with an old number can still be in flight (is_trusted). A
+ * message without a reply is sent again, however often its connection breaks. Read from the end of the file
+ * upwards. */
 #include <stdio.h>
 #include <string.h>
 
@@ -19,8 +19,8 @@
 
 /* ---- reading */
 
-#define NUMBER_MAX        0x1p60 /* sums and differences of such numbers are numbers */
-#define MIN_MESSAGE_BYTES 64     /* a process that says that it takes less is not believed */
+#define NUMBER_MAX        0x1p60 /* sums and differences of such numbers do not overflow */
+#define MIN_MESSAGE_BYTES 64     /* a smaller reported limit is ignored as implausible */
 #define NUMBER(field)                                                                                        \
     {                                                                                                        \
         .name = #field, .type = SVI_FIELD_INTEGER, .to = offsetof(struct reply_fields, a.field),             \
@@ -31,13 +31,13 @@
 #define BITS(field)                                                                                          \
     { .name = #field, .type = SVI_FIELD_UINT, .to = offsetof(struct reply_fields, a.field), .optional = true }
 
-/* A reply as it comes; texts and truth values still as msgpack. */
+/* A reply as received; texts and booleans still as msgpack. */
 struct reply_fields {
     struct svi_answer a;
     const uint8_t *ok, *final, *delivery, *code, *error;
 };
 
-/* Truth value (0 or 1; -1: absent) or text (size 0: none is wanted). */
+/* Reads a boolean (returns 0 or 1; -1: absent) or a text (into `out`; size 0: none is wanted). */
 static int outbox_reply_item(const uint8_t *at, char *out, size_t size) {
     struct svi_item item = {.type = SVI_NIL};
     if (at)
@@ -54,10 +54,11 @@ svs_code svi_answer_read(struct svi_answer *a, const void *bytes, size_t length,
         OTHER(code),     OTHER(error),        BITS(epoch),    BITS(run)};
     struct reply_fields r = {
         .a = {.n = -1, .next = -1, .credit = -1, .durable = -1, .applied = -1, .max_message = -1}};
+    /* The whole reply is checked first, so that the field readers need no bounds. */
     svs_code code = svi_msgpack_check(bytes, length, SVI_DEPTH_MAX, err);
     if (code != SVS_OK)
         return code;
-    /* A value of another type is as good as none. */
+    /* A value of another type counts as absent. */
     svi_fields_read("reply", fields, sizeof fields / sizeof fields[0], bytes, (const uint8_t *)bytes + length,
                     &r, NULL);
     *a = r.a;
@@ -72,14 +73,14 @@ svs_code svi_answer_read(struct svi_answer *a, const void *bytes, size_t length,
                     "what answers is not svmstream: a reply is a map with the key ok or error");
 }
 
-/* ---- what becomes of samples */
+/* settling samples */
 
 static void outbox_answer_notify(svs_outbox *b, const svs_outbox_event *e) {
     if (b->o.tell)
         b->o.tell(b->o.user, e);
 }
 
-/* Of the kept samples from .. to - 1. */
+/* Number of stubs among the stored samples from .. to - 1. */
 static int64_t outbox_answer_stubs(const svs_outbox *b, int64_t from, int64_t to) {
     int64_t found = 0;
     for (int64_t i = from; i < to; i++)
@@ -87,6 +88,8 @@ static int64_t outbox_answer_stubs(const svs_outbox *b, int64_t from, int64_t to
     return found;
 }
 
+/* Restores taken <= sent and first + taken <= reached after `taken` has moved. Any progress also ends single
+ * sending and shortens the next pause. */
 static void outbox_answer_progress(svs_outbox *b) {
     b->pause = b->o.pause;
     b->singly = false;
@@ -96,6 +99,7 @@ static void outbox_answer_progress(svs_outbox *b) {
         b->f.under_way = 0;
 }
 
+/* Marks are relative to `first`: all of them move down with it. */
 static void outbox_answer_pop(svs_outbox *b, int64_t count) {
     svi_store_pop(&b->store, count);
     b->first += count;
@@ -104,7 +108,8 @@ static void outbox_answer_pop(svs_outbox *b, int64_t count) {
     outbox_answer_progress(b);
 }
 
-/* Lets go of what is answered for, and on disk where that is asked for. */
+/* Releases settled samples; if durability is requested, only those on the process's disk. With replay the
+ * producer can provide them again, so they need not be kept. */
 static void outbox_answer_release(svs_outbox *b) {
     const bool durable =
         b->o.release == SVS_OUTBOX_DURABLE || (b->o.release == SVS_OUTBOX_SAFEST && b->keeps);
@@ -116,6 +121,7 @@ static void outbox_answer_release(svs_outbox *b) {
         refused += svi_store_at(&b->store, i)->refused || svi_store_at(&b->store, i)->stub;
     const svs_outbox_event e = {
         SVS_OUTBOX_ACKED, b->first, b->first + count - 1, count - refused, "", "", 0, ""};
+    /* The event comes last: a callback that asks for figures must see the state after it. */
     outbox_answer_pop(b, count);
     b->f.acked += count - refused;
     b->f.refused += refused;
@@ -123,14 +129,15 @@ static void outbox_answer_release(svs_outbox *b) {
         outbox_answer_notify(b, &e);
 }
 
-/* The process has answered for all samples below `at`, and refused `refused` of them for the reason in `a`:
- * which ones is not known, the last ones are taken for them. A stub was reported when the sample was given
- * up. */
+/* The process has settled all samples below `at` and refused `refused` of them for the reason in `a`. Which
+ * ones is not known: the last ones are marked. A stub was reported when it was given up, so it is not counted
+ * here. */
 static void outbox_answer_settle(svs_outbox *b, int64_t at, int64_t refused, const struct svi_answer *a) {
     const int64_t from = b->taken, to = at - b->first, whole = to - from - outbox_answer_stubs(b, from, to);
     char key[SVS_KEY_MAX + 1];
     svs_outbox_event e = {SVS_OUTBOX_REFUSED, b->first + from, at - 1, 0, a->code, a->reason, 0, ""};
     e.count = refused < whole ? refused : whole;
+    /* Marks backwards from the end, skipping stubs. */
     for (int64_t i = to - 1, left = e.count; left > 0; i--) {
         struct svi_kept *k = svi_store_at(&b->store, i);
         k->refused = !k->stub;
@@ -138,6 +145,7 @@ static void outbox_answer_settle(svs_outbox *b, int64_t at, int64_t refused, con
     }
     b->taken = to;
     outbox_answer_progress(b);
+    /* Repeated refusals, of samples sent again after a reconnection, are not reported twice. */
     if (e.count > 0 && at > b->reported) {
         b->reported = at;
         e.key = to == from + 1 ? svi_outbox_key(b, from, key) : "";
@@ -146,14 +154,15 @@ static void outbox_answer_settle(svs_outbox *b, int64_t at, int64_t refused, con
     outbox_answer_release(b);
 }
 
-/* The process has lost its answers for all but the first `taken` kept samples. */
+/* Takes back `taken` and the refusals after it: the process has lost those results. */
 static void outbox_answer_take_back(svs_outbox *b, int64_t taken) {
     for (int64_t i = taken; i < b->taken; i++)
         svi_store_at(&b->store, i)->refused = false;
     b->taken = taken;
 }
 
-/* What is on disk, in our numbers; `known` was true before. */
+/* Notes what is on disk, in our numbers; `known`: what was known before, since a late reply must not take it
+ * back. */
 static void note_disk(svs_outbox *b, int64_t durable, int64_t known) {
     const int64_t before = b->f.durable, at = durable + b->shift + 1;
     b->f.durable = !b->keeps ? -1 : at > known ? at : known;
@@ -161,20 +170,23 @@ static void note_disk(svs_outbox *b, int64_t durable, int64_t known) {
         b->ask_again = b->o.pause;
 }
 
-/* {ok, n}: all up to n are taken, unless `refused` says that some of the last message's are not. */
+/* {ok, n}: all samples up to n are settled; `refused` of the last message were refused. */
 static void take_ack(svs_outbox *b, const struct svi_answer *a) {
     const int64_t at = a->n + b->shift + 1, from = b->first + b->taken, applied = a->applied + b->shift + 1;
     if (at > b->reached) {
         if (b->phase == SVI_LIVE)
-            svi_outbox_greet(b); /* it cannot have these from here */
+            /* we never sent these: greet to find out */
+            svi_outbox_greet(b);
         return;
     }
     if (a->credit >= 0)
         b->f.credit = a->credit;
+    /* A number of an earlier numbering may be below 0 after the shift. */
     if (a->applied >= 0)
         b->f.applied = applied > 0 ? applied : 0;
     b->keeps = b->keeps || a->durable >= 0;
     note_disk(b, a->durable, b->f.durable > 0 ? b->f.durable : 0);
+    /* Stubs are refused by design; the rest of `refused` are real. */
     if (at > from) {
         int64_t others = a->refused - outbox_answer_stubs(b, b->taken, at - b->first);
         struct svi_answer some = *a;
@@ -187,10 +199,12 @@ static void take_ack(svs_outbox *b, const struct svi_answer *a) {
     }
 }
 
-/* {error, n, next, final}: the message n .. next - 1 is refused and its numbers are used up. */
+/* {error, n, next, final}: the message n .. next - 1 was refused and its numbers are used up. The samples
+ * before it were accepted, since the process takes them in order. */
 static void take_refusal(svs_outbox *b, const struct svi_answer *a) {
     const int64_t at = a->n + b->shift;
     int64_t end = a->next > a->n ? a->next + b->shift : at + 1;
+    /* A late reply: the message is settled already, or was never sent. */
     if (at < b->first + b->taken || at >= b->reached)
         return;
     end = end < b->reached ? end : b->reached;
@@ -200,13 +214,14 @@ static void take_refusal(svs_outbox *b, const struct svi_answer *a) {
 }
 
 static void outbox_answer_later(svs_outbox *b, const char *code, const char *reason, double now) {
+    /* The oldest unsettled sample stands for all that wait. */
     const int64_t at = b->first + b->taken;
     double wait = svi_outbox_pause(b, now);
     outbox_answer_notify(b, &(svs_outbox_event){SVS_OUTBOX_LATER, at, at, 0, code, reason, wait, ""});
 }
 
-/* A message that the process cannot read: its reply has no number. Replies come in order, so it is the
- * oldest one. */
+/* Was a message unreadable for the process? Its reply has no number then; replies come in order, so it
+ * concerns the oldest one in flight. */
 static bool is_unreadable(const svs_outbox *b, const struct svi_answer *a) {
     static const svs_code codes[] = {SVS_EMPTY,    SVS_NOT_MSGPACK, SVS_TRUNCATED, SVS_TRAILING,
                                      SVS_TOO_DEEP, SVS_TOO_LARGE,   SVS_WRONG_TYPE};
@@ -216,19 +231,22 @@ static bool is_unreadable(const svs_outbox *b, const struct svi_answer *a) {
     return false;
 }
 
-/* What is not refused for good. */
+/* Handles a reply that is neither success nor a final refusal. */
 static void take_trouble(svs_outbox *b, const struct svi_answer *a, double now) {
+    /* Also the hello itself can be refused for now, for instance by a full disk. */
     if (b->phase == SVI_GREETING && a->n < 0) {
         outbox_answer_later(b, a->code, a->reason, now);
     } else if (b->phase != SVI_LIVE) {
         return;
     } else if (strcmp(a->code, "gap") == 0 || strcmp(a->code, "source_forgotten") == 0) {
         b->f.gaps += a->code[0] == 'g';
-        svi_outbox_greet(b); /* the answer to hello tells a process that forgot from another one */
+        /* the answer to hello distinguishes a process that forgot us from another process */
+        svi_outbox_greet(b);
     } else if (is_unreadable(b, a)) {
         if (b->o.batch == 1 || b->singly)
             svi_outbox_give_up(b, b->taken, a->code, a->reason);
-        b->singly = b->o.batch > 1 && !b->singly; /* one of a batch is it, or all of them together */
+        b->singly = b->o.batch > 1 && !b->singly; /* one sample of the batch is unreadable, or the batch as a
+                                                     whole: single sending finds out */
         svi_outbox_greet(b);
     } else {
         outbox_answer_later(b, a->code, a->reason, now);
@@ -237,13 +255,15 @@ static void take_trouble(svs_outbox *b, const struct svi_answer *a, double now) 
 
 /* ---- hello */
 
-/* The process wants a sample that is not kept, or numbers them again. Returns how many acknowledged ones it
- * has forgotten. */
+/* The process wants a sample that is not stored, or has another numbering. Returns how many acknowledged
+ * samples it has lost. Without replay what is lost stays lost: the oldest stored sample simply gets the
+ * number `next`. */
 static int64_t outbox_answer_adopt(svs_outbox *b, int64_t next) {
     const int64_t at = next + b->shift, first = b->first;
     int64_t lowest = at > 0 ? at : 0;
+    /* Nothing that was settled under the old position can be relied on. */
     outbox_answer_take_back(b, 0);
-    if (b->o.replay) { /* what is kept is of no use */
+    if (b->o.replay) { /* the producer provides the samples from `next` on: drop the stored ones before it */
         const int64_t count = at > first && at - first < b->store.count ? at - first : b->store.count;
         b->f.dropped += count;
         outbox_answer_pop(b, count);
@@ -251,12 +271,14 @@ static int64_t outbox_answer_adopt(svs_outbox *b, int64_t next) {
     } else {
         b->shift = first - next;
     }
+    /* Under the new numbering nothing has been sent yet. */
     b->reached = b->first;
     return lowest < first ? first - lowest : 0;
 }
 
-/* `first`: the oldest that was kept. */
-static void report_lack(svs_outbox *b, bool other, int64_t first, int64_t count) {
+/* Reports samples that the process lost although it had acknowledged them. `first`: the oldest stored sample.
+ */
+static void report_loss(svs_outbox *b, bool other, int64_t first, int64_t count) {
     static const char *const why[] = {
         "a power cut took them from the process before they were on disk: with its setting delivery durable "
         "it acknowledges only what is",
@@ -268,7 +290,11 @@ static void report_lack(svs_outbox *b, bool other, int64_t first, int64_t count)
                                                 count ? why[other] : "", 0, ""});
 }
 
+/* The trusted answer to a hello: resume from the process's position `next`. Four cases, in this order: the
+ * first contact without replay (its number defines `shift`), the first with replay (its number defines
+ * `first`), a position among the stored samples (settle or take back), and one outside of them (adopt). */
 static void outbox_answer_resume(svs_outbox *b, const struct svi_answer *a, double now) {
+    /* A new epoch means another state: of another process, or of one that kept nothing. */
     const bool other = b->met && a->epoch != b->f.epoch;
     const int64_t first = b->first, from = first + b->taken, at = a->next + b->shift;
     int64_t forgotten = 0;
@@ -277,7 +303,7 @@ static void outbox_answer_resume(svs_outbox *b, const struct svi_answer *a, doub
         b->shift = -a->next;
     else if (!b->met)
         b->first = b->reached = at;
-    else if (at > from && at <= b->reached) /* kept and sent, or comes next; as the one below */
+    else if (at > from && at <= b->reached) /* stored and sent before, or next in line; likewise below */
         outbox_answer_settle(b, at, 0, a);
     else if (at >= first && at <= b->reached)
         outbox_answer_take_back(b, at - first);
@@ -288,11 +314,13 @@ static void outbox_answer_resume(svs_outbox *b, const struct svi_answer *a, doub
                  b->src);
         if (at > b->reached && !b->o.replay)
             outbox_answer_notify(
-                b, &(svs_outbox_event){SVS_OUTBOX_LATER, from, from, 0, "no_source", reason, 0, ""});
+                b, &(svs_outbox_event){SVS_OUTBOX_LATER, from, from, 0, "missing_source", reason, 0, ""});
         forgotten = outbox_answer_adopt(b, a->next);
     }
+    /* Another process may have another limit, or report none. */
     if (a->max_message >= MIN_MESSAGE_BYTES || other)
         b->message_max = a->max_message >= MIN_MESSAGE_BYTES ? a->max_message : 0;
+    /* What was in flight is sent again: its replies are lost or belong to an earlier connection. */
     b->sent = b->taken;
     b->f.under_way = 0;
     b->met = true;
@@ -304,22 +332,22 @@ static void outbox_answer_resume(svs_outbox *b, const struct svi_answer *a, doub
     b->phase = SVI_LIVE;
     b->greeted = -1;
     b->heard = now;
+    /* The disk first: a release depends on it. */
     note_disk(b, a->durable, 0);
     outbox_answer_release(b);
     if (other || forgotten > 0)
-        report_lack(b, other, first, forgotten);
+        report_loss(b, other, first, forgotten);
 }
 
-/* The process that answers is in the same run as when it acknowledged what it has, so it has it still, but
- * forgot from whom: the next hello says where this producer was. */
+/* Did a process of the same run forget this source? It still has the samples that it acknowledged, so the
+ * next hello states our position instead of starting over. */
 static bool is_forgotten(const svs_outbox *b, const struct svi_answer *a) {
     return b->met && a->next == 0 && a->run != 0 && a->run == b->run && a->epoch == b->f.epoch &&
            b->first + b->taken > b->shift;
 }
 
-/* Does the process that answers a hello keep its state? Its level says so; the numbers of one that does not
- * state its level can. */
-static bool is_keeper(const svs_outbox *b, const struct svi_answer *a) {
+/* Does the process keep its state? Its delivery level decides; if it reports none, its `durable` does. */
+static bool keeps_its_state(const svs_outbox *b, const struct svi_answer *a) {
     static const char *const levels[] = {"at-least-once", "durable", "exactly-once"};
     for (size_t i = 0; i < sizeof levels / sizeof levels[0]; i++)
         if (strcmp(a->delivery, levels[i]) == 0)
@@ -327,18 +355,20 @@ static bool is_keeper(const svs_outbox *b, const struct svi_answer *a) {
     return !a->delivery[0] && (a->durable >= 0 || (b->keeps && a->epoch == b->f.epoch));
 }
 
-/* Where samples get new numbers, no message with old ones may be under way any more: it could be taken for
- * another. Is this the answer to the last hello, after which none was said? Others may have been answered
- * late: then as many answers as hellos are open must agree. At first messages of an earlier life of this
- * producer may still wait in the process: two answers must agree at least. */
-static bool is_sure(svs_outbox *b, const struct svi_answer *a) {
+/* May the answer be trusted for renumbering? No message with an old number may still be in flight, since it
+ * could be taken for another sample. So this must be the answer to the last hello. If several hellos are
+ * unanswered, as many answers must agree, because an earlier one may be late. At the very first contact,
+ * messages from an earlier life of this producer may still be queued in the process: at least two answers
+ * must agree. */
+static bool is_trusted(svs_outbox *b, const struct svi_answer *a) {
     const int64_t at = a->next + b->shift;
     if (b->o.replay || (b->met && at >= b->first && at <= b->reached))
-        return true; /* the numbers stay */
+        return true; /* the numbering does not change */
     if (b->ask)
-        return false; /* it was to an earlier hello */
+        return false; /* another hello is due: this answers an earlier one */
     if (b->greeted == a->next && b->greeted_epoch == a->epoch)
         return --b->doubts <= 0;
+    /* A different answer starts the count of agreeing ones again. */
     b->greeted = a->next;
     b->greeted_epoch = a->epoch;
     b->doubts = b->hellos > 0 || b->met ? b->hellos : 1;
@@ -349,18 +379,20 @@ static void take_hello(svs_outbox *b, const struct svi_answer *a, double now) {
     const bool live = b->phase == SVI_LIVE, returned = b->returns && a->next > 0;
     if (a->credit >= 0)
         b->f.credit = a->credit;
+    /* Counted even if the answer is ignored below: is_trusted depends on the number in flight. */
     b->hellos -= b->hellos > 0;
     if (b->phase == SVI_LIVE && a->epoch != b->f.epoch)
-        svi_outbox_greet(b); /* an answer to an earlier hello, of a process that is not the present one */
+        svi_outbox_greet(b); /* a late answer from a process that is not the present one */
     if (b->phase != SVI_GREETING || live)
         return;
-    b->keeps = is_keeper(b, a);
+    /* Decided by every greeting, since a restarted process may run with other settings. */
+    b->keeps = keeps_its_state(b, a);
     if (b->o.release == SVS_OUTBOX_DURABLE && !b->keeps)
         outbox_answer_later(
             b, "not_durable",
             "the process keeps nothing: it needs --state.dir, and --delivery durable against power cuts",
             now);
-    else if ((b->returns = is_forgotten(b, a)) || !is_sure(b, a))
+    else if ((b->returns = is_forgotten(b, a)) || !is_trusted(b, a))
         b->ask = true;
     else {
         b->f.returned += returned;
@@ -373,11 +405,13 @@ svs_code svs_outbox_reply(svs_outbox *b, const void *bytes, size_t length, doubl
     svs_code code = svi_answer_read(&a, bytes, length, err);
     if (code != SVS_OK || b->o.release == SVS_OUTBOX_SENT)
         return code;
+    /* Only the answer to a hello has `next` without `n`. */
     const bool hello = a.ok && a.n < 0 && a.next >= 0;
-    if (b->leaving >= SVI_SAID_BYE) { /* whatever else comes is late */
+    if (b->leaving >= SVI_SAID_BYE) { /* any other reply is late */
         b->leaving = hello || a.n >= 0 ? b->leaving : SVI_LEFT;
         return SVS_OK;
     }
+    /* Each reply but the one to hello settles one message in flight. */
     if (b->phase == SVI_LIVE && !hello) {
         b->heard = now;
         b->f.under_way -= b->f.under_way > 0;

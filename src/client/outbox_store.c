@@ -1,3 +1,6 @@
+/* Two structures: a ring of entries, and one block with their bytes, used in a circle. An entry lies in one
+ * piece. Space is freed only at the oldest entry; other gaps disappear when the block is rebuilt. A failed
+ * push leaves the store as it was. */
 #include <string.h>
 
 #include "base/alloc.h"
@@ -6,7 +9,7 @@
 #define FIRST_CAPACITY 64
 #define FIRST_SIZE     4096
 
-/* An entry of no bytes would share its place with the next. */
+/* Bytes that an entry occupies: at least 1, since an empty entry would share its offset with the next. */
 static size_t capacity_of(size_t size) {
     return size ? size : 1;
 }
@@ -22,13 +25,14 @@ struct svi_kept *svi_store_at(const struct svi_store *s, int64_t i) {
     return &s->ring[place < s->capacity ? place : place - s->capacity];
 }
 
-/* The room doubled, the oldest at its beginning. */
+/* Doubles the ring, with the oldest entry moved to index 0. */
 static svs_code grow_ring(struct svi_store *s) {
     int64_t capacity = s->capacity ? 2 * s->capacity : FIRST_CAPACITY;
     capacity = capacity < s->samples ? capacity : s->samples;
     struct svi_kept *ring = svi_alloc_array((size_t)capacity, sizeof *ring);
     if (!ring)
         return SVS_NO_MEMORY;
+    /* svi_store_at still refers to the old ring here. */
     for (int64_t i = 0; i < s->count; i++)
         ring[i] = *svi_store_at(s, i);
     svi_free(s->ring);
@@ -38,9 +42,10 @@ static svs_code grow_ring(struct svi_store *s) {
     return SVS_OK;
 }
 
-/* Where `size` bytes fit in one piece, or SIZE_MAX. What is in use begins at the oldest and ends at the tail,
- * round the end of the block when the tail does not lie after the oldest. */
+/* The offset where `size` bytes fit in one piece, or SIZE_MAX. The used part begins at the oldest entry and
+ * ends at the tail; it wraps around the end of the block if the tail is not after the oldest. */
 static size_t place_for(const struct svi_store *s, size_t size) {
+    /* An empty store starts at the beginning, whatever its tail was. */
     if (s->count == 0)
         return size <= s->size ? 0 : SIZE_MAX;
     size_t head = svi_store_at(s, 0)->at;
@@ -51,8 +56,8 @@ static size_t place_for(const struct svi_store *s, size_t size) {
     return size <= head ? 0 : SIZE_MAX;
 }
 
-/* A new block that holds `needed` bytes more, without the gaps that removed entries left. It is twice as
- * large unless the gaps were large. */
+/* Copies the entries into a new block with space for `needed` more bytes, without the gaps that removed
+ * entries left. It is twice as large unless the gaps made up much of the old one. */
 static svs_code rebuild_block(struct svi_store *s, size_t needed) {
     size_t size = s->size ? s->size : FIRST_SIZE, used = 0, tail = 0;
     for (int64_t i = 0; i < s->count; i++)
@@ -60,11 +65,14 @@ static svs_code rebuild_block(struct svi_store *s, size_t needed) {
     while (size < 2 * used + needed)
         size *= 2;
     size = size < s->bytes ? size : s->bytes;
-    if (size <= s->size && used + needed > s->size - s->size / 8) /* little would be gained */
+    /* At the limit of bytes a rebuild can only remove gaps. If these are small it is refused: an almost full
+     * store would copy itself for every sample. */
+    if (size <= s->size && used + needed > s->size - s->size / 8)
         return SVS_LIMIT;
     uint8_t *block = svi_alloc(size);
     if (!block)
         return SVS_NO_MEMORY;
+    /* Copied in the order of the queue, so the new block does not wrap. */
     for (int64_t i = 0; i < s->count; i++) {
         struct svi_kept *k = svi_store_at(s, i);
         memcpy(block + tail, s->block + k->at, k->size);
@@ -83,12 +91,13 @@ svs_code svi_store_push(struct svi_store *s, const void *body, size_t size, uint
     if (s->count == s->samples || taken > s->bytes)
         return SVS_LIMIT;
     svs_code code = s->count == s->capacity ? grow_ring(s) : SVS_OK;
+    /* The ring first: if it cannot grow, the block stays as it is. */
     size_t at = code == SVS_OK ? place_for(s, taken) : SIZE_MAX;
     if (code == SVS_OK && at == SIZE_MAX && (code = rebuild_block(s, taken)) == SVS_OK)
         at = place_for(s, taken);
     if (code != SVS_OK)
         return code;
-    if (at == SIZE_MAX) /* the last growth was less than a doubling */
+    if (at == SIZE_MAX) /* the limit of the block cut the last growth short */
         return SVS_LIMIT;
     memcpy(s->block + at, body, size);
     s->count++;
@@ -106,11 +115,12 @@ void svi_store_pop(struct svi_store *s, int64_t count) {
         s->first = 0, s->tail = 0;
 }
 
-/* The older ones move up by one place over it; its bytes stay a gap until the block is rebuilt. */
+/* Entries older than it move up by one place in the ring; its bytes stay a gap until the block is rebuilt. */
 void svi_store_remove(struct svi_store *s, int64_t i) {
     for (; i > 0; i--)
         *svi_store_at(s, i) = *svi_store_at(s, i - 1);
     svi_store_pop(s, 1);
+    /* If the last entry was the one removed, the tail moves back to the new last one. */
     if (s->count > 0) {
         const struct svi_kept *last = svi_store_at(s, s->count - 1);
         s->tail = last->at + capacity_of(last->size);
@@ -122,6 +132,7 @@ bool svi_store_check(const struct svi_store *s) {
     int turns = 0;
     if (s->count < 0 || s->count > s->capacity || s->capacity > s->samples || s->size > s->bytes)
         return false;
+    /* Entries may wrap around the end of the block once, and then must end before the oldest. */
     for (int64_t i = 0; i < s->count; i++) {
         const struct svi_kept *k = svi_store_at(s, i);
         if (k->at + capacity_of(k->size) > s->size)

@@ -1,3 +1,6 @@
+/* One request, one reply, over a socket that lives only for it. The monitor tells apart what a timeout could
+ * not: nobody listens (the user is informed, and the wait goes on), our key is refused (it ends at once), or
+ * the process is slow. */
 #include "client/request.h"
 
 #include <errno.h>
@@ -13,20 +16,22 @@
 #include "wire/pack.h"
 
 #define LINGER_MS   100
-#define ASK_SECONDS 1.0 /* for an answer about columns */
+#define ASK_SECONDS 1.0 /* timeout of the question about columns */
 
-/* Until the reply can be read, the other end has refused us or ended, or the time is over. Negative: it
- * failed. */
+/* Waits until the reply is readable, the handshake is refused, or the timeout is over (0). Negative: polling
+ * failed. After SVI_WAITING seconds without a connection it calls `waiting`, once. */
 static int request_poll(void *socket, void *monitor, const char *address, const struct client_question *q) {
     zmq_pollitem_t items[2] = {{socket, 0, ZMQ_POLLIN, 0}, {monitor, 0, ZMQ_POLLIN, 0}};
     const double start = svi_monotonic();
-    bool patient = !q->waiting; /* or somebody is there, or it was said that nobody is */
+    bool patient = !q->waiting; /* no (further) notice: none wanted, already given, or a process is there */
+    /* Each round polls up to the next point in time that matters: the notice, or the timeout. */
     for (double passed = 0; passed < q->timeout; passed = svi_monotonic() - start) {
         const double until = patient ? q->timeout : fmin(q->timeout, SVI_WAITING);
         int event = 0, value;
         const int ready = zmq_poll(items, 2, 1 + (long)(1000 * fmax(0, until - passed)));
         if (ready < 0 || items[0].revents)
             return ready;
+        /* Any event but a connection is a refusal, or the end of the process. */
         if (items[1].revents && svi_monitor_next(monitor, &event, &value) && event != ZMQ_EVENT_CONNECTED)
             return ready;
         if (ready == 0 && !patient)
@@ -45,6 +50,7 @@ static svs_code request_converse(void *socket, void *monitor, bool secured, cons
         request_poll(socket, monitor, address, q) < 0)
         return svi_fail(err, SVS_IO, "cannot talk to %.100s: %s", address, zmq_strerror(errno));
     zmq_msg_init(&m);
+    /* No reply, for whatever reason the poll ended: advice depends on whether keys are in use. */
     if (!svi_last_frame(socket, &m, NULL))
         code = svi_fail(
             err, SVS_IO, "no answer from %.60s: is `svmstream run` running with this `ctl`%s", address,
@@ -56,7 +62,7 @@ static svs_code request_converse(void *socket, void *monitor, bool secured, cons
     return code;
 }
 
-/* The process closes what it listens on before it closes its connections. */
+/* Waits until the process has closed the connection; it closes its listening addresses before that. */
 static void await_end(void *events, double end) {
     zmq_pollitem_t item = {events, 0, ZMQ_POLLIN, 0};
     int event = 0, value;
@@ -66,7 +72,7 @@ static void await_end(void *events, double end) {
             return;
 }
 
-/* Who refused to end does not go. */
+/* Was the request granted? A process that refused to stop keeps the connection open. */
 static bool is_granted(const struct svi_bytes *reply) {
     struct svi_answer answer;
     return svi_answer_read(&answer, reply->data, reply->size, NULL) == SVS_OK && answer.ok;
@@ -82,6 +88,7 @@ svs_code client_ask(const struct svi_settings *s, const struct client_question *
     if (code != SVS_OK)
         return code;
     const double end = svi_monotonic() + q->timeout;
+    /* Failed handshakes matter only with keys: without, a failing peer is retried until the timeout. */
     const int events = ZMQ_EVENT_CONNECTED | (id.on ? SVI_HANDSHAKE_FAILED : 0) |
                        (q->until_gone ? ZMQ_EVENT_DISCONNECTED : 0);
     void *context = zmq_ctx_new(), *monitor = NULL;
@@ -93,8 +100,10 @@ svs_code client_ask(const struct svi_settings *s, const struct client_question *
     code = monitor ? svi_socket_connect(socket, &plan, &id, s->ctl, err) : err->code;
     if (code == SVS_OK)
         code = request_converse(socket, monitor, id.on, s->ctl, q, reply, err);
+    /* The same deadline covers the answer and the end of the process. */
     if (code == SVS_OK && q->until_gone && is_granted(reply))
         await_end(monitor, end);
+    /* The monitor before its socket; the context last, which waits LINGER_MS at most for the request. */
     svi_monitor_free(&monitor, socket);
     svi_socket_close(&socket);
     svi_identity_wipe(&id);
@@ -127,6 +136,7 @@ svs_code client_keys_request(const struct client_keys *k, struct svi_bytes *requ
     svi_put_real(&p, "silent", k->silent);
     svi_put_int(&p, "rows", k->rows);
     svi_put_bool(&p, "open", k->open);
+    /* Absent texts leave the default to the process. */
     for (int i = 0; i < 3; i++)
         if (texts[i][1])
             svi_put_text(&p, texts[i][0], texts[i][1]);
@@ -134,7 +144,8 @@ svs_code client_keys_request(const struct client_keys *k, struct svi_bytes *requ
     return svi_pack_end(&p);
 }
 
-/* Would a sample of these columns be scored, and one of a key? */
+/* Builds a score request with these columns, all values missing, and with a key if the row has one: the
+ * process checks them as it would check a sample, and learns nothing. */
 static svs_code request_of_columns(const struct svi_message *row, struct svi_bytes *request) {
     struct svi_pack p;
     svi_pack_begin(&p, request);
@@ -153,10 +164,11 @@ static svs_code request_of_columns(const struct svi_message *row, struct svi_byt
 }
 
 svs_code client_ask_columns(const struct svi_settings *s, const struct svi_message *row, svs_error *err) {
-    static const svs_code refusals[] = {SVS_OTHER_COLUMNS, SVS_BAD_KEY};
+    static const svs_code refusals[] = {SVS_WRONG_COLUMNS, SVS_BAD_KEY};
     struct svi_bytes request = {0}, reply = {0};
     struct svi_answer answer;
     svs_code code = SVS_OK;
+    /* `in` was given without `ctl`: the default `ctl` may belong to another process. */
     if (svi_settings_chosen(s, "in") && !svi_settings_chosen(s, "ctl"))
         return SVS_OK;
     if (request_of_columns(row, &request) != SVS_OK)

@@ -1,3 +1,6 @@
+/* Events are followed by topic: each has its own sequence numbers, so gaps are counted for each, and a
+ * retained event that arrives again is recognised. The last numbers are kept in a search tree, since a stream
+ * with keys has a topic for each. */
 #include "client/subscription.h"
 
 #include <errno.h>
@@ -10,16 +13,17 @@
 #include "wire/decode.h"
 #include "wire/fields.h"
 
-#define TOPICS (1 << 20) /* that are followed; events of further ones are all taken as new */
+#define TOPICS (1 << 20) /* topics that are tracked; all events of further ones count as new */
 
 struct followed {
     uint64_t epoch, seq; /* of the last event */
     size_t length;
-    const char *topic; /* its own bytes, behind this structure; of one that is sought, any */
+    const char *topic; /* points after this structure; in a search key, anywhere */
 };
 
 static int subscription_order(const void *a, const void *b) {
     const struct followed *x = a, *y = b;
+    /* By length first: topics need not end in NUL, and most comparisons end here. */
     if (x->length != y->length)
         return x->length < y->length ? -1 : 1;
     return memcmp(x->topic, y->topic, x->length);
@@ -39,6 +43,7 @@ svs_code subscription_open(struct subscription *s, void *context, const char *ad
 }
 
 void subscription_close(struct subscription *s) {
+    /* May be called for one that was never opened, or twice. */
     if (!s->open)
         return;
     zmq_msg_close(&s->topic);
@@ -62,6 +67,8 @@ svs_code subscription_remove(struct subscription *s, const char *prefix, svs_err
     return svi_fail(err, SVS_IO, "cannot end a subscription: %s", zmq_strerror(errno));
 }
 
+/* The kind is the part of the topic before the first dot; a topic of another program gives SVI_TOPIC_COUNT.
+ */
 static enum svi_topic subscription_kind(const char *topic, size_t length) {
     for (int t = 0; t < SVI_TOPIC_COUNT; t++) {
         const char *name = svi_topic_name((enum svi_topic)t);
@@ -72,7 +79,7 @@ static enum svi_topic subscription_kind(const char *topic, size_t length) {
     return SVI_TOPIC_COUNT;
 }
 
-/* NULL: it is not known, and there is no room for it. */
+/* The entry of a topic, created if missing. NULL: it is not known and cannot be added. */
 static struct followed *subscription_find(struct subscription *s, const char *topic, size_t length,
                                           bool *known) {
     const struct followed sought = {.topic = topic, .length = length};
@@ -85,6 +92,7 @@ static struct followed *subscription_find(struct subscription *s, const char *to
         return NULL;
     f->topic = memcpy(f + 1, topic, length);
     f->length = length;
+    /* tsearch allocates a node of the tree, which may fail too. */
     if (!tsearch(f, &s->followed, subscription_order)) {
         svi_free(f);
         return NULL;
@@ -93,13 +101,15 @@ static struct followed *subscription_find(struct subscription *s, const char *to
     return f;
 }
 
-/* False: a retained event that was seen already. */
+/* Compares `seq` with the last one of its topic. False: a retained event that was seen before. A new epoch
+ * starts over, because the process counts from 1 again; nothing counts as lost then. */
 static bool subscription_follow(struct subscription *s, struct subscription_event *e) {
     static const struct svi_field fields[] = {
         {.name = "epoch", .type = SVI_FIELD_UINT, .to = offsetof(struct followed, epoch)},
         {.name = "seq", .type = SVI_FIELD_UINT, .to = offsetof(struct followed, seq)}};
     struct followed now = {0};
     bool known = false;
+    /* An event without numbers is passed on as it is: it cannot be ordered. */
     if (svi_fields_read("event", fields, 2, e->payload, (const uint8_t *)e->payload + e->size, &now, NULL) !=
         SVS_OK)
         return true;
@@ -116,8 +126,8 @@ static bool subscription_follow(struct subscription *s, struct subscription_even
     return true;
 }
 
-/* Takes note of connections made and refused. */
-static void subscription_look(struct subscription *s) {
+/* Reads the monitor: connections made and refused. Without keys a failed handshake is no refusal. */
+static void subscription_follow_connection(struct subscription *s) {
     int event, value;
     while (svi_monitor_next(s->monitor, &event, &value)) {
         s->met = s->met || event == ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
@@ -127,9 +137,11 @@ static void subscription_look(struct subscription *s) {
 
 bool subscription_next(struct subscription *s, struct subscription_event *e) {
     struct svi_item map;
-    subscription_look(s);
+    subscription_follow_connection(s);
     while (zmq_msg_recv(&s->topic, s->socket, ZMQ_DONTWAIT) >= 0) {
-        int frames = 1; /* of an event: two, topic and payload */
+        int frames = 1; /* an event has two: topic and payload */
+        /* Reads all frames of a message, even of one that is not an event, so that the next one starts at its
+         * topic. */
         for (bool more = zmq_msg_more(&s->topic);
              more && zmq_msg_recv(&s->payload, s->socket, ZMQ_DONTWAIT) >= 0;
              more = zmq_msg_more(&s->payload))
@@ -149,7 +161,7 @@ bool subscription_next(struct subscription *s, struct subscription_event *e) {
 }
 
 bool subscription_refused(struct subscription *s) {
-    subscription_look(s);
+    subscription_follow_connection(s);
     const bool refused = s->refused;
     s->refused = false;
     return refused;

@@ -1,3 +1,11 @@
+/* Cells of the text formats, read from spans of a line without copying.
+ *
+ * The order of the tests matters everywhere here. Missing words come before numbers only when one of the
+ * words is itself a number (-999): otherwise a text that is a number cannot be missing, and the list of words
+ * need not be searched. Integer text comes before other numbers, so that a large id or class keeps all its
+ * digits instead of being rounded to a double.
+ *
+ * Order: spans and lists of words, missing values, numbers and times, then labels, ids, keys and weights. */
 #include "data/cell.h"
 
 #include <ctype.h>
@@ -26,7 +34,7 @@ bool svi_span_is(struct svi_span s, const char *name) {
     return length == strlen(name) && memcmp(s.at, name, length) == 0;
 }
 
-/* The next of the words between commas, without the blanks around it. */
+/* The next word of a comma-separated list, without the blanks around it; *words moves past its comma. */
 static struct svi_span next_word(const char **words) {
     const char *end = strchrnul(*words, ',');
     const struct svi_span word = svi_trim((struct svi_span){*words, end});
@@ -34,7 +42,7 @@ static struct svi_span next_word(const char **words) {
     return word;
 }
 
-/* Is it one of the words? In any case where `fold`. */
+/* Is the span one of the comma-separated words? `fold` ignores case. */
 static bool one_of(struct svi_span s, const char *words, bool fold) {
     const size_t length = (size_t)(s.end - s.at);
     while (words && *words) {
@@ -46,7 +54,8 @@ static bool one_of(struct svi_span s, const char *words, bool fold) {
     return false;
 }
 
-/* A word of a setting as a number: what follows it there cannot be read (number.h). */
+/* A word of a setting as a number. The word is copied first: the setting's text is not padded as a line is,
+ * and svi_number would read past its end (number.h). */
 static bool word_number(struct svi_span word, double *value) {
     char text[WORD_NUMBER + SVI_NUMBER_PAD + 1] = "";
     const size_t length = (size_t)(word.end - word.at);
@@ -68,6 +77,7 @@ void svi_missing_words_init(struct svi_missing_words *m, const char *words) {
         if (word.at == word.end)
             continue;
         m->numbers = m->numbers || word_number(word, &v);
+        /* Both cases are entered, because the words match in any case. */
         m->first[(unsigned char)tolower((unsigned char)*word.at)] = true;
         m->first[(unsigned char)toupper((unsigned char)*word.at)] = true;
     }
@@ -77,6 +87,7 @@ bool svi_missing_words_have(const struct svi_missing_words *m, struct svi_span s
     double v, word;
     if (one_of(s, m->words, true))
         return true;
+    /* Texts of the same number differ: compare values, but only when a word is a number at all. */
     if (!m->numbers || !svi_cell_number(s, &v))
         return false;
     for (const char *p = m->words; *p;)
@@ -90,6 +101,7 @@ bool svi_span_is_any(struct svi_span s, const char *words) {
 }
 
 bool svi_cell_infinite(struct svi_span s) {
+    /* svi_number knows no words, so an infinite value is recognised by its name. */
     if (s.at < s.end && (*s.at == '-' || *s.at == '+'))
         s.at++;
     return one_of(s, "inf,infinity", true);
@@ -128,10 +140,12 @@ svs_value svi_label_number(double y) {
     return integral ? svs_int((int64_t)y) : svs_real(y);
 }
 
-/* Integer text, or nothing; both labels and ids may be that. */
+/* The forms that labels and ids share: a missing value (SVS_NONE) or integer text. False: the text is
+ * neither. */
 static bool cell_plain(struct svi_span s, const struct svi_missing_words *missing, svs_value *v) {
     int64_t i = 0;
     *v = svs_none();
+    /* A missing word like -999 is also integer text, so it is tested first. */
     if (missing && missing->numbers && svi_cell_missing(missing, s))
         return true;
     if (s.at < s.end && svi_integer(s.at, &i) == s.end) {
@@ -141,7 +155,8 @@ static bool cell_plain(struct svi_span s, const struct svi_missing_words *missin
     return missing ? svi_cell_missing(missing, s) : s.at == s.end;
 }
 
-/* The text of a label or id; `too_long` and `malformed` are the codes of what is refused. */
+/* A label or id that is text. `too_long` and `malformed` are the error codes, which differ between the two.
+ */
 static svs_code cell_text(struct svi_span s, const char *what, svs_code too_long, svs_code malformed,
                           svs_value *v, svs_error *err) {
     size_t length = (size_t)(s.end - s.at);
@@ -159,6 +174,7 @@ svs_code svi_cell_label(struct svi_span s, const struct svi_missing_words *missi
     double number = 0;
     if (cell_plain(s, missing, y))
         return SVS_OK;
+    /* Integers beyond int64 and fractions arrive here as doubles; anything else is a class by its text. */
     if (!svi_cell_number(s, &number))
         return cell_text(s, "label", SVS_TOO_LARGE, SVS_BAD_LABEL, y, err);
     if (!isfinite(number))
@@ -176,6 +192,7 @@ svs_code svi_cell_key(struct svi_span s, const struct svi_missing_words *missing
                       svs_error *err) {
     const size_t length = (size_t)(s.end - s.at);
     *key = svs_none();
+    /* No integers here: a key keeps its text, zeros included. */
     if (svi_cell_missing(missing, s))
         return SVS_OK;
     if (length > SVS_KEY_MAX)

@@ -1,5 +1,8 @@
-/* cell.h: a piece of text as a label, an id or a missing value; what the text formats share. Spans end like
- * lines (reader_internal.h). */
+/* cell.h: what the text formats share: a span of text read as a label, an id, a key, a number, a time, or a
+ * missing value.
+ *
+ * Spans passed here end like lines (reader_internal.h): the byte at `end` cannot be part of a number, and
+ * SVI_NUMBER_PAD bytes after it are readable. */
 #ifndef SVI_CELL_H
 #define SVI_CELL_H
 
@@ -17,84 +20,86 @@ static inline bool svi_is_blank(char c) {
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* Without the blanks around it. */
+/* The span without the blanks (space, tab, CR) at both ends. */
 struct svi_span svi_trim(struct svi_span s);
 
-/* Is it this name? */
+/* Is the span exactly this name? */
 bool svi_span_is(struct svi_span s, const char *name);
 
-/* The words for a missing value where the settings name none. */
+/* The default words for a missing value, separated by commas. */
 #define SVI_MISSING_WORDS                                                                                    \
     "NA,NaN,null,?,-,N/A,#N/A,#N/A N/A,#NA,<NA>,None,-NaN,1.#IND,-1.#IND,1.#QNAN,-1.#QNAN"
 
-/* Is it one of these names, which are separated by commas, blanks around them dropped? NULL: there are none.
- */
+/* Is the span one of the comma-separated names, by case? Blanks around a name are ignored. NULL: an empty
+ * list. */
 bool svi_span_listed(struct svi_span s, const char *names);
 
-/* Words for a missing value, and what tells most cells that they are none of them. */
+/* The words for a missing value, with a filter by first byte that rejects most cells at once. */
 struct svi_missing_words {
-    const char *words;         /* separated by commas; they outlive this */
-    bool numbers;              /* a number is among them */
-    bool first[UCHAR_MAX + 1]; /* bytes that they begin with */
+    const char *words;         /* separated by commas; a view that must outlive this */
+    bool numbers;              /* at least one word is a number */
+    bool first[UCHAR_MAX + 1]; /* first bytes of the words, in both cases */
 };
 
-/* NULL: SVI_MISSING_WORDS. */
+/* Sets up the filter for `words`; NULL: SVI_MISSING_WORDS. */
 void svi_missing_words_init(struct svi_missing_words *m, const char *words);
 
-/* Is it one of the words, in any case? Where the word is a number: any text of that number. */
+/* Is the span one of the words, in any case? A word that is a number matches every text of that number: -999
+ * also stands for -999.0. */
 bool svi_missing_words_have(const struct svi_missing_words *m, struct svi_span s);
 
-/* Nothing, or one of the words. */
+/* Is the cell empty, or one of the words? */
 static inline bool svi_cell_missing(const struct svi_missing_words *m, struct svi_span s) {
     return s.at == s.end || (m->first[(unsigned char)*s.at] && svi_missing_words_have(m, s));
 }
 
-/* Is it one of these words, in any case? */
+/* Is the span one of the comma-separated words, in any case? */
 bool svi_span_is_any(struct svi_span s, const char *words);
 
-/* Is it None, in any case? That stands for a missing value, but a label may be called so. */
+/* Is the span None, in any case? By default None means missing, but it may also be the name of a class. */
 static inline bool svi_cell_none(struct svi_span s) {
     return svi_span_is_any(s, "none");
 }
 
-/* [+-] inf or infinity, in any case. */
+/* Is the span [+-] inf or infinity, in any case? */
 bool svi_cell_infinite(struct svi_span s);
 
-/* The time of a text, by the format of the settings (NULL or "": none), ISO 8601, or that order. */
+/* Reads a time in seconds since 1970. Tried in order: the strptime format of the settings (NULL or "": none),
+ * ISO 8601, a date in `order`. False: none of them fits. */
 bool svi_cell_time(struct svi_span s, const char *format, enum svi_time_order order, double *seconds);
 
-/* Is it a number or a time? */
+/* Does the span read as a number, a time, a date in either order, or a time of day? */
 bool svi_cell_measures(struct svi_span s);
 
-/* The cell is this word. False: it is not UTF-8. */
+/* Makes the cell this word, as a view. False, and the cell is unchanged: the word is not valid UTF-8. */
 bool svi_cell_word(struct svi_cell *cell, struct svi_span word);
 
-/* A whole cell as a number (which may be infinite when it overflows). */
+/* Reads the whole span as a number; an overflow gives infinity. False: the span is not exactly one number. */
 bool svi_cell_number(struct svi_span s, double *value);
 
-/* SVS_INT when it is integral and at most 2^53 in size, else SVS_REAL. */
+/* A label from a number: SVS_INT when it is integral and at most 2^53 in magnitude, else SVS_REAL. */
 svs_value svi_label_number(double y);
 
-/* Nothing, or one of the words (NULL: there are none): SVS_NONE; integer text: SVS_INT; another number: as
- * svi_label_number; else SVS_STR, a view of it. SVS_NOT_FINITE, SVS_TOO_LARGE (over SVS_NAME_MAX bytes),
- * SVS_BAD_LABEL (not UTF-8).
- */
+/* Reads a label. Empty, or one of the words (NULL: no words): SVS_NONE; integer text: SVS_INT; another
+ * number: as svi_label_number; else SVS_STR, a view. SVS_NOT_FINITE, SVS_TOO_LARGE (over SVS_NAME_MAX bytes),
+ * SVS_BAD_LABEL (not UTF-8). */
 svs_code svi_cell_label(struct svi_span s, const struct svi_missing_words *missing, svs_value *y,
                         svs_error *err);
 
-/* One of the words `missing`: SVS_NONE; integer text: SVS_INT; else SVS_STR, a view. SVS_BAD_ID. */
+/* Reads an id. Empty, or one of the words `missing`: SVS_NONE; integer text: SVS_INT; else SVS_STR, a view.
+ * SVS_BAD_ID: over SVS_NAME_MAX bytes or not UTF-8. */
 svs_code svi_cell_id(struct svi_span s, const struct svi_missing_words *missing, svs_value *id,
                      svs_error *err);
 
-/* The key of a row: one of the words `missing`: SVS_NONE; else its text as it stands, a view: 007 is not 7.
- * SVS_BAD_KEY (over SVS_KEY_MAX bytes, not UTF-8). */
+/* Reads the key of a row. Empty, or one of the words `missing`: SVS_NONE; else the text unchanged, a view:
+ * 007 and 7 are different keys. SVS_BAD_KEY: over SVS_KEY_MAX bytes, with a NUL, or not UTF-8. */
 svs_code svi_cell_key(struct svi_span s, const struct svi_missing_words *missing, svs_value *key,
                       svs_error *err);
 
-/* A weight, finite and above 0. SVS_BAD_WEIGHT. */
+/* Accepts a weight that is finite and above 0. SVS_BAD_WEIGHT. */
 svs_code svi_check_weight(double w, svs_error *err);
 
-/* The text of a span for an error message: escaped, at most `size` bytes. */
+/* Writes the span for an error message, escaped, into `out` of `size` bytes; returns `out`. */
 char *svi_span_text(struct svi_span s, char *out, size_t size);
 
 #endif

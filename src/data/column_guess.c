@@ -1,16 +1,17 @@
-/* What columns are, guessed.
+/* The use of each column, guessed from the first rows.
  *
- * Of each column the first rows leave counts: how many values are numbers, words, times; how often a number
- * rose, and by exactly one; and a hash of each value, which tells how many are different. Nothing else is
- * kept of the values but a few examples.
+ * The first rows leave counts in each column: how many values are numbers, words or times; how often a number
+ * rose, and by exactly one; and a hash of every value, which gives the number of different ones. Of the
+ * values themselves only a few examples are kept.
  *
- * Deciding goes from what is sure to what is not: the settings, what the stream knows already, the label (one
- * column, by its name and its values), the time, the id, the label by its place if no name told it, and for
- * all others what they hold. The guess is careful where a mistake would lose something: a column of one value
+ * Decisions go from certain to uncertain: the settings, what the stream already knows, the label (one column,
+ * by its name and its values), the time, the id, the label by its position if no name decided, then all
+ * others by what they hold. Each step only takes columns that are still open (SVI_USE_OPEN), so a later one
+ * never overrules an earlier one. Where a mistake would lose data the guess is careful: a column of one value
  * is used unless the whole file was seen.
  *
- * Order: values, what a column holds, the label by its name, time and id, the label by its place, all others,
- * the line for a person. */
+ * Order: values, what a column holds, the settings, the label by its name, time and id, the label by its
+ * position, all others, the line for people. */
 #include "data/column_guess.h"
 
 #include <ctype.h>
@@ -30,43 +31,44 @@
 #include "data/reader_internal.h"
 
 #define EXAMPLES           4    /* values of the label that are shown */
-#define EXAMPLE_TEXT       24   /* bytes of one */
+#define EXAMPLE_TEXT       24   /* bytes of one, with its NUL */
 #define NOTE_TEXT          1024 /* bytes of the line */
 #define NAME_TEXT          100  /* bytes of a name in it */
 #define SHOWN              8    /* columns of one kind in it */
-#define MIN_ROWS           20   /* fewer tell little */
-#define MAX_CLASSES        50   /* more different values are no classes */
-#define MAX_CLASS_INTEGERS 20   /* more different integers may be a number to be learned */
-#define TEXT_SHARE         0.8  /* this share of different words is text */
+#define MIN_ROWS           20   /* fewer rows are weak evidence */
+#define MAX_CLASSES        50   /* a label with more different values is not a class */
+#define MAX_CLASS_INTEGERS 20   /* above it, integers may be the target of a regression */
+#define TEXT_SHARE         0.8  /* above this share of different values, words are free text */
 
 struct guessed {
     struct svi_column_use is;
     char name[SVS_NAME_MAX + 1];
-    const char *reason; /* why it is not used; NULL: the settings say so */
-    int seen;           /* values that are not missing, and what they are: */
+    const char *reason; /* why it is not used, for the line; NULL: the settings */
+    int seen;           /* values that are not missing; of these: */
     int numbers, integers, times;
-    int zeros, nothings;             /* numbers like 007; plain ones that are 0 */
-    int quantities, united, foreign; /* no plain numbers: without a unit, with that of the column, another */
-    int commas, points; /* decimal marks that can be nothing else: 33,4 and 1,234.5; 33.4 and 4.604,35 */
-    int dates_reported, clocks;  /* dates that are not ISO 8601; times of day without one */
-    int same_order;              /* of the dates those that are the same in both orders */
-    int day_first, month_first;  /* of the dates those that are one in that order alone */
-    int day_rises, month_rises;  /* rises, were that the order */
-    double day_last, month_last; /* likewise */
-    bool has_clock;              /* a time had one of the day */
-    int dotted;                  /* 1.234, which is 1234 where the decimal mark is a comma */
-    int european;                /* of the commas those with a unit, or with points between thousands */
-    int marked;                  /* of the quantities those with a mark in them */
-    int steps, rises, ones; /* numbers and times after another one; those not below it; those one above it */
+    int zeros, nothings;             /* numbers like 007; numbers equal to 0 */
+    int quantities, united, foreign; /* by unit: none, the column's, another */
+    int commas, points;              /* decimal marks beyond doubt: 33,4 and 4.604,35; 33.4 and 1,234.5 */
+    int dates, clocks;               /* dates other than ISO 8601; times of day without a date */
+    int same_order;                  /* dates that are the same day in both orders */
+    int day_first, month_first;      /* dates that are valid in this order alone */
+    int day_rises, month_rises;      /* dates not below the one before, read in this order */
+    double day_last, month_last;     /* likewise */
+    bool has_clock;                  /* a time includes the time of day */
+    int dotted;                      /* 1.234, which is 1234 where the decimal mark is a comma */
+    int european;                    /* of the commas, those with a unit or with points between thousands */
+    int marked;                      /* quantities with a decimal mark or marks between thousands */
+    int steps, rises, ones; /* numbers and times after the first one; those not below, and those exactly one
+                               above, their predecessor */
     double last, low;
-    size_t length;    /* of all words */
-    uint64_t *hashes; /* of the values seen */
+    size_t length;    /* bytes of all words together */
+    uint64_t *hashes; /* one a value, `seen` of them; owned; sorted by count_different */
     size_t capacity;
     int different;
     char examples[EXAMPLES][EXAMPLE_TEXT];
     uint64_t example_hashes[EXAMPLES];
     int example_count;
-    bool plus, nested, asked; /* asked: it may be the label, and so may another one */
+    bool plus, nested, asked; /* asked: one of several candidates for the label */
     char first_unit[SVI_UNIT_MAX + 1], other_unit[SVI_UNIT_MAX + 1];
 };
 
@@ -77,8 +79,8 @@ struct svi_guess {
     int count, rows;
     bool closed, commas, nameless, whole, decided, regress;
     struct svi_missing_words missing;
-    bool begun;    /* the stream has columns of this file already */
-    bool by_place; /* that is how the label was found */
+    bool begun;    /* the stream already knows columns of this file */
+    bool by_place; /* the label was found by its position */
     char note[NOTE_TEXT];
 };
 
@@ -128,7 +130,8 @@ void svi_guess_rename(svi_guess *g, int column, struct svi_span name) {
     c->name[length] = 0;
 }
 
-/* The point of a plain number, where there is one: may it stand between thousands? */
+/* Counts the decimal point of a plain number: 1.234, with three digits after the point and at most three
+ * before, could also be 1234 with a mark between thousands. */
 static void guess_point(struct guessed *c, struct svi_span s) {
     const char *point = memchr(s.at, '.', (size_t)(s.end - s.at));
     s.at += *s.at == '-' || *s.at == '+';
@@ -142,6 +145,7 @@ static void guess_point(struct guessed *c, struct svi_span s) {
 }
 
 static void guess_step(struct guessed *c, double v) {
+    /* The caller has counted v already, so 1 means that v is the first. */
     if (c->numbers + c->times > 1) {
         c->steps++;
         c->rises += v >= c->last;
@@ -156,15 +160,17 @@ static void guess_step(struct guessed *c, double v) {
 static void guess_number(struct guessed *c, struct svi_span value, double v) {
     c->numbers++;
     c->nothings += v == 0;
+    /* 2^63 bounds what an int64 class or id can hold. */
     c->integers += v == trunc(v) && fabs(v) < 0x1p63;
-    if (c->points == 0) /* else it is known what points are */
+    if (c->points == 0) /* else the meaning of points is settled */
         guess_point(c, value);
+    /* Until a unit is decided each number may decide it. */
     if (c->is.unit == SVI_TIME_UNKNOWN)
         svi_time_of_number(v, &c->is.unit);
     guess_step(c, v);
 }
 
-/* The unit of the first quantity that has one is the column's. */
+/* Counts a unit. The first one becomes the column's; all others are foreign. */
 static void guess_unit(struct guessed *c, struct svi_span unit) {
     char text[SVI_UNIT_MAX + 1] = "";
     memcpy(text, unit.at, (size_t)(unit.end - unit.at));
@@ -180,6 +186,8 @@ static void guess_unit(struct guessed *c, struct svi_span unit) {
 
 static void guess_quantity(struct guessed *c, struct svi_span value) {
     struct svi_quantity with_point, with_comma;
+    /* Both notations are tried: a value that reads in only one of them settles the decimal mark of the
+     * column. */
     const bool point = svi_quantity_read(value, false, &with_point);
     const bool comma = svi_quantity_read(value, true, &with_comma);
     const struct svi_quantity *q = point ? &with_point : &with_comma;
@@ -188,6 +196,7 @@ static void guess_quantity(struct guessed *c, struct svi_span value) {
     c->marked += q->grouped || q->fraction;
     c->commas += !point;
     c->points += !comma;
+    /* 1.234 reads in both: as a fraction, and as 1234. */
     c->dotted += point && comma && with_comma.grouped;
     if (q->unit.at < q->unit.end)
         guess_unit(c, q->unit);
@@ -196,7 +205,7 @@ static void guess_quantity(struct guessed *c, struct svi_span value) {
     c->european += !point && (q->grouped || q->unit.at < q->unit.end);
 }
 
-/* In the format of the settings, else as ISO 8601. */
+/* Is it a time in the format of the settings, or ISO 8601? */
 static bool guess_is_time(const svi_guess *g, struct svi_span value, double *t) {
     const size_t length = (size_t)(value.end - value.at);
     const char *format = g->o->ts_format;
@@ -204,7 +213,8 @@ static bool guess_is_time(const svi_guess *g, struct svi_span value, double *t) 
            svi_time_of_text(value.at, length, 0, t);
 }
 
-/* A date in either order, or a time of day. */
+/* Counts a date under both orders of day and month, or a time of day. decide_order picks one order when all
+ * values are in. */
 static void guess_date(struct guessed *c, struct svi_span value) {
     const size_t length = (size_t)(value.end - value.at);
     double by_day = c->day_last, by_month = c->month_last, unused;
@@ -214,9 +224,9 @@ static void guess_date(struct guessed *c, struct svi_span value) {
     c->clocks += svi_time_of_clock(value.at, length, &unused);
     if (!day && !month)
         return;
-    c->day_rises += c->dates_reported > 0 && by_day >= c->day_last;
-    c->month_rises += c->dates_reported > 0 && by_month >= c->month_last;
-    c->dates_reported++;
+    c->day_rises += c->dates > 0 && by_day >= c->day_last;
+    c->month_rises += c->dates > 0 && by_month >= c->month_last;
+    c->dates++;
     c->day_first += !month;
     c->month_first += !day;
     c->same_order += day && month && by_day == by_month;
@@ -232,6 +242,7 @@ static void guess_word(const svi_guess *g, struct guessed *c, struct svi_span va
     c->plus = c->plus || svi_span_is(value, "+");
     if (guess_is_time(g, value, &t)) {
         c->times++;
+        /* 2026-11-22 has ten bytes: anything longer has a time of day. */
         c->has_clock = c->has_clock || length > 10;
         guess_step(c, t);
         return;
@@ -240,14 +251,15 @@ static void guess_word(const svi_guess *g, struct guessed *c, struct svi_span va
     guess_quantity(c, value);
 }
 
-/* Keeps the value where it is a new one among the first few. */
+/* Keeps the value as an example if it is among the first few different ones. */
 static void guess_example(struct guessed *c, struct svi_span value, uint64_t hash) {
     char text[EXAMPLE_TEXT];
     if (c->example_count == EXAMPLES)
         return;
     for (int k = 0; k < c->example_count; k++)
-        if (c->example_hashes[k] == hash) /* nearly always, in a column of few values */
+        if (c->example_hashes[k] == hash) /* the common case in a column of few values */
             return;
+    /* Different values may look the same once they are cut: compare what is shown. */
     svi_span_text(value, text, sizeof text);
     for (int k = 0; k < c->example_count; k++)
         if (strcmp(c->examples[k], text) == 0)
@@ -260,9 +272,10 @@ static uint64_t guess_hash(struct svi_span value) {
     return XXH3_64bits(value.at, (size_t)(value.end - value.at));
 }
 
-/* Words for a missing value that are values here: "-" beside "+", and None in what may be a label of words.
- */
+/* Is a missing word a value here? "-" is where "+" was seen, and None where the column may be a label of
+ * words: by its name or by its position at either end. */
 static bool guess_keeps(const svi_guess *g, struct guessed *c, struct svi_span value) {
+    /* The last column is only known as such in a closed set; in JSON it is the last one so far. */
     const bool placed = c == g->columns || c == g->columns + g->count - 1;
     const bool none =
         value.at < value.end && c->numbers == 0 && svi_cell_none(value) &&
@@ -274,6 +287,8 @@ static bool guess_keeps(const svi_guess *g, struct guessed *c, struct svi_span v
 svs_code svi_guess_value(svi_guess *g, int column, struct svi_span value, svs_error *err) {
     struct guessed *c = &g->columns[column];
     double v;
+    /* Missing values are not counted, so every share below is one of the values that are there. A missing
+     * word can only be a number if one of the words is. */
     const bool number = svi_cell_number(value, &v);
     if ((!number || g->missing.numbers) && svi_cell_missing(&g->missing, value) && !guess_keeps(g, c, value))
         return SVS_OK;
@@ -281,10 +296,11 @@ svs_code svi_guess_value(svi_guess *g, int column, struct svi_span value, svs_er
         return svi_fail_memory(err, "the first rows of a file");
     const uint64_t hash = guess_hash(value);
     c->hashes[c->seen++] = hash;
+    /* 007 names something; as a number it would lose its zeros. */
     c->zeros += value.end - value.at > 1 && value.at[0] == '0' && isdigit((unsigned char)value.at[1]);
     if (number)
         guess_number(c, value, v);
-    else if (svi_cell_infinite(value)) /* a number that will be refused */
+    else if (svi_cell_infinite(value)) /* a number, although its row will be refused */
         c->numbers++;
     else
         guess_word(g, c, value);
@@ -306,7 +322,8 @@ int svi_guess_rows(const svi_guess *g) {
 
 /* ---- what a column holds */
 
-/* A word or two among many numbers are mistakes; more are values. */
+/* Are `count` of the values most of them? Up to 5 % of others, or a single one among at least four, are taken
+ * for mistakes; more are values in their own right. */
 static bool are_most(const struct guessed *c, int count) {
     const int others = c->seen - count;
     return count > 0 && (others * 20 <= c->seen || (others == 1 && c->seen >= 4));
@@ -320,11 +337,13 @@ static bool holds_times(const struct guessed *c) {
     return are_most(c, c->times);
 }
 
+/* Numbers without a unit. */
 static int count_plain(const struct guessed *c) {
     return c->numbers + c->quantities;
 }
 
-/* All but a few have the same unit. A sign of money, and 0, may go without, but 12 among 12% is not 12%. */
+/* Do all values but a few have the same unit? A sign of money, and a plain 0, may omit it, but 12 among 12%
+ * is not 12%. */
 static bool holds_unit(const struct guessed *c) {
     const int plain = svi_unit_is_money(c->first_unit) ? count_plain(c) : c->nothings;
     return c->united > 0 && are_most(c, c->united + plain);
@@ -334,18 +353,19 @@ static bool holds_quantities(const svi_guess *g, const struct guessed *c) {
     return g->closed && (are_most(c, count_plain(c)) || holds_unit(c));
 }
 
-/* Numbers, but of several units. */
+/* Does the column hold numbers of several units? They cannot be read as one quantity. */
 static bool mixes_units(const svi_guess *g, const struct guessed *c) {
     return !holds_quantities(g, c) && c->united > 0 && are_most(c, count_plain(c) + c->united + c->foreign);
 }
 
-/* Where commas part cells, a comma in a cell is a decimal one if nothing else can be meant. */
+/* Does the column use decimal commas? Where commas separate cells, a quoted cell with a comma may as well
+ * hold 1,234; only a unit or points between thousands prove the decimal comma then. */
 static bool holds_commas(const svi_guess *g, const struct guessed *c) {
     return holds_quantities(g, c) && (g->commas ? c->european : c->commas) > 0;
 }
 
-/* A column of numbers without a decimal point has commas where others have them (`elsewhere`): 1,234 is
- * 1.234 there, and 1.234 is 1234. */
+/* Chooses the decimal mark of a column. One whose values leave it open (no certain decimal point) follows the
+ * others of the file: with `elsewhere`, 1,234 is 1.234 and 1.234 is 1234. */
 static void decide_marks(const svi_guess *g, struct guessed *c, bool elsewhere) {
     c->is.comma = holds_commas(g, c) || (elsewhere && holds_quantities(g, c) && c->points == 0);
     c->is.amount = !c->is.comma && holds_quantities(g, c) && c->quantities + c->united > 0;
@@ -356,6 +376,7 @@ static void decide_marks(const svi_guess *g, struct guessed *c, bool elsewhere) 
 bool svi_guess_continues(const svi_guess *g, int column, struct svi_span text) {
     const struct guessed *c = &g->columns[column];
     struct svi_quantity q;
+    /* Both notations count, because the decimal mark is not decided yet. */
     const bool quantity =
         holds_quantities(g, c) && (svi_quantity_read(text, false, &q) || svi_quantity_read(text, true, &q));
     return quantity || ((holds_numbers(c) || holds_times(c)) && svi_cell_measures(text));
@@ -371,6 +392,7 @@ bool svi_guess_repeats(const svi_guess *g, int column, struct svi_span text) {
     const struct guessed *c = &g->columns[column];
     const uint64_t hash = guess_hash(text);
     for (int i = 0; i < c->seen; i++)
+        /* A repeated number does not make the line a row: svi_guess_continues counts those. */
         if (c->hashes[i] == hash)
             return !holds_numbers(c) && !holds_quantities(g, c);
     return false;
@@ -381,6 +403,8 @@ static int compare_hashes(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+/* Sorts the hashes, which nothing needs in their order, and counts the runs. Equal hashes of different values
+ * are possible, but only at a chance of 2^-64 a pair. */
 static void count_different(struct guessed *c) {
     if (c->seen > 0)
         qsort(c->hashes, (size_t)c->seen, sizeof *c->hashes, compare_hashes);
@@ -389,8 +413,8 @@ static void count_different(struct guessed *c) {
         c->different += c->hashes[i] != c->hashes[i - 1];
 }
 
-/* Is the name this word, or does its last part say it: ..._word, ...-word, ...Word? 2: it is, 1: its last
- * part does. */
+/* Does the name imply the word? 2: it is the word; 1: its last part is: ..._word, ...-word, ...Word; 0: no.
+ */
 static int name_implies(const char *name, const char *word) {
     const size_t length = strlen(name), n = strlen(word);
     if (length < n || strcasecmp(name + length - n, word) != 0)
@@ -411,6 +435,7 @@ static int name_implies_one(const char *name, const char *const *words) {
     return most;
 }
 
+/* No step has decided the column yet. */
 static bool is_free(const struct guessed *c) {
     return c->is.use == SVI_USE_OPEN;
 }
@@ -423,7 +448,7 @@ static const struct guessed *guess_find(const svi_guess *g, enum svi_use use) {
     return NULL;
 }
 
-/* The column is not used. */
+/* Marks the column as not used. */
 static void guess_drop(struct guessed *c, const char *reason) {
     c->is.use = SVI_USE_NONE;
     c->reason = reason;
@@ -431,13 +456,15 @@ static void guess_drop(struct guessed *c, const char *reason) {
 
 /* ---- the settings */
 
-/* Gives the column of a name its use. */
+/* Gives the column of that name its use. An open set of columns (JSON) may still get the column later, so
+ * only a closed one lacks it. */
 static svs_code guess_assign(svi_guess *g, const char *name, const char *what, enum svi_use use,
                              bool required, svs_error *err) {
     char list[SVI_LIST_PAIR] = "";
     if (!name || !*name)
         return SVS_OK;
     for (int i = 0; i < g->count; i++)
+        /* A column has one use: the second setting that names it is an error, not an override. */
         if (strcmp(g->columns[i].name, name) == 0) {
             if (!is_free(&g->columns[i]))
                 return svi_fail(err, SVS_SETTING, "the column \"%.60s\" cannot be the %s and something else",
@@ -472,6 +499,7 @@ enum svi_use svi_use_of(const struct svi_reader_options *o, struct svi_span name
         return SVI_USE_WORD;
     if (svi_span_listed(name, o->numbers))
         return SVI_USE_NUMBER;
+    /* With the setting `features` all columns that it does not name are ignored. */
     const bool passed_over = o->features && *o->features && !svi_span_listed(name, o->features);
     return passed_over ? SVI_USE_NONE : SVI_USE_OPEN;
 }
@@ -497,6 +525,7 @@ static svs_code apply_settings(svi_guess *g, svs_error *err) {
                {o->weight, "weight", SVI_USE_WEIGHT, true},
                {o->key, "key", SVI_USE_KEY, !o->key_spare}};
     for (size_t k = 0; k < sizeof all / sizeof *all; k++) {
+        /* Named columns first: a column of two uses is found here, before the lists give uses away. */
         svs_code code = guess_assign(g, all[k].name, all[k].what, all[k].use, all[k].required, err);
         if (code != SVS_OK)
             return code;
@@ -506,7 +535,10 @@ static svs_code apply_settings(svi_guess *g, svs_error *err) {
         const struct svi_span name = {c->name, c->name + strlen(c->name)};
         if (!is_free(c) || (o->label && strcmp(c->name, o->label) == 0))
             continue;
+        /* Then what lists and stream say about the others; the label's column waits for the label's own step.
+         */
         c->is.use = svi_guess_late(g, name);
+        /* A use beyond the settings comes from the stream: it has seen this file's columns before. */
         g->begun = g->begun || c->is.use != svi_use_of(o, name);
     }
     return SVS_OK;
@@ -514,7 +546,8 @@ static svs_code apply_settings(svi_guess *g, svs_error *err) {
 
 /* ---- the label */
 
-/* Is the name, but for a word of the list at its end, "is" or the like: is_bot, isFraud, was-late? */
+/* Does the name begin with "is" or the like, before a word of the list (NULL: any): is_bot, isFraud,
+ * was-late? */
 static bool asks_for(const char *name, const char *const *words) {
     static const char *const begins[] = {"is", "was", "has", "had", "did", "will", NULL};
     for (const char *const *b = begins; *b; b++) {
@@ -529,14 +562,14 @@ static bool asks_for(const char *name, const char *const *words) {
     return false;
 }
 
-/* Does it ask for yes or no: is_..., has_..., or a past participle? */
+/* Does the name ask for yes or no: is_..., has_..., or a past participle? */
 static bool asks_yes_or_no(const char *name) {
     const size_t length = strlen(name);
     return asks_for(name, NULL) || (length >= 5 && strcasecmp(name + length - 2, "ed") == 0);
 }
 
-/* How much the name is that of a label: 1 most, 0 not at all. Ranks 1 and 2 say it; 3 and 4 are names of what
- * comes out in the end; 5 and 6 are words that many a feature has, too. */
+/* How well the name fits a label: 1 best, 0 not at all. Ranks 1 and 2 name a label outright (the whole name,
+ * its last part); 3 and 4 name outcomes; 5 and 6 are words that many features have too. */
 int svi_label_rank(const char *name) {
     static const char *const strong[] = {"label",    "class",  "target",   "y",     "outcome",  "labels",
                                          "klasse",   "classe", "clase",    "klass", "zielwert", "etikett",
@@ -551,6 +584,7 @@ int svi_label_rank(const char *name) {
                                        "ergebnis", "resultat",    "resultado", "risultato", "esito",
                                        "wynik",    "status_code", NULL};
     static const char *const whole[] = {"category", "state", "default", "passed", "pass", NULL};
+    /* The full name ranks before its last part, in each list. */
     const int first = name_implies_one(name, strong), second = name_implies_one(name, outcomes),
               third = name_implies_one(name, weak);
     if (first > 0)
@@ -560,14 +594,14 @@ int svi_label_rank(const char *name) {
     return third == 2 || name_implies_one(name, whole) == 2 ? 5 : third ? 6 : 0;
 }
 
-/* Numbers that are no classes: fractions, or very many integers. */
+/* Are the numbers a target rather than classes: fractions, or many different integers? */
 static bool calls_for_regression(const struct guessed *c) {
     return (holds_numbers(c) || c->is.comma || c->is.amount) &&
            (c->integers < c->numbers || c->marked > 0 ||
             (c->different > MAX_CLASS_INTEGERS && c->different * 20 > c->seen));
 }
 
-/* Next to a column x, and at no edge, y is a place. */
+/* Is y a coordinate? It is in a file with a column x, unless it is the first or last column. */
 static bool is_coordinate(const svi_guess *g, const struct guessed *c) {
     if (strcasecmp(c->name, "y") != 0 || c == g->columns || c == g->columns + g->count - 1)
         return false;
@@ -577,14 +611,17 @@ static bool is_coordinate(const svi_guess *g, const struct guessed *c) {
     return false;
 }
 
-/* The rank of the column, 0: it is none. A column of one value may be the beginning of a sorted file, or of
- * one in which the other is rare: where the name is plain, or there is no better one. */
+/* The rank of the column as a label; 0: it cannot be one. A column of one value may be the beginning of a
+ * sorted file, or of one in which the other class is rare: it keeps its rank where the name is plain or the
+ * rows are few, else it ranks after all others, and not at all once the whole file was seen. */
 static int rank_label(const svi_guess *g, const struct guessed *c) {
     const int rank = svi_label_rank(c->name);
     if (!is_free(c) || rank == 0 || holds_times(c) || is_coordinate(g, c))
         return 0;
+    /* A target of a regression only by a name that says so: many features are numbers called status. */
     if (calls_for_regression(c))
         return rank <= 2 ? rank : 0;
+    /* Too many classes, unless the name is beyond doubt and each occurs twice on average. */
     if (c->different > MAX_CLASSES)
         return rank == 1 && c->different * 2 <= c->seen ? rank : 0;
     if (c->different > 1 || rank == 1 || c->seen < MIN_ROWS)
@@ -595,8 +632,9 @@ static int rank_label(const svi_guess *g, const struct guessed *c) {
 static int guess_find_place(const svi_guess *g);
 static bool has_two_values(const svi_guess *g, const struct guessed *c);
 
-/* What speaks against the columns of the best rank: the place of another one of two values, a name that asks
- * for yes or no, and next to a class (which may be one of tickets) the name of an outcome. */
+/* Does column i contest the best rank? It does by standing in the label's position with two values, by the
+ * name of an outcome next to a class (which may be the class of a ticket), or by two values and a name that
+ * asks for yes or no next to a weak name. */
 static bool guess_opposes(const svi_guess *g, int i, int place, int rank) {
     const struct guessed *c = &g->columns[i];
     if (rank_label(g, c) == rank || !is_free(c))
@@ -605,15 +643,17 @@ static bool guess_opposes(const svi_guess *g, int i, int place, int rank) {
            (rank >= 4 && has_two_values(g, c) && asks_yes_or_no(c->name));
 }
 
-/* The best by its name, which is of a rank with `equals`, against all others. A word like smoking_status
- * gives way to the one that has more to say; otherwise where two may be the label neither is: they are named.
- */
+/* Decides between the best column by name, one of `equals` columns of that rank, and all others. A weak name
+ * like smoking_status gives way to the only rival; otherwise, where two columns may be the label, neither is:
+ * the line names both. -1: undecided. */
 static int guess_weigh(svi_guess *g, int best, int rank, int equals) {
     static const char *const classes[] = {"class", "klasse", "classe", "clase", "klass", NULL};
     const int place = guess_find_place(g);
     const bool edge = best == 0 || best == g->count - 1;
     const bool clear = rank <= 2 && !name_implies_one(g->columns[best].name, classes);
     int others = 0, other = -1;
+    /* No rival is looked for where positions do not count, where the name is beyond doubt, or where position
+     * and name agree. */
     if (!g->o->placed || clear || best == place || (edge && rank <= 3))
         return equals == 1 ? best : -1;
     for (int i = 0; i < g->count; i++)
@@ -624,15 +664,18 @@ static int guess_weigh(svi_guess *g, int best, int rank, int equals) {
         }
     if (others == 0)
         return equals == 1 ? best : -1;
+    /* Whether the line says that the position decided. */
     g->by_place = rank == 6 && others == 1 && other == place;
     if (rank == 6 && others == 1)
         return other;
+    /* The columns of the best rank are candidates too. */
     for (int i = 0; i < g->count; i++)
         g->columns[i].asked = g->columns[i].asked || rank_label(g, &g->columns[i]) == rank;
     return -1;
 }
 
-/* The column of the setting, else the one that is clearly the best. -1: there is none. */
+/* The column of the setting, else the one with clearly the best name; -1: none. A column with the label's
+ * name wins at once, whatever it holds. */
 static int guess_find_label(svi_guess *g) {
     const char *name = g->o->label ? g->o->label : "label";
     int best = -1, best_rank = 0, equals = 0;
@@ -648,12 +691,13 @@ static int guess_find_label(svi_guess *g) {
             best_rank = rank;
             equals = 0;
         }
+        /* Ties are counted, because two columns of the best rank mean that neither is clear. */
         equals += rank == best_rank;
     }
     return best < 0 ? -1 : guess_weigh(g, best, best_rank, equals);
 }
 
-/* Column i, -1 = none, is it. Returns whether there is one. */
+/* Makes column i the label (-1 = none). Returns whether it did. */
 static bool guess_make_label(svi_guess *g, int i) {
     if (i < 0)
         return false;
@@ -661,7 +705,7 @@ static bool guess_make_label(svi_guess *g, int i) {
     c->is.use = SVI_USE_LABEL;
     c->is.dash = c->plus;
     g->regress = calls_for_regression(c);
-    if (!g->regress) { /* classes are their texts: 1a is not 1 */
+    if (!g->regress) { /* classes keep their texts: as quantities, 1a and 1 would be the same */
         c->is.comma = c->is.amount = false;
         memset(c->is.measure, 0, sizeof c->is.measure);
     }
@@ -677,7 +721,8 @@ static bool named_like_time(const char *name) {
     return name_implies_one(name, words) > 0;
 }
 
-/* Numbers of the size of times since 1973, or text. */
+/* May the column be the time of the rows? Text that is a time rises in 90 % of the steps or has the name of a
+ * time; numbers need both, and at least 1e8: seconds since 1973. */
 static bool may_be_time(const struct guessed *c) {
     const bool rises = c->rises * 10 >= c->steps * 9, named = named_like_time(c->name);
     if (holds_times(c))
@@ -685,28 +730,32 @@ static bool may_be_time(const struct guessed *c) {
     return named && rises && holds_numbers(c) && c->low >= 1e8 && c->numbers == c->seen;
 }
 
-/* 10.05.26 may be a date, too. */
+/* Does the column hold times of day? 10.05.26 may also be a date, so the majority or the name decides. */
 static bool holds_clocks(const struct guessed *c) {
     static const char *const words[] = {"time", "uhrzeit", "zeit", "hora", "heure", "hour", NULL};
-    return are_most(c, c->clocks) && (c->clocks > c->dates_reported || name_implies_one(c->name, words) > 0);
+    return are_most(c, c->clocks) && (c->clocks > c->dates || name_implies_one(c->name, words) > 0);
 }
 
-/* Dates of another form are times where all are in one order. What tells it is a number above 12, then the
- * order in which they rise, then the day is first. */
+/* Chooses the order of day and month for a column of dates other than ISO 8601, if nearly all of them are
+ * valid in it. Evidence in this order: numbers above 12, then the order in which the dates rise more often,
+ * then day first. The column counts as one of times from then on. */
 static void decide_order(struct guessed *c) {
     const bool month =
         c->month_first > c->day_first || (c->month_first == c->day_first && c->month_rises > c->day_rises);
-    if (holds_clocks(c) || !are_most(c, c->dates_reported - (month ? c->day_first : c->month_first)))
+    if (holds_clocks(c) || !are_most(c, c->dates - (month ? c->day_first : c->month_first)))
         return;
     c->is.order = month ? SVI_TIME_MONTH_FIRST : SVI_TIME_DAY_FIRST;
-    c->times = c->dates_reported;
-    c->steps = c->dates_reported - 1;
+    c->times = c->dates;
+    c->steps = c->dates - 1;
+    /* may_be_time reads these as if the dates had been ISO 8601. */
     c->rises = month ? c->month_rises : c->day_rises;
 }
 
-/* The time of day that belongs to a column of dates: in the next column, or in one that is called so. */
+/* Finds the time of day that belongs to a column of dates: in an adjacent column, or in one with the name of
+ * a time. */
 static void decide_clock(svi_guess *g, int date) {
     const struct guessed *d = &g->columns[date];
+    /* Only where the dates lack a time of day, in a file with a fixed set of columns. */
     if (!g->closed || d->has_clock || !holds_times(d))
         return;
     for (int i = 0; i < g->count; i++) {
@@ -720,6 +769,8 @@ static void decide_clock(svi_guess *g, int date) {
 }
 
 static void decide_time(svi_guess *g) {
+    /* One time at most: that of the settings, else the first column that may be one. Other columns of times
+     * are dropped, not used as features. */
     bool found = guess_find(g, SVI_USE_TIME);
     for (int i = 0; i < g->count; i++) {
         struct guessed *c = &g->columns[i];
@@ -738,7 +789,7 @@ static void decide_time(svi_guess *g) {
         }
 }
 
-/* Numbers under these names are names of things: the larger one is not more of anything. */
+/* Is it a name under which numbers are codes? A larger code is not more of anything, so they are words. */
 static bool named_like_code(const char *name) {
     static const char *const words[] = {"code",       "zip",   "zipcode", "postcode", "postalcode",
                                         "plz",        "store", "shop",    "branch",   "filiale",
@@ -758,6 +809,7 @@ static void decide_id(svi_guess *g) {
     for (int i = 0; i < g->count; i++) {
         struct guessed *c = &g->columns[i];
         const bool named = named_like_id(c->name, &plain), fraction = c->integers < c->numbers;
+        /* Few enough values to be categories: each occurs twice on average. */
         const bool several = c->seen >= MIN_ROWS && c->different > 2 && c->different * 2 <= c->seen;
         if (!is_free(c) || fraction || c->seen == 0)
             continue;
@@ -765,25 +817,28 @@ static void decide_id(svi_guess *g) {
             c->is.use = SVI_USE_WORD;
         if (!named)
             continue;
+        /* Every value different, and at most half the longest id on average. */
         const bool unique = c->different == c->seen && c->length <= (size_t)c->seen * SVS_NAME_MAX / 2;
+        /* A plain name (id) convinces with any number of rows, a suffix (order_id) only with ten. */
         if (unique && !found && (plain || c->seen >= MIN_ROWS / 2)) {
             c->is.use = SVI_USE_ID;
             found = true;
         } else if (c->seen >= MIN_ROWS && c->different > TEXT_SHARE * c->seen) {
             guess_drop(c, "ids");
         } else if (c->seen >= MIN_ROWS && c->different * 2 <= c->seen) {
-            c->is.use = SVI_USE_WORD; /* its numbers name things */
+            c->is.use = SVI_USE_WORD; /* its numbers name things: machine_id */
         }
     }
 }
 
 /* ---- the label by its place */
 
+/* Does the column number the rows: 1, 2, 3, ... without a gap? */
 static bool counts_rows(const struct guessed *c, int rows) {
     return c->seen == rows && c->integers == rows && rows >= MIN_ROWS / 2 && c->ones == rows - 1;
 }
 
-/* 0, 1 or -1, as labels in numbers mostly are. */
+/* Are all values 0, 1 or -1, the common numeric labels? */
 static bool has_signs(const struct guessed *c) {
     for (int k = 0; k < c->example_count; k++)
         if (strcmp(c->examples[k], "0") != 0 && strcmp(c->examples[k], "1") != 0 &&
@@ -792,8 +847,8 @@ static bool has_signs(const struct guessed *c) {
     return true;
 }
 
-/* Two words or two integers. Where the stream has begun its features are known: a further column in the place
- * of the label is it, of however few rows. */
+/* Does the column have two words or two integers, in 20 rows or more? Where the stream has begun its features
+ * are known: a further column in the label's position is the label, however few rows there are. */
 static bool has_two_values(const svi_guess *g, const struct guessed *c) {
     if (!is_free(c) || c->integers < c->numbers || c->nested || holds_times(c))
         return false;
@@ -802,14 +857,15 @@ static bool has_two_values(const svi_guess *g, const struct guessed *c) {
     return g->begun && c->different > 0 && c->different <= 2 && (c->numbers == 0 || has_signs(c));
 }
 
-/* Data to learn from without names have their classes in the last column. A log has a time. */
+/* Does the column hold classes as words? Data sets without a header put the classes last. A time means a log,
+ * which has none. */
 static bool has_classes(const svi_guess *g, const struct guessed *c) {
     return !guess_find(g, SVI_USE_TIME) && g->nameless && is_free(c) && g->rows >= MIN_ROWS &&
            c->numbers == 0 && c->different > 2 && c->different <= MAX_CLASS_INTEGERS &&
            c->different * 5 <= c->seen;
 }
 
-/* Is there anything but column i to learn it from? */
+/* Is there a feature other than column i to learn the label from? */
 static bool has_others(const svi_guess *g, int i) {
     for (int k = 0; k < g->count; k++) {
         const struct guessed *c = &g->columns[k];
@@ -819,12 +875,13 @@ static bool has_others(const svi_guess *g, int i) {
     return false;
 }
 
-/* Words in the first column of a file with names are mostly a category: the sex, the site. */
+/* May the first column be the label? With names, words there are mostly a category: the sex, the site. */
 static bool is_sure_first(const svi_guess *g, int first) {
     return g->nameless || g->begun || g->columns[first].numbers > 0;
 }
 
-/* The last column, else the first one, of those that hold anything. -1: it is neither. */
+/* The column in the position of a label: the last one, else the first one, of those with values; -1: neither.
+ * Two values are preferred over several classes. */
 static int guess_find_place(const svi_guess *g) {
     int first = 0, last = g->count - 1;
     while (first < last && g->columns[first].seen == 0)
@@ -833,6 +890,7 @@ static int guess_find_place(const svi_guess *g) {
         last--;
     if (last <= first)
         return -1;
+    /* From the strongest evidence to the weakest. */
     const int i = has_two_values(g, &g->columns[last])                               ? last
                   : has_two_values(g, &g->columns[first]) && is_sure_first(g, first) ? first
                   : has_classes(g, &g->columns[last])                                ? last
@@ -840,12 +898,13 @@ static int guess_find_place(const svi_guess *g) {
     return i >= 0 && has_others(g, i) ? i : -1;
 }
 
-/* Only where no name told it, not even one of several. */
+/* Finds the label by its position, only where names left no candidate. */
 static void decide_place(svi_guess *g) {
     for (int i = 0; i < g->count; i++)
         if (!g->o->placed || g->columns[i].asked ||
             (is_free(&g->columns[i]) && rank_label(g, &g->columns[i]) > 0))
             return;
+    /* guess_find_place relies on times and ids: they are decided by now. */
     g->by_place = guess_make_label(g, guess_find_place(g));
 }
 
@@ -855,7 +914,8 @@ static void decide_words(const svi_guess *g, struct guessed *c) {
     c->is.use = SVI_USE_WORD;
     if (g->o->hash || c->seen < MIN_ROWS || c->different < MIN_ROWS)
         return;
-    if (are_most(c, c->dates_reported) || are_most(c, c->clocks) || named_like_time(c->name))
+    /* Many different times as categories would be as useless as text, but the advice differs. */
+    if (are_most(c, c->dates) || are_most(c, c->clocks) || named_like_time(c->name))
         guess_drop(c, "times of no form that is known: --ts with --ts.format takes them");
     else if (c->different > TEXT_SHARE * c->seen)
         guess_drop(c, c->length > 24 * (size_t)c->seen
@@ -864,12 +924,14 @@ static void decide_words(const svi_guess *g, struct guessed *c) {
 }
 
 static void decide_feature(const svi_guess *g, struct guessed *c, bool constants) {
+    /* The order matters: row numbers and constants are numbers too, so they are dropped before numbers are
+     * recognised. */
     if (c->nested && c->seen == 0)
         guess_drop(c, "no single values");
     else if (c->seen == 0 && g->rows >= (g->whole ? MIN_ROWS : 5 * MIN_ROWS))
         guess_drop(c, "empty");
     else if (c->seen == 0)
-        return; /* what comes first tells */
+        return; /* stays open: its first value decides */
     else if (counts_rows(c, g->rows))
         guess_drop(c, "row numbers");
     else if (!constants && c->different == 1 && g->whole && c->seen >= MIN_ROWS)
@@ -880,7 +942,8 @@ static void decide_feature(const svi_guess *g, struct guessed *c, bool constants
         decide_words(g, c);
 }
 
-/* Columns of one value are better than none. */
+/* Decides all columns that are still open. Columns of one value are used after all where no other feature is
+ * left: better than none. */
 static void decide_features(svi_guess *g) {
     int features = 0;
     for (int i = 0; i < g->count; i++) {
@@ -888,6 +951,7 @@ static void decide_features(svi_guess *g) {
             decide_feature(g, &g->columns[i], false);
         features += g->columns[i].is.use <= SVI_USE_WORD;
     }
+    /* No feature at all: take back what was dropped only for being constant. */
     for (int i = 0; i < g->count && features == 0; i++) {
         struct guessed *c = &g->columns[i];
         if (c->is.use == SVI_USE_NONE && c->reason && c->different == 1) {
@@ -907,29 +971,31 @@ __attribute__((format(printf, 2, 3))) static void note_add(svi_guess *g, const c
     va_end(arguments);
 }
 
-/* Begins the next part. */
+/* Separates the next part of the line from the one before. */
 static void note_part(svi_guess *g) {
     if (g->note[0])
         note_add(g, " · ");
 }
 
-/* The next of a list; the first one begins it with its title. */
+/* Adds an item to a list; the first one is preceded by the title. */
 static void note_item(svi_guess *g, bool first, const char *title, const char *item) {
     if (first)
         note_part(g);
     note_add(g, "%s %s", first ? title : ",", item);
 }
 
-/* Of a list, of which SHOWN are named. */
+/* Ends a list of `count` items, of which at most SHOWN are named. */
 static void note_remainder(svi_guess *g, int count) {
     if (count > SHOWN)
         note_add(g, " and %d more", count - SHOWN);
 }
 
+/* The name, escaped and cut: it goes to a terminal. */
 static const char *shown_name(const struct guessed *c, char text[NAME_TEXT]) {
     return svi_escape(text, NAME_TEXT, c->name, strlen(c->name));
 }
 
+/* The label with its classes, or with the task that its numbers call for, and how to overrule the guess. */
 static void note_label(svi_guess *g, const struct guessed *c) {
     const char *place = g->by_place ? "; by its place, --label says otherwise" : "";
     char name[NAME_TEXT];
@@ -949,8 +1015,8 @@ static void note_label(svi_guess *g, const struct guessed *c) {
                      k == c->example_count - 1 ? place : "", k == c->example_count - 1 ? ")" : "");
 }
 
-/* Is the column named in this pass? Those that were weighed, else those that sound like a label, else those
- * of few values, else all. */
+/* Is the column a candidate in this pass? Pass 0: the rivals of the decision; 1: names that fit a label; 2:
+ * few values; 3: all. */
 static bool is_candidate(const struct guessed *c, int pass) {
     if (c->is.use > SVI_USE_WORD)
         return false;
@@ -968,10 +1034,12 @@ static bool has_candidates(const svi_guess *g, int pass) {
     return false;
 }
 
-/* From the last one, where it mostly stands: it is named with those of few values, whatever it has. */
+/* Names the columns that may be the label, of the first pass that has any. From the last column, the most
+ * frequent position of a label; in pass 2 the last column is named whatever it holds. */
 static void note_candidates(svi_guess *g) {
     char name[NAME_TEXT];
     note_part(g);
+    /* A setting that named a missing column is reported first; a guess that found nothing only says so. */
     if (g->o->label_required)
         note_add(g, "no column \"%s\"", svi_escape(name, sizeof name, g->o->label, strlen(g->o->label)));
     else
@@ -987,15 +1055,17 @@ static void note_candidates(svi_guess *g) {
             note_add(g, "%s%s", found++ ? ", " : "; --label may be ", shown_name(&g->columns[i], name));
 }
 
-/* Which order was taken for dates that may be in either. */
+/* Adds how times are read: the order of day and month for dates that are ambiguous, the format, or the unit.
+ */
 static void note_time(svi_guess *g, const struct guessed *c) {
+    /* Neither a number above 12 nor the order of the dates decided: the order is a guess. */
     const bool known = c->day_first + c->month_first > 0 || c->day_rises != c->month_rises;
     char name[NAME_TEXT];
     for (int i = 0; i < g->count; i++)
         if (g->columns[i].is.clock)
             note_add(g, " + %s", shown_name(&g->columns[i], name));
     const char *order = c->is.order == SVI_TIME_MONTH_FIRST ? "month first" : "day first";
-    if (c->is.order != SVI_TIME_ISO && c->same_order < c->dates_reported)
+    if (c->is.order != SVI_TIME_ISO && c->same_order < c->dates)
         note_add(g, " (%s%s)", order, known ? "" : ", a guess: --ts.format overrides it");
     else if (holds_times(c) && c->is.order == SVI_TIME_ISO)
         note_add(g, " (%s)", g->o->ts_format && *g->o->ts_format ? g->o->ts_format : "ISO 8601");
@@ -1009,6 +1079,8 @@ static void note_special(svi_guess *g) {
         const char *word;
     } all[] = {{SVI_USE_TIME, "time"}, {SVI_USE_ID, "id"}, {SVI_USE_WEIGHT, "weight"}, {SVI_USE_KEY, "key"}};
     char name[NAME_TEXT];
+    /* In the order of uses, not of columns, so that the line always reads the same way. A time of day is
+     * named with its date. */
     for (size_t k = 0; k < sizeof all / sizeof *all; k++)
         for (int i = 0; i < g->count; i++) {
             const struct guessed *c = &g->columns[i];
@@ -1023,7 +1095,8 @@ static void note_special(svi_guess *g) {
         }
 }
 
-/* What there is to say of the numbers: units, and marks that could be read in another way. */
+/* Adds what a reader should know about the numbers: their units, and decimal marks that could be read another
+ * way. */
 static void note_numbers(svi_guess *g) {
     int commas = 0, amounts = 0, dotted = 0, shown = 0;
     char name[NAME_TEXT];
@@ -1031,6 +1104,8 @@ static void note_numbers(svi_guess *g) {
         const struct guessed *c = &g->columns[i];
         if (c->is.use != SVI_USE_NUMBER)
             continue;
+        /* Flags of a column count only if its values really have such marks: `comma` may come from other
+         * columns. */
         commas += c->is.comma && c->commas > 0;
         amounts += c->is.amount && c->quantities > 0;
         dotted += c->is.comma && c->dotted > 0;
@@ -1038,6 +1113,7 @@ static void note_numbers(svi_guess *g) {
             note_add(g, "%s%s in %s", shown > 1 ? ", " : " (", shown_name(c, name), c->is.measure);
     }
     note_remainder(g, shown);
+    /* The strongest remark alone: a changed meaning of 1.234 matters most. */
     const char *marks = dotted    ? "decimal commas, 1.234 is 1234"
                         : commas  ? "with decimal commas"
                         : amounts ? "some written as 1,200"
@@ -1048,7 +1124,7 @@ static void note_numbers(svi_guess *g) {
         note_add(g, ")");
 }
 
-/* Words that would be numbers, were they of one unit. */
+/* Names the columns that would be numbers if all values had one unit. */
 static void note_mixed(svi_guess *g) {
     char name[NAME_TEXT];
     int shown = 0;
@@ -1063,7 +1139,8 @@ static void note_mixed(svi_guess *g) {
     note_remainder(g, shown);
 }
 
-/* One kind: "3 categories: machine 8, ..."; numbers are named only where there is something to say. */
+/* Lists the features. Categories are named with their number of values ("3 categories: machine 8, ...");
+ * numbers only where note_numbers has something to add. */
 static void note_features(svi_guess *g) {
     char name[NAME_TEXT];
     int numbers = 0, words = 0, shown = 0;
@@ -1093,6 +1170,7 @@ static void note_others(svi_guess *g) {
     int shown = 0, constant = 0;
     for (int i = 0; i < g->count; i++) {
         const struct guessed *c = &g->columns[i];
+        /* Counts all of them, names the first SHOWN. */
         if (c->is.use != SVI_USE_NONE || shown++ >= SHOWN)
             continue;
         note_item(g, shown == 1, "ignored:", shown_name(c, name));
@@ -1100,6 +1178,7 @@ static void note_others(svi_guess *g) {
             note_add(g, " (%s)", c->reason);
     }
     note_remainder(g, shown);
+    /* Used although constant: more rows may bring another value. With few rows that is no news. */
     for (int i = 0; i < g->count && g->rows >= MIN_ROWS; i++) {
         const struct guessed *c = &g->columns[i];
         if (c->is.use > SVI_USE_WORD || c->different > 1 || constant++ >= SHOWN)
@@ -1109,12 +1188,14 @@ static void note_others(svi_guess *g) {
     note_remainder(g, constant);
 }
 
-/* Names of the settings that no column has: the columns of a CSV are all there. */
+/* Names of the settings that no column has. Only a closed set of columns shows that. */
 static void note_strangers(svi_guess *g) {
     const char *const lists[] = {g->o->ignore, g->o->categories, g->o->numbers};
     int shown = 0;
+    /* A misspelt name in a setting would otherwise have no effect and no message. */
     for (int k = 0; k < 3; k++)
         for (const char *p = lists[k]; g->closed && p && *p;) {
+            /* Empty names of a list (a trailing comma) are accepted. */
             const char *end = strchrnul(p, ',');
             const struct svi_span name = svi_trim((struct svi_span){p, end});
             char text[NAME_TEXT];
@@ -1140,6 +1221,7 @@ static void write_note(svi_guess *g, const char *about) {
     note_others(g);
     note_mixed(g);
     note_strangers(g);
+    /* A guess from few rows says so, unless they are the whole file or the stream confirmed it. */
     if (g->whole || g->begun || g->rows >= MIN_ROWS)
         return;
     note_part(g);
@@ -1147,19 +1229,23 @@ static void write_note(svi_guess *g, const char *about) {
 }
 
 svs_code svi_guess_decide(svi_guess *g, bool whole, const char *about, svs_error *err) {
+    /* The order of the steps is the order of certainty (top of the file). */
     bool labelled = false, commas = false; /* commas: of any column */
     g->whole = whole;
     for (int i = 0; i < g->count; i++) {
         count_different(&g->columns[i]);
         commas = commas || (!g->commas && holds_commas(g, &g->columns[i]));
     }
+    /* Decimal marks and orders of dates come first: whether a column holds numbers or times depends on them.
+     */
     for (int i = 0; i < g->count; i++)
         decide_marks(g, &g->columns[i], commas);
     for (int i = 0; i < g->count; i++)
-        if (!holds_times(&g->columns[i]) && g->columns[i].dates_reported > 0)
+        if (!holds_times(&g->columns[i]) && g->columns[i].dates > 0)
             decide_order(&g->columns[i]);
     SVI_TRY(apply_settings(g, err));
     labelled = guess_make_label(g, guess_find_label(g));
+    /* Positional columns are features by their places; nothing is guessed beyond the label. */
     if (!g->o->positional) {
         decide_time(g);
         decide_id(g);
@@ -1168,6 +1254,7 @@ svs_code svi_guess_decide(svi_guess *g, bool whole, const char *about, svs_error
         decide_features(g);
     }
     write_note(g, about);
+    /* The line already names the candidates, so it is the error text. */
     if (g->o->label_needed && !labelled && !g->by_place)
         return svi_fail(err, SVS_SETTING, "%.240s", g->note);
     g->decided = true;

@@ -1,16 +1,17 @@
-/* CSV: a line of names, or none, then one cell a column.
+/* CSV: an optional header, then one cell a column.
  *
- * What each column is (`columns`) is known when the first rows have been looked at (column_guess.h): a
- * feature, which has a place in `cells`, or the label, id, time, weight, key, or nothing. Whether the first
- * line is a header may take these rows, too: it is none when it is numbers, when it has numbers above numbers
- * and words that come again below, or when nearly all its words come again. A line that repeats the header is
- * passed over.
+ * The use of each column (`is`) is known after the first rows were sampled (column_guess.h). The same rows
+ * help to decide whether the first line is a header: it is a row when it holds only numbers, when numbers
+ * stand above numbers and words repeat below, or when most of its words repeat below.
  *
- * A row is read cell by cell. A feature that is simply a number, nearly every cell, is read where it stands;
- * only a cell that is something else is cut out, unquoted and looked at. A row with too few or too many cells
- * is refused as that, whatever else is wrong with it.
+ * Nearly every cell is a plain number. Runs of such features (`numbers`) are parsed in place by one tight
+ * loop (csv_take_numbers); any other cell is cut out, unquoted and read by its use. A row with too many or
+ * too few cells is refused as that, whatever else is wrong with it.
  *
- * Order: cells, the first line, what the columns are, rows. */
+ * Invariant: names point into `text`, words of the current row into the line or `unescaped`; none of them
+ * moves while the row is in use.
+ *
+ * Order: cells, the first line, the columns, rows. */
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -26,13 +27,13 @@
 
 enum csv_header { CSV_NO_HEADER, CSV_HEADER, CSV_MAYBE_HEADER };
 
-/* What is read where it stands. */
+/* How a cell is parsed in place, before the general path is tried. */
 enum csv_quick { CSV_SLOW, CSV_NUMBER, CSV_INTEGER };
 
-/* What is in a column, and where its value goes. */
+/* How a column is read, and where its value goes. */
 struct csv_column {
-    struct svi_cell *cell; /* of a feature */
-    int numbers;           /* columns of CSV_NUMBER from this one on, without the last of the row */
+    struct svi_cell *cell; /* of a feature, in `cells`; NULL: not a feature */
+    int numbers;           /* CSV_NUMBER columns from this one on, without the row's last column */
     enum csv_quick quick;
 };
 
@@ -45,20 +46,19 @@ struct csv {
     enum csv_header header;
     struct svi_span first;      /* the first line; in `text` */
     struct svi_span *names;     /* by column; in `text`, or in the setting */
-    struct csv_column *columns; /* once they are known */
-    struct svi_column_use *is;  /* likewise */
-    struct svi_cell *cells;     /* of the features, in their order */
+    struct csv_column *columns; /* by column, after csv_decide */
+    struct svi_column_use *is;  /* by column, after csv_decide */
+    struct svi_cell *cells;     /* one a feature, in the order of the columns */
     int cell_count;
-    char *
-        text; /* two copies of the first line: as it is, and with doubled quotes undone; and numbered names */
-    char *unescaped; /* words of the present row whose doubled quotes were undone */
+    char *text;      /* the first line, its unquoted copy, 12 bytes a numbered name; owned */
+    char *unescaped; /* words of the current row after their doubled quotes were undone */
     size_t scratch_size, used;
-    int64_t headers; /* lines that were the header again */
-    bool begun;      /* the first line came as a row */
-    bool hashes;     /* rows may begin with # */
-    bool two;        /* the time stands in two columns, */
+    int64_t headers; /* repeated header lines */
+    bool begun;      /* the first line was offered as a row */
+    bool hashes;     /* a sampled row began with #, so such lines are not comments */
+    bool two;        /* the time is split over two columns, date and time of day, */
     int half_column; /* of which this is the first */
-    double half;     /* what it had in the present row; NAN: nothing */
+    double half;     /* its value in the current row; NAN: missing */
 };
 
 /* ---- cells */
@@ -67,10 +67,13 @@ static bool csv_is_space(const struct csv *h, char c) {
     return c == ' ' || (c == '\t' && h->delimiter != '\t');
 }
 
-/* A quoted cell; `p` is after the opening quote. One that is not closed ends with the line. */
+/* Cuts a quoted cell; `p` is after the opening quote. Without a closing quote the cell extends to the end of
+ * the line, which is how csv_ends recognises a row that continues on the next line. NULL: the quote does not
+ * close, or text follows it. */
 static const char *csv_cut_quoted(const struct csv *h, const char *p, const char *end,
                                   struct svi_span *cell) {
     cell->at = p;
+    /* A quote ends the cell unless another one follows at once. */
     for (; p < end; p++)
         if (*p == '"' && (p + 1 == end || p[1] != '"'))
             break;
@@ -85,8 +88,8 @@ static const char *csv_cut_quoted(const struct csv *h, const char *p, const char
     return p == end || *p == h->delimiter ? p : NULL;
 }
 
-/* The cell that starts at `p`, blanks and quotes around it dropped, doubled quotes left. Returns the
- * separator after it or `end`; NULL when its quote does not close properly. */
+/* Cuts the cell that starts at `p`, without the blanks and quotes around it; doubled quotes stay. Returns the
+ * separator after the cell or `end`; NULL when its quote does not close properly. */
 static const char *csv_cut(const struct csv *h, const char *p, const char *end, struct svi_span *cell) {
     while (p < end && csv_is_space(h, *p))
         p++;
@@ -99,7 +102,8 @@ static const char *csv_cut(const struct csv *h, const char *p, const char *end, 
     return stop;
 }
 
-/* Undoes doubled quotes; `out` has the length of the cell at least and may be the cell itself. */
+/* Undoes doubled quotes. `out` holds at least the length of the cell and may be the cell itself: writing
+ * never overtakes reading. */
 static struct svi_span csv_unquote(struct svi_span cell, char *out) {
     char *to = out;
     for (const char *p = cell.at; p < cell.end; p++) {
@@ -111,12 +115,13 @@ static struct svi_span csv_unquote(struct svi_span cell, char *out) {
 
 /* ---- the first line */
 
-/* The separator that is there most often outside of quotes; comma when there is none. */
+/* The most frequent candidate outside of quotes, comma by default; *count is how often it occurs. */
 static char csv_guess_delimiter(struct svi_span line, int *count) {
     static const char candidates[] = ",;\t|";
     int counts[4] = {0}, best = 0;
     bool quoted = false;
     for (const char *p = line.at; p < line.end; p++) {
+        /* A doubled quote toggles twice, so it needs no special case. */
         quoted ^= *p == '"';
         const char *which = memchr(candidates, *p, 4);
         if (which && !quoted)
@@ -142,7 +147,7 @@ bool svi_csv_heads(struct svi_span line, struct svi_span below) {
     return count > 0 && csv_count_marks(line, delimiter) == count;
 }
 
-/* "# time,temp" names the column time; # alone, and #1, are names. */
+/* A commented header: "# time,temp" names the column time. A lone # and #1 are names. */
 static struct svi_span csv_first_name(struct svi_span name) {
     if (name.end - name.at < 2 || *name.at != '#' ||
         !(svi_is_blank(name.at[1]) || isalpha((unsigned char)name.at[1])))
@@ -151,11 +156,13 @@ static struct svi_span csv_first_name(struct svi_span name) {
     return svi_trim(name);
 }
 
-/* Its cells, in our own copy. */
+/* Cuts the copy of the first line into names, unquoting them in place. */
 static svs_code csv_cut_first(struct csv *h, char *p, char *end, svs_error *err) {
     for (int i = 0; i < h->count; i++) {
         struct svi_span name;
         const char *stop = csv_cut(h, p, end, &name);
+        /* csv_guess_delimiter counted the cells with a simpler rule for quotes; where both disagree the
+         * quotes are malformed. */
         if (!stop || (stop == end) != (i == h->count - 1))
             return svi_fail(err, SVS_SETTING, "column %d of the header: its quotes are wrong", i + 1);
         p += stop - p;
@@ -167,7 +174,8 @@ static svs_code csv_cut_first(struct csv *h, char *p, char *end, svs_error *err)
     return SVS_OK;
 }
 
-/* What can be said of the first line alone. */
+/* What the first line alone shows: only numbers, times and empty cells are a row; anything else may be a
+ * header. */
 static enum csv_header csv_look_at_first(const struct csv *h) {
     int values = 0, empty = 0;
     if (h->o->no_header || (h->o->columns && *h->o->columns))
@@ -179,8 +187,9 @@ static enum csv_header csv_look_at_first(const struct csv *h) {
     return values + empty == h->count ? CSV_NO_HEADER : CSV_MAYBE_HEADER;
 }
 
-/* With the rows below it: numbers above numbers, and a word that comes again; or words alone, most of which
- * do. But no word above numbers. */
+/* Decides with the rows below. One word above numbers makes a header at once. Otherwise the line is a row if
+ * it continues numbers and some word repeats (or it has no words), or, without numbers, if at least two words
+ * and two thirds of them repeat. */
 static enum csv_header csv_look_below(const struct csv *h) {
     int continues = 0, repeats = 0, words = 0;
     for (int i = 0; i < h->count; i++) {
@@ -195,14 +204,14 @@ static enum csv_header csv_look_below(const struct csv *h) {
     return again ? CSV_NO_HEADER : CSV_HEADER;
 }
 
-/* ---- what the columns are */
+/* ---- the columns */
 
-/* c1, c2, ... of a column without a name; `to` has 12 bytes. */
+/* The name c1, c2, ... of a column without a name. `to` has 12 bytes: c, ten digits, NUL. */
 static struct svi_span csv_number_name(char *to, int column) {
     return (struct svi_span){to, to + snprintf(to, 12, "c%d", column + 1)};
 }
 
-/* Names of the setting `columns`, one for each column. */
+/* Takes the names of the setting `columns`, which must be as many as the first line has cells. */
 static svs_code csv_take_columns(struct csv *h, svs_error *err) {
     int count = 0;
     for (const char *p = h->o->columns; p; count++) {
@@ -217,7 +226,7 @@ static svs_code csv_take_columns(struct csv *h, svs_error *err) {
                           h->count);
 }
 
-/* Names are different, and names of features. */
+/* Refuses names that no feature could have, and duplicates: a registry of their own finds both. */
 static svs_code csv_check_names(const struct csv *h, svs_error *err) {
     svs_features *names = svs_features_new(1000000, err);
     svs_code code = names ? SVS_OK : err->code;
@@ -226,6 +235,7 @@ static svs_code csv_check_names(const struct csv *h, svs_error *err) {
         char text[80];
         const int place =
             svs_features_add(names, h->names[i].at, (size_t)(h->names[i].end - h->names[i].at), &why);
+        /* svs_features_add returns the column of an existing name: a place before i is a duplicate. */
         if (place < 0)
             code = svi_fail(err, why.code, "column %d of the header: %.200s", i + 1, why.text);
         else if (place < i)
@@ -236,7 +246,8 @@ static svs_code csv_check_names(const struct csv *h, svs_error *err) {
     return code;
 }
 
-/* The names as they are from here on: of the header, of the settings, or numbers. */
+/* Gives the columns their final names: those of the header or of the settings, else c1, c2, ... A header's
+ * empty names are numbered too. */
 static svs_code csv_name_columns(struct csv *h, svs_error *err) {
     char *numbered = h->text + 2 * (h->first.end - h->first.at);
     const bool given = h->header == CSV_NO_HEADER && h->o->columns && *h->o->columns;
@@ -246,6 +257,7 @@ static svs_code csv_name_columns(struct csv *h, svs_error *err) {
             h->names[i] = csv_number_name(numbered + 12 * (ptrdiff_t)i, i);
     if (code == SVS_OK)
         code = csv_check_names(h, err);
+    /* The guess knows the columns by the cells of the first line so far. */
     for (int i = 0; i < h->count && code == SVS_OK; i++)
         svi_guess_rename(h->guess, i, h->names[i]);
     return code;
@@ -255,12 +267,14 @@ static svs_code csv_read_first(struct csv *h, struct svi_span line, svs_error *e
     const size_t length = (size_t)(line.end - line.at);
     h->delimiter = csv_guess_delimiter(line, &h->count);
     h->count++;
-    /* Numbers are looked for in it: padding as after a line. */
+    /* The layout: the line, its unquoted copy, the numbered names, and the padding that parsing numbers
+     * needs. */
     h->text = svi_alloc(2 * length + 12 * (size_t)h->count + SVI_NUMBER_PAD + 1);
     h->names = svi_alloc_array((size_t)h->count, sizeof *h->names);
     h->columns = svi_alloc_array((size_t)h->count, sizeof *h->columns);
     h->cells = svi_alloc_array((size_t)h->count, sizeof *h->cells);
     h->is = svi_alloc_array((size_t)h->count, sizeof *h->is);
+    /* All of them or none: csv_end frees what was made. */
     if (!h->text || !h->names || !h->columns || !h->cells || !h->is)
         return svi_fail_memory(err, "the columns of the header");
     memcpy(h->text, line.at, length);
@@ -270,7 +284,9 @@ static svs_code csv_read_first(struct csv *h, struct svi_span line, svs_error *e
     for (int i = 0; i < h->count; i++)
         SVI_TRY(svi_guess_column(h->guess, h->names[i], err));
     h->header = csv_look_at_first(h);
+    /* Where commas separate cells, a comma inside a quoted one is weak evidence of a decimal comma. */
     svi_guess_closed(h->guess, h->delimiter == ',');
+    /* A line that is a row for certain gets its final names now; an open question waits for csv_decide. */
     return h->header == CSV_MAYBE_HEADER ? SVS_OK : csv_name_columns(h, err);
 }
 
@@ -295,13 +311,14 @@ static void *csv_begin(const struct svi_reader_options *o, svi_guess *guess, str
     h->o = o;
     svi_missing_words_init(&h->missing, o->missing);
     h->guess = guess;
+    /* csv_end frees a partly built state. */
     if (csv_read_first(h, line, err) == SVS_OK)
         return h;
     csv_end(h);
     return NULL;
 }
 
-/* How many cells the line has; what follows an open quote is one. */
+/* The number of cells in the line; everything after an unclosed quote is one cell. */
 static int csv_count_cells(const struct csv *h, struct svi_span line) {
     int count = 0;
     for (const char *p = line.at; p; p++) {
@@ -314,10 +331,13 @@ static int csv_count_cells(const struct csv *h, struct svi_span line) {
     return count;
 }
 
+/* A quote that runs to the end of the line may close on a later line; a misplaced one never can. */
 static enum svi_row_end csv_ends(const void *state, struct svi_span line) {
     const struct csv *h = state;
     int count = 0;
     for (const char *p = line.at; p; p++) {
+        /* csv_cut sets cell.end to the line's end only if the quote never closed; otherwise the quotes are
+         * malformed. */
         struct svi_span cell = {line.at, line.end};
         const char *stop = csv_cut(h, p, line.end, &cell);
         count++;
@@ -330,6 +350,7 @@ static enum svi_row_end csv_ends(const void *state, struct svi_span line) {
     return count == h->count ? SVI_ENDS_WHOLE : SVI_ENDS_WRONG;
 }
 
+/* A repeated header is the same line byte by byte. */
 static bool csv_is_first(const struct csv *h, struct svi_span line) {
     const size_t length = (size_t)(h->first.end - h->first.at);
     return (size_t)(line.end - line.at) == length && memcmp(line.at, h->first.at, length) == 0;
@@ -343,6 +364,7 @@ static svs_code csv_sample(void *state, struct svi_span line, bool *enough, svs_
     struct csv *h = state;
     const char *p = line.at;
     *enough = false;
+    /* Rows of the wrong width say nothing about columns; they are refused later, when they arrive as rows. */
     if (csv_is_blank(h, line) || (h->header != CSV_NO_HEADER && csv_is_first(h, line)) ||
         csv_count_cells(h, line) != h->count)
         return SVS_OK;
@@ -361,7 +383,8 @@ static svs_code csv_sample(void *state, struct svi_span line, bool *enough, svs_
     return SVS_OK;
 }
 
-/* What is in a column of that use as it stands, whatever else may be in it. */
+/* The fast parser that is safe for a column. None is where a number may mean missing (-999), or where cells
+ * carry a unit; decimal commas need the general path too. */
 static enum csv_quick csv_quick_of(const struct csv *h, const struct svi_column_use *is) {
     if (h->missing.numbers || is->measure[0])
         return CSV_SLOW;
@@ -370,7 +393,8 @@ static enum csv_quick csv_quick_of(const struct csv *h, const struct svi_column_
                                                    : CSV_SLOW;
 }
 
-/* After the use of a column has changed. */
+/* Recomputes the runs of plain numbers, from the right. Call it whenever the use of a column changes. The
+ * last column never belongs to a run: the loop relies on a delimiter after each cell. */
 static void csv_count_numbers(struct csv *h) {
     int numbers = 0;
     for (int i = h->count - 1; i >= 0; i--) {
@@ -387,6 +411,8 @@ static svs_code csv_decide(void *state, bool whole, svs_error *err) {
     svs_code code = SVS_OK;
     int times = 0;
     if (h->header == CSV_MAYBE_HEADER) {
+        /* The header comes first: names must be final before the guess looks for a label, a time or an id
+         * among them. */
         h->header = csv_look_below(h);
         code = csv_name_columns(h, err);
     }
@@ -399,12 +425,15 @@ static svs_code csv_decide(void *state, bool whole, svs_error *err) {
     for (int i = 0; i < h->count && code == SVS_OK; i++) {
         struct csv_column *c = &h->columns[i];
         h->is[i] = *svi_guess_of(h->guess, i);
+        /* The guess marks a date and its time of day both as times; the columns may stand in either order. */
         if (h->is[i].use == SVI_USE_TIME && times++ == 0)
             h->half_column = i;
         h->two = times == 2;
         if (h->is[i].use > SVI_USE_WORD)
             continue;
         c->cell = &h->cells[h->cell_count++];
+        /* The list of cells, with these names, stays the same for the whole file: the schema caches it
+         * (svi_message.listed). */
         c->cell->name = h->names[i].at;
         c->cell->name_length = (uint32_t)(h->names[i].end - h->names[i].at);
     }
@@ -424,7 +453,8 @@ static int64_t csv_headers(const void *state) {
 
 /* ---- rows */
 
-/* A comment among rows is no row. */
+/* Refuses a row by its number of cells; a comment among the rows is skipped instead, unless rows of this file
+ * begin with #. */
 static svs_code csv_refuse_count(const struct csv *h, struct svi_span line, svs_error *err) {
     if (*line.at == '#' && !h->hashes)
         return SVS_EMPTY;
@@ -440,7 +470,8 @@ struct csv_row {
     svs_error *err;
 };
 
-/* A row with too few or too many cells is called that, whatever else is wrong with it. */
+/* Refuses a cell. The width of the row is tested first: with a misplaced separator every later cell is in the
+ * wrong column, and its error would mislead. */
 static svs_code csv_refuse_cell(const struct csv_row *r, int column, struct svi_span cell,
                                 const char *wanted) {
     char name[60], text[60];
@@ -452,6 +483,7 @@ static svs_code csv_refuse_cell(const struct csv_row *r, int column, struct svi_
     if (svi_cell_infinite(cell) || (svi_cell_number(cell, &v) && !isfinite(v)))
         return svi_fail(r->err, SVS_NOT_FINITE, "column \"%s\": \"%s\" is not finite", name, text);
     const struct svi_column_use *is = &r->h->is[column];
+    /* From the most specific reason to the general one. */
     if (is->use == SVI_USE_NUMBER && is->measure[0])
         return svi_fail(r->err, SVS_WRONG_TYPE, "column \"%s\": \"%s\" is not a number in %s", name, text,
                         is->measure);
@@ -463,13 +495,15 @@ static svs_code csv_refuse_cell(const struct csv_row *r, int column, struct svi_
     return svi_fail(r->err, SVS_WRONG_TYPE, "column \"%s\": \"%s\" is not %s", name, text, wanted);
 }
 
-/* A number as the column has them: 1.234 is 1234 beside decimal commas. */
+/* Reads a number in the notation of its column. With decimal commas 1.234 is 1234, so the quantity is tried
+ * before the plain number, which then only takes what has no other reading, like 1.5. */
 static bool csv_read_number(const struct svi_column_use *is, struct svi_span cell, double *value) {
     struct svi_quantity q;
     const bool plain = !is->comma && !is->measure[0];
     if (plain && svi_cell_number(cell, value))
         return true;
     if ((is->comma || is->amount) && svi_quantity_read(cell, is->comma, &q)) {
+        /* A different unit is another quantity: 5 km among values in miles must not become a 5. */
         *value = q.value;
         return svi_quantity_has_unit(&q, is->measure);
     }
@@ -484,6 +518,8 @@ static svs_code csv_take_number(const struct csv_row *r, int column, struct svi_
     return SVS_OK;
 }
 
+/* Reads a time of day in seconds, or a time in seconds since 1970: text first, then a number in the unit of
+ * the column. */
 static svs_code csv_read_time(const struct csv_row *r, int column, struct svi_span cell, double *time) {
     struct svi_column_use *is = &r->h->is[column];
     double v;
@@ -499,7 +535,8 @@ static svs_code csv_read_time(const struct csv_row *r, int column, struct svi_sp
     return SVS_OK;
 }
 
-/* Of a time in two columns the second one adds both: without one of them it is not known. */
+/* Takes a time. Of a date and a time of day in two columns the first one waits in h->half and the second one
+ * adds to it; NAN propagates, so a row that lacks one of them has no time. */
 static svs_code csv_take_time(const struct csv_row *r, int column, struct svi_span cell, bool missing) {
     struct csv *h = r->h;
     double time = NAN;
@@ -513,7 +550,8 @@ static svs_code csv_take_time(const struct csv_row *r, int column, struct svi_sp
     return SVS_OK;
 }
 
-/* Text whose doubled quotes are undone. */
+/* Undoes the doubled quotes of a cell in scratch memory that is reserved once a row, for the whole line: a
+ * later cell must not move the words of earlier ones. */
 static svs_code csv_plain_text(const struct csv_row *r, struct svi_span *cell) {
     struct csv *h = r->h;
     const size_t length = (size_t)(cell->end - cell->at), whole = (size_t)(r->line.end - r->line.at);
@@ -523,7 +561,8 @@ static svs_code csv_plain_text(const struct csv_row *r, struct svi_span *cell) {
         return svi_fail_memory(r->err, "a row");
     *cell = csv_unquote(*cell, h->unescaped + h->used);
     h->used += length;
-    h->unescaped[h->used++] = 0; /* two quotes became one: there is room for it */
+    /* Ends the text as a line ends. Two quotes became one, so this byte is within `length`. */
+    h->unescaped[h->used++] = 0;
     return SVS_OK;
 }
 
@@ -534,6 +573,7 @@ static svs_code csv_take_feature(const struct csv_row *r, int column, struct svi
     c->cell->kind = SVI_CELL_MISSING;
     if (missing)
         return SVS_OK;
+    /* The first value decides an open column for the rest of the file, and with it the fast path. */
     if (is->use == SVI_USE_OPEN) {
         is->use = svi_cell_number(cell, &v) ? SVI_USE_NUMBER : SVI_USE_WORD;
         csv_count_numbers(r->h);
@@ -550,16 +590,21 @@ static svs_code csv_take_label(const struct csv_row *r, int column, struct svi_s
     const struct svi_column_use *is = &r->h->is[column];
     double v;
     const bool missing = svi_cell_missing(&r->h->missing, cell);
+    /* A target of a regression is a quantity (1,234.5); classes never have these flags and keep their texts.
+     */
     if (!missing && (is->comma || is->amount) && csv_read_number(is, cell, &v) && isfinite(v))
         return r->m->y = svi_label_number(v), SVS_OK;
+    /* - next to + and None among words are classes, although both are missing words by default. */
     const bool is_class = (is->dash && svi_span_is(cell, "-")) || (is->none && svi_cell_none(cell));
     return svi_cell_label(cell, is_class ? NULL : &r->h->missing, &r->m->y, r->err);
 }
 
-/* Any cell but a feature that is simply a number. */
+/* The general path: a cell that the fast parsers left, by the use of its column. */
 static svs_code csv_take_cell(const struct csv_row *r, int column, struct svi_span cell) {
     const enum svi_use use = r->h->is[column].use;
     struct svi_message *m = r->m;
+    /* By use, unused columns first: they are not even unquoted. Words that mean missing apply to all others,
+     * but label, id and key treat them themselves. */
     if (use == SVI_USE_NONE)
         return SVS_OK;
     SVI_TRY(csv_plain_text(r, &cell));
@@ -574,16 +619,19 @@ static svs_code csv_take_cell(const struct csv_row *r, int column, struct svi_sp
         return csv_take_feature(r, column, cell, missing);
     if (use == SVI_USE_TIME)
         return csv_take_time(r, column, cell, missing);
+    /* A missing weight is 1, the default. */
     if (missing)
         return SVS_OK;
     SVI_TRY(csv_take_number(r, column, cell, &m->weight, "a weight"));
     return svi_check_weight(m->weight, r->err);
 }
 
-/* Not a row: blank, or the header. */
+/* Blank lines and the header are not rows. The header's first appearance is expected; every later one counts
+ * as a repetition. */
 static bool csv_is_no_row(struct csv *h, struct svi_span line) {
     if (csv_is_blank(h, line))
         return true;
+    /* One byte rejects nearly every row before the comparison of the whole line. */
     if (h->header == CSV_NO_HEADER || *line.at != *h->first.at || !csv_is_first(h, line))
         return false;
     h->headers += h->begun;
@@ -591,14 +639,14 @@ static bool csv_is_no_row(struct csv *h, struct svi_span line) {
     return true;
 }
 
-/* Where csv_take_numbers stopped. By value: both are in registers. */
+/* Where csv_take_numbers stopped. Returned by value, so that both stay in registers. */
 struct csv_stop {
     const char *at;
     int64_t column;
 };
 
-/* Reads features that are short numbers from `cell` up to `end`. Without a call all that it needs stays in
- * registers. Returns where it stands, and the cell there in *at. */
+/* Reads short numbers from `p` into the cells *at to `end`. It calls nothing, so that its whole state stays
+ * in registers. Returns where it stopped in the line, with the cell of that place in *at. */
 static inline const char *csv_take_short(const char *p, char delimiter, struct svi_cell **at,
                                          const struct svi_cell *end) {
     struct svi_cell *cell = *at;
@@ -615,8 +663,10 @@ static inline const char *csv_take_short(const char *p, char delimiter, struct s
     return p;
 }
 
-/* Reads features that are simply numbers from column i on; stands at the first cell that is something else,
- * or is the last one. */
+/* Reads the run of plain numbers that begins in column i. Short numbers, the common case, are read by the
+ * inner loop; one that it leaves is tried as a long number before the run goes on. Stops at the first cell
+ * that is not a number, or after the run: at most at the last column, which the caller reads with its own
+ * test for the end of the line. */
 static __attribute__((noinline)) struct csv_stop csv_take_numbers(const struct csv *h, int i, const char *p) {
     const char delimiter = h->delimiter;
     const struct csv_column *c = &h->columns[i];
@@ -625,6 +675,7 @@ static __attribute__((noinline)) struct csv_stop csv_take_numbers(const struct c
         double v;
         p = csv_take_short(p, delimiter, &cell, end);
         const char *q = cell < end ? svi_number_long(p, &v) : p;
+        /* Overflows are refused by the general path, which has the error text. */
         if (q == p || *q != delimiter || !(fabs(v) < INFINITY))
             break;
         cell->kind = SVI_CELL_NUMBER;
@@ -634,7 +685,8 @@ static __attribute__((noinline)) struct csv_stop csv_take_numbers(const struct c
     return (struct csv_stop){p, i + (cell - c->cell)};
 }
 
-/* The label, if it is one digit, as most are, or a whole number. Returns the end of it, else NULL. */
+/* Reads a label that is a whole number; a single digit, the most frequent class, is tried first. Returns the
+ * end of the cell, or NULL: the general path decides. */
 static inline const char *csv_take_class(const struct csv *h, const char *p, const char *end, svs_value *y) {
     int64_t whole = (unsigned char)(*p - '0');
     const char *q = p + 1;
@@ -646,7 +698,8 @@ static inline const char *csv_take_class(const struct csv *h, const char *p, con
     return q;
 }
 
-/* Any cell. Returns the separator after it, or NULL: *code says why. */
+/* Reads one cell: by the fast parser of its column, and where that does not reach a separator, by cutting it
+ * out. Returns the separator after it, or NULL: *code says why. */
 static const char *csv_take_any(const struct csv_row *r, int column, const char *p, svs_code *code) {
     struct csv *h = r->h;
     const struct csv_column *c = &h->columns[column];
@@ -678,6 +731,8 @@ static svs_code csv_row(void *state, struct svi_shape *shape, struct svi_span li
     (void)shape;
     if (csv_is_no_row(h, line))
         return SVS_EMPTY;
+    /* A row is a list of cells under names; a missing one asks for the mean unless the settings say
+     * otherwise. */
     h->used = 0;
     m->has_x = true;
     m->kind = SVI_NAMED;
@@ -687,6 +742,8 @@ static svs_code csv_row(void *state, struct svi_shape *shape, struct svi_span li
     m->absent = SVI_MISSING_MEAN;
     m->plain = true;
     for (int i = 0; i <= last; i++) {
+        /* A run of numbers in one go; it stops at a cell that the general path reads, then the loop goes on
+         * after it. */
         if (h->columns[i].numbers > 0) {
             const struct csv_stop stop = csv_take_numbers(h, i, p);
             p = stop.at;
@@ -695,8 +752,11 @@ static svs_code csv_row(void *state, struct svi_shape *shape, struct svi_span li
         const char *q = csv_take_any(&r, i, p, &code);
         if (!q)
             return code;
+        /* `plain` lets the schema copy the row without looking at kinds. Cells of a run are numbers by
+         * construction. */
         if (h->columns[i].cell)
             m->plain = m->plain && h->columns[i].cell->kind == SVI_CELL_NUMBER;
+        /* Too few cells: the line ended before the last column. Too many: it goes on after it. */
         if ((q == end) != (i == last))
             return csv_refuse_count(h, line, err);
         p = q + 1;

@@ -1,11 +1,13 @@
-/* The registry of feature names: entries in the order of their columns, and a hash table of them.
+/* The registry of feature names: entries in the order of their columns, and a hash table from name to column.
  *
- * An entry owns its name, a block that never moves, so that events may point to it; a name can be replaced by
- * another one (a category's value that gives its column to a new one), and the block of the one before goes
- * back to the caller, who may put it in its place again.
+ * Each entry owns its name in a separate block that never moves, so that events may point to it. A name can
+ * be replaced (a category's value hands its feature to another value); the block of the former name is
+ * returned to the caller, who can put it back when the row is refused.
  *
- * The table uses open addressing with linear probing. An entry that leaves pulls those up that had probed
- * past its slot, so names may leave in any order. */
+ * The table uses open addressing with linear probing and at most half of its slots. Removal closes the gap by
+ * moving up later entries of the same run instead of leaving tombstones, so names can be removed in any order
+ * and lookups never slow down. Entries keep their hashes: growing computes none, and a probe compares names
+ * only where the hashes are equal. */
 #include "data/feature_names.h"
 
 #include <stdint.h>
@@ -21,25 +23,28 @@
 #define FIRST_CAPACITY 16
 
 struct entry {
-    char *name; /* NUL-terminated, a block of its own: it must not move when the registry grows */
+    char *name; /* NUL-terminated, in a separate block: it must not move when the registry grows; owned */
     uint32_t hash;
     uint32_t length;
 };
 
 struct svs_features {
     struct entry *entries; /* by column */
-    int32_t *slots;        /* column + 1, 0 = empty; a power of two, at least twice `room` */
+    int32_t *slots;        /* column + 1, 0 = empty; a power of two, at least twice `capacity` */
     size_t slot_count;
     int count, capacity, max;
     uint64_t changes;
 };
 
+/* One round of mixing: the multiplication spreads bits upwards, the shift brings them back to the low bits,
+ * which select the slot. */
 static uint64_t feature_names_mix(uint64_t h) {
     h *= 0xff51afd7ed558ccdu;
     return h ^ h >> 32;
 }
 
 static uint32_t feature_names_hash_of(const char *name, size_t length) {
+    /* Eight bytes a step. The length is part of the seed, because the last word is padded with zeros. */
     uint64_t h = 0x9e3779b97f4a7c15u ^ length;
     uint64_t word = 0;
     for (; length >= 8; length -= 8, name += 8) {
@@ -55,7 +60,8 @@ static bool feature_names_same(const struct entry *e, const char *name, size_t l
     return e->length == length && memcmp(e->name, name, length) == 0;
 }
 
-/* The slot that holds the name, or the empty one where it would go. */
+/* The slot that holds the name, or the empty one where it belongs. The loop ends, because half of the slots
+ * are empty. */
 static size_t slot_of(const svs_features *f, uint32_t hash, const char *name, size_t length) {
     size_t mask = f->slot_count - 1, at = hash & mask;
     while (f->slots[at] != 0) {
@@ -70,6 +76,7 @@ static size_t slot_of(const svs_features *f, uint32_t hash, const char *name, si
 static svs_code feature_names_reserve(svs_features *f, svs_error *err) {
     if (f->count < f->capacity)
         return SVS_OK;
+    /* Both blocks are made before either is replaced: on failure the registry is unchanged. */
     int capacity = f->capacity ? f->capacity * 2 : FIRST_CAPACITY;
     struct entry *entries = svi_alloc_plain_array((size_t)capacity, sizeof *entries);
     int32_t *slots = svi_alloc_plain_array((size_t)capacity * 2, sizeof *slots);
@@ -86,6 +93,7 @@ static svs_code feature_names_reserve(svs_features *f, svs_error *err) {
     f->slots = slots;
     f->slot_count = (size_t)capacity * 2;
     f->capacity = capacity;
+    /* Enters all names into the larger table, by their stored hashes. */
     for (int column = 0; column < f->count; column++) {
         const struct entry *e = &f->entries[column];
         f->slots[slot_of(f, e->hash, e->name, e->length)] = column + 1;
@@ -129,6 +137,7 @@ bool svi_features_is(const svs_features *f, int column, const char *name, size_t
     return column >= 0 && column < f->count && feature_names_same(&f->entries[column], name, length);
 }
 
+/* Length first, so that the text that is shown is short. */
 static svs_code check_name_text(const char *name, size_t length, svs_error *err) {
     char text[80];
     if (length < 1 || length > SVS_NAME_MAX)
@@ -158,6 +167,7 @@ int svs_features_add(svs_features *f, const char *name, size_t length, svs_error
         return column;
     if (check_name(f, name, length, err) != SVS_OK)
         return -1;
+    /* Everything that can fail comes before the first change. */
     char *copy = svi_alloc_plain(length + 1);
     if (!copy || feature_names_reserve(f, err) != SVS_OK) {
         svi_free(copy);
@@ -176,14 +186,15 @@ const char *svs_features_name(const svs_features *f, int column) {
     return column >= 0 && column < f->count ? f->entries[column].name : NULL;
 }
 
-/* Empties the slot of an entry; each later one of the run that may stand there moves up. */
+/* Empties the slot of an entry. Each later entry of the run whose home slot is at or before the hole moves up
+ * into it, so that no probe meets an empty slot before the entry that it looks for. */
 static void feature_names_leave(svs_features *f, const struct entry *e) {
     const size_t mask = f->slot_count - 1;
     size_t hole = slot_of(f, e->hash, e->name, e->length);
     for (size_t at = (hole + 1) & mask; f->slots[at] != 0; at = (at + 1) & mask) {
         const size_t home = f->entries[f->slots[at] - 1].hash & mask;
         if (((at - home) & mask) < ((at - hole) & mask))
-            continue; /* its own place lies behind the hole */
+            continue; /* its home is after the hole: probes for it do not pass the hole */
         f->slots[hole] = f->slots[at];
         hole = at;
     }
@@ -191,6 +202,7 @@ static void feature_names_leave(svs_features *f, const struct entry *e) {
 }
 
 char *svi_features_new_name(const svs_features *f, const char *name, size_t length, svs_error *err) {
+    /* A name has one column: lookups would find only one of two. */
     if (svs_features_find(f, name, length) >= 0) {
         svi_fail(err, SVS_BAD_COLUMN, "there is a feature \"%.*s\" already", (int)length, name);
         return NULL;
@@ -209,6 +221,7 @@ char *svi_features_rename(svs_features *f, int column, char *name) {
     struct entry *e = &f->entries[column];
     char *before = e->name;
     const size_t length = strlen(name);
+    /* The slot is found by the former name, so it is emptied before the entry changes. */
     feature_names_leave(f, e);
     *e =
         (struct entry){.name = name, .hash = feature_names_hash_of(name, length), .length = (uint32_t)length};
@@ -219,6 +232,7 @@ char *svi_features_rename(svs_features *f, int column, char *name) {
 
 void svs_features_truncate(svs_features *f, int count) {
     while (f->count > count && f->count > 0) {
+        /* From the end: the columns before keep their numbers. */
         struct entry *e = &f->entries[f->count - 1];
         feature_names_leave(f, e);
         svi_free(e->name);

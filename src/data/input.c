@@ -1,8 +1,14 @@
-/* The bytes of a file or pipe. svi_input_fill does one read at most. The first bytes decide what the rest
- * is (read_once): gzip is unpacked from there on, another packed or binary format is refused with the command
- * that makes text of it, anything else is text as it stands. A lone byte that may begin gzip decides
- * nothing: the next read does. Output of inflate that filled its chunk may have left more inside:
- * svi_input_pending says so, and nothing is read while it does. */
+/* The bytes of a file or pipe. svi_input_fill does at most one read, so it never blocks after a poll.
+ *
+ * The first bytes decide the rest (read_once): gzip is inflated from there on, another packed or binary
+ * format is refused with the command that converts it, anything else is text. A single byte that may begin
+ * gzip decides nothing; the next read does.
+ *
+ * Invariants: buffer[at .. end) holds the bytes not yet taken; inflated output is appended at `end`, packed
+ * input waits in `packed`. One call inflates one chunk; when it filled the chunk, inflate may hold more
+ * (svi_input_pending), and nothing is read until that is drained.
+ *
+ * Order: files that are refused, opening, gzip, reading. */
 #include "data/input.h"
 
 #include <errno.h>
@@ -17,14 +23,15 @@
 
 #define GZIP_FIRST  0x1f
 #define GZIP_SECOND 0x8b
-#define NAME_SHOWN  40 /* bytes of a name in an error text */
-#define BZIP2_PLACE 4  /* where the first block begins, by its own number */
+#define NAME_SHOWN  40 /* longest name that is shown in an error text */
+#define BZIP2_PLACE 4  /* offset of the first block's magic number */
 #define BZIP2_BLOCK "1AY&SY"
-#define ZIP_HEAD    2048 /* bytes in which the names of a spreadsheet's parts come */
+#define ZIP_HEAD    2048 /* leading bytes in which a spreadsheet names its parts */
 
-/* ---- files that are not text: refused with what makes text of them */
+/* ---- files that are not text: refused with the command that converts them */
 
-/* Files that people hand to text readers, by how they begin, and the command that makes text of them. */
+/* Binary formats that users pass by mistake, recognised by their first bytes, each with the command that
+ * converts it. */
 static const struct foreign_kind {
     const char *magic;
     size_t length;
@@ -43,25 +50,27 @@ static const struct foreign_kind {
 static bool foreign_begins(const struct foreign_kind *f, const unsigned char *first, size_t count) {
     if (count < f->length || memcmp(first, f->magic, f->length) != 0)
         return false;
+    /* BZh may also begin a line of text, so the magic number of the first block must follow. */
     return strcmp(f->magic, "BZh") != 0 ||
            (count >= BZIP2_PLACE + strlen(BZIP2_BLOCK) &&
             memcmp(first + BZIP2_PLACE, BZIP2_BLOCK, strlen(BZIP2_BLOCK)) == 0);
 }
 
-/* A spreadsheet is a zip archive of parts with names of their own. */
+/* A spreadsheet is a zip archive whose first entries have well-known names. */
 static bool foreign_is_sheet(const unsigned char *first, size_t count) {
     const size_t look = count < ZIP_HEAD ? count : ZIP_HEAD;
     return memmem(first, look, "[Content_Types].xml", 19) || memmem(first, look, "opendocument", 12);
 }
 
-/* SVS_SETTING: the file is of another kind: which, and what makes text of it. `first`: its first bytes, as
- * many as there are; file: NULL is standard input. */
+/* Refuses a binary file (SVS_SETTING) with its format and the command that converts it. `first`: the first
+ * bytes of the file, `count` of them; `file`: its name, NULL for standard input. */
 static svs_code foreign_refuse(const char *file, const unsigned char *first, size_t count, svs_error *err) {
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++) {
         char command[2 * SVS_ERROR_TEXT], name[SVS_ERROR_TEXT / 2];
         const struct foreign_kind *f = &foreign[i];
         if (!foreign_begins(f, first, count))
             continue;
+        /* The command names the file, unless its name is long or it is standard input. */
         const bool sheet = strstr(f->what, "zip") && foreign_is_sheet(first, count);
         svi_escape(name, sizeof name, file ? file : "", file ? strlen(file) : 0);
         snprintf(command, sizeof command, sheet ? "libreoffice --convert-to csv %s" : f->command,
@@ -78,6 +87,7 @@ static svs_code fail_io(const struct svi_input *s, const char *what, svs_error *
     return svi_fail(err, SVS_IO, "cannot %s '%s': %s", what, s->name, strerror(errno));
 }
 
+/* Standard input is not opened here, so it is not closed either (`opened`). */
 static svs_code open_file(struct svi_input *s, const char *path, svs_error *err) {
     if (strcmp(path, "-") == 0) {
         s->name = "standard input";
@@ -89,10 +99,12 @@ static svs_code open_file(struct svi_input *s, const char *path, svs_error *err)
     struct stat about;
     if (s->fd < 0 || fstat(s->fd, &about) != 0)
         return fail_io(s, "open", err);
+    /* open succeeds on a directory; only read would fail, with a text that helps less. */
     if (S_ISDIR(about.st_mode))
         return svi_fail(err, SVS_IO, "cannot read '%s': it is a directory", s->name);
     s->size = S_ISREG(about.st_mode) ? (int64_t)about.st_size : -1;
-    s->buffer = svi_alloc_plain(s->capacity + SVI_INPUT_PAD); /* of which short lines touch little */
+    /* Pages that short lines never reach take no memory. */
+    s->buffer = svi_alloc_plain(s->capacity + SVI_INPUT_PAD);
     return s->buffer ? SVS_OK : svi_fail_memory(err, "the line buffer");
 }
 
@@ -125,14 +137,16 @@ static void zlib_free(void *unused, void *block) {
     svi_free(block);
 }
 
-/* The bytes read so far turn out to be packed: they move to the other side of inflate. */
+/* The bytes read so far are gzip: they move from the buffer to inflate's input. */
 static svs_code start_gzip(struct svi_input *s, svs_error *err) {
     s->packed = svi_alloc(SVI_INPUT_CHUNK);
     z_stream *z = svi_alloc(sizeof *z);
     if (z) {
+        /* zlib's memory comes from the program's allocator too, where tests can make it fail. */
         z->zalloc = zlib_alloc;
         z->zfree = zlib_free;
     }
+    /* 15 + 16: the largest window, and a gzip header rather than a zlib one. */
     if (!z || !s->packed || inflateInit2(z, 15 + 16) != Z_OK) {
         svi_free(z);
         return svi_fail_memory(err, "unpacking gzip");
@@ -146,7 +160,8 @@ static svs_code start_gzip(struct svi_input *s, svs_error *err) {
     return SVS_OK;
 }
 
-/* A member is followed by another one, or by the zeros that fill up the last block of a tape. */
+/* Inflates at most one chunk. After a member another one may follow, or the zeros that pad the last block of
+ * a tape; anything else is refused. */
 static svs_code input_unpack(struct svi_input *s, svs_error *err) {
     if (s->between && s->z->next_in[0] == 0) {
         s->z->avail_in = 0;
@@ -161,6 +176,7 @@ static svs_code input_unpack(struct svi_input *s, svs_error *err) {
     s->end += SVI_INPUT_CHUNK - s->z->avail_out;
     if (result == Z_MEM_ERROR)
         return svi_fail_memory(err, "unpacking gzip");
+    /* Z_BUF_ERROR only means that inflate could not progress without more input or output. */
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR)
         return svi_fail(err, SVS_IO, "'%s': damaged gzip data (%s)", s->name,
                         s->z->msg ? s->z->msg : "no reason known");
@@ -171,7 +187,7 @@ static svs_code input_unpack(struct svi_input *s, svs_error *err) {
 bool svi_input_pending(const struct svi_input *s) {
     if (s->packing != SVI_PACKING_GZIP)
         return false;
-    /* Output that filled its room exactly may have left more inside inflate. */
+    /* Output that filled the chunk exactly may have left more inside inflate. */
     return s->z->avail_in > 0 || (s->z->avail_out == 0 && !s->between);
 }
 
@@ -179,6 +195,7 @@ static svs_code read_once(struct svi_input *s, svs_error *err) {
     bool gzip = s->packing == SVI_PACKING_GZIP;
     void *to = gzip ? (void *)s->packed : s->buffer + s->end;
     ssize_t got = read(s->fd, to, SVI_INPUT_CHUNK);
+    /* A signal or an empty nonblocking descriptor is no error: the caller polls again. */
     if (got < 0)
         return errno == EINTR || errno == EAGAIN ? SVS_OK : fail_io(s, "read", err);
     s->taken += got;
@@ -186,11 +203,13 @@ static svs_code read_once(struct svi_input *s, svs_error *err) {
     if (gzip) {
         s->z->next_in = s->packed;
         s->z->avail_in = (unsigned)got;
+        /* Only the end of a member is a valid end of the file. */
         if (s->ended && !s->between)
             return svi_fail(err, SVS_IO, "'%s': the gzip data end too early; the file is cut", s->name);
         return SVS_OK;
     }
     s->end += (size_t)got;
+    /* Until the format is known the buffer holds the beginning of the file, since no line is cut before. */
     const unsigned char *first = (const unsigned char *)s->buffer + s->at;
     size_t count = s->packing == SVI_PACKING_UNKNOWN ? s->end - s->at : 0;
     if (count >= 2 && first[0] == GZIP_FIRST && first[1] == GZIP_SECOND)
@@ -203,6 +222,7 @@ static svs_code read_once(struct svi_input *s, svs_error *err) {
 }
 
 svs_code svi_input_fill(struct svi_input *s, svs_error *err) {
+    /* Makes space for a chunk after `end`: at most the longest line is left, and capacity covers both. */
     if (s->at > 0)
         memmove(s->buffer, s->buffer + s->at, s->end - s->at);
     s->end -= s->at;

@@ -1,8 +1,8 @@
-/* input.h: the bytes of a file or pipe, unpacked when they are gzip, in one buffer from which lines are cut.
+/* input.h: the bytes of a file or pipe, inflated when they are gzip, in one buffer from which lines are cut.
  *
- * gzip is known by its first two bytes, so it may come from a pipe; members may follow each other. The bytes
- * not yet taken are buffer[at .. end); svi_input_fill moves them to the front, so pointers into them end
- * there. After `end` SVI_INPUT_PAD bytes may be read, and written before the next fill. */
+ * gzip is recognised by its first two bytes, so a pipe works too; several members may follow each other. The
+ * bytes not yet taken are buffer[at .. end). svi_input_fill moves them to the front, which invalidates
+ * pointers into the buffer. SVI_INPUT_PAD bytes after `end` may be read, and written until the next fill. */
 #ifndef SVI_INPUT_H
 #define SVI_INPUT_H
 
@@ -21,30 +21,30 @@ enum svi_packing { SVI_PACKING_UNKNOWN = 0, SVI_PACKING_NONE, SVI_PACKING_GZIP }
 struct svi_input {
     char *buffer; /* capacity + SVI_INPUT_PAD bytes; owned */
     size_t at, end, capacity;
-    bool ended; /* nothing more will come */
+    bool ended; /* the end of the file was reached; inflated bytes may be pending */
 
     int fd;
-    bool opened; /* by us: to be closed */
+    bool opened; /* opened here, so closed here */
     const char *name;
-    int64_t taken, size; /* bytes of the file; size -1 when unknown */
+    int64_t taken, size; /* bytes read from the file, and its size; -1 = unknown */
 
     enum svi_packing packing;
     z_stream *z;           /* gzip only; owned */
-    unsigned char *packed; /* SVI_INPUT_CHUNK bytes not yet inflated: z->next_in; owned */
-    bool between;          /* at the end of a member */
+    unsigned char *packed; /* SVI_INPUT_CHUNK bytes, inflate's input; owned */
+    bool between;          /* the last gzip member is complete */
 };
 
-/* Opens `path` ("-": standard input; kept as a view) with room for a line of `longest` bytes. SVS_IO,
- * SVS_NO_MEMORY. */
+/* Opens `path` ("-": standard input; kept as a view) with a buffer for lines of up to `longest` bytes.
+ * SVS_IO, SVS_NO_MEMORY; *s is closed then. */
 svs_code svi_input_open(struct svi_input *s, const char *path, size_t longest, svs_error *err);
 void svi_input_close(struct svi_input *s);
 
-/* Can svi_input_fill bring bytes without reading? */
+/* Can svi_input_fill add bytes without reading from the file? */
 bool svi_input_pending(const struct svi_input *s);
 
-/* Inflates what is pending, else read(2)s once and inflates that. At most `longest` bytes may be left
- * untaken. Brings no bytes, without failing, when a signal comes first or a nonblocking descriptor has none.
- * SVS_IO, also for damaged or cut gzip; SVS_NO_MEMORY. */
+/* Inflates what is pending, else does one read(2) and inflates that. At most `longest` bytes may be left
+ * untaken. Adds nothing, without an error, when a signal interrupts or a nonblocking descriptor is empty.
+ * SVS_IO (also damaged or truncated gzip), SVS_NO_MEMORY. */
 svs_code svi_input_fill(struct svi_input *s, svs_error *err);
 
 #endif

@@ -1,16 +1,22 @@
-/* JSON read where it stands, in two steps.
+/* JSON read in place, in two steps.
  *
- * svi_json_check_value goes over text of any content once, by recursion on values, and refuses whatever is
- * not JSON, with the place and what was expected. All other functions trust it: they find the next key, value
- * or bracket without looking at an end, because a checked text has them all. Strings stay escaped until
- * svi_json_unescape is asked for one. */
+ * svi_json_check_value goes over arbitrary text once, by recursion on values (bounded by `depth`), and
+ * refuses whatever is not JSON, with the byte and what was expected there. All other functions rely on it: a
+ * checked text has every quote, bracket and separator, so they scan for the next one without comparing with
+ * an end.
+ *
+ * Strings stay escaped in the line; svi_json_unescape writes the few that have escapes to the caller's
+ * memory. Checking also admits no NUL in strings and no unpaired surrogate, so unescaping cannot fail except
+ * for space.
+ *
+ * Order: checking, types, walking, unescaping. */
 #include "data/json_in.h"
 
 #include <string.h>
 
 #include "base/fail.h"
 
-/* Text that is not known to be JSON yet. */
+/* Text that is being checked: `at` is the next byte. */
 struct check {
     const char *start, *at, *end;
     int depth_max;
@@ -29,7 +35,7 @@ static const char *skip_space(const char *p) {
 
 static inline bool at_end(struct check *c) {
     const char *p = c->at;
-    while (p < c->end && *p <= ' ' && json_in_is_space(*p)) /* one compare where there is none */
+    while (p < c->end && *p <= ' ' && json_in_is_space(*p)) /* most bytes fail the first comparison */
         p++;
     c->at = p;
     return p >= c->end;
@@ -51,7 +57,8 @@ static bool json_in_is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
-/* Four hexadecimal digits; -1 when they are not. The byte at the end is none, so nothing is read after it. */
+/* Four hexadecimal digits; -1 when one is not. The byte at the end of the text is not a digit, so the scan
+ * stops there. */
 static int32_t hex_four(const char *p) {
     int32_t v = 0;
     for (int i = 0; i < 4; i++) {
@@ -64,12 +71,14 @@ static int32_t hex_four(const char *p) {
     return v;
 }
 
-enum { HIGH = 0xd800 >> 10, LOW = 0xdc00 >> 10 }; /* of a pair of surrogates: the bits above the lower ten */
+enum { HIGH = 0xd800 >> 10, LOW = 0xdc00 >> 10 }; /* surrogates: the bits above the lower ten */
 
-/* The character after a backslash-u, `p` after it; a pair of surrogates is one. Returns its length, 0 when
- * malformed. */
+/* The character of a backslash-u escape whose digits begin at `p`. A pair of surrogates is one character.
+ * Returns the number of bytes from `p` on (4 or 10), 0 when malformed. */
 static int json_in_unicode(const char *p, uint32_t *character) {
     int32_t first = hex_four(p), second = 0;
+    /* NUL is refused, because names and labels end up in C strings; so is the second half of a pair on its
+     * own. */
     if (first <= 0 || first >> 10 == LOW)
         return 0;
     *character = (uint32_t)first;
@@ -81,9 +90,11 @@ static int json_in_unicode(const char *p, uint32_t *character) {
     return 10;
 }
 
+/* An escape, of which the backslash was seen. */
 static svs_code check_escape(struct check *c) {
     uint32_t character;
     c->at++;
+    /* \u has digits, all others are one letter. */
     if (c->at < c->end && *c->at == 'u') {
         int length = json_in_unicode(c->at + 1, &character);
         if (length == 0)
@@ -97,13 +108,14 @@ static svs_code check_escape(struct check *c) {
     return SVS_OK;
 }
 
-/* Characters that mean themselves. */
+/* Skips characters that need no escape. */
 static const char *past_plain(const char *p, const char *end) {
     while (p < end && (unsigned char)*p >= 0x20 && *p != '"' && *p != '\\')
         p++;
     return p;
 }
 
+/* A string: runs of plain characters, escapes between them, and its closing quote. */
 static svs_code check_string(struct check *c) {
     if (at_end(c) || *c->at != '"')
         return json_in_refuse(c, "a string");
@@ -112,6 +124,7 @@ static svs_code check_string(struct check *c) {
         c->at = past_plain(c->at, c->end);
         if (c->at >= c->end || *c->at == '"')
             break;
+        /* past_plain stops at quotes, backslashes and control characters. */
         if (*c->at != '\\')
             return json_in_refuse(c, "a character that is no control character");
         svs_code code = check_escape(c);
@@ -138,10 +151,12 @@ static const char *past_digits(const char *p) {
     return p;
 }
 
-/* Its form alone; svi_number, which takes a little more (a leading plus, zeros in front, a bare point), makes
- * it a number later. The byte at the end is part of none. */
+/* Checks the form of a number alone. svi_number reads it later and would also take a leading plus, leading
+ * zeros and a bare point, which JSON forbids. No end is compared: the byte after the line cannot be part of a
+ * number. */
 static svs_code check_number(struct check *c) {
     const char *first = c->at + (*c->at == '-'), *p = past_digits(first);
+    /* No digits, or a leading zero: only -Infinity is left. */
     if (p == first || (*first == '0' && p > first + 1))
         return json_in_take_word(c, "-Infinity") ? SVS_OK : json_in_refuse(c, "a value");
     if (*p == '.' && !json_in_is_digit(p[1]))
@@ -150,6 +165,7 @@ static svs_code check_number(struct check *c) {
         p = past_digits(p + 1);
     if (*p == 'e' || *p == 'E') {
         const char *exponent = p + 1 + (p[1] == '-' || p[1] == '+');
+        /* An e without digits is left to the caller, which expects a separator there. */
         if (json_in_is_digit(*exponent))
             p = past_digits(exponent);
     }
@@ -160,6 +176,7 @@ static svs_code check_number(struct check *c) {
 static svs_code check_value(struct check *c, int depth);
 
 static svs_code check_container(struct check *c, int depth) {
+    /* Objects and arrays share one loop: only an object has a key and a colon before each value. */
     bool object = *c->at++ == '{';
     char close = object ? '}' : ']';
     if (depth == 0)
@@ -171,6 +188,7 @@ static svs_code check_container(struct check *c, int depth) {
         svs_code code = object ? check_string(c) : SVS_OK;
         if (code != SVS_OK)
             return code;
+        /* The key was checked as a string; its colon follows. */
         if (object && (at_end(c) || *c->at != ':'))
             return json_in_refuse(c, "a colon");
         c->at += object;
@@ -179,6 +197,7 @@ static svs_code check_container(struct check *c, int depth) {
             return code;
         if (at_end(c) || (*c->at != ',' && *c->at != close))
             return json_in_refuse(c, object ? "a comma or }" : "a comma or ]");
+        /* After a comma a value must follow, so [1,] is refused by the next turn. */
         if (*c->at++ == close)
             return SVS_OK;
     }
@@ -223,6 +242,7 @@ svs_code svi_json_check(struct svi_span line, svs_error *err) {
 }
 
 enum svi_json_type svi_json_type(const char *value) {
+    /* By the first byte; only a minus sign needs the second one. */
     static const unsigned char types[128] = {
         ['n'] = SVI_JSON_NULL,       ['t'] = SVI_JSON_TRUE,       ['f'] = SVI_JSON_FALSE,
         ['N'] = SVI_JSON_NOT_FINITE, ['I'] = SVI_JSON_NOT_FINITE, ['"'] = SVI_JSON_STRING,
@@ -261,7 +281,8 @@ const char *svi_json_key(const char *p, struct svi_span *raw) {
     return skip_space(p + 1);
 }
 
-/* A container ends where as many brackets have closed as opened; those in strings do not count. */
+/* Skips a container: it ends where as many brackets closed as opened. Kinds need no comparison, because
+ * checked brackets match; those in strings do not count. */
 static const char *skip_container(const char *p) {
     struct svi_span ignored;
     int depth = 0;
@@ -282,23 +303,25 @@ const char *svi_json_skip(const char *p) {
         return svi_json_string_at(p, &ignored);
     if (*p == '{' || *p == '[')
         return skip_container(p);
+    /* A number or a word ends at a separator, a bracket or a blank. */
     while (*p != ',' && *p != '}' && *p != ']' && !json_in_is_space(*p))
         p++;
     return p;
 }
 
-/* UTF-8 of a character; returns its length. */
+/* Writes a character as UTF-8; returns its length. */
 static size_t json_in_encode(uint32_t character, char out[4]) {
     if (character < 0x80)
         return out[0] = (char)character, 1;
     size_t length = character < 0x800 ? 2 : character < 0x10000 ? 3 : 4;
+    /* From the last byte: six bits each, and the rest goes into the first byte after its length marker. */
     for (size_t i = length - 1; i > 0; i--, character >>= 6)
         out[i] = (char)(0x80 | (character & 0x3f));
     out[0] = (char)((0xf00 >> length) | character);
     return length;
 }
 
-/* The character that the escape at `p` means; returns what follows it. */
+/* Decodes the escape at `p` into UTF-8; returns the byte after it. */
 static const char *read_escape(const char *p, char out[4], size_t *length) {
     static const char letters[] = "bfnrt", meanings[] = "\b\f\n\r\t";
     uint32_t character = 0;

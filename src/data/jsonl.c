@@ -1,16 +1,13 @@
-/* JSON lines: samples as on the wire ({"x": ..., "y": ...}), or flat maps with columns for label, id, ts,
- * weight and key.
+/* JSON lines: samples in the form of the wire ({"x": ..., "y": ...}), or flat maps with columns for label,
+ * id, ts, weight and key.
  *
- * json_in.h checks the line once; after that values are walked where they stand, and nothing here looks at a
- * length. A line with an x or an op is a sample, any other a flat map; both are one walk over the keys of an
- * object (jsonl_each) with a function for each key. An array x is a vector; an object x and a flat map are
- * cells. Strings without escapes are views of the line, others are unescaped into the state's rooms. null is
- * as if the key were not there, and a missing value as a feature.
+ * json_in.h checks the line once; after that values are walked in place, and nothing here looks at a length.
+ * A line with an x or an op is a sample, any other a flat map. Both are one walk over the keys of an object
+ * (jsonl_each) with one function a key. An array x is a vector; an object x and a flat map are cells; objects
+ * inside give further columns, load.cpu. null counts as an absent key, and as a missing value of a feature.
  *
- * An object in a flat map or in x is more columns, load.cpu; their names are made in the state's room.
- *
- * What the columns of flat maps are is guessed from the first ones (column_guess.h); in samples as on the
- * wire numbers are numbers and strings are words.
+ * Strings without escapes are views of the line. Others, and joined names, are made in memory of the state,
+ * which must not move within a row: `strings` is fixed, `text` is reserved once a row (jsonl_reserve).
  *
  * Order: values by type, the keys of a sample, cells, flat maps, the line, the first lines. */
 #include <math.h>
@@ -29,26 +26,28 @@
 
 #define COLUMNS_MAX 1000000
 #define NESTED_BYTES                                                                                         \
-    32 /* a key of 5 bytes may become a name of SVS_NAME_MAX bytes, twice where it has escapes */
+    32 /* bytes of `text` a byte of line: a key of 5 bytes may become a name of SVS_NAME_MAX bytes, twice    \
+          where it has escapes */
 
-enum { ROOM_ID, ROOM_Y, ROOM_STREAM, ROOM_SRC, ROOM_KEY, ROOM_COUNT };
+enum { STRING_ID, STRING_Y, STRING_STREAM, STRING_SRC, STRING_KEY, STRING_COUNT };
 
 struct jsonl {
     const struct svi_reader_options *options;
     svi_guess *guess;
     struct svi_missing_words missing;
-    svs_features *names;                  /* the columns that the guess has, in its order */
-    bool flat;                            /* there were flat maps among the first lines */
-    enum svi_time_unit unit;              /* of the time, once it is known */
-    enum svi_time_order order;            /* likewise, of dates */
-    char rooms[ROOM_COUNT][SVS_NAME_MAX]; /* strings of the present row that had escapes */
-    struct svi_cell *cells;               /* of the present row */
+    svs_features *names;                      /* the columns of the guess, in its order */
+    bool flat;                                /* a flat map was among the first lines */
+    enum svi_time_unit unit;                  /* of the column of times, once known */
+    enum svi_time_order order;                /* of dates in that column */
+    char strings[STRING_COUNT][SVS_NAME_MAX]; /* strings of the current row that had escapes */
+    struct svi_cell *cells;                   /* of the current row; owned */
     size_t cell_capacity;
-    char *text; /* its names and words that had escapes; as long as the line */
+    char *text; /* names and words of the current row that had escapes or were joined; owned */
     size_t text_capacity, used;
 };
 
-/* The row being read. For error texts: the key whose value is taken, the column in an array (else -1). */
+/* The row being read. Error texts name the key whose value is being read, or the index in an array (`column`,
+ * else -1). */
 struct jsonl_row {
     struct jsonl *state;
     struct svi_shape *shape;
@@ -56,11 +55,11 @@ struct jsonl_row {
     svs_error *err;
     struct svi_span line;
     struct svi_span key;
-    struct svi_span inside; /* the name of the object that the key is in; empty: in none */
+    struct svi_span inside; /* the name of the enclosing object; empty at the top */
     int column;
-    bool flat;     /* no sample as on the wire */
-    int guess;     /* the column of the next name: names mostly come in the order of their columns */
-    unsigned seen; /* bits of the keys that were met */
+    bool flat;     /* a flat map, not a sample in the form of the wire */
+    int guess;     /* the probable column of the next name: names mostly follow the order of the columns */
+    unsigned seen; /* bits of the keys that were seen */
 };
 
 typedef svs_code jsonl_taker(struct jsonl_row *r, const char *value);
@@ -89,6 +88,7 @@ static svs_code jsonl_take_number(const struct jsonl_row *r, const char *value, 
     enum svi_json_type type = svi_json_type(value);
     if (type != SVI_JSON_NUMBER && type != SVI_JSON_NOT_FINITE)
         return jsonl_wrong_type(r, value, wanted);
+    /* NaN and Infinity are words here, not numbers, but the error is the same as for an overflow. */
     *number = INFINITY;
     if (type == SVI_JSON_NUMBER)
         svi_number(value, number);
@@ -97,12 +97,13 @@ static svs_code jsonl_take_number(const struct jsonl_row *r, const char *value, 
     return SVS_OK;
 }
 
-/* A string of 1 to SVS_NAME_MAX bytes of UTF-8; `too_long` and `malformed` are the codes of other ones. */
-static svs_code jsonl_take_string(const struct jsonl_row *r, const char *value, int capacity, svs_value *out,
+/* Reads a string of 1 to SVS_NAME_MAX bytes of UTF-8; `slot` is its memory if it has escapes. `too_long` and
+ * `malformed` are the error codes. */
+static svs_code jsonl_take_string(const struct jsonl_row *r, const char *value, int slot, svs_value *out,
                                   svs_code too_long, svs_code malformed) {
     struct svi_span raw, text;
     svi_json_string_at(value, &raw);
-    if (!svi_json_unescape(raw, r->state->rooms[capacity], SVS_NAME_MAX, &text))
+    if (!svi_json_unescape(raw, r->state->strings[slot], SVS_NAME_MAX, &text))
         return jsonl_refuse(r, too_long, "is a string of more than %d bytes", SVS_NAME_MAX);
     size_t length = (size_t)(text.end - text.at);
     if (length == 0 || !svi_utf8_valid(text.at, length))
@@ -111,13 +112,13 @@ static svs_code jsonl_take_string(const struct jsonl_row *r, const char *value, 
     return SVS_OK;
 }
 
-/* Does the number at `value` have no point and no exponent, and fit? */
+/* Is the number at `value` an integer that fits, without point and exponent? */
 static bool jsonl_is_integer(const char *value, int64_t *i) {
     const char *stop = svi_integer(value, i);
     return stop != value && *stop != '.' && *stop != 'e' && *stop != 'E';
 }
 
-/* Is it a string, or a number, that stands for a missing value? */
+/* Is the value a word for a missing value? Only flat maps have those words: the wire's form has null. */
 static bool jsonl_is_missing_word(const struct jsonl_row *r, const char *value) {
     const struct svi_missing_words *missing = &r->state->missing;
     const enum svi_json_type type = svi_json_type(value);
@@ -131,7 +132,7 @@ static bool jsonl_is_missing_word(const struct jsonl_row *r, const char *value) 
     return svi_cell_missing(missing, raw);
 }
 
-/* A label may be called None: null is a missing one. */
+/* Is the value the string None? It is a class here, because JSON has null for a missing label. */
 static bool jsonl_is_none(const char *value) {
     struct svi_span raw;
     if (svi_json_type(value) != SVI_JSON_STRING)
@@ -148,9 +149,10 @@ static svs_code jsonl_take_y(struct jsonl_row *r, const char *value) {
     if (!jsonl_is_none(value) && jsonl_is_missing_word(r, value))
         return SVS_OK;
     if (type == SVI_JSON_STRING)
-        return jsonl_take_string(r, value, ROOM_Y, y, SVS_TOO_LARGE, SVS_BAD_LABEL);
+        return jsonl_take_string(r, value, STRING_Y, y, SVS_TOO_LARGE, SVS_BAD_LABEL);
     if (type == SVI_JSON_TRUE || type == SVI_JSON_FALSE)
         return *y = svs_int(type == SVI_JSON_TRUE), SVS_OK;
+    /* Integers are read as such: as doubles, classes beyond 2^53 would collide. */
     if (type == SVI_JSON_NUMBER && jsonl_is_integer(value, &i))
         return *y = svs_int(i), SVS_OK;
     SVI_TRY(jsonl_take_number(r, value, &number, "a number, a bool or a string"));
@@ -162,7 +164,7 @@ static svs_code jsonl_take_id(struct jsonl_row *r, const char *value) {
     enum svi_json_type type = svi_json_type(value);
     int64_t i = 0;
     if (type == SVI_JSON_STRING)
-        return jsonl_take_string(r, value, ROOM_ID, &r->m->id, SVS_BAD_ID, SVS_BAD_ID);
+        return jsonl_take_string(r, value, STRING_ID, &r->m->id, SVS_BAD_ID, SVS_BAD_ID);
     if (type != SVI_JSON_NUMBER || !jsonl_is_integer(value, &i))
         return jsonl_refuse(r, SVS_BAD_ID, "is %s: an id is an integer (below 2^63) or a string",
                             svi_json_type_name(type));
@@ -170,7 +172,8 @@ static svs_code jsonl_take_id(struct jsonl_row *r, const char *value) {
     return SVS_OK;
 }
 
-/* The key of the sample: a string, or the digits of an integer; an empty one is none. */
+/* Reads the key of the sample: a string, or an integer whose digits become the key; an empty string means no
+ * key. */
 static svs_code jsonl_take_key_of(struct jsonl_row *r, const char *value) {
     const enum svi_json_type type = svi_json_type(value);
     struct svi_span raw;
@@ -179,25 +182,27 @@ static svs_code jsonl_take_key_of(struct jsonl_row *r, const char *value) {
         svi_json_string_at(value, &raw);
         if (jsonl_is_missing_word(r, value))
             return SVS_OK;
-        if (raw.at == raw.end) /* which says so */
+        if (raw.at == raw.end) /* explicitly without a key */
             return r->m->key = svs_str(""), SVS_OK;
-        return jsonl_take_string(r, value, ROOM_KEY, &r->m->key, SVS_BAD_KEY, SVS_BAD_KEY);
+        return jsonl_take_string(r, value, STRING_KEY, &r->m->key, SVS_BAD_KEY, SVS_BAD_KEY);
     }
     if (type != SVI_JSON_NUMBER || !jsonl_is_integer(value, &i))
         return jsonl_refuse(r, SVS_BAD_KEY, "is %s: a key is an integer (below 2^63) or a string",
                             svi_json_type_name(type));
-    char *digits = r->state->rooms[ROOM_KEY];
+    char *digits = r->state->strings[STRING_KEY];
     const int length = snprintf(digits, SVS_NAME_MAX, "%lld", (long long)i);
     r->m->key = (svs_value){.kind = SVS_STR, .length = (uint32_t)length, .as.s = digits};
     return SVS_OK;
 }
 
-/* Seconds; in a flat map by their size. */
+/* Reads the time: text, or seconds since 1970; in a flat map the size of the numbers decides their unit
+ * (j->unit). */
 static svs_code jsonl_take_ts(struct jsonl_row *r, const char *value) {
     struct svi_span raw;
     if (jsonl_is_missing_word(r, value))
         return SVS_OK;
     if (svi_json_type(value) == SVI_JSON_STRING) {
+        /* Text is read in the format of the settings only in flat maps: the wire knows ISO 8601. */
         svi_json_string_at(value, &raw);
         return svi_cell_time(raw, r->flat ? r->state->options->ts_format : NULL, r->state->order, &r->m->ts)
                    ? SVS_OK
@@ -215,12 +220,12 @@ static svs_code jsonl_take_w(struct jsonl_row *r, const char *value) {
     return code == SVS_OK ? svi_check_weight(r->m->weight, r->err) : code;
 }
 
-/* Stream or src. */
+/* Reads the key stream or src. */
 static svs_code jsonl_take_name(struct jsonl_row *r, const char *value) {
     const bool src = svi_span_is(r->key, "src");
     if (svi_json_type(value) != SVI_JSON_STRING)
         return jsonl_wrong_type(r, value, "a string");
-    return jsonl_take_string(r, value, src ? ROOM_SRC : ROOM_STREAM, src ? &r->m->src : &r->m->stream,
+    return jsonl_take_string(r, value, src ? STRING_SRC : STRING_STREAM, src ? &r->m->src : &r->m->stream,
                              SVS_TOO_LARGE, SVS_WRONG_TYPE);
 }
 
@@ -230,6 +235,7 @@ static svs_code jsonl_take_n(struct jsonl_row *r, const char *value) {
     return SVS_OK;
 }
 
+/* Only the three operations of samples: control commands are not read from files. */
 static svs_code jsonl_take_op(struct jsonl_row *r, const char *value) {
     static const char *const ops[] = {[SVI_LEARN] = "learn", [SVI_LABEL] = "label", [SVI_FORGET] = "forget"};
     struct svi_span raw;
@@ -246,7 +252,8 @@ static svs_code jsonl_take_op(struct jsonl_row *r, const char *value) {
                     svi_span_text(raw, text, sizeof text));
 }
 
-/* A value of an array into its column (below max_features): a number, or null when it is missing. */
+/* Reads a value of an array into its column (below max_features): a number, a truth value as 1 or 0, or null,
+ * which is missing (NAN). */
 static svs_code jsonl_put_value(const struct jsonl_row *r, int column, const char *value) {
     double *x = &r->m->x[column];
     const enum svi_json_type type = svi_json_type(value);
@@ -267,6 +274,7 @@ static svs_code jsonl_put_value(const struct jsonl_row *r, int column, const cha
 static svs_code jsonl_take_array(struct jsonl_row *r, const char *array) {
     r->m->kind = SVI_DENSE;
     for (const char *p = svi_json_first(array); p; p = svi_json_next(svi_json_skip(p))) {
+        /* For error texts, which name the index of the value. */
         r->column = r->m->d;
         if (r->m->d >= r->shape->max_features)
             return svi_fail(r->err, SVS_LIMIT, "x has more than %d features: raise max.features",
@@ -280,20 +288,21 @@ static svs_code jsonl_take_array(struct jsonl_row *r, const char *array) {
     return SVS_OK;
 }
 
-/* Made once a row, before anything points into it, for the longest that can come. */
+/* Reserves `text` once a row, before anything points into it, for the longest case: without inner objects
+ * unescaped text is shorter than the line; with them each key may be joined to a full name. */
 static bool jsonl_reserve(const struct jsonl_row *r) {
     struct jsonl *j = r->state;
     const size_t whole = (size_t)(r->line.end - r->line.at);
     if (j->used > 0)
         return true;
     const char *brace = memchr(r->line.at + 1, '{', whole - 1);
-    if (brace && !r->flat) /* that of x */
+    if (brace && !r->flat) /* the first brace is that of x */
         brace = memchr(brace + 1, '{', (size_t)(r->line.end - brace) - 1);
     return svi_row_reserve((void **)&j->text, &j->text_capacity,
                            (brace ? NESTED_BYTES : 1) * whole + SVI_NUMBER_PAD, 1);
 }
 
-/* A string of the line without its escapes, ended so that it can be read as a number. */
+/* A string without its escapes, NUL-terminated so that it can be read as a number. */
 static svs_code jsonl_plain_text(const struct jsonl_row *r, struct svi_span raw, struct svi_span *text) {
     struct jsonl *j = r->state;
     const size_t length = (size_t)(raw.end - raw.at);
@@ -304,11 +313,11 @@ static svs_code jsonl_plain_text(const struct jsonl_row *r, struct svi_span raw,
         return svi_fail_memory(r->err, "a row");
     svi_json_unescape(raw, j->text + j->used, length, text);
     j->used += (size_t)(text->end - text->at);
-    j->text[j->used++] = 0; /* an escape is longer than what it stands for */
+    j->text[j->used++] = 0; /* within the reserve: an escape is longer than its character */
     return SVS_OK;
 }
 
-/* The next cell, under the present key. */
+/* Adds a cell under the current key. The array may move, so m->cells is set each time. */
 static svs_code jsonl_add_cell(struct jsonl_row *r, struct svi_cell **cell) {
     struct jsonl *j = r->state;
     struct svi_span name;
@@ -330,7 +339,8 @@ static svs_code jsonl_put_word(struct jsonl_row *r, struct svi_cell *cell, struc
                                      : jsonl_refuse(r, SVS_WRONG_TYPE, "is a string that is not valid UTF-8");
 }
 
-/* A string: a word, or missing, or a number where the column has numbers. */
+/* Reads a string into a cell: missing, a number where the column holds numbers, else a word. In a flat map
+ * the missing words count, in a sample only the empty string. */
 static svs_code jsonl_put_string(struct jsonl_row *r, struct svi_cell *cell, const char *value,
                                  enum svi_use use) {
     struct svi_span raw, text;
@@ -348,7 +358,8 @@ static svs_code jsonl_put_string(struct jsonl_row *r, struct svi_cell *cell, con
     return SVS_OK;
 }
 
-/* The value of the present key as a cell; `use`: a number, a word, or open, which is what it is here. */
+/* Reads the value of the current key into a cell. `use`: a number, a word, or open, where the type of the
+ * value decides. */
 static svs_code jsonl_put_cell(struct jsonl_row *r, const char *value, enum svi_use use) {
     const enum svi_json_type type = svi_json_type(value);
     struct svi_cell *cell = NULL;
@@ -361,7 +372,9 @@ static svs_code jsonl_put_cell(struct jsonl_row *r, const char *value, enum svi_
         return jsonl_put_string(r, cell, value, use);
     if (r->state->missing.numbers && jsonl_is_missing_word(r, value))
         return SVS_OK;
+    /* Anything but null and strings: a truth value, a number, or an error. */
     const bool truth = type == SVI_JSON_TRUE || type == SVI_JSON_FALSE;
+    /* A category of codes is written with numbers by some producers: their text is the word. */
     if (use == SVI_USE_WORD && (truth || type == SVI_JSON_NUMBER))
         return jsonl_put_word(r, cell, (struct svi_span){value, svi_json_skip(value)});
     cell->number = type == SVI_JSON_TRUE;
@@ -373,7 +386,7 @@ static svs_code jsonl_put_cell(struct jsonl_row *r, const char *value, enum svi_
     return code;
 }
 
-/* object.key into `to`, which has SVS_NAME_MAX bytes. False: it is longer than that. */
+/* Joins object.key into `to`, which has SVS_NAME_MAX bytes. False: the name is longer. */
 static bool jsonl_join(struct svi_span object, struct svi_span key, char *to, struct svi_span *name) {
     const size_t length = svi_join_names(object.at, (size_t)(object.end - object.at), key.at,
                                          (size_t)(key.end - key.at), to, SVS_NAME_MAX);
@@ -381,7 +394,7 @@ static bool jsonl_join(struct svi_span object, struct svi_span key, char *to, st
     return length > 0;
 }
 
-/* `take` gets the value of each key of the object, r->key being the key. */
+/* Calls `take` with the value of each key of the object; r->key is the key. */
 static svs_code jsonl_each(struct jsonl_row *r, const char *object, jsonl_taker *take) {
     svs_code code = SVS_OK;
     for (const char *p = svi_json_first(object); p && code == SVS_OK;) {
@@ -394,13 +407,13 @@ static svs_code jsonl_each(struct jsonl_row *r, const char *object, jsonl_taker 
 
 static svs_code jsonl_take_object(struct jsonl_row *r, const char *object);
 
-/* A key of x. */
+/* Reads a key of x: a nested object gives further columns. */
 static svs_code jsonl_take_cell(struct jsonl_row *r, const char *value) {
     return svi_json_type(value) == SVI_JSON_OBJECT ? jsonl_take_object(r, value)
                                                    : jsonl_put_cell(r, value, SVI_USE_OPEN);
 }
 
-/* A map of cells. */
+/* Reads a map as cells, by `take`; absent columns and nulls ask for the mean. */
 static svs_code jsonl_take_map(struct jsonl_row *r, const char *map, jsonl_taker *take) {
     struct jsonl *j = r->state;
     r->m->has_x = true;
@@ -408,7 +421,7 @@ static svs_code jsonl_take_map(struct jsonl_row *r, const char *map, jsonl_taker
     r->m->absent = SVI_MISSING_MEAN;
     if (!svi_row_reserve((void **)&j->cells, &j->cell_capacity, 1, sizeof *j->cells))
         return svi_fail_memory(r->err, "a row");
-    r->m->cells = j->cells; /* not NULL, however few there are */
+    r->m->cells = j->cells; /* not NULL even for an empty map: NULL means that x is a vector */
     return jsonl_each(r, map, take);
 }
 
@@ -416,6 +429,7 @@ static svs_code jsonl_take_x(struct jsonl_row *r, const char *value) {
     const enum svi_json_type type = svi_json_type(value);
     r->m->has_x = true;
     if (type == SVI_JSON_OBJECT) {
+        /* The walk over x changes r->key; the caller's error texts need the outer one. */
         const struct svi_span key = r->key;
         svs_code code = jsonl_take_map(r, value, jsonl_take_cell);
         if (code == SVS_OK)
@@ -429,7 +443,7 @@ static svs_code jsonl_take_x(struct jsonl_row *r, const char *value) {
                : jsonl_wrong_type(r, value, "an array of numbers or an object of named ones");
 }
 
-/* A key that has a meaning, number k of its kind: null is as if it were not there. */
+/* Reads a key that may appear once; `k` is its bit in `seen`. null counts as an absent key. */
 static svs_code jsonl_take_once(struct jsonl_row *r, int k, const char *value, jsonl_taker *take) {
     if (r->seen & 1u << k)
         return jsonl_refuse(r, SVS_DUPLICATE_KEY, "is a duplicate");
@@ -454,6 +468,7 @@ static svs_code jsonl_take_key(struct jsonl_row *r, const char *value) {
 static svs_code jsonl_take_sample(struct jsonl_row *r, const char *object) {
     const struct svi_message *m = r->m;
     SVI_TRY(jsonl_each(r, object, jsonl_take_key));
+    /* After all keys, because their order is free. */
     if (m->op == SVI_LEARN && !m->has_x)
         return svi_fail(r->err, SVS_MISSING_X, "the sample has no x");
     if (m->op != SVI_LEARN && m->id.kind == SVS_NONE)
@@ -463,10 +478,12 @@ static svs_code jsonl_take_sample(struct jsonl_row *r, const char *object) {
     return SVS_OK;
 }
 
-/* What the column of the present key is. */
+/* The use of the current key's column: by the guess, or, where the key is new since then, by settings and
+ * stream. */
 static enum svi_use jsonl_use(struct jsonl_row *r) {
     const struct jsonl *j = r->state;
     const size_t length = (size_t)(r->key.end - r->key.at);
+    /* Rows mostly have the same keys in the same order, so the next column is tried before a lookup. */
     const int guess = r->guess++;
     const int column = svi_features_is(j->names, guess, r->key.at, length)
                            ? guess
@@ -479,8 +496,8 @@ static enum svi_use jsonl_use(struct jsonl_row *r) {
 
 static svs_code jsonl_take_column(struct jsonl_row *r, const char *value);
 
-/* A key of an object. In a flat map one whose name would be too long is not used: the line of the columns
- * says so. */
+/* Reads a key of a nested object under its joined name. In a flat map a name that would be too long is
+ * ignored, as the line about the columns states; in a sample it is refused. */
 static svs_code jsonl_take_inner(struct jsonl_row *r, const char *value) {
     struct jsonl *j = r->state;
     struct svi_span name;
@@ -492,11 +509,13 @@ static svs_code jsonl_take_inner(struct jsonl_row *r, const char *value) {
                                       "makes, with the name of its object, one of more than %d bytes",
                                       SVS_NAME_MAX);
     r->key = name;
+    /* The name stays in `text`: cells point to it until the row is done. */
     j->used += (size_t)(name.end - name.at);
     return r->flat ? jsonl_take_column(r, value) : jsonl_take_cell(r, value);
 }
 
 static svs_code jsonl_take_object(struct jsonl_row *r, const char *object) {
+    /* Nested objects restore the enclosing name; svi_json_check has bounded the depth of this recursion. */
     const struct svi_span outer = r->inside;
     if (svi_span_listed(r->key, r->state->options->ignore))
         return SVS_OK;
@@ -506,7 +525,8 @@ static svs_code jsonl_take_object(struct jsonl_row *r, const char *object) {
     return code;
 }
 
-/* A flat map: label, id, time, weight and key, all others are features. */
+/* Reads a key of a flat map by the use of its column. An object under an open or unused name is a set of
+ * further columns, which have uses of their own. */
 static svs_code jsonl_take_column(struct jsonl_row *r, const char *value) {
     static jsonl_taker *const take[] = {
         [SVI_USE_LABEL] = jsonl_take_y,  [SVI_USE_ID] = jsonl_take_id,      [SVI_USE_TIME] = jsonl_take_ts,
@@ -520,7 +540,7 @@ static svs_code jsonl_take_column(struct jsonl_row *r, const char *value) {
     return use <= SVI_USE_WORD ? jsonl_put_cell(r, value, use) : jsonl_take_once(r, use, value, take[use]);
 }
 
-/* A sample as on the wire has an x or an op. */
+/* Is the line a sample in the form of the wire? It has an x or an op. */
 static bool jsonl_is_sample(const char *object) {
     for (const char *p = svi_json_first(object); p;) {
         struct svi_span key;
@@ -539,6 +559,7 @@ static svs_code jsonl_row(void *state, struct svi_shape *shape, struct svi_span 
     struct jsonl_row r = {.state = j, .shape = shape, .m = m, .err = err, .line = line, .column = -1};
     if (line.at == line.end)
         return SVS_EMPTY;
+    /* One check of the whole line; nothing after it compares with an end. */
     SVI_TRY(svi_json_check(line, err));
     j->used = 0;
     r.flat = !jsonl_is_sample(line.at);
@@ -566,6 +587,7 @@ static void *jsonl_begin(const struct svi_reader_options *o, svi_guess *guess, s
     j->options = o;
     svi_missing_words_init(&j->missing, o->missing);
     j->guess = guess;
+    /* The registry gives the guess's columns by name; it is freed by jsonl_end like the rest. */
     j->names = svs_features_new(COLUMNS_MAX, err);
     if (j->names)
         return j;
@@ -576,7 +598,7 @@ static void *jsonl_begin(const struct svi_reader_options *o, svi_guess *guess, s
 static svs_code jsonl_sample_object(struct jsonl *j, struct svi_span inside, const char *object,
                                     svs_error *err);
 
-/* The value of a key that is a name of a column, for the guess. */
+/* Gives the value of a column to the guess. Objects recurse; their inner keys are columns. */
 static svs_code jsonl_sample_value(struct jsonl *j, struct svi_span key, const char *value, svs_error *err) {
     const int before = svs_features_count(j->names);
     const enum svi_json_type type = svi_json_type(value);
@@ -586,7 +608,7 @@ static svs_code jsonl_sample_value(struct jsonl *j, struct svi_span key, const c
     struct svi_span text = {value, svi_json_skip(value)};
     const int column = svs_features_add(j->names, key.at, (size_t)(key.end - key.at), &why);
     svs_code code = column == before ? svi_guess_column(j->guess, key, err) : SVS_OK;
-    if (column < 0) /* its row is refused */
+    if (column < 0) /* not a name: its row will be refused */
         return why.code == SVS_NO_MEMORY ? svi_fail_memory(err, "the columns of a file") : SVS_OK;
     if (code != SVS_OK || type == SVI_JSON_NULL)
         return code;
@@ -594,7 +616,8 @@ static svs_code jsonl_sample_value(struct jsonl *j, struct svi_span key, const c
         return svi_guess_nested(j->guess, column), SVS_OK;
     if (type == SVI_JSON_STRING)
         svi_json_string_at(value, &text);
-    if (type == SVI_JSON_TRUE || type == SVI_JSON_FALSE) { /* a number all the same */
+    /* Truth values count as 1 and 0; the digits are padded as the guess requires. */
+    if (type == SVI_JSON_TRUE || type == SVI_JSON_FALSE) {
         static const char digits[2][SVI_NUMBER_PAD] = {"0", "1"};
         text.at = digits[type == SVI_JSON_TRUE];
         text.end = text.at + 1;
@@ -602,20 +625,21 @@ static svs_code jsonl_sample_value(struct jsonl *j, struct svi_span key, const c
     return svi_guess_value(j->guess, column, text, err);
 }
 
-/* All keys of an object; `inside`: its name, empty for the line itself. */
+/* Samples all keys of an object; `inside`: its name, empty for the line itself. */
 static svs_code jsonl_sample_object(struct jsonl *j, struct svi_span inside, const char *object,
                                     svs_error *err) {
     svs_code code = SVS_OK;
     for (const char *p = svi_json_first(object); p && code == SVS_OK;) {
-        char capacity[SVS_NAME_MAX];
+        char joined[SVS_NAME_MAX];
         struct svi_span key, name;
         const char *value = svi_json_key(p, &key);
+        /* A name that would be too long marks the object as a column without single values. */
         if (inside.at == inside.end)
             code = jsonl_sample_value(j, key, value, err);
-        else if (jsonl_join(inside, key, capacity, &name))
+        else if (jsonl_join(inside, key, joined, &name))
             code = jsonl_sample_value(j, name, value, err);
         else
-            code = jsonl_sample_value(j, inside, "[]", err); /* which is said to have no single values */
+            code = jsonl_sample_value(j, inside, "[]", err);
         p = svi_json_next(svi_json_skip(value));
     }
     return code;
@@ -626,14 +650,17 @@ static svs_code jsonl_sample(void *state, struct svi_span line, bool *enough, sv
     svs_code code = SVS_OK;
     line = svi_trim(line);
     *enough = false;
+    /* A malformed line is refused later, as a row with its number. */
     if (line.at == line.end || svi_json_check(line, NULL) != SVS_OK)
         return SVS_OK;
+    /* A sample in the form of the wire has no columns to guess. */
     if (jsonl_is_sample(line.at)) {
         *enough = true;
         return SVS_OK;
     }
     code = jsonl_sample_object(j, (struct svi_span){line.at, line.at}, line.at, err);
     svi_guess_row(j->guess);
+    /* From one flat map on there are columns to decide. */
     j->flat = true;
     return code;
 }
@@ -643,6 +670,7 @@ static svs_code jsonl_decide(void *state, bool whole, svs_error *err) {
     if (!j->flat)
         return SVS_OK;
     svs_code code = svi_guess_decide(j->guess, whole, NULL, err);
+    /* Of the columns only the unit and order of times are needed later; uses are looked up a key. */
     for (int i = 0; i < svs_features_count(j->names); i++)
         if (svi_guess_of(j->guess, i)->use == SVI_USE_TIME)
             j->unit = svi_guess_of(j->guess, i)->unit, j->order = svi_guess_of(j->guess, i)->order;

@@ -1,4 +1,13 @@
-/* LIBSVM: `label index:value index:value ... # comment`, indices from 1, ascending. */
+/* LIBSVM: `label index:value index:value ... # comment`, indices from 1 (column 0), ascending.
+ *
+ * A row is written into the shape's row, or, for a caller that asked for sparse rows, into `column` and
+ * `value`, whose cost does not depend on the number of columns. Indices must ascend: that finds duplicates
+ * without marks, and delivers sparse rows sorted.
+ *
+ * The label is recognised by what it is not: a first token with a colon is a pair, and the row has no label
+ * then.
+ *
+ * Order: tokens, entries, the label, the row, recognising the format. */
 #include <math.h>
 #include <string.h>
 
@@ -25,8 +34,9 @@ static struct svi_span libsvm_token_at(const char *p, const char *end) {
     return (struct svi_span){p, q};
 }
 
-/* index:value. Returns what follows, NULL when it is something else. */
+/* Reads index:value. Returns the byte after it; NULL: something else stands there. */
 static const char *libsvm_read_pair(const char *p, const char *end, int64_t *index, double *value) {
+    /* The number is read in place: a blank, # or the line end stops it. */
     const char *colon = svi_integer(p, index);
     if (colon == p || *colon != ':')
         return NULL;
@@ -34,6 +44,8 @@ static const char *libsvm_read_pair(const char *p, const char *end, int64_t *ind
     return q != colon + 1 && libsvm_ends_token(q, end) ? q : NULL;
 }
 
+/* Refuses a token that is not a pair, and separates values that are not finite from text that is not a
+ * number. */
 static svs_code libsvm_refuse_pair(const char *p, const char *end, svs_error *err) {
     char text[60];
     struct svi_span token = libsvm_token_at(p, end);
@@ -45,12 +57,12 @@ static svs_code libsvm_refuse_pair(const char *p, const char *end, svs_error *er
     return svi_fail(err, SVS_WRONG_TYPE, "\"%s\" is not index:value", text);
 }
 
-/* Room for the row, where it comes as the columns that it names. */
+/* The row as columns and values, for callers that ask for sparse rows. */
 struct libsvm {
     bool sparse;
     int32_t *column;
     double *value;
-    size_t columns, values; /* room */
+    size_t columns, values; /* capacity of column and of value */
 };
 
 /* The line being read. */
@@ -59,9 +71,10 @@ struct libsvm_row {
     struct svi_shape *shape;
     struct svi_message *m;
     svs_error *err;
-    int64_t previous; /* index of the pair before, 0 at first */
+    int64_t previous; /* index of the previous pair, 0 at first */
 };
 
+/* Appends an entry to the sparse row. Indices ascend, so the highest column is the last one. */
 static svs_code libsvm_add_entry(struct libsvm_row *r, int32_t column, double value) {
     struct libsvm *s = r->state;
     struct svi_message *m = r->m;
@@ -77,7 +90,11 @@ static svs_code libsvm_add_entry(struct libsvm_row *r, int32_t column, double va
 
 static svs_code libsvm_put_value(struct libsvm_row *r, int64_t index, double value) {
     const struct svi_shape *s = r->shape;
+    /* A dense stream and one with fixed names take no further columns; otherwise an index may widen the
+     * stream. */
     bool closed = r->m->kind == SVI_DENSE || s->fixed_names;
+    /* Each refusal has its own text, from malformed to beyond the limits; the limit guards the writes below.
+     */
     if (index < 1)
         return svi_fail(r->err, SVS_BAD_COLUMN, "index %lld: indices count from 1", (long long)index);
     if (index == r->previous)
@@ -97,12 +114,13 @@ static svs_code libsvm_put_value(struct libsvm_row *r, int64_t index, double val
     r->previous = index;
     if (r->state->sparse)
         return libsvm_add_entry(r, (int32_t)index - 1, value);
+    /* The columns up to this one become 0 as the row grows, so x needs no clearing beyond the shape's d. */
     svi_message_reach(r->m, (int)index - 1);
     r->m->x[index - 1] = value;
     return SVS_OK;
 }
 
-/* The first token is the label unless it is a pair. *p moves past it. */
+/* Reads the label, unless the first token is a pair; *p moves past it. */
 static svs_code libsvm_take_label(const char **p, const char *end, struct svi_message *m, svs_error *err) {
     struct svi_span token = libsvm_token_at(*p, end);
     if (memchr(token.at, ':', (size_t)(token.end - token.at)))
@@ -127,6 +145,8 @@ static svs_code libsvm_row(void *state, struct svi_shape *shape, struct svi_span
     m->has_x = true;
     m->kind = r.shape->kind == SVI_DENSE ? SVI_DENSE : SVI_SPARSE;
     m->d = r.shape->d;
+    /* Columns that the row does not name are 0, also in a dense stream. A sparse row lists only what it has.
+     */
     if (m->d > 0 && !s->sparse)
         memset(m->x, 0, (size_t)m->d * sizeof *m->x);
     svs_code code = libsvm_take_label(&p, line.end, m, err);
@@ -135,6 +155,7 @@ static svs_code libsvm_row(void *state, struct svi_shape *shape, struct svi_span
         double value = 0;
         const char *q = libsvm_read_pair(p, line.end, &index, &value);
         code = q ? libsvm_put_value(&r, index, value) : libsvm_refuse_pair(p, line.end, err);
+        /* After a refusal `code` ends the loop. */
         p = q ? q : p;
     }
     m->column = s->column;
@@ -158,6 +179,8 @@ static void *libsvm_begin(const struct svi_reader_options *o, svi_guess *guess, 
         return NULL;
     }
     s->sparse = o->sparse;
+    /* Reserves one entry, so that m->column is not NULL even for an empty row: NULL would mean that x is set.
+     */
     if (s->sparse && !(svi_row_reserve((void **)&s->column, &s->columns, 1, sizeof *s->column) &&
                        svi_row_reserve((void **)&s->value, &s->values, 1, sizeof *s->value))) {
         libsvm_end(s);
@@ -171,6 +194,7 @@ bool svi_libsvm_looks(struct svi_span line) {
     int64_t index;
     double value;
     const char *p = libsvm_skip_blanks(line.at, line.end);
+    /* An optional label, then one well-formed pair. */
     const char *q = svi_number(p, &value);
     if (q != p && libsvm_ends_token(q, line.end))
         p = libsvm_skip_blanks(q, line.end);

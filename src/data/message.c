@@ -6,6 +6,7 @@ void svi_shape_commit(struct svi_shape *s, const struct svi_message *m) {
     if (!m->has_x)
         return;
     s->kind = m->kind;
+    /* d never shrinks: a row that names fewer columns leaves the others 0. */
     if (m->d > s->d)
         s->d = m->d;
     s->names_kept = svs_features_count(s->names);
@@ -15,13 +16,16 @@ svs_code svi_shape_compare(const struct svi_shape *s, const struct svi_message *
     static const char *const kinds[] = {"unset", "dense (an array or packed numbers)",
                                         "sparse (a map of columns)", "named (a map of names)"};
     if (!m->has_x || (m->kind == SVI_NAMED && s->kind == SVI_NAMED && m->d == s->d))
-        return SVS_OK; /* as nearly every row of names */
+        return SVS_OK; /* the common case of named rows */
+    /* Rows under names fit a dense stream whose columns all have names. */
     const bool named = m->kind == SVI_NAMED && s->kind == SVI_DENSE && s->names_kept >= s->d;
+    /* From the form to the width: each text assumes that the tests before it passed. */
     if (s->kind != SVI_UNSET && m->kind != s->kind && !named)
         return svi_fail(err, SVS_WRONG_KIND,
                         "x is %s, but the stream's first sample was %s: send all in that form",
                         kinds[m->kind], kinds[s->kind]);
     bool dense = m->kind == SVI_DENSE && !s->mixed;
+    /* An array has no names, so its width must be that of the stream, or of the names that it was given. */
     if (dense && (s->kind == SVI_DENSE || s->fixed_names) && m->d != s->d)
         return svi_fail(err, SVS_WRONG_DIMENSION, "x has %d features, but this stream has %d", m->d, s->d);
     if (dense && s->kind == SVI_UNSET && s->names_kept > 0 && m->d != s->names_kept)

@@ -1,12 +1,12 @@
-/* message.h: one incoming sample or command, whatever form it came in: the joint between the
- * decoders (msgpack: wire/decode.h; text: data/reader.h) and the engine.
+/* message.h: one incoming sample or command in whatever form it arrived: the joint between the decoders
+ * (msgpack: wire/decode.h; text: data/reader.h) and the engine.
  *
- * A row comes as a vector or as cells under names. A vector stands in the row of the shape: x; one of LIBSVM
- * text may come as the columns that it names, which costs no more than they are. Cells (what a
- * reader of CSV, JSON or VW text finds: numbers, words, nothing) become a vector by the schema
- * (features/schema.h). Nothing in a message outlives the next call on the same decoder or schema. Decoders
- * know no policy: they refuse what is malformed, the engine refuses what does not fit (limits, time, stream),
- * and only the engine commits a shape. */
+ * A row is a vector or cells under names. A vector is x, in the row of the shape; LIBSVM text may instead
+ * give the columns that it names, at a cost that does not depend on the number of columns. Cells (numbers,
+ * words or missing values of CSV, JSON or VW text) become a vector by the schema (features/schema.h). Nothing
+ * in a message outlives the next call on the same decoder or schema. Decoders have no policy: they refuse
+ * what is malformed, the engine refuses what does not fit (limits, time, stream), and only the engine commits
+ * a shape. */
 #ifndef SVI_MESSAGE_H
 #define SVI_MESSAGE_H
 
@@ -15,13 +15,13 @@
 #include "data/shape.h"
 #include "svmstream/value.h"
 
-/* Part of the reason of a refusal: the setting missing says carry, and there is nothing. Producers that hold
- * values of many sensors go by it. */
+/* Part of the text of a refusal: the setting `missing` is carry, but there is no earlier value. Producers
+ * that collect the values of many sensors recognise it. */
 #define SVI_NOTHING_TO_CARRY "has no earlier value to carry over"
 
 enum svi_op { SVI_LEARN = 0, SVI_LABEL, SVI_FORGET };
 
-/* What is done with a missing value; auto: what the message asks for, refuse if it asks for nothing. */
+/* How a missing value is replaced. AUTO: as the message asks, else the row is refused. */
 enum svi_missing {
     SVI_MISSING_REFUSE = 0,
     SVI_MISSING_CARRY,
@@ -46,28 +46,27 @@ struct svi_message {
     enum svi_op op;
     bool has_x;
     enum svi_kind kind; /* form of x in this message */
-    int d;              /* columns that x needs: dense: its length; sparse, named: at least shape->d, or the
-                           highest column + 1. x[0 .. d) are set, absent ones 0 */
-    double *x;          /* == shape->row */
-    const int32_t *column; /* for who asks for sparse rows: not NULL: x is not set, and the row is these
-                              columns, ascending, and their values; all others are 0 */
+    int d; /* columns that x needs. Dense: its length; sparse, named: at least shape->d, or the highest column
+              + 1. x[0 .. d) are set, absent columns are 0 */
+    double *x;             /* == shape->row */
+    const int32_t *column; /* for callers that ask for sparse rows: not NULL: x is not set; the row is these
+                              columns, ascending, and their values, and all other columns are 0 */
     const double *value;
     int count;
-    int missing; /* entries of x that are missing (nil, empty cell): NAN in x, nothing else is ever NAN or
+    int missing; /* entries of x that are missing (nil, empty cell): NAN in x; nothing else in x is NAN or
                     infinite */
-    const struct svi_cell
-        *cells; /* a row under names, which is not in x yet; NULL: x is set, or there is none */
+    const struct svi_cell *cells; /* a row under names, not in x yet; NULL: x is set, or no row */
     int cell_count;
-    bool in_order; /* listed, and in the order of the stream's columns */
-    bool plain;    /* they are numbers, all of them */
-    bool listed;   /* the cells are those of a list of columns that stays the same: of a CSV's header */
-    enum svi_missing absent; /* what the row asks for where a value is missing, and then a column that it does
-                                not name is missing too; SVI_MISSING_AUTO: nothing, and that column is 0 */
-    const uint8_t *gaps;     /* by column: not 0 where a value was missing and x is what took its place;
-                                NULL: none was, or the last value was carried on */
-    svs_value id;            /* SVS_NONE, SVS_INT, SVS_STR (length checked) */
-    svs_value y; /* SVS_NONE, SVS_INT, SVS_REAL, SVS_STR; bool true/false came as 1/0, an integral float of at
-                    most 2^53 in size as SVS_INT */
+    bool in_order;           /* the cells are listed, in the order of the stream's columns */
+    bool plain;              /* all cells are numbers */
+    bool listed;             /* the cells belong to a fixed list of columns: a CSV's header */
+    enum svi_missing absent; /* what the row asks for where a value is missing; columns that it does not name
+                                are missing then too. SVI_MISSING_AUTO: nothing, and those columns are 0 */
+    const uint8_t *gaps; /* by column: not 0 where x holds a replacement of a missing value; NULL: no value
+                            was missing, or the last one was carried over */
+    svs_value id;        /* SVS_NONE, SVS_INT, SVS_STR (length checked) */
+    svs_value y; /* SVS_NONE, SVS_INT, SVS_REAL, SVS_STR; a bool is 1 or 0, an integral float of at most 2^53
+                    in magnitude is SVS_INT */
     double ts;   /* seconds since 1970; NAN = none */
     double weight;    /* > 0, finite; 1 when absent */
     svs_value stream; /* SVS_NONE or SVS_STR */
@@ -76,8 +75,8 @@ struct svi_message {
     int64_t n;        /* -1 = none */
 };
 
-/* A sample without anything, whose row will be in x. Field by field: compilers clear the whole of it by a
- * string instruction, which takes longer than all else that a row of text needs. */
+/* Resets the message to an empty sample with x as its row. Field by field: compilers clear a whole structure
+ * with a string instruction, which takes longer than parsing a row of text. */
 static inline void svi_message_begin(struct svi_message *m, double *x) {
     m->op = SVI_LEARN;
     m->has_x = false;
@@ -99,26 +98,26 @@ static inline void svi_message_begin(struct svi_message *m, double *x) {
     m->n = -1;
 }
 
-/* Sparse and named rows: makes x reach up to this column; the columns in between are 0. */
+/* Sparse and named rows: extends x to this column; new columns in between are 0. */
 static inline void svi_message_reach(struct svi_message *m, int column) {
     for (; m->d <= column; m->d++)
         m->x[m->d] = 0;
 }
 
-/* Accepts the message: its kind, d and names become the shape's. Without x nothing changes. */
+/* Accepts the message: the shape takes its kind, d and names. Without x nothing changes. */
 void svi_shape_commit(struct svi_shape *s, const struct svi_message *m);
 
-/* Is the row as those before it were: of their form and number of columns? */
+/* Does the row have the form and the number of columns of those before it? */
 static inline bool svi_shape_is_that_of(const struct svi_shape *s, const struct svi_message *m) {
     return m->has_x && m->kind == s->kind && m->d == s->d && m->d > 0;
 }
 
-/* Of another row. */
+/* svi_shape_fits for a row of a different form or width. */
 svs_code svi_shape_compare(const struct svi_shape *s, const struct svi_message *m, svs_error *err);
 
-/* Does the message's form (has_x, kind, d) fit the shape? Names fit dense columns that have some.
- * SVS_WRONG_KIND, SVS_WRONG_DIMENSION, SVS_LIMIT, SVS_BAD_COLUMN (more columns than the fixed names) with
- * both numbers in the text. */
+/* Does the message's form (has_x, kind, d) fit the shape? Named rows fit dense columns that have names.
+ * SVS_WRONG_KIND, SVS_WRONG_DIMENSION, SVS_LIMIT, SVS_BAD_COLUMN (more columns than fixed names), with both
+ * numbers in the text. */
 static inline svs_code svi_shape_fits(const struct svi_shape *s, const struct svi_message *m,
                                       svs_error *err) {
     return svi_shape_is_that_of(s, m) ? SVS_OK : svi_shape_compare(s, m, err);

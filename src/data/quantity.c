@@ -1,3 +1,8 @@
+/* Quantities: the digits are copied without their marks and with a point as decimal mark, then read by
+ * svi_number, so that the value is rounded as that of a plain number. Each part is consumed from the front of
+ * the span; what is left at the end must be a unit.
+ *
+ * Order: digits, money, units, the whole. */
 #include "data/quantity.h"
 
 #include <ctype.h>
@@ -7,9 +12,10 @@
 #include "data/cell.h"
 #include "data/number.h"
 
-#define QUANTITY_TEXT 48 /* bytes of the longest number */
+#define QUANTITY_TEXT 48 /* bytes of the longest number; a longer one is not a quantity */
 
-/* The number as svi_number reads it: without marks between thousands, its decimal mark a point. */
+/* The number as svi_number reads it: without marks between thousands, with a point as decimal mark, padded.
+ */
 struct digits {
     char text[QUANTITY_TEXT + SVI_NUMBER_PAD + 1];
     size_t length;
@@ -26,15 +32,16 @@ static bool quantity_put(struct digits *d, char c) {
     return true;
 }
 
-/* Takes digits, at most `most`; returns their count. */
-static int quantity_take(struct digits *d, struct svi_span *s, int most) {
+/* Moves up to `limit` digits from the span to the number; returns their count. */
+static int quantity_take(struct digits *d, struct svi_span *s, int limit) {
     int count = 0;
-    for (; count < most && quantity_digit(s->at, s->end) && quantity_put(d, *s->at); s->at++)
+    for (; count < limit && quantity_digit(s->at, s->end) && quantity_put(d, *s->at); s->at++)
         count++;
     return count;
 }
 
-/* The digits before the decimal mark. */
+/* Moves the digits before the decimal mark. A later group has exactly three digits, and a number with groups
+ * does not begin with 0: 12,34 and 0,123 are not thousands. */
 static bool quantity_whole(struct digits *d, struct svi_span *s, char mark, bool *grouped) {
     const char *first = s->at;
     const int count = quantity_take(d, s, QUANTITY_TEXT);
@@ -42,6 +49,7 @@ static bool quantity_whole(struct digits *d, struct svi_span *s, char mark, bool
         return false;
     if (s->at == s->end || *s->at != mark)
         return true;
+    /* A mark after the digits makes them the first group. */
     if (count > 3 || *first == '0')
         return false;
     while (s->at < s->end && *s->at == mark) {
@@ -53,7 +61,7 @@ static bool quantity_whole(struct digits *d, struct svi_span *s, char mark, bool
     return !quantity_digit(s->at, s->end);
 }
 
-/* An exponent, where digits follow the e; else it begins a unit. */
+/* Moves an exponent if digits follow the e; otherwise the e begins a unit (5 eV). */
 static bool quantity_exponent(struct digits *d, struct svi_span *s) {
     const char *p = s->at + (s->at < s->end && (*s->at == 'e' || *s->at == 'E'));
     if (p == s->at)
@@ -61,13 +69,14 @@ static bool quantity_exponent(struct digits *d, struct svi_span *s) {
     const char *digits = p + (p < s->end && (*p == '-' || *p == '+'));
     if (!quantity_digit(digits, s->end))
         return true;
+    /* Copies the e and its sign. */
     for (; s->at < digits; s->at++)
         if (!quantity_put(d, *s->at))
             return false;
     return quantity_take(d, s, QUANTITY_TEXT) > 0;
 }
 
-/* The bytes of the sign of money that the text begins with; 0: none. Dollar, euro, pound, yen. */
+/* The length in bytes of the sign of money at the beginning, 0 = none. Dollar, euro, pound, yen. */
 static size_t quantity_money(struct svi_span s) {
     static const char *const signs[] = {"$", "\xe2\x82\xac", "\xc2\xa3", "\xc2\xa5"};
     for (size_t k = 0; k < sizeof signs / sizeof *signs; k++) {
@@ -83,7 +92,7 @@ bool svi_unit_is_money(const char *unit) {
     return s.at < s.end && quantity_money(s) == strlen(unit);
 }
 
-/* Blanks, also those at which no line breaks (U+00A0, U+202F). */
+/* Skips blanks, also the no-break ones (U+00A0, U+202F). */
 static void quantity_skip_blanks(struct svi_span *s) {
     for (;;) {
         const size_t left = (size_t)(s->end - s->at);
@@ -98,7 +107,7 @@ static void quantity_skip_blanks(struct svi_span *s) {
     }
 }
 
-/* It will be printed: of UTF-8, and nothing in it that a terminal obeys. */
+/* Is the text safe to print: valid UTF-8 without characters that control a terminal? */
 static bool quantity_shown(struct svi_span s) {
     for (const char *p = s.at; p < s.end; p += svi_utf8_length(p, (size_t)(s.end - p)))
         if (svi_utf8_length(p, (size_t)(s.end - p)) == 0 || svi_text_control(p, (size_t)(s.end - p)) >= 0)
@@ -106,13 +115,14 @@ static bool quantity_shown(struct svi_span s) {
     return true;
 }
 
-/* Is all of it a unit? */
+/* Is the whole span a unit? */
 static bool quantity_unit(struct svi_span s) {
     const size_t money = quantity_money(s);
     if (s.end - s.at > SVI_UNIT_MAX || money > 0)
         return money == (size_t)(s.end - s.at);
     if (!quantity_shown(s))
         return false;
+    /* One digit may end a unit: m/s2, m3. */
     if (s.end - s.at > 1 && isdigit((unsigned char)s.end[-1]))
         s.end--;
     for (const char *p = s.at; p < s.end; p++) {
@@ -135,11 +145,13 @@ bool svi_quantity_read(struct svi_span s, bool comma, struct svi_quantity *q) {
         q->unit = (struct svi_span){s.at, s.at + money};
         s.at += money;
         quantity_skip_blanks(&s);
+        /* The sign may stand on either side of the money: -$5, $-5. */
         if (!minus && s.at < s.end && *s.at == '-') {
             minus = true;
             s.at++;
         }
     }
+    /* Number first, unit last: what the number leaves must be the unit and nothing else. */
     if (!quantity_whole(&d, &s, comma ? '.' : ',', &q->grouped))
         return false;
     q->fraction = s.at < s.end && *s.at == (comma ? ',' : '.');
@@ -155,7 +167,8 @@ bool svi_quantity_read(struct svi_span s, bool comma, struct svi_quantity *q) {
     quantity_skip_blanks(&s);
     if (s.at == s.end)
         return true;
-    q->unit = q->unit.at < q->unit.end ? (struct svi_span){NULL, NULL} : s; /* $5 km: neither */
+    /* A sign of money may also stand after the number: 4,35 €. */
+    q->unit = q->unit.at < q->unit.end ? (struct svi_span){NULL, NULL} : s; /* $5 km has two units: refused */
     q->money = quantity_money(s) == (size_t)(s.end - s.at);
     return q->unit.at && quantity_unit(s);
 }

@@ -1,16 +1,14 @@
-/* A reader cuts lines out of an input (input.h: bytes of a file or pipe, unpacked) and hands each to a format
- * (reader_internal.h). The format is the one of the settings, else that of the file's name, else what the
- * first line looks like; the first line that is not blank begins it.
+/* A reader cuts lines out of an input (input.h) and hands each to a format (reader_internal.h): that of the
+ * settings, else of the file's name, else of what the first line looks like.
  *
- * A line is a view of the input's buffer, valid until the next fill; what stands after it can be read. A line
- * over 1 MiB is reported once and its rest skipped. Nothing here blocks but svi_reader_fill.
+ * A line is a view of the input's buffer, valid until the next fill; the bytes after it are readable. A line
+ * over 1 MiB is reported once and its rest skipped. Only svi_reader_fill and the calls built on it block.
  *
- * A format may want to see lines before any is a row. They are cut ahead of the place where rows are cut
- * (`ahead` bytes), so they come again; when there are enough, or nothing more comes for a while, the format
- * decides.
+ * A format may sample lines before any is a row. They are cut `ahead` of the position where rows are cut, so
+ * they are delivered later; when there are enough, or none arrives for a while, the format decides.
  *
- * A line of CSV that ends inside of quotes may go on in the next ones: only one that is no row by itself is
- * looked at for that. If nothing closes the quote within 64 KiB the line is refused alone.
+ * Only a line of CSV that is not a row by itself is examined for an open quote, so ordinary rows pay nothing.
+ * If nothing closes it within 64 KiB or a second, the line is refused alone.
  *
  * Order: opening, lines, rows of several lines, the first lines, rows. */
 #include "data/reader.h"
@@ -28,29 +26,29 @@
 #include "data/input.h"
 
 #define LONGEST_LINE     ((size_t)1 << 20)
-#define SAMPLE_LINES     1000                /* looked at before the first row */
-#define SAMPLE_BYTES     ((size_t)256 << 10) /* or this many bytes */
-#define LONGEST_ROW      ((size_t)64 << 10)  /* of several lines */
-#define COMMENT_LINES    100                 /* looked at below a line that may be a comment */
-#define SILENCE          0.25                /* seconds without more of them */
-#define MAX_OPEN_SECONDS 1                   /* seconds that a row of several lines may take to come */
+#define SAMPLE_LINES     1000                /* lines that are sampled before the first row, at most */
+#define SAMPLE_BYTES     ((size_t)256 << 10) /* or bytes, whichever comes first */
+#define LONGEST_ROW      ((size_t)64 << 10)  /* bytes of a row that spans several lines */
+#define COMMENT_LINES    100                 /* lines examined below a possible comment */
+#define SILENCE          0.25                /* seconds without input that end the sample */
+#define MAX_OPEN_SECONDS 1                   /* seconds to wait for the end of a row that spans lines */
 
 struct svi_reader {
     struct svi_input source;
     struct svi_reader_options options;
     struct svi_shape *shape;
     const struct svi_format *format; /* NULL: the first line decides */
-    void *state;                     /* of the format, from the first line on */
+    void *state;                     /* of the format; NULL before the first line */
     svi_guess *guess;
-    bool sampling;  /* the format looks at lines */
-    size_t ahead;   /* bytes after source.at that it has seen */
-    int samples;    /* lines in them */
-    double sampled; /* when the last of them came */
-    double open;    /* since when a line with an open quote waits for those that may close it; 0: none */
+    bool sampling;  /* lines go to the sample, not to rows */
+    size_t ahead;   /* bytes after source.at that are sampled */
+    int samples;    /* lines sampled */
+    double sampled; /* when input last arrived; monotonic seconds */
+    double open;    /* since when a line with an open quote waits for more lines; 0 = none waits */
     struct svi_span line;
-    int64_t number;  /* of that line, from 1 */
-    size_t searched; /* bytes after source.at that hold no line end */
-    bool skipping;   /* the rest of a line that was too long */
+    int64_t number;  /* number of that line, from 1 */
+    size_t searched; /* bytes after source.at that were searched and hold no line end */
+    bool skipping;   /* the rest of an overlong line is being skipped */
 };
 
 static void reader_format_by_name(struct svi_reader *r, const char *path) {
@@ -60,6 +58,7 @@ static void reader_format_by_name(struct svi_reader *r, const char *path) {
     } endings[] = {{".csv", &svi_csv},       {".tsv", &svi_csv},     {".svm", &svi_libsvm},
                    {".libsvm", &svi_libsvm}, {".jsonl", &svi_jsonl}, {".ndjson", &svi_jsonl},
                    {".json", &svi_jsonl},    {".vw", &svi_vw}};
+    /* .csv.gz is a CSV. */
     size_t length = strlen(path);
     if (svi_ends_with(path, length, ".gz"))
         length -= 3;
@@ -85,6 +84,7 @@ svi_reader *svi_reader_open(const char *path, const struct svi_reader_options *o
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (strcmp(wanted, formats[i]->name) == 0)
             r->format = formats[i];
+    /* One exit for all failures: svi_reader_close frees a partly built reader. */
     svs_code code = r->guess ? SVS_OK : svi_fail_memory(err, "the reader");
     if (code == SVS_OK && !r->format && strcmp(wanted, "auto") != 0)
         code = svi_fail(err, SVS_SETTING,
@@ -93,6 +93,7 @@ svi_reader *svi_reader_open(const char *path, const struct svi_reader_options *o
         svi_reader_close(&r);
         return NULL;
     }
+    /* After the settings, which win over the name. */
     reader_format_by_name(r, path);
     return r;
 }
@@ -116,6 +117,7 @@ int svi_reader_fd(const svi_reader *r) {
 svs_code svi_reader_fill(svi_reader *r, svs_error *err) {
     const size_t held = r->source.end - r->source.at;
     svs_code code = svi_input_fill(&r->source, err);
+    /* Silence is counted from the last byte that arrived, not from the last poll. */
     if (r->source.end - r->source.at > held)
         r->sampled = svi_monotonic();
     return code;
@@ -124,7 +126,7 @@ svs_code svi_reader_fill(svi_reader *r, svs_error *err) {
 double svi_reader_wait(const svi_reader *r) {
     if (r->open > 0)
         return fmax(0, r->open + MAX_OPEN_SECONDS - svi_monotonic());
-    if (!r->sampling || (svi_guess_rows(r->guess) == 0 && r->samples < 2)) /* a header alone tells nothing */
+    if (!r->sampling || (svi_guess_rows(r->guess) == 0 && r->samples < 2)) /* a header alone is no evidence */
         return INFINITY;
     return fmax(0, r->sampled + SILENCE - svi_monotonic());
 }
@@ -165,7 +167,7 @@ int64_t svi_reader_position(const svi_reader *r, int64_t *size) {
     return r->source.taken;
 }
 
-/* Puts the line's number in front of the error's text. */
+/* Prepends the line number to the error text. */
 static enum svi_read reader_refuse(const svi_reader *r, enum svi_read how, const svs_error *why,
                                    svs_error *err) {
     svi_fail(err, why->code, "line %lld: %s", (long long)r->number, why->text);
@@ -175,12 +177,15 @@ static enum svi_read reader_refuse(const svi_reader *r, enum svi_read how, const
 /* What the buffer holds of the next line. */
 enum found { FOUND_LINE, FOUND_LONG, FOUND_NOTHING };
 
+/* Cuts the next line in full generality: skips the rest of an overlong line, finds the last line without a
+ * line end, removes CR and the byte order mark. `searched` keeps a line that arrives in many pieces from
+ * being searched over and over. */
 static enum found reader_find_line(svi_reader *r) {
     struct svi_input *s = &r->source;
     if (s->packing == SVI_PACKING_UNKNOWN)
         return FOUND_NOTHING; /* a single first byte may turn out to be gzip */
     const char *at = s->buffer + s->at, *newline;
-    if (r->skipping) { /* what is left of a line that was refused for its length */
+    if (r->skipping) { /* the line was refused already */
         newline = memchr(at, '\n', s->end - s->at);
         r->skipping = !newline;
         s->at = newline ? s->at + (size_t)(newline + 1 - at) : s->end;
@@ -207,10 +212,12 @@ static enum found reader_find_line(svi_reader *r) {
     return longer ? FOUND_LONG : FOUND_LINE;
 }
 
-/* The same where a whole line is there, as nearly always. */
+/* The fast path of reader_find_line: the line is complete and ordinary. False: use the general one. The first
+ * line is left to that, for its byte order mark. */
 static inline bool reader_cut_line(svi_reader *r) {
     struct svi_input *s = &r->source;
     const char *at = s->buffer + s->at, *end = s->buffer + s->end;
+    /* A line that ends in the buffer and is not too long needs none of the other cases. */
     if (r->skipping || r->number == 0)
         return false;
     const char *newline = memchr(at + r->searched, '\n', (size_t)(end - at) - r->searched);
@@ -226,18 +233,20 @@ static inline bool reader_cut_line(svi_reader *r) {
 
 /* ---- rows of several lines */
 
-/* What is known of the row that begins with an open line. */
+/* The state of a row that begins with an open line. */
 enum joined { JOINED_ROW, JOINED_NOT, JOINED_WAITS };
 
-/* Adds the lines up to the one that closes the quote. `held`: the end of what the buffer holds. Quotes inside
- * of quotes are doubled, so an odd number of them closes. */
+/* Extends the line over the following ones, to the line that closes the quote. `held`: the end of the
+ * buffered bytes. Quotes inside of quotes are doubled, so an odd number of them in a line closes it. */
 static enum joined reader_join(const struct svi_reader *r, struct svi_span *line, const char *held) {
     const bool ended = r->source.ended && !svi_input_pending(&r->source);
+    /* Continue after the line end, LF or CRLF. */
     const char *p = line->end + (line->end < held && *line->end == '\r') + 1;
     while (p < held && (size_t)(p - line->at) <= LONGEST_ROW) {
         bool closes = false;
         for (; p < held && *p != '\n'; p++)
             closes ^= *p == '"';
+        /* The last line is incomplete: its remaining bytes may hold quotes. */
         if (p == held && !ended)
             return JOINED_WAITS;
         if (closes) {
@@ -254,8 +263,8 @@ static bool reader_is_open(const struct svi_reader *r, struct svi_span line) {
            r->format->ends(r->state, line) == SVI_ENDS_OPEN;
 }
 
-/* The present line, which is no row: the lines after it may belong to it. Where they do not it is alone
- * again. */
+/* The current line is not a row: tries to join it with the lines after it. JOINED_NOT: it is refused alone,
+ * and the input continues after it. */
 static enum joined reader_join_line(svi_reader *r) {
     struct svi_input *s = &r->source;
     const char *held = s->buffer + s->end, *at = r->line.at;
@@ -265,9 +274,12 @@ static enum joined reader_join_line(svi_reader *r) {
     if (s->ended)
         s->buffer[s->end] = '\n'; /* in the padding: numbers must end */
     enum joined joined = reader_is_open(r, line) ? reader_join(r, &line, held) : JOINED_NOT;
+    /* The wait has a limit, so that one stray quote does not stall a live stream. */
     if (joined == JOINED_WAITS && r->open > 0 && svi_reader_wait(r) <= 0)
         joined = JOINED_NOT;
     if (joined == JOINED_WAITS) {
+        /* Put the line back, to be joined again when more input has arrived; the clock runs from the first
+         * attempt. */
         r->open = r->open > 0 ? r->open : svi_monotonic();
         r->searched = (size_t)(held - at);
         s->at = (size_t)(at - s->buffer);
@@ -278,6 +290,7 @@ static enum joined reader_join_line(svi_reader *r) {
     r->line = joined == JOINED_ROW ? line : first;
     const char *next = memchr(r->line.end, '\n', (size_t)(held - r->line.end));
     s->at = next ? (size_t)(next + 1 - s->buffer) : s->end;
+    /* Keep line numbers those of the file. */
     for (const char *p = first.end; p < r->line.end; p++)
         r->number += *p == '\n';
     return joined;
@@ -285,20 +298,21 @@ static enum joined reader_join_line(svi_reader *r) {
 
 /* ---- the first lines */
 
-/* Every other byte of text in a western language is 0, or the file says it by its first two. */
+/* Is it UTF-16? The file begins with a byte order mark, or one of the first bytes is 0, as every other byte
+ * of western text is. */
 static bool is_utf16(struct svi_span line) {
     const size_t length = (size_t)(line.end - line.at);
     return length >= 2 && (memcmp(line.at, "\xff\xfe", 2) == 0 || memcmp(line.at, "\xfe\xff", 2) == 0 ||
                            memchr(line.at, 0, length < 4 ? length : 4));
 }
 
-/* sep=; stands before the first line of a CSV and tells a spreadsheet what parts cells. */
+/* Is it the line sep=; that gives a spreadsheet the separator? */
 static bool is_separator_hint(struct svi_span line) {
     return line.end - line.at == 5 && memcmp(line.at, "sep=", 4) == 0;
 }
 
-/* A line that begins with # before anything else is a comment, unless it is the header: then it stands above
- * a row that does not, with as many cells. *wait: more lines are to come. */
+/* Is the current line a comment before the data? A line that begins with # is, unless it is the header: the
+ * line directly above the first row, with as many cells. *wait: the lines below are not buffered yet. */
 static bool reader_is_comment(const struct svi_reader *r, bool *wait) {
     const struct svi_input *s = &r->source;
     const char *p = s->buffer + s->at, *const held = s->buffer + s->end;
@@ -306,6 +320,7 @@ static bool reader_is_comment(const struct svi_reader *r, bool *wait) {
     *wait = false;
     if ((r->format && r->format != &svi_csv) || r->line.at == r->line.end || *r->line.at != '#')
         return false;
+    /* Looks for the first line below that is neither blank nor begins with #. */
     for (int i = 0; i < COMMENT_LINES; i++) {
         const char *newline = memchr(p, '\n', (size_t)(held - p));
         *wait = !newline && !ended;
@@ -319,15 +334,15 @@ static bool reader_is_comment(const struct svi_reader *r, bool *wait) {
     return false;
 }
 
-/* The beginning of an array of objects, or of an object on several lines: the filter of jq that makes one
- * object a line of it. NULL: neither. */
+/* The jq filter that puts one object on each line, where the line begins an array of objects or an object
+ * that spans lines; NULL: neither. */
 static const char *json_on_many_lines(struct svi_span line) {
     const struct svi_span rest = svi_trim((struct svi_span){line.at + (line.at < line.end), line.end});
     const bool alone = rest.at == rest.end;
     return *line.at == '[' && (alone || *rest.at == '{') ? "'.[]'" : *line.at == '{' && alone ? "." : NULL;
 }
 
-/* Only text whose columns are the same in all rows has one for the key. */
+/* Refuses a key for VW and LIBSVM text, whose rows have no column that could hold it. */
 static svs_code refuse_keys(const struct svi_reader *r, svs_error *err) {
     const char *key = r->options.key;
     char shown[80];
@@ -339,7 +354,9 @@ static svs_code refuse_keys(const struct svi_reader *r, svs_error *err) {
                     svi_escape(shown, sizeof shown, key, strlen(key)));
 }
 
-/* The present line begins the format, which may want to see it and further ones before it is a row. */
+/* Begins the format with the current line, which is delivered again. The tests go from encodings, which would
+ * make any format fail in a misleading way, to the look of the line; CSV takes whatever nothing else claims.
+ */
 static svs_code reader_begin(svi_reader *r, svs_error *err) {
     const struct svi_span text = svi_trim(r->line);
     if (is_utf16(text))
@@ -351,6 +368,7 @@ static svs_code reader_begin(svi_reader *r, svs_error *err) {
     if (filter)
         return svi_fail(err, SVS_SETTING,
                         "a file of JSON has one object a line: jq -c %s makes that of this one", filter);
+    /* The most specific look first. */
     if (!r->format)
         r->format = *text.at == '{'             ? &svi_jsonl
                     : svi_libsvm_looks(r->line) ? &svi_libsvm
@@ -368,7 +386,8 @@ static svs_code reader_decide(svi_reader *r, bool whole, svs_error *err) {
     return r->format->decide(r->state, whole, err);
 }
 
-/* Shows the format the lines that are there. When it still wants more, r->sampling stays. */
+/* Gives the format the buffered lines that it has not sampled yet, and lets it decide when it has enough.
+ * While it wants more, r->sampling stays. */
 static svs_code reader_sample(svi_reader *r, svs_error *err) {
     struct svi_input *s = &r->source;
     bool enough = false;
@@ -376,6 +395,7 @@ static svs_code reader_sample(svi_reader *r, svs_error *err) {
         const char *at = s->buffer + s->at + r->ahead;
         const size_t held = s->end - s->at - r->ahead;
         const char *newline = memchr(at, '\n', held);
+        /* The last line may lack its line end. */
         const bool rest = !newline && s->ended && !svi_input_pending(s) && held > 0 && held <= LONGEST_LINE;
         if (!newline && !rest)
             break;
@@ -383,6 +403,7 @@ static svs_code reader_sample(svi_reader *r, svs_error *err) {
             s->buffer[s->end] = '\n';
         size_t length = newline ? (size_t)(newline - at) : held;
         struct svi_span line = {at, at + length - (length > 0 && at[length - 1] == '\r')}, row = line;
+        /* A row that spans lines is sampled as one, or its pieces would look like rows of the wrong width. */
         if (length <= LONGEST_LINE && reader_is_open(r, line)) {
             const enum joined joined = reader_join(r, &row, at + held);
             if (joined == JOINED_WAITS)
@@ -392,6 +413,7 @@ static svs_code reader_sample(svi_reader *r, svs_error *err) {
                 length = (size_t)(row.end - at) + (row.end < at + held && *row.end == '\r');
         }
         const bool last = at + length == s->buffer + s->end;
+        /* An overlong line is not sampled; it is refused later as a row. */
         svs_code code = length > LONGEST_LINE ? SVS_OK : r->format->sample(r->state, line, &enough, err);
         if (code != SVS_OK)
             return code;
@@ -400,6 +422,8 @@ static svs_code reader_sample(svi_reader *r, svs_error *err) {
     }
     const bool ended = s->ended && !svi_input_pending(s);
     const size_t held = s->end - s->at;
+    /* Decide on whichever limit comes first: lines, bytes (once there is a row), the end of the file, or
+     * silence. */
     const bool full = r->samples >= SAMPLE_LINES || held > LONGEST_LINE ||
                       (held >= SAMPLE_BYTES && svi_guess_rows(r->guess) > 0);
     const bool silent = !svi_input_pending(s) && svi_reader_wait(r) <= 0;
@@ -408,19 +432,20 @@ static svs_code reader_sample(svi_reader *r, svs_error *err) {
 
 /* ---- rows */
 
-/* The present line as a row. SVI_READ_MORE: it is not one. */
+/* Reads the current line as a row. SVI_READ_MORE: it has none. */
 static enum svi_read reader_read_line(svi_reader *r, struct svi_message *m, svs_error *err) {
-    svs_error why; /* not cleared: it is long, and nearly every line is a row */
+    svs_error why; /* not cleared: it is large, and nearly every line is a row */
     svi_message_begin(m, r->shape->row);
     svs_code code = r->format->row(r->state, r->shape, r->line, m, &why);
-    if (code == SVS_OK && !m->cells && !(r->options.key && *r->options.key)) /* of its key it may fit */
+    /* With keys the row must fit the shape of its key's stream, which checks it. */
+    if (code == SVS_OK && !m->cells && !(r->options.key && *r->options.key))
         code = svi_shape_fits(r->shape, m, &why);
     if (code == SVS_OK)
         return SVI_READ_ROW;
     return code == SVS_EMPTY ? SVI_READ_MORE : reader_refuse(r, SVI_READ_BAD, &why, err);
 }
 
-/* A refused line may be the first of a row of several. False: there is no row yet. */
+/* Retries a refused line as the first of a row that spans lines. False: there is no row yet. */
 static bool reader_read_more(svi_reader *r, struct svi_message *m, svs_error *err, enum svi_read *result) {
     const struct svi_span line = r->line;
     const enum joined joined = r->format->ends ? reader_join_line(r) : JOINED_NOT;
@@ -430,18 +455,19 @@ static bool reader_read_more(svi_reader *r, struct svi_message *m, svs_error *er
     return *result != SVI_READ_MORE;
 }
 
-/* The line comes again. */
+/* Puts the current line back; the next step cuts it again. */
 static void reader_put_back(svi_reader *r) {
     r->source.at = (size_t)(r->line.at - r->source.buffer);
     r->number--;
 }
 
-/* One step: SVI_READ_MORE where the input is to be filled, and *again where another step comes. */
+/* One step of the state machine: sample, find a line, begin the format, or read a row. SVI_READ_MORE with
+ * *again false: the input must be filled first; *again true: take another step. */
 static enum svi_read reader_step(svi_reader *r, struct svi_message *m, bool *again, svs_error *err) {
     svs_error why;
     *again = true;
     if (r->sampling) {
-        if (reader_sample(r, &why) != SVS_OK) { /* which is about no single line */
+        if (reader_sample(r, &why) != SVS_OK) { /* the error concerns the columns, not a line */
             svi_fail(err, why.code, "%s", why.text);
             return *again = false, SVI_READ_FAIL;
         }
@@ -452,7 +478,7 @@ static enum svi_read reader_step(svi_reader *r, struct svi_message *m, bool *aga
     *again = found != FOUND_NOTHING;
     if (found == FOUND_NOTHING)
         return SVI_READ_MORE;
-    if (found == FOUND_LONG) { /* without its first line a file has no meaning */
+    if (found == FOUND_LONG) { /* without its first line a file cannot be understood */
         *again = false;
         return reader_refuse(r, r->state ? SVI_READ_BAD : SVI_READ_FAIL,
                              &(svs_error){SVS_TOO_LARGE, "the line is longer than 1 MiB"}, err);
@@ -460,6 +486,7 @@ static enum svi_read reader_step(svi_reader *r, struct svi_message *m, bool *aga
     if (!r->state) {
         const struct svi_span text = svi_trim(r->line);
         bool wait;
+        /* Blank lines, a separator hint and comments before the data are skipped. */
         if (text.at == text.end || is_separator_hint(text) || reader_is_comment(r, &wait))
             return SVI_READ_MORE;
         if (wait) {
@@ -481,7 +508,8 @@ static enum svi_read reader_step(svi_reader *r, struct svi_message *m, bool *aga
 enum svi_read svi_reader_next(svi_reader *r, struct svi_message *m, svs_error *err) {
     enum svi_read more;
     if (r->open > 0 && svi_reader_wait(r) <= 0)
-        r->searched = 0; /* the open line is looked at once more, now as one of its own */
+        r->searched = 0; /* the wait is over: the open line is read again, now on its own */
+    /* The fast path: whole lines in the buffer, one after the other. */
     while (r->state && !r->sampling && reader_cut_line(r)) {
         const enum svi_read result = reader_read_line(r, m, err);
         if (result == SVI_READ_ROW)
@@ -489,6 +517,7 @@ enum svi_read svi_reader_next(svi_reader *r, struct svi_message *m, svs_error *e
         if (result == SVI_READ_BAD && reader_read_more(r, m, err, &more))
             return more;
     }
+    /* The general path, until it has a row or needs input. */
     for (;;) {
         bool again;
         const enum svi_read result = reader_step(r, m, &again, err);
@@ -497,7 +526,8 @@ enum svi_read svi_reader_next(svi_reader *r, struct svi_message *m, svs_error *e
         if (result != SVI_READ_MORE)
             return result;
         if (svi_input_pending(&r->source)) {
-            /* A caller may poll before it fills: what needs no read must not wait for one. */
+            /* The caller polls before it fills, and the descriptor may stay silent: what needs no read is
+             * inflated here. */
             if (svi_reader_fill(r, err) != SVS_OK)
                 return SVI_READ_FAIL;
         } else if (!r->source.ended) {
@@ -512,17 +542,18 @@ enum svi_read svi_reader_next(svi_reader *r, struct svi_message *m, svs_error *e
     }
 }
 
-/* Waits for bytes, or for the time after which none are waited for. */
+/* Waits for input, or until svi_reader_wait has passed; then fills. */
 static svs_code reader_await(svi_reader *r, svs_error *err) {
     struct pollfd ready = {.fd = r->source.fd, .events = POLLIN};
     const double wait = svi_reader_wait(r);
-    /* Standard input may be set nonblocking by its other owners. */
+    /* Standard input may have been set nonblocking by another owner, so poll before each read. */
     const int count = poll(&ready, 1, isinf(wait) ? -1 : (int)(1000 * wait) + 1);
     return count <= 0 ? SVS_OK : svi_reader_fill(r, err);
 }
 
 svs_code svi_reader_settle(svi_reader *r, svs_error *err) {
     struct svi_message m;
+    /* Steps as svi_reader_next does, but stops before the first row is read. */
     while (!r->state || r->sampling) {
         bool again;
         if (reader_step(r, &m, &again, err) == SVI_READ_FAIL)

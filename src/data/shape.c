@@ -1,10 +1,14 @@
-/* The form of a stream's samples. Names are a registry (feature_names.c), of which those from names_kept on
- * are of the row in hand and go when it is refused.
+/* The form of a stream's samples. Its names are a registry (feature_names.c), in which those from names_kept
+ * on belong to the current row and are dropped when it is refused.
  *
- * The row that decoders write into, and the marks of the columns that it has, are the shape's own or in a
- * room that shapes share which one thread works on in turns. Marks are never cleared: each row has another
- * round, which a shared room counts, so that what another shape's row has left there is none of this one's.
- * Begin with svi_shape_begin_row. */
+ * The row that decoders write into, and the marks of its columns, are owned by the shape or shared by all
+ * shapes that one thread serves in turn. Marks are never cleared: each row has a new round number, counted by
+ * whoever owns the memory, so marks of another shape's row never match.
+ *
+ * Invariant: names_kept <= the number of names <= max_features, and marks hold no round above the current
+ * one.
+ *
+ * Order: set-up, rows, fewer columns, the archive. */
 #include "data/shape.h"
 
 #include <ctype.h>
@@ -16,15 +20,16 @@
 #include "data/feature_names.h"
 
 #define FEATURES_MAX   1000000
-#define LINE           64 /* rows begin with a cache line */
+#define LINE           64 /* bytes of a cache line, on which the row begins */
 #define OTHER_FEATURES "the setting `features` was another"
 
-/* Adds the name in [from, to), blanks around it dropped. */
+/* Adds the fixed name in [from, to), without the blanks around it. */
 static svs_code shape_add_fixed(struct svi_shape *s, const char *from, const char *to, svs_error *err) {
     while (from < to && isspace((unsigned char)*from))
         from++;
     while (to > from && isspace((unsigned char)to[-1]))
         to--;
+    /* An added name raises the count; a duplicate does not. */
     int before = svs_features_count(s->names);
     svs_error why = {0};
     if (svs_features_add(s->names, from, (size_t)(to - from), &why) < 0)
@@ -36,7 +41,8 @@ static svs_code shape_add_fixed(struct svi_shape *s, const char *from, const cha
     return SVS_OK;
 }
 
-/* A stream may have far fewer columns than it could: what no row reaches takes no memory. */
+/* One block for both. Pages that no row reaches take no memory, which matters because a stream may have far
+ * fewer columns than its limit. */
 svs_code svi_shape_scratch_init(struct svi_shape_scratch *r, int columns, svs_error *err) {
     const size_t count = (size_t)columns;
     *r = (struct svi_shape_scratch){.columns = columns};
@@ -75,6 +81,7 @@ static svs_code shape_reserve(struct svi_shape *s, struct svi_shape_scratch *scr
 
 static svs_code shape_fill(struct svi_shape *s, const char *fixed, struct svi_shape_scratch *scratch,
                            svs_error *err) {
+    /* The registry is made even without names: named rows may follow. */
     s->names = svs_features_new(s->max_features, err);
     if (shape_reserve(s, scratch, err) != SVS_OK || !s->names)
         return svi_fail_memory(err, "the row of a sample");
@@ -113,9 +120,10 @@ void svi_shape_clear(struct svi_shape *s) {
 
 void svi_shape_begin_row(struct svi_shape *s) {
     const int columns = s->scratch ? s->scratch->columns : s->max_features;
+    /* Other shapes may have used the scratch row since: go on from its count. */
     if (s->scratch)
         s->round = s->scratch->round;
-    if (++s->round == 0) { /* the count wrapped: old marks would match */
+    if (++s->round == 0) { /* the count wrapped: old marks would match, and 0 is the mark of a fresh block */
         memset(s->marks, 0, (size_t)columns * sizeof *s->marks);
         s->round = 1;
     }
@@ -138,6 +146,7 @@ svs_features *svi_shape_kept_names(const struct svi_shape *s, const bool *keep, 
 }
 
 void svi_shape_keep(struct svi_shape *s, const bool *keep, svs_features *names) {
+    /* Columns without names count as well: kept may exceed the number of names. */
     int kept = 0;
     for (int j = 0; j < s->d; j++)
         kept += keep[j];
@@ -152,16 +161,18 @@ const char *svi_shape_name(const struct svi_shape *s, int column) {
     return column < s->names_kept ? svs_features_name(s->names, column) : NULL;
 }
 
-/* The feature of a fixed column has its name, or is that of a value of it: `name=value`, which may be cut. */
+/* Does the feature belong to the fixed column? It has the column's name, or is one of its values:
+ * `name=value`, which may have been cut. */
 static bool shape_is_of(const char *fixed, const char *name) {
-    const size_t length = strlen(fixed), most = SVS_NAME_MAX - 10;
-    return strcmp(fixed, name) == 0 || (strncmp(fixed, name, length < most ? length : most) == 0 &&
-                                        (length >= most || name[length] == '='));
+    const size_t length = strlen(fixed), uncut = SVS_NAME_MAX - 10;
+    return strcmp(fixed, name) == 0 || (strncmp(fixed, name, length < uncut ? length : uncut) == 0 &&
+                                        (length >= uncut || name[length] == '='));
 }
 
-/* A value's feature in the place of the fixed column's. */
+/* Loads a fixed column whose feature has become that of a value (it was open when the first word arrived). */
 static bool shape_take_value(struct svi_archive *a, struct svi_shape *s, int column, const char *name) {
     const char *fixed = svs_features_name(s->names, column);
+    /* The same name needs no change; a name of another column is refused. */
     if (strcmp(fixed, name) == 0 || !svi_archive_check(a, shape_is_of(fixed, name), OTHER_FEATURES))
         return svi_archive_ok(a);
     char *block = svi_features_new_name(s->names, name, strlen(name), a->err);
@@ -172,7 +183,7 @@ static bool shape_take_value(struct svi_archive *a, struct svi_shape *s, int col
     return svi_archive_ok(a);
 }
 
-/* A name goes where it was, or is there already: the fixed ones. */
+/* Archives one name. On loading it must get the same column again; fixed names are there already. */
 static void shape_archive_name(struct svi_archive *a, struct svi_shape *s, int column) {
     char key[SVI_KEY_MAX], name[SVS_NAME_MAX + 1] = "";
     svs_error err = {0};
@@ -181,6 +192,7 @@ static void shape_archive_name(struct svi_archive *a, struct svi_shape *s, int c
     svi_archive_text(a, svi_archive_key(key, "name", column), name, sizeof name);
     if (!svi_archive_loading(a) || !svi_archive_ok(a))
         return;
+    /* Fixed names were added by svi_shape_init; the archive must agree with them. */
     if (column < s->names_kept && !shape_take_value(a, s, column, name))
         return;
     const int place = svs_features_add(s->names, name, strlen(name), &err);
@@ -195,6 +207,7 @@ void svi_shape_archive(struct svi_archive *a, struct svi_shape *s) {
     svi_archive_int(a, "kind", &kind, SVI_UNSET, SVI_NAMED);
     svi_archive_int(a, "columns", &s->d, s->fixed_names ? s->d : 0, s->max_features);
     svi_archive_int(a, "names", &names, 0, s->max_features);
+    /* A stream with fixed names has had all of them from the beginning. */
     svi_archive_check(a, names >= s->names_kept, OTHER_FEATURES);
     for (int column = 0; column < names && svi_archive_ok(a); column++)
         shape_archive_name(a, s, column);

@@ -1,12 +1,17 @@
 /* VW's text: `[label] [weight] [base] ['tag]|ns[:factor] name[:value] ... |ns ...`.
  *
- * Before the first bar: the label, a number or a word; a weight; a base, which is passed over; and the tag,
- * the row's id, which begins with ' or stands right before the bar. After a bar, without a blank: the name of
- * a namespace, and a factor of all its numbers. Then features: `a:1`; `a`, which is 1; `machine=press-03`, a
- * word in the column machine; `a:NA`, a missing value. A name in a namespace is `ns^name`. What a row does
- * not name is 0.
+ * Before the first bar: the label, a number or a word; a weight; a base, which is ignored; and the tag, the
+ * id of the row, which begins with ' or is adjacent to the bar. After a bar, without a blank: the name of a
+ * namespace and a factor of all its numbers. Then features: `a:1`; `a`, which is 1; `machine=press-03`, a
+ * word in the column machine; `a:NA`, a missing value. A name in a namespace becomes `ns^name`. What a row
+ * does not name is 0.
  *
- * Not taken: labels of several costs (`1:2 3:1`), and hashed or weighted words (`machine=press-03:2`). */
+ * Not supported: labels with several costs (`1:2 3:1`), and hashed or weighted words (`machine=press-03:2`).
+ *
+ * Cells and joined names grow with the row and may move; pointers into the names are therefore set at the end
+ * (vw_place_names).
+ *
+ * Order: words, before the first bar, after it, the row, recognising the format. */
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -21,9 +26,9 @@
 
 struct vw {
     struct svi_missing_words missing;
-    struct svi_cell *cells; /* of the present row */
+    struct svi_cell *cells; /* of the current row; owned */
     size_t cell_capacity;
-    char *names; /* of its columns in namespaces */
+    char *names; /* joined names of the current row, one after the other; owned */
     size_t name_capacity;
 };
 
@@ -32,12 +37,12 @@ struct vw_row {
     struct vw *state;
     struct svi_message *m;
     svs_error *err;
-    struct svi_span space; /* the namespace */
+    struct svi_span space; /* current namespace; empty: none */
     double factor;
-    size_t used; /* bytes of names */
+    size_t used; /* bytes of joined names so far */
 };
 
-/* The next word before `end`, which a bar ends, too; *p moves past it. Empty: there is none. */
+/* The next word before `end`; a bar ends it too. *p moves past it. Empty: no more words. */
 static struct svi_span vw_next(const char **p, const char *end) {
     while (*p < end && svi_is_blank(**p))
         (*p)++;
@@ -77,10 +82,11 @@ static svs_code vw_take_number(const struct vw_row *r, struct svi_span word, con
     return isfinite(*value) ? SVS_OK : vw_refuse(r, SVS_NOT_FINITE, word, "the %s is not finite", what);
 }
 
-/* Word number k before the bar that is no tag. */
+/* Reads word number k before the bar, tags not counted. */
 static svs_code vw_take_front(struct vw_row *r, int k, struct svi_span word) {
     double base;
     svs_code code;
+    /* 1:2 3:1 would otherwise be read as a class named 1:2. */
     if (k == 0 && vw_find(word, ':') != word.end)
         return vw_refuse(r, SVS_BAD_LABEL, word,
                          "a label of several costs is not taken: give the class alone");
@@ -103,6 +109,7 @@ static svs_code vw_take_fronts(struct vw_row *r, const char **p, const char *bar
         const struct svi_span word = vw_next(p, bar);
         if (word.at == word.end)
             break;
+        /* A word adjacent to the bar is a tag by VW's rule, even without the quote. */
         const bool tag = *word.at == '\'' || word.end == bar;
         code = tag ? vw_take_tag(r, word) : vw_take_front(r, k, word);
         k += !tag;
@@ -112,9 +119,10 @@ static svs_code vw_take_fronts(struct vw_row *r, const char **p, const char *bar
 
 /* ---- after it */
 
-/* After a bar: `ns`, `ns:2` or nothing. */
+/* Reads what follows a bar: `ns`, `ns:2` or nothing. */
 static svs_code vw_take_space(struct vw_row *r, const char **p, const char *end) {
     r->space = (struct svi_span){*p, *p};
+    /* A bar resets both, also one without a name. */
     r->factor = 1;
     if (*p == end || svi_is_blank(**p))
         return SVS_OK;
@@ -126,11 +134,12 @@ static svs_code vw_take_space(struct vw_row *r, const char **p, const char *end)
                                               "factor of a namespace", &r->factor);
 }
 
-/* The name of a column. One in a namespace is put together, and gets its place at the end of the row, since
- * the room may move. */
+/* Reads the name of a column. A name in a namespace is joined in memory that may still move, so it gets its
+ * address at the end of the row; NULL marks it until then. */
 static svs_code vw_take_name(struct vw_row *r, struct svi_span name, struct svi_cell *cell) {
     struct vw *h = r->state;
     const size_t space = (size_t)(r->space.end - r->space.at), length = (size_t)(name.end - name.at);
+    /* ns^name, or the name alone. */
     const size_t whole = space > 0 ? space + 1 + length : length;
     if (length == 0 || whole > SVS_NAME_MAX || !svi_utf8_valid(name.at, length) ||
         !svi_utf8_valid(r->space.at, space))
@@ -154,6 +163,7 @@ static svs_code vw_take_value(const struct vw_row *r, struct svi_span value, str
     if ((!number || missing->numbers) && svi_cell_missing(missing, value))
         return SVS_OK;
     svs_code code = vw_take_number(r, value, "value of a feature", &cell->number);
+    /* The factor may overflow a finite value, so the product is tested too. */
     cell->number *= r->factor;
     cell->kind = code == SVS_OK ? SVI_CELL_NUMBER : SVI_CELL_MISSING;
     return code == SVS_OK && !isfinite(cell->number)
@@ -164,7 +174,9 @@ static svs_code vw_take_value(const struct vw_row *r, struct svi_span value, str
 static svs_code vw_take_feature(struct vw_row *r, struct svi_span word) {
     struct vw *h = r->state;
     const char *colon = vw_find(word, ':'), *equals = vw_find((struct svi_span){word.at, colon}, '=');
+    /* An = after the colon belongs to the value. */
     const bool category = equals < colon;
+    /* The array may move: cells are only pointed to until the next feature. */
     if (!svi_row_reserve((void **)&h->cells, &h->cell_capacity, (size_t)r->m->cell_count + 1,
                          sizeof *h->cells))
         return svi_fail_memory(r->err, "a row");
@@ -172,6 +184,7 @@ static svs_code vw_take_feature(struct vw_row *r, struct svi_span word) {
     struct svi_cell *cell = &h->cells[r->m->cell_count];
     if (category && colon < word.end)
         return vw_refuse(r, SVS_WRONG_TYPE, word, "column=word has no value: leave it out");
+    /* The cell counts once it has a name; until a value follows it is missing. */
     SVI_TRY(vw_take_name(r, (struct svi_span){word.at, equals}, cell));
     r->m->cell_count++;
     if (colon < word.end)
@@ -188,6 +201,7 @@ static svs_code vw_take_feature(struct vw_row *r, struct svi_span word) {
                                       : vw_refuse(r, SVS_WRONG_TYPE, word, "the word is not valid UTF-8");
 }
 
+/* Gives the joined names their addresses, in the order in which they were made. */
 static void vw_place_names(const struct vw_row *r) {
     const char *at = r->state->names;
     for (int i = 0; i < r->m->cell_count; i++) {
@@ -216,8 +230,9 @@ static svs_code vw_row(void *state, struct svi_shape *shape, struct svi_span lin
     m->absent = SVI_MISSING_ZERO;
     if (!svi_row_reserve((void **)&h->cells, &h->cell_capacity, 1, sizeof *h->cells))
         return svi_fail_memory(err, "a row");
-    m->cells = h->cells; /* not NULL, however few there are */
+    m->cells = h->cells; /* not NULL even without features: NULL means that x is a vector */
     for (p = bar; code == SVS_OK && p < line.end;) {
+        /* An empty word means a bar, or the end of the line. */
         const struct svi_span word = *p == '|' ? (struct svi_span){p, p} : vw_next(&p, line.end);
         if (word.at < word.end) {
             code = vw_take_feature(&r, word);
@@ -251,6 +266,7 @@ static void *vw_begin(const struct svi_reader_options *o, svi_guess *guess, stru
 bool svi_vw_looks(struct svi_span line) {
     const char *p = line.at, *bar = vw_find(line, '|');
     double v;
+    /* A bar adjacent to a word is a cell separator of CSV unless a tag begins before it. */
     if (bar == line.end ||
         (bar > line.at && !svi_is_blank(bar[-1]) && !memchr(line.at, '\'', (size_t)(bar - line.at))))
         return false;

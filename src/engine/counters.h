@@ -20,7 +20,8 @@
       "that stopped waiting because labels.max was reached")                                                 \
     X(FORGOTTEN, forgotten, COUNT, "samples", "removed by their id")                                         \
     X(REBUILDS, rebuilds, COUNT, "rebuilds", "of the inverse matrix from the window, planned or not")        \
-    X(ALARMS, alarms, COUNT, "rebuilds", "of these unplanned, because rounding errors grew")                 \
+    X(REBUILDS_UNPLANNED, rebuilds_unplanned, COUNT, "rebuilds",                                             \
+      "of these unplanned, because rounding errors grew")                                                    \
     X(WINDOW_READS, window_reads, COUNT, "passes",                                                           \
       "over the window to see how exact the weights are, and to correct them")                               \
     X(RESIDUAL, residual, NUMBER, "",                                                                        \
@@ -46,7 +47,7 @@
     X(ALERTS_FALSE, alerts_false, COUNT, "alerts", "that a person called false")                             \
     X(ALERT_PRECISION, alert_precision, NUMBER, "share, 0 to 1", "true ones of those with a verdict")        \
     X(ALERT_BUDGET, alert_budget, NUMBER, "alerts/day", "that alert.budget allows; 0: none")                 \
-    X(ALERTS_A_DAY, alerts_a_day, NUMBER, "alerts/day",                                                      \
+    X(ALERTS_PER_DAY, alerts_per_day, NUMBER, "alerts/day",                                                  \
       "opened so far, by the time that alert.budget goes by")                                                \
     X(ALERT_LEVEL, alert_level, NUMBER, "-log10 p",                                                          \
       "with which a whole row opens an alert under alert.budget")                                            \
@@ -55,13 +56,13 @@
     X(RULE_ALERTS, rule_alerts, COUNT, "alerts", "of rules, opened so far")                                  \
     X(RULE_ALERTS_OPEN, rule_alerts_open, COUNT, "alerts", "of rules, open now")                             \
     X(NOVELTY_POINTS, novelty_points, COUNT, "samples", "in the active set of the novelty model now")        \
-    X(NOVELTY_JOINED, novelty_joined, COUNT, "samples", "that joined the active set so far")                 \
+    X(NOVELTY_ADDED, novelty_added, COUNT, "samples", "that joined the active set so far")                   \
     X(NOVELTY_REFUSED, novelty_refused, COUNT, "samples",                                                    \
       "that novelty.learn kept out of the novelty model")                                                    \
     X(NOVELTY_HELD_OUT, novelty_held_out, COUNT, "samples",                                                  \
       "that were not used for calibration because an alert had lasted")                                      \
     X(NOVELTY_CALIBRATION, novelty_calibration, COUNT, "scores", "that p-values are compared with now")      \
-    X(NOVELTY_RENEWALS, novelty_renewals, COUNT, "refreshes",                                                \
+    X(NOVELTY_REFRESHES, novelty_refreshes, COUNT, "refreshes",                                              \
       "of the scales and kernel widths of the novelty model")                                                \
     X(NOVELTY_LEVEL, novelty_level, NUMBER, "", "novelty above which p is at most alert.p")                  \
     X(D, d, COUNT, "features", "columns of the model")                                                       \
@@ -75,7 +76,7 @@
     X(REFITS_FAILED, refits_failed, COUNT, "refits",                                                         \
       "that failed; refit_error has the reason of the last one")                                             \
     X(REFITS_SKIPPED, refits_skipped, COUNT, "refits", "that were due while one ran, or with nothing to do") \
-    X(REFITS_OVERTAKEN, refits_overtaken, COUNT, "refits",                                                   \
+    X(REFITS_DISCARDED, refits_discarded, COUNT, "refits",                                                   \
       "discarded because a new class came or the stream was reset")                                          \
     X(REFIT_AT, refit_at, COUNT, "samples",                                                                  \
       "number of the sample after which the last refit took effect; 0 = none")                               \

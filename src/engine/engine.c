@@ -338,7 +338,7 @@ static svs_code check_claims(const struct svi_engine *e, const struct svi_messag
     char shown[80];
     if (m->stream.kind == SVS_STR && (m->stream.length != strlen(e->s->stream) ||
                                       memcmp(m->stream.as.s, e->s->stream, m->stream.length) != 0))
-        return svi_fail(err, SVS_OTHER_STREAM, "the sample is for stream '%s', this process serves '%s'",
+        return svi_fail(err, SVS_WRONG_STREAM, "the sample is for stream '%s', this process serves '%s'",
                         svi_escape(shown, sizeof shown, m->stream.as.s, m->stream.length), e->s->stream);
     if (m->ts > now + e->s->ts_ahead)
         return svi_fail(err, SVS_TS_AHEAD,

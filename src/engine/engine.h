@@ -57,7 +57,7 @@ bool svi_engine_ahead(const svi_engine *e, double now, double *step);
  * process and of the engine have serve refit from then on. Its classes must be those of the stream, in any
  * order; its features are found by name where both have names, and what it does not have counts for nothing;
  * else there must be as many. Reported as an error event with the code state_loaded. SVS_BAD_LABEL,
- * SVS_OTHER_COLUMNS, SVS_WRONG_DIMENSION, SVS_UNAVAILABLE (no refits, another task), codes of
+ * SVS_WRONG_COLUMNS, SVS_WRONG_DIMENSION, SVS_UNAVAILABLE (no refits, another task), codes of
  * svs_model_decode: nothing has changed. */
 svs_code svi_engine_take_model(svi_engine *e, const void *bytes, size_t size, struct svi_settings *s,
                                double now, svs_error *err);

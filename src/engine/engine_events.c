@@ -283,7 +283,7 @@ static void take_health(const struct svi_engine *e, union svi_amount *of) {
     of[SVI_COUNTER_LABELS_EVICTED].count = h.labels_evicted;
     of[SVI_COUNTER_FORGOTTEN].count = h.forgotten;
     of[SVI_COUNTER_REBUILDS].count = h.rebuilds;
-    of[SVI_COUNTER_ALARMS].count = h.alarms;
+    of[SVI_COUNTER_REBUILDS_UNPLANNED].count = h.alarms;
     of[SVI_COUNTER_WINDOW_READS].count = h.window_reads;
     of[SVI_COUNTER_RESIDUAL].number = h.residual;
     of[SVI_COUNTER_CONDITION].number = h.condition;
@@ -297,7 +297,7 @@ static void take_refits(const struct svi_engine *e, union svi_amount *of) {
     of[SVI_COUNTER_REFITS].count = b->done;
     of[SVI_COUNTER_REFITS_FAILED].count = b->failed;
     of[SVI_COUNTER_REFITS_SKIPPED].count = b->skipped;
-    of[SVI_COUNTER_REFITS_OVERTAKEN].count = b->overtaken;
+    of[SVI_COUNTER_REFITS_DISCARDED].count = b->overtaken;
     of[SVI_COUNTER_REFIT_AT].count = b->model.at;
     of[SVI_COUNTER_REFIT_ITERATIONS].count = b->model.iterations;
     of[SVI_COUNTER_REFIT_OBJECTIVE].number = b->done ? b->model.objective : NAN;
@@ -319,18 +319,18 @@ static void take_novelty(const struct svi_engine *e, union svi_amount *of) {
     of[SVI_COUNTER_ALERTS_FALSE].count = s->verdicts.marked_false;
     of[SVI_COUNTER_ALERT_PRECISION].number = svi_verdicts_precision(&s->verdicts);
     of[SVI_COUNTER_ALERT_BUDGET].number = s->policy.o.a_day;
-    of[SVI_COUNTER_ALERTS_A_DAY].number = svi_alert_policy_alerts_a_day(&s->policy);
+    of[SVI_COUNTER_ALERTS_PER_DAY].number = svi_alert_policy_alerts_a_day(&s->policy);
     of[SVI_COUNTER_ALERT_LEVEL].number = svi_alert_policy_level(&s->policy);
     of[SVI_COUNTER_QUALITY_ALERTS].count = e->quality_stage.alarm.opened;
     of[SVI_COUNTER_QUALITY_ALERT_OPEN].count = e->quality_stage.alarm.open;
     of[SVI_COUNTER_RULE_ALERTS].count = e->rules->opened;
     of[SVI_COUNTER_RULE_ALERTS_OPEN].count = svi_rules_open(e->rules);
     of[SVI_COUNTER_NOVELTY_POINTS].count = h.points;
-    of[SVI_COUNTER_NOVELTY_JOINED].count = h.joined;
+    of[SVI_COUNTER_NOVELTY_ADDED].count = h.joined;
     of[SVI_COUNTER_NOVELTY_REFUSED].count = s->refused;
     of[SVI_COUNTER_NOVELTY_HELD_OUT].count = h.held_out;
     of[SVI_COUNTER_NOVELTY_CALIBRATION].count = h.calibration;
-    of[SVI_COUNTER_NOVELTY_RENEWALS].count = h.refreshes;
+    of[SVI_COUNTER_NOVELTY_REFRESHES].count = h.refreshes;
     of[SVI_COUNTER_NOVELTY_LEVEL].number = s->detector ? svi_detector_level(s->detector) : NAN;
 }
 

@@ -78,7 +78,7 @@ void svi_engine_report_twin_classes(struct svi_engine *e, int from, double now) 
                 "one of both",
                 shown, before.kind == SVS_STR ? "a string" : "an integer",
                 y.kind == SVS_STR ? "a string" : "an integer");
-            svi_publish_error(e, SVS_TWIN_CLASSES, reason, NULL, 0, now);
+            svi_publish_error(e, SVS_AMBIGUOUS_CLASS, reason, NULL, 0, now);
         }
     }
 }

@@ -53,7 +53,7 @@ static svs_code place_columns(const struct svi_engine *e, const svs_model *m, in
         column[j] = named ? svs_features_find(shape->names, m->features[j], strlen(m->features[j])) : j;
         if (column[j] < 0 || column[j] >= shape->d)
             return svi_fail(
-                err, SVS_OTHER_COLUMNS, "the model has the feature %s, the stream (%d features) does not",
+                err, SVS_WRONG_COLUMNS, "the model has the feature %s, the stream (%d features) does not",
                 svi_escape(shown, sizeof shown, m->features[j], strlen(m->features[j])), shape->d);
     }
     return SVS_OK;

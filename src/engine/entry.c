@@ -65,7 +65,7 @@ static svs_code entry_number(struct svi_entry *n, const struct svi_envelope *env
 static svs_code entry_greet(struct svi_entry *n, const struct svi_envelope *env, struct svi_arrival *a,
                             svs_error *err) {
     if (!env->src_good)
-        return svi_fail(err, SVS_NO_SOURCE, "%s needs src, a name of 1 to %d bytes of UTF-8",
+        return svi_fail(err, SVS_MISSING_SOURCE, "%s needs src, a name of 1 to %d bytes of UTF-8",
                         env->bye ? "bye" : "hello", SVS_NAME_MAX);
     struct svi_source *source = svi_sources_find(n->sources, env->src, env->src_length);
     if (env->bye && source)
@@ -74,7 +74,8 @@ static svs_code entry_greet(struct svi_entry *n, const struct svi_envelope *env,
     if (env->bye || source)
         return SVS_OK;
     if (env->n < 1 || env->n > SVI_NEXT_MAX / 2)
-        return svi_fail(err, SVS_NO_SOURCE, "hello of a source that goes on needs n, a whole number from 1");
+        return svi_fail(err, SVS_MISSING_SOURCE,
+                        "hello of a source that goes on needs n, a whole number from 1");
     if (!(source = entry_add(n, env, a, err)))
         return err->code;
     svi_source_take(source, env->n, n->fsync_generation);

@@ -12,8 +12,8 @@
 
 #define DAY     86400.0
 #define WEEK    (7 * DAY)
-#define MONDAY  (4 * DAY) /* the first one after 1970 began, on a Thursday */
-#define LONGEST 1e12      /* seconds: beyond it there is no calendar */
+#define MONDAY  (4 * DAY) /* the first Monday after 1970 began, on a Thursday */
+#define LONGEST 1e12      /* seconds; the C library's calendar ends far beyond it */
 
 svs_code svi_calendar_parse(const char *text, bool *day, bool *week, svs_error *err) {
     *day = *week = false;
@@ -23,6 +23,7 @@ svs_code svi_calendar_parse(const char *text, bool *day, bool *week, svs_error *
         const bool is_week = length == 4 && memcmp(at, "week", 4) == 0;
         if (!is_day && !is_week)
             return svi_fail(err, SVS_SETTING, "calendar: \"%.*s\" is not day or week", (int)length, at);
+        /* A repeated name is harmless. */
         *day |= is_day;
         *week |= is_week;
         at += length + (at[length] == ',');
@@ -30,11 +31,14 @@ svs_code svi_calendar_parse(const char *text, bool *day, bool *week, svs_error *
     return SVS_OK;
 }
 
-/* "+01:00", "-0330", "+2" as what the C library takes, where east is minus. */
+/* Turns "+01:00", "-0330" or "+2" into the POSIX form of TZ, in which the sign is reversed: east of Greenwich
+ * is minus. */
 static bool calendar_offset(const char *zone, char *out, size_t size) {
     int hours = 0, minutes = 0, used = 0;
     if (zone[0] != '+' && zone[0] != '-')
         return false;
+    /* From the longest form to the shortest; `used` is where the form ended, and the text must end there too.
+     */
     const bool colon = sscanf(zone + 1, "%2d:%2d%n", &hours, &minutes, &used) == 2;
     if (!colon && sscanf(zone + 1, "%2d%2d%n", &hours, &minutes, &used) != 2) {
         minutes = 0;
@@ -48,7 +52,7 @@ static bool calendar_offset(const char *zone, char *out, size_t size) {
     return true;
 }
 
-/* Is it the name of a file of the system's time zones? */
+/* Is it a zone file of the system? Paths that leave the directory are refused. */
 static bool calendar_has_zone(const char *zone) {
     char path[512];
     snprintf(path, sizeof path, "/usr/share/zoneinfo/%s", zone);
@@ -61,9 +65,11 @@ svs_code svi_calendar_set_zone(const char *zone, svs_error *err) {
     const char *text = strcmp(name, "UTC") == 0                       ? "UTC0"
                        : calendar_offset(name, offset, sizeof offset) ? offset
                                                                       : name;
+    /* setenv and tzset on every call would cost more than the features, and rows call this. */
     const char *now = getenv("TZ");
     if (now && strcmp(now, text) == 0)
         return SVS_OK;
+    /* The C library takes an unknown name for UTC without an error, so the file is looked up first. */
     if (text == name && !calendar_has_zone(name))
         return svi_fail(err, SVS_SETTING,
                         "zone \"%.60s\" is not known: UTC, an offset like +01:00, or a name like "
@@ -76,8 +82,10 @@ svs_code svi_calendar_set_zone(const char *zone, svs_error *err) {
 }
 
 double svi_calendar_local(double time) {
+    /* The conversion to time_t is undefined for values that it cannot hold. */
     time = fmax(-LONGEST, fmin(time, LONGEST));
     const time_t whole = (time_t)floor(time);
+    /* tm_gmtoff includes daylight saving time at that moment. */
     struct tm at;
     if (!localtime_r(&whole, &at))
         return time;
@@ -87,8 +95,10 @@ double svi_calendar_local(double time) {
 int svi_calendar_features(bool day, bool week, double time, const char *names[SVI_CALENDAR_MAX],
                           double values[SVI_CALENDAR_MAX]) {
     const double local = svi_calendar_local(time);
+    /* floor, not fmod, so that times before 1970 lie in [0, DAY) too. */
     const double in_day = local - DAY * floor(local / DAY);
     const double in_week = local - MONDAY - WEEK * floor((local - MONDAY) / WEEK);
+    /* Sine and cosine together are continuous at midnight and unique within the period. */
     const double turn_day = 2 * M_PI * in_day / DAY, turn_week = 2 * M_PI * in_week / WEEK;
     const struct {
         bool on;
@@ -112,6 +122,7 @@ int svi_calendar_features(bool day, bool week, double time, const char *names[SV
 
 void svi_calendar_moment(char out[SVI_CALENDAR_MOMENT], double time, double now) {
     const time_t t = (time_t)floor(time);
+    /* Days are those of the local clock, as a reader counts them. */
     const bool today = floor(svi_calendar_local(time) / DAY) == floor(svi_calendar_local(now) / DAY);
     struct tm at;
     if (!localtime_r(&t, &at) ||

@@ -1,8 +1,16 @@
 /* The features of a category's values. A value is found by the name of its feature, `column=word`, cut where
- * that would be too long. One that is new gets a feature of its own while there is room (category_new_value),
- * else that of the value that was not seen for the longest time, if no held sample has it
- * (category_find_free), else shares one with all further values (category_other). Nothing is made for a
- * closed schema: svi_category_known looks in the same order. */
+ * that would be too long; no other index of words is kept.
+ *
+ * A new value gets a feature in this order: the column's own one, from the time when all its values were
+ * missing (svi_category_feature); a new one, while the limits allow it (category_new_value); that of the
+ * value that was not seen for the longest time, if no held sample has it (category_find_free); else one that
+ * it shares with further values (category_other). A closed schema changes nothing: svi_category_known looks
+ * up in the same order.
+ *
+ * Invariant: a feature only changes hands while no held sample has its value, since those samples would
+ * otherwise be learned again, or removed, as ones of the new value.
+ *
+ * Order: names, lookups, new and shared features, the public functions. */
 #include "features/category.h"
 
 #include <stdio.h>
@@ -14,13 +22,17 @@
 #include "base/text.h"
 #include "data/feature_names.h"
 
-#define CUT_MARK 9 /* bytes of ~ and eight digits */
+#define CUT_MARK 9 /* bytes of ~ and eight hexadecimal digits */
 
+/* A hash of the word that is the same on every machine and in every version: names in states and models
+ * contain it. */
 static uint64_t category_hash(uint64_t seed, const char *word, size_t length) {
     return svi_fnv_fold(svi_fnv(seed, word, length));
 }
 
-/* The name of the feature: `column=word`. What is too long is cut between two characters. */
+/* Writes the name of the feature, `column=word`, and returns its length. A name that is too long is cut
+ * between two characters and ends in ~ and a hash of the whole word, so that words with a common beginning
+ * stay apart. */
 static size_t category_key(char key[SVS_NAME_MAX + 1], const char *column, const char *word, size_t length) {
     const size_t name = strlen(column);
     if (name + 1 + length <= SVS_NAME_MAX) {
@@ -30,29 +42,32 @@ static size_t category_key(char key[SVS_NAME_MAX + 1], const char *column, const
         key[name + 1 + length] = '\0';
         return name + 1 + length;
     }
+    /* Only the part that can survive the cut is copied; the hash covers the rest. */
     char whole[2 * SVS_NAME_MAX + 2];
     const size_t taken = length < SVS_NAME_MAX ? length : SVS_NAME_MAX;
     memcpy(whole, column, name);
     whole[name] = '=';
     memcpy(whole + name + 1, word, taken);
     size_t cut = SVS_NAME_MAX - CUT_MARK;
+    /* 10xxxxxx continues a character of UTF-8: the cut moves back to its first byte. */
     while (cut > 0 && ((unsigned char)whole[cut] & 0xc0) == 0x80)
         cut--;
     memcpy(key, whole, cut);
-    const uint64_t seed = name > cut ? category_hash(SVI_FNV_SEED, column, name)
-                                     : SVI_FNV_SEED, /* what is cut off */
-        hash = category_hash(seed, word, length);
+    /* If the cut falls into the column's name, the rest of that name must count as well. */
+    const uint64_t seed = name > cut ? category_hash(SVI_FNV_SEED, column, name) : SVI_FNV_SEED,
+                   hash = category_hash(seed, word, length);
     snprintf(key + cut, CUT_MARK + 1, "~%08x", (unsigned)(hash & 0xffffffffu));
     return cut + CUT_MARK;
 }
 
-/* The feature of that name, if it is a value of the column; -1: there is none. */
+/* The feature of that name, if it is a value of the column, else -1. A column of numbers may have the same
+ * name. */
 static int category_find(const struct svi_schema *s, int column, const char *key, size_t size) {
     const int feature = svs_features_find(s->shape.names, key, size);
     return feature >= 0 && s->owner[feature] == column && s->one_hot[feature] ? feature : -1;
 }
 
-/* Has something else that name? */
+/* Refuses a name that a feature of another column has. */
 static svs_code category_check(const struct svi_schema *s, int column, const char *key, size_t size,
                                svs_error *err) {
     const int feature = svs_features_find(s->shape.names, key, size);
@@ -62,6 +77,7 @@ static svs_code category_check(const struct svi_schema *s, int column, const cha
                     key);
 }
 
+/* Appends a feature of the column; it disappears with the names of the row if the row is refused. */
 static int category_add_feature(struct svi_schema *s, int column, const char *key, size_t length,
                                 svs_error *err) {
     const int feature = svs_features_add(s->shape.names, key, length, err);
@@ -73,12 +89,15 @@ static int category_add_feature(struct svi_schema *s, int column, const char *ke
     return feature;
 }
 
+/* May the feature change hands? Its last 1 must be older than everything that is held: the window, the
+ * samples that wait for a label, and the last held_rows rows. */
 static bool category_is_free(const struct svi_schema *s, int feature) {
     return s->seen[0][feature] <= s->held.window_oldest && s->seen[1][feature] <= s->held.waiting_oldest &&
            s->rows - s->seen[2][feature] >= s->o.held_rows;
 }
 
-/* The value that was not seen for the longest time, if no held sample has it; -1: none is free. */
+/* Among the free features of the column, the one that was not seen for the longest time; -1: none. Features
+ * that are new in this row (not kept yet) stay. */
 static int category_find_free(const struct svi_schema *s, const struct svi_column *c) {
     int best = -1;
     for (int i = 0; i < c->now.values; i++) {
@@ -87,17 +106,21 @@ static int category_find_free(const struct svi_schema *s, const struct svi_colum
             (best < 0 || s->seen[2][f] < s->seen[2][best]))
             best = f;
     }
-    for (int i = 0; i < s->hot_count; i++) /* a feature of this row is in use */
+    /* A feature that this row has set is in use, although `seen` does not know it yet. */
+    for (int i = 0; i < s->hot_count; i++)
         best = s->hot[i] == best ? -1 : best;
     return best;
 }
 
+/* Reserves a note of a former name before the feature is renamed, which must not fail halfway. */
 static svs_code category_reserve(struct svi_schema *s, svs_error *err) {
-    if (!svi_grow(&s->renewed, s->renewed_count, &s->renewed_room, 16, sizeof *s->renewed))
+    if (!svi_grow(&s->renewed, s->renewed_count, &s->renewed_capacity, 16, sizeof *s->renewed))
         return svi_fail_memory(err, "features that change hands");
     return SVS_OK;
 }
 
+/* Renames the feature to the new value and notes the former name, which svi_schema_restore puts back if the
+ * row is refused. */
 static int category_take_over(struct svi_schema *s, int feature, const char *key, size_t length,
                               svs_error *err) {
     char *name =
@@ -110,7 +133,7 @@ static int category_take_over(struct svi_schema *s, int feature, const char *key
     return feature;
 }
 
-/* The name of what further values share. */
+/* Writes the name that further values share: (other), or with `hash` one of 2^hash buckets. */
 static size_t category_shared_key(const struct svi_schema *s, char key[SVS_NAME_MAX + 1], int column,
                                   const char *word, size_t length) {
     char share[16] = "(other)";
@@ -120,6 +143,7 @@ static size_t category_shared_key(const struct svi_schema *s, char key[SVS_NAME_
     return category_key(key, svs_features_name(s->columns, column), share, strlen(share));
 }
 
+/* The shared feature, made on its first use. */
 static int category_other(struct svi_schema *s, int column, const char *word, size_t length, svs_error *err) {
     char key[SVS_NAME_MAX + 1];
     const size_t size = category_shared_key(s, key, column, word, length);
@@ -144,6 +168,7 @@ int svi_category_known(const struct svi_schema *s, int column, const char *word,
     return feature >= 0 ? feature : svi_category_shared(s, column, word, length);
 }
 
+/* A feature for a new value. `count + 1` leaves one for the values that will have to share. */
 static int category_new_value(struct svi_schema *s, int column, const char *key, size_t size,
                               const char *word, size_t length, svs_error *err) {
     struct svi_column *c = &s->column[column];
@@ -156,6 +181,7 @@ static int category_new_value(struct svi_schema *s, int column, const char *key,
             c->value[c->now.values++] = feature;
         return feature;
     }
+    /* The column is full, or the stream is: reuse before sharing. */
     const int vacant = category_find_free(s, c);
     return vacant >= 0 ? category_take_over(s, vacant, key, size, err)
                        : category_other(s, column, word, length, err);
@@ -165,11 +191,13 @@ int svi_category_feature(struct svi_schema *s, int column, const char *word, siz
     struct svi_column *c = &s->column[column];
     char key[SVS_NAME_MAX + 1], shown[80];
     const char *name = svs_features_name(s->columns, column);
+    /* Names of features are C strings of UTF-8. */
     if (!svi_utf8_valid(word, length) || memchr(word, 0, length)) {
         svi_fail(err, SVS_BAD_COLUMN, "the value \"%s\" of column \"%s\" is not valid UTF-8 text",
                  svi_escape(shown, sizeof shown, word, length), name);
         return -1;
     }
+    /* A known value, nearly always; then the errors; then the three ways to a feature. */
     const size_t size = category_key(key, name, word, length);
     int feature = category_find(s, column, key, size);
     if (feature >= 0)
@@ -178,12 +206,14 @@ int svi_category_feature(struct svi_schema *s, int column, const char *word, siz
         return -1;
     if (c->now.feature < 0)
         return category_new_value(s, column, key, size, word, length, err);
-    /* The column's own feature, of when all its values were missing. */
+    /* The column has a feature from rows in which its value was missing; the first word takes it over, so
+     * that features keep the order of the columns. */
     feature = c->now.feature;
     if (category_take_over(s, feature, key, size, err) < 0)
         return -1;
     s->one_hot[feature] = 1;
     s->dirty = true;
+    /* From here on the feature is one of the values; the column has none of its own. */
     c->value[c->now.values++] = feature;
     c->now.feature = -1;
     return feature;

@@ -1,3 +1,7 @@
+/* Random Fourier features: z(x) z(y)' approximates a shift-invariant kernel k(x - y), with frequencies drawn
+ * from its Fourier transform (Bochner): normal for the RBF kernel, Cauchy for the Laplacian one. Each
+ * frequency gives a cosine and a sine, which needs no random phase and has k(0) = 1 exactly. Frequencies are
+ * stored in turns instead of radians, so that reducing the angle is one rounding. */
 #include "svmstream/fourier.h"
 
 #include <cblas.h>
@@ -13,14 +17,15 @@
 
 struct svs_fourier {
     int d, draws;
-    double *frequency; /* draws x d, in turns a unit */
+    double *frequency; /* draws x d, in turns a unit of x; row-major; owned */
 };
 
-/* In (0, 1). */
+/* Uniform in (0, 1), never an end of it: the logarithm and the tangent need that. */
 static double fourier_uniform(struct svi_random *r) {
     return ((double)(svi_random_next(r) >> 11) + 0.5) * 0x1p-53;
 }
 
+/* A standard Cauchy value by inversion, or a standard normal one (Box and Muller). */
 static double fourier_draw(svs_fourier_kernel kernel, struct svi_random *r) {
     if (kernel == SVS_FOURIER_LAPLACIAN)
         return tan(PI * (fourier_uniform(r) - 0.5));
@@ -47,7 +52,10 @@ svs_code svs_fourier_new(svs_fourier_kernel kernel, double gamma, int d, int cou
         return svi_fail_memory(err, "random Fourier features");
     }
     *f = (svs_fourier){.d = d, .draws = count / 2, .frequency = frequency};
+    /* RBF: exp(-gamma |x - y|^2) has frequencies of variance 2 gamma; Laplacian: exp(-gamma |x - y|_1) has
+     * Cauchy ones of scale gamma. Divided by 2 pi: turns. */
     const double stretch = (kernel == SVS_FOURIER_RBF ? sqrt(2 * gamma) : gamma) / (2 * PI);
+    /* Row by row, so that the seed and the kernel determine every frequency. */
     for (size_t i = 0; i < (size_t)f->draws * (size_t)d; i++)
         frequency[i] = stretch * fourier_draw(kernel, &random);
     *out = f;
@@ -61,7 +69,8 @@ void svs_fourier_free(svs_fourier **f) {
     *f = NULL;
 }
 
-/* cos(2 pi t) = 1 - 2 sin(pi r)^2 with r the distance to the nearest whole number; to 1e-11. */
+/* cos(2 pi t) = 1 - 2 sin(pi r)^2, r the distance to the nearest whole number: |r| <= 1/2, so the series of
+ * the sine to x^15 is accurate to 1e-11. */
 static double cosine_of_turns(double t) {
     const double x = PI * (t - rint(t)), y = x * x;
     double s = -1.0 / 1307674368000;
@@ -76,9 +85,11 @@ static double cosine_of_turns(double t) {
 }
 
 void svs_fourier_apply(const svs_fourier *f, const double *x, double *z) {
+    /* |z|^2 = 1: `draws` pairs of a cosine and a sine, each pair of length 1 / sqrt(draws). */
     const double height = sqrt(1.0 / f->draws);
     cblas_dgemv(CblasRowMajor, CblasNoTrans, f->draws, f->d, 1, f->frequency, f->d, x, 1, 0, z, 1);
     for (int k = 0; k < f->draws; k++) {
+        /* The sine is the cosine a quarter turn later. z[k] holds the angle until here. */
         const double turns = z[k] - rint(z[k]);
         z[k] = height * cosine_of_turns(turns);
         z[f->draws + k] = height * cosine_of_turns(turns - 0.25);

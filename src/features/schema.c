@@ -1,16 +1,15 @@
-/* A schema is the shape of a stream (features and their names) and, once a column is something else than one
- * number, the columns beside it.
+/* A schema is the shape of a stream (features and their names) and, once a column is more than one number,
+ * columns as a second registry.
  *
- * WHAT IS KEPT AND WHAT IS OF THE ROW. Everything that a row changes is changed at once, so that the next
- * value of the same row sees it: names are added at the end, a column's `now` moves away from its `kept`, a
- * feature that changes hands is renamed and its old name noted in `renewed`. Committing makes `kept` of
- * `now`; restoring cuts the names off, makes `now` of `kept` again and renames back. `dirty` says that there
- * is something to do, so that the rows of a stream that has seen its columns cost nothing.
+ * UNDO. A row changes everything at once, so that later values of the same row see it: names are appended, a
+ * column's `now` departs from its `kept`, a feature that changes hands is renamed and its former name noted
+ * in `renewed`. Committing copies `now` to `kept`; restoring truncates the names, copies back and renames
+ * back. `dirty` is set by every such change, so that rows of a stream whose columns are known cost nothing.
  *
- * A feature of a category knows when it was last 1 (`seen`: by the numbers of what holds samples), which says
- * whether a held sample has it without a look at any (category.c).
+ * A feature of a category remembers when it was last 1 (`seen`, in the numbers of what holds samples), which
+ * shows without a scan whether a held sample has it (category.c).
  *
- * Order: set-up, columns, values, rows, what is kept. */
+ * Order: set-up, columns, values, rows, commit and undo, fewer features, the archive. */
 #include "features/schema.h"
 
 #include <math.h>
@@ -28,6 +27,7 @@
 
 /* ---- set-up */
 
+/* Adds a name without the spaces around it; an empty one is ignored. */
 static svs_code schema_add_listed(svs_features *f, const char *from, const char *to, svs_error *err) {
     while (from < to && *from == ' ')
         from++;
@@ -38,11 +38,12 @@ static svs_code schema_add_listed(svs_features *f, const char *from, const char 
     return svs_features_add(f, from, (size_t)(to - from), err) >= 0 ? SVS_OK : err->code;
 }
 
-/* A comma-separated list of names; nothing where there are none. */
+/* Makes the registry of a comma-separated list of names; NULL where the list is empty. */
 static svs_code schema_list(svs_features **out, const char *key, const char *text, svs_error *err) {
     svs_error why = {0};
     if (!text || !*text)
         return SVS_OK;
+    /* A list of n bytes has at most n + 1 names. */
     if (!(*out = svs_features_new((int)strlen(text) + 1, err)))
         return err->code;
     for (const char *at = text, *end; at; at = *end ? end + 1 : NULL) {
@@ -60,6 +61,7 @@ static bool schema_listed(const svs_features *list, const char *name, size_t len
 
 svs_code svi_schema_init(struct svi_schema *s, const struct svi_schema_options *o, svs_error *err) {
     *s = (struct svi_schema){.o = *o, .calendar = -1, .calendar_kept = -1};
+    /* Whatever was made before an error is freed by svi_schema_clear. */
     svs_code code = svi_shape_init_in(&s->shape, o->max_features, o->features, o->scratch, err);
     if (code == SVS_OK)
         code = schema_list(&s->categories, "categories", o->categories, err);
@@ -76,13 +78,14 @@ svs_code svi_schema_init(struct svi_schema *s, const struct svi_schema_options *
     snprintf(s->zone, sizeof s->zone, "%s", o->zone ? o->zone : "");
     if (code != SVS_OK)
         svi_schema_clear(s);
+    /* The texts belong to the caller and need not live after this call. */
     s->o.features = s->o.categories = s->o.numbers = s->o.ignore = s->o.unscaled = NULL;
     s->o.calendar = s->o.zone = NULL;
     return code;
 }
 
-/* Arrays of a mixed stream, for as many entries as there may be features: `column` and `absent` go by column,
- * the others by feature. */
+/* Arrays of a mixed stream, sized by max_features: `column` and `absent` go by column, the others by feature.
+ */
 static const struct svi_array schema_table[] = {
 #define OWNER struct svi_schema
     SVI_ARRAY(OWNER, column, NULL, SVI_AXIS(0)),  SVI_ARRAY(OWNER, seen[0], NULL, SVI_AXIS(0)),
@@ -93,15 +96,17 @@ static const struct svi_array schema_table[] = {
 };
 static const struct svi_arrays schema_arrays = SVI_ARRAYS(schema_table, "the columns of the stream");
 
-/* The names that are not in use any more. */
+/* Frees the former names of features that changed hands, when they cannot come back. */
 static void schema_end_renewed(struct svi_schema *s) {
     for (int i = 0; i < s->renewed_count; i++)
         svi_free(s->renewed[i].before);
     s->renewed_count = 0;
 }
 
+/* Frees all that a mixed stream has; the caller resets the counts. */
 static void schema_clear_columns(struct svi_schema *s) {
     const int count = s->columns ? svs_features_count(s->columns) : 0;
+    /* Only `count` columns own a list of values; the array is larger. */
     for (int c = 0; s->column && c < count; c++)
         svi_free(s->column[c].value);
     svs_features_free(&s->columns);
@@ -125,36 +130,42 @@ void svi_schema_clear(struct svi_schema *s) {
 
 double svi_schema_memory(const struct svi_schema_options *o, int d) {
     const int32_t most = o->max_features;
+    /* Arrays outside of the table, in their largest form. */
     const double besides = sizeof(int64_t) + sizeof(int32_t); /* missing, list_column */
     return sizeof(struct svi_schema) + (double)svi_arrays_bytes(&schema_arrays, &most) + most * besides +
            d * (double)(sizeof(struct svi_handover) + sizeof(int32_t) + 2 * sizeof(char *) + SVS_NAME_MAX);
 }
 
+/* Reserves everything at once for max_features, so that rows of a mixed stream allocate only names and
+ * values. */
 static bool schema_reserve(struct svi_schema *s, svs_error *err) {
     const int32_t most = s->shape.max_features;
     s->columns = svs_features_new(most, err);
     return svi_arrays_alloc(&schema_arrays, s, &most, err) == SVS_OK && s->columns;
 }
 
+/* Goes back to a plain shape. The count of changes must never repeat a value, or a cached list of columns
+ * would seem valid. */
 static void schema_forget_columns(struct svi_schema *s) {
     if (s->columns)
         s->changes_before += svi_features_changes(s->columns) + 1;
     schema_clear_columns(s);
+    /* schema_clear_columns has freed the array. */
     s->renewed = NULL;
-    s->renewed_room = 0;
+    s->renewed_capacity = 0;
     s->hot_count = s->absent_count = s->columns_kept = 0;
     s->shape.mixed = s->dirty = s->mixed_now = false;
 }
 
-/* Has the row in hand, of a stream that is not mixed, a number there? */
+/* Has the current row, of a stream that is not mixed yet, a number in that feature? */
 static bool schema_has_number(const struct svi_schema *s, const struct svi_message *m, int feature) {
     const bool set =
         m && feature < m->d && (m->kind == SVI_DENSE || s->shape.marks[feature] == s->shape.round);
     return set && !isnan(m->x[feature]);
 }
 
-/* Makes columns out of features, before the first column that is none; m: the row in hand, NULL = none. A
- * feature that no row has had yet is of an open column. */
+/* Makes the stream mixed: every feature so far becomes a column of its own. m: the current row, NULL = none.
+ * A feature that no row has had yet belongs to an open column, so a word may still make it a category. */
 static svs_code schema_mix(struct svi_schema *s, const struct svi_message *m, svs_error *err) {
     if (s->columns)
         return SVS_OK;
@@ -162,6 +173,7 @@ static svs_code schema_mix(struct svi_schema *s, const struct svi_message *m, sv
     const int count = svs_features_count(s->shape.names);
     for (int j = 0; good && j < count; j++) {
         const char *name = svs_features_name(s->shape.names, j);
+        /* A feature of accepted rows, or with a number in this one, holds numbers. */
         const bool had = (j < s->shape.d && s->shape.kind != SVI_UNSET) || schema_has_number(s, m, j);
         const struct svi_column_state state = {had ? SVI_COLUMN_NUMBER : SVI_COLUMN_OPEN, j, 0};
         good = svs_features_add(s->columns, name, strlen(name), err) == j;
@@ -174,6 +186,8 @@ static svs_code schema_mix(struct svi_schema *s, const struct svi_message *m, sv
         schema_forget_columns(s);
         return svi_fail_memory(err, schema_arrays.what);
     }
+    /* Columns of the current row are not kept; `mixed_now` lets svi_schema_restore go back to the plain
+     * shape. */
     s->columns_kept = s->shape.names_kept;
     s->shape.mixed = s->dirty = s->mixed_now = true;
     return SVS_OK;
@@ -181,12 +195,13 @@ static svs_code schema_mix(struct svi_schema *s, const struct svi_message *m, sv
 
 svs_code svi_schema_begin_columns(struct svi_schema *s, svs_error *err) {
     const svs_code code = schema_mix(s, NULL, err);
-    s->dirty = s->mixed_now = false; /* by no row */
+    s->dirty = s->mixed_now = false; /* not an effect of a row: there is nothing to undo */
     return code;
 }
 
 /* ---- columns */
 
+/* The registry of column names; that of the features while the two are the same. */
 static const svs_features *schema_names(const struct svi_schema *s) {
     return s->columns ? s->columns : s->shape.names;
 }
@@ -200,12 +215,14 @@ const char *svi_schema_column_name(const struct svi_schema *s, int column) {
 }
 
 enum svi_column_kind svi_schema_kind(const struct svi_schema *s, int column) {
+    /* Before the first row a plain column is still open: its first value may be a word. */
     if (s->columns)
         return s->column[column].now.kind;
     return column < s->shape.d && s->shape.kind != SVI_UNSET ? SVI_COLUMN_NUMBER : SVI_COLUMN_OPEN;
 }
 
 uint64_t svi_schema_changes(const struct svi_schema *s) {
+    /* The top bit separates the counts of the two registries. */
     return (s->columns ? UINT64_C(1) << 63 | svi_features_changes(s->columns)
                        : svi_features_changes(s->shape.names)) +
            s->changes_before;
@@ -217,16 +234,18 @@ int svi_schema_find(const struct svi_schema *s, const char *name, size_t length,
                : svs_features_find(schema_names(s), name, length);
 }
 
-/* Is a column of that name something else than one number from the start? */
+/* Do the settings make a column of that name something other than a number? */
 static bool schema_is_special(const struct svi_schema *s, const char *name, size_t length) {
     return schema_listed(s->categories, name, length) || schema_listed(s->ignored, name, length);
 }
 
+/* Refuses a new column where none may be added: a model, fixed names, or the setting columns.new after the
+ * first row. */
 static svs_code schema_refuse_new(const struct svi_schema *s, const char *name, size_t length,
                                   svs_error *err) {
     char text[80];
     if (s->closed)
-        return svi_fail(err, SVS_OTHER_COLUMNS, "the model has no column \"%s\"",
+        return svi_fail(err, SVS_WRONG_COLUMNS, "the model has no column \"%s\"",
                         svi_escape(text, sizeof text, name, length));
     if (s->shape.fixed_names)
         return svi_fail(err, SVS_BAD_COLUMN, "\"%s\" is not a name in the setting `features`",
@@ -237,7 +256,7 @@ static svs_code schema_refuse_new(const struct svi_schema *s, const char *name, 
     return SVS_OK;
 }
 
-/* A new column of a mixed stream: nothing has been seen of it but its name. */
+/* Adds a column to a mixed stream, of which nothing but the name is known. */
 static int schema_add_column(struct svi_schema *s, const char *name, size_t length, svs_error *err) {
     const int column = svs_features_add(s->columns, name, length, err);
     if (column < 0)
@@ -259,6 +278,7 @@ int svi_schema_column(struct svi_schema *s, const struct svi_message *m, const c
         return column;
     if (schema_refuse_new(s, name, length, err) != SVS_OK)
         return -1;
+    /* As long as every column is a number, its name goes straight to the features. */
     if (!s->columns && schema_is_special(s, name, length) && schema_mix(s, m, err) != SVS_OK)
         return -1;
     return s->columns ? schema_add_column(s, name, length, err)
@@ -272,6 +292,7 @@ bool svi_schema_ignores(const struct svi_schema *s, const char *name, size_t len
 svs_code svi_schema_ignore(struct svi_schema *s, const char *name, svs_error *err) {
     if (s->closed || svi_schema_find(s, name, strlen(name), -1) >= 0)
         return SVS_OK;
+    /* A plain shape has no place for a column without a feature. */
     svs_code code = schema_mix(s, NULL, err);
     const int column = code == SVS_OK ? schema_add_column(s, name, strlen(name), err) : -1;
     if (column < 0)
@@ -283,7 +304,7 @@ svs_code svi_schema_ignore(struct svi_schema *s, const char *name, svs_error *er
 
 /* ---- values */
 
-/* The value of each column comes once. */
+/* Refuses a second value of the same column in a row. */
 static svs_code schema_mark(struct svi_schema *s, int column, svs_error *err) {
     char text[80];
     if (svi_shape_mark(&s->shape, column))
@@ -293,8 +314,8 @@ static svs_code schema_mark(struct svi_schema *s, int column, svs_error *err) {
                     svi_escape(text, sizeof text, name, strlen(name)));
 }
 
-/* The feature of a column that holds numbers, made where it has none; a model may have no use for the column.
- */
+/* Makes the feature of a column of numbers if it has none. A closed schema makes none: the model may not use
+ * the column. */
 static svs_code schema_own_feature(struct svi_schema *s, int column, svs_error *err) {
     struct svi_column *c = &s->column[column];
     const char *name = svs_features_name(s->columns, column);
@@ -304,6 +325,7 @@ static svs_code schema_own_feature(struct svi_schema *s, int column, svs_error *
     const int feature = svs_features_add(s->shape.names, name, strlen(name), err);
     if (feature < 0)
         return err->code;
+    /* `a=b` may be a column and the value b of column a. */
     if (feature < count)
         return svi_fail(err, SVS_BAD_COLUMN, "the feature \"%s\" is both a column and a value of another one",
                         name);
@@ -314,7 +336,8 @@ static svs_code schema_own_feature(struct svi_schema *s, int column, svs_error *
     return SVS_OK;
 }
 
-/* A column that is new to a stream of arrays makes it one of names. No feature: nothing is to be set. */
+/* Sets a feature in the current row; a negative one is ignored. A feature beyond those of a stream of arrays
+ * makes the row one of names. */
 static void schema_set(struct svi_schema *s, struct svi_message *m, int feature, double v) {
     if (feature < 0)
         return;
@@ -326,13 +349,16 @@ static void schema_set(struct svi_schema *s, struct svi_message *m, int feature,
         s->set[s->set_count++] = feature;
 }
 
-/* A value that is 1 in this row. */
+/* Sets the feature of a category's value to 1. `hot` collects those of the row for svi_schema_used and for
+ * category_find_free. */
 static svs_code schema_set_value(struct svi_schema *s, struct svi_message *m, int column, const char *word,
                                  size_t length, svs_error *err) {
+    /* A model has features for the values that it was trained on; an unknown one sets none. */
     if (s->closed) {
         schema_set(s, m, svi_category_known(s, column, word, length), 1);
         return SVS_OK;
     }
+    /* The feature may be new in this row; a stream of arrays becomes one of names by it. */
     const int feature = svi_category_feature(s, column, word, length, err);
     if (feature < 0)
         return err->code;
@@ -352,9 +378,10 @@ svs_code svi_schema_number(struct svi_schema *s, struct svi_message *m, int colu
     struct svi_column *c = &s->column[column];
     if (c->now.kind == SVI_COLUMN_IGNORED)
         return SVS_OK;
+    /* Codes may be sent as numbers: 7 is the value 7 of a category, however it was written. */
     if (c->now.kind == SVI_COLUMN_CATEGORY) {
         char text[32];
-        for (int digits = 15; digits <= 17; digits++) { /* as short as it can be read back */
+        for (int digits = 15; digits <= 17; digits++) { /* the shortest text that reads back as v */
             snprintf(text, sizeof text, "%.*g", digits, v);
             if (strtod(text, NULL) == v)
                 break;
@@ -370,7 +397,7 @@ svs_code svi_schema_number(struct svi_schema *s, struct svi_message *m, int colu
     return SVS_OK;
 }
 
-/* A word in a column of numbers. */
+/* Refuses a word in a column of numbers. */
 static svs_code schema_refuse_word(const struct svi_schema *s, int column, const char *word, size_t length,
                                    svs_error *err) {
     char name[80], text[80];
@@ -386,12 +413,14 @@ static svs_code schema_refuse_word(const struct svi_schema *s, int column, const
 svs_code svi_schema_word(struct svi_schema *s, struct svi_message *m, int column, const char *word,
                          size_t length, svs_error *err) {
     const char *name = svi_schema_column_name(s, column);
-    svs_code code = schema_mix(s, m, err); /* before its mark, which says that it has a number */
+    /* Before the mark, which would count as a number of the current row. */
+    svs_code code = schema_mix(s, m, err);
     if (code == SVS_OK)
         code = schema_mark(s, column, err);
     if (code != SVS_OK)
         return code;
     const struct svi_column *c = &s->column[column];
+    /* The order of the tests: ignored columns take anything; then numbers refuse words, also empty ones. */
     if (c->now.kind == SVI_COLUMN_IGNORED || (c->now.kind == SVI_COLUMN_OPEN && s->closed))
         return SVS_OK;
     if (c->now.kind == SVI_COLUMN_NUMBER || schema_listed(s->numbers, name, strlen(name)))
@@ -404,16 +433,18 @@ svs_code svi_schema_word(struct svi_schema *s, struct svi_message *m, int column
     return code == SVS_OK ? schema_set_value(s, m, column, word, length, err) : code;
 }
 
+/* A feature that is missing; a column without a feature (a closed schema) is not counted. */
 static void schema_set_missing(struct svi_schema *s, struct svi_message *m, int feature) {
     schema_set(s, m, feature, NAN);
     m->missing += feature >= 0;
 }
 
 svs_code svi_schema_missing(struct svi_schema *s, struct svi_message *m, int column, svs_error *err) {
+    /* An unknown column whose row asks for replacement needs columns: its feature must be open. */
     const bool known = column < s->shape.names_kept && s->shape.kind != SVI_UNSET;
     svs_code code = SVS_OK;
     if (!known && m->absent != SVI_MISSING_AUTO)
-        code = schema_mix(s, m, err); /* it may turn out to be a category */
+        code = schema_mix(s, m, err); /* its first value may be a word */
     if (code == SVS_OK)
         code = schema_mark(s, column, err);
     if (code != SVS_OK)
@@ -423,6 +454,7 @@ svs_code svi_schema_missing(struct svi_schema *s, struct svi_message *m, int col
         return SVS_OK;
     }
     const struct svi_column *c = &s->column[column];
+    /* A category without a value has all its features 0: nothing is replaced, but the gap is counted. */
     if (c->now.kind == SVI_COLUMN_CATEGORY)
         s->absent[s->absent_count++] = column;
     if (c->now.kind == SVI_COLUMN_CATEGORY || c->now.kind == SVI_COLUMN_IGNORED)
@@ -441,8 +473,9 @@ enum svi_missing svi_schema_policy(const struct svi_schema *s, const struct svi_
     return m->absent != SVI_MISSING_AUTO ? m->absent : SVI_MISSING_REFUSE;
 }
 
-/* All but the zeros. */
+/* Begins a row, except for clearing its values. */
 static svs_code schema_start_row(struct svi_schema *s, struct svi_message *m, svs_error *err) {
+    /* A stream of arrays keeps its form while a named row has only its columns. */
     const bool arrays = s->shape.kind == SVI_DENSE && s->shape.names_kept >= s->shape.d && !s->columns;
     const enum svi_kind kind = arrays ? SVI_DENSE : SVI_NAMED;
     m->has_x = true;
@@ -451,24 +484,26 @@ static svs_code schema_start_row(struct svi_schema *s, struct svi_message *m, sv
     m->x = s->shape.row;
     s->hot_count = s->absent_count = 0;
     svi_shape_begin_row(&s->shape);
-    /* First: a row that is refused adds no names. By `kind`: a load of m->kind and m->d at once would wait
-     * for the two stores. */
+    /* Checked before the first value, because a refused row must not add names. `kind`, not m->kind: one load
+     * of m->kind and m->d together would wait for the two stores (no store forwarding). */
     return kind == s->shape.kind && s->shape.d > 0 ? SVS_OK : svi_shape_compare(&s->shape, m, err);
 }
 
 svs_code svi_schema_follow(struct svi_schema *s, svs_error *err) {
     s->all_set = true;
-    if (!s->set) /* of a model, rows of several files are read */
+    if (!s->set) /* a model's schema reads several files */
         s->set = svi_alloc_plain_array((size_t)s->shape.max_features, sizeof *s->set);
     return s->set ? SVS_OK : svi_fail_memory(err, "the columns of a row");
 }
 
 static void schema_clear_row(struct svi_schema *s, struct svi_message *m) {
+    /* Clears what the previous row has set: feature by feature where that is known, else all d values. */
     for (int i = 0; s->set && !s->all_set && i < s->set_count; i++)
         m->x[s->set[i]] = 0;
     if ((!s->set || s->all_set) && m->d > 0)
         memset(m->x, 0, (size_t)m->d * sizeof *m->x);
     s->set_count = 0;
+    /* Listed rows set every column, so a list of them would only cost. */
     s->all_set = !m->cells || m->listed;
 }
 
@@ -478,14 +513,17 @@ svs_code svi_schema_begin_row(struct svi_schema *s, struct svi_message *m, svs_e
     return SVS_OK;
 }
 
-/* Columns that the row did not name. */
+/* Marks the columns that the row did not name as missing. Not under the policy zero: they are 0 already. */
 void svi_schema_end_row(struct svi_schema *s, struct svi_message *m) {
+    /* Absence means something only if the row asks for it. */
     if (s->named_only || m->absent == SVI_MISSING_AUTO || svi_schema_policy(s, m) == SVI_MISSING_ZERO)
         return;
+    /* Marks go by column, so a category that had a word is skipped like a number. */
     const int count = svi_schema_columns(s);
     for (int c = 0; c < count; c++) {
         if (s->shape.marks[c] == s->shape.round)
             continue;
+        /* A category has no feature of its own: its absence is only counted. */
         const int feature = s->columns ? s->column[c].now.feature : c;
         if (s->columns && s->column[c].now.kind == SVI_COLUMN_CATEGORY)
             s->absent[s->absent_count++] = c;
@@ -510,19 +548,21 @@ svs_code svi_schema_refuse_columns(const struct svi_schema *s, const struct svi_
                                    svs_error *err) {
     char sent[SVI_LIST_PAIR] = "", have[SVI_LIST_PAIR] = "";
     const char *name = "";
-    bool capacity = true;
-    for (int i = 0; capacity && i < m->cell_count; i++)
-        capacity = svi_list_add(sent, sizeof sent, m->cells[i].name, m->cells[i].name_length);
-    capacity = true;
-    for (int c = 0; capacity && (name = svi_schema_column_name(s, c)); c++)
-        capacity = svi_list_add(have, sizeof have, name, strlen(name));
-    return svi_fail(err, SVS_OTHER_COLUMNS,
+    bool fits = true;
+    /* Long lists are cut where the text is full; an error text has a fixed size. */
+    for (int i = 0; fits && i < m->cell_count; i++)
+        fits = svi_list_add(sent, sizeof sent, m->cells[i].name, m->cells[i].name_length);
+    fits = true;
+    for (int c = 0; fits && (name = svi_schema_column_name(s, c)); c++)
+        fits = svi_list_add(have, sizeof have, name, strlen(name));
+    return svi_fail(err, SVS_WRONG_COLUMNS,
                     model ? "--ignore passes a column over: the columns are %s, but the model has %s"
                           : "the columns are %s, but this stream has %s",
                     sent, have);
 }
 
-/* The column of a cell; -1 with SVS_OK: it is passed over, because the setting features does not name it. */
+/* The column of a cell; *column = -1 with SVS_OK: it is ignored, because the setting `features` does not name
+ * it. */
 static svs_code schema_column_of(struct svi_schema *s, const struct svi_message *m, int guess, int *column,
                                  svs_error *err) {
     const struct svi_cell *cell = &m->cells[guess];
@@ -533,17 +573,19 @@ static svs_code schema_column_of(struct svi_schema *s, const struct svi_message 
     return *column >= 0 ? SVS_OK : err->code;
 }
 
-/* Are the columns of these listed cells known? */
+/* Is the lookup of these listed cells still valid? Same list, same schema. */
 static bool schema_knows_list(const struct svi_schema *s, const struct svi_message *m) {
     return m->listed && s->list == m->cells && s->list_count == m->cell_count &&
            s->list_changes == svi_schema_changes(s) && m->cell_count > 0 && s->list_name == m->cells[0].name;
 }
 
-/* After a row: for the next one. Nothing is known where memory is short. */
+/* Looks up the columns of the list for the next row, after this one has added the new ones. Without memory
+ * every row looks up its names. */
 static void schema_note_list(struct svi_schema *s, const struct svi_message *m) {
     s->list = NULL;
     if (!m->listed || m->cell_count < 1 || m->cell_count > s->shape.max_features)
         return;
+    /* One array for all lists, made when the first one appears. */
     if (!s->list_column &&
         !(s->list_column = svi_alloc_array((size_t)s->shape.max_features, sizeof *s->list_column)))
         return;
@@ -558,12 +600,13 @@ static void schema_note_list(struct svi_schema *s, const struct svi_message *m) 
     s->list_changes = svi_schema_changes(s);
 }
 
-/* Numbers alone, one for each column of a stream that has nothing else: nearly every row of such a file. */
+/* Only numbers, one a column, in a stream of nothing else: nearly every row of such a file. */
 static inline bool schema_is_plain(const struct svi_schema *s, const struct svi_message *m) {
     return m->plain && !s->columns && s->list_known && m->cell_count == s->shape.d &&
            s->shape.kind != SVI_UNSET;
 }
 
+/* Scatters the numbers to their features; schema_is_plain guarantees that every one has a place. */
 static void schema_take_numbers(const struct svi_schema *s, const struct svi_message *m) {
     const struct svi_cell *cell = m->cells;
     const int32_t *column = s->list_column;
@@ -572,7 +615,7 @@ static void schema_take_numbers(const struct svi_schema *s, const struct svi_mes
         x[column[i]] = cell[i].number;
 }
 
-/* The cells of a row, one by one. */
+/* Sets the cells of a row one by one. Not inlined, to keep the fast path of svi_schema_row small. */
 static __attribute__((noinline)) svs_code schema_take_cells(struct svi_schema *s, struct svi_message *m,
                                                             bool known, svs_error *err) {
     svs_code code = SVS_OK;
@@ -584,11 +627,13 @@ static __attribute__((noinline)) svs_code schema_take_cells(struct svi_schema *s
         if (code == SVS_OK && column >= 0)
             code = svi_schema_cell(s, m, &m->cells[i], column, err);
     }
-    if (code == SVS_OTHER_COLUMNS)
+    /* Both lists help more than the first name that does not fit. */
+    if (code == SVS_WRONG_COLUMNS)
         code = svi_schema_refuse_columns(s, m, true, err);
     if (code != SVS_OK)
         return code;
     svi_schema_end_row(s, m);
+    /* The row was accepted by the schema, so every wanted cell has a column now. */
     if (!known)
         schema_note_list(s, m);
     return SVS_OK;
@@ -597,6 +642,8 @@ static __attribute__((noinline)) svs_code schema_take_cells(struct svi_schema *s
 svs_code svi_schema_row(struct svi_schema *s, struct svi_message *m, svs_error *err) {
     const bool known = schema_knows_list(s, m);
     const svs_code code = schema_start_row(s, m, err);
+    /* The fast path below writes every feature, so the row needs no clearing, and `set` would be incomplete.
+     */
     s->all_set = s->all_set || m->listed;
     if (code != SVS_OK)
         return code;
@@ -606,10 +653,12 @@ svs_code svi_schema_row(struct svi_schema *s, struct svi_message *m, svs_error *
     return SVS_OK;
 }
 
+/* Adds the features of the calendar, consecutively and owned by no column (owner -1). */
 static svs_code schema_begin_calendar(struct svi_schema *s, const struct svi_message *m,
                                       const char *const *names, int count, svs_error *err) {
     svs_code code = schema_mix(s, m, err);
     for (int i = 0; i < count && code == SVS_OK; i++) {
+        /* A name that exists already is returned, not added: it is a column's then. */
         const int before = svs_features_count(s->shape.names);
         const int feature = svs_features_add(s->shape.names, names[i], strlen(names[i]), err);
         if (feature < 0)
@@ -632,6 +681,7 @@ static svs_code schema_take_calendar(struct svi_schema *s, struct svi_message *m
     if (svs_features_count(s->shape.names) < m->d)
         return svi_fail(err, SVS_NOT_SUPPORTED,
                         "the setting calendar needs columns with names: send x as a map, or `columns`");
+    /* The zone is one of the process: another schema may have set a different one. */
     if (svi_calendar_set_zone(s->zone, err) != SVS_OK)
         return err->code;
     const int count = svi_calendar_features(s->calendar_day, s->calendar_week, time, names, values);
@@ -645,8 +695,9 @@ svs_code svi_schema_calendar(struct svi_schema *s, struct svi_message *m, double
     return s->calendar_day || s->calendar_week ? schema_take_calendar(s, m, time, err) : SVS_OK;
 }
 
-/* ---- what is kept of a row */
+/* ---- commit and undo */
 
+/* Makes the state of the current row permanent: only a dirty row pays for the loop over all columns. */
 static void schema_commit_columns(struct svi_schema *s) {
     s->columns_kept = svs_features_count(s->columns);
     for (int c = 0; c < s->columns_kept; c++)
@@ -657,9 +708,10 @@ static void schema_commit_columns(struct svi_schema *s) {
 }
 
 void svi_schema_commit(struct svi_schema *s, const struct svi_message *m) {
-    svi_shape_commit(&s->shape, m); /* the names, too */
+    svi_shape_commit(&s->shape, m); /* includes the names of features */
     if (!m->has_x || !s->columns)
         return;
+    /* `rows` counts rows of a mixed stream only, as `seen` does. */
     s->rows++;
     if (s->dirty)
         schema_commit_columns(s);
@@ -676,6 +728,7 @@ bool svi_schema_has_new_names(const struct svi_schema *s) {
 }
 
 const char *svi_schema_name(const struct svi_schema *s, int feature) {
+    /* Until the commit, readers of events see the former name. */
     for (int i = 0; i < s->renewed_count && feature < s->shape.names_kept; i++)
         if (s->renewed[i].feature == feature)
             return s->renewed[i].before;
@@ -690,6 +743,8 @@ void svi_schema_restore(struct svi_schema *s) {
     s->hot_count = s->absent_count = 0;
     if (s->columns && s->dirty) {
         const int count = svs_features_count(s->columns);
+        /* The order matters: new columns are removed, kept ones get their state back, then names of features.
+         */
         for (int c = s->columns_kept; c < count; c++) {
             svi_free(s->column[c].value);
             s->column[c] = (struct svi_column){0};
@@ -698,17 +753,20 @@ void svi_schema_restore(struct svi_schema *s) {
         for (int c = 0; c < s->columns_kept; c++)
             s->column[c].now = s->column[c].kept;
         s->calendar = s->calendar_kept;
-        svi_shape_restore(&s->shape); /* first: a new name may be the old one of another feature */
+        /* Before renaming back: an added name may equal the former name of a feature. */
+        svi_shape_restore(&s->shape);
+        /* In reverse order of the changes, so that each name is free again when its owner returns to it. */
         for (int i = s->renewed_count - 1; i >= 0; i--) {
             struct svi_handover *r = &s->renewed[i];
             if (r->feature >= s->shape.names_kept)
-                continue; /* it was new in this row */
+                continue; /* added in this row, so truncated already */
             r->before = svi_features_rename(s->shape.names, r->feature, r->before);
             s->one_hot[r->feature] = r->one_hot;
         }
         schema_end_renewed(s);
         s->dirty = false;
     }
+    /* The stream was plain before this row, so all columns are dropped, not only new ones. */
     if (s->mixed_now)
         schema_forget_columns(s);
     svi_shape_restore(&s->shape);
@@ -718,7 +776,8 @@ void svi_schema_count_missing(struct svi_schema *s, const struct svi_message *m)
     if (!s->missing && !(m->gaps || s->absent_count > 0))
         return;
     if (!s->missing && !(s->missing = svi_alloc_array((size_t)s->shape.max_features, sizeof *s->missing)))
-        return; /* a figure only */
+        return; /* only a figure is lost: the row is accepted all the same */
+    /* Features of the calendar are never missing, so every gap has an owner. */
     for (int j = 0; m->gaps && j < m->d; j++)
         if (m->gaps[j])
             s->missing[s->columns ? s->owner[j] : j]++;
@@ -731,6 +790,7 @@ int64_t svi_schema_missed(const struct svi_schema *s, int column) {
     return s->missing ? s->missing[column] : 0;
 }
 
+/* The row has entered the window, the queue of waiting samples and the rows. */
 void svi_schema_used(struct svi_schema *s) {
     for (int i = 0; i < s->hot_count; i++) {
         const int f = s->hot[i];
@@ -742,6 +802,7 @@ void svi_schema_used(struct svi_schema *s) {
 }
 
 void svi_schema_used_row(struct svi_schema *s, const double *x, int d) {
+    /* By its vector: the row's words are not known any more. */
     for (int j = 0; s->columns && j < d; j++)
         if (s->one_hot[j] && x[j] != 0)
             s->seen[0][j] = s->held.window;
@@ -749,12 +810,14 @@ void svi_schema_used_row(struct svi_schema *s, const double *x, int d) {
 
 bool svi_schema_unscaled(const struct svi_schema *s, int feature) {
     const char *name = svs_features_name(s->shape.names, feature);
+    /* Scaling would make rare values large. */
     return (s->columns && s->one_hot[feature]) || (name && schema_listed(s->unscaled, name, strlen(name)));
 }
 
 /* ---- fewer features */
 
-/* stays[c]: does column c keep a feature? In the room of s->absent, of no use between rows. */
+/* stays[c]: does column c keep a feature? The result uses the memory of s->absent, which is free between
+ * rows. */
 static const int32_t *schema_find_staying(const struct svi_schema *s, const bool *keep) {
     int32_t *stays = s->absent;
     memset(stays, 0, (size_t)s->shape.max_features * sizeof *stays);
@@ -764,6 +827,7 @@ static const int32_t *schema_find_staying(const struct svi_schema *s, const bool
     return stays;
 }
 
+/* The first step of dropping features: everything that can fail. */
 svs_code svi_schema_kept_columns(const struct svi_schema *s, const bool *keep, svs_features **columns,
                                  svs_error *err) {
     *columns = NULL;
@@ -771,6 +835,7 @@ svs_code svi_schema_kept_columns(const struct svi_schema *s, const bool *keep, s
         return SVS_OK;
     if (!(*columns = svs_features_new(s->shape.max_features, err)))
         return err->code;
+    /* In the order of the columns, which svi_schema_keep relies on. */
     const int32_t *stays = schema_find_staying(s, keep);
     for (int c = 0; c < s->columns_kept; c++) {
         const char *name = svs_features_name(s->columns, c);
@@ -782,7 +847,7 @@ svs_code svi_schema_kept_columns(const struct svi_schema *s, const bool *keep, s
     return SVS_OK;
 }
 
-/* place[j]: where feature j is from now on, -1 = nowhere. */
+/* Renumbers the features of a column. place[j]: the new number of feature j, -1 = dropped. */
 static void schema_move_column(struct svi_column *c, const int32_t *place) {
     int values = 0;
     for (int i = 0; i < c->now.values; i++)
@@ -794,6 +859,7 @@ static void schema_move_column(struct svi_column *c, const int32_t *place) {
     c->kept = c->now;
 }
 
+/* Copies what is known by feature to a lower number. */
 static void schema_move_feature(struct svi_schema *s, int from, int to, int32_t owner) {
     s->one_hot[to] = s->one_hot[from];
     s->owner[to] = owner;
@@ -801,7 +867,8 @@ static void schema_move_feature(struct svi_schema *s, int from, int to, int32_t 
         s->seen[k][to] = s->seen[k][from];
 }
 
-/* A column goes to its new place, -1: nowhere. */
+/* Moves a column to its new number; -1 drops it. In ascending order `to` <= `from`, so nothing is overwritten
+ * that is still needed. */
 static void schema_keep_column(struct svi_schema *s, int from, int to, const int32_t *place) {
     struct svi_column column = s->column[from];
     s->column[from] = (struct svi_column){0};
@@ -815,18 +882,21 @@ static void schema_keep_column(struct svi_schema *s, int from, int to, const int
         s->missing[to] = s->missing[from];
 }
 
-/* Columns from this one on have missed nothing. */
+/* Resets the counts of missing values of columns from this one on. */
 static void schema_clear_missing(struct svi_schema *s, int from) {
     if (s->missing)
         memset(s->missing + from, 0, (size_t)(s->shape.max_features - from) * sizeof *s->missing);
 }
 
 void svi_schema_keep(struct svi_schema *s, const bool *keep, svs_features *names, svs_features *columns) {
+    /* Works in memory that is free between rows (hot, absent), so that it cannot fail: the names were made
+     * before. */
     int32_t *place = s->hot, kept = 0;
     const int d = s->shape.d, most = s->shape.max_features;
     const int32_t *stays = s->columns ? schema_find_staying(s, keep) : NULL;
     s->changes_before += svi_features_changes(s->shape.names) + 1;
     svi_shape_keep(&s->shape, keep, names);
+    /* A plain shape: columns are features, and only their counts move. */
     if (!s->columns) {
         for (int j = 0; s->missing && j < d; j++)
             if (keep[j])
@@ -834,7 +904,7 @@ void svi_schema_keep(struct svi_schema *s, const bool *keep, svs_features *names
         schema_clear_missing(s, kept);
         return;
     }
-    int32_t *column_place = s->absent, stay = 0; /* over `stays` */
+    int32_t *column_place = s->absent, stay = 0; /* in place of `stays`, entry by entry */
     for (int c = 0; c < s->columns_kept; c++)
         column_place[c] = stays[c] ? stay++ : -1;
     for (int j = 0; j < most; j++)
@@ -844,7 +914,7 @@ void svi_schema_keep(struct svi_schema *s, const bool *keep, svs_features *names
             schema_move_feature(s, j, kept, s->owner[j] < 0 ? -1 : column_place[s->owner[j]]);
             place[j] = kept++;
         }
-    for (int k = 0; k < 3; k++) /* features to come were never seen */
+    for (int k = 0; k < 3; k++) /* features added later have never been seen */
         memset(s->seen[k] + kept, 0, (size_t)(most - kept) * sizeof *s->seen[k]);
     for (int c = 0; c < s->columns_kept; c++)
         schema_keep_column(s, c, column_place[c], place);
@@ -862,6 +932,8 @@ bool svi_schema_archived(const struct svi_schema *s) {
     return s->columns != NULL;
 }
 
+/* One column: name, kind, own feature, and the features of its values. On loading, each figure is checked
+ * before anything is made from it. */
 static void schema_archive_column(struct svi_archive *a, struct svi_schema *s, int c) {
     char key[SVI_KEY_MAX], name[SVS_NAME_MAX + 1] = "";
     struct svi_column *column = &s->column[c];
@@ -880,6 +952,7 @@ static void schema_archive_column(struct svi_archive *a, struct svi_schema *s, i
         svi_archive_check(a, svs_features_add(s->columns, name, strlen(name), &why) == c,
                           "a column's name is malformed or a duplicate");
     }
+    /* The list of values is made before it is loaded; the count was checked against categories_max. */
     if (a->loading && svi_archive_ok(a) && kind == SVI_COLUMN_CATEGORY &&
         (svi_category_begin(s, c, a->err) != SVS_OK ||
          svi_category_reserve(column, column->now.values, a->err) != SVS_OK))
@@ -895,10 +968,12 @@ static void schema_archive_column(struct svi_archive *a, struct svi_schema *s, i
 void svi_schema_archive(struct svi_archive *a, struct svi_schema *s) {
     static const char *const seen[] = {"seen in the window", "seen waiting", "seen in rows"};
     int columns = s->columns_kept;
-    const int d = s->shape.names_kept; /* of a message that only named columns too */
+    const int d = s->shape.names_kept; /* includes names from messages without a row */
+    /* Loading into a plain shape: make the arrays first. */
     if (a->loading && schema_mix(s, NULL, a->err) != SVS_OK)
         return;
     if (a->loading) {
+        /* schema_mix made columns of the loaded shape; the archive has its own. */
         svs_features_truncate(s->columns, 0);
         memset(s->column, 0, (size_t)s->shape.max_features * sizeof *s->column);
     }
@@ -907,6 +982,7 @@ void svi_schema_archive(struct svi_archive *a, struct svi_schema *s) {
     svi_archive_int64(a, "rows", &s->rows, 0, INT64_MAX / 4);
     for (int c = 0; c < columns && svi_archive_ok(a); c++)
         schema_archive_column(a, s, c);
+    /* By feature, after the columns, whose number bounds the owners. */
     svi_archive_bytes(a, "one hot", s->one_hot, d);
     svi_archive_ints(a, "owners", s->owner, d, -1, columns - 1);
     for (int k = 0; k < 3; k++)

@@ -1,6 +1,5 @@
-/* units.h: in what the columns of a stream are measured, by their names: a reader of text finds it (23.5 °C),
- * lines for people print it. Columns without a unit are not among them. All engines of a stream have the same
- * ones. */
+/* units.h: the units of a stream's columns, by name: a reader of text finds them (23.5 °C), lines for people
+ * print them. Columns without a unit are not listed. All engines of a stream share one set. */
 #ifndef SVI_UNITS_H
 #define SVI_UNITS_H
 
@@ -18,13 +17,14 @@ struct svi_units {
 
 void svi_units_clear(struct svi_units *u);
 
-/* The column has this unit from here on. SVS_LIMIT (`most` columns have one), SVS_NO_MEMORY. */
-svs_code svi_units_set(struct svi_units *u, const char *column, const char *unit, int most, svs_error *err);
+/* Sets the unit of a column. SVS_LIMIT (`max_units` columns have one), SVS_NO_MEMORY. */
+svs_code svi_units_set(struct svi_units *u, const char *column, const char *unit, int max_units,
+                       svs_error *err);
 
-/* NULL: it has none. `u` and `column` may be NULL. */
+/* The unit of the column; NULL: none. `u` and `column` may be NULL. */
 const char *svi_units_find(const struct svi_units *u, const char *column);
 
-/* `most`: as above. */
-void svi_units_archive(struct svi_archive *a, struct svi_units *u, int most);
+/* Archives the units; `max_units` bounds what is loaded. */
+void svi_units_archive(struct svi_archive *a, struct svi_units *u, int max_units);
 
 #endif

@@ -597,8 +597,8 @@ static int fleet_figures(const svi_stream *s, struct svi_figure *counted, struct
                                   .as.number = sqrt((t->squares + own.squares) / judged)}
             : (struct svi_figure){"keys_accuracy", SVI_NUMBER,
                                   .as.number = (double)(t->right + own.right) / judged},
-        {"prior_keys_out", SVI_COUNT, .as.count = keys_out},
-        {"prior_rows_out", SVI_COUNT, .as.count = rows_out}};
+        {"prior_keys_excluded", SVI_COUNT, .as.count = keys_out},
+        {"prior_rows_excluded", SVI_COUNT, .as.count = rows_out}};
     memcpy(further, all, sizeof all);
     /* The last two figures are those of the prior. */
     return f->prior ? SVI_FLEET_FIGURES : SVI_FLEET_FIGURES - 2;

@@ -24,17 +24,20 @@ struct svi_open_map svi_checked_file_begin(struct svi_pack *p, struct svi_bytes 
 }
 
 svs_code svi_checked_file_end(struct svi_pack *p, struct svi_open_map map) {
-    /* The checksum covers the head of the map, which therefore is written before it and counts it. */
+    /* The checksum covers the head of the map with its pair count. So the pair of the checksum is counted
+     * before it exists, and appended after the map is closed. */
     svi_pack_promise(p, 1);
     svi_pack_close(p, map);
     const uint32_t crc = p->failed ? 0 : checked_file_crc(p->out->data + p->start, p->out->size - p->start);
     const uint32_t wide = htobe32(crc);
-    svi_pack_raw(p, CRC_KEY "\xce", KEY_BYTES + 1); /* a uint 32, whatever the number is */
+    svi_pack_raw(p, CRC_KEY "\xce",
+                 KEY_BYTES + 1); /* always a uint 32: the length does not depend on the value */
     svi_pack_raw(p, &wide, sizeof wide);
     return svi_pack_end(p);
 }
 
 bool svi_checked_file_looks(const uint8_t *bytes, size_t size) {
+    /* fixmap, map 16, map 32. */
     return size > 0 && ((bytes[0] & 0xf0) == 0x80 || bytes[0] == 0xde || bytes[0] == 0xdf);
 }
 
@@ -50,15 +53,18 @@ svs_code svi_checked_file_open(struct svi_checked_file *c, const uint8_t *bytes,
                         "this is not a model file: expected one of `svmstream train` or `novelty train`, a "
                         "saved model event, or one of LIBLINEAR or LIBSVM");
     SVI_TRY(svi_msgpack_check(bytes, size, SVI_DEPTH_MAX, err));
+    /* Missing or odd fields are not an error yet: the caller looks at the format first, and it may be a
+     * foreign map. */
     (void)svi_fields_read("file", SVI_FIELDS(fields), bytes, c->end, c, NULL);
     return SVS_OK;
 }
 
-/* The checksum is there, last, and right. */
+/* True if the checksum is present, is the last key, and is right. */
 static bool checked_file_is_sound(const struct svi_checked_file *c) {
     struct svi_item crc;
     if (!c->crc || (size_t)(c->crc - c->bytes) <= KEY_BYTES || svi_item_read(c->crc, &crc) != c->end)
         return false;
+    /* The key stands directly before its value; everything before the key is covered. */
     const uint8_t *key = c->crc - KEY_BYTES;
     return crc.type == SVI_INT && memcmp(key, CRC_KEY, KEY_BYTES) == 0 &&
            (uint32_t)crc.i == checked_file_crc(c->bytes, (size_t)(key - c->bytes));
@@ -66,6 +72,7 @@ static bool checked_file_is_sound(const struct svi_checked_file *c) {
 
 svs_code svi_checked_file_read(const struct svi_checked_file *c, int version, const char *what,
                                const struct svi_field *fields, size_t count, void *to, svs_error *err) {
+    /* Version before checksum: a newer version may have another one. */
     if (c->v != version)
         return svi_fail(err, SVS_UNAVAILABLE,
                         "the model file has version %lld; this program reads version %d: use a newer one",

@@ -1,8 +1,9 @@
 /* Kernel models as msgpack. Support vectors are written as CSR, integers as packed doubles.
  *
- * Reading believes nothing: fields come by a table, their lengths are held against each other before there is
- * room for anything, offsets and columns must ascend. Names of features and the schema of raw rows are there
- * only when the model was trained from more than numbers; they are copied last. */
+ * Nothing is trusted when reading: a table of fields is read first into a struct kernel_parts that points
+ * into the bytes; lengths are compared with each other before any memory is allocated; offsets and columns
+ * must ascend, so that no later loop leaves its array. Names of features and the schema of raw rows exist
+ * only if the model was trained on more than numbers; they are copied last. Read svi_kernel_decode first. */
 #include "formats/kernel_model_file.h"
 
 #include <string.h>
@@ -25,7 +26,7 @@ static const char *const decisions[] = {[SVS_ONE_VS_REST] = "rest", [SVS_ONE_VS_
 
 /* ---- writing */
 
-/* Integers as packed doubles: exact up to 2^53. */
+/* Writes integers, `wide` or else `narrow`, as packed doubles: exact up to 2^53. */
 static svs_code put_integers(struct svi_pack *p, const char *key, const int64_t *wide, const int32_t *narrow,
                              int64_t count) {
     double *copy = svi_alloc_array((size_t)count + 1, sizeof *copy);
@@ -55,6 +56,8 @@ svs_code svi_kernel_encode(const svs_kernel_model *m, struct svi_bytes *out) {
     svi_pack_values(&p, m->classes, m->class_count);
     svi_put_doubles(&p, "b", m->b, (size_t)m->rows);
     svi_put_doubles(&p, "coef", m->coef, (size_t)m->rows * (size_t)n);
+    /* A failure here leaves the map short of keys: the code below reports it, whatever svi_pack_end
+     * returns. */
     svs_code code = put_integers(&p, "start", m->support.start, NULL, n + 1);
     if (code == SVS_OK)
         code = put_integers(&p, "column", NULL, m->support.column, stored);
@@ -73,12 +76,12 @@ svs_code svi_kernel_encode(const svs_kernel_model *m, struct svi_bytes *out) {
 /* ---- reading */
 
 struct kernel_parts {
-    const uint8_t *method, *classes, *features, *schema; /* the last two NULL: absent */
+    const uint8_t *method, *classes, *features, *schema; /* features, schema: NULL = absent */
     int kernel, decision;
     double gamma, coef0, degree, d, C;
     struct svi_doubles b, coef, start, column, value;
-    int64_t n;         /* support vectors */
-    svs_value *labels; /* of the classes */
+    int64_t n;         /* number of support vectors */
+    svs_value *labels; /* of the classes, owned; their text points into the bytes */
     int class_count;
 };
 
@@ -110,6 +113,8 @@ static svs_code kernel_classes(struct kernel_parts *p, svs_error *err) {
         return svi_fail(err, SVS_WRONG_TYPE,
                         "the kernel model's classes must be an array of two labels or more");
     p->class_count = (int)array.length;
+    /* An array's length was checked against the bytes (svi_msgpack_check), so memory is in proportion to
+     * the file. */
     p->labels = svi_alloc_array(array.length, sizeof *p->labels);
     if (!p->labels)
         return svi_fail_memory(err, "the classes of a model");
@@ -122,7 +127,8 @@ static svs_code kernel_classes(struct kernel_parts *p, svs_error *err) {
     return SVS_OK;
 }
 
-/* Do the lengths belong together? */
+/* Compares the lengths: k (k - 1) / 2 decisions for pairs, one for two classes, else k; a coefficient for
+ * each decision and vector. */
 static svs_code kernel_lengths(struct kernel_parts *p, svs_error *err) {
     int64_t k = p->class_count, rows = p->decision == SVS_ONE_VS_ONE ? k * (k - 1) / 2 : k == 2 ? 1 : k;
     p->n = p->start.count - 1;
@@ -132,19 +138,21 @@ static svs_code kernel_lengths(struct kernel_parts *p, svs_error *err) {
     return SVS_OK;
 }
 
+/* Offsets and columns of the CSR rows, which are doubles in the file: range and order are checked before
+ * each conversion. */
 static svs_code kernel_rows(const struct kernel_parts *p, struct svi_owned_kernel *o, svs_error *err) {
     const double stored = (double)p->value.count;
     for (int64_t i = 0; i <= p->n; i++) {
-        double at = svi_doubles_get(&p->start, i), least = i > 0 ? (double)o->start[i - 1] : 0;
-        if (!(at >= least && at <= stored) || (i == 0 && at != 0) || (i == p->n && at != stored))
+        double at = svi_doubles_get(&p->start, i), low = i > 0 ? (double)o->start[i - 1] : 0;
+        if (!(at >= low && at <= stored) || (i == 0 && at != 0) || (i == p->n && at != stored))
             return svi_fail(err, SVS_WRONG_TYPE, "the offsets of the kernel model's rows are not ascending");
         o->start[i] = (int64_t)at;
     }
     for (int64_t i = 0; i < p->n; i++)
         for (int64_t k = o->start[i]; k < o->start[i + 1]; k++) {
             double column = svi_doubles_get(&p->column, k),
-                   least = k > o->start[i] ? o->column[k - 1] + 1.0 : 0;
-            if (!(column >= least && column < p->d))
+                   low = k > o->start[i] ? o->column[k - 1] + 1.0 : 0;
+            if (!(column >= low && column < p->d))
                 return svi_fail(err, SVS_WRONG_TYPE,
                                 "the columns of the kernel model's rows are not ascending below d");
             o->column[k] = (int32_t)column;
@@ -152,13 +160,14 @@ static svs_code kernel_rows(const struct kernel_parts *p, struct svi_owned_kerne
     return SVS_OK;
 }
 
-/* Copies of the names. */
+/* Copies the names into the model's pool. */
 static svs_code kernel_names(const struct kernel_parts *p, struct svi_owned_kernel *o, svs_error *err) {
     struct svi_item array, name;
     const uint8_t *at = svi_item_read(p->features, &array);
     if (array.type != SVI_ARRAY || array.length != (uint32_t)o->model.support.d)
         return svi_fail(err, SVS_WRONG_TYPE, "the kernel model's features must be an array of %d names",
                         o->model.support.d);
+    /* The pool remembers a failed allocation: one check at the end. */
     const char **names = svi_pool_take(&o->pool, array.length, sizeof *names);
     for (uint32_t j = 0; names && j < array.length; j++) {
         at = svi_item_read(at, &name);
@@ -191,6 +200,7 @@ static svs_code kernel_schema(const struct kernel_parts *p, const uint8_t *end, 
 static svs_code kernel_fill(const struct kernel_parts *p, struct svi_owned_kernel *o, svs_error *err) {
     struct svi_item method;
     svs_code code;
+    /* CSR first: norms run over start, column and value. */
     if ((code = kernel_rows(p, o, err)) != SVS_OK ||
         (code = svi_doubles_copy(&p->b, 0, p->b.count, o->b, WHAT, "b", err)) != SVS_OK ||
         (code = svi_doubles_copy(&p->coef, 0, p->coef.count, o->coef, WHAT, "coef", err)) != SVS_OK ||
@@ -201,6 +211,7 @@ static svs_code kernel_fill(const struct kernel_parts *p, struct svi_owned_kerne
     o->model.decision = (svs_decision)p->decision;
     o->model.C = p->C;
     o->model.method = "kernel";
+    /* The method must be a static string: a known solver's name, else "kernel". */
     svi_item_read(p->method, &method);
     for (int s = 0; s < SVS_SOLVER_COUNT; s++)
         if (svi_item_is(&method, svs_solver_name((svs_solver)s)))
@@ -213,12 +224,15 @@ svs_kernel_model *svi_kernel_decode(const void *bytes, size_t length, svs_error 
     struct svi_owned_kernel *o = NULL;
     svs_code code =
         svi_fields_read(WHAT, SVI_FIELDS(kernel_fields), bytes, (const uint8_t *)bytes + length, &p, err);
+    /* Each check uses what the one before has read: fields, number of classes, lengths; the model is
+     * allocated only then. */
     if (code == SVS_OK)
         code = kernel_classes(&p, err);
     if (code == SVS_OK)
         code = kernel_lengths(&p, err);
     if (code == SVS_OK)
         o = svi_kernel_model_new((int)p.b.count, p.n, (int)p.d, p.value.count, p.labels, p.class_count, err);
+    /* Copied into the model by svi_kernel_model_new. */
     svi_free(p.labels);
     svs_kernel_model *m = o ? &o->model : NULL;
     const uint8_t *end = (const uint8_t *)bytes + length;

@@ -1,14 +1,14 @@
 /* Trained models as files, and the models of `model.` events.
  *
- * svi_machine_read tells the format by the first bytes and leaves text to model_text.c. Our own format is a
- * checked file (checked_file.h) around one of two maps: a linear model as an event carries it, or a kernel
- * model (kernel_model_file.c).
+ * svi_machine_read recognises the format by the first bytes and leaves text to model_text.c. Our own
+ * format is a checked file (checked_file.h) around one of two maps: a linear model as an event carries it,
+ * or a kernel model (kernel_model_file.c).
  *
- * svs_model_decode is what subscribers call as well: the payload comes from anybody, so lengths and ranges
- * are checked before anything is believed. It is copied once, all but the weights, and the model's strings
- * stay in that copy: each is moved one byte towards its header, so that a NUL fits after it. That destroys
- * the header, therefore strings come last, when all of the map has been walked. The weights, which may be
- * nearly all of it, go straight to their place. */
+ * svs_model_decode is also called by subscribers: the payload may come from anybody, so lengths and ranges
+ * are checked before they are used. The payload is copied once, without the weights, and the model's
+ * strings stay in that copy: each is moved one byte towards its header to make space for a NUL after it.
+ * That destroys the header, so the map must have been walked for the last time before strings are taken.
+ * The weights, which may be nearly all of the payload, are copied directly to their place. */
 #include "formats/model_file.h"
 
 #include <math.h>
@@ -40,7 +40,7 @@ struct model_parts {
     double C;
     struct svi_doubles W;
     const uint8_t *method, *features, *classes, *b, *schema, *calibration, *serves,
-        *reproduces; /* NULL: absent, of classes and b never */
+        *reproduces; /* NULL = absent; never for classes and b */
 };
 
 static const char *const tasks[] = {[SVS_CLASSIFY] = "classify", [SVS_REGRESS] = "regress", NULL};
@@ -77,7 +77,8 @@ static const struct svi_field calibration_fields[] = {
     SVI_FIELD(struct calibration_parts, b, ANY, 0, 0),
     SVI_FIELD_OPTIONAL(struct calibration_parts, curve, DOUBLES, 0, 0)};
 
-/* The string as a C string inside the copy; NULL if it is not a string, has a NUL or is not UTF-8. */
+/* Turns the string into a C string inside the copy and returns it; NULL if it is not a string, has a NUL,
+ * or is not UTF-8. The item's header is overwritten. */
 static const char *string_in_copy(struct svi_owned_model *o, const struct svi_item *item) {
     if (item->type != SVI_STRING || !svi_utf8_valid((const char *)item->body, item->length) ||
         memchr(item->body, 0, item->length))
@@ -97,10 +98,12 @@ static svs_code take_features(struct svi_owned_model *o, const uint8_t *at, svs_
         return svi_fail(err, SVS_WRONG_TYPE,
                         "the model's features is %s: it must be nil or an array of names",
                         svi_item_name(&array));
+    /* One more than the names: an array of no names is not NULL, which would mean unnamed. */
     o->features = svi_alloc_array(array.length + 1, sizeof *o->features);
     if (!o->features)
         return svi_fail_memory(err, "the names of a model");
     for (uint32_t j = 0; j < array.length; j++) {
+        /* The item is read before its string moves, and `at` is past it then. */
         at = svi_item_read(at, &name);
         o->features[j] = string_in_copy(o, &name);
         if (!o->features[j])
@@ -128,6 +131,7 @@ static svs_code take_classes(struct svi_owned_model *o, const uint8_t *at, svs_e
         return svi_fail_memory(err, "the classes of a model");
     for (uint32_t k = 0; k < array.length; k++) {
         at = svi_item_read(at, &label);
+        /* Labels that are strings keep pointer and length, and stay where they are. */
         if (!svi_item_label(&label, &o->classes[k]))
             return svi_fail(err, SVS_WRONG_TYPE,
                             "classes[%u] of the model is %s: a label is an integer or a string", k,
@@ -143,12 +147,13 @@ static svs_code take_doubles(const struct svi_doubles *d, const char *name, doub
     return svi_doubles_copy(d, 0, d->count, *out, "model", name, err);
 }
 
-/* A number for one row, else packed. */
+/* b is a number for one row, else packed doubles; it determines the number of rows. */
 static svs_code take_b(struct svi_owned_model *o, const uint8_t *at, svs_error *err) {
     struct svi_doubles packed;
     struct svi_item item;
     double number;
     svi_item_read(at, &item);
+    /* Rows are compared with the classes later (check_model). */
     if (svi_item_doubles(&item, &packed)) {
         o->model.rows = (int)packed.count;
         return take_doubles(&packed, "b", &o->b, err);
@@ -167,8 +172,9 @@ static svs_code take_b(struct svi_owned_model *o, const uint8_t *at, svs_error *
     return SVS_OK;
 }
 
-/* Do the parts belong together? */
+/* Compares rows, classes and the size of W. */
 static svs_code check_model(const svs_model *m, int64_t weights, svs_error *err) {
+    /* One row for regression and up to two classes, else one a class. */
     const int expected = m->class_count >= 3 ? m->class_count : 1;
     if (m->rows != expected || (m->task == SVS_REGRESS && m->class_count > 0))
         return svi_fail(err, SVS_WRONG_TYPE, "the model has %d rows for %d classes", m->rows, m->class_count);
@@ -179,6 +185,7 @@ static svs_code check_model(const svs_model *m, int64_t weights, svs_error *err)
 }
 
 static svs_code take_curve(const struct svi_doubles *packed, double *curve, svs_error *err) {
+    /* A rising curve keeps the order of scores; any other would make decisions and probabilities disagree. */
     if (packed->count != SVS_CURVE)
         return svi_fail(err, SVS_WRONG_TYPE, "the curve of the model's calibration has %lld values, not %d",
                         (long long)packed->count, SVS_CURVE);
@@ -195,6 +202,7 @@ static svs_code take_calibration(struct svi_owned_model *o, const uint8_t *at, c
     struct svi_doubles packed;
     struct svi_item b;
     svs_model *m = &o->model;
+    /* The field reader needs the end of the inner map. */
     const uint8_t *after = at;
     svi_walk(&after, end, SVI_DEPTH_MAX);
     svs_code code = svi_fields_read("calibration", SVI_FIELDS(calibration_fields), at, after, &p, err);
@@ -202,6 +210,7 @@ static svs_code take_calibration(struct svi_owned_model *o, const uint8_t *at, c
         return code;
     if (m->class_count < 2)
         return svi_fail(err, SVS_WRONG_TYPE, "the model has a calibration, but less than two classes");
+    /* The calibration counts only once a > 0, which is set last: until then a failure leaves none. */
     double *offsets = svi_model_calibrate(m, p.curve.body != NULL, err);
     if (!offsets)
         return SVS_NO_MEMORY;
@@ -218,6 +227,7 @@ static svs_code take_calibration(struct svi_owned_model *o, const uint8_t *at, c
     return code;
 }
 
+/* True if the value is a boolean equal to `wanted`; an absent one is not. */
 static bool key_holds(const uint8_t *value, bool wanted) {
     struct svi_item item = {.type = SVI_NIL};
     if (value)
@@ -225,12 +235,13 @@ static bool key_holds(const uint8_t *value, bool wanted) {
     return item.type == SVI_BOOL && (item.i != 0) == wanted;
 }
 
-/* The payload without its weights, and what was found in the payload as found in the copy. Returns the end of
- * the copy, NULL: no memory. */
+/* Copies the payload without its weights, and moves the pointers in *p from the payload into the copy:
+ * those after W by the size of the weights. Returns the end of the copy; NULL: no memory. */
 static const uint8_t *copy_parts(struct svi_owned_model *o, const uint8_t *map, size_t length,
                                  struct model_parts *p) {
     const uint8_t **const found[] = {&p->method, &p->features,    &p->classes, &p->b,
                                      &p->schema, &p->calibration, &p->serves,  &p->reproduces};
+    /* The two pieces before and after the weights, moved together. */
     const size_t weights = (size_t)p->W.count * sizeof(double), before = (size_t)(p->W.body - map);
     uint8_t *copy = o->text = svi_alloc(length - weights);
     if (!copy)
@@ -263,6 +274,8 @@ static svs_code take_model(struct svi_owned_model *o, const uint8_t *map, size_t
     m->window = p.window;
     m->seen = p.seen;
     m->learned = p.learned;
+    /* Served, but not reproduced by these weights: the stream predicts by something that this model does
+     * not contain. */
     m->elsewhere = key_holds(p.serves, true) && key_holds(p.reproduces, false);
     if ((code = take_b(o, p.b, err)) != SVS_OK || (code = take_doubles(&p.W, "W", &o->W, err)) != SVS_OK ||
         (code = take_classes(o, p.classes, err)) != SVS_OK ||
@@ -291,11 +304,13 @@ svs_model *svs_model_decode(const void *payload, size_t length, svs_error *err) 
         svi_fail_memory(err, "a model");
         return NULL;
     }
+    /* Optional in the payload, and never NULL in a model. */
     m->method = "";
     if (take_model(o, payload, length, err) != SVS_OK) {
         svs_model_free(&m);
         return NULL;
     }
+    /* The model's pointers are const; the owner keeps them writable, for freeing. */
     m->W = o->W;
     m->b = o->b;
     m->classes = o->classes;
@@ -312,6 +327,7 @@ static svs_code write_own(const struct svi_machine *m, const char *path, svs_err
     struct svi_pack p;
     const struct svi_open_map map = svi_checked_file_begin(&p, &file, FORMAT, VERSION);
     svi_put_text(&p, "kind", kinds[m->kernel != NULL]);
+    /* The model's own encoder appends the value of this key. */
     svi_pack_key(&p, "model");
     svs_code code = p.failed    ? SVS_NO_MEMORY
                     : m->linear ? svi_model_encode(m->linear, NULL, 0, &file)
@@ -363,6 +379,8 @@ static svs_code read_checked(struct svi_machine *m, const struct svi_checked_fil
 static svs_code read_own(struct svi_machine *m, const uint8_t *bytes, size_t size, svs_error *err) {
     struct svi_checked_file file;
     SVI_TRY(svi_checked_file_open(&file, bytes, size, err));
+    /* By format: ours; a novelty model, which another command reads; else perhaps an event's payload, a
+     * map without a format. */
     if (strcmp(file.format, FORMAT) == 0)
         return read_checked(m, &file, err);
     if (strcmp(file.format, "svmstream-novelty") == 0)
@@ -378,10 +396,12 @@ svs_code svi_machine_read(struct svi_machine *m, const char *path, svs_error *er
     svs_error mine = {0};
     *m = (struct svi_machine){0};
     svs_code code = svi_file_read(path, &bytes, &size, &mine);
+    /* The first words of LIBLINEAR's and LIBSVM's files; anything else must be msgpack. */
     if (code == SVS_OK)
         code = strncmp(bytes, "solver_type ", 12) == 0 ? svi_liblinear_read(m, bytes, &mine)
                : strncmp(bytes, "svm_type ", 9) == 0   ? svi_libsvm_read(m, bytes, &mine)
                                                        : read_own(m, (const uint8_t *)bytes, size, &mine);
+    /* Models own copies of all they need. */
     svi_free(bytes);
     if (code != SVS_OK) {
         svi_machine_clear(m);
@@ -402,15 +422,17 @@ static svs_code model_any_bytes(const char *path, struct svi_bytes *out, svs_err
     size_t size;
     svs_error why;
     svs_code code = svi_file_read(path, &bytes, &size, &why);
+    /* Owned by *out on failure too. */
     *out = (struct svi_bytes){.data = (uint8_t *)bytes, .size = size, .capacity = size};
     return code == SVS_OK ? SVS_OK : svi_fail(err, code, "%.150s: %.300s", path, why.text);
 }
 
-/* What `train` writes is read too; its bytes become those of an event's model. */
+/* A file that is not an event's payload: what `train` or LIBLINEAR wrote. The bytes are replaced by the
+ * payload of an event with its model. */
 static svs_model *model_any_trained(const char *path, struct svi_bytes *bytes, svs_error *err) {
     struct svi_machine machine = {0};
     svs_error why;
-    if (svi_machine_read(&machine, path, &why) != SVS_OK) { /* *err tells why it is no event's model */
+    if (svi_machine_read(&machine, path, &why) != SVS_OK) { /* *err says why it is not an event's model */
         if (!svi_checked_file_looks(bytes->data, bytes->size))
             *err = why;
         return NULL;

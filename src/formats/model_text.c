@@ -1,11 +1,13 @@
 /* Models in the text formats of others: JSON, LIBLINEAR, LIBSVM.
  *
  * LIBLINEAR's and LIBSVM's files are lines of a word and its values up to "w" or "SV", then one line a
- * feature or a support vector. They are read with one cursor that knows its line, for error texts, and
- * trusted in nothing: what a header promises is checked against the bytes that are there before room is made
- * for it. Support vectors are therefore read twice, first to measure. Both take a positive decision for the
- * first label, where ours means classes[1]: two classes swap places on the way in and out; LIBSVM's pairs
- * keep their order. Numbers are written in the C locale, whatever the program has set. */
+ * feature or a support vector. They are read with one cursor that knows its line, for error texts. Nothing
+ * is trusted: what a header announces is compared with the bytes that follow before memory is allocated
+ * for it, so support vectors are read twice, first to measure. Both formats mean the first label by a
+ * positive decision, ours means classes[1]: two classes swap places when reading and writing; LIBSVM's
+ * pairs keep their order. Numbers are written in the C locale, whatever the program has set.
+ *
+ * Read in order: JSON, the cursor, LIBLINEAR, LIBSVM, writing. */
 #include "formats/model_file_internal.h"
 
 #include <inttypes.h>
@@ -31,8 +33,8 @@
 
 /* ---- JSON */
 
-/* Lets `write` put a model out with numbers as C writes them, also in a program that has set a locale with a
- * decimal comma. */
+/* Calls `write` with numbers as in the C locale, also in a program that has set one with a decimal comma.
+ * The locale is the thread's, so other threads are not affected. */
 static svs_code write_plain(svs_code (*write)(const struct svi_machine *m, FILE *to),
                             const struct svi_machine *m, FILE *to, svs_error *err) {
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
@@ -49,17 +51,20 @@ static svs_code write_plain(svs_code (*write)(const struct svi_machine *m, FILE 
     return SVS_OK;
 }
 
-/* A model as one line of JSON. Text goes straight to `to`; strings are made in `scratch`. */
+/* A model as one line of JSON. Text goes to `to` directly; strings are built in `scratch`. `code` keeps
+ * the first failure. */
 struct model_json {
     FILE *to;
     struct svi_bytes scratch;
     svs_code code;
 };
 
-/* 17 digits, and always a sign that it is no integer: "1.0", "1e20". What JSON cannot hold becomes null. */
+/* 17 digits, which reproduce the double, and always a mark that it is not an integer: "1.0", "1e20". What
+ * JSON cannot hold becomes null. */
 static void model_json_real(struct model_json *j, double r) {
     char text[40];
     snprintf(text, sizeof text, "%.17g", r);
+    /* printf writes e+20 or e-05: the exponent is printed again, short. */
     const size_t digits = strcspn(text, "e");
     const int exponent = text[digits] ? atoi(text + digits + 1) : 0;
     if (!isfinite(r))
@@ -94,7 +99,7 @@ static void model_json_reals(struct model_json *j, const double *v, int count) {
     fputs(count > 0 ? "]" : "[]", j->to);
 }
 
-/* A number for one row, else a list. */
+/* A number for one row, else a list: as in a `model.` event. */
 static void model_json_rows(struct model_json *j, const double *v, int rows) {
     if (rows == 1)
         model_json_real(j, v[0]);
@@ -139,6 +144,7 @@ static void model_json_calibration(struct model_json *j, const svs_model *m) {
 static svs_code write_json(const struct svi_machine *machine, FILE *to) {
     const svs_model *m = machine->linear;
     struct model_json json = {.to = to}, *j = &json;
+    /* Keys and order of a `model.` event. Failures of `to` are found at the end by ferror. */
     fprintf(j->to, "{\"version\":%" PRId64 ",\"method\":", (int64_t)m->version);
     model_json_value(j, svs_str(m->method));
     fprintf(j->to, ",\"task\":\"%s\",\"d\":%d,\"features\":", m->task == SVS_REGRESS ? "regress" : "classify",
@@ -172,7 +178,7 @@ svs_code svs_model_write_json(const svs_model *m, FILE *to, svs_error *err) {
     return write_plain(write_json, &machine, to, err);
 }
 
-/* ---- a cursor over the text, whose end is its NUL */
+/* ---- a cursor over the text, which ends in a NUL */
 
 struct text {
     const char *at, *end;
@@ -185,6 +191,7 @@ static svs_code text_bad(const struct text *t, const char *what) {
 }
 
 static void text_skip_blanks(struct text *t) {
+    /* A carriage return counts as a blank: files with CRLF are read too. */
     while (*t->at == ' ' || *t->at == '\t' || *t->at == '\r')
         t->at++;
 }
@@ -202,7 +209,7 @@ static void text_next_line(struct text *t) {
     }
 }
 
-/* The next word of the line, at most size - 1 bytes of it. */
+/* Reads the next word of the line and keeps at most size - 1 bytes of it. */
 static void text_word(struct text *t, char *out, size_t size) {
     text_skip_blanks(t);
     size_t length = strcspn(t->at, " \t\r\n"), kept = length < size - 1 ? length : size - 1;
@@ -214,6 +221,8 @@ static void text_word(struct text *t, char *out, size_t size) {
 static bool text_real(struct text *t, double *out) {
     text_skip_blanks(t);
     const char *next = svi_number(t->at, out);
+    /* The number must end where a number of these formats can: 1.5x is an error, 3:1.5 is an index and a
+     * value. */
     if (next == t->at || !isfinite(*out) || !strchr(" \t\r\n:", *next))
         return false;
     t->at = next;
@@ -245,8 +254,8 @@ static bool text_labels(struct text *t, svs_value *labels, int64_t count) {
     return true;
 }
 
-/* Lines of a word and its values up to the line of the word `last`; `line` takes the values of a line, or
- * says why it cannot. */
+/* Reads header lines of a word and its values, up to the line of the word `last`. `line` reads the values
+ * of one line, or returns why it cannot. */
 static svs_code text_header(struct text *t, const char *last,
                             svs_code (*line)(struct text *t, const char *key, void *header), void *header) {
     char key[32];
@@ -270,15 +279,16 @@ struct liblinear {
     char solver[32];
     int64_t classes, features;
     double bias;
-    svs_value *labels; /* owned */
+    svs_value *labels; /* owned; NULL = not read yet */
 };
 
 static svs_code liblinear_line(struct text *t, const char *key, void *header) {
     struct liblinear *h = header;
     bool good = true;
+    /* Labels are allocated by nr_class, so nr_class must come first and may not change afterwards. */
     if (strcmp(key, "solver_type") == 0)
         text_word(t, h->solver, sizeof h->solver);
-    else if (strcmp(key, "nr_class") == 0 && !h->labels) /* which are as many */
+    else if (strcmp(key, "nr_class") == 0 && !h->labels) /* their number may not change under them */
         good = text_integer(t, 2, CLASSES_MAX, &h->classes);
     else if (strcmp(key, "nr_feature") == 0)
         good = text_integer(t, 1, FEATURES_MAX, &h->features);
@@ -294,7 +304,8 @@ static svs_code liblinear_line(struct text *t, const char *key, void *header) {
     return good ? SVS_OK : text_bad(t, "not understood as a line of a LIBLINEAR model");
 }
 
-/* One line a feature, one column a class; the last line is the weight of the bias. */
+/* Reads the weights: one line a feature, one column a class; the last line is the weight of the bias, if
+ * there is one. difference: two columns are one model, their difference. */
 static svs_code liblinear_weights(struct text *t, const struct liblinear *h, int columns, bool difference,
                                   struct svi_owned_model *m) {
     const int d = m->model.d;
@@ -306,6 +317,7 @@ static svs_code liblinear_weights(struct text *t, const struct liblinear *h, int
             break;
         }
         for (int k = 0; k < m->model.rows; k++) {
+            /* LIBLINEAR's bias is a feature of that value; here it is multiplied out. */
             double w = difference ? values[0] - values[1] : values[k];
             if (j < d)
                 m->W[(size_t)k * (size_t)d + (size_t)j] = w;
@@ -319,15 +331,18 @@ static svs_code liblinear_weights(struct text *t, const struct liblinear *h, int
 }
 
 static svs_code liblinear_model(struct svi_machine *out, struct text *t, const struct liblinear *h) {
+    /* The solver's name tells the task. */
     const bool regress = strstr(h->solver, "SVR") != NULL, pairs = h->classes == 2 && !regress;
+    /* Crammer and Singer write a column a class even for two classes. */
     const bool crammer = strcmp(h->solver, "MCSVM_CS") == 0;
     if (strcmp(h->solver, "ONECLASS_SVM") == 0)
         return svi_fail(t->err, SVS_UNAVAILABLE, "one-class models of LIBLINEAR are not read here");
     if (h->features == 0 || h->classes == 0 || (!regress && !h->labels))
         return text_bad(t, "nr_class, nr_feature or label is missing before the weights");
+    /* A positive decision means label[0] there and classes[1] here. */
     const svs_value two[2] = {pairs ? h->labels[1] : svs_none(), pairs ? h->labels[0] : svs_none()};
     const int rows = regress || pairs ? 1 : (int)h->classes;
-    /* a digit and a blank a weight: nothing is reserved for what is not there */
+    /* a weight takes at least a digit and a blank: nothing is allocated for weights that are not there */
     if (h->features * rows > (t->end - t->at + 1) / 2)
         return text_bad(t, "the file is too short for its nr_feature and nr_class");
     struct svi_owned_model *m =
@@ -359,7 +374,7 @@ struct libsvm {
     bool has_rho, has_labels, has_counts;
     double *rho;
     svs_value *labels;
-    int64_t *counts; /* support vectors of each class */
+    int64_t *counts; /* number of support vectors of each class */
 };
 
 static svs_code libsvm_kernel(struct text *t, struct libsvm *h) {
@@ -382,6 +397,8 @@ static svs_code libsvm_reserve(struct text *t, struct libsvm *h) {
     return h->rho && h->labels && h->counts ? SVS_OK : svi_fail_memory(t->err, "the head of a model");
 }
 
+/* One header line. Probability lines (probA, probB, prob_density_marks) are skipped: they are not used
+ * here. */
 static svs_code libsvm_line(struct text *t, const char *key, void *header) {
     struct libsvm *h = header;
     char kind[32];
@@ -420,10 +437,12 @@ static svs_code libsvm_line(struct text *t, const char *key, void *header) {
     return good ? SVS_OK : text_bad(t, "not understood as a line of a LIBSVM model");
 }
 
-/* index:value pairs up to the end of the line; column and value may be NULL to count only. */
+/* Reads index:value pairs up to the end of the line, with ascending indices from 1; column and value may
+ * be NULL to count only. */
 static bool libsvm_pairs(struct text *t, int32_t *column, double *value, int64_t *count, int64_t *widest) {
     int64_t index, last = 0;
     double x;
+    /* text_integer with last + 1 as lower bound makes indices ascend. */
     for (*count = 0; !at_line_end(t); ++*count) {
         if (!text_integer(t, last + 1, FEATURES_MAX, &index) || *t->at != ':')
             return false;
@@ -440,6 +459,8 @@ static bool libsvm_pairs(struct text *t, int32_t *column, double *value, int64_t
     return true;
 }
 
+/* First pass, with a copy of the cursor: checks all support vectors, counts their values (*stored) and
+ * finds the largest index (*d, at least 1). */
 static svs_code libsvm_measure(struct text t, const struct libsvm *h, int64_t *stored, int64_t *d) {
     double coef;
     int64_t count;
@@ -456,14 +477,15 @@ static svs_code libsvm_measure(struct text t, const struct libsvm *h, int64_t *s
     return SVS_OK;
 }
 
-/* The k - 1 coefficients of a vector of class c belong to its pairs (c, other), in the order of the others.
- */
+/* A vector of class c has k - 1 coefficients, one for each pair (c, other) in the order of the others;
+ * here they go to the rows of these pairs, and other rows keep 0. */
 static void spread_coefficients(struct svi_owned_kernel *o, int64_t classes, int64_t c, int64_t i,
                                 const double *coef) {
     int64_t row = 0;
     for (int64_t a = 0; a < classes; a++)
         for (int64_t b = a + 1; b < classes; b++, row++) {
             double *to = &o->coef[row * o->model.support.n + i];
+            /* Others above c are shifted by one, because c itself has none. */
             if (a == c)
                 *to = coef[b - 1];
             else if (b == c)
@@ -471,6 +493,7 @@ static void spread_coefficients(struct svi_owned_kernel *o, int64_t classes, int
         }
 }
 
+/* Second pass, over bytes that libsvm_measure has checked: results need no check. */
 static void libsvm_vectors(struct text *t, const struct libsvm *h, struct svi_owned_kernel *o, double *coef) {
     int64_t i = 0, count, widest = 0;
     for (int64_t c = 0; c < h->classes; c++)
@@ -484,11 +507,13 @@ static void libsvm_vectors(struct text *t, const struct libsvm *h, struct svi_ow
 
 static svs_code libsvm_model(struct svi_machine *out, struct text *t, const struct libsvm *h) {
     int64_t stored, d, sum = 0, pairs = h->classes * (h->classes - 1) / 2;
+    /* The counts of the classes must add up to the vectors that are measured and read. */
     for (int64_t k = 0; k < h->classes; k++)
         sum += h->counts[k];
     if (!h->has_rho || !h->has_labels || !h->has_counts || sum != h->total)
         return text_bad(t,
                         "nr_class, rho, label, nr_sv or total_sv is missing, or they contradict each other");
+    /* Measured in the text itself: nothing is allocated for values that are not there. */
     SVI_TRY(libsvm_measure(*t, h, &stored, &d));
     double *coef = svi_alloc_array((size_t)h->classes, sizeof *coef);
     struct svi_owned_kernel *o =
@@ -502,6 +527,7 @@ static svs_code libsvm_model(struct svi_machine *out, struct text *t, const stru
     svi_free(coef);
     svi_kernel_model_norms(o);
     for (int64_t k = 0; k < pairs; k++)
+        /* LIBSVM's decision is sum - rho. */
         o->b[k] = -h->rho[k];
     o->model.kernel = h->kernel;
     o->model.decision = SVS_ONE_VS_ONE;
@@ -524,7 +550,7 @@ svs_code svi_libsvm_read(struct svi_machine *m, const char *text, svs_error *err
 
 /* ---- writing LIBLINEAR's and LIBSVM's */
 
-/* SVS_UNAVAILABLE when a label does not fit; `format` and what to do are for the text. */
+/* SVS_UNAVAILABLE if a label does not fit; `format` and `instead` are for the text. */
 static svs_code check_labels(const svs_value *classes, int count, const char *format, const char *instead,
                              svs_error *err) {
     char text[4 * SVS_NAME_MAX + 4];
@@ -541,10 +567,11 @@ static svs_code write_liblinear_text(const struct svi_machine *machine, FILE *to
     bool regress = m->task == SVS_REGRESS;
     fprintf(to, "solver_type %s\n", regress ? "L2R_L2LOSS_SVR" : "L2R_L2LOSS_SVC");
     fprintf(to, "nr_class %d\n", regress ? 2 : m->class_count); /* LIBLINEAR writes 2 for regression too */
-    /* LIBLINEAR takes a positive decision for the first label, we for classes[1]. */
+    /* A positive decision means the first label there, classes[1] here. */
     for (int k = 0; k < m->class_count && !regress; k++)
         fprintf(to, "%s %d", k ? "" : "label", (int)m->classes[m->class_count == 2 ? 1 - k : k].as.i);
     fprintf(to, "%snr_feature %d\nbias 1\nw\n", regress ? "" : "\n", m->d);
+    /* bias 1: its weight, on the last line, is b itself. */
     for (int j = 0; j <= m->d; j++) {
         for (int k = 0; k < m->rows; k++)
             fprintf(to, "%.17g ", j < m->d ? m->W[(size_t)k * (size_t)m->d + (size_t)j] : m->b[k]);
@@ -575,9 +602,9 @@ static void write_libsvm_head(FILE *to, const svs_kernel *k, const svs_value *po
             (long long)down);
 }
 
-/* Vectors with a positive coefficient come first, as those of the first class. */
+/* LIBSVM groups vectors by class: those with a positive coefficient come first, as the first label's. */
 static void write_kernel(const svs_kernel_model *m, FILE *to) {
-    const int first = m->decision == SVS_ONE_VS_ONE ? 0 : 1; /* whom a positive decision means */
+    const int first = m->decision == SVS_ONE_VS_ONE ? 0 : 1; /* the class that a positive decision means */
     const svs_rows *s = &m->support;
     int64_t up = 0;
     for (int64_t i = 0; i < s->n; i++)
@@ -594,7 +621,7 @@ static void write_kernel(const svs_kernel_model *m, FILE *to) {
         }
 }
 
-/* w itself is the one support vector. */
+/* A linear model as a kernel model: w is the only support vector, with coefficient 1. */
 static void write_linear(const svs_model *m, FILE *to) {
     const svs_kernel linear = {.kind = SVS_LINEAR};
     write_libsvm_head(to, &linear, &m->classes[1], &m->classes[0], m->b[0], 1, 0);

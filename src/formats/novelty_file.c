@@ -1,9 +1,11 @@
 /* One-class models as files: writing first, then reading.
  *
  * Nothing in a file is trusted, whatever its checksum: each map is read by a table of its fields
- * (wire/fields.h) into plain parts, lengths are held against each other before room is made for anything, and
- * only then is the model built. A failure anywhere frees what there is: no half of a model is returned. Read
- * svi_novelty_decode at the end first: scalars, names, coordinates, members. */
+ * (wire/fields.h) into plain parts that point into the bytes; lengths are compared with each other before
+ * memory is allocated; and only then is the model built. A failure anywhere frees what exists, so a
+ * partial model is never returned.
+ *
+ * Read svi_novelty_decode at the end first: scalars, names, coordinates, members, columns. */
 #include "formats/novelty_file.h"
 
 #include <float.h>
@@ -36,6 +38,7 @@ static svs_code put_member(struct svi_pack *p, const svs_novelty_model *m, const
     double *support = svi_alloc_array(count, d * sizeof *support);
     if (!support)
         return SVS_NO_MEMORY;
+    /* In memory vectors are `stride` apart, in the file d. */
     for (size_t i = 0; i < count; i++)
         memcpy(support + i * d, e->support + i * (size_t)m->stride, d * sizeof *support);
     const struct svi_open_map map = svi_pack_open(p);
@@ -57,6 +60,7 @@ static svs_code novelty_encode(const svs_novelty_model *m, struct svi_bytes *out
     struct svi_pack p;
     svs_code code = SVS_OK;
     const struct svi_open_map map = svi_checked_file_begin(&p, out, FORMAT, VERSION);
+    /* Once packing has failed, further calls do nothing: only put_member can fail by itself. */
     svi_put_int(&p, "d", m->d);
     svi_put_int(&p, "lags", m->lags > 1 ? m->lags : 1);
     svi_put_int(&p, "differences", m->differences);
@@ -112,7 +116,7 @@ static const struct svi_field member_fields[] = {
     SVI_FIELD(MEMBER_PARTS, support, DOUBLES, 0, 0),
 };
 
-/* NaN: a missing coordinate. Where kernels are polynomials there is none. */
+/* Copies vector i. NaN is a missing coordinate, which polynomial kernels do not allow. */
 static svs_code take_vector(const struct member_parts *p, const svs_novelty_model *m, int i, double *x,
                             svs_error *err) {
     for (int j = 0; j < m->d; j++) {
@@ -132,12 +136,15 @@ static svs_code take_vectors(const struct member_parts *p, const svs_novelty_mod
     for (int i = 0; i < count && code == SVS_OK; i++) {
         double *x = slot->support + (size_t)i * (size_t)m->stride;
         code = take_vector(p, m, i, x, err);
+        /* |x|^2 is not in the file: polynomial kernels score with it. */
         slot->norm2[i] = m->kernel == SVS_NOVELTY_POLYNOMIAL ? pass->dot(x, x, m->stride) : 0;
         if (code == SVS_OK && !(slot->z[i] > 0))
             code = svi_fail(err, SVS_WRONG_TYPE, "z[%d] of the member is not positive", i);
         sum += slot->z[i];
     }
+    /* After all vectors are there; also after a failure, when the model is freed anyway. */
     svi_novelty_model_mark(m, slot, count);
+    /* rho = 1 / sum z (ALGORITHMS 7): both are in the file, and must agree. */
     if (code == SVS_OK && !(fabs(p->rho * sum - 1) < ROUNDING))
         code = svi_fail(err, SVS_WRONG_TYPE, "rho of the member is not 1 / sum of z");
     return code;
@@ -147,6 +154,7 @@ static svs_code take_member(const uint8_t *at, const uint8_t *end, svs_novelty_m
     struct member_parts p;
     struct svi_member_slot slot;
     SVI_TRY(svi_fields_read("member", SVI_FIELDS(member_fields), at, end, &p, err));
+    /* Before svi_novelty_model_member, which allocates by these lengths. */
     if (p.z.count < 1 || p.z.count > COUNT_MAX || p.support.count != p.z.count * m->d)
         return svi_fail(err, SVS_WRONG_TYPE, "the lengths of z and support contradict each other");
     SVI_TRY(svi_novelty_model_member(m, (int)p.z.count, &slot, err));
@@ -164,6 +172,7 @@ static svs_code take_member(const uint8_t *at, const uint8_t *end, svs_novelty_m
 static svs_code take_members(const uint8_t *at, const uint8_t *end, svs_novelty_model *m, svs_error *err) {
     struct svi_item array;
     svs_code code = SVS_OK;
+    /* Scores of the members are mixed by their shares, which must add up to 1. */
     double shares = 0;
     at = svi_item_read(at, &array);
     if (array.type != SVI_ARRAY || array.length < 1 || array.length > SVS_MEMBERS_MAX)
@@ -171,6 +180,7 @@ static svs_code take_members(const uint8_t *at, const uint8_t *end, svs_novelty_
                         SVS_MEMBERS_MAX);
     for (uint32_t e = 0; e < array.length && code == SVS_OK; e++) {
         code = take_member(at, end, m, err);
+        /* To the next member: its map was read by name, so `at` is still at its start. */
         svi_walk(&at, end, SVI_DEPTH_MAX);
         shares += code == SVS_OK ? m->member[e].share : 0;
     }
@@ -185,7 +195,7 @@ struct novelty_parts {
     int64_t d, lags, differences, degree, fosvm, trained, trimmed;
     int kernel;
     double theta;
-    const uint8_t *features, *members, *schema; /* the last NULL: there is none */
+    const uint8_t *features, *members, *schema; /* schema: NULL = absent */
     struct svi_doubles center, inverse;         /* body NULL: not scaled */
     char *text;                                 /* names as C strings, one after the other */
     const char **name;                          /* NULL = there are none */
@@ -226,6 +236,7 @@ static svs_code take_names(struct novelty_parts *p, svs_error *err) {
                             (long long)j);
         capacity += item.length + 1;
     }
+    /* Two passes over the names: the first has checked them and measured their text. */
     p->name = svi_alloc_array((size_t)p->d, sizeof *p->name);
     char *to = p->text = svi_alloc(capacity);
     if (!p->name || !p->text)
@@ -238,12 +249,13 @@ static svs_code take_names(struct novelty_parts *p, svs_error *err) {
     return SVS_OK;
 }
 
-/* Before room is made for a model of d features. */
+/* Checks that hold before memory is allocated for a model of d features. */
 static svs_code check_parts(const struct novelty_parts *p, svs_error *err) {
     const struct svi_doubles *const columns[] = {&p->center, &p->inverse};
     if (p->d % p->lags != 0 || p->trimmed > p->trained ||
         (p->kernel == SVS_NOVELTY_POLYNOMIAL && p->degree < 1))
         return svi_fail(err, SVS_WRONG_TYPE, "the " WHAT "'s numbers contradict each other");
+    /* center and inverse: both, or neither. */
     for (int i = 0; i < 2 && (p->center.body || p->inverse.body); i++)
         if (columns[i]->count != p->d)
             return svi_fail(err, SVS_WRONG_TYPE, "the " WHAT " has %lld values of %s for %lld features",
@@ -256,6 +268,7 @@ static svs_code take_coordinates(const struct novelty_parts *p, svs_novelty_mode
         return SVS_OK;
     SVI_TRY(svi_doubles_copy(&p->center, 0, m->d, (double *)m->center, WHAT, "center", err));
     SVI_TRY(svi_doubles_copy(&p->inverse, 0, m->d, (double *)m->inverse, WHAT, "inverse", err));
+    /* A scale of 0 or less would hide a feature or turn it round. */
     for (int j = 0; j < m->d; j++)
         if (!(m->inverse[j] > 0))
             return svi_fail(err, SVS_WRONG_TYPE, "inverse[%d] of the " WHAT " is not positive", j);
@@ -277,7 +290,7 @@ static svs_novelty_model *new_model(const struct novelty_parts *p, svs_error *er
     return m;
 }
 
-/* The columns are of one sample, whatever the lags. */
+/* The schema describes one sample, so d / lags features. */
 static svs_code take_columns(const struct novelty_parts *p, const uint8_t *end, svs_novelty_model *m,
                              svs_error *err) {
     size_t size;
@@ -297,6 +310,7 @@ svs_novelty_model *svi_novelty_decode(const void *bytes, size_t size, svs_error 
             svi_fail(err, SVS_WRONG_TYPE, "the file is not a " WHAT ": `svmstream novelty train` makes one");
     if (code == SVS_OK)
         code = svi_checked_file_read(&file, VERSION, WHAT, SVI_FIELDS(novelty_fields), &p, err);
+    /* Names and lengths before the model is made, for it is made of them; then its content. */
     const bool good = code == SVS_OK && take_names(&p, err) == SVS_OK && check_parts(&p, err) == SVS_OK &&
                       (m = new_model(&p, err)) && take_coordinates(&p, m, err) == SVS_OK &&
                       take_members(p.members, file.end, m, err) == SVS_OK &&

@@ -1,20 +1,20 @@
-/* novelty_file.h: one-class models as files: a msgpack map {format: "svmstream-novelty", v: 1, ..., crc: N}
- * (checked_file.h) of d, lags, differences, kernel, degree, fosvm, theta, trained, trimmed, features (nil or
- * d names), center and inverse (ext 2, d doubles each; both nil when not scaled), schema (as in a model, only
- * where raw rows are more than numbers), and members: an array of maps of gamma, share, rho, worst,
- * violation, rounds, outside, z (ext 2), support (ext 2: one vector of d values for each z). */
+/* novelty_file.h: one-class models as files: a msgpack map {format: "svmstream-novelty", v: 1, ..., crc:
+ * N} (checked_file.h) of d, lags, differences, kernel, degree, fosvm, theta, trained, trimmed, features
+ * (nil or d names), center and inverse (ext 2, d doubles each; both nil when not scaled), schema (as in a
+ * model, only where raw rows are more than numbers), and members: an array of maps of gamma, share, rho,
+ * worst, violation, rounds, outside, z (ext 2), support (ext 2: one vector of d values for each z). */
 #ifndef SVI_NOVELTY_FILE_H
 #define SVI_NOVELTY_FILE_H
 
 #include "svmstream/novelty.h"
 
-/* Written atomically; "-" = standard output. SVS_IO, SVS_NO_MEMORY. */
+/* Writes a model atomically; "-" = standard output. SVS_IO, SVS_NO_MEMORY. */
 svs_code svi_novelty_write(const svs_novelty_model *m, const char *path, svs_error *err);
 
-/* Nothing in the file is trusted. NULL: SVS_IO, SVS_NO_MEMORY, SVS_EMPTY, SVS_NOT_MSGPACK, SVS_TRUNCATED,
- * SVS_TRAILING, SVS_TOO_DEEP, SVS_WRONG_TYPE (not a novelty model, a missing key, lengths that contradict
- * each other), SVS_UNAVAILABLE (a newer version), SVS_INVALID (checksum), SVS_NOT_FINITE, SVS_LIMIT. "-" =
- * standard input. */
+/* Reads a model; nothing in the file is trusted. "-" = standard input. Owner: the caller. NULL: SVS_IO,
+ * SVS_NO_MEMORY, SVS_EMPTY, SVS_NOT_MSGPACK, SVS_TRUNCATED, SVS_TRAILING, SVS_TOO_DEEP, SVS_WRONG_TYPE
+ * (not a novelty model, a missing key, lengths that contradict each other), SVS_UNAVAILABLE (a newer
+ * version), SVS_INVALID (checksum), SVS_NOT_FINITE, SVS_LIMIT. */
 svs_novelty_model *svi_novelty_read(const char *path, svs_error *err);
 
 /* The same for the bytes of a file. */

@@ -1,4 +1,6 @@
-/* The public schema: svs_schema. One row is in the making at a time, as a message; a failure voids it. */
+/* The public schema, svs_schema: a model's schema, or one that grows with its rows, behind functions
+ * without wire types. One row is built at a time, as a message; after a failure it must be begun again,
+ * and what it would have changed is taken back. */
 #include "svmstream/raw_rows.h"
 
 #include <math.h>
@@ -9,7 +11,7 @@
 #include "wire/schema_map.h"
 
 struct svs_schema {
-    struct svi_model_schema of; /* `mean` NULL: it is no model's */
+    struct svi_model_schema of; /* `mean` is NULL if it is not a model's schema */
     struct svi_message row;
     bool begun;
     double time;
@@ -48,14 +50,14 @@ svs_schema *svs_schema_new(const svs_schema_options *o, svs_error *err) {
     return s;
 }
 
-/* A number under each name. */
+/* A schema for a model without one: each feature is a column of numbers under its name. */
 static svs_code raw_rows_plain(struct svi_model_schema *of, const svs_model *m, svs_error *err) {
     if (!m->features)
         return svi_fail(err, SVS_UNAVAILABLE,
                         "the features of the model have no names: its rows are arrays of numbers");
     svs_code code = svi_model_schema_init(of, m->features, m->d, m->d, err);
     if (code == SVS_OK)
-        of->schema.o.missing = SVI_MISSING_ZERO; /* such a model has no means */
+        of->schema.o.missing = SVI_MISSING_ZERO; /* such a model has no means to fill in */
     for (int j = 0; j < m->d && code == SVS_OK; j++) {
         const int column = svi_model_schema_column(of, m->features[j], SVI_COLUMN_NUMBER, err);
         code = column < 0 ? SVS_WRONG_TYPE : svi_model_schema_own(of, column, j, err);
@@ -85,10 +87,11 @@ void svs_schema_free(svs_schema **s) {
     *s = NULL;
 }
 
-/* Columns that a row does not name are missing in it. */
+/* Begins a row. Columns that it does not name will be missing. */
 svs_code svs_schema_begin(svs_schema *s, svs_error *err) {
     svs_error mine = {0};
     err = err ? err : &mine;
+    /* A row that was begun and not ended is dropped. */
     svi_schema_restore(&s->of.schema);
     s->row = (struct svi_message){.absent = SVI_MISSING_MEAN, .ts = NAN, .weight = 1, .n = -1};
     s->time = NAN;
@@ -97,6 +100,7 @@ svs_code svs_schema_begin(svs_schema *s, svs_error *err) {
     return code;
 }
 
+/* Passes `code` on; a failure ends the row and takes back what it would have changed. */
 static svs_code raw_rows_taken(svs_schema *s, svs_code code) {
     if (code != SVS_OK) {
         svi_schema_restore(&s->of.schema);
@@ -105,7 +109,7 @@ static svs_code raw_rows_taken(svs_schema *s, svs_code code) {
     return code;
 }
 
-/* The value of the column of that name, finite where it is a number. */
+/* Sets the value of a column in the row. A number must be finite; for a word `number` is 0. */
 static svs_code raw_rows_put(svs_schema *s, const char *name, struct svi_cell cell, svs_error *err) {
     svs_error mine = {0};
     err = err ? err : &mine;
@@ -144,6 +148,8 @@ svs_code svs_schema_end(svs_schema *s, const double **x, int *d, svs_error *err)
     struct svi_schema *schema = &s->of.schema;
     if (!s->begun)
         return svi_fail(err, SVS_INVALID, "no row is begun: call svs_schema_begin first");
+    /* In this order: missing columns, calendar, limits, then means for what is missing. Only a row that
+     * passed all is committed. */
     svi_schema_end_row(schema, &s->row);
     svs_code code = SVS_OK;
     if ((schema->calendar_day || schema->calendar_week) && !isfinite(s->time))
@@ -158,7 +164,8 @@ svs_code svs_schema_end(svs_schema *s, const double **x, int *d, svs_error *err)
     if (raw_rows_taken(s, code) != SVS_OK)
         return code;
     svi_schema_commit(schema, &s->row);
-    schema->held = (struct svi_held){.window = schema->rows}; /* no value goes: its feature stays */
+    schema->held = (struct svi_held){
+        .window = schema->rows}; /* no value is ever dropped, so its feature stays where it is */
     svi_schema_used(schema);
     s->begun = false;
     *x = s->row.x;

@@ -8,9 +8,10 @@
 #include "wire/schema_map.h"
 
 #define NAME_BYTES  (4 * SVS_NAME_MAX + 8)
-#define SHOWN_WORDS 12 /* of a column */
+#define SHOWN_WORDS 12 /* words shown of a column */
 
-/* "machine  words: a, b, (other)". */
+/* Prints the words of a column, up to SHOWN_WORDS: "a, b, (other)". A word's feature is named column=word;
+ * the column is left out. */
 static void print_words(const struct svi_schema *s, int column, FILE *to) {
     const size_t name = strlen(svi_schema_column_name(s, column));
     char text[NAME_BYTES];
@@ -32,6 +33,7 @@ svs_code svi_schema_print(const svs_model *m, FILE *to, svs_error *err) {
     const uint8_t *at = m->schema;
     char name[NAME_BYTES];
     svs_code code = at ? svi_schema_decode(&schema, m->features, m->d, at, at + m->schema_size, err) : SVS_OK;
+    /* A failed decode leaves parts that must be freed. */
     if (at && code != SVS_OK)
         svi_model_schema_clear(&schema);
     if (!at || code != SVS_OK)
@@ -41,6 +43,7 @@ svs_code svi_schema_print(const svs_model *m, FILE *to, svs_error *err) {
         const char *column = svi_schema_column_name(s, c);
         const int feature = s->column[c].now.feature;
         fprintf(to, "column %s  ", svi_escape(name, sizeof name, column, strlen(column)));
+        /* A number's mean is what a missing value becomes; a column without a value yet has no kind. */
         switch (svi_schema_kind(s, c)) {
         case SVI_COLUMN_CATEGORY:
             fprintf(to, "words: ");
@@ -69,6 +72,7 @@ svs_code svi_schema_print(const svs_model *m, FILE *to, svs_error *err) {
 svs_code svi_schema_measure(const char *const *features, int d, const uint8_t *at, const uint8_t *end,
                             size_t *size, svs_error *err) {
     struct svi_model_schema schema;
+    /* The walk stays within the checked bytes; the decode sees only the schema's own. */
     const uint8_t *after = at;
     svi_walk(&after, end, SVI_DEPTH_MAX);
     *size = (size_t)(after - at);

@@ -200,7 +200,7 @@ static void loo_pass(struct loo *o, struct loo_sums *sums, svs_tuning *out) {
             const double p = o->weight[r] / o->total;
             svi_targets(o->l, o->label[r], o->target[r], o->targets);
             if (!loo_leave_out(o, r)) {
-                out->alone++;
+                out->skipped++;
                 continue;
             }
             out->samples++;

@@ -1,11 +1,11 @@
-/* Three parts. A client's roles are words separated by commas: grant_read takes one apart, and what asks
- * about roles (check, may, may_send_as) is a loop over it. The file's text is read line by line into an array
- * that is sorted by key, so that a handshake costs a binary search; a file is taken as a whole or not at all.
- * Changing the file (curve allow, curve revoke) is reading it, checking it, and writing a copy with one line
- * less and perhaps one more: comments and the order of lines stay. The copy replaces the file in one step, so
- * that a process that reads it meanwhile sees the old one or the new one.
+/* Three parts. First, roles: words separated by commas; grant_read parses one, and each question about roles
+ * (check, may, may_send_as) is a loop over it. Second, the file's text, parsed line by line into an array
+ * sorted by key, so that a handshake costs a binary search; a file is accepted as a whole or not at all.
+ * Third, changing the file (curve allow, curve revoke): read it, check it, and write a copy with one line
+ * less and perhaps one more; comments and the order of lines stay. The copy replaces the file in one step, so
+ * a process that reads it meanwhile sees either the old or the new one.
  *
- * Nothing in a running process is changed here: authenticator.c notices that the file is another one. */
+ * Nothing in a running process changes here: authenticator.c notices the new file. */
 #include "net/acl.h"
 
 #include <errno.h>
@@ -44,12 +44,12 @@ enum svi_role svi_role_of(const char *socket) {
 
 /* One word of a client's roles. */
 struct grant {
-    int kind; /* enum svi_role, or one of these */
+    int kind; /* enum svi_role, or one of the two below */
 #define GRANT_SOURCE  (-1)
 #define GRANT_INVALID (-2)
-    const char *name; /* of the stream or the source; NULL = every stream */
+    const char *name; /* name of the stream or source; NULL = every stream */
     size_t length;
-    bool prefix; /* every source whose name begins like this */
+    bool prefix; /* every source whose name begins with this */
 };
 
 static bool name_is_valid(const char *text, size_t length, bool dots) {
@@ -61,7 +61,7 @@ static bool word_is(const char *word, size_t length, const char *wanted) {
     return length == strlen(wanted) && memcmp(word, wanted, length) == 0;
 }
 
-/* Returns where the next word begins, NULL after the last. */
+/* Parses one word of the roles at `at`. Returns the start of the next word, NULL after the last. */
 static const char *grant_read(const char *at, struct grant *g) {
     const size_t length = strcspn(at, ",");
     const char *colon = memchr(at, ':', length);
@@ -71,6 +71,7 @@ static const char *grant_read(const char *at, struct grant *g) {
         if (word_is(at, head, role_table[r].word) &&
             (!colon || (role_table[r].per_stream && rest > 0 && name_is_valid(g->name, rest, false))))
             g->kind = r;
+    /* "source:" is not in the table of roles: it opens no socket, it restricts ingest. */
     if (word_is(at, head, "source") && rest > 0) {
         g->prefix = g->name[rest - 1] == '*';
         g->length -= g->prefix;
@@ -97,6 +98,7 @@ svs_code svi_client_check(const char *name, const char *roles, svs_error *err) {
         ingests = ingests || g.kind == SVI_ROLE_INGEST;
         bound = bound || g.kind == GRANT_SOURCE;
     }
+    /* A binding without the right to send is surely a mistake. */
     if (bound && !ingests)
         return svi_fail(err, SVS_INVALID, "source:NAME needs the role ingest too");
     return SVS_OK;
@@ -124,6 +126,7 @@ bool svi_client_may_send_as(const struct svi_client *client, const char *src, si
             memcmp(src, g.name, g.length) == 0)
             return true;
     }
+    /* No source: grant at all means every name. */
     return !bound;
 }
 
@@ -133,7 +136,7 @@ static bool is_comment(const char *line, size_t length) {
     return length == 0 || (line[0] == '#' && (length == 1 || line[1] == ' '));
 }
 
-/* Takes the next word of a line into `word` (room bytes). False: there is none, or it is longer. */
+/* Copies the next word of a line into `word` (`capacity` bytes). False: there is none, or it is longer. */
 static bool acl_take_word(const char **at, char *word, size_t capacity) {
     *at += strspn(*at, " \t");
     size_t length = strcspn(*at, " \t");
@@ -145,6 +148,8 @@ static bool acl_take_word(const char **at, char *word, size_t capacity) {
     return true;
 }
 
+/* One line into a client. Everything is validated here, so a struct svi_client is valid wherever it appears.
+ */
 static svs_code parse_line(const char *bytes, size_t length, struct svi_client *out, svs_error *err) {
     char line[LINE_SIZE];
     const char *at = line;
@@ -163,14 +168,14 @@ static svs_code parse_line(const char *bytes, size_t length, struct svi_client *
     return code == SVS_OK ? svi_client_check(out->name, out->roles, err) : code;
 }
 
-/* The next line of [at, end): its length in *length; returns where the one after it begins. */
+/* The line at the start of [at, end): *length without its newline; returns the start of the next. */
 static const char *acl_next_line(const char *at, const char *end, size_t *length) {
     const char *stop = memchr(at, '\n', (size_t)(end - at));
     *length = (size_t)((stop ? stop : end) - at);
     return stop ? stop + 1 : end;
 }
 
-/* The key is a client's first member. */
+/* Compares by key, which is the first member: bsearch may pass a bare key for a client. */
 static int client_by_key(const void *a, const void *b) {
     return strcmp(a, b);
 }
@@ -179,7 +184,7 @@ static int client_by_name(const void *a, const void *b) {
     return strcmp(((const struct svi_client *)a)->name, ((const struct svi_client *)b)->name);
 }
 
-/* Sorts the clients; the second of two that are equal, NULL: there are none. */
+/* Sorts the clients. Returns the second of two equal ones, NULL if all differ. */
 static const struct svi_client *sort_clients(struct svi_acl *acl, int (*order)(const void *, const void *)) {
     qsort(acl->client, (size_t)acl->count, sizeof *acl->client, order);
     for (int i = 1; i < acl->count; i++)
@@ -188,6 +193,7 @@ static const struct svi_client *sort_clients(struct svi_acl *acl, int (*order)(c
     return NULL;
 }
 
+/* Sorted by name first, by key last: the array must end up in the order that svi_acl_find needs. */
 static svs_code check_unique(struct svi_acl *acl, svs_error *err) {
     const struct svi_client *c;
     if ((c = sort_clients(acl, client_by_name)))
@@ -197,6 +203,7 @@ static svs_code check_unique(struct svi_acl *acl, svs_error *err) {
     return SVS_OK;
 }
 
+/* An upper bound that is exact for a valid file: each line but comments is a client. */
 static int count_clients(const char *bytes, size_t size) {
     int count = 0;
     size_t length;
@@ -207,6 +214,7 @@ static int count_clients(const char *bytes, size_t size) {
     return count;
 }
 
+/* The number of the line is part of the message: the whole file is refused for one of them. */
 static svs_code parse_lines(struct svi_acl *acl, const char *bytes, size_t size, svs_error *err) {
     size_t length;
     svs_error why;
@@ -226,12 +234,14 @@ svs_code svi_acl_parse(struct svi_acl *acl, const char *path, const char *bytes,
     struct svi_acl fresh = {0};
     char shown[80];
     svs_error why;
+    /* Counted first: the array has exactly one entry for each line that could be a client. */
     const int count = count_clients(bytes, length);
     svi_escape(shown, sizeof shown, path, strlen(path));
     if (count > SVI_CLIENTS_MAX)
         return svi_fail(err, SVS_INVALID, "%s: more than %d clients", shown, SVI_CLIENTS_MAX);
     if (count > 0 && !(fresh.client = svi_alloc_array((size_t)count, sizeof *fresh.client)))
         return svi_fail_memory(err, "the allow file");
+    /* *acl is replaced only by a complete and valid list. */
     if (parse_lines(&fresh, bytes, length, &why) != SVS_OK) {
         svi_acl_clear(&fresh);
         return svi_fail(err, why.code, "%s%s", shown, why.text);
@@ -246,7 +256,7 @@ void svi_acl_clear(struct svi_acl *acl) {
     *acl = (struct svi_acl){0};
 }
 
-/* *text is the caller's to free in any case. */
+/* Reads and parses the file. The caller frees *text in any case. */
 static svs_code acl_read(struct svi_acl *acl, const char *path, char **text, size_t *length, svs_error *err) {
     *text = svi_alloc(FILE_SIZE + 1);
     if (!*text)
@@ -270,14 +280,16 @@ const struct svi_client *svi_acl_find(const struct svi_acl *acl, const char *key
 
 /* ---- changing the file */
 
-/* Two that change it at once wait for each other: the lock is on the file that has the name, which the other
- * one may have replaced meanwhile. Returns its descriptor, -1 = cannot. */
+/* Locks the file against concurrent changes. The lock is on an inode, and another change may have replaced
+ * the file meanwhile: the path is compared after locking, and the lock tried again on the new file. Returns
+ * the descriptor, -1 with errno. */
 static int acl_lock(const char *path, bool make) {
     for (int i = 0; i < LOCK_TURNS; i++) {
         struct stat held, named;
         int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | (make ? O_CREAT : 0), 0644);
         if (fd < 0)
             return -1;
+        /* Taken, and the path still leads to the locked file. */
         if (flock(fd, LOCK_EX) == 0 && fstat(fd, &held) == 0 && stat(path, &named) == 0 &&
             held.st_ino == named.st_ino && held.st_dev == named.st_dev)
             return fd;
@@ -287,8 +299,8 @@ static int acl_lock(const char *path, bool make) {
     return -1;
 }
 
-/* Copies the text without the line of the client that has this key, or (unless one is added) this name, and
- * with `line` at its end. Returns the new length. */
+/* Copies the text without the line of the client that has this key or (unless one is added) this name, and
+ * appends `line`. Returns the new length. `out` must hold size + the line + 1 byte for a missing newline. */
 static size_t acl_edit(const char *text, size_t size, const char *name_or_key, const char *line, char *out,
                        struct svi_client *removed) {
     size_t n = 0, length;
@@ -308,6 +320,8 @@ static size_t acl_edit(const char *text, size_t size, const char *name_or_key, c
     return n + strlen(line);
 }
 
+/* Writes the new text in place of the file, with its mode and owner: the file of a service stays readable to
+ * it if root changes it. */
 static svs_code acl_replace(const char *path, int fd, const char *text, size_t length, svs_error *err) {
     struct stat s;
     if (fstat(fd, &s) != 0)
@@ -320,7 +334,7 @@ static svs_code acl_replace(const char *path, int fd, const char *text, size_t l
     return SVS_OK;
 }
 
-/* Both the file and what becomes of it are parsed, so that a change never makes it invalid. */
+/* Parses both the file and its new version, so that a change never makes it invalid. */
 static svs_code acl_change_locked(const char *path, int fd, const char *name_or_key, const char *line,
                                   struct svi_client *removed, svs_error *err) {
     struct svi_acl acl = {0};
@@ -331,6 +345,7 @@ static svs_code acl_change_locked(const char *path, int fd, const char *name_or_
         code = svi_fail_memory(err, "the allow file");
     if (code == SVS_OK)
         size = acl_edit(text, size, name_or_key, line, changed, removed);
+    /* Only a removal fails if the client is missing; adding replaces or appends. */
     if (code == SVS_OK && !*line && !removed->key[0])
         code = svi_fail_path(err, SVS_UNKNOWN_ID, path, "no such client");
     if (code == SVS_OK)

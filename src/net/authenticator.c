@@ -1,3 +1,8 @@
+/* The allow file in memory, and the decisions made from it.
+ *
+ * One thread refreshes it (the peer watch's), any thread asks. The lock guards the list; two atomic flags
+ * keep the common case free of it: nobody was revoked, nobody is bound to source names. A list replaces the
+ * previous one as a whole, so that no decision mixes two versions. */
 #include "net/authenticator.h"
 
 #include <errno.h>
@@ -11,11 +16,11 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
-/* What distinguishes one state of a file from another; compared as bytes. */
+/* Identifies one version of a file; compared as bytes, hence zeroed before it is filled. */
 struct file_version {
     dev_t device;
     ino_t inode;
-    off_t size; /* -1 = there is no file */
+    off_t size; /* -1 = the file is missing */
     struct timespec changed, renamed;
 };
 
@@ -23,11 +28,14 @@ struct svi_authenticator {
     char path[SVI_TEXT_MAX], stream[65];
     pthread_mutex_t lock; /* guards the acl */
     struct svi_acl acl;
-    atomic_bool binds;                /* some client may send under certain names only */
-    atomic_bool revoked;              /* rights were taken from somebody, so each user must be looked up */
-    struct file_version read, before; /* in force, and at the last look; the refreshing thread's */
+    atomic_bool binds;   /* some client is bound to source names */
+    atomic_bool revoked; /* some key has lost rights, so each user must be looked up */
+    /* the version in force, and that of the last check; refreshing thread only */
+    struct file_version read, before;
 };
 
+/* Both times are compared: a file moved into place keeps its time of modification, but changes that of its
+ * status. */
 static struct file_version version_of_file(const char *path) {
     struct stat s;
     struct file_version v;
@@ -57,6 +65,7 @@ svi_authenticator *svi_authenticator_new(const struct svi_settings *s, svs_error
     memcpy(a->path, s->curve_allow, sizeof a->path);
     memcpy(a->stream, s->stream, sizeof a->stream);
     pthread_mutex_init(&a->lock, NULL);
+    /* Before the file is read, so that a change meanwhile is noticed by the first refresh. */
     a->read = a->before = version_of_file(a->path);
     if (svi_acl_load(&a->acl, a->path, err) != SVS_OK)
         svi_authenticator_free(&a);
@@ -88,6 +97,7 @@ bool svi_authenticator_admits(svi_authenticator *a, const char *domain, const ch
         svi_fail(why, SVS_NOT_ALLOWED, "it connected without CURVE");
         return false;
     }
+    /* The name of the client in the message comes from the list, so it is formatted under the lock. */
     pthread_mutex_lock(&a->lock);
     const struct svi_client *c = svi_acl_find(&a->acl, user);
     bool good = c && svi_client_may(c, svi_role_of(domain), a->stream);
@@ -122,8 +132,9 @@ bool svi_authenticator_allows_source(svi_authenticator *a, const char *user, con
     return good;
 }
 
-/* Does `now` lack anything that `before` gave? */
-static bool takes_away(const svi_authenticator *a, const struct svi_acl *before, const struct svi_acl *now) {
+/* Does any key have fewer rights in `now` than in `before`? */
+static bool revokes_rights(const svi_authenticator *a, const struct svi_acl *before,
+                           const struct svi_acl *now) {
     for (int i = 0; i < before->count; i++)
         for (int r = 0; r < SVI_ROLE_COUNT; r++)
             if (svi_client_may(&before->client[i], (enum svi_role)r, a->stream) &&
@@ -132,8 +143,10 @@ static bool takes_away(const svi_authenticator *a, const struct svi_acl *before,
     return false;
 }
 
-static bool put_in_force(svi_authenticator *a, struct svi_acl *fresh) {
-    bool less = takes_away(a, &a->acl, fresh), binds = any_bound(fresh);
+/* Swaps the new list in. `revoked` is set last, with release order: a thread that sees it also sees the new
+ * list. It is never cleared, since admitted users may outlive any number of changes. */
+static bool replace_acl(svi_authenticator *a, struct svi_acl *fresh) {
+    bool less = revokes_rights(a, &a->acl, fresh), binds = any_bound(fresh);
     pthread_mutex_lock(&a->lock);
     struct svi_acl old = a->acl;
     a->acl = *fresh;
@@ -154,7 +167,9 @@ bool svi_authenticator_refresh(svi_authenticator *a, svs_error *trouble) {
     a->before = now;
     if (same || !steady)
         return false;
-    a->read = now; /* right or wrong, it is read once */
+    a->read = now; /* valid or not, each version is read once */
+    /* The version is taken before the file is read: a change in between shows at the next check. A missing
+     * file falls through with an empty list, which refuses every peer. */
     if (now.size < 0) {
         svi_fail(trouble, SVS_NOT_ALLOWED, "the allow file %.100s is gone: every peer is refused", a->path);
     } else if (svi_acl_load(&fresh, a->path, &why) != SVS_OK) {
@@ -162,5 +177,5 @@ bool svi_authenticator_refresh(svi_authenticator *a, svs_error *trouble) {
                  "the changed allow file is not valid, the previous one stays in force: %s", why.text);
         return false;
     }
-    return put_in_force(a, &fresh);
+    return replace_acl(a, &fresh);
 }

@@ -1,13 +1,13 @@
-/* The table of connections, and who makes room when there are too many.
+/* The table of connections, and the choice of the one to close when there are too many.
  *
  * An entry begins when libzmq has accepted (svi_connections_open) and ends when it has closed
- * (svi_connections_close); in between it may be marked, which the next sweep makes a cut, or be cut at once.
- * A cut entry stays until libzmq has closed its side, but no longer counts: not in `count`, not in its
- * home's, not in the control socket's (count_connection).
+ * (svi_connections_close). In between it may be marked, which the next sweep turns into a cut, or be cut at
+ * once. A cut entry stays until libzmq has closed its side, but no longer counts: not in `count`, not for its
+ * home, not for the control socket (count_connection).
  *
- * Room is looked for among the connections of the control socket or among the others, never both: neither can
- * take the places of the other (make_capacity). When bytes of a connection last moved the flood guard knows.
- */
+ * The victim is chosen either among the connections of the control socket or among the others, so neither
+ * group can take the slots of the other (connections_enforce_limit). The flood guard knows when bytes of a
+ * connection last moved. */
 #include "net/connections.h"
 
 #include <dirent.h>
@@ -22,15 +22,15 @@
 #include "net/acl.h"
 #include "net/flood_guard.h"
 
-#define OWN             128 /* descriptors that the process needs for itself, where there are many */
-#define LATER           32 /* that it opens after this table at least: sockets, what libzmq has for each, files */
-#define SPARE           8    /* for newcomers that are going to be shut down */
+#define OWN             128  /* descriptors kept for the process itself, if there are plenty */
+#define LATER           32   /* descriptors that it opens after this table: sockets, libzmq's own, files */
+#define SPARE           8    /* for new connections that are about to be closed */
 #define MIN_CONNECTIONS 4    /* connections */
-#define BURST           4096 /* connections that libzmq may accept before the first of them is shut down */
-#define RESERVED        16   /* places for the control socket alone at most; at most a quarter of all */
-#define ACTIVE          1000 /* ms since bytes moved: not idle */
+#define BURST           4096 /* connections that libzmq may accept before the first is shut down */
+#define RESERVED        16   /* most slots reserved for the control socket; never over a quarter */
+#define ACTIVE          1000 /* ms since bytes last moved: within it a connection is active */
 
-/* Two descriptors for each connection. Returns the limit in force. */
+/* Raises the soft limit of descriptors towards `wanted`. Returns the limit in force, at most `wanted`. */
 static int request_descriptors(int wanted) {
     struct rlimit r;
     if (getrlimit(RLIMIT_NOFILE, &r) != 0)
@@ -43,7 +43,7 @@ static int request_descriptors(int wanted) {
     return r.rlim_cur < (rlim_t)wanted ? (int)r.rlim_cur : wanted;
 }
 
-/* Descriptors that are open. */
+/* Number of open descriptors, roughly: includes ".", ".." and the one of this listing. */
 static int open_descriptors(void) {
     int count = 0;
     DIR *folder = opendir("/proc/self/fd");
@@ -55,6 +55,7 @@ static int open_descriptors(void) {
 }
 
 svs_code svi_connections_init(struct svi_connections *c, int limit, svs_error *err) {
+    /* Each connection takes two descriptors: libzmq's and the duplicate. */
     const int granted = request_descriptors(2 * limit + OWN + BURST), open = open_descriptors();
     const int own = granted > 2 * OWN && open + LATER + SPARE < OWN ? OWN : open + LATER + SPARE;
     const int capacity = (granted - own) / 2;
@@ -87,13 +88,15 @@ struct svi_connection *svi_connections_find(struct svi_connections *c, int fd) {
     return fd >= 0 && fd < c->slots && c->of[fd].copy > 0 ? &c->of[fd] : NULL;
 }
 
-/* One more, or one less, that counts. */
+/* Adds `change` (1 or -1) to every counter that the connection belongs to. All counters change only here. */
 static void count_connection(struct svi_connections *c, const struct svi_connection *x, int change) {
     c->count += change;
     c->homes[x->home] += change;
     c->control += x->socket == SVI_ROLE_CONTROL ? change : 0;
 }
 
+/* shutdown, not close: libzmq owns the descriptor and has to see the end. The duplicate makes sure that it is
+ * this connection that ends, even if the number was reused. */
 static void connection_cut(struct svi_connections *c, struct svi_connection *x) {
     if (x->cut)
         return;
@@ -105,9 +108,10 @@ static void connection_cut(struct svi_connections *c, struct svi_connection *x) 
     shutdown(x->copy - 1, SHUT_RDWR);
 }
 
-/* ---- who makes room */
+/* choosing a connection to close */
 
-/* A site has a /64 of IPv6; of a local peer the system knows the process. */
+/* The counter of the peer's home: an IPv4 address, a /64 of IPv6 (one site usually has a whole one), or the
+ * process of a local peer. Hashed by FNV-1a. */
 static int find_home(int fd) {
     struct sockaddr_storage a;
     struct ucred process;
@@ -128,14 +132,16 @@ static int find_home(int fd) {
     return (int)((hash ^ hash >> 16) % SVI_HOMES);
 }
 
-/* One that may make room. */
+/* A candidate to be closed. */
 struct choice {
     struct svi_connection *x;
     bool silent;
-    int64_t since; /* idle since; the silent ones: opened; ms */
+    int64_t since; /* ms: idle since; if silent: opened */
 };
 
-static bool gives_way_before(const struct svi_connections *c, const struct choice *a,
+/* Is a the better victim? Silent connections come first, oldest first: a flood of half-open connections
+ * cannot displace working ones. Then the home with most connections, then the longest idle. */
+static bool is_better_victim(const struct svi_connections *c, const struct choice *a,
                              const struct choice *b) {
     if (!b->x || a->silent != b->silent)
         return !b->x || a->silent;
@@ -143,8 +149,8 @@ static bool gives_way_before(const struct svi_connections *c, const struct choic
     return more > 0 || (more == 0 && a->since < b->since);
 }
 
-/* Among those of the control socket, or among the others. */
-static struct choice find_choice(struct svi_connections *c, const struct svi_connection *newest,
+/* The best victim among the connections of the control socket, or among all others. */
+static struct choice find_victim(struct svi_connections *c, const struct svi_connection *newest,
                                  bool control) {
     struct choice best = {.x = NULL};
     for (int fd = 0; fd < c->slots; fd++) {
@@ -153,22 +159,26 @@ static struct choice find_choice(struct svi_connections *c, const struct svi_con
         if (now.x->copy == 0 || !now.x->accepted || now.x->cut || now.x == newest ||
             (now.x->socket == SVI_ROLE_CONTROL) != control)
             continue;
+        /* `moved` may be earlier than `opened`: the event of a connection arrives after its first bytes. */
         const int64_t moved = svi_flood_guard_moved(fd, &spoken);
         now.silent = moved > 0 && !spoken;
         now.since = now.silent || moved < now.x->opened ? now.x->opened : moved;
-        if (gives_way_before(c, &now, &best))
+        if (is_better_victim(c, &now, &best))
             best = now;
     }
     return best;
 }
 
-/* The control socket may have what the others leave, and gives it back to them, except its own places. */
-static void make_capacity(struct svi_connections *c, struct svi_connection *newest, int64_t now) {
+/* Closes one connection if there are too many. The control socket may use free slots of the others, but gives
+ * them back when needed; its reserved slots nobody else can take. */
+static void connections_enforce_limit(struct svi_connections *c, struct svi_connection *newest, int64_t now) {
     const bool control = newest->socket == SVI_ROLE_CONTROL;
     const bool crowded = c->count - c->control > c->limit - c->reserved;
     if (c->count <= c->limit && (control || !crowded))
         return;
-    const struct choice a = find_choice(c, newest, control || !crowded);
+    const struct choice a = find_victim(c, newest, control || !crowded);
+    /* An active victim is spared unless its home keeps more connections than the home of the new one:
+     * otherwise one address could displace everybody else. */
     const bool yields =
         a.x && (a.silent || now - a.since >= ACTIVE || c->homes[a.x->home] > c->homes[newest->home] + 1);
     connection_cut(c, yields ? a.x : newest);
@@ -178,21 +188,23 @@ struct svi_connection *svi_connections_open(struct svi_connections *c, int fd, i
                                             int64_t now) {
     if (fd < 0 || fd >= c->slots)
         return NULL;
+    /* An entry for each possible descriptor: no search, and no allocation while peers connect. */
     struct svi_connection *x = &c->of[fd];
-    struct svi_connection before = svi_connections_close(c, fd); /* libzmq has not reported its end yet */
+    /* the end of its previous owner was not reported yet */
+    struct svi_connection before = svi_connections_close(c, fd);
     svi_connection_release(&before);
     int copy = dup(fd), type;
     if (copy < 0)
         return NULL;
     if (getsockopt(copy, SOL_SOCKET, SO_TYPE, &type, &(socklen_t){sizeof type}) != 0) {
-        close(copy); /* it has ended, and its number is another file's by now */
+        close(copy); /* not a socket: it has closed, and the number belongs to another file */
         return NULL;
     }
     *x = (struct svi_connection){.copy = copy + 1, .socket = socket, .opened = now, .accepted = accepted};
     x->home = find_home(copy);
     if (accepted) {
         count_connection(c, x, 1);
-        make_capacity(c, x, now);
+        connections_enforce_limit(c, x, now);
     }
     return x;
 }
@@ -201,12 +213,12 @@ struct svi_connection svi_connections_close(struct svi_connections *c, int fd) {
     struct svi_connection *x = svi_connections_find(c, fd);
     if (!x)
         return (struct svi_connection){0};
-    struct svi_connection gone = *x;
+    struct svi_connection closed = *x;
     c->marked -= x->marked;
     if (x->accepted && !x->cut)
         count_connection(c, x, -1);
-    *x = (struct svi_connection){0}; /* the copy went along */
-    return gone;
+    *x = (struct svi_connection){0}; /* the duplicate moves to the caller */
+    return closed;
 }
 
 void svi_connections_mark(struct svi_connections *c, int fd) {
@@ -235,6 +247,7 @@ bool svi_connections_subscribed(struct svi_connections *c, int fd, const char *u
 
 void svi_connections_review(struct svi_connections *c, int socket,
                             bool (*may_stay)(void *with, const char *user), void *with) {
+    /* A full scan: rights are revoked rarely. */
     for (int fd = 0; fd < c->slots; fd++) {
         const struct svi_connection *x = svi_connections_find(c, fd);
         if (x && x->socket == socket && x->user[0] && !may_stay(with, x->user))

@@ -1,14 +1,14 @@
-/* The functions of the C library that libzmq moves bytes with, and what is counted on the way through them.
+/* The functions of the C library through which libzmq moves bytes, and the counters maintained in them.
  *
- * libzmq resolves recv, send, accept4 and connect to the ones below, since a program's own functions come
- * first; each calls the system. accept4 and connect begin an entry of the table, so that an entry is never
- * that of a descriptor's former connection; recv goes through the framing of what came. A connection that
- * breaks a limit is shut down there, in the thread that owns the descriptor, and recv returns the end instead
- * of the bytes: libzmq closes it as if the peer had left, and drops the unfinished message.
+ * libzmq resolves recv, send, accept4 and connect to the ones below, since a program's own functions take
+ * precedence; each makes the system call itself. accept4 and connect start an entry of the table, so an entry
+ * never describes a former connection of the descriptor. recv parses the framing. A connection that exceeds a
+ * limit is shut down there, in the thread that owns the descriptor, and recv reports the end of the stream
+ * instead of the bytes: libzmq closes it as if the peer had left, and drops the unfinished message.
  *
- * All fields of an entry belong to the thread that receives, except the atomic ones: `phase` (begun by who
- * accepts or connects), `socket` (assigned by the peer watch), `waiting` (less by what the owner of the
- * sockets is given), `moved` and `spoken` (which others read). */
+ * All fields of an entry belong to the receiving thread except the atomic ones: `phase` (started by accept or
+ * connect), `socket` (assigned by the peer watch), `waiting` (reduced by the owner of the sockets on
+ * delivery), `moved` and `spoken` (read by others). */
 #include "net/flood_guard.h"
 
 #include <assert.h>
@@ -23,23 +23,23 @@
 
 #include "base/clock.h"
 
-#define ENTRIES       32768 /* descriptors that are followed; no connection is let in beyond them */
+#define ENTRIES       32768 /* descriptors that are followed; connections beyond them are refused */
 #define SOCKETS       5
-#define UNASSIGNED    (SOCKETS - 1) /* of a connection that is shaking hands: no socket has it yet */
-#define GREETING      64            /* bytes before the first frame, in both directions */
-#define HANDSHAKE_MAX 4096          /* bytes of a frame of the handshake */
-#define HEADER        9             /* bytes of a frame's header at most: flags, length */
+#define UNASSIGNED    (SOCKETS - 1) /* socket number during the handshake, before it is assigned */
+#define GREETING      64            /* bytes before the first frame, each direction */
+#define HANDSHAKE_MAX 4096          /* largest frame of a handshake, bytes */
+#define HEADER        9             /* largest header of a frame: flags, 8 bytes of length */
 
 /* Flags of a frame. */
 #define MORE    1
 #define LONG    2
 #define COMMAND 4
 
-#define BOX        33                       /* bytes that CURVE adds to a frame's own */
-#define FRAME_COST 128                      /* bytes that libzmq may keep beside a frame's */
-#define PING       (BOX + 7 + FRAME_COST)   /* what a heartbeat without context was counted as */
-#define PONG       (BOX + 5)                /* bytes of its answer */
-#define PARTS      (8 * (BOX + FRAME_COST)) /* for the frames of a message that waits */
+#define BOX        33                       /* bytes that CURVE adds to a frame */
+#define FRAME_COST 128                      /* bytes that libzmq may allocate besides a frame's content */
+#define PING       (BOX + 7 + FRAME_COST)   /* cost of a heartbeat without context */
+#define PONG       (BOX + 5)                /* bytes of its reply */
+#define PARTS      (8 * (BOX + FRAME_COST)) /* allowance for the frames of a waiting message */
 
 struct frame {
     uint8_t flags;
@@ -48,29 +48,30 @@ struct frame {
 
 /* One direction of a connection. */
 struct framing {
-    int64_t left; /* bytes of the greeting or of a frame's body that are still to come */
+    int64_t left; /* bytes of the greeting or of a frame's body still to skip */
     uint8_t header[HEADER];
-    int got; /* bytes of the next header */
+    int got; /* bytes of the next header so far */
 };
 
 enum phase { UNKNOWN, BEGUN, FOLLOWED, ENDED };
 
 struct entry {
     atomic_int phase, socket;
-    atomic_int_least64_t waiting; /* CURVE: cost of the frames that came and were not delivered */
-    atomic_int_least64_t moved;   /* when bytes last came or went, ms */
-    atomic_bool spoken;           /* a frame came */
+    atomic_int_least64_t waiting; /* CURVE: cost of the frames received and not delivered */
+    atomic_int_least64_t moved;   /* ms, when bytes last moved */
+    atomic_bool spoken;           /* at least one frame was received */
     struct framing in, out;
-    int handshake;   /* frames of it that came */
+    int handshake;   /* frames of the handshake received */
     int64_t message; /* bytes of the unfinished message, */
     int frames;      /* and its frames */
 };
 
-/* The one writable global of the program: recv is the process's, and has no argument for what is ours. */
+/* The only writable global of the program: recv belongs to the process and has no argument for our data. */
 static struct {
-    atomic_int armed; /* 0: unarmed; raised by each limit too, so that who has seen that has seen the limit */
+    atomic_int armed; /* 0: unarmed; incremented by each limit too, so that a thread that sees the new value
+                         also sees the limit */
     struct svi_flood_limits limits[SOCKETS];
-    struct entry entries[ENTRIES]; /* by descriptor; touched where a connection is */
+    struct entry entries[ENTRIES]; /* by descriptor; pages are touched only where connections are */
     pthread_mutex_t lock;          /* guards the next two */
     svi_flood_cut *cut;
     void *with;
@@ -104,10 +105,11 @@ static struct entry *entry_of(int fd) {
 
 /* ---- framing */
 
-/* libzmq hands the bytes on to other threads, and how it does that ThreadSanitizer cannot see. */
+/* libzmq passes the bytes to other threads in a way that ThreadSanitizer cannot see. */
 #define READS_FOR_LIBZMQ __attribute__((noinline, no_sanitize("thread")))
 
-/* The header of the next frame in bytes[*at..n). False: they end before it does. */
+/* Finds the next frame header in bytes[*at, n), skipping bodies; *at moves after it. False: the bytes end
+ * first; the parser continues with the next ones. */
 READS_FOR_LIBZMQ static bool framing_next(struct framing *f, const uint8_t *bytes, size_t n, size_t *at,
                                           struct frame *out) {
     while (*at < n) {
@@ -118,6 +120,7 @@ READS_FOR_LIBZMQ static bool framing_next(struct framing *f, const uint8_t *byte
             continue;
         }
         f->header[f->got++] = bytes[(*at)++];
+        /* Flag LONG selects an 8-byte length in network order, else it is 1 byte. */
         const int length = f->header[0] & LONG ? 8 : 1;
         if (f->got < 1 + length)
             continue;
@@ -134,7 +137,8 @@ READS_FOR_LIBZMQ static bool framing_next(struct framing *f, const uint8_t *byte
 
 /* ---- one connection */
 
-/* NULL: not followed. */
+/* The entry of a followed connection; NULL: not followed. The first call after accept or connect resets the
+ * fields of the receiving thread, in that thread. */
 static struct entry *entry_followed(int fd) {
     struct entry *e = entry_of(fd);
     const int phase = e ? atomic_load(&e->phase) : UNKNOWN;
@@ -149,6 +153,7 @@ static struct entry *entry_followed(int fd) {
     return e;
 }
 
+/* `phase` comes last: a thread that sees BEGUN sees the other fields reset. */
 static void entry_begin(int fd) {
     struct entry *e = entry_of(fd);
     if (!e)
@@ -160,7 +165,7 @@ static void entry_begin(int fd) {
     atomic_store(&e->phase, BEGUN);
 }
 
-/* False: not so much waited. */
+/* Subtracts `cost` from what is waiting, down to 0. False: less was waiting. */
 static bool deduct_waiting(struct entry *e, int64_t cost) {
     int_least64_t now = atomic_load(&e->waiting);
     while (!atomic_compare_exchange_weak(&e->waiting, &now, now > cost ? now - cost : 0))
@@ -168,28 +173,32 @@ static bool deduct_waiting(struct entry *e, int64_t cost) {
     return now >= cost;
 }
 
-static int64_t most_waiting(const struct svi_flood_limits *l) {
+static int64_t waiting_limit(const struct svi_flood_limits *l) {
     return (l->queue + (int64_t)2) * (l->message + PARTS);
 }
 
-/* Counts a frame that begins. False: the peer is to be cut. */
+/* Counts a frame that begins. False: the peer must be disconnected, for the reason in *why. */
 static bool frame_is_allowed(struct entry *e, const struct frame *f, enum svi_flood *why) {
     const struct svi_flood_limits *l = &guard.limits[atomic_load(&e->socket)];
-    const int handshake = l->curve ? 2 : 1; /* HELLO and INITIATE, or WELCOME and READY; READY */
+    /* peer's frames: with CURVE HELLO and INITIATE (or WELCOME and READY), else READY */
+    const int handshake = l->curve ? 2 : 1;
     *why = SVI_FLOOD_SIZE;
-    if (e->handshake < handshake) { /* the socket may not be assigned yet */
+    if (e->handshake < handshake) { /* counted before any limit of a socket: it may not be assigned yet */
         e->handshake++;
         return f->size <= HANDSHAKE_MAX;
     }
     if (f->size > l->message)
         return false;
     if (l->curve) {
+        /* The content is secret, so only the sum of frames not yet delivered is limited. */
         const int64_t cost = f->size + FRAME_COST;
         *why = SVI_FLOOD_WAITING;
-        return atomic_fetch_add(&e->waiting, cost) + cost <= most_waiting(l);
+        return atomic_fetch_add(&e->waiting, cost) + cost <= waiting_limit(l);
     }
-    if ((f->flags & COMMAND) && !(f->flags & MORE)) /* libzmq takes it at once, and it ends no message */
+    /* a command: libzmq consumes it at once, and it ends no message */
+    if ((f->flags & COMMAND) && !(f->flags & MORE))
         return true;
+    /* Without CURVE the end of a message is visible, so its size and frames are counted exactly. */
     e->message += f->size;
     e->frames++;
     if (e->message > l->message)
@@ -212,7 +221,8 @@ static void report_flood(struct entry *e, int fd, enum svi_flood why) {
     pthread_mutex_unlock(&guard.lock);
 }
 
-/* How many of the `n` bytes libzmq may have: all of them, or those before the frame that is too much. */
+/* Parses `n` received bytes. Returns how many of them libzmq may see: all, or those before the frame that
+ * exceeds a limit. */
 static size_t entry_received(struct entry *e, int fd, const uint8_t *bytes, size_t n) {
     struct frame f;
     enum svi_flood why;
@@ -224,8 +234,10 @@ static size_t entry_received(struct entry *e, int fd, const uint8_t *bytes, size
         atomic_store(&e->spoken, true);
         if (!frame_is_allowed(e, &f, &why)) {
             atomic_store(&e->phase, ENDED);
-            if (e->handshake == before) /* else it may be anybody who does not speak ZeroMQ */
+            /* during the handshake it may just be a client that does not speak ZeroMQ */
+            if (e->handshake == before)
                 report_flood(e, fd, why);
+            /* The bytes before this frame are passed on: complete messages in them were allowed. */
             shutdown(fd, SHUT_RDWR);
             return at > header ? at - header : 0;
         }
@@ -245,6 +257,7 @@ bool svi_flood_guard_delivered(int fd, int frames, size_t bytes) {
     if (!e)
         return false;
     const bool all = deduct_waiting(e, (int64_t)bytes + (int64_t)frames * (BOX + FRAME_COST));
+    /* A delivered subscription was preceded by all earlier ones, delivered or not. */
     if (guard.limits[atomic_load(&e->socket)].settles)
         atomic_store(&e->waiting, 0);
     return all;
@@ -259,11 +272,11 @@ int64_t svi_flood_guard_moved(int fd, bool *spoken) {
 
 /* ---- in front of the C library */
 
-/* The system is called itself: behind these names, too, there would be the functions of a sanitizer, which
- * would take what libzmq does for ours. */
+/* The system calls are made directly: the names may also be wrapped by a sanitizer, which would attribute
+ * libzmq's accesses to us. */
 
-/* Names of our own for the compiler, which knows more of the library's than that they are functions; for the
- * linker the library's, visible to shared libraries. */
+/* Declared under names of our own, since the compiler knows the library functions too well; the linker sees
+ * the library's names, visible to shared libraries. */
 #define IN_FRONT(name) __asm__(name) __attribute__((visibility("default")))
 
 ssize_t svi_front_recv(int fd, void *buffer, size_t size, int flags) IN_FRONT("recv");
@@ -286,6 +299,7 @@ ssize_t svi_front_send(int fd, const void *buffer, size_t size, int flags) {
     ssize_t n = syscall(SYS_sendto, fd, buffer, size, flags, NULL, 0);
     if (e && n > 0)
         atomic_store(&e->moved, svi_monotonic_ms());
+    /* A PONG confirms that libzmq has consumed a PING, so its cost no longer counts. */
     while (e && n > 0 && framing_next(&e->out, buffer, (size_t)n, &at, &f))
         if (f.size == PONG && guard.limits[atomic_load(&e->socket)].curve)
             deduct_waiting(e, PING);
@@ -296,7 +310,7 @@ int svi_front_accept4(int listener, struct sockaddr *address, socklen_t *size, i
     int fd = (int)syscall(SYS_accept4, listener, address, size, flags);
     if (fd >= ENTRIES && atomic_load(&guard.armed)) {
         close(fd);
-        errno = EMFILE; /* as if the system had no more */
+        errno = EMFILE; /* as if the process had run out of descriptors */
         return -1;
     }
     entry_begin(fd);

@@ -1,3 +1,5 @@
+/* Reading and writing files that security depends on. Trust is decided on the open descriptor, and writing
+ * goes through a synced temporary file in the same directory: a crash leaves the old file or the new one. */
 #include "net/guarded_file.h"
 
 #include <errno.h>
@@ -22,14 +24,15 @@ svs_code svi_fail_path(svs_error *err, svs_code code, const char *path, const ch
     return svi_fail(err, code, "%s: %s", svi_escape(shown, sizeof shown, path, strlen(path)), reason);
 }
 
-/* Both kinds of files come from commands of this program. */
+/* Both kinds of files are created by commands of this program, which the error names. */
 static svs_code refuse_unopened(const char *path, bool secret, int error, svs_error *err) {
     const char *maker = secret ? "; `svmstream curve new` creates a key file"
                                : "; `svmstream curve allow` creates it with its first client";
     return svi_fail_path(err, SVS_IO, path, "%s%s", strerror(error), error == ENOENT ? maker : "");
 }
 
-/* Why the file is not to be trusted; NULL: it is. */
+/* Why the file must not be trusted; NULL: it may. Asked of the open descriptor: the path could be exchanged
+ * between a check and the opening. */
 static const char *distrust_file(int fd, bool secret, size_t size, svs_code *code) {
     struct stat s;
     *code = SVS_IO;
@@ -48,7 +51,8 @@ static const char *distrust_file(int fd, bool secret, size_t size, svs_code *cod
     return (uint64_t)s.st_size >= size ? "too large for a file of this kind" : NULL;
 }
 
-/* The size is checked first, and no more than `size` is read, whatever happens to the file meanwhile. */
+/* The size is checked first, and at most `size` is read, whatever happens to the file meanwhile. O_NONBLOCK,
+ * so that a FIFO in its place cannot block. */
 svs_code svi_guarded_read(const char *path, bool secret, char *out, size_t size, size_t *length,
                           svs_error *err) {
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -65,6 +69,7 @@ svs_code svi_guarded_read(const char *path, bool secret, char *out, size_t size,
     return why ? svi_fail_path(err, code, path, "%s", why) : SVS_OK;
 }
 
+/* Makes the new name durable; if it fails, the file is still complete under one name or the other. */
 static void sync_folder_of(const char *path) {
     char parent[PATH_MAX];
     const char *slash = strrchr(path, '/');
@@ -76,6 +81,7 @@ static void sync_folder_of(const char *path) {
     }
 }
 
+/* Synced before it is moved into place: otherwise a crash could leave the new name with no content. */
 static int write_temporary(int fd, const char *text, size_t length, int mode) {
     int error = fchmod(fd, (mode_t)mode) == 0 ? svi_write_all(fd, text, length) : errno;
     if (!error)
@@ -94,7 +100,7 @@ svs_code svi_guarded_write(const char *path, const char *text, size_t length, in
         return svi_fail_path(err, SVS_IO, temporary, "%s", strerror(errno));
     int error = write_temporary(fd, text, length, mode);
     if (!error &&
-        (fresh ? link(temporary, path) : rename(temporary, path)) != 0) /* a link replaces nothing */
+        (fresh ? link(temporary, path) : rename(temporary, path)) != 0) /* link never replaces a file */
         error = errno;
     if (fresh || error)
         unlink(temporary);

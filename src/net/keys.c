@@ -1,11 +1,11 @@
-/* Three steps, from the bottom up. One key: 40 characters of Z85, and not one of the four that the manual of
- * CURVE prints. One file: find_key reads a value, read_public and svi_keys_read a whole file; both accept
- * only what guarded_file lets through, and a pair only when its public key follows from its secret one. What
- * the settings mean: svi_identity_load makes one identity from curve and curve.server for the sockets.
+/* Three layers, from the bottom up. One key: 40 characters of Z85, and not one of the four printed in the
+ * manual of CURVE. One file: find_key reads a value, read_public and svi_keys_read a whole file; both accept
+ * only what guarded_file admits, and a pair only if its public key follows from its secret one. The settings:
+ * svi_identity_load makes one identity from curve and curve.server for the sockets.
  *
- * A secret is held in an identity or a buffer of one function, wiped (explicit_bzero) on every way out, and
- * never part of a message. A key file is never replaced: the .pub file is written first, as a new file, and
- * removed again when the secret one cannot be written. */
+ * Secrets exist only in an identity or in a buffer of one function, which is wiped (explicit_bzero) on every
+ * way out; they never appear in a message. A key file is never replaced: the .pub file is written first, as a
+ * new file, and removed again if the secret one cannot be written. */
 #include "net/keys.h"
 
 #include <limits.h>
@@ -19,14 +19,14 @@
 #include "base/fail.h"
 #include "net/guarded_file.h"
 
-#define FILE_SIZE 4096 /* bytes of a key file at most */
-#define ATTEMPTS  1000 /* pairs that are made until the public key begins with a letter or a digit */
+#define FILE_SIZE 4096 /* largest key file, bytes */
+#define ATTEMPTS  1000 /* pairs generated until the public key begins with a letter or a digit */
 
 #define PUBLISHED                                                                                            \
     "this key is printed in the manual of CURVE and protects nothing: make one with `svmstream curve new`"
 #define NO_CURVE "this build of libzmq has no CURVE"
 
-/* zmq_curve(7), "test vectors". */
+/* The test vectors of zmq_curve(7). */
 static const char *const published[] = {
     "Yne@$w-vo<fVvi]a<NY6T1ed:M$fCG*[IaLV{hID", "D:)Q[IlAW!ahhC2ac:9*A}h:p?([4%wOTJ%JR%cs",
     "rq:rM>}U?@Lns47E1%kR.o@n%FcmmsL/@{H8]yf7", "JTKVSB%%)wK0E.X)V>+}o?pNmC{O&4W4b!Ni{Lh6"};
@@ -48,6 +48,7 @@ static bool is_z85(const char *text) {
     static const char digits[] =
         "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ.-:+=^!/*?&<>()[]{}@%$#";
     uint8_t key[32];
+    /* The alphabet is checked here, since not every version of zmq_z85_decode does. */
     bool good =
         strlen(text) == SVI_KEY_LENGTH && text[strspn(text, digits)] == '\0' && zmq_z85_decode(key, text);
     explicit_bzero(key, sizeof key);
@@ -66,7 +67,7 @@ svs_code svi_key_check(const char *text, svs_error *err) {
 
 /* ---- key files */
 
-/* The value of the line `name = "value"`, once and not longer than a key. False: none, or it is damaged. */
+/* The value of the line `name = "value"`, which must occur once and be a key. False: missing or damaged. */
 static bool find_key(char *text, const char *name, char key[SVI_KEY_LENGTH + 1]) {
     bool found = false;
     size_t length = strlen(name);
@@ -77,6 +78,7 @@ static bool find_key(char *text, const char *name, char key[SVI_KEY_LENGTH + 1])
         if (strncmp(line, name, length) != 0)
             continue;
         line += length + strspn(line + length, " \t");
+        /* A second line of this name makes the file ambiguous. */
         if (found || *line != '=')
             return false;
         line += 1 + strspn(line + 1, " \t");
@@ -84,6 +86,7 @@ static bool find_key(char *text, const char *name, char key[SVI_KEY_LENGTH + 1])
             return false;
         memcpy(key, line + 1, SVI_KEY_LENGTH);
         key[SVI_KEY_LENGTH] = '\0';
+        /* The quotes and the length were checked; the characters are checked here. */
         found = is_z85(key);
         if (!found)
             return false;
@@ -91,6 +94,8 @@ static bool find_key(char *text, const char *name, char key[SVI_KEY_LENGTH + 1])
     return found;
 }
 
+/* Why a pair is not acceptable; NULL: it is. The public key is derived again: a mixed-up file would fail only
+ * at the first handshake otherwise. */
 static const char *assess_pair(const struct svi_identity *id) {
     char derived[SVI_KEY_LENGTH + 1];
     if (is_published(id->public_key) || is_published(id->secret_key))
@@ -102,7 +107,8 @@ static const char *assess_pair(const struct svi_identity *id) {
                : "the public key does not match the secret key: the file is damaged";
 }
 
-/* A file of a public key; one with the secret too will do, as long as it is kept well. */
+/* Reads the public key of a file. A file with the secret key is accepted too, as long as nobody else may
+ * write it. */
 static svs_code read_public(const char *path, char key[SVI_KEY_LENGTH + 1], svs_error *err) {
     char text[FILE_SIZE];
     size_t length;
@@ -117,7 +123,7 @@ static svs_code read_public(const char *path, char key[SVI_KEY_LENGTH + 1], svs_
     return code;
 }
 
-/* The one that `svmstream curve new` writes next to the secret. */
+/* Is this the .pub file that `svmstream curve new` writes next to the secret? */
 static bool is_public_file(const char *path) {
     char key[SVI_KEY_LENGTH + 1];
     const size_t n = strlen(path), end = strlen(SVI_KEY_PUBLIC);
@@ -130,11 +136,14 @@ svs_code svi_keys_read(const char *path, struct svi_identity *id, svs_error *err
     const char *why = NULL;
     svi_identity_wipe(id);
     svs_code code = svi_guarded_read(path, true, text, sizeof text, &length, err);
+    /* A common mistake is to name the .pub file, which fails as readable by others; the message then says so.
+     */
     if (code != SVS_OK)
         return is_public_file(path)
                    ? svi_fail_path(err, SVS_INVALID, path,
                                    "this is the public key: the secret one is in the file without .pub")
                    : code;
+    /* A NUL inside would hide the rest of the file. */
     if (strlen(text) != length || !find_key(text, "public-key", id->public_key) ||
         !find_key(text, "secret-key", id->secret_key))
         why = "not a key file, or damaged; `svmstream curve new` creates one";
@@ -149,6 +158,7 @@ svs_code svi_keys_read(const char *path, struct svi_identity *id, svs_error *err
 }
 
 svs_code svi_key_resolve(const char *text, char key[SVI_KEY_LENGTH + 1], svs_error *err) {
+    /* A text of 40 characters could be both; the file wins, as keys.h states. */
     if (access(text, F_OK) == 0)
         return read_public(text, key, err);
     if (!is_z85(text)) {
@@ -161,7 +171,8 @@ svs_code svi_key_resolve(const char *text, char key[SVI_KEY_LENGTH + 1], svs_err
     return svi_key_check(key, err);
 }
 
-/* One that begins with a letter or a digit is no option of a command line and no comment of a file. */
+/* A key that begins with a letter or a digit cannot be mistaken for an option on a command line or a comment
+ * in a file. */
 static const char *make_pair(struct svi_identity *id) {
     for (int i = 0; i < ATTEMPTS; i++) {
         if (zmq_curve_keypair(id->public_key, id->secret_key) != 0)
@@ -173,6 +184,8 @@ static const char *make_pair(struct svi_identity *id) {
     return "no random numbers are available";
 }
 
+/* The public file first: if the secret one cannot be written, nothing secret is left, and the public one is
+ * removed. */
 static svs_code write_pair(const char *path, const struct svi_identity *id, svs_error *err) {
     static const char secret[] =
         "# SECRET key of svmstream: nobody else may read this file. Give away the .pub file.\n"
@@ -198,6 +211,8 @@ static svs_code write_pair(const char *path, const struct svi_identity *id, svs_
 svs_code svi_keys_new(const char *path, char key[SVI_KEY_LENGTH + 1], svs_error *err) {
     struct svi_identity id;
     struct stat s;
+    /* Checked before the pair is generated; svi_guarded_write would refuse as well, but the .pub file comes
+     * first there. lstat, so that a dangling link counts as existing. */
     if (lstat(path, &s) == 0)
         return svi_fail_path(err, SVS_IO, path, "already exists and is not replaced");
     const char *why = make_pair(&id);
@@ -226,6 +241,7 @@ svs_code svi_identity_load(const struct svi_settings *s, bool client, struct svi
     const char *path = svi_keys_path(s);
     svs_error why;
     svi_identity_wipe(id);
+    /* Both half-configurations are refused: silently talking without CURVE would be worse. */
     if (!path && s->curve_server[0] && client)
         return svi_fail(
             err, SVS_SETTING,

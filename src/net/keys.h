@@ -1,11 +1,11 @@
 /* keys.h: the CURVE keys of this process and of the process it connects to: key files, and which of them the
  * settings name.
  *
- * A key file is text as czmq and pyzmq (zmq.auth.load_certificate) write and read it: the lines
- * `public-key = "..."` and `secret-key = "..."`, keys as 40 characters of Z85. One with a secret key must be
- * readable by its owner alone (0600), belong to this user or root (root reads anybody's) and hold a pair that
- * fits; next to it stands FILE.pub with the public key only, to be given away. The keys that zmq_curve(7)
- * prints are refused everywhere. */
+ * A key file is text in the format of czmq and pyzmq (zmq.auth.load_certificate): the lines `public-key =
+ * "..."` and `secret-key = "..."`, keys as 40 characters of Z85. A file with a secret key must be readable by
+ * its owner alone (0600), belong to this user or root (root reads anybody's) and hold a matching pair; next
+ * to it is FILE.pub with the public key only, to be given to peers. The keys printed in zmq_curve(7) are
+ * refused everywhere. */
 #ifndef SVI_KEYS_H
 #define SVI_KEYS_H
 
@@ -15,41 +15,41 @@
 #define SVI_KEY_FILE   "svmstream.key"
 #define SVI_KEY_PUBLIC ".pub" /* appended to the name of the key file */
 
-/* The keys of one end. Wipe it when the sockets have them. */
+/* The keys of one end of a connection. Wipe it once the sockets have them. */
 struct svi_identity {
-    bool on;                             /* else without CURVE, and the keys are empty */
+    bool on;                             /* false: no CURVE, and the keys are empty */
     char public_key[SVI_KEY_LENGTH + 1]; /* this end's */
     char secret_key[SVI_KEY_LENGTH + 1];
-    char server_key[SVI_KEY_LENGTH + 1]; /* public key of the process to connect to; "" = none is known */
+    char server_key[SVI_KEY_LENGTH + 1]; /* public key of the process to connect to; "" = not known */
 };
 
 void svi_identity_wipe(struct svi_identity *id);
 
-/* Is `text` a public key? SVS_INVALID with the reason: no 40 characters of Z85, or a published one.
- */
+/* Checks that `text` is a public key. SVS_INVALID with the reason: not 40 characters of Z85, or a published
+ * key. */
 svs_code svi_key_check(const char *text, svs_error *err);
 
-/* `text` is a public key, or else a file that holds one (as svi_keys_new writes both). A file of that name
- * takes precedence. SVS_INVALID, SVS_IO. */
+/* Resolves `text`: a public key, or a file that holds one (either of those that svi_keys_new writes). An
+ * existing file of that name takes precedence. SVS_INVALID, SVS_IO. */
 svs_code svi_key_resolve(const char *text, char key[SVI_KEY_LENGTH + 1], svs_error *err);
 
-/* Makes a pair and writes `path` (0600) and `path`.pub, whole or not at all, never over a file that is there.
- * SVS_IO. `key` receives the public key. */
+/* Generates a pair and writes `path` (0600) and `path`.pub, both or neither, never over an existing file.
+ * `key` receives the public key. SVS_IO. */
 svs_code svi_keys_new(const char *path, char key[SVI_KEY_LENGTH + 1], svs_error *err);
 
-/* Reads a key file with its secret key. SVS_IO: missing, not a regular file, open to other users;
- * SVS_INVALID: it is damaged, the keys do not match or are published ones. The text never shows a key. */
+/* Reads a key file with its secret key. SVS_IO: missing, not a regular file, or open to other users;
+ * SVS_INVALID: damaged, keys that do not match, or published ones. The message never contains a key. */
 svs_code svi_keys_read(const char *path, struct svi_identity *id, svs_error *err);
 
-/* The key file that the setting `curve` names; NULL when it is off. */
+/* The key file named by the setting `curve`; NULL when it is off. */
 const char *svi_keys_path(const struct svi_settings *s);
 
-/* What the settings say about this end. `client`: one that connects to an svmstream process and
- * needs curve.server. Codes of svi_keys_read, and SVS_SETTING. */
+/* Loads the identity that the settings define. `client`: this end connects to an svmstream process and needs
+ * curve.server. Codes of svi_keys_read, and SVS_SETTING. */
 svs_code svi_identity_load(const struct svi_settings *s, bool client, struct svi_identity *id,
                            svs_error *err);
 
-/* Sets them on a ZeroMQ socket that is going to connect; nothing when they are off. False: errno has the
+/* Sets the keys on a ZeroMQ socket that will connect; no effect when they are off. False: errno has the
  * reason, such as a libzmq without CURVE. */
 bool svi_identity_connect(const struct svi_identity *id, void *socket);
 

@@ -1,13 +1,14 @@
-/* One thread reads what libzmq's monitors report of the sockets and answers ZAP, in a loop around one poll
- * (watch_run): first the events, then the question, then 5 times a second the tick (allow file, connections
- * that are to close, notices). The order is an invariant: a connection is in the table, with its duplicate
- * descriptor, and its socket known to the flood guard, before its peer is let in.
+/* One thread reads the events of libzmq's monitors and answers ZAP, in a loop around one poll (watch_run):
+ * first the events, then a ZAP request, then, 5 times a second, the tick (allow file, connections to close,
+ * notices). The order is an invariant: before its peer is admitted, a connection is in the table with its
+ * duplicate descriptor, and its socket is known to the flood guard.
  *
- * connection_opened and connection_closed keep the table; what is worth a report (cuts by the flood guard, in
- * libzmq's thread, and notices) is stored under the lock and rings `ready`, which the thread that owns the
- * sockets has in its poll set. That thread in turn marks connections and rings `wake`.
+ * connection_opened and connection_closed maintain the table. Reports (cuts by the flood guard, in libzmq's
+ * thread, and notices) are stored under the lock and signalled by `ready`, which the owner of the sockets has
+ * in its poll set. That thread in turn marks connections and signals `wake`.
  *
- * The lock guards what both threads touch; all else belongs to one of them, as the structure says. */
+ * The lock guards what both threads touch; everything else belongs to one of them, as the structure states.
+ */
 #include "net/peer_watch.h"
 
 #include <assert.h>
@@ -31,38 +32,39 @@
 
 #define ZAP_ADDRESS "inproc://zeromq.zap.01"
 #define SOCKETS     SVI_ROLE_COUNT
-#define CUTS_NAMED  16   /* cut peers whose addresses wait to be taken */
-#define TICK_MS     200  /* between two looks at the allow file */
+#define CUTS_NAMED  16   /* disconnected peers that are stored with their addresses */
+#define TICK_MS     200  /* between two checks of the allow file */
 #define NOTICE_MS   1000 /* between two notices */
 
 struct svi_peer_watch {
     svi_authenticator *auth; /* NULL = every peer may connect */
     void *zap;               /* REP on which libzmq asks whether a peer may connect */
-    void *watched[SOCKETS];  /* the sockets, for the thread that owns them */
-    void *monitors[SOCKETS]; /* PAIRs with their events; the thread's */
-    int ready;               /* eventfd: there is something to take */
-    int wake;                /* eventfd: there is something for the thread to do */
+    void *watched[SOCKETS];  /* the sockets; belongs to their owner's thread */
+    void *monitors[SOCKETS]; /* PAIRs with their events; belongs to the watch's thread */
+    int ready;               /* eventfd: a report can be taken */
+    int wake;                /* eventfd: the thread has something to do */
     pthread_t thread;
     bool running;
     atomic_bool leaving;
     atomic_int_least64_t refused, connected;
-    pthread_mutex_t lock; /* guards the next ones */
-    int64_t cuts;         /* not taken yet */
+    pthread_mutex_t lock; /* guards the next four */
+    int64_t cuts;         /* cuts not taken yet; only the first CUTS_NAMED have details */
     struct svi_cut cut[CUTS_NAMED];
     svs_error notice; /* SVS_OK = none */
     struct svi_connections connections;
-    /* the thread's alone */
-    int64_t reported, reported_at, ticked_at; /* refusals in notices; when the last one was; ms */
+    /* only for the watch's thread */
+    int64_t reported, reported_at, ticked_at; /* refusals covered by notices; ms: last notice, last tick */
     svs_error reason;                         /* why the last peer was refused */
 };
 
 static void ring_eventfd(int fd) {
     const uint64_t one = 1;
     ssize_t rung = write(fd, &one, sizeof one);
-    assert(rung == sizeof one); /* it blocks after 2^64 rings only */
+    assert(rung == sizeof one); /* it would fail only at 2^64 unread signals */
     (void)rung;
 }
 
+/* Address and port of a peer, "" if it has none (ipc) or has left. Numeric: a lookup of names would block. */
 static void name_peer(int fd, char *out) {
     struct sockaddr_storage a;
     socklen_t size = sizeof a;
@@ -78,11 +80,13 @@ static void name_peer(int fd, char *out) {
 /* ---- connections that open and close */
 
 static void connection_opened(svi_peer_watch *w, int socket, int fd, bool accepted) {
+    /* The flood guard first: opening may close the connection at once. */
     svi_flood_guard_assign(fd, socket);
     svi_connections_open(&w->connections, fd, socket, accepted, svi_monotonic_ms());
 }
 
-/* The events of two sockets may come in another order than they happened. */
+/* Events of two sockets may arrive in another order than they happened: a descriptor may already belong to a
+ * new connection of another socket, whose entry must stay. */
 static void connection_closed(svi_peer_watch *w, int socket, int fd) {
     const struct svi_connection *last = svi_connections_find(&w->connections, fd);
     if (!last || last->socket != socket)
@@ -91,7 +95,7 @@ static void connection_closed(svi_peer_watch *w, int socket, int fd) {
     svi_connection_release(&x);
 }
 
-/* The caller has the lock. */
+/* The caller holds the lock. */
 static void report_cut(svi_peer_watch *w, int socket, int fd, enum svi_flood why) {
     if (w->cuts < CUTS_NAMED) {
         struct svi_cut *cut = &w->cut[w->cuts];
@@ -118,6 +122,8 @@ static void count_refusal(svi_peer_watch *w, const char *why) {
     svi_fail(&w->reason, SVS_NOT_ALLOWED, "%s", why);
 }
 
+/* Failed handshakes have no reliable descriptor, so they are only counted; accepted and closed connections
+ * maintain the table. A HANDSHAKE_FAILED_AUTH is not watched: ZAP has counted that refusal. */
 static void handle_event(svi_peer_watch *w, int socket, int event, int fd) {
     if (event == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL)
         count_refusal(w, "it came without CURVE, with another server's key, or does not speak ZeroMQ");
@@ -139,16 +145,16 @@ static void take_events(svi_peer_watch *w) {
     pthread_mutex_unlock(&w->lock);
 }
 
-/* ---- may this peer connect? libzmq asks by ZAP (rfc.zeromq.org/spec/27), on a REP socket */
+/* may this peer connect? libzmq asks through ZAP (rfc.zeromq.org/spec/27), on a REP socket */
 
-/* Texts end in NUL; a longer one is cut, and then equals none that is known. */
+/* A ZAP request. Texts end in NUL; one that is too long is truncated and then equals no known text. */
 struct zap {
-    bool complete; /* no frame is missing */
+    bool complete; /* all frames are present */
     char id[256];
     size_t id_size;
     char domain[16], address[64], mechanism[16];
     uint8_t key[32]; /* CURVE: the peer's public key */
-    size_t key_size; /* 0 with another mechanism or another size */
+    size_t key_size; /* 0 with another mechanism, or another size */
 };
 
 enum { VERSION, ID, DOMAIN, ADDRESS, IDENTITY, MECHANISM, KEY, FRAMES };
@@ -159,6 +165,8 @@ static void zap_take_text(char *out, size_t capacity, const char *bytes, size_t 
     out[length] = '\0';
 }
 
+/* Copies one frame of a request. Frames come from libzmq, but their content from the peer: nothing longer
+ * than its field is stored. */
 static void zap_take_frame(struct zap *q, int number, const char *bytes, size_t size) {
     if (number == ID && size < sizeof q->id) {
         memcpy(q->id, bytes, size);
@@ -175,7 +183,7 @@ static void zap_take_frame(struct zap *q, int number, const char *bytes, size_t 
     }
 }
 
-/* Takes the next question without waiting. False: there is none. */
+/* Takes the next request without waiting. False: none. */
 static bool zap_receive(void *gate, struct zap *q) {
     zmq_msg_t m;
     bool more = true;
@@ -191,11 +199,11 @@ static bool zap_receive(void *gate, struct zap *q) {
     return count > 0;
 }
 
-/* `user` becomes the messages' User-Id. */
+/* Answers a request. `user` becomes the User-Id of the peer's messages. */
 static void zap_answer(void *gate, const struct zap *q, bool yes, const char *user) {
-    /* Status, its text, user, metadata. 400 would make libzmq's clients give up for ever without a word;
-     * after 300 they try again, once the handshake has timed out, and are let in when their key is listed by
-     * then. */
+    /* Status code, status text, user, metadata. A 400 would make libzmq's clients give up for ever, silently.
+     * After 300 they retry once the handshake has timed out, and are admitted if their key is listed by then.
+     */
     const char *const reply[] = {yes ? "200" : "300", "", yes ? user : "", ""};
     zmq_send(gate, "1.0", 3, ZMQ_SNDMORE | ZMQ_DONTWAIT);
     zmq_send(gate, q->id, q->id_size, ZMQ_SNDMORE | ZMQ_DONTWAIT);
@@ -203,6 +211,7 @@ static void zap_answer(void *gate, const struct zap *q, bool yes, const char *us
         zmq_send(gate, reply[i], strlen(reply[i]), (i < 3 ? ZMQ_SNDMORE : 0) | ZMQ_DONTWAIT);
 }
 
+/* Decides with the authenticator; a refusal is counted with its reason, which the next notice shows. */
 static bool peer_admitted(svi_peer_watch *w, const struct zap *q, char user[SVI_KEY_LENGTH + 1]) {
     svs_error why = {SVS_NOT_ALLOWED, "the ZAP request is incomplete"};
     char reason[SVS_ERROR_TEXT];
@@ -217,7 +226,7 @@ static bool peer_admitted(svi_peer_watch *w, const struct zap *q, char user[SVI_
     return false;
 }
 
-/* The connection waits for the answer, so that the events before it are handled first. */
+/* Answers one request. The connection waits for it, so the events before it are processed first. */
 static void answer_zap(svi_peer_watch *w) {
     struct zap question;
     char user[SVI_KEY_LENGTH + 1];
@@ -233,8 +242,8 @@ static bool may_subscribe(void *with, const char *user) {
     return svi_authenticator_allows(with, SVI_ROLE_SUBSCRIBE, user);
 }
 
-/* Without CURVE no peer is refused for its key: handshakes that fail (scanners, browsers) are counted only.
- */
+/* Fills a notice with the refusals since the last, at most one each NOTICE_MS. Without CURVE no peer is
+ * refused for its key: failed handshakes (scanners, browsers) are counted only. */
 static bool sum_up_refusals(svi_peer_watch *w, int64_t now, svs_error *notice) {
     long long count = atomic_load(&w->refused) - w->reported;
     if (!w->auth || count == 0 || now - w->reported_at < NOTICE_MS)
@@ -246,6 +255,9 @@ static bool sum_up_refusals(svi_peer_watch *w, int64_t now, svs_error *notice) {
     return true;
 }
 
+/* The sweep closes what was marked before this tick; the delay let a reply leave. Subscribers that lost their
+ * role are found here because they send nothing that could be checked; senders are checked at each message.
+ */
 static void watch_tick(svi_peer_watch *w, int64_t now) {
     svs_error notice = {SVS_OK, ""};
     bool less = w->auth && svi_authenticator_refresh(w->auth, &notice);
@@ -263,7 +275,7 @@ static void watch_tick(svi_peer_watch *w, int64_t now) {
     w->ticked_at = now;
 }
 
-/* It sleeps unless there is something to do: without an allow file only for connections that are to close. */
+/* Poll timeout in ms: without an allow file the thread wakes only to close marked connections. */
 static long watch_wait_ms(svi_peer_watch *w) {
     pthread_mutex_lock(&w->lock);
     bool ticks = w->auth || w->connections.marked > 0;
@@ -280,8 +292,8 @@ static void *watch_run(void *argument) {
     while (!atomic_load(&w->leaving)) {
         int n = zmq_poll(items, SOCKETS + 2, watch_wait_ms(w));
         if (n < 0 && zmq_errno() != EINTR)
-            break; /* then no peer is let in any more: libzmq waits for the answer until the handshake is over
-                    */
+            break; /* from then on no peer is admitted: libzmq waits for the answer until the handshake times
+                      out */
         if (n > 0 && (items[1].revents & ZMQ_POLLIN) && read(w->wake, &rings, sizeof rings) < 0)
             break;
         take_events(w);
@@ -307,6 +319,7 @@ static bool watch_start(svi_peer_watch *w, void *context) {
     w->zap = zmq_socket(context, ZMQ_REP);
     if (w->ready < 0 || w->wake < 0 || !w->zap || zmq_bind(w->zap, ZAP_ADDRESS) != 0)
         return false;
+    /* The monitors connect before the sockets exist: inproc allows it, and no event can be missed. */
     for (int s = 0; s < SOCKETS; s++) {
         monitor_address(w, s, address);
         w->monitors[s] = zmq_socket(context, ZMQ_PAIR);
@@ -330,6 +343,7 @@ svi_peer_watch *svi_peer_watch_new(void *context, svi_authenticator *auth, int l
         svi_fail(err, SVS_IO, "cannot watch the sockets: %s", zmq_strerror(errno));
         svi_peer_watch_free(&w);
     } else {
+        /* Armed last: the callback needs a complete watch. */
         svi_flood_guard_arm(peer_floods, w);
     }
     return w;
@@ -354,7 +368,7 @@ int svi_peer_watch_limit(const svi_peer_watch *w, int *descriptors) {
     return w->connections.limit;
 }
 
-/* libzmq waits until its events are read: it must have ended before the reader does. */
+/* libzmq blocks until its events are read, so monitoring must end while the watch's thread still reads. */
 void svi_peer_watch_leave(svi_peer_watch *w) {
     for (int s = 0; s < SOCKETS; s++) {
         if (w->watched[s])
@@ -368,6 +382,7 @@ void svi_peer_watch_free(svi_peer_watch **pw) {
     if (!w)
         return;
     svi_peer_watch_leave(w);
+    /* After this returns no thread of libzmq calls peer_floods. */
     svi_flood_guard_disarm();
     atomic_store(&w->leaving, true);
     if (w->running) {
@@ -399,11 +414,15 @@ bool svi_peer_watch_next_cut(svi_peer_watch *w, struct svi_cut *cut) {
     bool any = w->cuts > 0;
     if (any) {
         w->cuts--;
+        /* Newest first. Beyond CUTS_NAMED only the number is known: the last entry stands for these, without
+         * its address. */
         *cut = w->cut[w->cuts < CUTS_NAMED ? w->cuts : CUTS_NAMED - 1];
         if (w->cuts >= CUTS_NAMED)
             cut->peer[0] = '\0';
+        /* Reset the signal only when nothing is left, under the lock: a report made meanwhile signals again.
+         */
     } else if (read(w->ready, &rings, sizeof rings) < 0) {
-        any = false; /* nothing had rung */
+        any = false; /* it was not signalled */
     }
     pthread_mutex_unlock(&w->lock);
     return any;
@@ -442,7 +461,7 @@ void svi_peer_watch_flooded(svi_peer_watch *w, enum svi_role socket, int connect
     pthread_mutex_unlock(&w->lock);
 }
 
-/* A peer that floods is cut here and now: each further command costs memory. */
+/* A peer with too many is disconnected at once, not at the next tick: each further command costs memory. */
 void svi_peer_watch_subscribed(svi_peer_watch *w, int connection, const char *user, bool idle) {
     pthread_mutex_lock(&w->lock);
     if (!svi_connections_subscribed(&w->connections, connection, user, idle)) {

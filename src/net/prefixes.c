@@ -1,3 +1,5 @@
+/* A hash table of prefixes with open addressing. A name is looked up once for each length that occurs among
+ * them, so the cost does not depend on their number. */
 #include "net/prefixes.h"
 
 #include <string.h>
@@ -21,7 +23,8 @@ void svi_prefixes_clear(struct svi_prefixes *p) {
     *p = (struct svi_prefixes){0};
 }
 
-/* Where it is, or would be put. */
+/* The slot of a prefix, or the empty slot where it would go (open addressing, linear probing). Terminates
+ * because a quarter of the slots is always empty. */
 static size_t prefix_place(const struct svi_prefixes *p, uint64_t hash, const char *text, size_t length) {
     size_t i = hash & (p->places - 1);
     for (const struct svi_prefix *x; (x = p->place[i]); i = (i + 1) & (p->places - 1))
@@ -30,6 +33,8 @@ static size_t prefix_place(const struct svi_prefixes *p, uint64_t hash, const ch
     return i;
 }
 
+/* Keeps the load at most 3/4, doubling the table before an insertion. False: no memory, and the table is as
+ * before. */
 static bool prefixes_widen(struct svi_prefixes *p) {
     if (4 * ((size_t)p->count + 1) <= 3 * p->places)
         return true;
@@ -54,6 +59,7 @@ void svi_prefixes_add(struct svi_prefixes *p, const char *text, size_t length) {
     struct svi_prefix *x = NULL;
     if (p->count < SVI_PREFIXES_MAX && prefixes_widen(p))
         x = svi_alloc(sizeof *x + length);
+    /* Never cleared by removals: which prefixes are missing is not known any more. */
     if (!x) {
         p->full = true;
         return;
@@ -76,6 +82,8 @@ void svi_prefixes_remove(struct svi_prefixes *p, const char *text, size_t length
     svi_free(p->place[hole]);
     p->of_length[length]--;
     p->count--;
+    /* Closes the gap: every entry after it whose probe sequence crosses the gap moves into it, so that no
+     * search stops too early. No tombstones are needed. */
     for (size_t i = (hole + 1) & mask; p->place[i]; i = (i + 1) & mask) {
         if (((i - p->place[i]->hash) & mask) < ((i - hole) & mask))
             continue;

@@ -1,10 +1,10 @@
-/* The XPUB socket, and what is known of its subscribers (publisher.h).
+/* The XPUB socket, and the record of its subscribers (publisher.h).
  *
- * Subscriptions come as messages of the socket and are taken in turns of TURN, so that a client that sends
- * many of them does not hold up the loop. Each is added to the bits of the topics that it begins, or, where
- * it goes on beyond the topic of the stream, to the prefixes of that topic. What is retained is sent after
- * the turn, once for all that asked for it; the present state of keys is shown SHOWN at a time. An event that
- * nobody subscribes to is not encoded, unless it is to be retained. */
+ * Subscriptions arrive as messages of the socket and are taken in turns of TURN, so that a client that sends
+ * many of them cannot block the loop. Each sets a bit in the topics that it is a prefix of or, if it extends
+ * beyond the topic of the stream, is added to the prefixes of that topic. Retained messages are sent after
+ * the turn, once for all that asked; the current state of keys is sent for SHOWN keys a turn. An event
+ * without subscribers is not encoded unless it must be retained. */
 #include "net/publisher.h"
 
 #include <string.h>
@@ -13,13 +13,13 @@
 #include "base/fail.h"
 #include "net/prefixes.h"
 
-#define LINGER_MS 2000 /* that a subscriber which has stopped reading may delay the end */
+#define LINGER_MS 2000 /* how long a subscriber that has stopped reading may delay the end */
 #define COMMAND_MAX                                                                                          \
     4096              /* bytes; a peer that sends a longer frame to subscribe or in its handshake is cut     \
                        */
-#define COMMANDS 1000 /* of one subscriber that may wait here */
-#define TURN     1000 /* commands that are taken at once */
-#define SHOWN    50   /* keys of which a subscriber is shown the present state in a turn */
+#define COMMANDS 1000 /* commands of one subscriber that may be queued */
+#define TURN     1000 /* commands taken at once */
+#define SHOWN    50   /* keys whose current state is sent in a turn */
 
 struct topic {
     char name[SVI_TOPIC_MAX];
@@ -27,20 +27,20 @@ struct topic {
     bool retained;
     bool prefix[SVI_TOPIC_MAX + 1]; /* prefix[n]: the first n bytes have a subscriber */
     int prefixes;                   /* how many are set */
-    bool resend;                    /* a subscription came for which the retained message is due */
-    struct svi_bytes last;          /* retained payload, empty = none yet */
-    struct svi_prefixes keys;       /* subscribers to some keys only: what goes on where `name` ends */
+    bool resend;                    /* a new subscription is owed the retained message */
+    struct svi_bytes last;          /* retained payload; empty = none yet */
+    struct svi_prefixes keys;       /* subscriptions to single keys, which extend `name` */
 };
 
 struct svi_publisher {
     struct svi_access *access;
     void *socket;
-    int queue; /* present limit, messages */
+    int queue; /* current limit of messages */
     struct topic topics[SVI_TOPIC_COUNT];
     struct svi_bytes payload;
-    svi_present *present; /* of keys; NULL: the stream has none */
+    svi_present *present; /* provides the state of a key; NULL: the stream has no keys */
     void *user;
-    int shown; /* keys in this turn */
+    int shown; /* keys shown in this turn */
 };
 
 static void name_topics(svi_publisher *p, const char *stream) {
@@ -59,12 +59,14 @@ svi_publisher *svi_publisher_new(struct svi_access *access, const char *address,
     name_topics(p, stream);
     const struct svi_socket_plan plan = {
         "out", ZMQ_XPUB, true, p->queue, LINGER_MS, COMMAND_MAX, .received = COMMANDS};
+    /* Verbose: libzmq also reports repeated subscriptions, each of which is owed the retained message. */
     const int verbose = 1;
     p->access = access;
     if ((p->socket = svi_access_socket(access, &plan, err)) &&
         zmq_setsockopt(p->socket, ZMQ_XPUB_VERBOSE, &verbose, sizeof verbose) == 0 &&
         svi_socket_attach(p->socket, &plan, address, actual, err) == SVS_OK)
         return p;
+    /* The monitor must end before the socket that it belongs to is closed. */
     svi_access_leave(access);
     svi_publisher_free(&p);
     return NULL;
@@ -91,7 +93,8 @@ static bool publisher_matches(const struct topic *t, const char *prefix, size_t 
     return length <= t->length && memcmp(prefix, t->name, length) == 0;
 }
 
-/* Is it of some keys of this topic? What no topic can have after its stream is of none. */
+/* Does the subscription select keys of this topic? One with bytes that no key can have in a topic selects
+ * none. */
 static bool is_of_keys(const svi_publisher *p, const struct topic *t, const char *prefix, size_t length) {
     if (!p->present || length <= t->length || length >= SVI_TOPIC_MAX ||
         memcmp(prefix, t->name, t->length) != 0)
@@ -107,12 +110,14 @@ static bool is_of_keys(const svi_publisher *p, const struct topic *t, const char
 }
 
 static void send_message(svi_publisher *p, const char *name, size_t length, const struct svi_bytes *payload) {
-    /* XPUB drops what a full queue cannot take and never says EAGAIN; nothing else can be mended here. */
+    /* XPUB drops what a full queue cannot take and never returns EAGAIN; other errors cannot be repaired
+     * here. */
     if (zmq_send(p->socket, name, length, ZMQ_SNDMORE | ZMQ_DONTWAIT) >= 0)
         zmq_send(p->socket, payload->data, payload->size, ZMQ_DONTWAIT);
 }
 
-/* Who subscribes to what a key has to say is told how it stands. */
+/* Sends the current state of a key to a new subscriber of its topic. libzmq has no way to address one
+ * subscriber, so others of the key receive it as well. */
 static void show_key(svi_publisher *p, const struct topic *t, const char *name, size_t length) {
     char key[SVS_KEY_MAX + 1];
     const enum svi_topic topic = (enum svi_topic)(t - p->topics);
@@ -127,6 +132,7 @@ static void show_key(svi_publisher *p, const struct topic *t, const char *name, 
 static void publisher_subscribe(svi_publisher *p, struct topic *t, bool on, const char *prefix,
                                 size_t length) {
     if (publisher_matches(t, prefix, length)) {
+        /* Idempotent: libzmq in verbose mode reports a subscription as often as it is made. */
         t->prefixes += (int)on - (int)t->prefix[length];
         t->prefix[length] = on;
         t->resend = t->resend || (on && t->retained);
@@ -149,7 +155,7 @@ static bool is_useful(const svi_publisher *p, const char *prefix, size_t length)
 static void take_subscription(svi_publisher *p, zmq_msg_t *m) {
     const char *bytes = zmq_msg_data(m);
     size_t n = zmq_msg_size(m);
-    const struct svi_frames frame = {1, n, n}; /* those of a message are taken one by one */
+    const struct svi_frames frame = {1, n, n}; /* frames of a multi-part message arrive one by one */
     if (!svi_access_takes(p->access, SVI_ROLE_SUBSCRIBE, m, &frame) || n == 0 ||
         (bytes[0] != 0 && bytes[0] != 1) ||
         !svi_access_subscription(p->access, m, is_useful(p, bytes + 1, n - 1)))
@@ -158,9 +164,10 @@ static void take_subscription(svi_publisher *p, zmq_msg_t *m) {
         publisher_subscribe(p, &p->topics[t], bytes[0] == 1, bytes + 1, n - 1);
 }
 
-/* Keeps the queue of a subscriber that does not read within SVI_PUBLISH_BYTES; halving, so that it is set
- * only a few times. */
+/* Keeps the queue of a subscriber that does not read within SVI_PUBLISH_BYTES. Halving makes changes of the
+ * option rare. */
 static void limit_queue(svi_publisher *p, size_t payload) {
+    /* It never grows again: the largest payload may return. */
     int queue = p->queue;
     while (queue > 64 && (double)queue * (double)payload > SVI_PUBLISH_BYTES)
         queue /= 2;
@@ -176,6 +183,8 @@ void svi_publisher_subscriptions(svi_publisher *p) {
     for (int i = 0; i < TURN && p->shown < SHOWN && zmq_msg_recv(&m, p->socket, ZMQ_DONTWAIT) >= 0; i++)
         take_subscription(p, &m);
     zmq_msg_close(&m);
+    /* Retained messages go out once for all subscriptions of this turn; XPUB sends them to every subscriber
+     * of the topic, and clients skip a repeated `seq`. */
     for (int t = 0; t < SVI_TOPIC_COUNT; t++) {
         if (p->topics[t].resend && p->topics[t].last.size > 0) {
             limit_queue(p, p->topics[t].last.size);
@@ -213,11 +222,12 @@ static svs_code publisher_encode(const struct svi_event *e, struct svi_bytes *pa
     return code;
 }
 
-/* Of a key other than "": nothing of it is retained. */
+/* Publishes an event of a key other than ""; nothing of it is retained. */
 static svs_code publish_of_key(svi_publisher *p, const struct topic *t, const struct svi_event *e) {
     char name[SVI_TOPIC_MAX];
     if (!svi_publisher_wanted(p, e->topic))
         return SVS_OK;
+    /* The topic is built only after the cheap test: most streams have many keys and few subscriptions. */
     const size_t length = svi_topic_write(e->topic, e->stream, e->key, name);
     if (t->prefixes == 0 && !svi_prefixes_match(&t->keys, name, length))
         return SVS_OK;
@@ -233,9 +243,11 @@ svs_code svi_publisher_publish(svi_publisher *p, const struct svi_event *e) {
         return publish_of_key(p, t, e);
     if (!t->retained && t->prefixes == 0)
         return SVS_OK;
+    /* A retained topic is encoded in place, so its payload is kept without a copy. */
     struct svi_bytes *payload = t->retained ? &t->last : &p->payload;
     SVI_TRY(publisher_encode(e, payload));
-    if (e->topic != SVI_TOPIC_BANK || t->prefixes > 0) /* which is large, and few ask for it */
+    /* a bank is large and rarely subscribed to; its size alone must not shrink the queue */
+    if (e->topic != SVI_TOPIC_BANK || t->prefixes > 0)
         limit_queue(p, payload->size);
     if (t->prefixes > 0)
         send_message(p, t->name, t->length, payload);

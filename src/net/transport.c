@@ -1,10 +1,10 @@
-/* A socket is made in three steps, so that a caller can do its part between them: options (svi_socket_new),
- * keys (svi_socket_secure), address (svi_socket_attach). All three take the same plan, which is why every
- * failure can name the setting that the address came from. After them, each on its own: what a message says
- * of its sender; the events of a socket; a request, whose route is kept until its reply goes back along it.
+/* A socket is made in three steps, so that a caller can act between them: options (svi_socket_new), keys
+ * (svi_socket_secure), address (svi_socket_attach). All three take the same plan, so every failure can name
+ * the setting that the address comes from. The rest are independent services: the sender of a message, socket
+ * events, and requests whose route is kept for the reply.
  *
- * Nothing here waits, except zmq_close inside libzmq: the owner of a socket polls it and takes what
- * is there. A socket belongs to the thread that made it. */
+ * Nothing here blocks except zmq_close inside libzmq: the owner of a socket polls it and takes what is there.
+ * A socket belongs to the thread that created it. */
 #include "net/transport.h"
 
 #include <errno.h>
@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/fail.h"
 
-/* libzmq's reasons, and what to do about each. */
+/* Errors of zmq_bind and zmq_connect, with advice for each. */
 static const struct {
     int number;
     const char *text;
@@ -46,7 +46,7 @@ static svs_code refuse_address(const struct svi_socket_plan *plan, const char *a
                     plan->setting, text);
 }
 
-#define CHECK_MS 1 /* between two looks at an address */
+#define CHECK_MS 1 /* between two checks of an address */
 
 struct option {
     int name, value;
@@ -59,7 +59,8 @@ static bool set_int_options(void *socket, const struct option *options, size_t c
     return true;
 }
 
-/* Else a dead peer would hold its connection for ever, and a silent one its place in the queue. */
+/* Limits for sockets that bind. Otherwise a dead peer would keep its connection for ever, and a silent one
+ * its slot in the accept queue. */
 static bool limit_peers(void *socket) {
     static const struct option options[] = {
         {ZMQ_HANDSHAKE_IVL, SVI_HANDSHAKE_MS}, {ZMQ_BACKLOG, 1024},           {ZMQ_TCP_KEEPALIVE, 1},
@@ -71,6 +72,8 @@ static bool configure_socket(void *socket, const struct svi_socket_plan *plan) {
     const struct option all[] = {{ZMQ_LINGER, plan->linger_ms},
                                  {ZMQ_RCVHWM, plan->received ? plan->received : plan->queue},
                                  {ZMQ_SNDHWM, plan->queue}};
+    /* Mandatory: sending to a peer that has left fails, so that a lost reply is counted instead of vanishing.
+     */
     const struct option mandatory = {ZMQ_ROUTER_MANDATORY, 1};
     if (!set_int_options(socket, all, 3) ||
         (plan->type == ZMQ_ROUTER && !set_int_options(socket, &mandatory, 1)) ||
@@ -79,7 +82,8 @@ static bool configure_socket(void *socket, const struct svi_socket_plan *plan) {
     return zmq_setsockopt(socket, ZMQ_MAXMSGSIZE, &plan->max_message, sizeof plan->max_message) == 0;
 }
 
-/* libzmq spells "any free port" with a star. */
+/* Translates what libzmq does not accept: tcp port 0 (libzmq wants "*") and, for binding, the name localhost.
+ */
 static void spell_address(const char *address, bool bind, char *out, size_t size) {
     static const char local[] = "tcp://localhost:";
     const bool named = bind && strncasecmp(address, local, sizeof local - 1) == 0;
@@ -102,8 +106,9 @@ static bool set_text_option(void *socket, int option, const char *text) {
     return zmq_setsockopt(socket, option, text, strlen(text)) == 0;
 }
 
-/* ZMQ_ZAP_ENFORCE_DOMAIN: no peer is let in while there is no authenticator. Debian's libzmq knows it by
- * number only, others may not: the authenticator is there first in any case. */
+/* ZMQ_ZAP_ENFORCE_DOMAIN: without an authenticator no peer is admitted. Debian's libzmq supports the option
+ * but its header does not define it; other builds may lack it, so a failure is ignored. The authenticator
+ * always starts before the first socket. */
 #define ENFORCE 93
 
 static bool secure_server(void *socket, const char *domain, const struct svi_identity *id) {
@@ -134,6 +139,7 @@ int svi_message_connection(zmq_msg_t *m) {
 
 /* ---- monitors */
 
+/* The address contains the pointer of the socket, which is unique among open sockets. */
 void *svi_monitor_new(void *context, void *socket, int events) {
     char address[64];
     snprintf(address, sizeof address, "inproc://monitor-%p", socket);
@@ -144,7 +150,7 @@ void *svi_monitor_new(void *context, void *socket, int events) {
     return NULL;
 }
 
-/* libzmq waits until its events are read: it must have ended before the reader does. */
+/* libzmq blocks until its events are read: monitoring must end before the reader closes. */
 void svi_monitor_free(void **monitor, void *socket) {
     if (*monitor)
         zmq_socket_monitor(socket, NULL, 0);
@@ -152,7 +158,7 @@ void svi_monitor_free(void **monitor, void *socket) {
 }
 
 bool svi_monitor_next(void *monitor, int *event, int *value) {
-    uint8_t frame[6]; /* 16 bits, 32 bits; a second frame has the address */
+    uint8_t frame[6]; /* event (16 bits), value (32 bits); a second frame holds the address */
     uint16_t number;
     int32_t number_value;
     if (!monitor || zmq_recv(monitor, frame, sizeof frame, ZMQ_DONTWAIT) != sizeof frame)
@@ -167,18 +173,20 @@ bool svi_monitor_next(void *monitor, int *event, int *value) {
 
 /* ---- addresses */
 
-/* As libzmq binds it: connections of the one before, which may linger, are no obstacle. */
+/* Tries to bind with the options that libzmq uses: lingering connections of the previous process are no
+ * obstacle. */
 static bool can_be_bound(const struct addrinfo *a) {
     const int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0), yes = 1;
     if (fd < 0)
-        return true; /* nothing can be said */
+        return true; /* unknown: do not wait */
     const bool good = setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) == 0 &&
                       bind(fd, a->ai_addr, a->ai_addrlen) == 0;
     close(fd);
     return good;
 }
 
-/* HOST:PORT in numbers, a host of IPv6 in brackets. */
+/* `address`: numeric HOST:PORT, an IPv6 host in brackets. Anything else counts as free, since nothing can be
+ * checked. */
 static bool tcp_is_free(const char *address) {
     const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE,
                                    .ai_socktype = SOCK_STREAM};
@@ -189,6 +197,7 @@ static bool tcp_is_free(const char *address) {
     size_t length = colon ? (size_t)(colon - address) : 0;
     if (length < 3 || length >= sizeof host)
         return true;
+    /* The brackets of IPv6 are not part of the host for getaddrinfo. */
     length -= brackets ? 2 : 0;
     memcpy(host, address + brackets, length);
     host[length] = '\0';
@@ -199,7 +208,8 @@ static bool tcp_is_free(const char *address) {
     return good;
 }
 
-/* Its file may stay: the next to bind replaces it. */
+/* Is nobody listening? The socket file alone does not matter: the next bind replaces it. EAGAIN means that a
+ * listener's queue is full. */
 static bool ipc_is_free(const char *path) {
     struct sockaddr_un to = {.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof to.sun_path)
@@ -225,8 +235,8 @@ void svi_address_await_free(const char *address, double seconds) {
         poll(NULL, 0, CHECK_MS);
 }
 
-/* libzmq replaces the file of an ipc address, even while another process listens there, which would then get
- * nothing any more. */
+/* libzmq replaces the file of an ipc address even while another process listens on it, which would then
+ * silently receive nothing. So this is checked first. */
 static bool ipc_is_taken(const char *address) {
     const bool taken = strncmp(address, "ipc://", 6) == 0 && !address_is_free(address);
     errno = EADDRINUSE;
@@ -242,6 +252,7 @@ svs_code svi_socket_attach(void *socket, const struct svi_socket_plan *plan, con
         return refuse_address(plan, address, err);
     if ((plan->bind ? zmq_bind(socket, wanted) : zmq_connect(socket, wanted)) != 0)
         return refuse_address(plan, address, err);
+    /* Only now is the port known, if the system chose it. */
     if (actual && zmq_getsockopt(socket, ZMQ_LAST_ENDPOINT, actual, &size) != 0)
         return refuse_address(plan, address, err);
     return SVS_OK;
@@ -270,13 +281,16 @@ bool svi_request_receive(void *router, struct svi_request *r) {
         zmq_msg_close(&r->body);
         return false;
     }
+    /* All frames but the last are the route. Beyond SVI_ROUTE_MAX it is cut: the reply then returns with an
+     * incomplete route, which affects only that client. */
     while (zmq_msg_more(&r->body)) {
         if (r->route_count < SVI_ROUTE_MAX) {
             zmq_msg_t *kept = &r->route[r->route_count++];
             zmq_msg_init(kept);
             zmq_msg_move(kept, &r->body);
         }
-        if ((got = zmq_msg_recv(&r->body, router, ZMQ_DONTWAIT)) < 0) /* cannot be: a message comes whole */
+        /* not expected: libzmq delivers messages whole */
+        if ((got = zmq_msg_recv(&r->body, router, ZMQ_DONTWAIT)) < 0)
             break;
         of.count++;
         of.bytes += (size_t)got;
@@ -300,6 +314,8 @@ bool svi_request_reply(void *router, struct svi_request *r, const void *bytes, s
     return zmq_send(router, bytes, length, ZMQ_DONTWAIT) >= 0;
 }
 
+/* Earlier frames are counted and dropped: those in front of the last one are routing, or excess of a peer
+ * that does not follow the protocol. */
 bool svi_last_frame(void *socket, zmq_msg_t *m, struct svi_frames *frames) {
     struct svi_frames of = {0};
     int got;

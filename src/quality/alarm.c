@@ -23,8 +23,12 @@ void svi_alarm_configure(struct svi_alarm *s, double rate) {
     s->rate = rate;
     if (s->errors)
         svi_drift_set_rate(s->errors, s->rate);
+    /* Off, it is as new, with all that it measured: a restart would not make it, and must lead to the same
+     * state. */
+    if (was && !s->on && s->errors)
+        svi_drift_init(s->errors, s->regress, s->rate);
     if (was && !s->on)
-        svi_alarm_prune(s);
+        svi_drift_moments_free(&s->moments);
 }
 
 void svi_alarm_init(struct svi_alarm *s, bool regress, double rate) {

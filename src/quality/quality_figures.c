@@ -156,8 +156,8 @@ static struct svi_figure *quality_number(struct svi_figure *out, const char *nam
     return out + 1;
 }
 
-static const char *const quality_names[][2] = {{"accuracy_commonest", "accuracy_commonest.w"},
-                                               {"accuracy_same", "accuracy_same.w"},
+static const char *const quality_names[][2] = {{"accuracy_majority", "accuracy_majority.w"},
+                                               {"accuracy_no_change", "accuracy_no_change.w"},
                                                {"precision_macro", "precision_macro.w"},
                                                {"recall_macro", "recall_macro.w"},
                                                {"precision_weighted", "precision_weighted.w"},
@@ -183,11 +183,11 @@ static int quality_value_figures(const svi_quality_figures *f, struct svi_figure
     struct svi_figure *const first = out;
     const struct svi_baseline_errors e = svi_baseline_errors(f->baseline);
     const struct svi_interval_quality q = svi_interval_quality(f->interval);
-    out = quality_number(out, "rmse_same", e.same);
+    out = quality_number(out, "rmse_no_change", e.same);
     out = quality_number(out, "rmse_mean", e.mean);
     out = quality_number(out, "coverage", q.coverage);
     out = quality_number(out, "interval_width", q.width);
-    out = quality_number(out, "rmse_same.w", e.same_window);
+    out = quality_number(out, "rmse_no_change.w", e.same_window);
     out = quality_number(out, "rmse_mean.w", e.mean_window);
     out = quality_number(out, "coverage.w", q.windowed);
     return (int)(out - first);

@@ -2,9 +2,9 @@
  * are asked for: averages over classes, the area under precision and recall, the confusion matrix, what would
  * have been said without a learner, and for a regression its intervals. Suffix ".w": over the window.
  *
- * classify: accuracy_commonest, accuracy_same, precision_macro, recall_macro, precision_weighted,
- * f1_weighted, balanced_accuracy, gmean, ap. regress: rmse_same, rmse_mean, coverage; and interval_width over
- * all. Nothing is allocated after _new, but by those that grow. */
+ * classify: accuracy_majority, accuracy_no_change, precision_macro, recall_macro, precision_weighted,
+ * f1_weighted, balanced_accuracy, gmean, ap. regress: rmse_no_change, rmse_mean, coverage; and interval_width
+ * over all. Nothing is allocated after _new, but by those that grow. */
 #ifndef SVI_QUALITY_FIGURES_H
 #define SVI_QUALITY_FIGURES_H
 

@@ -8,12 +8,14 @@
 #include "base/fail.h"
 #include "linalg/sparse_rows.h"
 
-#define REBUILD_EVERY 10 /* updates: rounding of what was put in and taken out again */
+#define REBUILD_EVERY                                                                                        \
+    10 /* updates between rebuilds: bounds the rounding of rows added and subtracted again */
 
 struct svi_gram_cache {
     double *gram;
-    double *rows, *mean, *inverse; /* of the samples that are in */
-    int64_t *number, *index;
+    double *rows, *mean,
+        *inverse; /* of the samples in gram, copies: a snapshot's rows are overwritten by the next one */
+    int64_t *number, *index; /* numbers of these samples, ascending; scratch: rows that differ */
     int64_t count, capacity;
     int d, stride, updates;
 };
@@ -65,15 +67,18 @@ static struct svi_gram_cache *gram_cache_make(const struct svi_snapshot *s, svs_
     return c;
 }
 
-static bool same_coordinates(const struct svi_gram_cache *c, const struct svi_snapshot *s) {
+/* Compared bit for bit: rows in other units must never be mixed in one sum. */
+static bool gram_cache_same_units(const struct svi_gram_cache *c, const struct svi_snapshot *s) {
     const size_t bytes = (size_t)s->d * sizeof(double);
     return c->d == s->d && memcmp(c->mean, s->mean, bytes) == 0 && memcmp(c->inverse, s->inverse, bytes) == 0;
 }
 
-/* Rows of `number` (ascending) that are not among `others`. */
+/* Writes to `index` the places in `number` of those that are not in `others`; both ascend. Returns how
+ * many. */
 static int64_t gram_cache_difference(const int64_t *number, int64_t count, const int64_t *others,
                                      int64_t other_count, int64_t *index) {
     int64_t found = 0;
+    /* A merge of two ascending lists: linear in both. */
     for (int64_t i = 0, k = 0; i < count; i++) {
         while (k < other_count && others[k] < number[i])
             k++;
@@ -83,10 +88,12 @@ static int64_t gram_cache_difference(const int64_t *number, int64_t count, const
     return found;
 }
 
+/* gram += sign sum z z' over the rows of `index` (NULL: all rows). */
 static svs_code gram_cache_add(struct svi_gram_cache *c, const double *rows, const int64_t *index,
                                int64_t count, double sign, svs_error *err) {
     const svs_rows r = {.n = count, .d = c->d, .dense = rows, .stride = c->stride, .padded = true};
     double *s = NULL;
+    /* Without scales the kernel adds with weight 1; subtracting needs an array of -1. */
     if (sign < 0) {
         s = svi_alloc_array((size_t)count + 1, sizeof *s);
         if (!s)
@@ -103,13 +110,16 @@ void svi_gram_cache_renew(struct svi_gram_cache **pc, int j) {
     struct svi_gram_cache *c = *pc;
     if (!c || j >= c->d)
         return;
-    if (c->mean[j] != 0 || c->inverse[j] != 1) { /* the next snapshot has other coordinates */
+    if (c->mean[j] != 0 ||
+        c->inverse[j] != 1) { /* a scaled feature: the next snapshot has other coordinates */
         svi_gram_cache_free(pc);
         return;
     }
     const int n = c->d + 1;
+    /* Row and column j of the lower triangle; a feature without scale leaves all other sums as they are. */
     for (int i = 0; i < n; i++)
         c->gram[i > j ? (int64_t)i * n + j : (int64_t)j * n + i] = 0;
+    /* The rows too: when they are subtracted, they must be what the sum holds. */
     for (int64_t i = 0; i < c->count; i++)
         c->rows[i * c->stride + j] = 0;
 }
@@ -119,7 +129,8 @@ svs_code svi_gram_cache_update(struct svi_gram_cache **pc, const struct svi_snap
     const double start = svi_monotonic();
     struct svi_gram_cache *c = *pc;
     svs_code code;
-    if (c && (c->capacity < s->count || !same_coordinates(c, s) || c->updates >= REBUILD_EVERY))
+    /* A window that outgrew the capacity, other coordinates, or too many updates: from scratch. */
+    if (c && (c->capacity < s->count || !gram_cache_same_units(c, s) || c->updates >= REBUILD_EVERY))
         svi_gram_cache_free(pc);
     if (!*pc) {
         c = *pc = gram_cache_make(s, err);
@@ -127,17 +138,19 @@ svs_code svi_gram_cache_update(struct svi_gram_cache **pc, const struct svi_snap
             return SVS_NO_MEMORY;
         code = gram_cache_add(c, s->rows, NULL, s->count, 1, err);
     } else {
-        const int64_t left = gram_cache_difference(c->number, c->count, s->number, s->count, c->index);
-        code = gram_cache_add(c, c->rows, c->index, left, -1, err);
-        const int64_t came = gram_cache_difference(s->number, s->count, c->number, c->count, c->index);
+        /* Subtract before adding: one array `index` serves both. */
+        const int64_t removed = gram_cache_difference(c->number, c->count, s->number, s->count, c->index);
+        code = gram_cache_add(c, c->rows, c->index, removed, -1, err);
+        const int64_t added = gram_cache_difference(s->number, s->count, c->number, c->count, c->index);
         if (code == SVS_OK)
-            code = gram_cache_add(c, s->rows, c->index, came, 1, err);
+            code = gram_cache_add(c, s->rows, c->index, added, 1, err);
         c->updates++;
     }
     if (code != SVS_OK) {
         svi_gram_cache_free(pc);
         return code;
     }
+    /* gram is that of this snapshot now: keep its rows and units, from which the next update subtracts. */
     c->count = s->count;
     memcpy(c->number, s->number, (size_t)s->count * sizeof *c->number);
     memcpy(c->rows, s->rows, (size_t)(s->count * s->stride) * sizeof *c->rows);

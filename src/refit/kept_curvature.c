@@ -5,8 +5,11 @@
 
 #include "linalg/sparse_rows.h"
 
-#define SHARE       0.75 /* of the samples must be there still */
-#define MAX_STRETCH 1e3  /* of a coordinate's unit: beyond it the Gram matrix is made again */
+#define SHARE                                                                                                \
+    0.75 /* share of the window's samples that must be in the last one: below it a fresh start is cheaper */
+#define MAX_STRETCH                                                                                          \
+    1e3 /* largest change of a coordinate's unit, or shift in it: beyond it rounding spoils the matrix,      \
+           which is rebuilt */
 
 bool svi_kept_curvature_fits(int d, int rows, double count, int stride) {
     const double dim = d + 1;
@@ -15,6 +18,7 @@ bool svi_kept_curvature_fits(int d, int rows, double count, int stride) {
 
 double svi_kept_curvature_memory(double n, int d, int rows) {
     const double dim = d + 1;
+    /* The window, two sets of weights and a matrix a row, and `same`. */
     return svi_snapshot_memory(n, d) + rows * (2 * 8 * n + 8 * dim * dim) + 8 * n;
 }
 
@@ -35,6 +39,8 @@ static svs_code kept_curvature_reserve(struct svi_kept_curvature *k, const struc
     if (k->dim == s->d + 1 && k->rows == rows && k->capacity >= s->count)
         return SVS_OK;
     svi_kept_curvature_free(k);
+    /* Another shape, or more samples: nothing of the old content would fit. All pointers are of one pool,
+     * so a failure is found once, at the end. */
     k->at = svi_pool_take(&k->pool, (size_t)rows, sizeof *k->at);
     for (int row = 0; row < rows && k->at; row++)
         k->at[row].gram = svi_pool_doubles(&k->pool, dim * dim);
@@ -51,7 +57,8 @@ static svs_code kept_curvature_reserve(struct svi_kept_curvature *k, const struc
     return SVS_OK;
 }
 
-/* Which samples of `before` are there still, with the same label and weight. */
+/* Finds the samples that both windows hold with the same label and weight; others count as new. Numbers
+ * ascend in both. */
 static void kept_curvature_match(struct svi_kept_curvature *k, const struct svi_snapshot *s) {
     const struct svi_snapshot *b = &k->before;
     k->shared = 0;
@@ -65,20 +72,22 @@ static void kept_curvature_match(struct svi_kept_curvature *k, const struct svi_
     }
 }
 
-/* The others of `before`: before.count - shared. */
-static void kept_curvature_left(const struct svi_kept_curvature *k, int64_t count, int64_t *left) {
+/* Lists the samples of `before` that the next window lacks: before.count - shared of them, ascending. */
+static void kept_curvature_removed(const struct svi_kept_curvature *k, int64_t count, int64_t *removed) {
     int64_t at = 0;
     for (int64_t i = 0; i < count; i++) {
         while (k->same[i] >= 0 && at < k->same[i])
-            *left++ = at++;
+            *removed++ = at++;
         at += k->same[i] >= 0;
     }
     while (at < k->before.count)
-        *left++ = at++;
+        *removed++ = at++;
 }
 
-/* Rows z = (x, 1) in the units of `b` are (stretch x + shift, 1) in those of `s`: the same of sum weight z
- * z'. False: the units differ too much. */
+/* Converts sum weight z z', lower triangle, from the units of `b` to those of `s`: a row (x, 1) becomes
+ * (stretch x + shift, 1), so for one coordinate i after the other G <- E G E', in place, where E is I
+ * except for row i: stretch_i on the diagonal, shift_i in the last column. False: the units differ too
+ * much. */
 static bool kept_curvature_move(double *gram, const struct svi_snapshot *b, const struct svi_snapshot *s) {
     const int d = s->d, n = d + 1;
     double *last = gram + (size_t)d * (size_t)n;
@@ -90,56 +99,65 @@ static bool kept_curvature_move(double *gram, const struct svi_snapshot *b, cons
                      shift = (b->mean[i] - s->mean[i]) * s->inverse[i];
         if (!(fabs(log(stretch)) < log(MAX_STRETCH)) || !(fabs(shift) < MAX_STRETCH))
             return false;
-        for (int j = 0; j <= i; j++) /* row i; last[j] has moved for j < i, as has row j */
+        for (int j = 0; j <= i; j++) /* row i; last[j] is converted for j < i, as is row j */
             gram[i * n + j] = stretch * gram[i * n + j] + shift * last[j];
         last[i] = stretch * last[i] + shift * last[d];
-        for (int r = i; r < d; r++) /* column i, the diagonal a second time */
+        for (int r = i; r < d; r++) /* column i; the diagonal a second time */
             gram[r * n + i] = stretch * gram[r * n + i] + shift * last[r];
     }
     return true;
 }
 
+/* Carries one row of the model over: subtracts the removed samples by their weights, gives the others
+ * their weights in the new order and new samples 0, then converts the units. Subtraction comes first, for
+ * the rows of `before` are in its units. */
 static svs_code kept_curvature_slide_row(struct svi_kept_curvature *k, int row, const struct svi_snapshot *s,
-                                         const int64_t *left, double *change, svs_error *err) {
+                                         const int64_t *removed, double *change, svs_error *err) {
     const struct svi_snapshot *b = &k->before;
     const double *weight = k->weights + row * b->count;
     double *next = k->next_weights + row * s->count;
     const svs_rows r = {.n = b->count, .d = b->d, .dense = b->rows, .stride = b->stride, .padded = true};
-    const int64_t gone = b->count - k->shared;
-    for (int64_t i = 0; i < gone; i++)
-        change[i] = -weight[left[i]];
+    const int64_t removed_count = b->count - k->shared;
+    for (int64_t i = 0; i < removed_count; i++)
+        change[i] = -weight[removed[i]];
     for (int64_t i = 0; i < s->count; i++)
         next[i] = k->same[i] >= 0 ? weight[k->same[i]] : 0;
-    svs_code code = svi_rows_gram(&r, left, gone, change, 1, k->at[row].gram, err);
+    svs_code code = svi_rows_gram(&r, removed, removed_count, change, 1, k->at[row].gram, err);
     k->at[row].known = code == SVS_OK && kept_curvature_move(k->at[row].gram, b, s);
     return code;
 }
 
 static svs_code kept_curvature_slide_rows(struct svi_kept_curvature *k, const struct svi_snapshot *s,
                                           svs_error *err) {
-    const size_t gone = (size_t)(k->before.count - k->shared);
+    /* Scratch shared by all rows of the model: the list of removed samples is the same for each, their
+     * weights are not. */
+    const size_t removed_count = (size_t)(k->before.count - k->shared);
     struct svi_pool pool = {0};
-    double *change = svi_pool_doubles(&pool, gone);
-    int64_t *left = svi_pool_take(&pool, gone, sizeof *left);
+    double *change = svi_pool_doubles(&pool, removed_count);
+    int64_t *removed = svi_pool_take(&pool, removed_count, sizeof *removed);
     svs_code code = svi_pool_code(&pool, "the curvature of a refit", err);
     if (code == SVS_OK)
-        kept_curvature_left(k, s->count, left);
+        kept_curvature_removed(k, s->count, removed);
     for (int row = 0; row < k->rows && code == SVS_OK; row++)
         if (k->at[row].known)
-            code = kept_curvature_slide_row(k, row, s, left, change, err);
+            code = kept_curvature_slide_row(k, row, s, removed, change, err);
     svi_pool_free(&pool);
     return code;
 }
 
 svs_code svi_kept_curvature_slide(struct svi_kept_curvature *k, const struct svi_snapshot *s, int rows,
                                   bool have, svs_error *err) {
-    svs_code code = kept_curvature_reserve(k, s, rows, err); /* what had no room is not known */
+    svs_code code = kept_curvature_reserve(
+        k, s, rows, err); /* where the capacity grows, everything is forgotten: `before` is empty then */
     if (code != SVS_OK)
         return code;
     if (have)
         kept_curvature_match(k, s);
+    /* Below SHARE the change is nearly as large as the window. */
     have = have && (double)k->shared >= SHARE * (double)s->count;
     for (int row = 0; row < rows; row++) {
+        /* The solver works on next_weights; `weights` stay those of `before` until the refit has
+         * succeeded. */
         k->at[row].weight = k->next_weights + row * s->count;
         k->at[row].known &= have;
     }
@@ -151,6 +169,7 @@ svs_code svi_kept_curvature_slide(struct svi_kept_curvature *k, const struct svi
 }
 
 void svi_kept_curvature_take(struct svi_kept_curvature *k, struct svi_snapshot *s) {
+    /* Swapped, not copied: the next snapshot is taken into the memory of the old window. */
     const struct svi_snapshot before = k->before;
     double *const weights = k->weights;
     k->before = *s;

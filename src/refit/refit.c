@@ -1,12 +1,14 @@
 /* A refit: the window solved as a batch, on any thread, from a snapshot.
  *
- * The rows of the snapshot are standardised as the learner does; then one problem is solved for each row of
- * the model (one for two classes, one against the rest for each of three or more), warm: from the weights of
- * the last refit and from its dual variables, matched by the samples' numbers. The result takes the place of
- * what was kept only when all rows are solved, so a failure leaves the job as it was.
+ * The rows of the snapshot are standardised in place as the learner does; then one problem is solved for
+ * each row of the model, warm: from the weights of the last refit and from its dual variables, matched by
+ * sample numbers. Everything new is built in a struct run; it replaces what was kept only when all rows
+ * are solved, so a failure leaves the job as it was.
  *
- * How a refit went is also a record of the journal: its weights and figures, not the solver's own state, for
- * a replay does not solve again. */
+ * The outcome of a refit is also a record of the journal: its weights and figures without the solver's
+ * state, because a replay does not solve again.
+ *
+ * Read in order: the job, starting values, refit_run (bottom up), the record, memory. */
 #include "refit/refit.h"
 
 #include <math.h>
@@ -22,10 +24,11 @@
 #include "learner/ring.h"
 #include "wire/archive_file.h"
 
-#define COLUMNS    8     /* that are standardised at once; rows are padded to them */
-#define MIN_WEIGHT 1e-30 /* what has decayed below it counts for nothing, but a cost is above 0 */
+#define COLUMNS 8 /* columns standardised at once; rows are padded to a multiple */
+#define MIN_WEIGHT                                                                                           \
+    1e-30 /* lower bound of a sample's cost, which must be above 0 however far the sample has faded */
 
-enum { ROWS, OF_ROW }; /* values of a row: features, samples */
+enum { ROWS, OF_ROW }; /* second axis: features of W, samples of alpha */
 static const struct svi_array result_table[] = {
 #define OWNER struct svi_refit_result
     SVI_ARRAY_WITH(OWNER, W, "W", SVI_ARRAY_ANY, 0, SVI_AXIS(ROWS), SVI_AXIS(OF_ROW)),
@@ -39,14 +42,14 @@ static const struct svi_array duals_table[] = {
 };
 static const struct svi_arrays duals_arrays = SVI_ARRAYS_ALIGNED(duals_table, "a refit");
 
-/* What one run works with. */
+/* The working state of one run. */
 struct run {
     struct svi_refit *r;
     struct svi_pool pool;
     svs_rows rows;
-    double *y, *cost, *w;        /* n; n; d */
-    double *mean, *inverse;      /* of the snapshot, with padding */
-    bool curved;                 /* r->curvature is of this run */
+    double *y, *cost, *w;        /* n targets; n costs; d weights to start from */
+    double *mean, *inverse;      /* stride values: units of the snapshot, 0 in the padding */
+    bool curved;                 /* r->curvature is in use for this problem */
     struct svi_refit_result out; /* the new model */
     struct svi_refit_duals duals;
     double seconds;
@@ -67,6 +70,7 @@ struct svi_refit *svi_refit_new(const struct svi_settings *s, svs_error *err) {
     r->how = svi_refit_how_of(s);
     r->C = s->C;
     r->renewed.capacity = (int)s->max_features;
+    /* For all features that the stream may get: marking one while a worker has the job must not allocate. */
     r->renewed.flags = svi_alloc_array((size_t)r->renewed.capacity, sizeof *r->renewed.flags);
     if (r->renewed.flags)
         return r;
@@ -82,12 +86,14 @@ static void renewed_clear(struct svi_renewed *n) {
 }
 
 void svi_refit_settle(struct svi_refit *r) {
+    /* As if the feature had always been 0: weight 0 in the result, nothing in the Gram matrix. */
     const struct svi_refit_result *result = &r->result;
     for (int j = 0; r->renewed.any && j < r->renewed.capacity; j++) {
         if (!r->renewed.flags[j])
             continue;
         for (int k = 0; r->have && j < result->d && k < result->rows; k++)
             result->W[(int64_t)k * result->d + j] = 0;
+        /* The curvature mixes all features: it cannot forget one. */
         svi_gram_cache_renew(&r->gram, j);
         svi_kept_curvature_forget(&r->curvature);
     }
@@ -117,6 +123,7 @@ void svi_refit_free(struct svi_refit **pr) {
 static svs_code refit_reserve(struct run *u, svs_error *err) {
     const struct svi_snapshot *s = &u->r->snapshot;
     const int32_t weights[] = {u->out.rows, s->d}, duals[] = {u->out.rows, (int32_t)s->count};
+    /* Scratch in the pool, freed after the run; result and duals apart, since they outlive it. */
     SVI_POOL_DOUBLES(&u->pool, (size_t)s->count, &u->y, &u->cost);
     SVI_POOL_DOUBLES(&u->pool, (size_t)s->stride, &u->w, &u->mean, &u->inverse);
     SVI_TRY(svi_pool_code(&u->pool, "a refit", err));
@@ -124,13 +131,15 @@ static svs_code refit_reserve(struct run *u, svs_error *err) {
     return svi_arrays_alloc(&duals_arrays, &u->duals, duals, err);
 }
 
-/* The duals kept, sample by sample; both lists ascend by number. */
+/* Starting duals of a row of the model: the kept one of each sample, NAN for a new one, which the solver
+ * computes. Both lists ascend by number. */
 static void start_duals(struct run *u, int row) {
     const struct svi_refit *r = u->r;
     double *to = u->duals.alpha + (int64_t)row * r->snapshot.count;
     const double *from = r->duals.alpha + (int64_t)row * r->duals.held;
     const int64_t *same = r->curvature.same;
-    if (u->curved && r->curvature.at[row].known) { /* others have another label or weight */
+    if (u->curved && r->curvature.at[row].known) { /* samples not shared are new, or have another label or
+                                                      weight: an old dual is of no use */
         for (int64_t i = 0; i < r->snapshot.count; i++)
             to[i] = same[i] >= 0 ? from[same[i]] : NAN;
         return;
@@ -143,7 +152,8 @@ static void start_duals(struct run *u, int row) {
     }
 }
 
-/* The raw model in the coordinates of the snapshot. */
+/* Starting weights: the last model, converted from raw units to those of the snapshot. Returns the
+ * constant. */
 static double start_weights(struct run *u, int row) {
     const struct svi_snapshot *s = &u->r->snapshot;
     const double *W = u->r->result.W + (int64_t)row * s->d;
@@ -155,6 +165,7 @@ static double start_weights(struct run *u, int row) {
     return b;
 }
 
+/* The inverse of start_weights: w' = w inverse, and the means go to the constant. */
 static void keep_weights(struct run *u, int row, const svs_solution *solved) {
     const struct svi_snapshot *s = &u->r->snapshot;
     double *W = u->out.W + (int64_t)row * s->d, *b = &u->out.b[row];
@@ -170,7 +181,8 @@ static bool refit_go_on(void *user, const svs_progress *now) {
     return !atomic_load(&((struct svi_refit *)user)->cancel);
 }
 
-/* The targets of one class against the rest. Returns how many are positive. */
+/* Targets +-1 and costs of one class against the rest; of two classes, class 1 against class 0. Returns
+ * how many are positive. */
 static int64_t refit_set_targets(struct run *u, int row) {
     const struct svi_snapshot *s = &u->r->snapshot;
     const int positive = s->class_count < 3 ? 1 : row;
@@ -189,22 +201,27 @@ static svs_code solve_row(struct run *u, int row, svs_error *err) {
     svs_start start = {.gram = svi_gram_cache_gram(r->gram)};
     svs_solution solved;
     svs_solve_options o;
+    /* No sample of the class in the window: w = 0, b = -1 says "not this class", without a problem to
+     * solve. */
     if (refit_set_targets(u, row) == 0 && s->class_count > 2) {
-        u->out.b[row] = -1; /* the window holds no sample of the class: nothing speaks for it, W stays 0 */
+        u->out.b[row] = -1;
         return SVS_OK;
     }
-    /* What is kept is of the same problem: features and classes only ever grow, so their number is enough. */
+    /* Warm start only from the same problem. Features and classes are only ever added, so comparing their
+     * numbers suffices. */
     if (r->have && r->result.d == s->d && r->result.class_count == s->class_count) {
         start.b = start_weights(u, row);
         start.w = u->w;
         start_duals(u, row);
         start.alpha = u->duals.alpha + (int64_t)row * s->count;
     }
+    /* The bias is the weight of a constant 1 and penalised, as in the online model. */
     const svs_problem p = {
         .rows = u->rows, .y = u->y, .cost = u->cost, .C = r->C, .p = r->how.p, .bias_value = 1};
     svs_solve_options_default(&o);
     o.solver = r->how.solver;
     o.tol = r->how.tol;
+    /* The solver's progress is only used to cancel it. */
     o.progress = refit_go_on;
     o.user = r;
     svs_code code =
@@ -216,6 +233,7 @@ static svs_code solve_row(struct run *u, int row, svs_error *err) {
     u->out.gap += solved.gap;
     u->out.iterations += solved.iterations;
     u->out.method = solved.solver;
+    /* A solution without certificate never replaces a model. */
     if (solved.converged) {
         keep_weights(u, row, &solved);
         memcpy(u->duals.alpha + (int64_t)row * s->count, solved.alpha,
@@ -228,9 +246,10 @@ static svs_code solve_row(struct run *u, int row, svs_error *err) {
     return code;
 }
 
-/* The result takes the place of what was kept. */
+/* Success: new result and duals replace what was kept; the run keeps nothing that its cleanup would free. */
 static void refit_take_over(struct run *u) {
     struct svi_refit *r = u->r;
+    /* The duals' samples are known by their numbers in the next refit (start_duals). */
     memcpy(u->duals.number, r->snapshot.number, (size_t)r->snapshot.count * sizeof *u->duals.number);
     u->duals.held = r->snapshot.count;
     u->out.milliseconds = 1e3 * u->seconds;
@@ -244,11 +263,13 @@ static void refit_take_over(struct run *u) {
         svi_kept_curvature_take(&r->curvature, &r->snapshot);
     else
         svi_kept_curvature_forget(&r->curvature);
+    /* A curvature is of one C: the next run compares. */
     r->curvature_C = r->C;
     r->have = true;
 }
 
-/* Only the squared hinge has a curvature that is as good in the next window. */
+/* Carries the curvature over, where the solver can use it: Newton steps on the squared hinge (p = 2),
+ * whose Hessian hardly changes from window to window. Its time counts as part of the solution. */
 static svs_code refit_recall_curvature(struct run *u, svs_error *err) {
     struct svi_refit *r = u->r;
     const struct svi_snapshot *s = &r->snapshot;
@@ -265,7 +286,8 @@ static svs_code refit_recall_curvature(struct run *u, svs_error *err) {
     return code;
 }
 
-/* Blocks of COLUMNS, the padding of the rows included, which stays 0. */
+/* Standardises the rows in place, COLUMNS at a time with the padding included, so that the inner loop is a
+ * vector operation; in the padding x, mean and inverse are 0, so it stays 0. */
 static void refit_standardise(struct run *u) {
     const struct svi_snapshot *s = &u->r->snapshot;
     const double *mean = u->mean, *inverse = u->inverse;
@@ -282,6 +304,8 @@ static void refit_standardise(struct run *u) {
 static svs_code refit_run(struct run *u, svs_error *err) {
     struct svi_refit *r = u->r;
     struct svi_snapshot *s = &r->snapshot;
+    /* The policy clears the snapshot of a refit that must fail in the regular way
+     * (svi_refit_policy_restart). */
     if (s->count == 0)
         return svi_fail(err, SVS_ONE_CLASS, "the window held nothing to refit when it was begun");
     u->out.d = s->d;
@@ -290,8 +314,10 @@ static svs_code refit_run(struct run *u, svs_error *err) {
     svs_code code = refit_reserve(u, err);
     if (code != SVS_OK)
         return code;
+    /* After all memory is there: it destroys the raw rows of the snapshot. */
     refit_standardise(u);
     u->rows = (svs_rows){.n = s->count, .d = s->d, .dense = s->rows, .stride = s->stride, .padded = true};
+    /* What is shared by the rows of the model comes first: the Gram matrix, the curvature. */
     if (r->how.solver == SVS_SOLVER_ALM)
         code = svi_gram_cache_update(&r->gram, s, &u->seconds, err);
     if (code == SVS_OK)
@@ -309,23 +335,26 @@ void svi_refit_run(struct svi_refit *r) {
     struct run u = {.r = r};
     r->error = (svs_error){0};
     r->error.code = refit_run(&u, &r->error);
+    /* `out` and `duals` are empty after a success (refit_take_over), half-built after a failure. */
     svi_pool_free(&u.pool);
     svi_arrays_free(&result_arrays, &u.out);
     svi_arrays_free(&duals_arrays, &u.duals);
 }
 
-/* ---- how it went, as a record of a journal */
+/* ---- the outcome as a record of a journal */
 
 static void refit_record_archive(struct svi_archive *a, svs_error *error, struct svi_refit_result *r,
                                  int64_t max_features, int64_t max_classes) {
     int code = (int)error->code, method = (int)r->method;
     svi_archive_int(a, "code", &code, SVS_OK, SVS_CODE_COUNT - 1);
+    /* A failed refit is its code and text only. */
     svi_archive_text(a, "text", error->text, sizeof error->text);
     error->code = (svs_code)code;
     if (!svi_archive_ok(a) || code != SVS_OK)
         return;
     svi_archive_int(a, "d", &r->d, 1, (int)max_features);
     svi_archive_int(a, "class count", &r->class_count, 2, (int)max_classes);
+    /* The bytes are not trusted: no memory for more weights than they can hold. */
     r->rows = svi_rows_of(r->class_count);
     const int32_t dims[] = {r->rows, r->d};
     const int64_t weights = (int64_t)r->rows * r->d;
@@ -346,6 +375,7 @@ static void refit_record_archive(struct svi_archive *a, svs_error *error, struct
 svs_code svi_refit_pack(struct svi_refit *r, struct svi_bytes *out) {
     struct svi_archive_out to;
     svi_refit_settle(r);
+    /* Copies: an archive function may write to what it saves. */
     struct svi_refit_result result = r->result;
     svs_error error = r->error, err;
     svi_archive_out_begin(&to, out, "refit", &err);
@@ -364,9 +394,10 @@ svs_code svi_refit_unpack(struct svi_refit *r, const void *bytes, size_t size, i
     const bool solved = code == SVS_OK && error.code == SVS_OK;
     if (code == SVS_OK) {
         svi_refit_forget(r);
-        renewed_clear(&r->renewed); /* what was packed has nothing of them */
+        renewed_clear(&r->renewed); /* the record was packed without them */
         r->error = error;
     }
+    /* Whichever of the two is not used any more is freed. */
     if (solved)
         r->result = result;
     svi_arrays_free(&result_arrays, solved ? &before : &result);
@@ -380,9 +411,11 @@ double svi_refit_memory(const struct svi_settings *s, int d, int classes) {
     if (s->refit == SVI_REFIT_NONE || s->window == 0 || s->task == SVS_REGRESS ||
         s->method == SVI_METHOD_AUTO)
         return 0;
-    double solver = n * 8 * 18 + 3 * 8 * dim * dim; /* the vectors of `newton`, which has the most */
+    double solver =
+        n * 8 * 18 + 3 * 8 * dim * dim; /* vectors and matrices of `newton`, the solver that needs most */
     double gram = s->refit == SVS_SOLVER_ALM ? svi_gram_cache_memory(n, d) : 0;
-    if (svi_kept_curvature_fits(d, svi_rows_of(classes), n, (d + 7) / 8 * 8)) /* whatever loss it has later */
+    if (svi_kept_curvature_fits(d, svi_rows_of(classes), n,
+                                (d + 7) / 8 * 8)) /* refit.loss may change later */
         gram += svi_kept_curvature_memory(n, d, svi_rows_of(classes));
     return sizeof(struct svi_refit) + svi_snapshot_memory(n, d) + n * (8 + 8 + 8 + 2 * 8 * rows) +
            3 * 8 * rows * dim + solver + gram;

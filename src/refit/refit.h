@@ -1,11 +1,11 @@
 /* refit.h: a batch solution of the window, next to the online model: the job, without threads or clock.
  *
- * A job is a snapshot of the window (learner/snapshot.h) and all that is kept from one refit to the next: the
- * model, the dual variables of each sample held (a new sample's are made from its hinge residual), for `alm`
- * the Gram matrix, which is brought up to date by the rows that left and came, and for `newton` with loss l2
- * the curvature, likewise. The problem is the online model's with another loss: the same C, the bias a
- * penalised 1, features standardised or not as the learner does. One problem for two classes, one against the
- * rest for each of three or more.
+ * A job is a snapshot of the window (learner/snapshot.h) and all that is kept from one refit to the next:
+ * the model; the dual variables of each sample held (a new sample's are computed from its hinge residual);
+ * for `alm` the Gram matrix and for `newton` with loss l2 the curvature, both updated by the rows that
+ * left and the rows that are new. The problem is the online model's with another loss: the same C, the
+ * bias as a penalised constant 1, features standardised as in the learner or not at all. Two classes are
+ * one problem; three or more are one against the rest each.
  *
  * Whichever thread has the job owns all of it: the engine until svi_engine_refit_take, a worker from then
  * until svi_engine_refit_give. */
@@ -20,30 +20,31 @@
 #include "svmstream/solver.h"
 #include "wire/event.h"
 
-/* Features that were renewed since the snapshot was begun: the policy's, wherever the job is. */
+/* Features that were renewed since the snapshot was begun. Written by the policy, whichever thread has the
+ * job. */
 struct svi_renewed {
-    bool any, *flags; /* room flags */
+    bool any, *flags; /* flags: `capacity` entries; any: one of them is set */
     int capacity;
 };
 
-/* A model solved as a batch, in raw units, and how that went. */
+/* A model solved as a batch, in raw units, and figures of its solution. */
 struct svi_refit_result {
-    double *W, *b; /* rows x d; rows */
+    double *W, *b; /* rows x d weights; rows constants */
     int rows, d, class_count;
-    double objective, gap; /* sums over the rows */
+    double objective, gap; /* sums over the rows of the model */
     int64_t iterations;
     double milliseconds;
     svs_solver method;
 };
 
-/* The dual variables of each sample held. */
+/* The dual variables of each sample of a refit's window. */
 struct svi_refit_duals {
-    int64_t *number; /* of the samples, ascending */
+    int64_t *number; /* numbers of the samples, ascending */
     double *alpha;   /* rows x held */
     int64_t held;
 };
 
-/* What may be another from one refit to the next. */
+/* What may change from one refit to the next. */
 struct svi_refit_how {
     svs_solver solver;
     double p, tol;
@@ -52,7 +53,7 @@ struct svi_refit_how {
 struct svi_refit {
     struct svi_refit_how how;
     double C;
-    atomic_bool cancel; /* set by any thread: the solver ends soon */
+    atomic_bool cancel; /* set by any thread; the solver ends when it next reports progress */
 
     /* in */
     struct svi_snapshot snapshot;
@@ -60,48 +61,49 @@ struct svi_refit {
     struct svi_renewed renewed;
 
     /* out */
-    svs_error error;                /* code SVS_OK: it succeeded */
+    svs_error error;                /* code SVS_OK: success */
     struct svi_refit_result result; /* W and b are owned */
 
     /* kept */
-    bool have; /* the result and the duals are those of an earlier success */
+    bool have; /* result and duals are those of an earlier success */
     struct svi_refit_duals duals;
     struct svi_gram_cache *gram;
     struct svi_kept_curvature curvature;
-    double curvature_C; /* of what is known there */
+    double curvature_C; /* C of the problem whose curvature is kept */
 };
 
-/* refit, refit.loss and refit.tol, which were checked. */
+/* The settings refit, refit.loss and refit.tol, which are already checked. */
 struct svi_refit_how svi_refit_how_of(const struct svi_settings *s);
 
-/* The settings are checked. NULL: SVS_NO_MEMORY. */
+/* A job for checked settings. NULL: SVS_NO_MEMORY. Owner: the caller. */
 struct svi_refit *svi_refit_new(const struct svi_settings *s, svs_error *err);
 void svi_refit_free(struct svi_refit **r);
 
-/* Does the work; job->error says how it went. A failure leaves the kept state as it was. */
+/* Solves the snapshot; r->error is the outcome. On failure model, duals and figures stay as they were. */
 void svi_refit_run(struct svi_refit *r);
 
-/* For a worker whose jobs are refits. */
+/* The task of a worker whose jobs are refits. */
 struct svi_worker_task;
 extern const struct svi_worker_task svi_refit_task;
 
-/* Nobody works on it: what it has of the renewed features goes, in the result (weight 0) and in what is kept
- * for the next one. */
+/* Call while no worker has the job: forgets the renewed features, in the result (weight 0) and in what is
+ * kept for the next refit. */
 void svi_refit_settle(struct svi_refit *r);
 
-/* Appends how the job went, for a journal: the error, or the model and its figures, with weight 0 for renewed
- * features. SVS_NO_MEMORY: nothing. */
+/* Appends the outcome of the job as a record of a journal: the error, or the model and its figures, with
+ * weight 0 for renewed features. SVS_NO_MEMORY: nothing is appended. */
 svs_code svi_refit_pack(struct svi_refit *r, struct svi_bytes *out);
 
-/* Makes the job look as the one that was packed: it can be given back (svi_engine_refit_give). What was kept
- * from earlier ones is forgotten. SVS_DAMAGED (also beyond the limits), SVS_NO_MEMORY: *r is unchanged. */
+/* Restores the outcome that was packed, so that the job can be given back (svi_engine_refit_give). What
+ * was kept from earlier refits is forgotten. SVS_DAMAGED (also beyond the limits), SVS_NO_MEMORY: *r is
+ * unchanged. */
 svs_code svi_refit_unpack(struct svi_refit *r, const void *bytes, size_t size, int64_t max_features,
                           int64_t max_classes, svs_error *err);
 
-/* Forgets what was kept: the samples have changed their numbers. */
+/* Forgets what was kept from earlier refits, for example because sample numbers have changed. */
 void svi_refit_forget(struct svi_refit *r);
 
-/* Bytes at most. */
+/* Bytes at most of a job with these settings. */
 double svi_refit_memory(const struct svi_settings *s, int d, int classes);
 
 #endif

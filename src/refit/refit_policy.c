@@ -1,13 +1,17 @@
 /* The refit policy: a batch solution of the window that runs in the background, next to the online model.
  *
- * A refit falls due by samples or by engine time; its snapshot of the window is copied a few rows a sample
- * (READY when it is whole), a worker solves it (AWAY), and its result takes effect when it is given back,
- * after whatever sample that is: the one thing here that is not a function of the samples, and therefore
- * recorded. From then on both models score each sample; over the last SVI_REFIT_POLICY_WINDOW labelled ones
- * that both scored, the better one serves, by a margin so that it does not flap.
+ * A refit falls due by samples or by engine time. Its snapshot of the window is copied a few rows a sample
+ * (COPYING, then READY); a worker solves it (AWAY); its result takes effect when it is given back, after
+ * whichever sample that is. That moment is the one thing here that is not a function of the samples, and
+ * is therefore recorded. From then on both models score each sample, and over the last
+ * SVI_REFIT_POLICY_WINDOW labelled samples that both scored the better one serves, with a margin so that
+ * the choice does not flap.
  *
- * The policy knows the learner and nothing of the engine: each call returns what has changed, the engine
- * publishes. Read in order: scores, the next refit, hand-over, archive. */
+ * Invariants: while the state is AWAY the job belongs to a worker, and only its atomic `cancel` and the
+ * renewed flags are touched; a running refit that is reset still ends in svi_refit_policy_give, so that
+ * its end is recorded like any other. The policy knows the learner and nothing of the engine: calls return
+ * what has changed, and the engine publishes it. Read in order: settings, scores, the next refit,
+ * hand-over, archive. */
 #include "refit/refit_policy.h"
 
 #include <math.h>
@@ -17,10 +21,10 @@
 #include "base/fail.h"
 #include "learner/ring.h"
 
-/* Of the window: by how much another model must be better to take over, so that it does not flap. */
+/* Share of the compared samples by which the other model must be better to take over. */
 #define HOLD 0.005
 
-#define LOADED "loaded" /* method of a model that was given */
+#define LOADED "loaded" /* method of a model that was loaded */
 
 svs_code svi_refit_policy_new(struct svi_refit_policy *p, const struct svi_settings *s, svs_error *err) {
     *p = (struct svi_refit_policy){.serve = s->serve,
@@ -28,10 +32,12 @@ svs_code svi_refit_policy_new(struct svi_refit_policy *p, const struct svi_setti
                                    .max_classes = (int)s->max_classes,
                                    .C = s->C,
                                    .window = s->window};
+    /* A policy without refits stays OFF, and calls on it do nothing. */
     if (s->refit == SVI_REFIT_NONE || s->window == 0 || s->task == SVS_REGRESS ||
         s->method == SVI_METHOD_NONE || s->method == SVI_METHOD_AUTO)
         return SVS_OK;
     p->how = svi_refit_how_of(s);
+    /* By default one refit a window of samples. */
     p->every = p->next = s->refit_every > 0 ? s->refit_every : s->window;
     p->seconds = s->refit_seconds;
     p->next_time = INFINITY;
@@ -50,6 +56,7 @@ void svi_refit_policy_configure(struct svi_refit_policy *p, const struct svi_set
     if (p->state == SVI_REFIT_OFF)
         return;
     p->serve = s->serve;
+    /* Due at multiples of `every`, so that the moment does not depend on when the setting was changed. */
     if (every != p->every)
         p->next = (seen / every + 1) * every;
     if (s->refit_seconds != p->seconds)
@@ -74,7 +81,7 @@ static void refit_policy_count_on(struct svi_refit_policy *fresh, const struct s
     memcpy(fresh->reason, p->reason, sizeof fresh->reason);
 }
 
-/* What the stats reported goes on; the refit that it was of serves no more. */
+/* The figures of the last refit stay in the stats, without its weights: it no longer serves. */
 static void refit_policy_report_on(struct svi_refit_policy *fresh, const struct svi_refit_policy *p) {
     refit_policy_count_on(fresh, p);
     fresh->overtaken += p->state > SVI_REFIT_IDLE;
@@ -91,15 +98,18 @@ void svi_refit_policy_replace(struct svi_refit_policy *p, struct svi_refit_polic
     if (on && was)
         refit_policy_report_on(fresh, p);
     if (on) {
+        /* As after a change of settings: the next multiple of `every`, or a full interval of time. */
         fresh->next = (seen / fresh->every + 1) * fresh->every;
         fresh->next_time = fresh->seconds > 0 ? time + fresh->seconds : INFINITY;
     }
+    /* Ownership of what workers may still have moves to the new policy. */
     fresh->left = p->left;
-    /* one that is away is the worker's, snapshot and all, and complete */
+    /* A job that is away belongs to the worker with its snapshot, which is complete; any other may still
+     * be registered with the learner. */
     if (was && p->state != SVI_REFIT_AWAY && p->job->snapshot.active)
         svi_snapshot_drop(&p->job->snapshot, learner);
-    if (p->state ==
-        SVI_REFIT_AWAY) { /* one that runs: of two, the first is back before the second is taken */
+    /* This overwrites p->left, which is NULL then: a worker returns one job before it takes the next. */
+    if (p->state == SVI_REFIT_AWAY) {
         atomic_store(&p->job->cancel, true);
         fresh->left = p->job;
         p->job = NULL;
@@ -108,13 +118,14 @@ void svi_refit_policy_replace(struct svi_refit_policy *p, struct svi_refit_polic
     svi_refit_policy_free(p);
     *p = *fresh;
     *fresh = (struct svi_refit_policy){0};
+    /* After *p is complete: starting uses the new problem. */
     if (again && svi_refit_policy_start_now(p, learner, seen, &err) != SVS_OK)
         p->skipped++;
 }
 
 void svi_refit_policy_move_times(struct svi_refit_policy *p, double from, double step) {
     if (p->next_time > from)
-        p->next_time += step; /* INFINITY stays */
+        p->next_time += step; /* INFINITY stays INFINITY */
 }
 
 void svi_refit_policy_free(struct svi_refit_policy *p) {
@@ -128,9 +139,10 @@ void svi_refit_policy_free(struct svi_refit_policy *p) {
 /* ---- scores */
 
 void svi_refit_policy_score(struct svi_refit_policy *p, const struct svi_message *m, svs_step *step) {
+    /* No refit yet: the online model's step stays as it is. */
     if (!p->have)
         return;
-    if (step->class_count != p->model.class_count) { /* a class has come that it does not know */
+    if (step->class_count != p->model.class_count) { /* a class was added that the refit does not know */
         p->have = p->serves = p->loaded = false;
         p->overtaken++;
         return;
@@ -138,6 +150,7 @@ void svi_refit_policy_score(struct svi_refit_policy *p, const struct svi_message
     svs_model_scores(&p->model, m->x, p->scores);
     p->predicted = svs_model_predict(&p->model, p->scores);
     if (step->label >= 0) {
+        /* Slide the window by one: subtract the bits that are overwritten, add the new ones. */
         uint8_t now = (uint8_t)((step->predicted == step->label) | (p->predicted == step->label) << 1);
         uint8_t *slot = &p->hits[p->hit_at];
         if (p->hit_count == p->hit_capacity) {
@@ -153,6 +166,7 @@ void svi_refit_policy_score(struct svi_refit_policy *p, const struct svi_message
     }
     if (!p->serves)
         return;
+    /* Last, because the comparison above needs the online model's prediction. */
     step->scores = p->scores;
     step->rows = p->model.rows;
     step->predicted = p->predicted;
@@ -171,7 +185,7 @@ void svi_refit_policy_quality(const struct svi_refit_policy *p, double *online, 
     *refit = p->hit_count ? (double)p->refit / (double)p->hit_count : NAN;
 }
 
-/* Who should serve? */
+/* Which model should serve, by setting and comparison. Too few samples: no change. */
 static bool refit_should_serve(const struct svi_refit_policy *p) {
     if (!p->have || p->serve == SVI_SERVE_ONLINE)
         return false;
@@ -179,6 +193,7 @@ static bool refit_should_serve(const struct svi_refit_policy *p) {
         return true;
     if (p->hit_count < SVI_REFIT_POLICY_MIN_SAMPLES)
         return p->serves;
+    /* Hysteresis: the other model must lead by more than HOLD of the samples and one sample. */
     double margin = HOLD * (double)p->hit_count + 1;
     return (double)p->refit > (double)p->online + (p->serves ? -margin : margin);
 }
@@ -194,13 +209,14 @@ static svs_code refit_policy_begin(struct svi_refit_policy *p, svs_learner *lear
                         "there is nothing to refit yet: the window needs samples of two classes");
     SVI_TRY(svi_snapshot_begin(&p->job->snapshot, learner, err));
     if (p->job->how.solver != p->how.solver || p->job->how.p != p->how.p)
-        svi_refit_forget(p->job); /* what was kept is of another problem */
+        svi_refit_forget(p->job); /* what was kept belongs to another problem */
     p->job->how = p->how;
     atomic_store(&p->job->cancel, false);
-    p->job->C = p->C;         /* which going back to an older state may have changed */
-    svi_refit_settle(p->job); /* a new snapshot has none of them */
+    p->job->C = p->C;         /* may have changed by going back to an older state */
+    svi_refit_settle(p->job); /* the new snapshot is taken after them */
     p->job->begun = seen;
     p->state = SVI_REFIT_COPYING;
+    /* The learner copies the rest, some rows a sample. */
     svi_snapshot_copy(&p->job->snapshot, learner, SVI_SNAPSHOT_ROWS);
     return SVS_OK;
 }
@@ -218,7 +234,7 @@ static svs_code refit_policy_start(struct svi_refit_policy *p, svs_learner *lear
 svs_code svi_refit_policy_start_now(struct svi_refit_policy *p, svs_learner *learner, int64_t seen,
                                     svs_error *err) {
     SVI_TRY(refit_policy_start(p, learner, seen, err));
-    if (p->job->snapshot.active) /* perhaps no sample comes that would copy a little more */
+    if (p->job->snapshot.active) /* perhaps no further sample arrives that would copy the rest */
         svi_snapshot_copy(&p->job->snapshot, learner, INT64_MAX);
     p->state = SVI_REFIT_READY;
     return SVS_OK;
@@ -228,13 +244,17 @@ void svi_refit_policy_restart(struct svi_refit_policy *p, svs_learner *learner, 
     svs_error err;
     if (p->state != SVI_REFIT_LOST || (!p->stale && refit_policy_begin(p, learner, seen, &err) == SVS_OK))
         return;
+    /* Nothing to refit, or stale: an empty snapshot makes the run fail at once, and its end is recorded. */
     p->job->begun = seen;
     p->job->snapshot.count = 0;
     p->state = SVI_REFIT_READY;
 }
 
+/* Whether a refit is due, by samples or by time; the next due times are set whether or not one then
+ * starts. */
 static bool refit_policy_due(struct svi_refit_policy *p, int64_t seen, double time) {
     bool now = false;
+    /* The first call starts the clock: engine time is unknown before. */
     if (p->seconds > 0 && isinf(p->next_time))
         p->next_time = time + p->seconds;
     if (seen >= p->next) {
@@ -252,6 +272,7 @@ bool svi_refit_policy_step(struct svi_refit_policy *p, svs_learner *learner, int
     svs_error err;
     if (p->state == SVI_REFIT_OFF)
         return false;
+    /* A loaded model that must serve would be replaced by the next refit: none starts by itself. */
     const bool pauses = p->loaded && p->serves && p->serve == SVI_SERVE_REFIT;
     if (refit_policy_due(p, seen, time) && !pauses && refit_policy_start(p, learner, seen, &err) != SVS_OK)
         p->skipped++;
@@ -265,6 +286,7 @@ bool svi_refit_policy_step(struct svi_refit_policy *p, svs_learner *learner, int
 void svi_refit_policy_reset(struct svi_refit_policy *p) {
     if (p->state == SVI_REFIT_OFF)
         return;
+    /* A running refit is cancelled and marked; its end still arrives, and is recorded. */
     p->stale = p->state > SVI_REFIT_IDLE;
     if (p->stale)
         atomic_store(&p->job->cancel, true);
@@ -274,34 +296,36 @@ void svi_refit_policy_reset(struct svi_refit_policy *p) {
     p->hit_count = p->hit_at = p->online = p->refit = 0;
 }
 
-/* Its snapshot is of a learner that goes. */
-static void refit_policy_give_up(struct svi_refit_policy *p, svs_learner *learner) {
+/* The snapshot is of a learner that is about to be freed: it is dropped, and the refit ends as a failure. */
+static void refit_policy_abandon(struct svi_refit_policy *p, svs_learner *learner) {
     if (p->state != SVI_REFIT_COPYING)
         return;
     if (p->job->snapshot.active)
         svi_snapshot_drop(&p->job->snapshot, learner);
-    p->job->snapshot.count = 0; /* so it fails when it is run, and its end is recorded like any other */
+    p->job->snapshot.count = 0; /* it fails when it runs, so that its end is recorded like any other */
     p->state = SVI_REFIT_READY;
 }
 
 void svi_refit_policy_go_back(struct svi_refit_policy *p, svs_learner *learner, struct svi_refit_policy *then,
                               svs_learner *learner_then, int64_t seen, double time) {
-    then->left = p->left; /* a worker has it */
+    then->left = p->left; /* a worker still has it */
     p->left = NULL;
     if (p->state == SVI_REFIT_OFF || then->state == SVI_REFIT_OFF)
         return;
-    refit_policy_give_up(p, learner);
-    refit_policy_give_up(then, learner_then);
+    refit_policy_abandon(p, learner);
+    refit_policy_abandon(then, learner_then);
     svi_refit_policy_reset(p);
-    struct svi_refit *job = p->job; /* a worker may have it */
+    struct svi_refit *job = p->job; /* a worker may have it: it must stay with the stream */
     p->job = then->job;
     then->job = job;
+    /* The running job, with its state, goes to the policy that will serve; the other gets the idle one. */
     then->state = p->state;
     then->stale = p->stale;
     p->state = SVI_REFIT_IDLE;
     refit_policy_count_on(then, p);
     then->next = (seen / then->every + 1) * then->every;
     then->next_time = then->seconds > 0 ? time + then->seconds : INFINITY;
+    /* Its weights serve again, under a version of their own. */
     if (then->have)
         then->model.version = svi_learner_take_version(learner_then);
 }
@@ -310,6 +334,7 @@ bool svi_refit_policy_renew(struct svi_refit_policy *p, svs_learner *learner, in
     bool changed = false;
     if (p->state == SVI_REFIT_OFF || feature < 0 || feature >= p->job->renewed.capacity)
         return false;
+    /* The model in use at once; a weight that was 0 changes nothing and needs no new version. */
     for (int k = 0; p->have && feature < p->model.d && k < p->model.rows; k++) {
         double *w = &p->W[(int64_t)k * p->model.d + feature];
         changed |= *w != 0;
@@ -317,6 +342,7 @@ bool svi_refit_policy_renew(struct svi_refit_policy *p, svs_learner *learner, in
     }
     if (changed)
         p->model.version = svi_learner_take_version(learner);
+    /* Flags, not weights: a worker may be writing the result. They are applied when the job is back. */
     p->job->renewed.flags[feature] = p->job->renewed.any = true;
     if (p->state == SVI_REFIT_IDLE)
         svi_refit_settle(p->job);
@@ -336,6 +362,7 @@ svs_code svi_refit_policy_reserve(struct svi_refit_policy *p, int rows, int d, s
     const int64_t weights = (int64_t)rows * d;
     if (weights <= p->weights && rows <= p->capacity)
         return SVS_OK;
+    /* One block: W, then b and scores. */
     double *W = svi_alloc_array((size_t)(weights + 2 * rows), sizeof *W);
     if (!W)
         return svi_fail_memory(err, "a refit's model");
@@ -348,13 +375,14 @@ svs_code svi_refit_policy_reserve(struct svi_refit_policy *p, int rows, int d, s
     return SVS_OK;
 }
 
-/* *m, whose weights are copied, scores from now on. */
+/* Installs *m as the refit's model; its weights are copied. */
 static svs_code refit_policy_put(struct svi_refit_policy *p, svs_learner *learner, const svs_model *m,
                                  int64_t seen, svs_error *err) {
     SVI_TRY(svi_refit_policy_reserve(p, m->rows, m->d, err));
     memcpy(p->W, m->W, (size_t)m->rows * (size_t)m->d * sizeof *p->W);
     memcpy(p->b, m->b, (size_t)m->rows * sizeof *p->b);
     p->model = *m;
+    /* Versions come from the learner: online models and refits share one sequence. */
     p->model.version = svi_learner_take_version(learner);
     p->model.task = SVS_CLASSIFY;
     p->model.W = p->W;
@@ -368,6 +396,7 @@ static svs_code refit_policy_put(struct svi_refit_policy *p, svs_learner *learne
 
 static svs_code refit_policy_adopt(struct svi_refit_policy *p, svs_learner *learner, int64_t seen,
                                    svs_error *err) {
+    /* Weights stay in the job too: the next refit starts from them. */
     const struct svi_refit_result *r = &p->job->result;
     const svs_model m = {.method = svs_solver_name(r->method),
                          .d = r->d,
@@ -388,6 +417,7 @@ static svs_code refit_policy_adopt(struct svi_refit_policy *p, svs_learner *lear
 
 svs_code svi_refit_policy_load(struct svi_refit_policy *p, svs_learner *learner, const svs_model *m,
                                int64_t seen, svs_error *err) {
+    /* Only what is known of a loaded model: it has no solution's figures. */
     const svs_model given = {.method = LOADED,
                              .d = m->d,
                              .rows = m->rows,
@@ -403,6 +433,7 @@ svs_code svi_refit_policy_load(struct svi_refit_policy *p, svs_learner *learner,
             "none, a window, and task classify");
     SVI_TRY(refit_policy_put(p, learner, &given, seen, err));
     svi_refit_policy_reset(p);
+    /* After the reset, which clears them. */
     p->have = p->loaded = true;
     p->serves = refit_should_serve(p);
     return SVS_OK;
@@ -411,10 +442,12 @@ svs_code svi_refit_policy_load(struct svi_refit_policy *p, svs_learner *learner,
 enum svi_refit_outcome svi_refit_policy_give(struct svi_refit_policy *p, svs_learner *learner, int d,
                                              int64_t seen) {
     svs_error err = p->job->error;
+    /* A class was added while it ran, or the stream has fewer features: its model does not fit. */
     const bool of_lost_samples =
         err.code == SVS_OK &&
         (p->job->result.class_count != svs_learner_class_count(learner) || p->job->result.d > d);
     const bool overtaken = p->stale || of_lost_samples;
+    /* The job is ours again: features renewed while it was away must not return with its result. */
     p->state = SVI_REFIT_IDLE;
     svi_refit_settle(p->job);
     if (p->stale)
@@ -431,7 +464,7 @@ enum svi_refit_outcome svi_refit_policy_give(struct svi_refit_policy *p, svs_lea
         return SVI_REFIT_ADOPTED;
     }
     p->failed +=
-        err.code != SVS_ONE_CLASS; /* one class in the window is no failure: there is nothing to do */
+        err.code != SVS_ONE_CLASS; /* one class in the window is not a failure: there was nothing to do */
     p->skipped += err.code == SVS_ONE_CLASS;
     memcpy(p->reason, err.text, sizeof p->reason);
     return solved && err.code == SVS_NO_MEMORY ? SVI_REFIT_OUT_OF_MEMORY : SVI_REFIT_UNCHANGED;
@@ -441,6 +474,7 @@ svs_code svi_refit_policy_repeat(struct svi_refit_policy *p, svs_learner *learne
                                  size_t size, svs_error *err) {
     if (!p->job)
         return svi_fail(err, SVS_DAMAGED, "the journal has a refit, but there are none with these settings");
+    /* The record replaces the solution: a copy under way is of no use. */
     if (p->job->snapshot.active)
         svi_snapshot_drop(&p->job->snapshot, learner);
     return svi_refit_unpack(p->job, record, size, p->max_features, p->max_classes, err);
@@ -448,7 +482,7 @@ svs_code svi_refit_policy_repeat(struct svi_refit_policy *p, svs_learner *learne
 
 /* ---- archive */
 
-/* Running or not: who has the job is of no matter to what comes later. */
+/* State and due times. Saved is only whether a refit runs: which thread has it does not matter later. */
 static void archive_state(struct svi_archive *a, struct svi_refit_policy *p) {
     bool running = p->state > SVI_REFIT_IDLE;
     svi_archive_bool(a, "running", &running);
@@ -461,7 +495,7 @@ static void archive_state(struct svi_archive *a, struct svi_refit_policy *p) {
         p->state = running ? SVI_REFIT_LOST : SVI_REFIT_IDLE;
 }
 
-/* The oldest first: where the ring begins is of no matter. */
+/* The ring, oldest first: the bytes do not depend on where it begins. The sums follow from it. */
 static void archive_hits(struct svi_archive *a, struct svi_refit_policy *p) {
     uint8_t hits[SVI_REFIT_POLICY_WINDOW];
     for (int64_t i = 0; i < p->hit_count && !svi_archive_loading(a); i++)
@@ -481,9 +515,10 @@ static void archive_hits(struct svi_archive *a, struct svi_refit_policy *p) {
     p->hit_at = p->hit_count % p->hit_capacity;
 }
 
-/* Told with the stats for as long as no other refit comes, whether or not it is still of use. */
+/* Figures of the last refit, which the stats report until the next one, whether or not it is still in use. */
 static void archive_figures(struct svi_archive *a, struct svi_refit_policy *p) {
     svs_model *m = &p->model;
+    /* Saved by number; SVS_SOLVER_COUNT stands for none, or for a loaded model. */
     int method = m->method ? (int)svs_solver_find(m->method) : SVS_SOLVER_COUNT;
     svi_archive_int(a, "method", &method, 0, SVS_SOLVER_COUNT);
     svi_archive_uint64(a, "version", &m->version);
@@ -506,6 +541,7 @@ static void archive_refit_model(struct svi_archive *a, struct svi_refit_policy *
     svi_archive_int(a, "class count", &m->class_count, 2, p->max_classes);
     if (!svi_archive_ok(a))
         return;
+    /* Rows follow from the classes, and the weights must be in the bytes before memory is allocated. */
     m->rows = svi_rows_of(m->class_count);
     const int64_t weights = (int64_t)m->rows * m->d;
     if (!svi_archive_check(a, weights <= svi_archive_left(a) / 8, "a model's weights are truncated") ||
@@ -519,6 +555,7 @@ static void archive_refit_model(struct svi_archive *a, struct svi_refit_policy *
 
 void svi_refit_policy_archive(struct svi_archive *a, struct svi_refit_policy *p) {
     bool off = p->state == SVI_REFIT_OFF;
+    /* A state with refits cannot be loaded without them, nor the other way round. */
     svi_archive_bool(a, "off", &off);
     if (!svi_archive_check(a, off == (p->state == SVI_REFIT_OFF), "the setting refit was another") || off)
         return;
@@ -536,6 +573,7 @@ void svi_refit_policy_archive(struct svi_archive *a, struct svi_refit_policy *p)
         archive_refit_model(a, p);
     svi_archive_bool(a, LOADED, &p->loaded);
     svi_archive_check(a, p->have || !p->loaded, "a model was given, but there is none");
+    /* A loaded model has no solver as its method. */
     if (svi_archive_loading(a) && svi_archive_ok(a) && p->loaded) {
         p->model.method = LOADED;
         p->model.refit = true;
@@ -545,6 +583,7 @@ void svi_refit_policy_archive(struct svi_archive *a, struct svi_refit_policy *p)
 void svi_refit_policy_tallies_archive(struct svi_archive *a, struct svi_refit_policy *p) {
     if (p->state == SVI_REFIT_OFF)
         return;
+    /* Not part of the state that a replay must reproduce, hence apart. */
     svi_archive_int64(a, "refit begun", &p->job->begun, 0, SVI_COUNT_MAX);
     svi_archive_double(a, "refit milliseconds", &p->model.milliseconds);
 }

@@ -1,8 +1,8 @@
-/* Events become lines and counts.
+/* Turns events into lines and counts.
  *
- * An alert is known by its key and its number from its open to its close, which is how its duration is found
- * and which incident it was reported before; a close without an open is of an alert that was open when the
- * log began. One that names many keys is that of the key in whose name it goes out.
+ * An alert is identified by its key and its number from open to close. Its entry in `open` gives its duration
+ * and the incident before whose start it was reported. A close without an open belongs to an alert that was
+ * open when the log began. An alert that names many keys counts for the key under which it was sent.
  *
  * Read svi_alert_log_take first. */
 #include "report/alert_log.h"
@@ -16,13 +16,14 @@
 #include "base/human.h"
 #include "fleet/key_table.h"
 
-/* Which judge, or which rule; NULL: the alert names none. */
+/* The detector or the rule that raised the alert; NULL: the alert names neither. */
 static const char *alert_log_detector(const struct svi_alert_event *a) {
     return a->judge ? a->judge : a->rule;
 }
 
 /* ---- counting */
 
+/* Counts one alert under its name. The table has a fixed size; names beyond it are not counted. */
 static void alert_log_count(struct svi_alert_kind *kinds, const char *kind) {
     for (int i = 0; i < SVI_ALERT_LOG_KINDS; i++) {
         struct svi_alert_kind *k = &kinds[i];
@@ -38,8 +39,10 @@ static void alert_log_count(struct svi_alert_kind *kinds, const char *kind) {
 static void alert_log_count_key(struct svi_alert_log *l, const struct svi_event *event) {
     const uint64_t hash = svi_key_hash(event->key, strlen(event->key));
     int64_t i = 0;
+    /* By the hash first; a scan suffices, since alerts are rare. */
     while (i < l->key_count && !(l->keys[i].hash == hash && strcmp(l->keys[i].name, event->key) == 0))
         i++;
+    /* Further keys are not counted, so that memory does not grow with the stream. */
     if (i == SVI_ALERT_LOG_KEYS)
         return;
     if (!svi_grow(&l->keys, i, &l->key_room, 16, sizeof *l->keys)) {
@@ -62,6 +65,7 @@ static struct svi_alert_episode *alert_log_find(struct svi_alert_log *l, const c
 
 static struct svi_alert_episode *alert_log_open(struct svi_alert_log *l, const char *key, int64_t alert,
                                                 double at) {
+    /* Without memory only the duration is lost here; `failed` makes the preview end with SVS_NO_MEMORY. */
     if (!svi_grow(&l->open, l->open_count, &l->open_capacity, 16, sizeof *l->open)) {
         l->failed = true;
         return NULL;
@@ -72,15 +76,15 @@ static struct svi_alert_episode *alert_log_open(struct svi_alert_log *l, const c
     return &l->open[l->open_count++];
 }
 
-/* An update names keys: one that was false, as far as its first key goes, may be of an incident of another.
- */
+/* An update may name further keys. An alert that counted as false by its first key may belong to an incident
+ * of another; it then no longer counts as false. */
 static void alert_log_named(struct svi_alert_log *l, const struct svi_alert_event *a,
                             struct svi_alert_episode *episode, double at) {
     bool belongs = false;
     for (int i = 1; i < a->named_count; i++) {
         int64_t before;
         belongs = svi_incidents_report(l->incidents, a->named[i], at, false, &before) || belongs;
-        if (before >= 0) /* only the first one is followed to its end */
+        if (before >= 0) /* only the first key's incident is tracked until the close */
             svi_incidents_close(l->incidents, before, -INFINITY);
     }
     if (!belongs || !episode || !episode->outside)
@@ -89,7 +93,9 @@ static void alert_log_named(struct svi_alert_log *l, const struct svi_alert_even
     l->outside--;
 }
 
-/* Opened or updated. */
+/* Handles an open or an update: assigns it to an incident and counts it. */
+/* An episode remembers at most one incident that it precedes; further reports before the same or another
+ * start are released at once (closed at -INFINITY, which never counts as found). */
 static void alert_log_report(struct svi_alert_log *l, const struct svi_event *event,
                              struct svi_alert_episode *episode, double at, bool opened) {
     const struct svi_alert_event *a = &event->as.alert;
@@ -97,6 +103,7 @@ static void alert_log_report(struct svi_alert_log *l, const struct svi_event *ev
     const bool belongs = l->incidents && svi_incidents_report(l->incidents, event->key, at, opened, &before);
     if (l->incidents && l->incidents->keyed && !opened)
         alert_log_named(l, a, episode, at);
+    /* Whether it is false is decided when it opens; an update can only improve that (alert_log_named). */
     if (episode && opened)
         episode->outside = l->incidents && !belongs;
     l->outside += opened && l->incidents && !belongs;
@@ -110,10 +117,12 @@ static void alert_log_report(struct svi_alert_log *l, const struct svi_event *ev
         return;
     if (episode && episode->before < 0)
         episode->before = before;
-    else /* it counts once */
+    else /* one episode counts once */
         svi_incidents_close(l->incidents, before, -INFINITY);
 }
 
+/* The incidents that began while this alert was open: if missed, they are reported as "began while an alert
+ * was open". */
 static void alert_log_during(const struct svi_alert_log *l, const struct svi_alert_episode *e, double at) {
     svi_incidents_during(l->incidents, e->keyed ? e->key : NULL, e->opened, at);
 }
@@ -122,21 +131,24 @@ static void alert_log_close(struct svi_alert_log *l, struct svi_alert_episode *e
     l->closed++;
     if (!episode)
         return;
+    /* In seconds, or in rows if the samples have no times. */
     l->lasted += at - episode->opened;
     l->longest = fmax(l->longest, at - episode->opened);
     if (l->incidents) {
         svi_incidents_close(l->incidents, episode->before, at);
         alert_log_during(l, episode, at);
     }
+    /* The order of open alerts does not matter: the last one fills the gap. */
     *episode = l->open[--l->open_count];
 }
 
-/* ---- telling */
+/* output */
 
 static void alert_log_print(struct svi_alert_log *l, const struct svi_alert_event *a, double at,
                             double lasted) {
     char when[SVI_HUMAN], span[SVI_HUMAN] = "";
     const bool closes = strcmp(a->state, "close") == 0, known = closes && !isnan(lasted);
+    /* The progress line is on the same terminal. */
     if (l->progress)
         svi_progress_clear(l->progress);
     if (known)
@@ -145,6 +157,8 @@ static void alert_log_print(struct svi_alert_log *l, const struct svi_alert_even
             closes ? "closed" : a->state, known ? " after " : "", span, a->text ? a->text : "");
 }
 
+/* Packs one event for programs. Beyond SVI_ALERT_LOG_EVENTS they are only counted, so that memory stays
+ * bounded. */
 static void alert_log_keep(struct svi_alert_log *l, const struct svi_event *event, double at) {
     const struct svi_alert_event *a = &event->as.alert;
     struct svi_pack p;
@@ -160,7 +174,7 @@ static void alert_log_keep(struct svi_alert_log *l, const struct svi_event *even
         svi_put_int(&p, "keys_count", a->keys);
     svi_put_int(&p, "alert", a->alert);
     svi_put_text(&p, "kind", a->kind);
-    svi_put_value(&p, "judge", alert_log_detector(a) ? svs_str(alert_log_detector(a)) : svs_none());
+    svi_put_value(&p, "detector", alert_log_detector(a) ? svs_str(alert_log_detector(a)) : svs_none());
     svi_put_text(&p, "state", a->state);
     svi_put_real(&p, l->by_rows ? "row" : "ts", at);
     svi_put_real(&p, "since", a->since);
@@ -174,6 +188,8 @@ static void alert_log_keep(struct svi_alert_log *l, const struct svi_event *even
 static void alert_log_alert(struct svi_alert_log *l, const struct svi_event *event) {
     const struct svi_alert_event *a = &event->as.alert;
     const double at = l->by_rows ? (double)l->rows : event->ts;
+    /* Without times the row number stands for the time; `rows` counts score events, which precede the alerts
+     * of their row. */
     const bool opens = strcmp(a->state, "open") == 0, closes = strcmp(a->state, "close") == 0;
     struct svi_alert_episode *episode =
         opens ? alert_log_open(l, event->key, a->alert, at) : alert_log_find(l, event->key, a->alert);
@@ -196,6 +212,7 @@ void svi_alert_log_take(struct svi_alert_log *l, const struct svi_event *event) 
         alert_log_alert(l, event);
     if (event->topic != SVI_TOPIC_SCORE)
         return;
+    /* Times may go back in a file: the range covers the earliest and the latest. */
     const double at = l->by_rows ? (double)(l->rows + 1) : event->ts;
     l->first = l->rows == 0 ? at : fmin(l->first, at);
     l->last = l->rows == 0 ? at : fmax(l->last, at);
@@ -210,6 +227,7 @@ void svi_alert_log_end(struct svi_alert_log *l) {
 }
 
 void svi_alert_log_reset(struct svi_alert_log *l) {
+    /* The owner's part and the allocated arrays stay; everything counted is cleared. */
     struct svi_alert_log empty = {.lines = l->lines,
                                   .progress = l->progress,
                                   .incidents = l->incidents,

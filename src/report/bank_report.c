@@ -1,3 +1,5 @@
+/* Prints a bank from the bytes of its event, without building a structure of it: fields are read where they
+ * are used, and an invalid part is skipped. */
 #include "report/bank_report.h"
 
 #include <inttypes.h>
@@ -30,10 +32,11 @@ static const struct svi_field member_fields[] = {
     SVI_FIELD_OPTIONAL(struct member_part, window, INTEGER, 0, SVI_FIELD_UNLIMITED),
     SVI_FIELD_OPTIONAL(struct member_part, stacks, ANY, 0, 0)};
 
-/* The entry at *at, which moves past it. */
+/* Reads the entry at *at and moves past it, even if it is invalid. False: invalid. */
 static bool next_part(const uint8_t **at, const uint8_t *end, struct member_part *m) {
     *m = (struct member_part){.recent = NAN, .vote = NAN, .share = NAN, .window = -1};
     const svs_code code = svi_fields_read("a member", SVI_FIELDS(member_fields), *at, end, m, NULL);
+    /* Past the entry even if it was invalid, so that the next one can be read. */
     svi_walk(at, end, SVI_WALK_MAX);
     return code == SVS_OK;
 }
@@ -43,6 +46,7 @@ static void report_number(FILE *to, int width, double value) {
     fprintf(to, " %*s", width, svi_human_digits(text, value, 4));
 }
 
+/* A member that takes part in no stack has no weights: its line just ends earlier. */
 static void report_member(FILE *to, const struct member_part *m) {
     char name[4 * NAME];
     struct svi_item stacks, item;
@@ -59,12 +63,14 @@ static void report_member(FILE *to, const struct member_part *m) {
     fputc('\n', to);
 }
 
-/* The head of the table names the windows of the stacks; its last line is their share of the answer. */
+/* Prints the head of the table, with the windows of the stacks, or its last line, with their shares of the
+ * answer. */
 static void report_experts(FILE *to, const uint8_t *at, const uint8_t *end, bool head) {
     struct svi_item experts;
     struct member_part m;
     at = svi_item_read(at, &experts);
     fprintf(to, head ? "  %-18s %9s" : "  %-28s", head ? "member" : "share of the answer", "recent");
+    /* Entry 0 is the vote of the members, the others are the stacks. */
     for (uint32_t i = 0; experts.type == SVI_ARRAY && i < experts.length && i <= STACKS; i++) {
         char title[32] = "stack all";
         if (!next_part(&at, end, &m))
@@ -87,6 +93,7 @@ void svi_bank_report(FILE *to, const uint8_t *bank, const uint8_t *end) {
     struct member_part m;
     if (svi_fields_read("a bank", SVI_FIELDS(fields), bank, end, &parts, NULL) != SVS_OK)
         return;
+    /* The list of experts is read twice: for the head of the table and for its last line. */
     report_experts(to, parts.experts, end, true);
     const uint8_t *at = svi_item_read(parts.members, &members);
     for (uint32_t i = 0; members.type == SVI_ARRAY && i < members.length; i++)

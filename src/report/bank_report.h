@@ -1,5 +1,5 @@
-/* bank_report.h: the members of a bank, for people; `vote` is a member's share of the votes, the last three
- * columns are its weights in the stacks.
+/* bank_report.h: the members of a bank as a table for people; `vote` is a member's share of the votes, the
+ * last three columns are its weights in the stacks.
  *
  *     member            recent     vote  stack all stack 1000 stack 200
  *     alsvm-5000         0.132    0.067      0.071      0.071    -0.081
@@ -11,8 +11,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* A bank event, or the key `bank` of a reply: a map whose form was checked. Nothing, where it is no such one.
- */
+/* Prints a bank event, or the key `bank` of a reply: a map whose form was checked. Prints nothing if it is
+ * not a bank. */
 void svi_bank_report(FILE *to, const uint8_t *bank, const uint8_t *end);
 
 #endif

@@ -1,3 +1,5 @@
+/* The classes with most rows, selected by insertion into a list of fixed length, then averages over all
+ * classes. */
 #include "report/class_report.h"
 
 #include <inttypes.h>
@@ -14,13 +16,14 @@ static void class_report_row(FILE *to, const char *label, double precision, doub
             svi_human_places(r, recall, 4), svi_human_places(f, f1, 4), rows, note);
 }
 
-/* Does class a come before class b: more rows, or as many and seen earlier? */
+/* Does class a precede class b: more rows, or as many and seen earlier? */
 static bool class_report_before(const struct svi_class_table_reserve *t, int a, int b) {
     const int64_t more = t->all[a].support - t->all[b].support;
     return more > 0 || (more == 0 && a < b);
 }
 
-/* The classes with most rows, most first. Returns how many. */
+/* Selects the classes with most rows, in descending order, by insertion into a short list. Returns how many.
+ */
 static int class_report_pick(const struct svi_class_table_reserve *t, int *chosen) {
     int count = 0;
     for (int k = 0; k < t->count; k++) {
@@ -30,6 +33,7 @@ static int class_report_pick(const struct svi_class_table_reserve *t, int *chose
         if (place == SVI_CLASS_REPORT_ROWS)
             continue;
         count += count < SVI_CLASS_REPORT_ROWS;
+        /* Makes a gap at `place`; the last of a full list falls out. */
         for (int i = count - 1; i > place; i--)
             chosen[i] = chosen[i - 1];
         chosen[place] = k;
@@ -52,6 +56,7 @@ void svi_class_report_write(FILE *to, const struct svi_class_table_reserve *t, i
     }
     if (count < t->count)
         fprintf(to, "and %d classes with fewer rows\n", t->count - count);
+    /* Averages cover all classes, not only those listed. */
     const struct svi_class_averages a = svi_class_averages(t->all, t->count);
     class_report_row(to, "macro average", a.precision, a.recall, a.f1, a.n, "");
     class_report_row(to, "weighted average", a.weighted_precision, (double)a.hits / (double)a.n,

@@ -6,7 +6,7 @@
  *     macro average       0.8717    0.7133    0.7706      46000
  *     weighted average    0.9887    0.9872    0.9873      46000
  *
- * "-" is not known: nothing was decided for the class, or there was no sample of it (0 in an average). */
+ * "-" means not known: the class was never decided for, or had no sample (counts as 0 in an average). */
 #ifndef SVI_CLASS_REPORT_H
 #define SVI_CLASS_REPORT_H
 
@@ -14,12 +14,13 @@
 
 #include "wire/class_table.h"
 
-#define SVI_CLASS_REPORT_ROWS 20 /* classes with most rows, the others are counted */
+#define SVI_CLASS_REPORT_ROWS 20 /* classes listed, those with most rows; the others are only counted */
 
-/* Nothing for fewer than two classes. `positive`: index of the class that is marked so, -1 = none. */
+/* Prints the table; nothing for fewer than two classes. `positive`: index of the class marked as positive, -1
+ * = none. */
 void svi_class_report_write(FILE *to, const struct svi_class_table_reserve *t, int positive);
 
-/* Rows the truth, columns the decision; t->confusion is known. */
+/* Prints the confusion matrix: a row for each true class, a column for each decision. Needs t->confusion. */
 void svi_class_report_confusion(FILE *to, const struct svi_class_table_reserve *t);
 
 #endif

@@ -1,13 +1,13 @@
-/* Marked incidents: the file, and which alert belongs to which.
+/* Marked incidents: reading the file, and assigning alerts to them.
  *
- * The file is read whole and its rows are put in order, so that a list with the newest first will do; two
- * that overlap are refused, because an alert would belong to both. What a column of numbers counts is decided
- * by the first number, as in a ts column.
+ * The file is read whole and sorted, so that a list with the newest first is accepted too. Two incidents of a
+ * key that overlap are refused, because an alert would belong to both. Whether a column of numbers counts
+ * seconds, milliseconds or smaller units is decided by the first number, as in a ts column.
  *
- * Alerts come one after another and are held against the incidents as they come, by binary search: the cost
- * of an alert does not grow with their number, and nothing is kept of it but what becomes of its incident. An
- * alert before the start of an incident counts for it only if it is still open at the start, which is known
- * when it closes, or at the end. */
+ * Alerts arrive one by one and are assigned by binary search: the cost of an alert does not grow with the
+ * number of incidents, and nothing is stored of it except its effect on its incident. An alert before the
+ * start of an incident counts for it only if it is still open at the start, which is known when it closes, or
+ * at the end. */
 #include "report/incidents.h"
 
 #include <inttypes.h>
@@ -23,16 +23,16 @@
 #include "formats/file_io.h"
 
 enum { START, END, NAME, KEY, COLUMNS };
-#define CELLS_MAX 64 /* columns of the file */
+#define CELLS_MAX 64 /* most columns of a file */
 
 struct incidents_file {
     struct svi_incidents *in;
     const char *path;
     char separator;
-    int column[CELLS_MAX]; /* START ..., COLUMNS = another one */
+    int column[CELLS_MAX]; /* START ... KEY; COLUMNS = ignored */
     int columns;
     int64_t line, capacity;
-    bool decided; /* text or numbers */
+    bool decided; /* the kind of times (text or numbers) is known */
     enum svi_time_unit unit;
 };
 
@@ -43,13 +43,14 @@ struct incident_cell {
 
 /* ---- the file */
 
-/* The cells of a line [at, end), without blanks and quotes around them. Returns how many. */
+/* Splits a line [at, end) into cells, without surrounding blanks and quotes. Returns how many. */
 static int incidents_split(const struct incidents_file *f, const char *at, const char *end,
                            struct incident_cell *cells) {
     int count = 0;
     while (count < CELLS_MAX) {
         const bool quoted = at < end && *at == '"';
         const char *from = quoted ? at + 1 : at, *to = from;
+        /* Up to the closing quote or the separator; what follows a closing quote is skipped. */
         while (to < end && *to != (quoted ? '"' : f->separator))
             to++;
         const char *next = to;
@@ -73,10 +74,12 @@ static svs_code incidents_read_header(struct incidents_file *f, const char *at, 
     struct incident_cell cells[CELLS_MAX];
     bool have[COLUMNS] = {false};
     const size_t length = (size_t)(end - at);
+    /* The separator is the first of comma, semicolon and tab that occurs in the header. */
     f->separator = memchr(at, ',', length) ? ',' : memchr(at, ';', length) ? ';' : '\t';
     f->columns = incidents_split(f, at, end, cells);
     for (int j = 0; j < f->columns; j++) {
         f->column[j] = COLUMNS;
+        /* The first column of a name counts; a second one of the same name is ignored. */
         for (int k = 0; k < COLUMNS; k++)
             if (!have[k] && cells[j].length == strlen(names[k]) &&
                 strncasecmp(cells[j].at, names[k], cells[j].length) == 0) {
@@ -95,7 +98,7 @@ static svs_code incidents_read_header(struct incidents_file *f, const char *at, 
                     f->path, f->line, have[START] ? "end" : "start");
 }
 
-/* Text where the first start is text, else numbers of one unit. */
+/* Parses a time: text if the first start was text, otherwise numbers of one unit. */
 static svs_code incidents_read_time(struct incidents_file *f, struct incident_cell cell, const char *column,
                                     double *t, svs_error *err) {
     char shown[60], copy[60], *rest = copy;
@@ -105,6 +108,7 @@ static svs_code incidents_read_time(struct incidents_file *f, struct incident_ce
         snprintf(copy, sizeof copy, "%.*s", (int)cell.length, cell.at);
         v = strtod(copy, &rest);
     }
+    /* The whole cell must be a finite number. */
     const bool number = !text && rest > copy && !*rest && isfinite(v);
     svi_escape(shown, sizeof shown, cell.at, cell.length);
     if (!text && !number)
@@ -112,6 +116,7 @@ static svs_code incidents_read_time(struct incidents_file *f, struct incident_ce
                         "%.150s, line %" PRId64 ": %s '%s' is no time: write 2026-11-22 10:05:30, seconds "
                         "since 1970 or, where the log has no times, the number of a row",
                         f->path, f->line, column, shown);
+    /* Mixed kinds cannot be compared: row numbers and seconds would both look valid. */
     if (f->decided && text != f->in->text)
         return svi_fail(err, SVS_INVALID,
                         "%.150s, line %" PRId64
@@ -132,6 +137,7 @@ static svs_code incidents_read_row(struct incidents_file *f, const char *at, con
     for (int j = 0; j < count && j < f->columns; j++)
         if (f->column[j] < COLUMNS)
             of[f->column[j]] = cells[j];
+    /* A missing end stays NAN: incidents_settle decides whether that is allowed. */
     *one = (struct svi_incident){.end = NAN, .line = f->line};
     svi_escape(one->name, sizeof one->name, of[NAME].at, of[NAME].length);
     if (of[KEY].length > SVS_KEY_MAX)
@@ -167,6 +173,7 @@ static svs_code incidents_read_lines(struct incidents_file *f, const char *at, c
                                      svs_error *err) {
     struct svi_incident one;
     svs_code code = SVS_OK;
+    /* A byte order mark, as spreadsheets write it. */
     if (end - at >= 3 && memcmp(at, "\xef\xbb\xbf", 3) == 0)
         at += 3;
     while (at < end && code == SVS_OK) {
@@ -187,6 +194,7 @@ static svs_code incidents_read_lines(struct incidents_file *f, const char *at, c
 static int incidents_compare(const void *a, const void *b) {
     const struct svi_incident *x = a, *y = b;
     const int keys = strcmp(x->key, y->key);
+    /* Lines last, so that the order does not depend on qsort. */
     return keys != 0              ? keys
            : x->start != y->start ? (x->start > y->start) - (x->start < y->start)
                                   : (x->line > y->line) - (x->line < y->line);
@@ -196,12 +204,15 @@ static double incident_end(const struct svi_incident *i) {
     return isnan(i->end) ? i->start : i->end;
 }
 
-/* In order, apart from each other, and each with a time in which an alert can find it. */
+/* Sorts the incidents and checks them: no two of a key overlap, and each has an end, or the tolerance defines
+ * how long an alert still belongs to it. */
 static svs_code incidents_settle(struct svi_incidents *in, const char *path, double tolerance,
                                  svs_error *err) {
     if (in->count == 0)
         return svi_fail(err, SVS_EMPTY, "%.150s has no incidents: a line each after start,end,name", path);
     qsort(in->of, (size_t)in->count, sizeof *in->of, incidents_compare);
+    /* Sorted, so an overlap shows between neighbours. Two with the same start overlap even if they have no
+     * end. */
     for (int64_t i = 1; i < in->count; i++)
         if (strcmp(in->of[i].key, in->of[i - 1].key) == 0 &&
             (in->of[i].start < incident_end(&in->of[i - 1]) || in->of[i].start == in->of[i - 1].start))
@@ -209,6 +220,7 @@ static svs_code incidents_settle(struct svi_incidents *in, const char *path, dou
                             "%.150s: the incidents of lines %" PRId64 " and %" PRId64
                             " overlap, and an alert would belong to both: make one of them",
                             path, in->of[i - 1].line, in->of[i].line);
+    /* Without an end and without a tolerance no alert could be in time. */
     for (int64_t i = 0; i < in->count && !(tolerance > 0); i++)
         if (isnan(in->of[i].end))
             return svi_fail(err, SVS_SETTING,
@@ -227,6 +239,7 @@ svs_code svi_incidents_read(struct svi_incidents *in, const char *path, double t
     size_t size = 0;
     *in = (struct svi_incidents){0};
     svs_error why;
+    /* An error of reading gets the option's name; errors of content name the line. */
     svs_code code = svi_file_read(path, &bytes, &size, &why);
     if (code != SVS_OK)
         svi_fail(err, code, "--incidents %.150s: %.120s", path, why.text);
@@ -245,19 +258,20 @@ void svi_incidents_clear(struct svi_incidents *in) {
     *in = (struct svi_incidents){0};
 }
 
-/* ---- what alerts make of them */
+/* assigning alerts */
 
 void svi_incidents_reset(struct svi_incidents *in) {
     for (int64_t i = 0; i < in->count; i++) {
+        /* Only the results; the file's fields stay. */
         in->of[i].first = NAN;
         in->of[i].alerts = in->of[i].early = 0;
         in->of[i].during = false;
     }
 }
 
-/* Of those from `low` to before `high`, the first one that begins after this time and, unless `key` is NULL,
- * is of this key or a later one. Before all times: the first of the key; after them: the first of a later
- * one. */
+/* Binary search in [low, high): the first incident that begins after `at` and, unless `key` is NULL, is of
+ * this key or a later one. With at = -INFINITY it is the first of the key, with INFINITY the first of the
+ * next key. */
 static int64_t incidents_after(const struct svi_incidents *in, int64_t low, int64_t high, const char *key,
                                double at) {
     while (low < high) {
@@ -271,14 +285,15 @@ static int64_t incidents_after(const struct svi_incidents *in, int64_t low, int6
     return low;
 }
 
-/* Those that an alert of this key may belong to: from *first to before *end. */
+/* The range [*first, *end) of incidents that an alert of this key may belong to. */
 static void incidents_of(const struct svi_incidents *in, const char *key, int64_t *first, int64_t *end) {
     *first = in->keyed ? incidents_after(in, 0, in->count, key ? key : "", -INFINITY) : 0;
     *end = in->keyed ? incidents_after(in, 0, in->count, key ? key : "", INFINITY) : in->count;
 }
 
-/* The last one that has begun, where it is not over for longer than the tolerance; else the next one. Where
- * an alert is after the one and before the other, it belongs to the one whose fault may have caused it. */
+/* Assigns a report to the last incident that has begun, unless that ended more than the tolerance ago;
+ * otherwise to the next one, if it begins within the tolerance. Between the two the earlier one has
+ * precedence: its fault may have caused the alert. */
 bool svi_incidents_report(struct svi_incidents *in, const char *key, double at, bool opened,
                           int64_t *before) {
     int64_t first, end;
@@ -291,6 +306,7 @@ bool svi_incidents_report(struct svi_incidents *in, const char *key, double at, 
         i->alerts += opened;
         return true;
     }
+    /* Neither: a false alert. */
     if (begun == end || at < in->of[begun].start - in->tolerance)
         return false;
     in->of[begun].alerts += opened;
@@ -303,6 +319,7 @@ void svi_incidents_close(struct svi_incidents *in, int64_t place, double at) {
     if (place < 0)
         return;
     struct svi_incident *i = &in->of[place];
+    /* The alert was still open at the start: the incident was found with no delay. */
     i->early--;
     if (at >= i->start)
         i->first = i->start;
@@ -311,6 +328,7 @@ void svi_incidents_close(struct svi_incidents *in, int64_t place, double at) {
 void svi_incidents_during(struct svi_incidents *in, const char *key, double opened, double closed) {
     int64_t first, end;
     incidents_of(in, key, &first, &end);
+    /* The first incident after the opening, then all up to the close. */
     for (int64_t i = incidents_after(in, first, end, NULL, opened); i < end && in->of[i].start <= closed; i++)
         in->of[i].during = true;
 }
@@ -320,6 +338,7 @@ bool svi_incident_inside(const struct svi_incident *i, double first, double last
 }
 
 double svi_incident_delay(const struct svi_incident *i, double first) {
+    /* An alert reported before and never closed is open at the start: no delay. */
     return i->early > 0 ? 0 : isnan(i->first) ? NAN : fmax(0, i->first - fmax(i->start, first));
 }
 
@@ -340,6 +359,7 @@ svs_code svi_incidents_figures(const struct svi_incidents *in, double first, dou
         f->count += inside;
         if (inside && !isnan(delay))
             delays[f->found++] = delay;
+        /* Counted only if missed: a found incident needs no excuse. */
         f->during += inside && isnan(delay) && in->of[i].during;
     }
     f->outside = in->count - f->count;
@@ -352,7 +372,8 @@ svs_code svi_incidents_figures(const struct svi_incidents *in, double first, dou
 }
 
 bool svi_incidents_cover(const struct svi_incidents *in, double from, double to) {
-    for (int64_t i = 0; i < in->count && in->keyed; i++) /* those of different keys may overlap */
+    /* incidents of different keys may overlap, so the search below does not apply */
+    for (int64_t i = 0; i < in->count && in->keyed; i++)
         if (in->of[i].start <= to && incident_end(&in->of[i]) >= from)
             return true;
     const int64_t begun = in->keyed ? 0 : incidents_after(in, 0, in->count, NULL, to);

@@ -1,12 +1,12 @@
-/* The keys of an engine as a table of quality.
+/* The keys of a stream as a table of quality.
  *
- * Each key's engine is asked for its figures once, in the order of their names; then the lines are put in
- * order: the worst first, by the least that their error is above that of "the same as before" (so that keys
- * of a few rows do not lead), last those that have none (no labels, or too few), of which those with the most
- * alerts come first. Samples without a key have a line as well, with the name ''.
+ * Each key's engine is asked once for its figures, in the order of the names; then the lines are sorted,
+ * worst first: by the lower bound of how much their error exceeds that of "the same as before" (so that keys
+ * with few rows do not lead). Keys without figures (no labels, or too few) are last, those with most alerts
+ * first. Samples without a key have a line too, with the name ''.
  *
- * "The same as before" is compared over the same samples: of all keys it is what their own come to, added
- * up, not that of the labels in the order of the file, which change with the key. */
+ * "The same as before" is compared over the same samples: for all keys together it is the sum over the keys,
+ * not the comparison in file order, where consecutive labels belong to different keys. */
 #include "report/key_quality.h"
 
 #include <inttypes.h>
@@ -26,25 +26,25 @@
 #include "wire/pack.h"
 
 struct key_line {
-    const char *name; /* the engine's */
+    const char *name; /* owned by the stream */
     int64_t rows, alerts, open;
     double quality, same; /* NAN: not known */
     double worse;         /* quality/baseline.h */
-    int64_t compared;     /* samples that `same` is of */
-    bool better;          /* than that, or too few to say */
+    int64_t compared;     /* samples compared for `same` */
+    bool better;          /* better than `same`, or too few samples to say */
 };
 
 struct svi_key_quality {
     struct svi_quality_report report;
     bool regress;
     int64_t count;
-    double same; /* of all keys */
+    double same; /* over all keys */
     struct key_line *lines;
 };
 
-/* ---- asking */
+/* collecting */
 
-/* What a key's engine, or the stream's for '', has to say. */
+/* Fills the figures of a line from the engine of the key, or from the stream's for ''. */
 static void key_line_fill(const struct svi_key_quality *k, svi_engine *e, struct key_line *l) {
     const struct svi_figure *f;
     struct svi_engine_standing standing;
@@ -52,12 +52,14 @@ static void key_line_fill(const struct svi_key_quality *k, svi_engine *e, struct
     const struct svi_advantage same = standing.baseline.same;
     const int count = svi_stream_figures(k->report.stream, e, k->report.now, &f);
     l->quality = svi_figure_value(f, count, k->regress ? "rmse" : "accuracy");
-    l->same = svi_figure_value(f, count, k->regress ? "rmse_same" : "accuracy_same");
+    l->same = svi_figure_value(f, count, k->regress ? "rmse_no_change" : "accuracy_no_change");
     l->worse = standing.worse;
     l->compared = same.n;
+    /* Too few rows count as better: no blame without evidence. */
     l->better = same.by > 0 || same.n < SVI_VERDICT_ROWS;
 }
 
+/* Samples without a key are in the stream's own engine, whose alerts are counted by kind. */
 static void key_line_fill_unkeyed(const struct svi_key_quality *k, struct key_line *l) {
     static const char *const alerts[] = {"alerts", "quality_alerts", "rule_alerts"};
     const struct svi_figure *f;
@@ -68,6 +70,8 @@ static void key_line_fill_unkeyed(const struct svi_key_quality *k, struct key_li
         l->alerts += (int64_t)fmax(0, svi_figure_value(f, count, alerts[i]));
 }
 
+/* The order of the table. Ties continue with quality, then alerts, then the name, so that it is the same on
+ * every run. */
 static int compare_lines(const void *x, const void *y, void *regress) {
     const struct key_line *a = x, *b = y;
     const bool larger = *(const bool *)regress;
@@ -85,22 +89,25 @@ static int compare_lines(const void *x, const void *y, void *regress) {
     return strcmp(a->name, b->name);
 }
 
-/* Of all keys: as one stream would have it, were each compared with what came before it of its own. */
+/* "The same as before" over all keys, as if each sample were compared with the one before it of its own key:
+ * mean of accuracies, or root of the mean of squares, weighted by samples. */
 static double key_lines_same(const struct svi_key_quality *k) {
     double sum = 0, n = 0;
     for (int64_t i = 0; i < k->count; i++) {
         const struct key_line *l = &k->lines[i];
         if (isnan(l->same))
             continue;
+        /* Squares add up for the rmse, hits for the accuracy. */
         sum += (double)l->compared * (k->regress ? l->same * l->same : l->same);
         n += (double)l->compared;
     }
-    return k->regress ? sqrt(sum / n) : sum / n; /* 0 / 0: not known */
+    return k->regress ? sqrt(sum / n) : sum / n; /* 0 / 0 = NAN: not known */
 }
 
 static svs_code key_lines_ask(struct svi_key_quality *k, const struct svi_key_entry **entries, int count,
                               svs_error *err) {
     for (int i = 0; i < count; i++) {
+        /* Loads the key if it is on disk: each is asked only once, since loading it may evict another. */
         svi_engine *e = svi_stream_engine(k->report.stream, entries[i]->name, err);
         if (!e)
             return err->code;
@@ -130,6 +137,7 @@ struct svi_key_quality *svi_key_quality_new(const struct svi_quality_report *r, 
         k->lines = svi_alloc_array((size_t)all.limit + 1, sizeof *k->lines);
     }
     svs_code code = k && k->lines && entries ? SVS_OK : svi_fail_memory(err, "the table of keys");
+    /* `lines` has one entry more than there are keys, for ''. */
     if (code == SVS_OK)
         code = key_lines_ask(k, entries, svi_stream_keys(r->stream, &all, entries, &matching), err);
     svi_free(entries);
@@ -145,7 +153,7 @@ void svi_key_quality_free(struct svi_key_quality **k) {
     *k = NULL;
 }
 
-/* ---- telling */
+/* output */
 
 static void key_quality_number(const struct svi_key_quality *k, double value) {
     char text[SVI_HUMAN];
@@ -179,6 +187,7 @@ void svi_key_quality_print(const struct svi_key_quality *k, int64_t limit, int64
     printf("%-18s %" PRId64 "\n", "keys", svi_stream_key_count(r->stream));
     if (k->count > 0 && limit > 0)
         printf("%-*s %10s %10s %10s %8s\n", svi_key_width("key"), "key", "rows", name, "same", "alerts");
+    /* Keys below `rows` rows are skipped without counting towards the limit. */
     const int64_t wanted = key_lines_of(k, rows);
     for (int64_t i = 0, shown = 0; i < k->count && shown < limit; i++)
         if (k->lines[i].rows >= rows && ++shown)
@@ -212,8 +221,8 @@ static void key_quality_put(struct svi_pack *p, const struct svi_key_quality *k,
     svi_put_text(p, "key", l->name);
     svi_put_int(p, "rows", l->rows);
     svi_put_real(p, k->regress ? "rmse" : "accuracy", l->quality);
-    svi_put_real(p, k->regress ? "rmse_same" : "accuracy_same", l->same);
-    svi_put_real(p, "worse", l->worse);
+    svi_put_real(p, k->regress ? "rmse_no_change" : "accuracy_no_change", l->same);
+    svi_put_real(p, "excess_error", l->worse);
     svi_put_int(p, "alerts", l->alerts);
     svi_put_int(p, "open", l->open);
     svi_pack_close(p, map);
@@ -225,7 +234,7 @@ svs_code svi_key_quality_pack(const struct svi_key_quality *k, int64_t rows, str
     svi_pack_begin(&p, out);
     const struct svi_open_map map = svi_pack_open(&p);
     svi_quality_report_put_head(&k->report, &p);
-    svi_put_real(&p, k->regress ? "keys_rmse_same" : "keys_accuracy_same", k->same);
+    svi_put_real(&p, k->regress ? "keys_rmse_no_change" : "keys_accuracy_no_change", k->same);
     svi_put_array(&p, "by_key", (size_t)key_lines_of(k, rows));
     for (int64_t i = 0; i < k->count; i++)
         if (k->lines[i].rows >= rows)

@@ -1,3 +1,5 @@
+/* Prints a reply to `keys` from its bytes. An entry without its required fields is skipped; a quality that is
+ * not known is shown as "-". */
 #include "report/key_report.h"
 
 #include <inttypes.h>
@@ -26,7 +28,7 @@ struct key_line {
 int svi_key_width(const char *name) {
     int width = KEY_WIDTH;
     for (; *name; name++)
-        width += (*name & 0xc0) == 0x80; /* a character goes on */
+        width += (*name & 0xc0) == 0x80; /* a continuation byte of UTF-8 */
     return width;
 }
 
@@ -49,7 +51,7 @@ static void key_lines_write(FILE *to, const struct key_reply *r, const uint8_t *
         SVI_FIELD_OPTIONAL(struct key_line, quality, REAL, -INFINITY, INFINITY)};
     struct svi_item list;
     const uint8_t *at = svi_item_read(r->keys, &list);
-    const size_t name = strcspn(r->measure, "."); /* accuracy.w: over the window */
+    const size_t name = strcspn(r->measure, "."); /* ".w" (over the window) is dropped */
     if (list.type == SVI_ARRAY && list.length > 0)
         fprintf(to, "%-*s %10s %16s %10.*s %8s\n", KEY_WIDTH, "key", "rows", "silent for", (int)name,
                 r->measure, "alerts");
@@ -73,6 +75,7 @@ svs_code svi_key_report(FILE *to, const uint8_t *reply, const uint8_t *end, svs_
         SVI_FIELD_OPTIONAL(struct key_reply, keys, ANY, 0, 0)};
     struct key_reply r = {0};
     int64_t shown;
+    /* All fields are optional, since an error reply has none of the others. */
     SVI_TRY(svi_fields_read("the reply", SVI_FIELDS(fields), reply, end, &r, err));
     if (r.error[0] || !r.keys)
         return svi_fail(err, SVS_INVALID, "%s", r.error[0] ? r.error : "the reply has no list of keys");

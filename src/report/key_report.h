@@ -1,4 +1,4 @@
-/* key_report.h: the keys of a stream as lines of a table. */
+/* key_report.h: the list of keys as a table for people. */
 #ifndef SVI_KEY_REPORT_H
 #define SVI_KEY_REPORT_H
 
@@ -7,13 +7,13 @@
 
 #include "svmstream/error.h"
 
-/* Bytes that a key takes in the first column of a table, which has 24 characters; a longer one moves its
- * line. */
+/* Field width in bytes for a key in the first column of a table, which has 24 characters; a longer key shifts
+ * its line. */
 int svi_key_width(const char *name);
 
-/* The reply to the request `keys` (to NULL: nothing is written): a line a key, in its order; then how many
- * there are, where not all are shown, and how many rows have no key. An error reply: its text, with its code;
- * else SVS_WRONG_TYPE. */
+/* Prints the reply to the request `keys` (to = NULL: only checks it): a line for each key, in the reply's
+ * order; then how many there are, if not all are shown, and how many rows have no key. An error reply: its
+ * text, with its code; otherwise SVS_WRONG_TYPE. */
 svs_code svi_key_report(FILE *to, const uint8_t *reply, const uint8_t *end, svs_error *err);
 
 #endif

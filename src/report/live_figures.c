@@ -1,3 +1,6 @@
+/* Lines are due at row numbers (powers of two, or every N) and on a terminal also by time. The test for a due
+ * line is one comparison (in the header), because it is made for every row; all costs arise when a line is
+ * printed. */
 #include "report/live_figures.h"
 
 #include <inttypes.h>
@@ -29,7 +32,7 @@ double svi_live_figures_wait(const struct svi_live_figures *l) {
     return fmax(0, l->shown_at + INTERVAL - svi_monotonic());
 }
 
-/* Bytes that the process holds in memory now, NAN = not known. */
+/* Resident memory of the process in bytes; NAN = not known. */
 static double live_figures_memory(void) {
     double pages = NAN, all;
     FILE *f = fopen("/proc/self/statm", "re");
@@ -45,13 +48,15 @@ static void live_figures_add(char *line, const char *cell) {
     snprintf(line + length, LINE_BYTES - length, " %10s", cell);
 }
 
-/* The first figure over the rows since the line before. */
+/* The main figure over the rows since the previous line, from differences of exact sums. If the sums have
+ * started over since (a reset), they count from zero. */
 static double live_figures_since(const struct svi_live_figures *l, const struct svi_stream_progress *now,
                                  bool regress) {
     static const struct svi_metrics_sums none;
     const struct svi_metrics_sums *a = &l->before.sums, *b = &now->sums;
     if (a->began != b->began)
         a = &none;
+    /* Only labelled samples are counted. */
     const double n = (double)(b->judged - a->judged);
     if (regress)
         return sqrt(fmax(0, b->squares - a->squares) / n);
@@ -70,6 +75,7 @@ static void live_figures_put_header(const struct svi_settings *s, FILE *to) {
     fprintf(to, "%s %10s %10s\n", line, "rows/s", "memory");
 }
 
+/* The columns must match those of live_figures_put_header. */
 static void live_figures_put_row(const struct svi_live_figures *l, const struct svi_stream_progress *now,
                                  double seconds) {
     const struct svi_settings *s = svi_stream_settings(l->stream);
@@ -90,6 +96,7 @@ static void live_figures_put_row(const struct svi_live_figures *l, const struct 
         live_figures_add(line, svi_human_places(cell, (double)now->alerts, 0));
     live_figures_add(line,
                      svi_human_places(cell, seconds > 0 ? (double)(l->row - l->shown) / seconds : NAN, 0));
+    /* Resident memory, since that is what a limit of the system counts. */
     const double memory = live_figures_memory();
     svi_human_places(cell, memory / SVI_MIB, 1);
     live_figures_add(line, strcat(cell, isnan(memory) ? "" : "M"));
@@ -98,6 +105,8 @@ static void live_figures_put_row(const struct svi_live_figures *l, const struct 
 }
 
 void svi_live_figures_show(struct svi_live_figures *l) {
+    /* The next line is scheduled even if this one prints nothing: before the first accepted row there is
+     * nothing to show. */
     struct svi_stream_progress now;
     const double time = svi_monotonic();
     if (l->row >= l->next)

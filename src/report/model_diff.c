@@ -1,9 +1,9 @@
-/* Two linear models compared: what is matched with what, then one row after another, then said.
+/* Compares two linear models: matching, then the rows, then output.
  *
- * Everything is found first (diff_match, diff_rows) and packed as one msgpack map, which is the answer in
- * JSON; the table for people is printed from the same findings, so that the two cannot contradict each other.
- * The largest changes of a row are kept in a short list, sorted by their size; of equal ones the feature that
- * comes first in the first model. */
+ * Everything is computed first (diff_match, diff_rows) and packed as one msgpack map, which is the JSON
+ * output; the table for people is printed from the same structure, so the two cannot contradict each other.
+ * The largest changes of a row are kept in a short list sorted by size; of equal ones the feature that comes
+ * first in the first model wins. */
 #include "report/model_diff.h"
 
 #include <math.h>
@@ -19,26 +19,26 @@
 #include "wire/pack.h"
 
 #define NAME_SIZE (4 * SVS_NAME_MAX + 8)
-#define LISTED    20 /* features of one model alone that a table names */
+#define LISTED    20 /* features of only one model that the table lists */
 
 struct diff_weight {
-    int column[2]; /* -1: that model does not have the feature */
+    int column[2]; /* in each model; -1: it does not have the feature */
     double w[2];
 };
 
 struct diff_row {
     int row[2];
-    double sign; /* of the second model's row */
+    double sign; /* of the second model's row: -1 if its classes are swapped */
     svs_value class;
-    double cosine, bias[2], change; /* NAN: one of them is 0; change: |w2 - w1| */
-    struct diff_weight *top;        /* count of them */
+    double cosine, bias[2], change; /* cosine NAN: a vector is 0; change: |w2 - w1| */
+    struct diff_weight *top;        /* `count` entries */
     int count;
 };
 
 struct diff {
     const struct svi_model_side *side;
-    bool named;    /* features are matched by name */
-    int *other[2]; /* by feature: its column in the other model, -1 = none */
+    bool named;    /* match features by name */
+    int *other[2]; /* for each feature of a model: its column in the other; -1 = none */
     struct diff_row *row;
     int rows;
     bool same;
@@ -49,8 +49,10 @@ static const svs_model *diff_model(const struct diff *d, int i) {
     return d->side[i].model;
 }
 
-/* ---- what belongs to what */
+/* matching */
 
+/* Looks up every name of the first model in a table of the second's: the table's index is the column, so
+ * names must be unique. */
 static svs_code diff_match_names(struct diff *d, svs_error *err) {
     svs_features *known = svs_features_new(diff_model(d, 1)->d + 1, err);
     if (!known)
@@ -64,6 +66,7 @@ static svs_code diff_match_names(struct diff *d, svs_error *err) {
     for (int j = 0; j < a->d && code == SVS_OK; j++) {
         const int k = svs_features_find(known, a->features[j], strlen(a->features[j]));
         d->other[0][j] = k;
+        /* Both directions, so that either side can list what only it has. */
         if (k >= 0)
             d->other[1][k] = j;
     }
@@ -71,6 +74,7 @@ static svs_code diff_match_names(struct diff *d, svs_error *err) {
     return code;
 }
 
+/* Fills `other` in both directions: by column, or by name if both models have names. */
 static svs_code diff_match(struct diff *d, svs_error *err) {
     d->named = diff_model(d, 0)->features && diff_model(d, 1)->features;
     for (int i = 0; i < 2; i++) {
@@ -92,11 +96,14 @@ static int diff_class(const svs_model *m, svs_value y) {
 
 /* ---- one row */
 
+/* Inserts a changed weight into the list of the largest changes, which is sorted and holds at most `top`.
+ * Strict comparison keeps the earlier feature of equal ones. */
 static void diff_keep(struct diff_row *r, int64_t top, const struct diff_weight *w) {
     const double size = fabs(w->w[1] - w->w[0]);
     int at = r->count;
     while (at > 0 && fabs(r->top[at - 1].w[1] - r->top[at - 1].w[0]) < size)
         at--;
+    /* Too small for a full list, or no change at all. */
     if (at >= top || size == 0)
         return;
     r->count += r->count < top;
@@ -104,12 +111,16 @@ static void diff_keep(struct diff_row *r, int64_t top, const struct diff_weight 
     r->top[at] = *w;
 }
 
+/* The weight of a column in model i, 0 if it lacks the column, with the sign that makes both rows point the
+ * same way. */
 static double diff_weight_of(const struct diff *d, const struct diff_row *r, int i, int column) {
     const svs_model *m = diff_model(d, i);
     const double w = column < 0 ? 0 : m->W[(size_t)r->row[i] * (size_t)m->d + (size_t)column];
     return i == 1 ? r->sign * w : w;
 }
 
+/* Compares two rows over the union of their features: all of the first model, then those of the second alone.
+ */
 static svs_code diff_compare(struct diff *d, struct diff_row *r, svs_error *err) {
     double product = 0, square[2] = {0, 0}, change = 0;
     const int widest = diff_model(d, 0)->d + diff_model(d, 1)->d;
@@ -119,8 +130,9 @@ static svs_code diff_compare(struct diff *d, struct diff_row *r, svs_error *err)
     for (int i = 0; i < 2; i++)
         for (int j = 0; j < diff_model(d, i)->d; j++) {
             const int other = d->other[i][j];
-            if (i == 1 && other >= 0) /* met before */
+            if (i == 1 && other >= 0) /* seen with the first model */
                 continue;
+            /* Both columns of the feature; -1 where a model lacks it. */
             struct diff_weight w = {.column = {i == 0 ? j : -1, i == 0 ? other : j}};
             for (int k = 0; k < 2; k++) {
                 w.w[k] = diff_weight_of(d, r, k, w.column[k]);
@@ -130,15 +142,17 @@ static svs_code diff_compare(struct diff *d, struct diff_row *r, svs_error *err)
             change += (w.w[1] - w.w[0]) * (w.w[1] - w.w[0]);
             diff_keep(r, top, &w);
         }
+    /* cos = a.b / |a| / |b|; divided one by one, as the product of the norms might overflow. */
     r->cosine = square[0] > 0 && square[1] > 0 ? product / sqrt(square[0]) / sqrt(square[1]) : NAN;
     r->change = sqrt(change);
     r->bias[0] = diff_model(d, 0)->b[r->row[0]];
     r->bias[1] = r->sign * diff_model(d, 1)->b[r->row[1]];
+    /* A list of 0 entries (top = 0) would hide changes, so the sum is checked as well. */
     d->same = d->same && r->count == 0 && change == 0 && r->bias[0] == r->bias[1];
     return SVS_OK;
 }
 
-/* The row of the second model for row k of the first; false: it has none. */
+/* Finds the row of the second model for row k of the first. False: it has none. */
 static bool diff_pair(const struct diff *d, int k, struct diff_row *r) {
     const svs_model *a = diff_model(d, 0), *b = diff_model(d, 1);
     *r = (struct diff_row){.row = {k, 0}, .sign = 1};
@@ -146,25 +160,27 @@ static bool diff_pair(const struct diff *d, int k, struct diff_row *r) {
         return true;
     if ((a->rows == 1) != (b->rows == 1))
         return false;
-    if (a->class_count < 2 || b->class_count < 2) /* a row of zeros */
+    if (a->class_count < 2 || b->class_count < 2) /* not trained: a row of zeros */
         return a->class_count == b->class_count && (a->class_count < 1 || diff_class(b, a->classes[0]) == 0);
     r->class = a->classes[a->rows == 1 ? 1 : k];
     if (a->rows > 1) {
         r->row[1] = diff_class(b, r->class);
         return r->row[1] >= 0;
     }
+    /* Two classes share one row, whose positive scores mean the second class: swapped classes swap the sign.
+     */
     const int first = diff_class(b, a->classes[0]), second = diff_class(b, r->class);
     r->sign = second == 0 ? -1 : 1;
     return first >= 0 && second >= 0;
 }
 
-/* Do raw rows become the same features? Byte for byte. */
+/* Are raw rows turned into the same features? Schemas are compared byte by byte. */
 static bool diff_same_schema(const svs_model *a, const svs_model *b) {
     return a->schema_size == b->schema_size &&
            (a->schema_size == 0 || memcmp(a->schema, b->schema, a->schema_size) == 0);
 }
 
-/* Do equal scores become equal probabilities? */
+/* Do equal scores give equal probabilities? */
 static bool diff_same_law(const svs_model *a, const svs_model *b) {
     const svs_calibration *one = &a->calibration, *other = &b->calibration;
     if (!(one->a > 0) || !(other->a > 0))
@@ -178,6 +194,7 @@ static bool diff_same_law(const svs_model *a, const svs_model *b) {
 static svs_code diff_rows(struct diff *d, svs_error *err) {
     const svs_model *a = diff_model(d, 0), *b = diff_model(d, 1);
     svs_code code = SVS_OK;
+    /* The cheap conditions first; rows can only make it false. */
     d->same = a->task == b->task && a->class_count == b->class_count && a->rows == b->rows;
     if (!(d->row = svi_alloc_array((size_t)a->rows + 1, sizeof *d->row)))
         return svi_fail_memory(err, "the rows of a model");
@@ -187,6 +204,7 @@ static svs_code diff_rows(struct diff *d, svs_error *err) {
         else
             d->same = false;
     }
+    /* Classes without a row of their own (two classes share one) must match as well. */
     for (int k = 0; k < a->class_count; k++)
         d->same = d->same && diff_class(b, a->classes[k]) >= 0;
     d->same = d->same && diff_same_schema(a, b);
@@ -199,7 +217,8 @@ struct diff_quality {
     const uint8_t *quality;
 };
 
-/* The value of the i-th figure of a model's quality into *number. NULL: there is none such. */
+/* Returns the first pair of the map `quality` of a model and its number of pairs. NULL: there is no such map.
+ */
 static const uint8_t *quality_of(const struct svi_model_side *s, uint32_t *count) {
     static const struct svi_field fields[] = {SVI_FIELD_OPTIONAL(struct diff_quality, quality, ANY, 0, 0)};
     struct diff_quality found = {0};
@@ -215,7 +234,7 @@ static const uint8_t *quality_of(const struct svi_model_side *s, uint32_t *count
     return at;
 }
 
-/* A figure of that name; NAN = there is none, or it is no number. */
+/* The figure of this name; NAN = it is missing or not a number. */
 static double quality_value(const struct svi_model_side *s, const struct svi_item *name) {
     uint32_t count;
     const uint8_t *at = quality_of(s, &count), *end = s->bytes.data + s->bytes.size;
@@ -235,8 +254,8 @@ static double quality_value(const struct svi_model_side *s, const struct svi_ite
 
 typedef void diff_figure(void *user, const struct svi_item *name, double a, double b);
 
-/* Each figure that either model has, those of the first one first. */
-static void each_figure(const struct diff *d, diff_figure *tell, void *user) {
+/* Calls `visit` for each figure that either model has; those of the first model come first, in its order. */
+static void each_figure(const struct diff *d, diff_figure *visit, void *user) {
     for (int i = 0; i < 2; i++) {
         uint32_t count;
         const struct svi_model_side *s = &d->side[i];
@@ -247,8 +266,9 @@ static void each_figure(const struct diff *d, diff_figure *tell, void *user) {
             svi_walk(&at, end, SVI_WALK_MAX);
             svi_walk(&at, end, SVI_WALK_MAX);
             const double a = quality_value(&d->side[0], &key), b = quality_value(&d->side[1], &key);
+            /* The second round adds only what the first model lacks. */
             if ((i == 0 && !isnan(a)) || (i == 1 && isnan(a) && !isnan(b)))
-                tell(user, &key, a, b);
+                visit(user, &key, a, b);
         }
     }
 }
@@ -264,13 +284,13 @@ static void pack_feature(const struct diff *d, struct svi_pack *p, int i, int co
 }
 
 struct model_figure {
-    const char *name, *title; /* in the map and in tables; no title: differences alone have it */
+    const char *name, *title; /* names in the map and in tables; no title: shown in differences only */
     svs_value value;
 };
 
 #define MODEL_FIGURES 9
 
-/* What a model is, in the order in which every report says so. */
+/* The properties of a model, in the order used by every report. */
 static void model_figures(const svs_model *m, struct model_figure out[MODEL_FIGURES]) {
     const struct model_figure all[MODEL_FIGURES] = {
         {"version", "version", svs_int((int64_t)m->version)},
@@ -309,6 +329,7 @@ static int count_classes_alone(const struct diff *d, int i) {
     return count;
 }
 
+/* What only one model has, under keys that name the side: classes_a, features_a and so on. */
 static void pack_alone(const struct diff *d, struct svi_pack *p, int i) {
     const svs_model *m = diff_model(d, i);
     svi_pack_key(p, i ? "classes_b" : "classes_a");
@@ -333,6 +354,7 @@ static void pack_diff_row(const struct diff *d, struct svi_pack *p, const struct
     svi_pack_array(p, (size_t)r->count);
     for (int i = 0; i < r->count; i++) {
         const struct diff_weight *w = &r->top[i];
+        /* A feature is named by the model that has it. */
         const int side = w->column[0] < 0;
         svi_pack_map(p, 3);
         svi_pack_key(p, "feature");
@@ -361,6 +383,7 @@ static svs_code diff_json(const struct diff *d, FILE *to, svs_error *err) {
     svi_pack_key(&p, "b");
     pack_side(d, &p, 1);
     svi_pack_key(&p, "quality");
+    /* The number of figures is not known in advance: the head of the map is filled in at its end. */
     const struct svi_open_map figures = svi_pack_open(&p);
     each_figure(d, pack_figure, &p);
     svi_pack_close(&p, figures);
@@ -401,7 +424,7 @@ static void print_figure(void *user, const struct svi_item *name, double a, doub
             svi_human_digits(one, a, 6), svi_human_digits(other, b, 6));
 }
 
-/* Six digits of a real number: a report is read, not computed with. */
+/* Real numbers with six digits: a report is for reading. */
 static const char *model_figure_text(const struct model_figure *f, char out[NAME_SIZE]) {
     return f->value.kind == SVS_REAL ? svi_human_digits(out, f->value.as.r, 6)
                                      : svs_value_text(f->value, out, NAME_SIZE);
@@ -428,6 +451,7 @@ static void print_sides(const struct diff *d, FILE *to) {
     each_figure(d, print_figure, to);
 }
 
+/* The list of features is cut at LISTED; the JSON form has them all. */
 static void print_alone(const struct diff *d, int i, FILE *to) {
     const svs_model *m = diff_model(d, i);
     char name[NAME_SIZE];
@@ -464,6 +488,8 @@ static void print_diff_row(const struct diff *d, const struct diff_row *r, FILE 
     }
 }
 
+/* From the general to the details: properties, what one model lacks, rows, and the conclusion as the last
+ * line. */
 static void diff_table(const struct diff *d, FILE *to) {
     print_sides(d, to);
     for (int i = 0; i < 2; i++)
@@ -485,6 +511,7 @@ svs_code svi_model_diff(const struct svi_model_side side[2], int64_t top, bool j
     svs_code code = diff_match(&d, err);
     if (code == SVS_OK)
         code = diff_rows(&d, err);
+    /* Set even on an error, where it means nothing. */
     *same = d.same;
     if (code == SVS_OK && json)
         code = diff_json(&d, to, err);

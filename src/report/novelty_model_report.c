@@ -1,3 +1,5 @@
+/* The model in the order of its use: kernel and size, the members with their certificates, then, if the model
+ * has them, the scales and names of the features. */
 #include "report/novelty_model_report.h"
 
 #include <inttypes.h>
@@ -28,6 +30,7 @@ void svi_novelty_model_report(const svs_novelty_model *m, FILE *to) {
         fprintf(to, "lags %d%s\n", m->lags, m->differences ? ", as differences" : "");
     fputc('\n', to);
     svi_novelty_model_report_members(m, to);
+    /* Neither scales nor names: a table of column numbers would say nothing. */
     if (!m->center && !m->features)
         return;
     fprintf(to, "\n%14s %14s  feature\n", m->center ? "usual" : "", m->center ? "spread" : "");

@@ -1,10 +1,10 @@
-/* A plot is a script for gnuplot with its data in it. gnuplot is started without a shell and without a file
- * name: it reads the script from a pipe and writes to the descriptor that it is given, and all text in the
- * script is quoted, so that no name in the data can run anything.
+/* A plot is a gnuplot script that contains its data. gnuplot is started without a shell and without a file
+ * name: it reads the script from a pipe and writes to the descriptor that it inherits. All text in the script
+ * is quoted, so no name in the data can execute anything.
  *
- * The data are one block, a line a point: x, the columns, and whether the point is marked. A run of points
- * becomes two lines, its lowest and its highest values; only the second can be marked, so that a dot sits on
- * a peak. Panels refer to columns of the block by number. */
+ * The data is one block, a line for each point: x, the columns, and whether the point is marked. A run of
+ * points becomes two lines, its lowest and its highest values; only the second can be marked, so that a dot
+ * sits on a peak. Panels refer to columns of the block by number. */
 #include "report/plot.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@
 
 #define POINTS_MAX 4000
 #define NAME_BYTES 80
-#define TICKS_MAX  7 /* of times; a date takes a ninth of the width */
+#define TICKS_MAX  7 /* most ticks of a time axis; a date takes a ninth of the width */
 #define MARK       "#d62728"
 
 extern char **environ;
@@ -31,7 +31,7 @@ extern char **environ;
 struct plot_file {
     const struct svi_plot *plot;
     bool png;
-    bool bands[SVI_PLOT_COLUMNS]; /* columns that are shown as bands */
+    bool bands[SVI_PLOT_COLUMNS]; /* columns shown as bands */
 };
 
 bool svi_plot_takes(const char *path) {
@@ -41,7 +41,7 @@ bool svi_plot_takes(const char *path) {
 
 /* ---- the script */
 
-/* 'text' as gnuplot reads it: a quote is doubled, nothing else has a meaning between single ones. */
+/* Writes text in single quotes, in which gnuplot interprets only the quote itself: that is doubled. */
 static void plot_put_quoted(FILE *to, const char *text) {
     char plain[NAME_BYTES];
     svi_escape(plain, sizeof plain, text, strlen(text));
@@ -60,7 +60,9 @@ static void plot_put_point(const struct svi_plot *p, FILE *to, double x, const d
     fprintf(to, " %d\n", marked);
 }
 
-/* Points first .. end - 1 as one line, or as two: their lowest and their highest values. */
+/* Writes points first .. end - 1 as one line or as two, their lowest and their highest values. The two get
+ * different x, the run's first and its middle, so that the line does not jump back. A band has no lowest
+ * value: a run that touches it is in it. */
 static void plot_put_run(const struct plot_file *f, FILE *to, int64_t first, int64_t end) {
     const struct svi_plot *p = f->plot;
     double low[SVI_PLOT_COLUMNS], high[SVI_PLOT_COLUMNS], v[SVI_PLOT_COLUMNS], x, begin, middle = 0;
@@ -82,6 +84,7 @@ static void plot_put_run(const struct plot_file *f, FILE *to, int64_t first, int
 }
 
 static void plot_put_data(const struct plot_file *f, FILE *to) {
+    /* At most POINTS_MAX runs, of equal length but the last. */
     const int64_t n = f->plot->n, run = (n + POINTS_MAX - 1) / POINTS_MAX;
     fputs("$data << END\n", to);
     for (int64_t i = 0; i < n; i += run)
@@ -89,8 +92,9 @@ static void plot_put_data(const struct plot_file *f, FILE *to) {
     fputs("END\n", to);
 }
 
-/* The x axis: ticks of times are apart by what divides a day, and by days, so that their texts do not touch,
- * and say as much as tells them apart; points at one place have some room around them. */
+/* Sets up the x axis. Steps of a time axis divide a day or are whole days; the smallest one that gives at
+ * most TICKS_MAX ticks is used, and labels contain only what distinguishes them. If all points share one x,
+ * the range is widened. */
 static void plot_put_axis(const struct svi_plot *p, FILE *to) {
     static const struct {
         double step; /* seconds */
@@ -105,6 +109,7 @@ static void plot_put_axis(const struct svi_plot *p, FILE *to) {
     const char *const quote = p->times ? "'" : "";
     double first, last, v[SVI_PLOT_COLUMNS];
     size_t i = 0;
+    /* Points are in order, so the first and the last give the range. */
     p->point(p->user, 0, &first, v);
     p->point(p->user, p->n - 1, &last, v);
     while (i < count && fabs(last - first) > TICKS_MAX * ticks[i].step)
@@ -122,7 +127,7 @@ static void plot_put_series(const struct svi_plot *p, const struct svi_plot_pane
                             const struct svi_plot_series *s, int *line) {
     static const char *const colors[] = {"#1f77b4", "#2ca02c", "#9467bd", "#8c564b"};
     const int column = s->column + 2, flag = p->columns + 2;
-    const bool fixed = panel->low < panel->high; /* then a band fills the panel */
+    const bool fixed = panel->low < panel->high; /* a band fills the panel only if its range is known */
     fputs("$data using 1:", to);
     if (s->kind == SVI_PLOT_BAND && fixed)
         fprintf(to, "($%d > 0 ? %.9g : %.9g) with filledcurves y1=%.9g lc rgb '#dddddd'", column, panel->high,
@@ -145,6 +150,7 @@ static void plot_put_series(const struct svi_plot *p, const struct svi_plot_pane
 static void plot_put_panel(const struct svi_plot *p, FILE *to, const struct svi_plot_panel *panel,
                            bool lowest) {
     int lines = 0;
+    /* Only the lowest panel carries the label of the common axis. */
     if (lowest && p->x_label) {
         fputs("set xlabel ", to);
         plot_put_quoted(to, p->x_label);
@@ -164,6 +170,7 @@ static void plot_put_panel(const struct svi_plot *p, FILE *to, const struct svi_
     fputc('\n', to);
 }
 
+/* Margins are fixed, so that the x axes of all panels line up. */
 static void plot_put_script(const struct plot_file *f, FILE *to) {
     const struct svi_plot *p = f->plot;
     fprintf(to, "set terminal %s size 800,%d background '#ffffff' font 'sans,11'\n",
@@ -181,9 +188,11 @@ static void plot_put_script(const struct plot_file *f, FILE *to) {
 
 /* ---- the process */
 
-/* Starts gnuplot with its standard output on `out`; *in is where the script goes. Returns an errno. */
+/* Starts gnuplot with its standard output on `out`; *in receives the pipe for the script. Returns an errno, 0
+ * on success. The pipe is close-on-exec, so that gnuplot does not hold its own write end and sees the end of
+ * the script. */
 static int plot_start(int out, pid_t *child, int *in) {
-    static char *const words[] = {"gnuplot", "-d", "-", NULL}; /* -d: no settings of the user's */
+    static char *const words[] = {"gnuplot", "-d", "-", NULL}; /* -d: ignore the user's settings */
     int ends[2];
     posix_spawn_file_actions_t actions;
     if (pipe2(ends, O_CLOEXEC) != 0)
@@ -197,6 +206,7 @@ static int plot_start(int out, pid_t *child, int *in) {
             failure = posix_spawnp(child, words[0], &actions, NULL, words, environ);
         posix_spawn_file_actions_destroy(&actions);
     }
+    /* The child has its copy; ours would keep the pipe open after it ends. */
     close(ends[0]);
     *in = ends[1];
     if (failure != 0)
@@ -224,13 +234,15 @@ static svs_code plot_draw(void *user, FILE *to, svs_error *err) {
                         "--plot needs gnuplot, which was not found (Debian: apt install gnuplot-nox)");
     if (failure != 0)
         return svi_fail(err, SVS_IO, "gnuplot could not be started: %s", strerror(failure));
-    sigaction(SIGPIPE, &ignore, &before); /* when gnuplot fails its exit code tells */
+    /* if gnuplot ends early, its exit code is what counts, not our failed write */
+    sigaction(SIGPIPE, &ignore, &before);
     FILE *script = fdopen(in, "w");
     if (script) {
         plot_put_script(f, script);
         fclose(script);
     } else
         close(in);
+    /* Waited for in any case, so that no zombie is left. */
     svs_code code = plot_finish(child, err);
     sigaction(SIGPIPE, &before, NULL);
     return code;
@@ -238,6 +250,7 @@ static svs_code plot_draw(void *user, FILE *to, svs_error *err) {
 
 svs_code svi_plot_write(const char *path, const struct svi_plot *p, svs_error *err) {
     struct plot_file f = {.plot = p, .png = svi_ends_with(path, strlen(path), ".png")};
+    /* Bands are marked in advance: the data block is written before the panels. */
     for (int i = 0; i < p->panel_count; i++)
         for (int k = 0; k < p->panels[i].count; k++)
             if (p->panels[i].series[k].kind == SVI_PLOT_BAND)

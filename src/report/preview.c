@@ -1,11 +1,11 @@
-/* The passes over the rows, and what is printed of them.
+/* The passes over the rows, and their output.
  *
- * The first pass prints the alerts as they come, then the summary; each further one is run with another
- * budget for a row of the table. A budget that is the one that is set anyway is not run again. Incidents hold
- * what became of them in one pass and are printed before the next.
+ * The first pass prints alerts as they occur, then the summary. Each further pass runs with another budget
+ * for one row of the table; the budget of the settings is not run again. Incidents hold the results of one
+ * pass only, so they are printed before the next.
  *
- * Times are the samples' own. Where they have none, the number of a row stands in the place of a time, in the
- * lines, of incidents and delays; rates are then per 1,000 rows, unless it was said how long a row takes. */
+ * Times are those of the samples. If these have none, row numbers stand for times in the lines, incidents and
+ * delays; rates are then per 1,000 rows, unless the duration of a row is given. */
 #include "report/preview.h"
 
 #include <inttypes.h>
@@ -18,8 +18,8 @@
 
 #define DAY        86400.0
 #define RATE_ROWS  1000.0
-#define KEYS_SHOWN 10 /* in a line */
-#define EACH_SHOWN 50 /* incidents in the table for people */
+#define KEYS_SHOWN 10 /* keys listed in the line "by key" */
+#define EACH_SHOWN 50 /* incidents listed in the table */
 
 /* ---- beginning */
 
@@ -38,10 +38,12 @@ static svs_code preview_add_budget(struct svi_preview *l, const char *word, size
         with = *s;
     else
         svi_settings_default(&with);
+    /* Checked as a setting would be, so that the error is the same; against the whole settings once they are
+     * known. */
     svs_code code = svi_settings_set(&with, "alert.budget", text, &why);
     if (code == SVS_OK && s)
         code = svi_settings_check(&with, &why);
-    if (code != SVS_OK && !named) /* the usual ones contradict what is set: there is no table */
+    if (code != SVS_OK && !named) /* default budgets that contradict the settings are dropped silently */
         return SVS_OK;
     if (code != SVS_OK)
         return svi_fail(err, code, "--budgets %s: %.200s", svi_escape(shown, sizeof shown, word, length),
@@ -50,6 +52,7 @@ static svs_code preview_add_budget(struct svi_preview *l, const char *word, size
     return SVS_OK;
 }
 
+/* Without incidents the table is printed only on request: it costs a pass for each budget. */
 static svs_code preview_take_budgets(struct svi_preview *l, const struct svi_settings *s, svs_error *err) {
     const bool named = l->o.budgets != NULL;
     const char *at = named ? l->o.budgets : l->o.incidents ? SVI_LOOK_BUDGETS : "none";
@@ -60,6 +63,7 @@ static svs_code preview_take_budgets(struct svi_preview *l, const struct svi_set
         return svi_fail(err, SVS_SETTING,
                         "--budgets reads the rows once for each budget, standard input has them once: give "
                         "a file");
+    /* The default table is left out silently: nobody asked for it. */
     if (l->o.once)
         return SVS_OK;
     while (code == SVS_OK) {
@@ -107,6 +111,7 @@ svs_code svi_preview_without_times(struct svi_alert_log *log, svs_error *err) {
 }
 
 void svi_preview_end_pass(struct svi_alert_log *log, svi_stream *stream) {
+    /* The budget in effect: the settings may have been those of a kept state. */
     snprintf(log->budget, sizeof log->budget, "%.*s", (int)sizeof log->budget - 1,
              svi_stream_settings(stream)->alert_budget);
     svi_alert_log_end(log);
@@ -118,7 +123,7 @@ void svi_preview_end_pass(struct svi_alert_log *log, svi_stream *stream) {
 
 /* ---- figures */
 
-/* NAN: not known. */
+/* Duration of the rows in days; NAN: not known. */
 static double preview_days(const struct svi_preview *l) {
     const struct svi_alert_log *log = &l->log;
     if (!log->by_rows)
@@ -139,9 +144,12 @@ static const char *preview_rate_unit(const struct svi_preview *l) {
     return isnan(preview_days(l)) ? "per 1,000 rows" : "a day";
 }
 
+/* Results of the pass that has just ended. An alert that belongs to an incident is true, every other is
+ * false. */
 static svs_code preview_settle(struct svi_preview *l, const char *budget, struct svi_preview_result *r,
                                svs_error *err) {
     const struct svi_alert_log *log = &l->log;
+    /* Copied out of the log, which the next pass clears. */
     *r = (struct svi_preview_result){
         .alerts = log->alerts,
         .outside = log->outside,
@@ -156,12 +164,12 @@ static svs_code preview_settle(struct svi_preview *l, const char *budget, struct
 
 /* ---- for people */
 
-/* "0.071", "13.2", "140": three digits at most, two below 1. */
+/* "0.071", "13.2", "140": at most three digits, two below 1. */
 static const char *preview_number(char out[SVI_HUMAN], double v) {
     return v >= 100 || v == 0 ? svi_human_places(out, v, 0) : svi_human_digits(out, v, v >= 1 ? 3 : 2);
 }
 
-/* "0.36 a day"; of less than a day "in 21 min". */
+/* "0.36 a day"; for less than a day "in 21 min", as a rate would extrapolate. */
 static const char *preview_rate_text(const struct svi_preview *l, char out[2 * SVI_HUMAN], double rate) {
     char a[SVI_HUMAN];
     const double days = preview_days(l);
@@ -192,10 +200,12 @@ static void preview_print_kinds(const char *title, const struct svi_alert_kind *
         putchar('\n');
 }
 
-/* The most first; of equals the one that came first. */
+/* The next key in descending order of alerts, of equals the first reported. No sorted copy is needed for a
+ * few keys. */
 static const struct svi_alert_key *preview_next_key(const struct svi_alert_log *log,
                                                     const struct svi_alert_key *before) {
     const struct svi_alert_key *best = NULL;
+    /* The largest count after that of the previous key; the order of the array breaks ties. */
     for (const struct svi_alert_key *k = log->keys; k < log->keys + log->key_count; k++)
         if ((!before || k->count < before->count || (k->count == before->count && k > before)) &&
             (!best || k->count > best->count))
@@ -203,6 +213,7 @@ static const struct svi_alert_key *preview_next_key(const struct svi_alert_log *
     return best;
 }
 
+/* A line of the keys with most alerts; the rest is a number. */
 static void preview_print_keys(const struct svi_alert_log *log) {
     char shown[2 * SVS_KEY_MAX];
     const struct svi_alert_key *k = NULL;
@@ -222,6 +233,7 @@ static void preview_print_alerts(const struct svi_preview *l) {
     char a[SVI_HUMAN], b[SVI_HUMAN], rate[2 * SVI_HUMAN];
     const double days = preview_days(l);
     printf("%-18s %" PRId64 "\n", "rows", log->rows);
+    /* Three cases: times of the samples; rows of a known duration; rows alone, without a line. */
     if (log->rows > 0 && !log->by_rows)
         printf("%-18s %s to %s UTC, %s\n", "time", svi_human_moment(a, log->first),
                svi_human_moment(b, log->last),
@@ -257,6 +269,8 @@ static void preview_print_incidents(const struct svi_preview *l) {
     printf("%-18s %s\n", "precision", preview_number(a, r->precision));
 }
 
+/* A line for each incident that overlaps the rows, sorted by key and start. One without a name shows its line
+ * in the file. */
 static void preview_print_each(const struct svi_preview *l) {
     char a[SVI_HUMAN], b[SVI_HUMAN];
     int64_t shown = 0;
@@ -283,6 +297,8 @@ static void preview_print_each(const struct svi_preview *l) {
         printf("and %" PRId64 " more: --json has them all\n", l->result[0].incidents.count - shown);
 }
 
+/* A row for each budget. With incidents it also has the columns that a person weighs against each other:
+ * found and delay against false alerts. */
 static void preview_print_budgets(const struct svi_preview *l) {
     char a[SVI_HUMAN], b[SVI_HUMAN];
     const char *const unit = preview_rate_unit(l);
@@ -307,12 +323,12 @@ static void preview_print_budgets(const struct svi_preview *l) {
 
 /* ---- for programs */
 
-/* Rates are of days, or per 1,000 rows: the other one is nil. */
+/* Rates are per day or per 1,000 rows; the one that does not apply is nil. */
 static void preview_put_result(const struct svi_preview *l, struct svi_pack *p,
                                const struct svi_preview_result *r) {
     const bool days = !isnan(preview_days(l));
     svi_put_int(p, "alerts", r->alerts);
-    svi_put_real(p, "alerts_a_day", days ? r->rate : NAN);
+    svi_put_real(p, "alerts_per_day", days ? r->rate : NAN);
     svi_put_real(p, "alerts_per_1000_rows", preview_row_rate(l, r->alerts));
     svi_put_text(p, "budget", r->budget);
     if (!l->o.incidents)
@@ -322,7 +338,7 @@ static void preview_put_result(const struct svi_preview *l, struct svi_pack *p,
     svi_put_int(p, "missed_while_open", r->incidents.during);
     svi_put_real(p, "median_delay", r->incidents.median_delay);
     svi_put_int(p, "false_alerts", r->outside);
-    svi_put_real(p, "false_a_day", days ? r->false_rate : NAN);
+    svi_put_real(p, "false_alerts_per_day", days ? r->false_rate : NAN);
     svi_put_real(p, "false_per_1000_rows", preview_row_rate(l, r->outside));
     svi_put_real(p, "precision", r->precision);
 }
@@ -331,6 +347,7 @@ static void preview_put_each(const struct svi_preview *l, struct svi_pack *p) {
     svi_put_array(p, "each", (size_t)l->result[0].incidents.count);
     for (int64_t i = 0; i < l->incidents.count; i++) {
         const struct svi_incident *one = &l->incidents.of[i];
+        /* Those outside of the rows are only counted. */
         if (!svi_incident_inside(one, l->log.first, l->log.last))
             continue;
         const double delay = svi_incident_delay(one, l->log.first);
@@ -364,8 +381,8 @@ static void preview_put_keys(struct svi_pack *p, const struct svi_alert_log *log
     }
 }
 
-/* The map of the first pass; where there is a table over budgets, look_pack_budgets adds that pair behind it.
- */
+/* Packs the map of the first pass. If there is a table over budgets, its head already counts the pair that
+ * preview_pack_budgets appends after the last pass. */
 static svs_code preview_pack(struct svi_preview *l, svs_error *err) {
     const struct svi_alert_log *log = &l->log;
     struct svi_pack p;
@@ -383,9 +400,10 @@ static svs_code preview_pack(struct svi_preview *l, svs_error *err) {
     svi_put_real(&p, "mean_lasted", log->closed > 0 ? log->lasted / (double)log->closed : NAN);
     svi_put_real(&p, "longest", log->closed > 0 ? log->longest : NAN);
     preview_put_kinds(&p, "kinds", log->kinds);
-    preview_put_kinds(&p, "judges", log->judges);
+    preview_put_kinds(&p, "detectors", log->judges);
     if (log->key_count > 0)
         preview_put_keys(&p, log);
+    /* The events were packed as they arrived; their bytes are copied as a whole. */
     svi_put_array(&p, "events", (size_t)log->event_count);
     svi_pack_raw(&p, log->events.data, log->events.size);
     svi_put_int(&p, "events_left_out", log->events_left_out);
@@ -399,6 +417,7 @@ static svs_code preview_pack(struct svi_preview *l, svs_error *err) {
     return svi_pack_end(&p) == SVS_OK ? SVS_OK : svi_fail_memory(err, "the result");
 }
 
+/* Appends the pair promised by preview_pack. */
 static svs_code preview_pack_budgets(struct svi_preview *l, svs_error *err) {
     struct svi_pack p;
     svi_pack_begin(&p, &l->json);
@@ -413,7 +432,8 @@ static svs_code preview_pack_budgets(struct svi_preview *l, svs_error *err) {
 
 /* ---- the passes */
 
-/* Whoever marked incidents and finds none of them has another clock, zone or file in hand. */
+/* If no incident overlaps the rows, the clock, the time zone or the file is wrong: an error, not "0 found".
+ */
 static svs_code preview_check_incidents(const struct svi_preview *l, svs_error *err) {
     char a[SVI_HUMAN], b[SVI_HUMAN], c[SVI_HUMAN], d[SVI_HUMAN];
     const struct svi_incidents *in = &l->incidents;
@@ -435,10 +455,12 @@ static svs_code preview_first(struct svi_preview *l, svi_preview_pass *pass, voi
         code = preview_settle(l, NULL, &l->result[0], err);
     if (code == SVS_OK && l->plot)
         code = svi_alert_plot_write(l->plot, l->o.plot, l->log.by_rows, l->log.incidents, err);
+    /* Packed now: the further passes reuse the log. */
     if (code == SVS_OK && l->o.json)
         return preview_pack(l, err);
     if (code != SVS_OK)
         return code;
+    /* Separates the summary from the lines of alerts above it. */
     if (l->log.alerts > 0)
         putchar('\n');
     preview_print_alerts(l);
@@ -453,14 +475,17 @@ svs_code svi_preview_run(struct svi_preview *l, svi_preview_pass *pass, void *us
                          struct svi_progress *progress, svs_error *err) {
     l->log.incidents = l->o.incidents ? &l->incidents : NULL;
     l->log.progress = progress;
+    /* If no incident overlaps the rows, further passes would be as useless. */
     svs_code code = preview_first(l, pass, user, err);
     if (code == SVS_OK)
         code = preview_check_incidents(l, err);
+    /* Results of the first pass appear before the others, which may take as long each. */
     fflush(stdout);
     l->log.lines = NULL;
     l->log.plot = NULL;
     l->log.keeps = false;
     for (int i = 0; i < l->budget_count && code == SVS_OK; i++) {
+        /* The first pass had this budget already. */
         if (strcmp(l->budgets[i], l->set) == 0) {
             l->result[1 + i] = l->result[0];
             continue;

@@ -1,8 +1,8 @@
-/* look.h: what alerts would have been, before they are switched on: the lines, a summary, how they do against
- * marked incidents, a table over budgets, a picture.
+/* preview.h: shows what alerts there would have been, before they are switched on: the alerts line by line, a
+ * summary, results against marked incidents, a table over budgets, a plot.
  *
- * The rows are the caller's: it gives a function that runs an engine over all of them with the alerts of one
- * budget, which is called once for the alerts as they are set and once for each budget of the table. */
+ * The caller owns the rows: it supplies a function that runs a stream over all of them with the alerts of one
+ * budget. That is called once with the settings as they are, and once for each budget of the table. */
 #ifndef SVI_PREVIEW_H
 #define SVI_PREVIEW_H
 
@@ -10,31 +10,31 @@
 #include "fleet/stream.h"
 #include "report/alert_log.h"
 
-#define SVI_LOOK_BUDGETS     "1/week,3/week,1/day,3/day" /* of the table, where none are named */
+#define SVI_LOOK_BUDGETS     "1/week,3/week,1/day,3/day" /* default budgets of the table */
 #define SVI_LOOK_BUDGETS_MAX 32
-#define SVI_LOOK_BUDGET      32 /* bytes of one */
+#define SVI_LOOK_BUDGET      32 /* bytes of one budget, with the NUL */
 
 struct svi_preview_options {
-    const char *incidents; /* a file (incidents.h), NULL = none */
-    double tolerance;      /* seconds or rows; NAN: none was given */
-    const char *budgets;   /* separated by commas, or none; NULL: the usual ones where there are incidents */
+    const char *incidents; /* a file (incidents.h); NULL = none */
+    double tolerance;      /* seconds or rows; NAN: not given */
+    const char *budgets;   /* comma-separated, or "none"; NULL: the default ones if there are incidents */
     const char *plot;      /* a file, NULL = none */
-    double row_seconds;    /* from row to row where samples have no times; NAN: none was given */
+    double row_seconds;    /* seconds a row if samples have no times; NAN: not given */
     bool json, quiet;
-    bool once; /* the rows come only once: there is no table */
+    bool once; /* the rows can be read only once: no table */
 };
 
-/* Runs the stream over all rows, with this budget instead of that of the settings (NULL: with that), and
- * gives every event to svi_alert_log_take. Before the first one, where samples have no times,
- * svi_preview_without_times is called; after the last one svi_preview_end_pass. */
+/* Runs the stream over all rows with this budget (NULL: that of the settings), and passes every event to
+ * svi_alert_log_take. Must call svi_preview_without_times before the first event if samples have no times,
+ * and svi_preview_end_pass after the last one. */
 typedef svs_code svi_preview_pass(void *user, const char *budget, struct svi_alert_log *log, svs_error *err);
 
-/* What became of one pass. */
+/* The result of one pass. */
 struct svi_preview_result {
     char budget[SVI_LOOK_BUDGET];
-    int64_t alerts, outside; /* outside: false ones, in no incident */
-    double rate, false_rate; /* a day or, where days are not known, per 1,000 rows; NAN = none */
-    double precision;        /* share of the alerts that are not false; NAN = there are none */
+    int64_t alerts, outside; /* outside: false alerts, in no incident */
+    double rate, false_rate; /* a day or, if the duration is not known, per 1,000 rows; NAN = none */
+    double precision;        /* share of alerts that are not false; NAN = no alerts */
     struct svi_incident_figures incidents;
 };
 
@@ -44,25 +44,25 @@ struct svi_preview {
     struct svi_incidents incidents;
     char budgets[SVI_LOOK_BUDGETS_MAX][SVI_LOOK_BUDGET];
     int budget_count;
-    char set[SVI_LOOK_BUDGET]; /* of the settings, where they were known: it is not run twice; else "" */
-    struct svi_preview_result result[1 + SVI_LOOK_BUDGETS_MAX]; /* as it is set, then by budget */
-    struct svi_alert_log log;                                   /* of the first pass, then of the others */
+    char set[SVI_LOOK_BUDGET]; /* budget of the settings, if known: not run twice; else "" */
+    struct svi_preview_result result[1 + SVI_LOOK_BUDGETS_MAX]; /* by the settings, then by each budget */
+    struct svi_alert_log log;                                   /* reused by all passes */
     struct svi_alert_plot *plot;
     struct svi_bytes json;
 };
 
-/* Reads the incidents and takes the budgets apart. `s`: the settings that they will be part of, and are held
- * against, NULL: not yet. SVS_SETTING, codes of svi_incidents_read. */
+/* Reads the incidents and parses the budgets. `s`: the settings against which budgets are checked; NULL: not
+ * known yet. SVS_SETTING, codes of svi_incidents_read. */
 svs_code svi_preview_begin(struct svi_preview *l, const struct svi_preview_options *o,
                            const struct svi_settings *s, svs_error *err);
 
-/* All passes. Prints on standard output or, with `json`, leaves one map of msgpack in l->json. SVS_INVALID:
- * no incident lies where rows are; SVS_NO_MEMORY, codes of svi_alert_plot_write and of the passes. */
+/* Runs all passes. Prints on standard output or, with `json`, leaves one msgpack map in l->json. SVS_INVALID:
+ * no incident overlaps the rows; SVS_NO_MEMORY, codes of svi_alert_plot_write and of the passes. */
 svs_code svi_preview_run(struct svi_preview *l, svi_preview_pass *pass, void *user,
                          struct svi_progress *progress, svs_error *err);
 void svi_preview_clear(struct svi_preview *l);
 
-/* For passes. SVS_SETTING: the incidents have times. */
+/* For passes, see svi_preview_pass. SVS_SETTING: the incidents have times, but the rows have none. */
 svs_code svi_preview_without_times(struct svi_alert_log *log, svs_error *err);
 void svi_preview_end_pass(struct svi_alert_log *log, svi_stream *stream);
 

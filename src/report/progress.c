@@ -1,3 +1,5 @@
+/* The line is overwritten in place with a carriage return and padded to the previous width, so that no rest
+ * of a longer line remains. */
 #include "base/clock.h"
 #include "base/human.h"
 #include "report/progress.h"
@@ -18,6 +20,7 @@ static void progress_draw(struct svi_progress *p, const char *line) {
     fflush(stderr);
 }
 
+/* The clock is read only where a line would be shown. */
 static bool progress_is_due(struct svi_progress *p) {
     const double time = p->on ? svi_monotonic() : 0;
     const bool due = p->on && time - p->shown >= 0.2;
@@ -38,6 +41,7 @@ void svi_progress_show(struct svi_progress *p, int64_t rows, double position, do
     char line[200], count[SVI_HUMAN], rate[SVI_HUMAN];
     int n = snprintf(line, sizeof line, "%s rows  %s rows/s", svi_human_short(count, (double)rows),
                      svi_human_short(rate, elapsed > 0 ? (double)rows / elapsed : 0));
+    /* The remaining time assumes the average rate so far. */
     if (share > 0 && share <= 1)
         n += snprintf(line + n, sizeof line - (size_t)n, "  %.0f %%  ETA %.0f s", 100 * share,
                       elapsed * (1 - share) / share);

@@ -1,3 +1,5 @@
+/* The same scheme as alert_plot.c: a fixed number of stretches, merged in pairs when all are full. Figures
+ * over the window are read once a stretch. */
 #include "report/quality_plot.h"
 
 #include <math.h>
@@ -7,8 +9,8 @@
 #include "report/plot.h"
 
 enum { QUALITY, NOVELTY = QUALITY + QUALITY_LINES, ALERT, COLUMNS }; /* of a point */
-#define POINTS_EACH 3    /* points of a stretch: its lowest novelty, its alert, its highest */
-#define SETTLING    0.05 /* share of the stretches, the first ones, that do not shape the axis */
+#define POINTS_EACH 3    /* points of a stretch: lowest novelty, alert, highest novelty */
+#define SETTLING    0.05 /* share of the stretches, at the beginning, that do not determine the axis */
 
 static const char *const classify[] = {"accuracy.w", "kappa.w"};
 static const char *const regress[] = {"rmse.w"};
@@ -17,8 +19,10 @@ static bool quality_plot_regresses(const svi_stream *stream) {
     return svi_stream_settings(stream)->task == SVS_REGRESS;
 }
 
-/* ---- keeping */
+/* collecting */
 
+/* Figures over the window are read only at the end of a stretch: computing them for every row would dominate
+ * the run. */
 static void quality_plot_take_figures(struct svi_quality_stretch *s, svi_stream *stream) {
     struct svi_stream_progress now;
     const bool value = quality_plot_regresses(stream);
@@ -29,13 +33,14 @@ static void quality_plot_take_figures(struct svi_quality_stretch *s, svi_stream 
                                                           value ? regress[i] : classify[i]);
 }
 
-/* Two stretches, one after the other, as one; fmin and fmax take the number where the other is none. */
+/* Joins two consecutive stretches. fmin and fmax ignore a NAN; the quality is that of the later one. */
 static struct svi_quality_stretch quality_plot_join(const struct svi_quality_stretch *a,
                                                     const struct svi_quality_stretch *b) {
     struct svi_quality_stretch both = *b;
     both.first = a->first;
     both.low = fmin(a->low, b->low);
     both.high = fmax(a->high, b->high);
+    /* The alert of higher novelty survives. */
     if (a->alert.alert && !(b->alert.alert && b->alert.novelty > a->alert.novelty))
         both.alert = a->alert;
     return both;
@@ -55,6 +60,7 @@ void svi_quality_plot_add(struct svi_quality_plot *p, const struct svi_quality_r
     p->time = p->count == 0 ? row->time : fmax(p->time, row->time);
     one.first.time = one.last.time = one.alert.time = p->time;
     p->per = p->per > 0 ? p->per : 1;
+    /* As in alert_plot.c: all stretches are complete and the table is full. */
     if (p->open == p->per && p->count == QUALITY_POINTS)
         quality_plot_halve(p);
     if (p->count == 0 || p->open == p->per) {
@@ -74,6 +80,7 @@ static void quality_plot_point(const void *user, int64_t i, double *x, double *v
     const int place = (int)(i % POINTS_EACH);
     const struct svi_quality_row *at = place == 0 ? &s->first : place == 1 ? &s->alert : &s->last;
     const bool marked = place == 1 && s->alert.alert;
+    /* One row without a time puts the whole plot on row numbers. */
     *x = p->timeless ? at->row : at->time;
     if (place == 1 && !marked)
         *x = NAN;
@@ -82,7 +89,7 @@ static void quality_plot_point(const void *user, int64_t i, double *x, double *v
     values[ALERT] = marked;
 }
 
-/* The range of the quality once the model has settled, with some room. False: it is not known anywhere. */
+/* The range of the quality after the model has settled, with a margin. False: no quality is known. */
 static bool quality_plot_range(const struct svi_quality_plot *p, bool value, double *low, double *high) {
     bool known = false;
     *low = INFINITY;
@@ -96,10 +103,11 @@ static bool quality_plot_range(const struct svi_quality_plot *p, bool value, dou
                 *high = fmax(*high, q);
             }
         }
-    if (*low > *high) { /* known at the very beginning alone */
+    if (*low > *high) { /* known only in the settling part */
         *low = 0;
         *high = 1;
     }
+    /* An rmse starts at 0; an accuracy axis shows at least 0.9 to 1, so that small differences stay small. */
     *low = value ? 0 : fmin(floor(*low * 10) / 10, 0.9);
     *high = value ? fmax(*high * 1.1, 1e-12) : 1.005;
     return known;
@@ -123,11 +131,13 @@ svs_code svi_quality_plot_write(struct svi_quality_plot *p, const char *path, sv
     struct svi_plot_panel panels[2];
     int count = 0;
     double low, high;
+    /* The last stretch is incomplete, so its figures were not read yet. */
     if (p->count > 0 && p->open < p->per)
         quality_plot_take_figures(&p->of[p->count - 1], stream);
     if (quality_plot_range(p, value, &low, &high))
         panels[count++] = (struct svi_plot_panel){value ? "rmse over the window" : "quality over the window",
                                                   low, high, lines, value ? 2 : 3};
+    /* A panel is shown only if it has data. */
     if (svi_stream_settings(stream)->novelty != SVI_NOVELTY_NONE && quality_plot_judged(p))
         panels[count++] = (struct svi_plot_panel){"novelty", 0, 1.05, novelty, 2};
     if (count == 0)

@@ -1,3 +1,4 @@
+/* The same figures twice: as lines for people, the main one last, and as a map for programs. */
 #include "report/quality_report.h"
 
 #include <inttypes.h>
@@ -8,15 +9,22 @@
 #include "report/class_report.h"
 #include "wire/pack.h"
 
-static const char *const classify[] = {"accuracy",      "balanced_accuracy",
-                                       "gmean",         "accuracy_commonest",
-                                       "accuracy_same", "kappa",
-                                       "kappa_t",       "f1",
-                                       "auc",           "ap",
-                                       "logloss",       "brier",
-                                       "ece",           NULL};
-static const char *const regress[] = {"rmse", "rmse_same", "rmse_mean",      "mae",
-                                      "r2",   "coverage",  "interval_width", NULL};
+static const char *const classify[] = {"accuracy",
+                                       "balanced_accuracy",
+                                       "gmean",
+                                       "accuracy_majority",
+                                       "accuracy_no_change",
+                                       "kappa",
+                                       "kappa_t",
+                                       "f1",
+                                       "auc",
+                                       "ap",
+                                       "logloss",
+                                       "brier",
+                                       "ece",
+                                       NULL};
+static const char *const regress[] = {"rmse", "rmse_no_change", "rmse_mean",      "mae",
+                                      "r2",   "coverage",       "interval_width", NULL};
 
 void svi_quality_report_print_head(const struct svi_quality_report *r) {
     printf("%-18s %" PRId64 "\n%-18s %" PRId64 "\n%-18s %.3f\n%-18s %.0f\n", "rows", r->rows, "refused",
@@ -33,8 +41,8 @@ void svi_quality_report_put_head(const struct svi_quality_report *r, struct svi_
         svi_put_figure(p, &f[i]);
 }
 
-/* The figure that counts most comes last. The classes are asked for before the figures: both are lists of the
- * engine, and the second ends the first. */
+/* The main figure comes last. The classes are read before the figures: both are views of the engine's
+ * buffers, and reading the figures invalidates the classes. */
 void svi_quality_report_print(const struct svi_quality_report *r) {
     const struct svi_figure *f;
     const char *const *names = svi_stream_settings(r->stream)->task == SVS_REGRESS ? regress : classify;
@@ -59,7 +67,8 @@ svs_code svi_quality_report_pack(const struct svi_quality_report *r, struct svi_
     svi_pack_begin(&p, out);
     const struct svi_open_map map = svi_pack_open(&p);
     svi_quality_report_put_head(r, &p);
-    svi_engine_class_table(svi_stream_root(r->stream), true, &classes); /* after the figures, which end it */
+    /* after the figures, which would invalidate it */
+    svi_engine_class_table(svi_stream_root(r->stream), true, &classes);
     svi_put_class_table(&p, &classes);
     svi_pack_close(&p, map);
     return svi_pack_end(&p) == SVS_OK ? SVS_OK : svi_fail_memory(err, "the result");

@@ -1,3 +1,5 @@
+/* A pass of the preview is a recovery whose events go to the alert log: the same code as after a restart,
+ * with other settings if wanted. The state directory is only read. */
 #include "report/replay_preview.h"
 
 #include "base/fail.h"
@@ -16,8 +18,8 @@ static void replay_preview_turn(void *user) {
     svi_progress_show(&l->progress, l->log->rows, 0, 0, l->budget);
 }
 
-/* What a checkpoint was made with cannot be taken back: there, only what `ctl config` changes can be tried.
- */
+/* Checks the given settings. From a checkpoint only settings that `ctl config` can change may differ: the
+ * rest is already part of the checkpoint's state. */
 static svs_code replay_preview_allowed(const struct svi_replay_preview *l, svs_error *err) {
     for (const struct svi_setting *row = svi_settings_table; row->key && !l->whole; row++)
         if (svi_settings_given(l->given, row) && row->change != SVI_CHANGE_START &&
@@ -36,6 +38,7 @@ svs_code svi_replay_preview_open(struct svi_replay_preview *l, const char *path,
     if (code != SVS_OK)
         return code;
     code = svi_recovery_whole(&l->dir, &l->whole, err);
+    /* From the start any setting can be tried, since nothing was built with the old ones. */
     l->whole = l->whole || l->from_start;
     if (code == SVS_OK)
         code = replay_preview_allowed(l, err);
@@ -59,6 +62,7 @@ svs_code svi_replay_preview_pass(void *user, const char *budget, struct svi_aler
                                      .until = l->until,
                                      .one_thread = l->given->threads == 1,
                                      .with = others ? &with : NULL,
+                                     /* the log counts rows by their scores */
                                      .score_all = true,
                                      .again = replay_preview_again,
                                      .turn = replay_preview_turn,
@@ -66,12 +70,14 @@ svs_code svi_replay_preview_pass(void *user, const char *budget, struct svi_aler
     svi_progress_begin(&l->progress, l->quiet);
     l->log = log;
     l->budget = budget;
+    /* The first pass without changed settings replays the journal as it was recorded. */
     svs_code code = others ? l->with(l, budget, &with, err) : SVS_OK;
     if (code == SVS_OK)
         code = svi_recover(&l->dir, &o, replay_preview_sink, l, &r, err);
     if (code == SVS_OK && !r.stream)
         code = svi_fail(err, SVS_EMPTY, "no state is kept in %.150s", l->dir.path);
     if (code == SVS_OK) {
+        /* Alerts still with the novelty thread belong to this pass. */
         svi_stream_settle(r.stream);
         svi_preview_end_pass(log, r.stream);
     }

@@ -1,6 +1,6 @@
-/* replay_look.h: the rows of a kept state for a look at its alerts (look.h): its journal, repeated from the
- * first record where that is there, else from the oldest checkpoint from which the journal leads on; with the
- * settings as they were, or with others. */
+/* replay_preview.h: a preview of alerts (preview.h) over the rows of a kept state: replays its journal from
+ * the first record if that still exists, otherwise from the oldest checkpoint from which the journal
+ * continues; with the settings as they were, or with others. */
 #ifndef SVI_REPLAY_PREVIEW_H
 #define SVI_REPLAY_PREVIEW_H
 
@@ -9,23 +9,24 @@
 
 /* The first part is the caller's to fill. */
 struct svi_replay_preview {
-    const struct svi_settings *given; /* on the command line */
-    bool what_if;                     /* some of them shape what the engine does */
-    bool from_start;                  /* an empty engine at the first record there is, in any case */
-    uint64_t until;                   /* records from this number on are left out */
+    const struct svi_settings *given; /* settings given on the command line */
+    bool what_if;                     /* some of these affect the engine */
+    bool from_start;                  /* always start with an empty engine at the first available record */
+    uint64_t until;                   /* skip records from this number on */
     bool quiet;
-    /* The kept settings with those given in their place, and that budget, unless it is NULL. */
+    /* Fills *s with the kept settings, overridden by the given ones and, unless NULL, by this budget. */
     svs_code (*with)(void *look, const char *budget, struct svi_settings *s, svs_error *err);
     const void *user;
 
     struct svi_state_dir dir;
-    bool whole; /* it begins at the first record there is */
+    bool whole; /* the replay starts at the first record */
     struct svi_progress progress;
     struct svi_alert_log *log;
-    const char *budget; /* of this pass */
+    const char *budget; /* budget of this pass */
 };
 
-/* SVS_SETTING: a setting was given that cannot be tried from a checkpoint; codes of svi_layout_open. */
+/* Opens the state directory. SVS_SETTING: a given setting cannot be tried from a checkpoint; codes of
+ * svi_layout_open. */
 svs_code svi_replay_preview_open(struct svi_replay_preview *l, const char *path, svs_error *err);
 void svi_replay_preview_close(struct svi_replay_preview *l);
 

@@ -1,3 +1,5 @@
+/* Two fingerprints close the report: of the published model and of the whole state. Equal fingerprints mean
+ * equal bytes, which is how a replay is compared with the original run. */
 #include "report/replay_report.h"
 
 #include <inttypes.h>
@@ -7,6 +9,7 @@
 
 #include "base/fail.h"
 
+/* Figures that a stream may lack are skipped, so one list serves all kinds of streams. */
 static void replay_report_figures(svi_stream *stream) {
     static const char *const shown[] = {"learned", "held",        "model_version", "accuracy",
                                         "kappa",   "auc",         "rmse",          "mae",
@@ -23,7 +26,8 @@ static void replay_report_figures(svi_stream *stream) {
     }
 }
 
-/* XXH3 of the model's weights and classes as they are published. */
+/* Hashes (XXH3) the weights and classes of the model in their published encoding, like a section of a
+ * checkpoint. */
 static svs_code replay_report_hash(svi_stream *stream, char *hash, svs_error *err) {
     svs_model m;
     const struct svi_figure *quality;

@@ -1,3 +1,5 @@
+/* Reads the reply into the library's structure and prints it; the advice depends only on whether the
+ * difference exceeds twice its noise, as the process itself decided (`better`). */
 #include "report/tuning_report.h"
 
 #include <inttypes.h>
@@ -6,7 +8,8 @@
 #include "wire/fields.h"
 #include "wire/tuning.h"
 
-/* What is judged by, as people read it: the share of wrong ones, or the root of the mean square. */
+/* The loss by which values of C are compared, for people: the share of wrong answers, or the root mean square
+ * error. */
 static double tuning_loss(const svs_tuning_row *row) {
     return isnan(row->wrong) ? sqrt(row->squared) : row->wrong;
 }
@@ -23,11 +26,12 @@ static void tuning_report_table(FILE *to, const svs_tuning *t) {
                 row->gain, row->noise, g == t->best ? "   best" : "", g == t->present ? "   now" : "");
     }
     fprintf(to, "%" PRId64 " samples, each left out once", t->samples);
-    if (t->alone > 0)
-        fprintf(to, "; %" PRId64 " more are so heavy that they make their own scores", t->alone);
+    if (t->skipped > 0)
+        fprintf(to, "; %" PRId64 " more are so heavy that they make their own scores", t->skipped);
     fputc('\n', to);
 }
 
+/* Advice only beyond twice the noise: below that, chance decides which C is best. */
 static void tuning_report_verdict(FILE *to, const svs_tuning *t) {
     const svs_tuning_row *now = &t->row[t->present], *best = &t->row[t->best];
     if (t->best == t->present)

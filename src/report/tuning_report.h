@@ -1,4 +1,4 @@
-/* tuning_report.h: what leaving out each sample says of C, for people.
+/* tuning_report.h: leave-one-out results for values of C, for people.
  *
  *              C      wrong    squared       gain      noise
  *           0.25      0.211     0.6681      0.004     0.0017   best
@@ -13,8 +13,9 @@
 #include <stdio.h>
 #include <stdint.h>
 
-/* Of a reply to `tune`, and of a model in one line, "leave-one-out wrong 0.215; with C 0.25 0.211, within the
- * noise": maps whose form was checked. Nothing, where they say nothing of C. */
+/* Prints a reply to `tune`, or the same of a model in one line: "leave-one-out wrong 0.215; with C 0.25
+ * 0.211, within the noise". Both take maps whose form was checked, and print nothing if these have no such
+ * figures. */
 void svi_tuning_report(FILE *to, const uint8_t *reply, const uint8_t *end);
 void svi_tuning_line(FILE *to, const uint8_t *model, const uint8_t *end);
 

@@ -1,5 +1,5 @@
-/* verdict.h: what the figures of a run come to, in plain lines for people: that the learner is no better than
- * what needs none, that the refit beside it is, that a class was never found.
+/* verdict.h: conclusions from the figures of a run, in plain lines for people: the learner is no better than
+ * a trivial baseline, the background refit is ahead, a class was never found.
  *
  *     accuracy 0.990 is no better than always saying ok (0.990)
  *     accuracy 0.788 is no better than "the same as before" (0.853)
@@ -17,10 +17,10 @@
 
 #include "fleet/stream.h"
 
-#define SVI_VERDICT_ROWS    10 /* labelled samples before anything is said, and of a class that is missed */
-#define SVI_VERDICT_CLASSES 3  /* that are named as missed; the others are counted */
+#define SVI_VERDICT_ROWS    10 /* labelled samples required for a statement, and for calling a class missed */
+#define SVI_VERDICT_CLASSES 3  /* missed classes listed by name; the others are counted */
 
-/* Nothing when all is well. `now`: as svi_stream_figures. */
+/* Prints the lines that apply; nothing if all is well. `now`: as for svi_stream_figures. */
 void svi_verdict_write(svi_stream *stream, double now, FILE *to);
 
 #endif

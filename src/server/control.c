@@ -1,11 +1,13 @@
-/* Control requests: the table `operations` has one row an operation.
+/* Control requests: the table `operations` has one row for each operation.
  *
- * A request is parsed once (wire/control_command.h). One that changes the state is written ahead, then
- * applied by svi_stream_command, the same call that a recovery makes for its record; the others only ask. Of
- * `config` the part that can fail, and may take long, is done before it is written (svi_stream_prepare).
- * Each operation puts its pairs into the map of the reply; where it fails, an error takes the place of the
- * reply. One that names a key is about that key's engine (find_engine). A new operation is a
- * row here, one in control_command.c, and a case of the engine if it changes the state. */
+ * A request is parsed once (wire/control_command.h). A request that changes the state is written ahead, then
+ * applied by svi_stream_command, the same call that a recovery makes for its record; the others only read.
+ * The part of `config` that can fail, and may take long, is done before it is written (svi_stream_prepare),
+ * so no record is written whose replay would fail.
+ *
+ * Each operation adds its pairs to the map of the reply; if it fails, an error replaces the reply. A request
+ * that names a key addresses that key's engine (find_engine). A new operation is a row here, a row in
+ * control_command.c, and a case in the engine if it changes the state. */
 #include "server/control.h"
 
 #include <math.h>
@@ -23,31 +25,34 @@
 #include "wire/pack.h"
 #include "wire/tuning.h"
 
-/* Multiplications that `model` may take for its key `loo`, some tenths of a second: who asks for a model does
- * not expect the stream to wait. */
+/* Multiplications that `model` may spend on its key `loo`, some tenths of a second: a client that asks for a
+ * model does not expect the stream to pause. */
 #define MAX_LOO_STEPS  1e9
-#define MAX_TUNE_STEPS 1e11 /* and `tune` itself: some ten seconds */
+#define MAX_TUNE_STEPS 1e11 /* of `tune` itself: some ten seconds */
 
-#define MAX_SCORES_BYTES (64 << 20) /* bytes of the reply to a batch */
-#define SCORES_SECONDS   2          /* that a batch may hold up the stream */
+#define MAX_SCORES_BYTES (64 << 20) /* largest reply to a batch */
+#define SCORES_SECONDS   2          /* longest time that a batch may block the stream */
 
-#define KEYS_SHOWN 100 /* by `keys`, where no limit is asked for */
+#define KEYS_SHOWN 100 /* by `keys`, if the request has no limit */
 
 /* One request on its way to its reply. */
 struct request {
     struct svi_control *control;
-    svi_engine *engine;        /* of the key that it names */
-    char key[SVS_KEY_MAX + 1]; /* that key; "": none */
+    svi_engine *engine;        /* engine that it addresses: the key's, or the stream's */
+    char key[SVS_KEY_MAX + 1]; /* name of that key; "": none */
     struct svi_command command;
-    struct svi_engine_change *change; /* of config with set: made, not yet taken */
-    struct svi_settings *before;      /* room for settings */
+    struct svi_engine_change *change; /* of config with set: prepared, not yet in effect */
+    /* buffer for settings: first the wanted ones, then those before the change */
+    struct svi_settings *before;
     double now;
     struct svi_pack *reply;
     svs_error *err;
 };
 
-/* ---- the operations: each puts its pairs into the reply after `ok`, or fails */
+/* the operations: each adds its pairs to the reply after `ok`, or fails */
 
+/* All counters and figures, of the stream or of the key that the request names. `uptime` is that of the
+ * process; the figure of the same name begins with the first stats or status, so it is skipped. */
 static svs_code op_status(struct request *r) {
     const struct svi_figure *f;
     svi_stream *s = r->control->stream;
@@ -69,6 +74,8 @@ static svs_code op_status(struct request *r) {
     return SVS_OK;
 }
 
+/* Numbers stay numbers; everything else is the text that the settings file would have, which `config` accepts
+ * back. */
 static void reply_setting(const struct request *r, const struct svi_settings *s,
                           const struct svi_setting *row, const char *key) {
     char text[SVI_TEXT_MAX * 16];
@@ -81,7 +88,7 @@ static void reply_setting(const struct request *r, const struct svi_settings *s,
         svi_put_text(r->reply, key, svi_settings_value(s, row, text, sizeof text));
 }
 
-/* A command that changes the state, as the engine does it. */
+/* Applies a command that changes the state, by the call that a recovery makes too. */
 static svs_code apply_to_engine(struct request *r, int *count) {
     return svi_stream_command(r->control->stream, &r->command, r->control->settings, r->now, count, r->err);
 }
@@ -103,6 +110,8 @@ static svs_code op_prune(struct request *r) {
     return SVS_OK;
 }
 
+/* A column as the schema sees it: its kind, how often it was missing, its unit if known, and for a category
+ * the number of its values. */
 static void reply_column(const struct request *r, const struct svi_schema *s, int column) {
     static const char *const kinds[] = {[SVI_COLUMN_OPEN] = "open",
                                         [SVI_COLUMN_NUMBER] = "number",
@@ -130,7 +139,7 @@ static svs_code op_columns(struct request *r) {
     return SVS_OK;
 }
 
-/* What was another value before. */
+/* The settings whose values differ from those before: {key: {from, to}}. */
 static void reply_changes(const struct request *r, const struct svi_settings *before) {
     svi_pack_key(r->reply, "changed");
     const struct svi_open_map map = svi_pack_open(r->reply);
@@ -160,6 +169,8 @@ static svs_code op_config(struct request *r) {
         reply_config(r, NULL, -1);
         return SVS_OK;
     }
+    /* Nothing can fail from here on: the record is written and the change was prepared. The server's copy of
+     * the settings takes over the rows that may change at run time. */
     struct svi_settings *before = r->before;
     *before = *r->control->settings;
     svi_stream_take(r->control->stream, &r->change, r->now, &done);
@@ -168,8 +179,8 @@ static svs_code op_config(struct request *r) {
     return SVS_OK;
 }
 
-/* All that can be refused, or wants memory, comes before it is written down: so nothing of what cannot be is.
- */
+/* Does all that can be refused or needs memory before the record is written, so that a record is never
+ * written for a change that cannot be made. */
 static svs_code prepare_config(struct request *r) {
     if (r->command.op != SVI_COMMAND_CONFIG || !r->command.has_set)
         return SVS_OK;
@@ -181,13 +192,14 @@ static svs_code prepare_config(struct request *r) {
     return code == SVS_OK ? svi_stream_prepare(r->control->stream, s, &r->change, r->err) : code;
 }
 
-/* Is it the one that `tune` leaves samples out of? Of a bank only the member that holds the samples is. */
+/* Is this the model that `tune` evaluates by leaving samples out? In a bank only the member that keeps its
+ * samples is. */
 static bool is_tuned(const struct request *r, const svs_model *m) {
     return !m->refit && (r->control->settings->method != SVI_METHOD_AUTO ||
                          (m->window == SVI_AUTO_WINDOW && strcmp(m->method, "alsvm") == 0));
 }
 
-/* A reply with the payload of an event. */
+/* Puts the payload of an event into the reply under `key`. */
 static svs_code reply_event(struct request *r, const char *key, const struct svi_event *event) {
     struct svi_bytes bytes = {0};
     svs_code code = svi_event_encode(event, &bytes);
@@ -206,6 +218,7 @@ static svs_code op_model(struct request *r) {
     struct svi_event event;
     svs_tuning tuning;
     SVI_TRY(svi_stream_model_event(r->control->stream, r->key, &m, &event, r->err));
+    /* Leave-one-out is an extra: if it is too expensive or not possible, the model is sent without it. */
     if (r->command.loo && is_tuned(r, &m) &&
         svi_engine_tune(r->engine, MAX_LOO_STEPS, &tuning, NULL) == SVS_OK)
         event.as.model.tuning = &tuning;
@@ -213,9 +226,9 @@ static svs_code op_model(struct request *r) {
 }
 
 static svs_code op_bank(struct request *r) {
-    struct svi_bank_description told;
+    struct svi_bank_description description;
     struct svi_event event;
-    svs_code code = svi_stream_bank_event(r->control->stream, r->key, &told, &event, r->err);
+    svs_code code = svi_stream_bank_event(r->control->stream, r->key, &description, &event, r->err);
     return code == SVS_OK ? reply_event(r, "bank", &event) : code;
 }
 
@@ -226,6 +239,8 @@ static svs_code op_tune(struct request *r) {
     return SVS_OK;
 }
 
+/* Pairs follow the names of a score event, so that a client reads both with the same code. Keys without a
+ * value are absent. */
 static void reply_scored(const struct request *r, const struct svi_scored *s) {
     svi_put_value(r->reply, "yhat", s->yhat);
     svi_put_reals(r->reply, "scores", s->scores, s->rows);
@@ -255,7 +270,8 @@ static svs_code fail_no_sample(struct request *r) {
                     "score needs x, as a producer would send it, or sample: {x: ...} or an array of these");
 }
 
-/* One map for each element, {error, code} of a refused one. */
+/* One map for each element, {error, code} for a refused one. Both limits exist because scoring runs on the
+ * thread that owns the stream: no sample is learned meanwhile. */
 static svs_code reply_batch(struct request *r, struct svi_envelope *env) {
     const double begun = svi_monotonic();
     svi_put_array(r->reply, "scores", (size_t)env->left);
@@ -269,6 +285,7 @@ static svs_code reply_batch(struct request *r, struct svi_envelope *env) {
             svi_put_error(r->reply, r->err);
         svi_pack_close(r->reply, map);
         svi_scored_clear(&scored);
+        /* Other codes refuse only this element; after these two the rest would fail as well. */
         if (code == SVS_IO || code == SVS_NO_MEMORY)
             return code;
         if (r->reply->out->size > MAX_SCORES_BYTES)
@@ -276,7 +293,8 @@ static svs_code reply_batch(struct request *r, struct svi_envelope *env) {
                 r->err, SVS_LIMIT,
                 "the scores of so large a batch take more than %d MiB: send fewer samples at once",
                 MAX_SCORES_BYTES >> 20);
-        if (svi_monotonic() - begun > SCORES_SECONDS) /* each unknown key is a model of its own */
+        /* each unknown key costs a model built from the prior */
+        if (svi_monotonic() - begun > SCORES_SECONDS)
             return svi_fail(r->err, SVS_LIMIT,
                             "the batch takes more than %d s, for which the stream stands still: send fewer "
                             "samples at once",
@@ -285,6 +303,8 @@ static svs_code reply_batch(struct request *r, struct svi_envelope *env) {
     return SVS_OK;
 }
 
+/* Scores without learning. The command itself may carry the features (x), or `sample` holds a map or an array
+ * of maps as a producer would send them. */
 static svs_code op_score(struct request *r) {
     struct svi_scored scored;
     struct svi_envelope env;
@@ -297,6 +317,7 @@ static svs_code op_score(struct request *r) {
         return svi_fail(r->err, code, "%s", env.form.text);
     if (env.batch)
         return reply_batch(r, &env);
+    /* The command is its own sample then: its `op` is not a key of a sample. */
     if (c->has_x)
         svi_element_leave_out(&env.first, SVI_KEY_OP);
     code = svi_stream_score(r->control->stream, r->key, &env, &scored, r->err);
@@ -329,6 +350,7 @@ static svs_code load_options_of(const struct request *r, struct svi_load_options
         return svi_fail(r->err, SVS_UNAVAILABLE,
                         "load goes back to a checkpoint of a state that is kept: start with --state.dir "
                         "DIRECTORY");
+    /* Each row of text is read into columns fixed at the start; an older state might have fewer of them. */
     if (r->control->text_rows)
         return svi_fail(r->err, SVS_UNAVAILABLE,
                         "load is not possible while rows of text come in: their columns have their places");
@@ -336,6 +358,7 @@ static svs_code load_options_of(const struct request *r, struct svi_load_options
         return svi_fail(
             r->err, SVS_WRONG_TYPE,
             "load needs model, or checkpoint, the number of records in it (svmstream state show lists them)");
+    /* Without relearning no source could be left out. */
     if (c->without.type != SVI_ITEM_TYPE_COUNT && (c->without.type != SVI_STRING || !c->relearn))
         return svi_fail(r->err, SVS_WRONG_TYPE,
                         "without is the name of a source, whose samples are not learned again: it goes with "
@@ -348,12 +371,14 @@ static svs_code load_options_of(const struct request *r, struct svi_load_options
     return SVS_OK;
 }
 
-/* How the stream stands now. */
+/* The position of the stream after a load. */
 static void reply_loaded(const struct request *r) {
     svi_put_int(r->reply, "seen", svi_stream_seen(r->control->stream));
     svi_put_uint(r->reply, "version", svi_engine_version(svi_stream_root(r->control->stream)));
 }
 
+/* Two operations share the name: a model replaces that of the engine, and is applied like any command; a
+ * checkpoint takes the whole stream back, which only the write-ahead can do. */
 static svs_code op_load(struct request *r) {
     struct svi_load_options o;
     struct svi_loaded loaded;
@@ -385,12 +410,12 @@ static svs_code op_load(struct request *r) {
 
 /* ---- the keys of the stream */
 
-/* A part of a name, which may be digits, or none. */
+/* A part of a name: a string, or an integer, since names of digits are often written bare; or absent. */
 static bool is_name_part(const struct svi_item *item) {
     return item->type == SVI_ITEM_TYPE_COUNT || item->type == SVI_STRING || item->type == SVI_INT;
 }
 
-/* Its text, which may be in `digits`. Returns the length. */
+/* The text of such a part, possibly in `digits`. Returns its length. */
 static size_t name_part(const struct svi_item *item, char digits[32], const char **text) {
     *text = item->type == SVI_STRING ? (const char *)item->body : digits;
     if (item->type == SVI_STRING)
@@ -398,6 +423,8 @@ static size_t name_part(const struct svi_item *item, char digits[32], const char
     return item->type == SVI_INT ? (size_t)snprintf(digits, 32, "%lld", (long long)item->i) : 0;
 }
 
+/* Translates the request into a query. A field of the wrong type is refused, not ignored: a filter that is
+ * silently dropped would list too many keys. */
 static svs_code key_query_of(const struct request *r, struct svi_key_query *q) {
     const struct svi_command *c = &r->command;
     const svs_value silent = svi_item_value(&c->silent);
@@ -416,6 +443,7 @@ static svs_code key_query_of(const struct request *r, struct svi_key_query *q) {
         return svi_fail(r->err, SVS_WRONG_TYPE, "silent is a number of seconds, at least 0");
     if (c->rows.type != SVI_ITEM_TYPE_COUNT && (c->rows.type != SVI_INT || c->rows.i < 0))
         return svi_fail(r->err, SVS_WRONG_TYPE, "rows is a whole number, at least 0");
+    /* An unknown name gives SVI_KEY_ORDER_COUNT, which is refused like a wrong type. */
     if (c->sort.type == SVI_STRING)
         q->order = svi_key_order_of((const char *)c->sort.body, c->sort.length);
     if (q->order == SVI_KEY_ORDER_COUNT ||
@@ -435,7 +463,7 @@ static void reply_key(const struct request *r, const struct svi_key_entry *k) {
     svi_put_int(r->reply, "rows", k->last.rows);
     svi_put_real(r->reply, "age", fmax(0, r->now - svi_stream_key_last_arrival(r->control->stream, k)));
     svi_put_real(r->reply, "quality", k->last.quality);
-    svi_put_real(r->reply, "worse", k->last.worse);
+    svi_put_real(r->reply, "excess_error", k->last.worse);
     svi_put_int(r->reply, "alerts", k->last.alerts);
     svi_put_int(r->reply, "open", k->last.open);
     svi_pack_close(r->reply, map);
@@ -448,6 +476,7 @@ static svs_code op_keys(struct request *r) {
     SVI_TRY(key_query_of(r, &q));
     q.like_length = name_part(&r->command.like, like, &q.like);
     q.prefix_length = name_part(&r->command.prefix, prefix, &q.prefix);
+    /* One entry more than the limit, since a limit of 0 is valid: it asks for the counts alone. */
     const struct svi_key_entry **shown = svi_alloc_array((size_t)q.limit + 1, sizeof *shown);
     if (!shown)
         return svi_fail_memory(r->err, "the list of keys");
@@ -473,26 +502,27 @@ static svs_code (*const operations[SVI_COMMAND_COUNT])(struct request *) = {
     [SVI_COMMAND_KEYS] = op_keys,
 };
 
-/* Which engine a request is about. What is of the stream as a whole takes no key; that of drop is asked for
- * where it goes. */
+/* Finds the engine that a request addresses. Operations on the whole stream accept no key. `config` without
+ * `set` does, since all keys have the same settings. The key of `score` may differ from sample to sample, so
+ * only its name is resolved here. */
 static svs_code find_engine(struct request *r) {
     static const bool whole[SVI_COMMAND_COUNT] = {
         [SVI_COMMAND_CONFIG] = true, [SVI_COMMAND_REFIT] = true, [SVI_COMMAND_LOAD] = true,
         [SVI_COMMAND_SAVE] = true,   [SVI_COMMAND_STOP] = true,  [SVI_COMMAND_KEYS] = true};
-    const bool reads = r->command.op == SVI_COMMAND_CONFIG && !r->command.has_set; /* they are the same */
+    const bool reads = r->command.op == SVI_COMMAND_CONFIG && !r->command.has_set; /* reads only */
     const bool keyed = r->command.key.length > 0 && svi_settings_keyed(r->control->settings);
     if (keyed && whole[r->command.op] && !reads)
         return svi_fail(r->err, SVS_NOT_SUPPORTED, "%s is for the stream as a whole%s: leave out key",
                         svi_command_name(r->command.op),
                         r->command.op == SVI_COMMAND_CONFIG ? ", all its keys have the same settings" : "");
-    if (r->command.op == SVI_COMMAND_SCORE) /* each sample may be of another */
+    if (r->command.op == SVI_COMMAND_SCORE) /* each sample may have another key */
         return svi_stream_key_of(r->control->stream, &r->command, r->key, r->err);
     r->engine = svi_stream_engine_of(r->control->stream, &r->command, r->key, r->err);
     return r->engine ? SVS_OK : r->err->code;
 }
 
-/* A slip of the fingers is not to drop what a directory was made to keep. Asked here, before it is written:
- * what takes effect needs no consent. */
+/* A typing mistake must not drop what a state directory was made to keep. The check is made here, before the
+ * record is written, because a replay applies records without asking. */
 static svs_code require_consent(const struct request *r) {
     if (r->command.op != SVI_COMMAND_RESET || !r->control->write_ahead || r->command.yes)
         return SVS_OK;
@@ -503,6 +533,8 @@ static svs_code require_consent(const struct request *r) {
         r->control->settings->state_dir);
 }
 
+/* A reset that also forgets the shape (names and number of features) has a kind of its own: a replay has to
+ * do the same. */
 static enum svi_record_kind record_kind(const struct svi_command *c) {
     if (c->op == SVI_COMMAND_CONFIG)
         return SVI_RECORD_CONFIG;
@@ -511,12 +543,15 @@ static enum svi_record_kind record_kind(const struct svi_command *c) {
     return c->op == SVI_COMMAND_RESET && !c->keeps_shape ? SVI_RECORD_RESET : SVI_RECORD_CONTROL;
 }
 
+/* The order is: find the engine, ask for consent, prepare, write, apply. Every refusal must come before the
+ * write, since a replay applies what is written. */
 static svs_code control_run(struct request *r) {
     struct svi_control *c = r->control;
     const bool kept = c->write_ahead && svi_command_changes(&r->command);
     svs_code code = find_engine(r);
     if (code == SVS_OK)
         code = require_consent(r);
+    /* Set before the record is written: it decides the kind of the record. */
     r->command.keeps_shape = c->text_rows;
     if (code == SVS_OK && r->command.op == SVI_COMMAND_PRUNE && c->text_rows)
         code = svi_fail(r->err, SVS_UNAVAILABLE,
@@ -526,12 +561,15 @@ static svs_code control_run(struct request *r) {
     if (kept && code == SVS_OK)
         code = svi_write_ahead_write(c->write_ahead, record_kind(&r->command), r->now, r->command.bytes,
                                      r->command.size, r->err);
+    /* From here on the record exists, so the effect has to follow. */
     const bool written = kept && code == SVS_OK;
     if (code == SVS_OK)
         code = operations[r->command.op](r);
+    /* Frees what was prepared and did not take effect. */
     svi_engine_change_free(&r->change);
     svi_free(r->before);
-    /* Only keeping the state fails with SVS_IO; what was written and not done a restart would do. */
+    /* SVS_IO can only come from keeping the state. If memory ran out after the write, a restart would apply
+     * what this process could not. Either way memory and journal differ, so the process must end. */
     if (c->write_ahead && (code == SVS_IO || (written && code == SVS_NO_MEMORY))) {
         c->failed = true;
         c->failure = *r->err;
@@ -539,6 +577,7 @@ static svs_code control_run(struct request *r) {
     return code;
 }
 
+/* Converts JSON to msgpack first, so that everything after it, journal records included, sees one format. */
 static svs_code control_take(struct svi_control *c, const void *request, size_t length, double now,
                              struct svi_pack *reply, svs_error *err) {
     struct request r = {.control = c, .now = now, .reply = reply, .err = err};
@@ -574,6 +613,8 @@ svs_code svi_control_handle(struct svi_control *c, const void *request, size_t l
                             struct svi_bytes *out) {
     struct svi_pack reply;
     svs_error err;
+    /* The reply is built optimistically as {ok: true, ...}; on an error it is cut back and rebuilt as {error,
+     * code}. */
     out->size = 0;
     svi_pack_begin(&reply, out);
     const struct svi_open_map map = svi_pack_open(&reply);

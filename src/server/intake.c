@@ -1,15 +1,15 @@
-/* The messages of an intake, a turn at a time: taken, parsed, judged, written ahead, applied, answered. What
- * becomes of a message is said here for all intakes; theirs are its bytes, its sender and the way back.
+/* The messages of an intake, a turn at a time: taken, parsed, checked, written ahead, applied, answered. This
+ * file does that for every intake; an intake supplies only the bytes, the sender and the way back.
  *
- * Each message is parsed once, when it is taken (svi_envelope_read; JSON becomes msgpack before, in a buffer
- * of the batch); the verdict on it (may its sender send it, does it only ask) and all that follows work on
- * that envelope. Nothing takes effect before it is written, and one write serves for a turn, which is bounded
- * in messages, bytes and time so that the control socket has its turn.
+ * Each message is parsed once, when it is taken (svi_envelope_read; JSON is first converted to msgpack, in a
+ * buffer of the batch). The verdict (may its sender send it, does it only ask) and all later steps use that
+ * envelope. Nothing takes effect before it is written. One write serves a whole turn, which is bounded in
+ * messages, bytes and time so that control requests are not delayed.
  *
- * Where every commit is synced, two batches alternate (settle_flow): while the first takes effect, the second
- * is taken and the disk works on it. On a full disk, messages with replies are declined; others wait in the
- * first batch (`held`) until they fit. Rows are no batch: each is written and applied by itself
- * (svi_intake_apply). Read svi_intake_turn first, then settle_some and settle_flow. */
+ * If every commit is synced, two batches alternate (settle_flow): while the first takes effect, the second is
+ * taken and synced. On a full disk, messages with replies are declined; others wait in the first batch
+ * (`held`) until they fit. Rows are not batched: each is written and applied by itself (svi_intake_apply).
+ * Read svi_intake_turn first, then settle_some and settle_flow. */
 #include "server/intake.h"
 
 #include <math.h>
@@ -24,63 +24,64 @@
 #include "server/router.h"
 #include "wire/json.h"
 
-/* One turn takes at most this, so that the control socket has its turn well within 100 ms. */
+/* Bounds of one turn: control requests must be answered well within 100 ms. */
 #define TURN_MESSAGES 512
 #define TURN_BYTES    (1024 * 1024)
 #define TURN_SECONDS  0.01
-#define FIRST_COST    1e-7 /* seconds a byte, before anything was measured */
-#define OVERHEAD      256  /* bytes of a message besides its own, in a journal */
-#define QUEUED        128  /* likewise in a queue */
-#define PIECE         8    /* messages between two looks at the socket */
-#define PIECE_OF_KEYS 128  /* with keys on several threads, which wait for each other then */
-#define RETRY_SECONDS 0.25 /* with a full disk */
-#define SPACE_SECONDS 3.0  /* for which all fits, until the disk is full no more */
-#define AHEAD         1.25 /* times as long as a recent sync, it is begun before it is waited for */
+#define FIRST_COST    1e-7 /* seconds a byte until the first measurement */
+#define OVERHEAD      256  /* bytes that a journal adds to a message */
+#define QUEUED        128  /* bytes that a queue adds to a message */
+#define PIECE         8    /* messages between two polls of the socket */
+#define PIECE_OF_KEYS 128  /* likewise; threads of keys synchronise after each piece */
+#define RETRY_SECONDS 0.25 /* between two attempts on a full disk */
+#define SPACE_SECONDS 3.0  /* all writes must succeed this long before "disk full" is over */
+#define AHEAD         1.25 /* a sync begins this many sync times before it is needed */
 
 /* What is to be done with a message. */
 enum verdict {
     APPLY = 0,
-    ANSWER,       /* it changes nothing: a question */
-    FORBIDDEN,    /* its sender has lost the right */
+    ANSWER,       /* it only asks and changes nothing */
+    FORBIDDEN,    /* its sender no longer has the role */
     WRONG_SOURCE, /* its sender may not use this src */
-    OVER_QUOTA,   /* its sender has as many sources as it may have */
-    NOT_ITS_OWN,  /* bye to the source of another key */
-    UNNUMBERED,   /* exactly-once needs src and n */
-    UNREADABLE    /* JSON that is none: its envelope has the reason and no bytes */
+    OVER_QUOTA,   /* its sender owns as many sources as it may */
+    NOT_ITS_OWN,  /* it ends the source of another key */
+    UNNUMBERED,   /* no src and n, which exactly-once needs */
+    UNREADABLE    /* invalid JSON: the envelope has the reason and no bytes */
 };
 
 struct intake_message {
     struct svi_envelope envelope;
-    uint64_t owner; /* of the source that it may make; 0 = it makes none */
-    size_t place;   /* in the batch's `converted`, of what came as JSON */
+    uint64_t owner; /* owner of the source that it may create; 0 = it creates none */
+    size_t place;   /* offset in the batch's `converted`, if it arrived as JSON */
 };
 
-/* Messages that are written down together; what an intake keeps of each is in its slot. */
+/* Messages that are written together. Private data of the intake for message i is in slot i. */
 struct svi_batch {
     uint8_t *slots;
     struct intake_message *message;
     uint8_t *verdict;           /* on each */
-    struct svi_bytes converted; /* what came as JSON, as msgpack */
-    int count, done;            /* of them are settled */
+    struct svi_bytes converted; /* JSON messages, as msgpack */
+    int count, done;            /* messages, and how many of them are settled */
     size_t bytes;
     double now, began; /* arrival clock, monotonic */
-    bool full;         /* they could not be written down */
+    bool full;         /* the disk is full: they are not written */
 };
 
-/* A reply that goes out when the events of its samples have. */
+/* A reply that waits until the events of its samples are published. Its bytes are held_bytes[at, at + size).
+ */
 struct svi_held_reply {
     int message; /* in its batch */
     size_t at, size;
-    uint64_t after; /* svi_stream_published */
+    uint64_t after; /* sent when svi_stream_published reaches this */
 };
 
-/* A message whose samples are at work on other threads. */
+/* A message whose samples are being learned on other threads; the receipt is filled by them. */
 struct svi_later_reply {
     int message; /* in its batch */
     struct svi_receipt receipt;
 };
 
-/* ---- the table, and the life of one */
+/* the table of intakes; creation and end */
 
 #define X(constant, name, word, binds, replies, text) extern const struct svi_intake_ops svi_intake_##name;
 SVI_INTAKES(X)
@@ -93,12 +94,14 @@ static const struct svi_intake_ops *intake_ops(const struct svi_settings *s) {
     return all[svi_settings_intake(s).mode];
 }
 
-/* The envelope of a message points into its slot, or into `converted`: both stay until the batch is cleared.
- */
+/* The envelope of a message points into its slot or into `converted`: both stay in place until the batch is
+ * cleared. */
 static void *intake_slot(const struct svi_intake *in, const struct svi_batch *b, int i) {
     return b->slots + (size_t)i * in->ops->slot;
 }
 
+/* All arrays have the size of a full turn from the start: nothing is allocated between a message and its
+ * reply. */
 static struct svi_batch *intake_new_batch(size_t slot) {
     struct svi_batch *b = svi_alloc(sizeof *b);
     if (b) {
@@ -165,7 +168,8 @@ void svi_intake_free(struct svi_intake *in) {
 
 /* ---- the verdict on a message */
 
-/* The owner of a new source: a user, or else a peer, which is a new one when it connects again. */
+/* Hash of the owner of a source: the authenticated user, or else the peer, which is a new one each time it
+ * connects. Bit 0 tells which: 1 for a user (svi_owner_is_key). */
 static uint64_t owner_of(const struct svi_intake *in, void *slot) {
     const struct svi_sender from = in->ops->sender(slot);
     const bool known = from.user[0];
@@ -174,19 +178,21 @@ static uint64_t owner_of(const struct svi_intake *in, void *slot) {
     return known ? h | 1 : h & ~UINT64_C(1);
 }
 
-/* The place for the owner of a source that has none yet, or NULL. */
+/* Where the owner of an existing source is stored, if it has none yet; else NULL. */
 static uint64_t *missing_owner(const struct svi_intake *in, const struct svi_envelope *env) {
     uint64_t *kept = svi_entry_owner(svi_stream_entry(in->control->stream), env->src, env->src_length);
     return kept && *kept == 0 ? kept : NULL;
 }
 
-/* Does the message make a source, as far as can be known before those in front of it took effect? A hello
- * that comes here brings one back. */
+/* Would the message create a source? Messages queued before it may do so first; sources_to_come counts those.
+ * A hello that gets here restores a forgotten source. */
 static bool makes_source(const struct svi_intake *in, const struct svi_envelope *env) {
     return env->src_good && (env->n == 0 || env->hello) &&
            !svi_entry_owner(svi_stream_entry(in->control->stream), env->src, env->src_length);
 }
 
+/* Sources that queued messages of this owner may still create. Without them a single turn could exceed the
+ * quota by as many sources as it has messages. */
 static int64_t sources_to_come(const struct svi_batch *b, uint64_t owner) {
     int64_t count = 0;
     for (int i = b->done; i < b->count; i++)
@@ -199,11 +205,12 @@ static bool is_over_quota(const struct svi_intake *in, uint64_t owner, double no
     const int64_t quota = s->sources_quota > 0 ? s->sources_quota : (s->max_sources + 1) / 2;
     const int64_t coming = sources_to_come(in->first, owner) + sources_to_come(in->second, owner);
     const svi_sources *sources = svi_stream_entry(in->control->stream)->sources;
+    /* The cheap count of all sources comes first: counting those of one owner walks the table. */
     return svi_sources_count(sources) + coming >= quota &&
            svi_sources_owned(sources, owner, now, s->sources_idle) + coming >= quota;
 }
 
-/* Of a message whose sender may send: what it does to the table of sources. */
+/* For a message whose sender has the role: what would it do to the table of sources? */
 static enum verdict verdict_on_source(const struct svi_intake *in, void *slot, const struct svi_envelope *env,
                                       double now, uint64_t *owner) {
     if (env->hello && !svi_router_changes(in->control, env))
@@ -214,7 +221,8 @@ static enum verdict verdict_on_source(const struct svi_intake *in, void *slot, c
         return kept && svi_owner_is_key(*kept) && *kept != owner_of(in, slot) ? NOT_ITS_OWN : APPLY;
     }
     if (!makes_source(in, env)) {
-        /* Who began it is in checkpoints alone: after a crash the next message shows it. */
+        /* Owners are stored in checkpoints only. After a crash a replayed source has none, and the next
+         * message of the source supplies it. */
         uint64_t *missing = svi_access_asks(in->access) ? missing_owner(in, env) : NULL;
         if (missing)
             *missing = owner_of(in, slot);
@@ -224,11 +232,11 @@ static enum verdict verdict_on_source(const struct svi_intake *in, void *slot, c
     return is_over_quota(in, *owner, now) ? OVER_QUOTA : APPLY;
 }
 
-/* *owner: of the source that the message may make; 0 = it makes none. */
+/* The verdict on a message. *owner: owner of the source that it may create; 0 = none. */
 static enum verdict verdict_of(const struct svi_intake *in, void *slot, const struct svi_envelope *env,
                                double now, uint64_t *owner) {
     *owner = 0;
-    if (svi_access_asks(in->access)) { /* looking up the sender costs more than all that follows */
+    if (svi_access_asks(in->access)) { /* only then: looking up the sender costs more than all the rest */
         const struct svi_sender from = in->ops->sender(slot);
         if (!svi_access_admits(in->access, SVI_ROLE_INGEST, &from))
             return FORBIDDEN;
@@ -251,7 +259,8 @@ static const svs_error reasons[] = {
                     "this key or connection has as many sources as sources.quota allows: use fewer "
                     "names, and end those that are done with bye"},
     [NOT_ITS_OWN] = {SVS_NOT_ALLOWED, "bye to a source that another key began: that key may end it"},
-    [UNNUMBERED] = {SVS_NO_SOURCE, "delivery exactly-once accepts numbered samples only: give src and n"},
+    [UNNUMBERED] = {SVS_MISSING_SOURCE,
+                    "delivery exactly-once accepts numbered samples only: give src and n"},
 };
 
 static const svs_error *reason_of(const struct svi_envelope *env, enum verdict verdict) {
@@ -260,7 +269,7 @@ static const svs_error *reason_of(const struct svi_envelope *env, enum verdict v
 
 /* ---- taken and parsed */
 
-/* The buffer of what came as JSON has moved: the envelopes in it are read again. */
+/* The buffer of converted messages has moved: the envelopes that point into it are parsed again. */
 static void batch_read_again(struct svi_batch *b) {
     for (int i = 0; i < b->count; i++) {
         struct svi_envelope *env = &b->message[i].envelope;
@@ -274,13 +283,15 @@ static void batch_read_again(struct svi_batch *b) {
     }
 }
 
-/* JSON -> the message that a producer would have sent: the envelope is that one's. */
+/* Converts JSON into the message that a producer would have sent, and parses that. If it is invalid, the
+ * envelope has no bytes and `form` states the reason. */
 static void batch_read_json(struct svi_batch *b, struct svi_json_input *json, const void *text, size_t size) {
     struct svi_envelope *env = &b->message[b->count].envelope;
     const uintptr_t before = (uintptr_t)b->converted.data;
     const size_t at = b->converted.size;
     svs_error err;
     svs_code code = svi_json_message(json, text, size, &b->converted, &err);
+    /* Envelopes point into the buffer; growing may have moved it. */
     if ((uintptr_t)b->converted.data != before)
         batch_read_again(b);
     b->message[b->count].place = at;
@@ -299,22 +310,23 @@ static void batch_read(struct svi_batch *b, struct svi_json_input *json, const v
         svi_envelope_read(&b->message[b->count].envelope, bytes, size);
 }
 
-/* Adds what has come to the batch, up to as much as the last turns say can be done in time; returns its
- * bytes. */
+/* Adds queued messages to the batch, as many bytes as recent turns processed within TURN_SECONDS, and at
+ * least one message. Returns the bytes added. */
 static size_t intake_take(struct svi_intake *in, struct svi_batch *b, double now) {
     const double free_bytes = TURN_SECONDS / in->cost;
-    const size_t before = b->bytes, most = free_bytes < TURN_BYTES ? (size_t)free_bytes : TURN_BYTES;
+    const size_t before = b->bytes, limit = free_bytes < TURN_BYTES ? (size_t)free_bytes : TURN_BYTES;
     const void *bytes;
     size_t size;
     b->now = now;
     if (b->count == 0)
         b->began = svi_monotonic();
     while (b->count < TURN_MESSAGES &&
-           (b->count == 0 || (b->bytes < most && b->converted.size < TURN_BYTES)) &&
+           (b->count == 0 || (b->bytes < limit && b->converted.size < TURN_BYTES)) &&
            in->ops->take(in, intake_slot(in, b, b->count), &bytes, &size)) {
         const int i = b->count;
         b->bytes += size;
         in->largest = size > in->largest ? size : in->largest;
+        /* The verdict is reached before count is raised: sources_to_come must not count this message. */
         batch_read(b, &in->control->json, bytes, size);
         struct intake_message *m = &b->message[i];
         b->verdict[i] = (uint8_t)verdict_of(in, intake_slot(in, b, i), &m->envelope, now, &m->owner);
@@ -336,6 +348,8 @@ static svs_code intake_write_ahead(struct svi_intake *in, struct svi_batch *b, c
     svi_write_ahead *w = in->control->write_ahead;
     enum svi_record_kind kind = in->replies ? SVI_RECORD_SOURCED : SVI_RECORD_FRAME;
     svs_code code = SVS_OK;
+    /* Refusals that the replay cannot derive from a message are recorded as such, so that counters agree
+     * after a restart. Questions and messages of the wrong sender leave no trace in the state. */
     for (int i = 0; w && i < b->count && code == SVS_OK; i++) {
         const struct svi_envelope *env = &b->message[i].envelope;
         const svs_error *why = reason_of(env, (enum verdict)b->verdict[i]);
@@ -344,6 +358,7 @@ static svs_code intake_write_ahead(struct svi_intake *in, struct svi_batch *b, c
         else if (b->verdict[i] == UNNUMBERED || b->verdict[i] == UNREADABLE)
             code = svi_write_ahead_append_refusal(w, why->code, why->text, b->now, &in->why);
     }
+    /* All or nothing: a batch that cannot be collected completely is not written at all. */
     if (code != SVS_OK)
         svi_write_ahead_abort(w);
     else if (w)
@@ -354,7 +369,7 @@ static svs_code intake_write_ahead(struct svi_intake *in, struct svi_batch *b, c
 
 /* ---- what becomes of each */
 
-/* As JSON where the message was. */
+/* Sends the reply to message i in the format of the message: JSON to JSON, else msgpack. */
 static void intake_send(struct svi_intake *in, const struct svi_batch *b, int i, const void *reply,
                         size_t size, svs_code code) {
     if (code == SVS_OK && b->message[i].envelope.shown)
@@ -362,7 +377,8 @@ static void intake_send(struct svi_intake *in, const struct svi_batch *b, int i,
     in->replies_lost += code != SVS_OK || !in->ops->reply(in, intake_slot(in, b, i), reply, size);
 }
 
-/* A client that has the reply finds the events of its samples on their way: where these wait, it does. */
+/* Sends the held replies whose events are published. A client that has its reply may rely on the events of
+ * its samples being on their way; a reply therefore waits until they are. */
 static void intake_send_held(struct svi_intake *in, const struct svi_batch *b) {
     const uint64_t told = svi_stream_published(in->control->stream);
     while (in->held_first < in->held_count && in->held_reply[in->held_first].after <= told) {
@@ -373,6 +389,9 @@ static void intake_send_held(struct svi_intake *in, const struct svi_batch *b) {
         in->held_first = in->held_count = (int)(in->held_bytes.size = 0);
 }
 
+/* Replies leave in the order of the messages: held ones first. If all events of this message are out, its
+ * reply follows at once; if they are still with the novelty thread, it is held. An error, or no memory to
+ * hold it, forces the slow way: settle the stream, then send. */
 static void intake_answer(struct svi_intake *in, const struct svi_batch *b, int i, svs_code code) {
     const uint64_t taken = svi_stream_taken(in->control->stream);
     intake_send_held(in, b);
@@ -387,27 +406,32 @@ static void intake_answer(struct svi_intake *in, const struct svi_batch *b, int 
     in->held_reply[in->held_count++] = (struct svi_held_reply){i, at, in->reply.size, taken};
 }
 
-/* What was written down and not taken for want of memory would be taken by a restart: no answer goes out. */
+/* A message that was written but not applied for lack of memory would be applied by a restart. No reply goes
+ * out for it: any answer could turn out wrong. */
 static bool out_of_memory(const struct svi_intake *in) {
     return in->control->write_ahead && svi_stream_out_of_memory(in->control->stream);
 }
 
-/* The message has made its source. */
+/* The message has created its source: store the owner. */
 static void intake_note_owner(const struct svi_intake *in, const struct intake_message *m) {
     uint64_t *missing = m->owner != 0 ? missing_owner(in, &m->envelope) : NULL;
     if (missing)
         *missing = m->owner;
 }
 
+/* Applies or refuses one message and answers it. A message is declined, not refused, if the disk is full: it
+ * may be sent again. Only refusals of this file are published here; access has reported its own, and a full
+ * disk is reported once, by check_space. */
 static void intake_settle(struct svi_intake *in, struct svi_batch *b, int i) {
     struct svi_envelope *env = &b->message[i].envelope;
     const enum verdict verdict = (enum verdict)b->verdict[i];
     const bool declined = verdict == APPLY && b->full;
     const svs_error *why = verdict > ANSWER ? reason_of(env, verdict) : declined ? &in->why : NULL;
-    const bool reported = verdict == FORBIDDEN || verdict == WRONG_SOURCE; /* by access */
-    if (verdict > ANSWER && !reported && !b->full)                         /* a full disk was reported once */
+    const bool reported = verdict == FORBIDDEN || verdict == WRONG_SOURCE; /* reported by access */
+    if (verdict > ANSWER && !reported && !b->full) /* check_space reports a full disk */
         intake_refuse(in, env, why, b->now);
     in->declined += declined;
+    /* Three outcomes: declined with a reason, answered without a change, or applied. */
     svs_code code = why                 ? svi_router_decline(in->control, env, why, &in->reply)
                     : verdict == ANSWER ? svi_router_answer(in->control, env, &in->reply)
                                         : svi_router_handle(in->control, env, b->now, &in->reply);
@@ -417,7 +441,7 @@ static void intake_settle(struct svi_intake *in, struct svi_batch *b, int i) {
         intake_answer(in, b, i, code);
 }
 
-/* Where there are no replies: what is refused becomes an event. */
+/* Applies one message of an intake without replies; a refusal becomes an event. */
 static void intake_apply(struct svi_intake *in, const struct svi_batch *b, int i) {
     struct svi_envelope *env = &b->message[i].envelope;
     if (b->verdict[i] == APPLY)
@@ -426,7 +450,7 @@ static void intake_apply(struct svi_intake *in, const struct svi_batch *b, int i
         intake_refuse(in, env, &env->form, b->now);
 }
 
-/* The replies to those that were at work on other threads. */
+/* Waits for the samples that other threads are learning, then answers their messages in order. */
 static void intake_answer_later(struct svi_intake *in, struct svi_batch *b) {
     svi_stream_settle(in->control->stream);
     for (int k = 0; k < in->later_count && !out_of_memory(in); k++) {
@@ -439,8 +463,8 @@ static void intake_answer_later(struct svi_intake *in, struct svi_batch *b) {
     in->later_count = 0;
 }
 
-/* With keys on several threads samples are handed out first and answered together. False: the message is of
- * another kind. */
+/* With keys on several threads, samples are distributed first and answered together. False: the message is of
+ * another kind (a greeting, a refusal) and is settled here. */
 static bool intake_hand_out(struct svi_intake *in, struct svi_batch *b, int i) {
     struct svi_envelope *env = &b->message[i].envelope;
     if (!svi_stream_has_threads(in->control->stream) || b->verdict[i] != APPLY || b->full || env->hello ||
@@ -452,10 +476,14 @@ static bool intake_hand_out(struct svi_intake *in, struct svi_batch *b, int i) {
     return true;
 }
 
-/* `most` more of the batch; true: all of it is done. */
-static bool settle_some(struct svi_intake *in, struct svi_batch *b, int most) {
+/* Settles up to `limit` more messages of the batch; true: all of it is done.
+ *
+ * The stream stays open in between, so that novelty can be scored on its thread while the next message is
+ * learned. A message that cannot be distributed first waits for those that were: effects stay in order. */
+static bool settle_some(struct svi_intake *in, struct svi_batch *b, int limit) {
     svi_stream_leave_open(in->control->stream, true);
-    for (; b->done < b->count && most > 0 && !out_of_memory(in); b->done++, most--) {
+    for (; b->done < b->count && limit > 0 && !out_of_memory(in); b->done++, limit--) {
+        /* Distributed messages are answered together, later; this loop continues. */
         if (in->replies && intake_hand_out(in, b, b->done))
             continue;
         if (in->later_count > 0)
@@ -468,23 +496,27 @@ static bool settle_some(struct svi_intake *in, struct svi_batch *b, int most) {
     if (in->later_count > 0)
         intake_answer_later(in, b);
     svi_stream_leave_open(in->control->stream, false);
+    /* The stream is closed again, so every event is out and no held reply is left: the slots can be released.
+     */
     intake_send_held(in, b);
     if (b->done < b->count)
         return false;
+    /* The whole batch is settled: its messages waited since it was begun. */
     svi_latency_add(in->latency, svi_monotonic() - b->began, b->count);
     intake_clear(in, b);
     return true;
 }
 
-static void log_capacity(const struct svi_intake *in, const char *what, const char *why) {
+/* One line of the log about the disk. */
+static void log_disk_state(const struct svi_intake *in, const char *what, const char *why) {
     if (!in->log)
         return;
     fprintf(in->log, "state: %s%s\n", what, why);
     fflush(in->log);
 }
 
-/* What could not be written is reported, once when that begins and once when it is over for a while
- * (log_space_needed); where there are no replies it waits for room. */
+/* Reports a full disk once when it begins; log_space_again reports the end. If there are no replies the
+ * batch is held, and the intake takes nothing until it fits: senders then block on their queues. */
 static void check_space(struct svi_intake *in, const struct svi_batch *b) {
     in->held = b->full && !in->replies;
     in->retry = svi_monotonic() + RETRY_SECONDS;
@@ -492,39 +524,45 @@ static void check_space(struct svi_intake *in, const struct svi_batch *b) {
     if (!b->full || in->blocked)
         return;
     in->blocked = true;
-    log_capacity(in, "not accepting samples: ", in->why.text);
+    log_disk_state(in, "not accepting samples: ", in->why.text);
     svi_stream_refuse(in->control->stream, in->why.code, in->why.text, NULL, 0, b->now);
 }
 
-/* Seconds until it is reported that all fits again; INFINITY: it is not to be. */
-static double intake_fits_wait(const struct svi_intake *in) {
+/* Seconds until the end of "disk full" can be reported; INFINITY: nothing to report. */
+static double space_report_wait(const struct svi_intake *in) {
     return in->blocked && in->fits > 0 ? fmax(0, in->fits + SPACE_SECONDS - svi_monotonic()) : INFINITY;
 }
 
-/* At the edge small messages fit and larger ones do not: that is one story, and ends when all of them fit. */
-static void log_space_needed(struct svi_intake *in) {
-    if (intake_fits_wait(in) > 0)
+/* Close to a full disk small messages fit and larger ones do not. That is one episode, which ends when all
+ * writes have succeeded for SPACE_SECONDS. */
+static void log_space_again(struct svi_intake *in) {
+    if (space_report_wait(in) > 0)
         return;
     in->blocked = false;
     in->fits = 0;
-    log_capacity(in, "accepting samples again", "");
+    log_disk_state(in, "accepting samples again", "");
 }
 
+/* Threads of keys synchronise after each piece, so pieces are larger with them. */
 static int piece_of(const struct svi_intake *in) {
     return svi_stream_has_threads(in->control->stream) ? PIECE_OF_KEYS : PIECE;
 }
 
-/* Is it time to write the second batch down? Too early, and it is small and the disk has to sync more often;
- * too late, and the stream waits for the disk: it is asked again after a piece only. Senders that wait for
- * replies get those to half of the first batch before. */
+/* Is it time to write the second batch? If too early, the batch is small and the disk must sync more often.
+ * If too late, the stream waits for the disk, since the question is asked again only after the next piece. If
+ * senders wait for replies, half of the first batch is answered before: they can then send more for the
+ * second. */
 static bool is_time(const struct svi_intake *in, const struct svi_batch *a, const struct svi_batch *b) {
-    const double left = (a->count - a->done - piece_of(in)) * in->each; /* when it is asked next */
+    /* seconds of work left when this is asked next */
+    const double left = (a->count - a->done - piece_of(in)) * in->each;
     const bool last = left <= AHEAD * svi_write_ahead_sync_seconds(in->control->write_ahead);
     return b->count >= a->count || (last && (a->done == 0 || 2 * a->done >= a->count));
 }
 
-/* While a batch takes effect the next one is gathered, and the disk works on it. Ends in time, with nothing
- * begun. */
+/* Pipeline for synced commits: while the first batch takes effect, the second is gathered, written, and
+ * synced in the background. Invariants: nothing of the second batch takes effect before its sync has ended;
+ * once its sync has begun, nothing is added to it. After TURN_SECONDS no more is gathered, so the loop ends;
+ * it returns with both batches empty unless the disk is full, memory ran out or an error occurred. */
 static svs_code settle_flow(struct svi_intake *in, size_t *bytes, svs_error *err) {
     svi_write_ahead *w = in->control->write_ahead;
     const double began = in->first->began, now = in->first->now;
@@ -535,6 +573,7 @@ static svs_code settle_flow(struct svi_intake *in, size_t *bytes, svs_error *err
         struct svi_batch *a = in->first, *b = in->second;
         const int count = a->count;
         const double spent = svi_monotonic() - began;
+        /* A full disk is not fed further, and a batch whose sync has begun is closed. */
         if (!begun && !a->full && spent < TURN_SECONDS)
             *bytes += intake_take(in, b, now + spent);
         if (!begun && b->count > 0 && is_time(in, a, b)) {
@@ -543,13 +582,16 @@ static svs_code settle_flow(struct svi_intake *in, size_t *bytes, svs_error *err
         }
         if (code != SVS_OK || !settle_some(in, a, piece_of(in)))
             continue;
+        /* Running mean of the cost of a message; is_time predicts the remaining work with it. */
         in->each = 0.5 * (in->each + (svi_monotonic() - since) / count);
         if (b->count == 0)
             break;
+        /* The first batch was done before is_time held: the sync starts now, and nothing overlaps it. */
         if (!begun)
             code = intake_write_ahead(in, b, svi_write_ahead_begin, err);
         if (code == SVS_OK)
             code = svi_write_ahead_end(w, err);
+        /* The second batch is durable now (or full) and becomes the first. */
         check_space(in, b);
         in->first = b;
         in->second = a;
@@ -559,7 +601,7 @@ static svs_code settle_flow(struct svi_intake *in, size_t *bytes, svs_error *err
     return code;
 }
 
-/* The label of flat rows of JSON was found by its name. */
+/* Logs once which column of flat JSON rows was taken for the label, since it was found by its name. */
 static void intake_log_label(struct svi_intake *in) {
     const char *label = in->control->json.label;
     if (in->label_reported || !label[0])
@@ -570,8 +612,10 @@ static void intake_log_label(struct svi_intake *in) {
                 label);
 }
 
+/* One turn of an intake of messages: take, write, settle. A held batch is written again before anything new
+ * is taken, so that the order of messages never changes. */
 static svs_code intake_messages_turn(struct svi_intake *in, double now, bool *took, svs_error *err) {
-    log_space_needed(in);
+    log_space_again(in);
     if (in->held && in->retry > svi_monotonic())
         return SVS_OK;
     const double began = svi_monotonic();
@@ -579,17 +623,20 @@ static svs_code intake_messages_turn(struct svi_intake *in, double now, bool *to
     *took = in->first->count > 0;
     if (!*took)
         return SVS_OK;
-    in->first->now = now; /* also of what was held */
+    in->first->now = now; /* also for a held batch: it arrives, for the stream, when it is written */
     SVI_TRY(intake_write_ahead(in, in->first, svi_write_ahead_commit, err));
     check_space(in, in->first);
     if (in->held)
         return SVS_OK;
     svs_code code = SVS_OK;
-    const bool full = in->first->full; /* settle_flow clears the batch: declining is no measure of the cost */
+    /* read now, as settle_flow clears it: declined messages say nothing about the cost */
+    const bool full = in->first->full;
     if (in->control->write_ahead && svi_write_ahead_syncs(in->control->write_ahead))
         code = settle_flow(in, &bytes, err);
     else
         settle_some(in, in->first, TURN_MESSAGES);
+    /* The journal has a message that was not applied. The process ends with the reason; a restart applies it.
+     */
     if (code == SVS_OK && out_of_memory(in) &&
         (code = svi_stream_lost_key(in->control->stream, err)) == SVS_OK)
         code = svi_fail(err, SVS_NO_MEMORY,
@@ -607,6 +654,7 @@ svs_code svi_intake_turn(struct svi_intake *in, bool ready, double now, bool *to
     return code;
 }
 
+/* The order of one row: written, parsed, applied. The mark lets its score event find the row. */
 svs_code svi_intake_apply(struct svi_intake *in, const void *bytes, size_t size, const char *shown,
                           size_t shown_size, double now, svs_error *err) {
     struct svi_envelope env;
@@ -623,19 +671,20 @@ svs_code svi_intake_apply(struct svi_intake *in, const void *bytes, size_t size,
 double svi_intake_wait(const struct svi_intake *in) {
     const double own = in->own && in->ops->wait ? in->ops->wait(in) : INFINITY;
     const double again = in->held ? fmax(0, in->retry - svi_monotonic()) : INFINITY;
-    return fmin(fmin(own, again), intake_fits_wait(in));
+    return fmin(fmin(own, again), space_report_wait(in));
 }
 
 int svi_intake_stranded(const struct svi_intake *in) {
     return in->held ? in->first->count : 0;
 }
 
-/* ---- figures */
+/* memory and gauges */
 
 double svi_intake_batch_memory(const struct svi_settings *s) {
     return TURN_BYTES + (double)s->max_message + TURN_MESSAGES * OVERHEAD;
 }
 
+/* Two full batches, and the arrays of held and later replies. */
 double svi_intake_memory(const struct svi_settings *s) {
     const struct svi_intake_ops *ops = intake_ops(s);
     const double each = (double)(ops->slot + sizeof(struct intake_message) + sizeof(uint8_t));

@@ -1,13 +1,13 @@
-/* Standard input: rows of text or msgpack objects, one after another, become messages; their scores go to
- * standard output as lines of JSON, what was refused and figures to standard error.
+/* Standard input: rows of text, or msgpack objects one after another, become messages. Scores go to standard
+ * output as JSON lines; refusals and figures go to standard error.
  *
- * A row of text is read into the engine's own shape and row, encoded as the message that a producer would
- * send, and applied like one; whether the state is kept makes no difference but for the journal record in
- * between, so a replay sees the bytes that the engine saw. Objects of msgpack have no frame around them here:
- * where one ends is found by walking over it, and nothing after a malformed one can be read.
+ * A row of text is read into the shape of the stream, encoded as the message that a producer would send, and
+ * applied like one. A kept state adds only the journal record in between, so a replay sees the same bytes as
+ * the stream did. msgpack objects have no frame: the end of one is found by walking over it, so nothing after
+ * a malformed object can be read.
  *
- * A refused row is reported with its line; the text of the line goes into the error event. Read
- * intake_stdin_turn first. */
+ * A refused row is reported with its line number; its text goes into the error event. Read intake_stdin_turn
+ * first. */
 #include "server/intake.h"
 
 #include <errno.h>
@@ -30,8 +30,8 @@
 #include "wire/columns.h"
 #include "wire/cursor.h"
 
-#define CHUNK 65536 /* bytes of one read(2) of msgpack */
-#define SHOWN 5     /* refused rows that are reported in full; the others are counted */
+#define CHUNK 65536 /* bytes of one read(2) in msgpack mode */
+#define SHOWN 5     /* refused rows reported individually; the others are only counted */
 
 struct rows {
     svi_stream *stream;
@@ -39,20 +39,21 @@ struct rows {
     svi_reader *reader; /* NULL: msgpack */
     struct svi_reader_options options;
     struct svi_cells cells;
-    struct svi_bytes sample;   /* a row as a message */
-    char key[SVS_KEY_MAX + 1]; /* of the keys there were at the start the one with the most rows; "" = none */
-    bool begun;                /* there was a turn */
-    bool united;               /* the stream has the units of the columns */
-    bool noted;                /* what there is to say of the header was reported */
-    bool located;              /* the reason of the present refusal names the line itself */
-    uint8_t *buffer; /* msgpack not handed on yet: `capacity` bytes, of which [0, size) are filled */
+    struct svi_bytes sample;   /* the row in hand as a message */
+    char key[SVS_KEY_MAX + 1]; /* the key with most rows at the start; "" = none */
+    bool begun;                /* the first turn is over */
+    bool united;               /* the units of the columns were passed to the stream */
+    bool noted;                /* the note on the columns was logged */
+    bool located;              /* the reason of the refusal in hand already names the line */
+    uint8_t *buffer;           /* msgpack not applied yet: `capacity` bytes, of which [0, size) are filled */
     size_t size, capacity;
-    int reported; /* refused rows */
+    int reported; /* refused rows so far */
     struct svi_score_lines lines;
     struct svi_live_figures live;
 };
 
-/* What a stream with keys knows of its columns: that of one key is taken for all. */
+/* What the stream knows about a column of this name. With keys each key has its own schema; that of the
+ * largest one stands for all, so that a restarted stream reads columns as before. */
 static enum svi_cell_kind intake_stdin_known(const void *user, const char *name, size_t length) {
     const struct rows *r = user;
     svs_error err;
@@ -91,6 +92,7 @@ static svs_code intake_stdin_open(struct svi_intake *in, svs_error *err) {
     in->own = r;
     r->stream = stream;
     r->settings = s;
+    /* The largest object fits, and one read after it. */
     r->capacity = (size_t)s->max_message + CHUNK;
     r->options = svi_settings_reader(s);
     r->options.known = intake_stdin_known;
@@ -113,7 +115,7 @@ static void intake_stdin_poll(const struct svi_intake *in, zmq_pollitem_t *item)
     item->fd = r->reader ? svi_reader_fd(r->reader) : STDIN_FILENO;
 }
 
-/* Seconds after which there are rows without a read. */
+/* Seconds until the reader may have rows without another read; INFINITY: it will not. */
 static double intake_stdin_due(const struct rows *r) {
     return r->reader ? svi_reader_wait(r->reader) : INFINITY;
 }
@@ -123,7 +125,7 @@ static double intake_stdin_wait(const struct svi_intake *in) {
     return fmin(intake_stdin_due(r), svi_live_figures_wait(&r->live));
 }
 
-/* What there is to say of the columns, once and when there are rows. */
+/* Logs the reader's note on the columns, once, as soon as there are rows. */
 static void intake_stdin_log_note(const struct svi_intake *in) {
     struct rows *r = in->own;
     if (!r->reader || in->rows == 0 || r->noted || r->settings->method == SVI_METHOD_NONE)
@@ -134,7 +136,7 @@ static void intake_stdin_log_note(const struct svi_intake *in) {
         fprintf(in->log, "%s\n", note);
 }
 
-/* The row was handed over. What there is to say of the columns comes before the first figures. */
+/* After each row: live figures, if due. The note on the columns must precede the first of them. */
 static void intake_stdin_end_row(const struct svi_intake *in) {
     struct rows *r = in->own;
     if (!svi_live_figures_due(&r->live, in->rows))
@@ -143,7 +145,7 @@ static void intake_stdin_end_row(const struct svi_intake *in) {
     svi_live_figures_show(&r->live);
 }
 
-/* "line 7: " unless the reason says it already. */
+/* Writes "line 7: ", unless the reason contains it, and the reason. */
 static void intake_stdin_log_refusal(const struct svi_intake *in, const char *reason) {
     const struct rows *r = in->own;
     const char *bytes;
@@ -166,7 +168,7 @@ static void intake_stdin_event(struct svi_intake *in, const struct svi_event *e)
         intake_stdin_log_refusal(in, e->as.error.reason);
 }
 
-/* Names of columns as a message of their own. */
+/* Sends the names of the columns as a separate message. */
 static svs_code intake_stdin_report_names(struct svi_intake *in, const struct svi_message *m, double now,
                                           svs_error *err) {
     struct rows *r = in->own;
@@ -180,8 +182,8 @@ static svs_code intake_stdin_report_names(struct svi_intake *in, const struct sv
     return svi_intake_apply(in, r->sample.data, r->sample.size, NULL, 0, now, err);
 }
 
-/* Does the row have to say that its values are under names? Numbers alone in the order of a stream of numbers
- * go without. */
+/* Must the row state that its values belong to named columns? Pure numbers in the order of a stream of
+ * numbers need not. *gaps: a value is missing. */
 static bool intake_stdin_needs_names(const struct svi_schema *s, const struct svi_message *m, bool *gaps) {
     bool words = false;
     *gaps = false;
@@ -192,25 +194,30 @@ static bool intake_stdin_needs_names(const struct svi_schema *s, const struct sv
     return s->columns || words || s->shape.kind == SVI_NAMED || (s->shape.kind == SVI_UNSET && *gaps);
 }
 
-/* The columns of a list in the order of the stream, which has their names from the first row on. */
+/* Puts the cells of a listed row into the order of the stream's columns. Their names are sent once, before
+ * the first row, so that all rows after it can be lists. */
 static svs_code intake_stdin_order(struct svi_intake *in, struct svi_message *m, double now, svs_error *err) {
     struct rows *r = in->own;
     struct svi_schema *s = svi_engine_schema(svi_stream_root(r->stream));
     bool gaps;
     SVI_TRY(svi_cells_choose(&r->cells, &s->shape, m, err));
-    m->listed = m->listed && !svi_settings_keyed(r->settings); /* each key has an order of its own */
+    m->listed = m->listed && !svi_settings_keyed(r->settings); /* each key has its own order */
     if (!m->listed)
         return SVS_OK;
+    /* The schema has no columns yet: this is the first row. */
     if (m->cell_count > 0 && svi_schema_columns(s) == 0)
         SVI_TRY(intake_stdin_report_names(in, m, now, err));
     SVI_TRY(svi_cells_order(&r->cells, s, m, err));
+    /* Names are needed only if something beyond plain numbers may occur; a plain row is then as short as a
+     * producer would send it. */
     m->in_order = intake_stdin_needs_names(s, m, &gaps);
     if (!m->in_order && !gaps)
         m->absent = SVI_MISSING_AUTO;
     return SVS_OK;
 }
 
-/* A row is taken as the message that a producer would send. */
+/* Applies a row as the message that a producer would send. Encoding may add names to the schema in passing;
+ * svi_schema_restore takes them back, since the message itself adds them when it is applied. */
 static svs_code intake_stdin_take_row(struct svi_intake *in, struct svi_message *m, const char *line,
                                       size_t length, double now, svs_error *err) {
     struct rows *r = in->own;
@@ -229,6 +236,8 @@ static svs_code intake_stdin_take_row(struct svi_intake *in, struct svi_message 
     return svi_intake_apply(in, r->sample.data, r->sample.size, line, length, now, err);
 }
 
+/* Reads all complete rows of the buffer. A refused row is reported and the loop goes on; only a failure of
+ * the input or of the journal ends it. */
 static svs_code text_turn(struct svi_intake *in, bool fill, double now, svs_error *err) {
     struct rows *r = in->own;
     struct svi_message m;
@@ -240,12 +249,14 @@ static svs_code text_turn(struct svi_intake *in, bool fill, double now, svs_erro
         enum svi_read what = svi_reader_next(r->reader, &m, &why);
         if (what == SVI_READ_FAIL)
             break;
+        /* `ended` is set before the return: the rows taken so far still get their scores in this turn. */
         in->ended = what == SVI_READ_END;
         if (what == SVI_READ_END || what == SVI_READ_MORE)
             return SVS_OK;
+        /* Counted before the row is applied: refusals and scores name this row. */
         in->rows++;
         svi_reader_line(r->reader, &line, &length);
-        r->located = what != SVI_READ_ROW; /* why.text names the line */
+        r->located = what != SVI_READ_ROW; /* then why.text names the line */
         if (what == SVI_READ_ROW && intake_stdin_take_row(in, &m, line, length, now, &why) != SVS_OK)
             break;
         if (r->located)
@@ -257,14 +268,15 @@ static svs_code text_turn(struct svi_intake *in, bool fill, double now, svs_erro
     return svi_fail(err, why.code, "%s", why.text);
 }
 
-/* Objects have no frame around them here: where one ends is found by walking over it, and nothing after a
- * malformed one can be found again. */
+/* Finds the end of the object at `from` by walking over it; *to == from: it is not complete yet. Nothing
+ * after a malformed object can be found again, so that ends the input. */
 static svs_code object_end(const struct svi_intake *in, size_t from, size_t *to, svs_error *err) {
     const struct rows *r = in->own;
     const uint8_t *at = r->buffer + from;
     svs_code code = svi_walk(&at, r->buffer + r->size, SVI_WALK_MAX);
     *to = code == SVS_OK ? (size_t)(at - r->buffer) : from;
     size_t left = r->size - from;
+    /* More bytes than the largest message, and still no end: waiting for more would never finish. */
     if (code == SVS_TRUNCATED && left > (size_t)r->settings->max_message)
         return svi_fail(err, SVS_TOO_LARGE,
                         "object %" PRId64 " of the input exceeds max.message = %" PRId64 " bytes",
@@ -291,6 +303,7 @@ static svs_code take_objects(struct svi_intake *in, double now, svs_error *err) 
         svi_write_ahead_refuse(in->control->write_ahead, r->stream, code, svs_code_text(code),
                                r->buffer + from, r->size - from, now);
     }
+    /* The incomplete rest moves to the beginning, so that one object always fits. */
     memmove(r->buffer, r->buffer + from, r->size - from);
     r->size -= from;
     return code;
@@ -306,6 +319,7 @@ static svs_code msgpack_turn(struct svi_intake *in, bool fill, double now, svs_e
         return SVS_OK;
     if (n < 0)
         return svi_fail(err, SVS_IO, "standard input cannot be read: %s", strerror(errno));
+    /* A rest that is no complete object is reported by take_objects as truncated. */
     in->ended = n == 0;
     r->size += (size_t)n;
     return take_objects(in, now, err);
@@ -316,19 +330,20 @@ static svs_code intake_stdin_read(struct svi_intake *in, bool fill, double now, 
     const double start = svi_monotonic();
     const int64_t before = in->rows;
     svs_error trouble;
-    /* Of a key's score a line needs the names of classes, which its engine has as long as the row is in hand.
-     */
+    /* With keys a score line needs the class names of the key's engine, which are only valid while its row is
+     * being processed; so the stream must not be left open then. */
     svi_stream_leave_open(r->stream, !svi_settings_keyed(r->settings));
     const svs_code code = r->reader ? text_turn(in, fill, now, err) : msgpack_turn(in, fill, now, err);
     svi_stream_leave_open(r->stream, false);
     svi_latency_add(in->latency, svi_monotonic() - start, in->rows - before);
     intake_stdin_log_note(in);
+    /* Scores are written once a turn: a write for each row would dominate the cost of small rows. */
     const svs_code written = svi_score_lines_flush(&r->lines, in->stop, &trouble);
     in->ended = in->ended || r->lines.closed;
     return code == SVS_OK && written != SVS_OK ? svi_fail(err, written, "%s", trouble.text) : code;
 }
 
-/* The first turn takes the rows that were read to find the format, without another read. */
+/* One turn. The first takes the rows that were read to detect the format, without another read. */
 static svs_code intake_stdin_turn(struct svi_intake *in, bool ready, double now, svs_error *err) {
     struct rows *r = in->own;
     svs_code code = SVS_OK;

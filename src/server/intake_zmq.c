@@ -1,19 +1,19 @@
-/* Messages of ZeroMQ: a socket that producers push to (pull), that answers each of them (router), or that
- * subscribes to a publisher (sub). All that differs between the three stands here. */
+/* Messages over ZeroMQ: a socket that producers push to (pull), one that answers each message (router), or
+ * one that subscribes to a publisher (sub). Everything in which the three differ is in this file. */
 #include "server/intake.h"
 
 #include <string.h>
 
 #include "base/fail.h"
 
-#define QUEUE         1000 /* messages of a producer, and bytes */
+#define QUEUE         1000 /* messages queued for one producer, and the bytes they may take */
 #define QUEUE_BYTES   (64 * 1024 * 1024)
 #define MIN_QUEUE     16
-#define QUEUE_REPLIES 4096 /* of one producer; libzmq counts in halves, and the credit is 1024 */
-#define LINGER_MS     2000 /* replies on their way out at the end */
+#define QUEUE_REPLIES 4096 /* to one producer; libzmq counts in halves, and the credit is 1024 */
+#define LINGER_MS     2000 /* how long closing waits for replies that are still being sent */
 
 static int intake_zmq_queue(const struct svi_settings *s) {
-    const int64_t queue = QUEUE_BYTES / s->max_message; /* libzmq counts messages alone */
+    const int64_t queue = QUEUE_BYTES / s->max_message; /* libzmq limits messages, not bytes */
     return queue > QUEUE ? QUEUE : queue < MIN_QUEUE ? MIN_QUEUE : (int)queue;
 }
 
@@ -31,7 +31,7 @@ static svs_code intake_zmq_open(struct svi_intake *in, svs_error *err) {
         return svi_fail(err, SVS_IO, "no room for replies: %s", zmq_strerror(zmq_errno()));
     if (plan.type == ZMQ_SUB && zmq_setsockopt(in->own, ZMQ_SUBSCRIBE, s->in_topic, strlen(s->in_topic)) != 0)
         return svi_fail(err, SVS_IO, "cannot subscribe to in.topic: %s", zmq_strerror(zmq_errno()));
-    /* Last: a peer that connects finds the options set. */
+    /* Last: a peer that connects must find all options in effect. */
     return svi_socket_attach(in->own, &plan, s->in, s->in, err);
 }
 
@@ -43,6 +43,7 @@ static void intake_zmq_poll(const struct svi_intake *in, zmq_pollitem_t *item) {
     item->socket = in->own;
 }
 
+/* A ROUTER keeps the return path; other sockets have none, so only the last frame matters. */
 static bool intake_zmq_receive(const struct svi_intake *in, struct svi_request *r) {
     if (in->replies)
         return svi_request_receive(in->own, r);
@@ -54,7 +55,7 @@ static bool intake_zmq_receive(const struct svi_intake *in, struct svi_request *
     return false;
 }
 
-/* What is too large as a whole is dropped on the way. */
+/* Takes the next message; those that are too large as a whole are dropped here. */
 static bool intake_zmq_take(struct svi_intake *in, void *slot, const void **bytes, size_t *size) {
     struct svi_request *r = slot;
     do {
@@ -69,7 +70,8 @@ static bool intake_zmq_take(struct svi_intake *in, void *slot, const void **byte
     return true;
 }
 
-/* Keys are not free to be chosen, and the routing ids of connections are ours. */
+/* Both identities are safe from forgery: the user is the authenticated key, and routing ids are assigned by
+ * our socket. */
 static struct svi_sender intake_zmq_sender(void *slot) {
     struct svi_request *r = slot;
     struct svi_sender from = {.user = svi_message_user(&r->body),

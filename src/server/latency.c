@@ -1,8 +1,10 @@
+/* Step i of the histogram covers times up to SHORTEST * 2^(i / 4) seconds; the last step also takes
+ * everything beyond. */
 #include "server/latency.h"
 
 #include <math.h>
 
-#define SHORTEST 1e-7 /* seconds: the first step */
+#define SHORTEST 1e-7 /* seconds; upper bound of the first step */
 
 void svi_latency_add(struct svi_latency *l, double seconds, int64_t messages) {
     int step = seconds > SHORTEST ? (int)(4 * log2(seconds / SHORTEST)) + 1 : 0;

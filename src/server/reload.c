@@ -1,12 +1,12 @@
-/* SIGHUP, in three steps that do not depend on each other: the settings, the allow file, the key file.
+/* SIGHUP, in three independent steps: settings, allow file, key file.
  *
- * Settings are compared with what the file said before, not with what holds now: what `ctl config` has
- * changed meanwhile stays until the file itself changes. Those that may change go the way of a control
- * request, so a kept state writes them down before they take effect and a restart repeats them. What needs a
- * restart is named each time until there is one.
+ * Settings are compared with what the file contained before, not with the current values: what `ctl config`
+ * has changed stays until the file itself changes. Changes are applied as a control request, so a kept state
+ * records them before they take effect and a restart repeats them. A setting that needs a restart is named at
+ * each reload until then.
  *
- * The allow file is followed by the authenticator anyway, so it is only checked and counted here. Keys are
- * part of the bound sockets: another one in the key file needs a restart. */
+ * The authenticator follows the allow file anyway, so it is only checked and counted here. Keys are part of
+ * the bound sockets: a different key in the key file needs a restart. */
 #include "server/reload.h"
 
 #include <string.h>
@@ -17,7 +17,7 @@
 #include "net/acl.h"
 #include "wire/pack.h"
 
-#define NAMES_MAX 400 /* bytes of the settings that a line names */
+#define NAMES_MAX 400 /* bytes of the names listed in one line */
 
 struct names {
     char text[NAMES_MAX];
@@ -43,7 +43,7 @@ static void reload_complain(const struct svi_reload *r, const char *what, const 
     }
 }
 
-/* {op: config, set: {...}} of the rows that may change and do. */
+/* Packs {op: config, set: {...}} with the settings that differ and may change at any time. */
 static svs_code pack_changes(const struct svi_reload *r, const struct svi_settings *fresh,
                              struct svi_bytes *request) {
     char text[SVI_FEATURES_MAX];
@@ -70,16 +70,19 @@ static svs_code change_settings(struct svi_reload *r, const struct svi_settings 
                         ? svi_control_do(c, request.data, request.size, now, err)
                         : svi_fail_memory(err, "the changed settings");
     svi_bytes_clear(&request);
+    /* Only after success: a failed change is tried again by the next SIGHUP. */
     if (code == SVS_OK)
         svi_settings_adopt(&r->given, fresh);
     return code;
 }
 
+/* All or nothing: if the file is invalid or one change is refused, all settings stay. */
 static void reload_settings(struct svi_reload *r, struct svi_control *c, double now) {
     struct names changed = {{0}, 0}, later = {{0}, 0};
     svs_error err = {0};
     struct svi_settings *fresh = svi_alloc(sizeof *fresh);
     svs_code code = fresh ? r->read(r->from, fresh, &err) : svi_fail_memory(&err, "the settings");
+    /* Sorts the changed settings by whether they can change now or need a restart. */
     for (const struct svi_setting *row = svi_settings_table; row->key && code == SVS_OK; row++)
         if (svi_settings_differ(&r->given, fresh, row))
             add_name(svi_change_any_time(row->change) ? &changed : &later, row->key);
@@ -90,6 +93,8 @@ static void reload_settings(struct svi_reload *r, struct svi_control *c, double 
         reload_complain(r, "the settings stay as they were", &err);
         return;
     }
+    /* Only settings of the first kind were adopted: the others differ again at the next reload and are named
+     * again. */
     reload_log(r->log, changed.count ? "changed " : "no setting has changed", changed.text);
     if (later.count)
         reload_log(r->log, "these need a restart: ", later.text);
@@ -103,11 +108,13 @@ static void reload_keys(const struct svi_reload *r, const struct svi_settings *s
     char text[64];
     if (!access->authenticator)
         return;
+    /* Loaded into a copy that is thrown away: the one in force is the authenticator's. */
     if (svi_acl_load(&acl, s->curve_allow, &err) == SVS_OK) {
         snprintf(text, sizeof text, "%d", acl.count);
         reload_log(r->log, "keys in the allow file: ", text);
     } else
         reload_complain(r, "the last good allow file stays in force", &err);
+    /* The identity was loaded only to compare public keys. */
     if (svi_identity_load(s, false, &id, &err) != SVS_OK)
         reload_complain(r, "the key stays as it was", &err);
     else if (strcmp(id.public_key, access->identity.public_key) != 0)

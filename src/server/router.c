@@ -1,3 +1,8 @@
+/* Replies to the messages of in.mode router. Every reply is a map whose head is filled in at the end.
+ *
+ * There are three kinds: hello (the position of a source, the credit, the delivery level), an acknowledgement
+ * (everything up to n is settled), and a refusal (final: the number is used up; otherwise the message may be
+ * sent again). A client relies on this difference, so svi_router_decline decides it with care. */
 #include "server/router.h"
 
 #include <string.h>
@@ -6,8 +11,8 @@
 #include "wire/fields.h"
 #include "wire/pack.h"
 
-#define CREDIT      1024 /* messages that a producer may have on the way */
-#define NOT_DURABLE (-1) /* no number survives a crash */
+#define CREDIT      1024 /* messages that a producer may have in flight */
+#define NOT_DURABLE (-1) /* no number would survive a crash */
 
 static int64_t router_durable(const struct svi_control *c, const char *src) {
     return c->write_ahead ? svi_write_ahead_durable(c->write_ahead, src) : NOT_DURABLE;
@@ -16,7 +21,7 @@ static int64_t router_durable(const struct svi_control *c, const char *src) {
 static void reply_hello(struct svi_pack *p, const struct svi_control *c, const struct svi_envelope *env) {
     char name[SVS_NAME_MAX + 1];
     if (env->src_length < 1 || env->src_length > SVS_NAME_MAX || memchr(env->src, 0, env->src_length)) {
-        const svs_error err = {SVS_NO_SOURCE, "hello needs src, a name of 1 to 64 bytes"};
+        const svs_error err = {SVS_MISSING_SOURCE, "hello needs src, a name of 1 to 64 bytes"};
         svi_put_error(p, &err);
         return;
     }
@@ -28,23 +33,23 @@ static void reply_hello(struct svi_pack *p, const struct svi_control *c, const s
     svi_put_int(p, "credit", CREDIT);
     svi_put_uint(p, "epoch", svi_stream_epoch(c->stream));
     svi_put_uint(p, "run", c->run);
-    /* before anything is on disk `durable` cannot tell whether it will be */
+    /* `durable` is -1 before the first sync, so it cannot tell a client whether the state is kept */
     svi_put_text(p, "delivery", svi_settings_word("delivery", (int)svi_settings_delivery(c->settings)));
     svi_put_int(p, "max_message", c->settings->max_message);
 }
 
-/* `final`: the message's number is used up, sending it again would not help. */
-static void reply_refusal(struct svi_pack *p, const struct svi_receipt *r, bool tells_next, bool final) {
+/* `final`: the number of the message is used up; sending it again would not help. */
+static void reply_refusal(struct svi_pack *p, const struct svi_receipt *r, bool with_next, bool final) {
     svi_put_error(p, &r->error);
     if (r->src[0] == '\0')
         return;
     svi_put_int(p, "n", r->first);
-    if (tells_next)
+    if (with_next)
         svi_put_int(p, "next", r->n + 1);
     svi_put_bool(p, "final", final);
 }
 
-/* Of a batch some may have been refused: how many, and why the last one was. */
+/* Acknowledges a message. Part of a batch may have been refused: how many, and why the last one was. */
 static void reply_taken(struct svi_pack *p, const struct svi_control *c, const struct svi_receipt *r) {
     svi_put_bool(p, "ok", true);
     if (r->src[0] != '\0') {
@@ -61,7 +66,8 @@ static void reply_taken(struct svi_pack *p, const struct svi_control *c, const s
     }
 }
 
-/* Does the hello name this run? */
+/* Does the hello carry the id of this run? Then what the source says about its position can be trusted:
+ * nothing acknowledged in this run is lost. */
 static bool is_of_this_run(const struct svi_control *c, const struct svi_envelope *env) {
     static const struct svi_field field = {.name = "run", .type = SVI_FIELD_UINT, .optional = true};
     uint64_t run = 0;
@@ -70,6 +76,7 @@ static bool is_of_this_run(const struct svi_control *c, const struct svi_envelop
 }
 
 bool svi_router_changes(const struct svi_control *c, const struct svi_envelope *env) {
+    /* A hello changes the state only if it restores a source that this run forgot. */
     return !env->hello || (env->src_good && env->n > 0 && is_of_this_run(c, env) &&
                            !svi_entry_owner(svi_stream_entry(c->stream), env->src, env->src_length));
 }
@@ -101,6 +108,7 @@ svs_code svi_router_reply(const struct svi_control *c, const struct svi_envelope
     } else if (env->bye && r->refused == 0) {
         svi_put_bool(&p, "ok", true);
         svi_put_bool(&p, "bye", true);
+        /* The whole message was refused: its number is used up if it counts as seen (first <= n). */
     } else if (r->refused > 0 && r->accepted == 0 && r->duplicates == 0) {
         reply_refusal(&p, r, true, r->first <= r->n);
     } else {
@@ -127,11 +135,11 @@ svs_code svi_router_decline(struct svi_control *c, const struct svi_envelope *en
         memcpy(r.src, env->src, env->src_length);
         r.n = svi_entry_next(svi_stream_entry(c->stream), r.src) - 1;
     }
-    /* A full disk passes: a producer that sends again what was accepted long ago must not believe that it was
-     * refused. One that may not use the name learns nothing about it. */
-    const bool passes = why->code == SVS_DISK_FULL || why->code == SVS_NO_MEMORY,
-               strange = why->code == SVS_NOT_ALLOWED;
+    /* A full disk is temporary: a producer that repeats a message accepted long ago must not conclude that it
+     * was refused. A client that may not use the name learns nothing about its numbers. */
+    const bool temporary = why->code == SVS_DISK_FULL || why->code == SVS_NO_MEMORY,
+               forbidden = why->code == SVS_NOT_ALLOWED;
     const struct svi_open_map map = router_begin(&p, out);
-    reply_refusal(&p, &r, !strange, !passes && !strange && r.first <= r.n);
+    reply_refusal(&p, &r, !forbidden, !temporary && !forbidden && r.first <= r.n);
     return router_end(&p, map);
 }

@@ -1,27 +1,27 @@
-/* router.h: acknowledged input: every message gets one reply that says what became of it and what comes next.
+/* router.h: acknowledged input: every message gets one reply with its outcome and the next number expected.
  * No sockets: an envelope in, the bytes of a reply out. */
 #ifndef SVI_ROUTER_H
 #define SVI_ROUTER_H
 
 #include "server/control.h"
 
-/* Applies a message: hello, bye, or samples with or without src and n; the reply into `out` (replaced).
- * SVS_NO_MEMORY only. */
+/* Applies a message (hello, bye, or samples with or without src and n) and writes the reply into `out`
+ * (replaced). SVS_NO_MEMORY only. */
 svs_code svi_router_handle(struct svi_control *c, struct svi_envelope *env, double now,
                            struct svi_bytes *out);
 
-/* The reply to one that was applied. */
+/* The reply to a message that was applied, from its receipt. */
 svs_code svi_router_reply(const struct svi_control *c, const struct svi_envelope *env,
                           const struct svi_receipt *r, struct svi_bytes *out);
 
-/* Does the message change the state, so that it is to be written ahead? A hello only asks, unless it brings
- * back a source that was forgotten (`n`). */
+/* Does the message change the state, so that it must be written ahead? A hello only asks, unless it restores
+ * a forgotten source (`n`). */
 bool svi_router_changes(const struct svi_control *c, const struct svi_envelope *env);
 
 /* The reply to a hello that only asks; nothing is changed. */
 svs_code svi_router_answer(struct svi_control *c, const struct svi_envelope *env, struct svi_bytes *out);
 
-/* The reply to a message that is not applied, for this reason; env: NULL where there is none. */
+/* The reply to a message that is not applied, with the reason `why`; env: NULL if there is none. */
 svs_code svi_router_decline(struct svi_control *c, const struct svi_envelope *env, const svs_error *why,
                             struct svi_bytes *out);
 

@@ -1,8 +1,9 @@
-/* The log of a run, in the order of a run: addresses and limits; refusals and alerts; the summary.
+/* The log of a run, in chronological order: addresses and limits; refusals and alerts; the summary.
  *
- * Of sockets nobody reads a line for each refusal: the first line comes at once, what comes within a second
- * after it is counted and becomes one line. Rows of standard input are reported one by one where they are
- * read, so nothing is counted for them. The accuracy is the last line, for programs that look there. */
+ * On sockets nobody could read a line for each refusal: the first is logged at once, those within a second
+ * after it are counted and become one line. Rows of standard input are reported individually where they are
+ * read (intake_stdin.c), so nothing is counted for them. The accuracy is the last line of the summary, where
+ * programs look for it. */
 #include "server/run_log.h"
 
 #include <inttypes.h>
@@ -16,7 +17,7 @@
 #include "report/verdict.h"
 
 #define BETWEEN 1.0 /* seconds between two lines */
-#define SHOWN   5   /* notices about classes that are logged */
+#define SHOWN   5   /* notices about ambiguous labels (7 and "7") that are logged */
 #define KIB     1024.0
 #define GIB     (1024 * 1024 * KIB)
 
@@ -32,7 +33,7 @@ void svi_run_log_line(const struct svi_run_log *l, const char *format, ...) {
     fflush(l->to);
 }
 
-/* How many keys may be in memory, and by what. */
+/* How many keys fit into memory, and which setting or limit decides. */
 static void run_log_keys(const struct svi_run_log *l) {
     const struct svi_settings *s = l->settings;
     const int d = svi_keys_features(s);
@@ -61,6 +62,8 @@ void svi_run_log_stream(const struct svi_run_log *l) {
 
 /* ---- meanwhile */
 
+/* Counts events for the next line. Only the text of the first refusal and of the latest alert is kept: a
+ * flood costs no memory and one line. */
 static void run_log_count(struct svi_run_log *l, const struct svi_event *e) {
     if (!l->to || !l->counts)
         return;
@@ -75,11 +78,11 @@ static void run_log_count(struct svi_run_log *l, const struct svi_event *e) {
     l->due = l->due || e->topic == SVI_TOPIC_ALERT || e->topic == SVI_TOPIC_ERROR;
 }
 
-/* What such an error is about; NULL: it refuses a sample. */
+/* The subject of an error event that refuses no sample; NULL: it refuses one. */
 static const char *run_log_subject(svs_code code) {
     return code == SVS_CLOCK_MOVED                                    ? "clock"
            : code == SVS_CONFIG_CHANGED || code == SVS_UNKNOWN_COLUMN ? "config"
-           : code == SVS_TWIN_CLASSES                                 ? "label"
+           : code == SVS_AMBIGUOUS_CLASS                              ? "label"
            : code == SVS_STATE_LOADED                                 ? "state"
                                                                       : NULL;
 }
@@ -89,7 +92,7 @@ bool svi_run_log_notice(struct svi_run_log *l, const struct svi_event *e) {
     const char *subject = run_log_subject(code);
     if (!subject)
         run_log_count(l, e);
-    else if (l->to && (code != SVS_TWIN_CLASSES || l->twins++ < SHOWN)) /* of each key */
+    else if (l->to && (code != SVS_AMBIGUOUS_CLASS || l->twins++ < SHOWN)) /* each key may send its own */
         svi_run_log_line(l, "%s: %s\n", subject, e->as.error.reason);
     return subject != NULL;
 }
@@ -103,6 +106,7 @@ static void run_log_refusals(const struct svi_run_log *l) {
     int64_t total = 0;
     for (int code = 0; code < SVS_CODE_COUNT; code++)
         total += l->refused[code];
+    /* The first reason in full stands for all of the period. */
     if (total > 0)
         fprintf(l->to, "refused %" PRId64 " (%s): %s%s%s", total,
                 svi_code_counts(l->refused, reasons, sizeof reasons, NULL), l->reason,
@@ -119,6 +123,7 @@ void svi_run_log_turn(struct svi_run_log *l, bool last) {
         fprintf(l->to, "%" PRId64 " alerts, the last one: %s", l->alerts, l->alert);
     fputc('\n', l->to);
     fflush(l->to);
+    /* The next period starts empty. */
     memset(l->refused, 0, sizeof l->refused);
     l->alerts = 0;
     l->due = false;
@@ -128,20 +133,21 @@ void svi_run_log_turn(struct svi_run_log *l, bool last) {
 
 /* ---- the end */
 
-/* What was refused, by code; a key counts its own. */
-static void run_log_reasons(const struct svi_run_log *l, char *reasons, size_t size, svs_code *most) {
+/* Refusals by code as text. Keys keep their own counts by code; of those only the sum is known here. */
+static void run_log_reasons(const struct svi_run_log *l, char *reasons, size_t size, svs_code *commonest) {
     const int64_t *all = svi_engine_refusals(svi_stream_root(l->stream));
     int64_t others = svi_stream_refused(l->stream), refused[SVS_CODE_COUNT];
     for (int code = 0; code < SVS_CODE_COUNT; code++) {
         refused[code] = svi_code_is_notice((svs_code)code) ? 0 : all[code];
         others -= refused[code];
     }
-    svi_code_counts(refused, reasons, size, most);
+    svi_code_counts(refused, reasons, size, commonest);
     const size_t at = strlen(reasons);
     if (others > 0)
         snprintf(reasons + at, size - at, "%s%" PRId64 " of keys", at > 0 ? ", " : "", others);
 }
 
+/* The summary of a stream with keys: sums over keys, as there is no single model. */
 static void run_log_key_figures(const struct svi_settings *s, const struct svi_figure *f, int count,
                                 FILE *to) {
     const bool regress = s->task == SVS_REGRESS;
@@ -165,6 +171,7 @@ void svi_run_log_summary(const struct svi_run_log *l, double now) {
     const int count = svi_stream_figures(l->stream, NULL, now, &f);
     const double quality = svi_figure_value(f, count, name),
                  suppressed = svi_figure_value(f, count, "alerts_suppressed");
+    /* Counts first, then alerts by kind, then the verdict, and the quality in the last line. */
     run_log_reasons(l, reasons, sizeof reasons, NULL);
     fprintf(to, "seen %" PRId64 "\nrefused %" PRId64 "%s%s%s\n", svi_stream_seen(l->stream),
             svi_stream_refused(l->stream), reasons[0] ? " (" : "", reasons, reasons[0] ? ")" : "");
@@ -178,7 +185,7 @@ void svi_run_log_summary(const struct svi_run_log *l, double now) {
     for (int i = 0; i < 2; i++)
         if (svi_figure_value(f, count, kinds[i][0]) > 0)
             fprintf(to, "%s %.0f\n", kinds[i][1], svi_figure_value(f, count, kinds[i][0]));
-    /* The whole file takes less than the cooldown. */
+    /* A whole file is usually read in less time than the cooldown. */
     if (suppressed > 0 && svi_settings_intake(s).mode == SVI_IN_STDIN && !s->ts[0])
         fprintf(
             to,
@@ -193,16 +200,17 @@ void svi_run_log_summary(const struct svi_run_log *l, double now) {
 
 svs_code svi_run_log_check(const struct svi_run_log *l, int64_t rows, svs_error *err) {
     char reasons[SVS_ERROR_TEXT];
-    svs_code most;
+    svs_code commonest;
+    /* Refusals of this run only: a restored state brings older ones along. */
     const int64_t refused = svi_stream_refused(l->stream) - l->errors;
     if (rows == 0 || !svi_refused_many(refused, rows))
         return SVS_OK;
-    run_log_reasons(l, reasons, sizeof reasons, &most);
-    most = most == SVS_OK ? SVS_INVALID : most; /* those of keys are not known by code */
+    run_log_reasons(l, reasons, sizeof reasons, &commonest);
+    commonest = commonest == SVS_OK ? SVS_INVALID : commonest; /* refusals of keys are not known by code */
     if (svi_stream_seen(l->stream) == l->seen && refused >= rows)
-        return svi_fail(err, most, "all %" PRId64 " rows were refused: %.180s", rows, reasons);
+        return svi_fail(err, commonest, "all %" PRId64 " rows were refused: %.180s", rows, reasons);
     if (svi_refused_most(refused, rows))
-        return svi_fail(err, most, "%" PRId64 " of %" PRId64 " rows were refused: %.180s", refused, rows,
+        return svi_fail(err, commonest, "%" PRId64 " of %" PRId64 " rows were refused: %.180s", refused, rows,
                         reasons);
     if (l->to)
         fprintf(l->to, "%" PRId64 " of %" PRId64 " rows were refused: %s\n", refused, rows, reasons);

@@ -1,3 +1,6 @@
+/* Score events become lines of text in memory; svi_score_lines_flush writes them, once a turn. Nothing here
+ * blocks without also watching for the signal to stop: a reader that pauses must not keep the process alive.
+ */
 #include "server/score_lines.h"
 
 #include <errno.h>
@@ -19,8 +22,8 @@ static void put_class_name(struct svi_pack *p, const struct svi_event *e, int k)
     svi_pack_name(p, class.kind == SVS_STR ? class.as.s : name, (size_t)length);
 }
 
-/* A score for each class by its name, so that it means the same whichever class came first. A single row is
- * positive for the second class, and the other way round for the first. */
+/* Scores as a map by class name, so that the meaning does not depend on which class was seen first. A model
+ * with a single row scores the second class; the first gets the opposite sign. */
 static void put_scores_by_class(struct svi_pack *p, const struct svi_event *e) {
     const int count = e->as.score.class_count;
     svi_put_map(p, "scores", (size_t)count);
@@ -60,11 +63,12 @@ svs_code svi_score_lines_score(struct svi_score_lines *l, const struct svi_event
     if (code == SVS_OK)
         code = svi_json_text(&l->text, "\n");
     if (code != SVS_OK)
+        /* a half-written line must not reach the output */
         l->text.size = before;
     return code;
 }
 
-/* Waits until PIPE_BUF bytes can be written without blocking. False: it is to stop. */
+/* Waits until PIPE_BUF bytes can be written without blocking. False: stop was requested. */
 static bool score_lines_writable(const struct svi_score_lines *l, int stop_fd) {
     struct pollfd items[2] = {{l->fd, POLLOUT, 0}, {stop_fd, POLLIN, 0}};
     while (poll(items, 2, -1) < 0 && errno == EINTR)
@@ -75,6 +79,8 @@ static bool score_lines_writable(const struct svi_score_lines *l, int stop_fd) {
 svs_code svi_score_lines_flush(struct svi_score_lines *l, int stop_fd, svs_error *err) {
     svs_code code = SVS_OK;
     size_t at = 0;
+    /* At most PIPE_BUF bytes a write: a pipe takes them whole once poll reports it writable, so the process
+     * never blocks in write(2) and stays able to stop. */
     while (at < l->text.size && !l->closed && code == SVS_OK) {
         size_t left = l->text.size - at;
         ssize_t n = -1;

@@ -1,3 +1,5 @@
+/* Signals as descriptors: blocked in all threads and read through signalfd, so that they are handled between
+ * two turns of the loop and never in the middle of one. */
 #include "server/signals.h"
 
 #include <errno.h>
@@ -6,8 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Threads that libraries started before us (OpenBLAS has some) do not block the signals: what reaches one of
- * them is handed on to the main thread, whose number is the process's, and waits there for signalfd. */
+/* Threads that libraries started before this (OpenBLAS has some) do not block the signals. A signal delivered
+ * to one of them is forwarded to the main thread, whose number is the process's; there it stays pending for
+ * signalfd. */
 static void signals_hand_on(int number) {
     int kept = errno;
     syscall(SYS_tgkill, getpid(), getpid(), number);
@@ -32,7 +35,8 @@ bool svi_signals_take(struct svi_signals *s) {
     sigaddset(&wanted, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &wanted, &s->mask);
     sigaction(SIGPIPE, &ignore, &s->pipe);
-    sigaction(SIGXFSZ, &ignore, &s->too_large); /* a write beyond the limit fails like one on a full disk */
+    /* a write beyond the limit then fails like one on a full disk */
+    sigaction(SIGXFSZ, &ignore, &s->too_large);
     sigaction(SIGINT, &hand, &s->interrupt);
     sigaction(SIGTERM, &hand, &s->terminate);
     sigaction(SIGHUP, &hand, &s->hangup);
@@ -43,16 +47,17 @@ bool svi_signals_take(struct svi_signals *s) {
 
 bool svi_signals_pending(int fd) {
     struct signalfd_siginfo taken;
-    bool came = false;
+    bool arrived = false;
     while (fd >= 0 && read(fd, &taken, sizeof taken) > 0)
-        came = true;
-    return came;
+        arrived = true;
+    return arrived;
 }
 
 void svi_signals_give_back(const struct svi_signals *s) {
     const int kept = errno;
     for (int i = 0; i < 2; i++) {
         const int fd = i ? s->reload : s->end;
+        /* Signals already acted upon are consumed here; unblocking would otherwise deliver them. */
         (void)svi_signals_pending(fd);
         if (fd >= 0)
             close(fd);

@@ -1,5 +1,4 @@
-/* signals.h: SIGINT and SIGTERM, and SIGHUP, as something to wait for; SIGPIPE and SIGXFSZ ignored meanwhile.
- */
+/* signals.h: SIGINT, SIGTERM and SIGHUP as descriptors to poll; SIGPIPE and SIGXFSZ are ignored meanwhile. */
 #ifndef SVI_SIGNALS_H
 #define SVI_SIGNALS_H
 
@@ -7,20 +6,20 @@
 #include <stdbool.h>
 
 struct svi_signals {
-    int end;    /* readable: SIGINT or SIGTERM came */
-    int reload; /* SIGHUP came */
-    /* how it was before */
+    int end;    /* readable once SIGINT or SIGTERM has arrived */
+    int reload; /* readable once SIGHUP has arrived */
+    /* the previous state, restored by svi_signals_give_back */
     sigset_t mask;
     struct sigaction interrupt, terminate, hangup, pipe, too_large;
 };
 
-/* Before libzmq starts its threads, which inherit the mask. False, with errno: there are no descriptors. */
+/* Must run before libzmq starts its threads, which inherit the mask. False, with errno: no descriptors. */
 bool svi_signals_take(struct svi_signals *s);
 
-/* Did it come, once or more since the last call? For one of the two descriptors. */
+/* Has a signal of this descriptor arrived since the last call, once or more? */
 bool svi_signals_pending(int fd);
 
-/* Signals that came meanwhile were obeyed: they do not strike when they are let through again. */
+/* Restores masks and handlers. Signals that arrived meanwhile were acted upon and are not delivered again. */
 void svi_signals_give_back(const struct svi_signals *s);
 
 #endif

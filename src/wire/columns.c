@@ -61,12 +61,12 @@ static svs_code columns_refuse(const struct svi_schema *s, const uint8_t *value,
     char sent[SVI_LIST_PAIR], have[SVI_LIST_PAIR];
     columns_list_sent(value, sent);
     if (s->shape.kind == SVI_SPARSE)
-        return svi_fail(err, SVS_OTHER_COLUMNS,
+        return svi_fail(err, SVS_WRONG_COLUMNS,
                         "the columns are %s, but those of this stream have numbers (sparse)", sent);
     if (known == 0)
-        return svi_fail(err, SVS_OTHER_COLUMNS, "the columns are %s, but this stream has %d without names",
+        return svi_fail(err, SVS_WRONG_COLUMNS, "the columns are %s, but this stream has %d without names",
                         sent, s->shape.d);
-    return svi_fail(err, SVS_OTHER_COLUMNS, "the columns are %s, but this stream has %s", sent,
+    return svi_fail(err, SVS_WRONG_COLUMNS, "the columns are %s, but this stream has %s", sent,
                     columns_list_stream(s, known, have));
 }
 
@@ -75,9 +75,9 @@ static int columns_place_of(struct svi_schema *s, const struct svi_item *name, i
                             svs_error *err) {
     const char *text = (const char *)name->body;
     char shown[80];
-    err->code = SVS_OTHER_COLUMNS;
+    err->code = SVS_WRONG_COLUMNS;
     if (name->type != SVI_STRING) {
-        svi_fail(err, SVS_OTHER_COLUMNS, "columns holds %s: it is an array of names", svi_item_name(name));
+        svi_fail(err, SVS_WRONG_COLUMNS, "columns holds %s: it is an array of names", svi_item_name(name));
         return -1;
     }
     int place = known > 0 ? svi_schema_find(s, text, name->length, guess) : -1;
@@ -85,7 +85,7 @@ static int columns_place_of(struct svi_schema *s, const struct svi_item *name, i
         place = svi_schema_column(s, NULL, text, name->length, guess, err);
     if (place < 0 || svi_shape_mark(&s->shape, place))
         return place;
-    svi_fail(err, SVS_OTHER_COLUMNS, "columns names \"%s\" twice",
+    svi_fail(err, SVS_WRONG_COLUMNS, "columns names \"%s\" twice",
              svi_escape(shown, sizeof shown, text, name->length));
     return -1;
 }
@@ -95,7 +95,7 @@ static svs_code columns_match_own(struct svi_columns *c, const struct svi_schema
     c->count = svi_schema_columns(s);
     c->in_order = true;
     if (c->count == 0)
-        return svi_fail(err, SVS_OTHER_COLUMNS,
+        return svi_fail(err, SVS_WRONG_COLUMNS,
                         "columns is true, but this stream has no names of columns yet");
     for (int i = 0; i < c->count; i++)
         c->place[i] = i;
@@ -111,7 +111,7 @@ static svs_code columns_match_list(struct svi_columns *c, struct svi_schema *s, 
     if (list.type == SVI_BOOL && list.i)
         return columns_match_own(c, s, err);
     if (list.type != SVI_ARRAY || list.length == 0)
-        return svi_fail(err, SVS_OTHER_COLUMNS, "columns is %s: it is an array of names",
+        return svi_fail(err, SVS_WRONG_COLUMNS, "columns is %s: it is an array of names",
                         list.type == SVI_ARRAY ? "empty" : svi_item_name(&list));
     const bool open = s->shape.kind == SVI_UNSET && known == 0;
     const bool fits = open || list.length == (uint32_t)wanted || (part && list.length < (uint32_t)known);

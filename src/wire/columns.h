@@ -31,7 +31,7 @@ void svi_columns_forget(struct svi_columns *c);
 
 /* Holds env->columns against the columns of the schema; nothing without it. Where there are none, those of
  * the list are added, and stay when a message is committed. `part`: the list may leave some out.
- * SVS_OTHER_COLUMNS with both lists (also where the list is malformed), SVS_LIMIT, SVS_NO_MEMORY; names may
+ * SVS_WRONG_COLUMNS with both lists (also where the list is malformed), SVS_LIMIT, SVS_NO_MEMORY; names may
  * have to be taken back by svi_schema_restore. */
 svs_code svi_columns_match(struct svi_columns *c, struct svi_schema *s, const struct svi_envelope *env,
                            bool part, svs_error *err);

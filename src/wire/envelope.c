@@ -256,12 +256,13 @@ svs_code svi_envelope_check_source(const struct svi_envelope *e, svs_error *err)
     if (!e->has_src && !e->has_n)
         return SVS_OK;
     if (!svi_envelope_numbered(e))
-        return svi_fail(err, SVS_NO_SOURCE, "the sample has %s: acknowledged input needs both",
+        return svi_fail(err, SVS_MISSING_SOURCE, "the sample has %s: acknowledged input needs both",
                         e->has_src ? "src but no n" : "n but no src");
     if (!e->src_good)
-        return svi_fail(err, SVS_NO_SOURCE, "src must be a name of 1 to %d bytes of UTF-8", SVS_NAME_MAX);
+        return svi_fail(err, SVS_MISSING_SOURCE, "src must be a name of 1 to %d bytes of UTF-8",
+                        SVS_NAME_MAX);
     if (e->n < 0)
-        return svi_fail(err, SVS_NO_SOURCE, "n must be a whole number from 0");
+        return svi_fail(err, SVS_MISSING_SOURCE, "n must be a whole number from 0");
     return SVS_OK;
 }
 

@@ -88,7 +88,7 @@ static inline bool svi_envelope_numbered(const struct svi_envelope *e) {
     return e->has_src && e->has_n;
 }
 
-/* Are src and n usable? SVS_NO_SOURCE with the reason; nothing when neither is there (SVS_OK). */
+/* Are src and n usable? SVS_MISSING_SOURCE with the reason; nothing when neither is there (SVS_OK). */
 svs_code svi_envelope_check_source(const struct svi_envelope *e, svs_error *err);
 
 /* The keys of the element at `at`: what follows it, or NULL where its form is bad. `depth`: containers that

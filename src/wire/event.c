@@ -151,12 +151,12 @@ static void put_contribution(struct svi_pack *p, const struct svi_contribution *
     else
         svi_put_int(p, "feature", c->column);
     svi_put_real(p, "value", c->value);
-    svi_put_reals(p, "usual", (const double[]){c->low, c->high}, 2);
-    svi_put_real(p, "adds", c->adds);
+    svi_put_reals(p, "normal", (const double[]){c->low, c->high}, 2);
+    svi_put_real(p, "contribution", c->adds);
 }
 
 static void put_detector(struct svi_pack *p, const struct svi_alert_event *a) {
-    svi_put_text(p, "judge", a->judge);
+    svi_put_text(p, "detector", a->judge);
     svi_put_text(p, "severity", a->severity);
     svi_put_real(p, "surprise", a->surprise);
     svi_put_real(p, "expected", a->expected);

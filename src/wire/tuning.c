@@ -24,7 +24,7 @@ void svi_put_tuning(struct svi_pack *p, const svs_tuning *t) {
     svi_put_real(p, "gain", t->row[t->best].gain);
     svi_put_bool(p, "better", t->better);
     svi_put_int(p, "samples", t->samples);
-    svi_put_int(p, "alone", t->alone);
+    svi_put_int(p, "skipped", t->skipped);
     svi_put_array(p, "table", (size_t)t->count);
     for (int g = 0; g < t->count; g++)
         put_tuning_row(p, &t->row[g]);
@@ -32,7 +32,7 @@ void svi_put_tuning(struct svi_pack *p, const svs_tuning *t) {
 
 struct tuning_parts {
     double C, best;
-    int64_t samples, alone;
+    int64_t samples, skipped;
     const uint8_t *better, *table;
 };
 
@@ -51,7 +51,7 @@ svs_code svi_tuning_read(const uint8_t *map, const uint8_t *end, svs_tuning *t, 
         SVI_FIELD(struct tuning_parts, C, REAL, 0, INFINITY),
         SVI_FIELD(struct tuning_parts, best, REAL, 0, INFINITY),
         SVI_FIELD(struct tuning_parts, samples, INTEGER, 0, SVI_FIELD_UNLIMITED),
-        SVI_FIELD(struct tuning_parts, alone, INTEGER, 0, SVI_FIELD_UNLIMITED),
+        SVI_FIELD(struct tuning_parts, skipped, INTEGER, 0, SVI_FIELD_UNLIMITED),
         SVI_FIELD(struct tuning_parts, better, ANY, 0, 0),
         SVI_FIELD(struct tuning_parts, table, ANY, 0, 0)};
     struct tuning_parts parts = {0};
@@ -70,7 +70,7 @@ svs_code svi_tuning_read(const uint8_t *map, const uint8_t *end, svs_tuning *t, 
                       .best = -1,
                       .better = better.i != 0,
                       .samples = parts.samples,
-                      .alone = parts.alone};
+                      .skipped = parts.skipped};
     for (int g = 0; g < t->count && code == SVS_OK; g++) {
         code = tuning_read_row(at, end, &t->row[g], err);
         svi_walk(&at, end, SVI_WALK_MAX);

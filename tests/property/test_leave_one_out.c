@@ -123,7 +123,7 @@ static void assert_equals_fresh_solves(svs_learner *l, double tolerance) {
     if (svs_learner_tune(l, &t, &err) != SVS_OK)
         fail_msg("%s", err.text);
     assert_int_equal(t.samples, h.count);
-    assert_int_equal(t.alone, 0);
+    assert_int_equal(t.skipped, 0);
     for (int g = 0; g < t.count; g++)
         judge(l, &h, t.row[g].C, &row[g], loss[g]);
     int best = t.present;
@@ -285,7 +285,7 @@ static void a_giant_is_counted_apart(void **unused) {
     svs_sample s = {w.x, w.d, svs_none(), svs_int(-2), 1e14};
     assert_int_equal(svs_learner_step(l, &s, w.time, &out, &err), SVS_OK);
     assert_int_equal(svs_learner_tune(l, &t, &err), SVS_OK);
-    assert_int_equal(t.alone, 1);
+    assert_int_equal(t.skipped, 1);
     assert_int_equal(t.samples, 59);
     for (int g = 0; g < t.count; g++)
         assert_true(isfinite(t.row[g].squared) && t.row[g].wrong >= 0 && t.row[g].wrong <= 1);

@@ -264,9 +264,9 @@ static double new_keys(enum hostile kind) {
             right += after.sums.right - before.sums.right;
         }
     const bool far = kind >= ROW_1E20 && kind != EARLY_ROW && kind < UNITS_10 && kind != NOTHING;
-    assert_true(!far || figure(&r, "prior_rows_out") > 0);
+    assert_true(!far || figure(&r, "prior_rows_excluded") > 0);
     print_message("# hostile %d: %.4f right; keys out %g, rows out %g\n", kind, (double)right / (NEW * FIRST),
-                  figure(&r, "prior_keys_out"), figure(&r, "prior_rows_out"));
+                  figure(&r, "prior_keys_excluded"), figure(&r, "prior_rows_excluded"));
     end(&r);
     return (double)right / (NEW * FIRST);
 }
@@ -320,11 +320,11 @@ static void leave(const char *task, const char *memory) {
     struct run r;
     start(&r, task, "1", memory);
     suffer(&r, true);
-    assert_true(figure(&r, "prior_rows_out") > 0);
+    assert_true(figure(&r, "prior_rows_excluded") > 0);
     for (int i = 0; i < 4000; i++)
         learn(&r, some_key(&r), 1, 1, 0);
     couple(&r);
-    assert_true(figure(&r, "prior_rows_out") == 0 && figure(&r, "prior_keys_out") == 0);
+    assert_true(figure(&r, "prior_rows_excluded") == 0 && figure(&r, "prior_keys_excluded") == 0);
     compare(&r, KEYS);
     resume(&r);
     for (int i = 0; i < 100; i++)
@@ -364,7 +364,7 @@ static void test_all_change(void **state) {
         for (int i = 0; i < 1500; i++)
             learn(&r, i % KEYS, 1, 1, 0);
         couple(&r);
-        assert_true(figure(&r, "prior_rows_out") == 0 && figure(&r, "prior_keys_out") == 0);
+        assert_true(figure(&r, "prior_rows_excluded") == 0 && figure(&r, "prior_keys_excluded") == 0);
         compare(&r, KEYS);
     }
     end(&r);

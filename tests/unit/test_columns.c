@@ -62,7 +62,7 @@ static void test_begun_otherwise(void **state) {
     (void)state;
     speaker_open(&f, NULL);
     takes(&f, "{'x':[1,2,3],'y':1}");
-    refuses(&f, "{'columns':['a','b'],'x':[1,2]}", "other_columns", "a, b", "3 without names");
+    refuses(&f, "{'columns':['a','b'],'x':[1,2]}", "wrong_columns", "a, b", "3 without names");
     takes(&f, "{" NAMES ",'x':[3,4,5],'y':0}");
     svi_engine_publish_model(svi_stream_root(f.e), true);
     assert_int_equal(json_array_size(json_object_get(f.last[SVI_TOPIC_MODEL], "features")), 3);
@@ -70,7 +70,7 @@ static void test_begun_otherwise(void **state) {
     speaker_open(&f, NULL);
     takes(&f, "{'x':{'b':2,'a':1},'y':1}");
     takes(&f, "{'columns':['a','b'],'x':[1,2],'y':1}");
-    refuses(&f, "{" NAMES ",'x':[1,2,3]}", "other_columns", "a, b, c", "has b, a");
+    refuses(&f, "{" NAMES ",'x':[1,2,3]}", "wrong_columns", "a, b, c", "has b, a");
     speaker_close(&f);
 }
 
@@ -81,16 +81,16 @@ static void test_others_are_refused(void **state) {
     speaker_open(&f, NULL);
     takes(&f, "{'src':'p','n':0," NAMES ",'x':[1,2,3],'y':1}");
     json_t *reply = route(&f, "{'src':'p','n':1,'columns':['a','b','d'],'x':[1,2,3],'y':1}");
-    assert_string_equal(text_of(reply, "code"), "other_columns");
+    assert_string_equal(text_of(reply, "code"), "wrong_columns");
     assert_string_equal(text_of(reply, "error"), "the columns are a, b, d, but this stream has a, b, c");
     assert_true(json_is_false(json_object_get(reply, "final")) && number(reply, "next") == 1);
     json_decref(reply);
-    refuses(&f, "{'columns':['a','b'],'x':[1,2]}", "other_columns", "a, b,", "a, b, c");
-    refuses(&f, "{'columns':['a','b','c','d'],'x':[1,2,3,4]}", "other_columns", "a, b, c, d", "has a, b, c");
-    refuses(&f, "{'columns':['a','b','a'],'x':[1,2,3]}", "other_columns", "\"a\"", "twice");
-    refuses(&f, "{'columns':['a','b',3],'x':[1,2,3]}", "other_columns", "an integer", "names");
-    refuses(&f, "{'columns':[],'x':[1,2,3]}", "other_columns", "empty", "names");
-    refuses(&f, "{'columns':'a','x':[1,2,3]}", "other_columns", "a string", "names");
+    refuses(&f, "{'columns':['a','b'],'x':[1,2]}", "wrong_columns", "a, b,", "a, b, c");
+    refuses(&f, "{'columns':['a','b','c','d'],'x':[1,2,3,4]}", "wrong_columns", "a, b, c, d", "has a, b, c");
+    refuses(&f, "{'columns':['a','b','a'],'x':[1,2,3]}", "wrong_columns", "\"a\"", "twice");
+    refuses(&f, "{'columns':['a','b',3],'x':[1,2,3]}", "wrong_columns", "an integer", "names");
+    refuses(&f, "{'columns':[],'x':[1,2,3]}", "wrong_columns", "empty", "names");
+    refuses(&f, "{'columns':'a','x':[1,2,3]}", "wrong_columns", "a string", "names");
     refuses(&f, "{" NAMES ",'x':[1,2]}", "wrong_dimension", "2", "3");
     takes(&f,
           "{'src':'p','n':0,'columns':['x'],'x':[1],'y':1}"); /* taken before: it is not looked at again */
@@ -106,7 +106,7 @@ static void test_nothing_stays(void **state) {
     speaker_open(&f, NULL);
     refuses(&f, "{" NAMES ",'x':[1,2,3],'y':[]}", "wrong_type", "y", "y");
     takes(&f, "{'columns':['p','q','r'],'x':[1,2,3],'y':1}");
-    refuses(&f, "{" NAMES ",'x':[1,2,3]}", "other_columns", "a, b, c", "p, q, r");
+    refuses(&f, "{" NAMES ",'x':[1,2,3]}", "wrong_columns", "a, b, c", "p, q, r");
     takes(&f, "[{'columns':['r','q','p'],'x':[1,2,3]},{'x':[1,2,3]}]");
     speaker_close(&f);
     speaker_open(&f, few);
@@ -128,7 +128,7 @@ static void test_score(void **state) {
            *other = ask(&f, "{'op':'score','sample':{'columns':['c','b','a'],'x':[3,2,1]}}"),
            *bad = ask(&f, "{'op':'score','sample':{'columns':['c','b','z'],'x':[3,2,1]}}");
     assert_true(json_equal(json_object_get(one, "scores"), json_object_get(other, "scores")));
-    assert_string_equal(text_of(bad, "code"), "other_columns");
+    assert_string_equal(text_of(bad, "code"), "wrong_columns");
     json_decref(one);
     json_decref(other);
     json_decref(bad);

@@ -444,7 +444,7 @@ static void test_tune(void **unused) {
     assert_true(ok(reply));
     assert_int_equal(json_object_size(reply), 1 + SVI_TUNING_KEYS);
     assert_int_equal(number(reply, "samples"), 60);
-    assert_int_equal(number(reply, "alone"), 0);
+    assert_int_equal(number(reply, "skipped"), 0);
     assert_int_equal(json_array_size(table), 11);
     assert_true(number(reply, "C") == 1);
     for (int g = 0; g < 11; g++) {
@@ -793,7 +793,8 @@ static void test_keys_are_listed(void **unused) {
     assert_string_equal(text_of(all, "measure"), "accuracy.w");
     assert_int_equal(json_array_size(list), KEYS);
     for (size_t i = 1; i < KEYS; i++)
-        assert_true(number(json_array_get(list, i - 1), "worse") >= number(json_array_get(list, i), "worse"));
+        assert_true(number(json_array_get(list, i - 1), "excess_error") >=
+                    number(json_array_get(list, i), "excess_error"));
     for (size_t i = 0; i < KEYS; i++) {
         const json_t *key = json_array_get(list, i);
         json_t *status = ask(&f, "{'op': 'status', 'key': '%s'}", text_of(key, "key"));

@@ -209,11 +209,11 @@ struct refusal {
 #define XY "{'x': [1, 2], 'y': 1}"
 
 static const struct refusal refusals[] = {
-    {{NULL}, NULL, "{'x': [1, 2], 'y': 1, 'stream': 'other'}", SVS_OTHER_STREAM, XY},
+    {{NULL}, NULL, "{'x': [1, 2], 'y': 1, 'stream': 'other'}", SVS_WRONG_STREAM, XY},
     {{"stream", "pump1"},
      NULL,
      "{'x': [1, 2], 'y': 1, 'stream': 'pump'}",
-     SVS_OTHER_STREAM,
+     SVS_WRONG_STREAM,
      "{'x': [1, 2], 'y': 1, 'stream': 'pump1'}"},
     {{NULL}, NULL, "{'x': [1, 2], 'y': 1, 'ts': 1000060.5}", SVS_TS_AHEAD, XY},
     {{"ts.ahead", "0"},
@@ -254,7 +254,7 @@ static const struct refusal refusals[] = {
      "{'op': 'label', 'id': 1, 'y': 2}"},
     {{NULL}, NULL, "{'op': 'label', 'id': 1}", SVS_BAD_LABEL, XY},
     {{NULL}, NULL, "{'op': 'forget'}", SVS_BAD_ID, XY},
-    {{NULL}, NULL, "{'op': 'forget', 'id': 1, 'stream': 'other'}", SVS_OTHER_STREAM, XY},
+    {{NULL}, NULL, "{'op': 'forget', 'id': 1, 'stream': 'other'}", SVS_WRONG_STREAM, XY},
     {{NULL}, NULL, "{'op': 'forget', 'id': 1, 'ts': 2e6}", SVS_TS_AHEAD, XY},
     {{NULL}, NULL, "7", SVS_WRONG_TYPE, XY},
     {{NULL}, NULL, "{'x': 'abc', 'y': 1}", SVS_WRONG_TYPE, XY},
@@ -355,8 +355,8 @@ static void test_sample_bytes_are_cut(void **unused) {
     for (size_t i = 0; i < json_string_length(sample); i++)
         shown += (json_string_value(sample)[i] & 0xc0) != 0x80;
     assert_int_equal(shown, 64);
-    svi_stream_refuse(f.e, SVS_PEER_CUT, "too long", NULL, 0, 5);
-    assert_string_equal(text_of(f.last[SVI_TOPIC_ERROR], "code"), "peer_cut");
+    svi_stream_refuse(f.e, SVS_PEER_DISCONNECTED, "too long", NULL, 0, 5);
+    assert_string_equal(text_of(f.last[SVI_TOPIC_ERROR], "code"), "peer_disconnected");
     assert_true(number(f.last[SVI_TOPIC_ERROR], "ts") == 5);
     svi_stream_refuse(f.e, (svs_code)999, "nonsense", NULL, 0, 5);
     assert_string_equal(text_of(f.last[SVI_TOPIC_ERROR], "code"), "invalid");

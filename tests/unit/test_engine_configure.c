@@ -349,8 +349,8 @@ static void figures_go_on(const char *task, const char *const *names) {
 static void test_figures(void **unused) {
     (void)unused;
     figures_go_on("classify", (const char *const[]){"accuracy", "logloss", "brier", "ece",
-                                                    "balanced_accuracy", "accuracy_same", "ap", NULL});
-    figures_go_on("regress", (const char *const[]){"rmse", "rmse_same", "rmse_mean", "coverage", NULL});
+                                                    "balanced_accuracy", "accuracy_no_change", "ap", NULL});
+    figures_go_on("regress", (const char *const[]){"rmse", "rmse_no_change", "rmse_mean", "coverage", NULL});
 }
 
 /* A value that a held sample has keeps its column, one that none has gives it up. */

@@ -192,7 +192,7 @@ static void test_intervals_are_kept(void **unused) {
         assert_true(end_of(f.last[SVI_TOPIC_SCORE], 0) == end_of(g.last[SVI_TOPIC_SCORE], 0));
         assert_true(end_of(f.last[SVI_TOPIC_SCORE], 1) == end_of(g.last[SVI_TOPIC_SCORE], 1));
     }
-    static const char *const names[] = {"coverage", "coverage.w", "interval_width", "rmse_same",
+    static const char *const names[] = {"coverage", "coverage.w", "interval_width", "rmse_no_change",
                                         "rmse_mean.w"};
     for (int i = 0; i < 5; i++)
         assert_true(stat(&f, names[i]) == stat(&g, names[i]));

@@ -195,7 +195,7 @@ static void test_overtaken(void **unused) {
     svi_refit_run(job);
     say(&s.f, "{'x': [1, 1], 'y': 7}"); /* a third class: other rows of W */
     svi_engine_refit_give(svi_stream_root(s.f.e));
-    assert_int_equal(stat(&s.f, "refits_overtaken"), 1);
+    assert_int_equal(stat(&s.f, "refits_discarded"), 1);
     assert_int_equal(stat(&s.f, "refits"), 0);
     next_samples(&s, 51);
     job = svi_engine_refit_take(svi_stream_root(s.f.e));
@@ -203,7 +203,7 @@ static void test_overtaken(void **unused) {
     svi_refit_run(job);
     json_decref(ask(&s.f, "{'op': 'reset'}"));
     svi_engine_refit_give(svi_stream_root(s.f.e));
-    assert_int_equal(stat(&s.f, "refits_overtaken"), 2);
+    assert_int_equal(stat(&s.f, "refits_discarded"), 2);
     next_samples(&s, 120);
     run_job(&s);
     assert_int_equal(stat(&s.f, "refits"), 1);
@@ -320,7 +320,7 @@ static void test_features_that_are_lost(void **unused) {
     assert_int_equal(svi_engine_refit_repeat(svi_stream_root(narrow.f.e), record.data, record.size, &err),
                      SVS_OK);
     assert_int_equal(stat(&narrow.f, "refits"), 0);
-    assert_int_equal(stat(&narrow.f, "refits_overtaken"), 1);
+    assert_int_equal(stat(&narrow.f, "refits_discarded"), 1);
     assert_int_equal(say(&narrow.f, "{'x': {'a': 1}, 'y': 1}"), SVS_OK);
     assert_int_equal(svi_stream_save(narrow.f.e, &c, &err), SVS_OK);
     svi_stream *again = svi_stream_new(&narrow.f.s, 77, speaker_sink, &narrow.f, &err);

@@ -557,7 +557,7 @@ static void models_that_do_not_fit(void **state) {
         apply_bytes(l->stream, f->data, f->size, NOW, false, NULL);
     }
     m.features = names;
-    assert_model_refused(l, &m, "other_columns", "the feature zz");
+    assert_model_refused(l, &m, "wrong_columns", "the feature zz");
     m.features = NULL;
     m.d = 2;
     assert_model_refused(l, &m, "wrong_dimension", "2 features, the stream has 3");

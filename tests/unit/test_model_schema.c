@@ -260,7 +260,7 @@ static void rows_of_a_model(void **state) {
     assert_int_equal(svs_schema_number(s, "a", -1, &err), SVS_OK);
     assert_int_equal(svs_schema_end(s, &x, &d, &err), SVS_OK);
     assert_true(x[0] == -1 && x[1] == 0 && x[2] == 0);
-    const svs_code wrong[] = {SVS_OTHER_COLUMNS, SVS_WRONG_TYPE, SVS_NOT_FINITE, SVS_DUPLICATE_KEY};
+    const svs_code wrong[] = {SVS_WRONG_COLUMNS, SVS_WRONG_TYPE, SVS_NOT_FINITE, SVS_DUPLICATE_KEY};
     for (int i = 0; i < 4; i++) {
         svs_schema_begin(s, &err);
         svs_schema_number(s, "m", 1, &err);

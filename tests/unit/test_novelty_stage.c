@@ -362,7 +362,7 @@ static void test_policies(void **unused) {
     assert_int_equal(tape_stat(&t, "novelty_refused"), 0);
     tape_close(&t);
     forgiven("labelled", most, &t);
-    assert_int_equal(tape_stat(&t, "novelty_joined"), 0); /* there were none */
+    assert_int_equal(tape_stat(&t, "novelty_added"), 0); /* there were none */
     assert_int_equal(t.count[SVI_TOPIC_ALERT], 0);
     tape_close(&t);
 }
@@ -383,7 +383,7 @@ static void test_labelled(void **unused) {
     int higher = 0, pairs = 0;
     tape_open(&t, alone, settings);
     tape_feed(&t, sworn, 0, 1500, 64);
-    assert_true(tape_stat(&t, "novelty_joined") > 10);
+    assert_true(tape_stat(&t, "novelty_added") > 10);
     for (int i = 500; i + 10 < 1500; i += 10) {
         higher += t.novelty[i + 9] > t.novelty[i];
         pairs++;

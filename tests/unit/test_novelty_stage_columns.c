@@ -39,13 +39,13 @@ static void check_growth(const char *lags) {
     tape_open(&t, alone, settings);
     tape_feed(&t, widened, 0, LATER, 64);
     const double scores = tape_stat(&t, "novelty_calibration"), points = tape_stat(&t, "novelty_points"),
-                 renewals = tape_stat(&t, "novelty_renewals"), joined = tape_stat(&t, "novelty_joined");
+                 renewals = tape_stat(&t, "novelty_refreshes"), joined = tape_stat(&t, "novelty_added");
     assert_int_equal(scores, 400);
     tape_feed(&t, widened, LATER, LATER + 1, 1);
     assert_true(tape_stat(&t, "novelty_calibration") == scores);
     assert_true(tape_stat(&t, "novelty_points") >= points);
-    assert_true(tape_stat(&t, "novelty_renewals") == renewals + 1);
-    assert_true(tape_stat(&t, "novelty_joined") >= joined);
+    assert_true(tape_stat(&t, "novelty_refreshes") == renewals + 1);
+    assert_true(tape_stat(&t, "novelty_added") >= joined);
     tape_feed(&t, widened, LATER + 1, end, 64);
     for (int i = 0; i < end; i++)
         assert_true(i < first ? isnan(t.p[i]) : t.p[i] > 0 && t.p[i] <= 1);
@@ -95,7 +95,7 @@ static void test_names_one_by_one(void **unused) {
         tape_open(&t, alone, k ? wide : NULL);
         tape_feed(&t, one_more, 0, 340, 16);
         assert_int_equal(tape_stat(&t, "d"), COLUMNS);
-        assert_in_range((int)tape_stat(&t, "novelty_renewals"), 4, 7); /* four are of every stream */
+        assert_in_range((int)tape_stat(&t, "novelty_refreshes"), 4, 7); /* four are of every stream */
         assert_false(isnan(t.p[339]));
         tape_close(&t);
     }

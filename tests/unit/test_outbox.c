@@ -261,7 +261,7 @@ static void test_options(void **unused) {
         o = defaults();
         o.src = names[i];
         assert_null(svs_outbox_new(&o, &err));
-        assert_int_equal(err.code, SVS_NO_SOURCE);
+        assert_int_equal(err.code, SVS_MISSING_SOURCE);
     }
 }
 
@@ -713,7 +713,7 @@ static void test_another_producer(void **unused) {
     b.r.next = 30;
     put(&b, 1);
     settle_down(&b); /* an answer for numbers that were never sent */
-    assert_string_equal(b.code, "no_source");
+    assert_string_equal(b.code, "missing_source");
     assert_non_null(strstr(b.reason, "another producer"));
     assert_true(b.told[SVS_OUTBOX_LATER] == 1 && status(&b).acked == 6 && b.r.next == 31 && b.r.last == 5);
     end(&b);
@@ -849,7 +849,7 @@ static void test_unnumbered(void **unused) {
     } cases[] = {{"{'error': 'odd!', 'code': 'too_deep'}", "too_deep", true, 1, 0},
                  {"{'error': 'no!!', 'code': 'not_allowed'}", "not_allowed", true, 0, 1},
                  {"{'error': 'full', 'code': 'disk_full', 'final': false}", "disk_full", true, 0, 1},
-                 {"{'error': 'odd!', 'code': 'no_source'}", "no_source", false, 0, 1}};
+                 {"{'error': 'odd!', 'code': 'missing_source'}", "missing_source", false, 0, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct bench b;
         begin(&b, defaults());

@@ -155,8 +155,8 @@ static void check_averages(struct walk *w, bool window) {
     near(figure_of(w, "f1_weighted", window), weighted_f1 / n, 1e-12, "f1_weighted", at);
     near(figure_of(w, "balanced_accuracy", window), balanced / labels, 1e-12, "balanced_accuracy", at);
     near(figure_of(w, "gmean", window), n > 0 ? pow(product, 1 / labels) : NAN, 1e-12, "gmean", at);
-    near(figure_of(w, "accuracy_commonest", window), commonest / n, 1e-12, "accuracy_commonest", at);
-    near(figure_of(w, "accuracy_same", window), same / n, 1e-12, "accuracy_same", at);
+    near(figure_of(w, "accuracy_majority", window), commonest / n, 1e-12, "accuracy_majority", at);
+    near(figure_of(w, "accuracy_no_change", window), same / n, 1e-12, "accuracy_no_change", at);
 }
 
 static void check_table(struct walk *w) {
@@ -373,7 +373,7 @@ static void check_values(struct walk *w) {
             }
             total += w->y[i];
         }
-        near(figure_of(w, "rmse_same", window), sqrt(same / m), 1e-9, "rmse_same", w->count);
+        near(figure_of(w, "rmse_no_change", window), sqrt(same / m), 1e-9, "rmse_no_change", w->count);
         near(figure_of(w, "rmse_mean", window), sqrt(mean / m), 1e-9, "rmse_mean", w->count);
     }
     if (n < 2)
@@ -398,7 +398,7 @@ static void test_values(void **unused) {
     static const int windows[] = {1, 10, 97, 2000};
     for (int k = 0; k < 4; k++) {
         walk_begin(&w, SVS_REGRESS, windows[k], 2);
-        assert_true(isnan(figure_of(&w, "rmse_same", false)) && isnan(figure_of(&w, "coverage", true)));
+        assert_true(isnan(figure_of(&w, "rmse_no_change", false)) && isnan(figure_of(&w, "coverage", true)));
         while (w.count < STREAM) {
             const int i = w.count++;
             w.y[i] = (i > 0 ? 0.9 * w.y[i - 1] : 3) + normal();

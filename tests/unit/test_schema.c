@@ -367,8 +367,8 @@ static void test_lists_may_leave_columns_out(void **state) {
     speaker_open(&f, plain);
     says(&f, "{'columns':['a','b'],'x':[1,2],'y':1}");
     says(&f, "{'columns':['a','b'],'x':[3,1],'y':0}");
-    refuses(&f, "{'columns':['b'],'x':[2],'y':1}", SVS_OTHER_COLUMNS, "a, b");
-    refuses(&f, "{'columns':['b','c'],'x':[2,3],'y':1,'missing':'mean'}", SVS_OTHER_COLUMNS, "b, c");
+    refuses(&f, "{'columns':['b'],'x':[2],'y':1}", SVS_WRONG_COLUMNS, "a, b");
+    refuses(&f, "{'columns':['b','c'],'x':[2,3],'y':1,'missing':'mean'}", SVS_WRONG_COLUMNS, "b, c");
     says(&f, "{'columns':['b'],'x':[2],'y':1,'missing':'mean'}");
     says(&f, "{'x':[3,1],'y':0}"); /* arrays go on */
     says(&f, "{'x':{'b':1,'a':4},'y':1}");
@@ -674,7 +674,7 @@ static void test_refused_words_make_no_columns(void **state) {
     refuses(&f, "{'x':{'a':1,'k':'word'},'y':1.5}", SVS_BAD_LABEL, "1.5");
     says(&f, "{'x':{'a':1,'b':2},'y':1}");
     says(&f, "{'x':[3,1],'y':0}");
-    refuses(&f, "{'columns':['p','q'],'x':['v','w'],'y':1}", SVS_OTHER_COLUMNS, "p, q");
+    refuses(&f, "{'columns':['p','q'],'x':['v','w'],'y':1}", SVS_WRONG_COLUMNS, "p, q");
     speaker_close(&f);
     speaker_open(&f, plain);
     refuses(&f, "{'columns':['p','q'],'x':['v',1],'y':1.5}", SVS_BAD_LABEL, "1.5");

@@ -149,7 +149,7 @@ static void test_src_and_n_belong_together(void **unused) {
                          "{'x': [1], 'src': 'a', 'n': null}",
                          "{'x': [1], 'src': 'a\\u0000b', 'n': 0}"};
     for (int i = 0; i < 8; i++)
-        plainly_refused(&f, bad[i], "no_source");
+        plainly_refused(&f, bad[i], "missing_source");
     assert_int_equal(svi_stream_seen(f.e), 0);
     assert_int_equal(f.count[SVI_TOPIC_ERROR], 8);
     assert_int_equal(stat(&f, "sources"), 0);
@@ -172,9 +172,9 @@ static void test_without_source(void **unused) {
     assert_true(ok(reply));
     json_decref(reply);
     plainly_refused(&f, "{'x': [1, 2]}", "wrong_dimension");
-    plainly_refused(&f, "{'op': 'hello'}", "no_source");
-    plainly_refused(&f, "{'op': 'hello', 'src': 5}", "no_source");
-    plainly_refused(&f, "[{'op': 'hello', 'src': 'a'}]", "no_source");
+    plainly_refused(&f, "{'op': 'hello'}", "missing_source");
+    plainly_refused(&f, "{'op': 'hello', 'src': 5}", "missing_source");
+    plainly_refused(&f, "[{'op': 'hello', 'src': 'a'}]", "missing_source");
     plainly_refused(&f, "'hello'", "wrong_type");
     speaker_close(&f);
 }
@@ -280,9 +280,9 @@ static void test_bye(void **unused) {
     }
     assert_int_equal(svi_stream_seen(f.e), 3);
     assert_int_equal(f.count[SVI_TOPIC_ERROR], 0);
-    plainly_refused(&f, "{'op': 'bye'}", "no_source");
+    plainly_refused(&f, "{'op': 'bye'}", "missing_source");
     plainly_refused(&f, "[{'op': 'bye', 'src': 's'}]",
-                    "no_source"); /* no message of its own: a bad element */
+                    "missing_source"); /* no message of its own: a bad element */
     speaker_close(&f);
 }
 

@@ -16,7 +16,7 @@
 #include "wire/tuning.h"
 
 static svs_tuning a_tuning(bool regress) {
-    svs_tuning t = {.count = 3, .present = 1, .best = 0, .better = true, .samples = 500, .alone = 2};
+    svs_tuning t = {.count = 3, .present = 1, .best = 0, .better = true, .samples = 500, .skipped = 2};
     for (int g = 0; g < 3; g++)
         t.row[g] = (svs_tuning_row){.C = pow(4, g - 1),
                                     .squared = 0.25 + g,
@@ -45,7 +45,7 @@ static void there_and_back(void **unused) {
         write_map(&t, &bytes);
         assert_int_equal(svi_tuning_read(bytes.data, bytes.data + bytes.size, &back, NULL), SVS_OK);
         assert_true(back.count == 3 && back.present == 1 && back.best == 0 && back.better);
-        assert_true(back.samples == 500 && back.alone == 2);
+        assert_true(back.samples == 500 && back.skipped == 2);
         for (int g = 0; g < 3; g++) {
             assert_true(back.row[g].C == t.row[g].C && back.row[g].squared == t.row[g].squared);
             assert_true(back.row[g].gain == t.row[g].gain && back.row[g].noise == t.row[g].noise);
@@ -68,7 +68,7 @@ static void from_json(const char *text, struct svi_bytes *out) {
     assert_int_equal(svi_pack_end(&p), SVS_OK);
 }
 
-#define HEAD "{'C': 1, 'best': 1, 'samples': 9, 'alone': 0, 'better': false, 'table': "
+#define HEAD "{'C': 1, 'best': 1, 'samples': 9, 'skipped': 0, 'better': false, 'table': "
 #define ROW  "{'C': 1, 'squared': 1, 'wrong': 0.5, 'gain': 0, 'noise': 0}"
 
 static void other_maps_are_refused(void **unused) {
@@ -86,9 +86,9 @@ static void other_maps_are_refused(void **unused) {
         HEAD "[{'C': 1, 'squared': 1, 'wrong': 7, 'gain': 0}]}",
         HEAD "[" ROW "," ROW "," ROW "," ROW "," ROW "," ROW "," ROW "," ROW "," ROW "," ROW "," ROW "," ROW
              "," ROW "]}", /* 13 */
-        "{'C': 1, 'best': 1, 'samples': 9, 'alone': 0, 'better': 1, 'table': [" ROW "]}",
-        "{'C': 1, 'best': 4, 'samples': 9, 'alone': 0, 'better': true, 'table': [" ROW "]}",
-        "{'C': 1, 'best': 1, 'samples': -9, 'alone': 0, 'better': true, 'table': [" ROW "]}",
+        "{'C': 1, 'best': 1, 'samples': 9, 'skipped': 0, 'better': 1, 'table': [" ROW "]}",
+        "{'C': 1, 'best': 4, 'samples': 9, 'skipped': 0, 'better': true, 'table': [" ROW "]}",
+        "{'C': 1, 'best': 1, 'samples': -9, 'skipped': 0, 'better': true, 'table': [" ROW "]}",
     };
     struct svi_bytes bytes = {0};
     svs_tuning t;
@@ -155,7 +155,7 @@ static void a_line_of_a_model(void **unused) {
         {"{'W': 1}", ""},
         {"{'loo': 7}", ""},
         {"{'W': 1, 'loo': " HEAD "[" ROW "]}}", "leave-one-out wrong 0.5\n"},
-        {"{'loo': {'C': 1, 'best': 4, 'samples': 9, 'alone': 0, 'better': true, 'table': [{'C': 1, "
+        {"{'loo': {'C': 1, 'best': 4, 'samples': 9, 'skipped': 0, 'better': true, 'table': [{'C': 1, "
          "'squared': 4, "
          "'gain': 0}, {'C': 4, 'squared': 1, 'gain': 3}]}}",
          "leave-one-out rmse 2; with C 4 1, clearly less\n"},

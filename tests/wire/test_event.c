@@ -214,10 +214,10 @@ static void test_alert(void **state) {
     const msgpack_object *first = &list->via.array.ptr[0], *second = &list->via.array.ptr[1];
     assert_keys(first, "feature value usual adds");
     assert_memory_equal(oracle_get(first, "feature")->via.str.ptr, "vibration", 9);
-    assert_true(oracle_get(first, "usual")->via.array.ptr[1].via.f64 == 1.3);
+    assert_true(oracle_get(first, "normal")->via.array.ptr[1].via.f64 == 1.3);
     assert_int_equal(oracle_get(second, "feature")->via.i64, 3);
-    assert_int_equal(oracle_get(second, "usual")->via.array.ptr[0].type, MSGPACK_OBJECT_NIL);
-    assert_true(oracle_get(second, "adds")->via.f64 == -0.25);
+    assert_int_equal(oracle_get(second, "normal")->via.array.ptr[0].type, MSGPACK_OBJECT_NIL);
+    assert_true(oracle_get(second, "contribution")->via.f64 == -0.25);
     msgpack_unpacked_destroy(&u);
     e.as.alert.kind = "quality";
     e.as.alert.measure = "rmse";

@@ -1,6 +1,9 @@
 /* The quality alarm as the engine's surroundings see it: what an alert says, when it closes, its episode,
  * what drift.action does; and that frames, archives and replays change no byte. */
 #include "support/tape.h"
+#include "support/archived.h"
+#include "base/random.h"
+#include "quality/alarm.h"
 #include "store/checkpoint_file.h"
 #include "support/quick.h"
 
@@ -263,8 +266,41 @@ static void goes_on_from_a_checkpoint(void **state) {
     }
 }
 
+static void archive_alarm(struct svi_archive *a, void *alarm) {
+    svi_alarm_archive(a, alarm);
+}
+
+/* What a process that turned the alarm off has is what its checkpoint brings back, byte for byte. */
+static void turned_off_it_is_as_read(void **state) {
+    (void)state;
+    for (int regress = 0; regress < 2; regress++) {
+        struct svi_alarm on, read;
+        struct svi_bytes before = {0}, saved = {0}, again = {0};
+        struct svi_random random = {11};
+        svs_error err;
+        svi_alarm_init(&on, regress, 1e-4);
+        assert_int_equal(svi_alarm_make(&on, &err), SVS_OK);
+        for (int i = 0; i < 3000; i++)
+            svi_alarm_update(&on, svi_random_below(&random, 5) == 0, NULL, 0, i, i);
+        assert_int_equal(archived_save(archive_alarm, &on, &before, &err), SVS_OK);
+        svi_alarm_configure(&on, 0);
+        assert_int_equal(archived_save(archive_alarm, &on, &saved, &err), SVS_OK);
+        assert_false(archived_same(&before, &saved));
+        svi_alarm_init(&read, regress, 0);
+        assert_int_equal(archived_load(archive_alarm, &read, saved.data, saved.size, &err), SVS_OK);
+        assert_int_equal(archived_save(archive_alarm, &read, &again, &err), SVS_OK);
+        assert_true(archived_same(&saved, &again));
+        svi_alarm_free(&on);
+        svi_alarm_free(&read);
+        svi_bytes_clear(&before);
+        svi_bytes_clear(&saved);
+        svi_bytes_clear(&again);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(turned_off_it_is_as_read),
         cmocka_unit_test(an_alert_tells_what_happened),
         cmocka_unit_test(a_regression_has_rmse),
         cmocka_unit_test(off_is_off),
