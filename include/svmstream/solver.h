@@ -1,4 +1,4 @@
-/* solver.h: the batch solvers behind one interface: a two-class (or real-valued) problem and an optional
+/* solver.h: the batch solvers, with one interface: a two-class (or real-valued) problem and an optional
  * start in, a solution with its certificate out.
  *
  *     min_{w,b}  R(w)  +  C sum_i cost_i loss(y_i, w'x_i + b)
