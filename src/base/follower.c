@@ -86,7 +86,7 @@ void svi_follower_free(svi_follower **pf) {
     svi_follower *f = *pf;
     if (!f)
         return;
-    pthread_mutex_lock(&f->lock);
+    pthread_mutex_lock(&f->lock); /* without the lock the signal could come just before the thread sleeps */
     f->quit = true;
     pthread_cond_signal(&f->work);
     pthread_mutex_unlock(&f->lock);

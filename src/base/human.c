@@ -151,7 +151,7 @@ char *svi_human_moment(char out[SVI_HUMAN], double seconds) {
     const double whole = floor(seconds), thousandths = floor((seconds - whole) * 1000 + 0.5);
     const time_t t = svi_human_is_date(seconds) ? (time_t)(whole + (thousandths > 999)) : 0;
     struct tm utc;
-    if (t == 0) {
+    if (t == 0) { /* seconds from some other zero: no date can be given */
         snprintf(out, SVI_HUMAN, "%.10g s", seconds);
         return out;
     }

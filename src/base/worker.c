@@ -75,7 +75,7 @@ void svi_worker_free(svi_worker **pw) {
     if (!w)
         return;
     pthread_mutex_lock(&w->lock);
-    w->stop = true;
+    w->stop = true; /* under the lock, so that no job starts between cancelling and joining */
     if (w->running && w->task->cancel)
         w->task->cancel(w->running);
     if (w->in && w->task->cancel)

@@ -433,11 +433,12 @@ static int cmd_feed_run(const struct cli_args *a) {
         code = svi_identity_load(&a->settings, true, &f.identity, &err);
     if (code == SVS_OK)
         code = cmd_feed_open(&f, &err);
-    svi_identity_wipe(&f.identity);
+    svi_identity_wipe(&f.identity); /* the secret key is in the socket now */
     svi_progress_begin(&f.progress, a->quiet);
     if (code == SVS_OK)
         code = cmd_feed_all(&f, &err);
     double seconds = svi_progress_end(&f.progress);
+    /* The figures are read before bye and close, which change or free them. */
     if (f.delivery.link.box) {
         svs_outbox_status(f.delivery.link.box, &figures);
         f.on_disk = svs_outbox_done(f.delivery.link.box);

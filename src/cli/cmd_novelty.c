@@ -391,6 +391,7 @@ static int novelty_train_run(const struct cli_args *a) {
         usage = cli_usage(a, "--normals-only needs labels: name their column with --label");
     if (usage != CLI_OK)
         return usage;
+    /* The lags are applied here, by joining rows, and stored in the model: scoring must join alike. */
     t.lags = (int)a->settings.novelty_lags;
     t.differences = a->settings.novelty_differences;
     t.options.progress = novelty_train_show_progress;

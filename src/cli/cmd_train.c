@@ -466,6 +466,7 @@ static svs_code train_model(struct train *t, svs_error *err) {
     svs_trained m = {0};
     char path[4096];
     svs_code code = svs_train(&t->table.examples, &t->o, NULL, &m, err);
+    /* Before the progress line ends: calibration trains another PROBA_FOLDS models. */
     if (code == SVS_OK && cli_has(t->args, "proba"))
         code = cmd_train_calibrate(t, m.linear, err);
     svi_progress_end(&t->progress);
@@ -554,6 +555,8 @@ static int cmd_train_run(const struct cli_args *given) {
     struct train t = {.args = a, .first_gap = NAN};
     svs_error err = {0};
     svi_large_blocks_apart();
+    /* The preview comes before the options: it may make the task a regression, on which their checks depend.
+     * It changes this copy of the arguments only. */
     cli_preview_table(&mine, mine.positional[0]);
     const int wrong = take_options(&t);
     if (wrong != CLI_OK)

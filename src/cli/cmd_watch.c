@@ -343,6 +343,8 @@ static svs_code cmd_watch_learn_name(struct watch *w, const struct subscription_
 static svs_code cmd_watch_take_events(struct watch *w, svs_error *err) {
     struct subscription_event e;
     svs_code code = SVS_OK;
+    /* With --key, events without a key are dropped: stats by which the stream's name was learned may still be
+     * queued. */
     while (code == SVS_OK && w->events < w->wanted && subscription_next(&w->subscription, &e))
         if (w->asks)
             code = cmd_watch_learn_name(w, &e, err);

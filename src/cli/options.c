@@ -292,6 +292,7 @@ svs_code cli_parse(struct cli_args *a, const struct cli_command *command,
     svi_settings_default(&a->settings);
     *in_file = false;
     svs_code code = walk_line(&l, err);
+    /* --help and --version must work on a line that is incomplete or wrong. */
     if (code != SVS_OK || a->help || a->version)
         return code;
     code = check_positionals(a, err);
@@ -303,6 +304,7 @@ svs_code cli_parse(struct cli_args *a, const struct cli_command *command,
         code = svi_settings_load(&a->settings, a->config, err);
         *in_file = code != SVS_OK;
     }
+    /* In the order of the table, not of the line: the result does not depend on the order of flags. */
     for (int i = 0; i < svi_settings_count && code == SVS_OK; i++)
         if ((a->flagged[i] = l.setting[i] != NULL))
             code = svi_settings_set(&a->settings, svi_settings_table[i].key, l.setting[i], err);
