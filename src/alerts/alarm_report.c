@@ -9,6 +9,9 @@
 
 _Static_assert((int)SVI_ALARM_SHIFTS <= (int)SVI_ALERT_TOP_MAX, "an event holds the features of an alarm");
 
+/* The shifted features twice: as contributions of the event, in `out`, and as features of the line, in
+ * `features` (SVI_ALARM_SHIFTS). The normal range of the event is the 90 % range of a normal law around the
+ * mean before the change. */
 static void alarm_report_top(const struct svi_alarm *s, const struct svi_schema *schema,
                              struct svi_alert_report *out, struct svi_quality_feature *features) {
     for (int i = 0; i < s->count; i++) {
@@ -28,6 +31,8 @@ static void alarm_report_top(const struct svi_alarm *s, const struct svi_schema 
     }
 }
 
+/* What all events of an alarm have in common. It is a close without a sample unless the caller fills
+ * in more. */
 static struct svi_alert_event alarm_report_event(const struct svi_alarm *s,
                                                  const struct svi_alert_report *out) {
     return (struct svi_alert_event){.kind = "quality",
@@ -49,6 +54,7 @@ void svi_alarm_report(const struct svi_alarm *s, svs_value id, const struct svi_
                                                    [SVI_ALARM_CLOSED] = SVI_ALERT_CLOSE};
     struct svi_quality_feature features[SVI_ALARM_SHIFTS];
     alarm_report_top(s, schema, out, features);
+    /* The event points into `out`, so a report must stay where it was filled. */
     out->event = alarm_report_event(s, out);
     out->event.state = svi_alert_change_name(states[change]);
     out->event.id = id;

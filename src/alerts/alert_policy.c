@@ -1,9 +1,14 @@
 /* One alert an episode, from the evidence of all detectors.
  *
- * A sample is read first: each detector's surprise over its level, whether that is a record, whether all are
- * calm (policy_read). What a person called usual is below its level then. From that alone follow the alarm
- * and what becomes of the alert: policy_open, policy_go_on. The budget hears of all surprises, before, and
- * which excursions were of an alert, after. Read svi_alert_policy_step first. */
+ * Start with svi_alert_policy_step. It first condenses the sample (policy_read): each detector's surprise
+ * over its level, whether that is a record, and whether all detectors are calm. Surprises that a person has
+ * marked normal are lowered below their level there. The alarm and the fate of the alert (policy_open,
+ * policy_continue) follow from that reading alone.
+ *
+ * The budget receives every surprise before the decision, and after it learns which excursions belonged to an
+ * alert. Levels change last. No sample is therefore assessed by a level that already knows it.
+ *
+ * In this file `ratio` is a surprise over its level: 1 is the level itself. */
 #include "alerts/alert_policy.h"
 
 #include <math.h>
@@ -12,17 +17,17 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
-/* GREATEST keeps p = 0 finite: archives of peaks hold finite numbers alone. USUAL stays above
- * SVI_POLICY_CLEAR: a verdict keeps an alert from opening, but does not end one that its detector joined
- * last. */
-#define DAY        86400.0
-#define GREATEST   300.0 /* surprise: beyond any p */
-#define USUAL      0.9   /* of its level, what a person called usual */
-#define LASTS      (30 * 60.0)
-#define LASTS_LONG (6 * 3600.0)
+/* GREATEST keeps p = 0 finite, because archives of peaks hold only finite numbers. MARKED_NORMAL lies above
+ * SVI_POLICY_CLEAR, so a verdict keeps an alert from opening but does not end one that its detector is still
+ * part of. */
+#define DAY           86400.0
+#define GREATEST      300.0        /* largest surprise, -log10 p: beyond any p */
+#define MARKED_NORMAL 0.9          /* ratio of what a person marked normal */
+#define LASTS         (30 * 60.0)  /* seconds, to a warning */
+#define LASTS_LONG    (6 * 3600.0) /* seconds, to serious */
 
 void svi_alert_policy_init(struct svi_alert_policy *d, const struct svi_alert_policy_options *o) {
-    /* Ratio 1 is the level itself. An alert that p opened before there was a budget measures from there. */
+    /* An alert that p opened before there was a budget has no ratio; it is measured from the level itself. */
     *d = (struct svi_alert_policy){.o = *o, .reported = 1, .worst = 1};
     svi_budget_init(&d->budget, o->a_day, o->interval);
 }
@@ -34,16 +39,16 @@ void svi_alert_policy_clear(struct svi_alert_policy *d) {
     svi_alert_policy_init(d, &o);
 }
 
-svs_code svi_alert_policy_reserve(struct svi_alert_policy *d, bool usual, svs_error *err) {
-    /* Most streams never get a verdict, so the list costs nothing until the first. */
-    if (usual && !d->normal && !(d->normal = svi_alloc_plain_array(SVI_POLICY_NORMAL, sizeof *d->normal)))
+svs_code svi_alert_policy_reserve(struct svi_alert_policy *d, bool mark, svs_error *err) {
+    /* The list is allocated with the first verdict; most streams never get one. */
+    if (mark && !d->normal && !(d->normal = svi_alloc_plain_array(SVI_POLICY_NORMAL, sizeof *d->normal)))
         return svi_fail_memory(err, "what was called usual");
     return svi_budget_reserve(&d->budget, err);
 }
 
 void svi_alert_policy_configure(struct svi_alert_policy *d, const struct svi_alert_policy_options *o) {
-    /* Without a budget no row reached the budget: an older past would have a hole in it. A mere change of
-     * the number keeps the past, since only levels depend on it. */
+    /* While the budget was off, no row reached it, so an older past would have a hole: start from nothing. A
+     * change of the number alone keeps the past, because only the levels depend on it. */
     if ((o->a_day > 0) != (d->o.a_day > 0)) {
         svi_alert_policy_clear(d);
         svi_alert_policy_init(d, o);
@@ -59,7 +64,7 @@ const char *svi_alert_severity_name(enum svi_severity severity) {
 }
 
 enum svi_severity svi_alert_severity(double worst, double seconds) {
-    /* Size alone or size and time make it serious; time alone never does more than warn. */
+    /* Size alone, or size together with time, is serious; time alone is at most a warning. */
     if (worst >= 3 || (worst >= 1.5 && seconds >= LASTS_LONG))
         return SVI_SEVERITY_SERIOUS;
     return worst >= 1.5 || seconds >= LASTS ? SVI_SEVERITY_WARNING : SVI_SEVERITY_NOTICE;
@@ -69,11 +74,12 @@ void svi_alert_policy_mark_normal(struct svi_alert_policy *d, enum svi_alert_det
                                   double surprise) {
     const struct svi_alert_policy_normal u = {(int)detector, feature, surprise, d->budget.days};
     svs_error err;
-    /* svi_alert_stage_verdict has reserved it before it changed anything; without memory here the verdict
-     * would only lose its effect. */
+    /* svi_alert_stage_verdict reserved the list before it changed anything. If that was skipped and memory is
+     * short here, only the effect of this verdict is lost. */
     if (svi_alert_policy_reserve(d, true, &err) != SVS_OK)
         return;
     if (d->normal_count == SVI_POLICY_NORMAL)
+        /* A full list drops its oldest entry: entries are in the order of their verdicts. */
         memmove(d->normal, d->normal + 1, (size_t)--d->normal_count * sizeof *d->normal);
     d->normal[d->normal_count++] = u;
 }
@@ -89,14 +95,17 @@ double svi_alert_policy_level(const struct svi_alert_policy *d) {
 
 /* ---- one sample */
 
-/* What a sample comes to. */
+/* A sample as the alert sees it. */
 struct policy_reading {
     bool reached[SVI_DETECTORS]; /* at its level or above, and a record */
-    bool any, calm;
-    bool again;   /* one of them after it had been quiet */
-    double ratio; /* largest of those that have reached */
+    bool any;                    /* some detector has reached its level */
+    bool calm;                   /* no detector keeps an alert open */
+    bool again;                  /* a detector has reached its level after a quiet period */
+    double ratio;                /* largest ratio of those that have reached their level; 0: none has */
 };
 
+/* A verdict holds for SVI_BUDGET_MEMORY days and up to the surprise that was reported then: a larger one at
+ * the same feature is news. */
 static bool policy_is_normal(const struct svi_alert_policy *d, int detector, const struct svi_evidence *f) {
     for (int i = 0; i < d->normal_count; i++) {
         const struct svi_alert_policy_normal *u = &d->normal[i];
@@ -107,20 +116,21 @@ static bool policy_is_normal(const struct svi_alert_policy *d, int detector, con
     return false;
 }
 
-/* The sample's surprise, where it is more than that of the last ones. */
-static void policy_surprise(struct svi_alert_policy *d, double most) {
+/* surprise_now (alert_policy.h, SURPRISE). `largest`: of all detectors at this sample. The ring holds the
+ * SVI_BUDGET_APART samples before it, and takes this sample only after the comparison. */
+static void policy_surprise(struct svi_alert_policy *d, double largest) {
     double before = 0;
     for (int i = 0; i < SVI_BUDGET_APART; i++)
         before = d->most[i] > before ? d->most[i] : before;
-    d->surprise_now = most > SVI_POLICY_ONSET * before ? most : 0;
-    d->most[d->most_at] = most;
+    d->surprise_now = largest > SVI_POLICY_ONSET * before ? largest : 0;
+    d->most[d->most_at] = largest;
     d->most_at = (d->most_at + 1) % SVI_BUDGET_APART;
 }
 
-/* How long a detector has been quiet, and idle. */
-static void policy_follow(struct svi_alert_policy *d, int detector, double ratio) {
-    /* Two limits on purpose: `quiet` (below SVI_POLICY_CLEAR) decides `again`, `idle` (below the level)
-     * decides how long a detector is held to the stricter limit. Both saturate, so they cannot overflow. */
+/* Updates how long a detector has been quiet, and idle. */
+static void policy_track(struct svi_alert_policy *d, int detector, double ratio) {
+    /* The two limits differ on purpose. `quiet`, below SVI_POLICY_CLEAR, decides `again`; `idle`, below the
+     * level, decides how long a detector is held to the clear level. Both saturate, so neither overflows. */
     const int quiet = d->quiet[detector] + 1, idle = d->idle[detector] + 1;
     d->quiet[detector] = ratio >= SVI_POLICY_CLEAR      ? 0
                          : quiet < SVI_POLICY_HOLD_ROWS ? quiet
@@ -130,48 +140,49 @@ static void policy_follow(struct svi_alert_policy *d, int detector, double ratio
 
 static void policy_read(struct svi_alert_policy *d, const struct svi_evidence *f, struct policy_reading *r) {
     *r = (struct policy_reading){.calm = true};
-    double most = 0;
+    double largest = 0;
     d->alarm = 0;
     d->lead = SVI_DETECTOR_ROW;
     for (int i = 0; i < SVI_DETECTORS; i++) {
         const double surprise = f[i].surprise > 0 ? f[i].surprise < GREATEST ? f[i].surprise : GREATEST : 0;
         const double level = d->budget.detector[i].level;
         double ratio = surprise / level;
-        /* The budget gets the surprise as it is, a verdict or not: otherwise levels would forget what the
+        /* The budget takes the surprise unchanged, verdict or not: otherwise levels would forget what the
          * stream does, and fall. */
         const bool record = svi_budget_surprise(&d->budget, (enum svi_alert_detector)i, surprise);
-        if (ratio >= USUAL && policy_is_normal(d, i, &f[i]))
-            ratio = USUAL;
+        if (ratio >= MARKED_NORMAL && policy_is_normal(d, i, &f[i]))
+            ratio = MARKED_NORMAL;
         d->ratio[i] = ratio;
+        /* The alarm of a sample that is no record stays below 1: an alert cannot open there. */
         const double counts = record || ratio < SVI_POLICY_BELOW ? ratio : SVI_POLICY_BELOW;
-        most = surprise > most ? surprise : most;
+        largest = surprise > largest ? surprise : largest;
         d->alarm = counts > d->alarm ? counts : d->alarm;
         r->reached[i] = record && ratio >= 1;
-        /* Before policy_follow, which resets `quiet` at this very sample. */
+        /* Before policy_track, which resets `quiet` at this sample. */
         r->again = r->again || (r->reached[i] && d->quiet[i] >= SVI_BUDGET_APART);
-        policy_follow(d, i, ratio);
-        /* A detector that has reached its level beats a larger ratio that is no record; among equals of that
-         * kind the ratio decides, and the earlier detector wins a tie. */
+        policy_track(d, i, ratio);
+        /* A detector that has reached its level beats a larger ratio that is no record. Among two of the same
+         * kind the larger ratio leads, and the earlier detector wins a tie. */
         if (r->reached[i] != r->reached[d->lead] ? r->reached[i] : ratio > d->ratio[d->lead])
             d->lead = (enum svi_alert_detector)i;
         r->any = r->any || r->reached[i];
         r->ratio = r->reached[i] ? fmax(r->ratio, ratio) : r->ratio;
-        /* Hysteresis: a detector that opened or joined must fall well below its level, else a value at the
-         * level would open and close in turns. After SVI_POLICY_HOLD_ROWS idle samples it is like any other.
-         */
+        /* Hysteresis: a detector that opened the alert or joined it must fall below its clear level, else a
+         * value near the level would open and close in turns. After SVI_POLICY_HOLD_ROWS idle samples the
+         * level itself is enough. A surprise whose p is above `clear` never holds an alert open. */
         const bool holds = d->joined[i] && d->idle[i] <= SVI_POLICY_HOLD_ROWS;
         r->calm = r->calm && (ratio < (holds ? SVI_POLICY_CLEAR : 1) || surprise < -log10(d->o.clear));
     }
-    policy_surprise(d, most);
+    policy_surprise(d, largest);
 }
 
-/* True: a feature has joined that was not there. */
+/* Adds the detectors and features that have reached their level. True: a feature is new in the episode. */
 static bool policy_join(struct svi_alert_policy *d, const struct svi_evidence *f,
                         const struct policy_reading *r) {
     bool news = false;
     for (int i = 0; i < SVI_DETECTORS; i++) {
-        /* Two records of it: `joined` of detectors is for calm, `features` is for news. The same feature
-         * found by a second detector is no news to a person. */
+        /* Two records: `joined`, by detector, decides calm; `features` decides news. The same feature found
+         * by a second detector is no news to a person. */
         d->joined[i] = d->joined[i] || r->reached[i];
         int k = 0;
         while (r->reached[i] && k < d->feature_count && d->features[k] != f[i].feature)
@@ -184,9 +195,9 @@ static bool policy_join(struct svi_alert_policy *d, const struct svi_evidence *f
     return news;
 }
 
-/* Whose the report is. */
+/* The report is attributed to the detector that leads now. */
 static void policy_lead(struct svi_alert_policy *d, const struct svi_evidence *f) {
-    /* A later close has no leading detector of its own: it reports the last one, and the largest surprise. */
+    /* At a close no detector leads: it reports this one, and the largest surprise of the episode. */
     d->detector = d->lead;
     d->surprise = fmax(d->surprise, fmin(f[d->lead].surprise, GREATEST));
 }
@@ -206,7 +217,7 @@ static enum svi_alert_change policy_open(struct svi_alert_policy *d, struct svi_
     d->opened++;
     d->reported = d->worst = r->ratio;
     d->began = d->busy = d->budget.days;
-    /* Clear what the last episode left before policy_join fills it: stale features would hide news. */
+    /* The last episode's features go before policy_join fills the list: stale ones would hide news. */
     d->calm = d->feature_count = 0;
     d->severity = svi_alert_severity(d->worst, 0);
     d->surprise = 0;
@@ -223,14 +234,14 @@ static bool policy_is_over(struct svi_alert_policy *d, const struct policy_readi
         return false;
     }
     d->calm++;
-    /* Samples and time: in a fast stream ten samples are nothing, in a slow one `group` is less than one.
-     * The budget bounds what a gap counts, so silence alone closes nothing. */
+    /* Both samples and time: in a fast stream ten samples are too short, in a slow one `group` is less than
+     * one interval. The budget bounds what a gap counts (SVI_BUDGET_GAP), so silence alone closes nothing. */
     return d->calm >= SVI_POLICY_QUIET_ROWS && (d->budget.days - d->busy) * DAY >= d->o.group;
 }
 
-static enum svi_alert_change policy_go_on(struct svi_alert_policy *d, struct svi_alert *a,
-                                          const struct svi_evidence *f, const struct policy_reading *r,
-                                          double time) {
+static enum svi_alert_change policy_continue(struct svi_alert_policy *d, struct svi_alert *a,
+                                             const struct svi_evidence *f, const struct policy_reading *r,
+                                             double time) {
     if (policy_is_over(d, r)) {
         a->open = false;
         a->lasted = 0;
@@ -240,19 +251,18 @@ static enum svi_alert_change policy_go_on(struct svi_alert_policy *d, struct svi
     a->lasted++;
     d->worst = fmax(d->worst, r->ratio);
     a->worst = fmax(a->worst, policy_grade(r->ratio));
-    /* Up to the last sample that was not calm: the wait for the close must not make it more severe. */
+    /* Measured to the last sample that was not calm: the hold-off before the close must not add severity. */
     const enum svi_severity severity = svi_alert_severity(d->worst, (d->busy - d->began) * DAY);
-    /* policy_join always runs, news or not: what it records decides later when the alert may close. */
+    /* policy_join runs in any case: `joined` decides later when the alert may close. */
     const bool joined = policy_join(d, f, r), worse = r->ratio >= SVI_POLICY_WORSE * d->reported;
     if (!joined && !worse && !r->again && severity <= d->severity)
         return SVI_ALERT_NONE;
-    /* One reason a line, the most useful first: where to look, then how bad, then that it is back. */
+    /* One reason a report, the most useful first: where to look, then how bad, then that it recurred. */
     d->news = joined     ? SVI_POLICY_JOINED
               : worse    ? SVI_POLICY_WORSENED
               : r->again ? SVI_POLICY_AGAIN
                          : SVI_POLICY_LASTS;
-    /* Severity, `reported` and the grade only rise within an episode: what has been reported once is no
-     * reason for another line. */
+    /* Severity, `reported` and the grade only rise within an episode, so each reason is reported once. */
     d->severity = severity > d->severity ? severity : d->severity;
     policy_lead(d, f);
     d->reported = fmax(d->reported, r->ratio);
@@ -265,18 +275,18 @@ enum svi_alert_change svi_alert_policy_step(struct svi_alert_policy *d, struct s
                                             bool timed) {
     struct policy_reading r;
     enum svi_alert_change change = SVI_ALERT_NONE;
-    /* The order matters: the time first, since peaks are dated by it; then all surprises; then the alert. */
+    /* Order: the time first, because peaks are dated by it; then all surprises; then the alert. */
     svi_budget_row(&d->budget, time, timed);
     policy_read(d, evidence, &r);
-    /* The warm-up silences alerts only. The past must grow through it, or levels would start from nothing. */
+    /* The warm-up suppresses only alerts. The past grows through it, or levels would start from nothing. */
     if (a->seen++ < d->o.warmup)
         d->alarm = fmin(d->alarm, SVI_POLICY_BELOW);
     else if (a->open)
-        change = policy_go_on(d, a, evidence, &r, time);
+        change = policy_continue(d, a, evidence, &r, time);
     else if (r.any)
         change = policy_open(d, a, evidence, &r, time);
-    /* After the change: an excursion that begins at the opening sample belongs to the alert, and one at the
-     * closing sample does not. Levels move last, so no sample is judged by a level that knows it. */
+    /* After the change: an excursion at the opening sample belongs to the alert, one at the closing sample
+     * does not. Levels move last, so no sample is assessed by a level that knows it. */
     if (a->open)
         svi_budget_mark(&d->budget, a->opened);
     svi_budget_end(&d->budget);
@@ -288,12 +298,14 @@ enum svi_alert_change svi_alert_policy_step(struct svi_alert_policy *d, struct s
 void svi_alert_policy_archive(struct svi_archive *a, struct svi_alert_policy *d) {
     int severity = (int)d->severity, detector = (int)d->detector;
     svi_budget_archive(a, &d->budget);
-    int usual = d->normal_count;
-    svi_archive_int(a, "usual", &usual, 0, SVI_POLICY_NORMAL);
-    if (usual > 0 && svi_archive_loading(a) && svi_archive_ok(a) &&
+    /* The count is set only when the list has capacity for it, so a failed load leaves a list that can be
+     * read and freed. */
+    int marked = d->normal_count;
+    svi_archive_int(a, "usual", &marked, 0, SVI_POLICY_NORMAL);
+    if (marked > 0 && svi_archive_loading(a) && svi_archive_ok(a) &&
         svi_alert_policy_reserve(d, true, a->err) != SVS_OK)
         svi_archive_fail(a, SVS_NO_MEMORY, "no memory for what was called usual");
-    d->normal_count = svi_archive_ok(a) ? usual : 0;
+    d->normal_count = svi_archive_ok(a) ? marked : 0;
     for (int i = 0; i < d->normal_count && svi_archive_ok(a); i++) {
         svi_archive_int(a, "usual judge", &d->normal[i].detector, 0, SVI_DETECTORS - 1);
         svi_archive_int(a, "usual feature", &d->normal[i].feature, -1, INT32_MAX / 2);
@@ -307,6 +319,7 @@ void svi_alert_policy_archive(struct svi_archive *a, struct svi_alert_policy *d)
         svi_archive_int(a, "quiet", &d->quiet[i], 0, SVI_POLICY_HOLD_ROWS);
         svi_archive_int(a, "idle", &d->idle[i], 0, SVI_POLICY_HOLD_ROWS + 1);
     }
+    /* From here on: the open episode. A closed one leaves its last values. */
     svi_archive_finite(a, "reported", &d->reported, 1);
     svi_archive_finite(a, "worst", &d->worst, 1);
     svi_archive_finite(a, "began", &d->began, 1);

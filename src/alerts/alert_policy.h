@@ -1,27 +1,32 @@
 /* alert_policy.h: the evidence of all detectors (evidence.h) as one alert an episode, under a budget
  * (budget.h).
  *
- * An alert opens at a sample that some detector finds as surprising as its level or more, and more so than
- * each of the SVI_BUDGET_APART samples before; not among the first `warmup` samples. While it is open nothing
- * more is reported than updates: when a detector's surprise over its level has grown by SVI_POLICY_WORSE
- * times since it was last reported, when another feature has reached a level, when a detector reaches its
- * level again after SVI_BUDGET_APART samples below SVI_POLICY_CLEAR of it, when it has become more severe. It
- * closes after SVI_POLICY_QUIET_ROWS samples, and at least `group` seconds, in which each detector was below
- * its level, those that had reached theirs in the last SVI_POLICY_HOLD_ROWS samples below SVI_POLICY_CLEAR of
- * it, or p was above `clear`: what comes back before that is the same episode.
+ * OPEN. An alert opens at a sample whose surprise reaches the level of some detector and exceeds that
+ * detector's surprise at each of the SVI_BUDGET_APART samples before (a record), after `warmup` samples.
  *
- * SURPRISE of a sample, as a single number for who wants to set a level of his own: the largest of the
- * detectors where it is SVI_POLICY_ONSET times that of each of the SVI_BUDGET_APART samples before, else 0:
- * an episode counts when it begins and when it becomes worse.
+ * UPDATE. While it is open, an update is reported when the largest surprise over level has grown to
+ * SVI_POLICY_WORSE times the one last reported; when another feature has reached a level; when a detector
+ * reaches its level again after SVI_BUDGET_APART samples below SVI_POLICY_CLEAR of it; and when the alert has
+ * become more severe.
  *
- * THE ALARM of a sample is one number: the largest surprise over level of the detectors where that is a
- * record, 1 when an alert may open; elsewhere, and in the warm-up, at most SVI_POLICY_BELOW.
+ * CLOSE. It closes after a hold-off of SVI_POLICY_QUIET_ROWS calm samples that span at least `group` seconds.
+ * A sample is calm when each detector is below its level (below SVI_POLICY_CLEAR of it, if it has joined the
+ * episode and was at its level within the last SVI_POLICY_HOLD_ROWS samples) or has a p above `clear`. What
+ * recurs before the close is the same episode.
  *
- * FEEDBACK: what a person marked normal (svi_alert_policy_mark_normal) counts as a tenth below its level.
+ * SURPRISE of a sample is a single number for clients that set a level of their own: the largest surprise of
+ * the detectors where it exceeds SVI_POLICY_ONSET times that of each of the SVI_BUDGET_APART samples before,
+ * else 0. An episode counts when it begins and when it becomes worse.
  *
- * SEVERITY: by w, the largest surprise over level so far, and by how long the episode has lasted: `serious`
- * from w 3 on, or from w 1.5 on after 6 hours; `warning` from w 1.5 on, or after 30 minutes; else `notice`. A
- * function of the calls alone. */
+ * ALARM of a sample is a single number too: the largest surprise over level of the detectors where that is a
+ * record (an alert may open from 1 on); elsewhere, and in the warm-up, at most SVI_POLICY_BELOW.
+ *
+ * FEEDBACK. A surprise that a person marked normal (svi_alert_policy_mark_normal) counts as a tenth below its
+ * level.
+ *
+ * SEVERITY goes by w, the largest surprise over level so far, and by how long the episode has lasted:
+ * `serious` from w 3 on, or from w 1.5 on after 6 hours; `warning` from w 1.5 on, or after 30 minutes; else
+ * `notice`. Everything here depends on the calls alone. */
 #ifndef SVI_ALERT_POLICY_H
 #define SVI_ALERT_POLICY_H
 
@@ -29,7 +34,8 @@
 #include "alerts/budget.h"
 #include "alerts/evidence.h"
 
-/* What may be tuned. */
+/* Tuning. WORSE: growth of the ratio for an update. CLEAR: the clear level, as a part of the level. ONSET:
+ * see SURPRISE. BELOW: the largest alarm of a sample that cannot open an alert. */
 #define SVI_POLICY_WORSE      1.25
 #define SVI_POLICY_CLEAR      0.6
 #define SVI_POLICY_QUIET_ROWS 10  /* samples */
@@ -37,12 +43,13 @@
 #define SVI_POLICY_ONSET      1.05
 #define SVI_POLICY_BELOW      0.5
 
-#define SVI_POLICY_FEATURES 8  /* of an episode, remembered */
-#define SVI_POLICY_NORMAL   32 /* surprises by features that a person marked normal, the last ones */
+#define SVI_POLICY_FEATURES 8  /* features of an episode that are remembered; more make no news */
+#define SVI_POLICY_NORMAL   32 /* surprises marked normal that are kept, the newest ones */
 
 struct svi_alert_policy_normal {
     int detector, feature;
-    double surprise, at; /* up to which; the day it was said (svi_budget.days) */
+    double surprise; /* -log10 p up to which it holds */
+    double at;       /* day of the verdict (svi_budget.days) */
 };
 
 /* Why an open alert is reported again. */
@@ -51,75 +58,79 @@ enum svi_alert_news { SVI_POLICY_WORSENED = 0, SVI_POLICY_JOINED, SVI_POLICY_AGA
 enum svi_severity { SVI_SEVERITY_NOTICE = 0, SVI_SEVERITY_WARNING, SVI_SEVERITY_SERIOUS };
 
 struct svi_alert_policy_options {
-    double a_day;    /* alerts; 0: there is no policy, alert.h goes by p */
-    double interval; /* see struct svi_budget */
-    double group;    /* seconds, >= 0 */
-    double clear;    /* p, in (0, 1) */
-    int64_t warmup;
+    double a_day;    /* the budget, alerts a day; 0: the policy is off, and alert.h decides by p */
+    double interval; /* seconds, see struct svi_budget */
+    double group;    /* seconds of the hold-off before a close, >= 0 */
+    double clear;    /* a p above this holds no alert open; in (0, 1) */
+    int64_t warmup;  /* samples before the first alert */
 };
 
 struct svi_alert_policy {
     struct svi_alert_policy_options o;
     struct svi_budget budget;
-    double alarm;                 /* of the last sample */
-    double surprise_now;          /* likewise */
-    double ratio[SVI_DETECTORS];  /* surprise over level, of the last sample */
-    enum svi_alert_detector lead; /* whose ratio is the largest, of those that opened it if some did */
+    double alarm;                 /* of the last sample (ALARM) */
+    double surprise_now;          /* of the last sample (SURPRISE) */
+    double ratio[SVI_DETECTORS];  /* surprise over level of the last sample, by detector */
+    enum svi_alert_detector lead; /* the detector with the largest ratio, among those at their level if any */
 
-    int64_t opened;                /* by this policy */
-    double most[SVI_BUDGET_APART]; /* the largest surprises of the last samples ... */
-    int most_at;                   /* ... and the place of the next one */
-    int quiet[SVI_DETECTORS]; /* samples since the detector was above SVI_POLICY_CLEAR of its level ... */
-    int idle[SVI_DETECTORS];  /* ... and since it was above it; at most SVI_POLICY_HOLD_ROWS + 1 */
-    struct svi_alert_policy_normal *normal; /* SVI_POLICY_NORMAL; NULL: nothing was called so yet */
+    int64_t opened;                /* alerts of this policy */
+    double most[SVI_BUDGET_APART]; /* ring: the largest surprise of each of the last samples */
+    int most_at;                   /* place of the next one in the ring */
+    int quiet[SVI_DETECTORS]; /* samples since the detector was at SVI_POLICY_CLEAR of its level or above */
+    int idle[SVI_DETECTORS];  /* samples since it was at its level or above; both saturate */
+    struct svi_alert_policy_normal
+        *normal; /* SVI_POLICY_NORMAL of them, owned; NULL until the first verdict */
     int normal_count;
 
-    /* Of the episode that is open. */
-    double reported, worst; /* largest ratio: of what was reported, and of all */
-    double began, busy;     /* day (svi_budget.days) of its first sample and of the last that was not calm */
-    int calm;               /* samples since */
+    /* Of the open episode. */
+    double reported, worst; /* largest ratio that was reported, and largest of all */
+    double began, busy; /* day (svi_budget.days) of its first sample and of the last one that was not calm */
+    int calm;           /* samples since then */
     enum svi_severity severity;
     enum svi_alert_news news;                         /* of the last update */
-    enum svi_alert_detector detector;                 /* that led when it was last reported ... */
-    double surprise;                                  /* ... and the largest of all leading ones */
-    bool joined[SVI_DETECTORS];                       /* that have reached their level */
-    int features[SVI_POLICY_FEATURES], feature_count; /* that have reached a level, -1: the row */
+    enum svi_alert_detector detector;                 /* the leading one when it was last reported */
+    double surprise;                                  /* largest surprise of the leading detectors */
+    bool joined[SVI_DETECTORS];                       /* detectors that have reached their level */
+    int features[SVI_POLICY_FEATURES], feature_count; /* columns that have reached a level; -1: the row */
 };
 
 void svi_alert_policy_init(struct svi_alert_policy *d, const struct svi_alert_policy_options *o);
 
-/* Before each row, and before a person marks something normal: room for that. SVS_NO_MEMORY: nothing has
- * changed. */
-svs_code svi_alert_policy_reserve(struct svi_alert_policy *d, bool usual, svs_error *err);
-void svi_alert_policy_clear(struct svi_alert_policy *d); /* frees; as new */
+/* Reserves capacity for the next row and, with `mark`, for one more surprise marked normal. SVS_NO_MEMORY:
+ * nothing has changed. */
+svs_code svi_alert_policy_reserve(struct svi_alert_policy *d, bool mark, svs_error *err);
 
-/* Other options; from no budget to one, or back, the past begins from nothing. */
+/* Frees everything; the policy is as after svi_alert_policy_init with the same options. */
+void svi_alert_policy_clear(struct svi_alert_policy *d);
+
+/* Sets other options. When the budget is switched on or off, the past starts from nothing. */
 void svi_alert_policy_configure(struct svi_alert_policy *d, const struct svi_alert_policy_options *o);
 
 static inline bool svi_alert_policy_is_on(const struct svi_alert_policy *d) {
     return d->o.a_day > 0;
 }
 
-/* One sample: what the detectors say, engine time, and whether the sample has a time of its own. `a` holds
- * the episode and what is counted; of its options none is looked at. */
+/* Processes one sample: the evidence of all detectors; engine time in seconds; `timed`: the sample has its
+ * own time. `a` holds the episode and the counters; its options are not used. */
 enum svi_alert_change svi_alert_policy_step(struct svi_alert_policy *d, struct svi_alert *a,
                                             const struct svi_evidence evidence[SVI_DETECTORS], double time,
                                             bool timed);
 
-/* A person says that this much is usual: for SVI_BUDGET_MEMORY days what surprises that detector no more by
- * that feature reaches no level. */
+/* A person marks this surprise normal: for SVI_BUDGET_MEMORY days, surprises of that detector at that feature
+ * up to this size stay below their level. */
 void svi_alert_policy_mark_normal(struct svi_alert_policy *d, enum svi_alert_detector detector, int feature,
                                   double surprise);
 
-/* Alerts a day so far, and the surprise with which a row opens one: NAN: not known, or no budget. */
+/* Alerts a day so far, and the surprise at which a row opens an alert. NAN: not known yet, or no budget. */
 double svi_alert_policy_alerts_a_day(const struct svi_alert_policy *d);
 double svi_alert_policy_level(const struct svi_alert_policy *d);
 
 const char *svi_alert_severity_name(enum svi_severity severity);
 
+/* worst: largest surprise over level; seconds: how long the episode has lasted. */
 enum svi_severity svi_alert_severity(double worst, double seconds);
 
-/* Neither the options nor what is of the last sample alone. */
+/* Includes neither the options nor what belongs to the last sample alone. */
 void svi_alert_policy_archive(struct svi_archive *a, struct svi_alert_policy *d);
 
 #endif

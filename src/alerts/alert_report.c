@@ -1,12 +1,15 @@
-/* What an alert of novelty says: the features that tell most, with what is usual of them, and the line for a
- * person.
+/* The event of a novelty alert: its top features with their normal ranges, and the line for a person.
  *
- * In the event stand, of all alerts, the features that add most to the surprise of the row (find_top). The
- * line differs: without a budget it names these, those first that lie beyond all that was or plainly out of
- * their usual range. Under a budget it says what the detectors found, the one that leads first, and of the
- * row only what lies outside its usual range, or, where nothing does, the two features that are unusual
- * together.
- */
+ * The event of any alert lists the features that add most to the surprise of the row (find_top). The line
+ * depends on the budget:
+ *
+ *   without one (write_line)   the same features, in another order: the one beyond its earlier range first,
+ *                              then by how far they lie outside their normal range;
+ *   with one (write_episode)   the facts that the detectors found, the leading one first
+ * (add_detector_facts), then of the row the features outside their normal range or, if there are none, the
+ * two that are anomalous together (add_row_facts).
+ *
+ * Columns of a row are lag x d + feature. `rows.x` serves as scratch once the row is assessed. */
 #include "alerts/alert_report.h"
 
 #include <math.h>
@@ -15,7 +18,8 @@
 
 #include "features/calendar.h"
 
-/* Of each feature what all its lags add together, in `sums`; returns the sum of their sizes. */
+/* Adds up the contributions of all lags of each feature into `sums` (d). Returns the sum of their absolute
+ * values, which normalises them. */
 static double add_lags(struct svi_alert_stage *s, int d, double *sums) {
     const double *adds = s->rows.adds;
     double sum = 0;
@@ -29,7 +33,7 @@ static double add_lags(struct svi_alert_stage *s, int d, double *sums) {
     return sum;
 }
 
-/* Where the largest size is among n values `apart` places apart. */
+/* Index of the largest absolute value among n values with the stride `apart`; the first of equals. */
 static int alert_report_largest(const double *v, int n, int apart) {
     int at = 0;
     for (int j = 1; j < n; j++)
@@ -37,6 +41,7 @@ static int alert_report_largest(const double *v, int n, int apart) {
     return at;
 }
 
+/* column: of the row, so value and range are those of the lag that explains most. */
 static struct svi_contribution contribution_of(struct svi_alert_stage *s, const struct svi_schema *schema,
                                                int column, double adds) {
     struct svi_contribution c = {.feature = svi_schema_name(schema, column % s->rows.d),
@@ -47,11 +52,11 @@ static struct svi_contribution contribution_of(struct svi_alert_stage *s, const 
     return c;
 }
 
-/* The features that add most, at most SVI_ALERT_TOP_MAX; the one that lies beyond its range before them.
- * Returns how many. */
+/* Fills `top` with the features that add most, SVI_ALERT_TOP_MAX at most, after the one that lies beyond its
+ * earlier range. Returns their number. */
 static int find_top(struct svi_alert_stage *s, const struct svi_alert_sample *sample,
                     const struct svi_schema *schema, struct svi_contribution *top) {
-    double *sums = s->rows.x; /* the sample stands in its row by now */
+    double *sums = s->rows.x; /* scratch: the sample has been copied into its row */
     const double sum = add_lags(s, sample->d, sums);
     int count = 0;
     if (s->judgement.excess > 0) {
@@ -59,32 +64,36 @@ static int find_top(struct svi_alert_stage *s, const struct svi_alert_sample *sa
         top[count++] = contribution_of(s, schema, s->judgement.feature, sum > 0 ? *adds / sum : 0);
         *adds = 0;
     }
+    /* A feature that is listed is zeroed, so that the next search finds the next largest. The rest of the
+     * list stays empty when only zeros are left: a feature that adds nothing explains nothing. */
     for (; count < SVI_ALERT_TOP_MAX && count < sample->d && sum > 0; count++) {
-        const int most = alert_report_largest(sums, sample->d, 1);
-        const int lag = alert_report_largest(s->rows.adds + most, s->lags, s->rows.d);
-        if (sums[most] == 0)
+        const int largest = alert_report_largest(sums, sample->d, 1);
+        const int lag = alert_report_largest(s->rows.adds + largest, s->lags, s->rows.d);
+        if (sums[largest] == 0)
             break;
-        top[count] = contribution_of(s, schema, lag * s->rows.d + most, sums[most] / sum);
-        sums[most] = 0;
+        top[count] = contribution_of(s, schema, lag * s->rows.d + largest, sums[largest] / sum);
+        sums[largest] = 0;
     }
     return count;
 }
 
-/* How far a value lies beyond what is usual, in widths of that; 0 within. */
+/* How far a value lies outside its normal range, in widths of the range; 0 within. The floor keeps a range of
+ * width 0 from dividing by it. NaN bounds give 0. */
 static double alert_report_excess(const struct svi_contribution *c) {
     const double width = c->high - c->low, beyond = fmax(c->value - c->high, c->low - c->value);
     return beyond > 0 ? beyond / fmax(width, 1e-9 * fabs(c->value)) : 0;
 }
 
-/* For people: what lies beyond all that was comes first, then what is plainly out of its usual range, then
- * what adds most. */
+/* The line without a budget: the feature beyond its earlier range first, then by distance from the normal
+ * range; features within it keep their order, by contribution. */
 static void write_line(const struct svi_alert_stage *s, const struct svi_alert_subject *of,
                        enum svi_alert_change change, struct svi_alert_report *out) {
     struct svi_alert_feature features[SVI_ALERT_TOP];
     struct svi_contribution c[SVI_ALERT_TOP_MAX];
     const int count = out->event.count, shown = count < SVI_ALERT_TOP ? count : SVI_ALERT_TOP;
-    const int first = count > 0 && s->judgement.excess > 0; /* stays there */
+    const int first = count > 0 && s->judgement.excess > 0; /* 1: place 0 is not sorted */
     memcpy(c, out->top, (size_t)count * sizeof *c);
+    /* Insertion sort, stable: five features at most. The event keeps its own order, so a copy is sorted. */
     for (int i = 1; i < count; i++)
         for (int k = i; k > first && alert_report_excess(&c[k]) > alert_report_excess(&c[k - 1]); k--) {
             const struct svi_contribution t = c[k];
@@ -113,18 +122,21 @@ static void write_line(const struct svi_alert_stage *s, const struct svi_alert_s
     svi_alert_text(out->text, &line);
 }
 
-/* ---- under a budget: what the detectors say */
+/* ---- under a budget: what the detectors found */
 
-#define PLAINLY 0.25 /* of how far the feature that lies farthest outside does */
+#define PLAINLY                                                                                              \
+    0.25 /* a feature is named if it lies this part as far outside as the farthest one, or more              \
+          *  \ */
 
-/* The detector's evidence as a person reads it. */
+/* The detector's evidence as a person reads it. Strings belong to the schema and are valid for
+ * this report. */
 static struct svi_alert_fact fact_of(const struct svi_alert_stage *s, const struct svi_alert_sample *sample,
                                      const struct svi_schema *schema, enum svi_alert_detector detector) {
     const struct svi_evidence *f = &s->evidence[detector];
     const bool with = f->with >= 0 && f->with < sample->d;
     const double interval = 86400 / svi_budget_rows_a_day(&s->policy.budget);
     double low = f->low, high = f->high;
-    if (isnan(low)) /* it expects nothing of its own: all the values are what it is compared with */
+    if (isnan(low)) /* a detector without a forecast compares with all past values */
         svi_detector_normal_range(s->detector, f->feature, &low, &high);
     return (struct svi_alert_fact){.detector = detector,
                                    .text = svi_detector_row(detector)->engine->text,
@@ -142,6 +154,7 @@ static struct svi_alert_fact fact_of(const struct svi_alert_stage *s, const stru
                                    .with_value = with ? sample->x[f->with] : NAN};
 }
 
+/* A fact of the row itself: no forecast, no other feature, no detector of sensors behind it. */
 static struct svi_alert_fact fact_of_row(const struct svi_schema *schema, const struct svi_contribution *c) {
     return (struct svi_alert_fact){.name = c->feature,
                                    .column = c->column,
@@ -153,6 +166,7 @@ static struct svi_alert_fact fact_of_row(const struct svi_schema *schema, const 
                                    .with = -1};
 }
 
+/* No feature is named twice in a line, even if two detectors found it. */
 static bool fact_is_new(const struct svi_alert_fact *facts, int count, int column) {
     for (int i = 0; i < count; i++)
         if (facts[i].column == column)
@@ -160,13 +174,15 @@ static bool fact_is_new(const struct svi_alert_fact *facts, int count, int colum
     return true;
 }
 
-/* Those of the detectors that look at one feature, the one that leads first, then those that have reached
- * their level, by how far above it they are. */
-static int take_judged(const struct svi_alert_stage *s, const struct svi_alert_sample *sample,
-                       const struct svi_schema *schema, struct svi_alert_fact *facts) {
+/* Facts of the detectors of sensors: the leading one first, then those at their level, by their ratio.
+ * Returns their number, SVI_ALERT_TOP at most. */
+static int add_detector_facts(const struct svi_alert_stage *s, const struct svi_alert_sample *sample,
+                              const struct svi_schema *schema, struct svi_alert_fact *facts) {
     bool taken[SVI_DETECTORS] = {false};
     int count = 0;
     for (int n = 0; n < SVI_DETECTORS && count < SVI_ALERT_TOP; n++) {
+        /* Selection by hand: at most SVI_DETECTORS passes. The leading detector wins even with a smaller
+         * ratio, because it may be the only record among them. */
         int best = -1;
         for (int i = 0; i < SVI_DETECTORS; i++)
             if (!taken[i] && s->evidence[i].feature >= 0 && s->evidence[i].feature < sample->d &&
@@ -183,18 +199,19 @@ static int take_judged(const struct svi_alert_stage *s, const struct svi_alert_s
     return count;
 }
 
-/* Of a row that is unusual as a whole: what lies outside its usual range; where nothing does, the two
- * features that add most. */
-static int take_row(const struct svi_alert_report *out, const struct svi_schema *schema,
-                    struct svi_alert_fact *facts, int count, bool *combination) {
+/* Facts of a row that is anomalous as a whole: the features outside their normal range; if there are none,
+ * the two that add most, as a combination. `count`: facts so far; returns the new number. */
+static int add_row_facts(const struct svi_alert_report *out, const struct svi_schema *schema,
+                         struct svi_alert_fact *facts, int count, bool *combination) {
     const struct svi_contribution *top = out->top;
-    double most = 0;
+    double farthest = 0;
     for (int i = 0; i < out->event.count; i++)
-        most = fmax(most, alert_report_excess(&top[i]));
+        farthest = fmax(farthest, alert_report_excess(&top[i]));
     for (int i = 0; i < out->event.count && count < SVI_ALERT_TOP; i++)
-        if (most > 0 && alert_report_excess(&top[i]) >= PLAINLY * most &&
+        if (farthest > 0 && alert_report_excess(&top[i]) >= PLAINLY * farthest &&
             fact_is_new(facts, count, top[i].column))
             facts[count++] = fact_of_row(schema, &top[i]);
+    /* Only as a last resort: a detector's fact explains more than "unusual combination". */
     *combination = count == 0 && out->event.count >= 2;
     for (int i = 0; i < 2 && *combination; i++)
         facts[count++] = fact_of_row(schema, &top[i]);
@@ -217,16 +234,20 @@ static void write_episode(const struct svi_alert_stage *s, const struct svi_aler
                                     .lasted = 86400 * (d->budget.days - d->began)};
     const struct svi_detector_row *lead = svi_detector_row(d->lead);
     svs_error err;
+    /* Rows are explained only if a detector of rows leads or ROW is at its level: otherwise a sensor is the
+     * reason, and further features would distract. */
     line.opening = lead->opening;
     if (change != SVI_ALERT_CLOSE) {
-        line.count = take_judged(s, sample, of->schema, facts);
+        line.count = add_detector_facts(s, sample, of->schema, facts);
         if (lead->engine->of_rows || d->ratio[SVI_DETECTOR_ROW] >= 1)
-            line.count = take_row(out, of->schema, facts, line.count, &line.combination);
+            line.count = add_row_facts(out, of->schema, facts, line.count, &line.combination);
     }
-    (void)svi_calendar_set_zone(of->schema->zone, &err); /* where it is unknown, times are those of UTC */
+    (void)svi_calendar_set_zone(of->schema->zone, &err); /* unknown zone: times are in UTC */
     svi_episode_text(out->text, &line);
 }
 
+/* A close is attributed to the detector that was reported last, with the largest surprise of the episode: the
+ * closing sample itself is normal. */
 static void add_detector(const struct svi_alert_stage *s, enum svi_alert_change change,
                          struct svi_alert_event *e) {
     const struct svi_evidence *f = &s->evidence[s->policy.detector];
@@ -241,11 +262,12 @@ static void add_detector(const struct svi_alert_stage *s, enum svi_alert_change 
 bool svi_alert_report_change(struct svi_alert_stage *s, const struct svi_alert_sample *sample,
                              const struct svi_alert_subject *of, enum svi_alert_change change,
                              struct svi_alert_report *out) {
+    /* Novelty was switched off by this sample (too many columns): an alert must not stay open for ever. */
     if (!s->on)
         return svi_alert_report_end(s, of->stream, s->reason, out);
     if (change == SVI_ALERT_NONE)
         return false;
-    const bool closes = change == SVI_ALERT_CLOSE; /* what is usual again has no reason */
+    const bool closes = change == SVI_ALERT_CLOSE; /* a normal sample has no features to list */
     out->event = (struct svi_alert_event){.state = svi_alert_change_name(change),
                                           .id = of->id,
                                           .novelty = s->judgement.novelty,
@@ -269,6 +291,7 @@ bool svi_alert_report_end(struct svi_alert_stage *s, const char *stream, const c
                           struct svi_alert_report *out) {
     if (!s->alert.open)
         return false;
+    /* Neither `closed` nor the cool-down is set: what follows is a new start, not the next disturbance. */
     s->alert.open = false;
     out->event = (struct svi_alert_event){.state = "close",
                                           .id = svs_none(),

@@ -1,14 +1,18 @@
-/* The stage that judges: each accepted sample is judged, an alert may change, and the sample is perhaps
- * learned.
+/* The alert stage: each accepted sample is assessed, the alert may change, and the sample may be learned.
  *
- * In front of novelty (novelty/detector.h) stand the lags: what is judged is a row of d features and the last
- * samples. Capacity is taken before a sample is judged (svi_alert_stage_reserve), so that a failing
- * allocation refuses the sample and leaves everything as it was; where columns may still come there is room
- * for some more. What all parts have agreed to is remembered as a number of columns, until one of them is
- * full: most samples ask nobody. A stream of too many columns goes on without novelty, and the stats say why.
+ * Parts, in the order of reading: set-up, capacity, one sample, archive.
  *
- * The stage returns what it did to the alert; alert_report.c makes an event of it, and the engine publishes.
- * Read in order: set-up, capacity, one sample, archive. */
+ * Novelty (novelty/detector.h) does not see the sample but a row: its d features together with the last
+ * samples (lags). Sensors see the sample itself. Rows may have spare columns, so that few new columns cost a
+ * rebuild; sensors have none.
+ *
+ * Invariant: capacity is reserved before a sample is assessed (svi_alert_stage_reserve). A failed allocation
+ * therefore refuses the sample and leaves everything unchanged. The number of columns that all parts have
+ * capacity for is cached in `capacity` until one of them is full, so most samples ask no part. A stream of
+ * too many columns continues without novelty, and the stats give the reason.
+ *
+ * The stage returns the change of the alert; alert_report.c makes an event of it, and the
+ * engine publishes. */
 #include "alerts/alert_stage.h"
 
 #include <math.h>
@@ -22,8 +26,7 @@
 
 static void alert_stage_drop_detectors(struct svi_alert_stage *s) {
     svi_detectors_clear(&s->detectors);
-    /* The engine compares this with the columns: 0 makes it name columns of context to new detectors again.
-     */
+    /* The engine compares this with the columns; 0 makes it name the columns of context to new detectors. */
     s->context_d = 0;
 }
 
@@ -31,8 +34,8 @@ void svi_alert_stage_init(struct svi_alert_stage *s, const struct svi_alert_stag
     *s = (struct svi_alert_stage){.on = o->on, .capacity = -1};
     if (!s->on)
         return;
-    /* The number of columns is known with the first row; `lags` stays 0 in a stage without novelty, and that
-     * is how the rest of this file knows one. */
+    /* The number of columns is known with the first row. `lags` stays 0 in a stage without novelty, and the
+     * rest of this file recognises one by that. */
     s->lags = o->lags;
     s->differences = o->differences;
     s->with_context = o->with_context;
@@ -47,8 +50,10 @@ void svi_alert_stage_share_scratch(struct svi_alert_stage *s, struct svi_shared_
 
 svs_code svi_alert_stage_use_scratch(struct svi_alert_stage *s, struct svi_shared_scratch *scratch,
                                      svs_error *err) {
-    if (!s->options.shared) /* one that is off may be on again, in that of the thread that has it then */
+    if (!s->options.shared) /* a stage that owns its scratch never borrows one */
         return SVS_OK;
+    /* A stage that is off has no detector but follows as well: it may be switched on again, and then works in
+     * the scratch of the thread that owns it at that time. */
     svs_code code = s->detector ? svi_detector_use_scratch(s->detector, scratch, err) : SVS_OK;
     s->options.shared = code == SVS_OK ? scratch : s->options.shared;
     return code;
@@ -67,19 +72,19 @@ svs_code svi_alert_stage_prepare(const struct svi_alert_stage *s, const struct s
 
 void svi_alert_stage_configure(struct svi_alert_stage *s, const struct svi_alert_stage_options *o,
                                struct svi_detector_prepared *prepared) {
-    if (s->lags == 0) /* none */
+    if (s->lags == 0) /* a stage without novelty */
         return;
-    /* Compare before the options are replaced. The procedure starts again only when its share changes: else a
-     * change of any other setting would restore the wealth that it has spent. */
+    /* Compare before the options are replaced. The procedure restarts only when its share changes: otherwise
+     * a change of any other setting would restore the allowance that it has spent. */
     const bool other = o->alert.fdr != s->alert.o.fdr;
     s->alert.o = o->alert;
     svi_alert_policy_configure(&s->policy, &o->policy);
-    /* Only a budget uses these detectors. They start from nothing if one comes back: they have missed rows.
-     */
+    /* Only a budget uses these detectors. With a later budget they start from nothing: they missed rows. */
     if (!svi_alert_policy_is_on(&s->policy))
         alert_stage_drop_detectors(s);
     if (other && o->alert.fdr > 0)
         svi_discovery_init(&s->alert.discovery, o->alert.fdr);
+    /* The scratch belongs to the thread, not to the settings. */
     struct svi_shared_scratch *shared = s->options.shared;
     s->options = o->novelty;
     s->options.shared = shared;
@@ -99,7 +104,7 @@ static void alert_stage_turn_off(struct svi_alert_stage *s) {
     alert_stage_drop_detectors(s);
     drop_rows(&s->rows);
     svi_verdicts_clear(&s->verdicts);
-    /* `judged` too: svi_alert_stage_learn would otherwise look for the detector that is gone. */
+    /* `judged` too: svi_alert_stage_learn would otherwise use the freed detector. */
     s->on = s->judged = false;
 }
 
@@ -124,13 +129,14 @@ void svi_alert_stage_reset(struct svi_alert_stage *s) {
 void svi_alert_stage_replace(struct svi_alert_stage *s, const struct svi_alert_stage_options *o) {
     struct svi_alert_stage fresh;
     svi_alert_stage_init(&fresh, o);
-    if (s->lags > 0 && fresh.lags > 0) { /* a stage that is none keeps none */
+    if (s->lags > 0 && fresh.lags > 0) { /* counters continue only from novelty to novelty */
         fresh.alert.opened = s->alert.opened;
         fresh.alert.suppressed = s->alert.suppressed;
         fresh.refused = s->refused;
         fresh.verdicts.marked_true = s->verdicts.marked_true;
         fresh.verdicts.marked_false = s->verdicts.marked_false;
     }
+    /* Everything is copied out of the old stage by now, so it can be freed before the new one replaces it. */
     fresh.options.shared = s->options.shared;
     svi_alert_stage_free(s);
     *s = fresh;
@@ -138,15 +144,15 @@ void svi_alert_stage_replace(struct svi_alert_stage *s, const struct svi_alert_s
 
 /* ---- capacity */
 
-/* For d features, d x lags <= SVI_ALERT_STAGE_COLUMNS: a new detector, or the old one with more columns.
- * SVS_NO_MEMORY: nothing has changed. */
+/* Builds the rows and the detector for d features, d x lags <= SVI_ALERT_STAGE_COLUMNS; a detector that
+ * exists is widened. SVS_NO_MEMORY: nothing has changed. */
 static svs_code alert_stage_build(struct svi_alert_stage *s, int d, svs_error *err) {
     const size_t columns = (size_t)d * (size_t)s->lags;
     struct svi_alert_stage_rows rows = {.d = d};
     struct svi_detector_options o = s->options;
     o.d = (int)columns;
     rows.x = svi_alloc_array((size_t)d + 2 * columns, sizeof *rows.x);
-    /* The detector comes last of what may fail: widening replaces it, and after that there is no way back. */
+    /* The detector is the last step that may fail: widening replaces it, which cannot be undone. */
     svs_code code = rows.x ? svi_lags_init(&rows.history, d, s->lags, s->differences, err)
                            : svi_fail_memory(err, "the novelty of the stream");
     if (code == SVS_OK && s->detector)
@@ -158,9 +164,10 @@ static svs_code alert_stage_build(struct svi_alert_stage *s, int d, svs_error *e
         return code;
     }
     svi_verdicts_set_columns(&s->verdicts, (int)columns);
+    /* From here on nothing fails. Verdicts drop rows of another width. */
     rows.row = rows.x + d;
     rows.adds = rows.row + columns;
-    struct svi_lags *to = &rows.history; /* the samples before this one, with 0 in the columns that are new */
+    struct svi_lags *to = &rows.history; /* the last samples, with 0 in the new columns */
     const struct svi_lags *from = &s->rows.history;
     to->held = from->held;
     to->newest = from->newest;
@@ -170,30 +177,32 @@ static svs_code alert_stage_build(struct svi_alert_stage *s, int d, svs_error *e
     return SVS_OK;
 }
 
-/* Where columns may still come, room for some more, so that few of them cost a rebuild. Dense rows have all
- * their columns from the start; other rows may bring new ones at any time. */
-static int alert_stage_spare(int d, bool more_may_come, int most) {
+/* Features to reserve for d: where columns may be added, the next power of two from 16 on, so that few new
+ * ones cost a rebuild. Dense rows have all their columns from the start; other rows may add some at any
+ * time. */
+static int alert_stage_spare(int d, bool more_may_come, int limit) {
     int capacity = 16;
     if (!more_may_come)
         return d;
     while (capacity < d)
         capacity *= 2;
-    return capacity < most ? capacity : most;
+    return capacity < limit ? capacity : limit;
 }
 
 static struct svi_detector_shape alert_stage_shape(const struct svi_alert_stage *s, int columns) {
     return (struct svi_detector_shape){columns, s->with_context ? SVI_CONTEXT_COLUMNS : 0, s->options.shared};
 }
 
-/* Detectors that are not there yet: of the first row, or of the first since there is a budget. */
+/* Reserves the detectors other than novelty. They are created with the first row, or with the first row after
+ * a budget was set. */
 static svs_code alert_stage_reserve_detectors(struct svi_alert_stage *s, int d, svs_error *err) {
     const struct svi_detector_shape shape = alert_stage_shape(s, d);
     bool fresh;
     if (!svi_alert_policy_is_on(&s->policy))
         return SVS_OK;
     SVI_TRY(svi_detectors_reserve(&s->detectors, &shape, &fresh, err));
-    /* New ones only: widened ones are a copy and know their categories. Novelty may know some from before
-     * there was a budget. */
+    /* Only for new detectors: a widened one is a copy and knows its categories. Novelty may know some from
+     * before there was a budget. */
     for (int j = 0; fresh && s->detector && j < d && j < s->rows.d; j++)
         if (svi_detector_knows_category(s->detector, s->lags, j))
             svi_detectors_set_category(&s->detectors, j);
@@ -201,11 +210,11 @@ static svs_code alert_stage_reserve_detectors(struct svi_alert_stage *s, int d, 
 }
 
 svs_code svi_alert_stage_reserve(struct svi_alert_stage *s, int d, bool more_may_come, svs_error *err) {
-    if (!s->on) /* many may share this one */
+    if (!s->on) /* one stage that is off may serve many streams and threads: it is not written to */
         return SVS_OK;
-    const int most = SVI_ALERT_STAGE_COLUMNS / s->lags;
-    if (d > most) {
-        /* Not an error: the classifier goes on with the row. An alert that is open ends with this reason
+    const int limit = SVI_ALERT_STAGE_COLUMNS / s->lags;
+    if (d > limit) {
+        /* Not an error: the classifier continues with the row. An open alert ends with this reason
          * (svi_alert_report_change). */
         alert_stage_turn_off(s);
         snprintf(s->reason, sizeof s->reason,
@@ -213,11 +222,11 @@ svs_code svi_alert_stage_reserve(struct svi_alert_stage *s, int d, bool more_may
                  SVI_ALERT_STAGE_COLUMNS);
         return SVS_OK;
     }
-    /* Until the end nobody has agreed to anything. Rows first: they may be wider than detectors, but not the
-     * other way round. The first sample may have no feature at all. */
+    /* `capacity` is valid again only when all parts have succeeded. Rows first: they may be wider than the
+     * detectors of sensors, never narrower. The first sample may have no feature at all. */
     s->capacity = -1;
     if (!s->detector || d > s->rows.d)
-        SVI_TRY(alert_stage_build(s, alert_stage_spare(d, more_may_come, most), err));
+        SVI_TRY(alert_stage_build(s, alert_stage_spare(d, more_may_come, limit), err));
     SVI_TRY(svi_detector_reserve(s->detector, 0, err));
     SVI_TRY(svi_alert_policy_reserve(&s->policy, false, err));
     SVI_TRY(alert_stage_reserve_detectors(s, d, err));
@@ -225,7 +234,8 @@ svs_code svi_alert_stage_reserve(struct svi_alert_stage *s, int d, bool more_may
     return SVS_OK;
 }
 
-/* After a sample: a part that is full is asked before the next one. */
+/* After a sample: if a part is full, the next sample asks for capacity again. Detectors that own their
+ * scratch took all capacity at once and never fill up. */
 static void alert_stage_note_full(struct svi_alert_stage *s) {
     if (svi_budget_is_full(&s->policy.budget) ||
         (s->options.shared &&
@@ -235,9 +245,9 @@ static void alert_stage_note_full(struct svi_alert_stage *s) {
 
 int svi_alert_stage_columns(const struct svi_alert_stage *s) {
     const int columns = svi_detectors_columns(&s->detectors);
-    if (columns < 0) /* they may be due */
+    if (columns < 0) /* no detector of sensors exists; under a budget the next reserve may create it */
         return svi_alert_policy_is_on(&s->policy) && s->rows.d <= SVI_SENSORS_MAX ? 0 : s->rows.d;
-    /* The narrower of the two: detectors have no spare columns, rows may have. */
+    /* The narrower of the two: sensors have no spare columns, rows may have some. */
     return columns < s->rows.d ? columns : s->rows.d;
 }
 
@@ -254,36 +264,38 @@ void svi_alert_stage_category(struct svi_alert_stage *s, int feature) {
 }
 
 bool svi_alert_stage_knows_category(const struct svi_alert_stage *s, int feature) {
-    /* True where there is nobody to inform: the caller waits for the novelty thread only if it must. */
+    /* True where no detector needs to know: the caller waits for the novelty thread only if it must. */
     return !s->on || !s->detector || feature >= s->rows.d ||
            svi_detector_knows_category(s->detector, s->lags, feature);
 }
 
 void svi_alert_stage_renew(struct svi_alert_stage *s, int feature) {
-    if (!s->on || !s->detector || feature >= s->rows.d) /* of columns without room nothing is held */
+    if (!s->on || !s->detector || feature >= s->rows.d) /* nothing is held of columns without capacity */
         return;
     svi_lags_renew(s->rows.history.ring, s->rows.d, s->lags, feature);
     svi_detector_renew(s->detector, s->lags, feature);
     svi_detectors_forget(&s->detectors, feature);
-    s->context_d = 0; /* it may be one of context, or no more */
+    /* The column may have become one of context, or stopped being one: the engine names them again. Rows kept
+     * for verdicts have the old meaning of the column, so they are not learned any more. */
+    s->context_d = 0;
     s->capacity = -1;
     svi_verdicts_renew(&s->verdicts);
 }
 
-/* What detectors take for the time: rows whose arrival says nothing (alert.interval) are as far apart as it
- * says, so that the same file gives the same bytes at any speed. */
+/* The time that detectors see, in seconds. Rows without their own time are alert.interval apart, if that is
+ * set, so that the same file gives the same bytes at any speed. */
 static double alert_stage_clock(const struct svi_alert_stage *s, const struct svi_alert_sample *sample) {
     const struct svi_budget *b = &s->policy.budget;
     return !sample->timed && b->interval > 0 ? b->days * 86400 : sample->time;
 }
 
-/* What a verdict will be about. */
-static void alert_stage_note(struct svi_alert_stage *s) {
+/* Keeps what a verdict on the open alert will need: its rows and the peaks of its detectors. */
+static void alert_stage_keep(struct svi_alert_stage *s) {
     const int64_t tag = s->alert.opened;
     if (!s->alert.open || s->policy.calm > 0 || s->verdicts.columns != s->lags * s->rows.d)
-        return; /* or there was no memory for wider ones of both */
-    /* The quiet tail of an alert is left out above: `verdict=true` would take usual rows out of the
-     * calibration. */
+        return;
+    /* The calm tail of an alert is left out: `verdict=true` would take normal rows out of the calibration.
+     * Nor is a row kept that is wider than the verdicts' rows. */
     svi_verdicts_row(&s->verdicts, tag, s->rows.row);
     for (int i = 0; i < SVI_DETECTORS; i++)
         if (s->policy.ratio[i] >= 1)
@@ -295,7 +307,8 @@ svs_code svi_alert_stage_verdict(struct svi_alert_stage *s, int64_t number, bool
     if (!svi_alert_stage_has_policy(s))
         return svi_fail(err, SVS_UNAVAILABLE,
                         "alerts are kept for a verdict only under alert.budget, which is none");
-    /* All memory first: a verdict is final, so it must not stop half-way. What it teaches fills parts. */
+    /* All memory first: a verdict is final and must not stop half-way. What it teaches may fill parts, so the
+     * next sample asks for capacity again. */
     s->capacity = -1;
     if (s->detector) {
         SVI_TRY(svi_detector_reserve(s->detector, SVI_VERDICT_ROWS, err));
@@ -304,28 +317,30 @@ svs_code svi_alert_stage_verdict(struct svi_alert_stage *s, int64_t number, bool
     return svi_verdicts_give(&s->verdicts, &s->policy, s->detector, number, is_true, err);
 }
 
-/* What becomes of the alert: by the evidence under a budget, else by p. */
+/* Changes the alert: by the evidence under a budget, else by p. */
 static enum svi_alert_change alert_stage_alarm(struct svi_alert_stage *s, double time, bool timed) {
     const struct svi_judgement *j = &s->judgement;
     if (svi_alert_policy_is_on(&s->policy)) {
         const enum svi_alert_change change =
             svi_alert_policy_step(&s->policy, &s->alert, s->evidence, time, timed);
-        alert_stage_note(s);
+        alert_stage_keep(s);
         s->alarm = s->policy.alarm;
         s->surprise = s->policy.surprise_now;
         s->grade = s->alert.grade;
         return change;
     }
+    /* Without a budget the alarm is log p over the log of the p that opens: 1 where an alert may open. */
     s->alarm = j->p < 1 ? log(j->p) / log(s->alert.o.p) : 0;
     s->surprise = -log10(j->p);
     s->grade = j->p > s->alert.o.clear ? 0 : svi_alert_grade(j->novelty, svi_detector_level(s->detector));
-    if (s->grade == 0 && j->p <= s->alert.o.clear) /* not so novel, but nothing was ever there */
+    if (s->grade == 0 && j->p <= s->alert.o.clear) /* novelty is low, but a value is beyond its range */
         s->grade = 1 - 1 / (1 + j->excess);
     return svi_alert_step(&s->alert, j->p, j->tail, s->grade, time);
 }
 
-/* The sample into rows.x, widened by zeros; what took the place of a missing value tells nothing. */
-static void alert_stage_take(struct svi_alert_stage *s, const struct svi_alert_sample *sample) {
+/* Copies the sample into rows.x, widened by zeros. A value that only stands in for a missing one becomes NaN:
+ * it carries no evidence. */
+static void alert_stage_copy(struct svi_alert_stage *s, const struct svi_alert_sample *sample) {
     struct svi_alert_stage_rows *r = &s->rows;
     const int d = sample->d;
     memcpy(r->x, sample->x, (size_t)d * sizeof *r->x);
@@ -337,20 +352,20 @@ static void alert_stage_take(struct svi_alert_stage *s, const struct svi_alert_s
 enum svi_alert_change svi_alert_stage_assess(struct svi_alert_stage *s,
                                              const struct svi_alert_sample *sample) {
     struct svi_alert_stage_rows *r = &s->rows;
-    if (!s->on) /* many may share this one */
+    if (!s->on) /* shared, as above: not written to */
         return SVI_ALERT_NONE;
     s->judged = false;
-    if (!s->detector) /* nothing but rows of zeros without a column so far */
+    if (!s->detector) /* so far all rows were empty and no column exists */
         return SVI_ALERT_NONE;
-    alert_stage_take(s, sample);
-    /* Sensors take every row, even those before the lags are full: they look at single samples. The clock
-     * is asked once, so all detectors see one time. */
+    alert_stage_copy(s, sample);
+    /* Sensors assess every sample, even before the lags are full, because they need no row. The clock is read
+     * once, so that all detectors see the same time. */
     struct svi_moment moment;
     struct svi_detector_sample seen = {.x = r->x, .moment = &moment};
     if (svi_alert_policy_is_on(&s->policy)) /* only then does a detector ask for it */
         svi_context_moment(alert_stage_clock(s, sample), &moment);
-    svi_detectors_look(&s->detectors, &seen, s->evidence);
-    /* After the sensors, whose forecasts need the context. As a missing value it counts for nothing in the
+    svi_detectors_assess(&s->detectors, &seen, s->evidence);
+    /* After the sensors, whose forecasts need the context. As a missing value, context has no part in the
      * distances of novelty: an unusual load alone is no alert. */
     for (int j = 0; s->with_context && j < r->d; j++)
         if (svi_detectors_is_context(&s->detectors, j))
@@ -358,15 +373,16 @@ enum svi_alert_change svi_alert_stage_assess(struct svi_alert_stage *s,
     if (!svi_lags_push(&r->history, r->x, r->row))
         return SVI_ALERT_NONE;
     s->judged = true;
-    /* Spare columns are 0, not missing: they must not count as features that both samples have. */
+    /* Spare columns are 0, not missing, and must not count as features that two samples have in common. */
     svi_detector_set_columns(s->detector, s->lags * (sample->d > 0 ? sample->d : r->d));
     svi_detector_assess(s->detector, r->row, &s->judgement);
     /* Before the early return: the score of a sample without values must not repeat those of the last one. */
     s->alarm = s->surprise = 0;
-    if (s->judgement.unknown) /* an alert goes on as it is */
+    if (s->judgement.unknown) /* no evidence either way: the alert does not change */
         return SVI_ALERT_NONE;
     seen.row = &s->judgement;
-    svi_detectors_look(&s->detectors, &seen, s->evidence);
+    /* The second pass adds the detectors of rows to the evidence of the sensors; it does not clear it. */
+    svi_detectors_assess(&s->detectors, &seen, s->evidence);
     return alert_stage_alarm(s, sample->time, sample->timed);
 }
 
@@ -398,7 +414,7 @@ void svi_alert_stage_archive(struct svi_archive *a, struct svi_alert_stage *s) {
     svi_archive_int(a, "features", &d, 0, SVI_ALERT_STAGE_COLUMNS / s->lags);
     if (!svi_archive_ok(a) || d == 0)
         return;
-    /* The number of features sizes every array: it comes first, then the arrays, then what fills them. */
+    /* The number of features sizes every array: first that, then the arrays, then their contents. */
     if (svi_archive_loading(a) && alert_stage_build(s, d, a->err) != SVS_OK)
         return;
     svi_lags_archive(a, &s->rows.history);
@@ -434,7 +450,7 @@ double svi_alert_stage_memory(const struct svi_alert_stage_options *o, int d, in
     novelty.shared = shared ? &scratch : NULL;
     const bool policy = o->policy.a_day > 0;
     const struct svi_detector_shape shape = {d, contexts, shared};
-    /* 3 x columns: the ring of lags, the row, what its columns add; d: the sample (struct
+    /* 3 x columns: the ring of lags, the row, its columns' contributions; d: the sample (struct
      * svi_alert_stage_rows). */
     return own + svi_detector_memory(&novelty) + (shared ? 0 : svi_verdicts_memory((int)columns)) +
            (policy ? svi_detectors_memory(&shape) : 0) + (policy && shared ? svi_budget_memory() : 0) +

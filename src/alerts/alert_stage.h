@@ -1,9 +1,10 @@
-/* alert_stage.h: novelty and its alerts, of one stream: each accepted sample is judged by all detectors, an
- * alert may change, and the sample is perhaps learned; all of it a function of the samples alone.
+/* alert_stage.h: novelty and its alerts, of one stream. Each accepted sample is assessed by all detectors,
+ * the alert may change, and the sample may be learned; all of it depends on the samples alone.
  *
- * What goes in are values, what comes out are structs: the stage knows neither settings nor messages, neither
- * names of columns nor events. Before a sample there is one question, svi_alert_stage_has_capacity, and
- * svi_alert_stage_reserve only where it has none. */
+ * The stage takes values and returns structs. It knows no settings, messages, column names or events.
+ *
+ * A sample: svi_alert_stage_has_capacity (else svi_alert_stage_reserve), svi_alert_stage_assess,
+ * svi_alert_stage_scores, svi_alert_stage_learn. */
 #ifndef SVI_ALERT_STAGE_H
 #define SVI_ALERT_STAGE_H
 
@@ -15,148 +16,153 @@
 #include "novelty/detector.h"
 #include "novelty/lags.h"
 
-#define SVI_ALERT_STAGE_COLUMNS 4096 /* features x lags at most */
+#define SVI_ALERT_STAGE_COLUMNS 4096 /* largest features x lags */
 
 struct svi_alert_stage_options {
-    bool on; /* false: the rest says nothing */
+    bool on; /* false: the other members are ignored */
     struct svi_detector_options novelty;
-    int lags; /* >= 1 */
-    bool differences;
-    bool with_context; /* there may be columns of context */
+    int lags;          /* samples in a row, >= 1 */
+    bool differences;  /* lags are differences from the sample before */
+    bool with_context; /* columns of context may be named */
     struct svi_alert_options alert;
     struct svi_alert_policy_options policy;
 };
 
 /* An accepted sample. */
 struct svi_alert_sample {
-    const double *x;
-    const uint8_t *gaps; /* by column: not 0 where x only took the place of a value; NULL: nowhere */
-    int d;
-    double time;   /* of the engine, in seconds */
-    bool timed;    /* it has a time of its own */
-    bool labelled; /* it has a label */
+    const double *x;     /* d values */
+    const uint8_t *gaps; /* d flags: not 0 where x stands in for a missing value; NULL: none is missing */
+    int d;               /* features */
+    double time;         /* engine time, seconds */
+    bool timed;          /* the sample brought its own time */
+    bool labelled;       /* the sample has a label */
 };
 
-/* Capacity for one sample of d features and its lags. */
+/* One sample of d features, and its lags. */
 struct svi_alert_stage_rows {
-    int d;                   /* features, those to come included */
+    int d;                   /* features, spare ones included */
     struct svi_lags history; /* the last samples */
-    double *x;               /* d: the sample, widened by zeros; one block with the next two */
-    double *row;             /* d x lags: what is judged */
-    double *adds;            /* d x lags: what each column adds to the surprise */
+    double *x;               /* d: the sample, widened by zeros; owns one block with the next two */
+    double *row;             /* d x lags: what novelty assesses */
+    double *adds;            /* d x lags: each column's contribution to the surprise */
 };
 
-/* What of a judged sample goes into its score event. */
+/* The part of an assessed sample that goes into its score event. */
 struct svi_alert_scores {
-    bool judged;
+    bool judged; /* the sample was assessed; else the rest is of an earlier one */
     double novelty, p;
-    double alarm;    /* 1 is where an alert may open */
-    double surprise; /* -log10 p, of the detector that it surprises most */
+    double alarm;    /* an alert may open from 1 on */
+    double surprise; /* largest -log10 p of the detectors; with a budget see alert_policy.h, SURPRISE */
 };
 
 struct svi_alert_stage {
     bool on;
-    int capacity; /* while it is on: columns of the next sample that all parts have agreed to; -1: ask them */
-    struct svi_detector_options options; /* shared: the room of the thread; NULL: its parts have their own */
-    int lags;                            /* 0: it was never on */
+    int capacity; /* while on: columns that all parts have capacity for; -1: unknown, ask the parts */
+    struct svi_detector_options options; /* shared: the scratch of the thread; NULL: the parts own theirs */
+    int lags;                            /* 0: the stage is without novelty */
     bool differences;
     svi_detector *detector; /* NULL before the first sample */
     struct svi_alert_stage_rows rows;
     struct svi_alert alert;
-    struct svi_alert_policy policy; /* with a budget */
-    struct svi_verdicts verdicts;   /* likewise */
-    struct svi_detectors detectors; /* likewise, those beside novelty; too many columns: only those of rows */
-    int context_d, context_names;   /* columns that were looked at for context, and names that they had */
+    struct svi_alert_policy policy; /* used only with a budget, like the next two */
+    struct svi_verdicts verdicts;
+    struct svi_detectors detectors; /* besides novelty; above SVI_SENSORS_MAX columns only those of rows */
+    int context_d, context_names; /* columns that the engine has searched for context, and their names then */
     bool with_context;
-    bool judged;                                 /* the last sample was */
-    struct svi_judgement judgement;              /* of it */
-    struct svi_evidence evidence[SVI_DETECTORS]; /* of it, by detector */
+
+    /* Of the last sample. */
+    bool judged; /* it was assessed */
+    struct svi_judgement judgement;
+    struct svi_evidence evidence[SVI_DETECTORS]; /* by detector */
     double grade;
-    double alarm, surprise; /* of it: see struct svi_alert_scores */
-    int64_t refused;
-    char reason[SVS_ERROR_TEXT]; /* why it went off; "" = it did not */
+    double alarm, surprise; /* see struct svi_alert_scores */
+
+    int64_t refused;             /* samples that novelty refused to learn */
+    char reason[SVS_ERROR_TEXT]; /* why novelty was switched off; "" = it was not */
 };
 
-/* Takes no memory: that comes with the first sample. */
+/* Allocates nothing: memory is taken with the first sample. */
 void svi_alert_stage_init(struct svi_alert_stage *s, const struct svi_alert_stage_options *o);
 void svi_alert_stage_free(struct svi_alert_stage *s);
 
-/* A stage of one of many streams that a thread works on in turns: from the start, or from then on (between
- * two samples), its parts work in the room of that thread. SVS_NO_MEMORY: they stay where they were. */
+/* For streams that share a thread: the parts of the stage work in the thread's scratch, from the start
+ * (share_scratch) or from now on, between two samples (use_scratch). SVS_NO_MEMORY: nothing has changed. */
 void svi_alert_stage_share_scratch(struct svi_alert_stage *s, struct svi_shared_scratch *scratch);
 svs_code svi_alert_stage_use_scratch(struct svi_alert_stage *s, struct svi_shared_scratch *scratch,
                                      svs_error *err);
-void svi_alert_stage_release_scratch(
-    struct svi_alert_stage *s); /* nothing of it is in a room until its next call */
 
-/* Capacity for other options, taken before anything changes (svi_detector_prepared_clear). SVS_NO_MEMORY. */
+/* Until its next call, the stage holds nothing in a scratch. */
+void svi_alert_stage_release_scratch(struct svi_alert_stage *s);
+
+/* Takes the memory that other options need, before anything changes. The caller frees it
+ * (svi_detector_prepared_clear). Errors: SVS_NO_MEMORY. */
 svs_code svi_alert_stage_prepare(const struct svi_alert_stage *s, const struct svi_alert_stage_options *o,
-                                 struct svi_detector_prepared *scratch, svs_error *err);
+                                 struct svi_detector_prepared *prepared, svs_error *err);
 
-/* The options of now; those that svi_alert_stage_replace is for have not changed. The room is used up. */
+/* Sets other options; those that need svi_alert_stage_replace must be unchanged. Consumes `prepared`. */
 void svi_alert_stage_configure(struct svi_alert_stage *s, const struct svi_alert_stage_options *o,
                                struct svi_detector_prepared *prepared);
 
-/* Options with which everything starts again: a new stage, of which the counters alone are the old ones. An
- * open alert has been ended. */
+/* Sets options that restart the stage: everything but the counters is new. The caller has ended an open
+ * alert. */
 void svi_alert_stage_replace(struct svi_alert_stage *s, const struct svi_alert_stage_options *o);
 
-void svi_alert_stage_reset(struct svi_alert_stage *s); /* as new, but for the counters */
+void svi_alert_stage_reset(struct svi_alert_stage *s); /* as new, except for the counters */
 
-/* Can a sample of that many columns be judged without a look at the parts? */
+/* Is there capacity for a sample of d columns? False: svi_alert_stage_reserve is due. */
 static inline bool svi_alert_stage_has_capacity(const struct svi_alert_stage *s, int d) {
     return d <= s->capacity || !s->on;
 }
 
-/* Where it cannot: capacity for such a sample, before anything is done with it. `more_may_come`: columns. A
- * stream of too many columns goes on without novelty, and the stats say why. SVS_NO_MEMORY: nothing has
- * changed. */
+/* Reserves capacity for a sample of d columns, before anything is done with it. `more_may_come`: columns may
+ * be added later. A stream of too many columns continues without novelty, with the reason in the stats.
+ * SVS_NO_MEMORY: nothing has changed. */
 svs_code svi_alert_stage_reserve(struct svi_alert_stage *s, int d, bool more_may_come, svs_error *err);
 
-/* Columns that a sample may have, whatever else it brings, while nobody may look at the stage. */
+/* Columns of any sample that needs no reserve. For callers that may not touch the stage before the sample. */
 int svi_alert_stage_columns(const struct svi_alert_stage *s);
 
-/* Between two samples; loading goes into one from svi_alert_stage_init. With a budget the policy and the
- * detectors beside novelty are sections of their own. */
+/* Between two samples; loads into a stage from svi_alert_stage_init. With a budget, the policy and the
+ * detectors besides novelty are separate sections. */
 void svi_alert_stage_archive(struct svi_archive *a, struct svi_alert_stage *s);
 bool svi_alert_stage_has_policy(const struct svi_alert_stage *s);
 void svi_alert_stage_policy_archive(struct svi_archive *a, struct svi_alert_stage *s);
 void svi_alert_stage_detectors_archive(struct svi_archive *a, struct svi_alert_stage *s);
 
-/* A person says whether the alert of that number was a true one. SVS_UNAVAILABLE: why nothing can be said of
- * it (any more). */
+/* A person marks the alert of that number true or false. SVS_UNAVAILABLE: `err` says why no verdict on it is
+ * possible (any more). Other errors: SVS_NO_MEMORY. */
 svs_code svi_alert_stage_verdict(struct svi_alert_stage *s, int64_t number, bool is_true, svs_error *err);
 
-/* A sample was left out: what comes next does not follow on what came before. */
+/* A sample was left out: the next one is not the successor of the last one, so the lags start again. */
 void svi_alert_stage_gap(struct svi_alert_stage *s);
 
-/* A feature that there is capacity for belongs to a value of a category: told once or more, between two
- * samples. Is that known, or nobody there to know it? */
+/* The feature is a value of a category. May be repeated; between two samples; ignored without capacity for
+ * the feature. knows_category: true if nothing has to learn it, because it is known or novelty is off. */
 void svi_alert_stage_category(struct svi_alert_stage *s, int feature);
 bool svi_alert_stage_knows_category(const struct svi_alert_stage *s, int feature);
 
-/* A feature changes hands, between two samples: what is held, the last samples included, has 0 there, as if
- * it had never shown anything. */
+/* The feature is reused for something else, between two samples: everything held, the last samples included,
+ * has 0 there, as if it had never had a value. */
 void svi_alert_stage_renew(struct svi_alert_stage *s, int feature);
 
-/* Judges an accepted sample that there is capacity for. Returns what it did to the alert. */
+/* Assesses an accepted sample, for which there is capacity. Returns the change of the alert. */
 enum svi_alert_change svi_alert_stage_assess(struct svi_alert_stage *s,
                                              const struct svi_alert_sample *sample);
 
-/* Novelty is off, and nothing of it is left to be reported. */
+/* Is novelty off, with nothing left to report? */
 static inline bool svi_alert_stage_idle(const struct svi_alert_stage *s) {
     return !s->on && !s->judged && !s->alert.open;
 }
 
-/* Of the sample that was judged last. */
+/* The scores of the last sample. */
 struct svi_alert_scores svi_alert_stage_scores(const struct svi_alert_stage *s);
 
-/* Lets the sample be learned, after it was judged and reported. */
+/* Learns the sample, after it was assessed and reported. */
 void svi_alert_stage_learn(struct svi_alert_stage *s, const struct svi_alert_sample *sample);
 
-/* Bytes at most for d features; where columns may still come, up to twice as many (16 at least) have room.
- * contexts: columns of context. shared: of one of the keys of a stream, with its struct: bytes about, once
- * all is full. */
+/* Largest number of bytes for d features, without the struct. Where columns may be added, the stage reserves
+ * up to twice as many, 16 at least. contexts: columns of context. shared: of one key of a stream, the struct
+ * included; approximate, once all is full. */
 double svi_alert_stage_memory(const struct svi_alert_stage_options *o, int d, int contexts, bool shared);
 
 #endif

@@ -13,6 +13,7 @@ static void verdicts_free_rows(struct svi_verdicts *v) {
     }
 }
 
+/* Rows of another width cannot be learned by the widened detector, so they are dropped; peaks stay. */
 void svi_verdicts_set_columns(struct svi_verdicts *v, int columns) {
     if (v->columns == columns)
         return;
@@ -27,6 +28,8 @@ void svi_verdicts_clear(struct svi_verdicts *v) {
     *v = (struct svi_verdicts){.marked_true = marked_true, .marked_false = marked_false};
 }
 
+/* The episode of that tag. Places are a ring by tag: a new tag replaces the episode SVI_VERDICT_EPISODES
+ * before it, whose allocated rows it reuses. */
 static struct svi_verdict_episode *verdict_episode(struct svi_verdicts *v, int64_t tag) {
     struct svi_verdict_episode *e = &v->of[tag % SVI_VERDICT_EPISODES];
     if (e->tag != tag)
@@ -34,7 +37,8 @@ static struct svi_verdict_episode *verdict_episode(struct svi_verdicts *v, int64
     return e;
 }
 
-/* NULL: there is no memory, and the rows of this episode are not kept. */
+/* The rows of that episode, allocated at the first one. NULL: out of memory; the rows are not kept, and a
+ * verdict still has the peaks. */
 static double *verdict_rows(struct svi_verdicts *v, const struct svi_verdict_episode *e) {
     double **rows = &v->rows[e - v->of];
     if (!*rows)
@@ -43,6 +47,7 @@ static double *verdict_rows(struct svi_verdicts *v, const struct svi_verdict_epi
 }
 
 void svi_verdicts_row(struct svi_verdicts *v, int64_t tag, const double *row) {
+    /* `met` counts every row, kept or not: which rows are kept depends on their numbers alone. */
     struct svi_verdict_episode *e = verdict_episode(v, tag);
     const size_t columns = (size_t)v->columns;
     if (tag < 1 || columns < 1 || e->met++ % e->stride != 0)
@@ -50,6 +55,8 @@ void svi_verdicts_row(struct svi_verdicts *v, int64_t tag, const double *row) {
     double *rows = verdict_rows(v, e);
     if (!rows)
         return;
+    /* Full: every second row goes and the stride doubles, so that the rows kept stay evenly spread over an
+     * episode of any length. The first row always stays. */
     if (e->rows == SVI_VERDICT_ROWS) {
         for (int i = 1; i < SVI_VERDICT_ROWS / 2; i++)
             memcpy(rows + (size_t)i * columns, rows + 2 * (size_t)i * columns, columns * sizeof *rows);
@@ -61,6 +68,8 @@ void svi_verdicts_row(struct svi_verdicts *v, int64_t tag, const double *row) {
 
 void svi_verdicts_peak(struct svi_verdicts *v, int64_t tag, enum svi_alert_detector detector, int feature,
                        double surprise) {
+    /* One peak for each detector and feature. A full list ignores new pairs: the first ones matter most,
+     * since they opened the alert. */
     struct svi_verdict_episode *e = verdict_episode(v, tag);
     int i = 0;
     if (tag < 1)
@@ -90,8 +99,13 @@ void svi_verdicts_renew(struct svi_verdicts *v) {
         v->of[i].rows = 0;
 }
 
-static void verdict_follow(struct svi_verdicts *v, const struct svi_verdict_episode *e,
-                           struct svi_alert_policy *d, svi_detector *detector) {
+/* Carries out a verdict. The caller has reserved memory for it (svi_alert_stage_verdict).
+ *
+ * False: the rows are normal, so the detector learns them, every second one as a calibration score; and the
+ * surprise of each feature is marked normal in the policy. True: the rows leave the calibration and the
+ * excursions leave the past of the budget, so that neither takes the fault for normal. */
+static void verdict_apply(struct svi_verdicts *v, const struct svi_verdict_episode *e,
+                          struct svi_alert_policy *d, svi_detector *detector) {
     const bool is_true = e->verdict == SVI_VERDICT_TRUE;
     for (int i = 0; i < e->rows && detector; i++) {
         const double *row = verdict_rows(v, e) + (size_t)i * (size_t)v->columns;
@@ -101,7 +115,7 @@ static void verdict_follow(struct svi_verdicts *v, const struct svi_verdict_epis
             svi_detector_teach(detector, row, i % 2 == 0);
     }
     for (int i = 0; i < e->count && !is_true; i++)
-        if (e->peaks[i].feature >= 0) /* a row is learned */
+        if (e->peaks[i].feature >= 0) /* -1 is the row as a whole, which has just been learned */
             svi_alert_policy_mark_normal(d, (enum svi_alert_detector)e->peaks[i].detector,
                                          e->peaks[i].feature, e->peaks[i].surprise);
     if (is_true)
@@ -120,10 +134,11 @@ svs_code svi_verdicts_give(struct svi_verdicts *v, struct svi_alert_policy *d, s
     if (e->verdict != SVI_VERDICT_NONE)
         return svi_fail(err, SVS_UNAVAILABLE, "alert %lld was called %s before: a verdict is for good",
                         (long long)number, e->verdict == SVI_VERDICT_TRUE ? "true" : "false");
+    /* Recorded before it is carried out: a second verdict would learn or withdraw the same rows twice. */
     e->verdict = is_true ? SVI_VERDICT_TRUE : SVI_VERDICT_FALSE;
     v->marked_true += is_true;
     v->marked_false += !is_true;
-    verdict_follow(v, e, d, detector);
+    verdict_apply(v, e, d, detector);
     return SVS_OK;
 }
 
@@ -143,6 +158,7 @@ static void verdict_episode_archive(struct svi_archive *a, struct svi_verdicts *
     svi_archive_int64(a, "tag", &e->tag, 0, SVI_COUNT_MAX);
     if (!svi_archive_ok(a) || e->tag == 0)
         return;
+    /* An episode in another place than its tag's would be replaced at once by the next call. */
     svi_archive_check(a, &v->of[e->tag % SVI_VERDICT_EPISODES] == e, "an episode is not in its place");
     svi_archive_int64(a, "number", &e->number, 0, SVI_COUNT_MAX);
     svi_archive_int(a, "verdict", &e->verdict, SVI_VERDICT_NONE, SVI_VERDICT_TRUE);
@@ -157,6 +173,7 @@ static void verdict_episode_archive(struct svi_archive *a, struct svi_verdicts *
     svi_archive_int(a, "rows", &e->rows, 0, SVI_VERDICT_ROWS);
     if (!svi_archive_check(a, e->rows == 0 || v->columns > 0, "there is no room for rows") || e->rows == 0)
         return;
+    /* Loading allocates only for episodes that have rows. */
     if (verdict_rows(v, e))
         svi_archive_known(a, "row", verdict_rows(v, e), (int64_t)e->rows * v->columns);
     else

@@ -1,12 +1,15 @@
-/* Block maxima and their tails.
+/* Block maxima and their tails. Parts: what fits share, arrays, one fit, the surprise of a value, blocks,
+ * columns and archive.
  *
- * Of each series the maxima of the blocks stand together, by the place of the block; what is looked at in
- * each row (how high a value must be to tell anything, how much it may count) stands in rows of all series.
- * When a block ends its maxima wait in `last`; some series a row take theirs over, so that no row pays for
- * all, and a fit is made only where the upper maxima have changed. The mixture over shapes is worked out when
- * a value lies beyond the tail of the lightest shape, which is rare; what it needs of the maxima is kept
- * until they change.
- */
+ * Layout: the maxima of one series are adjacent, by the place of the block. What each row reads (how high a
+ * value must be to count, how much it may count) is adjacent over all series, so that loops run along a row.
+ *
+ * A block that ends is not taken over at once. Its maxima wait in `last`, and some series a row store theirs,
+ * so that no row pays for all fits. Series below `done` have stored it and go by `shape`; the others still go
+ * by `before`. All have stored it before the next block ends, so one `last` is enough.
+ *
+ * A fit is made only where the upper maxima have changed. The mixture over shapes, which is dear, is
+ * evaluated only for a value beyond the tail of the lightest shape, and cached until the maxima change. */
 #include "alerts/block_tails.h"
 
 #include <math.h>
@@ -20,27 +23,30 @@
 
 #define MIN_BLOCKS 4 /* blocks before anything is beyond them */
 #define SHAPES     SVI_BLOCK_SHAPES
-/* Series that take over their maxima in a row, or more: all have before the block ends. */
+/* Series that store their maximum in one row; more where a block would end before all have. */
 #define AT_ONCE 32
 
-/* k of n maxima make the tail. */
+/* k, the number of the n maxima that make the tail. */
 static int tails_top(int n) {
     return n >= 16 ? n / 4 : n >= 8 ? 4 : n / 2;
 }
 
-/* A law without a heavy tail says at most how surprising a value is: k / n (1 + b / k)^-k for an excess of b
- * mean ones. The b at which that is p. */
+/* The lightest shape bounds the surprise from above: with xi -> 0, an excess of b mean excesses has
+ * probability k / n (1 + b / k)^-k. Returns the b at which that is p. */
 static double tails_excess_at(double p, int k, int n) {
     const double share = (double)k / n;
     return p >= share ? 0 : k * (pow(share / p, 1.0 / k) - 1);
 }
 
-/* What all fits to that number of blocks share. */
+/* What all fits to `count` blocks of `length` rows share. Below MIN_BLOCKS there is no fit. */
 static struct svi_block_shape tails_shape_of(const struct svi_block_tails *t, int count, int64_t length) {
     const int k = count >= MIN_BLOCKS ? tails_top(count) : 0;
     struct svi_block_shape shape = {.count = count, .length = length};
     if (k < 1)
         return shape;
+    /* `begins`: log probability that a row exceeds u. `telling`: where the surprise may reach `least`; the
+     * probability of a row is converted to that of a block. `most`: a value counts in a maximum at most as
+     * one that occurs once in 4 n blocks (block_tails.h, ONE EVENT DOES NOT BLIND). */
     shape.begins = log((double)k / (count + 1) / (double)length);
     shape.over = NAN;
     shape.telling = (float)tails_excess_at(-expm1(-pow(10, -t->least) * (double)length), k, count + 1);
@@ -103,10 +109,10 @@ static bool tails_merge(const struct svi_block_tails *t) {
     return t->shape.length != t->before.length;
 }
 
-/* Places in use: while pairs become one, all. */
+/* Places in use. While pairs are being merged, series that wait still have all SVI_BLOCKS. */
 static int tails_blocks(const struct svi_block_tails *t) {
-    const int most = t->before.count > t->shape.count ? t->before.count : t->shape.count;
-    return tails_merge(t) ? SVI_BLOCKS : most;
+    const int count = t->before.count > t->shape.count ? t->before.count : t->shape.count;
+    return tails_merge(t) ? SVI_BLOCKS : count;
 }
 
 static svs_code tails_resize(struct svi_block_tails *t, int capacity, svs_error *err) {
@@ -124,7 +130,7 @@ svs_code svi_block_tails_reserve(struct svi_block_tails *t, svs_error *err) {
     return svi_block_tails_are_full(t) ? tails_resize(t, (tails_blocks(t) + 2) / 2 * 2, err) : SVS_OK;
 }
 
-/* Blocks of a series: one that waits for its turn has those of before. */
+/* Blocks of a series: one that has not stored the last block yet has the number before it. */
 static int tails_count(const struct svi_block_tails *t, int series) {
     return (series < t->done ? &t->shape : &t->before)->count;
 }
@@ -133,7 +139,7 @@ static float *tails_maxima(const struct svi_block_tails *t, int series) {
     return t->maxima + (size_t)series * (size_t)t->capacity;
 }
 
-/* The blocks that a series has: one that waits for its turn has those of before. */
+/* The shape that goes with the blocks of a series (tails_count). */
 static struct svi_block_shape *tails_shape(struct svi_block_tails *t, int series) {
     return series < t->done ? &t->shape : &t->before;
 }
@@ -151,11 +157,11 @@ static void tails_count_held(struct svi_block_tails *t, int series) {
     t->held[series] = (uint8_t)held;
 }
 
-/* The largest but k of the n <= SVI_BLOCKS values; and what those above it exceed it by, 0 for the others.
- * Each value is compared with each, which takes no branch. */
+/* Returns the (k + 1)-th largest of n <= SVI_BLOCKS values, and in over[SVI_BLOCKS] by how much each value
+ * exceeds it, 0 for the others. Comparing each pair needs no branch, which beats a selection at this size. */
 SVI_WIDE
 static float tails_largest_but(const float *restrict v, int n, int k, float *restrict over) {
-    float all[SVI_BLOCKS], least = INFINITY;
+    float all[SVI_BLOCKS], threshold = INFINITY;
     int greater[SVI_BLOCKS] = {0};
     for (int i = 0; i < SVI_BLOCKS; i++)
         all[i] = i < n ? v[i] : -INFINITY;
@@ -163,14 +169,14 @@ static float tails_largest_but(const float *restrict v, int n, int k, float *res
         for (int i = 0; i < SVI_BLOCKS; i++)
             greater[i] += all[j] > all[i];
     for (int i = 0; i < SVI_BLOCKS; i++)
-        least = greater[i] <= k && all[i] < least ? all[i] : least;
+        threshold = greater[i] <= k && all[i] < threshold ? all[i] : threshold;
     for (int i = 0; i < SVI_BLOCKS; i++)
-        over[i] = all[i] > least ? all[i] - least : 0;
-    return least;
+        over[i] = all[i] > threshold ? all[i] - threshold : 0;
+    return threshold;
 }
 
-/* The shape of a series by itself: one that came late has fewer blocks than others, mostly as many as the one
- * that was asked for before. */
+/* The shape for the blocks in which the series had values. A series that started late has fewer than the
+ * others. Late series mostly have the same number, so one cached shape serves them. */
 static struct svi_block_shape *tails_own_shape(struct svi_block_tails *t, int series) {
     struct svi_block_shape *shape = tails_shape(t, series);
     const int held = t->held[series];
@@ -181,33 +187,36 @@ static struct svi_block_shape *tails_own_shape(struct svi_block_tails *t, int se
     return &t->late;
 }
 
-/* What follows from the fit and the number of blocks. */
+/* The levels of a series from its fit (u and the mean excess) and the shape of its blocks. */
 static void tails_levels(struct svi_block_tails *t, int series, const struct svi_block_shape *shape) {
-    const float least = t->above[series], mean = t->excess[series];
-    t->telling[series] = least + mean * shape->telling;
-    t->most[series] = mean > 0 ? least + mean * shape->most : INFINITY;
+    const float threshold = t->above[series], mean = t->excess[series];
+    t->telling[series] = threshold + mean * shape->telling;
+    t->most[series] = mean > 0 ? threshold + mean * shape->most : INFINITY;
 }
 
+/* Fits the tail of a series: u is the (k + 1)-th largest maximum, the excesses are over it. With too few
+ * blocks everything is infinite: no value counts as surprising, and none is limited. */
 static void tails_fit(struct svi_block_tails *t, int series) {
     float over[SVI_BLOCKS], sum = 0;
     const int n = tails_shape(t, series)->count, held = t->held[series];
     const int k = held >= MIN_BLOCKS ? tails_top(held) : 0;
-    const float least = k > 0 ? tails_largest_but(tails_maxima(t, series), n, k, over) : -INFINITY;
+    const float threshold = k > 0 ? tails_largest_but(tails_maxima(t, series), n, k, over) : -INFINITY;
     if (t->mixtures)
         t->mixtures[series].known = false;
     t->excess[series] = 0;
     t->above[series] = t->telling[series] = t->most[series] = INFINITY;
-    if (least == -INFINITY) /* too few are known */
+    if (threshold == -INFINITY) /* too few blocks with values */
         return;
     for (int i = 0; i < n; i++)
         sum += over[i];
     t->excess[series] = sum / (float)k;
-    t->above[series] = least;
+    t->above[series] = threshold;
     tails_levels(t, series, tails_own_shape(t, series));
 }
 
-/* The natural logarithms of SHAPES numbers from 1 to 2^1000, at once: x = 2^e m with m near 1, log m = 2
- * atanh((m - 1) / (m + 1)) by its series; to a few units in 1e-16. */
+/* Natural logarithms of SHAPES numbers from 1 to 2^1000, in place: x = 2^e m with m near 1 and log m = 2
+ * atanh((m - 1) / (m + 1)) by its series, accurate to a few units of 1e-16. These loops become vector code,
+ * calls of log do not. */
 static inline __attribute__((always_inline)) void tails_logs(double *restrict x) {
     uint64_t bits[SHAPES], power[SHAPES];
     double m[SHAPES], e[SHAPES];
@@ -228,14 +237,15 @@ static inline __attribute__((always_inline)) void tails_logs(double *restrict x)
     }
 }
 
-/* The law over the upper maxima of a series. Its slopes and `scale` are not rounded as those of other callers
- * are, and tails_mixture has logarithms of its own: the bits of what was published depend on both. All
- * factors share a logarithm: there are SVI_BLOCKS / 4 of them that are 1e10 or so at most. */
+/* Fits the mixture of a series (novelty/tail.h) to its k upper maxima. `each` becomes 1 / S(b). Slopes and
+ * `scale` are rounded differently from other callers, and tails_mixture uses tails_logs: published bits
+ * depend on both, so neither may be unified. All factors share one logarithm: there are at most SVI_BLOCKS /
+ * 4 of them, of about 1e10 at most, so their product is finite. */
 static void tails_mix(struct svi_block_tails *t, int series, int k, struct svi_block_mixture *m) {
     static const struct svi_tail_form form = {.parts = SHAPES, .denominator = SHAPES, .together = SVI_BLOCKS};
     const double mean = t->excess[series];
     float over[SVI_BLOCKS];
-    double excess[SVI_BLOCKS] = {0}; /* fewer than k where maxima are alike: the others are 0 */
+    double excess[SVI_BLOCKS] = {0}; /* equal maxima leave fewer than k excesses; the rest are 0 */
     const int n = tails_shape(t, series)->count;
     int held = 0;
     (void)tails_largest_but(tails_maxima(t, series), n, k, over);
@@ -254,7 +264,8 @@ static void tails_mix(struct svi_block_tails *t, int series, int k, struct svi_b
     m->known = true;
 }
 
-/* The predictive probability of an excess, a mean over shapes; it is far above the least number there is. */
+/* Probability of the next excess, the mean of (1) in novelty/tail.h over shapes. The power k is computed by
+ * squaring, for all shapes at once. The result is far above the smallest double, so it never underflows. */
 SVI_WIDE
 static double tails_mixture(const struct svi_block_mixture *m, int k, double excess) {
     double x[SHAPES], power[SHAPES], sum = 0;
@@ -283,24 +294,29 @@ double svi_block_tails_surprise(struct svi_block_tails *t, int series, float v, 
     struct svi_block_shape *shape = tails_own_shape(t, series);
     const int n = shape->count + 1, k = tails_top(shape->count);
     const double excess = v - t->above[series], mean = t->excess[series];
-    if (!(mean > 0)) /* all alike: what is beyond them has a rank and no tail */
+    if (!(mean > 0)) /* equal maxima have no tail: only the rank of the value counts */
         return log10((double)n * (double)shape->length);
+    /* The caller needs only surprises above `over`. The lightest shape gives the excess that such a surprise
+     * takes at least; most values are rejected here, without the mixture. NaN compares as different
+     * at first. */
     if (shape->over != over) {
         shape->over = over;
         shape->far = k * expm1((over * M_LN10 + shape->begins) / k);
     }
-    if (excess <= mean * shape->far) /* not even by the lightest shape */
+    if (excess <= mean * shape->far)
         return 0;
+    /* Without a cache (grows) the mixture is fitted for this value only. */
     struct svi_block_mixture own_mixture = {.known = false},
                              *mixture = t->mixtures ? &t->mixtures[series] : &own_mixture;
     if (!mixture->known)
         tails_mix(t, series, k, mixture);
-    const double even = 1 - excess / (2 * mean); /* a law that ends says less of what lies at the beginning */
+    const double even = 1 - excess / (2 * mean); /* of a uniform law; larger than the mixture just above u */
     const double block = (double)k / n * fmax(tails_mixture(mixture, k, excess), even);
+    /* From the probability of a block to that of a row: -ln(1 - block) / length (block_tails.h, THE TAIL). */
     return -log10(-log1p(-block) / (double)shape->length);
 }
 
-/* A series takes over its maximum of the block that is over. */
+/* Stores the maximum of a series for the block that has ended, and merges pairs if blocks become longer. */
 static void tails_place(struct svi_block_tails *t, int j) {
     float *m = tails_maxima(t, j);
     m[t->place] = t->last[j];
@@ -308,38 +324,44 @@ static void tails_place(struct svi_block_tails *t, int j) {
         m[i] = m[2 * i] > m[2 * i + 1] ? m[2 * i] : m[2 * i + 1];
 }
 
-/* And so does this one, which keeps its fit if its upper maxima stay what they are, and as many. */
-static void tails_take(struct svi_block_tails *t, int j) {
+/* Stores the maximum and refits the series, unless its k upper maxima are unchanged in value and number. */
+static void tails_update(struct svi_block_tails *t, int j) {
     const bool full = t->before.count == SVI_BLOCKS;
     const float old = tails_maxima(t, j)[t->place];
+    /* The upper maxima change if the new maximum is one of them, or replaces one of them in a full ring. */
     const bool above = t->last[j] > t->above[j] || (full && old >= t->above[j]);
     const int had = t->held[j];
     t->held[j] = (uint8_t)(had + (t->last[j] != -INFINITY) - (full && old != -INFINITY));
     tails_place(t, j);
+    /* From here on the series goes by `shape`, which the fit below reads. */
     t->done = j + 1;
     if (tails_merge(t))
         tails_count_held(t, j);
-    const int has = t->held[j]; /* of its own: one that came late has fewer than others */
+    const int has = t->held[j]; /* a series that started late has fewer than the others */
     if (above || tails_merge(t) || tails_top(had) != tails_top(has) || t->above[j] == INFINITY)
         tails_fit(t, j);
-    else if (had != has)
+    else if (had != has) /* the same fit among more blocks: only the levels move */
         tails_levels(t, j, tails_own_shape(t, j));
 }
 
-static void tails_go_on(struct svi_block_tails *t) {
-    const int64_t each = t->series / t->before.length + 1, most = each > AT_ONCE ? each : AT_ONCE;
-    const int end = t->series - t->done < most ? t->series : t->done + (int)most;
+/* The next series store their maximum: at least AT_ONCE of them, and enough to finish within a block. */
+static void tails_advance(struct svi_block_tails *t) {
+    const int64_t each = t->series / t->before.length + 1, count = each > AT_ONCE ? each : AT_ONCE;
+    const int end = t->series - t->done < count ? t->series : t->done + (int)count;
     while (t->done < end)
-        tails_take(t, t->done);
+        tails_update(t, t->done);
 }
 
-/* The present block is over. When all places are filled and blocks are to be longer, pairs become one. */
+/* Ends the current block. Its maxima move to `last`, where series fetch them. When all places are filled and
+ * blocks may be longer, the ring restarts with pairs merged into half the places. */
 static void tails_end_block(struct svi_block_tails *t) {
     const bool full = t->shape.count == SVI_BLOCKS;
     const int count = t->shape.count + !full;
     t->before = t->shape;
     t->place = t->at;
     t->at = (t->at + 1) % SVI_BLOCKS;
+    /* Only when the ring is about to wrap: then place i is older than place i + 1, and pairs are neighbours
+     * in time. */
     if (count == SVI_BLOCKS && t->at == 0 && t->shape.length < t->longest) {
         t->at = SVI_BLOCKS / 2;
         t->shape = tails_shape_of(t, SVI_BLOCKS / 2, 2 * t->shape.length);
@@ -353,11 +375,12 @@ static void tails_end_block(struct svi_block_tails *t) {
     t->done = 0;
 }
 
+/* Raises the maxima of the current block by a row; no value counts for more than its `most`. */
 SVI_WIDE
-static void tails_raise(float *restrict now, const float *restrict v, const float *restrict most, int n) {
+static void tails_raise(float *restrict now, const float *restrict v, const float *restrict limit, int n) {
     for (int j = 0; j < n; j++) {
-        const float at_most = v[j] < most[j] ? v[j] : most[j];
-        now[j] = at_most > now[j] ? at_most : now[j];
+        const float value = v[j] < limit[j] ? v[j] : limit[j];
+        now[j] = value > now[j] ? value : now[j];
     }
 }
 
@@ -366,7 +389,7 @@ void svi_block_tails_add(struct svi_block_tails *t, const float *v) {
     if (++t->row == t->shape.length)
         tails_end_block(t);
     if (t->done < t->series)
-        tails_go_on(t);
+        tails_advance(t);
 }
 
 /* ---- columns and archive */
@@ -393,7 +416,7 @@ svs_code svi_block_tails_widen(struct svi_block_tails *to, const struct svi_bloc
     for (size_t i = 0; i < (size_t)to->capacity * (size_t)to->series; i++)
         to->maxima[i] = -INFINITY;
     svi_arrays_copy(&tails_arrays, to, wide.of, from, narrow.of);
-    for (int j = from->done; j < from->series; j++) /* those that wait do not any longer */
+    for (int j = from->done; j < from->series; j++) /* series that wait store their maximum now */
         tails_place(to, j / from->columns * to->columns + j % from->columns);
     for (int j = 0; j < to->series; j++) {
         tails_count_held(to, j);
@@ -402,7 +425,7 @@ svs_code svi_block_tails_widen(struct svi_block_tails *to, const struct svi_bloc
     return SVS_OK;
 }
 
-/* What a series does not have is 0, whatever stood there before pairs of blocks became one. */
+/* Zeroes unused places, which may hold maxima from before a merge: the same past gives the same bytes. */
 static void tails_tidy(struct svi_block_tails *t) {
     for (int j = 0; j < t->series; j++)
         for (int i = tails_count(t, j); i < t->capacity; i++)
@@ -417,7 +440,7 @@ static void tails_archive_shape(struct svi_archive *a, const struct svi_block_ta
         *shape = tails_shape_of(t, shape->count, shape->length);
 }
 
-/* Places are those of blocks that there are, or the next one. */
+/* A damaged archive must not lead to places outside the ring. */
 static bool tails_are_placed(const struct svi_block_tails *t) {
     return t->at <= t->shape.count && (t->done == t->series || t->place < tails_blocks(t));
 }
@@ -438,6 +461,7 @@ void svi_block_tails_archive(struct svi_archive *a, struct svi_block_tails *t) {
     if (!svi_archive_loading(a))
         tails_tidy(t);
     svi_arrays_archive(a, &tails_arrays, t, dims.of, used.of);
+    /* Fits are not archived; they follow from the maxima. */
     if (svi_archive_loading(a) && svi_archive_ok(a))
         for (int j = 0; j < t->series; j++) {
             tails_count_held(t, j);

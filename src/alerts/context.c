@@ -8,9 +8,10 @@
 #define DAY    86400.0
 #define WEEK   (7 * DAY)
 #define MONDAY (4 * DAY) /* the first one after 1970 began, on a Thursday */
-#define FIRST  32        /* rows before the memory is looked at */
+#define FIRST  32        /* rows before the memory is first set */
 
 void svi_context_moment(double time, struct svi_moment *out) {
+    /* floor, not fmod: times before 1970 lie in the right part of their day as well. */
     const double local = svi_calendar_local(time);
     const double in_day = local - DAY * floor(local / DAY);
     const double in_week = local - MONDAY - WEEK * floor((local - MONDAY) / WEEK);
@@ -20,7 +21,10 @@ void svi_context_moment(double time, struct svi_moment *out) {
     out->time = time;
     *v++ = 1;
     *v++ = weekend;
-    for (int h = 0; h < SVI_CONTEXT_HARMONICS; h++) { /* sine and cosine of the next multiple */
+    /* The addition theorem steps to the next multiple, so that only one sine and one cosine are computed.
+     * Each harmonic appears twice, for all days and for the weekend alone, so that a linear forecast has two
+     * shapes of the day. */
+    for (int h = 0; h < SVI_CONTEXT_HARMONICS; h++) {
         const double next = sine * c + cosine * s;
         cosine = cosine * c - sine * s;
         sine = next;
@@ -29,11 +33,12 @@ void svi_context_moment(double time, struct svi_moment *out) {
         *v++ = weekend ? sine : 0;
         *v++ = weekend ? cosine : 0;
     }
+    /* Bins 0 to 47 are working days, 48 to 95 weekends. fmin: rounding could give the end of the day. */
     out->bin = (int)fmin(floor(in_day / (DAY / (SVI_CONTEXT_BINS / 2))), SVI_CONTEXT_BINS / 2 - 1) +
                (weekend ? SVI_CONTEXT_BINS / 2 : 0);
 }
 
-/* ---- how far back detectors look */
+/* ---- the memory of the detectors */
 
 void svi_pace_init(struct svi_pace *p) {
     *p = (struct svi_pace){.memory = SVI_PACE_MIN};
@@ -42,6 +47,8 @@ void svi_pace_init(struct svi_pace *p) {
 bool svi_pace_row(struct svi_pace *p, double time) {
     p->since = p->rows == 0 ? time : p->since;
     p->rows++;
+    /* At powers of two: every change of the memory makes other parts adapt, and doubling keeps
+     * changes rare. */
     if (p->rows < FIRST || (p->rows & (p->rows - 1)) != 0 || !(time > p->since))
         return false;
     p->memory = fmax(SVI_PACE_MIN, fmin((double)p->rows / (time - p->since) * WEEK, SVI_PACE_MAX));
@@ -49,6 +56,7 @@ bool svi_pace_row(struct svi_pace *p, double time) {
 }
 
 int64_t svi_pace_block(const struct svi_pace *p) {
+    /* The largest power-of-two multiple that does not exceed it, because blocks only ever double. */
     int64_t rows = SVI_BLOCK_MIN_ROWS;
     while ((double)rows * 2 * SVI_BLOCKS <= 4 * p->memory)
         rows *= 2;

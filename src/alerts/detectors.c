@@ -5,6 +5,7 @@
 #include "alerts/sensors.h"
 #include "base/fail.h"
 
+/* In the order of enum svi_alert_detector, so that a detector indexes its row. */
 #define X(constant, name, engine, opening) {name, &engine, opening},
 static const struct svi_detector_row rows[SVI_DETECTORS] = {SVI_DETECTOR_LIST(X)};
 #undef X
@@ -13,7 +14,8 @@ const struct svi_detector_row *svi_detector_row(enum svi_alert_detector detector
     return &rows[detector];
 }
 
-/* The engine whose state stands at place i; NULL: none does. */
+/* The engine whose state is at place i. NULL: place i is a further detector of an engine, without a state.
+ * Every loop over engines is a loop over places that skips these. */
 static const struct svi_detector_engine *detectors_engine(int i) {
     return (int)rows[i].engine->first == i ? rows[i].engine : NULL;
 }
@@ -27,6 +29,7 @@ svs_code svi_detectors_reserve(struct svi_detectors *s, const struct svi_detecto
         if (!engine)
             continue;
         SVI_TRY(engine->reserve(&s->state[i], shape, err));
+        /* Widening keeps categories; only an engine that did not exist before has none. */
         *fresh = *fresh || (engine->set_category && s->state[i] && !had);
     }
     return SVS_OK;
@@ -40,6 +43,7 @@ bool svi_detectors_are_full(const struct svi_detectors *s) {
 }
 
 int svi_detectors_columns(const struct svi_detectors *s) {
+    /* The narrowest engine decides: a row may not have more columns than any of them has. */
     int columns = -1;
     for (int i = 0; i < SVI_DETECTORS; i++)
         if (s->state[i] && !rows[i].engine->of_rows) {
@@ -56,14 +60,16 @@ void svi_detectors_clear(struct svi_detectors *s) {
     *s = (struct svi_detectors){{NULL}};
 }
 
-void svi_detectors_look(struct svi_detectors *s, const struct svi_detector_sample *sample,
-                        struct svi_evidence evidence[SVI_DETECTORS]) {
+void svi_detectors_assess(struct svi_detectors *s, const struct svi_detector_sample *sample,
+                          struct svi_evidence evidence[SVI_DETECTORS]) {
+    /* A sample comes here twice: first with its values, then with the judgement of novelty. Only the first
+     * call clears, so evidence of sensors survives the second. */
     for (int i = 0; i < SVI_DETECTORS && !sample->row; i++)
         evidence[i] = (struct svi_evidence){
             .feature = -1, .over = 1, .value = NAN, .expected = NAN, .low = NAN, .high = NAN, .with = -1};
     for (int i = 0; i < SVI_DETECTORS; i++)
         if (s->state[i] && rows[i].engine->of_rows == (sample->row != NULL))
-            rows[i].engine->look(s->state[i], sample, evidence);
+            rows[i].engine->assess(s->state[i], sample, evidence);
 }
 
 /* ---- columns */
@@ -80,7 +86,7 @@ void svi_detectors_set_category(struct svi_detectors *s, int column) {
             rows[i].engine->set_category(s->state[i], column);
 }
 
-/* Context is known to the sensors alone: forecasts go by it. */
+/* Only the sensors know context: their forecasts depend on it. */
 static svi_sensors *detectors_sensors(const struct svi_detectors *s) {
     return s->state[svi_sensor_detectors.first];
 }
@@ -102,6 +108,8 @@ svs_code svi_detectors_reserve_context(struct svi_detectors *s, svs_error *err) 
 
 /* ---- archive */
 
+/* The state of the engine at place i, of `size` columns. Loading makes an engine of that size first, which
+ * fills an empty place. */
 static void detectors_archive_one(struct svi_archive *a, struct svi_detectors *s, int i, int size,
                                   const struct svi_detector_shape *shape) {
     const struct svi_detector_engine *engine = rows[i].engine;
@@ -109,7 +117,7 @@ static void detectors_archive_one(struct svi_archive *a, struct svi_detectors *s
     if (!engine->of_rows &&
         !svi_archive_check(a, size <= shape->columns, "there are more columns to judge than rows have"))
         return;
-    /* Each column takes more than a byte: a damaged size must not allocate for 512 sensors. */
+    /* A damaged size must not allocate for 512 sensors: each column takes more than a byte of the archive. */
     if (svi_archive_loading(a) && !engine->of_rows && svi_archive_left(a) < size)
         svi_archive_fail(a, SVS_DAMAGED, "there are fewer bytes than judges of sensors");
     if (svi_archive_loading(a) && svi_archive_ok(a))
@@ -121,7 +129,7 @@ static void detectors_archive_one(struct svi_archive *a, struct svi_detectors *s
 void svi_detectors_archive(struct svi_archive *a, struct svi_detectors *s,
                            const struct svi_detector_shape *shape) {
     int size[SVI_DETECTORS] = {0};
-    /* All sizes come before all states. */
+    /* All sizes come before all states; 0 stands for an engine without a state. */
     for (int i = 0; i < SVI_DETECTORS; i++) {
         const struct svi_detector_engine *engine = detectors_engine(i);
         size[i] = s->state[i] ? rows[i].engine->size(s->state[i]) : 0;

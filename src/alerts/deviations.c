@@ -9,12 +9,14 @@
 
 #define HALF       (SVI_CONTEXT_BINS / 2)
 #define VISITS     90          /* rows that a bin remembers */
-#define MAX_SQUARE 25          /* squared deviations that one residual counts as, but for ... */
-#define EARLY      (1.0f / 64) /* ... as long as its share is above this */
+#define MAX_SQUARE 25          /* squared deviations that a residual counts as at most ... */
+#define EARLY      (1.0f / 64) /* ... once its share in the overall mean is down to this */
 
 /* ---- what it consists of */
 
-enum { PARTS, COLUMNS, PLACES, DIMS }; /* PLACES: of bins, and the first one, which stays 0 */
+/* Bins get places in the order of their first row, so that memory grows with the times of day that occur.
+ * Place 0 is that of all bins without a row; its sums stay 0. */
+enum { PARTS, COLUMNS, PLACES, DIMS };
 
 static const struct svi_array arrays[] = {
     SVI_ARRAY(struct svi_deviations, square, "squares", SVI_AXIS(PLACES), SVI_AXIS(PARTS), SVI_AXIS(COLUMNS)),
@@ -64,6 +66,9 @@ static float *deviations_squares(const struct svi_deviations *v, int bin) {
 /* ---- one row */
 
 void svi_deviations_turn_to(struct svi_deviations *v, int bin) {
+    /* The neighbours of a bin are cyclic within its half: the last bin of working days is next to their
+     * first. All sums are weighted alike, so the quotient is a mean over rows: SVI_DEVIATION_STEADY rows of
+     * all times, all of this bin, half of both neighbours. */
     const int first = bin / HALF * HALF, n = v->series;
     const int before = first + (bin - first + HALF - 1) % HALF, after = first + (bin - first + 1) % HALF;
     const float *b = deviations_squares(v, before), *at = deviations_squares(v, bin),
@@ -71,13 +76,14 @@ void svi_deviations_turn_to(struct svi_deviations *v, int bin) {
     const float rows = SVI_DEVIATION_STEADY + v->visits[bin] + (v->visits[before] + v->visits[after]) / 2;
     for (int j = 0; j < n; j++) {
         const float square = (SVI_DEVIATION_STEADY * v->overall[j] + at[j] + (b[j] + a[j]) / 2) / rows;
+        /* A series without a residual so far has deviation 1, the unit of residuals. */
         v->now[j] = v->overall[j] > 0 ? fmaxf(SVI_DEVIATION_MIN, sqrtf(square)) : 1;
     }
     v->bin = bin;
 }
 
-/* A series that comes late: as if it had always had the deviation 1, or that would grow for thousands of rows
- * from nothing, and what it showed meanwhile be far beyond all that follows. */
+/* A series that starts late begins as if it had always had deviation 1. From nothing, its deviation would
+ * take thousands of rows to grow, and its signals of that time would exceed all later ones. */
 static void deviations_begin(struct svi_deviations *v, int j) {
     v->overall[j] = v->now[j] = 1;
     for (int b = 0; b < SVI_CONTEXT_BINS; b++)
@@ -85,7 +91,9 @@ static void deviations_begin(struct svi_deviations *v, int j) {
             deviations_squares(v, b)[j] = v->visits[b];
 }
 
-/* Squares count up to MAX_SQUARE times those of now or of all times, but for the first rows. */
+/* Adds squared residuals to a bin (`sum`) and to the overall mean. A square is limited to MAX_SQUARE times
+ * the larger of the present and the overall one, so that one gross error does not blind the sensor. In the
+ * first rows there is nothing to limit by. */
 SVI_WIDE
 static void deviations_add(float *restrict sum, float *restrict overall, const float *restrict now,
                            const float *restrict residual, float keep, float share, int n) {
@@ -93,14 +101,16 @@ static void deviations_add(float *restrict sum, float *restrict overall, const f
     for (int j = 0; j < n; j++) {
         const float square = residual[j] * residual[j], a = MAX_SQUARE * now[j] * now[j],
                     b = MAX_SQUARE * overall[j];
-        const float most = early ? INFINITY : a > b ? a : b;
-        const float counted = square < most ? square : most;
+        const float limit = early ? INFINITY : a > b ? a : b;
+        const float counted = square < limit ? square : limit;
         sum[j] = sum[j] * keep + counted;
         overall[j] += share * (counted - overall[j]);
     }
 }
 
 void svi_deviations_learn(struct svi_deviations *v, int bin, const float *residual, float share) {
+    /* A plain mean over the first VISITS rows of the bin, then one that fades. The place is given before the
+     * sums are touched; svi_deviations_reserve has made room for it. */
     const float keep = v->visits[bin] >= VISITS ? 1 - 1.0f / VISITS : 1;
     if (v->place[bin] == 0)
         v->place[bin] = (uint8_t)++v->bins;
@@ -115,6 +125,7 @@ void svi_deviations_learn(struct svi_deviations *v, int bin, const float *residu
 
 void svi_deviations_forget(struct svi_deviations *v, int column) {
     const struct deviations_dims dims = deviations_dims(v, v->capacity);
+    /* `now` divides residuals, so it must not stay 0. */
     svi_arrays_forget(&deviations_arrays, v, dims.of, COLUMNS, column);
     for (int j = column; j < v->series; j += v->columns)
         v->now[j] = 1;
@@ -126,6 +137,7 @@ svs_code svi_deviations_widen(struct svi_deviations *to, const struct svi_deviat
     const struct deviations_dims wide = deviations_dims(to, to->capacity),
                                  narrow = deviations_dims(from, from->capacity);
     svi_arrays_copy(&deviations_arrays, to, wide.of, from, narrow.of);
+    /* New columns are 0 after the copy; as divisors they are 1 until they have a residual. */
     for (int j = 0; j < to->series; j++)
         to->now[j] = to->now[j] > 0 ? to->now[j] : 1;
     memcpy(to->visits, from->visits, sizeof to->visits);
@@ -135,7 +147,7 @@ svs_code svi_deviations_widen(struct svi_deviations *to, const struct svi_deviat
     return SVS_OK;
 }
 
-/* Places are given from 1 on, each once. */
+/* Checks a loaded archive: places count from 1, each is given once, exactly to the bins that had rows. */
 static bool deviations_are_placed(const struct svi_deviations *v) {
     bool given[SVI_CONTEXT_BINS + 1] = {false}, good = true;
     int bins = 0;

@@ -1,11 +1,15 @@
 #include "alerts/discovery.h"
 
-#define SHORTEST 64
+#define SHORTEST 64 /* tests, the mean length of the shortest sequence */
 
+/* Mean length of the geometric sequence `span`, in tests: it spends this part, 1 / length, of its rest a
+ * test. */
 static double discovery_length(int span) {
     return (double)(SHORTEST << span);
 }
 
+/* A coin is divided equally among the sequences. All coins of a sequence fade at the same rate, so one number
+ * holds what they have left together. */
 static void discovery_deposit(struct svi_discovery *d, double coins) {
     for (int k = 0; k < SVI_DISCOVERY_SPANS; k++)
         d->left[k] += coins / SVI_DISCOVERY_SPANS;
@@ -17,6 +21,7 @@ void svi_discovery_init(struct svi_discovery *d, double fdr) {
 }
 
 double svi_discovery_level(const struct svi_discovery *d) {
+    /* Without the first term, levels fall without end (discovery.h, ALPHA DEATH). */
     double coins = d->idle >= SVI_DISCOVERY_IDLE ? 1.0 / SVI_DISCOVERY_IDLE : 0;
     for (int k = 0; k < SVI_DISCOVERY_SPANS; k++)
         coins += d->left[k] / discovery_length(k);
@@ -24,6 +29,8 @@ double svi_discovery_level(const struct svi_discovery *d) {
 }
 
 bool svi_discovery_test(struct svi_discovery *d, double p) {
+    /* Order: the level of this test, then what it spends, then what a discovery earns. The deposit is spent
+     * from the next test on, as LORD++ requires: a test must not pay for itself. */
     const bool found = p <= svi_discovery_level(d);
     for (int k = 0; k < SVI_DISCOVERY_SPANS; k++)
         d->left[k] -= d->left[k] / discovery_length(k);

@@ -1,39 +1,41 @@
 /* discovery.h: online control of the share of false discoveries: LORD++ (Ramdas, Yang, Wainwright, Jordan
  * 2017, "Online control of the false discovery rate with decaying memory"; Javanmard, Montanari 2018).
  *
- * A sample is called a discovery when its p is at most the level of that moment. The levels spend an
- * allowance: half a coin at the start, half a coin for the first discovery, one for each further one, where a
- * coin is worth `fdr` and is spent over the tests that follow it. With p-values that are honest given the
- * past, each test adds its level to the number of false discoveries that is expected, so that, however often
- * one looks, expected false discoveries <= fdr x max(1, discoveries).
+ * A sample is a discovery when its p is at most the current level. The levels spend an allowance: half a coin
+ * at the start, half a coin for the first discovery, one for each further one. A coin is worth `fdr` and is
+ * spent over the tests that follow it. With p-values that are honest given the past, each test adds its level
+ * to the expected number of false discoveries, so that after any number of tests
  *
- * BOUNDED: LORD++ sums over all past discoveries. Here the spending of a coin is a mean of 9 geometric
- * sequences whose mean lengths are 64, 128 ... 16384 tests: one number for each length holds what all coins
- * together have left of it, so the sum is exact with 9 numbers, at any number of discoveries, and a test
- * costs 9 steps.
+ *     expected false discoveries <= fdr x max(1, discoveries)                                          (1)
  *
- * ALPHA DEATH: on a stream of normals the levels of LORD++ and of SAFFRON fall without end: after a long
- * quiet time nothing would ever be found again. So when SVI_DISCOVERY_IDLE tests have gone by without a
- * discovery, a further coin for every SVI_DISCOVERY_IDLE tests is spent evenly until the next discovery. The
- * promise is then
+ * BOUNDED. LORD++ sums over all past discoveries. Here a coin is spent as a mean of 9 geometric sequences,
+ * whose mean lengths are 64, 128 ... 16384 tests. One number for each length holds what all coins together
+ * have left of it. The sum is thus exact with 9 numbers, for any number of discoveries, and a test costs 9
+ * steps.
  *
- *     expected false discoveries <= fdr x (max(1, discoveries) + quiet tests / SVI_DISCOVERY_IDLE)
+ * ALPHA DEATH. On a stream of normal samples, the levels of LORD++ and of SAFFRON fall without end, and after
+ * a long quiet time nothing would be found again. After SVI_DISCOVERY_IDLE tests without a discovery, one
+ * further coin for every SVI_DISCOVERY_IDLE tests is therefore spent, evenly, until the next discovery. The
+ * bound becomes
  *
- * the share `fdr` where something can be found at least every 30,000 tests, and where nothing can be found,
- * one false alert in 300,000 tests (`fdr` 0.1). A stream with undetectable anomalies is one where nothing can
- * be found: its few alerts are then mostly false.
+ *     expected false discoveries <= fdr x (max(1, discoveries) + quiet tests / SVI_DISCOVERY_IDLE)     (2)
  *
- * The second cause of alpha death is that a conformal p-value is never below 1 / (1 + scores), 1 / 2001,
- * while the levels are around 1e-6 to 1e-4. Therefore the procedure is given svi_calibration_tail.
+ * This is the share `fdr` where something can be found at least every 30,000 tests, and one false alert in
+ * 300,000 tests (`fdr` 0.1) where nothing can be found. The second case includes streams whose anomalies are
+ * undetectable: their few alerts are mostly false.
  *
- * SAFFRON pays only for p-values below one half, at half the level. That gains when a large part of all
- * samples are anomalies, which is not what alerts are for; and it needs p-values that are even in the bulk,
- * too.
+ * The second cause of alpha death is the resolution of conformal p-values: they are never below 1 / (1 +
+ * scores), or 1 / 2001, while levels are around 1e-6 to 1e-4. The procedure is therefore given
+ * svi_calibration_tail.
+ *
+ * SAFFRON pays only for p-values below one half, at half the level. That is better where a large part of all
+ * samples are anomalies, which alerts are not made for, and it also needs p-values that are uniform in the
+ * bulk.
  *
  * LIMITS. p-values that share calibration scores are not independent, so the share was measured: 10 streams
- * of 200,000 samples each, through alert.h with fdr 0.1 and clear 0.02, 2000 scores, every second sample
- * calibrating but for runs of 5 or more samples with p <= 0.02. Anomalies have the given multiple of the
- * 0.999-quantile of the normal score added. Share of false alerts (mean over the streams), share of the
+ * of 200,000 samples each, through alert.h with fdr 0.1 and clear 0.02; 2000 scores; every second sample
+ * calibrates, except in runs of 5 or more samples with p <= 0.02. Anomalies add the given multiple of the
+ * 0.999-quantile of the normal score. Share of false alerts (mean over the streams), and share of the
  * disturbances found:
  *
  *                            |normal|    |normal|    exponential  chi-square  |Student t|  |Student t|
@@ -44,14 +46,13 @@
  *     1 %, in runs of 20     0.002 0.92  0     1.00  0.006 0.96   0.002 1.00  0.11  0.07   0.04  0.88
  *     5 %, in runs of 20     0.014 1.00  0.016 1.00  0.017 1.00   0.018 1.00  0.09  0.40   0.05  1.00
  *
- * Streams without anomalies: no false alert in 5 million samples of the first kinds, 2.6 in a million for
- * Student t.
+ * Streams without anomalies: no false alert in 5 million samples of the first four kinds, 2.6 in a million
+ * for Student t.
  *
- * So the share is kept wherever something can be found (0.27 and 0.11 are streams with hardly an alert).
- * Single anomalies of one strength that make up a hundredth of the stream are not found: they are a hundredth
- * of the calibration scores, too, which is what "not novel" means to a conformal p-value. Leaving out
- * everything that was called a discovery would find most of them, and was measured to raise the share of
- * false alerts to 0.4 and more. */
+ * The share is thus kept wherever something can be found (0.27 and 0.11 are streams with hardly any alert).
+ * Single anomalies of one strength that are a hundredth of the stream are not found: they are a hundredth of
+ * the calibration scores too, and to a conformal p-value that is "not novel". Keeping all discoveries out of
+ * the calibration would find most of them, but raised the measured share of false alerts to 0.4 and more. */
 #ifndef SVI_DISCOVERY_H
 #define SVI_DISCOVERY_H
 
@@ -60,25 +61,25 @@
 
 #include "base/archive.h"
 
-#define SVI_DISCOVERY_SPANS 9
-#define SVI_DISCOVERY_IDLE  30000
+#define SVI_DISCOVERY_SPANS 9     /* geometric sequences */
+#define SVI_DISCOVERY_IDLE  30000 /* tests */
 
 struct svi_discovery {
     double fdr;                       /* in (0, 1) */
-    double left[SVI_DISCOVERY_SPANS]; /* coins left to spend, for each length */
+    double left[SVI_DISCOVERY_SPANS]; /* coins left to spend, by sequence */
     int64_t idle;                     /* tests since the last discovery */
-    int64_t tested, found;
+    int64_t tested, found;            /* tests; discoveries */
 };
 
 void svi_discovery_init(struct svi_discovery *d, double fdr);
 
-/* The largest p that the next test would call a discovery: 0 to fdr. */
+/* The largest p, 0 to fdr, that would be a discovery in the next test. Changes nothing. */
 double svi_discovery_level(const struct svi_discovery *d);
 
-/* One test: true for a discovery. */
+/* Performs one test, which spends and may earn. True: a discovery. */
 bool svi_discovery_test(struct svi_discovery *d, double p);
 
-/* The options are not part of it. */
+/* Does not include the options. */
 void svi_discovery_archive(struct svi_archive *a, struct svi_discovery *d);
 
 #endif

@@ -1,13 +1,14 @@
-/* evidence.h: what the detectors of a stream find in one sample, and what a detector is.
+/* evidence.h: detectors, and the evidence that they find in one sample.
  *
- * A detector looks at each sample in its own way and reports how surprising it is, by a p-value: the
- * probability that a sample of a stream that goes on as before surprises as much. Detectors differ in what
- * they compare with (all that was, the time of day, the sample before, the other sensors) and over how many
- * samples, so that what lasts or stays within its range is found as well as what stands out.
+ * A detector assesses each sample in its own way and reports how surprising it is, by a p-value: the
+ * probability that a sample of an unchanged stream is as surprising. Detectors differ in what they compare
+ * with (all past values, the time of day, the sample before, the other sensors) and in the number of samples.
+ * Together they find values that stand out as well as deviations that persist or stay within the normal
+ * range.
  *
- * A detector is a row of SVI_DETECTOR_LIST and belongs to an engine, one struct svi_detector_engine in a file
- * of its own, which may serve several detectors. The rows are in the order of the states that are kept; of
- * two that are equally far above their level the earlier one leads an alert. */
+ * A detector is a row of SVI_DETECTOR_LIST. It belongs to an engine, a struct svi_detector_engine in a
+ * separate file, which may serve several detectors. The order of the rows is the order of archived states; of
+ * two detectors equally far above their level, the earlier one leads an alert. */
 #ifndef SVI_EVIDENCE_H
 #define SVI_EVIDENCE_H
 
@@ -17,7 +18,7 @@
 #include "base/archive.h"
 #include "svmstream/error.h"
 
-/* constant, name in events, engine, what a line begins with that it leads (NULL: nothing of its own). */
+/* Constant, name in events, engine, words before the facts of a line that it leads (NULL: none). */
 #define SVI_DETECTOR_LIST(X)                                                                                 \
     X(ROW, "row", svi_row_detectors, NULL)                                                                   \
     X(VALUE, "value", svi_sensor_detectors, NULL)                                                            \
@@ -30,63 +31,66 @@
 enum svi_alert_detector { SVI_DETECTOR_LIST(X) SVI_DETECTORS };
 #undef X
 
-/* One detector's, of one sample: of the feature that surprises most. */
+/* What one detector found in one sample, at the most surprising feature. */
 struct svi_evidence {
-    double surprise;  /* -log10 of p, for the detector as a whole (its features are paid for); 0: nothing, or
-                         not known yet */
+    double surprise;  /* -log10 p of the detector as a whole, corrected for the number of its features; 0:
+                         nothing found, or not known yet */
     int feature;      /* column of the sample; -1: the row */
-    int over;         /* samples that were judged together, the last ones; >= 1 */
-    double value;     /* of the sample, or the mean of these */
-    double expected;  /* in its context; NAN: there is no forecast */
-    double low, high; /* usual in its context (5 % and 95 %), NAN: not known */
-    int with;         /* the feature that its forecast owes most to; -1: none */
+    int over;         /* the last samples that were assessed together, >= 1 */
+    double value;     /* of the sample, or the mean over these samples */
+    double expected;  /* forecast in its context; NAN: none */
+    double low, high; /* normal range in its context (5 % and 95 %); NAN: unknown */
+    int with;         /* the feature that contributes most to the forecast; -1: none */
 };
 
 struct svi_moment;
 struct svi_judgement;
 struct svi_alert_fact;
 
-/* The sample as detectors see it. */
+/* A sample as detectors see it. All of it belongs to the caller. */
 struct svi_detector_sample {
     const double *x;                 /* its values, NAN where one is missing */
-    const struct svi_moment *moment; /* when it came */
-    const struct svi_judgement *row; /* what novelty makes of the row; NULL: not known yet */
+    const struct svi_moment *moment; /* its time */
+    const struct svi_judgement *row; /* novelty's judgement of the row; NULL: not known yet */
 };
 
-/* What an engine is to have capacity for. */
+/* What an engine reserves capacity for. */
 struct svi_detector_shape {
-    int columns;
-    int contexts; /* columns of context that may come, 0: none */
-    bool grows;   /* capacity comes as it is needed; else all is there at once */
+    int columns;  /* of a sample */
+    int contexts; /* most columns of context that may be named; 0: none */
+    bool grows;   /* capacity is taken as needed; else all at once, and a row never needs memory */
 };
 
-/* What a line says after the value of a feature: " (0.1 to 0.3 expected there)". `range`: what is usual, ""
- * where that is not known; `dated`: times have a time of day. False: nothing but that range. */
+/* Writes what follows the value of a feature in a line: " (0.1 to 0.3 expected there)". `range`: the normal
+ * range as text, "" if unknown; `dated`: times have a time of day. False: nothing written, show the range
+ * alone. */
 typedef bool svi_detector_text(char *out, size_t size, const struct svi_alert_fact *fact, const char *range,
                                bool dated);
 
-/* An engine of detectors. Its state is its own: *state is NULL until the first reserve, and may stay so. */
+/* An engine of detectors. It alone knows its state; *state is NULL until the first reserve, and may stay
+ * NULL. */
 struct svi_detector_engine {
-    enum svi_alert_detector first; /* of its detectors */
-    bool of_rows;                  /* it looks at rows that novelty has judged; else at each sample, before */
-    const char *kept_as;           /* the name of its size in archives ... */
-    int max_size;                  /* ... which is at most that: columns, 1 where it has none */
+    enum svi_alert_detector first; /* its first detector, whose place holds the state */
+    bool of_rows;        /* it assesses rows that novelty has judged; else each sample, before that */
+    const char *kept_as; /* name of its size in archives */
+    int max_size;        /* largest size: columns; 1 for an engine without columns */
 
-    /* Before a sample: it has capacity for that shape, and for what the next row may bring. SVS_NO_MEMORY:
-     * nothing has changed. */
+    /* Reserves capacity for a sample of that shape, and for whatever its row may need. SVS_NO_MEMORY: nothing
+     * has changed. */
     svs_code (*reserve)(void **state, const struct svi_detector_shape *shape, svs_error *err);
     bool (*is_full)(const void *state); /* the next row may need a reserve; NULL: it never does */
     int (*size)(const void *state);
-    /* Judges and learns the sample. `evidence`: of all detectors, without surprise before. */
-    void (*look)(void *state, const struct svi_detector_sample *sample, struct svi_evidence *evidence);
-    void (*archive)(struct svi_archive *a, void *state); /* loading goes into one of the same size */
-    void (*drop)(void *state);
-    double (*bytes)(const struct svi_detector_shape *shape);
+    /* Assesses and then learns the sample. `evidence`: by detector; the engine fills in its own detectors,
+     * whose surprise is 0 before. */
+    void (*assess)(void *state, const struct svi_detector_sample *sample, struct svi_evidence *evidence);
+    void (*archive)(struct svi_archive *a, void *state);     /* loads into a new state of the same size */
+    void (*drop)(void *state);                               /* frees the state */
+    double (*bytes)(const struct svi_detector_shape *shape); /* largest size in memory */
 
-    /* NULL: it has no columns. A column begins anew; one belongs to a value of a category. */
+    /* NULL: it has no columns. forget: the column starts again. set_category: it is a value of a category. */
     void (*forget)(void *state, int column);
     void (*set_category)(void *state, int column);
-    svi_detector_text *text; /* NULL: the usual range */
+    svi_detector_text *text; /* NULL: the normal range */
 };
 
 #define X(constant, name, engine, opening) extern const struct svi_detector_engine engine;

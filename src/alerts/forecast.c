@@ -1,10 +1,15 @@
-/* Forecasts of sensors from a matrix of moments.
+/* Forecasts of sensors from a matrix of moments (equations in forecast.h).
  *
- * In the order of a row's life: its residuals, from the coefficients and the inverse of the last solution;
- * then it is learned, which is one weighted sum of products, and at some rows the equations are solved again.
- * Loops run along rows of the matrices, so that compilers can take several columns at once without changing
- * the order of any sum.
- */
+ * Parts, in the order in which a row passes them: its residuals, from the coefficients and the inverse of the
+ * last solution; learning, a fading sum of products; and, at a few rows, the solution of the equations; then
+ * columns and the archive.
+ *
+ * z = (k regressors, d sensors) is the row in scales. It is filled by the residuals, replaced sensor by
+ * sensor in learning, and its products go into three parts of S: regressors (S_cc), cross (S_cx), sensors
+ * (S_xx).
+ *
+ * Invariant: sums have one order on every machine. Loops run along rows of the matrices, so that compilers
+ * can process several columns at once without changing the order of any sum. */
 #include "alerts/forecast.h"
 
 #include <math.h>
@@ -15,18 +20,20 @@
 #include "alerts/context.h"
 
 #define FIRST      32    /* rows before the first solution */
-#define SELDOM     256   /* rows between two solutions at most, for each SELDOM of unknowns or part of it */
-#define RIDGE      4.0   /* rows, on the coefficients of regressors, whose size is 1 at most */
-#define SHARE      0.4   /* rows, on those of sensors, each of its own mean square */
-#define CLIP       1e6   /* scales: what is further from its level is not learned */
-#define HUGE_VALUE 1e150 /* its square is a number */
-#define TINY       1e-9  /* of the largest diagonal entry there is by nature */
+#define SELDOM     256   /* most rows between two solutions, once for each SELDOM unknowns begun */
+#define RIDGE      4.0   /* ridge on coefficients of regressors, in rows; regressors are 1 at most */
+#define SHARE      0.4   /* ridge on those of sensors, in rows of their own mean square */
+#define CLIP       1e6   /* scales: values farther from their level are not learned */
+#define HUGE_VALUE 1e150 /* its square is finite */
+#define TINY       1e-9 /* a ridge that only keeps the matrix positive, as a part of the weight of all rows */
 
-#define SIDE_MAX (SVI_CONTEXT_MAX + SVI_FORECAST_OTHERS) /* unknowns that are solved for at once */
+#define SIDE_MAX (SVI_CONTEXT_MAX + SVI_FORECAST_OTHERS) /* most unknowns that are solved for at once */
 
 /* ---- what it consists of */
 
-enum { REGRESSORS, SENSORS, OTHERS, DIMS }; /* OTHERS: sensors that are forecast from each other */
+/* OTHERS: sensors that are forecast from each other: all d, or 0 if there is only one or there are
+ * too many. */
+enum { REGRESSORS, SENSORS, OTHERS, DIMS };
 
 static const struct svi_array arrays[] = {
     SVI_ARRAY(struct svi_forecast, level, "level", SVI_AXIS(SENSORS)),
@@ -75,7 +82,8 @@ void svi_forecast_clear(struct svi_forecast *f) {
 
 typedef double four __attribute__((vector_size(32), aligned(8), may_alias));
 
-/* out = sum_i v_i row_i over `count` rows of n numbers, in order; eight columns at a time. */
+/* out = sum_i v_i row_i over `count` rows of n numbers, `stride` apart. Each sum is in the order of i, in the
+ * blocks of eight columns as in the rest, so the width of vectors changes no bit. */
 SVI_WIDE
 static void forecast_add_rows(double *restrict out, const double *restrict row, size_t stride,
                               const double *restrict v, int count, int n) {
@@ -98,20 +106,24 @@ static void forecast_add_rows(double *restrict out, const double *restrict row, 
     }
 }
 
-/* by_others: at first the residuals by context, as far as they count. */
+/* Residuals after all other sensors: (P z)_j / P_jj, by (2). On entry by_others holds the residuals by
+ * context as limited in z; what the limit took away is added again, because z_j itself must not limit the
+ * residual of j. */
 SVI_WIDE
 static void forecast_by_others(struct svi_forecast *f, const double *restrict by_context,
                                double *restrict by_others) {
     const size_t k = (size_t)f->k, d = (size_t)f->d;
     const double *restrict out = f->out, *restrict diagonal = f->inverse + k * d;
-    forecast_add_rows(f->out, f->inverse, d, f->z, (int)(k + d), (int)d); /* P is symmetric */
+    forecast_add_rows(f->out, f->inverse, d, f->z, (int)(k + d), (int)d); /* P z, as P is symmetric */
     for (size_t j = 0; j < d; j++) {
-        const double left = by_context[j] - by_others[j]; /* what z does not have of it */
+        const double left = by_context[j] - by_others[j]; /* the part that is not in z */
         by_others[j] = out[j] / diagonal[j * (d + 1)] + left;
     }
 }
 
-/* What the regressors do not say, and the row at hand. */
+/* Residuals after the regressors, whose forecast is in f->out, and the row z. A residual is unlimited in
+ * by_context, and limited in by_others and z, so that one failed sensor spoils no forecast of another. A
+ * missing value, or a sensor without a scale, is NaN in both and its forecast in z. */
 SVI_WIDE
 static void forecast_by_context(struct svi_forecast *f, const double *restrict x,
                                 const float *restrict deviation, double *restrict by_context,
@@ -119,13 +131,13 @@ static void forecast_by_context(struct svi_forecast *f, const double *restrict x
     const double *restrict level = f->level, *restrict scale = f->scale, *restrict out = f->out;
     double *restrict z = f->z + f->k, *restrict expected = f->expected;
     for (int j = 0; j < f->d; j++) {
-        const double most = deviation ? SVI_FORECAST_CLIP * (double)deviation[j] : INFINITY;
+        const double limit = deviation ? SVI_FORECAST_CLIP * (double)deviation[j] : INFINITY;
         double value = (x[j] - level[j]) / (scale[j] > 0 ? scale[j] : NAN);
         value = value > SVI_FORECAST_MAX    ? SVI_FORECAST_MAX
                 : value < -SVI_FORECAST_MAX ? -SVI_FORECAST_MAX
                                             : value;
         const double residual = value - out[j];
-        const double counted = residual > most ? most : residual < -most ? -most : residual;
+        const double counted = residual > limit ? limit : residual < -limit ? -limit : residual;
         by_context[j] = residual;
         by_others[j] = counted;
         expected[j] = out[j];
@@ -136,7 +148,7 @@ static void forecast_by_context(struct svi_forecast *f, const double *restrict x
 void svi_forecast_residuals(struct svi_forecast *f, const double *c, const double *x, const float *deviation,
                             double *by_context, double *by_others) {
     memcpy(f->z, c, (size_t)f->k * sizeof *c);
-    forecast_add_rows(f->out, f->coefficients, (size_t)f->d, c, f->k, f->d); /* what the regressors say */
+    forecast_add_rows(f->out, f->coefficients, (size_t)f->d, c, f->k, f->d); /* the forecast by context */
     forecast_by_context(f, x, deviation, by_context, by_others);
     if (f->solved)
         forecast_by_others(f, by_context, by_others);
@@ -144,8 +156,10 @@ void svi_forecast_residuals(struct svi_forecast *f, const double *c, const doubl
         by_others[j] = NAN;
 }
 
+/* Row j of P z is a sum over all coordinates; the largest term of another sensor is what the forecast rests
+ * on. */
 int svi_forecast_owes(const struct svi_forecast *f, int j) {
-    int most = -1;
+    int largest = -1;
     double size = 0;
     if (!f->solved)
         return -1;
@@ -153,15 +167,16 @@ int svi_forecast_owes(const struct svi_forecast *f, int j) {
     for (int i = 0; i < f->d; i++)
         if (i != j && fabs(row[i] * z[i]) > size) {
             size = fabs(row[i] * z[i]);
-            most = i;
+            largest = i;
         }
-    return most;
+    return largest;
 }
 
 /* ---- learning */
 
-/* The level of a sensor is its first value, so that rows in which it rested there are 0 of it, as they were
- * learned; its scale is the deviation of FIRST values from when it moves. */
+/* Finds the level and scale of sensors that have none. The level is the first value: rows in which the sensor
+ * rested there were learned as 0, which stays correct. The scale is the deviation of FIRST values, counted
+ * from when it first moves: a sensor at rest has no scale, and a start at rest must not make one tiny. */
 static void forecast_start(struct svi_forecast *f, const double *x) {
     for (int j = 0; j < f->d; j++) {
         if (f->scale[j] > 0 || isnan(x[j]))
@@ -169,11 +184,12 @@ static void forecast_start(struct svi_forecast *f, const double *x) {
         const double v = fmax(-HUGE_VALUE, fmin(x[j], HUGE_VALUE));
         if (f->known[j] == 0)
             f->level[j] = f->mean[j] = v;
+        /* Welford's update: mean and squares without a difference of large sums. */
         const double n = ++f->known[j], gap = v - f->mean[j];
         f->mean[j] += gap / n;
         f->square[j] += gap * (v - f->mean[j]);
         const double deviation = sqrt(f->square[j] / n);
-        if (deviation <= 1e-12 * fabs(f->level[j])) {
+        if (deviation <= 1e-12 * fabs(f->level[j])) { /* still at rest, up to rounding */
             f->known[j] = 1;
             f->square[j] = 0;
         } else if (n >= FIRST) {
@@ -182,8 +198,8 @@ static void forecast_start(struct svi_forecast *f, const double *x) {
     }
 }
 
-/* The inverse of a symmetric positive matrix, whole, by n exchanges (Gauss and Jordan), without pivoting.
- * False: it is not positive enough. */
+/* Replaces the n x n symmetric positive matrix `a` by its inverse, by n exchange steps (Gauss-Jordan).
+ * Positive matrices need no pivoting. False: not positive enough; `a` is then garbage. */
 SVI_WIDE
 static bool forecast_invert(double *restrict a, size_t n) {
     for (size_t p = 0; p < n; p++) {
@@ -191,6 +207,8 @@ static bool forecast_invert(double *restrict a, size_t n) {
         const double inverse = 1 / pivot[p];
         if (!(pivot[p] > 0 && inverse > 0 && inverse < INFINITY))
             return false;
+        /* Exchange step p: the unit column replaces column p while it is eliminated, so no second matrix is
+         * needed. Rows with a 0 there do not change. */
         pivot[p] = 1;
         for (size_t j = 0; j < n; j++)
             pivot[j] *= inverse;
@@ -204,6 +222,8 @@ static bool forecast_invert(double *restrict a, size_t n) {
                 row[j] -= v * pivot[j];
         }
     }
+    /* Positive pivots with a bad inverse: rounding has destroyed it, and the last solution is
+     * kept instead. */
     for (size_t i = 0; i < n; i++)
         if (!(a[i * n + i] > 0 && a[i * n + i] < INFINITY))
             return false;
@@ -215,7 +235,8 @@ static double *triangle_row(double *triangle, size_t i) {
     return triangle + i * (i + 1) / 2;
 }
 
-/* S_cc and its ridge are solved whole. */
+/* Solves (S_cc + ridge) T = S_cx, (1), for all sensors at once. The constant has almost no ridge: it is the
+ * mean level, which must not be pulled to 0. If the matrix is not positive, the last T stays. */
 static void forecast_solve_context(struct svi_forecast *f) {
     const size_t k = (size_t)f->k, d = (size_t)f->d;
     double a[SVI_CONTEXT_MAX * SVI_CONTEXT_MAX];
@@ -230,7 +251,7 @@ static void forecast_solve_context(struct svi_forecast *f) {
         forecast_add_rows(f->coefficients + i * d, f->cross, d, a + i * k, (int)k, (int)d);
 }
 
-/* Entry (i, l), l <= i, of S over regressors and sensors. */
+/* Entry (i, l), l <= i, of S over (regressors, sensors), from its three parts. */
 static double forecast_moment(const struct svi_forecast *f, size_t i, size_t l) {
     const size_t k = (size_t)f->k;
     if (i < k)
@@ -238,6 +259,9 @@ static double forecast_moment(const struct svi_forecast *f, size_t i, size_t l) 
     return l < k ? f->cross[l * (size_t)f->d + i - k] : triangle_row(f->sensors, i - k)[l - k];
 }
 
+/* Computes the last d columns of P = (S + ridge)^-1, (2). a[0] is the sum of the weights of all rows, as the
+ * first regressor is 1. The ridge of a sensor is SHARE rows of its mean square, so it does not depend on the
+ * scale. */
 static void forecast_solve_others(struct svi_forecast *f) {
     const size_t k = (size_t)f->k, d = (size_t)f->d, n = k + d;
     double a[SIDE_MAX * SIDE_MAX];
@@ -249,7 +273,7 @@ static void forecast_solve_others(struct svi_forecast *f) {
         a[i * n + i] += i == 0 ? TINY * rows : i < k ? RIDGE : SHARE * (a[i * n + i] / rows) + TINY * rows;
     if (!forecast_invert(a, n))
         return;
-    for (size_t i = 0; i < n; i++) /* the lower half of it, whose bits may differ from the upper one's */
+    for (size_t i = 0; i < n; i++) /* from the lower triangle: rounding makes the upper one differ */
         for (size_t j = 0; j < d; j++)
             f->inverse[i * d + j] = i < k + j ? a[(k + j) * n + i] : a[i * n + k + j];
     f->solved = true;
@@ -262,24 +286,25 @@ static inline __attribute__((always_inline)) void forecast_fade(double *restrict
         row[j] = keep * row[j] + v * z[j];
 }
 
-#define SHORT 16 /* rows of a triangle up to this long */
+#define SHORT 16 /* length up to which rows of a triangle are processed together */
 
-/* triangle = keep triangle + z z', n numbers z: short rows one behind the other, so that they take whole
- * vectors; what is too much of a product is overwritten by the next row's. */
+/* triangle = keep triangle + z z', for n numbers z. Short rows waste vectors, so the products of the first
+ * SHORT rows are written one after the other, in steps of 4, and added in one loop. The excess of a row is
+ * overwritten by the next row; the 4 spare numbers take that of the last. */
 SVI_WIDE
 static void forecast_fade_triangle(double *restrict triangle, double keep, const double *restrict z,
                                    size_t n) {
-    const size_t few = n < SHORT ? n : SHORT, entries = few * (few + 1) / 2;
+    const size_t shorter = n < SHORT ? n : SHORT, entries = shorter * (shorter + 1) / 2;
     double product[SHORT * (SHORT + 1) / 2 + 4], padded[SHORT + 4] = {0};
     double *restrict to = product;
-    memcpy(padded, z, few * sizeof *z);
-    for (size_t i = 0; i < few; to += ++i)
+    memcpy(padded, z, shorter * sizeof *z);
+    for (size_t i = 0; i < shorter; to += ++i)
         for (size_t j = 0; j <= i; j += 4)
             for (size_t l = 0; l < 4; l++)
                 to[j + l] = padded[i] * padded[j + l];
     for (size_t e = 0; e < entries; e++)
         triangle[e] = keep * triangle[e] + product[e];
-    for (size_t i = few; i < n; i++)
+    for (size_t i = shorter; i < n; i++)
         forecast_fade(triangle + i * (i + 1) / 2, keep, z[i], z, i + 1);
 }
 
@@ -299,19 +324,23 @@ static void forecast_sum(struct svi_forecast *f) {
         forecast_fade_triangle(f->sensors, keep, z + k, d);
 }
 
-/* What is not to be learned counts as its forecast. */
+/* Replaces the sensors in z by what is learned of them: the value, or its forecast where the sensor is odd or
+ * the value is missing or too far away. A row that equals its forecast does not pull the coefficients
+ * anywhere. */
 SVI_WIDE
 static void forecast_learn_values(double *restrict z, const double *restrict expected,
                                   const double *restrict by_context, const uint8_t *restrict odd, int d) {
     for (int j = 0; j < d; j++) {
         const double value = expected[j] + by_context[j];
-        const bool learned = !odd[j] && value > -CLIP && value < CLIP; /* a number, then */
+        const bool learned = !odd[j] && value > -CLIP && value < CLIP; /* false for NaN */
         z[j] = learned ? value : expected[j];
     }
 }
 
 void svi_forecast_learn(struct svi_forecast *f, const double *x, const double *by_context,
                         const uint8_t *odd) {
+    /* The moments first, in the present levels and scales: forecast_start may give a sensor its scale, which
+     * holds from the next row on. */
     const int k = f->k, d = f->d;
     forecast_learn_values(f->z + k, f->expected, by_context, odd, d);
     forecast_sum(f);
@@ -321,16 +350,19 @@ void svi_forecast_learn(struct svi_forecast *f, const double *x, const double *b
     forecast_solve_context(f);
     if (f->others)
         forecast_solve_others(f);
+    /* The next solution after an eighth more rows, between 8 and a limit that grows with the number of
+     * unknowns, as the cost of a solution does. */
     const int64_t seldom = SELDOM * (1 + (k + d) / SELDOM), gap = f->rows / 8;
     f->next = f->rows + (gap < 8 ? 8 : gap < seldom ? gap : seldom);
 }
 
-/* ---- sensors that come and change hands */
+/* ---- sensors that are added and reused */
 
 void svi_forecast_forget(struct svi_forecast *f, int sensor) {
     const struct forecast_dims dims = forecast_dims(f->k, f->d);
     svi_arrays_forget(&forecast_arrays, f, dims.of, SENSORS, sensor);
     svi_arrays_forget(&forecast_arrays, f, dims.of, OTHERS, sensor);
+    /* P_jj divides, so it must not be 0; with 0 elsewhere the sensor is forecast from nothing. */
     if (f->others)
         f->inverse[(size_t)(f->k + sensor) * (size_t)f->d + (size_t)sensor] = 1;
 }
@@ -341,8 +373,9 @@ void svi_forecast_widen(struct svi_forecast *to, const struct svi_forecast *from
     to->memory = from->memory;
     to->rows = from->rows;
     to->next = from->next;
-    if (to->others &&
-        !from->others) { /* one sensor's squares were not kept: all starts again but the forecasts */
+    /* From one sensor to more: S_xx was not kept before, so the sums start again, while the coefficients go
+     * on forecasting. Otherwise P has grown by rows that must be computed. */
+    if (to->others && !from->others) {
         memset(to->regressors, 0, (size_t)to->k * (size_t)(to->k + 1) / 2 * sizeof *to->regressors);
         memset(to->cross, 0, (size_t)to->k * (size_t)to->d * sizeof *to->cross);
         to->rows = 0;
@@ -353,6 +386,8 @@ void svi_forecast_widen(struct svi_forecast *to, const struct svi_forecast *from
 }
 
 void svi_forecast_archive(struct svi_archive *a, struct svi_forecast *f) {
+    /* An archive may have more regressors than a new object, for each named column of context,
+     * never fewer. */
     int k = f->k;
     svi_archive_int(a, "regressors", &k, f->k, SVI_CONTEXT_MAX);
     if (!svi_archive_ok(a) || (k > f->k && svi_forecast_grow(f, k, a->err) != SVS_OK))

@@ -1,17 +1,22 @@
-/* forecast.h: what each sensor should show, from the time, the context and the other sensors: weighted least
- * squares over the past, all sensors at once.
+/* forecast.h: forecasts of each sensor from the time, the context and the other sensors, by weighted least
+ * squares over the past, for all sensors at once.
  *
- * One matrix of moments, S = sum w_i z_i z_i' with z = (regressors, sensors), holds all that is needed: the
- * coefficients of every sensor on the regressors solve S_cc T = S_cx, and the forecast of a sensor from all
- * else follows from P = (S + ridge)^-1, as x_j - (P z)_j / P_jj (what a Gaussian law expects given all other
- * coordinates). Weights fade by 1 - 1 / memory a row. The equations are solved at fixed row numbers, ever
- * more seldom, so that most rows cost their products only.
+ * One matrix of moments holds all that is needed: S = sum w_i z_i z_i' over rows z = (regressors c, sensors
+ * x), whose weights fade by 1 - 1 / memory a row. The coefficients T of all sensors on the regressors solve
  *
- * Sensors are measured from a first level and in a first scale of theirs, so that sums keep their digits. A
- * missing value, or one that is not to be learned, counts as its forecast. More than SVI_FORECAST_OTHERS
- * sensors are not forecast from each other.
+ *     (S_cc + ridge) T = S_cx                                                                          (1)
  *
- * A few rows say little: a ridge of some rows pulls coefficients to 0. */
+ * and with P = (S + ridge)^-1 the forecast of sensor j from all other coordinates, as a Gaussian law expects
+ * it, is
+ *
+ *     x_j - (P z)_j / P_jj                                                                             (2)
+ *
+ * The equations are solved at fixed row numbers, less and less often, so that most rows cost only their
+ * products. The ridge of some rows pulls coefficients to 0 while there are few rows.
+ *
+ * Sensors are measured from their first level and in their first scale, so that sums keep their digits. A
+ * missing value, or one that must not be learned, counts as its forecast. More than SVI_FORECAST_OTHERS
+ * sensors are not forecast from each other. */
 #ifndef SVI_FORECAST_H
 #define SVI_FORECAST_H
 
@@ -21,57 +26,58 @@
 #include "base/archive.h"
 #include "svmstream/error.h"
 
-#define SVI_FORECAST_OTHERS 64
-#define SVI_FORECAST_CLIP   30.0
-#define SVI_FORECAST_MAX    1e9 /* scales: a value counts as so far from its level at most */
+#define SVI_FORECAST_OTHERS 64   /* most sensors that are forecast from each other */
+#define SVI_FORECAST_CLIP   30.0 /* deviations: larger residuals do not count further for other sensors */
+#define SVI_FORECAST_MAX    1e9  /* scales: largest distance from its level that a value counts as */
 
 struct svi_forecast {
-    int k, d;              /* regressors that may be other than 0, the first of which is 1; sensors */
+    int k, d;              /* regressors in use, the first of which is always 1; sensors */
     bool others;           /* sensors are forecast from each other */
-    bool solved;           /* that was possible at least once */
-    double memory;         /* rows */
-    int64_t rows, next;    /* learned; row at which it is solved again */
-    double *level, *scale; /* d: of the sensors; scale 0: not known yet, the sensor is not forecast */
-    double *known, *mean;  /* d: values of each since it moved, their mean ... */
-    double *square;        /* ... and squared deviations, until it has a scale */
-    double *regressors;    /* S_cc: k x k, lower triangle ... */
-    double *sensors;       /* ... S_xx: d x d, lower triangle, with `others` ... */
-    double *cross;         /* ... and S_cx: k x d */
+    bool solved;           /* P has been computed at least once */
+    double memory;         /* rows, >= 1 */
+    int64_t rows, next;    /* learned; number of the row at which the equations are solved next */
+    double *level, *scale; /* d: of the sensors; scale 0: not known yet, the sensor has no forecast */
+    double *known, *mean;  /* d: values since the sensor first moved, and their mean, until it has a scale */
+    double *square;        /* d: sum of their squared deviations */
+    double *regressors;    /* S_cc: k x k, lower triangle */
+    double *sensors;       /* S_xx: d x d, lower triangle; only with `others` */
+    double *cross;         /* S_cx: k x d */
     double *coefficients;  /* T: k x d */
-    double *inverse;       /* the last d columns of P: (k + d) x d, with `others` */
-    double *z;             /* k + d: the row at hand */
-    double *out;           /* d */
-    double *expected;      /* d: of the row at hand, by context */
+    double *inverse;       /* the last d columns of P: (k + d) x d; only with `others` */
+    double *z;             /* k + d: the current row, in scales */
+    double *out;           /* d: scratch */
+    double *expected;      /* d: forecast of the current row by context, in scales */
 };
 
-/* SVS_NO_MEMORY: it may be cleared. */
+/* k regressors, d sensors. SVS_NO_MEMORY: `f` may be cleared. */
 svs_code svi_forecast_init(struct svi_forecast *f, int k, int d, double memory, svs_error *err);
 void svi_forecast_clear(struct svi_forecast *f); /* frees */
 
-/* More regressors, all of which were 0 so far. SVS_NO_MEMORY: nothing has changed. */
+/* Adds regressors up to k, which count as 0 in all rows so far. SVS_NO_MEMORY: nothing has changed. */
 svs_code svi_forecast_grow(struct svi_forecast *f, int k, svs_error *err);
 
-/* c: k regressors, x: d values, NaN where missing. Residuals, d each, in units of the scale; NaN: there is no
- * forecast. deviation: how far residuals by context usually lie from 0, d of them, NULL while not known: what
- * lies SVI_FORECAST_CLIP times as far counts so far in forecasts of other sensors, so that one that has gone
- * mad accuses no other. */
+/* Computes the residuals of a row, which becomes the current one. c: k regressors; x: d values, NaN where
+ * missing. by_context, by_others: d residuals each, in scales; NaN: no forecast. deviation: normal size of
+ * the residuals by context (d), NULL while unknown: in forecasts of other sensors a residual counts as
+ * SVI_FORECAST_CLIP deviations at most, so that a sensor that fails does not make others look wrong. */
 void svi_forecast_residuals(struct svi_forecast *f, const double *c, const double *x, const float *deviation,
                             double *by_context, double *by_others);
 
-/* The sensor that the forecast of sensor j from all else owes most to in the row at hand; -1: none. */
+/* The sensor that contributes most to the forecast of sensor j by others in the current row; -1: none. */
 int svi_forecast_owes(const struct svi_forecast *f, int j);
 
-/* The row at hand is learned; `odd`: d flags, of sensors whose value counts as its forecast. */
+/* Learns the current row. x, by_context: as in svi_forecast_residuals. odd: d flags of sensors whose value
+ * counts as its forecast. */
 void svi_forecast_learn(struct svi_forecast *f, const double *x, const double *by_context,
                         const uint8_t *odd);
 
-/* A sensor starts again. */
+/* A sensor starts again, as if it had had no value. */
 void svi_forecast_forget(struct svi_forecast *f, int sensor);
 
-/* All of `from` in one of more sensors that is as new. */
+/* Copies `from` into `to`, which is new, has more sensors and as many regressors. */
 void svi_forecast_widen(struct svi_forecast *to, const struct svi_forecast *from);
 
-/* Loading: room is made for the regressors that there are. */
+/* Loading adds the regressors of the archive. */
 void svi_forecast_archive(struct svi_archive *a, struct svi_forecast *f);
 double svi_forecast_memory(int k, int d); /* bytes */
 

@@ -1,10 +1,7 @@
-/* The rows of a block leave one number behind, their highest; when there are 128 of them each two become one,
- * so that their number stays and their length grows with the stream. The record is the highest of all, and
- * what is above it is held against the tail of the upper half of these numbers (novelty/tail.h,
- * records_excess), which is fitted only then.
- *
- * The tail, what counts as seen, blocks: in this order.
- */
+/* Parts: the tail, what counts as seen, blocks. A block of rows leaves one number a series, its highest
+ * value. When there are 128 blocks, pairs are merged, so their number stays bounded while their length grows
+ * with the stream. The record is the highest of all. A value above it is compared with a bound from the tail
+ * of the upper half of these numbers (novelty/tail.h), which is fitted only then. */
 #include "alerts/records.h"
 
 #include <math.h>
@@ -12,21 +9,22 @@
 #include "base/statistics.h"
 #include "novelty/tail.h"
 
-#define FIRST_LENGTH 8 /* rows of the first blocks */
-#define EXCESSES     8
-#define SHAPES       4
-#define SAFETY       4.0
-#define RENEW        32 /* blocks, after which a bound is found again */
-#define DOUBLINGS    24 /* of the largest excess, within which a bound lies */
-#define TOGETHER     32 /* no factor is above 1 + k, so that some of them can share a logarithm */
-#define HALVINGS     12
+#define FIRST_LENGTH 8   /* rows of the first blocks */
+#define EXCESSES     8   /* fewest excesses that give a tail */
+#define SHAPES       4   /* of the mixture */
+#define SAFETY       4.0 /* the 4 in the rule of records.h: the tail of block maxima is an estimate */
+#define RENEW        32  /* blocks after which a bound is computed again */
+#define DOUBLINGS    24  /* a bound lies within this many doublings of the largest excess */
+#define TOGETHER     32  /* factors that share a logarithm: none exceeds 1 + k, so their product is finite */
+#define HALVINGS     12  /* steps of bisection: 24 doublings to 0.6 % of one */
 
 /* ---- the tail */
 
 static const struct svi_tail_form records_form = {
     .parts = SHAPES, .denominator = 2 * SHAPES, .together = TOGETHER, .light = true};
 
-/* The excess that has this probability, at least `largest`. */
+/* The excess with probability p, but at least `largest`: by bisection on a scale of doublings, since the
+ * probability falls monotonically. Returns the upper end, where the probability is at most p. */
 static double records_excess(const struct svi_tail_law *law, int k, double largest, double p) {
     double low = 0, high = DOUBLINGS;
     if (svi_tail_beyond(&records_form, law, k, largest) <= p)
@@ -45,6 +43,7 @@ static double *records_blocks(const struct svi_records *r, int series) {
 double svi_records_bound(const struct svi_records *r, const struct svi_records_clock *c, int series,
                          int all) {
     double of[SVI_RECORDS_BLOCKS], slope[SHAPES], total[SHAPES], weight[SHAPES], largest = 0, sum = 0;
+    /* m blocks with values; a block in which the series was missing says nothing. */
     int m = 0, k = 0;
     for (int b = 0; b < c->blocks; b++) {
         of[m] = records_blocks(r, series)[b];
@@ -52,6 +51,8 @@ double svi_records_bound(const struct svi_records *r, const struct svi_records_c
     }
     if (m < SVI_RECORDS_MIN_BLOCKS || all < 1)
         return INFINITY;
+    /* Selection leaves the upper half behind the median, in any order: its sums need no sorted list. Excesses
+     * overwrite the front of the same array, whose lower half is not needed any more. */
     (void)svi_select_rank(of, m, m / 2);
     const double middle = of[m / 2];
     for (int b = m / 2; b < m; b++)
@@ -63,25 +64,32 @@ double svi_records_bound(const struct svi_records *r, const struct svi_records_c
     if (k < EXCESSES)
         return INFINITY;
     for (int i = 0; i < SHAPES; i++) {
+        /* b = xi / (1 - xi) / mean excess, with mean = sum / k. */
         const double xi = svi_tail_shape(&records_form, i);
         slope[i] = xi / (1 - xi) * k / sum;
     }
     const struct svi_tail_law law = {slope, total, weight};
     const struct svi_tail_seen seen = {of, k, 0, sum};
     svi_tail_fit(&records_form, &law, &seen);
+    /* The rule of records.h, solved for P: a share of the false alerts for each of `all` series and
+     * m blocks. */
     const double target = SVI_RECORDS_SHARE / (SAFETY * all * m) * (m + 1) / (k + 1);
     const double bound = middle + records_excess(&law, k, largest, target);
-    const double most = svi_records_most(r, series);
-    return bound > most ? bound : most;
+    const double record = svi_records_most(r, series);
+    return bound > record ? bound : record;
 }
 
 void svi_records_take(struct svi_records *r, int series, double v) {
     if (v > r->now[series])
         r->now[series] = v;
+    /* The record may have risen: from here on anything above it is checked again, since the old bound is
+     * stale. */
     r->check[series] = svi_records_most(r, series);
 }
 
 void svi_records_end_reported(struct svi_records *r, int series, double v) {
+    /* The second highest of the values reported so far counts as seen: one gross error never does, and what
+     * occurs twice is part of the series. */
     double *suspect = &r->suspect[series];
     const double twice = v < *suspect ? v : *suspect;
     *suspect = v > *suspect ? v : *suspect;
@@ -90,6 +98,8 @@ void svi_records_end_reported(struct svi_records *r, int series, double v) {
 }
 
 void svi_records_settle(struct svi_records *r, const struct svi_records_clock *c, int series, double v) {
+    /* In every second block, so that about half of the maxima are v or higher and it lies near their median.
+     * Blocks without a value stay empty. */
     double *block = records_blocks(r, series);
     for (int b = 0; b < c->blocks; b += 2)
         if (block[b] > -INFINITY && v > block[b])
@@ -100,6 +110,8 @@ void svi_records_settle(struct svi_records *r, const struct svi_records_clock *c
 /* ---- blocks */
 
 void svi_records_end_block(struct svi_records *r, const struct svi_records_clock *c, int first, int count) {
+    /* c->blocks is still the place of the block that ends; the clock turns after all series. `renew`: bounds
+     * depend on the number of blocks, so at times a value between record and bound is checked again. */
     const bool full = c->blocks + 1 == SVI_RECORDS_BLOCKS, renew = (c->blocks + 1) % RENEW == 0;
     for (int j = first; j < first + count; j++) {
         double *block = records_blocks(r, j), *most = &r->most[j], *now = &r->now[j];

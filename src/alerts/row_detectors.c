@@ -1,11 +1,11 @@
-/* What the p-value of novelty is worth as a reason for an alert: of one row (ROW), and of many that hang
- * together (LASTING, lasting.h).
+/* The detectors of rows: the p-value of novelty as a reason for an alert, of one row (ROW) and accumulated
+ * over many (LASTING, lasting.h).
  *
- * Both p-values hold for rows that are exchangeable. Rows of a machine are not: each morning is a little like
- * nothing before, and small p come in runs. So either measure, as -log10 of its p, is divided by its usual
- * size at that time of day (deviations.h), held against the largest of its own past in blocks of rows
- * (block_tails.h), and what is reported is how often such an episode begins: never more than the p-value
- * says. Before there are SVI_BLOCKS blocks LASTING has hardly a past, and speaks by its p alone. */
+ * Both p-values are valid for exchangeable rows. Rows of a machine are not exchangeable: each morning differs
+ * a little from all before, and small p-values come in runs. Each measure, as -log10 p, is therefore divided
+ * by its normal size at that time of day (deviations.h) and compared with the largest of its own past in
+ * blocks of rows (block_tails.h). Reported is how often such an episode begins, but never more than the
+ * p-value says. With fewer than SVI_BLOCKS blocks LASTING has too short a past and reports by its p alone. */
 #include <math.h>
 
 #include "alerts/block_tails.h"
@@ -18,10 +18,10 @@
 #include "novelty/detector.h"
 
 #define MIN_SURPRISE 1.0  /* no smaller surprise is reported */
-#define WARM         64   /* rows before anything is */
-#define REFRESH      64   /* rows after which the usual size of a time of day is worked out again */
-#define GREATEST     300  /* -log10 p: beyond any p */
-#define MIN_SCALE    0.3f /* the usual size is no smaller: that of -log10 p is 0.6 on exchangeable rows */
+#define WARM         64   /* rows before anything is reported by the past */
+#define REFRESH      64   /* rows after which the normal size at a time of day is computed again */
+#define GREATEST     300  /* largest -log10 p: beyond any p */
+#define MIN_SCALE    0.3f /* smallest normal size; on exchangeable rows that of -log10 p is 0.6 */
 
 enum { ROW, LASTING, SERIES };
 
@@ -39,7 +39,7 @@ static void row_detectors_free(void *state) {
     svi_free(r);
 }
 
-/* All capacity is there from the first row on. */
+/* Two series need so little that all capacity is taken with the first row. */
 static svs_code row_detectors_reserve(void **state, const struct svi_detector_shape *shape, svs_error *err) {
     (void)shape;
     if (*state)
@@ -70,8 +70,8 @@ static int row_detectors_size(const void *state) {
     return 1;
 }
 
-static void row_detectors_look(void *state, const struct svi_detector_sample *sample,
-                               struct svi_evidence *evidence) {
+static void row_detectors_assess(void *state, const struct svi_detector_sample *sample,
+                                 struct svi_evidence *evidence) {
     static const enum svi_alert_detector detector[SERIES] = {SVI_DETECTOR_ROW, SVI_DETECTOR_LASTING};
     struct row_detectors *r = state;
     const struct svi_judgement *j = sample->row;
@@ -80,21 +80,25 @@ static void row_detectors_look(void *state, const struct svi_detector_sample *sa
     float u[SERIES];
     if (m->bin != r->deviations.bin || r->pace.rows % REFRESH == 0)
         svi_deviations_turn_to(&r->deviations, m->bin);
+    /* LASTING includes the row at hand: it reports the evidence up to and with it. */
     svi_lasting_add(&r->lasting, &rank);
     const bool early = r->pace.rows < SVI_BLOCKS * SVI_BLOCK_MIN_ROWS;
-    /* p with its tail beyond the ranks: else no row could surprise more than the calibration is long. */
+    /* `extreme` extends p beyond the ranks: otherwise no surprise could exceed log10 of the number
+     * of scores. */
     const float v[SERIES] = {(float)fmin(-log10(j->extreme), GREATEST),
                              (float)svi_lasting_surprise(&r->lasting)};
     for (int i = 0; i < SERIES; i++) {
         u[i] = r->pace.rows < WARM ? 0 : v[i] / fmaxf(r->deviations.now[i], MIN_SCALE);
+        /* The smaller of both: a long past of small p-values lowers the surprise, and never raises it. */
         const double episode = svi_block_tails_surprise(&r->tails, i, u[i], 0);
         evidence[detector[i]].surprise = early && i == LASTING ? v[i] : fmin(v[i], episode);
     }
     evidence[SVI_DETECTOR_LASTING].over = svi_lasting_over(&r->lasting);
-    /* What it has surprised by is learned last: no row is judged by a past that holds it. */
+    /* The row is learned last: no row is assessed by a past that contains it. */
     svi_block_tails_add(&r->tails, u);
     svi_deviations_learn(&r->deviations, m->bin, v,
                          (float)fmax(1 / (double)(r->pace.rows + 1), 1 / r->pace.memory));
+    /* The memory is measured again when the number of rows has doubled; blocks follow it. */
     if (svi_pace_row(&r->pace, m->time))
         r->tails.longest = svi_pace_block(&r->pace);
 }
@@ -113,7 +117,7 @@ const struct svi_detector_engine svi_row_detectors = {.first = SVI_DETECTOR_ROW,
                                                       .max_size = 1,
                                                       .reserve = row_detectors_reserve,
                                                       .size = row_detectors_size,
-                                                      .look = row_detectors_look,
+                                                      .assess = row_detectors_assess,
                                                       .archive = row_detectors_archive,
                                                       .drop = row_detectors_free,
                                                       .bytes = row_detectors_bytes};

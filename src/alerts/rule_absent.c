@@ -1,9 +1,10 @@
-/* The rule `absent`: no value in rows in which a column usually has one.
+/* The rule `absent`: rows arrive without a value that a column normally has.
  *
- * It goes by rows, for it is rows that come without the value: missing in more than GAP_ROWS rows running and
- * in more than GAP_FACTOR times as many as ever, of a sensor with MIN_VALUES values; or, with seconds given,
- * in a row that much later than the last value. Values missing by chance: 6 K! / (K + 3)! for each of K gaps,
- * 0.003 in all. A column that rows just leave out must have been in half of them. */
+ * It counts rows, not time, because only a row can lack a value. A sensor with at least MIN_VALUES values is
+ * absent when its value is missing in more than GAP_ROWS successive rows and in more than GAP_FACTOR times as
+ * many as ever before; with seconds given, when a row is that much later than the last value. If values are
+ * missing at random, each of K gaps is reported with probability 6 K! / (K + 3)!, 0.003 in all. A column that
+ * rows leave out (instead of marking it as missing) must have been in half of them. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,8 +15,9 @@
 #define GAP_FACTOR 3
 #define MIN_VALUES 30
 
-/* The value is back. */
-static void absent_ends(struct svi_rules *r, int j) {
+/* The row has a value. A gap that was reported counts as seen only if one as long was reported before; any
+ * other one raises the longest gap at once. */
+static void absent_present(struct svi_rules *r, int j) {
     double *longest = &r->longest_gap[j];
     if (r->gap[j] > 0 && svi_rules_has(r, SVI_RULE_ABSENT, j))
         svi_rules_seen_twice(longest, &r->reported_gap[j], r->gap[j]);
@@ -24,11 +26,13 @@ static void absent_ends(struct svi_rules *r, int j) {
     r->gap[j] = 0;
 }
 
-/* The value is missing in one row more. */
-static void absent_goes_on(struct svi_rules *r, int j, double time) {
+/* One more row without a value. */
+static void absent_missing(struct svi_rules *r, int j, double time) {
     const double values = r->seen.values[j], longest = r->longest_gap[j];
     if (r->gap[j] == 0)
         r->gone[j] = r->time;
+    /* The gap is counted even with the rule off, so that it can be switched on at any time. `gone` is the
+     * time of the row before: r->time still has it. */
     const double gap = r->gap[j] += 1, rows = (double)r->rows - r->born[j];
     if (!r->o.on[SVI_RULE_ABSENT] || !(r->kind[j] & SVI_RULES_MISSED) || svi_rules_has(r, SVI_RULE_ABSENT, j))
         return;
@@ -44,11 +48,13 @@ static void absent_goes_on(struct svi_rules *r, int j, double time) {
 static void absent_gaps(struct svi_rules *r, const uint8_t *gaps, int d, double time) {
     for (int j = 0; j < d; j++)
         if (gaps && gaps[j])
-            absent_goes_on(r, j, time);
+            absent_missing(r, j, time);
         else
-            absent_ends(r, j);
+            absent_present(r, j);
 }
 
+/* `out` decides about r->left_out for good: from then on absent columns must have been in half of
+ * the rows. */
 const uint8_t *svi_rules_left_out(struct svi_rules *r, const uint32_t *marks, uint32_t round,
                                   const uint8_t *missing, int d) {
     int any = 0, out = 0;
@@ -69,14 +75,15 @@ const uint8_t *svi_rules_holes(struct svi_rules *r, const double *x, int d) {
     return r->gaps;
 }
 
+/* A value that is still missing is bad by the smallest amount: the rule counts rows, not badness. */
 static double absent_badness(const struct svi_rules *r, const struct svi_rules_member *m, double *value) {
     (void)r;
     (void)m;
     return isnan(*value) ? DBL_MIN : 0;
 }
 
-/* Seconds from one value of a column to the next: the mean step of time, by the share of rows that had one.
- */
+/* Mean seconds between two values of a column: the mean step of time over the share of rows that had a value,
+ * the present gap left out. NaN: unknown. */
 static double absent_interval(const struct svi_rules *r, int j) {
     const double values = r->seen.values[j], rows = (double)r->rows - r->born[j] - r->gap[j];
     return r->rows > 1 && values > 0 ? (r->time - r->first) / (double)(r->rows - 1) * rows / values : NAN;

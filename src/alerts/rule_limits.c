@@ -1,21 +1,23 @@
-/* The rule `limits`: a value outside the limits that the setting gives for its column. */
+/* The rule `limits`: a value outside the limits that the settings give for its column. */
 #include <math.h>
 #include <stdio.h>
 
 #include "alerts/rules_internal.h"
 
+/* How far outside its limits a value is; negative: inside. Columns without limits have infinite ones. */
 static double limits_outside(const struct svi_rules *r, int j, double v) {
     return fmax(v - r->seen.high[j], r->seen.low[j] - v);
 }
 
-/* A value outside counts as seen: limits are given, and not learned from what comes. */
-static bool limits_look(struct svi_rules *r, int j, double v, double time) {
+/* Returns false: a value outside counts as seen, because limits are given and not learned. */
+static bool limits_assess(struct svi_rules *r, int j, double v, double time) {
     const double outside = limits_outside(r, j, v);
     if (!(outside > 0) || svi_rules_has(r, SVI_RULE_LIMITS, j))
         return false;
     struct svi_rules_member *m = svi_rules_add(r, SVI_RULE_LIMITS, j, time, time);
     if (!m)
         return false;
+    /* The limits of the opening are kept for the text, even if a setting changes them later. */
     m->low = r->seen.low[j];
     m->high = r->seen.high[j];
     svi_rules_bad(r, m, v, outside);
@@ -37,4 +39,4 @@ static void limits_text(char out[SVI_RULE_PART], const struct svi_rule_words *w)
 }
 
 const struct svi_rule_kind svi_rule_limits = {
-    .again = "within limits again", .text = limits_text, .look = limits_look, .badness = limits_badness};
+    .again = "within limits again", .text = limits_text, .assess = limits_assess, .badness = limits_badness};

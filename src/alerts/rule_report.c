@@ -1,6 +1,6 @@
-/* Columns and their rules, then the line of an alert, then its event. The words of a rule are its own
- * (rules_internal.h: text, again); what the lines of all rules have in common is here: the stream, several
- * sensors, how long, since when. */
+/* Columns and their rules, then the line of an alert, then its event. Each rule brings its own words
+ * (rules_internal.h: text, again). What all lines have in common is here: the stream, several sensors, how
+ * long, since when. */
 #include "alerts/rule_report.h"
 
 #include <math.h>
@@ -10,10 +10,11 @@
 #include "alerts/rules_internal.h"
 #include "data/cell.h"
 
-#define LINE_SENSORS 3 /* named in a line */
+#define LINE_SENSORS 3 /* most sensors named in a line */
 
 /* ---- columns */
 
+/* The limit of a column in the setting, by name, or by number for a column without one. False: none. */
 static bool report_limit(const char *limits, int feature, const char *name, struct svi_limit *limit) {
     char number[16];
     const char *shown = name ? name : number;
@@ -24,6 +25,9 @@ static bool report_limit(const char *limits, int feature, const char *name, stru
     return false;
 }
 
+/* Decides the rules of column j. Order matters: the more specific statement comes last. A context column is
+ * not judged; a sparse row cannot lack a value; a given limit holds in spite of both; derived columns (one of
+ * a category's, the calendar's) have no rule at all. */
 static void report_bind(struct svi_rules *r, const struct svi_settings *s, const struct svi_schema *schema,
                         int j) {
     const char *name = svi_schema_name(schema, j);
@@ -41,10 +45,10 @@ static void report_bind(struct svi_rules *r, const struct svi_settings *s, const
 
 void svi_rules_follow(struct svi_rules *r, const struct svi_settings *s, const struct svi_schema *schema,
                       int d) {
-    const int most = d < SVI_RULES_FEATURES ? d : SVI_RULES_FEATURES;
-    for (int j = 0; j < most; j++)
+    const int columns = d < SVI_RULES_FEATURES ? d : SVI_RULES_FEATURES;
+    for (int j = 0; j < columns; j++)
         report_bind(r, s, schema, j);
-    svi_rules_bound(r, most);
+    svi_rules_bound(r, columns);
 }
 
 /* ---- the line */
@@ -57,13 +61,13 @@ const char *svi_rule_every(char out[SVI_RULE_EVERY], const char *what, double se
     return out;
 }
 
-/* "temp and 2 more within limits again after 12 min" */
+/* Appends "temp and 2 more within limits again after 12 min". */
 static size_t report_close(char *out, size_t at, const struct svi_schema *schema,
                            const struct svi_rules_alert *a, const struct svi_rule_kind *k,
                            const struct svi_rule_about *about) {
     char part[SVI_RULE_PART], name[SVI_ALERT_NAME] = "the stream", more[SVI_HUMAN] = "";
     char lasted[SVI_HUMAN];
-    const bool named = !(k->of_stream && about->key); /* a line begins with the key itself */
+    const bool named = !(k->of_stream && about->key); /* the line already begins with the key */
     if (a->first >= 0)
         svi_alert_name(name, svi_schema_name(schema, a->first), a->first);
     if (a->total > 1)
@@ -73,7 +77,8 @@ static size_t report_close(char *out, size_t at, const struct svi_schema *schema
     return svi_alert_append(out, at, part, 0);
 }
 
-/* "temp 93 above its limit 90, flow 0.2 below its limit 1 and 3 more", with room for `reserved` after it. */
+/* Appends "temp 93 above its limit 90, flow 0.2 below its limit 1 and 3 more". `reserved` bytes stay free
+ * after each sensor, for " and 3 more" and the end. */
 static size_t report_sensors(char *out, size_t at, const struct svi_rules *r, const struct svi_schema *schema,
                              const struct svi_rules_alert *a, const struct svi_rules_member *const *top,
                              int count, const struct svi_rule_about *about, size_t reserved) {
@@ -93,7 +98,7 @@ static size_t report_sensors(char *out, size_t at, const struct svi_rules *r, co
     return svi_alert_append(out, at, a->members > shown ? more : "", 0);
 }
 
-/* The line, valid UTF-8 and ended by a NUL; sensors that do not fit are left out whole. */
+/* Writes the line: valid UTF-8, terminated by NUL. Sensors that do not fit are left out whole. */
 static void report_text(char out[SVI_ALERT_TEXT], const struct svi_rules *r, const struct svi_schema *schema,
                         const struct svi_rules_alert *a, enum svi_rule rule,
                         const struct svi_rules_member *const *top, int count,
@@ -105,6 +110,8 @@ static void report_text(char out[SVI_ALERT_TEXT], const struct svi_rules *r, con
     if (a->change == SVI_ALERT_CLOSE) {
         at = report_close(out, at, schema, a, k, about);
     } else if (k->lasts && a->members > 1 && a->members >= r->judged) {
+        /* All sensors missing or stuck at once is one fault of the stream; a list of three would
+         * hide that. */
         snprintf(all, sizeof all, "all %d sensors %s", a->members, svi_rule_name(rule));
         at = svi_alert_append(out, at, all, 0);
     } else {
@@ -115,6 +122,8 @@ static void report_text(char out[SVI_ALERT_TEXT], const struct svi_rules *r, con
 
 /* ---- events */
 
+/* A member as a contribution of the event. Where `high` counts rows (stuck, absent) there is no
+ * normal range. */
 static struct svi_contribution report_sensor(const struct svi_schema *schema,
                                              const struct svi_rules_member *m) {
     const struct svi_rule_kind *k = svi_rule_kinds[m->rule];
@@ -136,6 +145,7 @@ bool svi_rule_report(struct svi_rules *r, const struct svi_schema *schema, const
         return false;
     const struct svi_rule_kind *k = svi_rule_kinds[rule];
     const bool closes = a->change == SVI_ALERT_CLOSE;
+    /* Numbers are given only to alerts that are reported, so they have no holes. */
     if (a->number == 0)
         a->number = ++*count;
     for (int i = 0; i < shown; i++)
@@ -154,6 +164,7 @@ bool svi_rule_report(struct svi_rules *r, const struct svi_schema *schema, const
                                           .top = out->top,
                                           .count = k->of_stream ? 0 : shown,
                                           .text = out->text};
+    /* Last: it clears an alert that has closed, which the text above still reads. */
     svi_rules_reported(a);
     return true;
 }

@@ -1,5 +1,5 @@
-/* rule_report.h: which columns of a stream have which rules, and an alert of a rule as the event that goes
- * out, with the line that a person reads:
+/* rule_report.h: the rules of each column of a stream, and the event of a rule's alert, with a line for a
+ * person:
  *
  *     pump1 temp 93 above its limit 90, since 10:42 UTC
  *     pump1 temp 140 above all it ever showed (12 to 61), since 10:42 UTC
@@ -18,29 +18,30 @@
 #include "features/schema.h"
 #include "wire/event.h"
 
-/* The rules become those of these d columns, for which there is room: numbers are judged, but for those of
- * `context`; words and the calendar are not; a sparse row says of none that it is missing. Limits are found
- * by the name of a column, or its number where it has none. */
+/* Sets the rules of the first d columns, for which there is capacity. Numeric columns are judged unless they
+ * are in `context`; columns of words and of the calendar have no rules; in a sparse row no value counts as
+ * missing. Limits are matched by the name of a column, or by its number where it has none. */
 void svi_rules_follow(struct svi_rules *r, const struct svi_settings *s, const struct svi_schema *schema,
                       int d);
 
+/* An event and the memory it points to. Do not copy. */
 struct svi_rule_report {
     struct svi_alert_event event;
     struct svi_contribution top[SVI_RULES_TOP];
     char text[SVI_ALERT_TEXT];
 };
 
-/* Of whom, because of which sample, and when. */
+/* The stream, the sample and the time of a report. */
 struct svi_rule_about {
-    const char *name; /* of the stream, for the line */
-    bool key;         /* it is of one of its keys: that is absent where a stream is silent */
-    svs_value id;
-    double ts;
-    const char *ended; /* why alerts end that would not have; NULL: they do by themselves */
+    const char *name;  /* of the stream, for the line */
+    bool key;          /* it is one key of a stream, and is called absent instead of silent */
+    svs_value id;      /* of the sample */
+    double ts;         /* of the sample, seconds */
+    const char *ended; /* reason why alerts are ended from outside; NULL: they close by themselves */
 };
 
-/* The next change of an alert. *count: the number of the last alert of the stream, which goes up when one
- * opens. False: there is none. */
+/* Fills `out` with the next change of an alert. *count: number of the last alert of the stream, incremented
+ * when one opens. False: nothing to report. */
 bool svi_rule_report(struct svi_rules *r, const struct svi_schema *schema, const struct svi_rule_about *about,
                      int64_t *count, struct svi_rule_report *out);
 

@@ -1,8 +1,10 @@
-/* The rule `silent`: no row comes at all, by arrival.
+/* The rule `silent`: no row arrives at all, by the clock of arrival.
  *
- * It is the only rule that the passing of time opens: svi_rules_deadline says when, svi_rules_pass says that
- * it is. After MIN_SECONDS, MEAN_FACTOR times the mean and PAUSE_FACTOR times the longest interval, of
- * MIN_INTERVALS; or the given seconds. A start of the process starts again what it waits for. */
+ * It is the only rule that opens by the passing of time: svi_rules_deadline returns the time, and
+ * svi_rules_pass opens the alert when it has come. The silence must be longer than MIN_SECONDS, MEAN_FACTOR
+ * times the mean interval and PAUSE_FACTOR times the longest one, of at least MIN_INTERVALS; or longer than
+ * the given seconds. A start of the process restarts the wait, because no row could arrive while it
+ * was down. */
 #include <math.h>
 #include <stdio.h>
 
@@ -13,7 +15,8 @@
 #define MEAN_FACTOR   8
 #define PAUSE_FACTOR  3
 
-/* The silence that is reported, which has `bad` rows 0 until a row ends it. */
+/* The member of a reported silence; NULL: none. Its `bad` is 0 while the silence lasts, and 1 once a row has
+ * ended it. */
 static struct svi_rules_member *silent_member(const struct svi_rules *r) {
     return svi_rules_member(r, SVI_RULE_SILENT, -1);
 }
@@ -24,11 +27,13 @@ static double silent_mean(const struct svi_rules *r) {
 
 void svi_rules_arrive(struct svi_rules *r, double arrival) {
     const double gap = arrival - r->arrived;
+    /* A reported silence is left out of the mean and raises the longest pause only when one as long was
+     * reported before: a fault must not make the rule patient. */
     if (r->waits && gap >= 0) {
         struct svi_rules_member *m = silent_member(r);
         if (m && m->well == 0 && m->bad == 0) {
             svi_rules_seen_twice(&r->pause, &r->silence, gap);
-            m->bad = 1; /* it has ended */
+            m->bad = 1; /* the silence has ended; rows now count towards its close */
         } else {
             r->pause = gap > r->pause ? gap : r->pause;
             r->spent += gap;
@@ -58,6 +63,7 @@ void svi_rules_pass(struct svi_rules *r, double now) {
     if (!(now >= svi_rules_deadline(r)))
         return;
     struct svi_rules_member *m = silent_member(r);
+    /* A member that exists has ended but not closed yet: the new silence continues its alert. */
     if (!m)
         m = svi_rules_add(r, SVI_RULE_SILENT, -1, r->arrived, now);
     if (!m)

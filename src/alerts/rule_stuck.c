@@ -1,9 +1,10 @@
 /* The rule `stuck`: a value unchanged for longer than ever.
  *
- * For MIN_ROWS rows and for RUN_FACTOR times as many as the value ever stayed before (RESTING_FACTOR, where
- * more than half of the values only repeat the one before: flags, set points, what rests at night), of a
- * sensor that has changed MIN_RUNS times. For exchangeable values the lengths are geometric, and K lengths
- * are surpassed 8 times over with probability 8! K! / (K + 8)! at most, 1e-14 at K = 200. */
+ * A sensor that has changed MIN_RUNS times is stuck when its value is unchanged for MIN_ROWS rows and for
+ * RUN_FACTOR times the longest run so far. The factor is RESTING_FACTOR where more than half of the values
+ * only repeat the one before: flags, set points, machines that rest at night. For exchangeable values the
+ * lengths of runs are geometric, and K lengths are exceeded 8 times over with probability 8! K! / (K + 8)! at
+ * most, 1e-14 at K = 200. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +16,7 @@
 #define RUN_FACTOR     8
 #define RESTING_FACTOR 20
 
-/* Rows from which on a column is stuck; INFINITY: not known, or not looked for. */
+/* Rows after which a column is stuck; INFINITY: unknown, or the rule does not apply. */
 static double stuck_patience(const struct svi_rules *r, int j) {
     const double runs = r->seen.runs[j];
     if (runs < MIN_RUNS || !r->o.on[SVI_RULE_STUCK] || !(r->kind[j] & SVI_RULES_JUDGED))
@@ -24,22 +25,27 @@ static double stuck_patience(const struct svi_rules *r, int j) {
     return fmax(MIN_ROWS, (rests ? RESTING_FACTOR : RUN_FACTOR) * r->seen.longest[j]);
 }
 
+/* Once a block: the pass over a row only compares a run with `patient`, and needs neither settings nor
+ * counts. */
 static void stuck_block(struct svi_rules *r) {
     for (int j = 0; j < r->d; j++)
         r->seen.patient[j] = stuck_patience(r, j);
 }
 
-static bool stuck_look(struct svi_rules *r, int j, double v, double time) {
+static bool stuck_assess(struct svi_rules *r, int j, double v, double time) {
     if (v != r->seen.last[j] || !(r->seen.run[j] >= r->seen.patient[j]) || !(r->kind[j] & SVI_RULES_JUDGED) ||
         svi_rules_has(r, SVI_RULE_STUCK, j))
         return false;
-    /* The patience was that of the last block; the column may have rested for longer since. */
+    /* The patience is as of the last block; the column may have had a longer run since, so compute
+     * it again. */
     r->seen.patient[j] = stuck_patience(r, j);
     if (!(r->seen.run[j] >= r->seen.patient[j]))
         return false;
     struct svi_rules_member *m = svi_rules_add(r, SVI_RULE_STUCK, j, r->seen.changed_at[j], time);
     if (!m)
         return false;
+    /* The run started where the value last changed: the alert is dated back to there. +1: this row,
+     * which the run does not include yet. */
     m->high = r->seen.longest[j];
     m->rows = r->seen.run[j] + 1;
     m->value = v;
@@ -51,7 +57,8 @@ static double stuck_badness(const struct svi_rules *r, const struct svi_rules_me
     return isnan(*value) ? NAN : *value == m->value ? DBL_MIN : 0;
 }
 
-/* It moves. The run starts again, so that the pass over the row does not take it for the longest seen. */
+/* The value moves. The run is cleared here, so that the pass over the row does not enter it as the longest
+ * seen: a reported run counts only if one as long was reported before. */
 static void stuck_recovers(struct svi_rules *r, struct svi_rules_member *m) {
     const int j = m->feature;
     svi_rules_seen_twice(&r->seen.longest[j], &r->reported_run[j], r->seen.run[j]);
@@ -69,7 +76,7 @@ static void stuck_text(char out[SVI_RULE_PART], const struct svi_rule_words *w) 
 const struct svi_rule_kind svi_rule_stuck = {.lasts = true,
                                              .again = "moving again",
                                              .text = stuck_text,
-                                             .look = stuck_look,
+                                             .assess = stuck_assess,
                                              .block = stuck_block,
                                              .badness = stuck_badness,
                                              .recovers = stuck_recovers};

@@ -1,17 +1,18 @@
-/* The frame of the plain rules: members, alerts, what is reported next, the archive, the pass over a row.
- * What a rule looks for and says is in its file, rule_NAME.c, and reaches the frame by its row
- * (rules_internal.h).
+/* The frame of the plain rules. Parts: arrays and capacity, columns, members and alerts, a row, what to
+ * report, the clock, the archive. The conditions and words of a rule are in its file, rule_NAME.c, which the
+ * frame calls through its row (rules_internal.h).
  *
- * A row is looked at without a branch a column (linalg/kernels.h: columns_pass); it is almost always within
- * all bounds, and is then made part of what was seen by the same call. Otherwise rules_look_all goes through
- * the columns one by one, lets the rules open what there is to open and takes out of a copy of the row what
- * must not count as seen.
+ * A row is first checked without a branch a column (linalg/kernels.h: columns_pass). It is almost always
+ * within all bounds, and the same call then adds it to what was seen. Otherwise rules_assess_all goes through
+ * the columns one by one, lets the rules open alerts, and removes from a copy of the row what must not count
+ * as seen.
  *
  * What is reported is a member: a sensor under a rule. Members of a rule that opened together share an alert.
- * The list of members is short, and only they are looked at again in each row (rules_watch).
+ * The list of members is short, and only they are assessed again in each row (rules_watch).
  *
- * Invariants: told[j] has bit `rule` if and only if there is one member (rule, j); an alert is open if and
- * only if it has members; what is beyond is never part of the records while its sensor is reported. */
+ * Invariants: open_rules[j] has bit `rule` if and only if there is exactly one member (rule, j); an alert
+ * that is not about to be reported as closed has members; a value beyond its bound never enters the records
+ * while its sensor is reported. */
 #include "alerts/rules_internal.h"
 
 #include <math.h>
@@ -58,7 +59,7 @@ static const struct svi_array arrays[] = {
     SVI_ARRAY_WITH(OWNER, records.blocks, "blocks", SVI_ARRAY_ANY, -INFINITY, A_SIDE, SVI_AXIS(BLOCKS)),
     SVI_ARRAY_WITH(OWNER, row, NULL, SVI_ARRAY_ANY, 0, A_COLUMN),
     SVI_ARRAY_WITH(OWNER, kind, "kinds", SVI_ARRAY_ANY, 0, A_COLUMN),
-    SVI_ARRAY_WITH(OWNER, told, NULL, SVI_ARRAY_ANY, 0, A_COLUMN),
+    SVI_ARRAY_WITH(OWNER, open_rules, NULL, SVI_ARRAY_ANY, 0, A_COLUMN),
     SVI_ARRAY_WITH(OWNER, gaps, NULL, SVI_ARRAY_ANY, 0, A_COLUMN),
 };
 static const struct svi_arrays rules_arrays = SVI_ARRAYS(arrays, "the rules of the features");
@@ -71,8 +72,8 @@ static struct rules_dims rules_dims(const struct svi_rules *r) {
     return (struct rules_dims){{r->seen.capacity, r->records.width, r->sides}};
 }
 
-/* Of `room` columns or a few more. Rules that grow have blocks for the next rows and the sides that are
- * needed, the others all that there may be. */
+/* The size of the arrays for `capacity` columns. Rules that grow take exactly these columns, blocks for the
+ * next rows and the sides in use; others take a power of two and everything that may ever be needed. */
 static struct rules_dims rules_dims_for(const struct svi_rules *r, int capacity, int sides) {
     int columns = 16;
     if (r->grows)
@@ -96,6 +97,7 @@ static svs_code rules_resize(struct svi_rules *r, struct rules_dims to, svs_erro
 
 /* ---- life */
 
+/* The list of members is left alone; it must be empty. */
 void svi_rules_drop_alerts(struct svi_rules *r) {
     if (r->alerts)
         memset(r->alerts, 0, ALERTS * sizeof *r->alerts);
@@ -131,7 +133,8 @@ void svi_rules_clear(struct svi_rules *r) {
     rules_forget(r);
 }
 
-/* Room for that many members, and for alerts. */
+/* Capacity for `count` members, and for all alerts. False: out of memory. Pointers to members
+ * become invalid. */
 static bool rules_reserve_open(struct svi_rules *r, int count) {
     if (!r->alerts && !(r->alerts = svi_alloc_plain_array(ALERTS, sizeof *r->alerts)))
         return false;
@@ -148,36 +151,40 @@ static bool rules_reserve_open(struct svi_rules *r, int count) {
     return true;
 }
 
-static bool rules_none_open(const struct svi_rules *r) {
+/* Is nothing open and nothing left to report? */
+static bool rules_all_closed(const struct svi_rules *r) {
     bool none = r->open_count == 0;
     for (int i = 0; none && i < ALERTS; i++)
         none = !r->alerts[i].open && r->alerts[i].change == SVI_ALERT_NONE;
     return none;
 }
 
-/* The alerts that all rules can have open: one a rule and column, and one of the stream. */
-static int rules_most_members(int columns) {
+/* The most members there can be: one a rule and column, and one of the stream. */
+static int rules_max_members(int columns) {
     return columns * SVI_RULES + 1;
 }
 
 svs_code svi_rules_reserve(struct svi_rules *r, int d, svs_error *err) {
     const int wanted = d < SVI_RULES_FEATURES ? d : SVI_RULES_FEATURES;
     if (!r->grows && wanted <= r->seen.capacity && r->alerts &&
-        r->open_capacity >= rules_most_members(r->seen.capacity))
-        return SVS_OK; /* at nearly every row: those have all sides */
+        r->open_capacity >= rules_max_members(r->seen.capacity))
+        return SVS_OK; /* nearly always: rules that do not grow have all sides from the start */
     const int sides = r->steps || r->sides == SVI_RULES_SIDES ? SVI_RULES_SIDES : SVI_RULES_STEP;
     const struct rules_dims to =
         rules_dims_for(r, wanted > r->seen.capacity ? wanted : r->seen.capacity, sides);
     if (!r->any || to.of[COLUMNS] < 1)
         return SVS_OK;
-    if (r->grows && r->alerts && rules_none_open(r))
+    /* One of many streams gives back what its alerts took once all are closed. Members of a stream that grows
+     * are allocated when one opens (svi_rules_add); others are reserved here, so that opening cannot fail. */
+    if (r->grows && r->alerts && rules_all_closed(r))
         rules_free_open(r);
-    if (!r->grows && !rules_reserve_open(r, rules_most_members(to.of[COLUMNS])))
+    if (!r->grows && !rules_reserve_open(r, rules_max_members(to.of[COLUMNS])))
         return svi_fail_memory(err, rules_arrays.what);
     return rules_resize(r, to, err);
 }
 
 double svi_rules_memory(const struct svi_settings *s, int d) {
+    /* The same computation as a reserve, on an empty object with the largest number of blocks. */
     struct svi_rules r;
     svi_rules_init(&r, svi_settings_keyed(s));
     svi_rules_configure(&r, s);
@@ -185,7 +192,7 @@ double svi_rules_memory(const struct svi_settings *s, int d) {
     const struct rules_dims most = rules_dims_for(&r, d < SVI_RULES_FEATURES ? d : SVI_RULES_FEATURES,
                                                   r.steps ? SVI_RULES_SIDES : SVI_RULES_STEP);
     const double open = r.grows ? 0
-                                : rules_most_members(most.of[COLUMNS]) * (double)sizeof *r.open +
+                                : rules_max_members(most.of[COLUMNS]) * (double)sizeof *r.open +
                                       ALERTS * (double)sizeof *r.alerts;
     return r.any ? (double)svi_arrays_bytes(&rules_arrays, most.of) + open : 0;
 }
@@ -199,6 +206,7 @@ void svi_rules_bind(struct svi_rules *r, int feature, int kind, double low, doub
 }
 
 void svi_rules_bound(struct svi_rules *r, int d) {
+    /* Shares of rows that had a value count from the row in which a column was added. */
     d = d < SVI_RULES_FEATURES ? d : SVI_RULES_FEATURES;
     for (int j = r->d; j < d; j++)
         r->born[j] = (double)r->rows;
@@ -215,21 +223,23 @@ struct svi_rules_member *svi_rules_member(const struct svi_rules *r, int rule, i
     return NULL;
 }
 
-/* Whether steps are looked at; room for them comes with a row. */
+/* Are steps assessed? A rule that was switched on gets capacity for them with the next row. */
 static bool rules_has_steps(const struct svi_rules *r) {
     return r->steps && r->sides == SVI_RULES_SIDES;
 }
 
+/* Notes a change to report. A close overrides any other; an open that was not reported yet stays an open. */
 static void rules_change(struct svi_rules *r, struct svi_rules_alert *a, enum svi_alert_change change) {
     a->change = change == SVI_ALERT_CLOSE || a->change == SVI_ALERT_NONE ? change : a->change;
     r->changed = true;
 }
 
-/* A member is removed; with the last one its alert closes. */
-static void rules_leave(struct svi_rules *r, struct svi_rules_member *m) {
+/* Removes a member; with the last one its alert closes. The members after it move down by one place, so loops
+ * that remove run from the end. */
+static void rules_remove(struct svi_rules *r, struct svi_rules_member *m) {
     struct svi_rules_alert *a = &r->alerts[m->alert];
     if (m->feature >= 0)
-        r->told[m->feature] &= (uint8_t) ~(1U << m->rule);
+        r->open_rules[m->feature] &= (uint8_t) ~(1U << m->rule);
     if (--a->members == 0)
         rules_change(r, a, SVI_ALERT_CLOSE);
     const size_t at = (size_t)(m - r->open);
@@ -243,8 +253,9 @@ void svi_rules_renew(struct svi_rules *r, int feature) {
     for (int rule = 0; rule < SVI_RULES; rule++) {
         struct svi_rules_member *m = svi_rules_member(r, rule, feature);
         if (m)
-            rules_leave(r, m);
+            rules_remove(r, m);
     }
+    /* Its rules are a matter of settings and stay; all that was seen goes. */
     const uint8_t kind = r->kind[feature];
     svi_arrays_forget(&rules_arrays, r, rules_dims(r).of, COLUMNS, feature);
     r->born[feature] = (double)r->rows;
@@ -253,7 +264,7 @@ void svi_rules_renew(struct svi_rules *r, int feature) {
 
 void svi_rules_configure(struct svi_rules *r, const struct svi_settings *s) {
     (void)svi_rule_settings_read(s->alert_rules, s->alert_absent, s->limits, &r->o,
-                                 NULL); /* they were checked */
+                                 NULL); /* the settings were checked before */
     r->group = s->alert_group;
     const bool before = r->any;
     r->any = r->steps = false;
@@ -263,9 +274,9 @@ void svi_rules_configure(struct svi_rules *r, const struct svi_settings *s) {
     }
     for (int i = r->open_count - 1; i >= 0; i--)
         if (!r->o.on[r->open[i].rule])
-            rules_leave(r, &r->open[i]);
+            rules_remove(r, &r->open[i]);
     if (before && !r->any) {
-        struct svi_rules_alert *ended = r->alerts; /* they have not been reported yet */
+        struct svi_rules_alert *ended = r->alerts; /* their closes are still to be reported */
         r->alerts = NULL;
         svi_rules_clear(r);
         r->alerts = ended;
@@ -274,12 +285,13 @@ void svi_rules_configure(struct svi_rules *r, const struct svi_settings *s) {
 
 void svi_rules_end(struct svi_rules *r) {
     while (r->open_count > 0)
-        rules_leave(r, &r->open[r->open_count - 1]);
+        rules_remove(r, &r->open[r->open_count - 1]);
 }
 
 /* ---- members and alerts */
 
-/* Where a new member belongs: an alert of its rule that opened just now, else a new one, else the last. */
+/* Index of the alert for a new member: one of its rule that opened within `group` seconds, else an empty
+ * place, else the newest one. -1: all places hold closes that are not reported yet. */
 static int rules_alert(struct svi_rules *r, int rule, double time) {
     int newest = -1, empty = -1;
     for (int i = rule * SVI_RULES_ALERTS; i < (rule + 1) * SVI_RULES_ALERTS; i++) {
@@ -296,6 +308,7 @@ static int rules_alert(struct svi_rules *r, int rule, double time) {
 
 struct svi_rules_member *svi_rules_add(struct svi_rules *r, int rule, int feature, double since,
                                        double time) {
+    /* Memory first: without it nothing changes, and the rule tries again with the next row. */
     const int capacity = r->open_count < r->open_capacity ? r->open_capacity : 2 * r->open_count + 2;
     const int at = rules_reserve_open(r, capacity) ? rules_alert(r, rule, time) : -1;
     if (at < 0)
@@ -306,6 +319,7 @@ struct svi_rules_member *svi_rules_add(struct svi_rules *r, int rule, int featur
             .open = true, .change = SVI_ALERT_OPEN, .since = since, .opened = time, .first = feature};
         r->opened++;
     }
+    /* A new alert keeps its `open` (rules_change). It is dated back to the earliest start of its members. */
     rules_change(r, a, SVI_ALERT_UPDATE);
     a->since = since < a->since ? since : a->since;
     a->members++;
@@ -313,10 +327,12 @@ struct svi_rules_member *svi_rules_add(struct svi_rules *r, int rule, int featur
     struct svi_rules_member *m = &r->open[r->open_count++];
     *m = (struct svi_rules_member){.rule = rule, .feature = feature, .alert = at, .since = since};
     if (feature >= 0)
-        r->told[feature] |= (uint8_t)(1U << rule);
+        r->open_rules[feature] |= (uint8_t)(1U << rule);
     return m;
 }
 
+/* NOTHING FLAPS (rules.h): the first value and each doubling of the excess is reported; a worse one that is
+ * less than that only replaces the worst value. */
 void svi_rules_bad(struct svi_rules *r, struct svi_rules_member *m, double value, double excess) {
     m->bad++;
     m->well = 0;
@@ -330,6 +346,8 @@ void svi_rules_bad(struct svi_rules *r, struct svi_rules_member *m, double value
     rules_change(r, &r->alerts[m->alert], SVI_ALERT_UPDATE);
 }
 
+/* One more well row of a member. True: it has been well for long enough to be removed: in rows and time, so
+ * that neither a fast nor a slow stream flaps, and by rows alone where no time passes. */
 static bool rules_is_well(struct svi_rules_member *m, double time) {
     if (m->well++ == 0)
         m->well_since = time;
@@ -339,21 +357,22 @@ static bool rules_is_well(struct svi_rules_member *m, double time) {
 
 /* ---- a row */
 
-/* One column of a row that stirs. Returns its value where it counts as seen, else NAN. */
-static double rules_look(struct svi_rules *r, int j, double v, double time) {
+/* Lets all rules assess column j of a row. Returns v if it counts as seen, else NaN. `assess` stands on the
+ * left: every rule must see the value. */
+static double rules_assess(struct svi_rules *r, int j, double v, double time) {
     bool out = false;
     for (int rule = 0; rule < SVI_RULES; rule++) {
         const struct svi_rule_kind *k = svi_rule_kinds[rule];
-        if (k->look)
-            out = k->look(r, j, v, time) || out;
+        if (k->assess)
+            out = k->assess(r, j, v, time) || out;
     }
     return out ? NAN : v;
 }
 
-/* The members that were added before this row: worse, or well for long enough. It runs before the row is
- * looked at, so that a value which ends one alert can open the next. */
+/* Assesses this row for the members that earlier rows added: worse, or well for long enough. It runs before
+ * the row is searched for new ones, so that a value which ends one alert can open the next. */
 static void rules_watch(struct svi_rules *r, const double *x, double time) {
-    for (int i = r->open_count - 1; i >= 0; i--) { /* from the end: a member may leave the list */
+    for (int i = r->open_count - 1; i >= 0; i--) { /* from the end: a member may be removed */
         struct svi_rules_member *m = &r->open[i];
         const struct svi_rule_kind *k = svi_rule_kinds[m->rule];
         double value = m->feature < 0 ? 0 : x[m->feature];
@@ -365,43 +384,45 @@ static void rules_watch(struct svi_rules *r, const double *x, double time) {
             svi_rules_bad(r, m, value, bad);
             if (k->normal_after == 0 || m->bad < k->normal_after)
                 continue;
+            /* The rule enters the value into its records before the member, which holds it, is removed. */
             r->alerts[m->alert].settled = true;
-            k->leaves(r, m, true);
-            rules_leave(r, m);
-        } else if (bad == 0) { /* NAN: the row says nothing of it */
+            k->removed(r, m, true);
+            rules_remove(r, m);
+        } else if (bad == 0) { /* NaN: no evidence in this row, and the count of well rows stays */
             if (k->recovers && m->well == 0)
                 k->recovers(r, m);
             if (!rules_is_well(m, time))
                 continue;
-            if (k->leaves)
-                k->leaves(r, m, false);
-            rules_leave(r, m);
+            if (k->removed)
+                k->removed(r, m, false);
+            rules_remove(r, m);
         }
     }
 }
 
-/* Is there anything for rules_look? */
+/* Does column j need rules_assess: above a record, outside its limits, or unchanged for too long? */
 static bool rules_stirs(const struct svi_rules *r, int j, double v) {
     const struct svi_column_seen *c = &r->seen;
-    const double *most = r->records.most;
-    return v > most[j] || -v > most[svi_rules_series(r, SVI_RULES_DOWN, j)] || v < c->low[j] ||
+    const double *record = r->records.most;
+    return v > record[j] || -v > record[svi_rules_series(r, SVI_RULES_DOWN, j)] || v < c->low[j] ||
            v > c->high[j] || (v == c->last[j] && c->run[j] >= c->patient[j]);
 }
 
-/* Opens what there is to open, and leaves in r->row the row without what must not count as seen. The steps of
- * a row are looked at in each of its columns, for rules_stirs does not see them. */
-static void rules_look_all(struct svi_rules *r, const double *x, int d, double time) {
+/* Opens the alerts of this row, and leaves in r->row the row without the values that must not count as seen.
+ * Steps are assessed in all columns, because rules_stirs does not see them. r->row may be x itself: each
+ * column is read before it is written. */
+static void rules_assess_all(struct svi_rules *r, const double *x, int d, double time) {
     const bool steps = rules_has_steps(r);
     for (int j = 0; j < d; j++) {
         for (int rule = 0; steps && rule < SVI_RULES; rule++)
             if (r->o.on[rule] && svi_rule_kinds[rule]->step)
                 svi_rule_kinds[rule]->step(r, j, fabs(x[j] - r->seen.last[j]), time);
-        r->row[j] = rules_stirs(r, j, x[j]) ? rules_look(r, j, x[j], time) : x[j];
+        r->row[j] = rules_stirs(r, j, x[j]) ? rules_assess(r, j, x[j], time) : x[j];
     }
 }
 
-/* The rules first, while records.now still has the block; then the records; the clock last, for the records
- * go by where it stood. */
+/* Ends a block. Order: the rules first, while records.now still has the block; then the records, which read
+ * the clock; the clock last. */
 static void rules_end_block(struct svi_rules *r) {
     for (int rule = 0; rule < SVI_RULES; rule++)
         if (svi_rule_kinds[rule]->block)
@@ -410,11 +431,13 @@ static void rules_end_block(struct svi_rules *r) {
         svi_records_end_block(&r->records, &r->clock, svi_rules_series(r, side, 0), r->d);
     for (int j = 0; j < r->d; j++)
         for (int side = SVI_RULES_UP; !(r->kind[j] & SVI_RULES_JUDGED) && side < r->sides; side++)
-            r->records.check[svi_rules_series(r, side, j)] = INFINITY; /* nothing is looked at */
+            r->records.check[svi_rules_series(r, side, j)] = INFINITY; /* not judged: never needs a check */
     svi_records_clock_turn(&r->clock);
 }
 
-/* Gaps as NAN in r->row, and how long they have lasted. Returns the row to go on with. */
+/* Writes gaps as NaN into r->row and updates their lengths. Returns the row to continue with: x itself if
+ * neither this row nor the last has a gap. The row after a gap must come here too, since that is where the
+ * gap ends. */
 static const double *rules_gaps(struct svi_rules *r, const double *x, const uint8_t *gaps, int d,
                                 double time) {
     if (!gaps && r->gap_count == 0)
@@ -431,9 +454,10 @@ static const double *rules_gaps(struct svi_rules *r, const double *x, const uint
     return r->row;
 }
 
-/* Nearly every row: nothing is beyond, all of it counts as seen. While something is reported that takes more:
- * no value is above its record, so that rules_look would do nothing for any column, and its members alone are
- * looked at. */
+/* True: nothing is beyond a bound, and the row has been added to what was seen. So it is with nearly every
+ * row. While something is reported, the stricter condition applies that no value is above its record (`most`,
+ * not `check`): rules_assess then has nothing to do in any column, and a value above the record of a reported
+ * sensor stays out. */
 static bool rules_passes(struct svi_rules *r, const double *x, int d, double time) {
     const double *beyond = r->open_count > 0 ? r->records.most : r->records.check;
     if (r->open_count > 0)
@@ -446,23 +470,28 @@ void svi_rules_row(struct svi_rules *r, const double *x, const uint8_t *gaps, in
                    double arrival) {
     if (!r->any)
         return;
+    /* The arrival first: it may end a silence, whose member rules_watch then counts as well. */
     d = d < r->d ? d : r->d;
     svi_rules_arrive(r, arrival);
     if (r->rows++ == 0)
         r->first = r->time = time;
     x = rules_gaps(r, x, gaps, d, time);
+    /* If x is r->row (a gap, now or in the last row), a value that must not count as seen is NaN in both, and
+     * columns_seen takes it for missing. */
     if (!rules_passes(r, x, d, time)) {
-        rules_look_all(r, x, d, time);
-        /* Two sides: steps that count as seen are in their records by now. */
+        rules_assess_all(r, x, d, time);
+        /* SVI_RULES_STEP sides, up and down: the rule has already entered the steps that count as seen. */
         r->kernels->columns_seen(&r->seen, r->records.now, r->row, x, time, d, SVI_RULES_STEP);
     }
+    /* Until here r->time was the time of the row before, which gaps are dated by. */
     r->time = time;
     if (svi_records_clock_row(&r->clock))
         rules_end_block(r);
 }
 
-/* ---- what there is to report */
+/* ---- what to report */
 
+/* The first alert with a change, among closes or among all others; *rule: its rule, from the place. */
 static struct svi_rules_alert *rules_pending(struct svi_rules *r, bool closes, enum svi_rule *rule) {
     for (int i = 0; r->alerts && i < ALERTS; i++) {
         struct svi_rules_alert *a = &r->alerts[i];
@@ -471,13 +500,15 @@ static struct svi_rules_alert *rules_pending(struct svi_rules *r, bool closes, e
         *rule = (enum svi_rule)(i / SVI_RULES_ALERTS);
         if (!closes || a->number > 0)
             return a;
-        *a = (struct svi_rules_alert){0}; /* nobody heard of it */
+        *a = (struct svi_rules_alert){0}; /* opened and closed without a report in between: never reported */
     }
     return NULL;
 }
 
 struct svi_rules_alert *svi_rules_next(struct svi_rules *r, enum svi_rule *rule,
                                        const struct svi_rules_member *top[SVI_RULES_TOP], int *count) {
+    /* Closes first: each frees a place, and the line of an open does not precede the close of the fault
+     * before it. */
     struct svi_rules_alert *a = r->changed ? rules_pending(r, true, rule) : NULL;
     *count = 0;
     if (!a && r->changed)
@@ -504,12 +535,13 @@ int svi_rules_open(const struct svi_rules *r) {
 
 /* ---- the clock */
 
+/* Times at or before `from` were read from another clock and stay. */
 static void rules_shift(double *time, double from, double step) {
     if (*time > from)
         *time += step;
 }
 
-/* Alerts of silence have times of arrival, all others those of the stream. */
+/* Alerts of silence have arrival times, all others times of rows; the two clocks move separately. */
 static void rules_move_alerts(struct svi_rules *r, bool silent, double from, double step) {
     for (int i = 0; i < r->open_count; i++)
         if ((r->open[i].feature < 0) == silent)
@@ -554,7 +586,7 @@ static void rules_archive_member(struct svi_archive *a, struct svi_rules *r, str
     svi_archive_double(a, "excess", &m->excess);
     svi_archive_double(a, "shown", &m->shown);
     svi_archive_double(a, "lasted", &m->rows);
-    if (!svi_archive_ok(a)) /* the number of its rule may be any */
+    if (!svi_archive_ok(a)) /* then m->rule may be out of range */
         return;
     const struct svi_rule_kind *k = svi_rule_kinds[m->rule];
     svi_archive_check(a, (m->feature < 0) == k->of_stream, "a rule is of something else");
@@ -579,6 +611,9 @@ static bool rules_archive_reserve_open(struct svi_archive *a, struct svi_rules *
     return svi_archive_ok(a);
 }
 
+/* Alerts, then members. Loading checks what the rest of this file relies on: each member has an open alert,
+ * none occurs twice, and `members` of each alert is right. open_rules[] is not archived but rebuilt from the
+ * members. */
 static void rules_archive_open(struct svi_archive *a, struct svi_rules *r) {
     int silent = 0, of[ALERTS] = {0}, count = r->open_count;
     static const struct svi_rules_alert none = {0};
@@ -590,7 +625,7 @@ static void rules_archive_open(struct svi_archive *a, struct svi_rules *r) {
         if (rules_archive_reserve_open(a, r, r->open_capacity))
             r->alerts[i] = alert;
     }
-    svi_archive_int(a, "sensors", &count, 0, rules_most_members(r->seen.capacity));
+    svi_archive_int(a, "sensors", &count, 0, rules_max_members(r->seen.capacity));
     if (svi_archive_ok(a) && svi_archive_loading(a) && count > 0)
         (void)rules_archive_reserve_open(a, r, count);
     r->open_count = svi_archive_ok(a) ? count : 0;
@@ -605,14 +640,15 @@ static void rules_archive_open(struct svi_archive *a, struct svi_rules *r) {
         silent += m->feature < 0;
         const bool twice = m->feature < 0 ? silent > 1 : svi_rules_has(r, m->rule, m->feature);
         if (svi_archive_check(a, !twice, "a rule is of a sensor twice") && m->feature >= 0)
-            r->told[m->feature] |= (uint8_t)(1U << m->rule);
+            r->open_rules[m->feature] |= (uint8_t)(1U << m->rule);
     }
     for (int i = 0; i < ALERTS && svi_archive_ok(a); i++)
         svi_archive_check(a, of[i] == (r->alerts && r->alerts[i].open ? r->alerts[i].members : 0),
                           "the sensors of an alert are others");
 }
 
-/* Room for what is archived: no more sides than those, so that it is archived again as it was. */
+/* Loading: capacity for `used`, after checks that a damaged archive cannot ask for more memory than it has
+ * bytes for. Rules that grow take only its sides, so that the next save has the same bytes. */
 static bool rules_archive_reserve(struct svi_archive *a, struct svi_rules *r, struct rules_dims used) {
     const int64_t values = (int64_t)(svi_arrays_bytes(&rules_arrays, used.of) / sizeof(double));
     if (!svi_archive_check(a, used.of[PARTS] >= SVI_RULES_STEP || r->d == 0, "the columns have no records") ||
@@ -622,7 +658,7 @@ static bool rules_archive_reserve(struct svi_archive *a, struct svi_rules *r, st
     const struct rules_dims to = rules_dims_for(r, r->d, used.of[PARTS]);
     if (r->rows == 0 || to.of[COLUMNS] < 1)
         return true;
-    return (r->grows || rules_archive_reserve_open(a, r, rules_most_members(to.of[COLUMNS]))) &&
+    return (r->grows || rules_archive_reserve_open(a, r, rules_max_members(to.of[COLUMNS]))) &&
            rules_resize(r, to, a->err) == SVS_OK;
 }
 

@@ -1,21 +1,21 @@
-/* rules.h: plain rules that every plant expects of each sensor, apart from novelty and its p-values. Each is
- * explained in its file:
+/* rules.h: plain rules for each sensor, as operators expect them, independent of novelty and p-values. Each
+ * is explained in its file:
  *
  *     limits   rule_limits.c   a value outside the given limits
- *     beyond   rule_beyond.c   a value beyond all that the sensor showed, by a margin from its own tail
- *     stuck    rule_stuck.c    unchanged for longer than ever
- *     absent   rule_absent.c   no value in rows in which it usually has one
+ *     beyond   rule_beyond.c   a value beyond all earlier ones of the sensor, by a margin from its own tail
+ *     stuck    rule_stuck.c    a value unchanged for longer than ever
+ *     absent   rule_absent.c   no value in rows in which the column normally has one
  *     rate     rule_beyond.c   a step from one row to the next larger than ever, by such a margin
  *     silent   rule_silent.c   no rows at all, by arrival
  *
- * NOTHING FLAPS. What is reported stays open until it has been well for 10 rows and a minute, or 3 rows and
- * an hour, or 1000 rows, running. While it is open, one sensor makes an update only when its excess has
- * doubled. What opens for more sensors within `group` seconds is one alert, and its updates name them.
+ * NOTHING FLAPS. A reported sensor stays reported until it has been well for 10 successive rows and a minute,
+ * or 3 rows and an hour, or 1000 rows. Meanwhile it causes an update only when its excess has doubled.
+ * Sensors that open under one rule within `group` seconds share an alert, whose updates name them.
  *
- * NOTHING IS MASKED BY A FAULT. What is reported does not count as seen, except for what has come twice: from
- * the third time on it is usual. Beyond what lasts for 1000 rows is taken for usual, and the alert closes.
+ * NO FAULT MASKS THE NEXT. What is reported does not count as seen until it has been reported twice; the
+ * third time it is normal. A value beyond its bound for 1000 rows becomes normal, and the alert closes.
  *
- * A function of the calls alone. */
+ * Everything depends on the calls alone. */
 #ifndef SVI_RULES_H
 #define SVI_RULES_H
 
@@ -25,144 +25,154 @@
 #include "config/settings.h"
 #include "linalg/kernels.h"
 
-#define SVI_RULES_FEATURES 4096 /* columns with rules; of those beyond nothing is reported */
-#define SVI_RULES_ALERTS   8    /* open at once of one rule; more sensors join the last one */
-#define SVI_RULES_TOP      5    /* sensors shown of an alert */
+#define SVI_RULES_FEATURES 4096 /* columns that can have rules; further ones are ignored */
+#define SVI_RULES_ALERTS   8    /* most open alerts of one rule; further sensors join the newest */
+#define SVI_RULES_TOP      5    /* most sensors shown of an alert */
 
-/* What rules a column has (bits). */
+/* The rules of a column (bits): it has limits; beyond, stuck and rate apply; absent applies. */
 enum { SVI_RULES_LIMITED = 1, SVI_RULES_JUDGED = 2, SVI_RULES_MISSED = 4 };
 
-/* A sensor, or the stream, that is reported now. */
+/* A sensor, or the stream, that is reported under a rule. */
 struct svi_rules_member {
-    int rule, feature; /* -1: the stream */
-    int alert;         /* its place */
-    int64_t bad, well; /* rows: since it opened; well ones running, up to now */
-    double well_since;
-    double since;
-    double value;         /* the worst */
-    double low, high;     /* limits, or what it showed before; rows before, of stuck and absent in high */
-    double excess, shown; /* the largest, and the largest reported */
-    double rows;          /* stuck and absent: for that number */
+    int rule, feature; /* enum svi_rule; column, or -1: the stream */
+    int alert;         /* its index in svi_rules.alerts */
+    int64_t bad, well; /* bad rows since it opened; successive well rows up to now */
+    double well_since; /* time of the first of these well rows */
+    double since;      /* when it began, seconds */
+    double value;      /* the worst so far */
+    double low, high; /* limits, or the earlier range; for stuck and absent `high` is rows, the most before */
+    double excess, shown; /* largest excess; the one last reported */
+    double rows;          /* stuck and absent: rows it has lasted */
 };
 
 struct svi_rules_alert {
     bool open;
-    enum svi_alert_change change; /* to be reported */
-    bool settled;                 /* it closes because what was beyond is taken for usual */
-    int64_t number;               /* of the episode; 0 before it is reported */
-    double since, opened;
-    int members, total; /* now; so far */
-    int first;          /* sensor, for the words at its end */
+    enum svi_alert_change change; /* still to be reported */
+    bool settled;                 /* it closes because the value has become normal */
+    int64_t number;               /* in events; 0: not reported yet */
+    double since, opened;         /* earliest start of a member; when the alert opened; seconds */
+    int members, total;           /* now; since it opened */
+    int first;                    /* column of the first member, for the line of the close */
 };
 
 struct svi_rules {
     const struct svi_kernels *kernels;
     struct svi_rule_settings o;
-    double group;
-    bool any;   /* a rule is on */
-    bool steps; /* a rule that is on looks at steps */
-    bool grows; /* its arrays have what is needed so far */
-    int d;      /* columns so far */
-    int sides;  /* of the records: up, down, steps */
-    int judged; /* series of which `beyond` shares its false alarms */
+    double group; /* seconds within which sensors share an alert */
+    bool any;     /* a rule is on */
+    bool steps;   /* a rule that is on assesses steps */
+    bool grows;   /* arrays have only the capacity in use */
+    int d;        /* columns so far */
+    int sides;    /* of the records: up, down and, if 3, steps */
+    int judged;   /* columns with SVI_RULES_JUDGED, which share the false reports of `beyond` */
 
-    /* Of each column. */
+    /* By column, owned, with capacity for seen.capacity columns. */
     struct svi_column_seen seen;
-    double *reported_run;       /* the longest that was reported and does not count as seen */
-    double *born;               /* rows before the first */
-    double *gap, *longest_gap;  /* rows since the last value; the most of these so far */
-    double *reported_gap;       /* as reported_run */
+    double *reported_run;       /* longest run that was reported and does not count as seen, rows */
+    double *born;               /* rows before the column was added */
+    double *gap, *longest_gap;  /* rows since the last value; the most so far */
+    double *reported_gap;       /* longest gap that was reported and does not count as seen */
     double *gone;               /* time of the last value before the gap */
     struct svi_records records; /* sides x columns */
-    double *row;                /* scratch */
-    uint8_t *kind, *told;       /* bits: what it has; which rules are open */
-    uint8_t *gaps;              /* scratch */
+    double *row;                /* scratch: the row without gaps and without what does not count as seen */
+    uint8_t *kind, *open_rules; /* bits: SVI_RULES_LIMITED ...; 1 << rule if reported under it */
+    uint8_t *gaps;              /* scratch: flags */
 
     struct svi_records_clock clock;
     int64_t rows;
-    double first, time; /* engine time of the first and the last row */
-    double gap_count;   /* columns without a value in the last row */
-    bool left_out;      /* rows may leave columns out */
-    struct svi_rules_member *open;
+    double first, time;            /* engine time of the first and the last row */
+    double gap_count;              /* columns without a value in the last row */
+    bool left_out;                 /* a row has left out columns instead of marking them as missing */
+    struct svi_rules_member *open; /* owned */
     int open_count, open_capacity;
-    bool changed;                          /* there may be something to report */
-    struct svi_rules_alert *alerts;        /* SVI_RULES_ALERTS of each rule; NULL: none is open */
-    int64_t opened;                        /* so far */
-    bool waits;                            /* for rows: the silence counts */
-    int64_t intervals;                     /* of arrival, seen */
-    double arrived, spent, pause, silence; /* last arrival; sum, longest; longest that was told */
+    bool changed;                   /* there may be something to report */
+    struct svi_rules_alert *alerts; /* SVI_RULES_ALERTS of each rule, owned; NULL: none is open */
+    int64_t opened;                 /* alerts so far */
+
+    /* Of the rule `silent`, by arrival, in seconds. */
+    bool waits;            /* rows are expected, so a silence counts */
+    int64_t intervals;     /* intervals between rows so far */
+    double arrived, spent; /* last arrival; sum of the intervals */
+    double pause;          /* longest interval, and silence that counts as seen */
+    double silence;        /* longest silence that was reported and does not count as seen */
 };
 
-/* grows: room comes with the rows, as one of many streams has it; else all at once for the columns. */
+/* grows: capacity is taken as needed, as for one of many streams; else all at once for the columns. */
 void svi_rules_init(struct svi_rules *r, bool grows);
-void svi_rules_drop_alerts(struct svi_rules *r); /* without a word, when all sensors are well */
-void svi_rules_clear(struct svi_rules *r); /* frees; as new, but for the options and the number of alerts */
+void svi_rules_drop_alerts(struct svi_rules *r); /* without a report; no sensor may be reported */
 
-/* Other settings, which were checked. What is no longer on ends (svi_rules_next). */
+/* Frees everything; as new, except for the options and the number of alerts. */
+void svi_rules_clear(struct svi_rules *r);
+
+/* Sets other settings, which must have been checked. Alerts of rules that are off now
+ * end (svi_rules_next). */
 void svi_rules_configure(struct svi_rules *r, const struct svi_settings *s);
 
-/* Before each row: room for d columns, and for what it may end. SVS_NO_MEMORY: nothing has changed. */
+/* Before each row: reserves capacity for d columns and for the alerts of the row. SVS_NO_MEMORY: nothing has
+ * changed. */
 svs_code svi_rules_reserve(struct svi_rules *r, int d, svs_error *err);
 
-/* A column, for which there is room, has these rules and limits from here on. */
+/* From now on a column, for which there is capacity, has these rules (bits) and limits. */
 void svi_rules_bind(struct svi_rules *r, int feature, int kind, double low, double high);
-void svi_rules_bound(struct svi_rules *r, int d); /* after all of them: there are d columns */
+void svi_rules_bound(struct svi_rules *r, int d); /* after all columns were bound: there are d */
 
-/* A column begins from nothing. */
+/* A column starts again; its rules stay. */
 void svi_rules_renew(struct svi_rules *r, int feature);
 
-/* An accepted row: gaps[j] not 0 where it has no value (NULL: it has all); d columns for which there is
- * room; its time and arrival in seconds. */
+/* Processes an accepted row. x: d values, for which there is capacity; gaps: d flags, not 0 where a value is
+ * missing (NULL: none); time and arrival in seconds. */
 void svi_rules_row(struct svi_rules *r, const double *x, const uint8_t *gaps, int d, double time,
                    double arrival);
 
-/* When the stream falls silent, on the arrival clock; INFINITY: never. And it has become that late. */
+/* When the stream counts as silent, by the clock of arrival; INFINITY: never. svi_rules_quiet: that many
+ * seconds after its last row. svi_rules_pass: it is `now`; opens the alert if the time has come. */
 double svi_rules_deadline(const struct svi_rules *r);
-double svi_rules_quiet(const struct svi_rules *r); /* seconds after its last row */
+double svi_rules_quiet(const struct svi_rules *r);
 void svi_rules_pass(struct svi_rules *r, double now);
 
-/* The arrival of the last row, or when a process began to wait for the next; -INFINITY: none came. */
+/* Arrival of the last row, or the time from which the process waits for one; -INFINITY: it does not wait. */
 double svi_rules_arrived(const struct svi_rules *r);
 
-/* A process begins; all producers have said good-bye. */
+/* The process starts: the wait restarts now. All producers have signed off: a silence is no fault. */
 void svi_rules_begin(struct svi_rules *r, double now);
 void svi_rules_pause(struct svi_rules *r);
 
-/* Where a row of a map has no value: a column j that it leaves out (marks[j] != round) or whose value is
- * missing
- * (`missing`, may be NULL). NULL: nowhere. Valid until the next call. */
+/* The gaps of a row that came as a map: columns that it leaves out (marks[j] != round), and those whose value
+ * is missing
+ * (`missing`: d flags, may be NULL). NULL: no gap. Valid until the next call. */
 const uint8_t *svi_rules_left_out(struct svi_rules *r, const uint32_t *marks, uint32_t round,
                                   const uint8_t *missing, int d);
 
-/* Where a row is NAN. */
+/* The gaps of a row: where it is NaN. Valid until the next call. */
 const uint8_t *svi_rules_holes(struct svi_rules *r, const double *x, int d);
 
-/* Is there something to report? */
+/* May there be something to report? */
 static inline bool svi_rules_pending(const struct svi_rules *r) {
     return r->changed;
 }
 
-/* The next alert that has changed, or NULL: the caller numbers it and says it, then calls again. `top`: its
- * sensors, the first ones at most; returned in *count. */
+/* The next alert that has changed; NULL: none. The caller numbers and reports it, calls svi_rules_reported,
+ * and then calls this again. top: its first sensors, *count of them; valid until the next row. */
 struct svi_rules_alert *svi_rules_next(struct svi_rules *r, enum svi_rule *rule,
                                        const struct svi_rules_member *top[SVI_RULES_TOP], int *count);
 void svi_rules_reported(struct svi_rules_alert *a);
 
-/* All alerts end; they are then to be reported. */
+/* Ends all alerts; their closes are then to be reported. */
 void svi_rules_end(struct svi_rules *r);
 
-int svi_rules_open(const struct svi_rules *r); /* alerts */
+int svi_rules_open(const struct svi_rules *r); /* number of open alerts */
 
+/* Follow shifts of the clock of rows (times after `from` move by `step`) and of that of arrival. Seconds. */
 void svi_rules_move_times(struct svi_rules *r, double from, double step);
 void svi_rules_move_arrival(struct svi_rules *r, double step);
 
-/* Bytes without the struct, for d columns. */
+/* Bytes besides the struct, for d columns, once all is full. */
 double svi_rules_memory(const struct svi_settings *s, int d);
 
-/* Between two samples, with nothing to report; loading goes into one from svi_rules_configure. */
+/* Between two samples, with nothing to report. Load into an object after svi_rules_configure. */
 void svi_rules_archive(struct svi_archive *a, struct svi_rules *r);
 
-/* What was heard when, on which only the rule `silent` depends. */
+/* The arrivals, which only the rule `silent` depends on. */
 void svi_rules_silence_archive(struct svi_archive *a, struct svi_rules *r);
 
 #endif

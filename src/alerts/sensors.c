@@ -1,12 +1,15 @@
-/* The detectors of single sensors.
+/* The detectors of single sensors. Parts: set-up, columns, residuals and signals of a row, evidence,
+ * learning, archive, the engine.
  *
- * A row's way: the moment gives the regressors of time (context.h), named columns join them, and forecasts
- * leave residuals (forecast.h). Measured in deviations of the time of day (deviations.h) these go into a
- * ring, from which means are kept; what comes out are the signals, two of each, up and down. Signals that lie
- * beyond most of what was (block_tails.h) make evidence. Then everything learns the row.
+ * The way of a row (sensors_assess): the moment gives the regressors of time (context.h), columns of context
+ * join them, and forecasts leave residuals (forecast.h). In deviations of the time of day (deviations.h)
+ * these enter rings, from which means are kept. Signals are the values and these means, each in two
+ * directions, up and down. A signal beyond its tail (block_tails.h) is evidence. Then everything learns the
+ * row, so no row is assessed by a past that contains it.
  *
- * All that is kept of a sensor stands in arrays of d columns, so that loops run along them.
- */
+ * Layout: everything kept of a sensor is in arrays of d columns, so that loops run along the sensors.
+ * `signal` has 2 x SIGNALS rows of d: signal i up at row 2 i, down at row 2 i + 1. -INFINITY marks a signal
+ * that does not exist. */
 #include "alerts/sensors.h"
 
 #include <math.h>
@@ -24,62 +27,65 @@
 #include "base/wide.h"
 
 #define MEANS                180   /* rows of the longest mean */
-#define STEP_MEANS           30    /* rows of the longest one of BY_STEP */
-#define MIN_MEANS            10    /* times as many rows as a mean has, before it counts */
+#define STEP_MEANS           30    /* rows of the longest mean of BY_STEP */
+#define MIN_MEANS            10    /* a mean counts once the past has this many times its rows */
 #define LARGEST              1e4f  /* deviations that a residual counts as at most */
-#define MAX_LEARNED_SURPRISE 5.0   /* surprise of one series from which on a sensor is not learned */
+#define MAX_LEARNED_SURPRISE 5.0   /* surprise of one series above which its sensor is not learned */
 #define WARM                 64    /* rows before residuals count */
-#define REFRESH              64    /* rows after which the deviations of a bin are worked out again */
-#define FADES                0.999 /* of the moments of successive residuals */
+#define REFRESH              64    /* rows after which the deviations of a bin are computed again */
+#define FADES                0.999 /* weight that moments of successive residuals keep in a row */
 #define CONTEXT_CLIP         1e3   /* scales that a column of context counts as at most */
-#define MIN_SURPRISE         1.5   /* a detector of one series tells no surprise below it */
-#define NONE                 (-1)  /* a place of context whose column has changed hands */
+#define MIN_SURPRISE         1.5   /* smallest surprise that a detector reports */
+#define NONE                 (-1)  /* a place of context whose column was reused for something else */
 #define TELLING              1.645 /* deviations: 5 % of a normal law lie above */
 
+/* Residuals: after time and context; of these, what the last row does not predict; after the other sensors
+ * too. */
 enum { BY_CONTEXT, BY_STEP, BY_OTHERS, RESIDUALS, VALUE = RESIDUALS };
 
 static const struct {
     enum svi_alert_detector detector;
     int residual; /* or VALUE */
-    int over;     /* rows */
+    int over;     /* rows of the mean */
 } signals[] = {{SVI_DETECTOR_VALUE, VALUE, 1},           {SVI_DETECTOR_LEVEL, BY_CONTEXT, 1},
                {SVI_DETECTOR_LEVEL, BY_CONTEXT, 30},     {SVI_DETECTOR_LEVEL, BY_CONTEXT, MEANS},
                {SVI_DETECTOR_STEP, BY_STEP, STEP_MEANS}, {SVI_DETECTOR_OTHERS, BY_OTHERS, 1},
                {SVI_DETECTOR_OTHERS, BY_OTHERS, 30},     {SVI_DETECTOR_OTHERS, BY_OTHERS, MEANS}};
 #define SIGNALS     ((int)(sizeof signals / sizeof *signals))
-#define LEVEL_MEANS 3 /* the longest mean of LEVEL */
+#define LEVEL_MEANS 3 /* index of the longest mean of LEVEL */
 
-/* Rows that a residual is still needed for. */
+/* Rows for which a residual is kept: as long as its longest mean. */
 static const int ring_rows[RESIDUALS] = {[BY_CONTEXT] = MEANS, [BY_STEP] = STEP_MEANS, [BY_OTHERS] = MEANS};
 
 struct svi_sensors {
     int d;
     bool with_context, grows;
-    int context[SVI_CONTEXT_COLUMNS], contexts; /* columns */
+    int context[SVI_CONTEXT_COLUMNS], contexts; /* columns or NONE, in the order of the regressors */
     struct svi_pace pace;
     struct svi_forecast forecast;
     struct svi_deviations deviations; /* RESIDUALS x d */
     struct svi_block_tails tails;     /* SIGNALS x 2 x d */
 
-    double *origin;                     /* d: what values are measured from */
-    double *before;                     /* d: the residual of the row before, 0 for none */
-    double *now_before, *before_before; /* d: moments of successive residuals */
-    double *odd_rows;                   /* d: rows in a row, nearly, in which it was odd */
-    double *sum;                        /* SIGNALS x d: of the last residuals */
-    float *ring[RESIDUALS];             /* ring_rows x d each: the last ones, in deviations */
-    uint8_t *category;                  /* d flags */
+    double *origin;                     /* d: what values are measured from; fixed once there is a scale */
+    double *before;                     /* d: residual by context of the last row, 0 for none */
+    double *now_before, *before_before; /* d: fading sums of residual x last one, and of its square */
+    double *odd_rows;                   /* d: odd rows, less the others since */
+    double *sum;                        /* SIGNALS x d: sums over the last `over` residuals, in deviations */
+    float *ring[RESIDUALS];             /* ring_rows x d each: the last residuals, in deviations */
+    uint8_t *category;                  /* d flags: the column is a value of a category, and not assessed */
 
-    /* Of the row at hand. */
-    double *x;                      /* d: the row, NaN for what is not judged */
-    double *by_context, *by_others; /* d: residuals, in scales of the sensor ... */
-    float *residual;                /* RESIDUALS x d: ... and 0 for none */
-    float *fresh;                   /* RESIDUALS x d: what goes into the rings */
+    /* Of the current row. */
+    double *x;                      /* d: the row, NaN for columns of context */
+    double *by_context, *by_others; /* d: residuals, in scales of the sensor; NaN for none */
+    float *residual;                /* RESIDUALS x d: the same and BY_STEP; 0 for none */
+    float *fresh;                   /* RESIDUALS x d: in deviations, as they enter the rings */
     float *signal;                  /* SIGNALS x 2 x d */
-    float *gate;                    /* 2 x d: -INFINITY where there is no residual, else 0 */
-    uint8_t *odd, *unlearned;       /* d flags */
+    float *gate;              /* 2 x d, by context and by others: -INFINITY without a residual, else 0 */
+    uint8_t *odd, *unlearned; /* d flags: surprising now; not learned in this row */
 
-    int judged;                  /* sensors that can surprise, when there was something to price ... */
-    double price[SVI_DETECTORS]; /* ... and what they cost a detector */
+    int judged; /* sensors that `price` was computed for */
+    double
+        price[SVI_DETECTORS]; /* log10 of the number of series of a detector, a correction of its surprise */
 };
 
 /* ---- set-up */
@@ -125,17 +131,17 @@ static void sensors_drop(void *state) {
     svi_free(s);
 }
 
-/* Capacity for what the next row may bring. SVS_NO_MEMORY: nothing has changed. */
+/* Capacity for whatever the next row may need. SVS_NO_MEMORY: nothing has changed. */
 static svs_code sensors_reserve(svi_sensors *s, svs_error *err) {
-    if (!s->grows) /* nothing to do; and another thread may judge */
+    if (!s->grows) /* all capacity exists; and another thread may be working on it */
         return SVS_OK;
     SVI_TRY(svi_deviations_reserve(&s->deviations, err));
     return svi_block_tails_reserve(&s->tails, err);
 }
 
-/* d columns, 1 to SVI_SENSORS_MAX; context: some may be. grows: capacity for blocks of rows, times of day and
- * columns of context comes as they are needed; else all is there at once, and a row never needs memory.
- * SVS_NO_MEMORY: NULL. */
+/* d columns, 1 to SVI_SENSORS_MAX; context: some may become context. grows: capacity for blocks of rows,
+ * times of day and columns of context is taken as needed; else all at once, and a row never needs memory.
+ * NULL: SVS_NO_MEMORY in `err`. */
 static svi_sensors *sensors_new(int d, bool context, bool grows, svs_error *err) {
     const int32_t dims[DIMS] = {d};
     struct svi_sensors *s = svi_alloc_plain(sizeof *s);
@@ -175,7 +181,7 @@ static double sensors_bytes(const struct svi_detector_shape *shape) {
 
 /* ---- columns */
 
-/* A copy with more columns. SVS_NO_MEMORY: NULL. */
+/* A copy with d columns, more than there are. NULL: SVS_NO_MEMORY in `err`; the original is unchanged. */
 static svi_sensors *sensors_widened(const svi_sensors *s, int d, svs_error *err) {
     const int32_t narrow[DIMS] = {s->d}, wide[DIMS] = {d};
     struct svi_sensors *w = sensors_new(d, s->with_context, s->grows, err);
@@ -184,6 +190,8 @@ static svi_sensors *sensors_widened(const svi_sensors *s, int d, svs_error *err)
     memcpy(w->context, s->context, sizeof w->context);
     w->contexts = s->contexts;
     w->pace = s->pace;
+    /* All that may fail comes first. The forecast needs the regressors of context before it can take the old
+     * one. */
     svs_code code = svi_forecast_grow(&w->forecast, s->forecast.k, err);
     if (code == SVS_OK)
         code = svi_deviations_widen(&w->deviations, &s->deviations, err);
@@ -227,7 +235,7 @@ static void sensors_set_category(void *state, int column) {
 static void sensors_forget(void *state, int column) {
     svi_sensors *s = state;
     const int32_t dims[DIMS] = {s->d};
-    for (int i = 0; i < s->contexts; i++) /* its place is not given to another: forecasts know it */
+    for (int i = 0; i < s->contexts; i++) /* the place stays empty: coefficients of forecasts belong to it */
         s->context[i] = s->context[i] == column ? NONE : s->context[i];
     svi_forecast_forget(&s->forecast, column);
     svi_deviations_forget(&s->deviations, column);
@@ -238,7 +246,8 @@ static void sensors_forget(void *state, int column) {
 
 /* ---- one row: residuals and signals */
 
-/* The regressors: those of the moment, then the columns of context, in their deviations. */
+/* Appends the columns of context to the regressors c, in scales. An unknown scale or a missing value counts
+ * as 0, the level. The clip keeps one wild context value from dominating the moments. */
 static void sensors_regress(const struct svi_sensors *s, const double *x, double *c) {
     for (int i = 0; i < s->contexts; i++) {
         const int j = s->context[i];
@@ -250,14 +259,16 @@ static void sensors_regress(const struct svi_sensors *s, const double *x, double
     }
 }
 
-/* Its square is a float. */
+/* Limited so that its square is a finite float. */
 static inline float sensors_float(double r) {
     return (float)(r > SVI_FORECAST_MAX ? SVI_FORECAST_MAX : r < -SVI_FORECAST_MAX ? -SVI_FORECAST_MAX : r);
 }
 
-/* What of residuals the rows before do not tell; as floats, 0 for none. */
+/* Fills in `residual` and `gate` from the residuals of the forecast. BY_STEP is the residual less its
+ * regression on the last one, of slope now_before / before_before. r == r is false for NaN alone, and keeps
+ * the loop without branches. */
 SVI_WIDE
-static void sensors_take(struct svi_sensors *s) {
+static void sensors_store_residuals(struct svi_sensors *s) {
     const int d = s->d;
     const double *restrict by_context = s->by_context, *restrict by_others = s->by_others,
                            *restrict before = s->before, *restrict now_before = s->now_before,
@@ -280,20 +291,22 @@ static void sensors_take(struct svi_sensors *s) {
 }
 
 static void sensors_residuals(struct svi_sensors *s, const double *x, const double *c) {
+    /* No signal assesses a column of context: as a missing value it has no residual, and its gate is shut. */
     memcpy(s->x, x, (size_t)s->d * sizeof *x);
     for (int i = 0; i < s->contexts; i++)
         if (s->context[i] != NONE)
             s->x[s->context[i]] = NAN;
+    /* Deviations mean nothing before WARM rows, so nothing is limited by them. */
     svi_forecast_residuals(&s->forecast, c, s->x,
                            s->pace.rows < WARM ? NULL : s->deviations.now + BY_CONTEXT * s->d, s->by_context,
                            s->by_others);
-    sensors_take(s);
+    sensors_store_residuals(s);
     for (int j = 0; j < s->d; j++)
         if (s->category[j])
             s->gate[j] = s->gate[s->d + j] = -INFINITY;
 }
 
-/* Residuals in deviations. */
+/* Residuals in deviations; 0 for what is not a number. */
 SVI_WIDE
 static void sensors_measure(float *restrict u, const float *restrict residual,
                             const float *restrict deviation, int n) {
@@ -304,7 +317,9 @@ static void sensors_measure(float *restrict u, const float *restrict residual,
     }
 }
 
-/* The sum of the last residuals goes on; up and down are their mean. */
+/* Slides the sum over the last residuals by one row: `old` leaves, `now` enters. up and down become the mean
+ * and its negative, or -INFINITY where the gate is shut. Sums are doubles of floats, so that removal is exact
+ * enough. */
 SVI_WIDE
 static void sensors_slide(double *restrict sum, const float *restrict old, const float *restrict now,
                           double share, const float *restrict gate, float *restrict up, int d) {
@@ -317,6 +332,7 @@ static void sensors_slide(double *restrict sum, const float *restrict old, const
     }
 }
 
+/* The signals of VALUE: the value in scales from its origin, and its negative. */
 SVI_WIDE
 static void sensors_values(const double *restrict x, const double *restrict origin,
                            const double *restrict scale, const uint8_t *restrict category, float *restrict up,
@@ -331,18 +347,20 @@ static void sensors_values(const double *restrict x, const double *restrict orig
     }
 }
 
-/* Where the residual of `ago` rows ago lies; `ago` = ring_rows is where that of this row is going to. */
+/* The residuals of `ago` rows ago, 1 to ring_rows. The oldest row, ring_rows ago, has the place that this
+ * row's will take. */
 static float *sensors_ring(const struct svi_sensors *s, int residual, int ago) {
     const int rows = ring_rows[residual], at = (int)(s->pace.rows % rows);
     return s->ring[residual] + (size_t)((at - ago + rows) % rows) * (size_t)s->d;
 }
 
-/* Into the rings, the means, and what of each signal there is. */
+/* Computes all signals of the row and then enters its residuals into the rings. */
 static void sensors_signals(struct svi_sensors *s) {
     const int d = s->d;
     const size_t row = (size_t)RESIDUALS * (size_t)d;
     for (int j = 0; j < d; j++)
-        if (!(s->forecast.scale[j] > 0)) /* not known yet, however late that is */
+        if (!(s->forecast.scale[j] >
+              0)) /* follows the level until there is a scale, and then stays for good */
             s->origin[j] = s->forecast.level[j];
     memset(s->fresh, 0, row * sizeof *s->fresh);
     if (s->pace.rows >= WARM)
@@ -357,9 +375,11 @@ static void sensors_signals(struct svi_sensors *s) {
         sensors_slide(s->sum + (size_t)i * (size_t)d, sensors_ring(s, r, over),
                       s->fresh + (size_t)r * (size_t)d, 1.0 / over, r == BY_OTHERS ? s->gate + d : s->gate,
                       up, d);
+        /* A mean exists once its window holds only residuals, which are 0 before WARM. */
         for (int j = 0; j < 2 * d && s->pace.rows < WARM + over; j++)
             up[j] = -INFINITY;
     }
+    /* After the sums, which still needed the oldest row. */
     for (int r = 0; r < RESIDUALS; r++)
         memcpy(sensors_ring(s, r, ring_rows[r]), s->fresh + (size_t)r * (size_t)d,
                (size_t)d * sizeof *s->fresh);
@@ -367,6 +387,7 @@ static void sensors_signals(struct svi_sensors *s) {
 
 /* ---- evidence */
 
+/* The evidence of signal i at sensor j, in the units of the sensor. */
 static struct svi_evidence sensors_evidence(const struct svi_sensors *s, int i, int j, double surprise) {
     struct svi_evidence f = {.surprise = surprise,
                              .feature = j,
@@ -379,6 +400,8 @@ static struct svi_evidence sensors_evidence(const struct svi_sensors *s, int i, 
     const int r = signals[i].residual;
     if (r == VALUE)
         return f;
+    /* expected = value - residual. The normal range is that of a normal law of the deviation at this time of
+     * day; the value of a mean is what the forecast and the mean residual give together. */
     const double scale = s->forecast.scale[j], deviation = s->deviations.now[r * s->d + j];
     const double residual = r == BY_OTHERS ? s->by_others[j] : s->by_context[j];
     const double left = r == BY_STEP ? s->residual[BY_STEP * s->d + j] : residual;
@@ -391,8 +414,8 @@ static struct svi_evidence sensors_evidence(const struct svi_sensors *s, int i, 
     return f;
 }
 
-/* Those that can surprise at all: room for columns that may come, and a column that never varied, cost
- * nothing. */
+/* Number of sensors that can surprise at all, at least 1: a spare column, one that never varied, a category
+ * or a column of context costs the others nothing. */
 static int sensors_judged(const struct svi_sensors *s) {
     int count = 0;
     for (int j = 0; j < s->d; j++)
@@ -402,7 +425,8 @@ static int sensors_judged(const struct svi_sensors *s) {
     return count > 0 ? count : 1;
 }
 
-/* What the series of a detector cost it. */
+/* Sets the price of each detector: log10 of its series (signals x 2 directions x sensors), by which its
+ * smallest p is corrected (Bonferroni). Recomputed only when the number of sensors has changed. */
 static void sensors_set_price(struct svi_sensors *s) {
     const int judged = sensors_judged(s);
     double series[SVI_DETECTORS] = {0};
@@ -415,7 +439,7 @@ static void sensors_set_price(struct svi_sensors *s) {
         s->price[signals[i].detector] = log10(series[signals[i].detector]);
 }
 
-/* Is any value above what tells something? Mostly none is. */
+/* Is any value above its `telling`? Almost never, so one pass without branches saves all the rest. */
 SVI_WIDE
 static bool sensors_beyond(const float *restrict v, const float *restrict telling, int n) {
     int beyond = 0;
@@ -424,6 +448,8 @@ static bool sensors_beyond(const float *restrict v, const float *restrict tellin
     return beyond != 0;
 }
 
+/* Fills in the evidence of the detectors of sensors, and marks sensors as odd. Filters go from cheap to dear:
+ * all signals at once, one signal, one series, and only then a tail. */
 static void sensors_find(struct svi_sensors *s, struct svi_evidence *evidence) {
     const int d = s->d;
     if (!sensors_beyond(s->signal, s->tails.telling, 2 * SIGNALS * d))
@@ -439,8 +465,10 @@ static void sensors_find(struct svi_sensors *s, struct svi_evidence *evidence) {
             if (!(s->signal[k] > s->tails.telling[k]))
                 continue;
             if (svi_block_tails_held(&s->tails, k) * s->tails.shape.length < MIN_MEANS * signals[i].over)
-                continue;                            /* it came late */
-            const double over = f->surprise + price; /* or odd */
+                continue; /* the sensor started late: too short a past for this mean */
+            /* Only a surprise above the best one so far matters, or one that makes the sensor odd, if it is
+             * not. */
+            const double over = f->surprise + price;
             const double surprise = svi_block_tails_surprise(
                 &s->tails, k, s->signal[k],
                 over < MAX_LEARNED_SURPRISE || s->odd[k % d] ? over : MAX_LEARNED_SURPRISE);
@@ -454,6 +482,7 @@ static void sensors_find(struct svi_sensors *s, struct svi_evidence *evidence) {
 
 /* ---- learning */
 
+/* Is a sensor odd, or was one recently? */
 SVI_WIDE
 static bool sensors_odd(const uint8_t *restrict odd, const double *restrict rows, int d) {
     int some = 0;
@@ -464,7 +493,8 @@ static bool sensors_odd(const uint8_t *restrict odd, const double *restrict rows
     return some != 0;
 }
 
-/* A sensor that has been odd for long: its level is the usual one from now on. */
+/* Decides which sensors are learned in this row. An odd one is not; once it has been odd for a quarter of the
+ * memory, its new level becomes the normal one. */
 static void sensors_settle(struct svi_sensors *s) {
     if (!sensors_odd(s->odd, s->odd_rows, s->d)) {
         memset(s->unlearned, 0, (size_t)s->d);
@@ -475,6 +505,8 @@ static void sensors_settle(struct svi_sensors *s) {
         s->unlearned[j] = s->odd[j];
         if (s->odd_rows[j] <= s->forecast.memory / 4)
             continue;
+        /* The level moves by the mean residual of the last MEANS rows, in units of the sensor. Moments stay,
+         * as if the past had been at the new level. */
         s->forecast.level[j] += s->sum[LEVEL_MEANS * s->d + j] / MEANS *
                                 s->deviations.now[BY_CONTEXT * s->d + j] * s->forecast.scale[j];
         s->odd_rows[j] = 0;
@@ -482,6 +514,8 @@ static void sensors_settle(struct svi_sensors *s) {
     }
 }
 
+/* Learns the regression of residuals on the last ones, for BY_STEP. A missing residual leaves the moments,
+ * and counts as 0 for the next row. */
 SVI_WIDE
 static void sensors_learn_steps(struct svi_sensors *s) {
     const double *restrict by_context = s->by_context;
@@ -496,8 +530,10 @@ static void sensors_learn_steps(struct svi_sensors *s) {
     }
 }
 
-static void sensors_look(void *state, const struct svi_detector_sample *sample,
-                         struct svi_evidence *evidence) {
+/* One row: residuals, signals, evidence; then the tails, deviations, forecasts and steps learn it, each from
+ * the same residuals. */
+static void sensors_assess(void *state, const struct svi_detector_sample *sample,
+                           struct svi_evidence *evidence) {
     svi_sensors *s = state;
     const double *x = sample->x;
     const struct svi_moment *m = sample->moment;
@@ -510,12 +546,14 @@ static void sensors_look(void *state, const struct svi_detector_sample *sample,
     sensors_signals(s);
     memset(s->odd, 0, (size_t)s->d);
     sensors_find(s, evidence);
+    /* sensors_settle before the forecast learns: it says which sensors that leaves out. */
     sensors_settle(s);
     svi_block_tails_add(&s->tails, s->signal);
     svi_deviations_learn(&s->deviations, m->bin, s->residual,
                          (float)fmax(1 / (double)(s->pace.rows + 1), 1 / s->pace.memory));
     svi_forecast_learn(&s->forecast, x, s->by_context, s->unlearned);
     sensors_learn_steps(s);
+    /* The pace last: rings and WARM go by the number of rows before this one. */
     if (!svi_pace_row(&s->pace, m->time))
         return;
     s->forecast.memory = s->pace.memory;
@@ -539,14 +577,15 @@ static void sensors_archive(struct svi_archive *a, void *state) {
     svi_deviations_archive(a, &s->deviations);
     svi_block_tails_archive(a, &s->tails);
     svi_arrays_archive(a, &sensors_arrays, s, dims, dims);
+    /* After a load a row may follow without a reserve, as after a sample. */
     if (svi_archive_loading(a) && svi_archive_ok(a) && sensors_reserve(s, a->err) == SVS_OK)
         (void)svi_sensors_reserve_context(s, a->err);
 }
 
 /* ---- as an engine of detectors */
 
-/* It has the columns of the stream and no spare ones, so that it says the same in whatever form rows come.
- * Too many columns: it holds nothing. */
+/* Sensors have exactly the columns of the stream and no spare ones, so that results do not depend on the form
+ * in which rows arrive. With too many columns there is no state. */
 static svs_code sensors_fit(void **state, const struct svi_detector_shape *shape, svs_error *err) {
     svi_sensors *s = *state;
     const int d = shape->columns;
@@ -569,19 +608,20 @@ static bool sensors_is_full(const void *state) {
     return s->grows && (svi_deviations_are_full(&s->deviations) || svi_block_tails_are_full(&s->tails));
 }
 
-/* What was expected: " (0.1 to 0.3 expected there)", ", 41 expected at this time of day (39.5 to 42.5)". */
+/* Writes what was expected: " (0.1 to 0.3 expected there)", ", 41 expected at this time of day (39.5
+ * to 42.5)". */
 static bool sensors_text(char *out, size_t size, const struct svi_alert_fact *f, const char *range,
                          bool dated) {
     char expected[SVI_HUMAN];
     const bool by_others = f->detector == SVI_DETECTOR_OTHERS;
-    /* The phrase names what the forecast stands on. The most specific one wins: a single feature that
-     * explains most comes before the kind of the detector. A stream that counts from 0 has no time of day. */
+    /* The phrase names the basis of the forecast, the most specific one: a single feature that explains most
+     * comes before the kind of the detector. A clock that does not start in 1970 has no time of day. */
     const char *when = f->with >= 0                       ? " there"
                        : f->detector == SVI_DETECTOR_STEP ? " after the last sample"
                        : by_others                        ? " from the other features"
                        : dated                            ? " at this time of day"
                                                           : "";
-    /* Values are held against all their past, which is no forecast. */
+    /* VALUE compares with all past values, which is not a forecast. */
     if (f->detector == SVI_DETECTOR_VALUE || (by_others ? !range[0] : !isfinite(f->expected)))
         return false;
     if (by_others)
@@ -599,7 +639,7 @@ const struct svi_detector_engine svi_sensor_detectors = {.first = SVI_DETECTOR_V
                                                          .reserve = sensors_fit,
                                                          .is_full = sensors_is_full,
                                                          .size = sensors_columns,
-                                                         .look = sensors_look,
+                                                         .assess = sensors_assess,
                                                          .archive = sensors_archive,
                                                          .drop = sensors_drop,
                                                          .bytes = sensors_bytes,

@@ -11,7 +11,7 @@
 
 #define SHOWN 84 /* bytes of an entry in an error text */
 
-/* An integer as it is written in text input: digits, perhaps after a sign. */
+/* Does a label read as an integer in text input: digits, perhaps after a sign? */
 static bool weights_integer(const char *text, size_t length, int64_t *value) {
     char copy[24], *end;
     if (length == 0 || length >= sizeof copy || strspn(text, "+-0123456789") < length)
@@ -37,7 +37,7 @@ static svs_code weights_add(struct svi_class_weights *out, svs_value label, doub
     return SVS_OK;
 }
 
-/* LABEL=WEIGHT, `length` bytes. */
+/* Adds the entry LABEL=WEIGHT of `length` bytes. */
 static svs_code weights_entry(const char *entry, size_t length, struct svi_class_weights *out,
                               svs_error *err) {
     char shown[SHOWN];
@@ -56,6 +56,7 @@ static svs_code weights_entry(const char *entry, size_t length, struct svi_class
     if (!svi_setting_number(entry + name, length - name, &weight) || !(weight > 0))
         return svi_fail(err, SVS_SETTING,
                         "class.weight: the weight of '%s' must be a number above 0 and at most 1e100", shown);
+    /* The integer precedes its string: weights_known relies on this order. */
     svs_value label = {.kind = SVS_STR, .length = (uint32_t)name - 1, .as.s = entry};
     if (!weights_integer(entry, name - 1, &integer))
         return weights_add(out, label, weight, err);
@@ -70,7 +71,7 @@ svs_code svi_class_weights_read(const char *text, struct svi_class_weights *out,
     if (balanced || strcmp(text, "none") == 0)
         return SVS_OK;
     out->rule = SVS_CLASSES_GIVEN;
-    for (const char *at = text;; at++) { /* past the comma: an empty entry is none */
+    for (const char *at = text;; at++) { /* past the comma; an empty entry is refused */
         const size_t length = strcspn(at, ",");
         svs_code code = weights_entry(at, length, out, err);
         at += length;
@@ -79,14 +80,15 @@ svs_code svi_class_weights_read(const char *text, struct svi_class_weights *out,
     }
 }
 
-/* A label that reads as an integer has an entry of each kind: one of them is enough. */
+/* Does entry i name one of the classes? A label that reads as an integer has two entries (twins), of which
+ * one needs to match. The string twin is not reported again: its integer, the entry before it, was checked.
+ */
 static bool weights_known(const struct svi_class_weights *w, int i, const svs_value *classes, int count) {
     const int twin = w->of[i].label.kind == SVS_INT ? i + 1 : i;
     for (int k = 0; k < count; k++)
         if (svs_value_equal(w->of[i].label, classes[k]) || svs_value_equal(w->of[twin].label, classes[k]))
             return true;
-    return w->of[i].label.kind == SVS_STR && i > 0 &&
-           w->of[i - 1].label.kind == SVS_INT; /* said of the twin */
+    return w->of[i].label.kind == SVS_STR && i > 0 && w->of[i - 1].label.kind == SVS_INT;
 }
 
 svs_code svi_class_weights_factors(const struct svi_class_weights *w, const svs_value *classes, int count,

@@ -11,7 +11,7 @@
 
 #define SHOWN          84   /* bytes of an entry in an error text */
 #define NUMBER         40   /* bytes of a number, the NUL included */
-#define BUDGET_LOWEST  1e-4 /* alerts in a unit of time */
+#define BUDGET_LOWEST  1e-4 /* alerts per unit of time */
 #define BUDGET_HIGHEST 1e4
 
 const char *svi_rule_name(enum svi_rule rule) {
@@ -23,6 +23,8 @@ const char *svi_rule_name(enum svi_rule rule) {
 
 bool svi_setting_number(const char *text, size_t length, double *value) {
     char copy[NUMBER], *end;
+    /* The characters are checked because strtod also takes spaces, hexadecimals, NaN and infinities; the copy
+     * ends where the entry does. */
     if (length == 0 || length >= sizeof copy || strspn(text, "0123456789+-.eE") < length)
         return false;
     memcpy(copy, text, length);
@@ -37,7 +39,7 @@ static svs_code rule_settings_names(const char *text, bool *on, svs_error *err) 
         return SVS_OK;
     for (const char *at = text;; at++) {
         const size_t length = strcspn(at, ",");
-        int rule = SVI_RULE_LIMITS + 1; /* neither the first nor the last one is chosen */
+        int rule = SVI_RULE_LIMITS + 1; /* the first and the last rule follow from other settings */
         while (rule < SVI_RULE_SILENT && (strlen(svi_rule_name((enum svi_rule)rule)) != length ||
                                           memcmp(svi_rule_name((enum svi_rule)rule), at, length) != 0))
             rule++;
@@ -61,6 +63,7 @@ svs_code svi_rule_settings_read(const char *rules, const char *absent, const cha
     const size_t length = strlen(absent);
     *out = (struct svi_rule_settings){.on[SVI_RULE_LIMITS] = limits[0] != '\0'};
     SVI_TRY(rule_settings_names(rules, out->on, err));
+    /* alert.absent none overrides alert.rules; a time alone does not switch the rule on. */
     if (strcmp(absent, "none") == 0)
         out->on[SVI_RULE_ABSENT] = false;
     else if (strcmp(absent, "auto") != 0 &&
@@ -74,13 +77,14 @@ svs_code svi_rule_settings_read(const char *rules, const char *absent, const cha
 
 /* ---- limits */
 
-/* Why the entry is none; NULL: it is one. */
+/* Parses an entry of `limits`. Returns NULL, or the fault for an error text. */
 static const char *limit_read(const char *entry, size_t length, struct svi_limit *out) {
     size_t name = length;
     while (name > 0 && entry[name - 1] != ':')
         name--;
     if (name < 2 || name - 1 > SVS_NAME_MAX)
         return "has no column before a ':'";
+    /* The first ".." separates the limits: a number contains one point at most. */
     const char *low = entry + name, *end = entry + length, *dots = low;
     while (dots + 1 < end && (dots[0] != '.' || dots[1] != '.'))
         dots++;
@@ -105,6 +109,7 @@ bool svi_limit_next(const char **at, struct svi_limit *limit) {
     return wrong == NULL;
 }
 
+/* Checks one entry against the ones before it: two limits for one column would hide an error of the user. */
 static svs_code limit_check(const char *limits, const char *features, const char *entry, size_t length,
                             svs_error *err) {
     char shown[SHOWN], all[2 * SHOWN];
@@ -120,6 +125,7 @@ static svs_code limit_check(const char *limits, const char *features, const char
     if (features && features[0] && !svi_span_listed(column, features))
         return svi_fail(err, SVS_SETTING, "limits: '%s' names none of the columns of features (%s)", shown,
                         svi_escape(all, sizeof all, features, strlen(features)));
+    /* Entries before this one have passed the check, so svi_limit_next may read them. */
     while (at < entry && svi_limit_next(&at, &earlier))
         if (earlier.length == limit.length && memcmp(earlier.column, limit.column, limit.length) == 0)
             return svi_fail(err, SVS_SETTING, "limits: '%s' is the second entry of its column: leave one out",

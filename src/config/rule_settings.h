@@ -1,4 +1,4 @@
-/* rule_settings.h: the settings of alerts, read: alert.rules, alert.absent, limits and alert.budget. */
+/* rule_settings.h: parses the settings of alerts: alert.rules, alert.absent, limits and alert.budget. */
 #ifndef SVI_RULE_SETTINGS_H
 #define SVI_RULE_SETTINGS_H
 
@@ -7,7 +7,7 @@
 
 #include "svmstream/error.h"
 
-/* The rules that alert.rules accepts: constant, name, what it is about. What each does is in
+/* The rules that alert.rules accepts: X(CONSTANT, name, "subject of its alerts"). Each is implemented in
  * alerts/rule_NAME.c. */
 #define SVI_RULES_CHOSEN(X)                                                                                  \
     X(BEYOND, beyond, "far outside all it ever showed")                                                      \
@@ -15,8 +15,9 @@
     X(ABSENT, absent, "no value")                                                                            \
     X(RATE, rate, "changes faster than ever")
 
-/* All of them, in the order in which their alerts of one sample go out: the first comes with the setting
- * limits, the last, of the stream as a whole, with absent. A state holds rules by their place in it. */
+/* All rules, in the order in which their alerts of one sample are published. The setting `limits` switches on
+ * the first one; the last one, about the whole stream, goes with `absent`. A kept state identifies rules by
+ * their position, so the order is part of its layout. */
 #define SVI_RULES_ALL(X)                                                                                     \
     X(LIMITS, limits, "outside its limits")                                                                  \
     SVI_RULES_CHOSEN(X)                                                                                      \
@@ -28,34 +29,36 @@ enum svi_rule { SVI_RULES_ALL(X) SVI_RULES };
 
 const char *svi_rule_name(enum svi_rule rule); /* "limits" */
 
-/* A decimal number of at most 1e100 in size, which is all of `length` bytes? */
+/* Parses a decimal number of at most 1e100 in magnitude that takes all of `length` bytes. False: it does not.
+ */
 bool svi_setting_number(const char *text, size_t length, double *value);
 
 struct svi_rule_settings {
     bool on[SVI_RULES];
-    double absent; /* seconds; 0 = auto */
+    double absent; /* seconds; 0: auto */
 };
 
-/* From the texts of alert.rules, alert.absent and limits. SVS_SETTING: what is not a rule, or not a time. */
+/* Parses the texts of alert.rules and alert.absent; whether `limits` is empty decides about its rule.
+ * SVS_SETTING: the text that is not a rule, or not a time. */
 svs_code svi_rule_settings_read(const char *rules, const char *absent, const char *limits,
                                 struct svi_rule_settings *out, svs_error *err);
 
-/* One entry of `limits`, from *at on, which is moved behind it: COLUMN:LOW..HIGH; the last ':' ends the
- * column, and a side that is left out is infinite. False: there is none left. Only of a text that
- * svi_rule_settings_check has seen. */
+/* Reads the entry of `limits` at *at, COLUMN:LOW..HIGH, and moves *at past it. The last ':' ends the column;
+ * an omitted side is infinite. False: no entry is left. The text must have passed svi_limits_check. */
 struct svi_limit {
-    const char *column; /* in the text */
-    size_t length;
+    const char *column; /* in the text, not NUL-terminated */
+    size_t length;      /* of column, bytes */
     double low, high;
 };
 bool svi_limit_next(const char **at, struct svi_limit *limit);
 
-/* Limits. Where the setting features names all columns, they may speak of these alone; else (NULL or "") of
- * any, for columns may come at any time. SVS_SETTING: which entry, what is wrong, what to do. */
+/* Checks `limits`. If the setting `features` names the columns, limits may refer to these only; else (NULL or
+ * "") to any column, because columns may be added at any time. SVS_SETTING: which entry, what is wrong, what
+ * to do. */
 svs_code svi_limits_check(const char *limits, const char *features, svs_error *err);
 
-/* alert.budget, how many alerts of novelty a stream may have while nothing is wrong: "1/day", "2/week",
- * "0.5/hour" as alerts a day; "none" is 0. SVS_SETTING: the text is none of these. */
+/* Parses alert.budget, the number of novelty alerts that a stream may raise while nothing is wrong: "1/day",
+ * "2/week" or "0.5/hour" as alerts a day; "none" as 0. SVS_SETTING: the text is not of this form. */
 svs_code svi_alert_budget_read(const char *text, double *a_day, svs_error *err);
 
 #endif

@@ -1,10 +1,12 @@
-/* The settings table, and values from and to text.
+/* The settings table, and the conversion of values from and to text.
  *
- * A row is all there is to know of a setting: adding one takes a field in struct svi_settings and a row here
- * (a word needs its constant, too). One setter a type parses the text and refuses what the row does not
- * allow; svi_settings_value is its inverse, so that what is written reads back as the same value.
+ * A row defines a setting completely: a new setting takes a field in struct svi_settings and a row here (a
+ * new word also a constant). Each type has one setter, which parses the text and refuses values that the
+ * row does not allow. svi_settings_value is its inverse: a value that was written reads back as the same
+ * bits, because a kept state and a settings file must restore it exactly.
  *
- * Read the table, then the setters. */
+ * The order of rows is the order of the help; nothing refers to their numbers. Reading order: the table,
+ * then the setters. */
 #include "config/settings.h"
 
 #include <errno.h>
@@ -25,10 +27,10 @@
 
 #define FOREVER 1e9 /* seconds, 31 years */
 
-#define ROW(name, kind, field, initial, when, list, least, most, of, sentence)                               \
+#define ROW(name, kind, field, initial, when, list, lowest, highest, of, sentence)                           \
     {                                                                                                        \
         .key = name, .type = SVI_SET_##kind, .change = SVI_CHANGE_##when, .value = initial, .words = list,   \
-        .low = least, .high = most, .unit = of, .text = sentence,                                            \
+        .low = lowest, .high = highest, .unit = of, .text = sentence,                                        \
         .offset = offsetof(struct svi_settings, field), .size = sizeof(((struct svi_settings *)0)->field)    \
     }
 #define TEXT(key, field, initial, when, text) ROW(key, TEXT, field, initial, when, NULL, 0, 0, "", text)
@@ -394,7 +396,8 @@ char *svi_settings_words(const struct svi_setting *row, const char *separator, c
     return out;
 }
 
-/* 1e9 and 1e-9 rather than rows of zeros, but not for integers, which are digits alone. */
+/* Writes 1e9 and 1e-9 instead of long rows of zeros, but not for integers, whose setter accepts digits
+ * only. */
 static char *settings_write_bound(const struct svi_setting *row, double bound, char *out, size_t size) {
     double power = bound > 0 && row->type == SVI_SET_NUMBER ? log10(bound) : 0;
     bool round = fabs(power - rint(power)) < 1e-9;
@@ -426,7 +429,7 @@ char *svi_settings_range(const struct svi_setting *row, char *out, size_t size) 
 
 /* ---- from text */
 
-/* Every refusal of a value: the key, the value, what is wrong with it, what is allowed. */
+/* Refuses a value: the key, the value, the fault, and what is allowed. */
 static svs_code settings_refuse(const struct svi_setting *row, const char *value, const char *fault,
                                 svs_error *err) {
     char shown[64], range[96];
@@ -437,8 +440,8 @@ static svs_code settings_refuse(const struct svi_setting *row, const char *value
 
 #define NOT_ALLOWED "is not an allowed value"
 
-/* Control characters, line separators and noncharacters: no name or address holds them, and YAML could not
- * give them back. */
+/* Does the text contain control characters, line separators or noncharacters? No name or address contains
+ * them, and YAML could not store them. */
 static bool settings_unprintable(const char *text) {
     static const char *const codes[] = {"\u2028", "\u2029", "\ufeff", "\xef\xbf\xbe", "\xef\xbf\xbf"};
     for (const unsigned char *at = (const unsigned char *)text; *at; at++)
@@ -450,7 +453,8 @@ static bool settings_unprintable(const char *text) {
     return false;
 }
 
-/* Of every row that is text; words of an address are no list of all that is allowed. */
+/* Sets any row that is text. If a text row has words, only these are allowed; an address may be others
+ * too. */
 static svs_code settings_set_text(struct svi_settings *s, const struct svi_setting *row, const char *value,
                                   svs_error *err) {
     size_t length = strlen(value);
@@ -462,6 +466,7 @@ static svs_code settings_set_text(struct svi_settings *s, const struct svi_setti
         return settings_refuse(row, value, "is not valid UTF-8", err);
     if (settings_unprintable(value))
         return settings_refuse(row, value, "contains a control character", err);
+    /* Cleared to the end: no rest of a longer text stays in a field, which is copied as bytes. */
     memset(svi_settings_field(s, row), 0, row->size);
     memcpy(svi_settings_field(s, row), value, length);
     return SVS_OK;
@@ -483,7 +488,7 @@ static svs_code settings_set_address(struct svi_settings *s, const struct svi_se
     if (!settings_find_word(row, value) && (!colon || colon == value || colon[3] == '\0'))
         return settings_refuse(row, value, "is not an address", err);
     const char *port = strncmp(value, "tcp://", 6) == 0 ? strrchr(value, ':') + 1 : "*";
-    const size_t n = strlen(port); /* ZeroMQ would read 70001 as 4465 */
+    const size_t n = strlen(port); /* checked here, because ZeroMQ would read 70001 as 4465 */
     if (strcmp(port, "*") == 0 ||
         (n >= 1 && n <= 5 && strspn(port, "0123456789") == n && strtol(port, NULL, 10) <= 65535))
         return settings_set_text(s, row, value, err);
@@ -505,7 +510,7 @@ static const struct {
 } sizes[] = {{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}, {"", 1}};
 #define SIZES ((int)(sizeof sizes / sizeof sizes[0]))
 
-/* What a number with this ending is multiplied by; 0: the row does not allow the ending. */
+/* The factor of a number with this ending; 0: the row does not allow the ending. */
 static int64_t settings_unit(const struct svi_setting *row, const char *ending) {
     if (row->type != SVI_SET_BYTES)
         return ending[0] == '\0';
@@ -530,6 +535,7 @@ static svs_code settings_set_integer(struct svi_settings *s, const struct svi_se
                                row->type == SVI_SET_BYTES ? "is not a whole number of bytes, KiB, MiB or GiB"
                                                           : "is not a whole number",
                                err);
+    /* n <= INT64_MAX / unit first: n * unit must not overflow below; the range is compared as doubles. */
     const bool fits = word || (errno != ERANGE && n <= INT64_MAX / unit &&
                                (double)n * (double)unit >= row->low && (double)n * (double)unit <= row->high);
     if (!fits)
@@ -547,7 +553,7 @@ static svs_code settings_set_number(struct svi_settings *s, const struct svi_set
         return settings_refuse(row, value, "is not a number", err);
     if (!(number >= row->low && number <= row->high))
         return settings_refuse(row, value, "is out of range", err);
-    *(double *)svi_settings_field(s, row) = number + 0.0; /* -0 would not survive being written and read */
+    *(double *)svi_settings_field(s, row) = number + 0.0; /* -0 becomes 0: one value has one text */
     return SVS_OK;
 }
 
@@ -578,6 +584,7 @@ void svi_settings_default(struct svi_settings *s) {
 
 /* ---- to text */
 
+/* Writes an integer as its word, in the largest unit that divides it, or as digits. */
 static void settings_write_integer(const struct svi_setting *row, int64_t n, char *out, size_t size) {
     const char *word = row->words ? svi_settings_word(row->key, (int)n) : NULL;
     int i = 0;

@@ -1,10 +1,10 @@
-/* settings.h: every setting is one row of one table (settings.c): key, type, default, range, unit, sentence,
- * and when it may change. From it come the flags (--key value), the YAML file, `config` and its help, the
- * manual and the shell completion.
+/* settings.h: every setting is one row of a table (settings.c): key, type, default, range, unit, sentence,
+ * and when it may change. The flags (--key value), the YAML file, `config` and its help, the manual and
+ * the shell completion are generated from it.
  *
- * Sources: settings.c (table; values from and to text), settings_check.c (contradictions between settings,
- * and options that follow from them), settings_file.c (YAML). What a kept state records: settings_record.h.
- */
+ * Sources: settings.c (the table; values from and to text), settings_check.c (contradictions between
+ * settings, and options that follow from them), settings_file.c (YAML). What a kept state records:
+ * settings_record.h. */
 #ifndef SVI_SETTINGS_H
 #define SVI_SETTINGS_H
 
@@ -24,9 +24,9 @@
 #define SVI_SETTING_MAX   128                         /* rows of the table at most */
 #define SVI_SETTINGS_LINE (2 * SVI_FEATURES_MAX + 64) /* bytes of a line of YAML with its NUL */
 
-/* Every way for samples to come in. X(constant, NAME of src/server/intake_NAME.c, word of in.mode, peers connect
- * to it, each message is acknowledged, text of the setting). Another one is a row, and its file. Standard input
- * comes last and has no word: `in` - asks for it. */
+/* Every intake of samples. X(constant, NAME of src/server/intake_NAME.c, word of in.mode, peers connect to
+ * it, each message is acknowledged, text of the setting). A new intake is a row and its file. Standard
+ * input is the last one and has no word: `in` - selects it. */
 #define SVI_INTAKES(X)                                                                                       \
     X(SVI_IN_PULL, zmq, "pull", true, false, "pull takes what producers push")                               \
     X(SVI_IN_ROUTER, zmq, "router", true, true, ", router acknowledges each message")                        \
@@ -43,11 +43,11 @@ enum svi_columns_new { SVI_COLUMNS_ADD, SVI_COLUMNS_REFUSE };
 enum svi_serve { SVI_SERVE_ONLINE, SVI_SERVE_REFIT, SVI_SERVE_BEST, SVI_SERVE_LINEAR };
 enum svi_novelty { SVI_NOVELTY_NONE = 0, SVI_NOVELTY_FOSVM1 = 1, SVI_NOVELTY_FOSVM2 = 2 };
 enum svi_journal_keep { SVI_JOURNAL_KEEP_NEEDED, SVI_JOURNAL_KEEP_ALL };
-enum { SVI_REFIT_NONE = -1 };                     /* of `refit`, else enum svs_solver */
-enum { SVI_FSYNC_AUTO = -1 };                     /* of `journal.fsync`, else enum svi_fsync */
-enum { SVI_SCORES_NONE = 0, SVI_SCORES_ALL = 1 }; /* of `scores`, else N for every N-th */
+enum { SVI_REFIT_NONE = -1 };                     /* of `refit`; other values: enum svs_solver */
+enum { SVI_FSYNC_AUTO = -1 };                     /* of `journal.fsync`; other values: enum svi_fsync */
+enum { SVI_SCORES_NONE = 0, SVI_SCORES_ALL = 1 }; /* of `scores`; N: every N-th score */
 
-/* By how much an acknowledgement promises, ascending. */
+/* What an acknowledgement promises, from weak to strong: values are compared. */
 enum svi_delivery {
     SVI_DELIVERY_AUTO,
     SVI_AT_MOST_ONCE,
@@ -144,15 +144,14 @@ struct svi_settings {
     unsigned char given[SVI_SETTING_MAX]; /* enum svi_given by row of the table */
 };
 
-/* Where a value comes from. A file that states a default, as `config default` writes it, wishes for nothing.
- */
+/* The origin of a value. A file that states a default, as `config default` writes it, does not choose it. */
 enum svi_given { SVI_NOT_GIVEN, SVI_GIVEN_AS_DEFAULT, SVI_GIVEN };
 
-#define SVI_KEY_ENTRY 2048.0 /* bytes of memory of a key on disk, beside its traits; 1.1 to 1.9 kB measured  \
-                              */
+/* Memory of a key whose state is on disk, without its traits, in bytes; 1.1 to 1.9 kB were measured. */
+#define SVI_KEY_ENTRY 2048.0
 
-/* Has the stream keys, with a model for each? `key` is the column of text rows that holds them; a message has
- * them as `key`. */
+/* Does the stream have keys, with one model each? The setting `key` is the column of text rows that holds
+ * them; in a message they are the value of `key`. */
 static inline bool svi_settings_keyed(const struct svi_settings *s) {
     return s->key[0] != '\0';
 }
@@ -167,23 +166,23 @@ enum svi_setting_type {
     SVI_SET_BYTES    /* int64_t; "65536", "64 KiB", "1MiB" */
 };
 
-/* When a setting may change. A kept state records the rows of all classes but the first. */
+/* When a setting may change. A kept state records the rows of all classes except the first. */
 enum svi_change_class {
     SVI_CHANGE_START,   /* at a start, to any value */
     SVI_CHANGE_LIVE,    /* at any time: between two samples by `ctl config`, or at a start */
     SVI_CHANGE_LIMIT,   /* at a start, to a higher value */
     SVI_CHANGE_MODEL,   /* never: another value makes another model */
     SVI_CHANGE_ONWARD,  /* at any time; it holds from then on */
-    SVI_CHANGE_RELEARN, /* at any time; the model is made again from the samples held */
-    SVI_CHANGE_RENEW    /* at any time; novelty begins from nothing */
+    SVI_CHANGE_RELEARN, /* at any time; the model is rebuilt from the samples held */
+    SVI_CHANGE_RENEW    /* at any time; novelty starts from nothing */
 };
 
-/* At any time, not at a start alone? */
+/* May it change at any time, not only at a start? */
 static inline bool svi_change_any_time(enum svi_change_class c) {
     return c == SVI_CHANGE_LIVE || c >= SVI_CHANGE_ONWARD;
 }
 
-/* An allowed word and its C constant (of a choice or an integer). */
+/* An allowed word, and its C constant if the row is a choice or an integer. */
 struct svi_word {
     const char *word; /* NULL ends a list */
     int value;
@@ -195,37 +194,38 @@ struct svi_setting {
     enum svi_change_class change;
     const char *value;            /* default, as text */
     const struct svi_word *words; /* or NULL */
-    double low, high;             /* of numbers, inclusive; 0, 0 otherwise */
+    double low, high;             /* inclusive range of numbers; 0, 0 otherwise */
     const char *unit;             /* "samples", "seconds", "bytes", "" */
-    const char *text;             /* one sentence */
+    const char *text;             /* one sentence, for help and manual */
     size_t offset, size;          /* of the field in struct svi_settings */
 };
 
-/* In the order of the help. */
+/* The rows in the order of the help; a row without key ends them. */
 extern const struct svi_setting svi_settings_table[];
 extern const int svi_settings_count;
 
-/* The field of a row. */
+/* The field of a row in *s, of the C type that row->type states. */
 static inline void *svi_settings_field(const struct svi_settings *s, const struct svi_setting *row) {
     return (char *)s + row->offset;
 }
 
-/* Once all settings are in: where no method was given, but a setting that only alsvm has, it becomes alsvm.
- * Returns the key of that setting, NULL: nothing was changed. */
+/* Called when all settings are set: if a setting that only alsvm has was given and no method was, the method
+ * becomes alsvm. Returns the key of that setting; NULL: the method is unchanged. With keys it also sets the
+ * defaults of many small models. */
 const char *svi_settings_settle_method(struct svi_settings *s);
 
-/* Likewise: where no alert.budget was given, but alert.p or alert.fdr, it becomes none. *key: that one,
- * NULL: nothing was changed. And alert.interval, where it was not given, suits standard input. SVS_SETTING:
- * both were given. */
+/* Likewise: if alert.p or alert.fdr was given and alert.budget was not, the budget becomes none. *key: the
+ * given setting; NULL: the budget is unchanged. With standard input, an alert.interval that was not given
+ * becomes SVI_FILE_INTERVAL. SVS_SETTING: both were given. */
 svs_code svi_settings_settle_alerts(struct svi_settings *s, const char **key, svs_error *err);
 
-/* Rows come from a file: those without ts count as this many seconds for alert.budget. */
+/* Seconds that a row of a file without ts counts for alert.budget. */
 #define SVI_FILE_INTERVAL 60
 
 void svi_settings_default(struct svi_settings *s);
 
-/* Sets one key from text. SVS_SETTING: unknown key (with the nearest known one), value out of range (with the
- * range). */
+/* Sets one setting from text. SVS_SETTING: the key is unknown (with the nearest known one), or the value
+ * is not allowed (with the range). */
 svs_code svi_settings_set(struct svi_settings *s, const char *key, const char *value, svs_error *err);
 
 /* The row of a key, or NULL. */
@@ -234,65 +234,68 @@ const struct svi_setting *svi_settings_row(const char *key);
 /* Was the row set by flag or file? */
 bool svi_settings_given(const struct svi_settings *s, const struct svi_setting *row);
 
-/* Was it asked for: set by a flag to any value, or by a file to another one than its default? What a default
- * leaves open (a label column that need not be there, sockets beside standard input) is fixed only then. */
+/* Was it chosen: set by a flag to any value, or by a file to a value other than its default? Only then is
+ * a choice fixed that a default leaves open (a label column that may be absent, sockets in addition to
+ * standard input). */
 bool svi_settings_chosen(const struct svi_settings *s, const char *key);
 
 /* Does the row have its default value? */
 bool svi_settings_is_default(const struct svi_settings *s, const struct svi_setting *row);
 
-/* Is the row yes or no, so that its flag may stand alone for yes? */
+/* Is the row a yes/no switch, whose flag without a value means yes? */
 bool svi_settings_switch(const struct svi_setting *row);
 
-/* The allowed words, joined: "pull|router|sub". Returns out. */
+/* Joins the allowed words: "pull|router|sub". Returns out. */
 char *svi_settings_words(const struct svi_setting *row, const char *separator, char *out, size_t size);
 
-/* The word that stands for a constant: svi_settings_word("delivery", SVI_ACKED) is "acked". NULL: none. */
+/* The word of a constant: svi_settings_word("delivery", SVI_ACKED) is "acked". NULL: the constant has
+ * none. */
 const char *svi_settings_word(const char *key, int value);
 
 /* The allowed values, for people: "0 to 100000000 samples", "pull, router, sub". Returns out. */
 char *svi_settings_range(const struct svi_setting *row, char *out, size_t size);
 
-/* The value of one row as text that svi_settings_set takes. Returns out. */
+/* Writes the value of a row as text that svi_settings_set reads back as the same value. Returns out. */
 char *svi_settings_value(const struct svi_settings *s, const struct svi_setting *row, char *out, size_t size);
 
-/* The error for an unknown key, with the nearest known one. Returns SVS_SETTING. */
+/* Reports an unknown key, with the nearest known one. Returns SVS_SETTING. */
 svs_code svi_settings_unknown(const char *key, svs_error *err);
 
 /* ---- the file */
 
-/* Reads a flat YAML map of dotted keys. SVS_IO, SVS_SETTING with file, line and column, SVS_NO_MEMORY;
- * nothing is changed then. */
+/* Reads a file with a flat YAML map of dotted keys. SVS_IO, SVS_SETTING with file, line and column,
+ * SVS_NO_MEMORY: *s is unchanged. */
 svs_code svi_settings_load(struct svi_settings *s, const char *path, svs_error *err);
 
-/* The same from memory; `name` stands for the file in error texts. */
+/* The same from memory; `name` is the name of the file in error texts. */
 svs_code svi_settings_read(struct svi_settings *s, const char *name, const void *bytes, size_t length,
                            svs_error *err);
 
-/* Writes every row as one line of a YAML map that svi_settings_read takes, each after a comment with its
+/* Writes every row as one line of a YAML map for svi_settings_read, each after a comment with its
  * sentence. */
 void svi_settings_write(const struct svi_settings *s, FILE *to);
 
-/* One such line, `key: value` and a newline, in SVI_SETTINGS_LINE bytes. Returns its length. */
+/* Writes one such line, `key: value` and a newline, to `out` (SVI_SETTINGS_LINE bytes). Returns its
+ * length. */
 size_t svi_settings_line(const struct svi_settings *s, const struct svi_setting *row, bool quoted, char *out);
 
-/* ---- checks, and what follows from several settings */
+/* ---- checks, and values that follow from several settings */
 
-/* Do the settings contradict each other? SVS_SETTING: which two, and what to change. */
+/* Checks the settings for contradictions. SVS_SETTING: which two, and what to change. */
 svs_code svi_settings_check(const struct svi_settings *s, svs_error *err);
 
-/* Those of SVI_CHANGE_START alone: with a kept state, the others are known only when it has been read
+/* Checks those of SVI_CHANGE_START only: with a kept state the others are not known before it is read
  * (svi_settings_merge). */
 svs_code svi_settings_check_start(const struct svi_settings *s, svs_error *err);
 
-/* For a process that binds the addresses. SVS_SETTING: one is reachable from other machines without CURVE or
- * `insecure`, or the settings of CURVE contradict each other. */
+/* Checks the addresses of a process that binds them. SVS_SETTING: one is reachable from other machines
+ * without CURVE or `insecure`, or the settings of CURVE contradict each other. */
 svs_code svi_settings_check_security(const struct svi_settings *s, svs_error *err);
 
 /* Is this address (of key `in`, `out` or `ctl`) bound by a process with these settings? */
 bool svi_settings_binds(const struct svi_settings *s, const char *key, const char *address);
 
-/* How samples come in: `in` and `in.mode` together. */
+/* The intake that `in` and `in.mode` select. */
 struct svi_intake_mode {
     enum svi_in_mode mode;
     bool binds;   /* peers connect to it */
@@ -304,8 +307,8 @@ struct svi_intake_mode svi_settings_intake(const struct svi_settings *s);
 enum svi_delivery svi_settings_delivery(const struct svi_settings *s);
 enum svi_fsync svi_settings_fsync(const struct svi_settings *s);
 
-/* `threads`: those of one computation (bits depend on it), and is there one more that judges novelty (they do
- * not). */
+/* `threads`: the threads of one computation, on which the bits of results depend; and whether novelty has
+ * a second thread, on which they do not. */
 static inline int svi_settings_blas_threads(const struct svi_settings *s) {
     return s->threads > 1 && !svi_settings_keyed(s) ? (int)s->threads : 1;
 }
@@ -313,10 +316,10 @@ static inline bool svi_settings_two_threads(const struct svi_settings *s) {
     return s->threads != 1;
 }
 
-/* The exponent of the refit's loss, 1 to 2. SVS_SETTING: refit.loss is neither a word nor such a number. */
+/* The exponent p of the refit's loss, 1 to 2. SVS_SETTING: refit.loss is neither a word nor such a number. */
 svs_code svi_settings_loss(const struct svi_settings *s, double *p, svs_error *err);
 
-/* Names in `features`. */
+/* Number of names in `features`. */
 int svi_settings_feature_count(const struct svi_settings *s);
 
 /* The learner's options. */
@@ -324,9 +327,10 @@ void svi_settings_schema(const struct svi_settings *s, struct svi_schema_options
 /* Without the weights of classes. */
 void svi_settings_learner(const struct svi_settings *s, svs_options *o);
 
-/* What they say about rows of text, as a reader takes it; the strings are the settings'. */
+/* The options of a reader of text rows; their strings belong to *s. */
 struct svi_reader_options svi_settings_reader(const struct svi_settings *s);
-/* With them. `w` and the settings must outlive the call that takes the options. SVS_SETTING. */
+/* The learner's options with the weights of classes. `w` and *s must outlive the call that receives the
+ * options. SVS_SETTING. */
 svs_code svi_settings_learning(const struct svi_settings *s, struct svi_class_weights *w, svs_options *o,
                                svs_error *err);
 

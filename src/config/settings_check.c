@@ -1,9 +1,11 @@
-/* The settings as a whole: what contradicts what, and what follows from several of them.
+/* The settings as a whole: contradictions between them, and values that follow from several.
  *
- * Each check takes one theme and names both settings and what to change. svi_settings_check_start checks
- * those of one start (sockets, delivery, state), which are known before a kept state is read;
- * svi_settings_check checks them all; svi_settings_check_security is for processes that bind the addresses.
- * The end makes options for the learner and the novelty model. */
+ * Each check covers one subject and reports both settings and what to change. svi_settings_check_start covers
+ * the settings of one start (sockets, delivery, state), which are known before a kept state is read;
+ * svi_settings_check covers all of them; svi_settings_check_security is for processes that bind addresses.
+ * The functions that "settle" run before the checks: they replace defaults that do not suit other given
+ * settings, and never replace a chosen value. The last part derives the options of reader, schema, learner
+ * and novelty model. */
 #include <arpa/inet.h>
 #include <math.h>
 #include <netinet/in.h>
@@ -18,8 +20,8 @@
 #include "config/rule_settings.h"
 #include "config/settings.h"
 
-#define KEYS_SHARE 0.25   /* of the memory of the machine, for keys on disk */
-#define MIN_GAMMA  1e-100 /* usable, whatever the distances */
+#define KEYS_SHARE 0.25   /* share of the machine's memory for the entries of keys on disk */
+#define MIN_GAMMA  1e-100 /* usable whatever the distances are */
 #define MAX_GAMMA  1e100
 
 static bool settings_from_stdin(const struct svi_settings *s) {
@@ -34,6 +36,7 @@ struct svi_intake_mode svi_settings_intake(const struct svi_settings *s) {
     return in_modes[settings_from_stdin(s) ? SVI_IN_STDIN : s->in_mode];
 }
 
+/* auto: as strong as possible without an fsync for each acknowledgement. */
 enum svi_delivery svi_settings_delivery(const struct svi_settings *s) {
     if (s->delivery != SVI_DELIVERY_AUTO)
         return (enum svi_delivery)s->delivery;
@@ -52,8 +55,10 @@ static svs_code settings_check_delivery(const struct svi_settings *s, svs_error 
     static const char *const kept[] = {"journal.fsync", "journal.interval",   "journal.segment",
                                        "journal.keep",  "checkpoint.seconds", "checkpoint.keep",
                                        "accept-loss"};
+    /* `auto` resolves to a level that fits, so the errors below concern a level that was given. */
     enum svi_delivery level = svi_settings_delivery(s);
     const char *name = svi_settings_word("delivery", (int)level);
+    /* Compared with the default, not with "given": a file that lists all settings must pass. */
     for (size_t i = 0; i < sizeof kept / sizeof kept[0] && !s->state_dir[0]; i++)
         if (!svi_settings_is_default(s, svi_settings_row(kept[i])))
             return svi_fail(err, SVS_SETTING, "%s applies to a kept state only: set state.dir too", kept[i]);
@@ -82,7 +87,7 @@ svs_code svi_settings_loss(const struct svi_settings *s, double *p, svs_error *e
     *p = strcmp(s->refit_loss, "l1") == 0   ? 1
          : strcmp(s->refit_loss, "l2") == 0 ? 2
                                             : strtod(s->refit_loss, &end);
-    if (s->refit_loss[0] != 'l' && (end == s->refit_loss || *end))
+    if (s->refit_loss[0] != 'l' && (end == s->refit_loss || *end)) /* `end` is set only if strtod ran */
         *p = NAN;
     if (*p >= 1 && *p <= 2)
         return SVS_OK;
@@ -101,11 +106,12 @@ static svs_code settings_check_classes(const struct svi_settings *s, svs_error *
     return SVS_OK;
 }
 
-/* What a single linear model is set by: who sets one of these without a method means alsvm. */
+/* Settings that only a single linear model has: giving one of them without a method selects alsvm. */
 static const char *const settings_of_alsvm[] = {
     "window",      "window.seconds", "C",          "forget",    "scale",       "refit",
     "refit.every", "refit.seconds",  "refit.loss", "refit.tol", "drift.action"};
 
+/* The first setting of alsvm that was chosen; NULL: none was. */
 static const char *settings_chosen_of_alsvm(const struct svi_settings *s) {
     for (size_t i = 0; i < sizeof settings_of_alsvm / sizeof settings_of_alsvm[0]; i++)
         if (svi_settings_chosen(s, settings_of_alsvm[i]))
@@ -114,8 +120,8 @@ static const char *settings_chosen_of_alsvm(const struct svi_settings *s) {
     return refit && svi_settings_chosen(s, "serve") ? "serve" : NULL;
 }
 
-/* What there is no model of all keys with (key.prior): its sums are of windows of samples that count alike.
- * NULL: nothing. */
+/* The first setting that excludes a prior from all keys (key.prior), whose sums are over windows of equally
+ * weighted samples; NULL: none does. */
 static const char *settings_without_prior(const struct svi_settings *s) {
     struct svi_class_weights w;
     if (s->method != SVI_METHOD_ALSVM && s->method != SVI_METHOD_FALSVM)
@@ -124,23 +130,25 @@ static const char *settings_without_prior(const struct svi_settings *s) {
         return "window";
     if (s->forget < 1)
         return "forget";
+    /* An invalid class.weight is reported by its own check. */
     return svi_class_weights_read(s->class_weight, &w, NULL) == SVS_OK && w.rule != SVS_CLASSES_ALIKE
                ? "class.weight"
                : NULL;
 }
 
-/* Names of keys and where they are take memory even of those that are on disk. */
-static int64_t settings_keys_fit(int64_t most) {
+/* The number of keys that fit into memory, at most `limit`: the name and the place of a key stay in memory
+ * even if its state is on disk. */
+static int64_t settings_keys_fit(int64_t limit) {
     const double fit = KEYS_SHARE * svi_machine_memory().bytes / SVI_KEY_ENTRY;
-    return fit > 0 && fit < (double)most ? (int64_t)fmax(1, fit) : most;
+    return fit > 0 && fit < (double)limit ? (int64_t)fmax(1, fit) : limit;
 }
 
-/* What each of many models is by default: small. */
+/* Sets the defaults of a stream with keys: its many models are small by default. */
 static void settings_settle_keys(struct svi_settings *s) {
     if (!svi_settings_given(s, svi_settings_row("keys.max")))
         s->keys_max = settings_keys_fit(s->keys_max);
     if (settings_from_stdin(s) && !svi_settings_given(s, svi_settings_row("keys.quota")))
-        s->keys_quota = s->keys_max; /* who gives it is who may say how many there may be */
+        s->keys_quota = s->keys_max; /* standard input has one producer: its quota is the whole */
     if (!svi_settings_given(s, svi_settings_row("method")))
         s->method = SVI_METHOD_ALSVM;
     if (!svi_settings_given(s, svi_settings_row("refit")))
@@ -159,9 +167,10 @@ static void settings_settle_keys(struct svi_settings *s) {
                       svi_settings_given(s, svi_settings_row("alert.p")) ||
                       svi_settings_given(s, svi_settings_row("alert.fdr"));
     if (!by_p && !svi_settings_given(s, svi_settings_row("novelty.calibration")))
-        s->novelty_calibration = 200; /* as many as the fit to the highest ones needs */
+        s->novelty_calibration = 200; /* what the fit of the tail to the highest scores needs */
 }
 
+/* Keys come first: they set a method, so that the rule for alsvm below finds nothing left to do. */
 const char *svi_settings_settle_method(struct svi_settings *s) {
     if (svi_settings_keyed(s))
         settings_settle_keys(s);
@@ -177,6 +186,7 @@ svs_code svi_settings_settle_alerts(struct svi_settings *s, const char **key, sv
     const struct svi_setting *row = svi_settings_row("alert.budget");
     const char *by = svi_settings_chosen(s, "alert.p") ? "alert.p" : "alert.fdr";
     *key = NULL;
+    /* The arrival times of a file's rows mean nothing: without ts, a fixed interval counts for the budget. */
     if (settings_from_stdin(s) && !svi_settings_given(s, svi_settings_row("alert.interval")))
         s->alert_interval = SVI_FILE_INTERVAL;
     if (!svi_settings_chosen(s, by) || strcmp(s->alert_budget, "none") == 0)
@@ -186,11 +196,12 @@ svs_code svi_settings_settle_alerts(struct svi_settings *s, const char **key, sv
                         "alerts open by alert.budget %.40s or by %s, not by both: remove one of them",
                         s->alert_budget, by);
     strcpy(s->alert_budget, "none");
-    s->given[row - svi_settings_table] = SVI_GIVEN_AS_DEFAULT; /* of a kept state it takes the place, too */
+    s->given[row - svi_settings_table] = SVI_GIVEN_AS_DEFAULT; /* so that it also replaces a kept state's */
     *key = by;
     return SVS_OK;
 }
 
+/* method auto chooses the settings of its members itself: a setting that it would ignore is refused. */
 static svs_code settings_check_auto(const struct svi_settings *s, svs_error *err) {
     const char *key = settings_chosen_of_alsvm(s);
     if (s->method == SVI_METHOD_AUTO && key)
@@ -208,6 +219,7 @@ static svs_code settings_check_auto(const struct svi_settings *s, svs_error *err
     return SVS_OK;
 }
 
+/* Settings about keys without keys, and settings that a stream with keys does not support. */
 static svs_code settings_check_keys(const struct svi_settings *s, svs_error *err) {
     static const char *const of_keys[] = {"keys.max", "keys.memory", "keys.idle", "keys.quota", "key.prior"};
     for (size_t i = 0; !svi_settings_keyed(s) && i < sizeof of_keys / sizeof of_keys[0]; i++)
@@ -237,6 +249,7 @@ static svs_code settings_check_keys(const struct svi_settings *s, svs_error *err
     return SVS_OK;
 }
 
+/* The learner and its refit: actions need what they act on, and each solver has its losses. */
 static svs_code settings_check_learner(const struct svi_settings *s, svs_error *err) {
     double p;
     if (s->method == SVI_METHOD_FALSVM && s->task == SVS_REGRESS)
@@ -263,10 +276,12 @@ static svs_code settings_check_learner(const struct svi_settings *s, svs_error *
     return SVS_OK;
 }
 
+/* Novelty and the levels of its alerts. With novelty none the levels have no effect and are not checked. */
 static svs_code settings_check_novelty(const struct svi_settings *s, svs_error *err) {
     svs_novelty_options o;
     svs_code code = svi_settings_novelty(s, &o, err);
-    const double least = 1 / (1 + (double)s->novelty_calibration);
+    /* The p-value of a score above all n calibration scores is 1 / (n + 1): none can be smaller. */
+    const double smallest_p = 1 / (1 + (double)s->novelty_calibration);
     double budget;
     if (code == SVS_OK && s->novelty == SVI_NOVELTY_NONE && s->method == SVI_METHOD_NONE)
         return svi_fail(
@@ -277,12 +292,12 @@ static svs_code settings_check_novelty(const struct svi_settings *s, svs_error *
     code = svi_alert_budget_read(s->alert_budget, &budget, err);
     if (code != SVS_OK)
         return code;
-    if (budget == 0 && s->alert_fdr == 0 && s->alert_p < least)
+    if (budget == 0 && s->alert_fdr == 0 && s->alert_p < smallest_p)
         return svi_fail(
             err, SVS_SETTING,
             "with novelty.calibration %lld no p-value is below %.3g, so alert.p %g cannot be met: "
             "set novelty.calibration to %.0f or more",
-            (long long)s->novelty_calibration, least, s->alert_p, ceil(1 / s->alert_p) - 1);
+            (long long)s->novelty_calibration, smallest_p, s->alert_p, ceil(1 / s->alert_p) - 1);
     if (s->alert_clear < s->alert_p)
         return svi_fail(err, SVS_SETTING,
                         "alert.clear %g is below alert.p %g, so that an alert would close at once: "
@@ -304,7 +319,7 @@ svs_code svi_settings_check_start(const struct svi_settings *s, svs_error *err) 
     } pairs[] = {{"in", s->in, "out", s->out}, {"in", s->in, "ctl", s->ctl}, {"out", s->out, "ctl", s->ctl}};
     for (int i = 0; i < 3; i++) {
         const char *a = pairs[i].a;
-        const size_t n = strlen(a); /* a port that the system chooses is different each time */
+        const size_t n = strlen(a); /* a port that the system chooses (* or 0) differs for each socket */
         bool any_port = n > 2 && (strcmp(a + n - 2, ":*") == 0 || strcmp(a + n - 2, ":0") == 0);
         if (strcmp(a, pairs[i].b) == 0 && !any_port)
             return svi_fail(err, SVS_SETTING, "%s and %s have the same address %.100s: change one of them",
@@ -334,6 +349,7 @@ static svs_code settings_check_decision(const struct svi_settings *s, svs_error 
 svs_code svi_settings_check(const struct svi_settings *s, svs_error *err) {
     struct svi_rule_settings rules;
     const int count = svi_settings_feature_count(s);
+    /* Only the first contradiction is reported, so the general ones come first. */
     svs_code code = svi_settings_check_start(s, err);
     code = code == SVS_OK ? settings_check_auto(s, err) : code;
     code = code == SVS_OK ? settings_check_learner(s, err) : code;
@@ -351,11 +367,14 @@ svs_code svi_settings_check(const struct svi_settings *s, svs_error *err) {
                     (long long)s->max_features);
 }
 
-/* Reachable from this machine only: ipc, inproc, 127.0.0.0/8, ::1, localhost and the interface lo. */
+/* Is the address reachable from this machine only? ipc, inproc, 127.0.0.0/8, ::1, localhost and the interface
+ * lo are. Anything not recognised counts as reachable: in doubt, protection is demanded. */
 static bool settings_is_local(const char *address) {
     char host[64];
     struct in_addr v4;
     struct in6_addr v6;
+    /* begin is used only after the prefix "tcp://", so it is inside; the last ':' precedes the port, also of
+     * an IPv6 address in brackets. */
     const char *begin = address + 6, *colon = strrchr(address, ':');
     if (strncmp(address, "ipc://", 6) == 0 || strncmp(address, "inproc://", 9) == 0)
         return true;
@@ -372,7 +391,7 @@ static bool settings_is_local(const char *address) {
     return strcmp(host, "lo") == 0 || strcasecmp(host, "localhost") == 0;
 }
 
-/* Subscribers (in.mode sub) connect; with standard input no socket opens that was not asked for. */
+/* Subscribers (in.mode sub) connect instead of binding; with standard input only chosen sockets open. */
 bool svi_settings_binds(const struct svi_settings *s, const char *key, const char *address) {
     if (strcmp(key, "in") == 0)
         return svi_settings_intake(s).binds;
@@ -381,6 +400,7 @@ bool svi_settings_binds(const struct svi_settings *s, const char *key, const cha
 
 svs_code svi_settings_check_security(const struct svi_settings *s, svs_error *err) {
     const struct { const char *key, *address; } sockets[] = {{"in", s->in}, {"out", s->out}, {"ctl", s->ctl}};
+    /* A bound socket is protected by its own key, but a subscriber must know the publisher's to trust it. */
     bool off = strcmp(s->curve, "off") == 0, sub = !settings_from_stdin(s) && s->in_mode == SVI_IN_SUB;
     if (!s->curve[0] || !s->curve_allow[0])
         return svi_fail(err, SVS_SETTING,
@@ -401,6 +421,8 @@ svs_code svi_settings_check_security(const struct svi_settings *s, svs_error *er
     return SVS_OK;
 }
 
+/* A label that was chosen must exist as a column; one chosen as "" means that rows have none. Without a
+ * choice the reader may guess the label by its place, unless a regression was asked for. */
 struct svi_reader_options svi_settings_reader(const struct svi_settings *s) {
     const bool chosen = svi_settings_chosen(s, "label"), none = chosen && !*s->label;
     const bool numbers = svi_settings_chosen(s, "task") && s->task == SVS_REGRESS;
@@ -442,17 +464,19 @@ void svi_settings_learner(const struct svi_settings *s, svs_options *o) {
     o->labels_max = (int)s->labels_max;
     if (s->method != SVI_METHOD_AUTO)
         return;
-    const svs_options usual = *o;
-    svs_options_default(o); /* the host of a bank has no settings */
-    o->task = usual.task;
+    /* The learner that holds the samples of a bank has default settings: the members have their own. What
+     * concerns task, capacity and late labels stays. */
+    const svs_options given = *o;
+    svs_options_default(o);
+    o->task = given.task;
     o->window = SVI_AUTO_WINDOW;
-    o->max_features = usual.max_features;
-    o->max_classes = usual.max_classes;
-    o->labels_ttl = usual.labels_ttl;
-    o->labels_max = usual.labels_max;
+    o->max_features = given.max_features;
+    o->max_classes = given.max_classes;
+    o->labels_ttl = given.labels_ttl;
+    o->labels_max = given.labels_max;
 }
 
-/* An entry takes four bytes or more, "1=2,", and is two at most. */
+/* An entry of the text has at least four bytes, "1=2,", and becomes at most two entries. */
 _Static_assert(SVI_CLASS_WEIGHTS_MAX >= SVI_TEXT_MAX / 2, "class.weight has room for its entries");
 
 svs_code svi_settings_learning(const struct svi_settings *s, struct svi_class_weights *w, svs_options *o,
@@ -466,6 +490,8 @@ svs_code svi_settings_learning(const struct svi_settings *s, struct svi_class_we
 }
 
 void svi_settings_schema(const struct svi_settings *s, struct svi_schema_options *o) {
+    /* A feature is reused only after this many rows without its value: no row held for novelty then has it.
+     */
     const int64_t calibrates = s->novelty == SVI_NOVELTY_NONE ? 0 : 2 * s->novelty_calibration;
     *o = (struct svi_schema_options){.max_features = (int)s->max_features,
                                      .features = s->features,

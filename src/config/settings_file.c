@@ -1,9 +1,9 @@
-/* Settings from and to a YAML file: one flat map, a line `key: value` for each setting.
+/* Settings from and to a YAML file: one flat map, with a line `key: value` for each setting.
  *
- * libyaml gives events, one at a time; the values go into a copy of the settings, which replaces them when
- * the last event was read, so that a fault in the last line leaves nothing of the first. A list, map or alias
- * is refused where it begins, so there is nothing to nest; a file is at most FILE_MAX bytes. Tags and anchors
- * without an alias mean nothing here and are ignored. */
+ * libyaml delivers events one at a time. Values go into a copy of the settings, which replaces them after the
+ * last event: a fault in the last line leaves no effect of the first. A list, map or alias is refused where
+ * it begins, so nothing nests; a file has at most FILE_MAX bytes. Tags, and anchors without an alias, are
+ * ignored. */
 #include "config/settings.h"
 
 #include <errno.h>
@@ -16,15 +16,15 @@
 #include "base/fail.h"
 #include "base/text.h"
 
-#define FILE_MAX (1 << 20) /* bytes; a thousand times what the longest file needs */
+#define FILE_MAX (1 << 20) /* bytes; far more than any file of settings needs */
 
 struct yaml_reader {
     yaml_parser_t parser;
     struct svi_settings settings;
     char file[128];
-    bool document, map;            /* it has begun */
-    const struct svi_setting *row; /* whose value comes next; NULL = a key does */
-    size_t line[SVI_SETTING_MAX];  /* where each row was set; 0 = nowhere */
+    bool document, map;            /* the document, the map has begun */
+    const struct svi_setting *row; /* the row whose value is next; NULL: a key is next */
+    size_t line[SVI_SETTING_MAX];  /* line where each row was set, from 1; 0: not set */
     svs_error *err;
 };
 
@@ -39,7 +39,8 @@ __attribute__((format(printf, 3, 4))) static svs_code yaml_refuse(const struct y
                     text);
 }
 
-/* The parser's own error. What it could not decode has an offset in bytes and no mark. */
+/* Reports an error of the parser. If it could not decode the text, it gives an offset in bytes and no mark:
+ * line and column are counted here. */
 static svs_code yaml_refuse_syntax(const struct yaml_reader *r, const char *bytes) {
     const yaml_parser_t *p = &r->parser;
     yaml_mark_t at = p->problem_mark;
@@ -62,6 +63,7 @@ static svs_code yaml_take_key(struct yaml_reader *r, yaml_mark_t at, const char 
         svi_settings_unknown(key, &unknown);
         return yaml_refuse(r, at, "%s", unknown.text);
     }
+    /* YAML parsers differ on which of two equal keys counts: neither does here. */
     size_t *line = &r->line[r->row - svi_settings_table];
     if (*line > 0)
         return yaml_refuse(r, at, "duplicate setting %s, first set on line %zu", key, *line);
@@ -69,7 +71,8 @@ static svs_code yaml_take_key(struct yaml_reader *r, yaml_mark_t at, const char 
     return SVS_OK;
 }
 
-/* YAML's null is no text, but would become a column of that name. `plain`: not in quotes. */
+/* Sets the row of the last key. YAML's null, unquoted (`plain`), is refused for a text: it would become a
+ * column named null. */
 static svs_code yaml_take_value(struct yaml_reader *r, yaml_mark_t at, const char *value, bool plain) {
     const struct svi_setting *row = r->row;
     svs_error bad;
@@ -82,9 +85,10 @@ static svs_code yaml_take_value(struct yaml_reader *r, yaml_mark_t at, const cha
     return SVS_OK;
 }
 
-/* A key, a value, or what cannot be either. */
+/* Takes a key or a value, or refuses a node that can be neither. */
 static svs_code yaml_take_node(struct yaml_reader *r, const yaml_event_t *e) {
     const char *text = (const char *)e->data.scalar.value;
+    /* Outside of the map, or not a scalar where a key is expected. */
     if (!r->map || (!r->row && e->type != YAML_SCALAR_EVENT))
         return yaml_refuse(r, e->start_mark,
                            "expected one flat map, with a line `key: value` for each setting");
@@ -93,6 +97,7 @@ static svs_code yaml_take_node(struct yaml_reader *r, const yaml_event_t *e) {
                            e->type == YAML_ALIAS_EVENT            ? "an alias"
                            : e->type == YAML_SEQUENCE_START_EVENT ? "a list"
                                                                   : "a map");
+    /* Everything below treats the text as a C string: a NUL would hide its rest. */
     if (strlen(text) != e->data.scalar.length)
         return yaml_refuse(r, e->start_mark, "a text contains a NUL character");
     return r->row ? yaml_take_value(r, e->start_mark, text, e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE)
@@ -108,7 +113,7 @@ static svs_code yaml_take_event(struct yaml_reader *r, const yaml_event_t *e) {
         return yaml_refuse(r, e->start_mark, "more than one document: keep one map, without ---");
     r->document = r->document || document;
     r->map = r->map || map;
-    return SVS_OK; /* also the ends, of which the parser sees to the order */
+    return SVS_OK; /* also for ends, whose order the parser guarantees */
 }
 
 svs_code svi_settings_read(struct svi_settings *s, const char *name, const void *bytes, size_t length,
@@ -128,6 +133,7 @@ svs_code svi_settings_read(struct svi_settings *s, const char *name, const void 
         end = event.type == YAML_STREAM_END_EVENT;
     }
     yaml_parser_delete(&r.parser);
+    /* A file written by `config default` states every default without choosing it (enum svi_given). */
     for (int i = 0; i < svi_settings_count; i++)
         if (r.line[i] > 0 && svi_settings_is_default(&r.settings, &svi_settings_table[i]))
             r.settings.given[i] = SVI_GIVEN_AS_DEFAULT;
@@ -138,7 +144,7 @@ svs_code svi_settings_read(struct svi_settings *s, const char *name, const void 
 
 svs_code svi_settings_load(struct svi_settings *s, const char *path, svs_error *err) {
     char file[128];
-    char *bytes = svi_alloc(FILE_MAX + 1);
+    char *bytes = svi_alloc(FILE_MAX + 1); /* one byte more shows that the file is too large */
     if (!bytes)
         return svi_fail_memory(err, "the settings file");
     FILE *from = fopen(path, "rb");
@@ -164,7 +170,7 @@ size_t svi_settings_line(const struct svi_settings *s, const struct svi_setting 
     svi_settings_value(s, row, value, sizeof value);
     for (const char *from = value; *from; from++) {
         const int control = svi_text_control(from, strlen(from));
-        if (quoted && control > 0) { /* at most twice its bytes */
+        if (quoted && control > 0) { /* 6 bytes for 3: a value at most doubles (SVI_SETTINGS_LINE) */
             at += (size_t)sprintf(out + at, "\\u%04x", (unsigned)control);
             from += svi_utf8_length(from, strlen(from)) - 1;
             continue;

@@ -1,9 +1,10 @@
-/* What becomes of settings after the first start.
+/* The life of settings after the first start.
  *
- * A kept state records them as text (svi_settings_pack). A restart merges what it was given with what was
- * recorded (svi_settings_merge); going back to an older state takes from it those that shape the model; a
- * command changes some while the stream runs (svi_settings_change). What a row allows is its change class in
- * the table of settings, so none of these names a setting. */
+ * A kept state records them as text (svi_settings_pack). A restart merges the given ones with the recorded
+ * ones (svi_settings_merge). A return to an older state restores those that shape the model
+ * (svi_settings_go_back). A command changes some while the stream runs (svi_settings_change), on a copy that
+ * replaces them only after all checks. The change class of a row decides what is allowed, so almost nothing
+ * here names a setting; the exception is `threads`, of which only the part that affects bits is recorded. */
 #include "config/settings_record.h"
 
 #include <inttypes.h>
@@ -15,7 +16,8 @@
 #include "base/fail.h"
 #include "wire/control_command.h"
 
-/* The value as a kept state knows it: of threads what decides about bits. */
+/* The value as a kept state records it: of `threads` only the number of computing threads, which affects
+ * bits. */
 static char *settings_record_value(const struct svi_settings *s, const struct svi_setting *row, char *out,
                                    size_t size) {
     svi_settings_value(s, row, out, size);
@@ -29,6 +31,7 @@ svs_code svi_settings_pack(const struct svi_settings *s, struct svi_bytes *out, 
         char line[SVI_SETTINGS_LINE];
         if (row->change == SVI_CHANGE_START)
             continue;
+        /* Quoted: a text may hold what YAML reads in another way (null, " #", ": "). */
         size_t size = svi_settings_line(s, row, true, line);
         if (row->offset == offsetof(struct svi_settings, threads))
             size =
@@ -43,13 +46,14 @@ svs_code svi_settings_unpack(struct svi_settings *s, const char *from, const voi
                              svs_error *err) {
     svi_settings_default(s);
     svs_code code = svi_settings_read(s, from, size > 0 ? bytes : "", size, err);
-    s->threads = s->threads == 1 ? 0 : s->threads; /* of a second thread nothing is recorded */
+    s->threads = s->threads == 1 ? 0 : s->threads; /* 1 was recorded for 0 too: the default decides */
     memset(s->given, 0, sizeof s->given);
     return code;
 }
 
 bool svi_settings_differ(const struct svi_settings *a, const struct svi_settings *b,
                          const struct svi_setting *row) {
+    /* As text, so that the comparison is the one that a kept state allows: its values were text as well. */
     char one[SVI_FEATURES_MAX], other[SVI_FEATURES_MAX];
     settings_record_value(a, row, one, sizeof one);
     settings_record_value(b, row, other, sizeof other);
@@ -64,7 +68,7 @@ bool svi_settings_differ_in(const struct svi_settings *a, const struct svi_setti
     return false;
 }
 
-/* "C 1 -> 10" */
+/* Writes one change: "C 1 -> 10". */
 static void settings_record_show(const struct svi_settings *a, const struct svi_settings *b,
                                  const struct svi_setting *row, char *out, size_t size) {
     char value[SVI_FEATURES_MAX], shown[2][48];
@@ -86,7 +90,7 @@ char *svi_settings_differences(const struct svi_settings *a, const struct svi_se
         if (row->change < SVI_CHANGE_ONWARD || !svi_settings_differ(a, b, row))
             continue;
         settings_record_show(a, b, row, one, sizeof one);
-        if (length + strlen(one) + 8 > size) {
+        if (length + strlen(one) + 8 > size) { /* ", " before it and ", ..." after it must fit */
             snprintf(out + length, size - length, ", ...");
             break;
         }
@@ -107,6 +111,7 @@ static svs_code settings_record_refuse(const struct svi_settings *s, const struc
                     row->key);
 }
 
+/* Is the row lower in a than in b? Only for limits, which are all integers. */
 static bool settings_record_lower(const struct svi_settings *a, const struct svi_settings *b,
                                   const struct svi_setting *row) {
     return *(const int64_t *)svi_settings_field(a, row) < *(const int64_t *)svi_settings_field(b, row);
@@ -132,7 +137,7 @@ bool svi_settings_raised(const struct svi_settings *s, const struct svi_settings
     return false;
 }
 
-/* The rows of some change classes, a bit each. */
+/* Copies the rows of some change classes: bit c of `classes` stands for class c. */
 static void settings_record_copy(struct svi_settings *to, const struct svi_settings *from, unsigned classes) {
     for (const struct svi_setting *row = svi_settings_table; row->key; row++)
         if (classes >> row->change & 1)
@@ -163,7 +168,7 @@ bool svi_settings_adopt(struct svi_settings *s, const struct svi_settings *from)
 
 /* ---- settings that change while the stream runs */
 
-/* The value as a settings file would have it; "" for what cannot be one. */
+/* Writes a value as in a settings file; "" for a type that cannot be a value. */
 static const char *change_value_text(const struct svi_item *item, char *out, size_t size) {
     const svs_value v = svi_item_value(item);
     out[0] = '\0';
@@ -205,7 +210,8 @@ static svs_code change_one(struct svi_settings *s, const struct svi_item *name, 
     return svi_settings_set(s, key, change_value_text(value, text, sizeof text), err);
 }
 
-/* A classifier comes and goes with its state alone, and without one nothing of it has a meaning. */
+/* A running stream cannot gain or lose its classifier: the kept state has one or not. Without a classifier,
+ * its settings are refused rather than ignored. */
 static svs_code change_check_method(const struct svi_settings *s, const struct svi_settings *changed,
                                     svs_error *err) {
     const bool none = s->method == SVI_METHOD_NONE;
@@ -223,10 +229,11 @@ static svs_code change_check_method(const struct svi_settings *s, const struct s
     return SVS_OK;
 }
 
-/* What has no effect beside a budget is not taken as if it had. */
+/* Refuses a change that would have no effect: alert.p and alert.fdr count only without a budget. */
 static svs_code change_check_alerts(const struct svi_settings *s, const struct svi_settings *changed,
                                     svs_error *err) {
     const bool p = s->alert_p != changed->alert_p, fdr = s->alert_fdr != changed->alert_fdr;
+    /* The budget after the change counts: both may be set in one request. */
     if (strcmp(changed->alert_budget, "none") == 0 || !(p || fdr))
         return SVS_OK;
     return svi_fail(
@@ -238,7 +245,8 @@ static svs_code change_check_alerts(const struct svi_settings *s, const struct s
 
 svs_code svi_settings_change_allowed(const struct svi_settings *s, const struct svi_settings *changed,
                                      svs_error *err) {
-    svs_code code = svi_settings_check(changed, err);
+    svs_code code =
+        svi_settings_check(changed, err); /* as at a start; then what only a running stream forbids */
     code = code == SVS_OK ? change_check_method(s, changed, err) : code;
     return code == SVS_OK ? change_check_alerts(s, changed, err) : code;
 }
@@ -251,6 +259,7 @@ svs_code svi_settings_change(struct svi_settings *s, const struct svi_item *set,
     struct svi_settings *changed = svi_alloc(sizeof *changed);
     svs_code code = changed ? SVS_OK : svi_fail_memory(err, "the settings");
     const uint8_t *at = set->body;
+    /* One after another on the copy, and checked together at the end: {C, method} may come in any order. */
     if (changed)
         *changed = *s;
     for (uint32_t i = 0; i < set->length && code == SVS_OK; i++) {

@@ -1,15 +1,14 @@
-/* The active-set method on z >= 0. The invariant: `factor` is the Cholesky factor of K over the support, in
- * the order of `point`; place[point[s]] = s; z is 0 outside of the support; ones solves L ones = 1, so that
- * the optimum over the support alone is one triangular solve away.
+/* The active-set method on z >= 0. Invariants: `factor` is the Cholesky factor of K over the support, in the
+ * order of `point`; place[point[s]] = s; z is 0 outside the support; ones solves L ones = 1, so that the
+ * optimum over the support alone is one triangular solve away.
  *
- * svi_active_set_solve repeats two moves: settle goes to the optimum of the support and lets points leave
- * that would turn negative on the way; then the idle point that violates its condition most enters. A point
- * whose pivot vanishes is a combination of the support: it takes the place of the point that loses its weight
- * first, or stays out. Entering appends a row to the factor, leaving takes one out by rotations; neither
- * computes it again.
+ * svi_active_set_solve alternates two moves: settle goes to the optimum of the support and removes points
+ * that would turn negative on the way; then the idle point with the largest violation enters. A point whose
+ * pivot vanishes is a combination of the support: it replaces the point that loses its weight first, or stays
+ * out. Entering appends a row to the factor, leaving removes one by rotations; neither recomputes it.
  *
- * Archives keep K and the factor as their lower triangles, row by row, and check them when they are read: K
- * must be the matrix of a kernel, and L L' = K of the support. */
+ * Archives store K and the factor as lower triangles, row by row. Loading checks that K can be the matrix of
+ * a kernel and that L L' = K of the support. */
 #include "novelty/active_set.h"
 
 #include <math.h>
@@ -21,11 +20,11 @@
 #include "base/alloc.h"
 #include "base/arrays.h"
 
-#define FEASIBLE 1e-12 /* (Kz)_i >= 1 - this counts as satisfied */
+#define FEASIBLE 1e-12 /* (Kz)_i >= 1 - FEASIBLE counts as satisfied */
 #define PIVOT    1e-13 /* squared pivot over K_ii below which a point depends on the support */
 
-/* How far K and L L' may lie apart: far more than what rounding does to a factor that was updated for years,
- * far less than what damage does. */
+/* Accepted difference of K and L L' when loading: far more than rounding causes in a factor that was updated
+ * for years, far less than damage does. */
 #define AGREE 1e-4
 
 enum { POINTS, DIMS };
@@ -48,6 +47,7 @@ void svi_active_set_clear(struct svi_active_set *h) {
     *h = (struct svi_active_set){0};
 }
 
+/* Kernels are set even without growth: a zeroed set needs them too. */
 svs_code svi_active_set_reserve(struct svi_active_set *h, int capacity, svs_error *err) {
     const int32_t from[DIMS] = {h->capacity}, to[DIMS] = {capacity};
     h->pass = svi_kernels_get(SVS_ISA_BEST);
@@ -64,7 +64,7 @@ static double *active_set_row(const struct svi_active_set *h, int i) {
     return h->k + (size_t)i * (size_t)h->capacity;
 }
 
-/* The place of each point in the support; false when a point has two. */
+/* Derives `place` from `point`. False: a point is in the support twice. */
 static bool active_set_find_places(struct svi_active_set *h) {
     for (int i = 0; i < h->count; i++)
         h->place[i] = -1;
@@ -76,7 +76,7 @@ static bool active_set_find_places(struct svi_active_set *h) {
     return true;
 }
 
-/* ---- in a block of others */
+/* ---- in a shared block */
 
 size_t svi_active_set_block(int capacity) {
     const int32_t dims[DIMS] = {capacity};
@@ -90,12 +90,14 @@ void svi_active_set_place(struct svi_active_set *h, int capacity, double *block)
     svi_arrays_place(&active_set_arrays, h, block, dims);
 }
 
+/* Two triangles of n (n + 1) / 2, z and ones of n each, and the indices of the support, rounded up. The
+ * support is at most all points, so the size follows from the count alone. */
 size_t svi_active_set_packed(int count) {
     const size_t n = (size_t)count;
     return n * (n + 1) + 2 * n + (n * sizeof(int) + sizeof(double) - 1) / sizeof(double);
 }
 
-/* Between a part of the set and where it is packed; returns where the next part is. */
+/* Copies a part of the set to where it is packed, or back; returns where the next part is packed. */
 static double *active_set_carry(void *part, double *packed, int count, size_t entry, bool in) {
     const size_t bytes = (size_t)count * entry;
     memcpy(in ? part : packed, in ? packed : part, bytes);
@@ -104,6 +106,7 @@ static double *active_set_carry(void *part, double *packed, int count, size_t en
 
 void svi_active_set_pack(struct svi_active_set *h, double *packed, bool in) {
     const int n = h->count, s = h->support;
+    /* Lower triangles are enough: K is symmetric, and the factor is 0 above its diagonal. */
     for (int i = 0; i < n; i++)
         packed = active_set_carry(active_set_row(h, i), packed, i + 1, sizeof *h->k, in);
     for (int c = 0; c < s; c++)
@@ -124,6 +127,7 @@ void svi_active_set_empty(struct svi_active_set *h) {
     h->count = h->support = 0;
 }
 
+/* The new point is idle; its u keeps u = Kz valid until the next solve. */
 void svi_active_set_add(struct svi_active_set *h, const double *row) {
     const int n = h->count++;
     for (int i = 0; i <= n; i++) {
@@ -138,18 +142,21 @@ void svi_active_set_add(struct svi_active_set *h, const double *row) {
 
 /* ---- the support and its factor */
 
-/* False: the point depends on the support. */
+/* Appends point i to the support: the new row of the factor is l = L^-1 K_Si with pivot sqrt(K_ii - l'l).
+ * False: the squared pivot is lost to rounding, the point depends on the support; `trial` holds l then. */
 static bool active_set_insert(struct svi_active_set *h, int i) {
     const int n = h->support;
     double *row = h->trial, square = active_set_row(h, i)[i], own = square;
     for (int s = 0; s < n; s++)
         row[s] = active_set_row(h, i)[h->point[s]];
+    /* Forward substitution; what remains of K_ii is the squared distance from the span of the support. */
     if (n > 0) {
         h->pass->lower_solve(h->factor, (size_t)h->capacity, n, row);
         square -= cblas_ddot(n, row, 1, row, 1);
     }
     if (!(square > PIVOT * own))
         return false;
+    /* `ones` gains one entry from the new row: l'ones + pivot entry = 1. */
     const double pivot = sqrt(square);
     for (int c = 0; c < n; c++)
         active_set_column(h, c)[n] = row[c];
@@ -161,8 +168,8 @@ static bool active_set_insert(struct svi_active_set *h, int i) {
     return true;
 }
 
-/* Row j of the factor goes; what stays is lower triangular but for one diagonal above, which rotations of
- * neighbouring columns take away. `ones` is turned along with them. */
+/* Removes row j of the factor. What remains is lower triangular except for one diagonal above, which
+ * rotations of neighbouring columns eliminate. `ones` is rotated along, so L ones = 1 still holds. */
 static void active_set_leave(struct svi_active_set *h, int j) {
     const int n = h->support - 1;
     h->place[h->point[j]] = -1;
@@ -170,6 +177,7 @@ static void active_set_leave(struct svi_active_set *h, int j) {
         h->point[s] = h->point[s + 1];
         h->place[h->point[s]] = s;
     }
+    /* Rows below j move up by one, in the part of each column that is stored. */
     for (int c = 0; c <= n; c++) {
         const int from = c > j ? c : j + 1;
         memmove(active_set_column(h, c) + from - 1, active_set_column(h, c) + from,
@@ -177,6 +185,7 @@ static void active_set_leave(struct svi_active_set *h, int j) {
     }
     for (int p = j; p < n; p++) {
         double *a = active_set_column(h, p) + p, *b = active_set_column(h, p + 1) + p, x = *a, y = *b, c, s;
+        /* The rotation zeroes the entry above the diagonal; rows below p are turned in the same way. */
         cblas_drotg(&x, &y, &c, &s);
         cblas_drot(n - p, a, 1, b, 1, c, s);
         cblas_drot(1, h->ones + p, 1, h->ones + p + 1, 1, c, s);
@@ -188,6 +197,7 @@ static void active_set_leave(struct svi_active_set *h, int j) {
     h->support = n;
 }
 
+/* Gives point `from` the index `to`: moves its figures and its row and column of K. */
 static void active_set_rename(struct svi_active_set *h, int from, int to) {
     h->z[to] = h->z[from];
     h->u[to] = h->u[from];
@@ -202,6 +212,7 @@ static void active_set_rename(struct svi_active_set *h, int from, int to) {
     active_set_row(h, to)[to] = active_set_row(h, from)[from];
 }
 
+/* A point of the support leaves the factor first, while its indices are still valid. */
 void svi_active_set_remove(struct svi_active_set *h, int i) {
     if (h->place[i] >= 0)
         active_set_leave(h, h->place[i]);
@@ -213,7 +224,7 @@ void svi_active_set_remove(struct svi_active_set *h, int i) {
 
 /* ---- the solution */
 
-/* How far z may go towards trial. */
+/* The share of the way from z to trial, at most 1, that keeps every weight at least 0. */
 static double active_set_longest_step(const struct svi_active_set *h) {
     double step = 1;
     for (int s = 0; s < h->support; s++) {
@@ -224,11 +235,11 @@ static double active_set_longest_step(const struct svi_active_set *h) {
     return step;
 }
 
-/* Moves z to the optimum of the support; points that would turn negative leave it on the way, at least one in
- * two passes or three: the bound is for numbers that are none. */
+/* Moves z to the optimum of the support. Points that would turn negative leave it on the way, at least one in
+ * two or three passes; the bound on passes only matters with NaN. */
 static void active_set_settle(struct svi_active_set *h) {
     for (int left = 4 * h->support + 40; h->support > 0 && left > 0; left--) {
-        memcpy(h->trial, h->ones, (size_t)h->support * sizeof *h->trial); /* L' trial = ones, unsigned */
+        memcpy(h->trial, h->ones, (size_t)h->support * sizeof *h->trial); /* solves L' trial = ones */
         h->pass->lower_solve_transposed(h->factor, (size_t)h->capacity, h->support, h->trial);
         const double step = active_set_longest_step(h);
         bool all = true;
@@ -236,12 +247,15 @@ static void active_set_settle(struct svi_active_set *h) {
             double *z = &h->z[h->point[s]];
             const bool leaves = h->trial[s] <= 0;
             *z += step * (h->trial[s] - *z);
+            /* Rounding can leave the blocking point slightly above 0; it must leave now or the next pass
+             * makes no progress. */
             if (leaves && *z <= 1e-15 * fabs(h->trial[s]))
                 *z = 0;
             all = all && !leaves;
         }
         if (all)
             return;
+        /* Backwards, because removing a point moves later ones forward. */
         for (int s = h->support - 1; s >= 0; s--)
             if (h->z[h->point[s]] <= 0) {
                 h->z[h->point[s]] = 0;
@@ -250,10 +264,10 @@ static void active_set_settle(struct svi_active_set *h) {
     }
 }
 
-/* Point i, whose pivot vanished, is a combination of the support, K_i = K_S c: along (e_i, -c) the objective
- * falls by 1 - u_i a unit, and no curvature ends that, but a point of the support without weight does: i
- * takes its place. Not when the fall is no more than what the pivot may hide, nor when no point ever loses
- * its weight (the hull holds the origin). `trial` holds L^-1 K_i. */
+/* Point i, whose pivot vanished, is a combination of the support: K_i = K_S c. Along (e_i, -c) the objective
+ * falls by 1 - u_i per unit and no curvature stops it; the first point of the support to lose its weight
+ * does, and i replaces it. Not if the fall is within what the pivot may hide, nor if no point ever loses its
+ * weight (the hull contains the origin). `trial` holds L^-1 K_i from active_set_insert. */
 static void active_set_take_place(struct svi_active_set *h, int i) {
     int leaves = -1;
     double step = INFINITY, *c = h->trial;
@@ -263,6 +277,7 @@ static void active_set_take_place(struct svi_active_set *h, int i) {
             step = h->z[h->point[s]] / c[s];
             leaves = s;
         }
+    /* c_s > 0 means that the weight of s falls along the direction; the first to reach 0 ends the step. */
     if (leaves < 0 || !(step * PIVOT * active_set_row(h, i)[i] < 1 - h->u[i]))
         return;
     for (int s = 0; s < h->support; s++)
@@ -271,11 +286,12 @@ static void active_set_take_place(struct svi_active_set *h, int i) {
     h->z[i] = active_set_insert(h, i) ? step : 0;
 }
 
-/* u = K z: on the support the optimum makes it 1. Elsewhere by the rows of K that are fewer: those of the
- * idle points, or those of the support. */
+/* u = K z. On the support it is 1 at the optimum. Elsewhere it is computed with the fewer rows of K: a sum of
+ * the support's rows, or a dot product for each idle point. */
 static void active_set_multiply(struct svi_active_set *h) {
     const size_t capacity = (size_t)h->capacity;
     int idle = 0;
+    /* z is 0 outside the support, so the sum runs over the support's rows alone. */
     if (2 * h->support < h->count)
         h->pass->chosen_sum(h->k, capacity, h->point, h->support, h->count, h->z, h->u);
     for (int i = 0; i < h->count && 2 * h->support >= h->count; i++)
@@ -288,7 +304,7 @@ static void active_set_multiply(struct svi_active_set *h) {
         h->u[h->point[s]] = 1;
 }
 
-/* The idle point that violates most, -1 when none does. */
+/* The idle point with the largest violation, -1 if there is none. */
 static int active_set_worst_idle(const struct svi_active_set *h) {
     int worst = -1;
     for (int i = 0; i < h->count; i++)
@@ -303,16 +319,19 @@ void svi_active_set_begin(struct svi_active_set *h) {
     active_set_settle(h);
 }
 
+/* Each step lets one point enter. u must be recomputed before the choice, because settle has moved z. */
 bool svi_active_set_go_on(struct svi_active_set *h, int steps) {
     for (; steps > 0; steps--) {
         active_set_multiply(h);
+        /* Points that depend on the support and did not get in are ignored until the next begin, or they
+         * would be chosen again for ever. */
         const int i = active_set_worst_idle(h);
         if (i < 0)
             return true;
         if (!active_set_insert(h, i))
             active_set_take_place(h, i);
         active_set_settle(h);
-        h->dependent[i] = h->place[i] < 0; /* rounding alone can send it back at once */
+        h->dependent[i] = h->place[i] < 0; /* rounding alone can make settle remove it at once */
     }
     return false;
 }
@@ -322,6 +341,7 @@ bool svi_active_set_solve(struct svi_active_set *h) {
     return svi_active_set_go_on(h, svi_active_set_most_steps(h));
 }
 
+/* The method is finite in exact arithmetic; with rounding the bound prevents an endless alternation. */
 int svi_active_set_most_steps(const struct svi_active_set *h) {
     return 3 * h->count + 30;
 }
@@ -343,7 +363,7 @@ double svi_active_set_violation(const struct svi_active_set *h) {
     return worst;
 }
 
-/* ---- as it is kept */
+/* ---- archive */
 
 static int64_t active_set_triangle(int n) {
     return (int64_t)n * (n + 1) / 2;
@@ -354,8 +374,8 @@ static const char *active_set_key(char key[64], const char *name, const char *fi
     return key;
 }
 
-/* From v, a lower triangle row by row, into a matrix whose rows are `across` and whose columns are `down`
- * apart; or back. */
+/* Copies v, a lower triangle row by row, into a matrix with the given distances between rows (`across`) and
+ * between columns (`down`); or back. */
 static void active_set_move_triangle(bool in, double *v, double *matrix, int n, int across, int down) {
     for (int row = 0; row < n; row++)
         for (int c = 0; c <= row; c++, v++) {
@@ -364,7 +384,7 @@ static void active_set_move_triangle(bool in, double *v, double *matrix, int n, 
         }
 }
 
-/* Such a triangle by way of v. True: it was loaded. */
+/* Archives a triangle through the buffer v. True: it was loaded. */
 static bool active_set_archive_triangle(struct svi_archive *a, const char *key, double *v, double *matrix,
                                         int n, int across, int down) {
     const bool in = svi_archive_loading(a);
@@ -377,7 +397,7 @@ static bool active_set_archive_triangle(struct svi_archive *a, const char *key, 
     return true;
 }
 
-/* Is it the matrix of a kernel? |K_ij| is at most the root of K_ii K_jj. */
+/* Can K be the matrix of a kernel? |K_ij| must not exceed sqrt(K_ii K_jj). */
 static bool active_set_is_kernel(const struct svi_active_set *h) {
     for (int i = 0; i < h->count; i++) {
         const double *row = active_set_row(h, i);
@@ -396,11 +416,12 @@ static void active_set_archive_kernel(struct svi_archive *a, struct svi_active_s
     if (!active_set_archive_triangle(a, active_set_key(key, name, "kernel"), v, h->k, h->count, h->capacity,
                                      1))
         return;
-    active_set_move_triangle(true, v, h->k, h->count, 1, h->capacity); /* the upper one */
+    active_set_move_triangle(true, v, h->k, h->count, 1, h->capacity); /* the upper triangle */
     svi_archive_check(a, active_set_is_kernel(h), "a matrix is not that of a kernel");
 }
 
-/* L L' = K of the support, L ones = 1, and nothing has a weight outside of it? v holds L. */
+/* Checks L L' = K of the support, L ones = 1, and that no weight is negative or outside the support. v holds
+ * L, row by row. The error of L ones is relative to the size of its terms. */
 static bool active_set_is_factor(const struct svi_active_set *h, const double *v) {
     const double *row = v;
     for (int s = 0; s < h->support; s++) {
@@ -410,6 +431,7 @@ static bool active_set_is_factor(const struct svi_active_set *h, const double *v
             size += fabs(row[c] * h->ones[c]);
         if (!(row[s] > 0 && fabs(cblas_ddot(s + 1, row, 1, h->ones, 1) - 1) <= AGREE * size))
             return false;
+        /* `other` walks the rows of L: row t has t + 1 values. */
         for (int t = 0; t <= s; other += ++t)
             if (!(fabs(cblas_ddot(t + 1, row, 1, other, 1) - k[h->point[t]]) <= AGREE * k[h->point[s]]))
                 return false;
@@ -446,6 +468,8 @@ void svi_active_set_archive(struct svi_archive *a, struct svi_active_set *h, con
     }
     if (count == 0)
         return;
+    /* One buffer serves both triangles: K first, then the factor, which active_set_is_factor reads from
+     * it. */
     double *v = svi_alloc_array((size_t)active_set_triangle(count), sizeof *v);
     if (!v) {
         svi_archive_fail(a, SVS_NO_MEMORY, "no memory for a kernel matrix");

@@ -1,9 +1,10 @@
 /* Two parts. The tail: a mean of generalised Pareto laws, each with its slope b, total S(b) and weight,
- * fitted to the highest tenth of the scores (calibration.h has the formulas). The calibration: scores in a
- * ring, which knows the oldest, and the same scores sorted; both change together, and `sorted` holds exactly
- * the ring's scores at any time. A p-value counts by binary search. The tail is fitted lazily, by the first
- * score above all others after a twentieth of the scores was replaced, so that a stream without such scores
- * never pays for it. */
+ * fitted to the highest tenth of the scores (tail.h has the formulas). The calibration: scores in a ring, in
+ * order of arrival, and the same scores sorted.
+ *
+ * Invariant: `sorted` holds exactly the ring's scores at any time. A p-value counts by binary search. The
+ * tail is fitted lazily, by the first score above all others after a twentieth of the scores was replaced, so
+ * that a stream without such scores never pays for it. */
 #include "novelty/calibration.h"
 
 #include <assert.h>
@@ -18,8 +19,8 @@
 #define SHARE        10   /* one score in SHARE is above the threshold */
 #define MIN_EXCESSES 20   /* excesses for a fit */
 #define MAX_EXCESSES 1000 /* more would cost time and gain little */
-#define SAFETY       3
-#define EARLY        30 /* scores from which on there may be a tail */
+#define SAFETY       3    /* factor on the estimate (calibration.h, THE TAIL) */
+#define EARLY        30   /* scores that an early tail needs */
 
 /* ---- the tail */
 
@@ -29,7 +30,7 @@ static struct svi_tail_law tail_law(struct svi_tail *t) {
     return (struct svi_tail_law){t->slope, t->total, t->weight};
 }
 
-/* To the highest `count`, of which there are fewer than n. */
+/* Fits the tail to the highest `count` < n of the scores; the threshold is the score below them. */
 static void tail_fit(struct svi_tail *t, const double *sorted, int n, int count) {
     const double *top = sorted + (n - count);
     double sum = 0;
@@ -38,10 +39,13 @@ static void tail_fit(struct svi_tail *t, const double *sorted, int n, int count)
     for (int k = 0; k < count; k++)
         sum += top[k] - t->threshold;
     const double mean = sum / count;
+    /* All equal, or one infinite: there is no scale, and no fit. */
     if (!(mean >= 1e-300 && sum < INFINITY))
         return;
     t->count = count;
+    /* The conformal share: as a p-value counts the score itself. */
     t->share = (1.0 + count) / (1.0 + n);
+    /* b = xi / (1 - xi) / mean: the slope with which shape xi has the mean excess seen (tail.h). */
     for (int i = 0; i < SVI_TAIL_PARTS; i++) {
         const double shape = svi_tail_shape(&tail_form, i);
         t->slope[i] = shape / (1 - shape) / mean;
@@ -51,6 +55,7 @@ static void tail_fit(struct svi_tail *t, const double *sorted, int n, int count)
     svi_tail_fit(&tail_form, &law, &seen);
 }
 
+/* P(score above threshold) P(Y > y), tripled; 1 without a fit. */
 static double tail_p(struct svi_tail *t, double score) {
     const struct svi_tail_law law = tail_law(t);
     if (t->count == 0)
@@ -99,8 +104,7 @@ void svi_calibration_empty(struct svi_calibration *c) {
     c->stale = -1;
 }
 
-/* How many of the sorted scores are below `score`. Halving without a branch to guess: the answer is random.
- */
+/* The number of scores below `score`, by bisection. Branch-free: comparisons are unpredictable. */
 static int calibration_below(const struct svi_calibration *c, double score) {
     const double *from = c->sorted;
     int left = (int)c->ring.filled;
@@ -114,19 +118,22 @@ static int calibration_below(const struct svi_calibration *c, double score) {
     return (int)(from - c->sorted) + (*from < score);
 }
 
+/* Scores equal to this one count as at least as high, so ties make p larger, never too small. */
 double svi_calibration_p(const struct svi_calibration *c, double score) {
     assert(!isnan(score));
     return (1.0 + (c->ring.filled - calibration_below(c, score))) / (1.0 + c->ring.filled);
 }
 
 int svi_calibration_above(const struct svi_calibration *c, double score, int level) {
-    if (level == 0 || c->sorted[c->ring.filled - level] > score) /* no ties: nearly always */
+    if (level == 0 || c->sorted[c->ring.filled - level] > score) /* no ties: the common case */
         return level;
     return (int)c->ring.filled - calibration_below(c, nextafter(score, INFINITY));
 }
 
 double svi_calibration_level(const struct svi_calibration *c, double p) {
-    const double may = floor(p * (1.0 + c->ring.filled) * (1 + 1e-12)) - 1; /* scores that may be as high */
+    const double may =
+        floor(p * (1.0 + c->ring.filled) * (1 + 1e-12)) -
+        1; /* scores that may be at least as high; the factor allows for rounding of p (1 + n) */
     if (may < 0)
         return INFINITY;
     return may >= c->ring.filled ? -INFINITY : c->sorted[c->ring.filled - 1 - (int)may];
@@ -136,6 +143,7 @@ double svi_calibration_tail(struct svi_calibration *c, double score) {
     const double p = svi_calibration_p(c, score);
     if (c->ring.filled == 0 || score <= c->sorted[c->ring.filled - 1])
         return p;
+    /* Only a score above all others needs the tail, so this is where it is fitted. */
     const int n = (int)c->ring.filled;
     if (c->stale < 0 || (int64_t)c->stale * REFIT >= n) {
         const int count = n / SHARE < MAX_EXCESSES ? n / SHARE : MAX_EXCESSES;
@@ -171,6 +179,7 @@ static void calibration_sort(struct svi_calibration *c) {
     qsort(c->sorted, (size_t)c->ring.filled, sizeof *c->sorted, calibration_ascending);
 }
 
+/* The tail belongs to the former scores and is fitted again. */
 void svi_calibration_replace(struct svi_calibration *c, const double *scores) {
     for (int i = 0; i < c->ring.filled; i++) {
         assert(!isnan(scores[i]));
@@ -180,7 +189,8 @@ void svi_calibration_replace(struct svi_calibration *c, const double *scores) {
     calibration_sort(c);
 }
 
-/* The sorted scores between the place that becomes free and the one that is needed move by one. */
+/* Replaces one sorted score: those between the free place and the needed one move by one. `to` counts the old
+ * score too, so it is one less if that lies below it. */
 static void calibration_replace_one(struct svi_calibration *c, double old, double score) {
     int from = calibration_below(c, old), to = calibration_below(c, score);
     double *s = c->sorted;
@@ -193,6 +203,7 @@ static void calibration_replace_one(struct svi_calibration *c, double old, doubl
     s[to] = score;
 }
 
+/* The sorted array is changed first, while the ring still holds the score that leaves. */
 int svi_calibration_add(struct svi_calibration *c, double score) {
     const int place = (int)c->ring.slot;
     assert(!isnan(score));
@@ -209,7 +220,7 @@ int svi_calibration_add(struct svi_calibration *c, double score) {
     return place;
 }
 
-/* ---- both as they are kept */
+/* ---- archive */
 
 static void tail_archive(struct svi_archive *a, struct svi_tail *t) {
     svi_archive_int(a, "tail count", &t->count, 0, INT32_MAX);
@@ -222,8 +233,9 @@ static void tail_archive(struct svi_archive *a, struct svi_tail *t) {
         svi_archive_check(a, t->weight[i] >= 0 && t->share >= 0, "a probability is negative");
 }
 
-/* Where a score stands in the ring matters: refreshes draw rows by their place. */
+/* Places in the ring are kept: refreshes draw rows by place. `sorted` is rebuilt. */
 void svi_calibration_archive(struct svi_archive *a, struct svi_calibration *c) {
+    /* Capacity follows from the number of scores, which is read with the ring. */
     const bool holds = svi_stat_ring_archive_as(a, "calibration count", "calibration next", &c->ring);
     if (svi_archive_loading(a) && holds && svi_calibration_reserve(c, (int)c->ring.filled, a->err) != SVS_OK)
         svi_archive_fail(a, SVS_NO_MEMORY, "no memory for the calibration scores");

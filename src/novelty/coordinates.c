@@ -35,8 +35,8 @@ double svi_coordinates_memory(int d) {
     return (double)svi_arrays_bytes(&coordinates_arrays, dims);
 }
 
-/* What counts as one deviation of a column of a category (coordinates.h); 0 while all values are 0, or none
- * is. */
+/* The scale of a column of a category (coordinates.h): the inverse of what its step counts. 0 while all
+ * values are equal. */
 static double coordinates_of_category(const double *v, int64_t n) {
     int64_t zeros = 0;
     for (int64_t i = 0; i < n; i++)
@@ -45,10 +45,13 @@ static double coordinates_of_category(const double *v, int64_t n) {
     return rarer > 0 ? 1 / fmin(1, STEP * sqrt(fmax(1, LOW / rarer))) : 0;
 }
 
+/* Per feature: spread from quantiles, else from the deviation; the shrink limit; categories replace it
+ * all. */
 void svi_coordinates_fit(struct svi_coordinates *c, const double *rows, int64_t stride, int64_t count,
                          double *column, int first, int end) {
     for (int j = first; c->center && j < end; j++) {
         int64_t known = 0;
+        /* inverse 1 marks a feature without a scale of its own, which limits nothing. */
         const double least = c->shrink > 0 && c->inverse[j] != 1 ? c->shrink / c->inverse[j] : 0;
         c->center[j] = 0;
         c->inverse[j] = 1;
@@ -58,18 +61,20 @@ void svi_coordinates_fit(struct svi_coordinates *c, const double *rows, int64_t 
         }
         if (known == 0)
             continue;
+        /* Quantiles ignore the extreme 5 % on both sides, so outliers do not set the scale. */
         double spread = (svi_quantile(column, known, 1 - LOW) - svi_quantile(column, known, LOW)) / DEVIATION;
         if (!(spread > 0))
             spread = svi_deviation(column, known);
-        spread = fmax(spread, least); /* of a feature without a scale `least` is 0 */
+        spread = fmax(spread, least); /* never below `least` */
         if (c->category && c->category[j])
             spread = coordinates_of_category(column, known);
+        /* A spread that rounding of the center explains is none: dividing by it would only amplify noise. */
         c->center[j] = svi_quantile(column, known, 0.5);
         c->inverse[j] = spread > 1e-12 * fabs(c->center[j]) && isfinite(1 / spread) ? 1 / spread : 1;
     }
 }
 
-/* A row with gaps: stretches of values between them. */
+/* A row with missing values: coordinates of each run of known values between them. */
 static void coordinates_apply_known(const struct svi_coordinates *c, const double *x, double *to) {
     for (int j = 0; j < c->d; j++) {
         int end = j;
@@ -85,12 +90,16 @@ static void coordinates_apply_known(const struct svi_coordinates *c, const doubl
     }
 }
 
+/* Polynomial kernels: 0 for missing coordinates; the others are scaled so that the length is preserved on
+ * average. */
 static void coordinates_fill(const struct svi_coordinates *c, int missing, double *to) {
     const double scale = missing < c->d ? sqrt((double)c->d / (c->d - missing)) : 0;
     for (int j = 0; j < c->d; j++)
         to[j] = isnan(to[j]) ? 0 : to[j] * scale;
 }
 
+/* Rows without missing values take the fast path; padding is 0, so that distances can run over whole
+ * strides. */
 void svi_coordinates_apply(const struct svi_coordinates *c, const double *x, double *to) {
     const int missing = svi_count_missing(x, c->d);
     if (missing > 0)

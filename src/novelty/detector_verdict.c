@@ -1,13 +1,16 @@
-/* What a person says of rows afterwards. */
+/* A person's verdict on past rows: normal, or not normal. */
 #include <string.h>
 
 #include "novelty/detector.h"
 
-/* As a sample that is usual: neither its surprise nor the run that is under way keeps it out. */
+/* Runs the row through svi_detector_learn as a normal sample: with p = 1, under the policy `all` and outside
+ * of any run, so that neither its surprise nor the present run excludes it. The run is restored
+ * afterwards. */
 void svi_detector_teach(svi_detector *d, const double *x, bool calibrates) {
     struct svi_judgement j;
     const struct svi_detector_state before = d->now;
     const enum svi_novelty_learn learn = d->o.learn;
+    /* The assessment fills d->judgement, which svi_detector_learn reads. */
     svi_detector_assess(d, x, &j);
     if (j.unknown)
         return;
@@ -15,6 +18,7 @@ void svi_detector_teach(svi_detector *d, const double *x, bool calibrates) {
     d->judgement.p = 1;
     d->judgement.novel = false;
     d->judgement.calibrates = calibrates;
+    /* With held rows still counted, following the run would release them into the calibration. */
     d->now.run = d->now.held_count = 0;
     (void)svi_detector_learn(d, true);
     d->o.learn = learn;
@@ -23,6 +27,7 @@ void svi_detector_teach(svi_detector *d, const double *x, bool calibrates) {
     d->now.held_count = before.held_count;
 }
 
+/* Rows are replaced rather than removed, because the ring of the calibration has no holes. */
 void svi_detector_withdraw(svi_detector *d, const double *x) {
     struct svi_calibration *c = &d->calibration;
     const size_t size = (size_t)d->o.d * sizeof *d->rows;
@@ -30,7 +35,8 @@ void svi_detector_withdraw(svi_detector *d, const double *x) {
     double score = 0;
     bool any = false;
     svi_detector_claim_scratch(d);
-    svi_detector_finish_renewal(d); /* which goes by the rows of now */
+    svi_detector_finish_renewal(d); /* its result depends on the rows as they are */
+    /* A row of median score is normal and carries no information about the tail. */
     for (int i = 0; i < c->ring.filled && !middle; i++)
         if (c->scores[i] == c->sorted[c->ring.filled / 2]) {
             middle = d->rows + (size_t)i * (size_t)d->o.d;

@@ -1,15 +1,14 @@
-/* Two levels. A member is FOSVM for one gamma (struct svi_member_fit): an active set, solved exactly, that
- * grows by the row that lies furthest outside until no row does. FOSVM1 looks at all rows, block after block,
- * round and round; FOSVM2 at m rows drawn at random, until enough in a row held none outside to bound the
- * probability that the model leaves more than epsilon outside. The kernel values of a block with the
- * active set are computed once and kept while rows of the block join.
+/* Two levels. A member is FOSVM for one gamma (struct svi_member_fit): an active set, solved exactly, to
+ * which the row furthest outside is added until no row is outside. FOSVM1 tests all rows, block by block, in
+ * repeated sweeps. FOSVM2 tests m rows drawn at random, until enough consecutive draws had none outside to
+ * bound the probability that the model leaves more than epsilon outside. Kernel values of a block with the
+ * active set are computed once and extended while rows of the block join.
  *
- * Training prepares what the members share and joins them: coordinates from a sample of rows, the gamma that
- * the rule gives, the rows of lowest density trimmed (moved to the end), a fit for each multiple of gamma,
- * and shares that give the members like weight. All that is random comes from one generator, in a fixed
- * order.
+ * Training prepares what the members share and assembles them: coordinates from a sample of rows, the gamma
+ * of the rule, trimming (rows of lowest density are moved to the end), a fit per multiple of gamma, and
+ * shares that weigh the members alike. All randomness comes from one generator, in a fixed order.
  *
- * Order: room, points of the active set, the two algorithms, then training from options to model. */
+ * Order: memory, points of the active set, the two algorithms, then training from options to model. */
 #include "novelty/fosvm.h"
 
 #include <math.h>
@@ -25,16 +24,16 @@
 #include "novelty/coordinates.h"
 #include "novelty/novelty_model.h"
 
-#define BLOCK          512  /* rows looked at together */
+#define BLOCK          512  /* rows tested together */
 #define FIRST_CAPACITY 64   /* points */
-#define DRAWN          2048 /* rows drawn first, so that the sweeps over all find little left to do */
+#define DRAWN          2048 /* rows drawn first by FOSVM1, so that its sweeps find little left to do */
 #define SWEEPS_MAX     100
 #define ROUNDS_MAX     1000000
 #define SAMPLE         4096 /* rows by which quantiles, variances and spreads are estimated */
-#define PAIRS          4000 /* of rows, for the median distance */
-#define KERNELS        256  /* rows whose kernels make up the density that trimming goes by */
+#define PAIRS          4000 /* pairs of rows for the median distance */
+#define KERNELS        256  /* rows whose kernels sum to the density for trimming */
 
-/* Some rows that lie together. */
+/* Consecutive rows in memory. */
 struct fit_block {
     struct svi_points points;
     const double *norm2;
@@ -48,11 +47,13 @@ void svi_member_fit_clear(struct svi_member_fit *f) {
     svi_pool_free(&f->pool);
 }
 
+/* Rows per draw: m of FOSVM2, or the one large first draw of FOSVM1. */
 static int64_t fit_draw_size(const struct svi_member_fit *f) {
     const int64_t wanted = f->options->fosvm == 2 ? f->options->m : DRAWN;
     return wanted < f->rows.count ? wanted : f->rows.count;
 }
 
+/* Arrays of points grow with the set; the set itself is last, so its capacity is what all of them have. */
 static svs_code fit_reserve(struct svi_member_fit *f, int capacity, svs_error *err) {
     const size_t old = (size_t)f->set.capacity, n = (size_t)capacity, stride = (size_t)f->rows.stride;
     if (!svi_grow_doubles(&f->support, old * stride, n * stride) ||
@@ -74,6 +75,7 @@ static svs_code fit_prepare(struct svi_member_fit *f, svs_error *err) {
 
 /* ---- points of the active set */
 
+/* Kernel values of a point with the rows of a block, computed in place of the gaps. */
 static void fit_kernel_row(struct svi_member_fit *f, const struct fit_block *b, int point) {
     double *k = f->kernel + (size_t)point * BLOCK;
     const double *x = f->support + (size_t)point * (size_t)f->rows.stride;
@@ -81,7 +83,8 @@ static void fit_kernel_row(struct svi_member_fit *f, const struct fit_block *b, 
     svi_similarity_of_gap(&f->similarity, f->gamma, k, b->norm2, f->support_norm2[point], b->points.count, k);
 }
 
-/* Points without weight count for nothing; should one be missed later, it is found again. */
+/* Removes points without weight: they do not change the model, and a row that is needed later is found again.
+ * Backwards, with the last point taking the free index, as in svi_active_set_remove. */
 static void fit_forget_idle(struct svi_member_fit *f) {
     const size_t stride = (size_t)f->rows.stride;
     for (int i = f->set.count - 1; i >= 0; i--) {
@@ -98,11 +101,13 @@ static void fit_forget_idle(struct svi_member_fit *f) {
     }
 }
 
+/* `max` limits the support, not the set: points without weight do not reach the model. */
 static bool fit_is_full(const struct svi_member_fit *f) {
     return f->options->max > 0 && f->set.support >= f->options->max;
 }
 
-/* Row i of the block joins the active set, and the small problem is solved again. */
+/* Adds row i of the block to the active set and solves the small problem again. Its kernel values with the
+ * other points are known already, as column i of f->kernel. */
 static svs_code fit_join(struct svi_member_fit *f, const struct fit_block *b, int64_t i, svs_error *err) {
     const size_t stride = (size_t)f->rows.stride;
     SVI_TRY(f->set.count == f->set.capacity ? fit_reserve(f, 2 * f->set.capacity, err) : SVS_OK);
@@ -119,7 +124,8 @@ static svs_code fit_join(struct svi_member_fit *f, const struct fit_block *b, in
     return SVS_OK;
 }
 
-/* Memberships of the block's rows; returns the row with the smallest that is not stuck, or 0. */
+/* Computes the memberships of the block's rows, and returns the row with the smallest one that is not stuck;
+ * 0 if all are. */
 static int64_t fit_worst_row(struct svi_member_fit *f, const struct fit_block *b) {
     const int n = (int)b->points.count;
     int64_t worst = 0;
@@ -131,8 +137,8 @@ static int64_t fit_worst_row(struct svi_member_fit *f, const struct fit_block *b
     return worst;
 }
 
-/* The row joined last stays outside for all that: what rows with gaps are to each other need not fit
- * together. It leaves again, and this look at the block passes it over. */
+/* The row added last stays outside nevertheless: kernel values of rows with missing coordinates need not form
+ * a positive definite matrix. Removes it again if it has no weight, and skips it in this block. */
 static int64_t fit_give_up(struct svi_member_fit *f, const struct fit_block *b, int64_t row) {
     const int last = f->set.count - 1;
     f->stuck[row] = true;
@@ -141,7 +147,7 @@ static int64_t fit_give_up(struct svi_member_fit *f, const struct fit_block *b, 
     return fit_worst_row(f, b);
 }
 
-/* Lets the worst row of the block join until none is outside (or `joins` have). */
+/* Adds the worst row of the block until none is outside or `joins` rows were added; *joined counts them. */
 static svs_code fit_take_block(struct svi_member_fit *f, const struct fit_block *b, int64_t joins,
                                int64_t *joined, svs_error *err) {
     const double edge = 1 - f->options->theta;
@@ -150,12 +156,14 @@ static svs_code fit_take_block(struct svi_member_fit *f, const struct fit_block 
         fit_kernel_row(f, b, a);
     memset(f->stuck, 0, BLOCK * sizeof *f->stuck);
     int64_t worst = fit_worst_row(f, b);
+    /* Every join changes all memberships, so the worst row is chosen again each time. */
     for (; joins > 0 && f->member_of[worst] < edge && !f->stuck[worst] && !fit_is_full(f) && code == SVS_OK;
          joins--) {
         code = fit_join(f, b, worst, err);
         ++*joined;
         const int64_t before = worst;
         worst = fit_worst_row(f, b);
+        /* The row that joined must be inside now; if it is not, no solution contains it. */
         if (b->points.gaps && code == SVS_OK && f->member_of[before] < edge) {
             --*joined;
             worst = fit_give_up(f, b, before);
@@ -167,6 +175,7 @@ static svs_code fit_take_block(struct svi_member_fit *f, const struct fit_block 
             break;
         }
     }
+    /* The certificate of the block under the final model of this call. */
     for (int64_t i = 0; i < b->points.count; i++) {
         f->worst = f->member_of[i] < f->worst ? f->member_of[i] : f->worst;
         f->outside += f->member_of[i] < edge;
@@ -174,6 +183,7 @@ static svs_code fit_take_block(struct svi_member_fit *f, const struct fit_block 
     return code;
 }
 
+/* The block of rows that begins at `first`; the last one is shorter. */
 static struct fit_block fit_rows_block(const struct svi_member_fit *f, int64_t first) {
     const int64_t left = f->rows.count - first;
     struct fit_block b = {.points = f->rows};
@@ -190,6 +200,7 @@ static void fit_report(const struct svi_member_fit *f) {
 
 /* ---- the two algorithms */
 
+/* Tests rows drawn at random, with replacement; they are copied so that they form blocks. */
 static svs_code fit_take_drawn(struct svi_member_fit *f, int64_t joins, int64_t *joined, svs_error *err) {
     const int64_t count = fit_draw_size(f), stride = f->rows.stride;
     svs_code code = SVS_OK;
@@ -198,6 +209,7 @@ static svs_code fit_take_drawn(struct svi_member_fit *f, int64_t joins, int64_t 
         memcpy(f->picked + i * stride, f->rows.x + row * stride, (size_t)stride * sizeof *f->picked);
         f->picked_norm2[i] = f->norm2 ? f->norm2[row] : 0;
     }
+    /* `worst` and `outside` are reset with every draw: they describe the model that was tested last. */
     f->worst = 1;
     f->outside = 0;
     for (int64_t first = 0; first < count && code == SVS_OK; first += BLOCK) {
@@ -210,8 +222,8 @@ static svs_code fit_take_drawn(struct svi_member_fit *f, int64_t joins, int64_t 
     return code;
 }
 
-/* One block; what is known of the `clean` blocks before holds on only if no row of it joins. Returns how many
- * blocks in a row the present model was checked against. */
+/* Tests one block. The results of the `clean` blocks before it remain valid only if no row of this one joins.
+ * Returns the number of consecutive blocks that the present model was tested against. */
 static int64_t fit_visit_block(struct svi_member_fit *f, int64_t block, int64_t joins, int64_t clean,
                                svs_code *code, svs_error *err) {
     const struct fit_block b = fit_rows_block(f, block * BLOCK);
@@ -228,11 +240,12 @@ static int64_t fit_visit_block(struct svi_member_fit *f, int64_t block, int64_t 
     return clean + 1;
 }
 
-/* The worst of all rows joins, block after block, round and round; done when the model has not changed for as
- * many blocks as there are. On the last round that there may be it is only looked at. */
+/* FOSVM1: sweeps over all blocks until the model has not changed for a full sweep. The last sweep allowed
+ * adds nothing, so that `worst` and `outside` are those of the returned model in any case. */
 static svs_code fit_fosvm1(struct svi_member_fit *f, svs_error *err) {
     const int64_t blocks = (f->rows.count + BLOCK - 1) / BLOCK, last = (SWEEPS_MAX - 1) * blocks;
     int64_t joined = 0, clean = 0;
+    /* Random rows first find most of the support cheaply, before every row is visited. */
     svs_code code = fit_take_drawn(f, INT64_MAX, &joined, err);
     f->worst = 1;
     f->outside = 0;
@@ -248,17 +261,17 @@ static svs_code fit_fosvm1(struct svi_member_fit *f, svs_error *err) {
     return code;
 }
 
-/* Rows that must be drawn in a row with none outside before the fit is done. A model that leaves more than
- * epsilon outside passes m of them with probability e^(-m epsilon), but it is put to this test after every
- * round r, and passing once would do: with ln((r + 1)(r + 2)) / epsilon rows more all tests together are
- * passed by such a model with probability e^(-m epsilon) sum 1 / ((r + 1)(r + 2)) = e^(-m epsilon) at most.
- */
+/* Number of consecutive rows drawn without one outside that ends the fit. A model that leaves more than
+ * epsilon outside passes m draws with probability e^(-m epsilon), but it is tested after every round r, and
+ * passing once suffices. With ln((r + 1)(r + 2)) / epsilon further rows, the probability that such a model
+ * passes any test is at most e^(-m epsilon) sum_r 1 / ((r + 1)(r + 2)) = e^(-m epsilon). */
 static double fit_rows_to_pass(const struct svi_member_fit *f) {
     const double r = (double)f->rounds;
     return (double)fit_draw_size(f) + log((r + 1) * (r + 2)) / f->options->epsilon;
 }
 
-/* The worst of m drawn rows joins, until that many rows held none outside. */
+/* FOSVM2: adds the worst of m drawn rows, until fit_rows_to_pass rows had none outside. `worst` covers the
+ * draws that tested the final model. */
 static svs_code fit_fosvm2(struct svi_member_fit *f, svs_error *err) {
     double passed = 0, worst = 1;
     svs_code code = SVS_OK;
@@ -277,8 +290,12 @@ static svs_code fit_fosvm2(struct svi_member_fit *f, svs_error *err) {
     return code;
 }
 
+/* Fits one member; what was fitted is in f->set and f->support even after an error, for the caller to
+ * clear. */
 svs_code svi_member_fit(struct svi_member_fit *f, svs_error *err) {
     SVI_TRY(fit_prepare(f, err));
+    /* The first row starts the set: with one point it has weight 1, and everything else is measured against
+     * it. */
     struct fit_block b = fit_rows_block(f, 0);
     b.points.count = 1;
     f->worst = 1;
@@ -303,6 +320,7 @@ void svs_novelty_options_default(svs_novelty_options *o) {
                                .seed = 1};
 }
 
+/* The state of one training run. */
 struct training {
     svs_novelty_options o;
     struct svi_coordinates coordinates;
@@ -311,17 +329,19 @@ struct training {
     struct svi_pool pool;
     double *points;   /* n x stride, in coordinates; the kept ones first */
     double *norm2;    /* polynomial */
-    double *sample;   /* SAMPLE raw rows, then scratch of as many values */
-    double *surprise; /* of SAMPLE rows */
+    double *sample;   /* up to SAMPLE raw rows, then a column of as many values, then one raw row */
+    double *surprise; /* of up to SAMPLE rows */
     bool gaps;        /* a value is missing */
     struct svi_random random;
     struct svs_novelty_model *model;
 };
 
+/* Rejects options that cannot work, before anything is allocated. */
 static svs_code training_check(const svs_rows *rows, const svs_novelty_options *o, svs_error *err) {
     if (rows->n < 2)
         return svi_fail(err, SVS_INVALID, "a one-class model needs two rows at least, there are %lld",
                         (long long)rows->n);
+    /* One row per rule: adding an option means adding a row. */
     const struct {
         bool wrong;
         const char *text;
@@ -347,12 +367,12 @@ static int64_t training_sample_size(const struct training *t) {
     return t->n < SAMPLE ? t->n : SAMPLE;
 }
 
-/* Evenly spread over the rows: the i-th of the sample. */
+/* The i-th row of the sample, spread evenly over all rows. */
 static int64_t training_sample_row(const struct training *t, int64_t i) {
     return t->n <= SAMPLE ? i : (int64_t)((double)i * (double)t->n / SAMPLE);
 }
 
-/* Without scaling the coordinates are the values themselves, whose squares must not overflow. */
+/* Without scaling, coordinates are the values themselves, whose squares must not overflow. */
 static svs_code training_check_size(const struct training *t, int64_t row, const double *point,
                                     svs_error *err) {
     for (int j = 0; j < t->coordinates.d; j++)
@@ -365,6 +385,7 @@ static svs_code training_check_size(const struct training *t, int64_t row, const
     return SVS_OK;
 }
 
+/* Fits the coordinates to a sample of rows and transforms all rows. */
 static svs_code training_place(struct training *t, const svs_rows *rows, svs_error *err) {
     const int64_t count = training_sample_size(t), d = rows->d;
     const size_t stride = (size_t)t->coordinates.stride;
@@ -376,6 +397,7 @@ static svs_code training_place(struct training *t, const svs_rows *rows, svs_err
     svs_code code = svi_pool_code(&t->pool, "the rows to train on", err);
     if (code != SVS_OK)
         return code;
+    /* The scales come from a sample of rows, so that training costs one pass over all of them. */
     for (int64_t i = 0; i < count; i++)
         svs_rows_copy(rows, training_sample_row(t, i), t->sample + i * d);
     svi_coordinates_fit(&t->coordinates, t->sample, d, count, t->sample + count * d, 0, (int)d);
@@ -394,7 +416,8 @@ static svs_code training_place(struct training *t, const svs_rows *rows, svs_err
 
 /* ---- gamma */
 
-/* Over pairs of different rows: 1 / their median distance; equal rows are passed over. */
+/* 1 / the median distance of random pairs of rows; equal rows are skipped, since repeated states would make
+ * the median 0. */
 static double training_median_gamma(struct training *t) {
     const int stride = t->coordinates.stride;
     double gaps[PAIRS];
@@ -409,6 +432,7 @@ static double training_median_gamma(struct training *t) {
     return svi_gamma_of_gaps(gaps, count);
 }
 
+/* The gamma of the rule, before the members' multiples. */
 static double training_gamma(struct training *t) {
     struct svi_moments m = {0};
     const int64_t count = training_sample_size(t);
@@ -427,6 +451,7 @@ static double training_gamma(struct training *t) {
 
 /* ---- trimming */
 
+/* Swaps two rows, with their squared lengths. */
 static void training_swap_rows(struct training *t, int64_t a, int64_t b) {
     const size_t stride = (size_t)t->coordinates.stride;
     double *x = t->points + (size_t)a * stride, *y = t->points + (size_t)b * stride;
@@ -442,7 +467,8 @@ static void training_swap_rows(struct training *t, int64_t a, int64_t b) {
     }
 }
 
-/* Sum of the kernels of KERNELS rows at each row. */
+/* The density at each row: the sum of the kernels of KERNELS rows, spread evenly. In blocks of SAMPLE rows,
+ * so that k stays small. */
 static void training_densities(const struct training *t, double gamma, double *density, double *k) {
     const struct svi_points p = {t->points, t->coordinates.stride, t->n, t->gaps};
     const int64_t centers = t->n < KERNELS ? t->n : KERNELS;
@@ -459,7 +485,8 @@ static void training_densities(const struct training *t, double gamma, double *d
     }
 }
 
-/* Moves the rows of lowest density after the others. */
+/* Moves the share `trim` of rows with the lowest density to the end; the first t->kept are fitted. Outliers
+ * would become support vectors and make their surroundings normal. */
 static svs_code training_trim(struct training *t, double gamma, svs_error *err) {
     const int64_t drop = (int64_t)(t->o.trim * (double)t->n);
     t->kept = t->n;
@@ -472,6 +499,8 @@ static svs_code training_trim(struct training *t, double gamma, svs_error *err) 
     training_densities(t, gamma, density, sorted + t->n);
     memcpy(sorted, density, (size_t)t->n * sizeof *density);
     const double least = svi_select_rank(sorted, t->n, drop);
+    /* Row i is swapped with the first one that is not kept yet, so earlier decisions stand. Rows with equal
+     * densities are kept together. */
     t->kept = 0;
     for (int64_t i = 0; i < t->n; i++)
         if (density[i] >= least)
@@ -482,6 +511,7 @@ static svs_code training_trim(struct training *t, double gamma, svs_error *err) 
 
 /* ---- members */
 
+/* Copies a fitted active set into the model, with its certificate. */
 static svs_code training_add_member(struct training *t, const struct svi_member_fit *f, svs_error *err) {
     struct svi_member_slot slot;
     const size_t n = (size_t)f->set.count;
@@ -500,8 +530,11 @@ static svs_code training_add_member(struct training *t, const struct svi_member_
     return SVS_OK;
 }
 
+/* Fits one member. The limit on points is shared by the members, and the generator passes from one to the
+ * next. */
 static svs_code training_fit_member(struct training *t, double gamma, int members, svs_error *err) {
     svs_novelty_options o = t->o;
+    /* At least two points for each member, or its model could not enclose anything. */
     o.max = o.max > 0 ? (o.max / members > 2 ? o.max / members : 2) : 0;
     struct svi_member_fit f = {.options = &o,
                                .similarity = t->similarity,
@@ -519,20 +552,22 @@ static svs_code training_fit_member(struct training *t, double gamma, int member
     return code;
 }
 
-/* Members are weighed by 1 / the deviation of their surprise over (a sample of) the fitted rows, so that none
- * drowns the others. */
+/* Sets the members' shares to 1 / the deviation of their surprise over a sample of the fitted rows, so that
+ * none dominates. */
 static svs_code training_weigh(struct training *t, svs_error *err) {
     svs_novelty_model *m = t->model;
     const size_t stride = (size_t)t->coordinates.stride;
     const int64_t count = t->kept < SAMPLE ? t->kept : SAMPLE;
     svs_code code = SVS_OK;
     double sum = 0, *sample = m->members > 1 ? svi_alloc_array((size_t)count * stride, sizeof *sample) : NULL;
+    /* A single member has share 1 without a sample. */
     if (m->members > 1 && !sample)
         return svi_fail_memory(err, "the rows by which the members are weighed");
     for (int64_t i = 0; i < count && sample; i++)
         memcpy(sample + (size_t)i * stride, t->points + (size_t)(i * t->kept / count) * stride,
                stride * sizeof *sample);
     for (int g = 0; g < m->members && sample && code == SVS_OK; g++) {
+        /* The deviation is at least 1e-6: a member with one surprise for all rows must not get all weight. */
         code = svi_novelty_member_surprise(m, g, sample, count, t->surprise, err);
         m->member[g].share = code == SVS_OK ? 1 / fmax(svi_deviation(t->surprise, count), 1e-6) : 1;
     }
@@ -544,6 +579,7 @@ static svs_code training_weigh(struct training *t, svs_error *err) {
     return code;
 }
 
+/* The order is fixed: coordinates, gamma measured in them, trimming with that gamma, members, shares. */
 static svs_code training_run(struct training *t, const svs_rows *rows, svs_error *err) {
     double multiples[SVS_MEMBERS_MAX];
     const int members = svi_gamma_multiples(&t->o, multiples);
@@ -563,10 +599,12 @@ static svs_code training_run(struct training *t, const svs_rows *rows, svs_error
 
 svs_code svs_novelty_train(const svs_rows *rows, const char *const *names, const svs_novelty_options *o,
                            svs_novelty_model **out, svs_error *err) {
+    /* Ownership of the model passes to the caller at the very end; until then any failure frees it. */
     struct training t = {.o = *o, .n = rows->n, .random = {o->seed}};
     svs_code code = training_check(rows, o, err);
     if (code != SVS_OK)
         return code;
+    /* m rows miss the worst epsilon part with probability e^(-m epsilon) = 5 %. */
     if (o->fosvm == 2 && o->m == 0)
         t.o.m = (int64_t)ceil(log(20) / o->epsilon);
     t.similarity = svi_similarity_of(o->kernel, o->degree, rows->d);

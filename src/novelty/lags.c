@@ -24,9 +24,11 @@ void svi_lags_empty(struct svi_lags *l) {
     l->held = 0;
 }
 
+/* Writes the sample into the ring; once full, the row is the ring unrolled from the newest on: two copies. */
 bool svi_lags_push(struct svi_lags *l, const double *x, double *out) {
     const size_t d = (size_t)l->d, bytes = d * sizeof *x;
-    l->newest = l->newest > 0 ? l->newest - 1 : l->lags - 1; /* backwards, so that older ones follow */
+    /* The ring is filled backwards, so that older samples follow newer ones. */
+    l->newest = l->newest > 0 ? l->newest - 1 : l->lags - 1;
     memcpy(l->ring + (size_t)l->newest * d, x, bytes);
     l->held += l->held < l->lags;
     if (l->held < l->lags)
@@ -34,6 +36,8 @@ bool svi_lags_push(struct svi_lags *l, const double *x, double *out) {
     const size_t first = (size_t)(l->lags - l->newest), rest = (size_t)l->newest;
     memcpy(out, l->ring + (size_t)l->newest * d, first * bytes);
     memcpy(out + first * d, l->ring, rest * bytes);
+    /* From the oldest on, so that each difference is taken before its newer value becomes one; the newest
+     * stays a level. */
     for (size_t j = (size_t)l->lags * d; l->differences && j-- > d;)
         out[j] = out[j - d] - out[j];
     return true;
@@ -62,12 +66,12 @@ char *svi_lags_name(const char *const *names, int d, bool differences, int j, ch
     return out;
 }
 
-/* The place in the ring of the sample that came `back` before the newest. */
+/* The sample that is `back` samples older than the newest. */
 static double *lags_row(const struct svi_lags *l, int back) {
     return l->ring + (size_t)((l->newest + back) % l->lags) * (size_t)l->d;
 }
 
-/* Where the ring begins is of no matter to what comes out. */
+/* Samples are stored oldest first, so the archive does not depend on where the ring begins. */
 void svi_lags_archive(struct svi_archive *a, struct svi_lags *l) {
     const size_t bytes = (size_t)l->d * sizeof(double);
     svi_archive_int(a, "lags held", &l->held, 0, l->lags);

@@ -1,13 +1,13 @@
-/* A novelty model: its memory, the scores that it gives, and what explains a score.
+/* A novelty model: its memory, its scores, and the explanation of a score.
  *
- * Scoring takes BLOCK rows at a time: into coordinates, then for each member the kernel values with its
- * support vectors and one product with z. -log of a membership too small for that is computed from the
- * distances, where it stays exact, so that surprise orders even rows whose every kernel value underflows.
+ * Scoring takes BLOCK rows at a time: coordinates first, then for each member the kernel values with its
+ * support vectors and one product with z. A membership too small for that gets its -log from the distances,
+ * where it stays exact, so surprise orders even rows whose kernel values all underflow.
  *
- * An explanation takes one row: each member's weights (the share of each support vector in the membership),
- * the centre that they make, the gradient of the surprise; what feature j adds is |gradient_j| (x_j -
- * centre_j). The detector explains with its own view of itself as a model, so nothing here may allocate but
- * the public calls. */
+ * An explanation takes one row. For each member: the weights (share of each support vector in the
+ * membership), their centre, and the gradient of the surprise; feature j adds |gradient_j| (x_j - centre_j).
+ * The detector explains its own view of itself as a model, so svi_explain must not allocate; only the public
+ * calls do. */
 #include "novelty/novelty_model.h"
 
 #include <math.h>
@@ -23,10 +23,11 @@
 #define BLOCK 256 /* rows scored together */
 #define WEAK                                                                                                 \
     1e-13 /* weights below this share are left out of an explanation: they cost as much as the others */
-#define FLAT 1e-12 /* memberships of polynomial kernels may vanish; slopes end here */
+#define FLAT 1e-12 /* memberships of polynomial kernels may vanish; divisors are at least this */
 
 const char *const svi_novelty_kernels[] = {"rbf", "laplacian", "polynomial", NULL};
 
+/* A member's arrays are one allocation, which begins at `support`. */
 void svs_novelty_free(svs_novelty_model **model) {
     svs_novelty_model *m = *model;
     if (!m)
@@ -57,6 +58,7 @@ static bool novelty_model_copy_names(svs_novelty_model *m, const char *const *na
     return copies;
 }
 
+/* A failure half-way is cleaned up by svs_novelty_free, which accepts partial models. */
 svs_novelty_model *svi_novelty_model_new(int d, bool scale, const char *const *names, svs_error *err) {
     svs_novelty_model *m = svi_alloc(sizeof *m);
     bool got = m;
@@ -118,17 +120,17 @@ void svi_novelty_model_mark(const svs_novelty_model *m, const struct svi_member_
 
 /* ---- scores */
 
-/* What scoring BLOCK rows needs. */
+/* Scratch for scoring BLOCK rows, one allocation. */
 struct score_scratch {
     double *points;     /* BLOCK x stride */
     double *norm2;      /* BLOCK */
-    double *kernel;     /* most support vectors x BLOCK */
+    double *kernel;     /* largest number of support vectors x BLOCK */
     double *membership; /* BLOCK */
-    double *gap;        /* most support vectors */
+    double *gap;        /* largest number of support vectors */
     double *surprise;   /* BLOCK */
 };
 
-/* The model's coordinates: a view. */
+/* The model's coordinates, borrowed. */
 static struct svi_coordinates novelty_model_coordinates(const svs_novelty_model *m) {
     return (struct svi_coordinates){.d = m->d,
                                     .stride = m->stride,
@@ -138,6 +140,7 @@ static struct svi_coordinates novelty_model_coordinates(const svs_novelty_model 
                                     .fill = m->kernel == SVS_NOVELTY_POLYNOMIAL};
 }
 
+/* The kernels of the model; the gap of rows without a common coordinate follows from its first gamma. */
 static struct svi_similarity novelty_model_similarity(const svs_novelty_model *m) {
     struct svi_similarity similarity = svi_similarity_of(m->kernel, m->degree, m->d);
     if (m->members > 0)
@@ -145,6 +148,7 @@ static struct svi_similarity novelty_model_similarity(const svs_novelty_model *m
     return similarity;
 }
 
+/* The support vectors of a member as points. NaN in norm2 marks those with missing coordinates. */
 static struct svi_points novelty_model_support(const svs_novelty_model *m, const svs_novelty_member *e) {
     return (struct svi_points){.x = e->support,
                                .stride = m->stride,
@@ -159,6 +163,8 @@ static int novelty_model_largest_member(const svs_novelty_model *m) {
     return largest;
 }
 
+/* Allocates the scratch; returns the block to free. Sizes are multiples of 8 doubles, which keeps parts
+ * aligned. */
 static double *scratch_new(const svs_novelty_model *m, struct score_scratch *s, svs_error *err) {
     const size_t stride = (size_t)m->stride, most = (size_t)svi_round_up(novelty_model_largest_member(m), 8);
     double *all = svi_alloc_array(BLOCK * (stride + 3) + most * (BLOCK + 1), sizeof *all);
@@ -175,9 +181,11 @@ static double *scratch_new(const svs_novelty_model *m, struct score_scratch *s, 
     return all;
 }
 
+/* Surprises of one member for a block of rows in coordinates. */
 static void novelty_model_surprise(const svs_novelty_model *m, const svs_novelty_member *e,
                                    const double *points, int count, const struct score_scratch *s,
                                    double *surprise) {
+    /* Gaps are computed per support vector over all rows of the block, which keeps the vector in cache. */
     const struct svi_similarity similarity = novelty_model_similarity(m);
     const struct svi_points support = novelty_model_support(m, e);
     const struct svi_points rows = {points, m->stride, count,
@@ -191,12 +199,13 @@ static void novelty_model_surprise(const svs_novelty_model *m, const svs_novelty
         svi_similarity_gap(&similarity, &rows, 0, count, e->support + (size_t)a * (size_t)m->stride, k);
         svi_similarity_of_gap(&similarity, e->gamma, k, polynomial ? s->norm2 : NULL, e->norm2[a], count, k);
     }
+    /* memberships = K' z: kernel rows are support vectors, columns the rows of the block. */
     cblas_dgemv(CblasRowMajor, CblasTrans, e->count, count, 1, s->kernel, BLOCK, e->z, 1, 0, s->membership,
                 1);
     for (int i = 0; i < count; i++) {
         surprise[i] = -log(fmax(s->membership[i], SVI_FAINT));
         if (rows.gaps && svi_count_missing(points + (size_t)i * (size_t)m->stride, m->d) == m->d)
-            surprise[i] = 0; /* nothing is known of it */
+            surprise[i] = 0; /* a row without any value */
         else if (!(s->membership[i] > SVI_FAINT || polynomial)) {
             svi_similarity_gap(&similarity, &support, 0, e->count, points + (size_t)i * (size_t)m->stride,
                                s->gap);
@@ -218,11 +227,13 @@ svs_code svi_novelty_member_surprise(const svs_novelty_model *m, int member, con
     return SVS_OK;
 }
 
-/* The weighted mean of the members' surprises, of one block of rows. */
+/* Scores one block of raw rows: the weighted mean of the members' surprises, and novelty 1 - exp(-surprise).
+ * Either output may be NULL. */
 static void novelty_model_score_block(const svs_novelty_model *m, const svs_rows *rows, int64_t first,
                                       int count, const struct score_scratch *s, double *novelty,
                                       double *surprise) {
     const struct svi_coordinates coordinates = novelty_model_coordinates(m);
+    /* Coordinates are computed in place: the raw row is copied to where they belong. */
     double total[BLOCK] = {0};
     for (int i = 0; i < count; i++) {
         double *point = s->points + (size_t)i * (size_t)m->stride;
@@ -258,14 +269,14 @@ svs_code svs_novelty_score(const svs_novelty_model *m, const svs_rows *rows, int
 
 /* ---- explanations */
 
-/* The sample in the model's coordinates and what one member makes of it. */
+/* The sample in the model's coordinates, and the results for one member at a time. */
 struct explain_view {
     const svs_novelty_model *m;
     struct svi_similarity similarity;
     double *u;        /* stride */
     double *centre;   /* stride: weighted mean of the support vectors */
     double *gradient; /* stride, in coordinates */
-    double *weight;   /* of each support vector: gaps at first */
+    double *weight;   /* by support vector: first its gap, then its weight */
 };
 
 size_t svi_explain_doubles(const svs_novelty_model *m) {
@@ -281,6 +292,7 @@ static const double *explain_vector(const struct explain_view *v, const svs_nove
     return e->support + (size_t)i * (size_t)v->m->stride;
 }
 
+/* The mean of the support vectors by weight. Nearly all weights are 0. */
 static void explain_centre(const struct explain_view *v, const svs_novelty_member *e) {
     memset(v->centre, 0, (size_t)v->m->stride * sizeof *v->centre);
     for (int i = 0; i < e->count; i++)
@@ -288,8 +300,9 @@ static void explain_centre(const struct explain_view *v, const svs_novelty_membe
             explain_add(v->centre, v->weight[i], explain_vector(v, e, i), v->m->d);
 }
 
-/* The gaps become weights of sum 1, which stay exact where every kernel value underflows. Points without
- * weight in the membership have none here, however near they are. */
+/* Turns gaps into weights w_i = z_i k_i / sum z k. Kernel values are taken relative to the nearest point, so
+ * the weights stay exact where every kernel value underflows. Points with z = 0 get weight 0, however
+ * near. */
 static void explain_weigh(const struct explain_view *v, const svs_novelty_member *e) {
     double least = INFINITY, sum = 0;
     for (int i = 0; i < e->count; i++)
@@ -302,12 +315,14 @@ static void explain_weigh(const struct explain_view *v, const svs_novelty_member
     explain_centre(v, e);
 }
 
+/* rbf: the gradient points from the centre to x. */
 static void explain_rbf(const struct explain_view *v, const svs_novelty_member *e) {
     explain_weigh(v, e);
     for (int j = 0; j < v->m->d; j++)
         v->gradient[j] = 2 * e->gamma * (v->u[j] - v->centre[j]);
 }
 
+/* laplacian: each support vector adds the sign of its side, by weight. */
 static void explain_laplacian(const struct explain_view *v, const svs_novelty_member *e) {
     explain_weigh(v, e);
     for (int i = 0; i < e->count; i++) {
@@ -317,7 +332,9 @@ static void explain_laplacian(const struct explain_view *v, const svs_novelty_me
     }
 }
 
-/* b = (1 + gamma u'x) / sqrt((1 + gamma u'u) (1 + gamma x'x)). */
+/* k = b^p with b = (1 + gamma u'x) / sqrt((1 + gamma u'u) (1 + gamma x'x)), and db/du = gamma x / norm - b
+ * gamma u / (1 + gamma u'u). The second part is the same direction for all i, so its factors are summed in
+ * `along`. */
 static void explain_polynomial(const struct explain_view *v, const svs_novelty_member *e) {
     const int d = v->m->d, p = v->m->degree;
     double membership = 0, weights = 0, own = 1, along = 0;
@@ -339,17 +356,19 @@ static void explain_polynomial(const struct explain_view *v, const svs_novelty_m
     explain_centre(v, e);
 }
 
-/* rbf and laplacian where coordinates are missing: each support vector speaks of those that it shares with x,
- * the louder the fewer these are. */
+/* rbf and laplacian with missing coordinates: each support vector contributes to the coordinates that it
+ * shares with x only, scaled by d / their number like its gap. */
 static void explain_shared(const struct explain_view *v, const svs_novelty_member *e) {
     const int d = v->m->d;
     explain_weigh(v, e);
     for (int i = 0; i < e->count; i++) {
+        /* A weight covers the shared coordinates only, so it is scaled like the gap it came from. */
         int shared = 0;
         for (int j = 0; j < d; j++)
             shared += !isnan(v->u[j] - explain_vector(v, e, i)[j]);
         v->weight[i] = shared > 0 ? v->weight[i] * d / shared : 0;
     }
+    /* Per coordinate, the mean gap to the support vectors that have it gives the centre. */
     for (int j = 0; j < d; j++) {
         double mass = 0, moment = 0, slope = 0;
         for (int i = 0; i < e->count; i++) {
@@ -365,7 +384,8 @@ static void explain_shared(const struct explain_view *v, const svs_novelty_membe
     }
 }
 
-static void explain_look(const struct explain_view *v, const svs_novelty_member *e) {
+/* Weights, centre and gradient of one member. */
+static void explain_member(const struct explain_view *v, const svs_novelty_member *e) {
     static void (*const slopes[])(const struct explain_view *, const svs_novelty_member *) = {
         [SVS_NOVELTY_RBF] = explain_rbf,
         [SVS_NOVELTY_LAPLACIAN] = explain_laplacian,
@@ -381,7 +401,8 @@ static void explain_look(const struct explain_view *v, const svs_novelty_member 
         slopes[v->m->kernel](v, e);
 }
 
-/* Of coordinate j at x, in raw units: see coordinates.h. */
+/* The derivative of coordinate j with respect to the raw value x_j (coordinates.h): 1 / sqrt(1 + (u/3)^2),
+ * plus 1 beyond the limit, times the inverse scale. */
 static double explain_slope(const svs_novelty_model *m, double x, int j) {
     if (!m->inverse)
         return 1;
@@ -390,6 +411,8 @@ static double explain_slope(const svs_novelty_model *m, double x, int j) {
     return m->inverse[j] * (1 / sqrt(1 + bent * bent) + (fabs(u) > SVI_SQUASH_LIMIT));
 }
 
+/* In coordinates per member, then back to raw units for the gradient (chain rule). `adds` has no unit, so the
+ * scales cancel there. */
 void svi_explain(const svs_novelty_model *m, const double *x, double *work, double *gradient, double *adds) {
     const struct explain_view v = {.m = m,
                                    .similarity = novelty_model_similarity(m),
@@ -407,9 +430,10 @@ void svi_explain(const svs_novelty_model *m, const double *x, double *work, doub
     }
     for (int e = 0; e < m->members; e++) {
         const double share = m->member[e].share;
-        explain_look(&v, &m->member[e]);
+        /* Gradients and centres are combined by the members' shares, like their surprises. */
+        explain_member(&v, &m->member[e]);
         for (int j = 0; j < m->d; j++) {
-            if (isnan(x[j])) /* what is missing adds nothing */
+            if (isnan(x[j])) /* a missing value adds nothing */
                 continue;
             if (gradient)
                 gradient[j] += share * v.gradient[j] * explain_slope(m, x[j], j);

@@ -1,5 +1,5 @@
-/* novelty_model.h: how a novelty model is put together, by training and by the reader of model files, and
- * what explains its scores. */
+/* novelty_model.h: building a novelty model, for training and for the reader of model files, and explaining
+ * its scores. */
 #ifndef SVI_NOVELTY_MODEL_H
 #define SVI_NOVELTY_MODEL_H
 
@@ -10,31 +10,31 @@
 /* "rbf", "laplacian", "polynomial", by svs_novelty_kernel; then NULL. */
 extern const char *const svi_novelty_kernels[];
 
-/* Room of a new member, to be filled. */
+/* Arrays of a new member, for the caller to fill; owned by the model. */
 struct svi_member_slot {
     double *support; /* count x stride, zeroed */
     double *norm2, *z;
 };
 
-/* A model of d features without members: center 0 and inverse 1 when `scale`, NULL otherwise; names (may be
- * NULL) are copied; lags 1, the rest is zero. NULL: no memory. Free with svs_novelty_free. */
+/* A model of d features without members. scale: center 0 and inverse 1, otherwise both NULL. names[d] (may be
+ * NULL) are copied; lags is 1, the rest zero. NULL: SVS_NO_MEMORY. Free with svs_novelty_free. */
 svs_novelty_model *svi_novelty_model_new(int d, bool scale, const char *const *names, svs_error *err);
 
-/* Fills center and inverse of a scaled model. */
+/* Copies center[d] and inverse[d] into a scaled model; does nothing for one without scales. */
 void svi_novelty_model_place(svs_novelty_model *m, const double *center, const double *inverse);
 
-/* Takes a copy of the schema of raw rows. SVS_NO_MEMORY. */
+/* Stores a copy of the schema of raw rows. SVS_NO_MEMORY. */
 svs_code svi_novelty_model_describe(svs_novelty_model *m, const void *schema, size_t size, svs_error *err);
 
-/* Appends a member of `count` support vectors; its other figures are the caller's to set. SVS_LIMIT,
- * SVS_NO_MEMORY. */
+/* Appends a member of `count` support vectors; the caller sets its other figures. SVS_LIMIT: too many
+ * members. SVS_NO_MEMORY. */
 svs_code svi_novelty_model_member(svs_novelty_model *m, int count, struct svi_member_slot *slot,
                                   svs_error *err);
 
-/* The support is filled: norm2 of the vectors that lack a coordinate becomes NaN. */
+/* Call after filling the support: sets norm2 to NaN for vectors with a missing coordinate. */
 void svi_novelty_model_mark(const svs_novelty_model *m, const struct svi_member_slot *slot, int count);
 
-/* Surprise of `count` rows that are in coordinates already, of one member alone. SVS_NO_MEMORY. */
+/* Fills surprise[count] of one member, for rows that are in coordinates already. SVS_NO_MEMORY. */
 svs_code svi_novelty_member_surprise(const svs_novelty_model *m, int member, const double *points,
                                      int64_t count, double *surprise, svs_error *err);
 
@@ -47,10 +47,9 @@ svs_code svi_novelty_member_surprise(const svs_novelty_model *m, int member, con
  *     laplacian   ds/dx_j = gamma sum_i w_i sign(x_j - x_ij)
  *     polynomial  ds/dx_j = -sum_i z_i p b_i^(p-1) db_i/dx_j / m, k = b^p
  *
- * and feature j adds |ds/dx_j| (x_j - sum_i w_i x_ij), a number without unit, whose sign shows high or low.
- */
+ * and feature j adds |ds/dx_j| (x_j - sum_i w_i x_ij), a number without unit whose sign shows high or low. */
 
-/* Doubles that svi_explain works in. */
+/* Doubles of scratch that svi_explain needs. */
 size_t svi_explain_doubles(const svs_novelty_model *m);
 
 /* x: d raw values; work: svi_explain_doubles doubles, aligned to 64. `gradient` (of the surprise, in raw

@@ -1,11 +1,11 @@
-/* Extremes are rows of values, the two highest and two lowest of each feature and what was usual: they take
- * rows, and each other. The range puts them together: a row goes to `now` and `all`, one of a suspicious run
- * to `run` first.
+/* Extremes hold, per feature, the two highest and two lowest values and the normal quantiles; rows and other
+ * extremes can be added to them. The range combines four: a row goes to `now` and `all`, a row of a
+ * suspicious run to `run` first.
  *
- * Invariants: `all` holds what `now` and `before` do together. Each calibration row with an excess against
- * the others is in `far`, and hardly others: as each holds an extreme, there are at most 2 d of them at once.
- * New rows only make ranges wider and the others' excess smaller; where widths change, or ranges otherwise,
- * range_find_far follows. An archive has neither `all` nor `far`: both are made again. */
+ * Invariants: `all` equals `now` and `before` merged. Every calibration row with an excess against the others
+ * is in `far`, with hardly any others: each of them holds an extreme, so there are at most 2 d. New rows only
+ * widen ranges and lower the excess of others; wherever widths or ranges change otherwise, range_find_far
+ * runs. Archives contain neither `all` nor `far`: both are rebuilt. */
 #include "novelty/range.h"
 
 #include <math.h>
@@ -18,6 +18,7 @@
 
 /* ---- extremes */
 
+/* Infinite values of the other sign: the first real value replaces them in any comparison. */
 static void extremes_empty(struct svi_extremes *e, int d) {
     static const bool highest[SVI_EXTREMES] = {
         [SVI_HIGH] = true, [SVI_HIGH_2] = true, [SVI_USUAL_HIGH] = true};
@@ -27,6 +28,7 @@ static void extremes_empty(struct svi_extremes *e, int d) {
     e->rows = 0;
 }
 
+/* Adds v as a candidate for the two highest values. NaN compares false and changes nothing. */
 static void extremes_raise(struct svi_extremes *e, int j, double v) {
     if (!(v > e->value[SVI_HIGH_2][j]))
         return;
@@ -41,7 +43,7 @@ static void extremes_lower(struct svi_extremes *e, int j, double v) {
     e->value[SVI_LOW][j] = fmin(v, e->value[SVI_LOW][j]);
 }
 
-/* Does x change nothing? Mostly so, hence quickly. A missing value (NaN) never does. */
+/* Does x leave the extremes as they are? This is the common case. Missing values (NaN) change nothing. */
 static bool extremes_hold(const struct svi_extremes *e, const double *x, int d) {
     const double *high = e->value[SVI_HIGH_2], *low = e->value[SVI_LOW_2];
     int j = 0;
@@ -50,6 +52,7 @@ static bool extremes_hold(const struct svi_extremes *e, const double *x, int d) 
     return j == d;
 }
 
+/* Adds a row. */
 static void extremes_add(struct svi_extremes *e, const double *x, int d) {
     for (int j = 0; j < d; j++) {
         extremes_raise(e, j, x[j]);
@@ -57,11 +60,13 @@ static void extremes_add(struct svi_extremes *e, const double *x, int d) {
     }
 }
 
+/* Extends the normal quantiles of feature j; fmin and fmax ignore NaN. */
 static void extremes_widen(struct svi_extremes *e, int j, double low, double high) {
     e->value[SVI_USUAL_LOW][j] = fmin(e->value[SVI_USUAL_LOW][j], low);
     e->value[SVI_USUAL_HIGH][j] = fmax(e->value[SVI_USUAL_HIGH][j], high);
 }
 
+/* Adds both highest and both lowest values, since the second ones may still be extremes of the sum. */
 static void extremes_merge(struct svi_extremes *to, const struct svi_extremes *from, int d) {
     for (int j = 0; j < d; j++) {
         extremes_raise(to, j, from->value[SVI_HIGH][j]);
@@ -94,6 +99,7 @@ svs_code svi_range_reserve(struct svi_range *r, int rows, svs_error *err) {
     svs_code code = rows > r->capacity ? svi_arrays_resize(&range_arrays, r, from, to, err) : SVS_OK;
     if (code != SVS_OK || rows <= r->capacity)
         return code;
+    /* Each part is one block of SVI_EXTREMES rows of d values. */
     for (int i = 0; i < SVI_RANGE_PARTS; i++)
         for (int k = 1; k < SVI_EXTREMES; k++)
             r->of[i].value[k] = r->of[i].value[0] + (size_t)k * (size_t)r->d;
@@ -128,8 +134,10 @@ double svi_range_memory(int d, int rows) {
 
 double svi_range_excess(const struct svi_range *r, const double *x, int *feature) {
     const double *high = r->of[SVI_RANGE_ALL].value[SVI_HIGH], *low = r->of[SVI_RANGE_ALL].value[SVI_LOW];
+    /* Only a row with a value beyond the second extremes can lie beyond the first ones. */
     double most = SVI_RANGE_MIN_WIDTH;
     int at = -1;
+    /* Nearly every row ends here, with two comparisons per feature. */
     const bool may = r->counts && !extremes_hold(&r->of[SVI_RANGE_ALL], x, r->d);
     for (int j = 0; j < (may ? r->d : 0); j++) {
         const double beyond = x[j] > high[j] ? x[j] - high[j] : low[j] - x[j];
@@ -143,14 +151,16 @@ double svi_range_excess(const struct svi_range *r, const double *x, int *feature
     return at < 0 ? 0 : most;
 }
 
-/* The excess of a calibration row against all other rows, x among them (NULL: without it). Where it holds an
- * extreme itself, the second one is that of the others. */
+/* The excess of a calibration row against all other rows and x (NULL: without x). Where the row itself holds
+ * the extreme, the second one is the extreme of the others. */
 static double range_own_excess(const struct svi_range *r, const double *row, const double *x) {
     double *const *all = r->of[SVI_RANGE_ALL].value;
     double most = SVI_RANGE_MIN_WIDTH;
     bool counts = false;
     const bool may = !extremes_hold(&r->of[SVI_RANGE_ALL], row, r->d);
     for (int j = 0; j < (may ? r->d : 0); j++) {
+        /* A row that ties with another at the extreme has the same value as second extreme, so its excess is
+         * 0. */
         double high = all[row[j] == all[SVI_HIGH][j] ? SVI_HIGH_2 : SVI_HIGH][j];
         double low = all[row[j] == all[SVI_LOW][j] ? SVI_LOW_2 : SVI_LOW][j];
         high = x ? fmax(high, x[j]) : high;
@@ -170,10 +180,11 @@ bool svi_range_of(const struct svi_range *r, int feature, double *low, double *h
     return *low <= *high;
 }
 
+/* `now` holds fewer rows than `all`, so a row that leaves `now` unchanged leaves `all` unchanged as well. */
 void svi_range_add(struct svi_range *r, const double *x) {
     r->of[SVI_RANGE_NOW].rows++;
     r->of[SVI_RANGE_ALL].rows++;
-    if (extremes_hold(&r->of[SVI_RANGE_NOW], x, r->d)) /* and so do all */
+    if (extremes_hold(&r->of[SVI_RANGE_NOW], x, r->d)) /* then `all` is unchanged too */
         return;
     extremes_add(&r->of[SVI_RANGE_NOW], x, r->d);
     extremes_add(&r->of[SVI_RANGE_ALL], x, r->d);
@@ -203,7 +214,7 @@ static const double *range_row(const struct svi_range *r, const double *rows, in
     return rows + (size_t)place * (size_t)r->d;
 }
 
-/* Leaves out those that are no longer far, and the one of this place. */
+/* Removes from `far` the row of this place, and rows that are no longer far. */
 static void range_sift(struct svi_range *r, const double *rows, int place) {
     int kept = 0;
     for (int i = 0; i < r->far_count; i++) {
@@ -214,6 +225,7 @@ static void range_sift(struct svi_range *r, const double *rows, int place) {
     r->far_count = kept;
 }
 
+/* A new row may also be the one that ends the excess of others, so `far` is sifted first. */
 void svi_range_put(struct svi_range *r, const double *rows, int place) {
     const double *row = range_row(r, rows, place);
     range_sift(r, rows, place);
@@ -221,6 +233,7 @@ void svi_range_put(struct svi_range *r, const double *rows, int place) {
         r->far[r->far_count++] = place;
 }
 
+/* Derives widths and far rows from scratch. */
 static void range_find_far(struct svi_range *r, const double *rows, int count) {
     const struct svi_extremes *all = &r->of[SVI_RANGE_ALL];
     r->counts = r->counts || all->rows >= SVI_RANGE_ROWS;
@@ -252,6 +265,8 @@ void svi_range_renew(struct svi_range *r, const double *rows, int count, double 
     range_find_far(r, rows, count);
 }
 
+/* The two halves: `now` becomes `before`, and `all` is rebuilt from it, because extremes cannot be
+ * subtracted. */
 void svi_range_forget(struct svi_range *r, const double *rows, int count, double *column) {
     struct svi_extremes *now = &r->of[SVI_RANGE_NOW];
     if (r->span == 0 || now->rows < r->span)
@@ -264,18 +279,22 @@ void svi_range_forget(struct svi_range *r, const double *rows, int count, double
     svi_range_renew(r, rows, count, column);
 }
 
+/* Counts rows not below x, from the calibration's count by surprise and a correction for the few far rows. x
+ * without excess: every far row is above x, also those with a lower surprise. x with excess: only far rows
+ * can be above. */
 double svi_range_place(const struct svi_range *r, const struct svi_calibration *c, const double *rows,
                        const double *x, double surprise, double excess, double *above) {
     const double p = svi_calibration_p(c, surprise), all = 1.0 + c->ring.filled;
-    const int level = (int)rint(p * all) - 1; /* scores that are not below */
+    const int level = (int)rint(p * all) - 1; /* calibration scores >= surprise */
     double not_before = 1, behind = 0;
     if (!(excess > 0)) {
         not_before += level;
         behind = svi_calibration_above(c, surprise, level);
     }
     for (int i = 0; i < r->far_count; i++) {
+        /* Far rows are few, so each is compared in full, with x as part of the range. */
         const double score = c->scores[r->far[i]];
-        if (!(excess > 0) && score > surprise) /* behind already, far or not: mostly so */
+        if (!(excess > 0) && score > surprise) /* counted already, far or not: the common case */
             continue;
         const double own = range_own_excess(r, range_row(r, rows, r->far[i]), x);
         not_before += excess > 0 ? own >= excess : own > 0 && score < surprise;
@@ -286,13 +305,14 @@ double svi_range_place(const struct svi_range *r, const struct svi_calibration *
     return r->far_count == 0 && !(excess > 0) ? p : not_before / all;
 }
 
-/* ---- other features, and the range as it is kept */
+/* ---- other features, and the archive */
 
+/* Empty parts keep their infinite values; in the others new features have been 0 in every row. */
 void svi_range_widen(struct svi_range *to, const struct svi_range *from, int lags) {
     for (int i = 0; i < SVI_RANGE_PARTS; i++) {
         to->of[i].rows = from->of[i].rows;
         if (from->of[i == SVI_RANGE_RUN ? i : SVI_RANGE_ALL].rows == 0)
-            continue; /* empty, and so it stays */
+            continue; /* empty: its values stay infinite */
         memset(to->of[i].value[0], 0, SVI_EXTREMES * (size_t)to->d * sizeof *to->of[i].value[0]);
         svi_lags_widen(to->of[i].value[0], to->d / lags, from->of[i].value[0], from->d / lags,
                        (int64_t)SVI_EXTREMES * lags);
@@ -310,7 +330,7 @@ void svi_range_renew_feature(struct svi_range *r, int lags, int feature, const d
              l++)
             r->of[i].value[0][l * d + feature] = 0;
     svi_lags_renew(r->width, d, lags, feature);
-    range_sift(r, rows, -1); /* of the other features each row is as far as before */
+    range_sift(r, rows, -1); /* by the other features, each row is as far as before */
 }
 
 static void range_archive_part(struct svi_archive *a, struct svi_range *r, int part) {

@@ -5,7 +5,8 @@
 
 #include "base/wide.h"
 
-#define NOTHING 100.0 /* exp(-this) adds no digit; where exp underflows it is ten times slower, too */
+#define NOTHING                                                                                              \
+    100.0 /* exp(-100) adds no digit to the sum; near its underflow exp is also ten times slower */
 
 static const double multiples_rbf[] = {0.25, 1, 4, 16}, multiples_laplacian[] = {4, 16};
 
@@ -26,7 +27,7 @@ int svi_count_missing(const double *v, int n) {
     return similarity_count_missing(v, n);
 }
 
-/* Not for polynomials. */
+/* Gaps over the coordinates that both points have; rbf and laplacian only. */
 static void similarity_shared_gap(const struct svi_similarity *s, const double *x, size_t stride,
                                   int64_t count, const double *v, double *gap) {
     if (s->kernel == SVS_NOVELTY_RBF)
@@ -35,6 +36,7 @@ static void similarity_shared_gap(const struct svi_similarity *s, const double *
         s->pass->rows_l1_shared(x, stride, count, (int)stride, v, s->columns, s->nothing, gap);
 }
 
+/* The form for missing values is slower, so it is taken only where some can be missing. */
 void svi_similarity_gap(const struct svi_similarity *s, const struct svi_points *p, int64_t first,
                         int64_t count, const double *v, double *gap) {
     const double *x = p->x + first * p->stride;
@@ -49,6 +51,7 @@ void svi_similarity_gap(const struct svi_similarity *s, const struct svi_points 
         s->pass->rows_dot(x, stride, count, p->stride, v, gap);
 }
 
+/* base^degree by repeated squaring. */
 static double similarity_power(double base, int degree) {
     double product = 1;
     for (; degree > 0; degree >>= 1, base *= base)
@@ -68,6 +71,7 @@ void svi_similarity_of_gap(const struct svi_similarity *s, double gamma, const d
                                 s->degree);
 }
 
+/* Factors exp(-gamma least) out of the sum: the largest term is then z exp(0), and nothing underflows. */
 double svi_similarity_surprise(double gamma, const double *gap, const double *z, int64_t count) {
     double least = INFINITY, sum = 0;
     for (int64_t i = 0; i < count; i++)
@@ -89,6 +93,7 @@ double svi_gamma_of_gaps(double *gaps, int count) {
     return count > 0 ? 1 / svi_select_rank(gaps, count, count / 2) : 1;
 }
 
+/* The first member's gamma is its multiple times the gamma of the median gap; dividing gives the gap back. */
 double svi_gap_of_nothing(svs_novelty_kernel kernel, int members, double gamma) {
     const double first = members == 1                ? 1
                          : kernel == SVS_NOVELTY_RBF ? multiples_rbf[0]

@@ -1,11 +1,12 @@
-/* similarity.h: kernels with k(x, x) = 1, in two steps: `gap` depends on the two points alone, so that
- * several gammas share it; k = exp(-gamma gap), or a power of it for polynomials.
+/* similarity.h: kernels with k(x, x) = 1, in two steps. The gap depends on the two points alone, so several
+ * gammas share it. rbf and laplacian: k = exp(-gamma gap). polynomial: k = ((1 + gamma gap) / (sqrt(1 + gamma
+ * |x|^2) sqrt(1 + gamma |v|^2)))^degree, with the gap x'v.
  *
- * MISSING coordinates are NaN. Distances are taken over those that both points have, times d / their number:
- * as if the others were as far apart. Two points that share none are as far apart as the median pair of
- * points is. Each value depends on the two points alone, so points stay exchangeable. Such a matrix of kernel
- * values need not be positive definite; the active set gets along with that. For polynomials points come
- * without NaN (coordinates.h). */
+ * MISSING coordinates are NaN. Distances cover the coordinates that both points have, times d / their number,
+ * as if the others were equally far apart. Two points without a common coordinate are as far apart as the
+ * median pair of points. Each value depends on the two points alone, so points stay exchangeable. Such a
+ * kernel matrix need not be positive definite; the active set tolerates that. Points of polynomials have no
+ * NaN (coordinates.h). */
 #ifndef SVI_SIMILARITY_H
 #define SVI_SIMILARITY_H
 
@@ -15,12 +16,12 @@
 #include "linalg/kernels.h"
 #include "svmstream/novelty.h"
 
-/* Rows in coordinates: aligned, `stride` a multiple of 8, padded with zeros. */
+/* Rows in coordinates: aligned to 64 bytes, `stride` a multiple of 8, padded with zeros. Borrowed. */
 struct svi_points {
     const double *x;
     int stride;
     int64_t count;
-    bool gaps; /* coordinates may be missing in some of them */
+    bool gaps; /* some of them may have missing coordinates */
 };
 
 struct svi_similarity {
@@ -28,22 +29,23 @@ struct svi_similarity {
     int degree; /* polynomial */
     const struct svi_kernels *pass;
     int d;          /* coordinates of a point */
-    int columns;    /* of these, those that may be missing: the others are 0 in all points */
-    double nothing; /* gap of points that share no coordinate; 0 until it is known */
+    int columns;    /* coordinates in use, which may be missing; the others are 0 in all points */
+    double nothing; /* gap of points without a common coordinate; 0 until it is known */
 };
 
-/* For d features, all of them columns. */
+/* For d features, all of them in use. */
 struct svi_similarity svi_similarity_of(svs_novelty_kernel kernel, int degree, int d);
 
-/* How many of n values are NaN. */
+/* The number of NaN among n values. */
 int svi_count_missing(const double *v, int n);
 
-/* gap_i of `count` points from `first` on and v (with or without gaps): |x - v|^2, sum |x_j - v_j| or, for
- * polynomials, x'v. */
+/* Fills gap[count] for the points from `first` on and v: rbf |x - v|^2, laplacian sum |x_j - v_j|, polynomial
+ * x'v. v may have missing coordinates. */
 void svi_similarity_gap(const struct svi_similarity *s, const struct svi_points *p, int64_t first,
                         int64_t count, const double *v, double *gap);
 
-/* k_i from gap_i; `k` may be `gap`. own: |v|^2, norm2: |x_i|^2, for polynomials alone (NULL otherwise). */
+/* Fills k[count] from gap[count]; `k` may be `gap`. own: |v|^2 and norm2[count]: |x_i|^2, for polynomials
+ * only (norm2 NULL otherwise). */
 void svi_similarity_of_gap(const struct svi_similarity *s, double gamma, const double *gap,
                            const double *norm2, double own, int64_t count, double *k);
 
@@ -52,16 +54,16 @@ void svi_similarity_of_gap(const struct svi_similarity *s, double gamma, const d
 /* -log sum_i z_i k_i for rbf and laplacian, from the gaps: it stays exact where every k underflows. */
 double svi_similarity_surprise(double gamma, const double *gap, const double *z, int64_t count);
 
-/* The rules of svs_gamma_rule: 1 / (d variance) of all entries of a sample of rows; 1 / the median of the
- * gaps between rows, which change their order. 1/d and 1 where there is no spread. */
+/* The rules of svs_gamma_rule. of_spread: 1 / (d variance) over all entries of a sample of rows, 1 / d
+ * without spread. of_gaps: 1 / the median of gaps between rows, which are reordered; 1 without gaps. */
 double svi_gamma_of_spread(const struct svi_moments *entries, int d);
 double svi_gamma_of_gaps(double *gaps, int count);
 
-/* svi_similarity.nothing of a model with that many members, the first of which has this gamma: the median
- * gap, where gamma goes by it; else 1 / gamma, too. */
+/* svi_similarity.nothing of a model with `members` members, whose first has this gamma: the median gap where
+ * gamma derives from it, otherwise 1 / gamma as well. */
 double svi_gap_of_nothing(svs_novelty_kernel kernel, int members, double gamma);
 
-/* Multiples of the median's gamma that make up the ensemble; 1 alone without one. Returns how many. */
+/* Fills the multiples of the median's gamma that form the ensemble; just 1 without one. Returns how many. */
 int svi_gamma_multiples(const svs_novelty_options *o, double *multiples);
 
 #endif

@@ -2,8 +2,8 @@
 
 #include <math.h>
 
-/* S(b), smallest index first. A product of `together` factors must not overflow: no factor is above 1 + k
- * xi / (1 - xi), since no excess is above k mean ones. */
+/* S(b), summed from the first value on. A product of `together` factors must not overflow: no factor exceeds
+ * 1 + k xi / (1 - xi), because no excess exceeds k times the mean. */
 static double tail_total(const struct svi_tail_seen *s, int together, double slope) {
     double sum = 0;
     if (together == 0) {
@@ -24,7 +24,7 @@ void svi_tail_fit(const struct svi_tail_form *f, const struct svi_tail_law *law,
                   const struct svi_tail_seen *seen) {
     const int k = seen->count;
     double *weight = law->weight, most = -INFINITY, all = 0;
-    /* Logarithms of (2) first: it underflows where there are many excesses. */
+    /* Logarithms of (2), relative to the largest: with many excesses (2) itself underflows. */
     for (int i = 0; i < f->parts; i++) {
         const double total = law->total[i] = tail_total(seen, f->together, law->slope[i]);
         weight[i] = k * log(law->slope[i] * seen->scale / total) - total;
@@ -39,6 +39,7 @@ void svi_tail_fit(const struct svi_tail_form *f, const struct svi_tail_law *law,
 }
 
 double svi_tail_beyond(const struct svi_tail_form *f, const struct svi_tail_law *law, int count, double y) {
+    /* (1 + log(1 + b y) / S)^-k = exp(-k log1p(log1p(b y) / S)): exact for small y and stable for large k. */
     double p = 0;
     for (int i = 0; i < f->parts; i++)
         p += law->weight[i] * exp(-count * log1p(log1p(law->slope[i] * y) / law->total[i]));

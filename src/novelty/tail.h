@@ -7,12 +7,12 @@
  *     the probability of the next excess      P(Y > y | b) = (1 + log(1 + b y) / S(b))^(-k)       (1)
  *     the likelihood of b                     (b / S(b))^k exp(-S(b))                             (2)
  *
- * The law is the mean of (1) over some b, weighted by (2). Each b is the one that a shape xi needs for the
- * mean excess seen, b = xi / (1 - xi) / mean: not knowing the shape makes the law heavy, and no shape below
- * the first is believed.
+ * The law is the mean of (1) over several b, weighted by (2). Each b fits a shape xi to the mean excess seen,
+ * b = xi / (1 - xi) / mean. Uncertainty about the shape makes the law heavy, and no shape below the first is
+ * considered.
  *
- * Callers differ in shapes, in how logarithms are summed and in how b and (2) are scaled. All of that is in
- * the last bits of what they publish, so it is theirs to say. */
+ * Callers differ in shapes, in how logarithms are summed and in how b and (2) are scaled. All of this affects
+ * the last bits of what they publish, so the caller chooses. */
 #ifndef SVI_TAIL_H
 #define SVI_TAIL_H
 
@@ -21,31 +21,31 @@
 /* Shapes xi = (i + 1/2) / `denominator`, i < parts. */
 struct svi_tail_form {
     int parts, denominator;
-    int together; /* factors 1 + b y that share one logarithm; 0: log1p of each */
-    bool light;   /* weights are divided by xi: light shapes are favoured */
+    int together; /* factors 1 + b y per logarithm; 0: log1p of each */
+    bool light;   /* weights are divided by xi, which favours light tails */
 };
 
-/* `parts` of each, of the caller. */
+/* Arrays of `parts` values each; the caller's. */
 struct svi_tail_law {
     double *slope, *total, *weight; /* b, S(b), weights of sum 1 */
 };
 
 struct svi_tail_seen {
-    const double *value; /* `count` >= 1 of them; y_i = value - threshold >= 0, and one of them above 0 */
+    const double *value; /* `count` >= 1 values; y_i = value - threshold >= 0, at least one of them > 0 */
     int count;
     double threshold;
-    double scale; /* b in (2) is a multiple of 1 / scale, which cancels out; 1 does */
+    double scale; /* multiplies b in (2); it cancels in the weights, except for rounding. 1 is fine */
 };
 
 static inline double svi_tail_shape(const struct svi_tail_form *f, int i) {
     return (i + 0.5) / f->denominator;
 }
 
-/* The slopes are given; fills totals and weights. */
+/* Given the slopes, fills totals and weights. */
 void svi_tail_fit(const struct svi_tail_form *f, const struct svi_tail_law *law,
                   const struct svi_tail_seen *seen);
 
-/* P(Y > y) after `count` excesses. */
+/* P(Y > y), the mean of (1), after `count` excesses. */
 double svi_tail_beyond(const struct svi_tail_form *f, const struct svi_tail_law *law, int count, double y);
 
 #endif

@@ -1,11 +1,11 @@
-/* The quality alarm: errors go into the detector, rows into the moments, and an alarm follows from what the
- * detector finds.
+/* The quality alarm: errors feed the detector (drift.c), rows feed the moments of the features, and changes
+ * that the detector finds open, worsen and close the alarm.
  *
- * A rise opens an alarm, or makes the open one worse; what was before it is dropped from the detector then,
- * so that a fall is measured from the new level. The alarm closes when the error since the last change is
- * back within a quarter of the way from before to the worst: at a fall beyond chance, or slowly, once
- * QUIET_SAMPLES samples since then have it. Whatever closes it, the detector begins a new stretch (a
- * regression finds new bounds for what is a large error). */
+ * A rise opens the alarm or worsens the open one. Samples before the rise are then dropped from the detector,
+ * so that a fall is measured from the new level. The alarm closes when the error since the last change is at
+ * most a quarter of the way from the level before to the worst level: either at a fall beyond chance, or
+ * slowly, once QUIET_SAMPLES samples since the change show it. Closing the alarm of a regression also
+ * restarts the detector, which then measures again what counts as a large error. */
 #include "quality/alarm.h"
 
 #include <math.h>
@@ -23,8 +23,8 @@ void svi_alarm_configure(struct svi_alarm *s, double rate) {
     s->rate = rate;
     if (s->errors)
         svi_drift_set_rate(s->errors, s->rate);
-    /* Off, it is as new, with all that it measured: a restart would not make it, and must lead to the same
-     * state. */
+    /* Turning the alarm off resets it completely, measured dispersions included: after a restart the detector
+     * would not exist, and both must lead to the same state. */
     if (was && !s->on && s->errors)
         svi_drift_init(s->errors, s->regress, s->rate);
     if (was && !s->on)
@@ -45,6 +45,8 @@ void svi_alarm_free(struct svi_alarm *s) {
     s->on = false;
 }
 
+/* Called by svi_alarm_reserve before the first sample, and not by init, which cannot fail. A failed call can
+ * be repeated: `top` is kept, and `errors` is set last. */
 svs_code svi_alarm_make(struct svi_alarm *s, svs_error *err) {
     if (!s->top)
         s->top = svi_alloc_plain_array(SVI_ALARM_SHIFTS, sizeof *s->top);
@@ -54,6 +56,7 @@ svs_code svi_alarm_make(struct svi_alarm *s, svs_error *err) {
     return SVS_OK;
 }
 
+/* Errors and moments describe the same stretches, so they are dropped together. */
 void svi_alarm_prune(struct svi_alarm *s) {
     if (s->errors)
         svi_drift_renew(s->errors);
@@ -73,18 +76,23 @@ void svi_alarm_reset(struct svi_alarm *s) {
 
 /* ---- one sample */
 
+/* The published figure of a stretch: the share of wrong samples, or the root mean squared error. */
 static double alarm_figure(const struct svi_alarm *s, const struct svi_drift_stretch *of) {
     if (of->n < 1)
         return NAN;
     return s->regress ? sqrt(of->squares / (double)of->n) : svi_drift_share(of);
 }
 
+/* The error has risen: opens the alarm, or worsens the open one. */
 static enum svi_alarm_change alarm_rise(struct svi_alarm *s) {
     const struct svi_drift_found *f = &s->errors->found;
     const enum svi_alarm_change change = s->open ? SVI_ALARM_WORSENED : SVI_ALARM_OPENED;
+    /* The features that moved are read before svi_drift_cut drops the stretch they are compared with. */
     s->count = svi_drift_moments_top(&s->moments, s->errors, f, SVI_ALARM_SHIFTS, s->top);
     s->after = alarm_figure(s, &f->after);
     s->span = f->after.n;
+    /* Only the first rise sets the level to return to: a second one would otherwise make the first rise
+     * normal. */
     if (!s->open) {
         s->share = s->worst_share = svi_drift_share(&f->before);
         s->before = s->worst = alarm_figure(s, &f->before);
@@ -94,29 +102,35 @@ static enum svi_alarm_change alarm_rise(struct svi_alarm *s) {
     }
     s->open = true;
     s->adapted = false;
+    /* The worst levels never fall while the alarm is open, so the level for closing is stable. */
     s->worst_share = fmax(s->worst_share, svi_drift_share(&f->after));
     s->worst = fmax(s->worst, s->after);
     svi_drift_cut(s->errors, f);
     return change;
 }
 
+/* Closes the alarm at the level of `now`. */
 static enum svi_alarm_change alarm_close(struct svi_alarm *s, const struct svi_drift_stretch *now,
                                          bool adapted) {
     s->after = alarm_figure(s, now);
     s->open = false;
     s->adapted = adapted;
     s->count = 0;
+    /* What counts as a large error was measured at the old level. The rate of large errors means nothing at a
+     * new one. */
     if (s->regress)
         svi_drift_renew(s->errors);
     return SVI_ALARM_CLOSED;
 }
 
-/* While an alarm is open: may it close? */
+/* May the open alarm close? After a fall the samples after the fall count, otherwise all since the rise. */
 static enum svi_alarm_change alarm_watch(struct svi_alarm *s, bool fell) {
     struct svi_drift_stretch now = fell ? s->errors->found.after : s->errors->all;
     const double near = s->share + NEAR * (s->worst_share - s->share);
+    /* Without a fall beyond chance, a low share needs QUIET_SAMPLES samples to be trusted. */
     if ((fell || now.n >= QUIET_SAMPLES) && svi_drift_share(&now) <= near)
         return alarm_close(s, &now, false);
+    /* The error has kept its level: it is the new normal, which the alarm reports as `adapted`. */
     if (now.n >= SVI_ALARM_SETTLED)
         return alarm_close(s, &now, true);
     return SVI_ALARM_NONE;
@@ -124,11 +138,13 @@ static enum svi_alarm_change alarm_watch(struct svi_alarm *s, bool fell) {
 
 enum svi_alarm_change svi_alarm_update(struct svi_alarm *s, double error, const double *x, int d, double time,
                                        int64_t number) {
+    /* NaN and huge errors become ERROR_MAX: their squares stay finite in every sum. */
     const double size = fabs(error) <= ERROR_MAX ? fabs(error) : ERROR_MAX;
     const struct svi_drift_sample sample = {size, time, number};
     if (!s->on || !s->errors)
         return SVI_ALARM_NONE;
     const enum svi_drift_change change = svi_drift_step(s->errors, &sample);
+    /* After the detector, because the moments follow the bucket operations that its step recorded. */
     svi_drift_moments_step(&s->moments, s->errors, x, x ? d : 0);
     if (change == SVI_DRIFT_RISE)
         return alarm_rise(s);
@@ -151,7 +167,8 @@ void svi_alarm_move_times(struct svi_alarm *s, double from, double step) {
 
 /* ---- archive */
 
-/* Where none are made yet they are as new; and read, they stay away where the alarm is off. */
+/* Saving without a detector writes a fresh one, so the layout does not depend on whether a sample has
+ * arrived. Loading while the alarm is off reads the detector into `fresh` and drops it. */
 static void alarm_archive_errors(struct svi_archive *a, struct svi_alarm *s) {
     struct svi_drift fresh;
     svs_error err;

@@ -1,6 +1,9 @@
-/* Classes are counted; squared errors of values are summed over all that came and over a ring of the window,
- * as metrics.c sums them: slots that are older than the last wrap hold the sum from there to the end of the
- * ring, so that a windowed sum is one such sum and one of what came since, and nothing is ever subtracted. */
+/* The baselines of quality, compared with the learner sample by sample.
+ *
+ * Classes are counted. Squared errors of values are summed over all samples and over a ring of the window, in
+ * the way of metrics.c: slots older than the last wrap hold the sum from there to the end of the ring. A
+ * windowed sum is therefore one such suffix sum plus the sum since the wrap, and nothing is ever
+ * subtracted. */
 #include "quality/baseline.h"
 
 #include <math.h>
@@ -30,7 +33,7 @@ struct svi_baseline {
     /* regress */
     int64_t targets; /* so far */
     double target;
-    double mean; /* of the targets so far */
+    double mean; /* running mean of the targets */
     struct gain gain_same, gain_mean;
     struct squares all, fresh; /* fresh: of the slots before `slot` */
     struct svi_stat_ring places;
@@ -64,6 +67,7 @@ void svi_baseline_reset(svi_baseline *b) {
     *b = (struct svi_baseline){.task = b->task, .places.window = b->places.window, .last = -1};
 }
 
+/* *b keeps its own (empty) ring: copying the struct does not copy the ring's values. */
 void svi_baseline_take_over(svi_baseline *b, const svi_baseline *of) {
     const struct svi_stat_ring places = b->places;
     *b = *of;
@@ -80,6 +84,7 @@ void svi_baseline_class(svi_baseline *b, int truth, int predicted) {
     b->both += hit && same;
 }
 
+/* The ring is full to its end: turns its values into suffix sums, in place, and restarts the fresh sum. */
 static void baseline_wrap(svi_baseline *b) {
     b->fresh = (struct squares){0};
     for (int64_t i = b->places.window - 1; i-- > 0;) {
@@ -88,12 +93,17 @@ static void baseline_wrap(svi_baseline *b) {
     }
 }
 
+/* Sum and sum of squares suffice for the mean gain and its standard error. */
 static inline void baseline_gain_add(struct gain *g, double gain) {
     g->sum += gain;
     g->squares += gain * gain;
 }
 
+/* Both baselines predict from earlier targets alone: `target` and `mean` are updated last, as prequential
+ * scoring demands. */
 void svi_baseline_value(svi_baseline *b, double truth, double predicted) {
+    /* All three errors belong to the same sample, so their differences have less variance than each of
+     * them. */
     const double own = (truth - predicted) * (truth - predicted);
     const double off = truth - b->mean;
     if (b->targets > 0) {
@@ -110,12 +120,15 @@ void svi_baseline_value(svi_baseline *b, double truth, double predicted) {
         if (svi_stat_ring_advance(&b->places))
             baseline_wrap(b);
     }
+    /* Welford's update of the mean; also for the first target, which is not compared. */
     b->target = truth;
     b->mean += off / (double)++b->targets;
 }
 
 struct svi_baseline_errors svi_baseline_errors(const svi_baseline *b) {
     const double n = (double)b->n, m = (double)b->places.filled; /* 0: NAN */
+    /* While the ring is not full, everything in the window is fresh. Then the slot written next, the oldest
+     * sample, heads the suffix sum of the samples before the wrap. */
     const struct squares none = {0}, *old = svi_stat_ring_full(&b->places) ? &b->ring[b->places.slot] : &none;
     return (struct svi_baseline_errors){.same = sqrt(b->all.same / n),
                                         .mean = sqrt(b->all.mean / n),
@@ -123,16 +136,20 @@ struct svi_baseline_errors svi_baseline_errors(const svi_baseline *b) {
                                         .mean_window = sqrt((b->fresh.mean + old->mean) / m)};
 }
 
+/* The mean of n values of 1 (won), -1 (lost) and 0, and the standard error of that mean. */
 struct svi_advantage svi_advantage_of_pairs(int64_t n, int64_t won, int64_t lost) {
     const double m = (double)n, by = (double)(won - lost) / m;
     return (struct svi_advantage){
         .n = n, .by = by, .error = sqrt(fmax(0, (double)(won + lost) / m - by * by) / m)};
 }
 
+/* Both are right on `own` samples, so these cancel: the learner alone is right on hits - own, the class alone
+ * on support - own. */
 struct svi_advantage svi_baseline_commonest(int64_t n, int64_t hits, int64_t support, int64_t own) {
     return svi_advantage_of_pairs(n, hits - own, support - own);
 }
 
+/* The mean of the differences of squared errors and its standard error; one sample has none. */
 static struct svi_advantage baseline_gain(const svi_baseline *b, const struct gain *g) {
     const double n = (double)b->n, by = g->sum / n, spread = g->squares / n - by * by;
     const bool known = b->n > 1 && isfinite(spread); /* squares of squares overflow from 1e77 on */
@@ -140,6 +157,7 @@ static struct svi_advantage baseline_gain(const svi_baseline *b, const struct ga
         .n = b->n, .by = by, .error = known ? sqrt(fmax(0, spread) / (n - 1)) : INFINITY};
 }
 
+/* `both` counts samples that both got right, which leaves the discordant pairs. */
 struct svi_advantage svi_baseline_same(const svi_baseline *b) {
     return b->task == SVS_REGRESS ? baseline_gain(b, &b->gain_same)
                                   : svi_advantage_of_pairs(b->n, b->hits - b->both, b->same - b->both);
@@ -150,6 +168,8 @@ static double baseline_t(double freedom) {
     return 1.96 + 2.4 / freedom + 8.3 / (freedom * freedom * freedom);
 }
 
+/* Lower end of the interval of Agresti and Min: half a pair is added to each of the four cells, so n grows by
+ * 2 and the discordant pairs by 1. */
 static double baseline_pairs_worse(int64_t n, int64_t won, int64_t lost) {
     const double m = (double)n + 2, more = (double)(lost - won), differ = (double)(lost + won) + 1;
     return (more - 1.96 * sqrt(differ - more * more / m)) / m;
@@ -162,6 +182,8 @@ double svi_baseline_worse(const svi_baseline *b) {
         return baseline_pairs_worse(b->n, b->hits - b->both, b->same - b->both);
     const struct svi_advantage a = svi_baseline_same(b);
     const double least = b->n > 1 ? -a.by - baseline_t((double)a.n - 1) * a.error : -INFINITY;
+    /* The denominator is the sum of both mean squared errors: own = same - a.by. An exact 0 stays 0 where
+     * both are perfect and the denominator is 0 too. */
     return least == 0 ? 0 : least / (2 * b->all.same / (double)b->n - a.by);
 }
 

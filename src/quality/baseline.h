@@ -1,9 +1,9 @@
-/* baseline.h: what would have been said without a learner, beside what it said: "the same as before" (the
- * last label or target that came), the commonest class, the mean of the targets so far. A learner that is no
- * better than these has learned nothing that they do not know.
+/* baseline.h: compares the learner with predictions that need no learner: "the same as before" (the last
+ * label or target), the commonest class, and the mean of the targets so far. A learner that does not beat
+ * these has learned nothing useful.
  *
- * The commonest class is the one of hindsight: the class with the most labels in the stretch. The first
- * target of a regression has none before it and is not compared. */
+ * The commonest class is chosen in hindsight: the class with the most labels in the stretch. The first target
+ * of a regression has no predecessor and is not compared. */
 #ifndef SVI_BASELINE_H
 #define SVI_BASELINE_H
 
@@ -17,21 +17,24 @@ svi_baseline *svi_baseline_new(svs_task task, int64_t window, svs_error *err);
 void svi_baseline_free(svi_baseline **b);
 void svi_baseline_reset(svi_baseline *b);
 
-/* What `of` counts over all goes on in *b, a new one with another window, whose figures begin again. `of` is
- * only to be freed then. */
+/* Moves the totals of `of` into *b, a new object with another window; the windowed figures restart. After
+ * this `of` may only be freed. */
 void svi_baseline_take_over(svi_baseline *b, const svi_baseline *of);
 
+/* One scored sample: class indices, predicted -1 = no class; or the target and its prediction. */
 void svi_baseline_class(svi_baseline *b, int truth, int predicted);
 void svi_baseline_value(svi_baseline *b, double truth, double predicted);
 
-/* Root mean squared errors of a regression, over all and over the window. NAN: none yet. */
+/* Root mean squared errors of the baselines of a regression, in units of the target, over all samples and
+ * over the window. NAN: no sample was compared yet. */
 struct svi_baseline_errors {
     double same, same_window, mean, mean_window;
 };
 struct svi_baseline_errors svi_baseline_errors(const svi_baseline *b);
 
-/* By how much the learner is better than a baseline, and the standard error of that, as if samples were
- * independent. classify: share of the samples; regress: of squared errors. n: samples compared, 0 = none. */
+/* The learner's advantage over a baseline and the standard error of it, as if samples were independent.
+ * classify: difference of the shares of right samples; regress: mean difference of squared errors. n: samples
+ * compared, 0 = none. */
 struct svi_advantage {
     int64_t n;
     double by, error;
@@ -39,17 +42,17 @@ struct svi_advantage {
 struct svi_advantage svi_baseline_same(const svi_baseline *b);
 struct svi_advantage svi_baseline_mean(const svi_baseline *b); /* regress */
 
-/* The learner, `hits` right among n, against always saying a class with `support` labels, of which it got
- * `own` right. Only samples of which one was right and the other was not tell (McNemar 1947). */
+/* The learner, `hits` right among n, against always predicting a class with `support` labels, of which the
+ * learner got `own` right. Only samples on which exactly one of the two is right count (McNemar 1947). */
 struct svi_advantage svi_baseline_commonest(int64_t n, int64_t hits, int64_t support, int64_t own);
 
-/* Of n samples one was right and the other was not: `won` the former, `lost` the latter. */
+/* Among n samples the learner alone was right on `won`, the other alone on `lost`. */
 struct svi_advantage svi_advantage_of_pairs(int64_t n, int64_t won, int64_t lost);
 
-/* By how much the learner's error is above that of "the same as before", with 97.5 % confidence at least that
- * much, so that few samples say little: share of the samples (Wald's interval for pairs, with half a pair of
- * each kind more, Agresti and Min 2005); regress: of the sum of both mean squared errors (by Student's t).
- * NAN: nothing was compared. */
+/* Lower 97.5 % confidence bound of how far the learner's error is above that of "the same as before"; few
+ * samples give a low bound. classify: a share of the samples (Wald's interval for pairs with half a pair of
+ * each kind added, Agresti and Min 2005). regress: relative to the sum of both mean squared errors (Student's
+ * t). NAN: nothing was compared. */
 double svi_baseline_worse(const svi_baseline *b);
 
 /* Does the advantage exceed two standard errors? */

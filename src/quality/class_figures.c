@@ -8,11 +8,13 @@
 #include "base/fail.h"
 #include "base/fetch.h"
 
-/* A share that is not known counts as 0. */
+/* An undefined share counts as 0 in an average. */
 static double class_figures_share(double share) {
     return isnan(share) ? 0 : share;
 }
 
+/* Sums over the classes first, then the divisions. Macro averages divide by the classes that occurred at all,
+ * balanced accuracy and G-mean by those with labels, weighted averages by the samples. */
 struct svi_class_averages svi_class_averages(const struct svi_class_count *c, int classes) {
     struct svi_class_averages a = {.commonest = -1};
     double recalls = 0, logarithms = 0;
@@ -29,6 +31,8 @@ struct svi_class_averages svi_class_averages(const struct svi_class_count *c, in
         a.f1 += f1;
         a.weighted_precision += support * precision;
         a.weighted_f1 += support * f1;
+        /* What follows averages over classes that were labels. A recall of 0 gives log 0 = -inf and so a
+         * G-mean of 0. */
         if (c[k].support == 0)
             continue;
         labels++;
@@ -37,7 +41,7 @@ struct svi_class_averages svi_class_averages(const struct svi_class_count *c, in
         if (a.commonest < 0 || c[k].support > c[a.commonest].support)
             a.commonest = k;
     }
-    const double n = (double)a.n, each = a.n > 0 ? met : 0; /* 0: what is divided by it is NAN */
+    const double n = (double)a.n, each = a.n > 0 ? met : 0; /* 0 / 0: every average is NAN */
     a.precision /= each;
     a.recall /= each;
     a.f1 /= each;
@@ -51,11 +55,11 @@ struct svi_class_averages svi_class_averages(const struct svi_class_count *c, in
 /* ---- the confusion matrix */
 
 struct svi_confusion {
-    int most;         /* classes with a row of their own */
-    int32_t capacity; /* classes: the stride of a row */
+    int max_classes;  /* classes that can get a row: min(max_classes, SVI_CONFUSION_MAX) */
+    int32_t capacity; /* classes with a row now; the stride of a row */
     int classes;      /* seen so far */
-    bool over;        /* more than there is capacity for were seen */
-    int64_t *count;
+    bool over;        /* a class beyond the capacity was seen: the matrix is incomplete for good */
+    int64_t *count;   /* capacity x capacity, rows the truth */
 };
 
 enum { CLASSES };
@@ -74,14 +78,14 @@ svi_confusion *svi_confusion_new(int max_classes, bool grows, svs_error *err) {
     svi_confusion *c = svi_new_plain(sizeof *c, confusion_arrays.what, err);
     if (!c)
         return NULL;
-    c->most = confusion_capacity(max_classes);
+    c->max_classes = confusion_capacity(max_classes);
     if (svi_confusion_reserve(c, grows ? 2 : max_classes, err) != SVS_OK)
         svi_confusion_free(&c);
     return c;
 }
 
 svs_code svi_confusion_reserve(svi_confusion *c, int classes, svs_error *err) {
-    const int32_t capacity = classes < c->most ? classes : c->most;
+    const int32_t capacity = classes < c->max_classes ? classes : c->max_classes;
     if (capacity <= c->capacity)
         return SVS_OK;
     const svs_code code = svi_arrays_resize(&confusion_arrays, c, &c->capacity, &capacity, err);
@@ -118,6 +122,7 @@ void svi_confusion_reset(svi_confusion *c) {
 
 void svi_confusion_add(svi_confusion *c, int truth, int predicted) {
     const int last = truth > predicted ? truth : predicted;
+    /* A partial matrix would not add up to the samples, so one sample out of range ends it. */
     if (last >= c->capacity) {
         c->over = true;
         return;
@@ -140,7 +145,7 @@ void svi_confusion_archive(struct svi_archive *a, svi_confusion *c) {
         svi_confusion_reset(c);
     svi_archive_bool(a, "too many classes", &c->over);
     int32_t classes = c->classes;
-    svi_archive_int(a, "confused classes", &classes, 0, c->most);
+    svi_archive_int(a, "confused classes", &classes, 0, c->max_classes);
     if (!svi_archive_ok(a) || svi_confusion_reserve(c, classes, a->err) != SVS_OK)
         return;
     c->classes = classes;

@@ -1,8 +1,8 @@
-/* class_figures.h: what is counted of each class, the shares that follow from it, and their averages over
- * classes; and how often which class was taken for which.
+/* class_figures.h: counts per class, the shares derived from them, averages over classes, and the confusion
+ * matrix.
  *
- * Macro averages take the classes that were labels or decisions alike; a share that is not known (nothing was
- * decided for the class, or no sample was of it) counts as 0. Weighted ones weigh a class by its labels; the
+ * Macro averages cover every class that was a label or a decision, with equal weight; an undefined share (the
+ * class was never decided, or never occurred) counts as 0. Weighted averages weigh a class by its labels; the
  * weighted recall is the accuracy. Balanced accuracy and G-mean are the arithmetic and the geometric mean of
  * the recalls of the classes that were labels. */
 #ifndef SVI_CLASS_FIGURES_H
@@ -14,39 +14,39 @@
 #include "base/archive.h"
 
 struct svi_class_count {
-    int64_t support, predicted, hits; /* labels, decisions for it, both at once */
+    int64_t support, predicted, hits; /* samples with this label, with this decision, with both */
 };
 
-/* Of all that were taken for the class, the share that were of it. NAN: it was never decided for. */
+/* The share of decisions for the class that were right. NAN: it was never decided. */
 static inline double svi_class_precision(const struct svi_class_count *c) {
     return c->predicted > 0 ? (double)c->hits / (double)c->predicted : NAN;
 }
 
-/* Of all that were of the class, the share that were taken for it. NAN: there was none. */
+/* The share of samples of the class that were decided as such. NAN: no sample was of it. */
 static inline double svi_class_recall(const struct svi_class_count *c) {
     return c->support > 0 ? (double)c->hits / (double)c->support : NAN;
 }
 
-/* The harmonic mean of both, 0 where only one is known. NAN: neither is. */
+/* The harmonic mean of precision and recall, 0 where only one is defined. NAN: neither is. */
 static inline double svi_class_f1(const struct svi_class_count *c) {
     const int64_t both = c->support + c->predicted;
     return both > 0 ? 2.0 * (double)c->hits / (double)both : NAN;
 }
 
-/* `count` classes; over all that was judged, and over the window. A matrix has count x count entries, rows
- * the truth, columns the decision; NULL: it is not kept (more than SVI_CONFUSION_MAX
- * classes) or not asked for. */
+/* Counts of `count` classes over all scored samples and over the window. A matrix has count x count entries,
+ * rows the truth, columns the decision; NULL: it is not kept (more than SVI_CONFUSION_MAX classes) or was not
+ * requested. Everything is borrowed. */
 struct svi_class_table_reserve {
     int count;
     const svs_value *classes;
-    const struct svi_class_count *all, *window; /* window: NULL = there is none */
+    const struct svi_class_count *all, *window; /* window NULL: not counted */
     const int64_t *confusion, *confusion_window;
 };
 
 struct svi_class_averages {
-    int64_t n, hits; /* labels; of these right */
-    int commonest;   /* the class with most labels, the first of several; -1 = there is no label */
-    double precision, recall, f1; /* macro; NAN: n is 0, as all that follow */
+    int64_t n, hits;              /* labelled samples; right ones */
+    int commonest;                /* the class with most labels, the first of equals; -1: no label yet */
+    double precision, recall, f1; /* macro averages; like those below NAN while n is 0 */
     double weighted_precision, weighted_f1;
     double balanced_accuracy, gmean;
 };
@@ -58,19 +58,20 @@ struct svi_class_averages svi_class_averages(const struct svi_class_count *c, in
 
 typedef struct svi_confusion svi_confusion;
 
-/* For up to max_classes classes, 8 min(max_classes, 256)^2 bytes; one that grows begins with capacity for two
- * and gets more by svi_confusion_reserve, before they come. NULL: SVS_NO_MEMORY. Owner: the caller. */
+/* For up to max_classes classes: 8 min(max_classes, 256)^2 bytes. With `grows` the capacity begins at two
+ * classes, and svi_confusion_reserve must extend it before a sample of a further class. NULL: SVS_NO_MEMORY.
+ * Owner: the caller. */
 svi_confusion *svi_confusion_new(int max_classes, bool grows, svs_error *err);
 svs_code svi_confusion_reserve(svi_confusion *c, int classes, svs_error *err); /* SVS_NO_MEMORY */
 void svi_confusion_free(svi_confusion **c);
-void svi_confusion_fetch(const svi_confusion *c); /* it is going to count soon (base/fetch.h) */
+void svi_confusion_fetch(const svi_confusion *c); /* prefetches what the next sample needs (base/fetch.h) */
 void svi_confusion_reset(svi_confusion *c);
 
-/* truth, predicted: class indices; predicted -1 (no class was known) is in no column. */
+/* truth, predicted: class indices; predicted -1 (no class was known yet) counts in no column. */
 void svi_confusion_add(svi_confusion *c, int truth, int predicted);
 
-/* classes x classes counts into `out`, rows the truth, columns the decision. False: there are too many, or
- * there were. */
+/* Copies classes x classes counts into `out`, rows the truth, columns the decision. False: more classes
+ * occur, or occurred, than the matrix has capacity for. */
 bool svi_confusion_matrix(const svi_confusion *c, int classes, int64_t *out);
 
 void svi_confusion_archive(struct svi_archive *a, svi_confusion *c);

@@ -36,9 +36,11 @@ static svs_code decision_class(struct svi_span name, struct svi_span item, svs_v
     return SVS_OK;
 }
 
+/* Parses one item into the next price. */
 static svs_code decision_item(struct svi_decision_cost *c, struct svi_span item, svs_error *err) {
     struct svi_price *p = &c->price[c->count];
     const char *equals = NULL, *arrow = NULL;
+    /* The last '=' and the first '>' separate, so a class name may contain '=', and a decision '>'. */
     for (const char *at = item.at; at < item.end; at++) {
         equals = *at == '=' ? at : equals;
         arrow = *at == '>' && !arrow ? at : arrow;
@@ -49,6 +51,7 @@ static svs_code decision_item(struct svi_decision_cost *c, struct svi_span item,
     if (number.at == number.end || !svi_cell_number(number, &p->price) ||
         !(p->price >= 0 && p->price <= MAX_PRICE))
         return decision_wrong(item, "has a price that is no number from 0 to 1e9", err);
+    /* An arrow after the last '=' is part of the price, not a separator. */
     arrow = arrow < equals ? arrow : NULL;
     p->decision = svs_none();
     svs_code code = decision_class((struct svi_span){item.at, arrow ? arrow : equals}, item, &p->truth, err);
@@ -56,6 +59,7 @@ static svs_code decision_item(struct svi_decision_cost *c, struct svi_span item,
         code = decision_class((struct svi_span){arrow + 1, equals}, item, &p->decision, err);
     if (code == SVS_OK && arrow && svs_value_equal(p->truth, p->decision))
         return decision_wrong(item, "is a right decision, which costs nothing", err);
+    /* Two prices of one pair would make the decision depend on their order in the text. */
     for (int i = 0; i < c->count && code == SVS_OK; i++)
         if (svs_value_equal(p->truth, c->price[i].truth) &&
             svs_value_equal(p->decision, c->price[i].decision))
@@ -64,6 +68,8 @@ static svs_code decision_item(struct svi_decision_cost *c, struct svi_span item,
     return code;
 }
 
+/* The text is copied first, because the parsed values point into it. `none` and the empty text have no
+ * prices. */
 svs_code svi_decision_cost_parse(struct svi_decision_cost *c, const char *text, svs_error *err) {
     const size_t length = strnlen(text, SVI_PRICES_TEXT);
     c->count = 0;
@@ -71,6 +77,8 @@ svs_code svi_decision_cost_parse(struct svi_decision_cost *c, const char *text, 
     memcpy(c->text, text, length);
     if (length == 0 || strcmp(c->text, "none") == 0)
         return SVS_OK;
+    /* `at` moves to end + 1 after the last item, so that an empty item after a final comma is still
+     * reported. */
     for (const char *at = c->text, *end = at + length; at <= end;) {
         const char *comma = memchr(at, ',', (size_t)(end - at));
         const struct svi_span item = decision_trim((struct svi_span){at, comma ? comma : end});
@@ -110,7 +118,8 @@ void svi_decision_set(struct svi_decision *d, const char *cost) {
     svi_decision_forget(d);
 }
 
-/* A class that came as text is the same as one that came as a number: the setting cannot tell them apart. */
+/* A class given as text equals one given as a number when both print alike: the setting cannot distinguish
+ * them. */
 static bool decision_names(svs_value named, svs_value class) {
     char number[32], text[32];
     if (named.kind == class.kind || named.kind == SVS_NONE)
@@ -122,8 +131,10 @@ static bool decision_names(svs_value named, svs_value class) {
 }
 
 void svi_decision_know(struct svi_decision *d, svs_value class) {
+    /* No class beyond the capacity of `missed` can be learned either. */
     if (d->known == d->max_classes)
         return;
+    /* Classes arrive after the prices were set, so each new class is matched against all prices. */
     d->missed[d->known] = 1;
     for (int i = 0; i < d->cost.count; i++) {
         const struct svi_price *p = &d->cost.price[i];
@@ -137,18 +148,22 @@ void svi_decision_know(struct svi_decision *d, svs_value class) {
     d->known++;
 }
 
-int svi_decision_of(const struct svi_decision *d, const double *proba, int class_count, int usual) {
+int svi_decision_of(const struct svi_decision *d, const double *proba, int class_count, int by_score) {
+    /* Deciding k costs what missing every other class costs: sum_j p_j missed_j less the part of k itself,
+     * which would be right. This is O(classes), where the full matrix would be O(classes^2). */
     double all = 0;
     for (int k = 0; k < class_count; k++)
         all += proba[k] * d->missed[k];
     for (int k = 0; k < class_count; k++)
         d->expected[k] = all - proba[k] * d->missed[k];
-    for (int i = 0; i < d->cost.count; i++) { /* pairs with a price of their own */
+    for (int i = 0; i < d->cost.count; i++) { /* pairs with an explicit price replace the general one */
         const int truth = d->truth[i], decision = d->decision[i];
         if (truth >= 0 && decision >= 0 && truth < class_count && decision < class_count)
             d->expected[decision] += proba[truth] * (d->cost.price[i].price - d->missed[truth]);
     }
-    int best = usual >= 0 && usual < class_count ? usual : 0;
+    /* Starting from the decision of the scores and replacing it only by a strictly lower price keeps it among
+     * equals. */
+    int best = by_score >= 0 && by_score < class_count ? by_score : 0;
     for (int k = 0; k < class_count; k++)
         best = d->expected[k] < d->expected[best] ? k : best;
     return best;

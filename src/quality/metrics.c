@@ -1,15 +1,15 @@
-/* The prequential quality: counts for classes, sums for values, once over all of the stream and once over the
- * window, which is a ring of what was judged.
+/* The prequential quality: counts for classes and sums for values, over the whole stream and over the window,
+ * which is a ring of scored samples.
  *
- * Whole numbers over the window are exact, so a sample that leaves is simply taken out of them. Windowed sums
- * of doubles never subtract, and so never drift: the ring is filled from the front again and again. What came
- * since the last wrap is summed as it comes (`fresh`); what is left of the round before is read from suffix
- * sums, which the wrap made in place: slot i then holds the sum over i .. end, and is only overwritten when
- * sample i leaves. So an outlier leaves no rounding error behind, and a sample costs two additions on
- * average. Means and squared deviations merge likewise (svi_moments_merge).
+ * Windowed counts are integers, so a sample that leaves is simply subtracted. Windowed sums of doubles are
+ * never subtracted from and so never drift. The ring is filled from the front again and again. Samples since
+ * the last wrap are summed in `fresh`. The rest of the round before is read from suffix sums, which the wrap
+ * made in place: slot i then holds the sum over i .. end, and is overwritten only when sample i leaves. An
+ * outlier therefore leaves no rounding error, and a sample costs two additions on average. Means and squared
+ * deviations merge in the same way (svi_moments_merge).
  *
  * Read the structs first, then the samples (svi_metrics_class, svi_metrics_value), the figures, and the
- * archive, which recounts whole numbers and keeps sums: the order of their terms is in their last bits. */
+ * archive. The archive recounts integers but stores sums, whose last bits depend on the order of terms. */
 #include "quality/metrics.h"
 
 #include <math.h>
@@ -24,11 +24,11 @@
 #include "base/stat_ring.h"
 
 #define CLASS_MAX (UINT16_MAX - 1)
-#define NO_BIN    UINT16_MAX      /* the score of this sample has no rank */
-#define COUNT_MAX (INT64_MAX / 8) /* of an archived count */
+#define NO_BIN    UINT16_MAX      /* the sample's score has no rank */
+#define COUNT_MAX (INT64_MAX / 8) /* largest count accepted from an archive */
 #define BLOCKS    (SVI_AUC_BINS / SVI_AUC_BLOCK)
 
-/* A sum with its rounding error carried along (Kahan); for terms of one sign. */
+/* A sum that carries its rounding error along (Kahan); for terms of one sign. */
 struct sum {
     double sum, lost;
 };
@@ -43,12 +43,12 @@ static inline void metrics_sum_add(struct sum *s, double value) {
 /* Exact counts of one stretch of the stream: all of it, or the window. */
 struct counts {
     int64_t n, hits, same;      /* same: the label was that of the sample before */
-    struct svi_class_count *of; /* the first for "nothing was predicted", then classes */
-    struct svi_auc *ranks;      /* NULL: they are not kept */
+    struct svi_class_count *of; /* capacity + 1: [0] is "nothing was predicted", then the classes */
+    struct svi_auc *ranks;      /* NULL: not kept */
 };
 
-/* What is needed to take a sample out of the counts of the window. Classes count from 1, 0 is none. */
-struct judged {
+/* What is needed to remove a sample from the window's counts. Classes count from 1; 0 is no prediction. */
+struct outcome {
     uint16_t truth, predicted, bin, same;
 };
 
@@ -60,22 +60,22 @@ struct errors {
 
 struct svi_metrics {
     svs_task task;
-    int max_classes, capacity; /* classes; for how many of them there are counts */
+    int max_classes, capacity; /* classes at most; classes with counts now */
     int classes;               /* seen so far */
-    int last;                  /* label of the sample before, -1 at first */
+    int last;                  /* label of the sample before, -1: none */
     struct svi_stat_ring ring;
     struct counts all, recent;
-    struct judged *judged; /* ring */
-    int late, late_truth;  /* the rank that is not counted yet, or NO_BIN; of which class */
+    struct outcome *judged; /* ring */
+    int late, late_truth;   /* bin and class of the newest sample, whose rank is counted with the next one */
     struct sum absolute, square;
     struct svi_moments truth;
     struct errors fresh;
     struct errors *errors; /* ring */
-    int64_t began;         /* no part of what is archived */
+    int64_t began;         /* resets; not archived */
 };
 
-/* No branch on what is hard to predict: a hit or not. */
-static inline void metrics_insert(struct counts *c, struct judged j) {
+/* Branch-free: whether a sample is a hit is hard to predict. */
+static inline void metrics_insert(struct counts *c, struct outcome j) {
     const bool hit = j.predicted == j.truth;
     c->n++;
     c->hits += hit;
@@ -85,8 +85,8 @@ static inline void metrics_insert(struct counts *c, struct judged j) {
     c->of[j.predicted].predicted++;
 }
 
-/* The one takes the place of the other. */
-static inline void metrics_replace(struct counts *c, struct judged j, const struct judged *old) {
+/* `j` replaces `old` in the counts of the full window, whose size n stays. */
+static inline void metrics_replace(struct counts *c, struct outcome j, const struct outcome *old) {
     const bool hit = j.predicted == j.truth, was = old->predicted == old->truth;
     c->hits += (int64_t)hit - was;
     c->same += (int64_t)j.same - old->same;
@@ -98,11 +98,12 @@ static inline void metrics_replace(struct counts *c, struct judged j, const stru
     c->of[j.predicted].predicted++;
 }
 
-static inline void metrics_rank(struct svi_auc *r, struct judged j) {
+static inline void metrics_rank(struct svi_auc *r, struct outcome j) {
     r->count[j.bin][j.truth - 1]++;
     r->touched[j.bin / SVI_AUC_BLOCK] = 1;
 }
 
+/* Counts the rank that was deferred; needed before ranks are read, archived or copied. */
 static inline void metrics_settle(svi_metrics *m) {
     if (m->late == NO_BIN)
         return;
@@ -118,14 +119,16 @@ static inline void metrics_fetch_rank(const struct svi_auc *r, int bin) {
         __builtin_prefetch(r->count[bin], 1);
 }
 
-/* Ranks lie all over some 100 kB. So a sample is counted with the next one, and takes its own place, as what
- * leaves next, into the caches until then. Before the ring advances; old: what leaves, NULL: nothing. */
-static inline void metrics_exchange_ranks(svi_metrics *m, int bin, int truth, const struct judged *old) {
+/* Ranks are scattered over some 100 kB, and counting one at once would wait for memory. A sample's rank is
+ * therefore counted with the next sample; meanwhile its bins, and those of the sample that leaves next, are
+ * prefetched. Called before the ring advances. old: the sample that leaves, NULL: none. */
+static inline void metrics_exchange_ranks(svi_metrics *m, int bin, int truth, const struct outcome *old) {
     metrics_settle(m);
     if (old && old->bin != NO_BIN)
         m->recent.ranks->count[old->bin][old->truth - 1]--;
     if (old)
         metrics_fetch_rank(m->recent.ranks, (m->ring.slot + 1 < m->ring.window ? old + 1 : m->judged)->bin);
+    /* The next sample to leave is in the slot after this one, or in the first slot at the end of the ring. */
     m->late = bin;
     m->late_truth = truth;
     metrics_fetch_rank(m->all.ranks, bin);
@@ -152,6 +155,8 @@ struct metrics_dims {
     int32_t of[DIMS];
 };
 
+/* A regression has the ring of errors alone, a classification the rest; counts have one row more, for
+ * "none". */
 static struct metrics_dims metrics_dims(const struct svi_metrics_options *o, int capacity) {
     const int32_t window = (int32_t)o->window;
     return o->task == SVS_REGRESS
@@ -168,6 +173,7 @@ static int metrics_capacity(const struct svi_metrics_options *o, int classes) {
     return classes < 2 && o->max_classes > 2 ? 2 : classes < o->max_classes ? classes : o->max_classes;
 }
 
+/* Class numbers and the bin are stored in 16 bits each, which limits max_classes. */
 svi_metrics *svi_metrics_new(const struct svi_metrics_options *o, svs_error *err) {
     if (o->window < 1 || o->window > INT32_MAX || o->max_classes < 1 || o->max_classes > CLASS_MAX) {
         svi_fail(err, SVS_INVALID,
@@ -198,6 +204,7 @@ void svi_metrics_free(svi_metrics **m) {
     *m = NULL;
 }
 
+/* Only the counts of classes grow: the ring holds class numbers and does not depend on the capacity. */
 svs_code svi_metrics_reserve(svi_metrics *m, int classes, svs_error *err) {
     const struct svi_metrics_options o = metrics_options(m);
     const int capacity = metrics_capacity(&o, classes);
@@ -220,6 +227,7 @@ void svi_metrics_fetch(const svi_metrics *m) {
 }
 
 void svi_metrics_fetch_parts(const svi_metrics *m) {
+    /* Two more than the classes seen: [0] is "nothing", and the sample may bring a new class. */
     const size_t counted = (size_t)(m->classes < m->capacity ? m->classes + 2 : m->capacity + 1);
     if (!m->judged)
         return;
@@ -259,6 +267,8 @@ static void metrics_copy_counts(struct counts *c, const struct counts *of, int c
     c->same = of->same;
 }
 
+/* Totals are copied rather than moved, because `of` may have another capacity. Its deferred rank belongs to
+ * the totals and is counted first. */
 void svi_metrics_take_over(svi_metrics *m, svi_metrics *of) {
     metrics_settle(of);
     metrics_copy_counts(&m->all, &of->all, m->capacity < of->capacity ? m->capacity : of->capacity);
@@ -283,17 +293,19 @@ static void metrics_wrap(svi_metrics *m) {
         metrics_merge_errors(&m->errors[i], &m->errors[i + 1]);
 }
 
+/* One sample: its record is made first, then counted in totals and window, then stored in place of the
+ * oldest. */
 void svi_metrics_class(svi_metrics *m, int truth, int predicted, const double *scores, int rows) {
     if (truth < 0 || truth >= m->capacity || m->task != SVS_CLASSIFY)
         return;
     const bool none = predicted < 0 || predicted >= m->capacity;
     bool ranks = rows == 1 && truth <= 1;
-    struct judged j = {.truth = (uint16_t)(truth + 1),
-                       .predicted = (uint16_t)(none ? 0 : predicted + 1),
-                       .bin = ranks ? (uint16_t)svi_auc_bin(scores[0]) : NO_BIN,
-                       .same = truth == m->last};
-    struct judged *place = &m->judged[m->ring.slot];
-    const struct judged *old = svi_stat_ring_full(&m->ring) ? place : NULL;
+    struct outcome j = {.truth = (uint16_t)(truth + 1),
+                        .predicted = (uint16_t)(none ? 0 : predicted + 1),
+                        .bin = ranks ? (uint16_t)svi_auc_bin(scores[0]) : NO_BIN,
+                        .same = truth == m->last};
+    struct outcome *place = &m->judged[m->ring.slot];
+    const struct outcome *old = svi_stat_ring_full(&m->ring) ? place : NULL;
     m->last = truth;
     m->classes = truth >= m->classes ? truth + 1 : m->classes;
     if (m->all.ranks)
@@ -303,6 +315,7 @@ void svi_metrics_class(svi_metrics *m, int truth, int predicted, const double *s
         metrics_replace(&m->recent, j, old);
     else
         metrics_insert(&m->recent, j);
+    /* Last, because `old` points to this slot. */
     *place = j;
     if (svi_stat_ring_advance(&m->ring))
         metrics_wrap(m);
@@ -311,6 +324,7 @@ void svi_metrics_class(svi_metrics *m, int truth, int predicted, const double *s
 void svi_metrics_value(svi_metrics *m, double truth, double predicted) {
     if (m->task != SVS_REGRESS)
         return;
+    /* {1, truth, 0} are the moments of one value; merging them adds it. */
     double error = truth - predicted;
     struct errors e = {fabs(error), error * error, {1, truth, 0}};
     metrics_sum_add(&m->absolute, e.absolute);
@@ -322,11 +336,12 @@ void svi_metrics_value(svi_metrics *m, double truth, double predicted) {
         metrics_wrap(m);
 }
 
-/* (observed - by chance) / (1 - by chance) */
+/* Kappa: (observed - chance) / (1 - chance). NAN where chance alone is perfect. */
 static double metrics_beyond_chance(double observed, double chance) {
     return chance < 1 ? (observed - chance) / (1 - chance) : NAN;
 }
 
+/* Chance agreement: the product of the marginal shares of labels and predictions, summed over classes. */
 static double metrics_kappa(const struct counts *c, int classes) {
     double agreement = 0, n = (double)c->n;
     for (int k = 1; k <= classes; k++)
@@ -334,6 +349,7 @@ static double metrics_kappa(const struct counts *c, int classes) {
     return metrics_beyond_chance((double)c->hits / n, agreement);
 }
 
+/* The mean F1 over classes that occurred as label or prediction; 0 / 0 = NAN while there is none. */
 static double metrics_macro_f1(const struct counts *c, int classes) {
     double sum = 0;
     int met = 0;
@@ -354,17 +370,19 @@ static const char *const class_names[][CLASS_FIGURES] = {
 enum { MAE, RMSE, R2, VALUE_FIGURES };
 static const char *const value_names[][VALUE_FIGURES] = {{"mae", "rmse", "r2"}, {"mae.w", "rmse.w", "r2.w"}};
 
-/* An area by the ranks of all or of the window. Where ranks are not kept, those of the window are
- * counted from its ring. */
+/* An area from the ranks of the totals or of the window. Where ranks are not kept, those of the window are
+ * counted from its ring; those of the totals are unknown. NAN without memory for that. */
 static double metrics_area(const svi_metrics *m, const struct counts *c,
                            double (*area)(const struct svi_auc *)) {
     if (m->classes > 2 || (!c->ranks && c == &m->all))
         return NAN;
     if (c->ranks)
         return area(c->ranks);
+    /* Only streams without ranks come here, and only when a report is requested: 224 kB, for as long as it
+     * takes. */
     struct svi_auc *ranks = svi_alloc(sizeof *ranks);
     for (int64_t i = 0; ranks && i < m->ring.filled; i++) {
-        const struct judged j = m->judged[i];
+        const struct outcome j = m->judged[i];
         if (j.bin == NO_BIN)
             continue;
         metrics_rank(ranks, j);
@@ -392,7 +410,8 @@ static void metrics_value_figures(double absolute, double square, const struct s
     value[R2] = truth->squares > 0 ? 1 - square / truth->squares : NAN;
 }
 
-/* The errors of the window of a regression. */
+/* The errors of the window: those since the wrap, and the suffix sum that begins at the oldest sample, which
+ * is in the slot written next. While the ring is not full, all are fresh. */
 static struct errors metrics_recent_errors(const svi_metrics *m) {
     struct errors recent = m->fresh;
     if (svi_stat_ring_full(&m->ring))
@@ -407,6 +426,8 @@ double svi_metrics_windowed(const svi_metrics *m) {
     return recent.truth.n > 0 ? sqrt(recent.square / recent.truth.n) : NAN;
 }
 
+/* Totals first, then the window, in the fixed order of the names: the order is that of the published
+ * figures. */
 int svi_metrics_figures(svi_metrics *m, struct svi_figure *out) {
     double value[2][CLASS_FIGURES];
     bool regress = m->task == SVS_REGRESS;
@@ -448,7 +469,7 @@ void svi_metrics_class_counts(const svi_metrics *m, int classes, struct svi_clas
 void svi_metrics_confusion(const svi_metrics *m, int classes, int64_t *out) {
     memset(out, 0, (size_t)classes * (size_t)classes * sizeof *out);
     for (int64_t i = 0; m->judged && i < m->ring.filled; i++) {
-        const struct judged j = m->judged[i];
+        const struct outcome j = m->judged[i];
         if (j.truth <= classes && j.predicted >= 1 && j.predicted <= classes)
             out[(size_t)(j.truth - 1) * (size_t)classes + j.predicted - 1]++;
     }
@@ -465,7 +486,7 @@ struct svi_metrics_more svi_metrics_more(svi_metrics *m, bool window) {
 
 /* ---- archive */
 
-_Static_assert(sizeof(struct judged) == 4 * sizeof(uint16_t), "a ring of them is bytes without gaps");
+_Static_assert(sizeof(struct outcome) == 4 * sizeof(uint16_t), "a ring of them is bytes without gaps");
 _Static_assert(sizeof(struct errors) == 5 * sizeof(double), "a ring of them is doubles");
 
 /* A struct of doubles, as an array of them. */
@@ -474,7 +495,7 @@ _Static_assert(sizeof(struct svi_moments) == 3 * sizeof(double), "moments are do
 _Static_assert(sizeof(struct svi_class_count) == 3 * sizeof(int64_t),
                "the counts of a class are whole numbers");
 
-/* "Nothing" and the classes that were counted: the others take no room. */
+/* The number of counts to archive: "nothing" and the classes up to the last one that occurred. */
 static int metrics_counted(const svi_metrics *m) {
     int n = m->capacity;
     while (n > 0 && m->all.of[n].support == 0 && m->all.of[n].predicted == 0)
@@ -482,11 +503,12 @@ static int metrics_counted(const svi_metrics *m) {
     return n + 1;
 }
 
-/* At most `n` samples have a rank. */
+/* Archives the blocks of bins that hold a count. Loading checks that at most `n` samples have a rank. */
 static void metrics_archive_rank(struct svi_archive *a, struct svi_auc *r, int64_t n) {
     uint8_t used[BLOCKS] = {0};
     for (int bin = 0; bin < SVI_AUC_BINS; bin++)
         used[bin / SVI_AUC_BLOCK] |= r->count[bin][0] != 0 || r->count[bin][1] != 0;
+    /* Scores of a stream fill few blocks; the flags say which ones follow. */
     svi_archive_bytes(a, "ranks", used, BLOCKS);
     for (int block = 0; block < BLOCKS && svi_archive_ok(a); block++) {
         char name[SVI_KEY_MAX];
@@ -500,16 +522,17 @@ static void metrics_archive_rank(struct svi_archive *a, struct svi_auc *r, int64
     }
 }
 
-static bool metrics_plausible(const struct judged *j, int capacity) {
+/* Can this record have been written by svi_metrics_class? Its numbers index arrays when it is counted. */
+static bool metrics_plausible(const struct outcome *j, int capacity) {
     const bool ranks = j->bin < SVI_AUC_BINS && j->truth <= 2;
     return j->truth >= 1 && j->truth <= capacity && j->predicted <= capacity && j->same <= 1 &&
            (j->bin == NO_BIN || ranks);
 }
 
-/* The counts of the window, from its samples. */
+/* Counts the window again from its samples, which may be damaged. */
 static void metrics_recount(struct svi_archive *a, svi_metrics *m) {
     for (int64_t i = 0; i < m->ring.filled; i++) {
-        const struct judged j = m->judged[i];
+        const struct outcome j = m->judged[i];
         if (!svi_archive_check(a, metrics_plausible(&j, m->capacity),
                                "a sample has a class beyond the last one"))
             return;
@@ -537,12 +560,15 @@ static void metrics_archive_values(struct svi_archive *a, svi_metrics *m) {
 }
 
 void svi_metrics_archive(struct svi_archive *a, svi_metrics *m) {
+    /* The deferred rank has no place in the archive. */
     metrics_settle(m);
     if (svi_archive_loading(a))
         svi_metrics_reset(m);
     if (!svi_stat_ring_archive(a, &m->ring))
         return;
     const int32_t filled = (int32_t)m->ring.filled;
+    /* Loading: classes are read first, so that capacity for their counts can be reserved before the arrays
+     * are read. */
     int counted = m->task == SVS_REGRESS ? 0 : metrics_counted(m);
     (m->task == SVS_REGRESS ? metrics_archive_values : metrics_archive_classes)(a, m);
     svi_archive_int(a, "counted", &counted, m->judged ? 1 : 0, m->judged ? m->max_classes + 1 : 0);

@@ -1,9 +1,9 @@
-/* What metrics.c keeps is not kept twice: the counts of classes, the histogram of scores and the ring of the
- * window are its. Kept here besides are the confusion matrix of all that was judged (that of the window is
- * counted when it is asked for), the baselines, and a regression's residuals; these are archived. The other
- * arrays are room for what is reported, filled each time.
+/* The figures of a report. Nothing that metrics.c holds is stored twice: the counts of classes, the histogram
+ * of scores and the ring of the window stay there. This object owns the total confusion matrix (that of the
+ * window is counted on request), the baselines, and the residuals of a regression; these are archived. The
+ * other arrays are buffers that each report fills again.
  *
- * What compares a learner with a baseline sample by sample counts its own samples (baseline.h). */
+ * The baselines count their own samples (baseline.h), because they compare sample by sample. */
 #include "quality/quality_figures.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ struct svi_quality_figures {
     svi_baseline *baseline;
     svi_interval *interval;   /* regress */
     svi_confusion *confusion; /* classify, as the rest */
-    svs_value *classes;       /* of a report; NULL: none was asked for yet */
+    svs_value *classes;       /* buffers of a report; NULL until the first one of an object that grows */
     struct svi_class_count *all, *window;
     int64_t *matrix[2];
 };
@@ -60,11 +60,13 @@ void svi_quality_figures_fetch_parts(const svi_quality_figures *f) {
         svi_confusion_fetch(f->confusion);
 }
 
+/* Allocates the buffers of a report, once. */
 static svs_code quality_reserve_report(svi_quality_figures *f, svs_error *err) {
     const struct report_dims dims = report_dims(f->max_classes);
     return f->all ? SVS_OK : svi_arrays_alloc(&report_arrays, f, dims.of, err);
 }
 
+/* The parts of the task. A failure leaves the others for svi_quality_figures_free. */
 static bool quality_new_parts(svi_quality_figures *f, int64_t window, bool grows, svs_error *err) {
     if (!(f->baseline = svi_baseline_new(f->task, window, err)))
         return false;
@@ -122,6 +124,7 @@ void svi_quality_figures_reset(svi_quality_figures *f) {
 }
 
 void svi_quality_figures_take_over(svi_quality_figures *f, svi_quality_figures *of) {
+    /* The matrix does not depend on the window: it changes owner instead of being copied. */
     svi_confusion *empty = f->confusion;
     f->confusion = of->confusion;
     of->confusion = empty;
@@ -168,6 +171,7 @@ static const char *const quality_names[][2] = {{"accuracy_majority", "accuracy_m
 
 #define QUALITY_NAMES ((int)(sizeof quality_names / sizeof *quality_names))
 
+/* The figures of one stretch, in the order of quality_names. */
 static void quality_classes(svi_metrics *metrics, bool window, const struct svi_class_count *counts,
                             int classes, double *value) {
     const struct svi_class_averages a = svi_class_averages(counts, classes);
@@ -202,6 +206,7 @@ int svi_quality_figures_list(svi_quality_figures *f, svi_metrics *metrics, int c
     if (quality_reserve_report(f, NULL) != SVS_OK)
         return 0;
     svi_metrics_class_counts(metrics, classes, f->all, f->window);
+    /* As in metrics.h, the figures of all samples come first, then those of the window. */
     for (int window = 0; window < 2; window++) {
         quality_classes(metrics, window, window ? f->window : f->all, classes, value);
         for (int i = 0; i < QUALITY_NAMES; i++)
@@ -221,6 +226,8 @@ void svi_quality_figures_table(svi_quality_figures *f, const svi_metrics *metric
         f->classes[k] = svs_learner_class(learner, k);
     *out = (struct svi_class_table_reserve){
         .count = n, .classes = f->classes, .all = f->all, .window = f->window};
+    /* The matrix of the window is shown only together with the total one: with too many classes neither
+     * is. */
     if (!matrices || !svi_confusion_matrix(f->confusion, n, f->matrix[0]))
         return;
     svi_metrics_confusion(metrics, n, f->matrix[1]);
@@ -228,6 +235,7 @@ void svi_quality_figures_table(svi_quality_figures *f, const svi_metrics *metric
     out->confusion_window = f->matrix[1];
 }
 
+/* The commonest class is that of all samples so far, known only in hindsight, which favours the baseline. */
 struct svi_standing svi_quality_figures_standing(svi_quality_figures *f, const svi_metrics *metrics,
                                                  int classes) {
     struct svi_standing s = {.same = svi_baseline_same(f->baseline), .commonest_class = -1};

@@ -1,12 +1,15 @@
-/* The parts that judge scores, in the order in which a sample meets them.
+/* The parts that assess scores, in the order in which a sample meets them.
  *
- * When it has scores: probabilities by the calibrator of the model that serves, the decision by prices, the
- * ends of an interval. When its label is known: each model's calibrator learns from that model's own scores,
- * then figures count what was said. The quality alarm (alarm.c) is asked by the engine itself, since it needs
- * the row. Where another model is made of what is held, or a refit is replaced from outside, calibrators
- * begin again, for scores have another scale then.
+ * When it has scores: the probabilities of the serving model's calibrator, the decision by prices, the ends
+ * of an interval. When its label is known: each model's calibrator learns that model's own scores, then
+ * figures count what was published. The engine feeds the quality alarm (alarm.c) itself, because that needs
+ * the row. When a model is rebuilt or a refit is replaced, its calibrator restarts: scores have another scale
+ * then.
  *
- * A window of another size replaces rings: svi_quality_window_make, which can fail, comes before
+ * Invariant: calibrators may hold samples that `reliability` has not counted yet. quality_settle flushes
+ * them, before `reliability` is read, replaced or updated directly, and before one calibrator alone is reset.
+ *
+ * Another window size replaces rings: svi_quality_window_make, which can fail, runs before
  * svi_quality_stage_take_window, which cannot. */
 #include "quality/quality_stage.h"
 
@@ -23,7 +26,7 @@ static inline bool quality_is_priced(const struct svi_quality_stage *q) {
 void svi_quality_stage_configure(struct svi_quality_stage *q, const struct svi_quality_options *o) {
     svi_alarm_configure(&q->alarm, o->alarm_rate);
     svi_quality_figures_level(q->figures, o->interval);
-    /* Names of classes are looked up again for other prices only. */
+    /* Setting prices forgets the class names matched so far, so equal prices are left alone. */
     if (q->prices && strcmp(q->prices->cost.text, o->prices) != 0)
         svi_decision_set(q->prices, o->prices);
     q->plain = q->proba && !quality_is_priced(q);
@@ -36,6 +39,7 @@ void svi_quality_prices_free(struct svi_decision **d) {
     *d = NULL;
 }
 
+/* One of many streams reserves memory for prices only if it has some; a single stream may get them later. */
 static bool quality_has_prices(const struct svi_quality_options *o) {
     return o->probabilities && !(o->many && strcmp(o->prices, "none") == 0);
 }
@@ -72,6 +76,8 @@ svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_qua
     q->task = o->task;
     q->classes = o->max_classes;
     svi_alarm_init(&q->alarm, o->task == SVS_REGRESS, o->alarm_rate);
+    /* The parts of the window are made as for a change of window. They are stored even after a failure, so
+     * that svi_quality_stage_free releases them. */
     struct svi_quality_window w = {0};
     svs_code code = svi_quality_window_make(&w, o, 0, err);
     q->metrics = w.metrics;
@@ -85,6 +91,7 @@ svs_code svi_quality_stage_new(struct svi_quality_stage *q, const struct svi_qua
     return code;
 }
 
+/* Every part only grows, so a failure half-way leaves a usable stage with some spare capacity. */
 svs_code svi_quality_stage_reserve(struct svi_quality_stage *q, int classes, svs_error *err) {
     SVI_TRY(svi_metrics_reserve(q->metrics, classes, err));
     SVI_TRY(svi_quality_figures_reserve(q->figures, classes, err));
@@ -94,7 +101,7 @@ svs_code svi_quality_stage_reserve(struct svi_quality_stage *q, int classes, svs
     return SVS_OK;
 }
 
-/* What calibrators have not judged yet. */
+/* Flushes the samples that calibrators hold back into the figures of probabilities. */
 static void quality_settle(const struct svi_quality_stage *q) {
     for (int i = 0; i < 2; i++)
         if (q->calibrator[i])
@@ -114,6 +121,7 @@ void svi_quality_stage_forget_refit(struct svi_quality_stage *q) {
 }
 
 void svi_quality_stage_take_calibrator(struct svi_quality_stage *q, svi_calibrator **fresh) {
+    /* Samples that the former calibrator holds back are counted before it leaves. */
     svi_calibrator *before = q->calibrator[0];
     if (!*fresh)
         return;
@@ -150,6 +158,7 @@ void svi_quality_window_clear(struct svi_quality_window *w) {
 }
 
 void svi_quality_stage_take_window(struct svi_quality_stage *q, struct svi_quality_window *w) {
+    /* The figures that are handed back must be complete, so calibrators are flushed into them first. */
     const struct svi_quality_window before = {q->metrics, q->figures, q->reliability};
     quality_settle(q);
     svi_metrics_take_over(w->metrics, q->metrics);
@@ -196,26 +205,29 @@ bool svi_quality_stage_ends(const struct svi_quality_stage *q, double *ends) {
 
 /* ---- probabilities */
 
-/* The class that prices decide for. */
+/* The class with the least expected price. Classes that appeared since the last decision are added first. */
 static int quality_decide(struct svi_quality_stage *q, const svs_learner *learner, const double *proba,
-                          int class_count, int usual) {
+                          int class_count, int by_score) {
     struct svi_decision *d = q->prices;
     while (d->known < class_count)
         svi_decision_know(d, svs_learner_class(learner, d->known));
-    return svi_decision_of(d, proba, class_count, usual);
+    return svi_decision_of(d, proba, class_count, by_score);
 }
 
-/* Two classes and one score: the calibrator judges it when it has some together. */
+/* Two classes and one score: the calibrator collects such samples and updates `reliability` itself. */
 static inline bool quality_is_pair(int rows, int class_count, int label) {
     return rows == 1 && class_count == 2 && (label == 0 || label == 1);
 }
 
-/* Does anybody need the probabilities of a sample at once? */
+/* Are the probabilities of a sample needed at once? If its calibrator will update the figures, they are
+ * not. */
 static inline bool quality_needs(const struct svi_quality_stage *q, const svs_step *served, bool wanted) {
     return wanted || quality_is_priced(q) ||
            (served->label >= 0 && !quality_is_pair(served->rows, served->class_count, served->label));
 }
 
+/* Records which scores are published, whether or not their probabilities are computed now: the calibrator
+ * that learns them later decides by that whether they count in the figures. */
 void svi_quality_stage_score(struct svi_quality_stage *q, const svs_learner *learner, svs_step *served,
                              bool refit, bool wanted) {
     const bool has = q->proba && served->class_count > 1 && q->calibrator[refit];
@@ -227,6 +239,7 @@ void svi_quality_stage_score(struct svi_quality_stage *q, const svs_learner *lea
     q->proba_count = 0;
     if (!has || !quality_needs(q, served, wanted))
         return;
+    /* From here on q->proba belongs to this sample; svi_quality_stage_calibrate may pass it on. */
     q->proba_count = served->class_count;
     svi_calibrator_probabilities(q->calibrator[refit], served->scores, served->rows, served->class_count,
                                  q->proba);
@@ -236,17 +249,20 @@ void svi_quality_stage_score(struct svi_quality_stage *q, const svs_learner *lea
 
 int svi_quality_stage_peek(struct svi_quality_stage *q, const svs_learner *learner, const svs_model *m,
                            const double *scores, double *proba, int *count) {
+    /* A row outside the stream gets its own array of probabilities: q->proba belongs to the present
+     * sample. */
     svi_calibrator *c = q->calibrator[m->refit];
-    const int usual = svs_model_predict(m, scores);
+    const int by_score = svs_model_predict(m, scores);
     *count = 0;
     if (!q->proba || m->class_count < 2 || !c)
-        return usual;
+        return by_score;
     svi_calibrator_probabilities(c, scores, m->rows, m->class_count, proba);
     *count = m->class_count;
-    return quality_is_priced(q) ? quality_decide(q, learner, proba, m->class_count, usual) : usual;
+    return quality_is_priced(q) ? quality_decide(q, learner, proba, m->class_count, by_score) : by_score;
 }
 
-/* Without memory its scores have no probabilities for the time being. */
+/* Allocates a calibrator when it is first needed. Without memory, scores have no probabilities until a later
+ * attempt succeeds. */
 static bool quality_make_calibrator(struct svi_quality_stage *q, bool refit) {
     svs_error err;
     q->calibrator[refit] = svi_calibrator_new(q->classes, false, &err);
@@ -257,7 +273,8 @@ static inline bool quality_has_calibrator(struct svi_quality_stage *q, bool refi
     return q->calibrator[refit] || quality_make_calibrator(q, refit);
 }
 
-/* Whose probabilities are judged: what another one has before is judged first. */
+/* The calibrator that passes samples on to `reliability`. When it changes, the former one is flushed first,
+ * so that samples are counted in order: sums of doubles depend on it. */
 static inline void quality_score_by(struct svi_quality_stage *q, bool refit) {
     if (q->judging != refit)
         quality_settle(q);
@@ -267,6 +284,8 @@ static inline void quality_score_by(struct svi_quality_stage *q, bool refit) {
 
 void svi_quality_stage_calibrate(struct svi_quality_stage *q, bool refit, const double *scores, int rows,
                                  int class_count, int label) {
+    /* A model's scores may differ from the published ones: only the published probabilities count in the
+     * figures, and only those can be reused as `proba`. */
     const bool served = refit == q->serving && scores == q->scored && class_count == q->scored_count;
     if (!q->proba || label < 0 || !quality_has_calibrator(q, refit))
         return;
@@ -280,11 +299,14 @@ void svi_quality_stage_calibrate(struct svi_quality_stage *q, bool refit, const 
     }
 }
 
+/* The second calibrator is that of a refit, or of the bank whose scores are published instead of m's. */
 svs_calibration svi_quality_stage_law(const struct svi_quality_stage *q, const svs_model *m) {
     const svi_calibrator *c = q->calibrator[m->refit || m->elsewhere];
     return q->proba && c && m->class_count > 1 ? svi_calibrator_law(c, m->class_count) : (svs_calibration){0};
 }
 
+/* Counts the sample in every figure. Samples whose probabilities went to a calibrator (`judged`) are counted
+ * by that one. */
 void svi_quality_stage_update(struct svi_quality_stage *q, const svs_step *served) {
     if (q->task == SVS_REGRESS)
         svi_metrics_value(q->metrics, served->target, served->scores[0]);
@@ -293,7 +315,7 @@ void svi_quality_stage_update(struct svi_quality_stage *q, const svs_step *serve
     svi_quality_figures_update(q->figures, served);
     if (!q->reliability || q->judged || q->proba_count == 0 || served->label < 0)
         return;
-    quality_settle(q); /* in their order */
+    quality_settle(q); /* samples are counted in order */
     svi_reliability_add(q->reliability, q->proba, q->proba_count, served->label);
 }
 
@@ -305,6 +327,7 @@ int svi_quality_stage_figures(struct svi_quality_stage *q, struct svi_figure *ou
         return count;
     quality_settle(q);
     svi_reliability_figures(q->reliability, mine);
+    /* A figure that metrics.h has as a placeholder (logloss) is replaced, the others are appended. */
     for (int i = 0; i < SVI_RELIABILITY_FIGURES; i++) {
         int at = 0;
         while (at < before && strcmp(out[at].name, mine[i].name) != 0)
@@ -319,6 +342,8 @@ int svi_quality_stage_figures(struct svi_quality_stage *q, struct svi_figure *ou
 void svi_quality_stage_archive(struct svi_archive *a, struct svi_quality_stage *q) {
     svi_alarm_archive(a, &q->alarm);
     svi_quality_figures_archive(a, q->figures);
+    /* The archive states which optional parts follow, so that another task or method is an error and not
+     * garbage. */
     bool classes = q->proba != NULL;
     svi_archive_bool(a, "probabilities", &classes);
     if (!svi_archive_check(a, classes == (q->proba != NULL), "the setting task or method was another") ||

@@ -4,11 +4,12 @@
  *     brier     mean of (p - y)^2, p of the second class, for two classes; for more, of the sum of squares
  *               over the classes (Brier 1950)
  *     ece       expected calibration error: over 15 bins of equal width of p, the mean of
- *               |share that came true - mean p|, by samples; p is that of the second class for two classes,
- *               and that of the most probable class for more
+ *               |share of true outcomes - mean p|, weighted by samples; p is the probability of the second
+ *               class for two classes, and of the most probable class for more
  *
- * A class that had no probability counts as one of p 0. Windowed figures carry the suffix ".w"; they are sums
- * of whole numbers, so what leaves leaves nothing behind. Samples without probabilities do not count. */
+ * A class without a probability counts as p = 0. Windowed figures carry the suffix ".w"; they are sums of
+ * integers, so a sample that leaves the window leaves no rounding error. Samples without probabilities do not
+ * count. */
 #ifndef SVI_RELIABILITY_H
 #define SVI_RELIABILITY_H
 
@@ -26,22 +27,23 @@ svi_reliability *svi_reliability_new(int64_t window, svs_error *err);
 void svi_reliability_free(svi_reliability **r);
 void svi_reliability_reset(svi_reliability *r);
 
-/* What `of` counts over all goes on in *r, a new one with another window, whose figures begin again. `of` is
- * only to be freed then. */
+/* Moves the totals of `of` into *r, a new object with another window; the windowed figures restart. After
+ * this `of` may only be freed. */
 void svi_reliability_take_over(svi_reliability *r, const svi_reliability *of);
 
-/* proba: of class_count >= 2 classes; truth >= class_count: it had none. */
+/* proba[class_count], class_count >= 2; truth >= class_count: the true class had no probability. */
 void svi_reliability_add(svi_reliability *r, const double *proba, int class_count, int truth);
 
-/* n <= SVI_QUAD samples of two classes in their order, of arrays of n values: probabilities of the first
- * class and of the second one; 1 or 0: it was of the second one. */
+/* n <= SVI_QUAD samples of two classes in order: probabilities of the first and of the second class, and y =
+ * 1 for a sample of the second class, else 0. The arrays have SVI_QUAD readable values. */
 void svi_reliability_add_pairs(svi_reliability *r, const struct svi_quads *quads, const double *first,
                                const double *second, const double *y, int n);
 
 /* Fills SVI_RELIABILITY_FIGURES figures; NAN = not known yet. */
 void svi_reliability_figures(const svi_reliability *r, struct svi_figure *out);
 
-/* The whole state, bit for bit; loads into one with the same window. 12 bytes a sample of the window. */
+/* The whole state, bit for bit; loads into an object with the same window. 12 bytes per sample of the
+ * window. */
 void svi_reliability_archive(struct svi_archive *a, svi_reliability *r);
 
 double svi_reliability_memory(int64_t window); /* bytes */

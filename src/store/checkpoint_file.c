@@ -1,15 +1,15 @@
-/* Checkpoints as files: first what both sides share, then writing, then reading.
+/* Checkpoint files: the shared parts first, then writing, then reading.
  *
- * A file gets its name only when it is complete and on disk (NAME.tmp, fsync, rename, fsync of the
- * directory), so a crash leaves the old checkpoints and perhaps a NAME.tmp that the next start removes. Every
- * object has a check that continues the one before, and the end holds the hash of the state: a reader
- * believes a file whole or not at all.
+ * A file gets its final name only when it is complete and on disk (NAME.tmp, fsync, rename, fsync of the
+ * directory), so a crash leaves the old checkpoints and perhaps a NAME.tmp, which the next start removes. The
+ * check of each object is seeded with the one before, and the end holds the hash of the state: a reader
+ * accepts a file whole or not at all.
  *
- * Writing happens in the background while the stream goes on, whose journal syncs wait for whatever the file
- * system has to write: so the file is handed to the disk in pieces (WRITE_PIECE) as it grows. Nothing is
- * copied: the body of a section is written from where it is, and its check is made of the head and the body
- * in turn. Reading takes one object at a time (parse_object) and appends the bodies to one buffer. */
-#define XXH_STATIC_LINKING_ONLY /* states on the stack: no memory except through the gate */
+ * A worker writes in the background while the stream runs. Journal syncs wait for everything that the file
+ * system has queued, so the file is flushed in pieces (WRITE_PIECE) as it grows. Nothing is copied: the body
+ * of a section is written in place, and its check is updated with head and body in turn. Reading parses one
+ * object at a time (parse_object) and appends the bodies to one buffer, allocated once. */
+#define XXH_STATIC_LINKING_ONLY /* hash states live on the stack: all memory goes through base/alloc.h */
 #include "store/checkpoint_file.h"
 
 #include <errno.h>
@@ -33,7 +33,7 @@
 #define END_ITEMS     3
 
 #define SECTION_PIECE ((size_t)1 << 31) /* bytes of a section in one object: lengths have 32 bits */
-#define WRITE_PIECE   ((size_t)1 << 18) /* bytes that are left to the file system at a time */
+#define WRITE_PIECE   ((size_t)1 << 18) /* bytes queued in the file system before they are flushed */
 
 void svi_checkpoint_clear(struct svi_checkpoint *c) {
     svi_bytes_clear(&c->settings);
@@ -49,11 +49,13 @@ const struct svi_section *svi_checkpoint_find(const struct svi_checkpoint *c, co
 }
 
 bool svi_archive_block(struct svi_archive *a, const char *size_name, const char *name, struct svi_bytes *b,
-                       int64_t most, const char *truncated, const char *no_memory) {
+                       int64_t max_size, const char *truncated, const char *no_memory) {
     int64_t size = (int64_t)b->size;
-    svi_archive_int64(a, size_name, &size, 0, most);
+    svi_archive_int64(a, size_name, &size, 0, max_size);
     if (svi_archive_loading(a))
         b->size = 0;
+    /* The size is compared with the bytes that remain before it is reserved: a damaged size must not make us
+     * allocate gigabytes. */
     if (svi_archive_loading(a) && size > 0 && svi_archive_ok(a) &&
         svi_archive_check(a, size <= svi_archive_left(a), truncated)) {
         if (svi_bytes_reserve(b, (size_t)size + 1) != SVS_OK)
@@ -72,6 +74,7 @@ void svi_checkpoint_hash(struct svi_checkpoint *c) {
     XXH3_128bits_reset(&state);
     for (int i = 0; i < c->sections; i++) {
         const struct svi_section *s = &c->section[i];
+        /* Name and size delimit the bodies: moving bytes from one section to the next changes the hash. */
         uint64_t size = htobe64(s->size);
         if (!s->hashed)
             continue;
@@ -93,16 +96,20 @@ char *svi_hash_text(const uint8_t hash[16], char out[SVI_HASH_TEXT]) {
 /* ---- writing */
 
 struct writer {
-    int fd, error; /* error: errno of the first failure */
-    size_t piece, unsynced;
-    uint64_t objects;      /* pieces of sections */
-    int64_t size;          /* written */
-    uint64_t check;        /* of the object before */
-    struct svi_bytes head; /* what an object has before its body */
+    int fd, error;         /* error: errno of the first failure */
+    size_t piece;          /* largest body of one object, bytes */
+    size_t unsynced;       /* bytes written since the last flush, below WRITE_PIECE */
+    uint64_t objects;      /* of all sections */
+    int64_t size;          /* bytes written */
+    uint64_t check;        /* of the previous object: the seed of the next */
+    struct svi_bytes head; /* the bytes of an object before its body */
 };
 
+/* After an error nothing more is written; write_unfinished reports it once, at the end. */
 static void write_bytes(struct writer *w, const void *bytes, size_t size) {
     const uint8_t *at = bytes;
+    /* Each write ends at the next multiple of WRITE_PIECE, which is then flushed: the amount of dirty data
+     * that a sync of the journal may have to wait for stays bounded. */
     while (size > 0 && !w->error) {
         size_t n = size < WRITE_PIECE - w->unsynced ? size : WRITE_PIECE - w->unsynced;
         w->error = svi_write_all(w->fd, at, n);
@@ -116,7 +123,7 @@ static void write_bytes(struct writer *w, const void *bytes, size_t size) {
     }
 }
 
-/* Writes `head` with its check. */
+/* Writes `head`, an object without its last item, and its check, which continues the chain. */
 static svs_code write_checked(struct writer *w, struct svi_pack *p) {
     w->check = svi_check_append(p, 0, w->check);
     svs_code code = svi_pack_end(p);
@@ -149,7 +156,8 @@ static svs_code write_header(struct writer *w, const struct svi_checkpoint *c) {
     return write_checked(w, &p);
 }
 
-/* The body is written from where it is, so its check is made of two pieces. */
+/* Writes one object of a section. The head is packed, the body is not: msgpack's bin header comes last in the
+ * head, so that the body can be written in place and hashed in two updates. */
 static svs_code write_piece(struct writer *w, const struct svi_section *s, const uint8_t *body, size_t size) {
     struct svi_pack p;
     XXH3_state_t state;
@@ -161,6 +169,8 @@ static svs_code write_piece(struct writer *w, const struct svi_section *s, const
     msgpack_pack_bin(&p.packer, size);
     if (svi_pack_end(&p) != SVS_OK)
         return SVS_NO_MEMORY;
+    /* The streamed digest equals XXH3_64bits_withSeed over the contiguous object, which the reader computes.
+     */
     XXH3_INITSTATE(&state);
     XXH3_64bits_reset_withSeed(&state, w->check);
     XXH3_64bits_update(&state, w->head.data, w->head.size);
@@ -178,7 +188,7 @@ static svs_code write_piece(struct writer *w, const struct svi_section *s, const
 static svs_code write_section(struct writer *w, const struct svi_checkpoint *c, const struct svi_section *s) {
     svs_code code = SVS_OK;
     size_t done = 0;
-    do {
+    do { /* at least once: an empty section is one object with an empty body, as check_sizes counts it */
         const size_t left = s->size - done, size = left < w->piece ? left : w->piece;
         code = write_piece(w, s, size ? c->bodies.data + s->offset + done : NULL, size);
         done += size;
@@ -202,7 +212,7 @@ static svs_code write_content(struct writer *w, const struct svi_checkpoint *c) 
     return write_end(w, c);
 }
 
-/* Writes and syncs NAME.tmp. */
+/* Writes and syncs NAME.tmp. `code` holds failures of memory, w->error those of the disk. */
 static svs_code write_unfinished(const struct svi_state_dir *dir, struct writer *w, const char *name,
                                  const struct svi_checkpoint *c, svs_error *err) {
     w->fd = openat(dir->fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -219,12 +229,13 @@ static svs_code write_unfinished(const struct svi_state_dir *dir, struct writer 
     return SVS_OK;
 }
 
-/* What is written must be accepted when it is read. */
+/* Counts the objects for the header and enforces the reader's limits: a file that is written must be
+ * readable. */
 static svs_code check_sizes(struct writer *w, const struct svi_checkpoint *c, svs_error *err) {
-    uint64_t bytes = c->settings.size + ((uint64_t)1 << 20); /* all else is below */
+    uint64_t bytes = c->settings.size + ((uint64_t)1 << 20); /* header, heads and checks stay below 1 MiB */
     for (int i = 0; i < c->sections; i++) {
         const size_t size = c->section[i].size;
-        w->objects += size ? (size - 1) / w->piece + 1 : 1; /* an empty section has one too */
+        w->objects += size ? (size - 1) / w->piece + 1 : 1;
         bytes += size;
     }
     if (w->objects <= SVI_OBJECTS_MAX && bytes <= SVI_CHECKPOINT_MAX)
@@ -250,6 +261,8 @@ svs_code svi_checkpoint_write_pieces(const struct svi_state_dir *dir, struct svi
     svi_checkpoint_hash(c);
     svs_code code = write_unfinished(dir, &w, unfinished, c, err);
     svi_bytes_clear(&w.head);
+    /* The content is on disk before the rename: the name never refers to a partial file. The directory is
+     * synced after it: only then may the caller trim the journal that this checkpoint replaces. */
     if (code == SVS_OK && renameat(dir->fd, unfinished, dir->fd, name) != 0)
         code = svi_no_space(errno) ? svi_fail_full(err, dir->path, name, 0, errno)
                                    : svi_fail_io(err, dir->path, unfinished, "renamed", errno);
@@ -266,11 +279,11 @@ svs_code svi_checkpoint_write_pieces(const struct svi_state_dir *dir, struct svi
 
 struct parser {
     const uint8_t *bytes, *at, *end;
-    const uint8_t *next; /* after the object that parse_object has checked */
-    const char *dir;     /* path, NULL = none */
+    const uint8_t *next; /* end of the object that parse_object has verified */
+    const char *dir;     /* path; NULL: in memory */
     const char *name;
-    uint64_t check; /* of the object before */
-    int objects;    /* of sections to come */
+    uint64_t check; /* of the previous object */
+    int objects;    /* of sections, not parsed yet */
     svs_error *err;
 };
 
@@ -305,6 +318,7 @@ static svs_code parse_header(struct parser *p, struct svi_checkpoint *c) {
     struct svi_item settings;
     if (!svi_header_open(&h, p->at, (size_t)(p->end - p->at), SVI_FIELDS(fields), c))
         return fail_damaged(p, "there is no header");
+    /* Layout before completeness: a file of another layout may lack fields and is not damaged. */
     enum svi_header_state state = svi_header_check(&h, FORMAT, 0, &p->check);
     if (state == SVI_HEADER_LAYOUT)
         return svi_fail_layout(p->err, p->dir, p->name, h.v);
@@ -313,6 +327,7 @@ static svs_code parse_header(struct parser *p, struct svi_checkpoint *c) {
     if (state != SVI_HEADER_SOUND ||
         svi_fields_read("header", SVI_FIELDS(more), p->at, p->at + h.size, &parts, NULL) != SVS_OK)
         return fail_damaged(p, "the header is incomplete");
+    /* The settings are read in place: they have no fixed capacity, unlike the other texts of the header. */
     svi_item_read(parts.settings, &settings);
     if (settings.type != SVI_STRING)
         return fail_damaged(p, "the header is incomplete");
@@ -320,7 +335,7 @@ static svs_code parse_header(struct parser *p, struct svi_checkpoint *c) {
     if (svi_bytes_append(&c->settings, settings.body, settings.length) != SVS_OK ||
         svi_bytes_append(&c->settings, "", 1) != SVS_OK)
         return svi_fail_memory(p->err, "the settings of a checkpoint");
-    c->settings.size--; /* a NUL stands after it */
+    c->settings.size--; /* the NUL terminates the text, but is not part of it */
     p->at += h.size;
     return SVS_OK;
 }
@@ -334,13 +349,15 @@ uint64_t svi_checkpoint_layout(const uint8_t *bytes, size_t size) {
                : SVI_STATE_LAYOUT;
 }
 
-/* Reads an array of items, the last of which is its check. */
+/* Verifies the object at p->at, an array of `items` items of which the last is the check, and reads its
+ * items. p->at moves only when the caller has accepted the content, so that errors name the object's byte. */
 static svs_code parse_object(struct parser *p, struct svi_item *item, uint32_t items) {
     const uint8_t *end = p->at;
     struct svi_item array;
     if (svi_walk(&end, p->end, 1) != SVS_OK)
         return fail_damaged(p, "it ends too early, or it is not msgpack");
     const uint8_t *at = svi_item_read(p->at, &array);
+    /* Depth 1 in the walk and the exact number of items bound the reads below. */
     if (array.type != SVI_ARRAY || array.length != items || end - p->at <= SVI_CHECK_SIZE)
         return fail_damaged(p, "it is not a section");
     for (uint32_t i = 0; i < items; i++)
@@ -354,7 +371,8 @@ static svs_code parse_object(struct parser *p, struct svi_item *item, uint32_t i
     return SVS_OK;
 }
 
-/* Another section, or another piece of the last one: NULL if it can be neither. */
+/* The section that this object belongs to: the last one (its next piece) or a new one; NULL: the name is a
+ * duplicate, or there are too many sections. Pieces must be consecutive, because bodies are concatenated. */
 static struct svi_section *place_section(struct svi_checkpoint *c, const struct svi_section *read) {
     struct svi_section *last = c->sections ? &c->section[c->sections - 1] : NULL;
     if (last && strcmp(last->name, read->name) == 0 && last->hashed == read->hashed)
@@ -369,6 +387,7 @@ static svs_code parse_section(struct parser *p, struct svi_checkpoint *c) {
     struct svi_item item[SECTION_ITEMS];
     struct svi_section read = {.offset = c->bodies.size}, *s;
     SVI_TRY(parse_object(p, item, SECTION_ITEMS));
+    /* A right check only proves that the file is as it was written: types are not taken for granted. */
     if (item[0].type != SVI_STRING || item[0].length == 0 || item[0].length >= sizeof read.name ||
         memchr(item[0].body, '\0', item[0].length) || item[1].type != SVI_BOOL || item[2].type != SVI_BIN)
         return fail_damaged(p, "the section has another form");
@@ -388,6 +407,7 @@ static svs_code parse_end(struct parser *p, struct svi_checkpoint *c) {
     SVI_TRY(parse_object(p, item, END_ITEMS));
     if (!svi_item_is(&item[0], END) || item[1].type != SVI_BIN || item[1].length != sizeof c->hash)
         return fail_damaged(p, "the end has another form");
+    /* The chained checks cover the bytes of the file; the hash covers the sections as they were assembled. */
     svi_checkpoint_hash(c);
     if (memcmp(c->hash, item[1].body, sizeof c->hash) != 0)
         return fail_damaged(p, "the state has another hash");
@@ -395,7 +415,7 @@ static svs_code parse_end(struct parser *p, struct svi_checkpoint *c) {
     return p->at == p->end ? SVS_OK : fail_damaged(p, "bytes follow the end");
 }
 
-/* As empty as a new one, but with its room. */
+/* Empties the checkpoint, but keeps the capacity of its buffers. */
 static void empty_checkpoint(struct svi_checkpoint *c) {
     struct svi_bytes settings = c->settings, bodies = c->bodies;
     settings.size = bodies.size = 0;
@@ -407,7 +427,8 @@ svs_code svi_checkpoint_parse(const uint8_t *bytes, size_t size, const char *dir
     struct parser p = {
         .bytes = bytes, .at = bytes, .end = bytes + size, .dir = dir, .name = name, .err = err};
     empty_checkpoint(c);
-    /* The bodies are not more than the file: room for them all, and no more, instead of growing. */
+    /* The bodies are smaller than the file, so one allocation of its size suffices: growing would copy a
+     * large state several times and hold two copies of it at its peak. */
     void *grown = size > c->bodies.capacity ? svi_realloc(c->bodies.data, 0, size) : c->bodies.data;
     if (size > 0 && !grown)
         return svi_fail_memory(err, "the sections of a checkpoint");
@@ -425,7 +446,7 @@ svs_code svi_checkpoint_parse(const uint8_t *bytes, size_t size, const char *dir
 
 svs_code svi_checkpoint_read(const struct svi_state_dir *dir, uint64_t number, struct svi_checkpoint *c,
                              svs_error *err) {
-    const uint8_t *bytes = (const uint8_t *)"";
+    const uint8_t *bytes = (const uint8_t *)""; /* an empty file has no buffer, and is parsed as damaged */
     struct svi_read_buffer b = {.fd = -1};
     char name[SVI_FILE_NAME];
     svs_code code = svi_read_buffer_open(&b, dir, svi_state_dir_name(name, SVI_CHECKPOINT, number), err);
@@ -438,6 +459,7 @@ svs_code svi_checkpoint_read(const struct svi_state_dir *dir, uint64_t number, s
         code = svi_checkpoint_parse(bytes, (size_t)b.size, dir->path, name, c, err);
     c->dir = dir;
     svi_read_buffer_clear(&b);
+    /* Checkpoints are chosen and ordered by their names, so the name must state what the content is. */
     if (code == SVS_OK && c->position.number != number) {
         empty_checkpoint(c);
         code = svi_fail_file(err, SVS_DAMAGED, dir->path, name,

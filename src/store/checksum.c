@@ -36,6 +36,8 @@ bool svi_header_open(struct svi_header *h, const uint8_t *bytes, size_t size, co
     h->size = (size_t)(end - bytes);
     if (map.type != SVI_MAP || h->size <= SVI_CHECK_SIZE || end[-SVI_CHECK_SIZE] != SVI_LEAD_UINT64)
         return false;
+    /* Both tables are read even if the first fails: the check of a segment's header is seeded with a field of
+     * the second (`chain`), and the reader needs its value for a damaged header too. */
     h->complete = svi_fields_read("header", SVI_FIELDS(common), bytes, end, h, NULL) == SVS_OK;
     h->complete &= svi_fields_read("header", fields, count, bytes, end, to, NULL) == SVS_OK;
     return true;

@@ -16,12 +16,12 @@
 
 int svi_write_all(int fd, const void *bytes, size_t size) {
     const char *at = bytes;
-    int interrupted = 0;
+    int interrupted = 0; /* in a row: a transfer that makes progress may be interrupted any number of times */
     while (size > 0) {
         ssize_t n = write(fd, at, size);
         if (n < 0 && errno == EINTR && ++interrupted < INTERRUPTIONS)
             continue;
-        if (n <= 0)
+        if (n <= 0) /* write of a regular file never returns 0; if it did, the loop would not end */
             return n < 0 ? errno : EIO;
         at += n;
         size -= (size_t)n;
@@ -39,7 +39,7 @@ int svi_read_at(int fd, void *bytes, size_t size, uint64_t offset, size_t *got) 
             continue;
         if (n < 0)
             return errno;
-        if (n == 0)
+        if (n == 0) /* end of the file; the caller decides whether that is a failure */
             break;
         *got += (size_t)n;
         interrupted = 0;
@@ -47,8 +47,8 @@ int svi_read_at(int fd, void *bytes, size_t size, uint64_t offset, size_t *got) 
     return 0;
 }
 
-/* Returns 0 or an errno; an interrupted call is made again. An interrupted sync has reported no lost write,
- * so it may be asked for again; after any other failure it may not. */
+/* Returns 0 or an errno from the calling function; repeats an interrupted call. An interrupted sync has
+ * reported no lost write, so it may be repeated; after any other failure it must not be. */
 #define RETURN_OF(call)                                                                                      \
     for (int i = 0; i < INTERRUPTIONS; i++) {                                                                \
         if ((call) >= 0)                                                                                     \
@@ -74,7 +74,7 @@ int svi_truncate(int fd, uint64_t size) {
     RETURN_OF(ftruncate(fd, (off_t)size));
 }
 
-/* Up to 256 bytes are never cut short. */
+/* getrandom never returns fewer bytes than asked for, up to 256. */
 int svi_random(void *bytes, size_t size) {
     RETURN_OF(getrandom(bytes, size, 0));
 }
@@ -86,10 +86,11 @@ static int write_back(int fd) {
 
 int svi_write_back(int fd) {
     const int error = write_back(fd);
-    /* not every system has it, and not every sandbox lets it through */
+    /* Some systems lack sync_file_range and some sandboxes forbid it: a full sync does more, never less. */
     return error == ENOSYS || error == EPERM || error == EINVAL ? svi_sync_data(fd) : error;
 }
 
+/* Too many open files, in this process or in the system. */
 static bool no_descriptor(int error) {
     return error == EMFILE || error == ENFILE;
 }
@@ -98,6 +99,7 @@ bool svi_no_space(int error) {
     return error == ENOSPC || error == EDQUOT || error == EFBIG || no_descriptor(error);
 }
 
+/* strerrordesc_np instead of strerror: it is safe in threads, and its text does not depend on the locale. */
 const char *svi_errno_text(int error) {
     const char *text = strerrordesc_np(error);
     return text ? text : "unknown reason";
@@ -112,6 +114,7 @@ svs_code svi_fail_file(svs_error *err, svs_code code, const char *dir, const cha
     va_end(args);
     if (!dir)
         return svi_fail(err, code, "%s %s", name, text);
+    /* The path comes from the user and may hold anything; `name` is always one of ours. */
     svi_escape(path, sizeof path, dir, strlen(dir));
     return svi_fail(err, code, "%s%s%s %s", path, *name ? "/" : "", name, text);
 }
@@ -134,6 +137,7 @@ svs_code svi_fail_full(svs_error *err, const char *dir, const char *name, uint64
     char left[40] = "";
     const bool limit = error == EFBIG;
     int64_t free = -1;
+    /* With a quota or a file size limit, the free bytes of the file system would mislead. */
     if (!limit && error != EDQUOT)
         free = svi_free_bytes(dir);
     if (free >= 0)

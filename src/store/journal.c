@@ -1,18 +1,17 @@
-/* The journal's writer: records are gathered in memory, written with one write, synced as the policy says.
+/* The journal's writer: records are gathered in memory, written with one write, and synced by policy.
  *
- * Three places move along the journal: `durable` <= `written` <= `next`. Append moves `next` (and puts the
- * bytes into `gathered`), commit moves `written`, a sync moves `durable`. Abort takes `next` back to
- * `written`: a batch is in the file whole or not at all, also when the disk is full, for then the file is
- * truncated to `written`.
+ * Three positions move along the journal: `durable` <= `written` <= `next`. Append moves `next` (and adds the
+ * bytes to `gathered`), commit moves `written`, a sync moves `durable`. Abort moves `next` back to `written`:
+ * a batch is in the file whole or not at all, even when the disk is full, because the file is then truncated
+ * to `written`.
  *
- * A failure that leaves the files unknown (a failed sync, a failed truncation) kills the journal: `dead` and
- * `cause` are what every later call returns, and the process must end. A sync is never tried again (see
- * below).
+ * A failure that leaves the files unknown (a failed sync or truncation) kills the journal: every later call
+ * returns `dead` and `cause`, and the process must end. A sync is never repeated (see sync_segment).
  *
- * Segments: when the one being written is full, the next append begins a new one, whose header is gathered
- * before the record; the old one is synced whatever the policy says, so that only the last segment can be
- * torn. The mark begun-<segment> is moved to the newest once that is on disk, and goes before the segment
- * that it names does. In the order of the file: failures, syncing, gathering, writing, beginning and end. */
+ * When the current segment is full, the next append begins a new one, whose header is gathered before the
+ * record. The old one is synced whatever the policy, so that only the last segment can be torn. The mark
+ * begun-<segment> moves to the newest segment once that is on disk, and is removed before its segment is. In
+ * the order of the file: failures, syncing, gathering, writing, beginning and end. */
 #include "store/journal_internal.h"
 
 #include <errno.h>
@@ -38,20 +37,21 @@ struct svi_journal {
     struct svi_journal_options options;
     char stream[65];
     int fd;                      /* of the segment being written, opened for appending */
-    struct svi_position written; /* after what is in files */
-    struct svi_position next;    /* after what is gathered */
-    struct svi_bytes gathered;
-    size_t header;             /* bytes of `gathered` that are the header of a new segment; 0 = none begins */
-    struct svi_position begun; /* after that header */
-    uint64_t durable, syncs;
-    uint64_t secret; /* from which the new segments' are made */
-    int64_t bytes;
-    bool marked; /* there is a mark: */
+    struct svi_position written; /* end of what is in files */
+    struct svi_position next;    /* end of what is gathered */
+    struct svi_bytes gathered;   /* records, after the header of a new segment if one begins */
+    size_t header;               /* bytes of that header in `gathered`; 0: no segment begins */
+    struct svi_position begun;   /* end of that header */
+    uint64_t durable;            /* records below this number are on disk */
+    uint64_t syncs;              /* number of them */
+    uint64_t secret;             /* seed for the secrets of new segments */
+    int64_t bytes;               /* written by this process */
+    bool marked;                 /* the mark exists and names the segment `mark` */
     uint64_t mark;
-    double since;  /* when svi_journal_due first saw what is unsynced */
-    bool waiting;  /* `since` is set */
-    svs_code dead; /* not SVS_OK: after a failure that leaves the files unknown */
-    svs_error cause;
+    double since;    /* when svi_journal_due first saw unsynced records, seconds */
+    bool waiting;    /* `since` is set */
+    svs_code dead;   /* SVS_OK, or the code of the failure that left the files unknown */
+    svs_error cause; /* its text */
 };
 
 /* ---- failures */
@@ -62,14 +62,15 @@ static svs_code journal_dead(const svi_journal *j, svs_error *err) {
     return j->dead;
 }
 
-/* From now on every call fails with this text. */
+/* Kills the journal: every later call fails with this text. */
 static svs_code journal_die(svi_journal *j, const char *name, const char *what, int error, svs_error *err) {
     j->dead = svi_fail_file(&j->cause, SVS_IO, j->dir->path, name, "cannot be %s: %s; " RECOVER, what,
                             svi_errno_text(error));
     return journal_dead(j, err);
 }
 
-/* Nobody but this process removes segments, and never this one: what is written from here on goes nowhere. */
+/* Fails if the current segment was removed (no link is left): its records could not be read back. Only this
+ * process removes segments, and never the current one, so a person or another program did it. */
 static svs_code check_there(svi_journal *j, svs_error *err) {
     struct stat s;
     char name[SVI_FILE_NAME];
@@ -89,8 +90,8 @@ static const char *segment_name(const svi_journal *j, char name[SVI_FILE_NAME]) 
 
 /* ---- syncing */
 
-/* A sync is never tried again: what could not be written may have been dropped meanwhile, and the next one
- * would find nothing left to fail on. */
+/* A failed sync is final: the kernel may drop the pages that it could not write and mark them clean, so that
+ * a second sync would succeed without the data being on disk. */
 static svs_code sync_segment(svi_journal *j, svs_error *err) {
     char name[SVI_FILE_NAME];
     if (check_there(j, err) != SVS_OK)
@@ -112,12 +113,14 @@ svs_code svi_journal_sync(svi_journal *j, svs_error *err) {
 
 bool svi_journal_due(svi_journal *j, double time, double *due) {
     *due = INFINITY;
-    if (j->dead != SVS_OK) {
+    if (j->dead != SVS_OK) { /* wakes the owner, whose next call returns the cause */
         *due = time;
         return true;
     }
     if (j->options.fsync != SVI_FSYNC_INTERVAL || j->durable == j->written.number)
         return false;
+    /* The interval counts from the first look at unsynced records, not from the last sync: a quiet stream
+     * does not pay for a sync at once. */
     if (!j->waiting)
         j->since = time;
     j->waiting = true;
@@ -131,7 +134,7 @@ svs_code svi_journal_sync_begin(svi_journal *j, struct svi_journal_sync *s, svs_
     if (j->dead != SVS_OK || j->durable == j->written.number || check_there(j, err) != SVS_OK)
         return journal_dead(j, err);
     s->fd = openat(j->dir->fd, segment_name(j, name), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (s->fd < 0 && svi_no_space(errno)) /* too many files are open: there is this one */
+    if (s->fd < 0 && svi_no_space(errno)) /* too many open files: sync through the open descriptor, now */
         return sync_segment(j, err);
     if (s->fd < 0)
         return journal_die(j, name, "opened", errno, err);
@@ -157,7 +160,7 @@ svs_code svi_journal_sync_end(svi_journal *j, struct svi_journal_sync *s, svs_er
     if (s->error)
         return journal_die(j, svi_state_dir_name(name, SVI_JOURNAL, s->segment), "made durable", s->error,
                            err);
-    if (s->number > j->durable) {
+    if (s->number > j->durable) { /* a rotation may have synced more in the meantime */
         j->durable = s->number;
         j->syncs++;
     }
@@ -177,8 +180,8 @@ void svi_journal_abort(svi_journal *j) {
     j->next = j->written;
 }
 
-/* The header of the segment that begins with the next record; `next` moves past it. Its secret comes from
- * one that was drawn at the start: what fails there cannot fail here. */
+/* Gathers the header of the segment that begins with the next record, and moves `next` past it. Its secret is
+ * derived from one drawn at the start, so that random numbers cannot fail in the middle of a stream. */
 static svs_code gather_header(svi_journal *j, svs_error *err) {
     struct svi_segment_header h = {
         .epoch = j->options.epoch, .first = j->next.number, .chain = j->next.chain};
@@ -192,8 +195,8 @@ static svs_code gather_header(svi_journal *j, svs_error *err) {
     return SVS_OK;
 }
 
-/* Asked before anything is gathered for it: a commit is one write into one file. A segment holds one record
- * at least, for its name is the number of the first. */
+/* Asked only while nothing is gathered, because a commit is one write to one file. A segment holds at least
+ * one record: two segments with the same first number would have the same name. */
 static bool segment_is_full(const svi_journal *j) {
     return j->written.offset >= (uint64_t)j->options.segment && j->written.number > j->written.segment;
 }
@@ -206,6 +209,7 @@ svs_code svi_journal_append(svi_journal *j, int kind, double now, const void *pa
         return svi_fail(err, SVS_INVALID, "a journal has no records of kind %d", kind);
     if (size > SVI_PAYLOAD_MAX)
         return svi_fail(err, SVS_TOO_LARGE, "a record of %zu bytes is too large for a journal", size);
+    /* Reserved for header and record before anything changes: what follows cannot fail halfway. */
     if (svi_bytes_reserve(&j->gathered, SVI_HEADER_MAX + SVI_RECORD_BARE + size) != SVS_OK)
         return svi_fail_memory(err, "the records that wait for the journal");
     if (j->gathered.size == 0 && segment_is_full(j) && gather_header(j, err) != SVS_OK)
@@ -220,8 +224,9 @@ svs_code svi_journal_append(svi_journal *j, int kind, double now, const void *pa
 
 /* ---- writing */
 
-/* Moves the mark to this segment, whose name is on disk. Returns 0 or the errno; *unknown: whether the new
- * mark is on disk is not known. */
+/* Moves the mark to this segment, whose name must be on disk already: a mark without its segment would read
+ * as damage. Returns 0 or an errno; *unknown: the name of the mark was changed, and the failure leaves open
+ * which one is on disk. */
 static int move_mark(svi_journal *j, uint64_t segment, bool *unknown) {
     char from[SVI_FILE_NAME], to[SVI_FILE_NAME];
     int error = 0;
@@ -245,15 +250,16 @@ static int move_mark(svi_journal *j, uint64_t segment, bool *unknown) {
     return svi_state_dir_flush(j->dir);
 }
 
-/* Creates the segment whose header is in `gathered`, and writes on there. On failure the journal is dead, or
- * nothing of the file is left. */
+/* Creates the segment whose header is in `gathered` and makes it the current one. After a failure either the
+ * journal is dead, or the new file is removed and the old segment stays current. */
 static svs_code create_segment(svi_journal *j, svs_error *err) {
     char name[SVI_FILE_NAME];
     svs_code code = SVS_OK;
     svi_state_dir_name(name, SVI_JOURNAL, j->begun.segment);
     int fd = openat(j->dir->fd, name, O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0600);
     int error = fd < 0 ? errno : svi_write_all(fd, j->gathered.data, j->header);
-    bool unknown = !error;
+    bool unknown = !error; /* from the first sync on, a failure leaves the disk's content open */
+    /* Content, name, mark: each is durable before the next refers to it. */
     if (!error && !(error = svi_sync_data(fd)) && !(error = svi_state_dir_flush(j->dir)))
         error = move_mark(j, j->begun.segment, &unknown);
     if (error && (unknown || !svi_no_space(error)))
@@ -262,7 +268,7 @@ static svs_code create_segment(svi_journal *j, svs_error *err) {
         code = journal_die(j, name, "removed", errno, err);
     else if (error)
         code = svi_fail_full(err, j->dir->path, name, j->header, error);
-    const int old = code == SVS_OK ? j->fd : fd;
+    const int old = code == SVS_OK ? j->fd : fd; /* the descriptor that is not needed any more */
     if (old >= 0)
         close(old);
     if (code != SVS_OK)
@@ -273,14 +279,16 @@ static svs_code create_segment(svi_journal *j, svs_error *err) {
     return SVS_OK;
 }
 
-/* The old segment is synced whatever the policy says: damage in any but the last can then only be damage. */
+/* The old segment is synced whatever the policy: a bad record in any segment but the last is then certainly
+ * damage, never a torn write. */
 static svs_code rotate_segment(svi_journal *j, svs_error *err) {
     if (j->durable != j->written.number && sync_segment(j, err) != SVS_OK)
         return SVS_IO;
     return create_segment(j, err);
 }
 
-/* Nothing of a commit that failed may stay in the file. */
+/* Removes a partly written batch from the file: its records must not be replayed, because they were refused.
+ * A failure other than a lack of space leaves the file unknown. */
 static svs_code undo_write(svi_journal *j, size_t wanted, int error, svs_error *err) {
     char name[SVI_FILE_NAME];
     segment_name(j, name);
@@ -296,6 +304,8 @@ static svs_code undo_write(svi_journal *j, size_t wanted, int error, svs_error *
 svs_code svi_journal_write(svi_journal *j, svs_error *err) {
     if (j->dead != SVS_OK || j->gathered.size == 0)
         return journal_dead(j, err);
+    /* The header of a new segment goes to a new file, the records after it: so a rotation and a batch are two
+     * writes, and `written` moves after each. */
     size_t header = j->header, size = j->gathered.size - header;
     svs_code code = header ? rotate_segment(j, err) : SVS_OK;
     if (code != SVS_OK) {
@@ -322,12 +332,14 @@ svs_code svi_journal_commit(svi_journal *j, svs_error *err) {
 
 /* ---- beginning and end */
 
-/* Is a segment of this number after the place, where nothing of value stands? */
+/* Does the segment of this number begin after the place `at`, so that it is to be removed? With offset 0 the
+ * segment at->number itself does not exist yet, so one of that name is removed too. */
 static bool stands_after(uint64_t number, const struct svi_position *at) {
     return at->offset ? number > at->segment : number >= at->number;
 }
 
-/* Finds the mark. One of a segment that is going to be removed goes first, durably. */
+/* Adopts the newest mark of a segment that stays, and removes all others. They are removed durably before
+ * remove_after removes their segments: a mark without its segment would read as damage. */
 static svs_code take_mark(svi_journal *j, const struct svi_position *at, svs_error *err) {
     uint64_t *numbers;
     int count;
@@ -346,8 +358,7 @@ static svs_code take_mark(svi_journal *j, const struct svi_position *at, svs_err
     return code == SVS_OK && removed ? svi_state_dir_sync(j->dir, err) : code;
 }
 
-/* Removes the segments after this place, newest first: what is left has no gap whenever that is interrupted.
- */
+/* Removes the segments after this place, newest first: whenever it is interrupted, the rest has no gap. */
 static svs_code remove_after(const struct svi_state_dir *dir, const struct svi_position *at, svs_error *err) {
     uint64_t *numbers;
     int count;
@@ -362,15 +373,17 @@ static svs_code remove_after(const struct svi_state_dir *dir, const struct svi_p
 }
 
 static svs_code begin_journal(svi_journal *j, const struct svi_position *at, svs_error *err) {
+    /* A segment whose name is the number of its first record; its header continues the chain of the place. */
     j->written = j->next = (struct svi_position){at->number, at->number, 0, at->chain, 0};
     if (gather_header(j, err) != SVS_OK)
         return SVS_NO_MEMORY;
     svs_code code = create_segment(j, err);
-    svi_journal_abort(j);
+    svi_journal_abort(j); /* the header is written: `gathered` starts empty */
     return code;
 }
 
-/* A failure was of what the last process wrote: it is lost, and read as such from here on. */
+/* The sync below fails only for data of the previous process. That data is lost, and reading the file from
+ * the disk shows it; so the failure itself is ignored. */
 svs_code svi_journal_forget(const struct svi_state_dir *dir, svs_error *err) {
     char name[SVI_FILE_NAME];
     struct svi_state_dir_ends there;
@@ -378,15 +391,16 @@ svs_code svi_journal_forget(const struct svi_state_dir *dir, svs_error *err) {
     const int fd = there.any ? openat(dir->fd, svi_state_dir_name(name, SVI_JOURNAL, there.last),
                                       O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
                              : -1;
-    if (fd >= 0) {               /* else reading it reports why */
-        (void)svi_sync_data(fd); /* what is not clean would stay */
+    if (fd >= 0) {               /* otherwise the reader fails to open it and reports why */
+        (void)svi_sync_data(fd); /* the kernel drops clean pages only */
         (void)posix_fadvise(fd, 0, 0, POSIX_FADV_DONTNEED);
         close(fd);
     }
     return code;
 }
 
-/* What was read back may never have been on disk: it is from here on. */
+/* Continues in an existing segment: truncates it after the last sound record, syncs it (what was read back
+ * may never have reached the disk), and marks it as the newest. */
 static svs_code continue_journal(svi_journal *j, const struct svi_position *at, svs_error *err) {
     char name[SVI_FILE_NAME];
     struct stat s;
@@ -396,6 +410,7 @@ static svs_code continue_journal(svi_journal *j, const struct svi_position *at, 
         return svi_fail_io(err, j->dir->path, name, "opened", errno);
     if (fstat(j->fd, &s) != 0)
         return svi_fail_io(err, j->dir->path, name, "read", errno);
+    /* Appending to a file that is too short would leave a gap in front of the next record. */
     if ((uint64_t)s.st_size < at->offset)
         return svi_fail_file(err, SVS_DAMAGED, j->dir->path, name, "ends at byte %lld, before byte %llu",
                              (long long)s.st_size, (unsigned long long)at->offset);
@@ -430,7 +445,7 @@ svi_journal *svi_journal_new(const struct svi_state_dir *dir, const struct svi_j
               : SVS_OK;
     if (code == SVS_OK)
         code = take_mark(j, at, err);
-    /* Before anything is appended: else the next start would take old segments for what follows. */
+    /* Before anything is appended: otherwise the next start would read old segments as the continuation. */
     if (code == SVS_OK)
         code = remove_after(dir, at, err);
     if (code == SVS_OK)
@@ -438,7 +453,7 @@ svi_journal *svi_journal_new(const struct svi_state_dir *dir, const struct svi_j
     if (code != SVS_OK)
         svi_journal_free(&j);
     else
-        j->durable = at->number;
+        j->durable = at->number; /* continue_journal and begin_journal have synced everything before it */
     return j;
 }
 
@@ -470,7 +485,8 @@ int64_t svi_journal_bytes(const svi_journal *j) {
     return j->bytes;
 }
 
-/* Oldest first, so that what is left has no gap. */
+/* Oldest first, so that the rest has no gap. A segment ends where the next one begins: it may be removed if
+ * the next one's first record is at most `number`. */
 svs_code svi_journal_trim(const struct svi_state_dir *dir, uint64_t number, uint64_t current,
                           svs_error *err) {
     uint64_t *numbers;

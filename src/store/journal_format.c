@@ -8,7 +8,10 @@
 #define AGAIN                                                                                                \
     "\xa5"                                                                                                   \
     "again\xcf" /* its second copy: the key and the lead byte */
-/* The place of the first. A short text is packed with one byte before it, as many as end it in C. */
+/* The byte at which the first copy of the secret stands, found without parsing: after the head of the map,
+ * the pair `format`, the pair `v` (one byte as long as SVI_STATE_LAYOUT is below 128), the key `secret` and
+ * the lead byte of a uint 64. A text below 32 bytes packs with one lead byte, so sizeof (with its NUL) is its
+ * packed size. */
 #define SECRET_AT (1 + sizeof "format" + sizeof FORMAT + sizeof "v" + 1 + sizeof SECRET + 1)
 
 svs_code svi_segment_header_write(struct svi_segment_header *h, struct svi_bytes *out) {
@@ -30,10 +33,12 @@ svs_code svi_segment_header_write(struct svi_segment_header *h, struct svi_bytes
     return svi_pack_end(&p);
 }
 
-/* The copies of the secret, wherever the header is damaged otherwise. */
+/* Finds the copies of the secret in a header that may be damaged anywhere, also in the msgpack around them:
+ * the first by its fixed place, the second by the bytes before it. */
 static void find_secrets(struct svi_segment_header *h, const uint8_t *bytes, size_t size) {
     const size_t key = sizeof AGAIN - 1;
     const uint8_t *again = memmem(bytes, size, AGAIN, key);
+    /* Without the second copy, both are the first: the reader then tries one secret only. */
     if (size >= SECRET_AT + 8)
         h->secret = h->again = svi_load64(bytes + SECRET_AT);
     if (again && size - (size_t)(again - bytes) >= key + 8)
@@ -59,6 +64,8 @@ enum svi_header_state svi_segment_header_read(struct svi_segment_header *h, cons
     h->size = map.size;
     h->layout = map.v;
     enum svi_header_state state = svi_header_check(&map, FORMAT, h->chain, &h->check);
+    /* The table above may have filled `secret` from a damaged map: the copy at the fixed place is what the
+     * reader tries first. */
     if (state != SVI_HEADER_SOUND)
         h->secret = first_copy;
     return state;
@@ -77,6 +84,7 @@ void svi_record_write(uint8_t *to, const struct svi_record *record, uint64_t sec
     uint64_t now;
     uint32_t size = htobe32((uint32_t)record->size);
     memcpy(&now, &record->now, sizeof now);
+    /* The order of svi_record_head's offsets. An int below 128 is one byte in msgpack: the kind. */
     *at++ = SVI_RECORD_LEAD;
     at = svi_store_word(at, SVI_LEAD_UINT64, record->number);
     *at++ = (uint8_t)record->kind;
@@ -102,6 +110,7 @@ bool svi_record_head(const uint8_t *at, struct svi_record *record) {
     record->durable = svi_load64(at + 21);
     record->payload = NULL;
     record->size = svi_load32(at + 30);
+    /* A record cannot declare itself durable: random bytes rarely pass this. */
     return record->durable <= record->number && record->size <= SVI_PAYLOAD_MAX;
 }
 

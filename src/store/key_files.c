@@ -1,12 +1,13 @@
-/* Files of records that are only ever appended to, and go as a whole.
+/* Append-only files of key records, removed as a whole.
  *
- * A list of them in the order of their numbers, each with the length that counts: what a failed write left
- * behind that is cut off, or the file is not appended to any more. A new one begins where the last is long
- * enough, with a number that no file in the folder has, so that what a process of before left there is never
- * gone on with. Each is open and locked (shared) while it is named: who removes files needs that lock.
+ * The list is in the order of file numbers, and each entry has the length that counts. Bytes after it, left
+ * by a failed write, are truncated; if that fails too, the file is not appended to again. A new file begins
+ * when the current one is long enough, with a number that no file in the directory has: bytes of an earlier
+ * process are never appended to. Every listed file is open and locked (shared), because removal takes the
+ * exclusive lock (state_dir.c).
  *
- * Reading checks every record. Nothing is synced here but by svi_key_files_sync, which a checkpoint waits
- * for. */
+ * Reading verifies the check of every record. Only svi_key_files_sync syncs, and a checkpoint waits for it
+ * before it lists the lengths. */
 #include "store/key_files.h"
 
 #include <errno.h>
@@ -24,23 +25,23 @@
 #include "wire/archive_file.h"
 
 #define MAX_FILES 4096
-#define PIECE     ((size_t)4 << 20) /* bytes that are read at once */
+#define PIECE     ((size_t)4 << 20) /* bytes of one read */
 
 struct key_file {
     uint32_t number;
-    int fd; /* locked for reading, so that it stays whole */
-    uint64_t length;
-    bool unsynced;
+    int fd;          /* locked (shared), so that no process truncates the file */
+    uint64_t length; /* bytes that count */
+    bool unsynced;   /* appended to since the last sync */
 };
 
 struct svi_key_files {
-    struct svi_state_dir dir; /* its descriptor alone */
-    struct key_file *file;    /* ascending */
+    struct svi_state_dir dir; /* its own descriptor and path; no lock */
+    struct key_file *file;    /* ascending by number; owned */
     int count;
     int64_t capacity;
-    int current; /* the one that is appended to, -1 = a new one is to begin */
-    uint64_t bytes;
-    bool new_names;
+    int current;    /* index of the file that is appended to; -1: the next append begins a new one */
+    uint64_t bytes; /* of all files */
+    bool new_names; /* files were begun since the last sync of the directory */
 };
 
 svi_key_files *svi_key_files_new(const struct svi_state_dir *dir, svs_error *err) {
@@ -50,6 +51,7 @@ svi_key_files *svi_key_files_new(const struct svi_state_dir *dir, svs_error *err
         return NULL;
     }
     f->current = -1;
+    /* A descriptor of its own: the caller may close the directory, and its lock, before the files. */
     f->dir =
         (struct svi_state_dir){.fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), .lock = -1};
     const size_t length = strlen(dir->path) + 1;
@@ -107,6 +109,7 @@ static svs_code file_open(svi_key_files *f, struct key_file *k, svs_error *err) 
         return svi_fail_io(err, f->dir.path, name, "opened", errno);
     if (svi_state_dir_hold(&f->dir, name, k->fd, &s, err) != SVS_OK)
         return SVS_IO;
+    /* Longer is normal: records that were appended after the checkpoint do not count. */
     if (!S_ISREG(s.st_mode) || (uint64_t)s.st_size < k->length)
         return svi_fail_file(err, SVS_DAMAGED, f->dir.path, name, "has %llu bytes, and the checkpoint %llu",
                              (unsigned long long)s.st_size, (unsigned long long)k->length);
@@ -128,6 +131,7 @@ void svi_key_files_archive(struct svi_archive *a, svi_key_files *f) {
         svi_archive_int64(a, svi_archive_key(key, "length", i), &length, 0, INT64_MAX / 4);
         if (!svi_archive_loading(a))
             continue;
+        /* Set even after a failure: svi_key_files_free closes every fd of the list that is not -1. */
         *k = (struct key_file){.number = (uint32_t)number, .fd = -1, .length = (uint64_t)length};
         f->bytes += k->length;
         if (!svi_archive_ok(a) ||
@@ -149,6 +153,8 @@ svs_code svi_key_files_of(svi_key_files *f, const struct svi_checkpoint *c, svs_
 
 /* ---- reading */
 
+/* Adds file and byte to the error of a record. The text is copied first, because svi_fail_file writes to err.
+ */
 static svs_code fail_record(const svi_key_files *f, const struct key_file *k, uint64_t offset,
                             svs_error *err) {
     char name[SVI_FILE_NAME], why[SVS_ERROR_TEXT];
@@ -168,12 +174,15 @@ static svs_code files_read_at(const svi_key_files *f, const struct key_file *k, 
     return got == size ? SVS_OK : svi_fail_file(err, SVS_DAMAGED, f->dir.path, name, "became shorter");
 }
 
-/* From *offset on, which moves on: until `budget` bytes were given. */
+/* Visits the records of a file from *offset on until `budget` bytes were visited. Invariant of the loop: byte
+ * 0 of `buffer` is byte `start` of the file, and the next record begins at buffer byte `at`. A record that is
+ * not whole in the buffer is moved to its beginning, and reading continues after it; *offset only ever moves
+ * past records that were visited. */
 static svs_code visit_file(svi_key_files *f, const struct key_file *k, struct svi_bytes *buffer,
                            uint64_t *offset, uint64_t budget, svi_key_visitor *visit, void *user,
                            svs_error *err) {
     svs_code code = SVS_OK;
-    uint64_t start = *offset; /* of what is in `room` */
+    uint64_t start = *offset; /* file offset of the buffer's first byte */
     const uint64_t end = budget < k->length - start ? start + budget : k->length;
     const size_t piece = budget < PIECE ? (size_t)budget + sizeof(uint32_t) : PIECE;
     size_t at = 0;
@@ -185,14 +194,15 @@ static svs_code visit_file(svi_key_files *f, const struct key_file *k, struct sv
         const uint64_t left = k->length - start - at;
         if (buffer->size - at >= sizeof need)
             memcpy(&need, buffer->data + at, sizeof need);
-        if (buffer->size - at < sizeof need || buffer->size - at < need) { /* the rest of it, and some more */
+        if (buffer->size - at < sizeof need || buffer->size - at < need) { /* read the rest, and read ahead */
             const size_t kept = buffer->size - at, wanted = (need > piece ? need : piece) - kept;
             const size_t size = left - kept < wanted ? (size_t)(left - kept) : wanted;
-            if (kept > 0) /* it may have no block yet */
+            if (kept > 0) /* data is NULL before the first reservation */
                 memmove(buffer->data, buffer->data + at, kept);
             start += at;
             at = 0;
             buffer->size = kept;
+            /* The length is not verified yet: compared with what is left before it is reserved. */
             if (size == 0 || need > left)
                 code = svi_fail(err, SVS_DAMAGED, "the record of a key is truncated");
             else if (svi_bytes_reserve(buffer, size) != SVS_OK)
@@ -231,7 +241,7 @@ svs_code svi_key_files_visit(svi_key_files *f, svi_key_visitor *visit, void *use
 svs_code svi_key_files_visit_oldest(svi_key_files *f, uint64_t *offset, uint64_t budget,
                                     svi_key_visitor *visit, void *user, svs_error *err) {
     struct svi_bytes buffer = {0};
-    const struct key_file k = f->file[0]; /* who visits may begin other files */
+    const struct key_file k = f->file[0]; /* a copy: the visitor may append, and the list may move */
     svs_code code = visit_file(f, &k, &buffer, offset, budget, visit, user, err);
     svi_bytes_clear(&buffer);
     return code;
@@ -255,6 +265,8 @@ svs_code svi_key_files_read(svi_key_files *f, const struct svi_key_place *at, st
 
 /* ---- writing */
 
+/* Begins a file with a number above every listed one and every one in the directory: a checkpoint may still
+ * refer to a file that this list does not have. */
 static svs_code files_begin(svi_key_files *f, svs_error *err) {
     struct svi_state_dir_ends there;
     char name[SVI_FILE_NAME];
@@ -273,16 +285,16 @@ static svs_code files_begin(svi_key_files *f, svs_error *err) {
         f->count--;
         return svi_fail_write(err, f->dir.path, name, 0, "opened", error);
     }
-    (void)flock(k->fd, LOCK_SH | LOCK_NB);
+    (void)flock(k->fd, LOCK_SH | LOCK_NB); /* cannot be taken: nobody else knows this file yet */
     f->current = f->count - 1;
     f->new_names = true;
     return SVS_OK;
 }
 
-svs_code svi_key_files_append(svi_key_files *f, const struct svi_bytes *records, uint64_t most,
+svs_code svi_key_files_append(svi_key_files *f, const struct svi_bytes *records, uint64_t max_length,
                               struct svi_key_place *at, svs_error *err) {
     char name[SVI_FILE_NAME];
-    if (f->current < 0 || f->file[f->current].length >= most) {
+    if (f->current < 0 || f->file[f->current].length >= max_length) {
         const svs_code code = files_begin(f, err);
         if (code != SVS_OK)
             return code;
@@ -290,7 +302,7 @@ svs_code svi_key_files_append(svi_key_files *f, const struct svi_bytes *records,
     struct key_file *k = &f->file[f->current];
     int error = svi_write_all(k->fd, records->data, records->size);
     svi_state_dir_name(name, SVI_KEYS, k->number);
-    if (error) { /* a part of it may be there: what comes next must follow on what is of the file */
+    if (error) { /* part of it may be in the file, and the next record must begin at k->length */
         if (svi_truncate(k->fd, k->length) != 0)
             f->current = -1;
         return svi_fail_write(err, f->dir.path, name, records->size, "written", error);
@@ -314,6 +326,7 @@ svs_code svi_key_files_sync(svi_key_files *f, svs_error *err) {
                                error);
         k->unsynced = false;
     }
+    /* Files before their names: a name on disk then never refers to content that is not. */
     const int error = f->new_names ? svi_sync_file(f->dir.fd) : 0;
     if (error)
         return svi_fail_io(err, f->dir.path, "", "made durable", error);
@@ -341,5 +354,5 @@ void svi_key_files_leave_oldest(svi_key_files *f) {
         close(f->file[0].fd);
     f->bytes -= f->file[0].length;
     memmove(f->file, f->file + 1, (size_t)--f->count * sizeof *f->file);
-    f->current -= f->current >= 0;
+    f->current -= f->current >= 0; /* the indices have moved by one; -1 stays */
 }

@@ -12,6 +12,7 @@
 #define LENGTH_SIZE 4
 #define CHECK_SIZE  8
 
+/* The order of the fields is the format: the packed form has no names. */
 static void record_archive_figures(struct svi_archive *a, struct svi_key_figures *f) {
     int alerts = f->alerts, open = f->open;
     svi_archive_int64(a, "rows", &f->rows, 0, INT64_MAX / 4);
@@ -34,6 +35,8 @@ static void record_archive_figures(struct svi_archive *a, struct svi_key_figures
     f->open = open;
 }
 
+/* The head of a record. Values whose C type has no archive function pass through a variable of one that has,
+ * in both directions: when saving, the assignments back change nothing. */
 static void record_archive(struct svi_archive *a, struct svi_key_record *r) {
     svi_archive_text(a, "name", r->name, sizeof r->name);
     r->head.length = (uint8_t)strlen(r->name);
@@ -60,9 +63,10 @@ static void record_archive(struct svi_archive *a, struct svi_key_record *r) {
 svs_code svi_key_record_append(struct svi_bytes *out, const struct svi_key_record *r, svs_error *err) {
     struct svi_archive_out to;
     struct svi_key_record head = *r;
-    const size_t begin = out->size;
+    const size_t begin = out->size; /* the record is removed from here on failure */
     svs_error local;
     err = err ? err : &local;
+    /* The length is not known before the head is packed: four zeros hold its place. */
     svs_code code = svi_bytes_append(out, "\0\0\0", LENGTH_SIZE);
     svi_packed_out_begin(&to, out, "key", err);
     if (code == SVS_OK)
@@ -77,12 +81,13 @@ svs_code svi_key_record_append(struct svi_bytes *out, const struct svi_key_recor
         out->size = begin;
         return code == SVS_NO_MEMORY ? svi_fail_memory(err, "the record of a key") : code;
     }
+    /* Reserved above: the appends below cannot fail. */
     if (r->common_size > 0)
         svi_bytes_append(out, r->common, r->common_size);
     if (r->size > 0)
         svi_bytes_append(out, r->state, r->size);
     const uint32_t length = htole32((uint32_t)(out->size - begin + CHECK_SIZE));
-    memcpy(out->data + begin, &length, sizeof length);
+    memcpy(out->data + begin, &length, sizeof length); /* before the check, which covers it */
     const uint64_t check = htole64(XXH3_64bits(out->data + begin, out->size - begin));
     return svi_bytes_append(out, &check, sizeof check);
 }
@@ -95,8 +100,10 @@ svs_code svi_key_record_read(const uint8_t *bytes, size_t size, struct svi_key_r
     if (size >= LENGTH_SIZE)
         memcpy(&stored, bytes, sizeof stored);
     *length = le32toh(stored);
+    /* The length is the only part used before the check: out of range it must not lead outside of `bytes`. */
     if (*length < LENGTH_SIZE + CHECK_SIZE || *length > size || *length > SVI_KEY_RECORD_MAX)
         return svi_fail(err, SVS_DAMAGED, "the record of a key is truncated");
+    /* The check before the content: what follows reads bytes that were written as they are. */
     const size_t body = *length - CHECK_SIZE;
     memcpy(&check, bytes + body, sizeof check);
     if (le64toh(check) != XXH3_64bits(bytes, body))
@@ -108,6 +115,7 @@ svs_code svi_key_record_read(const uint8_t *bytes, size_t size, struct svi_key_r
         return err->code;
     if (r->common_size > (size_t)(in.end - in.at))
         return svi_fail(err, SVS_DAMAGED, "the record of a key is truncated");
+    /* No svi_archive_in_end: the bytes after the head are common and state, not unknown fields. */
     r->common = in.at;
     r->state = in.at + r->common_size;
     r->size = (size_t)(in.end - r->state);

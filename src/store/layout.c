@@ -7,7 +7,8 @@
 #include "store/checksum.h"
 #include "store/read_buffer.h"
 
-/* A checkpoint's header has the settings in it: one of more bytes than this is looked at when it is read. */
+/* Bytes read of a file. A checkpoint's header contains the settings: if it is longer than this, its layout is
+ * checked only when the checkpoint is read. */
 #define HEAD_BYTES ((size_t)SVI_READ_BUFFER)
 
 static svs_code layout_check_file(struct svi_read_buffer *b, const struct svi_state_dir *dir,
@@ -22,6 +23,7 @@ static svs_code layout_check_file(struct svi_read_buffer *b, const struct svi_st
                                                  : svi_checkpoint_layout(bytes, size);
     if (found != SVI_STATE_LAYOUT)
         return svi_fail_layout(err, dir->path, name, found);
+    /* A file that cannot be read is not this function's concern: its reader reports it with advice. */
     return code == SVS_NO_MEMORY ? code : SVS_OK;
 }
 
@@ -33,6 +35,7 @@ static svs_code layout_check(const struct svi_state_dir *dir, svs_error *err) {
         uint64_t *numbers;
         int count;
         code = svi_state_dir_list(dir, prefixes[i], &numbers, &count, err);
+        /* Newest first: the newest file is the likeliest to have another layout. */
         for (int k = count - 1; k >= 0 && code == SVS_OK; k--)
             code = layout_check_file(&b, dir, prefixes[i], numbers[k], err);
         svi_free(numbers);
@@ -42,6 +45,8 @@ static svs_code layout_check(const struct svi_state_dir *dir, svs_error *err) {
 }
 
 svs_code svi_layout_open(struct svi_state_dir *dir, const char *path, bool write, svs_error *err) {
+    /* Opened for reading first, even to write: opening to write creates the lock and removes unfinished
+     * files, which a directory of another layout must not suffer. */
     svs_code code = svi_state_dir_open(dir, path, false, write ? NULL : err);
     if (code == SVS_OK && (code = layout_check(dir, err)) != SVS_OK) {
         svi_state_dir_close(dir);
@@ -49,6 +54,6 @@ svs_code svi_layout_open(struct svi_state_dir *dir, const char *path, bool write
     }
     if (!write)
         return code;
-    svi_state_dir_close(dir); /* it may not be there yet */
+    svi_state_dir_close(dir); /* also if it could not be opened: it may not exist yet */
     return svi_state_dir_open(dir, path, true, err);
 }

@@ -1,13 +1,13 @@
-/* layout.h: opens a state directory whose files have the layout of this program (SVI_STATE_LAYOUT), and
- * leaves one of another layout as it is. */
+/* layout.h: opens a state directory if its files have the layout of this program (SVI_STATE_LAYOUT); a
+ * directory of another layout stays untouched. */
 #ifndef SVI_LAYOUT_H
 #define SVI_LAYOUT_H
 
 #include "store/state_dir.h"
 
-/* svi_state_dir_open, after a look at the header of every checkpoint and segment: SVS_UNAVAILABLE names one
- * of another layout, and nothing in the directory was changed, not even its lock. A header that is damaged
- * says nothing of its layout: who reads the file finds out. */
+/* svi_state_dir_open, after checking the header of every checkpoint and segment. SVS_UNAVAILABLE names a file
+ * of another layout; nothing in the directory was changed, not even its lock. A damaged header is passed: its
+ * layout is unknown, and reading the file reports the damage. */
 svs_code svi_layout_open(struct svi_state_dir *dir, const char *path, bool write, svs_error *err);
 
 #endif

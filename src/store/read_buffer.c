@@ -1,4 +1,5 @@
-#define XXH_STATIC_LINKING_ONLY /* the state on the stack: no memory except through the gate */
+#define XXH_STATIC_LINKING_ONLY  /* the hash state lives on the stack: all memory goes through base/alloc.h  \
+                                  */
 #include "store/read_buffer.h"
 
 #include <errno.h>
@@ -15,7 +16,7 @@
 #include "base/fail.h"
 #include "store/io.h"
 
-#define SECTOR 4096 /* what a disk loses at a time, at least as a page cache sees it */
+#define SECTOR 4096 /* smallest unit that fails to read: a page, as the page cache sees the disk */
 
 static void reset_buffer(struct svi_read_buffer *b, const char *name) {
     svi_read_buffer_close(b);
@@ -29,11 +30,13 @@ svs_code svi_read_buffer_open(struct svi_read_buffer *b, const struct svi_state_
     struct stat s;
     reset_buffer(b, name);
     b->dir = dir->path;
+    /* O_NONBLOCK: opening a FIFO of this name must not wait for a writer; it is refused below. */
     b->fd = openat(dir->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (b->fd < 0)
         return svi_fail_io(err, dir->path, name, "opened", errno);
     if (svi_state_dir_hold(dir, name, b->fd, &s, err) != SVS_OK)
         return SVS_IO;
+    /* The size is that of now: records appended later by the process that writes are not read. */
     if (!S_ISREG(s.st_mode))
         return svi_fail_file(err, SVS_IO, dir->path, name, "is not a regular file");
     b->size = (uint64_t)s.st_size;
@@ -58,7 +61,8 @@ void svi_read_buffer_clear(struct svi_read_buffer *b) {
     *b = (struct svi_read_buffer){.fd = -1};
 }
 
-/* What is in the buffer from `offset` on moves to its beginning. */
+/* Makes `offset` the first byte of the buffer, keeps what is filled from there on, and reserves `need` bytes.
+ * An offset outside of the buffer (also before it) empties it. */
 static svs_code reserve_buffer(struct svi_read_buffer *b, uint64_t offset, size_t need, svs_error *err) {
     size_t skip = (size_t)(offset - b->start);
     bool kept = offset >= b->start && offset - b->start < b->filled;
@@ -76,7 +80,8 @@ static svs_code reserve_buffer(struct svi_read_buffer *b, uint64_t offset, size_
     return SVS_OK;
 }
 
-/* Zeros as far as the sector goes in which reading failed. */
+/* Fills the rest of the sector in which reading failed with zeros, so that reading can continue at the next
+ * one. Zeros never pass for a record, because no check fits them. */
 static void skip_sector(struct svi_read_buffer *b) {
     const uint64_t at = b->start + b->filled;
     size_t n = SECTOR - (size_t)(at % SECTOR), capacity = b->capacity - b->filled;
@@ -89,7 +94,8 @@ static void skip_sector(struct svi_read_buffer *b) {
     b->hidden += n;
 }
 
-/* Reads on until `need` bytes are there. */
+/* Reads until the buffer has `need` bytes. It asks for its whole capacity, so the next calls find their
+ * bytes. */
 static svs_code fill_buffer(struct svi_read_buffer *b, size_t need, svs_error *err) {
     while (b->filled < need) {
         size_t got = 0;
@@ -98,7 +104,7 @@ static svs_code fill_buffer(struct svi_read_buffer *b, size_t need, svs_error *e
         b->filled += got;
         if (!error && b->filled < need)
             return svi_fail_file(err, SVS_IO, b->dir, b->name, "became shorter while it was read");
-        if (!error || b->filled >= need)
+        if (!error || b->filled >= need) /* an error after the needed bytes matters only if they are needed */
             return SVS_OK;
         if (error != EIO)
             return svi_fail_io(err, b->dir, b->name, "read", error);

@@ -1,10 +1,13 @@
-/* The directory of a kept state: opened and locked, its files listed, named, removed.
+/* The directory of a kept state: opening and locking; listing, naming and removing files.
  *
- * Two things need care. Names: a file is on disk only when its directory has been synced too, and a sync of
- * the directory that has failed once is never believed again (svi_state_dir_flush), because the kernel
- * reports a lost write to one caller only. Removal: a file system frees a large file in one go, and syncs of
- * other files wait for that, so files are renamed to *.tmp durably first and then shrink piece by piece
- * (svi_state_dir_clear); what is left by a crash in between is removed at the next start. */
+ * Two things need care. Names: a file is on disk only when its directory has been synced too. Once a sync of
+ * the directory has failed, no later sync is trusted (svi_state_dir_flush), because the kernel reports a lost
+ * write to one caller only. Removal: a file system frees a large file in one step, and syncs of other files
+ * wait for it. So files are first renamed to *.tmp durably and then shrink piece by piece
+ * (svi_state_dir_clear); the next start removes what a crash in between leaves.
+ *
+ * Locks: a process that writes holds exclusive locks of the directory and of the file `lock`. Each data file
+ * has a lock of its own: shared by readers (svi_state_dir_hold), exclusive while it shrinks. */
 #include "store/state_dir.h"
 
 #include <dirent.h>
@@ -25,11 +28,11 @@
 
 #define LOCK   "lock"
 #define DIGITS 16
-#define PIECE  (256 * 1024) /* that a file shrinks by at once: 0.1 ms of another's sync; 16 MiB took 10 */
+#define PIECE  (256 * 1024) /* bytes of one truncation: delays another sync by 0.1 ms; 16 MiB took 10 ms */
 
 struct svi_state_dir_names {
     pthread_mutex_t lock;
-    int error; /* of the first sync that failed */
+    int error; /* errno of the first failed sync, which stays; 0: none */
 };
 
 char *svi_state_dir_name(char name[SVI_FILE_NAME], const char *prefix, uint64_t number) {
@@ -37,7 +40,8 @@ char *svi_state_dir_name(char name[SVI_FILE_NAME], const char *prefix, uint64_t 
     return name;
 }
 
-/* PREFIX-<16 hex>`suffix`, exactly as svi_state_dir_name writes it. */
+/* Is `name` PREFIX-<16 hex>SUFFIX, exactly as svi_state_dir_name writes it? Strict, because files are removed
+ * by this test. */
 static bool name_is(const char *name, const char *prefix, const char *suffix, uint64_t *number) {
     static const char digits[] = "0123456789abcdef";
     size_t n = strlen(prefix);
@@ -54,7 +58,8 @@ static bool name_is(const char *name, const char *prefix, const char *suffix, ui
     return strcmp(name, suffix) == 0;
 }
 
-/* A second descriptor, because the position in the directory belongs to it. */
+/* Opens a second descriptor for reading the directory: two listings must not share a read position, and
+ * closedir closes it. */
 static svs_code open_names(const struct svi_state_dir *dir, DIR **names, svs_error *err) {
     int fd = openat(dir->fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     *names = fd >= 0 ? fdopendir(fd) : NULL;
@@ -66,7 +71,8 @@ static svs_code open_names(const struct svi_state_dir *dir, DIR **names, svs_err
     return svi_fail_write(err, dir->path, "", 0, "listed", error);
 }
 
-/* The next name as long as *code is SVS_OK; NULL at the end, and when it cannot be read (*code). */
+/* The next name while *code is SVS_OK; NULL at the end, and after a failure (*code), which ends the loop of
+ * the caller as well. */
 static const char *next_name(const struct svi_state_dir *dir, DIR *names, svs_code *code, svs_error *err) {
     if (*code != SVS_OK)
         return NULL;
@@ -77,7 +83,9 @@ static const char *next_name(const struct svi_state_dir *dir, DIR *names, svs_co
     return entry ? entry->d_name : NULL;
 }
 
-/* One number more in a list whose room is doubled whenever it is full: at 0, 16, 32, 64 ... */
+/* Appends a number to a list. Its capacity follows from its count: 16, doubled whenever it is full (16, 32,
+ * 64,
+ * ...), so it needs no field. */
 static svs_code add_number(uint64_t **numbers, int *count, uint64_t number, svs_error *err) {
     const size_t n = (size_t)*count;
     if (n == 0 || (n >= 16 && (n & (n - 1)) == 0)) {
@@ -141,7 +149,7 @@ svs_code svi_state_dir_find(const struct svi_state_dir *dir, const char *prefix,
 
 /* ---- opening */
 
-/* Another process has it; it wrote its id into the lock file, which may be gone. */
+/* Reports that another process uses the directory, with the id that it wrote into the lock file, if any. */
 static svs_code fail_locked(struct svi_state_dir *dir, svs_error *err) {
     char id[24] = "", owner[40] = "another process";
     size_t got = 0;
@@ -155,7 +163,7 @@ static svs_code fail_locked(struct svi_state_dir *dir, svs_error *err) {
                          "is in use by %s: end it first, or use another directory", owner);
 }
 
-/* With what the user can do about it. */
+/* Reports a failed call with what the user can do about it. */
 static svs_code fail_open(struct svi_state_dir *dir, const char *name, const char *what, bool write,
                           int error, svs_error *err) {
     const char *advice = error == ENOENT && write ? ": its parent directory does not exist"
@@ -167,8 +175,9 @@ static svs_code fail_open(struct svi_state_dir *dir, const char *name, const cha
                          advice);
 }
 
-/* Two locks: the file's, and the directory's own, which nobody can remove. Some network file systems have
- * none for directories. */
+/* Takes two locks. A lock file can be deleted, which would let a second process lock a new one; the lock of
+ * the directory itself cannot. Some network file systems cannot lock directories, so failures other than
+ * "locked" pass, and the file's lock decides. */
 static svs_code take_lock(struct svi_state_dir *dir, svs_error *err) {
     char id[24];
     if (flock(dir->fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
@@ -179,7 +188,7 @@ static svs_code take_lock(struct svi_state_dir *dir, svs_error *err) {
     if (flock(dir->lock, LOCK_EX | LOCK_NB) != 0)
         return errno == EWOULDBLOCK ? fail_locked(dir, err)
                                     : svi_fail_io(err, dir->path, LOCK, "locked", errno);
-    /* The id is for an error text only: a full disk is no reason to refuse. */
+    /* The id serves an error text only: a full disk is no reason to fail. */
     int length = snprintf(id, sizeof id, "%ld\n", (long)getpid());
     if (svi_truncate(dir->lock, 0) == 0)
         (void)svi_write_all(dir->lock, id, (size_t)length);
@@ -208,9 +217,9 @@ static svs_code remove_unfinished(const struct svi_state_dir *dir, svs_error *er
     return code;
 }
 
-/* The directory's own name must survive a power cut as well. That it is there already does not mean that its
- * name is on disk: the process that made it may have ended before it came here. A parent that may not be read
- * is synced with all of its file system, and one that cannot be synced by its nature has nothing to lose. */
+/* Makes the name of the directory itself durable. It is synced even if the directory existed: the process
+ * that created it may have ended before this step. If the parent may not be read, its whole file system is
+ * synced instead. A parent that does not support syncs (EINVAL, EROFS) has nothing to lose. */
 static svs_code sync_parent(const struct svi_state_dir *dir, svs_error *err) {
     int parent = openat(dir->fd, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int error = parent < 0 ? errno : svi_sync_file(parent);
@@ -222,8 +231,8 @@ static svs_code sync_parent(const struct svi_state_dir *dir, svs_error *err) {
                                                       : SVS_OK;
 }
 
-/* Who can write in the directory could put another state in its place, and its owner always can: root writes
- * in nobody else's either, where a link could lead it anywhere. */
+/* Refuses a directory that another user can change: whoever can write in it could replace the state, and its
+ * owner always can. Root, too, writes only in its own directories: elsewhere a link could redirect it. */
 static svs_code check_directory(const struct svi_state_dir *dir, svs_error *err) {
     struct stat s;
     if (fstat(dir->fd, &s) != 0)
@@ -236,6 +245,8 @@ static svs_code check_directory(const struct svi_state_dir *dir, svs_error *err)
     return SVS_OK;
 }
 
+/* Creates (`write`) and opens the directory. Ownership is checked on the descriptor, after opening: a check
+ * by path could see another directory. */
 static svs_code open_directory(struct svi_state_dir *dir, bool write, svs_error *err) {
     if (write && mkdir(dir->path, 0700) != 0 && errno != EEXIST)
         return fail_open(dir, "", "made", write, errno, err);
@@ -251,12 +262,14 @@ svs_code svi_state_dir_open(struct svi_state_dir *dir, const char *path, bool wr
     *dir = (struct svi_state_dir){.fd = -1, .lock = -1, .path = svi_alloc(length + 1)};
     if (dir->path)
         memcpy(dir->path, path, length);
+    /* `names` exists only with an initialised lock, so svi_state_dir_close may destroy what it finds. */
     if (dir->path && write && (dir->names = svi_alloc(sizeof *dir->names)))
         pthread_mutex_init(&dir->names->lock, NULL);
     svs_code code = !dir->path || (write && !dir->names) ? svi_fail_memory(err, "the state directory")
                                                          : open_directory(dir, write, err);
     if (code == SVS_OK && write)
         code = take_lock(dir, err);
+    /* Only under the lock: before it, an unfinished file may belong to a running process. */
     if (code == SVS_OK && write)
         code = remove_unfinished(dir, err);
     if (code != SVS_OK)
@@ -281,6 +294,8 @@ void svi_state_dir_close(struct svi_state_dir *dir) {
 int svi_state_dir_flush(const struct svi_state_dir *dir) {
     if (!dir->names)
         return svi_sync_file(dir->fd);
+    /* The lock covers the sync too: a second thread must not succeed on an error that the first has consumed.
+     */
     pthread_mutex_lock(&dir->names->lock);
     if (!dir->names->error)
         dir->names->error = svi_sync_file(dir->fd);
@@ -303,8 +318,8 @@ svs_code svi_state_dir_remove(const struct svi_state_dir *dir, const char *prefi
     return SVS_OK;
 }
 
-/* Not what another process reads (svi_read_buffer_open), nor what has another name somewhere, as in a copy by
- * links. */
+/* Truncates a file step by step to nothing, unless another process reads it (svi_read_buffer_open), or it has
+ * another name: a backup made by hard links must keep its content. */
 static void shrink_file(int fd) {
     struct stat s;
     if (flock(fd, LOCK_EX | LOCK_NB) != 0 || fstat(fd, &s) != 0 || s.st_nlink > 1)
@@ -316,8 +331,8 @@ static void shrink_file(int fd) {
     }
 }
 
-/* That it cannot be made small first is no reason to keep it. The lock is held until the name is gone: no
- * process begins to read what is left. */
+/* Shrinks and removes a file. It is removed even if it cannot shrink first. The lock is held until the name
+ * is removed, so that no process begins to read a shrunken file. */
 static svs_code discard_file(const struct svi_state_dir *dir, const char *name, svs_error *err) {
     const int fd = openat(dir->fd, name, O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd >= 0)
@@ -330,7 +345,8 @@ static svs_code discard_file(const struct svi_state_dir *dir, const char *name, 
 
 svs_code svi_state_dir_hold(const struct svi_state_dir *dir, const char *name, int fd, struct stat *s,
                             svs_error *err) {
-    /* Locked, and by its name still: nothing of it has gone, nor will. */
+    /* The lock first, then the name: if both succeed, the file was not being shrunk and cannot be from now
+     * on. In the other order it could be renamed and shrunk in between. File systems without locks pass. */
     if ((flock(fd, LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) || faccessat(dir->fd, name, F_OK, 0) != 0)
         return svi_fail_file(err, SVS_IO, dir->path, name, "is just being removed by another process");
     return fstat(fd, s) == 0 ? SVS_OK : svi_fail_io(err, dir->path, name, "read", errno);
@@ -338,20 +354,23 @@ svs_code svi_state_dir_hold(const struct svi_state_dir *dir, const char *name, i
 
 svs_code svi_state_dir_clear(const struct svi_state_dir *dir, const char *prefix, const uint64_t *numbers,
                              int count, svs_error *err) {
-    char name[SVI_FILE_NAME], gone[SVI_FILE_NAME + sizeof SVI_UNFINISHED];
+    char name[SVI_FILE_NAME], unfinished[SVI_FILE_NAME + sizeof SVI_UNFINISHED];
     svs_code code = SVS_OK;
     for (int i = 0; i < count && code == SVS_OK; i++) {
         svi_state_dir_name(name, prefix, numbers[i]);
-        if (renameat(dir->fd, name, dir->fd, unfinished_name(gone, prefix, numbers[i])) == 0 ||
+        if (renameat(dir->fd, name, dir->fd, unfinished_name(unfinished, prefix, numbers[i])) == 0 ||
             errno == ENOENT)
             continue;
+        /* On a full disk a rename may need space; a removal frees some, so it is done at once. */
         code = svi_no_space(errno) ? svi_state_dir_remove(dir, prefix, numbers[i], err)
                                    : svi_fail_io(err, dir->path, name, "removed", errno);
     }
+    /* Durable before the content is destroyed: after a crash no file with its proper name may be truncated.
+     */
     if (code == SVS_OK && count > 0)
         code = svi_state_dir_sync(dir, err);
     for (int i = 0; i < count && code == SVS_OK; i++)
-        code = discard_file(dir, unfinished_name(gone, prefix, numbers[i]), err);
+        code = discard_file(dir, unfinished_name(unfinished, prefix, numbers[i]), err);
     return code;
 }
 

@@ -1,11 +1,10 @@
-/* Archives as bytes, in two forms: with the names of the fields, as the sections of files are kept, and
- * without them, as the many states of keys are.
+/* Archives as bytes, in two forms: with field names (sections of files) and without (states of keys).
  *
- * Both append to one buffer and read from one piece of bytes; they differ in how an integer, a double and a
- * block stand there. The named form is one msgpack map, whose head is filled in at the end; the packed form
- * has no head. Bytes that are read are not trusted: every length is held against what is left before anything
- * is copied, and a failure is final (base/archive.h). The order of this file: appending, the two forms out,
- * the two forms in, and runs of zeros, which the states of keys are packed by once more. */
+ * Both forms append to one buffer and read from one range of bytes; they differ in how an integer, a double
+ * and a block are written. The named form is one msgpack map, whose head is filled in at the end; the packed
+ * form has no head. Bytes that are read are not trusted: every length is compared with the bytes that are
+ * left before anything is copied, and a failure is final (base/archive.h). The order of this file: appending,
+ * both forms out, both forms in, and the coding of zero runs that is applied to packed states. */
 #include "wire/archive_file.h"
 
 #include <stdio.h>
@@ -23,9 +22,9 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "blocks are copied as 
 #define BIN32   0xc6
 #define EXT32   0xc9
 
-#define MAX_VARINT 10  /* bytes of one */
-#define RUN        128 /* literal bytes, and zeros, of one token at most */
-#define MIN_RUN    3   /* zeros that are worth a token */
+#define MAX_VARINT 10  /* bytes of a varint: 64 bits in groups of 7 */
+#define RUN        128 /* most literal bytes, or zeros, of one token */
+#define MIN_RUN    3   /* fewest zeros that shorten the result: they may end and begin a literal token */
 
 /* The msgpack extension of a block of each type; 0: bin. */
 static const uint8_t exts[] = {[SVI_ARCHIVE_BYTES] = 0,
@@ -34,6 +33,7 @@ static const uint8_t exts[] = {[SVI_ARCHIVE_BYTES] = 0,
                                [SVI_ARCHIVE_INT64] = 4,
                                [SVI_ARCHIVE_FLOATS] = 5};
 
+/* Counts even without a buffer: a first run yields the size to reserve. */
 static void archive_append(struct svi_archive *a, const void *bytes, size_t size) {
     struct svi_archive_out *o = (struct svi_archive_out *)a;
     o->size += size;
@@ -79,6 +79,7 @@ static void archive_put_piece(struct svi_archive *a, const char *name, enum svi_
 
 static void archive_put_block(struct svi_archive *a, const char *name, enum svi_archive_type type, void *v,
                               int64_t count) {
+    /* Whole elements per piece; the last piece is written even if empty, so that the name always appears. */
     const int64_t piece =
         ((struct svi_archive_out *)a)->piece / svi_archive_size[type] * svi_archive_size[type];
     const uint8_t *from = v;
@@ -100,7 +101,7 @@ static struct svi_archive archive_begin(const struct svi_archive_form *form, boo
 
 void svi_archive_out_begin(struct svi_archive_out *o, struct svi_bytes *bytes, const char *section,
                            svs_error *err) {
-    const uint8_t head[5] = {MAP32}; /* the number of fields follows it, at the end */
+    const uint8_t head[5] = {MAP32}; /* svi_archive_out_end fills in the number of fields */
     *o = (struct svi_archive_out){archive_begin(&named_out, false, section, err), .bytes = bytes,
                                   .start = bytes ? bytes->size : 0, .piece = SVI_ARCHIVE_PIECE};
     archive_append(&o->archive, head, sizeof head);
@@ -108,6 +109,7 @@ void svi_archive_out_begin(struct svi_archive_out *o, struct svi_bytes *bytes, c
 
 svs_code svi_archive_out_end(struct svi_archive_out *o) {
     uint32_t fields = htobe32(o->fields);
+    /* After a failure nothing of the section stays: it would have no head. */
     if (o->bytes && svi_archive_ok(&o->archive))
         memcpy(o->bytes->data + o->start + 1, &fields, sizeof fields);
     else if (o->bytes)
@@ -118,7 +120,7 @@ svs_code svi_archive_out_end(struct svi_archive_out *o) {
 /* ---- the packed form */
 
 static void packed_put_integer(struct svi_archive *a, const char *name, int64_t *v) {
-    uint64_t bits = (uint64_t)*v << 1 ^ (*v < 0 ? UINT64_MAX : 0);
+    uint64_t bits = (uint64_t)*v << 1 ^ (*v < 0 ? UINT64_MAX : 0); /* zigzag: small negatives stay short */
     uint8_t out[MAX_VARINT];
     size_t size = 0;
     (void)name;
@@ -157,7 +159,8 @@ static void archive_damaged(struct svi_archive *a, const char *name, const char 
 
 #define WRONG "has another type or length"
 
-/* The next field, which must have this name. */
+/* Reads the next field, which must have this name: the order of fields is part of the format. A container is
+ * refused, because it would not be skipped as a whole. */
 static bool archive_next(struct svi_archive *a, const char *name, struct svi_item *value) {
     struct svi_archive_in *in = (struct svi_archive_in *)a;
     struct svi_item key;
@@ -199,6 +202,7 @@ static void archive_get_block(struct svi_archive *a, const char *name, enum svi_
     struct svi_item item;
     const uint8_t ext = exts[type];
     uint64_t left = (uint64_t)count * svi_archive_size[type], done = 0;
+    /* The pieces must fill the block exactly; an empty piece is valid only for an empty block. */
     do {
         if (!archive_next(a, name, &item))
             return;
@@ -207,7 +211,7 @@ static void archive_get_block(struct svi_archive *a, const char *name, enum svi_
             archive_damaged(a, name, WRONG);
             return;
         }
-        if (item.length > 0) /* v may be NULL else */
+        if (item.length > 0) /* v may be NULL for an empty block */
             memcpy((uint8_t *)v + done, item.body, item.length);
         done += item.length;
         left -= item.length;
@@ -227,7 +231,8 @@ void svi_archive_in_begin(struct svi_archive_in *i, const void *bytes, size_t si
     struct svi_item map;
     const uint8_t *at = bytes;
     *i = (struct svi_archive_in){archive_begin(&named_in, true, section, err), bytes, at + size};
-    /* One map and nothing behind it: from here on what is left of the bytes is what is left of its fields. */
+    /* Exactly one map and nothing after it: from here on, the bytes left are the fields left. Depth 2 is the
+     * map and a container in it, which archive_next then refuses. */
     if (svi_walk(&at, i->end, 2) == SVS_OK && at == i->end) {
         i->at = svi_item_read(bytes, &map);
         if (map.type == SVI_MAP)
@@ -247,7 +252,7 @@ static bool packed_take(struct svi_archive *a, void *v, uint64_t size) {
     struct svi_archive_in *in = (struct svi_archive_in *)a;
     if (!svi_archive_check(a, size <= (uint64_t)(in->end - in->at), "it is truncated"))
         return false;
-    if (size > 0) /* v may be NULL else */
+    if (size > 0) /* v may be NULL for an empty block */
         memcpy(v, in->at, (size_t)size);
     in->at += size;
     return true;
@@ -257,13 +262,13 @@ static void packed_get_integer(struct svi_archive *a, const char *name, int64_t 
     uint64_t bits = 0;
     uint8_t byte = 0x80;
     (void)name;
-    for (int i = 0; byte & 0x80; i++) {
+    for (int i = 0; byte & 0x80; i++) { /* bounded: shifts stay below 64 */
         if (!svi_archive_check(a, i < MAX_VARINT, "an integer has too many bytes") ||
             !packed_take(a, &byte, 1))
             return;
         bits |= (uint64_t)(byte & 0x7f) << 7 * i;
     }
-    bits = bits >> 1 ^ (bits & 1 ? UINT64_MAX : 0);
+    bits = bits >> 1 ^ (bits & 1 ? UINT64_MAX : 0); /* undoes the zigzag */
     memcpy(v, &bits, sizeof bits);
 }
 
@@ -276,6 +281,7 @@ static void packed_get_block(struct svi_archive *a, const char *name, enum svi_a
                              int64_t count) {
     const struct svi_archive_in *in = (const struct svi_archive_in *)a;
     (void)name;
+    /* Divided, not multiplied: count * size may overflow before it is compared. */
     if (svi_archive_check(a, count >= 0 && count <= (in->end - in->at) / svi_archive_size[type],
                           "it is truncated"))
         packed_take(a, v, (uint64_t)count * svi_archive_size[type]);
@@ -290,20 +296,22 @@ void svi_packed_in_begin(struct svi_archive_in *i, const void *bytes, size_t siz
                                  (const uint8_t *)bytes + size};
 }
 
-/* ---- zeros: a token below RUN is followed by that many bytes and one, the others are as many zeros */
+/* ---- zeros: a token t < RUN is followed by t + 1 literal bytes; a token RUN + t stands for t + 1 zeros */
 
+/* Number of zeros at `at`, at most RUN. */
 static size_t zeros_at(const uint8_t *at, const uint8_t *end) {
-    const size_t most = end - at < RUN ? (size_t)(end - at) : RUN;
+    const size_t limit = end - at < RUN ? (size_t)(end - at) : RUN;
     size_t n = 0;
-    while (n < most && at[n] == 0)
+    while (n < limit && at[n] == 0)
         n++;
     return n;
 }
 
+/* Number of bytes before the next MIN_RUN zeros, at most RUN. */
 static size_t literals_at(const uint8_t *at, const uint8_t *end) {
-    const size_t most = end - at < RUN ? (size_t)(end - at) : RUN;
+    const size_t limit = end - at < RUN ? (size_t)(end - at) : RUN;
     size_t n = 0;
-    while (n < most &&
+    while (n < limit &&
            !(at[n] == 0 && end - at - (ptrdiff_t)n >= MIN_RUN && at[n + 1] == 0 && at[n + 2] == 0))
         n++;
     return n;
@@ -311,6 +319,8 @@ static size_t literals_at(const uint8_t *at, const uint8_t *end) {
 
 svs_code svi_pack_zeros(const uint8_t *bytes, size_t size, struct svi_bytes *out) {
     const uint8_t *at = bytes, *const end = bytes + size;
+    /* Worst case, no zeros: one token for each RUN bytes. So the loop writes without checks: a zero run of at
+     * least MIN_RUN bytes leaves space for its own token and for that of the literals after it. */
     if (svi_bytes_reserve(out, size + size / RUN + 1) != SVS_OK)
         return SVS_NO_MEMORY;
     uint8_t *to = out->data + out->size;
@@ -330,14 +340,14 @@ svs_code svi_pack_zeros(const uint8_t *bytes, size_t size, struct svi_bytes *out
     return SVS_OK;
 }
 
-svs_code svi_unpack_zeros(const uint8_t *bytes, size_t size, size_t most, struct svi_bytes *out) {
+svs_code svi_unpack_zeros(const uint8_t *bytes, size_t size, size_t max_size, struct svi_bytes *out) {
     const uint8_t *at = bytes, *const end = bytes + size;
     out->size = 0;
     while (at < end) {
         const bool zeros = *at >= RUN;
         const size_t n = (size_t)(*at & (RUN - 1)) + 1;
         at++;
-        if (n > most - out->size || (!zeros && n > (size_t)(end - at)))
+        if (n > max_size - out->size || (!zeros && n > (size_t)(end - at)))
             return SVS_DAMAGED;
         if (svi_bytes_reserve(out, n) != SVS_OK)
             return SVS_NO_MEMORY;

@@ -1,13 +1,13 @@
-/* archive_file.h: archives as bytes, with the names of the fields or packed.
+/* archive_file.h: archives as bytes, in a named and a packed form.
  *
- * Named: one section is one msgpack map {field name: value}, fields in the order
- * in which the module names them; doubles are float64 or ext 2, integers int, ext 3 (int32) and ext 4
- * (int64), other bytes bin. What is in ext is little-endian, msgpack's own numbers big-endian as ever. A
- * block of more than SVI_ARCHIVE_PIECE bytes is several fields of its name, one after another.
+ * Named, for files: a section is one msgpack map {field name: value}, with the fields in the order in which
+ * the module archives them. Single numbers are int and float64. Blocks are ext 2 (float64), ext 3 (int32),
+ * ext 4 (int64), ext 5 (float32) or bin. The content of an ext is little-endian, msgpack's own numbers are
+ * big-endian. A block above SVI_ARCHIVE_PIECE bytes is split over consecutive fields of the same name.
  *
- * Packed, for the many states of keys: the same without the names, which the reader knows. An integer is a
- * varint (7 bits a byte, the lowest first, the sign in the lowest bit), a double and the elements of blocks
- * their bytes, little-endian. */
+ * Packed, for the many states of keys: the same values without names or types, which the reader knows. An
+ * integer is a varint (7 bits a byte, least significant first, zigzag: the sign is the lowest bit); a double
+ * and the elements of a block are their bytes, little-endian. */
 #ifndef SVI_ARCHIVE_FILE_H
 #define SVI_ARCHIVE_FILE_H
 
@@ -17,48 +17,49 @@
 #define SVI_ARCHIVE_PIECE ((int64_t)1 << 31) /* lengths have 32 bits */
 
 struct svi_archive_out {
-    struct svi_archive archive; /* hand this to the modules */
-    struct svi_bytes *bytes;
-    size_t size; /* of this section */
-    /* Of the named form. */
-    size_t start; /* of the section in `bytes` */
-    uint32_t fields;
-    int64_t piece; /* SVI_ARCHIVE_PIECE; tests set less */
+    struct svi_archive archive; /* first: the forms cast it back; pass this to the modules */
+    struct svi_bytes *bytes;    /* destination, not owned; NULL: only the size is computed */
+    size_t size;                /* bytes of this section so far */
+    /* Named form only. */
+    size_t start;    /* where the section begins in `bytes` */
+    uint32_t fields; /* number so far */
+    int64_t piece;   /* SVI_ARCHIVE_PIECE; tests set less */
 };
 
-/* Appends a section to `bytes` (NULL: its size is found, nothing else). `section` and `err` must live as
- * long; err is cleared. */
+/* Begins a section that is appended to `bytes` (NULL: only o->size is computed). `section` and `err` must
+ * outlive it; err is cleared. */
 void svi_archive_out_begin(struct svi_archive_out *o, struct svi_bytes *bytes, const char *section,
                            svs_error *err);
 
-/* SVS_OK, or the first failure with nothing left of the section in `bytes`. */
+/* Ends the section. SVS_OK, or the first failure: `bytes` is then as before the section. */
 svs_code svi_archive_out_end(struct svi_archive_out *o);
 
 struct svi_archive_in {
     struct svi_archive archive;
-    const uint8_t *at, *end;
+    const uint8_t *at, *end; /* the bytes that are left */
 };
 
-/* Reads a section back from exactly these bytes, which live as long. */
+/* Begins reading a section from exactly these bytes, which must outlive it. */
 void svi_archive_in_begin(struct svi_archive_in *i, const void *bytes, size_t size, const char *section,
                           svs_error *err);
 
-/* SVS_OK, or the first failure; a field that was not asked for is one. */
+/* Ends reading. SVS_OK, or the first failure; bytes that were not read are a failure. */
 svs_code svi_archive_in_end(struct svi_archive_in *i);
 
-/* The packed form: appends to `bytes`; it has no end but the code of err. */
+/* The packed form: appends to `bytes`. It needs no end; failures are in err. */
 void svi_packed_out_begin(struct svi_archive_out *o, struct svi_bytes *bytes, const char *section,
                           svs_error *err);
 
-/* Reads back from exactly these bytes; ended by svi_archive_in_end. */
+/* Begins reading the packed form from exactly these bytes; svi_archive_in_end ends it. */
 void svi_packed_in_begin(struct svi_archive_in *i, const void *bytes, size_t size, const char *section,
                          svs_error *err);
 
-/* Runs of zeros take two bytes: appends `size` bytes so to `out`. SVS_NO_MEMORY. */
+/* Appends `size` bytes to `out` with runs of zeros shortened: a run of 3 to 128 zeros takes one byte, up to
+ * 128 other bytes take one more. SVS_NO_MEMORY. */
 svs_code svi_pack_zeros(const uint8_t *bytes, size_t size, struct svi_bytes *out);
 
-/* The other way; into `out`, which is emptied. `most`: bytes that it may come to. SVS_DAMAGED: they are none
- * of svi_pack_zeros, or more; SVS_NO_MEMORY. */
-svs_code svi_unpack_zeros(const uint8_t *bytes, size_t size, size_t most, struct svi_bytes *out);
+/* Reverses svi_pack_zeros and replaces the content of `out`. SVS_DAMAGED: the bytes are not of
+ * svi_pack_zeros, or the result exceeds `max_size` bytes; SVS_NO_MEMORY. */
+svs_code svi_unpack_zeros(const uint8_t *bytes, size_t size, size_t max_size, struct svi_bytes *out);
 
 #endif

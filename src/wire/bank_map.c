@@ -4,6 +4,8 @@
 
 #include "wire/calibration_map.h"
 
+/* A pair is left out where the member has no such property: a window, a vote (regression), weights (it is not
+ * linear), Fourier features. */
 static void put_bank_member(struct svi_pack *p, const struct svi_bank_description *t,
                             const struct svi_member_description *m) {
     const struct svi_open_map map = svi_pack_open(p);
@@ -24,6 +26,8 @@ static void put_bank_member(struct svi_pack *p, const struct svi_bank_descriptio
     svi_pack_close(p, map);
 }
 
+/* An expert combines members: by votes, or as a stack, which alone has a window and a constant. Its scores
+ * become probabilities by a slope (two classes) or a law (more). */
 static void put_bank_expert(struct svi_pack *p, const struct svi_bank_description *t,
                             const struct svi_expert_description *e) {
     const struct svi_open_map map = svi_pack_open(p);
@@ -58,10 +62,12 @@ void svi_put_bank(struct svi_pack *p, const struct svi_bank_description *t) {
         svi_put_real(p, "center", t->center);
         svi_put_real(p, "unit", t->unit);
     }
+    /* The standardisation z = clip((x - mean) scale), which the Fourier features are drawn for. */
     svi_put_doubles(p, "mean", t->mean, (size_t)t->d);
     svi_put_doubles(p, "scale", t->scale, (size_t)t->d);
     if (t->fourier == 0)
         return;
+    /* The Fourier features follow from seed, count and spread, so they are not sent. */
     svi_put_map(p, "fourier", 3);
     svi_put_uint(p, "seed", t->seed);
     svi_put_int(p, "count", t->fourier);

@@ -2,7 +2,7 @@
 
 #include "wire/pack.h"
 
-/* The figures of a class, and over the window those whose names end in .w. */
+/* The figures of class k over the stream and, with names that end in .w, over the window. */
 static void put_class_figures(struct svi_pack *p, const struct svi_class_table_reserve *t, int k) {
     static const char *const names[][5] = {{"support", "predicted", "precision", "recall", "f1"},
                                            {"support.w", "predicted.w", "precision.w", "recall.w", "f1.w"}};
@@ -19,6 +19,7 @@ static void put_class_figures(struct svi_pack *p, const struct svi_class_table_r
     svi_pack_close(p, map);
 }
 
+/* An n x n matrix by rows (truth), columns are predictions; NULL: no pair. */
 static void put_class_matrix(struct svi_pack *p, const char *key, const int64_t *matrix, int n) {
     if (!matrix)
         return;

@@ -28,28 +28,28 @@ void svi_columns_forget(struct svi_columns *c) {
     c->list.size = 0;
 }
 
-/* ---- error texts: names, separated by commas, as many as there is room for */
+/* ---- error texts: names separated by commas, as many as fit */
 
-/* The first `known` columns of the stream. */
+/* Lists the first `known` columns of the stream. */
 static const char *columns_list_stream(const struct svi_schema *s, int known, char *list) {
-    bool capacity = true;
+    bool fits = true;
     list[0] = '\0';
-    for (int j = 0; capacity && j < known; j++)
-        capacity = svi_list_add(list, SVI_LIST_PAIR, svi_schema_column_name(s, j),
-                                strlen(svi_schema_column_name(s, j)));
+    for (int j = 0; fits && j < known; j++)
+        fits = svi_list_add(list, SVI_LIST_PAIR, svi_schema_column_name(s, j),
+                            strlen(svi_schema_column_name(s, j)));
     return list;
 }
 
-/* Those of a list that is an array. */
+/* Lists the names of a message's `columns`, an array. */
 static const char *columns_list_sent(const uint8_t *value, char *list) {
     struct svi_item head, name;
     const uint8_t *at = svi_item_read(value, &head);
-    bool capacity = true;
+    bool fits = true;
     list[0] = '\0';
-    for (uint32_t i = 0; capacity && i < head.length; i++) {
+    for (uint32_t i = 0; fits && i < head.length; i++) {
         const uint8_t *next = svi_item_read(at, &name);
-        capacity = name.type == SVI_STRING &&
-                   svi_list_add(list, SVI_LIST_PAIR, (const char *)name.body, name.length);
+        fits = name.type == SVI_STRING &&
+               svi_list_add(list, SVI_LIST_PAIR, (const char *)name.body, name.length);
         at = next;
     }
     return list;
@@ -70,7 +70,8 @@ static svs_code columns_refuse(const struct svi_schema *s, const uint8_t *value,
                     columns_list_stream(s, known, have));
 }
 
-/* The column of one name; `known`: names that the stream had. -1: see err. */
+/* The column of one name. `known`: number of names that the stream had before the message: with 0, names are
+ * added. -1: err has a text; without a text the name is unknown, and the caller reports both lists. */
 static int columns_place_of(struct svi_schema *s, const struct svi_item *name, int known, int guess,
                             svs_error *err) {
     const char *text = (const char *)name->body;
@@ -83,6 +84,7 @@ static int columns_place_of(struct svi_schema *s, const struct svi_item *name, i
     int place = known > 0 ? svi_schema_find(s, text, name->length, guess) : -1;
     if (place < 0 && known == 0)
         place = svi_schema_column(s, NULL, text, name->length, guess, err);
+    /* The marks of the row (svi_shape_begin_row) find duplicates: two names may not fill one column. */
     if (place < 0 || svi_shape_mark(&s->shape, place))
         return place;
     svi_fail(err, SVS_WRONG_COLUMNS, "columns names \"%s\" twice",
@@ -90,7 +92,7 @@ static int columns_place_of(struct svi_schema *s, const struct svi_item *name, i
     return -1;
 }
 
-/* `true`: the columns as they are. */
+/* `columns` is true: the columns of the stream in their order. */
 static svs_code columns_match_own(struct svi_columns *c, const struct svi_schema *s, svs_error *err) {
     c->count = svi_schema_columns(s);
     c->in_order = true;
@@ -113,10 +115,13 @@ static svs_code columns_match_list(struct svi_columns *c, struct svi_schema *s, 
     if (list.type != SVI_ARRAY || list.length == 0)
         return svi_fail(err, SVS_WRONG_COLUMNS, "columns is %s: it is an array of names",
                         list.type == SVI_ARRAY ? "empty" : svi_item_name(&list));
+    /* A stream without columns accepts any list; otherwise the list is complete, or shorter where the policy
+     * fills missing columns. */
     const bool open = s->shape.kind == SVI_UNSET && known == 0;
     const bool fits = open || list.length == (uint32_t)wanted || (part && list.length < (uint32_t)known);
     if (s->shape.kind == SVI_SPARSE || !fits)
         return columns_refuse(s, value, known, err);
+    /* The place of a name in the list is the guess for its column: in the usual order no search is needed. */
     svi_shape_begin_row(&s->shape);
     c->in_order = true;
     for (uint32_t i = 0; i < list.length; i++) {
@@ -135,15 +140,18 @@ static svs_code columns_match_list(struct svi_columns *c, struct svi_schema *s, 
 
 svs_code svi_columns_match(struct svi_columns *c, struct svi_schema *s, const struct svi_envelope *env,
                            bool part, svs_error *err) {
+    /* The cached match holds while the stream has the same names and kind. A list that omits columns is valid
+     * only with `part`. The bytes of a msgpack object delimit themselves, so a comparison of the prefix
+     * suffices. */
     const uint8_t *value = env->columns, *end = env->bytes + env->size, *after = value;
     if (!value || (c->list.size > 0 && c->changes == svi_schema_changes(s) && c->kind == s->shape.kind &&
                    (part || c->count == svi_schema_columns(s)) && (size_t)(end - value) >= c->list.size &&
                    memcmp(value, c->list.data, c->list.size) == 0))
         return SVS_OK;
-    c->list.size = 0;
+    c->list.size = 0; /* invalid until the new match is complete */
     SVI_TRY(columns_reserve(c, err));
     SVI_TRY(columns_match_list(c, s, value, part, err));
-    svi_walk(&after, end, SVI_DEPTH_MAX);
+    svi_walk(&after, end, SVI_DEPTH_MAX); /* finds the end of the list, whose bytes are cached */
     c->changes = svi_schema_changes(s);
     c->kind = s->shape.kind;
     return svi_bytes_append(&c->list, value, (size_t)(after - value)) == SVS_OK
@@ -160,6 +168,7 @@ svs_code svi_columns_order(struct svi_columns *c, struct svi_schema *s, const st
         return svi_fail(err, SVS_WRONG_DIMENSION, "x has %d values, but columns names %d", m->d, c->count);
     if (c->in_order)
         return SVS_OK;
+    /* m->d equals the number of columns here, so every element of x is written. */
     memcpy(c->row, m->x, (size_t)m->d * sizeof *c->row);
     for (int i = 0; i < m->d; i++)
         m->x[c->place[i]] = c->row[i];

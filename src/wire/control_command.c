@@ -1,9 +1,9 @@
 /* Control requests, parsed once: one pass over the map notes where the values of the known keys stand.
  *
- * What a request may have is in two tables, items and flags: a new one is a row there and a member of the
- * structure. Nothing is judged here but the form, that the op is one of the table `commands`, and, where they
- * are asked for, the values that several operations share (id, label, verdict); all else is for the operation
- * to refuse. Of a key that is there twice the first one holds. */
+ * Two tables, items and flags, list what a request may have: a new key is a row there and a member of the
+ * structure. Only the form and the op (table `commands`) are checked here, and on request the values that
+ * several operations share (id, label, verdict); everything else is for the operation to refuse. Of a
+ * duplicate key the first value counts. */
 #include "wire/control_command.h"
 
 #include <math.h>
@@ -21,7 +21,7 @@ enum changes {
     NEVER,
     ALWAYS,
     WITH_SET,
-    WITH_MODEL /* not with a checkpoint, which has a record of its own */
+    WITH_MODEL /* loading a checkpoint has a journal record of another kind */
 };
 
 static const struct {
@@ -42,7 +42,8 @@ bool svi_command_changes(const struct svi_command *c) {
     return changes == ALWAYS || (changes == WITH_SET && c->has_set) || (changes == WITH_MODEL && c->model);
 }
 
-/* The one that `name` is the beginning of, or that is a slip or two away: one in two letters. */
+/* The operation that begins with `name`, or the nearest one at an edit distance of at most 2 and of at most
+ * half the length of `name`; NULL: none is similar. */
 static const char *similar_command(const char *name, const char *const *names) {
     const size_t n = strlen(name);
     for (int i = 0; names[i] && n > 0; i++)
@@ -70,7 +71,7 @@ static svs_code unknown_command(const char *name, svs_error *err) {
 
 #define AT(member) offsetof(struct svi_command, member)
 
-/* What a request may have as it stands, and what it may ask for with true. */
+/* Keys whose item is stored as it is (items), and keys that count only if their value is true (flags). */
 static const struct command_part {
     const char *name;
     size_t to; /* in struct svi_command */
@@ -97,7 +98,7 @@ static void *command_part(struct svi_command *c, const struct command_part *part
     return parts->name ? (char *)c + parts->to : NULL;
 }
 
-/* Of a key that is there twice the first one holds. */
+/* Stores the value of one key, unless the key was seen before. `end`: end of the value's bytes. */
 static void command_take(struct svi_command *c, struct svi_item *op, const struct svi_item *key,
                          const uint8_t *value, const uint8_t *end) {
     struct svi_item item, *to = svi_item_is(key, "op") ? op : command_part(c, items, key);
@@ -125,8 +126,10 @@ svs_code svi_command_read(struct svi_command *c, const void *bytes, size_t size,
     char name[40];
     struct svi_item map, key, op = {.type = SVI_ITEM_TYPE_COUNT}; /* not met yet */
     *c = (struct svi_command){.bytes = bytes, .size = size};
+    /* Every item is marked as absent: nil is a value that a request may have. */
     for (const struct command_part *i = items; i->name; i++)
         memcpy((char *)c + i->to, &op, sizeof op);
+    /* Checked as a whole first: the walks below cannot fail. */
     SVI_TRY(svi_msgpack_check(bytes, size, SVI_DEPTH_MAX, err));
     const uint8_t *at = svi_item_read(bytes, &map), *end = c->bytes + size;
     if (map.type != SVI_MAP)
@@ -141,6 +144,7 @@ svs_code svi_command_read(struct svi_command *c, const void *bytes, size_t size,
     if (op.type != SVI_STRING)
         return svi_fail(err, op.type == SVI_ITEM_TYPE_COUNT ? SVS_UNKNOWN_OP : SVS_WRONG_TYPE,
                         "a request is a map with the key op, a string");
+    /* Escaped for the error text; no operation has characters that escaping changes. */
     svi_escape(name, sizeof name, (const char *)op.body, op.length);
     while (c->op < SVI_COMMAND_COUNT && strcmp(commands[c->op].name, name) != 0)
         c->op++;
@@ -157,6 +161,7 @@ svs_value svi_item_value(const struct svi_item *item) {
     case SVI_REAL:
         if (!isfinite(item->r))
             return svs_none();
+        /* 1.0 and 1 are the same label, as in samples (decode.c). */
         return item->r == trunc(item->r) && fabs(item->r) <= SVI_EXACT_MAX ? svs_int((int64_t)item->r)
                                                                            : svs_real(item->r);
     case SVI_STRING:
@@ -188,6 +193,7 @@ svs_code svi_command_label(const struct svi_command *c, svs_value *y, svs_error 
 }
 
 svs_code svi_command_verdict(const struct svi_command *c, int64_t *number, bool *is_true, svs_error *err) {
+    /* A command line sends words, programs send a bool: both count. */
     const bool yes = svi_item_is(&c->verdict, "true"), no = svi_item_is(&c->verdict, "false");
     if (c->alert.type != SVI_INT || c->alert.i < 1)
         return svi_fail(err, SVS_WRONG_TYPE, "alert must be given: the number of an alert event, from 1");

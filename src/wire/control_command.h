@@ -1,13 +1,13 @@
-/* control_command.h: a control request, parsed once: a map {op, ...} -> which operation it is and where its
- * values stand. The control socket answers it, the journal keeps those that change the state, and a recovery
- * applies them again from the same parse. Nothing is copied: the bytes must outlive the command. */
+/* control_command.h: a control request {op, ...}, parsed once into its operation and the places of its
+ * values. The control socket answers it; the journal stores requests that change the state, and a recovery
+ * applies them again through the same parse. Nothing is copied: the bytes must outlive the command. */
 #ifndef SVI_CONTROL_COMMAND_H
 #define SVI_CONTROL_COMMAND_H
 
 #include "svmstream/value.h"
 #include "wire/cursor.h"
 
-/* Every operation. X(CONSTANT, name, whether it changes the state (control_command.c)) */
+/* Every operation. X(CONSTANT, name, when it changes the state: enum changes in control_command.c) */
 #define SVI_COMMANDS(X)                                                                                      \
     X(STATUS, status, NEVER)                                                                                 \
     X(CONFIG, config, WITH_SET)                                                                              \
@@ -38,27 +38,29 @@ enum svi_command_op {
 
 struct svi_command {
     enum svi_command_op op;
-    const uint8_t *bytes;
+    const uint8_t *bytes; /* the request; not owned */
     size_t size;
-    struct svi_item id, y, key;     /* SVI_ITEM_TYPE_COUNT: not there; so of all items */
+    struct svi_item id, y, key;     /* of all operations; an absent item has type SVI_ITEM_TYPE_COUNT */
     struct svi_item alert, verdict; /* of alert */
     struct svi_item like, prefix, limit, sort, silent, rows; /* of keys */
     bool open;                                               /* of keys: true was given */
     bool yes;                                                /* of reset: true was given */
-    struct svi_item checkpoint, without; /* of load: which, and the source that is left out */
+    struct svi_item checkpoint, without; /* of load: which checkpoint, and the source to leave out */
     bool relearn;                        /* of load: true was given */
-    bool loo;                            /* of model: likewise */
-    bool has_set;
-    struct svi_item set;   /* of config: its value, whatever it is */
-    const uint8_t *sample; /* of score: the bytes of its value; NULL: not there */
+    bool loo;                            /* of model: true was given */
+    bool has_set;                        /* of config: `set` was given */
+    struct svi_item set;                 /* its value, of any type */
+    const uint8_t *sample;               /* of score: the bytes of its value; NULL: absent */
     size_t sample_size;
-    bool has_x;           /* likewise: the request is the sample */
-    const uint8_t *model; /* of load: likewise */
+    bool has_x;           /* of score: the request itself is the sample */
+    const uint8_t *model; /* of load: the bytes of its value; NULL: absent */
     size_t model_size;
-    bool keeps_shape; /* of reset: features and classes stay, where rows of text come in; not in the bytes */
+    bool keeps_shape; /* of reset, set by the program, not in the bytes: features and classes stay, because
+                         the input is rows of text */
 };
 
-/* Codes of svi_msgpack_check; SVS_WRONG_TYPE; SVS_UNKNOWN_OP with one that resembles it, or all. */
+/* Parses a request. The codes of svi_msgpack_check; SVS_WRONG_TYPE; SVS_UNKNOWN_OP with the most similar
+ * operation, or all. */
 svs_code svi_command_read(struct svi_command *c, const void *bytes, size_t size, svs_error *err);
 
 /* Does it change the state? Such a command is written to the journal before it takes effect. */
@@ -66,14 +68,15 @@ bool svi_command_changes(const struct svi_command *c);
 
 const char *svi_command_name(enum svi_command_op op);
 
-/* Its id and y as an element of the stream would have them; SVS_BAD_ID, SVS_BAD_LABEL. */
+/* Its id or y as in an element of the stream; strings point into the request. SVS_BAD_ID, SVS_BAD_LABEL. */
 svs_code svi_command_id(const struct svi_command *c, svs_value *id, svs_error *err);
 svs_code svi_command_label(const struct svi_command *c, svs_value *y, svs_error *err);
 
-/* Of alert: the number of the episode, and what is said of it. SVS_WRONG_TYPE. */
+/* Of alert: the number of the episode (from 1) and the verdict on it. SVS_WRONG_TYPE. */
 svs_code svi_command_verdict(const struct svi_command *c, int64_t *number, bool *is_true, svs_error *err);
 
-/* A scalar as a value: bools and integral reals are integers; SVS_NONE for anything else. */
+/* A scalar as a value: bools and integral reals become integers; SVS_NONE for anything else. Strings are not
+ * copied. */
 svs_value svi_item_value(const struct svi_item *item);
 
 #endif

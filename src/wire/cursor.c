@@ -1,15 +1,15 @@
 /* msgpack, item by item: a walk that checks the form, and a reader that trusts checked bytes.
  *
- * svi_walk needs no recursion: it counts the elements to come in each container around it. What a lead byte
- * says is one table look-up, runs of doubles are taken in strides of four, and a header that claims more
- * elements than bytes are left is refused before anything is reserved by it. svi_item_read runs over the same
- * bytes afterwards and checks nothing. */
+ * svi_walk needs no recursion: it counts the elements left in each enclosing container. One table look-up
+ * decodes a lead byte, runs of doubles are passed four at a time, and a header that claims more elements than
+ * bytes are left is refused before anyone allocates by it (an element has at least one byte). svi_item_read
+ * runs over the same bytes afterwards and checks nothing. */
 #include "wire/cursor.h"
 
 #include "base/fail.h"
 
-/* What a lead byte says of its item: its bytes in all, and above them the elements that follow it; 0 = a
- * length field comes first, or the byte is 0xc1. One look-up costs less than branches on ranges. */
+/* The meaning of each lead byte (svi_leads in cursor.h): size of the item and number of elements; 0: a length
+ * field follows, or the byte is 0xc1. One look-up costs less than branches on ranges. */
 #define ITEM(span, elements) ((span) | (elements) << 8)
 #define MAP_OF(n)            ITEM(1, 2 * (n))
 #define ARRAY_OF(n)          ITEM(1, n)
@@ -28,8 +28,8 @@
 const uint16_t svi_leads[256] = {FIXINTS, FIXINTS,       SHORT_CONTAINERS, SHORT_STRINGS, NIL_TO_EXT,
                                  NUMBERS, FIXEXT_TO_MAP, SIXTEEN(1),       SIXTEEN(1) /* negative fixint */};
 
-/* The items with a length field, and fixext, 0xc0 to 0xdf: bytes of the field (0 = it has none), bytes
- * between it and the body, and how many elements each count stands for (0 = it counts bytes). */
+/* The items 0xc0 to 0xdf with a length field, and fixext. field: bytes of the length field (0: none); extra:
+ * bytes between it and the body; times: elements for each count (0: it counts bytes). */
 static const struct sized {
     enum svi_item_type type;
     uint8_t field, extra, times;
@@ -45,13 +45,13 @@ static const struct sized {
     [0xde - 0xc0] = {SVI_MAP, 2, 0, 2},    [0xdf - 0xc0] = {SVI_MAP, 4, 0, 2},
 };
 
-/* 1, 2, 4 or 8 bytes, the highest first. */
+/* A big-endian number of 1, 2, 4 or 8 bytes. */
 static uint64_t load_bits(const uint8_t *p, int size) {
     return size == 1 ? *p : size == 2 ? svi_load16(p) : size == 4 ? svi_load32(p) : svi_load64(p);
 }
 
-/* The same for an item with a length field. False for 0xc1. A field that does not fit into `room` gives a
- * span that does not fit either. */
+/* Size and elements of an item with a length field. False for 0xc1. If the field itself exceeds `capacity`,
+ * so does *span, and the caller reports the item as truncated. */
 static bool measure_sized(const uint8_t *p, uint64_t capacity, uint64_t *span, uint64_t *elements) {
     struct sized s = sized[*p - 0xc0];
     *span = 1u + s.field + s.extra;
@@ -64,24 +64,25 @@ static bool measure_sized(const uint8_t *p, uint64_t capacity, uint64_t *span, u
     return true;
 }
 
-/* Passes at most `count` doubles, by far the most frequent items; returns how many there were. */
+/* Passes up to `count` doubles, by far the most frequent items; returns how many were there. */
 static inline uint64_t pass_doubles(const uint8_t *p, const uint8_t *end, uint64_t count) {
-    uint64_t capacity = (uint64_t)(end - p) / 9, most = count < capacity ? count : capacity, n = 0;
+    uint64_t capacity = (uint64_t)(end - p) / 9, limit = count < capacity ? count : capacity, n = 0;
     const uint8_t lead = SVI_LEAD_DOUBLE;
-    for (; n + 4 <= most; n += 4, p += 36) /* one branch for four */
+    for (; n + 4 <= limit; n += 4, p += 36) /* one branch for four items of 9 bytes */
         if ((p[0] ^ lead) | (p[9] ^ lead) | (p[18] ^ lead) | (p[27] ^ lead))
             break;
-    for (; n < most && *p == lead; n++)
+    for (; n < limit && *p == lead; n++)
         p += 9;
     return n;
 }
 
 svs_code svi_walk(const uint8_t **at, const uint8_t *end, int depth) {
-    uint64_t outer[SVI_WALK_MAX]; /* elements to come in the containers around this one */
-    uint64_t count = 1;           /* and in this one */
+    uint64_t outer[SVI_WALK_MAX]; /* elements left in each enclosing container */
+    uint64_t count = 1;           /* elements left in the innermost one; first: the object itself */
     int level = 0;
+    /* Every turn consumes at least one byte, so the loop is bounded by the bytes, whatever headers claim. */
     for (const uint8_t *p = *at;;) {
-        while (count == 0 && level > 0)
+        while (count == 0 && level > 0) /* leaves the containers that end here */
             count = outer[--level];
         *at = p;
         if (count == 0)
@@ -99,6 +100,8 @@ svs_code svi_walk(const uint8_t **at, const uint8_t *end, int depth) {
             continue;
         if (level >= depth)
             return SVS_TOO_DEEP;
+        /* elements > 0 and elements <= bytes left: *p is inside. Doubles at the beginning of the container
+         * are passed at once; the others take their turns. */
         uint64_t doubles = *p == SVI_LEAD_DOUBLE ? pass_doubles(p, end, elements) : 0;
         p += 9 * doubles;
         outer[level++] = count;
@@ -106,19 +109,18 @@ svs_code svi_walk(const uint8_t **at, const uint8_t *end, int depth) {
     }
 }
 
-/* Where an ext of at most 65,535 bytes with a length field ends; NULL: it is something else, or not all
- * there.
- */
+/* The end of an ext of at most 65,535 bytes with a length field (ext 8 or 16); NULL: another item, or
+ * truncated. */
 static const uint8_t *past_ext(const uint8_t *p, const uint8_t *end) {
-    const int field = *p - 0xc6; /* bytes of it: 1 or 2 */
+    const int field = *p - 0xc6; /* bytes of the length: 1 for 0xc7, 2 for 0xc8 */
     if ((field != 1 && field != 2) || end - p < 2 + field)
         return NULL;
     const ptrdiff_t size = field == 1 ? p[1] : svi_load16(p + 1);
     return end - p - 2 - field >= size ? p + 2 + field + size : NULL;
 }
 
-/* The elements of the container at p, of at most 65,535 or as many pairs, and *at at the first; 0: it is
- * something else, not all there, or empty. */
+/* The number of elements of the container at p (at most 65,535 elements or pairs); *at: the first one. 0:
+ * another item, truncated, or empty. */
 static uint64_t container_elements(const uint8_t *p, const uint8_t *end, const uint8_t **at) {
     const unsigned lead = *p;
     if (lead >= 0x80 && lead < 0xa0) {
@@ -131,7 +133,7 @@ static uint64_t container_elements(const uint8_t *p, const uint8_t *end, const u
     return (uint64_t)svi_load16(p + 1) << (lead == 0xde);
 }
 
-/* Depth by depth, which is bounded. */
+/* Recursion is bounded by `depth`. Anything without a fast path goes to svi_walk, which decides. */
 bool svi_skip_long(const uint8_t **at, const uint8_t *end, int depth) {
     const uint8_t *p = *at;
     const uint8_t *past = p < end ? past_ext(p, end) : NULL;
@@ -177,12 +179,14 @@ static const uint8_t *read_short_container(const uint8_t *at, struct svi_item *i
     return item->body;
 }
 
-/* 0xca to 0xd3: the two lowest bits of the lead byte say how many bytes follow, 1, 2, 4 or 8. */
+/* 0xca to 0xd3: float 32, float 64, uint 8 to 64, int 8 to 64. The two lowest bits of the lead byte are the
+ * logarithm of the size: 1, 2, 4 or 8 bytes. */
 static const uint8_t *read_number(const uint8_t *at, struct svi_item *item) {
     const int size = 1 << (*at & 3), unused = 64 - 8 * size;
     const uint64_t bits = load_bits(at + 1, size);
     const uint32_t half = (uint32_t)bits;
     float f;
+    /* All interpretations are computed without branches; the type decides which one counts. */
     memcpy(&f, &half, sizeof f);
     memcpy(&item->r, &bits, sizeof bits);
     item->i = *at < 0xd0 ? (int64_t)bits : (int64_t)(bits << unused) >> unused;

@@ -1,7 +1,7 @@
-/* cursor.h: msgpack items one after another, from bytes whose form was checked first.
+/* cursor.h: reads msgpack items one after another from bytes whose form was checked before.
  *
- * svi_walk checks that one complete object stands at `at` (or merely skips it); only then may svi_item_read
- * run over the same bytes: it trusts the headers. Nothing allocates. */
+ * svi_walk checks that one complete object begins at `at` (or just skips it). Only then may svi_item_read run
+ * over the same bytes, because it trusts the headers. Nothing allocates. */
 #ifndef SVI_CURSOR_H
 #define SVI_CURSOR_H
 
@@ -14,7 +14,7 @@
 #include "svmstream/error.h"
 
 #define SVI_DEPTH_MAX                                                                                        \
-    8 /* a batch of samples with one map of features is 3 deep; unknown keys may nest a little */
+    8 /* a batch of samples with maps of features is 3 deep; the rest is for unknown keys and nested maps */
 #define SVI_WALK_MAX 32 /* deepest nesting that svi_walk can be asked to accept */
 
 enum svi_item_type {
@@ -33,26 +33,27 @@ enum svi_item_type {
 
 struct svi_item {
     enum svi_item_type type;
-    int8_t ext;          /* type number of an ext */
+    int8_t ext;          /* SVI_EXT: its type number */
     uint32_t length;     /* string, bin, ext: bytes; array: elements; map: pairs */
     int64_t i;           /* SVI_INT; SVI_BOOL: 0 or 1 */
-    double r;            /* SVI_REAL */
-    const uint8_t *body; /* string, bin, ext; array and map: their first element */
+    double r;            /* SVI_REAL, SVI_HUGE_INT */
+    const uint8_t *body; /* string, bin, ext: the content; array and map: the first element */
 };
 
-/* One complete object at *at, nothing claimed that is not there, at most `depth` (<= SVI_WALK_MAX) containers
- * inside each other: moves *at past it. SVS_NOT_MSGPACK, SVS_TRUNCATED, SVS_TOO_DEEP: *at is where it went
- * wrong. */
+/* Checks the object at *at and moves *at past it: complete, no header claims more than there is, containers
+ * nested at most `depth` (<= SVI_WALK_MAX) deep. SVS_NOT_MSGPACK, SVS_TRUNCATED, SVS_TOO_DEEP: *at is the
+ * item with the fault. */
 svs_code svi_walk(const uint8_t **at, const uint8_t *end, int depth);
 
-/* By its lead byte: the bytes of an item in all, and above 8 bits the elements that follow it; 0 = a length
- * field comes first, or the byte begins nothing. */
+/* For each lead byte: bits 0 to 7 the size of the item (bytes, with the lead byte), bits 8 up the number of
+ * elements that follow it; 0: the size is in a length field, or the byte begins no item. */
 extern const uint16_t svi_leads[256];
 
-/* svi_walk for one value: packed numbers and arrays of doubles have a short way. True: the form is good. */
+/* Like svi_walk for one value, with fast paths for packed numbers and arrays of doubles. True: the form is
+ * valid. False: *at is undefined. */
 bool svi_skip_long(const uint8_t **at, const uint8_t *end, int depth);
 
-/* The same for the most frequent values, which are short and hold nothing: one look-up. */
+/* The same, with one table look-up for the most frequent values: short ones that contain no elements. */
 static inline bool svi_skip(const uint8_t **at, const uint8_t *end, int depth) {
     if (*at < end) {
         const unsigned lead = svi_leads[**at];
@@ -64,18 +65,18 @@ static inline bool svi_skip(const uint8_t **at, const uint8_t *end, int depth) {
     return svi_skip_long(at, end, depth);
 }
 
-/* Is `bytes` exactly one complete object of at most `depth` levels that claims no more than it holds? To be
- * run before anything reserves memory by what a header announces. SVS_EMPTY, SVS_TRAILING and the codes of
+/* Is `bytes` exactly one complete object, nested at most `depth` deep, whose headers claim no more than it
+ * holds? Must precede any allocation whose size comes from a header. SVS_EMPTY, SVS_TRAILING and the codes of
  * svi_walk, with the byte in the text. */
 svs_code svi_msgpack_check(const void *bytes, size_t length, int depth, svs_error *err);
 
-/* Reads one item of checked bytes; returns what follows it (for a container: its first element). */
+/* Reads one item of checked bytes. Returns the address after it (for a container: its first element). */
 const uint8_t *svi_item_read(const uint8_t *at, struct svi_item *item);
 
 /* "a string", "an array": for error texts. */
 const char *svi_item_name(const struct svi_item *item);
 
-/* A finite or infinite number from an int (also a huge one) or a real. False for anything else. */
+/* The number of an integer (also a huge one) or a real, which may be infinite or NaN. False: another type. */
 bool svi_item_number(const struct svi_item *item, double *r);
 
 static inline uint16_t svi_load16(const uint8_t *p) {

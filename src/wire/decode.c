@@ -1,12 +1,14 @@
-/* The values of one element -> a message and the row of the shape.
+/* Decodes the values of one element into a message and the row of the shape.
  *
- * envelope.c has found where the known keys of an element have their values; here each value is judged and
- * taken, in the order of the message, so that the first bad one gives the error. Everything is bounded by the
- * bytes of the element and nothing allocates, except a name that is seen for the first time. Arrays of
- * doubles are read in strides of four with one test for what is not finite; only then is the culprit looked
- * for.
+ * envelope.c has found the values of the known keys. Here each value is checked and stored, in the order of
+ * the message, so that the first bad one determines the error. All work is bounded by the bytes of the
+ * element, and nothing allocates except a name that is seen for the first time. Arrays of doubles are read
+ * four at a time with one test for finiteness; only if it fails is the bad value searched for.
  *
- * Read decode_take_x and above for features, decode_table for the other keys, svi_envelope_next last. */
+ * x has three forms: an array or packed numbers in the order of the columns (dense), a map of column numbers
+ * (sparse) or of names (named). An array becomes a row of names ("listed") if `columns` names its values and
+ * it holds words or omits columns. Reading order: decode_take_x and what is above it for features,
+ * decode_table for the other keys, svi_envelope_next last. */
 #include "wire/decode.h"
 
 #include <limits.h>
@@ -22,23 +24,23 @@
 
 /* One element while it is decoded. */
 struct reading {
-    const uint8_t *at; /* after the head of the value in hand */
+    const uint8_t *at; /* after the head of the current value */
     const uint8_t *end;
     struct svi_schema *schema;
     struct svi_shape *shape; /* the schema's */
     struct svi_envelope *env;
     struct svi_message *m;
     svs_error *err;
-    bool names_come; /* what an array holds is named by `columns` */
-    bool array;      /* x is an array or packed numbers */
-    int values;      /* of a map of names so far: where the next one's column probably is */
+    bool names_come; /* the message has `columns`, which name the values of arrays */
+    bool array;      /* x is an array or packed numbers, to be reordered by `columns` */
+    int values;      /* values of a map of names so far: the likely column of the next one */
 };
 
 /* ---- features: x */
 
 #define EXT_FLOAT32 1
 
-/* x[3], or x["temp"] in a named sample. */
+/* Writes x[3], or x["temp"] in a named sample, for error texts. */
 static const char *decode_where(const struct reading *r, int column, char out[100]) {
     const char *name = r->m->kind == SVI_NAMED ? svs_features_name(r->shape->names, column) : NULL;
     char text[80];
@@ -50,6 +52,7 @@ static const char *decode_where(const struct reading *r, int column, char out[10
 }
 
 static svs_code refuse_not_finite(const struct reading *r, const char *where, double v) {
+    /* NaN is refused rather than taken as missing: it is mostly the result of a failed computation. */
     const char *what = isnan(v) ? "NaN" : v > 0 ? "infinite" : "minus infinite";
     return svi_fail(r->err, SVS_NOT_FINITE, "%s is %s: send nil for a missing value", where, what);
 }
@@ -65,7 +68,7 @@ static svs_code refuse_type(const struct reading *r, const char *where, const st
                     where, svi_item_name(item), word ? "; words need names (a map, or `columns`)" : "");
 }
 
-/* Any single value into its column. */
+/* Stores a value in its column of a dense or sparse row; nil becomes NaN. */
 static svs_code decode_put_value(struct reading *r, int column, const struct svi_item *item) {
     char at[100];
     double v;
@@ -82,16 +85,16 @@ static svs_code decode_put_value(struct reading *r, int column, const struct svi
     return SVS_OK;
 }
 
-/* Does a dense row of n values fit, before any is written? */
+/* Begins a dense row of n values. Its size is checked before any value is written. */
 static svs_code begin_dense(struct reading *r, uint32_t n) {
-    r->array = true;
+    r->array = true; /* the values are in the order of the message; svi_columns_order sorts them later */
     r->m->kind = r->names_come && r->shape->kind == SVI_NAMED ? SVI_NAMED : SVI_DENSE;
-    r->m->d = n < INT_MAX ? (int)n : INT_MAX;
+    r->m->d = n < INT_MAX ? (int)n : INT_MAX; /* too many either way: svi_shape_fits refuses it */
     return svi_shape_fits(r->shape, r->m, r->err);
 }
 
-/* The double behind a lead byte at p, its bytes turned; returns what tells whether it is finite (packed.h).
- */
+/* Loads the double that follows the lead byte at p. Returns its carry, whose top bit is set if it is not
+ * finite (packed.h). */
 static inline uint64_t take_double(const uint8_t *p, double *out) {
     uint64_t bits = svi_load64(p + 1);
     memcpy(out, &bits, sizeof bits);
@@ -103,8 +106,8 @@ static inline bool four_doubles(const uint8_t *p) {
     return ((p[0] ^ lead) | (p[9] ^ lead) | (p[18] ^ lead) | (p[27] ^ lead)) == 0;
 }
 
-/* A run of doubles at p, from column *i on, with one branch for four; returns where it ends. *bad: one is not
- * finite. */
+/* Reads a run of doubles at p into the columns from *i on, with one branch for four; returns its end. *bad:
+ * one of them is not finite. */
 static const uint8_t *decode_take_doubles(const uint8_t *p, const uint8_t *end, double *row, int *i, int n,
                                           bool *bad) {
     int column = *i;
@@ -113,6 +116,8 @@ static const uint8_t *decode_take_doubles(const uint8_t *p, const uint8_t *end, 
         carry |= take_double(p, &row[column]) | take_double(p + 9, &row[column + 1]);
         carry |= take_double(p + 18, &row[column + 2]) | take_double(p + 27, &row[column + 3]);
     }
+    /* The array was walked: while columns are left, p is inside it, and an item of this lead byte is whole.
+     */
     for (; column < n && *p == SVI_LEAD_DOUBLE; column++, p += 9)
         carry |= take_double(p, &row[column]);
     *i = column;
@@ -120,7 +125,7 @@ static const uint8_t *decode_take_doubles(const uint8_t *p, const uint8_t *end, 
     return p;
 }
 
-/* The same array once more, one value at a time, for the text that names the culprit. */
+/* Reads the same array again, one value at a time, for an error text that names the bad one. */
 static svs_code blame_element(struct reading *r, const uint8_t *p) {
     svs_code code = SVS_OK;
     for (int i = 0; code == SVS_OK && i < r->m->d; i++) {
@@ -131,7 +136,7 @@ static svs_code blame_element(struct reading *r, const uint8_t *p) {
     return code;
 }
 
-/* One value into its column. */
+/* Stores a value in a named column, which decides what a number or a word means there. */
 static svs_code decode_put_named(struct reading *r, int column, const struct svi_item *item) {
     char at[100];
     double v;
@@ -148,10 +153,13 @@ static svs_code decode_put_named(struct reading *r, int column, const struct svi
     return number ? refuse_not_finite(r, at, v) : refuse_type(r, at, item);
 }
 
+/* Begins a row of names from an array of `count` values, starting over if a dense row was begun: the names
+ * are matched first, because the order of the values is only known from them. */
 static svs_code decode_begin_listed(struct reading *r, uint32_t count) {
+    /* A list may omit columns only where the policy fills them. */
     const bool part = svi_schema_policy(r->schema, r->m) != SVI_MISSING_REFUSE;
     struct svi_columns *c = r->env->order;
-    r->array = false;
+    r->array = false; /* values go to their columns at once: nothing is left to reorder */
     r->m->missing = 0;
     svs_code code = svi_columns_match(c, r->schema, r->env, part, r->err);
     if (code == SVS_OK && count != (uint32_t)c->count)
@@ -174,12 +182,11 @@ static inline double decode_packed_at(const struct svi_item *ext, int i) {
                                        : packed_float(ext->body + (size_t)i * 4);
 }
 
-/* An array as a row of named values: where it holds words, or leaves columns out; or `count` packed numbers.
- */
+/* Reads an array, or `count` packed numbers, as a row of named values. It holds words or omits columns. */
 static svs_code decode_take_listed(struct reading *r, const struct svi_item *x, uint32_t count) {
     const struct svi_columns *c = r->env->order;
     svs_code code = decode_begin_listed(r, count);
-    r->at = x->body;
+    r->at = x->body; /* from the first value again, even if a dense row had been begun */
     for (int i = 0; code == SVS_OK && i < c->count; i++) {
         struct svi_item item = {.type = SVI_REAL};
         if (x->type == SVI_EXT)
@@ -193,15 +200,16 @@ static svs_code decode_take_listed(struct reading *r, const struct svi_item *x, 
     return code;
 }
 
-/* Does this value make a row of names of an array? A column of which nothing is known but that a value is
- * missing may be one of words. */
+/* Does this value turn an array into a row of names? A word does. So does nil at the start of a stream,
+ * because a column of which only a missing value is known may become a column of words. */
 static bool decode_asks_for_names(const struct reading *r, const struct svi_item *item) {
     return r->names_come && r->env->order &&
            (item->type == SVI_STRING ||
             (item->type == SVI_NIL && r->m->absent != SVI_MISSING_AUTO && r->shape->kind == SVI_UNSET));
 }
 
-/* Is the array one of names from the start? */
+/* Is the array a row of names whatever it holds? It is if the schema distinguishes columns from features, or
+ * if the array omits columns that the policy fills. */
 static bool decode_is_listed(const struct reading *r, uint32_t count) {
     const bool fewer = count < (uint32_t)svi_schema_columns(r->schema) &&
                        svi_schema_policy(r->schema, r->m) != SVI_MISSING_REFUSE;
@@ -214,16 +222,19 @@ static svs_code decode_take_array(struct reading *r, const struct svi_item *arra
     svs_code code = begin_dense(r, array->length);
     const uint8_t *p = array->body;
     bool bad = false;
+    /* Runs of doubles take the fast path; any other value in between is taken alone. */
     for (int i = 0; code == SVS_OK && i < r->m->d;) {
         p = decode_take_doubles(p, r->end, r->m->x, &i, r->m->d, &bad);
         if (i == r->m->d)
             break;
         struct svi_item item;
         p = svi_item_read(p, &item);
+        /* The dense row is abandoned: nothing of it has left r->m. */
         if (decode_asks_for_names(r, &item))
             return decode_take_listed(r, array, array->length);
         code = decode_put_value(r, i++, &item);
     }
+    /* After the loop: an earlier fault of another kind has its own error already. */
     if (code == SVS_OK && bad)
         return blame_element(r, array->body);
     r->at = p;
@@ -245,30 +256,31 @@ static svs_code take_packed(struct reading *r, const struct svi_item *ext) {
     if (size == 8 ? svi_packed_float64(ext->body, r->m->d, row) : svi_packed_float32(ext->body, r->m->d, row))
         return SVS_OK;
     int i = 0;
-    while (isfinite(row[i]))
+    while (isfinite(row[i])) /* ends: one of them is not finite */
         i++;
     return refuse_number(r, i, row[i]);
 }
 
-/* A map sets some columns; all others of the stream are 0. */
+/* Begins a row that a map of column numbers fills: all columns that it does not set are 0. */
 static svs_code decode_begin_map(struct reading *r, enum svi_kind kind) {
     r->m->kind = kind;
     r->m->d = r->shape->d;
     SVI_TRY(svi_shape_fits(r->shape, r->m, r->err));
-    if (r->m->d > 0)
+    if (r->m->d > 0) /* the row has no memory before the first column */
         memset(r->m->x, 0, (size_t)r->m->d * sizeof *r->m->x);
     svi_shape_begin_row(r->shape);
     return SVS_OK;
 }
 
-/* One column of a map, which widens the row if it lies beyond it. 0 <= column < max_features. */
+/* Stores one column of a sparse row and widens the row if necessary. 0 <= column < max_features. */
 static svs_code put_column(struct reading *r, int column, const struct svi_item *item) {
     struct svi_message *m = r->m;
+    /* Columns between the old width and this one are 0, like all others that the map does not set. */
     if (column >= m->d) {
         memset(m->x + m->d, 0, (size_t)(column + 1 - m->d) * sizeof *m->x);
         m->d = column + 1;
     }
-    if (!svi_shape_mark(r->shape, column)) {
+    if (!svi_shape_mark(r->shape, column)) { /* two values for one column: neither may win silently */
         char at[100];
         return svi_fail(r->err, SVS_DUPLICATE_KEY, "%s is a duplicate", decode_where(r, column, at));
     }
@@ -282,8 +294,10 @@ static svs_code wrong_key(const struct reading *r, const struct svi_item *key) {
                     others);
 }
 
+/* The column of an integer key. A dense stream, or one with fixed names, cannot get further columns. */
 static svs_code column_of(const struct reading *r, const struct svi_item *key, int *column) {
     const struct svi_shape *s = r->shape;
+    /* Order of the checks: type, sign, the columns of the stream, the limit of the settings. */
     bool closed = r->m->kind == SVI_DENSE || s->fixed_names;
     if (key->type != SVI_INT && key->type != SVI_HUGE_INT)
         return wrong_key(r, key);
@@ -300,8 +314,8 @@ static svs_code column_of(const struct reading *r, const struct svi_item *key, i
     return SVS_OK;
 }
 
-/* The column of a key; names mostly come in the order of their columns, so the place in the map is a good
- * guess. */
+/* The column of a name. Producers mostly send names in the order of the columns, so `guess`, the place in the
+ * map, mostly avoids a search. */
 static svs_code name_of(const struct reading *r, const struct svi_item *key, int guess, int *column) {
     if (key->type != SVI_STRING)
         return wrong_key(r, key);
@@ -318,7 +332,8 @@ static svs_code refuse_joined(const struct reading *r, const struct svi_item *ou
                     svi_escape(text[1], sizeof text[1], (const char *)key->body, key->length), SVS_NAME_MAX);
 }
 
-/* What a map under that name would be in the place of: open is nothing, so its pairs are columns. */
+/* The kind of the column that has the name of a nested map. Open: there is no such column, so the pairs of
+ * the map are columns with joined names. */
 static enum svi_column_kind decode_kind(const struct reading *r, const struct svi_item *name) {
     const char *text = (const char *)name->body;
     const int column = svi_schema_find(r->schema, text, name->length, r->values);
@@ -329,7 +344,8 @@ static enum svi_column_kind decode_kind(const struct reading *r, const struct sv
 
 static svs_code decode_take_nested(struct reading *r, const struct svi_item *outer, uint32_t pairs);
 
-/* The value at r->at, under its whole name. */
+/* Decodes the value at r->at under its full name. A nested map recurses, bounded by the depth of the message.
+ */
 static svs_code decode_take_value(struct reading *r, const struct svi_item *name) {
     const uint8_t *past = r->at;
     struct svi_item value;
@@ -339,17 +355,17 @@ static svs_code decode_take_value(struct reading *r, const struct svi_item *name
     const enum svi_column_kind kind = map ? decode_kind(r, name) : SVI_COLUMN_NUMBER;
     if (kind == SVI_COLUMN_OPEN)
         return decode_take_nested(r, name, value.length);
-    if (kind == SVI_COLUMN_IGNORED) {
+    if (kind == SVI_COLUMN_IGNORED) { /* the whole map is skipped, whatever it holds */
         svi_walk(&past, r->end, SVI_DEPTH_MAX);
         r->at = past;
         return SVS_OK;
     }
     const svs_code code = name_of(r, name, r->values, &column);
-    r->values += r->values < INT_MAX;
+    r->values += r->values < INT_MAX; /* a guess only: it may stop counting, but not overflow */
     return code == SVS_OK ? decode_put_named(r, column, &value) : code;
 }
 
-/* The pairs of a map under the name `outer`: columns outer.key. As deep as a message may be. */
+/* Decodes the pairs of a map under the name `outer`: the columns outer.key. */
 static svs_code decode_take_nested(struct reading *r, const struct svi_item *outer, uint32_t pairs) {
     char text[SVS_NAME_MAX];
     svs_code code = SVS_OK;
@@ -358,6 +374,7 @@ static svs_code decode_take_nested(struct reading *r, const struct svi_item *out
         r->at = svi_item_read(r->at, &key);
         if (key.type != SVI_STRING)
             return wrong_key(r, &key);
+        /* `name` points to `text`, so each level of nesting has a buffer of its own on the stack. */
         name.length = (uint32_t)svi_join_names((const char *)outer->body, outer->length,
                                                (const char *)key.body, key.length, text, sizeof text);
         code = name.length > 0 ? decode_take_value(r, &name) : refuse_joined(r, outer, &key);
@@ -365,6 +382,7 @@ static svs_code decode_take_nested(struct reading *r, const struct svi_item *out
     return code;
 }
 
+/* A row of names. svi_schema_end_row settles the columns that the map does not name. */
 static svs_code decode_take_names(struct reading *r, uint32_t pairs) {
     svs_code code = svi_schema_begin_row(r->schema, r->m, r->err);
     r->values = 0;
@@ -397,10 +415,13 @@ static svs_code decode_take_map(struct reading *r, const struct svi_item *map) {
     const struct svi_shape *s = r->shape;
     struct svi_item key;
     r->at = map->body;
+    /* An empty map has no key that shows its kind. If the message states a policy (`missing`) and the columns
+     * have names, all of them are missing; otherwise it is a row of zeros of the stream's kind, also a future
+     * one. */
     if (map->length == 0 && r->m->absent != SVI_MISSING_AUTO && s->kind != SVI_UNSET &&
         s->kind != SVI_SPARSE && svi_schema_columns(r->schema) > 0)
         return decode_take_names(r, 0);
-    if (map->length == 0) /* a row of zeros of whatever kind the stream has, or will have */
+    if (map->length == 0)
         return decode_begin_map(r, s->kind);
     svi_item_read(map->body, &key);
     if (key.type == SVI_STRING)
@@ -455,6 +476,7 @@ static svs_code take_label_text(struct reading *r, const struct svi_item *item) 
     return SVS_OK;
 }
 
+/* 1.0 and 1 are one class: integral labels are integers, whatever their type on the wire. */
 static svs_code take_label_real(struct reading *r, double y) {
     if (!isfinite(y))
         return svi_fail(r->err, SVS_NOT_FINITE, "y is %s: leave it out if the label is not known",
@@ -507,7 +529,7 @@ static svs_code decode_take_ts(struct reading *r, const struct svi_item *item) {
 }
 
 static svs_code decode_take_w(struct reading *r, const struct svi_item *item) {
-    double *w = &r->m->weight;
+    double *w = &r->m->weight; /* 1 unless given */
     if (!svi_item_number(item, w))
         return decode_wrong_type(r, SVI_KEY_W, item, "a number above 0");
     if (!(*w > 0 && isfinite(*w)))
@@ -515,7 +537,7 @@ static svs_code decode_take_w(struct reading *r, const struct svi_item *item) {
     return SVS_OK;
 }
 
-/* A name: `stream` and `src`. */
+/* Decodes a name: `stream` or `src`. */
 static svs_code decode_take_name(struct reading *r, const struct svi_item *item, enum svi_key key,
                                  svs_value *out) {
     if (item->type != SVI_STRING)
@@ -540,6 +562,7 @@ static svs_code decode_take_src(struct reading *r, const struct svi_item *item) 
 static svs_code decode_take_n(struct reading *r, const struct svi_item *item) {
     double v = -1;
     bool number = svi_item_number(item, &v);
+    /* A real counts up to 2^53: beyond it, two sequence numbers could be the same double. */
     bool whole = item->type == SVI_INT || (number && v == trunc(v) && fabs(v) <= SVI_EXACT_MAX);
     if (!whole || v < 0)
         return decode_wrong_type(r, SVI_KEY_N, item, "an integer from 0");
@@ -564,7 +587,7 @@ static svs_code decode_take_op(struct reading *r, const struct svi_item *item) {
 static svs_code decode_take_columns(struct reading *r, const struct svi_item *item) {
     if (item->type != SVI_ARRAY && !(item->type == SVI_BOOL && item->i))
         return decode_wrong_type(r, SVI_KEY_COLUMNS, item, "an array of names");
-    return SVS_OK; /* svi_columns_match looks at them */
+    return SVS_OK; /* svi_columns_match reads the names */
 }
 
 static svs_code decode_take_missing(struct reading *r, const struct svi_item *item) {
@@ -584,7 +607,7 @@ static svs_code decode_take_missing(struct reading *r, const struct svi_item *it
     return decode_wrong_type(r, SVI_KEY_MISSING, item, "mean, zero, drop or refuse");
 }
 
-/* Whose sample it is was found out before (svi_envelope_key). */
+/* The key was read before (svi_element_key), to find the model that decodes this element. */
 static svs_code decode_take_key(struct reading *r, const struct svi_item *item) {
     (void)r, (void)item;
     return SVS_OK;
@@ -605,7 +628,7 @@ static svs_code (*const decode_table[SVI_KEY_COUNT])(struct reading *, const str
     [SVI_KEY_KEY] = decode_take_key,
 };
 
-/* Is there what the operation needs? */
+/* Does the message have what its operation needs? `names`: it has `columns`, and may be nothing else. */
 static svs_code decode_check_complete(const struct svi_message *m, bool names, svs_error *err) {
     bool has_id = m->id.kind != SVS_NONE, has_y = m->y.kind != SVS_NONE;
     if (m->op == SVI_LEARN && !m->has_x && !names)
@@ -633,7 +656,9 @@ static svs_code decode_element(struct reading *r, const struct svi_element *el) 
         svi_item_read(el->at, &item);
         return svi_fail(r->err, SVS_WRONG_TYPE, "the element is %s: a sample is a map", svi_item_name(&item));
     }
-    if (el->seen >> SVI_KEY_MISSING & 1) { /* before x, which goes by it; it is judged in its turn */
+    /* `missing` is read before x, which depends on it, wherever it stands in the map. Its errors are reported
+     * in its turn below, so that the first bad value of the message determines the error. */
+    if (el->seen >> SVI_KEY_MISSING & 1) {
         svs_error *err = r->err, unused;
         r->err = &unused;
         svi_item_read(el->value[SVI_KEY_MISSING], &item);
@@ -648,6 +673,7 @@ static svs_code decode_element(struct reading *r, const struct svi_element *el) 
         if (code != SVS_OK)
             return code;
     }
+    /* `ordered` ends at a bad key, so everything before it was checked. */
     return el->bad_key ? refuse_key(r, el)
                        : decode_check_complete(r->m, el->seen >> SVI_KEY_COLUMNS & 1, r->err);
 }
@@ -655,7 +681,7 @@ static svs_code decode_element(struct reading *r, const struct svi_element *el) 
 svs_code svi_envelope_next(struct svi_envelope *e, struct svi_schema *schema, struct svi_message *m,
                            svs_error *err) {
     const uint8_t *end = e->bytes + e->size;
-    svi_envelope_pass(e);
+    svi_envelope_pass(e); /* first: a refused element is consumed too */
     const struct svi_element *el = &e->first;
     struct reading r = {.end = end,
                         .schema = schema,
@@ -664,7 +690,8 @@ svs_code svi_envelope_next(struct svi_envelope *e, struct svi_schema *schema, st
                         .m = m,
                         .err = err,
                         .names_come = e->columns};
-    svi_message_begin(m, schema->shape.row);
+    svi_message_begin(m,
+                      schema->shape.row); /* x is decoded into the row of the shape, which later stages use */
     svs_code code = decode_element(&r, el);
     e->array = r.array;
     return code;

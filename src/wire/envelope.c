@@ -1,13 +1,14 @@
-/* The one place that looks for keys in incoming messages.
+/* The only place that looks for keys in incoming messages.
  *
- * svi_element_read walks over one map with bounds checked at each step and notes where the values of the
- * twelve known keys stand; values are only passed over (svi_walk, which takes runs of doubles in strides).
- * That is the whole parse of a message with one sample: its form is checked and its keys are found in one
- * pass over the bytes. Of a batch the first element is read so and the others are passed over; their keys are
- * read when their turn comes (decode.c), by the same function.
+ * svi_element_read walks over one map, with bounds checked at each step, and notes where the values of the
+ * twelve known keys are; the values are only skipped (svi_skip). That is the whole parse of a message with
+ * one sample: one pass over the bytes checks the form and finds the keys. In a batch, the first element is
+ * read this way and the others are only checked; the same function reads their keys when it is their turn
+ * (decode.c).
  *
- * The fast pass only says whether the form is good. Where it is not, svi_msgpack_check goes over the message
- * once more for the code and the byte that the error text names. */
+ * The fast pass only decides whether the form is valid. If it is not, svi_msgpack_check goes over the message
+ * again for the error code and the byte that the error text names. Reading order: svi_envelope_read,
+ * envelope_scan, svi_element_read. */
 #include "wire/envelope.h"
 
 #include <math.h>
@@ -47,6 +48,7 @@ static enum svi_key key_of_two(const uint8_t *s) {
     }
 }
 
+/* Compares by length first: every message comes through here once for each key. */
 static enum svi_key key_of(const uint8_t *s, uint32_t length) {
     if (length == 1)
         return key_of_one(s[0]);
@@ -63,14 +65,14 @@ static enum svi_key key_of(const uint8_t *s, uint32_t length) {
     return length == 6 && memcmp(s, "stream", 6) == 0 ? SVI_KEY_STREAM : SVI_KEY_UNKNOWN;
 }
 
-/* The head of a map or an array whose elements may all be there; returns its first element, NULL for anything
- * else. */
+/* Reads the head of a map or an array. Returns its first element, or NULL: another item, or it claims more
+ * elements than bytes remain. */
 static const uint8_t *container_head(const uint8_t *at, const uint8_t *end, struct svi_item *item) {
     if (at >= end)
         return NULL;
     const uint8_t lead = *at;
     const bool short_form = lead >= 0x80 && lead <= 0x9f, long_form = lead >= 0xdc && lead <= 0xdf;
-    const ptrdiff_t head = short_form ? 1 : lead & 1 ? 5 : 3;
+    const ptrdiff_t head = short_form ? 1 : lead & 1 ? 5 : 3; /* 0xdc, 0xde: 16 bits; 0xdd, 0xdf: 32 bits */
     if (!(short_form || long_form) || end - at < head)
         return NULL;
     const uint8_t *first = svi_item_read(at, item);
@@ -78,7 +80,7 @@ static const uint8_t *container_head(const uint8_t *at, const uint8_t *end, stru
     return elements <= (uint64_t)(end - first) ? first : NULL;
 }
 
-/* One key, which is a short string nearly always; returns its value, NULL where the form is bad. */
+/* Reads one key, nearly always a short string. Returns the address after it, or NULL if the form is bad. */
 static const uint8_t *element_read_key(const uint8_t *at, const uint8_t *end, int depth,
                                        struct svi_item *key) {
     if (at < end && (*at & 0xe0) == 0xa0) {
@@ -94,8 +96,8 @@ static const uint8_t *element_read_key(const uint8_t *at, const uint8_t *end, in
     return value;
 }
 
-/* The keys after a fault are not decoded any more, but src, n and op still count: the number of a refused
- * sample is used up all the same. */
+/* Notes one key. Keys after a bad one are not decoded (`ordered` ends), but their values still count for src,
+ * n and op: a refused sample uses up its sequence number too. */
 static void element_note(struct svi_element *el, const struct svi_item *key, const uint8_t *at,
                          const uint8_t *value) {
     const enum svi_key known = key->type == SVI_STRING ? key_of(key->body, key->length) : SVI_KEY_UNKNOWN;
@@ -117,6 +119,7 @@ static void element_note(struct svi_element *el, const struct svi_item *key, con
 const uint8_t *svi_element_read(const uint8_t *at, const uint8_t *end, int depth, struct svi_element *el) {
     struct svi_item item;
     el->at = el->end = at;
+    /* value, ordered and keys are not cleared: only what `seen` and `count` state is read. */
     el->count = 0;
     el->bad_key = NULL;
     el->is_map = at < end && ((*at & 0xf0) == 0x80 || *at == 0xde || *at == 0xdf);
@@ -126,17 +129,19 @@ const uint8_t *svi_element_read(const uint8_t *at, const uint8_t *end, int depth
             return NULL;
         return el->end = at;
     }
-    uint32_t pairs = *at & 0x0fu; /* of a short head, nearly always */
+    uint32_t pairs = *at & 0x0fu; /* of a short head, the normal case */
     if ((*at & 0xf0) == 0x80)
         at++;
     else if ((at = container_head(at, end, &item)))
         pairs = item.length;
-    if (!at || (pairs > 0 && depth < 1))
+    if (!at || (pairs > 0 && depth < 1)) /* an empty container does not nest, as in svi_walk */
         return NULL;
     for (; pairs > 0; pairs--) {
         struct svi_item key;
         const uint8_t *key_at = at;
         const uint8_t *value = element_read_key(at, end, depth - 1, &key);
+        /* The value is only skipped here: whether it is right is decided when its turn comes, after
+         * everything that precedes it in the message. */
         at = value;
         if (!value || !svi_skip(&at, end, depth - 1))
             return NULL;
@@ -145,7 +150,7 @@ const uint8_t *svi_element_read(const uint8_t *at, const uint8_t *end, int depth
     return el->end = at;
 }
 
-/* svi_walk for one element of a batch. NULL: its form is bad. */
+/* svi_walk for one element of a batch, faster for a short map. Returns its end; NULL: its form is bad. */
 static const uint8_t *element_pass(const uint8_t *at, const uint8_t *end, int depth) {
     if (at >= end || (*at & 0xf0) != 0x80 || depth < 1)
         return svi_walk(&at, end, depth) == SVS_OK ? at : NULL;
@@ -157,10 +162,11 @@ static const uint8_t *element_pass(const uint8_t *at, const uint8_t *end, int de
 
 /* ---- the message */
 
-/* True: the form is good. */
+/* Checks the form of the whole message and reads the keys of its first element. True: the form is valid. */
 static bool envelope_scan(struct svi_envelope *e) {
     const uint8_t *at = e->bytes, *end = at + e->size;
     struct svi_item head = {.type = SVI_MAP};
+    /* One level of the depth is the array of a batch, so its elements have one less. */
     const bool batch = e->batch = e->size > 0 && ((*at & 0xf0) == 0x90 || *at == 0xdc || *at == 0xdd);
     e->left = 1;
     if (batch) {
@@ -170,6 +176,8 @@ static bool envelope_scan(struct svi_envelope *e) {
     }
     if (e->left > 0)
         at = svi_element_read(at, end, SVI_DEPTH_MAX - batch, &e->first);
+    /* The count is compared with SVI_BATCH_MAX later (svi_envelope_read): container_head has bounded it by
+     * the bytes of the message. */
     for (int64_t i = 1; at && i < e->left; i++)
         at = element_pass(at, end, SVI_DEPTH_MAX - 1);
     return at && at == end;
@@ -191,6 +199,7 @@ static void envelope_read_source(struct svi_envelope *e) {
     if (seen >> SVI_KEY_SRC & 1) {
         svi_item_read(value[SVI_KEY_SRC], &item);
         e->has_src = item.type != SVI_NIL;
+        /* A src of another type still counts as given: a message with n is then refused for its src. */
         if (item.type == SVI_STRING) {
             e->src = (const char *)item.body;
             e->src_length = item.length;
@@ -201,12 +210,15 @@ static void envelope_read_source(struct svi_envelope *e) {
     if (seen >> SVI_KEY_N & 1) {
         svi_item_read(value[SVI_KEY_N], &item);
         e->has_n = item.type != SVI_NIL;
+        /* JSON clients may send 3.0: an integral real is a number as long as it is exact. */
         e->n = item.type == SVI_INT && item.i >= 0 ? item.i : -1;
         if (item.type == SVI_REAL && svi_item_number(&item, &real) && real == trunc(real) && real >= 0 &&
             real < SVI_EXACT_MAX)
             e->n = (int64_t)real;
     }
     e->columns = svi_element_columns(&e->first, NULL);
+    /* hello and bye are whole messages: in a batch (first.at lies after its head) they are unknown
+     * operations. */
     if ((seen >> SVI_KEY_OP & 1) && e->first.at == e->bytes) {
         svi_item_read(value[SVI_KEY_OP], &item);
         e->hello = svi_item_is(&item, "hello");
@@ -215,6 +227,7 @@ static void envelope_read_source(struct svi_envelope *e) {
 }
 
 svs_code svi_envelope_read(struct svi_envelope *e, const void *bytes, size_t size) {
+    /* Field by field: `first` is large and not cleared, because the scan fills it. */
     e->bytes = bytes;
     e->size = size;
     e->form.code = SVS_OK;
@@ -229,7 +242,8 @@ svs_code svi_envelope_read(struct svi_envelope *e, const void *bytes, size_t siz
     e->shown_size = 0;
     e->left = 0;
     if (!envelope_scan(e)) {
-        if (svi_msgpack_check(bytes, size, SVI_DEPTH_MAX, &e->form) == SVS_OK) /* the two passes must agree */
+        /* Both passes must agree; should they not, the message is refused all the same. */
+        if (svi_msgpack_check(bytes, size, SVI_DEPTH_MAX, &e->form) == SVS_OK)
             svi_fail(&e->form, SVS_NOT_MSGPACK, "the message cannot be read");
     } else if (e->left == 1 && !e->first.is_map && e->first.at == e->bytes) {
         struct svi_item item;
@@ -239,12 +253,13 @@ svs_code svi_envelope_read(struct svi_envelope *e, const void *bytes, size_t siz
     } else if (e->left > SVI_BATCH_MAX)
         svi_fail(&e->form, SVS_TOO_LARGE, "a batch of %lld elements: at most %d are accepted at once",
                  (long long)e->left, SVI_BATCH_MAX);
+    /* Only where the form is valid was `first` read to its end. */
     const bool found = e->form.code == SVS_OK || e->form.code == SVS_TOO_LARGE;
     if (found && e->left > 0 && e->first.is_map)
         envelope_read_source(e);
     if (e->form.code == SVS_OK)
         return SVS_OK;
-    /* Of a batch that is too large the name stays, for access control: its sender may send, but not this. */
+    /* src itself stays set for a batch that is too large: access control still knows the sender. */
     e->has_src = e->has_n = e->src_good = e->hello = e->bye = false;
     e->n = -1;
     e->left = 0;
@@ -267,7 +282,7 @@ svs_code svi_envelope_check_source(const struct svi_envelope *e, svs_error *err)
 }
 
 void svi_envelope_peek(struct svi_envelope *e) {
-    if (e->next) /* the form was checked */
+    if (e->next) /* its form was checked, so this cannot fail */
         svi_element_read(e->next, e->bytes + e->size, SVI_DEPTH_MAX - 1, &e->first);
     e->next = NULL;
 }
@@ -304,7 +319,7 @@ svs_code svi_item_key(const struct svi_item *item, char *out, svs_error *err) {
     }
 }
 
-/* nil: it has none. */
+/* The value of a key; nil if it is absent. */
 static struct svi_item element_item(const struct svi_element *el, enum svi_key key) {
     struct svi_item item = {.type = SVI_NIL};
     if (svi_element_has(el, key))
@@ -319,7 +334,7 @@ bool svi_element_is(const struct svi_element *el, enum svi_key key, const char *
 
 void svi_element_leave_out(struct svi_element *el, enum svi_key key) {
     int kept = 0;
-    for (int i = 0; i < el->count; i++)
+    for (int i = 0; i < el->count; i++) /* the others keep their order, which decides about errors */
         if (el->keys[i] != key) {
             el->ordered[kept] = el->ordered[i];
             el->keys[kept++] = el->keys[i];

@@ -1,8 +1,10 @@
-/* What the engine reports, as msgpack: one function a topic puts the keys of its event, in the order in which
- * the manual's protocol page lists them, after the keys that all events have. The table of topics
- * (SVI_TOPICS) names the function of each: a new topic is a row there and a function here. The tests hold
- * every event against msgpack-c. Models have the same keys alone (replies, files). At the end: samples, as
- * producers send them. */
+/* Events as msgpack. One function for each topic puts the keys of its event, in the order of the manual's
+ * protocol page, after the keys common to all events. The table of topics (SVI_TOPICS) names the function: a
+ * new topic is a row there and a function here.
+ *
+ * All maps are open (pack.h): the number of pairs is counted while they are put, so optional keys need no
+ * count in advance. The order of keys is part of the format. Models have the same keys in replies and files.
+ * The last part encodes samples as producers send them. */
 #include "wire/event.h"
 
 #include <math.h>
@@ -34,7 +36,7 @@ static void put_figures(struct svi_pack *p, const struct svi_figure *f, int coun
 
 /* ---- models */
 
-/* The pairs of a model. */
+/* Puts the pairs of a model; those after `serves` only if the model has them. */
 static void put_model(struct svi_pack *p, const svs_model *m, const struct svi_figure *quality,
                       int quality_count) {
     svi_put_uint(p, "version", m->version);
@@ -63,13 +65,13 @@ static void put_model(struct svi_pack *p, const svs_model *m, const struct svi_f
         svi_pack_key(p, "schema");
         svi_pack_raw(p, m->schema, m->schema_size);
     }
-    if (m->calibration.a > 0)
+    if (m->calibration.a > 0) /* 0: the scores are not calibrated yet */
         svi_put_calibration(p, &m->calibration, m->rows);
     svi_put_map(p, "quality", (size_t)quality_count);
     put_figures(p, quality, quality_count);
 }
 
-/* Only a model of a stream, which has a quality, has published scores that it could reproduce. */
+/* Only a model of a stream (with quality figures) has published scores that it could reproduce. */
 static void put_reproduces(struct svi_pack *p, const svs_model *m) {
     svi_put_bool(p, "reproduces", m->serves && !m->elsewhere);
 }
@@ -108,6 +110,7 @@ static void put_model_event(struct svi_pack *p, const struct svi_event *e) {
     svi_put_tuning(p, tuning);
 }
 
+/* `scores` stands for scores, proba and classes together, which must describe the same rows. */
 void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores *scores) {
     svi_put_value(p, "yhat", e->as.score.yhat);
     if (scores)
@@ -130,6 +133,7 @@ void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores
         svi_put_real(p, "alarm", e->as.score.alarm);
         svi_put_real(p, "surprise", e->as.score.surprise);
     }
+    /* A score states the version of the model that made it, so that a subscriber can reproduce it. */
     svi_put_uint(p, "model", e->as.score.version);
     if (e->as.score.bank)
         svi_put_uint(p, "bank", e->as.score.version);
@@ -173,6 +177,7 @@ static void put_keys(struct svi_pack *p, const struct svi_alert_event *a) {
         svi_pack_int(p, a->alerts[i]);
 }
 
+/* An alert of a rule, of quality or of novelty: each kind has its own keys between the common ones. */
 static void put_alert_event(struct svi_pack *p, const struct svi_event *e) {
     const struct svi_alert_event *a = &e->as.alert;
     svi_put_text(p, "kind", a->kind);
@@ -246,8 +251,11 @@ static bool is_plain(uint8_t byte) {
 }
 
 size_t svi_topic_write(enum svi_topic topic, const char *stream, const char *key, char *out) {
+    /* ZeroMQ subscribes by prefix. The final dot keeps it exact: "model.pump1." does not match the stream
+     * pump10, but it matches every key of pump1. */
     size_t n = (size_t)snprintf(out, SVI_TOPIC_MAX, "%s.%.*s.", topics[topic].name, SVI_STREAM_MAX, stream);
     const size_t stem = n;
+    /* SVI_TOPIC_MAX has capacity for a key of only encoded bytes; the bound guards against a longer one. */
     for (const char *c = key ? key : ""; *c && n + 4 < SVI_TOPIC_MAX; c++) {
         const uint8_t byte = (uint8_t)*c;
         if (is_plain(byte)) {
@@ -273,6 +281,7 @@ bool svi_topic_key(const char *encoded, size_t length, char *out) {
         if (!is_plain(byte)) {
             const char *high = byte == '%' && length - i > 2 ? memchr(hex, encoded[i + 1], 16) : NULL;
             const char *low = high ? memchr(hex, encoded[i + 2], 16) : NULL;
+            /* An encoded plain byte would be a second spelling of the same key. */
             if (!low || is_plain(byte = (uint8_t)(16 * (high - hex) + (low - hex))) || byte == 0)
                 return false;
             i += 2;
@@ -298,11 +307,12 @@ svs_code svi_event_encode(const struct svi_event *e, struct svi_bytes *out) {
 
 /* ---- messages, as a producer sends them */
 
-#define PACKED_MAX 512 /* cells of a row that is packed */
+#define PACKED_MAX 512 /* most cells of a packed row, which is copied to the stack */
 
+/* Zeros of a sparse row are left out (NaN is not 0 and is sent). A zero of a named row is sent, because it
+ * makes its name known. */
 static int column_is_sent(const struct svi_message *m, int column) {
-    return m->kind == SVI_NAMED ||
-           m->x[column] != 0; /* NAN too; a zero of a named sample still makes its name known */
+    return m->kind == SVI_NAMED || m->x[column] != 0;
 }
 
 static void put_message_cell(struct svi_pack *p, const struct svi_cell *c) {
@@ -314,7 +324,7 @@ static void put_message_cell(struct svi_pack *p, const struct svi_cell *c) {
         svi_pack_nil(p);
 }
 
-/* Numbers alone, packed: true, they are in. */
+/* Packs the cells as ext 2 if all of them are numbers. False: nothing was packed. */
 static bool put_message_packed(struct svi_pack *p, const struct svi_message *m) {
     double row[PACKED_MAX];
     if (m->cell_count > PACKED_MAX)
@@ -330,6 +340,7 @@ static bool put_message_packed(struct svi_pack *p, const struct svi_message *m) 
 
 static void put_message_cells(struct svi_pack *p, const struct svi_message *m, bool packed) {
     svi_pack_key(p, "x");
+    /* Cells in order go with `columns` true; packed numbers are used only for rows without it. */
     if (packed && m->listed && !m->in_order && put_message_packed(p, m))
         return;
     if (m->listed)
@@ -344,6 +355,7 @@ static void put_message_cells(struct svi_pack *p, const struct svi_message *m, b
     }
 }
 
+/* The word of the policy for missing values, which matters only if a value may be missing; NULL: not sent. */
 static const char *message_absent(const struct svi_message *m) {
     static const char *const words[] = {
         [SVI_MISSING_REFUSE] = "refuse", [SVI_MISSING_CARRY] = NULL,  [SVI_MISSING_DROP] = "drop",
@@ -365,6 +377,7 @@ static void put_message_x(struct svi_pack *p, const struct svi_message *m, const
         svi_put_reals(p, "x", m->x, m->d);
         return;
     }
+    /* A sparse or named row: the number of pairs is known at its end. */
     svi_pack_key(p, "x");
     const size_t hole = svi_pack_hole(p);
     size_t pairs = 0;
@@ -396,8 +409,9 @@ svs_code svi_message_encode(const struct svi_message *m, const svs_features *nam
                  {"key", m->key},
                  {"n", m->n < 0 ? svs_none() : svs_int(m->n)},
                  {"missing", message_absent(m) ? svs_str(message_absent(m)) : svs_none()}};
-    const size_t most = sizeof pairs / sizeof *pairs;
+    const size_t pair_count = sizeof pairs / sizeof *pairs;
     struct svi_pack p;
+    /* Before anything is packed: a NaN in packed numbers would be refused by the receiver. */
     if (packed && m->has_x && m->kind == SVI_DENSE && m->missing > 0)
         return SVS_MISSING_VALUE;
     svi_pack_begin(&p, out);
@@ -406,7 +420,7 @@ svs_code svi_message_encode(const struct svi_message *m, const svs_features *nam
         put_message_x(&p, m, names, packed);
     if (m->cells && m->in_order)
         svi_put_bool(&p, "columns", true);
-    for (size_t i = 0; i < most; i++)
+    for (size_t i = 0; i < pair_count; i++)
         if (pairs[i].value.kind != SVS_NONE)
             svi_put_value(&p, pairs[i].name, pairs[i].value);
     svi_pack_close(&p, map);

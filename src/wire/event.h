@@ -1,5 +1,5 @@
-/* event.h: what the engine says, and its msgpack form. Topic and payload are the two frames of one message.
- */
+/* event.h: the events that the engine publishes, and their msgpack form. Topic and payload are the two frames
+ * of one message. */
 #ifndef SVI_EVENT_H
 #define SVI_EVENT_H
 
@@ -15,11 +15,11 @@
 #include "wire/bank_map.h"
 #include "wire/class_table.h"
 
-#define SVI_STREAM_MAX    64 /* length of a stream name */
-#define SVI_STATS_CLASSES 32 /* a stream with more tells of them on request only */
+#define SVI_STREAM_MAX    64 /* bytes of a stream name */
+#define SVI_STATS_CLASSES 32 /* a stream with more classes reports their figures on request only */
 #define SVI_TOPIC_MAX     (SVI_STREAM_MAX + 3 * SVS_KEY_MAX + 17)
 
-/* X(CONSTANT, name, retained, "what it tells") */
+/* X(CONSTANT, name, retained, "content") */
 #define SVI_TOPICS(X)                                                                                        \
     X(MODEL, model, 1, "a model, complete, in raw input units")                                              \
     X(BANK, bank, 1, "the bank of method auto: members, what they scored, what weighs them")                 \
@@ -35,38 +35,39 @@ enum svi_topic {
         SVI_TOPIC_COUNT
 };
 
-/* What one feature adds to an alert. */
+/* The contribution of one feature to an alert. */
 struct svi_contribution {
-    const char *feature; /* its name, or NULL */
+    const char *feature; /* its name; NULL: it has none, and `column` identifies it */
     int column;
-    double value, low, high; /* in the sample; usually; NAN = not known */
-    double adds; /* signed: > 0 where the value is above what is usual; 1 is all of the surprise */
+    double value;     /* in the sample */
+    double low, high; /* normal range; NAN: not known */
+    double adds;      /* signed share of the surprise (1 is all of it); > 0: the value is above normal */
 };
 
 struct svi_alert_event {
-    const char *kind; /* novelty, quality, rule */
-    int64_t alert; /* number of the episode, from 1 in an epoch: its open, updates and close have the same */
-    const char *state;                    /* open, update, close */
-    svs_value id;                         /* of the sample that changed it; SVS_NONE: none did, sent as nil */
+    const char *kind;  /* novelty, quality, rule */
+    int64_t alert;     /* number of the episode, from 1 in each epoch; open, updates and close share it */
+    const char *state; /* open, update, close */
+    svs_value id;      /* of the sample that changed the state; SVS_NONE: no sample did, sent as nil */
     double novelty, membership, p, grade; /* of novelty */
     /* Of novelty under a budget. */
-    const char *judge;    /* NULL: without these keys */
+    const char *judge;    /* the detector; NULL: without this and the next four keys */
     const char *severity; /* notice, warning, serious */
-    double surprise;      /* -log10 p of that judge; in a close the largest */
-    double expected;      /* NAN: not known */
-    int over;             /* samples that were judged together */
-    double since;
-    const char *measure;  /* of quality: error (share of wrong ones) or rmse; NULL: the alert is of novelty */
-    double before, after; /* that, before the change and since */
-    const char *rule;     /* of a rule, its name; else NULL */
-    int sensors;          /* told of, or of a close: that were */
-    const struct svi_contribution *top; /* most telling first */
+    double surprise;      /* -log10 p of that detector; in a close the largest */
+    double expected;      /* value that the detector expected; NAN: not known */
+    int over;             /* samples that were assessed together */
+    double since;         /* seconds since 1970 */
+    const char *measure;  /* of quality: error (share of wrong predictions) or rmse; else NULL */
+    double before, after; /* the measure before the change and since */
+    const char *rule;     /* of a rule: its name; else NULL */
+    int sensors;          /* of a rule: sensors reported; in a close, those that were */
+    const struct svi_contribution *top; /* [count] largest first */
     int count;
-    const char *text;
-    /* Of one cause in several keys. */
-    int64_t keys;             /* that many; 0: without these pairs */
-    const char *const *named; /* the first of them, and the numbers of their alerts */
-    const int64_t *alerts;
+    const char *text; /* for people */
+    /* Of one cause in several stream keys. */
+    int64_t keys;             /* number of keys; 0: without these pairs */
+    const char *const *named; /* [named_count] the first of them */
+    const int64_t *alerts;    /* [named_count] numbers of their alerts */
     int named_count;
 };
 
@@ -74,37 +75,37 @@ struct svi_event {
     enum svi_topic topic;
     const char *stream;
     uint64_t epoch;
-    uint64_t seq;    /* of this topic, and of this key, from 0 */
+    uint64_t seq;    /* counts the events of this topic and key, from 0 */
     const char *key; /* UTF-8, at most SVS_KEY_MAX bytes and NUL; NULL: the stream has no keys */
-    double ts;
-    const struct svi_bytes *payload; /* its msgpack form, where that was made already; else NULL */
+    double ts;       /* seconds since 1970 */
+    const struct svi_bytes *payload; /* its msgpack form if that was made already; else NULL */
     union {
         struct {
             const svs_model *model;
             const struct svi_figure *quality;
             int quality_count;
-            const svs_tuning *tuning; /* NULL: key `loo` absent */
+            const svs_tuning *tuning; /* NULL: without key `loo` */
         } model;
         struct {
             svs_value id;    /* SVS_NONE: sent as nil */
             svs_value yhat;  /* SVS_NONE: no class known yet */
-            svs_value y;     /* SVS_NONE: key absent */
-            const double *x; /* the row as it was judged, d columns; not sent */
+            svs_value y;     /* SVS_NONE: without this key */
+            const double *x; /* [d] the row as it was assessed; not sent */
             int d;
-            const double *scores;
+            const double *scores; /* [rows] */
             int rows;
-            const svs_value *classes; /* that they are of, class_count of them; NULL: of none, key absent */
+            const svs_value *classes; /* [class_count] of the scores; NULL: without this key */
             int class_count;
-            const double *proba; /* of the classes in order, proba_count of them; 0: key absent */
+            const double *proba; /* [proba_count] of the classes in order; count 0: without this key */
             int proba_count;
-            const double *interval;                  /* low and high end, NULL: key absent */
+            const double *interval;                  /* low and high end; NULL: without this key */
             uint64_t version;                        /* key `model` */
-            bool bank;                               /* which is of a bank: key `bank` */
-            const struct svi_member_scores *members; /* NULL: key absent */
-            bool judged;                             /* novelty and p are known */
+            bool bank;                               /* the model is a bank: version is also key `bank` */
+            const struct svi_member_scores *members; /* NULL: without this key */
+            bool judged;                             /* novelty, p, alarm and surprise are known */
             double novelty, p;
-            double alarm;    /* how near to an alert: 1 is where one may open */
-            double surprise; /* -log10 of the smallest p of all judges */
+            double alarm;    /* closeness to an alert; at 1 one may open */
+            double surprise; /* -log10 of the smallest p of all detectors */
             int64_t mark;    /* svi_engine_mark; not sent */
         } score;
         struct svi_alert_event alert;
@@ -116,47 +117,48 @@ struct svi_event {
         struct {
             svs_code code;
             const char *reason;
-            int64_t count;      /* with this code so far */
-            const void *sample; /* first bytes of what was refused */
+            int64_t count;      /* errors with this code so far */
+            const void *sample; /* the first bytes of the refused input */
             size_t sample_size;
         } error;
         const struct svi_bank_description *bank;
     } as;
 };
 
-/* A pair of a map: the figure's name and value. */
+/* Puts a pair: the figure's name and value. */
 struct svi_pack;
 void svi_put_figure(struct svi_pack *p, const struct svi_figure *f);
 
-/* The pairs of a score event from yhat on, into an open map. `scores` puts the pair of that name in another
- * form than the rows of the model; NULL: so. */
-typedef void svi_put_scores(struct svi_pack *p, const struct svi_event *e); /* and proba */
+/* Puts the pairs of a score event from yhat on into an open map. `scores` (NULL: the default form) replaces
+ * the pairs `scores`, `proba` and `classes`. */
+typedef void svi_put_scores(struct svi_pack *p, const struct svi_event *e);
 void svi_put_score(struct svi_pack *p, const struct svi_event *e, svi_put_scores *scores);
 
 const char *svi_topic_name(enum svi_topic topic); /* "model" */
-bool svi_topic_retained(enum svi_topic topic);    /* the last one is sent to each new subscriber */
+bool svi_topic_retained(enum svi_topic topic);    /* its last event is sent to each new subscriber */
 
-/* "model.pump1." into `out` (SVI_TOPIC_MAX bytes). Returns its length. With a key that is not empty
- * "model.pump1.mixer%207.": what is neither a letter, a digit, _ nor - is percent-encoded. */
+/* Writes the topic frame "model.pump1." to `out` (SVI_TOPIC_MAX bytes) and returns its length. A key that is
+ * not empty is appended: "model.pump1.mixer%207.", with bytes other than ASCII letters, digits, _ and -
+ * percent-encoded. */
 size_t svi_topic_write(enum svi_topic topic, const char *stream, const char *key, char *out);
 
-/* The key from what follows "model.pump1.", with the dot at its end: into `out` (SVS_KEY_MAX + 1 bytes).
- * False: svi_topic_write makes no such topic. */
+/* Decodes the key from the bytes after "model.pump1.", with the final dot, to `out` (SVS_KEY_MAX + 1 bytes).
+ * False: svi_topic_write never writes such a topic. */
 bool svi_topic_key(const char *encoded, size_t length, char *out);
 
-/* Replaces the content of `out` by the payload. SVS_NO_MEMORY. No allocation once `out` has grown. */
+/* Replaces the content of `out` by the payload. Allocates only while `out` grows. SVS_NO_MEMORY. */
 svs_code svi_event_encode(const struct svi_event *e, struct svi_bytes *out);
 
-/* Appends the map of a model without event keys (files). `quality` NULL: it is of no stream, and has no key
- * `reproduces`. */
+/* Appends the map of a model without the common keys of events, for files. `quality` NULL: the model belongs
+ * to no stream, and has no key `reproduces`. SVS_NO_MEMORY. */
 svs_code svi_model_encode(const svs_model *m, const struct svi_figure *quality, int quality_count,
                           struct svi_bytes *out);
 
-/* Appends one sample or command as a producer sends it: a map with x in the message's own kind. Cells: an
- * array where they are listed (and `columns` true where they are in order), else a map of their names. Dense:
- * an array of doubles, or ext 2 when `packed`; sparse: a map of the columns that are not 0; named: a map of
- * all d names, from `names` (NULL is fine for the other kinds). Missing values are sent as nil (packed
- * cannot: SVS_MISSING_VALUE). SVS_NO_MEMORY. */
+/* Appends one sample or command as a producer sends it, with x in the message's own kind. Cells: an array if
+ * they are listed (with `columns` true if they are in order), else a map of their names. Dense: an array of
+ * doubles, or ext 2 if `packed`. Sparse: a map of the columns that are not 0. Named: a map of all d names,
+ * from `names` (may be NULL for the other kinds). Missing values are sent as nil, which packed numbers cannot
+ * hold: SVS_MISSING_VALUE. SVS_NO_MEMORY. */
 svs_code svi_message_encode(const struct svi_message *m, const svs_features *names, bool packed,
                             struct svi_bytes *out);
 

@@ -1,5 +1,6 @@
-/* Events as they are kept for another thread: the structure itself, then what it points to, in one order that
- * recording and reading share. An entry begins with the sizes; all of it is aligned as the structure is. */
+/* Events stored for another thread of the same process: the structure itself, then the data that it points
+ * to, in one order that recording and reading share. An entry begins with the sizes of its parts. Each part
+ * begins at a multiple of 16 bytes, so that contributions can be used in place. */
 #include "wire/event_record.h"
 
 #include "base/fail.h"
@@ -8,8 +9,8 @@
 enum { PART_PAYLOAD, PART_KEY, PART_ONE, PART_TWO, PART_TOP, PARTS };
 
 struct record_head {
-    size_t size; /* of the whole entry */
-    size_t part[PARTS];
+    size_t size;        /* bytes of the whole entry */
+    size_t part[PARTS]; /* bytes of each part, without padding; 0: absent */
     struct svi_event event;
 };
 
@@ -17,7 +18,8 @@ static size_t record_aligned(size_t n) {
     return (n + 15) & ~(size_t)15;
 }
 
-/* Strings of an alert, one after another with their NULs; an empty one stands for NULL. */
+/* The strings of an alert, in the order in which they are stored, each with its NUL. NULL is stored as an
+ * empty string, and an empty string is read as NULL. */
 #define ALERT_TEXTS 7
 static void record_texts(struct svi_alert_event *a, const char **text[ALERT_TEXTS]) {
     const char **const all[ALERT_TEXTS] = {&a->kind,    &a->state, &a->judge, &a->severity,
@@ -29,7 +31,7 @@ static svs_code record_text(struct svi_bytes *out, const char *text) {
     return svi_bytes_append(out, text ? text : "", text ? strlen(text) + 1 : 1);
 }
 
-/* Strings, then the id where it is one. */
+/* Stores the strings of an alert and of its contributions, then the id if it is a string. */
 static svs_code record_alert(const struct svi_alert_event *alert, struct svi_bytes *out) {
     struct svi_alert_event a = *alert;
     const char **text[ALERT_TEXTS];
@@ -61,7 +63,7 @@ static void recorded_alert(struct svi_alert_event *a, const char *at, struct svi
         a->id.as.s = at;
 }
 
-/* Ends the part that began at `from`, and fills up to the next boundary. */
+/* Ends the part that began at `from`: notes its size and pads it to the alignment. */
 static svs_code record_end(struct svi_bytes *out, size_t from, size_t *part) {
     static const uint8_t zeros[16];
     *part = out->size - from;
@@ -71,6 +73,7 @@ static svs_code record_end(struct svi_bytes *out, size_t from, size_t *part) {
 static svs_code record_parts(const struct svi_event *e, bool encode, struct svi_bytes *buffer,
                              struct svi_bytes *out, struct record_head *h) {
     svs_code code = encode ? svi_event_encode(e, buffer) : SVS_OK;
+    /* Every part is ended, also an absent one of size 0: reading walks over all of them in this order. */
     for (int i = 0; i < PARTS && code == SVS_OK; i++) {
         const size_t from = out->size;
         if (i == PART_PAYLOAD && encode)
@@ -96,6 +99,7 @@ svs_code svi_event_record(const struct svi_event *e, bool encode, struct svi_byt
                           struct svi_bytes *out) {
     struct record_head h = {.event = *e};
     const size_t before = out->size;
+    /* Space for the head, which is written last: the sizes of the parts are not known before. */
     svs_code code = svi_bytes_reserve(out, record_aligned(sizeof h));
     out->size += code == SVS_OK ? record_aligned(sizeof h) : 0;
     if (code == SVS_OK)
@@ -114,6 +118,7 @@ bool svi_event_recorded(const struct svi_bytes *from, size_t *at, struct svi_rec
     uint8_t *part[PARTS];
     if (*at >= from->size)
         return false;
+    /* Not validated: the bytes never leave the process. */
     memcpy(&h, from->data + *at, sizeof h);
     uint8_t *next = from->data + *at + record_aligned(sizeof h);
     *at += h.size;
@@ -121,6 +126,8 @@ bool svi_event_recorded(const struct svi_bytes *from, size_t *at, struct svi_rec
         part[i] = next;
         next += record_aligned(h.part[i]);
     }
+    /* The stored structure holds the pointers of the recording thread: each one that receivers read is
+     * replaced; the others are described by the payload and must not be used. */
     out->event = h.event;
     out->payload = (struct svi_bytes){part[PART_PAYLOAD], h.part[PART_PAYLOAD], h.part[PART_PAYLOAD]};
     out->event.payload = h.part[PART_PAYLOAD] > 0 ? &out->payload : NULL;

@@ -30,17 +30,17 @@ bool svi_item_doubles(const struct svi_item *item, struct svi_doubles *out) {
     return true;
 }
 
-/* False: the value is not what the field must be. */
+/* Stores the value if it has the field's type and range; false: it does not, and nothing is stored. */
 static bool field_value(const struct svi_field *f, const uint8_t *at, const struct svi_item *item,
                         void *out) {
     double number;
     switch (f->type) {
-    case SVI_FIELD_INTEGER:
+    case SVI_FIELD_INTEGER: /* compared as doubles: a bound of 2^63 has no int64_t */
         if (item->type != SVI_INT || (double)item->i < f->low || (double)item->i > f->high)
             return false;
         *(int64_t *)out = item->i;
         return true;
-    case SVI_FIELD_UINT:
+    case SVI_FIELD_UINT: /* item->i has the bits of a huge integer too */
         if (item->type != SVI_HUGE_INT && (item->type != SVI_INT || item->i < 0))
             return false;
         *(uint64_t *)out = (uint64_t)item->i;
@@ -71,7 +71,7 @@ static bool field_value(const struct svi_field *f, const uint8_t *at, const stru
     }
 }
 
-/* "an integer from 1 to 20": what the field must be. */
+/* Describes the type and range of a field for an error text: "an integer from 1 to 20". */
 static void describe_field(const struct svi_field *f, char *out, size_t size) {
     static const char *const kinds[] = {"anything", "an integer", "an integer from 0",     "a finite number",
                                         "one of",   "a string",   "packed float64 (ext 2)"};
@@ -91,9 +91,9 @@ struct map_reading {
     const char *what;
     const struct svi_field *fields;
     size_t count;
-    uint64_t seen; /* bit k: field k was there */
+    uint64_t seen; /* bit k: field k was present */
     uint8_t *to;
-    svs_error first; /* failure */
+    svs_error first; /* the first failure */
 };
 
 static void fields_take(struct map_reading *r, size_t k, const uint8_t *at) {
@@ -101,13 +101,14 @@ static void fields_take(struct map_reading *r, size_t k, const uint8_t *at) {
     struct svi_item item;
     char wanted[128];
     svi_item_read(at, &item);
+    /* nil means absent, except for a required field of any type, whose value may be nil. */
     if (item.type == SVI_NIL && (f->optional || f->type != SVI_FIELD_ANY))
         return;
     if (r->seen >> k & 1) {
         svi_fail(&r->first, SVS_DUPLICATE_KEY, "the %s has the key %s twice", r->what, f->name);
         return;
     }
-    r->seen |= UINT64_C(1) << k;
+    r->seen |= UINT64_C(1) << k; /* also if the value is bad: the field is then wrong, not absent */
     if (field_value(f, at, &item, r->to + f->to) || r->first.code != SVS_OK)
         return;
     describe_field(f, wanted, sizeof wanted);
@@ -122,6 +123,7 @@ svs_code svi_fields_read(const char *what, const struct svi_field *fields, size_
     const uint8_t *at = svi_item_read(map, &item);
     if (item.type != SVI_MAP)
         return svi_fail(err, SVS_WRONG_TYPE, "the %s is %s: it must be a map", what, svi_item_name(&item));
+    /* Reading goes on after a failure: a damaged header still yields its readable fields. */
     for (uint32_t i = 0; i < item.length; i++) {
         const uint8_t *value = at;
         svi_walk(&value, end, SVI_DEPTH_MAX);
@@ -129,7 +131,7 @@ svs_code svi_fields_read(const char *what, const struct svi_field *fields, size_
         if (key.type != SVI_STRING && r.first.code == SVS_OK)
             svi_fail(&r.first, SVS_WRONG_TYPE, "a key of the %s is %s: keys are strings", what,
                      svi_item_name(&key));
-        size_t k = 0;
+        size_t k = 0; /* linear: a table has a dozen rows, and nothing here runs for each sample */
         while (k < count && !svi_item_is(&key, fields[k].name))
             k++;
         if (k < count)

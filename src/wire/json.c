@@ -12,11 +12,11 @@
 #include "wire/cursor.h"
 #include "wire/decode.h"
 
-/* Text is added to `out` until memory lacks; what comes after that is dropped. */
+/* Failures stick: after the first one nothing more is added, and callers check `code` once, at the end. */
 struct json {
     struct svi_bytes *out;
     svs_code code;
-    const uint8_t *end; /* of the msgpack that is read */
+    const uint8_t *end; /* of the msgpack that is converted */
 };
 
 static void json_add(struct json *j, const void *bytes, size_t length) {
@@ -32,8 +32,8 @@ __attribute__((format(printf, 2, 3))) static void json_format(struct json *j, co
     va_end(arguments);
 }
 
-/* The escape of the first of the characters at `text` in `out`, or its length 0 when it stands for itself:
- * then it has `*size` bytes. */
+/* Writes the escape of the first character of `text` to `out` and returns its length; 0: the character needs
+ * none. *size: bytes of the character. */
 static int json_escape(const char *text, size_t left, bool utf8, char out[8], size_t *size) {
     const uint8_t byte = (uint8_t)text[0];
     *size = utf8 ? svi_utf8_length(text, left) : 1;
@@ -49,8 +49,9 @@ static int json_escape(const char *text, size_t left, bool utf8, char out[8], si
 
 static void json_string(struct json *j, const void *bytes, size_t length) {
     const char *text = bytes;
+    /* Decided for the whole string: a name in Latin-1 must not be half decoded. */
     const bool utf8 = svi_utf8_valid(text, length);
-    size_t plain = 0; /* start of the run that needs no escape */
+    size_t plain = 0; /* start of the run that needs no escape and is added at once */
     json_add(j, "\"", 1);
     for (size_t i = 0, size; i < length; i += size) {
         char escape[8];
@@ -67,6 +68,7 @@ static void json_string(struct json *j, const void *bytes, size_t length) {
 
 static void json_number(struct json *j, double r) {
     char text[40];
+    /* 15 digits suffice for most decimal inputs and stay short; 17 always identify the double. */
     int n = snprintf(text, sizeof text, "%.15g", r);
     if (strtod(text, NULL) != r)
         n = snprintf(text, sizeof text, "%.17g", r);
@@ -76,6 +78,7 @@ static void json_number(struct json *j, double r) {
         json_add(j, "null", 4);
 }
 
+/* Packed numbers as an array; a rest shorter than a number is dropped. */
 static void json_packed(struct json *j, const struct svi_item *e) {
     const size_t size = e->ext == 1 ? sizeof(float) : sizeof(double);
     json_add(j, "[", 1);
@@ -91,7 +94,7 @@ static void json_packed(struct json *j, const struct svi_item *e) {
 
 static const uint8_t *json_item(struct json *j, const uint8_t *at);
 
-/* JSON keys are strings: others are quoted as they would be written. */
+/* JSON keys are strings: an integer key becomes its digits in quotes, a key of another type "". */
 static const uint8_t *json_key(struct json *j, const uint8_t *at) {
     struct svi_item key;
     svi_item_read(at, &key);
@@ -105,6 +108,7 @@ static const uint8_t *json_key(struct json *j, const uint8_t *at) {
     return at;
 }
 
+/* Writes an array or a map; returns the address after it. */
 static const uint8_t *json_container(struct json *j, const struct svi_item *c) {
     const bool map = c->type == SVI_MAP;
     const uint8_t *at = c->body;
@@ -121,7 +125,8 @@ static const uint8_t *json_container(struct json *j, const struct svi_item *c) {
     return at;
 }
 
-/* One item of checked msgpack; returns what follows it. */
+/* Writes one item of checked msgpack; returns the address after it. Recursion is bounded by SVI_WALK_MAX, the
+ * depth that svi_json_msgpack has checked. */
 static const uint8_t *json_item(struct json *j, const uint8_t *at) {
     struct svi_item item;
     at = svi_item_read(at, &item);
@@ -176,6 +181,7 @@ svs_code svi_json_msgpack(struct svi_bytes *out, const void *bytes, size_t lengt
 
 svs_code svi_json_reply(struct svi_bytes *text, const void **reply, size_t *size) {
     text->size = 0;
+    /* The reply is of our own encoders, so only memory can fail. */
     svs_code code = svi_json_msgpack(text, *reply, *size, NULL);
     *reply = text->data;
     *size = text->size;

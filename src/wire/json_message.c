@@ -1,14 +1,15 @@
-/* JSON text -> msgpack, in one pass over text that was checked.
+/* Converts JSON text into msgpack, in one pass over checked text.
  *
- * data/json_in.h checks the whole text first, so nothing here looks at a length, and what is refused is
+ * data/json_in.h checks the whole text first, so nothing here compares lengths, and a malformed message is
  * refused before a byte is written. Values are written in the order of the text. The head of a container
- * needs the number of its elements, which is known at its end (svi_pack_fill).
+ * needs the number of its elements, which is known at its end (svi_pack_fill). Functions that convert a value
+ * return the address after it.
  *
- * A flat row becomes two maps: its features are written into x as they come; the few columns that have a
- * meaning of their own are noted (struct flat_row) and written after x. Objects in it stay maps in x, whose
- * names the decoder joins; what a column is goes by the joined name.
+ * A flat row becomes a map with x in it: features are written to x in their order; the few columns with a
+ * meaning (label, time, ...) are noted (struct flat_row) and written after x. Objects in a flat row stay maps
+ * in x, whose names the decoder joins; the meaning of a column depends on the joined name.
  *
- * Read convert_value, then convert_sample and convert_flat, svi_json_message last. */
+ * Reading order: convert_value, convert_sample, convert_flat, svi_json_message. */
 #include "wire/json_message.h"
 
 #include <math.h>
@@ -25,16 +26,17 @@
 #include "wire/pack.h"
 
 #define SHORTEST_TIME 10 /* 2026-11-22 */
-#define STRING_HEAD   5  /* bytes in front of a string, at most */
-#define NOTED_MAX     8  /* columns with a meaning: of more, one is a duplicate, which is refused */
+#define STRING_HEAD   5  /* bytes of the longest head of a string */
+#define NOTED_MAX                                                                                            \
+    8 /* noted columns of a row: there are five meanings, a sixth column repeats one and is refused */
 
 struct conversion {
     struct svi_json_input *in;
     struct svi_pack pack;
-    bool too_many; /* elements of a batch */
+    bool too_many; /* a batch has more than SVI_BATCH_MAX elements */
 };
 
-/* The columns of a flat row that are no features. */
+/* The columns of a flat row that are not features. */
 struct flat_row {
     struct {
         enum svi_use use;
@@ -51,14 +53,16 @@ static const char *past_blanks(const char *p) {
 
 /* ---- values */
 
-/* Where `size` bytes more are written, NULL without memory; what is written is then added to the size. */
+/* Reserves `size` bytes and returns where to write them; NULL: no memory. The caller adds what it has written
+ * to the size of `out`. */
 static uint8_t *convert_reserve(struct conversion *c, size_t size) {
     struct svi_bytes *out = c->pack.out;
     c->pack.failed = c->pack.failed || svi_bytes_reserve(out, size) != SVS_OK;
     return c->pack.failed ? NULL : out->data + out->size;
 }
 
-/* A double with its bits: NaN too, which is refused as what it is. */
+/* Packs a double with its exact bits. svi_pack_real would turn NaN into nil, a missing value; NaN must be
+ * refused by the decoder instead. */
 static void convert_real(struct conversion *c, double r) {
     uint8_t *to = convert_reserve(c, 9);
     uint64_t bits;
@@ -74,6 +78,7 @@ static const char *convert_number(struct conversion *c, const char *value) {
     while (*end >= '0' && *end <= '9')
         end++;
     const bool whole = *end != '.' && *end != 'e' && *end != 'E';
+    /* -0 stays a double: an integer has no negative zero. */
     if (whole && svi_integer(value, &i) == end && (i != 0 || *value != '-')) {
         svi_pack_int(&c->pack, i);
         return end;
@@ -83,16 +88,18 @@ static const char *convert_number(struct conversion *c, const char *value) {
     return end;
 }
 
-/* What has escapes is unescaped after room for the longest head, and moved to its place. */
+/* Packs a string, given as its raw text between the quotes. Its length, and so the size of its head, is known
+ * only after unescaping: it is unescaped after space for the longest head and then moved to its place. */
 static void convert_string(struct conversion *c, struct svi_span raw) {
     struct svi_bytes *out = c->pack.out;
     struct svi_span text = raw;
-    const size_t most = (size_t)(raw.end - raw.at);
-    uint8_t *to = convert_reserve(c, STRING_HEAD + most);
+    const size_t raw_size = (size_t)(raw.end - raw.at); /* unescaping never lengthens a string */
+    uint8_t *to = convert_reserve(c, STRING_HEAD + raw_size);
     if (!to)
         return;
-    svi_json_unescape(raw, (char *)to + STRING_HEAD, most, &text);
+    svi_json_unescape(raw, (char *)to + STRING_HEAD, raw_size, &text);
     const size_t length = (size_t)(text.end - text.at);
+    /* The head fits into the reserved space, so packing it moves no memory that `text` points to. */
     if (length < 32)
         out->data[out->size++] = (uint8_t)(0xa0 | length);
     else
@@ -103,7 +110,7 @@ static void convert_string(struct conversion *c, struct svi_span raw) {
 
 static const char *convert_container(struct conversion *c, const char *value, bool feature);
 
-/* Returns what follows the value. `feature`: true and false are numbers. */
+/* Converts a value of any type. `feature`: it is in x, where true and false are numbers. */
 static const char *convert_value(struct conversion *c, const char *value, bool feature) {
     struct svi_span raw;
     const enum svi_json_type type = svi_json_type(value);
@@ -132,7 +139,7 @@ static const char *convert_value(struct conversion *c, const char *value, bool f
     return svi_json_skip(value);
 }
 
-/* Is it a string, or in a flat row a number, that stands for a missing value? */
+/* Does this string (in a flat row also: number) stand for a missing value? */
 static bool is_missing_word(const struct conversion *c, const char *value, bool flat) {
     const struct svi_missing_words *missing = &c->in->missing;
     const enum svi_json_type type = svi_json_type(value);
@@ -145,7 +152,7 @@ static bool is_missing_word(const struct conversion *c, const char *value, bool 
     return flat ? svi_cell_missing(missing, raw) : raw.at == raw.end;
 }
 
-/* A label may be called None. */
+/* Is the value the word None? A class may have this name, so for a label it is not missing. */
 static bool is_none(const char *value) {
     struct svi_span raw;
     if (svi_json_type(value) != SVI_JSON_STRING)
@@ -154,8 +161,8 @@ static bool is_none(const char *value) {
     return svi_cell_none(raw);
 }
 
-/* A value under the name of its column: NaN and some words are missing; a column of words has the text of its
- * numbers, one of numbers the numbers of its strings. */
+/* Converts a value of a named column. NaN and some words are missing. In a column that the settings declare
+ * as words, a number or bool becomes its text; in one declared as numbers, a string becomes its number. */
 static const char *convert_feature(struct conversion *c, const char *value, enum svi_use use, bool flat) {
     const enum svi_json_type type = svi_json_type(value);
     const bool word = type == SVI_JSON_STRING;
@@ -175,6 +182,7 @@ static const char *convert_feature(struct conversion *c, const char *value, enum
     return svi_json_skip(value);
 }
 
+/* Recursion is bounded by SVI_JSON_DEPTH, which svi_json_message has checked. */
 static const char *convert_container(struct conversion *c, const char *value, bool feature) {
     const bool object = *value == '{';
     const size_t at = svi_pack_hole(&c->pack);
@@ -198,7 +206,8 @@ static void convert_missing(struct conversion *c) {
     svi_put_text(&c->pack, "missing", "mean");
 }
 
-/* ISO 8601 text, without a zone in UTC. It may have escapes only where it is none. */
+/* Is the value ISO 8601 text? Without a zone it is UTC. It is read raw: a time contains no character that
+ * would need an escape. */
 static bool is_time_text(const char *value, double *seconds) {
     struct svi_span raw;
     if (svi_json_type(value) != SVI_JSON_STRING)
@@ -215,7 +224,7 @@ static bool is_key(struct svi_span key, enum svi_key which) {
 static const char *convert_row(struct conversion *c, const char *object);
 static void convert_batch(struct conversion *c, const char *array);
 
-/* `sample` of a request: one, or a batch. */
+/* `sample` of a request: one sample or a batch. */
 static const char *convert_request_sample(struct conversion *c, const char *value) {
     if (*value == '{')
         return convert_row(c, value);
@@ -237,8 +246,9 @@ static const char *convert_pair(struct conversion *c, struct svi_span key, const
     return svi_json_skip(value);
 }
 
-/* As on the wire. */
+/* An object with the keys of the wire. */
 static const char *convert_sample(struct conversion *c, const char *object) {
+    /* "missing" may follow x, so the pair is added only after all keys were seen. */
     const size_t at = svi_pack_hole(&c->pack);
     bool has_x = false, has_missing = false;
     uint32_t count = 0;
@@ -257,7 +267,7 @@ static const char *convert_sample(struct conversion *c, const char *object) {
     return past_blanks(value) + 1;
 }
 
-/* A column of ISO 8601 text of which the settings say nothing: the first one is the time. */
+/* The use of a column of ISO 8601 text that the settings do not mention: the first one is the time. */
 static enum svi_use use_of_time(struct svi_json_input *in, struct svi_span key) {
     const char *ts = in->columns.ts;
     const size_t length = (size_t)(key.end - key.at);
@@ -268,7 +278,8 @@ static enum svi_use use_of_time(struct svi_json_input *in, struct svi_span key) 
     return SVI_USE_TIME;
 }
 
-/* The rank of a column as the label, by its name, where its value is a word, a bool or an integer. */
+/* The rank of a column as the label, by its name (1 is the best); 0: it cannot be the label. Its value must
+ * be a word, a bool or an integer. `name`: out, if the rank is not 0. */
 static int flat_label_rank(const struct conversion *c, struct svi_span key, const char *value, char *name) {
     const enum svi_json_type type = svi_json_type(value);
     const size_t length = (size_t)(key.end - key.at);
@@ -284,7 +295,9 @@ static int flat_label_rank(const struct conversion *c, struct svi_span key, cons
     return svi_label_rank(name);
 }
 
-/* The label of flat rows, by the names of the first one: the one that is clearly the best. */
+/* Finds the label of flat rows by the names in the first one: the column of the best rank, if no other has
+ * the same rank. Only the first row is searched, so that the meaning of columns does not change within a
+ * stream. */
 static void flat_find_label(struct conversion *c, const char *object) {
     struct svi_json_input *in = c->in;
     char name[SVS_NAME_MAX + 1];
@@ -294,6 +307,7 @@ static void flat_find_label(struct conversion *c, const char *object) {
         struct svi_span key;
         const char *value = svi_json_key(p, &key);
         const int rank = flat_label_rank(c, key, value, name);
+        /* The settings know the label: a name must not compete with it. */
         if (svi_use_of(&in->columns, key) == SVI_USE_LABEL) {
             in->label[0] = '\0';
             return;
@@ -307,6 +321,7 @@ static void flat_find_label(struct conversion *c, const char *object) {
     }
 }
 
+/* The use of a column: by the settings, by the label found in the first row, by the time found so far. */
 static enum svi_use use_of_key(const struct conversion *c, struct svi_span key, const char *value) {
     const enum svi_use use = svi_use_of(&c->in->columns, key);
     double seconds;
@@ -319,8 +334,8 @@ static enum svi_use use_of_key(const struct conversion *c, struct svi_span key, 
     return is_time_text(value, &seconds) ? use_of_time(c->in, key) : SVI_USE_OPEN;
 }
 
-/* Seconds since 1970, from text or from a count whose size tells its unit; what is no time is refused where
- * the sample is decoded. */
+/* Converts a time to seconds since 1970, from text or from a count whose magnitude shows its unit. Any other
+ * value is passed on, and refused when the sample is decoded. */
 static void convert_time(struct conversion *c, const char *value) {
     enum svi_time_unit unit = SVI_TIME_UNKNOWN;
     double seconds = 0;
@@ -335,6 +350,8 @@ static void convert_time(struct conversion *c, const char *value) {
         convert_value(c, value, false);
 }
 
+/* Writes the noted columns under their keys of the wire. Time, key and label may be missing; an id or a
+ * weight may not, so a word for missing values is passed on there. */
 static void convert_noted(struct conversion *c, const struct flat_row *row) {
     static const enum svi_key keys[] = {[SVI_USE_LABEL] = SVI_KEY_Y,
                                         [SVI_USE_ID] = SVI_KEY_ID,
@@ -356,30 +373,32 @@ static void convert_noted(struct conversion *c, const struct flat_row *row) {
     }
 }
 
-/* The name of a key of the object `outer` (NULL: of the row); at NULL: it is longer than any that the
- * settings know. */
+/* The joined name of a key in the object `outer` (NULL: in the row itself), in `joined` if necessary. at
+ * NULL: the name is longer than any that the settings can mention. */
 static struct svi_span flat_name(const struct svi_span *outer, struct svi_span key,
-                                 char capacity[SVS_NAME_MAX]) {
+                                 char joined[SVS_NAME_MAX]) {
     if (!outer)
         return key;
     const size_t length = outer->at ? svi_join_names(outer->at, (size_t)(outer->end - outer->at), key.at,
-                                                     (size_t)(key.end - key.at), capacity, SVS_NAME_MAX)
+                                                     (size_t)(key.end - key.at), joined, SVS_NAME_MAX)
                                     : 0;
-    return length > 0 ? (struct svi_span){capacity, capacity + length} : (struct svi_span){NULL, NULL};
+    return length > 0 ? (struct svi_span){joined, joined + length} : (struct svi_span){NULL, NULL};
 }
 
-/* The columns of an object that are features, as a map; others are noted. `outer`: its name (flat_name), NULL
- * of the row itself. */
+/* Writes the features of an object as a map and notes its other columns in `row`. `outer`: the joined name of
+ * the object; NULL: it is the row itself. An object whose joined name the settings give no use stays nested.
+ */
 static const char *convert_columns(struct conversion *c, struct flat_row *row, const struct svi_span *outer,
                                    const char *object) {
     uint32_t features = 0;
+    /* After the loop, value is the address after the last pair; of an empty object it is its end. */
     const size_t at = svi_pack_hole(&c->pack);
     const char *value = past_blanks(object + 1);
     for (const char *p = svi_json_first(object); p; p = svi_json_next(value)) {
-        char capacity[SVS_NAME_MAX];
+        char joined[SVS_NAME_MAX];
         struct svi_span key;
         p = svi_json_key(p, &key);
-        const struct svi_span name = flat_name(outer, key, capacity);
+        const struct svi_span name = flat_name(outer, key, joined);
         const enum svi_use use = name.at ? use_of_key(c, name, p) : SVI_USE_OPEN;
         const bool feature = use != SVI_USE_NONE && use <= SVI_USE_WORD;
         const bool nested = svi_json_type(p) == SVI_JSON_OBJECT &&
@@ -391,7 +410,7 @@ static const char *convert_columns(struct conversion *c, struct flat_row *row, c
             features++;
             continue;
         }
-        value = svi_json_skip(p);
+        value = svi_json_skip(p); /* not a feature: noted by its address in the text, converted after x */
         if (use != SVI_USE_NONE && row->count < NOTED_MAX) {
             row->noted[row->count].use = use;
             row->noted[row->count++].value = p;
@@ -404,17 +423,18 @@ static const char *convert_columns(struct conversion *c, struct flat_row *row, c
 static const char *convert_flat(struct conversion *c, const char *object) {
     struct flat_row row = {.count = 0};
     const size_t at = svi_pack_hole(&c->pack);
+    /* Before any column is converted: the label must be known to keep it out of x. */
     if (!c->in->looked && !c->in->columns.label_required && !c->in->columns.unlabelled)
         flat_find_label(c, object);
     svi_pack_key(&c->pack, "x");
     const char *end = convert_columns(c, &row, NULL, object);
     convert_noted(c, &row);
     convert_missing(c);
-    svi_pack_fill(&c->pack, at, (uint32_t)row.count + 2, true);
+    svi_pack_fill(&c->pack, at, (uint32_t)row.count + 2, true); /* with x and missing */
     return end;
 }
 
-/* Has the object a key that makes it one as on the wire? */
+/* Does the object lack every key that would make it a message with the keys of the wire? */
 static bool is_flat(const char *object) {
     for (const char *p = svi_json_first(object); p;) {
         struct svi_span key;
@@ -433,6 +453,8 @@ static const char *convert_row(struct conversion *c, const char *object) {
 
 /* ---- the message */
 
+/* Elements that are not objects are passed on: the decoder refuses each with an event of its own. Converting
+ * stops at the limit, and the message is dropped at the end. */
 static void convert_batch(struct conversion *c, const char *array) {
     const size_t at = svi_pack_hole(&c->pack);
     uint32_t count = 0;
@@ -442,6 +464,7 @@ static void convert_batch(struct conversion *c, const char *array) {
     svi_pack_fill(&c->pack, at, count, false);
 }
 
+/* Most messages are ASCII: eight bytes at a time. */
 static bool is_ascii(const char *text, size_t size) {
     uint64_t all = 0, word;
     for (; size >= sizeof word; text += sizeof word, size -= sizeof word) {
@@ -463,7 +486,8 @@ static svs_code check_encoding(const char *text, size_t size, svs_error *err) {
                  : svi_fail(err, SVS_NOT_JSON, "not JSON: the text is not valid UTF-8 at byte %zu", at + 1);
 }
 
-/* A copy with room after its end, where numbers are read in strides. */
+/* Copies the message with SVI_NUMBER_PAD zeros after its end: numbers are read several bytes at a time, and
+ * the caller's bytes may end at a page. */
 static svs_code take_text(struct svi_json_input *in, const void *text, size_t size) {
     in->text.size = 0;
     if (!in->missing.words)
@@ -489,6 +513,7 @@ bool svi_json_begins(const void *bytes, size_t size) {
 svs_code svi_json_message(struct svi_json_input *in, const void *text, size_t size, struct svi_bytes *out,
                           svs_error *err) {
     struct conversion c = {.in = in};
+    /* Check everything, then convert: `out` gets nothing of a message that is refused. */
     if (!svi_json_begins(text, size))
         return svi_fail(err, SVS_NOT_JSON, "not JSON: an object or an array expected");
     if (take_text(in, text, size) != SVS_OK)
@@ -497,12 +522,13 @@ svs_code svi_json_message(struct svi_json_input *in, const void *text, size_t si
     svs_code code = svi_json_check_value((struct svi_span){own, own + size}, SVI_JSON_DEPTH, err);
     if (code == SVS_OK)
         code = check_encoding(own, size, err);
-    if (code == SVS_NOT_MSGPACK) /* as a reader of text calls it */
+    if (code == SVS_NOT_MSGPACK) /* the code of readers of text, which SVS_NOT_JSON replaces on the wire */
         code = err->code = SVS_NOT_JSON;
     if (code != SVS_OK)
         return code;
     svi_pack_begin(&c.pack, out);
     own = past_blanks(own);
+    /* From here on only memory can fail, or the size of a batch: both are checked once, at the end. */
     if (*own == '[')
         convert_batch(&c, own);
     else

@@ -9,8 +9,8 @@
 
 static void json_value_string(struct svi_pack *p, struct svi_span raw, char *scratch, size_t size) {
     struct svi_span text;
-    svi_json_unescape(raw, scratch, size,
-                      &text); /* what a string means is no longer than how it is written */
+    /* `scratch` is as long as the whole text, and unescaping never lengthens a string. */
+    svi_json_unescape(raw, scratch, size, &text);
     svi_pack_string(p, text.at, (size_t)(text.end - text.at));
 }
 
@@ -24,7 +24,8 @@ static void json_value_number(struct svi_pack *p, const char *at) {
         svi_pack_real(p, real);
 }
 
-/* Of a checked text; `room`: `size` bytes, as long as the text. */
+/* Packs a value of a checked text, whose depth bounds the recursion. `scratch`: `size` bytes, at least the
+ * length of the text. */
 static void json_value_pack(struct svi_pack *p, const char *at, char *scratch, size_t size) {
     const enum svi_json_type type = svi_json_type(at);
     const bool object = type == SVI_JSON_OBJECT;
@@ -37,7 +38,7 @@ static void json_value_pack(struct svi_pack *p, const char *at, char *scratch, s
         json_value_number(p, at);
     } else if (type == SVI_JSON_TRUE || type == SVI_JSON_FALSE) {
         svi_pack_bool(p, type == SVI_JSON_TRUE);
-    } else if (type < SVI_JSON_ARRAY) {
+    } else if (type < SVI_JSON_ARRAY) { /* null, and numbers that are not finite */
         svi_pack_nil(p);
     } else {
         const size_t hole = svi_pack_hole(p);
@@ -54,7 +55,7 @@ static void json_value_pack(struct svi_pack *p, const char *at, char *scratch, s
 
 svs_code svi_pack_json(struct svi_pack *p, const char *text, svs_error *err) {
     const size_t length = strlen(text), capacity = length + 1 + SVI_NUMBER_PAD;
-    char *copy = svi_alloc(2 * capacity);
+    char *copy = svi_alloc(2 * capacity); /* the padded text (zeroed after its end), then scratch */
     if (!copy)
         return svi_fail_memory(err, "a JSON text");
     memcpy(copy, text, length);

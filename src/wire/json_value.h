@@ -4,8 +4,8 @@
 
 #include "wire/pack.h"
 
-/* Packs one value of any type: integers that fit as such, NaN and infinities as nil. SVS_NO_MEMORY, and what
- * svi_json_check_value returns for a text that is not JSON: then nothing is packed. */
+/* Packs one value of any type: integers that fit int64 as integers, NaN and infinities as nil. SVS_NO_MEMORY,
+ * and the codes of svi_json_check_value for a text that is not JSON: nothing is packed then. */
 svs_code svi_pack_json(struct svi_pack *p, const char *text, svs_error *err);
 
 #endif

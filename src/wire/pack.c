@@ -6,7 +6,7 @@
 
 #define EXT_FLOAT64 2
 
-/* The packer's callback. */
+/* The callback of msgpack-c's packer. */
 static int pack_append(void *user, const char *data, size_t n) {
     struct svi_pack *p = user;
     p->failed = p->failed || svi_bytes_append(p->out, data, n) != SVS_OK;
@@ -18,6 +18,7 @@ void svi_pack_raw(struct svi_pack *p, const void *bytes, size_t size) {
 }
 
 void svi_pack_begin(struct svi_pack *p, struct svi_bytes *out) {
+    /* What is in `out` already stays: encoders append, and a failure removes only their own bytes. */
     *p = (struct svi_pack){.out = out, .start = out->size};
     msgpack_packer_init(&p->packer, p, pack_append);
 }
@@ -29,13 +30,14 @@ svs_code svi_pack_end(struct svi_pack *p) {
     return SVS_NO_MEMORY;
 }
 
-/* The keys that are to come are not of the open map around it: its number goes back by them (below 0 it
- * wraps), and each of them brings it forward by one. */
+/* The keys of this map must not count for the enclosing open map. Its count is reduced by them in advance (it
+ * may wrap below 0), and each of them raises it by one again. */
 void svi_pack_map(struct svi_pack *p, size_t pairs) {
     p->keys -= pairs;
     msgpack_pack_map(&p->packer, pairs);
 }
 
+/* The count of the enclosing map is saved in the result, so open maps nest like the calls that make them. */
 struct svi_open_map svi_pack_open(struct svi_pack *p) {
     const struct svi_open_map m = {svi_pack_hole(p), p->keys};
     p->keys = 0;
@@ -62,10 +64,10 @@ size_t svi_pack_hole(struct svi_pack *p) {
     return at;
 }
 
-/* One byte is left for the head; what has more than 15 elements moves up by two bytes or four. */
+/* The hole is one byte, enough for up to 15 elements; otherwise the content moves up by two or four bytes. */
 void svi_pack_fill(struct svi_pack *p, size_t hole, size_t count, bool map) {
     const size_t more = count < 16 ? 0 : count < 65536 ? 2 : 4;
-    svi_pack_raw(p, "\0\0\0", more);
+    svi_pack_raw(p, "\0\0\0", more); /* makes space at the end; the literal has four bytes with its NUL */
     if (p->failed)
         return;
     uint8_t *head = p->out->data + hole;
@@ -75,7 +77,7 @@ void svi_pack_fill(struct svi_pack *p, size_t hole, size_t count, bool map) {
     }
     memmove(head + 1 + more, head + 1, p->out->size - hole - 1 - more);
     *head = (uint8_t)((map ? 0xde : 0xdc) + (more == 4));
-    for (size_t i = more; i > 0; i--, count >>= 8)
+    for (size_t i = more; i > 0; i--, count >>= 8) /* big-endian */
         head[i] = (uint8_t)count;
 }
 
@@ -139,12 +141,12 @@ void svi_pack_bin(struct svi_pack *p, const void *bytes, size_t size) {
 }
 
 void svi_pack_doubles(struct svi_pack *p, const double *v, size_t count) {
-    if (!v && count > 0) {
+    if (!v && count > 0) { /* an empty array may have no memory */
         svi_pack_nil(p);
         return;
     }
     msgpack_pack_ext(&p->packer, count * sizeof *v, EXT_FLOAT64);
-    if (htole64(1) == 1) { /* this machine's order is the wire's */
+    if (htole64(1) == 1) { /* this machine has the byte order of the wire */
         pack_append(p, (const char *)v, count * sizeof *v);
         return;
     }

@@ -5,9 +5,10 @@
 
 #include "base/wide.h"
 
-#define LOWEST_32 0x00800000u /* of the exponent of a float */
+#define LOWEST_32 0x00800000u /* lowest bit of the exponent of a float */
 #define SIGN_32   0x80000000u
 
+/* SVI_WIDE compiles a loop for several instruction sets: no branch inside, one test at the end. */
 SVI_WIDE
 static bool packed_float64(const uint8_t *from, int n, double *restrict row) {
     uint64_t carry = 0;

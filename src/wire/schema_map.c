@@ -1,8 +1,10 @@
-/* The schema of a model, written from the schema of a stream or of a table, and read into one that is closed.
+/* The schema of a model: written from the schema of a stream or table, read into a closed one.
  *
- * What is written is what a row needs: the columns with their features, means, the calendar. Which values a
- * category has follows from the names of its features, which the model has anyway. Reading believes nothing:
- * each feature has one column at most, and svi_model_schema_own and its neighbours refuse the rest. */
+ * Written is what is needed to turn a row into features: the columns with their features, means, the
+ * calendar. The values of a category follow from the names of its features, which the model has anyway.
+ * Reading trusts nothing: a feature belongs to at most one column, and svi_model_schema_own and its
+ * neighbours refuse numbers out of range and duplicates. First the writing part, then the tables of fields,
+ * then the reading part. */
 #include "wire/schema_map.h"
 
 #include <math.h>
@@ -34,11 +36,13 @@ static const char *const column_kinds[] = {[SVI_COLUMN_OPEN] = "open",
 /* ---- writing */
 
 bool svi_schema_matters(const struct svi_schema *s, bool filled) {
+    /* Features without names (dense or sparse rows) cannot be described by columns. */
     const bool named = s->shape.names_kept > 0 && s->shape.names_kept >= s->shape.d;
     return named && (svi_schema_archived(s) || filled || s->o.missing == SVI_MISSING_MEAN);
 }
 
-/* The features of each category, in a chain: first[column] and next[feature], -1 = no further one. */
+/* Links the features of each category: first[column] and next[feature], -1 ends a chain. So all categories
+ * together cost one pass over the features. Built from the back, so that chains ascend. */
 static void chain_features(const struct svi_schema *s, int d, int32_t *first, int32_t *next) {
     for (int c = 0; c < svi_schema_columns(s); c++)
         first[c] = -1;
@@ -51,6 +55,7 @@ static void chain_features(const struct svi_schema *s, int d, int32_t *first, in
 
 static void put_category(struct svi_pack *p, const struct svi_schema *s, int d, int column,
                          const int32_t *first, const int32_t *next) {
+    /* The feature that collects values without one of their own; hashed categories have none. */
     const int other = s->o.hash > 0 ? -1 : svi_category_shared(s, column, "", 0);
     const struct svi_open_map map = svi_pack_open(p);
     size_t count = 0;
@@ -68,6 +73,8 @@ static void put_category(struct svi_pack *p, const struct svi_schema *s, int d, 
 
 static void put_schema_column(struct svi_pack *p, const struct svi_schema *s, int d, int column,
                               const double *mean) {
+    /* Without separate columns, column j is feature j. A feature from d on was added after the model was
+     * made. */
     const enum svi_column_kind kind = svi_schema_kind(s, column);
     const int own = s->columns ? s->column[column].now.feature : column;
     const bool has = kind == SVI_COLUMN_NUMBER && own >= 0 && own < d;
@@ -95,6 +102,7 @@ svs_code svi_schema_encode(const struct svi_schema *s, int d, const double *mean
                            struct svi_bytes *out) {
     struct svi_pack p;
     const int columns = svi_schema_columns(s);
+    /* Packing goes on without them and fails at the end (p.failed): one path cleans up. */
     int32_t *first = svi_alloc_array((size_t)columns + 1, sizeof *first),
             *next = svi_alloc_array((size_t)d + 1, sizeof *next);
     svi_pack_begin(&p, out);
@@ -137,7 +145,7 @@ static const struct svi_field schema_fields[] = {
 struct column_parts {
     char name[SVS_NAME_MAX + 1];
     int kind;
-    int64_t feature, other; /* -1: there is none */
+    int64_t feature, other; /* -1: absent */
     double mean;
     const uint8_t *features;
 };
@@ -182,6 +190,8 @@ static svs_code read_values(struct svi_model_schema *m, int column, const uint8_
     return SVS_OK;
 }
 
+/* Reads one column. Each feature is claimed by svi_model_schema_own before anything is stored for it, which
+ * also checks its range. */
 static svs_code read_column(struct svi_model_schema *m, const uint8_t *at, const uint8_t *end,
                             svs_error *err) {
     struct column_parts c = {.feature = -1, .other = -1, .mean = NAN};
@@ -206,7 +216,7 @@ static svs_code read_column(struct svi_model_schema *m, const uint8_t *at, const
 
 static svs_code read_columns(struct svi_model_schema *m, const uint8_t *at, uint32_t count,
                              const uint8_t *end, svs_error *err) {
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++) { /* the walk only finds the end: the form was checked */
         const uint8_t *next = at;
         svi_walk(&next, end, SVI_WALK_MAX);
         if (read_column(m, at, next, err) != SVS_OK)
@@ -232,7 +242,7 @@ svs_code svi_schema_decode(struct svi_model_schema *m, const char *const *featur
     struct schema_parts p = {0};
     struct svi_item array;
     svs_error mine = {0};
-    err = err ? err : &mine;
+    err = err ? err : &mine; /* the functions below return err->code */
     *m = (struct svi_model_schema){0};
     svs_code code = svi_fields_read(WHAT, SVI_FIELDS(schema_fields), at, end, &p, err);
     if (code != SVS_OK)
@@ -244,9 +254,11 @@ svs_code svi_schema_decode(struct svi_model_schema *m, const char *const *featur
         return svi_fail(err, SVS_WRONG_TYPE,
                         "columns of the " WHAT " is %s: it must be an array of %d maps at most",
                         svi_item_name(&array), COLUMNS_MAX);
+    /* COLUMNS_MAX bounds this allocation; each column has at least one byte in the file besides. */
     code = svi_model_schema_init(m, features, d, (int)array.length, err);
     if (code != SVS_OK)
         return code;
+    /* Options before columns: hash decides how values of a category become features. */
     m->schema.o.missing = (enum svi_missing)p.missing;
     m->schema.o.hash = (int)p.hash;
     code = read_columns(m, at, array.length, end, err);

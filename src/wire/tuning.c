@@ -5,6 +5,8 @@
 #include "base/fail.h"
 #include "wire/fields.h"
 
+/* The loss at one C: share of wrong predictions, or the rmse of a regression (`wrong` NaN). The noise is
+ * unknown (nil) if it is not finite. */
 static void put_tuning_row(struct svi_pack *p, const svs_tuning_row *row) {
     const bool regress = isnan(row->wrong);
     svi_pack_map(p, 5);
@@ -59,6 +61,7 @@ svs_code svi_tuning_read(const uint8_t *map, const uint8_t *end, svs_tuning *t, 
     svs_code code = svi_fields_read("what is said of C", SVI_FIELDS(fields), map, end, &parts, err);
     if (code != SVS_OK)
         return code;
+    /* Bool and array have no type in the table of fields: they are checked here. */
     svi_item_read(parts.better, &better);
     const uint8_t *at = svi_item_read(parts.table, &table);
     if (better.type != SVI_BOOL || table.type != SVI_ARRAY || table.length < 1 ||
@@ -71,6 +74,7 @@ svs_code svi_tuning_read(const uint8_t *map, const uint8_t *end, svs_tuning *t, 
                       .better = better.i != 0,
                       .samples = parts.samples,
                       .skipped = parts.skipped};
+    /* present and best are sent as values of C; here they become rows of the table again. */
     for (int g = 0; g < t->count && code == SVS_OK; g++) {
         code = tuning_read_row(at, end, &t->row[g], err);
         svi_walk(&at, end, SVI_WALK_MAX);

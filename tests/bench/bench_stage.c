@@ -41,12 +41,12 @@ static void take_sample(struct svi_alert_stage *s, struct svi_rules *rules, cons
     struct svi_moment moment;
     struct svi_detector_sample seen = {.x = x, .moment = &moment};
     svi_context_moment(time, &moment);
-    svi_detectors_look(&s->detectors, &seen, s->evidence);
+    svi_detectors_assess(&s->detectors, &seen, s->evidence);
     at[JUDGE] = look ? cpu_now() : 0;
     svi_detector_assess(s->detector, x, &s->judgement);
     at[ROWS] = look ? cpu_now() : 0;
     seen.row = &s->judgement;
-    svi_detectors_look(&s->detectors, &seen, s->evidence);
+    svi_detectors_assess(&s->detectors, &seen, s->evidence);
     at[POLICY] = look ? cpu_now() : 0;
     svi_alert_policy_step(&s->policy, &s->alert, s->evidence, time, true);
     at[LEARN] = look ? cpu_now() : 0;

@@ -419,8 +419,8 @@ static void judges_of_the_row_too(void **state) {
         struct svi_moment at;
         svi_context_moment(time, &at);
         const struct svi_detector_sample sample = {.moment = &at, .row = &row};
-        svi_row_detectors.look(a, &sample, f);
-        svi_row_detectors.look(b, &sample, g);
+        svi_row_detectors.assess(a, &sample, f);
+        svi_row_detectors.assess(b, &sample, g);
         same_findings(f, g, i);
         assert_true(f[SVI_DETECTOR_ROW].surprise <= (float)-log10(p) * (1 + 1e-6));
         if (test_random(&seed) % 80)

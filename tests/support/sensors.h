@@ -28,7 +28,7 @@ static inline svs_code sensors_widen(svi_sensors **s, int d, svs_error *err) {
 static inline void sensors_step(svi_sensors *s, const double *x, const struct svi_moment *at,
                                 struct svi_evidence *evidence) {
     const struct svi_detector_sample sample = {.x = x, .moment = at};
-    svi_sensor_detectors.look(s, &sample, evidence);
+    svi_sensor_detectors.assess(s, &sample, evidence);
 }
 
 static inline double sensors_memory(int d, int contexts) {
