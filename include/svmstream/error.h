@@ -1,8 +1,8 @@
-/* error.h: one list of everything that can go wrong, and what a failing call says.
+/* error.h: the list of all error codes, and the report of a failing call.
  *
  * Every call that can fail returns an `svs_code` (SVS_OK is 0) and, where it takes an
  * `svs_error *`, writes a text for a person there: what, where, what to do. The pointer may be
- * NULL. A call that fails changes nothing else. The library never prints and never exits.
+ * NULL. A failing call changes nothing else. The library never prints and never exits.
  *
  * The lower-case names are part of the wire (the `code` of an `error.` event) and never change. */
 #ifndef SVMSTREAM_ERROR_H
@@ -88,13 +88,13 @@ typedef enum svs_code {
 
 #define SVS_ERROR_TEXT 256 /* bytes, the closing NUL included */
 
-/* What a failing call says. `text` is valid UTF-8 and NUL-terminated; bytes from outside are escaped. */
+/* The report of a failing call. `text` is valid UTF-8 and NUL-terminated; untrusted bytes are escaped. */
 typedef struct svs_error {
     svs_code code;
     char text[SVS_ERROR_TEXT];
 } svs_error;
 
-/* The wire name of a code, "wrong_type" for SVS_WRONG_TYPE; "invalid" for a number that is not a code.
+/* The wire name of a code: "wrong_type" for SVS_WRONG_TYPE; "invalid" for a number that is not a code.
  * Static. */
 SVS_API const char *svs_code_name(svs_code code);
 

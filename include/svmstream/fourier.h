@@ -1,7 +1,6 @@
 /* fourier.h: random Fourier features (Rahimi and Recht 2007, "Random Features for Large-Scale Kernel
- * Machines"): a row of columns becomes `count` features whose inner product approximates a kernel, so that a
- * linear model over them does what a kernel model does at a price that does not depend on the number of
- * support vectors.
+ * Machines"): a row of columns becomes `count` features whose inner product approximates a kernel. A linear
+ * model of them replaces a kernel model, at a cost that does not depend on the number of support vectors.
  *
  * A kernel k(x - y) with k(0) = 1 is the mean of cos(w'(x - y)) over frequencies w drawn from its spectrum:
  * normal with variance 2 gamma for rbf, Cauchy with scale gamma in each coordinate for laplacian. With h =
@@ -28,14 +27,15 @@ typedef enum svs_fourier_kernel {
 
 typedef struct svs_fourier svs_fourier;
 
-/* Features of rows of d columns: gamma > 0, d 1 to 1,000,000, count even, 2 to 10,000,000. Takes count d / 2
- * doubles; the same seed gives the same features. SVS_INVALID, SVS_NO_MEMORY. Owner: the caller. */
+/* Draws the features of rows of d columns: gamma > 0, d 1 to 1,000,000, count even, 2 to 10,000,000. Uses
+ * count d / 2 doubles of memory; the same seed gives the same features. SVS_INVALID, SVS_NO_MEMORY. Owner:
+ * the caller. */
 SVS_API svs_code svs_fourier_new(svs_fourier_kernel kernel, double gamma, int d, int count, uint64_t seed,
                                  svs_fourier **out, svs_error *err);
 SVS_API void svs_fourier_free(svs_fourier **f);
 
-/* The features of one row: x has d finite values, z takes `count`. No allocation; count d / 2 products and
- * count polynomials. Threads may share f. */
+/* The features of one row: x has d finite values, z receives `count`. Allocates nothing; costs count d / 2
+ * products and count polynomials. Threads may share f. */
 SVS_API void svs_fourier_apply(const svs_fourier *f, const double *x, double *z);
 
 #ifdef __cplusplus

@@ -1,7 +1,6 @@
-/* rows.h: a view of n samples of d features as rows, dense or sparse: what solvers read.
+/* rows.h: a view of n samples of d features as rows, dense or sparse: the input of solvers.
  *
- * Nothing here owns memory: what the pointers lead to must outlive the view and is never written. Values are
- * finite. */
+ * A view owns no memory: the arrays must outlive it and are never written. Values are finite. */
 #ifndef SVMSTREAM_ROWS_H
 #define SVMSTREAM_ROWS_H
 
@@ -28,14 +27,14 @@ typedef struct svs_rows {
     const double *value;   /* sparse */
 } svs_rows;
 
-/* Entries that are stored: n d for dense rows. */
+/* The number of stored entries; n d for dense rows. */
 SVS_API int64_t svs_rows_stored(const svs_rows *r);
 
 /* Copies row i to d values of `to`, absent ones as 0. */
 SVS_API void svs_rows_copy(const svs_rows *r, int64_t i, double *to);
 
-/* Are offsets, columns and values what this header says? SVS_INVALID, SVS_BAD_COLUMN, SVS_NOT_FINITE with the
- * row. */
+/* Checks offsets, columns and values against this header. SVS_INVALID, SVS_BAD_COLUMN, SVS_NOT_FINITE; the
+ * text names the row. */
 SVS_API svs_code svs_rows_check(const svs_rows *r, svs_error *err);
 
 #ifdef __cplusplus

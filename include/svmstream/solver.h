@@ -1,27 +1,28 @@
-/* solver.h: the batch solvers, with one joint: a two-class (or real-valued) problem and a start in, a
- * solution with its certificate out.
+/* solver.h: the batch solvers, with one interface: a two-class (or real-valued) problem and an optional
+ * start in, a solution with its certificate out.
  *
  *     min_{w,b}  R(w)  +  C sum_i cost_i loss(y_i, w'x_i + b)
  *
- *     R: |w|^2/2 (SVS_L2; with an appended bias (|w|^2 + b^2)/2), or |w|_1 (SVS_L1; with an appended bias
- * |w|_1 + |b|) loss: (1 - y f)_+^p, y in {-1, +1}, 1 <= p <= 2 (hinge: p = 1 is "L1 loss", p = 2 "L2 loss"),
- * or (y - f)^2 (squared)
+ *     R:    |w|^2/2 (SVS_L2; with an appended bias (|w|^2 + b^2)/2),
+ *           or |w|_1 (SVS_L1; with an appended bias |w|_1 + |b|)
+ *     loss: (1 - y f)_+^p, y in {-1, +1}, 1 <= p <= 2 (hinge: p = 1 is "L1 loss", p = 2 "L2 loss"),
+ *           or (y - f)^2 (squared)
  *
- * For nonlinear kernels the same in the kernel's feature space. Objectives are always the paper's own
- * formula, so that figures of different solvers compare.
+ * For nonlinear kernels the same in the kernel's feature space. Objectives always follow the paper's formula,
+ * so figures of different solvers can be compared.
  *
  * Duality, hinge with R = SVS_L2: for any dual variables alpha with 0 <= alpha_i (<= C cost_i when p = 1;
  * sum_i y_i alpha_i = 0 when the bias is free), with u = sum_i y_i alpha_i x_i and s_i = (alpha_i / (p C
  * cost_i))^(1/(p-1)) (0 for p = 1), D(alpha) = sum_i alpha_i (1 - (1 - 1/p) s_i) - |u|^2/2  <=  optimum  <=
- * objective, and gap = objective - D(alpha) proves how far a solution can be from the optimum. At the optimum
+ * objective, so gap = objective - D(alpha) bounds the distance of a solution from the optimum. At the optimum
  * w = u and alpha_i = C cost_i p (1 - y_i f_i)_+^(p-1) for p > 1. With the squared loss alpha_i = 2 C cost_i
- * (1 - y_i f_i), free of sign.
+ * (1 - y_i f_i), of either sign.
  *
- * Stopping: gap <= tol * objective. That looks at the present point only, never at the first one, so a good
- * start stops sooner; and since objective(w) never exceeds objective(0) = C sum cost_i at the end, it is also
+ * Stopping: gap <= tol * objective. The test uses the current point only, never the first one, so a good
+ * start stops sooner. Since the final objective never exceeds objective(0) = C sum cost_i, it is also
  * relative to w = 0.
  *
- * One call, one thread; no state outlives a call. */
+ * Each call uses one thread; no state outlives a call. */
 #ifndef SVMSTREAM_SOLVER_H
 #define SVMSTREAM_SOLVER_H
 
@@ -56,7 +57,7 @@ typedef enum svs_solver {
         SVS_SOLVER_COUNT
 } svs_solver;
 
-/* "alm-inexact"; its sentence. Static. */
+/* The name ("alm-inexact") and the sentence of a solver. Static. */
 SVS_API const char *svs_solver_name(svs_solver s);
 SVS_API const char *svs_solver_text(svs_solver s);
 /* The solver of that name, or SVS_SOLVER_COUNT. */
@@ -79,26 +80,26 @@ typedef struct svs_problem {
     double p; /* hinge: 1 to 2 */
     svs_penalty penalty;
     svs_bias bias;
-    double bias_value; /* appended: > 0; 1 is usual */
+    double bias_value; /* appended: > 0, normally 1 */
     svs_kernel kernel; /* SVS_LINEAR: the linear problem in w, solved without kernels except by alfpgm and
                           sgd-lssvm */
 } svs_problem;
 
-/* What is known before. Everything may be NULL; nothing is written. */
+/* A starting point. Every pointer may be NULL; nothing is written. */
 typedef struct svs_start {
     const double *w;     /* d weights */
     double b;            /* with w; the appended constant's share of f, i.e. f = w'x + b in all bias forms */
     const double *alpha; /* n dual variables, clipped into their box; NAN = unknown: taken from the hinge
                             residual under w */
     const double *gram;  /* linear: sum_i z_i z_i' with z = (x, 1), unweighted, (d+1) x (d+1) row-major, lower
-                            triangle; the  appended or free bias last, a plain 1. Spares `alm` the Gram pass. */
+                            triangle; the appended or free bias last, a plain 1. Saves `alm` the Gram pass */
 } svs_start;
 
-/* What a solver reports while it works. */
+/* The progress report of a running solver. */
 typedef struct svs_progress {
     svs_solver solver;
     int64_t iteration;
-    double objective; /* best so far; NAN = not known at this moment */
+    double objective; /* best so far; NAN = not known yet */
     double gap;       /* NAN = not known */
     double seconds;   /* since svs_solve was called */
 } svs_progress;
@@ -114,7 +115,7 @@ typedef struct svs_solve_options {
     int pairs;        /* alfpgm: pairs in the working set (50 to 100 is best), >= 1 */
     bool limiter;     /* alfpgm: the paper's MinMaxLimiter instead of carrying the free half over */
     bool finish;      /* sgd-lssvm: conjugate gradients may finish; alm: Newton steps may */
-    bool (*progress)(void *user, const svs_progress *now); /* NULL = none; false ends the work */
+    bool (*progress)(void *user, const svs_progress *now); /* NULL = none; returning false stops the solver */
     void *user;
 } svs_solve_options;
 
@@ -125,8 +126,8 @@ typedef enum svs_stop {
     SVS_STOP_TOL = 0,    /* gap <= tol * objective (sgd-lssvm and alfpgm: their KKT residual as well) */
     SVS_STOP_ITERATIONS, /* max_iterations */
     SVS_STOP_SECONDS,    /* max_seconds */
-    SVS_STOP_STALLED,    /* rounding or smoothing leaves no further progress */
-    SVS_STOP_USER,       /* the progress callback said so */
+    SVS_STOP_STALLED,    /* rounding or smoothing prevents further progress */
+    SVS_STOP_USER,       /* the progress callback returned false */
     SVS_STOP_CLOSED      /* a closed form (alsvm, falsvm): nothing to iterate */
 } svs_stop;
 
@@ -134,7 +135,7 @@ typedef enum svs_stop {
 SVS_API const char *svs_stop_text(svs_stop s);
 
 typedef struct svs_solution {
-    svs_solver solver; /* that did the work, never auto */
+    svs_solver solver; /* the one used, never auto */
     double *w;         /* d weights, raw units of the rows; NULL for nonlinear kernels */
     double b;          /* f = w'x + b in all bias forms (an appended constant is multiplied out) */
     double *alpha; /* n dual variables; NULL for falsvm and for the squared loss on targets other than -1 and
@@ -149,14 +150,14 @@ typedef struct svs_solution {
     double seconds;
     svs_stop stop;
     bool converged; /* the certificate, computed at the end, meets tol */
-    char note[240]; /* in words: what auto picked and why, who finished, what to do when it has not converged;
-                       or "" */
+    char note[240]; /* in words: the choice of auto and its reason, the solver that finished, and advice when
+                       it has not converged; or "" */
 } svs_solution;
 
-/* Solves the problem. SVS_OK also when it did not converge: look at `converged`. Failing: SVS_INVALID (C, p,
- * cost, bias, tol; a combination that the solver does not do, naming one that does), SVS_BAD_LABEL (a hinge
- * label that is neither -1 nor +1), SVS_ONE_CLASS, SVS_NOT_FINITE, SVS_NO_MEMORY, SVS_NUMERIC. On success
- * *out owns its arrays: svs_solution_clear. */
+/* Solves the problem. Returns SVS_OK even without convergence: check `converged`. Failures: SVS_INVALID (C,
+ * p, cost, bias, tol; a combination that the solver does not support, naming one that does), SVS_BAD_LABEL (a
+ * hinge label other than -1 and +1), SVS_ONE_CLASS, SVS_NOT_FINITE, SVS_NO_MEMORY, SVS_NUMERIC. On success
+ * *out owns its arrays: free them with svs_solution_clear. */
 SVS_API svs_code svs_solve(const svs_problem *p, const svs_solve_options *o, const svs_start *start,
                            svs_solution *out, svs_error *err);
 SVS_API void svs_solution_clear(svs_solution *s);

@@ -1,4 +1,4 @@
-/* svmstream.h: the whole public library. Read first: learner.h; then model.h; alsvm.h for the bare recursion;
+/* svmstream.h: the whole public library. Read learner.h first, then model.h; alsvm.h for the bare recursion;
  * train.h and solver.h for batch training. */
 #ifndef SVMSTREAM_H
 #define SVMSTREAM_H
@@ -24,7 +24,7 @@
 extern "C" {
 #endif
 
-/* The version of the library that is linked in, as in SVS_VERSION. */
+/* The version of the linked library, in the form of SVS_VERSION. */
 SVS_API const char *svs_version(void);
 
 #ifdef __cplusplus

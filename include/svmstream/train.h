@@ -30,18 +30,17 @@ typedef struct svs_train_options {
     svs_bias bias;
     double bias_value;
     svs_kernel kernel;
-    bool scale; /* standardise the columns for the solver; the model is in raw units all the same (linear
-                   only) */
+    bool scale; /* standardises the columns for the solver; the model is still in raw units (linear only) */
     const double *class_weight; /* class_count factors of C, or NULL */
-    const uint8_t *unscaled;    /* d flags: not 0 = `scale` leaves the column as it is; or NULL */
-    bool balanced; /* class weights n / (K n_k): n rows, n_k of class k, K classes that some are of; then
-                      class_weight is NULL. Cross-validation counts the rows that each fold trains on */
+    const uint8_t *unscaled;    /* d flags: not 0 = `scale` does not change the column; or NULL */
+    bool balanced; /* class weights n / (K n_k): n rows, n_k of class k, K classes with rows; class_weight
+                      must be NULL. Cross-validation counts the rows on which each fold trains */
 } svs_train_options;
 
 /* C 1, hinge with p = 2, L2, bias 1 appended, linear, no scaling. */
 SVS_API void svs_train_options_default(svs_train_options *o);
 
-/* What training gave: exactly one of the models is set. */
+/* The result of training: exactly one of the models is set. */
 typedef struct svs_trained {
     svs_model *linear;        /* owned; version 1, seen = learned = n */
     svs_kernel_model *kernel; /* owned */
@@ -50,28 +49,28 @@ typedef struct svs_trained {
 } svs_trained;
 
 /* Trains: two classes give one problem, K >= 3 classes K problems "class k against the rest", regression one
- * with the squared loss. `start` (may be NULL): what an earlier call on the same examples gave, to go on from
- * (another C, another tol). A class of three or more that no example is of scores -1 (its solution: objective
- * NAN). SVS_ONE_CLASS: fewer than two classes occur; codes of svs_solve. */
+ * with the squared loss. `start` (may be NULL): the result of an earlier call on the same examples, to
+ * continue from (another C, another tol). With three or more classes, a class without examples scores -1 (its
+ * solution has objective NAN). SVS_ONE_CLASS: fewer than two classes occur; codes of svs_solve. */
 SVS_API svs_code svs_train(const svs_examples *e, const svs_train_options *o, const svs_trained *start,
                            svs_trained *out, svs_error *err);
 SVS_API void svs_trained_clear(svs_trained *t);
 
-/* Quality of predictions on rows that were held out. */
+/* Quality of predictions on held-out rows. */
 typedef struct svs_quality {
     int64_t n, right;
     double accuracy; /* classify; NAN for regression */
     double rmse;     /* regress; NAN otherwise */
 } svs_quality;
 
-/* K-fold cross-validation, 2 <= folds <= n; rows go to folds by a permutation drawn with solve.seed, class by
- * class. */
+/* K-fold cross-validation, 2 <= folds <= n. Rows are assigned to folds by a permutation drawn with
+ * solve.seed, class by class. */
 SVS_API svs_code svs_cross_validate(const svs_examples *e, const svs_train_options *o, int folds,
                                     svs_quality *out, svs_error *err);
 
-/* The scores that rows were given while they were held out, of the same folds: scores[n x rows], row-major,
- * rows as in svs_model. Linear classifiers only (SVS_INVALID). Each class needs 2 examples or more, or the
- * class has no score of its own in one of the folds. Codes of svs_cross_validate. */
+/* The scores of rows while they were held out, with the same folds: scores[n x rows], row-major, rows as in
+ * svs_model. Linear classifiers only (SVS_INVALID). Each class needs at least 2 examples; otherwise one fold
+ * has no model of it. Codes of svs_cross_validate. */
 SVS_API svs_code svs_cross_scores(const svs_examples *e, const svs_train_options *o, int folds,
                                   double *scores, svs_error *err);
 
@@ -84,8 +83,8 @@ typedef struct svs_path_point {
 } svs_path_point;
 
 /* Doubles C from `from` to `to`, each fold warm-started along the path, and calls `point` (may be NULL) for
- * each; *best is the C of the best cross-validation quality (the smaller one of equals). SVS_INVALID: not 0 <
- * from <= to < infinity, or more than 128 values. */
+ * each value; *best is the point of the best cross-validation quality (of equal ones the smallest C).
+ * SVS_INVALID: not 0 < from <= to < infinity, or more than 128 values. */
 SVS_API svs_code svs_search_C(const svs_examples *e, const svs_train_options *o, int folds, double from,
                               double to, void (*point)(void *user, const svs_path_point *p), void *user,
                               svs_path_point *best, svs_error *err);

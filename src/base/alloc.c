@@ -10,14 +10,15 @@
 #define ALIGNMENT      64
 #define LARGE_PAGE     ((uintptr_t)2 << 20)
 #define HEAP_STEP      (16 << 20) /* bytes by which the heap grows */
-#define MAX_HEAP_BLOCK (4 << 20)  /* bytes that are taken from it; what is larger has pages of its own */
+#define MAX_HEAP_BLOCK (4 << 20)  /* largest block that it serves; larger ones have separate pages */
 #define APART          (128 << 10)
 #define MIN_PAGE       4096
-/* The same beside a heap that was made ahead, which a checkpoint's room is to fit. */
+/* The same limit after svi_alloc_ahead; the buffers of a checkpoint must fit below it. */
 #define MAX_AHEAD (1 << 20)
 
-/* A large block leaves its pages to the system, which has zeros for each when it is first used: who asks for
- * much does not wait for all of it at once, and what is never used takes no memory. */
+/* Leaves the whole pages of a large block to the system, which provides zeros at the first use of each: the
+ * caller does not wait for all of it at once, and pages that are never used take no memory. Only the parts of
+ * pages at both ends, which neighbours may share, are cleared here. */
 static void alloc_zero(char *block, size_t size) {
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)block;
     const uintptr_t first = (begin + page - 1) / page * page, last = (begin + size) / page * page;
@@ -54,7 +55,7 @@ void *svi_realloc(void *block, size_t old_size, size_t size) {
 }
 
 void *svi_realloc_plain(void *block, size_t old_size, size_t size) {
-    (void)old_size; /* the heap knows it */
+    (void)old_size; /* realloc knows it; the parameter keeps both functions alike */
     return size == 0 || size > PTRDIFF_MAX ? NULL : realloc(block, size);
 }
 
@@ -66,13 +67,14 @@ void svi_large_blocks_apart(void) {
     mallopt(M_MMAP_THRESHOLD, APART);
 }
 
-/* A block at the top of the heap, which keeps it when it is freed. */
+/* Allocates a block at the top of the heap, touches its pages and frees it. The thresholds come first: with
+ * the default ones malloc would serve the block by separate pages, or return the heap's top to the system. */
 void svi_alloc_ahead(size_t size) {
     mallopt(M_TRIM_THRESHOLD, (int)(2 * size));
     mallopt(M_MMAP_THRESHOLD, (int)(2 * size));
     volatile char *block = malloc(size);
     mallopt(M_MMAP_THRESHOLD, MAX_AHEAD);
-#ifdef MADV_POPULATE_WRITE /* at once, where the system knows it: a quarter of the time */
+#ifdef MADV_POPULATE_WRITE /* one call for all pages, where the system has it: a quarter of the time */
     const uintptr_t begin = ((uintptr_t)block + MIN_PAGE - 1) / MIN_PAGE * MIN_PAGE;
     if (block)
         (void)madvise((void *)begin, size - MIN_PAGE, MADV_POPULATE_WRITE);
@@ -93,7 +95,7 @@ void svi_large_pages_begin(uintptr_t *until) {
     *until = heap_end();
 }
 
-/* It is asked for before the heap's new part is touched: a page that is small already stays so for long. */
+/* Must run before the heap's new part is touched: a page that is already small stays small for long. */
 void svi_large_pages_go_on(uintptr_t *until) {
     const uintptr_t end = heap_end();
     if (end > *until && *until > 0)

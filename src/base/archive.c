@@ -29,7 +29,7 @@ int64_t svi_archive_left(const struct svi_archive *a) {
 }
 
 const char *svi_archive_key(char *text, const char *name, int k) {
-    char digits[12]; /* by hand: printing them was a part of what a small state costs */
+    char digits[12]; /* by hand: snprintf was a measurable part of the cost of a small state */
     size_t count = 0;
     for (unsigned left = (unsigned)k; left > 0 || count == 0; left /= 10)
         digits[count++] = (char)('0' + left % 10);
@@ -48,6 +48,7 @@ static void out_of_range(struct svi_archive *a, const char *name) {
     svi_archive_fail(a, SVS_DAMAGED, text);
 }
 
+/* Reads into a copy: a value outside its range must not reach the object. */
 void svi_archive_int64(struct svi_archive *a, const char *name, int64_t *v, int64_t low, int64_t high) {
     int64_t read = *v;
     if (!svi_archive_ok(a))
@@ -136,6 +137,7 @@ void svi_archive_bytes(struct svi_archive *a, const char *name, void *v, int64_t
     archive_block(a, name, SVI_ARCHIVE_BYTES, v, count);
 }
 
+/* The length comes first, so that loading checks it against the buffer before it reads a byte of the text. */
 void svi_archive_text(struct svi_archive *a, const char *name, char *v, size_t size) {
     int64_t length = (int64_t)strnlen(v, size - 1);
     char key[64];
@@ -169,7 +171,7 @@ void svi_archive_value(struct svi_archive *a, const char *name, svs_value *v, ch
     svi_archive_int(a, key, &length, 0, SVS_NAME_MAX);
     if (!svi_archive_ok(a))
         return;
-    char *bytes = a->loading ? scratch : (char *)v->as.s; /* saving only reads */
+    char *bytes = a->loading ? scratch : (char *)v->as.s; /* saving does not write to it */
     svi_archive_bytes(a, name, bytes, length);
     v->length = (uint32_t)length;
     v->as.s = bytes;

@@ -1,9 +1,13 @@
 /* The arrays of an object, by their table (arrays.h).
  *
- * Everything is one walk over the axes of an array. A position on an axis of two parts is an index in the
- * first part, or the length of the first part and an index in the second; so an entry keeps its indices, and
- * not its place, when either part grows. The walk works on bytes: what an entry is matters only where it is
- * filled or archived. */
+ * Every operation is one walk over the axes of an array. A position on an axis of two parts is an index in
+ * the first part, or the length of the first part plus an index in the second. So when either part grows, an
+ * entry keeps its indices, not its position. The walk works on bytes; the type of an entry matters only where
+ * it is filled or archived.
+ *
+ * In order of reading: shapes (lengths, strides, alignment), the block (allocation, placing), growth and
+ * copies, clearing of one index, the archive. A new block is complete before the old one is freed, so a
+ * failure leaves the object unchanged. */
 #include "base/arrays.h"
 
 #include <assert.h>
@@ -14,8 +18,8 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
-#define LINE      64              /* bytes */
-#define PIECE     4096            /* bytes */
+#define LINE      64              /* bytes of a cache line */
+#define PIECE     4096            /* bytes that are compared with zero at once: a page */
 #define COUNT_MAX (INT64_MAX / 8) /* of an archived count */
 
 static void **arrays_pointer(const struct svi_array *r, void *object) {
@@ -37,7 +41,8 @@ static bool axis_ends(const struct svi_array *r, int axis) {
     return axis == SVI_ARRAY_AXES || r->axis[axis].first == 0;
 }
 
-/* Bytes of an entry of the axes from this one on. */
+/* Bytes from one index to the next on the axis before this one: the product of the lengths from this axis on,
+ * times the size of an entry. Axis 0 gives the bytes of the whole array. */
 static size_t array_stride(const struct svi_array *r, int axis, const int32_t *dims) {
     size_t bytes = r->size;
     for (; !axis_ends(r, axis); axis++)
@@ -45,9 +50,10 @@ static size_t array_stride(const struct svi_array *r, int axis, const int32_t *d
     return bytes;
 }
 
-/* Where array i begins, the arrays before it end at `at`. */
+/* The offset of array i in the block, given that the arrays before it end at `at`. */
 static size_t arrays_aligned(const struct svi_arrays *a, int i, size_t at) {
-    const size_t size = a->at[i].size, unit = a->aligned ? LINE : size & (~size + 1); /* its power of two */
+    /* A struct of 24 bytes needs the alignment of 8: the largest power of two that divides its size. */
+    const size_t size = a->at[i].size, unit = a->aligned ? LINE : size & (~size + 1);
     return (at + unit - 1) / unit * unit;
 }
 
@@ -71,6 +77,9 @@ void svi_arrays_place(const struct svi_arrays *a, void *object, void *block, con
     }
 }
 
+/* Sets entries to empty. is_zero: the memory is new and zero, and must not be touched without need, or its
+ * pages would be used. Integers are filled byte by byte: those of several bytes can be empty at
+ * 0 or -1 only. */
 static void array_fill(const struct svi_array *r, void *array, size_t count, bool is_zero) {
     double *const doubles = array;
     float *const floats = array;
@@ -88,8 +97,7 @@ static void array_fill(const struct svi_array *r, void *array, size_t count, boo
         memset(array, (int)r->empty, count * r->size);
 }
 
-/* A block of zeros with all entries empty; NULL where there is nothing to hold (*bytes is 0), or no memory.
- */
+/* A new block with all entries empty; NULL when no array has entries (*bytes is 0), or memory is out. */
 static char *arrays_block(const struct svi_arrays *a, const int32_t *dims, size_t *bytes) {
     *bytes = svi_arrays_bytes(a, dims);
     char *block = *bytes == 0 ? NULL : a->aligned ? svi_alloc(*bytes) : svi_alloc_plain(*bytes);
@@ -126,7 +134,8 @@ void svi_arrays_free(const struct svi_arrays *a, void *object) {
 
 /* ---- growth */
 
-/* Into what is zeros: those of a large array stay as they are, so that their pages are not used. */
+/* zeros: the target is new and zero. Pieces of zeros are then skipped, so that the pages of a large, mostly
+ * empty array stay unused. */
 static void array_copy_bytes(bool zeros, char *to, const char *from, size_t size) {
     static const char nothing[PIECE];
     for (size_t at = 0, n; at < size; at += n) {
@@ -136,7 +145,8 @@ static void array_copy_bytes(bool zeros, char *to, const char *from, size_t size
     }
 }
 
-/* Copies what both have, of the axes from this one on. */
+/* Copies the entries that both shapes have, on the axes from this one on. Each part of an axis is copied for
+ * itself, as its offset may differ. fresh: the target is a new block. */
 static void array_copy(const struct svi_array *r, int axis, char *to, const int32_t *to_dims,
                        const char *from, const int32_t *from_dims, bool fresh) {
     const struct svi_axis *x = &r->axis[axis];
@@ -173,6 +183,7 @@ void svi_arrays_view(const struct svi_arrays *a, void *view, const void *object,
     }
 }
 
+/* Part by part, not by the sum: an axis of two parts may keep its length while its parts change. */
 static bool arrays_alike(const struct svi_arrays *a, const int32_t *from, const int32_t *to) {
     bool alike = true;
     for (int i = 0; i < a->count; i++)
@@ -218,7 +229,7 @@ static void triangle_forget(const struct svi_array *r, char *at, size_t n, size_
     }
 }
 
-/* Empties the entries whose position on axis `of` is `place`, of the axes from this one on. */
+/* Sets the entries at position `place` of axis `of` to empty; `axis` is the one that this call walks. */
 static void array_forget(const struct svi_array *r, int axis, char *at, const int32_t *dims, int of,
                          size_t place) {
     const size_t stride = array_stride(r, axis + 1, dims), length = axis_length(&r->axis[axis], dims);
@@ -249,7 +260,7 @@ void svi_arrays_forget(const struct svi_arrays *a, void *object, const int32_t *
 
 /* ---- the archive */
 
-/* The floats of an archive are finite: -INFINITY is stored as the lowest of them. */
+/* Floats of an archive must be finite: -INFINITY is stored as the lowest float. */
 static void floats_replace(float *v, int64_t count, float from, float to) {
     for (int64_t i = 0; i < count; i++)
         v[i] = v[i] == from ? to : v[i];
@@ -273,6 +284,7 @@ static void array_archive(struct svi_archive *a, const struct svi_array *r, void
                                         : svi_archive_doubles)(a, r->name, v, count);
         break;
     case SVI_ARCHIVE_FLOATS:
+        /* In place, and back afterwards: when saving, too, v is the object's own array. */
         if (lowest)
             floats_replace(v, count, -INFINITY, -FLT_MAX);
         svi_archive_floats(a, r->name, v, count);
@@ -300,14 +312,15 @@ void svi_arrays_archive(struct svi_archive *archive, const struct svi_arrays *a,
         void *array = *arrays_pointer(r, object);
         if (!r->name)
             continue;
-        /* What is used is the beginning of the array, unless an inner axis has room for more. */
+        /* The used entries are the beginning of the array, unless an inner axis has spare capacity: then they
+         * go through a compact copy. */
         const bool apart = bytes > 0 && array_stride(r, 1, used) != array_stride(r, 1, dims);
         void *part = apart ? svi_alloc_plain(bytes) : array;
         if (apart && !part) {
             svi_archive_fail(archive, SVS_NO_MEMORY, "no memory for an array");
             return;
         }
-        if (apart)
+        if (apart) /* when loading, too: a field that fails must not clear the array */
             array_copy(r, 0, part, used, array, dims, false);
         array_archive(archive, r, part, (int64_t)(bytes / r->size));
         if (apart && svi_archive_loading(archive))

@@ -4,14 +4,15 @@
 
 #include "base/clock.h"
 
-#define LOOKS   5     /* at both clocks, until nothing came between */
-#define BETWEEN 0.001 /* seconds: more, and the process was held up between them */
+#define LOOKS   5     /* attempts to read both clocks without an interruption */
+#define BETWEEN 0.001 /* seconds; a longer attempt was interrupted and is repeated */
 
 static double steady_seconds(void) {
     return svi_clock_seconds(CLOCK_BOOTTIME);
 }
 
-/* Wall clock less steady clock; NAN: the process was held up at each try. */
+/* Wall clock minus steady clock. The two cannot be read at once: the wall clock is read between two readings
+ * of the steady one and compared with their mean. NAN: every attempt was interrupted. */
 static double clock_distance(void) {
     for (int i = 0; i < LOOKS; i++) {
         const double before = steady_seconds(), wall = svi_wall_clock(), after = steady_seconds();
@@ -32,7 +33,7 @@ double svi_arrival_clock_now(const struct svi_arrival_clock *c) {
 
 double svi_arrival_clock_offset(const struct svi_arrival_clock *c) {
     const double offset = clock_distance() - c->anchor;
-    return fabs(offset) > SVI_CLOCK_TOLERANCE ? offset : 0; /* not known is none */
+    return fabs(offset) > SVI_CLOCK_TOLERANCE ? offset : 0; /* NAN compares false: an unknown offset is 0 */
 }
 
 void svi_arrival_clock_move(struct svi_arrival_clock *c, double step) {

@@ -1,13 +1,13 @@
-/* arrival_clock.h: the time at which something came, seconds since 1970.
+/* arrival_clock.h: the time of arrival of a sample, in seconds since 1970.
  *
- * Read from a clock that never goes back and goes on while the machine sleeps, anchored to the wall clock
- * when it is started. What a person or a time server does to the wall clock afterwards does not move it: that
- * shows as an offset, and the owner moves the anchor when it suits (svi_arrival_clock_move), for whatever
- * holds earlier times must move with it. */
+ * Based on a clock that never goes back and keeps running while the machine sleeps, anchored to the wall
+ * clock at its start. Later changes of the wall clock, by a person or a time server, do not move it; they
+ * show as an offset. The owner decides when to move the anchor (svi_arrival_clock_move), because everything
+ * that holds earlier times must move with it. */
 #ifndef SVI_ARRIVAL_CLOCK_H
 #define SVI_ARRIVAL_CLOCK_H
 
-/* Less than this between the two clocks is let be. A slow drift adds up and becomes a step. */
+/* Offsets up to this many seconds are ignored. A slow drift adds up and eventually becomes one step. */
 #define SVI_CLOCK_TOLERANCE 0.5
 
 struct svi_arrival_clock {
@@ -17,9 +17,10 @@ struct svi_arrival_clock {
 void svi_arrival_clock_start(struct svi_arrival_clock *c);
 double svi_arrival_clock_now(const struct svi_arrival_clock *c);
 
-/* How far the wall clock is ahead of this one, negative: behind; 0 within the tolerance. */
+/* Seconds by which the wall clock is ahead of this one (negative: it lags); 0 within the tolerance. */
 double svi_arrival_clock_offset(const struct svi_arrival_clock *c);
 
+/* Adds `step` seconds to the clock from now on. */
 void svi_arrival_clock_move(struct svi_arrival_clock *c, double step);
 
 #endif

@@ -48,7 +48,7 @@ static inline void bytes_copy(uint8_t *to, const uint8_t *from, size_t n) {
 svs_code svi_bytes_append(struct svi_bytes *b, const void *data, size_t n) {
     if (n > b->capacity - b->size && svi_bytes_reserve(b, n) != SVS_OK)
         return SVS_NO_MEMORY;
-    if (n > 0) /* else there may be no buffer at all */
+    if (n > 0) /* otherwise data may still be NULL */
         bytes_copy(b->data + b->size, data, n);
     b->size += n;
     return SVS_OK;

@@ -1,5 +1,5 @@
-/* bytes.h: a growing byte buffer. Zero-initialised is empty; it never shrinks, so that a buffer that is used
- * again and again stops allocating. */
+/* bytes.h: a growing byte buffer. Zero-initialised is empty. It never shrinks, so a reused buffer stops
+ * allocating. */
 #ifndef SVI_BYTES_H
 #define SVI_BYTES_H
 
@@ -15,10 +15,10 @@ struct svi_bytes {
 
 void svi_bytes_clear(struct svi_bytes *b); /* frees */
 
-/* Room for n bytes more. SVS_NO_MEMORY: unchanged. */
+/* Ensures capacity for n more bytes. SVS_NO_MEMORY: unchanged. */
 svs_code svi_bytes_reserve(struct svi_bytes *b, size_t n);
 
-/* Adds n bytes. SVS_NO_MEMORY: unchanged. */
+/* Appends n bytes. SVS_NO_MEMORY: unchanged. */
 svs_code svi_bytes_append(struct svi_bytes *b, const void *data, size_t n);
 
 #endif

@@ -11,7 +11,7 @@ static inline double svi_clock_seconds(clockid_t id) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* Never goes back: for durations. */
+/* Never goes back; for durations only. */
 static inline double svi_monotonic(void) {
     return svi_clock_seconds(CLOCK_MONOTONIC);
 }
@@ -20,7 +20,7 @@ static inline int64_t svi_monotonic_ms(void) {
     return (int64_t)(1000 * svi_monotonic());
 }
 
-/* Since 1970, and may be set at any moment: when something came is read from an arrival clock
+/* Since 1970; may jump at any moment. Arrival times are read from an arrival clock instead
  * (base/arrival_clock.h). */
 static inline double svi_wall_clock(void) {
     return svi_clock_seconds(CLOCK_REALTIME);

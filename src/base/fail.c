@@ -38,7 +38,7 @@ svs_code svi_fail(svs_error *err, svs_code code, const char *format, ...) {
     int length = vsnprintf(err->text, sizeof err->text, format, arguments);
     va_end(arguments);
     err->code = code;
-    if (length >= (int)sizeof err->text) { /* ends in "...", without half a UTF-8 sequence before it */
+    if (length >= (int)sizeof err->text) { /* ends in "...", and never in half a UTF-8 sequence */
         size_t at = sizeof err->text - 4;
         while (at > 0 && ((unsigned char)err->text[at] & 0xc0) == 0x80)
             at--;
@@ -78,11 +78,11 @@ static size_t escape_one(const char *in, size_t left, char piece[5], size_t *pie
 }
 
 char *svi_escape(char *out, size_t size, const char *bytes, size_t length) {
-    size_t at = 0, dots = 0; /* dots: the last place where "..." still fits */
+    size_t at = 0, dots = 0; /* dots: the last position at which "..." still fits */
     if (size == 0)
         return out;
     for (size_t i = 0; i < length;) {
-        char piece[5];
+        char piece[5]; /* pieces are never split, so the output stays valid UTF-8 */
         size_t n;
         i += escape_one(bytes + i, length - i, piece, &n);
         if (at + n >= size) {
@@ -106,12 +106,13 @@ bool svi_list_add(char *out, size_t size, const char *name, size_t length) {
     const size_t at = strlen(out), first = at == 0;
     svi_escape(text, sizeof text, name, length);
     const size_t left = size - at, wanted = strlen(text) + sizeof more + (first ? 1 : 2) * (sizeof comma - 1);
-    const bool fits = wanted < left; /* and so does an end after it */
+    const bool fits = wanted < left; /* `wanted` includes ", ...": the list can always be ended */
     snprintf(out + at, left, "%s%s", first ? "" : comma, fits ? text : more);
     return fits;
 }
 
-/* The most frequent of the codes that come after `last` in that order: less often, or as often and later. */
+/* The next code after `last` in falling order of counts, equal counts in the order of codes. A selection
+ * without an array: few codes ever occur. */
 static svs_code next_frequent(const int64_t *counts, svs_code last) {
     svs_code found = SVS_OK;
     for (int c = SVS_OK + 1; c < SVS_CODE_COUNT; c++) {

@@ -1,5 +1,5 @@
-/* fetch.h: what is going to be used comes into the caches while something else is done. A hint, which changes
- * nothing. */
+/* fetch.h: loads memory that is needed soon into the caches while other work goes on. A hint: no result
+ * depends on it. */
 #ifndef SVI_FETCH_H
 #define SVI_FETCH_H
 

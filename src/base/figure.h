@@ -9,12 +9,12 @@ struct svi_figure {
     enum { SVI_COUNT, SVI_NUMBER, SVI_TEXT } type;
     union {
         int64_t count;
-        double number; /* NAN is sent as nil: not known yet */
+        double number; /* NAN: not known yet; sent as nil */
         const char *text;
     } as;
 };
 
-/* The figure of that name, or NULL; and its value, NAN when there is none or it is a text. */
+/* The figure of that name, or NULL. Its value: NAN when it does not exist or is a text. */
 const struct svi_figure *svi_figure_find(const struct svi_figure *f, int count, const char *name);
 double svi_figure_value(const struct svi_figure *f, int count, const char *name);
 

@@ -1,5 +1,5 @@
-/* fnv.h: FNV-1a, 64 bits (Fowler, Noll, Vo): a hash of short texts. Names that are chosen to collide do: what
- * goes by it must bear that. */
+/* fnv.h: FNV-1a, 64 bits (Fowler, Noll, Vo): a hash of short texts. Collisions can be constructed: users of
+ * this hash must tolerate them. */
 #ifndef SVI_FNV_H
 #define SVI_FNV_H
 
@@ -9,7 +9,7 @@
 #define SVI_FNV_SEED  UINT64_C(14695981039346656037)
 #define SVI_FNV_PRIME UINT64_C(1099511628211)
 
-/* `h`: SVI_FNV_SEED, or the hash of what comes before these bytes. */
+/* `h`: SVI_FNV_SEED, or the hash of the bytes before these. */
 static inline uint64_t svi_fnv(uint64_t h, const void *bytes, size_t length) {
     const unsigned char *b = bytes;
     for (size_t i = 0; i < length; i++)
@@ -17,7 +17,7 @@ static inline uint64_t svi_fnv(uint64_t h, const void *bytes, size_t length) {
     return h;
 }
 
-/* With its high bits in the low ones, as an index takes them. */
+/* Mixes the high bits into the low ones, which an index uses. */
 static inline uint64_t svi_fnv_fold(uint64_t h) {
     return h ^ h >> 32;
 }

@@ -7,23 +7,24 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
-#define PIECES 8 /* between two looks at the lock: as long may the owner have to wait at a halt */
+#define PIECES 8 /* done without the lock; the longest wait of an owner at a halt */
 
 struct svi_follower {
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t work, progress;
     svi_follower_piece *piece;
-    svi_follower_look *look; /* NULL: nobody wants to know */
+    svi_follower_look *look; /* NULL: no announcement of pieces */
     void *user;
     bool started;
     /* guarded by the lock */
-    uint64_t offered, done, begun; /* pieces below each; done <= begun <= offered, but while it is halted */
-    uint64_t wanted;               /* the owner waits for these; 0 = it does not */
+    uint64_t offered, done, begun; /* pieces below each; done <= begun <= offered unless halted */
+    uint64_t wanted;               /* the owner waits until pieces below this are done; 0: it does not wait */
     bool sleeps, stopped, quit;
 };
 
-/* Does some pieces; the lock is held before and after. */
+/* Does up to PIECES pieces. The lock is held on entry and return, but not while pieces run; `begun` reserves
+ * them meanwhile, so that a halt cannot take them back. */
 static void follower_step(svi_follower *f) {
     const uint64_t from = f->done, to = f->offered - from < PIECES ? f->offered : from + PIECES;
     uint64_t n = from;
@@ -44,7 +45,7 @@ static void *follower_run(void *argument) {
     pthread_mutex_lock(&f->lock);
     while (!f->quit) {
         if (f->stopped || f->done == f->offered) {
-            f->sleeps = true;
+            f->sleeps = true; /* the owner signals only a sleeping follower: a signal costs a system call */
             pthread_cond_wait(&f->work, &f->lock);
             f->sleeps = false;
             continue;
@@ -85,7 +86,7 @@ void svi_follower_free(svi_follower **pf) {
     svi_follower *f = *pf;
     if (!f)
         return;
-    pthread_mutex_lock(&f->lock);
+    pthread_mutex_lock(&f->lock); /* without the lock the signal could come just before the thread sleeps */
     f->quit = true;
     pthread_cond_signal(&f->work);
     pthread_mutex_unlock(&f->lock);
@@ -98,14 +99,14 @@ void svi_follower_free(svi_follower **pf) {
     *pf = NULL;
 }
 
-/* Gives back the lock, which is held. */
+/* Copies the state and releases the lock, in this order: afterwards it may change. */
 static struct svi_follower_state follower_leave(svi_follower *f) {
     const struct svi_follower_state state = {f->done, f->stopped};
     pthread_mutex_unlock(&f->lock);
     return state;
 }
 
-/* The lock is held. */
+/* The lock must be held; it is released while waiting. */
 static void follower_await(svi_follower *f, uint64_t until) {
     f->wanted = until;
     while (f->done < until && !f->stopped)
@@ -129,7 +130,7 @@ struct svi_follower_state svi_follower_wait(svi_follower *f, uint64_t until) {
 
 struct svi_follower_state svi_follower_halt(svi_follower *f) {
     pthread_mutex_lock(&f->lock);
-    f->offered = f->begun > f->done ? f->begun : f->done;
+    f->offered = f->begun > f->done ? f->begun : f->done; /* the current batch cannot be taken back */
     follower_await(f, f->offered);
     return follower_leave(f);
 }

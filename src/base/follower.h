@@ -1,6 +1,6 @@
-/* follower.h: a thread that does numbered pieces of work in their order, behind the thread that hands them
- * over. Which of the two does a piece is a question of time; that each is done once, in order, and after all
- * before it, is not. */
+/* follower.h: a thread that does numbered pieces of work in order, for a thread that offers them, its owner.
+ * Timing decides which of the two does a piece; but each piece is done exactly once, in order, after all
+ * pieces before it. */
 #ifndef SVI_FOLLOWER_H
 #define SVI_FOLLOWER_H
 
@@ -11,40 +11,42 @@
 
 typedef struct svi_follower svi_follower;
 
-/* Does piece n, in the follower's thread. False: its owner has to go on with it (svi_follower_resume). */
+/* Does piece n, in the follower's thread. False: the follower stops, and its owner has to continue with this
+ * piece (svi_follower_resume). */
 typedef bool svi_follower_piece(void *user, uint64_t n);
 
-/* How far it is. */
+/* Progress of the follower. */
 struct svi_follower_state {
-    uint64_t done; /* pieces below this number are */
-    bool stopped;  /* at that number: it returned false */
+    uint64_t done; /* pieces below this number are done */
+    bool stopped;  /* piece `done` returned false */
 };
 
 /* `name`: for error texts. The first piece is number 0. NULL: SVS_NO_MEMORY, SVS_IO (no thread). */
 svi_follower *svi_follower_new(const char *name, svi_follower_piece *piece, void *user, svs_error *err);
 
-/* From now on, while nothing is offered: called in its thread with the pieces, from..to - 1, that it is going
- * to do next. */
+/* Called in the follower's thread with the pieces from .. to - 1 that it will do next. Set it while nothing
+ * is offered. */
 typedef void svi_follower_look(void *user, uint64_t from, uint64_t to);
 void svi_follower_look_ahead(svi_follower *f, svi_follower_look *look);
 
-/* Waits for the piece in hand. */
+/* Waits for the pieces it has begun, ends the thread and sets *f to NULL. */
 void svi_follower_free(svi_follower **f);
 
-/* Pieces below `end` are there. Does not wait. What the follower wrote for those that are done may be read,
- * and while it is stopped all that pieces touch. */
+/* Makes the pieces below `end` available. Does not wait. The owner may read the results of the pieces that
+ * are done, and everything that pieces touch while the follower is stopped. */
 struct svi_follower_state svi_follower_offer(svi_follower *f, uint64_t end);
 
-/* Waits until pieces below `until`, which were offered, are done, or it has stopped. */
+/* Waits until the pieces below `until`, which must have been offered, are done, or the follower has stopped.
+ */
 struct svi_follower_state svi_follower_wait(svi_follower *f, uint64_t until);
 
-/* Takes back what it has not begun, and waits for the rest: from `done` on the pieces are the owner's, who
- * ends with svi_follower_resume. Where it has stopped instead, some pieces that it had begun with may be its
- * own still: they are done or taken back by svi_follower_resume and another halt. */
+/* Takes back the pieces it has not begun and waits for the others: from `done` on the pieces are the owner's,
+ * until svi_follower_resume. If the follower stopped instead, pieces of its current batch after `done` still
+ * count as offered: svi_follower_resume and another halt finish them or take them back. */
 struct svi_follower_state svi_follower_halt(svi_follower *f);
 
-/* After it was halted or has stopped: all below `done` are done, by the owner. It goes on there with what was
- * offered. */
+/* After a halt or a stop: states that the owner has done all pieces below `done`. The follower continues
+ * there with the offered ones. */
 void svi_follower_resume(svi_follower *f, uint64_t done);
 
 #endif

@@ -9,7 +9,7 @@
 #include "base/fail.h"
 
 #define EPOCH_FIRST 1e8            /* 1973 */
-#define EPOCH_END   253402300799.0 /* the last second of 9999, which a fraction may round up from */
+#define EPOCH_END   253402300799.0 /* the last second of 9999, excluded: its fraction may round up */
 
 /* ---- numbers */
 
@@ -147,10 +147,11 @@ char *svi_human_since(char out[SVI_HUMAN], double since, double now) {
 }
 
 char *svi_human_moment(char out[SVI_HUMAN], double seconds) {
+    /* 999.5 ms and more round up to the next second, whose milliseconds are then not shown. */
     const double whole = floor(seconds), thousandths = floor((seconds - whole) * 1000 + 0.5);
     const time_t t = svi_human_is_date(seconds) ? (time_t)(whole + (thousandths > 999)) : 0;
     struct tm utc;
-    if (t == 0) {
+    if (t == 0) { /* seconds from some other zero: no date can be given */
         snprintf(out, SVI_HUMAN, "%.10g s", seconds);
         return out;
     }
@@ -173,7 +174,7 @@ char *svi_human_span(char out[SVI_HUMAN], bool by_rows, double span) {
         return svi_human_duration(out, span);
     if (isnan(span))
         return strcpy(out, "-");
-    if (!by_rows) /* times of a log may go back: by how much is shown */
+    if (!by_rows) /* times of a log may go back; the text shows by how much */
         snprintf(out, SVI_HUMAN, "%.0f s", span);
     else
         snprintf(out, SVI_HUMAN, "%.0f row%s", span, span == 1 ? "" : "s");

@@ -1,7 +1,7 @@
-/* human.h: numbers, spans of time and moments as people read them: in alerts, reports and log lines.
+/* human.h: numbers, durations and moments as people read them, in alerts, reports and log lines.
  *
- * Each function writes a text that fits into SVI_HUMAN bytes, the NUL included, and returns `out`. A NAN
- * is "-" but where another text is named. */
+ * Each function writes a text of at most SVI_HUMAN bytes, the NUL included, and returns `out`. NAN is "-"
+ * unless a comment states another text. */
 #ifndef SVI_HUMAN_H
 #define SVI_HUMAN_H
 
@@ -15,11 +15,12 @@
 #define SVI_MIB (1024 * SVI_KIB)
 #define SVI_GIB (1024 * SVI_MIB)
 
-/* A measured value: at least `digits` digits, as many as show differences of `spread` (0: not known) in two
- * digits, at most 9. Whole numbers are not rounded; NAN is "unknown". */
+/* A measured value with at least `digits` significant digits; with more, up to 9, where two digits of
+ * `spread` (the range of the values; 0: not known) would not show. Whole numbers are not rounded; NAN is
+ * "unknown". */
 char *svi_human_number(char out[SVI_HUMAN], double v, double spread, int digits);
 
-/* A figure of a table: with so many significant digits, or so many places after the point. */
+/* A figure of a table, with this number of significant digits, or of decimal places. */
 char *svi_human_digits(char out[SVI_HUMAN], double v, int digits);
 char *svi_human_places(char out[SVI_HUMAN], double v, int places);
 
@@ -27,26 +28,26 @@ char *svi_human_places(char out[SVI_HUMAN], double v, int places);
 char *svi_human_count(char out[SVI_HUMAN], int64_t n);
 char *svi_human_short(char out[SVI_HUMAN], double v);
 
-/* "0 s", "less than 0.1 s", "12 s", "35 min", "2 h 10 min", "3 d 4 h"; what is not above 0 is "0 s", NAN too.
+/* "0 s", "less than 0.1 s", "12 s", "35 min", "2 h 10 min", "3 d 4 h". Values of 0 or less and NAN are "0 s".
  */
 char *svi_human_duration(char out[SVI_HUMAN], double seconds);
 
-/* Seconds since 1970 from 1973 to 9999; a stream that counts from 0 does not get there. */
+/* True for seconds since 1970 that lie in the years 1973 to 9999; a stream that counts from 0 stays below. */
 bool svi_human_is_date(double seconds);
 
-/* When something began, in UTC: "10:42 UTC" on the day of `now`, else "2026-11-22 10:42 UTC"; what is no date
- * is "350 s". */
+/* The begin of something, in UTC: "10:42 UTC" on the day of `now`, else "2026-11-22 10:42 UTC". A number that
+ * is not a date is "350 s". */
 char *svi_human_since(char out[SVI_HUMAN], double since, double now);
 
-/* To the second, in UTC: "2026-11-22 10:05:30", with milliseconds where there are some; likewise "350 s". */
+/* To the second, in UTC: "2026-11-22 10:05:30", with milliseconds unless they are 0; likewise "350 s". */
 char *svi_human_moment(char out[SVI_HUMAN], double seconds);
 
-/* A moment and a span of a log that may count rows instead of seconds: "row 17", "3 rows". A span below 0 is
- * shown: "-5 s". */
+/* A moment and a duration in a log that may count rows instead of seconds: "row 17", "3 rows". A negative
+ * duration keeps its sign: "-5 s". */
 char *svi_human_place(char out[SVI_HUMAN], bool by_rows, double at);
 char *svi_human_span(char out[SVI_HUMAN], bool by_rows, double span);
 
-/* A unit as it follows a value: escaped, with a blank before it; NULL and "" are "". */
+/* A unit to append to a value: escaped, with a leading blank; "" for NULL and "". */
 char *svi_human_unit(char out[SVI_HUMAN_UNIT], const char *unit);
 
 #endif

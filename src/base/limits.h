@@ -1,16 +1,15 @@
-/* limits.h: the sizes of numbers that are computed with: one place for the readers, the engine and whatever
- * sends to it. */
+/* limits.h: bounds of numbers, shared by the readers, the engine and the programs that send to it. */
 #ifndef SVI_LIMITS_H
 #define SVI_LIMITS_H
 
-#define SVI_EXACT_MAX  0x1p53 /* beyond it a double no longer names one integer */
-#define SVI_VALUE_MAX  1e100  /* a feature, a target or a weight, in size */
+#define SVI_EXACT_MAX  0x1p53 /* beyond it a double no longer represents every integer */
+#define SVI_VALUE_MAX  1e100  /* |v| of a feature, a target or a weight */
 #define SVI_SQUARE_MAX 1e200  /* |z|^2 of a standardised sample */
 
-#define SVI_FEATURES_DEFAULT 1024 /* most features that a stream has without settings */
+#define SVI_FEATURES_DEFAULT 1024 /* default of max.features */
 
-/* A feature of this size is taken whatever the scale of its column is (deviations from 1e-18 on) and however
- * many columns there are (up to 1e4): for a sender that knows neither. */
+/* A feature up to this size is accepted for any scale of its column (deviations from 1e-18 on) and any number
+ * of columns (up to 1e4): for a sender that knows neither. */
 #define SVI_VALUE_ANY_SCALE 1e80
 
 #endif

@@ -10,7 +10,7 @@
 
 #define MAX_PATH 4096
 
-/* The number in a file of a cgroup; INFINITY: "max", or there is none. */
+/* The number in a file of a cgroup; INFINITY for "max", or when there is no such file. */
 static double cgroup_number(const char *folder, const char *name) {
     char path[MAX_PATH], text[64] = "";
     double number = INFINITY;
@@ -24,8 +24,8 @@ static double cgroup_number(const char *folder, const char *name) {
     return number;
 }
 
-/* The lowest limit of a cgroup and of those above it. Where the path is that of another name space (a
- * container with a file system of its own), the last ones, at the top, are still those of the process. */
+/* The lowest limit of a cgroup and of its parents. In a container the path may belong to the host's name
+ * space and not exist here; the top of the mount is then still the process's own cgroup. */
 static double cgroup_lowest(const char *root, const char *mount, const char *cgroup,
                             const char *const *files) {
     char folder[MAX_PATH];
@@ -44,7 +44,7 @@ static double cgroup_lowest(const char *root, const char *mount, const char *cgr
     return lowest;
 }
 
-/* Is `memory` one of the controllers, which have commas between them? */
+/* True when `memory` is one of the controllers, a list separated by commas. */
 static bool cgroup_has_memory(const char *controllers) {
     for (const char *c = controllers; c; c = strchr(c, ',')) {
         c += *c == ',';
@@ -68,7 +68,7 @@ double svi_cgroup_memory(const char *root) {
         if (!cgroup)
             continue;
         *controllers++ = *cgroup++ = '\0';
-        if (controllers[0] == '\0')
+        if (controllers[0] == '\0') /* version 2: one hierarchy, whose line names no controllers */
             lowest = fmin(lowest, cgroup_lowest(root, "/sys/fs/cgroup", cgroup, second));
         else if (cgroup_has_memory(controllers))
             lowest = fmin(lowest, cgroup_lowest(root, "/sys/fs/cgroup/memory", cgroup, first));

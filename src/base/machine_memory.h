@@ -1,5 +1,5 @@
-/* machine_memory.h: how much memory a process may have: what the machine has, or less where its cgroup
- * (version 1 or 2, or one above it) or `ulimit -v` allows less. */
+/* machine_memory.h: the memory that a process may use: the machine's, or less where its cgroup (version 1 or
+ * 2, or a parent) or `ulimit -v` allows less. */
 #ifndef SVI_MACHINE_MEMORY_H
 #define SVI_MACHINE_MEMORY_H
 
@@ -10,8 +10,8 @@ struct svi_machine_memory {
 
 struct svi_machine_memory svi_machine_memory(void);
 
-/* What cgroups allow: INFINITY without a limit. `root` stands before the paths of /proc and /sys: "" but for
- * tests. */
+/* The lowest limit of the process's cgroups in bytes; INFINITY without one. `root` is put before the paths of
+ * /proc and /sys; "" except in tests. */
 double svi_cgroup_memory(const char *root);
 
 #endif

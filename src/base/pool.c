@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
-#define HEADER 64 /* in front of each block: its predecessor; keeps the block aligned */
+#define HEADER 64 /* in front of each block, for the address of its predecessor; 64 keeps the alignment */
 
 void *svi_pool_take(struct svi_pool *pool, size_t count, size_t element) {
     char *block = NULL;

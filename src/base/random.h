@@ -1,5 +1,5 @@
-/* random.h: a small seeded generator (SplitMix64: Steele, Lea, Flood 2014): the same seed, the same numbers,
- * everywhere. */
+/* random.h: a small seeded generator (SplitMix64: Steele, Lea, Flood 2014). The same seed gives the same
+ * numbers on every machine. */
 #ifndef SVI_RANDOM_H
 #define SVI_RANDOM_H
 
@@ -16,7 +16,7 @@ static inline uint64_t svi_random_next(struct svi_random *r) {
     return z ^ (z >> 31);
 }
 
-/* 0 to n - 1, n < 2^32; the bias is below n / 2^32. */
+/* A number from 0 to n - 1; its bias is below n / 2^32. */
 static inline uint32_t svi_random_below(struct svi_random *r, uint32_t n) {
     return (uint32_t)(((svi_random_next(r) >> 32) * n) >> 32);
 }

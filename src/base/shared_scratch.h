@@ -1,9 +1,9 @@
-/* shared_room.h: room that something needs while it works and not between two calls, for many such things
- * that one thread works on in turns.
+/* shared_scratch.h: scratch memory that an object needs only while it works, shared by many objects that one
+ * thread works on in turns.
  *
- * Who works there is its owner, and may leave his state in it; when another one comes in, or the room becomes
- * larger, `put_out` tells the owner to take what he wants to keep, which must not fail. The room is never
- * given back, so that one who found room once cannot fail for it later. One thread at a time. */
+ * The object that works there is its owner, and may leave its state in the memory. When another object claims
+ * it, or it has to grow, `put_out` is called for the owner, which saves what it wants to keep; that must not
+ * fail. The memory never shrinks, so an object that reserved once cannot fail later. One thread at a time. */
 #ifndef SVI_SHARED_SCRATCH_H
 #define SVI_SHARED_SCRATCH_H
 
@@ -15,21 +15,23 @@
 struct svi_shared_scratch {
     double *at;  /* aligned to 64 */
     size_t size; /* doubles */
-    void *owner; /* NULL: nobody is in */
+    void *owner; /* NULL: unclaimed */
     void (*put_out)(void *owner);
 };
 
-/* Zero-initialised is empty. SVS_NO_MEMORY: nothing has changed, but that nobody is in. */
+/* Grows to at least `size` doubles; zero-initialised is empty. Growing releases the owner first, even when it
+ * then fails with SVS_NO_MEMORY; the memory is unchanged in that case. */
 svs_code svi_shared_scratch_reserve(struct svi_shared_scratch *r, size_t size, svs_error *err);
 void svi_shared_scratch_clear(struct svi_shared_scratch *r);
 
-/* Nobody is in any more. */
+/* Calls the owner's put_out; afterwards nobody owns the memory. */
 void svi_shared_scratch_release(struct svi_shared_scratch *r);
 
-/* False: `owner` is in already. Else it is now, and finds there what others have left. */
+/* Makes `owner` the owner. False: it was already, and its state is intact. True: the previous owner was
+ * released, and the memory holds whatever it left. */
 bool svi_shared_scratch_claim(struct svi_shared_scratch *r, void *owner, void (*put_out)(void *owner));
 
-/* The owner is no more: it gets no report. */
+/* The owner is being freed: drops it without a call of put_out. */
 void svi_shared_scratch_disown(struct svi_shared_scratch *r, const void *owner);
 
 #endif

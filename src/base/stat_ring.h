@@ -1,22 +1,22 @@
-/* stat_ring.h: the places in a ring of the last `window` samples: how many are in use, and which one is
- * written next. What stands in them is the owner's, and so are its arrays (base/arrays.h lets them grow).
+/* stat_ring.h: the positions in a ring of the last `window` samples: how many are in use, and which is
+ * written next. The owner keeps the values, in its own arrays (base/arrays.h lets them grow).
  *
- * The ring is filled from the front again and again, and archived as it lies: where a round ends decides
- * which sums are made when. */
+ * The ring is filled from the front in every round and archived with its position: owners recompute their
+ * sums at the end of a round, so a restored ring must end its round at the same sample. */
 #ifndef SVI_STAT_RING_H
 #define SVI_STAT_RING_H
 
 #include "base/archive.h"
 
 struct svi_stat_ring {
-    int64_t window, slot, filled; /* places; the next one; those in use */
+    int64_t window, slot, filled; /* positions; the next one; how many are in use */
 };
 
 static inline bool svi_stat_ring_full(const struct svi_stat_ring *r) {
     return r->filled == r->window;
 }
 
-/* The slot has been written. True: it was the last place of a round. */
+/* To be called when the slot has been written. True: it was the last one of a round. */
 static inline bool svi_stat_ring_advance(struct svi_stat_ring *r) {
     r->filled += r->filled < r->window;
     r->slot = r->slot + 1 < r->window ? r->slot + 1 : 0;
@@ -27,7 +27,8 @@ static inline void svi_stat_ring_reset(struct svi_stat_ring *r) {
     r->slot = r->filled = 0;
 }
 
-/* All but the window, under two names. Returns svi_archive_ok: the places in use can be archived then. */
+/* Archives all but the window, under two names. Returns svi_archive_ok; only then may the owner use `filled`.
+ */
 static inline bool svi_stat_ring_archive_as(struct svi_archive *a, const char *filled, const char *slot,
                                             struct svi_stat_ring *r) {
     svi_archive_int64(a, filled, &r->filled, 0, r->window);

@@ -26,6 +26,7 @@ double svi_select_rank(double *v, int64_t n, int64_t rank) {
                 v[j--] = t;
             }
         }
+        /* v[low .. j] <= pivot <= v[i .. high]; between j and i all values equal the pivot. */
         if (rank <= j)
             high = j;
         else if (rank >= i)

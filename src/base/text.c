@@ -4,10 +4,11 @@
 #include <string.h>
 #include <strings.h>
 
-#define WORD_MAX 63 /* longer words are never a misspelt key */
+#define WORD_MAX 63 /* a longer word is no misspelt key: the tables below have a fixed size */
 #define FARTHEST 64
 
-/* One row of the table of distances between the prefixes of a and of b ("optimal string alignment"). */
+/* Row i of the table of distances between the prefixes of a and of b ("optimal string alignment"): insert,
+ * delete, replace, and swap of neighbours, which needs the row before the last, row2. */
 static void distance_row(const char *a, size_t i, const char *b, size_t n, const int *row2, const int *row1,
                          int *row) {
     row[0] = (int)i;
@@ -41,8 +42,8 @@ static bool is_part(const char *part, const char *whole) {
             (strcmp(whole + length - n, part) == 0 && whole[length - n - 1] == '.'));
 }
 
-/* In half steps: a word that differs in case only, or is a part, comes before one that differs in a letter.
- */
+/* In half steps, so that a word that differs in case only, or is a part, wins over one that differs in a
+ * letter. */
 static int nearest_steps(const char *word, const char *known) {
     if (strcasecmp(word, known) == 0 || is_part(word, known))
         return strcmp(word, known) == 0 ? 0 : 1;
@@ -70,7 +71,7 @@ size_t svi_utf8_length(const char *bytes, size_t length) {
     if (s[0] < 0x80)
         return 1;
     size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    if (s[0] < 0xc2 || s[0] > 0xf4 || length < n)
+    if (s[0] < 0xc2 || s[0] > 0xf4 || length < n) /* 0x80 to 0xc1 begin no character, or an overlong one */
         return 0;
     for (size_t i = 1; i < n; i++)
         if ((s[i] & 0xc0) != 0x80)

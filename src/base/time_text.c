@@ -1,11 +1,13 @@
-/* Three ways to read a time from text, on one set of scanners that take what they know and stand at the rest.
+/* Three ways to read a time from text, built on one set of scanners, which consume what they recognise and
+ * leave the position at the rest.
  *
- * ISO 8601 is strict: it is what programs write, and most rows have it. A date of people may have its parts
- * in either order, with names of months, two digits of the year, AM and PM; the caller says which of day and
- * month comes first, for a single text does not tell. A format of the settings goes to strptime, but for %f,
- * which is cut out first, for the C library does not know it.
+ * ISO 8601 is strict: programs write it, and most rows have it. A date as people write it may have its parts
+ * in either order, with names of months, years of two digits, AM and PM; the caller states whether day or
+ * month comes first, because one text alone is ambiguous. A format from the settings goes to strptime, except
+ * %f, which the C library does not know and which is removed first.
  *
- * Order: ISO 8601, dates as people write them, a given format, numbers. */
+ * In order of reading: ISO 8601, dates as people write them, a given format, numbers. A failing scanner may
+ * have consumed part of the text, so callers give up or restart from a copy. */
 #include "base/time_text.h"
 
 #include <ctype.h>
@@ -18,7 +20,7 @@
 #define FRACTION_DIGITS 9
 #define FORMATTED_TEXT  128 /* bytes of a text in a format, and of the format */
 
-/* What is left of the text. */
+/* The unread rest of the text. */
 struct scan {
     const char *at, *end;
 };
@@ -27,7 +29,7 @@ static bool scan_digit(const struct scan *s) {
     return s->at < s->end && *s->at >= '0' && *s->at <= '9';
 }
 
-/* Takes exactly `count` digits that make a number from `low` to `high`. */
+/* Consumes exactly `count` digits of a number from `low` to `high`. */
 static bool scan_number(struct scan *s, int count, int low, int high, int *value) {
     *value = 0;
     for (; count > 0 && scan_digit(s); count--)
@@ -51,18 +53,18 @@ static int days_of_month(int y, int m) {
     return days[m - 1] + (m == 2 && is_leap_year(y));
 }
 
-/* Since 1970-01-01. */
+/* Days since 1970-01-01 in the Gregorian calendar, also for dates before it. */
 static int64_t days_of_date(int y, int m, int day) {
     const int before = y - 1;
     int64_t days = (int64_t)before * 365 + before / 4 - before / 100 + before / 400;
     for (int k = 1; k < m; k++)
         days += days_of_month(y, k);
-    return days + day - 1 - 719162; /* of 1970-01-01 */
+    return days + day - 1 - 719162; /* days from 0001-01-01 to 1970-01-01 */
 }
 
-/* The fraction after the point of the seconds. The sum of whole seconds and a fraction of nine digits is
- * rounded as the exact one would be: none comes as near to the middle between two doubles as the fraction is
- * off. */
+/* The digits after the seconds' point. The sum of whole seconds and a fraction of nine digits rounds as the
+ * exact sum would: the error of the fraction is smaller than its distance from any midpoint of two doubles.
+ */
 static bool scan_fraction(struct scan *s, double *fraction) {
     double unit = 1, sum = 0;
     if (!scan_digit(s))
@@ -87,13 +89,13 @@ static bool scan_clock(struct scan *s, int *whole, double *fraction) {
         if (scan_char(s, '.', ',') && !scan_fraction(s, fraction))
             return false;
     }
-    if (second == 60)
+    if (second == 60) /* a leap second: times must not go back when the next second begins */
         *fraction = 0;
     *whole = (hour * 60 + minute) * 60 + second;
     return true;
 }
 
-/* What stands after the time of day: nothing, or a zone in seconds east of UTC. */
+/* The rest after the time of day: nothing, or a zone, which replaces *zone (seconds east of UTC). */
 static bool scan_zone(struct scan *s, int *zone) {
     int hours, minutes = 0;
     if (s->at == s->end)
@@ -132,10 +134,10 @@ bool svi_time_of_text(const char *text, size_t length, int zone, double *seconds
 
 /* ---- dates as people write them */
 
-/* Takes 1 to `most` digits. Returns their count, 0 = none. */
-static int scan_digits(struct scan *s, int most, int *value) {
+/* Consumes 1 to `limit` digits. Returns their count; 0: there are none, or more. */
+static int scan_digits(struct scan *s, int limit, int *value) {
     int count = 0;
-    for (*value = 0; count < most && scan_digit(s); count++)
+    for (*value = 0; count < limit && scan_digit(s); count++)
         *value = *value * 10 + (*s->at++ - '0');
     return scan_digit(s) ? 0 : count;
 }
@@ -153,7 +155,8 @@ static bool scan_word(struct scan *s, const char *word) {
     return true;
 }
 
-/* One of `count` names by its first three letters, the rest of the word with it. 0: none, else its number. */
+/* Recognises one of `count` names by its first three letters and consumes the whole word. Returns its number
+ * from 1, or 0. */
 static int scan_name(struct scan *s, const char *const *names, int count) {
     for (int k = 0; k < count; k++) {
         if (!scan_word(s, names[k]))
@@ -179,7 +182,7 @@ static void scan_weekday(struct scan *s) {
     }
 }
 
-/* What parts the numbers of a date; the same twice, but for the comma after a day. */
+/* The separator between the parts of a date. It must be the same twice, except for a comma after a day. */
 static bool scan_parting(struct scan *s, char *parting) {
     if (s->at == s->end || !memchr("./- ,", *s->at, 5) || (*parting && *parting != *s->at && *s->at != ','))
         return false;
@@ -195,7 +198,8 @@ static bool scan_year(struct scan *s, int *year) {
     return digits == 4 || digits == 2;
 }
 
-/* Day, month and year in the order that they stand in, or in that one. */
+/* Day, month and year, in any of the forms of the header. A year of four digits in front fixes the order;
+ * otherwise `order` decides, unless the month is a name. Ranges are the caller's to check. */
 static bool scan_date(struct scan *s, enum svi_time_order order, int *year, int *month, int *day) {
     char parting = 0;
     int first, digits;
@@ -212,6 +216,7 @@ static bool scan_date(struct scan *s, enum svi_time_order order, int *year, int 
         *year = first;
         return scan_digits(s, 2, month) > 0 && scan_parting(s, &parting) && scan_digits(s, 2, day) > 0;
     }
+    /* With SVI_TIME_MONTH_FIRST the number just read is the month, and the second one is the day. */
     *day = first;
     *month = scan_month(s);
     if (*month == 0 && scan_digits(s, 2, order == SVI_TIME_MONTH_FIRST ? day : month) == 0)
@@ -237,9 +242,9 @@ static bool scan_day_time(struct scan *s, double *seconds) {
             (mark == ':' && scan_char(s, '.', ',') && !scan_fraction(s, &fraction)))
             return false;
     } else if (mark == '.') {
-        return false; /* a number */
+        return false; /* 18.00 is a number, not a time */
     }
-    struct scan half = *s;
+    struct scan half = *s; /* a copy: a word that is neither AM nor PM stays unread, for the zone */
     scan_blanks(&half);
     const bool am = scan_word(&half, "am"), pm = !am && scan_word(&half, "pm");
     if (am || pm) {
@@ -266,7 +271,7 @@ bool svi_time_of_date(const char *text, size_t length, int zone, enum svi_time_o
     struct scan s = {text, text + length};
     int year, month, day;
     double of_day = 0;
-    if (length > 1 && *text == '[' && s.end[-1] == ']') { /* of a web server's log */
+    if (length > 1 && *text == '[' && s.end[-1] == ']') { /* the brackets of a web server's log */
         s.at++;
         s.end--;
     }
@@ -296,7 +301,8 @@ bool svi_time_of_date(const char *text, size_t length, int zone, enum svi_time_o
 
 /* ---- a given format */
 
-/* Takes the digits of %f out of the text, and it out of the format. */
+/* Removes %f from the format and its digits from the text. strptime with the part of the format before %f
+ * finds where the digits begin. */
 static bool format_fraction(char *text, char *format, double *fraction) {
     char *at = strstr(format, "%f");
     struct tm unused = {0};
@@ -329,7 +335,7 @@ bool svi_time_of_format(const char *text, size_t length, const char *format, int
     if (!end || *end || t.tm_mon < 0 || t.tm_mon > 11 || t.tm_mday < 1 ||
         t.tm_mday > days_of_month(t.tm_year + 1900, t.tm_mon + 1))
         return false;
-    const long east = t.tm_gmtoff;
+    const long east = t.tm_gmtoff; /* timegm overwrites it */
     *seconds = (double)(timegm(&t) - east) + fraction;
     return true;
 }

@@ -49,7 +49,7 @@ char *svs_value_text(svs_value v, char *out, int size) {
         svi_escape(out, (size_t)size, v.as.s, v.length);
     if (v.kind != SVS_REAL)
         return out;
-    /* 15 digits where they name the number, 17 (which always do) otherwise: 0.1, not 0.10000000000000001. */
+    /* 15 digits if they identify the number, otherwise 17, which always do: 0.1, not 0.10000000000000001. */
     snprintf(text, sizeof text, "%.15g", v.as.r);
     if (strtod(text, NULL) != v.as.r)
         snprintf(text, sizeof text, "%.17g", v.as.r);

@@ -19,18 +19,18 @@ struct svi_worker {
     pthread_mutex_t lock;
     pthread_cond_t work;
     const struct svi_worker_task *task;
-    void *in, *out; /* guarded by the lock, as the next two */
+    void *in, *out; /* submitted, finished job; guarded by the lock, as the next two */
     void *running;
     bool stop;
-    bool busy; /* the owner's */
+    bool busy; /* only the owner's thread uses it */
     bool started;
-    int done; /* eventfd: counts the jobs that have come out */
+    int done; /* eventfd: number of finished jobs not yet collected */
 };
 
 static void *worker_run(void *argument) {
     svi_worker *w = argument;
     const uint64_t one = 1;
-    if (!w->task->prompt) /* of this thread alone; learning comes first */
+    if (!w->task->prompt) /* affects this thread only (Linux); learning comes first */
         setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), LOWEST_PRIORITY);
     pthread_mutex_lock(&w->lock);
     while (!w->stop) {
@@ -45,9 +45,9 @@ static void *worker_run(void *argument) {
         pthread_mutex_lock(&w->lock);
         w->out = w->running;
         w->running = NULL;
-        pthread_mutex_unlock(&w->lock); /* first: the owner that wakes up wants the lock */
+        pthread_mutex_unlock(&w->lock); /* before the write: it wakes the owner, which takes the lock */
         ssize_t written = write(w->done, &one, sizeof one);
-        (void)written; /* it fails after 2^64 jobs only */
+        (void)written; /* can fail only after 2^64 jobs */
         pthread_mutex_lock(&w->lock);
     }
     pthread_mutex_unlock(&w->lock);
@@ -75,7 +75,7 @@ void svi_worker_free(svi_worker **pw) {
     if (!w)
         return;
     pthread_mutex_lock(&w->lock);
-    w->stop = true;
+    w->stop = true; /* under the lock, so that no job starts between cancelling and joining */
     if (w->running && w->task->cancel)
         w->task->cancel(w->running);
     if (w->in && w->task->cancel)
@@ -108,12 +108,12 @@ void svi_worker_submit(svi_worker *w, void *job) {
     pthread_mutex_unlock(&w->lock);
 }
 
-/* A job is taken together with its count in the eventfd, never before: a count that came after it would stand
- * for no job and keep the descriptor readable. */
+/* Reads the eventfd first and takes the job only with its count: a count written after its job was taken
+ * would stand for no job and leave the descriptor readable. */
 void *svi_worker_collect(svi_worker *w) {
     uint64_t jobs;
     if (read(w->done, &jobs, sizeof jobs) < 0) {
-        errno = 0; /* none has come out */
+        errno = 0; /* EAGAIN: no job has finished */
         return NULL;
     }
     pthread_mutex_lock(&w->lock);
@@ -128,6 +128,6 @@ void *svi_worker_wait(svi_worker *w) {
     struct pollfd done = {w->done, POLLIN, 0};
     void *job = NULL;
     while (w->busy && !(job = svi_worker_collect(w)))
-        poll(&done, 1, -1); /* again when interrupted */
+        poll(&done, 1, -1); /* a signal only repeats the loop */
     return job;
 }

@@ -13,16 +13,16 @@
 
 #define MIB         ((size_t)1 << 20)
 #define BUFFER      (128 * MIB) /* of OpenBLAS on x86-64, for each thread that computes at the same time */
-#define STACK       (8 * MIB)   /* of a thread, beside its buffer */
-#define CALLERS     2           /* the stream and the refit */
-#define REST        (128 * MIB) /* program, libraries, and a start */
-#define MAX_THREADS 64          /* threads that OpenBLAS starts at most */
+#define STACK       (8 * MIB)   /* of each thread of OpenBLAS */
+#define CALLERS     2           /* threads that call BLAS at once: the stream and the refit */
+#define REST        (128 * MIB) /* program, libraries, and the memory of a start */
+#define MAX_THREADS 64          /* upper bound of OpenBLAS's threads */
 
 /* Not in a header of OpenBLAS, but exported by its library; absent in another BLAS. */
 extern void *blas_memory_alloc(int procpos) __attribute__((weak));
 extern void blas_memory_free(void *buffer) __attribute__((weak));
 
-/* Threads that OpenBLAS starts while it is loaded, the main one included. */
+/* Threads that OpenBLAS will start while it is loaded, the main one included, by OpenBLAS's own rules. */
 BEFORE_SANITIZERS static int loaded_threads(char **environment) {
     static const char key[] = "OPENBLAS_NUM_THREADS=";
     cpu_set_t set;
@@ -33,12 +33,12 @@ BEFORE_SANITIZERS static int loaded_threads(char **environment) {
     return count < 1 ? 1 : count > MAX_THREADS ? MAX_THREADS : count;
 }
 
-/* Before the constructors of the libraries: what OpenBLAS does there cannot be stopped. */
+/* Runs before the constructors of the libraries: OpenBLAS's own would hang, and cannot be stopped. */
 BEFORE_SANITIZERS static void check_limit(int argc, char **argv, char **environment) {
     struct rlimit limit;
     char text[400];
     (void)argc;
-    svi_blas_begin(argv, environment);
+    svi_blas_begin(argv, environment); /* first: it decides how many threads OpenBLAS starts */
     if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY)
         return;
     const int threads = loaded_threads(environment);
@@ -51,6 +51,7 @@ BEFORE_SANITIZERS static void check_limit(int argc, char **argv, char **environm
                                 "raise the limit%s, or limit the memory itself (systemd: MemoryMax)\n",
                                 (size_t)limit.rlim_cur / MIB, threads, threads > 1 ? "s" : "", need / MIB,
                                 threads > 1 ? ", set OPENBLAS_NUM_THREADS=1" : "");
+    /* write, because stdio is not initialised yet. */
     if (write(STDERR_FILENO, text, (size_t)length) != length)
         _exit(1);
     _exit(1);
@@ -59,6 +60,7 @@ BEFORE_SANITIZERS static void check_limit(int argc, char **argv, char **environm
 __attribute__((section(".preinit_array"), used)) static void (*const check_first)(int, char **,
                                                                                   char **) = check_limit;
 
+/* Tests by a mapping that is removed at once: the limit alone does not tell how much is already used. */
 static bool address_space_holds(int callers, int threads) {
     const size_t need = (size_t)callers * BUFFER + (size_t)threads * (BUFFER + STACK);
     void *scratch = mmap(NULL, need, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -74,9 +76,8 @@ svs_code svi_take_buffers(int threads, int64_t *second, svs_error *err) {
     if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY || !blas_memory_alloc ||
         !blas_memory_free)
         return SVS_OK;
-    /* Taken and given back at once: OpenBLAS would not fail, it would go on asking. */
     if (*second == 0)
-        *second = !address_space_holds(CALLERS + 2, threads); /* its stack, too, and some room to breathe */
+        *second = !address_space_holds(CALLERS + 2, threads); /* one more for its stack and a margin */
     callers += *second != 1;
     const size_t need = (size_t)callers * BUFFER + (size_t)threads * (BUFFER + STACK);
     if (!address_space_holds(callers, threads))
@@ -85,6 +86,8 @@ svs_code svi_take_buffers(int threads, int64_t *second, svs_error *err) {
             "the address space is limited to %zu MiB (ulimit -v), which has no room for OpenBLAS's "
             "buffers (%zu MiB for threads %d): raise the limit, or lower threads",
             (size_t)limit.rlim_cur / MIB, need / MIB, threads);
+    /* OpenBLAS keeps freed buffers for reuse. All are taken before the first is freed, or it would hand out
+     * the same one again. */
     for (int i = 0; i < callers; i++)
         taken[i] = blas_memory_alloc(0);
     for (int i = 0; i < callers; i++)

@@ -1,11 +1,14 @@
-/* OpenBLAS reads two things while it is loaded, before main: how many threads to start, which then wait for
- * work in a loop that takes a core, and the kernels, of which the version of 2022 picks those of 2013 for
- * every processor that it does not know. The C library takes the environment as it came, an array between
- * others, which cannot grow. So before any constructor has run a few of its entries, of names that no
- * constructor asks for, lend their places to what OpenBLAS is to read, and main gives them back. Where there
- * are too few of these the program begins again with a longer environment, which costs all that the dynamic
- * linker did: a third of a short command. Sanitizers have not begun by then: nothing may allocate, and calls
- * that they intercept are made without them. */
+/* OpenBLAS reads two variables while it is loaded, before main: the number of threads, which then wait for
+ * work in a loop that occupies a core, and the kernels, for which the version of 2022 chooses those of 2013
+ * on every processor that it does not know.
+ *
+ * The C library uses the environment in place, an array between others, which cannot grow. So before any
+ * constructor runs, a few entries with names that no constructor reads lend their slots to OpenBLAS's
+ * variables, and main restores them. When there are too few such entries, the program restarts itself with a
+ * longer environment; that repeats the work of the dynamic linker, a third of a short command.
+ *
+ * Sanitizers are not initialised by then: nothing may allocate, and calls that they intercept are avoided or
+ * made as plain system calls. */
 #include "cli/blas_begin.h"
 
 #include <stdbool.h>
@@ -16,24 +19,24 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define MAX_VARIABLES 4000 /* variables; with more of them nothing is set */
+#define MAX_VARIABLES 4000 /* variables of the environment; with more, nothing is set */
 
 #define ONE_THREAD   "OPENBLAS_NUM_THREADS=1"
 #define WIDE_KERNELS "OPENBLAS_CORETYPE=SkylakeX"
-#define MARK         "SVMSTREAM_BLAS_SET=" /* what was set, for the program that begins again: t, k or both */
+#define MARK         "SVMSTREAM_BLAS_SET=" /* followed by what was set: t (threads), k (kernels) or both */
 
-#define PAGE  4096 /* a loan begins with one */
+#define PAGE  4096 /* a loan starts at a page */
 #define LOANS 3
 
-/* Entries of the environment in the places of others, on a page of its own: the first is MARK, by whose
- * address main finds it. */
+/* Entries that take the slots of others, on a separate page. The first is MARK: main finds the page by its
+ * address. */
 struct loan {
     char entry[LOANS][32];
-    char *lent[LOANS]; /* what stood in their places */
-    const struct loan *self;
+    char *lent[LOANS];       /* the entries that were in their slots */
+    const struct loan *self; /* identifies the page as a loan */
 };
 
-/* The place of a variable among them, by "NAME="; NULL: it is not set. */
+/* The slot of a variable in the environment, by "NAME="; NULL: it is not set. */
 BEFORE_SANITIZERS static char **blas_place_of(char **environment, const char *name) {
     for (char **e = environment; *e; e++) {
         int i = 0;
@@ -45,7 +48,7 @@ BEFORE_SANITIZERS static char **blas_place_of(char **environment, const char *na
     return NULL;
 }
 
-/* AVX-512 as those kernels use it. */
+/* True for the parts of AVX-512 that OpenBLAS's SkylakeX kernels use. */
 BEFORE_SANITIZERS static bool has_wide_vectors(void) {
 #if defined(__x86_64__)
     __builtin_cpu_init();
@@ -56,12 +59,12 @@ BEFORE_SANITIZERS static bool has_wide_vectors(void) {
 #endif
 }
 
-/* What is to be read, a NULL after it. */
+/* The entries that OpenBLAS shall read, MARK first; ends in NULL. */
 struct wanted {
     const char *entry[LOANS + 1];
 };
 
-/* False: there are too few places, or there is no page. */
+/* Puts the entries into borrowed slots. False, with nothing changed: too few slots, or no page. */
 BEFORE_SANITIZERS static bool begin_borrowed(char **environment, const struct wanted *w) {
     static const char names[][12] = {"_=",    "OLDPWD=", "SHLVL=", "PWD=",   "HOSTNAME=", "LOGNAME=", "USER=",
                                      "MAIL=", "TERM=",   "LANG=",  "SHELL=", "HOME=",     "PATH="};
@@ -72,6 +75,7 @@ BEFORE_SANITIZERS static bool begin_borrowed(char **environment, const struct wa
     for (size_t i = 0; count < wanted && i < sizeof names / sizeof *names; i++)
         if ((places[count] = blas_place_of(environment, names[i])))
             count++;
+    /* A system call and copying by hand: sanitizers intercept mmap and memcpy. */
     const long page = count < wanted ? -1
                                      : syscall(SYS_mmap, NULL, (size_t)PAGE, PROT_READ | PROT_WRITE,
                                                MAP_PRIVATE | MAP_ANONYMOUS, -1, (off_t)0);
@@ -106,14 +110,14 @@ BEFORE_SANITIZERS static void begin_again(char **argv, char **environment, const
     if (length <= 0)
         return;
     program[length] = 0;
-    execve(program, argv, variables); /* else it goes on as it is */
+    execve(program, argv, variables); /* returns only on failure: the program continues unchanged */
 }
 
 BEFORE_SANITIZERS void svi_blas_begin(char **argv, char **environment) {
     char mark[] = MARK "__";
     struct wanted w = {{mark}};
     int count = 1;
-    if (!environment || blas_place_of(environment, MARK))
+    if (!environment || blas_place_of(environment, MARK)) /* the mark: this is the restarted program */
         return;
     if (!blas_place_of(environment, ONE_THREAD)) {
         w.entry[count++] = ONE_THREAD;
@@ -127,9 +131,10 @@ BEFORE_SANITIZERS void svi_blas_begin(char **argv, char **environment) {
         begin_again(argv, environment, &w);
 }
 
-/* Gives back what was lent. False: nothing was, MARK is one of the program that began again. */
+/* Restores the borrowed slots. False: nothing was borrowed; the mark is an entry of the longer environment of
+ * a restarted program. */
 static bool give_back(char **mark) {
-    struct loan *loan = (struct loan *)*mark;
+    struct loan *loan = (struct loan *)*mark; /* `entry` is the first member */
     if ((uintptr_t)loan % PAGE != 0 || loan->self != loan)
         return false;
     for (char **e = environ; *e; e++)

@@ -1,9 +1,11 @@
 /* config: the effective settings, as a file that the program reads back, and the memory they need.
  *
- * `show` writes the settings as they hold, those of a kept state among them, and what the process takes with
- * them for some numbers of features; `check` says whether they contradict each other and what a data file
- * would be read as, and warns of memory; `default` writes what holds without any setting. What contradicts
- * is printed by `show` as a comment, so that its output is a file of settings in any case. */
+ * `show` writes the effective settings, those of a kept state included, and the memory of the process with
+ * them for some numbers of features. `check` reports contradictions, how a data file would be interpreted,
+ * and large memory. `default` writes the settings without any file or flag. `show` prints contradictions as a
+ * comment, so that its output is a valid file of settings in any case.
+ *
+ * In order of reading: the kept settings, memory, then the three verbs. */
 #include <stdint.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,11 +22,12 @@
 #include "server/server.h"
 #include "svmstream/svmstream.h"
 
-#define MUCH SVI_GIB /* what is warned of */
+#define MUCH SVI_GIB /* memory from which `check` warns */
 
-#define ROWS_READ 1000
+#define ROWS_READ 1000 /* of a data file that is checked */
 
-/* The settings that the state in state.dir was created with hold where none is given. */
+/* Fills the settings that are not given from the state in state.dir, as a start would. An absent or empty
+ * state changes nothing. */
 static svs_code config_merge_kept(struct svi_settings *s, svs_error *err) {
     const struct svi_recovery_options o = {.until = UINT64_MAX};
     struct svi_state_dir f;
@@ -52,7 +55,7 @@ static void config_memory_line(const struct svi_settings *s, int d, int classes,
                 engine / SVI_MIB, process / SVI_MIB);
 }
 
-/* A line, after `lead`, of what the keys of a stream take; a stream without keys has none. */
+/* Writes a line, after `lead`, with the memory of the keys of a stream; nothing for a stream without keys. */
 static void config_write_keys(const struct svi_settings *s, const char *lead, FILE *to) {
     const int d = svi_keys_features(s);
     struct svi_keys_memory m;
@@ -71,21 +74,21 @@ static void config_write_keys(const struct svi_settings *s, const char *lead, FI
         fprintf(to, " (half of what %s): %lld keys\n", m.of, (long long)m.most);
 }
 
-/* For the named features; without names for some usual numbers of features, up to the limit. */
+/* Memory for the named features, or without names for some common numbers of features up to the limit. */
 static void config_write_memory(const struct svi_settings *s, FILE *to) {
     const int named = svi_settings_feature_count(s), last = named > 0 ? named : (int)s->max_features;
     fprintf(to,
             "# Memory at most (the engine, and the process; queues of peers that are ahead come on top):\n");
-    for (const int *usual = (const int[]){10, 54, 100, 0}; *usual && named == 0; usual++)
-        if (*usual < last)
-            config_memory_line(s, *usual, 2, to);
+    for (const int *common = (const int[]){10, 54, 100, 0}; *common && named == 0; common++)
+        if (*common < last)
+            config_memory_line(s, *common, 2, to);
     config_memory_line(s, last, 2, to);
     if (s->task == SVS_CLASSIFY)
         config_memory_line(s, last, (int)s->max_classes, to);
     config_write_keys(s, "#   ", to);
 }
 
-/* Are there to be more keys in memory than the machine has? Then that, and how many fit. */
+/* True, with a text, when the keys that may be in memory need more than the machine has. */
 static bool config_keys_warning(const struct svi_settings *s, char *text, size_t size) {
     struct svi_keys_memory m;
     if (!svi_settings_keyed(s))
@@ -118,7 +121,7 @@ static int cmd_config_show(const struct cli_args *a) {
     return CLI_OK;
 }
 
-/* Limits are easily set high, and cost nothing until a stream uses them. */
+/* A warning only: limits are often set high, and cost nothing until a stream uses them. */
 static void warn_of_memory(const struct cli_args *a, const struct svi_settings *s) {
     const int named = svi_settings_feature_count(s), d = named > 0 ? named : (int)s->max_features;
     const double memory = svi_server_memory(s, d, 2);
@@ -142,7 +145,8 @@ static void config_sink(void *user, const struct svi_event *event) {
     (void)event;
 }
 
-/* The first rows of a file, learned and forgotten: do the settings name columns that it has? */
+/* Learns the first rows of a file in a temporary engine. It fails when the settings name columns that the
+ * file does not have: only an engine that saw rows knows which names stayed unknown. */
 static svs_code config_take_rows(svi_reader *r, const struct svi_settings *s, svs_error *err) {
     char strangers[SVS_ERROR_TEXT];
     struct svi_message m;

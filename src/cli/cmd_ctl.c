@@ -1,10 +1,12 @@
 /* ctl: one control request, its reply as JSON.
  *
- * The words KEY=VALUE become a map: keys of the request itself, or with `config` the settings, with `score`
- * the sample. Only load FILE is no such map: the model of the file goes with the request, in the form in
- * which it would be published. The reply goes to standard output as it came; what a change of settings has
- * changed, and what tune found, is said once more for people, on standard error. How long is waited depends
- * on what the process has to do: some requests make a model or a checkpoint. */
+ * The words KEY=VALUE become a map: keys of the request itself, with `config` the settings, with `score` the
+ * sample. load FILE has no pairs; the request carries the model of the file, in the form in which it would be
+ * published. The reply goes to standard output unchanged; changed settings and the result of tune are printed
+ * again for people, on standard error. The timeout depends on the request: some build a model or write a
+ * checkpoint.
+ *
+ * In order of reading: values and pairs, the request, the reply, cmd_ctl_run. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -21,17 +23,17 @@
 #include "wire/json_value.h"
 #include "wire/pack.h"
 
-#define STOP_SECONDS   60  /* a last checkpoint may be large */
-#define CONFIG_SECONDS 600 /* a model may be made again from millions of samples */
+#define STOP_SECONDS   60  /* the last checkpoint may be large */
+#define CONFIG_SECONDS 600 /* the model may be rebuilt from millions of samples */
 
-/* Does the word begin with this key and an equals sign? */
+/* True when the word begins with this key and an equals sign. */
 static bool names_key(const char *word, const char *key) {
     const size_t n = strlen(key);
     return strncmp(word, key, n) == 0 && word[n] == '=';
 }
 
-/* 7 is an integer, 0.5 a number, [1, 2] and {"a": 1} are JSON; "7" (with the quotes) and everything else a
- * string. */
+/* Packs a value by its form: 7 is an integer, 0.5 a number, [1, 2] and {"a": 1} are JSON; "7" (with the
+ * quotes) and everything else is a string. */
 static void pack_word(struct svi_pack *p, const char *word) {
     char *end;
     if ((*word == '[' || *word == '{') && svi_pack_json(p, word, NULL) == SVS_OK)
@@ -51,7 +53,8 @@ static void pack_word(struct svi_pack *p, const char *word) {
         svi_pack_string(p, word + quoted, quoted ? n - 2 : n);
 }
 
-/* The key of a map that all KEY=VALUE but that of the request go into; NULL: they are its keys, too. */
+/* The key of the inner map that receives all KEY=VALUE except key=..., which is about the request; NULL: the
+ * pairs are keys of the request itself. */
 static const char *cmd_ctl_inner(const struct cli_args *a) {
     int others = 0;
     for (int i = 1; i < a->positional_count; i++) {
@@ -65,7 +68,7 @@ static const char *cmd_ctl_inner(const struct cli_args *a) {
                                                      : NULL;
 }
 
-/* What the switches add to a request. */
+/* Adds the switches of the command line to a request. */
 static void cmd_ctl_switches(const struct cli_args *a, struct svi_pack *p) {
     if (cli_has(a, "yes"))
         svi_put_bool(p, "yes", true);
@@ -75,7 +78,7 @@ static void cmd_ctl_switches(const struct cli_args *a, struct svi_pack *p) {
         svi_put_text(p, "without", cli_value(a, "without-src"));
 }
 
-/* Keys of the stream, and parts of them, are text whatever they look like: 007 is not 7. */
+/* Stream keys, and parts of them, are always text: 007 is not 7. */
 static void cmd_ctl_pair(struct svi_pack *p, const char *word) {
     const char *sign = strchr(word, '=');
     const bool text = names_key(word, "key") || names_key(word, "like") || names_key(word, "prefix");
@@ -89,7 +92,7 @@ static void cmd_ctl_pair(struct svi_pack *p, const char *word) {
         pack_word(p, sign + 1);
 }
 
-/* The pairs that are about the request itself (`outside`: whose key it is about), or all others. */
+/* Packs the pair key=... (`outside`), which names the stream key of the request, or all other pairs. */
 static void cmd_ctl_pairs(const struct cli_args *a, struct svi_pack *p, bool outside) {
     for (int i = 1; i < a->positional_count; i++)
         if (names_key(a->positional[i], "key") == outside)
@@ -135,7 +138,7 @@ static svs_code cmd_ctl_build_model(const char *path, struct svi_bytes *request,
     return code;
 }
 
-/* For people, beside the reply: what has changed, and what it took. */
+/* Prints the changed settings for people, in addition to the reply, and how many samples were relearned. */
 static void cmd_ctl_print_changes(struct cli_object reply) {
     char key[80], from[80], to[80];
     const struct cli_object changed = cli_key(reply, "changed"), samples = cli_key(reply, "relearned");

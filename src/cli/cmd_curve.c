@@ -5,7 +5,7 @@
 #include "cli/command.h"
 #include "net/acl.h"
 
-/* The file of `new` and `show`: the one that was named, or the settings' key file. */
+/* The file of `new` and `show`: the positional, or the key file of the settings, or the default name. */
 static const char *curve_key_file(const struct cli_args *a) {
     const char *set = svi_keys_path(&a->settings);
     return a->positional_count > 1 ? a->positional[1] : set ? set : SVI_KEY_FILE;
@@ -58,7 +58,7 @@ static int cmd_curve_allow(const struct cli_args *a) {
     return CLI_OK;
 }
 
-/* A name, a key or the file of one. */
+/* Accepts a name, a key or a key file; names come first, since a name may also be that of a file. */
 static int cmd_curve_revoke(const struct cli_args *a) {
     struct svi_client removed;
     char key[SVI_KEY_LENGTH + 1];

@@ -1,10 +1,13 @@
 /* eval: the whole engine on a file, without sockets: test, then train, row by row.
  *
- * The engine is that of `run`. It sends no events but refusals, of which the first are reported with their
- * lines; refits run between two rows, so that the result depends on the file alone; the clock is read every
- * CLOCK_ROWS rows. What is printed are the engine's own figures: a table or one JSON object at the end, and
+ * The engine is that of `run`. Of its events only refusals are printed, the first ones with their lines.
+ * Refits run between two rows, so that the result depends on the file alone; the clock is read every
+ * CLOCK_ROWS rows. All printed figures are the engine's own: a table or one JSON object at the end, and
  * lines on the way (report/live_figures.h): to standard error at rows 1, 2, 4, 8, ..., or to standard output
- * every N rows on request. Read take_all first, then cmd_eval_finish. */
+ * every N rows on request. With --alerts the file is read once per alert budget, each time by a new engine.
+ *
+ * In order of reading: take_all (one pass over the file), cmd_eval_finish (figures), cmd_eval_pass (alerts).
+ */
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -27,8 +30,8 @@
 #include "report/live_figures.h"
 #include "report/verdict.h"
 
-#define CLOCK_ROWS 1024 /* rows between two looks at the clock and the progress line */
-#define REPORTED   5    /* refused rows reported in full */
+#define CLOCK_ROWS 1024 /* rows between two updates of the clock and the progress line */
+#define REPORTED   5    /* refused rows that are reported in full */
 
 struct eval {
     const struct cli_args *args;
@@ -36,18 +39,18 @@ struct eval {
     svi_stream *stream;
     svi_reader *reader;
     int64_t row, refused, reasons[SVS_CODE_COUNT];
-    bool located; /* the refusal names its line itself */
+    bool located; /* the text of a refusal names its line already */
     struct svi_arrival_clock clock;
     double now;
     struct svi_progress progress;
     struct svi_live_figures live;
-    struct svi_quality_plot *plot; /* NULL = none is asked for */
-    struct svi_quality_row last;   /* what the engine said of the row in hand */
-    bool accepted;                 /* with `plot`: it was */
+    struct svi_quality_plot *plot; /* NULL: no plot */
+    struct svi_quality_row last;   /* results of the current row */
+    bool accepted;                 /* the current row was accepted */
     struct svi_alert_log *log;     /* with --alerts, else NULL */
-    bool silent;                   /* refusals were reported before */
+    bool silent;                   /* a later pass: refusals were reported by the first */
     double latest;                 /* with `log`: the latest time stamp, -INFINITY = none so far */
-    char note[60];                 /* ends the progress line */
+    char note[60];                 /* appended to the progress line */
 };
 
 static void cmd_eval_refused(struct eval *e, const struct svi_event *event) {
@@ -68,7 +71,7 @@ static void cmd_eval_refused(struct eval *e, const struct svi_event *event) {
                  event->as.error.reason);
 }
 
-/* A score comes when the row is accepted, before its alert. */
+/* Events of one row arrive in this order: its score, which shows that it was accepted, then its alert. */
 static void cmd_eval_sink(void *user, const struct svi_event *event) {
     struct eval *e = user;
     if (e->log)
@@ -79,17 +82,18 @@ static void cmd_eval_sink(void *user, const struct svi_event *event) {
         e->last = (struct svi_quality_row){.novelty = event->as.score.judged ? event->as.score.novelty : NAN};
         e->accepted = true;
     }
-    if (event->topic == SVI_TOPIC_ALERT && !event->as.alert.measure) /* of novelty: a dot on its line */
+    if (event->topic == SVI_TOPIC_ALERT && !event->as.alert.measure) /* a novelty alert: a dot in the plot */
         e->last.alert = e->last.alert || strcmp(event->as.alert.state, "open") == 0;
 }
 
-/* The progress line makes way for it. */
+/* Clears the progress line first, or both would share a line of the terminal. */
 static void cmd_eval_show_figures(struct eval *e) {
     svi_progress_clear(&e->progress);
     svi_live_figures_show(&e->live);
 }
 
-static void look_up(struct eval *e) {
+/* Updates the clock, the live figures and the progress line. */
+static void cmd_eval_update(struct eval *e) {
     int64_t size, at = svi_reader_position(e->reader, &size);
     e->now = svi_arrival_clock_now(&e->clock);
     if (svi_live_figures_wait(&e->live) <= 0)
@@ -103,9 +107,9 @@ static double cmd_eval_row_seconds(const struct eval *e) {
     return e->s.alert_interval > 0 ? e->s.alert_interval : SVI_FILE_INTERVAL;
 }
 
-/* What the alerts come to is a function of the file: where rows have no times, alert.interval passes from one
- * to the next, and where one of them has none, it comes with the latest. The clock then only says which time
- * stamps lie in the future. */
+/* The arrival time of a row. Alerts must be a function of the file: without time stamps, alert.interval
+ * passes from row to row; a single row without one gets the latest so far. The clock then serves only to
+ * refuse time stamps in the future. */
 static double cmd_eval_time(struct eval *e, const struct svi_message *m) {
     if (!e->log)
         return e->now;
@@ -115,8 +119,8 @@ static double cmd_eval_time(struct eval *e, const struct svi_message *m) {
     return isnan(m->ts) ? e->latest : e->now;
 }
 
-/* One row, whether it was readable or not: what cannot be read is refused by the engine too, so that it is
- * counted by its code and in the order of the file. */
+/* Passes one row to the engine, readable or not: the engine refuses unreadable rows, too, so that all
+ * refusals are counted by code and in the order of the file. */
 static void cmd_eval_take(struct eval *e, enum svi_read what, struct svi_message *m, const svs_error *why) {
     const char *bytes;
     size_t length;
@@ -126,7 +130,7 @@ static void cmd_eval_take(struct eval *e, enum svi_read what, struct svi_message
     e->located = what == SVI_READ_BAD;
     if (what == SVI_READ_BAD)
         svi_stream_refuse(e->stream, why->code, why->text, bytes, length, now);
-    else if (e->args->settings.calendar[0] && isnan(m->ts)) /* the time of today says nothing about the row */
+    else if (e->args->settings.calendar[0] && isnan(m->ts)) /* today's time would be a wrong feature */
         svi_stream_refuse(e->stream, SVS_SETTING,
                           "the setting calendar needs the row's time: name its column by --ts", bytes, length,
                           now);
@@ -135,7 +139,7 @@ static void cmd_eval_take(struct eval *e, enum svi_read what, struct svi_message
     svi_engine_refit_here(
         svi_stream_root(e->stream)); /* between two rows: the result depends on the file alone */
     e->row++;
-    if (e->plot)
+    if (e->plot) /* waits for the events of this row: novelty may run in a second thread */
         svi_stream_settle(e->stream);
     if (e->plot && e->accepted) {
         e->last.row = (double)e->row;
@@ -145,7 +149,7 @@ static void cmd_eval_take(struct eval *e, enum svi_read what, struct svi_message
     if (svi_live_figures_due(&e->live, e->row))
         cmd_eval_show_figures(e);
     if (e->row % CLOCK_ROWS == 0)
-        look_up(e);
+        cmd_eval_update(e);
 }
 
 static svs_code take_all(struct eval *e, svs_error *err) {
@@ -157,7 +161,7 @@ static svs_code take_all(struct eval *e, svs_error *err) {
             return SVS_OK;
         if (what == SVI_READ_FAIL)
             return svi_fail(err, why.code, "%s: %s", e->args->positional[0], why.text);
-        if (first && what == SVI_READ_ROW) {
+        if (first && what == SVI_READ_ROW) { /* the first row decides whether the log counts rows or time */
             first = false;
             if (isnan(m.ts) && svi_preview_without_times(e->log, err) != SVS_OK)
                 return err->code;
@@ -166,7 +170,7 @@ static svs_code take_all(struct eval *e, svs_error *err) {
     }
 }
 
-/* One JSON object; `keys`: of a stream with keys, else NULL, and those with that many rows. */
+/* Prints one JSON object; `keys`: figures of a stream with keys, else NULL; of keys with at least `rows`. */
 static svs_code print_json(const struct svi_quality_report *r, const struct svi_key_quality *keys,
                            int64_t rows, svs_error *err) {
     struct svi_bytes map = {0};
@@ -178,7 +182,8 @@ static svs_code print_json(const struct svi_quality_report *r, const struct svi_
     return code;
 }
 
-/* With what `predict` needs to read the same log: which of its columns were passed over is known by now. */
+/* Writes the model at the end of the file, because only then is it known which columns were never used;
+ * `predict` needs that to read the same log. */
 static svs_code write_model(struct eval *e, const char *path, svs_error *err) {
     svs_model m;
     const struct svi_figure *quality;
@@ -195,7 +200,8 @@ static svs_code write_model(struct eval *e, const char *path, svs_error *err) {
     return code;
 }
 
-/* A file of which no row was taken is a failure; of one with a few refused rows it is said how many. */
+/* Fails when every row was refused. A few refused rows are reported here; many, at the very end
+ * (cmd_eval_end). */
 static svs_code cmd_eval_taken(struct eval *e, svs_error *err) {
     char reasons[SVS_ERROR_TEXT];
     svs_code most;
@@ -209,7 +215,8 @@ static svs_code cmd_eval_taken(struct eval *e, svs_error *err) {
     return SVS_OK;
 }
 
-/* Where many rows were refused it is the last line that says so; where most were, the command has failed. */
+/* Many refused rows are reported by the last line of output, where nobody overlooks it; if most were refused,
+ * the command fails. */
 static int cmd_eval_end(const struct eval *e, svs_code code, svs_error *err) {
     char reasons[SVS_ERROR_TEXT];
     svs_code most;
@@ -221,6 +228,8 @@ static int cmd_eval_end(const struct eval *e, svs_code code, svs_error *err) {
     return svi_refused_most(e->refused, e->row) ? CLI_FAILED : CLI_OK;
 }
 
+/* The engine settles before anything is read from it: figures of the last rows may still be in its second
+ * thread. The verdict goes to standard error before the table, which then ends the output. */
 static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
     svs_code code = take_all(e, err);
     svi_stream_settle(e->stream);
@@ -251,7 +260,7 @@ static svs_code cmd_eval_finish(struct eval *e, svs_error *err) {
     return code;
 }
 
-/* The file comes first: what its label is may say what is learned. */
+/* Opens the reader before the engine: the label column may decide the task. */
 static svs_code cmd_eval_open(struct eval *e, struct svi_settings *s, svs_error *err) {
     struct svi_reader_options o = svi_settings_reader(s);
     o.task_follows = true;
@@ -277,7 +286,7 @@ static svs_code cmd_eval_open(struct eval *e, struct svi_settings *s, svs_error 
 
 /* ---- the alerts that would have been */
 
-/* One run over the file. */
+/* One pass over the file with an engine of its own; `budget` replaces alert.budget, NULL: as set. */
 static svs_code cmd_eval_pass(void *user, const char *budget, struct svi_alert_log *log, svs_error *err) {
     struct eval *e = user;
     struct svi_settings s = e->s;
@@ -316,7 +325,7 @@ static int cmd_eval_alerts(struct eval *e) {
     return result == CLI_OK ? cmd_eval_end(e, SVS_OK, &err) : result;
 }
 
-/* What is of one model alone. */
+/* Refuses options that make sense for one model only, or only for the table of keys. */
 static int check_keyed(const struct cli_args *a) {
     static const char *const single[] = {"plot", "model-out"};
     for (int i = 0; i < 2; i++)
@@ -336,7 +345,7 @@ static int cmd_eval_run(const struct cli_args *a) {
     e.s.scores = cli_has(a, "plot") ? SVI_SCORES_ALL : SVI_SCORES_NONE; /* others would only cost time */
     e.s.publish_every = 0;
     e.s.publish_seconds = 0;
-    if (!svi_settings_given(&e.s, svi_settings_row("alert.interval"))) /* when rows are read tells nothing */
+    if (!svi_settings_given(&e.s, svi_settings_row("alert.interval"))) /* reading times mean nothing here */
         e.s.alert_interval = SVI_FILE_INTERVAL;
     svi_arrival_clock_start(&e.clock);
     e.now = svi_arrival_clock_now(&e.clock);

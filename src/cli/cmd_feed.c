@@ -1,10 +1,12 @@
-/* feed: rows of files to a running process, as fast as it takes them or at a given rate.
+/* feed: sends rows of files to a running process, as fast as it accepts them or at a given rate.
  *
  * Rows are read (cmd_feed_next_row), encoded and put into a delivery (client/delivery.h), which sends them
- * and, with --ack, keeps them until the process has answered. `row` counts the rows read; the delivery says
- * which row the process wants. Rows below it are passed over: the process has them from an earlier run. When
- * it comes to want an earlier row, because it was restarted, files are read again from their beginning
- * (cmd_feed_all); standard input cannot be, so its rows are kept until they are on the process's disk. */
+ * and, with --ack, keeps them until the process has answered. `row` counts the rows read; the delivery knows
+ * which row the process wants. Rows below it are skipped: the process has them from an earlier run. When it
+ * wants an earlier row again, because it was restarted, the files are read again from their beginning
+ * (cmd_feed_all). Standard input cannot be, so its rows are kept until they are on the process's disk.
+ *
+ * In order of reading: one row, the files, the summary, the name of the source, start and end. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -25,17 +27,17 @@
 #include "features/cells.h"
 #include "wire/event.h"
 
-#define SHOWN      5 /* rows that cannot be read, reported in full */
+#define SHOWN      5 /* unreadable rows that are reported in full */
 #define AN_HOUR    3600.0
-#define PIPE_ROWS  1e6  /* kept until they are on disk, of what cannot be read again */
-#define NAME_SHOWN 40   /* bytes of the file's name */
-#define HEAD_BYTES 4096 /* bytes in which its first two lines are looked for */
+#define PIPE_ROWS  1e6  /* capacity for rows that cannot be read again and wait for the process's disk */
+#define NAME_SHOWN 40   /* bytes of the file's name in the name of the source */
+#define HEAD_BYTES 4096 /* bytes of a file in which its first two lines are searched */
 
 struct feed {
     const struct cli_args *args;
     struct delivery delivery;
     struct svi_identity identity;
-    bool acked;   /* else pushed */
+    bool acked;   /* acknowledged input (router); else pushed */
     bool replay;  /* acked: the files can be read again from the beginning */
     bool durable; /* acked: only to a process that keeps its state */
     struct svi_shape shape;
@@ -43,16 +45,16 @@ struct feed {
     int64_t batch, in_flight, limit, repeat;
     double rate, timeout;
     bool packed, unlabelled;
-    struct svi_bytes named; /* names of columns that go with each message */
+    struct svi_bytes named; /* names of columns, sent with each message */
     struct svi_cells cells;
     int64_t row;                     /* rows taken from the files: their sequence number */
     int64_t sent, bad;               /* rows */
     int64_t reasons[SVS_CODE_COUNT]; /* of the bad ones, by code */
     int64_t there;                   /* acked: rows that the process had before this run */
     bool rewound;                    /* acked: the process wants earlier rows */
-    bool again;                      /* ... and they are read for the second time */
-    bool on_disk;                    /* acked: in the end nothing waits for the disk */
-    bool passing;                    /* acked: the name is of this run alone */
+    bool again;                      /* ... and the files are read once more */
+    bool on_disk;                    /* acked: at the end nothing waits for the disk */
+    bool passing;                    /* acked: the source name is for this run only */
     char src[SVS_NAME_MAX + 1];
     struct svi_progress progress;
 };
@@ -76,18 +78,21 @@ static svs_code cmd_feed_encode(struct feed *f, struct svi_message *m, svs_error
                : svi_fail(err, code, "row %" PRId64 " cannot be sent: %s", f->row + 1, svs_code_text(code));
 }
 
-/* Waits until the next row's time has come; what was gathered before is sent meanwhile. */
+/* Waits until the next row is due at the given rate; rows already batched are sent meanwhile. */
 static svs_code cmd_feed_pace(struct feed *f, svs_error *err) {
     double left = f->rate > 0 ? f->progress.start + (double)f->sent / f->rate - svi_monotonic() : 0;
     return left > 0 ? delivery_wait(&f->delivery, left, -1, err) : SVS_OK;
 }
 
-/* The row that the process wants, which may have changed while others were sent. */
+/* The row that the process wants next; replies may change it while rows are sent. */
 static int64_t cmd_feed_wanted(const struct feed *f) {
     return f->replay ? svs_outbox_wanted(f->delivery.link.box) : f->row;
 }
 
-/* A row that is not wanted, or no longer, is passed over. */
+/* Sends a row, or skips it when the process does not want it. Pacing may process replies, so the wanted row
+ * is compared again afterwards: only now is it certain whether this row, or an earlier one, is due. Skipped
+ * rows still commit their columns, or later rows would get other column numbers than in a run that sends all.
+ */
 static svs_code cmd_feed_take_row(struct feed *f, struct svi_message *m, svs_error *err) {
     svs_code code = cmd_feed_wanted(f) <= f->row ? cmd_feed_pace(f, err) : SVS_OK;
     f->rewound = cmd_feed_wanted(f) < f->row;
@@ -130,7 +135,8 @@ static void cmd_feed_show_progress(struct feed *f, const svi_reader *r, int pass
                           f->acked ? note : NULL);
 }
 
-/* The next row. While none has come in, what was delivered is looked after. */
+/* Reads the next row. While a pipe has none, the delivery is served: replies, repeats, questions about the
+ * disk. */
 static svs_code cmd_feed_next_row(struct feed *f, svi_reader *r, const char *path, struct svi_message *m,
                                   enum svi_read *what, svs_error *err) {
     svs_error why;
@@ -140,7 +146,7 @@ static svs_code cmd_feed_next_row(struct feed *f, svi_reader *r, const char *pat
         svs_code code = delivery_wait(&f->delivery, wait, svi_reader_fd(r), err);
         if (code != SVS_OK)
             return code;
-        const bool silent = svi_reader_wait(r) <= 0; /* the reader goes by what it has */
+        const bool silent = svi_reader_wait(r) <= 0; /* the reader decides by the rows it has */
         *what = silent || svi_reader_fill(r, &why) == SVS_OK ? svi_reader_next(r, m, &why) : SVI_READ_FAIL;
     }
     if (*what == SVI_READ_FAIL)
@@ -178,7 +184,7 @@ static svs_code feed_file(struct feed *f, const char *path, int pass, svs_error 
     return code;
 }
 
-/* All files, from their beginning. */
+/* Reads all files from their beginning, `repeat` times. */
 static svs_code feed_files(struct feed *f, svs_error *err) {
     svs_code code = SVS_OK;
     int files = f->args->positional_count;
@@ -188,12 +194,13 @@ static svs_code feed_files(struct feed *f, svs_error *err) {
         int64_t before = f->row;
         code = feed_file(f, f->args->positional[i % files], (int)i, err);
         if ((f->limit > 0 && f->row >= f->limit) || (f->repeat == 0 && f->row == before))
-            break; /* enough; or nothing in the file, for ever */
+            break; /* the limit is reached; or the file is empty, and would be repeated for ever */
     }
     return code;
 }
 
-/* Again from the beginning when the process turns out to lack earlier rows: it was restarted. */
+/* Starts again from the beginning when the process lacks earlier rows: it was restarted. That can show at any
+ * moment up to the last acknowledgement, so it is checked again after the delivery has finished. */
 static svs_code cmd_feed_all(struct feed *f, svs_error *err) {
     svs_code code;
     do {
@@ -209,7 +216,7 @@ static svs_code cmd_feed_all(struct feed *f, svs_error *err) {
     return code;
 }
 
-/* ---- what became of it */
+/* ---- the summary */
 
 static void report_refusals(const struct feed *f) {
     const struct delivery *d = &f->delivery;
@@ -256,7 +263,7 @@ static void report_sent(const struct feed *f, const svs_outbox_figures *figures,
     fputc('\n', stderr);
 }
 
-/* The last lines: where many rows could not be read it is the very last. */
+/* The last lines of output. The very last one reports unreadable rows if there were many. */
 static void cmd_feed_summarise(const struct feed *f, const svs_outbox_figures *figures, double seconds) {
     const bool many = svi_refused_many(f->bad, f->bad + f->row);
     if (f->bad > 0 && !many)
@@ -270,9 +277,9 @@ static void cmd_feed_summarise(const struct feed *f, const svs_outbox_figures *f
         report_unread(f);
 }
 
-/* ---- the name under which the files go to a process that acknowledges */
+/* ---- the source name under which a process with acknowledged input counts the rows */
 
-/* Can all of them be read again from the beginning (regular files)? */
+/* True when all can be read again from the beginning: regular files. */
 static bool source_replays(const char *const *paths, int count) {
     struct stat s;
     for (int i = 0; i < count; i++)
@@ -281,11 +288,12 @@ static bool source_replays(const char *const *paths, int count) {
     return true;
 }
 
-/* The length included. */
+/* Adds the bytes and their length, so that "ab", "c" and "a", "bc" differ. */
 static uint64_t source_add(uint64_t h, const char *bytes, size_t length) {
     return (svi_fnv(h, bytes, length) ^ length) * SVI_FNV_PRIME;
 }
 
+/* The bytes of the first two lines. */
 static size_t source_head(const char *bytes, size_t length) {
     const char *first = memchr(bytes, '\n', length);
     const char *second = first ? memchr(first + 1, '\n', length - (size_t)(first + 1 - bytes)) : NULL;
@@ -302,9 +310,9 @@ static uint64_t source_add_file(uint64_t h, const char *path) {
     return source_add(source_add(h, known, strlen(known)), head, source_head(head, length));
 }
 
-/* A name for these files that the next run finds again: the first one's, and a number made from this host's
- * name, all paths and the files' first two lines (so that another file that takes the place of this one is
- * another source, and one that grows is not). */
+/* A name for these files that the next run finds again: the name of the first file and a hash of the host's
+ * name, all paths and the first two lines of each. So another file in the same place is another source, and
+ * a file that grows is the same. */
 static void source_name(const char *const *paths, int count, char name[SVS_NAME_MAX + 1]) {
     char host[256] = "";
     const char *slash = strrchr(paths[0], '/'), *file = slash ? slash + 1 : paths[0];
@@ -320,7 +328,7 @@ static void source_name(const char *const *paths, int count, char name[SVS_NAME_
 
 /* ---- start and end */
 
-/* A file that cannot be read is complained of before a process is looked for. */
+/* Unreadable files are reported before a process is contacted. */
 static svs_code cmd_feed_check_files(const struct cli_args *a, svs_error *err) {
     for (int i = 0; i < a->positional_count; i++)
         if (strcmp(a->positional[i], "-") != 0 && access(a->positional[i], R_OK) != 0)
@@ -328,17 +336,19 @@ static svs_code cmd_feed_check_files(const struct cli_args *a, svs_error *err) {
     return SVS_OK;
 }
 
-/* While rows wait for the process. */
+/* Prints the delivery's warnings while rows wait for the process. */
 static void cmd_feed_warn(void *user, const char *text) {
     struct feed *f = user;
     if (!f->args->quiet)
         cli_fail(f->args, "%s", text);
 }
 
+/* The outbox holds twice the rows that may be unacknowledged, so that reading goes on while replies arrive.
+ * Rows that can be read again are released when they are taken; others wait for the disk (PIPE_ROWS). */
 static svs_code cmd_feed_open(struct feed *f, svs_error *err) {
     svs_outbox_options o;
     const double capacity = 2.0 * (double)f->in_flight * (double)f->batch,
-                 least = f->acked && !f->replay ? PIPE_ROWS : 1024;
+                 minimum = f->acked && !f->replay ? PIPE_ROWS : 1024;
     f->delivery = (struct delivery){.address = f->args->settings.in,
                                     .timeout = f->timeout,
                                     .identity = &f->identity,
@@ -349,7 +359,7 @@ static svs_code cmd_feed_open(struct feed *f, svs_error *err) {
     o.replay = f->replay;
     o.batch = (int)f->batch;
     o.window = (int)f->in_flight;
-    o.samples = (int64_t)fmin(fmax(capacity, least), 1e8);
+    o.samples = (int64_t)fmin(fmax(capacity, minimum), 1e8);
     o.release = !f->acked ? SVS_OUTBOX_SENT : f->durable ? SVS_OUTBOX_DURABLE : SVS_OUTBOX_SAFEST;
     o.bytes = INT64_C(1) << 30;
     o.message = f->args->settings.max_message;
@@ -358,8 +368,8 @@ static svs_code cmd_feed_open(struct feed *f, svs_error *err) {
     return code;
 }
 
-/* Files have a name that the next run finds again; what comes only once needs one of its own, whose place in
- * the process is given back at the end. */
+/* Files get a name that the next run finds again. A source that can be read only once gets a name for this
+ * run only, whose slot in the process is freed at the end (send_bye). */
 static void choose_name(struct feed *f) {
     const struct cli_args *a = f->args;
     f->replay = f->acked && source_replays(a->positional, a->positional_count);
@@ -402,7 +412,8 @@ static int read_options(struct feed *f) {
     return CLI_OK;
 }
 
-/* All is done: that the place of the name is not given back at once is no failure. */
+/* Frees the name's slot in the process. All rows are delivered, so a failure here is ignored: the process
+ * forgets a silent name by itself. */
 static void send_bye(struct feed *f) {
     svs_error late;
     svs_outbox_leave(f->delivery.link.box);
@@ -422,11 +433,12 @@ static int cmd_feed_run(const struct cli_args *a) {
         code = svi_identity_load(&a->settings, true, &f.identity, &err);
     if (code == SVS_OK)
         code = cmd_feed_open(&f, &err);
-    svi_identity_wipe(&f.identity);
+    svi_identity_wipe(&f.identity); /* the secret key is in the socket now */
     svi_progress_begin(&f.progress, a->quiet);
     if (code == SVS_OK)
         code = cmd_feed_all(&f, &err);
     double seconds = svi_progress_end(&f.progress);
+    /* The figures are read before bye and close, which change or free them. */
     if (f.delivery.link.box) {
         svs_outbox_status(f.delivery.link.box, &figures);
         f.on_disk = svs_outbox_done(f.delivery.link.box);

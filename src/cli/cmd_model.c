@@ -1,9 +1,10 @@
 /* model: a model from a file or from a running process, as a table or in other formats.
  *
- * What is looked at is always the payload of a model event: a file may be one, a process sends one, and a
- * file of `train` is encoded as one (formats/model_file.h). Its bytes are kept next to the decoded model,
- * since an export as msgpack writes them as they were. show and export differ only in what they do with it:
- * see cmd_model_load and the two functions after it. */
+ * The source is always the payload of a model event: a file may contain one, a process sends one, and a file
+ * of `train` is encoded as one (formats/model_file.h). The bytes are kept next to the decoded model, because
+ * an export as msgpack writes them unchanged. show and export differ only in what they do with the model: see
+ * cmd_model_load and the two functions after it. diff reads two and leaves the comparison to
+ * report/model_diff.h. */
 #include <math.h>
 #include <string.h>
 
@@ -24,7 +25,7 @@
 
 enum { FORMAT_JSON, FORMAT_LIBLINEAR, FORMAT_MSGPACK }; /* --format */
 
-/* The `model` of the reply {ok, model: {...}}. */
+/* Asks the process at `ctl` and appends the value of `model` from its reply {ok, model: {...}}. */
 static svs_code ask_process(const struct cli_args *a, struct svi_bytes *out, svs_error *err) {
     struct svi_bytes request = {0}, reply = {0};
     char text[200];
@@ -64,14 +65,14 @@ static const char *row_name(const svs_model *m, int k, char *out) {
     return out;
 }
 
-/* The largest weights of row k, in falling order of their size: `top` rounds over d, each below the one
- * before. */
+/* Prints the `top` largest weights of row k, by falling size: each round over the d columns finds the largest
+ * one after the last shown. No array of d entries is needed, and `top` is small. */
 static void show_row(const svs_model *m, int k, int64_t top) {
     const double *w = m->W + (size_t)k * (size_t)m->d;
     char name[NAME_SIZE];
     printf("\n%s  bias %.6g\n", row_name(m, k, name), m->b[k]);
     double before = INFINITY;
-    int column = -1; /* shown last: of equal ones the lower column comes first */
+    int column = -1; /* last shown; of equal sizes the lower column comes first */
     for (int64_t i = 0; i < top && i < m->d; i++) {
         int best = -1;
         for (int j = 0; j < m->d; j++) {
@@ -90,7 +91,7 @@ static void show_row(const svs_model *m, int k, int64_t top) {
 struct model_source {
     const struct cli_args *args;
     int format;
-    struct svi_bytes bytes; /* as it was read */
+    struct svi_bytes bytes; /* the payload, unchanged */
     svs_model *model;
 };
 
@@ -120,7 +121,7 @@ static svs_code cmd_model_write(void *user, FILE *to, svs_error *err) {
     return SVS_OK;
 }
 
-/* From the file that is named, else from the process at `ctl`. */
+/* Reads the model from the named file, or from the process at `ctl`. */
 static svs_code cmd_model_load(struct model_source *s, svs_error *err) {
     const char *path = s->args->positional_count > 1 ? s->args->positional[1] : NULL;
     if (path && cli_has(s->args, "key"))
@@ -160,7 +161,7 @@ static int cmd_model_export(const struct cli_args *a) {
     return cmd_model_end(&s, code, &err);
 }
 
-/* As diff: 0 they are the same, 1 they differ, 2 they could not be compared. */
+/* Exit codes of diff: 0 equal, 1 different, 2 they could not be compared. */
 static int cmd_model_diff(const struct cli_args *a) {
     struct svi_model_side side[2] = {{0}, {0}};
     svs_error err;

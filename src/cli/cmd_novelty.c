@@ -1,14 +1,16 @@
 /* svmstream novelty: one-class models of files, in three verbs.
  *
- *     train   rows -> options from the settings, svs_novelty_train, the model file, its certificate
- *     score   rows and a model -> novelty, membership and surprise of each row, with what contributes most,
- *             how well the labels agree, and a picture
+ *     train   rows -> a model file and its certificate, with options from the settings
+ *     score   rows and a model -> novelty, membership and surprise of each row, the features that contribute
+ *             most, the agreement with labels, and a plot
  *     show    a model -> its certificate and the normal range of each feature, or the whole file as JSON
  *
  * novelty_rows_read reads the files of the first two: it chooses columns, joins lags and keeps labels out of
- * what is learned. Novelty means what it means in a stream: 1 - membership, higher = more novel. Rows of a
- * file have no p-value: that needs calibration samples which the model was not fitted on, and only the stream
- * keeps those. Read from the bottom: the command's row, the verbs, their work. */
+ * the features. Novelty is defined as in a stream: 1 - membership, higher = more novel. Rows of a file have
+ * no p-value: that needs calibration samples on which the model was not fitted, and only a stream keeps
+ * those.
+ *
+ * Read from the bottom: the command's row, the verbs, their work. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -33,27 +35,28 @@
 
 #define NAME_BYTES (SVS_NAME_MAX + 16) /* a name with its lag */
 #define NAME_SHOWN 60
-#define CHUNK      1024 /* rows between two looks at the progress line */
-#define PANELS_MAX 3    /* features in a picture */
+#define CHUNK      1024 /* rows between two updates of the progress line */
+#define PANELS_MAX 3    /* features in a plot */
 
 /* ---- a file as rows: columns chosen, labels normal or anomalous, `lags` samples joined to one row */
 
-/* Row i ends with sample i + skipped of the file. */
+/* Rows of joined samples: the newest sample of row i is sample i + skipped of the file. */
 struct novelty_rows {
     svs_rows rows;
     int64_t skipped;           /* lags - 1 */
-    int8_t *anomaly;           /* of each row, by its newest sample: 0 normal, 1 anomalous, -1 not known */
-    bool *touched;             /* of each row: one of its samples is anomalous */
-    const double *ts;          /* of each row, NAN where there is none; NULL = no times */
-    const char *const *names;  /* of the features of one sample, NULL = none */
+    int8_t *anomaly;           /* per row, by its newest sample: 0 normal, 1 anomalous, -1 not known */
+    bool *touched;             /* per row: at least one of its samples is anomalous */
+    const double *ts;          /* per row, NAN = no time stamp; NULL = the file has no times */
+    const char *const *names;  /* of the features of one sample, NULL = no names */
     int width;                 /* features of one sample */
     int64_t normal, anomalous; /* rows of either kind */
     struct svi_table table;
-    struct svi_row_memory memory;   /* what it and `joined` may take */
+    struct svi_row_memory memory;   /* limit of the table and `joined` together */
     struct svi_model_schema schema; /* of the model */
-    double *joined;                 /* rows that are not the table's own; NULL = they are */
+    double *joined;                 /* owned copy of the rows; NULL: `rows` is a view of the table */
 };
 
+/* Columns are interpreted by the model's schema, or by the names of its features, or by the settings. */
 static svs_code novelty_rows_read_table(const struct cli_args *a, const char *path,
                                         const svs_novelty_model *model, struct svi_progress *progress,
                                         struct novelty_rows *r, svs_error *err) {
@@ -62,7 +65,7 @@ static svs_code novelty_rows_read_table(const struct cli_args *a, const char *pa
     o.memory = r->memory = cli_table_memory(a);
     o.task = SVS_CLASSIFY;
     o.unlabelled = o.exact = o.keep_missing = true;
-    o.reader.placed = false; /* what is normal is told by a name only */
+    o.reader.placed = false; /* a label column must be named: by position it could be a feature */
     if (model && model->schema) {
         const uint8_t *at = model->schema;
         if (svi_schema_decode(&r->schema, model->features, model->d / model->lags, at,
@@ -80,7 +83,7 @@ static svs_code novelty_rows_read_table(const struct cli_args *a, const char *pa
     return svi_table_read(&r->table, path, &o, err);
 }
 
-/* 0: a label of 0; 1: any other number or word; -1: no label. */
+/* 0: the label is 0; 1: any other number or word; -1: no label. */
 static int8_t novelty_rows_anomaly(const svs_examples *e, int64_t i) {
     if (e->label[i] < 0)
         return -1;
@@ -88,6 +91,8 @@ static int8_t novelty_rows_anomaly(const svs_examples *e, int64_t i) {
     return y.kind != SVS_INT || y.as.i != 0;
 }
 
+/* Row r joins the samples r .. i = r + skipped, so it is touched if the newest anomalous one is at least r.
+ */
 static void novelty_rows_take_labels(struct novelty_rows *r) {
     const svs_examples *e = &r->table.examples;
     int64_t last = -1; /* the newest anomalous sample */
@@ -104,14 +109,14 @@ static void novelty_rows_take_labels(struct novelty_rows *r) {
     }
 }
 
-/* Is there memory for all rows once more, dense? */
+/* Fails unless the memory limit allows a dense copy of all rows in addition to what is held. */
 static svs_code novelty_rows_fit(const struct novelty_rows *r, int64_t stride, svs_error *err) {
     const double held =
         r->table.bytes + (r->joined ? (double)r->rows.n * (double)r->rows.stride * sizeof *r->joined : 0);
     return svi_table_fits(r->memory, held + (double)r->rows.n * (double)stride * sizeof *r->joined, err);
 }
 
-/* Rows of `lags` samples, padded and dense. */
+/* Joins `lags` samples to one row each, dense and padded. The first lags - 1 samples give no row. */
 static svs_code novelty_rows_join(struct novelty_rows *r, int lags, bool differences, svs_error *err) {
     const svs_rows *in = &r->table.examples.rows;
     struct svi_lags l = {0};
@@ -153,9 +158,9 @@ static svs_code novelty_rows_prepare(struct novelty_rows *r, const char *path, i
     return lags > 1 ? novelty_rows_join(r, lags, differences, err) : SVS_OK;
 }
 
-/* Reads FILE with the settings label, ts, features, in.format. `model`: its columns are wanted, and its lags
- * (NULL: those of the setting `features`, or all). SVS_WRONG_DIMENSION (fewer samples than lags); codes of
- * svi_table_read. novelty_rows_clear in any case. */
+/* Reads FILE with the settings label, ts, features, in.format. `model`: selects its columns; NULL: those of
+ * the setting `features`, or all. SVS_WRONG_DIMENSION (fewer samples than lags); codes of svi_table_read. The
+ * caller calls novelty_rows_clear in any case. */
 static svs_code novelty_rows_read(const struct cli_args *a, const char *path, const svs_novelty_model *model,
                                   int lags, bool differences, struct svi_progress *progress,
                                   struct novelty_rows *out, svs_error *err) {
@@ -173,7 +178,7 @@ static void novelty_rows_clear(struct novelty_rows *r) {
     svi_model_schema_clear(&r->schema);
 }
 
-/* Leaves out the rows with an anomalous sample. SVS_INVALID (fewer than two are left), SVS_NO_MEMORY. */
+/* Keeps only the rows without any anomalous sample. SVS_INVALID (fewer than two remain), SVS_NO_MEMORY. */
 static svs_code novelty_rows_keep_normal(struct novelty_rows *r, svs_error *err) {
     const int64_t all = r->rows.n, stride = svi_round_up(r->rows.d, 8);
     if (novelty_rows_fit(r, stride, err) != SVS_OK)
@@ -194,7 +199,7 @@ static svs_code novelty_rows_keep_normal(struct novelty_rows *r, svs_error *err)
                              (long long)n, (long long)all);
 }
 
-/* ---- how well scores tell anomalous rows from normal ones */
+/* ---- how well scores separate anomalous rows from normal ones */
 
 struct labelled {
     double surprise;
@@ -206,7 +211,8 @@ static int novelty_rows_falling(const void *a, const void *b) {
     return (x < y) - (x > y);
 }
 
-/* From the highest score down, equal scores at once. */
+/* One walk from the highest score down, equal scores together: each normal row adds the anomalous rows above
+ * it to the area (ties half), each anomalous one the precision at its score. */
 static void novelty_rows_walk(const struct labelled *l, int64_t n, double normal, double anomalous,
                               double *auc, double *precision) {
     double found = 0, taken = 0;
@@ -228,8 +234,8 @@ static void novelty_rows_walk(const struct labelled *l, int64_t n, double normal
     *precision /= anomalous;
 }
 
-/* How well the surprise orders the labelled rows, of which there are normal and anomalous ones: the area
- * under the ROC curve, ties by half, and the average precision, ties as one step. SVS_NO_MEMORY. */
+/* The area under the ROC curve (ties count half) and the average precision (ties are one step) of the
+ * surprise over the labelled rows, which must include normal and anomalous ones. SVS_NO_MEMORY. */
 static svs_code novelty_rows_quality(const struct novelty_rows *r, const double *surprise, double *auc,
                                      double *precision) {
     struct labelled *l = svi_alloc_array((size_t)(r->normal + r->anomalous), sizeof *l);
@@ -266,7 +272,7 @@ struct novelty_train {
     struct novelty_rows rows;
     struct svi_progress progress;
     svs_novelty_model *model;
-    int64_t left_out; /* rows with anomalous samples */
+    int64_t left_out; /* rows excluded for anomalous samples */
     double seconds;
 };
 
@@ -278,7 +284,7 @@ static void novelty_train_show_progress(void *user, int member, int members, int
     svi_progress_line(&t->progress, line);
 }
 
-/* What the columns are goes into the model, where there is more to know of them than names. */
+/* Stores the schema of the columns in the model, where it holds more than the names. */
 static svs_code novelty_train_describe(const struct novelty_train *t, svs_error *err) {
     const struct svi_schema *s = t->rows.table.schema;
     struct svi_bytes bytes = {0};
@@ -328,7 +334,8 @@ static void novelty_train_print_data(const struct novelty_train *t) {
             m->theta, t->seconds);
 }
 
-/* The limit was met before all rows were inside: a matter of speed against sharpness, not a failure. */
+/* Reports that the limit novelty.max ended training before all rows were inside: a trade of speed against
+ * sharpness, not a failure. */
 static void novelty_train_print_limit(const struct novelty_train *t) {
     const svs_novelty_model *m = t->model;
     int64_t outside = 0;
@@ -384,6 +391,7 @@ static int novelty_train_run(const struct cli_args *a) {
         usage = cli_usage(a, "--normals-only needs labels: name their column with --label");
     if (usage != CLI_OK)
         return usage;
+    /* The lags are applied here, by joining rows, and stored in the model: scoring must join alike. */
     t.lags = (int)a->settings.novelty_lags;
     t.differences = a->settings.novelty_differences;
     t.options.progress = novelty_train_show_progress;
@@ -405,10 +413,10 @@ struct novelty_score {
     struct svi_progress progress;
     struct svi_pool pool;
     double *novelty, *surprise;
-    double *x, *adds, *work; /* of --top */
-    bool *named;             /* features of the row that are written already */
+    double *x, *adds, *work; /* for --top: a row, the features' contributions, scratch */
+    bool *named;             /* features of the row that are already written */
     struct svi_bytes text;   /* scratch */
-    double seconds;          /* for the scores alone */
+    double seconds;          /* of scoring alone, without reading and writing */
 };
 
 static svs_code novelty_score_reserve(struct novelty_score *s, svs_error *err) {
@@ -433,7 +441,7 @@ static svs_code novelty_score_rows(struct novelty_score *s, svs_error *err) {
     return code;
 }
 
-/* The feature whose share of the surprise is largest in size among those not yet named. */
+/* The feature with the largest contribution to the surprise, in size, among those not yet written. */
 static int novelty_next_feature(const struct novelty_score *s) {
     int best = -1;
     for (int j = 0; j < s->model->d; j++)
@@ -447,7 +455,7 @@ static const char *novelty_feature_name(const struct novelty_score *s, int j, ch
                               : svi_lags_name(NULL, s->rows.width, s->model->differences, j, scratch, size);
 }
 
-/* A cell of a CSV: quoted where it must be. */
+/* Writes a CSV cell, quoted only where necessary. */
 static void novelty_put_cell(FILE *to, const char *text) {
     if (!strpbrk(text, ",\"\n\r")) {
         cli_put_text(to, text, strlen(text));
@@ -464,14 +472,14 @@ static void novelty_put_cell(FILE *to, const char *text) {
 
 static void novelty_put_top(struct novelty_score *s, FILE *to, int64_t row) {
     const bool json = cli_has(s->args, "json");
-    char capacity[32];
+    char scratch[32];
     svs_rows_copy(&s->rows.rows, row, s->x);
     svi_explain(s->model, s->x, s->work, NULL, s->adds);
     memset(s->named, 0, (size_t)s->model->d * sizeof *s->named);
     fputs(json ? ",\"top\":[" : "", to);
     for (int64_t k = 0; k < s->top; k++) {
         const int j = novelty_next_feature(s);
-        const char *name = novelty_feature_name(s, j, capacity, sizeof capacity);
+        const char *name = novelty_feature_name(s, j, scratch, sizeof scratch);
         s->named[j] = true;
         if (json) {
             s->text.size = 0;
@@ -520,7 +528,7 @@ static svs_code novelty_put_scores(void *user, FILE *to, svs_error *err) {
     return SVS_OK;
 }
 
-/* Row i in a picture: its first features, its novelty, and whether its label says anomalous. */
+/* The columns of row i in a plot: its first features, its novelty, and 1 when its label is anomalous. */
 static void novelty_plot_point(const void *user, int64_t i, double *x, double *values) {
     const struct novelty_score *s = user;
     const struct novelty_rows *r = &s->rows;
@@ -604,7 +612,7 @@ static svs_code novelty_score_work(struct novelty_score *s, svs_error *err) {
     if (code == SVS_OK)
         code = novelty_score_rows(s, err);
     svi_progress_end(&s->progress);
-    if (code == SVS_OK && writes) /* with a picture alone nobody wants a screenful of numbers */
+    if (code == SVS_OK && writes) /* with --plot and no OUTPUT, numbers would only flood the terminal */
         code = svi_file_write(output, novelty_put_scores, s, err);
     if (code == SVS_OK && plots)
         code = novelty_plot(s, err);

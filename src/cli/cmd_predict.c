@@ -1,8 +1,10 @@
 /* svmstream predict: a file and a model -> predictions and, where the file has labels, their quality.
  *
- * The model is read first, since it says what the columns and classes of the file mean: its classes keep
- * their order, and a label that it does not know counts as wrong. Each row is predicted as it is read,
- * written and counted in the confusion matrix, from which all figures of classes come: no row is kept.
+ * The model is read first, because it defines the meaning of the file's columns and classes: its classes keep
+ * their order, and a label unknown to it counts as wrong. Each row is predicted as it is read, written, and
+ * counted in the confusion matrix, from which all figures of classes follow: no row is kept, and a file of
+ * any length needs constant memory.
+ *
  * Read from the bottom: cmd_predict_work, cmd_predict_all, cmd_predict_row. */
 #include <inttypes.h>
 #include <math.h>
@@ -25,17 +27,17 @@ struct predict {
     struct svi_machine machine;
     struct svi_table table;
     struct svi_model_schema schema; /* of the model */
-    bool schemed;                   /* it has one by which rows go */
-    bool zeros;                     /* names that a row lacks are 0 */
+    bool schemed;                   /* rows are read by the model's schema */
+    bool zeros;                     /* features that a row does not name are 0 */
     struct svi_progress progress;
     FILE *out;
-    bool begun; /* a row was written */
+    bool begun; /* the header, if any, was written */
     svs_task task;
     int class_count, rows, d;
     const svs_value *classes;
     struct svi_predictor predictor;
     struct svi_decision decision;
-    double *proba;      /* by class; NULL: the model has none, or nobody asks */
+    double *proba;      /* by class; NULL: not needed */
     int64_t *confusion; /* true class x predicted class */
     struct svi_class_count *counts;
     int64_t labelled, right;
@@ -52,8 +54,8 @@ static void know_model(struct predict *p) {
     p->d = l ? l->d : k->support.d;
 }
 
-/* Columns of numbers, each 0 in a row that does not name it: then a name that the model does not know has the
- * weight 0, and rows go by the names of its features. */
+/* True when all columns are numbers that are 0 in rows which do not name them. Then an unknown name has the
+ * weight 0, so rows can be read by the names of the features alone, without the schema. */
 static bool cmd_predict_zeros(const struct svi_schema *s) {
     bool zeros = s->o.missing == SVI_MISSING_ZERO && !s->calendar_day && !s->calendar_week;
     for (int c = 0; c < svi_schema_columns(s) && zeros; c++)
@@ -61,7 +63,7 @@ static bool cmd_predict_zeros(const struct svi_schema *s) {
     return zeros;
 }
 
-/* The columns as the model knows them; the settings say what a missing value is, if they do. */
+/* Decodes the model's schema. A given setting `missing` overrides the model's rule for missing values. */
 static svs_code cmd_predict_know_columns(struct predict *p, svs_error *err) {
     const svs_model *l = p->machine.linear;
     const svs_kernel_model *k = p->machine.kernel;
@@ -84,13 +86,13 @@ static void write_label(FILE *to, svs_value v) {
         fprintf(to, "%" PRId64, v.as.i);
 }
 
-/* Of two classes: a pair's score is positive for the first, any other for the second. */
+/* With two classes: a positive one-vs-one score means the first class (LIBSVM), any other the second. */
 static bool second_is_positive(const struct predict *p) {
     return !p->machine.kernel || p->machine.kernel->decision != SVS_ONE_VS_ONE;
 }
 
-/* A single row is positive for one class, and the other way round for the other one: both are written, each
- * below its name. */
+/* A model of two classes has one score. It is written for both, with opposite signs, so that each stands
+ * below the name of its class. */
 static void write_scores(const struct predict *p) {
     const double *s = p->predictor.scores;
     if (p->rows == 1 && p->class_count == 2)
@@ -100,12 +102,12 @@ static void write_scores(const struct predict *p) {
         fprintf(p->out, " %.17g", s[k]);
 }
 
-/* A regression has one score, which is the prediction itself. */
+/* True when the option was given and means something: a regression's only score is the prediction itself. */
 static bool cmd_predict_shows(const struct predict *p, const char *option) {
     return cli_has(p->args, option) && p->task == SVS_CLASSIFY;
 }
 
-/* The class by the score, or by the prices of wrong decisions. */
+/* The class by the score, or by probabilities and the costs of wrong decisions (decision.cost). */
 static int cmd_predict_decide(struct predict *p, int by_score) {
     if (!p->proba || !svs_model_probabilities(p->machine.linear, p->predictor.scores, p->proba) ||
         !svi_decision_set_up(&p->decision))
@@ -113,7 +115,7 @@ static int cmd_predict_decide(struct predict *p, int by_score) {
     return svi_decision_of(&p->decision, p->proba, p->class_count, by_score);
 }
 
-/* A line: the prediction ("?": the model knows no class), then what was asked for. */
+/* Writes a line: the prediction ("?": the model knows no class), then the columns of the given options. */
 static void write_prediction(const struct predict *p, int predicted) {
     if (p->task == SVS_REGRESS)
         fprintf(p->out, "%.17g", p->predictor.scores[0]);
@@ -128,8 +130,8 @@ static void write_prediction(const struct predict *p, int predicted) {
     fputc('\n', p->out);
 }
 
-/* Sums for the quality. A label that the model does not know has index -1 here: the table counted it when it
- * was read, and it is wrong in the accuracy. */
+/* Sums for the quality. A label unknown to the model has index -1 here; the table has counted it as
+ * `strange`, and it is wrong in the accuracy. */
 static void cmd_predict_count(struct predict *p, const svs_examples *e, int64_t i, int predicted) {
     if (p->task == SVS_REGRESS) {
         if (isnan(e->target[i]))
@@ -140,7 +142,7 @@ static void cmd_predict_count(struct predict *p, const svs_examples *e, int64_t 
         p->sum2 += e->target[i] * e->target[i];
     } else if (e->label[i] >= 0) {
         p->labelled++;
-        if (p->class_count == 0) /* the classes are the file's */
+        if (p->class_count == 0) /* the model knows no class: label indices are those of the file */
             return;
         p->right += e->label[i] == predicted;
         p->counts[e->label[i]].support++;
@@ -152,7 +154,7 @@ static void cmd_predict_count(struct predict *p, const svs_examples *e, int64_t 
     }
 }
 
-/* "prediction proba:A proba:B score:A score:B": what the columns are. */
+/* The header, "prediction proba:A proba:B score:A score:B". */
 static void cmd_predict_write_header(const struct predict *p) {
     const bool pairs = p->rows > 1 && !second_is_positive(p);
     fputs("prediction", p->out);
@@ -181,6 +183,8 @@ static void cmd_predict_row(void *user, const svs_examples *e, int64_t i) {
     cmd_predict_count(p, e, i, predicted);
 }
 
+/* Reads the rows and predicts each. Three ways to interpret columns: by the model's schema; by the names of
+ * its features; by position, when it has no names. */
 static svs_code cmd_predict_all(void *user, FILE *to, svs_error *err) {
     struct predict *p = user;
     const svs_model *l = p->machine.linear;
@@ -243,22 +247,22 @@ static void report_differences(const struct predict *p) {
                  p->table.examples.rows.d, p->d);
 }
 
-/* Probabilities, if they are asked for: for --proba, or to decide by prices. */
+/* Prepares probabilities if --proba or decision.cost needs them. */
 static svs_code cmd_predict_know_probabilities(struct predict *p, svs_error *err) {
     struct svi_decision_cost cost;
     const char *prices = p->args->settings.decision_cost;
     svs_code code = svi_decision_cost_parse(&cost, prices, err);
-    const char *who = cost.count > 0 ? "decision.cost" : "proba";
+    const char *needed_by = cost.count > 0 ? "decision.cost" : "proba";
     if (code != SVS_OK || (cost.count == 0 && !cli_has(p->args, "proba")))
         return code;
     if (p->task == SVS_REGRESS)
-        return svi_fail(err, SVS_SETTING, "the model is a regression: --%s is for classes", who);
+        return svi_fail(err, SVS_SETTING, "the model is a regression: --%s is for classes", needed_by);
     if (!p->machine.linear || !(p->machine.linear->calibration.a > 0))
         return svi_fail(
             err, SVS_UNAVAILABLE,
             "--%s needs probabilities, and the model has none: train it with `svmstream train -b "
             "1`, or take a model of `svmstream run` or `eval`; --scores-out writes decision values",
-            who);
+            needed_by);
     p->proba = svi_alloc_array((size_t)p->class_count, sizeof *p->proba);
     code = p->proba ? svi_decision_new(&p->decision, p->class_count, err)
                     : svi_fail_memory(err, "probabilities");

@@ -12,7 +12,7 @@
 #include "store/layout.h"
 #include "config/settings_record.h"
 
-/* Was a setting given that shapes what the engine does? */
+/* True when a setting was given that changes what the engine computes: the replay is a what-if. */
 static bool asks_what_if(const struct cli_args *a) {
     for (const struct svi_setting *row = svi_settings_table; row->key; row++)
         if (svi_settings_given(&a->settings, row) && row->change != SVI_CHANGE_START)
@@ -20,7 +20,7 @@ static bool asks_what_if(const struct cli_args *a) {
     return false;
 }
 
-/* The kept settings with the given ones in their place, and the budget, unless it is NULL. */
+/* The kept settings, overridden by the given ones, and by `budget` unless it is NULL. */
 static svs_code cmd_replay_overlay(const struct cli_args *a, const struct svi_state_dir *f,
                                    const char *budget, struct svi_settings *s, svs_error *err) {
     svs_code code = svi_recovery_settings(f, s, err);
@@ -29,11 +29,12 @@ static svs_code cmd_replay_overlay(const struct cli_args *a, const struct svi_st
             memcpy(svi_settings_field(s, row), svi_settings_field(&a->settings, row), row->size);
     if (code == SVS_OK && budget)
         code = svi_settings_set(s, "alert.budget", budget, err);
-    if (a->settled && s->method == SVI_METHOD_AUTO) /* what auto does not use would change nothing */
+    if (a->settled && s->method == SVI_METHOD_AUTO) /* method auto would ignore the given setting */
         s->method = SVI_METHOD_ALSVM;
     return code == SVS_OK ? svi_settings_check(s, err) : code;
 }
 
+/* A what-if starts from an empty model: a checkpoint holds a model that other settings have made. */
 static svs_code cmd_replay_recover(const struct cli_args *a, uint64_t until, struct svi_recovery **r,
                                    svs_error *err) {
     const bool what_if = asks_what_if(a);

@@ -5,7 +5,8 @@
 #include "net/acl.h"
 #include "server/server.h"
 
-/* A start that fails because a key is missing must not create a state that keeps its settings. */
+/* Checks keys before the server starts: a start that fails for a missing key must not create a state, which
+ * would keep its settings. */
 static svs_code check_keys(const struct svi_settings *s, svs_error *err) {
     struct svi_identity id;
     struct svi_acl acl = {0};

@@ -1,9 +1,13 @@
-/* state: what is kept in a directory, and whether it is sound.
+/* state: lists the state kept in a directory, and verifies it.
  *
- * show lists the files, with what a person needs to choose a checkpoint to go back to. verify does what a
- * start would do and more: it repeats the journal from the older checkpoint to the newest one and compares,
- * rebuilds the model from its window, and reads every record there is. A process may write meanwhile: what
- * vanishes between two looks is looked for again. */
+ * show lists the files, with the facts by which a person chooses a checkpoint to go back to. verify does what
+ * a start would do, and more: it replays the journal from the oldest checkpoint to the newest and compares
+ * the states, checks the weights against a fresh solve, and reads every record.
+ *
+ * Nothing is locked: a running process may write and remove files meanwhile. A file that vanishes between
+ * listing and reading is not damage, and a journal whose first segment vanished is read again.
+ *
+ * In order of reading: lists, the comparison, the journal, the weights, cmd_state_verify. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdint.h>
@@ -18,7 +22,8 @@
 #include "state/recovery.h"
 #include "store/layout.h"
 
-/* The weights' distance from a fresh solve that guarantees.md promises, and one that no window excuses. */
+/* Relative distances of the weights from a fresh solve: the one that guarantees.md promises, and one that no
+ * badly conditioned window excuses. */
 #define WEIGHTS_OFF  1e-10
 #define WEIGHTS_LOST 1e-6
 
@@ -28,10 +33,10 @@ static int64_t file_size(const struct svi_state_dir *f, const char *prefix, uint
     return fstatat(f->fd, svi_state_dir_name(name, prefix, number), &st, 0) == 0 ? (int64_t)st.st_size : -1;
 }
 
-/* When it was written, and after how many samples: to choose one to go back to. */
+/* The time of a checkpoint and its number of samples, to choose one to go back to. */
 static void print_choice(const struct svi_state_dir *f, const struct svi_checkpoint *c) {
     char name[SVI_FILE_NAME], when[40] = "";
-    int64_t seen = 0; /* without a key, and with one */
+    int64_t seen = 0; /* sum of samples without and with a key, which two sections count */
     struct stat st;
     struct tm day;
     for (int part = 0; part < 2; part++) {
@@ -45,7 +50,7 @@ static void print_choice(const struct svi_state_dir *f, const struct svi_checkpo
     printf("%" PRId64 " samples%s, ", seen, when);
 }
 
-/* A line for each file; counts the files, and the damaged checkpoints. */
+/* Prints a line for each checkpoint; counts files and damaged checkpoints. */
 static svs_code list_checkpoints(const struct svi_state_dir *f, bool choose, int *files, int *damaged,
                                  svs_error *err) {
     uint64_t *numbers = NULL;
@@ -88,7 +93,8 @@ static svs_code list_segments(const struct svi_state_dir *f, int *files, svs_err
     return code;
 }
 
-/* The older checkpoint and the journal must lead to the newer one. */
+/* The oldest checkpoint plus the journal must give the newest checkpoint's state, compared by their hashes.
+ * Rebuilt states are not compared: their bits may differ rightly. */
 static svs_code cmd_state_compare(const struct svi_state_dir *f, const struct svi_recovery *newest,
                                   svs_error *err) {
     char expected[SVI_HASH_TEXT], hash[SVI_HASH_TEXT];
@@ -112,7 +118,7 @@ static svs_code cmd_state_compare(const struct svi_state_dir *f, const struct sv
     return code;
 }
 
-/* Every record there is, sound or not: also those before the checkpoints, which only a replay reads. */
+/* Reads every record, also those before the checkpoints, which only a replay needs. */
 static svs_code read_through(const struct svi_state_dir *f, uint64_t first, uint64_t *records,
                              svs_error *err) {
     const struct svi_position from = {.number = first, .segment = first};
@@ -131,7 +137,8 @@ static svs_code read_through(const struct svi_state_dir *f, uint64_t first, uint
     return what == SVI_JOURNAL_FAIL ? err->code : SVS_OK;
 }
 
-/* A running process may remove the first segment while it is read: then the next one is the first. */
+/* A running process may remove the first segment while it is read; reading is then repeated from the new
+ * first one. A failure counts only if the first segment is still the same. */
 static svs_code cmd_state_read_journal(const struct svi_state_dir *f, uint64_t *records, svs_error *err) {
     svs_code code = SVS_OK;
     uint64_t first = 0, before;
@@ -152,8 +159,8 @@ static svs_code cmd_state_read_journal(const struct svi_state_dir *f, uint64_t *
     return code;
 }
 
-/* Are the weights as near to a fresh solve as promised: WEIGHTS_OFF, or ten times what a solve in doubles is
- * off by in this window? */
+/* Checks the weights against a fresh solve: within WEIGHTS_OFF, or within ten times the error that a rebuild
+ * in doubles has in this window, but never beyond WEIGHTS_LOST. */
 static svs_code assess_weights(svi_stream *s, int *damaged, svs_error *err) {
     double difference = -1, fresh = -1;
     svs_code code = svi_stream_verify(s, &difference, err);
@@ -162,7 +169,7 @@ static svs_code assess_weights(svi_stream *s, int *damaged, svs_error *err) {
     printf("%-16s %.1e from a rebuilt model\n", "weights", difference);
     if (difference <= WEIGHTS_OFF)
         return SVS_OK;
-    svi_stream_rebuild(s); /* a copy of the state, which goes after this */
+    svi_stream_rebuild(s); /* on a copy of the state, which is dropped afterwards */
     code = svi_stream_verify(s, &fresh, err);
     if (code == SVS_OK && !(difference <= fmin(10 * fresh, WEIGHTS_LOST))) {
         printf("%-16s DAMAGED: they may be %.1e off; `svmstream replay --from-start` makes them again\n", "",
@@ -183,7 +190,7 @@ static svs_code cmd_state_verify(const struct cli_args *a, const struct svi_stat
     struct svi_recovery *r = svi_recovery_new(f, &o, err);
     if (!r)
         return err->code;
-    if (r->damaged > *damaged) { /* whose bytes are as they were written, and not those of a state */
+    if (r->damaged > *damaged) { /* checksums are right, but the content is no valid state */
         printf("%-16s DAMAGED: %d newer than the one that a start takes cannot be loaded\n", "checkpoints",
                r->damaged);
         *damaged = r->damaged;

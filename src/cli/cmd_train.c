@@ -1,13 +1,13 @@
 /* svmstream train: a file of examples -> a model file, cross-validation, or a search for C.
  *
- * The options are read and checked before the file is opened, since it may be long: take_options fills the
- * library's struct svs_train_options. Their order matters: the usual loss depends on the solver, the usual
- * bias on the loss. Only the factors of --weights and class.weight wait for the file, which has the labels
- * (cmd_train_weights). cmd_train_work does what was asked for: train_model, cross_validate or
+ * The options are read and checked before the whole file is read, because it may be long: take_options fills
+ * the library's struct svs_train_options. Their order matters: the default loss depends on the solver, the
+ * default bias on the loss. Only the factors of --weights and class.weight wait for the file, which has the
+ * labels (cmd_train_weights). cmd_train_work then runs one of train_model, cross_validate and
  * cmd_train_search; all of them end the progress line before they print.
  *
  * With a model, standard error gets a line about the data, one for each problem with its certificate, and the
- * quality on the examples; results of cross-validation go to standard output. */
+ * quality on the examples. Results of cross-validation go to standard output. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -24,7 +24,7 @@
 #include "wire/schema_map.h"
 
 #define LABEL_TEXT  (4 * SVS_NAME_MAX + 4)
-#define PROBA_FOLDS 5 /* as LIBSVM */
+#define PROBA_FOLDS 5 /* as LIBSVM does */
 
 struct train {
     const struct cli_args *args;
@@ -35,17 +35,17 @@ struct train {
     double from, to;
     struct svi_table table;
     struct svi_class_weights weights; /* of the setting class.weight */
-    double *class_weight;             /* of either, by class of the file */
-    uint8_t *unscaled;                /* by column */
-    struct svi_bytes schema;          /* of the columns, for the model; empty: it needs none */
+    double *class_weight;             /* of --weights or class.weight, by class of the file */
+    uint8_t *unscaled;                /* by column: not 0 = not standardised */
+    struct svi_bytes schema;          /* of the columns, for the model; empty: not needed */
     struct svi_progress progress;
-    double first_gap, first_time; /* of the solver at work, for the ETA */
-    svs_solver at_work;
+    double first_gap, first_time; /* first known gap of the current solver, and its time, for the ETA */
+    svs_solver at_work;           /* the current solver */
 };
 
 /* ---- options */
 
-/* A method under LIBLINEAR's number: solver and loss. */
+/* The solver and loss of a method given by LIBLINEAR's number; NULL: it is not one of these. */
 static const struct liblinear { const char *number, *name, *loss; } * liblinear_solver(const char *number) {
     static const struct liblinear all[] = {{"1", "dcd", "l2"}, {"2", "newton", "l2"}, {"3", "dcd", "l1"}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
@@ -54,7 +54,7 @@ static const struct liblinear { const char *number, *name, *loss; } * liblinear_
     return NULL;
 }
 
-/* The loss that a solver is for, unless one is named. */
+/* The default loss: the one that the solver is made for. */
 static const char *normal_loss(const struct train *t) {
     const struct liblinear *method = liblinear_solver(cli_value(t->args, "solver"));
     if (t->args->settings.task == SVS_REGRESS)
@@ -74,7 +74,7 @@ static const char *normal_loss(const struct train *t) {
     }
 }
 
-/* As LIBLINEAR's -s: a solver implies a loss, which --loss overrules. */
+/* As with LIBLINEAR's -s, a solver implies a loss, which --loss overrides. */
 static int take_loss(struct train *t) {
     const char *word = cli_has(t->args, "loss") ? cli_value(t->args, "loss") : normal_loss(t);
     char *end = "";
@@ -89,8 +89,8 @@ static int take_loss(struct train *t) {
     return CLI_OK;
 }
 
-/* Appended: one feature more, with its weight in the penalty (LIBLINEAR's -B); free: the bias is in no
- * penalty, as LIBSVM has it. */
+/* Appended: one more feature, whose weight is penalised (LIBLINEAR's -B). Free: the bias is not penalised, as
+ * in LIBSVM; the default of alfpgm and of kernels with a hinge loss. */
 static int take_bias(struct train *t) {
     const char *bias = cli_value(t->args, "bias");
     const bool wants_free =
@@ -107,7 +107,7 @@ static int take_bias(struct train *t) {
     return CLI_OK;
 }
 
-/* What is made: a model, the quality of K folds, or a path of C. */
+/* Exactly one result: a model, the quality of K folds, or a search over C. */
 static int check_job(struct train *t) {
     const struct cli_args *a = t->args;
     if (t->folds == 1)
@@ -120,19 +120,20 @@ static int check_job(struct train *t) {
     return CLI_OK;
 }
 
-/* The first "LABEL:WEIGHT" of a list: the length of the label, and the rest of the list. 0: it is none. */
+/* Reads the first "LABEL:WEIGHT" of a list. Returns the length of the label and the rest of the list; 0: it
+ * is malformed, or the weight is not above 0. */
 static size_t read_weight(const char *list, double *weight, const char **rest) {
     size_t length = strcspn(list, ",");
     char *end = NULL;
     const char *colon = memchr(list, ':', length);
     for (const char *next = colon; next; next = memchr(next + 1, ':', length - (size_t)(next + 1 - list)))
-        colon = next; /* the last one: a label may hold colons itself */
+        colon = next; /* the last colon: a label may contain others */
     *weight = colon ? strtod(colon + 1, &end) : 0;
     *rest = list + length + (list[length] == ',');
     return end == list + length && *weight > 0 && isfinite(*weight) ? (size_t)(colon - list) : 0;
 }
 
-/* An option that the others leave without effect is refused. */
+/* Refuses options that have no effect together with the others: silence would suggest that they worked. */
 static int check_useful(struct train *t) {
     const struct cli_args *a = t->args;
     const svs_solver s = t->o.solve.solver;
@@ -170,7 +171,7 @@ static int check_useful(struct train *t) {
     return CLI_OK;
 }
 
-/* The setting, next to the option `weights` (or NULL). */
+/* Checks the setting class.weight; `weights`: the value of --weights, or NULL. */
 static int check_class_weight(struct train *t, const char *weights) {
     const struct cli_args *a = t->args;
     svs_error err;
@@ -184,7 +185,7 @@ static int check_class_weight(struct train *t, const char *weights) {
     return CLI_OK;
 }
 
-/* Probabilities are of linear models of classes, in a file that can hold them. */
+/* Probabilities need a linear classifier and a file format that can hold the calibration. */
 static int check_proba(struct train *t) {
     const struct cli_args *a = t->args;
     if (!cli_has(a, "proba"))
@@ -213,6 +214,7 @@ static int check_weights(struct train *t) {
     return check_class_weight(t, at);
 }
 
+/* The class whose label prints as this text, or -1: on the command line 1 and "1" look alike. */
 static int find_label(const svs_examples *e, const char *label, size_t length) {
     char text[LABEL_TEXT];
     for (int k = 0; k < e->class_count; k++) {
@@ -288,6 +290,9 @@ static svs_code cmd_train_weights(struct train *t, svs_error *err) {
 
 /* ---- progress */
 
+/* The ETA assumes that the logarithm of the gap falls linearly in time, from the first known gap of the
+ * current solver to tol times the objective. A new solver (auto may change it) starts the measurement again.
+ */
 static bool cmd_train_show_progress(void *user, const svs_progress *p) {
     struct train *t = user;
     char line[160], eta[32] = "";
@@ -330,7 +335,7 @@ static svs_code read_examples(struct train *t, svs_error *err) {
     return code;
 }
 
-/* On the examples themselves: how well they are fitted, not how well others would be predicted. */
+/* The quality on the training examples: how well they are fitted, not how well others would be predicted. */
 static svs_code training_quality(const struct train *t, const svs_trained *m, double *quality,
                                  svs_error *err) {
     const svs_examples *e = &t->table.examples;
@@ -413,7 +418,7 @@ static void cmd_train_warn(const struct train *t, const svs_trained *m) {
                  cmd_train_advice(worst, m->kernel));
 }
 
-/* What the columns are goes into the model, where there is more to know of them than names. */
+/* Encodes the schema of the columns for the model, where it holds more than the names. */
 static svs_code cmd_train_describe(struct train *t, svs_error *err) {
     const svs_examples *e = &t->table.examples;
     const struct svi_schema *s = t->table.schema;
@@ -428,7 +433,7 @@ static svs_code cmd_train_describe(struct train *t, svs_error *err) {
 }
 
 static void cmd_train_add_schema(const struct train *t, const svs_trained *m) {
-    if (m->kernel) /* a linear model has them from the start */
+    if (m->kernel) /* linear models already have the names */
         m->kernel->features = t->table.examples.features;
     if (t->schema.size == 0)
         return;
@@ -441,7 +446,8 @@ static void cmd_train_add_schema(const struct train *t, const svs_trained *m) {
     }
 }
 
-/* Probabilities from the scores that rows were given while they were held out. */
+/* Fits probabilities to held-out scores: those of the training rows themselves are too good, and the
+ * probabilities would be too extreme. */
 static svs_code cmd_train_calibrate(struct train *t, svs_model *m, svs_error *err) {
     const svs_examples *e = &t->table.examples;
     double *scores = svi_alloc_array((size_t)e->rows.n, (size_t)m->rows * sizeof *scores);
@@ -460,6 +466,7 @@ static svs_code train_model(struct train *t, svs_error *err) {
     svs_trained m = {0};
     char path[4096];
     svs_code code = svs_train(&t->table.examples, &t->o, NULL, &m, err);
+    /* Before the progress line ends: calibration trains another PROBA_FOLDS models. */
     if (code == SVS_OK && cli_has(t->args, "proba"))
         code = cmd_train_calibrate(t, m.linear, err);
     svi_progress_end(&t->progress);
@@ -470,7 +477,7 @@ static svs_code train_model(struct train *t, svs_error *err) {
     cli_output_name(t->args, 1, 0, ".model", path, sizeof path);
     const struct svi_machine machine = {m.linear, m.kernel};
     double quality = 0;
-    for (int k = 0; k < m.count; k++) { /* the model has the weights, and the file takes as much room */
+    for (int k = 0; k < m.count; k++) { /* the model has the weights; writing it needs as much memory again */
         svi_free(m.solutions[k].w);
         m.solutions[k].w = NULL;
     }
@@ -495,7 +502,7 @@ static svs_code train_model(struct train *t, svs_error *err) {
     return code;
 }
 
-/* Each row is predicted by a model that has not seen its fold. */
+/* Each row is predicted by a model that was trained without its fold. */
 static svs_code cross_validate(struct train *t, svs_error *err) {
     svs_quality q;
     svs_code code = svs_cross_validate(&t->table.examples, &t->o, (int)t->folds, &q, err);
@@ -514,7 +521,9 @@ static void print_point(void *user, const svs_path_point *p) {
            regress ? p->quality.rmse : p->quality.accuracy, p->iterations, p->seconds);
 }
 
-/* A path of ever larger C, each solution the start of the next; the best by cross-validation. */
+/* Doubles C along a path, each solution being the start of the next, and reports the best by
+ * cross-validation.
+ */
 static svs_code cmd_train_search(struct train *t, svs_error *err) {
     svs_path_point best = {0};
     svs_code code = svs_search_C(&t->table.examples, &t->o, t->folds > 0 ? (int)t->folds : 5, t->from, t->to,
@@ -546,6 +555,8 @@ static int cmd_train_run(const struct cli_args *given) {
     struct train t = {.args = a, .first_gap = NAN};
     svs_error err = {0};
     svi_large_blocks_apart();
+    /* The preview comes before the options: it may make the task a regression, on which their checks depend.
+     * It changes this copy of the arguments only. */
     cli_preview_table(&mine, mine.positional[0]);
     const int wrong = take_options(&t);
     if (wrong != CLI_OK)

@@ -1,10 +1,13 @@
-/* watch: what a running process publishes, one line for each event.
+/* watch: prints the events that a running process publishes, one line each.
  *
- * client/subscription.h receives, follows the sequence numbers and skips what was seen before. Here an event
- * becomes a line: for people one function a topic picks the keys that matter, for programs it is the payload
- * as JSON with its topic in front (write_event_json). An alert also rings the bell and is handed to the
- * command of --exec, one after the other. Read from the bottom: cmd_watch_run, cmd_watch_follow,
- * cmd_watch_show. */
+ * client/subscription.h receives events, follows their sequence numbers and drops repeated ones. Here an
+ * event becomes a line: for people, one function a topic selects the keys that matter; for programs, the
+ * payload as JSON with its topic in front (write_event_json). An alert also rings the bell and goes to the
+ * command of
+ * --exec, one at a time: the next event waits until it has ended or its time is over, so that commands never
+ * pile up.
+ *
+ * Read from the bottom: cmd_watch_run, cmd_watch_follow, cmd_watch_show. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -26,30 +29,30 @@
 #include "net/transport.h"
 #include "wire/json.h"
 
-#define QUEUE       100000 /* events that may wait here */
-#define TEXT        120    /* bytes shown of one value */
+#define QUEUE       100000 /* events that may wait in this process */
+#define TEXT        120    /* bytes of one value as text */
 #define KEY_TEXT    (4 * SVS_KEY_MAX + 4)
-#define ARRAY_SHOWN 8 /* elements */
+#define ARRAY_SHOWN 8 /* elements of an array */
 #define STATS       "stats."
 
 struct watch {
     const struct cli_args *args;
     struct subscription subscription;
-    bool refused;    /* which was reported */
-    bool waiting;    /* nobody is there, which was reported; or nothing came of the key */
+    bool refused;    /* a refusal was reported */
+    bool waiting;    /* it was reported that no process, or no event of the key, is there */
     const char *key; /* of --key, NULL = all */
-    bool asks;       /* with --key and without --stream: the first stats tell the name of the stream */
+    bool asks;       /* with --key and without --stream: waits for stats, which name the stream */
     char stream[sizeof((struct svi_settings *)0)->stream];
     bool json, bell;
     const char *command; /* of --exec, NULL = none */
-    double limit;        /* seconds that it may take */
+    double limit;        /* seconds that the command may take */
     int64_t wanted, events;
     struct svi_bytes line;
 };
 
 /* ---- an event as one line, for people or as JSON */
 
-/* " key=value" for each of the keys that the map has with a value. */
+/* Prints " key=value" for each of the keys that has a value in the map. */
 static void print_keys(struct cli_object map, const char *const *keys) {
     char text[TEXT];
     for (; *keys; keys++) {
@@ -82,7 +85,7 @@ static void print_model(struct cli_object m) {
     print_keys(m, (const char *const[]){"version", "method", "d", NULL});
     print_array(m, "classes");
     print_keys(m, (const char *const[]){"seen", "learned", "serves", NULL});
-    if (cli_key(m, "gap").at) /* a refit */
+    if (cli_key(m, "gap").at) /* the model of a refit */
         print_keys(m, (const char *const[]){"at", "objective", "gap", "iterations", "milliseconds", NULL});
     print_keys(cli_key(m, "quality"), quality);
 }
@@ -123,7 +126,7 @@ static void print_bank(struct cli_object m) {
     svi_bank_report(stdout, m.at, m.end);
 }
 
-/* The key that the event is of, escaped; "" where it has none. */
+/* The stream key of an event, escaped; "" when it has none. */
 static const char *event_key(struct cli_object payload, char key[KEY_TEXT]) {
     const struct cli_object o = cli_key(payload, "key");
     key[0] = '\0';
@@ -146,8 +149,9 @@ static void print_event(enum svi_topic kind, struct cli_object payload) {
         putchar('\n');
 }
 
-/* {"topic": "model.default.", ...the payload's keys...} and a newline into the line; nothing when the payload
- * is not a map. */
+/* Writes {"topic": "model.default.", ...the payload's keys...} and a newline to `line`; leaves it empty when
+ * the payload is not a map. The topic is written first, and the payload's opening brace then becomes a comma.
+ */
 static svs_code write_event_json(struct svi_bytes *line, const struct subscription_event *e) {
     line->size = 0;
     SVI_TRY(svi_json_text(line, "{\"topic\":"));
@@ -157,13 +161,14 @@ static svs_code write_event_json(struct svi_bytes *line, const struct subscripti
     if (line->data[brace] != '{')
         line->size = 0;
     else
-        line->data[brace] = line->size > brace + 2 ? ',' : ' '; /* the payload's own keys follow the topic */
+        line->data[brace] = line->size > brace + 2 ? ',' : ' '; /* an empty map needs no comma */
     return line->size > 0 ? svi_json_text(line, "\n") : SVS_OK;
 }
 
 /* ---- a command that gets an alert on its standard input */
 
-/* In a process group of its own, so that it can be ended with its children. Returns its id, -1 on failure. */
+/* Starts the command in a separate process group, so that it can be killed with its children. Returns its id,
+ * -1 on failure. */
 static pid_t pipe_to_start(const char *command, int ends[2]) {
     const pid_t pid = fork();
     if (pid == 0) {
@@ -176,11 +181,12 @@ static pid_t pipe_to_start(const char *command, int ends[2]) {
         _exit(127);
     }
     if (pid > 0)
-        setpgid(pid, pid); /* here too: parent or child may come first */
+        setpgid(pid, pid); /* in both processes: either may run first */
     return pid;
 }
 
-/* Writes while the command reads; stops when it has closed its end or the time is over. */
+/* Writes until all bytes are written, the command has closed its end, or the time is over. The pipe must be
+ * non-blocking: a command that does not read must not block the watch. */
 static void pipe_to_hand_over(int to, const char *bytes, size_t size, double end) {
     struct pollfd item = {to, POLLOUT, 0};
     while (size > 0) {
@@ -195,15 +201,16 @@ static void pipe_to_hand_over(int to, const char *bytes, size_t size, double end
     }
 }
 
-/* Waits for the end; false: the time was over first. */
+/* Waits for the command's end. False: the time was over first, and its group was killed. A pidfd can be
+ * polled with a timeout; waitpid cannot. */
 static bool pipe_to_wait(pid_t pid, double end, int *status) {
     const int handle = (int)syscall(SYS_pidfd_open, pid, 0);
     struct pollfd item = {handle, POLLIN, 0};
-    int ready = handle >= 0 ? -1 : 1; /* without a handle there is no limit */
+    int ready = handle >= 0 ? -1 : 1; /* an old kernel without pidfd: no time limit */
     while (ready < 0) {
         const double left = end - svi_monotonic();
         ready = poll(&item, 1, left > 0 ? (int)(1000 * left) + 1 : 0);
-        if (ready < 0 && errno != EINTR) /* stopped and continued */
+        if (ready < 0 && errno != EINTR) /* EINTR: this process was stopped and continued */
             ready = 1;
     }
     if (handle >= 0)
@@ -229,9 +236,9 @@ static svs_code pipe_to_assess(const char *command, bool ended, int status, doub
     return SVS_OK;
 }
 
-/* Runs `command` with /bin/sh, writes the bytes to it and waits until it ends, `seconds` at most: then it is
- * ended, with all that it started. SVS_UNAVAILABLE: it could not be started, took too long, or failed, with
- * its exit code or signal. A command that does not read all is fine. */
+/* Runs `command` with /bin/sh, writes the bytes to its standard input and waits until it ends. After
+ * `seconds` it is killed, with all processes that it started. SVS_UNAVAILABLE: it could not be started, took
+ * too long, or failed, with its exit code or signal. A command need not read all bytes. */
 static svs_code pipe_to(const char *command, const void *bytes, size_t size, double seconds, svs_error *err) {
     int ends[2], status = 0;
     const double end = svi_monotonic() + seconds;
@@ -240,28 +247,28 @@ static svs_code pipe_to(const char *command, const void *bytes, size_t size, dou
     const pid_t pid = pipe_to_start(command, ends);
     close(ends[0]);
     if (pid > 0) {
-        void (*const before)(int) = signal(SIGPIPE, SIG_IGN);
+        void (*const before)(int) = signal(SIGPIPE, SIG_IGN); /* the command may end without reading */
         fcntl(ends[1], F_SETFL, O_NONBLOCK);
         pipe_to_hand_over(ends[1], bytes, size, end);
         signal(SIGPIPE, before);
     }
-    close(ends[1]);
+    close(ends[1]); /* end of file, which most commands wait for before they end */
     if (pid < 0)
         return svi_fail(err, SVS_UNAVAILABLE, "cannot start '%.100s': %s", command, strerror(errno));
     const bool ended = pipe_to_wait(pid, end, &status);
     return pipe_to_assess(command, ended, status, seconds, err);
 }
 
-/* ---- events as they come */
+/* ---- incoming events */
 
-/* The terminal's bell where people look at lines; the command gets the event as JSON on its standard input,
- * one event after the other. */
+/* Rings the terminal's bell when people watch, and runs the command with the event as JSON on its standard
+ * input. */
 static void raise_alarm(struct watch *w, const struct subscription_event *e) {
     if (w->bell)
         fputc('\a', stdout);
     if (!w->command)
         return;
-    fflush(stdout);
+    fflush(stdout); /* the event's line must appear before the command's output */
     svs_error err;
     if (write_event_json(&w->line, e) == SVS_OK) {
         if (pipe_to(w->command, w->line.data, w->line.size, w->limit, &err) != SVS_OK)
@@ -286,7 +293,8 @@ static void cmd_watch_show(struct watch *w, const struct subscription_event *e) 
         raise_alarm(w, e);
 }
 
-/* "model" is the stream's model when one is given, or a key; what says more is taken as it is. */
+/* Expands a word such as "model" to the full topic when a stream or a key is given; longer words are prefixes
+ * of topics already and stay unchanged. */
 static const char *watch_topic(const struct watch *w, const char *word, char *topic) {
     const struct cli_args *a = w->args;
     for (int t = 0; t < SVI_TOPIC_COUNT && (w->key || cli_given(a, "stream")); t++)
@@ -297,7 +305,8 @@ static const char *watch_topic(const struct watch *w, const char *word, char *to
     return word;
 }
 
-/* To the topics that are named, else to all: of one stream when it is given, and of one key. */
+/* Subscribes to the named topics, or to all; of one stream and one key when these are given. While the name
+ * of the stream is unknown, only to stats. */
 static svs_code cmd_watch_subscribe(struct watch *w, svs_error *err) {
     const struct cli_args *a = w->args;
     const int count = a->positional_count;
@@ -316,7 +325,8 @@ static svs_code cmd_watch_subscribe(struct watch *w, svs_error *err) {
     return code;
 }
 
-/* "stats.NAME." names the stream, whose topics are subscribed to from here on. */
+/* Reads the name of the stream from the topic "stats.NAME." and subscribes to that stream's topics. Stats are
+ * unsubscribed last, or those of the stream itself could be lost in between. */
 static svs_code cmd_watch_learn_name(struct watch *w, const struct subscription_event *e, svs_error *err) {
     const char *name = e->topic + strlen(STATS);
     const size_t rest = e->topic_length > strlen(STATS) ? e->topic_length - strlen(STATS) : 0;
@@ -333,6 +343,8 @@ static svs_code cmd_watch_learn_name(struct watch *w, const struct subscription_
 static svs_code cmd_watch_take_events(struct watch *w, svs_error *err) {
     struct subscription_event e;
     svs_code code = SVS_OK;
+    /* With --key, events without a key are dropped: stats by which the stream's name was learned may still be
+     * queued. */
     while (code == SVS_OK && w->events < w->wanted && subscription_next(&w->subscription, &e))
         if (w->asks)
             code = cmd_watch_learn_name(w, &e, err);
@@ -343,7 +355,7 @@ static svs_code cmd_watch_take_events(struct watch *w, svs_error *err) {
     return code;
 }
 
-/* Once: the other end may let us in later. */
+/* Reports a refusal, once: the process may admit us later, and the socket keeps trying. */
 static void cmd_watch_show_refusal(struct watch *w) {
     if (!subscription_refused(&w->subscription) || w->refused)
         return;
@@ -354,7 +366,8 @@ static void cmd_watch_show_refusal(struct watch *w) {
     w->refused = true;
 }
 
-/* Nobody is there, or a key has no model there: said once. Seconds until it is. */
+/* Reports, once and after SVI_WAITING seconds, that no process answers or that the key has no events. Returns
+ * the seconds until the next call is needed. */
 static double cmd_watch_show_waiting(struct watch *w, double start) {
     const double left = start + SVI_WAITING - svi_monotonic();
     if (w->waiting || (w->subscription.met && (!w->key || w->events > 0)))
@@ -374,7 +387,7 @@ static double cmd_watch_show_waiting(struct watch *w, double start) {
     return 3600;
 }
 
-/* Until `wanted` events came, or the time is over. */
+/* Runs until `wanted` events were shown, the time is over, or standard output fails. */
 static int cmd_watch_follow(struct watch *w, double seconds) {
     zmq_pollitem_t items[2] = {{w->subscription.socket, 0, ZMQ_POLLIN, 0},
                                {w->subscription.monitor, 0, ZMQ_POLLIN, 0}};
@@ -416,7 +429,7 @@ static int cmd_watch_run_with(struct watch *w, void *context, double seconds) {
     return result;
 }
 
-/* Can a topic begin like this? */
+/* True when the word is a prefix of a topic's name, or that name and more after a dot. */
 static bool is_topic(const char *word) {
     bool may = false;
     for (int k = 0; k < SVI_TOPIC_COUNT && !may; k++) {
@@ -428,7 +441,7 @@ static bool is_topic(const char *word) {
     return may;
 }
 
-/* The topics of a key are whole ones. */
+/* With --key, topics must be plain words, which watch_topic expands to the topics of the key. */
 static int check_key(const struct cli_args *a) {
     const char *key = cli_value(a, "key");
     if (key && (!*key || strlen(key) > SVS_KEY_MAX))

@@ -1,5 +1,4 @@
-/* The table of commands, what a command asks of its command line, and how it reports that something failed.
- */
+/* What a command reads from its command line, and how it reports failures. */
 #include "cli/command.h"
 
 #include <assert.h>

@@ -1,4 +1,4 @@
-/* commands.h: all commands, in the order of the help. A new one is a name here, and the file that defines
+/* commands.h: all commands, in the order of the help. A new command is a name here and a file that defines
  * cli_NAME. */
 #ifndef SVI_COMMANDS_H
 #define SVI_COMMANDS_H

@@ -1,8 +1,10 @@
-/* Help, man page and bash completion, all made of the tables of commands, options and settings; `svmstream
- * help`, and the hidden commands that print what `make install` installs with the program.
+/* Help, man page and bash completion, all generated from the tables of commands, options and settings, so
+ * that an option is described once; `svmstream help`, and the hidden commands whose output `make install`
+ * installs.
  *
- * Help and man page are the same entries (an option or a setting with its sentence) in two forms:
- * write_entry sets one in two columns, write_tagged as roff. */
+ * Help and man page consist of the same entries (an option or a setting with its sentence) in two forms:
+ * write_entry prints one in two columns, write_tagged as roff. In order of reading: entries, help, the
+ * man page, the completion, the commands. */
 #include "cli/help.h"
 
 #include <string.h>
@@ -20,14 +22,15 @@
 #define ENTRY_LEFT  160 /* bytes of the name of an option or setting, with its value */
 #define ENTRY_TEXT  512
 #define NAMES_MAX   64  /* commands and topics */
-#define PAGE_NARROW 40  /* columns of a page, at least; 80 where standard output is no terminal */
+#define PAGE_NARROW 40  /* narrower terminals get 80 columns, as does output that is not a terminal */
 #define PAGE_WIDE   110 /* longer lines are hard to read */
 
 typedef void entry_writer(FILE *to, const char *left, const char *text);
 
 /* ---- entries */
 
-/* `left` in the left column, then `text` broken between words in the right one. */
+/* `left` in the left column, then `text` wrapped between words in the right one. A `left` that is too long
+ * gets a line of its own. */
 static void write_entry(FILE *to, const char *left, const char *text) {
     int column = fprintf(to, "  %s", left);
     if (column >= INDENT) {
@@ -59,7 +62,7 @@ static void write_tagged(FILE *to, const char *left, const char *text) {
     write_roff(to, "", text, "\n");
 }
 
-/* The sentence, and in parentheses what is known of range and default. */
+/* The sentence, with range and default in parentheses where there are any. */
 static void describe_entry(char *out, size_t size, const char *text, const char *range, const char *value) {
     const bool more = range[0] || value[0];
     snprintf(out, size, "%s%s%s%s%s%s%s", text, more ? " (" : "", range, range[0] ? "; " : "",
@@ -77,7 +80,7 @@ static void write_options(FILE *to, const struct cli_option *options, entry_writ
     }
 }
 
-/* What stands for the value of a setting: its words ("pull|router|sub") or its kind ("N"). */
+/* The name of a setting's value: its words ("pull|router|sub") or its kind ("N"). */
 static const char *argument_name(const struct svi_setting *row, char *out, size_t size) {
     static const char *const names[] = {
         [SVI_SET_TEXT] = "TEXT",   [SVI_SET_NAME] = "NAME", [SVI_SET_ADDRESS] = "ADDRESS",
@@ -92,7 +95,7 @@ static const char *argument_name(const struct svi_setting *row, char *out, size_
     return out;
 }
 
-/* Sentence, range and default of the settings that the command lists (NULL: of all). */
+/* Sentence, range and default of each setting that the command lists (NULL: of all settings). */
 static void write_settings(FILE *to, const struct cli_command *command, const char *dashes,
                            entry_writer *entry) {
     for (const struct svi_setting *row = svi_settings_table; row->key; row++) {
@@ -103,7 +106,7 @@ static void write_settings(FILE *to, const struct cli_command *command, const ch
         snprintf(left, sizeof left, "%s%s %s", dashes, row->key, argument_name(row, words, sizeof words));
         if (row->low != row->high)
             svi_settings_range(row, range, sizeof range);
-        /* "default default" says nothing */
+        /* The default name of a stream is the word "default": "default default" would tell nothing. */
         describe_entry(text, sizeof text, row->text, range, strcmp(row->value, "default") ? row->value : "");
         entry(to, left, text);
     }
@@ -149,8 +152,8 @@ void cli_write_overview(FILE *to, const struct cli_command *const *all) {
           to);
 }
 
-/* The commands that are listed (none where `all` is NULL), and the topics; ends in NULL. Returns how many are
- * commands. */
+/* Collects the names of the listed commands (none when `all` is NULL) and then of the topics; ends in NULL.
+ * Returns the number of commands. */
 static int list_names(const struct cli_command *const *all, const char *names[NAMES_MAX + 1]) {
     int count = 0, commands;
     for (const struct cli_command *const *c = all; c && *c; c++)
@@ -242,7 +245,7 @@ static void write_option_names(FILE *to, const struct cli_option *options) {
         fprintf(to, " --%s", options[i].name);
 }
 
-/* What may follow a flag: the words of a choice, file names, or nothing. */
+/* The words that may follow a flag: those of a choice, or file names. */
 static void write_values(FILE *to) {
     char words[128];
     fputs("    case $prev in\n    -f|--config) COMPREPLY=($(compgen -f -- \"$cur\")); return ;;\n", to);
@@ -258,7 +261,7 @@ static void write_names(FILE *to, const char *const *names, int count) {
         fprintf(to, "%s ", names[i]);
 }
 
-/* Ends the list of words; after `config` there are settings, to which their values are appended. */
+/* Ends the list of a command's words. After the word `config` there are settings, completed up to their =. */
 static void write_words(FILE *to, const struct cli_command *c) {
     for (int i = 0; c->word && c->word(false, i); i++)
         fprintf(to, "%s ", c->word(false, i));

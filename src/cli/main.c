@@ -1,4 +1,4 @@
-/* svmstream: the command that is asked for, and what its line is checked for before it runs. */
+/* svmstream: finds the command, checks its settings and runs it. */
 #include <string.h>
 
 #include <cblas.h>
@@ -24,8 +24,8 @@ static int show_version(void) {
     return CLI_OK;
 }
 
-/* Contradictions matter to a command that starts an engine: one whose help lists the learner's settings. A
- * kept state may have settings that were not given. */
+/* Contradictions matter only to commands that start an engine: those whose help lists the learner's settings.
+ * With a kept state the check is weaker: the state may supply settings that are not given here. */
 static svs_code check_settings(const struct cli_command *command, const struct svi_settings *s,
                                svs_error *err) {
     if (command->unchecked || !cli_lists(command, svi_settings_row("method")))
@@ -33,7 +33,8 @@ static svs_code check_settings(const struct cli_command *command, const struct s
     return s->state_dir[0] ? svi_settings_check_start(s, err) : svi_settings_check(s, err);
 }
 
-/* Has a setting chosen the method? Where a state is kept its method holds, whatever else is set. */
+/* True when a setting implied the method and that is worth a line. An existing state decides the method
+ * itself, whatever else is set. */
 static bool method_settled(const struct cli_command *command, const struct cli_args *a) {
     return a->settled && !a->quiet && !command->unchecked && command != &cli_replay &&
            cli_lists(command, svi_settings_row("method")) &&
@@ -61,6 +62,7 @@ static int run_parsed(struct cli_args *a, const struct cli_command *command, int
         fprintf(stderr,
                 "alert.budget none, since %s is set (with --alert.budget none this line is not said)\n",
                 a->no_budget);
+    /* Before the first call of BLAS, which would take a buffer by itself and might hang. */
     if (svi_take_buffers(svi_settings_blas_threads(&a->settings) - 1, &a->settings.threads, &err) != SVS_OK)
         return cli_fail(a, "%s", err.text);
     openblas_set_num_threads(svi_settings_blas_threads(&a->settings));

@@ -1,14 +1,14 @@
 /* The renderer of the manual's pages.
  *
- * A page is a sequence of blocks (heading, paragraph, list item, table, code), each some lines of Markdown.
- * svi_manual_write goes from block to block; one function a kind of block writes it. Before the text of a
- * block is laid out, copy_words takes the marks (`, **, links) out of it and puts the bytes BOLD and PLAIN
- * around each word that they make bold: from there on a text is words with one space between them, which
- * can be cut into lines anywhere, and the writer alone knows what bold is on a terminal or in roff.
+ * A page is a sequence of blocks (heading, paragraph, list item, table, code) of some lines of Markdown each.
+ * svi_manual_write goes from block to block, and one function a kind of block writes it. Before the text of a
+ * block is laid out, copy_words removes the marks (`, **, links) and puts the bytes BOLD and PLAIN around
+ * each word that they make bold. From there on a text is words separated by single spaces, which can be
+ * wrapped anywhere; only put_char knows how bold looks on a terminal or in roff.
  *
- * A man page differs in two ways only: groff fills the paragraphs, so a paragraph is one line after its
- * macro; and tables are set here as they are for a terminal, between .nf and .fi, since tbl cannot wrap cells
- * to a width that it does not know. */
+ * A man page differs in two ways only. groff fills paragraphs, so a paragraph is one line after its macro.
+ * Tables are laid out here as for a terminal, between .nf and .fi, because tbl cannot wrap cells to a width
+ * that it does not know. */
 #include "cli/manual.h"
 
 #include <ctype.h>
@@ -20,7 +20,7 @@
 #include "config/settings.h"
 #include "svmstream/svmstream.h"
 
-#define INDENT      2  /* of everything but headings */
+#define INDENT      2  /* columns, of everything except headings */
 #define ROFF_WIDTH  72 /* of a table in a man page: 80 less the indentation of man */
 #define COLUMN_MAX  12
 #define COLUMN_GAP  2
@@ -34,7 +34,7 @@ struct page_writer {
     FILE *to;
     enum svi_manual_form form;
     int width;
-    bool line_begun; /* roff: the next character is not the first of its line */
+    bool line_begun; /* roff: the next character is not at the start of a line */
 };
 
 /* ---- characters */
@@ -50,7 +50,7 @@ static void put_char(struct page_writer *o, char c) {
         else if (o->form == SVI_MANUAL_STYLED)
             fputs(c == BOLD ? "\033[1m" : "\033[0m", o->to);
     } else if (is_roff(o)) {
-        if (!o->line_begun && (c == '.' || c == '\''))
+        if (!o->line_begun && (c == '.' || c == '\'')) /* roff would take the line for a request */
             fputs("\\&", o->to);
         fputs(c == '\\' ? "\\e" : c == '-' ? "\\-" : (char[]){c, '\0'}, o->to);
     } else {
@@ -69,7 +69,7 @@ static void put_repeated(struct page_writer *o, char c, int count) {
         put_char(o, c);
 }
 
-/* In roff requests on lines of their own, else nothing. */
+/* Writes roff requests, which are whole lines; nothing in the other forms. */
 static void put_macro(struct page_writer *o, const char *macro) {
     if (is_roff(o))
         fputs(macro, o->to);
@@ -91,7 +91,7 @@ static const char *next_line(const char *line) {
     return *end ? end + 1 : end;
 }
 
-/* The mark of a list item, "- " or "12. ", and its length; 0 = none. */
+/* The length of a list item's mark, "- " or "12. "; 0: the text is no item. */
 static size_t item_mark(const char *text) {
     const size_t digits = strspn(text, "0123456789");
     if (text[0] == '-' && text[1] == ' ')
@@ -116,13 +116,15 @@ static enum block block_kind(const char *line) {
 
 /* ---- words: text without marks */
 
-/* Does the bracket here open a link? */
+/* True when the bracket at `at` opens a link, [text](target). */
 static bool opens_link(const char *at, const char *end) {
     const char *close = memchr(at, ']', (size_t)(end - at));
     return close && close + 1 < end && close[1] == '(';
 }
 
-/* The words of the text up to `end` into `out`, which ends at `limit`. Returns the byte after their NUL. */
+/* Copies the words of the text up to `end` to `out`, which ends at `limit`: marks removed, runs of white
+ * space reduced to one space, bold words marked one by one, so that a line break never falls inside a bold
+ * part. Returns the byte after their NUL. */
 static char *copy_words(const char *at, const char *end, char *out, const char *limit) {
     const char *const begin = out;
     bool code = false, strong = false, link = false, bold = false;
@@ -156,12 +158,13 @@ static char *copy_words(const char *at, const char *end, char *out, const char *
 
 static int text_width(const char *text, size_t length) {
     int width = 0;
-    for (size_t i = 0; i < length; i++) /* neither BOLD and PLAIN nor the inside of a character of UTF-8 */
+    for (size_t i = 0; i < length; i++) /* BOLD, PLAIN and continuation bytes of UTF-8 take no column */
         width += text[i] != BOLD && text[i] != PLAIN && (text[i] & 0xc0) != 0x80;
     return width;
 }
 
-/* As many of the words as `room` columns hold, at least one. Returns the columns that they take. */
+/* Writes as many of the words as fit `capacity` columns, at least one, so that long words cause no endless
+ * loop. Returns the columns written. */
 static int put_line(struct page_writer *o, const char **words, int capacity) {
     int column = 0;
     while (**words) {
@@ -177,7 +180,7 @@ static int put_line(struct page_writer *o, const char **words, int capacity) {
     return column;
 }
 
-/* The first line begins at `indent` already. */
+/* Writes a block of text. The caller has written the first line's indentation. */
 static void put_wrapped(struct page_writer *o, const char *text, const char *end, int indent) {
     char buffer[BLOCK_BYTES];
     const char *words = buffer;
@@ -192,10 +195,11 @@ static void put_wrapped(struct page_writer *o, const char *text, const char *end
 /* ---- tables */
 
 struct table_layout {
-    int columns, width[COLUMN_MAX], longest[COLUMN_MAX]; /* longest word */
+    int columns, width[COLUMN_MAX], longest[COLUMN_MAX]; /* longest: width of the longest word */
 };
 
-/* The words of the cells of a line `| a | b |`, in `buffer` of BLOCK_BYTES. Returns how many cells. */
+/* Splits a line `| a | b |` into cells, whose words are stored in `buffer` of BLOCK_BYTES. Returns the number
+ * of cells. A bar after a backslash belongs to its cell. */
 static int split_row(const char *line, char *buffer, const char **cells) {
     const char *const end = line_end(line), *const limit = buffer + BLOCK_BYTES;
     int count = 0;
@@ -209,8 +213,9 @@ static int split_row(const char *line, char *buffer, const char **cells) {
     return count;
 }
 
-/* Columns are as wide as their texts; where there is not room for that, the widest ones give way, as far as
- * their words allow it. */
+/* Columns are as wide as their widest cell. While the table is wider than `capacity`, the widest column that
+ * still can is narrowed by one; none becomes narrower than its longest word. Row 1 is the rule below the
+ * header. */
 static void lay_out_table(struct table_layout *t, const char *text, int capacity) {
     char buffer[BLOCK_BYTES];
     const char *cells[COLUMN_MAX];
@@ -247,7 +252,7 @@ static void put_row(struct page_writer *o, const struct table_layout *t, const c
     const char *cells[COLUMN_MAX];
     const int count = split_row(line, buffer, cells);
     for (bool more = true; more;) {
-        int blank = indent; /* columns between what was written last and the next cell */
+        int blank = indent; /* columns from the last word written to the next cell */
         more = false;
         for (int c = 0; c < count; c++) {
             if (*cells[c]) {
@@ -308,7 +313,7 @@ static const char *put_fenced(struct page_writer *o, const char *text) {
     return next_line(text);
 }
 
-/* A paragraph or a list item: up to the first line that is not more of its text. */
+/* A paragraph or a list item: all lines up to the first that does not continue its text. */
 static const char *put_text(struct page_writer *o, const char *text) {
     const size_t margin = strspn(text, " "), mark = item_mark(text + margin);
     const char *begin = text + margin, *end = text;
@@ -329,7 +334,7 @@ static const char *put_text(struct page_writer *o, const char *text) {
     return end;
 }
 
-/* ---- tables that the program has itself, as lists: the i-th item into `out`; false: there is none */
+/* ---- tables of the program, as lists: write the i-th item to `out`; false: no more */
 
 static const char *change_text(const struct svi_setting *row) {
     static const char *const texts[] = {
@@ -373,7 +378,7 @@ static bool codes_item(int i, char *out, size_t size) {
     return code < SVS_CODE_COUNT;
 }
 
-/* Only `<!-- table: NAME -->` means something. */
+/* Comments are dropped, except `<!-- table: NAME -->`. */
 static const char *put_comment(struct page_writer *o, const char *text) {
     static const struct {
         const char *name;

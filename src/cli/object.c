@@ -22,7 +22,7 @@ struct cli_object cli_key(struct cli_object map, const char *key) {
         struct cli_object value = {at, at};
         struct svi_item name;
         svi_item_read(at, &name);
-        svi_walk(&value.at, map.end, SVI_WALK_MAX);
+        svi_walk(&value.at, map.end, SVI_WALK_MAX); /* past the name, then past its value */
         value.end = value.at;
         svi_walk(&value.end, map.end, SVI_WALK_MAX);
         if (svi_item_is(&name, key))

@@ -1,8 +1,12 @@
 /* The reader of command lines.
  *
- * A flag is looked for among the options of the command, then the common ones, then the settings. One walk
- * over the line notes what each flag was given, and the positional arguments. Only then are settings set: the
- * file of --config comes first, wherever its flag stands, and flags override it. */
+ * A flag is searched among the options of the command, then the common ones, then the settings. One walk over
+ * the line collects the value of each flag and the positional arguments. Settings are set only afterwards:
+ * the file of --config first, wherever its flag is, then the flags, which override it; then the settings that
+ * imply others are settled.
+ *
+ * In order of reading: flags, positional arguments, cli_parse. cli_settings_again repeats the last part of
+ * cli_parse for a running process whose file may have changed. */
 #include "cli/options.h"
 
 #include <errno.h>
@@ -23,20 +27,20 @@ const struct cli_option cli_common_options[] = {
     CLI_END,
 };
 
-/* What is left of a command line, and what was found. */
+/* The unread rest of a command line, and the values found so far. */
 struct command_line {
     struct cli_args *a;
     int left;
     char *const *at;
-    const char *key_word; /* the word after --key, which was taken as its value; NULL: none was */
+    const char *key_word; /* the word after --key that was taken as its value; NULL: none was */
     const char *common[COMMON_COUNT], *setting[SVI_SETTING_MAX]; /* values by row; NULL = not given */
 };
 
-static const char setting_key[] = "key"; /* may stand alone, for its own name */
+static const char setting_key[] = "key"; /* --key without a value means --key key */
 
 enum flag_kind { FLAG_ALONE, FLAG_VALUE, FLAG_YES_NO, FLAG_0_1, FLAG_KEY };
 
-/* Does this list of words hold the word? "in." holds all that begin so. */
+/* True when the list, words separated by spaces, contains the word. "in." contains every word in.*. */
 static bool list_holds(const char *list, const char *word) {
     for (size_t length; *list; list += length) {
         list += strspn(list, " ");
@@ -54,7 +58,7 @@ bool cli_lists(const struct cli_command *command, const struct svi_setting *row)
 
 /* ---- flags */
 
-/* The row of a flag as typed, without its dashes; -1 = none of these. */
+/* The row of a flag, given without its dashes; -1: it is not among these. */
 static int find_option(const struct cli_option *options, const char *name, bool letter) {
     for (int i = 0; options && options[i].name; i++)
         if (letter ? name[0] != '\0' && name[0] == options[i].letter && name[1] == '\0'
@@ -78,6 +82,7 @@ static svs_code unknown_flag(const struct cli_args *a, const char *flag, const c
             names[count++] = row->key;
     names[count] = NULL;
     svi_escape(shown, sizeof shown, flag, strlen(flag));
+    /* An option of another command is a better hint than a similar name. */
     const bool mine = find_option(a->command->options, name, false) >= 0;
     for (const struct cli_command *const *c = a->all; *c && !mine; c++)
         if (find_option((*c)->options, name, false) >= 0)
@@ -88,7 +93,8 @@ static svs_code unknown_flag(const struct cli_args *a, const char *flag, const c
                     nearest ? ", the nearest known one is --" : "", nearest ? nearest : "");
 }
 
-/* The value of a flag: what follows `=`, or the next word, which may be "-" or "-5" but no long flag. */
+/* The value of a flag: the text after `=`, or the next word, which may be "-" or "-5" but no long flag. Flags
+ * with an optional value take the next word only if it can be one (yes/no, 0/1, or for --key no flag). */
 static svs_code take_value(struct command_line *l, const char *flag, const char *inside, enum flag_kind kind,
                            const char **value, svs_error *err) {
     const char *next = l->left > 0 ? l->at[0] : "--";
@@ -112,7 +118,7 @@ static svs_code take_value(struct command_line *l, const char *flag, const char 
     return SVS_OK;
 }
 
-/* -wLABEL VALUE, LIBLINEAR's spelling of `-w LABEL:VALUE`: the option that takes it, or -1. */
+/* The option that accepts -wLABEL VALUE, LIBLINEAR's form of `-w LABEL:VALUE`, or -1. */
 static int find_pair_option(const struct cli_option *options, const char *begin) {
     for (int i = 0; begin[0] && begin[1] && options && options[i].name; i++)
         if (begin[0] == options[i].letter && options[i].argument && strchr(options[i].argument, ':'))
@@ -120,7 +126,8 @@ static int find_pair_option(const struct cli_option *options, const char *begin)
     return -1;
 }
 
-/* Adds the pair to those that were given before. */
+/* Appends the pair to the earlier ones. They collect in a->pairs, to which the option's value then points; a
+ * list from -w itself is copied there first. */
 static svs_code take_pair(struct command_line *l, const char *flag, int row, svs_error *err) {
     char *all = l->a->pairs;
     const char *value = "", *before = l->a->value[row];
@@ -144,7 +151,7 @@ static svs_code take_flag(struct command_line *l, const char *flag, svs_error *e
     const bool letter = flag[1] != '-';
     const char *begin = flag + (letter ? 1 : 2), *equals = letter ? NULL : strchr(begin, '=');
     const char *inside = equals ? equals + 1 : NULL;
-    char name[128]; /* no name is longer, so what is cut stays unknown */
+    char name[128]; /* no known name is longer, so a truncated one stays unknown */
     snprintf(name, sizeof name, "%.*s", equals ? (int)(equals - begin) : (int)sizeof name - 1, begin);
     int row = find_option(own, name, letter);
     if (row >= 0)
@@ -169,7 +176,7 @@ static svs_code take_flag(struct command_line *l, const char *flag, svs_error *e
                       &l->setting[setting - svi_settings_table], err);
 }
 
-/* All words, or up to --help or --version. */
+/* Reads all words, or up to --help or --version. "-" alone is a positional: standard input. */
 static svs_code walk_line(struct command_line *l, svs_error *err) {
     struct cli_args *a = l->a;
     svs_code code = SVS_OK;
@@ -192,7 +199,8 @@ static svs_code walk_line(struct command_line *l, svs_error *err) {
     return code;
 }
 
-/* The values of the command's options: numbers in their range, words of the list. */
+/* Checks the values of the command's options: numbers against their range, words against their list. strspn
+ * excludes forms that strtod accepts but no option means: "inf", "nan", hexadecimal, leading blanks. */
 static svs_code check_option_values(const struct cli_args *a, svs_error *err) {
     for (int i = 0; a->command->options && a->command->options[i].name; i++) {
         const struct cli_option *o = &a->command->options[i];
@@ -216,7 +224,7 @@ static svs_code check_option_values(const struct cli_args *a, svs_error *err) {
 
 /* ---- positional arguments */
 
-/* The first positional must be one of the verbs. */
+/* Sets a->verb by the first positional, which must be one of the verbs. */
 static svs_code check_verb(struct cli_args *a, svs_error *err) {
     const char *names[CLI_OPTION_MAX + 1];
     char shown[64];
@@ -239,7 +247,8 @@ static svs_code check_verb(struct cli_args *a, svs_error *err) {
     return SVS_OK;
 }
 
-/* The usage tells which there must and may be: FILE, [FILE] or FILE... */
+/* Checks the number of positionals against the usage: FILE is required, [FILE] optional, FILE... repeatable.
+ */
 static svs_code check_positionals(struct cli_args *a, svs_error *err) {
     const struct cli_command *c = a->command;
     char shown[64];
@@ -266,7 +275,7 @@ static svs_code check_positionals(struct cli_args *a, svs_error *err) {
                     svi_escape(shown, sizeof shown, extra, strlen(extra)));
 }
 
-/* `--key FILE`: the file that is missed. */
+/* Explains a missing FILE after `--key FILE`, where --key has taken it as the name of a column. */
 static svs_code explain_key_word(const char *word, svs_error *err) {
     const svs_error before = *err;
     return svi_fail(err, before.code, "%.200s; --key took %.60s as the name of a column", before.text, word);
@@ -283,6 +292,7 @@ svs_code cli_parse(struct cli_args *a, const struct cli_command *command,
     svi_settings_default(&a->settings);
     *in_file = false;
     svs_code code = walk_line(&l, err);
+    /* --help and --version must work on a line that is incomplete or wrong. */
     if (code != SVS_OK || a->help || a->version)
         return code;
     code = check_positionals(a, err);
@@ -294,6 +304,7 @@ svs_code cli_parse(struct cli_args *a, const struct cli_command *command,
         code = svi_settings_load(&a->settings, a->config, err);
         *in_file = code != SVS_OK;
     }
+    /* In the order of the table, not of the line: the result does not depend on the order of flags. */
     for (int i = 0; i < svi_settings_count && code == SVS_OK; i++)
         if ((a->flagged[i] = l.setting[i] != NULL))
             code = svi_settings_set(&a->settings, svi_settings_table[i].key, l.setting[i], err);
@@ -305,11 +316,11 @@ svs_code cli_parse(struct cli_args *a, const struct cli_command *command,
 }
 
 svs_code cli_settings_again(const struct cli_args *a, struct svi_settings *s, svs_error *err) {
-    const char *by;
+    const char *by; /* unused: the budget of the start is kept below */
     svi_settings_default(s);
     svs_code code = a->config ? svi_settings_load(s, a->config, err) : SVS_OK;
-    /* A flag goes on counting as given: what was left open is settled by that (svi_settings_settle_method).
-     */
+    /* Flags still count as given, because that decides how open settings are settled
+     * (svi_settings_settle_method). */
     for (int i = 0; i < svi_settings_count && code == SVS_OK; i++) {
         const struct svi_setting *row = &svi_settings_table[i];
         if (!a->flagged[i])
@@ -317,7 +328,8 @@ svs_code cli_settings_again(const struct cli_args *a, struct svi_settings *s, sv
         memcpy(svi_settings_field(s, row), svi_settings_field(&a->settings, row), row->size);
         s->given[i] = a->settings.given[i];
     }
-    /* The method that a setting brought about at the start stays without it: it would end the model. */
+    /* A method that a setting implied at the start stays even without that setting: another method would end
+     * the model. */
     if (a->settled && !svi_settings_given(s, svi_settings_row("method")))
         s->method = SVI_METHOD_ALSVM;
     if (svi_settings_keyed(s))

@@ -7,21 +7,21 @@
 #include "cli/command.h"
 
 /* Reads argv[0 .. count), the words after the name of the command, which is one of `all`, into *a. The file
- * of --config is read first, so that flags win wherever they stand. `positional` is room for count + 1
- * pointers. After --help and --version nothing is checked any more. *in_file: the fault lies in the file
- * (exit 1) and not in the command line (exit 2). Contradictions are not looked for. */
+ * of --config is applied first, so flags override it wherever they are. `positional`: space for count + 1
+ * pointers. After --help or --version nothing is checked. *in_file: the error is in the file (exit 1), not in
+ * the command line (exit 2). Contradictions between settings are not checked. */
 svs_code cli_parse(struct cli_args *a, const struct cli_command *command,
                    const struct cli_command *const *all, int count, char *const *argv,
                    const char **positional, bool *in_file, svs_error *err);
 
-/* The options that every command takes, in the order of the help; ends in a row without name. */
+/* The options that every command accepts, in the order of the help; ends in a row without name. */
 extern const struct cli_option cli_common_options[];
 
-/* The settings as they would be if the command began now: the file may have changed, the flags have not.
- * Codes of svi_settings_load. */
+/* The settings that a start at this moment would have: the file may have changed, the flags are those of the
+ * command line. Codes of svi_settings_load. */
 svs_code cli_settings_again(const struct cli_args *a, struct svi_settings *s, svs_error *err);
 
-/* Does the command's help list this setting? */
+/* True when the command's help lists this setting. */
 bool cli_lists(const struct cli_command *command, const struct svi_setting *row);
 
 #endif

@@ -1,11 +1,11 @@
-/* look_options.h: the options of commands that look at what alerts would have been, `eval` and `replay`. */
+/* preview_options.h: options of the commands that preview alerts on past rows, `eval` and `replay`. */
 #ifndef SVI_LOOK_OPTIONS_H
 #define SVI_LOOK_OPTIONS_H
 
 #include "cli/command.h"
 #include "report/preview.h"
 
-/* Rows of the table of options; --json and --plot are the command's own. */
+/* Rows of the table of options. The commands define --json and --plot themselves. */
 #define CLI_LOOK_OPTIONS                                                                                     \
     CLI_SWITCH("alerts", 0, "print the alerts that would have been reported, and when"),                     \
         CLI_OPTION(                                                                                          \
@@ -19,11 +19,11 @@
                    "with --alerts: a table over these alert budgets, each in a separate run; with "          \
                    "--incidents " SVI_LOOK_BUDGETS ", unless this is none")
 
-/* What is wrong with them, without --alerts or with each other: CLI_USAGE and said; else CLI_OK. */
+/* CLI_USAGE, with a message, when the options contradict each other or lack --alerts; else CLI_OK. */
 int cli_preview_check(const struct cli_args *a);
 
-/* All passes, and all that is printed. `checked`: settings that budgets are held against, NULL = none;
- * `once`: the rows come only once; row_seconds: as svi_preview_options. Returns an exit code. */
+/* Runs all passes and prints everything. `checked`: settings to check the budgets with, NULL = none; `once`:
+ * the rows can be read only once; row_seconds: as in svi_preview_options. Returns an exit code. */
 int cli_preview(const struct cli_args *a, const struct svi_settings *checked, bool once, double row_seconds,
                 svi_preview_pass *pass, void *user, struct svi_progress *progress);
 

@@ -36,7 +36,7 @@ void cli_preview_table(struct cli_args *a, const char *path) {
     svs_error err;
     o.task_follows = o.label_needed = o.key_spare = true;
     struct stat file;
-    const bool again = stat(path, &file) == 0 && S_ISREG(file.st_mode); /* it is read twice */
+    const bool again = stat(path, &file) == 0 && S_ISREG(file.st_mode); /* can be read twice */
     svi_reader *r = again ? svi_reader_open(path, &o, NULL, &err) : NULL;
     if (r && svi_reader_settle(r, &err) == SVS_OK) {
         const char *note = svi_reader_note(r);

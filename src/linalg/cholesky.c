@@ -4,9 +4,9 @@
 #include "linalg/cholesky.h"
 #include "linalg/lapack.h"
 
-#define SMALL 64
+#define SMALL 64 /* below, a call of LAPACK costs seven times the work (NUMERICS.md, 1) */
 
-/* a = L L', in the lower triangle, row by row. */
+/* a = L L', in the lower triangle, row by row. A NaN fails the comparison of its row's diagonal. */
 static bool cholesky_factor(double *a, int n) {
     for (int i = 0; i < n; i++) {
         double *ai = a + (size_t)i * n;
@@ -41,8 +41,8 @@ static void cholesky_invert_triangle(double *l, int n) {
     }
 }
 
-/* M <- M'M for lower triangular M: entry (i, j), i >= j, needs the rows from i on only, so rows from the top
- * may be replaced. */
+/* M <- M'M for lower triangular M. Entry (i, j), i >= j, needs only rows from i on, so rows can be replaced
+ * from the top. */
 static void cholesky_square(double *m, int n) {
     for (int i = 0; i < n; i++)
         for (int j = 0; j <= i; j++) {
@@ -53,8 +53,8 @@ static void cholesky_square(double *m, int n) {
         }
 }
 
-/* NaN and infinities pass through LAPACK unseen; they all end on the diagonal, as does an overflow. `stride`:
- * of rows. */
+/* LAPACK does not report NaN and infinities; they all reach the diagonal, as does an overflow. `stride`:
+ * doubles from one row to the next. */
 static bool cholesky_good_diagonal(const double *a, int n, int stride) {
     for (int i = 0; i < n; i++) {
         const double entry = a[(size_t)i * (size_t)(stride + 1)];
@@ -64,7 +64,7 @@ static bool cholesky_good_diagonal(const double *a, int n, int stride) {
     return true;
 }
 
-/* Row-major lower is column-major upper. */
+/* A row-major lower triangle is LAPACK's column-major upper one: no transposition is needed. */
 bool svi_factor_spd(double *a, int n) {
     if (n < SMALL)
         return cholesky_factor(a, n);
@@ -74,6 +74,7 @@ bool svi_factor_spd(double *a, int n) {
 bool svi_factor_rows(double *a, int n, int from, int to) {
     const int count = to - from;
     double *rows = a + (size_t)from * (size_t)n, *block = rows + from;
+    /* [A B'; B C]: with A = L L' known, the new rows are B L'^-1, and C - B L'^-1 (B L'^-1)' is factored. */
     if (from > 0) {
         cblas_dtrsm(CblasRowMajor, CblasRight, CblasLower, CblasTrans, CblasNonUnit, count, from, 1, a, n,
                     rows, n);

@@ -1,6 +1,6 @@
 /* columns_template.h: the loops of the plain rules (kernels.h: columns_pass, columns_seen) for COLUMNS_W
- * columns at a time; included once for each width, from the widest to single columns, each of which goes on
- * where the one before has ended. Comparisons and choices alone: the same bits for all widths. */
+ * columns at a time. Included once for each width, from the widest to single columns; each continues where
+ * the one before stopped. Comparisons and selections only: the same bits for all widths. */
 #define OF(name) JOIN(name, COLUMNS_W)
 
 typedef double OF(columns) __attribute__((vector_size(8 * COLUMNS_W), aligned(8)));
@@ -10,7 +10,8 @@ INLINE OF(columns) OF(pick)(OF(marks) which, OF(columns) a, OF(columns) b) {
     return (OF(columns))((which & (OF(marks))a) | (~which & (OF(marks))b));
 }
 
-/* The larger one; b where one is NaN, or both are 0: as the machine's own instruction has it. */
+/* The larger one; b when either is NaN or both are 0, as the processor's own instruction defines it: all
+ * widths must agree on -0. */
 INLINE OF(columns) OF(larger)(OF(columns) a, OF(columns) b) {
 #if defined(MAX_WIDE) && COLUMNS_W == VW
     return (OF(columns))MAX_WIDE(a, b);
@@ -23,7 +24,8 @@ INLINE OF(columns) OF(size)(OF(columns) a) {
     return (OF(columns))((OF(marks))a & 0x7fffffffffffffff);
 }
 
-/* Bits of the columns from j on, with the values v, that are to be looked at. */
+/* The mask of the columns from j on that need a closer look, given their values v. Every comparison with NaN
+ * is false, so a missing value never does. */
 INLINE OF(marks)
     OF(stir_at)(const struct svi_column_seen *c, const double *beyond, OF(columns) v, int j, int sides) {
 #define AT(p) (*(const OF(columns) *)((p) + j))
@@ -54,7 +56,7 @@ INLINE bool OF(some)(OF(marks) any) {
 #endif
 }
 
-/* The columns from j on have the values v, and s as far as the records go. */
+/* Books the values v of the columns from j on, and s in the records (NaN: no record). */
 INLINE void OF(seen_at)(const struct svi_column_seen *c, double *record, OF(columns) s, OF(columns) v,
                         OF(columns) now, int j, int sides) {
     const OF(columns) one = (OF(columns)){0} + 1.0;
@@ -64,6 +66,8 @@ INLINE void OF(seen_at)(const struct svi_column_seen *c, double *record, OF(colu
     AT(record + c->capacity) = OF(larger)(-s, AT(record + c->capacity));
     if (sides > 2)
         AT(record + 2 * c->capacity) = OF(larger)(OF(size)(s - last), AT(record + 2 * c->capacity));
+    /* A change of value closes a run; a missing value neither closes nor extends it. last is NaN before the
+     * first value, so that one counts as a change. */
     const OF(marks) known = v == v, other = known & (v != last);
     const OF(columns) more = (OF(columns))(known & (OF(marks))one);
     AT(c->longest) = OF(larger)((OF(columns))(other & (OF(marks))run), AT(c->longest));

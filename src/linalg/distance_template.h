@@ -1,5 +1,12 @@
-/* distance_template.h: distances of rows, and the functions of them that kernels are made of. Part of
- * kernels_template.h. */
+/* distance_template.h: distances of rows and the functions of them that kernels consist of. Part of
+ * kernels_template.h.
+ *
+ * In order of reading: L1 and squared L2 distances of many rows from one, with and without missing
+ * coordinates; exp(x) for x <= 0 and the kernels on it (rbf, decay, sums of powers of one exponential); and
+ * asinh, which bends outliers of a standardised row. Exponentials and logarithms are polynomials: no call of
+ * the C library, so a vector costs little more than one number. The last, partial vector is copied through a
+ * local one: no load or store reaches past the arrays. */
+
 /* The sums of four vectors, each in the order of `sum`, by a transposing tree. */
 typedef double four_u __attribute__((vector_size(32), aligned(8)));
 INLINE void four_sums(const vec s[ROWS], double f[ROWS]) {
@@ -18,8 +25,8 @@ INLINE void four_sums(const vec s[ROWS], double f[ROWS]) {
 #endif
 }
 
-/* sum_j |x_ij - v_j| or sum_j (x_ij - v_j)^2 of ROWS rows: of differences, so that near rows lose nothing.
- * Over the padding both are zero. */
+/* sum_j |x_ij - v_j| or sum_j (x_ij - v_j)^2 of ROWS rows. Differences are formed first: |x|^2 - 2 x'v +
+ * |v|^2 would cancel for near rows. The padding is zero in both. */
 INLINE void distances_of(const double *const a[ROWS], int padded, const double *v, double *f, bool absolute) {
     vec s[ROWS] = {{0}};
     for (int j = 0; j < padded; j += VW) {
@@ -50,7 +57,7 @@ INLINE void distances(const double *x, size_t stride, int64_t count, int padded,
         f[i + k] = last[k];
 }
 
-/* The same bits; rows of 16, of which there are many, with v in registers. */
+/* The same bits for all widths. Rows of 16 values are the most frequent; constants keep v in registers. */
 INLINE void distances_by_width(const double *x, size_t stride, int64_t count, int padded, const double *v,
                                double *f, bool absolute) {
     if (padded == 16 && stride == 16)
@@ -67,9 +74,9 @@ static void rows_l2(const double *x, size_t stride, int64_t count, int padded, c
     distances_by_width(x, stride, count, padded, v, f, false);
 }
 
-/* Over the coordinates that both rows have, which are NaN where they are missing; times d / the number of
- * these, as if the others were as far apart as these on average. Where no coordinate is missing it gives what
- * `distances` gives, bit for bit. */
+/* Distances over the coordinates that both rows have (NaN: missing), times d / their number, as if the others
+ * were as far apart on average. Without a missing coordinate the result is that of `distances`, bit for bit.
+ */
 INLINE void shared_distances(const double *x, size_t stride, int64_t count, int padded, const double *v,
                              int d, double nothing, double *f, bool absolute) {
     for (int64_t i = 0; i < count; i += ROWS, x += ROWS * stride) {
@@ -111,7 +118,8 @@ static void signs_add(const double *u, const double *x, double scale, int padded
 }
 
 /* exp(x) for x <= 0: x = k ln 2 + r with |r| <= ln 2 / 2, a Taylor polynomial in r, and k added to the
- * exponent. Adding 1.5 * 2^52 rounds to the integer k and leaves it in the low bits. */
+ * exponent. Adding 1.5 * 2^52 rounds to the integer k and leaves it in the low bits. ln 2 is split in two, so
+ * that k ln 2 loses no digits of r. Below -708 the exponent would wrap: the result is 0. */
 INLINE vec exp_minus(vec x) {
     static const double c[] = {1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880,
                                1.0 / 40320,      1.0 / 5040,      1.0 / 720,      1.0 / 120,     1.0 / 24,
@@ -126,6 +134,7 @@ INLINE vec exp_minus(vec x) {
     return (vec)(((mask)p + ((mask)shifted << 52)) & inside);
 }
 
+/* Rounding can make the squared distance of equal rows negative; the kernel must not exceed 1. */
 INLINE vec rbf_of(vec dot, vec norm2, double own, double gamma) {
     vec distance = splat(own) + norm2 - splat(2) * dot;
     distance = (vec)((mask)distance & (distance > splat(0)));
@@ -155,7 +164,7 @@ static void decay(const double *t, double gamma, int64_t n, double *to) {
     memcpy(to + i, &last, (size_t)(n - i) * sizeof *to);
 }
 
-/* Adds a vector's share to the sums: z_g exp(-gamma t)^(4^g). */
+/* Adds a vector's terms to the sums: z_g exp(-gamma t)^(4^g). Squaring twice is the next power of four. */
 INLINE void decay_dots_add(vec *sums, vec t, double gamma, const vec *z, int count) {
     vec k = exp_minus(splat(-gamma) * t);
     for (int g = 0;; g++) {
@@ -186,6 +195,7 @@ INLINE void decay_dots_of(const double *t, double gamma, int64_t n, const double
         to[g] = sum(sums[g]);
 }
 
+/* Two sums are the common case: a constant count unrolls the loop over them. */
 static void decay_dots(const double *t, double gamma, int64_t n, const double *const *z, int count,
                        double *to) {
     if (count == 2)
@@ -215,6 +225,8 @@ INLINE vec root(vec v) {
     return r;
 }
 
+/* sign(u) (B asinh(|u| / B) + what exceeds the limit), asinh(v) = log(v + sqrt(v^2 + 1)). On sizes alone: for
+ * negative v the sum would cancel. 1e150 bounds v^2. NaN counts as 1e150. */
 INLINE vec squash_of(vec x, vec center, vec inverse) {
     const vec u = (x - center) * inverse, most = splat(1e150), far = splat(SVI_SQUASH_LIMIT);
     const mask sign = (mask)u & (mask)splat(-0.0), inside = (vec)((mask)u ^ sign) < most;
@@ -225,7 +237,6 @@ INLINE vec squash_of(vec x, vec center, vec inverse) {
     return (vec)((mask)y | sign);
 }
 
-/* |v| + sqrt(v^2 + 1) and its logarithm. */
 static void squash(const double *x, const double *center, const double *inverse, int d, double *to) {
     vec v[3] = {{0}};
     int j = 0;

@@ -1,6 +1,6 @@
-/* exponential.h: exp and log of what is never extreme, without a call and without a branch. A polynomial,
- * made of additions and multiplications alone: the same bits on every machine, and in a vector those of each
- * number alone. */
+/* exponential.h: exp and log of moderate numbers, without a call and without a branch. Polynomials of
+ * additions and multiplications alone: the same bits on every machine, and a vector gives the bits of each of
+ * its numbers alone. */
 #ifndef SVI_EXPONENTIAL_H
 #define SVI_EXPONENTIAL_H
 
@@ -11,9 +11,9 @@ typedef double svi_two __attribute__((vector_size(16)));
 typedef long long svi_two_bits __attribute__((vector_size(16)));
 typedef unsigned long long svi_two_places __attribute__((vector_size(16)));
 
-/* exp(x), |x| <= 64, to 2e-13 of itself; 1 at 0. For a vector of doubles and one of whole numbers; all(c):
- * c in each lane. With turns = x / log 2, rounded: 2^turns exp(r), r the rest; adding 1.5 x 2^52 rounds, and
- * leaves turns in the last bits. */
+/* exp(x), |x| <= 64, with a relative error of 2e-13; exactly 1 at 0. real, bits: types of a vector of doubles
+ * and of 64-bit integers; all(c): c in each lane. With k = x / log 2, rounded: 2^k exp(r), r the rest. Adding
+ * 1.5 x 2^52 rounds and leaves k in the last bits. */
 #define SVI_EXPONENTIAL(name, real, bits, all)                                                               \
     static inline __attribute__((always_inline)) real name(real x) {                                         \
         const real round = all(0x1.8p52), shifted = x * all(1.4426950408889634) + round;                     \
@@ -34,9 +34,9 @@ static inline svi_two svi_both(double c) {
 }
 SVI_EXPONENTIAL(svi_exp_two, svi_two, svi_two_bits, svi_both)
 
-/* log(x), x positive and not denormal, to 2e-13 of itself. For vectors as above; places: of unsigned whole
- * numbers. x = 2^e m with m around 1; with f = (m - 1) / (m + 1), log m = 2 atanh(f). e is made as a number
- * of 1024 more, so that it shifts without a sign, and becomes a double in the last bits of 2^52. */
+/* log(x), x positive and not denormal, with a relative error of 2e-13. Types as above; places: unsigned
+ * integers. x = 2^e m with m around 1; with f = (m - 1) / (m + 1), log m = 2 atanh(f). e is computed with
+ * 1024 added, so that it shifts without a sign, and becomes a double in the last bits of 2^52. */
 #define SVI_LOGARITHM(name, real, bits, places, all)                                                         \
     static inline __attribute__((always_inline)) real name(real x) {                                         \
         const bits root = (bits)all(0x1.6a09e667f3bcdp-1), up = (bits)all(2.0); /* root: of 1/2 */           \

@@ -1,11 +1,14 @@
-/* floats_template.h: the single precision kernels, written once for vectors of FW floats; see
- * kernels_floats.h. Part of the kernels' sources, which define VW and FLOATS, the table's name. Sums have two
- * chains, vectors of even and of odd number, whatever the length and however many rows go together: a sum
- * depends on its own terms only. */
+/* floats_template.h: the single precision kernels of kernels_floats.h, written once for vectors of FW floats.
+ * Part of the kernels' sources, which define VW and FLOATS, the table's name.
+ *
+ * In order of reading: vectors, the inverse square root; a row standardised and added to running moments;
+ * products with weight rows and their updates (AdaGrad); products of features; cosine features; the logistic
+ * function. Sums have two chains, over vectors of even and of odd number, for every length and however many
+ * rows are computed together: a sum depends on its own terms only. */
 #define FW (2 * VW)
 
 typedef float vecf __attribute__((vector_size(8 * VW)));
-typedef int maskf __attribute__((vector_size(8 * VW))); /* of a comparison: all ones or zero */
+typedef int maskf __attribute__((vector_size(8 * VW))); /* result of a comparison: all ones or zero */
 typedef float vecf_u __attribute__((vector_size(8 * VW), aligned(4)));
 
 INLINE vecf load_floats(const float *p) {
@@ -40,7 +43,8 @@ INLINE float sum_floats(vecf v) {
     return (v[0] + v[1]) + (v[2] + v[3]);
 }
 
-/* 1/sqrt(v) for v in [1e-30, 1e30] to 5e-6: a first guess from the exponent and two steps of Newton. */
+/* 1/sqrt(v) for v in [1e-30, 1e30] to 5e-6: a first guess from the exponent and two Newton steps. The
+ * processor's own approximation would be faster, but differs from one model to the next. */
 INLINE vecf inverse_root(vecf v) {
     const vecf half = splat_float(0.5F) * v, bend = splat_float(1.5F);
     vecf y = (vecf)(0x5f3759df - ((maskf)v >> 1));
@@ -63,7 +67,7 @@ static void moments_of_row(const double *x, const struct svi_float_moments *m, i
     for (int j = 0; j < d; j++) {
         const double n = count[j] + 1, gap = x[j] - mean[j], now = mean[j] + gap / n;
         const double sum = squares[j] + gap * (x[j] - now);
-        const bool varies = sum > 1e-280;
+        const bool varies = sum > 1e-280; /* below, n / sum could overflow: the feature counts as constant */
         const double root = sqrt(n / (varies ? sum : 1.0));
         count[j] = n;
         mean[j] = now;
@@ -112,7 +116,8 @@ static void adagrad_floats(float *w, float *sum, const float *f, float c, float 
     }
 }
 
-/* Rows are written as whole vectors: what is beyond the end of one is written again by the next. */
+/* Rows are written as whole vectors: what lies beyond the end of one is overwritten by the next, and beyond
+ * the last by zeros. */
 static void products_floats(const float *z, int d, int n, float *p, float *scratch) {
     float *to = p;
     scratch[0] = 1;
@@ -151,12 +156,13 @@ static void average_floats(const float *p, float share, int n, float *mean, floa
     }
 }
 
-/* cos(2 pi t) = sin(2 pi (1/4 - |t - nearest whole number|)); of the sine an odd polynomial, to 4e-9. */
+/* cos(2 pi t) = sin(2 pi (1/4 - |t - nearest whole number|)); the sine is an odd polynomial, to 4e-9. Weights
+ * are in turns, so no division by 2 pi is needed, and rounding to a whole number is exact. */
 INLINE vecf cosine_of_turn(vecf t) {
     const vecf whole = splat_float(12582912.0F), quarter = splat_float(0.25F);
     const vecf r = t - ((t + whole) - whole);
     vecf q = quarter - (vecf)((maskf)r & 0x7fffffff);
-    q = choose_floats(q < -quarter, -quarter, q); /* beyond 2^22 turns a float has no angle any more */
+    q = choose_floats(q < -quarter, -quarter, q); /* beyond 2^22 turns a float has no fraction left */
     const vecf u = q * q;
     vecf s = splat_float(39.536706F);
     s = s * u + splat_float(-76.549782F);
@@ -180,6 +186,8 @@ static void cosines_floats(const float *w, const float *shift, const float *z, i
     }
 }
 
+/* exp(-s) = 2^k 2^r; ln 2 is split in two as in exp_minus. -s is clipped at +-85, so that 2^k stays normal.
+ */
 static void logistic_floats(const float *s, int n, float *p) {
     const vecf whole = splat_float(12582912.0F), one = splat_float(1);
     for (int i = 0; i < n; i += FW) {

@@ -17,7 +17,7 @@ static bool kernels_machine_has(svs_isa isa) {
     return false;
 }
 
-/* Best first; the last one stands for none. */
+/* Best first. The last row ends the search and is the result when no table fits. */
 static const struct isa_tables {
     const struct svi_kernels *kernels;
     const struct svi_floats *floats;
@@ -29,6 +29,8 @@ static const struct isa_tables {
     {&svi_kernels_generic, &svi_floats_generic},
     {NULL, NULL}};
 
+/* Both tables come from one row, so double and single precision never run on different instruction sets.
+ * SVMSTREAM_ISA names the only one that SVS_ISA_BEST may choose; tests compare the sets that way. */
 static const struct isa_tables *kernels_find(svs_isa isa) {
     const char *name = getenv("SVMSTREAM_ISA");
     const struct isa_tables *b = all;

@@ -12,17 +12,18 @@
 #define STRIP_FOR avx2_strip
 #define MAX_WIDE  _mm256_max_pd
 
-/* Is any bit set? */
+/* True when any bit is set. */
 static inline int avx2_any(__m256i marks) {
     return !_mm256_testz_si256(marks, marks);
 }
 
-/* The first `count` of p, which `in` has. */
+/* The first `count` values of p, 0 in the other lanes, which are not read; `in` is the mask of the first. */
 static inline __m256d avx2_some(const double *p, int count, __m256i in) {
     (void)count;
     return _mm256_maskload_pd(p, in);
 }
 
+/* Two vectors of each kind (columns, samples, products) fit in 16 registers. */
 static int avx2_strip(int dim) {
     (void)dim;
     return 8;

@@ -12,18 +12,19 @@
 #define STRIP_FOR avx512_strip
 #define MAX_WIDE  _mm512_max_pd
 
-/* Is any bit set? */
+/* True when any bit is set. */
 static inline int avx512_any(__m512i marks) {
     return _mm512_test_epi64_mask(marks, marks) != 0;
 }
 
-/* The first `count` of p, which `in` has. */
+/* The first `count` values of p, 0 in the other lanes, which are not read. */
 static inline __m512d avx512_some(const double *p, int count, __m512i in) {
     (void)in;
     return _mm512_maskz_loadu_pd((__mmask8)((1U << count) - 1), p);
 }
 
-/* Up to 32 rows are one full square; then 16 (least padding); beyond 128, 24 (fewest partial sums). */
+/* Strip heights as measured (NUMERICS.md, 3.2): up to 32 rows one full square; up to 128 rows 16, for the
+ * least padding; above, 24, for the fewest partial sums. */
 static int avx512_strip(int dim) {
     return dim <= 32 ? (dim + 7) / 8 * 8 : dim <= 128 ? 16 : 24;
 }

@@ -1,7 +1,14 @@
-/* kernels_template.h: the kernels, written once for vectors of VW doubles and compiled once per instruction
- * set. The including file defines VW (2, 4, 8), KERNELS, FLOATS, NEAREST (the names of the tables), ISA,
- * ISA_NAME, and STRIP_FOR, a function of a dimension: the strip height for a dimension, a multiple of VW.
- */
+/* kernels_template.h: the kernels of kernels.h, written once for vectors of VW doubles and compiled once per
+ * instruction set. The including file defines VW (2, 4, 8), KERNELS, FLOATS, NEAREST (the names of the
+ * tables), ISA, ISA_NAME, and STRIP_FOR, a function: the strip height for a dimension, a multiple of VW.
+ *
+ * In order of reading: vectors and their parts; the sweep over P (column, strip, sweep_fixed) and the steps
+ * of the recursion on top of it; standardised rows and the sums of the energy sentinel; the Gram matrix by
+ * register tiles; products of many rows; then the parts in files of their own: distances and exponentials,
+ * triangles, the columns of the plain rules, single precision and the search for near rows.
+ *
+ * The order of every sum depends on the sizes alone, never on alignment: the same input gives the same bits
+ * in every call. */
 #include <math.h>
 #include <string.h>
 
@@ -10,8 +17,8 @@
 #include "linalg/kernels_floats.h"
 
 typedef double vec __attribute__((vector_size(8 * VW)));
-typedef long long mask __attribute__((vector_size(8 * VW))); /* of a comparison: all ones or zero */
-typedef double vec_u __attribute__((vector_size(8 * VW), aligned(8)));
+typedef long long mask __attribute__((vector_size(8 * VW))); /* result of a comparison: all ones or zero */
+typedef double vec_u __attribute__((vector_size(8 * VW), aligned(8))); /* at any address of a double */
 
 #define INLINE static inline __attribute__((always_inline))
 #define UNROLL _Pragma("GCC unroll 8")
@@ -28,7 +35,8 @@ INLINE vec splat(double s) {
     return s - (vec){0};
 }
 
-/* Lanes from .. to - 1 of a vector, 0 in the others, which are neither read nor written. */
+/* load_part: lanes from .. to - 1 of a vector, 0 in the others; store_first: the first `to` lanes. Memory of
+ * the other lanes is neither read nor written, so a part may end at the end of an array. */
 #if VW == 8
 INLINE vec load_part(const double *p, int from, int to) {
     return (vec)_mm512_maskz_loadu_pd((__mmask8)((1u << to) - (1u << from)), p);
@@ -41,7 +49,7 @@ INLINE vec load_part(const double *p, int from, int to) {
     const mask lane = {0, 1, 2, 3};
     return (vec)_mm256_maskload_pd(p, (__m256i)((lane >= from) & (lane < to)));
 }
-/* In narrower pieces: a masked store is slow on some processors. */
+/* Stores in narrower pieces: a masked store is slow on some processors. */
 INLINE void store_first(double *p, vec v, int to) {
     if (to == VW)
         *(vec_u *)p = v;
@@ -63,8 +71,8 @@ INLINE void store_first(double *p, vec v, int to) {
 }
 #endif
 
-/* One vector holding the sums of VW vectors: a transposing tree, three operations per sum instead of a chain
- * of shuffles each. */
+/* sums: one vector with the sums of VW vectors, `step` doubles apart, by a transposing tree: three operations
+ * per sum instead of a chain of shuffles each. sum: the lanes of one vector, in the same order. */
 #define SHUF __builtin_shufflevector
 #if VW == 8
 INLINE vec pair(vec a, vec b) {
@@ -106,9 +114,10 @@ INLINE double sum(vec v) {
 }
 #endif
 
-/* One column of one strip: c += sum_p q_p cq_p[j], then into the strip's own products ys += c x[j]; off the
- * diagonal block also into the mirrored products, partial[j] += c . xs. RV vectors to a strip, NP pending, NX
- * samples. */
+/* One column c of one strip: applies the pending changes, c += sum_k q_k cq_k[j], then adds it to the strip's
+ * own products, y += c x[j]. Left of the diagonal block the column is also a row of the upper triangle, which
+ * is not stored: `mirror` collects its products with the strip's part of x. RV: vectors of a strip; NP:
+ * pending changes; NX: samples. All three are constants of the caller, so the loops unroll. */
 #define MAXV      4
 #define EAGER_MAX 6000 /* doubles of packed P that the first-level cache holds */
 struct strip {
@@ -120,7 +129,7 @@ INLINE void column(struct strip *t, double *p, const struct svi_recursion *r, in
     vec c[MAXV];
     UNROLL for (int v = 0; v < RV; v++) {
         c[v] = load(p + v * VW);
-        __asm__("" : "+x"(c[v])); /* once from memory, however often it is used */
+        __asm__("" : "+x"(c[v])); /* keeps the compiler from loading it again for each use */
     }
     UNROLL for (int k = 0; k < NP; k++) {
         vec b = splat(r->cq[k][j]);
@@ -146,6 +155,9 @@ INLINE void strip_load(struct strip *t, const struct svi_recursion *r, int row, 
     }
 }
 
+/* One pass over packed P from top to bottom, each entry read once and, with NP > 0, written once. The strip's
+ * rows of y are complete in registers when its last column is done; mirrored products of a column j grow over
+ * all strips below it, as vectors in r->partial whose lanes are summed at the end. */
 INLINE void sweep_fixed(struct svi_recursion *r, int RV, int NP, int NX) {
     const int R = RV * VW, stride = SVI_PASS_MAX * VW;
     double *p = r->p;
@@ -160,24 +172,27 @@ INLINE void sweep_fixed(struct svi_recursion *r, int RV, int NP, int NX) {
             column(&t, p, r, j, RV, NP, NX, mirror);
             UNROLL for (int m = 0; m < NX; m++) store(partial + m * VW, mirror[m]);
         }
-        /* this strip is the first below these columns: their sums start here */
+        /* This strip is the first below these columns: their partial sums start here, not from memory. */
         for (; j < row; j++, p += R) {
             vec mirror[SVI_PASS_MAX] = {{0}, {0}};
             double *partial = r->partial + (size_t)j * stride;
             column(&t, p, r, j, RV, NP, NX, mirror);
             UNROLL for (int m = 0; m < NX; m++) store(partial + m * VW, mirror[m]);
         }
+        /* The diagonal block is stored whole: nothing to mirror. */
         for (; j < row + R; j++, p += R)
             column(&t, p, r, j, RV, NP, NX, NULL);
         UNROLL for (int m = 0; m < NX; m++) UNROLL for (int v = 0; v < RV; v++)
             store(r->y[m] + row + v * VW, t.y[m][v]);
     }
+    /* The columns of the last strip have no strip below and so no partial sums. */
     for (int j = 0; j < r->padded - R; j += VW)
         UNROLL for (int m = 0; m < NX; m++)
             store(r->y[m] + j, load(r->y[m] + j) + sums(r->partial + (size_t)j * stride + m * VW, stride));
 }
 
-/* One function for each strip height, number of pending changes and number of samples. */
+/* One function for each strip height, number of pending changes and number of samples, so that all loops of
+ * a column have constant bounds. Three to seven pending changes are padded to 8 (flush). */
 #define SWEEP(RV, NP, NX)                                                                                    \
     static void sweep_##RV##_##NP##_##NX(struct svi_recursion *r) {                                          \
         sweep_fixed(r, RV, NP, NX);                                                                          \
@@ -203,7 +218,7 @@ SWEEPS(4)
 static void (*const sweeps[MAXV][SVI_PASS_MAX + 1][SVI_PASS_MAX + 1])(struct svi_recursion *) = {
     ROW(1), ROW(2), ROW(3), ROW(4)};
 
-/* All of SVI_PENDING_MAX (8) changes at once; those not in use are zero. */
+/* Applies all SVI_PENDING_MAX (8) changes in one sweep; the unused ones are set to zero first. */
 static void flush(struct svi_recursion *r) {
     static void (*const flushes[MAXV])(struct svi_recursion *) = {sweep_1_8_0, sweep_2_8_0, sweep_3_8_0,
                                                                   sweep_4_8_0};
@@ -241,15 +256,16 @@ INLINE void add_scaled(double *w, const double *q, double c, int n) {
         store(w + j, load(w + j) + s * load(q + j));
 }
 
-/* y = P x for the samples of a step: P in L1 is brought up to date on the way; a larger one is read as it is
- * and the products are corrected by what is pending. */
+/* y = P x for the samples of a step. A P that fits L1 gets its pending changes in the same sweep. A larger
+ * one is only read, and each pending change corrects the product: y += cq (q'x). The choice depends on the
+ * size alone, so the bits do not depend on timing. */
 static void products(struct svi_recursion *r, int count) {
     const int n = r->padded;
     if (svi_packed_size(n, r->strip) <= EAGER_MAX) {
         sweep(r, count);
         return;
     }
-    if (r->pending + count > SVI_PENDING_MAX)
+    if (r->pending + count > SVI_PENDING_MAX) /* this step adds `count` columns; they must fit */
         flush(r);
     sweeps[r->strip / VW - 1][0][count](r);
     for (int k = 0; k < r->pending; k++)
@@ -257,7 +273,8 @@ static void products(struct svi_recursion *r, int count) {
             add_scaled(r->y[m], r->cq[k], dot_inline(r->q[k], r->x[m], n), n);
 }
 
-/* The new pending column q = y sqrt|1/d| and its signed twin. */
+/* Adds the pending column q = y sqrt|1/d| and its signed twin. The square root makes the change a product of
+ * two equal factors: q_i q_j rounds like q_j q_i, and P stays symmetric bit for bit. */
 INLINE void pend(struct svi_recursion *r, int i, double inverse_pivot) {
     double *q = r->q[r->pending], *cq = r->cq[r->pending];
     double root = sqrt(fabs(inverse_pivot));
@@ -270,11 +287,15 @@ INLINE void pend(struct svi_recursion *r, int i, double inverse_pivot) {
     r->pending++;
 }
 
+/* A pivot d = +-1/s + x'Px of a positive definite P: at least 1/s for an addition, in [-1/s, 0) for a
+ * removal. Anything else, NaN included, means that P is lost and has to be rebuilt. */
 INLINE bool pivot_good(double pivot, double inverse_weight) {
     return inverse_weight > 0 ? pivot >= inverse_weight && pivot < INFINITY
                               : pivot < 0 && pivot >= inverse_weight;
 }
 
+/* ALSVM's recursion for one sample (Le et al. 2015, Eq. 6): d = +-1/s + x'Px, w += P x (t - w'x) / d, P -= P
+ * x x'P / d, the last one pending. The pivot is checked before anything is written. */
 static bool step_one(struct svi_recursion *r, struct svi_change *c) {
     const int n = r->padded;
     products(r, 1);
@@ -291,22 +312,25 @@ static bool step_one(struct svi_recursion *r, struct svi_change *c) {
     return true;
 }
 
-/* Two operations from one sweep, the second seeing the first: elimination of the 2 x 2 system in order. */
+/* Two operations from one sweep, equal to one after the other (Eqs. 3 and 7): both products are with the old
+ * P, and the in-order elimination M = L D L' of the 2 x 2 system corrects the second for the first. In a
+ * slide the addition comes first: the other order would pass through a smaller G. */
 static bool step_two(struct svi_recursion *r, struct svi_change *c) {
     const int n = r->padded;
     products(r, 2);
     double a0 = dot_inline(r->x[0], r->y[0], n), a01 = dot_inline(r->x[1], r->y[0], n);
     double a1 = dot_inline(r->x[1], r->y[1], n);
     double d0 = c[0].inverse_weight + a0, i0 = 1 / d0, l = a01 * i0;
-    a1 -= a01 * l;
+    a1 -= a01 * l; /* x_1'P x_1 after the first operation */
     double d1 = c[1].inverse_weight + a1, i1 = 1 / d1;
     c[0].leverage = a0;
     c[1].leverage = a1;
     if (!pivot_good(d0, c[0].inverse_weight) || !pivot_good(d1, c[1].inverse_weight))
         return false;
-    add_scaled(r->y[1], r->y[0], -l, n);
+    add_scaled(r->y[1], r->y[0], -l, n); /* now P x_1 with the P after the first operation */
     for (int k = 0; k < r->rows; k++) {
         double *w = r->w + (size_t)k * n;
+        /* e1: the residual that the second sample has after the first was learned. */
         double e0 = c[0].t[k] - dot_inline(w, r->x[0], n);
         double e1 = c[1].t[k] - dot_inline(w, r->x[1], n) - l * e0;
         vec s0 = splat(e0 * i0), s1 = splat(e1 * i1);
@@ -326,7 +350,9 @@ INLINE vec standard_part(const double *x, const double *mean, const double *inve
     return (load_part(x, from, to) - load_part(mean, from, to)) * load_part(inverse, from, to);
 }
 
-/* z is stored in whole vectors, as it is read next: a load across two stores has to wait for both. */
+/* z is stored in whole vectors because it is loaded that way next: a load that spans two stores has to wait
+ * for both. x - 1 and its kind shift the features by one lane, to make space for z[0] = 1; lane 0 is never
+ * read from there. */
 static double standardise(double *z, const double *x, const double *mean, const double *inverse, int d,
                           int capacity) {
     const int n = d + 1;
@@ -347,6 +373,7 @@ static double standardise(double *z, const double *x, const double *mean, const 
     return sum(squares);
 }
 
+/* The rows lie without gaps, so nothing may be written after a row's last value: parts end exactly. */
 static void standardise_rows(double *z, const double *const *x, int count, const double *mean,
                              const double *inverse, int d) {
     const vec one = {1};
@@ -376,6 +403,8 @@ static void groups_add(double *sums, int n, const double *z, const double *s, co
     }
 }
 
+/* Dekker's product without FMA gives the same rest as with it: both are the exact rounding error, so all
+ * instruction sets agree. */
 static void exact_add(double *restrict high, double *restrict low, const double *restrict x, double a,
                       int n) {
     for (int j = 0; j < n; j++) {
@@ -391,6 +420,7 @@ static void exact_add(double *restrict high, double *restrict low, const double 
     }
 }
 
+/* All sums fade by `keep` first, so the newest sample has its full weight. The peaks do not fade. */
 static void energy_add(struct svi_energy *e, const double *z, double s, double keep, int n) {
     vec weight = splat(s), fade = splat(keep), inverse = splat(1 / (keep * e->energy[0] + s));
     const vec along = splat(s * dot_inline(z, e->way, n));
@@ -406,6 +436,9 @@ static void energy_add(struct svi_energy *e, const double *z, double s, double k
     }
 }
 
+/* The energy sentinel (NUMERICS.md, 4.2): when the spread of a coordinate falls far below its peak, large
+ * samples have left the window, and the error of P is about rounding times the fourth power of their scale.
+ * The removal pivot does not show it: by then P is garbage and the pivot looks harmless. */
 static bool energy_remove(struct svi_energy *e, const double *z, double s, double drop, double noise, int n) {
     double left = e->energy[0] - s;
     vec weight = splat(s), inverse = splat(left > 0 ? 1 / left : 0), falls = splat(drop),
@@ -427,8 +460,8 @@ static bool energy_remove(struct svi_energy *e, const double *z, double s, doubl
     return any;
 }
 
-/* Tiles of g stay in registers while the samples pass; the columns of a panel are gathered once for all rows
- * below it, times the weights. */
+/* The Gram matrix by register tiles: a tile of g (TILE_ROWS x TILE_COLUMNS) stays in registers while PANEL
+ * samples pass. The columns of a panel, times the weights, are gathered once for all rows below it. */
 #define TILE_ROWS    4
 #define TILE_VECS    (VW == 4 ? 3 : 2)
 #define TILE_COLUMNS (TILE_VECS * VW)
@@ -458,10 +491,12 @@ static void gram_tile(vec t[TILE_ROWS][TILE_VECS], const double *panel, const do
     memcpy(t, sum, sizeof sum);
 }
 
+/* Tiles that cross the diagonal are computed whole, and only their lower part is added to g. Rows past the
+ * end repeat the last one, so that the tile kernel needs no bounds. */
 static void gram_block(double *g, int n, const double *x, int stride, const double *s, int count) {
     double panel[PANEL * TILE_COLUMNS] __attribute__((aligned(64)));
     vec tile[TILE_ROWS][TILE_VECS];
-    if (n % TILE_COLUMNS) /* the last panel is not full: what lies beyond goes nowhere, but is read */
+    if (n % TILE_COLUMNS) /* the unused columns of the last panel are computed with, never added */
         memset(panel, 0, (size_t)count * TILE_COLUMNS * sizeof *panel);
     for (int column = 0; column < n; column += TILE_COLUMNS) {
         const int columns = n - column < TILE_COLUMNS ? n - column : TILE_COLUMNS;
@@ -474,7 +509,7 @@ static void gram_block(double *g, int n, const double *x, int stride, const doub
             for (int i = 0; i < TILE_ROWS && row + i < n; i++) {
                 const double *sum = (const double *)tile[i];
                 double *to = g + (size_t)(row + i) * (size_t)n + column;
-                const int most = row + i - column + 1, width = most < columns ? most : columns;
+                const int below = row + i - column + 1, width = below < columns ? below : columns;
                 for (int j = 0; j < width; j++)
                     to[j] += sum[j];
             }
@@ -497,7 +532,8 @@ static void add_times(double *to, const double *x, double s, int n) {
         store_first(to + j, load_part(to + j, 0, n - j) + c * load_part(x + j, 0, n - j), n - j);
 }
 
-/* Row i of up to four, or again the first where there are fewer. */
+/* The addresses of up to four rows; missing ones repeat the first, so that the loops have no bounds. Their
+ * results are dropped or have weight 0. */
 #define ROWS 4
 INLINE void row_pointers(const double *a[ROWS], const double *x, size_t stride, int64_t have) {
     for (int k = 0; k < ROWS; k++)
@@ -522,6 +558,7 @@ static void rows_dot(const double *x, size_t stride, int64_t count, int n, const
     }
 }
 
+/* Four rows at a time, so that v is loaded and stored once for all four. */
 static void rows_add(const double *x, size_t stride, int64_t count, int n, const double *s, double *v) {
     for (int64_t i = 0; i < count; i += ROWS, x += ROWS * stride) {
         const double *a[ROWS];
@@ -541,6 +578,7 @@ static void rows_add(const double *x, size_t stride, int64_t count, int n, const
     }
 }
 
+/* row_pointers for rows at any addresses. */
 INLINE void four_rows(const double *a[ROWS], const double *const *x, int have) {
     for (int k = 0; k < ROWS; k++)
         a[k] = x[k < have ? k : 0];
@@ -596,7 +634,7 @@ static void about_squares(const double *const *x, int count, int n, const double
     for (int j = 0; j < n; j += VW) {
         const int part = n - j < VW ? n - j : VW;
         const vec m = load_part(center + j, 0, part);
-        vec even = load_part(to + j, 0, part), odd = {0}; /* two chains of additions */
+        vec even = load_part(to + j, 0, part), odd = {0}; /* two chains: an addition waits for the last one */
         for (int i = 0; i + 1 < count; i += 2) {
             const vec a = load_part(x[i] + j, 0, part) - m, b = load_part(x[i + 1] + j, 0, part) - m;
             even += a * a;
@@ -645,7 +683,7 @@ static void lanes_dot(const double *value, const int32_t *column, int64_t count,
 #define COLUMNS_W 1
 #include "linalg/columns_template.h"
 
-/* What the widest loop leaves over: on its own, so that the registers are the loop's. */
+/* The columns after the last full vector. Not inlined, so that the loops keep the registers. */
 static __attribute__((noinline)) bool columns_rest_stirs(const struct svi_column_seen *c,
                                                          const double *beyond, const double *x, int j, int d,
                                                          int sides) {
@@ -676,6 +714,7 @@ static void columns_seen(const struct svi_column_seen *c, double *now, const dou
         columns_rest_seen(c, now, seen, x, time, j, d, sides);
 }
 
+/* Checks all columns before it books the first one: a row that needs a closer look must leave no trace. */
 INLINE bool columns_pass_of(const struct svi_column_seen *c, const double *beyond, double *now,
                             const double *x, double time, int d, int sides) {
     JOIN(marks, VW) any = {0};
@@ -695,8 +734,8 @@ static __attribute__((noinline)) bool columns_pass_steps(const struct svi_column
 }
 
 #ifdef SOME_WIDE
-/* The last columns as one more vector, where the arrays reach that far. What x does not have is NaN, of which
- * nothing changes. */
+/* Takes the last columns as one more full vector, where the arrays have the capacity. The lanes that x does
+ * not have are NaN, which changes nothing. */
 static __attribute__((noinline)) bool columns_pass_whole(const struct svi_column_seen *c,
                                                          const double *beyond, double *now, const double *x,
                                                          double time, int d) {
@@ -715,7 +754,7 @@ static __attribute__((noinline)) bool columns_pass_whole(const struct svi_column
 }
 #endif
 
-/* Steps are rarely looked at. */
+/* The third side (steps) is rare: it has a copy of its own, so that the common one has a constant 2. */
 static bool columns_pass(const struct svi_column_seen *c, const double *beyond, double *now, const double *x,
                          double time, int d, int sides) {
     if (sides > 2)

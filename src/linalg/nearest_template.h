@@ -1,5 +1,10 @@
-/* nearest_template.h: the kernels of nearest.h, compiled once per instruction set beside those of
- * kernels_template.h, with the vectors of floats_template.h. */
+/* nearest_template.h: the kernels of nearest.h, compiled once per instruction set with those of
+ * kernels_template.h, on the vectors of floats_template.h.
+ *
+ * In order of reading: the sketch and the exact distances, for all instruction sets; then the scan over
+ * blocks twice: in 256-bit registers of 16-bit sums, and in plain C. The sums of the two may differ (the
+ * register form wraps modulo 2^16 within a chunk, plain C saturates); both are lower bounds, so neither loses
+ * a near row. */
 #include "linalg/nearest.h"
 
 #if VW >= 4
@@ -12,7 +17,7 @@
 typedef int8_t nearest_bytes __attribute__((vector_size(2 * VW)));
 typedef float nearest_four __attribute__((vector_size(16)));
 
-/* ((0..3 + 4..7) + (8..11 + 12..15)), then halves. */
+/* The total of 16 lanes, ((0..3 + 4..7) + (8..11 + 12..15)) and then halves, in every build. */
 INLINE float nearest_total(const vecf *sum) {
     nearest_four part[4];
     memcpy(part, sum, sizeof part);
@@ -21,7 +26,8 @@ INLINE float nearest_total(const vecf *sum) {
     return two[0] + two[1];
 }
 
-/* Adding 1.5 x 2^23 rounds to an integer and leaves it in the low bits. */
+/* Adding 1.5 x 2^23 rounds to an integer and leaves it in the low bits. The error is that of rounding alone:
+ * clipping needs no allowance (nearest.h). A NaN fails the comparison with the largest size. */
 static bool nearest_sketch(const float *z, int padded, int8_t *to, float *error) {
     const vecf rounder = splat_float(12582912.f), most = splat_float(63);
     vecf sum[NEAREST_PARTS] = {{0}};
@@ -61,12 +67,14 @@ static void nearest_distances(const float *rows, size_t stride, uint64_t mask, c
 }
 
 #if VW >= 4
-/* 16 rows to a register, four of them to a block. 256 bits in the AVX-512 build, too: wider bytes are an
- * extension of its own. */
+/* 16 rows a register, four registers a block. The AVX-512 build uses 256 bits, too: operations on bytes of
+ * wider registers are a separate extension. */
 #define NEAREST_GROUPS 4
 
-/* to = before (NULL: 0) + the sums over chunk c: |x - q|^2 = own + |q|^2 - 2 sum (q + 64) x, own the |x|^2 +
- * 128 sum x that lies before the pairs; modulo 2^16, so that a sum is at most the true one. */
+/* to = before (NULL: 0) + the sums over chunk c: |x - q|^2 = own + |q|^2 - 2 sum (q + 64) x, where own =
+ * |x|^2
+ * + 128 sum x is stored in front of the pairs. The query is shifted by 64 because the multiplication takes
+ * one unsigned factor. All modulo 2^16, so a sum is at most the true one. */
 INLINE void nearest_chunk(const struct svi_nearest_scan *s, int block, int c, const __m256i *before,
                           __m256i *to) {
     const __m256i *at =
@@ -100,7 +108,9 @@ static void nearest_begin(const struct svi_nearest_scan *s, int from, int to) {
     }
 }
 
-/* The least of each of 16 places, then k times the least of all, which leaves with all that equal it. */
+/* The smallest sum in each lane position over all blocks, then k times the smallest of these, removed
+ * together with its equals. Every such minimum is the sum of a different row, so at least k rows do not
+ * exceed the k-th. */
 static uint16_t nearest_lowest(const struct svi_nearest_scan *s, int from, int to, int k) {
     __m256i least[NEAREST_GROUPS];
     UNROLL for (int g = 0; g < NEAREST_GROUPS; g++) least[g] = _mm256_set1_epi16(-1);
@@ -121,7 +131,7 @@ static uint16_t nearest_lowest(const struct svi_nearest_scan *s, int from, int t
     return (uint16_t)lowest;
 }
 
-/* Is any sum at most the bound? */
+/* True when any sum is at most the bound. There is no unsigned comparison: min(a, bound) == a is one. */
 INLINE bool nearest_any(const __m256i *sum, __m256i bound) {
     const __m256i least =
         _mm256_min_epu16(_mm256_min_epu16(sum[0], sum[1]), _mm256_min_epu16(sum[2], sum[3]));
@@ -142,12 +152,12 @@ INLINE uint64_t nearest_rows(const __m256i *sum, __m256i bound) {
 
 static int nearest_scan(const struct svi_nearest_scan *s, int from, int to, double bound, uint64_t *mask) {
     *mask = ~(uint64_t)0;
-    if (!(bound < 65535)) /* sums do not tell */
+    if (!(bound < 65535)) /* saturated sums rule out nothing: every row has to be measured */
         return from < to ? -1 : from;
     const __m256i limit = _mm256_set1_epi16((short)(unsigned short)bound);
     for (int b = from; b >= to; b--) {
         const __m256i *first = (const __m256i *)(s->sums + (size_t)b * SVI_NEAREST_ROWS);
-        if (!nearest_any(first, limit))
+        if (!nearest_any(first, limit)) /* most blocks end here, on the chunks that `begin` summed */
             continue;
         __m256i sum[NEAREST_GROUPS] = {first[0], first[1], first[2], first[3]};
         bool any = true;

@@ -1,5 +1,10 @@
 /* quads_template.h: the loops of quads.h, compiled once for registers of four doubles, and once in plain C,
- * where the compiler takes two registers of two. QUADS: the name of the table. */
+ * where the compiler uses two registers of two. QUADS: the name of the table.
+ *
+ * In order of reading: quads and their parts, softmax; the law of many classes and its lesson; the law of two
+ * classes, four samples at once; a step of the curve; the cuts of the quality alarm; block moments and
+ * outliers. Both builds must agree bit for bit: expressions are written in one order, min and max follow the
+ * processor's instruction (NaN and -0 included), and the build turns fused operations off. */
 #include "linalg/quads.h"
 
 #include "linalg/exponential.h"
@@ -7,7 +12,7 @@
 #define INLINE static inline __attribute__((always_inline))
 
 typedef double quad __attribute__((vector_size(8 * SVI_QUAD)));
-typedef long long bits __attribute__((vector_size(8 * SVI_QUAD))); /* of a comparison: all ones or zero */
+typedef long long bits __attribute__((vector_size(8 * SVI_QUAD))); /* from a comparison: all ones or zero */
 typedef unsigned long long places __attribute__((vector_size(8 * SVI_QUAD)));
 typedef int ints __attribute__((vector_size(4 * SVI_QUAD)));
 typedef double quad_at __attribute__((vector_size(8 * SVI_QUAD), aligned(8), may_alias));
@@ -26,7 +31,7 @@ INLINE void put(double *p, quad v) {
     *(quad_at *)p = v;
 }
 
-/* The first `left` of them, then 0. */
+/* The first `left` values, then 0; the memory after them is not touched. */
 INLINE quad get_some(const double *p, int left) {
     if (left >= SVI_QUAD)
         return get(p);
@@ -57,7 +62,7 @@ INLINE quad choose(bits which, quad yes, quad no) {
     return (quad)((which & (bits)yes) | (~which & (bits)no));
 }
 
-/* a > b ? a : b, which is b where one is NaN; and the smaller one likewise. */
+/* a > b ? a : b, so b when either is NaN; and a < b ? a : b. */
 #if defined(__AVX__)
 INLINE quad larger(quad a, quad b) {
     return __builtin_ia32_maxpd256(a, b);
@@ -80,7 +85,7 @@ INLINE bool some(bits b) {
 }
 #endif
 
-/* Within +-most, 0 for NaN. */
+/* Clipped to +-most, 0 for NaN. */
 INLINE quad within(quad v, double most) {
     return only(v == v, smaller(larger(v, splat(-most)), splat(most)));
 }
@@ -101,11 +106,13 @@ INLINE double largest(quad v) {
     return a > b ? a : b;
 }
 
-/* How many of them can be read and written at k. */
+/* Values that can be read and written from k on: padded arrays always hold a whole quad. */
 INLINE int left(int n, int k, bool padded) {
     return padded ? SVI_QUAD : n - k;
 }
 
+/* Shifting by the largest z keeps exp within [exp(-below), 1]: no overflow, and no p is 0. Lanes after the
+ * last class repeat z[0] for the maximum and add 0 to the sum. */
 INLINE void softmax_of(const double *z, int n, double below, double *p, bool padded) {
     quad top = splat(z[0]), sum = {0};
     for (int k = 0; k < n; k += SVI_QUAD) {
@@ -133,7 +140,7 @@ static void softmax(const double *z, int n, double below, double *p) {
 
 /* ---- many classes */
 
-/* Lanes beyond the last class have the least logit: the others decide which one is the largest. */
+/* Lanes beyond the last class get the smallest logit, so they never decide which one is the largest. */
 INLINE quad law_logit(double most, quad v, int left) {
     const quad logit = within(v, most);
     return left >= SVI_QUAD ? logit : choose(first_lanes(left), logit, splat(-most));
@@ -151,8 +158,10 @@ INLINE void transpose(quad *a, quad *b, quad *c, quad *d) {
 #undef SHUF
 }
 
+/* All knots are multiples of 0.05, so the place of z in a table of 0.05 steps names its line without a
+ * search. The four lines are gathered as rows and transposed: base, gain, begin and scale of four classes. */
 static void law(const struct svi_classes_law *law, const double *scores, int n) {
-    const struct svi_classes_law l = *law;
+    const struct svi_classes_law l = *law; /* a copy, which no store may change */
     for (int k = 0; k < n; k += SVI_QUAD) {
         const quad s = within(get_some(scores + k, n - k), 1e100);
         const quad z = law_logit(l.most, l.a * s + get(l.b + k), n - k);
@@ -173,7 +182,8 @@ static void law(const struct svi_classes_law *law, const double *scores, int n) 
     softmax_of(l.v, n, l.most, l.p, true);
 }
 
-/* The slope of the log loss at each of the two knots around a logit, and its curvature. */
+/* Adds the log loss's slope, p - y, and curvature, p (1 - p), to the two knots around each logit, by shares.
+ * Two classes may lie on one line, so the additions go one class after another. */
 INLINE void learn_curve(const struct svi_classes_law *l, const struct svi_classes_lesson *m, int n) {
     for (int k = 0; k < n; k += SVI_QUAD) {
         const quad p = get(l->p + k);
@@ -191,6 +201,8 @@ INLINE void learn_curve(const struct svi_classes_law *l, const struct svi_classe
     }
 }
 
+/* Mean and variance of the scores by the plain probabilities: slope and curvature of the scale a. Scores so
+ * large that a |s| exceeds m->scores shrink together, or one outlier would set the scale. */
 INLINE void learn_scores(const struct svi_classes_law *l, struct svi_classes_lesson *m, int n) {
     quad most = {0}, mean = {0}, square = {0};
     for (int k = 0; k < n; k += SVI_QUAD) {
@@ -209,11 +221,15 @@ INLINE void learn_scores(const struct svi_classes_law *l, struct svi_classes_les
     m->at_truth = l->s[m->truth] * shrink;
 }
 
-/* Of whole numbers below 2^52. */
+/* The doubles of whole numbers from 0 to 2^52 - 1: put into the mantissa of 2^52, which is then subtracted.
+ */
 INLINE quad numbers(bits v) {
     return (quad)(v | (bits)splat(0x1p52)) - 0x1p52;
 }
 
+/* Each offset takes a Newton step of its own. A rare class remembers its curvature for longer: it is seen
+ * so seldom that a short memory would forget it between two of its samples. Lanes after the last class keep
+ * their values. */
 INLINE void learn_offsets(const struct svi_classes_law *l, const struct svi_classes_lesson *m, int n) {
     const double remembered = m->rare * m->samples;
     bits class = {0, 1, 2, 3};
@@ -233,6 +249,7 @@ INLINE void learn_offsets(const struct svi_classes_law *l, const struct svi_clas
     }
 }
 
+/* The curve learns from the probabilities with the curve, scale and offsets from those without it. */
 static void learn(const struct svi_classes_law *law, struct svi_classes_lesson *lesson, int n) {
     const struct svi_classes_law l = *law;
     const struct svi_classes_lesson m = *lesson;
@@ -244,7 +261,8 @@ static void learn(const struct svi_classes_law *law, struct svi_classes_lesson *
 
 /* ---- two classes */
 
-/* 1 / (1 + exp(-|z|)) and what it lacks of 1: the likelier class and the other one. */
+/* p = 1 / (1 + exp(-|z|)), of the likelier class, and 1 - p, computed as exp(-|z|) p: without cancellation.
+ */
 INLINE quad likelier(quad z, quad *other) {
     const quad lesser = exp_quad((quad)((bits)z | (bits)splat(-0.0))), p = 1 / (1 + lesser);
     *other = lesser * p;
@@ -263,7 +281,7 @@ INLINE void add_two(double *to, svi_two more) {
     *(two_at *)to += more;
 }
 
-/* Of four samples the first n: `bend` and `off` to the knots around each logit, by its share of them. */
+/* Adds `bend` and `off` of the first n of four samples to the knots around each logit, by its shares. */
 INLINE void pairs_curve(const struct svi_pair_lesson *m, const int64_t *at, quad share, quad bend, quad off,
                         int n) {
     quad low_bend = bend * (1 - share), high_bend = bend * share, low = off * (1 - share), high = off * share;
@@ -275,6 +293,8 @@ INLINE void pairs_curve(const struct svi_pair_lesson *m, const int64_t *at, quad
     }
 }
 
+/* The seven sums of enum SVI_PAIR_..., transposed so that each sample is added as a whole, in order: lanes
+ * over samples would make the bits depend on the grouping. */
 INLINE void pairs_sum(double *sums, quad s, quad off, quad bend, int n) {
     const quad zero = {0};
     quad a = off * s, b = off, c = bend * s * s, d = bend * s, e = bend, f = s, g = s * s, h = zero;
@@ -290,7 +310,7 @@ INLINE void pairs_sum(double *sums, quad s, quad off, quad bend, int n) {
     put(sums + SVI_QUAD, sum2);
 }
 
-/* With the likelier class and the other one each sample has the same bits as svi_logit_pair gives. */
+/* Gives each sample the bits of svi_logit_pair: both go by the likelier class. */
 static void pairs(const struct svi_pair_law *law, struct svi_pair_lesson *m, int n) {
     const bits newest = (bits){0, 1, 2, 3} == n - 1 - (bits){0};
     const quad s = choose(newest, splat(m->newest), get(m->score));
@@ -360,7 +380,6 @@ static bool curve(const struct svi_curve_step *step) {
     return falls[0] | falls[1] | falls[2] | falls[3];
 }
 
-/* begin and scale stay. */
 static void lines(const double *value, struct svi_line *lines) {
     for (int j = 0; j + 1 < SVI_KNOTS; j++) {
         lines[j].gain = (value[j + 1] - value[j]) * lines[j].scale;
@@ -370,7 +389,7 @@ static void lines(const double *value, struct svi_line *lines) {
 
 /* ---- cuts */
 
-/* By the closer bound, of those that the first one leaves. Few get here. */
+/* The exact statistic, for the cuts that pass the cheap bound, log(1 + x) <= x. Few get here. */
 static __attribute__((noinline)) bool cut_beyond(quad apart, quad level, quad n1, quad n2, double scale,
                                                  bits left) {
     const quad c = apart * apart / scale;
@@ -397,7 +416,8 @@ static bool cut(const struct svi_cuts *c, const double *n, const double *wrong, 
 
 /* ---- moments */
 
-/* As distances from the first row; 8 columns at a time, which stay in registers. */
+/* Sums run over differences from the first row, or a large common level would cancel in squares - sum^2 / n.
+ * 8 columns at a time, which stay in registers. */
 static void moments(const double *ring, int places, int64_t first, int rows, int64_t stride, int columns,
                     double *mean, double *squares) {
     const int64_t begin = first & (places - 1);
@@ -423,7 +443,7 @@ static void moments(const double *ring, int places, int64_t first, int rows, int
 }
 
 INLINE quad excess(quad x, quad center, quad bound) {
-    return (quad)((bits)(x - center) & INT64_MAX) - bound; /* the size is what is left without the sign */
+    return (quad)((bits)(x - center) & INT64_MAX) - bound; /* |x - center|: the sign bit is masked out */
 }
 
 /* The last quad of four or more overlaps the one before it. */

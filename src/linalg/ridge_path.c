@@ -8,7 +8,7 @@
 #include "linalg/cholesky.h"
 #include "linalg/lapack.h"
 
-#define EIGEN_MAX 30000 /* the largest n: LAPACK counts its room by 32 bits */
+#define EIGEN_MAX 30000 /* the largest n: LAPACK counts its workspace in 32 bits */
 
 svs_code svi_ridge_path_init(struct svi_ridge_path *p, int n, struct svi_pool *pool, svs_error *err) {
     p->n = n;
@@ -17,7 +17,7 @@ svs_code svi_ridge_path_init(struct svi_ridge_path *p, int n, struct svi_pool *p
     return svi_pool_code(pool, "a decomposition", err);
 }
 
-/* LAPACK does not look for NaN, and may then not return. */
+/* LAPACK does not check for NaN, and may not return when there is one. */
 static bool eigen_finite(const double *a, int n) {
     for (int i = 0; i < n; i++)
         for (int j = 0; j <= i; j++)
@@ -26,8 +26,9 @@ static bool eigen_finite(const double *a, int n) {
     return true;
 }
 
-/* a (n x n, row-major, lower triangle read) becomes its eigenvectors, one a row; values: their eigenvalues,
- * rising. Row-major lower is column-major upper, and columns of vectors are rows. */
+/* Replaces a (n x n, row-major, lower triangle read) by its eigenvectors, one a row; values: their
+ * eigenvalues, ascending. A row-major lower triangle is a column-major upper one, and LAPACK's columns are
+ * our rows. */
 static svs_code eigen_symmetric(double *a, int n, double *values, svs_error *err) {
     if (n > EIGEN_MAX)
         return svi_fail(err, SVS_LIMIT, "eigenvectors of %d dimensions: at most %d can be computed", n,
@@ -49,7 +50,7 @@ static svs_code eigen_symmetric(double *a, int n, double *values, svs_error *err
 svs_code svi_ridge_path_decompose(struct svi_ridge_path *p, const double *ridge, double middle,
                                   svs_error *err) {
     const int n = p->n;
-    double *root = svi_alloc_array((size_t)n * (size_t)n, sizeof *root); /* F^-1 of the root of R */
+    double *root = svi_alloc_array((size_t)n * (size_t)n, sizeof *root); /* F^-1 R^(1/2) */
     if (!root)
         return svi_fail_memory(err, "a decomposition");
     p->middle = middle;
@@ -58,6 +59,7 @@ svs_code svi_ridge_path_decompose(struct svi_ridge_path *p, const double *ridge,
         root[(size_t)j * (size_t)(n + 1)] = sqrt(ridge[j]);
     }
     const bool good = svi_factor_spd(p->factor, n);
+    /* F^-1 R F^-T as F^-1 R^(1/2) times its transpose: symmetric and not negative by construction. */
     if (good) {
         cblas_dtrsm(CblasRowMajor, CblasLeft, CblasLower, CblasNoTrans, CblasNonUnit, n, n, 1, p->factor, n,
                     root, n);
@@ -75,7 +77,8 @@ void svi_ridge_path_turn(const struct svi_ridge_path *p, double *v, int m, doubl
     cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasTrans, m, n, n, 1, v, n, p->turn, n, 0, q, n);
 }
 
-/* u lies between 0 and 1/m, but for rounding. */
+/* G >= 0 puts each u between 0 and 1/m; rounding may leave that interval, and a divisor of 0 must not occur.
+ */
 void svi_ridge_path_shrink(const struct svi_ridge_path *p, double a, double *shrink) {
     for (int j = 0; j < p->n; j++)
         shrink[j] = 1 / (1 + (a - p->middle) * fmin(fmax(p->values[j], 0), 1 / p->middle));

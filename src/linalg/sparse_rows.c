@@ -1,9 +1,11 @@
-/* Rows, dense or sparse (sparse_rows.h): checks, products with vectors, and Gram matrices. Dense rows go
- * through the kernels of the instruction set, or by blocks of GRAM_BLOCK through a rank-k product; sparse
- * ones are walked entry by entry. The order of the additions is part of what these functions promise: the
+/* Rows, dense or sparse (sparse_rows.h): checks, products with vectors, and Gram matrices.
+ *
+ * Dense rows go through the kernels of the instruction set, or by blocks of GRAM_BLOCK through BLAS's rank-k
+ * product; sparse rows are processed entry by entry. The order of the additions is part of the contract: the
  * same rows and the same kernels give the same bits.
  *
- * To read: the checks first, then products of one row, then Gram matrices. */
+ * In order of reading: checks, products of rows with a vector, Gram matrices. A bias is never stored in the
+ * rows: `one`, when it is not 0, is a constant last coordinate that each function adds. */
 #include "linalg/sparse_rows.h"
 
 #include <cblas.h>
@@ -13,7 +15,7 @@
 #include "base/alloc.h"
 #include "base/fail.h"
 
-#define CHECK_BLOCK 256 /* rows that are looked at by one product */
+#define CHECK_BLOCK 256 /* rows that one product checks */
 #define GRAM_BLOCK  128 /* rows of one rank-k product */
 
 int64_t svs_rows_stored(const svs_rows *r) {
@@ -38,7 +40,8 @@ static svs_code sparse_rows_not_finite(int64_t row, int column, svs_error *err) 
                     (long long)row, column);
 }
 
-/* 0 x is NaN for what is not finite, so that one product with the zero vector looks at whole rows. */
+/* 0 x is NaN when x is not finite, so one product with the zero vector checks whole rows at the speed of the
+ * kernel. Only a row whose product is not 0 is searched for the column to name. */
 static svs_code sparse_rows_check_dense(const svs_rows *r, bool may_lack, svs_error *err) {
     const struct svi_kernels *k = svi_kernels_get(SVS_ISA_BEST);
     double *zero = svi_vector(r->d), f[CHECK_BLOCK];
@@ -98,7 +101,7 @@ double *svi_vector(int dim) {
     return svi_alloc_array((size_t)svi_padded(dim), sizeof(double));
 }
 
-/* Columns that a kernel may run over: the padding of padded rows is zero. */
+/* Columns that a kernel may read: the padding of padded rows is zero, and whole vectors are faster. */
 static int sparse_rows_width(const svs_rows *r) {
     return r->padded ? svi_round_up(r->d, 8) : r->d;
 }
@@ -157,6 +160,7 @@ static int64_t gram_row(const struct gram *a, int64_t i) {
     return a->index ? a->index[i] : i;
 }
 
+/* Entries ascend by column, so q <= p stays in the lower triangle; the constant is the last row. */
 static void gram_sparse(const struct gram *a) {
     const svs_rows *r = a->r;
     for (int64_t i = 0; i < a->count; i++) {
@@ -176,7 +180,8 @@ static void gram_sparse(const struct gram *a) {
     }
 }
 
-/* Signed weights cannot go into a square root: those below 0 are taken off by a product of their own. */
+/* The rank-k product has no weights: rows are scaled by sqrt|s|, and those with s < 0 are subtracted by a
+ * second product. */
 static void gram_block(const struct gram *a, double *block, int64_t first, int rows) {
     for (int sign = 1; sign >= -1; sign -= 2) {
         int filled = 0;

@@ -1,8 +1,8 @@
-/* sparse_rows.h: the few operations on rows that linear solvers are made of, for dense and sparse rows alike.
+/* sparse_rows.h: the few operations on rows that linear solvers consist of, for dense and sparse rows alike.
  *
- * A coordinate vector v has svi_padded(dim) doubles, aligned to 64 bytes, zero from dim on; rows have d
- * features, and with a bias dim = d + 1 and v[d] belongs to the constant `one` that follows each row (0
- * = there is none, dim = d). */
+ * A coordinate vector v has svi_padded(dim) doubles, aligned to 64 bytes, zero from dim on. Rows have d
+ * features. With a bias dim = d + 1, and v[d] belongs to the constant `one` that follows each row; without
+ * one, one = 0 and dim = d. */
 #ifndef SVI_SPARSE_ROWS_H
 #define SVI_SPARSE_ROWS_H
 
@@ -12,7 +12,7 @@
 #include "linalg/kernels.h"
 #include "svmstream/rows.h"
 
-/* The offsets of a sparse row: where it begins, and after that where it ends. */
+/* The offsets of a sparse row's begin and end (exclusive), in that order. */
 static inline const int64_t *svi_row_span(const svs_rows *r, int64_t i) {
     return r->start + (r->stride > 1 ? i * r->stride : i);
 }
@@ -32,24 +32,24 @@ static inline struct svi_entries svi_row_entries(const svs_rows *r, int64_t i) {
     return (struct svi_entries){r->value + span[0], r->column + span[0], span[1] - span[0]};
 }
 
-/* svs_rows_check, but a value may be NaN: it is missing. */
+/* svs_rows_check, but a value may be NaN, which means that it is missing. */
 svs_code svi_rows_check_known(const svs_rows *r, svs_error *err);
 
-/* Room of a vector of dim coordinates: a multiple of 8, with at least one to spare so that padded rows may be
- * read over their end. */
+/* Doubles of a coordinate vector: a multiple of 8 above dim, so that there is space for the bias and kernels
+ * may run over the padding. */
 static inline int svi_padded(int dim) {
     return svi_round_up(dim + 1, 8);
 }
 
-/* A coordinate vector, zeroed; NULL when there is no memory. Free with svi_free. */
+/* A coordinate vector, zeroed; NULL when memory is out. Free with svi_free. */
 double *svi_vector(int dim);
 
-/* The same, of a pool. */
+/* The same from a pool, which owns it. */
 static inline double *svi_pool_vector(struct svi_pool *pool, int dim) {
     return svi_pool_doubles(pool, (size_t)svi_padded(dim));
 }
 
-/* a'b, from the first to the last. */
+/* a'b, added in ascending order. */
 static inline double svi_dot(const double *a, const double *b, int64_t n) {
     double sum = 0;
     for (int64_t i = 0; i < n; i++)
@@ -57,8 +57,8 @@ static inline double svi_dot(const double *a, const double *b, int64_t n) {
     return sum;
 }
 
-/* One step of conjugate gradients for H x = g, given hd = H d and rr = r'r: x, the residual r and the
- * direction d move on; returns the new r'r. */
+/* One step of conjugate gradients for H x = g, given hd = H d and rr = r'r: updates x, the residual r and the
+ * direction d. Returns the new r'r. */
 static inline double svi_conjugate_step(double *x, double *r, double *d, const double *hd, int64_t n,
                                         double rr) {
     const double t = rr / svi_dot(d, hd, n);
@@ -83,9 +83,9 @@ void svi_rows_multiply(const struct svi_kernels *k, const svs_rows *r, int64_t f
 void svi_rows_add(const struct svi_kernels *k, const svs_rows *r, int64_t first, int64_t count,
                   const double *s, double *v, double one);
 
-/* g (n x n, row-major, lower triangle, n = d or d + 1 by `one`) += sum_i s_i z_i z_i', z = (x, one), over the
- * `count` rows that `index` names (NULL: rows 0 .. count - 1); s == NULL: all 1. Dense rows by rank-k
- * products, sparse ones O(nnz^2) each. SVS_NO_MEMORY. */
+/* g (n x n, row-major, lower triangle, n = d, or d + 1 when one != 0) += sum_i s_i z_i z_i', z = (x, one),
+ * over the `count` rows that `index` lists (NULL: rows 0 .. count - 1); s == NULL: all 1. Dense rows cost
+ * O(n^2) each in rank-k products, sparse ones O(nnz^2). SVS_NO_MEMORY. */
 svs_code svi_rows_gram(const svs_rows *r, const int64_t *index, int64_t count, const double *s, double one,
                        double *g, svs_error *err);
 

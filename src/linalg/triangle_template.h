@@ -1,10 +1,10 @@
-/* triangle_template.h: what the active set of the one-class model works with: equations with a lower
- * triangle, products with chosen rows of a symmetric matrix; four columns or rows at a time, because there
- * are some 20 to 200, of which a call of BLAS each would cost more than it computes. Part of
- * kernels_template.h. Of the triangle, whose columns are `stride` apart, column c is read from its diagonal
- * entry on. */
+/* triangle_template.h: the algebra of the one-class model's active set: equations with a lower triangle and
+ * products with chosen rows of a symmetric matrix. Four columns or rows at a time: with 20 to 200 of them, a
+ * call of BLAS would cost more than it computes. Part of kernels_template.h. The triangle is column-major,
+ * its columns `stride` apart; column c is read from its diagonal entry on. */
 
-/* L x = b: the four unknowns, then what they take from those below. */
+/* L x = b by forward substitution: four unknowns, then their share is subtracted from all rows below in one
+ * pass over x. */
 static void lower_solve(const double *l, size_t stride, int n, double *x) {
     int c = 0;
     for (; c + 4 <= n; c += 4) {
@@ -33,7 +33,7 @@ static void lower_solve(const double *l, size_t stride, int n, double *x) {
     }
 }
 
-/* L' x = b, from the last unknown on. */
+/* L' x = b by back substitution, from the last unknown up: single ones until a multiple of four is left. */
 static void lower_solve_transposed(const double *l, size_t stride, int n, double *x) {
     int c = n;
     for (; c % 4 != 0; c--) {
@@ -72,7 +72,7 @@ static void lower_solve_transposed(const double *l, size_t stride, int n, double
     }
 }
 
-/* Products with some rows of a matrix, four at a time. */
+/* The addresses of four chosen rows; missing ones repeat the first, as row_pointers. */
 INLINE void chosen_rows(const double *a[ROWS], const double *x, size_t stride, const int *row, int have) {
     for (int k = 0; k < ROWS; k++)
         a[k] = x + (size_t)row[k < have ? k : 0] * stride;
